@@ -1,0 +1,3 @@
+module thru
+
+go 1.26

@@ -1,0 +1,174 @@
+// Package bus is the control plane: typed messages over NATS between the
+// controller and the agents that it measures with. The agent embeds the
+// server; a client gets in with a join string.
+//
+// docs/wire.md describes subjects, messages and how versions meet.
+package bus
+
+import (
+	"context"
+
+	"thru/internal/measure"
+)
+
+// Wire is the version of the messages. Equal majors work together.
+const (
+	WireMajor = 1
+	WireMinor = 0
+)
+
+// DefaultPort is the control port of `thru serve`.
+const DefaultPort = 5200
+
+// PortRange is an inclusive range of TCP ports for data connections.
+type PortRange struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+}
+
+// Hello is the first message on a connection. Its form never changes, so that
+// two majors can tell each other apart.
+type Hello struct {
+	WireMajor int    `json:"wire_major"`
+	WireMinor int    `json:"wire_minor"`
+	Thru      string `json:"thru_version"`
+}
+
+// HelloReply says who the agent is and what it grants.
+type HelloReply struct {
+	WireMajor  int       `json:"wire_major"`
+	WireMinor  int       `json:"wire_minor"`
+	Thru       string    `json:"thru_version"`
+	Hostname   string    `json:"hostname"`
+	CPUs       int       `json:"cpus"`
+	DataAddrs  []string  `json:"data_addrs,omitempty"` // where data connections should go; empty: where control went
+	DataPorts  PortRange `json:"data_ports"`
+	Limits     Limits    `json:"limits"`
+	Privileges []string  `json:"privileges"` // "measure"
+}
+
+// Limits are what an agent grants at most; it enforces them itself.
+type Limits struct {
+	Streams    int   `json:"streams"`
+	DurationNs int64 `json:"duration_ns"`
+	Sessions   int   `json:"sessions"`           // flow ends at a time, of all clients
+	RateBps    int64 `json:"rate_bps,omitempty"` // 0: no bound
+}
+
+// FactsRequest asks for the facts of the host.
+type FactsRequest struct {
+	Peer string `json:"peer,omitempty"` // address to look up the route to
+}
+
+// FactsReply carries them.
+type FactsReply struct {
+	Facts measure.Facts  `json:"facts"`
+	Route *measure.Route `json:"route,omitempty"`
+}
+
+// Reserve asks for the agent's turn: one client measures at a time unless
+// Together is set by all. It is repeated until granted.
+type Reserve struct {
+	Together bool `json:"together,omitempty"`
+}
+
+// ReserveReply says whether the turn is the client's.
+type ReserveReply struct {
+	Granted bool `json:"granted"`
+	Ahead   int  `json:"ahead"` // clients before it in the queue
+}
+
+// Prepare asks for one end of one flow. The listening end is prepared first;
+// its reply tells the dialling end where to go and with which token.
+type Prepare struct {
+	Spec    measure.Spec `json:"spec"`
+	Sends   bool         `json:"sends"`
+	Dials   bool         `json:"dials"`
+	Targets []string     `json:"targets,omitempty"` // HOST:PORT to try, in order (dialling end)
+	Token   string       `json:"token,omitempty"`   // from the listening end (dialling end)
+}
+
+// PrepareReply names the session. A dialling end is connected when it replies.
+type PrepareReply struct {
+	Session string       `json:"session"`
+	Token   string       `json:"token,omitempty"`
+	Port    int          `json:"port,omitempty"`     // listening end
+	Local   string       `json:"local,omitempty"`    // dialling end: address of the first stream
+	Peer    string       `json:"peer,omitempty"`     // dialling end: the target that answered
+	RTTIdle *measure.RTT `json:"rtt_idle,omitempty"` // dialling end
+	Skipped []string     `json:"skipped,omitempty"`  // targets that did not answer, and why
+}
+
+// Start lets the traffic flow. The receiving end is started first; its clock
+// begins with the first byte.
+type Start struct {
+	Session string `json:"session"`
+	RampNs  int64  `json:"ramp_ns"`
+}
+
+// Collect asks for the evidence of a session whose Done event has come, or
+// for what there is so far.
+type Collect struct {
+	Session string `json:"session"`
+}
+
+// CollectReply carries it.
+type CollectReply struct {
+	Evidence measure.Evidence `json:"evidence"`
+}
+
+// Release ends a session (or, with an empty Session, all of the client's) and
+// gives its turn back when none is left.
+type Release struct {
+	Session string `json:"session,omitempty"`
+}
+
+// Empty is a reply without content.
+type Empty struct{}
+
+// Kinds of Event.
+const (
+	EventProgress = "progress"
+	EventDone     = "done"   // the measured time is over and the evidence is complete
+	EventFailed   = "failed" // the session ended early; Error says why, Collect gives what there is
+)
+
+// Phases of a session, in Event.Phase.
+const (
+	PhaseRamp    = "ramp"
+	PhaseMeasure = "measure"
+	PhaseDrain   = "drain"
+)
+
+// Event is pushed by the agent to the client that owns the session.
+type Event struct {
+	Session     string  `json:"session"`
+	Kind        string  `json:"kind"`
+	Phase       string  `json:"phase,omitempty"`
+	AtNs        int64   `json:"at_ns,omitempty"` // start of the interval, since the measured time began; negative in the ramp
+	SpanNs      int64   `json:"length_ns,omitempty"`
+	Bytes       int64   `json:"bytes,omitempty"`
+	Retransmits *int64  `json:"retransmits,omitempty"` // segments in the interval (sender)
+	CPUPct      float64 `json:"cpu_pct,omitempty"`     // of the whole machine
+	CPUMaxPct   float64 `json:"cpu_max_pct,omitempty"` // busiest core
+	Error       string  `json:"error,omitempty"`
+	Hint        string  `json:"hint,omitempty"`
+}
+
+// Handler is what an agent answers. The client id has been checked by the
+// control plane; a handler trusts it. Errors travel with hint and exit code.
+type Handler interface {
+	Hello(ctx context.Context, client string, m Hello) (HelloReply, error)
+	Facts(ctx context.Context, client string, m FactsRequest) (FactsReply, error)
+	Reserve(ctx context.Context, client string, m Reserve) (ReserveReply, error)
+	Prepare(ctx context.Context, client string, m Prepare) (PrepareReply, error)
+	Start(ctx context.Context, client string, m Start) (Empty, error)
+	Collect(ctx context.Context, client string, m Collect) (CollectReply, error)
+	Release(ctx context.Context, client string, m Release) (Empty, error)
+	// Gone tells that the client is no more: everything of it must end.
+	Gone(client string)
+}
+
+// Publish pushes an event to a client. It never blocks for long and may drop
+// progress when the client does not read.
+type Publish func(client string, e Event)

@@ -1,0 +1,167 @@
+package measure
+
+import "time"
+
+// Schema names the document's version. A change that breaks readers raises the number.
+const Schema = "thru.result/1"
+
+// Document is everything one command measured: the stable JSON of `--json`,
+// described in docs/result.md and docs/result.schema.json.
+type Document struct {
+	Schema    string       `json:"schema"`
+	Thru      string       `json:"thru_version"`
+	Command   string       `json:"command"`             // "test", "ladder"
+	Arguments []string     `json:"arguments,omitempty"` // as given, secrets redacted
+	StartedAt time.Time    `json:"started_at"`
+	ElapsedNs int64        `json:"elapsed_ns"`
+	Error     *Error       `json:"error"`
+	EndPoints []EndPoint   `json:"end_points"`
+	Cells     []Cell       `json:"cells"`
+	Verdict   *Verdict     `json:"verdict,omitempty"`
+	Advice    []string     `json:"advice,omitempty"`
+	Warnings  []string     `json:"warnings,omitempty"`
+	Missing   []NotChecked `json:"not_checked,omitempty"`
+}
+
+// Error is how a command that failed ends: for people a line and a hint, for
+// programs the exit code that the process returns.
+type Error struct {
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+	ExitCode int    `json:"exit_code"`
+}
+
+// EndPoint is a host that took part.
+type EndPoint struct {
+	Name  string `json:"name"` // `local` is where the command ran
+	Addr  string `json:"addr,omitempty"`
+	Thru  string `json:"thru_version,omitempty"`
+	Facts *Facts `json:"facts,omitempty"`
+}
+
+// Figure is a measured value with its doubt. Low and High are the least and
+// greatest run, or of a single run its 1 s bins. The interval is absent where
+// there are too few values for one.
+type Figure struct {
+	Value    float64  `json:"value"`
+	Low      float64  `json:"low"`
+	High     float64  `json:"high"`
+	CI95Low  *float64 `json:"ci95_low,omitempty"`
+	CI95High *float64 `json:"ci95_high,omitempty"`
+	Runs     int      `json:"runs"`
+	Basis    string   `json:"basis"`            // "runs" or "bins of a single run"
+	Stable   *bool    `json:"stable,omitempty"` // absent: too short to say
+}
+
+// CPUFigure is what one end's CPU cost a cell.
+type CPUFigure struct {
+	Pct         float64  `json:"machine_pct"`                // of the whole machine
+	Cores       float64  `json:"cores_used"`                 // less the idle baseline
+	MaxCore     int      `json:"busiest_core"`               // its number
+	MaxCorePct  float64  `json:"busiest_core_pct"`           // how busy it was
+	PctPerGbps  *float64 `json:"pct_per_gbps,omitempty"`     // percent of one core per Gb/s
+	WorkerCores *float64 `json:"worker_cores_used,omitzero"` // of the worker process alone
+}
+
+// RFC6349 holds the three metrics of RFC 6349, section 3.3.
+type RFC6349 struct {
+	TransferTimeRatio *float64 `json:"transfer_time_ratio,omitempty"`
+	EfficiencyPct     *float64 `json:"tcp_efficiency_pct,omitempty"`
+	BufferDelayPct    *float64 `json:"buffer_delay_pct,omitempty"`
+}
+
+// Reconciled holds the figures of both ends beside each other.
+type Reconciled struct {
+	SenderBps     float64 `json:"sender_bps"`
+	ReceiverBps   float64 `json:"receiver_bps"`
+	SentBytes     int64   `json:"sent_total_bytes"`
+	AckedBytes    *int64  `json:"acked_total_bytes,omitempty"`
+	ReceivedBytes int64   `json:"received_total_bytes"`
+	DifferencePct float64 `json:"difference_pct"` // of the totals
+	Note          string  `json:"note"`
+}
+
+// Cell is one flow of the plan with all its runs and the figures over them.
+type Cell struct {
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Label    string `json:"label,omitempty"` // "4 streams, 800K"
+	Group    int    `json:"group"`           // cells of one group ran at the same time
+	Protocol string `json:"protocol"`
+	Streams  int    `json:"streams"`
+	Window   Pair   `json:"window_bytes"` // asked; 0 is the default
+	Length   Pair   `json:"length_bytes"`
+	IO       string `json:"io,omitempty"` // data path used
+	Spec     Spec   `json:"spec"`
+	Beside   bool   `json:"beside,omitempty"` // a short figure beside the main one
+
+	Goodput      *Figure      `json:"goodput_bps,omitempty"` // at the receiver
+	Ceiling      *Ceiling     `json:"ceiling,omitempty"`
+	RTTIdle      *int64       `json:"rtt_idle_ns,omitempty"`
+	RTTLoaded    *int64       `json:"rtt_loaded_ns,omitempty"`
+	SenderCPU    *CPUFigure   `json:"sender_cpu,omitempty"`
+	ReceiverCPU  *CPUFigure   `json:"receiver_cpu,omitempty"`
+	SenderMem    *int64       `json:"sender_memory_used_bytes,omitempty"`
+	ReceiverMem  *int64       `json:"receiver_memory_used_bytes,omitempty"`
+	Retransmits  *int64       `json:"retransmits_segments,omitempty"`
+	RFC6349      *RFC6349     `json:"rfc6349,omitempty"`
+	Fairness     *float64     `json:"jain_fairness,omitempty"`
+	MeanPacket   *float64     `json:"mean_packet_bytes,omitempty"`
+	BDP          *int64       `json:"bdp_bytes,omitempty"`
+	NeededWindow *int64       `json:"required_window_bytes,omitempty"`
+	Scaling      *float64     `json:"stream_scaling,omitempty"` // T(P)/T(1) where T(1) was measured too
+	Reconciled   *Reconciled  `json:"reconciled,omitempty"`
+	Steady       *Steady      `json:"steady_state,omitempty"` // of the run shown
+	Missing      []NotChecked `json:"not_checked,omitempty"`
+	Warnings     []string     `json:"warnings,omitempty"`
+	Error        *Error       `json:"error,omitempty"`
+	Runs         []Run        `json:"runs"`
+}
+
+// Ceiling is the most TCP payload that the link can carry (methods.md, formula 4).
+type Ceiling struct {
+	Bps       float64 `json:"bps"`
+	LinkBps   int64   `json:"link_bps"`
+	LinkFrom  string  `json:"link_rate_from"` // "stated" or "interface NAME at END POINT"
+	LinkLayer string  `json:"link_layer"`     // "l1": with preamble and gap; "l2": frames only
+	MTU       int     `json:"mtu_bytes"`
+	SharePct  float64 `json:"share_pct"` // goodput of it
+}
+
+// Steady is what can be said about the course of a run in time.
+type Steady struct {
+	Checked   bool      `json:"checked"` // false: under 5 bins
+	Truncated int       `json:"truncated_bins"`
+	SlopePct  float64   `json:"slope_pct"`            // over the rest, of its mean (Theil-Sen)
+	HalvesPct float64   `json:"halves_pct"`           // difference of the halves
+	Levels    []float64 `json:"levels_bps,omitempty"` // two, where the rate changed in mid-run
+	Steady    bool      `json:"steady"`
+	Why       string    `json:"why,omitempty"`
+}
+
+// Run is one repetition of a cell.
+type Run struct {
+	Index     int       `json:"index"`
+	StartedAt time.Time `json:"started_at"`
+	WaitedNs  int64     `json:"waited_for_others_ns,omitzero"`
+	Goodput   *float64  `json:"goodput_bps,omitempty"`
+	Partial   bool      `json:"partial,omitempty"` // ended early: what was measured until then
+	Flows     []Flow    `json:"flows"`
+	Error     *Error    `json:"error,omitempty"`
+}
+
+// Flow is the traffic of one run with the evidence of both ends.
+type Flow struct {
+	From     string    `json:"from"`
+	To       string    `json:"to"`
+	Sender   *Evidence `json:"sender,omitempty"`
+	Receiver *Evidence `json:"receiver,omitempty"`
+}
+
+// Verdict compares the main cells with a known link rate.
+type Verdict struct {
+	Pass     bool    `json:"pass"`
+	Required float64 `json:"required_share_pct"` // of the ceiling
+	Share    float64 `json:"worst_share_pct"`
+	Reason   string  `json:"reason"`
+}

@@ -1,0 +1,205 @@
+package measure
+
+// Evidence is what one end of one flow saw. Both ends of every flow are kept
+// with the result, so that a diagnosis can be replayed from a file.
+type Evidence struct {
+	EndPoint  string `json:"end_point"`            // name of the end point
+	Sends     bool   `json:"sends"`                // this end sent the data
+	Dialled   bool   `json:"dialled"`              // this end opened the connections
+	IO        string `json:"io"`                   // data path used
+	LocalAddr string `json:"local_addr,omitempty"` // of the first stream
+	PeerAddr  string `json:"peer_addr,omitempty"`
+	Route     *Route `json:"route,omitempty"` // how this end reaches the peer
+
+	RTTIdle *RTT `json:"rtt_idle,omitempty"` // socket to socket, before the traffic; at the dialling end
+
+	RampNs     int64 `json:"ramp_ns"`     // from the first byte to the start of the measured time
+	MeasuredNs int64 `json:"measured_ns"` // length of the measured time on this end's monotonic clock
+	Bytes      int64 `json:"bytes"`       // payload in the measured time
+	TotalBytes int64 `json:"total_bytes"` // payload over the whole life of the connections
+
+	Streams []Stream     `json:"streams"`
+	Bins    []StreamBin  `json:"bins"` // one a second of the measured time
+	Host    *HostSpan    `json:"host,omitempty"`
+	PerSec  []HostSpan   `json:"host_per_second,omitempty"`
+	Base    *HostSpan    `json:"host_idle_baseline,omitempty"` // before the traffic
+	Error   string       `json:"error,omitempty"`              // why this end stopped early
+	Missing []NotChecked `json:"not_checked,omitempty"`
+}
+
+// Route is the interface and next hop towards an address, as the kernel decides it.
+type Route struct {
+	Interface string `json:"interface"`
+	Gateway   string `json:"gateway,omitempty"`
+	Source    string `json:"source,omitempty"`
+	MTU       int    `json:"mtu_bytes,omitzero"`
+}
+
+// RTT is a distribution of round trips of a small message over an idle connection.
+type RTT struct {
+	Min     int64 `json:"min_ns"`
+	Median  int64 `json:"median_ns"`
+	Max     int64 `json:"max_ns"`
+	Samples int   `json:"samples"`
+}
+
+// Stream is one connection: what was asked for, set and granted, and its final counters.
+type Stream struct {
+	Index      int      `json:"index"`
+	Local      string   `json:"local"`
+	Peer       string   `json:"peer"`
+	Bytes      int64    `json:"bytes"`       // in the measured time
+	TotalBytes int64    `json:"total_bytes"` // over its life
+	Calls      int64    `json:"calls"`       // send or receive calls in the measured time
+	Window     Buffer   `json:"window"`
+	Length     int64    `json:"length_bytes"` // bytes per call
+	Congestion string   `json:"congestion,omitempty"`
+	MSS        int      `json:"mss_bytes,omitzero"`
+	CPU        *int     `json:"cpu,omitempty"` // CPU the thread is bound to
+	BlockedNs  *int64   `json:"blocked_ns,omitempty"`
+	RunNs      *int64   `json:"cpu_ns,omitempty"`
+	WaitNs     *int64   `json:"runqueue_ns,omitempty"`
+	TCP        *TCPInfo `json:"tcp,omitempty"` // at the end of the measured time
+	TCPStart   *TCPInfo `json:"tcp_at_start,omitempty"`
+	TCPEnd     *TCPInfo `json:"tcp_at_close,omitempty"`
+	Error      string   `json:"error,omitempty"`
+}
+
+// Buffer is a socket buffer in bytes: what the user asked for, what was
+// passed to the kernel, and what the kernel said afterwards. Linux reports
+// twice the usable size (socket(7), SO_SNDBUF), so UsableBytes is its half.
+type Buffer struct {
+	Asked   int64 `json:"asked_bytes,omitzero"` // 0: the default was wanted
+	Set     int64 `json:"set_bytes,omitzero"`
+	Granted int64 `json:"granted_bytes,omitzero"`
+	Usable  int64 `json:"usable_bytes,omitzero"`
+	Cut     bool  `json:"cut,omitempty"` // the kernel granted less than was asked for
+}
+
+// StreamBin is one second of a flow at one end.
+type StreamBin struct {
+	At      int64     `json:"at_ns"`     // since the measured time began
+	Span    int64     `json:"length_ns"` // real length of the bin
+	Bytes   int64     `json:"bytes"`
+	Streams []int64   `json:"stream_bytes,omitempty"`
+	TCP     []TCPInfo `json:"tcp,omitempty"` // one a stream, at the end of the bin
+}
+
+// TCPInfo is the part of the kernel's struct tcp_info (include/uapi/linux/tcp.h)
+// that thru reads. A field is nil where the kernel returned too short a
+// structure to hold it, so that an old kernel reads "not checked", not zero.
+type TCPInfo struct {
+	State         *uint8  `json:"state,omitempty"`
+	CAState       *uint8  `json:"ca_state,omitempty"`
+	Backoff       *uint8  `json:"backoff,omitempty"`
+	Timestamps    *bool   `json:"opt_timestamps,omitempty"`
+	SACK          *bool   `json:"opt_sack,omitempty"`
+	ECN           *bool   `json:"opt_ecn,omitempty"`
+	WScaleOK      *bool   `json:"opt_window_scaling,omitempty"`
+	SendWScale    *uint8  `json:"send_wscale,omitempty"` // the peer's shift
+	RecvWScale    *uint8  `json:"recv_wscale,omitempty"` // ours
+	AppLimited    *bool   `json:"delivery_rate_app_limited,omitempty"`
+	SendMSS       *uint32 `json:"snd_mss_bytes,omitempty"`
+	RecvMSS       *uint32 `json:"rcv_mss_bytes,omitempty"`
+	AdvMSS        *uint32 `json:"advmss_bytes,omitempty"`
+	PMTU          *uint32 `json:"pmtu_bytes,omitempty"`
+	Unacked       *uint32 `json:"unacked_segments,omitempty"`
+	Lost          *uint32 `json:"lost_segments,omitempty"`
+	Retrans       *uint32 `json:"total_retrans_segments,omitempty"`
+	RTTUs         *uint32 `json:"rtt_us,omitempty"`
+	RTTVarUs      *uint32 `json:"rttvar_us,omitempty"`
+	RecvRTTUs     *uint32 `json:"rcv_rtt_us,omitempty"`
+	RTOUs         *uint32 `json:"rto_us,omitempty"`
+	SSThresh      *uint32 `json:"snd_ssthresh_segments,omitempty"`
+	Cwnd          *uint32 `json:"snd_cwnd_segments,omitempty"`
+	Reordering    *uint32 `json:"reordering_segments,omitempty"`
+	RecvSpace     *uint32 `json:"rcv_space_bytes,omitempty"`
+	PacingRate    *uint64 `json:"pacing_rate_bytes_per_s,omitempty"`
+	MaxPacingRate *uint64 `json:"max_pacing_rate_bytes_per_s,omitempty"`
+	BytesAcked    *uint64 `json:"bytes_acked,omitempty"`
+	BytesReceived *uint64 `json:"bytes_received,omitempty"`
+	SegsOut       *uint32 `json:"segs_out,omitempty"`
+	SegsIn        *uint32 `json:"segs_in,omitempty"`
+	NotSent       *uint32 `json:"notsent_bytes,omitempty"`
+	MinRTTUs      *uint32 `json:"min_rtt_us,omitempty"`
+	DataSegsIn    *uint32 `json:"data_segs_in,omitempty"`
+	DataSegsOut   *uint32 `json:"data_segs_out,omitempty"`
+	DeliveryRate  *uint64 `json:"delivery_rate_bytes_per_s,omitempty"`
+	BusyUs        *uint64 `json:"busy_time_us,omitempty"`
+	RwndLimitedUs *uint64 `json:"rwnd_limited_us,omitempty"`
+	SndbufLimUs   *uint64 `json:"sndbuf_limited_us,omitempty"`
+	Delivered     *uint32 `json:"delivered_segments,omitempty"`
+	DeliveredCE   *uint32 `json:"delivered_ce_segments,omitempty"`
+	BytesSent     *uint64 `json:"bytes_sent,omitempty"`
+	BytesRetrans  *uint64 `json:"bytes_retrans,omitempty"`
+	DSACKDups     *uint32 `json:"dsack_dups,omitempty"`
+	ReordSeen     *uint32 `json:"reord_seen,omitempty"`
+	RecvOOO       *uint32 `json:"rcv_ooopack,omitempty"`
+	SendWnd       *uint32 `json:"snd_wnd_bytes,omitempty"`
+	RecvWnd       *uint32 `json:"rcv_wnd_bytes,omitempty"`
+	TotalRTO      *uint16 `json:"total_rto,omitempty"`
+}
+
+// HostSpan is what a host's counters did between two readings.
+type HostSpan struct {
+	At   int64 `json:"at_ns"`     // start, since the measured time began
+	Span int64 `json:"length_ns"` // time between the readings
+
+	CPUs    []CPU             `json:"cpus,omitempty"`   // one a core
+	Memory  *Memory           `json:"memory,omitempty"` // at the end of the span
+	Worker  *Process          `json:"worker,omitempty"` // the process that moved the data
+	NIC     *NICSpan          `json:"interface,omitempty"`
+	Softnet []Softnet         `json:"softnet,omitempty"`  // one a core
+	Proto   map[string]uint64 `json:"protocol,omitempty"` // TcpExt and IP counters that moved, by "TcpExt.Name"
+}
+
+// CPU is how one core spent a span, in percent of its time.
+type CPU struct {
+	Core    int     `json:"core"`
+	User    float64 `json:"user_pct"`
+	System  float64 `json:"system_pct"`
+	IRQ     float64 `json:"irq_pct"`
+	SoftIRQ float64 `json:"softirq_pct"`
+	Steal   float64 `json:"steal_pct"`
+	Idle    float64 `json:"idle_pct"` // idle and waiting for I/O
+}
+
+// Busy is the share of the core that did anything, in percent.
+func (c CPU) Busy() float64 { return c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal }
+
+// Memory of a host in bytes.
+type Memory struct {
+	Total     int64 `json:"total_bytes"`
+	Available int64 `json:"available_bytes"`
+}
+
+// Process is what the worker used in a span.
+type Process struct {
+	UserNs      int64  `json:"user_ns"`
+	SystemNs    int64  `json:"system_ns"`
+	ResidentB   int64  `json:"resident_bytes,omitzero"`
+	Voluntary   *int64 `json:"voluntary_switches,omitempty"`
+	Involuntary *int64 `json:"involuntary_switches,omitempty"`
+}
+
+// NICSpan is what an interface counted in a span.
+type NICSpan struct {
+	Name      string            `json:"name"`
+	RxBytes   uint64            `json:"rx_bytes"`
+	TxBytes   uint64            `json:"tx_bytes"`
+	RxPackets uint64            `json:"rx_packets"`
+	TxPackets uint64            `json:"tx_packets"`
+	RxDropped uint64            `json:"rx_dropped"`
+	TxDropped uint64            `json:"tx_dropped"`
+	RxErrors  uint64            `json:"rx_errors"`
+	TxErrors  uint64            `json:"tx_errors"`
+	Driver    map[string]uint64 `json:"driver,omitempty"` // ethtool -S counters that moved, per-queue ones among them
+}
+
+// Softnet is one core's line of /proc/net/softnet_stat in a span.
+type Softnet struct {
+	Core        int    `json:"core"`
+	Processed   uint64 `json:"processed"`
+	Dropped     uint64 `json:"dropped"`
+	TimeSqueeze uint64 `json:"time_squeeze"`
+}

@@ -1,0 +1,77 @@
+// Package measure is the vocabulary of thru: Spec says what to run, Evidence
+// and Facts say what was seen at one end, Document says what happened.
+//
+// It is pure data with versioned JSON. Keys carry their unit (_bps, _bytes,
+// _ns, _pct). A figure that was not measured is absent, with a reason in
+// not_checked; it is never zero.
+package measure
+
+import "time"
+
+// Protocols a Spec can ask for.
+const (
+	TCP = "tcp"
+)
+
+// IO names the data path a flow used (Spec.IO, Cell.IO).
+const (
+	// IOCopy is copying I/O by raw blocking system calls on locked threads (Linux).
+	IOCopy = "copy"
+	// IOPortable is copying I/O through the language's own sockets: every system has it.
+	IOPortable = "portable"
+)
+
+// Pair is a size set for each direction of the data: at the end that sends
+// and at the end that receives. Zero means the system's default.
+type Pair struct {
+	Send int64 `json:"send_bytes"`
+	Recv int64 `json:"recv_bytes"`
+}
+
+// Spec is one flow to measure: data goes from From to To for Duration, after
+// a ramp that is not counted. Two Specs run at once are bidirectional traffic.
+type Spec struct {
+	From     string `json:"from"`               // end point that sends
+	To       string `json:"to"`                 // end point that receives
+	DialFrom bool   `json:"dial_from"`          // the sender opens the connections; else the receiver does
+	Engine   string `json:"engine"`             // "native"
+	Protocol string `json:"protocol"`           // "tcp"
+	IO       string `json:"io,omitempty"`       // data path asked for; empty means the best that works
+	Streams  int    `json:"streams"`            // parallel connections
+	Window   Pair   `json:"window_bytes"`       // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
+	Length   Pair   `json:"length_bytes"`       // bytes per send and per receive call
+	Duration int64  `json:"duration_ns"`        // measured time
+	Ramp     int64  `json:"ramp_ns,omitempty"`  // time before it; 0 means chosen from the RTT
+	Interval int64  `json:"interval_ns"`        // spacing of live figures; statistics always use 1 s
+	Family   int    `json:"ip_family,omitzero"` // 4, 6, or 0 for what the address says
+
+	Congestion  string `json:"congestion,omitempty"` // congestion control, set before connect and listen
+	MSS         int    `json:"mss_bytes,omitzero"`
+	NoDelay     bool   `json:"nodelay,omitempty"`
+	DSCP        int    `json:"dscp,omitzero"` // 0 to 63
+	SenderCPU   *int   `json:"sender_cpu,omitempty"`
+	ReceiverCPU *int   `json:"receiver_cpu,omitempty"`
+
+	BindAddr string `json:"bind_addr,omitempty"`   // source address at the dialling end
+	BindDev  string `json:"bind_dev,omitempty"`    // device at the dialling end (SO_BINDTODEVICE)
+	BindPort int    `json:"bind_port,omitzero"`    // first source port at the dialling end; stream i uses BindPort+i
+	DataAddr string `json:"data_addr,omitempty"`   // address to dial instead of those the listening end offers
+	MaxRate  int64  `json:"max_rate_bps,omitzero"` // upper bound for the whole flow, in bit/s of goodput
+	Together bool   `json:"together,omitempty"`    // may run while other clients measure at the same end point
+}
+
+// Limits of a Spec. An agent may have lower ones.
+const (
+	MaxStreams  = 128
+	MaxWindow   = 512 << 20 // bytes
+	MaxLength   = 64 << 20  // bytes
+	MaxDuration = 24 * time.Hour
+	MaxRamp     = 10 * time.Minute
+	MinDuration = 100 * time.Millisecond
+	MinInterval = 100 * time.Millisecond
+	// DefaultLength is what a stream hands to one send or receive call.
+	DefaultLength = 128 << 10
+)
+
+// Bin is the length of a statistical bin (methods.md: one second; shorter ones have twice the noise).
+const Bin = time.Second
