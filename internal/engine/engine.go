@@ -1,0 +1,94 @@
+// Package engine defines what moves test traffic: an Engine opens one end of
+// one flow as a Session, which connects, starts on a barrier, reports its
+// progress, and keeps the evidence of its end.
+//
+// Engines never import each other; enginetest holds the contract that each
+// of them passes.
+package engine
+
+import (
+	"context"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// End describes one end of one flow.
+type End struct {
+	Name    string // of the end point, for the evidence
+	Spec    measure.Spec
+	Sends   bool     // this end sends the data
+	Dials   bool     // this end opens the connections
+	Targets []string // HOST:PORT to try in order, at the end that dials
+	Token   string   // from the listening end's Ready, at the end that dials
+	Listen  Listen   // at the end that listens
+	MaxRate int64    // bit/s of goodput that this end allows; 0 is no bound
+}
+
+// Listen says where an end may accept data connections.
+type Listen struct {
+	Addrs       []string // addresses without port; empty means all
+	Device      string
+	First, Last int // port range, inclusive
+}
+
+// Ready is what a Session knows when Open returns: a listening end where it
+// can be reached, a dialling end what it is connected to.
+type Ready struct {
+	Token   string
+	Port    int
+	Local   string
+	Peer    string
+	RTTIdle *measure.RTT
+	Skipped []string // targets that did not answer, with the reason
+}
+
+// Kind of an Update.
+type Kind int
+
+// The course of a session: Progress any number of times in ramp and measured
+// time, Mark when the measured time begins, Bin at each of its seconds, Finish
+// when it is over, then Done (evidence complete) or Failed.
+const (
+	Progress Kind = iota
+	Mark
+	Bin
+	Finish
+	Done
+	Failed
+)
+
+// Update tells of one step of a session.
+type Update struct {
+	Kind        Kind
+	Ramp        bool          // Progress in the ramp
+	At          time.Duration // start of the interval since Mark; negative in the ramp
+	Span        time.Duration
+	Bytes       int64
+	Retransmits *int64 // segments in the interval, at the sender
+	Err         error  // Failed
+}
+
+// Session is one end of one flow. Close ends it at any time, twice without
+// harm, and leaves no process, thread, socket or goroutine of it.
+type Session interface {
+	Ready() Ready
+	// Start releases the barrier; ramp is the time that is not counted.
+	Start(ctx context.Context, ramp time.Duration) error
+	// Updates is closed after Done or Failed, or by Close.
+	Updates() <-chan Update
+	// Process is the id of the process that moves the data, for its CPU and memory.
+	Process() int
+	// Evidence is complete after Done, and what there is so far before.
+	Evidence() measure.Evidence
+	Close() error
+}
+
+// Engine opens sessions. Errors say what to do by internal/fault.
+type Engine interface {
+	Name() string
+	Open(ctx context.Context, e End) (Session, error)
+}
+
+// Table finds an engine by the name in Spec.Engine.
+type Table map[string]Engine

@@ -1,0 +1,263 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/sock"
+)
+
+// handshakeTime bounds what a peer may take for one message of the handshake.
+const handshakeTime = 5 * time.Second
+
+// dialTime bounds one connect: SYN retransmissions after 1 and 3 s fit in.
+const dialTime = 4 * time.Second
+
+// options are what this end asks of each socket. As in iperf3, -w sets both
+// buffers of an end.
+func (c openCommand) options() sock.Options {
+	window := c.Spec.Window.Recv
+	if c.Sends {
+		window = c.Spec.Window.Send
+	}
+	o := sock.Options{
+		SendBuffer: window, RecvBuffer: window,
+		Congestion: c.Spec.Congestion, MSS: c.Spec.MSS, DSCP: c.Spec.DSCP, Device: c.Device,
+	}
+	if c.Dials {
+		o.Device = c.Spec.BindDev
+	}
+	return o
+}
+
+// network is the name that package net has for the address family.
+func (c openCommand) network() string {
+	switch c.Spec.Family {
+	case 4:
+		return "tcp4"
+	case 6:
+		return "tcp6"
+	}
+	return "tcp"
+}
+
+// listen opens a listener on the first free port of the range, on all
+// addresses asked for. Options are set before, so that the SYN-ACK carries them.
+func listen(ctx context.Context, c openCommand) ([]net.Listener, int, error) {
+	lc := net.ListenConfig{Control: c.options().Control}
+	// Go would listen with MPTCP where the kernel has it: another protocol than was asked for.
+	lc.SetMultipathTCP(false)
+	addrs := c.Addrs
+	if len(addrs) == 0 {
+		addrs = []string{""}
+	}
+	for port := c.First; port <= c.Last; port++ {
+		ls, err := listenAll(ctx, &lc, c.network(), addrs, port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		return ls, port, err
+	}
+	return nil, 0, fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
+		"native: listening: data ports %d-%d are all in use", c.First, c.Last)
+}
+
+func listenAll(ctx context.Context, lc *net.ListenConfig, network string, addrs []string, port int) ([]net.Listener, error) {
+	var ls []net.Listener
+	for _, a := range addrs {
+		l, err := lc.Listen(ctx, network, net.JoinHostPort(a, strconv.Itoa(port)))
+		if err != nil {
+			closeAll(ls)
+			return nil, fmt.Errorf("native: listening for data: %w", err)
+		}
+		ls = append(ls, l)
+	}
+	return ls, nil
+}
+
+func closeAll(ls []net.Listener) {
+	for _, l := range ls {
+		l.Close()
+	}
+}
+
+// accept collects one connection for each stream. Strangers are shut out by
+// the token; one that stalls in the handshake holds up nobody.
+func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPConn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer closeAll(ls)
+	stop := context.AfterFunc(ctx, func() { closeAll(ls) })
+	defer stop()
+
+	type greeted struct {
+		conn  *net.TCPConn
+		index int
+	}
+	found := make(chan greeted)
+	var wg sync.WaitGroup
+	for _, l := range ls {
+		wg.Go(func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				wg.Go(func() {
+					tc := conn.(*net.TCPConn)
+					hurry := context.AfterFunc(ctx, func() { tc.Close() })
+					index, err := greet(tc, c.Token, c.Spec.Streams)
+					if err != nil || !hurry() {
+						tc.Close()
+						return
+					}
+					select {
+					case found <- greeted{tc, index}:
+					case <-ctx.Done():
+						tc.Close()
+					}
+				})
+			}
+		})
+	}
+	conns, left := make([]*net.TCPConn, c.Spec.Streams), c.Spec.Streams
+	for left > 0 {
+		select {
+		case g := <-found:
+			if conns[g.index] != nil { // the dialler tried again
+				conns[g.index].Close()
+				left++
+			}
+			conns[g.index] = g.conn
+			left--
+		case <-ctx.Done():
+			closeConns(conns)
+			wg.Wait()
+			return nil, fault.Failf("is another program between the hosts, or did the peer die?",
+				"native: waiting for data connections: %d of %d came in time", c.Spec.Streams-left, c.Spec.Streams)
+		}
+	}
+	cancel()
+	wg.Wait()
+	return conns, nil
+}
+
+func closeConns(conns []*net.TCPConn) {
+	for _, c := range conns {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// dial opens one connection for each stream to the first target that answers.
+func dial(ctx context.Context, c openCommand) (conns []*net.TCPConn, skipped []string, err error) {
+	if len(c.Targets) == 0 {
+		return nil, nil, fault.Failf("", "native: dialling: no target address")
+	}
+	for _, target := range c.Targets {
+		first, err := dialStream(ctx, c, target, 0)
+		if err != nil {
+			if fatalDial(err) {
+				return nil, skipped, err
+			}
+			skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
+			continue
+		}
+		conns, err := dialRest(ctx, c, target, first)
+		return conns, skipped, err
+	}
+	return nil, skipped, unreachable(c, skipped)
+}
+
+// fatalDial tells an error of our own options from one of the path: another
+// target would fail alike.
+func fatalDial(err error) bool {
+	return fault.Hint(err) != ""
+}
+
+// unreachable names the ports, since a firewall between is the usual cause.
+func unreachable(c openCommand, skipped []string) error {
+	why := skipped[len(skipped)-1]
+	return fault.Failf(
+		fmt.Sprintf("control works, data does not: let TCP ports %d-%d of the end point through the firewall, or move them: thru serve --data-ports FIRST-LAST", c.First, c.Last),
+		"native: no data connection: %s", why)
+}
+
+func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPConn) ([]*net.TCPConn, error) {
+	conns, errs := make([]*net.TCPConn, c.Spec.Streams), make([]error, c.Spec.Streams)
+	conns[0] = first
+	var wg sync.WaitGroup
+	for i := 1; i < c.Spec.Streams; i++ {
+		wg.Go(func() { conns[i], errs[i] = dialStream(ctx, c, target, i) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		closeConns(conns)
+		i := slices.IndexFunc(errs, func(e error) bool { return e != nil })
+		return nil, fmt.Errorf("native: opening stream %d of %d to %s: %w", i+1, c.Spec.Streams, target, errs[i])
+	}
+	return conns, nil
+}
+
+// dialStream connects one stream and exchanges tokens on it.
+func dialStream(ctx context.Context, c openCommand, target string, index int) (*net.TCPConn, error) {
+	d := net.Dialer{Timeout: dialTime, Control: c.options().Control}
+	d.SetMultipathTCP(false)
+	local, err := localAddr(c, index)
+	if err != nil {
+		return nil, err
+	}
+	if local != nil {
+		d.LocalAddr = local
+	}
+	conn, err := d.DialContext(ctx, c.network(), target)
+	if err != nil {
+		return nil, dialHint(c, err)
+	}
+	tc := conn.(*net.TCPConn)
+	if err := introduce(tc, c.Token, index); err != nil {
+		tc.Close()
+		return nil, err
+	}
+	return tc, nil
+}
+
+func localAddr(c openCommand, index int) (*net.TCPAddr, error) {
+	if c.Spec.BindAddr == "" && c.Spec.BindPort == 0 {
+		return nil, nil
+	}
+	a := &net.TCPAddr{}
+	if c.Spec.BindPort != 0 {
+		a.Port = c.Spec.BindPort + index
+	}
+	if c.Spec.BindAddr != "" {
+		ip, err := netip.ParseAddr(c.Spec.BindAddr)
+		if err != nil {
+			return nil, fault.Usagef("-B wants an address of this host, such as 10.0.0.1", "native: binding to %q: %w", c.Spec.BindAddr, err)
+		}
+		a.IP, a.Zone = ip.AsSlice(), ip.Zone()
+	}
+	return a, nil
+}
+
+// dialHint explains the refusals that come from this end's own settings.
+func dialHint(c openCommand, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fault.Failf("-B wants an address of this host; see `ip addr`", "native: dialling: %w", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fault.Failf("another connection holds that source port: choose another --cport",
+			"native: dialling: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/measure"
+)
+
+// paths names the data paths of this system, the best first.
+func paths() []path {
+	return []path{{measure.IOCopy, copyPath{}}, {measure.IOPortable, portablePath{}}}
+}
+
+// copyPath moves data by raw blocking system calls on a thread of its own.
+// A raw call does not tell Go's scheduler that the thread blocks: nothing is
+// handed over, which is what makes it as fast as C. In return the worker
+// runs without asynchronous preemption and without garbage collection, since
+// both would wait for the blocked threads.
+type copyPath struct{}
+
+func (copyPath) prepare(s *stream) error {
+	f, err := s.conn.File()
+	if err != nil {
+		return fmt.Errorf("native: taking the socket of stream %d: %w", s.index, err)
+	}
+	s.file = f
+	if err := unix.SetNonblock(int(f.Fd()), false); err != nil {
+		return fmt.Errorf("native: making stream %d blocking: %w", s.index, err)
+	}
+	return nil
+}
+
+func (copyPath) move(f *flow, s *stream) error {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	if err := bindThread(s.cpu); err != nil {
+		return err
+	}
+	s.clock.open()
+	if f.sends {
+		return sendCopy(f, s)
+	}
+	return recvCopy(f, s)
+}
+
+// bindThread puts the calling thread on one CPU.
+func bindThread(cpu *int) error {
+	if cpu == nil {
+		return nil
+	}
+	var set unix.CPUSet
+	set.Set(*cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("native: binding to CPU %d: %w", *cpu, err)
+	}
+	return nil
+}
+
+func sendCopy(f *flow, s *stream) error {
+	buf := pattern(f.length)
+	fd, p, l := s.file.Fd(), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))
+	f.sawFirst(s)
+	for !f.stop.Load() {
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, fd, p, l, unix.MSG_NOSIGNAL, 0, 0)
+		if e != 0 {
+			if e == unix.EINTR {
+				continue
+			}
+			return sendError(f, e)
+		}
+		s.bytes.Add(int64(n))
+		s.calls.Add(1)
+		if s.pace != nil {
+			s.pace.after(int(n))
+		}
+	}
+	runtime.KeepAlive(buf)
+	return nil
+}
+
+// sendError is nil where the worker itself has shut the socket to end a blocked call.
+func sendError(f *flow, e error) error {
+	if f.stop.Load() && (errors.Is(e, unix.EPIPE) || errors.Is(e, unix.ECONNRESET)) {
+		return nil
+	}
+	return fmt.Errorf("native: sending: %w", e)
+}
+
+// recvCopy reads until the peer's end of stream, which it reports as io.EOF
+// so that the caller can tell whether it came too early.
+func recvCopy(f *flow, s *stream) error {
+	buf := make([]byte, f.length)
+	fd, p, l := s.file.Fd(), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))
+	for first := true; ; {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, p, l, 0, 0, 0)
+		switch {
+		case e == unix.EINTR:
+			continue
+		case e != 0:
+			return fmt.Errorf("native: receiving: %w", e)
+		case n == 0:
+			runtime.KeepAlive(buf)
+			return io.EOF
+		}
+		if first {
+			f.sawFirst(s)
+			first = false
+		}
+		s.bytes.Add(int64(n))
+		s.calls.Add(1)
+		if s.pace != nil {
+			s.pace.after(int(n))
+		}
+	}
+}
+
+// finish ends the sending half and waits for the peer to close, so that the
+// last TCP_INFO is taken when everything has been acknowledged.
+func (copyPath) finish(s *stream) {
+	fd := int(s.file.Fd())
+	if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {
+		return // already gone: there is nothing to wait for
+	}
+	var b [256]byte
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+		if e == unix.EINTR {
+			continue
+		}
+		if e != 0 || n == 0 {
+			return
+		}
+	}
+}
+
+// interrupt ends a call that blocks in this stream's thread.
+func (copyPath) interrupt(s *stream) {
+	if s.file != nil {
+		unix.Shutdown(int(s.file.Fd()), unix.SHUT_RDWR)
+	}
+}
+
+// threadClock reads what the scheduler knows of one thread: nanoseconds on a
+// CPU and waiting for one (/proc/TID/schedstat, Documentation/scheduler/sched-stats.rst).
+// A thread that does nothing but socket calls was blocked in them for the rest.
+type threadClock struct {
+	fd  atomic.Int64 // file descriptor plus one; 0 is none
+	buf [96]byte
+}
+
+// open is called on the thread itself.
+func (c *threadClock) open() {
+	fd, err := unix.Open("/proc/self/task/"+strconv.Itoa(unix.Gettid())+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		c.fd.Store(int64(fd) + 1)
+	}
+}
+
+// read returns time on the CPU and in its queue; notKnown on old kernels. It does not allocate.
+func (c *threadClock) read() (run, wait int64) {
+	fd := int(c.fd.Load()) - 1
+	if fd < 0 {
+		return notKnown, notKnown
+	}
+	n, err := unix.Pread(fd, c.buf[:], 0)
+	if err != nil || n == 0 {
+		return notKnown, notKnown
+	}
+	run, rest := leadingInt(c.buf[:n])
+	wait, _ = leadingInt(rest)
+	return run, wait
+}
+
+func leadingInt(b []byte) (int64, []byte) {
+	var v int64
+	i := 0
+	for i < len(b) && b[i] == ' ' {
+		i++
+	}
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		v = v*10 + int64(b[i]-'0')
+		i++
+	}
+	return v, b[i:]
+}

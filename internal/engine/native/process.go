@@ -1,0 +1,137 @@
+package native
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Program starts worker processes: this program, from a file descriptor
+// opened at start, so that an upgrade on disk does not mix two versions.
+type Program struct {
+	path string
+	args []string
+	file *os.File
+}
+
+// WorkerVerb is the hidden command that cmd/thru turns into Worker.
+const WorkerVerb = "worker"
+
+// Self is the running program.
+func Self() (*Program, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("native: finding this program: %w", err)
+	}
+	p := &Program{path: exe, args: []string{WorkerVerb}}
+	if f, err := os.Open("/proc/self/exe"); err == nil {
+		p.file, p.path = f, "/proc/self/fd/"+strconv.Itoa(int(f.Fd()))
+	}
+	return p, nil
+}
+
+// Close gives the file descriptor back.
+func (p *Program) Close() error {
+	if p.file == nil {
+		return nil
+	}
+	return p.file.Close()
+}
+
+// spareThreads are the worker's threads beside those that block in raw calls:
+// the sampler, the reader of the pipe and the runtime's own.
+const spareThreads = 4
+
+// process is a running worker with its pipes.
+type process struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.ReadCloser
+	stderr headBuffer
+	exited chan struct{} // closed when the process has been reaped
+	err    error         // of Wait; set before exited closes
+}
+
+// start runs a worker with room for the threads of that many streams.
+func (p *Program) start(streams int) (*process, error) {
+	w := &process{cmd: exec.Command(p.path, p.args...), exited: make(chan struct{})}
+	w.cmd.Env = append(os.Environ(),
+		"GOGC=off", "GOMEMLIMIT=off", // a collection would wait for the blocked threads
+		"GODEBUG=asyncpreemptoff=1",
+		"GOMAXPROCS="+strconv.Itoa(streams+spareThreads))
+	w.cmd.Stderr = &w.stderr
+	var err error
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("native: starting the worker: %w", err)
+	}
+	out, wr, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("native: starting the worker: %w", err)
+	}
+	w.out, w.cmd.Stdout = out, wr
+	err = w.cmd.Start()
+	wr.Close()
+	if err != nil {
+		out.Close()
+		return nil, fmt.Errorf("native: starting the worker: %w", err)
+	}
+	go func() {
+		w.err = w.cmd.Wait()
+		close(w.exited)
+	}()
+	return w, nil
+}
+
+// end closes the pipe, on which a healthy worker exits at once, and kills one
+// that does not. It returns when the process is gone.
+func (w *process) end() {
+	w.in.Close()
+	select {
+	case <-w.exited:
+	case <-time.After(500 * time.Millisecond):
+		w.cmd.Process.Kill()
+		<-w.exited
+	}
+}
+
+// death is the error for a worker that ended without a word.
+func (w *process) death() error {
+	select {
+	case <-w.exited:
+	case <-time.After(time.Second):
+		return fmt.Errorf("native: the worker closed its pipe")
+	}
+	if said := w.stderr.line(); said != "" {
+		return fmt.Errorf("native: the worker died (%v): %s", w.err, said)
+	}
+	return fmt.Errorf("native: the worker died: %v", w.err)
+}
+
+// headBuffer keeps the first 4 KB of what the worker says before it dies.
+type headBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *headBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := 4096 - t.b.Len(); room > 0 {
+		t.b.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// line is its first line that says something.
+func (t *headBuffer) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line, _, _ := strings.Cut(strings.TrimSpace(t.b.String()), "\n")
+	return line
+}

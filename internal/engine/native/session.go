@@ -1,0 +1,246 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/measure"
+)
+
+// session is the agent's side of one worker.
+type session struct {
+	end     engine.End
+	token   string
+	proc    *process
+	out     frameWriter
+	replies chan readyReply // the first frameReady
+	joined  chan struct{}   // closed when a listening worker has all its streams
+	updates chan engine.Update
+	over    chan struct{} // closed when the reader has ended
+	closing chan struct{} // closed by Close
+	once    sync.Once
+
+	mu       sync.Mutex
+	ready    engine.Ready
+	evidence evidence
+}
+
+func newSession(e engine.End, p *process, token string) *session {
+	s := &session{
+		end: e, token: token, proc: p, out: frameWriter{w: p.in},
+		replies: make(chan readyReply, 1), joined: make(chan struct{}),
+		updates: make(chan engine.Update, 64), over: make(chan struct{}), closing: make(chan struct{}),
+	}
+	s.evidence = newEvidence(e)
+	go s.read()
+	return s
+}
+
+// open hands the worker its task and waits for its answer.
+func (s *session) open(ctx context.Context) error {
+	cmd := openCommand{
+		Spec: s.end.Spec, Sends: s.end.Sends, Dials: s.end.Dials, Targets: s.end.Targets, Token: s.token,
+		Addrs: s.end.Listen.Addrs, Device: s.end.Listen.Device, First: s.end.Listen.First, Last: s.end.Listen.Last,
+		RateBps: lower(s.end.MaxRate, s.end.Spec.MaxRate), Deadline: int64(connectWait),
+	}
+	if s.end.Dials {
+		cmd.Deadline = int64(replyWait)
+	}
+	if err := s.out.json(frameOpen, cmd); err != nil {
+		return errors.Join(err, s.proc.death())
+	}
+	wait, cancel := context.WithTimeout(ctx, replyWait+time.Second)
+	defer cancel()
+	select {
+	case r := <-s.replies:
+		if r.Error != nil {
+			return r.Error.err()
+		}
+		s.mu.Lock()
+		s.ready = engine.Ready{Token: s.token, Port: r.Port, Local: r.Local, Peer: r.Peer, RTTIdle: r.RTT, Skipped: r.Skipped}
+		s.mu.Unlock()
+		return nil
+	case <-s.over:
+		return s.proc.death()
+	case <-wait.Done():
+		return fmt.Errorf("native: opening %s's end: the worker did not answer: %w", s.end.Name, context.Cause(wait))
+	}
+}
+
+// lower is the smaller of two bounds of which 0 is none.
+func lower(a, b int64) int64 {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// Ready implements engine.Session.
+func (s *session) Ready() engine.Ready {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
+// Process implements engine.Session.
+func (s *session) Process() int { return s.proc.cmd.Process.Pid }
+
+// Updates implements engine.Session.
+func (s *session) Updates() <-chan engine.Update { return s.updates }
+
+// Evidence implements engine.Session.
+func (s *session) Evidence() measure.Evidence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.evidence.document()
+}
+
+// Start implements engine.Session. A listening end waits for its connections first.
+func (s *session) Start(ctx context.Context, ramp time.Duration) error {
+	if ramp < 0 || ramp > measure.MaxRamp {
+		return fmt.Errorf("native: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
+	}
+	if !s.end.Dials {
+		select {
+		case <-s.joined:
+		case <-s.over:
+			return errors.New("native: starting: the session is over")
+		case <-ctx.Done():
+			return fmt.Errorf("native: starting: the data connections did not come: %w", context.Cause(ctx))
+		}
+	}
+	s.mu.Lock()
+	s.evidence.e.RampNs = int64(ramp)
+	s.mu.Unlock()
+	return s.out.json(frameStart, startCommand{RampNs: int64(ramp)})
+}
+
+// Close implements engine.Session.
+func (s *session) Close() error {
+	s.once.Do(func() {
+		close(s.closing)
+		s.proc.end()
+		s.proc.out.Close()
+	})
+	<-s.over
+	return nil
+}
+
+// read turns the worker's frames into evidence and updates until the worker ends.
+func (s *session) read() {
+	defer close(s.over)
+	defer close(s.updates)
+	finished := false
+	for !finished {
+		kind, payload, err := readFrame(s.proc.out)
+		if err != nil {
+			s.lost(err)
+			break
+		}
+		finished = s.handle(kind, payload)
+	}
+	// Nothing more is expected; the pipe must not fill while the worker ends.
+	io.Copy(io.Discard, s.proc.out)
+}
+
+// lost reports a worker that ended without frameDone, unless Close was asked for.
+func (s *session) lost(err error) {
+	select {
+	case <-s.closing:
+		return
+	default:
+	}
+	if errors.Is(err, io.EOF) {
+		err = s.proc.death()
+	}
+	s.fail(err)
+}
+
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	s.evidence.e.Error = err.Error()
+	s.mu.Unlock()
+	s.tell(engine.Update{Kind: engine.Failed, Err: err})
+}
+
+// tell never blocks for ever: an agent that has closed the session reads no more.
+func (s *session) tell(u engine.Update) {
+	select {
+	case s.updates <- u:
+	case <-s.closing:
+	}
+}
+
+// handle takes one frame; it returns true after the last.
+func (s *session) handle(kind byte, payload []byte) (last bool) {
+	switch kind {
+	case frameReady:
+		return s.handleReady(payload)
+	case frameJoined:
+		var r readyReply
+		if err := json.Unmarshal(payload, &r); err == nil {
+			s.mu.Lock()
+			s.ready.Local, s.ready.Peer = r.Local, r.Peer
+			s.mu.Unlock()
+		}
+		close(s.joined)
+	case frameSample:
+		sm, err := parseSample(payload)
+		if err != nil {
+			s.fail(err)
+			return true
+		}
+		s.mu.Lock()
+		ups := s.evidence.add(sm)
+		s.mu.Unlock()
+		for _, u := range ups {
+			s.tell(u)
+		}
+	case frameDone:
+		s.handleDone(payload)
+		return true
+	}
+	return false
+}
+
+func (s *session) handleReady(payload []byte) (last bool) {
+	var r readyReply
+	if err := json.Unmarshal(payload, &r); err != nil {
+		s.fail(fmt.Errorf("native: reading the worker's reply: %w", err))
+		return true
+	}
+	select {
+	case s.replies <- r:
+		s.mu.Lock()
+		s.evidence.e.RTTIdle = r.RTT
+		s.mu.Unlock()
+	default: // a listening worker that has failed since
+		if r.Error != nil {
+			s.fail(r.Error.err())
+			return true
+		}
+	}
+	return false
+}
+
+func (s *session) handleDone(payload []byte) {
+	var d doneReply
+	if err := json.Unmarshal(payload, &d); err != nil {
+		s.fail(fmt.Errorf("native: reading the worker's end: %w", err))
+		return
+	}
+	s.mu.Lock()
+	s.evidence.describe(d)
+	s.mu.Unlock()
+	if d.Error != nil {
+		s.fail(d.Error.err())
+		return
+	}
+	s.tell(engine.Update{Kind: engine.Done})
+}

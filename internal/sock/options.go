@@ -1,0 +1,95 @@
+package sock
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"thru/internal/fault"
+)
+
+// Options are set on a socket before it connects or listens, so that the
+// handshake already carries them (window scale, MSS) and no other congestion
+// control has left its pacing on it.
+type Options struct {
+	SendBuffer int64  // SO_SNDBUF in bytes as passed to the kernel; 0 leaves autotuning on
+	RecvBuffer int64  // SO_RCVBUF likewise
+	Congestion string // TCP_CONGESTION
+	MSS        int    // TCP_MAXSEG
+	NoDelay    bool   // TCP_NODELAY; Go's own default of "on" is undone where false
+	DSCP       int    // upper six bits of TOS and traffic class
+	Device     string // SO_BINDTODEVICE: an interface or VRF
+}
+
+// Control is a function for net.Dialer and net.ListenConfig that applies o.
+func (o Options) Control(network, _ string, c syscall.RawConn) error {
+	var err error
+	if cerr := c.Control(func(fd uintptr) { err = o.apply(fd, strings.HasSuffix(network, "6")) }); cerr != nil {
+		return fmt.Errorf("sock: reaching the socket: %w", cerr)
+	}
+	return err
+}
+
+// apply sets each option; the error names the option and what would work.
+func (o Options) apply(fd uintptr, ipv6 bool) error {
+	steps := []struct {
+		name string
+		want bool
+		set  func() error
+	}{
+		{"bind to device " + o.Device, o.Device != "", func() error { return setDevice(fd, o.Device) }},
+		{"congestion control " + o.Congestion, o.Congestion != "", func() error { return setCongestion(fd, o.Congestion) }},
+		{"SO_SNDBUF", o.SendBuffer > 0, func() error { return setSendBuffer(fd, int(o.SendBuffer)) }},
+		{"SO_RCVBUF", o.RecvBuffer > 0, func() error { return setRecvBuffer(fd, int(o.RecvBuffer)) }},
+		{"TCP_MAXSEG", o.MSS > 0, func() error { return setMSS(fd, o.MSS) }},
+		{"DSCP", o.DSCP > 0, func() error { return setDSCP(fd, o.DSCP, ipv6) }},
+	}
+	for _, s := range steps {
+		if !s.want {
+			continue
+		}
+		if err := s.set(); err != nil {
+			return o.explain(s.name, err)
+		}
+	}
+	return nil
+}
+
+// explain turns the kernel's refusal of one option into an error with a hint.
+func (o Options) explain(name string, err error) error {
+	hint := "leave the option out, or run as root"
+	switch {
+	case strings.HasPrefix(name, "congestion"):
+		hint = "this host has: " + strings.Join(AvailableCongestion(), " ") + " (`modprobe tcp_" + o.Congestion + "` as root may add it)"
+		if avail := AvailableCongestion(); slices.Contains(avail, o.Congestion) {
+			hint = "it exists but is not allowed to this user: sysctl net.ipv4.tcp_allowed_congestion_control"
+		}
+	case name == "TCP_MAXSEG":
+		hint = "an MSS is 88 to 32767 bytes"
+	case strings.HasPrefix(name, "bind"):
+		hint = "see `ip link` for the devices; kernels before 5.7 want root for this"
+	}
+	return fault.Failf(hint, "sock: setting %s: %w", name, err)
+}
+
+// SetNoDelay sets TCP_NODELAY as asked; Go turns it on for every connection.
+func SetNoDelay(c *net.TCPConn, on bool) error {
+	if err := c.SetNoDelay(on); err != nil {
+		return fmt.Errorf("sock: setting TCP_NODELAY: %w", err)
+	}
+	return nil
+}
+
+func unsupported(what string) error {
+	return fmt.Errorf("%s cannot be set on %s", what, runtime.GOOS)
+}
+
+// Granted is what the kernel says of a connected socket.
+type Granted struct {
+	SendBuffer, RecvBuffer int // bytes; BufferOverhead times the usable size
+	Congestion             string
+	MSS                    int
+}

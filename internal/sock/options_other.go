@@ -1,0 +1,13 @@
+//go:build !linux
+
+package sock
+
+// BufferOverhead is how many times the usable size the system reports for a
+// socket buffer; only Linux doubles it.
+const BufferOverhead = 1
+
+// ReadTCPInfo returns 0: the layout here is not Linux's.
+func ReadTCPInfo(uintptr, []byte) int { return 0 }
+
+// AvailableCongestion returns nil: this system has no common way to ask.
+func AvailableCongestion() []string { return nil }

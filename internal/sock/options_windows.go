@@ -1,0 +1,28 @@
+package sock
+
+import "golang.org/x/sys/windows"
+
+func setDevice(uintptr, string) error { return unsupported("a device") }
+
+func setCongestion(uintptr, string) error { return unsupported("congestion control") }
+
+func setMSS(uintptr, int) error { return unsupported("the MSS") }
+
+// Windows ignores IP_TOS of programs unless a policy allows it, so it is not claimed.
+func setDSCP(uintptr, int, bool) error { return unsupported("DSCP") }
+
+func setSendBuffer(fd uintptr, n int) error {
+	return windows.SetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_SNDBUF, n)
+}
+
+func setRecvBuffer(fd uintptr, n int) error {
+	return windows.SetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_RCVBUF, n)
+}
+
+// ReadGranted reads the options of fd; what cannot be read stays zero.
+func ReadGranted(fd uintptr) Granted {
+	var g Granted
+	g.SendBuffer, _ = windows.GetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_SNDBUF)
+	g.RecvBuffer, _ = windows.GetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_RCVBUF)
+	return g
+}
