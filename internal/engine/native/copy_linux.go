@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -122,6 +123,16 @@ func recvCopy(f *flow, s *stream) error {
 	}
 }
 
+func (copyPath) sayEnough(s *stream) {
+	unix.Sendto(int(s.file.Fd()), []byte{enough}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
+}
+
+func (copyPath) heardEnough(s *stream) bool {
+	var b [1]byte
+	n, _, err := unix.Recvfrom(int(s.file.Fd()), b[:], unix.MSG_DONTWAIT)
+	return err == nil && n >= 0
+}
+
 // finish ends the sending half and waits for the peer to close, so that the
 // last TCP_INFO is taken when everything has been acknowledged.
 func (copyPath) finish(s *stream) {
@@ -190,4 +201,18 @@ func leadingInt(b []byte) (int64, []byte) {
 		i++
 	}
 	return v, b[i:]
+}
+
+// sleepThread blocks the calling thread in the kernel.
+func sleepThread(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+}
+
+// favourThread keeps the caller on one thread and, where allowed, ahead of
+// those that move data, so that its readings come in time (setpriority(2)
+// changes one thread on Linux).
+func favourThread() {
+	runtime.LockOSThread()
+	unix.Setpriority(unix.PRIO_PROCESS, 0, -10) // refused to ordinary users: then readings may come late, with their true time
 }

@@ -2,7 +2,11 @@
 
 package native
 
-import "thru/internal/measure"
+import (
+	"time"
+
+	"thru/internal/measure"
+)
 
 // paths names the data paths of this system, the best first.
 func paths() []path { return []path{{measure.IOPortable, portablePath{}}} }
@@ -11,3 +15,7 @@ func paths() []path { return []path{{measure.IOPortable, portablePath{}}} }
 type threadClock struct{}
 
 func (*threadClock) read() (run, wait int64) { return notKnown, notKnown }
+
+func sleepThread(d time.Duration) { time.Sleep(d) }
+
+func favourThread() {}

@@ -15,12 +15,19 @@ type path struct {
 	io   mover
 }
 
+// enough is the one byte that a receiver ever sends.
+const enough = 'E'
+
 // mover moves the data of one stream in its own goroutine.
 type mover interface {
 	// prepare readies the connection before the barrier.
 	prepare(s *stream) error
 	// move sends until f.stop, or receives until io.EOF.
 	move(f *flow, s *stream) error
+	// sayEnough, at the receiver, tells the sender that the measured time is over.
+	sayEnough(s *stream)
+	// heardEnough, at the sender, is true once the receiver has said so. It does not block.
+	heardEnough(s *stream) bool
 	// finish, at the sender, ends the stream and waits for the peer to close it.
 	finish(s *stream)
 	// interrupt ends a blocked call of the stream from another goroutine.
@@ -82,6 +89,16 @@ func recvPortable(f *flow, s *stream) error {
 			s.pace.after(n)
 		}
 	}
+}
+
+func (portablePath) sayEnough(s *stream) { s.conn.Write([]byte{enough}) }
+
+func (portablePath) heardEnough(s *stream) bool {
+	var b [1]byte
+	s.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	defer s.conn.SetReadDeadline(time.Time{})
+	n, err := s.conn.Read(b[:])
+	return n == 1 || errors.Is(err, io.EOF)
 }
 
 func (portablePath) finish(s *stream) {

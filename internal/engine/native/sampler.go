@@ -16,6 +16,7 @@ import (
 func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended <-chan *stream) error {
 	interval := max(time.Duration(w.cmd.Spec.Interval), measure.MinInterval)
 	nextInterval := w.intervalBefore(interval)
+	favourThread()
 	nextBin := time.Duration(0)
 	for {
 		next := min(nextInterval, nextBin, duration)
@@ -53,24 +54,36 @@ func (w *worker) intervalBefore(interval time.Duration) time.Duration {
 	return -(time.Until(w.mark) / interval) * interval
 }
 
+// pollEvery is how often the sleeping sampler looks up. It sleeps in the
+// kernel, on its own thread: with many busy threads a timer of the language
+// would have to win a CPU twice.
+const pollEvery = 10 * time.Millisecond
+
 // sleepTo waits for a time since the mark. A stream that ends meanwhile ends the test.
 func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *stream) error {
-	t := time.NewTimer(time.Until(w.mark.Add(at)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case s := <-ended:
-		w.take(atInterval | atBin | atFinish)
-		return errors.Join(w.early(s), w.flush())
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for {
+		select {
+		case s := <-ended:
+			w.take(atInterval | atBin | atFinish)
+			return errors.Join(w.early(s), w.flush())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		default:
+		}
+		left := time.Until(w.mark.Add(at))
+		if left <= 0 {
+			return nil
+		}
+		sleepThread(min(left, pollEvery))
 	}
 }
 
 // take reads every stream into the one sample that is used again and again.
 func (w *worker) take(why byte) {
 	now := time.Now()
+	if why&atMark != 0 {
+		w.mark = now // the measured time begins when its first reading is taken
+	}
 	w.sample.Why, w.sample.At = why, now.Sub(w.mark)
 	for i, s := range w.flow.streams {
 		x := &w.sample.Streams[i]

@@ -24,8 +24,8 @@ type stream struct {
 
 	clock   threadClock
 	pace    *pacer
-	firstAt atomic.Int64 // time of the first byte since the flow's start, plus one; 0 is none yet
-	err     error        // set before done closes
+	firstAt atomic.Int64  // time of the first byte since the flow's start, plus one; 0 is none yet
+	err     error         // set before done closes
 	done    chan struct{} // closed when the data has stopped
 	drained chan struct{} // closed when, at a sender, the peer has closed too
 }

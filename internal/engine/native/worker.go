@@ -17,10 +17,11 @@ import (
 
 // Bounds of a worker's life beyond its test.
 const (
-	startWait = 60 * time.Second // connected, and nobody starts it
-	firstWait = 8 * time.Second  // started, and not a byte comes
-	drainWait = 3 * time.Second  // after the test, for what is under way
-	overtime  = 20 * time.Second // beyond everything else: the watchdog
+	startWait   = 60 * time.Second // connected, and nobody starts it
+	firstWait   = 8 * time.Second  // started, and not a byte comes
+	outlastWait = 3 * time.Second  // a sender's time is over, the receiver's is not
+	drainWait   = 3 * time.Second  // after the test, for what is under way
+	overtime    = 20 * time.Second // beyond everything else: the watchdog
 )
 
 // Worker is the life of the worker process: it takes one end of one flow from
@@ -198,7 +199,7 @@ func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 	f := w.flow
 	f.begin = time.Now()
 	duration := time.Duration(w.cmd.Spec.Duration)
-	watchdog, cancel := context.WithTimeoutCause(ctx, firstWait+ramp+duration+drainWait+overtime,
+	watchdog, cancel := context.WithTimeoutCause(ctx, firstWait+ramp+duration+outlastWait+drainWait+overtime,
 		errors.New("native: the test did not end in time"))
 	defer cancel()
 	ended := make(chan *stream, len(f.streams))
@@ -214,25 +215,27 @@ func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 		return err
 	}
 	if f.sends {
-		// A little longer than measured, so that the receiver's last second is full.
-		if err := sleep(watchdog, tail); err != nil {
+		if err := w.outlast(watchdog); err != nil {
 			return err
 		}
 		f.stop.Store(true)
+	} else {
+		w.path.io.sayEnough(f.streams[0])
 	}
 	return w.drain(watchdog)
 }
 
-// tail covers the jitter between the two ends' measured time.
-const tail = 100 * time.Millisecond
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// outlast keeps a sender going until the receiver's measured time is over
+// too, which it says on stream 0, so that its last second is full.
+func (w *worker) outlast(ctx context.Context) error {
+	limit := time.Now().Add(outlastWait)
+	for time.Now().Before(limit) && !w.path.io.heardEnough(w.flow.streams[0]) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		sleepThread(pollEvery / 2)
 	}
+	return nil
 }
 
 // awaitFirst waits for the first byte of any stream.
