@@ -1,0 +1,279 @@
+// Package agent is the role of an end point: it answers the control plane
+// (bus.Handler), opens sessions of the engines, watches the host while they
+// run, and ends all that a client leaves behind.
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// DefaultLimits are what an agent grants unless told otherwise.
+func DefaultLimits() bus.Limits {
+	return bus.Limits{Streams: measure.MaxStreams, DurationNs: int64(measure.MaxDuration), Sessions: 32}
+}
+
+// Config describes an agent.
+type Config struct {
+	Name      string // in evidence; the controller knows it by another name perhaps
+	Version   string // of thru
+	Engines   engine.Table
+	Host      *host.Host
+	Limits    bus.Limits
+	DataAddrs []string      // where data connections should go; empty: where control went
+	Listen    engine.Listen // where they are accepted
+}
+
+// Agent implements bus.Handler.
+type Agent struct {
+	conf     Config
+	turns    turns
+	baseline baseline
+
+	mu       sync.Mutex
+	publish  bus.Publish
+	sessions map[string]*session
+	opening  int // sessions that are being opened
+	closed   bool
+}
+
+// New returns an agent that serves nobody yet.
+func New(c Config) *Agent {
+	return &Agent{conf: c, sessions: map[string]*session{}, publish: func(string, bus.Event) {}}
+}
+
+// Publisher sets how events reach the clients.
+func (a *Agent) Publisher(p bus.Publish) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.publish = p
+}
+
+// Hello implements bus.Handler.
+func (a *Agent) Hello(context.Context, string, bus.Hello) (bus.HelloReply, error) {
+	facts := a.conf.Host.Facts()
+	r := bus.HelloReply{
+		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version,
+		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
+		DataPorts:  bus.PortRange{First: a.conf.Listen.First, Last: a.conf.Listen.Last},
+		Limits:     a.conf.Limits,
+		Privileges: []string{"measure"},
+	}
+	if facts.Cores != nil {
+		r.CPUs = *facts.Cores
+	}
+	return r, nil
+}
+
+// Facts implements bus.Handler.
+func (a *Agent) Facts(_ context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
+	r := bus.FactsReply{Facts: a.conf.Host.Facts()}
+	if m.Peer != "" {
+		r.Route, _ = a.route(m.Peer)
+	}
+	return r, nil
+}
+
+// route is the kernel's way to an address with or without port.
+func (a *Agent) route(peer string) (*measure.Route, error) {
+	if h, _, err := net.SplitHostPort(peer); err == nil {
+		peer = h
+	}
+	addr, err := netip.ParseAddr(peer)
+	if err != nil {
+		return nil, fmt.Errorf("agent: reading address %q: %w", peer, err)
+	}
+	r, err := a.conf.Host.Route(addr.Unmap())
+	if err != nil {
+		return nil, fmt.Errorf("agent: asking for the route to %s: %w", addr, err)
+	}
+	return &r, nil
+}
+
+// Reserve implements bus.Handler.
+func (a *Agent) Reserve(_ context.Context, client string, m bus.Reserve) (bus.ReserveReply, error) {
+	ahead := a.turns.ask(client, m.Together)
+	return bus.ReserveReply{Granted: ahead == 0, Ahead: ahead}, nil
+}
+
+// Prepare implements bus.Handler.
+func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.PrepareReply, error) {
+	if !a.turns.has(client) {
+		return bus.PrepareReply{}, fault.Failf("", "agent: preparing: it is another client's turn")
+	}
+	if err := a.admit(m.Spec); err != nil {
+		return bus.PrepareReply{}, err
+	}
+	eng, ok := a.conf.Engines[m.Spec.Engine]
+	if !ok {
+		return bus.PrepareReply{}, fault.Failf("both ends need a thru that knows it", "agent: engine %q is not known here", m.Spec.Engine)
+	}
+	if err := a.enter(); err != nil {
+		return bus.PrepareReply{}, err
+	}
+	inner, err := eng.Open(ctx, engine.End{
+		Name: a.conf.Name, Spec: m.Spec, Sends: m.Sends, Dials: m.Dials,
+		Targets: m.Targets, Token: m.Token, Listen: a.conf.Listen, MaxRate: a.conf.Limits.RateBps,
+	})
+	if err != nil {
+		a.leave("")
+		return bus.PrepareReply{}, err
+	}
+	s := newSession(a, client, m, inner)
+	if !a.add(s) {
+		inner.Close()
+		return bus.PrepareReply{}, fault.Failf("", "agent: preparing: the client has gone or the agent ends")
+	}
+	r := inner.Ready()
+	return bus.PrepareReply{
+		Session: s.id, Token: r.Token, Port: r.Port, Local: r.Local, Peer: r.Peer, RTTIdle: r.RTTIdle, Skipped: r.Skipped,
+	}, nil
+}
+
+// admit holds the limits: a client is told them by Hello and cannot pass them.
+func (a *Agent) admit(s measure.Spec) error {
+	l := a.conf.Limits
+	if s.Streams > l.Streams {
+		return fault.Failf(fmt.Sprintf("-P %d is the most there", l.Streams), "agent: %d streams are above this end point's limit", s.Streams)
+	}
+	if s.Duration > l.DurationNs {
+		return fault.Failf(fmt.Sprintf("-t %.0f is the most there", time.Duration(l.DurationNs).Seconds()),
+			"agent: a test of %v is above this end point's limit", time.Duration(s.Duration))
+	}
+	return nil
+}
+
+// enter takes a place for a session that is about to open.
+func (a *Agent) enter() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return fault.Failf("", "agent: preparing: the agent ends")
+	}
+	if len(a.sessions)+a.opening >= a.conf.Limits.Sessions {
+		return fault.Failf("wait for other tests to end", "agent: preparing: %d sessions run already, the limit of this end point", len(a.sessions))
+	}
+	a.opening++
+	return nil
+}
+
+func (a *Agent) leave(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if id == "" {
+		a.opening--
+		return
+	}
+	delete(a.sessions, id)
+}
+
+// add turns the place into a session; false when the client has gone meanwhile.
+func (a *Agent) add(s *session) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.opening--
+	if a.closed || !a.turns.has(s.client) {
+		return false
+	}
+	a.sessions[s.id] = s
+	go s.follow()
+	return true
+}
+
+// find returns a session of that client; another's is as unknown as none.
+func (a *Agent) find(client, id string) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[id]; s != nil && s.client == client {
+		return s, nil
+	}
+	return nil, fault.Failf("", "agent: session %q is not known", id)
+}
+
+// Start implements bus.Handler.
+func (a *Agent) Start(ctx context.Context, client string, m bus.Start) (bus.Empty, error) {
+	s, err := a.find(client, m.Session)
+	if err != nil {
+		return bus.Empty{}, err
+	}
+	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs))
+}
+
+// Collect implements bus.Handler.
+func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.CollectReply, error) {
+	s, err := a.find(client, m.Session)
+	if err != nil {
+		return bus.CollectReply{}, err
+	}
+	return bus.CollectReply{Evidence: s.evidence(ctx)}, nil
+}
+
+// Release implements bus.Handler.
+func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Empty, error) {
+	a.end(client, m.Session)
+	return bus.Empty{}, nil
+}
+
+// Gone implements bus.Handler.
+func (a *Agent) Gone(client string) { a.end(client, "") }
+
+// end closes one session of a client, or all; the turn goes with the last.
+func (a *Agent) end(client, id string) {
+	a.mu.Lock()
+	var ours []*session
+	left := 0
+	for _, s := range a.sessions {
+		switch {
+		case s.client != client:
+		case id == "" || s.id == id:
+			ours = append(ours, s)
+			delete(a.sessions, s.id)
+		default:
+			left++
+		}
+	}
+	a.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, s := range ours {
+		wg.Go(s.close)
+	}
+	wg.Wait()
+	if left == 0 {
+		a.turns.giveBack(client)
+	}
+}
+
+// Close ends every session. No request may come after it.
+func (a *Agent) Close() {
+	a.mu.Lock()
+	a.closed = true
+	clients := map[string]bool{}
+	for _, s := range a.sessions {
+		clients[s.client] = true
+	}
+	a.mu.Unlock()
+	for c := range clients {
+		a.end(c, "")
+	}
+}
+
+func (a *Agent) tell(client string, e bus.Event) {
+	a.mu.Lock()
+	p := a.publish
+	a.mu.Unlock()
+	p(client, e)
+}
+
+// newID names a session so that nobody can guess it.
+func newID() string { return rand.Text() }

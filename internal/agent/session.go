@@ -1,0 +1,217 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// session follows one engine session of a client: it reads the host's
+// counters at each step, and pushes what happens to the client.
+type session struct {
+	id     string
+	client string
+	agent  *Agent
+	inner  engine.Session
+	spec   measure.Spec
+	sends  bool
+	over   chan struct{} // closed when follow has ended
+	expire *time.Timer   // ends a session whose engine never does
+
+	mu    sync.Mutex
+	route *measure.Route
+	host  hostWatch
+}
+
+func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *session {
+	s := &session{
+		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
+		over: make(chan struct{}),
+	}
+	s.expire = time.AfterFunc(unstarted, func() { inner.Close() })
+	return s
+}
+
+// Bounds of a session that nobody ends; the worker has its own, shorter ones.
+const (
+	unstarted = 2 * time.Minute
+	leftover  = time.Minute
+)
+
+// start looks up the route to the peer and releases the barrier.
+func (s *session) start(ctx context.Context, ramp time.Duration) error {
+	if ramp < 0 || ramp > measure.MaxRamp {
+		return fault.Usagef("", "agent: starting: a ramp of %v is out of range", ramp)
+	}
+	if err := s.inner.Start(ctx, ramp); err != nil {
+		return err
+	}
+	s.expire.Reset(ramp + time.Duration(s.spec.Duration) + leftover)
+	route, _ := s.agent.route(s.inner.Ready().Peer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.route = route
+	s.host.watch(s.agent.conf.Host, s.inner.Process(), route)
+	return nil
+}
+
+// follow turns the engine's updates into events until the session is over.
+func (s *session) follow() {
+	defer close(s.over)
+	for u := range s.inner.Updates() {
+		e := bus.Event{Session: s.id, Kind: bus.EventProgress, Phase: bus.PhaseMeasure, AtNs: int64(u.At), SpanNs: int64(u.Span), Bytes: u.Bytes, Retransmits: u.Retransmits}
+		switch u.Kind {
+		case engine.Progress:
+			if u.Ramp {
+				e.Phase = bus.PhaseRamp
+			}
+			s.mu.Lock()
+			e.CPUPct, e.CPUMaxPct = s.host.load()
+			s.mu.Unlock()
+		case engine.Mark, engine.Bin, engine.Finish:
+			s.mu.Lock()
+			s.host.step(u.Kind, u.At)
+			s.mu.Unlock()
+			continue
+		case engine.Done:
+			e.Kind, e.Phase = bus.EventDone, bus.PhaseDrain
+		case engine.Failed:
+			e.Kind, e.Error, e.Hint = bus.EventFailed, u.Err.Error(), fault.Hint(u.Err)
+		}
+		s.agent.tell(s.client, e)
+	}
+}
+
+// evidence is the engine's, with what the host did meanwhile.
+func (s *session) evidence(ctx context.Context) measure.Evidence {
+	e := s.inner.Evidence()
+	base := s.agent.baseline.get(ctx, s.agent.conf.Host)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Route = s.route
+	e.Base = base
+	s.host.into(&e)
+	return e
+}
+
+// close ends the session and waits until nothing of it is left.
+func (s *session) close() {
+	s.expire.Stop()
+	s.inner.Close()
+	<-s.over
+}
+
+// hostWatch takes readings of the host at the steps of a session.
+type hostWatch struct {
+	host   *host.Host
+	pid    int
+	iface  string
+	last   host.Snapshot // for the live load
+	loadAt time.Time
+	pct    float64
+	maxPct float64
+
+	begin, bin, end host.Snapshot
+	beginAt, binAt  time.Duration
+	marked, ended   bool
+	perSecond       []measure.HostSpan
+	missing         []measure.NotChecked
+}
+
+// watch begins with a reading for the first live figure.
+func (w *hostWatch) watch(h *host.Host, pid int, r *measure.Route) {
+	w.host, w.pid = h, pid
+	if r != nil {
+		w.iface = r.Interface
+	}
+	w.last, w.loadAt = w.read(), time.Now()
+}
+
+func (w *hostWatch) read() host.Snapshot { return w.host.Read(w.iface, w.pid) }
+
+// loadEvery bounds how often the live figures read the host.
+const loadEvery = 400 * time.Millisecond
+
+// load is how busy the machine and its busiest core are, in percent.
+func (w *hostWatch) load() (pct, most float64) {
+	if w.host == nil || time.Since(w.loadAt) < loadEvery {
+		return w.pct, w.maxPct
+	}
+	now := w.read()
+	span := host.Span(w.last, now, 0)
+	w.last, w.loadAt = now, time.Now()
+	w.pct, w.maxPct = 0, 0
+	for _, c := range span.CPUs {
+		w.pct += c.Busy() / float64(len(span.CPUs))
+		w.maxPct = max(w.maxPct, c.Busy())
+	}
+	return w.pct, w.maxPct
+}
+
+// step reads the host at the beginning, at each second and at the end of the measured time.
+func (w *hostWatch) step(kind engine.Kind, at time.Duration) {
+	if w.host == nil {
+		return
+	}
+	now := w.read()
+	switch {
+	case kind == engine.Mark:
+		w.begin, w.bin, w.marked = now, now, true
+		w.beginAt, w.binAt = at, at
+	case !w.marked:
+	case kind == engine.Bin:
+		w.perSecond = append(w.perSecond, host.Span(w.bin, now, int64(w.binAt)))
+		w.bin, w.binAt, w.end, w.ended = now, at, now, true
+	default:
+		w.end, w.ended = now, true
+	}
+}
+
+// into adds the readings to the evidence of the session's end.
+func (w *hostWatch) into(e *measure.Evidence) {
+	if !w.marked || !w.ended {
+		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host", Why: "the measured time had not begun"})
+		return
+	}
+	e.Host = new(host.Span(w.begin, w.end, int64(w.beginAt)))
+	e.PerSec = append([]measure.HostSpan{}, w.perSecond...)
+	e.Missing = append(e.Missing, w.host.Missing()...)
+}
+
+// baseline is what the host does by itself, read when no test runs and kept a
+// while, since the readings of one ladder need only one.
+type baseline struct {
+	mu   sync.Mutex
+	at   time.Time
+	span *measure.HostSpan
+}
+
+const (
+	baselineTime  = 500 * time.Millisecond
+	baselineKeeps = 5 * time.Minute
+)
+
+// get reads the baseline; the caller's traffic has just ended.
+func (b *baseline) get(ctx context.Context, h *host.Host) *measure.HostSpan {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.span != nil && time.Since(b.at) < baselineKeeps {
+		return b.span
+	}
+	before := h.Read("", 0)
+	select {
+	case <-time.After(baselineTime):
+	case <-ctx.Done():
+		return b.span
+	}
+	span := host.Span(before, h.Read("", 0), 0)
+	span.Proto, span.Softnet = nil, nil // only its CPU serves
+	b.span, b.at = &span, time.Now()
+	return b.span
+}

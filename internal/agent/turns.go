@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"slices"
+	"sync"
+)
+
+// turns decides who measures: one client at a time in the order of asking, or
+// several whose tests may all run together.
+type turns struct {
+	mu    sync.Mutex
+	queue []turn // the first ones hold the turn
+}
+
+type turn struct {
+	client   string
+	together bool
+}
+
+// ask joins the queue once and returns how many are ahead: 0 when it is the client's turn.
+func (t *turns) ask(client string, together bool) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := t.index(client)
+	if i < 0 {
+		t.queue = append(t.queue, turn{client, together})
+		i = len(t.queue) - 1
+	}
+	return t.ahead(i)
+}
+
+// has is true while it is the client's turn.
+func (t *turns) has(client string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := t.index(client)
+	return i >= 0 && t.ahead(i) == 0
+}
+
+// giveBack lets the next in the queue go.
+func (t *turns) giveBack(client string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := t.index(client); i >= 0 {
+		t.queue = slices.Delete(t.queue, i, i+1)
+	}
+}
+
+func (t *turns) index(client string) int {
+	return slices.IndexFunc(t.queue, func(x turn) bool { return x.client == client })
+}
+
+// ahead counts those before i that i cannot share the turn with: none when
+// all up to i want to run together.
+func (t *turns) ahead(i int) int {
+	for _, x := range t.queue[:i+1] {
+		if !x.together {
+			return i
+		}
+	}
+	return 0
+}

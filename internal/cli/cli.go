@@ -1,0 +1,177 @@
+// Package cli is the command line: the only code that writes to a person. It
+// reads flags, connects the end points, hands a plan to control, and prints
+// what came of it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"thru/internal/control"
+	"thru/internal/engine/native"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/report"
+)
+
+// Version of thru; set by the linker (`make build`).
+const Version = "0.1.0-dev"
+
+// grammar is the whole command line.
+type grammar struct {
+	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
+	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
+	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
+	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// env is what a command needs of the world.
+type env struct {
+	in       io.Reader
+	out, err io.Writer
+	args     []string
+	version  string
+}
+
+const description = `thru proves what a network path carries, and explains why it does not carry more.
+
+With no END POINT a command measures this machine against itself.`
+
+const exitCodes = `
+Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required rate.`
+
+// Main runs the command line and returns the exit code of the process.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	if len(args) > 0 && args[0] == native.WorkerVerb {
+		return worker(in, out, errw)
+	}
+	e := &env{in: in, out: out, err: errw, args: args, version: Version}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, e)
+	var done helpShown
+	if errors.As(err, &done) {
+		return fault.OK
+	}
+	if err != nil {
+		e.say(err)
+	}
+	return fault.Code(err)
+}
+
+// worker is the hidden verb: the process that moves test traffic.
+func worker(in io.Reader, out, errw io.Writer) int {
+	if err := native.Worker(in, out); err != nil {
+		fmt.Fprintln(errw, err)
+		return fault.Failed
+	}
+	return fault.OK
+}
+
+// helpShown ends the command line after --help.
+type helpShown int
+
+func (helpShown) Error() string { return "help was shown" }
+
+func run(ctx context.Context, e *env) (err error) {
+	defer func() { // kong leaves by its exit function; help is the only case
+		if r := recover(); r != nil {
+			h, ok := r.(helpShown)
+			if !ok {
+				panic(r)
+			}
+			err = h
+		}
+	}()
+	var g grammar
+	parser, err := kong.New(&g,
+		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
+		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Help(helpWithExitCodes), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+	if err != nil {
+		return fmt.Errorf("cli: building the command line: %w", err)
+	}
+	args := e.args
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		return usage(err)
+	}
+	return k.Run()
+}
+
+func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(o, k); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(k.Stdout, exitCodes)
+	return err
+}
+
+// usage says where to look after a flag or command that does not exist.
+func usage(err error) error {
+	hint := "see `thru --help`"
+	var p *kong.ParseError
+	if errors.As(err, &p) && p.Context != nil && p.Context.Command() != "" {
+		hint = "see `thru " + p.Context.Command() + " --help`"
+	}
+	return fault.Usagef(hint, "%w", err)
+}
+
+// printed wraps an error that is already part of a printed result.
+type printed struct{ error }
+
+func (p printed) Unwrap() error { return p.error }
+
+// say prints an error for a person, and where --json was asked for a document for programs.
+func (e *env) say(err error) {
+	var p printed
+	if errors.As(err, &p) {
+		return
+	}
+	if e.wantsJSON() {
+		report.JSON(e.out, &measure.Document{
+			Schema: measure.Schema, Thru: e.version, Command: e.verb(),
+			Error: control.Describe(err), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
+		})
+	}
+	e.errorLines(err)
+}
+
+// errorLines are the error and its hint, on stderr.
+func (e *env) errorLines(err error) {
+	fmt.Fprintf(e.err, "thru: %v\n", err)
+	if h := fault.Hint(err); h != "" {
+		fmt.Fprintf(e.err, "hint: %s\n", h)
+	}
+}
+
+// wantsJSON looks at the bare arguments, since flags may be what is wrong.
+func (e *env) wantsJSON() bool { return slices.Contains(e.args, "--json") }
+
+func (e *env) verb() string {
+	if len(e.args) > 0 && len(e.args[0]) > 0 && e.args[0][0] != '-' {
+		return e.args[0]
+	}
+	return ""
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(e *env) error {
+	_, err := fmt.Fprintf(e.out, "thru %s\n", e.version)
+	return err
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/agent"
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/engine"
+	"thru/internal/engine/native"
+	"thru/internal/fault"
+	"thru/internal/host"
+)
+
+// dialer connects the end points of a command.
+type dialer struct {
+	env      *env
+	Family   int
+	Port     int
+	Device   string
+	Source   string
+	DataAddr string
+}
+
+// pair is the local end and its peer, which may be the same.
+type pair struct{ local, peer *control.EndPoint }
+
+func (p pair) all() map[string]*control.EndPoint {
+	return map[string]*control.EndPoint{p.local.Name: p.local, p.peer.Name: p.peer}
+}
+
+// helloTime bounds the first exchange with an end point.
+const helloTime = 5 * time.Second
+
+// pair starts the agent in this process and connects the peer.
+func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
+	alone := name == "" || name == control.Local
+	local, closeLocal, err := d.local(ctx, alone)
+	if err != nil {
+		return pair{}, nil, err
+	}
+	if alone {
+		return pair{local, local}, closeLocal, nil
+	}
+	peer, closePeer, err := d.remote(ctx, name)
+	if err != nil {
+		closeLocal()
+		return pair{}, nil, err
+	}
+	return pair{local, peer}, func() { closePeer(); closeLocal() }, nil
+}
+
+// local is an agent in this process behind an in-memory control plane. It
+// takes data connections on loopback only, and only from itself.
+func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(), error) {
+	prog, err := native.Self()
+	if err != nil {
+		return nil, nil, err
+	}
+	hosts := d.loopback()
+	listen := engine.Listen{Addrs: hosts[:1]} // any free port
+	a := newAgent(d.env.version, "local", prog, agent.DefaultLimits(), nil, listen)
+	client, err := bus.InProcess(a)
+	if err != nil {
+		prog.Close()
+		return nil, nil, err
+	}
+	a.Publisher(client.Publish)
+	stop := func() { client.Close(); a.Close(); prog.Close() }
+	hello, err := client.Hello(ctx)
+	if err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("cli: starting the local agent: %w", err)
+	}
+	return &control.EndPoint{Name: control.Local, Client: client, Hello: hello, DataHosts: hosts}, stop, nil
+}
+
+func (d dialer) loopback() []string {
+	switch {
+	case d.DataAddr != "":
+		return []string{d.DataAddr}
+	case d.Family == 6:
+		return []string{"::1"}
+	}
+	return []string{"127.0.0.1"}
+}
+
+// newAgent is an agent with the engines of this program.
+func newAgent(version, name string, prog *native.Program, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
+	eng := native.Engine{Program: prog}
+	return agent.New(agent.Config{
+		Name: name, Version: version, Engines: engine.Table{eng.Name(): eng}, Host: host.New(),
+		Limits: l, DataAddrs: dataAddrs, Listen: listen,
+	})
+}
+
+// remote connects an end point that was joined, or a host by its address.
+func (d dialer) remote(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+	conf, err := d.target(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := bus.Dial(ctx, conf)
+	if err != nil {
+		return nil, nil, err
+	}
+	hctx, cancel := context.WithTimeout(ctx, helloTime)
+	defer cancel()
+	hello, err := client.Hello(hctx)
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	e := &control.EndPoint{Name: name, Addr: client.RemoteAddr(), Client: client, Hello: hello}
+	if e.DataHosts, err = d.dataHosts(e); err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return e, func() { client.Close() }, nil
+}
+
+// target finds how to reach a name: a join string, or HOST[:PORT] whose
+// certificate is pinned on first use.
+func (d dialer) target(name string) (bus.DialConfig, error) {
+	conf := bus.DialConfig{Device: d.Device, LocalAddr: d.Source, Family: d.Family}
+	if scheme, _, ok := strings.Cut(name, "://"); ok {
+		return conf, fault.Usagef("an end point is a joined name or HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
+	}
+	keys, err := bus.DefaultKeyring()
+	if err != nil {
+		return conf, err
+	}
+	if j, err := keys.Load(name); err == nil {
+		conf.Addrs, conf.Secret = j.Control, j.Secret
+		conf.Pin = j.Pin
+		return conf, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return conf, err
+	}
+	addr, err := hostPort(name, d.Port)
+	if err != nil {
+		return conf, err
+	}
+	if j, ok := keys.Find(addr); ok {
+		conf.Secret = j.Secret
+		conf.Pin = j.Pin
+	} else {
+		conf.Pin = d.pinFirst(keys)
+	}
+	conf.Addrs = []string{addr}
+	return conf, nil
+}
+
+// pinFirst trusts a certificate on first use, and says so.
+func (d dialer) pinFirst(keys *bus.Keyring) func(string, [32]byte) error {
+	return func(addr string, sum [32]byte) error {
+		first, err := keys.CheckPin(addr, sum)
+		if err == nil && first {
+			fmt.Fprintf(d.env.err, "first contact with %s: its certificate sha256:%x... is kept\n", addr, sum[:6])
+		}
+		return err
+	}
+}
+
+// hostPort reads HOST, HOST:PORT, [V6]:PORT or a bare IPv6 address.
+func hostPort(s string, port int) (string, error) {
+	h, p, err := net.SplitHostPort(s)
+	if err != nil {
+		h, p = strings.Trim(s, "[]"), strconv.Itoa(port)
+	}
+	n, err := strconv.Atoi(p)
+	if h == "" || err != nil || n < 1 || n > 65535 || strings.ContainsAny(h, " /\\@") {
+		return "", fault.Usagef("an end point is a joined name or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
+	}
+	return net.JoinHostPort(h, p), nil
+}
+
+// dataHosts are where the peer takes data connections: what its operator
+// set, else the address that control has reached.
+func (d dialer) dataHosts(e *control.EndPoint) ([]string, error) {
+	hosts := e.Hello.DataAddrs
+	if len(hosts) == 0 {
+		h, _, err := net.SplitHostPort(e.Addr)
+		if err != nil {
+			return nil, fmt.Errorf("cli: reading the address of %s: %w", e.Name, err)
+		}
+		hosts = []string{h}
+	}
+	if d.DataAddr != "" || d.Family == 0 {
+		return hosts, nil
+	}
+	fit := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool {
+		ip := net.ParseIP(h)
+		return ip != nil && (ip.To4() != nil) != (d.Family == 4)
+	})
+	if len(fit) == 0 {
+		return nil, fault.Failf("name one with --data-addr", "cli: %s has no IPv%d data address, only %s", e.Name, d.Family, strings.Join(hosts, " "))
+	}
+	return fit, nil
+}
+
+// hostname of this machine, or its system's name.
+func hostname() string {
+	if h, err := os.Hostname(); err == nil && h != "" {
+		return h
+	}
+	return runtime.GOOS
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// trafficFlags mean what they mean in iperf3, where iperf3 has them.
+type trafficFlags struct {
+	Time       string `short:"t" placeholder:"SECONDS" help:"Measured time of a run; the ramp comes on top."`
+	Window     string `short:"w" placeholder:"SIZE" help:"Socket buffer of both ends, or SENDER/RECEIVER (default: the kernel tunes it)."`
+	Length     string `short:"l" placeholder:"SIZE" help:"Bytes per send and receive call, or SEND/RECEIVE (default 128K)."`
+	Omit       string `short:"O" placeholder:"SECONDS" help:"Ramp that is not counted (default: 20 round trips, at least 1 s)."`
+	Interval   string `short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures."`
+	Congestion string `short:"C" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
+	MSS        int    `short:"M" name:"set-mss" placeholder:"BYTES" help:"Maximum segment size."`
+	NoDelay    bool   `short:"N" name:"no-delay" help:"Switch Nagle's algorithm off."`
+	Affinity   string `short:"A" placeholder:"N[,M]" help:"CPU for the local end, and for the peer's."`
+	DSCP       string `name:"dscp" placeholder:"VALUE" help:"0 to 63, or a name such as ef, af41, cs1."`
+	IPv4       bool   `short:"4" name:"version4" xor:"family" help:"Only IPv4."`
+	IPv6       bool   `short:"6" name:"version6" xor:"family" help:"Only IPv6."`
+	IO         string `name:"io" placeholder:"NAME" help:"Force a data path: copy or portable."`
+	LinkRate   string `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do)."`
+	Repeat     int    `name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
+	Precision  string `name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
+	Together   bool   `name:"together" help:"Do not queue behind other clients of the end point that say so too."`
+	JSON       bool   `name:"json" help:"Print one JSON document (docs/result.md)."`
+	HTML       string `name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
+}
+
+// request turns the flags into plan's terms.
+func (f *trafficFlags) request(defaultTime time.Duration) (plan.Request, error) {
+	r := plan.Request{Duration: defaultTime, Congestion: f.Congestion, MSS: f.MSS, NoDelay: f.NoDelay, IO: f.IO, Together: f.Together, Repeat: f.Repeat, RampSet: f.Omit != ""}
+	if f.IPv4 {
+		r.Family = 4
+	}
+	if f.IPv6 {
+		r.Family = 6
+	}
+	steps := []struct {
+		flag, text, like string
+		parse            func(string) error
+	}{
+		{"-t", f.Time, "10, 0.5 or 1m", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }},
+		{"-O", f.Omit, "2 or 0.5", func(s string) (err error) { r.Ramp, err = unit.ParseDuration(s); return }},
+		{"-i", f.Interval, "1 or 0.5", func(s string) (err error) { r.Interval, err = unit.ParseDuration(s); return }},
+		{"-w", f.Window, "4M, 800K or 1M/256K", func(s string) (err error) { r.Window, err = sizePair(s); return }},
+		{"-l", f.Length, "128K, 1M or 64K/128K", func(s string) (err error) { r.Length, err = sizePair(s); return }},
+		{"--precision", f.Precision, "2.5%", func(s string) (err error) { r.PrecisionPct, err = unit.ParsePercent(s); return }},
+		{"--dscp", f.DSCP, "46, ef or af41", func(s string) (err error) { r.DSCP, err = parseDSCP(s); return }},
+		{"-A", f.Affinity, "0 or 0,1", func(s string) (err error) { r.LocalCPU, r.PeerCPU, err = parseAffinity(s); return }},
+	}
+	for _, s := range steps {
+		if s.text == "" {
+			continue
+		}
+		if err := s.parse(s.text); err != nil {
+			return r, fault.Usagef(fmt.Sprintf("%s takes a value such as %s", s.flag, s.like), "%s %s: %w", s.flag, s.text, err)
+		}
+	}
+	return r, nil
+}
+
+// sizePair reads SIZE or SENDER/RECEIVER; zero is no size that can be set.
+func sizePair(s string) (measure.Pair, error) {
+	tx, rx, err := unit.ParseSizePair(s)
+	if err == nil && (tx == 0 || rx == 0) {
+		err = fmt.Errorf("zero is no size; leave the flag out for the default")
+	}
+	return measure.Pair{Send: tx, Recv: rx}, err
+}
+
+// link is the nominal rate that the user states.
+func (f *trafficFlags) link() (stat.Link, error) {
+	if f.LinkRate == "" {
+		return stat.Link{}, nil
+	}
+	rate, layer, err := unit.ParseLinkRate(f.LinkRate)
+	if err == nil && rate == 0 {
+		err = fmt.Errorf("a link of rate zero carries nothing")
+	}
+	if err != nil {
+		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", f.LinkRate, err)
+	}
+	return stat.Link{RateBps: rate, Layer: layer}, nil
+}
+
+// parseAffinity reads iperf3's n or n,m: the local CPU, then the peer's.
+func parseAffinity(s string) (local, peer *int, err error) {
+	first, second, both := strings.Cut(s, ",")
+	a, err := strconv.Atoi(first)
+	if err != nil || a < 0 || a > 1023 {
+		return nil, nil, fmt.Errorf("%q is no CPU number", first)
+	}
+	if !both {
+		return &a, nil, nil
+	}
+	b, err := strconv.Atoi(second)
+	if err != nil || b < 0 || b > 1023 {
+		return nil, nil, fmt.Errorf("%q is no CPU number", second)
+	}
+	return &a, &b, nil
+}
+
+// parseDSCP reads a number (also 0x2e) or a name of RFC 2474, 2597, 3246, 8622.
+func parseDSCP(s string) (int, error) {
+	s = strings.ToLower(s)
+	var class, drop int
+	switch {
+	case s == "ef":
+		return 46, nil
+	case s == "le":
+		return 1, nil
+	case s == "default" || s == "be":
+		return 0, nil
+	case len(s) == 3 && s[:2] == "cs" && s[2] >= '0' && s[2] <= '7':
+		return int(s[2]-'0') * 8, nil
+	case len(s) == 4 && s[:2] == "af":
+		class, drop = int(s[2]-'0'), int(s[3]-'0')
+		if class >= 1 && class <= 4 && drop >= 1 && drop <= 3 {
+			return class*8 + drop*2, nil
+		}
+	}
+	n, err := strconv.ParseInt(s, 0, 16)
+	if err != nil || n < 0 || n > 63 {
+		return 0, fmt.Errorf("%q is no code point", s)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+)
+
+type joinCmd struct {
+	Name    string `arg:"" optional:"" help:"Name to keep it under."`
+	Replace bool   `help:"Replace what is kept under this name."`
+	Remove  bool   `help:"Forget the name."`
+	List    bool   `help:"List the names (no secrets)."`
+	JSON    bool   `name:"json" help:"Print JSON."`
+}
+
+// joined is what is said of a kept join string: never its secret.
+type joined struct {
+	Name      string   `json:"name"`
+	Control   []string `json:"control"`
+	Data      []string `json:"data,omitempty"`
+	Cert      string   `json:"certificate_sha256"`
+	Privilege string   `json:"privilege"`
+}
+
+// Run keeps, lists or forgets join strings.
+func (c *joinCmd) Run(e *env) error {
+	keys, err := bus.DefaultKeyring()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.List:
+		return c.list(e, keys)
+	case c.Name == "":
+		return fault.Usagef("thru join NAME, then paste the line that `thru serve` printed", "join wants a name")
+	case c.Name == control.Local:
+		return fault.Usagef("choose another name", "`local` always is this machine")
+	case c.Remove:
+		if err := keys.Remove(c.Name); err != nil {
+			return err
+		}
+		return c.answer(e, fmt.Sprintf("%s is forgotten", c.Name), map[string]string{"removed": c.Name})
+	}
+	return c.keep(e, keys)
+}
+
+// maxJoin bounds what is read from stdin; a join string is a few hundred bytes.
+const maxJoin = 64 << 10
+
+func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
+	if isTerminal(e.in) {
+		fmt.Fprintln(e.err, "paste the join string and press Enter, then Ctrl-D:")
+	}
+	b, err := io.ReadAll(io.LimitReader(e.in, maxJoin))
+	if err != nil {
+		return fmt.Errorf("cli: reading the join string: %w", err)
+	}
+	j, err := bus.ParseJoin(string(b))
+	if err != nil {
+		return err
+	}
+	if err := keys.Save(c.Name, j, c.Replace); err != nil {
+		return err
+	}
+	d := describeJoin(c.Name, j)
+	return c.answer(e, fmt.Sprintf("%s is kept: control %s. Try: thru test %s", c.Name, strings.Join(d.Control, " "), c.Name), d)
+}
+
+func describeJoin(name string, j bus.Join) joined {
+	return joined{Name: name, Control: j.Control, Data: j.Data, Cert: fmt.Sprintf("%x", j.CertSHA256), Privilege: j.Privilege}
+}
+
+func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
+	names, err := keys.List()
+	if err != nil {
+		return err
+	}
+	all := []joined{}
+	var text []string
+	for _, n := range names {
+		j, err := keys.Load(n)
+		if err != nil {
+			return err
+		}
+		d := describeJoin(n, j)
+		all = append(all, d)
+		text = append(text, fmt.Sprintf("%-16s %s  sha256:%.12s...", d.Name, strings.Join(d.Control, " "), d.Cert))
+	}
+	if len(text) == 0 {
+		text = []string{"no end point has been joined"}
+	}
+	return c.answer(e, strings.Join(text, "\n"), map[string]any{"joined": all})
+}
+
+func (c *joinCmd) answer(e *env, text string, doc any) error {
+	if c.JSON {
+		return json.NewEncoder(e.out).Encode(doc)
+	}
+	_, err := fmt.Fprintln(e.out, text)
+	return err
+}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+	"thru/internal/stat"
+)
+
+// testTime is how long a direction is measured unless -t says otherwise, as in iperf3.
+const testTime = 10 * time.Second
+
+type testCmd struct {
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, or HOST[:PORT]; without it this machine against itself."`
+	Streams  string `short:"P" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
+	trafficFlags
+	Reverse    bool   `short:"R" help:"Only from the end point to here."`
+	Bidir      bool   `name:"bidir" help:"Both directions at the same time."`
+	OneWay     bool   `name:"one-way" help:"Only from here to the end point."`
+	Acceptance bool   `name:"acceptance" help:"60 s x 5 in both directions, for a record to hand over."`
+	Port       int    `short:"p" default:"5200" help:"Control port of the end point."`
+	Bind       string `short:"B" placeholder:"ADDRESS" help:"Source address of the connections."`
+	BindDev    string `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the connections."`
+	ClientPort int    `name:"cport" placeholder:"PORT" help:"First source port; stream n uses PORT+n."`
+	DataAddr   string `name:"data-addr" placeholder:"ADDRESS" help:"Where data connections go, if not where control goes."`
+}
+
+// Run measures one pair.
+func (c *testCmd) Run(ctx context.Context, e *env) error {
+	r, err := c.request(testTime)
+	if err != nil {
+		return err
+	}
+	if r.Streams, err = parseStreams(c.Streams); err != nil {
+		return err
+	}
+	r.Reverse, r.Bidir, r.OneWay, r.Acceptance = c.Reverse, c.Bidir, c.OneWay, c.Acceptance
+	r.BindAddr, r.BindDev, r.BindPort, r.DataAddr = c.Bind, c.BindDev, c.ClientPort, c.DataAddr
+	link, err := c.link()
+	if err != nil {
+		return err
+	}
+	// The request is checked before anything is connected: usage errors come at once.
+	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
+		return err
+	}
+	d := dialer{env: e, Family: r.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr}
+	ends, closeAll, err := d.pair(ctx, c.EndPoint)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	r.Local, r.Peer = control.Local, ends.peer.Name
+	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peer.Hello.CPUs))
+	if err != nil {
+		return err
+	}
+	return e.measure(ctx, p, ends, link, &c.trafficFlags)
+}
+
+func withCPUs(r plan.Request, local, peer int) plan.Request {
+	r.LocalCPUs, r.PeerCPUs = max(local, 1), max(peer, 1)
+	return r
+}
+
+// parseStreams tells no -P from -P 0.
+func parseStreams(s string) (int, error) {
+	if s == "" {
+		return 0, nil
+	}
+	var n int
+	if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > measure.MaxStreams {
+		return 0, fault.Usagef(fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), "-P %s: no number of streams that can be measured", s)
+	}
+	return n, nil
+}
+
+// ladderTime is the length of a ladder's runs (B-09).
+const ladderTime = 60 * time.Second
+
+type ladderCmd struct {
+	trafficFlags
+}
+
+// Run measures the rungs that can be measured here: localhost.
+func (c *ladderCmd) Run(ctx context.Context, e *env) error {
+	r, err := c.request(ladderTime)
+	if err != nil {
+		return err
+	}
+	if c.Window != "" {
+		return fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w "+c.Window, "-w does not go with ladder")
+	}
+	link, err := c.link()
+	if err != nil {
+		return err
+	}
+	r.Local, r.Peer = control.Local, control.Local
+	p, err := plan.Ladder(r)
+	if err != nil {
+		return err
+	}
+	d := dialer{env: e, Family: r.Family}
+	ends, closeAll, err := d.pair(ctx, control.Local)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	return e.measure(ctx, p, ends, link, &c.trafficFlags)
+}
+
+// measure runs a plan and prints what came of it; what was measured before an
+// error is printed too.
+func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags) error {
+	watch := newWatch(e, p, ends, time.Duration(secondsOr(f.Interval)))
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch}
+	doc, err := runner.Run(ctx, p)
+	watch.close()
+	doc.Arguments = e.args
+	if perr := e.print(doc, f); perr != nil && err == nil {
+		return perr
+	}
+	if err != nil {
+		if !f.JSON {
+			e.errorLines(err)
+		}
+		return printed{err}
+	}
+	if v := doc.Verdict; v != nil && !v.Pass {
+		return printed{fault.New(fault.Verdict, "", "%s", v.Reason)}
+	}
+	return nil
+}
+
+// print writes the document in the forms asked for.
+func (e *env) print(doc *measure.Document, f *trafficFlags) error {
+	if f.HTML != "" {
+		if err := writeFile(f.HTML, doc); err != nil {
+			return err
+		}
+	}
+	if f.JSON {
+		return report.JSON(e.out, doc)
+	}
+	if !measured(doc) {
+		return nil
+	}
+	width, colour := terminal(e.out)
+	if err := report.Text(e.out, doc, report.TextOptions{Width: width, Colour: colour}); err != nil {
+		return err
+	}
+	if f.HTML != "" {
+		fmt.Fprintf(e.out, "report: %s\n", f.HTML)
+	}
+	return nil
+}
+
+// measured is false where an error came before any figure.
+func measured(doc *measure.Document) bool {
+	for _, c := range doc.Cells {
+		if c.Goodput != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// writeFile writes the HTML report beside its place and renames it, so that
+// no half report is ever found there.
+func writeFile(path string, doc *measure.Document) error {
+	var b strings.Builder
+	if err := report.HTML(&b, doc); err != nil {
+		return fmt.Errorf("cli: writing the report: %w", err)
+	}
+	tmp := path + ".part"
+	err := os.WriteFile(tmp, []byte(b.String()), 0o644)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		os.Remove(tmp)
+		return fault.Failf("--html wants a file in a folder that can be written to", "cli: writing the report: %w", err)
+	}
+	return nil
+}

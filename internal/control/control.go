@@ -1,0 +1,237 @@
+// Package control runs a plan over end points and assembles the result. It is
+// a state machine that prints nothing: what a person may want to see on the
+// way goes to an Observer. A run on this machine alone goes through an agent
+// in this process, so that one host and many are one code path.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+)
+
+// Client is what control needs of a connection to an agent; bus.Client is one.
+type Client interface {
+	Hello(ctx context.Context) (bus.HelloReply, error)
+	Facts(ctx context.Context, m bus.FactsRequest) (bus.FactsReply, error)
+	Reserve(ctx context.Context, m bus.Reserve) (bus.ReserveReply, error)
+	Prepare(ctx context.Context, m bus.Prepare) (bus.PrepareReply, error)
+	Start(ctx context.Context, m bus.Start) (bus.Empty, error)
+	Collect(ctx context.Context, m bus.Collect) (bus.CollectReply, error)
+	Release(ctx context.Context, m bus.Release) (bus.Empty, error)
+	Events() <-chan bus.Event
+	Lost() <-chan struct{}
+	Err() error
+}
+
+// EndPoint is a connected agent. DataHosts are the addresses that a peer
+// dials for data, in order.
+type EndPoint struct {
+	Name      string
+	Addr      string // where control connected to; empty for this machine
+	Client    Client
+	Hello     bus.HelloReply
+	DataHosts []string
+}
+
+// Observer hears what happens, in the order in which it happens.
+type Observer interface {
+	// Step: a run of a step begins; done and total count the runs of the plan.
+	Step(label string, specs []measure.Spec, done, total int)
+	// Waiting: other clients' tests are ahead at an end point.
+	Waiting(endPoint string, ahead int)
+	// Live: one interval of one flow at one end.
+	Live(l Live)
+	// Ran: a run has ended, with its cell's figures so far.
+	Ran(c *measure.Cell)
+}
+
+// Live is one interval of a flow at one of its ends.
+type Live struct {
+	Flow     int // index within the step
+	EndPoint string
+	Sends    bool
+	Total    time.Duration // of the measured time
+	Ramp     time.Duration
+	Event    bus.Event
+}
+
+// Runner runs plans.
+type Runner struct {
+	Version string
+	Ends    map[string]*EndPoint
+	Link    stat.Link
+	Watch   Observer
+}
+
+// Run runs the whole plan. The document is always usable: on error it holds
+// what was measured until then, and the error.
+func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error) {
+	begin := time.Now()
+	doc := &measure.Document{
+		Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
+		EndPoints: []measure.EndPoint{}, Cells: cells(p),
+	}
+	facts, err := r.facts(ctx, doc)
+	if err == nil {
+		err = r.runAll(ctx, p, doc, facts)
+	}
+	if ctx.Err() != nil {
+		err = fault.Failf("what was measured so far is kept", "interrupted")
+	}
+	r.conclude(p, doc)
+	doc.ElapsedNs = int64(time.Since(begin))
+	if err != nil {
+		doc.Error = Describe(err)
+	}
+	return doc, err
+}
+
+// Describe turns an error into its form in the document.
+func Describe(err error) *measure.Error {
+	return &measure.Error{Message: err.Error(), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
+}
+
+// cells lists the plan's flows, in the order of its steps.
+func cells(p plan.Plan) []measure.Cell {
+	out := []measure.Cell{}
+	for g, s := range p.Steps {
+		for _, spec := range s.Specs {
+			out = append(out, measure.Cell{
+				From: spec.From, To: spec.To, Label: s.Label, Group: g, Protocol: spec.Protocol, Streams: spec.Streams,
+				Window: spec.Window, Length: spec.Length, Spec: spec, Beside: s.Beside, Runs: []measure.Run{},
+			})
+		}
+	}
+	return out
+}
+
+// facts asks every end point once, at the same time.
+func (r *Runner) facts(ctx context.Context, doc *measure.Document) (map[string]*measure.Facts, error) {
+	names := r.names()
+	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
+	each(len(names), func(i int) { replies[i], errs[i] = r.Ends[names[i]].Client.Facts(ctx, bus.FactsRequest{}) })
+	facts := map[string]*measure.Facts{}
+	for i, n := range names {
+		if errs[i] != nil {
+			return facts, fmt.Errorf("control: asking %s for its facts: %w", n, errs[i])
+		}
+		e := r.Ends[n]
+		facts[n] = &replies[i].Facts
+		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: n, Addr: e.Addr, Thru: e.Hello.Thru, Facts: facts[n]})
+	}
+	return facts, nil
+}
+
+// names of the end points, `local` first.
+func (r *Runner) names() []string {
+	var ns []string
+	for n := range r.Ends {
+		ns = append(ns, n)
+	}
+	slices.SortFunc(ns, func(a, b string) int {
+		if (a == Local) != (b == Local) {
+			if a == Local {
+				return -1
+			}
+			return 1
+		}
+		if a < b {
+			return -1
+		}
+		return 1
+	})
+	return ns
+}
+
+// Local is the name of the machine that runs the command.
+const Local = "local"
+
+// runAll repeats the plan's list until the repetitions are enough.
+func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) error {
+	most := max(p.Repeat.Max, 1)
+	done, total := 0, p.Runs()
+	for n := range most {
+		for g, step := range p.Steps {
+			if step.Beside && n > 0 || n > 0 && r.enough(p, doc, g) {
+				continue
+			}
+			r.Watch.Step(step.Label, step.Specs, done, total)
+			runs, err := r.runStep(ctx, step, n)
+			r.keep(doc, g, runs, facts)
+			done++
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// enough is true when all cells of a step have reached the precision asked for.
+func (r *Runner) enough(p plan.Plan, doc *measure.Document, group int) bool {
+	if p.Repeat.PrecisionPct == 0 {
+		return false
+	}
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		if c.Group == group && !stat.Enough(goodputs(c), p.Repeat.PrecisionPct, p.Repeat.Min, p.Repeat.Max) {
+			return false
+		}
+	}
+	return true
+}
+
+func goodputs(c *measure.Cell) []float64 {
+	var gs []float64
+	for _, x := range c.Runs {
+		if x.Goodput != nil {
+			gs = append(gs, *x.Goodput)
+		}
+	}
+	return gs
+}
+
+// keep adds the runs of a step to its cells and brings their figures up to date.
+func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, facts map[string]*measure.Facts) {
+	for i, k := 0, 0; i < len(doc.Cells) && k < len(runs); i++ {
+		c := &doc.Cells[i]
+		if c.Group != group {
+			continue
+		}
+		c.Runs = append(c.Runs, runs[k])
+		c.Error = runs[k].Error
+		stat.Summarise(c, facts, r.Link)
+		r.Watch.Ran(c)
+		k++
+	}
+}
+
+// conclude adds what is said of the whole.
+func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
+	stat.Scale(doc.Cells)
+	doc.Verdict = stat.Verdict(doc.Cells)
+	if p.Command == "ladder" {
+		doc.Advice = stat.StreamAdvice(doc.Cells, cpusOf(doc))
+	}
+}
+
+func cpusOf(doc *measure.Document) int {
+	for _, e := range doc.EndPoints {
+		if e.Facts != nil && e.Facts.Cores != nil {
+			return *e.Facts.Cores
+		}
+	}
+	return 0
+}
+
+// errLost is the reason of a step whose end point has gone.
+var errLost = errors.New("the connection to the end point is gone")

@@ -1,0 +1,422 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// flow is one Spec of a step under way, with its two sessions.
+type flow struct {
+	index    int
+	spec     measure.Spec
+	sender   side
+	receiver side
+	run      measure.Run
+}
+
+// side is one end of a flow: the agent there and its session.
+type side struct {
+	end     *EndPoint
+	sends   bool
+	dials   bool
+	session string
+	rtt     time.Duration
+	over    bool  // Done or Failed has come
+	err     error // of Failed
+	seen    partial
+}
+
+func (f *flow) dialling() *side {
+	if f.spec.DialFrom {
+		return &f.sender
+	}
+	return &f.receiver
+}
+
+func (f *flow) listening() *side {
+	if f.spec.DialFrom {
+		return &f.receiver
+	}
+	return &f.sender
+}
+
+func (f *flow) sides() []*side { return []*side{&f.sender, &f.receiver} }
+
+// runStep measures all flows of a step once: it takes the turn at every agent,
+// prepares both ends of each flow, starts them, watches, and collects. It
+// returns a run for each flow, also on error, with what was measured.
+func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.Run, error) {
+	flows, err := r.flows(step, n)
+	if err != nil {
+		return nil, err
+	}
+	waited, err := r.reserve(ctx, step)
+	if err == nil {
+		err = r.prepare(ctx, flows)
+	}
+	if err == nil {
+		err = r.start(ctx, flows)
+	}
+	if err == nil {
+		err = r.watch(ctx, flows)
+	}
+	r.collect(flows)
+	r.release(step)
+	runs := make([]measure.Run, len(flows))
+	for i, f := range flows {
+		f.run.WaitedNs = int64(waited)
+		runs[i] = f.finish(err)
+	}
+	return runs, err
+}
+
+func (r *Runner) flows(step plan.Step, n int) ([]*flow, error) {
+	var fs []*flow
+	for i, s := range step.Specs {
+		from, to := r.Ends[s.From], r.Ends[s.To]
+		if from == nil || to == nil {
+			return nil, fmt.Errorf("control: no connection to %s or %s", s.From, s.To)
+		}
+		fs = append(fs, &flow{
+			index: i, spec: s, run: measure.Run{Index: n, StartedAt: time.Now()},
+			sender: side{end: from, sends: true, dials: s.DialFrom}, receiver: side{end: to, dials: !s.DialFrom},
+		})
+	}
+	return fs, nil
+}
+
+// ends of a step, each once, in an order that all controllers share, so that
+// two of them never wait for each other.
+func (r *Runner) ends(step plan.Step) []*EndPoint {
+	var es []*EndPoint
+	for _, s := range step.Specs {
+		for _, n := range []string{s.From, s.To} {
+			if e := r.Ends[n]; !slices.Contains(es, e) {
+				es = append(es, e)
+			}
+		}
+	}
+	slices.SortFunc(es, func(a, b *EndPoint) int {
+		if a.Addr < b.Addr {
+			return -1
+		}
+		return 1
+	})
+	return es
+}
+
+const askAgain = 250 * time.Millisecond
+
+// reserve waits for the turn at every end point of the step.
+func (r *Runner) reserve(ctx context.Context, step plan.Step) (waited time.Duration, err error) {
+	begin, asked := time.Now(), false
+	for _, e := range r.ends(step) {
+		last := -1
+		for {
+			reply, err := e.Client.Reserve(ctx, bus.Reserve{Together: step.Specs[0].Together})
+			if err != nil {
+				return 0, fmt.Errorf("control: taking the turn at %s: %w", e.Name, err)
+			}
+			if reply.Granted {
+				break
+			}
+			if asked = true; reply.Ahead != last {
+				r.Watch.Waiting(e.Name, reply.Ahead)
+				last = reply.Ahead
+			}
+			if err := r.pause(ctx, e, askAgain); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if !asked {
+		return 0, nil
+	}
+	return time.Since(begin), nil
+}
+
+func (r *Runner) pause(ctx context.Context, e *EndPoint, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-e.Client.Lost():
+		return lost(e)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func lost(e *EndPoint) error {
+	return fault.Failf("is that host up, and is `thru serve` still running there?",
+		"control: %s: %w", e.Name, errors.Join(errLost, e.Client.Err()))
+}
+
+// prepare opens both ends of every flow, the listening one first.
+func (r *Runner) prepare(ctx context.Context, flows []*flow) error {
+	for _, f := range flows {
+		l, d := f.listening(), f.dialling()
+		ready, err := l.end.Client.Prepare(ctx, bus.Prepare{Spec: f.spec, Sends: l.sends})
+		if err != nil {
+			return fmt.Errorf("control: preparing %s: %w", l.end.Name, err)
+		}
+		l.session = ready.Session
+		conn, err := d.end.Client.Prepare(ctx, bus.Prepare{
+			Spec: f.spec, Sends: d.sends, Dials: true, Token: ready.Token, Targets: targets(f.spec, l.end, ready.Port),
+		})
+		if err != nil {
+			return fmt.Errorf("control: connecting %s to %s: %w", d.end.Name, l.end.Name, err)
+		}
+		d.session = conn.Session
+		if conn.RTTIdle != nil {
+			d.rtt = time.Duration(conn.RTTIdle.Median)
+		}
+	}
+	return nil
+}
+
+// targets are the addresses to dial: the one that the Spec names, else those
+// that the end point offers.
+func targets(s measure.Spec, e *EndPoint, port int) []string {
+	hosts := e.DataHosts
+	if s.DataAddr != "" {
+		hosts = []string{s.DataAddr}
+	}
+	var ts []string
+	for _, h := range hosts {
+		ts = append(ts, net.JoinHostPort(h, strconv.Itoa(port)))
+	}
+	return ts
+}
+
+// start releases the barriers, all receivers first.
+func (r *Runner) start(ctx context.Context, flows []*flow) error {
+	for _, sends := range []bool{false, true} {
+		for _, f := range flows {
+			s := &f.receiver
+			if sends {
+				s = &f.sender
+			}
+			ramp := plan.Ramp(f.spec, f.dialling().rtt)
+			if _, err := s.end.Client.Start(ctx, bus.Start{Session: s.session, RampNs: int64(ramp)}); err != nil {
+				return fmt.Errorf("control: starting %s: %w", s.end.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// watch hears events until every session is over, or one has failed.
+func (r *Runner) watch(ctx context.Context, flows []*flow) error {
+	events, gone, stop := r.listen(flows)
+	defer stop()
+	late := time.NewTimer(longest(flows) + patience)
+	defer late.Stop()
+	for left := 2 * len(flows); left > 0; {
+		select {
+		case e := <-events:
+			f, s := find(flows, e.Session)
+			if s == nil || s.over {
+				continue
+			}
+			switch e.Kind {
+			case bus.EventProgress:
+				s.seen.add(e)
+				r.Watch.Live(Live{
+					Flow: f.index, EndPoint: s.end.Name, Sends: s.sends, Event: e,
+					Total: time.Duration(f.spec.Duration), Ramp: plan.Ramp(f.spec, f.dialling().rtt),
+				})
+			case bus.EventDone:
+				s.over = true
+				left--
+			case bus.EventFailed:
+				return r.failed(s, e)
+			}
+		case e := <-gone:
+			return lost(e)
+		case <-late.C:
+			return fault.Failf("run it again; if it happens again, the end points' logs say more", "control: the test did not end in time")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// patience is how much longer than planned a step may take.
+const patience = 30 * time.Second
+
+func longest(flows []*flow) time.Duration {
+	var d time.Duration
+	for _, f := range flows {
+		d = max(d, plan.Ramp(f.spec, f.dialling().rtt)+time.Duration(f.spec.Duration))
+	}
+	return d
+}
+
+// failed gives the other events of the same moment a chance: that the peer's
+// host is gone says more than that a connection was reset.
+func (r *Runner) failed(s *side, e bus.Event) error {
+	s.over, s.err = true, fault.Failf(e.Hint, "%s", e.Error)
+	for _, x := range r.Ends {
+		select {
+		case <-x.Client.Lost():
+			return lost(x)
+		case <-time.After(lostGrace):
+		}
+	}
+	return fmt.Errorf("control: %s: %w", s.end.Name, s.err)
+}
+
+const lostGrace = 200 * time.Millisecond
+
+func find(flows []*flow, session string) (*flow, *side) {
+	for _, f := range flows {
+		for _, s := range f.sides() {
+			if s.session == session && session != "" {
+				return f, s
+			}
+		}
+	}
+	return nil, nil
+}
+
+// listen merges the events of all clients of the flows into one channel.
+func (r *Runner) listen(flows []*flow) (<-chan bus.Event, <-chan *EndPoint, func()) {
+	events, gone, quit := make(chan bus.Event), make(chan *EndPoint, len(r.Ends)), make(chan struct{})
+	var wg sync.WaitGroup
+	seen := map[*EndPoint]bool{}
+	for _, f := range flows {
+		for _, s := range f.sides() {
+			if seen[s.end] {
+				continue
+			}
+			seen[s.end] = true
+			wg.Go(func() { forward(s.end, events, gone, quit) })
+		}
+	}
+	return events, gone, func() { close(quit); wg.Wait() }
+}
+
+func forward(e *EndPoint, events chan<- bus.Event, gone chan<- *EndPoint, quit <-chan struct{}) {
+	for {
+		select {
+		case ev := <-e.Client.Events():
+			select {
+			case events <- ev:
+			case <-quit:
+				return
+			}
+		case <-e.Client.Lost():
+			gone <- e
+			return
+		case <-quit:
+			return
+		}
+	}
+}
+
+// collectTime bounds fetching the evidence of one end.
+const collectTime = 10 * time.Second
+
+// collect fetches the evidence of every end that can still be reached; of the
+// others it keeps what their live figures told.
+func (r *Runner) collect(flows []*flow) {
+	var sides []*side
+	var specs []measure.Spec
+	for _, f := range flows {
+		sides, specs = append(sides, f.sides()...), append(specs, f.spec, f.spec)
+	}
+	got := make([]*measure.Evidence, len(sides))
+	each(len(sides), func(i int) { got[i] = sides[i].evidence() })
+	for i, f := range flows {
+		f.run.Flows = []measure.Flow{{From: f.spec.From, To: f.spec.To, Sender: got[2*i], Receiver: got[2*i+1]}}
+	}
+}
+
+func (s *side) evidence() *measure.Evidence {
+	if s.session == "" {
+		return nil
+	}
+	select {
+	case <-s.end.Client.Lost():
+		return s.seen.evidence(s)
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	defer cancel()
+	reply, err := s.end.Client.Collect(ctx, bus.Collect{Session: s.session})
+	if err != nil {
+		return s.seen.evidence(s)
+	}
+	reply.Evidence.EndPoint = s.end.Name
+	return &reply.Evidence
+}
+
+func (r *Runner) release(step plan.Step) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	es := r.ends(step)
+	each(len(es), func(i int) { es[i].Client.Release(ctx, bus.Release{}) })
+}
+
+// finish turns a flow into its run.
+func (f *flow) finish(err error) measure.Run {
+	f.run.Partial = err != nil
+	if err != nil {
+		f.run.Error = Describe(err)
+	}
+	if len(f.run.Flows) == 0 {
+		f.run.Flows = []measure.Flow{}
+		return f.run
+	}
+	if e := f.run.Flows[0].Receiver; e != nil && e.MeasuredNs > 0 {
+		f.run.Goodput = new(float64(e.Bytes) * 8e9 / float64(e.MeasuredNs))
+	}
+	return f.run
+}
+
+func each(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// partial is what the live figures of one end have told so far.
+type partial struct {
+	bins []measure.StreamBin
+}
+
+func (p *partial) add(e bus.Event) {
+	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 {
+		p.bins = append(p.bins, measure.StreamBin{At: e.AtNs, Span: e.SpanNs, Bytes: e.Bytes})
+	}
+}
+
+// evidence makes do with the live figures of an end that cannot be reached any more.
+func (p *partial) evidence(s *side) *measure.Evidence {
+	e := &measure.Evidence{
+		EndPoint: s.end.Name, Sends: s.sends, Dialled: s.dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
+		Error:   errLost.Error(),
+		Missing: []measure.NotChecked{{Fact: "evidence", Why: "the end point was lost; these are its live figures until then"}},
+	}
+	for _, b := range p.bins {
+		e.Bins = append(e.Bins, b)
+		e.Bytes += b.Bytes
+		e.MeasuredNs += b.Span
+	}
+	e.TotalBytes = e.Bytes
+	return e
+}

@@ -1,0 +1,293 @@
+// Package plan turns what a person asks for into a validated, deterministic
+// list of measure.Spec: which flows run, which of them at once, in which
+// order, and how often. It does no I/O: the same request gives the same plan
+// on every machine.
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Plan is a list of steps, run in order, the whole list once per repetition,
+// so that repetitions of one cell lie apart in time.
+type Plan struct {
+	Command string
+	Steps   []Step
+	Repeat  Repeat
+}
+
+// Step is a set of flows that run at the same time: one, or two for
+// bidirectional traffic.
+type Step struct {
+	Label  string
+	Specs  []measure.Spec
+	Beside bool // a short figure beside the main ones, run once
+}
+
+// Repeat says when to stop: after Max runs, or after Min when the interval's
+// half-width is at most PrecisionPct of the mean (0: run exactly Max).
+type Repeat struct {
+	Min, Max     int
+	PrecisionPct float64
+}
+
+// Setup is an estimate of what connecting and collecting add to a run.
+const Setup = 200 * time.Millisecond
+
+// Time is how long the plan takes at most; ramps that the RTT lengthens come on top.
+func (p Plan) Time() time.Duration {
+	var t time.Duration
+	for _, s := range p.Steps {
+		n := max(p.Repeat.Max, 1)
+		if s.Beside {
+			n = 1
+		}
+		t += time.Duration(n) * s.Time()
+	}
+	return t
+}
+
+// Time of one run of the step.
+func (s Step) Time() time.Duration {
+	var longest time.Duration
+	for _, x := range s.Specs {
+		longest = max(longest, Ramp(x, 0)+time.Duration(x.Duration)+Setup)
+	}
+	return longest
+}
+
+// Bounds of the ramp that is not counted.
+const (
+	leastRamp = time.Second
+	mostRamp  = 10 * time.Second
+	rampRTTs  = 20
+)
+
+// Ramp is the time before the measured time: what the Spec asks for, else 20
+// round trips, in which slow start doubles the window 20 times (from 14 KB to
+// more than the largest window there is), at least 1 s and at most 10 s.
+func Ramp(s measure.Spec, rtt time.Duration) time.Duration {
+	if s.Ramp > 0 {
+		return time.Duration(s.Ramp)
+	}
+	return min(max(leastRamp, rampRTTs*rtt), mostRamp)
+}
+
+// Request is what the command line or a plan file asks for, in its own terms:
+// local is the end that runs the command, peer the other one.
+type Request struct {
+	Local, Peer         string // end point names
+	LocalCPUs, PeerCPUs int    // how many CPUs they have, for the default of streams
+	Streams             int    // 0: default
+	Window, Length      measure.Pair
+	Duration            time.Duration
+	Ramp                time.Duration // 0: by RTT
+	RampSet             bool          // -O was given, perhaps as 0
+	Interval            time.Duration
+	Reverse, Bidir      bool
+	OneWay              bool
+	Family              int
+	Congestion          string
+	MSS                 int
+	NoDelay             bool
+	DSCP                int
+	LocalCPU, PeerCPU   *int
+	BindAddr, BindDev   string
+	BindPort            int
+	DataAddr            string
+	IO                  string
+	Together            bool
+	Repeat              int
+	PrecisionPct        float64
+	Acceptance          bool
+}
+
+// DefaultStreams is half the CPUs of the end that has fewer, since one
+// connection keeps two threads busy (B-15): at least 1, at most 8.
+func DefaultStreams(cpusA, cpusB int) int {
+	return min(max(min(cpusA, cpusB)/2, 1), 8)
+}
+
+// besideTime bounds the single-stream figure beside a test of several streams.
+const besideTime = 3 * time.Second
+
+// Test is the plan of `thru test`: each direction by itself unless one is
+// asked for or both at once, and a short single-stream figure beside.
+func Test(r Request) (Plan, error) {
+	if r.Acceptance {
+		r.Duration, r.Repeat, r.OneWay, r.Reverse = max(r.Duration, AcceptanceTime), max(r.Repeat, AcceptanceRuns), false, false
+	}
+	if r.Streams == 0 {
+		r.Streams = DefaultStreams(r.LocalCPUs, r.PeerCPUs)
+	}
+	if err := r.check(); err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Command: "test", Repeat: r.repeat()}
+	forward, back := r.spec(true), r.spec(false)
+	switch {
+	case r.Bidir:
+		p.Steps = []Step{{Label: "both directions at once", Specs: []measure.Spec{forward, back}}}
+	case r.Reverse:
+		p.Steps = []Step{{Label: "reverse", Specs: []measure.Spec{back}}}
+	case r.OneWay || r.Local == r.Peer && !r.Acceptance:
+		// On one host both directions are the same path.
+		p.Steps = []Step{{Label: "forward", Specs: []measure.Spec{forward}}}
+	default:
+		p.Steps = []Step{{Label: "forward", Specs: []measure.Spec{forward}}, {Label: "reverse", Specs: []measure.Spec{back}}}
+	}
+	if r.Streams > 1 {
+		p.Steps = append(p.Steps, beside(p.Steps[0]))
+	}
+	return p, nil
+}
+
+// What --acceptance asks for.
+const (
+	AcceptanceTime = 60 * time.Second
+	AcceptanceRuns = 5
+)
+
+// beside is the short single-stream figure of a step's first flow.
+func beside(s Step) Step {
+	one := s.Specs[0]
+	one.Streams = 1
+	one.Duration = min(one.Duration, int64(besideTime))
+	return Step{Label: "single stream", Specs: []measure.Spec{one}, Beside: true}
+}
+
+// LadderStreams and LadderWindow are the cells of a rung (B-10, B-11): each
+// number of streams with the default window and with 800 KiB.
+func LadderStreams() []int { return []int{1, 2, 4, 8} }
+
+// LadderWindow is the second window of a rung, in bytes.
+const LadderWindow = 800 << 10
+
+// Ladder is the plan of `thru ladder`: the eight cells of each rung. Today
+// there is one rung, this machine against itself.
+func Ladder(r Request) (Plan, error) {
+	r.Streams = 1
+	if err := r.check(); err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Command: "ladder", Repeat: r.repeat()}
+	for _, window := range []int64{0, LadderWindow} {
+		for _, streams := range LadderStreams() {
+			c := r
+			c.Streams, c.Window = streams, measure.Pair{Send: window, Recv: window}
+			p.Steps = append(p.Steps, Step{Label: cellLabel(streams, window), Specs: []measure.Spec{c.spec(true)}})
+		}
+	}
+	return p, nil
+}
+
+func cellLabel(streams int, window int64) string {
+	name := "default window"
+	if window > 0 {
+		name = unit.Size(window) + " window"
+	}
+	if streams == 1 {
+		return "1 stream, " + name
+	}
+	return fmt.Sprintf("%d streams, %s", streams, name)
+}
+
+// maxRuns caps a search for precision (methods.md: 10 to 15).
+const maxRuns = 15
+
+func (r Request) repeat() Repeat {
+	n := max(r.Repeat, 1)
+	if r.PrecisionPct > 0 {
+		return Repeat{Min: max(3, r.Repeat), Max: max(maxRuns, r.Repeat), PrecisionPct: r.PrecisionPct}
+	}
+	return Repeat{Min: n, Max: n}
+}
+
+// spec is one flow, from the local end or towards it. The local end dials in
+// both directions, since a firewall usually lets that pass.
+func (r Request) spec(forward bool) measure.Spec {
+	s := measure.Spec{
+		From: r.Local, To: r.Peer, DialFrom: forward, Engine: "native", Protocol: measure.TCP, IO: r.IO,
+		Streams: r.Streams, Window: r.Window, Length: r.Length,
+		Duration: int64(r.Duration), Ramp: int64(r.Ramp), Interval: int64(r.Interval), Family: r.Family,
+		Congestion: r.Congestion, MSS: r.MSS, NoDelay: r.NoDelay, DSCP: r.DSCP,
+		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU,
+		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,
+	}
+	if r.RampSet && r.Ramp == 0 {
+		s.Ramp = 1 // a nanosecond: none, but said
+	}
+	if !forward {
+		s.From, s.To = s.To, s.From
+		s.SenderCPU, s.ReceiverCPU = s.ReceiverCPU, s.SenderCPU
+	}
+	return s
+}
+
+// check refuses what cannot be measured, with the flag's name.
+func (r Request) check() error {
+	for _, c := range []struct {
+		bad     bool
+		hint    string
+		message string
+	}{
+		{r.Streams < 1 || r.Streams > measure.MaxStreams, fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), fmt.Sprintf("%d streams cannot be measured", r.Streams)},
+		{badSize(r.Length, 1, measure.MaxLength), "-l takes 1 to 64M, such as -l 128K; leave it out for the default of 128K", "the length is out of range"},
+		{badSize(r.Window, 0, measure.MaxWindow), "-w takes up to 512M, such as -w 4M; leave it out to let the kernel tune the window", "the window is out of range"},
+		{r.Duration < measure.MinDuration || r.Duration > measure.MaxDuration, "-t takes 0.1 to 86400 seconds, such as -t 10", fmt.Sprintf("a test of %v cannot be measured", r.Duration)},
+		{r.Ramp < 0 || r.Ramp > measure.MaxRamp, "-O takes 0 to 600 seconds", fmt.Sprintf("a ramp of %v is out of range", r.Ramp)},
+		{r.Interval < measure.MinInterval || r.Interval > time.Hour, "-i takes 0.1 to 3600 seconds", fmt.Sprintf("an interval of %v is out of range", r.Interval)},
+		{r.MSS != 0 && (r.MSS < 88 || r.MSS > 32767), "-M takes 88 to 32767 bytes", fmt.Sprintf("an MSS of %d is out of range", r.MSS)},
+		{r.DSCP < 0 || r.DSCP > 63, "--dscp takes 0 to 63 or a name such as ef, af41, cs1", fmt.Sprintf("DSCP %d is out of range", r.DSCP)},
+		{r.BindPort < 0 || r.BindPort+r.Streams > 65536, "--cport takes the first of as many ports as there are streams", fmt.Sprintf("source ports from %d do not fit %d streams", r.BindPort, r.Streams)},
+		{r.Repeat < 0 || r.Repeat > 1000, "--repeat takes 1 to 1000", fmt.Sprintf("%d repeats are out of range", r.Repeat)},
+		{r.PrecisionPct < 0 || r.PrecisionPct > 50, "--precision takes a share such as 2.5%", "the precision is out of range"},
+		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of -R, --bidir and --one-way; without any, both directions are measured one after the other", "the directions contradict each other"},
+		{!slices.Contains([]string{"", measure.IOCopy, measure.IOPortable}, r.IO), "--io takes " + strings.Join([]string{measure.IOCopy, measure.IOPortable}, " or "), fmt.Sprintf("data path %q is not known", r.IO)},
+	} {
+		if c.bad {
+			return fault.Usagef(c.hint, "%s", c.message)
+		}
+	}
+	return nil
+}
+
+// badSize allows an unset side of the pair only as zero.
+func badSize(p measure.Pair, least, most int64) bool {
+	for _, v := range []int64{p.Send, p.Recv} {
+		if v != 0 && v < least || v > most || v < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func count(bs ...bool) int {
+	n := 0
+	for _, b := range bs {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// Runs counts the runs of the plan, at most.
+func (p Plan) Runs() int {
+	n := 0
+	for _, s := range p.Steps {
+		if s.Beside {
+			n++
+		} else {
+			n += max(p.Repeat.Max, 1)
+		}
+	}
+	return n
+}
