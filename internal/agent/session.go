@@ -76,7 +76,7 @@ func (s *session) follow() {
 			s.mu.Unlock()
 		case engine.Mark, engine.Bin, engine.Finish:
 			s.mu.Lock()
-			s.host.step(u.Kind, u.At)
+			s.host.step(u.Kind)
 			s.mu.Unlock()
 			continue
 		case engine.Done:
@@ -144,7 +144,7 @@ func (w *hostWatch) load() (pct, most float64) {
 		return w.pct, w.maxPct
 	}
 	now := w.read()
-	span := host.Span(w.last, now, 0)
+	span := host.Span(w.last, now, w.loadAt)
 	w.last, w.loadAt = now, time.Now()
 	w.pct, w.maxPct = 0, 0
 	for _, c := range span.CPUs {
@@ -155,19 +155,18 @@ func (w *hostWatch) load() (pct, most float64) {
 }
 
 // step reads the host at the beginning, at each second and at the end of the measured time.
-func (w *hostWatch) step(kind engine.Kind, at time.Duration) {
+func (w *hostWatch) step(kind engine.Kind) {
 	if w.host == nil {
 		return
 	}
 	now := w.read()
 	switch {
 	case kind == engine.Mark:
-		w.begin, w.bin, w.marked = now, now, true
-		w.beginAt, w.binAt = at, at
+		w.begin, w.bin, w.marked, w.origin = now, now, true, now.Taken
 	case !w.marked:
 	case kind == engine.Bin:
-		w.perSecond = append(w.perSecond, host.Span(w.bin, now, int64(w.binAt)))
-		w.bin, w.binAt, w.end, w.ended = now, at, now, true
+		w.perSecond = append(w.perSecond, host.Span(w.bin, now, w.origin))
+		w.bin, w.end, w.ended = now, now, true
 	default:
 		w.end, w.ended = now, true
 	}
@@ -179,9 +178,9 @@ func (w *hostWatch) into(e *measure.Evidence) {
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host", Why: "the measured time had not begun"})
 		return
 	}
-	e.Host = new(host.Span(w.begin, w.end, int64(w.beginAt)))
+	e.Host = new(host.Span(w.begin, w.end, w.origin))
 	e.PerSec = append([]measure.HostSpan{}, w.perSecond...)
-	e.Missing = append(e.Missing, w.host.Missing()...)
+	e.Missing = append(e.Missing, w.begin.Missing...)
 }
 
 // baseline is what the host does by itself, read when no test runs and kept a
@@ -210,7 +209,7 @@ func (b *baseline) get(ctx context.Context, h *host.Host) *measure.HostSpan {
 	case <-ctx.Done():
 		return b.span
 	}
-	span := host.Span(before, h.Read("", 0), 0)
+	span := host.Span(before, h.Read("", 0), before.Taken)
 	span.Proto, span.Softnet = nil, nil // only its CPU serves
 	b.span, b.at = &span, time.Now()
 	return b.span

@@ -22,8 +22,8 @@ import (
 	"thru/internal/report"
 )
 
-// Version of thru; set by the linker (`make build`).
-const Version = "0.1.0-dev"
+// Version of thru; set by the linker (`make build`) and never changed.
+var Version = "0.1.0-dev"
 
 // grammar is the whole command line.
 type grammar struct {

@@ -61,6 +61,7 @@ type process struct {
 // start runs a worker with room for the threads of that many streams.
 func (p *Program) start(streams int) (*process, error) {
 	w := &process{cmd: exec.Command(p.path, p.args...), exited: make(chan struct{})}
+	w.cmd.Args[0] = os.Args[0] // the name that process lists show
 	w.cmd.Env = append(os.Environ(),
 		"GOGC=off", "GOMEMLIMIT=off", // a collection would wait for the blocked threads
 		"GODEBUG=asyncpreemptoff=1",

@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"thru/internal/bus"
+	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// fakeEngine opens sessions that do nothing until they are closed or told to end.
+type fakeEngine struct {
+	mu     sync.Mutex
+	opened []*fakeSession
+	err    error
+}
+
+func (*fakeEngine) Name() string { return "fake" }
+
+func (f *fakeEngine) Open(_ context.Context, e engine.End) (engine.Session, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	s := &fakeSession{end: e, updates: make(chan engine.Update, 16), closed: make(chan struct{})}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opened = append(f.opened, s)
+	return s, nil
+}
+
+type fakeSession struct {
+	end     engine.End
+	updates chan engine.Update
+	once    sync.Once
+	closed  chan struct{}
+}
+
+func (s *fakeSession) Ready() engine.Ready {
+	return engine.Ready{Token: "t", Port: 5202, Peer: "127.0.0.1:9"}
+}
+func (s *fakeSession) Start(context.Context, time.Duration) error { return nil }
+func (s *fakeSession) Updates() <-chan engine.Update              { return s.updates }
+func (s *fakeSession) Process() int                               { return os.Getpid() }
+func (s *fakeSession) Evidence() measure.Evidence                 { return measure.Evidence{EndPoint: s.end.Name} }
+func (s *fakeSession) Close() error {
+	s.once.Do(func() { close(s.closed); close(s.updates) })
+	return nil
+}
+
+func (s *fakeSession) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func newFake(t *testing.T, l bus.Limits) (*Agent, *fakeEngine, chan bus.Event) {
+	t.Helper()
+	f := &fakeEngine{}
+	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{"fake": f}, Host: host.New(), Limits: l})
+	events := make(chan bus.Event, 64)
+	a.Publisher(func(_ string, e bus.Event) { events <- e })
+	t.Cleanup(a.Close)
+	return a, f, events
+}
+
+func prepare(a *Agent, client string, change func(*bus.Prepare)) (bus.PrepareReply, error) {
+	m := bus.Prepare{Spec: measure.Spec{Engine: "fake", Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second)}}
+	if change != nil {
+		change(&m)
+	}
+	return a.Prepare(context.Background(), client, m)
+}
+
+func takeTurn(t *testing.T, a *Agent, client string) {
+	t.Helper()
+	if r, err := a.Reserve(context.Background(), client, bus.Reserve{}); err != nil || !r.Granted {
+		t.Fatalf("%s has no turn: %+v %v", client, r, err)
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOnlyTheTurnMeasures(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "one")
+	if _, err := prepare(a, "two", nil); err == nil {
+		t.Error("two measured in one's turn")
+	}
+	if _, err := prepare(a, "one", nil); err != nil {
+		t.Error(err)
+	}
+	if r, _ := a.Reserve(context.Background(), "two", bus.Reserve{}); r.Granted || r.Ahead != 1 {
+		t.Errorf("two: %+v", r)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	l := bus.Limits{Streams: 2, DurationNs: int64(time.Minute), Sessions: 2, RateBps: 7}
+	a, f, _ := newFake(t, l)
+	takeTurn(t, a, "c")
+	for name, change := range map[string]func(*bus.Prepare){
+		"streams": func(m *bus.Prepare) { m.Spec.Streams = 3 },
+		"time":    func(m *bus.Prepare) { m.Spec.Duration = int64(time.Hour) },
+	} {
+		if _, err := prepare(a, "c", change); err == nil || fault.Hint(err) == "" {
+			t.Errorf("%s: %v without a hint", name, err)
+		}
+	}
+	for range 2 {
+		if _, err := prepare(a, "c", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := prepare(a, "c", nil); err == nil {
+		t.Error("a third session was opened")
+	}
+	if f.opened[0].end.MaxRate != 7 {
+		t.Error("the engine was not told the rate limit")
+	}
+	// A failed opening gives its place back.
+	a.Release(context.Background(), "c", bus.Release{})
+	takeTurn(t, a, "c")
+	f.err = errors.New("no")
+	for range 5 {
+		prepare(a, "c", nil)
+	}
+	f.err = nil
+	if _, err := prepare(a, "c", nil); err != nil {
+		t.Errorf("places were lost: %v", err)
+	}
+}
+
+func TestGoneLeavesNothing(t *testing.T) {
+	a, f, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "dead")
+	r, err := prepare(a, "dead", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Collect(context.Background(), "thief", bus.Collect{Session: r.Session}); err == nil {
+		t.Error("another client's session was given away")
+	}
+	if _, err := a.Release(context.Background(), "thief", bus.Release{Session: r.Session}); err != nil || f.opened[0].isClosed() {
+		t.Error("another client has ended the session")
+	}
+	a.Gone("dead")
+	if !f.opened[0].isClosed() {
+		t.Error("the session of a client that is gone still runs")
+	}
+	takeTurn(t, a, "next")
+}
+
+func TestEventsOfACourse(t *testing.T) {
+	a, f, events := newFake(t, DefaultLimits())
+	takeTurn(t, a, "c")
+	r, err := prepare(a, "c", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Start(context.Background(), "c", bus.Start{Session: r.Session}); err != nil {
+		t.Fatal(err)
+	}
+	s := f.opened[0]
+	for _, u := range []engine.Update{
+		{Kind: engine.Progress, Ramp: true}, {Kind: engine.Mark},
+		{Kind: engine.Progress, Span: time.Second, Bytes: 5}, {Kind: engine.Bin, At: time.Second},
+		{Kind: engine.Finish, At: time.Second}, {Kind: engine.Failed, Err: fault.Failf("do this", "broken")},
+	} {
+		s.updates <- u
+	}
+	want := []bus.Event{{Kind: bus.EventProgress, Phase: bus.PhaseRamp}, {Kind: bus.EventProgress, Phase: bus.PhaseMeasure}, {Kind: bus.EventFailed}}
+	for _, w := range want {
+		e := <-events
+		if e.Session != r.Session || e.Kind != w.Kind || (w.Phase != "" && e.Phase != w.Phase) {
+			t.Errorf("event %+v, want %+v", e, w)
+		}
+		if e.Kind == bus.EventFailed && (e.Error != "broken" || e.Hint != "do this") {
+			t.Errorf("error lost its words: %+v", e)
+		}
+	}
+	reply, err := a.Collect(context.Background(), "c", bus.Collect{Session: r.Session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := reply.Evidence
+	if e.Host == nil || len(e.PerSec) != 1 || e.Base == nil || e.Route == nil {
+		t.Errorf("readings of the host: %v, %d per second, baseline %v, route %v", e.Host, len(e.PerSec), e.Base, e.Route)
+	}
+}

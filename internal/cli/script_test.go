@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+const schemaPath = "../../docs/result.schema.json"
+
+// validJSON FILE: the file is one document that fits docs/result.schema.json.
+// Further arguments KEY=VALUE must hold for fields of its error.
+func validJSON(ts *testscript.TestScript, neg bool, args []string) {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(ts.ReadFile(args[0])))
+	ts.Check(err)
+	schema, err := jsonschema.NewCompiler().Compile(schemaPath)
+	ts.Check(err)
+	if err := schema.Validate(doc); (err != nil) != neg {
+		ts.Fatalf("%s against the schema: %v", args[0], err)
+	}
+	var d struct {
+		Error map[string]any `json:"error"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &d))
+	for _, a := range args[1:] {
+		k, want, _ := strings.Cut(a, "=")
+		got, _ := json.Marshal(d.Error[k])
+		if !strings.Contains(string(got), want) {
+			ts.Fatalf("error.%s is %s, want %s", k, got, want)
+		}
+	}
+}
+
+// waitLine FILE WORD: waits until a line of the file begins with the word.
+func waitLine(ts *testscript.TestScript, neg bool, args []string) {
+	for range 400 {
+		b, _ := os.ReadFile(ts.MkAbs(args[0]))
+		for line := range strings.Lines(string(b)) {
+			if strings.HasPrefix(line, args[1]) {
+				return
+			}
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	ts.Fatalf("no line of %s begins with %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
+}
+
+// keepLine FILE PREFIX NEWFILE: writes the line with that prefix to another file.
+func keepLine(ts *testscript.TestScript, neg bool, args []string) {
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		if strings.HasPrefix(line, args[1]) {
+			ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(line), 0o600))
+			return
+		}
+	}
+	ts.Fatalf("no line of %s begins with %q", args[0], args[1])
+}

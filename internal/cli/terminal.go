@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"thru/internal/unit"
+)
+
+// terminalSize returns the width of w, and whether it is a terminal.
+func terminalSize(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width < 40 {
+		width = 80
+	}
+	return width, true
+}
+
+// terminal is the width to print for, and whether colour is wanted (no-color.org).
+func terminal(w io.Writer) (width int, colour bool) {
+	width, ok := terminalSize(w)
+	if !ok {
+		return 80, false
+	}
+	_, plain := os.LookupEnv("NO_COLOR")
+	return width, !plain && os.Getenv("TERM") != "dumb"
+}
+
+func isTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// secondsOr reads an interval that has been checked before; a second otherwise.
+func secondsOr(s string) time.Duration {
+	d, err := unit.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return time.Second
+	}
+	return d
+}
