@@ -49,13 +49,13 @@ func (s *session) start(ctx context.Context, ramp time.Duration) error {
 	if ramp < 0 || ramp > measure.MaxRamp {
 		return fault.Usagef("", "agent: starting: a ramp of %v is out of range", ramp)
 	}
+	s.mu.Lock() // no step of the course is missed while the watch is set up
+	defer s.mu.Unlock()
 	if err := s.inner.Start(ctx, ramp); err != nil {
 		return err
 	}
 	s.expire.Reset(ramp + time.Duration(s.spec.Duration) + leftover)
 	route, _ := s.agent.route(s.inner.Ready().Peer)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.route = route
 	s.host.watch(s.agent.conf.Host, s.inner.Process(), route)
 	return nil
@@ -118,10 +118,9 @@ type hostWatch struct {
 	maxPct float64
 
 	begin, bin, end host.Snapshot
-	beginAt, binAt  time.Duration
+	origin          time.Time // when the measured time began
 	marked, ended   bool
 	perSecond       []measure.HostSpan
-	missing         []measure.NotChecked
 }
 
 // watch begins with a reading for the first live figure.
