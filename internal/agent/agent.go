@@ -124,7 +124,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.
 	}
 	inner, err := eng.Open(ctx, engine.End{
 		Name: a.conf.Name, Spec: m.Spec, Sends: m.Sends, Dials: m.Dials,
-		Targets: m.Targets, Token: m.Token, Listen: a.conf.Listen, MaxRate: a.conf.Limits.RateBps,
+		Targets: m.Targets, Token: m.Token, PeerPorts: [2]int{m.Ports.First, m.Ports.Last}, Listen: a.conf.Listen, MaxRate: a.conf.Limits.RateBps,
 	})
 	if err != nil {
 		a.leave("")

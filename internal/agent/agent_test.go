@@ -50,7 +50,9 @@ func (s *fakeSession) Ready() engine.Ready {
 func (s *fakeSession) Start(context.Context, time.Duration) error { return nil }
 func (s *fakeSession) Updates() <-chan engine.Update              { return s.updates }
 func (s *fakeSession) Process() int                               { return os.Getpid() }
-func (s *fakeSession) Evidence() measure.Evidence                 { return measure.Evidence{EndPoint: s.end.Name} }
+func (s *fakeSession) Evidence() measure.Evidence {
+	return measure.Evidence{EndPoint: s.end.Name, Bins: make([]measure.StreamBin, 1)}
+}
 func (s *fakeSession) Close() error {
 	s.once.Do(func() { close(s.closed); close(s.updates) })
 	return nil

@@ -91,7 +91,10 @@ func (s *session) follow() {
 // evidence is the engine's, with what the host did meanwhile.
 func (s *session) evidence(ctx context.Context) measure.Evidence {
 	e := s.inner.Evidence()
-	base := s.agent.baseline.get(ctx, s.agent.conf.Host)
+	var base *measure.HostSpan
+	if len(e.Bins) > 0 {
+		base = s.agent.baseline.get(ctx, s.agent.conf.Host)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.Route = s.route

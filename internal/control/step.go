@@ -172,7 +172,7 @@ func (r *Runner) prepare(ctx context.Context, flows []*flow) error {
 		}
 		l.session = ready.Session
 		conn, err := d.end.Client.Prepare(ctx, bus.Prepare{
-			Spec: f.spec, Sends: d.sends, Dials: true, Token: ready.Token, Targets: targets(f.spec, l.end, ready.Port),
+			Spec: f.spec, Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port),
 		})
 		if err != nil {
 			return fmt.Errorf("control: connecting %s to %s: %w", d.end.Name, l.end.Name, err)

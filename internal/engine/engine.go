@@ -21,8 +21,10 @@ type End struct {
 	Dials   bool     // this end opens the connections
 	Targets []string // HOST:PORT to try in order, at the end that dials
 	Token   string   // from the listening end's Ready, at the end that dials
-	Listen  Listen   // at the end that listens
-	MaxRate int64    // bit/s of goodput that this end allows; 0 is no bound
+	// PeerPorts is the listening end's range, at the end that dials, for the hint when nothing answers.
+	PeerPorts [2]int
+	Listen    Listen // at the end that listens
+	MaxRate   int64  // bit/s of goodput that this end allows; 0 is no bound
 }
 
 // Listen says where an end may accept data connections.

@@ -63,7 +63,7 @@ type CPUFigure struct {
 	WorkerCores *float64 `json:"worker_cores_used,omitzero"` // of the worker process alone
 }
 
-// RFC6349 holds the three metrics of RFC 6349, section 3.3.
+// RFC6349 holds the three metrics of RFC 6349, section 4.
 type RFC6349 struct {
 	TransferTimeRatio *float64 `json:"transfer_time_ratio,omitempty"`
 	EfficiencyPct     *float64 `json:"tcp_efficiency_pct,omitempty"`

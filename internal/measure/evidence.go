@@ -149,8 +149,9 @@ type HostSpan struct {
 	Memory  *Memory           `json:"memory,omitempty"` // at the end of the span
 	Worker  *Process          `json:"worker,omitempty"` // the process that moved the data
 	NIC     *NICSpan          `json:"interface,omitempty"`
-	Softnet []Softnet         `json:"softnet,omitempty"`  // one a core
-	Proto   map[string]uint64 `json:"protocol,omitempty"` // TcpExt and IP counters that moved, by "TcpExt.Name"
+	Softnet []Softnet         `json:"softnet,omitempty"`     // one a core
+	Proto   map[string]uint64 `json:"protocol,omitempty"`    // TcpExt and IP counters that moved, by "TcpExt.Name"
+	Missing []NotChecked      `json:"not_checked,omitempty"` // counters that were reset in the span
 }
 
 // CPU is how one core spent a span, in percent of its time.

@@ -65,7 +65,10 @@ func listen(ctx context.Context, c openCommand) ([]net.Listener, int, error) {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
-		return ls, port, err
+		if err != nil {
+			return nil, 0, listenHint(err)
+		}
+		return ls, ls[0].Addr().(*net.TCPAddr).Port, nil
 	}
 	return nil, 0, fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
 		"native: listening: data ports %d-%d are all in use", c.First, c.Last)
@@ -82,6 +85,14 @@ func listenAll(ctx context.Context, lc *net.ListenConfig, network string, addrs 
 		ls = append(ls, l)
 	}
 	return ls, nil
+}
+
+// listenHint explains an address that this end has not.
+func listenHint(err error) error {
+	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+		return fault.Failf("see `ip addr`: this host has no such address, or no IPv6", "%w", err)
+	}
+	return err
 }
 
 func closeAll(ls []net.Listener) {
@@ -187,10 +198,12 @@ func fatalDial(err error) bool {
 
 // unreachable names the ports, since a firewall between is the usual cause.
 func unreachable(c openCommand, skipped []string) error {
-	why := skipped[len(skipped)-1]
-	return fault.Failf(
-		fmt.Sprintf("control works, data does not: let TCP ports %d-%d of the end point through the firewall, or move them: thru serve --data-ports FIRST-LAST", c.First, c.Last),
-		"native: no data connection: %s", why)
+	ports := "the data ports"
+	if c.PeerFirst > 0 {
+		ports = fmt.Sprintf("TCP ports %d-%d", c.PeerFirst, c.PeerLast)
+	}
+	return fault.Failf("control works, data does not: let "+ports+" of the end point through the firewall, or move them: thru serve --data-ports FIRST-LAST",
+		"native: no data connection: %s", skipped[len(skipped)-1])
 }
 
 func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPConn) ([]*net.TCPConn, error) {

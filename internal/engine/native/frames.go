@@ -28,17 +28,20 @@ const (
 const maxFrame = 1 << 20
 
 type openCommand struct {
-	Spec     measure.Spec `json:"spec"`
-	Sends    bool         `json:"sends"`
-	Dials    bool         `json:"dials"`
-	Targets  []string     `json:"targets,omitempty"`
-	Token    string       `json:"token"`
-	Addrs    []string     `json:"addrs,omitempty"`
-	Device   string       `json:"device,omitempty"`
-	First    int          `json:"first_port"`
-	Last     int          `json:"last_port"`
-	RateBps  int64        `json:"rate_bps,omitempty"`
-	Deadline int64        `json:"deadline_ns"` // for being connected
+	Spec    measure.Spec `json:"spec"`
+	Sends   bool         `json:"sends"`
+	Dials   bool         `json:"dials"`
+	Targets []string     `json:"targets,omitempty"`
+	Token   string       `json:"token"`
+	Addrs   []string     `json:"addrs,omitempty"`
+	Device  string       `json:"device,omitempty"`
+	First   int          `json:"first_port"`
+	Last    int          `json:"last_port"`
+	// The peer's range, where this end dials: to be named when nothing answers.
+	PeerFirst int   `json:"peer_first_port"`
+	PeerLast  int   `json:"peer_last_port"`
+	RateBps   int64 `json:"rate_bps,omitempty"`
+	Deadline  int64 `json:"deadline_ns"` // for being connected
 }
 
 type startCommand struct {

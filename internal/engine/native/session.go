@@ -47,6 +47,7 @@ func (s *session) open(ctx context.Context) error {
 	cmd := openCommand{
 		Spec: s.end.Spec, Sends: s.end.Sends, Dials: s.end.Dials, Targets: s.end.Targets, Token: s.token,
 		Addrs: s.end.Listen.Addrs, Device: s.end.Listen.Device, First: s.end.Listen.First, Last: s.end.Listen.Last,
+		PeerFirst: s.end.PeerPorts[0], PeerLast: s.end.PeerPorts[1],
 		RateBps: lower(s.end.MaxRate, s.end.Spec.MaxRate), Deadline: int64(connectWait),
 	}
 	if s.end.Dials {

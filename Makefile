@@ -1,0 +1,71 @@
+# The targets of thru. `make` lists them. POSIX sh and awk, GNU make.
+
+GO          ?= go
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME    ?= 20s
+# The linux binary must stay under this many megabytes of 10^6 bytes.
+SIZE_BUDGET := 60
+LDFLAGS     := -s -w $(if $(VERSION),-X thru/internal/cli.Version=$(VERSION))
+BUILD       := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+# The race detector needs cgo; without a C compiler the tests run without it.
+RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# Package archives and programs of Debian that the lab and the browser tests use.
+CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium
+CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium
+
+.DEFAULT_GOAL := help
+.PHONY: help build test lab bench fuzz lint cross ci-deps clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/thru, one static binary
+	$(BUILD) -o bin/thru ./cmd/thru
+
+# The lab runs alone, after the others: it measures, and they would disturb it.
+test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
+	$(GO) vet ./...
+	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
+	mkdir -p bin; rm -f bin/failed; \
+	{ $(GO) test -v $(RACE) $$($(GO) list ./... | grep -v '/lab$$') || touch bin/failed; \
+	  $(GO) test -v $(RACE) -timeout 10m ./lab || touch bin/failed; \
+	} 2>&1 | awk -f .ci/test-report.awk; \
+	test ! -e bin/failed
+
+lab: ## run the tests in network namespaces; needs root, fails where one cannot run
+	THRU_REQUIRE_LAB=1 $(GO) test -count=1 -v -timeout 10m ./lab
+
+bench: ## run the benchmarks of the packages
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## run each fuzz test for FUZZTIME (20s)
+	@for file in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
+			echo "$$(dirname $$file) $$name"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$(dirname $$file) || exit 1; \
+		done; \
+	done
+
+lint: ## check format, vet for three systems, staticcheck
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
+	@for os in linux freebsd windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... || exit 1; done
+	$(GO) run $(STATICCHECK) ./...
+
+cross: ## build for every system, and hold the linux binary to its size
+	@mkdir -p dist
+	@for target in linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64; do \
+		echo "build $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} $(BUILD) -o dist/thru-$${target%/*}-$${target#*/} ./cmd/thru || exit 1; \
+	done
+	@size=$$(wc -c < dist/thru-linux-amd64); echo "linux/amd64: $$size bytes of $(SIZE_BUDGET)000000"; \
+	test $$size -le $(SIZE_BUDGET)000000 || { echo "over the size budget"; exit 1; }
+
+ci-deps: ## install what the lab needs (Debian, root); for machines that may be changed
+	@missing=; for p in $(CI_PROGRAMS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	if [ -z "$$missing" ]; then echo "nothing to install"; exit 0; fi; \
+	echo "missing:$$missing"; \
+	apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(CI_PACKAGES)
+
+clean: ## remove what the other targets built
+	rm -rf bin dist

@@ -1,0 +1,81 @@
+package thru_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRulesFire feeds each rule a file that breaks it and one that does not,
+// so that a rule which finds nothing is known to look.
+func TestRulesFire(t *testing.T) {
+	tests := []struct {
+		rule, path, text string
+		fires            bool
+	}{
+		{"layers", "internal/unit/x.go", `import "thru/internal/cli"`, true},
+		{"layers", "internal/host/x.go", `import "thru/internal/agent"`, true},
+		{"layers", "internal/sock/x.go", `import "thru/internal/bus"`, true},
+		{"layers", "internal/measure/x.go", `import "thru/internal/unit"`, true},
+		{"layers", "internal/nowhere/x.go", ``, true},
+		{"layers", "internal/agent/x.go", `import "thru/internal/nowhere"`, true},
+		{"layers", "internal/agent/x.go", `import "thru/internal/engine"`, false},
+		{"layers", "internal/engine/native/x.go", `import ("thru/internal/engine"; "thru/internal/sock"; "fmt")`, false},
+		{"layers", "internal/unit/x_test.go", `import "thru/internal/cli"`, false},
+		{"engines", "internal/engine/native/x.go", `import "thru/internal/engine/iperf3"`, true},
+		{"engines", "internal/engine/native/x.go", `import "thru/internal/engine/enginetest"`, true},
+		{"engines", "internal/engine/native/x_test.go", `import "thru/internal/engine/enginetest"`, false},
+		{"engines", "internal/engine/native/x.go", `import ("thru/internal/engine"; "thru/internal/engine/native/wire")`, false},
+		{"control", "internal/control/x.go", `import "thru/internal/engine"`, true},
+		{"control", "internal/control/x.go", `import "thru/internal/engine/native"`, true},
+		{"control", "internal/control/x.go", `import "thru/internal/host"`, true},
+		{"control", "internal/control/x.go", `import ("thru/internal/bus"; "thru/internal/plan"; "thru/internal/stat")`, false},
+		{"vocabulary", "internal/fault/x.go", `import "github.com/nats-io/nats.go"`, true},
+		{"vocabulary", "internal/unit/x.go", `import "os"`, true},
+		{"vocabulary", "internal/measure/x.go", `import "gonum.org/v1/gonum/stat"`, true},
+		{"vocabulary", "internal/stat/x.go", `import ("gonum.org/v1/gonum/stat"; "math")`, false},
+		{"pure", "internal/report/x.go", `import "os"`, true},
+		{"pure", "internal/report/x.go", `import "net/http"`, true},
+		{"pure", "internal/plan/x.go", `import "golang.org/x/sys/unix"`, true},
+		{"pure", "internal/plan/x.go", `import "thru/internal/host"`, true},
+		{"pure", "internal/plan/x.go", "import \"time\"\nvar t = time.Now()", true},
+		{"pure", "internal/report/x.go", "import (\"embed\"; \"io\"; \"html/template\"; \"time\")\nvar d = time.Second", false},
+		{"printing", "internal/agent/x.go", "import \"fmt\"\nfunc f() { fmt.Println() }", true},
+		{"printing", "internal/agent/x.go", "import f \"fmt\"\nfunc g() { f.Printf(\"\") }", true},
+		{"printing", "internal/bus/x.go", "import \"os\"\nvar w = os.Stderr", true},
+		{"printing", "internal/bus/x.go", `import "log/slog"`, true},
+		{"printing", "internal/bus/x.go", `func f() { println() }`, true},
+		{"printing", "internal/bus/x.go", `func f(print func()) { print() }`, false},
+		{"printing", "internal/cli/x.go", "import \"os\"\nvar w = os.Stderr", false},
+		{"printing", "internal/agent/x.go", "import \"fmt\"\nvar s = fmt.Sprint()", false},
+		{"exit", "internal/cli/x.go", "import \"os\"\nfunc f() { os.Exit(1) }", true},
+		{"exit", "cmd/thru/main.go", "import \"os\"\nfunc f() { os.Exit(1) }", false},
+		{"init", "internal/cli/x.go", `func init() {}`, true},
+		{"init", "lab/x_test.go", `func init() {}`, true},
+		{"init", "internal/cli/x.go", "type t int\nfunc (t) init() {}", false},
+		{"panic", "internal/unit/x.go", `func f() { panic(1) }`, true},
+		{"panic", "internal/unit/x_test.go", `func f() { panic(1) }`, false},
+		{"size", "internal/unit/x.go", strings.Repeat("\n", 600), true},
+		{"size", "internal/unit/x.go", strings.Repeat("\n", 500), false},
+	}
+	seen := map[string]bool{}
+	for _, tt := range tests {
+		s, err := parse(tt.path, []byte("package x\n"+tt.text))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.text, err)
+		}
+		for _, r := range rules {
+			if r.name != tt.rule {
+				continue
+			}
+			seen[r.name] = seen[r.name] || tt.fires
+			if got := r.check(s); (len(got) > 0) != tt.fires {
+				t.Errorf("rule %s on %s with %q finds %q, want a violation: %v", r.name, tt.path, tt.text, got, tt.fires)
+			}
+		}
+	}
+	for _, r := range rules {
+		if !seen[r.name] {
+			t.Errorf("rule %s is not shown to fire", r.name)
+		}
+	}
+}

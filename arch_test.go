@@ -1,0 +1,334 @@
+// Package thru_test holds the architecture: each rule is a check of the
+// source with the reason that it exists. Whoever changes a rule changes
+// ARCHITECTURE.md in the same commit.
+package thru_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers places each package of internal/. A package that is not listed, nor
+// below one that is, fails the test: a new one is placed on purpose.
+var layers = map[string]int{
+	"unit": 0, "fault": 0, "measure": 0, "stat": 0,
+	"sock": 1, "host": 1, "engine": 1, "bus": 1,
+	"plan": 2, "published": 2, "report": 2,
+	"agent": 3, "control": 3,
+	"cli": 4,
+}
+
+// beside lists the imports within a layer, which are none unless listed.
+var beside = map[string][]string{
+	"stat":   {"measure", "unit"},
+	"host":   {"sock"},
+	"bus":    {"sock"},
+	"stat":   {"measure", "unit"}, // figures over evidence, with units in their warnings
+	"engine": {"sock", "host"},
+	"report": {"published"},
+}
+
+// impure are the parts of the standard library that reach out of the
+// process, forbidden where data goes in and data comes out.
+var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall", "path/filepath", "io/ioutil", "log", "log/slog"}
+
+// testKits are packages that only tests import; they are held to the rules of tests.
+var testKits = []string{"engine/enginetest"}
+
+// allowed lists exceptions to a rule by "rule: file", each with its reason.
+var allowed = map[string]string{
+	"panic: internal/cli/cli.go": "kong leaves a command line by calling its exit function; a panic that run recovers ends it without ending the process",
+}
+
+// source is one parsed file.
+type source struct {
+	path  string // from the root, with slashes
+	pkg   string // below internal/: "engine/native"; "" elsewhere
+	test  bool
+	lines int
+	fset  *token.FileSet
+	file  *ast.File
+}
+
+// top is the package's entry in layers: "engine" for "engine/native".
+func (s source) top() string { name, _, _ := strings.Cut(s.pkg, "/"); return name }
+
+// at is where a node stands, for the message.
+func (s source) at(n ast.Node) string {
+	return fmt.Sprintf("%s:%d", s.path, s.fset.Position(n.Pos()).Line)
+}
+
+// imports returns the import paths of the file.
+func (s source) imports() []string {
+	var paths []string
+	for _, spec := range s.file.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err == nil {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+// rule is one property of the architecture. Check returns the violations.
+type rule struct {
+	name, why string
+	check     func(source) []string
+}
+
+var rules = []rule{
+	{"layers", "an arrow that points up or sideways makes two packages one", checkLayers},
+	{"engines", "an engine that knows another cannot be replaced or tested alone", checkEngines},
+	{"control", "a local run is an in-process agent: if control could reach an engine, one host and a fleet would become two code paths", checkControl},
+	{"vocabulary", "the vocabulary must build everywhere and drag nothing along", checkVocabulary},
+	{"pure", "judgement without I/O can be replayed from a stored result and tested by tables", checkPure},
+	{"printing", "what measures must not decide what a person reads: it would spoil --json and the web", checkPrinting},
+	{"exit", "a package that ends the process skips the clean-up of all others", checkExit},
+	{"init", "code that runs by being imported cannot be found by reading main", checkInit},
+	{"panic", "an agent must survive a bad request: errors are returned", checkPanic},
+	{"size", "a file over 600 lines does more than one thing", checkSize},
+}
+
+// layerOf returns the layer of a path below internal/.
+func layerOf(pkg string) (int, bool) {
+	name, _, _ := strings.Cut(pkg, "/")
+	n, ok := layers[name]
+	return n, ok
+}
+
+func checkLayers(s source) []string {
+	if s.pkg == "" || s.test { // a test may set up its subject with anything
+		return nil
+	}
+	layer, known := layerOf(s.pkg)
+	if !known {
+		return []string{fmt.Sprintf("%s: package %s has no layer", s.path, s.pkg)}
+	}
+	var bad []string
+	for _, p := range s.imports() {
+		target, ours := strings.CutPrefix(p, "thru/internal/")
+		if !ours {
+			continue
+		}
+		below, known := layerOf(target)
+		top, _, _ := strings.Cut(target, "/")
+		switch {
+		case !known:
+			bad = append(bad, fmt.Sprintf("%s imports %s, which has no layer", s.path, p))
+		case below > layer:
+			bad = append(bad, fmt.Sprintf("%s (layer %d) imports %s (layer %d)", s.path, layer, p, below))
+		case below == layer && top != s.top() && !slices.Contains(beside[s.top()], top):
+			bad = append(bad, fmt.Sprintf("%s imports %s of its own layer", s.path, p))
+		}
+	}
+	return bad
+}
+
+func checkEngines(s source) []string {
+	if s.top() != "engine" || s.pkg == "engine" || slices.Contains(testKits, s.pkg) {
+		return nil
+	}
+	return forbid(s, func(p string) bool {
+		other, ok := strings.CutPrefix(p, "thru/internal/engine/")
+		own := strings.HasPrefix(other+"/", s.pkg[len("engine/"):]+"/")
+		return ok && !own && !(s.test && slices.Contains(testKits, "engine/"+other))
+	})
+}
+
+func checkControl(s source) []string {
+	if s.top() != "control" || s.test {
+		return nil
+	}
+	return forbid(s, func(p string) bool {
+		target, ours := strings.CutPrefix(p, "thru/internal/")
+		layer, _ := layerOf(target)
+		return ours && layer == 1 && target != "bus"
+	})
+}
+
+func checkVocabulary(s source) []string {
+	layer, known := layerOf(s.pkg)
+	if !known || layer != 0 || s.test {
+		return nil
+	}
+	return forbid(s, func(p string) bool {
+		library := strings.Contains(strings.Split(p, "/")[0], ".")
+		return isImpure(p) || library && !(s.top() == "stat" && strings.HasPrefix(p, "gonum.org/"))
+	})
+}
+
+func checkPure(s source) []string {
+	if layer, known := layerOf(s.pkg); !known || layer != 2 || s.test {
+		return nil
+	}
+	bad := forbid(s, func(p string) bool {
+		target, ours := strings.CutPrefix(p, "thru/internal/")
+		layer, _ := layerOf(target)
+		return isImpure(p) || ours && layer == 1
+	})
+	return append(bad, calls(s, "time", "Now", "Since", "Until", "Sleep", "After", "NewTimer", "NewTicker", "Tick")...)
+}
+
+func checkPrinting(s source) []string {
+	if s.pkg == "" || s.top() == "cli" || s.test {
+		return nil
+	}
+	bad := forbid(s, func(p string) bool { return p == "log" || p == "log/slog" })
+	bad = append(bad, calls(s, "fmt", "Print", "Printf", "Println")...)
+	bad = append(bad, calls(s, "os", "Stdout", "Stderr")...)
+	return append(bad, builtins(s, "print", "println")...)
+}
+
+func checkExit(s source) []string {
+	if strings.HasPrefix(s.path, "cmd/") || s.test {
+		return nil
+	}
+	bad := append(calls(s, "os", "Exit"), calls(s, "syscall", "Exit")...)
+	return append(bad, calls(s, "log", "Fatal", "Fatalf", "Fatalln")...)
+}
+
+func checkInit(s source) []string {
+	var bad []string
+	for _, d := range s.file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+			bad = append(bad, s.at(f)+": func init")
+		}
+	}
+	return bad
+}
+
+func checkPanic(s source) []string {
+	if s.test {
+		return nil
+	}
+	return builtins(s, "panic")
+}
+
+func checkSize(s source) []string {
+	if s.lines > 600 {
+		return []string{fmt.Sprintf("%s has %d lines", s.path, s.lines)}
+	}
+	return nil
+}
+
+// isImpure tells whether a package of the standard library or x/sys reaches
+// out of the process.
+func isImpure(p string) bool {
+	pureNet := p == "net/netip" || p == "net/url" // values, no sockets
+	return slices.Contains(impure, p) || strings.HasPrefix(p, "net/") && !pureNet || strings.HasPrefix(p, "golang.org/x/sys")
+}
+
+// forbid lists the imports that bad objects to.
+func forbid(s source, bad func(string) bool) []string {
+	var found []string
+	for _, p := range s.imports() {
+		if bad(p) {
+			found = append(found, s.path+" imports "+p)
+		}
+	}
+	return found
+}
+
+// calls lists the uses of names of a package, whatever name it is imported by.
+func calls(s source, pkg string, names ...string) []string {
+	local := ""
+	for _, spec := range s.file.Imports {
+		if p, _ := strconv.Unquote(spec.Path.Value); p == pkg {
+			local = path.Base(pkg)
+			if spec.Name != nil {
+				local = spec.Name.Name
+			}
+		}
+	}
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			x, ok := sel.X.(*ast.Ident)
+			if ok && local != "" && x.Name == local && slices.Contains(names, sel.Sel.Name) {
+				found = append(found, fmt.Sprintf("%s: %s.%s", s.at(sel), pkg, sel.Sel.Name))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// builtins lists calls of functions that belong to no package.
+func builtins(s source, names ...string) []string {
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			// Obj is set where the file declares a thing of that name itself.
+			if f, ok := call.Fun.(*ast.Ident); ok && f.Obj == nil && slices.Contains(names, f.Name) {
+				found = append(found, fmt.Sprintf("%s: %s()", s.at(call), f.Name))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// parse reads one file. Build constraints are not looked at, so that the
+// files of every system are held to the rules.
+func parse(name string, text []byte) (source, error) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, text, 0)
+	if err != nil {
+		return source{}, err
+	}
+	pkg, internal := strings.CutPrefix(path.Dir(name), "internal/")
+	if !internal {
+		pkg = ""
+	}
+	return source{
+		path: name, pkg: pkg, fset: fset, file: file,
+		test:  strings.HasSuffix(name, "_test.go") || slices.Contains(testKits, pkg),
+		lines: strings.Count(string(text), "\n"),
+	}, nil
+}
+
+// TestArchitecture holds every file of the repository to every rule.
+func TestArchitecture(t *testing.T) {
+	var all []source
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		s, err := parse(name, text)
+		all = append(all, s)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			for _, s := range all {
+				for _, violation := range r.check(s) {
+					key := r.name + ": " + s.path
+					if used[key] = true; allowed[key] == "" {
+						t.Errorf("%s\n\trule %q: %s", violation, r.name, r.why)
+					}
+				}
+			}
+		})
+	}
+	for key := range allowed {
+		if !used[key] {
+			t.Errorf("the exception %q is not needed any more", key)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// cpuinfo is what thru reads of the first processor in /proc/cpuinfo.
+type cpuinfo struct {
+	model string // "" where the architecture names none
+	guest *bool  // the flag `hypervisor` (x86, CPUID leaf 1, ECX bit 31); nil: no such flag on this architecture
+}
+
+// parseCPUInfo reads the first processor (arch/x86/kernel/cpu/proc.c,
+// arch/arm64/kernel/cpuinfo.c). arm64 has numbers instead of a name.
+func parseCPUInfo(r io.Reader) (cpuinfo, error) {
+	var c cpuinfo
+	var implementer, part string
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		key, value, ok := strings.Cut(s.Text(), ":")
+		if !ok {
+			break // the first processor ends with an empty line
+		}
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "model name":
+			c.model = value
+		case "flags":
+			c.guest = new(slices.Contains(strings.Fields(value), "hypervisor"))
+		case "CPU implementer":
+			implementer = value
+		case "CPU part":
+			part = value
+		}
+	}
+	if err := s.Err(); err != nil {
+		return cpuinfo{}, err
+	}
+	if c.model == "" && part != "" {
+		c.model = "implementer " + implementer + " part " + part
+	}
+	if c.model == "" && c.guest == nil {
+		return cpuinfo{}, errors.New("no model and no flags")
+	}
+	return c, nil
+}
+
+// parseCPUList counts the CPUs of a list such as "0-3,6" (cpuset(7), formats).
+func parseCPUList(s string) (int, error) {
+	total := 0
+	for _, part := range strings.Split(strings.TrimSpace(s), ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		a, err1 := strconv.ParseUint(first, 10, 20)
+		b, err2 := strconv.ParseUint(last, 10, 20)
+		if err1 != nil || err2 != nil || b < a {
+			return 0, fmt.Errorf("%.80q is no list of CPUs", s)
+		}
+		total += int(b-a) + 1
+	}
+	return total, nil
+}

@@ -1,0 +1,79 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// offloads turns the kernel's feature names into those of `ethtool -k`. A
+// group is on where one of its members is (ethtool(8); net/ethtool/ioctl.c,
+// ethtool_get_feature_mask). Members of the TCP group stay beside it, since
+// one IP version can be off alone.
+func offloads(features map[string]bool) map[string]bool {
+	groups := map[string][]string{
+		"rx-checksumming":              {"rx-checksum"},
+		"tx-checksumming":              {"tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"},
+		"scatter-gather":               {"tx-scatter-gather", "tx-scatter-gather-fraglist"},
+		"tcp-segmentation-offload":     {"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"},
+		"generic-segmentation-offload": {"tx-generic-segmentation"},
+		"generic-receive-offload":      {"rx-gro"},
+		"large-receive-offload":        {"rx-lro"},
+		"tx-tcp-segmentation":          {"tx-tcp-segmentation"},
+		"tx-tcp6-segmentation":         {"tx-tcp6-segmentation"},
+		"rx-gro-hw":                    {"rx-gro-hw"},
+	}
+	out := map[string]bool{}
+	for name, members := range groups {
+		for _, m := range members {
+			if on, known := features[m]; known {
+				out[name] = out[name] || on
+			}
+		}
+	}
+	return out
+}
+
+// driverCounters pairs the names and values of `ethtool -S`. vmxnet3 repeats
+// its names for every queue, below a heading "Tx Queue#" whose value is the
+// queue (drivers/net/vmxnet3/vmxnet3_ethtool.c): they become
+// "Tx Queue#0 pkts tx discard". Other names that come twice are numbered.
+func driverCounters(names []string, values []uint64) map[string]uint64 {
+	all := make(map[string]uint64, len(names))
+	heading := ""
+	for i, name := range names[:min(len(names), len(values))] {
+		if strings.HasSuffix(name, "Queue#") {
+			heading = fmt.Sprintf("%s%d ", strings.TrimSpace(name), values[i])
+			continue
+		}
+		if !strings.HasPrefix(name, " ") {
+			heading = ""
+		}
+		key := strings.TrimSpace(name)
+		if key == "" {
+			continue
+		}
+		key = heading + key
+		for n, base := 2, key; ; n++ {
+			if _, taken := all[key]; !taken {
+				break
+			}
+			key = fmt.Sprintf("%s #%d", base, n)
+		}
+		all[key] = values[i]
+	}
+	return all
+}
+
+// splitStrings cuts a string set of the kernel into its names, each in 32
+// bytes with a zero at the end (include/uapi/linux/ethtool.h, ETH_GSTRING_LEN).
+func splitStrings(b []byte) []string {
+	var names []string
+	for s := range slices.Chunk(b, gstringLen) {
+		name, _, _ := strings.Cut(string(s), "\x00")
+		names = append(names, name)
+	}
+	return names
+}
+
+const gstringLen = 32

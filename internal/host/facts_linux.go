@@ -1,0 +1,88 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"runtime"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Facts reads what this host is, now. It takes some milliseconds, and grows
+// with the number of interfaces.
+func (h *Host) Facts() measure.Facts {
+	var n notes
+	f := measure.Facts{
+		Hostname:   keeper[string](&n, "hostname")(h.fs.text("proc/sys/kernel/hostname")),
+		OS:         new("linux"),
+		Distro:     keeper[string](&n, "distribution")(h.fs.distribution()),
+		Kernel:     keeper[string](&n, "kernel")(h.fs.text("proc/sys/kernel/osrelease")),
+		Arch:       new(runtime.GOARCH),
+		CPUModel:   keeper[string](&n, "cpu_model")(h.fs.cpuModel()),
+		Cores:      keeper[int](&n, "cores")(h.fs.cores()),
+		Memory:     keeper[int64](&n, "memory_bytes")(h.fs.memoryTotal()),
+		Hypervisor: keeper[string](&n, "hypervisor")(h.fs.hypervisor()),
+		Congestion: keeper[string](&n, "congestion_control")(h.fs.text("proc/sys/net/ipv4/tcp_congestion_control")),
+	}
+	if s := keeper[string](&n, "congestion_available")(h.fs.text("proc/sys/net/ipv4/tcp_available_congestion_control")); s != nil {
+		f.CongAvail = strings.Fields(*s)
+	}
+	f.Sysctls = h.fs.sysctls(&n)
+	virtual := f.Hypervisor != nil && *f.Hypervisor != "none"
+	f.Interfaces = h.interfaces(&n, virtual)
+	f.NotChecked = n
+	return f
+}
+
+// distribution names the distribution; os-release(5) gives the two places.
+func (f FS) distribution() (string, error) {
+	s, err := parsed(f.read, "etc/os-release", parseOSRelease)
+	if errors.Is(err, fs.ErrNotExist) {
+		return parsed(f.read, "usr/lib/os-release", parseOSRelease)
+	}
+	return s, err
+}
+
+// cpuModel names the first processor.
+func (f FS) cpuModel() (string, error) {
+	c, err := parsed(f.read, "proc/cpuinfo", parseCPUInfo)
+	if err == nil && c.model == "" {
+		err = errors.New("/proc/cpuinfo names none on this architecture")
+	}
+	return c.model, err
+}
+
+// cores counts the logical CPUs that are on line, whatever this process may use of them.
+func (f FS) cores() (int, error) {
+	s, err := f.text("sys/devices/system/cpu/online")
+	if err != nil {
+		return 0, err
+	}
+	return parseCPUList(s)
+}
+
+// memoryTotal is the host's memory in bytes, without what the kernel took at boot.
+func (f FS) memoryTotal() (int64, error) {
+	m, err := parsed(f.read, "proc/meminfo", parseMeminfo)
+	return m.Total, err
+}
+
+// sysctls reads the settings of the network stack that bound a test
+// (Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst).
+// A network namespace does not show all of net.core.
+func (f FS) sysctls(n *notes) map[string]string {
+	all := map[string]string{}
+	for _, name := range []string{
+		"net.core.rmem_max", "net.core.wmem_max", "net.core.netdev_max_backlog", "net.core.default_qdisc",
+		"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_sack",
+		"net.ipv4.tcp_timestamps", "net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_slow_start_after_idle",
+		"net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_congestion_control",
+	} {
+		file := "proc/sys/" + strings.ReplaceAll(name, ".", "/")
+		if v := keeper[string](n, "sysctls."+name)(f.text(file)); v != nil {
+			all[name] = *v
+		}
+	}
+	return all
+}

@@ -1,0 +1,112 @@
+package host
+
+import (
+	"bytes"
+	"math"
+	"testing"
+)
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte("cpu  1 2 3 4 5 6 7 8\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		cores, err := parseStat(bytes.NewReader(b))
+		if err == nil && len(cores) == 0 {
+			t.Error("neither cores nor an error")
+		}
+		for _, c := range cores {
+			if c.Core < 0 || c.System < 0 || c.IRQ < 0 || c.SoftIRQ < 0 || c.Steal < 0 {
+				t.Errorf("negative: %+v", c)
+			}
+		}
+	})
+}
+
+func FuzzSoftnet(f *testing.F) {
+	f.Add([]byte("00002502 00000000 00000001 0 0 0 0 0 0 0 0 0 00000001 0 0\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		cores, err := parseSoftnet(bytes.NewReader(b))
+		if err == nil && len(cores) == 0 {
+			t.Error("neither cores nor an error")
+		}
+		for _, c := range cores {
+			if c.Core < 0 || max(c.Processed, c.Dropped, c.TimeSqueeze) > math.MaxUint32 {
+				t.Errorf("beyond 32 bits: %+v", c)
+			}
+		}
+	})
+}
+
+func FuzzProtocols(f *testing.F) {
+	f.Add([]byte("Tcp: MaxConn InSegs\nTcp: -1 5\n"))
+	f.Add([]byte("Ip6InReceives 5\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if all, err := parseProtocols(bytes.NewReader(b)); err == nil && len(all) == 0 {
+			t.Error("netstat: neither counters nor an error")
+		}
+		if all, err := parseSNMP6(bytes.NewReader(b)); err == nil && len(all) == 0 {
+			t.Error("snmp6: neither counters nor an error")
+		}
+	})
+}
+
+func FuzzNetDev(f *testing.F) {
+	f.Add([]byte("head\n eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), "eth0")
+	f.Fuzz(func(t *testing.T, b []byte, name string) {
+		if n, err := parseNetDev(bytes.NewReader(b), name); err == nil && n.Name != name {
+			t.Errorf("asked for %q, got %q", name, n.Name)
+		}
+	})
+}
+
+func FuzzProcess(f *testing.F) {
+	f.Add([]byte("1 (a b) c) S 1 1 1 0 -1 1 1 0 0 0 250 175 0 0 20\n"))
+	f.Add([]byte("VmRSS: 5 kB\nvoluntary_ctxt_switches: 1\nnonvoluntary_ctxt_switches: 2\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := parseProcStat(bytes.NewReader(b)); err == nil && (p.UserNs < 0 || p.SystemNs < 0) {
+			t.Errorf("negative time: %+v", p)
+		}
+		if s, err := parseStatus(bytes.NewReader(b)); err == nil && (s.resident < 0 || s.voluntary < 0 || s.involuntary < 0) {
+			t.Errorf("negative count: %+v", s)
+		}
+	})
+}
+
+func FuzzFiles(f *testing.F) {
+	f.Add([]byte("MemTotal: 5 kB\nMemAvailable: 4 kB\n"))
+	f.Add([]byte("model name: x\nflags: hypervisor\n"))
+	f.Add([]byte("PRETTY_NAME=\"x\"\n"))
+	f.Add([]byte("0-3,6"))
+	f.Add([]byte("DRIVER=vmxnet3\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, err := parseMeminfo(bytes.NewReader(b)); err == nil && (m.Total < 0 || m.Available < 0) {
+			t.Errorf("negative memory: %+v", m)
+		}
+		if c, err := parseCPUInfo(bytes.NewReader(b)); err == nil && c.model == "" && c.guest == nil {
+			t.Error("cpuinfo: neither a fact nor an error")
+		}
+		if s, err := parseOSRelease(bytes.NewReader(b)); err == nil && s == "" {
+			t.Error("os-release: neither a name nor an error")
+		}
+		if n, err := parseCPUList(string(b)); err == nil && n <= 0 {
+			t.Errorf("list of %d CPUs", n)
+		}
+		uevent(string(b), "DRIVER")
+		names := splitStrings(b)
+		if all := driverCounters(names, make([]uint64, len(names))); len(all) > len(names) {
+			t.Errorf("%d counters of %d names", len(all), len(names))
+		}
+	})
+}
+
+func FuzzRise(f *testing.F) {
+	f.Add(uint64(math.MaxUint32), uint64(5))
+	f.Add(uint64(math.MaxUint64), uint64(0))
+	f.Fuzz(func(t *testing.T, before, after uint64) {
+		var n notes
+		d, ok := rise(&n, "x", before, after)
+		fell := after < before
+		if fell && (d >= 1<<31 || len(n) != 1) || !fell && (d != after-before || !ok || len(n) != 0) {
+			t.Errorf("from %d to %d: %d, %v, %v", before, after, d, ok, n)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"errors"
+	"strings"
+)
+
+// traces are the marks that a hypervisor leaves in a guest's files.
+type traces struct {
+	guest  *bool    // the CPU flag; nil where the architecture has none
+	sys    string   // /sys/hypervisor/type: Xen only
+	clocks string   // available clock sources: paravirtual ones are named by their hypervisor
+	oem    string   // who wrote the ACPI tables (readable by root only)
+	dmi    []string // vendor and product of the SMBIOS tables
+	tree   string   // hypervisor node of the device tree (arm64)
+}
+
+// dmiNames are what hypervisors write into SMBIOS, and their names, most
+// telling first. QEMU comes last: KVM and others show its tables too.
+func dmiNames() [][2]string {
+	return [][2]string{
+		{"VMware", "vmware"}, {"VirtualBox", "virtualbox"}, {"innotek", "virtualbox"},
+		{"Virtual Machine Microsoft", "hyperv"}, {"Parallels", "parallels"}, {"BHYVE", "bhyve"},
+		{"Apple Virtualization", "apple"}, {"Cloud Hypervisor", "cloud-hypervisor"},
+		{"Nutanix", "kvm"}, {"Amazon EC2", "kvm"}, {"Google Compute Engine", "kvm"},
+		{"OpenStack", "kvm"}, {"KubeVirt", "kvm"}, {"KVM", "kvm"}, {"DigitalOcean", "kvm"},
+		{"Xen", "xen"}, {"QEMU", "qemu"}, {"Bochs", "qemu"},
+	}
+}
+
+// hypervisor reads the traces and names what they point to: "none", a name,
+// or "unknown hypervisor".
+func (f FS) hypervisor() (string, error) {
+	t := traces{sys: f.optional("sys/hypervisor/type"),
+		clocks: f.optional("sys/devices/system/clocksource/clocksource0/available_clocksource"),
+		tree:   f.optional("proc/device-tree/hypervisor/compatible")}
+	if c, err := parsed(f.read, "proc/cpuinfo", parseCPUInfo); err == nil {
+		t.guest = c.guest
+	}
+	// The product stands before the vendor: "Virtual Machine Microsoft Corporation".
+	for _, name := range []string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
+		if s := f.optional("sys/class/dmi/id/" + name); s != "" {
+			t.dmi = append(t.dmi, s)
+		}
+	}
+	// A table starts with signature, length, revision, check sum (10 bytes),
+	// then 6 bytes of OEM (ACPI specification 6.5, table 5.4).
+	if b, err := f.read("sys/firmware/acpi/tables/FACP"); err == nil && len(b) >= 16 {
+		t.oem = string(b[10:16])
+	}
+	return t.name()
+}
+
+// optional returns the text of a file, or "" where it cannot be read.
+func (f FS) optional(name string) string {
+	s, err := f.text(name)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// name judges the traces, the most telling first.
+func (t traces) name() (string, error) {
+	if t.sys != "" {
+		return t.sys, nil // Xen's paravirtual guests hide the CPU flag
+	}
+	if t.guest != nil && !*t.guest {
+		return "none", nil // a rented bare-metal machine may name its cloud in SMBIOS
+	}
+	if t.oem == "FIRECK" {
+		return "firecracker", nil
+	}
+	fromDMI := t.byDMI()
+	if fromDMI != "" && fromDMI != "qemu" {
+		return fromDMI, nil
+	}
+	for _, c := range [][2]string{{"hyperv", "hyperv"}, {"xen", "xen"}, {"kvm-clock", "kvm"}} {
+		if strings.Contains(t.clocks, c[0]) {
+			return c[1], nil
+		}
+	}
+	switch {
+	case strings.Contains(t.tree, "kvm"):
+		return "kvm", nil
+	case fromDMI != "":
+		return fromDMI, nil
+	case t.tree != "" || t.guest != nil:
+		return "unknown hypervisor", nil
+	case len(t.dmi) > 0:
+		return "none", nil // no CPU flag on this architecture, but a maker of real machines
+	}
+	return "", errors.New("this architecture has no CPU flag for it, and the firmware names no maker")
+}
+
+// byDMI looks the SMBIOS names up.
+func (t traces) byDMI() string {
+	all := strings.Join(t.dmi, " ")
+	for _, n := range dmiNames() {
+		if strings.Contains(all, n[0]) {
+			return n[1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package host
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// parseMeminfo reads MemTotal and MemAvailable of /proc/meminfo
+// (proc_meminfo(5)). "Available" is the kernel's own estimate of what could
+// be had without swapping, since Linux 3.14.
+func parseMeminfo(r io.Reader) (measure.Memory, error) {
+	m := measure.Memory{Total: -1, Available: -1}
+	s := bufio.NewScanner(r)
+	for s.Scan() && (m.Total < 0 || m.Available < 0) {
+		name, value, _ := strings.Cut(s.Text(), ":")
+		var err error
+		switch name {
+		case "MemTotal":
+			m.Total, err = kilobytes(value)
+		case "MemAvailable":
+			m.Available, err = kilobytes(value)
+		}
+		if err != nil {
+			return measure.Memory{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return measure.Memory{}, err
+	}
+	if m.Total < 0 || m.Available < 0 {
+		return measure.Memory{}, fmt.Errorf("no MemTotal or no MemAvailable")
+	}
+	return m, nil
+}
+
+// kilobytes reads "  123 kB" as bytes. The kernel's kB are 1024 bytes.
+func kilobytes(s string) (int64, error) {
+	digits, ok := strings.CutSuffix(strings.TrimSpace(s), " kB")
+	n, err := strconv.ParseUint(digits, 10, 53)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%.40q is no number of kB", s)
+	}
+	return int64(n) << 10, nil
+}

@@ -1,0 +1,117 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// parseProtocols reads /proc/net/netstat and /proc/net/snmp, which have pairs
+// of lines: "Tcp: names ..." and "Tcp: values ..." (net/ipv4/proc.c). Keys of
+// the result are "Tcp.InSegs".
+func parseProtocols(r io.Reader) (map[string]uint64, error) {
+	all := map[string]uint64{}
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		group, names, ok := strings.Cut(s.Text(), ":")
+		if !ok {
+			return nil, fmt.Errorf("line %.40q has no name", s.Text())
+		}
+		if !s.Scan() {
+			return nil, fmt.Errorf("%.40q has no line of values", group)
+		}
+		values, ok := strings.CutPrefix(s.Text(), group+":")
+		if !ok {
+			return nil, fmt.Errorf("%.40q is followed by %.40q", group, s.Text())
+		}
+		if err := pair(all, group, strings.Fields(names), strings.Fields(values)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no counters")
+	}
+	return all, nil
+}
+
+// pair adds the counters of one group. Other groups than those of IP, ICMP,
+// TCP and UDP are left out, and so is what is no counter.
+func pair(all map[string]uint64, group string, names, values []string) error {
+	if len(names) != len(values) {
+		return fmt.Errorf("%.40q has %d names and %d values", group, len(names), len(values))
+	}
+	if !slices.Contains([]string{"TcpExt", "IpExt", "Ip", "Icmp", "IcmpMsg", "Tcp", "Udp"}, group) {
+		return nil
+	}
+	for i, name := range names {
+		if gauge(group, name) {
+			continue
+		}
+		n, err := strconv.ParseUint(values[i], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%.40s.%.40s is %.40q, which is no count", group, name, values[i])
+		}
+		all[group+"."+name] = n
+	}
+	return nil
+}
+
+// gauge tells settings and levels from counters: they may fall, and a
+// difference of them says nothing. Tcp.MaxConn is even negative.
+func gauge(group, name string) bool {
+	switch group {
+	case "Ip":
+		return name == "Forwarding" || name == "DefaultTTL"
+	case "Tcp":
+		return slices.Contains([]string{"RtoAlgorithm", "RtoMin", "RtoMax", "MaxConn", "CurrEstab"}, name)
+	}
+	return false
+}
+
+// parseSNMP6 reads /proc/net/snmp6, which has one "Ip6InReceives 0" a line
+// (net/ipv6/proc.c). Keys become "Ip6.InReceives", as for version 4.
+func parseSNMP6(r io.Reader) (map[string]uint64, error) {
+	all := map[string]uint64{}
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) != 2 {
+			return nil, fmt.Errorf("line %.40q has %d columns, want 2", s.Text(), len(f))
+		}
+		for _, group := range []string{"Ip6", "Icmp6", "Udp6"} {
+			name, ok := strings.CutPrefix(f[0], group)
+			if !ok || name == "" {
+				continue
+			}
+			n, err := strconv.ParseUint(f[1], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%.40s is %.40q, which is no count", f[0], f[1])
+			}
+			all[group+"."+name] = n
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no counters")
+	}
+	return all, nil
+}
+
+// merge adds the counters of b to a, which may be nil.
+func merge(a, b map[string]uint64) map[string]uint64 {
+	if a == nil {
+		return b
+	}
+	maps.Copy(a, b)
+	return a
+}

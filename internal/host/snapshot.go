@@ -1,0 +1,23 @@
+package host
+
+import (
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Snapshot is one reading of this host's counters, each counted since boot or
+// since its owner began. Two of them make a measure.HostSpan (Span).
+//
+// Taken is when the reading began, on the monotonic clock. What could not be
+// read is nil and named in Missing, with the key of measure.HostSpan.
+type Snapshot struct {
+	Taken   time.Time
+	CPUs    []CPUTimes
+	Memory  *measure.Memory // at the reading
+	Worker  *measure.Process
+	NIC     *measure.NICSpan // with all driver counters
+	Softnet []measure.Softnet
+	Proto   map[string]uint64
+	Missing []measure.NotChecked
+}

@@ -1,0 +1,48 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// parseSoftnet reads /proc/net/softnet_stat: one line of hexadecimal columns
+// a core (net/core/net-procfs.c, softnet_seq_show). Column 1 is packets
+// processed, 2 dropped for a full backlog, 3 the times that the budget ran
+// out. Kernels have 9 columns at least; since 5.10 column 13 is the core's
+// number. Before, lines are numbered, which is wrong where a core is off line.
+func parseSoftnet(r io.Reader) ([]measure.Softnet, error) {
+	var cores []measure.Softnet
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) < 9 {
+			return nil, fmt.Errorf("line %.80q has %d columns, want 9", s.Text(), len(f))
+		}
+		var v [13]uint64
+		for i := range min(len(f), len(v)) {
+			n, err := strconv.ParseUint(f[i], 16, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%.80q is no number of 32 bits", f[i])
+			}
+			v[i] = n
+		}
+		c := measure.Softnet{Core: len(cores), Processed: v[0], Dropped: v[1], TimeSqueeze: v[2]}
+		if len(f) >= 13 {
+			c.Core = int(v[12])
+		}
+		cores = append(cores, c)
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if len(cores) == 0 {
+		return nil, errors.New("empty")
+	}
+	return cores, nil
+}

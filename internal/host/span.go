@@ -1,0 +1,186 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Span is what the counters did between two snapshots of one host. Origin is
+// when the measured time began, on the same clock. A part that one of the
+// snapshots lacks is absent.
+//
+// A counter that went back was reset or wrapped. It is counted on where a
+// wrap at 32 bits explains it, else left out; both are named in Missing.
+func Span(before, after Snapshot, origin time.Time) measure.HostSpan {
+	var n notes
+	span := measure.HostSpan{
+		At:      before.Taken.Sub(origin).Nanoseconds(),
+		Span:    after.Taken.Sub(before.Taken).Nanoseconds(),
+		CPUs:    cpuSpan(&n, before.CPUs, after.CPUs),
+		Memory:  after.Memory,
+		Worker:  workerSpan(&n, before.Worker, after.Worker),
+		NIC:     nicSpan(&n, before.NIC, after.NIC),
+		Softnet: softnetSpan(before.Softnet, after.Softnet),
+		Proto:   moved(&n, "protocol", before.Proto, after.Proto),
+	}
+	slices.SortStableFunc(n, byFact) // maps have no order
+	span.Missing = n
+	return span
+}
+
+// cpuSpan turns times into percent of each core's own time. A core that was
+// off line at one of the ends is left out.
+func cpuSpan(n *notes, before, after []CPUTimes) []measure.CPU {
+	var all []measure.CPU
+	for _, a := range after {
+		i := slices.IndexFunc(before, func(b CPUTimes) bool { return b.Core == a.Core })
+		if i < 0 {
+			continue
+		}
+		c, err := corePercent(before[i], a)
+		if err != nil {
+			n.add(fmt.Sprintf("cpus.%d", a.Core), err.Error())
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// jitter is how far a time may go back without meaning anything: the kernel
+// computes idle, I/O wait and steal anew at each reading (proc_stat(5)).
+const jitter = int64(time.Second)
+
+// corePercent is the share of each kind of time in the sum of all.
+func corePercent(b, a CPUTimes) (measure.CPU, error) {
+	d := []int64{a.User - b.User, a.System - b.System, a.IRQ - b.IRQ, a.SoftIRQ - b.SoftIRQ, a.Steal - b.Steal, a.Idle - b.Idle}
+	total := int64(0)
+	for i := range d {
+		if d[i] < -jitter {
+			return measure.CPU{}, fmt.Errorf("its times went back by %s: it was off line in between", time.Duration(-d[i]))
+		}
+		d[i] = max(d[i], 0)
+		total += d[i]
+	}
+	if total <= 0 {
+		return measure.CPU{}, fmt.Errorf("no tick of its clock in this span")
+	}
+	pct := func(i int) float64 { return 100 * float64(d[i]) / float64(total) }
+	return measure.CPU{
+		Core: a.Core, User: pct(0), System: pct(1), IRQ: pct(2), SoftIRQ: pct(3), Steal: pct(4), Idle: pct(5),
+	}, nil
+}
+
+// workerSpan is what the process used. A thread that ended took its switches along.
+func workerSpan(n *notes, b, a *measure.Process) *measure.Process {
+	if b == nil || a == nil {
+		return nil
+	}
+	p := measure.Process{UserNs: a.UserNs - b.UserNs, SystemNs: a.SystemNs - b.SystemNs, ResidentB: a.ResidentB}
+	if p.UserNs < 0 || p.SystemNs < 0 {
+		n.add("worker", "its times went back: another process has its number now")
+		return nil
+	}
+	p.Voluntary = switches(n, "worker.voluntary_switches", b.Voluntary, a.Voluntary)
+	p.Involuntary = switches(n, "worker.involuntary_switches", b.Involuntary, a.Involuntary)
+	return &p
+}
+
+// switches is the difference of one sum over threads.
+func switches(n *notes, fact string, b, a *int64) *int64 {
+	if b == nil || a == nil {
+		return nil
+	}
+	if *a < *b {
+		n.add(fact, "a thread ended in this span")
+		return nil
+	}
+	return new(*a - *b)
+}
+
+// nicSpan is the difference of the interface's counters. They are reset
+// together: one that went back takes the others along.
+func nicSpan(n *notes, b, a *measure.NICSpan) *measure.NICSpan {
+	if b == nil || a == nil || b.Name != a.Name {
+		return nil
+	}
+	out := measure.NICSpan{Name: a.Name}
+	reset := false
+	for _, c := range []struct {
+		key           string
+		before, after uint64
+		to            *uint64
+	}{
+		{"rx_bytes", b.RxBytes, a.RxBytes, &out.RxBytes}, {"tx_bytes", b.TxBytes, a.TxBytes, &out.TxBytes},
+		{"rx_packets", b.RxPackets, a.RxPackets, &out.RxPackets}, {"tx_packets", b.TxPackets, a.TxPackets, &out.TxPackets},
+		{"rx_dropped", b.RxDropped, a.RxDropped, &out.RxDropped}, {"tx_dropped", b.TxDropped, a.TxDropped, &out.TxDropped},
+		{"rx_errors", b.RxErrors, a.RxErrors, &out.RxErrors}, {"tx_errors", b.TxErrors, a.TxErrors, &out.TxErrors},
+	} {
+		d, ok := rise(n, "interface."+c.key, c.before, c.after)
+		*c.to, reset = d, reset || !ok
+	}
+	if reset {
+		return nil
+	}
+	out.Driver = moved(n, "interface.driver", b.Driver, a.Driver)
+	return &out
+}
+
+// softnetSpan is the difference a core. The kernel keeps 32 bits, so that the
+// difference modulo 2^32 is right through a wrap.
+func softnetSpan(before, after []measure.Softnet) []measure.Softnet {
+	var all []measure.Softnet
+	for _, a := range after {
+		i := slices.IndexFunc(before, func(b measure.Softnet) bool { return b.Core == a.Core })
+		if i < 0 {
+			continue
+		}
+		b := before[i]
+		all = append(all, measure.Softnet{
+			Core:        a.Core,
+			Processed:   uint64(uint32(a.Processed - b.Processed)),
+			Dropped:     uint64(uint32(a.Dropped - b.Dropped)),
+			TimeSqueeze: uint64(uint32(a.TimeSqueeze - b.TimeSqueeze)),
+		})
+	}
+	return all
+}
+
+// moved returns the counters that rose, or nil where a snapshot has none. A
+// counter that came up in between is left out: where it began is not known.
+func moved(n *notes, part string, before, after map[string]uint64) map[string]uint64 {
+	if before == nil || after == nil {
+		return nil
+	}
+	out := map[string]uint64{}
+	for name, a := range after {
+		b, known := before[name]
+		if !known {
+			continue
+		}
+		if d, ok := rise(n, part+"."+name, b, a); ok && d > 0 {
+			out[name] = d
+		}
+	}
+	return out
+}
+
+// rise is how far a counter rose. One that fell from the upper half of 32
+// bits by more than half of them has wrapped, on a 32-bit kernel or in the
+// NIC; any other fall is a reset, and ok is false.
+func rise(n *notes, fact string, before, after uint64) (d uint64, ok bool) {
+	if after >= before {
+		return after - before, true
+	}
+	wrapped := after + (1 << 32) - before
+	if before <= math.MaxUint32 && wrapped < 1<<31 {
+		n.add(fact, fmt.Sprintf("went from %d to %d: taken as a wrap at 32 bits", before, after))
+		return wrapped, true
+	}
+	n.add(fact, fmt.Sprintf("went back from %d to %d: reset in this span", before, after))
+	return 0, false
+}

@@ -1,0 +1,80 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CPUTimes is what one core has done since boot, in nanoseconds.
+type CPUTimes struct {
+	Core    int
+	User    int64 // with nice, and with the guests of a hypervisor
+	System  int64
+	IRQ     int64
+	SoftIRQ int64
+	Steal   int64 // wanted to run, but the hypervisor ran something else
+	Idle    int64 // with waiting for I/O
+}
+
+// tick is one unit of the kernel's times: USER_HZ is 100 on every system that
+// thru builds for (include/asm-generic/param.h).
+const tick = int64(10 * time.Millisecond)
+
+// parseStat reads the cores of /proc/stat (proc_stat(5); fs/proc/stat.c).
+// Cores that are off line have no line.
+func parseStat(r io.Reader) ([]CPUTimes, error) {
+	var cores []CPUTimes
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		number, isCPU := strings.CutPrefix(s.Text(), "cpu")
+		if !isCPU {
+			break // the cores come first
+		}
+		if number == "" || number[0] == ' ' {
+			continue // the sum of all
+		}
+		c, err := parseCore(number)
+		if err != nil {
+			return nil, err
+		}
+		cores = append(cores, c)
+	}
+	// The line of interrupts after the cores may be too long: not needed.
+	if err := s.Err(); err != nil && !(errors.Is(err, bufio.ErrTooLong) && len(cores) > 0) {
+		return nil, err
+	}
+	if len(cores) == 0 {
+		return nil, errors.New("no line of a core")
+	}
+	return cores, nil
+}
+
+// parseCore reads "0 user nice system idle iowait irq softirq steal ...".
+// Guest time follows, and is already in user.
+func parseCore(line string) (CPUTimes, error) {
+	f := strings.Fields(line)
+	if len(f) < 9 {
+		return CPUTimes{}, fmt.Errorf("core line %.80q has %d columns, want 9", line, len(f))
+	}
+	core, err := strconv.Atoi(f[0])
+	if err != nil || core < 0 {
+		return CPUTimes{}, fmt.Errorf("core line %.80q has no number", line)
+	}
+	var ns [8]int64
+	for i := range ns {
+		n, err := strconv.ParseUint(f[i+1], 10, 63)
+		if err != nil || n > uint64(1<<63-1)/uint64(tick) {
+			return CPUTimes{}, fmt.Errorf("core line %.80q: %q is no time", line, f[i+1])
+		}
+		ns[i] = int64(n) * tick
+	}
+	return CPUTimes{
+		Core: core, User: ns[0] + ns[1], System: ns[2], Idle: ns[3] + ns[4],
+		IRQ: ns[5], SoftIRQ: ns[6], Steal: ns[7],
+	}, nil
+}

@@ -1,0 +1,45 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"thru/internal/measure"
+)
+
+// tree unpacks a recorded machine of testdata.
+func tree(t *testing.T, name string) FS {
+	t.Helper()
+	a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	for _, f := range a.Files {
+		file := filepath.Join(root, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return FS{Root: root}
+}
+
+// noted tells whether a fact is among the notes, with a reason.
+func noted(list []measure.NotChecked, fact string) bool {
+	return slices.ContainsFunc(list, func(n measure.NotChecked) bool { return n.Fact == fact && n.Why != "" })
+}
+
+// show prints what a pointer points to.
+func show[T any](p *T) any {
+	if p == nil {
+		return "not checked"
+	}
+	return *p
+}

@@ -1,0 +1,259 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Summarise fills the figures of a cell from the evidence of its runs. It may
+// be called after each run: figures, Missing and Warnings are made anew. ends
+// holds the facts of the end points by name. link is what was stated about
+// the link: a RateBps of 0 means that the interfaces are asked, an MTU of 0
+// that the connections are.
+//
+// Figures rest on the complete runs, or where there is none on what the
+// others left. Evidence may be missing anywhere: a figure that cannot be
+// computed is absent, with the reason in Missing.
+func Summarise(c *measure.Cell, ends map[string]*measure.Facts, link Link) {
+	forget(c)
+	s := newSummary(c, ends, link)
+	s.roundTrips()
+	s.goodput()
+	s.cpu()
+	s.memory()
+	s.ceiling()
+	s.window()
+	s.retransmits()
+	s.rfc6349()
+	s.fairness()
+	s.packets()
+	s.reconcile()
+	s.warnings()
+}
+
+// forget drops what an earlier summary said.
+func forget(c *measure.Cell) {
+	c.Goodput, c.Ceiling, c.Steady, c.Reconciled, c.RFC6349 = nil, nil, nil, nil, nil
+	c.RTTIdle, c.RTTLoaded, c.BDP, c.NeededWindow = nil, nil, nil, nil
+	c.SenderCPU, c.ReceiverCPU, c.SenderMem, c.ReceiverMem = nil, nil, nil, nil
+	c.Retransmits, c.Fairness, c.MeanPacket = nil, nil, nil
+	c.Missing, c.Warnings = nil, nil
+}
+
+// pair is one run with the evidence of both ends, each of which may be nil.
+type pair struct {
+	run              *measure.Run
+	sender, receiver *measure.Evidence
+}
+
+// The ends of a pair, and the prefix of their facts.
+const (
+	senderSide   = "sender"
+	receiverSide = "receiver"
+)
+
+func (p pair) side(name string) *measure.Evidence {
+	if name == senderSide {
+		return p.sender
+	}
+	return p.receiver
+}
+
+func (p pair) complete() bool {
+	_, ok := Goodput(p.receiver)
+	return ok && !p.run.Partial && p.run.Error == nil
+}
+
+// summary is the work on one cell.
+type summary struct {
+	cell *measure.Cell
+	ends map[string]*measure.Facts
+	link Link
+	all  []pair // every run
+	runs []pair // those that count
+}
+
+func newSummary(c *measure.Cell, ends map[string]*measure.Facts, link Link) *summary {
+	s := &summary{cell: c, ends: ends, link: link}
+	for i := range c.Runs {
+		p := pair{run: &c.Runs[i]}
+		if f := flowOf(c, p.run); f != nil {
+			p.sender, p.receiver = f.Sender, f.Receiver
+		}
+		s.all = append(s.all, p)
+		if p.complete() {
+			s.runs = append(s.runs, p)
+		}
+	}
+	if len(s.runs) == 0 {
+		s.runs = s.all
+	}
+	return s
+}
+
+// flowOf is the cell's flow among those of a run.
+func flowOf(c *measure.Cell, r *measure.Run) *measure.Flow {
+	for i := range r.Flows {
+		if r.Flows[i].From == c.From && r.Flows[i].To == c.To {
+			return &r.Flows[i]
+		}
+	}
+	if len(r.Flows) == 1 {
+		return &r.Flows[0]
+	}
+	return nil
+}
+
+// missing notes that a figure is absent, and why.
+func (s *summary) missing(fact, why string) {
+	n := measure.NotChecked{Fact: fact, Why: why}
+	if !slices.Contains(s.cell.Missing, n) {
+		s.cell.Missing = append(s.cell.Missing, n)
+	}
+}
+
+// warn adds a warning once.
+func (s *summary) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(s.cell.Warnings, text) {
+		s.cell.Warnings = append(s.cell.Warnings, text)
+	}
+}
+
+// why is the reason that an end gives for a fact that it lacks, which it may
+// name as a whole: "host" stands for "host.cpus" too.
+func (s *summary) why(side, fact, otherwise string) string {
+	if len(s.runs) == 0 {
+		return "no run was made"
+	}
+	e := s.runs[len(s.runs)-1].side(side)
+	if e == nil {
+		return "the evidence of the " + side + " did not come"
+	}
+	for _, m := range e.Missing {
+		if fact == m.Fact || strings.HasPrefix(fact, m.Fact+".") {
+			return m.Why
+		}
+	}
+	return otherwise
+}
+
+// known is a figure to store, or nil of NaN and the infinities, which JSON cannot hold.
+func known(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// whole is a figure in whole units, or nil where it is none or does not fit.
+func whole(x float64) *int64 {
+	if math.IsNaN(x) || math.Abs(x) >= math.MaxInt64 {
+		return nil
+	}
+	return new(int64(math.Round(x)))
+}
+
+// Goodput is the payload of one end over its measured time, in bit/s. The
+// receiver's is the result.
+func Goodput(e *measure.Evidence) (bps float64, ok bool) {
+	if e == nil || e.MeasuredNs <= 0 || e.Bytes < 0 {
+		return 0, false
+	}
+	return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs), true
+}
+
+// Bins are the rates of an end's 1 s bins in bit/s. A last one under half a
+// second is left out: its noise would stand for a whole second.
+func Bins(e *measure.Evidence) []float64 {
+	if e == nil {
+		return nil
+	}
+	var rates []float64
+	for _, b := range e.Bins {
+		if b.Span >= int64(measure.Bin)/2 && b.Bytes >= 0 {
+			rates = append(rates, float64(b.Bytes)*8e9/float64(b.Span))
+		}
+	}
+	return rates
+}
+
+// rates are the goodputs of the runs that count.
+func (s *summary) rates() []float64 {
+	var rates []float64
+	for _, p := range s.runs {
+		if bps, ok := Goodput(p.receiver); ok {
+			rates = append(rates, bps)
+		}
+	}
+	return rates
+}
+
+// goodput fills the main figure: the mean of the runs, its range and interval.
+func (s *summary) goodput() {
+	for _, p := range s.all {
+		if bps, ok := Goodput(p.receiver); ok {
+			p.run.Goodput = new(bps)
+		}
+	}
+	rates := s.rates()
+	if len(rates) == 0 {
+		s.missing("goodput_bps", s.why(receiverSide, "bytes", "the receiver measured no time"))
+		return
+	}
+	steady, bins := s.lastCourse()
+	s.cell.Steady = &steady
+	if len(rates) == 1 {
+		s.cell.Goodput = s.singleRun(rates[0], bins, steady)
+	} else {
+		s.cell.Goodput = severalRuns(rates)
+	}
+}
+
+// lastCourse judges the course in time of the last run that counts.
+func (s *summary) lastCourse() (measure.Steady, []float64) {
+	var bins []float64
+	for _, p := range s.runs {
+		if _, ok := Goodput(p.receiver); ok {
+			bins = Bins(p.receiver)
+		}
+	}
+	return Steady(bins), bins
+}
+
+// singleRun is the figure of one run: range and interval come from its bins.
+func (s *summary) singleRun(bps float64, bins []float64, steady measure.Steady) *measure.Figure {
+	f := &measure.Figure{Value: bps, Low: bps, High: bps, Runs: 1, Basis: "bins of a single run"}
+	for _, b := range bins {
+		f.Low, f.High = min(f.Low, b), max(f.High, b)
+	}
+	if ci, ok := BatchInterval(bins, s.rtt()); ok {
+		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
+	}
+	if steady.Checked {
+		f.Stable = new(steady.Steady)
+	}
+	return f
+}
+
+// leastForStable is how many runs it takes to say whether a figure is stable.
+const leastForStable = 3
+
+// severalRuns is the figure over runs, each of which counts as one value. It
+// is stable where the interval is narrow and the runs are no two groups.
+func severalRuns(rates []float64) *measure.Figure {
+	f := &measure.Figure{Value: mean(rates), Low: slices.Min(rates), High: slices.Max(rates), Runs: len(rates), Basis: "runs"}
+	ci, ok := MeanInterval(rates)
+	if !ok {
+		return f
+	}
+	f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
+	if len(rates) >= leastForStable {
+		_, _, groups := TwoGroups(rates)
+		f.Stable = new(ci.HalfWidthPct() <= DefaultPrecision && !groups)
+	}
+	return f
+}

@@ -1,0 +1,88 @@
+package stat
+
+import (
+	"maps"
+	"slices"
+
+	"thru/internal/measure"
+)
+
+// cpu fills what each end's CPU cost. Where both ends are one host, machine
+// and cores count both ends; only the worker's are of one end then.
+func (s *summary) cpu() {
+	s.cell.SenderCPU = s.cpuOf(senderSide)
+	s.cell.ReceiverCPU = s.cpuOf(receiverSide)
+	if s.cell.From == s.cell.To && s.cell.SenderCPU != nil {
+		s.missing("cpu_of_each_end", "both ends are one host: machine and cores are of both, worker_cores_used of one")
+	}
+}
+
+// cpuOf is the mean over the runs of one end's CPU.
+func (s *summary) cpuOf(side string) *measure.CPUFigure {
+	var machine, cores, worker []float64
+	perCore := map[int][]float64{}
+	for _, p := range s.runs {
+		e := p.side(side)
+		if e == nil || e.Host == nil || len(e.Host.CPUs) == 0 {
+			continue
+		}
+		var busy []float64
+		for _, c := range e.Host.CPUs {
+			busy = append(busy, c.Busy())
+			perCore[c.Core] = append(perCore[c.Core], c.Busy())
+		}
+		machine = append(machine, mean(busy))
+		cores = append(cores, CoresUsed(busy, s.baseline(side, e)))
+		if w := e.Host.Worker; w != nil && e.Host.Span > 0 {
+			worker = append(worker, (float64(w.UserNs)+float64(w.SystemNs))/float64(e.Host.Span))
+		}
+	}
+	if len(machine) == 0 {
+		s.missing(side+"_cpu", s.why(side, "host.cpus", "the CPU counters of the "+side+" were not read"))
+		return nil
+	}
+	f := &measure.CPUFigure{Pct: mean(machine), Cores: mean(cores), WorkerCores: known(mean(worker))}
+	for _, core := range slices.Sorted(maps.Keys(perCore)) {
+		if pct := mean(perCore[core]); pct > f.MaxCorePct {
+			f.MaxCore, f.MaxCorePct = core, pct
+		}
+	}
+	if s.cell.Goodput != nil {
+		f.PctPerGbps = known(PctPerGbps(f.Cores, s.cell.Goodput.Value))
+	}
+	return f
+}
+
+// baseline is how busy each core was before the traffic.
+func (s *summary) baseline(side string, e *measure.Evidence) []float64 {
+	if e.Base == nil || len(e.Base.CPUs) == 0 {
+		s.missing(side+"_cpu.idle_baseline", "the host was not seen idle: cores_used includes its other work")
+		return nil
+	}
+	var idle []float64
+	for _, c := range e.Base.CPUs {
+		idle = append(idle, c.Busy())
+	}
+	return idle
+}
+
+// memory fills what the worker process of each end held, the greatest of the
+// runs. Buffers in the kernel are not in it: a host counts them as a whole only.
+func (s *summary) memory() {
+	s.cell.SenderMem = s.memoryOf(senderSide)
+	s.cell.ReceiverMem = s.memoryOf(receiverSide)
+}
+
+func (s *summary) memoryOf(side string) *int64 {
+	var most int64
+	for _, p := range s.runs {
+		if e := p.side(side); e != nil && e.Host != nil && e.Host.Worker != nil {
+			most = max(most, e.Host.Worker.ResidentB)
+		}
+	}
+	if most == 0 {
+		s.missing(side+"_memory_used_bytes", s.why(side, "host.worker", "the memory of the "+side+"'s worker was not read"))
+		return nil
+	}
+	return &most
+}

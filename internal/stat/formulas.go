@@ -1,0 +1,205 @@
+// Package stat turns evidence into figures: the formulas of TCP throughput,
+// the statistics that say how far a figure can be trusted, the summary of a
+// cell over its runs, and the verdict against a known link rate.
+//
+// It is pure: the same evidence gives the same figures on every machine. A
+// formula without a meaningful result (a division by zero) returns NaN, and a
+// summary turns that into an absent figure with a reason.
+package stat
+
+import (
+	"math"
+
+	"thru/internal/unit"
+)
+
+// BDPBytes is the bandwidth-delay product: the bytes under way on a path that
+// is full. A window below it cannot fill the path (RFC 6349, section 3.3.1).
+func BDPBytes(rateBps float64, rttNs int64) float64 {
+	return rateBps * float64(rttNs) / 1e9 / 8
+}
+
+// WindowMSS is the least window of whole segments that holds the bytes.
+func WindowMSS(bytes float64, mss int64) float64 { return wholeUp(bytes, float64(mss)) }
+
+// WindowEven is the least window of an even number of segments that holds the
+// bytes: a receiver that acknowledges every second one leaves none waiting.
+func WindowEven(bytes float64, mss int64) float64 { return wholeUp(bytes, 2*float64(mss)) }
+
+// wholeUp rounds x up to a multiple of step.
+func wholeUp(x, step float64) float64 {
+	if step <= 0 {
+		return math.NaN()
+	}
+	return step * math.Ceil(x/step)
+}
+
+// WindowRate is the most that one connection with this window carries, in bit/s.
+func WindowRate(windowBytes float64, rttNs int64) float64 {
+	return ratio(windowBytes*8, float64(rttNs)/1e9)
+}
+
+// MaxWindowScale is the greatest shift of the window option (RFC 7323, section 2.3).
+const MaxWindowScale = 14
+
+// WindowScale is the least shift with which the 16-bit window field can say
+// the window. A window beyond 1 GiB gets the greatest there is.
+func WindowScale(windowBytes int64) int {
+	shift := 0
+	for shift < MaxWindowScale && 65535<<shift < windowBytes {
+		shift++
+	}
+	return shift
+}
+
+// Link describes how packets lie on the wire.
+type Link struct {
+	RateBps    int64
+	Layer      string // unit.L1 (also when empty) or unit.L2: what RateBps counts
+	MTU        int    // of the IP packet that TCP sends; inside a tunnel the inner one
+	IPv6       bool
+	Timestamps bool // TCP timestamps on every segment (RFC 7323)
+	VLANs      int  // tags on a frame
+	EncapBytes int  // of a tunnel: VXLAN has 50, or 70 where the outer IP is v6
+}
+
+// Bytes around the payload of a segment.
+const (
+	ipv4Header      = 20
+	ipv6Header      = 40
+	tcpHeader       = 20
+	timestampOption = 12 // 10, and 2 to align
+	ethernetHeader  = 14
+	preambleFCSGap  = 8 + 4 + 12 // counted at layer 1 only (IEEE 802.3)
+	vlanTag         = 4
+)
+
+// payload of a full segment in bytes.
+func (l Link) payload() int {
+	headers := ipv4Header + tcpHeader
+	if l.IPv6 {
+		headers = ipv6Header + tcpHeader
+	}
+	if l.Timestamps {
+		headers += timestampOption
+	}
+	return l.MTU - headers
+}
+
+// frame is the room that a full packet takes on the link, in bytes.
+func (l Link) frame() int {
+	n := l.MTU + ethernetHeader + vlanTag*l.VLANs + l.EncapBytes
+	if l.Layer != unit.L2 {
+		n += preambleFCSGap
+	}
+	return n
+}
+
+// MaxGoodput is the most TCP payload that the link carries, in bit/s: every
+// segment full, none lost, acknowledgements the other way.
+func MaxGoodput(l Link) float64 {
+	if l.payload() <= 0 || l.RateBps <= 0 {
+		return math.NaN()
+	}
+	return float64(l.RateBps) * float64(l.payload()) / float64(l.frame())
+}
+
+// FrameRate is how many full frames a second the link carries.
+func FrameRate(l Link) float64 {
+	if l.MTU <= 0 {
+		return math.NaN()
+	}
+	return ratio(float64(l.RateBps)/8, float64(l.frame()))
+}
+
+// Efficiency is the TCP efficiency of RFC 6349, section 4.2, in percent:
+// the share of the bytes sent that were not sent again.
+func Efficiency(sent, retransmitted float64) float64 {
+	return 100 * ratio(sent-retransmitted, sent)
+}
+
+// BufferDelay is the buffer delay of RFC 6349, section 4.3, in percent: how
+// much the transfer raised the round trip above that of the idle path.
+func BufferDelay(meanRTT, baseRTT float64) float64 {
+	return 100 * ratio(meanRTT-baseRTT, baseRTT)
+}
+
+// TransferTimeRatio is that of RFC 6349, section 4.1: the time
+// that a transfer took over the time it takes at the ceiling.
+func TransferTimeRatio(actual, ideal float64) float64 { return ratio(actual, ideal) }
+
+// Constants of Mathis.
+const (
+	MathisEveryACK   = 1.22 // the receiver acknowledges every segment
+	MathisDelayedACK = 0.87 // it acknowledges every second one
+)
+
+// Mathis is the rate in bit/s that Reno-like congestion control reaches at a
+// rate of loss p between 0 and 1 (Mathis and others, 1997). CUBIC exceeds it
+// where the bandwidth-delay product is large, and it says nothing about BBR.
+func Mathis(mss, rttNs int64, p, c float64) float64 {
+	return ratio(float64(mss)*8*c, float64(rttNs)/1e9*math.Sqrt(p))
+}
+
+// CoresUsed is the CPU that the traffic cost, in cores: the busy shares of
+// all cores in percent, less those of the idle host before.
+func CoresUsed(busyPct, idlePct []float64) float64 {
+	return max(0, (sum(busyPct)-sum(idlePct))/100)
+}
+
+// PctPerGbps is the CPU cost of a rate: percent of one core for each Gb/s.
+func PctPerGbps(cores, rateBps float64) float64 {
+	return 100 * ratio(cores, rateBps/1e9)
+}
+
+// Jain is Jain's index of fairness: 1 where all have the same, 1/n where one has all.
+func Jain(xs []float64) float64 {
+	squares := 0.0
+	for _, x := range xs {
+		squares += x * x
+	}
+	return ratio(sum(xs)*sum(xs), float64(len(xs))*squares)
+}
+
+// Scaling is what P streams carry over what one carries.
+func Scaling(manyBps, oneBps float64) float64 { return ratio(manyBps, oneBps) }
+
+// RwndLimitedPct is the share of the busy time in which the receiver's window
+// held the sender back. Both counters have a resolution of one jiffy.
+func RwndLimitedPct(rwndLimitedUs, busyUs float64) float64 { return 100 * ratio(rwndLimitedUs, busyUs) }
+
+// MeanPacket is the mean size of a packet in bytes. Beyond the MTU it shows
+// that the NIC or the kernel joins segments (TSO, LRO, GRO).
+func MeanPacket(bytes, packets float64) float64 { return ratio(bytes, packets) }
+
+// LadderLoss is what the rung takes of the rate of the one before, between 0
+// and 1; less than 0 where it is faster.
+func LadderLoss(belowBps, rungBps float64) float64 { return 1 - ratio(rungBps, belowBps) }
+
+// GeneratorFactor is how far a host must exceed the link that it tests.
+const GeneratorFactor = 1.3
+
+// GeneratorLimited tells that the host itself may be what limits a rung: the
+// rung below it carries less than 1.3 times the ceiling of the rung.
+func GeneratorLimited(belowBps, ceilingBps float64) bool {
+	return belowBps < GeneratorFactor*ceilingBps
+}
+
+// ratio is a/b, or NaN where that is no figure.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return math.NaN()
+	}
+	return a / b
+}
+
+func sum(xs []float64) float64 {
+	total := 0.0
+	for _, x := range xs {
+		total += x
+	}
+	return total
+}
+
+// mean of xs; NaN of none.
+func mean(xs []float64) float64 { return ratio(sum(xs), float64(len(xs))) }

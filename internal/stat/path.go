@@ -1,0 +1,253 @@
+package stat
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// roundTrips fills both round trips: idle is the median of the medians of the
+// runs, seen by the dialling end before the traffic (the least one is often a
+// lucky one); under load it is the mean of what the sender's kernel had
+// smoothed at the end of each second, over all streams.
+func (s *summary) roundTrips() {
+	var idle, loaded []float64
+	for _, p := range s.runs {
+		for _, e := range []*measure.Evidence{p.sender, p.receiver} {
+			if e != nil && e.Dialled && e.RTTIdle != nil && e.RTTIdle.Samples > 0 && e.RTTIdle.Median > 0 {
+				idle = append(idle, float64(e.RTTIdle.Median))
+			}
+		}
+		loaded = append(loaded, loadedRTTs(p.sender)...)
+	}
+	s.cell.RTTIdle, s.cell.RTTLoaded = whole(Median(idle)), whole(mean(loaded))
+	if s.cell.RTTIdle == nil {
+		s.missing("rtt_idle_ns", "the dialling end sent no round trips before the traffic")
+	}
+	if s.cell.RTTLoaded == nil {
+		s.missing("rtt_loaded_ns", s.why(senderSide, "streams.tcp", "the sender has no TCP_INFO of a second"))
+	}
+}
+
+// loadedRTTs are the sampled round trips of one sender in ns.
+func loadedRTTs(e *measure.Evidence) []float64 {
+	if e == nil {
+		return nil
+	}
+	var rtts []float64
+	for _, b := range e.Bins {
+		for _, t := range b.TCP {
+			if t.RTTUs != nil && *t.RTTUs > 0 {
+				rtts = append(rtts, float64(*t.RTTUs)*1e3)
+			}
+		}
+	}
+	return rtts
+}
+
+// rtt is the round trip that windows must cover: under load where it is
+// known, since the queue that the traffic fills is part of the path. 0 is unknown.
+func (s *summary) rtt() int64 {
+	for _, rtt := range []*int64{s.cell.RTTLoaded, s.cell.RTTIdle} {
+		if rtt != nil {
+			return *rtt
+		}
+	}
+	return 0
+}
+
+// window fills the bandwidth-delay product and the window that one connection
+// needs to carry all of it alone (several share it). The rate is that of the
+// link where it is known, else the measured goodput; then the window is what
+// this rate took, not what the path could use.
+func (s *summary) window() {
+	c, rate := s.cell, 0.0
+	if c.Ceiling != nil {
+		rate = float64(c.Ceiling.LinkBps)
+	} else if c.Goodput != nil {
+		rate = c.Goodput.Value
+	}
+	if rate == 0 || s.rtt() == 0 {
+		s.missing("bdp_bytes", "it needs a rate and a round trip")
+		return
+	}
+	bdp := BDPBytes(rate, s.rtt())
+	if c.BDP = whole(bdp); c.BDP == nil {
+		s.missing("bdp_bytes", "rate and round trip are beyond all reason")
+		return
+	}
+	c.NeededWindow = whole(WindowEven(bdp, s.mss()))
+	if c.NeededWindow == nil {
+		s.missing("required_window_bytes", s.why(senderSide, "streams.mss", "the segment size of the sender is not known"))
+	}
+}
+
+// mss is the greatest segment size of the sender's streams; 0 is unknown.
+func (s *summary) mss() int64 {
+	var mss int64
+	for _, p := range s.runs {
+		for _, x := range streams(p.sender) {
+			mss = max(mss, int64(x.MSS))
+			if x.TCP != nil && x.TCP.SendMSS != nil {
+				mss = max(mss, int64(*x.TCP.SendMSS))
+			}
+		}
+	}
+	return mss
+}
+
+// streams of an end that may be missing.
+func streams(e *measure.Evidence) []measure.Stream {
+	if e == nil {
+		return nil
+	}
+	return e.Streams
+}
+
+// evidence of all ends of the runs that count.
+func (s *summary) evidence() []*measure.Evidence {
+	var all []*measure.Evidence
+	for _, p := range s.runs {
+		for _, e := range []*measure.Evidence{p.sender, p.receiver} {
+			if e != nil {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// stated is where a link rate comes from that the user named.
+const stated = "stated"
+
+// ceiling fills the most that the link can carry, where its rate is known.
+func (s *summary) ceiling() {
+	l := s.link
+	rate, from, why := s.linkRate()
+	if rate <= 0 {
+		s.missing("ceiling", why)
+		return
+	}
+	l.RateBps = rate
+	if l.Layer != unit.L2 || from != stated {
+		l.Layer = unit.L1 // an interface's speed counts everything on the wire
+	}
+	l.MTU = cmp.Or(l.MTU, s.mtu())
+	l.IPv6 = s.isIPv6()
+	l.Timestamps = s.timestamps()
+	bps := MaxGoodput(l)
+	if known(bps) == nil {
+		s.missing("ceiling", fmt.Sprintf("the MTU of the path is not known or too small (%d bytes)", l.MTU))
+		return
+	}
+	s.cell.Ceiling = &measure.Ceiling{Bps: bps, LinkBps: rate, LinkFrom: from, LinkLayer: l.Layer, MTU: l.MTU}
+	if s.cell.Goodput != nil {
+		s.cell.Ceiling.SharePct = 100 * s.cell.Goodput.Value / bps
+	}
+}
+
+// linkRate is the stated rate, else the lowest of the interfaces that the
+// ends reach each other by. It is 0 with a reason where none is known.
+func (s *summary) linkRate() (bps int64, from, why string) {
+	if s.link.RateBps > 0 {
+		return s.link.RateBps, stated, ""
+	}
+	var reasons []string
+	for _, e := range s.evidence() {
+		if isLoopback(e) {
+			return 0, "", "the traffic stays on one host: no link carries it"
+		}
+		if e.Route == nil {
+			continue
+		}
+		name := fmt.Sprintf("interface %s at %s", e.Route.Interface, e.EndPoint)
+		switch face := s.ends[e.EndPoint].Interface(e.Route.Interface); {
+		case face == nil:
+			reasons = append(reasons, name+" is not described")
+		case face.SpeedBps == nil || *face.SpeedBps <= 0:
+			reasons = append(reasons, name+" tells no speed")
+		case face.Nominal != nil && *face.Nominal:
+			reasons = append(reasons, name+" has a speed in name only")
+		case bps == 0 || *face.SpeedBps < bps:
+			bps, from = *face.SpeedBps, name
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"the route between the ends is not known"}
+	}
+	return bps, from, "the link rate is not known: " + strings.Join(unique(reasons), "; ")
+}
+
+// isLoopback tells whether an end reaches its peer without a link.
+func isLoopback(e *measure.Evidence) bool {
+	if e.Route != nil && (e.Route.Interface == "lo" || e.Route.Interface == "lo0") {
+		return true
+	}
+	peer, err := netip.ParseAddrPort(e.PeerAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback()
+}
+
+// mtu of the path: the least that a connection has found (PMTU of its
+// TCP_INFO), else of the routes, else of the interfaces; 0 is unknown.
+func (s *summary) mtu() int {
+	var paths, routes, faces []int
+	for _, e := range s.evidence() {
+		for _, x := range e.Streams {
+			for _, t := range []*measure.TCPInfo{x.TCPStart, x.TCP, x.TCPEnd} {
+				if t != nil && t.PMTU != nil {
+					paths = append(paths, int(*t.PMTU))
+				}
+			}
+		}
+		if e.Route == nil {
+			continue
+		}
+		routes = append(routes, e.Route.MTU)
+		if face := s.ends[e.EndPoint].Interface(e.Route.Interface); face != nil && face.MTU != nil {
+			faces = append(faces, *face.MTU)
+		}
+	}
+	return cmp.Or(leastPositive(paths), leastPositive(routes), leastPositive(faces))
+}
+
+func leastPositive(xs []int) int {
+	least := 0
+	for _, x := range xs {
+		if x > 0 && (least == 0 || x < least) {
+			least = x
+		}
+	}
+	return least
+}
+
+// isIPv6 tells which header the packets have, by the address of either end.
+func (s *summary) isIPv6() bool {
+	for _, e := range s.evidence() {
+		for _, text := range []string{e.LocalAddr, e.PeerAddr} {
+			if a, err := netip.ParseAddrPort(text); err == nil {
+				return a.Addr().Unmap().Is6()
+			}
+		}
+	}
+	return s.cell.Spec.Family == 6 || s.link.IPv6
+}
+
+// timestamps tells whether segments carry them. Where no kernel says so the
+// ceiling is that without, the higher one, unless the link's description has them.
+func (s *summary) timestamps() bool {
+	for _, e := range s.evidence() {
+		for _, x := range e.Streams {
+			for _, t := range []*measure.TCPInfo{x.TCP, x.TCPStart, x.TCPEnd} {
+				if t != nil && t.Timestamps != nil {
+					return *t.Timestamps
+				}
+			}
+		}
+	}
+	s.missing("ceiling.timestamps", "no TCP_INFO tells whether segments carry timestamps; none are assumed unless stated")
+	return s.link.Timestamps
+}

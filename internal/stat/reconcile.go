@@ -1,0 +1,76 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// reconcile puts the figures of both ends beside each other: the rates are
+// means of the runs that count, the totals are sums over the whole life of
+// their connections.
+func (s *summary) reconcile() {
+	var r measure.Reconciled
+	var sent, got []float64
+	acked, ackedAll := int64(0), true
+	for _, p := range s.runs {
+		a, okA := Goodput(p.sender)
+		b, okB := Goodput(p.receiver)
+		if !okA || !okB {
+			continue
+		}
+		sent, got = append(sent, a), append(got, b)
+		r.SentBytes += p.sender.TotalBytes
+		r.ReceivedBytes += p.receiver.TotalBytes
+		n, ok := ackedBytes(p.sender)
+		acked, ackedAll = acked+n, ackedAll && ok
+	}
+	if len(sent) == 0 {
+		s.missing("reconciled", "it needs the evidence of both ends of a run")
+		return
+	}
+	r.SenderBps, r.ReceiverBps = mean(sent), mean(got)
+	if ackedAll {
+		r.AckedBytes = &acked
+	}
+	r.DifferencePct = 100 * differenceOf(float64(r.SentBytes), float64(r.ReceivedBytes))
+	r.Note = noteOf(r)
+	s.cell.Reconciled = &r
+}
+
+// ackedBytes are those that the peer's kernel acknowledged until the end. The
+// kernel counts the connection's greeting and its opening and closing with them.
+func ackedBytes(e *measure.Evidence) (n int64, known bool) {
+	for _, x := range streams(e) {
+		if x.TCPEnd == nil || x.TCPEnd.BytesAcked == nil || *x.TCPEnd.BytesAcked > math.MaxInt64 {
+			return 0, false
+		}
+		n, known = n+int64(*x.TCPEnd.BytesAcked), true
+	}
+	return n, known
+}
+
+// differenceOf is how much less b is than a, as a share of a; 0 of two zeros.
+func differenceOf(a, b float64) float64 {
+	if a == b {
+		return 0
+	}
+	return (a - b) / max(math.Abs(a), math.Abs(b))
+}
+
+// noteOf says in words what became of the difference of the totals.
+func noteOf(r measure.Reconciled) string {
+	rest := r.SentBytes - r.ReceivedBytes
+	switch {
+	case rest == 0:
+		return "equal"
+	case rest < 0:
+		return fmt.Sprintf("the receiver counted %s bytes more than were sent: one of the two counts is wrong", unit.Count(-rest))
+	case r.AckedBytes != nil && *r.AckedBytes >= r.SentBytes:
+		return fmt.Sprintf("%s bytes had reached the receiver's kernel but were not read when the test ended", unit.Count(rest))
+	default:
+		return fmt.Sprintf("%s bytes were still under way when the test ended", unit.Count(rest))
+	}
+}

@@ -1,0 +1,141 @@
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"thru/internal/measure"
+)
+
+// Interval is a mean with its two-sided 95% interval by Student's t.
+type Interval struct {
+	Mean, Low, High float64
+	N               int // values it rests on
+}
+
+// HalfWidthPct is the precision reached: half the interval, in percent of the mean.
+func (i Interval) HalfWidthPct() float64 {
+	return 100 * ratio((i.High-i.Low)/2, math.Abs(i.Mean))
+}
+
+// MeanInterval is the interval for the mean of independent values, such as
+// runs. It needs two.
+func MeanInterval(xs []float64) (Interval, bool) {
+	n := len(xs)
+	if n < 2 {
+		return Interval{}, false
+	}
+	m, squares := mean(xs), 0.0
+	for _, x := range xs {
+		squares += (x - m) * (x - m)
+	}
+	half := TQuantile(0.975, n-1) * math.Sqrt(squares/float64(n-1)/float64(n))
+	return Interval{Mean: m, Low: m - half, High: m + half, N: n}, true
+}
+
+// TQuantile is the quantile p of Student's t distribution.
+func TQuantile(p float64, degrees int) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
+}
+
+// Batches within one run.
+const (
+	leastBatches = 10
+	mostBatches  = 20 // more are no better, and longer ones depend less on each other
+	batchRTTs    = 10 // a batch lasts this many round trips at least
+)
+
+// BatchInterval is the interval within a single run: bins of 1 s are averaged
+// in batches, which depend on each other less than seconds do. A batch lasts
+// 10 round trips at least; there is no interval from fewer than 10 batches.
+func BatchInterval(bins []float64, rttNs int64) (Interval, bool) {
+	lasting := math.Ceil(batchRTTs * float64(rttNs) / float64(measure.Bin))
+	size := max(1, len(bins)/mostBatches, int(min(lasting, float64(len(bins)))))
+	means := batchMeans(bins, size)
+	if len(means) < leastBatches {
+		return Interval{}, false
+	}
+	return MeanInterval(means)
+}
+
+// batchMeans averages each full batch of a size. What is left over at the end is not used.
+func batchMeans(xs []float64, size int) []float64 {
+	var means []float64
+	for batch := range slices.Chunk(xs, size) {
+		if len(batch) == size {
+			means = append(means, mean(batch))
+		}
+	}
+	return means
+}
+
+// Repeats of a cell, and what they allow to say.
+const (
+	AcceptanceRuns   = 5   // fewer are "indicative", one is a "single run"
+	DefaultPrecision = 2.5 // half-width of the 95% interval, in percent of the mean
+)
+
+// Enough is the stop rule for runs: never before least, always at most, and
+// between them when the 95% interval is as narrow as asked (0: run most).
+func Enough(runs []float64, precisionPct float64, least, most int) bool {
+	if len(runs) >= most {
+		return true
+	}
+	if len(runs) < least || precisionPct <= 0 {
+		return false
+	}
+	ci, ok := MeanInterval(runs)
+	return ok && ci.HalfWidthPct() <= precisionPct
+}
+
+// Bars for two groups of runs. Of normal runs, however wide, less than 4% pass
+// them at 4 runs, 2% at 5 and 6, 1% from 8 on (TestTwoGroupsRarelyFires).
+const (
+	leastGroup   = 2  // runs in a group: one alone is an outlier
+	groupGap     = 20 // over the number of runs: how often the wider group fits in the gap
+	leastGap     = 2  // the same, of many runs
+	materialStep = 5  // percent of the mean by which levels or groups must differ to matter
+)
+
+// TwoGroups tells whether runs fall into two groups, of which a mean would
+// describe neither. The values are parted at their widest gap; they are two
+// groups where that gap is several times as wide as either group.
+func TwoGroups(runs []float64) (low, high float64, found bool) {
+	n := len(runs)
+	if n < 2*leastGroup {
+		return 0, 0, false
+	}
+	xs := slices.Sorted(slices.Values(runs))
+	at := leastGroup
+	for k := leastGroup; k <= n-leastGroup; k++ {
+		if xs[k]-xs[k-1] > xs[at]-xs[at-1] {
+			at = k
+		}
+	}
+	gap, wider := xs[at]-xs[at-1], max(xs[at-1]-xs[0], xs[n-1]-xs[at])
+	low, high = mean(xs[:at]), mean(xs[at:])
+	material := high-low > math.Abs(mean(xs))*materialStep/100
+	return low, high, material && gap > wider*max(leastGap, groupGap/float64(n))
+}
+
+// Median of xs; NaN of none.
+func Median(xs []float64) float64 { return Quantile(xs, 0.5) }
+
+// Quantile p of xs between 0 and 1, interpolated between neighbours; NaN of none.
+func Quantile(xs []float64, p float64) float64 {
+	if len(xs) == 0 {
+		return math.NaN()
+	}
+	return sortedQuantile(slices.Sorted(slices.Values(xs)), p)
+}
+
+func sortedQuantile(xs []float64, p float64) float64 {
+	at := min(max(p, 0), 1) * float64(len(xs)-1)
+	i := int(at)
+	if i+1 >= len(xs) {
+		return xs[len(xs)-1]
+	}
+	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
+}

@@ -1,0 +1,141 @@
+package stat
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Scale fills in the scaling S(P) = T(P)/T(1) of every cell beside which a
+// single stream of the same flow and window was measured (formula 10).
+func Scale(cells []measure.Cell) {
+	for i := range cells {
+		c := &cells[i]
+		if c.Streams < 2 || c.Goodput == nil {
+			continue
+		}
+		if one := single(cells, c); one != nil && one.Goodput.Value > 0 {
+			c.Scaling = new(c.Goodput.Value / one.Goodput.Value)
+		}
+	}
+}
+
+// single finds the one-stream cell that differs from c in nothing else.
+func single(cells []measure.Cell, c *measure.Cell) *measure.Cell {
+	for i := range cells {
+		x := &cells[i]
+		if x.Streams == 1 && x.Goodput != nil && x.From == c.From && x.To == c.To && x.Window == c.Window && x.Length == c.Length {
+			return x
+		}
+	}
+	return nil
+}
+
+// Advice on the number of streams needs at least two cells to compare, and a
+// gain that is more than the scatter of either.
+const worthwhilePct = 5
+
+// StreamAdvice says what the cells of a ladder teach about the number of
+// streams and about the window, in sentences for a person. cpus are those of
+// the smaller end (B-15: one connection keeps two CPU threads busy).
+func StreamAdvice(cells []measure.Cell, cpus int) []string {
+	var out []string
+	byStreams := withWindow(cells, 0)
+	if len(byStreams) >= 2 {
+		out = append(out, streamSentence(byStreams, cpus))
+	}
+	if s := windowSentence(cells); s != "" {
+		out = append(out, s)
+	}
+	return out
+}
+
+// withWindow lists the measured cells of a window by their streams.
+func withWindow(cells []measure.Cell, window int64) []*measure.Cell {
+	var out []*measure.Cell
+	for i := range cells {
+		if c := &cells[i]; c.Goodput != nil && !c.Beside && c.Window.Send == window {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b *measure.Cell) int { return a.Streams - b.Streams })
+	return out
+}
+
+// streamSentence names the fewest streams that reach the best figure, or come
+// as near as the scatter lets one tell.
+func streamSentence(cs []*measure.Cell, cpus int) string {
+	best := slices.MaxFunc(cs, func(a, b *measure.Cell) int { return compare(a.Goodput.Value, b.Goodput.Value) })
+	few := best
+	for _, c := range cs {
+		if c.Streams < few.Streams && !clearlyMore(best.Goodput, c.Goodput) {
+			few = c
+			break
+		}
+	}
+	s := fmt.Sprintf("Use %s: %s at the default window", countStreams(few.Streams), unit.Rate(few.Goodput.Value))
+	if few != best {
+		s += fmt.Sprintf("; %s with %d is no clear gain", unit.Rate(best.Goodput.Value), best.Streams)
+	}
+	if last := cs[len(cs)-1]; last.Streams > best.Streams && clearlyMore(best.Goodput, last.Goodput) {
+		s += fmt.Sprintf("; %d streams cost %.0f%%", last.Streams, 100*(1-last.Goodput.Value/best.Goodput.Value))
+	}
+	if cpus > 0 {
+		s += fmt.Sprintf(". One connection keeps about two CPUs busy, so half of this machine's %d would be %d", cpus, max(cpus/2, 1))
+	}
+	return s + "."
+}
+
+func windowSentence(cells []measure.Cell) string {
+	var up, down, n int
+	for i := range cells {
+		c := &cells[i]
+		if c.Goodput == nil || c.Beside || c.Window.Send == 0 {
+			continue
+		}
+		for _, d := range withWindow(cells, 0) {
+			if d.Streams != c.Streams || d.From != c.From {
+				continue
+			}
+			n++
+			if clearlyMore(c.Goodput, d.Goodput) {
+				up++
+			} else if clearlyMore(d.Goodput, c.Goodput) {
+				down++
+			}
+		}
+	}
+	switch {
+	case n == 0:
+		return ""
+	case up == 0 && down == 0:
+		return "The fixed window makes no clear difference: leave -w out."
+	case up > down:
+		return fmt.Sprintf("The fixed window is clearly faster in %d of %d cells, slower in %d.", up, n, down)
+	}
+	return fmt.Sprintf("The fixed window is clearly slower in %d of %d cells, faster in %d: leave -w out.", down, n, up)
+}
+
+// clearlyMore is true when a exceeds b by more than 5% and their ranges do not overlap.
+func clearlyMore(a, b *measure.Figure) bool {
+	return a.Value > b.Value*(1+worthwhilePct/100.0) && a.Low > b.High
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func countStreams(n int) string {
+	if n == 1 {
+		return "1 stream"
+	}
+	return fmt.Sprintf("%d streams", n)
+}

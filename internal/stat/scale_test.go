@@ -1,0 +1,54 @@
+package stat
+
+import (
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+func rung(values map[int][3]float64, window int64) []measure.Cell {
+	var cells []measure.Cell
+	for _, p := range []int{1, 2, 4, 8} {
+		v := values[p]
+		cells = append(cells, measure.Cell{From: "local", To: "local", Streams: p, Window: measure.Pair{Send: window, Recv: window},
+			Goodput: &measure.Figure{Low: v[0] * 1e9, Value: v[1] * 1e9, High: v[2] * 1e9}})
+	}
+	return cells
+}
+
+func TestScale(t *testing.T) {
+	cells := rung(map[int][3]float64{1: {9, 10, 11}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {17, 18, 19}}, 0)
+	cells[3].Window.Send = 5 // has no single stream to compare with
+	Scale(cells)
+	if cells[0].Scaling != nil || *cells[1].Scaling != 2 || *cells[2].Scaling != 2.5 || cells[3].Scaling != nil {
+		t.Errorf("scaling %v %v %v %v", cells[0].Scaling, cells[1].Scaling, cells[2].Scaling, cells[3].Scaling)
+	}
+}
+
+func TestStreamAdvice(t *testing.T) {
+	for name, c := range map[string]struct {
+		values map[int][3]float64
+		want   string
+	}{
+		"more is better, then worse": {map[int][3]float64{1: {9, 10, 11}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {17, 18, 19}}, "Use 4 streams: 25.0 Gb/s at the default window; 8 streams cost 28%"},
+		"no clear gain":              {map[int][3]float64{1: {9, 10, 11}, 2: {9, 10.4, 12}, 4: {9, 10.6, 12}, 8: {9, 10, 11}}, "Use 1 stream: 10.0 Gb/s at the default window; 10.6 Gb/s with 4 is no clear gain"},
+	} {
+		got := StreamAdvice(rung(c.values, 0), 8)
+		if len(got) != 1 || !strings.HasPrefix(got[0], c.want) || !strings.HasSuffix(got[0], "this machine's 8 would be 4.") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := StreamAdvice(nil, 8); len(got) != 0 {
+		t.Errorf("advice without figures: %q", got)
+	}
+}
+
+func TestWindowAdvice(t *testing.T) {
+	base := rung(map[int][3]float64{1: {9, 10, 11}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {17, 18, 19}}, 0)
+	slow := rung(map[int][3]float64{1: {7, 7.5, 8}, 2: {13, 14, 15}, 4: {17, 18, 19}, 8: {17, 18, 19}}, 800<<10)
+	got := StreamAdvice(append(base, slow...), 4)
+	if len(got) != 2 || !strings.Contains(got[1], "clearly slower in 3 of 4 cells, faster in 0") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,165 @@
+package stat
+
+import (
+	"math"
+
+	"thru/internal/measure"
+)
+
+// change is by how much a counter of TCP_INFO grew in the measured time,
+// summed over the streams of an end. It is not known where one stream lacks it.
+func change(e *measure.Evidence, counter func(*measure.TCPInfo) (uint64, bool)) (n uint64, known bool) {
+	for _, x := range streams(e) {
+		if x.TCPStart == nil || x.TCP == nil {
+			return 0, false
+		}
+		from, before := counter(x.TCPStart)
+		to, after := counter(x.TCP)
+		if !before || !after || to < from {
+			return 0, false
+		}
+		n, known = n+to-from, true
+	}
+	return n, known
+}
+
+// field reads a counter that the kernel may not have given.
+func field[T uint32 | uint64](x *T) (uint64, bool) {
+	if x == nil {
+		return 0, false
+	}
+	return uint64(*x), true
+}
+
+func retrans(t *measure.TCPInfo) (uint64, bool)      { return field(t.Retrans) }
+func bytesSent(t *measure.TCPInfo) (uint64, bool)    { return field(t.BytesSent) }
+func bytesRetrans(t *measure.TCPInfo) (uint64, bool) { return field(t.BytesRetrans) }
+func dataSegsIn(t *measure.TCPInfo) (uint64, bool)   { return field(t.DataSegsIn) }
+
+// noCounter is the reason where an end gives none for a counter of TCP_INFO.
+const noCounter = "the kernel gives no such counter at both ends of the measured time"
+
+// retransmits fills the segments sent again in the measured time, of all
+// streams and all runs that count: a mean would round a single one away.
+func (s *summary) retransmits() {
+	if n, ok := s.total(retrans); ok {
+		s.cell.Retransmits = whole(float64(n))
+	} else {
+		s.missing("retransmits_segments", s.why(senderSide, "streams.tcp.total_retrans_segments", noCounter))
+	}
+}
+
+// total is the change of a counter of the sender over all runs; it is not
+// known where one run lacks it.
+func (s *summary) total(counter func(*measure.TCPInfo) (uint64, bool)) (n uint64, known bool) {
+	for _, p := range s.runs {
+		more, ok := change(p.sender, counter)
+		if !ok {
+			return 0, false
+		}
+		n, known = n+more, true
+	}
+	return n, known
+}
+
+// rfc6349 fills the metrics of RFC 6349, section 4. The transfer time ratio
+// is against the ceiling, and for a test of a fixed time that is the ratio of
+// the rates. The base of the buffer delay is the least round trip that the
+// sender's kernel saw (min_rtt), else the idle one from socket to socket.
+func (s *summary) rfc6349() {
+	var m measure.RFC6349
+	c := s.cell
+	if c.Ceiling != nil && c.Goodput != nil {
+		m.TransferTimeRatio = known(TransferTimeRatio(c.Ceiling.Bps, c.Goodput.Value))
+	}
+	if m.TransferTimeRatio == nil {
+		s.missing("rfc6349.transfer_time_ratio", "it needs a known link rate and a goodput")
+	}
+	sent, ok := s.total(bytesSent)
+	again, okToo := s.total(bytesRetrans)
+	if ok && okToo {
+		m.EfficiencyPct = known(Efficiency(float64(sent), float64(again)))
+	}
+	if m.EfficiencyPct == nil {
+		s.missing("rfc6349.tcp_efficiency_pct", s.why(senderSide, "streams.tcp.bytes_sent", noCounter))
+	}
+	if base := s.baseRTT(); c.RTTLoaded != nil && base > 0 {
+		m.BufferDelayPct = known(BufferDelay(float64(*c.RTTLoaded), base))
+	}
+	if m.BufferDelayPct == nil {
+		s.missing("rfc6349.buffer_delay_pct", "it needs a round trip of the idle path and one under load")
+	}
+	if m != (measure.RFC6349{}) {
+		c.RFC6349 = &m
+	}
+}
+
+// baseRTT is the round trip of the empty path in ns; 0 is unknown.
+func (s *summary) baseRTT() float64 {
+	least := uint32(math.MaxUint32) // the kernel's own value before the first sample
+	for _, p := range s.runs {
+		for _, x := range streams(p.sender) {
+			if x.TCP != nil && x.TCP.MinRTTUs != nil && *x.TCP.MinRTTUs > 0 {
+				least = min(least, *x.TCP.MinRTTUs)
+			}
+		}
+	}
+	if least < math.MaxUint32 {
+		return float64(least) * 1e3
+	}
+	if s.cell.RTTIdle != nil {
+		return float64(*s.cell.RTTIdle)
+	}
+	return 0
+}
+
+// fairness fills Jain's index over what the streams brought to the receiver,
+// the mean of the runs. One stream has none, and nothing is missing then.
+func (s *summary) fairness() {
+	var indices []float64
+	several := s.cell.Streams > 1
+	for _, p := range s.runs {
+		var shares []float64
+		for _, x := range streams(p.receiver) {
+			shares = append(shares, float64(max(0, x.Bytes)))
+		}
+		several = several || len(shares) > 1
+		if index := known(Jain(shares)); index != nil && len(shares) > 1 {
+			indices = append(indices, *index)
+		}
+	}
+	s.cell.Fairness = known(mean(indices))
+	if several && s.cell.Fairness == nil {
+		s.missing("jain_fairness", s.why(receiverSide, "streams", "the receiver did not count the streams apart"))
+	}
+}
+
+// packets fills the mean size of what the receiver's interface took in the
+// measured time, all its traffic and the Ethernet header included: on `lo`
+// these are the 64 KB packets of segmentation offload. Where the interface
+// was not counted, or counted less than the payload, it is the payload for
+// each data segment.
+func (s *summary) packets() {
+	var nicBytes, nicPackets, payload, segments float64
+	counted := true
+	for _, p := range s.runs {
+		if p.receiver == nil {
+			continue
+		}
+		payload += float64(p.receiver.Bytes)
+		if h := p.receiver.Host; h != nil && h.NIC != nil {
+			nicBytes += float64(h.NIC.RxBytes)
+			nicPackets += float64(h.NIC.RxPackets)
+		}
+		n, ok := change(p.receiver, dataSegsIn)
+		segments, counted = segments+float64(n), counted && ok
+	}
+	if nicBytes >= payload && nicPackets > 0 {
+		s.cell.MeanPacket = known(MeanPacket(nicBytes, nicPackets))
+	} else if counted {
+		s.cell.MeanPacket = known(MeanPacket(payload, segments))
+	}
+	if s.cell.MeanPacket == nil {
+		s.missing("mean_packet_bytes", s.why(receiverSide, "host.interface", "neither the receiver's interface nor its segments were counted"))
+	}
+}

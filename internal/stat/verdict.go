@@ -1,0 +1,73 @@
+package stat
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bars of the verdict, in percent of the ceiling.
+const (
+	PassPct         = 95.0
+	AboveCeilingPct = 100.5 // beyond it the figure is no proof: an assumption is wrong
+)
+
+const wrongAssumption = "an assumption about link rate, MTU or accounting is wrong"
+
+// Verdict compares the main cells with their ceilings. It is nil where none
+// has one: without a known link rate there is nothing to pass. A cell that
+// should have a figure and has none does not pass.
+func Verdict(cells []measure.Cell) *measure.Verdict {
+	var v *measure.Verdict
+	for _, c := range cells {
+		if c.Beside || c.Ceiling == nil && c.Error == nil {
+			continue
+		}
+		one := verdictOf(c)
+		if v == nil || worse(one, *v) {
+			v = &one
+		}
+	}
+	for _, c := range cells {
+		if c.Ceiling != nil && !c.Beside {
+			return v
+		}
+	}
+	return nil
+}
+
+// worse tells which of two cells decides: one that fails, then the lower share.
+func worse(a, b measure.Verdict) bool {
+	if a.Pass != b.Pass {
+		return b.Pass
+	}
+	return a.Share < b.Share
+}
+
+// verdictOf judges one cell.
+func verdictOf(c measure.Cell) measure.Verdict {
+	v := measure.Verdict{Required: PassPct}
+	name := c.From + " to " + c.To
+	if c.Label != "" {
+		name += " (" + c.Label + ")"
+	}
+	if c.Error != nil || c.Goodput == nil || c.Ceiling == nil {
+		v.Reason = name + " was not measured"
+		return v
+	}
+	whole := func(r measure.Run) bool { return !r.Partial && r.Error == nil }
+	if len(c.Runs) > 0 && !slices.ContainsFunc(c.Runs, whole) {
+		v.Reason = name + " was not measured to the end"
+		return v
+	}
+	v.Share = c.Ceiling.SharePct
+	v.Pass = v.Share >= PassPct && v.Share <= AboveCeilingPct
+	v.Reason = fmt.Sprintf("%s carries %.2f%% of the ceiling of %s, %s is required",
+		name, v.Share, unit.Rate(c.Ceiling.Bps), unit.Percent(PassPct))
+	if v.Share > AboveCeilingPct {
+		v.Reason = fmt.Sprintf("%s shows %.2f%% of the ceiling of %s: %s", name, v.Share, unit.Rate(c.Ceiling.Bps), wrongAssumption)
+	}
+	return v
+}

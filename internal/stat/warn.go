@@ -1,0 +1,124 @@
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"thru/internal/unit"
+)
+
+// MaxDifferencePct is by how much the figures of sender and receiver may differ without a warning.
+const MaxDifferencePct = 1
+
+// warnings says what a reader must know before he trusts the figures.
+func (s *summary) warnings() {
+	s.warnFailures()
+	if s.cell.Goodput == nil {
+		return
+	}
+	s.warnRepeats()
+	s.warnCourse()
+	s.warnCeiling()
+	s.warnWindows()
+	s.warnDifference()
+}
+
+// warnFailures names the runs that failed or ended early, and the ends that say why.
+func (s *summary) warnFailures() {
+	for _, p := range s.all {
+		number := p.run.Index + 1 // people count from 1
+		switch {
+		case p.run.Error != nil:
+			s.warn("run %d failed: %s", number, p.run.Error.Message)
+		case p.run.Partial:
+			s.warn("run %d ended early: what was measured until then is kept", number)
+		}
+		for _, side := range []string{senderSide, receiverSide} {
+			if e := p.side(side); e != nil && e.Error != "" {
+				s.warn("run %d, %s %s: %s", number, side, e.EndPoint, e.Error)
+			}
+		}
+	}
+	if f := s.cell.Goodput; f != nil && !slices.ContainsFunc(s.all, pair.complete) {
+		s.warn("no run is complete: the figures are of runs that ended early")
+	}
+}
+
+// warnRepeats says what the number of runs allows. A figure beside the main one is short on purpose.
+func (s *summary) warnRepeats() {
+	f := s.cell.Goodput
+	switch {
+	case s.cell.Beside || f.Runs >= AcceptanceRuns:
+	case f.Runs == 1:
+		s.warn("single run: how far runs differ is not known")
+	default:
+		s.warn("%d runs: indicative, an acceptance takes %d", f.Runs, AcceptanceRuns)
+	}
+	rates := s.rates()
+	if low, high, found := TwoGroups(rates); found {
+		s.warn("the runs fall into two groups, %s and %s: their mean describes neither", unit.Rate(low), unit.Rate(high))
+		return
+	}
+	if ci, ok := MeanInterval(rates); ok && f.Stable != nil && !*f.Stable {
+		s.warn("not stable: the 95%% interval reached %s of the mean after %d runs, %s is asked for",
+			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(DefaultPrecision))
+	}
+}
+
+// warnCourse says where a run had no steady state, or was too short for one.
+func (s *summary) warnCourse() {
+	switch steady := s.cell.Steady; {
+	case steady == nil:
+	case !steady.Checked && !s.cell.Beside:
+		s.warn("too short to speak of a steady state: %s", steady.Why)
+	case steady.Checked && !steady.Steady && s.cell.Goodput.Runs == 1:
+		s.warn("not stable: %s", steady.Why)
+	case steady.Checked && !steady.Steady:
+		s.warn("the last run was not steady: %s", steady.Why)
+	}
+}
+
+func (s *summary) warnCeiling() {
+	if c := s.cell.Ceiling; c != nil && c.SharePct > AboveCeilingPct {
+		s.warn("%s of the ceiling of %s: %s", unit.Percent(c.SharePct), unit.Rate(c.Bps), wrongAssumption)
+	}
+}
+
+// warnWindows names the ends at which the kernel cut the window in the last run.
+func (s *summary) warnWindows() {
+	last := s.runs[len(s.runs)-1]
+	for _, side := range []string{senderSide, receiverSide} {
+		for _, x := range streams(last.side(side)) {
+			if w := x.Window; w.Cut {
+				s.warn("the kernel of the %s %s cut the window: asked %s, granted %s, of which %s are usable",
+					side, last.side(side).EndPoint, unit.Size(w.Asked), unit.Size(w.Granted), unit.Size(w.Usable))
+				break // the streams of an end are alike
+			}
+		}
+	}
+}
+
+func (s *summary) warnDifference() {
+	r := s.cell.Reconciled
+	if r == nil {
+		return
+	}
+	if math.Abs(r.DifferencePct) > MaxDifferencePct {
+		s.warn("the totals of sender and receiver differ by %s: %s", unit.Percent(r.DifferencePct), r.Note)
+	}
+	if rates := 100 * differenceOf(r.SenderBps, r.ReceiverBps); math.Abs(rates) > MaxDifferencePct {
+		s.warn("in the measured time the sender counted %s and the receiver %s; the receiver's is the result",
+			unit.Rate(r.SenderBps), unit.Rate(r.ReceiverBps))
+	}
+}
+
+// unique keeps the first of equal strings.
+func unique(xs []string) []string {
+	var kept []string
+	for _, x := range xs {
+		if !slices.Contains(kept, x) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
