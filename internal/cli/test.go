@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -120,6 +121,9 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 // measure runs a plan and prints what came of it; what was measured before an
 // error is printed too.
 func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags) error {
+	if err := writable(f.HTML); err != nil {
+		return err
+	}
 	watch := newWatch(e, p, ends, time.Duration(secondsOr(f.Interval)))
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch}
 	doc, err := runner.Run(ctx, p)
@@ -140,27 +144,27 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	return nil
 }
 
-// print writes the document in the forms asked for.
+// print writes the document in the forms asked for; a report that cannot be
+// written does not take the figures along.
 func (e *env) print(doc *measure.Document, f *trafficFlags) error {
+	var err error
 	if f.HTML != "" {
-		if err := writeFile(f.HTML, doc); err != nil {
-			return err
-		}
+		err = writeFile(f.HTML, doc)
 	}
 	if f.JSON {
-		return report.JSON(e.out, doc)
+		return errors.Join(report.JSON(e.out, doc), err)
 	}
 	if !measured(doc) {
-		return nil
-	}
-	width, colour := terminal(e.out)
-	if err := report.Text(e.out, doc, report.TextOptions{Width: width, Colour: colour}); err != nil {
 		return err
 	}
-	if f.HTML != "" {
+	width, colour := terminal(e.out)
+	if terr := report.Text(e.out, doc, report.TextOptions{Width: width, Colour: colour}); terr != nil {
+		return terr
+	}
+	if f.HTML != "" && err == nil {
 		fmt.Fprintf(e.out, "report: %s\n", f.HTML)
 	}
-	return nil
+	return err
 }
 
 // measured is false where an error came before any figure.
@@ -173,6 +177,22 @@ func measured(doc *measure.Document) bool {
 	return false
 }
 
+// writable finds out before a long measurement whether its report can be written.
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path+part, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fault.Failf("--html wants a file in a folder that can be written to", "cli: writing the report: %w", err)
+	}
+	f.Close()
+	return os.Remove(path + part)
+}
+
+// part is the ending of a report that is not whole yet.
+const part = ".part"
+
 // writeFile writes the HTML report beside its place and renames it, so that
 // no half report is ever found there.
 func writeFile(path string, doc *measure.Document) error {
@@ -180,7 +200,7 @@ func writeFile(path string, doc *measure.Document) error {
 	if err := report.HTML(&b, doc); err != nil {
 		return fmt.Errorf("cli: writing the report: %w", err)
 	}
-	tmp := path + ".part"
+	tmp := path + part
 	err := os.WriteFile(tmp, []byte(b.String()), 0o644)
 	if err == nil {
 		err = os.Rename(tmp, path)
