@@ -1,0 +1,100 @@
+// Package published holds figures that others have published, as context
+// beside a measurement. Absolute figures do not travel between machines; how
+// they change with streams and window does.
+//
+// The rows are in results.csv, embedded. A row that its own source makes
+// doubtful is flagged suspect, and no lookup returns it.
+package published
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed results.csv
+var results string
+
+// Localhost is the scenario of one host that sends to itself.
+const Localhost = "localhost"
+
+// DefaultWindow is Row.Window where the tool chose it.
+const DefaultWindow = 0
+
+// Range is a published span; Low equals High where one figure was given.
+type Range struct{ Low, High float64 }
+
+// Row is one published result. A nil field was not published.
+type Row struct {
+	ID        string
+	Source    string // letter of the source; SourceTitle names it
+	Scenario  string // "localhost", "same-hypervisor", ...
+	Tool      string // "iperf2"
+	Streams   *Range
+	Window    *int64   // bytes; DefaultWindow is the tool's default
+	Direction string   // "tx", "rx", "read" or ""
+	LowBps    *float64 // bit/s
+	HighBps   *float64 // bit/s
+	ServerCPU *Range   // percent of the whole machine
+	ClientCPU *Range
+	Note      string
+	Suspect   bool // doubtful by its own source: never a reference
+}
+
+// Table is a set of published rows.
+type Table struct{ rows []Row }
+
+// Load returns the embedded rows. It fails only if the program was built
+// from a broken file, which a test prevents.
+func Load() (Table, error) {
+	return Parse(strings.NewReader(results))
+}
+
+// All returns every row, suspect ones too.
+func (t Table) All() []Row { return slices.Clone(t.rows) }
+
+// Scenario returns the rows of a scenario that can serve as a reference.
+func (t Table) Scenario(name string) []Row {
+	var found []Row
+	for _, r := range t.rows {
+		if r.Scenario == name && !r.Suspect {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Localhost returns the reference rows of one host that sends to itself.
+func (t Table) Localhost() []Row { return t.Scenario(Localhost) }
+
+// Find returns the reference row of a scenario for a number of streams and a
+// window in bytes.
+func (t Table) Find(scenario string, streams int, window int64) (Row, bool) {
+	for _, r := range t.Scenario(scenario) {
+		if r.holdsStreams(streams) && r.Window != nil && *r.Window == window {
+			return r, true
+		}
+	}
+	return Row{}, false
+}
+
+func (r Row) holdsStreams(n int) bool {
+	return r.Streams != nil && r.Streams.Low <= float64(n) && float64(n) <= r.Streams.High
+}
+
+// SourceTitle names the work that a row's source letter stands for.
+func SourceTitle(letter string) string {
+	switch letter {
+	case "A":
+		return "10G Ethernet: Network Performance in ESX 4.0 U1 (AnandTech, 2010)"
+	case "B":
+		return "Network benchmark (iperf) of 10Gb Data Center Interconnect (2025)"
+	case "C":
+		return "Cisco guide C07-601040 (2010)"
+	case "S":
+		return "Improving VM to VM network throughput on an ESXi platform (2013)"
+	default:
+		return fmt.Sprintf("source %q", letter)
+	}
+}

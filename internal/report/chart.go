@@ -1,0 +1,264 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// chart is a drawing with its caption and legend, as the page shows it.
+type chart struct {
+	SVG     template.HTML
+	Caption string
+	Legend  []legend
+}
+
+type legend struct {
+	Key  template.HTML
+	Name string
+}
+
+// chartOf renders a drawing.
+func chartOf(d drawing, caption string, legends []legend) chart {
+	return chart{SVG: d.svg(), Caption: caption, Legend: legends}
+}
+
+// ladderCharts draws throughput, and beside it CPU, over the number of streams.
+func ladderCharts(l *ladder, n int) []chart {
+	if l.Best == nil {
+		return nil
+	}
+	x := xAxis{Low: -0.5, High: float64(len(l.Streams)) - 0.5, Title: "streams"}
+	for i, s := range l.Streams {
+		x.Ticks = append(x.Ticks, tick{float64(i), fmt.Sprint(s)})
+	}
+	return []chart{ladderThroughput(l, x, n), ladderCPU(l, x, n)}
+}
+
+const ladderHeight = 230
+
+func ladderThroughput(l *ladder, x xAxis, n int) chart {
+	p := panel{Title: "throughput, " + l.Unit.name, Height: ladderHeight}
+	var legends []legend
+	var words []string
+	basis := "range"
+	for i, w := range l.Windows {
+		s := line{Style: i}
+		for j, streams := range l.Streams {
+			r := l.at(streams, w)
+			if r == nil || r.Source.Goodput == nil {
+				continue
+			}
+			g := r.Source.Goodput
+			low, high := interval(g)
+			if g.CI95Low != nil {
+				basis = "95% interval"
+			}
+			s.Points = append(s.Points, point{beside(l, j, i), g.Value / l.Unit.div})
+			s.Errors = append(s.Errors, span{low / l.Unit.div, high / l.Unit.div})
+			p.Max = max(p.Max, g.Value/l.Unit.div, high/l.Unit.div)
+			words = append(words, fmt.Sprintf("%s, %s window: %s", count(streams, "stream"), windowName(w), l.Unit.number(g.Value)))
+		}
+		p.Lines = append(p.Lines, s)
+		legends = append(legends, legend{key(s), windowName(w) + " window"})
+	}
+	d := drawing{ID: fmt.Sprintf("ladder%d", n), Title: "Throughput by streams and window, " + l.Path,
+		Desc: "In " + l.Unit.name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}
+	return chartOf(d, "Throughput by streams and window. Bars: "+basis+".", legends)
+}
+
+// beside moves the windows of one number of streams apart, so that none hides another.
+func beside(l *ladder, streams, window int) float64 {
+	return float64(streams) + (float64(window)-float64(len(l.Windows)-1)/2)*0.12
+}
+
+func ladderCPU(l *ladder, x xAxis, n int) chart {
+	p := panel{Title: "CPU, % of the whole machine", Height: ladderHeight, Max: 100}
+	var legends []legend
+	var words []string
+	for i, w := range l.Windows {
+		sender, receiver := line{Style: i}, line{Style: i, Dashed: true}
+		for j, streams := range l.Streams {
+			r := l.at(streams, w)
+			if r == nil {
+				continue
+			}
+			if f := r.Source.SenderCPU; f != nil {
+				sender.Points = append(sender.Points, point{beside(l, j, i), f.Pct})
+			}
+			if f := r.Source.ReceiverCPU; f != nil {
+				receiver.Points = append(receiver.Points, point{beside(l, j, i), f.Pct})
+			}
+			words = append(words, fmt.Sprintf("%s, %s window: %s", count(streams, "stream"), windowName(w), r.CPU))
+		}
+		p.Lines = append(p.Lines, sender, receiver)
+		legends = append(legends, legend{key(sender), "sender, " + windowName(w) + " window"}, legend{key(receiver), "receiver, " + windowName(w) + " window"})
+	}
+	d := drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
+		Desc: "Sender/receiver. " + strings.Join(words, "; "), X: x, Panels: []panel{p}}
+	caption := "CPU of sender and receiver in the same cells."
+	if l.Local {
+		caption = "CPU in the same cells. Sender and receiver are the same machine."
+	}
+	return chartOf(d, caption, legends)
+}
+
+// course is what one cell did over time, in the units of its panels.
+type course struct {
+	cell                         *measure.Cell
+	sent, received               []point // bit/s
+	senderCPU, senderMax         []point // %
+	receiverCPU, receiverMax     []point
+	rtt                          []point // ns
+	retransmits                  []point // segments
+	seconds, rateMax, rttMax, re float64 // greatest values; re of retransmits
+}
+
+// maxPoints bounds one line of a chart.
+const maxPoints = 240
+
+func newCourse(c *measure.Cell) course {
+	sender, receiver := shownFlow(c)
+	k := course{cell: c, sent: thin(throughputOf(sender)), received: thin(throughputOf(receiver)),
+		rtt: thin(rttOf(sender)), retransmits: thin(retransmitsOf(sender))}
+	k.senderCPU, k.senderMax = cpuOf(sender)
+	k.receiverCPU, k.receiverMax = cpuOf(receiver)
+	for _, l := range []*[]point{&k.senderCPU, &k.senderMax, &k.receiverCPU, &k.receiverMax} {
+		*l = thin(*l)
+	}
+	k.rateMax = greatest(k.sent, k.received)
+	k.rttMax, k.re = greatest(k.rtt), greatest(k.retransmits)
+	for _, e := range []*measure.Evidence{sender, receiver} {
+		if e != nil {
+			k.seconds = max(k.seconds, float64(e.MeasuredNs)/second)
+		}
+	}
+	return k
+}
+
+// thin averages neighbours until at most maxPoints are left.
+func thin(ps []point) []point {
+	group := (len(ps) + maxPoints - 1) / maxPoints
+	if group < 2 {
+		return ps
+	}
+	var out []point
+	for i := 0; i < len(ps); i += group {
+		part := ps[i:min(i+group, len(ps))]
+		var mean point
+		for _, p := range part {
+			mean.X += p.X / float64(len(part))
+			mean.Y += p.Y / float64(len(part))
+		}
+		out = append(out, mean)
+	}
+	return out
+}
+
+func greatest(series ...[]point) float64 {
+	most := 0.0
+	for _, ps := range series {
+		for _, p := range ps {
+			if !math.IsNaN(p.Y) && !math.IsInf(p.Y, 0) {
+				most = max(most, p.Y)
+			}
+		}
+	}
+	return most
+}
+
+// courseCharts draws each main cell over time, all on the same scales.
+func courseCharts(cells []cell) []chart {
+	var all []course
+	var most course
+	for _, c := range cells {
+		if c.Beside || len(all) == maxCourses {
+			continue
+		}
+		k := newCourse(c.Source)
+		if len(k.sent)+len(k.received) == 0 {
+			continue
+		}
+		all = append(all, k)
+		most.seconds, most.rateMax = max(most.seconds, k.seconds), max(most.rateMax, k.rateMax)
+		most.rttMax, most.re = max(most.rttMax, k.rttMax), max(most.re, k.re)
+	}
+	var charts []chart
+	for i, k := range all {
+		charts = append(charts, k.chart(i, most))
+	}
+	return charts
+}
+
+// maxCourses bounds the cells that are drawn over time.
+const maxCourses = 4
+
+const (
+	coursePanel = 110
+	markers     = 8 // on each line
+	leastCount  = 4 // of an axis that counts whole things
+)
+
+func (k course) chart(n int, most course) chart {
+	sender, receiver := line{Markers: markers}, line{Style: 1, Dashed: true, Markers: markers}
+	with := func(l line, ps []point, div float64) line {
+		for _, p := range ps {
+			l.Points = append(l.Points, point{p.X, p.Y / div})
+		}
+		return l
+	}
+	peak := func(style int, ps []point) line { return with(line{Style: style, Thin: true, Dashed: true}, ps, 1) }
+	rates, times := scaleFor(most.rateMax), timeScale(most.rttMax)
+	panels := []panel{{Title: "throughput, " + rates.name, Height: coursePanel, Max: most.rateMax / rates.div,
+		Lines: []line{with(sender, k.sent, rates.div), with(receiver, k.received, rates.div)}}}
+	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
+		panels = append(panels, panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
+			Lines: []line{peak(0, k.senderMax), peak(1, k.receiverMax), with(sender, k.senderCPU, 1), with(receiver, k.receiverCPU, 1)}})
+	}
+	if len(k.rtt) > 0 {
+		panels = append(panels, panel{Title: "RTT under load, " + times.name, Height: coursePanel, Max: most.rttMax / times.div,
+			Lines: []line{with(sender, k.rtt, times.div)}})
+	}
+	if len(k.retransmits) > 0 {
+		panels = append(panels, panel{Title: "retransmitted segments a second", Height: coursePanel * 0.7, Max: max(most.re, leastCount),
+			Lines: []line{with(line{Stems: true}, k.retransmits, 1)}})
+	}
+	x := xAxis{High: most.seconds, Ticks: niceTicks(most.seconds, 6), Title: "time, s"}
+	x.High = x.Ticks[len(x.Ticks)-1].At
+	name := pathName(k.cell)
+	d := drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: x, Panels: panels}
+	var legends []legend
+	if len(k.sent) > 0 {
+		legends = append(legends, legend{key(sender), "sender"})
+	}
+	if len(k.received) > 0 {
+		legends = append(legends, legend{key(receiver), "receiver"})
+	}
+	return chartOf(d, name+" over time, "+what(k.cell)+".", legends)
+}
+
+// words says the course without a picture.
+func (k course) words() string {
+	parts := []string{what(k.cell)}
+	if g := k.cell.Goodput; g != nil {
+		parts = append(parts, "goodput "+unit.Rate(g.Value)+", between "+unit.Rate(g.Low)+" and "+unit.Rate(g.High))
+	}
+	if len(k.retransmits) > 0 {
+		parts = append(parts, fmt.Sprintf("at most %.0f retransmitted segments a second", k.re))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// timeScale picks the unit in which ns reads as 1 or more.
+func timeScale(ns float64) scale {
+	for _, s := range []scale{{1e9, "s"}, {1e6, "ms"}} {
+		if ns >= s.div {
+			return s
+		}
+	}
+	return scale{1e3, "µs"}
+}

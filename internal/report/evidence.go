@@ -1,0 +1,186 @@
+package report
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+
+	"thru/internal/measure"
+)
+
+// shownRun is the run that stands for a cell: the one whose goodput is
+// nearest to the cell's figure.
+func shownRun(c *measure.Cell) *measure.Run {
+	var best *measure.Run
+	distance := math.Inf(1)
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		d := math.MaxFloat64
+		if c.Goodput != nil && r.Goodput != nil {
+			d = math.Abs(*r.Goodput - c.Goodput.Value)
+		}
+		if d < distance {
+			best, distance = r, d
+		}
+	}
+	return best
+}
+
+// shownFlow is the first flow of the run that stands for a cell, with the
+// evidence of its ends, which may be nil.
+func shownFlow(c *measure.Cell) (sender, receiver *measure.Evidence) {
+	if r := shownRun(c); r != nil && len(r.Flows) > 0 {
+		return r.Flows[0].Sender, r.Flows[0].Receiver
+	}
+	return nil, nil
+}
+
+// evidences lists what both ends saw in every run of a cell.
+func evidences(c *measure.Cell) []*measure.Evidence {
+	var all []*measure.Evidence
+	for _, r := range c.Runs {
+		for _, f := range r.Flows {
+			for _, e := range []*measure.Evidence{f.Sender, f.Receiver} {
+				if e != nil {
+					all = append(all, e)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// isLocalhost tells whether a cell's traffic stayed in one host.
+func isLocalhost(c *measure.Cell) bool {
+	if c.From == c.To {
+		return true
+	}
+	for _, e := range evidences(c) {
+		if a, err := netip.ParseAddrPort(e.PeerAddr); err == nil && a.Addr().Unmap().IsLoopback() {
+			return true
+		}
+	}
+	return false
+}
+
+// isPartial tells whether a cell has a run that ended early.
+func isPartial(c *measure.Cell) bool {
+	return slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Partial })
+}
+
+// machineBusy is the mean over a host's cores and the busiest of them, in percent.
+func machineBusy(h *measure.HostSpan) (mean, busiest float64, ok bool) {
+	if h == nil || len(h.CPUs) == 0 {
+		return 0, 0, false
+	}
+	for _, c := range h.CPUs {
+		mean += c.Busy() / float64(len(h.CPUs))
+		busiest = max(busiest, c.Busy())
+	}
+	return mean, busiest, true
+}
+
+// buffer is the window of the stream that got the least.
+func buffer(e *measure.Evidence) *measure.Buffer {
+	if e == nil {
+		return nil
+	}
+	var least *measure.Buffer
+	for i := range e.Streams {
+		if w := &e.Streams[i].Window; least == nil || w.Usable < least.Usable {
+			least = w
+		}
+	}
+	return least
+}
+
+// point is one value of a series; X is seconds since the measured time began.
+type point struct{ X, Y float64 }
+
+const second = 1e9 // ns
+
+// throughputOf is goodput over time in bit/s, as one end saw it.
+func throughputOf(e *measure.Evidence) []point {
+	var ps []point
+	if e != nil {
+		for _, b := range e.Bins {
+			if b.Span > 0 {
+				ps = append(ps, point{middle(b.At, b.Span), float64(b.Bytes) * 8 * second / float64(b.Span)})
+			}
+		}
+	}
+	return ps
+}
+
+// cpuOf is a host's CPU over time: the whole machine, and its busiest core.
+func cpuOf(e *measure.Evidence) (machine, busiest []point) {
+	if e == nil {
+		return nil, nil
+	}
+	for i := range e.PerSec {
+		h := &e.PerSec[i]
+		if mean, most, ok := machineBusy(h); ok {
+			x := middle(h.At, h.Span)
+			machine = append(machine, point{x, mean})
+			busiest = append(busiest, point{x, most})
+		}
+	}
+	return machine, busiest
+}
+
+// rttOf is the sender's smoothed RTT over time in ns, the mean over its streams.
+func rttOf(e *measure.Evidence) []point {
+	var ps []point
+	if e == nil {
+		return nil
+	}
+	for _, b := range e.Bins {
+		sum, n := 0.0, 0
+		for _, t := range b.TCP {
+			if t.RTTUs != nil {
+				sum, n = sum+float64(*t.RTTUs)*1000, n+1
+			}
+		}
+		if n > 0 {
+			ps = append(ps, point{middle(b.At, b.Span), sum / float64(n)})
+		}
+	}
+	return ps
+}
+
+// retransmitsOf is the sender's retransmitted segments in each second.
+func retransmitsOf(e *measure.Evidence) []point {
+	if e == nil {
+		return nil
+	}
+	start := make([]measure.TCPInfo, 0, len(e.Streams))
+	for _, s := range e.Streams {
+		if s.TCPStart != nil {
+			start = append(start, *s.TCPStart)
+		}
+	}
+	var ps []point
+	last, known := totalRetrans(start)
+	for _, b := range e.Bins {
+		total, ok := totalRetrans(b.TCP)
+		if ok && known && total >= last {
+			ps = append(ps, point{middle(b.At, b.Span), total - last})
+		}
+		last, known = total, ok
+	}
+	return ps
+}
+
+// totalRetrans sums over streams; false where a stream does not know.
+func totalRetrans(infos []measure.TCPInfo) (float64, bool) {
+	sum := 0.0
+	for _, t := range infos {
+		if t.Retrans == nil {
+			return 0, false
+		}
+		sum += float64(*t.Retrans)
+	}
+	return sum, len(infos) > 0
+}
+
+func middle(at, span int64) float64 { return (float64(at) + float64(span)/2) / second }

@@ -1,0 +1,141 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// gap is a reason and the facts that could not be had because of it.
+type gap struct {
+	Why   string
+	Facts []string
+}
+
+// gaps groups by reason what was not checked of the measurement.
+func gaps(d *measure.Document) []gap {
+	var out []gap
+	add := func(missing []measure.NotChecked) {
+		for _, m := range missing {
+			out = addGap(out, clean(m.Fact), clean(m.Why))
+		}
+	}
+	add(d.Missing)
+	for i := range d.Cells {
+		add(d.Cells[i].Missing)
+		for _, e := range evidences(&d.Cells[i]) {
+			add(e.Missing)
+		}
+	}
+	return out
+}
+
+// factGaps groups by reason what was not checked of the hosts. There is much
+// of it, and little that a result depends on, so text only counts it.
+func factGaps(d *measure.Document) []gap {
+	var out []gap
+	for _, p := range d.EndPoints {
+		if p.Facts == nil {
+			continue
+		}
+		for _, m := range p.Facts.NotChecked {
+			out = addGap(out, clean(m.Fact), clean(m.Why))
+		}
+	}
+	return out
+}
+
+func addGap(gaps []gap, fact, why string) []gap {
+	i := slices.IndexFunc(gaps, func(g gap) bool { return g.Why == why })
+	switch {
+	case i < 0 && len(gaps) == maxLines:
+		return gaps
+	case i < 0:
+		return append(gaps, gap{why, []string{fact}})
+	case len(gaps[i].Facts) < maxLines && !slices.Contains(gaps[i].Facts, fact):
+		gaps[i].Facts = append(gaps[i].Facts, fact)
+	}
+	return gaps
+}
+
+// text is a gap in a few words: "a, b, c and 2 more (why)".
+func (g gap) text(most int) string {
+	facts := strings.Join(g.Facts[:min(most, len(g.Facts))], ", ")
+	if n := len(g.Facts) - most; n > 0 {
+		facts += fmt.Sprintf(" and %d more", n)
+	}
+	if g.Why == "" {
+		return facts
+	}
+	return facts + " (" + g.Why + ")"
+}
+
+// warnings lists each warning once, with the cells it belongs to.
+func warnings(d *measure.Document) []string {
+	out := cleanAll(d.Warnings)
+	type cellWarning struct {
+		text  string
+		cells []string
+		main  bool // a main cell is among them
+	}
+	var found []cellWarning
+	main := 0
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if !c.Beside {
+			main++
+		}
+		for _, w := range c.Warnings {
+			if d.Command == "ladder" && strings.Contains(w, "cut the window") && isCut(c) {
+				continue // the ladder's note says it once for all cells
+			}
+			text := clean(w)
+			at := slices.IndexFunc(found, func(f cellWarning) bool { return f.text == text })
+			if at < 0 {
+				found, at = append(found, cellWarning{text: text}), len(found)
+			}
+			found[at].cells = append(found[at].cells, cellLabel(d, c))
+			found[at].main = found[at].main || !c.Beside
+		}
+	}
+	for i, f := range found {
+		if i == maxLines {
+			break
+		}
+		label := whose(f.cells, main)
+		if !f.main {
+			label = f.cells[0] + ": "
+		}
+		out = append(out, label+f.text)
+	}
+	return out
+}
+
+// whose names the cells that a line is about: nothing where it is as many as
+// there are main ones, for then it is about the whole.
+func whose(cells []string, main int) string {
+	switch {
+	case len(cells) >= main:
+		return ""
+	case len(cells) == 1:
+		return cells[0] + ": "
+	default:
+		return fmt.Sprintf("%d of %d cells: ", len(cells), main)
+	}
+}
+
+// cellLabel tells a cell from its neighbours in few words.
+func cellLabel(d *measure.Document, c *measure.Cell) string {
+	switch {
+	case d.Command == "ladder" && c.Label != "":
+		return clean(c.Label)
+	case d.Command == "ladder":
+		return count(c.Streams, "stream") + ", " + windowName(c.Window) + " window"
+	case c.Beside:
+		return pathName(c) + ", " + count(c.Streams, "stream")
+	default:
+		return pathName(c)
+	}
+}

@@ -1,0 +1,213 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strconv"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+//go:embed page.html.tmpl
+var pageTemplate string
+
+//go:embed page.css
+var pageStyle string
+
+// page is a view with what only a page has: charts, and tables of the evidence.
+type page struct {
+	*view
+	Style   template.CSS
+	Ladders []ladderPage
+	Charts  []chart // over time
+	Main    []cellPage
+	Details []cellPage
+}
+
+// ladderPage is a ladder with its charts and the rows of its table.
+type ladderPage struct {
+	*ladder
+	Charts []chart
+	Names  []string // of the windows
+	Table  []ladderRow
+}
+
+type ladderRow struct {
+	Streams int
+	Rungs   []rung // one a window
+}
+
+// cellPage is a cell with its streams and seconds.
+type cellPage struct {
+	cell
+	Shown   bool // its rows stand further up the page
+	Streams table
+	Seconds table
+}
+
+// table has a caption, and says in More what it left out.
+type table struct {
+	Caption string
+	Head    []string
+	Rows    [][]string
+	More    string
+}
+
+const (
+	maxStreamRows = 16
+	maxSecondRows = 120
+)
+
+// HTML prints a document as one page that needs nothing else: no script, no
+// network, under 1 MB.
+func HTML(w io.Writer, d *measure.Document) error {
+	t, err := template.New("page").Parse(pageTemplate)
+	if err != nil {
+		return fmt.Errorf("report: parsing the page: %w", err)
+	}
+	if err := t.Execute(w, newPage(d)); err != nil {
+		return fmt.Errorf("report: writing the page: %w", err)
+	}
+	return nil
+}
+
+func newPage(d *measure.Document) page {
+	v := newView(d)
+	p := page{view: v, Style: template.CSS(pageStyle)}
+	for i := range v.Ladders {
+		p.Ladders = append(p.Ladders, newLadderPage(&v.Ladders[i], i))
+	}
+	if len(v.Ladders) == 0 {
+		p.Charts = courseCharts(v.Cells)
+	}
+	for i, c := range v.Cells {
+		q := cellPage{cell: c, Streams: streamTable(c.Source)}
+		if i < maxCourses {
+			q.Seconds = secondTable(newCourse(c.Source))
+		}
+		if len(v.Ladders) == 0 && !c.Beside && len(p.Main) < maxCourses {
+			q.Shown = true
+			p.Main = append(p.Main, q)
+		}
+		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {
+			p.Details = append(p.Details, q)
+		}
+	}
+	return p
+}
+
+func newLadderPage(l *ladder, n int) ladderPage {
+	p := ladderPage{ladder: l, Charts: ladderCharts(l, n)}
+	for _, w := range l.Windows {
+		p.Names = append(p.Names, windowName(w))
+	}
+	for _, streams := range l.Streams {
+		r := ladderRow{Streams: streams}
+		for _, w := range l.Windows {
+			if found := l.at(streams, w); found != nil {
+				r.Rungs = append(r.Rungs, *found)
+			} else {
+				r.Rungs = append(r.Rungs, rung{Value: "-"})
+			}
+		}
+		p.Table = append(p.Table, r)
+	}
+	return p
+}
+
+// HasPublished tells whether a column of published figures has anything in it.
+func (p ladderPage) HasPublished() bool {
+	for _, r := range p.Rungs {
+		if r.Published != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// streamTable is the streams of the run shown, as the sender saw them.
+func streamTable(c *measure.Cell) table {
+	e, receiver := shownFlow(c)
+	if e == nil || len(e.Streams) == 0 {
+		e = receiver
+	}
+	if e == nil || e.MeasuredNs <= 0 {
+		return table{}
+	}
+	t := table{Caption: "Streams, as the " + endName(e) + " saw them",
+		Head: []string{"stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls"}}
+	for i, s := range e.Streams {
+		if i == maxStreamRows {
+			t.More = fmt.Sprintf("and %s, see the JSON document", count(len(e.Streams)-i, "more stream"))
+			break
+		}
+		t.Rows = append(t.Rows, streamRow(s, e.MeasuredNs))
+	}
+	return t
+}
+
+func endName(e *measure.Evidence) string {
+	if e.Sends {
+		return "sender"
+	}
+	return "receiver"
+}
+
+func streamRow(s measure.Stream, measuredNs int64) []string {
+	retrans, rtt, cwnd, mss, cpu, blocked := "-", "-", "-", "-", "-", "-"
+	if s.TCP != nil {
+		retrans, cwnd = uint32Text(s.TCP.Retrans), uint32Text(s.TCP.Cwnd)
+		if s.TCP.RTTUs != nil {
+			rtt = unit.Duration(int64(*s.TCP.RTTUs) * 1000)
+		}
+	}
+	if s.MSS > 0 {
+		mss = strconv.Itoa(s.MSS)
+	}
+	if s.CPU != nil {
+		cpu = strconv.Itoa(*s.CPU)
+	}
+	if s.BlockedNs != nil {
+		blocked = unit.Percent(100 * float64(*s.BlockedNs) / float64(measuredNs))
+	}
+	return []string{strconv.Itoa(s.Index), unit.Rate(float64(s.Bytes) * 8 * second / float64(measuredNs)), retrans, rtt, cwnd, mss, cpu, blocked}
+}
+
+func uint32Text(n *uint32) string {
+	if n == nil {
+		return "-"
+	}
+	return unit.Count(int64(*n))
+}
+
+// secondTable is the course in figures: the same as the chart, to read.
+func secondTable(k course) table {
+	if len(k.received) == 0 {
+		return table{}
+	}
+	t := table{Caption: "Course of the run shown", Head: []string{"at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits"}}
+	rate := func(v float64) string { return unit.Rate(v) }
+	pct := func(v float64) string { return fmt.Sprintf("%.0f%%", v) }
+	rtt := func(v float64) string { return unit.Duration(int64(min(v, 1e18))) }
+	number := func(v float64) string { return plain(v) }
+	for i, p := range k.received {
+		if i == maxSecondRows {
+			t.More = "the rest is in the JSON document"
+			break
+		}
+		t.Rows = append(t.Rows, []string{fmt.Sprintf("%.1f s", p.X), nth(k.sent, i, rate), rate(p.Y),
+			nth(k.senderCPU, i, pct), nth(k.receiverCPU, i, pct), nth(k.rtt, i, rtt), nth(k.retransmits, i, number)})
+	}
+	return t
+}
+
+// nth prints the value of a series at an index, "-" where it has none.
+func nth(ps []point, i int, print func(float64) string) string {
+	if i >= len(ps) {
+		return "-"
+	}
+	return print(ps[i].Y)
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// MaxDocument bounds what ReadJSON reads, in bytes.
+const MaxDocument = 64 << 20
+
+// JSON prints the document of docs/result.md: one value, indented, with a
+// newline behind. It writes nothing where the document cannot be encoded.
+func JSON(w io.Writer, d *measure.Document) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(complete(d)); err != nil {
+		return fmt.Errorf("report: encoding the result: %w", err)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("report: writing JSON: %w", err)
+	}
+	return nil
+}
+
+// complete is a copy that names its schema and has empty lists where the
+// schema wants lists, so that a reader never meets null.
+func complete(d *measure.Document) *measure.Document {
+	c := *d
+	c.Schema = measure.Schema
+	c.EndPoints = list(c.EndPoints)
+	c.Cells = list(c.Cells)
+	for i := range c.Cells {
+		runs := list(c.Cells[i].Runs)
+		for j := range runs {
+			flows := list(runs[j].Flows)
+			for k := range flows {
+				flows[k].Sender = completeEvidence(flows[k].Sender)
+				flows[k].Receiver = completeEvidence(flows[k].Receiver)
+			}
+			runs[j].Flows = flows
+		}
+		c.Cells[i].Runs = runs
+	}
+	return &c
+}
+
+func completeEvidence(e *measure.Evidence) *measure.Evidence {
+	if e == nil {
+		return nil
+	}
+	c := *e
+	c.Streams, c.Bins = list(c.Streams), list(c.Bins)
+	return &c
+}
+
+// list is a copy that is never nil.
+func list[T any](s []T) []T { return append(make([]T, 0, len(s)), s...) }
+
+// ReadJSON reads one document of the schema that this program writes. Unknown
+// fields are passed over: a minor version may add some.
+func ReadJSON(r io.Reader) (*measure.Document, error) {
+	const hint = "give a file that `thru ... --json` has written"
+	text, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
+	if err != nil {
+		return nil, fmt.Errorf("report: reading a result: %w", err)
+	}
+	if len(text) > MaxDocument {
+		return nil, fault.Failf(hint, "report: reading a result: more than %d MiB", MaxDocument>>20)
+	}
+	var head struct {
+		Schema *string `json:"schema"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fault.Failf(hint, "report: reading a result: %w", err)
+	}
+	if err := checkSchema(head.Schema); err != nil {
+		return nil, fault.Failf(hint, "report: reading a result: %w", err)
+	}
+	var d measure.Document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fault.Failf(hint, "report: reading a result: %w", err)
+	}
+	return &d, nil
+}
+
+func checkSchema(name *string) error {
+	switch {
+	case name == nil:
+		return errors.New("it names no schema")
+	case *name != measure.Schema:
+		return fmt.Errorf("its schema is %q, this thru reads %q", clean(*name), measure.Schema)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,210 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/published"
+	"thru/internal/unit"
+)
+
+// ladder is the cells of one path as a matrix of streams by window.
+type ladder struct {
+	Path    string // "localhost", "local -> peer"
+	Local   bool   // traffic stayed in one host
+	Unit    scale  // of all rates
+	Streams []int
+	Windows []measure.Pair
+	Rungs   []rung
+	Best    *rung
+	Notes   []string // windows cut, published context
+}
+
+// rung is one cell of a ladder.
+type rung struct {
+	Source    *measure.Cell
+	Value     string // "52.1", "failed" or "-"
+	Range     string // least and greatest run or bin
+	CPU       string // of the machine, sender/receiver
+	Best      bool
+	Level     bool   // its interval overlaps the best one's
+	Published string // the same cell of a published ladder
+}
+
+// ladders groups the cells of a ladder document by path.
+func ladders(d *measure.Document) []ladder {
+	if d.Command != "ladder" {
+		return nil
+	}
+	var all []ladder
+	for i := range d.Cells[:min(len(d.Cells), maxCells)] {
+		c := &d.Cells[i]
+		path := pathName(c)
+		at := slices.IndexFunc(all, func(l ladder) bool { return l.Path == path })
+		if at < 0 {
+			all, at = append(all, ladder{Path: path, Local: isLocalhost(c)}), len(all)
+		}
+		all[at].add(c)
+	}
+	for i := range all {
+		all[i].finish(d)
+	}
+	return all
+}
+
+func (l *ladder) add(c *measure.Cell) {
+	if !slices.Contains(l.Streams, c.Streams) {
+		l.Streams = append(l.Streams, c.Streams)
+	}
+	if !slices.Contains(l.Windows, c.Window) {
+		l.Windows = append(l.Windows, c.Window)
+	}
+	l.Rungs = append(l.Rungs, rung{Source: c})
+}
+
+// finish finds the best rung, and formats all in one unit.
+func (l *ladder) finish(d *measure.Document) {
+	slices.Sort(l.Streams)
+	for i := range l.Rungs {
+		r := &l.Rungs[i]
+		if g := r.Source.Goodput; g != nil && (l.Best == nil || g.Value > l.Best.Source.Goodput.Value) {
+			l.Best = r
+		}
+	}
+	l.Unit = scale{1e9, "Gb/s"}
+	if l.Best != nil {
+		l.Best.Best = true
+		l.Unit = scaleFor(l.Best.Source.Goodput.Value)
+	}
+	table, err := published.Load() // a broken table costs the context, not the report
+	for i := range l.Rungs {
+		l.format(&l.Rungs[i])
+		if l.Local && err == nil {
+			l.Rungs[i].Published = publishedText(table, l.Rungs[i].Source)
+		}
+	}
+	if note := cutNote(l, d); note != "" {
+		l.Notes = append(l.Notes, note)
+	}
+	if l.Local && err == nil {
+		l.Notes = append(l.Notes, publishedNote(table, l)...)
+	}
+}
+
+func (l *ladder) format(r *rung) {
+	c := r.Source
+	r.CPU = machinePct(c.SenderCPU) + "/" + machinePct(c.ReceiverCPU)
+	if c.Goodput == nil {
+		if r.Value = "-"; c.Error != nil {
+			r.Value = "failed"
+		}
+		return
+	}
+	r.Value = l.Unit.number(c.Goodput.Value)
+	if r.Range = "-"; hasRange(c.Goodput) {
+		r.Range = l.Unit.span(c.Goodput.Low, c.Goodput.High)
+	}
+	_, high := interval(c.Goodput)
+	low, _ := interval(l.Best.Source.Goodput)
+	r.Level = !r.Best && high >= low
+}
+
+// interval is where a figure lies: its 95% interval, or its range without one.
+func interval(f *measure.Figure) (low, high float64) {
+	if f.CI95Low != nil && f.CI95High != nil {
+		return *f.CI95Low, *f.CI95High
+	}
+	return f.Low, f.High
+}
+
+// Mark is what stands behind a rung's value: "*" the most, "~" not distinguishable from it.
+func (r rung) Mark() string {
+	switch {
+	case r.Best:
+		return "*"
+	case r.Level:
+		return "~"
+	default:
+		return ""
+	}
+}
+
+// at returns the rung of a place in the matrix, or nil.
+func (l *ladder) at(streams int, window measure.Pair) *rung {
+	for i := range l.Rungs {
+		if c := l.Rungs[i].Source; c.Streams == streams && c.Window == window {
+			return &l.Rungs[i]
+		}
+	}
+	return nil
+}
+
+func machinePct(f *measure.CPUFigure) string {
+	if f == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", f.Pct)
+}
+
+// isCut tells whether the kernel granted a cell less window than was asked for.
+func isCut(c *measure.Cell) bool {
+	return slices.ContainsFunc(evidences(c), func(e *measure.Evidence) bool {
+		b := buffer(e)
+		return b != nil && b.Cut
+	})
+}
+
+// cutNote says once that the kernel granted less window than was asked for.
+func cutNote(l *ladder, d *measure.Document) string {
+	asked, got := int64(0), int64(math.MaxInt64)
+	for _, r := range l.Rungs {
+		for _, e := range evidences(r.Source) {
+			if b := buffer(e); b != nil && b.Cut {
+				asked, got = max(asked, b.Asked), min(got, usable(b))
+			}
+		}
+	}
+	if asked == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the kernel cut the window of %s to %s%s", unit.Size(asked), unit.Size(got), limits(d))
+}
+
+// limits names the sysctls that cut a window, with their values.
+func limits(d *measure.Document) string {
+	for _, p := range d.EndPoints {
+		if p.Facts == nil {
+			continue
+		}
+		r, w := p.Facts.Sysctls["net.core.rmem_max"], p.Facts.Sysctls["net.core.wmem_max"]
+		if r != "" && w != "" {
+			return fmt.Sprintf(" (net.core.rmem_max is %s, wmem_max %s)", clean(r), clean(w))
+		}
+	}
+	return ""
+}
+
+// publishedText is the published range for the same streams and window.
+func publishedText(t published.Table, c *measure.Cell) string {
+	row, ok := t.Find(published.Localhost, c.Streams, c.Window.Send)
+	if !ok || row.LowBps == nil || row.HighBps == nil || c.Window.Send != c.Window.Recv {
+		return "" // not published, or suspect
+	}
+	return scale{1e9, "Gb/s"}.span(*row.LowBps, *row.HighBps)
+}
+
+// publishedNote puts the published localhost rung beside the best of this one.
+func publishedNote(t published.Table, l *ladder) []string {
+	if l.Best == nil {
+		return nil
+	}
+	c := l.Best.Source
+	row, ok := t.Find(published.Localhost, c.Streams, c.Window.Send)
+	if !ok || publishedText(t, c) == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("published for localhost with %s at the %s window: %s Gb/s (%s; %s); absolute figures do not travel between machines",
+		count(c.Streams, "stream"), windowName(c.Window), publishedText(t, c), row.Tool, published.SourceTitle(row.Source))}
+}

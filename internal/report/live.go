@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"thru/internal/unit"
+)
+
+// Live is what one line of progress is made of.
+type Live struct {
+	Phase       string     // "ramp" while nothing counts yet; anything else is measured
+	AtNs        int64      // end of the interval, since the measured time began; negative in the ramp
+	Flows       []LiveFlow // one, or two for bidirectional traffic
+	Retransmits *int64     // segments in the interval, of all flows; nil: not known
+	Ends        []LiveCPU
+	ElapsedNs   int64 // of TotalNs
+	TotalNs     int64 // ramp and measured time; 0: not known, no bar
+}
+
+// LiveFlow is the data of one direction in the interval.
+type LiveFlow struct {
+	Name   string // said where there is more than one flow: "back"
+	Bytes  int64
+	SpanNs int64 // length of the interval
+}
+
+// LiveCPU is the load of one host in the interval; nil is not known.
+type LiveCPU struct {
+	Name       string
+	MachinePct *float64
+	MaxCorePct *float64
+}
+
+const barWidth = 10
+
+// LiveLine formats one line without a newline, in fixed columns. It leaves
+// parts out from the right where width (0: no bound) has no room.
+func LiveLine(l Live, width int) string {
+	columns := []string{liveTime(l)}
+	for _, f := range l.Flows {
+		columns = append(columns, liveRate(f, len(l.Flows) > 1))
+	}
+	columns = append(columns, liveRetransmits(l.Retransmits))
+	cpu, short := liveCPU(l.Ends, true), liveCPU(l.Ends, false)
+	bar, left := liveBar(l)
+	best := strings.Join(columns, "   ")
+	for _, tail := range [][]string{{cpu, bar + left}, {cpu, left}, {short, left}, {short}, {left}} {
+		line := best
+		for _, s := range tail {
+			if s != "" {
+				line += "   " + s
+			}
+		}
+		line = strings.TrimRight(line, " ")
+		if width <= 0 || utf8.RuneCountInString(line) <= width {
+			return line
+		}
+	}
+	return strings.TrimRight(best, " ")
+}
+
+func liveTime(l Live) string {
+	if l.Phase == "ramp" {
+		return " ramp"
+	}
+	return fmt.Sprintf("%3.0f s", float64(l.AtNs)/second)
+}
+
+func liveRate(f LiveFlow, named bool) string {
+	text := "-"
+	if f.SpanNs > 0 {
+		text = unit.Rate(float64(f.Bytes) * 8 * second / float64(f.SpanNs))
+	}
+	text = fmt.Sprintf("%9s", text)
+	if named {
+		text += " " + clean(f.Name)
+	}
+	return text
+}
+
+func liveRetransmits(n *int64) string {
+	if n == nil {
+		return "retr -   "
+	}
+	return fmt.Sprintf("retr %-4d", *n)
+}
+
+// liveCPU is "CPU local 51% (max 98%)", or in short "CPU local 51/98%".
+func liveCPU(ends []LiveCPU, long bool) string {
+	var parts []string
+	for _, e := range ends {
+		form := "%s %s/%s%%"
+		if long {
+			form = "%s %s%% (max %s%%)"
+		}
+		parts = append(parts, fmt.Sprintf(form, clean(e.Name), livePct(e.MachinePct), livePct(e.MaxCorePct)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "CPU " + strings.Join(parts, " | ")
+}
+
+func livePct(v *float64) string {
+	if v == nil || math.IsNaN(*v) {
+		return "  -"
+	}
+	return fmt.Sprintf("%3.0f", *v)
+}
+
+// liveBar is "[######----] " and "7 s left".
+func liveBar(l Live) (bar, left string) {
+	if l.TotalNs <= 0 {
+		return "", ""
+	}
+	done := min(max(float64(l.ElapsedNs)/float64(l.TotalNs), 0), 1)
+	full := int(done * barWidth)
+	rest := math.Ceil(float64(max(l.TotalNs-l.ElapsedNs, 0)) / second)
+	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barWidth-full) + "] ", fmt.Sprintf("%.0f s left", rest)
+}

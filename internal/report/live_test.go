@@ -1,0 +1,46 @@
+package report
+
+import (
+	"testing"
+	"unicode/utf8"
+)
+
+func liveExample() Live {
+	return Live{Phase: "measure", AtNs: 3e9, Flows: []LiveFlow{{Bytes: 6_150_000_000, SpanNs: 1e9}}, Retransmits: new(int64(0)),
+		Ends:      []LiveCPU{{"local", new(51.2), new(98.4)}, {"peer", new(45.0), new(97.0)}},
+		ElapsedNs: 4_500_000_000, TotalNs: 11_000_000_000}
+}
+
+func TestLiveLine(t *testing.T) {
+	ramp := liveExample()
+	ramp.Phase, ramp.AtNs, ramp.Retransmits, ramp.ElapsedNs = "ramp", -500e6, nil, 500e6
+	both := liveExample()
+	both.Flows = append([]LiveFlow{{"out", 1_176_250_000, 1e9}}, LiveFlow{"back", 1_108_750_000, 1e9})
+	unknown := Live{AtNs: 1e9, Flows: []LiveFlow{{}}, Ends: []LiveCPU{{Name: "peer\x1b"}}}
+	over := liveExample()
+	over.ElapsedNs = 99e9
+	tests := []struct {
+		name  string
+		live  Live
+		width int
+		want  string
+	}{
+		{"all", liveExample(), 0, "  3 s   49.2 Gb/s   retr 0      CPU local  51% (max  98%) | peer  45% (max  97%)   [####------] 7 s left"},
+		{"no room for the bar", liveExample(), 100, "  3 s   49.2 Gb/s   retr 0      CPU local  51% (max  98%) | peer  45% (max  97%)   7 s left"},
+		{"80 columns", liveExample(), 80, "  3 s   49.2 Gb/s   retr 0      CPU local  51/ 98% | peer  45/ 97%   7 s left"},
+		{"narrow", liveExample(), 40, "  3 s   49.2 Gb/s   retr 0      7 s left"},
+		{"ramp", ramp, 80, " ramp   49.2 Gb/s   retr -      CPU local  51/ 98% | peer  45/ 97%   11 s left"},
+		{"both ways", both, 100, "  3 s   9.41 Gb/s out   8.87 Gb/s back   retr 0      CPU local  51/ 98% | peer  45/ 97%   7 s left"},
+		{"nothing known", unknown, 0, "  1 s           -   retr -      CPU peer?   -% (max   -%)"},
+		{"longer than planned", over, 0, "  3 s   49.2 Gb/s   retr 0      CPU local  51% (max  98%) | peer  45% (max  97%)   [##########] 0 s left"},
+	}
+	for _, tt := range tests {
+		got := LiveLine(tt.live, tt.width)
+		if got != tt.want {
+			t.Errorf("%s:\n got %q\nwant %q", tt.name, got, tt.want)
+		}
+		if n := utf8.RuneCountInString(got); tt.width > 0 && n > tt.width {
+			t.Errorf("%s: %d columns of %d", tt.name, n, tt.width)
+		}
+	}
+}

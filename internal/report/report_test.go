@@ -1,0 +1,356 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+func text(t *testing.T, d *measure.Document, o TextOptions) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Text(&b, d, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func pageOf(t *testing.T, d *measure.Document) string {
+	t.Helper()
+	var b strings.Builder
+	if err := HTML(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestAnswer(t *testing.T) {
+	fail := verdictTest()
+	fail.Verdict.Pass, fail.Verdict.Share = false, 61.2
+	oneWay := verdictTest()
+	oneWay.Cells = oneWay.Cells[:1]
+	tenGig := verdictTest()
+	for i := range tenGig.Cells {
+		tenGig.Cells[i].Goodput.Value, tenGig.Cells[i].Ceiling.LinkBps = 9.41e9, 10e9
+	}
+	inTurn := bidirTest()
+	inTurn.Cells[1].Group = 1
+	tests := []struct {
+		name string
+		d    *measure.Document
+		want string
+	}{
+		{"localhost", localhostTest(), "48.9 Gb/s localhost, TCP, 4 streams"},
+		{"both ways at once", bidirTest(), "9.41 Gb/s local -> peer, 8.87 Gb/s back at the same time, TCP, 4 streams, 800 KiB window"},
+		{"in turn", inTurn, "9.41 Gb/s local -> peer, 8.87 Gb/s back, TCP, 4 streams, 800 KiB window"},
+		{"verdict", verdictTest(), "956 of 1000 Mb/s local -> peer, 951 back (99.4% of what MTU 1500 allows): pass"},
+		{"verdict not met", fail, "956 of 1000 Mb/s local -> peer, 951 back (61.2% of what MTU 1500 allows): fail"},
+		{"one way", oneWay, "956 of 1000 Mb/s local -> peer (99.4% of what MTU 1500 allows): pass"},
+		{"in Gb/s", tenGig, "9.41 of 10 Gb/s local -> peer, 9.41 back (99.4% of what MTU 1500 allows): pass"},
+		{"partial", partialTest(), "31.2 Gb/s local -> peer, TCP, 4 streams (partial: it ended early)"},
+		{"ladder", ladderTest(), "52.1 Gb/s with 4 streams at the default window: the most localhost carried"},
+	}
+	for _, tt := range tests {
+		first, _, _ := strings.Cut(text(t, tt.d, TextOptions{}), "\n")
+		if first != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, first, tt.want)
+		}
+		if !strings.Contains(pageOf(t, tt.d), "<h1>"+strings.ReplaceAll(tt.want, ">", "&gt;")+"</h1>") {
+			t.Errorf("%s: the page does not begin with the answer", tt.name)
+		}
+	}
+}
+
+// hostile fills a document with what another host could send.
+func hostile() *measure.Document {
+	d := partialTest()
+	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
+	d.Command, d.Thru, d.Arguments = evil, evil, []string{evil, "it's"}
+	d.Error = &measure.Error{Message: evil, Hint: evil}
+	d.Warnings, d.Advice = []string{evil}, []string{evil}
+	d.Missing = []measure.NotChecked{{Fact: evil, Why: evil}}
+	d.EndPoints[0].Name, d.EndPoints[0].Facts.Hostname = evil, new(evil)
+	d.EndPoints[0].Facts.Sysctls[evil] = evil
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		c.From, c.To, c.IO, c.Protocol, c.Label = evil, evil+"x", evil, evil, evil
+		c.Warnings = []string{evil}
+		if c.Steady != nil {
+			c.Steady.Why = evil
+		}
+		for _, e := range evidences(c) {
+			e.Streams[0].Congestion, e.Route.Interface = evil, evil
+		}
+	}
+	return d
+}
+
+func TestForeignTextIsHarmless(t *testing.T) {
+	for _, command := range []string{"test", "ladder", "\x1b"} {
+		d := hostile()
+		d.Command = command
+		printed := text(t, d, TextOptions{})
+		for _, r := range printed {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Fatalf("text of %q has %U", command, r)
+			}
+		}
+		if html := pageOf(t, d); strings.Contains(html, "<script") || strings.ContainsAny(html, "\x00\x1b\u202e") {
+			t.Errorf("the page of %q lets foreign text through", command)
+		}
+	}
+}
+
+func TestTextFitsItsWidth(t *testing.T) {
+	for name, d := range goldenDocuments() {
+		for _, width := range []int{60, 80, 120} {
+			for i, line := range strings.Split(text(t, d, TextOptions{Width: width}), "\n") {
+				if i > 0 && utf8.RuneCountInString(line) > width {
+					t.Errorf("%s at %d columns: %q", name, width, line)
+				}
+			}
+		}
+	}
+}
+
+func TestColour(t *testing.T) {
+	d := verdictTest()
+	coloured := text(t, d, TextOptions{Colour: true})
+	if !strings.HasPrefix(coloured, "\x1b[1;32m") {
+		t.Errorf("a pass is not green: %q", coloured[:20])
+	}
+	if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""); bare != text(t, d, TextOptions{}) {
+		t.Error("colour changes the words")
+	}
+}
+
+func TestNothingMeasured(t *testing.T) {
+	for _, d := range []*measure.Document{failedTest(), {}} {
+		if s := text(t, d, TextOptions{}); s != "" {
+			t.Errorf("text of nothing is %q", s)
+		}
+		if html := pageOf(t, d); !strings.Contains(html, "No result") {
+			t.Error("the page of nothing does not say so")
+		}
+	}
+}
+
+// TestPageStandsAlone looks for what a page could fetch or run, and that its
+// drawings are well-formed and described.
+func TestPageStandsAlone(t *testing.T) {
+	drawings := map[string]int{"localhost": 1, "bidir": 2, "verdict": 2, "partial": 1, "ladder": 2, "failed": 0}
+	for name, d := range goldenDocuments() {
+		html := pageOf(t, d)
+		for _, bad := range []string{"<script", "src=", "href=", "@import", "url(", "http://", "https://", "NaN", "Inf", "<nil>", "ZgotmplZ"} {
+			if strings.Contains(html, bad) {
+				t.Errorf("%s: the page has %q", name, bad)
+			}
+		}
+		svgs := regexp.MustCompile(`(?s)<svg viewBox[^>]* role="img".*?</svg>`).FindAllString(html, -1)
+		if len(svgs) != drawings[name] {
+			t.Errorf("%s: %d drawings, want %d", name, len(svgs), drawings[name])
+		}
+		for _, svg := range svgs {
+			if err := wellFormed(svg); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !strings.Contains(svg, "<title id=") || !strings.Contains(svg, "<desc id=") {
+				t.Errorf("%s: a drawing is not described", name)
+			}
+		}
+		if ids := regexp.MustCompile(` id="[^"]*"`).FindAllString(html, -1); len(ids) != 2*len(svgs) || hasDouble(ids) {
+			t.Errorf("%s: ids are not unique: %q", name, ids)
+		}
+	}
+}
+
+func hasDouble(list []string) bool {
+	seen := map[string]bool{}
+	for _, s := range list {
+		if seen[s] {
+			return true
+		}
+		seen[s] = true
+	}
+	return false
+}
+
+func wellFormed(svg string) error {
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func TestPageOfMuchIsSmall(t *testing.T) {
+	for _, command := range []string{"test", "ladder"} {
+		d := newDocument(command)
+		long := strings.Repeat("<long> ", 200)
+		c := newCellFor("local", "peer", 1, 9e9)
+		c.Runs[0].Flows[0].Sender, c.Runs[0].Flows[0].Receiver = end("local", true, 9e9, 128, 900), end("peer", false, 9e9, 128, 900)
+		for i := range 400 {
+			c.Streams = 1 + i%16
+			c.Window.Send = int64(i / 16)
+			c.Warnings = []string{long + string(rune('a'+i%26))}
+			c.Missing = []measure.NotChecked{{Fact: long, Why: long + string(rune('a'+i%26))}}
+			d.Cells = append(d.Cells, c)
+		}
+		if n := len(pageOf(t, d)); n > 1_000_000 {
+			t.Errorf("the page of %s has %d bytes", command, n)
+		}
+	}
+}
+
+func TestWarningsNameTheirCells(t *testing.T) {
+	d := localhostTest()
+	d.Warnings = nil
+	d.Cells[0].Warnings, d.Cells[1].Warnings = []string{"of the main"}, []string{"of the short one"}
+	both := bidirTest()
+	both.Cells[1].Warnings = append(both.Cells[1].Warnings, "of the second")
+	for _, tt := range []struct {
+		d    *measure.Document
+		want string
+	}{
+		{d, "of the main|localhost, 1 stream: of the short one"},
+		{both, both.Cells[0].Warnings[0] + "|peer -> local: of the second"},
+		{ladderTest(), "8 streams, default window: " + ladderTest().Cells[3].Warnings[0]},
+	} {
+		if got := strings.Join(warnings(tt.d), "|"); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestSingleValueHasNoRange(t *testing.T) {
+	for _, d := range []*measure.Document{localhostTest(), ladderTest()} {
+		for i := range d.Cells {
+			f := d.Cells[i].Goodput
+			f.Low, f.High, f.Runs, f.CI95Low, f.CI95High = f.Value, f.Value, 1, nil, nil
+		}
+		if s := text(t, d, TextOptions{}); strings.Contains(s, "48.9-48.9") || strings.Contains(s, "52.1-52.1") {
+			t.Errorf("a range of one value:\n%s", s)
+		}
+	}
+}
+
+func TestNiceTicks(t *testing.T) {
+	tests := []struct {
+		high float64
+		want int
+		ends string
+		n    int
+	}{
+		{100, 5, "100", 6}, {53.1, 5, "60", 4}, {10, 6, "10", 6}, {0, 5, "1", 6}, {0.0031, 3, "0.004", 3},
+		{math.Inf(1), 4, "1.00e+18", 3}, {math.NaN(), 4, "1", 3}, {-5, 4, "1", 3}, {956, 3, "1000", 3},
+	}
+	for _, tt := range tests {
+		ticks := niceTicks(tt.high, tt.want)
+		if last := ticks[len(ticks)-1]; last.Label != tt.ends || len(ticks) != tt.n || ticks[0].At != 0 {
+			t.Errorf("niceTicks(%v, %d): %v, want %d up to %s", tt.high, tt.want, ticks, tt.n, tt.ends)
+		}
+	}
+}
+
+func TestReadJSON(t *testing.T) {
+	for name, d := range goldenDocuments() {
+		var first, second bytes.Buffer
+		if err := JSON(&first, d); err != nil {
+			t.Fatal(err)
+		}
+		back, err := ReadJSON(bytes.NewReader(first.Bytes()))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := JSON(&second, back); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("%s changes when it is read and written again: %v", name, err)
+		}
+	}
+}
+
+func TestReadJSONRefuses(t *testing.T) {
+	tests := []struct {
+		name, text, says string // says "": accepted
+	}{
+		{"unknown key", `{"schema":"thru.result/1","later":[1]}`, ""},
+		{"empty", ``, "unexpected end"},
+		{"other schema", `{"schema":"thru.result/2"}`, `"thru.result/2"`},
+		{"no schema", `{"start":{"version":"iperf 3.12"}}`, "no schema"},
+		{"no object", `[1]`, "cannot unmarshal"},
+		{"wrong type", `{"schema":"thru.result/1","cells":{}}`, "cannot unmarshal"},
+		{"two documents", `{"schema":"thru.result/1"} {}`, "after top-level value"},
+		{"too large", `{"schema":"thru.result/1"}` + strings.Repeat(" ", MaxDocument), "64 MiB"},
+	}
+	for _, tt := range tests {
+		_, err := ReadJSON(strings.NewReader(tt.text))
+		if tt.says == "" && err == nil {
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.says) || fault.Hint(err) == "" {
+			t.Errorf("%s: error %v, hint %q; want it to say %q", tt.name, err, fault.Hint(err), tt.says)
+		}
+	}
+}
+
+func TestJSONWritesNothingBroken(t *testing.T) {
+	d := localhostTest()
+	d.Cells[0].Goodput.Value = math.NaN()
+	var out bytes.Buffer
+	if err := JSON(&out, d); err == nil || out.Len() != 0 {
+		t.Errorf("error %v after %d bytes; want an error and none", err, out.Len())
+	}
+	if d.Cells[1].Runs = nil; JSON(&out, d) == nil || d.Cells[1].Runs != nil {
+		t.Error("JSON changed the document that it prints")
+	}
+}
+
+// smallDocument has a little of everything.
+func smallDocument(command string) *measure.Document {
+	d := newDocument(command, "peer")
+	c := newCellFor("local", "peer", 1, 9e9)
+	c.Runs[0].Flows[0].Sender, c.Runs[0].Flows[0].Receiver = end("local", true, 9e9, 1, 2), end("peer", false, 9e9, 1, 1)
+	d.Cells, d.EndPoints = []measure.Cell{c}, d.EndPoints[:1]
+	return d
+}
+
+func FuzzReadJSON(f *testing.F) {
+	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest()} {
+		text, err := json.Marshal(seed) // without indentation: the fuzzer is slow with long inputs
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"schema":"thru.result/1","command":"ladder","cells":[{"streams":-1,"goodput_bps":{"value":1e308,"high":-1e308},"runs":[{}]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := ReadJSON(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for _, r := range text(t, d, TextOptions{}) {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Fatalf("text has %U", r)
+			}
+		}
+		if html := pageOf(t, d); strings.Contains(html, "<script") || len(html) > 1<<20 {
+			t.Fatalf("a page of %d bytes", len(html))
+		}
+		if err := JSON(io.Discard, d); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

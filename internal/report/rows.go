@@ -1,0 +1,293 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// rows are the figures of a cell, the most asked-for first. A figure that is
+// absent leaves no row.
+func rows(c *measure.Cell) []row {
+	var out []row
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, row{name, value})
+		}
+	}
+	sender, receiver := shownFlow(c)
+	add("goodput", goodputText(c))
+	add("share", shareText(c.Ceiling))
+	add("steady", steadyText(c))
+	add("CPU, sender", cpuText(c.SenderCPU))
+	add("CPU, receiver", cpuText(c.ReceiverCPU))
+	add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU))
+	add("memory", memoryText(c.SenderMem, c.ReceiverMem))
+	if c.Retransmits != nil {
+		add("retransmits", segments(*c.Retransmits))
+	}
+	add("RTT", rttText(c.RTTIdle, c.RTTLoaded))
+	add("RFC 6349", rfc6349Text(c.RFC6349))
+	add("streams", streamsText(c))
+	if c.MeanPacket != nil {
+		add("mean packet", packetText(*c.MeanPacket))
+	}
+	add("BDP", bdpText(c))
+	add("window", windowText(c.Window, buffer(sender), buffer(receiver)))
+	add("both ends", reconciledText(c.Reconciled))
+	add("TCP", stackText(c, sender, receiver))
+	if c.Error != nil {
+		add("error", clean(c.Error.Message))
+		add("hint", clean(c.Error.Hint))
+	}
+	return out
+}
+
+// join puts what is there into one line.
+func join(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, ", ")
+}
+
+func goodputText(c *measure.Cell) string {
+	f := c.Goodput
+	if f == nil {
+		return ""
+	}
+	in := scaleFor(f.Value)
+	interval := ""
+	if f.CI95Low != nil && f.CI95High != nil {
+		interval = "95% interval " + in.span(*f.CI95Low, *f.CI95High)
+	}
+	spread := ""
+	if hasRange(f) {
+		spread = "range " + in.span(f.Low, f.High)
+	}
+	return join(unit.Rate(f.Value), interval, spread, basisText(c))
+}
+
+// hasRange is false for a single value, whose range says nothing.
+func hasRange(f *measure.Figure) bool { return f.Low != f.High || f.Runs > 1 }
+
+// basisText says how often it was measured, and whether that is enough.
+func basisText(c *measure.Cell) string {
+	s := "single run"
+	if c.Goodput.Runs > 1 {
+		s = count(c.Goodput.Runs, "run")
+	}
+	if isPartial(c) {
+		s += " that ended early"
+	}
+	if c.Goodput.Stable != nil && !*c.Goodput.Stable {
+		s += ", not stable"
+	}
+	return s
+}
+
+func shareText(c *measure.Ceiling) string {
+	if c == nil {
+		return ""
+	}
+	layer := map[string]string{"l1": ", with preamble and gap", "l2": ", frames only"}[c.LinkLayer]
+	in := scaleFor(c.Bps)
+	return fmt.Sprintf("%s of the ceiling %s %s: MTU %d on %s %s (%s%s)", unit.Percent(c.SharePct), in.number(c.Bps), in.name,
+		c.MTU, plain(float64(c.LinkBps)/in.div), in.name, clean(c.LinkFrom), layer)
+}
+
+func steadyText(c *measure.Cell) string {
+	s := c.Steady
+	switch {
+	case s == nil:
+		return ""
+	case !s.Checked:
+		return join("not checked", clean(s.Why))
+	case len(s.Levels) == 2:
+		return join(fmt.Sprintf("no: two levels, %s and %s", unit.Rate(s.Levels[0]), unit.Rate(s.Levels[1])), clean(s.Why))
+	case s.Steady:
+		return fmt.Sprintf("yes (slope %s, halves differ by %s)", unit.Percent(s.SlopePct), unit.Percent(s.HalvesPct))
+	case s.Why != "":
+		return "no: " + clean(s.Why)
+	default:
+		return fmt.Sprintf("no (slope %s, halves differ by %s)", unit.Percent(s.SlopePct), unit.Percent(s.HalvesPct))
+	}
+}
+
+func cpuText(f *measure.CPUFigure) string {
+	if f == nil {
+		return ""
+	}
+	worker := ""
+	if f.WorkerCores != nil {
+		worker = fmt.Sprintf(" (thru %.2f)", *f.WorkerCores)
+	}
+	return fmt.Sprintf("%s of machine, %.2f cores%s, busiest core %d: %s",
+		unit.Percent(f.Pct), f.Cores, worker, f.MaxCore, unit.Percent(f.MaxCorePct))
+}
+
+func costText(sender, receiver *measure.CPUFigure) string {
+	one := func(f *measure.CPUFigure, end string) string {
+		if f == nil || f.PctPerGbps == nil {
+			return ""
+		}
+		return end + " " + unit.Percent(*f.PctPerGbps)
+	}
+	if s := join(one(sender, "sender"), one(receiver, "receiver")); s != "" {
+		return s + " of a core"
+	}
+	return ""
+}
+
+func memoryText(sender, receiver *int64) string {
+	one := func(n *int64, end string) string {
+		if n == nil {
+			return ""
+		}
+		return end + " " + unit.Size(*n)
+	}
+	return join(one(sender, "sender"), one(receiver, "receiver"))
+}
+
+func rttText(idle, loaded *int64) string {
+	switch {
+	case idle != nil && loaded != nil:
+		return unit.Duration(*idle) + " idle -> " + unit.Duration(*loaded) + " loaded"
+	case idle != nil:
+		return unit.Duration(*idle) + " idle"
+	case loaded != nil:
+		return unit.Duration(*loaded) + " loaded"
+	default:
+		return ""
+	}
+}
+
+func rfc6349Text(m *measure.RFC6349) string {
+	if m == nil {
+		return ""
+	}
+	ratio, efficiency, delay := "", "", ""
+	if m.TransferTimeRatio != nil {
+		ratio = fmt.Sprintf("time ratio %.2f", *m.TransferTimeRatio)
+	}
+	if m.EfficiencyPct != nil {
+		efficiency = fmt.Sprintf("efficiency %.2f%%", *m.EfficiencyPct)
+	}
+	if m.BufferDelayPct != nil {
+		delay = "buffer delay " + unit.Percent(*m.BufferDelayPct)
+	}
+	return join(ratio, efficiency, delay)
+}
+
+func streamsText(c *measure.Cell) string {
+	fair, scaling := "", ""
+	if c.Fairness != nil && c.Streams > 1 {
+		fair = fmt.Sprintf("fairness %.3f (Jain, 1 is even)", *c.Fairness)
+	}
+	if c.Scaling != nil && c.Streams > 1 {
+		scaling = fmt.Sprintf("%.2f times a single stream", *c.Scaling)
+	}
+	return join(fair, scaling)
+}
+
+func packetText(bytes float64) string {
+	if !(math.Abs(bytes) < 1e15) {
+		return ""
+	}
+	return unit.Count(int64(math.Round(bytes))) + " B"
+}
+
+func bdpText(c *measure.Cell) string {
+	bdp, need := "", ""
+	if c.BDP != nil {
+		bdp = unit.Size(*c.BDP)
+	}
+	if c.NeededWindow != nil {
+		need = "needs a window of " + unit.Size(*c.NeededWindow)
+	}
+	return join(bdp, need)
+}
+
+// windowText is shown where a window was asked for or the kernel cut one.
+func windowText(asked measure.Pair, sender, receiver *measure.Buffer) string {
+	cut := sender != nil && sender.Cut || receiver != nil && receiver.Cut
+	if asked == (measure.Pair{}) && !cut {
+		return ""
+	}
+	s, r := gotText(sender), gotText(receiver)
+	switch {
+	case s == r && s != "":
+		return "asked " + windowName(asked) + ", both ends got " + s
+	case s != "" && r != "":
+		return "asked " + windowName(asked) + ", sender got " + s + ", receiver " + r
+	case s != "":
+		return "asked " + windowName(asked) + ", sender got " + s
+	case r != "":
+		return "asked " + windowName(asked) + ", receiver got " + r
+	default:
+		return "asked " + windowName(asked)
+	}
+}
+
+func gotText(b *measure.Buffer) string {
+	switch {
+	case b == nil || b.Granted == 0:
+		return ""
+	case b.Cut:
+		return unit.Size(usable(b)) + " (cut by the kernel)"
+	default:
+		return unit.Size(usable(b))
+	}
+}
+
+// usable is what the data can use of a buffer; a system that says nothing else grants all.
+func usable(b *measure.Buffer) int64 {
+	if b.Usable > 0 {
+		return b.Usable
+	}
+	return b.Granted
+}
+
+func reconciledText(r *measure.Reconciled) string {
+	if r == nil {
+		return ""
+	}
+	in := scaleFor(max(r.SenderBps, r.ReceiverBps))
+	s := fmt.Sprintf("sender %s, receiver %s %s, totals %.2f%% apart", in.number(r.SenderBps), in.number(r.ReceiverBps), in.name, r.DifferencePct)
+	if r.Note != "" {
+		s += ": " + clean(r.Note)
+	}
+	return s
+}
+
+// stackText names congestion control, MSS, the data path and the interfaces.
+func stackText(c *measure.Cell, sender, receiver *measure.Evidence) string {
+	congestion, mss, io, via := clean(c.Spec.Congestion), "", clean(c.IO), ""
+	if sender != nil && len(sender.Streams) > 0 {
+		s := sender.Streams[0]
+		congestion = clean(s.Congestion)
+		if s.MSS > 0 {
+			mss = fmt.Sprintf("MSS %d", s.MSS)
+		}
+	}
+	if io != "" {
+		io += " I/O"
+	}
+	if sender != nil && sender.Route != nil && receiver != nil && receiver.Route != nil {
+		via = clean(sender.Route.Interface + " -> " + receiver.Route.Interface)
+	}
+	return join(congestion, mss, io, via)
+}
+
+func segments(n int64) string {
+	if n == 1 {
+		return "1 segment"
+	}
+	return unit.Count(n) + " segments"
+}

@@ -1,0 +1,162 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"thru/internal/measure"
+)
+
+const (
+	schemaFile = "../../docs/result.schema.json"
+	guideFile  = "../../docs/result.md"
+)
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	s, err := jsonschema.NewCompiler().Compile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestDocumentsFollowSchema(t *testing.T) {
+	s := compileSchema(t)
+	for name, d := range goldenDocuments() {
+		var text bytes.Buffer
+		if err := JSON(&text, d); err != nil {
+			t.Fatal(err)
+		}
+		v, err := jsonschema.UnmarshalJSON(&text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(v); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSchemaRefuses(t *testing.T) {
+	s := compileSchema(t)
+	const good = `{"schema":"thru.result/1","thru_version":"1","command":"test","started_at":"2026-03-14T09:26:53Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]`
+	tests := []struct {
+		text string
+		ok   bool
+	}{
+		{good + `}`, true},
+		{good + `,"a_later_key":1}`, true},
+		{good + `,"warnings":[1]}`, false},
+		{good + `,"verdict":{"pass":true}}`, false},
+		{strings.Replace(good, `"cells":[]`, `"cells":null`, 1) + `}`, false},
+		{strings.Replace(good, `"elapsed_ns":1,`, ``, 1) + `}`, false},
+		{strings.Replace(good, `result/1`, `result/2`, 1) + `}`, false},
+		{strings.Replace(good, `"elapsed_ns":1`, `"elapsed_ns":1.5`, 1) + `}`, false},
+	}
+	for _, tt := range tests {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(v); (err == nil) != tt.ok {
+			t.Errorf("%s: %v, want ok %v", tt.text, err, tt.ok)
+		}
+	}
+}
+
+// documentTypes are the structs of measure that a Document reaches.
+func documentTypes() []reflect.Type {
+	var found []reflect.Type
+	var walk func(reflect.Type)
+	walk = func(x reflect.Type) {
+		switch x.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			walk(x.Elem())
+		case reflect.Struct:
+			if x.PkgPath() != reflect.TypeFor[measure.Document]().PkgPath() || slices.Contains(found, x) {
+				return
+			}
+			found = append(found, x)
+			for i := range x.NumField() {
+				walk(x.Field(i).Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[measure.Document]())
+	return found
+}
+
+// object is the part of a JSON Schema that the test looks at.
+type object struct {
+	Properties map[string]any    `json:"properties"`
+	Required   []string          `json:"required"`
+	Defs       map[string]object `json:"$defs"`
+}
+
+// TestKeysAreDescribed holds docs/result.md and the schema to the types: every
+// key in its section, required where it is always written, and nothing more.
+func TestKeysAreDescribed(t *testing.T) {
+	text, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root object
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile(guideFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range documentTypes() {
+		def := root
+		if x.Name() != "Document" {
+			def = root.Defs[x.Name()]
+		}
+		section := sectionOf(string(guide), x.Name())
+		keys := 0
+		for i := range x.NumField() {
+			key, options, _ := strings.Cut(x.Field(i).Tag.Get("json"), ",")
+			if key == "" || key == "-" {
+				t.Errorf("%s.%s has no JSON key", x.Name(), x.Field(i).Name)
+				continue
+			}
+			keys++
+			always := options == ""
+			if _, ok := def.Properties[key]; !ok || always != slices.Contains(def.Required, key) {
+				t.Errorf("the schema of %s.%s: described %v, want it required %v", x.Name(), key, ok, always)
+			}
+			line := lineOf(section, "| `"+key+"` |")
+			if line == "" || always != strings.Contains(line, "| always |") {
+				t.Errorf("docs/result.md, section %s: %q does not describe %s (always %v)", x.Name(), line, key, always)
+			}
+		}
+		if len(def.Properties) != keys || strings.Count(section, "\n| `") != keys {
+			t.Errorf("%s has %d keys; the schema describes %d, docs/result.md %d", x.Name(), keys, len(def.Properties), strings.Count(section, "\n| `"))
+		}
+	}
+}
+
+func sectionOf(guide, name string) string {
+	_, after, _ := strings.Cut(guide, fmt.Sprintf("\n## %s\n", name))
+	section, _, _ := strings.Cut(after, "\n## ")
+	return section
+}
+
+func lineOf(section, prefix string) string {
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, prefix) {
+			return line
+		}
+	}
+	return ""
+}

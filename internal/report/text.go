@@ -1,0 +1,197 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"thru/internal/measure"
+)
+
+// TextOptions say how Text lays out its lines.
+type TextOptions struct {
+	Width  int  // columns; 0 means 80
+	Colour bool // ANSI colours; without it there are no control characters
+}
+
+const (
+	defaultWidth = 80
+	leastWidth   = 40
+	nameWidth    = 15 // column of the names in a cell's table
+	gapFacts     = 4  // facts named for each reason; the page has all
+)
+
+// Text prints a result whose first line is the answer. It prints nothing where
+// nothing was measured: the command prints the error then.
+func Text(w io.Writer, d *measure.Document, o TextOptions) error {
+	if !measured(d) {
+		return nil
+	}
+	p := printer{width: max(o.Width, leastWidth), colour: o.Colour}
+	if o.Width == 0 {
+		p.width = defaultWidth
+	}
+	v := newView(d)
+	p.answer(v)
+	if len(v.Ladders) > 0 {
+		p.ladders(v.Ladders)
+	} else {
+		p.cells(v)
+	}
+	p.lists(v)
+	if _, err := io.WriteString(w, p.out.String()); err != nil {
+		return fmt.Errorf("report: writing text: %w", err)
+	}
+	return nil
+}
+
+// printer collects lines of bounded width.
+type printer struct {
+	out    strings.Builder
+	width  int
+	colour bool
+}
+
+// ANSI colours (ECMA-48, SGR).
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// paint puts a colour around text where colours are wanted.
+func (p *printer) paint(code, s string) string {
+	if !p.colour || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p *printer) answer(v *view) {
+	code := bold
+	switch {
+	case v.Verdict != nil && v.Verdict.Pass:
+		code = bold + ";" + green
+	case v.Verdict != nil:
+		code = bold + ";" + red
+	}
+	answer := v.Answer
+	if answer == "" {
+		answer = "no result, only parts of it"
+	}
+	fmt.Fprintln(&p.out, p.paint(code, answer))
+	if v.Verdict != nil && v.Verdict.Reason != "" {
+		p.wrap("", 0, "", v.Verdict.Reason)
+	}
+}
+
+// cells prints a table for each main cell, and a line for each beside them.
+func (p *printer) cells(v *view) {
+	for _, c := range v.Cells {
+		if c.Beside {
+			continue
+		}
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, c.Name+", "+c.What))
+		for _, r := range c.Rows {
+			p.wrap("", nameWidth, "  "+r.Name, r.Value)
+		}
+	}
+	if v.Hidden > 0 {
+		fmt.Fprintf(&p.out, "\nand %s, see the JSON document\n", count(v.Hidden, "more cell"))
+	}
+	p.beside(v)
+}
+
+func (p *printer) beside(v *view) {
+	first := true
+	for _, c := range v.Cells {
+		if !c.Beside {
+			continue
+		}
+		if first {
+			p.out.WriteByte('\n')
+			first = false
+		}
+		p.wrap("", 9, "beside:", besideText(c))
+	}
+}
+
+// besideText is a cell in one line.
+func besideText(c cell) string {
+	figure := goodputText(c.Source)
+	if figure == "" {
+		figure = "no result"
+	}
+	s := c.Name + ", " + count(c.Source.Streams, "stream") + ": " + figure
+	if c.Source.SenderCPU != nil || c.Source.ReceiverCPU != nil {
+		s += ", CPU sender/receiver " + machinePct(c.Source.SenderCPU) + "/" + machinePct(c.Source.ReceiverCPU)
+	}
+	return s
+}
+
+// lists prints what belongs to the whole: advice, warnings, gaps, the error.
+func (p *printer) lists(v *view) {
+	if len(v.Advice)+len(v.Warnings)+len(v.Missing)+len(v.FactGaps) > 0 || v.Error != nil {
+		p.out.WriteByte('\n')
+	}
+	for _, s := range v.Advice {
+		p.wrap("", 9, "advice:", s)
+	}
+	for _, s := range v.Warnings {
+		p.wrap(yellow, 9, "warning:", s)
+	}
+	if s := gapsText(v); s != "" {
+		p.wrap("", 9, "not checked:", s)
+	}
+	if v.Error != nil {
+		p.wrap(red, 9, "error:", v.Error.Message)
+		if v.Error.Hint != "" {
+			p.wrap("", 9, "hint:", v.Error.Hint)
+		}
+	}
+}
+
+// gapsText names what was not checked, grouped by reason; of the hosts' facts only how many.
+func gapsText(v *view) string {
+	var all []string
+	for _, g := range v.Missing {
+		all = append(all, g.text(gapFacts))
+	}
+	facts := 0
+	for _, g := range v.FactGaps {
+		facts += len(g.Facts)
+	}
+	if facts > 0 {
+		all = append(all, count(facts, "fact")+" of the hosts (named in the JSON and HTML reports)")
+	}
+	return strings.Join(all, "; ")
+}
+
+// wrap prints a name and, from column indent+2 on, text broken at spaces.
+func (p *printer) wrap(code string, indent int, name, text string) {
+	line := fmt.Sprintf("%-*s", indent, name)
+	if name != "" {
+		line += " "
+	}
+	used := utf8.RuneCountInString(line)
+	line = p.paint(code, line)
+	margin := 0
+	if name != "" {
+		margin = indent + 1
+	}
+	fresh := true // nothing of the text stands on this line yet
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		if !fresh && used+1+n > p.width {
+			fmt.Fprintln(&p.out, line)
+			line, used, fresh = strings.Repeat(" ", margin), margin, true
+		}
+		if !fresh {
+			line, used = line+" ", used+1
+		}
+		line, used, fresh = line+word, used+n, false
+	}
+	fmt.Fprintln(&p.out, line)
+}

@@ -1,0 +1,177 @@
+// Package report prints a measure.Document for people (Text, HTML, Live) and
+// for programs (JSON). It is pure: data in, an io.Writer out.
+//
+// Text and HTML print the same view, in which it is decided what to show and
+// every figure is formatted, so that the two never disagree. What was not
+// measured is left out, or said to be not checked; it is never printed as zero.
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what is printed, so that a report of any document stays readable
+// and a page stays under 1 MB. The JSON document has everything.
+const (
+	maxCells = 100
+	maxLines = 60 // warnings, reasons, facts of one kind
+)
+
+// view is a document made ready to print.
+type view struct {
+	Command   string // "test"
+	Answer    string // what a person would say first; "" where nothing was measured
+	Verdict   *verdict
+	Ladders   []ladder
+	Cells     []cell
+	Hidden    int // cells over maxCells
+	Hosts     hosts
+	Advice    []string
+	Warnings  []string
+	Missing   []gap // of the measurement
+	FactGaps  []gap // of the hosts
+	Error     *measure.Error
+	Reproduce string
+	Thru      string
+	Started   string
+	Elapsed   string
+}
+
+// verdict is the comparison with a known link rate.
+type verdict struct {
+	Pass   bool
+	Word   string // "pass", "fail"
+	Reason string
+}
+
+// cell is one flow with its figures as lines of name and value.
+type cell struct {
+	Name   string // "local -> peer"
+	What   string // "TCP, 4 streams, default window"
+	Beside bool
+	Rows   []row
+	Source *measure.Cell
+}
+
+type row struct{ Name, Value string }
+
+// newView decides what to show of a document.
+func newView(d *measure.Document) *view {
+	v := &view{
+		Command:   clean(d.Command),
+		Answer:    clean(answer(d)),
+		Ladders:   ladders(d),
+		Hosts:     newHosts(d),
+		Advice:    cleanAll(d.Advice),
+		Warnings:  warnings(d),
+		Missing:   gaps(d),
+		FactGaps:  factGaps(d),
+		Reproduce: reproduce(d),
+		Thru:      clean(d.Thru),
+		Elapsed:   unit.Duration(d.ElapsedNs),
+	}
+	if !d.StartedAt.IsZero() {
+		v.Started = d.StartedAt.Format(time.RFC3339)
+	}
+	if d.Error != nil {
+		v.Error = &measure.Error{Message: clean(d.Error.Message), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
+	}
+	if d.Verdict != nil {
+		v.Verdict = &verdict{Pass: d.Verdict.Pass, Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
+	}
+	for i := range d.Cells {
+		if i == maxCells {
+			v.Hidden = len(d.Cells) - maxCells
+			break
+		}
+		v.Cells = append(v.Cells, newCell(&d.Cells[i]))
+	}
+	return v
+}
+
+func newCell(c *measure.Cell) cell {
+	return cell{Name: pathName(c), What: what(c), Beside: c.Beside, Rows: rows(c), Source: c}
+}
+
+// pathName is how a cell's direction is called: "local -> peer".
+func pathName(c *measure.Cell) string {
+	if c.From == c.To {
+		return "localhost"
+	}
+	return clean(c.From + " -> " + c.To)
+}
+
+// what is the traffic of a cell: "TCP, 4 streams, 800 KiB window".
+func what(c *measure.Cell) string {
+	parts := []string{protocolName(c), count(c.Streams, "stream")}
+	if c.Window != (measure.Pair{}) {
+		parts = append(parts, windowName(c.Window)+" window")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func protocolName(c *measure.Cell) string { return strings.ToUpper(clean(c.Protocol)) }
+
+// windowName is a window as asked for: "default", "800 KiB", or "1 MiB/4 MiB"
+// for sender and receiver.
+func windowName(w measure.Pair) string {
+	one := func(bytes int64) string {
+		if bytes == 0 {
+			return "default"
+		}
+		return unit.Size(bytes)
+	}
+	if w.Send == w.Recv {
+		return one(w.Send)
+	}
+	return one(w.Send) + "/" + one(w.Recv)
+}
+
+// measured tells whether there is anything to report.
+func measured(d *measure.Document) bool {
+	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool {
+		return c.Goodput != nil || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Goodput != nil })
+	})
+}
+
+// cleanAll makes foreign lines safe, and bounds their number.
+func cleanAll(lines []string) []string {
+	var out []string
+	for i, s := range lines {
+		if i == maxLines {
+			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(lines)-maxLines))
+		}
+		out = append(out, clean(s))
+	}
+	return out
+}
+
+// reproduce is the command line that asks for the same again.
+func reproduce(d *measure.Document) string {
+	words := []string{"thru"}
+	if len(d.Arguments) == 0 || d.Arguments[0] != d.Command {
+		words = append(words, quote(d.Command))
+	}
+	for _, a := range d.Arguments[:min(len(d.Arguments), maxLines)] {
+		words = append(words, quote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// quote makes one word of a POSIX shell command line.
+func quote(s string) string {
+	s = clean(s)
+	safe := func(r rune) bool {
+		return r < 128 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+:,./@%", r))
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !safe(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
