@@ -63,6 +63,14 @@ type CPUFigure struct {
 	WorkerCores *float64 `json:"worker_cores_used,omitzero"` // of the worker process alone
 }
 
+// MemFigure is the memory of one end: of the whole machine when the measured
+// time ended, and the most that the worker process had resident.
+type MemFigure struct {
+	Used   *int64 `json:"machine_used_bytes,omitempty"`
+	Total  *int64 `json:"machine_total_bytes,omitempty"`
+	Worker *int64 `json:"worker_peak_bytes,omitempty"`
+}
+
 // RFC6349 holds the three metrics of RFC 6349, section 4.
 type RFC6349 struct {
 	TransferTimeRatio *float64 `json:"transfer_time_ratio,omitempty"`
@@ -101,8 +109,8 @@ type Cell struct {
 	RTTLoaded    *int64       `json:"rtt_loaded_ns,omitempty"`
 	SenderCPU    *CPUFigure   `json:"sender_cpu,omitempty"`
 	ReceiverCPU  *CPUFigure   `json:"receiver_cpu,omitempty"`
-	SenderMem    *int64       `json:"sender_memory_used_bytes,omitempty"`
-	ReceiverMem  *int64       `json:"receiver_memory_used_bytes,omitempty"`
+	SenderMem    *MemFigure   `json:"sender_memory,omitempty"`
+	ReceiverMem  *MemFigure   `json:"receiver_memory,omitempty"`
 	Retransmits  *int64       `json:"retransmits_segments,omitempty"`
 	RFC6349      *RFC6349     `json:"rfc6349,omitempty"`
 	Fairness     *float64     `json:"jain_fairness,omitempty"`

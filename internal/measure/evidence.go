@@ -18,6 +18,7 @@ type Evidence struct {
 	Bytes      int64 `json:"bytes"`       // payload in the measured time
 	TotalBytes int64 `json:"total_bytes"` // payload over the whole life of the connections
 
+	Worker  *Process     `json:"worker,omitempty"` // the process that moved the data, in the measured time
 	Streams []Stream     `json:"streams"`
 	Bins    []StreamBin  `json:"bins"` // one a second of the measured time
 	Host    *HostSpan    `json:"host,omitempty"`
@@ -178,7 +179,7 @@ type Memory struct {
 type Process struct {
 	UserNs      int64  `json:"user_ns"`
 	SystemNs    int64  `json:"system_ns"`
-	ResidentB   int64  `json:"resident_bytes,omitzero"`
+	ResidentB   int64  `json:"resident_bytes,omitzero"` // of Evidence.Worker its peak
 	Voluntary   *int64 `json:"voluntary_switches,omitempty"`
 	Involuntary *int64 `json:"involuntary_switches,omitempty"`
 }

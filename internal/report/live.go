@@ -66,6 +66,9 @@ func liveTime(l Live) string {
 	if l.Phase == "ramp" {
 		return " ramp"
 	}
+	if l.AtNs%int64(second) > int64(second)/20 && l.AtNs%int64(second) < int64(second)*19/20 {
+		return fmt.Sprintf("%3.1f s", float64(l.AtNs)/second)
+	}
 	return fmt.Sprintf("%3.0f s", float64(l.AtNs)/second)
 }
 

@@ -22,10 +22,7 @@ func rows(c *measure.Cell) []row {
 	add("goodput", goodputText(c))
 	add("share", shareText(c.Ceiling))
 	add("steady", steadyText(c))
-	add("CPU, sender", cpuText(c.SenderCPU))
-	add("CPU, receiver", cpuText(c.ReceiverCPU))
-	add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU))
-	add("memory", memoryText(c.SenderMem, c.ReceiverMem))
+	machineRows(c, add)
 	if c.Retransmits != nil {
 		add("retransmits", segments(*c.Retransmits))
 	}
@@ -44,6 +41,21 @@ func rows(c *measure.Cell) []row {
 		add("hint", clean(c.Error.Hint))
 	}
 	return out
+}
+
+// machineRows are CPU and memory of each end; of one host, they stand once.
+func machineRows(c *measure.Cell, add func(name, value string)) {
+	if c.From == c.To && c.SenderCPU != nil {
+		add("CPU", cpuText(c.SenderCPU, "the machine")+workersText(c))
+		add("CPU per Gb/s", costText(c.SenderCPU, nil, "both ends"))
+		add("memory", memoryText(c.SenderMem))
+		return
+	}
+	add("CPU, sender", cpuText(c.SenderCPU, "the machine")+workerText(c.SenderCPU))
+	add("CPU, receiver", cpuText(c.ReceiverCPU, "the machine")+workerText(c.ReceiverCPU))
+	add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU, "sender"))
+	add("mem, sender", memoryText(c.SenderMem))
+	add("mem, receiver", memoryText(c.ReceiverMem))
 }
 
 // join puts what is there into one line.
@@ -120,39 +132,57 @@ func steadyText(c *measure.Cell) string {
 	}
 }
 
-func cpuText(f *measure.CPUFigure) string {
+func cpuText(f *measure.CPUFigure, of string) string {
 	if f == nil {
 		return ""
 	}
-	worker := ""
-	if f.WorkerCores != nil {
-		worker = fmt.Sprintf(" (thru %.2f)", *f.WorkerCores)
-	}
-	return fmt.Sprintf("%s of machine, %.2f cores%s, busiest core %d: %s",
-		unit.Percent(f.Pct), f.Cores, worker, f.MaxCore, unit.Percent(f.MaxCorePct))
+	return fmt.Sprintf("%s of %s, %.2f cores, busiest core %d: %s",
+		unit.Percent(f.Pct), of, f.Cores, f.MaxCore, unit.Percent(f.MaxCorePct))
 }
 
-func costText(sender, receiver *measure.CPUFigure) string {
+// workerText is what the process that moved the data used of it.
+func workerText(f *measure.CPUFigure) string {
+	if f == nil || f.WorkerCores == nil {
+		return ""
+	}
+	return fmt.Sprintf(", thru %.2f", *f.WorkerCores)
+}
+
+// workersText is the same for both ends of one host.
+func workersText(c *measure.Cell) string {
+	s, r := c.SenderCPU, c.ReceiverCPU
+	if s == nil || r == nil || s.WorkerCores == nil || r.WorkerCores == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (sender %.2f, receiver %.2f cores)", *s.WorkerCores, *r.WorkerCores)
+}
+
+func costText(sender, receiver *measure.CPUFigure, first string) string {
 	one := func(f *measure.CPUFigure, end string) string {
 		if f == nil || f.PctPerGbps == nil {
 			return ""
 		}
 		return end + " " + unit.Percent(*f.PctPerGbps)
 	}
-	if s := join(one(sender, "sender"), one(receiver, "receiver")); s != "" {
+	if s := join(one(sender, first), one(receiver, "receiver")); s != "" {
 		return s + " of a core"
 	}
 	return ""
 }
 
-func memoryText(sender, receiver *int64) string {
-	one := func(n *int64, end string) string {
-		if n == nil {
-			return ""
-		}
-		return end + " " + unit.Size(*n)
+// memoryText is the machine's memory in use and what the worker had of it.
+func memoryText(m *measure.MemFigure) string {
+	if m == nil {
+		return ""
 	}
-	return join(one(sender, "sender"), one(receiver, "receiver"))
+	used, worker := "", ""
+	if m.Used != nil && m.Total != nil {
+		used = unit.Size(*m.Used) + " of " + unit.Size(*m.Total) + " used"
+	}
+	if m.Worker != nil {
+		worker = "thru " + unit.Size(*m.Worker)
+	}
+	return join(used, worker)
 }
 
 func rttText(idle, loaded *int64) string {

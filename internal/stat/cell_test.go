@@ -30,6 +30,7 @@ func recordedRun(index int, bps float64) measure.Run {
 			Route:      &measure.Route{Interface: "eth0", MTU: 1500},
 			MeasuredNs: seconds * 1e9, Bytes: seconds * perSecond, TotalBytes: (seconds + 1) * perSecond,
 			Host: hostSpan(80, 40), Base: hostSpan(4, 0),
+			Worker: &measure.Process{UserNs: 1e9, SystemNs: 6e9, ResidentB: 24 << 20},
 		}
 		for i := range 2 {
 			e.Streams = append(e.Streams, recordedStream(i, e.Bytes/2, sends))
@@ -55,7 +56,7 @@ func hostSpan(first, second float64) *measure.HostSpan {
 	return &measure.HostSpan{
 		Span:   seconds * 1e9,
 		CPUs:   []measure.CPU{{Core: 0, System: first, Idle: 100 - first}, {Core: 1, User: second / 2, SoftIRQ: second / 2, Idle: 100 - second}},
-		Worker: &measure.Process{UserNs: 1e9, SystemNs: 6e9, ResidentB: 24 << 20},
+		Memory: &measure.Memory{Total: 64 << 30, Available: 60 << 30},
 	}
 }
 
@@ -108,7 +109,8 @@ func TestSummarise(t *testing.T) {
 		near(t, "percent per Gb/s", *cpu.PctPerGbps, 116/9.31, 1e-3)
 		near(t, "worker", *cpu.WorkerCores, 0.7, 1e-9)
 	}
-	near(t, "memory", float64(*c.SenderMem), 24<<20, 0)
+	near(t, "memory", float64(*c.SenderMem.Used), 4<<30, 0)
+	near(t, "worker's memory", float64(*c.SenderMem.Worker), 24<<20, 0)
 	near(t, "retransmits", float64(*c.Retransmits), 5*2*2, 0)
 	near(t, "efficiency", *c.RFC6349.EfficiencyPct, 98.04, 0.005)
 	near(t, "buffer delay", *c.RFC6349.BufferDelayPct, 100, 1e-9)
@@ -401,11 +403,11 @@ func TestMissing(t *testing.T) {
 	}{
 		{"receiver died", func(f *measure.Flow) { f.Receiver = nil }, map[string]string{
 			"goodput_bps": "the evidence of the receiver did not come", "receiver_cpu": "the evidence of the receiver did not come",
-			"reconciled": "both ends", "jain_fairness": "", "mean_packet_bytes": "", "rfc6349.transfer_time_ratio": "", "receiver_memory_used_bytes": "",
+			"reconciled": "both ends", "jain_fairness": "", "mean_packet_bytes": "", "rfc6349.transfer_time_ratio": "", "receiver_memory": "",
 		}},
 		{"sender died", func(f *measure.Flow) { f.Sender = nil }, map[string]string{
 			"sender_cpu": "the evidence of the sender did not come", "rtt_idle_ns": "no round trips", "rtt_loaded_ns": "", "bdp_bytes": "",
-			"retransmits_segments": "", "rfc6349.tcp_efficiency_pct": "", "rfc6349.buffer_delay_pct": "", "sender_memory_used_bytes": "", "reconciled": "",
+			"retransmits_segments": "", "rfc6349.tcp_efficiency_pct": "", "rfc6349.buffer_delay_pct": "", "sender_memory": "", "reconciled": "",
 		}},
 		{"no TCP_INFO", func(f *measure.Flow) {
 			for i := range f.Sender.Streams {
@@ -415,8 +417,8 @@ func TestMissing(t *testing.T) {
 		}, map[string]string{"retransmits_segments": "not on this system", "rfc6349.tcp_efficiency_pct": "not on this system"}},
 		{"old kernel", func(f *measure.Flow) { f.Sender.Streams[1].TCP.BytesSent = nil }, map[string]string{"rfc6349.tcp_efficiency_pct": "no such counter"}},
 		{"no host counters", func(f *measure.Flow) {
-			f.Sender.Host, f.Sender.Missing = nil, []measure.NotChecked{{Fact: "host", Why: "no /proc"}}
-		}, map[string]string{"sender_cpu": "no /proc", "sender_memory_used_bytes": "no /proc"}},
+			f.Sender.Host, f.Sender.Worker, f.Sender.Missing = nil, nil, []measure.NotChecked{{Fact: "host", Why: "no /proc"}}
+		}, map[string]string{"sender_cpu": "no /proc", "sender_memory": "no /proc"}},
 		{"no baseline", func(f *measure.Flow) { f.Receiver.Base = nil }, map[string]string{"receiver_cpu.idle_baseline": "cores_used includes its other work"}},
 		{"no segment size", func(f *measure.Flow) {
 			for i := range f.Sender.Streams {

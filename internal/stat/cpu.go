@@ -33,8 +33,8 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 		}
 		machine = append(machine, mean(busy))
 		cores = append(cores, CoresUsed(busy, s.baseline(side, e)))
-		if w := e.Host.Worker; w != nil && e.Host.Span > 0 {
-			worker = append(worker, (float64(w.UserNs)+float64(w.SystemNs))/float64(e.Host.Span))
+		if w := e.Worker; w != nil && e.MeasuredNs > 0 {
+			worker = append(worker, (float64(w.UserNs)+float64(w.SystemNs))/float64(e.MeasuredNs))
 		}
 	}
 	if len(machine) == 0 {
@@ -73,16 +73,29 @@ func (s *summary) memory() {
 	s.cell.ReceiverMem = s.memoryOf(receiverSide)
 }
 
-func (s *summary) memoryOf(side string) *int64 {
-	var most int64
+func (s *summary) memoryOf(side string) *measure.MemFigure {
+	var used, total, worker int64
 	for _, p := range s.runs {
-		if e := p.side(side); e != nil && e.Host != nil && e.Host.Worker != nil {
-			most = max(most, e.Host.Worker.ResidentB)
+		e := p.side(side)
+		if e != nil && e.Worker != nil {
+			worker = max(worker, e.Worker.ResidentB)
+		}
+		if e != nil && e.Host != nil && e.Host.Memory != nil {
+			used = max(used, e.Host.Memory.Total-e.Host.Memory.Available)
+			total = e.Host.Memory.Total
 		}
 	}
-	if most == 0 {
-		s.missing(side+"_memory_used_bytes", s.why(side, "host.worker", "the memory of the "+side+"'s worker was not read"))
+	f := measure.MemFigure{Used: positive(used), Total: positive(total), Worker: positive(worker)}
+	if f == (measure.MemFigure{}) {
+		s.missing(side+"_memory", s.why(side, "host.memory", "the memory of the "+side+" was not read"))
 		return nil
 	}
-	return &most
+	return &f
+}
+
+func positive(n int64) *int64 {
+	if n <= 0 {
+		return nil
+	}
+	return &n
 }

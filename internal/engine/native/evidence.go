@@ -1,6 +1,8 @@
 package native
 
 import (
+	"time"
+
 	"thru/internal/engine"
 	"thru/internal/measure"
 	"thru/internal/sock"
@@ -52,10 +54,12 @@ func (v *evidence) add(s sample) []engine.Update {
 
 // progress is the interval that ends with s.
 func (v *evidence) progress(s *sample) engine.Update {
-	u := engine.Update{Kind: engine.Progress, Ramp: s.At <= 0, At: s.At, Bytes: sum(*s)}
+	// The first interval began with the ramp.
+	u := engine.Update{Kind: engine.Progress, Ramp: s.At <= 0, At: -time.Duration(v.e.RampNs), Bytes: sum(*s)}
 	if v.last != nil {
-		u.At, u.Span, u.Bytes = v.last.At, s.At-v.last.At, u.Bytes-sum(*v.last)
+		u.At, u.Bytes = v.last.At, u.Bytes-sum(*v.last)
 	}
+	u.Span = s.At - u.At
 	if v.e.Sends {
 		if n, ok := retransmits(s); ok {
 			u.Retransmits = new(n - v.retrans)
@@ -82,6 +86,7 @@ func (v *evidence) addBin(s *sample) {
 	v.e.Bins = append(v.e.Bins, b)
 	v.bin, v.finish = s, s
 	v.e.MeasuredNs = int64(s.At - v.mark.At)
+	v.e.Worker = used(v.mark.Usage, s.Usage)
 	v.e.Bytes = sum(*s) - sum(*v.mark)
 }
 
@@ -122,6 +127,17 @@ func threadTimes(a, b streamSample) (run, wait, blocked *int64) {
 	}
 	r, q := b.RunNs-a.RunNs, b.Wait-a.Wait
 	return new(r), new(q), new(max(0, b.WallNs-a.WallNs-r-q))
+}
+
+// used is what the worker used between two readings.
+func used(a, b usage) *measure.Process {
+	if a.UserNs == notKnown || b.UserNs == notKnown {
+		return nil
+	}
+	return &measure.Process{
+		UserNs: b.UserNs - a.UserNs, SystemNs: b.SystemNs - a.SystemNs, ResidentB: b.PeakBytes,
+		Voluntary: new(b.Voluntary - a.Voluntary), Involuntary: new(b.Involuntary - a.Involuntary),
+	}
 }
 
 func info(s streamSample) *measure.TCPInfo {

@@ -135,7 +135,20 @@ const notKnown = int64(-1)
 type sample struct {
 	Why     byte
 	At      time.Duration // since the mark; negative before it
+	Usage   usage
 	Streams []streamSample
+}
+
+// usage is what the worker has used since it began (getrusage(2)). UserNs is
+// notKnown where the system does not say.
+type usage struct {
+	UserNs, SystemNs       int64
+	Voluntary, Involuntary int64 // context switches
+	PeakBytes              int64 // resident
+}
+
+func (u *usage) fields() [5]*int64 {
+	return [5]*int64{&u.UserNs, &u.SystemNs, &u.Voluntary, &u.Involuntary, &u.PeakBytes}
 }
 
 type streamSample struct {
@@ -148,6 +161,9 @@ type streamSample struct {
 func (s *sample) append(b []byte) []byte {
 	b = append(b, s.Why)
 	b = binary.BigEndian.AppendUint64(b, uint64(s.At))
+	for _, v := range s.Usage.fields() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*v))
+	}
 	b = binary.BigEndian.AppendUint16(b, uint16(len(s.Streams)))
 	for i := range s.Streams {
 		x := &s.Streams[i]
@@ -164,15 +180,19 @@ var errShortSample = errors.New("native: reading sample: it ends early")
 
 // parseSample decodes what append wrote.
 func parseSample(b []byte) (sample, error) {
-	if len(b) < 11 {
+	const head = 1 + 8 + 5*8 + 2
+	if len(b) < head {
 		return sample{}, errShortSample
 	}
 	s := sample{Why: b[0], At: time.Duration(binary.BigEndian.Uint64(b[1:]))}
-	n := int(binary.BigEndian.Uint16(b[9:]))
+	for i, v := range s.Usage.fields() {
+		*v = int64(binary.BigEndian.Uint64(b[9+8*i:]))
+	}
+	n := int(binary.BigEndian.Uint16(b[head-2:]))
 	if n > measure.MaxStreams {
 		return sample{}, fmt.Errorf("native: reading sample: %d streams are above the bound of %d", n, measure.MaxStreams)
 	}
-	b = b[11:]
+	b = b[head:]
 	for range n {
 		if len(b) < 42 {
 			return sample{}, errShortSample

@@ -85,6 +85,7 @@ func (w *worker) take(why byte) {
 		w.mark = now // the measured time begins when its first reading is taken
 	}
 	w.sample.Why, w.sample.At = why, now.Sub(w.mark)
+	w.sample.Usage.read()
 	for i, s := range w.flow.streams {
 		x := &w.sample.Streams[i]
 		x.Bytes, x.Calls = s.bytes.Load(), s.calls.Load()
