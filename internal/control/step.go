@@ -1,8 +1,8 @@
 package control
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -159,7 +159,7 @@ func (r *Runner) pause(ctx context.Context, e *EndPoint, d time.Duration) error 
 
 func lost(e *EndPoint) error {
 	return fault.Failf("is that host up, and is `thru serve` still running there?",
-		"control: %s: %w", e.Name, errors.Join(errLost, e.Client.Err()))
+		"control: %s is gone: %w", e.Name, cmp.Or(e.Client.Err(), errLost))
 }
 
 // prepare opens both ends of every flow, the listening one first.

@@ -20,6 +20,9 @@ func rows(c *measure.Cell) []row {
 	}
 	sender, receiver := shownFlow(c)
 	add("goodput", goodputText(c))
+	if c.Goodput == nil {
+		add("goodput", "not measured"+because(c.Error))
+	}
 	add("share", shareText(c.Ceiling))
 	add("steady", steadyText(c))
 	machineRows(c, add)
@@ -36,11 +39,14 @@ func rows(c *measure.Cell) []row {
 	add("window", windowText(c.Window, buffer(sender), buffer(receiver)))
 	add("both ends", reconciledText(c.Reconciled))
 	add("TCP", stackText(c, sender, receiver))
-	if c.Error != nil {
-		add("error", clean(c.Error.Message))
-		add("hint", clean(c.Error.Hint))
-	}
 	return out
+}
+
+func because(e *measure.Error) string {
+	if e == nil {
+		return ""
+	}
+	return ": " + clean(e.Message)
 }
 
 // machineRows are CPU and memory of each end; of one host, they stand once.

@@ -131,9 +131,10 @@ func besideText(c cell) string {
 	return s
 }
 
-// lists prints what belongs to the whole: advice, warnings, gaps, the error.
+// lists prints what belongs to the whole: advice, warnings, gaps. The error is
+// the command's to print; its words are among the warnings too.
 func (p *printer) lists(v *view) {
-	if len(v.Advice)+len(v.Warnings)+len(v.Missing)+len(v.FactGaps) > 0 || v.Error != nil {
+	if len(v.Advice)+len(v.Warnings)+len(v.Missing)+len(v.FactGaps) > 0 {
 		p.out.WriteByte('\n')
 	}
 	for _, s := range v.Advice {
@@ -144,12 +145,6 @@ func (p *printer) lists(v *view) {
 	}
 	if s := gapsText(v); s != "" {
 		p.wrap("", 9, "not checked:", s)
-	}
-	if v.Error != nil {
-		p.wrap(red, 9, "error:", v.Error.Message)
-		if v.Error.Hint != "" {
-			p.wrap("", 9, "hint:", v.Error.Hint)
-		}
 	}
 }
 

@@ -18,8 +18,8 @@ func (s *summary) reconcile() {
 	for _, p := range s.runs {
 		a, okA := Goodput(p.sender)
 		b, okB := Goodput(p.receiver)
-		if !okA || !okB {
-			continue
+		if !okA || !okB || p.sender.Error != "" || p.receiver.Error != "" {
+			continue // an end that was cut short has not counted all
 		}
 		sent, got = append(sent, a), append(got, b)
 		r.SentBytes += p.sender.TotalBytes
@@ -28,7 +28,7 @@ func (s *summary) reconcile() {
 		acked, ackedAll = acked+n, ackedAll && ok
 	}
 	if len(sent) == 0 {
-		s.missing("reconciled", "it needs the evidence of both ends of a run")
+		s.missing("reconciled", "it needs the whole evidence of both ends of a run")
 		return
 	}
 	r.SenderBps, r.ReceiverBps = mean(sent), mean(got)

@@ -34,7 +34,8 @@ func (s *summary) warnFailures() {
 			s.warn("run %d ended early: what was measured until then is kept", number)
 		}
 		for _, side := range []string{senderSide, receiverSide} {
-			if e := p.side(side); e != nil && e.Error != "" {
+			// The run's error says more than that of its ends.
+			if e := p.side(side); e != nil && e.Error != "" && p.run.Error == nil {
 				s.warn("run %d, %s %s: %s", number, side, e.EndPoint, e.Error)
 			}
 		}

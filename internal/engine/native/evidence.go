@@ -108,7 +108,7 @@ func (v *evidence) close(s *sample) {
 		x.Index = i
 		x.TotalBytes = s.Streams[i].Bytes
 		x.Bytes, x.Calls = b.Bytes-a.Bytes, b.Calls-a.Calls
-		if s.Why&(atFinish|atClose) == 0 {
+		if s.Why&(atBin|atClose) == 0 {
 			continue
 		}
 		x.RunNs, x.WaitNs, x.BlockedNs = threadTimes(a, b)

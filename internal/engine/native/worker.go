@@ -68,6 +68,9 @@ func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 			if err := json.Unmarshal(payload, &c); err != nil {
 				return fmt.Errorf("native: reading command: %w", err)
 			}
+			if c.Spec.Streams < 1 || c.Spec.Streams > measure.MaxStreams {
+				return fmt.Errorf("native: reading command: %d streams", c.Spec.Streams)
+			}
 			select {
 			case open <- c:
 			default:

@@ -1,0 +1,325 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeAgent answers as an agent does, and keeps what it was asked, in order.
+type fakeAgent struct {
+	name    string
+	mu      sync.Mutex
+	calls   []string
+	ahead   int   // others in the queue, one less each time it is asked
+	prepare error // of the dialling end
+	script  []bus.Event
+	silent  bool // never ends its sessions
+	events  chan bus.Event
+	lost    chan struct{}
+}
+
+func newAgent(name string) *fakeAgent {
+	return &fakeAgent{
+		name: name, events: make(chan bus.Event, 64), lost: make(chan struct{}),
+		script: []bus.Event{
+			{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1e9, Bytes: 1000},
+			{Kind: bus.EventDone},
+		},
+	}
+}
+
+func (f *fakeAgent) called(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, what)
+}
+
+func (f *fakeAgent) asked() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
+}
+
+func (f *fakeAgent) Hello(context.Context) (bus.HelloReply, error) { return bus.HelloReply{}, nil }
+
+func (f *fakeAgent) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
+	return bus.FactsReply{Facts: measure.Facts{Cores: new(4)}}, nil
+}
+
+func (f *fakeAgent) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
+	f.called("reserve")
+	if f.ahead > 0 {
+		f.ahead--
+		return bus.ReserveReply{Ahead: f.ahead + 1}, nil
+	}
+	return bus.ReserveReply{Granted: true}, nil
+}
+
+func (f *fakeAgent) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply, error) {
+	role := role(m.Sends)
+	if m.Dials {
+		f.called("dial " + role + " " + strings.Join(m.Targets, " ") + " " + m.Token)
+		if f.prepare != nil {
+			return bus.PrepareReply{}, f.prepare
+		}
+		return bus.PrepareReply{Session: f.name + role, RTTIdle: &measure.RTT{Median: int64(100 * time.Millisecond)}}, nil
+	}
+	f.called("listen " + role)
+	return bus.PrepareReply{Session: f.name + role, Token: "token", Port: 5202}, nil
+}
+
+func role(sends bool) string {
+	if sends {
+		return "sender"
+	}
+	return "receiver"
+}
+
+func (f *fakeAgent) Start(_ context.Context, m bus.Start) (bus.Empty, error) {
+	f.called("start " + m.Session + " " + time.Duration(m.RampNs).String())
+	if f.silent {
+		return bus.Empty{}, nil
+	}
+	for _, e := range f.script {
+		e.Session = m.Session
+		f.events <- e
+	}
+	return bus.Empty{}, nil
+}
+
+func (f *fakeAgent) Collect(_ context.Context, m bus.Collect) (bus.CollectReply, error) {
+	f.called("collect " + m.Session)
+	if !slices.ContainsFunc(f.asked(), func(s string) bool { return strings.HasPrefix(s, "start "+m.Session) }) {
+		return bus.CollectReply{}, nil
+	}
+	return bus.CollectReply{Evidence: measure.Evidence{
+		Sends: strings.HasSuffix(m.Session, "sender"), MeasuredNs: 1e9, Bytes: 1000, TotalBytes: 1000,
+		Bins: []measure.StreamBin{{Span: 1e9, Bytes: 1000}},
+	}}, nil
+}
+
+func (f *fakeAgent) Release(context.Context, bus.Release) (bus.Empty, error) {
+	f.called("release")
+	return bus.Empty{}, nil
+}
+
+func (f *fakeAgent) Events() <-chan bus.Event { return f.events }
+func (f *fakeAgent) Lost() <-chan struct{}    { return f.lost }
+func (f *fakeAgent) Err() error {
+	select {
+	case <-f.lost:
+		return errors.New("it fell silent")
+	default:
+		return nil
+	}
+}
+
+// quiet hears everything and does nothing, but for what a test hooks in.
+type quiet struct {
+	live    func(Live)
+	waiting int
+	steps   int
+}
+
+func (q *quiet) Step(string, []measure.Spec, int, int) { q.steps++ }
+func (q *quiet) Waiting(string, int)                   { q.waiting++ }
+func (q *quiet) Ran(*measure.Cell)                     {}
+func (q *quiet) Live(l Live) {
+	if q.live != nil {
+		q.live(l)
+	}
+}
+
+func pairOf(local, peer *fakeAgent) map[string]*EndPoint {
+	return map[string]*EndPoint{
+		Local:  {Name: Local, Client: local, DataHosts: []string{"127.0.0.1"}},
+		"peer": {Name: "peer", Addr: "10.0.0.2:5200", Client: peer, DataHosts: []string{"10.0.0.2", "fd00::2"}},
+	}
+}
+
+func request() plan.Request {
+	return plan.Request{Local: Local, Peer: "peer", LocalCPUs: 2, PeerCPUs: 2, Streams: 1, Duration: time.Second, Interval: time.Second}
+}
+
+func run(t *testing.T, r plan.Request, local, peer *fakeAgent, q *quiet) (*measure.Document, error) {
+	t.Helper()
+	p, err := plan.Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := Runner{Ends: pairOf(local, peer), Watch: q}
+	return runner.Run(t.Context(), p)
+}
+
+// Both directions: the local end dials, the listening end is prepared first,
+// the receiver is started first, 20 round trips of ramp, everything collected
+// and released.
+func TestOrderOfCalls(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	doc, err := run(t, request(), local, peer, &quiet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"reserve", "dial sender 10.0.0.2:5202 [fd00::2]:5202 token", "start Lsender 2s", "collect Lsender", "release",
+		"reserve", "dial receiver 10.0.0.2:5202 [fd00::2]:5202 token", "start Lreceiver 2s", "collect Lreceiver", "release",
+	}
+	if got := local.asked(); !slices.Equal(got, want) {
+		t.Errorf("local was asked\n%q, want\n%q", got, want)
+	}
+	want = []string{
+		"reserve", "listen receiver", "start Preceiver 2s", "collect Preceiver", "release",
+		"reserve", "listen sender", "start Psender 2s", "collect Psender", "release",
+	}
+	if got := peer.asked(); !slices.Equal(got, want) {
+		t.Errorf("the peer was asked\n%q, want\n%q", got, want)
+	}
+	if len(doc.Cells) != 2 || doc.Cells[0].Goodput == nil || doc.Cells[1].Goodput == nil || doc.Cells[0].Goodput.Value != 8000 {
+		t.Errorf("cells %+v", doc.Cells)
+	}
+	if doc.Cells[0].From != Local || doc.Cells[1].From != "peer" || doc.Error != nil || len(doc.EndPoints) != 2 || doc.EndPoints[0].Name != Local {
+		t.Errorf("document %+v", doc)
+	}
+}
+
+func TestBidirRunsAtOnce(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	r := request()
+	r.Bidir = true
+	q := &quiet{}
+	doc, err := run(t, r, local, peer, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.steps != 1 || len(doc.Cells) != 2 || doc.Cells[0].Group != doc.Cells[1].Group || doc.Cells[1].Goodput == nil {
+		t.Errorf("%d steps, cells %+v", q.steps, doc.Cells)
+	}
+}
+
+func TestRepeatsLieApart(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	r := request()
+	r.Repeat = 3
+	doc, err := run(t, r, local, peer, &quiet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Cells[0].Runs) != 3 || len(doc.Cells[1].Runs) != 3 || doc.Cells[0].Goodput.Runs != 3 {
+		t.Errorf("runs %d and %d", len(doc.Cells[0].Runs), len(doc.Cells[1].Runs))
+	}
+	if doc.Cells[0].Runs[1].StartedAt.Before(doc.Cells[1].Runs[0].StartedAt) {
+		t.Error("the repeats of one direction ran before the other direction")
+	}
+}
+
+// Equal runs reach any precision after the least number of them.
+func TestPrecisionStops(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	r := request()
+	r.PrecisionPct, r.OneWay = 2.5, true
+	doc, err := run(t, r, local, peer, &quiet{})
+	if err != nil || len(doc.Cells[0].Runs) != 3 {
+		t.Errorf("%d runs, %v", len(doc.Cells[0].Runs), err)
+	}
+}
+
+func TestQueueIsWaitedFor(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	peer.ahead = 2
+	q := &quiet{}
+	r := request()
+	r.OneWay = true
+	doc, err := run(t, r, local, peer, q)
+	if err != nil || q.waiting != 2 || doc.Cells[0].Runs[0].WaitedNs == 0 {
+		t.Errorf("told %d times, %v", q.waiting, err)
+	}
+}
+
+// A peer that is lost in mid-test: the error says so, what it had told live is
+// kept, the other end's evidence is collected, and its turn given back.
+func TestPeerIsLost(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	local.silent = true
+	peer.script = peer.script[:1]
+	q := &quiet{live: func(Live) { close(peer.lost) }}
+	doc, err := run(t, request(), local, peer, q)
+	if err == nil || !strings.Contains(err.Error(), "peer is gone: it fell silent") || fault.Hint(err) == "" {
+		t.Errorf("error %v", err)
+	}
+	c := doc.Cells[0]
+	if c.Goodput == nil || c.Goodput.Value != 8000 || !c.Runs[0].Partial || c.Runs[0].Error == nil {
+		t.Fatalf("cell %+v", c)
+	}
+	if f := c.Runs[0].Flows[0]; f.Sender == nil || f.Receiver == nil || f.Receiver.Error == "" {
+		t.Errorf("evidence %+v", f)
+	}
+	if got := local.asked(); !slices.Contains(got, "collect Lsender") || got[len(got)-1] != "release" {
+		t.Errorf("local was asked %q", got)
+	}
+	if doc.Error == nil || doc.Error.ExitCode != fault.Failed || len(doc.Cells[1].Runs) != 0 {
+		t.Errorf("document %+v", doc.Error)
+	}
+}
+
+// A session that fails says why, and no second run is begun.
+func TestSessionFails(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	local.silent = true
+	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "stream 1: broken", Hint: "mend it"}}
+	q := &quiet{}
+	doc, err := run(t, request(), local, peer, q)
+	if err == nil || !strings.Contains(err.Error(), "peer: stream 1: broken") || fault.Hint(err) != "mend it" || q.steps != 1 {
+		t.Errorf("error %v, hint %q, %d steps", err, fault.Hint(err), q.steps)
+	}
+	if doc.Error == nil || doc.Error.Hint != "mend it" {
+		t.Errorf("document %+v", doc.Error)
+	}
+}
+
+func TestDataPortsClosed(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	local.prepare = fault.Failf("let TCP ports 5202-5233 through", "no data connection")
+	doc, err := run(t, request(), local, peer, &quiet{})
+	if err == nil || !strings.Contains(err.Error(), "connecting local to peer") || !strings.Contains(fault.Hint(err), "5202-5233") {
+		t.Errorf("error %v, hint %q", err, fault.Hint(err))
+	}
+	if got := peer.asked(); got[len(got)-1] != "release" {
+		t.Errorf("the listening end was not released: %q", got)
+	}
+	if doc.Cells[0].Goodput != nil || len(doc.Cells[0].Runs) != 1 {
+		t.Errorf("cell %+v", doc.Cells[0])
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	local.silent, peer.silent = true, true
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := plan.Test(request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, cancel)
+	runner := Runner{Ends: pairOf(local, peer), Watch: &quiet{}}
+	doc, err := runner.Run(ctx, p)
+	if err == nil || doc.Error == nil || doc.Error.Message != "interrupted" {
+		t.Errorf("%v, %+v", err, doc.Error)
+	}
+	if got := peer.asked(); got[len(got)-1] != "release" {
+		t.Errorf("the peer was not released: %q", got)
+	}
+}
