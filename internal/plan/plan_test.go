@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+func base() Request {
+	return Request{Local: "local", Peer: "esx2", LocalCPUs: 8, PeerCPUs: 4, Duration: 10 * time.Second, Interval: time.Second}
+}
+
+func labels(p Plan) string {
+	var out []string
+	for _, s := range p.Steps {
+		out = append(out, s.Label)
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestTestPlans(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Request)
+		want   string
+	}{
+		"default":     {func(*Request) {}, "forward; reverse; single stream"},
+		"one stream":  {func(r *Request) { r.Streams = 1 }, "forward; reverse"},
+		"reverse":     {func(r *Request) { r.Reverse, r.Streams = true, 1 }, "reverse"},
+		"one way":     {func(r *Request) { r.OneWay, r.Streams = true, 1 }, "forward"},
+		"bidir":       {func(r *Request) { r.Bidir, r.Streams = true, 1 }, "both directions at once"},
+		"one machine": {func(r *Request) { r.Peer, r.Streams = "local", 1 }, "forward"},
+		"acceptance":  {func(r *Request) { r.Acceptance, r.Streams = true, 1 }, "forward; reverse"},
+	} {
+		r := base()
+		c.change(&r)
+		p, err := Test(r)
+		if err != nil || labels(p) != c.want {
+			t.Errorf("%s: %q %v, want %q", name, labels(p), err, c.want)
+		}
+	}
+}
+
+// The end that runs the command dials in both directions; what is said of the
+// local end and its peer lands at sender and receiver.
+func TestDirections(t *testing.T) {
+	r := base()
+	r.LocalCPU, r.PeerCPU, r.Streams = new(3), new(5), 1
+	p, err := Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, b := p.Steps[0].Specs[0], p.Steps[1].Specs[0]
+	if f.From != "local" || f.To != "esx2" || !f.DialFrom || *f.SenderCPU != 3 || *f.ReceiverCPU != 5 {
+		t.Errorf("forward %+v", f)
+	}
+	if b.From != "esx2" || b.To != "local" || b.DialFrom || *b.SenderCPU != 5 || *b.ReceiverCPU != 3 {
+		t.Errorf("reverse %+v", b)
+	}
+}
+
+func TestAcceptance(t *testing.T) {
+	r := base()
+	r.Acceptance = true
+	p, err := Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Repeat.Max != 5 || p.Steps[0].Specs[0].Duration != int64(time.Minute) || p.Runs() != 5*2+1 {
+		t.Errorf("%+v, %d runs", p.Repeat, p.Runs())
+	}
+	// 10 runs of 60 s and one short one, each with a second of ramp.
+	if want := 10*(time.Minute+time.Second+Setup) + besideTime + time.Second + Setup; p.Time() != want {
+		t.Errorf("time %v, want %v", p.Time(), want)
+	}
+}
+
+func TestDefaultStreams(t *testing.T) {
+	for _, c := range [][3]int{{1, 1, 1}, {2, 2, 1}, {8, 4, 2}, {64, 64, 8}, {64, 6, 3}} {
+		if got := DefaultStreams(c[0], c[1]); got != c[2] {
+			t.Errorf("%d and %d CPUs: %d streams, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+func TestRamp(t *testing.T) {
+	for _, c := range []struct {
+		asked, rtt, want time.Duration
+	}{
+		{0, time.Millisecond, time.Second}, {0, 100 * time.Millisecond, 2 * time.Second},
+		{0, time.Minute, 10 * time.Second}, {5 * time.Second, time.Minute, 5 * time.Second}, {1, 0, 1},
+	} {
+		if got := Ramp(measure.Spec{Ramp: int64(c.asked)}, c.rtt); got != c.want {
+			t.Errorf("asked %v at %v: %v, want %v", c.asked, c.rtt, got, c.want)
+		}
+	}
+}
+
+func TestLadder(t *testing.T) {
+	r := base()
+	r.Peer = "local"
+	p, err := Ladder(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "1 stream, default window; 2 streams, default window; 4 streams, default window; 8 streams, default window; " +
+		"1 stream, 800 KiB window; 2 streams, 800 KiB window; 4 streams, 800 KiB window; 8 streams, 800 KiB window"
+	if labels(p) != want {
+		t.Errorf("%q", labels(p))
+	}
+	if s := p.Steps[7].Specs[0]; s.Streams != 8 || s.Window.Send != 819200 || s.Window.Recv != 819200 {
+		t.Errorf("last cell %+v", s)
+	}
+}
+
+// The same request gives the same bytes.
+func TestDeterministic(t *testing.T) {
+	a, _ := Test(base())
+	b, _ := Test(base())
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	if string(x) != string(y) || len(x) < 100 {
+		t.Error("two plans of one request differ")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, change := range map[string]func(*Request){
+		"-P":          func(r *Request) { r.Streams = 129 },
+		"-P takes":    func(r *Request) { r.Streams = -1 },
+		"-l":          func(r *Request) { r.Length.Send = measure.MaxLength + 1 },
+		"-w":          func(r *Request) { r.Window.Recv = 1 << 40 },
+		"-t":          func(r *Request) { r.Duration = 0 },
+		"-t takes":    func(r *Request) { r.Duration = 48 * time.Hour },
+		"-O":          func(r *Request) { r.Ramp = time.Hour },
+		"-i":          func(r *Request) { r.Interval = time.Millisecond },
+		"-M":          func(r *Request) { r.MSS = 10 },
+		"--dscp":      func(r *Request) { r.DSCP = 64 },
+		"--cport":     func(r *Request) { r.Streams, r.BindPort = 10, 65530 },
+		"--repeat":    func(r *Request) { r.Repeat = 2000 },
+		"--precision": func(r *Request) { r.PrecisionPct = 80 },
+		"one of -R":   func(r *Request) { r.Reverse, r.Bidir = true, true },
+		"--io":        func(r *Request) { r.IO = "magic" },
+	} {
+		r := base()
+		change(&r)
+		_, err := Test(r)
+		if err == nil || fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), name) {
+			t.Errorf("%s: error %v, hint %q", name, err, fault.Hint(err))
+		}
+	}
+}
