@@ -180,7 +180,7 @@ func TestWarnings(t *testing.T) {
 		{"single run", five[:1], nil, "single run"},
 		{"indicative", five[:3], nil, "3 runs: indicative, an acceptance takes 5"},
 		{"above the ceiling", []float64{9.5, 9.5, 9.51, 9.5, 9.5}, nil, "101% of the ceiling of 9.41 Gb/s: an assumption about link rate, MTU or accounting is wrong"},
-		{"short", five[:1], func(c *measure.Cell) { receiver(c).Bins = receiver(c).Bins[:4] }, "too short to speak of a steady state: 4 bins"},
+		{"short", five[:1], func(c *measure.Cell) { receiver(c).Bins = receiver(c).Bins[:4] }, "too short to speak of a steady state: 4 s"},
 		{"drift in a single run", five[:1], drifting(receiver), "not stable: it drifted by"},
 		{"drift in the last run", five, drifting(receiver), "the last run was not steady: it drifted by"},
 		{"runs that differ", []float64{9.3, 8, 9, 8.5, 9.4}, nil, "not stable: the 95% interval reached"},
@@ -517,5 +517,19 @@ func TestVerdict(t *testing.T) {
 	labelled.Label = "reverse"
 	if v := Verdict([]measure.Cell{cell(60), labelled}); v.Share != 50 || !strings.HasPrefix(v.Reason, "a to b (reverse) carries") {
 		t.Errorf("%+v", v)
+	}
+}
+
+// A host that is busy without the test gets a warning, and no cost per Gb/s
+// where its other work went down during the test.
+func TestOtherWork(t *testing.T) {
+	c := recorded(1)
+	c.Runs[0].Flows[0].Sender.Base = hostSpan(90, 90)
+	Summarise(c, nil, Link{})
+	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "local was 90% busy without the test") }) {
+		t.Errorf("warnings %q", c.Warnings)
+	}
+	if c.SenderCPU.PctPerGbps != nil || c.ReceiverCPU.PctPerGbps == nil {
+		t.Errorf("cost of the sender %v, of the receiver %v", c.SenderCPU.PctPerGbps, c.ReceiverCPU.PctPerGbps)
 	}
 }

@@ -47,7 +47,11 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 			f.MaxCore, f.MaxCorePct = core, pct
 		}
 	}
-	if s.cell.Goodput != nil {
+	switch {
+	case s.cell.Goodput == nil:
+	case f.WorkerCores != nil && f.Cores < *f.WorkerCores:
+		s.missing(side+"_cpu.pct_per_gbps", "the host did other work, more before the test than during it")
+	default:
 		f.PctPerGbps = known(PctPerGbps(f.Cores, s.cell.Goodput.Value))
 	}
 	return f
@@ -66,8 +70,8 @@ func (s *summary) baseline(side string, e *measure.Evidence) []float64 {
 	return idle
 }
 
-// memory fills what the worker process of each end held, the greatest of the
-// runs. Buffers in the kernel are not in it: a host counts them as a whole only.
+// memory fills what each machine had in use and what the worker process held,
+// the greatest of the runs. Buffers in the kernel are in the machine's only.
 func (s *summary) memory() {
 	s.cell.SenderMem = s.memoryOf(senderSide)
 	s.cell.ReceiverMem = s.memoryOf(receiverSide)

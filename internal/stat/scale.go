@@ -112,6 +112,8 @@ func windowSentence(cells []measure.Cell) string {
 		return ""
 	case up == 0 && down == 0:
 		return "The fixed window makes no clear difference: leave -w out."
+	case up == down:
+		return fmt.Sprintf("The fixed window is clearly faster in %d of %d cells and slower in as many: measure both with --repeat.", up, n)
 	case up > down:
 		return fmt.Sprintf("The fixed window is clearly faster in %d of %d cells, slower in %d.", up, n, down)
 	}

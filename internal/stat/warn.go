@@ -16,6 +16,7 @@ func (s *summary) warnings() {
 	if s.cell.Goodput == nil {
 		return
 	}
+	s.warnOtherWork()
 	s.warnRepeats()
 	s.warnCourse()
 	s.warnCeiling()
@@ -42,6 +43,29 @@ func (s *summary) warnFailures() {
 	}
 	if f := s.cell.Goodput; f != nil && !slices.ContainsFunc(s.all, pair.complete) {
 		s.warn("no run is complete: the figures are of runs that ended early")
+	}
+}
+
+// MaxIdleBusyPct is how busy a machine may be without a test before its CPU figures carry a warning.
+const MaxIdleBusyPct = 10
+
+// warnOtherWork says where a host was not idle without the test.
+func (s *summary) warnOtherWork() {
+	for _, side := range []string{senderSide, receiverSide} {
+		for _, p := range s.runs {
+			e := p.side(side)
+			if e == nil || e.Base == nil || len(e.Base.CPUs) == 0 {
+				continue
+			}
+			busy := 0.0
+			for _, c := range e.Base.CPUs {
+				busy += c.Busy() / float64(len(e.Base.CPUs))
+			}
+			if busy > MaxIdleBusyPct {
+				s.warn("%s was %s busy without the test: its CPU figures, and perhaps the rate, are not of the test alone", e.EndPoint, unit.Percent(busy))
+				break
+			}
+		}
 	}
 }
 
