@@ -86,6 +86,7 @@ type Prepare struct {
 	Dials   bool         `json:"dials"`
 	Targets []string     `json:"targets,omitempty"` // HOST:PORT to try, in order (dialling end)
 	Token   string       `json:"token,omitempty"`   // from the listening end (dialling end)
+	Ports   PortRange    `json:"ports,omitzero"`    // data ports of the listening end (dialling end)
 }
 
 // PrepareReply names the session. A dialling end is connected when it replies.

@@ -1,0 +1,135 @@
+// Package bustest is a fake agent behind the control plane, for tests of
+// whatever talks to one.
+package bustest
+
+import (
+	"context"
+	"sync"
+
+	"thru/internal/bus"
+)
+
+// Call is one request that the fake has got.
+type Call struct {
+	Client  string
+	Verb    string // "hello", "prepare", ...
+	Message any    // bus.Hello, bus.Prepare, ...
+}
+
+// Handler answers every verb with the reply that stands in its field. Set the
+// fields before it is served.
+type Handler struct {
+	HelloReply   bus.HelloReply
+	FactsReply   bus.FactsReply
+	ReserveReply bus.ReserveReply
+	PrepareReply bus.PrepareReply
+	CollectReply bus.CollectReply
+	// On, if set, hears each call before it is answered; it may wait, or make
+	// the call fail.
+	On func(ctx context.Context, c Call) error
+
+	mu    sync.Mutex
+	calls []Call
+	gone  map[string]int
+	news  chan struct{} // closed and renewed when a client goes
+}
+
+// New returns a handler that speaks this wire version and grants every turn.
+func New() *Handler {
+	return &Handler{
+		HelloReply: bus.HelloReply{
+			WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: "test", Hostname: "fake", CPUs: 2,
+			Privileges: []string{bus.PrivilegeMeasure},
+		},
+		ReserveReply: bus.ReserveReply{Granted: true},
+		PrepareReply: bus.PrepareReply{Session: "s1"},
+		gone:         map[string]int{},
+		news:         make(chan struct{}),
+	}
+}
+
+// Calls returns what was asked so far, in order.
+func (h *Handler) Calls() []Call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]Call(nil), h.calls...)
+}
+
+// GoneTimes is how often Gone was called for a client.
+func (h *Handler) GoneTimes(client string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gone[client]
+}
+
+// WaitGone returns when Gone was called for a client, or the context ends.
+func (h *Handler) WaitGone(ctx context.Context, client string) error {
+	for {
+		h.mu.Lock()
+		times, news := h.gone[client], h.news
+		h.mu.Unlock()
+		if times > 0 {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *Handler) note(ctx context.Context, client, verb string, m any) error {
+	c := Call{client, verb, m}
+	h.mu.Lock()
+	h.calls = append(h.calls, c)
+	h.mu.Unlock()
+	if h.On == nil {
+		return nil
+	}
+	return h.On(ctx, c)
+}
+
+// Hello implements bus.Handler.
+func (h *Handler) Hello(ctx context.Context, client string, m bus.Hello) (bus.HelloReply, error) {
+	return h.HelloReply, h.note(ctx, client, "hello", m)
+}
+
+// Facts implements bus.Handler.
+func (h *Handler) Facts(ctx context.Context, client string, m bus.FactsRequest) (bus.FactsReply, error) {
+	return h.FactsReply, h.note(ctx, client, "facts", m)
+}
+
+// Reserve implements bus.Handler.
+func (h *Handler) Reserve(ctx context.Context, client string, m bus.Reserve) (bus.ReserveReply, error) {
+	return h.ReserveReply, h.note(ctx, client, "reserve", m)
+}
+
+// Prepare implements bus.Handler.
+func (h *Handler) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.PrepareReply, error) {
+	return h.PrepareReply, h.note(ctx, client, "prepare", m)
+}
+
+// Start implements bus.Handler.
+func (h *Handler) Start(ctx context.Context, client string, m bus.Start) (bus.Empty, error) {
+	return bus.Empty{}, h.note(ctx, client, "start", m)
+}
+
+// Collect implements bus.Handler.
+func (h *Handler) Collect(ctx context.Context, client string, m bus.Collect) (bus.CollectReply, error) {
+	return h.CollectReply, h.note(ctx, client, "collect", m)
+}
+
+// Release implements bus.Handler.
+func (h *Handler) Release(ctx context.Context, client string, m bus.Release) (bus.Empty, error) {
+	return bus.Empty{}, h.note(ctx, client, "release", m)
+}
+
+// Gone implements bus.Handler.
+func (h *Handler) Gone(client string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone[client]++
+	close(h.news)
+	h.news = make(chan struct{})
+}

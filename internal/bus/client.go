@@ -1,0 +1,173 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// Client is a connection to one agent. Its methods may be called concurrently.
+type Client struct {
+	id      string
+	addr    string // that answered; "" within the process
+	version string // of this thru, told in Hello
+	nc      *nats.Conn
+	events  *eventQueue
+	publish Publish // in-process only
+	stop    func()  // in-process: ends service and server
+
+	ctx    context.Context // ends with the connection; its cause says why
+	cancel context.CancelCauseFunc
+	closed chan struct{} // closed when NATS is done with the connection
+	done   chan struct{} // closed by Close
+	once   sync.Once
+	wg     sync.WaitGroup
+}
+
+// InProcess starts an agent's control plane in memory, with no listener, and
+// returns a client of it: the same code as between hosts, but for TLS. Close
+// ends both.
+func InProcess(h Handler) (*Client, error) {
+	server, err := newServer(ServerConfig{})
+	if err != nil {
+		return nil, err
+	}
+	service, err := Serve(server, h)
+	if err != nil {
+		server.Close()
+		return nil, err
+	}
+	stop := func() { service.Close(); server.Close() }
+	ours, theirs := net.Pipe()
+	server.wg.Go(func() { server.serve(theirs) })
+	c, err := connect(ours, server.conf.State.Secret, startTime)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("bus: connecting to the agent of this process: %w", err)
+	}
+	c.publish, c.stop = service.Publish, stop
+	return c, nil
+}
+
+// pipeDialer hands NATS the connection that we have made ourselves.
+type pipeDialer struct{ conn net.Conn }
+
+// Dial implements nats.CustomDialer.
+func (d pipeDialer) Dial(string, string) (net.Conn, error) { return d.conn, nil }
+
+// connect logs in over a connection, which it owns from then on.
+func connect(conn net.Conn, secret Secret, timeout time.Duration) (*Client, error) {
+	c := &Client{id: newID(), events: newEventQueue(), closed: make(chan struct{}), done: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	var err error
+	c.nc, err = nats.Connect("nats://thru",
+		nats.SetCustomDialer(pipeDialer{conn}), nats.SkipHostLookup(),
+		nats.UserInfo(c.id, string(secret)), nats.CustomInboxPrefix(inbox(c.id)),
+		nats.NoReconnect(), nats.Timeout(timeout), nats.FlusherTimeout(aliveEvery),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
+		nats.ClosedHandler(func(nc *nats.Conn) { c.cancel(c.lostError(nc.LastError())); close(c.closed) }),
+	)
+	if err != nil {
+		conn.Close()
+		c.cancel(err)
+		return nil, err
+	}
+	if _, err := c.nc.Subscribe(eventSubject(c.id), c.hear); err != nil {
+		c.cancel(err)
+		c.nc.Close()
+		return nil, fmt.Errorf("bus: listening to events: %w", err)
+	}
+	c.wg.Go(func() { c.events.run(c.done) })
+	c.wg.Go(c.keepAlive)
+	return c, nil
+}
+
+// hear takes an event off the connection; what is no event is left out.
+func (c *Client) hear(m *nats.Msg) {
+	var e Event
+	if decode(m.Data, &e) == nil && !c.events.add(e) {
+		c.cancel(fault.Failf("", "bus: %s sent more events than can be kept: %w", c.peer(), ErrLost))
+		go c.nc.Close() // not from within its own callback
+	}
+}
+
+// keepAlive renews the lease until the connection is gone.
+func (c *Client) keepAlive() {
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.nc.Publish(subject(c.id, verbAlive), nil)
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// peer names the agent in messages.
+func (c *Client) peer() string {
+	if c.addr == "" {
+		return "the agent of this process"
+	}
+	return c.addr
+}
+
+// lostError says why a connection that stood is gone.
+func (c *Client) lostError(err error) error {
+	const hint = "see whether `thru serve` still runs there, and whether the network was interrupted"
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return fault.Failf(hint, "bus: %s closed the connection: %w", c.peer(), ErrLost)
+	case errors.Is(err, nats.ErrStaleConnection):
+		return fault.Failf(hint, "bus: %s does not answer any more: %w", c.peer(), ErrLost)
+	}
+	return fault.Failf(hint, "bus: the connection to %s: %w: %w", c.peer(), ErrLost, err)
+}
+
+// Events returns the agent's events, in order. Progress may be dropped where
+// it is not read; Done and Failed are not. The channel is never closed.
+func (c *Client) Events() <-chan Event { return c.events.out }
+
+// Lost is closed when the connection is gone: at once when the peer ends,
+// within 8 s when the network is cut, and after Close.
+func (c *Client) Lost() <-chan struct{} { return c.ctx.Done() }
+
+// Err says why the connection is gone; nil while it stands.
+func (c *Client) Err() error { return context.Cause(c.ctx) }
+
+// RemoteAddr is the IP:PORT that answered; empty for an agent in this process.
+func (c *Client) RemoteAddr() string { return c.addr }
+
+// Publish pushes an event as the agent behind an in-process client does; for
+// any other client it does nothing.
+func (c *Client) Publish(client string, e Event) {
+	if c.publish != nil {
+		c.publish(client, e)
+	}
+}
+
+// Close ends the connection, and the agent's control plane if it is in this
+// process. Nothing of it runs when Close returns.
+func (c *Client) Close() error {
+	c.once.Do(func() {
+		c.cancel(fmt.Errorf("bus: %w", ErrClosed))
+		c.nc.Close()
+		<-c.closed
+		close(c.done)
+		c.wg.Wait()
+		if c.stop != nil {
+			c.stop()
+		}
+	})
+	return nil
+}

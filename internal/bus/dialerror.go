@@ -1,0 +1,153 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// lookupError says why a name has no addresses.
+func (d dialer) lookupError(host string, err error) error {
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.IsNotFound {
+		return fault.Failf("check the spelling, or name its address", "bus: %s: %w", host, ErrUnknownHost)
+	}
+	return fault.Failf("name its address, or see whether the name server answers", "bus: %s: %w: looking it up: %w", host, ErrUnknownHost, err)
+}
+
+// connectError says why a TCP connection did not come about.
+func (d dialer) connectError(t target, err error) error {
+	var hinted *fault.Error // of bindDevice
+	switch {
+	case errors.As(err, &hinted):
+		return fault.Failf(hinted.Hint, "bus: connecting to %s: %w", t.addr, hinted.Err)
+	case isErrno(err, syscall.ECONNREFUSED, winRefused):
+		return fault.Failf(fmt.Sprintf("is `thru serve` running there? Its port is %d unless --port says otherwise", DefaultPort),
+			"bus: connecting to %s: %w", t.name(), ErrRefused)
+	case isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail) && d.LocalAddr != "":
+		return fault.Failf("name an address of this host, of the same family as the end point's", "bus: connecting to %s from %s: %w", t.name(), d.LocalAddr, cause(err))
+	case t.noFamily(err):
+		return fault.Failf("use the other family, or give this host an address and a route",
+			"bus: connecting to %s: this host has no %s there: %w", t.name(), t.family(), ErrFamily)
+	case isErrno(err, syscall.ENETUNREACH, winNetUnreach), isErrno(err, syscall.EHOSTUNREACH, winHostUnreach):
+		return fault.Failf("check the address, the route to it and its gateway", "bus: connecting to %s: %w", t.name(), ErrUnreachable)
+	case timedOut(err):
+		return d.timeout(t)
+	}
+	return fault.Failf("", "bus: connecting to %s: %w", t.name(), cause(err))
+}
+
+// noFamily tells that this host lacks the family, rather than the route: for
+// IPv6, no address at all is reported as an unreachable network.
+func (t target) noFamily(err error) bool {
+	if isErrno(err, syscall.EAFNOSUPPORT, winNoFamily) {
+		return true
+	}
+	unreachable := isErrno(err, syscall.ENETUNREACH, winNetUnreach) || isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail)
+	if !unreachable {
+		return false
+	}
+	for _, ip := range interfaceIPs("") {
+		if (ip.To4() != nil) == t.ip.Addr().Is4() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() {
+			return false
+		}
+	}
+	return true
+}
+
+func (t target) family() string {
+	if t.ip.Addr().Is4() {
+		return "IPv4"
+	}
+	return "IPv6"
+}
+
+// name is the address as given, with the IP address behind a host name.
+func (t target) name() string {
+	if ip := t.ip.String(); canonical(t.addr) != canonical(ip) {
+		return fmt.Sprintf("%s (%s)", t.addr, ip)
+	}
+	return t.addr
+}
+
+// timeout is the error of an address that does not answer.
+func (d dialer) timeout(t target) error {
+	return fault.Failf("a firewall, a wrong address, or the host is down",
+		"bus: connecting to %s: %w within %v", t.name(), ErrTimeout, d.Timeout)
+}
+
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// tlsError says why TLS failed: silence, or another protocol.
+func (d dialer) tlsError(ctx context.Context, t target, err error) error {
+	if timedOut(err) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.Failf("is another program at that port, or does a firewall let only the first packets pass?",
+			"bus: connecting to %s: connected, but %w within %v", t.name(), ErrTimeout, d.Timeout)
+	}
+	return notThru(t, cause(err))
+}
+
+// notThru is the error of a port that belongs to something else.
+func notThru(t target, err error) error {
+	return fault.Failf(fmt.Sprintf("another program (iperf3? a web server?) has that port, or the end point is full; `thru serve` listens at %d", DefaultPort),
+		"bus: connecting to %s: %w: %w", t.name(), ErrNotThru, err)
+}
+
+// loginError says why an agent with the right certificate does not let in.
+func (d dialer) loginError(addr string, err error) error {
+	switch {
+	case errors.Is(err, nats.ErrAuthorization) && d.Secret == "":
+		return fault.Failf("`thru serve` prints a join string there: run `thru join NAME` here and paste it",
+			"bus: %s wants a join string: %w", addr, ErrSecret)
+	case errors.Is(err, nats.ErrAuthorization):
+		return fault.Failf("ask for a new one: `thru serve` prints it there; run `thru join NAME --replace` here",
+			"bus: the join string of %s is not, or no longer, valid: %w", addr, ErrSecret)
+	case timedOut(err), errors.Is(err, nats.ErrTimeout):
+		return fault.Failf("the end point is overloaded, or the network loses packets", "bus: logging in at %s: %w within %v", addr, ErrTimeout, d.Timeout)
+	}
+	return fault.Failf("the end point may be full or ending: try again", "bus: logging in at %s: %w", addr, err)
+}
+
+// furthest returns the error of the address that came closest to an answer,
+// with the others behind it.
+func furthest(failed []error) error {
+	order := []error{ErrCertificate, ErrNotThru, ErrTimeout, ErrRefused, ErrUnreachable, ErrFamily, ErrUnknownHost}
+	best := 0
+	rank := func(err error) int {
+		for i, kind := range order {
+			if errors.Is(err, kind) {
+				return i
+			}
+		}
+		return len(order)
+	}
+	for i, err := range failed {
+		if rank(err) < rank(failed[best]) {
+			best = i
+		}
+	}
+	if len(failed) == 1 {
+		return failed[0]
+	}
+	var others []string
+	for i, err := range failed {
+		if i != best && err.Error() != failed[best].Error() {
+			others = append(others, strings.TrimPrefix(err.Error(), "bus: "))
+		}
+	}
+	if len(others) == 0 {
+		return failed[best]
+	}
+	return fmt.Errorf("%w; also %s", failed[best], strings.Join(others, "; "))
+}

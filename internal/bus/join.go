@@ -1,0 +1,188 @@
+package bus
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"thru/internal/fault"
+)
+
+// joinVersion stands in the prefix of a join string: "thru1.".
+const joinVersion = 1
+
+// PrivilegeMeasure lets a client measure, and nothing else.
+const PrivilegeMeasure = "measure"
+
+// Bounds of a join string.
+const (
+	maxJoinBytes = 16 << 10 // of the whole string
+	maxJoinAddrs = 64       // of each list
+	joinSumBytes = 4        // of the checksum
+)
+
+// Join is what a client needs to get in: where the agent is, its certificate
+// to be pinned, and the secret.
+type Join struct {
+	Name       string
+	Control    []string // HOST:PORT to try
+	Data       []string // addresses for data; empty: where control went
+	CertSHA256 [32]byte // of the agent's certificate (DER)
+	Secret     Secret   // empty for an agent without authentication
+	Privilege  string   // "measure"
+}
+
+// joinDoc is the JSON inside a join string; short keys make a short paste.
+type joinDoc struct {
+	Name      string   `json:"n,omitempty"`
+	Control   []string `json:"c"`
+	Data      []string `json:"d,omitempty"`
+	Cert      []byte   `json:"h"`
+	Secret    string   `json:"s,omitempty"`
+	Privilege string   `json:"p"`
+}
+
+// String returns the join string, secret included: "thru1." and base64url
+// (RFC 4648, section 5) of a JSON document and the first four bytes of its
+// SHA-256. Formatting a Join with fmt yields Redacted instead.
+func (j Join) String() string {
+	b, err := json.Marshal(joinDoc{j.Name, j.Control, j.Data, j.CertSHA256[:], string(j.Secret), j.Privilege})
+	if err != nil {
+		return "" // strings and bytes always marshal
+	}
+	sum := sha256.Sum256(b)
+	return fmt.Sprintf("thru%d.%s", joinVersion, base64.RawURLEncoding.EncodeToString(append(b, sum[:joinSumBytes]...)))
+}
+
+// Redacted describes the join string without its secret.
+func (j Join) Redacted() string {
+	name := j.Name
+	if name == "" {
+		name = "end point"
+	}
+	return fmt.Sprintf("%s at %s, sha256:%x..., %s, secret %s", name, strings.Join(j.Control, " "), j.CertSHA256[:6], j.Privilege, redacted)
+}
+
+// Format implements fmt.Formatter, so that no format string prints the secret.
+func (j Join) Format(f fmt.State, _ rune) { fmt.Fprint(f, j.Redacted()) }
+
+// Pin accepts the certificate that the join string names, and no other. It
+// fits DialConfig.Pin.
+func (j Join) Pin(addr string, sum [32]byte) error {
+	if subtle.ConstantTimeCompare(j.CertSHA256[:], sum[:]) == 1 {
+		return nil
+	}
+	return fault.Failf("another machine answers there, or `thru serve --rotate` was run: ask for a new join string and run `thru join NAME --replace`",
+		"bus: the certificate of %s is not the one of the join string: %w", addr, ErrCertificate)
+}
+
+// joinAgain is what to do about a paste that went wrong.
+const joinAgain = "copy the whole line that `thru serve` printed, from thru1. to its end"
+
+// ParseJoin reads a join string. White space in and around it is ignored, as
+// terminals and mail wrap long lines. No error repeats the input.
+func ParseJoin(s string) (Join, error) {
+	if len(s) > 2*maxJoinBytes {
+		return Join{}, fault.Usagef(joinAgain, "bus: %d bytes are too many for a join string", len(s))
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, s)
+	payload, err := cutPrefix(s)
+	if err != nil {
+		return Join{}, err
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(payload)
+	if err != nil || len(b) < joinSumBytes {
+		return Join{}, fault.Usagef(joinAgain, "bus: the join string is mistyped or cut off")
+	}
+	text, got := b[:len(b)-joinSumBytes], b[len(b)-joinSumBytes:]
+	if want := sha256.Sum256(text); !bytes.Equal(want[:joinSumBytes], got) {
+		return Join{}, fault.Usagef(joinAgain, "bus: the join string is mistyped or cut off: its checksum does not match")
+	}
+	var doc joinDoc
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return Join{}, fault.Usagef(joinAgain, "bus: the join string does not hold what it should")
+	}
+	return doc.join()
+}
+
+// cutPrefix returns what follows "thru1.".
+func cutPrefix(s string) (string, error) {
+	head, payload, found := strings.Cut(s, ".")
+	version, ours := strings.CutPrefix(head, "thru")
+	n, err := strconv.ParseUint(version, 10, 16)
+	switch {
+	case s == "":
+		return "", fault.Usagef(joinAgain, "bus: there is no join string")
+	case !found || !ours || err != nil || n == 0:
+		return "", fault.Usagef(joinAgain, "bus: this is no join string: it does not begin with thru%d.", joinVersion)
+	case n > joinVersion:
+		return "", fault.Usagef("upgrade thru here", "bus: the join string was made by a newer thru (form %d, this one reads %d)", n, joinVersion)
+	}
+	return payload, nil
+}
+
+// join checks the document's content.
+func (d joinDoc) join() (Join, error) {
+	j := Join{Name: d.Name, Control: d.Control, Data: d.Data, Secret: Secret(d.Secret), Privilege: d.Privilege}
+	if copy(j.CertSHA256[:], d.Cert) != len(d.Cert) || len(d.Cert) != len(j.CertSHA256) {
+		return Join{}, fault.Usagef(joinAgain, "bus: the join string has no certificate")
+	}
+	if d.Privilege != PrivilegeMeasure {
+		return Join{}, fault.Usagef("upgrade thru here, or ask for a join string for measuring", "bus: the join string is for a privilege that this thru does not know")
+	}
+	if err := d.check(); err != nil {
+		return Join{}, fault.Usagef(joinAgain, "bus: the join string: %w", err)
+	}
+	return j, nil
+}
+
+// check refuses what would break a line of a terminal or a file.
+func (d joinDoc) check() error {
+	if len(d.Control) == 0 || len(d.Control) > maxJoinAddrs || len(d.Data) > maxJoinAddrs {
+		return fmt.Errorf("it lists %d control and %d data addresses", len(d.Control), len(d.Data))
+	}
+	for _, a := range d.Control {
+		if err := checkHostPort(a); err != nil {
+			return err
+		}
+	}
+	for _, s := range append([]string{d.Name, d.Secret}, d.Data...) {
+		if len(s) > 256 || !plain(s) {
+			return errors.New("a part of it cannot be right")
+		}
+	}
+	return nil
+}
+
+// checkHostPort accepts HOST:PORT with a number as the port.
+func checkHostPort(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	n, numErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || numErr != nil || n == 0 || host == "" || len(host) > 256 || !plain(host) {
+		return errors.New("an address in it is not HOST:PORT")
+	}
+	return nil
+}
+
+// plain tells whether a string is printable ASCII without spaces.
+func plain(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

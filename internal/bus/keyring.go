@@ -1,0 +1,194 @@
+package bus
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"thru/internal/fault"
+)
+
+// knownFile lists the certificates of end points without authentication, in
+// the folder of the join strings: a line is "HOST:PORT sha256:HEX".
+const knownFile = "known_hosts"
+
+// Keyring keeps join strings, one file of mode 0600 a name, and the
+// certificates that were trusted on first use.
+type Keyring struct{ Dir string }
+
+// DefaultKeyring is the keyring in the user's configuration folder
+// (thru/join below os.UserConfigDir).
+func DefaultKeyring() (*Keyring, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return nil, fault.Failf("set HOME or XDG_CONFIG_HOME", "bus: finding the folder of join strings: %w", err)
+	}
+	return &Keyring{Dir: filepath.Join(dir, "thru", "join")}, nil
+}
+
+// validName tells whether a name can be a file of the keyring on any system.
+func validName(name string) bool {
+	form := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	reserved := strings.EqualFold(name, "local") || strings.EqualFold(name, knownFile)
+	return form.MatchString(name) && !strings.HasSuffix(name, ".") && filepath.IsLocal(name) && !reserved
+}
+
+// Save keeps a join string under a name. A name in use is an error unless
+// replace is set.
+func (k *Keyring) Save(name string, j Join, replace bool) error {
+	if !validName(name) {
+		return fault.Usagef("use letters, digits and . _ - , up to 64, beginning with a letter or digit; `local` and `known_hosts` are taken",
+			"bus: %q cannot name an end point", name)
+	}
+	if err := makePrivateDir(k.Dir); err != nil {
+		return err
+	}
+	err := writePrivate(filepath.Join(k.Dir, name), []byte(j.String()+"\n"), replace)
+	if errors.Is(err, fs.ErrExist) {
+		return fault.Usagef("replace it with --replace, or choose another name", "bus: an end point named %s is kept already", name)
+	}
+	return err
+}
+
+// Load returns the join string of a name. The error is fs.ErrNotExist for a
+// name that is not kept, or cannot be one.
+func (k *Keyring) Load(name string) (Join, error) {
+	if !validName(name) {
+		return Join{}, fmt.Errorf("bus: loading the join string of %q: %w", name, fs.ErrNotExist)
+	}
+	path := filepath.Join(k.Dir, name)
+	b, err := readPrivate(path)
+	if err != nil {
+		return Join{}, err
+	}
+	j, err := ParseJoin(string(b))
+	if err != nil {
+		return Join{}, fmt.Errorf("bus: reading %s: %w", path, err)
+	}
+	return j, nil
+}
+
+// List returns the names, sorted; a folder that does not exist holds none.
+func (k *Keyring) List() ([]string, error) {
+	entries, err := os.ReadDir(k.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("bus: listing the join strings: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && validName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// Remove forgets a name.
+func (k *Keyring) Remove(name string) error {
+	err := fs.ErrNotExist
+	if validName(name) {
+		err = os.Remove(filepath.Join(k.Dir, name))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Usagef("`thru join --list` names those that are", "bus: no end point named %s is kept: %w", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return fmt.Errorf("bus: forgetting %s: %w", name, err)
+	}
+	return nil
+}
+
+// Find returns the join string that lists HOST:PORT as a control address.
+func (k *Keyring) Find(addr string) (Join, bool) {
+	names, err := k.List()
+	if err != nil {
+		return Join{}, false
+	}
+	for _, name := range names {
+		j, err := k.Load(name)
+		if err != nil {
+			continue
+		}
+		for _, a := range j.Control {
+			if canonical(a) == canonical(addr) {
+				return j, true
+			}
+		}
+	}
+	return Join{}, false
+}
+
+// CheckPin trusts the certificate of an address on first use and tells so; a
+// later one that differs is an error. It fits DialConfig.Pin.
+func (k *Keyring) CheckPin(addr string, sum [32]byte) (firstUse bool, err error) {
+	if err := checkHostPort(addr); err != nil {
+		return false, fmt.Errorf("bus: checking the certificate of %q: %w", addr, err)
+	}
+	if err := makePrivateDir(k.Dir); err != nil {
+		return false, err
+	}
+	path := filepath.Join(k.Dir, knownFile)
+	b, err := readPrivate(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	line := fmt.Sprintf("%s sha256:%x", canonical(addr), sum)
+	switch known, same := findPin(string(b), canonical(addr), line); {
+	case same:
+		return false, nil
+	case known:
+		return false, fault.Failf(fmt.Sprintf("an attack, or the end point was reinstalled or rotated; if you know why, remove the line of %s from %s", canonical(addr), path),
+			"bus: the certificate of %s has changed (now sha256:%x...): %w", addr, sum[:6], ErrCertificate)
+	}
+	return true, appendPrivate(path, line+"\n")
+}
+
+// findPin looks an address up in the text of knownFile: whether it has lines,
+// and whether one is the given.
+func findPin(text, addr, line string) (known, same bool) {
+	for l := range strings.Lines(text) {
+		l = strings.TrimSpace(l)
+		if name, _, _ := strings.Cut(l, " "); name != addr {
+			continue
+		}
+		known = true
+		if subtle.ConstantTimeCompare([]byte(l), []byte(line)) == 1 {
+			same = true
+		}
+	}
+	return known, same
+}
+
+// appendPrivate adds a line in one write, so that two processes do not mix theirs.
+func appendPrivate(path, line string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("bus: keeping a certificate: %w", err)
+	}
+	_, err = f.WriteString(line)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("bus: keeping a certificate in %s: %w", path, err)
+	}
+	return nil
+}
+
+// canonical makes two spellings of an address one.
+func canonical(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		host = ip.String()
+	}
+	return net.JoinHostPort(strings.ToLower(strings.TrimSuffix(host, ".")), port)
+}

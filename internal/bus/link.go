@@ -1,0 +1,102 @@
+package bus
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// link is one connection of a client: outer leads to it, inner into the
+// embedded server, which has no listener of its own.
+type link struct {
+	outer net.Conn // TLS, or a pipe within the process
+	inner net.Conn
+	read  *bufio.Reader // of inner
+	info  []byte        // the server's first line
+	id    uint64        // the server's number for the connection
+	login *login        // nil until the client is let in; guarded by Server.mu
+}
+
+// newLink reads the line by which the server greets a connection: it tells
+// the number under which the server will ask whether to let the client in.
+func newLink(outer, inner net.Conn) (*link, error) {
+	l := &link{outer: outer, inner: inner, read: bufio.NewReaderSize(inner, 32<<10)}
+	inner.SetReadDeadline(time.Now().Add(writeTime))
+	line, err := l.read.ReadSlice('\n')
+	if err != nil {
+		return nil, fmt.Errorf("bus: reading the server's greeting: %w", err)
+	}
+	inner.SetReadDeadline(time.Time{})
+	l.info = bytes.Clone(line)
+	if l.id, err = connectionID(l.info); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// connectionID reads the INFO line of the NATS protocol.
+func connectionID(line []byte) (uint64, error) {
+	doc, ok := bytes.CutPrefix(line, []byte("INFO "))
+	var info struct {
+		ClientID uint64 `json:"client_id"`
+	}
+	if !ok {
+		return 0, errors.New("bus: the server's greeting is not INFO")
+	}
+	if err := json.Unmarshal(doc, &info); err != nil {
+		return 0, fmt.Errorf("bus: reading the server's greeting: %w", err)
+	}
+	if info.ClientID == 0 {
+		return 0, errors.New("bus: the server's greeting has no number")
+	}
+	return info.ClientID, nil
+}
+
+// run carries bytes both ways until one side ends.
+func (l *link) run() {
+	defer l.close()
+	if err := l.send(l.info); err != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		io.Copy(l.inner, l.outer)
+		l.inner.Close() // not outer: the server's last words may still be on their way out
+	})
+	l.carryOut()
+	l.close()
+	wg.Wait()
+}
+
+// carryOut copies from the server to the client. A client that does not read
+// is cut off after writeTime.
+func (l *link) carryOut() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := l.read.Read(buf)
+		if n > 0 && l.send(buf[:n]) != nil {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (l *link) send(b []byte) error {
+	l.outer.SetWriteDeadline(time.Now().Add(writeTime))
+	_, err := l.outer.Write(b)
+	return err
+}
+
+// close ends both sides; it may be called more than once.
+func (l *link) close() {
+	l.inner.Close()
+	l.outer.Close()
+}

@@ -1,0 +1,156 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// keepAlive notices a peer whose machine is gone, on an idle connection.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
+}
+
+// Codes of Windows Sockets, which package syscall does not map to its own.
+const (
+	winAddrInUse    = 10048
+	winAddrNotAvail = 10049
+	winNetUnreach   = 10051
+	winRefused      = 10061
+	winHostUnreach  = 10065
+	winNoFamily     = 10047
+)
+
+// isErrno tells whether err is an error of the system, by its name on Unix
+// and its number on Windows.
+func isErrno(err error, unix syscall.Errno, windows uintptr) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	return errno == unix || runtime.GOOS == "windows" && uintptr(errno) == windows
+}
+
+// listen opens each address. One that cannot be used is a warning where
+// another can.
+func listen(ctx context.Context, addrs []string, device string) ([]net.Listener, []string, error) {
+	control, err := bindDevice(device)
+	if err != nil {
+		return nil, nil, err
+	}
+	conf := net.ListenConfig{Control: control, KeepAliveConfig: keepAlive()}
+	var open []net.Listener
+	var warnings []string
+	var first error
+	for _, a := range addrs {
+		l, err := conf.Listen(ctx, "tcp", a)
+		if err == nil {
+			open = append(open, l)
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("control cannot listen at %s: %v", a, cause(err)))
+		if first == nil {
+			first = fault.Failf(listenHint(err), "bus: listening at %s: %w", a, cause(err))
+		}
+	}
+	if len(open) == 0 && first == nil {
+		first = fault.Usagef("name one with --bind", "bus: there is no address to listen at")
+	}
+	if len(open) == 0 {
+		return nil, nil, first
+	}
+	return open, warnings, nil
+}
+
+func listenHint(err error) string {
+	switch {
+	case isErrno(err, syscall.EADDRINUSE, winAddrInUse):
+		return "another program, or another `thru serve`, has the port: choose one with --port"
+	case isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail):
+		return "the address is not of this host: choose one with --bind"
+	case errors.Is(err, syscall.EACCES):
+		return "ports below 1024 need privileges: choose another with --port"
+	}
+	return "choose another address with --bind, or another port with --port"
+}
+
+// cause strips the operation and the addresses that net puts before it.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// reachable lists HOST:PORT for the listeners; a wildcard stands for the
+// addresses of the device, or of all interfaces.
+func reachable(listeners []net.Listener, device string) []string {
+	var all []string
+	for _, l := range listeners {
+		tcp, ok := l.Addr().(*net.TCPAddr)
+		if !ok {
+			continue
+		}
+		hosts := []string{tcp.IP.String()}
+		if tcp.Zone != "" {
+			hosts[0] += "%" + tcp.Zone
+		}
+		if tcp.IP.IsUnspecified() {
+			hosts = hostAddrs(device, tcp.IP.To4() != nil)
+		}
+		for _, h := range hosts {
+			if a := net.JoinHostPort(h, strconv.Itoa(tcp.Port)); !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all[:min(len(all), maxJoinAddrs)]
+}
+
+// hostAddrs lists the addresses of a device, or of this host: IPv4 first, and
+// loopback only where there is nothing else.
+func hostAddrs(device string, onlyIPv4 bool) []string {
+	var v4, v6, loop []string
+	for _, ip := range interfaceIPs(device) {
+		switch {
+		case ip.IsLoopback() && ip.To4() != nil:
+			loop = append(loop, ip.String())
+		case ip.IsLoopback() || !ip.IsGlobalUnicast():
+		case ip.To4() != nil:
+			v4 = append(v4, ip.String())
+		case !onlyIPv4:
+			v6 = append(v6, ip.String())
+		}
+	}
+	if all := append(v4, v6...); len(all) > 0 {
+		return all
+	}
+	return loop
+}
+
+// interfaceIPs returns the addresses of a device; of all interfaces if it is
+// empty or has none, as a VRF may.
+func interfaceIPs(device string) []net.IP {
+	addrs, _ := net.InterfaceAddrs()
+	if i, err := net.InterfaceByName(device); err == nil {
+		if own, err := i.Addrs(); err == nil && len(own) > 0 {
+			addrs = own
+		}
+	}
+	var ips []net.IP
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok {
+			ips = append(ips, n.IP)
+		}
+	}
+	return ips
+}

@@ -1,0 +1,98 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// maxRunning bounds the requests of one client that are answered at a time.
+const maxRunning = 32
+
+// graceTime is how long the end of a client waits for its running requests,
+// whose context has ended.
+const graceTime = 2 * time.Second
+
+// Reasons why a request is not answered.
+var (
+	errEnded = errors.New("the client is gone")
+	errBusy  = errors.New("too many requests at a time")
+)
+
+// login is a client from its login to the end of its connection.
+type login struct {
+	client string
+	link   *link
+	ctx    context.Context // ends with the login
+	cancel context.CancelFunc
+	once   sync.Once
+	wg     sync.WaitGroup // requests being answered
+
+	mu      sync.Mutex
+	heard   time.Time // last sign of life
+	running int
+	ended   bool
+}
+
+func newLogin(client string, l *link) *login {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &login{client: client, link: l, ctx: ctx, cancel: cancel, heard: time.Now()}
+}
+
+// begin takes a place for a request; done gives it back.
+func (l *login) begin() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = time.Now()
+	switch {
+	case l.ended:
+		return errEnded
+	case l.running >= maxRunning:
+		return errBusy
+	}
+	l.running++
+	l.wg.Add(1)
+	return nil
+}
+
+func (l *login) done() {
+	l.mu.Lock()
+	l.running--
+	l.mu.Unlock()
+	l.wg.Done()
+}
+
+// touch notes a sign of life.
+func (l *login) touch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = time.Now()
+}
+
+// silent is how long nothing was heard of the client.
+func (l *login) silent() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.heard)
+}
+
+// end lets no request begin, ends the running ones, and calls gone once.
+// A second call returns when the first has.
+func (l *login) end(gone func(client string)) {
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.ended = true
+		l.mu.Unlock()
+		l.cancel()
+		idle := make(chan struct{})
+		go func() { l.wg.Wait(); close(idle) }()
+		select {
+		case <-idle:
+		case <-time.After(graceTime): // a handler that hangs must not keep the rest of the client alive
+		}
+		if gone != nil {
+			gone(l.client)
+		}
+	})
+}

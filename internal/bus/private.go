@@ -1,0 +1,104 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"thru/internal/fault"
+)
+
+// maxPrivate bounds what is read of a private file, in bytes.
+const maxPrivate = 1 << 20
+
+// makePrivateDir makes a folder that only its owner enters; one that others
+// can write to is refused, since they could replace the files in it.
+func makePrivateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("bus: making the folder %s: %w", dir, err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("bus: looking at the folder %s: %w", dir, err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		return fault.Failf("run: chmod 700 "+dir, "bus: the folder %s can be changed by others (mode %04o)", dir, info.Mode().Perm())
+	}
+	return nil
+}
+
+// readPrivate reads a file that holds a secret and refuses one that others
+// can read. Windows has no mode bits; there the folder's ACL protects it.
+func readPrivate(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("bus: reading %s: %w", path, err)
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("bus: reading %s: not a regular file", path)
+	case info.Size() > maxPrivate:
+		return nil, fmt.Errorf("bus: reading %s: %d bytes are too many", path, info.Size())
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return nil, fault.Failf("run: chmod 600 "+path, "bus: %s can be read by others (mode %04o)", path, info.Mode().Perm())
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("bus: reading %s: %w", path, err)
+	}
+	return b, nil
+}
+
+// writePrivate writes a file of mode 0600 so that a crash leaves the old or
+// the new one whole. Without replace, an existing file stays and the error
+// is fs.ErrExist.
+func writePrivate(path string, data []byte, replace bool) error {
+	temp, err := writeTemp(filepath.Dir(path), data)
+	if err != nil {
+		return fmt.Errorf("bus: writing %s: %w", path, err)
+	}
+	defer os.Remove(temp)
+	if err := place(temp, path, replace); err != nil {
+		return fmt.Errorf("bus: writing %s: %w", path, err)
+	}
+	if d, err := os.Open(filepath.Dir(path)); err == nil {
+		d.Sync() // makes the name durable; not every system can sync a folder
+		d.Close()
+	}
+	return nil
+}
+
+func writeTemp(dir string, data []byte) (string, error) {
+	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// place gives the temporary file its name. A hard link fails where the name
+// is taken, so of two processes that create a file at once one wins.
+func place(temp, path string, replace bool) error {
+	if replace {
+		return os.Rename(temp, path)
+	}
+	err := os.Link(temp, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil { // a file system without hard links
+		return fs.ErrExist
+	}
+	return os.Rename(temp, path)
+}

@@ -1,0 +1,278 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	nats "github.com/nats-io/nats-server/v2/server"
+)
+
+// Bounds of the front.
+const (
+	maxConnections = 256
+	maxHandshakes  = 128 // under way; the rest of the places is for those who got in
+	handshakeTime  = 5 * time.Second
+	maxControlLine = 1024 // bytes of a line of the NATS protocol
+	maxSubs        = 64   // subscriptions of a connection
+	startTime      = 5 * time.Second
+)
+
+// alpn is the application protocol (RFC 7301) by which a client knows that a
+// TLS server is a thru, before it trusts the certificate or sends the secret.
+const alpn = "thru"
+
+// ServerConfig says where and for whom an agent's control plane listens.
+type ServerConfig struct {
+	Addrs  []string // HOST:PORT to listen at; ":5200" means all addresses
+	Device string   // device or VRF to bind to (Linux)
+	State  *State   // identity; nil: a fresh one in memory
+	NoAuth bool     // lets in anybody, for a closed lab
+	Name   string   // put into join strings; may be empty
+}
+
+// Server is the control plane of an agent: an embedded NATS server that
+// listens nowhere itself, behind a front that speaks TLS.
+type Server struct {
+	conf        ServerConfig
+	nats        *nats.Server
+	tls         *tls.Config
+	agentUser   string
+	agentSecret Secret
+	listeners   []net.Listener
+	places      chan struct{} // one for each connection
+	handshakes  chan struct{} // one for each handshake under way
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	links  map[uint64]*link  // by the server's number
+	logins map[string]*login // by client
+	gone   func(client string)
+}
+
+// Listen starts the control plane. The context bounds the start alone; Close
+// ends the server. Addresses that cannot be used are warnings where another
+// one can, else an error with a hint.
+func Listen(ctx context.Context, c ServerConfig) (*Server, []string, error) {
+	listeners, warnings, err := listen(ctx, c.Addrs, c.Device)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := newServer(c)
+	if err != nil {
+		for _, l := range listeners {
+			l.Close()
+		}
+		return nil, nil, err
+	}
+	s.listeners = listeners
+	for _, l := range listeners {
+		s.wg.Go(func() { s.accept(l) })
+	}
+	return s, warnings, nil
+}
+
+// newServer starts the embedded server, without the front.
+func newServer(c ServerConfig) (*Server, error) {
+	if c.State == nil {
+		var err error
+		if c.State, err = NewState(); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{
+		conf: c, agentUser: "agent-" + newID(), agentSecret: newSecret(),
+		places: make(chan struct{}, maxConnections), handshakes: make(chan struct{}, maxHandshakes),
+		links: map[uint64]*link{}, logins: map[string]*login{},
+	}
+	s.tls = &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.State.cert},
+		NextProtos: []string{alpn}, SessionTicketsDisabled: true,
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	var err error
+	if s.nats, err = nats.NewServer(s.options()); err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("bus: starting the embedded NATS server: %w", err)
+	}
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(startTime) {
+		s.Close()
+		return nil, fmt.Errorf("bus: starting the embedded NATS server: not ready within %v", startTime)
+	}
+	return s, nil
+}
+
+// options of the embedded server: messages, and nothing else of what it can do.
+func (s *Server) options() *nats.Options {
+	return &nats.Options{
+		ServerName: "thru-" + s.conf.State.ID,
+		DontListen: true, NoLog: true, NoSigs: true, NoSystemAccount: true,
+		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: maxSubs,
+		PingInterval: pingEvery, MaxPingsOut: pingsOut,
+		AuthTimeout: handshakeTime.Seconds(), WriteDeadline: writeTime,
+		CustomClientAuthentication: doorman{s},
+	}
+}
+
+// Join returns what a client needs to get in. Its data addresses are those
+// given; none means where control goes.
+func (s *Server) Join(data []string) Join {
+	j := Join{
+		Name: s.conf.Name, Control: reachable(s.listeners, s.conf.Device), Data: data,
+		CertSHA256: s.conf.State.CertSHA256(), Privilege: PrivilegeMeasure,
+	}
+	if !s.conf.NoAuth {
+		j.Secret = s.conf.State.Secret
+	}
+	return j
+}
+
+// Close ends all connections and the embedded server, and returns when
+// nothing of it runs any more.
+func (s *Server) Close() {
+	s.cancel()
+	for _, l := range s.listeners {
+		l.Close()
+	}
+	s.wg.Wait()
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+}
+
+// accept takes connections until the listener is closed.
+func (s *Server) accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if s.ctx.Err() != nil {
+			if err == nil {
+				conn.Close()
+			}
+			return
+		}
+		if err != nil { // out of file descriptors, or a connection already reset
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		if !enter(s.places) {
+			conn.Close()
+			continue
+		}
+		s.wg.Go(func() {
+			defer leave(s.places)
+			defer conn.Close()
+			if secure := s.handshake(conn); secure != nil {
+				s.serve(secure)
+			}
+		})
+	}
+}
+
+// handshake does TLS first, so that nobody reaches the NATS server who does
+// not speak it; nil when it fails.
+func (s *Server) handshake(conn net.Conn) net.Conn {
+	if !enter(s.handshakes) {
+		return nil
+	}
+	defer leave(s.handshakes)
+	ctx, cancel := context.WithTimeout(s.ctx, handshakeTime)
+	defer cancel()
+	secure := tls.Server(conn, s.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil
+	}
+	return secure
+}
+
+// serve joins a connection to the embedded server until one of them ends.
+func (s *Server) serve(outer net.Conn) {
+	defer outer.Close()
+	inner, err := s.nats.InProcessConn()
+	if err != nil {
+		return
+	}
+	defer inner.Close()
+	stop := context.AfterFunc(s.ctx, func() { inner.Close(); outer.Close() })
+	defer stop()
+	l, err := newLink(outer, inner)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.links[l.id] = l
+	s.mu.Unlock()
+	l.run()
+	s.leave(l)
+}
+
+// claim makes a link the connection of a client: one client a link, one link
+// a client.
+func (s *Server) claim(id uint64, client string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.links[id]
+	if l == nil || l.login != nil || s.logins[client] != nil {
+		return fmt.Errorf("bus: letting a client in: its id is in use: %w", ErrSecret)
+	}
+	l.login = newLogin(client, l)
+	s.logins[client] = l.login
+	return nil
+}
+
+// leave forgets a link that has ended, and tells of a client that had it.
+func (s *Server) leave(l *link) {
+	s.mu.Lock()
+	delete(s.links, l.id)
+	gone, ended := s.gone, l.login
+	s.mu.Unlock()
+	if ended == nil {
+		return
+	}
+	ended.end(gone)
+	s.mu.Lock()
+	delete(s.logins, ended.client)
+	s.mu.Unlock()
+}
+
+// login returns a client that is connected, or nil.
+func (s *Server) login(client string) *login {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logins[client]
+}
+
+// everyone returns all who are connected.
+func (s *Server) everyone() []*login {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*login, 0, len(s.logins))
+	for _, l := range s.logins {
+		all = append(all, l)
+	}
+	return all
+}
+
+// onGone sets who hears of clients that are gone; nil ends it.
+func (s *Server) onGone(f func(client string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = f
+}
+
+// enter takes a place if one is free.
+func enter(places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func leave(places chan struct{}) { <-places }

@@ -1,0 +1,171 @@
+package bus
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"path/filepath"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// stateFile is the one file of a state folder: one file, so that a rotation
+// is one rename.
+const stateFile = "agent.json"
+
+// State is the identity of an agent: what its join strings are made of.
+type State struct {
+	ID     string // names the agent; stays the same when rotated
+	Secret Secret // lets clients in
+
+	path string // "" for one in memory
+	cert tls.Certificate
+}
+
+// stateDoc is the form of stateFile.
+type stateDoc struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Secret  string `json:"secret"`
+	Cert    string `json:"certificate"` // PEM
+	Key     string `json:"key"`         // PEM, PKCS #8
+}
+
+const stateVersion = 1
+
+// NewState returns a fresh identity in memory: for tests and for an agent
+// within the process of its client.
+func NewState() (*State, error) {
+	s := &State{}
+	doc, err := newStateDoc(newID())
+	if err != nil {
+		return nil, err
+	}
+	return s, s.take(doc)
+}
+
+// OpenState reads the identity in a folder, and makes the folder and the
+// identity where they are missing. A file that others can read is refused.
+func OpenState(dir string) (*State, error) {
+	if err := makePrivateDir(dir); err != nil {
+		return nil, err
+	}
+	s := &State{path: filepath.Join(dir, stateFile)}
+	err := s.read()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	doc, err := newStateDoc(newID())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.write(doc, false); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return s, s.read() // what is in the file holds, even if another process was faster
+}
+
+// Rotate replaces secret and certificate: join strings made before do not
+// work any more. An agent that already serves keeps the old ones until it
+// is started again.
+func (s *State) Rotate() error {
+	doc, err := newStateDoc(s.ID)
+	if err != nil {
+		return err
+	}
+	if s.path != "" {
+		if err := s.write(doc, true); err != nil {
+			return err
+		}
+	}
+	return s.take(doc)
+}
+
+// CertSHA256 is the SHA-256 of the certificate (DER), which clients pin.
+func (s *State) CertSHA256() [32]byte { return sha256.Sum256(s.cert.Certificate[0]) }
+
+// Format implements fmt.Formatter, so that no key is ever printed.
+func (s *State) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "state of agent %s", s.ID) }
+
+func (s *State) read() error {
+	b, err := readPrivate(s.path)
+	if err != nil {
+		return err
+	}
+	var doc stateDoc
+	err = json.Unmarshal(b, &doc)
+	if err == nil && doc.Version > stateVersion {
+		return fault.Failf("upgrade thru, or name another folder with --state", "bus: %s was written by a newer thru", s.path)
+	}
+	if err == nil {
+		err = s.take(doc)
+	}
+	if err != nil {
+		return fault.Failf("remove the file to get a new identity; join strings made before stop working",
+			"bus: reading %s: damaged: %w", s.path, err)
+	}
+	return nil
+}
+
+func (s *State) write(doc stateDoc, replace bool) error {
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return fmt.Errorf("bus: writing %s: %w", s.path, err)
+	}
+	return writePrivate(s.path, append(b, '\n'), replace)
+}
+
+// take makes a document the state's content.
+func (s *State) take(doc stateDoc) error {
+	cert, err := tls.X509KeyPair([]byte(doc.Cert), []byte(doc.Key))
+	if err != nil {
+		return fmt.Errorf("bus: reading the agent's certificate: %w", err)
+	}
+	if doc.ID == "" || len(doc.Secret) < 22 {
+		return errors.New("bus: the agent's id or secret is missing")
+	}
+	s.ID, s.Secret, s.cert = doc.ID, Secret(doc.Secret), cert
+	return nil
+}
+
+// newStateDoc makes a secret, and a self-signed certificate that is valid for
+// so long that only a rotation ends it: clients pin it and look at nothing else.
+func newStateDoc(id string) (stateDoc, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return stateDoc{}, fmt.Errorf("bus: making a key: %w", err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: new(big.Int).SetBytes([]byte(newID())[:16]),
+		Subject:      pkix.Name{CommonName: "thru " + id},
+		NotBefore:    now.Add(-24 * time.Hour),
+		NotAfter:     now.AddDate(100, 0, 0),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return stateDoc{}, fmt.Errorf("bus: making a certificate: %w", err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return stateDoc{}, fmt.Errorf("bus: writing a key: %w", err)
+	}
+	return stateDoc{
+		Version: stateVersion, ID: id, Secret: string(newSecret()),
+		Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		Key:  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})),
+	}, nil
+}

@@ -1,0 +1,124 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Verbs stand last in the subject of a request.
+const (
+	verbHello   = "hello"
+	verbFacts   = "facts"
+	verbReserve = "reserve"
+	verbPrepare = "prepare"
+	verbStart   = "start"
+	verbCollect = "collect"
+	verbRelease = "release"
+	verbAlive   = "alive" // keeps the lease; has no reply
+	verbPart    = "part"  // fetches the next part of a long reply
+)
+
+// Headers of requests and replies. An error is marked as the micro services
+// of NATS do it, so that their tools show it.
+const (
+	headerError    = "Nats-Service-Error"
+	headerCode     = "Nats-Service-Error-Code"
+	headerPatience = "Thru-Patience-Ms" // how long the client waits for the reply
+	headerTransfer = "Thru-Transfer"    // id of a reply that comes in parts
+	headerSize     = "Thru-Size"        // its length in bytes
+)
+
+// Times of the control plane.
+const (
+	aliveEvery = 2 * time.Second  // between keep-alives of a client
+	leaseTime  = 10 * time.Second // silence after which a client is gone
+	pingEvery  = 2 * time.Second  // between pings of NATS, both ways
+	pingsOut   = 2                // unanswered pings that end a connection
+	writeTime  = 5 * time.Second  // for one write to a peer that does not read
+)
+
+// Sizes of the control plane, in bytes.
+const (
+	partBytes    = 512 << 10 // of a message; longer replies come in parts
+	payloadBytes = 1 << 20   // what NATS carries at most
+	replyBytes   = 256 << 20 // of a reply, and of all that wait to be fetched
+)
+
+// subject of a client's request. Hello stands outside the version, so that
+// two majors can tell each other apart.
+func subject(client, verb string) string {
+	if verb == verbHello {
+		return "thru.hello." + client
+	}
+	return versioned(client) + "." + verb
+}
+
+// versioned is the subject below which a client's requests are, but hello.
+func versioned(client string) string { return fmt.Sprintf("thru.%d.%s", WireMajor, client) }
+
+// inbox is the subject below which replies to a client go.
+func inbox(client string) string { return "_INBOX." + client }
+
+// eventSubject is where a client hears events.
+func eventSubject(client string) string { return inbox(client) + ".event" }
+
+// clientOf returns the client in the subject of a request, which the
+// permissions of its connection have checked.
+func clientOf(subject string) string {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) < 3 {
+		return ""
+	}
+	return tokens[2]
+}
+
+// partRequest asks for what follows Offset, which acknowledges what is before.
+type partRequest struct {
+	Transfer string `json:"transfer"`
+	Offset   int    `json:"offset_bytes"`
+}
+
+// decode reads exactly one JSON value. Unknown fields are left out: a newer
+// minor may have added them.
+func decode(b []byte, v any) error {
+	if len(b) == 0 {
+		return errors.New("the message is empty")
+	}
+	return json.Unmarshal(b, v)
+}
+
+// maxErrorText bounds message and hint of an error on the wire, in bytes.
+const maxErrorText = 16 << 10
+
+// encodeError returns the code and the body of an error reply.
+func encodeError(err error) (code string, body []byte) {
+	e := measure.Error{Message: cut(err.Error()), Hint: cut(fault.Hint(err)), ExitCode: fault.Code(err)}
+	body, _ = json.Marshal(e) // strings and a number always marshal
+	return strconv.Itoa(e.ExitCode), body
+}
+
+// decodeError rebuilds the error of a reply.
+func decodeError(body []byte) error {
+	var e measure.Error
+	if err := decode(body, &e); err != nil || e.Message == "" {
+		return fault.Failf("", "bus: the end point answered with an error that cannot be read")
+	}
+	if e.ExitCode < fault.Failed || e.ExitCode > 255 {
+		e.ExitCode = fault.Failed
+	}
+	return &fault.Error{Code: e.ExitCode, Hint: e.Hint, Err: errors.New(e.Message)}
+}
+
+func cut(s string) string {
+	if len(s) <= maxErrorText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxErrorText], "") + "..."
+}
