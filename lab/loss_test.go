@@ -1,0 +1,101 @@
+package lab_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"thru/lab"
+)
+
+// checkPartial checks how a client ends that lost its peer in mid-test: in
+// time, with exit 1, and with a document that says so and keeps what there was.
+func checkPartial(t *testing.T, client *program) {
+	t.Helper()
+	if code := client.wait(t, lossLimit); code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	doc := client.document(t)
+	if doc.Error == nil || doc.Error.ExitCode != 1 || doc.Error.Message == "" {
+		t.Errorf("error %+v, want a message and exit code 1", doc.Error)
+	}
+	var bytes int64
+	for _, f := range flows(doc) {
+		if f.Sender != nil {
+			bytes += f.Sender.Bytes
+		}
+	}
+	if bytes == 0 {
+		t.Errorf("%d cells hold nothing of what was sent until then", len(doc.Cells))
+	}
+}
+
+func TestServerIsKilled(t *testing.T) {
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	server := serve(t, p.B, "--no-auth")
+	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
+	underWay(t, p, client)
+	server.signal(t, syscall.SIGKILL)
+	checkPartial(t, client)
+	eventuallyIdle(t, p.B, idle{}, lossLimit)
+	eventuallyIdle(t, p.A, idle{}, lossLimit)
+}
+
+func TestLinkGoesDown(t *testing.T) {
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	serve(t, p.B, "--no-auth")
+	before := look(p.B)
+	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
+	underWay(t, p, client)
+	p.A.LinkDown(lab.DataDev)
+	checkPartial(t, client)
+	lab.Eventually(t, lossLimit, "the server has no worker", func() bool { return len(p.B.Pids()) == before.pids })
+	// The kernel cannot deliver the end of a closed connection over a link
+	// that is down, and keeps it (FIN-WAIT-1) until the link is back.
+	p.A.LinkUp(lab.DataDev)
+	eventuallyIdle(t, p.B, before, 30*time.Second)
+	test(t, p.A, "-t", "0.5", "--one-way", p.Data.B4.String())
+}
+
+func TestClientIsKilled(t *testing.T) {
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	serve(t, p.B, "--no-auth")
+	before := look(p.B)
+	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
+	underWay(t, p, client)
+	client.signal(t, syscall.SIGKILL)
+	eventuallyIdle(t, p.B, before, lossLimit)
+	eventuallyIdle(t, p.A, idle{}, lossLimit)
+	test(t, p.A, "-t", "0.5", "--one-way", p.Data.B4.String())
+}
+
+func TestDataPortsBlocked(t *testing.T) {
+	lab.Require(t, lab.Program("nft"))
+	for _, verdict := range []string{"drop", "reject with tcp reset"} {
+		t.Run(verdict, func(t *testing.T) {
+			p := lab.NewPair(t, lab.Options{})
+			serve(t, p.B, "--no-auth")
+			before := look(p.B)
+			p.B.Nft(`table inet firewall {
+	chain input {
+		type filter hook input priority 0
+		tcp dport 5202-5233 ` + verdict + `
+	}
+}
+`)
+			client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "1", p.Data.B4.String())
+			if code := client.wait(t, lossLimit); code != 1 {
+				t.Errorf("exit %d, want 1", code)
+			}
+			doc := client.document(t)
+			if doc.Error == nil {
+				t.Fatal("no error in the document")
+			}
+			if said := doc.Error.Message + " " + doc.Error.Hint; !strings.Contains(said, "5202") || !strings.Contains(said, "5233") {
+				t.Errorf("the error does not name the ports: %s", said)
+			}
+			eventuallyIdle(t, p.B, before, lossLimit)
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// The names of the interfaces in both hosts of a Pair.
+const (
+	DataDev    = "data0"
+	ControlDev = "ctl0"
+)
+
+// Options of a Pair. The zero value is a fast link of MTU 1500 with cubic.
+type Options struct {
+	MTU  int   // of the data link; 0 means 1500
+	Rate int64 // of the data link in each direction, bit/s of frames without preamble and gap; 0 means no cap
+	// Congestion is the congestion control of traffic over the links. Empty
+	// means cubic: the usual default of a CI machine, bbr, paces and so hides
+	// what the link does.
+	Congestion string
+	Control    bool // join the hosts by a second link, for control alone
+}
+
+// Link is one veth between the hosts of a Pair: the same name at both ends,
+// an address of each family at each.
+type Link struct {
+	Dev    string
+	A4, B4 netip.Addr
+	A6, B6 netip.Addr
+}
+
+// Pair is two hosts joined by one link, or by two.
+type Pair struct {
+	A, B    *Host
+	Data    Link
+	Control Link // zero without Options.Control
+}
+
+// NewPair builds hosts a and b in a lab of their own.
+func NewPair(t testing.TB, o Options) *Pair {
+	t.Helper()
+	if o.MTU == 0 {
+		o.MTU = 1500
+	}
+	if o.Congestion == "" {
+		o.Congestion = "cubic"
+	}
+	l := New(t)
+	p := &Pair{A: l.Host("a"), B: l.Host("b")}
+	p.Data = l.join(p.A, p.B, DataDev, 77, o.MTU, o.Congestion)
+	if o.Rate > 0 {
+		p.A.limit(DataDev, o.Rate)
+		p.B.limit(DataDev, o.Rate)
+	}
+	if o.Control {
+		p.Control = l.join(p.A, p.B, ControlDev, 78, 1500, o.Congestion)
+	}
+	return p
+}
+
+// join connects two hosts by a veth with the addresses 10.NET.0.1 and .2,
+// fd00:NET::1 and ::2.
+func (l *Lab) join(a, b *Host, dev string, net, mtu int, congestion string) Link {
+	l.t.Helper()
+	l.must("ip", "link", "add", dev, "netns", a.netns, "mtu", strconv.Itoa(mtu),
+		"type", "veth", "peer", "name", dev, "netns", b.netns, "mtu", strconv.Itoa(mtu))
+	v4 := func(host int) string { return fmt.Sprintf("10.%d.0.%d", net, host) }
+	v6 := func(host int) string { return fmt.Sprintf("fd00:%d::%d", net, host) }
+	for i, h := range []*Host{a, b} {
+		h.IP("addr", "add", v4(i+1)+"/24", "dev", dev)
+		// No duplicate address detection: it keeps an address unusable for a second.
+		h.IP("addr", "add", v6(i+1)+"/64", "dev", dev, "nodad")
+		h.IP("link", "set", dev, "up")
+		// A child namespace refuses the sysctl; the route's attribute is obeyed.
+		h.IP("route", "replace", v4(0)+"/24", "dev", dev, "src", v4(i+1), "congctl", congestion)
+		h.IP("-6", "route", "replace", fmt.Sprintf("fd00:%d::/64", net), "dev", dev, "congctl", congestion)
+	}
+	return Link{
+		Dev: dev,
+		A4:  netip.MustParseAddr(v4(1)), B4: netip.MustParseAddr(v4(2)),
+		A6: netip.MustParseAddr(v6(1)), B6: netip.MustParseAddr(v6(2)),
+	}
+}
+
+// limit caps what an interface sends with a token bucket (tc-tbf(8)), which
+// counts frames without preamble, check sum and gap. A bucket under 256 KB
+// costs rate: the kernel hands over 64 KB at a time.
+func (h *Host) limit(dev string, rate int64) {
+	h.lab.t.Helper()
+	const bucketTime, queueTime = time.Millisecond, 20 * time.Millisecond
+	perSecond := rate / 8
+	burst := max(256<<10, perSecond*int64(bucketTime)/int64(time.Second))
+	queue := burst + perSecond*int64(queueTime)/int64(time.Second)
+	h.lab.must("tc", "-netns", h.netns, "qdisc", "replace", "dev", dev, "root", "tbf",
+		"rate", fmt.Sprintf("%dbit", rate), "burst", fmt.Sprint(burst), "limit", fmt.Sprint(queue))
+}
