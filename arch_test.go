@@ -41,7 +41,7 @@ var beside = map[string][]string{
 var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall", "path/filepath", "io/ioutil", "log", "log/slog"}
 
 // testKits are packages that only tests import; they are held to the rules of tests.
-var testKits = []string{"engine/enginetest"}
+var testKits = []string{"engine/enginetest", "bus/bustest"}
 
 // allowed lists exceptions to a rule by "rule: file", each with its reason.
 var allowed = map[string]string{

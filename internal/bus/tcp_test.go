@@ -440,7 +440,6 @@ func TestTwentyClients(t *testing.T) {
 	wg.Wait()
 }
 
-
 // TestRefusalIsHeard: the reason of a refused login arrives, however the
 // messages fall together.
 func TestRefusalIsHeard(t *testing.T) {

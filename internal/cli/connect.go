@@ -131,7 +131,7 @@ func (d dialer) remote(ctx context.Context, name string) (*control.EndPoint, fun
 // target finds how to reach a name: a join string, or HOST[:PORT] whose
 // certificate is pinned on first use.
 func (d dialer) target(name string) (bus.DialConfig, error) {
-	conf := bus.DialConfig{Device: d.Device, LocalAddr: d.Source, Family: d.Family}
+	conf := bus.DialConfig{Version: d.env.version, Device: d.Device, LocalAddr: d.Source, Family: d.Family}
 	if scheme, _, ok := strings.Cut(name, "://"); ok {
 		return conf, fault.Usagef("an end point is a joined name or HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
 	}
