@@ -29,7 +29,6 @@ var layers = map[string]int{
 
 // beside lists the imports within a layer, which are none unless listed.
 var beside = map[string][]string{
-	"host":   {"sock"},
 	"bus":    {"sock"},
 	"stat":   {"measure", "unit"}, // figures over evidence, with units in their warnings
 	"engine": {"sock", "host"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/sock"
 )
 
 // dialTime bounds Dial where DialConfig says nothing: names, connections, TLS
@@ -59,14 +60,10 @@ func Dial(ctx context.Context, c DialConfig) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = dialTime
 	}
-	control, err := bindDevice(c.Device)
-	if err != nil {
-		return nil, err
-	}
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	d := dialer{DialConfig: c, control: control}
+	d := dialer{DialConfig: c, control: sock.Options{Device: c.Device}.Control}
 	targets, failed := d.resolve(limited)
 	won, failed := d.race(limited, targets, failed)
 	if ctx.Err() != nil && won.conn == nil {

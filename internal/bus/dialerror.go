@@ -25,7 +25,7 @@ func (d dialer) lookupError(host string, err error) error {
 
 // connectError says why a TCP connection did not come about.
 func (d dialer) connectError(t target, err error) error {
-	var hinted *fault.Error // of bindDevice
+	var hinted *fault.Error // of the device
 	switch {
 	case errors.As(err, &hinted):
 		return fault.Failf(hinted.Hint, "bus: connecting to %s: %w", t.addr, hinted.Err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/sock"
 )
 
 // keepAlive notices a peer whose machine is gone, on an idle connection.
@@ -42,11 +43,7 @@ func isErrno(err error, unix syscall.Errno, windows uintptr) bool {
 // listen opens each address. One that cannot be used is a warning where
 // another can.
 func listen(ctx context.Context, addrs []string, device string) ([]net.Listener, []string, error) {
-	control, err := bindDevice(device)
-	if err != nil {
-		return nil, nil, err
-	}
-	conf := net.ListenConfig{Control: control, KeepAliveConfig: keepAlive()}
+	conf := net.ListenConfig{Control: sock.Options{Device: device}.Control, KeepAliveConfig: keepAlive()}
 	var open []net.Listener
 	var warnings []string
 	var first error
@@ -71,6 +68,9 @@ func listen(ctx context.Context, addrs []string, device string) ([]net.Listener,
 }
 
 func listenHint(err error) string {
+	if own := fault.Hint(err); own != "" { // of the device
+		return own
+	}
 	switch {
 	case isErrno(err, syscall.EADDRINUSE, winAddrInUse):
 		return "another program, or another `thru serve`, has the port: choose one with --port"

@@ -333,9 +333,8 @@ const collectTime = 10 * time.Second
 // others it keeps what their live figures told.
 func (r *Runner) collect(flows []*flow) {
 	var sides []*side
-	var specs []measure.Spec
 	for _, f := range flows {
-		sides, specs = append(sides, f.sides()...), append(specs, f.spec, f.spec)
+		sides = append(sides, f.sides()...)
 	}
 	got := make([]*measure.Evidence, len(sides))
 	each(len(sides), func(i int) { got[i] = sides[i].evidence() })

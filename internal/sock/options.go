@@ -71,6 +71,9 @@ func (o Options) explain(name string, err error) error {
 		hint = "an MSS is 88 to 32767 bytes"
 	case strings.HasPrefix(name, "bind"):
 		hint = "see `ip link` for the devices; kernels before 5.7 want root for this"
+		if runtime.GOOS != "linux" {
+			hint = "name an address of the device instead: --bind or -B ADDRESS"
+		}
 	}
 	return fault.Failf(hint, "sock: setting %s: %w", name, err)
 }
@@ -81,10 +84,6 @@ func SetNoDelay(c *net.TCPConn, on bool) error {
 		return fmt.Errorf("sock: setting TCP_NODELAY: %w", err)
 	}
 	return nil
-}
-
-func unsupported(what string) error {
-	return fmt.Errorf("%s cannot be set on %s", what, runtime.GOOS)
 }
 
 // Granted is what the kernel says of a connected socket.

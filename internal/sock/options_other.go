@@ -2,6 +2,11 @@
 
 package sock
 
+import (
+	"fmt"
+	"runtime"
+)
+
 // BufferOverhead is how many times the usable size the system reports for a
 // socket buffer; only Linux doubles it.
 const BufferOverhead = 1
@@ -11,3 +16,7 @@ func ReadTCPInfo(uintptr, []byte) int { return 0 }
 
 // AvailableCongestion returns nil: this system has no common way to ask.
 func AvailableCongestion() []string { return nil }
+
+func unsupported(what string) error {
+	return fmt.Errorf("%s cannot be set on %s", what, runtime.GOOS)
+}
