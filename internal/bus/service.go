@@ -242,7 +242,6 @@ func (v *Service) Close() error {
 	v.close.Do(func() {
 		close(v.done)
 		v.wg.Wait()
-		v.server.onGone(nil)
 		err = v.micro.Stop()
 		if errors.Is(err, nats.ErrConnectionClosed) {
 			err = nil
@@ -252,6 +251,7 @@ func (v *Service) Close() error {
 			ends.Go(func() { l.end(v.gone); l.link.close() })
 		}
 		ends.Wait()
+		v.server.onGone(nil) // not before: a link that ends by itself just now must tell too
 		v.nc.Close()
 	})
 	return err
