@@ -76,6 +76,7 @@ type RFC6349 struct {
 	TransferTimeRatio *float64 `json:"transfer_time_ratio,omitempty"`
 	EfficiencyPct     *float64 `json:"tcp_efficiency_pct,omitempty"`
 	BufferDelayPct    *float64 `json:"buffer_delay_pct,omitempty"`
+	BaseRTT           *int64   `json:"base_rtt_ns,omitempty"` // what the buffer delay is over: the kernel's least RTT, else the idle one
 }
 
 // Reconciled holds the figures of both ends beside each other.

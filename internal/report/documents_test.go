@@ -82,7 +82,7 @@ func newCellFor(from, to string, streams int, bps float64) measure.Cell {
 		RTTIdle: new(int64(23_000)), RTTLoaded: new(int64(184_000)), SenderCPU: cpuFigure(51.3, 2.02, 98.1), ReceiverCPU: cpuFigure(44.6, 1.77, 97.2),
 		SenderMem:   &measure.MemFigure{Used: new(int64(3 << 30)), Total: new(int64(32 << 30)), Worker: new(int64(14 << 20))},
 		ReceiverMem: &measure.MemFigure{Used: new(int64(9 << 29)), Total: new(int64(32 << 30)), Worker: new(int64(15 << 20))}, Retransmits: new(int64(18)),
-		RFC6349:  &measure.RFC6349{TransferTimeRatio: new(1.02), EfficiencyPct: new(99.98), BufferDelayPct: new(700.0)},
+		RFC6349:  &measure.RFC6349{TransferTimeRatio: new(1.02), EfficiencyPct: new(99.98), BufferDelayPct: new(700.0), BaseRTT: new(int64(50e3))},
 		Fairness: new(0.998), MeanPacket: new(48213.0), BDP: new(int64(1_124_700)), NeededWindow: new(int64(1_125_096)),
 		Reconciled: &measure.Reconciled{SenderBps: bps * 1.0004, ReceiverBps: bps, SentBytes: 67e9, AckedBytes: new(int64(67e9)), ReceivedBytes: 67e9, Note: "they agree"},
 		Steady:     &measure.Steady{Checked: true, SlopePct: 0.4, HalvesPct: 0.7, Steady: true}}

@@ -217,6 +217,9 @@ func rfc6349Text(m *measure.RFC6349) string {
 	}
 	if m.BufferDelayPct != nil {
 		delay = "buffer delay " + unit.Percent(*m.BufferDelayPct)
+		if m.BaseRTT != nil {
+			delay += " over the least RTT of " + unit.Duration(*m.BaseRTT)
+		}
 	}
 	return join(ratio, efficiency, delay)
 }

@@ -114,6 +114,7 @@ func TestSummarise(t *testing.T) {
 	near(t, "retransmits", float64(*c.Retransmits), 5*2*2, 0)
 	near(t, "efficiency", *c.RFC6349.EfficiencyPct, 98.04, 0.005)
 	near(t, "buffer delay", *c.RFC6349.BufferDelayPct, 100, 1e-9)
+	near(t, "its base", float64(*c.RFC6349.BaseRTT), 400e3, 0)
 	near(t, "transfer time ratio", *c.RFC6349.TransferTimeRatio, 9.4148/9.31, 1e-4)
 	near(t, "fairness", *c.Fairness, 1, 1e-9)
 	near(t, "mean packet", *c.MeanPacket, 1514, 0.01)

@@ -85,6 +85,7 @@ func (s *summary) rfc6349() {
 	}
 	if base := s.baseRTT(); c.RTTLoaded != nil && base > 0 {
 		m.BufferDelayPct = known(BufferDelay(float64(*c.RTTLoaded), base))
+		m.BaseRTT = new(int64(base))
 	}
 	if m.BufferDelayPct == nil {
 		s.missing("rfc6349.buffer_delay_pct", "it needs a round trip of the idle path and one under load")
