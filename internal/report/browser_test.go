@@ -1,0 +1,154 @@
+package report
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"thru/internal/measure"
+)
+
+// browser starts a real Chromium without network habits of its own.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("THRU_REQUIRE_LAB") == "1" {
+			t.Fatal("needs chromium:", err)
+		}
+		t.Skip("needs chromium:", err)
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), opts...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	return ctx
+}
+
+// seen collects what a page asks for and complains of.
+type seen struct {
+	mu          sync.Mutex
+	asked, said []string
+}
+
+func (s *seen) hear(ev any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := ev.(type) {
+	case *network.EventRequestWillBeSent:
+		s.asked = append(s.asked, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		s.said = append(s.said, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		s.said = append(s.said, string(e.Type))
+	}
+}
+
+// colours makes the page believe that its reader likes them dark or light.
+func colours(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}
+
+func listenTo() chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		if _, err := cdp.Call(ctx, t, network.Enable, network.EnableParams{}); err != nil {
+			return err
+		}
+		_, err := cdp.Call(ctx, t, runtime.Enable, cdp.Empty{})
+		return err
+	})
+}
+
+// TestReportInABrowser: a report opens without asking for anything else and
+// without a complaint; it has a heading, its charts have a size, nothing runs
+// out of a phone's screen, and dark is not light.
+func TestReportInABrowser(t *testing.T) {
+	ctx := browser(t)
+	var page seen
+	if err := chromedp.Listen(ctx, page.hear); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(ctx, listenTo()); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range goldenDocuments() {
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		lookAt(t, ctx, name, write(t, name, d))
+		stop()
+	}
+	page.mu.Lock()
+	defer page.mu.Unlock()
+	for _, u := range page.asked {
+		if !strings.HasPrefix(u, "file://") {
+			t.Errorf("the report asked for %s", u)
+		}
+	}
+	if len(page.asked) == 0 || len(page.said) > 0 {
+		t.Errorf("%d requests; the browser says %q", len(page.asked), page.said)
+	}
+}
+
+func write(t *testing.T, name string, d *measure.Document) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name+".html")
+	var b strings.Builder
+	if err := HTML(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// lookAt opens a page on a screen and on a phone.
+func lookAt(t *testing.T, ctx context.Context, name, file string) {
+	t.Helper()
+	ask := func(script string) string {
+		v, err := chromedp.Run(ctx, chromedp.Evaluate[string]("String("+script+")"))
+		if err != nil {
+			t.Fatalf("%s: %s: %v", name, script, err)
+		}
+		return v
+	}
+	do := func(a ...chromedp.Action[chromedp.Void]) {
+		if err := chromedp.Do(ctx, a...); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	const background = `getComputedStyle(document.body).backgroundColor`
+	do(colours("light"), chromedp.EmulateViewport(1100, 1600), chromedp.Navigate("file://"+file))
+	if ask(`document.querySelector("h1").innerText.length > 5`) != "true" {
+		t.Errorf("%s: no heading", name)
+	}
+	if ask(`[...document.querySelectorAll("svg[role=img]")].every(s => s.getBoundingClientRect().width >= 300)`) != "true" {
+		t.Errorf("%s: a chart is too small to read", name)
+	}
+	light := ask(background)
+	do(colours("dark"))
+	if dark := ask(background); dark == light {
+		t.Errorf("%s: dark is as light: %s", name, dark)
+	}
+	do(chromedp.EmulateViewport(390, 800))
+	if w := ask(`document.documentElement.scrollWidth - innerWidth`); w != "0" {
+		t.Errorf("%s: %s pixels run out of a phone's screen", name, w)
+	}
+}
