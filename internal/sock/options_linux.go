@@ -14,18 +14,6 @@ func setCongestion(fd uintptr, name string) error {
 	return unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 }
 
-func setSendBuffer(fd uintptr, n int) error {
-	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, n)
-}
-
-func setRecvBuffer(fd uintptr, n int) error {
-	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, n)
-}
-
-func setMSS(fd uintptr, n int) error {
-	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, n)
-}
-
 // setDSCP sets both families on an IPv6 socket, since it may carry mapped IPv4.
 func setDSCP(fd uintptr, dscp int, ipv6 bool) error {
 	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)
