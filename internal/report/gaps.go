@@ -19,7 +19,7 @@ func gaps(d *measure.Document) []gap {
 	var out []gap
 	add := func(missing []measure.NotChecked) {
 		for _, m := range missing {
-			out = addGap(out, clean(m.Fact), clean(m.Why))
+			out = addGap(out, inWords(clean(m.Fact)), clean(m.Why))
 		}
 	}
 	add(d.Missing)
@@ -30,6 +30,25 @@ func gaps(d *measure.Document) []gap {
 		}
 	}
 	return out
+}
+
+// inWords is what people call the figure of a JSON key; other keys stay as they are.
+func inWords(key string) string {
+	words := map[string]string{
+		"bdp_bytes": "BDP", "ceiling": "ceiling", "cpu_of_each_end": "CPU of each end apart", "goodput_bps": "goodput",
+		"host": "counters of the host", "interface.driver": "driver counters of the interface", "jain_fairness": "fairness",
+		"mean_packet_bytes": "mean packet", "receiver_cpu": "CPU of the receiver", "receiver_memory": "memory of the receiver",
+		"reconciled": "both ends beside each other", "required_window_bytes": "required window", "retransmits_segments": "retransmits",
+		"rfc6349.buffer_delay_pct": "buffer delay", "rfc6349.tcp_efficiency_pct": "TCP efficiency", "rfc6349.transfer_time_ratio": "time ratio",
+		"rtt_idle_ns": "RTT idle", "rtt_loaded_ns": "RTT loaded", "sender_cpu": "CPU of the sender", "sender_memory": "memory of the sender",
+		"streams.blocked_ns": "time blocked in socket calls", "streams.tcp": "TCP_INFO",
+		"sender_cpu.pct_per_gbps": "CPU per Gb/s of the sender", "receiver_cpu.pct_per_gbps": "CPU per Gb/s of the receiver",
+		"sender_cpu.idle_baseline": "the sender when idle", "receiver_cpu.idle_baseline": "the receiver when idle",
+	}
+	if w, ok := words[key]; ok {
+		return w
+	}
+	return key
 }
 
 // factGaps groups by reason what was not checked of the hosts. There is much

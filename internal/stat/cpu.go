@@ -13,7 +13,7 @@ func (s *summary) cpu() {
 	s.cell.SenderCPU = s.cpuOf(senderSide)
 	s.cell.ReceiverCPU = s.cpuOf(receiverSide)
 	if s.cell.From == s.cell.To && s.cell.SenderCPU != nil {
-		s.missing("cpu_of_each_end", "both ends are one host: machine and cores are of both, worker_cores_used of one")
+		s.missing("cpu_of_each_end", "both ends are one host")
 	}
 }
 

@@ -73,7 +73,7 @@ func (s *summary) rfc6349() {
 		m.TransferTimeRatio = known(TransferTimeRatio(c.Ceiling.Bps, c.Goodput.Value))
 	}
 	if m.TransferTimeRatio == nil {
-		s.missing("rfc6349.transfer_time_ratio", "it needs a known link rate and a goodput")
+		s.missing("rfc6349.transfer_time_ratio", "it needs the ceiling and a goodput")
 	}
 	sent, ok := s.total(bytesSent)
 	again, okToo := s.total(bytesRetrans)
