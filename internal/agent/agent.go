@@ -45,6 +45,7 @@ type Agent struct {
 	publish  bus.Publish
 	sessions map[string]*session
 	opening  int // sessions that are being opened
+	opened   int // sessions that ever were
 	closed   bool
 }
 
@@ -119,12 +120,13 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.
 	if !ok {
 		return bus.PrepareReply{}, fault.Failf("both ends need a thru that knows it", "agent: engine %q is not known here", m.Spec.Engine)
 	}
-	if err := a.enter(); err != nil {
+	listen, err := a.enter()
+	if err != nil {
 		return bus.PrepareReply{}, err
 	}
 	inner, err := eng.Open(ctx, engine.End{
 		Name: a.conf.Name, Spec: m.Spec, Sends: m.Sends, Dials: m.Dials,
-		Targets: m.Targets, Token: m.Token, PeerPorts: [2]int{m.Ports.First, m.Ports.Last}, Listen: a.conf.Listen, MaxRate: a.conf.Limits.RateBps,
+		Targets: m.Targets, Token: m.Token, PeerPorts: [2]int{m.Ports.First, m.Ports.Last}, Listen: listen, MaxRate: a.conf.Limits.RateBps,
 	})
 	if err != nil {
 		a.leave("")
@@ -154,18 +156,21 @@ func (a *Agent) admit(s measure.Spec) error {
 	return nil
 }
 
-// enter takes a place for a session that is about to open.
-func (a *Agent) enter() error {
+// enter takes a place for a session that is about to open, and says where it may listen.
+func (a *Agent) enter() (engine.Listen, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	listen := a.conf.Listen
 	if a.closed {
-		return fault.Failf("", "agent: preparing: the agent ends")
+		return listen, fault.Failf("", "agent: preparing: the agent ends")
 	}
 	if len(a.sessions)+a.opening >= a.conf.Limits.Sessions {
-		return fault.Failf("wait for other tests to end", "agent: preparing: %d sessions run already, the limit of this end point", len(a.sessions))
+		return listen, fault.Failf("wait for other tests to end", "agent: preparing: %d sessions run already, the limit of this end point", len(a.sessions))
 	}
 	a.opening++
-	return nil
+	listen.Offset = a.opened % (listen.Last - listen.First + 1)
+	a.opened++
+	return listen, nil
 }
 
 func (a *Agent) leave(id string) {
@@ -189,6 +194,20 @@ func (a *Agent) add(s *session) bool {
 	a.sessions[s.id] = s
 	go s.follow()
 	return true
+}
+
+// isQuiet is true when no session is opening, and none moves data any more.
+func (a *Agent) isQuiet() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sessions {
+		select {
+		case <-s.over:
+		default:
+			return false
+		}
+	}
+	return a.opening == 0
 }
 
 // find returns a session of that client; another's is as unknown as none.

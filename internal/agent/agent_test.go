@@ -192,6 +192,7 @@ func TestEventsOfACourse(t *testing.T) {
 			t.Errorf("error lost its words: %+v", e)
 		}
 	}
+	s.Close() // what an engine does after its last update
 	reply, err := a.Collect(context.Background(), "c", bus.Collect{Session: r.Session})
 	if err != nil {
 		t.Fatal(err)
@@ -199,5 +200,29 @@ func TestEventsOfACourse(t *testing.T) {
 	e := reply.Evidence
 	if e.Host == nil || len(e.PerSec) != 1 || e.Base == nil || e.Route == nil {
 		t.Errorf("readings of the host: %v, %d per second, baseline %v, route %v", e.Host, len(e.PerSec), e.Base, e.Route)
+	}
+}
+
+// A baseline is not read while a session still moves data, nor kept from then.
+func TestBaselineWantsQuiet(t *testing.T) {
+	a, f, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "c")
+	r, err := prepare(a, "c", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	collect := func() *measure.HostSpan {
+		reply, err := a.Collect(context.Background(), "c", bus.Collect{Session: r.Session})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.Evidence.Base
+	}
+	if collect() != nil {
+		t.Error("the baseline was read while a session ran")
+	}
+	f.opened[0].Close()
+	if collect() == nil {
+		t.Error("no baseline of a quiet host")
 	}
 }

@@ -34,7 +34,7 @@ func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *s
 		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
 		over: make(chan struct{}),
 	}
-	s.expire = time.AfterFunc(unstarted, func() { inner.Close() })
+	s.expire = time.AfterFunc(unstarted, func() { a.end(client, s.id) })
 	return s
 }
 
@@ -93,12 +93,14 @@ func (s *session) evidence(ctx context.Context) measure.Evidence {
 	e := s.inner.Evidence()
 	var base *measure.HostSpan
 	if len(e.Bins) > 0 {
-		base = s.agent.baseline.get(ctx, s.agent.conf.Host)
+		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.Route = s.route
-	e.Base = base
+	if e.Base = base; base == nil && len(e.Bins) > 0 {
+		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host_idle_baseline", Why: "other tests ran, or this one had not ended: the host was not seen idle"})
+	}
 	s.host.into(&e)
 	return e
 }
@@ -117,8 +119,8 @@ type hostWatch struct {
 	iface  string
 	last   host.Snapshot // for the live load
 	loadAt time.Time
-	pct    float64
-	maxPct float64
+	pct    *float64 // nil until two readings lie far enough apart
+	maxPct *float64
 
 	begin, bin, end host.Snapshot
 	origin          time.Time // when the measured time began
@@ -141,17 +143,20 @@ func (w *hostWatch) read() host.Snapshot { return w.host.Read(w.iface, w.pid) }
 const loadEvery = 400 * time.Millisecond
 
 // load is how busy the machine and its busiest core are, in percent.
-func (w *hostWatch) load() (pct, most float64) {
+func (w *hostWatch) load() (pct, most *float64) {
 	if w.host == nil || time.Since(w.loadAt) < loadEvery {
 		return w.pct, w.maxPct
 	}
 	now := w.read()
 	span := host.Span(w.last, now, w.loadAt)
 	w.last, w.loadAt = now, time.Now()
-	w.pct, w.maxPct = 0, 0
+	w.pct, w.maxPct = nil, nil
 	for _, c := range span.CPUs {
-		w.pct += c.Busy() / float64(len(span.CPUs))
-		w.maxPct = max(w.maxPct, c.Busy())
+		if w.pct == nil {
+			w.pct, w.maxPct = new(float64), new(float64)
+		}
+		*w.pct += c.Busy() / float64(len(span.CPUs))
+		*w.maxPct = max(*w.maxPct, c.Busy())
 	}
 	return w.pct, w.maxPct
 }
@@ -185,8 +190,8 @@ func (w *hostWatch) into(e *measure.Evidence) {
 	e.Missing = append(e.Missing, w.begin.Missing...)
 }
 
-// baseline is what the host does by itself, read when no test runs and kept a
-// while, since the readings of one ladder need only one.
+// baseline is what the host does by itself, read when no test runs, and kept a
+// while, since one serves all cells of a ladder.
 type baseline struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -195,23 +200,32 @@ type baseline struct {
 
 const (
 	baselineTime  = 500 * time.Millisecond
-	baselineKeeps = 5 * time.Minute
+	baselineKeeps = time.Minute
+	quietWait     = 300 * time.Millisecond // for workers that have reported their end to be gone
 )
 
-// get reads the baseline; the caller's traffic has just ended.
-func (b *baseline) get(ctx context.Context, h *host.Host) *measure.HostSpan {
+// get reads the baseline, or returns nil when tests run before or after the reading.
+func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.span != nil && time.Since(b.at) < baselineKeeps {
 		return b.span
 	}
+	for give := time.Now().Add(quietWait); !quiet(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(give) {
+			return nil
+		}
+	}
 	before := h.Read("", 0)
 	select {
 	case <-time.After(baselineTime):
 	case <-ctx.Done():
-		return b.span
+		return nil
 	}
 	span := host.Span(before, h.Read("", 0), before.Taken)
+	if !quiet() {
+		return nil
+	}
 	span.Proto, span.Softnet = nil, nil // only its CPU serves
 	b.span, b.at = &span, time.Now()
 	return b.span

@@ -143,17 +143,17 @@ const (
 
 // Event is pushed by the agent to the client that owns the session.
 type Event struct {
-	Session     string  `json:"session"`
-	Kind        string  `json:"kind"`
-	Phase       string  `json:"phase,omitempty"`
-	AtNs        int64   `json:"at_ns,omitempty"` // start of the interval, since the measured time began; negative in the ramp
-	SpanNs      int64   `json:"length_ns,omitempty"`
-	Bytes       int64   `json:"bytes,omitempty"`
-	Retransmits *int64  `json:"retransmits,omitempty"` // segments in the interval (sender)
-	CPUPct      float64 `json:"cpu_pct,omitempty"`     // of the whole machine
-	CPUMaxPct   float64 `json:"cpu_max_pct,omitempty"` // busiest core
-	Error       string  `json:"error,omitempty"`
-	Hint        string  `json:"hint,omitempty"`
+	Session     string   `json:"session"`
+	Kind        string   `json:"kind"`
+	Phase       string   `json:"phase,omitempty"`
+	AtNs        int64    `json:"at_ns,omitempty"` // start of the interval, since the measured time began; negative in the ramp
+	SpanNs      int64    `json:"length_ns,omitempty"`
+	Bytes       int64    `json:"bytes,omitempty"`
+	Retransmits *int64   `json:"retransmits,omitempty"` // segments in the interval (sender)
+	CPUPct      *float64 `json:"cpu_pct,omitempty"`     // of the whole machine
+	CPUMaxPct   *float64 `json:"cpu_max_pct,omitempty"` // busiest core
+	Error       string   `json:"error,omitempty"`
+	Hint        string   `json:"hint,omitempty"`
 }
 
 // Handler is what an agent answers. The client id has been checked by the

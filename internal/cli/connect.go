@@ -140,6 +140,9 @@ func (d dialer) target(name string) (bus.DialConfig, error) {
 		return conf, err
 	}
 	if j, err := keys.Load(name); err == nil {
+		if d.Port != bus.DefaultPort && d.Port != 0 {
+			return conf, fault.Usagef("leave -p out: the join string of "+name+" names the port", "-p %d does not go with a joined name", d.Port)
+		}
 		conf.Addrs, conf.Secret = j.Control, j.Secret
 		conf.Pin = j.Pin
 		return conf, nil

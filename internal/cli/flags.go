@@ -19,7 +19,7 @@ type trafficFlags struct {
 	Window     string `short:"w" placeholder:"SIZE" help:"Socket buffer of both ends, or SENDER/RECEIVER (default: the kernel tunes it)."`
 	Length     string `short:"l" placeholder:"SIZE" help:"Bytes per send and receive call, or SEND/RECEIVE (default 128K)."`
 	Omit       string `short:"O" placeholder:"SECONDS" help:"Ramp that is not counted (default: 20 round trips, at least 1 s)."`
-	Interval   string `short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures."`
+	Interval   string `short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
 	Congestion string `short:"C" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
 	MSS        int    `short:"M" name:"set-mss" placeholder:"BYTES" help:"Maximum segment size."`
 	NoDelay    bool   `short:"N" name:"no-delay" help:"Switch Nagle's algorithm off."`
@@ -33,12 +33,13 @@ type trafficFlags struct {
 	Precision  string `name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
 	Together   bool   `name:"together" help:"Do not queue behind other clients of the end point that say so too."`
 	JSON       bool   `name:"json" help:"Print one JSON document (docs/result.md)."`
+	silent     bool
 	HTML       string `name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
 }
 
 // request turns the flags into plan's terms.
-func (f *trafficFlags) request(defaultTime time.Duration) (plan.Request, error) {
-	r := plan.Request{Duration: defaultTime, Congestion: f.Congestion, MSS: f.MSS, NoDelay: f.NoDelay, IO: f.IO, Together: f.Together, Repeat: f.Repeat, RampSet: f.Omit != ""}
+func (f *trafficFlags) request(defaultTime time.Duration) (r plan.Request, err error) {
+	r = plan.Request{Duration: defaultTime, Congestion: f.Congestion, MSS: f.MSS, NoDelay: f.NoDelay, IO: f.IO, Together: f.Together, Repeat: f.Repeat, RampSet: f.Omit != ""}
 	if f.IPv4 {
 		r.Family = 4
 	}
@@ -58,6 +59,11 @@ func (f *trafficFlags) request(defaultTime time.Duration) (plan.Request, error) 
 		{"--dscp", f.DSCP, "46, ef or af41", func(s string) (err error) { r.DSCP, err = parseDSCP(s); return }},
 		{"-A", f.Affinity, "0 or 0,1", func(s string) (err error) { r.LocalCPU, r.PeerCPU, err = parseAffinity(s); return }},
 	}
+	defer func() {
+		if r.Interval == 0 { // iperf3's "no reports on the way"
+			r.Interval, f.silent = time.Second, true
+		}
+	}()
 	for _, s := range steps {
 		if s.text == "" {
 			continue

@@ -29,9 +29,9 @@ type watch struct {
 	pending  bool                     // a progress line without line end is on the screen
 }
 
-func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration) *watch {
+func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration, silent bool) *watch {
 	v := &watch{plan: p, interval: interval, begin: time.Now()}
-	if _, ok := terminalSize(e.err); ok {
+	if _, ok := terminalSize(e.err); ok && !silent {
 		v.w = e.err
 	}
 	v.printf("%s; about %s\n", describePlan(p, ends), unit.Duration(int64(p.Time().Round(time.Second))))
@@ -138,7 +138,7 @@ func (v *watch) combine(row []control.Live) report.Live {
 		}
 		if !seen[l.EndPoint] {
 			seen[l.EndPoint] = true
-			line.Ends = append(line.Ends, report.LiveCPU{Name: l.EndPoint, MachinePct: new(e.CPUPct), MaxCorePct: new(e.CPUMaxPct)})
+			line.Ends = append(line.Ends, report.LiveCPU{Name: l.EndPoint, MachinePct: e.CPUPct, MaxCorePct: e.CPUMaxPct})
 		}
 	}
 	line.ElapsedNs += line.AtNs

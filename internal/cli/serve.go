@@ -173,8 +173,12 @@ func (c *serveCmd) controlAddrs() []string {
 // busyPorts says which data ports other programs hold; only all of them is an error.
 func busyPorts(l engine.Listen) ([]string, error) {
 	host := ""
-	if len(l.Addrs) > 0 {
-		host = l.Addrs[0]
+	for _, host = range l.Addrs {
+		x, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return nil, fault.Failf("see `ip addr` for the addresses of this host", "cli: data cannot listen at %s: %w", host, err)
+		}
+		x.Close()
 	}
 	var busy []string
 	var last error

@@ -124,7 +124,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	if err := writable(f.HTML); err != nil {
 		return err
 	}
-	watch := newWatch(e, p, ends, time.Duration(secondsOr(f.Interval)))
+	watch := newWatch(e, p, ends, secondsOr(f.Interval), f.silent)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch}
 	doc, err := runner.Run(ctx, p)
 	watch.close()

@@ -104,14 +104,23 @@ func Describe(err error) *measure.Error {
 func cells(p plan.Plan) []measure.Cell {
 	out := []measure.Cell{}
 	for g, s := range p.Steps {
-		for _, spec := range s.Specs {
+		for i, spec := range s.Specs {
 			out = append(out, measure.Cell{
-				From: spec.From, To: spec.To, Label: s.Label, Group: g, Protocol: spec.Protocol, Streams: spec.Streams,
+				From: spec.From, To: spec.To, Label: cellLabel(s, i), Group: g, Protocol: spec.Protocol, Streams: spec.Streams,
 				Window: spec.Window, Length: spec.Length, Spec: spec, Beside: s.Beside, Runs: []measure.Run{},
+				AtOnce: len(s.Specs), AskedPct: p.Repeat.PrecisionPct,
 			})
 		}
 	}
 	return out
+}
+
+// cellLabel tells the two directions of a step apart.
+func cellLabel(s plan.Step, i int) string {
+	if len(s.Specs) < 2 {
+		return s.Label
+	}
+	return []string{"forward", "back"}[i%2]
 }
 
 // facts asks every end point once, at the same time.

@@ -323,3 +323,32 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("the peer was not released: %q", got)
 	}
 }
+
+// The silence in which a dead path was not noticed yet is no part of the figure.
+func TestTrimSilence(t *testing.T) {
+	e := &measure.Evidence{MeasuredNs: 4e9, Bins: []measure.StreamBin{{Span: 1e9, Bytes: 5}, {Span: 1e9}, {Span: 1e9, Bytes: 5}, {Span: 1e9}}}
+	trimSilence(e)
+	if len(e.Bins) != 3 || e.MeasuredNs != 3e9 || len(e.Missing) != 1 {
+		t.Errorf("%+v", e)
+	}
+	trimSilence(nil)
+}
+
+// The lowest bound of both ends reaches the sender.
+func TestRateBoundReachesBothEnds(t *testing.T) {
+	if lowest(0, 0) != 0 || lowest(0, 7, 5) != 5 || lowest(3, 0, 5) != 3 {
+		t.Error("the lowest bound is wrong")
+	}
+	local, peer := newAgent("L"), newAgent("P")
+	ends := pairOf(local, peer)
+	ends["peer"].Hello.Limits.RateBps = 5e6
+	r := Runner{Ends: ends, Watch: &quiet{}}
+	p, err := plan.Test(request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows, err := r.flows(p.Steps[0], 0)
+	if err != nil || flows[0].spec.MaxRate != 5e6 {
+		t.Errorf("%+v, %v", flows[0].spec, err)
+	}
+}

@@ -88,12 +88,25 @@ func (r *Runner) flows(step plan.Step, n int) ([]*flow, error) {
 		if from == nil || to == nil {
 			return nil, fmt.Errorf("control: no connection to %s or %s", s.From, s.To)
 		}
+		// The sender holds what either end allows; each end enforces its own too.
+		s.MaxRate = lowest(s.MaxRate, from.Hello.Limits.RateBps, to.Hello.Limits.RateBps)
 		fs = append(fs, &flow{
 			index: i, spec: s, run: measure.Run{Index: n, StartedAt: time.Now()},
 			sender: side{end: from, sends: true, dials: s.DialFrom}, receiver: side{end: to, dials: !s.DialFrom},
 		})
 	}
 	return fs, nil
+}
+
+// lowest of the bounds that are set; 0 is none.
+func lowest(bounds ...int64) int64 {
+	var least int64
+	for _, b := range bounds {
+		if b > 0 && (least == 0 || b < least) {
+			least = b
+		}
+	}
+	return least
 }
 
 // ends of a step, each once, in an order that all controllers share, so that
@@ -379,10 +392,33 @@ func (f *flow) finish(err error) measure.Run {
 		f.run.Flows = []measure.Flow{}
 		return f.run
 	}
+	if f.run.Partial {
+		trimSilence(f.run.Flows[0].Receiver)
+	}
 	if e := f.run.Flows[0].Receiver; e != nil && e.MeasuredNs > 0 {
 		f.run.Goodput = new(float64(e.Bytes) * 8e9 / float64(e.MeasuredNs))
 	}
 	return f.run
+}
+
+// trimSilence takes the bins without data from the end of a run that was cut:
+// there the path was already dead, and only the end points did not know.
+func trimSilence(e *measure.Evidence) {
+	if e == nil {
+		return
+	}
+	var silent int64
+	for n := len(e.Bins); n > 0 && e.Bins[n-1].Bytes == 0; n-- {
+		silent += e.Bins[n-1].Span
+		e.Bins = e.Bins[:n-1]
+	}
+	if silent == 0 {
+		return
+	}
+	e.MeasuredNs -= silent
+	e.Missing = append(e.Missing, measure.NotChecked{
+		Fact: "bins", Why: fmt.Sprintf("the last %.1f s before the end was noticed carried nothing and are left out", float64(silent)/1e9),
+	})
 }
 
 func each(n int, do func(i int)) {

@@ -32,6 +32,7 @@ type Listen struct {
 	Addrs       []string // addresses without port; empty means all
 	Device      string
 	First, Last int // port range, inclusive
+	Offset      int // where in it to begin looking for a free port
 }
 
 // Ready is what a Session knows when Open returns: a listening end where it

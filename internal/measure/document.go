@@ -92,17 +92,19 @@ type Reconciled struct {
 
 // Cell is one flow of the plan with all its runs and the figures over them.
 type Cell struct {
-	From     string `json:"from"`
-	To       string `json:"to"`
-	Label    string `json:"label,omitempty"` // "4 streams, 800K"
-	Group    int    `json:"group"`           // cells of one group ran at the same time
-	Protocol string `json:"protocol"`
-	Streams  int    `json:"streams"`
-	Window   Pair   `json:"window_bytes"` // asked; 0 is the default
-	Length   Pair   `json:"length_bytes"`
-	IO       string `json:"io,omitempty"` // data path used
-	Spec     Spec   `json:"spec"`
-	Beside   bool   `json:"beside,omitempty"` // a short figure beside the main one
+	From     string  `json:"from"`
+	To       string  `json:"to"`
+	Label    string  `json:"label,omitempty"` // "4 streams, 800K"
+	Group    int     `json:"group"`           // cells of one group ran at the same time
+	Protocol string  `json:"protocol"`
+	Streams  int     `json:"streams"`
+	Window   Pair    `json:"window_bytes"` // asked; 0 is the default
+	Length   Pair    `json:"length_bytes"`
+	IO       string  `json:"io,omitempty"` // data path used
+	Spec     Spec    `json:"spec"`
+	Beside   bool    `json:"beside,omitempty"`             // a short figure beside the main one
+	AtOnce   int     `json:"cells_at_once"`                // how many cells ran at the same time, this one included
+	AskedPct float64 `json:"precision_asked_pct,omitzero"` // half-width of the 95% interval that the repeats aim at
 
 	Goodput      *Figure      `json:"goodput_bps,omitempty"` // at the receiver
 	Ceiling      *Ceiling     `json:"ceiling,omitempty"`
@@ -141,8 +143,8 @@ type Ceiling struct {
 type Steady struct {
 	Checked   bool      `json:"checked"` // false: under 5 bins
 	Truncated int       `json:"truncated_bins"`
-	SlopePct  float64   `json:"slope_pct"`            // over the rest, of its mean (Theil-Sen)
-	HalvesPct float64   `json:"halves_pct"`           // difference of the halves
+	SlopePct  float64   `json:"slope_pct,omitzero"`   // over the rest, of its mean (Theil-Sen)
+	HalvesPct float64   `json:"halves_pct,omitzero"`  // difference of the halves
 	Levels    []float64 `json:"levels_bps,omitempty"` // two, where the rate changed in mid-run
 	Steady    bool      `json:"steady"`
 	Why       string    `json:"why,omitempty"`

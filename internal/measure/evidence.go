@@ -23,7 +23,7 @@ type Evidence struct {
 	Bins    []StreamBin  `json:"bins"` // one a second of the measured time
 	Host    *HostSpan    `json:"host,omitempty"`
 	PerSec  []HostSpan   `json:"host_per_second,omitempty"`
-	Base    *HostSpan    `json:"host_idle_baseline,omitempty"` // before the traffic
+	Base    *HostSpan    `json:"host_idle_baseline,omitempty"` // when no test ran, read after the traffic
 	Error   string       `json:"error,omitempty"`              // why this end stopped early
 	Missing []NotChecked `json:"not_checked,omitempty"`
 }

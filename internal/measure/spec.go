@@ -42,6 +42,7 @@ type Spec struct {
 	Length   Pair   `json:"length_bytes"`       // bytes per send and per receive call
 	Duration int64  `json:"duration_ns"`        // measured time
 	Ramp     int64  `json:"ramp_ns,omitempty"`  // time before it; 0 means chosen from the RTT
+	NoRamp   bool   `json:"no_ramp,omitempty"`  // count from the first byte
 	Interval int64  `json:"interval_ns"`        // spacing of live figures; statistics always use 1 s
 	Family   int    `json:"ip_family,omitzero"` // 4, 6, or 0 for what the address says
 

@@ -74,7 +74,7 @@ const (
 // round trips, in which slow start doubles the window 20 times (from 14 KB to
 // more than the largest window there is), at least 1 s and at most 10 s.
 func Ramp(s measure.Spec, rtt time.Duration) time.Duration {
-	if s.Ramp > 0 {
+	if s.Ramp > 0 || s.NoRamp {
 		return time.Duration(s.Ramp)
 	}
 	return min(max(leastRamp, rampRTTs*rtt), mostRamp)
@@ -216,13 +216,10 @@ func (r Request) spec(forward bool) measure.Spec {
 	s := measure.Spec{
 		From: r.Local, To: r.Peer, DialFrom: forward, Engine: "native", Protocol: measure.TCP, IO: r.IO,
 		Streams: r.Streams, Window: r.Window, Length: r.Length,
-		Duration: int64(r.Duration), Ramp: int64(r.Ramp), Interval: int64(r.Interval), Family: r.Family,
+		Duration: int64(r.Duration), Ramp: int64(r.Ramp), NoRamp: r.RampSet && r.Ramp == 0, Interval: int64(r.Interval), Family: r.Family,
 		Congestion: r.Congestion, MSS: r.MSS, NoDelay: r.NoDelay, DSCP: r.DSCP,
 		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU,
 		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,
-	}
-	if r.RampSet && r.Ramp == 0 {
-		s.Ramp = 1 // a nanosecond: none, but said
 	}
 	if !forward {
 		s.From, s.To = s.To, s.From

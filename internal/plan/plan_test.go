@@ -91,11 +91,20 @@ func TestRamp(t *testing.T) {
 		asked, rtt, want time.Duration
 	}{
 		{0, time.Millisecond, time.Second}, {0, 100 * time.Millisecond, 2 * time.Second},
-		{0, time.Minute, 10 * time.Second}, {5 * time.Second, time.Minute, 5 * time.Second}, {1, 0, 1},
+		{0, time.Minute, 10 * time.Second}, {5 * time.Second, time.Minute, 5 * time.Second},
 	} {
 		if got := Ramp(measure.Spec{Ramp: int64(c.asked)}, c.rtt); got != c.want {
 			t.Errorf("asked %v at %v: %v, want %v", c.asked, c.rtt, got, c.want)
 		}
+	}
+}
+
+func TestNoRamp(t *testing.T) {
+	r := base()
+	r.RampSet = true
+	p, err := Test(r)
+	if err != nil || Ramp(p.Steps[0].Specs[0], time.Second) != 0 {
+		t.Errorf("-O 0 gives a ramp of %v, %v", Ramp(p.Steps[0].Specs[0], time.Second), err)
 	}
 }
 

@@ -24,6 +24,9 @@ func gaps(d *measure.Document) []gap {
 	}
 	add(d.Missing)
 	for i := range d.Cells {
+		if d.Cells[i].Beside {
+			continue
+		}
 		add(d.Cells[i].Missing)
 		for _, e := range evidences(&d.Cells[i]) {
 			add(e.Missing)

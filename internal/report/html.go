@@ -159,7 +159,10 @@ func endName(e *measure.Evidence) string {
 func streamRow(s measure.Stream, measuredNs int64) []string {
 	retrans, rtt, cwnd, mss, cpu, blocked := "-", "-", "-", "-", "-", "-"
 	if s.TCP != nil {
-		retrans, cwnd = uint32Text(s.TCP.Retrans), uint32Text(s.TCP.Cwnd)
+		cwnd = uint32Text(s.TCP.Cwnd)
+		if s.TCP.Retrans != nil && s.TCPStart != nil && s.TCPStart.Retrans != nil {
+			retrans = unit.Count(int64(*s.TCP.Retrans) - int64(*s.TCPStart.Retrans)) // of the measured time
+		}
 		if s.TCP.RTTUs != nil {
 			rtt = unit.Duration(int64(*s.TCP.RTTUs) * 1000)
 		}

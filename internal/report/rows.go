@@ -127,7 +127,7 @@ func steadyText(c *measure.Cell) string {
 		return ""
 	case !s.Checked:
 		return join("not checked", clean(s.Why))
-	case len(s.Levels) == 2:
+	case len(s.Levels) == 2 && s.Why == "":
 		return join(fmt.Sprintf("no: two levels, %s and %s", unit.Rate(s.Levels[0]), unit.Rate(s.Levels[1])), clean(s.Why))
 	case s.Steady:
 		return fmt.Sprintf("yes (slope %s, halves differ by %s)", unit.Percent(s.SlopePct), unit.Percent(s.HalvesPct))

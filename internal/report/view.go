@@ -101,6 +101,9 @@ func newCell(c *measure.Cell) cell {
 
 // pathName is how a cell's direction is called: "local -> peer".
 func pathName(c *measure.Cell) string {
+	if c.From == c.To && c.AtOnce > 1 && c.Label != "" {
+		return "localhost " + clean(c.Label)
+	}
 	if c.From == c.To {
 		return "localhost"
 	}

@@ -22,6 +22,7 @@ type Options struct {
 	NoDelay    bool   // TCP_NODELAY; Go's own default of "on" is undone where false
 	DSCP       int    // upper six bits of TOS and traffic class
 	Device     string // SO_BINDTODEVICE: an interface or VRF
+	ReuseAddr  bool   // SO_REUSEADDR: a fixed source port may be used again at once, towards another port
 }
 
 // Control is a function for net.Dialer and net.ListenConfig that applies o.
@@ -42,6 +43,7 @@ func (o Options) apply(fd uintptr, ipv6 bool) error {
 	}{
 		{"bind to device " + o.Device, o.Device != "", func() error { return setDevice(fd, o.Device) }},
 		{"congestion control " + o.Congestion, o.Congestion != "", func() error { return setCongestion(fd, o.Congestion) }},
+		{"SO_REUSEADDR", o.ReuseAddr, func() error { return setReuseAddr(fd) }},
 		{"SO_SNDBUF", o.SendBuffer > 0, func() error { return setSendBuffer(fd, int(o.SendBuffer)) }},
 		{"SO_RCVBUF", o.RecvBuffer > 0, func() error { return setRecvBuffer(fd, int(o.RecvBuffer)) }},
 		{"TCP_MAXSEG", o.MSS > 0, func() error { return setMSS(fd, o.MSS) }},

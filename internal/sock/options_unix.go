@@ -15,3 +15,7 @@ func setRecvBuffer(fd uintptr, n int) error {
 func setMSS(fd uintptr, n int) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, n)
 }
+
+func setReuseAddr(fd uintptr) error {
+	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+}

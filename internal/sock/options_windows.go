@@ -26,3 +26,6 @@ func ReadGranted(fd uintptr) Granted {
 	g.RecvBuffer, _ = windows.GetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_RCVBUF)
 	return g
 }
+
+// On Windows SO_REUSEADDR would let two programs share a port.
+func setReuseAddr(uintptr) error { return nil }

@@ -209,7 +209,7 @@ func (s *summary) goodput() {
 	if len(rates) == 1 {
 		s.cell.Goodput = s.singleRun(rates[0], bins, steady)
 	} else {
-		s.cell.Goodput = severalRuns(rates)
+		s.cell.Goodput = severalRuns(rates, precision(s.cell))
 	}
 }
 
@@ -244,7 +244,7 @@ const leastForStable = 3
 
 // severalRuns is the figure over runs, each of which counts as one value. It
 // is stable where the interval is narrow and the runs are no two groups.
-func severalRuns(rates []float64) *measure.Figure {
+func severalRuns(rates []float64, aimPct float64) *measure.Figure {
 	f := &measure.Figure{Value: mean(rates), Low: slices.Min(rates), High: slices.Max(rates), Runs: len(rates), Basis: "runs"}
 	ci, ok := MeanInterval(rates)
 	if !ok {
@@ -253,7 +253,7 @@ func severalRuns(rates []float64) *measure.Figure {
 	f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
 	if len(rates) >= leastForStable {
 		_, _, groups := TwoGroups(rates)
-		f.Stable = new(ci.HalfWidthPct() <= DefaultPrecision && !groups)
+		f.Stable = new(ci.HalfWidthPct() <= aimPct && !groups)
 	}
 	return f
 }

@@ -496,7 +496,7 @@ func TestVerdict(t *testing.T) {
 		{"a little above the ceiling", []measure.Cell{cell(100.4)}, true, true, "carries 100.40%"},
 		{"above the ceiling", []measure.Cell{cell(100.6), cell(99)}, true, false, "an assumption about link rate, MTU or accounting is wrong"},
 		{"beside does not count", []measure.Cell{cell(98), beside}, true, true, "98.00%"},
-		{"one direction failed", []measure.Cell{cell(98), failed}, true, false, "a to b was not measured"},
+		{"one direction failed: an error, no verdict", []measure.Cell{cell(98), failed}, false, false, ""},
 		{"only partial runs", []measure.Cell{partial}, true, false, "was not measured to the end"},
 		{"no known rate", []measure.Cell{free}, false, false, ""},
 		{"all failed", []measure.Cell{failed}, false, false, ""},
@@ -532,5 +532,26 @@ func TestOtherWork(t *testing.T) {
 	}
 	if c.SenderCPU.PctPerGbps != nil || c.ReceiverCPU.PctPerGbps == nil {
 		t.Errorf("cost of the sender %v, of the receiver %v", c.SenderCPU.PctPerGbps, c.ReceiverCPU.PctPerGbps)
+	}
+}
+
+// What was asked for and what other traffic did is told.
+func TestAskedAndAtOnce(t *testing.T) {
+	c := recorded(1, 1.1, 1.2)
+	c.Spec.Congestion, c.AtOnce, c.AskedPct = "reno", 2, 50
+	for i := range c.Runs {
+		for k := range c.Runs[i].Flows[0].Sender.Streams {
+			c.Runs[i].Flows[0].Sender.Streams[k].Congestion = "cubic"
+		}
+	}
+	Summarise(c, nil, Link{})
+	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "asked for reno, but the sender's kernel used cubic") }) {
+		t.Errorf("warnings %q", c.Warnings)
+	}
+	if c.SenderCPU.PctPerGbps != nil {
+		t.Error("the CPU of both directions is laid to one")
+	}
+	if c.Goodput.Stable == nil || !*c.Goodput.Stable {
+		t.Errorf("50%% were asked for: %+v", c.Goodput)
 	}
 }

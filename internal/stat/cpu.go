@@ -52,15 +52,18 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	}
 	switch {
 	case s.cell.Goodput == nil:
+	case s.cell.AtOnce > 1:
+		s.missing(side+"_cpu.pct_per_gbps", "other traffic ran at the same time: the machine's CPU is of all of it")
 	case f.WorkerCores != nil && f.Cores+clockTick < *f.WorkerCores:
-		s.missing(side+"_cpu.pct_per_gbps", "the host did other work, more before the test than during it")
+		f.Cores = *f.WorkerCores // at least
+		s.missing(side+"_cpu.pct_per_gbps", "the host did other work, more without the test than during it")
 	default:
 		f.PctPerGbps = known(PctPerGbps(f.Cores, s.cell.Goodput.Value))
 	}
 	return f
 }
 
-// baseline is how busy each core was before the traffic.
+// baseline is how busy each core was when no test ran.
 func (s *summary) baseline(side string, e *measure.Evidence) []float64 {
 	if e.Base == nil || len(e.Base.CPUs) == 0 {
 		s.missing(side+"_cpu.idle_baseline", "the host was not seen idle: cores_used includes its other work")

@@ -17,7 +17,7 @@ func Scale(cells []measure.Cell) {
 			continue
 		}
 		if one := single(cells, c); one != nil && one.Goodput.Value > 0 {
-			c.Scaling = new(c.Goodput.Value / one.Goodput.Value)
+			c.Scaling = new(Scaling(c.Goodput.Value, one.Goodput.Value))
 		}
 	}
 }
@@ -120,9 +120,10 @@ func windowSentence(cells []measure.Cell) string {
 	return fmt.Sprintf("The fixed window is clearly slower in %d of %d cells, faster in %d: leave -w out.", down, n, up)
 }
 
-// clearlyMore is true when a exceeds b by more than 5% and their ranges do not overlap.
+// clearlyMore is true when a exceeds b by more than 5% and their ranges do not
+// overlap. A figure of a single value has no range, and nothing is clear then.
 func clearlyMore(a, b *measure.Figure) bool {
-	return a.Value > b.Value*(1+worthwhilePct/100.0) && a.Low > b.High
+	return a.High > a.Low && b.High > b.Low && a.Value > b.Value*(1+worthwhilePct/100.0) && a.Low > b.High
 }
 
 func compare(a, b float64) int {

@@ -17,10 +17,15 @@ const (
 const wrongAssumption = "an assumption about link rate, MTU or accounting is wrong"
 
 // Verdict compares the main cells with their ceilings. It is nil where none
-// has one: without a known link rate there is nothing to pass. A cell that
-// should have a figure and has none does not pass.
+// has one, since without a known link rate there is nothing to pass, and where
+// a cell failed: that is an error, no verdict.
 func Verdict(cells []measure.Cell) *measure.Verdict {
 	var v *measure.Verdict
+	for _, c := range cells {
+		if c.Error != nil && !c.Beside {
+			return nil
+		}
+	}
 	for _, c := range cells {
 		if c.Beside || c.Ceiling == nil && c.Error == nil {
 			continue

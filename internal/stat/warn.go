@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
@@ -21,6 +22,7 @@ func (s *summary) warnings() {
 	s.warnCourse()
 	s.warnCeiling()
 	s.warnWindows()
+	s.warnCongestion()
 	s.warnDifference()
 }
 
@@ -44,6 +46,29 @@ func (s *summary) warnFailures() {
 	if f := s.cell.Goodput; f != nil && !slices.ContainsFunc(s.all, pair.complete) {
 		s.warn("no run is complete: the figures are of runs that ended early")
 	}
+}
+
+// warnCongestion says where a kernel used another congestion control than was
+// asked for: that of a route (ip-route(8), congctl) wins over the socket's.
+func (s *summary) warnCongestion() {
+	asked := s.cell.Spec.Congestion
+	for _, p := range s.runs {
+		for _, side := range []string{senderSide, receiverSide} {
+			for _, x := range streams(p.side(side)) {
+				if asked != "" && x.Congestion != "" && x.Congestion != asked {
+					s.warn("asked for %s, but the %s's kernel used %s: has the route a congctl of its own (ip route)?", asked, side, x.Congestion)
+				}
+			}
+		}
+	}
+}
+
+// precision is what the repeats of a cell aim at.
+func precision(c *measure.Cell) float64 {
+	if c.AskedPct > 0 {
+		return c.AskedPct
+	}
+	return DefaultPrecision
 }
 
 // MaxIdleBusyPct is how busy a machine may be without a test before its CPU figures carry a warning.
@@ -86,7 +111,7 @@ func (s *summary) warnRepeats() {
 	}
 	if ci, ok := MeanInterval(rates); ok && f.Stable != nil && !*f.Stable {
 		s.warn("not stable: the 95%% interval reached %s of the mean after %d runs, %s is asked for",
-			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(DefaultPrecision))
+			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(precision(s.cell)))
 	}
 }
 

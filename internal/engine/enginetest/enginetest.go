@@ -293,7 +293,9 @@ func (s Suite) badRequests(t *testing.T) {
 		"window":       func(s *measure.Spec) { s.Window.Recv = measure.MaxWindow + 1 },
 		"duration":     func(s *measure.Spec) { s.Duration = 0 },
 		"protocol":     func(s *measure.Spec) { s.Protocol = "sctp" },
-		"path":         func(s *measure.Spec) { s.IO = "no such path"; s.DSCP = 64 },
+		"path":         func(s *measure.Spec) { s.IO = "no such path" },
+		"dscp":         func(s *measure.Spec) { s.DSCP = 64 },
+		"family":       func(s *measure.Spec) { s.Family = 5 },
 	} {
 		spec := s.Spec(1)
 		change(&spec)

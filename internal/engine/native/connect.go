@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +20,12 @@ import (
 // handshakeTime bounds what a peer may take for one message of the handshake.
 const handshakeTime = 5 * time.Second
 
-// dialTime bounds one connect: SYN retransmissions after 1 and 3 s fit in.
-const dialTime = 4 * time.Second
+// dialTime bounds one connect, dialBudget all targets together: a SYN that is
+// sent again after 1 and 3 s fits in where there is one target.
+const (
+	dialTime   = 4 * time.Second
+	dialBudget = 8 * time.Second
+)
 
 // options are what this end asks of each socket. As in iperf3, -w sets both
 // buffers of an end.
@@ -35,6 +40,7 @@ func (c openCommand) options() sock.Options {
 	}
 	if c.Dials {
 		o.Device = c.Spec.BindDev
+		o.ReuseAddr = c.Spec.BindPort != 0
 	}
 	return o
 }
@@ -60,7 +66,10 @@ func listen(ctx context.Context, c openCommand) ([]net.Listener, int, error) {
 	if len(addrs) == 0 {
 		addrs = []string{""}
 	}
-	for port := c.First; port <= c.Last; port++ {
+	for i := range c.Last - c.First + 1 {
+		// Beginning where the last session ended, so that the same ports do not
+		// meet again while the kernel still remembers their connection.
+		port := c.First + (c.Offset+i)%(c.Last-c.First+1)
 		ls, err := listenAll(ctx, &lc, c.network(), addrs, port)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
@@ -101,65 +110,73 @@ func closeAll(ls []net.Listener) {
 	}
 }
 
+// greeted is a connection that has shown the token.
+type greeted struct {
+	conn  *net.TCPConn
+	index int
+}
+
 // accept collects one connection for each stream. Strangers are shut out by
 // the token; one that stalls in the handshake holds up nobody.
 func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPConn, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer closeAll(ls)
 	stop := context.AfterFunc(ctx, func() { closeAll(ls) })
-	defer stop()
-
-	type greeted struct {
-		conn  *net.TCPConn
-		index int
-	}
 	found := make(chan greeted)
 	var wg sync.WaitGroup
+	defer func() {
+		cancel()
+		stop()
+		closeAll(ls)
+		wg.Wait()
+	}()
 	for _, l := range ls {
-		wg.Go(func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				wg.Go(func() {
-					tc := conn.(*net.TCPConn)
-					hurry := context.AfterFunc(ctx, func() { tc.Close() })
-					index, err := greet(tc, c.Token, c.Spec.Streams)
-					if err != nil || !hurry() {
-						tc.Close()
-						return
-					}
-					select {
-					case found <- greeted{tc, index}:
-					case <-ctx.Done():
-						tc.Close()
-					}
-				})
-			}
-		})
+		wg.Go(func() { greetAll(ctx, c, l, found, &wg) })
 	}
-	conns, left := make([]*net.TCPConn, c.Spec.Streams), c.Spec.Streams
-	for left > 0 {
+	conns := make([]*net.TCPConn, c.Spec.Streams)
+	for left := c.Spec.Streams; left > 0; {
 		select {
 		case g := <-found:
-			if conns[g.index] != nil { // the dialler tried again
-				conns[g.index].Close()
-				left++
+			if conns[g.index] == nil {
+				left--
+			} else {
+				conns[g.index].Close() // the dialler tried again
 			}
 			conns[g.index] = g.conn
-			left--
 		case <-ctx.Done():
 			closeConns(conns)
-			wg.Wait()
 			return nil, fault.Failf("is another program between the hosts, or did the peer die?",
 				"native: waiting for data connections: %d of %d came in time", c.Spec.Streams-left, c.Spec.Streams)
 		}
 	}
-	cancel()
-	wg.Wait()
 	return conns, nil
+}
+
+// greetAll takes what comes at one listener until it is closed.
+func greetAll(ctx context.Context, c openCommand, l net.Listener, found chan<- greeted, wg *sync.WaitGroup) {
+	for {
+		conn, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors, or reset already: the next may do
+			sleepThread(pollEvery)
+			continue
+		}
+		wg.Go(func() {
+			tc := conn.(*net.TCPConn)
+			hurry := context.AfterFunc(ctx, func() { tc.Close() })
+			index, err := greet(tc, c.Token, c.Spec.Streams)
+			if err != nil || !hurry() {
+				tc.Close()
+				return
+			}
+			select {
+			case found <- greeted{tc, index}:
+			case <-ctx.Done():
+				tc.Close()
+			}
+		})
+	}
 }
 
 func closeConns(conns []*net.TCPConn) {
@@ -175,8 +192,11 @@ func dial(ctx context.Context, c openCommand) (conns []*net.TCPConn, skipped []s
 	if len(c.Targets) == 0 {
 		return nil, nil, fault.Failf("", "native: dialling: no target address")
 	}
+	each := min(dialTime, dialBudget/time.Duration(len(c.Targets)))
 	for _, target := range c.Targets {
-		first, err := dialStream(ctx, c, target, 0)
+		try, cancel := context.WithTimeout(ctx, each)
+		first, err := dialStream(try, c, target, 0)
+		cancel()
 		if err != nil {
 			if fatalDial(err) {
 				return nil, skipped, err
@@ -203,7 +223,7 @@ func unreachable(c openCommand, skipped []string) error {
 		ports = fmt.Sprintf("TCP ports %d-%d", c.PeerFirst, c.PeerLast)
 	}
 	return fault.Failf("control works, data does not: let "+ports+" of the end point through the firewall, or move them: thru serve --data-ports FIRST-LAST",
-		"native: no data connection: %s", skipped[len(skipped)-1])
+		"native: no data connection: %s", strings.Join(skipped, "; "))
 }
 
 func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPConn) ([]*net.TCPConn, error) {
@@ -238,7 +258,7 @@ func dialStream(ctx context.Context, c openCommand, target string, index int) (*
 		return nil, dialHint(c, err)
 	}
 	tc := conn.(*net.TCPConn)
-	if err := introduce(tc, c.Token, index); err != nil {
+	if err := introduce(ctx, tc, c.Token, index); err != nil {
 		tc.Close()
 		return nil, err
 	}
@@ -266,6 +286,9 @@ func localAddr(c openCommand, index int) (*net.TCPAddr, error) {
 // dialHint explains the refusals that come from this end's own settings.
 func dialHint(c openCommand, err error) error {
 	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL) && c.Spec.BindPort != 0:
+		return fault.Failf("the kernel remembers connections with that source port for a minute: wait, or choose another --cport; and -B wants an address of this host",
+			"native: dialling: %w", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fault.Failf("-B wants an address of this host; see `ip addr`", "native: dialling: %w", err)
 	case errors.Is(err, syscall.EADDRINUSE):

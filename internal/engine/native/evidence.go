@@ -15,10 +15,11 @@ type evidence struct {
 	bin          *sample // start of the current second
 	last         *sample // start of the current interval
 	retrans      int64   // at last
+	paced        bool    // thru itself slept to hold a rate
 }
 
 func newEvidence(e engine.End) evidence {
-	return evidence{e: measure.Evidence{EndPoint: e.Name, Sends: e.Sends, Dialled: e.Dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}}
+	return evidence{paced: lower(e.MaxRate, e.Spec.MaxRate) > 0, e: measure.Evidence{EndPoint: e.Name, Sends: e.Sends, Dialled: e.Dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}}
 }
 
 // document is a copy that later samples do not touch.
@@ -26,6 +27,7 @@ func (v *evidence) document() measure.Evidence {
 	e := v.e
 	e.Bins = append([]measure.StreamBin{}, e.Bins...)
 	e.Streams = append([]measure.Stream{}, e.Streams...)
+	e.Missing = append([]measure.NotChecked{}, e.Missing...)
 	return e
 }
 
@@ -112,6 +114,9 @@ func (v *evidence) close(s *sample) {
 			continue
 		}
 		x.RunNs, x.WaitNs, x.BlockedNs = threadTimes(a, b)
+		if v.paced {
+			x.BlockedNs = nil
+		}
 		x.TCPStart, x.TCP = info(a), info(b)
 		if s.Why&atClose != 0 {
 			x.TCPEnd = info(s.Streams[i])
@@ -157,6 +162,9 @@ func (v *evidence) describe(d doneReply) {
 		y := &v.e.Streams[i]
 		y.Index, y.Local, y.Peer, y.Window, y.Length = x.Index, x.Local, x.Peer, x.Window, x.Length
 		y.Congestion, y.MSS, y.CPU, y.Error = x.Congestion, x.MSS, x.CPU, x.Error
+		if y.TCP != nil && y.TCP.SendMSS != nil {
+			y.MSS = int(*y.TCP.SendMSS) // TCP_MAXSEG says what was asked for
+		}
 	}
 	if len(d.Streams) > 0 {
 		v.e.LocalAddr, v.e.PeerAddr = d.Streams[0].Local, d.Streams[0].Peer
@@ -175,7 +183,9 @@ func (v *evidence) missing() {
 	} else if s.TCP.RwndLimitedUs == nil {
 		v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: "streams.tcp.rwnd_limited_us", Why: "the kernel's TCP_INFO is too short (before 4.9)"})
 	}
-	if s.BlockedNs == nil {
+	if v.paced {
+		v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: "streams.blocked_ns", Why: "thru slept between its calls, to hold the rate that is allowed"})
+	} else if s.BlockedNs == nil {
 		v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: "streams.blocked_ns", Why: "this system has no schedstat for threads"})
 	}
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func TestEvidenceStopsEarly(t *testing.T) {
 }
 
 func TestPacerHoldsItsRate(t *testing.T) {
-	p := newPacer(8e6) // a byte a microsecond
+	p := newPacer(8e6, new(atomic.Bool)) // a byte a microsecond
 	begin := time.Now()
 	for range 100 {
 		p.after(1000) // 100 ms of bytes, less the bucket

@@ -37,6 +37,7 @@ type openCommand struct {
 	Device  string       `json:"device,omitempty"`
 	First   int          `json:"first_port"`
 	Last    int          `json:"last_port"`
+	Offset  int          `json:"port_offset"` // where in the range to begin
 	// The peer's range, where this end dials: to be named when nothing answers.
 	PeerFirst int   `json:"peer_first_port"`
 	PeerLast  int   `json:"peer_last_port"`

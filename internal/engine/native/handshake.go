@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/binary"
@@ -49,14 +50,18 @@ func splitToken(token string) (ask, answer []byte, err error) {
 }
 
 // introduce is the dialling end's side.
-func introduce(c net.Conn, token string, index int) error {
+func introduce(ctx context.Context, c net.Conn, token string, index int) error {
 	ask, answer, err := splitToken(token)
 	if err != nil {
 		return err
 	}
 	hello := append([]byte(magic), ask...)
 	hello = binary.BigEndian.AppendUint16(hello, uint16(index))
-	c.SetDeadline(time.Now().Add(handshakeTime))
+	end := time.Now().Add(handshakeTime)
+	if d, ok := ctx.Deadline(); ok && d.Before(end) {
+		end = d
+	}
+	c.SetDeadline(end)
 	defer c.SetDeadline(time.Time{})
 	if _, err := c.Write(hello); err != nil {
 		return fmt.Errorf("native: greeting %s: %w", c.RemoteAddr(), err)

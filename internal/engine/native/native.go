@@ -81,6 +81,8 @@ func validate(e engine.End) error {
 		return bad("DSCP %d is not 0 to 63", s.DSCP)
 	case s.BindPort < 0 || s.BindPort+s.Streams > 65536:
 		return bad("source ports from %d do not fit %d streams", s.BindPort, s.Streams)
+	case s.IO != "" && !slices.ContainsFunc(paths(), func(p path) bool { return p.name == s.IO }):
+		return bad("data path %q does not exist on this system", s.IO)
 	case !slices.Contains([]int{0, 4, 6}, s.Family):
 		return bad("IP family %d is not 4 or 6", s.Family)
 	}

@@ -73,6 +73,7 @@ func (p *Program) start(streams int) (*process, error) {
 	}
 	out, wr, err := os.Pipe()
 	if err != nil {
+		w.in.Close()
 		return nil, fmt.Errorf("native: starting the worker: %w", err)
 	}
 	w.out, w.cmd.Stdout = out, wr

@@ -45,7 +45,20 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 		if next >= duration {
 			return nil
 		}
+		// A sampler that came late does not make up for it by tiny bins.
+		nextInterval = after(nextInterval, w.sample.At, interval)
+		if nextBin > 0 {
+			nextBin = after(nextBin, w.sample.At, measure.Bin)
+		}
 	}
+}
+
+// after is the first time at or behind next that lies half a step ahead of now.
+func after(next, now, step time.Duration) time.Duration {
+	for next < now+step/2 {
+		next += step
+	}
+	return next
 }
 
 // intervalBefore is the first time of the live figures: they run through the
@@ -119,8 +132,12 @@ func (w *worker) describe(s *stream) measure.Stream {
 		Index: s.index, Length: int64(w.flow.length), CPU: s.cpu,
 		Local: addrString(s.conn.LocalAddr()), Peer: addrString(s.conn.RemoteAddr()),
 	}
-	if s.err != nil && !errors.Is(s.err, io.EOF) {
-		d.Error = s.err.Error()
+	select {
+	case <-s.done:
+		if s.err != nil && !errors.Is(s.err, io.EOF) {
+			d.Error = s.err.Error()
+		}
+	default: // its thread still moves data
 	}
 	var g sock.Granted
 	if raw, err := s.conn.SyscallConn(); err == nil {

@@ -46,7 +46,7 @@ func newSession(e engine.End, p *process, token string) *session {
 func (s *session) open(ctx context.Context) error {
 	cmd := openCommand{
 		Spec: s.end.Spec, Sends: s.end.Sends, Dials: s.end.Dials, Targets: s.end.Targets, Token: s.token,
-		Addrs: s.end.Listen.Addrs, Device: s.end.Listen.Device, First: s.end.Listen.First, Last: s.end.Listen.Last,
+		Addrs: s.end.Listen.Addrs, Device: s.end.Listen.Device, First: s.end.Listen.First, Last: s.end.Listen.Last, Offset: s.end.Listen.Offset,
 		PeerFirst: s.end.PeerPorts[0], PeerLast: s.end.PeerPorts[1],
 		RateBps: lower(s.end.MaxRate, s.end.Spec.MaxRate), Deadline: int64(connectWait),
 	}

@@ -53,10 +53,13 @@ func newFlow(c openCommand, conns []*net.TCPConn) *flow {
 	if f.length == 0 {
 		f.length = measure.DefaultLength
 	}
+	if c.RateBps > 0 { // calls as small as the rate asks for
+		f.length = min(f.length, max(leastCall, int(c.RateBps/8/int64(len(conns))*int64(paceStep)/int64(time.Second))))
+	}
 	for i, conn := range conns {
 		s := &stream{index: i, conn: conn, cpu: cpu, done: make(chan struct{}), drained: make(chan struct{})}
 		if c.RateBps > 0 {
-			s.pace = newPacer(c.RateBps / int64(len(conns)))
+			s.pace = newPacer(c.RateBps/int64(len(conns)), &f.stop)
 		}
 		f.streams = append(f.streams, s)
 	}
@@ -91,11 +94,18 @@ func (f *flow) origin() time.Time {
 type pacer struct {
 	perByte float64 // nanoseconds
 	next    time.Time
+	stop    *atomic.Bool
 }
 
-const paceDepth = 5 * time.Millisecond
+const (
+	paceDepth = 5 * time.Millisecond  // how much of unused time may be made up for
+	paceStep  = 10 * time.Millisecond // what one call should carry, and the longest sleep
+	leastCall = 1448                  // bytes: a segment
+)
 
-func newPacer(bps int64) *pacer { return &pacer{perByte: 8e9 / float64(max(bps, 1))} }
+func newPacer(bps int64, stop *atomic.Bool) *pacer {
+	return &pacer{perByte: 8e9 / float64(max(bps, 1)), stop: stop}
+}
 
 // after is called when n bytes have moved.
 func (p *pacer) after(n int) {
@@ -104,8 +114,8 @@ func (p *pacer) after(n int) {
 		p.next = now.Add(-paceDepth) // what was not used in time is lost, so that no burst follows
 	}
 	p.next = p.next.Add(time.Duration(float64(n) * p.perByte))
-	if ahead := p.next.Sub(now); ahead > 0 {
-		time.Sleep(ahead)
+	for ahead := p.next.Sub(now); ahead > 0 && !p.stop.Load(); ahead = time.Until(p.next) {
+		time.Sleep(min(ahead, paceStep))
 	}
 }
 
