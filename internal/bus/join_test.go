@@ -184,10 +184,10 @@ func TestKeyring(t *testing.T) {
 	if names, err := k.List(); err != nil || !reflect.DeepEqual(names, []string{"ant.example-1_2", "bee"}) {
 		t.Error(names, err)
 	}
-	if got, ok := k.Find("[FD00:0::2]:5200"); !ok || !reflect.DeepEqual(got, j) {
+	if got, ok, _ := k.Find("[FD00:0::2]:5200"); !ok || !reflect.DeepEqual(got, j) {
 		t.Error(got, ok)
 	}
-	if _, ok := k.Find("10.0.0.2:5201"); ok {
+	if _, ok, _ := k.Find("10.0.0.2:5201"); ok {
 		t.Error("another port was found")
 	}
 	if err := k.Remove("bee"); err != nil {

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,24 +105,27 @@ func (k *Keyring) Remove(name string) error {
 	return nil
 }
 
-// Find returns the join string that lists HOST:PORT as a control address.
-func (k *Keyring) Find(addr string) (Join, bool) {
+// Find returns the join string that lists HOST:PORT as a control address. The
+// error is that of a file which could not be read and may have listed it.
+func (k *Keyring) Find(addr string) (j Join, found bool, err error) {
 	names, err := k.List()
 	if err != nil {
-		return Join{}, false
+		return Join{}, false, err
 	}
+	var damaged error
 	for _, name := range names {
 		j, err := k.Load(name)
 		if err != nil {
+			damaged = err
 			continue
 		}
 		for _, a := range j.Control {
 			if canonical(a) == canonical(addr) {
-				return j, true
+				return j, true, nil
 			}
 		}
 	}
-	return Join{}, false
+	return Join{}, false, damaged
 }
 
 // CheckPin trusts the certificate of an address on first use and tells so; a
@@ -138,6 +142,9 @@ func (k *Keyring) CheckPin(addr string, sum [32]byte) (firstUse bool, err error)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
+	if n := badLine(string(b)); n > 0 {
+		return false, fault.Failf("mend or remove it; then every end point is met for the first time again", "bus: line %d of %s is damaged", n, path)
+	}
 	line := fmt.Sprintf("%s sha256:%x", canonical(addr), sum)
 	switch known, same := findPin(string(b), canonical(addr), line); {
 	case same:
@@ -147,6 +154,19 @@ func (k *Keyring) CheckPin(addr string, sum [32]byte) (firstUse bool, err error)
 			"bus: the certificate of %s has changed (now sha256:%x...): %w", addr, sum[:6], ErrCertificate)
 	}
 	return true, appendPrivate(path, line+"\n")
+}
+
+// badLine is the number of the first line of knownFile that is none of ours, or 0.
+func badLine(text string) int {
+	n := 0
+	for l := range strings.Lines(text) {
+		n++
+		_, sum, ok := strings.Cut(strings.TrimSpace(l), " sha256:")
+		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != 32 {
+			return n
+		}
+	}
+	return 0
 }
 
 // findPin looks an address up in the text of knownFile: whether it has lines,

@@ -153,7 +153,11 @@ func (d dialer) target(name string) (bus.DialConfig, error) {
 	if err != nil {
 		return conf, err
 	}
-	if j, ok := keys.Find(addr); ok {
+	j, ok, err := keys.Find(addr)
+	if err != nil {
+		return conf, err
+	}
+	if ok {
 		conf.Secret = j.Secret
 		conf.Pin = j.Pin
 	} else {

@@ -85,8 +85,9 @@ func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
 	var text []string
 	for _, n := range names {
 		j, err := keys.Load(n)
-		if err != nil {
-			return err
+		if err != nil { // the others are still of use
+			text = append(text, fmt.Sprintf("%-16s cannot be read: %v", n, err))
+			continue
 		}
 		d := describeJoin(n, j)
 		all = append(all, d)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if r.Streams, err = parseStreams(c.Streams); err != nil {
 		return err
 	}
+	if err := c.sensible(e); err != nil {
+		return err
+	}
 	r.Reverse, r.Bidir, r.OneWay, r.Acceptance = c.Reverse, c.Bidir, c.OneWay, c.Acceptance
 	r.BindAddr, r.BindDev, r.BindPort, r.DataAddr = c.Bind, c.BindDev, c.ClientPort, c.DataAddr
 	link, err := c.link()
@@ -65,6 +69,17 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags)
+}
+
+// sensible refuses values that say nothing, which an unset variable of a script gives.
+func (c *testCmd) sensible(e *env) error {
+	switch {
+	case c.EndPoint == "" && slices.Contains(e.args, ""):
+		return fault.Usagef("leave it out to measure this machine, or say `local`", "the end point is empty")
+	case c.Acceptance && c.Time != "":
+		return fault.Usagef("--acceptance measures 60 s x 5 in both directions; for other times: --repeat 5 -t SECONDS", "-t does not go with --acceptance")
+	}
+	return nil
 }
 
 func withCPUs(r plan.Request, local, peer int) plan.Request {

@@ -85,7 +85,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		err = r.runAll(ctx, p, doc, facts)
 	}
 	if ctx.Err() != nil {
-		err = fault.Failf("what was measured so far is kept", "interrupted")
+		err = fault.Failf(kept(doc), "interrupted")
 	}
 	r.conclude(p, doc)
 	doc.ElapsedNs = int64(time.Since(begin))
@@ -93,6 +93,16 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		doc.Error = Describe(err)
 	}
 	return doc, err
+}
+
+// kept says what became of an interrupted command's figures.
+func kept(doc *measure.Document) string {
+	for _, c := range doc.Cells {
+		if c.Goodput != nil {
+			return "what was measured so far is kept"
+		}
+	}
+	return "nothing had been measured yet"
 }
 
 // Describe turns an error into its form in the document.
@@ -217,6 +227,7 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 			continue
 		}
 		c.Runs = append(c.Runs, runs[k])
+		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.Ends[c.From].Hello.Limits.RateBps, r.Ends[c.To].Hello.Limits.RateBps)
 		c.Error = runs[k].Error
 		stat.Summarise(c, facts, r.Link)
 		r.Watch.Ran(c)

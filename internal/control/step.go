@@ -32,7 +32,8 @@ type side struct {
 	dials   bool
 	session string
 	rtt     time.Duration
-	over    bool  // Done or Failed has come
+	over    bool // Done or Failed has come
+	heard   time.Time
 	err     error // of Failed
 	seen    partial
 }
@@ -221,6 +222,7 @@ func (r *Runner) start(ctx context.Context, flows []*flow) error {
 				s = &f.sender
 			}
 			ramp := plan.Ramp(f.spec, f.dialling().rtt)
+			s.heard = time.Now()
 			if _, err := s.end.Client.Start(ctx, bus.Start{Session: s.session, RampNs: int64(ramp)}); err != nil {
 				return fmt.Errorf("control: starting %s: %w", s.end.Name, err)
 			}
@@ -235,6 +237,8 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 	defer stop()
 	late := time.NewTimer(longest(flows) + patience)
 	defer late.Stop()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for left := 2 * len(flows); left > 0; {
 		select {
 		case e := <-events:
@@ -242,6 +246,7 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 			if s == nil || s.over {
 				continue
 			}
+			s.heard = time.Now()
 			switch e.Kind {
 			case bus.EventProgress:
 				s.seen.add(e)
@@ -257,10 +262,31 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 			}
 		case e := <-gone:
 			return lost(e)
+		case <-look.C:
+			if s := mute(flows); s != nil {
+				return fault.Failf("the process that moves the data there hangs or was stopped; the agent ends it when this command ends",
+					"control: %s: nothing was heard of the test for %v", s.end.Name, muteTime)
+			}
 		case <-late.C:
 			return fault.Failf("run it again; if it happens again, the end points' logs say more", "control: the test did not end in time")
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// muteTime is how long a session may say nothing beyond its interval.
+const muteTime = 8 * time.Second
+
+// mute returns an end that should have spoken by now, or nil.
+func mute(flows []*flow) *side {
+	for _, f := range flows {
+		expect := muteTime + max(time.Duration(f.spec.Interval), plan.Ramp(f.spec, f.dialling().rtt))
+		for _, s := range f.sides() {
+			if !s.over && !s.heard.IsZero() && time.Since(s.heard) > expect {
+				return s
+			}
 		}
 	}
 	return nil

@@ -181,7 +181,7 @@ func TestWarnings(t *testing.T) {
 		{"single run", five[:1], nil, "single run"},
 		{"indicative", five[:3], nil, "3 runs: indicative, an acceptance takes 5"},
 		{"above the ceiling", []float64{9.5, 9.5, 9.51, 9.5, 9.5}, nil, "101% of the ceiling of 9.41 Gb/s: an assumption about link rate, MTU or accounting is wrong"},
-		{"short", five[:1], func(c *measure.Cell) { receiver(c).Bins = receiver(c).Bins[:4] }, "too short to speak of a steady state: 4 s"},
+		{"short", five[:1], func(c *measure.Cell) { receiver(c).Bins = receiver(c).Bins[:4] }, "too short to speak of a steady state: 4 whole seconds"},
 		{"drift in a single run", five[:1], drifting(receiver), "not stable: it drifted by"},
 		{"drift in the last run", five, drifting(receiver), "the last run was not steady: it drifted by"},
 		{"runs that differ", []float64{9.3, 8, 9, 8.5, 9.4}, nil, "not stable: the 95% interval reached"},

@@ -24,7 +24,7 @@ const (
 // the bar by itself would reject half of all runs of 10 s.
 func Steady(bins []float64) measure.Steady {
 	if len(bins) < LeastBins {
-		return measure.Steady{Why: fmt.Sprintf("%d s measured, %d are needed", len(bins), LeastBins)}
+		return measure.Steady{Why: fmt.Sprintf("%d whole seconds measured, %d are needed", len(bins), LeastBins)}
 	}
 	s := measure.Steady{Checked: true, Truncated: MSER5(bins)}
 	rest := bins[s.Truncated:]

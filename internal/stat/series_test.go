@@ -149,13 +149,13 @@ func TestSteady(t *testing.T) {
 		why     string
 	}{
 		{"calm", calm, true, true, 0, ""},
-		{"four bins", calm[:4], false, false, 0, "4 s measured, 5 are needed"},
+		{"four bins", calm[:4], false, false, 0, "4 whole seconds measured, 5 are needed"},
 		{"five bins", calm[:5], true, true, 0, ""},
 		{"drift", drift, true, false, 0, "drifted by -3.6"},
 		{"halves", halves, true, false, 0, "%"},
 		{"two levels", step(slices.Clone(calm), 4, 0.5), true, false, 2, "from second 4 on"},
 		{"no data", make([]float64, 8), true, false, 0, "no data passed"},
-		{"nothing", nil, false, false, 0, "0 s measured"},
+		{"nothing", nil, false, false, 0, "0 whole seconds"},
 	}
 	for _, tt := range tests {
 		s := Steady(tt.xs)

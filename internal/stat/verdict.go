@@ -18,11 +18,11 @@ const wrongAssumption = "an assumption about link rate, MTU or accounting is wro
 
 // Verdict compares the main cells with their ceilings. It is nil where none
 // has one, since without a known link rate there is nothing to pass, and where
-// a cell failed: that is an error, no verdict.
+// a cell failed (that is an error, no verdict) or was held down by an end point.
 func Verdict(cells []measure.Cell) *measure.Verdict {
 	var v *measure.Verdict
 	for _, c := range cells {
-		if c.Error != nil && !c.Beside {
+		if c.Error != nil && !c.Beside || bounded(c) {
 			return nil
 		}
 	}
@@ -41,6 +41,12 @@ func Verdict(cells []measure.Cell) *measure.Verdict {
 		}
 	}
 	return nil
+}
+
+// bounded is true where an end point's operator allows less than the link
+// carries: the path cannot be judged then.
+func bounded(c measure.Cell) bool {
+	return c.Ceiling != nil && c.Spec.MaxRate > 0 && float64(c.Spec.MaxRate) < c.Ceiling.Bps
 }
 
 // worse tells which of two cells decides: one that fails, then the lower share.

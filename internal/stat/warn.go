@@ -23,6 +23,8 @@ func (s *summary) warnings() {
 	s.warnCeiling()
 	s.warnWindows()
 	s.warnCongestion()
+	s.warnSilence()
+	s.warnBound()
 	s.warnDifference()
 }
 
@@ -112,6 +114,34 @@ func (s *summary) warnRepeats() {
 	if ci, ok := MeanInterval(rates); ok && f.Stable != nil && !*f.Stable {
 		s.warn("not stable: the 95%% interval reached %s of the mean after %d runs, %s is asked for",
 			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(precision(s.cell)))
+	}
+}
+
+// warnSilence says where the data stopped in mid-run, which a mean hides.
+func (s *summary) warnSilence() {
+	for _, p := range s.runs {
+		if p.receiver == nil {
+			continue
+		}
+		silent, first := 0.0, -1.0
+		for _, b := range p.receiver.Bins {
+			if b.Bytes == 0 && b.Span > 0 {
+				silent += float64(b.Span) / 1e9
+				if first < 0 {
+					first = float64(b.At) / 1e9
+				}
+			}
+		}
+		if silent > 0 {
+			s.warn("run %d: no data came for %.1f s, first at second %.0f: the path was cut, or lost all", p.run.Index+1, silent, first)
+		}
+	}
+}
+
+// warnBound says that an end point's operator holds the rate down.
+func (s *summary) warnBound() {
+	if most := s.cell.Spec.MaxRate; most > 0 {
+		s.warn("an end point allows %s at most (thru serve --max-rate): the path may carry more", unit.Rate(float64(most)))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -60,7 +61,8 @@ func bindThread(cpu *int) error {
 	var set unix.CPUSet
 	set.Set(*cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("native: binding to CPU %d: %w", *cpu, err)
+		return fault.Failf(fmt.Sprintf("this host has CPUs 0 to %d, or its control group allows fewer", runtime.NumCPU()-1),
+			"native: binding to CPU %d: %w", *cpu, err)
 	}
 	return nil
 }

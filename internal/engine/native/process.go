@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"thru/internal/fault"
 )
 
 // Program starts worker processes: this program, from a file descriptor
@@ -48,6 +50,10 @@ func (p *Program) Close() error {
 // the sampler, the reader of the pipe and the runtime's own.
 const spareThreads = 4
 
+func startFault(err error) error {
+	return fault.Failf("this host has too few open files or processes left (ulimit -n, ulimit -u)", "native: starting the worker: %w", err)
+}
+
 // process is a running worker with its pipes.
 type process struct {
 	cmd    *exec.Cmd
@@ -69,19 +75,19 @@ func (p *Program) start(streams int) (*process, error) {
 	w.cmd.Stderr = &w.stderr
 	var err error
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("native: starting the worker: %w", err)
+		return nil, startFault(err)
 	}
 	out, wr, err := os.Pipe()
 	if err != nil {
 		w.in.Close()
-		return nil, fmt.Errorf("native: starting the worker: %w", err)
+		return nil, startFault(err)
 	}
 	w.out, w.cmd.Stdout = out, wr
 	err = w.cmd.Start()
 	wr.Close()
 	if err != nil {
 		out.Close()
-		return nil, fmt.Errorf("native: starting the worker: %w", err)
+		return nil, startFault(err)
 	}
 	go func() {
 		w.err = w.cmd.Wait()
@@ -102,6 +108,8 @@ func (w *process) end() {
 	}
 }
 
+const deathHint = "it was killed, or had too little memory or too few open files (ulimit -n): the kernel's log may say more"
+
 // death is the error for a worker that ended without a word.
 func (w *process) death() error {
 	select {
@@ -110,9 +118,9 @@ func (w *process) death() error {
 		return fmt.Errorf("native: the worker closed its pipe")
 	}
 	if said := w.stderr.line(); said != "" {
-		return fmt.Errorf("native: the worker died (%v): %s", w.err, said)
+		return fault.Failf(deathHint, "native: the worker died (%v): %s", w.err, said)
 	}
-	return fmt.Errorf("native: the worker died: %v", w.err)
+	return fault.Failf(deathHint, "native: the worker died: %v", w.err)
 }
 
 // headBuffer keeps the first 4 KB of what the worker says before it dies.

@@ -83,6 +83,10 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 			return context.Cause(ctx)
 		default:
 		}
+		if err := w.stalled(stallWait); err != nil {
+			w.take(atInterval | atBin | atFinish)
+			return errors.Join(err, w.flush())
+		}
 		left := time.Until(w.mark.Add(at))
 		if left <= 0 {
 			return nil

@@ -20,6 +20,7 @@ const (
 	startWait   = 60 * time.Second // connected, and nobody starts it
 	firstWait   = 8 * time.Second  // started, and not a byte comes
 	outlastWait = 3 * time.Second  // a sender's time is over, the receiver's is not
+	stallWait   = 8 * time.Second  // data has flowed, and stops for so long
 	drainWait   = 3 * time.Second  // after the test, for what is under way
 	overtime    = 20 * time.Second // beyond everything else: the watchdog
 )
@@ -48,9 +49,11 @@ type worker struct {
 	flow  *flow
 	path  path
 
-	mark   time.Time // when the measured time began
-	sample sample
-	buf    []byte
+	mark    time.Time // when the measured time began
+	moved   int64     // bytes when they were last seen to grow
+	movedAt time.Time
+	sample  sample
+	buf     []byte
 }
 
 var errParentGone = errors.New("native: the agent has closed the pipe")
@@ -266,7 +269,7 @@ func (w *worker) early(s *stream) error {
 		return fault.Failf("the process or the host there ended, or a firewall cut the connection",
 			"native: stream %d: the peer reset the connection", s.index+1)
 	}
-	return fmt.Errorf("native: stream %d: %w", s.index+1, s.err)
+	return fault.Failf(fault.Hint(s.err), "native: stream %d: %w", s.index+1, s.err)
 }
 
 // drain lets what is under way arrive, in bounded time, and takes the last sample.
@@ -284,11 +287,36 @@ func (w *worker) drain(ctx context.Context) error {
 	select {
 	case <-all:
 	case <-limit.C: // a slow path still holds data; the totals will differ and say so
+		if err := w.stalled(drainWait); err != nil {
+			return errors.Join(err, w.last())
+		}
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return w.last()
+}
+
+// last takes the sample at the end of the connections.
+func (w *worker) last() error {
 	w.take(atClose)
 	return w.flush()
+}
+
+// stalled is an error at a receiver to which nothing has come for so long.
+func (w *worker) stalled(limit time.Duration) error {
+	var n int64
+	for _, s := range w.flow.streams {
+		n += s.bytes.Load()
+	}
+	if now := time.Now(); n != w.moved || w.movedAt.IsZero() {
+		w.moved, w.movedAt = n, now
+	}
+	silent := time.Since(w.movedAt)
+	if w.flow.sends || silent < limit {
+		return nil
+	}
+	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
+		"native: the data stopped: nothing has come for %.0f s", silent.Seconds())
 }
 
 // close ends every socket; one that still blocks a thread is shut first.
