@@ -99,3 +99,53 @@ func TestDataPortsBlocked(t *testing.T) {
 		})
 	}
 }
+
+// TestDataLinkGoesDown cuts the data while control lives on another link, in
+// a long test and shortly before the end of a short one, in both directions.
+func TestDataLinkGoesDown(t *testing.T) {
+	for _, args := range [][]string{{"-t", "30", "--one-way"}, {"-t", "30", "-R"}, {"-t", "2", "--one-way"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			p := lab.NewPair(t, lab.Options{Rate: gigabit, Control: true})
+			serve(t, p.B, "--no-auth", "--data-addr", p.Data.B4.String())
+			before := look(p.B)
+			client := start(t, p.A, t.TempDir(), "", append([]string{"test", "--json", p.Control.B4.String()}, args...)...)
+			begun := p.A.Counters(lab.DataDev)
+			lab.Eventually(t, 20*time.Second, "the ramp is over", func() bool {
+				moved := p.A.Counters(lab.DataDev).Sub(begun)
+				return moved.RxBytes+moved.TxBytes > 13*gigabit/80 // 1.3 s of it
+			})
+			p.A.LinkDown(lab.DataDev)
+			if code := client.wait(t, lossLimit+2*time.Second); code != 1 {
+				t.Errorf("exit %d, want 1", code)
+			}
+			doc := client.document(t)
+			if doc.Error == nil || !strings.Contains(doc.Error.Message, "data stopped") || doc.Error.Hint == "" || doc.Verdict != nil {
+				t.Errorf("error %+v, verdict %+v", doc.Error, doc.Verdict)
+			}
+			lab.Eventually(t, lossLimit, "the server has no worker", func() bool { return len(p.B.Pids()) == before.pids })
+		})
+	}
+}
+
+// TestWorkerHangs stops the process that moves the data at the server.
+func TestWorkerHangs(t *testing.T) {
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	server := serve(t, p.B, "--no-auth")
+	before := look(p.B)
+	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
+	underWay(t, p, client)
+	for _, pid := range p.B.Pids() {
+		if pid != server.cmd.Process.Pid {
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if code := client.wait(t, lossLimit+2*time.Second); code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	if doc := client.document(t); doc.Error == nil || doc.Error.Hint == "" {
+		t.Errorf("error %+v", doc.Error)
+	}
+	lab.Eventually(t, lossLimit, "the server has no worker", func() bool { return len(p.B.Pids()) == before.pids })
+}

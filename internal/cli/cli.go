@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -143,7 +144,7 @@ func (e *env) say(err error) {
 	}
 	if e.wantsJSON() {
 		report.JSON(e.out, &measure.Document{
-			Schema: measure.Schema, Thru: e.version, Command: e.verb(),
+			Schema: measure.Schema, Thru: e.version, Command: e.verb(), Arguments: e.args, StartedAt: time.Now(),
 			Error: control.Describe(err), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 		})
 	}
