@@ -354,3 +354,17 @@ func FuzzReadJSON(f *testing.F) {
 		}
 	})
 }
+
+// A best cell whose published row is doubtful has the whole rung as context.
+func TestPublishedContext(t *testing.T) {
+	d := ladderTest()
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Goodput != nil && c.Streams == 4 && c.Window.Send > 0 {
+			c.Goodput.Value, c.Goodput.High = 99e9, 99e9
+		}
+	}
+	if got := text(t, d, TextOptions{Width: 200}); !strings.Contains(got, "published for localhost, 1 to 8 streams: 69.8-95.3 Gb/s (iperf2;") {
+		t.Errorf("no context:\n%s", got)
+	}
+}
