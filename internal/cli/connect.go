@@ -185,7 +185,10 @@ func hostPort(s string, port int) (string, error) {
 		h, p = strings.Trim(s, "[]"), strconv.Itoa(port)
 	}
 	n, err := strconv.Atoi(p)
-	if h == "" || err != nil || n < 1 || n > 65535 || strings.ContainsAny(h, " /\\@") {
+	if err == nil && (n < 1 || n > 65535) {
+		return "", fault.Usagef("-p takes 1 to 65535", "port %d is none", n)
+	}
+	if h == "" || err != nil || strings.ContainsAny(h, " /\\@") {
 		return "", fault.Usagef("an end point is a joined name or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
 	}
 	return net.JoinHostPort(h, p), nil

@@ -484,6 +484,8 @@ func TestVerdict(t *testing.T) {
 	failed.Error, failed.Ceiling = &measure.Error{}, nil
 	free.Ceiling = nil
 	partial.Runs = []measure.Run{{Partial: true}, {Error: &measure.Error{}}}
+	held := cell(10)
+	held.Spec.MaxRate = 1e9
 	tests := []struct {
 		name   string
 		cells  []measure.Cell
@@ -501,6 +503,7 @@ func TestVerdict(t *testing.T) {
 		{"no known rate", []measure.Cell{free}, false, false, ""},
 		{"all failed", []measure.Cell{failed}, false, false, ""},
 		{"no cells", nil, false, false, ""},
+		{"held down by an end point", []measure.Cell{held}, false, false, ""},
 	}
 	for _, tt := range tests {
 		v := Verdict(tt.cells)

@@ -27,20 +27,14 @@ func Verdict(cells []measure.Cell) *measure.Verdict {
 		}
 	}
 	for _, c := range cells {
-		if c.Beside || c.Ceiling == nil && c.Error == nil {
+		if c.Beside || c.Ceiling == nil {
 			continue
 		}
-		one := verdictOf(c)
-		if v == nil || worse(one, *v) {
+		if one := verdictOf(c); v == nil || worse(one, *v) {
 			v = &one
 		}
 	}
-	for _, c := range cells {
-		if c.Ceiling != nil && !c.Beside {
-			return v
-		}
-	}
-	return nil
+	return v
 }
 
 // bounded is true where an end point's operator allows less than the link
@@ -64,7 +58,7 @@ func verdictOf(c measure.Cell) measure.Verdict {
 	if c.Label != "" {
 		name += " (" + c.Label + ")"
 	}
-	if c.Error != nil || c.Goodput == nil || c.Ceiling == nil {
+	if c.Goodput == nil {
 		v.Reason = name + " was not measured"
 		return v
 	}
