@@ -106,27 +106,106 @@ type Cell struct {
 	AtOnce   int     `json:"cells_at_once"`                // how many cells ran at the same time, this one included
 	AskedPct float64 `json:"precision_asked_pct,omitzero"` // half-width of the 95% interval that the repeats aim at
 
-	Goodput      *Figure      `json:"goodput_bps,omitempty"` // at the receiver
-	Ceiling      *Ceiling     `json:"ceiling,omitempty"`
-	RTTIdle      *int64       `json:"rtt_idle_ns,omitempty"`
-	RTTLoaded    *int64       `json:"rtt_loaded_ns,omitempty"`
-	SenderCPU    *CPUFigure   `json:"sender_cpu,omitempty"`
-	ReceiverCPU  *CPUFigure   `json:"receiver_cpu,omitempty"`
-	SenderMem    *MemFigure   `json:"sender_memory,omitempty"`
-	ReceiverMem  *MemFigure   `json:"receiver_memory,omitempty"`
-	Retransmits  *int64       `json:"retransmits_segments,omitempty"`
-	RFC6349      *RFC6349     `json:"rfc6349,omitempty"`
-	Fairness     *float64     `json:"jain_fairness,omitempty"`
-	MeanPacket   *float64     `json:"mean_packet_bytes,omitempty"`
-	BDP          *int64       `json:"bdp_bytes,omitempty"`
-	NeededWindow *int64       `json:"required_window_bytes,omitempty"`
-	Scaling      *float64     `json:"stream_scaling,omitempty"` // T(P)/T(1) where T(1) was measured too
-	Reconciled   *Reconciled  `json:"reconciled,omitempty"`
-	Steady       *Steady      `json:"steady_state,omitempty"` // of the run shown
-	Missing      []NotChecked `json:"not_checked,omitempty"`
-	Warnings     []string     `json:"warnings,omitempty"`
-	Error        *Error       `json:"error,omitempty"`
-	Runs         []Run        `json:"runs"`
+	Goodput      *Figure          `json:"goodput_bps,omitempty"` // at the receiver
+	Ceiling      *Ceiling         `json:"ceiling,omitempty"`
+	RTTIdle      *int64           `json:"rtt_idle_ns,omitempty"`
+	RTTLoaded    *int64           `json:"rtt_loaded_ns,omitempty"`
+	SenderCPU    *CPUFigure       `json:"sender_cpu,omitempty"`
+	ReceiverCPU  *CPUFigure       `json:"receiver_cpu,omitempty"`
+	SenderMem    *MemFigure       `json:"sender_memory,omitempty"`
+	ReceiverMem  *MemFigure       `json:"receiver_memory,omitempty"`
+	Datagrams    *DatagramFigures `json:"datagrams,omitempty"`          // UDP
+	LossPlaces   []LossPlace      `json:"loss_places,omitempty"`        // UDP: where the lost ones went, largest first
+	Transactions *Figure          `json:"transactions_per_s,omitempty"` // request/response
+	Latency      *Latency         `json:"latency,omitempty"`            // request/response: of all streams and runs that count
+	UnderLoad    *UnderLoad       `json:"latency_under_load,omitempty"` // --latency
+	Search       *Search          `json:"search,omitempty"`             // --search
+	Checked      *Checked         `json:"verified,omitempty"`           // --verify: all streams and runs
+	Retransmits  *int64           `json:"retransmits_segments,omitempty"`
+	RFC6349      *RFC6349         `json:"rfc6349,omitempty"`
+	Fairness     *float64         `json:"jain_fairness,omitempty"`
+	MeanPacket   *float64         `json:"mean_packet_bytes,omitempty"`
+	BDP          *int64           `json:"bdp_bytes,omitempty"`
+	NeededWindow *int64           `json:"required_window_bytes,omitempty"`
+	Scaling      *float64         `json:"stream_scaling,omitempty"` // T(P)/T(1) where T(1) was measured too
+	Reconciled   *Reconciled      `json:"reconciled,omitempty"`
+	Steady       *Steady          `json:"steady_state,omitempty"` // of the run shown
+	Missing      []NotChecked     `json:"not_checked,omitempty"`
+	Warnings     []string         `json:"warnings,omitempty"`
+	Error        *Error           `json:"error,omitempty"`
+	Runs         []Run            `json:"runs"`
+}
+
+// DatagramFigures are those of all streams in the measured time of the runs
+// that count. Rates are means of the runs; counts are sums.
+type DatagramFigures struct {
+	Bytes       int64    `json:"datagram_bytes"` // payload of one
+	SentPps     *float64 `json:"sent_packets_per_s,omitempty"`
+	ReceivedPps float64  `json:"received_packets_per_s"`
+	OfferedBps  *float64 `json:"sent_bps,omitempty"` // payload, by the sender
+	AskedBps    int64    `json:"asked_bps,omitzero"` // 0: as fast as it goes
+	LossPct     float64  `json:"loss_pct"`           // of the datagrams that were sent over the life of the streams
+	Sent        int64    `json:"sent_packets"`       // over the life of the streams, of all runs
+	Received    int64    `json:"received_packets"`   // the same, without duplicates
+	Lost        int64    `json:"lost_packets"`       // sent and never received
+	Duplicates  int64    `json:"duplicate_packets"`
+	Reordered   int64    `json:"reordered_packets"`
+	ReorderMost int64    `json:"reorder_extent_packets"`
+	JitterNs    *int64   `json:"jitter_ns,omitempty"`
+	DelayMeanNs *int64   `json:"delay_variation_mean_ns,omitempty"`
+	DelayMaxNs  *int64   `json:"delay_variation_max_ns,omitempty"`
+	Fragments   int      `json:"fragments_per_datagram,omitzero"` // above 1 where a datagram does not fit the MTU
+}
+
+// Places where datagrams are lost, in the order in which they pass them.
+const (
+	LossSender   = "sender socket"
+	LossQdisc    = "sender qdisc"
+	LossSendNIC  = "sender interface"
+	LossPath     = "path"
+	LossRing     = "receiver ring"
+	LossRecvNIC  = "receiver interface"
+	LossBacklog  = "receiver backlog"
+	LossFragment = "receiver reassembly"
+	LossSocket   = "receiver socket"
+)
+
+// LossPlace is one place with the counter that tells of it.
+type LossPlace struct {
+	Place    string `json:"place"`
+	EndPoint string `json:"end_point,omitempty"` // none for the path
+	Packets  int64  `json:"packets"`
+	Counter  string `json:"counter"` // "Udp.RcvbufErrors", or "the rest" for the path
+	Remedy   string `json:"remedy,omitempty"`
+}
+
+// UnderLoad compares the latency of requests on an idle path with that beside
+// the traffic, on connections of their own.
+type UnderLoad struct {
+	Idle           *Latency `json:"idle,omitempty"`
+	Loaded         *Latency `json:"loaded,omitempty"`
+	AddedNs        *int64   `json:"added_p50_ns,omitempty"`           // loaded median less idle median: the queue's delay
+	Responsiveness *float64 `json:"round_trips_per_minute,omitempty"` // 60 s over the mean of the loaded ones
+}
+
+// Search is the outcome of a search for the capacity of a path by UDP.
+type Search struct {
+	CapacityBps   *float64 `json:"capacity_bps,omitempty"`    // payload received in the best second (RFC 9097)
+	IPCapacityBps *float64 `json:"ip_capacity_bps,omitempty"` // the same with IP and UDP headers
+	LossPct       *float64 `json:"loss_pct,omitempty"`        // in that second
+	LosslessBps   *float64 `json:"lossless_bps,omitempty"`    // the highest payload rate of a trial that lost nothing
+	Trials        []Trial  `json:"trials,omitempty"`
+	Why           string   `json:"why,omitempty"` // what ended the search, or kept it from a figure
+}
+
+// Trial is one step of the search for the highest rate without loss.
+type Trial struct {
+	AskedBps    float64 `json:"asked_bps"`
+	ReceivedBps float64 `json:"received_bps"`
+	Sent        int64   `json:"sent_packets"`
+	Lost        int64   `json:"lost_packets"`
+	Seconds     float64 `json:"seconds"`
+	Pass        bool    `json:"pass"` // nothing was lost, and the sender held the rate
 }
 
 // Ceiling is the most TCP payload that the link can carry (methods.md, formula 4).

@@ -18,7 +18,8 @@ type Evidence struct {
 	Bytes      int64 `json:"bytes"`       // payload in the measured time
 	TotalBytes int64 `json:"total_bytes"` // payload over the whole life of the connections
 
-	Worker  *Process     `json:"worker,omitempty"` // the process that moved the data, in the measured time
+	Latency *Latency     `json:"latency,omitempty"` // of the requests in the measured time, at the end that asks
+	Worker  *Process     `json:"worker,omitempty"`  // the process that moved the data, in the measured time
 	Streams []Stream     `json:"streams"`
 	Bins    []StreamBin  `json:"bins"` // one a second of the measured time
 	Host    *HostSpan    `json:"host,omitempty"`
@@ -56,7 +57,9 @@ type Stream struct {
 	Length     int64    `json:"length_bytes"` // bytes per call
 	Congestion string   `json:"congestion,omitempty"`
 	MSS        int      `json:"mss_bytes,omitzero"`
-	CPU        *int     `json:"cpu,omitempty"` // CPU the thread is bound to
+	CPU        *int     `json:"cpu,omitempty"`      // CPU the thread is bound to
+	Placed     string   `json:"placed,omitempty"`   // why there, where it was not asked for
+	PacedBy    string   `json:"paced_by,omitempty"` // "kernel" or "thru", where a rate was to be held
 	BlockedNs  *int64   `json:"blocked_ns,omitempty"`
 	RunNs      *int64   `json:"cpu_ns,omitempty"`
 	WaitNs     *int64   `json:"runqueue_ns,omitempty"`
@@ -64,6 +67,53 @@ type Stream struct {
 	TCPStart   *TCPInfo `json:"tcp_at_start,omitempty"`
 	TCPEnd     *TCPInfo `json:"tcp_at_close,omitempty"`
 	Error      string   `json:"error,omitempty"`
+
+	Datagrams    *Datagrams `json:"datagrams,omitempty"`     // UDP: in the measured time
+	DatagramsAll *Datagrams `json:"datagrams_all,omitempty"` // UDP: over its life
+	Requests     int64      `json:"requests,omitzero"`       // request/response: transactions in the measured time
+	Checked      *Checked   `json:"verified,omitempty"`      // where the data was compared
+}
+
+// Datagrams are the counts of one end of a UDP stream. Of the sender only
+// Packets and SendErrors are known. A gap in the sequence numbers is loss
+// until the datagram comes after all.
+type Datagrams struct {
+	Packets     int64  `json:"packets"`                           // sent, or received without duplicates
+	Lost        int64  `json:"lost"`                              // numbers skipped and not seen since
+	Duplicates  int64  `json:"duplicates"`                        // numbers seen again
+	Reordered   int64  `json:"reordered"`                         // came after a higher number (RFC 4737)
+	ReorderMost int64  `json:"reorder_extent_packets,omitzero"`   // how many numbers the latest of them was behind
+	JitterNs    *int64 `json:"jitter_ns,omitempty"`               // RFC 3550, section 6.4.1, at the end of the span
+	DelayMeanNs *int64 `json:"delay_variation_mean_ns,omitempty"` // one-way delay over the least one of the test (RFC 5481, PDV)
+	DelayMaxNs  *int64 `json:"delay_variation_max_ns,omitempty"`
+	SocketDrops *int64 `json:"socket_drops,omitempty"`   // datagrams that found the receiver's socket buffer full (SO_MEMINFO)
+	SendErrors  int64  `json:"send_errors,omitzero"`     // datagrams that the kernel refused to send for want of buffers
+	Foreign     int64  `json:"foreign_packets,omitzero"` // datagrams that are none of this test's
+}
+
+// Checked says how much of the data was compared with what was sent.
+type Checked struct {
+	Bytes      int64  `json:"bytes"`                      // compared, over the life of the stream
+	WrongBytes int64  `json:"wrong_bytes"`                // that differed
+	FirstWrong *int64 `json:"first_wrong_byte,omitempty"` // offset in the stream, or number of the datagram
+}
+
+// Latency is a distribution of the time from request to response. Where a
+// rate was asked for, the time counts from when the request was due, so that
+// a stall shows in all requests that it held up.
+type Latency struct {
+	Count  int64 `json:"count"`
+	Min    int64 `json:"min_ns"`
+	Mean   int64 `json:"mean_ns"`
+	P50    int64 `json:"p50_ns"`
+	P90    int64 `json:"p90_ns"`
+	P99    int64 `json:"p99_ns"`
+	P999   int64 `json:"p99_9_ns"`
+	P9999  int64 `json:"p99_99_ns"`
+	Max    int64 `json:"max_ns"`
+	Errors int64 `json:"errors,omitzero"` // requests without a response in time
+	// Histogram is the whole distribution in HdrHistogram's V2 encoding, compressed, base64.
+	Histogram string `json:"histogram,omitempty"`
 }
 
 // Buffer is a socket buffer in bytes: what the user asked for, what was
@@ -84,6 +134,10 @@ type StreamBin struct {
 	Bytes   int64     `json:"bytes"`
 	Streams []int64   `json:"stream_bytes,omitempty"`
 	TCP     []TCPInfo `json:"tcp,omitempty"` // one a stream, at the end of the bin
+
+	Datagrams *Datagrams `json:"datagrams,omitempty"` // of all streams
+	Requests  int64      `json:"requests,omitzero"`   // transactions of all streams
+	RateBps   int64      `json:"rate_bps,omitzero"`   // what a search sent at, at the end of the bin
 }
 
 // TCPInfo is the part of the kernel's struct tcp_info (include/uapi/linux/tcp.h)
@@ -150,6 +204,7 @@ type HostSpan struct {
 	Memory  *Memory           `json:"memory,omitempty"` // at the end of the span
 	Worker  *Process          `json:"worker,omitempty"` // the process that moved the data
 	NIC     *NICSpan          `json:"interface,omitempty"`
+	Qdisc   *Qdisc            `json:"qdisc,omitempty"`       // queueing of that interface, all its disciplines together
 	Softnet []Softnet         `json:"softnet,omitempty"`     // one a core
 	Proto   map[string]uint64 `json:"protocol,omitempty"`    // TcpExt and IP counters that moved, by "TcpExt.Name"
 	Missing []NotChecked      `json:"not_checked,omitempty"` // counters that were reset in the span
@@ -186,16 +241,27 @@ type Process struct {
 
 // NICSpan is what an interface counted in a span.
 type NICSpan struct {
-	Name      string            `json:"name"`
-	RxBytes   uint64            `json:"rx_bytes"`
-	TxBytes   uint64            `json:"tx_bytes"`
-	RxPackets uint64            `json:"rx_packets"`
-	TxPackets uint64            `json:"tx_packets"`
-	RxDropped uint64            `json:"rx_dropped"`
-	TxDropped uint64            `json:"tx_dropped"`
-	RxErrors  uint64            `json:"rx_errors"`
-	TxErrors  uint64            `json:"tx_errors"`
-	Driver    map[string]uint64 `json:"driver,omitempty"` // ethtool -S counters that moved, per-queue ones among them
+	Name      string `json:"name"`
+	RxBytes   uint64 `json:"rx_bytes"`
+	TxBytes   uint64 `json:"tx_bytes"`
+	RxPackets uint64 `json:"rx_packets"`
+	TxPackets uint64 `json:"tx_packets"`
+	RxDropped uint64 `json:"rx_dropped"`
+	TxDropped uint64 `json:"tx_dropped"`
+	RxErrors  uint64 `json:"rx_errors"`
+	TxErrors  uint64 `json:"tx_errors"`
+	// Received packets that the NIC itself had no room for (rx_missed_errors, rx_fifo_errors, rx_over_errors): its ring was full.
+	RxRing *uint64           `json:"rx_ring_drops,omitempty"`
+	Driver map[string]uint64 `json:"driver,omitempty"` // ethtool -S counters that moved, per-queue ones among them
+}
+
+// Qdisc is what the queueing disciplines of an interface counted in a span (tc-stats(8)).
+type Qdisc struct {
+	Kind       string `json:"kind"` // of the root: "tbf", "fq", "noqueue"
+	Drops      uint64 `json:"drops_packets"`
+	Overlimits uint64 `json:"overlimits"`
+	Requeues   uint64 `json:"requeues"`
+	Backlog    uint64 `json:"backlog_bytes"` // at the end of the span
 }
 
 // Softnet is one core's line of /proc/net/softnet_stat in a span.

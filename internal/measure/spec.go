@@ -11,12 +11,29 @@ import "time"
 // Protocols a Spec can ask for.
 const (
 	TCP = "tcp"
+	UDP = "udp"
+)
+
+// Kinds of traffic (Spec.Traffic). In request/response traffic the end that
+// "sends" asks and the other one answers.
+const (
+	Bulk = ""    // data in one direction
+	RR   = "rr"  // request and response, again and again on one connection
+	CRR  = "crr" // connect, request, response, close, again and again
 )
 
 // IO names the data path a flow used (Spec.IO, Cell.IO).
 const (
 	// IOCopy is copying I/O by raw blocking system calls on locked threads (Linux).
 	IOCopy = "copy"
+	// IOSendfile sends a file's pages without copying them (sendfile(2)); the receiver copies.
+	IOSendfile = "sendfile"
+	// IOLean is IOSendfile with a receiver that lets the kernel drop the data (MSG_TRUNC, tcp(7)).
+	IOLean = "lean"
+	// IOGSO sends and receives UDP datagrams many at a time, as one large one that the kernel or the NIC splits (UDP_SEGMENT, UDP_GRO, udp(7)).
+	IOGSO = "gso"
+	// IOBatch sends and receives UDP datagrams many to a call (sendmmsg(2), recvmmsg(2)).
+	IOBatch = "mmsg"
 	// IOPortable is copying I/O through the language's own sockets: every system has it.
 	IOPortable = "portable"
 )
@@ -35,16 +52,27 @@ type Spec struct {
 	To       string `json:"to"`                 // end point that receives
 	DialFrom bool   `json:"dial_from"`          // the sender opens the connections; else the receiver does
 	Engine   string `json:"engine"`             // "native"
-	Protocol string `json:"protocol"`           // "tcp"
+	Protocol string `json:"protocol"`           // "tcp", "udp"
+	Traffic  string `json:"traffic,omitempty"`  // "" is bulk, else "rr" or "crr"
 	IO       string `json:"io,omitempty"`       // data path asked for; empty means the best that works
 	Streams  int    `json:"streams"`            // parallel connections
 	Window   Pair   `json:"window_bytes"`       // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
-	Length   Pair   `json:"length_bytes"`       // bytes per send and per receive call
+	Length   Pair   `json:"length_bytes"`       // bytes per send and per receive call, of a datagram, or of request and response
 	Duration int64  `json:"duration_ns"`        // measured time
 	Ramp     int64  `json:"ramp_ns,omitempty"`  // time before it; 0 means chosen from the RTT
 	NoRamp   bool   `json:"no_ramp,omitempty"`  // count from the first byte
 	Interval int64  `json:"interval_ns"`        // spacing of live figures; statistics always use 1 s
 	Family   int    `json:"ip_family,omitzero"` // 4, 6, or 0 for what the address says
+
+	Amount       int64   `json:"amount_bytes,omitzero"`       // end after so many bytes of all streams; Duration is the limit then
+	Rate         int64   `json:"rate_bps,omitzero"`           // payload rate asked for, of all streams together; 0 is as fast as it goes
+	PerSecond    float64 `json:"transactions_per_s,omitzero"` // rate of requests of each stream; 0 is back to back
+	Verify       bool    `json:"verify,omitempty"`            // the receiver compares every byte with what was sent
+	DontFragment bool    `json:"dont_fragment,omitempty"`     // UDP: never split a datagram above the path's MTU
+	Search       bool    `json:"search,omitempty"`            // UDP: the rate follows the receiver's feedback (RFC 9097, type B)
+	Duplex       bool    `json:"one_connection,omitempty"`    // TCP: both directions on the same connections
+	Unplaced     bool    `json:"unplaced,omitempty"`          // leave the choice of CPUs to the scheduler
+	FirstStream  int     `json:"first_stream,omitzero"`       // number of the flow's first stream among those that run at once, for placement
 
 	Congestion  string `json:"congestion,omitempty"` // congestion control, set before connect and listen
 	MSS         int    `json:"mss_bytes,omitzero"`
@@ -72,6 +100,14 @@ const (
 	MinInterval = 100 * time.Millisecond
 	// DefaultLength is what a stream hands to one send or receive call.
 	DefaultLength = 128 << 10
+	// MinDatagram is what sequence number and time of sending take of a datagram; MaxDatagram is the most that UDP over IPv4 carries.
+	MinDatagram = 16
+	MaxDatagram = 65507
+	MaxRate     = 10_000_000_000_000 // bit/s
+	// MaxMessage bounds a request and a response, in bytes.
+	MaxMessage = 1 << 20
+	// MaxPerSecond bounds the rate of requests of one stream.
+	MaxPerSecond = 1_000_000
 )
 
 // Bin is the length of a statistical bin (methods.md: one second; shorter ones have twice the noise).
