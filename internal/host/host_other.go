@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// kernelDriver is absent: drivers are asked on Linux only.
-func kernelDriver() nicDriver { return nil }
+// runningKernel is absent: it is asked on Linux only.
+func runningKernel() kernel { return nil }
 
 // Facts reads what this host is, now, as far as this system tells.
 func (h *Host) Facts() measure.Facts { return portableFacts() }
