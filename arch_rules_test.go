@@ -33,6 +33,8 @@ func TestRulesFire(t *testing.T) {
 		{"vocabulary", "internal/unit/x.go", `import "os"`, true},
 		{"vocabulary", "internal/measure/x.go", `import "gonum.org/v1/gonum/stat"`, true},
 		{"vocabulary", "internal/stat/x.go", `import ("gonum.org/v1/gonum/stat"; "math")`, false},
+		{"vocabulary", "internal/stat/x.go", `import "github.com/HdrHistogram/hdrhistogram-go"`, false},
+		{"vocabulary", "internal/measure/x.go", `import "github.com/HdrHistogram/hdrhistogram-go"`, true},
 		{"pure", "internal/report/x.go", `import "os"`, true},
 		{"pure", "internal/report/x.go", `import "net/http"`, true},
 		{"pure", "internal/plan/x.go", `import "golang.org/x/sys/unix"`, true},

@@ -22,17 +22,35 @@ func Summarise(c *measure.Cell, ends map[string]*measure.Facts, link Link) {
 	forget(c)
 	s := newSummary(c, ends, link)
 	s.roundTrips()
-	s.goodput()
+	s.mainFigure()
 	s.cpu()
 	s.memory()
-	s.ceiling()
-	s.window()
-	s.retransmits()
-	s.rfc6349()
+	s.verified()
+	switch {
+	case s.asks():
+		s.latency()
+		s.retransmits()
+	case s.isUDP():
+		s.datagrams()
+		s.search()
+		s.ceiling()
+		s.lossPlaces()
+		s.ofStreams()
+	default:
+		s.ceiling()
+		s.window()
+		s.retransmits()
+		s.rfc6349()
+		s.ofStreams()
+	}
+	s.warnings()
+}
+
+// ofStreams fills what streams of bulk data have, whatever their protocol.
+func (s *summary) ofStreams() {
 	s.fairness()
 	s.packets()
 	s.reconcile()
-	s.warnings()
 }
 
 // forget drops what an earlier summary said.
@@ -41,6 +59,7 @@ func forget(c *measure.Cell) {
 	c.RTTIdle, c.RTTLoaded, c.BDP, c.NeededWindow = nil, nil, nil, nil
 	c.SenderCPU, c.ReceiverCPU, c.SenderMem, c.ReceiverMem = nil, nil, nil, nil
 	c.Retransmits, c.Fairness, c.MeanPacket = nil, nil, nil
+	c.Datagrams, c.LossPlaces, c.Transactions, c.Latency, c.Checked = nil, nil, nil, nil, nil
 	c.Missing, c.Warnings = nil, nil
 }
 
@@ -48,6 +67,7 @@ func forget(c *measure.Cell) {
 type pair struct {
 	run              *measure.Run
 	sender, receiver *measure.Evidence
+	asks             bool // the sender asks and the receiver answers
 }
 
 // The ends of a pair, and the prefix of their facts.
@@ -64,8 +84,25 @@ func (p pair) side(name string) *measure.Evidence {
 }
 
 func (p pair) complete() bool {
-	_, ok := Goodput(p.receiver)
+	_, ok := p.rate()
 	return ok && !p.run.Partial && p.run.Error == nil
+}
+
+// rate is what the run is about: goodput at the receiver in bit/s, or of
+// requests how many a second were answered.
+func (p pair) rate() (float64, bool) {
+	if p.asks {
+		return Requests(p.sender)
+	}
+	return Goodput(p.receiver)
+}
+
+// bins are the same rate in each second.
+func (p pair) bins() []float64 {
+	if p.asks {
+		return RequestBins(p.sender)
+	}
+	return Bins(p.receiver)
 }
 
 // summary is the work on one cell.
@@ -80,7 +117,7 @@ type summary struct {
 func newSummary(c *measure.Cell, ends map[string]*measure.Facts, link Link) *summary {
 	s := &summary{cell: c, ends: ends, link: link}
 	for i := range c.Runs {
-		p := pair{run: &c.Runs[i]}
+		p := pair{run: &c.Runs[i], asks: asks(c)}
 		if f := flowOf(c, p.run); f != nil {
 			p.sender, p.receiver = f.Sender, f.Receiver
 		}
@@ -181,35 +218,41 @@ func Bins(e *measure.Evidence) []float64 {
 	return rates
 }
 
-// rates are the goodputs of the runs that count.
+// rates are those of the runs that count.
 func (s *summary) rates() []float64 {
 	var rates []float64
 	for _, p := range s.runs {
-		if bps, ok := Goodput(p.receiver); ok {
-			rates = append(rates, bps)
+		if rate, ok := p.rate(); ok {
+			rates = append(rates, rate)
 		}
 	}
 	return rates
 }
 
-// goodput fills the main figure: the mean of the runs, its range and interval.
-func (s *summary) goodput() {
+// mainFigure fills goodput, or of requests their rate: the mean of the runs,
+// its range and interval.
+func (s *summary) mainFigure() {
 	for _, p := range s.all {
-		if bps, ok := Goodput(p.receiver); ok {
+		p.run.Goodput = nil
+		if bps, ok := Goodput(p.receiver); ok && !p.asks {
 			p.run.Goodput = new(bps)
 		}
 	}
+	to, key, side, fact := &s.cell.Goodput, "goodput_bps", receiverSide, "bytes"
+	if s.asks() {
+		to, key, side, fact = &s.cell.Transactions, "transactions_per_s", senderSide, "requests"
+	}
 	rates := s.rates()
 	if len(rates) == 0 {
-		s.missing("goodput_bps", s.why(receiverSide, "bytes", "the receiver measured no time"))
+		s.missing(key, s.why(side, fact, "the "+side+" measured no time"))
 		return
 	}
 	steady, bins := s.lastCourse()
 	s.cell.Steady = &steady
 	if len(rates) == 1 {
-		s.cell.Goodput = s.singleRun(rates[0], bins, steady)
+		*to = s.singleRun(rates[0], bins, steady)
 	} else {
-		s.cell.Goodput = severalRuns(rates, precision(s.cell))
+		*to = severalRuns(rates, precision(s.cell))
 	}
 }
 
@@ -217,16 +260,20 @@ func (s *summary) goodput() {
 func (s *summary) lastCourse() (measure.Steady, []float64) {
 	var bins []float64
 	for _, p := range s.runs {
-		if _, ok := Goodput(p.receiver); ok {
-			bins = Bins(p.receiver)
+		if _, ok := p.rate(); ok {
+			bins = p.bins()
 		}
 	}
-	return Steady(bins), bins
+	steady := steadyIn(bins, s.print())
+	if s.asks() {
+		steady.Levels = nil // they are said in Why: their key is for bit/s
+	}
+	return steady, bins
 }
 
 // singleRun is the figure of one run: range and interval come from its bins.
-func (s *summary) singleRun(bps float64, bins []float64, steady measure.Steady) *measure.Figure {
-	f := &measure.Figure{Value: bps, Low: bps, High: bps, Runs: 1, Basis: "bins of a single run"}
+func (s *summary) singleRun(rate float64, bins []float64, steady measure.Steady) *measure.Figure {
+	f := &measure.Figure{Value: rate, Low: rate, High: rate, Runs: 1, Basis: "bins of a single run"}
 	for _, b := range bins {
 		f.Low, f.High = min(f.Low, b), max(f.High, b)
 	}

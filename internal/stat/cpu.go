@@ -51,7 +51,7 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 		}
 	}
 	switch {
-	case s.cell.Goodput == nil:
+	case s.cell.Goodput == nil: // requests have no rate in Gb/s
 	case s.cell.AtOnce > 1:
 		s.missing(side+"_cpu.pct_per_gbps", "other traffic ran at the same time: the machine's CPU is of all of it")
 	case f.WorkerCores != nil && f.Cores+clockTick < *f.WorkerCores:

@@ -69,28 +69,36 @@ const (
 	ipv6Header      = 40
 	tcpHeader       = 20
 	timestampOption = 12 // 10, and 2 to align
+	udpHeader       = 8
+	fragmentHeader  = 8 // of IPv6; that of IPv4 has room for it
 	ethernetHeader  = 14
+	leastFrame      = 60         // without its checksum: shorter ones are padded (IEEE 802.3)
 	preambleFCSGap  = 8 + 4 + 12 // counted at layer 1 only (IEEE 802.3)
 	vlanTag         = 4
 )
 
+// ipHeader without options or extensions, in bytes.
+func (l Link) ipHeader() int {
+	if l.IPv6 {
+		return ipv6Header
+	}
+	return ipv4Header
+}
+
 // payload of a full segment in bytes.
 func (l Link) payload() int {
-	headers := ipv4Header + tcpHeader
-	if l.IPv6 {
-		headers = ipv6Header + tcpHeader
-	}
+	headers := l.ipHeader() + tcpHeader
 	if l.Timestamps {
 		headers += timestampOption
 	}
 	return l.MTU - headers
 }
 
-// frame is the room that a full packet takes on the link, in bytes.
-func (l Link) frame() int {
-	n := l.MTU + ethernetHeader + vlanTag*l.VLANs + l.EncapBytes
+// frame is the room that an IP packet takes on the link, in bytes.
+func (l Link) frame(packet int) int {
+	n := packet + ethernetHeader + vlanTag*l.VLANs + l.EncapBytes
 	if l.Layer != unit.L2 {
-		n += preambleFCSGap
+		n = max(n, leastFrame) + preambleFCSGap
 	}
 	return n
 }
@@ -101,7 +109,57 @@ func MaxGoodput(l Link) float64 {
 	if l.payload() <= 0 || l.RateBps <= 0 {
 		return math.NaN()
 	}
-	return float64(l.RateBps) * float64(l.payload()) / float64(l.frame())
+	return float64(l.RateBps) * float64(l.payload()) / float64(l.frame(l.MTU))
+}
+
+// fragment is how much of a datagram, UDP header included, a fragment that
+// fills the MTU carries: eights of bytes (RFC 791; RFC 8200, section 4.5).
+func (l Link) fragment() int {
+	room := l.MTU - l.ipHeader()
+	if l.IPv6 {
+		room -= fragmentHeader
+	}
+	return room &^ 7
+}
+
+// Fragments is in how many IP packets a datagram of so many bytes of payload
+// travels; 0 where the MTU is not known or too small.
+func Fragments(l Link, payload int) int {
+	switch total := payload + udpHeader; {
+	case payload <= 0 || l.fragment() <= 0:
+		return 0
+	case total <= l.MTU-l.ipHeader():
+		return 1
+	default:
+		return (total + l.fragment() - 1) / l.fragment()
+	}
+}
+
+// ipBytes is the size of a datagram with all its IP and UDP headers.
+func ipBytes(l Link, payload int) int {
+	n := max(Fragments(l, payload), 1)
+	size := payload + udpHeader + n*l.ipHeader()
+	if l.IPv6 && n > 1 {
+		size += n * fragmentHeader
+	}
+	return size
+}
+
+// MaxDatagramGoodput is the most UDP payload that the link carries in
+// datagrams of so many bytes, in bit/s. Each fragment of one is a frame.
+func MaxDatagramGoodput(l Link, payload int) float64 {
+	n := Fragments(l, payload)
+	if n == 0 || l.RateBps <= 0 {
+		return math.NaN()
+	}
+	last, frames := ipBytes(l, payload), 0
+	if n > 1 {
+		full := ipBytes(l, payload) - (payload + udpHeader) // all headers ...
+		full = full/n + l.fragment()                        // ... of which each fragment has its share
+		last -= (n - 1) * full
+		frames = (n - 1) * l.frame(full)
+	}
+	return float64(l.RateBps) * float64(payload) / float64(frames+l.frame(last))
 }
 
 // FrameRate is how many full frames a second the link carries.
@@ -109,7 +167,7 @@ func FrameRate(l Link) float64 {
 	if l.MTU <= 0 {
 		return math.NaN()
 	}
-	return ratio(float64(l.RateBps)/8, float64(l.frame()))
+	return ratio(float64(l.RateBps)/8, float64(l.frame(l.MTU)))
 }
 
 // Efficiency is the TCP efficiency of RFC 6349, section 4.2, in percent:

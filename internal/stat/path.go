@@ -25,10 +25,10 @@ func (s *summary) roundTrips() {
 		loaded = append(loaded, loadedRTTs(p.sender)...)
 	}
 	s.cell.RTTIdle, s.cell.RTTLoaded = whole(Median(idle)), whole(mean(loaded))
-	if s.cell.RTTIdle == nil {
+	if s.cell.RTTIdle == nil && !s.asks() { // requests measure it themselves
 		s.missing("rtt_idle_ns", "the dialling end sent no round trips before the traffic")
 	}
-	if s.cell.RTTLoaded == nil {
+	if s.cell.RTTLoaded == nil && !s.asks() && !s.isUDP() {
 		s.missing("rtt_loaded_ns", s.why(senderSide, "streams.tcp", "the sender has no TCP_INFO of a second"))
 	}
 }
@@ -138,16 +138,27 @@ func (s *summary) ceiling() {
 	}
 	l.MTU = cmp.Or(l.MTU, s.mtu())
 	l.IPv6 = s.isIPv6()
-	l.Timestamps = s.timestamps()
-	bps := MaxGoodput(l)
+	bps := s.most(l)
 	if known(bps) == nil {
 		s.missing("ceiling", fmt.Sprintf("the MTU of the path is not known or too small (%d bytes)", l.MTU))
 		return
 	}
 	s.cell.Ceiling = &measure.Ceiling{Bps: bps, LinkBps: rate, LinkFrom: from, LinkLayer: l.Layer, MTU: l.MTU}
-	if s.cell.Goodput != nil {
+	switch x := s.cell.Search; {
+	case s.cell.Spec.Search && x != nil && x.CapacityBps != nil:
+		s.cell.Ceiling.SharePct = 100 * *x.CapacityBps / bps
+	case s.cell.Goodput != nil:
 		s.cell.Ceiling.SharePct = 100 * s.cell.Goodput.Value / bps
 	}
+}
+
+// most is the payload that the cell's kind of packets can carry over a link.
+func (s *summary) most(l Link) float64 {
+	if s.isUDP() {
+		return MaxDatagramGoodput(l, s.payload())
+	}
+	l.Timestamps = s.timestamps()
+	return MaxGoodput(l)
 }
 
 // linkRate is the stated rate, else the lowest of the interfaces that the

@@ -36,7 +36,9 @@ func (s *summary) reconcile() {
 		r.AckedBytes = &acked
 	}
 	r.DifferencePct = 100 * differenceOf(float64(r.SentBytes), float64(r.ReceivedBytes))
-	r.Note = noteOf(r)
+	if r.Note = noteOf(r); s.isUDP() && r.SentBytes > r.ReceivedBytes {
+		r.Note = unit.Count(r.SentBytes-r.ReceivedBytes) + " bytes were sent and not received"
+	}
 	s.cell.Reconciled = &r
 }
 

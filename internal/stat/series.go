@@ -22,7 +22,10 @@ const (
 // A drift counts where it exceeds its bar and is more than what the scatter
 // alone brings forth (Mann-Kendall, 5%): of stationary noise with a CV of 3%,
 // the bar by itself would reject half of all runs of 10 s.
-func Steady(bins []float64) measure.Steady {
+func Steady(bins []float64) measure.Steady { return steadyIn(bins, unit.Rate) }
+
+// steadyIn is Steady for bins of another unit, which print says in words.
+func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 	if len(bins) < LeastBins {
 		return measure.Steady{Why: fmt.Sprintf("%d whole seconds measured, %d are needed", len(bins), LeastBins)}
 	}
@@ -39,7 +42,7 @@ func Steady(bins []float64) measure.Steady {
 	switch {
 	case changed:
 		s.Levels = []float64{before, after}
-		s.Why = fmt.Sprintf("two levels: %s, and from second %d on %s", unit.Rate(before), s.Truncated+at, unit.Rate(after))
+		s.Why = fmt.Sprintf("two levels: %s, and from second %d on %s", print(before), s.Truncated+at, print(after))
 	case math.Abs(s.SlopePct) > MaxSlopePct && trend(rest):
 		s.Why = fmt.Sprintf("it drifted by %s, more than %d%%", unit.Percent(s.SlopePct), MaxSlopePct)
 	case s.HalvesPct > MaxHalvesPct:

@@ -3,6 +3,7 @@ package stat
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -27,7 +28,7 @@ func Verdict(cells []measure.Cell) *measure.Verdict {
 		}
 	}
 	for _, c := range cells {
-		if c.Beside || c.Ceiling == nil {
+		if c.Beside || !judgeable(c) {
 			continue
 		}
 		if one := verdictOf(c); v == nil || worse(one, *v) {
@@ -41,6 +42,27 @@ func Verdict(cells []measure.Cell) *measure.Verdict {
 // carries: the path cannot be judged then.
 func bounded(c measure.Cell) bool {
 	return c.Ceiling != nil && c.Spec.MaxRate > 0 && float64(c.Spec.MaxRate) < c.Ceiling.Bps
+}
+
+// leastJudged is the least measured time that a verdict may rest on.
+const leastJudged = time.Second
+
+// judgeable is false for a cell that was never to fill the link: requests and
+// responses, a rate below the ceiling that was asked for, an amount that was
+// through in under a second.
+func judgeable(c measure.Cell) bool {
+	switch {
+	case c.Ceiling == nil || asks(&c):
+		return false
+	case c.Spec.Rate > 0 && float64(c.Spec.Rate) < c.Ceiling.Bps:
+		return false
+	case c.Spec.Amount > 0:
+		return slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+			f := flowOf(&c, &r)
+			return f != nil && f.Receiver != nil && f.Receiver.MeasuredNs >= int64(leastJudged)
+		})
+	}
+	return true
 }
 
 // worse tells which of two cells decides: one that fails, then the lower share.

@@ -14,18 +14,28 @@ const MaxDifferencePct = 1
 // warnings says what a reader must know before he trusts the figures.
 func (s *summary) warnings() {
 	s.warnFailures()
-	if s.cell.Goodput == nil {
+	s.warnWrongBytes()
+	if MainFigure(s.cell) == nil {
 		return
 	}
 	s.warnOtherWork()
-	s.warnRepeats()
-	s.warnCourse()
+	if !s.cell.Spec.Search { // it changes its rate on purpose
+		s.warnRepeats()
+		s.warnCourse()
+	}
 	s.warnCeiling()
 	s.warnWindows()
 	s.warnCongestion()
 	s.warnSilence()
 	s.warnBound()
-	s.warnDifference()
+	switch {
+	case s.asks():
+		s.warnRequests()
+	case s.isUDP():
+		s.warnDatagrams()
+	default:
+		s.warnDifference()
+	}
 }
 
 // warnFailures names the runs that failed or ended early, and the ends that say why.
@@ -45,7 +55,7 @@ func (s *summary) warnFailures() {
 			}
 		}
 	}
-	if f := s.cell.Goodput; f != nil && !slices.ContainsFunc(s.all, pair.complete) {
+	if f := MainFigure(s.cell); f != nil && !slices.ContainsFunc(s.all, pair.complete) {
 		s.warn("no run is complete: the figures are of runs that ended early")
 	}
 }
@@ -98,7 +108,7 @@ func (s *summary) warnOtherWork() {
 
 // warnRepeats says what the number of runs allows. A figure beside the main one is short on purpose.
 func (s *summary) warnRepeats() {
-	f := s.cell.Goodput
+	f, print := MainFigure(s.cell), s.print()
 	switch {
 	case s.cell.Beside || f.Runs >= AcceptanceRuns:
 	case f.Runs == 1:
@@ -108,7 +118,7 @@ func (s *summary) warnRepeats() {
 	}
 	rates := s.rates()
 	if low, high, found := TwoGroups(rates); found {
-		s.warn("the runs fall into two groups, %s and %s: their mean describes neither", unit.Rate(low), unit.Rate(high))
+		s.warn("the runs fall into two groups, %s and %s: their mean describes neither", print(low), print(high))
 		return
 	}
 	if ci, ok := MeanInterval(rates); ok && f.Stable != nil && !*f.Stable {
@@ -120,12 +130,16 @@ func (s *summary) warnRepeats() {
 // warnSilence says where the data stopped in mid-run, which a mean hides.
 func (s *summary) warnSilence() {
 	for _, p := range s.runs {
-		if p.receiver == nil {
+		e := p.receiver
+		if p.asks {
+			e = p.sender
+		}
+		if e == nil {
 			continue
 		}
 		silent, first := 0.0, -1.0
-		for _, b := range p.receiver.Bins {
-			if b.Bytes == 0 && b.Span > 0 {
+		for _, b := range e.Bins {
+			if b.Bytes == 0 && b.Requests == 0 && b.Span > 0 {
 				silent += float64(b.Span) / 1e9
 				if first < 0 {
 					first = float64(b.At) / 1e9
@@ -140,7 +154,7 @@ func (s *summary) warnSilence() {
 
 // warnBound says that an end point's operator holds the rate down.
 func (s *summary) warnBound() {
-	if most := s.cell.Spec.MaxRate; most > 0 {
+	if most := s.cell.Spec.MaxRate; most > 0 && !s.asks() {
 		s.warn("an end point allows %s at most (thru serve --max-rate): the path may carry more", unit.Rate(float64(most)))
 	}
 }
@@ -151,7 +165,7 @@ func (s *summary) warnCourse() {
 	case steady == nil:
 	case !steady.Checked && !s.cell.Beside:
 		s.warn("too short to speak of a steady state: %s", steady.Why)
-	case steady.Checked && !steady.Steady && s.cell.Goodput.Runs == 1:
+	case steady.Checked && !steady.Steady && MainFigure(s.cell).Runs == 1:
 		s.warn("not stable: %s", steady.Why)
 	case steady.Checked && !steady.Steady:
 		s.warn("the last run was not steady: %s", steady.Why)

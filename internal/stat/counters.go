@@ -1,0 +1,116 @@
+package stat
+
+import (
+	"math"
+
+	"thru/internal/measure"
+)
+
+// The counters of a host over the measured time. One that was not read counts
+// as zero here; unseen says which.
+
+// bounded64 is a kernel's counter as a signed number.
+func bounded64(n uint64) int64 { return int64(min(n, math.MaxInt64/4)) }
+
+func hostOf(e *measure.Evidence) *measure.HostSpan {
+	if e == nil {
+		return nil
+	}
+	return e.Host
+}
+
+func nicOf(e *measure.Evidence) *measure.NICSpan {
+	if h := hostOf(e); h != nil {
+		return h.NIC
+	}
+	return nil
+}
+
+// sent and received pick the drops and errors of an interface that concern one direction.
+func sent(n *measure.NICSpan) (dropped, errors uint64)     { return n.TxDropped, n.TxErrors }
+func received(n *measure.NICSpan) (dropped, errors uint64) { return n.RxDropped, n.RxErrors }
+
+func faceDrops(e *measure.Evidence, way func(*measure.NICSpan) (uint64, uint64)) int64 {
+	n := nicOf(e)
+	if n == nil {
+		return 0
+	}
+	dropped, errors := way(n)
+	return bounded64(dropped) + bounded64(errors)
+}
+
+func faceName(e *measure.Evidence) string {
+	if n := nicOf(e); n != nil && n.Name != "" {
+		return " of " + n.Name
+	}
+	return ""
+}
+
+func ringDrops(e *measure.Evidence) int64 {
+	if n := nicOf(e); n != nil && n.RxRing != nil {
+		return bounded64(*n.RxRing)
+	}
+	return 0
+}
+
+func qdiscDrops(e *measure.Evidence) int64 {
+	if h := hostOf(e); h != nil && h.Qdisc != nil {
+		return bounded64(h.Qdisc.Drops)
+	}
+	return 0
+}
+
+func qdiscName(e *measure.Evidence) string {
+	if h := hostOf(e); h != nil && h.Qdisc != nil && h.Qdisc.Kind != "" {
+		return " " + h.Qdisc.Kind
+	}
+	return ""
+}
+
+func backlogDrops(e *measure.Evidence) int64 {
+	var n int64
+	if h := hostOf(e); h != nil {
+		for _, c := range h.Softnet {
+			addTo(&n, bounded64(c.Dropped))
+		}
+	}
+	return n
+}
+
+// protoSum adds protocol counters. Of those, only the ones that moved are there.
+func protoSum(e *measure.Evidence, names ...string) int64 {
+	var n int64
+	if h := hostOf(e); h != nil {
+		for _, name := range names {
+			addTo(&n, bounded64(h.Proto[name]))
+		}
+	}
+	return n
+}
+
+// unseen names the places of which no counter was read, where a loss is laid
+// to the path that may have happened there.
+func (s *summary) unseen(p pair, places []measure.LossPlace) {
+	if len(places) == 0 || places[len(places)-1].Place != measure.LossPath {
+		return
+	}
+	_, socketKnown := socketDrops(p.receiver)
+	from, to := hostOf(p.sender), hostOf(p.receiver)
+	for _, c := range []struct {
+		place, side, fact string
+		seen              bool
+	}{
+		{measure.LossSender, senderSide, "host.protocol", from != nil && from.Proto != nil},
+		{measure.LossQdisc, senderSide, "host.qdisc", from != nil && from.Qdisc != nil},
+		{measure.LossSendNIC, senderSide, "host.interface", nicOf(p.sender) != nil},
+		{measure.LossRing, receiverSide, "host.interface.rx_ring_drops", nicOf(p.receiver) != nil && nicOf(p.receiver).RxRing != nil || s.isVirtual(p.receiver)},
+		{measure.LossRecvNIC, receiverSide, "host.interface", nicOf(p.receiver) != nil},
+		{measure.LossBacklog, receiverSide, "host.softnet", to != nil && len(to.Softnet) > 0},
+		{measure.LossFragment, receiverSide, "host.protocol", to != nil && to.Proto != nil},
+		{measure.LossSocket, receiverSide, "host.protocol", socketKnown || to != nil && to.Proto != nil},
+	} {
+		if !c.seen {
+			s.missing("loss at the "+c.place, s.why(c.side, c.fact, "its counter was not read; what was lost there is in the path's share"))
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package stat
+
+import (
+	"math"
+	"strconv"
+
+	"thru/internal/measure"
+)
+
+// payload is how many bytes a datagram carries: what was asked for, else what
+// the receiver's counts say; 0 is unknown.
+func (s *summary) payload() int {
+	for _, n := range []int64{s.cell.Spec.Length.Send, s.cell.Length.Send} {
+		if n > 0 {
+			return int(min(n, measure.MaxDatagram))
+		}
+	}
+	for _, p := range s.runs {
+		for _, e := range []*measure.Evidence{p.receiver, p.sender} {
+			for _, x := range streams(e) {
+				if d := x.DatagramsAll; d != nil && d.Packets > 0 && x.TotalBytes > 0 {
+					return int(min(math.Round(float64(x.TotalBytes)/float64(d.Packets)), measure.MaxDatagram))
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// tally is what one end counted over all its streams.
+type tally struct {
+	measure.Datagrams
+	known bool // every stream has its counts
+}
+
+// countOf sums the counts of an end's streams, of the measured time or of
+// their lives. Jitter and delay variation are means, the greatest ones maxima.
+func countOf(e *measure.Evidence, of func(*measure.Stream) *measure.Datagrams) tally {
+	var t tally
+	var jitter, delay []float64
+	t.known = len(streams(e)) > 0
+	for i := range streams(e) {
+		d := of(&e.Streams[i])
+		if d == nil {
+			t.known = false
+			continue
+		}
+		addTo(&t.Packets, d.Packets)
+		addTo(&t.Lost, d.Lost)
+		addTo(&t.Duplicates, d.Duplicates)
+		addTo(&t.Reordered, d.Reordered)
+		addTo(&t.SendErrors, d.SendErrors)
+		addTo(&t.Foreign, d.Foreign)
+		t.ReorderMost = max(t.ReorderMost, d.ReorderMost)
+		if d.JitterNs != nil {
+			jitter = append(jitter, float64(max(*d.JitterNs, 0)))
+		}
+		if d.DelayMeanNs != nil {
+			delay = append(delay, float64(max(*d.DelayMeanNs, 0)))
+		}
+		if d.DelayMaxNs != nil {
+			t.DelayMaxNs = new(max(*d.DelayMaxNs, valueOr(t.DelayMaxNs, 0)))
+		}
+	}
+	t.JitterNs, t.DelayMeanNs = whole(mean(jitter)), whole(mean(delay))
+	return t
+}
+
+func inTime(x *measure.Stream) *measure.Datagrams { return x.Datagrams }
+func inLife(x *measure.Stream) *measure.Datagrams { return x.DatagramsAll }
+
+func valueOr[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// datagrams fills the figures of a UDP cell from the runs of which the
+// receiver's counts are there.
+func (s *summary) datagrams() {
+	f := measure.DatagramFigures{Bytes: int64(s.payload()), AskedBps: s.cell.Spec.Rate}
+	var sent, got, offered, jitter, delay []float64
+	for _, p := range s.runs {
+		life, span := countOf(p.receiver, inLife), countOf(p.receiver, inTime)
+		if !life.known || !span.known || p.receiver.MeasuredNs <= 0 {
+			continue
+		}
+		s.addLife(&f, p, life)
+		got = append(got, perSecond(span.Packets, p.receiver))
+		if t := countOf(p.sender, inTime); t.known && p.sender.MeasuredNs > 0 {
+			sent = append(sent, perSecond(t.Packets, p.sender))
+			if bps, ok := Goodput(p.sender); ok {
+				offered = append(offered, bps)
+			}
+		}
+		jitter = appendKnown(jitter, span.JitterNs)
+		delay = appendKnown(delay, span.DelayMeanNs)
+		if span.DelayMaxNs != nil {
+			f.DelayMaxNs = new(max(*span.DelayMaxNs, valueOr(f.DelayMaxNs, 0)))
+		}
+	}
+	if len(got) == 0 {
+		s.missing("datagrams", s.why(receiverSide, "streams.datagrams", "the receiver did not count the datagrams"))
+		return
+	}
+	f.ReceivedPps, f.SentPps, f.OfferedBps = mean(got), known(mean(sent)), known(mean(offered))
+	f.JitterNs, f.DelayMeanNs = whole(mean(jitter)), whole(mean(delay))
+	f.LossPct = 100 * valueOr(known(ratio(float64(f.Lost), float64(f.Sent))), 0)
+	f.Fragments = Fragments(Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}, int(f.Bytes))
+	s.cell.Datagrams = &f
+}
+
+// pathMTU is the stated MTU, else that which the ends know of; 0 is unknown.
+func (s *summary) pathMTU() int {
+	if s.link.MTU > 0 {
+		return s.link.MTU
+	}
+	return s.mtu()
+}
+
+// addLife adds a run's counts over the life of its streams. What was sent is
+// the sender's to say; the receiver sees gaps in the numbers, but not what was
+// lost behind the last datagram that came.
+func (s *summary) addLife(f *measure.DatagramFigures, p pair, received tally) {
+	sent := countOf(p.sender, inLife)
+	lost := sent.Packets - received.Packets
+	switch {
+	case !sent.known:
+		s.missing("datagrams.sent_packets", s.why(senderSide, "streams.datagrams", "the sender did not count its datagrams")+
+			": loss is of the gaps in their numbers, without what was lost at the end")
+		lost = received.Lost
+	case lost < 0:
+		s.warn("run %d: the receiver counted more datagrams than were sent: one of the two counts is wrong, and loss is of the gaps in the numbers", p.run.Index+1)
+		lost = received.Lost
+	}
+	addTo(&f.Received, received.Packets)
+	addTo(&f.Lost, lost)
+	f.Sent = 0
+	addTo(&f.Sent, f.Received)
+	addTo(&f.Sent, f.Lost)
+	addTo(&f.Duplicates, received.Duplicates)
+	addTo(&f.Reordered, received.Reordered)
+	f.ReorderMost = max(f.ReorderMost, received.ReorderMost)
+}
+
+func perSecond(n int64, e *measure.Evidence) float64 {
+	return float64(n) * 1e9 / float64(e.MeasuredNs)
+}
+
+func appendKnown(xs []float64, x *int64) []float64 {
+	if x == nil {
+		return xs
+	}
+	return append(xs, float64(*x))
+}
+
+// verified sums what the receivers compared with what was sent.
+func (s *summary) verified() {
+	var sum measure.Checked
+	found := false
+	for _, p := range s.runs {
+		for _, e := range []*measure.Evidence{p.sender, p.receiver} {
+			for _, x := range streams(e) {
+				c := x.Checked
+				if c == nil {
+					continue
+				}
+				found = true
+				addTo(&sum.Bytes, c.Bytes)
+				addTo(&sum.WrongBytes, c.WrongBytes)
+				if c.FirstWrong != nil && (sum.FirstWrong == nil || *c.FirstWrong < *sum.FirstWrong) {
+					sum.FirstWrong = c.FirstWrong
+				}
+			}
+		}
+	}
+	switch {
+	case found:
+		s.cell.Checked = &sum
+	case s.cell.Spec.Verify:
+		s.missing("verified", s.why(receiverSide, "streams.verified", "the receiver did not compare the data"))
+	}
+}
+
+// trimmed prints a number under 100 to three significant digits without zeros at the end.
+func trimmed(x float64) string {
+	return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64)
+}

@@ -1,0 +1,132 @@
+package stat
+
+import (
+	"math"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// MainFigure is what a cell is about: its goodput in bit/s or, of requests and
+// responses, how many a second. It is nil where neither was measured.
+func MainFigure(c *measure.Cell) *measure.Figure {
+	if asks(c) {
+		return c.Transactions
+	}
+	return c.Goodput
+}
+
+// Measured tells whether a cell has its main figure.
+func Measured(c *measure.Cell) bool { return MainFigure(c) != nil }
+
+// RunFigure is the same of one run of the cell: what its repeats are judged by.
+func RunFigure(c *measure.Cell, r *measure.Run) (float64, bool) {
+	f := flowOf(c, r)
+	if f == nil {
+		return 0, false
+	}
+	return pair{run: r, sender: f.Sender, receiver: f.Receiver, asks: asks(c)}.rate()
+}
+
+// RunFigures are those of all runs that have one.
+func RunFigures(c *measure.Cell) []float64 {
+	var all []float64
+	for i := range c.Runs {
+		if rate, ok := RunFigure(c, &c.Runs[i]); ok {
+			all = append(all, rate)
+		}
+	}
+	return all
+}
+
+// FigureText says a cell's main figure in its unit, or "" where there is none.
+func FigureText(c *measure.Cell) string {
+	f := MainFigure(c)
+	if f == nil {
+		return ""
+	}
+	return printFor(c)(f.Value)
+}
+
+// asks tells whether a cell's traffic is requests and responses.
+func asks(c *measure.Cell) bool { return c.Spec.Traffic != measure.Bulk }
+
+func (s *summary) asks() bool  { return asks(s.cell) }
+func (s *summary) isUDP() bool { return isUDP(s.cell) }
+
+// isUDP tells whether a cell is bulk data in datagrams.
+func isUDP(c *measure.Cell) bool { return c.Spec.Protocol == measure.UDP && !asks(c) }
+
+// printFor is how rates of the cell's main figure are said.
+func printFor(c *measure.Cell) func(float64) string {
+	if asks(c) {
+		return RequestRate
+	}
+	return unit.Rate
+}
+
+func (s *summary) print() func(float64) string { return printFor(s.cell) }
+
+// RequestRate prints a rate of requests: "204 000 requests/s", "12.5 requests/s".
+// Three digits of it are significant, as of other rates.
+func RequestRate(perSecond float64) string { return threeDigits(perSecond) + " requests/s" }
+
+// threeDigits prints a number to three significant digits with its thousands apart.
+func threeDigits(x float64) string {
+	if math.IsNaN(x) || math.Abs(x) >= 1e18 {
+		return "?"
+	}
+	step := 1.0
+	for math.Abs(x) >= 999.5*step {
+		step *= 10
+	}
+	if step > 1 || math.Abs(x) >= 99.5 {
+		return unit.Count(int64(math.Round(x/step) * step))
+	}
+	return trimmed(x)
+}
+
+// Requests is how many requests a second the end that asks had answered.
+func Requests(e *measure.Evidence) (perSecond float64, ok bool) {
+	if e == nil || e.MeasuredNs <= 0 {
+		return 0, false
+	}
+	var n int64
+	for _, x := range e.Streams {
+		addTo(&n, x.Requests)
+	}
+	if n == 0 { // of an end that was lost only the seconds are known
+		for _, b := range e.Bins {
+			addTo(&n, b.Requests)
+		}
+	}
+	if n == 0 && len(e.Streams) == 0 {
+		return 0, false
+	}
+	return float64(n) * 1e9 / float64(e.MeasuredNs), true
+}
+
+// RequestBins are the rates of the 1 s bins of the end that asks. A last one
+// under half a second is left out.
+func RequestBins(e *measure.Evidence) []float64 {
+	if e == nil {
+		return nil
+	}
+	var rates []float64
+	for _, b := range e.Bins {
+		if b.Span >= int64(measure.Bin)/2 && b.Requests >= 0 {
+			rates = append(rates, float64(b.Requests)*1e9/float64(b.Span))
+		}
+	}
+	return rates
+}
+
+// addTo adds a count that may be anything: below zero it is none, and a sum
+// beyond 64 bits stays at their end.
+func addTo(total *int64, n int64) {
+	if n > math.MaxInt64-*total {
+		*total = math.MaxInt64
+	} else if n > 0 {
+		*total += n
+	}
+}

@@ -1,0 +1,222 @@
+package stat
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"thru/internal/measure"
+)
+
+// Bounds of a histogram that is read, so that one of another host costs no
+// more memory than those that are written: HistogramDigits over all of 64
+// bits are 57 000 counts.
+const (
+	MaxHistogram     = 512 << 10          // bytes of its text
+	HistogramDigits  = 3                  // significant decimal digits: 0.1%
+	HistogramHighest = int64(time.Hour)   // ns; what takes longer counts as this
+	histogramHead    = 40                 // bytes before the counts (HdrHistogram V2)
+	histogramCookie  = uint32(0x1c849304) // of the compressed V2 encoding, without its word size
+	cookieMask       = ^uint32(0xf0)      // leaves the word size out
+)
+
+// NewHistogram is an empty distribution of ns as all ends of thru keep it.
+func NewHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, HistogramHighest, HistogramDigits)
+}
+
+// DecodeHistogram reads Latency.Histogram. It refuses what is larger or finer
+// than thru itself writes before anything is made of it.
+func DecodeHistogram(text string) (*hdrhistogram.Histogram, error) {
+	if len(text) > MaxHistogram {
+		return nil, fmt.Errorf("stat: reading a histogram: it has %d bytes, at most %d are read", len(text), MaxHistogram)
+	}
+	if err := checkHistogram(text); err != nil {
+		return nil, fmt.Errorf("stat: reading a histogram: %w", err)
+	}
+	h, err := hdrhistogram.Decode([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("stat: reading a histogram: %w", err)
+	}
+	return h, nil
+}
+
+// checkHistogram looks at the head of a histogram, which says how fine it is.
+func checkHistogram(text string) error {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return err
+	}
+	if len(raw) < 8 || binary.BigEndian.Uint32(raw)&cookieMask != histogramCookie {
+		return errors.New("it is not in HdrHistogram's compressed V2 encoding")
+	}
+	z, err := zlib.NewReader(bytes.NewReader(raw[8:]))
+	if err != nil {
+		return err
+	}
+	var head [histogramHead]byte
+	if _, err := io.ReadFull(z, head[:]); err != nil {
+		return err
+	}
+	if digits := int32(binary.BigEndian.Uint32(head[12:])); digits < 0 || digits > HistogramDigits {
+		return fmt.Errorf("it has %d significant digits, at most %d are read", digits, HistogramDigits)
+	}
+	return nil
+}
+
+// EncodeHistogram writes what DecodeHistogram reads.
+func EncodeHistogram(h *hdrhistogram.Histogram) (string, error) {
+	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return "", fmt.Errorf("stat: writing a histogram: %w", err)
+	}
+	return string(text), nil
+}
+
+// LatencyOf is the summary of a distribution of ns. Min, mean and max are as
+// exact as the histogram; who knows them better sets them.
+func LatencyOf(h *hdrhistogram.Histogram) measure.Latency {
+	l := measure.Latency{Count: h.TotalCount(), Min: h.Min(), Max: h.Max(), Mean: int64(math.Round(h.Mean()))}
+	for _, q := range []struct {
+		pct float64
+		to  *int64
+	}{{50, &l.P50}, {90, &l.P90}, {99, &l.P99}, {99.9, &l.P999}, {99.99, &l.P9999}} {
+		*q.to = h.ValueAtPercentile(q.pct)
+	}
+	return l
+}
+
+// MergeLatency joins the distributions of several ends or runs: their
+// histograms are added up, which percentiles cannot be. One alone stays as it
+// is. why says what had to be left out; nil and why is no distribution at all.
+func MergeLatency(all []*measure.Latency) (merged *measure.Latency, why string) {
+	if len(all) == 1 {
+		l := *all[0]
+		if l.Histogram != "" {
+			if _, err := DecodeHistogram(l.Histogram); err != nil {
+				l.Histogram, why = "", err.Error()
+			}
+		}
+		return &l, why
+	}
+	sum := NewHistogram()
+	var used []*measure.Latency
+	for _, l := range all {
+		h, err := DecodeHistogram(l.Histogram)
+		if err != nil {
+			why = "a histogram could not be read and is left out: " + err.Error()
+			continue
+		}
+		if sum.Merge(h) > 0 {
+			why = fmt.Sprintf("times over %v could not be added up", time.Duration(HistogramHighest))
+		}
+		used = append(used, l)
+	}
+	if len(used) == 0 {
+		return nil, why
+	}
+	l := LatencyOf(sum)
+	exactEnds(&l, used)
+	if text, err := EncodeHistogram(sum); err == nil {
+		l.Histogram = text
+	}
+	return &l, why
+}
+
+// exactEnds takes what the ends know better than their histograms: the
+// extremes, the mean, and the requests without a response.
+func exactEnds(l *measure.Latency, used []*measure.Latency) {
+	l.Min, l.Max = used[0].Min, used[0].Max
+	total, n := 0.0, 0.0
+	for _, u := range used {
+		l.Min, l.Max = min(l.Min, u.Min), max(l.Max, u.Max)
+		addTo(&l.Errors, u.Errors)
+		total += float64(u.Mean) * float64(max(u.Count, 0))
+		n += float64(max(u.Count, 0))
+	}
+	if m := whole(ratio(total, n)); m != nil {
+		l.Mean = *m
+	}
+}
+
+// latency fills the distribution over all streams and the runs that count.
+// Where none of several has a histogram, it is that of the last run.
+func (s *summary) latency() {
+	var all []*measure.Latency
+	for _, p := range s.runs {
+		if p.sender != nil && p.sender.Latency != nil && p.sender.Latency.Count > 0 {
+			all = append(all, p.sender.Latency)
+		}
+	}
+	if len(all) == 0 {
+		s.missing("latency", s.why(senderSide, "latency", "the end that asks took no times"))
+		return
+	}
+	l, why := MergeLatency(all)
+	if l == nil {
+		l = new(*all[len(all)-1])
+		l.Histogram = ""
+		why = "it is of the last run alone: " + why
+	}
+	if why != "" {
+		s.missing("latency.histogram", why)
+	}
+	s.cell.Latency = l
+}
+
+// LatencyUnderLoad fills UnderLoad of every cell of bulk data beside which
+// requests were measured. It is called once, over all cells: loaded are the
+// requests of the same group between the same two end points, idle those that
+// ran alone between them.
+//
+// Responsiveness is round trips a minute, as draft-ietf-ippm-responsiveness
+// has them, with these differences: the requests go over connections of their
+// own that stay open, not over those that carry the load, and neither the
+// handshakes of TCP and TLS nor HTTP are part of them; so it is the delay of the queues
+// and hosts alone. The mean is over all requests and not trimmed.
+func LatencyUnderLoad(cells []measure.Cell) {
+	for i := range cells {
+		c := &cells[i]
+		if asks(c) || c.Goodput == nil {
+			continue
+		}
+		loaded := askers(cells, c, func(x *measure.Cell) bool { return x.Group == c.Group })
+		if loaded == nil {
+			continue
+		}
+		c.UnderLoad = underLoad(askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 }), loaded)
+	}
+}
+
+// askers finds the latency of requests between the end points of a cell.
+func askers(cells []measure.Cell, c *measure.Cell, fits func(*measure.Cell) bool) *measure.Latency {
+	for i := range cells {
+		x := &cells[i]
+		same := x.From == c.From && x.To == c.To || x.From == c.To && x.To == c.From
+		if asks(x) && same && x.Latency != nil && x.Latency.Count > 0 && fits(x) {
+			l := *x.Latency
+			l.Histogram = "" // it stands in the cell of the requests
+			return &l
+		}
+	}
+	return nil
+}
+
+func underLoad(idle, loaded *measure.Latency) *measure.UnderLoad {
+	u := measure.UnderLoad{Idle: idle, Loaded: loaded}
+	if idle != nil {
+		u.AddedNs = whole(float64(loaded.P50) - float64(idle.P50))
+	}
+	if loaded.Mean > 0 {
+		u.Responsiveness = known(60e9 / float64(loaded.Mean))
+	}
+	return &u
+}

@@ -1,0 +1,223 @@
+package stat
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+)
+
+// drops is what one counter says of lost datagrams.
+type drops struct {
+	place    string
+	endPoint string
+	counter  string  // its name, and what it does not say
+	remedy   string  // what to do against it
+	n        int64   // what it counted
+	each     float64 // datagrams that one count may stand for: many travel as one with UDP_SEGMENT and UDP_GRO
+	exact    bool    // it counts this test's datagrams only
+}
+
+// attribute shares lost datagrams among the places that counted drops, never
+// more than were lost. Counters of the test's own sockets come first, since
+// they count nothing else; then those of the hosts, in the order in which a
+// datagram passes them. What is left over falls to the counters of which one
+// count stands for several datagrams, and then to the path.
+func attribute(lost int64, counters []drops) []measure.LossPlace {
+	if lost <= 0 {
+		return nil
+	}
+	counters = slices.Clone(counters)
+	slices.SortStableFunc(counters, func(a, b drops) int { return btoi(b.exact) - btoi(a.exact) })
+	took := make([]int64, len(counters))
+	left := lost
+	take := func(i int, most float64) {
+		n := left
+		if most < float64(left) {
+			n = int64(max(most, 0))
+		}
+		took[i] += n
+		left -= n
+	}
+	for i, c := range counters {
+		take(i, float64(c.n))
+	}
+	for i, c := range counters {
+		take(i, float64(c.n)*(c.each-1))
+	}
+	var places []measure.LossPlace
+	for i, c := range counters {
+		if took[i] > 0 {
+			p := measure.LossPlace{Place: c.place, EndPoint: c.endPoint, Packets: took[i], Counter: c.counter, Remedy: c.remedy}
+			if took[i] > c.n {
+				p.Counter += fmt.Sprintf(", which counts about %.0f datagrams that travel together as one", c.each)
+			}
+			places = append(places, p)
+		}
+	}
+	if left > 0 {
+		places = append(places, measure.LossPlace{Place: measure.LossPath, Packets: left, Counter: "the rest", Remedy: pathRemedy})
+	}
+	return places
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+const pathRemedy = "send slower (-b), or look at the drop counters of the switches and hypervisors between the ends; thru test -u --search finds the rate that passes"
+
+// lossPlaces fills where the datagrams went that were lost in the measured
+// time: the hosts' counters cover no more of a run.
+func (s *summary) lossPlaces() {
+	var all []measure.LossPlace
+	measured := false
+	for _, p := range s.runs {
+		span := countOf(p.receiver, inTime)
+		if !span.known {
+			continue
+		}
+		measured = true
+		if span.Lost > 0 {
+			places := attribute(span.Lost, s.dropsOf(p))
+			all = mergePlaces(all, places)
+			s.unseen(p, places)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b measure.LossPlace) int { return cmp.Compare(b.Packets, a.Packets) })
+	s.cell.LossPlaces = all
+	if d := s.cell.Datagrams; d != nil && d.Lost > 0 && len(all) == 0 && measured {
+		s.missing("loss_places", "none was lost in the measured time, which is what the counters of the hosts cover")
+	}
+}
+
+// mergePlaces adds the places of one run to those of the runs before.
+func mergePlaces(all, more []measure.LossPlace) []measure.LossPlace {
+	for _, p := range more {
+		i := slices.IndexFunc(all, func(q measure.LossPlace) bool { return q.Place == p.Place && q.EndPoint == p.EndPoint })
+		if i < 0 {
+			all = append(all, p)
+		} else {
+			addTo(&all[i].Packets, p.Packets)
+		}
+	}
+	return all
+}
+
+// dropsOf lists the counters of a run in the order in which datagrams pass
+// them. The kernel counts some drops at two places, and each is taken once: a
+// datagram that the queue or the interface of the sender refuses is a
+// SndbufError too (net/ipv4/udp.c, udp_send_skb), one that the receiver's
+// backlog refuses is a drop of its interface (net/core/dev.c,
+// enqueue_to_backlog), and over veth one of the sender's interface as well.
+func (s *summary) dropsOf(p pair) []drops {
+	batch := s.batch(p.sender)
+	backlog := backlogDrops(p.receiver)
+	face := sub(faceDrops(p.sender, sent), virtualOnly(s.isVirtual(p.sender), backlog))
+	queue := qdiscDrops(p.sender)
+	ring := ringDrops(p.receiver)
+	var all []drops
+	add := func(d drops, e *measure.Evidence) {
+		if d.n > 0 {
+			d.endPoint, d.each = e.EndPoint, max(d.each, 1)
+			all = append(all, d)
+		}
+	}
+	add(senderSocket(p.sender, queue+face), p.sender)
+	add(drops{place: measure.LossQdisc, n: queue, each: batch, counter: "drops of the queueing discipline" + qdiscName(p.sender) + hostWide,
+		remedy: "send slower (-b), or raise the limit of the sender's queue: tc -s qdisc shows it"}, p.sender)
+	add(drops{place: measure.LossSendNIC, n: face, each: batch, counter: "tx_dropped and tx_errors" + faceName(p.sender) + hostWide,
+		remedy: "send slower (-b), or look at what the sender's driver counts (ethtool -S) and at its ring (ethtool -g)"}, p.sender)
+	add(drops{place: measure.LossRing, n: ring, counter: "rx_missed, rx_fifo and rx_over errors" + faceName(p.receiver) + hostWide,
+		remedy: "raise the receiver's ring: ethtool -g shows its size, ethtool -G sets it; or spread its interrupts over more CPUs"}, p.receiver)
+	add(drops{place: measure.LossRecvNIC, n: sub(sub(faceDrops(p.receiver, received), ring), backlog), counter: "rx_dropped and rx_errors" + faceName(p.receiver) + hostWide,
+		remedy: "look at what the receiver's driver counts: ethtool -S, ip -s -s link"}, p.receiver)
+	add(drops{place: measure.LossBacklog, n: backlog, each: s.batch(p.receiver), counter: "dropped in softnet_stat, all of this host's traffic",
+		remedy: "raise the receiver's net.core.netdev_max_backlog, or spread its packets over more CPUs (RPS)"}, p.receiver)
+	add(drops{place: measure.LossFragment, n: protoSum(p.receiver, "Ip.ReasmFails", "Ip6.ReasmFails"), counter: "Ip.ReasmFails: a fragment was missing, or there was no memory for them" + hostWide,
+		remedy: "send datagrams that fit the MTU (-l), or raise the receiver's net.ipv4.ipfrag_high_thresh"}, p.receiver)
+	add(receiverSocket(p.receiver, s.batch(p.receiver)), p.receiver)
+	return all
+}
+
+// hostWide is what must be said of a counter that is not the test's alone.
+const hostWide = " (may be of other programs too)"
+
+// senderSocket is what the sender's socket refused. The host's counter has
+// also what queue and interface dropped behind it.
+func senderSocket(e *measure.Evidence, behind int64) drops {
+	d := drops{place: measure.LossSender, remedy: "give the sender's socket more room (-w), or send slower (-b)"}
+	if t := countOf(e, inTime); t.SendErrors > 0 {
+		d.n, d.exact, d.counter = t.SendErrors, true, "sends that the test's own sockets refused (ENOBUFS)"
+		return d
+	}
+	d.n = sub(protoSum(e, "Udp.SndbufErrors", "Udp6.SndbufErrors"), behind)
+	d.counter = "Udp.SndbufErrors" + hostWide
+	return d
+}
+
+// receiverSocket is what found no room in the receiver's socket buffers.
+func receiverSocket(e *measure.Evidence, each float64) drops {
+	d := drops{place: measure.LossSocket, each: each,
+		remedy: "raise the receiver's buffer: thru test -u -w 8M (sysctl net.core.rmem_max on the receiver), or send slower (-b)"}
+	if n, known := socketDrops(e); known {
+		d.n, d.exact, d.counter = n, true, "drops of the test's own sockets (SO_MEMINFO)"
+		return d
+	}
+	d.n = protoSum(e, "Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors")
+	d.counter = "Udp.RcvbufErrors" + hostWide
+	return d
+}
+
+// socketDrops are those of all sockets; not known where one does not tell.
+func socketDrops(e *measure.Evidence) (n int64, known bool) {
+	known = len(streams(e)) > 0
+	for _, x := range streams(e) {
+		if x.Datagrams == nil || x.Datagrams.SocketDrops == nil {
+			return 0, false
+		}
+		addTo(&n, *x.Datagrams.SocketDrops)
+	}
+	return n, known
+}
+
+// mostTogether is how many datagrams the kernel sends or hands over as one
+// (UDP_MAX_SEGMENTS, include/linux/udp.h).
+const mostTogether = 128
+
+// batch is how many datagrams an end moved as one, where it does that at all:
+// the mean of its calls, at most what fits a packet of 64 KB.
+func (s *summary) batch(e *measure.Evidence) float64 {
+	if e == nil || e.IO != measure.IOGSO || s.payload() == 0 {
+		return 1
+	}
+	var calls int64
+	for _, x := range e.Streams {
+		addTo(&calls, x.Calls)
+	}
+	fits := min(float64(measure.MaxDatagram/s.payload()), mostTogether)
+	return max(1, min(fits, valueOr(known(ratio(float64(countOf(e, inTime).Packets), float64(calls))), 1)))
+}
+
+// isVirtual tells of lo and of veth, which have no ring and count what their peer drops.
+func (s *summary) isVirtual(e *measure.Evidence) bool {
+	if e == nil || e.Route == nil {
+		return false
+	}
+	face := s.ends[e.EndPoint].Interface(e.Route.Interface)
+	return isLoopback(e) || face != nil && face.Driver != nil && *face.Driver == "veth"
+}
+
+func virtualOnly(virtual bool, n int64) int64 {
+	if virtual {
+		return n
+	}
+	return 0
+}
+
+// sub is a less b, not under zero.
+func sub(a, b int64) int64 { return max(0, a-b) }

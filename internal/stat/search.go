@@ -1,0 +1,184 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// SearchCapacity is the outcome of one run of a search as its receiver saw
+// it: the best whole second (RFC 9097, section 5), as payload and with the
+// headers of IP and UDP, and what was lost in that second. payload is the
+// bytes of a datagram; link tells MTU and version of IP.
+func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.Search {
+	var found measure.Search
+	if receiver == nil {
+		found.Why = "the evidence of the receiver did not come"
+		return found
+	}
+	for _, b := range receiver.Bins {
+		if b.Span < int64(measure.Bin)/2 || b.Bytes <= 0 {
+			continue // a short rest at the end is no second
+		}
+		bps := float64(b.Bytes) * 8e9 / float64(b.Span)
+		if found.CapacityBps != nil && bps <= *found.CapacityBps {
+			continue
+		}
+		found.CapacityBps, found.IPCapacityBps, found.LossPct = &bps, nil, nil
+		if payload > 0 {
+			found.IPCapacityBps = known(bps * float64(ipBytes(link, payload)) / float64(payload))
+		}
+		if d := b.Datagrams; d != nil && d.Packets >= 0 && d.Lost >= 0 {
+			found.LossPct = known(100 * ratio(float64(d.Lost), float64(d.Lost)+float64(d.Packets)))
+		}
+	}
+	if found.CapacityBps == nil {
+		found.Why = "no whole second was received"
+	}
+	return found
+}
+
+// search fills the capacity from the runs that count: the best of them. The
+// trials, which control makes afterwards, stay.
+func (s *summary) search() {
+	if !s.cell.Spec.Search {
+		return
+	}
+	var best measure.Search
+	link := Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}
+	for _, p := range s.runs {
+		one := SearchCapacity(p.receiver, link, s.payload())
+		if best.CapacityBps == nil || one.CapacityBps != nil && *one.CapacityBps > *best.CapacityBps {
+			best = one
+		}
+	}
+	if old := s.cell.Search; old != nil {
+		best.LosslessBps, best.Trials = old.LosslessBps, old.Trials
+		if best.Why == "" {
+			best.Why = old.Why
+		}
+	}
+	s.cell.Search = &best
+	if best.CapacityBps == nil {
+		s.missing("search.capacity_bps", s.why(receiverSide, "bins", best.Why))
+	}
+}
+
+// Bounds of the search for the highest rate without loss.
+const (
+	MaxTrials       = 12
+	losslessPct     = 2  // the interval at which it ends, in percent
+	losslessDepth   = 64 // it gives up below this part of the capacity
+	leastHeldPct    = 97 // of the rate asked for, that a sender must hold
+	confirmationFit = 1  // trials kept for the confirmation
+)
+
+// LosslessSearch finds the highest rate at which a path loses nothing, the
+// throughput of RFC 2544: it halves the ratio of the highest rate that passed
+// and the least that failed, and confirms the last by a longer trial. A
+// confirmation that fails lowers the bound. It is never above the capacity.
+//
+//	for s := NewLosslessSearch(capacity); ; {
+//		rate, done := s.Next()
+//		if done { cell.Search.LosslessBps, ... = s.Outcome() }
+//		s.Report(trial at rate, longer if s.Confirming())
+//	}
+type LosslessSearch struct {
+	low, high  float64 // low passed, or is the bound below which it gives up; high is the capacity, or failed
+	passed     bool    // low is of a trial
+	capacity   float64
+	trials     []measure.Trial
+	confirming bool // the next trial is the confirmation
+	confirmed  *measure.Trial
+}
+
+// NewLosslessSearch begins at the capacity found, in bit/s of payload.
+func NewLosslessSearch(capacityBps float64) *LosslessSearch {
+	return &LosslessSearch{low: capacityBps / losslessDepth, high: capacityBps, capacity: capacityBps}
+}
+
+// Next is the payload rate to try in bit/s; done ends the search.
+func (s *LosslessSearch) Next() (rateBps float64, done bool) {
+	s.confirming = false
+	narrow := s.high <= s.low*(1+losslessPct/100.0)
+	last := len(s.trials) >= MaxTrials-confirmationFit
+	switch {
+	case !(s.capacity > 0) || math.IsInf(s.capacity, 0) || s.confirmed != nil || len(s.trials) >= MaxTrials:
+		return 0, true
+	case len(s.trials) == 0:
+		return s.capacity, false
+	case s.passed && (narrow || last):
+		s.confirming = true
+		return s.low, false
+	case narrow:
+		return 0, true
+	}
+	return math.Sqrt(s.low * s.high), false
+}
+
+// Confirming tells that the rate that Next just gave deserves a longer trial.
+func (s *LosslessSearch) Confirming() bool { return s.confirming }
+
+// Report tells what came of the trial at the rate that Next gave.
+func (s *LosslessSearch) Report(t measure.Trial) {
+	s.trials = append(s.trials, t)
+	switch {
+	case s.confirming && t.Pass:
+		s.confirmed = &s.trials[len(s.trials)-1]
+	case t.Pass:
+		s.low, s.passed = t.AskedBps, true
+		if t.AskedBps >= s.capacity {
+			s.high = s.low
+		}
+	default:
+		s.high = t.AskedBps
+		s.fallBack()
+	}
+}
+
+// fallBack takes the best trial below a rate that failed as the lower bound.
+func (s *LosslessSearch) fallBack() {
+	s.low, s.passed = s.capacity/losslessDepth, false
+	for _, t := range s.trials {
+		if t.Pass && t.AskedBps < s.high && t.AskedBps > s.low {
+			s.low, s.passed = t.AskedBps, true
+		}
+	}
+}
+
+// Outcome adds what the search found to that of the capacity.
+func (s *LosslessSearch) Outcome(to *measure.Search) {
+	to.Trials = s.trials
+	switch {
+	case s.confirmed != nil:
+		to.LosslessBps = known(s.confirmed.ReceivedBps)
+		to.Why = fmt.Sprintf("confirmed by a trial of %.0f s after %d", s.confirmed.Seconds, len(s.trials)-1)
+	case s.passed:
+		to.LosslessBps = known(s.low)
+		to.Why = fmt.Sprintf("not confirmed: %d trials were not enough", len(s.trials))
+	case len(s.trials) == 0:
+		to.Why = "no trial was made"
+	default:
+		to.Why = fmt.Sprintf("no trial of %d passed: the lowest was at %s", len(s.trials), unit.Rate(s.trials[len(s.trials)-1].AskedBps))
+	}
+}
+
+// TrialOf judges one run at a rate: it passes where every datagram came and
+// the sender held the rate. Counts are over the life of the streams.
+func TrialOf(askedBps float64, f *measure.Flow) measure.Trial {
+	t := measure.Trial{AskedBps: askedBps}
+	if f == nil {
+		return t
+	}
+	sent, got := countOf(f.Sender, inLife), countOf(f.Receiver, inLife)
+	t.Sent, t.Lost = sent.Packets, max(sub(sent.Packets, got.Packets), got.Lost)
+	if f.Receiver != nil && f.Receiver.MeasuredNs > 0 {
+		t.Seconds = float64(f.Receiver.MeasuredNs) / 1e9
+	}
+	t.ReceivedBps, _ = Goodput(f.Receiver)
+	offered, measured := Goodput(f.Sender)
+	t.Pass = measured && sent.known && got.known && sent.Packets > 0 && t.Lost == 0 && offered >= askedBps*leastHeldPct/100
+	return t
+}

@@ -1,0 +1,171 @@
+package stat
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// busyCorePct is how busy a core must be to be named as what holds a sender back.
+const busyCorePct = 90
+
+// warnDatagrams says what a reader must know of a UDP cell.
+func (s *summary) warnDatagrams() {
+	d := s.cell.Datagrams
+	if d == nil {
+		return
+	}
+	s.warnRate(d)
+	s.warnLoss(d)
+	if d.Fragments > 1 {
+		s.warn("each datagram travels as %d fragments, and losing one loses it all: %s", d.Fragments, s.fits())
+	}
+	if d.Reordered > 0 {
+		s.warn("%s of the datagrams came out of order, up to %s places late", shareText(d.Reordered, d.Received), unit.Count(d.ReorderMost))
+	}
+	if d.Duplicates > 0 {
+		s.warn("%s came more than once: something on the path repeats them", datagramsText(d.Duplicates))
+	}
+	for _, p := range s.runs {
+		if n := countOf(p.receiver, inTime).Foreign; n > 0 {
+			s.warn("run %d: %s of others came to the test's port and are not counted", p.run.Index+1, datagramsText(n))
+		}
+	}
+}
+
+// fits says which payload travels in one packet.
+func (s *summary) fits() string {
+	l := Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}
+	return fmt.Sprintf("-l %d fits the MTU of %d", l.MTU-l.ipHeader()-udpHeader, l.MTU)
+}
+
+func datagramsText(n int64) string {
+	if n == 1 {
+		return "1 datagram"
+	}
+	return unit.Count(n) + " datagrams"
+}
+
+func shareText(part, all int64) string {
+	return unit.Percent(100 * valueOr(known(ratio(float64(part), float64(all))), 100))
+}
+
+// warnRate says where the sender did not reach the rate asked for.
+func (s *summary) warnRate(d *measure.DatagramFigures) {
+	bound := s.cell.Spec.MaxRate
+	if d.OfferedBps == nil || d.AskedBps == 0 || *d.OfferedBps >= float64(d.AskedBps)*leastHeldPct/100 || bound > 0 && bound < d.AskedBps {
+		return
+	}
+	why := "no core of it was fully busy: look at its interface and its socket buffer (-w)"
+	switch cpu := s.cell.SenderCPU; {
+	case cpu == nil:
+		why = "its CPU was not measured"
+	case cpu.MaxCorePct > busyCorePct:
+		why = fmt.Sprintf("its CPU %d was %s busy; more streams (-P) use more CPUs", cpu.MaxCore, unit.Percent(cpu.MaxCorePct))
+	}
+	s.warn("the sender reached only %s of the %s asked for: %s", unit.Rate(*d.OfferedBps), unit.Rate(float64(d.AskedBps)), why)
+}
+
+// warnLoss says how much was lost and where. A search loses on purpose.
+func (s *summary) warnLoss(d *measure.DatagramFigures) {
+	if d.Lost == 0 || s.cell.Spec.Search {
+		return
+	}
+	lost := fmt.Sprintf("%s of the datagrams were lost", unit.Percent(d.LossPct))
+	if len(s.cell.LossPlaces) == 0 {
+		s.warn("%s; where is not known", lost)
+		return
+	}
+	atReceiver, atPath := s.shareAt(atReceiver), s.shareAt(func(place string) bool { return place == measure.LossPath })
+	if atPath == 0 {
+		s.warn("%s, %s: not the path", lost, s.whereLost())
+	} else {
+		s.warn("%s, %s", lost, s.whereLost())
+	}
+	switch {
+	case atReceiver >= 0.5:
+		s.warn("the sender outruns the receiver: what the path carries does not show at this rate")
+	case s.cell.Spec.Rate == 0 && atPath >= 0.5:
+		s.warn("sent as fast as the sender can, which is more than the path takes: name a rate (-b), or let --search find it")
+	}
+}
+
+// atReceiver tells whether a place is in the receiving host.
+func atReceiver(place string) bool { return strings.HasPrefix(place, receiverSide) }
+
+// shareAt is how much of the loss happened at some places, between 0 and 1.
+func (s *summary) shareAt(fits func(string) bool) float64 {
+	var part, all int64
+	for _, p := range s.cell.LossPlaces {
+		addTo(&all, p.Packets)
+		if fits(p.Place) {
+			addTo(&part, p.Packets)
+		}
+	}
+	return valueOr(known(ratio(float64(part), float64(all))), 0)
+}
+
+// whereLost says "all of them at the receiver's socket buffer", or the share of each place.
+func (s *summary) whereLost() string {
+	places := s.cell.LossPlaces
+	if len(places) == 1 {
+		return "all of them " + PlaceText(places[0].Place)
+	}
+	var words []string
+	for _, p := range places {
+		words = append(words, unit.Percent(100*s.shareAt(func(place string) bool { return place == p.Place }))+" of them "+PlaceText(p.Place))
+	}
+	return strings.Join(words, ", ")
+}
+
+// PlaceText says where a place of loss is: "at the receiver's socket buffer".
+func PlaceText(place string) string {
+	words := map[string]string{
+		measure.LossSender: "at the sender's socket buffer", measure.LossQdisc: "in the sender's queue (qdisc)",
+		measure.LossSendNIC: "at the sender's interface", measure.LossPath: "on the path",
+		measure.LossRing: "in the ring of the receiver's interface", measure.LossRecvNIC: "at the receiver's interface",
+		measure.LossBacklog: "in the receiver's backlog", measure.LossFragment: "in the receiver's reassembly of fragments",
+		measure.LossSocket: "at the receiver's socket buffer",
+	}
+	if w, ok := words[place]; ok {
+		return w
+	}
+	return "at " + place
+}
+
+// warnRequests says what a reader must know of requests and responses.
+func (s *summary) warnRequests() {
+	f, spec := s.cell.Transactions, s.cell.Spec
+	if asked := spec.PerSecond * float64(max(spec.Streams, 1)); asked > 0 && f.Value < asked*leastHeldPct/100 {
+		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(f.Value), RequestRate(asked))
+	}
+	if l := s.cell.Latency; l != nil && l.Errors > 0 {
+		s.warn("%s had no response in time: they are not in the latency", requestsText(l.Errors))
+	}
+}
+
+func requestsText(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return unit.Count(n) + " requests"
+}
+
+// warnWrongBytes says that data arrived changed, which no other figure can make up for.
+func (s *summary) warnWrongBytes() {
+	c := s.cell.Checked
+	if c == nil || c.WrongBytes == 0 {
+		return
+	}
+	first := ""
+	if c.FirstWrong != nil {
+		first = ", first at byte " + unit.Count(*c.FirstWrong)
+		if s.isUDP() {
+			first = ", first in datagram " + unit.Count(*c.FirstWrong)
+		}
+	}
+	s.warn("the data arrived damaged: %s of %s bytes differ from what was sent%s; checksums of the NIC, of its offloads or of a hypervisor do not protect it",
+		unit.Count(c.WrongBytes), unit.Count(c.Bytes), first)
+}
