@@ -2,14 +2,7 @@
 
 package native
 
-import (
-	"time"
-
-	"thru/internal/measure"
-)
-
-// paths names the data paths of this system, the best first.
-func paths() []path { return []path{{measure.IOPortable, portablePath{}}} }
+import "time"
 
 // threadClock is not known on this system.
 type threadClock struct{}
