@@ -58,8 +58,11 @@ func parseQdisc(b []byte) (qdisc, error) {
 // all but mq and mqprio, which again show sums.
 //
 // What classifies received packets (ingress, clsact) is no queue and left out.
+//
 // A drop is one buffer of the kernel: with segmentation offload that may be
-// many packets of the wire.
+// many packets of the wire. A datagram that its queue refuses counts again as
+// Udp.SndbufErrors (Udp6) and Ip.OutDiscards, though its send call succeeds
+// (net/ipv4/udp.c, udp_send_skb, without IP_RECVERR).
 func queueing(all []qdisc) (measure.Qdisc, error) {
 	var sum measure.Qdisc
 	var root *qdisc
