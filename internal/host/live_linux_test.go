@@ -85,6 +85,22 @@ func TestCountersRise(t *testing.T) {
 	}
 }
 
+func TestPlacementOfThisMachine(t *testing.T) {
+	h := New()
+	p := h.PlacementFacts("lo")
+	if len(p.Allowed) == 0 || !slices.IsSorted(p.Allowed) || p.Local != nil || !noted(p.Missing, "numa_node") {
+		t.Errorf("loopback: %+v", p)
+	}
+	q := p.Query()
+	q.Loopback = true
+	if cpus, _ := Placement(q); !slices.Equal(cpus, p.Allowed[:1]) {
+		t.Errorf("the first stream over loopback runs on %d of %d", cpus, p.Allowed)
+	}
+	if p = h.PlacementFacts("no-such-if"); !noted(p.Missing, "interface") || len(p.Allowed) == 0 {
+		t.Errorf("an interface that is not there: %+v", p)
+	}
+}
+
 // Loopback has no ring to overflow, which is known; most often it has no queue either.
 func TestQueuesOfLoopback(t *testing.T) {
 	s := New().Read("lo", 0)
@@ -225,6 +241,13 @@ func BenchmarkReadQueues(b *testing.B) {
 		if err := errors.Join(err1, err2); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkPlacementFacts(b *testing.B) {
+	h := New()
+	for b.Loop() {
+		h.PlacementFacts("eth0")
 	}
 }
 

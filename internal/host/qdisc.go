@@ -58,8 +58,13 @@ func parseQdisc(b []byte) (qdisc, error) {
 // all but mq and mqprio, which again show sums.
 //
 // What classifies received packets (ingress, clsact) is no queue and left out.
+//
 // A drop is one buffer of the kernel: with segmentation offload that may be
-// many packets of the wire.
+// many packets of the wire. What its queue refuses counts again as
+// Udp.SndbufErrors (Udp6) and Ip.OutDiscards, though the send call succeeds
+// (net/ipv4/udp.c, udp_send_skb, without IP_RECVERR). So does a call that
+// finds the buffer of a socket full that does not block (udp_sendmsg,
+// SOCK_NOSPACE), where nothing is lost: those two are no measure of loss.
 func queueing(all []qdisc) (measure.Qdisc, error) {
 	var sum measure.Qdisc
 	var root *qdisc

@@ -2,7 +2,6 @@ package stat
 
 import (
 	"math"
-	"strconv"
 
 	"thru/internal/measure"
 )
@@ -181,9 +180,4 @@ func (s *summary) verified() {
 	case s.cell.Spec.Verify:
 		s.missing("verified", s.why(receiverSide, "streams.verified", "the receiver did not compare the data"))
 	}
-}
-
-// trimmed prints a number under 100 to three significant digits without zeros at the end.
-func trimmed(x float64) string {
-	return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64)
 }

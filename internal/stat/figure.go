@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"strconv"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -84,6 +85,15 @@ func threeDigits(x float64) string {
 		return unit.Count(int64(math.Round(x/step) * step))
 	}
 	return trimmed(x)
+}
+
+// trimmed prints a number under 100 to three significant digits without zeros at the end.
+func trimmed(x float64) string {
+	digit := 100.0
+	if math.Abs(x) >= 9.995 {
+		digit = 10
+	}
+	return strconv.FormatFloat(math.Round(x*digit)/digit, 'f', -1, 64)
 }
 
 // Requests is how many requests a second the end that asks had answered.

@@ -127,7 +127,7 @@ func (s *summary) dropsOf(p pair) []drops {
 			all = append(all, d)
 		}
 	}
-	add(senderSocket(p.sender, queue+face), p.sender)
+	add(senderSocket(p.sender, queue+faceDrops(p.sender, sent)), p.sender)
 	add(drops{place: measure.LossQdisc, n: queue, each: batch, counter: "drops of the queueing discipline" + qdiscName(p.sender) + hostWide,
 		remedy: "send slower (-b), or raise the limit of the sender's queue: tc -s qdisc shows it"}, p.sender)
 	add(drops{place: measure.LossSendNIC, n: face, each: batch, counter: "tx_dropped and tx_errors" + faceName(p.sender) + hostWide,

@@ -115,7 +115,7 @@ func (s *LosslessSearch) Next() (rateBps float64, done bool) {
 	case narrow:
 		return 0, true
 	}
-	return math.Sqrt(s.low * s.high), false
+	return s.low * math.Sqrt(s.high/s.low), false
 }
 
 // Confirming tells that the rate that Next just gave deserves a longer trial.
