@@ -47,11 +47,18 @@ func (c openCommand) options() sock.Options {
 	return o
 }
 
+// datagramBuffer is asked for where the user asks for none, since a datagram
+// that finds its receiver's buffer full is lost; the kernel gives what it allows.
+const datagramBuffer = 4 << 20
+
 // datagramOptions are what this end asks of a UDP socket, several of which
 // share a port at the end that listens.
 func (c openCommand) datagramOptions() sock.Options {
 	o := c.options()
 	o.Congestion, o.MSS, o.ReuseAddr = "", 0, true
+	if o.RecvBuffer == 0 {
+		o.SendBuffer, o.RecvBuffer = datagramBuffer, datagramBuffer
+	}
 	o.DontFragment = c.Spec.DontFragment
 	return o
 }

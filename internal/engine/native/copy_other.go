@@ -2,7 +2,11 @@
 
 package native
 
-import "time"
+import (
+	"time"
+
+	"thru/internal/measure"
+)
 
 // threadClock is not known on this system.
 type threadClock struct{}
@@ -12,3 +16,5 @@ func (*threadClock) read() (run, wait int64) { return notKnown, notKnown }
 func sleepThread(d time.Duration) { time.Sleep(d) }
 
 func favourThread() {}
+
+func defaultLength(string) int { return measure.DefaultLength }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"thru/internal/measure"
 )
 
 // sendfilePath is copyPath with a sender that hands over a file's pages
@@ -20,15 +22,20 @@ func (p sendfilePath) move(f *flow, s *stream) error {
 	if !s.sends {
 		return p.copyPath.move(f, s)
 	}
-	src, _, err := sourceFile(f.length)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
 	if err := takeThread(s); err != nil {
 		return err
 	}
-	return sendFile(f, s, src)
+	return sendFile(f, s, s.source)
+}
+
+// prepare makes the file to send from.
+func (p sendfilePath) prepare(f *flow, s *stream) error {
+	if err := p.copyPath.prepare(f, s); err != nil || !s.sends {
+		return err
+	}
+	var err error
+	s.source, s.slower, err = sourceFile(f.length)
+	return err
 }
 
 func sendFile(f *flow, s *stream, src *os.File) error {
@@ -60,13 +67,15 @@ func sendFile(f *flow, s *stream, src *os.File) error {
 	return nil
 }
 
-// canSendfile tells whether there is a file to send from.
-func canSendfile(f *flow) error {
-	src, _, err := sourceFile(f.length)
-	if err != nil {
-		return err
+// defaultLength is how many bytes one call moves on a path, where none was asked for.
+func defaultLength(path string) int {
+	switch path {
+	case measure.IOSendfile:
+		return fileLength
+	case measure.IOLean:
+		return truncLength
 	}
-	return src.Close()
+	return measure.DefaultLength
 }
 
 // sourceDirs are where a source file is tried, in order: on a disk first,
@@ -134,8 +143,12 @@ func inMemory(dir string) bool {
 // instead of copying it (MSG_TRUNC on a stream, tcp(7)).
 type truncPath struct{ copyPath }
 
-// truncLength is how much one call may drop: its cost does not grow with it.
-const truncLength = 4 << 20
+// Bytes to a call where no length was asked for: long calls of sendfile are
+// cheaper, while dropping more at once gains nothing.
+const (
+	fileLength  = 1 << 20
+	truncLength = 128 << 10
+)
 
 func (p truncPath) move(f *flow, s *stream) error {
 	if s.sends {
@@ -149,9 +162,9 @@ func (p truncPath) move(f *flow, s *stream) error {
 
 func recvTrunc(f *flow, s *stream) error {
 	var none [1]byte // is never written to
-	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&none[0]))
+	fd, p, l := s.file.Fd(), uintptr(unsafe.Pointer(&none[0])), uintptr(f.length)
 	for first := true; ; {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, p, truncLength, unix.MSG_TRUNC, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, p, l, unix.MSG_TRUNC, 0, 0)
 		switch {
 		case e == unix.EINTR:
 			continue

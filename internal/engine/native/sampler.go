@@ -238,7 +238,11 @@ func (w *worker) describe(s *stream) measure.Stream {
 		granted, want = g.SendBuffer, asked.SendBuffer
 	}
 	d.Congestion, d.MSS = g.Congestion, g.MSS
-	d.Window = measure.Buffer{Asked: want, Set: want, Granted: int64(granted), Usable: int64(granted) / sock.BufferOverhead}
+	set := want
+	if w.cmd.Spec.Protocol == measure.UDP && set == 0 {
+		set = datagramBuffer
+	}
+	d.Window = measure.Buffer{Asked: want, Set: set, Granted: int64(granted), Usable: int64(granted) / sock.BufferOverhead}
 	d.Window.Cut = want > 0 && d.Window.Granted > 0 && d.Window.Usable < want
 	return d
 }

@@ -57,6 +57,8 @@ type stream struct {
 	pacedBy  string
 	quota    int64 // bytes to send in all, or noQuota
 	check    *checker
+	source   *os.File // sent from without copying; nil on other paths
+	slower   string   // why it is not a file on a disk
 	latency  *latencies
 	listener *net.TCPListener // where connections come and go, on the portable path
 	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet
@@ -148,7 +150,7 @@ func lengthOf(c openCommand, conn socket) int {
 	case c.Spec.Protocol == measure.UDP:
 		n = defaultDatagram(conn)
 	default:
-		n = measure.DefaultLength
+		n = int64(defaultLength(c.wanted()))
 	}
 	if c.Spec.Protocol == measure.TCP && c.Spec.Traffic == measure.Bulk {
 		n = callFor(c, n)

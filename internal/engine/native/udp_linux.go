@@ -21,7 +21,7 @@ import (
 type batchPath struct{ copyPath }
 
 // gsoPath is batchPath with datagrams that pass the stack together: the
-// sender hands over up to 64 of them as one, which the NIC or the kernel
+// sender hands over up to 128 of them as one, which the NIC or the kernel
 // splits late (UDP_SEGMENT), and the receiver takes what the kernel has put
 // together again (UDP_GRO); udp(7).
 type gsoPath struct{ batchPath }
@@ -87,9 +87,10 @@ func (batchPath) finish(*flow, *stream) {}
 const (
 	sendBatch      = 64         // datagrams to a sendmmsg
 	recvBatch      = 64         // to a recvmmsg
-	maxSegments    = 64         // datagrams in a large one (UDP_MAX_SEGMENTS of include/linux/udp.h, before 6.9)
+	maxSegments    = 128        // datagrams in a large one (UDP_MAX_SEGMENTS of include/linux/udp.h)
+	oldMaxSegments = 64         // the same of kernels before 6.9
 	maxSuper       = 65507      // bytes of a large one
-	superBatch     = 2          // large ones to a sendmmsg
+	superBatch     = 16         // large ones to a sendmmsg
 	superRoom      = 65536 + 64 // the odd lines keep buffers from sharing cache sets
 	superRecvBatch = 8          // large ones to a recvmmsg
 	paceBurst      = 250 * time.Microsecond
@@ -109,6 +110,7 @@ type mmsghdr struct {
 type datagramSender struct {
 	length   int
 	segments int // datagrams in one message
+	stride   int // bytes from one message to the next
 	buf      []byte
 	msgs     []mmsghdr
 	iovs     []unix.Iovec
@@ -120,7 +122,7 @@ type datagramSender struct {
 
 func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender {
 	segments = max(segments, 1)
-	d := &datagramSender{length: f.length, segments: segments, buf: pattern(f.length * segments * batch),
+	d := &datagramSender{length: f.length, segments: segments, stride: f.length * segments, buf: pattern(f.length * segments * batch),
 		msgs: make([]mmsghdr, batch), iovs: make([]unix.Iovec, batch)}
 	if s.check != nil {
 		d.pattern = verifiable(f.length)
@@ -130,7 +132,7 @@ func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender 
 		d.last = uint64((s.quota + int64(f.length) - 1) / int64(f.length))
 	}
 	for i := range d.msgs {
-		d.iovs[i].Base = &d.buf[i*f.length*segments]
+		d.iovs[i].Base = &d.buf[i*d.stride]
 		d.msgs[i].hdr.Iov = &d.iovs[i]
 		d.msgs[i].hdr.SetIovlen(1)
 	}
@@ -139,8 +141,8 @@ func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender 
 
 // fill numbers up to n datagrams and returns how many messages hold them.
 func (d *datagramSender) fill(n int, now int64) (messages int) {
-	for at := 0; n > 0 && messages < len(d.msgs); messages++ {
-		here := min(n, d.segments)
+	for ; n > 0 && messages < len(d.msgs); messages++ {
+		here, at := min(n, d.segments), messages*d.stride
 		for range here {
 			b := d.buf[at : at+d.length]
 			binary.BigEndian.PutUint64(b, d.next)
@@ -183,6 +185,13 @@ func moveDatagrams(f *flow, s *stream, d *datagramSender) error {
 			continue
 		case unix.ENOBUFS: // lost here: the receiver will miss their numbers
 			s.more[cSendErrors].Add(int64(d.next - first))
+		case unix.EINVAL: // an older kernel takes fewer at once
+			d.next = first
+			if d.segments <= oldMaxSegments {
+				return datagramError(f, s, e)
+			}
+			d.segments = oldMaxSegments
+			continue
 		default:
 			return datagramError(f, s, e)
 		}

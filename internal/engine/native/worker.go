@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -250,6 +251,9 @@ func (w *worker) prepare() error {
 		if err := w.path.io.prepare(w.flow, s); err != nil {
 			return err
 		}
+		if n := (measure.NotChecked{Fact: "io.source_file", Why: s.slower}); s.slower != "" && !slices.Contains(w.missing, n) {
+			w.missing = append(w.missing, n)
+		}
 	}
 	w.sample.Streams = make([]streamSample, len(w.flow.streams))
 	for i := range w.sample.Streams {
@@ -470,6 +474,9 @@ func (w *worker) close() {
 			w.path.io.interrupt(s)
 		}
 		s.sock.Close()
+		if s.source != nil {
+			s.source.Close()
+		}
 	}
 	if w.flow.side != nil {
 		w.flow.side.conn.Close()
