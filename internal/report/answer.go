@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -19,11 +20,17 @@ func answer(d *measure.Document) string {
 		return ""
 	}
 	s := ""
-	if d.Verdict != nil && first.Ceiling != nil {
+	switch {
+	case asks(first):
+		s = requestsAnswer(first, back)
+	case d.Verdict != nil && first.Ceiling != nil:
 		s = verdictAnswer(d.Verdict, first, back)
-	} else {
+	case isUDP(first):
+		s = amounts(first, back, unit.Rate)
+	default:
 		s = amounts(first, back, unit.Rate) + ", " + what(first)
 	}
+	s += losslessAnswer(first.Search) + underLoadAnswer(first.UnderLoad)
 	if others > 0 {
 		s += ", and " + count(others, "more flow")
 	}
@@ -35,14 +42,15 @@ func answer(d *measure.Document) string {
 
 // mainCells picks the cell to name first, the one the other way, and counts
 // the rest. Cells measured beside the main ones are not part of the answer.
+// Bulk data comes before requests, which may be there for its sake.
 func mainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		switch {
-		case c.Beside || c.Goodput == nil:
+		case c.Beside || isGauge(d, c) || !stat.Measured(c):
 		case first == nil:
 			first = c
-		case back == nil && c.From == first.To && c.To == first.From && c.Streams == first.Streams && c.Window == first.Window:
+		case back == nil && asks(c) == asks(first) && c.From == first.To && c.To == first.From && c.Streams == first.Streams && c.Window == first.Window:
 			back = c
 		default:
 			others++
@@ -51,23 +59,94 @@ func mainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 	return first, back, others
 }
 
-// amounts says "48.9 Gb/s local -> peer, 47.1 Gb/s back".
+// amounts says "48.9 Gb/s local -> peer, 47.1 Gb/s back", and of datagrams
+// "912 Mb/s of UDP local -> peer, 0.00% lost".
 func amounts(first, back *measure.Cell, print func(float64) string) string {
-	s := print(first.Goodput.Value) + " " + pathName(first)
+	s := print(amountOf(first))
+	switch {
+	case hasCapacity(first):
+		s = "capacity " + s + " of UDP"
+	case isUDP(first):
+		s += " of UDP"
+	}
+	s += " " + pathName(first) + lostAnswer(first) + jitterAnswer(first)
 	if back == nil {
 		return s
 	}
-	s += ", " + print(back.Goodput.Value) + " back"
+	s += ", " + print(amountOf(back)) + " back" + lostAnswer(back)
 	if back.Group == first.Group {
 		s += " at the same time"
 	}
 	return s
 }
 
+// amountOf is what the answer says of a cell: its goodput, or of a search the capacity.
+func amountOf(c *measure.Cell) float64 {
+	if hasCapacity(c) {
+		return *c.Search.CapacityBps
+	}
+	return c.Goodput.Value
+}
+
+func hasCapacity(c *measure.Cell) bool { return c.Search != nil && c.Search.CapacityBps != nil }
+
+// lostAnswer is ", 0.75% lost" of a cell of datagrams. A search loses on purpose.
+func lostAnswer(c *measure.Cell) string {
+	if c.Datagrams == nil || c.Search != nil {
+		return ""
+	}
+	return ", " + lossPct(c.Datagrams) + " lost"
+}
+
+func jitterAnswer(c *measure.Cell) string {
+	if c.Datagrams == nil || c.Datagrams.JitterNs == nil || c.Search != nil {
+		return ""
+	}
+	return ", jitter " + latencyTime(*c.Datagrams.JitterNs)
+}
+
+// losslessAnswer says "; 951 Mb/s without loss".
+func losslessAnswer(s *measure.Search) string {
+	if s == nil || s.LosslessBps == nil {
+		return ""
+	}
+	return "; " + unit.Rate(*s.LosslessBps) + " without loss"
+}
+
+// requestsAnswer says "204 000 requests/s local -> peer, p50 4.8 µs, p99 6.1 µs".
+func requestsAnswer(first, back *measure.Cell) string {
+	s := stat.FigureText(first) + " " + pathName(first)
+	if l := first.Latency; l != nil {
+		s += ", p50 " + latencyTime(l.P50) + ", p99 " + latencyTime(l.P99)
+	}
+	if back != nil {
+		s += ", " + stat.FigureText(back) + " back"
+	}
+	return s
+}
+
+// underLoadAnswer says "; latency 200 µs idle, 4.1 ms under load (+3.9 ms)".
+func underLoadAnswer(u *measure.UnderLoad) string {
+	switch {
+	case u == nil || u.Loaded == nil:
+		return ""
+	case u.Idle == nil:
+		return "; latency " + latencyTime(u.Loaded.P50) + " under load"
+	}
+	return "; latency " + latencyTime(u.Idle.P50) + " idle, " + latencyTime(u.Loaded.P50) + " under load" + addedAnswer(u)
+}
+
+func addedAnswer(u *measure.UnderLoad) string {
+	if u.AddedNs == nil {
+		return ""
+	}
+	return " (" + addedText(*u.AddedNs) + ")"
+}
+
 // verdictAnswer says "956 of 1000 Mb/s local -> peer (100% of what MTU 1500 allows): pass".
 func verdictAnswer(v *measure.Verdict, first, back *measure.Cell) string {
 	link := float64(first.Ceiling.LinkBps)
-	in := scaleFor(first.Goodput.Value)
+	in := scaleFor(amountOf(first))
 	named := false
 	amount := amounts(first, back, func(bps float64) string {
 		if named { // the second figure needs neither link nor unit again

@@ -115,7 +115,8 @@ type course struct {
 	receiverCPU, receiverMax     []point
 	rtt                          []point // ns
 	retransmits                  []point // segments
-	seconds, rateMax, rttMax, re float64 // greatest values; re of retransmits
+	lost                         []point // datagrams
+	seconds, rateMax, rttMax, re float64 // greatest values; re of retransmits or losses
 }
 
 // maxPoints bounds one line of a chart.
@@ -125,13 +126,19 @@ func newCourse(c *measure.Cell) course {
 	sender, receiver := shownFlow(c)
 	k := course{cell: c, sent: thin(throughputOf(sender)), received: thin(throughputOf(receiver)),
 		rtt: thin(rttOf(sender)), retransmits: thin(retransmitsOf(sender))}
+	switch {
+	case asks(c):
+		k.sent, k.received, k.rtt = thin(requestsOf(sender)), nil, nil
+	case isUDP(c):
+		k.lost = thin(lostOf(receiver))
+	}
 	k.senderCPU, k.senderMax = cpuOf(sender)
 	k.receiverCPU, k.receiverMax = cpuOf(receiver)
 	for _, l := range []*[]point{&k.senderCPU, &k.senderMax, &k.receiverCPU, &k.receiverMax} {
 		*l = thin(*l)
 	}
 	k.rateMax = greatest(k.sent, k.received)
-	k.rttMax, k.re = greatest(k.rtt), greatest(k.retransmits)
+	k.rttMax, k.re = greatest(k.rtt), greatest(k.retransmits, k.lost)
 	for _, e := range []*measure.Evidence{sender, receiver} {
 		if e != nil {
 			k.seconds = max(k.seconds, float64(e.MeasuredNs)/second)
@@ -176,7 +183,7 @@ func courseCharts(cells []cell) []chart {
 	var all []course
 	var most course
 	for _, c := range cells {
-		if c.Beside || len(all) == maxCourses {
+		if c.Beside || c.Gauge || len(all) == maxCourses {
 			continue
 		}
 		k := newCourse(c.Source)
@@ -212,8 +219,8 @@ func (k course) chart(n int, most course) chart {
 		return l
 	}
 	peak := func(style int, ps []point) line { return with(line{Style: style, Thin: true, Dashed: true}, ps, 1) }
-	rates, times := scaleFor(most.rateMax), timeScale(most.rttMax)
-	panels := []panel{{Title: "throughput, " + rates.name, Height: coursePanel, Max: most.rateMax / rates.div,
+	rates, times := k.rates(most), timeScale(most.rttMax)
+	panels := []panel{{Title: rates.name, Height: coursePanel, Max: most.rateMax / rates.div,
 		Lines: []line{with(sender, k.sent, rates.div), with(receiver, k.received, rates.div)}}}
 	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
 		panels = append(panels, panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
@@ -223,10 +230,14 @@ func (k course) chart(n int, most course) chart {
 		panels = append(panels, panel{Title: "RTT under load, " + times.name, Height: coursePanel, Max: most.rttMax / times.div,
 			Lines: []line{with(sender, k.rtt, times.div)}})
 	}
-	if len(k.retransmits) > 0 {
-		panels = append(panels, panel{Title: "retransmitted segments a second", Height: coursePanel * 0.7, Max: max(most.re, leastCount),
-			Lines: []line{with(line{Stems: true}, k.retransmits, 1)}})
+	counted := func(title string, ps []point) {
+		if len(ps) > 0 {
+			panels = append(panels, panel{Title: title, Height: coursePanel * 0.7, Max: max(most.re, leastCount),
+				Lines: []line{with(line{Stems: true}, ps, 1)}})
+		}
 	}
+	counted("retransmitted segments a second", k.retransmits)
+	counted("lost datagrams a second", k.lost)
 	x := xAxis{High: most.seconds, Ticks: niceTicks(most.seconds, 6), Title: "time, s"}
 	x.High = x.Ticks[len(x.Ticks)-1].At
 	name := pathName(k.cell)
@@ -235,20 +246,32 @@ func (k course) chart(n int, most course) chart {
 	if len(k.sent) > 0 {
 		legends = append(legends, legend{key(sender), "sender"})
 	}
-	if len(k.received) > 0 {
+	if len(k.received)+len(k.receiverCPU) > 0 {
 		legends = append(legends, legend{key(receiver), "receiver"})
 	}
 	return chartOf(d, name+" over time, "+what(k.cell)+".", legends)
 }
 
+// rates is the scale of the first panel, named as its title.
+func (k course) rates(most course) scale {
+	if asks(k.cell) {
+		return scale{1, "answered a second"}
+	}
+	in := scaleFor(most.rateMax)
+	return scale{in.div, "throughput, " + in.name}
+}
+
 // words says the course without a picture.
 func (k course) words() string {
 	parts := []string{what(k.cell)}
-	if g := k.cell.Goodput; g != nil {
+	if g := k.cell.Goodput; g != nil && !asks(k.cell) {
 		parts = append(parts, "goodput "+unit.Rate(g.Value)+", between "+unit.Rate(g.Low)+" and "+unit.Rate(g.High))
 	}
 	if len(k.retransmits) > 0 {
 		parts = append(parts, fmt.Sprintf("at most %.0f retransmitted segments a second", k.re))
+	}
+	if len(k.lost) > 0 {
+		parts = append(parts, fmt.Sprintf("at most %.0f lost datagrams a second", k.re))
 	}
 	return strings.Join(parts, "; ")
 }

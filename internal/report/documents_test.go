@@ -207,5 +207,7 @@ func failedTest() *measure.Document {
 // goldenDocuments are all of them by name.
 func goldenDocuments() map[string]*measure.Document {
 	return map[string]*measure.Document{"localhost": localhostTest(), "bidir": bidirTest(), "verdict": verdictTest(),
-		"partial": partialTest(), "ladder": ladderTest(), "failed": failedTest()}
+		"partial": partialTest(), "ladder": ladderTest(), "failed": failedTest(),
+		"udp-loss": udpLossTest(), "udp": udpTest(), "rr": rrTest(), "crr": crrTest(), "under-load": underLoadTest(),
+		"search": searchTest(), "lean": leanTest()}
 }

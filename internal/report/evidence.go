@@ -6,24 +6,34 @@ import (
 	"slices"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
-// shownRun is the run that stands for a cell: the one whose goodput is
-// nearest to the cell's figure.
+// shownRun is the run that stands for a cell: the one whose figure is nearest
+// to that of the cell.
 func shownRun(c *measure.Cell) *measure.Run {
 	var best *measure.Run
 	distance := math.Inf(1)
+	f := stat.MainFigure(c)
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		d := math.MaxFloat64
-		if c.Goodput != nil && r.Goodput != nil {
-			d = math.Abs(*r.Goodput - c.Goodput.Value)
+		if rate, ok := runFigure(c, r); ok && f != nil {
+			d = math.Abs(rate - f.Value)
 		}
 		if d < distance {
 			best, distance = r, d
 		}
 	}
 	return best
+}
+
+// runFigure is what the document says of a run's goodput, else what its evidence does.
+func runFigure(c *measure.Cell, r *measure.Run) (float64, bool) {
+	if r.Goodput != nil {
+		return *r.Goodput, true
+	}
+	return stat.RunFigure(c, r)
 }
 
 // shownFlow is the first flow of the run that stands for a cell, with the
@@ -143,6 +153,32 @@ func rttOf(e *measure.Evidence) []point {
 		}
 		if n > 0 {
 			ps = append(ps, point{middle(b.At, b.Span), sum / float64(n)})
+		}
+	}
+	return ps
+}
+
+// requestsOf is how many requests a second were answered, as the end saw it that asks.
+func requestsOf(e *measure.Evidence) []point {
+	var ps []point
+	if e != nil {
+		for _, b := range e.Bins {
+			if b.Span > 0 {
+				ps = append(ps, point{middle(b.At, b.Span), float64(b.Requests) * second / float64(b.Span)})
+			}
+		}
+	}
+	return ps
+}
+
+// lostOf is the datagrams that did not come to the receiver in each second.
+func lostOf(e *measure.Evidence) []point {
+	var ps []point
+	if e != nil {
+		for _, b := range e.Bins {
+			if b.Datagrams != nil && b.Span > 0 {
+				ps = append(ps, point{middle(b.At, b.Span), float64(b.Datagrams.Lost)})
+			}
 		}
 	}
 	return ps

@@ -45,6 +45,9 @@ func inWords(key string) string {
 		"rfc6349.buffer_delay_pct": "buffer delay", "rfc6349.tcp_efficiency_pct": "TCP efficiency", "rfc6349.transfer_time_ratio": "time ratio",
 		"rtt_idle_ns": "RTT idle", "rtt_loaded_ns": "RTT loaded", "sender_cpu": "CPU of the sender", "sender_memory": "memory of the sender",
 		"streams.blocked_ns": "time blocked in socket calls", "streams.tcp": "TCP_INFO",
+		"transactions_per_s": "requests a second", "datagrams": "figures of the datagrams", "datagrams.sent_packets": "datagrams sent",
+		"loss_places": "where datagrams were lost", "latency.histogram": "distribution of the latency", "verified": "comparison of the data",
+		"search.capacity_bps": "capacity", "streams.datagrams": "counts of the datagrams", "host.qdisc": "counters of the queue (qdisc)",
 		"sender_cpu.pct_per_gbps": "CPU per Gb/s of the sender", "receiver_cpu.pct_per_gbps": "CPU per Gb/s of the receiver",
 		"sender_cpu.idle_baseline": "the sender when idle", "receiver_cpu.idle_baseline": "the receiver when idle",
 	}
@@ -106,7 +109,8 @@ func warnings(d *measure.Document) []string {
 	main := 0
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if !c.Beside {
+		isMain := !c.Beside && !isGauge(d, c)
+		if isMain {
 			main++
 		}
 		for _, w := range c.Warnings {
@@ -119,7 +123,7 @@ func warnings(d *measure.Document) []string {
 				found, at = append(found, cellWarning{text: text}), len(found)
 			}
 			found[at].cells = append(found[at].cells, cellLabel(d, c))
-			found[at].main = found[at].main || !c.Beside
+			found[at].main = found[at].main || isMain
 		}
 	}
 	for i, f := range found {
@@ -151,7 +155,7 @@ func whose(cells []string, main int) string {
 // cellLabel tells a cell from its neighbours in few words.
 func cellLabel(d *measure.Document, c *measure.Cell) string {
 	switch {
-	case d.Command == "ladder" && c.Label != "":
+	case d.Command == "ladder" && c.Label != "" || isGauge(d, c):
 		return clean(c.Label)
 	case d.Command == "ladder":
 		return count(c.Streams, "stream") + ", " + windowName(c.Window) + " window"

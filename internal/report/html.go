@@ -23,6 +23,7 @@ type page struct {
 	Style   template.CSS
 	Ladders []ladderPage
 	Charts  []chart // over time
+	Latency *latencyPage
 	Main    []cellPage
 	Details []cellPage
 }
@@ -82,13 +83,14 @@ func newPage(d *measure.Document) page {
 	}
 	if len(v.Ladders) == 0 {
 		p.Charts = courseCharts(v.Cells)
+		p.Latency = newLatencyPage(v.Cells)
 	}
 	for i, c := range v.Cells {
 		q := cellPage{cell: c, Streams: streamTable(c.Source)}
 		if i < maxCourses {
 			q.Seconds = secondTable(newCourse(c.Source))
 		}
-		if len(v.Ladders) == 0 && !c.Beside && len(p.Main) < maxCourses {
+		if len(v.Ladders) == 0 && !c.Beside && !c.Gauge && len(p.Main) < maxCourses {
 			q.Shown = true
 			p.Main = append(p.Main, q)
 		}
@@ -128,23 +130,29 @@ func (p ladderPage) HasPublished() bool {
 	return false
 }
 
-// streamTable is the streams of the run shown, as the sender saw them.
+// streamTable is the streams of the run shown, as the sender saw them, or of
+// datagrams the receiver. Requests have no rate in bit/s, and so no table.
 func streamTable(c *measure.Cell) table {
 	e, receiver := shownFlow(c)
-	if e == nil || len(e.Streams) == 0 {
+	if e == nil || len(e.Streams) == 0 || isUDP(c) && receiver != nil { // of datagrams the receiver knows more
 		e = receiver
 	}
-	if e == nil || e.MeasuredNs <= 0 {
+	if e == nil || e.MeasuredNs <= 0 || asks(c) {
 		return table{}
 	}
 	t := table{Caption: "Streams, as the " + endName(e) + " saw them",
 		Head: []string{"stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls"}}
+	print := streamRow
+	if isUDP(c) {
+		t.Head = []string{"stream", "rate", "datagrams", "lost", "late", "jitter", "bound to CPU", "blocked in calls"}
+		print = datagramRow
+	}
 	for i, s := range e.Streams {
 		if i == maxStreamRows {
 			t.More = fmt.Sprintf("and %s, see the JSON document", count(len(e.Streams)-i, "more stream"))
 			break
 		}
-		t.Rows = append(t.Rows, streamRow(s, e.MeasuredNs))
+		t.Rows = append(t.Rows, print(s, e.MeasuredNs))
 	}
 	return t
 }
@@ -157,7 +165,7 @@ func endName(e *measure.Evidence) string {
 }
 
 func streamRow(s measure.Stream, measuredNs int64) []string {
-	retrans, rtt, cwnd, mss, cpu, blocked := "-", "-", "-", "-", "-", "-"
+	retrans, rtt, cwnd, mss := "-", "-", "-", "-"
 	if s.TCP != nil {
 		cwnd = uint32Text(s.TCP.Cwnd)
 		if s.TCP.Retrans != nil && s.TCPStart != nil && s.TCPStart.Retrans != nil {
@@ -170,13 +178,35 @@ func streamRow(s measure.Stream, measuredNs int64) []string {
 	if s.MSS > 0 {
 		mss = strconv.Itoa(s.MSS)
 	}
+	return append([]string{strconv.Itoa(s.Index), streamRate(s, measuredNs), retrans, rtt, cwnd, mss}, threadColumns(s, measuredNs)...)
+}
+
+// datagramRow is a stream of datagrams, in the measured time.
+func datagramRow(s measure.Stream, measuredNs int64) []string {
+	packets, lost, late, jitter := "-", "-", "-", "-"
+	if d := s.Datagrams; d != nil {
+		packets, lost, late = unit.Count(d.Packets), unit.Count(d.Lost), unit.Count(d.Reordered)
+		if d.JitterNs != nil {
+			jitter = latencyTime(*d.JitterNs)
+		}
+	}
+	return append([]string{strconv.Itoa(s.Index), streamRate(s, measuredNs), packets, lost, late, jitter}, threadColumns(s, measuredNs)...)
+}
+
+func streamRate(s measure.Stream, measuredNs int64) string {
+	return unit.Rate(float64(s.Bytes) * 8 * second / float64(measuredNs))
+}
+
+// threadColumns are the CPU of a stream's thread, and how long it was blocked.
+func threadColumns(s measure.Stream, measuredNs int64) []string {
+	cpu, blocked := "-", "-"
 	if s.CPU != nil {
 		cpu = strconv.Itoa(*s.CPU)
 	}
 	if s.BlockedNs != nil {
 		blocked = unit.Percent(100 * float64(*s.BlockedNs) / float64(measuredNs))
 	}
-	return []string{strconv.Itoa(s.Index), unit.Rate(float64(s.Bytes) * 8 * second / float64(measuredNs)), retrans, rtt, cwnd, mss, cpu, blocked}
+	return []string{cpu, blocked}
 }
 
 func uint32Text(n *uint32) string {
@@ -192,6 +222,9 @@ func secondTable(k course) table {
 		return table{}
 	}
 	t := table{Caption: "Course of the run shown", Head: []string{"at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits"}}
+	if isUDP(k.cell) {
+		t.Head = append(t.Head[:5:5], "lost")
+	}
 	rate := func(v float64) string { return unit.Rate(v) }
 	pct := func(v float64) string { return fmt.Sprintf("%.0f%%", v) }
 	rtt := func(v float64) string { return unit.Duration(int64(min(v, 1e18))) }
@@ -201,8 +234,13 @@ func secondTable(k course) table {
 			t.More = "the rest is in the JSON document"
 			break
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprintf("%.1f s", p.X), nth(k.sent, i, rate), rate(p.Y),
-			nth(k.senderCPU, i, pct), nth(k.receiverCPU, i, pct), nth(k.rtt, i, rtt), nth(k.retransmits, i, number)})
+		row := []string{fmt.Sprintf("%.1f s", p.X), nth(k.sent, i, rate), rate(p.Y), nth(k.senderCPU, i, pct), nth(k.receiverCPU, i, pct)}
+		if isUDP(k.cell) {
+			row = append(row, nth(k.lost, i, number))
+		} else {
+			row = append(row, nth(k.rtt, i, rtt), nth(k.retransmits, i, number))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

@@ -3,9 +3,11 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -20,11 +22,16 @@ type Live struct {
 	TotalNs     int64 // ramp and measured time; 0: not known, no bar
 }
 
-// LiveFlow is the data of one direction in the interval.
+// LiveFlow is the data of one direction in the interval. Packets and Lost are
+// of datagrams and Requests of requests that were answered: nil where the
+// traffic is of another kind.
 type LiveFlow struct {
-	Name   string // said where there is more than one flow: "back"
-	Bytes  int64
-	SpanNs int64 // length of the interval
+	Name     string // said where there is more than one flow: "back"
+	Bytes    int64
+	SpanNs   int64  // length of the interval
+	Packets  *int64 // datagrams received
+	Lost     *int64 // of those that should have come in the interval
+	Requests *int64 // then Bytes says nothing
 }
 
 // LiveCPU is the load of one host in the interval; nil is not known.
@@ -43,7 +50,9 @@ func LiveLine(l Live, width int) string {
 	for _, f := range l.Flows {
 		columns = append(columns, liveRate(f, len(l.Flows) > 1))
 	}
-	columns = append(columns, liveRetransmits(l.Retransmits))
+	if c := liveRetransmits(l); c != "" {
+		columns = append(columns, c)
+	}
 	cpu, short := liveCPU(l.Ends, true), liveCPU(l.Ends, false)
 	bar, left := liveBar(l)
 	best := strings.Join(columns, "   ")
@@ -74,21 +83,44 @@ func liveTime(l Live) string {
 
 func liveRate(f LiveFlow, named bool) string {
 	text := "-"
-	if f.SpanNs > 0 {
+	switch {
+	case f.SpanNs <= 0:
+	case f.Requests != nil:
+		text = stat.ThreeDigits(float64(*f.Requests)*second/float64(f.SpanNs)) + " answered/s"
+	default:
 		text = unit.Rate(float64(f.Bytes) * 8 * second / float64(f.SpanNs))
 	}
 	text = fmt.Sprintf("%9s", text)
+	if f.Packets != nil && f.SpanNs > 0 {
+		text += fmt.Sprintf(" %9s/s", stat.ThreeDigits(float64(*f.Packets)*second/float64(f.SpanNs)))
+	}
+	if f.Packets != nil && f.Lost != nil {
+		text += fmt.Sprintf("   lost %-6s", liveLoss(*f.Packets, *f.Lost))
+	}
 	if named {
 		text += " " + clean(f.Name)
 	}
 	return text
 }
 
-func liveRetransmits(n *int64) string {
-	if n == nil {
+// liveLoss is the share of an interval's datagrams that did not come.
+func liveLoss(packets, lost int64) string {
+	if lost <= 0 {
+		return "0%"
+	}
+	return unit.Percent(100 * float64(lost) / (float64(lost) + float64(max(packets, 0))))
+}
+
+// liveRetransmits has its column where any flow could have some.
+func liveRetransmits(l Live) string {
+	other := func(f LiveFlow) bool { return f.Packets != nil || f.Requests != nil }
+	if l.Retransmits == nil && len(l.Flows) > 0 && !slices.ContainsFunc(l.Flows, func(f LiveFlow) bool { return !other(f) }) {
+		return ""
+	}
+	if l.Retransmits == nil {
 		return "retr -   "
 	}
-	return fmt.Sprintf("retr %-4d", *n)
+	return fmt.Sprintf("retr %-4d", *l.Retransmits)
 }
 
 // liveCPU is "CPU local 51% (max 98%)", or in short "CPU local 51/98%".

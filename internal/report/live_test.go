@@ -15,8 +15,14 @@ func TestLiveLine(t *testing.T) {
 	ramp := liveExample()
 	ramp.Phase, ramp.AtNs, ramp.Retransmits, ramp.ElapsedNs = "ramp", -500e6, nil, 500e6
 	both := liveExample()
-	both.Flows = append([]LiveFlow{{"out", 1_176_250_000, 1e9}}, LiveFlow{"back", 1_108_750_000, 1e9})
+	both.Flows = append([]LiveFlow{{Name: "out", Bytes: 1_176_250_000, SpanNs: 1e9}}, LiveFlow{Name: "back", Bytes: 1_108_750_000, SpanNs: 1e9})
 	unknown := Live{AtNs: 1e9, Flows: []LiveFlow{{}}, Ends: []LiveCPU{{Name: "peer\x1b"}}}
+	udp := liveExample()
+	udp.Retransmits, udp.Flows = nil, []LiveFlow{{Bytes: 112_700_000, SpanNs: 1e9, Packets: new(int64(76_562)), Lost: new(int64(1640))}}
+	clean := liveExample()
+	clean.Retransmits, clean.Flows = nil, []LiveFlow{{Bytes: 112_700_000, SpanNs: 1e9, Packets: new(int64(76_562)), Lost: new(int64(0))}}
+	asked := liveExample()
+	asked.Retransmits, asked.Flows = nil, []LiveFlow{{SpanNs: 1e9, Requests: new(int64(204_123))}}
 	over := liveExample()
 	over.ElapsedNs = 99e9
 	tests := []struct {
@@ -31,6 +37,10 @@ func TestLiveLine(t *testing.T) {
 		{"narrow", liveExample(), 40, "  3 s   49.2 Gb/s   retr 0      7 s left"},
 		{"ramp", ramp, 80, " ramp   49.2 Gb/s   retr -      CPU local  51/ 98% | peer  45/ 97%   11 s left"},
 		{"both ways", both, 100, "  3 s   9.41 Gb/s out   8.87 Gb/s back   retr 0      CPU local  51/ 98% | peer  45/ 97%   7 s left"},
+		{"datagrams", udp, 100, "  3 s    902 Mb/s    76 600/s   lost 2.1%     CPU local  51/ 98% | peer  45/ 97%   7 s left"},
+		{"datagrams, 80 columns", udp, 80, "  3 s    902 Mb/s    76 600/s   lost 2.1%     CPU local  51/ 98% | peer  45/ 97%"},
+		{"datagrams, none lost", clean, 60, "  3 s    902 Mb/s    76 600/s   lost 0%       7 s left"},
+		{"requests", asked, 80, "  3 s   204 000 answered/s   CPU local  51/ 98% | peer  45/ 97%   7 s left"},
 		{"nothing known", unknown, 0, "  1 s           -   retr -      CPU peer?   -% (max   -%)"},
 		{"longer than planned", over, 0, "  3 s   49.2 Gb/s   retr 0      CPU local  51% (max  98%) | peer  45% (max  97%)   [##########] 0 s left"},
 	}

@@ -112,6 +112,53 @@ func TestForeignTextIsHarmless(t *testing.T) {
 	}
 }
 
+// hostileKinds are documents of datagrams and requests that another host made up.
+func hostileKinds() []*measure.Document {
+	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
+	udp, asked, search := udpLossTest(), underLoadTest(), searchTest()
+	c := &udp.Cells[0]
+	c.Spec.Traffic, c.IO = "", evil
+	c.LossPlaces = append(c.LossPlaces, measure.LossPlace{Place: evil, EndPoint: evil, Packets: math.MinInt64, Counter: evil, Remedy: evil})
+	for range 400 {
+		c.LossPlaces = append(c.LossPlaces, measure.LossPlace{Place: evil, Packets: math.MaxInt64, Counter: evil, Remedy: evil})
+	}
+	c.Datagrams = &measure.DatagramFigures{Bytes: -1, LossPct: -1e300, Lost: math.MinInt64, JitterNs: new(int64(math.MinInt64)), SentPps: new(1e300), Reordered: 1, Fragments: 9}
+	for _, e := range evidences(c) {
+		e.IO = evil + e.EndPoint
+	}
+	for i := range asked.Cells {
+		x := &asked.Cells[i]
+		x.Label = "latency, " + evil
+		x.Latency = &measure.Latency{Count: math.MaxInt64, Min: -5, P50: math.MinInt64, P99: math.MaxInt64, Max: math.MaxInt64, Histogram: evil}
+		x.Spec.PerSecond = math.MaxFloat64
+	}
+	asked.Cells[0].Spec.Traffic = evil
+	search.Cells[0].Search.Why = evil
+	for range 400 {
+		search.Cells[0].Search.Trials = append(search.Cells[0].Search.Trials, measure.Trial{AskedBps: -1e300, Lost: -1})
+	}
+	return []*measure.Document{udp, asked, search}
+}
+
+func TestForeignFiguresAreHarmless(t *testing.T) {
+	for i, d := range hostileKinds() {
+		for _, r := range text(t, d, TextOptions{}) {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Fatalf("text %d has %U", i, r)
+			}
+		}
+		html := pageOf(t, d)
+		for _, bad := range []string{"<script", "\x00", "\x1b", "\u202e", "NaN", "Inf"} {
+			if strings.Contains(html, bad) {
+				t.Errorf("page %d has %q", i, bad)
+			}
+		}
+		if len(html) > 1_000_000 {
+			t.Errorf("page %d has %d bytes", i, len(html))
+		}
+	}
+}
+
 func TestTextFitsItsWidth(t *testing.T) {
 	for name, d := range goldenDocuments() {
 		for _, width := range []int{60, 80, 120} {
@@ -149,7 +196,8 @@ func TestNothingMeasured(t *testing.T) {
 // TestPageStandsAlone looks for what a page could fetch or run, and that its
 // drawings are well-formed and described.
 func TestPageStandsAlone(t *testing.T) {
-	drawings := map[string]int{"localhost": 1, "bidir": 2, "verdict": 2, "partial": 1, "ladder": 2, "failed": 0}
+	drawings := map[string]int{"localhost": 1, "bidir": 2, "verdict": 2, "partial": 1, "ladder": 2, "failed": 0,
+		"udp-loss": 1, "udp": 2, "rr": 2, "crr": 2, "under-load": 2, "search": 1, "lean": 1}
 	for name, d := range goldenDocuments() {
 		html := pageOf(t, d)
 		for _, bad := range []string{"<script", "src=", "href=", "@import", "url(", "http://", "https://", "NaN", "Inf", "<nil>", "ZgotmplZ"} {
@@ -327,8 +375,22 @@ func smallDocument(command string) *measure.Document {
 	return d
 }
 
+// smallKinds has datagrams, requests and a search in one.
+func smallKinds() *measure.Document {
+	d := newDocument("test")
+	d.EndPoints = d.EndPoints[:1]
+	d.Cells = append(searchTest().Cells, requestsCell("local", "peer", measure.CRR, 1000, 100))
+	d.Cells = append(d.Cells, underLoadTest().Cells...)
+	for i := range d.Cells {
+		for _, e := range evidences(&d.Cells[i]) {
+			e.Bins, e.PerSec, e.Streams, e.Host = e.Bins[:1], nil, e.Streams[:1], nil
+		}
+	}
+	return d
+}
+
 func FuzzReadJSON(f *testing.F) {
-	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest()} {
+	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest(), smallKinds()} {
 		text, err := json.Marshal(seed) // without indentation: the fuzzer is slow with long inputs
 		if err != nil {
 			f.Fatal(err)

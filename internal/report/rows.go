@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -19,11 +20,17 @@ func rows(c *measure.Cell) []row {
 		}
 	}
 	sender, receiver := shownFlow(c)
-	add("goodput", goodputText(c))
-	if c.Goodput == nil {
-		add("goodput", "not measured"+because(c.Error))
+	searchRows(c, add)
+	name := figureName(c)
+	add(name, figureText(c))
+	if stat.MainFigure(c) == nil {
+		add(name, "not measured"+because(c.Error))
 	}
-	add("share", shareText(c.Ceiling))
+	add("share", shareText(c))
+	datagramRows(c, add)
+	requestRows(c, add)
+	underLoadRows(c.UnderLoad, add)
+	add("verified", verifiedText(c.Checked))
 	add("steady", steadyText(c))
 	machineRows(c, add)
 	if c.Retransmits != nil {
@@ -38,8 +45,23 @@ func rows(c *measure.Cell) []row {
 	add("BDP", bdpText(c))
 	add("window", windowText(c.Window, buffer(sender), buffer(receiver)))
 	add("both ends", reconciledText(c.Reconciled))
-	add("TCP", stackText(c, sender, receiver))
+	if c.Protocol == measure.UDP {
+		add("UDP", stackText(c, sender, receiver))
+	} else {
+		add("TCP", stackText(c, sender, receiver))
+	}
 	return out
+}
+
+// figureName is what the main figure of a cell is called.
+func figureName(c *measure.Cell) string {
+	switch {
+	case c.Spec.Traffic == measure.CRR:
+		return "connections"
+	case asks(c):
+		return "requests"
+	}
+	return "goodput"
 }
 
 func because(e *measure.Error) string {
@@ -75,42 +97,47 @@ func join(parts ...string) string {
 	return strings.Join(kept, ", ")
 }
 
-func goodputText(c *measure.Cell) string {
-	f := c.Goodput
+// figureText is the main figure of a cell with its doubt.
+func figureText(c *measure.Cell) string {
+	f := stat.MainFigure(c)
 	if f == nil {
 		return ""
 	}
-	in := scaleFor(f.Value)
+	span := scaleFor(f.Value).span
+	if asks(c) {
+		span = func(low, high float64) string { return stat.ThreeDigits(low) + "-" + stat.ThreeDigits(high) }
+	}
 	interval := ""
 	if f.CI95Low != nil && f.CI95High != nil {
-		interval = "95% interval " + in.span(*f.CI95Low, *f.CI95High)
+		interval = "95% interval " + span(*f.CI95Low, *f.CI95High)
 	}
 	spread := ""
 	if hasRange(f) {
-		spread = "range " + in.span(f.Low, f.High)
+		spread = "range " + span(f.Low, f.High)
 	}
-	return join(unit.Rate(f.Value), interval, spread, basisText(c))
+	return join(stat.FigureText(c), interval, spread, basisText(c, f))
 }
 
 // hasRange is false for a single value, whose range says nothing.
 func hasRange(f *measure.Figure) bool { return f.Low != f.High || f.Runs > 1 }
 
 // basisText says how often it was measured, and whether that is enough.
-func basisText(c *measure.Cell) string {
+func basisText(c *measure.Cell, f *measure.Figure) string {
 	s := "single run"
-	if c.Goodput.Runs > 1 {
-		s = count(c.Goodput.Runs, "run")
+	if f.Runs > 1 {
+		s = count(f.Runs, "run")
 	}
 	if isPartial(c) {
 		s += " that ended early"
 	}
-	if c.Goodput.Stable != nil && !*c.Goodput.Stable {
+	if f.Stable != nil && !*f.Stable {
 		s += ", not stable"
 	}
 	return s
 }
 
-func shareText(c *measure.Ceiling) string {
+func shareText(cell *measure.Cell) string {
+	c := cell.Ceiling
 	if c == nil {
 		return ""
 	}
@@ -307,7 +334,7 @@ func reconciledText(r *measure.Reconciled) string {
 
 // stackText names congestion control, MSS, the data path and the interfaces.
 func stackText(c *measure.Cell, sender, receiver *measure.Evidence) string {
-	congestion, mss, io, via := clean(c.Spec.Congestion), "", clean(c.IO), ""
+	congestion, mss, io, via := clean(c.Spec.Congestion), "", ioText(c, sender, receiver), ""
 	if sender != nil && len(sender.Streams) > 0 {
 		s := sender.Streams[0]
 		congestion = clean(s.Congestion)
@@ -315,13 +342,24 @@ func stackText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 			mss = fmt.Sprintf("MSS %d", s.MSS)
 		}
 	}
-	if io != "" {
-		io += " I/O"
-	}
 	if sender != nil && sender.Route != nil && receiver != nil && receiver.Route != nil {
 		via = clean(sender.Route.Interface + " -> " + receiver.Route.Interface)
 	}
 	return join(congestion, mss, io, via)
+}
+
+// ioText names the data path, of both ends where they differ: "sendfile -> lean I/O".
+func ioText(c *measure.Cell, sender, receiver *measure.Evidence) string {
+	io := clean(c.IO)
+	if sender != nil && receiver != nil && sender.IO != "" && receiver.IO != "" {
+		if io = clean(sender.IO); sender.IO != receiver.IO {
+			io += " -> " + clean(receiver.IO)
+		}
+	}
+	if io == "" {
+		return ""
+	}
+	return io + " I/O"
 }
 
 func segments(n int64) string {

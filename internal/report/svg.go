@@ -29,12 +29,25 @@ type tick struct {
 	Label string
 }
 
-// panel is one y axis from zero, with its lines.
+// panel is one y axis with its lines: from zero, or with ticks of its own that
+// grow by a factor, logarithmic.
 type panel struct {
 	Title  string // with unit
 	Height float64
 	Max    float64 // of the data, in the axis's unit
+	Log    []tick  // at least two, rising; none is an axis from zero
 	Lines  []line
+}
+
+// axis is the ticks of a panel, and where a value lies between bottom and top.
+func (p panel) axis(bottom, top float64) ([]tick, func(float64) float64) {
+	ticks := p.Log
+	if len(ticks) < 2 {
+		ticks = niceTicks(p.Max, int(p.Height/36))
+		return ticks, func(v float64) float64 { return project(v, 0, ticks[len(ticks)-1].At, bottom, top) }
+	}
+	low, high := math.Log(ticks[0].At), math.Log(ticks[len(ticks)-1].At)
+	return ticks, func(v float64) float64 { return project(math.Log(max(v, ticks[0].At)), low, high, bottom, top) }
 }
 
 // line is one series. Style picks colour and marker shape; the other fields
@@ -105,9 +118,7 @@ func (x xAxis) pixel(v float64) float64 {
 // panel draws grid, ticks and lines of one panel whose plot begins at top.
 func (d drawing) panel(c *canvas, p panel, top float64) {
 	bottom := top + p.Height
-	ticks := niceTicks(p.Max, int(p.Height/36))
-	high := ticks[len(ticks)-1].At
-	y := func(v float64) float64 { return project(v, 0, high, bottom, top) }
+	ticks, y := p.axis(bottom, top)
 	c.text("axis", "start", 8, top-15, p.Title)
 	for _, t := range ticks {
 		c.stroke("grid", leftMargin, y(t.At), svgWidth-rightMargin, y(t.At))

@@ -90,7 +90,7 @@ func (p *printer) answer(v *view) {
 // cells prints a table for each main cell, and a line for each beside them.
 func (p *printer) cells(v *view) {
 	for _, c := range v.Cells {
-		if c.Beside {
+		if c.Beside || c.Gauge {
 			continue
 		}
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, c.Name+", "+c.What))
@@ -107,7 +107,7 @@ func (p *printer) cells(v *view) {
 func (p *printer) beside(v *view) {
 	first := true
 	for _, c := range v.Cells {
-		if !c.Beside {
+		if !c.Beside || c.Gauge {
 			continue
 		}
 		if first {
@@ -120,7 +120,7 @@ func (p *printer) beside(v *view) {
 
 // besideText is a cell in one line.
 func besideText(c cell) string {
-	figure := goodputText(c.Source)
+	figure := figureText(c.Source)
 	if figure == "" {
 		figure = "no result"
 	}
@@ -164,6 +164,42 @@ func gapsText(v *view) string {
 	return strings.Join(all, "; ")
 }
 
+// unbroken splits a text where a line may break: not within a number whose
+// thousands are apart, and not before its unit.
+func unbroken(text string) []string {
+	var words []string
+	for word := range strings.FieldsSeq(text) {
+		n := len(words) - 1
+		if n >= 0 && (isWhole(words[n]) && isThousands(word) || endsInDigit(words[n]) && isUnit(strings.TrimRight(word, ",;:.)"))) {
+			words[n] += " " + word
+			continue
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+func endsInDigit(s string) bool { return s[len(s)-1] >= '0' && s[len(s)-1] <= '9' }
+
+func isUnit(s string) bool {
+	switch s {
+	case "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s":
+		return true
+	}
+	return false
+}
+
+// isWhole tells whether a word is a whole number or ends a range of them.
+func isWhole(s string) bool {
+	return endsInDigit(s) && !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && !strings.ContainsRune(" -(+", r) })
+}
+
+// isThousands tells whether a word begins with three digits and no fourth.
+func isThousands(s string) bool {
+	n := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	return n == 3 || n < 0 && len(s) == 3
+}
+
 // wrap prints a name and, from column indent+2 on, text broken at spaces.
 func (p *printer) wrap(code string, indent int, name, text string) {
 	line := fmt.Sprintf("%-*s", indent, name)
@@ -177,7 +213,7 @@ func (p *printer) wrap(code string, indent int, name, text string) {
 		margin = indent + 1
 	}
 	fresh := true // nothing of the text stands on this line yet
-	for word := range strings.FieldsSeq(text) {
+	for _, word := range unbroken(text) {
 		n := utf8.RuneCountInString(word)
 		if !fresh && used+1+n > p.width {
 			fmt.Fprintln(&p.out, line)

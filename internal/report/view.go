@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -55,11 +56,21 @@ type cell struct {
 	Name   string // "local -> peer"
 	What   string // "TCP, 4 streams, default window"
 	Beside bool
+	Gauge  bool // latency beside bulk data: its figures stand with those of the data
 	Rows   []row
 	Source *measure.Cell
 }
 
 type row struct{ Name, Value string }
+
+// Fixed is the value for a page: no line breaks within a number, nor before its unit.
+func (r row) Fixed() string {
+	words := unbroken(r.Value)
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, " ", "\u00a0")
+	}
+	return strings.Join(words, " ")
+}
 
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
@@ -90,13 +101,26 @@ func newView(d *measure.Document) *view {
 			v.Hidden = len(d.Cells) - maxCells
 			break
 		}
-		v.Cells = append(v.Cells, newCell(&d.Cells[i]))
+		v.Cells = append(v.Cells, newCell(d, &d.Cells[i]))
 	}
 	return v
 }
 
-func newCell(c *measure.Cell) cell {
-	return cell{Name: pathName(c), What: what(c), Beside: c.Beside, Rows: rows(c), Source: c}
+func newCell(d *measure.Document, c *measure.Cell) cell {
+	return cell{Name: pathName(c), What: what(c), Beside: c.Beside, Gauge: isGauge(d, c), Rows: rows(c), Source: c}
+}
+
+// asks tells whether a cell's traffic is requests and responses.
+func asks(c *measure.Cell) bool { return c.Spec.Traffic != measure.Bulk }
+
+// isUDP tells whether a cell is bulk data in datagrams.
+func isUDP(c *measure.Cell) bool { return c.Protocol == measure.UDP && !asks(c) }
+
+// isGauge tells whether a cell's requests were to show the latency beside bulk
+// data (--latency), and are no result of their own.
+func isGauge(d *measure.Document, c *measure.Cell) bool {
+	return asks(c) && strings.HasPrefix(c.Label, "latency, ") &&
+		slices.ContainsFunc(d.Cells, func(x measure.Cell) bool { return !asks(&x) })
 }
 
 // pathName is how a cell's direction is called: "local -> peer".
@@ -112,11 +136,31 @@ func pathName(c *measure.Cell) string {
 
 // what is the traffic of a cell: "TCP, 4 streams, 800 KiB window".
 func what(c *measure.Cell) string {
-	parts := []string{protocolName(c), count(c.Streams, "stream")}
-	if c.Window != (measure.Pair{}) {
-		parts = append(parts, windowName(c.Window)+" window")
+	label, rate, window := "", "", ""
+	if asks(c) && strings.HasPrefix(c.Label, "latency, ") {
+		label = clean(c.Label)
 	}
-	return strings.Join(parts, ", ")
+	if c.Spec.Rate > 0 {
+		rate = unit.Rate(float64(c.Spec.Rate)) + " asked for"
+	}
+	if c.Window != (measure.Pair{}) {
+		window = windowName(c.Window) + " window"
+	}
+	return join(label, protocolName(c)+trafficName(c), count(c.Streams, "stream"), rate, window)
+}
+
+func trafficName(c *measure.Cell) string {
+	switch {
+	case c.Spec.Traffic == measure.RR:
+		return " request and response"
+	case c.Spec.Traffic == measure.CRR:
+		return " connect, request, response"
+	case asks(c):
+		return " " + clean(c.Spec.Traffic)
+	case c.Spec.Search:
+		return " search"
+	}
+	return ""
 }
 
 func protocolName(c *measure.Cell) string { return strings.ToUpper(clean(c.Protocol)) }
@@ -139,7 +183,10 @@ func windowName(w measure.Pair) string {
 // measured tells whether there is anything to report.
 func measured(d *measure.Document) bool {
 	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool {
-		return c.Goodput != nil || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Goodput != nil })
+		return stat.Measured(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+			_, ok := stat.RunFigure(&c, &r)
+			return ok || r.Goodput != nil
+		})
 	})
 }
 

@@ -248,7 +248,11 @@ func (s *summary) mainFigure() {
 		return
 	}
 	steady, bins := s.lastCourse()
-	s.cell.Steady = &steady
+	if s.cell.Spec.Search { // its rate is to change
+		steady = measure.Steady{}
+	} else {
+		s.cell.Steady = &steady
+	}
 	if len(rates) == 1 {
 		*to = s.singleRun(rates[0], bins, steady)
 	} else {

@@ -61,19 +61,25 @@ func isUDP(c *measure.Cell) bool { return c.Spec.Protocol == measure.UDP && !ask
 // printFor is how rates of the cell's main figure are said.
 func printFor(c *measure.Cell) func(float64) string {
 	if asks(c) {
-		return RequestRate
+		return func(perSecond float64) string { return RequestRate(c.Spec.Traffic, perSecond) }
 	}
 	return unit.Rate
 }
 
 func (s *summary) print() func(float64) string { return printFor(s.cell) }
 
-// RequestRate prints a rate of requests: "204 000 requests/s", "12.5 requests/s".
-// Three digits of it are significant, as of other rates.
-func RequestRate(perSecond float64) string { return threeDigits(perSecond) + " requests/s" }
+// RequestRate prints a rate of requests: "204 000 requests/s", or of those
+// that each take a connection of their own "12.5 connections/s".
+func RequestRate(traffic string, perSecond float64) string {
+	if traffic == measure.CRR {
+		return ThreeDigits(perSecond) + " connections/s"
+	}
+	return ThreeDigits(perSecond) + " requests/s"
+}
 
-// threeDigits prints a number to three significant digits with its thousands apart.
-func threeDigits(x float64) string {
+// ThreeDigits prints a count or its rate to three significant digits, with its
+// thousands apart: "204 000", "12.5".
+func ThreeDigits(x float64) string {
 	if math.IsNaN(x) || math.Abs(x) >= 1e18 {
 		return "?"
 	}

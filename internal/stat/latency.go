@@ -147,6 +147,31 @@ func exactEnds(l *measure.Latency, used []*measure.Latency) {
 	}
 }
 
+// CurvePoint is a point of a distribution: so much of the requests took at most so long.
+type CurvePoint struct {
+	Nines float64 // -log10 of the share that took longer: 1 is 90%, 2 is 99%
+	Ns    float64
+}
+
+// curveSteps is how many points a nine has.
+const curveSteps = 12
+
+// LatencyCurve is a distribution over its percentiles, as far as its count
+// reaches. Without a histogram that can be read it has the percentiles alone.
+func LatencyCurve(l *measure.Latency) []CurvePoint {
+	h, err := DecodeHistogram(l.Histogram)
+	if err != nil || h.TotalCount() == 0 {
+		return []CurvePoint{{0, float64(l.Min)}, {math.Log10(2), float64(l.P50)}, {1, float64(l.P90)}, {2, float64(l.P99)}, {3, float64(l.P999)}, {4, float64(l.P9999)}}
+	}
+	var curve []CurvePoint
+	most := min(math.Log10(float64(h.TotalCount())), 6)
+	for i := 0; float64(i)/curveSteps <= most; i++ {
+		nines := float64(i) / curveSteps
+		curve = append(curve, CurvePoint{nines, float64(h.ValueAtPercentile(100 * (1 - math.Pow(10, -nines))))})
+	}
+	return curve
+}
+
 // latency fills the distribution over all streams and the runs that count.
 // Where none of several has a histogram, it is that of the last run.
 func (s *summary) latency() {

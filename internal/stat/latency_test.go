@@ -135,7 +135,7 @@ func TestLatencyUnderLoad(t *testing.T) {
 
 func TestRequestRate(t *testing.T) {
 	for x, want := range map[float64]string{0: "0", 1.5: "1.5", 12.34: "12.3", 99.96: "100", 204_123: "204 000", 999.6: "1 000", 1234: "1 230", 0.126: "0.13"} {
-		if got := RequestRate(x); got != want+" requests/s" {
+		if got := RequestRate(measure.RR, x); got != want+" requests/s" {
 			t.Errorf("RequestRate(%g) is %q, want %q", x, got, want)
 		}
 	}

@@ -44,14 +44,16 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 		take(i, float64(c.n))
 	}
 	for i, c := range counters {
-		take(i, float64(c.n)*(c.each-1))
+		if c.each > 1 {
+			take(i, float64(c.n)*(c.each*slack-1))
+		}
 	}
 	var places []measure.LossPlace
 	for i, c := range counters {
 		if took[i] > 0 {
 			p := measure.LossPlace{Place: c.place, EndPoint: c.endPoint, Packets: took[i], Counter: c.counter, Remedy: c.remedy}
 			if took[i] > c.n {
-				p.Counter += fmt.Sprintf(", which counts about %.0f datagrams that travel together as one", c.each)
+				p.Counter += fmt.Sprintf(", of which each stands for about %.0f datagrams that travelled as one", float64(took[i])/float64(c.n))
 			}
 			places = append(places, p)
 		}
@@ -61,6 +63,9 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 	}
 	return places
 }
+
+// slack is how much larger than the mean those are that find no room.
+const slack = 1.25
 
 func btoi(b bool) int {
 	if b {

@@ -139,7 +139,7 @@ func PlaceText(place string) string {
 func (s *summary) warnRequests() {
 	f, spec := s.cell.Transactions, s.cell.Spec
 	if asked := spec.PerSecond * float64(max(spec.Streams, 1)); asked > 0 && f.Value < asked*leastHeldPct/100 {
-		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(f.Value), RequestRate(asked))
+		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(spec.Traffic, f.Value), RequestRate(spec.Traffic, asked))
 	}
 	if l := s.cell.Latency; l != nil && l.Errors > 0 {
 		s.warn("%s had no response in time: they are not in the latency", requestsText(l.Errors))

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"testing"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// The documents of UDP, of requests, and of the lean path. Their evidence is
+// made by hand; what is said of it is what stat says.
+
+// hosted gives an end the counters of its host.
+func hosted(e *measure.Evidence, busiest float64) {
+	span := func(a, b float64) *measure.HostSpan {
+		return &measure.HostSpan{Span: e.MeasuredNs,
+			CPUs:   []measure.CPU{{Core: 0, User: a / 4, System: a / 2, SoftIRQ: a / 4, Idle: 100 - a}, {Core: 1, System: b, Idle: 100 - b}},
+			Memory: &measure.Memory{Total: 16 << 30, Available: 13 << 30}}
+	}
+	e.Host, e.Base = span(22, busiest), span(1, 0.5)
+	e.Host.Proto, e.Host.Softnet, e.Host.Qdisc = map[string]uint64{}, []measure.Softnet{{Processed: 900_000}, {Core: 1, Processed: 30}}, &measure.Qdisc{Kind: "fq_codel"}
+	e.Host.NIC = &measure.NICSpan{Name: "eth0", RxBytes: uint64(e.Bytes) * 1514 / 1472, RxPackets: uint64(e.Bytes) / 1472, RxRing: new(uint64(0))}
+	if e.Route.Interface == "lo" {
+		e.Host.NIC.RxPackets, e.Host.NIC.RxRing = uint64(e.Bytes)/48213, nil
+	}
+	e.Worker = &measure.Process{UserNs: 4e8, SystemNs: 7e9, ResidentB: 18 << 20}
+}
+
+// udpCell is a UDP cell: what was sent, of which a share found no room at the receiver's socket.
+func udpCell(from, to string, streams int, bps, lostShare float64) measure.Cell {
+	c := newCellFor(from, to, streams, bps)
+	c.Protocol, c.Spec.Protocol, c.IO = measure.UDP, measure.UDP, measure.IOGSO
+	c.Length, c.Spec.Length, c.AtOnce = measure.Pair{Send: 1472}, measure.Pair{Send: 1472}, 1
+	f := &c.Runs[0].Flows[0]
+	f.Sender, f.Receiver = end(from, true, bps, streams, 10), end(to, false, bps*(1-lostShare), streams, 10)
+	f.Sender.RTTIdle = &measure.RTT{Min: 180e3, Median: 210e3, Max: 400e3, Samples: 20}
+	for _, e := range evidences(&c) {
+		e.IO = measure.IOGSO
+		hosted(e, map[bool]float64{true: 71, false: 98}[e.Sends])
+		datagramsOf(e, lostShare)
+	}
+	return c
+}
+
+// datagramsOf counts the datagrams of an end by its bytes.
+func datagramsOf(e *measure.Evidence, lostShare float64) {
+	count := func(bytes int64, d measure.Datagrams) *measure.Datagrams {
+		d.Packets = bytes / 1472
+		if !e.Sends {
+			d.Lost = int64(float64(d.Packets) * lostShare / (1 - lostShare))
+		}
+		return &d
+	}
+	for i := range e.Streams {
+		s := &e.Streams[i]
+		s.TCP, s.TCPStart, s.TCPEnd, s.MSS, s.Congestion, s.Length = nil, nil, nil, 0, "", 1472
+		s.Calls = s.Bytes / 1472 / 40
+		var d measure.Datagrams
+		if !e.Sends {
+			d = measure.Datagrams{JitterNs: new(int64(11_800 + 300*int64(i))), DelayMeanNs: new(int64(38_000)), DelayMaxNs: new(int64(912_000))}
+		}
+		s.Datagrams, s.DatagramsAll = count(s.Bytes, d), count(s.TotalBytes, d)
+		if !e.Sends {
+			s.Datagrams.SocketDrops = new(s.Datagrams.Lost / 40) // GRO: one for many
+		}
+	}
+	for i := range e.Bins {
+		e.Bins[i].TCP, e.Bins[i].Datagrams = nil, count(e.Bins[i].Bytes, measure.Datagrams{})
+	}
+}
+
+// summarised makes the figures of all cells, as control does.
+func summarised(d *measure.Document, link stat.Link) *measure.Document {
+	facts := map[string]*measure.Facts{}
+	for _, p := range d.EndPoints {
+		facts[p.Name] = p.Facts
+	}
+	for i := range d.Cells {
+		stat.Summarise(&d.Cells[i], facts, link)
+	}
+	stat.LatencyUnderLoad(d.Cells)
+	d.Verdict = stat.Verdict(d.Cells)
+	return d
+}
+
+// udpLossTest sends as fast as it can, more than the receiver takes.
+func udpLossTest() *measure.Document {
+	d := newDocument("test", "peer", "-u", "-b", "0", "-P", "2")
+	d.Cells = []measure.Cell{udpCell("local", "peer", 2, 4.31e9, 0.0214)}
+	return summarised(d, stat.Link{})
+}
+
+// udpTest is a clean run at a rate, both ways in turn, every byte compared.
+func udpTest() *measure.Document {
+	d := newDocument("test", "peer", "-u", "-b", "912M", "--verify", "--link-rate", "1G")
+	for i, way := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
+		c := udpCell(way[0], way[1], 1, 910.5e6, 0)
+		c.Group, c.Spec.Rate, c.Spec.Verify = i, 912e6, true
+		for k := range c.Runs[0].Flows[0].Receiver.Streams {
+			s := &c.Runs[0].Flows[0].Receiver.Streams[k]
+			s.Checked = &measure.Checked{Bytes: s.TotalBytes}
+			s.DatagramsAll.Packets = c.Runs[0].Flows[0].Sender.Streams[k].DatagramsAll.Packets
+		}
+		d.Cells = append(d.Cells, c)
+	}
+	return summarised(d, stat.Link{RateBps: 1e9})
+}
+
+// times is a distribution about a median in ns, with a tail that grows with every nine.
+func times(median float64, n int) *measure.Latency {
+	h := stat.NewHistogram()
+	for i := range n {
+		u := (float64(i) + 0.5) / float64(n)
+		v := median * (0.85 + 0.3*u + 0.02/(1-u)*wave(i, 0.3)/10)
+		h.RecordValue(int64(v)) // none is beyond its range
+	}
+	l := stat.LatencyOf(h)
+	l.Histogram, _ = stat.EncodeHistogram(h)
+	return &l
+}
+
+// requestsCell is a cell of requests whose latency is about a median in ns.
+func requestsCell(from, to, traffic string, median float64, n int) measure.Cell {
+	c := newCellFor(from, to, 1, float64(n)*8/10)
+	c.Spec.Traffic, c.Length, c.AtOnce = traffic, measure.Pair{Send: 1, Recv: 1}, 1
+	for _, e := range evidences(&c) {
+		hosted(e, 88)
+		for i := range e.Streams {
+			e.Streams[i].Requests, e.Streams[i].TCP, e.Streams[i].TCPStart, e.Streams[i].Length = int64(n), nil, nil, 1
+		}
+		for i := range e.Bins {
+			e.Bins[i].Requests, e.Bins[i].TCP = int64(float64(n)/10*wave(i, 0.01)), nil
+		}
+	}
+	c.Runs[0].Flows[0].Sender.Latency = times(median, n)
+	return c
+}
+
+// rrTest is requests and responses of one byte on this machine, back to back.
+func rrTest() *measure.Document {
+	d := newDocument("test", "--rr")
+	d.EndPoints = d.EndPoints[:1]
+	d.Cells = []measure.Cell{requestsCell("local", "local", measure.RR, 4_800, 2_041_230)}
+	return summarised(d, stat.Link{})
+}
+
+// crrTest opens a connection for each request, at a rate that was not reached.
+func crrTest() *measure.Document {
+	d := newDocument("test", "peer", "--crr", "--rate", "5000")
+	c := requestsCell("local", "peer", measure.CRR, 212_000, 42_310)
+	c.Spec.PerSecond = 5000
+	c.Runs[0].Flows[0].Sender.Latency.Errors = 3
+	d.Cells = []measure.Cell{c}
+	return summarised(d, stat.Link{})
+}
+
+// underLoadTest is bulk data with requests beside it.
+func underLoadTest() *measure.Document {
+	d := newDocument("test", "peer", "--one-way", "--latency", "-P", "4")
+	idle, bulk, loaded := requestsCell("local", "peer", measure.RR, 200_000, 9_800), newCellFor("local", "peer", 4, 9.41e9), requestsCell("local", "peer", measure.RR, 4_100_000, 2_420)
+	idle.Label, loaded.Label = "latency, idle", "latency, loaded"
+	bulk.Group, bulk.AtOnce, bulk.Label = 1, 2, "data"
+	loaded.Group, loaded.AtOnce = 1, 2
+	for _, e := range evidences(&bulk) {
+		hosted(e, 93)
+		for i := range e.Bins {
+			for k := range e.Bins[i].TCP { // the queue is 4 ms long
+				e.Bins[i].TCP[k].RTTUs = new(21 * *e.Bins[i].TCP[k].RTTUs)
+			}
+		}
+	}
+	bulk.Runs[0].Flows[0].Sender.RTTIdle = &measure.RTT{Min: 150e3, Median: 176e3, Max: 300e3, Samples: 20}
+	d.Cells = []measure.Cell{idle, bulk, loaded}
+	return summarised(d, stat.Link{})
+}
+
+// searchTest looks for the capacity of a path, and for the rate that it loses nothing at.
+func searchTest() *measure.Document {
+	d := newDocument("test", "peer", "-u", "--search", "--link-rate", "1G")
+	c := udpCell("local", "peer", 1, 956e6, 0.001)
+	c.Spec.Search = true
+	for _, e := range evidences(&c) {
+		for i := range e.Bins { // the rate climbs to the capacity
+			b := &e.Bins[i]
+			b.Bytes = min(int64(float64(b.Bytes)*float64(i+3)/9), 119_500_000)
+			b.Datagrams.Packets = b.Bytes / 1472
+		}
+		e.Bytes = 0
+		for _, b := range e.Bins {
+			e.Bytes += b.Bytes
+		}
+	}
+	d.Cells = []measure.Cell{c}
+	summarised(d, stat.Link{RateBps: 1e9})
+	s := stat.NewLosslessSearch(*d.Cells[0].Search.CapacityBps)
+	for {
+		rate, done := s.Next()
+		if done {
+			break
+		}
+		t := measure.Trial{AskedBps: rate, ReceivedBps: min(rate, 951.3e6), Sent: int64(rate * 5 / 8 / 1472), Seconds: 5}
+		t.Lost = max(0, int64((rate-951.3e6)*5/8/1472))
+		if t.Pass = t.Lost == 0; s.Confirming() {
+			t.Seconds, t.Sent = 20, 4*t.Sent
+		}
+		s.Report(t)
+	}
+	s.Outcome(d.Cells[0].Search)
+	return d
+}
+
+// leanTest is TCP whose data is neither copied out of memory nor into it.
+func leanTest() *measure.Document {
+	d := newDocument("test", "-P", "2", "--io", "lean")
+	d.EndPoints = d.EndPoints[:1]
+	c := newCellFor("local", "local", 2, 131e9)
+	c.IO, c.Spec.IO, c.AtOnce = measure.IOLean, measure.IOLean, 1
+	for _, e := range evidences(&c) {
+		hosted(e, 100)
+		if e.IO = measure.IOLean; e.Sends {
+			e.IO = measure.IOSendfile
+		}
+	}
+	d.Cells = []measure.Cell{c}
+	return summarised(d, stat.Link{})
+}
+
+// TestAnswersOfKinds holds the first lines of the documents above.
+func TestAnswersOfKinds(t *testing.T) {
+	for want, d := range map[string]*measure.Document{
+		"4.22 Gb/s of UDP local -> peer, 2.14% lost, jitter 12 µs":                                                    udpLossTest(),
+		"912 Mb/s of UDP local -> peer, 0.00% lost, jitter 11.8 µs, 912 Mb/s back, 0.00% lost":                        udpTest(),
+		"204 000 requests/s localhost, p50 4.82 µs, p99 6.47 µs":                                                      rrTest(),
+		"4 230 connections/s local -> peer, p50 213 µs, p99 286 µs":                                                   crrTest(),
+		"9.42 Gb/s local -> peer, TCP, 4 streams; latency 201 µs idle, 4.12 ms under load (+3.92 ms)":                 underLoadTest(),
+		"capacity 956 of 1000 Mb/s of UDP local -> peer (99.9% of what MTU 1500 allows): pass; 941 Mb/s without loss": searchTest(),
+		"131 Gb/s localhost, TCP, 2 streams":                                                                          leanTest(),
+	} {
+		if got := answer(d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

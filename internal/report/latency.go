@@ -1,0 +1,210 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// latencyTime prints ns to three digits without zeros behind them: "4.8 µs",
+// "212 µs", "4.1 ms". The parts of a microsecond count here.
+func latencyTime(ns int64) string {
+	switch {
+	case ns < 0:
+		return "-" + strings.TrimPrefix(latencyTime(-max(ns, -math.MaxInt64)), "-")
+	case ns < int64(time.Microsecond) || ns >= int64(time.Second):
+		return unit.Duration(ns)
+	case float64(ns) < 999.5*float64(time.Microsecond):
+		return stat.ThreeDigits(float64(ns)/1e3) + " µs"
+	}
+	return stat.ThreeDigits(float64(ns)/1e6) + " ms"
+}
+
+// addedText is a difference with its sign: "+3.9 ms".
+func addedText(ns int64) string {
+	if ns < 0 {
+		return latencyTime(ns)
+	}
+	return "+" + latencyTime(ns)
+}
+
+// requestRows are the figures of requests and responses.
+func requestRows(c *measure.Cell, add func(name, value string)) {
+	if !asks(c) {
+		return
+	}
+	if c.Spec.PerSecond > 0 {
+		add("asked for", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from when each was due")
+	}
+	l := c.Latency
+	if l == nil {
+		return
+	}
+	add("latency", fmt.Sprintf("min %s, mean %s, max %s, of %s requests", latencyTime(l.Min), latencyTime(l.Mean), latencyTime(l.Max), unit.Count(l.Count)))
+	add("percentiles", percentilesText(l))
+	if l.Errors > 0 {
+		add("no response", unit.Count(l.Errors))
+	}
+}
+
+// percentilesText is "p50 4.8 µs, p90 5.2 µs, p99 6.1 µs, p99.9 12 µs, p99.99 48 µs".
+func percentilesText(l *measure.Latency) string {
+	var words []string
+	for _, p := range percentiles(l) {
+		words = append(words, "p"+strings.TrimSuffix(p.name, "%")+" "+latencyTime(p.ns))
+	}
+	return strings.Join(words, ", ")
+}
+
+type percentile struct {
+	name string
+	ns   int64
+}
+
+// percentiles are those that the count reaches: one in ten thousand is
+// nothing of a hundred.
+func percentiles(l *measure.Latency) []percentile {
+	all := []percentile{{"50%", l.P50}, {"90%", l.P90}, {"99%", l.P99}, {"99.9%", l.P999}, {"99.99%", l.P9999}}
+	for i, least := range []int64{0, 10, 100, 1000, 10_000} {
+		if l.Count < least {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// underLoadRows compare the latency beside the data with that of the idle path.
+func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
+	if u == nil {
+		return
+	}
+	if u.Idle != nil {
+		add("latency, idle", percentilesText(u.Idle))
+	}
+	if u.Loaded != nil {
+		add("under load", percentilesText(u.Loaded))
+	}
+	added, often := "", ""
+	if u.AddedNs != nil {
+		added = addedText(*u.AddedNs) + " at the median"
+	}
+	if u.Responsiveness != nil {
+		often = stat.ThreeDigits(*u.Responsiveness) + " round trips a minute under load"
+	}
+	add("queue's delay", join(added, often))
+}
+
+// latencyPage is the distributions of a page: a curve and a table of them all.
+type latencyPage struct {
+	Chart chart
+	Table table
+}
+
+const latencyHeight = 240
+
+// newLatencyPage draws the cells that have a latency; nil without one.
+func newLatencyPage(cells []cell) *latencyPage {
+	p := &latencyPage{Table: table{Caption: "Time from request to response", Head: []string{"share of the requests"}}}
+	var all []*measure.Latency
+	var legends []legend
+	var words []string
+	plot := panel{Title: "latency", Height: latencyHeight}
+	least, greatest, most := math.Inf(1), 0.0, 0.0
+	for _, c := range cells {
+		l := c.Source.Latency
+		if l == nil || c.Beside && !c.Gauge || len(all) == styles {
+			continue
+		}
+		name := seriesName(c)
+		one := line{Style: len(all), Dashed: len(all)%2 == 1, Markers: markers}
+		for _, at := range stat.LatencyCurve(l) {
+			one.Points = append(one.Points, point{at.Nines, at.Ns})
+			least, greatest, most = min(least, at.Ns), max(greatest, at.Ns), max(most, at.Nines)
+		}
+		all = append(all, l)
+		plot.Lines = append(plot.Lines, one)
+		legends = append(legends, legend{key(one), name})
+		p.Table.Head = append(p.Table.Head, name)
+		words = append(words, name+": "+percentilesText(l))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	plot.Log = timeTicks(least, greatest)
+	d := drawing{ID: "latency", Title: "Latency by percentile", Desc: strings.Join(words, "; "), X: ninesAxis(most), Panels: []panel{plot}}
+	p.Chart = chartOf(d, "Share of the requests that took at most so long.", legends)
+	p.Table.Rows = latencyRows(all)
+	return p
+}
+
+// seriesName tells a cell's latency from the others'.
+func seriesName(c cell) string {
+	if c.Gauge {
+		return strings.TrimPrefix(clean(c.Source.Label), "latency, ")
+	}
+	return c.Name
+}
+
+// ninesAxis has the percentiles, each nine as wide as the next.
+func ninesAxis(most float64) xAxis {
+	x := xAxis{High: max(most, 1), Title: "share of the requests"}
+	for _, t := range []tick{{math.Log10(2), "50%"}, {1, "90%"}, {2, "99%"}, {3, "99.9%"}, {4, "99.99%"}, {5, "99.999%"}} {
+		if t.At <= x.High {
+			x.Ticks = append(x.Ticks, t)
+		}
+	}
+	return x
+}
+
+// timeTicks are the powers of ten in ns that hold all times; where these are
+// close together, twos and fives too.
+func timeTicks(least, greatest float64) []tick {
+	low, high := math.Floor(math.Log10(clampTime(least))), math.Ceil(math.Log10(clampTime(greatest)))
+	high = max(high, low+1)
+	steps := []float64{1}
+	if high-low <= 2 {
+		steps = []float64{1, 2, 5}
+	}
+	var ticks []tick
+	for power := low; power <= high; power++ {
+		for _, step := range steps {
+			if v := step * math.Pow(10, power); step == 1 || power < high {
+				ticks = append(ticks, tick{v, strings.ReplaceAll(latencyTime(int64(v)), " ", "\u202f")})
+			}
+		}
+	}
+	return ticks
+}
+
+// clampTime keeps a time of another host to what an axis can show: up to 11 days.
+func clampTime(ns float64) float64 { return min(max(ns, 1), 1e15) }
+
+// latencyRows are the percentiles of all distributions beside each other.
+func latencyRows(all []*measure.Latency) [][]string {
+	var rows [][]string
+	add := func(name string, value func(*measure.Latency) string) {
+		r := []string{name}
+		for _, l := range all {
+			r = append(r, value(l))
+		}
+		rows = append(rows, r)
+	}
+	add("least", func(l *measure.Latency) string { return latencyTime(l.Min) })
+	for i, name := range []string{"50%", "90%", "99%", "99.9%", "99.99%"} {
+		add(name, func(l *measure.Latency) string {
+			if ps := percentiles(l); i < len(ps) {
+				return latencyTime(ps[i].ns)
+			}
+			return "-"
+		})
+	}
+	add("greatest", func(l *measure.Latency) string { return latencyTime(l.Max) })
+	add("mean", func(l *measure.Latency) string { return latencyTime(l.Mean) })
+	add("requests", func(l *measure.Latency) string { return unit.Count(l.Count) })
+	return rows
+}

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+func TestLatencyTime(t *testing.T) {
+	for ns, want := range map[int64]string{
+		0: "0 ns", 850: "850 ns", 4_800: "4.8 µs", 12_345: "12.3 µs", 999_400: "999 µs", 999_600: "1 ms", 4_100_000: "4.1 ms",
+		212_000_000: "212 ms", 1_500_000_000: "1.5 s", -3_900_000: "-3.9 ms", math.MinInt64: "-2562047 h 47 min",
+	} {
+		if got := latencyTime(ns); got != want {
+			t.Errorf("%d ns is %q, want %q", ns, got, want)
+		}
+	}
+}
+
+func TestTimeTicks(t *testing.T) {
+	tests := []struct {
+		least, greatest float64
+		want            string
+	}{
+		{4_090, 9_400_000, "1 µs|10 µs|100 µs|1 ms|10 ms"},
+		{200_000, 900_000, "100 µs|200 µs|500 µs|1 ms"},
+		{1000, 1000, "1 µs|2 µs|5 µs|10 µs"},
+		{-7, 0, "1 ns|2 ns|5 ns|10 ns"},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, x := range timeTicks(tt.least, tt.greatest) {
+			got = append(got, strings.ReplaceAll(x.Label, "\u202f", " "))
+		}
+		if strings.Join(got, "|") != tt.want {
+			t.Errorf("%g to %g: %q, want %q", tt.least, tt.greatest, got, tt.want)
+		}
+	}
+}
+
+// TestPercentilesNeedRequests: of a hundred requests there is no p99.99.
+func TestPercentilesNeedRequests(t *testing.T) {
+	for n, want := range map[int64]int{1: 1, 10: 2, 999: 3, 1000: 4, 10_000: 5} {
+		if got := percentiles(&measure.Latency{Count: n}); len(got) != want {
+			t.Errorf("of %d requests %d percentiles, want %d", n, len(got), want)
+		}
+	}
+}
+
+func TestUnbroken(t *testing.T) {
+	for text, want := range map[string]string{
+		"of 2 041 230 requests": "of|2 041 230|requests", "p99.9 101 µs, then": "p99.9|101 µs,|then", "range 202 000-206 000": "range|202 000-206 000",
+		"core 1: 98% 1000 x": "core|1:|98%|1000|x", "": "", "1 2034": "1|2034", "3 GiB of 16 GiB": "3 GiB|of|16 GiB",
+	} {
+		if got := strings.Join(unbroken(text), "|"); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// datagramRows are the figures that only UDP has.
+func datagramRows(c *measure.Cell, add func(name, value string)) {
+	d := c.Datagrams
+	if d == nil {
+		return
+	}
+	add("loss", lossText(d))
+	placeRows(c.LossPlaces[:min(len(c.LossPlaces), maxPlaces)], add)
+	add("datagrams", sizeText(d))
+	add("jitter", jitterText(d))
+	add("order", orderText(d))
+}
+
+// maxPlaces bounds the places that are printed: the kernel has no more.
+const maxPlaces = 10
+
+// lossPct is a share that reads 0.00% only where nothing was lost.
+func lossPct(d *measure.DatagramFigures) string {
+	if d.Lost == 0 && d.LossPct == 0 {
+		return "0.00%"
+	}
+	return unit.Percent(d.LossPct)
+}
+
+func lossText(d *measure.DatagramFigures) string {
+	return fmt.Sprintf("%s: %s of %s datagrams, over the life of the streams", lossPct(d), unit.Count(d.Lost), unit.Count(d.Sent))
+}
+
+// worthPct is the share of the loss from which on a place's remedy is said.
+const worthPct = 5
+
+// placeRows say where datagrams were lost, and what to do where it was worst.
+func placeRows(places []measure.LossPlace, add func(name, value string)) {
+	all := 0.0
+	for _, p := range places {
+		all += float64(p.Packets)
+	}
+	name := "lost"
+	for _, p := range places {
+		add(name, placeText(p))
+		name = "and"
+	}
+	for _, p := range places {
+		if 100*float64(p.Packets) >= worthPct*all {
+			add("remedy", clean(p.Remedy))
+		}
+	}
+}
+
+// placeText is "6 900 at the receiver's socket buffer of peer: by which counter".
+func placeText(p measure.LossPlace) string {
+	s := unit.Count(p.Packets) + " " + clean(stat.PlaceText(p.Place))
+	if p.EndPoint != "" {
+		s += " of " + clean(p.EndPoint)
+	}
+	if p.Place == measure.LossPath {
+		return s + ": what no counter of the hosts explains"
+	}
+	return s + ": " + clean(p.Counter)
+}
+
+func sizeText(d *measure.DatagramFigures) string {
+	size, sent, fragments := "", "", ""
+	if d.Bytes > 0 {
+		size = unit.Size(d.Bytes) + " each"
+	}
+	if d.SentPps != nil {
+		sent = stat.ThreeDigits(*d.SentPps) + "/s sent"
+	}
+	if d.Fragments > 1 {
+		fragments = fmt.Sprintf("in %d fragments", d.Fragments)
+	}
+	return join(size, fragments, sent, stat.ThreeDigits(d.ReceivedPps)+"/s received")
+}
+
+func jitterText(d *measure.DatagramFigures) string {
+	jitter, mean, most := "", "", ""
+	if d.JitterNs != nil {
+		jitter = latencyTime(*d.JitterNs)
+	}
+	if d.DelayMeanNs != nil {
+		mean = "delay " + latencyTime(*d.DelayMeanNs) + " over the least one"
+	}
+	if d.DelayMaxNs != nil {
+		most = "at most " + latencyTime(*d.DelayMaxNs)
+	}
+	return join(jitter, mean, most)
+}
+
+// orderText is shown where datagrams came late or twice.
+func orderText(d *measure.DatagramFigures) string {
+	late, twice := "", ""
+	if d.Reordered > 0 {
+		late = fmt.Sprintf("%s came late, by %s places at most", unit.Count(d.Reordered), unit.Count(d.ReorderMost))
+	}
+	if d.Duplicates > 0 {
+		twice = unit.Count(d.Duplicates) + " came again"
+	}
+	return join(late, twice)
+}
+
+func verifiedText(v *measure.Checked) string {
+	switch {
+	case v == nil:
+		return ""
+	case v.WrongBytes == 0:
+		return unit.Size(v.Bytes) + " compared, all as they were sent"
+	}
+	return fmt.Sprintf("%s of %s bytes differ from what was sent", unit.Count(v.WrongBytes), unit.Count(v.Bytes))
+}
+
+// searchRows are the outcome of a search for the capacity.
+func searchRows(c *measure.Cell, add func(name, value string)) {
+	s := c.Search
+	if s == nil {
+		return
+	}
+	capacity, headers, loss := "", "", ""
+	if s.CapacityBps != nil {
+		capacity = unit.Rate(*s.CapacityBps) + " of payload in the best second (RFC 9097)"
+	}
+	if s.IPCapacityBps != nil {
+		headers = unit.Rate(*s.IPCapacityBps) + " with IP headers"
+	}
+	if s.LossPct != nil {
+		loss = unit.Percent(*s.LossPct) + " lost in it"
+	}
+	add("capacity", join(capacity, headers, loss))
+	why := clean(s.Why)
+	switch {
+	case s.LosslessBps != nil:
+		add("without loss", join(unit.Rate(*s.LosslessBps)+" (RFC 2544)", why))
+	case len(s.Trials) > 0:
+		add("without loss", join("not found", why))
+	case s.CapacityBps == nil:
+		add("capacity", join("not found", why))
+	}
+	add("trials", trialsText(s.Trials))
+}
+
+// trialsText is "956 Mb/s lost 812; 119 Mb/s clean; ...".
+func trialsText(trials []measure.Trial) string {
+	var words []string
+	for _, t := range trials[:min(len(trials), stat.MaxTrials)] {
+		s := unit.Rate(t.AskedBps)
+		switch {
+		case t.Pass:
+			s += " clean"
+		case t.Lost > 0:
+			s += " lost " + unit.Count(t.Lost)
+		default:
+			s += " not held by the sender"
+		}
+		words = append(words, s)
+	}
+	return strings.Join(words, "; ")
+}
