@@ -189,7 +189,7 @@ func (e *env) print(doc *measure.Document, f *trafficFlags) error {
 // measured is false where an error came before any figure.
 func measured(doc *measure.Document) bool {
 	for _, c := range doc.Cells {
-		if c.Goodput != nil {
+		if stat.Measured(&c) {
 			return true
 		}
 	}

@@ -99,6 +99,9 @@ func (r *Runner) flows(step plan.Step, n int) ([]*flow, error) {
 		}
 		// The sender holds what either end allows; each end enforces its own too.
 		s.MaxRate = lowest(s.MaxRate, from.Hello.Limits.RateBps, to.Hello.Limits.RateBps)
+		if s.Amount > 0 { // its duration is only a limit
+			s.Duration = lowest(s.Duration, from.Hello.Limits.DurationNs, to.Hello.Limits.DurationNs)
+		}
 		fs = append(fs, &flow{
 			index: i, spec: s, run: measure.Run{Index: n, StartedAt: time.Now()},
 			sender: side{end: from, sends: true, dials: s.DialFrom}, receiver: side{end: to, dials: !s.DialFrom},
@@ -474,7 +477,7 @@ func (f *flow) finish(err error) measure.Run {
 	if f.run.Partial {
 		trimSilence(f.run.Flows[0].Receiver)
 	}
-	if e := f.run.Flows[0].Receiver; e != nil && e.MeasuredNs > 0 {
+	if e := f.run.Flows[0].Receiver; e != nil && e.MeasuredNs > 0 && f.spec.Traffic == measure.Bulk {
 		f.run.Goodput = new(float64(e.Bytes) * 8e9 / float64(e.MeasuredNs))
 	}
 	return f.run

@@ -2,13 +2,13 @@ package native
 
 import (
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // latencies is the distribution that one asking thread records. Nothing of it
@@ -19,21 +19,17 @@ type latencies struct {
 	inRow  int // errors since the last response
 }
 
-// Range and precision of the distribution: 1 ns to a minute, three digits.
-const (
-	mostLatency   = int64(time.Minute)
-	latencyDigits = 3
-	maxErrors     = 100 // in a row: then nobody answers
-)
+// maxErrors in a row: then nobody answers.
+const maxErrors = 100
 
 func newLatencies() *latencies {
-	return &latencies{h: hdrhistogram.New(1, mostLatency, latencyDigits)}
+	return &latencies{h: stat.NewHistogram()}
 }
 
 // record takes one response.
 func (l *latencies) record(ns int64) {
 	l.inRow = 0
-	l.h.RecordValue(min(max(ns, 1), mostLatency)) // in range: never an error
+	l.h.RecordValue(min(max(ns, 1), stat.HistogramHighest)) // in range: never an error
 }
 
 // failed counts a request without a response, and gives up after many.
@@ -55,23 +51,17 @@ func mergeLatencies(streams []*stream) (*measure.Latency, error) {
 			all.errors += s.latency.errors
 		}
 	}
-	h := all.h
-	r := &measure.Latency{Count: h.TotalCount(), Errors: all.errors}
-	if r.Count == 0 {
-		if r.Errors == 0 {
+	if all.h.TotalCount() == 0 {
+		if all.errors == 0 {
 			return nil, nil
 		}
-		return r, nil
+		return &measure.Latency{Errors: all.errors}, nil
 	}
-	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return nil, fmt.Errorf("native: encoding the latencies: %w", err)
-	}
-	r.Min, r.Mean, r.Max, r.Histogram = h.Min(), int64(h.Mean()), h.Max(), string(text)
-	for q, to := range map[float64]*int64{50: &r.P50, 90: &r.P90, 99: &r.P99, 99.9: &r.P999, 99.99: &r.P9999} {
-		*to = min(h.ValueAtQuantile(q), r.Max)
-	}
-	return r, nil
+	r := stat.LatencyOf(all.h)
+	var err error
+	r.Errors = all.errors
+	r.Histogram, err = stat.EncodeHistogram(all.h)
+	return &r, err
 }
 
 // answerTime is how long the response to a datagram, or a connection, may take.

@@ -52,7 +52,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 			return err
 		}
 		if next >= duration {
-			return nil
+			return w.tooSlow()
 		}
 		// A sampler that came late does not make up for it by tiny bins.
 		nextInterval = after(nextInterval, w.sample.At, interval)
@@ -60,6 +60,15 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 			nextBin = after(nextBin, w.sample.At, measure.Bin)
 		}
 	}
+}
+
+// tooSlow is the error of an amount that has not passed within the limit.
+func (w *worker) tooSlow() error {
+	if w.cmd.Spec.Amount == 0 {
+		return nil
+	}
+	return fault.Failf("take a smaller amount, or see why the path is slow",
+		"native: the amount of %d bytes did not pass within %v", w.cmd.Spec.Amount, time.Duration(w.cmd.Spec.Duration))
 }
 
 // markAtZero begins the measured time of a fixed amount with its first byte,
