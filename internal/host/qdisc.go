@@ -74,7 +74,7 @@ func queueing(all []qdisc) (measure.Qdisc, error) {
 		}
 	}
 	if root == nil {
-		return sum, errors.New("the kernel shows no root queueing discipline")
+		return sum, errors.New("the kernel shows no queueing discipline at the root: the interface may be down")
 	}
 	var drops, backlog uint64 // of the root's children
 	for _, q := range all {
