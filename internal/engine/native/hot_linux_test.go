@@ -74,8 +74,11 @@ func hot(t testing.TB, spec measure.Spec, n int) (calls int64) {
 		t.Fatal(err)
 	}
 	flows[1].ending.Store(true)
-	unix.Shutdown(int(flows[0].streams[0].file.Fd()), unix.SHUT_RDWR)
-	unix.Shutdown(int(flows[1].streams[0].file.Fd()), unix.SHUT_RDWR)
+	if spec.Protocol == measure.TCP {
+		unix.Shutdown(int(flows[0].streams[0].file.Fd()), unix.SHUT_WR)
+	} else {
+		movers[1].io.interrupt(flows[1].streams[0])
+	}
 	if err := <-received; err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
