@@ -210,6 +210,7 @@ func (s *summary) latency() {
 func LatencyUnderLoad(cells []measure.Cell) {
 	for i := range cells {
 		c := &cells[i]
+		c.UnderLoad = nil
 		if asks(c) || c.Goodput == nil {
 			continue
 		}

@@ -19,8 +19,8 @@ func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.
 		return found
 	}
 	for _, b := range receiver.Bins {
-		if b.Span < int64(measure.Bin)/2 || b.Bytes <= 0 {
-			continue // a short rest at the end is no second
+		if b.Span < int64(measure.Bin)*9/10 || b.Bytes <= 0 {
+			continue // a rest at the end is no second
 		}
 		bps := float64(b.Bytes) * 8e9 / float64(b.Span)
 		if found.CapacityBps != nil && bps <= *found.CapacityBps {
