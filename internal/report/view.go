@@ -8,6 +8,8 @@ package report
 
 import (
 	"fmt"
+	"html"
+	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +61,11 @@ type cell struct {
 	Gauge  bool // latency beside bulk data: its figures stand with those of the data
 	Rows   []row
 	Source *measure.Cell
+}
+
+// Title is the answer as the page's heading, in which no line breaks within an arrow.
+func (v *view) Title() template.HTML {
+	return template.HTML(strings.ReplaceAll(html.EscapeString(v.Answer), "-&gt;", `<span class="arrow">-&gt;</span>`))
 }
 
 type row struct{ Name, Value string }
