@@ -235,7 +235,8 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.
 	if err != nil {
 		return bus.CollectReply{}, err
 	}
-	return bus.CollectReply{Evidence: s.evidence(ctx)}, nil
+	e, back := s.evidence(ctx)
+	return bus.CollectReply{Evidence: e, Back: back}, nil
 }
 
 // Release implements bus.Handler.

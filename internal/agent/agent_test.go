@@ -47,9 +47,11 @@ type fakeSession struct {
 func (s *fakeSession) Ready() engine.Ready {
 	return engine.Ready{Token: "t", Port: 5202, Peer: "127.0.0.1:9"}
 }
-func (s *fakeSession) Start(context.Context, time.Duration) error { return nil }
-func (s *fakeSession) Updates() <-chan engine.Update              { return s.updates }
-func (s *fakeSession) Process() int                               { return os.Getpid() }
+func (s *fakeSession) Start(context.Context, time.Duration, host.PlacementFacts) error { return nil }
+func (s *fakeSession) Updates() <-chan engine.Update                                   { return s.updates }
+func (s *fakeSession) Process() int                                                    { return os.Getpid() }
+func (*fakeSession) Back() (measure.Evidence, bool)                                    { return measure.Evidence{}, false }
+
 func (s *fakeSession) Evidence() measure.Evidence {
 	return measure.Evidence{EndPoint: s.end.Name, Bins: make([]measure.StreamBin, 1)}
 }

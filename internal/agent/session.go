@@ -51,21 +51,30 @@ func (s *session) start(ctx context.Context, ramp time.Duration) error {
 	}
 	s.mu.Lock() // no step of the course is missed while the watch is set up
 	defer s.mu.Unlock()
-	if err := s.inner.Start(ctx, ramp); err != nil {
+	route, _ := s.agent.route(s.inner.Ready().Peer)
+	s.route = route
+	if err := s.inner.Start(ctx, ramp, s.near()); err != nil {
 		return err
 	}
 	s.expire.Reset(ramp + time.Duration(s.spec.Duration) + leftover)
-	route, _ := s.agent.route(s.inner.Ready().Peer)
-	s.route = route
 	s.host.watch(s.agent.conf.Host, s.inner.Process(), route)
 	return nil
+}
+
+// near is what is known of the CPUs close to the session's interface.
+func (s *session) near() host.PlacementFacts {
+	if s.route == nil || s.spec.Unplaced {
+		return host.PlacementFacts{}
+	}
+	return s.agent.conf.Host.PlacementFacts(s.route.Interface)
 }
 
 // follow turns the engine's updates into events until the session is over.
 func (s *session) follow() {
 	defer close(s.over)
 	for u := range s.inner.Updates() {
-		e := bus.Event{Session: s.id, Kind: bus.EventProgress, Phase: bus.PhaseMeasure, AtNs: int64(u.At), SpanNs: int64(u.Span), Bytes: u.Bytes, Retransmits: u.Retransmits}
+		e := bus.Event{Session: s.id, Kind: bus.EventProgress, Phase: bus.PhaseMeasure, AtNs: int64(u.At), SpanNs: int64(u.Span), Bytes: u.Bytes, Retransmits: u.Retransmits,
+			Packets: u.Packets, Lost: u.Lost, Requests: u.Requests, Back: u.Back}
 		switch u.Kind {
 		case engine.Progress:
 			if u.Ramp {
@@ -88,9 +97,10 @@ func (s *session) follow() {
 	}
 }
 
-// evidence is the engine's, with what the host did meanwhile.
-func (s *session) evidence(ctx context.Context) measure.Evidence {
-	e := s.inner.Evidence()
+// evidence is the engine's, with what the host did meanwhile; back is that of
+// the other direction of two-way traffic.
+func (s *session) evidence(ctx context.Context) (e measure.Evidence, back *measure.Evidence) {
+	e = s.inner.Evidence()
 	var base *measure.HostSpan
 	if len(e.Bins) > 0 {
 		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet)
@@ -102,7 +112,11 @@ func (s *session) evidence(ctx context.Context) measure.Evidence {
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host_idle_baseline", Why: "other tests ran, or this one had not ended: the host was not seen idle"})
 	}
 	s.host.into(&e)
-	return e
+	if b, ok := s.inner.Back(); ok {
+		b.Route, b.Base, b.Host, b.PerSec = e.Route, e.Base, e.Host, e.PerSec
+		back = &b
+	}
+	return e, back
 }
 
 // close ends the session and waits until nothing of it is left.

@@ -116,6 +116,8 @@ type Collect struct {
 // CollectReply carries it.
 type CollectReply struct {
 	Evidence measure.Evidence `json:"evidence"`
+	// Back is of the other direction of two-way traffic (Spec.Duplex).
+	Back *measure.Evidence `json:"back,omitempty"`
 }
 
 // Release ends a session (or, with an empty Session, all of the client's) and
@@ -150,6 +152,10 @@ type Event struct {
 	SpanNs      int64    `json:"length_ns,omitempty"`
 	Bytes       int64    `json:"bytes,omitempty"`
 	Retransmits *int64   `json:"retransmits,omitempty"` // segments in the interval (sender)
+	Packets     int64    `json:"packets,omitempty"`     // datagrams in the interval
+	Lost        int64    `json:"lost,omitempty"`        // datagrams missed in it (receiver)
+	Requests    int64    `json:"requests,omitempty"`    // transactions in it
+	Back        bool     `json:"back,omitempty"`        // of the other direction of two-way traffic
 	CPUPct      *float64 `json:"cpu_pct,omitempty"`     // of the whole machine
 	CPUMaxPct   *float64 `json:"cpu_max_pct,omitempty"` // busiest core
 	Error       string   `json:"error,omitempty"`

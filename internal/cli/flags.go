@@ -23,11 +23,13 @@ type trafficFlags struct {
 	Congestion string `short:"C" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
 	MSS        int    `short:"M" name:"set-mss" placeholder:"BYTES" help:"Maximum segment size."`
 	NoDelay    bool   `short:"N" name:"no-delay" help:"Switch Nagle's algorithm off."`
-	Affinity   string `short:"A" placeholder:"N[,M]" help:"CPU for the local end, and for the peer's."`
+	ZeroCopy   bool   `short:"Z" name:"zerocopy" help:"Send without copying (sendfile), as iperf3 does."`
+	Lean       bool   `name:"lean" help:"Copy at neither end: sendfile, and a receiver that drops the data. Shows what the path carries without the hosts' copying."`
+	Affinity   string `short:"A" placeholder:"N[,M]" help:"CPU for the local end, and for the peer's; off leaves both to the scheduler."`
 	DSCP       string `name:"dscp" placeholder:"VALUE" help:"0 to 63, or a name such as ef, af41, cs1."`
 	IPv4       bool   `short:"4" name:"version4" xor:"family" help:"Only IPv4."`
 	IPv6       bool   `short:"6" name:"version6" xor:"family" help:"Only IPv6."`
-	IO         string `name:"io" placeholder:"NAME" help:"Force a data path: copy or portable."`
+	IO         string `name:"io" placeholder:"NAME" help:"Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable."`
 	LinkRate   string `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do)."`
 	Repeat     int    `name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
 	Precision  string `name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
@@ -57,7 +59,15 @@ func (f *trafficFlags) request(defaultTime time.Duration) (r plan.Request, err e
 		{"-l", f.Length, "128K, 1M or 64K/128K", func(s string) (err error) { r.Length, err = sizePair(s); return }},
 		{"--precision", f.Precision, "2.5%", func(s string) (err error) { r.PrecisionPct, err = unit.ParsePercent(s); return }},
 		{"--dscp", f.DSCP, "46, ef or af41", func(s string) (err error) { r.DSCP, err = parseDSCP(s); return }},
-		{"-A", f.Affinity, "0 or 0,1", func(s string) (err error) { r.LocalCPU, r.PeerCPU, err = parseAffinity(s); return }},
+		{"-A", f.Affinity, "0, 0,1 or off", func(s string) (err error) {
+			if r.Unplaced = s == "off"; !r.Unplaced {
+				r.LocalCPU, r.PeerCPU, err = parseAffinity(s)
+			}
+			return
+		}},
+	}
+	if err := f.path(&r); err != nil {
+		return r, err
 	}
 	defer func() {
 		if r.Interval == 0 { // iperf3's "no reports on the way"
@@ -73,6 +83,31 @@ func (f *trafficFlags) request(defaultTime time.Duration) (r plan.Request, err e
 		}
 	}
 	return r, nil
+}
+
+// path is the data path that the flags ask for: -Z and --lean wish for one,
+// --io insists on it.
+func (f *trafficFlags) path(r *plan.Request) error {
+	switch {
+	case count(f.ZeroCopy, f.Lean, f.IO != "") > 1:
+		return fault.Usagef("take one of -Z, --lean and --io NAME", "more than one data path is asked for")
+	case f.ZeroCopy:
+		r.IO = measure.IOSendfile
+	case f.Lean:
+		r.IO = measure.IOLean
+	default:
+		r.IOForced = f.IO != ""
+	}
+	return nil
+}
+
+func count(bs ...bool) (n int) {
+	for _, b := range bs {
+		if b {
+			n++
+		}
+	}
+	return n
 }
 
 // sizePair reads SIZE or SENDER/RECEIVER; zero is no size that can be set.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -34,13 +35,12 @@ func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration, silent boo
 	if _, ok := terminalSize(e.err); ok && !silent {
 		v.w = e.err
 	}
-	v.printf("%s; about %s\n", describePlan(p, ends), unit.Duration(int64(p.Time().Round(time.Second))))
+	v.printf("%s\n", describePlan(p, ends))
 	return v
 }
 
-// describePlan says before the test what will run.
+// describePlan says before the test what will run, and for how long.
 func describePlan(p plan.Plan, ends pair) string {
-	spec := p.Steps[0].Specs[0]
 	what := fmt.Sprintf("%d runs", p.Runs())
 	if p.Runs() == 1 {
 		what = "1 run"
@@ -49,7 +49,25 @@ func describePlan(p plan.Plan, ends pair) string {
 	if ends.local != ends.peer {
 		where = "local and " + ends.peer.Name
 	}
-	return fmt.Sprintf("%s: %s of %s", where, what, unit.Duration(spec.Duration))
+	spec := mainSpec(p)
+	if spec.Amount > 0 {
+		return fmt.Sprintf("%s: %s of %s", where, what, unit.Size(spec.Amount))
+	}
+	about := unit.Duration(int64(p.Time().Round(time.Second)))
+	if spec.Search {
+		about += ", and up to a minute of trials"
+	}
+	return fmt.Sprintf("%s: %s of %s; about %s", where, what, unit.Duration(spec.Duration), about)
+}
+
+// mainSpec is the first flow that is no figure beside.
+func mainSpec(p plan.Plan) measure.Spec {
+	for _, s := range p.Steps {
+		if !s.Beside {
+			return s.Specs[0]
+		}
+	}
+	return p.Steps[0].Specs[0]
 }
 
 func (v *watch) printf(format string, args ...any) {
@@ -125,6 +143,9 @@ func (v *watch) combine(row []control.Live) report.Live {
 	first := row[0]
 	line := report.Live{Phase: first.Event.Phase, Flows: make([]report.LiveFlow, len(v.specs)),
 		ElapsedNs: int64(first.Ramp), TotalNs: int64(first.Ramp + first.Total)}
+	if v.specs[0].Amount > 0 {
+		line.TotalNs = 0 // how long it takes is what is measured
+	}
 	seen := map[string]bool{}
 	for _, l := range row {
 		e := l.Event
@@ -132,9 +153,8 @@ func (v *watch) combine(row []control.Live) report.Live {
 		if l.Sends && e.Retransmits != nil {
 			line.Retransmits = new(*e.Retransmits + orZero(line.Retransmits))
 		}
-		if !l.Sends {
-			s := v.specs[l.Flow]
-			line.Flows[l.Flow] = report.LiveFlow{Name: s.From + "->" + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
+		if s := v.specs[l.Flow]; l.Sends == (s.Traffic != measure.Bulk) { // the end whose figures count
+			line.Flows[l.Flow] = liveFlow(s, e, len(v.specs) > 1)
 		}
 		if !seen[l.EndPoint] {
 			seen[l.EndPoint] = true
@@ -144,6 +164,22 @@ func (v *watch) combine(row []control.Live) report.Live {
 	line.ElapsedNs += line.AtNs
 	slices.SortFunc(line.Ends, func(a, b report.LiveCPU) int { return localFirst(a.Name, b.Name) })
 	return line
+}
+
+// liveFlow is one flow of a line, with what its kind of traffic has.
+func liveFlow(s measure.Spec, e bus.Event, several bool) report.LiveFlow {
+	f := report.LiveFlow{Name: s.From + "->" + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
+	switch {
+	case s.Traffic != measure.Bulk:
+		f.Name, f.Requests = "beside", &e.Requests
+	case s.Protocol == measure.UDP:
+		f.Packets, f.Lost = &e.Packets, &e.Lost
+	case several && s.From == s.To && s.DialFrom:
+		f.Name = "forward"
+	case several && s.From == s.To:
+		f.Name = "back"
+	}
+	return f
 }
 
 func orZero(n *int64) int64 {
@@ -174,6 +210,12 @@ func (v *watch) progress(l report.Live) {
 
 // Ran implements control.Observer.
 func (v *watch) Ran(c *measure.Cell) {
+	if c.Search != nil && len(c.Search.Trials) > 0 {
+		t := c.Search.Trials[len(c.Search.Trials)-1]
+		v.clear()
+		v.printf("  %s asked, %s received, %d of %d lost\n", unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), t.Lost, t.Sent)
+		return
+	}
 	if v.plan.Command != "ladder" || c.Goodput == nil {
 		return
 	}

@@ -24,6 +24,7 @@ type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, or HOST[:PORT]; without it this machine against itself."`
 	Streams  string `short:"P" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
+	kindFlags
 	Reverse    bool   `short:"R" help:"Only from the end point to here."`
 	Bidir      bool   `name:"bidir" help:"Both directions at the same time."`
 	OneWay     bool   `name:"one-way" help:"Only from here to the end point."`
@@ -42,6 +43,9 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	if r.Streams, err = parseStreams(c.Streams); err != nil {
+		return err
+	}
+	if err := c.kind(&r, c.Time != ""); err != nil {
 		return err
 	}
 	if err := c.sensible(e); err != nil {
@@ -185,7 +189,7 @@ func (e *env) print(doc *measure.Document, f *trafficFlags) error {
 // measured is false where an error came before any figure.
 func measured(doc *measure.Document) bool {
 	for _, c := range doc.Cells {
-		if c.Goodput != nil {
+		if stat.Measured(&c) {
 			return true
 		}
 	}

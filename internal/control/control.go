@@ -98,7 +98,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 // kept says what became of an interrupted command's figures.
 func kept(doc *measure.Document) string {
 	for _, c := range doc.Cells {
-		if c.Goodput != nil {
+		if stat.Measured(&c) {
 			return "what was measured so far is kept"
 		}
 	}
@@ -125,12 +125,25 @@ func cells(p plan.Plan) []measure.Cell {
 	return out
 }
 
-// cellLabel tells the two directions of a step apart.
+// cellLabel tells the flows of a step apart: two directions, and requests
+// beside the traffic.
 func cellLabel(s plan.Step, i int) string {
-	if len(s.Specs) < 2 {
-		return s.Label
+	bulk := 0
+	for _, x := range s.Specs {
+		if x.Traffic == measure.Bulk {
+			bulk++
+		}
 	}
-	return []string{"forward", "back"}[i%2]
+	switch {
+	case len(s.Specs) < 2:
+		return s.Label
+	case s.Specs[i].Traffic != measure.Bulk:
+		return plan.LoadedLatency
+	case bulk < 2:
+		return s.Label
+	default:
+		return []string{"forward", "back"}[i%2]
+	}
 }
 
 // facts asks every end point once, at the same time.
@@ -187,6 +200,9 @@ func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 			runs, err := r.runStep(ctx, step, n)
 			r.keep(doc, g, runs, facts)
 			done++
+			if err == nil && n == most-1 {
+				err = r.searchLossless(ctx, step, doc, g)
+			}
 			if err != nil {
 				return err
 			}
@@ -202,21 +218,11 @@ func (r *Runner) enough(p plan.Plan, doc *measure.Document, group int) bool {
 	}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
-		if c.Group == group && !stat.Enough(goodputs(c), p.Repeat.PrecisionPct, p.Repeat.Min, p.Repeat.Max) {
+		if c.Group == group && !stat.Enough(stat.RunFigures(c), p.Repeat.PrecisionPct, p.Repeat.Min, p.Repeat.Max) {
 			return false
 		}
 	}
 	return true
-}
-
-func goodputs(c *measure.Cell) []float64 {
-	var gs []float64
-	for _, x := range c.Runs {
-		if x.Goodput != nil {
-			gs = append(gs, *x.Goodput)
-		}
-	}
-	return gs
 }
 
 // keep adds the runs of a step to its cells and brings their figures up to date.
@@ -238,6 +244,7 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 // conclude adds what is said of the whole.
 func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	stat.Scale(doc.Cells)
+	stat.LatencyUnderLoad(doc.Cells)
 	doc.Verdict = stat.Verdict(doc.Cells)
 	if p.Command == "ladder" {
 		doc.Advice = stat.StreamAdvice(doc.Cells, cpusOf(doc))

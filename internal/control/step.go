@@ -23,6 +23,7 @@ type flow struct {
 	sender   side
 	receiver side
 	run      measure.Run
+	rides    *flow // the flow whose connections this one uses, the other way round; nil has its own
 }
 
 // side is one end of a flow: the agent there and its session.
@@ -36,6 +37,7 @@ type side struct {
 	heard   time.Time
 	err     error // of Failed
 	seen    partial
+	back    *measure.Evidence // of the other direction of two-way traffic
 }
 
 func (f *flow) dialling() *side {
@@ -52,7 +54,13 @@ func (f *flow) listening() *side {
 	return &f.sender
 }
 
-func (f *flow) sides() []*side { return []*side{&f.sender, &f.receiver} }
+// sides are the sessions of the flow; none where it rides on another's.
+func (f *flow) sides() []*side {
+	if f.rides != nil {
+		return nil
+	}
+	return []*side{&f.sender, &f.receiver}
+}
 
 // runStep measures all flows of a step once: it takes the turn at every agent,
 // prepares both ends of each flow, starts them, watches, and collects. It
@@ -91,10 +99,16 @@ func (r *Runner) flows(step plan.Step, n int) ([]*flow, error) {
 		}
 		// The sender holds what either end allows; each end enforces its own too.
 		s.MaxRate = lowest(s.MaxRate, from.Hello.Limits.RateBps, to.Hello.Limits.RateBps)
+		if s.Amount > 0 { // its duration is only a limit
+			s.Duration = lowest(s.Duration, from.Hello.Limits.DurationNs, to.Hello.Limits.DurationNs)
+		}
 		fs = append(fs, &flow{
 			index: i, spec: s, run: measure.Run{Index: n, StartedAt: time.Now()},
 			sender: side{end: from, sends: true, dials: s.DialFrom}, receiver: side{end: to, dials: !s.DialFrom},
 		})
+		if s.Duplex && i%2 == 1 {
+			fs[i].rides = fs[i-1]
+		}
 	}
 	return fs, nil
 }
@@ -179,6 +193,9 @@ func lost(e *EndPoint) error {
 // prepare opens both ends of every flow, the listening one first.
 func (r *Runner) prepare(ctx context.Context, flows []*flow) error {
 	for _, f := range flows {
+		if f.rides != nil {
+			continue
+		}
 		l, d := f.listening(), f.dialling()
 		ready, err := l.end.Client.Prepare(ctx, bus.Prepare{Spec: f.spec, Sends: l.sends})
 		if err != nil {
@@ -221,6 +238,9 @@ func (r *Runner) start(ctx context.Context, flows []*flow) error {
 			if sends {
 				s = &f.sender
 			}
+			if f.rides != nil {
+				continue
+			}
 			ramp := plan.Ramp(f.spec, f.dialling().rtt)
 			s.heard = time.Now()
 			if _, err := s.end.Client.Start(ctx, bus.Start{Session: s.session, RampNs: int64(ramp)}); err != nil {
@@ -239,7 +259,7 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 	defer late.Stop()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
-	for left := 2 * len(flows); left > 0; {
+	for left := sessions(flows); left > 0; {
 		select {
 		case e := <-events:
 			f, s := find(flows, e.Session)
@@ -249,11 +269,7 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 			s.heard = time.Now()
 			switch e.Kind {
 			case bus.EventProgress:
-				s.seen.add(e)
-				r.Watch.Live(Live{
-					Flow: f.index, EndPoint: s.end.Name, Sends: s.sends, Event: e,
-					Total: time.Duration(f.spec.Duration), Ramp: plan.Ramp(f.spec, f.dialling().rtt),
-				})
+				r.progress(flows, f, s, e)
 			case bus.EventDone:
 				s.over = true
 				left--
@@ -274,6 +290,33 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 		}
 	}
 	return nil
+}
+
+// sessions counts those that have an end to wait for.
+func sessions(flows []*flow) (n int) {
+	for _, f := range flows {
+		n += len(f.sides())
+	}
+	return n
+}
+
+// progress passes on one interval of a session.
+func (r *Runner) progress(flows []*flow, f *flow, s *side, e bus.Event) {
+	l := Live{
+		Flow: f.index, EndPoint: s.end.Name, Sends: s.sends, Event: e,
+		Total: time.Duration(f.spec.Duration), Ramp: plan.Ramp(f.spec, f.dialling().rtt),
+	}
+	if !e.Back {
+		s.seen.add(e)
+	} else {
+		l.Sends = !l.Sends
+		for _, x := range flows {
+			if x.rides == f {
+				l.Flow = x.index
+			}
+		}
+	}
+	r.Watch.Live(l)
 }
 
 // muteTime is how long a session may say nothing beyond its interval.
@@ -375,10 +418,20 @@ func (r *Runner) collect(flows []*flow) {
 	for _, f := range flows {
 		sides = append(sides, f.sides()...)
 	}
-	got := make([]*measure.Evidence, len(sides))
-	each(len(sides), func(i int) { got[i] = sides[i].evidence() })
-	for i, f := range flows {
-		f.run.Flows = []measure.Flow{{From: f.spec.From, To: f.spec.To, Sender: got[2*i], Receiver: got[2*i+1]}}
+	got := map[*side]*measure.Evidence{}
+	var mu sync.Mutex
+	each(len(sides), func(i int) {
+		e := sides[i].evidence()
+		mu.Lock()
+		defer mu.Unlock()
+		got[sides[i]] = e
+	})
+	for _, f := range flows {
+		x := measure.Flow{From: f.spec.From, To: f.spec.To, Sender: got[&f.sender], Receiver: got[&f.receiver]}
+		if f.rides != nil { // what the one sends the other way, its receiver has sent
+			x.Sender, x.Receiver = f.rides.receiver.back, f.rides.sender.back
+		}
+		f.run.Flows = []measure.Flow{x}
 	}
 }
 
@@ -398,6 +451,9 @@ func (s *side) evidence() *measure.Evidence {
 		return s.seen.evidence(s)
 	}
 	reply.Evidence.EndPoint = s.end.Name
+	if s.back = reply.Back; s.back != nil {
+		s.back.EndPoint = s.end.Name
+	}
 	return &reply.Evidence
 }
 
@@ -421,7 +477,7 @@ func (f *flow) finish(err error) measure.Run {
 	if f.run.Partial {
 		trimSilence(f.run.Flows[0].Receiver)
 	}
-	if e := f.run.Flows[0].Receiver; e != nil && e.MeasuredNs > 0 {
+	if e := f.run.Flows[0].Receiver; e != nil && e.MeasuredNs > 0 && f.spec.Traffic == measure.Bulk {
 		f.run.Goodput = new(float64(e.Bytes) * 8e9 / float64(e.MeasuredNs))
 	}
 	return f.run

@@ -10,6 +10,7 @@ import (
 	"context"
 	"time"
 
+	"thru/internal/host"
 	"thru/internal/measure"
 )
 
@@ -68,6 +69,10 @@ type Update struct {
 	At          time.Duration // start of the interval since Mark; negative in the ramp
 	Span        time.Duration
 	Bytes       int64
+	Packets     int64  // datagrams sent or received in the interval
+	Lost        int64  // datagrams missed in it, at the receiver
+	Requests    int64  // transactions in it
+	Back        bool   // of the other direction of two-way traffic
 	Retransmits *int64 // segments in the interval, at the sender
 	Err         error  // Failed
 }
@@ -76,14 +81,18 @@ type Update struct {
 // harm, and leaves no process, thread, socket or goroutine of it.
 type Session interface {
 	Ready() Ready
-	// Start releases the barrier; ramp is the time that is not counted.
-	Start(ctx context.Context, ramp time.Duration) error
+	// Start releases the barrier; ramp is the time that is not counted, near
+	// what is known of the CPUs close to the interface.
+	Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error
 	// Updates is closed after Done or Failed, or by Close.
 	Updates() <-chan Update
 	// Process is the id of the process that moves the data, for its CPU and memory.
 	Process() int
 	// Evidence is complete after Done, and what there is so far before.
 	Evidence() measure.Evidence
+	// Back is the evidence of the other direction of two-way traffic
+	// (Spec.Duplex); false where there is none.
+	Back() (measure.Evidence, bool)
 	Close() error
 }
 

@@ -3,10 +3,8 @@ package host
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -49,22 +47,4 @@ func parseCPUInfo(r io.Reader) (cpuinfo, error) {
 		return cpuinfo{}, errors.New("no model and no flags")
 	}
 	return c, nil
-}
-
-// parseCPUList counts the CPUs of a list such as "0-3,6" (cpuset(7), formats).
-func parseCPUList(s string) (int, error) {
-	total := 0
-	for _, part := range strings.Split(strings.TrimSpace(s), ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		a, err1 := strconv.ParseUint(first, 10, 20)
-		b, err2 := strconv.ParseUint(last, 10, 20)
-		if err1 != nil || err2 != nil || b < a {
-			return 0, fmt.Errorf("%.80q is no list of CPUs", s)
-		}
-		total += int(b-a) + 1
-	}
-	return total, nil
 }

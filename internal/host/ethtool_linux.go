@@ -16,8 +16,6 @@ import (
 // of counters keeps one queue only of drivers that repeat their names.
 type ethtool struct{}
 
-func kernelDriver() nicDriver { return ethtool{} }
-
 // maxStrings bounds a string set; drivers with one set per queue reach some thousands.
 const maxStrings = 1 << 16
 

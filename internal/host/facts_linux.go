@@ -55,11 +55,8 @@ func (f FS) cpuModel() (string, error) {
 
 // cores counts the logical CPUs that are on line, whatever this process may use of them.
 func (f FS) cores() (int, error) {
-	s, err := f.text("sys/devices/system/cpu/online")
-	if err != nil {
-		return 0, err
-	}
-	return parseCPUList(s)
+	cpus, err := f.cpuList("sys/devices/system/cpu/online")
+	return len(cpus), err
 }
 
 // memoryTotal is the host's memory in bytes, without what the kernel took at boot.

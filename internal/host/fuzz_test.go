@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -87,8 +88,12 @@ func FuzzFiles(f *testing.F) {
 		if s, err := parseOSRelease(bytes.NewReader(b)); err == nil && s == "" {
 			t.Error("os-release: neither a name nor an error")
 		}
-		if n, err := parseCPUList(string(b)); err == nil && n <= 0 {
-			t.Errorf("list of %d CPUs", n)
+		if cpus, err := parseCPUList(string(b)); err == nil && (len(cpus) == 0 || !slices.IsSorted(cpus) || cpus[len(cpus)-1] > maxCPU) {
+			t.Errorf("list of CPUs %d", cpus)
+		} else if err == nil {
+			if again, err := parseCPUList(formatCPUs(cpus)); err != nil || !slices.Equal(cpus, again) {
+				t.Errorf("%d became %d, %v", cpus, again, err)
+			}
 		}
 		uevent(string(b), "DRIVER")
 		names := splitStrings(b)
@@ -107,6 +112,18 @@ func FuzzRise(f *testing.F) {
 		fell := after < before
 		if fell && (d >= 1<<31 || len(n) != 1) || !fell && (d != after-before || !ok || len(n) != 0) {
 			t.Errorf("from %d to %d: %d, %v, %v", before, after, d, ok, n)
+		}
+	})
+}
+
+func FuzzInterrupts(f *testing.F) {
+	f.Add([]byte("  CPU0 CPU1\n 38: 0 5 PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0\nNMI: 1 2\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		named, err := parseInterrupts(bytes.NewReader(b))
+		for irq, name := range named {
+			if err == nil && (irq < 0 || name == "") {
+				t.Errorf("interrupt %d is %q", irq, name)
+			}
 		}
 	})
 }

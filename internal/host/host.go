@@ -19,22 +19,26 @@ import (
 // Host is one machine to be read. It keeps no state between calls, holds
 // nothing open, and may be used by many goroutines.
 type Host struct {
-	fs  FS
-	nic nicDriver // nil: what only the running kernel can tell is not checked
+	fs     FS
+	kernel kernel // nil: what only the running kernel can tell is not checked
 }
 
 // New returns the machine that the program runs on.
-func New() *Host { return &Host{fs: FS{Root: "/"}, nic: kernelDriver()} }
+func New() *Host { return &Host{fs: FS{Root: "/"}, kernel: runningKernel()} }
 
 // At returns the machine whose files lie below root: a recorded tree. The
 // kernel is not asked, except for routes.
 func At(root string) *Host { return &Host{fs: FS{Root: root}} }
 
-// nicDriver asks the driver of an interface what no file shows (ethtool).
-type nicDriver interface {
+// kernel tells of an interface what no file shows.
+type kernel interface {
+	// Of its driver (ethtool).
 	info(name string) (driverInfo, error)
 	features(name string) (map[string]bool, error)
 	counters(name string) (map[string]uint64, error)
+	// Since it was made (rtnetlink).
+	rxRing(name string) (packets uint64, err error)
+	qdisc(name string) (measure.Qdisc, error)
 }
 
 // driverInfo names a driver as `ethtool -i` does.

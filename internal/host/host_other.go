@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// kernelDriver is absent: drivers are asked on Linux only.
-func kernelDriver() nicDriver { return nil }
+// runningKernel is absent: it is asked on Linux only.
+func runningKernel() kernel { return nil }
 
 // Facts reads what this host is, now, as far as this system tells.
 func (h *Host) Facts() measure.Facts { return portableFacts() }
@@ -21,3 +21,11 @@ func (h *Host) Route(dst netip.Addr) (measure.Route, error) { return portableRou
 // Read reads the counters of this host and of one interface; an empty name
 // leaves it out. What this system does not tell is in Missing.
 func (h *Host) Read(iface string, pid int) Snapshot { return portableRead(iface, pid) }
+
+// Allowed lists the CPUs that this process may use. It is not read here: nil.
+func Allowed() []int { return nil }
+
+// PlacementFacts is not read on this system.
+func (h *Host) PlacementFacts(string) PlacementFacts {
+	return PlacementFacts{Missing: []measure.NotChecked{{Fact: "interface", Why: notRead().Error()}}}
+}

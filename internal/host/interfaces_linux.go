@@ -25,7 +25,7 @@ type link struct {
 // interfaces describes every interface of the calling thread's network namespace.
 func (h *Host) interfaces(n *notes, virtual bool) []measure.Interface {
 	read := linksOfKernel
-	if h.nic == nil {
+	if h.kernel == nil {
 		read = h.fs.links
 	}
 	links, err := read()
@@ -49,8 +49,8 @@ func (h *Host) describe(n *notes, l link, virtual bool) measure.Interface {
 	} else {
 		n.add(fact("mac"), "this kind of interface has none")
 	}
-	if h.nic == nil {
-		n.add(fact("addresses"), "only the running kernel tells them")
+	if h.kernel == nil {
+		n.add(fact("addresses"), onlyKernel)
 	}
 	h.describeDriver(n, &i, fact)
 	if err := h.fs.sameLink(l); err != nil {
@@ -75,8 +75,8 @@ func (h *Host) describe(n *notes, l link, virtual bool) measure.Interface {
 // as far as sysfs knows them in a recorded tree.
 func (h *Host) describeDriver(n *notes, i *measure.Interface, fact func(string) string) {
 	ask := h.fs.driver
-	if h.nic != nil {
-		ask = h.nic.info
+	if h.kernel != nil {
+		ask = h.kernel.info
 	}
 	d, err := ask(i.Name)
 	why := "the driver does not say"
@@ -93,11 +93,11 @@ func (h *Host) describeDriver(n *notes, i *measure.Interface, fact func(string) 
 			*v.to = &v.value
 		}
 	}
-	if h.nic == nil {
-		n.add(fact("offloads"), "only the running kernel tells them")
+	if h.kernel == nil {
+		n.add(fact("offloads"), onlyKernel)
 		return
 	}
-	features, err := h.nic.features(i.Name)
+	features, err := h.kernel.features(i.Name)
 	if err != nil {
 		n.add(fact("offloads"), err.Error())
 		return

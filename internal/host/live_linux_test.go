@@ -85,6 +85,54 @@ func TestCountersRise(t *testing.T) {
 	}
 }
 
+func TestPlacementOfThisMachine(t *testing.T) {
+	h := New()
+	p := h.PlacementFacts("lo")
+	if len(p.Allowed) == 0 || !slices.IsSorted(p.Allowed) || p.Local != nil || !noted(p.Missing, "numa_node") {
+		t.Errorf("loopback: %+v", p)
+	}
+	q := p.Query()
+	q.Loopback = true
+	if cpus, _ := Placement(q); !slices.Equal(cpus, p.Allowed[:1]) {
+		t.Errorf("the first stream over loopback runs on %d of %d", cpus, p.Allowed)
+	}
+	if p = h.PlacementFacts("no-such-if"); !noted(p.Missing, "interface") || len(p.Allowed) == 0 {
+		t.Errorf("an interface that is not there: %+v", p)
+	}
+}
+
+// Loopback has no ring to overflow, which is known; most often it has no queue either.
+func TestQueuesOfLoopback(t *testing.T) {
+	s := New().Read("lo", 0)
+	if s.Qdisc == nil || s.Qdisc.Kind == "" || s.NIC == nil || show(s.NIC.RxRing) != uint64(0) {
+		t.Errorf("qdisc %+v, interface %+v, missing %v", s.Qdisc, s.NIC, s.Missing)
+	}
+	if s = New().Read("no-such-if", 0); s.Qdisc != nil || !noted(s.Missing, "qdisc") {
+		t.Errorf("an interface that is not there: %+v", s)
+	}
+}
+
+// Each reading asks the kernel by sockets of its own.
+func TestReadLeavesNoFiles(t *testing.T) {
+	files := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	h := New()
+	h.Read("lo", os.Getpid())
+	before := files()
+	for range 50 {
+		h.Read("lo", os.Getpid())
+		h.Read("no-such-if", 0)
+	}
+	if after := files(); after > before {
+		t.Errorf("%d files open before 100 readings, %d after", before, after)
+	}
+}
+
 // Each time of a core is a share of a whole.
 func TestCPUOfThisMachine(t *testing.T) {
 	h := New()
@@ -182,6 +230,24 @@ func BenchmarkRead(b *testing.B) {
 	h := New()
 	for b.Loop() {
 		h.Read("lo", os.Getpid())
+	}
+}
+
+func BenchmarkReadQueues(b *testing.B) {
+	k := runningKernel()
+	for b.Loop() {
+		_, err1 := k.qdisc("lo")
+		_, err2 := k.rxRing("lo")
+		if err := errors.Join(err1, err2); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPlacementFacts(b *testing.B) {
+	h := New()
+	for b.Loop() {
+		h.PlacementFacts("eth0")
 	}
 }
 

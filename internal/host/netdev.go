@@ -15,7 +15,8 @@ import (
 // dev_seq_printf_stats). The file is used instead of /sys/class/net because
 // it shows the calling thread's network namespace, whatever is mounted on
 // /sys. Received drops hold the packets that the NIC itself missed
-// (rx_missed_errors), which `ip -s` shows apart.
+// (rx_missed_errors), which `ip -s` shows apart: RxRing has them too, so that
+// the two must not be added. On vmxnet3 they are apart (driverRing).
 func parseNetDev(r io.Reader, name string) (measure.NICSpan, error) {
 	s := bufio.NewScanner(r)
 	for s.Scan() {

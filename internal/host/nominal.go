@@ -11,7 +11,7 @@ import (
 // (veth, tun, bridge, dummy, lo) and for the devices that hypervisors offer.
 // VLANs and bonds are what lies below them. virtual: this host is a guest.
 func (f FS) nominal(name string, virtual bool) bool {
-	return f.nominalBelow(name, virtual, 4) // bond over VLAN over bond is as deep as it gets
+	return f.nominalBelow(name, virtual, maxStack)
 }
 
 func (f FS) nominalBelow(name string, virtual bool, depth int) bool {
@@ -19,26 +19,31 @@ func (f FS) nominalBelow(name string, virtual bool, depth int) bool {
 	if f.exists(path.Join(dir, "device")) {
 		return paravirtual(uevent(f.optional(path.Join(dir, "device/uevent")), "DRIVER"), virtual)
 	}
-	stacked := slices.Contains([]string{"vlan", "bond", "macvlan"}, uevent(f.optional(path.Join(dir, "uevent")), "DEVTYPE"))
-	if !stacked || depth == 0 {
+	lower := f.lower(name)
+	if len(lower) == 0 || depth == 0 {
 		return true
+	}
+	return slices.ContainsFunc(lower, func(l string) bool { return f.nominalBelow(l, virtual, depth-1) })
+}
+
+// lower names the interfaces that a VLAN, a bond or a macvlan lies on. A
+// bridge has such too, but its traffic need not leave by them.
+func (f FS) lower(name string) []string {
+	dir := path.Join("sys/class/net", name)
+	if !slices.Contains([]string{"vlan", "bond", "macvlan"}, uevent(f.optional(path.Join(dir, "uevent")), "DEVTYPE")) {
+		return nil
 	}
 	entries, err := f.names(dir)
 	if err != nil {
-		return true
+		return nil
 	}
-	real := 0
+	var list []string
 	for _, e := range entries {
-		lower, ok := strings.CutPrefix(e, "lower_")
-		if !ok {
-			continue
+		if l, ok := strings.CutPrefix(e, "lower_"); ok {
+			list = append(list, l)
 		}
-		if f.nominalBelow(lower, virtual, depth-1) {
-			return true
-		}
-		real++
 	}
-	return real == 0
+	return list
 }
 
 // paravirtual tells whether a driver is one for a hypervisor's device. A

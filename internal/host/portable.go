@@ -162,7 +162,9 @@ func portableRead(iface string, pid int) Snapshot {
 	s.Memory = keeper[measure.Memory](&n, "memory")(portableMemory())
 	if iface != "" {
 		s.NIC = keeper[measure.NICSpan](&n, "interface")(portableNIC(iface))
-		n.add("interface.driver", notRead().Error())
+		for _, fact := range []string{"interface.driver", "interface.rx_ring_drops", "qdisc"} {
+			n.add(fact, notRead().Error())
+		}
 	}
 	if pid != 0 {
 		n.add("worker", notRead().Error())

@@ -24,6 +24,7 @@ func (h *Host) Read(iface string, pid int) Snapshot {
 	s.Proto = h.fs.protocols(&n)
 	if iface != "" {
 		s.NIC = h.readNIC(&n, iface)
+		s.Qdisc = h.readQdisc(&n, iface)
 	}
 	if pid != 0 {
 		s.Worker = keeper[measure.Process](&n, "worker")(h.fs.process(pid))
@@ -47,6 +48,18 @@ func (f FS) protocols(n *notes) map[string]uint64 {
 	return all
 }
 
+// onlyKernel is why a recorded tree lacks something.
+const onlyKernel = "only the running kernel tells them"
+
+// readQdisc reads what queues before one interface.
+func (h *Host) readQdisc(n *notes, name string) *measure.Qdisc {
+	if h.kernel == nil {
+		n.add("qdisc", onlyKernel)
+		return nil
+	}
+	return keeper[measure.Qdisc](n, "qdisc")(h.kernel.qdisc(name))
+}
+
 // readNIC reads the counters of one interface and of its driver.
 func (h *Host) readNIC(n *notes, name string) *measure.NICSpan {
 	b, err := h.fs.net("dev")
@@ -58,12 +71,14 @@ func (h *Host) readNIC(n *notes, name string) *measure.NICSpan {
 	if nic == nil {
 		return nil
 	}
-	if h.nic == nil {
-		n.add("interface.driver", "only the running kernel tells them")
+	if h.kernel == nil {
+		n.add("interface.driver", onlyKernel)
+		n.add("interface.rx_ring_drops", onlyKernel)
 		return nic
 	}
-	if v := keeper[map[string]uint64](n, "interface.driver")(h.nic.counters(name)); v != nil {
+	if v := keeper[map[string]uint64](n, "interface.driver")(h.kernel.counters(name)); v != nil {
 		nic.Driver = *v
 	}
+	nic.RxRing = keeper[uint64](n, "interface.rx_ring_drops")(h.kernel.rxRing(name))
 	return nic
 }

@@ -16,7 +16,8 @@ type Snapshot struct {
 	CPUs    []CPUTimes
 	Memory  *measure.Memory // at the reading
 	Worker  *measure.Process
-	NIC     *measure.NICSpan // with all driver counters
+	NIC     *measure.NICSpan // with all driver counters; RxRing without those of vmxnet3
+	Qdisc   *measure.Qdisc   // Backlog is that of the reading
 	Softnet []measure.Softnet
 	Proto   map[string]uint64
 	Missing []measure.NotChecked

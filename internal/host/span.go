@@ -24,6 +24,7 @@ func Span(before, after Snapshot, origin time.Time) measure.HostSpan {
 		Memory:  after.Memory,
 		Worker:  workerSpan(&n, before.Worker, after.Worker),
 		NIC:     nicSpan(&n, before.NIC, after.NIC),
+		Qdisc:   qdiscSpan(&n, before.Qdisc, after.Qdisc),
 		Softnet: softnetSpan(before.Softnet, after.Softnet),
 		Proto:   moved(&n, "protocol", before.Proto, after.Proto),
 	}
@@ -127,7 +128,31 @@ func nicSpan(n *notes, b, a *measure.NICSpan) *measure.NICSpan {
 		return nil
 	}
 	out.Driver = moved(n, "interface.driver", b.Driver, a.Driver)
+	if b.RxRing != nil && a.RxRing != nil {
+		if d, ok := rise(n, "interface.rx_ring_drops", *b.RxRing, *a.RxRing); ok {
+			out.RxRing = new(d + driverRing(out.Driver))
+		}
+	}
 	return &out
+}
+
+// qdiscSpan is the difference of the queueing's counters. Another discipline
+// at the root has begun anew, as has one whose counters went back.
+func qdiscSpan(n *notes, b, a *measure.Qdisc) *measure.Qdisc {
+	if b == nil || a == nil {
+		return nil
+	}
+	if b.Kind != a.Kind {
+		n.add("qdisc", "replaced in this span: "+b.Kind+" by "+a.Kind)
+		return nil
+	}
+	drops, ok1 := rise(n, "qdisc.drops_packets", b.Drops, a.Drops)
+	overlimits, ok2 := rise(n, "qdisc.overlimits", b.Overlimits, a.Overlimits)
+	requeues, ok3 := rise(n, "qdisc.requeues", b.Requeues, a.Requeues)
+	if !ok1 || !ok2 || !ok3 {
+		return nil
+	}
+	return &measure.Qdisc{Kind: a.Kind, Drops: drops, Overlimits: overlimits, Requeues: requeues, Backlog: a.Backlog}
 }
 
 // softnetSpan is the difference a core. The kernel keeps 32 bits, so that the

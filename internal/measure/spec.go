@@ -48,21 +48,22 @@ type Pair struct {
 // Spec is one flow to measure: data goes from From to To for Duration, after
 // a ramp that is not counted. Two Specs run at once are bidirectional traffic.
 type Spec struct {
-	From     string `json:"from"`               // end point that sends
-	To       string `json:"to"`                 // end point that receives
-	DialFrom bool   `json:"dial_from"`          // the sender opens the connections; else the receiver does
-	Engine   string `json:"engine"`             // "native"
-	Protocol string `json:"protocol"`           // "tcp", "udp"
-	Traffic  string `json:"traffic,omitempty"`  // "" is bulk, else "rr" or "crr"
-	IO       string `json:"io,omitempty"`       // data path asked for; empty means the best that works
-	Streams  int    `json:"streams"`            // parallel connections
-	Window   Pair   `json:"window_bytes"`       // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
-	Length   Pair   `json:"length_bytes"`       // bytes per send and per receive call, of a datagram, or of request and response
-	Duration int64  `json:"duration_ns"`        // measured time
-	Ramp     int64  `json:"ramp_ns,omitempty"`  // time before it; 0 means chosen from the RTT
-	NoRamp   bool   `json:"no_ramp,omitempty"`  // count from the first byte
-	Interval int64  `json:"interval_ns"`        // spacing of live figures; statistics always use 1 s
-	Family   int    `json:"ip_family,omitzero"` // 4, 6, or 0 for what the address says
+	From     string `json:"from"`                // end point that sends
+	To       string `json:"to"`                  // end point that receives
+	DialFrom bool   `json:"dial_from"`           // the sender opens the connections; else the receiver does
+	Engine   string `json:"engine"`              // "native"
+	Protocol string `json:"protocol"`            // "tcp", "udp"
+	Traffic  string `json:"traffic,omitempty"`   // "" is bulk, else "rr" or "crr"
+	IO       string `json:"io,omitempty"`        // data path asked for; empty means the best that works
+	IOForced bool   `json:"io_forced,omitempty"` // that path or none
+	Streams  int    `json:"streams"`             // parallel connections
+	Window   Pair   `json:"window_bytes"`        // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
+	Length   Pair   `json:"length_bytes"`        // bytes per send and per receive call, of a datagram, or of request and response
+	Duration int64  `json:"duration_ns"`         // measured time
+	Ramp     int64  `json:"ramp_ns,omitempty"`   // time before it; 0 means chosen from the RTT
+	NoRamp   bool   `json:"no_ramp,omitempty"`   // count from the first byte
+	Interval int64  `json:"interval_ns"`         // spacing of live figures; statistics always use 1 s
+	Family   int    `json:"ip_family,omitzero"`  // 4, 6, or 0 for what the address says
 
 	Amount       int64   `json:"amount_bytes,omitzero"`       // end after so many bytes of all streams; Duration is the limit then
 	Rate         int64   `json:"rate_bps,omitzero"`           // payload rate asked for, of all streams together; 0 is as fast as it goes

@@ -6,8 +6,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"thru/internal/fault"
@@ -103,6 +101,20 @@ type Request struct {
 	BindPort            int
 	DataAddr            string
 	IO                  string
+	IOForced            bool    // that data path or none
+	Protocol            string  // "" is TCP
+	Traffic             string  // measure.Bulk, RR or CRR
+	Rate                int64   // bit/s of payload of each stream; 0 is as fast as it goes
+	RateSet             bool    // -b was given, perhaps as 0
+	TotalRate           int64   // of all streams together, instead
+	Amount              int64   // bytes of all streams, instead of a duration
+	Blocks              int64   // the same in send calls or datagrams
+	PerSecond           float64 // requests a second of each stream; 0 is back to back
+	Verify, Unplaced    bool
+	DontFragment        bool
+	OneConnection       bool // both directions at once on the same connections
+	Search              bool // for the capacity of the path, by UDP
+	Latency             bool // requests beside the traffic
 	Together            bool
 	Repeat              int
 	PrecisionPct        float64
@@ -126,27 +138,86 @@ func Test(r Request) (Plan, error) {
 	}
 	if r.Streams == 0 {
 		r.Streams = DefaultStreams(r.LocalCPUs, r.PeerCPUs)
+		if r.Traffic != measure.Bulk || r.Protocol == measure.UDP {
+			r.Streams = 1 // one asker's latency, one sender's rate
+		}
+	}
+	if r.Protocol == measure.UDP && r.Traffic == measure.Bulk && !r.RateSet && !r.Search && r.TotalRate == 0 {
+		r.Rate = DefaultDatagramRate
 	}
 	if err := r.check(); err != nil {
 		return Plan{}, err
 	}
 	p := Plan{Command: "test", Repeat: r.repeat()}
-	forward, back := r.spec(true), r.spec(false)
-	switch {
-	case r.Bidir:
-		p.Steps = []Step{{Label: "both directions at once", Specs: []measure.Spec{forward, back}}}
-	case r.Reverse:
-		p.Steps = []Step{{Label: "reverse", Specs: []measure.Spec{back}}}
-	case r.OneWay || r.Local == r.Peer && !r.Acceptance:
-		// On one host both directions are the same path.
-		p.Steps = []Step{{Label: "forward", Specs: []measure.Spec{forward}}}
-	default:
-		p.Steps = []Step{{Label: "forward", Specs: []measure.Spec{forward}}, {Label: "reverse", Specs: []measure.Spec{back}}}
+	p.Steps = r.directions()
+	if r.Latency {
+		p.Steps = withLatency(p.Steps, r)
 	}
-	if r.Streams > 1 {
+	if r.Streams > 1 && r.Traffic == measure.Bulk && r.Protocol != measure.UDP && !r.limited() {
 		p.Steps = append(p.Steps, beside(p.Steps[0]))
 	}
 	return p, nil
+}
+
+// DefaultDatagramRate is what UDP is sent at unless a rate is asked for, in
+// bit/s of each stream: as in iperf3, low enough to harm no network.
+const DefaultDatagramRate = 1_000_000
+
+// limited tells whether the traffic is less than the path may carry, so that
+// one stream beside it would say nothing.
+func (r Request) limited() bool { return r.Amount > 0 || r.Blocks > 0 || r.Rate > 0 || r.TotalRate > 0 }
+
+// directions are the steps of the traffic itself.
+func (r Request) directions() []Step {
+	forward, back := r.spec(true), r.spec(false)
+	switch {
+	case r.Bidir:
+		back.FirstStream = forward.Streams
+		if r.OneConnection {
+			forward.Duplex, back.Duplex = true, true
+			back.DialFrom, back.FirstStream = false, 0
+			return []Step{{Label: "both directions at once, on one connection", Specs: []measure.Spec{forward, back}}}
+		}
+		return []Step{{Label: "both directions at once", Specs: []measure.Spec{forward, back}}}
+	case r.Reverse:
+		return []Step{{Label: "reverse", Specs: []measure.Spec{back}}}
+	case r.OneWay || r.Local == r.Peer && !r.Acceptance || r.Traffic != measure.Bulk:
+		// On one host both directions are the same path, and a round trip takes both anyway.
+		return []Step{{Label: "forward", Specs: []measure.Spec{forward}}}
+	default:
+		return []Step{{Label: "forward", Specs: []measure.Spec{forward}}, {Label: "reverse", Specs: []measure.Spec{back}}}
+	}
+}
+
+// Labels of the cells that --latency adds.
+const (
+	IdleLatency   = "latency, idle"
+	LoadedLatency = "latency, loaded"
+)
+
+// Latency beside traffic: few requests, so that they are no load themselves.
+const (
+	probesPerSecond = 200
+	idleTime        = 3 * time.Second
+)
+
+// withLatency puts requests on a connection of their own beside each step's
+// traffic, and once before all on the idle path.
+func withLatency(steps []Step, r Request) []Step {
+	probe := r.spec(true)
+	probe.Protocol, probe.Traffic, probe.Streams = measure.TCP, measure.RR, 1
+	probe.Length, probe.Window, probe.IO, probe.IOForced = measure.Pair{Send: 1, Recv: 1}, measure.Pair{}, "", false
+	probe.PerSecond, probe.Rate, probe.Amount, probe.Verify, probe.BindPort = probesPerSecond, 0, 0, false, 0
+	probe.SenderCPU, probe.ReceiverCPU = nil, nil
+	probe.Unplaced = true // it shall wait for the traffic as any other program does
+	idle := probe
+	idle.Duration = min(idle.Duration, int64(idleTime))
+	out := []Step{{Label: IdleLatency, Specs: []measure.Spec{idle}, Beside: true}}
+	for _, s := range steps {
+		s.Specs = append(s.Specs, probe)
+		out = append(out, s)
+	}
+	return out
 }
 
 // What --acceptance asks for.
@@ -214,12 +285,19 @@ func (r Request) repeat() Repeat {
 // both directions, since a firewall usually lets that pass.
 func (r Request) spec(forward bool) measure.Spec {
 	s := measure.Spec{
-		From: r.Local, To: r.Peer, DialFrom: forward, Engine: "native", Protocol: measure.TCP, IO: r.IO,
+		From: r.Local, To: r.Peer, DialFrom: forward, Engine: "native", Protocol: r.Protocol, Traffic: r.Traffic, IO: r.IO, IOForced: r.IOForced,
+		Rate: r.rate(), PerSecond: r.PerSecond, Amount: r.amount(), Verify: r.Verify, DontFragment: r.DontFragment, Search: r.Search, Unplaced: r.Unplaced,
 		Streams: r.Streams, Window: r.Window, Length: r.Length,
 		Duration: int64(r.Duration), Ramp: int64(r.Ramp), NoRamp: r.RampSet && r.Ramp == 0, Interval: int64(r.Interval), Family: r.Family,
 		Congestion: r.Congestion, MSS: r.MSS, NoDelay: r.NoDelay, DSCP: r.DSCP,
 		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU,
 		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,
+	}
+	if s.Protocol == "" {
+		s.Protocol = measure.TCP
+	}
+	if s.Amount > 0 {
+		s.Duration, s.Ramp, s.NoRamp = int64(AmountLimit), 0, true
 	}
 	if !forward {
 		s.From, s.To = s.To, s.From
@@ -227,6 +305,40 @@ func (r Request) spec(forward bool) measure.Spec {
 	}
 	return s
 }
+
+// AmountLimit ends a test of a fixed amount that takes too long.
+const AmountLimit = 6 * time.Hour
+
+// rate of all streams together.
+func (r Request) rate() int64 {
+	switch {
+	case r.TotalRate > 0:
+		return r.TotalRate
+	case r.Rate > 0:
+		return r.Rate * int64(r.Streams)
+	default:
+		return 0
+	}
+}
+
+// amount in bytes of all streams.
+func (r Request) amount() int64 {
+	if r.Blocks == 0 {
+		return r.Amount
+	}
+	each := r.Length.Send
+	switch {
+	case each > 0:
+	case r.Protocol == measure.UDP:
+		each = usualDatagram
+	default:
+		each = measure.DefaultLength
+	}
+	return r.Blocks * each
+}
+
+// usualDatagram fits a link of MTU 1500 with IPv4: the block of -k where -l does not say otherwise.
+const usualDatagram = 1472
 
 // check refuses what cannot be measured, with the flag's name.
 func (r Request) check() error {
@@ -247,13 +359,12 @@ func (r Request) check() error {
 		{r.Repeat < 0 || r.Repeat > 1000, "--repeat takes 1 to 1000", fmt.Sprintf("%d repeats are out of range", r.Repeat)},
 		{r.PrecisionPct < 0 || r.PrecisionPct > 50, "--precision takes a share such as 2.5%", "the precision is out of range"},
 		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of -R, --bidir and --one-way; without any, both directions are measured one after the other", "the directions contradict each other"},
-		{!slices.Contains([]string{"", measure.IOCopy, measure.IOPortable}, r.IO), "--io takes " + strings.Join([]string{measure.IOCopy, measure.IOPortable}, " or "), fmt.Sprintf("data path %q is not known", r.IO)},
 	} {
 		if c.bad {
 			return fault.Usagef(c.hint, "%s", c.message)
 		}
 	}
-	return nil
+	return r.checkKind()
 }
 
 // badSize allows an unset side of the pair only as zero.

@@ -22,7 +22,9 @@ type Options struct {
 	NoDelay    bool   // TCP_NODELAY; Go's own default of "on" is undone where false
 	DSCP       int    // upper six bits of TOS and traffic class
 	Device     string // SO_BINDTODEVICE: an interface or VRF
-	ReuseAddr  bool   // SO_REUSEADDR: a fixed source port may be used again at once, towards another port
+	// DontFragment: datagrams above the path's MTU are refused (IP_MTU_DISCOVER).
+	DontFragment bool
+	ReuseAddr    bool // SO_REUSEADDR: a fixed source port may be used again at once, towards another port
 }
 
 // Control is a function for net.Dialer and net.ListenConfig that applies o.
@@ -47,6 +49,7 @@ func (o Options) apply(fd uintptr, ipv6 bool) error {
 		{"SO_SNDBUF", o.SendBuffer > 0, func() error { return setSendBuffer(fd, int(o.SendBuffer)) }},
 		{"SO_RCVBUF", o.RecvBuffer > 0, func() error { return setRecvBuffer(fd, int(o.RecvBuffer)) }},
 		{"TCP_MAXSEG", o.MSS > 0, func() error { return setMSS(fd, o.MSS) }},
+		{"don't fragment", o.DontFragment, func() error { return setDontFragment(fd, ipv6) }},
 		{"DSCP", o.DSCP > 0, func() error { return setDSCP(fd, o.DSCP, ipv6) }},
 	}
 	for _, s := range steps {

@@ -20,3 +20,12 @@ func AvailableCongestion() []string { return nil }
 func unsupported(what string) error {
 	return fmt.Errorf("%s cannot be set on %s", what, runtime.GOOS)
 }
+
+// setDontFragment is not offered: each system has an option of its own for it.
+func setDontFragment(uintptr, bool) error { return unsupported("don't fragment") }
+
+// Drops returns false: the socket's own drops are not known here.
+func Drops(uintptr) (int64, bool) { return 0, false }
+
+// IncomingCPU returns false: which CPU took a packet in is not known here.
+func IncomingCPU(uintptr) (int, bool) { return 0, false }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"thru/internal/engine"
+	"thru/internal/host"
 	"thru/internal/measure"
 )
 
@@ -31,19 +32,24 @@ func Run(t *testing.T, s Suite) {
 	t.Run("reverse", func(t *testing.T) { s.moves(t, 1, false) })
 	t.Run("streams", func(t *testing.T) { s.moves(t, 4, true) })
 	t.Run("many streams", func(t *testing.T) { s.moves(t, 64, false) })
-	t.Run("closes at any time", s.closes)
+	t.Run("closes at any time", func(t *testing.T) { s.closes(t, s.Spec(2)) })
 	t.Run("peer dies", s.peerDies)
 	t.Run("rate is held", s.rateHeld)
 	t.Run("strangers", s.strangers)
 	t.Run("wrong token", s.wrongToken)
 	t.Run("bad requests", s.badRequests)
+	t.Run("amount", s.amount)
+	t.Run("two ways", s.twoWays)
+	if s.IO == measure.IOCopy || s.IO == measure.IOPortable {
+		t.Run("verified", func(t *testing.T) { s.verified(t, s.Spec(2)) })
+	}
 }
 
 // Spec is a short test of this suite.
 func (s Suite) Spec(streams int) measure.Spec {
 	return measure.Spec{
 		From: "a", To: "b", Engine: s.Engine.Name(), Protocol: measure.TCP, IO: s.IO, Streams: streams,
-		Duration: int64(300 * time.Millisecond), Interval: int64(100 * time.Millisecond),
+		Duration: int64(300 * time.Millisecond), Interval: int64(100 * time.Millisecond), IOForced: s.IO != "",
 	}
 }
 
@@ -92,7 +98,7 @@ func Start(t *testing.T, ramp time.Duration, sender, receiver engine.Session) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	for _, x := range []engine.Session{receiver, sender} {
-		if err := x.Start(ctx, ramp); err != nil {
+		if err := x.Start(ctx, ramp, host.PlacementFacts{}); err != nil {
 			t.Fatalf("starting: %v", err)
 		}
 	}
@@ -111,7 +117,7 @@ func Finish(t *testing.T, x engine.Session) []engine.Update {
 			}
 			all = append(all, u)
 		case <-timeout:
-			t.Fatalf("no end within %v; so far %+v", limit, all)
+			t.Fatalf("no end within %v; %d updates came, the last %+v", limit, len(all), all[max(0, len(all)-3):])
 		}
 	}
 }
@@ -190,8 +196,7 @@ func checkEvidence(t *testing.T, e measure.Evidence, streams int) {
 	}
 }
 
-func (s Suite) closes(t *testing.T) {
-	spec := s.Spec(2)
+func (s Suite) closes(t *testing.T, spec measure.Spec) {
 	spec.Duration = int64(time.Minute)
 	for _, running := range []bool{false, true} {
 		sender, receiver := s.Pair(t, spec, true)

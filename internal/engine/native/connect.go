@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/measure"
 	"thru/internal/sock"
 )
 
@@ -45,6 +47,59 @@ func (c openCommand) options() sock.Options {
 	return o
 }
 
+// datagramBuffer is asked for where the user asks for none, since a datagram
+// that finds its receiver's buffer full is lost; the kernel gives what it allows.
+const datagramBuffer = 4 << 20
+
+// datagramOptions are what this end asks of a UDP socket, several of which
+// share a port at the end that listens.
+func (c openCommand) datagramOptions() sock.Options {
+	o := c.options()
+	o.Congestion, o.MSS, o.ReuseAddr = "", 0, true
+	if o.RecvBuffer == 0 {
+		o.SendBuffer, o.RecvBuffer = datagramBuffer, datagramBuffer
+	}
+	o.DontFragment = c.Spec.DontFragment
+	return o
+}
+
+// tcpConns is how many TCP connections the handshake makes: one for each
+// stream, and where they are UDP, two-way or come and go, one beside them.
+func (c openCommand) tcpConns() int {
+	switch {
+	case c.Spec.Protocol == measure.UDP, c.Spec.Traffic == measure.CRR:
+		return 1
+	case c.Spec.Duplex, c.Spec.Traffic == measure.RR:
+		return c.Spec.Streams + 1
+	default:
+		return c.Spec.Streams
+	}
+}
+
+// hasSide tells whether the last TCP connection is the one beside the streams.
+func (c openCommand) hasSide() bool {
+	return c.Spec.Protocol == measure.UDP || c.Spec.Traffic != measure.Bulk || c.Spec.Duplex
+}
+
+// link is what the handshake has connected.
+type link struct {
+	tcp       []*net.TCPConn
+	udp       []*net.UDPConn
+	listeners []net.Listener // at an end that goes on accepting
+	targets   []string       // where the dialling end was answered
+	skipped   []string
+}
+
+func (l *link) close() {
+	closeConns(l.tcp)
+	for _, c := range l.udp {
+		if c != nil {
+			c.Close()
+		}
+	}
+	closeAll(l.listeners)
+}
+
 // network is the name that package net has for the address family.
 func (c openCommand) network() string {
 	switch c.Spec.Family {
@@ -56,12 +111,24 @@ func (c openCommand) network() string {
 	return "tcp"
 }
 
-// listen opens a listener on the first free port of the range, on all
-// addresses asked for. Options are set before, so that the SYN-ACK carries them.
-func listen(ctx context.Context, c openCommand) ([]net.Listener, int, error) {
-	lc := net.ListenConfig{Control: c.options().Control}
-	// Go would listen with MPTCP where the kernel has it: another protocol than was asked for.
-	lc.SetMultipathTCP(false)
+// ports are the sockets on which the end that listens awaits the other one:
+// TCP, and UDP of the same number where the streams are UDP.
+type ports struct {
+	tcp  []net.Listener
+	udp  []*net.UDPConn
+	port int
+}
+
+func (p *ports) close() {
+	closeAll(p.tcp)
+	for _, u := range p.udp {
+		u.Close()
+	}
+}
+
+// listen opens the first free port of the range, on all addresses asked for.
+// Options are set before, so that the SYN-ACK carries them.
+func listen(ctx context.Context, c openCommand) (*ports, error) {
 	addrs := c.Addrs
 	if len(addrs) == 0 {
 		addrs = []string{""}
@@ -70,17 +137,43 @@ func listen(ctx context.Context, c openCommand) ([]net.Listener, int, error) {
 		// Beginning where the last session ended, so that the same ports do not
 		// meet again while the kernel still remembers their connection.
 		port := c.First + (c.Offset+i)%(c.Last-c.First+1)
-		ls, err := listenAll(ctx, &lc, c.network(), addrs, port)
+		p, err := listenOn(ctx, c, addrs, port)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
 		if err != nil {
-			return nil, 0, listenHint(err)
+			return nil, listenHint(err)
 		}
-		return ls, ls[0].Addr().(*net.TCPAddr).Port, nil
+		return p, nil
 	}
-	return nil, 0, fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
+	return nil, fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
 		"native: listening: data ports %d-%d are all in use", c.First, c.Last)
+}
+
+// listenOn opens one port for TCP and, where the streams are UDP, for it too.
+func listenOn(ctx context.Context, c openCommand, addrs []string, port int) (*ports, error) {
+	lc := net.ListenConfig{Control: c.options().Control}
+	// Go would listen with MPTCP where the kernel has it: another protocol than was asked for.
+	lc.SetMultipathTCP(false)
+	p := &ports{}
+	var err error
+	if p.tcp, err = listenAll(ctx, &lc, c.network(), addrs, port); err != nil {
+		return nil, err
+	}
+	p.port = p.tcp[0].Addr().(*net.TCPAddr).Port
+	if c.Spec.Protocol != measure.UDP {
+		return p, nil
+	}
+	uc := net.ListenConfig{Control: c.datagramOptions().Control}
+	for _, a := range addrs {
+		u, err := uc.ListenPacket(ctx, c.udpNetwork(), net.JoinHostPort(a, strconv.Itoa(p.port)))
+		if err != nil {
+			p.close()
+			return nil, fmt.Errorf("native: listening for datagrams: %w", err)
+		}
+		p.udp = append(p.udp, u.(*net.UDPConn))
+	}
+	return p, nil
 }
 
 func listenAll(ctx context.Context, lc *net.ListenConfig, network string, addrs []string, port int) ([]net.Listener, error) {
@@ -120,20 +213,22 @@ type greeted struct {
 // the token; one that stalls in the handshake holds up nobody.
 func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPConn, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { closeAll(ls) })
+	wake := func() { deadlines(ls, time.Unix(1, 0)) }
+	stop := context.AfterFunc(ctx, wake)
 	found := make(chan greeted)
 	var wg sync.WaitGroup
 	defer func() {
+		stop() // first: what it would run must not come after the listeners wait again
 		cancel()
-		stop()
-		closeAll(ls)
+		wake()
 		wg.Wait()
+		deadlines(ls, time.Time{})
 	}()
 	for _, l := range ls {
 		wg.Go(func() { greetAll(ctx, c, l, found, &wg) })
 	}
-	conns := make([]*net.TCPConn, c.Spec.Streams)
-	for left := c.Spec.Streams; left > 0; {
+	conns := make([]*net.TCPConn, c.tcpConns())
+	for left := len(conns); left > 0; {
 		select {
 		case g := <-found:
 			if conns[g.index] == nil {
@@ -145,10 +240,17 @@ func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPCo
 		case <-ctx.Done():
 			closeConns(conns)
 			return nil, fault.Failf("is another program between the hosts, or did the peer die?",
-				"native: waiting for data connections: %d of %d came in time", c.Spec.Streams-left, c.Spec.Streams)
+				"native: waiting for data connections: %d of %d came in time", len(conns)-left, len(conns))
 		}
 	}
 	return conns, nil
+}
+
+// deadlines ends the waiting of listeners that stay open, or lets them wait again.
+func deadlines(ls []net.Listener, at time.Time) {
+	for _, l := range ls {
+		l.(*net.TCPListener).SetDeadline(at)
+	}
 }
 
 // greetAll takes what comes at one listener until it is closed.
@@ -156,7 +258,7 @@ func greetAll(ctx context.Context, c openCommand, l net.Listener, found chan<- g
 	for {
 		conn, err := l.Accept()
 		switch {
-		case errors.Is(err, net.ErrClosed):
+		case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
 			return
 		case err != nil: // out of descriptors, or reset already: the next may do
 			sleepThread(pollEvery)
@@ -165,7 +267,7 @@ func greetAll(ctx context.Context, c openCommand, l net.Listener, found chan<- g
 		wg.Go(func() {
 			tc := conn.(*net.TCPConn)
 			hurry := context.AfterFunc(ctx, func() { tc.Close() })
-			index, err := greet(tc, c.Token, c.Spec.Streams)
+			index, err := greet(tc, c.Token, c.tcpConns())
 			if err != nil || !hurry() {
 				tc.Close()
 				return
@@ -188,10 +290,11 @@ func closeConns(conns []*net.TCPConn) {
 }
 
 // dial opens one connection for each stream to the first target that answers.
-func dial(ctx context.Context, c openCommand) (conns []*net.TCPConn, skipped []string, err error) {
+func dial(ctx context.Context, c openCommand) (*link, error) {
 	if len(c.Targets) == 0 {
-		return nil, nil, fault.Failf("", "native: dialling: no target address")
+		return nil, fault.Failf("", "native: dialling: no target address")
 	}
+	l := &link{}
 	each := min(dialTime, dialBudget/time.Duration(len(c.Targets)))
 	for _, target := range c.Targets {
 		try, cancel := context.WithTimeout(ctx, each)
@@ -199,15 +302,25 @@ func dial(ctx context.Context, c openCommand) (conns []*net.TCPConn, skipped []s
 		cancel()
 		if err != nil {
 			if fatalDial(err) {
-				return nil, skipped, err
+				return nil, err
 			}
-			skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
+			l.skipped = append(l.skipped, fmt.Sprintf("%s: %v", target, err))
 			continue
 		}
-		conns, err := dialRest(ctx, c, target, first)
-		return conns, skipped, err
+		l.targets = []string{target}
+		if l.tcp, err = dialRest(ctx, c, target, first); err != nil {
+			return nil, err
+		}
+		if c.Spec.Protocol == measure.UDP {
+			err = l.dialDatagrams(ctx, c, target)
+		}
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		return l, nil
 	}
-	return nil, skipped, unreachable(c, skipped)
+	return nil, unreachable(c, l.skipped)
 }
 
 // fatalDial tells an error of our own options from one of the path: another
@@ -227,17 +340,18 @@ func unreachable(c openCommand, skipped []string) error {
 }
 
 func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPConn) ([]*net.TCPConn, error) {
-	conns, errs := make([]*net.TCPConn, c.Spec.Streams), make([]error, c.Spec.Streams)
+	n := c.tcpConns()
+	conns, errs := make([]*net.TCPConn, n), make([]error, n)
 	conns[0] = first
 	var wg sync.WaitGroup
-	for i := 1; i < c.Spec.Streams; i++ {
+	for i := 1; i < n; i++ {
 		wg.Go(func() { conns[i], errs[i] = dialStream(ctx, c, target, i) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		closeConns(conns)
 		i := slices.IndexFunc(errs, func(e error) bool { return e != nil })
-		return nil, fmt.Errorf("native: opening stream %d of %d to %s: %w", i+1, c.Spec.Streams, target, errs[i])
+		return nil, fmt.Errorf("native: opening stream %d of %d to %s: %w", i+1, n, target, errs[i])
 	}
 	return conns, nil
 }

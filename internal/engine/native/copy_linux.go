@@ -14,12 +14,31 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thru/internal/fault"
+	"thru/internal/host"
 	"thru/internal/measure"
 )
 
-// paths names the data paths of this system, the best first.
-func paths() []path {
-	return []path{{measure.IOCopy, copyPath{}}, {measure.IOPortable, portablePath{}}}
+// paths names the data paths of this end on this system, the best first.
+func paths(c openCommand) []path {
+	switch {
+	case c.Spec.Traffic != measure.Bulk:
+		return append([]path{{name: measure.IOCopy, io: askPath{}}}, portablePaths(c)...)
+	case c.Spec.Protocol == measure.UDP:
+		return append([]path{
+			{measure.IOGSO, gsoPath{}, canGSO},
+			{measure.IOBatch, batchPath{}, nil},
+		}, portablePaths(c)...)
+	case c.Sends:
+		return append([]path{
+			{measure.IOCopy, copyPath{}, nil},
+			{measure.IOSendfile, sendfilePath{}, nil},
+		}, portablePaths(c)...)
+	default:
+		return append([]path{
+			{measure.IOCopy, copyPath{}, nil},
+			{measure.IOLean, truncPath{}, nil},
+		}, portablePaths(c)...)
+	}
 }
 
 // copyPath moves data by raw blocking system calls on a thread of its own.
@@ -29,8 +48,8 @@ func paths() []path {
 // both would wait for the blocked threads.
 type copyPath struct{}
 
-func (copyPath) prepare(s *stream) error {
-	f, err := s.conn.File()
+func (copyPath) prepare(_ *flow, s *stream) error {
+	f, err := s.sock.File()
 	if err != nil {
 		return fmt.Errorf("native: taking the socket of stream %d: %w", s.index, err)
 	}
@@ -42,50 +61,97 @@ func (copyPath) prepare(s *stream) error {
 }
 
 func (copyPath) move(f *flow, s *stream) error {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	if err := bindThread(s.cpu); err != nil {
+	if err := takeThread(s); err != nil {
+		return err
+	}
+	switch {
+	case s.sends && s.check != nil:
+		return sendPattern(f, s)
+	case s.sends:
+		return sendCopy(f, s)
+	case s.check != nil:
+		return recvPattern(f, s)
+	default:
+		return recvCopy(f, s)
+	}
+}
+
+// takeThread keeps the goroutine on a thread of its own, on the CPUs of its
+// stream. It is never unlocked: the thread ends with the goroutine.
+func takeThread(s *stream) error {
+	runtime.LockOSThread()
+	if err := bindThread(s.cpus); err != nil {
 		return err
 	}
 	s.clock.open()
-	if f.sends {
-		return sendCopy(f, s)
-	}
-	return recvCopy(f, s)
+	return nil
 }
 
-// bindThread puts the calling thread on one CPU.
-func bindThread(cpu *int) error {
-	if cpu == nil {
+// bindThread puts the calling thread on one of some CPUs.
+func bindThread(cpus []int) error {
+	if len(cpus) == 0 {
 		return nil
 	}
 	var set unix.CPUSet
-	set.Set(*cpu)
+	for _, c := range cpus {
+		set.Set(c)
+	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fault.Failf(fmt.Sprintf("this host has CPUs 0 to %d, or its control group allows fewer", runtime.NumCPU()-1),
-			"native: binding to CPU %d: %w", *cpu, err)
+		return fault.Failf(fmt.Sprintf("this process may use the CPUs %s", listCPUs(host.Allowed())),
+			"native: binding to CPU %s: %w", listCPUs(cpus), err)
 	}
 	return nil
 }
 
 func sendCopy(f *flow, s *stream) error {
 	buf := pattern(f.length)
-	fd, p, l := s.file.Fd(), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))
+	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&buf[0]))
 	f.sawFirst(s)
 	for !f.stop.Load() {
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, fd, p, l, unix.MSG_NOSIGNAL, 0, 0)
+		want := s.left(f.length)
+		if want == 0 {
+			break
+		}
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, fd, p, uintptr(want), unix.MSG_NOSIGNAL, 0, 0)
 		if e != 0 {
 			if e == unix.EINTR {
 				continue
 			}
 			return sendError(f, e)
 		}
-		s.bytes.Add(int64(n))
-		s.calls.Add(1)
+		s.moved(int(n))
 		if s.pace != nil {
 			s.pace.after(int(n))
 		}
 	}
 	runtime.KeepAlive(buf)
+	return nil
+}
+
+// sendPattern sends so that every byte's value follows from its place in the stream.
+func sendPattern(f *flow, s *stream) error {
+	all := verifiable(f.length)
+	f.sawFirst(s)
+	for sent := int64(0); !f.stop.Load(); {
+		want := s.left(f.length)
+		if want == 0 {
+			break
+		}
+		part := at(all, sent, want)
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, s.file.Fd(), uintptr(unsafe.Pointer(&part[0])), uintptr(want), unix.MSG_NOSIGNAL, 0, 0)
+		if e != 0 {
+			if e == unix.EINTR {
+				continue
+			}
+			return sendError(f, e)
+		}
+		sent += int64(n)
+		s.moved(int(n))
+		if s.pace != nil {
+			s.pace.after(int(n))
+		}
+	}
+	runtime.KeepAlive(all)
 	return nil
 }
 
@@ -117,30 +183,64 @@ func recvCopy(f *flow, s *stream) error {
 			f.sawFirst(s)
 			first = false
 		}
-		s.bytes.Add(int64(n))
-		s.calls.Add(1)
+		s.moved(int(n))
 		if s.pace != nil {
 			s.pace.after(int(n))
 		}
 	}
 }
 
-func (copyPath) sayEnough(s *stream) {
-	unix.Sendto(int(s.file.Fd()), []byte{enough}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
+// recvPattern is recvCopy that compares what comes.
+func recvPattern(f *flow, s *stream) error {
+	buf, all := make([]byte, f.length), verifiable(f.length)
+	for got := int64(0); ; {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, s.file.Fd(), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), 0, 0, 0)
+		switch {
+		case e == unix.EINTR:
+			continue
+		case e != 0:
+			return fmt.Errorf("native: receiving: %w", e)
+		case n == 0:
+			return io.EOF
+		}
+		if got == 0 {
+			f.sawFirst(s)
+		}
+		s.check.compare(all, buf[:n], got, -1)
+		got += int64(n)
+		s.moved(int(n))
+		if s.pace != nil {
+			s.pace.after(int(n))
+		}
+	}
 }
 
-func (copyPath) heardEnough(s *stream) bool {
+func (copyPath) sayEnough(f *flow) {
+	if f.side != nil {
+		f.side.sayEnough()
+		return
+	}
+	unix.Sendto(int(f.streams[0].file.Fd()), []byte{enough}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
+}
+
+func (copyPath) heardEnough(f *flow) bool {
+	if f.side != nil {
+		return closed(f.side.enough) || closed(f.side.gone)
+	}
 	var b [1]byte
-	n, _, err := unix.Recvfrom(int(s.file.Fd()), b[:], unix.MSG_DONTWAIT)
+	n, _, err := unix.Recvfrom(int(f.streams[0].file.Fd()), b[:], unix.MSG_DONTWAIT)
 	return err == nil && n >= 0
 }
 
 // finish ends the sending half and waits for the peer to close, so that the
 // last TCP_INFO is taken when everything has been acknowledged.
-func (copyPath) finish(s *stream) {
+func (copyPath) finish(f *flow, s *stream) {
 	fd := int(s.file.Fd())
 	if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {
 		return // already gone: there is nothing to wait for
+	}
+	if f.isDuplex() {
+		return // its other direction reads
 	}
 	var b [256]byte
 	for {

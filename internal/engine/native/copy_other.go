@@ -8,9 +8,6 @@ import (
 	"thru/internal/measure"
 )
 
-// paths names the data paths of this system, the best first.
-func paths() []path { return []path{{measure.IOPortable, portablePath{}}} }
-
 // threadClock is not known on this system.
 type threadClock struct{}
 
@@ -19,3 +16,5 @@ func (*threadClock) read() (run, wait int64) { return notKnown, notKnown }
 func sleepThread(d time.Duration) { time.Sleep(d) }
 
 func favourThread() {}
+
+func defaultLength(string) int { return measure.DefaultLength }

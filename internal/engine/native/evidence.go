@@ -15,11 +15,12 @@ type evidence struct {
 	bin          *sample // start of the current second
 	last         *sample // start of the current interval
 	retrans      int64   // at last
-	paced        bool    // thru itself slept to hold a rate
+	spec         measure.Spec
+	delayMost    int64 // greatest delay variation of the measured time
 }
 
-func newEvidence(e engine.End) evidence {
-	return evidence{paced: lower(e.MaxRate, e.Spec.MaxRate) > 0, e: measure.Evidence{EndPoint: e.Name, Sends: e.Sends, Dialled: e.Dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}}
+func newEvidence(e engine.End, sends bool) evidence {
+	return evidence{spec: e.Spec, e: measure.Evidence{EndPoint: e.Name, Sends: sends, Dialled: e.Dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}}
 }
 
 // document is a copy that later samples do not touch.
@@ -62,6 +63,7 @@ func (v *evidence) progress(s *sample) engine.Update {
 		u.At, u.Bytes = v.last.At, u.Bytes-sum(*v.last)
 	}
 	u.Span = s.At - u.At
+	v.progressMore(&u, s)
 	if v.e.Sends {
 		if n, ok := retransmits(s); ok {
 			u.Retransmits = new(n - v.retrans)
@@ -85,6 +87,7 @@ func (v *evidence) addBin(s *sample) {
 			b.TCP = append(b.TCP, sock.ParseTCPInfo(s.Streams[i].Info))
 		}
 	}
+	v.addMore(&b, v.bin, s)
 	v.e.Bins = append(v.e.Bins, b)
 	v.bin, v.finish = s, s
 	v.e.MeasuredNs = int64(s.At - v.mark.At)
@@ -114,9 +117,7 @@ func (v *evidence) close(s *sample) {
 			continue
 		}
 		x.RunNs, x.WaitNs, x.BlockedNs = threadTimes(a, b)
-		if v.paced {
-			x.BlockedNs = nil
-		}
+		v.streamMore(x, a, b, s.Streams[i])
 		x.TCPStart, x.TCP = info(a), info(b)
 		if s.Why&atClose != 0 {
 			x.TCPEnd = info(s.Streams[i])
@@ -152,9 +153,10 @@ func info(s streamSample) *measure.TCPInfo {
 	return new(sock.ParseTCPInfo(s.Info))
 }
 
-// describe adds what the worker said at its end.
+// describe adds what the worker said of some streams at its end.
 func (v *evidence) describe(d doneReply) {
-	v.e.IO = d.IO
+	v.e.IO, v.e.Latency = d.IO, d.Latency
+	v.e.Missing = append(v.e.Missing, d.Missing...)
 	for i, x := range d.Streams {
 		if i >= len(v.e.Streams) {
 			v.e.Streams = append(v.e.Streams, measure.Stream{})
@@ -162,6 +164,10 @@ func (v *evidence) describe(d doneReply) {
 		y := &v.e.Streams[i]
 		y.Index, y.Local, y.Peer, y.Window, y.Length = x.Index, x.Local, x.Peer, x.Window, x.Length
 		y.Congestion, y.MSS, y.CPU, y.Error = x.Congestion, x.MSS, x.CPU, x.Error
+		y.Placed, y.PacedBy, y.Checked = x.Placed, x.PacedBy, x.Checked
+		if x.PacedBy == pacedByThru {
+			y.BlockedNs = nil // it also slept
+		}
 		if y.TCP != nil && y.TCP.SendMSS != nil {
 			y.MSS = int(*y.TCP.SendMSS) // TCP_MAXSEG says what was asked for
 		}
@@ -178,15 +184,21 @@ func (v *evidence) missing() {
 		return
 	}
 	s := v.e.Streams[0]
-	if s.TCP == nil {
-		v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: "streams.tcp", Why: "TCP_INFO of this system is not read"})
-	} else if s.TCP.RwndLimitedUs == nil {
-		v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: "streams.tcp.rwnd_limited_us", Why: "the kernel's TCP_INFO is too short (before 4.9)"})
+	not := func(fact, why string) { v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: fact, Why: why}) }
+	if v.spec.Protocol == measure.TCP && v.spec.Traffic != measure.CRR {
+		if s.TCP == nil {
+			not("streams.tcp", "TCP_INFO of this system is not read")
+		} else if s.TCP.RwndLimitedUs == nil {
+			not("streams.tcp.rwnd_limited_us", "the kernel's TCP_INFO is too short (before 4.9)")
+		}
 	}
-	if v.paced {
-		v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: "streams.blocked_ns", Why: "thru slept between its calls, to hold the rate that is allowed"})
+	if d := s.Datagrams; d != nil && !v.e.Sends && d.SocketDrops == nil {
+		not("streams.datagrams.socket_drops", "this system does not tell them (SO_MEMINFO, Linux 4.12)")
+	}
+	if s.PacedBy == pacedByThru {
+		not("streams.blocked_ns", "thru slept between its calls, to hold a rate")
 	} else if s.BlockedNs == nil {
-		v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: "streams.blocked_ns", Why: "this system has no schedstat for threads"})
+		not("streams.blocked_ns", "this system has no schedstat for threads")
 	}
 }
 

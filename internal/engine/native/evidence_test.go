@@ -18,7 +18,7 @@ func reading(why byte, at time.Duration, bytes ...int64) sample {
 
 // What came in the ramp and after the end is in the total, not in the measured bytes.
 func TestEvidenceLeavesRampOut(t *testing.T) {
-	v := newEvidence(engine.End{Name: "x"})
+	v := newEvidence(engine.End{Name: "x"}, true)
 	for _, s := range []sample{
 		reading(atInterval|atMark, 0, 100, 10),
 		reading(atInterval|atBin, time.Second, 300, 20),
@@ -44,7 +44,7 @@ func TestEvidenceLeavesRampOut(t *testing.T) {
 
 // An end that stops early keeps the seconds until then.
 func TestEvidenceStopsEarly(t *testing.T) {
-	v := newEvidence(engine.End{Name: "x"})
+	v := newEvidence(engine.End{Name: "x"}, true)
 	v.add(reading(atInterval|atMark, 0, 0))
 	v.add(reading(atInterval|atBin, time.Second, 500))
 	ups := v.add(reading(atInterval|atBin|atFinish, 1500*time.Millisecond, 600))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"thru/internal/host"
 	"thru/internal/measure"
 )
 
@@ -41,12 +42,15 @@ type openCommand struct {
 	// The peer's range, where this end dials: to be named when nothing answers.
 	PeerFirst int   `json:"peer_first_port"`
 	PeerLast  int   `json:"peer_last_port"`
-	RateBps   int64 `json:"rate_bps,omitempty"`
-	Deadline  int64 `json:"deadline_ns"` // for being connected
+	RateBps   int64 `json:"rate_bps,omitempty"` // of goodput that this end allows
+	Deadline  int64 `json:"deadline_ns"`        // for being connected
+	// Features that a test switches off, as if the kernel had not got them.
+	Without []string `json:"without,omitempty"`
 }
 
 type startCommand struct {
-	RampNs int64 `json:"ramp_ns"`
+	RampNs int64                `json:"ramp_ns"`
+	Near   *host.PlacementFacts `json:"near,omitempty"`
 }
 
 // wireError carries an error with its hint over the pipe.
@@ -68,9 +72,11 @@ type readyReply struct {
 // doneReply ends the worker's life: what each socket was granted, and why it
 // ended early if it did.
 type doneReply struct {
-	Streams []measure.Stream `json:"streams"`
-	IO      string           `json:"io"`
-	Error   *wireError       `json:"error,omitempty"`
+	Streams []measure.Stream     `json:"streams"`
+	Missing []measure.NotChecked `json:"not_checked,omitempty"`
+	Latency *measure.Latency     `json:"latency,omitempty"`
+	IO      string               `json:"io"`
+	Error   *wireError           `json:"error,omitempty"`
 }
 
 // frameWriter writes whole frames from several goroutines.
@@ -154,9 +160,13 @@ func (u *usage) fields() [5]*int64 {
 
 type streamSample struct {
 	Bytes, Calls        int64
-	WallNs, RunNs, Wait int64  // of the thread since it started; RunNs and Wait may be notKnown
+	WallNs, RunNs, Wait int64 // of the thread since it started; RunNs and Wait may be notKnown
+	More                [cCounters]int64
 	Info                []byte // struct tcp_info as the kernel returned it
 }
+
+// streamHead is the size of an encoded streamSample without Info.
+const streamHead = 8*(5+cCounters) + 2
 
 // append encodes s behind b.
 func (s *sample) append(b []byte) []byte {
@@ -169,6 +179,9 @@ func (s *sample) append(b []byte) []byte {
 	for i := range s.Streams {
 		x := &s.Streams[i]
 		for _, v := range [...]int64{x.Bytes, x.Calls, x.WallNs, x.RunNs, x.Wait} {
+			b = binary.BigEndian.AppendUint64(b, uint64(v))
+		}
+		for _, v := range x.More {
 			b = binary.BigEndian.AppendUint64(b, uint64(v))
 		}
 		b = binary.BigEndian.AppendUint16(b, uint16(len(x.Info)))
@@ -190,24 +203,27 @@ func parseSample(b []byte) (sample, error) {
 		*v = int64(binary.BigEndian.Uint64(b[9+8*i:]))
 	}
 	n := int(binary.BigEndian.Uint16(b[head-2:]))
-	if n > measure.MaxStreams {
-		return sample{}, fmt.Errorf("native: reading sample: %d streams are above the bound of %d", n, measure.MaxStreams)
+	if n > 2*measure.MaxStreams { // two-way streams count twice
+		return sample{}, fmt.Errorf("native: reading sample: %d streams are above the bound of %d", n, 2*measure.MaxStreams)
 	}
 	b = b[head:]
 	for range n {
-		if len(b) < 42 {
+		if len(b) < streamHead {
 			return sample{}, errShortSample
 		}
 		var x streamSample
 		for i, p := range [...]*int64{&x.Bytes, &x.Calls, &x.WallNs, &x.RunNs, &x.Wait} {
 			*p = int64(binary.BigEndian.Uint64(b[8*i:]))
 		}
-		l := int(binary.BigEndian.Uint16(b[40:]))
-		if len(b) < 42+l {
+		for i := range x.More {
+			x.More[i] = int64(binary.BigEndian.Uint64(b[8*(5+i):]))
+		}
+		l := int(binary.BigEndian.Uint16(b[streamHead-2:]))
+		if len(b) < streamHead+l {
 			return sample{}, errShortSample
 		}
-		x.Info = b[42 : 42+l : 42+l]
-		b = b[42+l:]
+		x.Info = b[streamHead : streamHead+l : streamHead+l]
+		b = b[streamHead+l:]
 		s.Streams = append(s.Streams, x)
 	}
 	if len(b) != 0 {

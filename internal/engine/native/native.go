@@ -30,6 +30,9 @@ const replyWait = 12 * time.Second
 // Engine opens sessions whose data moves in worker processes of Program.
 type Engine struct {
 	Program *Program
+	// Without names features that are taken to be missing here, so that a test
+	// can see what happens then: a data path of package measure, or "pacing".
+	Without []string
 }
 
 // Name implements engine.Engine.
@@ -45,16 +48,24 @@ func (n Engine) Open(ctx context.Context, e engine.End) (engine.Session, error) 
 	if !e.Dials {
 		token = newToken()
 	}
-	p, err := n.Program.start(e.Spec.Streams)
+	p, err := n.Program.start(threads(e.Spec))
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(e, p, token)
+	s := newSession(e, p, token, n.Without)
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// threads is how many block in raw calls.
+func threads(s measure.Spec) int {
+	if s.Duplex {
+		return 2 * s.Streams
+	}
+	return s.Streams
 }
 
 // validate refuses what would make a worker misbehave; the command line has
@@ -65,8 +76,10 @@ func validate(e engine.End) error {
 		return fault.Usagef("", "native: checking the request: "+format, args...)
 	}
 	switch {
-	case s.Protocol != measure.TCP:
+	case !slices.Contains([]string{measure.TCP, measure.UDP}, s.Protocol):
 		return bad("protocol %q is not known", s.Protocol)
+	case !slices.Contains([]string{measure.Bulk, measure.RR, measure.CRR}, s.Traffic):
+		return bad("traffic %q is not known", s.Traffic)
 	case s.Streams < 1 || s.Streams > measure.MaxStreams:
 		return bad("%d streams are not 1 to %d", s.Streams, measure.MaxStreams)
 	case outside(s.Window, measure.MaxWindow):
@@ -81,10 +94,32 @@ func validate(e engine.End) error {
 		return bad("DSCP %d is not 0 to 63", s.DSCP)
 	case s.BindPort < 0 || s.BindPort+s.Streams > 65536:
 		return bad("source ports from %d do not fit %d streams", s.BindPort, s.Streams)
-	case s.IO != "" && !slices.ContainsFunc(paths(), func(p path) bool { return p.name == s.IO }):
-		return bad("data path %q does not exist on this system", s.IO)
+	case s.IO != "" && !slices.Contains(names(s), s.IO):
+		return bad("data path %q does not exist for this traffic", s.IO)
 	case !slices.Contains([]int{0, 4, 6}, s.Family):
 		return bad("IP family %d is not 4 or 6", s.Family)
+	case s.Rate < 0 || s.Rate > measure.MaxRate || s.Amount < 0 || s.FirstStream < 0:
+		return bad("a rate, an amount or a number of a stream is out of range")
+	}
+	return validateKind(s, bad)
+}
+
+// validateKind refuses what does not go with the kind of traffic.
+func validateKind(s measure.Spec, bad func(string, ...any) error) error {
+	udp, bulk := s.Protocol == measure.UDP, s.Traffic == measure.Bulk
+	switch {
+	case udp && bulk && s.Length.Send != 0 && s.Length.Send < measure.MinDatagram || udp && (s.Length.Send > measure.MaxDatagram || s.Length.Recv > measure.MaxDatagram):
+		return bad("datagrams of %d bytes are not %d to %d", s.Length.Send, measure.MinDatagram, measure.MaxDatagram)
+	case !bulk && (s.Length.Send > measure.MaxMessage || s.Length.Recv > measure.MaxMessage):
+		return bad("messages of %d and %d bytes are above %d", s.Length.Send, s.Length.Recv, measure.MaxMessage)
+	case s.PerSecond < 0 || s.PerSecond > measure.MaxPerSecond || s.PerSecond > 0 && bulk:
+		return bad("%g requests a second are not 0 to %d", s.PerSecond, measure.MaxPerSecond)
+	case s.Duplex && (udp || !bulk), s.Search && !(udp && bulk), s.Amount > 0 && !bulk, s.Verify && !bulk:
+		return bad("the options do not go with this traffic")
+	case s.Verify && s.IO == measure.IOLean, s.Verify && s.IO == measure.IOSendfile:
+		return bad("data can only be compared where it is copied")
+	case s.Traffic == measure.CRR && (udp || !s.DialFrom):
+		return bad("connect, request, response wants TCP, and the asking end to dial")
 	}
 	return nil
 }

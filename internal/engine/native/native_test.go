@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"thru/internal/engine/enginetest"
+	"thru/internal/measure"
 )
 
 // The test binary is its own worker, as the program is.
@@ -34,9 +36,27 @@ func TestContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	for _, path := range paths() {
-		t.Run(path.name, func(t *testing.T) {
-			enginetest.Run(t, enginetest.Suite{Engine: Engine{Program: p}, IO: path.name, Gone: gone})
+	for _, io := range []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable} {
+		t.Run(io, func(t *testing.T) {
+			enginetest.Run(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
 		})
 	}
+	for _, io := range []string{measure.IOGSO, measure.IOBatch, measure.IOPortable} {
+		t.Run("udp "+io, func(t *testing.T) {
+			enginetest.RunUDP(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+		})
+	}
+	for _, io := range []string{measure.IOCopy, measure.IOPortable} {
+		t.Run("requests "+io, func(t *testing.T) {
+			enginetest.RunRequests(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+		})
+	}
+}
+
+// here skips a path that only Linux has elsewhere.
+func here(t *testing.T, io string) string {
+	if runtime.GOOS != "linux" && io != measure.IOPortable {
+		t.Skip("a path of Linux")
+	}
+	return io
 }

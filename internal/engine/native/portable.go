@@ -7,53 +7,53 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"thru/internal/measure"
 )
 
-// path is one way to move data; every path of a system passes the contract suite.
-type path struct {
-	name string
-	io   mover
-}
-
-// enough is the one byte that a receiver ever sends.
-const enough = 'E'
-
-// mover moves the data of one stream in its own goroutine.
-type mover interface {
-	// prepare readies the connection before the barrier.
-	prepare(s *stream) error
-	// move sends until f.stop, or receives until io.EOF.
-	move(f *flow, s *stream) error
-	// sayEnough, at the receiver, tells the sender that the measured time is over.
-	sayEnough(s *stream)
-	// heardEnough, at the sender, is true once the receiver has said so. It does not block.
-	heardEnough(s *stream) bool
-	// finish, at the sender, ends the stream and waits for the peer to close it.
-	finish(s *stream)
-	// interrupt ends a blocked call of the stream from another goroutine.
-	interrupt(s *stream)
+// portablePaths are those that every system has.
+func portablePaths(c openCommand) []path {
+	switch {
+	case c.Spec.Traffic != measure.Bulk:
+		return []path{{name: measure.IOPortable, io: portableAsk{}}}
+	case c.Spec.Protocol == measure.UDP:
+		return []path{{name: measure.IOPortable, io: portableUDP{}}}
+	default:
+		return []path{{name: measure.IOPortable, io: portablePath{}}}
+	}
 }
 
 // portablePath moves data through the language's own sockets, as every
 // system has them.
 type portablePath struct{}
 
-func (portablePath) prepare(*stream) error { return nil }
+func (portablePath) prepare(*flow, *stream) error { return nil }
 
 func (portablePath) move(f *flow, s *stream) error {
-	if f.sends {
+	if s.sends {
 		return sendPortable(f, s)
 	}
 	return recvPortable(f, s)
 }
 
 func sendPortable(f *flow, s *stream) error {
-	buf := pattern(f.length)
+	buf, sent := pattern(f.length), int64(0)
+	if s.check != nil {
+		buf = verifiable(f.length)
+	}
 	f.sawFirst(s)
 	for !f.stop.Load() {
-		n, err := s.conn.Write(buf)
-		s.bytes.Add(int64(n))
-		s.calls.Add(1)
+		want := s.left(f.length)
+		if want == 0 {
+			break
+		}
+		part := buf[:want]
+		if s.check != nil {
+			part = at(buf, sent, want)
+		}
+		n, err := s.sock.Write(part)
+		sent += int64(n)
+		s.moved(n)
 		if err != nil {
 			if f.stop.Load() {
 				return nil
@@ -68,16 +68,22 @@ func sendPortable(f *flow, s *stream) error {
 }
 
 func recvPortable(f *flow, s *stream) error {
-	buf := make([]byte, f.length)
-	for first := true; ; {
-		n, err := s.conn.Read(buf)
+	buf, got := make([]byte, f.length), int64(0)
+	var all []byte
+	if s.check != nil {
+		all = verifiable(f.length)
+	}
+	for {
+		n, err := s.sock.Read(buf)
 		if n > 0 {
-			if first {
+			if got == 0 {
 				f.sawFirst(s)
-				first = false
 			}
-			s.bytes.Add(int64(n))
-			s.calls.Add(1)
+			if s.check != nil {
+				s.check.compare(all, buf[:n], got, -1)
+			}
+			got += int64(n)
+			s.moved(n)
 		}
 		if errors.Is(err, io.EOF) {
 			return io.EOF
@@ -91,24 +97,34 @@ func recvPortable(f *flow, s *stream) error {
 	}
 }
 
-func (portablePath) sayEnough(s *stream) { s.conn.Write([]byte{enough}) }
+func (portablePath) sayEnough(f *flow) {
+	if f.side != nil {
+		f.side.sayEnough()
+		return
+	}
+	f.streams[0].sock.Write([]byte{enough})
+}
 
-func (portablePath) heardEnough(s *stream) bool {
+func (portablePath) heardEnough(f *flow) bool {
+	if f.side != nil {
+		return closed(f.side.enough) || closed(f.side.gone)
+	}
+	s := f.streams[0].sock
 	var b [1]byte
-	s.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
-	defer s.conn.SetReadDeadline(time.Time{})
-	n, err := s.conn.Read(b[:])
+	s.SetReadDeadline(time.Now().Add(time.Millisecond))
+	defer s.SetReadDeadline(time.Time{})
+	n, err := s.Read(b[:])
 	return n == 1 || errors.Is(err, io.EOF)
 }
 
-func (portablePath) finish(s *stream) {
-	if err := s.conn.CloseWrite(); err != nil {
-		return // already gone: there is nothing to wait for
+func (portablePath) finish(f *flow, s *stream) {
+	if err := s.sock.(*net.TCPConn).CloseWrite(); err != nil || f.isDuplex() {
+		return // already gone, or its other direction reads
 	}
-	io.Copy(io.Discard, s.conn) // ends when the peer closes, or by interrupt
+	io.Copy(io.Discard, s.sock) // ends when the peer closes, or by interrupt
 }
 
-func (portablePath) interrupt(s *stream) { s.conn.SetDeadline(time.Unix(1, 0)) }
+func (portablePath) interrupt(s *stream) { s.sock.SetDeadline(time.Unix(1, 0)) }
 
 // cause is the system's word without the addresses that net.OpError repeats.
 func cause(err error) error {

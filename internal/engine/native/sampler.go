@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/sock"
 )
@@ -18,9 +19,17 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 	nextInterval := w.intervalBefore(interval)
 	favourThread()
 	nextBin := time.Duration(0)
+	if w.cmd.Spec.Amount > 0 {
+		if err := w.markAtZero(); err != nil {
+			return err
+		}
+		nextBin, nextInterval = measure.Bin, interval
+	}
 	for {
 		next := min(nextInterval, nextBin, duration)
-		if err := w.sleepTo(ctx, next, ended); err != nil {
+		if err := w.sleepTo(ctx, next, ended); errors.Is(err, errAllSent) {
+			return w.allSent()
+		} else if err != nil {
 			return err
 		}
 		var why byte
@@ -43,7 +52,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 			return err
 		}
 		if next >= duration {
-			return nil
+			return w.tooSlow()
 		}
 		// A sampler that came late does not make up for it by tiny bins.
 		nextInterval = after(nextInterval, w.sample.At, interval)
@@ -51,6 +60,42 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 			nextBin = after(nextBin, w.sample.At, measure.Bin)
 		}
 	}
+}
+
+// tooSlow is the error of an amount that has not passed within the limit.
+func (w *worker) tooSlow() error {
+	if w.cmd.Spec.Amount == 0 {
+		return nil
+	}
+	return fault.Failf("take a smaller amount, or see why the path is slow",
+		"native: the amount of %d bytes did not pass within %v", w.cmd.Spec.Amount, time.Duration(w.cmd.Spec.Duration))
+}
+
+// markAtZero begins the measured time of a fixed amount with its first byte,
+// which has passed by now.
+func (w *worker) markAtZero() error {
+	origin := w.mark
+	w.take(atMark)
+	w.mark, w.sample.At = origin, 0
+	for i := range w.sample.Streams {
+		x := &w.sample.Streams[i]
+		x.Bytes, x.Calls, x.WallNs, x.More = 0, 0, 0, [cCounters]int64{}
+		x.RunNs, x.Wait = min(x.RunNs, 0), min(x.Wait, 0)
+	}
+	return w.flush()
+}
+
+// allSent takes the last reading of a test of a fixed amount. Datagrams may
+// still be under way: then its time ends with the last that comes.
+func (w *worker) allSent() error {
+	if w.cmd.Spec.Protocol == measure.UDP && !w.cmd.Sends {
+		w.awaitQuiet()
+	}
+	w.take(atInterval | atBin | atFinish)
+	if w.cmd.Spec.Protocol == measure.UDP && !w.cmd.Sends && w.movedAt.After(w.mark) {
+		w.sample.At = w.movedAt.Sub(w.mark)
+	}
+	return w.flush()
 }
 
 // after is the first time at or behind next that lies half a step ahead of now.
@@ -72,18 +117,31 @@ func (w *worker) intervalBefore(interval time.Duration) time.Duration {
 // would have to win a CPU twice.
 const pollEvery = 10 * time.Millisecond
 
-// sleepTo waits for a time since the mark. A stream that ends meanwhile ends the test.
+// errAllSent ends the measured time of a test of a fixed amount.
+var errAllSent = errors.New("native: all of the amount has passed")
+
+// sleepTo waits for a time since the mark. A stream that ends meanwhile ends
+// the test, unless its amount has passed; the last of those gives errAllSent.
 func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *stream) error {
 	for {
 		select {
 		case s := <-ended:
+			if w.complete(s) {
+				if w.left--; w.left == 0 {
+					return errAllSent
+				}
+				continue
+			}
 			w.take(atInterval | atBin | atFinish)
 			return errors.Join(w.early(s), w.flush())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		default:
 		}
-		if err := w.stalled(stallWait); err != nil {
+		w.giveFeedback()
+		if err := w.broken(); errors.Is(err, errAllSent) {
+			return err
+		} else if err != nil {
 			w.take(atInterval | atBin | atFinish)
 			return errors.Join(err, w.flush())
 		}
@@ -95,11 +153,33 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 	}
 }
 
+// complete tells whether a stream has ended because its share of the amount has passed.
+func (w *worker) complete(s *stream) bool {
+	return w.cmd.Spec.Amount > 0 && (s.err == nil || errors.Is(s.err, io.EOF))
+}
+
+// broken is why a test cannot go on though no stream has ended.
+func (w *worker) broken() error {
+	f := w.flow
+	if w.cmd.connectionless() && closed(f.side.gone) && !closed(f.side.enough) {
+		if w.cmd.Spec.Amount > 0 && !w.cmd.Sends {
+			return errAllSent // the sender has said so, and nothing else
+		}
+		return fault.Failf("the process or the host there ended, or something between closed the connection",
+			"native: the peer closed the connection early")
+	}
+	return w.stalled(stallWait)
+}
+
 // take reads every stream into the one sample that is used again and again.
 func (w *worker) take(why byte) {
 	now := time.Now()
 	if why&atMark != 0 {
 		w.mark = now // the measured time begins when its first reading is taken
+		w.flow.measuring.Store(true)
+	}
+	if why&atFinish != 0 {
+		w.flow.measuring.Store(false)
 	}
 	w.sample.Why, w.sample.At = why, now.Sub(w.mark)
 	w.sample.Usage.read()
@@ -108,20 +188,33 @@ func (w *worker) take(why byte) {
 		x.Bytes, x.Calls = s.bytes.Load(), s.calls.Load()
 		x.WallNs = int64(time.Since(w.flow.begin))
 		x.RunNs, x.Wait = s.clock.read()
-		x.Info = w.readInfo(s, x.Info)
+		for k := range x.More {
+			x.More[k] = s.more[k].Load()
+		}
+		if why&atBin != 0 {
+			s.more[cDelayMaxNs].Store(0)
+		}
+		w.readSocket(s, x)
 	}
 }
 
-func (w *worker) readInfo(s *stream, room []byte) []byte {
-	room = room[:sock.TCPInfoSize]
+// readSocket reads what the kernel knows of a stream's socket.
+func (w *worker) readSocket(s *stream, x *streamSample) {
+	x.Info = x.Info[:0]
+	x.More[cSocketDrops] = notKnown
+	read := func(fd uintptr) {
+		if w.cmd.Spec.Protocol == measure.TCP && w.cmd.Spec.Traffic != measure.CRR {
+			x.Info = x.Info[:sock.TCPInfoSize]
+			x.Info = x.Info[:sock.ReadTCPInfo(fd, x.Info)]
+		} else if n, ok := sock.Drops(fd); ok {
+			x.More[cSocketDrops] = n
+		}
+	}
 	if s.file != nil {
-		return room[:sock.ReadTCPInfo(s.file.Fd(), room)]
+		read(s.file.Fd())
+	} else if raw, err := s.sock.SyscallConn(); err == nil {
+		raw.Control(read)
 	}
-	n := 0
-	if raw, err := s.conn.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) { n = sock.ReadTCPInfo(fd, room) })
-	}
-	return room[:n]
 }
 
 func (w *worker) flush() error {
@@ -133,26 +226,32 @@ func (w *worker) flush() error {
 func (w *worker) describe(s *stream) measure.Stream {
 	asked := w.cmd.options()
 	d := measure.Stream{
-		Index: s.index, Length: int64(w.flow.length), CPU: s.cpu,
-		Local: addrString(s.conn.LocalAddr()), Peer: addrString(s.conn.RemoteAddr()),
+		Index: s.index % w.cmd.Spec.Streams, Length: int64(w.flow.length), Placed: s.placed, PacedBy: s.pacedBy,
+		Local: addrString(s.sock.LocalAddr()), Peer: addrString(s.sock.RemoteAddr()),
 	}
-	select {
-	case <-s.done:
-		if s.err != nil && !errors.Is(s.err, io.EOF) {
-			d.Error = s.err.Error()
-		}
-	default: // its thread still moves data
+	if len(s.cpus) == 1 {
+		d.CPU = new(s.cpus[0])
+	}
+	if closed(s.done) && s.err != nil && !errors.Is(s.err, io.EOF) {
+		d.Error = s.err.Error()
+	}
+	if s.check != nil && !s.sends {
+		d.Checked = s.check.result()
 	}
 	var g sock.Granted
-	if raw, err := s.conn.SyscallConn(); err == nil {
+	if raw, err := s.sock.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) { g = sock.ReadGranted(fd) })
 	}
 	granted, want := g.RecvBuffer, asked.RecvBuffer
-	if w.cmd.Sends {
+	if s.sends {
 		granted, want = g.SendBuffer, asked.SendBuffer
 	}
 	d.Congestion, d.MSS = g.Congestion, g.MSS
-	d.Window = measure.Buffer{Asked: want, Set: want, Granted: int64(granted), Usable: int64(granted) / sock.BufferOverhead}
+	set := want
+	if w.cmd.Spec.Protocol == measure.UDP && set == 0 {
+		set = datagramBuffer
+	}
+	d.Window = measure.Buffer{Asked: want, Set: set, Granted: int64(granted), Usable: int64(granted) / sock.BufferOverhead}
 	d.Window.Cut = want > 0 && d.Window.Granted > 0 && d.Window.Usable < want
 	return d
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thru/internal/engine"
+	"thru/internal/host"
 	"thru/internal/measure"
 )
 
@@ -18,6 +19,7 @@ type session struct {
 	end     engine.End
 	token   string
 	proc    *process
+	without []string
 	out     frameWriter
 	replies chan readyReply // the first frameReady
 	joined  chan struct{}   // closed when a listening worker has all its streams
@@ -29,15 +31,19 @@ type session struct {
 	mu       sync.Mutex
 	ready    engine.Ready
 	evidence evidence
+	back     *evidence // of the other direction of two-way traffic
 }
 
-func newSession(e engine.End, p *process, token string) *session {
+func newSession(e engine.End, p *process, token string, without []string) *session {
 	s := &session{
-		end: e, token: token, proc: p, out: frameWriter{w: p.in},
+		end: e, token: token, proc: p, without: without, out: frameWriter{w: p.in},
 		replies: make(chan readyReply, 1), joined: make(chan struct{}),
 		updates: make(chan engine.Update, 64), over: make(chan struct{}), closing: make(chan struct{}),
 	}
-	s.evidence = newEvidence(e)
+	s.evidence = newEvidence(e, e.Sends)
+	if e.Spec.Duplex {
+		s.back = new(newEvidence(e, !e.Sends))
+	}
 	go s.read()
 	return s
 }
@@ -48,7 +54,7 @@ func (s *session) open(ctx context.Context) error {
 		Spec: s.end.Spec, Sends: s.end.Sends, Dials: s.end.Dials, Targets: s.end.Targets, Token: s.token,
 		Addrs: s.end.Listen.Addrs, Device: s.end.Listen.Device, First: s.end.Listen.First, Last: s.end.Listen.Last, Offset: s.end.Listen.Offset,
 		PeerFirst: s.end.PeerPorts[0], PeerLast: s.end.PeerPorts[1],
-		RateBps: lower(s.end.MaxRate, s.end.Spec.MaxRate), Deadline: int64(connectWait),
+		RateBps: lower(s.end.MaxRate, s.end.Spec.MaxRate), Deadline: int64(connectWait), Without: s.without,
 	}
 	if s.end.Dials {
 		cmd.Deadline = int64(replyWait)
@@ -102,8 +108,18 @@ func (s *session) Evidence() measure.Evidence {
 	return s.evidence.document()
 }
 
+// Back implements engine.Session.
+func (s *session) Back() (measure.Evidence, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.back == nil {
+		return measure.Evidence{}, false
+	}
+	return s.back.document(), true
+}
+
 // Start implements engine.Session. A listening end waits for its connections first.
-func (s *session) Start(ctx context.Context, ramp time.Duration) error {
+func (s *session) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
 	if ramp < 0 || ramp > measure.MaxRamp {
 		return fmt.Errorf("native: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
 	}
@@ -118,8 +134,11 @@ func (s *session) Start(ctx context.Context, ramp time.Duration) error {
 	}
 	s.mu.Lock()
 	s.evidence.e.RampNs = int64(ramp)
+	if s.back != nil {
+		s.back.e.RampNs = int64(ramp)
+	}
 	s.mu.Unlock()
-	return s.out.json(frameStart, startCommand{RampNs: int64(ramp)})
+	return s.out.json(frameStart, startCommand{RampNs: int64(ramp), Near: &near})
 }
 
 // Close implements engine.Session.
@@ -166,6 +185,9 @@ func (s *session) lost(err error) {
 func (s *session) fail(err error) {
 	s.mu.Lock()
 	s.evidence.e.Error = err.Error()
+	if s.back != nil {
+		s.back.e.Error = err.Error()
+	}
 	s.mu.Unlock()
 	s.tell(engine.Update{Kind: engine.Failed, Err: err})
 }
@@ -197,10 +219,7 @@ func (s *session) handle(kind byte, payload []byte) (last bool) {
 			s.fail(err)
 			return true
 		}
-		s.mu.Lock()
-		ups := s.evidence.add(sm)
-		s.mu.Unlock()
-		for _, u := range ups {
+		for _, u := range s.add(sm) {
 			s.tell(u)
 		}
 	case frameDone:
@@ -208,6 +227,27 @@ func (s *session) handle(kind byte, payload []byte) (last bool) {
 		return true
 	}
 	return false
+}
+
+// add takes a sample; of two-way traffic the streams of the other direction
+// are its second half.
+func (s *session) add(sm sample) []engine.Update {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.back == nil {
+		return s.evidence.add(sm)
+	}
+	other := sm
+	half := len(sm.Streams) / 2
+	sm.Streams, other.Streams = sm.Streams[:half:half], sm.Streams[half:]
+	ups := s.evidence.add(sm)
+	for _, u := range s.back.add(other) {
+		if u.Kind == engine.Progress {
+			u.Back = true
+			ups = append(ups, u)
+		}
+	}
+	return ups
 }
 
 func (s *session) handleReady(payload []byte) (last bool) {
@@ -237,6 +277,12 @@ func (s *session) handleDone(payload []byte) {
 		return
 	}
 	s.mu.Lock()
+	if s.back != nil {
+		half := len(d.Streams) / 2
+		other := d
+		d.Streams, other.Streams = d.Streams[:half:half], d.Streams[half:]
+		s.back.describe(other)
+	}
 	s.evidence.describe(d)
 	s.mu.Unlock()
 	if d.Error != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,15 +44,20 @@ func Worker(in io.Reader, out io.Writer) error {
 }
 
 type worker struct {
-	cmd   openCommand
-	out   frameWriter
-	start chan startCommand
-	flow  *flow
-	path  path
+	cmd       openCommand
+	out       frameWriter
+	start     chan startCommand
+	flow      *flow
+	listeners []net.Listener // where connections come and go
+	path      path
+	missing   []measure.NotChecked // features that do not work here
+	latency   *measure.Latency     // at the end that asked
 
 	mark    time.Time // when the measured time began
 	moved   int64     // bytes when they were last seen to grow
 	movedAt time.Time
+	told    feedback
+	left    int // streams whose amount has not passed
 	sample  sample
 	buf     []byte
 }
@@ -96,17 +102,20 @@ func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 
 // run is the worker's main flow: connect, wait for the barrier, move, report.
 func (w *worker) run(ctx context.Context) error {
-	conns, err := w.connect(ctx)
+	l, err := w.connect(ctx)
 	if err != nil {
 		return err
 	}
-	w.flow = newFlow(w.cmd, conns)
+	if err := w.newFlow(l); err != nil {
+		l.close()
+		return w.fail(err)
+	}
 	defer w.close()
 	if err := w.prepare(); err != nil {
 		return w.fail(err)
 	}
 	if !w.cmd.Dials {
-		if err := w.out.json(frameJoined, w.ready(nil, nil)); err != nil {
+		if err := w.out.json(frameJoined, w.ready(l.tcp, nil)); err != nil {
 			return err
 		}
 	}
@@ -118,6 +127,9 @@ func (w *worker) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	if begin.Near != nil {
+		w.place(*begin.Near)
+	}
 	err = w.measure(ctx, time.Duration(begin.RampNs))
 	if errors.Is(err, errParentGone) {
 		return err
@@ -126,84 +138,138 @@ func (w *worker) run(ctx context.Context) error {
 }
 
 // connect makes the connections and tells the parent where they are.
-func (w *worker) connect(ctx context.Context) ([]*net.TCPConn, error) {
+func (w *worker) connect(ctx context.Context) (*link, error) {
 	cctx, cancel := context.WithTimeout(ctx, time.Duration(w.cmd.Deadline))
 	defer cancel()
-	conns, err := w.connectAs(cctx)
+	l, err := w.connectAs(cctx)
 	if err != nil && ctx.Err() == nil {
 		return nil, errors.Join(err, w.out.json(frameReady, readyReply{Error: toWire(err)}))
 	}
-	return conns, err
+	return l, err
 }
 
-func (w *worker) connectAs(ctx context.Context) ([]*net.TCPConn, error) {
+func (w *worker) connectAs(ctx context.Context) (*link, error) {
 	if w.cmd.Dials {
-		conns, skipped, err := dial(ctx, w.cmd)
+		l, err := dial(ctx, w.cmd)
 		if err != nil {
 			return nil, err
 		}
-		rtt, err := ping(conns[0])
+		rtt, err := ping(l.tcp[0])
 		if err != nil {
-			closeConns(conns)
+			l.close()
 			return nil, err
 		}
-		r := w.ready(conns, rtt)
-		r.Skipped = skipped
-		return conns, w.out.json(frameReady, r)
+		r := w.ready(l.tcp, rtt)
+		r.Skipped = l.skipped
+		return l, w.out.json(frameReady, r)
 	}
-	ls, port, err := listen(ctx, w.cmd)
+	p, err := listen(ctx, w.cmd)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.out.json(frameReady, readyReply{Port: port}); err != nil {
-		closeAll(ls)
+	if err := w.out.json(frameReady, readyReply{Port: p.port}); err != nil {
+		p.close()
 		return nil, err
 	}
-	conns, err := accept(ctx, w.cmd, ls)
+	return w.await(ctx, p)
+}
+
+// await takes what the dialling end opens.
+func (w *worker) await(ctx context.Context, p *ports) (*link, error) {
+	var err error
+	l := &link{}
+	if l.tcp, err = accept(ctx, w.cmd, p.tcp); err != nil {
+		p.close()
+		return nil, err
+	}
+	if w.cmd.Spec.Protocol == measure.UDP {
+		err = l.acceptDatagrams(ctx, w.cmd, p)
+	}
+	if w.cmd.Spec.Traffic == measure.CRR {
+		l.listeners, p.tcp = p.tcp, nil
+	}
+	p.close()
+	if err == nil {
+		err = pong(l.tcp[0])
+	}
 	if err != nil {
+		l.close()
 		return nil, err
 	}
-	return conns, pong(conns[0])
+	return l, nil
 }
 
 func (w *worker) ready(conns []*net.TCPConn, rtt *measure.RTT) readyReply {
-	if conns == nil {
-		conns = []*net.TCPConn{w.flow.streams[0].conn}
-	}
 	return readyReply{Local: conns[0].LocalAddr().String(), Peer: conns[0].RemoteAddr().String(), RTT: rtt}
+}
+
+// newFlow makes streams of what is connected. Connections that come and go
+// have none to begin with: the one beside them stands for each.
+func (w *worker) newFlow(l *link) error {
+	tcp, beside := l.tcp, (*side)(nil)
+	if w.cmd.hasSide() {
+		beside = newSide(tcp[len(tcp)-1])
+		tcp = tcp[:len(tcp)-1]
+	}
+	var conns []socket
+	for _, c := range tcp {
+		conns = append(conns, c)
+	}
+	for _, c := range l.udp {
+		conns = append(conns, c)
+	}
+	if w.cmd.Spec.Traffic != measure.CRR {
+		w.flow = newFlow(w.cmd, conns, beside)
+		return nil
+	}
+	for range w.cmd.Spec.Streams {
+		conns = append(conns, beside.conn)
+	}
+	w.flow = newFlow(w.cmd, conns, beside)
+	w.listeners = l.listeners
+	var err error
+	w.flow.crr, err = newCRR(w.cmd, l)
+	return err
 }
 
 // prepare chooses the data path and readies every stream for it.
 func (w *worker) prepare() error {
-	for _, p := range paths() {
-		if w.cmd.Spec.IO == "" || w.cmd.Spec.IO == p.name {
-			w.path = p
-			break
-		}
+	var err error
+	if w.path, w.missing, err = choose(w.cmd, w.flow); err != nil {
+		return err
 	}
-	if w.path.io == nil {
-		return fault.Usagef("see `thru test --help` for the data paths", "native: data path %q does not exist on this system", w.cmd.Spec.IO)
+	if w.flow.side != nil && w.cmd.Spec.Search && w.cmd.Sends {
+		w.flow.side.feedback = newSearch(w.flow).heed
 	}
 	for _, s := range w.flow.streams {
-		if err := sock.SetNoDelay(s.conn, w.cmd.Spec.NoDelay); err != nil {
+		if c, ok := s.sock.(*net.TCPConn); ok {
+			if err := sock.SetNoDelay(c, w.cmd.Spec.NoDelay || w.cmd.Spec.Traffic != measure.Bulk); err != nil {
+				return err
+			}
+		}
+		w.pace(s)
+		if err := w.path.io.prepare(w.flow, s); err != nil {
 			return err
 		}
-		if err := w.path.io.prepare(s); err != nil {
-			return err
+		if n := (measure.NotChecked{Fact: "io.source_file", Why: s.slower}); s.slower != "" && !slices.Contains(w.missing, n) {
+			w.missing = append(w.missing, n)
 		}
 	}
 	w.sample.Streams = make([]streamSample, len(w.flow.streams))
 	for i := range w.sample.Streams {
 		w.sample.Streams[i].Info = make([]byte, 0, sock.TCPInfoSize)
 	}
-	w.buf = make([]byte, 0, 16+len(w.flow.streams)*(42+sock.TCPInfoSize))
+	w.buf = make([]byte, 0, 16+len(w.flow.streams)*(streamHead+sock.TCPInfoSize))
+	if w.flow.side != nil {
+		w.flow.side.start()
+	}
 	return nil
 }
 
 // measure runs the streams through ramp, measured time and drain.
 func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 	f := w.flow
-	f.begin = time.Now()
+	f.begin, w.left = time.Now(), len(f.streams)
 	duration := time.Duration(w.cmd.Spec.Duration)
 	watchdog, cancel := context.WithTimeoutCause(ctx, firstWait+ramp+duration+outlastWait+drainWait+overtime,
 		errors.New("native: the test did not end in time"))
@@ -220,22 +286,27 @@ func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 	if err := w.sampleUntil(watchdog, duration, ended); err != nil {
 		return err
 	}
-	if f.sends {
+	if w.cmd.receives() {
+		w.path.io.sayEnough(f)
+	}
+	if w.cmd.sendsToo() {
 		if err := w.outlast(watchdog); err != nil {
 			return err
 		}
 		f.stop.Store(true)
-	} else {
-		w.path.io.sayEnough(f.streams[0])
 	}
 	return w.drain(watchdog)
 }
 
+// receives and sendsToo tell which directions this end has: a two-way flow has both.
+func (c openCommand) receives() bool { return !c.Sends || c.Spec.Duplex }
+func (c openCommand) sendsToo() bool { return c.Sends || c.Spec.Duplex }
+
 // outlast keeps a sender going until the receiver's measured time is over
-// too, which it says on stream 0, so that its last second is full.
+// too, which it says, so that its last second is full.
 func (w *worker) outlast(ctx context.Context) error {
 	limit := time.Now().Add(outlastWait)
-	for time.Now().Before(limit) && !w.path.io.heardEnough(w.flow.streams[0]) {
+	for time.Now().Before(limit) && !w.path.io.heardEnough(w.flow) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -246,17 +317,31 @@ func (w *worker) outlast(ctx context.Context) error {
 
 // awaitFirst waits for the first byte of any stream.
 func (w *worker) awaitFirst(ctx context.Context, ended <-chan *stream) error {
-	select {
-	case <-w.flow.first:
-		return nil
-	case s := <-ended:
-		return w.early(s)
-	case <-time.After(firstWait):
-		return fault.Failf("small packets pass and full-sized ones may not: compare the MTU of both ends and of the path (ping -M do -s 1472)",
-			"native: connected, but no data came within %v", firstWait)
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	late := time.After(firstWait)
+	for {
+		select {
+		case <-w.flow.first:
+			return nil
+		case s := <-ended:
+			if !w.complete(s) {
+				return w.early(s)
+			}
+			w.left-- // its share was nothing
+		case <-late:
+			return w.silent()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
+}
+
+// silent explains why nothing has come at all.
+func (w *worker) silent() error {
+	hint := "small packets pass and full-sized ones may not: compare the MTU of both ends and of the path (ping -M do -s 1472), or try a smaller -l"
+	if w.cmd.Spec.Traffic != measure.Bulk {
+		hint = "the other end asks, or a firewall lets no more connections through"
+	}
+	return fault.Failf(hint, "native: connected, but no data came within %v", firstWait)
 }
 
 // early says why a stream ended before the measured time was over.
@@ -277,6 +362,9 @@ func (w *worker) drain(ctx context.Context) error {
 	f := w.flow
 	limit := time.NewTimer(drainWait)
 	defer limit.Stop()
+	if w.cmd.connectionless() {
+		w.drainDatagrams(limit.C)
+	}
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
@@ -296,18 +384,77 @@ func (w *worker) drain(ctx context.Context) error {
 	return w.last()
 }
 
+// connectionless tells whether the streams have no end of their own, so that
+// the connection beside them says it: datagrams, and connections that come and go.
+func (c openCommand) connectionless() bool {
+	return c.Spec.Protocol == measure.UDP || c.Spec.Traffic == measure.CRR
+}
+
+// quiet is how long no datagram comes before a receiver takes it that none is under way.
+const quiet = 100 * time.Millisecond
+
+// drainDatagrams tells the peer that the last datagram has left, or waits to be
+// told and then until no more come.
+func (w *worker) drainDatagrams(limit <-chan time.Time) {
+	f := w.flow
+	if w.cmd.Sends {
+		for _, s := range f.streams {
+			<-s.done
+		}
+		f.side.conn.CloseWrite()
+		select {
+		case <-f.side.gone: // the receiver has all
+		case <-limit:
+		}
+		return
+	}
+	select {
+	case <-f.side.gone:
+	case <-limit:
+	}
+	w.awaitQuiet()
+	f.ending.Store(true)
+	for _, s := range f.streams {
+		w.path.io.interrupt(s)
+	}
+	for _, s := range f.streams {
+		<-s.done
+	}
+	f.side.conn.CloseWrite()
+}
+
+// awaitQuiet waits until no datagram has come for a while.
+func (w *worker) awaitQuiet() {
+	for {
+		before := w.received()
+		sleepThread(quiet)
+		if w.received() == before {
+			return
+		}
+	}
+}
+
+// received sums the bytes of all streams.
+func (w *worker) received() (n int64) {
+	for _, s := range w.flow.streams {
+		n += s.bytes.Load()
+	}
+	return n
+}
+
 // last takes the sample at the end of the connections.
 func (w *worker) last() error {
 	w.take(atClose)
-	return w.flush()
+	var err error
+	if w.cmd.Sends && w.cmd.Spec.Traffic != measure.Bulk {
+		w.latency, err = mergeLatencies(w.flow.streams)
+	}
+	return errors.Join(err, w.flush())
 }
 
 // stalled is an error at a receiver to which nothing has come for so long.
 func (w *worker) stalled(limit time.Duration) error {
-	var n int64
-	for _, s := range w.flow.streams {
-		n += s.bytes.Load()
-	}
+	n := w.received()
 	if now := time.Now(); n != w.moved || w.movedAt.IsZero() {
 		w.moved, w.movedAt = n, now
 	}
@@ -321,25 +468,32 @@ func (w *worker) stalled(limit time.Duration) error {
 
 // close ends every socket; one that still blocks a thread is shut first.
 func (w *worker) close() {
+	w.flow.ending.Store(true)
 	for _, s := range w.flow.streams {
-		select {
-		case <-s.done:
-		default:
-			if w.path.io != nil {
-				w.path.io.interrupt(s)
-			}
+		if !closed(s.done) && w.path.io != nil {
+			w.path.io.interrupt(s)
 		}
-		s.conn.Close()
+		s.sock.Close()
+		if s.source != nil {
+			s.source.Close()
+		}
 	}
+	if w.flow.side != nil {
+		w.flow.side.conn.Close()
+	}
+	closeAll(w.listeners)
 }
 
 // fail reports an error in place of a connection.
 func (w *worker) fail(err error) error { return errors.Join(err, w.done(err)) }
 
 func (w *worker) done(err error) error {
-	r := doneReply{IO: w.path.name}
+	r := doneReply{IO: w.path.name, Missing: w.missing, Latency: w.latency}
 	if err != nil {
 		r.Error = toWire(err)
+	}
+	if w.flow == nil {
+		return w.out.json(frameDone, r)
 	}
 	for _, s := range w.flow.streams {
 		r.Streams = append(r.Streams, w.describe(s))

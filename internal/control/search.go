@@ -1,0 +1,67 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Times of the trials that look for the highest rate without loss.
+const (
+	trialTime   = 2 * time.Second
+	confirmTime = 10 * time.Second
+)
+
+// searchLossless follows the search for a step's capacity by trials at fixed
+// rates, until the highest that loses nothing is known.
+func (r *Runner) searchLossless(ctx context.Context, step plan.Step, doc *measure.Document, group int) error {
+	c := cellOf(doc, group)
+	if c == nil || !c.Spec.Search || c.Search == nil || c.Search.CapacityBps == nil {
+		return nil
+	}
+	s := stat.NewLosslessSearch(*c.Search.CapacityBps)
+	defer func() { s.Outcome(c.Search) }()
+	for n := 1; ; n++ {
+		rate, done := s.Next()
+		if done {
+			return nil
+		}
+		trial := trialAt(step, rate, s.Confirming())
+		r.Watch.Step(fmt.Sprintf("trial at %s", unit.Rate(rate)), trial.Specs, n-1, stat.MaxTrials)
+		runs, err := r.runStep(ctx, trial, n)
+		if err != nil {
+			return err
+		}
+		t := stat.TrialOf(rate, &runs[0].Flows[0])
+		s.Report(t)
+		s.Outcome(c.Search)
+		r.Watch.Ran(c)
+	}
+}
+
+// trialAt is the step at a fixed rate.
+func trialAt(step plan.Step, bps float64, confirming bool) plan.Step {
+	spec := step.Specs[0]
+	spec.Search, spec.Rate, spec.Duration = false, int64(bps), int64(trialTime)
+	spec.Ramp, spec.NoRamp = 0, true
+	if confirming {
+		spec.Duration = max(spec.Duration, min(int64(confirmTime), step.Specs[0].Duration))
+	}
+	step.Specs = []measure.Spec{spec}
+	return step
+}
+
+// cellOf is the first cell of a group.
+func cellOf(doc *measure.Document, group int) *measure.Cell {
+	for i := range doc.Cells {
+		if doc.Cells[i].Group == group {
+			return &doc.Cells[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package enginetest
+
+import (
+	"testing"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/measure"
+)
+
+// run measures spec from one end to the other and returns what both saw.
+func (s Suite) run(t *testing.T, spec measure.Spec, dialFrom bool) (sent, got measure.Evidence) {
+	t.Helper()
+	sender, receiver := s.Pair(t, spec, dialFrom)
+	ramp := 100 * time.Millisecond
+	if spec.Amount > 0 {
+		ramp = 0
+	}
+	Start(t, ramp, sender, receiver)
+	checkCourse(t, "sender", Finish(t, sender))
+	checkCourse(t, "receiver", Finish(t, receiver))
+	return sender.Evidence(), receiver.Evidence()
+}
+
+// amount: no byte more or less passes, however the streams share it.
+func (s Suite) amount(t *testing.T) {
+	for _, bytes := range []int64{1, 1_000_003, 64 << 20} {
+		spec := s.Spec(3)
+		spec.Amount, spec.Duration = bytes, int64(limit)
+		sent, got := s.run(t, spec, true)
+		for _, e := range []measure.Evidence{sent, got} {
+			if e.Bytes != bytes || e.TotalBytes != bytes || e.MeasuredNs <= 0 {
+				t.Errorf("%s: %d bytes in the measured time, %d in all, in %d ns; want %d", e.EndPoint, e.Bytes, e.TotalBytes, e.MeasuredNs, bytes)
+			}
+		}
+	}
+}
+
+// twoWays: both directions on the same connections, each with its evidence.
+func (s Suite) twoWays(t *testing.T) {
+	spec := s.Spec(2)
+	spec.Duplex = true
+	sender, receiver := s.Pair(t, spec, true)
+	Start(t, 100*time.Millisecond, sender, receiver)
+	checkCourse(t, "one end", progressOf(Finish(t, sender), false))
+	checkCourse(t, "other end", progressOf(Finish(t, receiver), false))
+	a, b := sender.Evidence(), receiver.Evidence()
+	back, ok := receiver.Back()
+	echo, ok2 := sender.Back()
+	if !ok || !ok2 {
+		t.Fatal("no evidence of the other direction")
+	}
+	for _, e := range []measure.Evidence{a, b, back, echo} {
+		checkEvidence(t, e, 2)
+	}
+	if a.TotalBytes != b.TotalBytes || back.TotalBytes != echo.TotalBytes || !back.Sends || echo.Sends {
+		t.Errorf("there %d of %d bytes, back %d of %d, roles %v and %v", b.TotalBytes, a.TotalBytes, echo.TotalBytes, back.TotalBytes, back.Sends, echo.Sends)
+	}
+	if a.Streams[0].Local != echo.Streams[0].Local || a.Streams[0].Peer != echo.Streams[0].Peer {
+		t.Errorf("the directions use %+v and %+v", a.Streams[0], echo.Streams[0])
+	}
+}
+
+// progressOf leaves out the live figures of the other direction.
+func progressOf(us []engine.Update, back bool) []engine.Update {
+	var kept []engine.Update
+	for _, u := range us {
+		if u.Back == back {
+			kept = append(kept, u)
+		}
+	}
+	return kept
+}
+
+// verified: every byte is compared, and none is wrong.
+func (s Suite) verified(t *testing.T, spec measure.Spec) {
+	spec.Verify = true
+	_, got := s.run(t, spec, true)
+	for _, x := range got.Streams {
+		if c := x.Checked; c == nil || c.Bytes == 0 || c.WrongBytes != 0 || c.FirstWrong != nil {
+			t.Errorf("stream %d: compared %+v", x.Index, x.Checked)
+		}
+		if spec.Protocol == measure.TCP && x.Checked.Bytes != x.TotalBytes {
+			t.Errorf("stream %d: compared %d of %d bytes", x.Index, x.Checked.Bytes, x.TotalBytes)
+		}
+	}
+}
+
+// RunUDP runs the contract of datagrams.
+func RunUDP(t *testing.T, s Suite) {
+	for name, length := range map[string]int64{"least": measure.MinDatagram, "default": 0, "large": measure.MaxDatagram} {
+		if length == measure.MaxDatagram && s.IO == measure.IOGSO {
+			continue // they do not fit the MTU of loopback whole: refused, see TestFeaturesFallBack
+		}
+		t.Run(name, func(t *testing.T) { s.datagrams(t, length, true) })
+	}
+	t.Run("reverse", func(t *testing.T) { s.datagrams(t, 512, false) })
+	t.Run("as fast as it goes", s.flood)
+	t.Run("datagram amount", s.datagramAmount)
+	t.Run("verified", func(t *testing.T) { s.verified(t, s.udp(2, 1000)) })
+	t.Run("search", s.search)
+	t.Run("closes at any time", func(t *testing.T) { s.closes(t, s.udp(2, 0)) })
+}
+
+// udp is a short test of few enough datagrams that none should be lost.
+func (s Suite) udp(streams int, length int64) measure.Spec {
+	spec := s.Spec(streams)
+	spec.Protocol, spec.Rate = measure.UDP, 8_000_000
+	spec.Length = measure.Pair{Send: length, Recv: length}
+	spec.Window = measure.Pair{Recv: 4 << 20}
+	return spec
+}
+
+func (s Suite) datagrams(t *testing.T, length int64, dialFrom bool) {
+	sent, got := s.run(t, s.udp(2, length), dialFrom)
+	checkEvidence(t, sent, 2)
+	checkEvidence(t, got, 2)
+	if got.IO != s.IO || sent.IO != s.IO {
+		t.Errorf("paths %s and %s, want %s", sent.IO, got.IO, s.IO)
+	}
+	for i, x := range got.Streams {
+		a, b := sent.Streams[i].DatagramsAll, x.DatagramsAll
+		if a == nil || b == nil || a.Packets == 0 || a.Packets != b.Packets+b.Lost {
+			t.Fatalf("stream %d: sent %+v, got %+v", i, a, b)
+		}
+		if b.Duplicates != 0 || b.Foreign != 0 || b.JitterNs == nil {
+			t.Errorf("stream %d: %+v", i, *b)
+		}
+		if want := a.Packets * sent.Streams[i].Length; sent.Streams[i].TotalBytes != want {
+			t.Errorf("stream %d: %d bytes in %d datagrams of %d", i, sent.Streams[i].TotalBytes, a.Packets, sent.Streams[i].Length)
+		}
+		if length != 0 && sent.Streams[i].Length != length {
+			t.Errorf("datagrams of %d bytes, want %d", sent.Streams[i].Length, length)
+		}
+	}
+}
+
+// flood: nothing is counted that was not sent, whatever is lost.
+func (s Suite) flood(t *testing.T) {
+	spec := s.udp(1, 64)
+	spec.Rate = 0
+	sent, got := s.run(t, spec, true)
+	a, b := sent.Streams[0].DatagramsAll, got.Streams[0].DatagramsAll
+	if b.Packets+b.Lost > a.Packets || b.Packets == 0 || b.Duplicates != 0 {
+		t.Errorf("sent %+v, got %+v", a, b)
+	}
+}
+
+// datagramAmount: as many datagrams as the amount fills, and the time they took.
+func (s Suite) datagramAmount(t *testing.T) {
+	spec := s.udp(1, 1000)
+	spec.Amount, spec.Duration = 100_500, int64(limit)
+	sent, got := s.run(t, spec, true)
+	if d := sent.Streams[0].DatagramsAll; d.Packets != 101 {
+		t.Errorf("%d datagrams were sent, want 101", d.Packets)
+	}
+	if d := got.Streams[0].DatagramsAll; d.Packets+d.Lost != 101 || got.Bytes != d.Packets*1000 {
+		t.Errorf("got %+v, %d bytes", d, got.Bytes)
+	}
+}
+
+// search: the rate rises from where it began.
+func (s Suite) search(t *testing.T) {
+	spec := s.udp(1, 1000)
+	spec.Rate, spec.Search, spec.Duration = 0, true, int64(time.Second)
+	sent, _ := s.run(t, spec, true)
+	if n := len(sent.Bins); n == 0 || sent.Bins[n-1].RateBps <= 1_000_000 {
+		t.Errorf("the rate stayed at %+v", sent.Bins)
+	}
+}
+
+// RunRequests runs the contract of requests and responses.
+func RunRequests(t *testing.T, s Suite) {
+	for _, tt := range []struct {
+		name     string
+		protocol string
+		traffic  string
+		sizes    measure.Pair
+		forward  bool
+	}{
+		{"tcp", measure.TCP, measure.RR, measure.Pair{}, true},
+		{"tcp reverse", measure.TCP, measure.RR, measure.Pair{Send: 100, Recv: 70_000}, false},
+		{"udp", measure.UDP, measure.RR, measure.Pair{Send: 1, Recv: 1}, true},
+		{"udp reverse", measure.UDP, measure.RR, measure.Pair{Send: 100, Recv: 1000}, false},
+		{"connect", measure.TCP, measure.CRR, measure.Pair{Send: 1, Recv: 200}, true},
+	} {
+		for _, rate := range []float64{0, 200} {
+			name := tt.name
+			if rate > 0 {
+				name += " at a rate"
+			}
+			t.Run(name, func(t *testing.T) {
+				spec := s.Spec(2)
+				spec.Protocol, spec.Traffic, spec.Length, spec.PerSecond = tt.protocol, tt.traffic, tt.sizes, rate
+				spec.DialFrom = true
+				sent, got := s.run(t, spec, tt.forward)
+				checkRequests(t, sent, got, rate)
+			})
+		}
+	}
+	t.Run("closes at any time", func(t *testing.T) {
+		spec := s.Spec(2)
+		spec.Traffic = measure.RR
+		s.closes(t, spec)
+	})
+}
+
+func checkRequests(t *testing.T, sent, got measure.Evidence, rate float64) {
+	t.Helper()
+	l := sent.Latency
+	if l == nil || l.Count == 0 || l.Histogram == "" || got.Latency != nil {
+		t.Fatalf("latency %+v, at the answering end %+v", l, got.Latency)
+	}
+	if l.Min <= 0 || l.Min > l.P50 || l.P50 > l.P99 || l.P99 > l.P9999 || l.P9999 > l.Max || l.Errors != 0 {
+		t.Errorf("latency %+v", l)
+	}
+	var asked, answered, bins int64
+	for i := range sent.Streams {
+		asked, answered = asked+sent.Streams[i].Requests, answered+got.Streams[i].Requests
+	}
+	for _, b := range sent.Bins {
+		bins += b.Requests
+	}
+	near := 4 + asked/50 // the reading and the flag are not one moment
+	if asked == 0 || asked != bins || l.Count < asked-near || l.Count > asked+near {
+		t.Errorf("%d requests, %d in the bins, %d latencies", asked, bins, l.Count)
+	}
+	if most := 2 * rate * float64(sent.MeasuredNs) / 1e9; rate > 0 && float64(asked) > most+4 {
+		t.Errorf("%d requests at a rate that allows %.0f", asked, most)
+	}
+	if answered == 0 {
+		t.Error("the answering end counted nothing")
+	}
+}

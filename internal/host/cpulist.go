@@ -1,0 +1,71 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxCPU bounds the numbers of CPUs: no kernel is built for more than some thousands.
+const maxCPU = 1<<16 - 1
+
+// parseCPUList reads the CPUs of a list such as "0-3,8,10-11" (cpuset(7),
+// formats). The kernel writes them in order (lib/vsprintf.c,
+// bitmap_list_string); a list that is not is refused, and so is an empty one.
+func parseCPUList(s string) ([]int, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return nil, fmt.Errorf("the list of CPUs is empty")
+	}
+	var cpus []int
+	next := uint64(0)
+	for part := range strings.SplitSeq(s, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		a, err1 := strconv.ParseUint(first, 10, 32)
+		b, err2 := strconv.ParseUint(last, 10, 32)
+		if err1 != nil || err2 != nil || a < next || b < a || b > maxCPU {
+			return nil, fmt.Errorf("%.80q is no list of CPUs", s)
+		}
+		for n := a; n <= b; n++ {
+			cpus = append(cpus, int(n))
+		}
+		next = b + 1
+	}
+	return cpus, nil
+}
+
+// formatCPUs writes CPUs as the kernel does: "0-3,8".
+func formatCPUs(cpus []int) string {
+	cpus = slices.Compact(slices.Sorted(slices.Values(cpus)))
+	var parts []string
+	for i := 0; i < len(cpus); {
+		last := i
+		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
+			last++
+		}
+		part := strconv.Itoa(cpus[i])
+		if last > i {
+			part += "-" + strconv.Itoa(cpus[last])
+		}
+		parts = append(parts, part)
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// cpuList reads a file that holds a list of CPUs.
+func (f FS) cpuList(name string) ([]int, error) {
+	s, err := f.text(name)
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := parseCPUList(s)
+	if err != nil {
+		return nil, fmt.Errorf("/%s: %w", name, err)
+	}
+	return cpus, nil
+}

@@ -1,0 +1,94 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// qdisc is one queueing discipline as the kernel reports it.
+type qdisc struct {
+	kind           string
+	index          int32  // of its interface
+	handle, parent uint32 // major number in the upper, minor in the lower 16 bits (tc(8))
+
+	backlog, drops, requeues, overlimits uint64
+}
+
+// Values of rtnetlink (include/uapi/linux/rtnetlink.h, pkt_sched.h, gen_stats.h).
+const (
+	sizeofTcmsg   = 20
+	tcaKind       = 1
+	tcaStats2     = 7
+	tcaStatsQueue = 3
+	parentRoot    = 0xFFFFFFFF
+)
+
+// parseQdisc reads one RTM_NEWQDISC: struct tcmsg, then attributes, of which
+// TCA_STATS2 holds struct gnet_stats_queue. Its counters have 32 bits.
+func parseQdisc(b []byte) (qdisc, error) {
+	if len(b) < sizeofTcmsg {
+		return qdisc{}, errShort
+	}
+	u32 := binary.NativeEndian.Uint32
+	q := qdisc{index: int32(u32(b[4:])), handle: u32(b[8:]), parent: u32(b[12:])}
+	q.kind, _, _ = strings.Cut(string(attr(b[sizeofTcmsg:], tcaKind)), "\x00")
+	s := attr(attr(b[sizeofTcmsg:], tcaStats2), tcaStatsQueue)
+	if q.kind == "" || len(s) < 20 {
+		return q, errors.New("the kernel shows a queueing discipline without kind or counters")
+	}
+	// Bytes 0 to 3 are its length in packets.
+	q.backlog, q.drops, q.requeues, q.overlimits = uint64(u32(s[4:])), uint64(u32(s[8:])), uint64(u32(s[12:])), uint64(u32(s[16:]))
+	return q, nil
+}
+
+// queueing adds up what all disciplines of one interface have counted, each
+// packet once.
+//
+// Drops and backlog: a classful discipline counts what its children drop as
+// well, when they refuse a packet (tbf_enqueue, htb_enqueue and so on) and when
+// they drop one later (qdisc_tree_reduce_backlog); mq and mqprio show the sum
+// of their children. So the root has it all. Some do not pass everything up
+// (taprio, disciplines that the NIC does, old kernels): then the
+// sum of the root's children is more, and counts.
+//
+// Overlimits and requeues are counted where they happen, and are summed over
+// all but mq and mqprio, which again show sums.
+//
+// What classifies received packets (ingress, clsact) is no queue and left out.
+//
+// A drop is one buffer of the kernel: with segmentation offload that may be
+// many packets of the wire. What its queue refuses counts again as
+// Udp.SndbufErrors (Udp6) and Ip.OutDiscards, though the send call succeeds
+// (net/ipv4/udp.c, udp_send_skb, without IP_RECVERR). So does a call that
+// finds the buffer of a socket full that does not block (udp_sendmsg,
+// SOCK_NOSPACE), where nothing is lost: those two are no measure of loss.
+func queueing(all []qdisc) (measure.Qdisc, error) {
+	var sum measure.Qdisc
+	var root *qdisc
+	for i := range all {
+		if all[i].parent == parentRoot {
+			root = &all[i]
+		}
+	}
+	if root == nil {
+		return sum, errors.New("the kernel shows no queueing discipline at the root: the interface may be down")
+	}
+	var drops, backlog uint64 // of the root's children
+	for _, q := range all {
+		if q.kind == "ingress" || q.kind == "clsact" {
+			continue
+		}
+		if q.parent != parentRoot && q.parent>>16 == root.handle>>16 {
+			drops, backlog = drops+q.drops, backlog+q.backlog
+		}
+		if q.kind != "mq" && q.kind != "mqprio" {
+			sum.Overlimits += q.overlimits
+			sum.Requeues += q.requeues
+		}
+	}
+	sum.Kind, sum.Drops, sum.Backlog = root.kind, max(root.drops, drops), max(root.backlog, backlog)
+	return sum, nil
+}

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"thru/internal/measure"
+)
+
+// running is the kernel that this program runs on. Drivers are asked by
+// ethtool, the rest by rtnetlink, which answers for the calling thread's
+// network namespace (rtnetlink(7)). Each question opens a socket and closes it.
+type running struct{ ethtool }
+
+func runningKernel() kernel { return running{} }
+
+// rxRing asks for one interface. The virtual functions of a NIC, which take
+// long to list, are left out by not asking for them (IFLA_EXT_MASK).
+func (running) rxRing(name string) (uint64, error) {
+	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
+	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+	req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
+	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	if err != nil {
+		return 0, fmt.Errorf("host: asking the kernel for counters of %s: %w", name, err)
+	}
+	if len(answers) == 0 {
+		return 0, errors.New("the kernel does not answer")
+	}
+	return parseRxRing(answers[0])
+}
+
+// qdisc asks for the disciplines of all interfaces, since the kernel answers
+// no other list, and keeps those of one.
+func (r running) qdisc(name string) (measure.Qdisc, error) {
+	index, err := r.index(name)
+	if err != nil {
+		return measure.Qdisc{}, err
+	}
+	answers, err := retried(func() ([][]byte, error) {
+		req := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
+		req.AddData(&nl.TcMsg{Family: unix.AF_UNSPEC, Ifindex: index})
+		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWQDISC)
+	})
+	if err != nil {
+		return measure.Qdisc{}, fmt.Errorf("host: asking the kernel for the queueing of %s: %w", name, err)
+	}
+	var own []qdisc
+	for _, b := range answers {
+		q, err := parseQdisc(b)
+		if q.index != index {
+			continue
+		}
+		if err != nil {
+			return measure.Qdisc{}, err
+		}
+		own = append(own, q)
+	}
+	return queueing(own)
+}
+
+// index is the number of an interface (netdevice(7), SIOCGIFINDEX).
+func (r running) index(name string) (index int32, err error) {
+	err = r.with(func(fd int) error {
+		i, err := unix.NewIfreq(name)
+		if err != nil {
+			return err
+		}
+		if err := unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, i); err != nil {
+			return err
+		}
+		index = int32(i.Uint32())
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("host: looking up the number of interface %s: %w", name, err)
+	}
+	return index, nil
+}

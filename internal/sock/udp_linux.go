@@ -1,0 +1,95 @@
+package sock
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetUDPSegment has the kernel split what one call sends into datagrams of n
+// bytes (UDP_SEGMENT, udp(7), since Linux 4.18); 0 switches it off.
+func SetUDPSegment(fd uintptr, n int) error {
+	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, n); err != nil {
+		return fmt.Errorf("sock: setting UDP_SEGMENT: %w", err)
+	}
+	return nil
+}
+
+// SetUDPGRO lets one call receive several datagrams of one size in a row (UDP_GRO, udp(7), since Linux 5.0).
+func SetUDPGRO(fd uintptr, on bool) error {
+	v := 0
+	if on {
+		v = 1
+	}
+	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, v); err != nil {
+		return fmt.Errorf("sock: setting UDP_GRO: %w", err)
+	}
+	return nil
+}
+
+// SetPacing bounds what the kernel sends on a socket, in bit/s of payload
+// (SO_MAX_PACING_RATE, socket(7)): TCP spaces its segments by itself, UDP
+// needs the queueing discipline fq for it.
+func SetPacing(fd uintptr, bps int64) error {
+	rate := uint64(max(bps/8, 1))
+	_, _, e := unix.Syscall6(unix.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE,
+		uintptr(unsafe.Pointer(&rate)), unsafe.Sizeof(rate), 0)
+	if e != 0 {
+		return fmt.Errorf("sock: setting SO_MAX_PACING_RATE: %w", e)
+	}
+	return nil
+}
+
+// PathMTU is what the kernel takes for the MTU of the path of a connected
+// socket (IP_MTU, ip(7)); 0 is unknown.
+func PathMTU(fd uintptr) int {
+	if family, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil && family == unix.AF_INET6 {
+		if n, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU); err == nil {
+			return n
+		}
+	}
+	n, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// memInfoDrops is the place of SK_MEMINFO_DROPS in the array that SO_MEMINFO
+// gives (include/uapi/linux/sock_diag.h).
+const (
+	memInfoDrops = 8
+	memInfoVars  = 9
+)
+
+// Drops is how many datagrams have found the buffer of a socket full
+// (SO_MEMINFO, since Linux 4.12); false where the kernel does not say. It does
+// not allocate.
+func Drops(fd uintptr) (int64, bool) {
+	var v [memInfoVars + 3]uint32
+	n := uint32(unsafe.Sizeof(v))
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&v)), uintptr(unsafe.Pointer(&n)), 0)
+	if e != 0 || n < memInfoVars*4 {
+		return 0, false
+	}
+	return int64(v[memInfoDrops]), true
+}
+
+// IncomingCPU is the CPU on which the kernel last took in a packet of the
+// socket (SO_INCOMING_CPU, socket(7)); false where it does not say.
+func IncomingCPU(fd uintptr) (int, bool) {
+	n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_INCOMING_CPU)
+	return n, err == nil && n >= 0
+}
+
+// setDontFragment sets DF and refuses datagrams above the path's MTU
+// (IP_MTU_DISCOVER, ip(7)), on both families of an IPv6 socket.
+func setDontFragment(fd uintptr, ipv6 bool) error {
+	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+	if ipv6 {
+		return unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+	}
+	return err
+}
