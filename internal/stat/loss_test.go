@@ -201,6 +201,12 @@ func TestDatagramWarnings(t *testing.T) {
 		}, "1% of the datagrams came out of order, up to 12 places late"},
 		{"twice", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].DatagramsAll.Duplicates = 1 }, "1 datagram came more than once"},
 		{"of others", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].Datagrams.Foreign = 3 }, "3 datagrams of others came to the test's port"},
+		{"damaged on the way", 0, func(c *measure.Cell) { flow(c).Receiver.Host.Proto["Udp.InCsumErrors"] = 4 }, "4 datagrams came damaged to the receiver's host"},
+		{"most of it before the measured time", 1000, func(c *measure.Cell) {
+			for i := range flow(c).Receiver.Streams {
+				flow(c).Receiver.Streams[i].Datagrams.Lost = 10
+			}
+		}, "of the datagrams were lost; of those in the measured time, all of them on the path"},
 		{"damaged", 0, func(c *measure.Cell) {
 			flow(c).Receiver.Streams[1].Checked = &measure.Checked{Bytes: 1e6, WrongBytes: 12, FirstWrong: new(int64(77))}
 		}, "the data arrived damaged: 12 of 1 000 000 bytes differ from what was sent, first in datagram 77"},

@@ -44,6 +44,11 @@ func TestSearchCell(t *testing.T) {
 	if len(c.Warnings) > 0 {
 		t.Errorf("%q", c.Warnings)
 	}
+	r := flow(c).Receiver
+	r.Bins[len(r.Bins)-1].Bytes *= 2
+	if Summarise(c, twoHosts(), Link{}); !warned(c, "still rising when the search ended") {
+		t.Errorf("%q", c.Warnings)
+	}
 }
 
 // search runs the steps over a path that loses above a rate.
