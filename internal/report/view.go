@@ -132,7 +132,11 @@ func isGauge(d *measure.Document, c *measure.Cell) bool {
 
 // pathName is how a cell's direction is called: "local -> peer".
 func pathName(c *measure.Cell) string {
-	if c.From == c.To && c.AtOnce > 1 && c.Label != "" {
+	others := c.AtOnce - 1
+	if c.UnderLoad != nil {
+		others-- // requests beside it are no other direction
+	}
+	if c.From == c.To && others > 0 && c.Label != "" && !asks(c) {
 		return "localhost " + clean(c.Label)
 	}
 	if c.From == c.To {
