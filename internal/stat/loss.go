@@ -82,22 +82,41 @@ func (s *summary) lossPlaces() {
 	var all []measure.LossPlace
 	measured := false
 	for _, p := range s.runs {
-		span := countOf(p.receiver, inTime)
-		if !span.known {
+		lost, known := lostInTime(p)
+		if !known {
 			continue
 		}
 		measured = true
-		if span.Lost > 0 {
-			places := attribute(span.Lost, s.dropsOf(p))
-			all = mergePlaces(all, places)
-			s.unseen(p, places)
-		}
+		places := attribute(lost, s.dropsOf(p))
+		all = mergePlaces(all, places)
+		s.unseen(p, places)
 	}
 	slices.SortStableFunc(all, func(a, b measure.LossPlace) int { return cmp.Compare(b.Packets, a.Packets) })
 	s.cell.LossPlaces = all
 	if d := s.cell.Datagrams; d != nil && d.Lost > 0 && len(all) == 0 && measured {
 		s.missing("loss_places", "none was lost in the measured time, which is what the counters of the hosts cover")
 	}
+}
+
+// unseenPct is the share of a loss that may lie behind the last datagram that
+// came, where no gap in the numbers shows it.
+const unseenPct = 10
+
+// lostInTime is how many datagrams were lost in a run's measured time: the
+// gaps that the receiver saw. A path that carries nothing any more leaves no
+// gaps; then it is what the sender sent in its measured time and the receiver
+// did not get in its own, which began a little apart.
+func lostInTime(p pair) (n int64, known bool) {
+	span, sent := countOf(p.receiver, inTime), countOf(p.sender, inTime)
+	if !span.known {
+		return 0, false
+	}
+	life := sub(countOf(p.sender, inLife).Packets, countOf(p.receiver, inLife).Packets)
+	behind := sub(life, countOf(p.receiver, inLife).Lost)
+	if sent.known && float64(behind) > float64(life)*unseenPct/100 {
+		return max(span.Lost, min(life, sub(sent.Packets, span.Packets))), true
+	}
+	return span.Lost, true
 }
 
 // mergePlaces adds the places of one run to those of the runs before.

@@ -114,6 +114,23 @@ func TestLossPlaces(t *testing.T) {
 	}
 }
 
+// TestLossWithoutGaps: a path that carries nothing any more leaves no gap to
+// see, and a sender's queue that takes no more is found all the same.
+func TestLossWithoutGaps(t *testing.T) {
+	c := datagramCell(0)
+	f := flow(c)
+	for i := range f.Receiver.Streams {
+		x := &f.Receiver.Streams[i]
+		x.Datagrams.Packets, x.DatagramsAll.Packets = 0, 15
+	}
+	f.Receiver.Bytes = 0
+	f.Sender.Host.Qdisc.Drops = 1e9
+	Summarise(c, twoHosts(), Link{})
+	if got := where(c.LossPlaces); got != "sender qdisc 849184" || isMissing(c, "loss_places") {
+		t.Errorf("%q, missing %v", got, c.Missing)
+	}
+}
+
 // TestOneHostCountsOnce: both ends read the same host, and each counter is of one place only.
 func TestOneHostCountsOnce(t *testing.T) {
 	c := datagramCell(1000)
