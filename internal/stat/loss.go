@@ -3,6 +3,7 @@ package stat
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"thru/internal/measure"
@@ -87,7 +88,7 @@ func (s *summary) lossPlaces() {
 			continue
 		}
 		measured = true
-		places := attribute(lost, s.dropsOf(p))
+		places := attribute(lost, s.dropsOf(p, lost))
 		all = mergePlaces(all, places)
 		s.unseen(p, places)
 	}
@@ -138,7 +139,7 @@ func mergePlaces(all, more []measure.LossPlace) []measure.LossPlace {
 // SndbufError too (net/ipv4/udp.c, udp_send_skb), one that the receiver's
 // backlog refuses is a drop of its interface (net/core/dev.c,
 // enqueue_to_backlog), and over veth one of the sender's interface as well.
-func (s *summary) dropsOf(p pair) []drops {
+func (s *summary) dropsOf(p pair, lost int64) []drops {
 	batch := s.batch(p.sender)
 	backlog := backlogDrops(p.receiver)
 	face := sub(faceDrops(p.sender, sent), virtualOnly(s.isVirtual(p.sender), backlog))
@@ -162,10 +163,24 @@ func (s *summary) dropsOf(p pair) []drops {
 		remedy: "look at what the receiver's driver counts: ethtool -S, ip -s -s link"}, p.receiver)
 	add(drops{place: measure.LossBacklog, n: backlog, each: s.batch(p.receiver), counter: "dropped in softnet_stat, all of this host's traffic",
 		remedy: "raise the receiver's net.core.netdev_max_backlog, or spread its packets over more CPUs (RPS)"}, p.receiver)
-	add(drops{place: measure.LossFragment, n: protoSum(p.receiver, "Ip.ReasmFails", "Ip6.ReasmFails"), counter: "Ip.ReasmFails: a fragment was missing, or there was no memory for them" + hostWide,
+	add(drops{place: measure.LossFragment, n: s.notJoined(p, lost), counter: "Ip.ReasmFails, while the fragments came" + hostWide,
 		remedy: "send datagrams that fit the MTU (-l), or raise the receiver's net.ipv4.ipfrag_high_thresh"}, p.receiver)
 	add(receiverSocket(p.receiver, s.batch(p.receiver)), p.receiver)
 	return all
+}
+
+// notJoined is how many datagrams the receiver failed to put together of
+// fragments that had all come. A datagram of which one fragment was lost on
+// the way is a ReasmFail too; there are no more of those than fragments that
+// did not come (Ip.ReasmReqds counts those that did).
+func (s *summary) notJoined(p pair, lost int64) int64 {
+	sent := countOf(p.sender, inTime)
+	pieces := Fragments(Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}, s.payload())
+	if !sent.known || pieces < 2 || sent.Packets > math.MaxInt64/int64(pieces) {
+		return 0
+	}
+	astray := sub(sent.Packets*int64(pieces), protoSum(p.receiver, "Ip.ReasmReqds", "Ip6.ReasmReqds"))
+	return min(protoSum(p.receiver, "Ip.ReasmFails", "Ip6.ReasmFails"), sub(lost, astray))
 }
 
 // hostWide is what must be said of a counter that is not the test's alone.

@@ -81,7 +81,15 @@ func TestLossPlaces(t *testing.T) {
 			receiver(c).Host.NIC.RxDropped, sender(c).Host.NIC.TxDropped = 2000, 2000
 			sender(c).Host.Proto["Udp.SndbufErrors"] = 2000
 		}, "receiver backlog 2000"},
-		{"reassembly", 1000, nil, func(c *measure.Cell) { receiver(c).Host.Proto["Ip.ReasmFails"] = 2000 }, "receiver reassembly 2000"},
+		{"reassembly, where all fragments came", 1000, nil, func(c *measure.Cell) {
+			c.Spec.Length.Send = 8192
+			receiver(c).Host.Proto["Ip.ReasmFails"], receiver(c).Host.Proto["Ip.ReasmReqds"] = 2000, 2*424_592*6
+		}, "receiver reassembly 2000"},
+		{"reassembly, where some did not", 1000, nil, func(c *measure.Cell) {
+			c.Spec.Length.Send = 8192
+			receiver(c).Host.Proto["Ip.ReasmFails"], receiver(c).Host.Proto["Ip.ReasmReqds"] = 2000, 2*424_592*6-1500
+		}, "path 1500, receiver reassembly 500"},
+		{"reassembly of others", 1000, nil, func(c *measure.Cell) { receiver(c).Host.Proto["Ip.ReasmFails"] = 2000 }, "path 2000"},
 		{"one count for many", 1000, nil, func(c *measure.Cell) {
 			receiver(c).IO = measure.IOGSO // 20 datagrams a call
 			drops(c, 45)
@@ -205,7 +213,7 @@ func TestDatagramWarnings(t *testing.T) {
 				flow(c).Receiver.Streams[i].Datagrams.SocketDrops = new(int64(10_000))
 			}
 		}, "2.14% of the datagrams were lost, all of them at the receiver's socket buffer: not the path"},
-		{"the sender outruns the receiver", 10_000, func(c *measure.Cell) { flow(c).Receiver.Host.Proto["Ip.ReasmFails"] = 20_000 }, "the sender outruns the receiver"},
+		{"the sender outruns the receiver", 10_000, func(c *measure.Cell) { flow(c).Receiver.Host.NIC.RxErrors = 20_000 }, "the sender outruns the receiver"},
 		{"on the path", 10_000, nil, "2.14% of the datagrams were lost, all of them on the path"},
 		{"two places", 10_000, func(c *measure.Cell) { flow(c).Sender.Host.Qdisc.Drops = 5000 }, "75% of them on the path, 25% of them in the sender's queue (qdisc)"},
 		{"as fast as it goes", 10_000, func(c *measure.Cell) { c.Spec.Rate = 0 }, "more than the path takes: name a rate (-b)"},

@@ -154,7 +154,7 @@ func PlaceText(place string) string {
 // warnRequests says what a reader must know of requests and responses.
 func (s *summary) warnRequests() {
 	f, spec := s.cell.Transactions, s.cell.Spec
-	if asked := spec.PerSecond * float64(max(spec.Streams, 1)); asked > 0 && f.Value < asked*leastHeldPct/100 {
+	if asked := askedRate(s.cell); asked > 0 && f.Value < asked*leastHeldPct/100 {
 		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(spec.Traffic, f.Value), RequestRate(spec.Traffic, asked))
 	}
 	if l := s.cell.Latency; l != nil && l.Errors > 0 {
