@@ -15,10 +15,10 @@ CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium
 CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab bench fuzz lint cross ci-deps clean
+.PHONY: help build test lab bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
@@ -36,8 +36,27 @@ test: ## vet and run all tests; needs no root, installs nothing, lists what it s
 lab: ## run the tests in network namespaces; needs root, fails where one cannot run
 	THRU_REQUIRE_LAB=1 $(GO) test -count=1 -v -timeout 10m ./lab
 
-bench: ## run the benchmarks of the packages
+bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
+	$(GO) run ./bench $(BENCH)
+
+# The limit: the same system calls in C. Without a C compiler bench says that it is missing.
+bin/ceiling: bench/ceiling.c
+	@mkdir -p bin
+	@if command -v $(CC) >/dev/null; then echo "$(CC) $<"; $(CC) -O2 -Wall -Wextra -pthread -o $@ $<; fi
+
+bench-packages: ## run the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+pprof: ## profile the hot path of the worker: Go functions by CPU time
+	@mkdir -p bin
+	$(GO) test -run '^$$' -bench BenchmarkStream -benchtime 5s -o bin/native.test -cpuprofile bin/cpu.prof ./internal/engine/native
+	$(GO) tool pprof -top -nodecount 25 bin/native.test bin/cpu.prof
+
+# cpu-clock is there also where a virtual machine has no hardware events.
+perf: ## profile a local test with its kernel part (perf, root); PERF='--lean -P 2' measures that
+	CGO_ENABLED=0 $(GO) build -o bin/thru-symbols ./cmd/thru
+	flock -o /tmp/measure.lock perf record -q -e cpu-clock -F 1999 -g -o bin/perf.data bin/thru-symbols test --one-way -t 5 $(PERF)
+	perf report -i bin/perf.data --stdio -q --no-children -g none --percent-limit 0.5 | head -40
 
 fuzz: ## run each fuzz test for FUZZTIME (20s)
 	@for file in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \

@@ -1,0 +1,76 @@
+//go:build linux
+
+package main
+
+// comparison is one shape of traffic that all tools are asked for, and what
+// thru promises there.
+type comparison struct {
+	name  string
+	title string
+	shape shape
+	bars  []bar
+}
+
+// bar is a promise: one of its claims must hold.
+type bar struct {
+	text   string
+	claims []claim
+}
+
+// claim is one ratio of thru to another, at least (or, of costs, at most) so much.
+type claim struct {
+	of      metric
+	against string // "ceiling", "best" of the peers, "every" peer, or the tool whose name begins so
+	bound   float64
+}
+
+// metric is a property of a run.
+type metric int
+
+// Metrics. Of the last two less is better.
+const (
+	figure metric = iota
+	p99
+	cost // CPU seconds of both ends for each GB
+)
+
+func (m metric) String() string { return [...]string{"figure", "p99", "CPU s/GB"}[m] }
+
+// Names of tools that bars mention.
+const (
+	ceilingName = "ceiling"
+	bestPeer    = "best"
+	everyPeer   = "every"
+	iperf3Name  = "iperf3"
+	netperfName = "netperf"
+)
+
+func over(against string, bound float64) claim { return claim{figure, against, bound} }
+
+// comparisons are all, in the order in which they run.
+func comparisons() []comparison {
+	copying := bar{"the best peer, or 0.97 of the ceiling", []claim{over(bestPeer, 1), over(ceilingName, 0.97)}}
+	cheap := bar{"fewer CPU s/GB than every peer", []claim{{cost, everyPeer, 1}}}
+	nearLean := bar{"0.95 of the ceiling", []claim{over(ceilingName, 0.95)}}
+	udpBest := bar{"the best peer", []claim{over(bestPeer, 1)}}
+	return []comparison{
+		{"tcp-1", "TCP copying, 1 stream, 128K", shape{kind: tcpCopy, streams: 1, length: 128 << 10, place: sameCPU}, []bar{copying}},
+		{"tcp-4", "TCP copying, 4 streams, 128K", shape{kind: tcpCopy, streams: 4, length: 128 << 10, place: free}, []bar{copying}},
+		{"tcp-1-plain", "TCP copying, 1 stream, 128K", shape{kind: tcpCopy, streams: 1, length: 128 << 10, place: asCome}, nil},
+		{"lean-1", "TCP lean, 1 stream, 128K", shape{kind: tcpLean, streams: 1, length: 128 << 10, place: sameCPU},
+			[]bar{{"1.05 of iperf3 -Z --skip-rx-copy", []claim{over(iperf3Name, 1.05)}}, nearLean, cheap}},
+		{"lean-pairs", "TCP lean, one pair a CPU, 2 streams, 128K", shape{kind: tcpLean, streams: 2, length: 128 << 10, place: paired},
+			[]bar{{"1.3 of iperf3 -Z --skip-rx-copy", []claim{over(iperf3Name, 1.3)}}, cheap}},
+		{"udp-64-gso", "UDP, GSO and GRO, 64 B", shape{kind: udpGSO, streams: 1, length: 64, place: twoCPUs},
+			[]bar{{"1.8 of iperf3 --gsro", []claim{over(iperf3Name, 1.8)}}, nearLean}},
+		{"udp-1400-gso", "UDP, GSO and GRO, 1400 B", shape{kind: udpGSO, streams: 1, length: 1400, place: twoCPUs},
+			[]bar{{"1.25 of iperf3 --gsro", []claim{over(iperf3Name, 1.25)}}, nearLean}},
+		{"udp-64", "UDP, 64 B", shape{kind: udpBatch, streams: 1, length: 64, place: twoCPUs}, []bar{udpBest}},
+		{"udp-1400", "UDP, 1400 B", shape{kind: udpBatch, streams: 1, length: 1400, place: twoCPUs}, []bar{udpBest}},
+		{"rr", "TCP request and response, 1 byte", shape{kind: requests, streams: 1, length: 1, place: sameCPU},
+			[]bar{{"netperf, or 0.97 of the ceiling", []claim{over(netperfName, 1), over(ceilingName, 0.97)}},
+				{"p99 no worse than netperf's", []claim{{p99, netperfName, 1}}}}},
+		{"crr", "TCP connect, request, response, close", shape{kind: connects, streams: 1, length: 1, place: sameCPU},
+			[]bar{{"1.5 of netperf or neper", []claim{over(netperfName, 1.5), over("neper", 1.5)}}}},
+	}
+}

@@ -1,0 +1,117 @@
+//go:build linux
+
+// Bench compares thru with other tools and with the limit that the machine
+// sets (ceiling.c): interleaved runs in a network namespace of their own, the
+// same CPUs for all, ratios with their 95% interval, and the bars that thru
+// holds itself to. `make bench` runs it; docs/performance.md holds its tables.
+//
+// Peers are looked for on PATH: iperf3, iperf, netperf with netserver,
+// tcp_stream, tcp_rr, tcp_crr and udp_stream of neper, nuttcp, sockperf.
+// IPERF3 names a second, newer iperf3. What is missing is said.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// settings is what the command line says.
+type settings struct {
+	seconds    float64
+	repeats    int
+	only       *regexp.Regexp
+	markdown   string
+	lock       string
+	thru       string
+	ceiling    string
+	congestion string
+	idle       time.Duration
+}
+
+func main() {
+	runtime.LockOSThread() // children inherit this thread's CPUs, and end with it
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, s)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.Float64Var(&s.seconds, "seconds", 2, "measured time of each run, whole seconds (some peers take no others)")
+	f.IntVar(&s.repeats, "repeats", 7, "rounds: in each, every tool runs once in random order; 6 are needed for a 95% interval")
+	only := f.String("only", "", "run the comparisons whose name matches this `regexp`")
+	f.StringVar(&s.markdown, "markdown", "", "also write the tables to this `file`, between its markers if it has them")
+	f.StringVar(&s.lock, "lock", "/tmp/measure.lock", "hold this lock `file` during each round, so that measurements take turns")
+	f.StringVar(&s.thru, "thru", "bin/thru", "thru to measure")
+	f.StringVar(&s.ceiling, "ceiling", "bin/ceiling", "built from ceiling.c")
+	f.StringVar(&s.congestion, "congestion", "cubic", "congestion control for all, set as the namespace's route attribute")
+	f.DurationVar(&s.idle, "idle", 10*time.Second, "how long the idle agent is watched")
+	if err := f.Parse(args); err != nil {
+		return s, fmt.Errorf("bench: reading the command line: %w", err)
+	}
+	re, err := regexp.Compile(*only)
+	if err != nil {
+		return s, fmt.Errorf("bench: reading -only: %w", err)
+	}
+	s.only = re
+	if s.seconds < 1 || s.seconds != float64(int(s.seconds)) || s.repeats < 1 {
+		return s, fmt.Errorf("bench: -seconds takes whole seconds, -repeats 1 or more")
+	}
+	return s, nil
+}
+
+// progress overwrites the last line of a terminal.
+func (s settings) progress(format string, values ...any) {
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		fmt.Fprintf(os.Stderr, "\r\033[K"+format, values...)
+	}
+}
+
+// run starts this program again in a namespace; there it measures.
+func run(ctx context.Context, s settings) error {
+	if os.Getenv(insideVariable) == "" {
+		return enterNamespace(ctx)
+	}
+	site, err := setUp(s)
+	if err != nil {
+		return err
+	}
+	tools := findTools(s)
+	r := &report{settings: s, site: site, tools: tools}
+	r.writeHead(os.Stdout)
+	for _, c := range comparisons() {
+		if !s.only.MatchString(c.name) {
+			continue
+		}
+		result, err := c.run(ctx, s, tools)
+		if err != nil {
+			return fmt.Errorf("bench: comparison %s: %w", c.name, err)
+		}
+		r.add(os.Stdout, result)
+	}
+	if err := r.addAgent(ctx, os.Stdout); err != nil {
+		return err
+	}
+	r.writeBars(os.Stdout)
+	if s.markdown == "" {
+		return nil
+	}
+	return r.save(s.markdown)
+}

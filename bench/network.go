@@ -1,0 +1,83 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// awaitPort waits until a server listens at "tcp/PORT" or "udp/PORT".
+func awaitPort(ctx context.Context, p *process, at string) error {
+	network, port, _ := strings.Cut(at, "/")
+	for end := time.Now().Add(serverTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		if listens(network, port) || listens(network+"6", port) {
+			return nil
+		}
+	}
+	p.stop()
+	return fmt.Errorf("%s does not listen at %s: %s", strings.Join(p.cmd.Args, " "), at, p.errors.String())
+}
+
+// listens looks for an unconnected local port in /proc/net (proc(5)): state
+// 0A is LISTEN, 07 is what an unconnected UDP socket shows.
+func listens(network, port string) bool {
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return false
+	}
+	b, _ := os.ReadFile("/proc/self/net/" + network)
+	end := fmt.Sprintf(":%04X", number)
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) > 3 && strings.HasSuffix(f[1], end) && (f[3] == "0A" || f[3] == "07") {
+			return true
+		}
+	}
+	return false
+}
+
+// loopbackBytes is what the loopback interface has received so far. In a
+// namespace of our own nothing passes it but the run.
+func loopbackBytes() uint64 {
+	b, _ := os.ReadFile("/proc/self/net/dev")
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "lo:"); ok {
+			n, _ := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// busyConnection has sent this much at least.
+const busyConnection = 1 << 20
+
+// busyCongestion names the congestion control of the connections that carry
+// the data, as the kernel says (ss(8)).
+func busyCongestion() string {
+	out, err := exec.Command("ss", "-tinH").Output()
+	if err != nil {
+		return "not checked: no ss"
+	}
+	var names []string
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) == 0 || !strings.HasPrefix(line, "\t") {
+			continue
+		}
+		for _, word := range f {
+			n, err := strconv.ParseUint(strings.TrimPrefix(word, "bytes_sent:"), 10, 64)
+			if err == nil && strings.HasPrefix(word, "bytes_sent:") && n > busyConnection && !slices.Contains(names, f[0]) {
+				names = append(names, f[0])
+			}
+		}
+	}
+	return strings.Join(names, " and ")
+}

@@ -1,0 +1,263 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Waits of a run.
+const (
+	serverTime = 5 * time.Second        // for a server to listen
+	afterTime  = 500 * time.Millisecond // for a server to end by itself after its client
+	spareTime  = 20 * time.Second       // for a client beyond its measured time
+)
+
+// result is what the rounds of a comparison came to.
+type result struct {
+	comparison
+	entries []entry
+	out     []string // tools that do not take part, with the reason
+}
+
+// entry is one tool with a reading of each round.
+type entry struct {
+	name       string
+	contender  contender
+	readings   []reading
+	costHidden string
+}
+
+// run takes the tools round by round, each round in random order, under the
+// lock: what disturbs the machine for a while disturbs them all.
+func (c comparison) run(ctx context.Context, s settings, tools []tool) (*result, error) {
+	r := &result{comparison: c}
+	r.shape.seconds = s.seconds
+	for _, t := range tools {
+		ready, can := t.ready(r.shape)
+		switch {
+		case !can:
+		case t.missing != "":
+			r.out = append(r.out, t.name+": "+t.missing)
+		default:
+			r.entries = append(r.entries, entry{name: t.name, contender: ready, costHidden: ready.costHidden})
+		}
+	}
+	if allowedCPUs() < 2 && (c.shape.place == twoCPUs || c.shape.place == paired) {
+		r.out, r.entries = append(r.out, "all: it needs two CPUs"), nil
+	}
+	for round := range s.repeats {
+		if err := r.round(ctx, s, round == 0); err != nil {
+			return nil, err
+		}
+		s.progress("%s: round %d of %d", c.name, round+1, s.repeats)
+	}
+	s.progress("")
+	return r, nil
+}
+
+// round runs every tool once. A run that fails is told and leaves NaN.
+func (r *result) round(ctx context.Context, s settings, first bool) error {
+	unlock, err := lock(s.lock)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, i := range rand.Perm(len(r.entries)) {
+		e := &r.entries[i]
+		got, err := e.contender.run(ctx, s.seconds, first)
+		if ctx.Err() != nil {
+			return fmt.Errorf("bench: running %s: %w", e.name, context.Cause(ctx))
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", r.name, e.name, err)
+			got = reading{figure: math.NaN(), p50: math.NaN(), p99: math.NaN(), cpu: math.NaN(), gb: math.NaN()}
+		}
+		e.readings = append(e.readings, got)
+	}
+	return nil
+}
+
+// lock takes turns with all other measurements on this machine. Children do
+// not inherit it: Go opens files close-on-exec.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("bench: opening the lock: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("bench: taking the lock: %w", err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// process is a started command.
+type process struct {
+	cmd    *exec.Cmd
+	out    bytes.Buffer // what it printed
+	errors bytes.Buffer
+	done   chan error
+}
+
+// start runs a command on its CPU. The calling thread's own CPUs change for a moment.
+func (c command) start() (*process, error) {
+	p := &process{cmd: exec.Command(c.argv[0], c.argv[1:]...), done: make(chan error, 1)}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errors
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if c.cpu >= 0 {
+		var before, only unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &before); err != nil {
+			return nil, fmt.Errorf("bench: reading the CPUs: %w", err)
+		}
+		only.Set(c.cpu)
+		if err := unix.SchedSetaffinity(0, &only); err != nil {
+			return nil, fmt.Errorf("bench: binding to CPU %d: %w", c.cpu, err)
+		}
+		defer unix.SchedSetaffinity(0, &before)
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("bench: starting %s: %w", c.argv[0], err)
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+	return p, nil
+}
+
+// wait waits for the end, and ends the process when its time is over.
+func (p *process) wait(ctx context.Context, limit time.Duration) error {
+	select {
+	case err := <-p.done:
+		p.done <- err
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(p.cmd.Args, " "), err, p.said())
+		}
+		return nil
+	case <-time.After(limit):
+		p.stop()
+		return fmt.Errorf("%s: not over after %v", strings.Join(p.cmd.Args, " "), limit)
+	case <-ctx.Done():
+		p.stop()
+		return ctx.Err()
+	}
+}
+
+// said is what the process wrote of its failure, in one line.
+func (p *process) said() string {
+	text := p.errors.String()
+	if text == "" {
+		text = p.out.String()
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// stop ends the process, first politely.
+func (p *process) stop() {
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		select {
+		case err := <-p.done:
+			p.done <- err
+			return
+		default:
+			p.cmd.Process.Signal(signal)
+		}
+		select {
+		case err := <-p.done:
+			p.done <- err
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// cpu is what the ended process and the children that it waited for used.
+func (p *process) cpu() float64 {
+	if p.cmd.ProcessState == nil {
+		return math.NaN()
+	}
+	return (p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds()
+}
+
+// run starts the servers, waits until they listen, and runs the clients.
+func (c contender) run(ctx context.Context, seconds float64, lookInside bool) (r reading, err error) {
+	before := loopbackBytes()
+	var servers, clients []*process
+	defer func() {
+		for _, p := range append(servers, clients...) {
+			p.stop()
+		}
+	}()
+	for _, s := range c.servers {
+		p, err := s.start()
+		if err != nil {
+			return r, err
+		}
+		servers = append(servers, p)
+		if err := awaitPort(ctx, p, s.port); err != nil {
+			return r, err
+		}
+	}
+	for _, s := range c.clients {
+		p, err := s.start()
+		if err != nil {
+			return r, err
+		}
+		clients = append(clients, p)
+	}
+	control := make(chan string, 1)
+	go func() {
+		if lookInside {
+			time.Sleep(time.Duration(seconds * 0.7 * float64(time.Second)))
+			control <- busyCongestion()
+		}
+		close(control)
+	}()
+	for _, p := range clients {
+		err = errors.Join(err, p.wait(ctx, spareTime+time.Duration(seconds)*time.Second))
+	}
+	for _, p := range servers {
+		select {
+		case e := <-p.done:
+			p.done <- e
+		case <-time.After(afterTime):
+			p.stop()
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	return c.account(servers, clients, before, <-control)
+}
+
+// account puts the reading of a run together.
+func (c contender) account(servers, clients []*process, before uint64, control string) (reading, error) {
+	from := clients
+	if c.readServers {
+		from = servers
+	}
+	var outputs []string
+	for _, p := range from {
+		outputs = append(outputs, p.out.String())
+	}
+	r, err := c.read(outputs)
+	if err == nil && !(r.figure > 0) {
+		err = fmt.Errorf("no figure in %q", outputs)
+	}
+	for _, p := range append(servers, clients...) {
+		r.cpu += p.cpu()
+	}
+	r.gb, r.control = float64(loopbackBytes()-before)/1e9, control
+	return r, err
+}

@@ -1,0 +1,81 @@
+//go:build linux
+
+package main
+
+import (
+	"math"
+	"testing"
+)
+
+// The critical values are those of the tables of Wilcoxon's test: 2 for seven pairs, 8 for ten.
+func TestSignedRankCut(t *testing.T) {
+	for _, tt := range []struct {
+		n, cut     int
+		confidence float64
+	}{
+		{1, 0, 0}, {5, 0, 0.9375}, {6, 0, 0.96875}, {7, 2, 1 - 2*3.0/128}, {10, 8, 1 - 2*25.0/1024},
+	} {
+		cut, confidence := signedRankCut(tt.n, 0.95)
+		if cut != tt.cut || math.Abs(confidence-tt.confidence) > 1e-12 {
+			t.Errorf("%d pairs: cut %d at %v, want %d at %v", tt.n, cut, confidence, tt.cut, tt.confidence)
+		}
+	}
+}
+
+func TestRatioOf(t *testing.T) {
+	a := []float64{10, 12, 14, math.NaN(), 10, 11, 13, 400}
+	b := []float64{5, 6, 7, 8, 5, 5.5, 6.5, 10}
+	e, ok := ratioOf(a, b)
+	if !ok || e.pairs != 7 || math.Abs(e.ratio-2) > 1e-9 || math.Abs(e.low-2) > 1e-9 {
+		t.Errorf("got %+v, want 2 of 7 pairs, whatever the disturbed one says", e)
+	}
+	if _, ok := ratioOf([]float64{math.NaN()}, []float64{1}); ok {
+		t.Error("a ratio of nothing")
+	}
+}
+
+func TestShortfall(t *testing.T) {
+	at := func(ratio, low, high float64) estimate { return estimate{ratio: ratio, low: low, high: high} }
+	for _, tt := range []struct {
+		name string
+		c    claim
+		e    estimate
+		met  bool
+	}{
+		{"beyond", claim{figure, bestPeer, 1.5}, at(1.6, 1.4, 1.7), true},
+		{"below, though the interval reaches", claim{figure, bestPeer, 1.5}, at(1.4, 1.3, 1.6), false},
+		{"parity within the interval", claim{figure, bestPeer, 1}, at(0.99, 0.97, 1.01), true},
+		{"no parity", claim{figure, bestPeer, 1}, at(0.98, 0.97, 0.99), false},
+		{"latency within the interval", claim{p99, netperfName, 1}, at(1.02, 0.99, 1.05), true},
+		{"latency worse", claim{p99, netperfName, 1}, at(1.02, 1.01, 1.05), false},
+		{"cost a little higher", claim{cost, everyPeer, 1}, at(1.01, 0.9, 1.1), false},
+	} {
+		if _, met := shortfall(tt.c, tt.e); met != tt.met {
+			t.Errorf("%s: met %v", tt.name, met)
+		}
+	}
+}
+
+func TestReadPeers(t *testing.T) {
+	tcp, udp := shape{kind: tcpCopy, streams: 2, length: 1000}, shape{kind: udpBatch, streams: 1, length: 1000}
+	lines := "1,a,2,b,5001,1,0.0-1.0,500,4000\n1,a,3,b,5001,2,0.0-1.0,500,4000\n1,a,0,b,5001,-1,0.0-1.0,1000,8000\n"
+	if r, err := readIperf2(lines, tcp); err != nil || r.figure != 8000 {
+		t.Errorf("iperf: %v, %v", r.figure, err)
+	}
+	if _, err := readIperf2("", tcp); err == nil {
+		t.Error("iperf: no line is no error")
+	}
+	out := `{"end":{"sum":{"seconds":2,"packets":1000,"lost_packets":100},"sum_received":{"bits_per_second":7}}}`
+	if r, err := readIperf3([]string{out, out}, udp); err != nil || r.figure != 900 {
+		t.Errorf("iperf3: %v, %v", r.figure, err)
+	}
+	if _, err := readIperf3([]string{`{"error":"refused"}`}, udp); err == nil {
+		t.Error("iperf3: its error is no error")
+	}
+	if v := number("a=1\nthroughput=2.5\n", "throughput="); v != 2.5 {
+		t.Errorf("number: %v", v)
+	}
+	if atLeast("3.9", 3, 17) || !atLeast("3.21+", 3, 20) || !atLeast("4.0", 3, 20) {
+		t.Error("versions are not compared as numbers")
+	}
+}
