@@ -51,7 +51,7 @@ func TestPercentilesNeedRequests(t *testing.T) {
 
 func TestUnbroken(t *testing.T) {
 	for text, want := range map[string]string{
-		"of 2 041 230 requests": "of|2 041 230|requests", "p99.9 101 µs, then": "p99.9|101 µs,|then", "range 202 000-206 000": "range|202 000-206 000",
+		"of 2 041 230 requests": "of|2 041 230|requests", "p99.9 101 µs, then p": "p99.9 101 µs,|then|p", "range 202 000-206 000": "range|202 000-206 000",
 		"core 1: 98% 1000 x": "core|1:|98%|1000|x", "": "", "1 2034": "1|2034", "3 GiB of 16 GiB": "3 GiB|of|16 GiB",
 	} {
 		if got := strings.Join(unbroken(text), "|"); got != want {

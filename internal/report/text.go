@@ -165,12 +165,12 @@ func gapsText(v *view) string {
 }
 
 // unbroken splits a text where a line may break: not within a number whose
-// thousands are apart, and not before its unit.
+// thousands are apart, not before its unit, and not behind "p99.9".
 func unbroken(text string) []string {
 	var words []string
 	for word := range strings.FieldsSeq(text) {
 		n := len(words) - 1
-		if n >= 0 && (isWhole(words[n]) && isThousands(word) || endsInDigit(words[n]) && isUnit(strings.TrimRight(word, ",;:.)"))) {
+		if n >= 0 && (isPercentile(words[n]) || isWhole(words[n]) && isThousands(word) || endsInDigit(words[n]) && isUnit(strings.TrimRight(word, ",;:.)"))) {
 			words[n] += " " + word
 			continue
 		}
@@ -187,6 +187,12 @@ func isUnit(s string) bool {
 		return true
 	}
 	return false
+}
+
+// isPercentile tells whether a word is "p50", "p99.9".
+func isPercentile(s string) bool {
+	rest, ok := strings.CutPrefix(s, "p")
+	return ok && rest != "" && strings.Trim(rest, "0123456789.") == ""
 }
 
 // isWhole tells whether a word is a whole number or ends a range of them.

@@ -51,9 +51,11 @@ func placeRows(places []measure.LossPlace, add func(name, value string)) {
 		add(name, placeText(p))
 		name = "and"
 	}
+	name = "remedy"
 	for _, p := range places {
-		if 100*float64(p.Packets) >= worthPct*all {
-			add("remedy", clean(p.Remedy))
+		if 100*float64(p.Packets) >= worthPct*all && p.Remedy != "" {
+			add(name, clean(p.Remedy))
+			name = "and"
 		}
 	}
 }
