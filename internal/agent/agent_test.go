@@ -50,7 +50,9 @@ func (s *fakeSession) Ready() engine.Ready {
 func (s *fakeSession) Start(context.Context, time.Duration, host.PlacementFacts) error { return nil }
 func (s *fakeSession) Updates() <-chan engine.Update                                   { return s.updates }
 func (s *fakeSession) Process() int                                                    { return os.Getpid() }
-func (*fakeSession) Back() (measure.Evidence, bool)                                    { return measure.Evidence{}, false }
+func (*fakeSession) Joined(context.Context) error                                      { return nil }
+
+func (*fakeSession) Back() (measure.Evidence, bool) { return measure.Evidence{}, false }
 
 func (s *fakeSession) Evidence() measure.Evidence {
 	return measure.Evidence{EndPoint: s.end.Name, Bins: make([]measure.StreamBin, 1)}

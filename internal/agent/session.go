@@ -51,6 +51,9 @@ func (s *session) start(ctx context.Context, ramp time.Duration) error {
 	}
 	s.mu.Lock() // no step of the course is missed while the watch is set up
 	defer s.mu.Unlock()
+	if err := s.inner.Joined(ctx); err != nil {
+		return err
+	}
 	route, _ := s.agent.route(s.inner.Ready().Peer)
 	s.route = route
 	if err := s.inner.Start(ctx, ramp, s.near()); err != nil {

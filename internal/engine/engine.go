@@ -81,6 +81,9 @@ type Update struct {
 // harm, and leaves no process, thread, socket or goroutine of it.
 type Session interface {
 	Ready() Ready
+	// Joined waits at a listening end until all connections have come; from then
+	// on Ready names the peer.
+	Joined(ctx context.Context) error
 	// Start releases the barrier; ramp is the time that is not counted, near
 	// what is known of the CPUs close to the interface.
 	Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error

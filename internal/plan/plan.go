@@ -6,6 +6,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"thru/internal/fault"
@@ -149,12 +150,13 @@ func Test(r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	p := Plan{Command: "test", Repeat: r.repeat()}
-	p.Steps = r.directions()
+	main := r.directions()
+	p.Steps = main
 	if r.Latency {
-		p.Steps = withLatency(p.Steps, r)
+		p.Steps = withLatency(main, r)
 	}
 	if r.Streams > 1 && r.Traffic == measure.Bulk && r.Protocol != measure.UDP && !r.limited() {
-		p.Steps = append(p.Steps, beside(p.Steps[0]))
+		p.Steps = append(p.Steps, beside(main[0]))
 	}
 	return p, nil
 }
@@ -214,7 +216,7 @@ func withLatency(steps []Step, r Request) []Step {
 	idle.Duration = min(idle.Duration, int64(idleTime))
 	out := []Step{{Label: IdleLatency, Specs: []measure.Spec{idle}, Beside: true}}
 	for _, s := range steps {
-		s.Specs = append(s.Specs, probe)
+		s.Specs = append(slices.Clone(s.Specs), probe)
 		out = append(out, s)
 	}
 	return out

@@ -42,7 +42,7 @@ func (portableAsk) move(f *flow, s *stream) error {
 }
 
 func askPortable(f *flow, s *stream) error {
-	c, request, response := newSchedule(f.perSecond, f.begin), pattern(f.length), make([]byte, f.answer)
+	c, request, response := newSchedule(f), pattern(f.length), make([]byte, f.answer)
 	f.sawFirst(s)
 	now := int64(time.Since(f.begin))
 	for n := uint64(1); !f.stop.Load(); n++ {
@@ -51,7 +51,7 @@ func askPortable(f *flow, s *stream) error {
 		now = int64(time.Since(f.begin))
 		switch {
 		case err == nil:
-			answered(f, s, now-from)
+			countAnswer(f, s, now-from)
 		case f.stop.Load():
 			return nil
 		case !f.udp && f.crr == nil:
@@ -149,8 +149,8 @@ func answerEachPortable(f *flow, s *stream) error {
 	}
 }
 
-// answered counts one transaction.
-func answered(f *flow, s *stream, took int64) {
+// countAnswer counts one transaction.
+func countAnswer(f *flow, s *stream, took int64) {
 	s.moved(f.length)
 	s.more[cRequests].Add(1)
 	if f.measuring.Load() {

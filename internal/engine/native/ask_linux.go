@@ -31,7 +31,7 @@ func (p askPath) prepare(f *flow, s *stream) error {
 	if err := p.copyPath.prepare(f, s); err != nil {
 		return err
 	}
-	if f.udp && s.sends {
+	if s.sends && (f.udp || f.perSecond > 0) {
 		t := unix.NsecToTimeval(int64(answerTime))
 		return unix.SetsockoptTimeval(int(s.file.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &t)
 	}
@@ -45,6 +45,8 @@ func (askPath) move(f *flow, s *stream) error {
 	switch {
 	case s.sends && f.crr != nil:
 		return askEach(f, s)
+	case s.sends && f.perSecond > 0:
+		return askAtRate(f, s)
 	case s.sends:
 		return ask(f, s)
 	case f.crr != nil:
@@ -72,13 +74,13 @@ func newExchange(f *flow, fd uintptr) *exchange {
 	return &exchange{fd: fd, udp: f.udp, request: pattern(f.length), response: pattern(f.answer)}
 }
 
-// ask sends requests and takes the responses.
+// ask sends requests back to back, each when the one before is answered.
 func ask(f *flow, s *stream) error {
-	x, c := newExchange(f, s.file.Fd()), newSchedule(f.perSecond, f.begin)
+	x := newExchange(f, s.file.Fd())
 	f.sawFirst(s)
 	now := int64(time.Since(f.begin))
 	for n := uint64(1); !f.stop.Load(); n++ {
-		from := c.next(now)
+		from := now
 		err := x.once(n)
 		now = int64(time.Since(f.begin))
 		if err != nil {
@@ -93,7 +95,7 @@ func ask(f *flow, s *stream) error {
 			}
 			continue
 		}
-		answered(f, s, now-from)
+		countAnswer(f, s, now-from)
 	}
 	return nil
 }
@@ -196,7 +198,7 @@ type crr struct {
 // askEach opens a connection for every request. The answering end closes
 // first, so that no port of this end waits in TIME_WAIT.
 func askEach(f *flow, s *stream) error {
-	x, c := newExchange(f, 0), newSchedule(f.perSecond, f.begin)
+	x, c := newExchange(f, 0), newSchedule(f)
 	f.sawFirst(s)
 	now := int64(time.Since(f.begin))
 	for !f.stop.Load() {
@@ -209,7 +211,7 @@ func askEach(f *flow, s *stream) error {
 			}
 			continue
 		}
-		answered(f, s, now-from)
+		countAnswer(f, s, now-from)
 	}
 	return nil
 }

@@ -63,3 +63,6 @@ func (c *checker) result() *measure.Checked {
 	}
 	return r
 }
+
+// patternOf is the pattern of a datagram behind its header.
+func patternOf(all []byte, number uint64, n int) []byte { return at(all, int64(number%period), n) }

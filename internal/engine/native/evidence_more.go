@@ -15,6 +15,7 @@ func (v *evidence) streamMore(x *measure.Stream, a, b, now streamSample) {
 		return
 	}
 	x.Datagrams, x.DatagramsAll = v.datagrams(a, b), v.datagrams(streamSample{}, now)
+	x.DatagramsAll.DelayMaxNs = nil // it is known by the second only
 	if most := x.Datagrams.DelayMaxNs; most != nil {
 		*most = max(v.delayMost, *most)
 	}

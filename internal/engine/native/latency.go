@@ -2,6 +2,7 @@ package native
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -74,13 +75,14 @@ type schedule struct {
 	every time.Duration // 0: back to back
 	due   time.Duration // of the next request, since begin
 	begin time.Time
+	stop  *atomic.Bool // ends a wait
 }
 
-func newSchedule(perSecond float64, begin time.Time) *schedule {
-	c := &schedule{begin: begin}
-	if perSecond > 0 {
-		c.every = time.Duration(float64(time.Second) / perSecond)
-		c.due = time.Since(begin)
+func newSchedule(f *flow) *schedule {
+	c := &schedule{begin: f.begin, stop: &f.stop}
+	if f.perSecond > 0 {
+		c.every = time.Duration(float64(time.Second) / f.perSecond)
+		c.due = time.Since(f.begin)
 	}
 	return c
 }
@@ -96,8 +98,8 @@ func (c *schedule) next(now int64) (from int64) {
 	if now >= due {
 		return due
 	}
-	for now < due {
-		sleepThread(time.Duration(due - now))
+	for now < due && !c.stop.Load() {
+		sleepThread(min(time.Duration(due-now), paceStep))
 		now = int64(time.Since(c.begin))
 	}
 	return now // waking late is this program's own delay

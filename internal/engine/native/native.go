@@ -62,8 +62,8 @@ func (n Engine) Open(ctx context.Context, e engine.End) (engine.Session, error) 
 
 // threads is how many block in raw calls.
 func threads(s measure.Spec) int {
-	if s.Duplex {
-		return 2 * s.Streams
+	if s.Duplex || s.PerSecond > 0 {
+		return 2 * s.Streams // both directions, or one that asks and one that takes the responses
 	}
 	return s.Streams
 }

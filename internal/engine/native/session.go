@@ -118,19 +118,28 @@ func (s *session) Back() (measure.Evidence, bool) {
 	return s.back.document(), true
 }
 
+// Joined implements engine.Session.
+func (s *session) Joined(ctx context.Context) error {
+	if s.end.Dials {
+		return nil
+	}
+	select {
+	case <-s.joined:
+		return nil
+	case <-s.over:
+		return errors.New("native: starting: the session is over")
+	case <-ctx.Done():
+		return fmt.Errorf("native: starting: the data connections did not come: %w", context.Cause(ctx))
+	}
+}
+
 // Start implements engine.Session. A listening end waits for its connections first.
 func (s *session) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
 	if ramp < 0 || ramp > measure.MaxRamp {
 		return fmt.Errorf("native: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
 	}
-	if !s.end.Dials {
-		select {
-		case <-s.joined:
-		case <-s.over:
-			return errors.New("native: starting: the session is over")
-		case <-ctx.Done():
-			return fmt.Errorf("native: starting: the data connections did not come: %w", context.Cause(ctx))
-		}
+	if err := s.Joined(ctx); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	s.evidence.e.RampNs = int64(ramp)

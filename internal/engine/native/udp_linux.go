@@ -159,9 +159,6 @@ func (d *datagramSender) fill(n int, now int64) (messages int) {
 	return messages
 }
 
-// patternOf is the pattern of a datagram behind its header.
-func patternOf(all []byte, number uint64, n int) []byte { return at(all, int64(number%period), n) }
-
 // moveDatagrams sends until it is stopped. One thread calls it.
 func moveDatagrams(f *flow, s *stream, d *datagramSender) error {
 	if err := takeThread(s); err != nil {
