@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -117,7 +118,9 @@ func losslessAnswer(s *measure.Search) string {
 func requestsAnswer(first, back *measure.Cell) string {
 	s := stat.FigureText(first) + " " + pathName(first)
 	if l := first.Latency; l != nil {
-		s += ", p50 " + latencyTime(l.P50) + ", p99 " + latencyTime(l.P99)
+		ps := percentiles(l)
+		last := ps[min(len(ps)-1, 2)] // p99, where there are enough for it
+		s += ", p50 " + latencyTime(l.P50) + ", p" + strings.TrimSuffix(last.name, "%") + " " + latencyTime(last.ns)
 	}
 	if back != nil {
 		s += ", " + stat.FigureText(back) + " back"

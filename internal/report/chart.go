@@ -237,7 +237,9 @@ func (k course) chart(n int, most course) chart {
 		}
 	}
 	counted("retransmitted segments a second", k.retransmits)
-	counted("lost datagrams a second", k.lost)
+	if most.re > 0 {
+		counted("lost datagrams a second", k.lost)
+	}
 	x := xAxis{High: most.seconds, Ticks: niceTicks(most.seconds, 6), Title: "time, s"}
 	x.High = x.Ticks[len(x.Ticks)-1].At
 	name := pathName(k.cell)

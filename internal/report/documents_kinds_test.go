@@ -148,7 +148,7 @@ func rrTest() *measure.Document {
 func crrTest() *measure.Document {
 	d := newDocument("test", "peer", "--crr", "--rate", "5000")
 	c := requestsCell("local", "peer", measure.CRR, 212_000, 42_310)
-	c.Spec.PerSecond = 5000
+	c.Spec.PerSecond, c.Length = 5000, measure.Pair{Send: 64, Recv: 1024}
 	c.Runs[0].Flows[0].Sender.Latency.Errors = 3
 	d.Cells = []measure.Cell{c}
 	return summarised(d, stat.Link{})

@@ -46,7 +46,7 @@ func inWords(key string) string {
 		"rtt_idle_ns": "RTT idle", "rtt_loaded_ns": "RTT loaded", "sender_cpu": "CPU of the sender", "sender_memory": "memory of the sender",
 		"streams.blocked_ns": "time blocked in socket calls", "streams.tcp": "TCP_INFO",
 		"transactions_per_s": "requests a second", "datagrams": "figures of the datagrams", "datagrams.sent_packets": "datagrams sent",
-		"loss_places": "where datagrams were lost", "latency.histogram": "distribution of the latency", "verified": "comparison of the data",
+		"latency_under_load": "latency under load", "loss_places": "where datagrams were lost", "latency.histogram": "distribution of the latency", "verified": "comparison of the data",
 		"search.capacity_bps": "capacity", "streams.datagrams": "counts of the datagrams", "host.qdisc": "counters of the queue (qdisc)",
 		"sender_cpu.pct_per_gbps": "CPU per Gb/s of the sender", "receiver_cpu.pct_per_gbps": "CPU per Gb/s of the receiver",
 		"sender_cpu.idle_baseline": "the sender when idle", "receiver_cpu.idle_baseline": "the receiver when idle",

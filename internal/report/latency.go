@@ -38,6 +38,9 @@ func requestRows(c *measure.Cell, add func(name, value string)) {
 	if !asks(c) {
 		return
 	}
+	if n := c.Length; max(n.Send, n.Recv) > 1 {
+		add("messages", unit.Size(max(n.Send, 1))+" asked, "+unit.Size(max(n.Recv, 1))+" answered")
+	}
 	if c.Spec.PerSecond > 0 {
 		add("asked for", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from when each was due")
 	}
@@ -70,7 +73,7 @@ type percentile struct {
 // nothing of a hundred.
 func percentiles(l *measure.Latency) []percentile {
 	all := []percentile{{"50%", l.P50}, {"90%", l.P90}, {"99%", l.P99}, {"99.9%", l.P999}, {"99.99%", l.P9999}}
-	for i, least := range []int64{0, 10, 100, 1000, 10_000} {
+	for i, least := range []int64{math.MinInt64, 10, 100, 1000, 10_000} {
 		if l.Count < least {
 			return all[:i]
 		}

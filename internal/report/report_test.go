@@ -66,7 +66,8 @@ func TestAnswer(t *testing.T) {
 		if first != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, first, tt.want)
 		}
-		if !strings.Contains(pageOf(t, tt.d), "<h1>"+strings.ReplaceAll(tt.want, ">", "&gt;")+"</h1>") {
+		page := strings.ReplaceAll(pageOf(t, tt.d), `<span class="arrow">-&gt;</span>`, "-&gt;")
+		if !strings.Contains(page, "<h1>"+strings.ReplaceAll(tt.want, ">", "&gt;")+"</h1>") {
 			t.Errorf("%s: the page does not begin with the answer", tt.name)
 		}
 	}

@@ -43,7 +43,7 @@ func rows(c *measure.Cell) []row {
 		add("mean packet", packetText(*c.MeanPacket))
 	}
 	add("BDP", bdpText(c))
-	add("window", windowText(c.Window, buffer(sender), buffer(receiver)))
+	add("window", windowText(c, buffer(sender), buffer(receiver)))
 	add("both ends", reconciledText(c.Reconciled))
 	if c.Protocol == measure.UDP {
 		add("UDP", stackText(c, sender, receiver))
@@ -280,25 +280,28 @@ func bdpText(c *measure.Cell) string {
 	return join(bdp, need)
 }
 
-// windowText is shown where a window was asked for or the kernel cut one.
-func windowText(asked measure.Pair, sender, receiver *measure.Buffer) string {
+// windowText is shown where a window was asked for or the kernel cut one, and
+// of datagrams always: what finds no room in it is lost.
+func windowText(c *measure.Cell, sender, receiver *measure.Buffer) string {
 	cut := sender != nil && sender.Cut || receiver != nil && receiver.Cut
-	if asked == (measure.Pair{}) && !cut {
+	asked, s, r := "", gotText(sender), gotText(receiver)
+	switch {
+	case c.Window != (measure.Pair{}) || cut:
+		asked = "asked " + windowName(c.Window)
+	case !isUDP(c):
 		return ""
 	}
-	s, r := gotText(sender), gotText(receiver)
 	switch {
 	case s == r && s != "":
-		return "asked " + windowName(asked) + ", both ends got " + s
+		return join(asked, "both ends got "+s)
 	case s != "" && r != "":
-		return "asked " + windowName(asked) + ", sender got " + s + ", receiver " + r
+		return join(asked, "sender got "+s+", receiver "+r)
 	case s != "":
-		return "asked " + windowName(asked) + ", sender got " + s
+		return join(asked, "sender got "+s)
 	case r != "":
-		return "asked " + windowName(asked) + ", receiver got " + r
-	default:
-		return "asked " + windowName(asked)
+		return join(asked, "receiver got "+r)
 	}
+	return asked
 }
 
 func gotText(b *measure.Buffer) string {

@@ -8,6 +8,8 @@ package report
 
 import (
 	"fmt"
+	"html"
+	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +61,11 @@ type cell struct {
 	Gauge  bool // latency beside bulk data: its figures stand with those of the data
 	Rows   []row
 	Source *measure.Cell
+}
+
+// Title is the answer as the page's heading, in which no line breaks within an arrow.
+func (v *view) Title() template.HTML {
+	return template.HTML(strings.ReplaceAll(html.EscapeString(v.Answer), "-&gt;", `<span class="arrow">-&gt;</span>`))
 }
 
 type row struct{ Name, Value string }
@@ -125,7 +132,11 @@ func isGauge(d *measure.Document, c *measure.Cell) bool {
 
 // pathName is how a cell's direction is called: "local -> peer".
 func pathName(c *measure.Cell) string {
-	if c.From == c.To && c.AtOnce > 1 && c.Label != "" {
+	others := c.AtOnce - 1
+	if c.UnderLoad != nil {
+		others-- // requests beside it are no other direction
+	}
+	if c.From == c.To && others > 0 && c.Label != "" && !asks(c) {
 		return "localhost " + clean(c.Label)
 	}
 	if c.From == c.To {

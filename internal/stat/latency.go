@@ -210,30 +210,41 @@ func (s *summary) latency() {
 func LatencyUnderLoad(cells []measure.Cell) {
 	for i := range cells {
 		c := &cells[i]
+		c.UnderLoad = nil
 		if asks(c) || c.Goodput == nil {
 			continue
 		}
-		loaded := askers(cells, c, func(x *measure.Cell) bool { return x.Group == c.Group })
+		loaded, held := askers(cells, c, func(x *measure.Cell) bool { return x.Group == c.Group })
 		if loaded == nil {
 			continue
 		}
-		c.UnderLoad = underLoad(askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 }), loaded)
+		if !held {
+			c.Missing = append(c.Missing, measure.NotChecked{Fact: "latency_under_load",
+				Why: "the requests beside the traffic could not be sent when they were due: their times are mostly the wait for each other"})
+			continue
+		}
+		idle, _ := askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 })
+		c.UnderLoad = underLoad(idle, loaded)
 	}
 }
 
-// askers finds the latency of requests between the end points of a cell.
-func askers(cells []measure.Cell, c *measure.Cell, fits func(*measure.Cell) bool) *measure.Latency {
+// askers finds the latency of requests between the end points of a cell, and
+// whether they held the rate at which they were due.
+func askers(cells []measure.Cell, c *measure.Cell, fits func(*measure.Cell) bool) (found *measure.Latency, held bool) {
 	for i := range cells {
 		x := &cells[i]
 		same := x.From == c.From && x.To == c.To || x.From == c.To && x.To == c.From
 		if asks(x) && same && x.Latency != nil && x.Latency.Count > 0 && fits(x) {
 			l := *x.Latency
 			l.Histogram = "" // it stands in the cell of the requests
-			return &l
+			return &l, x.Transactions == nil || x.Transactions.Value >= askedRate(x)*leastHeldPct/100
 		}
 	}
-	return nil
+	return nil, false
 }
+
+// askedRate is the requests a second that all streams of a cell were to send; 0 is back to back.
+func askedRate(c *measure.Cell) float64 { return c.Spec.PerSecond * float64(max(c.Spec.Streams, 1)) }
 
 func underLoad(idle, loaded *measure.Latency) *measure.UnderLoad {
 	u := measure.UnderLoad{Idle: idle, Loaded: loaded}

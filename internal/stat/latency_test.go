@@ -127,6 +127,11 @@ func TestLatencyUnderLoad(t *testing.T) {
 	if cells[3].UnderLoad != nil || cells[4].UnderLoad != nil {
 		t.Error("a cell without requests beside it has latency under load")
 	}
+	cells[2].Spec.PerSecond, cells[2].Transactions = 200, &measure.Figure{Value: 140}
+	if LatencyUnderLoad(cells); cells[1].UnderLoad != nil || !isMissing(&cells[1], "latency_under_load") {
+		t.Errorf("requests that queued behind each other: %+v", cells[1].UnderLoad)
+	}
+	cells[2].Transactions.Value = 199
 	cells = cells[1:3]
 	if LatencyUnderLoad(cells); cells[0].UnderLoad == nil || cells[0].UnderLoad.AddedNs != nil || cells[0].UnderLoad.Idle != nil {
 		t.Errorf("without the idle one: %+v", cells[0].UnderLoad)

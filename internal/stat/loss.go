@@ -3,6 +3,7 @@ package stat
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"thru/internal/measure"
@@ -82,22 +83,41 @@ func (s *summary) lossPlaces() {
 	var all []measure.LossPlace
 	measured := false
 	for _, p := range s.runs {
-		span := countOf(p.receiver, inTime)
-		if !span.known {
+		lost, known := lostInTime(p)
+		if !known {
 			continue
 		}
 		measured = true
-		if span.Lost > 0 {
-			places := attribute(span.Lost, s.dropsOf(p))
-			all = mergePlaces(all, places)
-			s.unseen(p, places)
-		}
+		places := attribute(lost, s.dropsOf(p, lost))
+		all = mergePlaces(all, places)
+		s.unseen(p, places)
 	}
 	slices.SortStableFunc(all, func(a, b measure.LossPlace) int { return cmp.Compare(b.Packets, a.Packets) })
 	s.cell.LossPlaces = all
 	if d := s.cell.Datagrams; d != nil && d.Lost > 0 && len(all) == 0 && measured {
 		s.missing("loss_places", "none was lost in the measured time, which is what the counters of the hosts cover")
 	}
+}
+
+// unseenPct is the share of a loss that may lie behind the last datagram that
+// came, where no gap in the numbers shows it.
+const unseenPct = 10
+
+// lostInTime is how many datagrams were lost in a run's measured time: the
+// gaps that the receiver saw. A path that carries nothing any more leaves no
+// gaps; then it is what the sender sent in its measured time and the receiver
+// did not get in its own, which began a little apart.
+func lostInTime(p pair) (n int64, known bool) {
+	span, sent := countOf(p.receiver, inTime), countOf(p.sender, inTime)
+	if !span.known {
+		return 0, false
+	}
+	life := sub(countOf(p.sender, inLife).Packets, countOf(p.receiver, inLife).Packets)
+	behind := sub(life, countOf(p.receiver, inLife).Lost)
+	if sent.known && float64(behind) > float64(life)*unseenPct/100 {
+		return max(span.Lost, min(life, sub(sent.Packets, span.Packets))), true
+	}
+	return span.Lost, true
 }
 
 // mergePlaces adds the places of one run to those of the runs before.
@@ -119,7 +139,7 @@ func mergePlaces(all, more []measure.LossPlace) []measure.LossPlace {
 // SndbufError too (net/ipv4/udp.c, udp_send_skb), one that the receiver's
 // backlog refuses is a drop of its interface (net/core/dev.c,
 // enqueue_to_backlog), and over veth one of the sender's interface as well.
-func (s *summary) dropsOf(p pair) []drops {
+func (s *summary) dropsOf(p pair, lost int64) []drops {
 	batch := s.batch(p.sender)
 	backlog := backlogDrops(p.receiver)
 	face := sub(faceDrops(p.sender, sent), virtualOnly(s.isVirtual(p.sender), backlog))
@@ -143,10 +163,24 @@ func (s *summary) dropsOf(p pair) []drops {
 		remedy: "look at what the receiver's driver counts: ethtool -S, ip -s -s link"}, p.receiver)
 	add(drops{place: measure.LossBacklog, n: backlog, each: s.batch(p.receiver), counter: "dropped in softnet_stat, all of this host's traffic",
 		remedy: "raise the receiver's net.core.netdev_max_backlog, or spread its packets over more CPUs (RPS)"}, p.receiver)
-	add(drops{place: measure.LossFragment, n: protoSum(p.receiver, "Ip.ReasmFails", "Ip6.ReasmFails"), counter: "Ip.ReasmFails: a fragment was missing, or there was no memory for them" + hostWide,
+	add(drops{place: measure.LossFragment, n: s.notJoined(p, lost), counter: "Ip.ReasmFails, while the fragments came" + hostWide,
 		remedy: "send datagrams that fit the MTU (-l), or raise the receiver's net.ipv4.ipfrag_high_thresh"}, p.receiver)
 	add(receiverSocket(p.receiver, s.batch(p.receiver)), p.receiver)
 	return all
+}
+
+// notJoined is how many datagrams the receiver failed to put together of
+// fragments that had all come. A datagram of which one fragment was lost on
+// the way is a ReasmFail too; there are no more of those than fragments that
+// did not come (Ip.ReasmReqds counts those that did).
+func (s *summary) notJoined(p pair, lost int64) int64 {
+	sent := countOf(p.sender, inTime)
+	pieces := Fragments(Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}, s.payload())
+	if !sent.known || pieces < 2 || sent.Packets > math.MaxInt64/int64(pieces) {
+		return 0
+	}
+	astray := sub(sent.Packets*int64(pieces), protoSum(p.receiver, "Ip.ReasmReqds", "Ip6.ReasmReqds"))
+	return min(protoSum(p.receiver, "Ip.ReasmFails", "Ip6.ReasmFails"), sub(lost, astray))
 }
 
 // hostWide is what must be said of a counter that is not the test's alone.

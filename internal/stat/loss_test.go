@@ -81,7 +81,15 @@ func TestLossPlaces(t *testing.T) {
 			receiver(c).Host.NIC.RxDropped, sender(c).Host.NIC.TxDropped = 2000, 2000
 			sender(c).Host.Proto["Udp.SndbufErrors"] = 2000
 		}, "receiver backlog 2000"},
-		{"reassembly", 1000, nil, func(c *measure.Cell) { receiver(c).Host.Proto["Ip.ReasmFails"] = 2000 }, "receiver reassembly 2000"},
+		{"reassembly, where all fragments came", 1000, nil, func(c *measure.Cell) {
+			c.Spec.Length.Send = 8192
+			receiver(c).Host.Proto["Ip.ReasmFails"], receiver(c).Host.Proto["Ip.ReasmReqds"] = 2000, 2*424_592*6
+		}, "receiver reassembly 2000"},
+		{"reassembly, where some did not", 1000, nil, func(c *measure.Cell) {
+			c.Spec.Length.Send = 8192
+			receiver(c).Host.Proto["Ip.ReasmFails"], receiver(c).Host.Proto["Ip.ReasmReqds"] = 2000, 2*424_592*6-1500
+		}, "path 1500, receiver reassembly 500"},
+		{"reassembly of others", 1000, nil, func(c *measure.Cell) { receiver(c).Host.Proto["Ip.ReasmFails"] = 2000 }, "path 2000"},
 		{"one count for many", 1000, nil, func(c *measure.Cell) {
 			receiver(c).IO = measure.IOGSO // 20 datagrams a call
 			drops(c, 45)
@@ -111,6 +119,23 @@ func TestLossPlaces(t *testing.T) {
 				t.Errorf("%s: %+v", tt.name, p)
 			}
 		}
+	}
+}
+
+// TestLossWithoutGaps: a path that carries nothing any more leaves no gap to
+// see, and a sender's queue that takes no more is found all the same.
+func TestLossWithoutGaps(t *testing.T) {
+	c := datagramCell(0)
+	f := flow(c)
+	for i := range f.Receiver.Streams {
+		x := &f.Receiver.Streams[i]
+		x.Datagrams.Packets, x.DatagramsAll.Packets = 0, 15
+	}
+	f.Receiver.Bytes = 0
+	f.Sender.Host.Qdisc.Drops = 1e9
+	Summarise(c, twoHosts(), Link{})
+	if got := where(c.LossPlaces); got != "sender qdisc 849184" || isMissing(c, "loss_places") {
+		t.Errorf("%q, missing %v", got, c.Missing)
 	}
 }
 
@@ -188,7 +213,7 @@ func TestDatagramWarnings(t *testing.T) {
 				flow(c).Receiver.Streams[i].Datagrams.SocketDrops = new(int64(10_000))
 			}
 		}, "2.14% of the datagrams were lost, all of them at the receiver's socket buffer: not the path"},
-		{"the sender outruns the receiver", 10_000, func(c *measure.Cell) { flow(c).Receiver.Host.Proto["Ip.ReasmFails"] = 20_000 }, "the sender outruns the receiver"},
+		{"the sender outruns the receiver", 10_000, func(c *measure.Cell) { flow(c).Receiver.Host.NIC.RxErrors = 20_000 }, "the sender outruns the receiver"},
 		{"on the path", 10_000, nil, "2.14% of the datagrams were lost, all of them on the path"},
 		{"two places", 10_000, func(c *measure.Cell) { flow(c).Sender.Host.Qdisc.Drops = 5000 }, "75% of them on the path, 25% of them in the sender's queue (qdisc)"},
 		{"as fast as it goes", 10_000, func(c *measure.Cell) { c.Spec.Rate = 0 }, "more than the path takes: name a rate (-b)"},
@@ -201,6 +226,12 @@ func TestDatagramWarnings(t *testing.T) {
 		}, "1% of the datagrams came out of order, up to 12 places late"},
 		{"twice", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].DatagramsAll.Duplicates = 1 }, "1 datagram came more than once"},
 		{"of others", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].Datagrams.Foreign = 3 }, "3 datagrams of others came to the test's port"},
+		{"damaged on the way", 0, func(c *measure.Cell) { flow(c).Receiver.Host.Proto["Udp.InCsumErrors"] = 4 }, "4 datagrams came damaged to the receiver's host"},
+		{"most of it before the measured time", 1000, func(c *measure.Cell) {
+			for i := range flow(c).Receiver.Streams {
+				flow(c).Receiver.Streams[i].Datagrams.Lost = 10
+			}
+		}, "of the datagrams were lost; of those in the measured time, all of them on the path"},
 		{"damaged", 0, func(c *measure.Cell) {
 			flow(c).Receiver.Streams[1].Checked = &measure.Checked{Bytes: 1e6, WrongBytes: 12, FirstWrong: new(int64(77))}
 		}, "the data arrived damaged: 12 of 1 000 000 bytes differ from what was sent, first in datagram 77"},

@@ -26,7 +26,7 @@ func Scale(cells []measure.Cell) {
 func single(cells []measure.Cell, c *measure.Cell) *measure.Cell {
 	for i := range cells {
 		x := &cells[i]
-		if x.Streams == 1 && x.Goodput != nil && x.From == c.From && x.To == c.To && x.Window == c.Window && x.Length == c.Length {
+		if x.Streams == 1 && x.Goodput != nil && x.From == c.From && x.To == c.To && x.Protocol == c.Protocol && x.Window == c.Window && x.Length == c.Length {
 			return x
 		}
 	}

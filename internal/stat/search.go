@@ -3,6 +3,7 @@ package stat
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -19,8 +20,8 @@ func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.
 		return found
 	}
 	for _, b := range receiver.Bins {
-		if b.Span < int64(measure.Bin)/2 || b.Bytes <= 0 {
-			continue // a short rest at the end is no second
+		if b.Span < int64(measure.Bin)*9/10 || b.Bytes <= 0 {
+			continue // a rest at the end is no second
 		}
 		bps := float64(b.Bytes) * 8e9 / float64(b.Span)
 		if found.CapacityBps != nil && bps <= *found.CapacityBps {
@@ -64,6 +65,23 @@ func (s *summary) search() {
 	if best.CapacityBps == nil {
 		s.missing("search.capacity_bps", s.why(receiverSide, "bins", best.Why))
 	}
+	if slices.ContainsFunc(s.runs, func(p pair) bool { return climbs(p.receiver) }) {
+		s.warn("the rate was still rising when the search ended: the capacity may be higher, a longer search (-t) tells")
+	}
+}
+
+// stillRisingPct is by how much the last second must exceed the one before.
+const stillRisingPct = 5
+
+// climbs tells whether a search ended while its rate rose and nothing was lost.
+func climbs(e *measure.Evidence) bool {
+	bins := Bins(e)
+	n := len(bins)
+	if n < 2 || bins[n-1] < bins[n-2]*(1+stillRisingPct/100.0) {
+		return false
+	}
+	last := e.Bins[len(e.Bins)-1].Datagrams
+	return last == nil || last.Lost == 0
 }
 
 // Bounds of the search for the highest rate without loss.
@@ -153,7 +171,7 @@ func (s *LosslessSearch) Outcome(to *measure.Search) {
 	to.Trials = s.trials
 	switch {
 	case s.confirmed != nil:
-		to.LosslessBps = known(s.confirmed.ReceivedBps)
+		to.LosslessBps = known(min(s.confirmed.ReceivedBps, s.confirmed.AskedBps)) // clocks differ a little
 		to.Why = fmt.Sprintf("confirmed by a trial of %.0f s after %d", s.confirmed.Seconds, len(s.trials)-1)
 	case s.passed:
 		to.LosslessBps = known(s.low)

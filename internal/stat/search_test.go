@@ -15,7 +15,7 @@ func TestSearchCapacity(t *testing.T) {
 		return measure.StreamBin{Span: span, Bytes: bytes, Datagrams: &measure.Datagrams{Packets: packets, Lost: lost}}
 	}
 	e := &measure.Evidence{Bins: []measure.StreamBin{
-		bin(1e9, 100e6, 67_935, 0), bin(1e9, 119.5e6, 81_182, 820), bin(1e9, 110e6, 74_728, 5000), bin(0.2e9, 40e6, 27_174, 0), {Span: 1e9},
+		bin(1e9, 100e6, 67_935, 0), bin(1e9, 119.5e6, 81_182, 820), bin(1e9, 110e6, 74_728, 5000), bin(0.7e9, 100e6, 67_935, 0), {Span: 1e9},
 	}}
 	found := SearchCapacity(e, Link{MTU: 1500}, 1472)
 	near(t, "capacity", *found.CapacityBps, 956e6, 1)
@@ -42,6 +42,11 @@ func TestSearchCell(t *testing.T) {
 	near(t, "best second", *s.CapacityBps, 1.001e9, 1e6)
 	near(t, "share of the ceiling", c.Ceiling.SharePct, 100*1.001e9/(1.1e9*1472/1538), 0.1)
 	if len(c.Warnings) > 0 {
+		t.Errorf("%q", c.Warnings)
+	}
+	r := flow(c).Receiver
+	r.Bins[len(r.Bins)-1].Bytes *= 2
+	if Summarise(c, twoHosts(), Link{}); !warned(c, "still rising when the search ended") {
 		t.Errorf("%q", c.Warnings)
 	}
 }

@@ -161,6 +161,10 @@ func (s *summary) packets() {
 		s.cell.MeanPacket = known(MeanPacket(payload, segments))
 	}
 	if s.cell.MeanPacket == nil {
-		s.missing("mean_packet_bytes", s.why(receiverSide, "host.interface", "neither the receiver's interface nor its segments were counted"))
+		why := "neither the receiver's interface nor its segments were counted"
+		if s.isUDP() {
+			why = "the receiver's interface was not counted"
+		}
+		s.missing("mean_packet_bytes", s.why(receiverSide, "host.interface", why))
 	}
 }

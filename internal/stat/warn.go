@@ -19,7 +19,8 @@ func (s *summary) warnings() {
 		return
 	}
 	s.warnOtherWork()
-	if !s.cell.Spec.Search { // it changes its rate on purpose
+	// A search changes its rate on purpose; requests beside data show its course.
+	if !s.cell.Spec.Search && !(s.asks() && s.cell.AtOnce > 1) {
 		s.warnRepeats()
 		s.warnCourse()
 	}

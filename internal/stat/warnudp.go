@@ -28,10 +28,15 @@ func (s *summary) warnDatagrams() {
 	if d.Duplicates > 0 {
 		s.warn("%s came more than once: something on the path repeats them", datagramsText(d.Duplicates))
 	}
+	var damaged int64
 	for _, p := range s.runs {
+		addTo(&damaged, protoSum(p.receiver, "Udp.InCsumErrors", "Udp6.InCsumErrors"))
 		if n := countOf(p.receiver, inTime).Foreign; n > 0 {
 			s.warn("run %d: %s of others came to the test's port and are not counted", p.run.Index+1, datagramsText(n))
 		}
+	}
+	if damaged > 0 {
+		s.warn("%s came damaged to the receiver's host, which dropped them (Udp.InCsumErrors): something on the path changes data", datagramsText(damaged))
 	}
 }
 
@@ -79,6 +84,9 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 		return
 	}
 	atReceiver, atPath := s.shareAt(atReceiver), s.shareAt(func(place string) bool { return place == measure.LossPath })
+	if s.placed() < d.Lost/2 {
+		lost += "; of those in the measured time"
+	}
 	if atPath == 0 {
 		s.warn("%s, %s: not the path", lost, s.whereLost())
 	} else {
@@ -95,16 +103,24 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 // atReceiver tells whether a place is in the receiving host.
 func atReceiver(place string) bool { return strings.HasPrefix(place, receiverSide) }
 
+// placed is how many datagrams are laid to a place.
+func (s *summary) placed() int64 {
+	var n int64
+	for _, p := range s.cell.LossPlaces {
+		addTo(&n, p.Packets)
+	}
+	return n
+}
+
 // shareAt is how much of the loss happened at some places, between 0 and 1.
 func (s *summary) shareAt(fits func(string) bool) float64 {
-	var part, all int64
+	var part int64
 	for _, p := range s.cell.LossPlaces {
-		addTo(&all, p.Packets)
 		if fits(p.Place) {
 			addTo(&part, p.Packets)
 		}
 	}
-	return valueOr(known(ratio(float64(part), float64(all))), 0)
+	return valueOr(known(ratio(float64(part), float64(s.placed()))), 0)
 }
 
 // whereLost says "all of them at the receiver's socket buffer", or the share of each place.
@@ -138,7 +154,7 @@ func PlaceText(place string) string {
 // warnRequests says what a reader must know of requests and responses.
 func (s *summary) warnRequests() {
 	f, spec := s.cell.Transactions, s.cell.Spec
-	if asked := spec.PerSecond * float64(max(spec.Streams, 1)); asked > 0 && f.Value < asked*leastHeldPct/100 {
+	if asked := askedRate(s.cell); asked > 0 && f.Value < asked*leastHeldPct/100 {
 		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(spec.Traffic, f.Value), RequestRate(spec.Traffic, asked))
 	}
 	if l := s.cell.Latency; l != nil && l.Errors > 0 {

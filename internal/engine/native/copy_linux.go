@@ -31,7 +31,7 @@ func paths(c openCommand) []path {
 	case c.Sends:
 		return append([]path{
 			{measure.IOCopy, copyPath{}, nil},
-			{measure.IOSendfile, sendfilePath{}, nil},
+			{measure.IOSendfile, sendfilePath{}, canSendfile},
 		}, portablePaths(c)...)
 	default:
 		return append([]path{

@@ -34,7 +34,7 @@ func (p sendfilePath) prepare(f *flow, s *stream) error {
 		return err
 	}
 	var err error
-	s.source, s.slower, err = sourceFile(f.length)
+	s.source, s.slower, err = sourceFile(sourceDirs(), f.length)
 	return err
 }
 
@@ -67,6 +67,15 @@ func sendFile(f *flow, s *stream, src *os.File) error {
 	return nil
 }
 
+// canSendfile tells whether there is a file to send from.
+func canSendfile(f *flow) error {
+	src, _, err := sourceFile(sourceDirs(), f.length)
+	if err != nil {
+		return err
+	}
+	return src.Close()
+}
+
 // defaultLength is how many bytes one call moves on a path, where none was asked for.
 func defaultLength(path string) int {
 	switch path {
@@ -84,11 +93,11 @@ func sourceDirs() []string { return []string{os.TempDir(), "/var/tmp", "."} }
 
 // sourceFile is a file of n bytes of the pattern without a name, that ends
 // with its descriptor. Where no folder has room for it it is in memory
-// (memfd_create(2)); slower says so.
-func sourceFile(n int) (f *os.File, slower string, err error) {
+// (memfd_create(2)); slower says why.
+func sourceFile(dirs []string, n int) (f *os.File, slower string, err error) {
 	data := pattern(n)
 	var why error
-	for _, dir := range sourceDirs() {
+	for _, dir := range dirs {
 		if inMemory(dir) {
 			continue
 		}
@@ -106,11 +115,10 @@ func sourceFile(n int) (f *os.File, slower string, err error) {
 		f.Close()
 		return nil, "", errors.Join(why, err)
 	}
-	slower = "no folder on a disk to send from"
-	if why != nil {
-		slower = why.Error()
+	if why == nil {
+		why = errors.New("no folder here is on a disk")
 	}
-	return f, "a file in memory is sent from, whose pages leave slower: " + slower, nil
+	return f, fmt.Sprintf("a file in memory is sent from, whose pages leave slower: %v", why), nil
 }
 
 // namelessFile is removed before it is used, so that nothing is ever left behind.
