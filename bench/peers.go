@@ -196,7 +196,7 @@ func neper(s shape) (contender, bool) {
 	if program == "" || s.place == paired {
 		return contender{}, false
 	}
-	both = append(both, "-F", s.parallel(), "-T", s.parallel(), "-l", s.time())
+	both = append(both, "--nolog", "-F", s.parallel(), "-T", s.parallel(), "-l", s.time())
 	client := append([]string{program, "-c", "-H", local}, both...)
 	if s.kind == requests || s.kind == connects {
 		client = append(client, "-p", "50,99")

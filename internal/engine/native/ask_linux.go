@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -21,12 +22,7 @@ func (p askPath) prepare(f *flow, s *stream) error {
 		if s.sends {
 			return nil
 		}
-		file, err := f.crr.listener.File()
-		if err != nil {
-			return fmt.Errorf("native: taking the listener: %w", err)
-		}
-		s.file = file
-		return unix.SetNonblock(int(file.Fd()), false)
+		return f.crr.take(s)
 	}
 	if err := p.copyPath.prepare(f, s); err != nil {
 		return err
@@ -189,10 +185,23 @@ func answer(f *flow, s *stream) error {
 // listener where they come.
 type crr struct {
 	listener *net.TCPListener
-	to       []byte // struct sockaddr of the peer's listener
-	from     []byte // struct sockaddr to bind to; empty for any
+	taken    *os.File // the listener without Go's poller
+	to       []byte   // struct sockaddr of the peer's listener
+	from     []byte   // struct sockaddr to bind to; empty for any
 	family   int
 	dscp     int
+}
+
+// take gives a stream the listener, which only its thread waits at.
+func (c *crr) take(s *stream) (err error) {
+	if c.taken == nil {
+		if c.taken, err = takeSocket(c.listener); err != nil {
+			return err
+		}
+		c.listener.Close()
+	}
+	s.file = c.taken
+	return nil
 }
 
 // askEach opens a connection for every request. The answering end closes

@@ -48,16 +48,9 @@ func paths(c openCommand) []path {
 // both would wait for the blocked threads.
 type copyPath struct{}
 
-func (copyPath) prepare(_ *flow, s *stream) error {
-	f, err := s.sock.File()
-	if err != nil {
-		return fmt.Errorf("native: taking the socket of stream %d: %w", s.index, err)
-	}
-	s.file = f
-	if err := unix.SetNonblock(int(f.Fd()), false); err != nil {
-		return fmt.Errorf("native: making stream %d blocking: %w", s.index, err)
-	}
-	return nil
+func (copyPath) prepare(f *flow, s *stream) (err error) {
+	s.file, err = unpoll(f, s)
+	return err
 }
 
 func (copyPath) move(f *flow, s *stream) error {

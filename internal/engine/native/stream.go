@@ -10,11 +10,11 @@ import (
 	"thru/internal/measure"
 )
 
-// socket is what the data moves on: *net.TCPConn or *net.UDPConn, connected.
+// socket is what the data moves on: *net.TCPConn or *net.UDPConn, connected,
+// or what a data path has made of it.
 type socket interface {
 	net.Conn
 	syscall.Conn
-	File() (*os.File, error)
 }
 
 // Counters that only some kinds of traffic have, by their place in stream.more.
