@@ -32,7 +32,8 @@ func Placement(p PlacementQuery) (cpus []int, why string) {
 		return nil, "left to the scheduler: the CPUs of this process are not known"
 	}
 	if p.Loopback {
-		return []int{p.Allowed[max(p.Stream, 0)%len(p.Allowed)]}, "both ends of a loopback stream on one CPU"
+		last := len(p.Allowed) - 1 // from the last one down: the first does most of a host's other work
+		return []int{p.Allowed[last-max(p.Stream, 0)%len(p.Allowed)]}, "both ends of a loopback stream on one CPU"
 	}
 	if len(p.LocalCPUs) == 0 {
 		return nil, "left to the scheduler: no CPU is known to be nearer to the interface than others"

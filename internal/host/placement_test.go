@@ -35,11 +35,11 @@ func TestPlacement(t *testing.T) {
 		why  string
 	}{
 		{"1 CPU, loopback", PlacementQuery{Allowed: []int{0}, Loopback: true, Stream: 3, Streams: 4}, []int{0}, "both ends of a loopback stream on one CPU"},
-		{"2 CPUs, loopback, first", PlacementQuery{Allowed: []int{0, 1}, Loopback: true, Streams: 2}, []int{0}, "one CPU"},
-		{"2 CPUs, loopback, second", PlacementQuery{Allowed: []int{0, 1}, Loopback: true, Stream: 1, Streams: 2}, []int{1}, "one CPU"},
-		{"more streams than CPUs, loopback", PlacementQuery{Allowed: []int{0, 1}, Loopback: true, Stream: 5, Streams: 6}, []int{1}, "one CPU"},
-		{"restricted cpuset, loopback", PlacementQuery{Allowed: []int{4, 9}, Loopback: true, Stream: 1}, []int{9}, "one CPU"},
-		{"loopback on two nodes", twoNodes(func(p *PlacementQuery) { p.Loopback, p.Stream = true, 9 }), []int{9}, "one CPU"},
+		{"2 CPUs, loopback, first", PlacementQuery{Allowed: []int{0, 1}, Loopback: true, Streams: 2}, []int{1}, "one CPU"},
+		{"2 CPUs, loopback, second", PlacementQuery{Allowed: []int{0, 1}, Loopback: true, Stream: 1, Streams: 2}, []int{0}, "one CPU"},
+		{"more streams than CPUs, loopback", PlacementQuery{Allowed: []int{0, 1}, Loopback: true, Stream: 5, Streams: 6}, []int{0}, "one CPU"},
+		{"restricted cpuset, loopback", PlacementQuery{Allowed: []int{4, 9}, Loopback: true, Stream: 1}, []int{4}, "one CPU"},
+		{"loopback on two nodes", twoNodes(func(p *PlacementQuery) { p.Loopback, p.Stream = true, 9 }), []int{22}, "one CPU"},
 		{"1 CPU, no locality", PlacementQuery{Allowed: []int{0}}, nil, "left to the scheduler: no CPU is known to be nearer"},
 		{"unknown NUMA node, virtual NIC", PlacementQuery{Allowed: upTo(0, 8), IRQCPUs: []int{2}, IncomingCPU: new(2)}, nil, "left to the scheduler"},
 		{"affinity not known", PlacementQuery{Loopback: true, LocalCPUs: node1}, nil, "left to the scheduler: the CPUs of this process are not known"},

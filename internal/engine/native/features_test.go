@@ -227,3 +227,14 @@ func TestUnknownCPU(t *testing.T) {
 		t.Errorf("ended with %+v", last)
 	}
 }
+
+// Live figures more often than each second take nothing from the seconds.
+func TestShortIntervalsKeepTheSeconds(t *testing.T) {
+	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec.Duration, spec.Rate = int64(2*time.Second), 50e6
+	p := program(t)
+	_, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, nil)
+	if len(got.Bins) != 2 {
+		t.Errorf("%d bins of 2 s with live figures each 0.1 s: %+v", len(got.Bins), got.Bins)
+	}
+}

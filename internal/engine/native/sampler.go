@@ -55,8 +55,10 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 			return w.tooSlow()
 		}
 		// A sampler that came late does not make up for it by tiny bins.
-		nextInterval = after(nextInterval, w.sample.At, interval)
-		if nextBin > 0 {
+		if why&atInterval != 0 {
+			nextInterval = after(nextInterval, w.sample.At, interval)
+		}
+		if why&(atMark|atBin) != 0 {
 			nextBin = after(nextBin, w.sample.At, measure.Bin)
 		}
 	}
