@@ -82,6 +82,9 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	}
 	facts, err := r.facts(ctx, doc)
 	if err == nil {
+		err = r.understood(p)
+	}
+	if err == nil {
 		err = r.runAll(ctx, p, doc, facts)
 	}
 	if ctx.Err() != nil {
@@ -93,6 +96,26 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		doc.Error = Describe(err)
 	}
 	return doc, err
+}
+
+// kindsMinor is the wire minor since which an agent knows more than bulk TCP
+// as fast as it goes; an older one would leave out what it does not know.
+const kindsMinor = 1
+
+// understood refuses a plan that an end point is too old for.
+func (r *Runner) understood(p plan.Plan) error {
+	for _, step := range p.Steps {
+		for _, s := range step.Specs {
+			plain := s.Protocol == measure.TCP && s.Traffic == measure.Bulk && s.Rate == 0 && s.Amount == 0 && !s.Verify && !s.Duplex
+			for _, n := range []string{s.From, s.To} {
+				if e := r.Ends[n]; e != nil && !plain && e.Hello.WireMinor < kindsMinor {
+					return fault.Failf("upgrade thru there: it measures TCP as fast as it goes, and nothing else",
+						"control: %s runs thru %s, which is too old for this test", n, e.Hello.Thru)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // kept says what became of an interrupted command's figures.

@@ -21,15 +21,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeAgent answers as an agent does, and keeps what it was asked, in order.
 type fakeAgent struct {
-	name    string
-	mu      sync.Mutex
-	calls   []string
-	ahead   int   // others in the queue, one less each time it is asked
-	prepare error // of the dialling end
-	script  []bus.Event
-	silent  bool // never ends its sessions
-	events  chan bus.Event
-	lost    chan struct{}
+	name     string
+	mu       sync.Mutex
+	calls    []string
+	ahead    int   // others in the queue, one less each time it is asked
+	prepare  error // of the dialling end
+	script   []bus.Event
+	silent   bool // never ends its sessions
+	evidence func(*bus.CollectReply)
+	rates    []int64 // asked for by Prepare, in order
+	events   chan bus.Event
+	lost     chan struct{}
 }
 
 func newAgent(name string) *fakeAgent {
@@ -71,6 +73,9 @@ func (f *fakeAgent) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, err
 
 func (f *fakeAgent) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply, error) {
 	role := role(m.Sends)
+	f.mu.Lock()
+	f.rates = append(f.rates, m.Spec.Rate)
+	f.mu.Unlock()
 	if m.Dials {
 		f.called("dial " + role + " " + strings.Join(m.Targets, " ") + " " + m.Token)
 		if f.prepare != nil {
@@ -106,10 +111,14 @@ func (f *fakeAgent) Collect(_ context.Context, m bus.Collect) (bus.CollectReply,
 	if !slices.ContainsFunc(f.asked(), func(s string) bool { return strings.HasPrefix(s, "start "+m.Session) }) {
 		return bus.CollectReply{}, nil
 	}
-	return bus.CollectReply{Evidence: measure.Evidence{
+	reply := bus.CollectReply{Evidence: measure.Evidence{
 		Sends: strings.HasSuffix(m.Session, "sender"), MeasuredNs: 1e9, Bytes: 1000, TotalBytes: 1000,
 		Bins: []measure.StreamBin{{Span: 1e9, Bytes: 1000}},
-	}}, nil
+	}}
+	if f.evidence != nil {
+		f.evidence(&reply)
+	}
+	return reply, nil
 }
 
 func (f *fakeAgent) Release(context.Context, bus.Release) (bus.Empty, error) {
@@ -145,9 +154,10 @@ func (q *quiet) Live(l Live) {
 }
 
 func pairOf(local, peer *fakeAgent) map[string]*EndPoint {
+	now := bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor}
 	return map[string]*EndPoint{
-		Local:  {Name: Local, Client: local, DataHosts: []string{"127.0.0.1"}},
-		"peer": {Name: "peer", Addr: "10.0.0.2:5200", Client: peer, DataHosts: []string{"10.0.0.2", "fd00::2"}},
+		Local:  {Name: Local, Client: local, Hello: now, DataHosts: []string{"127.0.0.1"}},
+		"peer": {Name: "peer", Addr: "10.0.0.2:5200", Hello: now, Client: peer, DataHosts: []string{"10.0.0.2", "fd00::2"}},
 	}
 }
 
@@ -207,6 +217,99 @@ func TestBidirRunsAtOnce(t *testing.T) {
 	}
 	if q.steps != 1 || len(doc.Cells) != 2 || doc.Cells[0].Group != doc.Cells[1].Group || doc.Cells[1].Goodput == nil {
 		t.Errorf("%d steps, cells %+v", q.steps, doc.Cells)
+	}
+}
+
+// On one connection there is one session at each end, and the second flow's
+// evidence is what the first one's ends saw of the other direction.
+func TestOneConnectionSharesItsSession(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	back := func(r *bus.CollectReply) {
+		r.Back = &measure.Evidence{Sends: !r.Evidence.Sends, MeasuredNs: 1e9, Bytes: 500, TotalBytes: 500}
+	}
+	local.evidence, peer.evidence = back, back
+	local.script = append([]bus.Event{{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1e9, Bytes: 500, Back: true}}, local.script...)
+	r := request()
+	r.Bidir, r.OneConnection = true, true
+	var flows []int
+	doc, err := run(t, r, local, peer, &quiet{live: func(l Live) {
+		if l.Event.Back {
+			flows = append(flows, l.Flow)
+			if l.Sends {
+				t.Error("what comes back is received at the end that dials")
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := local.asked(); len(got) != 5 {
+		t.Errorf("local was asked %q, want one session", got)
+	}
+	if !slices.Equal(flows, []int{1}) {
+		t.Errorf("live figures of the other direction came for the flows %v", flows)
+	}
+	c := doc.Cells[1]
+	if c.From != "peer" || c.Goodput == nil || c.Goodput.Value != 4000 {
+		t.Fatalf("the way back: %+v", c)
+	}
+	if f := c.Runs[0].Flows[0]; f.Sender.EndPoint != "peer" || f.Receiver.EndPoint != Local || !f.Sender.Sends || f.Receiver.Sends {
+		t.Errorf("the way back went from %+v to %+v", f.Sender, f.Receiver)
+	}
+}
+
+// A search is followed by trials at fixed rates, until one is confirmed.
+func TestSearchIsFollowedByTrials(t *testing.T) {
+	const path = 6000.0 // bit/s that the path carries
+	local, peer := newAgent("L"), newAgent("P")
+	last := func(f *fakeAgent) float64 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if rate := f.rates[len(f.rates)-1]; rate > 0 {
+			return float64(rate)
+		}
+		return 8000
+	}
+	saw := func(f *fakeAgent) func(*bus.CollectReply) {
+		return func(r *bus.CollectReply) {
+			sent := int64(last(f) / 8)
+			d := measure.Datagrams{Packets: sent}
+			if !r.Evidence.Sends {
+				d.Packets = min(sent, int64(path/8))
+				d.Lost = sent - d.Packets
+			}
+			r.Evidence.Bytes, r.Evidence.TotalBytes = d.Packets, d.Packets
+			r.Evidence.Streams = []measure.Stream{{Length: 1, Bytes: d.Packets, Datagrams: &d, DatagramsAll: &d}}
+			r.Evidence.Bins = []measure.StreamBin{{Span: 1e9, Bytes: d.Packets, Datagrams: &d}}
+		}
+	}
+	local.evidence, peer.evidence = saw(local), saw(peer)
+	r := request()
+	r.Protocol, r.Search, r.OneWay = measure.UDP, true, true
+	doc, err := run(t, r, local, peer, &quiet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := doc.Cells[0].Search
+	if s == nil || s.LosslessBps == nil || *s.LosslessBps > path || *s.LosslessBps < path*0.9 || len(s.Trials) < 2 {
+		t.Errorf("search %+v", s)
+	}
+}
+
+// An older agent would leave out what it does not know: it is not asked.
+func TestOldAgentIsNotAsked(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	r := request()
+	r.Protocol = measure.UDP
+	p, err := plan.Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := pairOf(local, peer)
+	ends["peer"].Hello = bus.HelloReply{WireMajor: 1, Thru: "0.1.0"}
+	runner := Runner{Ends: ends, Watch: &quiet{}}
+	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "too old") || len(peer.asked()) != 0 {
+		t.Errorf("error %v, the peer was asked %q", err, peer.asked())
 	}
 }
 

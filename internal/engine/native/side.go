@@ -31,13 +31,18 @@ func newSide(c *net.TCPConn) *side {
 }
 
 // start reads what the peer says until it closes.
-func (s *side) start() { go s.read() }
+func (s *side) start() {
+	go func() {
+		defer close(s.gone)
+		s.hear(s.conn)
+	}()
+}
 
-func (s *side) read() {
-	defer close(s.gone)
+// hear takes the peer's words until its end, or until one is none.
+func (s *side) hear(r io.Reader) {
 	var head [1]byte
 	for {
-		if _, err := io.ReadFull(s.conn, head[:]); err != nil {
+		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return
 		}
 		switch head[0] {
@@ -45,7 +50,7 @@ func (s *side) read() {
 			s.once.Do(func() { close(s.enough) })
 		case reporting:
 			var b [reportSize]byte
-			if _, err := io.ReadFull(s.conn, b[:]); err != nil {
+			if _, err := io.ReadFull(r, b[:]); err != nil {
 				return
 			}
 			if s.feedback != nil {
