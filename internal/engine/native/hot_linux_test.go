@@ -146,6 +146,27 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Reading the streams again and again allocates nothing either.
+func TestSamplingAllocatesNothing(t *testing.T) {
+	for _, protocol := range []string{measure.TCP, measure.UDP} {
+		a, _ := connected(t, protocol)
+		cmd := openCommand{Spec: measure.Spec{Protocol: protocol, Streams: 1}, Sends: true}
+		w := &worker{cmd: cmd, flow: newFlow(cmd, []socket{a}, nil), out: frameWriter{w: io.Discard}}
+		if err := w.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		w.flush()
+		if n := testing.AllocsPerRun(100, func() {
+			w.take(atInterval)
+			if err := w.flush(); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %.1f allocations to a reading", protocol, n)
+		}
+	}
+}
+
 // BenchmarkStream moves b.N calls' worth of data: where the time of a call goes
 // shows `make pprof`.
 func BenchmarkStream(b *testing.B) {

@@ -200,22 +200,26 @@ func (w *worker) take(why byte) {
 	}
 }
 
-// readSocket reads what the kernel knows of a stream's socket.
+// readSocket reads what the kernel knows of a stream's socket. On the raw
+// paths it allocates nothing: a worker collects no garbage.
 func (w *worker) readSocket(s *stream, x *streamSample) {
 	x.Info = x.Info[:0]
 	x.More[cSocketDrops] = notKnown
-	read := func(fd uintptr) {
-		if w.cmd.Spec.Protocol == measure.TCP && w.cmd.Spec.Traffic != measure.CRR {
-			x.Info = x.Info[:sock.TCPInfoSize]
-			x.Info = x.Info[:sock.ReadTCPInfo(fd, x.Info)]
-		} else if n, ok := sock.Drops(fd); ok {
+	if s.file != nil {
+		w.readDescriptor(s.file.Fd(), x)
+	} else if raw, err := s.sock.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { w.readDescriptor(fd, x) })
+	}
+}
+
+func (w *worker) readDescriptor(fd uintptr, x *streamSample) {
+	if w.cmd.Spec.Protocol == measure.UDP {
+		if n, ok := sock.Drops(fd); ok {
 			x.More[cSocketDrops] = n
 		}
-	}
-	if s.file != nil {
-		read(s.file.Fd())
-	} else if raw, err := s.sock.SyscallConn(); err == nil {
-		raw.Control(read)
+	} else if w.cmd.Spec.Traffic != measure.CRR {
+		x.Info = x.Info[:sock.TCPInfoSize]
+		x.Info = x.Info[:sock.ReadTCPInfo(fd, x.Info)]
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -240,6 +241,9 @@ func (w *worker) prepare() error {
 	}
 	if w.flow.side != nil && w.cmd.Spec.Search && w.cmd.Sends {
 		w.flow.side.feedback = newSearch(w.flow).heed
+	}
+	if w.path.name == measure.IOPortable {
+		debug.SetGCPercent(100) // the language's sockets allocate, and no raw call holds a collection up
 	}
 	for _, s := range w.flow.streams {
 		if c, ok := s.sock.(*net.TCPConn); ok {
