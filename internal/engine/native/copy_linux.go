@@ -57,16 +57,10 @@ func (copyPath) move(f *flow, s *stream) error {
 	if err := takeThread(s); err != nil {
 		return err
 	}
-	switch {
-	case s.sends && s.check != nil:
-		return sendPattern(f, s)
-	case s.sends:
+	if s.sends {
 		return sendCopy(f, s)
-	case s.check != nil:
-		return recvPattern(f, s)
-	default:
-		return recvCopy(f, s)
 	}
+	return receive(f, s, make([]byte, f.length), f.length, 0)
 }
 
 // takeThread keeps the goroutine on a thread of its own, on the CPUs of its
@@ -96,42 +90,25 @@ func bindThread(cpus []int) error {
 	return nil
 }
 
+// sendCopy sends the pattern. Where it is compared, every byte's value follows
+// from its place in the stream; else each call sends the same.
 func sendCopy(f *flow, s *stream) error {
-	buf := pattern(f.length)
-	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&buf[0]))
+	buf, sent := pattern(f.length), int64(0)
+	if s.check != nil {
+		buf = verifiable(f.length)
+	}
+	fd := s.file.Fd()
 	f.sawFirst(s)
 	for !f.stop.Load() {
 		want := s.left(f.length)
 		if want == 0 {
 			break
 		}
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, fd, p, uintptr(want), unix.MSG_NOSIGNAL, 0, 0)
-		if e != 0 {
-			if e == unix.EINTR {
-				continue
-			}
-			return sendError(f, e)
+		part := buf
+		if s.check != nil {
+			part = at(buf, sent, want)
 		}
-		s.moved(int(n))
-		if s.pace != nil {
-			s.pace.after(int(n))
-		}
-	}
-	runtime.KeepAlive(buf)
-	return nil
-}
-
-// sendPattern sends so that every byte's value follows from its place in the stream.
-func sendPattern(f *flow, s *stream) error {
-	all := verifiable(f.length)
-	f.sawFirst(s)
-	for sent := int64(0); !f.stop.Load(); {
-		want := s.left(f.length)
-		if want == 0 {
-			break
-		}
-		part := at(all, sent, want)
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, s.file.Fd(), uintptr(unsafe.Pointer(&part[0])), uintptr(want), unix.MSG_NOSIGNAL, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&part[0])), uintptr(want), unix.MSG_NOSIGNAL, 0, 0)
 		if e != 0 {
 			if e == unix.EINTR {
 				continue
@@ -144,7 +121,7 @@ func sendPattern(f *flow, s *stream) error {
 			s.pace.after(int(n))
 		}
 	}
-	runtime.KeepAlive(all)
+	runtime.KeepAlive(buf)
 	return nil
 }
 
@@ -156,13 +133,16 @@ func sendError(f *flow, e error) error {
 	return fmt.Errorf("native: sending: %w", e)
 }
 
-// recvCopy reads until the peer's end of stream, which it reports as io.EOF
-// so that the caller can tell whether it came too early.
-func recvCopy(f *flow, s *stream) error {
-	buf := make([]byte, f.length)
-	fd, p, l := s.file.Fd(), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))
-	for first := true; ; {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, p, l, 0, 0, 0)
+// receive takes up to most bytes to a call until the peer's end of stream,
+// which it reports as io.EOF so that the caller can tell whether it came too early.
+func receive(f *flow, s *stream, buf []byte, most int, flags uintptr) error {
+	var all []byte
+	if s.check != nil {
+		all = verifiable(f.length)
+	}
+	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&buf[0]))
+	for got := int64(0); ; {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, p, uintptr(most), flags, 0, 0)
 		switch {
 		case e == unix.EINTR:
 			continue
@@ -172,34 +152,12 @@ func recvCopy(f *flow, s *stream) error {
 			runtime.KeepAlive(buf)
 			return io.EOF
 		}
-		if first {
-			f.sawFirst(s)
-			first = false
-		}
-		s.moved(int(n))
-		if s.pace != nil {
-			s.pace.after(int(n))
-		}
-	}
-}
-
-// recvPattern is recvCopy that compares what comes.
-func recvPattern(f *flow, s *stream) error {
-	buf, all := make([]byte, f.length), verifiable(f.length)
-	for got := int64(0); ; {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, s.file.Fd(), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), 0, 0, 0)
-		switch {
-		case e == unix.EINTR:
-			continue
-		case e != 0:
-			return fmt.Errorf("native: receiving: %w", e)
-		case n == 0:
-			return io.EOF
-		}
 		if got == 0 {
 			f.sawFirst(s)
 		}
-		s.check.compare(all, buf[:n], got, -1)
+		if s.check != nil {
+			s.check.compare(all, buf[:n], got, -1)
+		}
 		got += int64(n)
 		s.moved(int(n))
 		if s.pace != nil {

@@ -3,7 +3,6 @@ package native
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"syscall"
@@ -165,30 +164,5 @@ func (p truncPath) move(f *flow, s *stream) error {
 	if err := takeThread(s); err != nil {
 		return err
 	}
-	return recvTrunc(f, s)
-}
-
-func recvTrunc(f *flow, s *stream) error {
-	var none [1]byte // is never written to
-	fd, p, l := s.file.Fd(), uintptr(unsafe.Pointer(&none[0])), uintptr(f.length)
-	for first := true; ; {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, p, l, unix.MSG_TRUNC, 0, 0)
-		switch {
-		case e == unix.EINTR:
-			continue
-		case e != 0:
-			return fmt.Errorf("native: receiving: %w", e)
-		case n == 0:
-			runtime.KeepAlive(&none)
-			return io.EOF
-		}
-		if first {
-			f.sawFirst(s)
-			first = false
-		}
-		s.moved(int(n))
-		if s.pace != nil {
-			s.pace.after(int(n))
-		}
-	}
+	return receive(f, s, pattern(1), f.length, unix.MSG_TRUNC) // the buffer is never written to
 }
