@@ -119,7 +119,7 @@ func thruOf(path string) func(shape) (contender, bool) {
 		argv = append(argv, s.place.flag("")...)
 		argv = append(argv, map[kind][]string{
 			tcpCopy:  {"-l", s.size(), "--io", "copy"},
-			tcpLean:  {"-l", s.size(), "--lean"},
+			tcpLean:  append(s.sized("-l"), "--lean"),
 			udpBatch: {"-u", "-b", "0", "-l", s.size(), "--io", "mmsg"},
 			udpGSO:   {"-u", "-b", "0", "-l", s.size(), "--io", "gso"},
 			requests: {"--rr", "-l", s.size() + "/" + s.size()},
@@ -163,8 +163,8 @@ func ceilingOf(path string) func(shape) (contender, bool) {
 		}
 		mode := map[kind][]string{tcpCopy: {"tcp"}, tcpLean: {"tcp", "--lean"}, udpBatch: {"udp"}, udpGSO: {"udp", "--gso"}, requests: {"rr"}, connects: {"crr"}}
 		argv := append([]string{path}, mode[s.kind]...)
-		argv = append(argv, "-t", s.time(), "-O", "0", "-P", s.parallel(), "-l", s.size())
-		argv = append(argv, s.place.flag("pair")...)
+		argv = append(argv, "-t", s.time(), "-O", "0", "-P", s.parallel())
+		argv = append(append(argv, s.sized("-l")...), s.place.flag("pair")...)
 		return contender{clients: []command{{argv: argv, cpu: -1}}, read: func(outputs []string) (reading, error) {
 			var r struct {
 				Bits  float64 `json:"bits_per_s"`
