@@ -62,7 +62,7 @@ func findTools(s settings) []tool {
 	return append(tools, iperf3At("iperf3"),
 		tool{name: "iperf2", version: programVersion("iperf", "--version"), missing: absent("iperf"), ready: iperf2},
 		tool{name: netperfName, version: programVersion("netperf", "-V"), missing: absent("netperf", "netserver"), ready: netperf},
-		tool{name: "neper", version: programVersion("tcp_stream", "--version"), missing: absent("tcp_stream", "tcp_rr", "tcp_crr", "udp_stream"), ready: neper},
+		tool{name: "neper", version: programVersion("tcp_stream", "--nolog", "--version"), missing: absent("tcp_stream", "tcp_rr", "tcp_crr", "udp_stream"), ready: neper},
 		tool{name: "nuttcp", version: programVersion("nuttcp", "-V"), missing: absent("nuttcp"), ready: nuttcp},
 		tool{name: "sockperf", version: programVersion("sockperf", "--version"), missing: absent("sockperf"), ready: sockperf})
 }
@@ -84,8 +84,8 @@ func absent(programs ...string) string {
 var versionNumber = regexp.MustCompile(`[0-9]+\.[0-9][0-9A-Za-z.+-]*`)
 
 // programVersion is the first number with a dot that a program prints when asked.
-func programVersion(path, flag string) string {
-	out, _ := exec.Command(path, flag).CombinedOutput() // some exit with an error after they have said it
+func programVersion(path string, flags ...string) string {
+	out, _ := exec.Command(path, flags...).CombinedOutput() // some exit with an error after they have said it
 	return versionNumber.FindString(string(out))
 }
 
@@ -102,7 +102,7 @@ func atLeast(version string, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// places readies the same command for each process of an end.
+// pair adds the two processes of pair number i, each on its CPU.
 func (c *contender) pair(s shape, i int, server, client []string, port string) {
 	from, to := s.place.cpus(i)
 	if server != nil {
