@@ -167,15 +167,21 @@ static void tcp_receive(int stream) {
 
 // ---- UDP ----
 
-// per_message is how many datagrams one message carries: many with GSO.
-static int per_message(void) {
+// per_message is how many datagrams one message carries. With GSO they are
+// many: up to 128 of them (UDP_MAX_SEGMENTS), before Linux 6.9 up to 64, and
+// not more bytes than one datagram may have.
+static int per_message(int socket) {
 	if (!opt.gso) return 1;
-	int most = MAX_DATAGRAM / (int)opt.length;
-	return opt.segments < most ? opt.segments : most;
+	int segment = opt.length, most = MAX_DATAGRAM / segment, n = opt.segments ? opt.segments : 128;
+	if (n > most) n = most;
+	must(setsockopt(socket, SOL_UDP, UDP_SEGMENT, &segment, sizeof segment), "setting UDP_SEGMENT");
+	if (opt.segments || n <= 64) return n;
+	char *buffer = memory(n * opt.length);
+	return send(socket, buffer, n * opt.length, 0) < 0 && errno == EINVAL ? 64 : n;
 }
 
 static void udp_send(int stream) {
-	int each = per_message();
+	int each = per_message(sockets[stream]);
 	size_t size = each * opt.length;
 	char *buffer = memory(opt.batch * size);
 	struct mmsghdr messages[MAX_BATCH] = {0};
@@ -183,10 +189,6 @@ static void udp_send(int stream) {
 	for (int i = 0; i < opt.batch; i++) {
 		vectors[i] = (struct iovec){buffer + i * size, size};
 		messages[i].msg_hdr = (struct msghdr){.msg_iov = &vectors[i], .msg_iovlen = 1};
-	}
-	if (opt.gso) {
-		int segment = opt.length;
-		must(setsockopt(sockets[stream], SOL_UDP, UDP_SEGMENT, &segment, sizeof segment), "setting UDP_SEGMENT");
 	}
 	uint64_t sequence = 0;
 	for (;;) {
@@ -488,10 +490,10 @@ static void parse(int argc, char **argv) {
 
 static void set_defaults(void) {
 	int udp = mode->type == SOCK_DGRAM;
-	if (!opt.length) opt.length = udp ? 1400 : !strcmp(mode->name, "tcp") ? 128 << 10 : 1;
-	if (!opt.receive_length) opt.receive_length = opt.length;
-	if (!opt.segments) opt.segments = 64; // UDP_MAX_SEGMENTS of kernels before 6.9; later ones take 128
-	if (!opt.batch) opt.batch = opt.gso ? 8 : 64;
+	if (!opt.length) opt.length = udp ? 1400 : strcmp(mode->name, "tcp") ? 1 : opt.lean ? 1 << 20 : 128 << 10;
+	if (!opt.receive_length) opt.receive_length = opt.lean ? 128 << 10 : opt.length;
+	if (!opt.batch) opt.batch = opt.gso ? 16 : 64;
+	if (udp && !opt.socket_buffer) opt.socket_buffer = 4 << 20; // else a thread that waits for its CPU loses datagrams
 	if (opt.streams < 1 || opt.streams > MAX_STREAMS || opt.batch > MAX_BATCH || opt.batch < 1) usage();
 	if (udp && (opt.length < sizeof(struct header) || opt.length > MAX_DATAGRAM)) usage();
 }

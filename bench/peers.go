@@ -57,7 +57,7 @@ func iperf3Args(version string, s shape) ([]string, bool) {
 	case tcpCopy:
 		return []string{"-l", s.size()}, true
 	case tcpLean:
-		return []string{"-l", s.size(), "-Z", "--skip-rx-copy"}, atLeast(version, 3, 17)
+		return append(s.sized("-l"), "-Z", "--skip-rx-copy"), atLeast(version, 3, 17)
 	case udpBatch:
 		return []string{"-u", "-b", "0", "-l", s.size()}, true
 	case udpGSO:
@@ -178,7 +178,7 @@ func neper(s shape) (contender, bool) {
 	var c contender
 	switch s.kind {
 	case tcpCopy, tcpLean:
-		program, both = "tcp_stream", []string{"-B", s.size()}
+		program, both = "tcp_stream", s.sized("-B")
 		if s.kind == tcpLean {
 			both = append(both, "--skip-rx-copy") // its sender copies
 		}

@@ -191,31 +191,15 @@ func (p *process) cpu() float64 {
 }
 
 // run starts the servers, waits until they listen, and runs the clients.
-func (c contender) run(ctx context.Context, seconds float64, lookInside bool) (r reading, err error) {
+func (c contender) run(ctx context.Context, seconds float64, lookInside bool) (reading, error) {
 	before := loopbackBytes()
-	var servers, clients []*process
-	defer func() {
-		for _, p := range append(servers, clients...) {
-			p.stop()
-		}
-	}()
-	for _, s := range c.servers {
-		p, err := s.start()
-		if err != nil {
-			return r, err
-		}
-		servers = append(servers, p)
-		if err := awaitPort(ctx, p, s.port); err != nil {
-			return r, err
-		}
+	servers, err := startAll(ctx, c.servers)
+	defer stopAll(servers)
+	if err != nil {
+		return reading{}, err
 	}
-	for _, s := range c.clients {
-		p, err := s.start()
-		if err != nil {
-			return r, err
-		}
-		clients = append(clients, p)
-	}
+	clients, err := startAll(ctx, c.clients)
+	defer stopAll(clients)
 	control := make(chan string, 1)
 	go func() {
 		if lookInside {
@@ -229,16 +213,42 @@ func (c contender) run(ctx context.Context, seconds float64, lookInside bool) (r
 	}
 	for _, p := range servers {
 		select {
-		case e := <-p.done:
+		case e := <-p.done: // many end by themselves after one test
 			p.done <- e
 		case <-time.After(afterTime):
 			p.stop()
 		}
 	}
 	if err != nil {
-		return r, err
+		return reading{}, err
 	}
 	return c.account(servers, clients, before, <-control)
+}
+
+// startAll starts commands and waits for those that listen. With an error it
+// returns what runs already.
+func startAll(ctx context.Context, commands []command) ([]*process, error) {
+	var started []*process
+	for _, c := range commands {
+		p, err := c.start()
+		if err != nil {
+			return started, err
+		}
+		started = append(started, p)
+		if c.port == "" {
+			continue
+		}
+		if err := awaitPort(ctx, p, c.port); err != nil {
+			return started, err
+		}
+	}
+	return started, nil
+}
+
+func stopAll(processes []*process) {
+	for _, p := range processes {
+		p.stop()
+	}
 }
 
 // account puts the reading of a run together.

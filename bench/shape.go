@@ -63,7 +63,7 @@ func (p placement) cpus(i int) (sender, receiver int) {
 type shape struct {
 	kind    kind
 	streams int
-	length  int // bytes of a call, a datagram, a request
+	length  int // bytes of a call, a datagram, a request; 0 is each tool's own default
 	place   placement
 	seconds float64
 }
@@ -89,3 +89,11 @@ func (s shape) unit() (name string, scale float64) {
 func (s shape) size() string     { return strconv.Itoa(s.length) }
 func (s shape) parallel() string { return strconv.Itoa(s.streams) }
 func (s shape) time() string     { return strconv.Itoa(int(s.seconds)) }
+
+// sized is the option that sets the length, where one is asked for.
+func (s shape) sized(option string) []string {
+	if s.length == 0 {
+		return nil
+	}
+	return []string{option, s.size()}
+}

@@ -62,7 +62,7 @@ func findTools(s settings) []tool {
 	return append(tools, iperf3At("iperf3"),
 		tool{name: "iperf2", version: programVersion("iperf", "--version"), missing: absent("iperf"), ready: iperf2},
 		tool{name: netperfName, version: programVersion("netperf", "-V"), missing: absent("netperf", "netserver"), ready: netperf},
-		tool{name: "neper", version: programVersion("tcp_stream", "--version"), missing: absent("tcp_stream", "tcp_rr", "tcp_crr", "udp_stream"), ready: neper},
+		tool{name: "neper", version: programVersion("tcp_stream", "--nolog", "--version"), missing: absent("tcp_stream", "tcp_rr", "tcp_crr", "udp_stream"), ready: neper},
 		tool{name: "nuttcp", version: programVersion("nuttcp", "-V"), missing: absent("nuttcp"), ready: nuttcp},
 		tool{name: "sockperf", version: programVersion("sockperf", "--version"), missing: absent("sockperf"), ready: sockperf})
 }
@@ -84,8 +84,8 @@ func absent(programs ...string) string {
 var versionNumber = regexp.MustCompile(`[0-9]+\.[0-9][0-9A-Za-z.+-]*`)
 
 // programVersion is the first number with a dot that a program prints when asked.
-func programVersion(path, flag string) string {
-	out, _ := exec.Command(path, flag).CombinedOutput() // some exit with an error after they have said it
+func programVersion(path string, flags ...string) string {
+	out, _ := exec.Command(path, flags...).CombinedOutput() // some exit with an error after they have said it
 	return versionNumber.FindString(string(out))
 }
 
@@ -102,7 +102,7 @@ func atLeast(version string, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// places readies the same command for each process of an end.
+// pair adds the two processes of pair number i, each on its CPU.
 func (c *contender) pair(s shape, i int, server, client []string, port string) {
 	from, to := s.place.cpus(i)
 	if server != nil {
@@ -119,7 +119,7 @@ func thruOf(path string) func(shape) (contender, bool) {
 		argv = append(argv, s.place.flag("")...)
 		argv = append(argv, map[kind][]string{
 			tcpCopy:  {"-l", s.size(), "--io", "copy"},
-			tcpLean:  {"-l", s.size(), "--lean"},
+			tcpLean:  append(s.sized("-l"), "--lean"),
 			udpBatch: {"-u", "-b", "0", "-l", s.size(), "--io", "mmsg"},
 			udpGSO:   {"-u", "-b", "0", "-l", s.size(), "--io", "gso"},
 			requests: {"--rr", "-l", s.size() + "/" + s.size()},
@@ -163,8 +163,8 @@ func ceilingOf(path string) func(shape) (contender, bool) {
 		}
 		mode := map[kind][]string{tcpCopy: {"tcp"}, tcpLean: {"tcp", "--lean"}, udpBatch: {"udp"}, udpGSO: {"udp", "--gso"}, requests: {"rr"}, connects: {"crr"}}
 		argv := append([]string{path}, mode[s.kind]...)
-		argv = append(argv, "-t", s.time(), "-O", "0", "-P", s.parallel(), "-l", s.size())
-		argv = append(argv, s.place.flag("pair")...)
+		argv = append(argv, "-t", s.time(), "-O", "0", "-P", s.parallel())
+		argv = append(append(argv, s.sized("-l")...), s.place.flag("pair")...)
 		return contender{clients: []command{{argv: argv, cpu: -1}}, read: func(outputs []string) (reading, error) {
 			var r struct {
 				Bits  float64 `json:"bits_per_s"`
