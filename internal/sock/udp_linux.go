@@ -38,6 +38,9 @@ func SetPacing(fd uintptr, bps int64) error {
 	if e != 0 {
 		return fmt.Errorf("sock: setting SO_MAX_PACING_RATE: %w", e)
 	}
+	// What the program has written shall not run far ahead of what is sent (tcp(7)).
+	const ahead = 50 // parts of a second
+	unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, max(int(rate/ahead), 16<<10))
 	return nil
 }
 

@@ -57,7 +57,7 @@ func askPortable(f *flow, s *stream) error {
 		case !f.udp && f.crr == nil:
 			return fmt.Errorf("native: asking: %w", cause(err))
 		default:
-			if err := s.latency.failed(cause(err)); err != nil {
+			if err := s.latency.failed(cause(err), f.measuring.Load()); err != nil {
 				return err
 			}
 		}
@@ -70,14 +70,15 @@ func askOnce(f *flow, s *stream, n uint64, request, response []byte) error {
 	var conn net.Conn = s.sock
 	switch {
 	case f.crr != nil:
-		c, err := net.DialTimeout("tcp", s.sock.RemoteAddr().String(), answerTime)
+		c, err := f.dialer.Dial("tcp", s.sock.RemoteAddr().String())
 		if err != nil {
 			return err
 		}
 		defer c.Close()
+		c.SetDeadline(time.Now().Add(answerTime))
 		conn = c
 	case f.udp:
-		putNumber(request, n)
+		putNumber(request[:numberSize(len(request), len(response))], n)
 		conn.SetReadDeadline(time.Now().Add(answerTime))
 	}
 	if _, err := conn.Write(request); err != nil {
@@ -85,6 +86,9 @@ func askOnce(f *flow, s *stream, n uint64, request, response []byte) error {
 	}
 	if !f.udp {
 		_, err := io.ReadFull(conn, response)
+		if err == nil && f.crr != nil { // the answering end closes first: see askEach
+			_, err = io.Copy(io.Discard, conn)
+		}
 		return err
 	}
 	for {
@@ -92,7 +96,7 @@ func askOnce(f *flow, s *stream, n uint64, request, response []byte) error {
 		if err != nil {
 			return err
 		}
-		if hasNumber(response[:min(got, len(request))], n) {
+		if hasNumber(response[:got], numberSize(len(request), len(response)), n) {
 			return nil
 		}
 	}
@@ -112,13 +116,14 @@ func answerPortable(f *flow, s *stream, conn net.Conn) error {
 			f.sawFirst(s)
 		}
 		if f.udp {
-			copy(response[:min(8, len(response))], request[:min(got, 8)])
+			copy(response[:numberSize(len(request), len(response))], request[:min(got, numberSize(len(request), len(response)))])
 		}
 		if _, err := conn.Write(response); err != nil && !f.udp {
 			return fmt.Errorf("native: answering: %w", cause(err))
 		}
 		s.moved(got)
 		s.more[cRequests].Add(1)
+		s.hold(len(response))
 		if f.crr != nil {
 			return nil
 		}
@@ -140,8 +145,10 @@ func answerEachPortable(f *flow, s *stream) error {
 			return io.EOF
 		}
 		if err != nil {
+			sleepThread(time.Millisecond)
 			continue
 		}
+		c.SetDeadline(time.Now().Add(answerTime))
 		if c.RemoteAddr().(*net.TCPAddr).IP.Equal(peer) {
 			answerPortable(f, s, c)
 		}
@@ -156,4 +163,5 @@ func countAnswer(f *flow, s *stream, took int64) {
 	if f.measuring.Load() {
 		s.latency.record(took)
 	}
+	s.hold(f.length)
 }

@@ -64,10 +64,11 @@ type exchange struct {
 	udp      bool
 	request  []byte
 	response []byte
+	number   int // bytes of a datagram's number
 }
 
 func newExchange(f *flow, fd uintptr) *exchange {
-	return &exchange{fd: fd, udp: f.udp, request: pattern(f.length), response: pattern(f.answer)}
+	return &exchange{fd: fd, udp: f.udp, request: pattern(f.length), response: pattern(f.answer), number: numberSize(f.length, f.answer)}
 }
 
 // ask sends requests back to back, each when the one before is answered.
@@ -86,7 +87,7 @@ func ask(f *flow, s *stream) error {
 			if !f.udp {
 				return fmt.Errorf("native: asking: %w", err)
 			}
-			if err := s.latency.failed(err); err != nil {
+			if err := s.latency.failed(err, f.measuring.Load()); err != nil {
 				return err
 			}
 			continue
@@ -99,7 +100,7 @@ func ask(f *flow, s *stream) error {
 // once sends one request and waits for its response.
 func (x *exchange) once(n uint64) error {
 	if x.udp {
-		putNumber(x.request, n)
+		putNumber(x.request[:x.number], n)
 	}
 	if err := sendAll(x.fd, x.request); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (x *exchange) once(n uint64) error {
 		if err != nil {
 			return err
 		}
-		if !x.udp || hasNumber(x.response[:min(got, len(x.response), len(x.request))], n) {
+		if !x.udp || hasNumber(x.response[:got], x.number, n) {
 			return nil
 		}
 	}
@@ -171,13 +172,14 @@ func answer(f *flow, s *stream) error {
 			first = false
 		}
 		if f.udp {
-			copy(x.response[:min(8, len(x.response))], x.request[:min(got, 8)])
+			copy(x.response[:x.number], x.request[:min(got, x.number)])
 		}
 		if err := sendAll(x.fd, x.response); err != nil && !f.udp {
 			return fmt.Errorf("native: answering: %w", err)
 		}
 		s.moved(got)
 		s.more[cRequests].Add(1)
+		s.hold(len(x.response))
 	}
 }
 
@@ -190,6 +192,7 @@ type crr struct {
 	from     []byte   // struct sockaddr to bind to; empty for any
 	family   int
 	dscp     int
+	patience unix.Timeval // for each call
 }
 
 // take gives a stream the listener, which only its thread waits at.
@@ -199,6 +202,10 @@ func (c *crr) take(s *stream) (err error) {
 			return err
 		}
 		c.listener.Close()
+		// Connections inherit it, so that a silent one holds nobody up for long.
+		if err := unix.SetsockoptTimeval(int(c.taken.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &c.patience); err != nil {
+			return fmt.Errorf("native: bounding the wait of connections: %w", err)
+		}
 	}
 	s.file = c.taken
 	return nil
@@ -215,7 +222,7 @@ func askEach(f *flow, s *stream) error {
 		err := x.connectOnce(f.crr)
 		now = int64(time.Since(f.begin))
 		if err != nil {
-			if err := s.latency.failed(err); err != nil && !f.stop.Load() {
+			if err := s.latency.failed(err, f.measuring.Load()); err != nil && !f.stop.Load() {
 				return err
 			}
 			continue
@@ -237,6 +244,9 @@ func (x *exchange) connectOnce(c *crr) error {
 }
 
 func (x *exchange) converse(fd uintptr, c *crr) error {
+	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // of connect(2) too
+		syscall.RawSyscall6(unix.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, option, uintptr(unsafe.Pointer(&c.patience)), unsafe.Sizeof(c.patience), 0)
+	}
 	if c.dscp > 0 {
 		tos := int32(c.dscp << 2)
 		level, option := uintptr(unix.IPPROTO_IP), uintptr(unix.IP_TOS)
@@ -278,7 +288,10 @@ func answerEach(f *flow, s *stream) error {
 			return io.EOF
 		}
 		if e != 0 {
-			if e == unix.EINTR || e == unix.ECONNABORTED || e == unix.EMFILE {
+			if e == unix.EMFILE {
+				sleepThread(time.Millisecond)
+			}
+			if e == unix.EINTR || e == unix.EAGAIN || e == unix.ECONNABORTED || e == unix.EMFILE {
 				continue
 			}
 			return fmt.Errorf("native: answering: %w", e)
@@ -290,6 +303,7 @@ func answerEach(f *flow, s *stream) error {
 		if x.reply(fd, f.crr.isPeer(&from)) {
 			s.moved(f.length)
 			s.more[cRequests].Add(1)
+			s.hold(len(x.response))
 		}
 		syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
 	}
@@ -325,7 +339,7 @@ func addressIn(family int) (at, size int) {
 func newCRR(c openCommand, l *link) (*crr, error) {
 	side := l.tcp[len(l.tcp)-1]
 	local, peer := side.LocalAddr().(*net.TCPAddr), side.RemoteAddr().(*net.TCPAddr)
-	r := &crr{dscp: c.Spec.DSCP}
+	r := &crr{dscp: c.Spec.DSCP, patience: unix.NsecToTimeval(int64(answerTime))}
 	r.family, r.to = sockaddr(peer, peer.Port)
 	if c.Spec.BindAddr != "" {
 		_, r.from = sockaddr(local, 0)

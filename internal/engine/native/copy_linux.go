@@ -84,7 +84,7 @@ func bindThread(cpus []int) error {
 		set.Set(c)
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fault.Failf(fmt.Sprintf("this process may use the CPUs %s", listCPUs(host.Allowed())),
+		return fault.Failf(fmt.Sprintf("the process there may use the CPUs %s", listCPUs(host.Allowed())),
 			"native: binding to CPU %s: %w", listCPUs(cpus), err)
 	}
 	return nil
@@ -117,9 +117,7 @@ func sendCopy(f *flow, s *stream) error {
 		}
 		sent += int64(n)
 		s.moved(int(n))
-		if s.pace != nil {
-			s.pace.after(int(n))
-		}
+		s.hold(int(n))
 	}
 	runtime.KeepAlive(buf)
 	return nil
@@ -160,9 +158,7 @@ func receive(f *flow, s *stream, buf []byte, most int, flags uintptr) error {
 		}
 		got += int64(n)
 		s.moved(int(n))
-		if s.pace != nil {
-			s.pace.after(int(n))
-		}
+		s.hold(int(n))
 	}
 }
 

@@ -14,8 +14,11 @@ func newCRR(c openCommand, l *link) (*crr, error) {
 	if c.Dials {
 		return &crr{}, nil
 	}
-	if len(l.listeners) == 0 {
-		return nil, errors.New("native: answering: no listener")
+	at := l.tcp[len(l.tcp)-1].LocalAddr().(*net.TCPAddr).IP
+	for _, x := range l.listeners {
+		if own := x.Addr().(*net.TCPAddr).IP; own.IsUnspecified() || own.Equal(at) {
+			return &crr{x.(*net.TCPListener)}, nil
+		}
 	}
-	return &crr{l.listeners[0].(*net.TCPListener)}, nil
+	return nil, errors.New("native: answering: no listener has the address of the connection")
 }

@@ -50,7 +50,11 @@ func (w *worker) drainDatagrams(limit <-chan time.Time) {
 	f := w.flow
 	if w.cmd.Sends {
 		for _, s := range f.streams {
-			<-s.done
+			select {
+			case <-s.done:
+			case <-limit:
+				return
+			}
 		}
 		f.side.conn.CloseWrite()
 		select {
@@ -64,19 +68,33 @@ func (w *worker) drainDatagrams(limit <-chan time.Time) {
 	case <-limit:
 	}
 	w.awaitQuiet()
-	f.ending.Store(true)
-	for _, s := range f.streams {
-		w.path.io.interrupt(s)
-	}
-	for _, s := range f.streams {
-		<-s.done
-	}
+	w.endDatagrams(limit)
 	f.side.conn.CloseWrite()
 }
 
-// awaitQuiet waits until no datagram has come for a while.
+// endDatagrams ends the streams of a receiver to which nothing more is under
+// way; their threads publish their last counts. It waits until limit, or for
+// the bound of a drain.
+func (w *worker) endDatagrams(limit <-chan time.Time) {
+	if limit == nil {
+		limit = time.After(drainWait)
+	}
+	w.flow.ending.Store(true)
+	for _, s := range w.flow.streams {
+		w.path.io.interrupt(s)
+	}
+	for _, s := range w.flow.streams {
+		select {
+		case <-s.done:
+		case <-limit:
+			return
+		}
+	}
+}
+
+// awaitQuiet waits until no datagram has come for a while, or they never end.
 func (w *worker) awaitQuiet() {
-	for {
+	for give := time.Now().Add(drainWait); time.Now().Before(give); {
 		before := w.received()
 		sleepThread(quiet)
 		if w.received() == before {
@@ -85,10 +103,12 @@ func (w *worker) awaitQuiet() {
 	}
 }
 
-// received sums the bytes of all streams.
+// received sums the bytes of the streams that receive; of a sender, those it sent.
 func (w *worker) received() (n int64) {
 	for _, s := range w.flow.streams {
-		n += s.bytes.Load()
+		if !s.sends || !w.cmd.receives() {
+			n += s.bytes.Load()
+		}
 	}
 	return n
 }

@@ -16,7 +16,7 @@ type evidence struct {
 	last         *sample // start of the current interval
 	retrans      int64   // at last
 	spec         measure.Spec
-	delayMost    int64 // greatest delay variation of the measured time
+	delayMost    []int64 // greatest delay variation of each stream in the measured time
 }
 
 func newEvidence(e engine.End, sends bool) evidence {
@@ -78,6 +78,7 @@ func (v *evidence) progress(s *sample) engine.Update {
 func (v *evidence) addBin(s *sample) {
 	span := s.At - v.bin.At
 	if span <= 0 {
+		v.trim(s)
 		return
 	}
 	b := measure.StreamBin{At: int64(v.bin.At), Span: int64(span), Bytes: sum(*s) - sum(*v.bin)}
@@ -90,6 +91,22 @@ func (v *evidence) addBin(s *sample) {
 	v.addMore(&b, v.bin, s)
 	v.e.Bins = append(v.e.Bins, b)
 	v.bin, v.finish = s, s
+	v.e.MeasuredNs = int64(s.At - v.mark.At)
+	v.e.Worker = used(v.mark.Usage, s.Usage)
+	v.e.Bytes = sum(*s) - sum(*v.mark)
+}
+
+// trim ends the measured time before seconds that were kept already: in them
+// nothing came any more.
+func (v *evidence) trim(s *sample) {
+	for n := len(v.e.Bins); n > 0 && v.e.Bins[n-1].At >= int64(s.At); n-- {
+		v.e.Bins = v.e.Bins[:n-1]
+	}
+	if n := len(v.e.Bins); n > 0 {
+		b := &v.e.Bins[n-1]
+		b.Span = int64(s.At) - b.At
+	}
+	v.finish = s
 	v.e.MeasuredNs = int64(s.At - v.mark.At)
 	v.e.Worker = used(v.mark.Usage, s.Usage)
 	v.e.Bytes = sum(*s) - sum(*v.mark)
@@ -195,7 +212,9 @@ func (v *evidence) missing() {
 	if d := s.Datagrams; d != nil && !v.e.Sends && d.SocketDrops == nil {
 		not("streams.datagrams.socket_drops", "this system does not tell them (SO_MEMINFO, Linux 4.12)")
 	}
-	if s.PacedBy == pacedByThru {
+	if v.spec.PerSecond > 0 {
+		not("streams.blocked_ns", "one thread asks and another one takes the responses")
+	} else if s.PacedBy == pacedByThru {
 		not("streams.blocked_ns", "thru slept between its calls, to hold a rate")
 	} else if s.BlockedNs == nil {
 		not("streams.blocked_ns", "this system has no schedstat for threads")

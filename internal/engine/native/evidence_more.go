@@ -11,13 +11,16 @@ import (
 // life as of a third.
 func (v *evidence) streamMore(x *measure.Stream, a, b, now streamSample) {
 	x.Requests = b.More[cRequests] - a.More[cRequests]
+	if v.spec.PerSecond > 0 { // the clock is of one of the two threads that share the work
+		x.RunNs, x.WaitNs, x.BlockedNs = nil, nil, nil
+	}
 	if v.spec.Protocol != measure.UDP || v.spec.Traffic != measure.Bulk {
 		return
 	}
 	x.Datagrams, x.DatagramsAll = v.datagrams(a, b), v.datagrams(streamSample{}, now)
 	x.DatagramsAll.DelayMaxNs = nil // it is known by the second only
-	if most := x.Datagrams.DelayMaxNs; most != nil {
-		*most = max(v.delayMost, *most)
+	if most := x.Datagrams.DelayMaxNs; most != nil && x.Index < len(v.delayMost) {
+		*most = max(v.delayMost[x.Index], *most)
 	}
 }
 
@@ -43,6 +46,9 @@ func (v *evidence) datagrams(a, b streamSample) *measure.Datagrams {
 
 // addMore fills the counts of one second over all streams.
 func (v *evidence) addMore(bin *measure.StreamBin, from, to *sample) {
+	if v.delayMost == nil {
+		v.delayMost = make([]int64, len(to.Streams))
+	}
 	for i := range to.Streams {
 		a, b := from.Streams[i], to.Streams[i]
 		bin.Requests += b.More[cRequests] - a.More[cRequests]
@@ -50,7 +56,7 @@ func (v *evidence) addMore(bin *measure.StreamBin, from, to *sample) {
 		if v.spec.Protocol != measure.UDP || v.spec.Traffic != measure.Bulk {
 			continue
 		}
-		v.delayMost = max(v.delayMost, b.More[cDelayMaxNs])
+		v.delayMost[i] = max(v.delayMost[i], b.More[cDelayMaxNs])
 		bin.Datagrams = addDatagrams(bin.Datagrams, v.datagrams(a, b), int64(i))
 	}
 }

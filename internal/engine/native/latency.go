@@ -33,9 +33,12 @@ func (l *latencies) record(ns int64) {
 	l.h.RecordValue(min(max(ns, 1), stat.HistogramHighest)) // in range: never an error
 }
 
-// failed counts a request without a response, and gives up after many.
-func (l *latencies) failed(err error) error {
-	l.errors++
+// failed counts a request without a response in the measured time, and gives
+// up after many.
+func (l *latencies) failed(err error, measuring bool) error {
+	if measuring {
+		l.errors++
+	}
 	if l.inRow++; l.inRow < maxErrors {
 		return nil
 	}
@@ -47,7 +50,7 @@ func (l *latencies) failed(err error) error {
 func mergeLatencies(streams []*stream) (*measure.Latency, error) {
 	all := newLatencies()
 	for _, s := range streams {
-		if s.latency != nil {
+		if s.latency != nil && closed(s.done) { // one that still runs goes on recording
 			all.h.Merge(s.latency.h)
 			all.errors += s.latency.errors
 		}
@@ -105,22 +108,32 @@ func (c *schedule) next(now int64) (from int64) {
 	return now // waking late is this program's own delay
 }
 
-// A datagram of a request begins with its number, and so does the response:
-// in eight bytes where there is room, else in one.
+// numberSize is how many bytes of a request and of its response hold the
+// number that tells which belong together: eight where both have room, else one.
+func numberSize(request, response int) int {
+	if min(request, response) < 8 {
+		return 1
+	}
+	return 8
+}
+
+// putNumber writes a number into all of b, which is numberSize long.
 func putNumber(b []byte, n uint64) {
-	if len(b) < 8 {
+	if len(b) == 1 {
 		b[0] = byte(n)
 		return
 	}
 	binary.BigEndian.PutUint64(b, n)
 }
 
-func hasNumber(b []byte, n uint64) bool {
-	if len(b) == 0 {
+// hasNumber tells whether b begins with a number of that size.
+func hasNumber(b []byte, size int, n uint64) bool {
+	switch {
+	case len(b) < size:
 		return false
-	}
-	if len(b) < 8 {
+	case size == 1:
 		return b[0] == byte(n)
+	default:
+		return binary.BigEndian.Uint64(b) == n
 	}
-	return binary.BigEndian.Uint64(b) == n
 }

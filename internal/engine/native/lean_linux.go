@@ -58,9 +58,7 @@ func sendFile(f *flow, s *stream, src *os.File) error {
 			return errors.New("native: sending: the source file has become shorter")
 		}
 		s.moved(int(n))
-		if s.pace != nil {
-			s.pace.after(int(n))
-		}
+		s.hold(int(n))
 	}
 	runtime.KeepAlive(src)
 	return nil

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// underWay holds the times from which the latency of the requests counts that
-// are not answered yet. One thread asks, another one takes the responses.
+// underWay holds the requests that are not answered yet. One thread asks,
+// another one takes the responses.
 type underWay struct {
-	from  [mostUnderWay]atomic.Int64
-	asked atomic.Uint64
+	// Each slot has the time from which a request's latency counts, doubled, plus
+	// one where it was asked in the measured time; 0 is none, or answered.
+	slots   [mostUnderWay]atomic.Int64
+	asked   atomic.Uint64 // number of the last request
+	counted atomic.Int64  // requests asked in the measured time
 }
 
 // mostUnderWay is how many requests may wait for their response at once; the
@@ -46,17 +50,23 @@ func (w *underWay) ask(f *flow, s *stream, x *exchange) error {
 	c := newSchedule(f)
 	for n := uint64(1); !f.stop.Load(); n++ {
 		from := c.next(int64(time.Since(f.begin)))
-		for n-uint64(s.more[cRequests].Load()) > mostUnderWay && !f.udp && !f.stop.Load() {
-			sleepThread(time.Millisecond)
+		for !f.udp && w.slots[n%mostUnderWay].Load() != 0 && !f.stop.Load() {
+			sleepThread(time.Millisecond) // so many are under way already
 		}
-		w.from[n%mostUnderWay].Store(from)
+		slot := from << 1
+		if f.measuring.Load() {
+			slot |= 1
+			w.counted.Add(1)
+		}
+		w.slots[n%mostUnderWay].Store(slot)
 		w.asked.Store(n)
 		if x.udp {
-			putNumber(x.request, n)
+			putNumber(x.request[:x.number], n)
 		}
 		if err := sendAll(x.fd, x.request); err != nil && !f.udp {
 			return fmt.Errorf("native: asking: %w", err)
 		} // a datagram that is not sent will not be answered
+		s.hold(len(x.request))
 	}
 	return nil
 }
@@ -64,62 +74,68 @@ func (w *underWay) ask(f *flow, s *stream, x *exchange) error {
 // take receives the responses until nobody asks any more and none is under
 // way, or none has come for long.
 func (w *underWay) take(f *flow, s *stream, x *exchange, asking <-chan error) error {
-	answered, over := uint64(0), false
+	answered, measured, have, over := uint64(0), int64(0), 0, false
+	defer func() { s.latency.errors += max(w.counted.Load()-measured, 0) }()
 	for {
-		if !over {
-			select {
-			case err := <-asking:
-				if over = true; err != nil {
-					return err
-				}
-			default:
+		select {
+		case err := <-asking:
+			if over = true; err != nil {
+				return err
 			}
+		default:
 		}
 		if over && answered >= w.asked.Load() {
 			return nil
 		}
-		got, err := recvAll(x.fd, x.response, x.udp)
+		got, err := recvAll(x.fd, x.response[have:], x.udp)
 		now := int64(time.Since(f.begin))
 		switch {
 		case errors.Is(err, unix.EAGAIN): // none for answerTime
-			if f.stop.Load() {
-				return w.unanswered(s, answered)
+			if over {
+				return nil
 			}
+			have += got // a message of a stream may come in parts
 			continue
 		case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNREFUSED):
 			return fmt.Errorf("native: asking: the peer ended: %w", err)
 		case err != nil:
 			return fmt.Errorf("native: asking: %w", err)
 		}
-		n := answered + 1
-		if x.udp {
-			n = w.numberOf(x.response[:min(got, len(x.response), len(x.request))], answered)
+		have = 0
+		n := w.numberOf(x, got, answered)
+		slot := w.slots[n%mostUnderWay].Swap(0)
+		if n == 0 || slot == 0 {
+			continue // none of this test's, or answered already
 		}
-		if n == 0 || n > w.asked.Load() {
-			continue // not of this test, or too old
+		answered++
+		s.moved(f.length)
+		s.more[cRequests].Add(1)
+		if slot&1 != 0 {
+			measured++
+			s.latency.record(now - slot>>1)
 		}
-		if x.udp && f.measuring.Load() && n > answered+1 {
-			s.latency.errors += int64(n - answered - 1) // until they come late, which is not an answer in time
-		}
-		answered = max(answered, n)
-		countAnswer(f, s, now-w.from[n%mostUnderWay].Load())
 	}
 }
 
-// unanswered counts at the end what was asked in vain.
-func (w *underWay) unanswered(s *stream, answered uint64) error {
-	s.latency.errors += int64(w.asked.Load() - answered)
-	return nil
-}
-
-// numberOf is the number of a datagram's request, of which short ones carry
-// the last byte only; 0 is none that is under way.
-func (w *underWay) numberOf(b []byte, answered uint64) uint64 {
+// numberOf is the number of the request that a response belongs to: of a
+// stream the next one, of a datagram what it says, of which short ones have
+// the last byte only. 0 is none that is under way.
+func (w *underWay) numberOf(x *exchange, got int, answered uint64) uint64 {
 	asked := w.asked.Load()
-	for n := answered + 1; n <= asked && n <= answered+mostUnderWay; n++ {
-		if hasNumber(b, n) {
+	switch {
+	case !x.udp:
+		return answered + 1
+	case got < x.number:
+		return 0
+	case x.number > 1:
+		if n := binary.BigEndian.Uint64(x.response); n > 0 && n <= asked && asked-n < mostUnderWay {
 			return n
 		}
+		return 0
 	}
-	return 0
+	n := asked - uint64(byte(asked)-x.response[0]) // the last one with that byte
+	if n > asked {
+		return 0
+	}
+	return n
 }

@@ -21,6 +21,10 @@ const (
 	leastCall = 1448                  // bytes: a segment
 )
 
+// leastKernelRate is the rate in bit/s below which thru itself paces TCP too:
+// the kernel's bursts of two segments lie too far apart there.
+const leastKernelRate = 2_000_000
+
 // Who holds a rate (measure.Stream.PacedBy).
 const (
 	pacedByKernel = "kernel"
@@ -48,6 +52,13 @@ func (p *pacer) after(n int) {
 	}
 }
 
+// hold keeps a stream of messages to the rate that its end allows.
+func (s *stream) hold(n int) {
+	if s.pace != nil {
+		s.pace.after(n)
+	}
+}
+
 // rateOfStream is the rate that one stream of this end is to hold in bit/s: at
 // a sender that which was asked for, and at both ends what they allow; 0 is none.
 func (c openCommand) rateOfStream(sends bool) int64 {
@@ -67,12 +78,12 @@ func (c openCommand) rateOfStream(sends bool) int64 {
 func (w *worker) pace(s *stream) {
 	rate := w.cmd.rateOfStream(s.sends)
 	if w.cmd.Spec.Search && s.sends {
-		rate = searchRow(0)
+		rate = lower(searchRow(0), w.cmd.RateBps)/int64(w.cmd.Spec.Streams) + 1
 	}
 	if rate == 0 {
 		return
 	}
-	asked := s.sends && w.cmd.Spec.Protocol == measure.TCP && w.cmd.RateBps == 0
+	asked := s.sends && w.cmd.Spec.Protocol == measure.TCP && w.cmd.RateBps == 0 && rate >= leastKernelRate
 	if asked && !w.cmd.without("pacing") && setPacing(s.sock, rate) == nil {
 		s.pacedBy = pacedByKernel
 		return

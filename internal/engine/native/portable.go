@@ -60,9 +60,7 @@ func sendPortable(f *flow, s *stream) error {
 			}
 			return fmt.Errorf("native: sending: %w", cause(err))
 		}
-		if s.pace != nil {
-			s.pace.after(n)
-		}
+		s.hold(n)
 	}
 	return nil
 }
@@ -91,9 +89,7 @@ func recvPortable(f *flow, s *stream) error {
 		if err != nil {
 			return fmt.Errorf("native: receiving: %w", cause(err))
 		}
-		if s.pace != nil {
-			s.pace.after(n)
-		}
+		s.hold(n)
 	}
 }
 

@@ -69,7 +69,7 @@ func (w *worker) tooSlow() error {
 	if w.cmd.Spec.Amount == 0 {
 		return nil
 	}
-	return fault.Failf("take a smaller amount, or see why the path is slow",
+	return fault.Failf("take a smaller amount, or see why the path is slow; an end point may also limit the time (thru serve --max-time)",
 		"native: the amount of %d bytes did not pass within %v", w.cmd.Spec.Amount, time.Duration(w.cmd.Spec.Duration))
 }
 
@@ -88,15 +88,20 @@ func (w *worker) markAtZero() error {
 }
 
 // allSent takes the last reading of a test of a fixed amount. Datagrams may
-// still be under way: then its time ends with the last that comes.
+// still be under way: its time ends with the last that comes.
 func (w *worker) allSent() error {
-	if w.cmd.Spec.Protocol == measure.UDP && !w.cmd.Sends {
-		w.awaitQuiet()
+	if w.cmd.Spec.Protocol != measure.UDP || w.cmd.Sends {
+		w.take(atInterval | atBin | atFinish)
+		return w.flush()
 	}
+	w.awaitQuiet()
+	w.endDatagrams(nil)
 	w.take(atInterval | atBin | atFinish)
-	if w.cmd.Spec.Protocol == measure.UDP && !w.cmd.Sends && w.movedAt.After(w.mark) {
-		w.sample.At = w.movedAt.Sub(w.mark)
+	var last int64
+	for _, s := range w.flow.streams {
+		last = max(last, s.lastAt.Load())
 	}
+	w.sample.At = max(w.flow.begin.Add(time.Duration(last)).Sub(w.mark), time.Microsecond)
 	return w.flush()
 }
 
@@ -193,7 +198,7 @@ func (w *worker) take(why byte) {
 		for k := range x.More {
 			x.More[k] = s.more[k].Load()
 		}
-		if why&atBin != 0 {
+		if why&(atMark|atBin) != 0 {
 			s.more[cDelayMaxNs].Store(0)
 		}
 		w.readSocket(s, x)

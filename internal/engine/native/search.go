@@ -15,6 +15,7 @@ const (
 	fallback       = 3                     // fast steps to go back when it ends
 	highSpeed      = 1_000_000_000         // bit/s from which steps are small in any case
 	mostSearchRate = 1_000_000_000_000
+	mostRow        = 1090 + 990 // its row
 )
 
 // searchRow is a rate of the table in bit/s of payload: 0.5 Mb/s, then steps
@@ -36,22 +37,35 @@ func searchRow(row int) int64 {
 // search is the sender's side: it heeds the reports of one flow.
 type search struct {
 	flow      *flow
+	most      int64 // bit/s that this end allows; 0 is no bound
 	row       int
-	congested int // intervals with congestion so far
+	congested int       // intervals with congestion so far
+	heard     time.Time // when the last report came
 }
 
-func newSearch(f *flow) *search { return &search{flow: f} }
+func newSearch(f *flow, most int64) *search { return &search{flow: f, most: most} }
 
-// heed takes one report and sets the rate of every stream.
+// heed takes one report and sets the rate of every stream. Reports that come
+// too often for their interval are none.
 func (s *search) heed(r report) {
+	if time.Since(s.heard) < feedbackEvery*3/4 || s.isSilence(r) {
+		return
+	}
+	s.heard = time.Now()
 	s.step(r)
-	each := max(searchRow(s.row)/int64(len(s.flow.streams)), 1)
+	each := max(lower(searchRow(s.row), s.most)/int64(len(s.flow.streams)), 1)
 	for _, x := range s.flow.streams {
 		if x.pace != nil {
 			x.pace.set(each)
 			x.more[cRateBps].Store(each)
 		}
 	}
+}
+
+// isSilence tells of an interval in which no datagram was due: it says nothing.
+func (s *search) isSilence(r report) bool {
+	due := float64(searchRow(s.row)) / 8 / float64(s.flow.length) * float64(r.SpanNs) / 1e9
+	return r.ReceivedN == 0 && due < 2
 }
 
 // step moves the row by what one interval has shown.
@@ -74,7 +88,7 @@ func (s *search) step(r report) {
 			s.row--
 		}
 	}
-	s.row = max(s.row, 0)
+	s.row = min(max(s.row, 0), mostRow)
 }
 
 // giveFeedback tells the sender of a search what has come since the last time.

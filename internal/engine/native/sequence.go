@@ -18,7 +18,7 @@ type sequence struct {
 	lastTransit  int64   // arrival less sending, on two clocks
 	leastTransit int64   // the least of them: what an empty path takes, plus the clocks' difference
 	jitter       float64 // ns (RFC 3550, section 6.4.1)
-	delaySum     int64   // ns over leastTransit
+	delaySum     int64   // us over leastTransit
 	delayCount   int64
 	delayMost    int64
 }
@@ -80,7 +80,7 @@ func (q *sequence) late(n uint64) bool {
 	q.lost--
 	q.packets++
 	q.reordered++
-	q.reorderMost = max(q.reorderMost, int64(q.next-n))
+	q.reorderMost = max(q.reorderMost, int64(q.next-1-n))
 	return true
 }
 
@@ -109,7 +109,7 @@ func (q *sequence) arrived(sent, now int64) {
 	q.jitter += (float64(max(d, -d)) - q.jitter) / 16
 	q.leastTransit = min(q.leastTransit, transit)
 	over := transit - q.leastTransit
-	q.delaySum += over
+	q.delaySum += over / 1000
 	q.delayCount++
 	q.delayMost = max(q.delayMost, over)
 }
@@ -118,7 +118,7 @@ func (q *sequence) arrived(sent, now int64) {
 func (q *sequence) publish(s *stream) {
 	for at, v := range [...]int64{
 		cPackets: q.packets, cLost: q.lost, cDuplicates: q.duplicates, cReordered: q.reordered, cReorderMost: q.reorderMost,
-		cJitterNs: int64(q.jitter), cDelaySumUs: q.delaySum / 1000, cDelayCount: q.delayCount,
+		cJitterNs: int64(q.jitter), cDelaySumUs: q.delaySum, cDelayCount: q.delayCount,
 	} {
 		s.more[at].Store(v)
 	}

@@ -18,6 +18,7 @@ type side struct {
 	gone     chan struct{} // closed when the peer has closed, or the connection broke
 	feedback func(report)  // set before start
 	once     sync.Once
+	buf      []byte // of the one who reports
 }
 
 // Messages of a side connection: a byte, and for a report its fields behind it.
@@ -41,6 +42,7 @@ func (s *side) start() {
 // hear takes the peer's words until its end, or until one is none.
 func (s *side) hear(r io.Reader) {
 	var head [1]byte
+	var b [reportSize]byte // once: a worker collects no garbage
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return
@@ -49,7 +51,6 @@ func (s *side) hear(r io.Reader) {
 		case enough:
 			s.once.Do(func() { close(s.enough) })
 		case reporting:
-			var b [reportSize]byte
 			if _, err := io.ReadFull(r, b[:]); err != nil {
 				return
 			}
@@ -64,7 +65,10 @@ func (s *side) hear(r io.Reader) {
 
 func (s *side) sayEnough() { s.say([]byte{enough}) }
 
-func (s *side) report(r report) { s.say(append([]byte{reporting}, r.append(nil)...)) }
+func (s *side) report(r report) {
+	s.buf = r.append(append(s.buf[:0], reporting))
+	s.say(s.buf)
+}
 
 // sayTime bounds a word to a peer that reads no more.
 const sayTime = 2 * time.Second

@@ -59,9 +59,11 @@ type stream struct {
 	check    *checker
 	source   *os.File // sent from without copying; nil on other paths
 	slower   string   // why it is not a file on a disk
+	changed  string   // why the data path had to change on the way; set before done closes
 	latency  *latencies
 	listener *net.TCPListener // where connections come and go, on the portable path
 	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet
+	lastAt   atomic.Int64     // time of the last datagram since the flow\'s start
 	err      error            // set before done closes
 	done     chan struct{}    // closed when the data has stopped
 	drained  chan struct{}    // closed when, at a sender, the peer has closed too
@@ -69,15 +71,17 @@ type stream struct {
 
 // flow is the set of streams of one end, with what their threads share.
 type flow struct {
-	streams   []*stream
-	side      *side // beside UDP and two-way streams; nil else
-	length    int
-	answer    int     // request/response: bytes of the response; length is the request's
-	perSecond float64 // request/response: rate of each stream; 0 is back to back
-	udp       bool
-	crr       *crr // connections that come and go; nil else
-	sends     bool // the flow's own direction; a two-way flow does both
-	begin     time.Time
+	streams      []*stream
+	side         *side // beside UDP and two-way streams; nil else
+	length       int
+	answer       int     // request/response: bytes of the response; length is the request's
+	perSecond    float64 // request/response: rate of each stream; 0 is back to back
+	udp          bool
+	crr          *crr       // connections that come and go; nil else
+	dialer       net.Dialer // that opens them, on the portable path
+	dontFragment bool
+	sends        bool // the flow's own direction; a two-way flow does both
+	begin        time.Time
 
 	stop      atomic.Bool   // senders end after the current call
 	measuring atomic.Bool   // between mark and finish
@@ -89,7 +93,7 @@ type flow struct {
 func newFlow(c openCommand, conns []socket, beside *side) *flow {
 	f := &flow{
 		sends: c.Sends, side: beside, length: lengthOf(c, conns[0]), answer: answerOf(c),
-		perSecond: c.Spec.PerSecond, udp: c.Spec.Protocol == measure.UDP,
+		perSecond: c.Spec.PerSecond, dontFragment: c.Spec.DontFragment, udp: c.Spec.Protocol == measure.UDP,
 		first: make(chan struct{}, 1), release: make(chan struct{}),
 	}
 	for i, conn := range conns {

@@ -71,7 +71,11 @@ func (batchPath) move(f *flow, s *stream) error {
 	if s.sends {
 		return moveDatagrams(f, s, newDatagramSender(f, s, 1, sendBatch))
 	}
-	return receiveDatagrams(f, s, newDatagramReceiver(datagramRoom(f), recvBatch))
+	room := datagramRoom(f)
+	if s.check != nil {
+		room = superRoom // all of it is compared
+	}
+	return receiveDatagrams(f, s, newDatagramReceiver(room, recvBatch))
 }
 
 func (gsoPath) move(f *flow, s *stream) error {
@@ -103,7 +107,7 @@ func datagramRoom(f *flow) int { return max(f.length, 9216) + 64 }
 type mmsghdr struct {
 	hdr unix.Msghdr
 	len uint32
-	_   [4]byte
+	_   [unsafe.Sizeof(uintptr(0)) - 4]byte
 }
 
 // datagramSender holds the buffers of one sending thread.
@@ -118,6 +122,7 @@ type datagramSender struct {
 	next     uint64 // number of the next datagram
 	last     uint64 // number at which to end
 	bounded  bool   // by last
+	refused  int    // calls in a row
 }
 
 func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender {
@@ -176,31 +181,52 @@ func moveDatagrams(f *flow, s *stream, d *datagramSender) error {
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd, p, uintptr(count), 0, 0, 0)
 		switch e {
 		case 0: // what was not sent is numbered anew
-			d.next = first + uint64(min(int(n)*d.segments, int(d.next-first)))
+			d.next, d.refused = first+uint64(min(int(n)*d.segments, int(d.next-first))), 0
+		case unix.ENOBUFS, unix.EPERM: // the first message is lost here: the receiver will miss its numbers
+			d.next = first + uint64(min(d.segments, int(d.next-first)))
+			s.more[cSendErrors].Add(int64(d.next - first))
+			if e == unix.EPERM && s.more[cSendErrors].Load() == s.more[cPackets].Load()+int64(d.next-first) && s.more[cSendErrors].Load() > mostRefused {
+				return datagramError(f, s, e)
+			}
 		case unix.EINTR, unix.EAGAIN:
 			d.next = first
 			continue
-		case unix.ENOBUFS: // lost here: the receiver will miss their numbers
-			s.more[cSendErrors].Add(int64(d.next - first))
-		case unix.EINVAL: // an older kernel takes fewer at once
+		default:
 			d.next = first
-			if d.segments <= oldMaxSegments {
+			if !d.retry(f, s, e) {
 				return datagramError(f, s, e)
 			}
-			d.segments = oldMaxSegments
 			continue
-		default:
-			return datagramError(f, s, e)
 		}
 		sent := int(d.next - first)
 		s.more[cPackets].Add(int64(sent))
 		s.moved(sent * d.length)
-		if s.pace != nil {
-			s.pace.after(sent * d.length)
-		}
+		s.hold(sent * d.length)
 	}
 	runtime.KeepAlive(d)
 	return nil
+}
+
+// mostRefused datagrams in a row, of the first ones, are a firewall's rule and no loss.
+const mostRefused = 1000
+
+// retry tells whether sending may work after a refusal. The kernel reports a
+// path whose MTU has shrunk once by EMSGSIZE, and splits from then on; large
+// datagrams it then refuses, as it does where the way out cannot split them
+// (EIO, EINVAL), so they go one by one.
+func (d *datagramSender) retry(f *flow, s *stream, e syscall.Errno) bool {
+	if f.dontFragment || e != unix.EMSGSIZE && e != unix.EIO && e != unix.EINVAL {
+		return false
+	}
+	d.refused++
+	switch {
+	case e == unix.EINVAL && d.segments > oldMaxSegments: // an older kernel takes fewer at once
+		d.segments = oldMaxSegments
+	case d.segments > 1 && d.refused > 1:
+		sock.SetUDPSegment(s.file.Fd(), 0)
+		d.segments, s.changed = 1, fmt.Sprintf("the way out refused large datagrams (%v): they went one by one", e)
+	}
+	return d.refused < 10
 }
 
 // want is how many datagrams the next call shall send.
@@ -225,7 +251,7 @@ func datagramError(f *flow, s *stream, e syscall.Errno) error {
 		return fault.Failf(fmt.Sprintf("the most that fits MTU %d is -l %d; without --dont-fragment larger ones are split", mtu, mtu-sock.UDPHeaders(s.sock.RemoteAddr())),
 			"native: sending: datagrams of %d bytes do not fit the path's MTU of %d", f.length, mtu)
 	case e == unix.EPERM:
-		return fault.Failf("a firewall rule of this host refuses them (nft list ruleset)", "native: sending: %w", e)
+		return fault.Failf("a firewall rule of the host that sends refuses them (nft list ruleset there)", "native: sending: %w", e)
 	case e == unix.ECONNREFUSED:
 		return fault.Failf("the process there ended", "native: sending: nobody receives at %s any more: %w", s.sock.RemoteAddr(), e)
 	}
@@ -285,11 +311,11 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 			}
 			return fmt.Errorf("native: receiving: %w", e)
 		}
-		if first {
+		d.takeAll(f, s, int(n))
+		if first && d.seq.packets > 0 { // words of the handshake start no clock
 			f.sawFirst(s)
 			first = false
 		}
-		d.takeAll(f, s, int(n))
 	}
 	d.seq.publish(s)
 	runtime.KeepAlive(d)
@@ -304,6 +330,7 @@ func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
 		bytes += d.take(s, i, now)
 	}
 	s.moved(bytes)
+	s.lastAt.Store(now)
 	if now-d.shown > showEvery {
 		d.shown = now
 		d.seq.publish(s)
@@ -377,7 +404,7 @@ func defaultDatagram(s socket) int64 {
 	return int64(mtu - headers)
 }
 
-// setPacing has the kernel hold a rate in bit/s.
+// setPacing has the kernel hold a rate in bit/s, and keeps what waits for it short.
 func setPacing(s socket, bps int64) error {
 	var err error
 	ctl := control(s, func(fd uintptr) { err = sock.SetPacing(fd, bps) })

@@ -29,6 +29,7 @@ func sendDatagrams(f *flow, s *stream) error {
 		all = verifiable(f.length)
 	}
 	f.sawFirst(s)
+	refused := 0
 	for n := uint64(0); !f.stop.Load() && (s.quota == noQuota || s.bytes.Load() < s.quota); n++ {
 		binary.BigEndian.PutUint64(buf, n)
 		binary.BigEndian.PutUint64(buf[8:], uint64(time.Since(f.begin)))
@@ -42,6 +43,10 @@ func sendDatagrams(f *flow, s *stream) error {
 			s.more[cSendErrors].Add(1)
 		case f.stop.Load():
 			return nil
+		case errors.Is(err, syscall.EMSGSIZE) && !f.dontFragment && refused < 10:
+			refused++ // said once where the path's MTU has shrunk
+			n--
+			continue
 		case errors.Is(err, syscall.EMSGSIZE):
 			return fault.Failf("try a smaller -l", "native: sending: datagrams of %d bytes do not fit the path's MTU", f.length)
 		default:
@@ -49,9 +54,7 @@ func sendDatagrams(f *flow, s *stream) error {
 		}
 		s.more[cPackets].Add(1)
 		s.moved(len(buf))
-		if s.pace != nil {
-			s.pace.after(len(buf))
-		}
+		s.hold(len(buf))
 	}
 	return nil
 }
@@ -73,9 +76,6 @@ func recvDatagrams(f *flow, s *stream) error {
 			}
 			return fmt.Errorf("native: receiving: %w", cause(err))
 		}
-		if s.firstAt.Load() == 0 {
-			f.sawFirst(s)
-		}
 		if n < datagramHeader {
 			q.stray(n)
 			continue
@@ -92,6 +92,10 @@ func recvDatagrams(f *flow, s *stream) error {
 			}
 		}
 		s.moved(counted)
+		s.lastAt.Store(int64(time.Since(f.begin)))
 		q.publish(s)
+		if s.firstAt.Load() == 0 && q.packets > 0 {
+			f.sawFirst(s)
+		}
 	}
 }

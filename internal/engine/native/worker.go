@@ -228,7 +228,14 @@ func (w *worker) newFlow(l *link) error {
 	}
 	w.flow = newFlow(w.cmd, conns, beside)
 	w.listeners = l.listeners
-	var err error
+	local, err := localAddr(openCommand{Spec: measure.Spec{BindAddr: w.cmd.Spec.BindAddr}}, 0)
+	if err != nil {
+		return err
+	}
+	w.flow.dialer = net.Dialer{Timeout: answerTime, Control: sock.Options{DSCP: w.cmd.Spec.DSCP}.Control}
+	if local != nil {
+		w.flow.dialer.LocalAddr = local
+	}
 	w.flow.crr, err = newCRR(w.cmd, l)
 	return err
 }
@@ -240,7 +247,7 @@ func (w *worker) prepare() error {
 		return err
 	}
 	if w.flow.side != nil && w.cmd.Spec.Search && w.cmd.Sends {
-		w.flow.side.feedback = newSearch(w.flow).heed
+		w.flow.side.feedback = newSearch(w.flow, w.cmd.RateBps).heed
 	}
 	if w.path.name == measure.IOPortable {
 		debug.SetGCPercent(100) // the language's sockets allocate, and no raw call holds a collection up
@@ -294,8 +301,10 @@ func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 		w.path.io.sayEnough(f)
 	}
 	if w.cmd.sendsToo() {
-		if err := w.outlast(watchdog); err != nil {
-			return err
+		if w.cmd.Spec.Amount == 0 { // else all has been sent
+			if err := w.outlast(watchdog); err != nil {
+				return err
+			}
 		}
 		f.stop.Store(true)
 	}
@@ -341,11 +350,27 @@ func (w *worker) awaitFirst(ctx context.Context, ended <-chan *stream) error {
 
 // silent explains why nothing has come at all.
 func (w *worker) silent() error {
+	for _, s := range w.flow.streams {
+		if n, ok := socketDrops(s); ok && n > 0 {
+			return fault.Failf("its buffer holds less than one: a larger -w, or none", "native: %d datagrams came and found no room in the receiver's socket buffer", n)
+		}
+	}
 	hint := "small packets pass and full-sized ones may not: compare the MTU of both ends and of the path (ping -M do -s 1472), or try a smaller -l"
 	if w.cmd.Spec.Traffic != measure.Bulk {
 		hint = "the other end asks, or a firewall lets no more connections through"
 	}
 	return fault.Failf(hint, "native: connected, but no data came within %v", firstWait)
+}
+
+// socketDrops are the datagrams for which a socket's buffer had no room.
+func socketDrops(s *stream) (n int64, known bool) {
+	if _, udp := s.sock.RemoteAddr().(*net.UDPAddr); !udp {
+		return 0, false
+	}
+	if raw, err := s.sock.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { n, known = sock.Drops(fd) })
+	}
+	return n, known
 }
 
 // early says why a stream ended before the measured time was over.
@@ -371,18 +396,30 @@ func (w *worker) last() error {
 	return errors.Join(err, w.flush())
 }
 
-// stalled is an error at a receiver to which nothing has come for so long.
+// stalled is an error at a receiver to which nothing has come for so long, and
+// for as long as a slow rate spaces what comes.
 func (w *worker) stalled(limit time.Duration) error {
 	n := w.received()
 	if now := time.Now(); n != w.moved || w.movedAt.IsZero() {
 		w.moved, w.movedAt = n, now
 	}
 	silent := time.Since(w.movedAt)
-	if w.flow.sends || silent < limit {
+	if !w.cmd.receives() || silent < limit+3*w.spacing() {
 		return nil
 	}
 	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
 		"native: the data stopped: nothing has come for %.0f s", silent.Seconds())
+}
+
+// spacing is the time between two messages at the rate that was asked for.
+func (w *worker) spacing() time.Duration {
+	switch s := w.cmd.Spec; {
+	case s.PerSecond > 0:
+		return time.Duration(float64(time.Second) / s.PerSecond)
+	case s.Protocol == measure.UDP && s.Rate > 0:
+		return time.Duration(8e9 * float64(max(w.flow.length, safeDatagram)) * float64(s.Streams) / float64(s.Rate))
+	}
+	return 0
 }
 
 // close ends every socket; one that still blocks a thread is shut first.
@@ -416,6 +453,9 @@ func (w *worker) done(err error) error {
 	}
 	for _, s := range w.flow.streams {
 		r.Streams = append(r.Streams, w.describe(s))
+		if n := (measure.NotChecked{Fact: "io." + w.path.name, Why: s.changed}); closed(s.done) && s.changed != "" && !slices.Contains(r.Missing, n) {
+			r.Missing = append(r.Missing, n)
+		}
 	}
 	return w.out.json(frameDone, r)
 }
