@@ -217,7 +217,8 @@ type baseline struct {
 
 const (
 	baselineTime  = 500 * time.Millisecond
-	baselineKeeps = time.Minute
+	baselineKeeps = 10 * time.Second
+	baselineBusy  = 10                     // percent of the machine above which a reading is of that moment only
 	quietWait     = 300 * time.Millisecond // for workers that have reported their end to be gone
 )
 
@@ -244,6 +245,16 @@ func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *me
 		return nil
 	}
 	span.Proto, span.Softnet = nil, nil // only its CPU serves
-	b.span, b.at = &span, time.Now()
-	return b.span
+	if busyPct(span) < baselineBusy {
+		b.span, b.at = &span, time.Now()
+	}
+	return &span
+}
+
+// busyPct is how busy the machine was in a span.
+func busyPct(span measure.HostSpan) (pct float64) {
+	for _, c := range span.CPUs {
+		pct += c.Busy() / float64(len(span.CPUs))
+	}
+	return pct
 }

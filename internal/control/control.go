@@ -91,6 +91,9 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		err = fault.Failf(kept(doc), "interrupted")
 	}
 	r.conclude(p, doc)
+	if err == nil {
+		err = damaged(doc)
+	}
 	doc.ElapsedNs = int64(time.Since(begin))
 	if err != nil {
 		doc.Error = Describe(err)
@@ -113,6 +116,17 @@ func (r *Runner) understood(p plan.Plan) error {
 						"control: %s runs thru %s, which is too old for this test", n, e.Hello.Thru)
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// damaged is an error where --verify has found data that is not what was sent.
+func damaged(doc *measure.Document) error {
+	for _, c := range doc.Cells {
+		if v := c.Checked; v != nil && v.WrongBytes > 0 {
+			return fault.Failf("something between the ends changes data: the figures are right, the path is not to be trusted",
+				"control: %d of %d bytes from %s to %s arrived changed", v.WrongBytes, v.Bytes, c.From, c.To)
 		}
 	}
 	return nil

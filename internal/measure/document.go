@@ -194,6 +194,7 @@ type Search struct {
 	IPCapacityBps *float64 `json:"ip_capacity_bps,omitempty"` // the same with IP and UDP headers
 	LossPct       *float64 `json:"loss_pct,omitempty"`        // in that second
 	LosslessBps   *float64 `json:"lossless_bps,omitempty"`    // the highest payload rate of a trial that lost nothing
+	Rising        bool     `json:"still_rising,omitempty"`    // the rate still rose when the time was over: the capacity may be higher
 	Trials        []Trial  `json:"trials,omitempty"`
 	Why           string   `json:"why,omitempty"` // what ended the search, or kept it from a figure
 }

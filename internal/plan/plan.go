@@ -146,6 +146,9 @@ func Test(r Request) (Plan, error) {
 	if r.Protocol == measure.UDP && r.Traffic == measure.Bulk && !r.RateSet && !r.Search && r.TotalRate == 0 {
 		r.Rate = DefaultDatagramRate
 	}
+	if r.Blocks > 0 && r.Length.Send == 0 {
+		r.Length.Send = r.block() // so that the calls are as many as were asked for
+	}
 	if err := r.check(); err != nil {
 		return Plan{}, err
 	}
@@ -209,7 +212,7 @@ func withLatency(steps []Step, r Request) []Step {
 	probe := r.spec(true)
 	probe.Protocol, probe.Traffic, probe.Streams = measure.TCP, measure.RR, 1
 	probe.Length, probe.Window, probe.IO, probe.IOForced = measure.Pair{Send: 1, Recv: 1}, measure.Pair{}, "", false
-	probe.PerSecond, probe.Rate, probe.Amount, probe.Verify, probe.BindPort = probesPerSecond, 0, 0, false, 0
+	probe.PerSecond, probe.Rate, probe.Amount, probe.Verify, probe.Search, probe.DontFragment, probe.BindPort = probesPerSecond, 0, 0, false, false, false, 0
 	probe.SenderCPU, probe.ReceiverCPU = nil, nil
 	probe.Unplaced = true // it shall wait for the traffic as any other program does
 	idle := probe
@@ -328,19 +331,24 @@ func (r Request) amount() int64 {
 	if r.Blocks == 0 {
 		return r.Amount
 	}
-	each := r.Length.Send
-	switch {
-	case each > 0:
-	case r.Protocol == measure.UDP:
-		each = usualDatagram
-	default:
-		each = measure.DefaultLength
-	}
-	return r.Blocks * each
+	return r.Blocks * r.block()
 }
 
-// usualDatagram fits a link of MTU 1500 with IPv4: the block of -k where -l does not say otherwise.
-const usualDatagram = 1472
+// block is how many bytes one block of -k has.
+func (r Request) block() int64 {
+	switch {
+	case r.Length.Send > 0:
+		return r.Length.Send
+	case r.Protocol == measure.UDP:
+		return usualDatagram
+	default:
+		return measure.DefaultLength
+	}
+}
+
+// usualDatagram fits a link of MTU 1500 with either version of IP: the block of
+// -k where -l does not say otherwise.
+const usualDatagram = 1500 - 40 - 8
 
 // check refuses what cannot be measured, with the flag's name.
 func (r Request) check() error {

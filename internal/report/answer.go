@@ -66,6 +66,9 @@ func amounts(first, back *measure.Cell, print func(float64) string) string {
 	s := print(amountOf(first))
 	switch {
 	case hasCapacity(first):
+		if first.Search.Rising {
+			s = "at least " + s
+		}
 		s = "capacity " + s + " of UDP"
 	case isUDP(first):
 		s += " of UDP"
@@ -108,8 +111,11 @@ func jitterAnswer(c *measure.Cell) string {
 
 // losslessAnswer says "; 951 Mb/s without loss".
 func losslessAnswer(s *measure.Search) string {
-	if s == nil || s.LosslessBps == nil {
+	switch {
+	case s == nil:
 		return ""
+	case s.LosslessBps == nil || strings.HasPrefix(s.Why, stat.NotConfirmed):
+		return "; no rate without loss was confirmed"
 	}
 	return "; " + unit.Rate(*s.LosslessBps) + " without loss"
 }

@@ -66,6 +66,7 @@ func (s *summary) search() {
 		s.missing("search.capacity_bps", s.why(receiverSide, "bins", best.Why))
 	}
 	if slices.ContainsFunc(s.runs, func(p pair) bool { return climbs(p.receiver) }) {
+		best.Rising = true
 		s.warn("the rate was still rising when the search ended: the capacity may be higher, a longer search (-t) tells")
 	}
 }
@@ -92,6 +93,9 @@ const (
 	leastHeldPct    = 97 // of the rate asked for, that a sender must hold
 	confirmationFit = 1  // trials kept for the confirmation
 )
+
+// NotConfirmed begins Search.Why where the rate without loss rests on short trials alone.
+const NotConfirmed = "not confirmed:"
 
 // LosslessSearch finds the highest rate at which a path loses nothing, the
 // throughput of RFC 2544: it halves the ratio of the highest rate that passed
@@ -175,12 +179,24 @@ func (s *LosslessSearch) Outcome(to *measure.Search) {
 		to.Why = fmt.Sprintf("confirmed by a trial of %.0f s after %d", s.confirmed.Seconds, len(s.trials)-1)
 	case s.passed:
 		to.LosslessBps = known(s.low)
-		to.Why = fmt.Sprintf("not confirmed: %d trials were not enough", len(s.trials))
+		to.Why = fmt.Sprintf(NotConfirmed+" %d trials were not enough%s", len(s.trials), s.atAnyRate())
 	case len(s.trials) == 0:
 		to.Why = "no trial was made"
 	default:
-		to.Why = fmt.Sprintf("no trial of %d passed: the lowest was at %s", len(s.trials), unit.Rate(s.trials[len(s.trials)-1].AskedBps))
+		to.Why = fmt.Sprintf("no trial of %d passed: the lowest was at %s%s", len(s.trials), unit.Rate(s.trials[len(s.trials)-1].AskedBps), s.atAnyRate())
 	}
+}
+
+// atAnyRate says that little was lost at rates far below the capacity: that is
+// no want of capacity.
+func (s *LosslessSearch) atAnyRate() string {
+	const far, little = 4, 0.01
+	for _, t := range s.trials {
+		if t.Lost > 0 && t.AskedBps < s.capacity/far && float64(t.Lost) < little*float64(t.Sent) {
+			return "; the loss does not depend on the rate"
+		}
+	}
+	return ""
 }
 
 // TrialOf judges one run at a rate: it passes where every datagram came and

@@ -12,6 +12,7 @@ import (
 // Bars of the verdict, in percent of the ceiling.
 const (
 	PassPct         = 95.0
+	MostLostPct     = 1.0   // of datagrams: what more a path loses it does not deliver
 	AboveCeilingPct = 100.5 // beyond it the figure is no proof: an assumption is wrong
 )
 
@@ -95,6 +96,11 @@ func verdictOf(c measure.Cell) measure.Verdict {
 		name, v.Share, unit.Rate(c.Ceiling.Bps), unit.Percent(PassPct))
 	if v.Share > AboveCeilingPct {
 		v.Reason = fmt.Sprintf("%s shows %.2f%% of the ceiling of %s: %s", name, v.Share, unit.Rate(c.Ceiling.Bps), wrongAssumption)
+	}
+	if d := c.Datagrams; d != nil && d.LossPct > MostLostPct {
+		v.Pass = false
+		v.Reason = fmt.Sprintf("%s carries %.2f%% of the ceiling of %s, but %s of the datagrams were lost: at most %s may be",
+			name, v.Share, unit.Rate(c.Ceiling.Bps), unit.Percent(d.LossPct), unit.Percent(MostLostPct))
 	}
 	return v
 }

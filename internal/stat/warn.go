@@ -128,8 +128,12 @@ func (s *summary) warnRepeats() {
 	}
 }
 
-// warnSilence says where the data stopped in mid-run, which a mean hides.
+// warnSilence says where the data stopped in mid-run, which a mean hides. At a
+// rate so low that a second may well be empty that says nothing.
 func (s *summary) warnSilence() {
+	if s.isSparse() {
+		return
+	}
 	for _, p := range s.runs {
 		e := p.receiver
 		if p.asks {
@@ -153,9 +157,21 @@ func (s *summary) warnSilence() {
 	}
 }
 
+// isSparse tells of a rate asked for at which less than a few messages a second
+// are due: of datagrams, of requests, of the buffers that TCP hands on.
+func (s *summary) isSparse() bool {
+	const few, buffer = 4, 64 << 10
+	spec := s.cell.Spec
+	size := int64(buffer)
+	if n := s.payload(); n > 0 {
+		size = int64(n)
+	}
+	return spec.Rate > 0 && spec.Rate/8 < few*size || spec.PerSecond > 0 && spec.PerSecond < few
+}
+
 // warnBound says that an end point's operator holds the rate down.
 func (s *summary) warnBound() {
-	if most := s.cell.Spec.MaxRate; most > 0 && !s.asks() {
+	if most := s.cell.Spec.MaxRate; most > 0 {
 		s.warn("an end point allows %s at most (thru serve --max-rate): the path may carry more", unit.Rate(float64(most)))
 	}
 }

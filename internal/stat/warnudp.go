@@ -2,6 +2,7 @@ package stat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -84,10 +85,10 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 		return
 	}
 	atReceiver, atPath := s.shareAt(atReceiver), s.shareAt(func(place string) bool { return place == measure.LossPath })
-	if s.placed() < d.Lost/2 {
-		lost += "; of those in the measured time"
+	if s.placed() != d.Lost {
+		lost += fmt.Sprintf("; of the %s lost in the measured time", unit.Count(s.placed()))
 	}
-	if atPath == 0 {
+	if atPath == 0 && !s.estimated() {
 		s.warn("%s, %s: not the path", lost, s.whereLost())
 	} else {
 		s.warn("%s, %s", lost, s.whereLost())
@@ -102,6 +103,12 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 
 // atReceiver tells whether a place is in the receiving host.
 func atReceiver(place string) bool { return strings.HasPrefix(place, receiverSide) }
+
+// estimated tells whether a place rests on counts of which each stands for
+// several datagrams: a small share of the path would not show beside it.
+func (s *summary) estimated() bool {
+	return slices.ContainsFunc(s.cell.LossPlaces, func(p measure.LossPlace) bool { return strings.Contains(p.Counter, standsFor) })
+}
 
 // placed is how many datagrams are laid to a place.
 func (s *summary) placed() int64 {

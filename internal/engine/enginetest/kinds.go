@@ -99,6 +99,7 @@ func RunUDP(t *testing.T, s Suite) {
 	t.Run("datagram amount", s.datagramAmount)
 	t.Run("verified", func(t *testing.T) { s.verified(t, s.udp(2, 1000)) })
 	t.Run("search", s.search)
+	t.Run("search is bounded", s.searchBounded)
 	t.Run("closes at any time", func(t *testing.T) { s.closes(t, s.udp(2, 0)) })
 }
 
@@ -157,6 +158,10 @@ func (s Suite) datagramAmount(t *testing.T) {
 	if d := got.Streams[0].DatagramsAll; d.Packets+d.Lost != 101 || got.Bytes != d.Packets*1000 {
 		t.Errorf("got %+v, %d bytes", d, got.Bytes)
 	}
+	// At 8 Mb/s they take 0.1 s; what is waited for at the end does not count.
+	if rate := float64(got.Bytes) * 8e9 / float64(got.MeasuredNs); rate < 4e6 || rate > 16e6 {
+		t.Errorf("%.2f Mb/s of 8, in %d ns", rate/1e6, got.MeasuredNs)
+	}
 }
 
 // search: the rate rises from where it began.
@@ -166,6 +171,16 @@ func (s Suite) search(t *testing.T) {
 	sent, _ := s.run(t, spec, true)
 	if n := len(sent.Bins); n == 0 || sent.Bins[n-1].RateBps <= 1_000_000 {
 		t.Errorf("the rate stayed at %+v", sent.Bins)
+	}
+}
+
+// searchBounded: what an end allows holds for a search too.
+func (s Suite) searchBounded(t *testing.T) {
+	spec := s.udp(1, 1000)
+	spec.Rate, spec.Search, spec.Duration, spec.MaxRate = 0, true, int64(time.Second), 2_000_000
+	_, got := s.run(t, spec, true)
+	if rate := float64(got.Bytes) * 8e9 / float64(got.MeasuredNs); rate > 2.5e6 {
+		t.Errorf("%.1f Mb/s with a bound of 2", rate/1e6)
 	}
 }
 
@@ -182,6 +197,8 @@ func RunRequests(t *testing.T, s Suite) {
 		{"tcp reverse", measure.TCP, measure.RR, measure.Pair{Send: 100, Recv: 70_000}, false},
 		{"udp", measure.UDP, measure.RR, measure.Pair{Send: 1, Recv: 1}, true},
 		{"udp reverse", measure.UDP, measure.RR, measure.Pair{Send: 100, Recv: 1000}, false},
+		{"udp short answer", measure.UDP, measure.RR, measure.Pair{Send: 64, Recv: 1}, true},
+		{"udp short question", measure.UDP, measure.RR, measure.Pair{Send: 4, Recv: 64}, true},
 		{"connect", measure.TCP, measure.CRR, measure.Pair{Send: 1, Recv: 200}, true},
 	} {
 		for _, rate := range []float64{0, 200} {
@@ -198,6 +215,14 @@ func RunRequests(t *testing.T, s Suite) {
 			})
 		}
 	}
+	t.Run("requests are bounded", func(t *testing.T) {
+		spec := s.Spec(1)
+		spec.Traffic, spec.Length, spec.MaxRate = measure.RR, measure.Pair{Send: 10_000, Recv: 10_000}, 8_000_000
+		sent, _ := s.run(t, spec, true)
+		if rate := float64(sent.Bytes) * 8e9 / float64(sent.MeasuredNs); rate > 12e6 {
+			t.Errorf("requests of %.1f Mb/s with a bound of 8", rate/1e6)
+		}
+	})
 	t.Run("closes at any time", func(t *testing.T) {
 		spec := s.Spec(2)
 		spec.Traffic = measure.RR
