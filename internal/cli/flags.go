@@ -15,28 +15,28 @@ import (
 
 // trafficFlags mean what they mean in iperf3, where iperf3 has them.
 type trafficFlags struct {
-	Time       string `short:"t" placeholder:"SECONDS" help:"Measured time of a run; the ramp comes on top."`
-	Window     string `short:"w" placeholder:"SIZE" help:"Socket buffer of both ends, or SENDER/RECEIVER (default: the kernel tunes it)."`
-	Length     string `short:"l" placeholder:"SIZE" help:"Bytes per send and receive call, or SEND/RECEIVE (default 128K)."`
-	Omit       string `short:"O" placeholder:"SECONDS" help:"Ramp that is not counted (default: 20 round trips, at least 1 s)."`
-	Interval   string `short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
-	Congestion string `short:"C" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
-	MSS        int    `short:"M" name:"set-mss" placeholder:"BYTES" help:"Maximum segment size."`
-	NoDelay    bool   `short:"N" name:"no-delay" help:"Switch Nagle's algorithm off."`
-	ZeroCopy   bool   `short:"Z" name:"zerocopy" help:"Send without copying (sendfile), as iperf3 does."`
-	Lean       bool   `name:"lean" help:"Copy at neither end: sendfile, and a receiver that drops the data. Shows what the path carries without the hosts' copying."`
-	Affinity   string `short:"A" placeholder:"N[,M]" help:"CPU for the local end, and for the peer's; off leaves both to the scheduler."`
-	DSCP       string `name:"dscp" placeholder:"VALUE" help:"0 to 63, or a name such as ef, af41, cs1."`
-	IPv4       bool   `short:"4" name:"version4" xor:"family" help:"Only IPv4."`
-	IPv6       bool   `short:"6" name:"version6" xor:"family" help:"Only IPv6."`
-	IO         string `name:"io" placeholder:"NAME" help:"Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable."`
-	LinkRate   string `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do)."`
-	Repeat     int    `name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
-	Precision  string `name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
-	Together   bool   `name:"together" help:"Do not queue behind other clients of the end point that say so too."`
-	JSON       bool   `name:"json" help:"Print one JSON document (docs/result.md)."`
+	Time       string `group:"How much" short:"t" placeholder:"SECONDS" help:"Measured time of a run; the ramp comes on top."`
+	Window     string `group:"Sockets" short:"w" placeholder:"SIZE" help:"Socket buffer of both ends, or SENDER/RECEIVER (default: the kernel tunes it)."`
+	Length     string `group:"How much" short:"l" placeholder:"SIZE" help:"Bytes per send and receive call, or SEND/RECEIVE (default 128K)."`
+	Omit       string `group:"How much" short:"O" placeholder:"SECONDS" help:"Ramp that is not counted (default: 20 round trips, at least 1 s)."`
+	Interval   string `group:"Output" short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
+	Congestion string `group:"Sockets" short:"C" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
+	MSS        int    `group:"Sockets" short:"M" name:"set-mss" placeholder:"BYTES" help:"Maximum segment size."`
+	NoDelay    bool   `group:"Sockets" short:"N" name:"no-delay" help:"Switch Nagle's algorithm off."`
+	ZeroCopy   bool   `group:"CPU" short:"Z" name:"zerocopy" help:"Send without copying (sendfile), as iperf3 does."`
+	Lean       bool   `group:"CPU" name:"lean" help:"Copy at neither end: sendfile, and a receiver that drops the data. Shows what the path carries without the hosts' copying."`
+	Affinity   string `group:"CPU" short:"A" placeholder:"N[,M]" help:"CPU for the local end, and for the peer's; off leaves both to the scheduler."`
+	DSCP       string `group:"Sockets" name:"dscp" placeholder:"VALUE" help:"0 to 63, or a name such as ef, af41, cs1."`
+	IPv4       bool   `group:"Sockets" short:"4" name:"version4" xor:"family" help:"Only IPv4."`
+	IPv6       bool   `group:"Sockets" short:"6" name:"version6" xor:"family" help:"Only IPv6."`
+	IO         string `group:"CPU" name:"io" placeholder:"NAME" help:"Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable."`
+	LinkRate   string `group:"Output" name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do)."`
+	Repeat     int    `group:"How much" name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
+	Precision  string `group:"How much" name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
+	Together   bool   `group:"Ends and directions" name:"together" help:"Do not queue behind other clients of the end point that say so too."`
+	JSON       bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
 	silent     bool
-	HTML       string `name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
+	HTML       string `group:"Output" name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
 }
 
 // request turns the flags into plan's terms.

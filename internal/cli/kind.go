@@ -12,19 +12,19 @@ import (
 
 // kindFlags choose what kind of traffic a test is made of, and how much.
 type kindFlags struct {
-	UDP           bool   `short:"u" name:"udp" help:"Datagrams: loss and where, reordering, jitter."`
-	Bitrate       string `short:"b" name:"bitrate" placeholder:"RATE" help:"Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0)."`
-	TotalBitrate  string `name:"total-bitrate" placeholder:"RATE" help:"Payload rate of all streams together."`
-	Bytes         string `short:"n" name:"bytes" placeholder:"SIZE" help:"End after so many bytes instead of a time."`
-	Blocks        string `short:"k" name:"blockcount" placeholder:"N" help:"End after so many calls or datagrams of -l bytes."`
-	RR            bool   `name:"rr" help:"Requests and responses: latency. -l REQUEST/RESPONSE in bytes (default 1/1); with -u by datagrams."`
-	CRR           bool   `name:"crr" help:"Connect, request, response, close, again and again."`
-	Rate          string `name:"rate" placeholder:"N" help:"Requests a second of each stream (default: back to back). A late one counts from when it was due."`
-	Latency       bool   `name:"latency" help:"Also measure latency, on the idle path and beside the traffic."`
-	Search        bool   `name:"search" help:"With -u: find the capacity (RFC 9097), then the highest rate without loss."`
-	Verify        bool   `name:"verify" help:"Compare every byte at the receiver with what was sent."`
-	OneConnection bool   `name:"one-connection" help:"With --bidir: both directions on the same connections."`
-	DontFragment  bool   `name:"dont-fragment" help:"With -u: refuse datagrams above the path's MTU."`
+	UDP           bool   `group:"Traffic" short:"u" name:"udp" help:"Datagrams: loss and where, reordering, jitter; 1 Mb/s a stream unless -b says otherwise."`
+	Bitrate       string `group:"How much" short:"b" name:"bitrate" placeholder:"RATE" help:"Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0)."`
+	TotalBitrate  string `group:"How much" name:"total-bitrate" placeholder:"RATE" help:"Payload rate of all streams together."`
+	Bytes         string `group:"How much" short:"n" name:"bytes" placeholder:"SIZE" help:"End after so many bytes instead of a time."`
+	Blocks        string `group:"How much" short:"k" name:"blockcount" placeholder:"N" help:"End after so many calls or datagrams of -l bytes."`
+	RR            bool   `group:"Traffic" name:"rr" help:"Requests and responses: latency. -l REQUEST/RESPONSE in bytes (default 1/1); with -u by datagrams."`
+	CRR           bool   `group:"Traffic" name:"crr" help:"Connect, request, response, close, again and again."`
+	Rate          string `group:"How much" name:"rate" placeholder:"N" help:"Requests a second of each stream (default: back to back). A late one counts from when it was due."`
+	Latency       bool   `group:"Traffic" name:"latency" help:"Also measure latency, on the idle path and beside the traffic."`
+	Search        bool   `group:"Traffic" name:"search" help:"With -u: find the capacity (RFC 9097), then the highest rate without loss."`
+	Verify        bool   `group:"Traffic" name:"verify" help:"Compare every byte at the receiver with what was sent."`
+	OneConnection bool   `group:"Ends and directions" name:"one-connection" help:"With --bidir: both directions on the same connections."`
+	DontFragment  bool   `group:"Sockets" name:"dont-fragment" help:"With -u: refuse datagrams above the path's MTU."`
 }
 
 // kind turns the flags into plan's terms.

@@ -27,6 +27,7 @@ type watch struct {
 	total    int
 	specs    []measure.Spec
 	rows     map[int64][]control.Live // by number of the interval: what has come of it
+	trial    bool                     // of a search
 	pending  bool                     // a progress line without line end is on the screen
 }
 
@@ -90,6 +91,10 @@ func (v *watch) close() { v.clear() }
 func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
 	v.step, v.done, v.total = label, done, total
 	v.specs, v.rows = specs, map[int64][]control.Live{}
+	v.trial = specs[0].Protocol == measure.UDP && v.plan.Steps[0].Specs[0].Search && !specs[0].Search
+	if v.trial { // one line each, when it is over
+		return
+	}
 	if v.plan.Command != "ladder" {
 		v.clear()
 		v.printf("%s%s, %s\n", label, repetition(done, total), streams(specs[0].Streams))
@@ -119,7 +124,7 @@ func (v *watch) Waiting(endPoint string, ahead int) {
 // Live implements control.Observer: a line is printed when both ends of all
 // flows have told of the interval.
 func (v *watch) Live(l control.Live) {
-	if v.w == nil {
+	if v.w == nil || v.trial {
 		return
 	}
 	n := (l.Event.AtNs + l.Event.SpanNs) / int64(max(v.interval, time.Millisecond))
@@ -213,7 +218,7 @@ func (v *watch) Ran(c *measure.Cell) {
 	if c.Search != nil && len(c.Search.Trials) > 0 {
 		t := c.Search.Trials[len(c.Search.Trials)-1]
 		v.clear()
-		v.printf("  %s asked, %s received, %d of %d lost\n", unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), t.Lost, t.Sent)
+		v.printf("  trial %d: %s asked, %s received, %s of %s lost\n", len(c.Search.Trials), unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), unit.Count(t.Lost), unit.Count(t.Sent))
 		return
 	}
 	if v.plan.Command != "ladder" || c.Goodput == nil {

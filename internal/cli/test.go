@@ -22,18 +22,18 @@ const testTime = 10 * time.Second
 
 type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, or HOST[:PORT]; without it this machine against itself."`
-	Streams  string `short:"P" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
-	trafficFlags
 	kindFlags
-	Reverse    bool   `short:"R" help:"Only from the end point to here."`
-	Bidir      bool   `name:"bidir" help:"Both directions at the same time."`
-	OneWay     bool   `name:"one-way" help:"Only from here to the end point."`
-	Acceptance bool   `name:"acceptance" help:"60 s x 5 in both directions, for a record to hand over."`
-	Port       int    `short:"p" default:"5200" help:"Control port of the end point."`
-	Bind       string `short:"B" placeholder:"ADDRESS" help:"Source address of the connections."`
-	BindDev    string `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the connections."`
-	ClientPort int    `name:"cport" placeholder:"PORT" help:"First source port; stream n uses PORT+n."`
-	DataAddr   string `name:"data-addr" placeholder:"ADDRESS" help:"Where data connections go, if not where control goes."`
+	Streams string `group:"How much" short:"P" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
+	trafficFlags
+	Reverse    bool   `group:"Ends and directions" short:"R" help:"Only from the end point to here."`
+	Bidir      bool   `group:"Ends and directions" name:"bidir" help:"Both directions at the same time."`
+	OneWay     bool   `group:"Ends and directions" name:"one-way" help:"Only from here to the end point."`
+	Acceptance bool   `group:"How much" name:"acceptance" help:"60 s x 5 in both directions, for a record to hand over."`
+	Port       int    `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
+	Bind       string `group:"Ends and directions" short:"B" placeholder:"ADDRESS" help:"Source address of the connections."`
+	BindDev    string `group:"Ends and directions" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the connections."`
+	ClientPort int    `group:"Ends and directions" name:"cport" placeholder:"PORT" help:"First source port; stream n uses PORT+n."`
+	DataAddr   string `group:"Ends and directions" name:"data-addr" placeholder:"ADDRESS" help:"Where data connections go, if not where control goes."`
 }
 
 // Run measures one pair.

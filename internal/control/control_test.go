@@ -296,6 +296,20 @@ func TestSearchIsFollowedByTrials(t *testing.T) {
 	}
 }
 
+// Data that was changed on its way is a failure, with all figures kept.
+func TestDamagedDataFails(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	peer.evidence = func(r *bus.CollectReply) {
+		r.Evidence.Streams = []measure.Stream{{Checked: &measure.Checked{Bytes: 1000, WrongBytes: 3}}}
+	}
+	r := request()
+	r.OneWay, r.Verify = true, true
+	doc, err := run(t, r, local, peer, &quiet{})
+	if err == nil || !strings.Contains(err.Error(), "3 of 1000 bytes") || doc.Error == nil || doc.Cells[0].Goodput == nil {
+		t.Errorf("error %v, document %+v", err, doc.Error)
+	}
+}
+
 // An older agent would leave out what it does not know: it is not asked.
 func TestOldAgentIsNotAsked(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")

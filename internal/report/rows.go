@@ -178,7 +178,7 @@ func workerText(f *measure.CPUFigure) string {
 	if f == nil || f.WorkerCores == nil {
 		return ""
 	}
-	return fmt.Sprintf(", thru %.2f", *f.WorkerCores)
+	return fmt.Sprintf(", thru itself %.2f cores", *f.WorkerCores)
 }
 
 // workersText is the same for both ends of one host.
@@ -242,13 +242,25 @@ func rfc6349Text(m *measure.RFC6349) string {
 	if m.EfficiencyPct != nil {
 		efficiency = fmt.Sprintf("efficiency %.2f%%", *m.EfficiencyPct)
 	}
-	if m.BufferDelayPct != nil {
-		delay = "buffer delay " + unit.Percent(*m.BufferDelayPct)
-		if m.BaseRTT != nil {
-			delay += " over the least RTT of " + unit.Duration(*m.BaseRTT)
-		}
-	}
+	delay = bufferDelayText(m)
 	return join(ratio, efficiency, delay)
+}
+
+// tellingPct is the buffer delay above which its percentage says nothing any more.
+const tellingPct = 1000
+
+// bufferDelayText is the delay that the queue adds, over the least round trip.
+func bufferDelayText(m *measure.RFC6349) string {
+	switch {
+	case m.BufferDelayPct == nil:
+		return ""
+	case m.BaseRTT == nil:
+		return "buffer delay " + unit.Percent(*m.BufferDelayPct)
+	case *m.BufferDelayPct > tellingPct && *m.BufferDelayPct < 1e15:
+		return "buffer delay " + unit.Duration(int64(*m.BufferDelayPct/100*float64(*m.BaseRTT))) + " over the least RTT of " + unit.Duration(*m.BaseRTT)
+	default:
+		return "buffer delay " + unit.Percent(*m.BufferDelayPct) + " over the least RTT of " + unit.Duration(*m.BaseRTT)
+	}
 }
 
 func streamsText(c *measure.Cell) string {

@@ -31,6 +31,7 @@ type session struct {
 	mu       sync.Mutex
 	ready    engine.Ready
 	evidence evidence
+	failure  error     // of Failed
 	back     *evidence // of the other direction of two-way traffic
 }
 
@@ -127,7 +128,7 @@ func (s *session) Joined(ctx context.Context) error {
 	case <-s.joined:
 		return nil
 	case <-s.over:
-		return errors.New("native: starting: the session is over")
+		return s.reason(errors.New("native: starting: the session is over"))
 	case <-ctx.Done():
 		return fmt.Errorf("native: starting: the data connections did not come: %w", context.Cause(ctx))
 	}
@@ -147,7 +148,25 @@ func (s *session) Start(ctx context.Context, ramp time.Duration, near host.Place
 		s.back.e.RampNs = int64(ramp)
 	}
 	s.mu.Unlock()
-	return s.out.json(frameStart, startCommand{RampNs: int64(ramp), Near: &near})
+	if err := s.out.json(frameStart, startCommand{RampNs: int64(ramp), Near: &near}); err != nil {
+		return s.reason(err)
+	}
+	return nil
+}
+
+// reason is why the worker takes no more commands: what it said at its end, if
+// it said anything.
+func (s *session) reason(err error) error {
+	select {
+	case <-s.over:
+	case <-time.After(replyWait):
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return s.failure
+	}
+	return err
 }
 
 // Close implements engine.Session.
@@ -193,7 +212,7 @@ func (s *session) lost(err error) {
 
 func (s *session) fail(err error) {
 	s.mu.Lock()
-	s.evidence.e.Error = err.Error()
+	s.evidence.e.Error, s.failure = err.Error(), err
 	if s.back != nil {
 		s.back.e.Error = err.Error()
 	}
