@@ -296,6 +296,17 @@ func TestSearchIsFollowedByTrials(t *testing.T) {
 	}
 }
 
+// Of two ends that fail together, the one that knows why is heard.
+func TestTheCauseIsToldNotTheEcho(t *testing.T) {
+	local, peer := newAgent("L"), newAgent("P")
+	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "native: stream 1: the peer closed the connection early"}}
+	local.script = []bus.Event{{Kind: bus.EventFailed, Error: "native: binding to CPU 1000", Hint: "there is none"}}
+	doc, err := run(t, request(), local, peer, &quiet{})
+	if err == nil || !strings.Contains(err.Error(), "CPU 1000") || doc.Error.Hint != "there is none" {
+		t.Errorf("error %v, %+v", err, doc.Error)
+	}
+}
+
 // Data that was changed on its way is a failure, with all figures kept.
 func TestDamagedDataFails(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -274,7 +275,7 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 				s.over = true
 				left--
 			case bus.EventFailed:
-				return r.failed(s, e)
+				return r.failed(flows, events, s, e)
 			}
 		case e := <-gone:
 			return lost(e)
@@ -347,17 +348,40 @@ func longest(flows []*flow) time.Duration {
 }
 
 // failed gives the other events of the same moment a chance: that the peer's
-// host is gone says more than that a connection was reset.
-func (r *Runner) failed(s *side, e bus.Event) error {
+// host is gone, or what the peer says of its own failure, tells more than that
+// it closed the connection.
+func (r *Runner) failed(flows []*flow, events <-chan bus.Event, s *side, e bus.Event) error {
+	grace := time.After(lostGrace)
+	for waiting := true; waiting; {
+		select {
+		case x := <-events:
+			f, o := find(flows, x.Session)
+			if f != nil && x.Kind == bus.EventFailed && isEcho(e) && !isEcho(x) {
+				s, e = o, x
+			}
+		case <-grace:
+			waiting = false
+		}
+	}
 	s.over, s.err = true, fault.Failf(e.Hint, "%s", e.Error)
 	for _, x := range r.Ends {
 		select {
 		case <-x.Client.Lost():
 			return lost(x)
-		case <-time.After(lostGrace):
+		default:
 		}
 	}
 	return fmt.Errorf("control: %s: %w", s.end.Name, s.err)
+}
+
+// isEcho tells of a failure that only says that the other end has failed.
+func isEcho(e bus.Event) bool {
+	for _, word := range []string{"the peer closed", "the peer reset", "the peer ended"} {
+		if strings.Contains(e.Error, word) {
+			return true
+		}
+	}
+	return false
 }
 
 const lostGrace = 200 * time.Millisecond
