@@ -36,6 +36,18 @@ func (w *worker) place(near host.PlacementFacts) {
 	}
 }
 
+// standAside keeps the caller, the sampler, off the CPUs that data threads are
+// bound to, where there are others: a reading would hold up what it reads.
+func (w *worker) standAside() {
+	rest := host.Allowed()
+	for _, s := range w.flow.streams {
+		rest = slices.DeleteFunc(rest, func(cpu int) bool { return slices.Contains(s.cpus, cpu) })
+	}
+	if len(rest) > 0 {
+		bindThread(rest) // refused, it samples all the same
+	}
+}
+
 // isLoopback tells whether both ends of a socket are this host.
 func isLoopback(s socket) bool {
 	local, _, err := net.SplitHostPort(s.LocalAddr().String())

@@ -18,6 +18,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 	interval := max(time.Duration(w.cmd.Spec.Interval), measure.MinInterval)
 	nextInterval := w.intervalBefore(interval)
 	favourThread()
+	w.standAside()
 	nextBin := time.Duration(0)
 	if w.cmd.Spec.Amount > 0 {
 		if err := w.markAtZero(); err != nil {
