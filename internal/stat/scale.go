@@ -83,7 +83,7 @@ func streamSentence(cs []*measure.Cell, cpus int) string {
 		s += fmt.Sprintf("; %d streams cost %.0f%%", last.Streams, 100*(1-last.Goodput.Value/best.Goodput.Value))
 	}
 	if cpus > 0 {
-		s += fmt.Sprintf(". One connection keeps about two CPUs busy, so half of this machine's %d would be %d", cpus, max(cpus/2, 1))
+		s += fmt.Sprintf(". The usual start, half of the CPUs, would be %[2]d of this machine's %[1]d", cpus, max(cpus/2, 1))
 	}
 	return s + "."
 }
