@@ -35,7 +35,7 @@ func TestStreamAdvice(t *testing.T) {
 		"no clear gain":              {map[int][3]float64{1: {9, 10, 11}, 2: {9, 10.4, 12}, 4: {9, 10.6, 12}, 8: {9, 10, 11}}, "Use 1 stream: 10.0 Gb/s at the default window; 10.6 Gb/s with 4 is no clear gain"},
 	} {
 		got := StreamAdvice(rung(c.values, 0), 8)
-		if len(got) != 1 || !strings.HasPrefix(got[0], c.want) || !strings.HasSuffix(got[0], "this machine's 8 would be 4.") {
+		if len(got) != 1 || !strings.HasPrefix(got[0], c.want) || !strings.HasSuffix(got[0], "would be 4 of this machine's 8.") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
