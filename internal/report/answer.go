@@ -126,7 +126,10 @@ func requestsAnswer(first, back *measure.Cell) string {
 	if l := first.Latency; l != nil {
 		ps := percentiles(l)
 		last := ps[min(len(ps)-1, 2)] // p99, where there are enough for it
-		s += ", p50 " + latencyTime(l.P50) + ", p" + strings.TrimSuffix(last.name, "%") + " " + latencyTime(last.ns)
+		s += ", p50 " + latencyTime(l.P50)
+		if len(ps) > 1 {
+			s += ", p" + strings.TrimSuffix(last.name, "%") + " " + latencyTime(last.ns)
+		}
 	}
 	if back != nil {
 		s += ", " + stat.FigureText(back) + " back"

@@ -95,6 +95,7 @@ func RunUDP(t *testing.T, s Suite) {
 		t.Run(name, func(t *testing.T) { s.datagrams(t, length, true) })
 	}
 	t.Run("reverse", func(t *testing.T) { s.datagrams(t, 512, false) })
+	t.Run("many streams", s.manyDatagramStreams)
 	t.Run("as fast as it goes", s.flood)
 	t.Run("datagram amount", s.datagramAmount)
 	t.Run("verified", func(t *testing.T) { s.verified(t, s.udp(2, 1000)) })
@@ -133,6 +134,22 @@ func (s Suite) datagrams(t *testing.T, length int64, dialFrom bool) {
 		if length != 0 && sent.Streams[i].Length != length {
 			t.Errorf("datagrams of %d bytes, want %d", sent.Streams[i].Length, length)
 		}
+	}
+}
+
+// manyDatagramStreams: each has a port of its own at the end that dials.
+func (s Suite) manyDatagramStreams(t *testing.T) {
+	spec := s.udp(measure.MaxStreams, 100)
+	sent, got := s.run(t, spec, true)
+	ports := map[string]bool{}
+	for i, x := range sent.Streams {
+		ports[x.Local] = true
+		if got.Streams[i].Peer != x.Local {
+			t.Errorf("stream %d: %s is met by %s", i, x.Local, got.Streams[i].Peer)
+		}
+	}
+	if len(ports) != measure.MaxStreams {
+		t.Errorf("%d streams have %d ports", measure.MaxStreams, len(ports))
 	}
 }
 

@@ -55,7 +55,10 @@ const datagramBuffer = 4 << 20
 // share a port at the end that listens.
 func (c openCommand) datagramOptions() sock.Options {
 	o := c.options()
-	o.Congestion, o.MSS, o.ReuseAddr = "", 0, true
+	o.Congestion, o.MSS = "", 0
+	if !c.Dials { // at the dialling end the kernel would give one port to two streams
+		o.ReuseAddr = true
+	}
 	if o.RecvBuffer == 0 {
 		o.SendBuffer, o.RecvBuffer = datagramBuffer, datagramBuffer
 	}

@@ -119,7 +119,11 @@ func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
 			return confirm(u, hello)
 		}
 	}
-	return fault.Failf(fmt.Sprintf("TCP to the same port works, UDP does not pass: let UDP ports %d-%d of the end point through the firewall", c.PeerFirst, c.PeerLast),
+	ports := "the UDP port of the same number"
+	if c.PeerFirst > 0 {
+		ports = fmt.Sprintf("UDP ports %d-%d of the end point", c.PeerFirst, c.PeerLast)
+	}
+	return fault.Failf("TCP to the same port works, UDP does not pass: let "+ports+" through the firewalls, both ways",
 		"native: no answer by UDP from %s", u.RemoteAddr())
 }
 
