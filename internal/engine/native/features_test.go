@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +36,11 @@ func run(t *testing.T, spec measure.Spec, a, b Engine, through func(target strin
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sender.Close() })
-	enginetest.Start(t, 100*time.Millisecond, sender, receiver)
+	ramp := 100 * time.Millisecond
+	if spec.Amount > 0 {
+		ramp = 0
+	}
+	enginetest.Start(t, ramp, sender, receiver)
 	enginetest.Finish(t, sender)
 	enginetest.Finish(t, receiver)
 	return sender.Evidence(), receiver.Evidence()
@@ -194,7 +197,8 @@ func TestSourceFileFallsBackToMemory(t *testing.T) {
 	if inMemory(t.TempDir()) {
 		t.Skip("the folder for temporary files is in memory")
 	}
-	f, slower, err := sourceFile([]string{t.TempDir()}, 1000)
+	disk := t.TempDir()
+	f, slower, err := sourceFile([]string{disk}, 1000)
 	if err != nil || slower != "" {
 		t.Fatalf("on a disk: %q, %v", slower, err)
 	}
@@ -207,8 +211,20 @@ func TestSourceFileFallsBackToMemory(t *testing.T) {
 	if got, err := io.ReadAll(io.NewSectionReader(f, 0, 2000)); err != nil || !bytes.Equal(got, pattern(1000)) {
 		t.Errorf("it holds %d bytes, %v", len(got), err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "thru-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(disk, "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// An amount so small that all of it has passed before anybody looks ends at once.
+func TestTinyAmountEnds(t *testing.T) {
+	p := program(t)
+	for range 20 {
+		spec := enginetest.Suite{Engine: Engine{}}.Spec(3)
+		spec.Amount, spec.Duration = 1, int64(time.Minute)
+		if _, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, nil); got.Bytes != 1 || got.Error != "" {
+			t.Fatalf("%d bytes, error %q", got.Bytes, got.Error)
+		}
 	}
 }
 

@@ -132,12 +132,13 @@ var errAllSent = errors.New("native: all of the amount has passed")
 // the test, unless its amount has passed; the last of those gives errAllSent.
 func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *stream) error {
 	for {
+		if w.left == 0 { // some may have ended before the first byte was noted
+			return errAllSent
+		}
 		select {
 		case s := <-ended:
 			if w.complete(s) {
-				if w.left--; w.left == 0 {
-					return errAllSent
-				}
+				w.left--
 				continue
 			}
 			w.take(atInterval | atBin | atFinish)
