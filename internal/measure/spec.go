@@ -38,6 +38,18 @@ const (
 	IOPortable = "portable"
 )
 
+// Paths are the data paths that Spec.IO can name for a kind of traffic.
+func Paths(protocol, traffic string) []string {
+	switch {
+	case traffic != Bulk:
+		return []string{IOCopy, IOPortable}
+	case protocol == UDP:
+		return []string{IOGSO, IOBatch, IOPortable}
+	default:
+		return []string{IOCopy, IOSendfile, IOLean, IOPortable}
+	}
+}
+
 // Pair is a size set for each direction of the data: at the end that sends
 // and at the end that receives. Zero means the system's default.
 type Pair struct {

@@ -9,22 +9,10 @@ import (
 	"thru/internal/measure"
 )
 
-// Paths are the data paths that --io can name for a kind of traffic.
-func Paths(protocol, traffic string) []string {
-	switch {
-	case traffic != measure.Bulk:
-		return []string{measure.IOCopy, measure.IOPortable}
-	case protocol == measure.UDP:
-		return []string{measure.IOGSO, measure.IOBatch, measure.IOPortable}
-	default:
-		return []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable}
-	}
-}
-
 // checkKind refuses what does not go with the kind of traffic that is asked for.
 func (r Request) checkKind() error {
 	udp, bulk := r.Protocol == measure.UDP, r.Traffic == measure.Bulk
-	paths := Paths(r.Protocol, r.Traffic)
+	paths := measure.Paths(r.Protocol, r.Traffic)
 	lean := r.IO == measure.IOSendfile || r.IO == measure.IOLean
 	for _, c := range []struct {
 		bad     bool

@@ -1,4 +1,4 @@
-// Package native is thru's own TCP engine. The data moves in a worker
+// Package native is thru's own engine: TCP, UDP, and requests. The data moves in a worker
 // process, one for each end of a flow, so that its CPU and memory are
 // accounted apart, garbage collection never interrupts it, and a crash or a
 // hang does not take the agent along.
@@ -94,7 +94,7 @@ func validate(e engine.End) error {
 		return bad("DSCP %d is not 0 to 63", s.DSCP)
 	case s.BindPort < 0 || s.BindPort+s.Streams > 65536:
 		return bad("source ports from %d do not fit %d streams", s.BindPort, s.Streams)
-	case s.IO != "" && !slices.Contains(names(s), s.IO):
+	case s.IO != "" && !slices.Contains(measure.Paths(s.Protocol, s.Traffic), s.IO):
 		return bad("data path %q does not exist for this traffic", s.IO)
 	case !slices.Contains([]int{0, 4, 6}, s.Family):
 		return bad("IP family %d is not 4 or 6", s.Family)

@@ -33,18 +33,6 @@ type mover interface {
 	interrupt(s *stream)
 }
 
-// names are the data paths that each kind of traffic may be asked to take.
-func names(s measure.Spec) []string {
-	switch {
-	case s.Traffic != measure.Bulk:
-		return []string{measure.IOCopy, measure.IOPortable}
-	case s.Protocol == measure.UDP:
-		return []string{measure.IOGSO, measure.IOBatch, measure.IOPortable}
-	default:
-		return []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable}
-	}
-}
-
 // choose takes the data path of this end: the one that was asked for if it
 // works here, else the first of the others that does, with the reason. A path
 // that is forced is taken or refused.
