@@ -11,11 +11,11 @@ import (
 // drain lets what is under way arrive, in bounded time, and takes the last sample.
 func (w *worker) drain(ctx context.Context) error {
 	f := w.flow
+	if w.cmd.connectionless() {
+		w.drainDatagrams(ctx)
+	}
 	limit := time.NewTimer(drainWait)
 	defer limit.Stop()
-	if w.cmd.connectionless() {
-		w.drainDatagrams(limit.C)
-	}
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
@@ -46,39 +46,38 @@ const quiet = 100 * time.Millisecond
 
 // drainDatagrams tells the peer that the last datagram has left, or waits to be
 // told and then until no more come.
-func (w *worker) drainDatagrams(limit <-chan time.Time) {
+func (w *worker) drainDatagrams(ctx context.Context) {
 	f := w.flow
+	limit, cancel := context.WithTimeout(ctx, drainWait)
+	defer cancel()
 	if w.cmd.Sends {
 		for _, s := range f.streams {
 			select {
 			case <-s.done:
-			case <-limit:
+			case <-limit.Done():
 				return
 			}
 		}
 		f.side.conn.CloseWrite()
 		select {
 		case <-f.side.gone: // the receiver has all
-		case <-limit:
+		case <-limit.Done():
 		}
 		return
 	}
 	select {
 	case <-f.side.gone:
-	case <-limit:
+	case <-limit.Done():
 	}
 	w.awaitQuiet()
-	w.endDatagrams(limit)
+	w.endDatagrams()
 	f.side.conn.CloseWrite()
 }
 
 // endDatagrams ends the streams of a receiver to which nothing more is under
-// way; their threads publish their last counts. It waits until limit, or for
-// the bound of a drain.
-func (w *worker) endDatagrams(limit <-chan time.Time) {
-	if limit == nil {
-		limit = time.After(drainWait)
-	}
+// way; their threads publish their last counts. It waits for them, in bounded time.
+func (w *worker) endDatagrams() {
+	limit := time.After(drainWait)
 	w.flow.ending.Store(true)
 	for _, s := range w.flow.streams {
 		w.path.io.interrupt(s)

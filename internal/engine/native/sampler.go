@@ -96,7 +96,7 @@ func (w *worker) allSent() error {
 		return w.flush()
 	}
 	w.awaitQuiet()
-	w.endDatagrams(nil)
+	w.endDatagrams()
 	w.take(atInterval | atBin | atFinish)
 	var last int64
 	for _, s := range w.flow.streams {
