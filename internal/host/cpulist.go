@@ -38,8 +38,8 @@ func parseCPUList(s string) ([]int, error) {
 	return cpus, nil
 }
 
-// formatCPUs writes CPUs as the kernel does: "0-3,8".
-func formatCPUs(cpus []int) string {
+// FormatCPUs writes CPUs as the kernel does: "0-3,8".
+func FormatCPUs(cpus []int) string {
 	cpus = slices.Compact(slices.Sorted(slices.Values(cpus)))
 	var parts []string
 	for i := 0; i < len(cpus); {

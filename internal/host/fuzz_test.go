@@ -91,7 +91,7 @@ func FuzzFiles(f *testing.F) {
 		if cpus, err := parseCPUList(string(b)); err == nil && (len(cpus) == 0 || !slices.IsSorted(cpus) || cpus[len(cpus)-1] > maxCPU) {
 			t.Errorf("list of CPUs %d", cpus)
 		} else if err == nil {
-			if again, err := parseCPUList(formatCPUs(cpus)); err != nil || !slices.Equal(cpus, again) {
+			if again, err := parseCPUList(FormatCPUs(cpus)); err != nil || !slices.Equal(cpus, again) {
 				t.Errorf("%d became %d, %v", cpus, again, err)
 			}
 		}

@@ -66,7 +66,7 @@ func TestPlacement(t *testing.T) {
 
 func TestFormatCPUs(t *testing.T) {
 	for want, cpus := range map[string][]int{"": nil, "0": {0}, "0-3,8,10-11": {0, 1, 2, 3, 8, 10, 11}, "1,3-4": {4, 3, 1, 3}} {
-		if got := formatCPUs(cpus); got != want {
+		if got := FormatCPUs(cpus); got != want {
 			t.Errorf("%d: %q, want %q", cpus, got, want)
 		}
 	}

@@ -84,8 +84,8 @@ func bindThread(cpus []int) error {
 		set.Set(c)
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fault.Failf(fmt.Sprintf("the process there may use the CPUs %s", listCPUs(host.Allowed())),
-			"native: binding to CPU %s: %w", listCPUs(cpus), err)
+		return fault.Failf(fmt.Sprintf("the process there may use the CPUs %s", host.FormatCPUs(host.Allowed())),
+			"native: binding to CPU %s: %w", host.FormatCPUs(cpus), err)
 	}
 	return nil
 }

@@ -1,10 +1,8 @@
 package native
 
 import (
-	"fmt"
 	"net"
 	"slices"
-	"strings"
 
 	"thru/internal/host"
 	"thru/internal/measure"
@@ -68,9 +66,4 @@ func incomingCPU(s socket) *int {
 		})
 	}
 	return cpu
-}
-
-// listCPUs names CPUs for a person.
-func listCPUs(cpus []int) string {
-	return strings.Trim(fmt.Sprint(slices.Sorted(slices.Values(cpus))), "[]")
 }
