@@ -32,7 +32,10 @@ func (v *evidence) datagrams(a, b streamSample) *measure.Datagrams {
 	}
 	r := &measure.Datagrams{
 		Packets: d(cPackets), Lost: d(cLost), Duplicates: d(cDuplicates), Reordered: d(cReordered),
-		ReorderMost: b.More[cReorderMost], JitterNs: new(b.More[cJitterNs]), Foreign: d(cForeign),
+		ReorderMost: b.More[cReorderMost], Foreign: d(cForeign),
+	}
+	if b.More[cDelayCount] > 1 { // one arrival alone has no variation
+		r.JitterNs = new(b.More[cJitterNs])
 	}
 	if n := d(cDelayCount); n > 0 {
 		r.DelayMeanNs = new(d(cDelaySumUs) * 1000 / n)
