@@ -89,7 +89,7 @@ func (f *trafficFlags) request(defaultTime time.Duration) (r plan.Request, err e
 // --io insists on it.
 func (f *trafficFlags) path(r *plan.Request) error {
 	switch {
-	case count(f.ZeroCopy, f.Lean, f.IO != "") > 1:
+	case f.ZeroCopy && f.Lean, (f.ZeroCopy || f.Lean) && f.IO != "":
 		return fault.Usagef("take one of -Z, --lean and --io NAME", "more than one data path is asked for")
 	case f.ZeroCopy:
 		r.IO = measure.IOSendfile
@@ -99,15 +99,6 @@ func (f *trafficFlags) path(r *plan.Request) error {
 		r.IOForced = f.IO != ""
 	}
 	return nil
-}
-
-func count(bs ...bool) (n int) {
-	for _, b := range bs {
-		if b {
-			n++
-		}
-	}
-	return n
 }
 
 // sizePair reads SIZE or SENDER/RECEIVER; zero is no size that can be set.

@@ -195,7 +195,7 @@ type crr struct {
 	patience unix.Timeval // for each call
 }
 
-// take gives a stream the listener, which only its thread waits at.
+// take gives a stream the listener, at which the threads of all streams wait.
 func (c *crr) take(s *stream) (err error) {
 	if c.taken == nil {
 		if c.taken, err = takeSocket(c.listener); err != nil {

@@ -25,7 +25,7 @@ const (
 	frameDone   = 'D' // from the worker: doneReply; nothing follows
 )
 
-// maxFrame bounds a frame: 128 streams with TCP_INFO are under 64 KB.
+// maxFrame bounds a frame: 128 two-way streams with TCP_INFO are about 120 KB.
 const maxFrame = 1 << 20
 
 type openCommand struct {

@@ -63,7 +63,7 @@ type stream struct {
 	latency  *latencies
 	listener *net.TCPListener // where connections come and go, on the portable path
 	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet
-	lastAt   atomic.Int64     // time of the last datagram since the flow\'s start
+	lastAt   atomic.Int64     // time of the last datagram since the flow's start
 	err      error            // set before done closes
 	done     chan struct{}    // closed when the data has stopped
 	drained  chan struct{}    // closed when, at a sender, the peer has closed too
@@ -97,17 +97,17 @@ func newFlow(c openCommand, conns []socket, beside *side) *flow {
 		first: make(chan struct{}, 1), release: make(chan struct{}),
 	}
 	for i, conn := range conns {
-		f.streams = append(f.streams, newStream(c, f, i, conn, c.Sends))
+		f.streams = append(f.streams, newStream(c, i, conn, c.Sends))
 	}
 	if c.Spec.Duplex {
 		for i, conn := range conns {
-			f.streams = append(f.streams, newStream(c, f, len(conns)+i, conn, !c.Sends))
+			f.streams = append(f.streams, newStream(c, len(conns)+i, conn, !c.Sends))
 		}
 	}
 	return f
 }
 
-func newStream(c openCommand, f *flow, index int, conn socket, sends bool) *stream {
+func newStream(c openCommand, index int, conn socket, sends bool) *stream {
 	s := &stream{index: index, sends: sends, sock: conn, done: make(chan struct{}), drained: make(chan struct{})}
 	cpu := c.Spec.ReceiverCPU
 	if c.Sends {
