@@ -153,6 +153,9 @@ func what(c *measure.Cell) string {
 	}
 	if c.Spec.Rate > 0 {
 		rate = unit.Rate(float64(c.Spec.Rate)) + " asked for"
+		if c.Streams > 1 { // -b is of each
+			rate += " in all"
+		}
 	}
 	if c.Window != (measure.Pair{}) {
 		window = windowName(c.Window) + " window"

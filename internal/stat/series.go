@@ -27,7 +27,11 @@ func Steady(bins []float64) measure.Steady { return steadyIn(bins, unit.Rate) }
 // steadyIn is Steady for bins of another unit, which print says in words.
 func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 	if len(bins) < LeastBins {
-		return measure.Steady{Why: fmt.Sprintf("%d whole seconds measured, %d are needed", len(bins), LeastBins)}
+		seconds := "seconds"
+		if len(bins) == 1 {
+			seconds = "second"
+		}
+		return measure.Steady{Why: fmt.Sprintf("%d whole %s measured, %d are needed", len(bins), seconds, LeastBins)}
 	}
 	s := measure.Steady{Checked: true, Truncated: MSER5(bins)}
 	rest := bins[s.Truncated:]
