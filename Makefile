@@ -49,8 +49,8 @@ bench-packages: ## run the benchmarks of the packages
 
 pprof: ## profile the hot path of the worker: Go functions by CPU time
 	@mkdir -p bin
-	$(GO) test -run '^$$' -bench BenchmarkStream -benchtime 5s -o bin/native.test -cpuprofile bin/cpu.prof ./internal/engine/native
-	$(GO) tool pprof -top -nodecount 25 bin/native.test bin/cpu.prof
+	$(GO) test -run '^$$' -bench BenchmarkStream -benchtime 5s -o bin/worker.test -cpuprofile bin/cpu.prof ./internal/engine/worker
+	$(GO) tool pprof -top -nodecount 25 bin/worker.test bin/cpu.prof
 
 # cpu-clock is there also where a virtual machine has no hardware events.
 perf: ## profile a local test with its kernel part (perf, root); PERF='--lean -P 2' measures that

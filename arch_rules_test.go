@@ -22,6 +22,8 @@ func TestRulesFire(t *testing.T) {
 		{"layers", "internal/engine/native/x.go", `import ("thru/internal/engine"; "thru/internal/sock"; "fmt")`, false},
 		{"layers", "internal/unit/x_test.go", `import "thru/internal/cli"`, false},
 		{"engines", "internal/engine/native/x.go", `import "thru/internal/engine/iperf3"`, true},
+		{"engines", "internal/engine/native/x.go", `import "thru/internal/engine/worker"`, false},
+		{"engines", "internal/engine/worker/x.go", `import "thru/internal/engine/native"`, true},
 		{"engines", "internal/engine/native/x.go", `import "thru/internal/engine/enginetest"`, true},
 		{"engines", "internal/engine/native/x_test.go", `import "thru/internal/engine/enginetest"`, false},
 		{"engines", "internal/engine/native/x.go", `import ("thru/internal/engine"; "thru/internal/engine/native/wire")`, false},

@@ -39,6 +39,9 @@ var beside = map[string][]string{
 // process, forbidden where data goes in and data comes out.
 var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall", "path/filepath", "io/ioutil", "log", "log/slog"}
 
+// dataPlane moves the bytes of every engine; it is no engine, and knows none.
+const dataPlane = "worker"
+
 // testKits are packages that only tests import; they are held to the rules of tests.
 var testKits = []string{"engine/enginetest", "bus/bustest"}
 
@@ -139,7 +142,7 @@ func checkEngines(s source) []string {
 	return forbid(s, func(p string) bool {
 		other, ok := strings.CutPrefix(p, "thru/internal/engine/")
 		own := strings.HasPrefix(other+"/", s.pkg[len("engine/"):]+"/")
-		return ok && !own && !(s.test && slices.Contains(testKits, "engine/"+other))
+		return ok && !own && other != dataPlane && !(s.test && slices.Contains(testKits, "engine/"+other))
 	})
 }
 

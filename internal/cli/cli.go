@@ -17,7 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/internal/control"
-	"thru/internal/engine/native"
+	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
@@ -52,8 +52,8 @@ Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required r
 
 // Main runs the command line and returns the exit code of the process.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
-	if len(args) > 0 && args[0] == native.WorkerVerb {
-		return worker(in, out, errw)
+	if len(args) > 0 && args[0] == worker.Verb {
+		return moveData(in, out, errw)
 	}
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -69,9 +69,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return fault.Code(err)
 }
 
-// worker is the hidden verb: the process that moves test traffic.
-func worker(in io.Reader, out, errw io.Writer) int {
-	if err := native.Worker(in, out); err != nil {
+// moveData is the hidden verb: the process that moves test traffic.
+func moveData(in io.Reader, out, errw io.Writer) int {
+	if err := worker.Main(in, out); err != nil {
 		fmt.Fprintln(errw, err)
 		return fault.Failed
 	}

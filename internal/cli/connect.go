@@ -17,6 +17,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/engine"
 	"thru/internal/engine/native"
+	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/host"
 )
@@ -62,7 +63,7 @@ func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
 // local is an agent in this process behind an in-memory control plane. It
 // takes data connections on loopback only, and only from itself.
 func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(), error) {
-	prog, err := native.Self()
+	prog, err := worker.Self()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +96,7 @@ func (d dialer) loopback() []string {
 }
 
 // newAgent is an agent with the engines of this program.
-func newAgent(version, name string, prog *native.Program, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
+func newAgent(version, name string, prog *worker.Program, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
 	eng := native.Engine{Program: prog}
 	return agent.New(agent.Config{
 		Name: name, Version: version, Engines: engine.Table{eng.Name(): eng}, Host: host.New(),

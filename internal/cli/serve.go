@@ -14,7 +14,7 @@ import (
 	"thru/internal/agent"
 	"thru/internal/bus"
 	"thru/internal/engine"
-	"thru/internal/engine/native"
+	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -58,7 +58,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	prog, err := native.Self()
+	prog, err := worker.Self()
 	if err != nil {
 		return err
 	}

@@ -1,38 +1,21 @@
-// Package native is thru's own engine: TCP, UDP, and requests. The data moves in a worker
-// process, one for each end of a flow, so that its CPU and memory are
-// accounted apart, garbage collection never interrupts it, and a crash or a
-// hang does not take the agent along.
-//
-// The agent's side is Engine and session (process.go, session.go); the
-// worker's side is Worker (worker.go, connect.go, sampler.go), which moves
-// data along one of the paths of this system (copy_linux.go, portable.go).
+// Package native is thru's own engine: TCP, UDP and requests between two
+// agents, connected by thru's own handshake (docs/data.md). The data moves in
+// package worker.
 package native
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"thru/internal/engine"
-	"thru/internal/fault"
-	"thru/internal/measure"
+	"thru/internal/engine/worker"
 )
 
 // Name of this engine in measure.Spec.
 const Name = "native"
 
-// connectWait bounds the time from Open of the listening end to the last connection.
-const connectWait = 30 * time.Second
-
-// replyWait bounds what a worker may take to come up and answer.
-const replyWait = 12 * time.Second
-
 // Engine opens sessions whose data moves in worker processes of Program.
 type Engine struct {
-	Program *Program
-	// Without names features that are taken to be missing here, so that a test
-	// can see what happens then: a data path of package measure, or "pacing".
-	Without []string
+	Program *worker.Program
 }
 
 // Name implements engine.Engine.
@@ -41,89 +24,9 @@ func (Engine) Name() string { return Name }
 // Open implements engine.Engine. A listening end returns when it listens, a
 // dialling end when all its streams are connected.
 func (n Engine) Open(ctx context.Context, e engine.End) (engine.Session, error) {
-	if err := validate(e); err != nil {
-		return nil, err
-	}
-	token := e.Token
-	if !e.Dials {
-		token = newToken()
-	}
-	p, err := n.Program.start(threads(e.Spec))
+	s, err := worker.Open(ctx, n.Program, e, nil)
 	if err != nil {
-		return nil, err
-	}
-	s := newSession(e, p, token, n.Without)
-	if err := s.open(ctx); err != nil {
-		s.Close()
-		return nil, err
+		return nil, err // not s: a nil *Session is no nil engine.Session
 	}
 	return s, nil
-}
-
-// threads is how many block in raw calls.
-func threads(s measure.Spec) int {
-	if s.Duplex || s.PerSecond > 0 {
-		return 2 * s.Streams // both directions, or one that asks and one that takes the responses
-	}
-	return s.Streams
-}
-
-// validate refuses what would make a worker misbehave; the command line has
-// its own, friendlier checks, but an agent trusts nobody.
-func validate(e engine.End) error {
-	s := e.Spec
-	bad := func(format string, args ...any) error {
-		return fault.Usagef("", "native: checking the request: "+format, args...)
-	}
-	switch {
-	case !slices.Contains([]string{measure.TCP, measure.UDP}, s.Protocol):
-		return bad("protocol %q is not known", s.Protocol)
-	case !slices.Contains([]string{measure.Bulk, measure.RR, measure.CRR}, s.Traffic):
-		return bad("traffic %q is not known", s.Traffic)
-	case s.Streams < 1 || s.Streams > measure.MaxStreams:
-		return bad("%d streams are not 1 to %d", s.Streams, measure.MaxStreams)
-	case outside(s.Window, measure.MaxWindow):
-		return bad("a window of %d/%d bytes is not 0 to %d", s.Window.Send, s.Window.Recv, int64(measure.MaxWindow))
-	case outside(s.Length, measure.MaxLength):
-		return bad("a length of %d/%d bytes is not 1 to %d", s.Length.Send, s.Length.Recv, int64(measure.MaxLength))
-	case s.Duration < int64(measure.MinDuration) || s.Duration > int64(measure.MaxDuration):
-		return bad("a duration of %v is not %v to %v", time.Duration(s.Duration), measure.MinDuration, measure.MaxDuration)
-	case s.Ramp < 0 || s.Ramp > int64(measure.MaxRamp):
-		return bad("a ramp of %v is not 0 to %v", time.Duration(s.Ramp), measure.MaxRamp)
-	case s.DSCP < 0 || s.DSCP > 63:
-		return bad("DSCP %d is not 0 to 63", s.DSCP)
-	case s.BindPort < 0 || s.BindPort+s.Streams > 65536:
-		return bad("source ports from %d do not fit %d streams", s.BindPort, s.Streams)
-	case s.IO != "" && !slices.Contains(measure.Paths(s.Protocol, s.Traffic), s.IO):
-		return bad("data path %q does not exist for this traffic", s.IO)
-	case !slices.Contains([]int{0, 4, 6}, s.Family):
-		return bad("IP family %d is not 4 or 6", s.Family)
-	case s.Rate < 0 || s.Rate > measure.MaxRate || s.Amount < 0 || s.FirstStream < 0:
-		return bad("a rate, an amount or a number of a stream is out of range")
-	}
-	return validateKind(s, bad)
-}
-
-// validateKind refuses what does not go with the kind of traffic.
-func validateKind(s measure.Spec, bad func(string, ...any) error) error {
-	udp, bulk := s.Protocol == measure.UDP, s.Traffic == measure.Bulk
-	switch {
-	case udp && bulk && s.Length.Send != 0 && s.Length.Send < measure.MinDatagram || udp && (s.Length.Send > measure.MaxDatagram || s.Length.Recv > measure.MaxDatagram):
-		return bad("datagrams of %d bytes are not %d to %d", s.Length.Send, measure.MinDatagram, measure.MaxDatagram)
-	case !bulk && (s.Length.Send > measure.MaxMessage || s.Length.Recv > measure.MaxMessage):
-		return bad("messages of %d and %d bytes are above %d", s.Length.Send, s.Length.Recv, measure.MaxMessage)
-	case s.PerSecond < 0 || s.PerSecond > measure.MaxPerSecond || s.PerSecond > 0 && bulk:
-		return bad("%g requests a second are not 0 to %d", s.PerSecond, measure.MaxPerSecond)
-	case s.Duplex && (udp || !bulk), s.Search && !(udp && bulk), s.Amount > 0 && !bulk, s.Verify && !bulk:
-		return bad("the options do not go with this traffic")
-	case s.Verify && s.IO == measure.IOLean, s.Verify && s.IO == measure.IOSendfile:
-		return bad("data can only be compared where it is copied")
-	case s.Traffic == measure.CRR && (udp || !s.DialFrom):
-		return bad("connect, request, response wants TCP, and the asking end to dial")
-	}
-	return nil
-}
-
-func outside(p measure.Pair, most int64) bool {
-	return p.Send < 0 || p.Recv < 0 || p.Send > most || p.Recv > most
 }

@@ -1,0 +1,62 @@
+//go:build unix
+
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"thru/internal/engine/enginetest"
+	"thru/internal/measure"
+)
+
+// The test binary is its own worker, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Verb {
+		if err := Main(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func TestContract(t *testing.T) {
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, io := range []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable} {
+		t.Run(io, func(t *testing.T) {
+			enginetest.Run(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+		})
+	}
+	for _, io := range []string{measure.IOGSO, measure.IOBatch, measure.IOPortable} {
+		t.Run("udp "+io, func(t *testing.T) {
+			enginetest.RunUDP(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+		})
+	}
+	for _, io := range []string{measure.IOCopy, measure.IOPortable} {
+		t.Run("requests "+io, func(t *testing.T) {
+			enginetest.RunRequests(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+		})
+	}
+}
+
+// here skips a path that only Linux has elsewhere.
+func here(t *testing.T, io string) string {
+	if runtime.GOOS != "linux" && io != measure.IOPortable {
+		t.Skip("a path of Linux")
+	}
+	return io
+}

@@ -1,0 +1,285 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// The handshake of a UDP stream, which follows that of the TCP connection
+// beside it on the port of the same number. The dialling end sends magic, the
+// first half of the token and the stream's index; the listening end answers
+// with the second half and a number made up for the occasion; the dialling end
+// returns that number. So the listening end, too, sends traffic only to an
+// address that has just answered from there. No message is longer than the one
+// that it answers.
+const (
+	datagramMagic  = "thru-u1\n"
+	nonceSize      = 8
+	datagramHello  = len(datagramMagic) + tokenHalf + 2 + nonceSize // padded to the size of the answer and more
+	datagramAnswer = tokenHalf + nonceSize
+	helloAgain     = 100 * time.Millisecond
+	confirmTime    = 2 * time.Second
+	helloTime      = 6 * time.Second
+)
+
+// datagramHeader is what every datagram begins with: its number in the stream
+// and the time at which it was sent, in nanoseconds since the stream began,
+// both big-endian.
+const datagramHeader = 16
+
+// safeDatagram fits a link of MTU 1500 with IPv4.
+const safeDatagram = 1500 - 28
+
+// udpNetwork is the name that package net has for the address family.
+func (c openCommand) udpNetwork() string {
+	switch c.Spec.Family {
+	case 4:
+		return "udp4"
+	case 6:
+		return "udp6"
+	}
+	return "udp"
+}
+
+// dialDatagrams opens the UDP streams to the target that TCP has reached.
+func (l *link) dialDatagrams(ctx context.Context, c openCommand, target string) error {
+	l.udp = make([]*net.UDPConn, c.Spec.Streams)
+	errs := make([]error, c.Spec.Streams)
+	var wg sync.WaitGroup
+	for i := range l.udp {
+		wg.Go(func() { l.udp[i], errs[i] = dialDatagram(ctx, c, target, i) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err // the others say the same
+		}
+	}
+	return nil
+}
+
+// dialDatagram opens one UDP stream and has it confirmed.
+func dialDatagram(ctx context.Context, c openCommand, target string, index int) (*net.UDPConn, error) {
+	d := net.Dialer{Control: c.datagramOptions().Control}
+	if local, err := localAddr(c, index); err != nil {
+		return nil, err
+	} else if local != nil {
+		d.LocalAddr = &net.UDPAddr{IP: local.IP, Port: local.Port, Zone: local.Zone}
+	}
+	conn, err := d.DialContext(ctx, c.udpNetwork(), target)
+	if err != nil {
+		return nil, dialHint(c, err)
+	}
+	u := conn.(*net.UDPConn)
+	if err := introduceDatagrams(u, c, index); err != nil {
+		u.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// introduceDatagrams is the dialling end's side of the handshake.
+func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
+	ask, answer, err := splitToken(c.Token)
+	if err != nil {
+		return err
+	}
+	hello := append([]byte(datagramMagic), ask...)
+	hello = binary.BigEndian.AppendUint16(hello, uint16(index))
+	hello = append(hello, make([]byte, nonceSize)...)
+	defer u.SetDeadline(time.Time{})
+	var got [2 * datagramHello]byte
+	for end := time.Now().Add(helloTime); time.Now().Before(end); {
+		if _, err := u.Write(hello); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("worker: greeting %s by UDP: %w", u.RemoteAddr(), err)
+		}
+		u.SetReadDeadline(time.Now().Add(helloAgain))
+		n, err := u.Read(got[:])
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			sleepThread(helloAgain)
+		case err != nil:
+			continue
+		case n == datagramAnswer && subtle.ConstantTimeCompare(got[:tokenHalf], answer) == 1:
+			// The confirmation is the hello with the number in its last bytes.
+			copy(hello[len(hello)-nonceSize:], got[tokenHalf:datagramAnswer])
+			return confirm(u, hello)
+		}
+	}
+	ports := "the UDP port of the same number"
+	if c.PeerFirst > 0 {
+		ports = fmt.Sprintf("UDP ports %d-%d of the end point", c.PeerFirst, c.PeerLast)
+	}
+	return fault.Failf("TCP to the same port works, UDP does not pass: let "+ports+" through the firewalls, both ways",
+		"worker: no answer by UDP from %s", u.RemoteAddr())
+}
+
+// confirm returns the number until the listening end says that it has it. Its
+// word may be lost: then the connection beside tells whether it went on.
+func confirm(u *net.UDPConn, hello []byte) error {
+	var got [2 * datagramHello]byte
+	for end := time.Now().Add(confirmTime); time.Now().Before(end); {
+		if _, err := u.Write(hello); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("worker: greeting %s by UDP: %w", u.RemoteAddr(), err)
+		}
+		u.SetReadDeadline(time.Now().Add(helloAgain))
+		if n, err := u.Read(got[:]); err == nil && n == nonceSize && bytes.Equal(got[:n], hello[len(hello)-nonceSize:]) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// acceptDatagrams is the listening end's side: one connected socket for each stream.
+func (l *link) acceptDatagrams(ctx context.Context, c openCommand, p *ports) error {
+	l.udp = make([]*net.UDPConn, c.Spec.Streams)
+	ctx, cancel := context.WithCancel(ctx)
+	a := &datagramAcceptor{cmd: c, local: l.tcp[0].LocalAddr(), conns: l.udp, left: c.Spec.Streams, done: cancel, known: map[netip.AddrPort]bool{}}
+	var wg sync.WaitGroup
+	for _, u := range p.udp {
+		stop := context.AfterFunc(ctx, func() { u.SetDeadline(time.Unix(1, 0)) })
+		defer stop()
+		wg.Go(func() { a.listen(u, &wg) })
+	}
+	wg.Wait()
+	if a.left > 0 {
+		return fault.Failf(fmt.Sprintf("TCP connections came, datagrams did not: let UDP ports %d-%d of this host through the firewall", c.First, c.Last),
+			"worker: waiting for datagrams: %d of %d streams came in time", c.Spec.Streams-a.left, c.Spec.Streams)
+	}
+	return nil
+}
+
+// datagramAcceptor takes the greetings of UDP streams.
+type datagramAcceptor struct {
+	cmd   openCommand
+	local net.Addr
+	done  context.CancelFunc
+
+	mu    sync.Mutex
+	known map[netip.AddrPort]bool
+	conns []*net.UDPConn
+	left  int
+}
+
+// listen answers greetings until every stream is there or time is over.
+func (a *datagramAcceptor) listen(u *net.UDPConn, wg *sync.WaitGroup) {
+	ask, _, err := splitToken(a.cmd.Token)
+	if err != nil {
+		return
+	}
+	var b [2 * datagramHello]byte
+	for {
+		n, from, err := u.ReadFromUDPAddrPort(b[:])
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		index, ok := readHello(b[:n], ask, a.cmd.Spec.Streams)
+		if err != nil || !ok || !a.know(from, true) {
+			continue
+		}
+		conn, err := a.connect(from)
+		if err != nil {
+			a.know(from, false)
+			continue
+		}
+		first := bytes.Clone(b[:n])
+		wg.Go(func() {
+			if !a.greet(conn, index, first) {
+				conn.Close()
+				a.know(from, false)
+			}
+		})
+	}
+}
+
+// know notes or forgets that an address is being greeted; false where nothing
+// changes, or there are more than a test can have.
+func (a *datagramAcceptor) know(from netip.AddrPort, yes bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !yes {
+		delete(a.known, from)
+		return true
+	}
+	if a.known[from] || len(a.known) >= 2*a.cmd.Spec.Streams {
+		return false
+	}
+	a.known[from] = true
+	return true
+}
+
+func readHello(b, ask []byte, streams int) (index int, ok bool) {
+	if len(b) != datagramHello || !bytes.HasPrefix(b, []byte(datagramMagic)) {
+		return 0, false
+	}
+	b = b[len(datagramMagic):]
+	index = int(binary.BigEndian.Uint16(b[tokenHalf:]))
+	return index, subtle.ConstantTimeCompare(b[:tokenHalf], ask) == 1 && index < streams
+}
+
+// connect opens a socket on the same port for one peer: the kernel hands its
+// datagrams to the socket that names it.
+func (a *datagramAcceptor) connect(from netip.AddrPort) (*net.UDPConn, error) {
+	local := a.local.(*net.TCPAddr)
+	d := net.Dialer{Control: a.cmd.datagramOptions().Control, LocalAddr: &net.UDPAddr{IP: local.IP, Port: local.Port, Zone: local.Zone}}
+	conn, err := d.Dial("udp", from.String())
+	if err != nil {
+		return nil, fmt.Errorf("worker: opening a socket for %s: %w", from, err)
+	}
+	return conn.(*net.UDPConn), nil
+}
+
+// greet answers one peer until it has returned the number; false where it does not.
+func (a *datagramAcceptor) greet(u *net.UDPConn, index int, hello []byte) bool {
+	_, answer, _ := splitToken(a.cmd.Token)
+	var nonce [nonceSize]byte
+	rand.Read(nonce[:])
+	reply := append(bytes.Clone(answer), nonce[:]...)
+	var b [2 * datagramHello]byte
+	u.SetReadDeadline(time.Now().Add(2 * helloTime))
+	defer u.SetReadDeadline(time.Time{})
+	got := hello
+	for {
+		if bytes.HasPrefix(got, hello[:len(hello)-nonceSize]) && bytes.Equal(got[len(got)-nonceSize:], nonce[:]) {
+			for range 3 { // they may be lost, and nobody answers after this
+				u.Write(nonce[:])
+			}
+			return a.add(u, index)
+		}
+		if len(got) == datagramHello {
+			u.Write(reply)
+		}
+		n, err := u.Read(b[:])
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			return false
+		}
+		got = b[:n]
+	}
+}
+
+// add takes a stream; false where it is there already.
+func (a *datagramAcceptor) add(u *net.UDPConn, index int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conns[index] != nil {
+		return false
+	}
+	a.conns[index] = u
+	if a.left--; a.left == 0 {
+		a.done()
+	}
+	return true
+}

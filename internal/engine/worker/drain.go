@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// drain lets what is under way arrive, in bounded time, and takes the last sample.
+func (w *worker) drain(ctx context.Context) error {
+	f := w.flow
+	if w.cmd.connectionless() {
+		w.drainDatagrams(ctx)
+	}
+	limit := time.NewTimer(drainWait)
+	defer limit.Stop()
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		for _, s := range f.streams {
+			<-s.drained
+		}
+	}()
+	select {
+	case <-all:
+	case <-limit.C: // a slow path still holds data; the totals will differ and say so
+		if err := w.stalled(drainWait); err != nil {
+			return errors.Join(err, w.last())
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return w.last()
+}
+
+// connectionless tells whether the streams have no end of their own, so that
+// the connection beside them says it: datagrams, and connections that come and go.
+func (c openCommand) connectionless() bool {
+	return c.Spec.Protocol == measure.UDP || c.Spec.Traffic == measure.CRR
+}
+
+// quiet is how long no datagram comes before a receiver takes it that none is under way.
+const quiet = 100 * time.Millisecond
+
+// drainDatagrams tells the peer that the last datagram has left, or waits to be
+// told and then until no more come.
+func (w *worker) drainDatagrams(ctx context.Context) {
+	f := w.flow
+	limit, cancel := context.WithTimeout(ctx, drainWait)
+	defer cancel()
+	if w.cmd.Sends {
+		for _, s := range f.streams {
+			select {
+			case <-s.done:
+			case <-limit.Done():
+				return
+			}
+		}
+		f.side.conn.CloseWrite()
+		select {
+		case <-f.side.gone: // the receiver has all
+		case <-limit.Done():
+		}
+		return
+	}
+	select {
+	case <-f.side.gone:
+	case <-limit.Done():
+	}
+	w.awaitQuiet()
+	w.endDatagrams()
+	f.side.conn.CloseWrite()
+}
+
+// endDatagrams ends the streams of a receiver to which nothing more is under
+// way; their threads publish their last counts. It waits for them, in bounded time.
+func (w *worker) endDatagrams() {
+	limit := time.After(drainWait)
+	w.flow.ending.Store(true)
+	for _, s := range w.flow.streams {
+		w.path.io.interrupt(s)
+	}
+	for _, s := range w.flow.streams {
+		select {
+		case <-s.done:
+		case <-limit:
+			return
+		}
+	}
+}
+
+// awaitQuiet waits until no datagram has come for a while, or they never end.
+func (w *worker) awaitQuiet() {
+	for give := time.Now().Add(drainWait); time.Now().Before(give); {
+		before := w.received()
+		sleepThread(quiet)
+		if w.received() == before {
+			return
+		}
+	}
+}
+
+// received sums the bytes of the streams that receive; of a sender, those it sent.
+func (w *worker) received() (n int64) {
+	for _, s := range w.flow.streams {
+		if !s.sends || !w.cmd.receives() {
+			n += s.bytes.Load()
+		}
+	}
+	return n
+}

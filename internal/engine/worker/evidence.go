@@ -1,0 +1,239 @@
+package worker
+
+import (
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// evidence builds measure.Evidence from the worker's samples as they come.
+type evidence struct {
+	e            measure.Evidence
+	mark, finish *sample // ends of the measured time
+	bin          *sample // start of the current second
+	last         *sample // start of the current interval
+	retrans      int64   // at last
+	spec         measure.Spec
+	delayMost    []int64 // greatest delay variation of each stream in the measured time
+}
+
+func newEvidence(e engine.End, sends bool) evidence {
+	return evidence{spec: e.Spec, e: measure.Evidence{EndPoint: e.Name, Sends: sends, Dialled: e.Dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}}
+}
+
+// document is a copy that later samples do not touch.
+func (v *evidence) document() measure.Evidence {
+	e := v.e
+	e.Bins = append([]measure.StreamBin{}, e.Bins...)
+	e.Streams = append([]measure.Stream{}, e.Streams...)
+	e.Missing = append([]measure.NotChecked{}, e.Missing...)
+	return e
+}
+
+// add takes one sample and returns what it tells.
+func (v *evidence) add(s sample) []engine.Update {
+	var ups []engine.Update
+	total := sum(s)
+	v.e.TotalBytes = total
+	if s.Why&atInterval != 0 {
+		ups = append(ups, v.progress(&s))
+	}
+	if s.Why&atMark != 0 {
+		v.mark, v.bin = &s, &s
+		ups = append(ups, engine.Update{Kind: engine.Mark, At: s.At})
+	}
+	if s.Why&atBin != 0 && v.mark != nil {
+		v.addBin(&s)
+		ups = append(ups, engine.Update{Kind: engine.Bin, At: s.At})
+	}
+	if s.Why&atFinish != 0 && v.mark != nil {
+		ups = append(ups, engine.Update{Kind: engine.Finish, At: s.At})
+	}
+	v.close(&s)
+	return ups
+}
+
+// progress is the interval that ends with s.
+func (v *evidence) progress(s *sample) engine.Update {
+	// The first interval began with the ramp.
+	u := engine.Update{Kind: engine.Progress, Ramp: s.At <= 0, At: -time.Duration(v.e.RampNs), Bytes: sum(*s)}
+	if v.last != nil {
+		u.At, u.Bytes = v.last.At, u.Bytes-sum(*v.last)
+	}
+	u.Span = s.At - u.At
+	v.progressMore(&u, s)
+	if v.e.Sends {
+		if n, ok := retransmits(s); ok {
+			u.Retransmits = new(n - v.retrans)
+			v.retrans = n
+		}
+	}
+	v.last = s
+	return u
+}
+
+// addBin closes the second that ends with s, and keeps the measured time's totals up to date.
+func (v *evidence) addBin(s *sample) {
+	span := s.At - v.bin.At
+	if span <= 0 {
+		v.trim(s)
+		return
+	}
+	b := measure.StreamBin{At: int64(v.bin.At), Span: int64(span), Bytes: sum(*s) - sum(*v.bin)}
+	for i := range s.Streams {
+		b.Streams = append(b.Streams, s.Streams[i].Bytes-v.bin.Streams[i].Bytes)
+		if len(s.Streams[i].Info) > 0 {
+			b.TCP = append(b.TCP, sock.ParseTCPInfo(s.Streams[i].Info))
+		}
+	}
+	v.addMore(&b, v.bin, s)
+	v.e.Bins = append(v.e.Bins, b)
+	v.bin, v.finish = s, s
+	v.e.MeasuredNs = int64(s.At - v.mark.At)
+	v.e.Worker = used(v.mark.Usage, s.Usage)
+	v.e.Bytes = sum(*s) - sum(*v.mark)
+}
+
+// trim ends the measured time before seconds that were kept already: in them
+// nothing came any more.
+func (v *evidence) trim(s *sample) {
+	for n := len(v.e.Bins); n > 0 && v.e.Bins[n-1].At >= int64(s.At); n-- {
+		v.e.Bins = v.e.Bins[:n-1]
+	}
+	if n := len(v.e.Bins); n > 0 {
+		b := &v.e.Bins[n-1]
+		b.Span = int64(s.At) - b.At
+	}
+	v.finish = s
+	v.e.MeasuredNs = int64(s.At - v.mark.At)
+	v.e.Worker = used(v.mark.Usage, s.Usage)
+	v.e.Bytes = sum(*s) - sum(*v.mark)
+}
+
+// close keeps the per-stream figures as of s.
+func (v *evidence) close(s *sample) {
+	if v.mark == nil {
+		return
+	}
+	if len(v.e.Streams) != len(s.Streams) {
+		v.e.Streams = make([]measure.Stream, len(s.Streams))
+	}
+	end := v.finish
+	if end == nil {
+		end = s
+	}
+	for i := range s.Streams {
+		x := &v.e.Streams[i]
+		a, b := v.mark.Streams[i], end.Streams[i]
+		x.Index = i
+		x.TotalBytes = s.Streams[i].Bytes
+		x.Bytes, x.Calls = b.Bytes-a.Bytes, b.Calls-a.Calls
+		if s.Why&(atBin|atClose) == 0 {
+			continue
+		}
+		x.RunNs, x.WaitNs, x.BlockedNs = threadTimes(a, b)
+		v.streamMore(x, a, b, s.Streams[i])
+		x.TCPStart, x.TCP = info(a), info(b)
+		if s.Why&atClose != 0 {
+			x.TCPEnd = info(s.Streams[i])
+		}
+	}
+}
+
+// threadTimes splits the measured time of a thread that does nothing but
+// socket calls: on a CPU, waiting for one, and blocked in its call.
+func threadTimes(a, b streamSample) (run, wait, blocked *int64) {
+	if a.RunNs == notKnown || b.RunNs == notKnown {
+		return nil, nil, nil
+	}
+	r, q := b.RunNs-a.RunNs, b.Wait-a.Wait
+	return new(r), new(q), new(max(0, b.WallNs-a.WallNs-r-q))
+}
+
+// used is what the worker used between two readings.
+func used(a, b usage) *measure.Process {
+	if a.UserNs == notKnown || b.UserNs == notKnown {
+		return nil
+	}
+	return &measure.Process{
+		UserNs: b.UserNs - a.UserNs, SystemNs: b.SystemNs - a.SystemNs, ResidentB: b.PeakBytes,
+		Voluntary: new(b.Voluntary - a.Voluntary), Involuntary: new(b.Involuntary - a.Involuntary),
+	}
+}
+
+func info(s streamSample) *measure.TCPInfo {
+	if len(s.Info) == 0 {
+		return nil
+	}
+	return new(sock.ParseTCPInfo(s.Info))
+}
+
+// describe adds what the worker said of some streams at its end.
+func (v *evidence) describe(d doneReply) {
+	v.e.IO, v.e.Latency = d.IO, d.Latency
+	v.e.Missing = append(v.e.Missing, d.Missing...)
+	for i, x := range d.Streams {
+		if i >= len(v.e.Streams) {
+			v.e.Streams = append(v.e.Streams, measure.Stream{})
+		}
+		y := &v.e.Streams[i]
+		y.Index, y.Local, y.Peer, y.Window, y.Length = x.Index, x.Local, x.Peer, x.Window, x.Length
+		y.Congestion, y.MSS, y.CPU, y.Error = x.Congestion, x.MSS, x.CPU, x.Error
+		y.Placed, y.PacedBy, y.Checked = x.Placed, x.PacedBy, x.Checked
+		if x.PacedBy == pacedByThru {
+			y.BlockedNs = nil // it also slept
+		}
+		if y.TCP != nil && y.TCP.SendMSS != nil {
+			y.MSS = int(*y.TCP.SendMSS) // TCP_MAXSEG says what was asked for
+		}
+	}
+	if len(d.Streams) > 0 {
+		v.e.LocalAddr, v.e.PeerAddr = d.Streams[0].Local, d.Streams[0].Peer
+	}
+	v.missing()
+}
+
+// missing says which counters this kernel or system did not give.
+func (v *evidence) missing() {
+	if len(v.e.Streams) == 0 || v.mark == nil {
+		return
+	}
+	s := v.e.Streams[0]
+	not := func(fact, why string) { v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: fact, Why: why}) }
+	if v.spec.Protocol == measure.TCP && v.spec.Traffic != measure.CRR {
+		if s.TCP == nil {
+			not("streams.tcp", "TCP_INFO of this system is not read")
+		} else if s.TCP.RwndLimitedUs == nil {
+			not("streams.tcp.rwnd_limited_us", "the kernel's TCP_INFO is too short (before 4.9)")
+		}
+	}
+	if d := s.Datagrams; d != nil && !v.e.Sends && d.SocketDrops == nil {
+		not("streams.datagrams.socket_drops", "this system does not tell them (SO_MEMINFO, Linux 4.12)")
+	}
+	if v.spec.PerSecond > 0 {
+		not("streams.blocked_ns", "one thread asks and another one takes the responses")
+	} else if s.PacedBy == pacedByThru {
+		not("streams.blocked_ns", "thru slept between its calls, to hold a rate")
+	} else if s.BlockedNs == nil {
+		not("streams.blocked_ns", "this system has no schedstat for threads")
+	}
+}
+
+func sum(s sample) int64 {
+	var n int64
+	for i := range s.Streams {
+		n += s.Streams[i].Bytes
+	}
+	return n
+}
+
+func retransmits(s *sample) (n int64, known bool) {
+	for i := range s.Streams {
+		if t := sock.ParseTCPInfo(s.Streams[i].Info); t.Retrans != nil {
+			n, known = n+int64(*t.Retrans), true
+		}
+	}
+	return n, known
+}

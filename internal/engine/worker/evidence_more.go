@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"thru/internal/engine"
+	"thru/internal/measure"
+)
+
+// The part of the evidence that only datagrams and requests have.
+
+// streamMore fills the counts of one stream between two readings, and over its
+// life as of a third.
+func (v *evidence) streamMore(x *measure.Stream, a, b, now streamSample) {
+	x.Requests = b.More[cRequests] - a.More[cRequests]
+	if v.spec.PerSecond > 0 { // the clock is of one of the two threads that share the work
+		x.RunNs, x.WaitNs, x.BlockedNs = nil, nil, nil
+	}
+	if v.spec.Protocol != measure.UDP || v.spec.Traffic != measure.Bulk {
+		return
+	}
+	x.Datagrams, x.DatagramsAll = v.datagrams(a, b), v.datagrams(streamSample{}, now)
+	x.DatagramsAll.DelayMaxNs = nil // it is known by the second only
+	if most := x.Datagrams.DelayMaxNs; most != nil && x.Index < len(v.delayMost) {
+		*most = max(v.delayMost[x.Index], *most)
+	}
+}
+
+// datagrams are the counts between two readings of one stream.
+func (v *evidence) datagrams(a, b streamSample) *measure.Datagrams {
+	d := func(i int) int64 { return b.More[i] - a.More[i] }
+	if v.e.Sends {
+		return &measure.Datagrams{Packets: d(cPackets), SendErrors: d(cSendErrors)}
+	}
+	r := &measure.Datagrams{
+		Packets: d(cPackets), Lost: d(cLost), Duplicates: d(cDuplicates), Reordered: d(cReordered),
+		ReorderMost: b.More[cReorderMost], Foreign: d(cForeign),
+	}
+	if b.More[cDelayCount] > 1 { // one arrival alone has no variation
+		r.JitterNs = new(b.More[cJitterNs])
+	}
+	if n := d(cDelayCount); n > 0 {
+		r.DelayMeanNs = new(d(cDelaySumUs) * 1000 / n)
+		r.DelayMaxNs = new(b.More[cDelayMaxNs])
+	}
+	if drops := b.More[cSocketDrops]; drops != notKnown {
+		r.SocketDrops = new(drops - max(a.More[cSocketDrops], 0))
+	}
+	return r
+}
+
+// addMore fills the counts of one second over all streams.
+func (v *evidence) addMore(bin *measure.StreamBin, from, to *sample) {
+	if v.delayMost == nil {
+		v.delayMost = make([]int64, len(to.Streams))
+	}
+	for i := range to.Streams {
+		a, b := from.Streams[i], to.Streams[i]
+		bin.Requests += b.More[cRequests] - a.More[cRequests]
+		bin.RateBps += b.More[cRateBps]
+		if v.spec.Protocol != measure.UDP || v.spec.Traffic != measure.Bulk {
+			continue
+		}
+		v.delayMost[i] = max(v.delayMost[i], b.More[cDelayMaxNs])
+		bin.Datagrams = addDatagrams(bin.Datagrams, v.datagrams(a, b), int64(i))
+	}
+}
+
+// addDatagrams sums the counts of streams; jitter and mean delay are means of
+// as many as came before, and this one.
+func addDatagrams(sum, d *measure.Datagrams, before int64) *measure.Datagrams {
+	if sum == nil {
+		return d
+	}
+	sum.Packets += d.Packets
+	sum.Lost += d.Lost
+	sum.Duplicates += d.Duplicates
+	sum.Reordered += d.Reordered
+	sum.SendErrors += d.SendErrors
+	sum.Foreign += d.Foreign
+	sum.ReorderMost = max(sum.ReorderMost, d.ReorderMost)
+	sum.JitterNs = meanWith(sum.JitterNs, d.JitterNs, before)
+	sum.DelayMeanNs = meanWith(sum.DelayMeanNs, d.DelayMeanNs, before)
+	if sum.DelayMaxNs != nil && d.DelayMaxNs != nil {
+		sum.DelayMaxNs = new(max(*sum.DelayMaxNs, *d.DelayMaxNs))
+	}
+	if sum.SocketDrops != nil && d.SocketDrops != nil {
+		*sum.SocketDrops += *d.SocketDrops
+	}
+	return sum
+}
+
+func meanWith(mean, x *int64, before int64) *int64 {
+	if mean == nil || x == nil {
+		return mean
+	}
+	return new((*mean*before + *x) / (before + 1))
+}
+
+// progressMore adds to a live figure what its kind of traffic has.
+func (v *evidence) progressMore(u *engine.Update, s *sample) {
+	from := &sample{Streams: make([]streamSample, len(s.Streams))}
+	if v.last != nil {
+		from = v.last
+	}
+	for i := range s.Streams {
+		a, b := from.Streams[i], s.Streams[i]
+		u.Requests += b.More[cRequests] - a.More[cRequests]
+		u.Packets += b.More[cPackets] - a.More[cPackets]
+		if !v.e.Sends {
+			u.Lost += b.More[cLost] - a.More[cLost]
+		}
+	}
+}

@@ -1,0 +1,256 @@
+//go:build linux
+
+package worker
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/engine/enginetest"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// run measures spec between two engines on loopback.
+func run(t *testing.T, spec measure.Spec, a, b Engine, through func(target string) string) (sent, got measure.Evidence) {
+	t.Helper()
+	receiver, err := b.Open(t.Context(), engine.End{Name: "b", Spec: spec, Listen: engine.Listen{Addrs: []string{"127.0.0.1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { receiver.Close() })
+	target := net.JoinHostPort("127.0.0.1", port(receiver))
+	if through != nil {
+		target = through(target)
+	}
+	sender, err := a.Open(t.Context(), engine.End{Name: "a", Spec: spec, Sends: true, Dials: true, Token: receiver.Ready().Token, Targets: []string{target}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sender.Close() })
+	ramp := 100 * time.Millisecond
+	if spec.Amount > 0 {
+		ramp = 0
+	}
+	enginetest.Start(t, ramp, sender, receiver)
+	enginetest.Finish(t, sender)
+	enginetest.Finish(t, receiver)
+	return sender.Evidence(), receiver.Evidence()
+}
+
+func port(s engine.Session) string {
+	addr := &net.TCPAddr{Port: s.Ready().Port}
+	_, p, _ := net.SplitHostPort(addr.String())
+	return p
+}
+
+// A feature that one end lacks is replaced there, named, and harms nothing.
+func TestFeaturesFallBack(t *testing.T) {
+	suite := enginetest.Suite{Engine: Engine{}}
+	udp := func(s *measure.Spec) { s.Protocol, s.Rate = measure.UDP, 8e6 }
+	for _, tt := range []struct {
+		name           string
+		change         func(*measure.Spec)
+		without        [2][]string // at the sender, at the receiver
+		sender, answer string      // data paths taken
+		missing        string
+	}{
+		{"everything", udp, [2][]string{}, measure.IOGSO, measure.IOGSO, ""},
+		{"a peer without GRO", udp, [2][]string{nil, {measure.IOGSO}}, measure.IOGSO, measure.IOBatch, "io.gso"},
+		{"a sender without GSO", udp, [2][]string{{measure.IOGSO}, nil}, measure.IOBatch, measure.IOGSO, "io.gso"},
+		{"neither batches", udp, [2][]string{{measure.IOGSO, measure.IOBatch}, {measure.IOGSO, measure.IOBatch}}, measure.IOPortable, measure.IOPortable, "io.mmsg"},
+		{"no sendfile", func(s *measure.Spec) { s.IO = measure.IOLean }, [2][]string{{measure.IOSendfile}, nil}, measure.IOCopy, measure.IOLean, "io.sendfile"},
+		{"no MSG_TRUNC", func(s *measure.Spec) { s.IO = measure.IOLean }, [2][]string{nil, {measure.IOLean}}, measure.IOSendfile, measure.IOCopy, "io.lean"},
+		{"no raw calls", func(*measure.Spec) {}, [2][]string{{measure.IOCopy, measure.IOSendfile}, nil}, measure.IOPortable, measure.IOCopy, "io.copy"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := suite.Spec(1)
+			tt.change(&spec)
+			p := program(t)
+			sent, got := run(t, spec, Engine{Program: p, Without: tt.without[0]}, Engine{Program: p, Without: tt.without[1]}, nil)
+			if sent.IO != tt.sender || got.IO != tt.answer || got.Bytes == 0 {
+				t.Errorf("paths %q and %q, %d bytes; want %q and %q", sent.IO, got.IO, got.Bytes, tt.sender, tt.answer)
+			}
+			named := func(e measure.Evidence) bool {
+				return slices.ContainsFunc(e.Missing, func(m measure.NotChecked) bool { return m.Fact == tt.missing && m.Why != "" })
+			}
+			if tt.missing != "" && !named(sent) && !named(got) {
+				t.Errorf("%s is not named: %v, %v", tt.missing, sent.Missing, got.Missing)
+			}
+		})
+	}
+}
+
+// A path that is insisted on is taken or refused.
+func TestForcedPathIsRefused(t *testing.T) {
+	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec.Protocol, spec.Rate, spec.IO, spec.IOForced = measure.UDP, 8e6, measure.IOGSO, true
+	p := program(t)
+	receiver, err := Engine{Program: p}.Open(t.Context(), engine.End{Spec: spec, Listen: engine.Listen{Addrs: []string{"127.0.0.1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer receiver.Close()
+	sender, err := Engine{Program: p, Without: []string{measure.IOGSO}}.Open(t.Context(), engine.End{
+		Spec: spec, Sends: true, Dials: true, Token: receiver.Ready().Token, Targets: []string{net.JoinHostPort("127.0.0.1", port(receiver))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	us := enginetest.Finish(t, sender)
+	if last := us[len(us)-1]; last.Kind != engine.Failed || !strings.Contains(last.Err.Error(), "switched off") {
+		t.Errorf("ended with %+v", last)
+	}
+}
+
+// The kernel holds a rate where it can, thru itself elsewhere, and both hold it.
+func TestRateIsHeldEitherWay(t *testing.T) {
+	for _, without := range [][]string{nil, {"pacing"}} {
+		spec := enginetest.Suite{Engine: Engine{}}.Spec(2)
+		spec.Rate, spec.Duration = 100e6, int64(time.Second)
+		p := program(t)
+		sent, got := run(t, spec, Engine{Program: p, Without: without}, Engine{Program: p}, nil)
+		want := "kernel"
+		if without != nil {
+			want = "thru"
+		}
+		if by := sent.Streams[0].PacedBy; by != want || got.Streams[0].PacedBy != "" {
+			t.Errorf("paced by %q, at the receiver by %q; want %q", by, got.Streams[0].PacedBy, want)
+		}
+		if rate := float64(got.Bytes) * 8e9 / float64(got.MeasuredNs); rate < 80e6 || rate > 110e6 {
+			t.Errorf("by %s: %.1f Mb/s of 100", want, rate/1e6)
+		}
+	}
+}
+
+// A byte that the path changes is found, with its place.
+func TestVerifyFindsAWrongByte(t *testing.T) {
+	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec.Verify = true
+	const wrong = 1_000_000
+	p := program(t)
+	_, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, func(target string) string {
+		// Hello and pings pass before the data: their bytes are the handshake's.
+		return relay(t, target, func(data []byte, at int64) {
+			i := bytes.Index(data, pattern(64)) // the data has begun
+			if i >= 0 && at == 0 {
+				data[i+7] ^= 1
+			}
+		})
+	})
+	c := got.Streams[0].Checked
+	if c == nil || c.WrongBytes == 0 || c.FirstWrong == nil || *c.FirstWrong%period != 7 || c.Bytes < wrong {
+		t.Errorf("compared %+v", c)
+	}
+}
+
+// relay passes a TCP connection on and lets change see what the dialler sends;
+// at counts the changes that it has made.
+func relay(t *testing.T, target string, change func(data []byte, at int64)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", target)
+		if err != nil {
+			in.Close()
+			return
+		}
+		go func() { io.Copy(in, out); in.Close() }()
+		buf, changed := make([]byte, 128<<10), int64(0)
+		for {
+			n, err := in.Read(buf)
+			if n > 0 {
+				before := bytes.Clone(buf[:n])
+				change(buf[:n], changed)
+				if !bytes.Equal(before, buf[:n]) {
+					changed++
+				}
+				out.Write(buf[:n])
+			}
+			if err != nil {
+				out.(*net.TCPConn).CloseWrite()
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// Without room on any disk the data comes from memory, and that is said.
+func TestSourceFileFallsBackToMemory(t *testing.T) {
+	if inMemory(t.TempDir()) {
+		t.Skip("the folder for temporary files is in memory")
+	}
+	disk := t.TempDir()
+	f, slower, err := sourceFile([]string{disk}, 1000)
+	if err != nil || slower != "" {
+		t.Fatalf("on a disk: %q, %v", slower, err)
+	}
+	f.Close()
+	f, slower, err = sourceFile([]string{filepath.Join(t.TempDir(), "no such folder"), "/dev/shm"}, 1000)
+	if err != nil || !strings.Contains(slower, "in memory") || !strings.Contains(slower, "no such folder") {
+		t.Fatalf("without a disk: %q, %v", slower, err)
+	}
+	defer f.Close()
+	if got, err := io.ReadAll(io.NewSectionReader(f, 0, 2000)); err != nil || !bytes.Equal(got, pattern(1000)) {
+		t.Errorf("it holds %d bytes, %v", len(got), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(disk, "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// An amount so small that all of it has passed before anybody looks ends at once.
+func TestTinyAmountEnds(t *testing.T) {
+	p := program(t)
+	for range 20 {
+		spec := enginetest.Suite{Engine: Engine{}}.Spec(3)
+		spec.Amount, spec.Duration = 1, int64(time.Minute)
+		if _, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, nil); got.Bytes != 1 || got.Error != "" {
+			t.Fatalf("%d bytes, error %q", got.Bytes, got.Error)
+		}
+	}
+}
+
+// A CPU that does not exist is an error that says which do.
+func TestUnknownCPU(t *testing.T) {
+	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec.SenderCPU = new(1000)
+	p := program(t)
+	sender, receiver := enginetest.Suite{Engine: Engine{Program: p}, Gone: gone}.Pair(t, spec, true)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	receiver.Start(ctx, 0, host.PlacementFacts{})
+	sender.Start(ctx, 0, host.PlacementFacts{})
+	us := enginetest.Finish(t, sender)
+	if last := us[len(us)-1]; last.Kind != engine.Failed || !strings.Contains(last.Err.Error(), "CPU 1000") {
+		t.Errorf("ended with %+v", last)
+	}
+}
+
+// Live figures more often than each second take nothing from the seconds.
+func TestShortIntervalsKeepTheSeconds(t *testing.T) {
+	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec.Duration, spec.Rate = int64(2*time.Second), 50e6
+	p := program(t)
+	_, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, nil)
+	if len(got.Bins) != 2 {
+		t.Errorf("%d bins of 2 s with live figures each 0.1 s: %+v", len(got.Bins), got.Bins)
+	}
+}

@@ -1,0 +1,233 @@
+package worker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// A frame on the pipes between agent and worker is a big-endian u32 length, a
+// type byte and a payload: JSON for what is rare, binary for the samples, so
+// that taking one allocates nothing in the worker.
+const (
+	frameOpen   = 'O' // to the worker: openCommand
+	frameStart  = 'S' // to the worker: startCommand
+	frameReady  = 'R' // from the worker: readyReply
+	frameJoined = 'C' // from a listening worker: all streams are connected
+	frameSample = 'T' // from the worker: sample
+	frameDone   = 'D' // from the worker: doneReply; nothing follows
+)
+
+// maxFrame bounds a frame: 128 two-way streams with TCP_INFO are about 120 KB.
+const maxFrame = 1 << 20
+
+type openCommand struct {
+	Spec    measure.Spec `json:"spec"`
+	Sends   bool         `json:"sends"`
+	Dials   bool         `json:"dials"`
+	Targets []string     `json:"targets,omitempty"`
+	Token   string       `json:"token"`
+	Addrs   []string     `json:"addrs,omitempty"`
+	Device  string       `json:"device,omitempty"`
+	First   int          `json:"first_port"`
+	Last    int          `json:"last_port"`
+	Offset  int          `json:"port_offset"` // where in the range to begin
+	// The peer's range, where this end dials: to be named when nothing answers.
+	PeerFirst int   `json:"peer_first_port"`
+	PeerLast  int   `json:"peer_last_port"`
+	RateBps   int64 `json:"rate_bps,omitempty"` // of goodput that this end allows
+	Deadline  int64 `json:"deadline_ns"`        // for being connected
+	// Features that a test switches off, as if the kernel had not got them.
+	Without []string `json:"without,omitempty"`
+}
+
+type startCommand struct {
+	RampNs int64                `json:"ramp_ns"`
+	Near   *host.PlacementFacts `json:"near,omitempty"`
+}
+
+// wireError carries an error with its hint over the pipe.
+type wireError struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	Code    int    `json:"code"`
+}
+
+type readyReply struct {
+	Port    int          `json:"port,omitempty"`
+	Local   string       `json:"local,omitempty"`
+	Peer    string       `json:"peer,omitempty"`
+	RTT     *measure.RTT `json:"rtt,omitempty"`
+	Skipped []string     `json:"skipped,omitempty"`
+	Error   *wireError   `json:"error,omitempty"`
+}
+
+// doneReply ends the worker's life: what each socket was granted, and why it
+// ended early if it did.
+type doneReply struct {
+	Streams []measure.Stream     `json:"streams"`
+	Missing []measure.NotChecked `json:"not_checked,omitempty"`
+	Latency *measure.Latency     `json:"latency,omitempty"`
+	IO      string               `json:"io"`
+	Error   *wireError           `json:"error,omitempty"`
+}
+
+// frameWriter writes whole frames from several goroutines.
+type frameWriter struct {
+	mu  sync.Mutex
+	w   io.Writer
+	buf []byte
+}
+
+func (f *frameWriter) json(kind byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("worker: encoding frame %c: %w", kind, err)
+	}
+	return f.raw(kind, b)
+}
+
+func (f *frameWriter) raw(kind byte, payload []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.buf = binary.BigEndian.AppendUint32(f.buf[:0], uint32(len(payload)))
+	f.buf = append(f.buf, kind)
+	f.buf = append(f.buf, payload...)
+	if _, err := f.w.Write(f.buf); err != nil {
+		return fmt.Errorf("worker: writing frame %c: %w", kind, err)
+	}
+	return nil
+}
+
+// readFrame reads one frame; io.EOF means that the other side has closed.
+func readFrame(r io.Reader) (kind byte, payload []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			return 0, nil, io.EOF
+		}
+		return 0, nil, fmt.Errorf("worker: reading frame: %w", err)
+	}
+	n := binary.BigEndian.Uint32(head[:4])
+	if n > maxFrame {
+		return 0, nil, fmt.Errorf("worker: reading frame: %d bytes are above the bound of %d", n, maxFrame)
+	}
+	payload = make([]byte, n)
+	if _, err := io.ReadFull(r, payload); err != nil {
+		return 0, nil, fmt.Errorf("worker: reading frame: %w", err)
+	}
+	return head[4], payload, nil
+}
+
+// Why a sample was taken; several can hold at once.
+const (
+	atInterval = 1 << iota // an interval of live figures is over
+	atMark                 // the measured time begins
+	atBin                  // a statistical second is over
+	atFinish               // the measured time is over
+	atClose                // the connections are about to close
+)
+
+// notKnown marks a counter that this system cannot give.
+const notKnown = int64(-1)
+
+// sample is a reading of all streams. Counters are cumulative since the connect.
+type sample struct {
+	Why     byte
+	At      time.Duration // since the mark; negative before it
+	Usage   usage
+	Streams []streamSample
+}
+
+// usage is what the worker has used since it began (getrusage(2)). UserNs is
+// notKnown where the system does not say.
+type usage struct {
+	UserNs, SystemNs       int64
+	Voluntary, Involuntary int64 // context switches
+	PeakBytes              int64 // resident
+}
+
+func (u *usage) fields() [5]*int64 {
+	return [5]*int64{&u.UserNs, &u.SystemNs, &u.Voluntary, &u.Involuntary, &u.PeakBytes}
+}
+
+type streamSample struct {
+	Bytes, Calls        int64
+	WallNs, RunNs, Wait int64 // of the thread since it started; RunNs and Wait may be notKnown
+	More                [cCounters]int64
+	Info                []byte // struct tcp_info as the kernel returned it
+}
+
+// streamHead is the size of an encoded streamSample without Info.
+const streamHead = 8*(5+cCounters) + 2
+
+// append encodes s behind b.
+func (s *sample) append(b []byte) []byte {
+	b = append(b, s.Why)
+	b = binary.BigEndian.AppendUint64(b, uint64(s.At))
+	for _, v := range s.Usage.fields() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*v))
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(len(s.Streams)))
+	for i := range s.Streams {
+		x := &s.Streams[i]
+		for _, v := range [...]int64{x.Bytes, x.Calls, x.WallNs, x.RunNs, x.Wait} {
+			b = binary.BigEndian.AppendUint64(b, uint64(v))
+		}
+		for _, v := range x.More {
+			b = binary.BigEndian.AppendUint64(b, uint64(v))
+		}
+		b = binary.BigEndian.AppendUint16(b, uint16(len(x.Info)))
+		b = append(b, x.Info...)
+	}
+	return b
+}
+
+var errShortSample = errors.New("worker: reading sample: it ends early")
+
+// parseSample decodes what append wrote.
+func parseSample(b []byte) (sample, error) {
+	const head = 1 + 8 + 5*8 + 2
+	if len(b) < head {
+		return sample{}, errShortSample
+	}
+	s := sample{Why: b[0], At: time.Duration(binary.BigEndian.Uint64(b[1:]))}
+	for i, v := range s.Usage.fields() {
+		*v = int64(binary.BigEndian.Uint64(b[9+8*i:]))
+	}
+	n := int(binary.BigEndian.Uint16(b[head-2:]))
+	if n > 2*measure.MaxStreams { // two-way streams count twice
+		return sample{}, fmt.Errorf("worker: reading sample: %d streams are above the bound of %d", n, 2*measure.MaxStreams)
+	}
+	b = b[head:]
+	for range n {
+		if len(b) < streamHead {
+			return sample{}, errShortSample
+		}
+		var x streamSample
+		for i, p := range [...]*int64{&x.Bytes, &x.Calls, &x.WallNs, &x.RunNs, &x.Wait} {
+			*p = int64(binary.BigEndian.Uint64(b[8*i:]))
+		}
+		for i := range x.More {
+			x.More[i] = int64(binary.BigEndian.Uint64(b[8*(5+i):]))
+		}
+		l := int(binary.BigEndian.Uint16(b[streamHead-2:]))
+		if len(b) < streamHead+l {
+			return sample{}, errShortSample
+		}
+		x.Info = b[streamHead : streamHead+l : streamHead+l]
+		b = b[streamHead+l:]
+		s.Streams = append(s.Streams, x)
+	}
+	if len(b) != 0 {
+		return sample{}, fmt.Errorf("worker: reading sample: %d bytes too many", len(b))
+	}
+	return s, nil
+}

@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// latencies is the distribution that one asking thread records. Nothing of it
+// is read before the thread has ended.
+type latencies struct {
+	h      *hdrhistogram.Histogram
+	errors int64
+	inRow  int // errors since the last response
+}
+
+// maxErrors in a row: then nobody answers.
+const maxErrors = 100
+
+func newLatencies() *latencies {
+	return &latencies{h: stat.NewHistogram()}
+}
+
+// record takes one response.
+func (l *latencies) record(ns int64) {
+	l.inRow = 0
+	l.h.RecordValue(min(max(ns, 1), stat.HistogramHighest)) // in range: never an error
+}
+
+// failed counts a request without a response in the measured time, and gives
+// up after many.
+func (l *latencies) failed(err error, measuring bool) error {
+	if measuring {
+		l.errors++
+	}
+	if l.inRow++; l.inRow < maxErrors {
+		return nil
+	}
+	return fault.Failf("is the end point still there, and does a firewall cut new connections or datagrams?",
+		"worker: asking: %d requests in a row failed, the last with: %w", maxErrors, err)
+}
+
+// mergeLatencies describes the distribution of several streams; nil of none.
+func mergeLatencies(streams []*stream) (*measure.Latency, error) {
+	all := newLatencies()
+	for _, s := range streams {
+		if s.latency != nil && closed(s.done) { // one that still runs goes on recording
+			all.h.Merge(s.latency.h)
+			all.errors += s.latency.errors
+		}
+	}
+	if all.h.TotalCount() == 0 {
+		if all.errors == 0 {
+			return nil, nil
+		}
+		return &measure.Latency{Errors: all.errors}, nil
+	}
+	r := stat.LatencyOf(all.h)
+	var err error
+	r.Errors = all.errors
+	r.Histogram, err = stat.EncodeHistogram(all.h)
+	return &r, err
+}
+
+// answerTime is how long the response to a datagram, or a connection, may take.
+const answerTime = time.Second
+
+// schedule says when requests are due: back to back, or at a fixed rate. One
+// that is held up by those before it keeps its due time, so that its wait
+// counts (no coordinated omission).
+type schedule struct {
+	every time.Duration // 0: back to back
+	due   time.Duration // of the next request, since begin
+	begin time.Time
+	stop  *atomic.Bool // ends a wait
+}
+
+func newSchedule(f *flow) *schedule {
+	c := &schedule{begin: f.begin, stop: &f.stop}
+	if f.perSecond > 0 {
+		c.every = time.Duration(float64(time.Second) / f.perSecond)
+		c.due = time.Since(f.begin)
+	}
+	return c
+}
+
+// next waits until a request is due, and returns since when its latency
+// counts: the time of sending, or the due time if that has passed.
+func (c *schedule) next(now int64) (from int64) {
+	if c.every == 0 {
+		return now
+	}
+	due := int64(c.due)
+	c.due += c.every
+	if now >= due {
+		return due
+	}
+	for now < due && !c.stop.Load() {
+		sleepThread(min(time.Duration(due-now), paceStep))
+		now = int64(time.Since(c.begin))
+	}
+	return now // waking late is this program's own delay
+}
+
+// numberSize is how many bytes of a request and of its response hold the
+// number that tells which belong together: eight where both have room, else one.
+func numberSize(request, response int) int {
+	if min(request, response) < 8 {
+		return 1
+	}
+	return 8
+}
+
+// putNumber writes a number into all of b, which is numberSize long.
+func putNumber(b []byte, n uint64) {
+	if len(b) == 1 {
+		b[0] = byte(n)
+		return
+	}
+	binary.BigEndian.PutUint64(b, n)
+}
+
+// hasNumber tells whether b begins with a number of that size.
+func hasNumber(b []byte, size int, n uint64) bool {
+	switch {
+	case len(b) < size:
+		return false
+	case size == 1:
+		return b[0] == byte(n)
+	default:
+		return binary.BigEndian.Uint64(b) == n
+	}
+}

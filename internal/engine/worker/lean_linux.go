@@ -1,0 +1,166 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/measure"
+)
+
+// sendfilePath is copyPath with a sender that hands over a file's pages
+// without copying them (sendfile(2)).
+type sendfilePath struct{ copyPath }
+
+func (p sendfilePath) move(f *flow, s *stream) error {
+	if !s.sends {
+		return p.copyPath.move(f, s)
+	}
+	if err := takeThread(s); err != nil {
+		return err
+	}
+	return sendFile(f, s, s.source)
+}
+
+// prepare makes the file to send from.
+func (p sendfilePath) prepare(f *flow, s *stream) error {
+	if err := p.copyPath.prepare(f, s); err != nil || !s.sends {
+		return err
+	}
+	var err error
+	s.source, s.slower, err = sourceFile(sourceDirs(), f.length)
+	return err
+}
+
+func sendFile(f *flow, s *stream, src *os.File) error {
+	fd, in := s.file.Fd(), src.Fd()
+	var offset int64
+	f.sawFirst(s)
+	for !f.stop.Load() {
+		want := s.left(f.length)
+		if want == 0 {
+			break
+		}
+		offset = 0
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDFILE, fd, in, uintptr(unsafe.Pointer(&offset)), uintptr(want), 0, 0)
+		if e != 0 {
+			if e == unix.EINTR {
+				continue
+			}
+			return sendError(f, e)
+		}
+		if n == 0 {
+			return errors.New("worker: sending: the source file has become shorter")
+		}
+		s.moved(int(n))
+		s.hold(int(n))
+	}
+	runtime.KeepAlive(src)
+	return nil
+}
+
+// canSendfile tells whether there is a file to send from.
+func canSendfile(f *flow) error {
+	src, _, err := sourceFile(sourceDirs(), f.length)
+	if err != nil {
+		return err
+	}
+	return src.Close()
+}
+
+// defaultLength is how many bytes one call moves on a path, where none was asked for.
+func defaultLength(path string) int {
+	switch path {
+	case measure.IOSendfile:
+		return fileLength
+	case measure.IOLean:
+		return truncLength
+	}
+	return measure.DefaultLength
+}
+
+// sourceDirs are where a source file is tried, in order: on a disk first,
+// whose pages leave faster than those of a file system in memory.
+func sourceDirs() []string { return []string{os.TempDir(), "/var/tmp", "."} }
+
+// sourceFile is a file of n bytes of the pattern without a name, that ends
+// with its descriptor. Where no folder has room for it it is in memory
+// (memfd_create(2)); slower says why.
+func sourceFile(dirs []string, n int) (f *os.File, slower string, err error) {
+	data := pattern(n)
+	var why error
+	for _, dir := range dirs {
+		if inMemory(dir) {
+			continue
+		}
+		if f, err = namelessFile(dir, data); err == nil {
+			return f, "", nil
+		}
+		why = errors.Join(why, err)
+	}
+	fd, err := unix.MemfdCreate("thru", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, "", errors.Join(why, fmt.Errorf("worker: making a file in memory to send from: %w", err))
+	}
+	f = os.NewFile(uintptr(fd), "memfd")
+	if err = fill(f, data); err != nil {
+		f.Close()
+		return nil, "", errors.Join(why, err)
+	}
+	if why == nil {
+		why = errors.New("no folder here is on a disk")
+	}
+	return f, fmt.Sprintf("a file in memory is sent from, whose pages leave slower: %v", why), nil
+}
+
+// namelessFile is removed before it is used, so that nothing is ever left behind.
+func namelessFile(dir string, data []byte) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "thru-*")
+	if err != nil {
+		return nil, fmt.Errorf("worker: making a file to send from: %w", err)
+	}
+	os.Remove(f.Name())
+	if err := fill(f, data); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func fill(f *os.File, data []byte) error {
+	if _, err := f.Write(data); err != nil {
+		return fmt.Errorf("worker: writing the file to send from: %w", err)
+	}
+	return nil
+}
+
+func inMemory(dir string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(dir, &s) == nil && (s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC)
+}
+
+// truncPath is copyPath with a receiver that has the kernel drop the data
+// instead of copying it (MSG_TRUNC on a stream, tcp(7)).
+type truncPath struct{ copyPath }
+
+// Bytes to a call where no length was asked for: long calls of sendfile are
+// cheaper, while dropping more at once gains nothing.
+const (
+	fileLength  = 1 << 20
+	truncLength = 128 << 10
+)
+
+func (p truncPath) move(f *flow, s *stream) error {
+	if s.sends {
+		return p.copyPath.move(f, s)
+	}
+	if err := takeThread(s); err != nil {
+		return err
+	}
+	return receive(f, s, pattern(1), f.length, unix.MSG_TRUNC) // the buffer is never written to
+}

@@ -1,0 +1,147 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// Program starts worker processes: this program, from a file descriptor
+// opened at start, so that an upgrade on disk does not mix two versions.
+type Program struct {
+	path string
+	args []string
+	file *os.File
+}
+
+// Verb is the hidden command that cmd/thru turns into Main.
+const Verb = "worker"
+
+// Self is the running program.
+func Self() (*Program, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("worker: finding this program: %w", err)
+	}
+	p := &Program{path: exe, args: []string{Verb}}
+	if f, err := os.Open("/proc/self/exe"); err == nil {
+		p.file, p.path = f, "/proc/self/fd/"+strconv.Itoa(int(f.Fd()))
+	}
+	return p, nil
+}
+
+// Close gives the file descriptor back.
+func (p *Program) Close() error {
+	if p.file == nil {
+		return nil
+	}
+	return p.file.Close()
+}
+
+// spareThreads are the worker's threads beside those that block in raw calls:
+// the sampler, the reader of the pipe and the runtime's own.
+const spareThreads = 4
+
+func startFault(err error) error {
+	return fault.Failf("this host has too few open files or processes left (ulimit -n, ulimit -u)", "worker: starting the worker: %w", err)
+}
+
+// process is a running worker with its pipes.
+type process struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.ReadCloser
+	stderr headBuffer
+	exited chan struct{} // closed when the process has been reaped
+	err    error         // of Wait; set before exited closes
+}
+
+// start runs a worker with room for the threads of that many streams.
+func (p *Program) start(streams int) (*process, error) {
+	w := &process{cmd: exec.Command(p.path, p.args...), exited: make(chan struct{})}
+	w.cmd.Args[0] = os.Args[0] // the name that process lists show
+	w.cmd.Env = append(os.Environ(),
+		"GOGC=off", "GOMEMLIMIT=off", // a collection would wait for the blocked threads
+		"GODEBUG=asyncpreemptoff=1",
+		"GOMAXPROCS="+strconv.Itoa(streams+spareThreads))
+	w.cmd.Stderr = &w.stderr
+	var err error
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		return nil, startFault(err)
+	}
+	out, wr, err := os.Pipe()
+	if err != nil {
+		w.in.Close()
+		return nil, startFault(err)
+	}
+	w.out, w.cmd.Stdout = out, wr
+	err = w.cmd.Start()
+	wr.Close()
+	if err != nil {
+		out.Close()
+		return nil, startFault(err)
+	}
+	go func() {
+		w.err = w.cmd.Wait()
+		close(w.exited)
+	}()
+	return w, nil
+}
+
+// end closes the pipe, on which a healthy worker exits at once, and kills one
+// that does not. It returns when the process is gone.
+func (w *process) end() {
+	w.in.Close()
+	select {
+	case <-w.exited:
+	case <-time.After(500 * time.Millisecond):
+		w.cmd.Process.Kill()
+		<-w.exited
+	}
+}
+
+const deathHint = "it was killed, or had too little memory or too few open files (ulimit -n): the kernel's log may say more"
+
+// death is the error for a worker that ended without a word.
+func (w *process) death() error {
+	select {
+	case <-w.exited:
+	case <-time.After(time.Second):
+		return fmt.Errorf("worker: the worker closed its pipe")
+	}
+	if said := w.stderr.line(); said != "" {
+		return fault.Failf(deathHint, "worker: the worker died (%v): %s", w.err, said)
+	}
+	return fault.Failf(deathHint, "worker: the worker died: %v", w.err)
+}
+
+// headBuffer keeps the first 4 KB of what the worker says before it dies.
+type headBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *headBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := 4096 - t.b.Len(); room > 0 {
+		t.b.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// line is its first line that says something.
+func (t *headBuffer) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line, _, _ := strings.Cut(strings.TrimSpace(t.b.String()), "\n")
+	return line
+}

@@ -1,0 +1,277 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// sampleUntil reads the streams at the mark, at every interval and every
+// statistical second, and at the end of the measured time.
+func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended <-chan *stream) error {
+	interval := max(time.Duration(w.cmd.Spec.Interval), measure.MinInterval)
+	nextInterval := w.intervalBefore(interval)
+	favourThread()
+	w.standAside()
+	nextBin := time.Duration(0)
+	if w.cmd.Spec.Amount > 0 {
+		if err := w.markAtZero(); err != nil {
+			return err
+		}
+		nextBin, nextInterval = measure.Bin, interval
+	}
+	for {
+		next := min(nextInterval, nextBin, duration)
+		if err := w.sleepTo(ctx, next, ended); errors.Is(err, errAllSent) {
+			return w.allSent()
+		} else if err != nil {
+			return err
+		}
+		var why byte
+		if next >= nextInterval {
+			why |= atInterval
+			nextInterval += interval
+		}
+		switch {
+		case next == 0:
+			why |= atMark
+			nextBin = measure.Bin
+		case next >= duration:
+			why |= atFinish | atBin | atInterval
+		case next >= nextBin:
+			why |= atBin
+			nextBin += measure.Bin
+		}
+		w.take(why)
+		if err := w.flush(); err != nil {
+			return err
+		}
+		if next >= duration {
+			return w.tooSlow()
+		}
+		// A sampler that came late does not make up for it by tiny bins.
+		if why&atInterval != 0 {
+			nextInterval = after(nextInterval, w.sample.At, interval)
+		}
+		if why&(atMark|atBin) != 0 {
+			nextBin = after(nextBin, w.sample.At, measure.Bin)
+		}
+	}
+}
+
+// tooSlow is the error of an amount that has not passed within the limit.
+func (w *worker) tooSlow() error {
+	if w.cmd.Spec.Amount == 0 {
+		return nil
+	}
+	return fault.Failf("take a smaller amount, or see why the path is slow; an end point may also limit the time (thru serve --max-time)",
+		"worker: the amount of %d bytes did not pass within %v", w.cmd.Spec.Amount, time.Duration(w.cmd.Spec.Duration))
+}
+
+// markAtZero begins the measured time of a fixed amount with its first byte,
+// which has passed by now.
+func (w *worker) markAtZero() error {
+	origin := w.mark
+	w.take(atMark)
+	w.mark, w.sample.At = origin, 0
+	for i := range w.sample.Streams {
+		x := &w.sample.Streams[i]
+		x.Bytes, x.Calls, x.WallNs, x.More = 0, 0, 0, [cCounters]int64{}
+		x.RunNs, x.Wait = min(x.RunNs, 0), min(x.Wait, 0)
+	}
+	return w.flush()
+}
+
+// allSent takes the last reading of a test of a fixed amount. Datagrams may
+// still be under way: its time ends with the last that comes.
+func (w *worker) allSent() error {
+	if w.cmd.Spec.Protocol != measure.UDP || w.cmd.Sends {
+		w.take(atInterval | atBin | atFinish)
+		return w.flush()
+	}
+	w.awaitQuiet()
+	w.endDatagrams()
+	w.take(atInterval | atBin | atFinish)
+	var last int64
+	for _, s := range w.flow.streams {
+		last = max(last, s.lastAt.Load())
+	}
+	w.sample.At = max(w.flow.begin.Add(time.Duration(last)).Sub(w.mark), time.Microsecond)
+	return w.flush()
+}
+
+// after is the first time at or behind next that lies half a step ahead of now.
+func after(next, now, step time.Duration) time.Duration {
+	for next < now+step/2 {
+		next += step
+	}
+	return next
+}
+
+// intervalBefore is the first time of the live figures: they run through the
+// ramp so that one of them falls on the mark.
+func (w *worker) intervalBefore(interval time.Duration) time.Duration {
+	return -(time.Until(w.mark) / interval) * interval
+}
+
+// pollEvery is how often the sleeping sampler looks up. It sleeps in the
+// kernel, on its own thread: with many busy threads a timer of the language
+// would have to win a CPU twice.
+const pollEvery = 10 * time.Millisecond
+
+// errAllSent ends the measured time of a test of a fixed amount.
+var errAllSent = errors.New("worker: all of the amount has passed")
+
+// sleepTo waits for a time since the mark. A stream that ends meanwhile ends
+// the test, unless its amount has passed; the last of those gives errAllSent.
+func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *stream) error {
+	for {
+		if w.left == 0 { // some may have ended before the first byte was noted
+			return errAllSent
+		}
+		select {
+		case s := <-ended:
+			if w.complete(s) {
+				w.left--
+				continue
+			}
+			w.take(atInterval | atBin | atFinish)
+			return errors.Join(w.early(s), w.flush())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		default:
+		}
+		w.giveFeedback()
+		if err := w.broken(); errors.Is(err, errAllSent) {
+			return err
+		} else if err != nil {
+			w.take(atInterval | atBin | atFinish)
+			return errors.Join(err, w.flush())
+		}
+		left := time.Until(w.mark.Add(at))
+		if left <= 0 {
+			return nil
+		}
+		sleepThread(min(left, pollEvery))
+	}
+}
+
+// complete tells whether a stream has ended because its share of the amount has passed.
+func (w *worker) complete(s *stream) bool {
+	return w.cmd.Spec.Amount > 0 && (s.err == nil || errors.Is(s.err, io.EOF))
+}
+
+// broken is why a test cannot go on though no stream has ended.
+func (w *worker) broken() error {
+	f := w.flow
+	if w.cmd.connectionless() && closed(f.side.gone) && !closed(f.side.enough) {
+		if w.cmd.Spec.Amount > 0 && !w.cmd.Sends {
+			return errAllSent // the sender has said so, and nothing else
+		}
+		return fault.Failf("the process or the host there ended, or something between closed the connection",
+			"worker: the peer closed the connection early")
+	}
+	return w.stalled(stallWait)
+}
+
+// take reads every stream into the one sample that is used again and again.
+func (w *worker) take(why byte) {
+	now := time.Now()
+	if why&atMark != 0 {
+		w.mark = now // the measured time begins when its first reading is taken
+		w.flow.measuring.Store(true)
+	}
+	if why&atFinish != 0 {
+		w.flow.measuring.Store(false)
+	}
+	w.sample.Why, w.sample.At = why, now.Sub(w.mark)
+	w.sample.Usage.read()
+	for i, s := range w.flow.streams {
+		x := &w.sample.Streams[i]
+		x.Bytes, x.Calls = s.bytes.Load(), s.calls.Load()
+		x.WallNs = int64(time.Since(w.flow.begin))
+		x.RunNs, x.Wait = s.clock.read()
+		for k := range x.More {
+			x.More[k] = s.more[k].Load()
+		}
+		if why&(atMark|atBin) != 0 {
+			s.more[cDelayMaxNs].Store(0)
+		}
+		w.readSocket(s, x)
+	}
+}
+
+// readSocket reads what the kernel knows of a stream's socket. On the raw
+// paths it allocates nothing: a worker collects no garbage.
+func (w *worker) readSocket(s *stream, x *streamSample) {
+	x.Info = x.Info[:0]
+	x.More[cSocketDrops] = notKnown
+	if s.file != nil {
+		w.readDescriptor(s.file.Fd(), x)
+	} else if raw, err := s.sock.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { w.readDescriptor(fd, x) })
+	}
+}
+
+func (w *worker) readDescriptor(fd uintptr, x *streamSample) {
+	if w.cmd.Spec.Protocol == measure.UDP {
+		if n, ok := sock.Drops(fd); ok {
+			x.More[cSocketDrops] = n
+		}
+	} else if w.cmd.Spec.Traffic != measure.CRR {
+		x.Info = x.Info[:sock.TCPInfoSize]
+		x.Info = x.Info[:sock.ReadTCPInfo(fd, x.Info)]
+	}
+}
+
+func (w *worker) flush() error {
+	w.buf = w.sample.append(w.buf[:0])
+	return w.out.raw(frameSample, w.buf)
+}
+
+// describe is what is known of a stream beside its counters.
+func (w *worker) describe(s *stream) measure.Stream {
+	asked := w.cmd.options()
+	d := measure.Stream{
+		Index: s.index % w.cmd.Spec.Streams, Length: int64(w.flow.length), Placed: s.placed, PacedBy: s.pacedBy,
+		Local: addrString(s.sock.LocalAddr()), Peer: addrString(s.sock.RemoteAddr()),
+	}
+	if len(s.cpus) == 1 {
+		d.CPU = new(s.cpus[0])
+	}
+	if closed(s.done) && s.err != nil && !errors.Is(s.err, io.EOF) {
+		d.Error = s.err.Error()
+	}
+	if s.check != nil && !s.sends {
+		d.Checked = s.check.result()
+	}
+	var g sock.Granted
+	if raw, err := s.sock.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { g = sock.ReadGranted(fd) })
+	}
+	granted, want := g.RecvBuffer, asked.RecvBuffer
+	if s.sends {
+		granted, want = g.SendBuffer, asked.SendBuffer
+	}
+	d.Congestion, d.MSS = g.Congestion, g.MSS
+	set := want
+	if w.cmd.Spec.Protocol == measure.UDP && set == 0 {
+		set = datagramBuffer
+	}
+	d.Window = measure.Buffer{Asked: want, Set: set, Granted: int64(granted), Usable: int64(granted) / sock.BufferOverhead}
+	d.Window.Cut = want > 0 && d.Window.Granted > 0 && d.Window.Usable < want
+	return d
+}
+
+func addrString(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	return a.String()
+}

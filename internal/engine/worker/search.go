@@ -1,0 +1,131 @@
+package worker
+
+import "time"
+
+// A search for the capacity of a path follows RFC 9097, section 8.1, with the
+// load rate adjustment of its type B: each 50 ms the receiver says what it has
+// seen, and the sender steps through a table of rates.
+const (
+	feedbackEvery  = 50 * time.Millisecond
+	seqErrors      = 10                    // lost, reordered and duplicate datagrams in an interval that are let pass
+	lowDelay       = 30 * time.Millisecond // delay variation up to which the rate rises
+	highDelay      = 90 * time.Millisecond // and from which it falls
+	slowAfter      = 3                     // intervals of congestion after which steps are small
+	fastStep       = 10                    // rows to a step up in the fast phase
+	fallback       = 3                     // fast steps to go back when it ends
+	highSpeed      = 1_000_000_000         // bit/s from which steps are small in any case
+	mostSearchRate = 1_000_000_000_000
+	mostRow        = 1090 + 990 // its row
+)
+
+// searchRow is a rate of the table in bit/s of payload: 0.5 Mb/s, then steps
+// of 1 Mb/s up to 1 Gb/s, of 100 Mb/s up to 10 Gb/s, and of 1 Gb/s beyond.
+func searchRow(row int) int64 {
+	const mega, giga = 1_000_000, 1_000_000_000
+	switch {
+	case row <= 0:
+		return mega / 2
+	case row <= 1000:
+		return int64(row) * mega
+	case row <= 1090:
+		return giga + int64(row-1000)*100*mega
+	default:
+		return min(10*giga+int64(row-1090)*giga, mostSearchRate)
+	}
+}
+
+// search is the sender's side: it heeds the reports of one flow.
+type search struct {
+	flow      *flow
+	most      int64 // bit/s that this end allows; 0 is no bound
+	row       int
+	congested int       // intervals with congestion so far
+	heard     time.Time // when the last report came
+}
+
+func newSearch(f *flow, most int64) *search { return &search{flow: f, most: most} }
+
+// heed takes one report and sets the rate of every stream. Reports that come
+// too often for their interval are none.
+func (s *search) heed(r report) {
+	if time.Since(s.heard) < feedbackEvery*3/4 || s.isSilence(r) {
+		return
+	}
+	s.heard = time.Now()
+	s.step(r)
+	each := max(lower(searchRow(s.row), s.most)/int64(len(s.flow.streams)), 1)
+	for _, x := range s.flow.streams {
+		if x.pace != nil {
+			x.pace.set(each)
+			x.more[cRateBps].Store(each)
+		}
+	}
+}
+
+// isSilence tells of an interval in which no datagram was due: it says nothing.
+func (s *search) isSilence(r report) bool {
+	due := float64(searchRow(s.row)) / 8 / float64(s.flow.length) * float64(r.SpanNs) / 1e9
+	return r.ReceivedN == 0 && due < 2
+}
+
+// step moves the row by what one interval has shown.
+func (s *search) step(r report) {
+	delay := time.Duration(r.DelayNs)
+	fast := searchRow(s.row) < highSpeed && s.congested < slowAfter
+	switch {
+	case r.Errors <= seqErrors && delay < lowDelay:
+		if fast {
+			s.row += fastStep
+			s.congested = 0
+		} else {
+			s.row++
+		}
+	case r.Errors > seqErrors || delay > highDelay:
+		s.congested++
+		if searchRow(s.row) < highSpeed && s.congested == slowAfter {
+			s.row -= fastStep * fallback
+		} else {
+			s.row--
+		}
+	}
+	s.row = min(max(s.row, 0), mostRow)
+}
+
+// giveFeedback tells the sender of a search what has come since the last time.
+func (w *worker) giveFeedback() {
+	if !w.cmd.Spec.Search || w.cmd.Sends {
+		return
+	}
+	now := time.Now()
+	span := now.Sub(w.told.at)
+	if span < feedbackEvery {
+		return
+	}
+	next := feedback{at: now}
+	for _, s := range w.flow.streams {
+		next.bytes += s.bytes.Load()
+		next.packets += s.more[cPackets].Load()
+		next.errors += s.more[cLost].Load() + 2*s.more[cReordered].Load() + s.more[cDuplicates].Load()
+		next.delaySum += s.more[cDelaySumUs].Load()
+		next.delayCount += s.more[cDelayCount].Load()
+	}
+	last := w.told
+	w.told = next
+	if last.at.IsZero() {
+		return
+	}
+	r := report{SpanNs: int64(span), Bytes: next.bytes - last.bytes, ReceivedN: next.packets - last.packets, Errors: max(next.errors-last.errors, 0)}
+	if n := next.delayCount - last.delayCount; n > 0 {
+		r.DelayNs = (next.delaySum - last.delaySum) * 1000 / n
+	} else {
+		r.Errors = seqErrors + 1 // nothing came at all
+	}
+	w.flow.side.report(r)
+}
+
+// feedback is where the counters stood when the sender was last told. A
+// datagram that came late counts as an error though it is no longer lost.
+type feedback struct {
+	at                                           time.Time
+	bytes, packets, errors, delaySum, delayCount int64
+}

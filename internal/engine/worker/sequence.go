@@ -1,0 +1,130 @@
+package worker
+
+// sequence keeps account of the datagrams of one stream by their numbers. It
+// is used by one thread and does not allocate after newSequence.
+type sequence struct {
+	next    uint64   // lowest number that has not been passed
+	missing []uint64 // ring of skipped numbers, each plus one at its place modulo the size; older ones are overwritten
+
+	packets     int64
+	lost        int64
+	duplicates  int64
+	reordered   int64
+	reorderMost int64
+	foreign     int64
+
+	started      bool
+	lastSent     int64   // time of sending of the last call's datagrams
+	lastTransit  int64   // arrival less sending, on two clocks
+	leastTransit int64   // the least of them: what an empty path takes, plus the clocks' difference
+	jitter       float64 // ns (RFC 3550, section 6.4.1)
+	delaySum     int64   // us over leastTransit
+	delayCount   int64
+	delayMost    int64
+}
+
+// memory is how many numbers back a late datagram is told from a duplicate.
+const memory = 1 << 16
+
+// foreignNumber is above every number that a test can reach, and below what a
+// stray greeting looks like.
+const foreignNumber = 1 << 56
+
+func newSequence() *sequence { return &sequence{missing: make([]uint64, memory)} }
+
+// take counts one datagram; false means that it is a duplicate or foreign.
+func (q *sequence) take(n uint64) bool {
+	if n == q.next {
+		q.next++
+		q.packets++
+		return true
+	}
+	if n > q.next {
+		return q.skip(n)
+	}
+	return q.late(n)
+}
+
+// skip counts the numbers before n as lost until they come.
+func (q *sequence) skip(n uint64) bool {
+	if n >= foreignNumber {
+		q.foreign++
+		return false
+	}
+	from := q.next
+	if n-from > memory {
+		from = n - memory
+	}
+	for i := from; i < n; i++ {
+		q.missing[i%memory] = i + 1
+	}
+	q.lost += int64(n - q.next)
+	q.next = n + 1
+	q.packets++
+	return true
+}
+
+// late takes a number that has been passed: one that was missing is
+// reordered (RFC 4737, section 3), any other one a duplicate. One that is too
+// old to tell is taken for reordered while any loss could be its own.
+func (q *sequence) late(n uint64) bool {
+	at := n % memory
+	known := q.next-n <= memory
+	if known && q.missing[at] != n+1 || !known && q.lost == 0 {
+		q.duplicates++
+		return false
+	}
+	if known {
+		q.missing[at] = 0
+	}
+	q.lost--
+	q.packets++
+	q.reordered++
+	q.reorderMost = max(q.reorderMost, int64(q.next-1-n))
+	return true
+}
+
+// stray counts a datagram too short to have a number. A late word of the
+// handshake is none of anybody's business.
+func (q *sequence) stray(size int) {
+	if size != nonceSize {
+		q.foreign++
+	}
+}
+
+// arrived takes the times of one call's datagrams. Those that one call of the
+// sender sent share their time and count once, since their spacing is the
+// call's and not the path's.
+func (q *sequence) arrived(sent, now int64) {
+	if q.started && sent == q.lastSent {
+		return
+	}
+	transit := now - sent
+	if !q.started {
+		q.started, q.leastTransit, q.lastTransit = true, transit, transit
+	}
+	q.lastSent = sent
+	d := transit - q.lastTransit
+	q.lastTransit = transit
+	q.jitter += (float64(max(d, -d)) - q.jitter) / 16
+	q.leastTransit = min(q.leastTransit, transit)
+	over := transit - q.leastTransit
+	q.delaySum += over / 1000
+	q.delayCount++
+	q.delayMost = max(q.delayMost, over)
+}
+
+// publish shows the account to the sampler.
+func (q *sequence) publish(s *stream) {
+	for at, v := range [...]int64{
+		cPackets: q.packets, cLost: q.lost, cDuplicates: q.duplicates, cReordered: q.reordered, cReorderMost: q.reorderMost,
+		cJitterNs: int64(q.jitter), cDelaySumUs: q.delaySum, cDelayCount: q.delayCount,
+	} {
+		s.more[at].Store(v)
+	}
+	s.more[cForeign].Store(q.foreign)
+	if q.delayMost > s.more[cDelayMaxNs].Load() {
+		s.more[cDelayMaxNs].Store(q.delayMost)
+	}
+	q.delayMost = 0
+}

@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// side is the TCP connection beside UDP streams and two-way ones, whose own
+// bytes say nothing but the test's. On it a receiver says that its measured
+// time is over, and gives its feedback to a search; its end of stream is that
+// of the peer.
+type side struct {
+	conn     *net.TCPConn
+	enough   chan struct{} // closed when the peer has had enough
+	gone     chan struct{} // closed when the peer has closed, or the connection broke
+	feedback func(report)  // set before start
+	once     sync.Once
+	buf      []byte // of the one who reports
+}
+
+// Messages of a side connection: a byte, and for a report its fields behind it.
+const (
+	enough    = 'E' // the receiver's measured time is over
+	reporting = 'F' // a report follows
+)
+
+func newSide(c *net.TCPConn) *side {
+	return &side{conn: c, enough: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// start reads what the peer says until it closes.
+func (s *side) start() {
+	go func() {
+		defer close(s.gone)
+		s.hear(s.conn)
+	}()
+}
+
+// hear takes the peer's words until its end, or until one is none.
+func (s *side) hear(r io.Reader) {
+	var head [1]byte
+	var b [reportSize]byte // once: a worker collects no garbage
+	for {
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return
+		}
+		switch head[0] {
+		case enough:
+			s.once.Do(func() { close(s.enough) })
+		case reporting:
+			if _, err := io.ReadFull(r, b[:]); err != nil {
+				return
+			}
+			if s.feedback != nil {
+				s.feedback(parseReport(b))
+			}
+		default:
+			return // not the peer's language
+		}
+	}
+}
+
+func (s *side) sayEnough() { s.say([]byte{enough}) }
+
+func (s *side) report(r report) {
+	s.buf = r.append(append(s.buf[:0], reporting))
+	s.say(s.buf)
+}
+
+// sayTime bounds a word to a peer that reads no more.
+const sayTime = 2 * time.Second
+
+func (s *side) say(b []byte) {
+	s.conn.SetWriteDeadline(time.Now().Add(sayTime))
+	s.conn.Write(b) // a broken connection shows as gone
+}
+
+// closed tells without waiting whether c is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// report is what a receiver of a search says of one interval of feedback.
+type report struct {
+	SpanNs    int64 // length of the interval
+	Bytes     int64 // payload received in it
+	Errors    int64 // lost, reordered and duplicate datagrams in it
+	DelayNs   int64 // mean one-way delay in it, over the least of the test
+	ReceivedN int64 // datagrams received in it
+}
+
+const reportSize = 5 * 8
+
+func (r *report) fields() [5]*int64 {
+	return [5]*int64{&r.SpanNs, &r.Bytes, &r.Errors, &r.DelayNs, &r.ReceivedN}
+}
+
+func (r report) append(b []byte) []byte {
+	for _, v := range r.fields() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*v))
+	}
+	return b
+}
+
+func parseReport(b [reportSize]byte) (r report) {
+	for i, v := range r.fields() {
+		*v = int64(binary.BigEndian.Uint64(b[8*i:]))
+	}
+	return r
+}

@@ -1,0 +1,231 @@
+package worker
+
+import (
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// socket is what the data moves on: *net.TCPConn or *net.UDPConn, connected,
+// or what a data path has made of it.
+type socket interface {
+	net.Conn
+	syscall.Conn
+}
+
+// Counters that only some kinds of traffic have, by their place in stream.more.
+const (
+	cPackets     = iota // UDP: datagrams sent, or received without duplicates
+	cLost               // UDP: numbers skipped and not seen since
+	cDuplicates         // UDP
+	cReordered          // UDP
+	cReorderMost        // UDP: greatest extent
+	cJitterNs           // UDP: as it stands
+	cDelaySumUs         // UDP: sum of the delay variations that were taken
+	cDelayCount         // UDP: how many
+	cDelayMaxNs         // UDP: greatest since the last statistical second
+	cSendErrors         // UDP: datagrams refused for want of buffers
+	cSocketDrops        // UDP: dropped at the receiver's socket
+	cForeign            // UDP: datagrams that are none of this test's
+	cRequests           // request/response: transactions
+	cRateBps            // UDP search: the rate as it stands
+	cCounters
+)
+
+// stream is one connection in the worker, or one direction of it. The thread
+// that moves its data only makes socket calls and adds to the counters;
+// everything else is read from outside by the sampler.
+type stream struct {
+	index  int
+	sends  bool
+	sock   socket
+	file   *os.File // duplicate of the socket for raw calls; nil on the portable path
+	cpus   []int    // CPUs to bind the thread to; none leaves it to the scheduler
+	placed string   // why there
+
+	bytes atomic.Int64
+	calls atomic.Int64
+	_     [48]byte // keeps the counters of two streams off one cache line
+	more  [cCounters]atomic.Int64
+
+	clock    threadClock
+	pace     *pacer
+	pacedBy  string
+	quota    int64 // bytes to send in all, or noQuota
+	check    *checker
+	source   *os.File // sent from without copying; nil on other paths
+	slower   string   // why it is not a file on a disk
+	changed  string   // why the data path had to change on the way; set before done closes
+	latency  *latencies
+	listener *net.TCPListener // where connections come and go, on the portable path
+	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet
+	lastAt   atomic.Int64     // time of the last datagram since the flow's start
+	err      error            // set before done closes
+	done     chan struct{}    // closed when the data has stopped
+	drained  chan struct{}    // closed when, at a sender, the peer has closed too
+}
+
+// flow is the set of streams of one end, with what their threads share.
+type flow struct {
+	streams      []*stream
+	side         *side // beside UDP and two-way streams; nil else
+	length       int
+	answer       int     // request/response: bytes of the response; length is the request's
+	perSecond    float64 // request/response: rate of each stream; 0 is back to back
+	udp          bool
+	crr          *crr       // connections that come and go; nil else
+	dialer       net.Dialer // that opens them, on the portable path
+	dontFragment bool
+	sends        bool // the flow's own direction; a two-way flow does both
+	begin        time.Time
+
+	stop      atomic.Bool   // senders end after the current call
+	measuring atomic.Bool   // between mark and finish
+	ending    atomic.Bool   // datagrams: nothing more is expected
+	first     chan struct{} // one token at the first byte that starts this end's clock
+	release   chan struct{} // closed when the threads may end
+}
+
+func newFlow(c openCommand, conns []socket, beside *side) *flow {
+	f := &flow{
+		sends: c.Sends, side: beside, length: lengthOf(c, conns[0]), answer: answerOf(c),
+		perSecond: c.Spec.PerSecond, dontFragment: c.Spec.DontFragment, udp: c.Spec.Protocol == measure.UDP,
+		first: make(chan struct{}, 1), release: make(chan struct{}),
+	}
+	for i, conn := range conns {
+		f.streams = append(f.streams, newStream(c, i, conn, c.Sends))
+	}
+	if c.Spec.Duplex {
+		for i, conn := range conns {
+			f.streams = append(f.streams, newStream(c, len(conns)+i, conn, !c.Sends))
+		}
+	}
+	return f
+}
+
+func newStream(c openCommand, index int, conn socket, sends bool) *stream {
+	s := &stream{index: index, sends: sends, sock: conn, done: make(chan struct{}), drained: make(chan struct{})}
+	cpu := c.Spec.ReceiverCPU
+	if c.Sends {
+		cpu = c.Spec.SenderCPU
+	}
+	if cpu != nil {
+		s.cpus = []int{*cpu}
+	}
+	s.quota = noQuota
+	if sends && c.Spec.Amount > 0 {
+		s.quota = share(c.Spec.Amount, c.Spec.Streams, index%c.Spec.Streams)
+	}
+	if c.Spec.Traffic != measure.Bulk && sends {
+		s.latency = newLatencies()
+	}
+	if c.Spec.Verify {
+		s.check = &checker{}
+	}
+	return s
+}
+
+// noQuota lets a stream send as long as the test lasts.
+const noQuota = -1
+
+// share is part i of n of an amount; the parts sum up to it.
+func share(amount int64, n, i int) int64 {
+	part := amount / int64(n)
+	if int64(i) < amount%int64(n) {
+		part++
+	}
+	return part
+}
+
+// lengthOf is how many bytes this end hands to one call.
+func lengthOf(c openCommand, conn socket) int {
+	n := c.Spec.Length.Recv
+	if c.Sends || c.Spec.Traffic != measure.Bulk {
+		n = c.Spec.Length.Send
+	}
+	switch {
+	case n > 0:
+	case c.Spec.Traffic != measure.Bulk:
+		n = 1
+	case c.Spec.Protocol == measure.UDP:
+		n = defaultDatagram(conn)
+	default:
+		n = int64(defaultLength(c.wanted()))
+	}
+	if c.Spec.Protocol == measure.TCP && c.Spec.Traffic == measure.Bulk {
+		n = callFor(c, n)
+	}
+	return int(n)
+}
+
+// callFor makes the calls of a bounded rate as small as the rate asks for.
+func callFor(c openCommand, n int64) int64 {
+	if rate := c.rateOfStream(c.Sends); rate > 0 {
+		return min(n, max(leastCall, rate/8*int64(paceStep)/int64(time.Second)))
+	}
+	return n
+}
+
+func answerOf(c openCommand) int { return max(int(c.Spec.Length.Recv), 1) }
+
+// moved counts what one call has moved.
+func (s *stream) moved(n int) {
+	s.bytes.Add(int64(n))
+	s.calls.Add(1)
+}
+
+// left is how much of at most n bytes the stream may still send.
+func (s *stream) left(n int) int {
+	if s.quota == noQuota {
+		return n
+	}
+	return int(min(int64(n), s.quota-s.bytes.Load()))
+}
+
+// sawFirst notes the first byte of a stream; the earliest starts the clock.
+func (f *flow) sawFirst(s *stream) {
+	s.firstAt.Store(int64(time.Since(f.begin)) + 1)
+	if s.sends != f.clockSends() {
+		return
+	}
+	select {
+	case f.first <- struct{}{}:
+	default:
+	}
+}
+
+// clockSends says whose first byte starts this end's clock: with data in both
+// directions on one connection, that of the data that comes.
+func (f *flow) clockSends() bool { return f.sends && !f.isDuplex() }
+
+func (f *flow) isDuplex() bool { return f.streams[0].sends != f.streams[len(f.streams)-1].sends }
+
+// origin is when the first byte came that starts this end's clock.
+func (f *flow) origin() time.Time {
+	var least int64
+	for _, s := range f.streams {
+		if at := s.firstAt.Load(); at != 0 && s.sends == f.clockSends() && (least == 0 || at < least) {
+			least = at
+		}
+	}
+	if least == 0 {
+		return f.begin
+	}
+	return f.begin.Add(time.Duration(least - 1))
+}
+
+// run moves the data of one stream, in its own goroutine, and tells ended.
+func (f *flow) run(s *stream, io mover, ended chan<- *stream) {
+	s.err = io.move(f, s)
+	close(s.done)
+	ended <- s
+	if s.sends && s.err == nil {
+		io.finish(f, s)
+	}
+	close(s.drained)
+	<-f.release // the thread and its counters live until the last sample
+}

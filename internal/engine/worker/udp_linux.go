@@ -1,0 +1,412 @@
+package worker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/fault"
+	"thru/internal/sock"
+)
+
+// batchPath moves datagrams many to a call (sendmmsg(2), recvmmsg(2)), on
+// blocking sockets and a thread of its own, as copyPath does.
+type batchPath struct{ copyPath }
+
+// gsoPath is batchPath with datagrams that pass the stack together: the
+// sender hands over up to 128 of them as one, which the NIC or the kernel
+// splits late (UDP_SEGMENT), and the receiver takes what the kernel has put
+// together again (UDP_GRO); udp(7).
+type gsoPath struct{ batchPath }
+
+// canGSO tells why this end cannot use it.
+func canGSO(f *flow) error {
+	s := f.streams[0]
+	var err error
+	ctl := control(s.sock, func(fd uintptr) {
+		if !f.sends {
+			err = sock.SetUDPGRO(fd, true)
+			return
+		}
+		if mtu := sock.PathMTU(fd); mtu > 0 && f.length+sock.UDPHeaders(s.sock.RemoteAddr()) > mtu {
+			err = fmt.Errorf("datagrams of %d bytes do not fit MTU %d whole", f.length, mtu)
+			return
+		}
+		err = sock.SetUDPSegment(fd, f.length)
+	})
+	return errors.Join(ctl, err)
+}
+
+func (p gsoPath) prepare(f *flow, s *stream) error {
+	if err := p.batchPath.prepare(f, s); err != nil {
+		return err
+	}
+	if s.sends {
+		return sock.SetUDPSegment(s.file.Fd(), f.length)
+	}
+	return sock.SetUDPGRO(s.file.Fd(), true)
+}
+
+// prepare leaves no trace of what another path may have tried.
+func (p batchPath) prepare(f *flow, s *stream) error {
+	if err := p.copyPath.prepare(f, s); err != nil {
+		return err
+	}
+	if s.sends {
+		sock.SetUDPSegment(s.file.Fd(), 0)
+	} else {
+		sock.SetUDPGRO(s.file.Fd(), false)
+	}
+	return nil
+}
+
+func (batchPath) move(f *flow, s *stream) error {
+	if s.sends {
+		return moveDatagrams(f, s, newDatagramSender(f, s, 1, sendBatch))
+	}
+	room := datagramRoom(f)
+	if s.check != nil {
+		room = superRoom // all of it is compared
+	}
+	return receiveDatagrams(f, s, newDatagramReceiver(room, recvBatch))
+}
+
+func (gsoPath) move(f *flow, s *stream) error {
+	if s.sends {
+		return moveDatagrams(f, s, newDatagramSender(f, s, min(maxSegments, maxSuper/f.length), superBatch))
+	}
+	return receiveDatagrams(f, s, newDatagramReceiver(superRoom, superRecvBatch))
+}
+
+func (batchPath) finish(*flow, *stream) {}
+
+// Sizes of the calls.
+const (
+	sendBatch      = 64         // datagrams to a sendmmsg
+	recvBatch      = 64         // to a recvmmsg
+	maxSegments    = 128        // datagrams in a large one (UDP_MAX_SEGMENTS of include/linux/udp.h)
+	oldMaxSegments = 64         // the same of kernels before 6.9
+	maxSuper       = 65507      // bytes of a large one
+	superBatch     = 16         // large ones to a sendmmsg
+	superRoom      = 65536 + 64 // the odd lines keep buffers from sharing cache sets
+	superRecvBatch = 8          // large ones to a recvmmsg
+	paceBurst      = 250 * time.Microsecond
+)
+
+// datagramRoom is the buffer of one received datagram; a longer one counts in full all the same.
+func datagramRoom(f *flow) int { return max(f.length, 9216) + 64 }
+
+// mmsghdr is struct mmsghdr of recvmmsg(2).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	len uint32
+	_   [unsafe.Sizeof(uintptr(0)) - 4]byte
+}
+
+// datagramSender holds the buffers of one sending thread.
+type datagramSender struct {
+	length   int
+	segments int // datagrams in one message
+	stride   int // bytes from one message to the next
+	buf      []byte
+	msgs     []mmsghdr
+	iovs     []unix.Iovec
+	pattern  []byte // where the receiver compares
+	next     uint64 // number of the next datagram
+	last     uint64 // number at which to end
+	bounded  bool   // by last
+	refused  int    // calls in a row
+}
+
+func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender {
+	segments = max(segments, 1)
+	d := &datagramSender{length: f.length, segments: segments, stride: f.length * segments, buf: pattern(f.length * segments * batch),
+		msgs: make([]mmsghdr, batch), iovs: make([]unix.Iovec, batch)}
+	if s.check != nil {
+		d.pattern = verifiable(f.length)
+	}
+	if s.quota != noQuota {
+		d.bounded = true
+		d.last = uint64((s.quota + int64(f.length) - 1) / int64(f.length))
+	}
+	for i := range d.msgs {
+		d.iovs[i].Base = &d.buf[i*d.stride]
+		d.msgs[i].hdr.Iov = &d.iovs[i]
+		d.msgs[i].hdr.SetIovlen(1)
+	}
+	return d
+}
+
+// fill numbers up to n datagrams and returns how many messages hold them.
+func (d *datagramSender) fill(n int, now int64) (messages int) {
+	for ; n > 0 && messages < len(d.msgs); messages++ {
+		here, at := min(n, d.segments), messages*d.stride
+		for range here {
+			b := d.buf[at : at+d.length]
+			binary.BigEndian.PutUint64(b, d.next)
+			binary.BigEndian.PutUint64(b[8:], uint64(now))
+			if d.pattern != nil {
+				copy(b[datagramHeader:], patternOf(d.pattern, d.next, len(b)-datagramHeader))
+			}
+			d.next++
+			at += d.length
+		}
+		d.iovs[messages].SetLen(here * d.length)
+		n -= here
+	}
+	return messages
+}
+
+// moveDatagrams sends until it is stopped. One thread calls it.
+func moveDatagrams(f *flow, s *stream, d *datagramSender) error {
+	if err := takeThread(s); err != nil {
+		return err
+	}
+	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&d.msgs[0]))
+	f.sawFirst(s)
+	for !f.stop.Load() {
+		want := d.want(s)
+		if want == 0 {
+			break
+		}
+		first := d.next
+		count := d.fill(want, int64(time.Since(f.begin)))
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd, p, uintptr(count), 0, 0, 0)
+		switch e {
+		case 0: // what was not sent is numbered anew
+			d.next, d.refused = first+uint64(min(int(n)*d.segments, int(d.next-first))), 0
+		case unix.ENOBUFS, unix.EPERM: // the first message is lost here: the receiver will miss its numbers
+			d.next = first + uint64(min(d.segments, int(d.next-first)))
+			s.more[cSendErrors].Add(int64(d.next - first))
+			if e == unix.EPERM && s.more[cSendErrors].Load() == s.more[cPackets].Load()+int64(d.next-first) && s.more[cSendErrors].Load() > mostRefused {
+				return datagramError(f, s, e)
+			}
+		case unix.EINTR, unix.EAGAIN:
+			d.next = first
+			continue
+		default:
+			d.next = first
+			if !d.retry(f, s, e) {
+				return datagramError(f, s, e)
+			}
+			continue
+		}
+		sent := int(d.next - first)
+		s.more[cPackets].Add(int64(sent))
+		s.moved(sent * d.length)
+		s.hold(sent * d.length)
+	}
+	runtime.KeepAlive(d)
+	return nil
+}
+
+// mostRefused datagrams in a row, of the first ones, are a firewall's rule and no loss.
+const mostRefused = 1000
+
+// retry tells whether sending may work after a refusal. The kernel reports a
+// path whose MTU has shrunk once by EMSGSIZE, and splits from then on; large
+// datagrams it then refuses, as it does where the way out cannot split them
+// (EIO, EINVAL), so they go one by one.
+func (d *datagramSender) retry(f *flow, s *stream, e syscall.Errno) bool {
+	if f.dontFragment || e != unix.EMSGSIZE && e != unix.EIO && e != unix.EINVAL {
+		return false
+	}
+	d.refused++
+	switch {
+	case e == unix.EINVAL && d.segments > oldMaxSegments: // an older kernel takes fewer at once
+		d.segments = oldMaxSegments
+	case d.segments > 1 && d.refused > 1:
+		sock.SetUDPSegment(s.file.Fd(), 0)
+		d.segments, s.changed = 1, fmt.Sprintf("the way out refused large datagrams (%v): they went one by one", e)
+	}
+	return d.refused < 10
+}
+
+// want is how many datagrams the next call shall send.
+func (d *datagramSender) want(s *stream) int {
+	n := d.segments * len(d.msgs)
+	if s.pace != nil {
+		n = min(n, max(1, int(float64(s.pace.bps.Load())*paceBurst.Seconds()/8/float64(d.length))))
+	}
+	if d.bounded {
+		n = min(n, int(d.last-d.next))
+	}
+	return n
+}
+
+// datagramError explains why the kernel does not send.
+func datagramError(f *flow, s *stream, e syscall.Errno) error {
+	switch {
+	case f.stop.Load():
+		return nil
+	case e == unix.EMSGSIZE:
+		mtu := sock.PathMTU(s.file.Fd())
+		return fault.Failf(fmt.Sprintf("the most that fits MTU %d is -l %d; without --dont-fragment larger ones are split", mtu, mtu-sock.UDPHeaders(s.sock.RemoteAddr())),
+			"worker: sending: datagrams of %d bytes do not fit the path's MTU of %d", f.length, mtu)
+	case e == unix.EPERM:
+		return fault.Failf("a firewall rule of the host that sends refuses them (nft list ruleset there)", "worker: sending: %w", e)
+	case e == unix.ECONNREFUSED:
+		return fault.Failf("the process there ended", "worker: sending: nobody receives at %s any more: %w", s.sock.RemoteAddr(), e)
+	}
+	return fmt.Errorf("worker: sending: %w", e)
+}
+
+// datagramReceiver holds the buffers of one receiving thread.
+type datagramReceiver struct {
+	room    int
+	buf     []byte
+	control []byte
+	msgs    []mmsghdr
+	iovs    []unix.Iovec
+	seq     *sequence
+	pattern []byte
+	shown   int64 // when the account was last published, ns
+}
+
+const controlRoom = 64 // for the one message with the size of the datagrams
+
+func newDatagramReceiver(room, batch int) *datagramReceiver {
+	d := &datagramReceiver{room: room, buf: make([]byte, room*batch), control: make([]byte, controlRoom*batch),
+		msgs: make([]mmsghdr, batch), iovs: make([]unix.Iovec, batch), seq: newSequence()}
+	for i := range d.msgs {
+		d.iovs[i].Base = &d.buf[i*room]
+		d.iovs[i].SetLen(room)
+		h := &d.msgs[i].hdr
+		h.Iov, h.Control = &d.iovs[i], &d.control[i*controlRoom]
+		h.SetIovlen(1)
+	}
+	return d
+}
+
+// showEvery bounds how often the whole account is published.
+const showEvery = int64(time.Millisecond)
+
+// receiveDatagrams takes what comes until the flow is ending.
+func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
+	if err := takeThread(s); err != nil {
+		return err
+	}
+	if s.check != nil {
+		d.pattern = verifiable(d.room)
+	}
+	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&d.msgs[0]))
+	for first := true; ; {
+		for i := range d.msgs {
+			d.msgs[i].hdr.SetControllen(controlRoom)
+		}
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, fd, p, uintptr(len(d.msgs)), unix.MSG_WAITFORONE|unix.MSG_TRUNC, 0, 0)
+		if f.ending.Load() {
+			break
+		}
+		if e != 0 {
+			if e == unix.EINTR || e == unix.ECONNREFUSED {
+				continue
+			}
+			return fmt.Errorf("worker: receiving: %w", e)
+		}
+		d.takeAll(f, s, int(n))
+		if first && d.seq.packets > 0 { // words of the handshake start no clock
+			f.sawFirst(s)
+			first = false
+		}
+	}
+	d.seq.publish(s)
+	runtime.KeepAlive(d)
+	return io.EOF
+}
+
+// takeAll accounts for the messages of one call.
+func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
+	now := int64(time.Since(f.begin))
+	bytes := 0
+	for i := range n {
+		bytes += d.take(s, i, now)
+	}
+	s.moved(bytes)
+	s.lastAt.Store(now)
+	if now-d.shown > showEvery {
+		d.shown = now
+		d.seq.publish(s)
+	} else {
+		s.more[cPackets].Store(d.seq.packets)
+	}
+}
+
+// take accounts for one message of one datagram or of several, and returns
+// the bytes that count.
+func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
+	m := &d.msgs[i]
+	b, size := d.buf[i*d.room:], int(m.len)
+	each := d.segmentSize(i, size)
+	for at := 0; at < size; at += each {
+		n := min(each, size-at)
+		if n < datagramHeader || at+datagramHeader > d.room {
+			d.seq.stray(n)
+			break
+		}
+		number := binary.BigEndian.Uint64(b[at:])
+		if d.seq.take(number) {
+			counted += n
+		}
+		if at == 0 && number < foreignNumber {
+			d.seq.arrived(int64(binary.BigEndian.Uint64(b[8:])), now)
+		}
+		if d.pattern != nil && at+n <= d.room && number < foreignNumber {
+			s.check.compare(d.pattern, b[at+datagramHeader:at+n], int64(number%period), int64(number))
+		}
+	}
+	return counted
+}
+
+// segmentSize reads the control message that tells how long each datagram of
+// a large one is; without one there is a single datagram.
+func (d *datagramReceiver) segmentSize(i, size int) int {
+	c := d.control[i*controlRoom:]
+	if d.msgs[i].hdr.Controllen < unix.SizeofCmsghdr+4 || size == 0 {
+		return max(size, 1)
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&c[0]))
+	if h.Level != unix.IPPROTO_UDP || h.Type != unix.UDP_GRO {
+		return size
+	}
+	each := int(*(*int32)(unsafe.Pointer(&c[unix.SizeofCmsghdr])))
+	if each <= 0 {
+		return size
+	}
+	return each
+}
+
+// control runs do with the descriptor of a socket.
+func control(s socket, do func(fd uintptr)) error {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("worker: reaching a socket: %w", err)
+	}
+	return raw.Control(do)
+}
+
+// defaultDatagram fits the path's MTU without being split; on paths of no
+// usual MTU, such as loopback, that of Ethernet.
+func defaultDatagram(s socket) int64 {
+	mtu := 0
+	control(s, func(fd uintptr) { mtu = sock.PathMTU(fd) })
+	headers := sock.UDPHeaders(s.RemoteAddr())
+	if mtu > 9216 || mtu <= headers {
+		return safeDatagram
+	}
+	return int64(mtu - headers)
+}
+
+// setPacing has the kernel hold a rate in bit/s, and keeps what waits for it short.
+func setPacing(s socket, bps int64) error {
+	var err error
+	ctl := control(s, func(fd uintptr) { err = sock.SetPacing(fd, bps) })
+	return errors.Join(ctl, err)
+}

@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// portableUDP sends and receives one datagram to a call, as every system can.
+type portableUDP struct{ portablePath }
+
+func (portableUDP) finish(*flow, *stream) {}
+
+func (portableUDP) move(f *flow, s *stream) error {
+	if s.sends {
+		return sendDatagrams(f, s)
+	}
+	return recvDatagrams(f, s)
+}
+
+func sendDatagrams(f *flow, s *stream) error {
+	buf, all := pattern(f.length), []byte(nil)
+	if s.check != nil {
+		all = verifiable(f.length)
+	}
+	f.sawFirst(s)
+	refused := 0
+	for n := uint64(0); !f.stop.Load() && (s.quota == noQuota || s.bytes.Load() < s.quota); n++ {
+		binary.BigEndian.PutUint64(buf, n)
+		binary.BigEndian.PutUint64(buf[8:], uint64(time.Since(f.begin)))
+		if all != nil {
+			copy(buf[datagramHeader:], patternOf(all, n, len(buf)-datagramHeader))
+		}
+		_, err := s.sock.Write(buf)
+		switch {
+		case err == nil:
+		case errors.Is(err, syscall.ENOBUFS):
+			s.more[cSendErrors].Add(1)
+		case f.stop.Load():
+			return nil
+		case errors.Is(err, syscall.EMSGSIZE) && !f.dontFragment && refused < 10:
+			refused++ // said once where the path's MTU has shrunk
+			n--
+			continue
+		case errors.Is(err, syscall.EMSGSIZE):
+			return fault.Failf("try a smaller -l", "worker: sending: datagrams of %d bytes do not fit the path's MTU", f.length)
+		default:
+			return fmt.Errorf("worker: sending: %w", cause(err))
+		}
+		s.more[cPackets].Add(1)
+		s.moved(len(buf))
+		s.hold(len(buf))
+	}
+	return nil
+}
+
+func recvDatagrams(f *flow, s *stream) error {
+	buf, all, q := make([]byte, 65536), []byte(nil), newSequence()
+	if s.check != nil {
+		all = verifiable(len(buf))
+	}
+	for {
+		n, err := s.sock.Read(buf)
+		if f.ending.Load() {
+			q.publish(s)
+			return io.EOF
+		}
+		if err != nil {
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				continue
+			}
+			return fmt.Errorf("worker: receiving: %w", cause(err))
+		}
+		if n < datagramHeader {
+			q.stray(n)
+			continue
+		}
+		number := binary.BigEndian.Uint64(buf)
+		counted := 0
+		if q.take(number) {
+			counted = n
+		}
+		if number < foreignNumber {
+			q.arrived(int64(binary.BigEndian.Uint64(buf[8:])), int64(time.Since(f.begin)))
+			if all != nil {
+				s.check.compare(all, buf[datagramHeader:n], int64(number%period), int64(number))
+			}
+		}
+		s.moved(counted)
+		s.lastAt.Store(int64(time.Since(f.begin)))
+		q.publish(s)
+		if s.firstAt.Load() == 0 && q.packets > 0 {
+			f.sawFirst(s)
+		}
+	}
+}

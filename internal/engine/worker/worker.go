@@ -1,0 +1,472 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"slices"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Bounds of a worker's life beyond its test.
+const (
+	startWait   = 60 * time.Second // connected, and nobody starts it
+	firstWait   = 8 * time.Second  // started, and not a byte comes
+	outlastWait = 3 * time.Second  // a sender's time is over, the receiver's is not
+	stallWait   = 8 * time.Second  // data has flowed, and stops for so long
+	drainWait   = 3 * time.Second  // after the test, for what is under way
+	overtime    = 20 * time.Second // beyond everything else: the watchdog
+)
+
+// Main is the life of the worker process: it takes one end of one flow from
+// its pipe, connects, moves the data, reports, and ends. It returns early when
+// the pipe closes, since then its parent is gone.
+func Main(in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	w := &worker{out: frameWriter{w: out}, start: make(chan startCommand, 1)}
+	open := make(chan openCommand, 1)
+	go func() { cancel(w.listenToParent(in, open)) }()
+	select {
+	case w.cmd = <-open:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return w.run(ctx)
+}
+
+type worker struct {
+	cmd       openCommand
+	out       frameWriter
+	start     chan startCommand
+	flow      *flow
+	listeners []net.Listener // where connections come and go
+	path      path
+	missing   []measure.NotChecked // features that do not work here
+	latency   *measure.Latency     // at the end that asked
+
+	mark    time.Time // when the measured time began
+	moved   int64     // bytes when they were last seen to grow
+	movedAt time.Time
+	told    feedback
+	left    int // streams whose amount has not passed
+	sample  sample
+	buf     []byte
+}
+
+var errParentGone = errors.New("worker: the agent has closed the pipe")
+
+// listenToParent returns when the pipe closes or carries nonsense.
+func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
+	for {
+		kind, payload, err := readFrame(in)
+		if err != nil {
+			return errParentGone
+		}
+		switch kind {
+		case frameOpen:
+			var c openCommand
+			if err := json.Unmarshal(payload, &c); err != nil {
+				return fmt.Errorf("worker: reading command: %w", err)
+			}
+			if c.Spec.Streams < 1 || c.Spec.Streams > measure.MaxStreams {
+				return fmt.Errorf("worker: reading command: %d streams", c.Spec.Streams)
+			}
+			select {
+			case open <- c:
+			default:
+				return errors.New("worker: opened twice")
+			}
+		case frameStart:
+			var c startCommand
+			if err := json.Unmarshal(payload, &c); err != nil {
+				return fmt.Errorf("worker: reading command: %w", err)
+			}
+			select {
+			case w.start <- c:
+			default:
+			}
+		default:
+			return fmt.Errorf("worker: unknown command %q", kind)
+		}
+	}
+}
+
+// run is the worker's main flow: connect, wait for the barrier, move, report.
+func (w *worker) run(ctx context.Context) error {
+	l, err := w.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.newFlow(l); err != nil {
+		l.close()
+		return w.fail(err)
+	}
+	defer w.close()
+	if err := w.prepare(); err != nil {
+		return w.fail(err)
+	}
+	if !w.cmd.Dials {
+		if err := w.out.json(frameJoined, w.ready(l.tcp, nil)); err != nil {
+			return err
+		}
+	}
+	var begin startCommand
+	select {
+	case begin = <-w.start:
+	case <-time.After(startWait):
+		return w.fail(fmt.Errorf("worker: no start within %v", startWait))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if begin.Near != nil {
+		w.place(*begin.Near)
+	}
+	err = w.measure(ctx, time.Duration(begin.RampNs))
+	if errors.Is(err, errParentGone) {
+		return err
+	}
+	return w.done(err)
+}
+
+// connect makes the connections and tells the parent where they are.
+func (w *worker) connect(ctx context.Context) (*link, error) {
+	cctx, cancel := context.WithTimeout(ctx, time.Duration(w.cmd.Deadline))
+	defer cancel()
+	l, err := w.connectAs(cctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, errors.Join(err, w.out.json(frameReady, readyReply{Error: toWire(err)}))
+	}
+	return l, err
+}
+
+func (w *worker) connectAs(ctx context.Context) (*link, error) {
+	if w.cmd.Dials {
+		l, err := dial(ctx, w.cmd)
+		if err != nil {
+			return nil, err
+		}
+		rtt, err := ping(l.tcp[0])
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		r := w.ready(l.tcp, rtt)
+		r.Skipped = l.skipped
+		return l, w.out.json(frameReady, r)
+	}
+	p, err := listen(ctx, w.cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.out.json(frameReady, readyReply{Port: p.port}); err != nil {
+		p.close()
+		return nil, err
+	}
+	return w.await(ctx, p)
+}
+
+// await takes what the dialling end opens.
+func (w *worker) await(ctx context.Context, p *ports) (*link, error) {
+	var err error
+	l := &link{}
+	if l.tcp, err = accept(ctx, w.cmd, p.tcp); err != nil {
+		p.close()
+		return nil, err
+	}
+	if w.cmd.Spec.Protocol == measure.UDP {
+		err = l.acceptDatagrams(ctx, w.cmd, p)
+	}
+	if w.cmd.Spec.Traffic == measure.CRR {
+		l.listeners, p.tcp = p.tcp, nil
+	}
+	p.close()
+	if err == nil {
+		err = pong(l.tcp[0])
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (w *worker) ready(conns []*net.TCPConn, rtt *measure.RTT) readyReply {
+	return readyReply{Local: conns[0].LocalAddr().String(), Peer: conns[0].RemoteAddr().String(), RTT: rtt}
+}
+
+// newFlow makes streams of what is connected. Connections that come and go
+// have none to begin with: the one beside them stands for each.
+func (w *worker) newFlow(l *link) error {
+	tcp, beside := l.tcp, (*side)(nil)
+	if w.cmd.hasSide() {
+		beside = newSide(tcp[len(tcp)-1])
+		tcp = tcp[:len(tcp)-1]
+	}
+	var conns []socket
+	for _, c := range tcp {
+		conns = append(conns, c)
+	}
+	for _, c := range l.udp {
+		conns = append(conns, c)
+	}
+	if w.cmd.Spec.Traffic != measure.CRR {
+		w.flow = newFlow(w.cmd, conns, beside)
+		return nil
+	}
+	for range w.cmd.Spec.Streams {
+		conns = append(conns, beside.conn)
+	}
+	w.flow = newFlow(w.cmd, conns, beside)
+	w.listeners = l.listeners
+	local, err := localAddr(openCommand{Spec: measure.Spec{BindAddr: w.cmd.Spec.BindAddr}}, 0)
+	if err != nil {
+		return err
+	}
+	w.flow.dialer = net.Dialer{Timeout: answerTime, Control: sock.Options{DSCP: w.cmd.Spec.DSCP}.Control}
+	if local != nil {
+		w.flow.dialer.LocalAddr = local
+	}
+	w.flow.crr, err = newCRR(w.cmd, l)
+	return err
+}
+
+// prepare chooses the data path and readies every stream for it.
+func (w *worker) prepare() error {
+	var err error
+	if w.path, w.missing, err = choose(w.cmd, w.flow); err != nil {
+		return err
+	}
+	if w.flow.side != nil && w.cmd.Spec.Search && w.cmd.Sends {
+		w.flow.side.feedback = newSearch(w.flow, w.cmd.RateBps).heed
+	}
+	if w.path.name == measure.IOPortable {
+		debug.SetGCPercent(100) // the language's sockets allocate, and no raw call holds a collection up
+	}
+	for _, s := range w.flow.streams {
+		if c, ok := s.sock.(*net.TCPConn); ok {
+			if err := sock.SetNoDelay(c, w.cmd.Spec.NoDelay || w.cmd.Spec.Traffic != measure.Bulk); err != nil {
+				return err
+			}
+		}
+		w.pace(s)
+		if err := w.path.io.prepare(w.flow, s); err != nil {
+			return err
+		}
+		if n := (measure.NotChecked{Fact: "io.source_file", Why: s.slower}); s.slower != "" && !slices.Contains(w.missing, n) {
+			w.missing = append(w.missing, n)
+		}
+	}
+	w.sample.Streams = make([]streamSample, len(w.flow.streams))
+	for i := range w.sample.Streams {
+		w.sample.Streams[i].Info = make([]byte, 0, sock.TCPInfoSize)
+	}
+	w.buf = make([]byte, 0, 16+len(w.flow.streams)*(streamHead+sock.TCPInfoSize))
+	if w.flow.side != nil {
+		w.flow.side.start()
+	}
+	return nil
+}
+
+// measure runs the streams through ramp, measured time and drain.
+func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
+	f := w.flow
+	f.begin, w.left = time.Now(), len(f.streams)
+	duration := time.Duration(w.cmd.Spec.Duration)
+	watchdog, cancel := context.WithTimeoutCause(ctx, firstWait+ramp+duration+outlastWait+drainWait+overtime,
+		errors.New("worker: the test did not end in time"))
+	defer cancel()
+	ended := make(chan *stream, len(f.streams))
+	for _, s := range f.streams {
+		go f.run(s, w.path.io, ended)
+	}
+	defer close(f.release)
+	if err := w.awaitFirst(watchdog, ended); err != nil {
+		return err
+	}
+	w.mark = f.origin().Add(ramp)
+	if err := w.sampleUntil(watchdog, duration, ended); err != nil {
+		return err
+	}
+	if w.cmd.receives() {
+		w.path.io.sayEnough(f)
+	}
+	if w.cmd.sendsToo() {
+		if w.cmd.Spec.Amount == 0 { // else all has been sent
+			if err := w.outlast(watchdog); err != nil {
+				return err
+			}
+		}
+		f.stop.Store(true)
+	}
+	return w.drain(watchdog)
+}
+
+// receives and sendsToo tell which directions this end has: a two-way flow has both.
+func (c openCommand) receives() bool { return !c.Sends || c.Spec.Duplex }
+func (c openCommand) sendsToo() bool { return c.Sends || c.Spec.Duplex }
+
+// outlast keeps a sender going until the receiver's measured time is over
+// too, which it says, so that its last second is full.
+func (w *worker) outlast(ctx context.Context) error {
+	limit := time.Now().Add(outlastWait)
+	for time.Now().Before(limit) && !w.path.io.heardEnough(w.flow) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		sleepThread(pollEvery / 2)
+	}
+	return nil
+}
+
+// awaitFirst waits for the first byte of any stream.
+func (w *worker) awaitFirst(ctx context.Context, ended <-chan *stream) error {
+	late := time.After(firstWait)
+	for {
+		select {
+		case <-w.flow.first:
+			return nil
+		case s := <-ended:
+			if !w.complete(s) {
+				return w.early(s)
+			}
+			w.left-- // its share was nothing
+		case <-late:
+			return w.silent()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// silent explains why nothing has come at all.
+func (w *worker) silent() error {
+	for _, s := range w.flow.streams {
+		if n, ok := socketDrops(s); ok && n > 0 {
+			return fault.Failf("its buffer holds less than one: a larger -w, or none", "worker: %d datagrams came and found no room in the receiver's socket buffer", n)
+		}
+	}
+	hint := "small packets pass and full-sized ones may not: compare the MTU of both ends and of the path (ping -M do -s 1472), or try a smaller -l"
+	if w.cmd.Spec.Traffic != measure.Bulk {
+		hint = "the other end asks, or a firewall lets no more connections through"
+	}
+	return fault.Failf(hint, "worker: connected, but no data came within %v", firstWait)
+}
+
+// socketDrops are the datagrams for which a socket's buffer had no room.
+func socketDrops(s *stream) (n int64, known bool) {
+	if _, udp := s.sock.RemoteAddr().(*net.UDPAddr); !udp {
+		return 0, false
+	}
+	if raw, err := s.sock.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { n, known = sock.Drops(fd) })
+	}
+	return n, known
+}
+
+// early says why a stream ended before the measured time was over.
+func (w *worker) early(s *stream) error {
+	switch {
+	case s.err == nil, errors.Is(s.err, io.EOF):
+		return fault.Failf("the process or the host there ended, or something between closed the connection",
+			"worker: stream %d: the peer closed the connection early", s.index+1)
+	case errors.Is(s.err, syscall.ECONNRESET), errors.Is(s.err, syscall.EPIPE):
+		return fault.Failf("the process or the host there ended, or a firewall cut the connection",
+			"worker: stream %d: the peer reset the connection", s.index+1)
+	}
+	return fault.Failf(fault.Hint(s.err), "worker: stream %d: %w", s.index+1, s.err)
+}
+
+// last takes the sample at the end of the connections.
+func (w *worker) last() error {
+	w.take(atClose)
+	var err error
+	if w.cmd.Sends && w.cmd.Spec.Traffic != measure.Bulk {
+		w.latency, err = mergeLatencies(w.flow.streams)
+	}
+	return errors.Join(err, w.flush())
+}
+
+// stalled is an error at a receiver to which nothing has come for so long, and
+// for as long as a slow rate spaces what comes.
+func (w *worker) stalled(limit time.Duration) error {
+	n := w.received()
+	if now := time.Now(); n != w.moved || w.movedAt.IsZero() {
+		w.moved, w.movedAt = n, now
+	}
+	silent := time.Since(w.movedAt)
+	if !w.cmd.receives() || silent < limit+3*w.spacing() {
+		return nil
+	}
+	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
+		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
+}
+
+// spacing is the time between two messages at the rate that was asked for.
+func (w *worker) spacing() time.Duration {
+	switch s := w.cmd.Spec; {
+	case s.PerSecond > 0:
+		return time.Duration(float64(time.Second) / s.PerSecond)
+	case s.Protocol == measure.UDP && s.Rate > 0:
+		return time.Duration(8e9 * float64(max(w.flow.length, safeDatagram)) * float64(s.Streams) / float64(s.Rate))
+	}
+	return 0
+}
+
+// close ends every socket; one that still blocks a thread is shut first.
+func (w *worker) close() {
+	w.flow.ending.Store(true)
+	for _, s := range w.flow.streams {
+		if !closed(s.done) && w.path.io != nil {
+			w.path.io.interrupt(s)
+		}
+		s.sock.Close()
+		if s.source != nil {
+			s.source.Close()
+		}
+	}
+	if w.flow.side != nil {
+		w.flow.side.conn.Close()
+	}
+	closeAll(w.listeners)
+}
+
+// fail reports an error in place of a connection.
+func (w *worker) fail(err error) error { return errors.Join(err, w.done(err)) }
+
+func (w *worker) done(err error) error {
+	r := doneReply{IO: w.path.name, Missing: w.missing, Latency: w.latency}
+	if err != nil {
+		r.Error = toWire(err)
+	}
+	if w.flow == nil {
+		return w.out.json(frameDone, r)
+	}
+	for _, s := range w.flow.streams {
+		r.Streams = append(r.Streams, w.describe(s))
+		if n := (measure.NotChecked{Fact: "io." + w.path.name, Why: s.changed}); closed(s.done) && s.changed != "" && !slices.Contains(r.Missing, n) {
+			r.Missing = append(r.Missing, n)
+		}
+	}
+	return w.out.json(frameDone, r)
+}
+
+func toWire(err error) *wireError {
+	return &wireError{Message: err.Error(), Hint: fault.Hint(err), Code: fault.Code(err)}
+}
+
+func (e *wireError) err() error {
+	if e == nil {
+		return nil
+	}
+	return fault.New(e.Code, e.Hint, "%s", e.Message)
+}
