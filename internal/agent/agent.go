@@ -124,10 +124,14 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.
 	if err != nil {
 		return bus.PrepareReply{}, err
 	}
-	inner, err := eng.Open(ctx, engine.End{
+	end := engine.End{
 		Name: a.conf.Name, Spec: m.Spec, Sends: m.Sends, Dials: m.Dials,
 		Targets: m.Targets, Token: m.Token, PeerPorts: [2]int{m.Ports.First, m.Ports.Last}, Listen: listen, MaxRate: a.conf.Limits.RateBps,
-	})
+	}
+	if l := m.Login; l != nil {
+		end.Login = engine.Login{User: l.User, Password: l.Password, PublicKey: l.PublicKey, PKCS1: l.PKCS1}
+	}
+	inner, err := eng.Open(ctx, end)
 	if err != nil {
 		a.leave("")
 		return bus.PrepareReply{}, err
@@ -235,8 +239,7 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.
 	if err != nil {
 		return bus.CollectReply{}, err
 	}
-	e, back := s.evidence(ctx)
-	return bus.CollectReply{Evidence: e, Back: back}, nil
+	return s.evidence(ctx), nil
 }
 
 // Release implements bus.Handler.

@@ -52,6 +52,8 @@ func (s *fakeSession) Updates() <-chan engine.Update                            
 func (s *fakeSession) Process() int                                                    { return os.Getpid() }
 func (*fakeSession) Joined(context.Context) error                                      { return nil }
 
+func (*fakeSession) Far() (far, back *measure.Evidence) { return nil, nil }
+
 func (*fakeSession) Back() (measure.Evidence, bool) { return measure.Evidence{}, false }
 
 func (s *fakeSession) Evidence() measure.Evidence {

@@ -77,7 +77,7 @@ func (s *session) follow() {
 	defer close(s.over)
 	for u := range s.inner.Updates() {
 		e := bus.Event{Session: s.id, Kind: bus.EventProgress, Phase: bus.PhaseMeasure, AtNs: int64(u.At), SpanNs: int64(u.Span), Bytes: u.Bytes, Retransmits: u.Retransmits,
-			Packets: u.Packets, Lost: u.Lost, Requests: u.Requests, Back: u.Back}
+			Packets: u.Packets, Lost: u.Lost, Requests: u.Requests, Back: u.Back, Each: u.Each}
 		switch u.Kind {
 		case engine.Progress:
 			if u.Ramp {
@@ -102,8 +102,8 @@ func (s *session) follow() {
 
 // evidence is the engine's, with what the host did meanwhile; back is that of
 // the other direction of two-way traffic.
-func (s *session) evidence(ctx context.Context) (e measure.Evidence, back *measure.Evidence) {
-	e = s.inner.Evidence()
+func (s *session) evidence(ctx context.Context) bus.CollectReply {
+	e := s.inner.Evidence()
 	var base *measure.HostSpan
 	if len(e.Bins) > 0 {
 		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet)
@@ -115,11 +115,13 @@ func (s *session) evidence(ctx context.Context) (e measure.Evidence, back *measu
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host_idle_baseline", Why: "other tests ran, or this one had not ended: the host was not seen idle"})
 	}
 	s.host.into(&e)
+	r := bus.CollectReply{Evidence: e}
 	if b, ok := s.inner.Back(); ok {
 		b.Route, b.Base, b.Host, b.PerSec = e.Route, e.Base, e.Host, e.PerSec
-		back = &b
+		r.Back = &b
 	}
-	return e, back
+	r.Far, r.FarBack = s.inner.Far()
+	return r
 }
 
 // close ends the session and waits until nothing of it is left.

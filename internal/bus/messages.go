@@ -87,6 +87,16 @@ type Prepare struct {
 	Targets []string     `json:"targets,omitempty"` // HOST:PORT to try, in order (dialling end)
 	Token   string       `json:"token,omitempty"`   // from the listening end (dialling end)
 	Ports   PortRange    `json:"ports,omitzero"`    // data ports of the listening end (dialling end)
+	Login   *Login       `json:"login,omitempty"`   // where a far end that is no agent asks who we are (dialling end)
+}
+
+// Login is what an iperf3 server may ask of its clients. It goes to the agent
+// of the own process only.
+type Login struct {
+	User      string `json:"user"`
+	Password  string `json:"password"`
+	PublicKey []byte `json:"public_key"` // of the server: PEM
+	PKCS1     bool   `json:"pkcs1,omitempty"`
 }
 
 // PrepareReply names the session. A dialling end is connected when it replies.
@@ -118,6 +128,9 @@ type CollectReply struct {
 	Evidence measure.Evidence `json:"evidence"`
 	// Back is of the other direction of two-way traffic (Spec.Duplex).
 	Back *measure.Evidence `json:"back,omitempty"`
+	// Far and FarBack are what a far end that is no agent reported of itself.
+	Far     *measure.Evidence `json:"far,omitempty"`
+	FarBack *measure.Evidence `json:"far_back,omitempty"`
 }
 
 // Release ends a session (or, with an empty Session, all of the client's) and
@@ -145,21 +158,22 @@ const (
 
 // Event is pushed by the agent to the client that owns the session.
 type Event struct {
-	Session     string   `json:"session"`
-	Kind        string   `json:"kind"`
-	Phase       string   `json:"phase,omitempty"`
-	AtNs        int64    `json:"at_ns,omitempty"` // start of the interval, since the measured time began; negative in the ramp
-	SpanNs      int64    `json:"length_ns,omitempty"`
-	Bytes       int64    `json:"bytes,omitempty"`
-	Retransmits *int64   `json:"retransmits,omitempty"` // segments in the interval (sender)
-	Packets     int64    `json:"packets,omitempty"`     // datagrams in the interval
-	Lost        int64    `json:"lost,omitempty"`        // datagrams missed in it (receiver)
-	Requests    int64    `json:"requests,omitempty"`    // transactions in it
-	Back        bool     `json:"back,omitempty"`        // of the other direction of two-way traffic
-	CPUPct      *float64 `json:"cpu_pct,omitempty"`     // of the whole machine
-	CPUMaxPct   *float64 `json:"cpu_max_pct,omitempty"` // busiest core
-	Error       string   `json:"error,omitempty"`
-	Hint        string   `json:"hint,omitempty"`
+	Session     string         `json:"session"`
+	Kind        string         `json:"kind"`
+	Phase       string         `json:"phase,omitempty"`
+	AtNs        int64          `json:"at_ns,omitempty"` // start of the interval, since the measured time began; negative in the ramp
+	SpanNs      int64          `json:"length_ns,omitempty"`
+	Bytes       int64          `json:"bytes,omitempty"`
+	Retransmits *int64         `json:"retransmits,omitempty"` // segments in the interval (sender)
+	Packets     int64          `json:"packets,omitempty"`     // datagrams in the interval
+	Lost        int64          `json:"lost,omitempty"`        // datagrams missed in it (receiver)
+	Requests    int64          `json:"requests,omitempty"`    // transactions in it
+	Back        bool           `json:"back,omitempty"`        // of the other direction of two-way traffic
+	Each        []measure.Tick `json:"streams,omitempty"`     // of each stream (Spec.EachStream)
+	CPUPct      *float64       `json:"cpu_pct,omitempty"`     // of the whole machine
+	CPUMaxPct   *float64       `json:"cpu_max_pct,omitempty"` // busiest core
+	Error       string         `json:"error,omitempty"`
+	Hint        string         `json:"hint,omitempty"`
 }
 
 // Handler is what an agent answers. The client id has been checked by the

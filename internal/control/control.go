@@ -34,12 +34,21 @@ type Client interface {
 
 // EndPoint is a connected agent. DataHosts are the addresses that a peer
 // dials for data, in order.
+//
+// A foreign end point has no agent: a program such as iperf3 that only the
+// engine at the other end talks to. It has no Client, and of its evidence there
+// is what it reports.
 type EndPoint struct {
 	Name      string
 	Addr      string // where control connected to; empty for this machine
 	Client    Client
 	Hello     bus.HelloReply
 	DataHosts []string
+
+	Foreign bool
+	Port    int        // of a foreign one that is dialled
+	Token   string     // of a foreign one that has dialled: names it to the engine that took the call
+	Login   *bus.Login // where a foreign one asks who we are
 }
 
 // Observer hears what happens, in the order in which it happens.
@@ -111,7 +120,7 @@ func (r *Runner) understood(p plan.Plan) error {
 		for _, s := range step.Specs {
 			plain := s.Protocol == measure.TCP && s.Traffic == measure.Bulk && s.Rate == 0 && s.Amount == 0 && !s.Verify && !s.Duplex
 			for _, n := range []string{s.From, s.To} {
-				if e := r.Ends[n]; e != nil && !plain && e.Hello.WireMinor < kindsMinor {
+				if e := r.Ends[n]; e != nil && !e.Foreign && !plain && e.Hello.WireMinor < kindsMinor {
 					return fault.Failf("upgrade thru there: it measures TCP as fast as it goes, and nothing else",
 						"control: %s runs thru %s, which is too old for this test", n, e.Hello.Thru)
 				}
@@ -187,13 +196,22 @@ func cellLabel(s plan.Step, i int) string {
 func (r *Runner) facts(ctx context.Context, doc *measure.Document) (map[string]*measure.Facts, error) {
 	names := r.names()
 	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
-	each(len(names), func(i int) { replies[i], errs[i] = r.Ends[names[i]].Client.Facts(ctx, bus.FactsRequest{}) })
+	each(len(names), func(i int) {
+		if e := r.Ends[names[i]]; !e.Foreign {
+			replies[i], errs[i] = e.Client.Facts(ctx, bus.FactsRequest{})
+		}
+	})
 	facts := map[string]*measure.Facts{}
 	for i, n := range names {
 		if errs[i] != nil {
 			return facts, fmt.Errorf("control: asking %s for its facts: %w", n, errs[i])
 		}
 		e := r.Ends[n]
+		if e.Foreign {
+			doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: n, Addr: e.Addr})
+			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points." + n + ".facts", Why: "no thru runs there"})
+			continue
+		}
 		facts[n] = &replies[i].Facts
 		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: n, Addr: e.Addr, Thru: e.Hello.Thru, Facts: facts[n]})
 	}
@@ -272,9 +290,23 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 		c.Runs = append(c.Runs, runs[k])
 		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.Ends[c.From].Hello.Limits.RateBps, r.Ends[c.To].Hello.Limits.RateBps)
 		c.Error = runs[k].Error
+		introduce(doc, runs[k])
 		stat.Summarise(c, facts, r.Link)
 		r.Watch.Ran(c)
 		k++
+	}
+}
+
+// introduce notes which program a foreign end point has turned out to be.
+func introduce(doc *measure.Document, run measure.Run) {
+	for _, f := range run.Flows {
+		for _, x := range []*measure.Evidence{f.Sender, f.Receiver} {
+			for i := range doc.EndPoints {
+				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint {
+					doc.EndPoints[i].Speaks = x.Reported
+				}
+			}
+		}
 	}
 }
 

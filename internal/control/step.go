@@ -39,6 +39,8 @@ type side struct {
 	err     error // of Failed
 	seen    partial
 	back    *measure.Evidence // of the other direction of two-way traffic
+	far     *measure.Evidence // what the other end reported, where that is foreign
+	farBack *measure.Evidence
 }
 
 func (f *flow) dialling() *side {
@@ -55,12 +57,16 @@ func (f *flow) listening() *side {
 	return &f.sender
 }
 
-// sides are the sessions of the flow; none where it rides on another's.
+// sides are the sessions of the flow; none where it rides on another's, and
+// none at a foreign end.
 func (f *flow) sides() []*side {
-	if f.rides != nil {
-		return nil
+	var ss []*side
+	for _, s := range []*side{&f.sender, &f.receiver} {
+		if f.rides == nil && !s.end.Foreign {
+			ss = append(ss, s)
+		}
 	}
-	return []*side{&f.sender, &f.receiver}
+	return ss
 }
 
 // runStep measures all flows of a step once: it takes the turn at every agent,
@@ -131,7 +137,7 @@ func (r *Runner) ends(step plan.Step) []*EndPoint {
 	var es []*EndPoint
 	for _, s := range step.Specs {
 		for _, n := range []string{s.From, s.To} {
-			if e := r.Ends[n]; !slices.Contains(es, e) {
+			if e := r.Ends[n]; !e.Foreign && !slices.Contains(es, e) {
 				es = append(es, e)
 			}
 		}
@@ -198,13 +204,20 @@ func (r *Runner) prepare(ctx context.Context, flows []*flow) error {
 			continue
 		}
 		l, d := f.listening(), f.dialling()
-		ready, err := l.end.Client.Prepare(ctx, bus.Prepare{Spec: f.spec, Sends: l.sends})
+		ready := bus.PrepareReply{Port: l.end.Port}
+		var err error
+		if !l.end.Foreign {
+			ready, err = l.end.Client.Prepare(ctx, bus.Prepare{Spec: f.spec, Sends: l.sends, Token: d.end.Token})
+		}
 		if err != nil {
 			return fmt.Errorf("control: preparing %s: %w", l.end.Name, err)
 		}
 		l.session = ready.Session
+		if d.end.Foreign { // it has come by itself
+			continue
+		}
 		conn, err := d.end.Client.Prepare(ctx, bus.Prepare{
-			Spec: f.spec, Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port),
+			Spec: f.spec, Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port), Login: l.end.Login,
 		})
 		if err != nil {
 			return fmt.Errorf("control: connecting %s to %s: %w", d.end.Name, l.end.Name, err)
@@ -239,7 +252,7 @@ func (r *Runner) start(ctx context.Context, flows []*flow) error {
 			if sends {
 				s = &f.sender
 			}
-			if f.rides != nil {
+			if f.rides != nil || s.end.Foreign {
 				continue
 			}
 			ramp := plan.Ramp(f.spec, f.dialling().rtt)
@@ -365,6 +378,9 @@ func (r *Runner) failed(flows []*flow, events <-chan bus.Event, s *side, e bus.E
 	}
 	s.over, s.err = true, fault.Failf(e.Hint, "%s", e.Error)
 	for _, x := range r.Ends {
+		if x.Foreign {
+			continue
+		}
 		select {
 		case <-x.Client.Lost():
 			return lost(x)
@@ -451,11 +467,23 @@ func (r *Runner) collect(flows []*flow) {
 		got[sides[i]] = e
 	})
 	for _, f := range flows {
-		x := measure.Flow{From: f.spec.From, To: f.spec.To, Sender: got[&f.sender], Receiver: got[&f.receiver]}
-		if f.rides != nil { // what the one sends the other way, its receiver has sent
-			x.Sender, x.Receiver = f.rides.receiver.back, f.rides.sender.back
+		f.nameFar()
+		x := measure.Flow{From: f.spec.From, To: f.spec.To, Sender: cmp.Or(got[&f.sender], f.receiver.far), Receiver: cmp.Or(got[&f.receiver], f.sender.far)}
+		if o := f.rides; o != nil { // what the one sends the other way, its receiver has sent
+			x.Sender, x.Receiver = cmp.Or(o.receiver.back, o.sender.farBack), cmp.Or(o.sender.back, o.receiver.farBack)
 		}
 		f.run.Flows = []measure.Flow{x}
+	}
+}
+
+// nameFar gives what a foreign end reported the name that it has here.
+func (f *flow) nameFar() {
+	for s, o := range map[*side]*side{&f.sender: &f.receiver, &f.receiver: &f.sender} {
+		for _, e := range []*measure.Evidence{s.far, s.farBack} {
+			if e != nil {
+				e.EndPoint = o.end.Name
+			}
+		}
 	}
 }
 
@@ -478,6 +506,7 @@ func (s *side) evidence() *measure.Evidence {
 	if s.back = reply.Back; s.back != nil {
 		s.back.EndPoint = s.end.Name
 	}
+	s.far, s.farBack = reply.Far, reply.FarBack
 	return &reply.Evidence
 }
 

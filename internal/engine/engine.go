@@ -26,7 +26,18 @@ type End struct {
 	PeerPorts [2]int
 	Listen    Listen // at the end that listens
 	MaxRate   int64  // bit/s of goodput that this end allows; 0 is no bound
+	Login     Login  // where the far end asks who we are
 }
+
+// Login is what an iperf3 server may ask of its clients.
+type Login struct {
+	User, Password string
+	PublicKey      []byte // of the server: PEM
+	PKCS1          bool   // the older padding, PKCS #1 v1.5, in place of OAEP
+}
+
+// String keeps the password out of every print.
+func (l Login) String() string { return "login of " + l.User }
 
 // Listen says where an end may accept data connections.
 type Listen struct {
@@ -69,12 +80,13 @@ type Update struct {
 	At          time.Duration // start of the interval since Mark; negative in the ramp
 	Span        time.Duration
 	Bytes       int64
-	Packets     int64  // datagrams sent or received in the interval
-	Lost        int64  // datagrams missed in it, at the receiver
-	Requests    int64  // transactions in it
-	Back        bool   // of the other direction of two-way traffic
-	Retransmits *int64 // segments in the interval, at the sender
-	Err         error  // Failed
+	Packets     int64          // datagrams sent or received in the interval
+	Lost        int64          // datagrams missed in it, at the receiver
+	Requests    int64          // transactions in it
+	Back        bool           // of the other direction of two-way traffic
+	Retransmits *int64         // segments in the interval, at the sender
+	Each        []measure.Tick // of each stream, where Spec.EachStream asks for it
+	Err         error          // Failed
 }
 
 // Session is one end of one flow. Close ends it at any time, twice without
@@ -96,6 +108,10 @@ type Session interface {
 	// Back is the evidence of the other direction of two-way traffic
 	// (Spec.Duplex); false where there is none.
 	Back() (measure.Evidence, bool)
+	// Far is what the program at the other end reported of itself, and of the
+	// other direction of two-way traffic; nil where the other end is an agent,
+	// which speaks for itself.
+	Far() (far, back *measure.Evidence)
 	Close() error
 }
 

@@ -33,10 +33,11 @@ type Error struct {
 
 // EndPoint is a host that took part.
 type EndPoint struct {
-	Name  string `json:"name"` // `local` is where the command ran
-	Addr  string `json:"addr,omitempty"`
-	Thru  string `json:"thru_version,omitempty"`
-	Facts *Facts `json:"facts,omitempty"`
+	Name   string `json:"name"` // `local` is where the command ran
+	Addr   string `json:"addr,omitempty"`
+	Thru   string `json:"thru_version,omitempty"`
+	Speaks string `json:"program,omitempty"` // where it is no agent: "iperf3 3.12"
+	Facts  *Facts `json:"facts,omitempty"`
 }
 
 // Figure is a measured value with its doubt. Low and High are the least and

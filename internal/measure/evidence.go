@@ -3,11 +3,12 @@ package measure
 // Evidence is what one end of one flow saw. Both ends of every flow are kept
 // with the result, so that a diagnosis can be replayed from a file.
 type Evidence struct {
-	EndPoint  string `json:"end_point"`            // name of the end point
-	Sends     bool   `json:"sends"`                // this end sent the data
-	Dialled   bool   `json:"dialled"`              // this end opened the connections
-	IO        string `json:"io"`                   // data path used
-	LocalAddr string `json:"local_addr,omitempty"` // of the first stream
+	EndPoint  string `json:"end_point"`             // name of the end point
+	Reported  string `json:"reported_by,omitempty"` // the program whose own word this is, such as "iperf3 3.12"; empty where thru saw it
+	Sends     bool   `json:"sends"`                 // this end sent the data
+	Dialled   bool   `json:"dialled"`               // this end opened the connections
+	IO        string `json:"io"`                    // data path used
+	LocalAddr string `json:"local_addr,omitempty"`  // of the first stream
 	PeerAddr  string `json:"peer_addr,omitempty"`
 	Route     *Route `json:"route,omitempty"` // how this end reaches the peer
 
@@ -25,6 +26,7 @@ type Evidence struct {
 	Host    *HostSpan    `json:"host,omitempty"`
 	PerSec  []HostSpan   `json:"host_per_second,omitempty"`
 	Base    *HostSpan    `json:"host_idle_baseline,omitempty"` // when no test ran, read after the traffic
+	Output  string       `json:"output,omitempty"`             // what a program at this end printed, where it was asked for
 	Error   string       `json:"error,omitempty"`              // why this end stopped early
 	Missing []NotChecked `json:"not_checked,omitempty"`
 }
@@ -72,6 +74,22 @@ type Stream struct {
 	DatagramsAll *Datagrams `json:"datagrams_all,omitempty"` // UDP: over its life
 	Requests     int64      `json:"requests,omitzero"`       // request/response: transactions in the measured time
 	Checked      *Checked   `json:"verified,omitempty"`      // where the data was compared
+}
+
+// Tick is one stream in one interval of the live figures (Spec.EachStream).
+// What an end or a kernel does not tell is absent.
+type Tick struct {
+	Bytes       int64  `json:"bytes"`
+	Sends       bool   `json:"sends,omitempty"`
+	Retransmits *int64 `json:"retransmits,omitempty"` // segments, at the sender
+	Cwnd        *int64 `json:"cwnd_bytes,omitempty"`
+	RTTUs       *int64 `json:"rtt_us,omitempty"`
+	RTTVarUs    *int64 `json:"rtt_variation_us,omitempty"`
+	PathMTU     *int64 `json:"path_mtu_bytes,omitempty"`
+	Packets     int64  `json:"packets,omitzero"` // datagrams
+	Lost        int64  `json:"lost,omitzero"`
+	Reordered   int64  `json:"reordered,omitzero"`
+	JitterNs    *int64 `json:"jitter_ns,omitempty"`
 }
 
 // Datagrams are the counts of one end of a UDP stream. Of the sender only

@@ -8,6 +8,14 @@ package measure
 
 import "time"
 
+// Engines that Spec.Engine can name: thru's own, and those that speak to
+// another program at the far end.
+const (
+	Native = "native"
+	IPerf3 = "iperf3"
+	IPerf2 = "iperf2"
+)
+
 // Protocols a Spec can ask for.
 const (
 	TCP = "tcp"
@@ -63,7 +71,7 @@ type Spec struct {
 	From     string `json:"from"`                // end point that sends
 	To       string `json:"to"`                  // end point that receives
 	DialFrom bool   `json:"dial_from"`           // the sender opens the connections; else the receiver does
-	Engine   string `json:"engine"`              // "native"
+	Engine   string `json:"engine"`              // "native", "iperf3", "iperf2"
 	Protocol string `json:"protocol"`            // "tcp", "udp"
 	Traffic  string `json:"traffic,omitempty"`   // "" is bulk, else "rr" or "crr"
 	IO       string `json:"io,omitempty"`        // data path asked for; empty means the best that works
@@ -83,8 +91,10 @@ type Spec struct {
 	Verify       bool    `json:"verify,omitempty"`            // the receiver compares every byte with what was sent
 	DontFragment bool    `json:"dont_fragment,omitempty"`     // UDP: never split a datagram above the path's MTU
 	Search       bool    `json:"search,omitempty"`            // UDP: the rate follows the receiver's feedback (RFC 9097, type B)
-	Duplex       bool    `json:"one_connection,omitempty"`    // TCP: both directions on the same connections
+	Duplex       bool    `json:"one_connection,omitempty"`    // both directions are one session: on the same connections, or as iperf3 pairs them
 	Unplaced     bool    `json:"unplaced,omitempty"`          // leave the choice of CPUs to the scheduler
+	EachStream   bool    `json:"each_stream,omitempty"`       // live figures of each stream too
+	FarOutput    bool    `json:"far_output,omitempty"`        // iperf3: ask the far end for what it printed
 	FirstStream  int     `json:"first_stream,omitzero"`       // number of the flow's first stream among those that run at once, for placement
 
 	Congestion  string `json:"congestion,omitempty"` // congestion control, set before connect and listen

@@ -49,5 +49,36 @@ func (r Request) checkKind() error {
 			return fault.Usagef(c.hint, "%s", c.message)
 		}
 	}
+	return r.checkFar()
+}
+
+// mostIPerf3Length is the most that an iperf3 server takes of -l with TCP.
+const mostIPerf3Length = 1 << 20
+
+// checkFar refuses what an end point that is no agent cannot do.
+func (r Request) checkFar() error {
+	name := r.engine()
+	far, three, two := name != measure.Native, name == measure.IPerf3, name == measure.IPerf2
+	const agent = "it takes thru at both ends (thru serve)"
+	for _, c := range []struct {
+		bad     bool
+		hint    string
+		message string
+	}{
+		{far && r.Traffic != measure.Bulk, agent, "requests do not go to an " + name + " end point"},
+		{far && r.Latency, agent, "--latency does not go to an " + name + " end point"},
+		{far && r.Search, agent, "--search does not go to an " + name + " end point"},
+		{far && r.Verify, agent, "--verify does not go to an " + name + " end point"},
+		{far && r.DataAddr != "", "the address is in the end point", "--data-addr does not go to an " + name + " end point"},
+		{three && r.OneConnection, "iperf3 opens connections for each direction: leave it out", "--one-connection does not go to an iperf3 end point"},
+		{three && r.Protocol != measure.UDP && max(r.Length.Send, r.Length.Recv) > mostIPerf3Length, "iperf3 takes -l up to 1M", "the length is out of range"},
+		{two && r.Bidir && (!r.OneConnection || r.Protocol == measure.UDP), "an iperf2 end point does both directions on one TCP connection: --bidir --one-connection", "--bidir alone does not go to an iperf2 end point"},
+		{two && r.PeerCPU != nil, "name the local CPU alone: -A N", "iperf2 takes no CPU from its client"},
+		{!three && r.FarOutput, "it is of iperf3:// end points", "--get-server-output does not go to this end point"},
+	} {
+		if c.bad {
+			return fault.Usagef(c.hint, "%s", c.message)
+		}
+	}
 	return nil
 }

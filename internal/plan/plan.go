@@ -5,6 +5,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -83,6 +84,7 @@ func Ramp(s measure.Spec, rtt time.Duration) time.Duration {
 // local is the end that runs the command, peer the other one.
 type Request struct {
 	Local, Peer         string // end point names
+	Engine              string // "" is measure.Native
 	LocalCPUs, PeerCPUs int    // how many CPUs they have, for the default of streams
 	Streams             int    // 0: default
 	Window, Length      measure.Pair
@@ -117,6 +119,8 @@ type Request struct {
 	Search              bool // for the capacity of the path, by UDP
 	Latency             bool // requests beside the traffic
 	Together            bool
+	EachStream          bool // live figures of each stream
+	FarOutput           bool // iperf3: what the far end printed
 	Repeat              int
 	PrecisionPct        float64
 	Acceptance          bool
@@ -178,6 +182,10 @@ func (r Request) directions() []Step {
 	switch {
 	case r.Bidir:
 		back.FirstStream = forward.Streams
+		if r.engine() == measure.IPerf3 {
+			forward.Duplex, back.Duplex = true, true
+			return []Step{{Label: "both directions at once", Specs: []measure.Spec{forward, back}}}
+		}
 		if r.OneConnection {
 			forward.Duplex, back.Duplex = true, true
 			back.DialFrom, back.FirstStream = false, 0
@@ -290,10 +298,11 @@ func (r Request) repeat() Repeat {
 // both directions, since a firewall usually lets that pass.
 func (r Request) spec(forward bool) measure.Spec {
 	s := measure.Spec{
-		From: r.Local, To: r.Peer, DialFrom: forward, Engine: "native", Protocol: r.Protocol, Traffic: r.Traffic, IO: r.IO, IOForced: r.IOForced,
+		From: r.Local, To: r.Peer, DialFrom: forward, Engine: r.engine(), Protocol: r.Protocol, Traffic: r.Traffic, IO: r.IO, IOForced: r.IOForced,
 		Rate: r.rate(), PerSecond: r.PerSecond, Amount: r.amount(), Verify: r.Verify, DontFragment: r.DontFragment, Search: r.Search, Unplaced: r.Unplaced,
 		Streams: r.Streams, Window: r.Window, Length: r.Length,
 		Duration: int64(r.Duration), Ramp: int64(r.Ramp), NoRamp: r.RampSet && r.Ramp == 0, Interval: int64(r.Interval), Family: r.Family,
+		EachStream: r.EachStream, FarOutput: r.FarOutput,
 		Congestion: r.Congestion, MSS: r.MSS, NoDelay: r.NoDelay, DSCP: r.DSCP,
 		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU,
 		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,
@@ -313,6 +322,9 @@ func (r Request) spec(forward bool) measure.Spec {
 
 // AmountLimit ends a test of a fixed amount that takes too long.
 const AmountLimit = 6 * time.Hour
+
+// engine that moves the traffic.
+func (r Request) engine() string { return cmp.Or(r.Engine, measure.Native) }
 
 // rate of all streams together.
 func (r Request) rate() int64 {

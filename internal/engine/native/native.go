@@ -8,10 +8,8 @@ import (
 
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
+	"thru/internal/measure"
 )
-
-// Name of this engine in measure.Spec.
-const Name = "native"
 
 // Engine opens sessions whose data moves in worker processes of Program.
 type Engine struct {
@@ -19,7 +17,7 @@ type Engine struct {
 }
 
 // Name implements engine.Engine.
-func (Engine) Name() string { return Name }
+func (Engine) Name() string { return measure.Native }
 
 // Open implements engine.Engine. A listening end returns when it listens, a
 // dialling end when all its streams are connected.

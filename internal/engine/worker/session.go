@@ -119,6 +119,9 @@ func (s *Session) Back() (measure.Evidence, bool) {
 	return s.back.document(), true
 }
 
+// Far implements engine.Session: an engine whose far end is no agent has its own.
+func (s *Session) Far() (far, back *measure.Evidence) { return nil, nil }
+
 // Joined implements engine.Session.
 func (s *Session) Joined(ctx context.Context) error {
 	if s.end.Dials {
