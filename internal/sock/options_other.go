@@ -27,5 +27,8 @@ func setDontFragment(uintptr, bool) error { return unsupported("don't fragment")
 // Drops returns false: the socket's own drops are not known here.
 func Drops(uintptr) (int64, bool) { return 0, false }
 
+// Queued returns 0: what waits in a socket is not known here.
+func Queued(uintptr) int { return 0 }
+
 // IncomingCPU returns false: which CPU took a packet in is not known here.
 func IncomingCPU(uintptr) (int, bool) { return 0, false }

@@ -80,6 +80,16 @@ func Drops(fd uintptr) (int64, bool) {
 	return int64(v[memInfoDrops]), true
 }
 
+// Queued is how many bytes a socket still holds that its peer's kernel has not
+// acknowledged, or of UDP that have not left (SIOCOUTQ, tcp(7), udp(7)).
+func Queued(fd uintptr) int {
+	n, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // IncomingCPU is the CPU on which the kernel last took in a packet of the
 // socket (SO_INCOMING_CPU, socket(7)); false where it does not say.
 func IncomingCPU(fd uintptr) (int, bool) {

@@ -61,7 +61,7 @@ func validateKind(s measure.Spec, bad func(string, ...any) error) error {
 		return bad("messages of %d and %d bytes are above %d", s.Length.Send, s.Length.Recv, measure.MaxMessage)
 	case s.PerSecond < 0 || s.PerSecond > measure.MaxPerSecond || s.PerSecond > 0 && bulk:
 		return bad("%g requests a second are not 0 to %d", s.PerSecond, measure.MaxPerSecond)
-	case s.Duplex && (udp || !bulk), s.Search && !(udp && bulk), s.Amount > 0 && !bulk, s.Verify && !bulk:
+	case s.Duplex && !bulk, s.Search && !(udp && bulk), s.Amount > 0 && !bulk, s.Verify && !bulk:
 		return bad("the options do not go with this traffic")
 	case s.Verify && s.IO == measure.IOLean, s.Verify && s.IO == measure.IOSendfile:
 		return bad("data can only be compared where it is copied")

@@ -81,7 +81,7 @@ func (c openCommand) tcpConns() int {
 
 // hasSide tells whether the last TCP connection is the one beside the streams.
 func (c openCommand) hasSide() bool {
-	return c.Spec.Protocol == measure.UDP || c.Spec.Traffic != measure.Bulk || c.Spec.Duplex
+	return c.Adopt == nil && (c.Spec.Protocol == measure.UDP || c.Spec.Traffic != measure.Bulk || c.Spec.Duplex)
 }
 
 // link is what the handshake has connected.
@@ -89,6 +89,7 @@ type link struct {
 	tcp       []*net.TCPConn
 	udp       []*net.UDPConn
 	listeners []net.Listener // at an end that goes on accepting
+	early     []Early        // of adopted connections
 	targets   []string       // where the dialling end was answered
 	skipped   []string
 }

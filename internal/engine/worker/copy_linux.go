@@ -144,6 +144,8 @@ func receive(f *flow, s *stream, buf []byte, most int, flags uintptr) error {
 		switch {
 		case e == unix.EINTR:
 			continue
+		case e != 0 && f.ending.Load():
+			return io.EOF
 		case e != 0:
 			return fmt.Errorf("worker: receiving: %w", e)
 		case n == 0:

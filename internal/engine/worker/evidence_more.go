@@ -3,6 +3,7 @@ package worker
 import (
 	"thru/internal/engine"
 	"thru/internal/measure"
+	"thru/internal/sock"
 )
 
 // The part of the evidence that only datagrams and requests have.
@@ -108,5 +109,39 @@ func (v *evidence) progressMore(u *engine.Update, s *sample) {
 		if !v.e.Sends {
 			u.Lost += b.More[cLost] - a.More[cLost]
 		}
+		if v.spec.EachStream {
+			u.Each = append(u.Each, v.tick(a, b))
+		}
 	}
+}
+
+// tick is one stream in the interval from a to b.
+func (v *evidence) tick(a, b streamSample) measure.Tick {
+	t := measure.Tick{Bytes: b.Bytes - a.Bytes, Sends: v.e.Sends, Packets: b.More[cPackets] - a.More[cPackets]}
+	if v.spec.Protocol == measure.UDP {
+		if !v.e.Sends {
+			t.Lost, t.Reordered = b.More[cLost]-a.More[cLost], b.More[cReordered]-a.More[cReordered]
+			t.JitterNs = new(b.More[cJitterNs])
+		}
+		return t
+	}
+	now, before := sock.ParseTCPInfo(b.Info), sock.ParseTCPInfo(a.Info)
+	t.RTTUs, t.RTTVarUs, t.PathMTU = wide(now.RTTUs), wide(now.RTTVarUs), wide(now.PMTU)
+	if now.Retrans != nil && v.e.Sends {
+		t.Retransmits = new(int64(*now.Retrans))
+		if before.Retrans != nil {
+			*t.Retransmits -= int64(*before.Retrans)
+		}
+	}
+	if now.Cwnd != nil && now.SendMSS != nil {
+		t.Cwnd = new(int64(*now.Cwnd) * int64(*now.SendMSS))
+	}
+	return t
+}
+
+func wide(x *uint32) *int64 {
+	if x == nil {
+		return nil
+	}
+	return new(int64(*x))
 }

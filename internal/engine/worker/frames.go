@@ -17,12 +17,15 @@ import (
 // type byte and a payload: JSON for what is rare, binary for the samples, so
 // that taking one allocates nothing in the worker.
 const (
-	frameOpen   = 'O' // to the worker: openCommand
-	frameStart  = 'S' // to the worker: startCommand
-	frameReady  = 'R' // from the worker: readyReply
-	frameJoined = 'C' // from a listening worker: all streams are connected
-	frameSample = 'T' // from the worker: sample
-	frameDone   = 'D' // from the worker: doneReply; nothing follows
+	frameOpen    = 'O' // to the worker: openCommand
+	frameStart   = 'S' // to the worker: startCommand
+	frameTake    = 'A' // to the worker: takeCommand, and the connections beside the pipe
+	frameEnough  = 'E' // to the worker: the test is over at the far end too
+	frameReady   = 'R' // from the worker: readyReply
+	frameJoined  = 'C' // from a listening worker: all streams are connected
+	frameSample  = 'T' // from the worker: sample
+	frameStopped = 'Q' // from an adopting worker that leads: it has stopped sending
+	frameDone    = 'D' // from the worker: doneReply; nothing follows
 )
 
 // maxFrame bounds a frame: 128 two-way streams with TCP_INFO are about 120 KB.
@@ -44,6 +47,8 @@ type openCommand struct {
 	PeerLast  int   `json:"peer_last_port"`
 	RateBps   int64 `json:"rate_bps,omitempty"` // of goodput that this end allows
 	Deadline  int64 `json:"deadline_ns"`        // for being connected
+	// Adopt is set where the connections are made by an engine.
+	Adopt *adoption `json:"adopt,omitempty"`
 	// Features that a test switches off, as if the kernel had not got them.
 	Without []string `json:"without,omitempty"`
 }

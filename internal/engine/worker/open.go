@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/measure"
 )
 
 // connectWait bounds the time from Open of the listening end to the last connection.
@@ -29,6 +31,9 @@ const replyWait = 12 * time.Second
 func Open(ctx context.Context, p *Program, e engine.End, without []string) (*Session, error) {
 	if err := Check(e.Spec); err != nil {
 		return nil, err
+	}
+	if e.Spec.Duplex && e.Spec.Protocol == measure.UDP {
+		return nil, fault.Usagef("leave --one-connection out", "worker: checking the request: datagrams have no connection to share")
 	}
 	token := e.Token
 	if !e.Dials {

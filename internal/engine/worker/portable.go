@@ -83,7 +83,7 @@ func recvPortable(f *flow, s *stream) error {
 			got += int64(n)
 			s.moved(n)
 		}
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || err != nil && f.ending.Load() {
 			return io.EOF
 		}
 		if err != nil {

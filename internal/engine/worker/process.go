@@ -64,15 +64,16 @@ type process struct {
 	err    error         // of Wait; set before exited closes
 }
 
-// start runs a worker with room for the threads of that many streams.
-func (p *Program) start(streams int) (*process, error) {
+// start runs a worker with room for the threads of that many streams. It
+// inherits the extra files from descriptor 3 on.
+func (p *Program) start(streams int, extra ...*os.File) (*process, error) {
 	w := &process{cmd: exec.Command(p.path, p.args...), exited: make(chan struct{})}
 	w.cmd.Args[0] = os.Args[0] // the name that process lists show
 	w.cmd.Env = append(os.Environ(),
 		"GOGC=off", "GOMEMLIMIT=off", // a collection would wait for the blocked threads
 		"GODEBUG=asyncpreemptoff=1",
 		"GOMAXPROCS="+strconv.Itoa(streams+spareThreads))
-	w.cmd.Stderr = &w.stderr
+	w.cmd.Stderr, w.cmd.ExtraFiles = &w.stderr, extra
 	var err error
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
 		return nil, startFault(err)

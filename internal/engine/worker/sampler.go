@@ -20,7 +20,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 	favourThread()
 	w.standAside()
 	nextBin := time.Duration(0)
-	if w.cmd.Spec.Amount > 0 {
+	if w.fromFirstByte() {
 		if err := w.markAtZero(); err != nil {
 			return err
 		}
@@ -137,6 +137,9 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 		}
 		select {
 		case s := <-ended:
+			if w.isEnough() {
+				return errAllSent
+			}
 			if w.complete(s) {
 				w.left--
 				continue
@@ -164,12 +167,19 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 
 // complete tells whether a stream has ended because its share of the amount has passed.
 func (w *worker) complete(s *stream) bool {
-	return w.cmd.Spec.Amount > 0 && (s.err == nil || errors.Is(s.err, io.EOF))
+	ended := s.err == nil || errors.Is(s.err, io.EOF)
+	return ended && (w.cmd.Spec.Amount > 0 || w.cmd.Adopt != nil && w.cmd.Adopt.EndOfStream)
 }
 
 // broken is why a test cannot go on though no stream has ended.
 func (w *worker) broken() error {
 	f := w.flow
+	if a := w.cmd.Adopt; a != nil {
+		if w.isEnough() || a.Leads && w.receivedAll() {
+			return errAllSent
+		}
+		return w.stalled(stallWait)
+	}
 	if w.cmd.connectionless() && closed(f.side.gone) && !closed(f.side.enough) {
 		if w.cmd.Spec.Amount > 0 && !w.cmd.Sends {
 			return errAllSent // the sender has said so, and nothing else

@@ -30,6 +30,15 @@ const memory = 1 << 16
 // stray greeting looks like.
 const foreignNumber = 1 << 56
 
+// begin sets the first number, and counts what an engine has taken of a stream before.
+func (q *sequence) begin(first uint64, early Early) {
+	q.next = first
+	if early.Packets > 0 {
+		q.next, q.packets = max(early.Highest+1, first), early.Packets
+		q.lost = max(int64(q.next-first)-early.Packets, 0)
+	}
+}
+
 func newSequence() *sequence { return &sequence{missing: make([]uint64, memory)} }
 
 // take counts one datagram; false means that it is a duplicate or foreign.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -28,10 +29,15 @@ type Session struct {
 	closing chan struct{} // closed by Close
 	once    sync.Once
 
+	stopped  chan struct{} // closed at frameStopped
+	handOver *os.File      // along which adopted connections go; nil without
+	conclude func() error  // Task.Conclude
+
 	mu       sync.Mutex
 	ready    engine.Ready
 	evidence evidence
 	failure  error     // of Failed
+	aborted  error     // of Abort
 	back     *evidence // of the other direction of two-way traffic
 }
 
@@ -39,7 +45,7 @@ func newSession(e engine.End, p *process, token string, without []string) *Sessi
 	s := &Session{
 		end: e, token: token, proc: p, without: without, out: frameWriter{w: p.in},
 		replies: make(chan readyReply, 1), joined: make(chan struct{}),
-		updates: make(chan engine.Update, 64), over: make(chan struct{}), closing: make(chan struct{}),
+		stopped: make(chan struct{}), updates: make(chan engine.Update, 64), over: make(chan struct{}), closing: make(chan struct{}),
 	}
 	s.evidence = newEvidence(e, e.Sends)
 	if e.Spec.Duplex {
@@ -51,6 +57,14 @@ func newSession(e engine.End, p *process, token string, without []string) *Sessi
 
 // open hands the worker its task and waits for its answer.
 func (s *Session) open(ctx context.Context) error {
+	if err := s.out.json(frameOpen, s.command()); err != nil {
+		return errors.Join(err, s.proc.death())
+	}
+	return s.answered(ctx)
+}
+
+// command is the worker's task.
+func (s *Session) command() openCommand {
 	cmd := openCommand{
 		Spec: s.end.Spec, Sends: s.end.Sends, Dials: s.end.Dials, Targets: s.end.Targets, Token: s.token,
 		Addrs: s.end.Listen.Addrs, Device: s.end.Listen.Device, First: s.end.Listen.First, Last: s.end.Listen.Last, Offset: s.end.Listen.Offset,
@@ -60,9 +74,14 @@ func (s *Session) open(ctx context.Context) error {
 	if s.end.Dials {
 		cmd.Deadline = int64(replyWait)
 	}
-	if err := s.out.json(frameOpen, cmd); err != nil {
-		return errors.Join(err, s.proc.death())
+	if s.handOver != nil {
+		cmd.Deadline = int64(takeWait)
 	}
+	return cmd
+}
+
+// answered waits for the worker's word that it is connected, or listens.
+func (s *Session) answered(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, replyWait+time.Second)
 	defer cancel()
 	select {
@@ -124,7 +143,7 @@ func (s *Session) Far() (far, back *measure.Evidence) { return nil, nil }
 
 // Joined implements engine.Session.
 func (s *Session) Joined(ctx context.Context) error {
-	if s.end.Dials {
+	if s.end.Dials || s.handOver != nil {
 		return nil
 	}
 	select {
@@ -178,6 +197,9 @@ func (s *Session) Close() error {
 		close(s.closing)
 		s.proc.end()
 		s.proc.out.Close()
+		if s.handOver != nil {
+			s.handOver.Close()
+		}
 	})
 	<-s.over
 	return nil
@@ -207,7 +229,13 @@ func (s *Session) lost(err error) {
 		return
 	default:
 	}
-	if errors.Is(err, io.EOF) {
+	s.mu.Lock()
+	aborted := s.aborted
+	s.mu.Unlock()
+	switch {
+	case aborted != nil:
+		err = aborted
+	case errors.Is(err, io.EOF):
 		err = s.proc.death()
 	}
 	s.fail(err)
@@ -253,6 +281,8 @@ func (s *Session) handle(kind byte, payload []byte) (last bool) {
 		for _, u := range s.add(sm) {
 			s.tell(u)
 		}
+	case frameStopped:
+		close(s.stopped)
 	case frameDone:
 		s.handleDone(payload)
 		return true
@@ -316,8 +346,12 @@ func (s *Session) handleDone(payload []byte) {
 	}
 	s.evidence.describe(d)
 	s.mu.Unlock()
-	if d.Error != nil {
-		s.fail(d.Error.err())
+	err := d.Error.err()
+	if err == nil && s.conclude != nil {
+		err = s.conclude()
+	}
+	if err != nil {
+		s.fail(err)
 		return
 	}
 	s.tell(engine.Update{Kind: engine.Done})

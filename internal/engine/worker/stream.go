@@ -57,6 +57,7 @@ type stream struct {
 	pacedBy  string
 	quota    int64 // bytes to send in all, or noQuota
 	check    *checker
+	early    Early    // what the engine has moved of an adopted stream
 	source   *os.File // sent from without copying; nil on other paths
 	slower   string   // why it is not a file on a disk
 	changed  string   // why the data path had to change on the way; set before done closes
@@ -80,7 +81,11 @@ type flow struct {
 	crr          *crr       // connections that come and go; nil else
 	dialer       net.Dialer // that opens them, on the portable path
 	dontFragment bool
-	sends        bool // the flow's own direction; a two-way flow does both
+	numbering    Numbering // of datagrams
+	firstNumber  uint64
+	behind       []byte // what follows the numbering in a datagram
+	keepOpen     bool   // a sender's connection stays open when it has sent all
+	sends        bool   // the flow's own direction; a two-way flow does both
 	begin        time.Time
 
 	stop      atomic.Bool   // senders end after the current call
@@ -96,10 +101,14 @@ func newFlow(c openCommand, conns []socket, beside *side) *flow {
 		perSecond: c.Spec.PerSecond, dontFragment: c.Spec.DontFragment, udp: c.Spec.Protocol == measure.UDP,
 		first: make(chan struct{}, 1), release: make(chan struct{}),
 	}
-	for i, conn := range conns {
-		f.streams = append(f.streams, newStream(c, i, conn, c.Sends))
+	if a := c.Adopt; a != nil {
+		f.numbering, f.firstNumber, f.behind, f.keepOpen = a.Datagrams, a.FirstNumber, a.Behind, !a.EndOfStream
 	}
-	if c.Spec.Duplex {
+	for i, conn := range conns {
+		sends := c.Sends == (i < c.Spec.Streams) // the other direction of adopted ones has connections of its own
+		f.streams = append(f.streams, newStream(c, i, conn, sends))
+	}
+	if c.Spec.Duplex && c.Adopt == nil {
 		for i, conn := range conns {
 			f.streams = append(f.streams, newStream(c, len(conns)+i, conn, !c.Sends))
 		}
@@ -223,7 +232,7 @@ func (f *flow) run(s *stream, io mover, ended chan<- *stream) {
 	s.err = io.move(f, s)
 	close(s.done)
 	ended <- s
-	if s.sends && s.err == nil {
+	if s.sends && s.err == nil && !f.keepOpen {
 		io.finish(f, s)
 	}
 	close(s.drained)

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -28,10 +27,16 @@ type gsoPath struct{ batchPath }
 
 // canGSO tells why this end cannot use it.
 func canGSO(f *flow) error {
-	s := f.streams[0]
+	if err := canGSOWith(f, f.streams[0]); err != nil || !f.isDuplex() {
+		return err
+	}
+	return canGSOWith(f, f.streams[len(f.streams)-1])
+}
+
+func canGSOWith(f *flow, s *stream) error {
 	var err error
 	ctl := control(s.sock, func(fd uintptr) {
-		if !f.sends {
+		if !s.sends {
 			err = sock.SetUDPGRO(fd, true)
 			return
 		}
@@ -113,6 +118,7 @@ type mmsghdr struct {
 // datagramSender holds the buffers of one sending thread.
 type datagramSender struct {
 	length   int
+	form     Numbering
 	segments int // datagrams in one message
 	stride   int // bytes from one message to the next
 	buf      []byte
@@ -127,14 +133,17 @@ type datagramSender struct {
 
 func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender {
 	segments = max(segments, 1)
-	d := &datagramSender{length: f.length, segments: segments, stride: f.length * segments, buf: pattern(f.length * segments * batch),
+	d := &datagramSender{length: f.length, form: f.numbering, next: f.firstNumber, segments: segments, stride: f.length * segments, buf: pattern(f.length * segments * batch),
 		msgs: make([]mmsghdr, batch), iovs: make([]unix.Iovec, batch)}
 	if s.check != nil {
 		d.pattern = verifiable(f.length)
 	}
 	if s.quota != noQuota {
 		d.bounded = true
-		d.last = uint64((s.quota + int64(f.length) - 1) / int64(f.length))
+		d.last = f.firstNumber + uint64((s.quota+int64(f.length)-1)/int64(f.length))
+	}
+	for at := 0; len(f.behind) > 0 && at < len(d.buf); at += f.length {
+		copy(d.buf[at+min(f.length, d.form.size()):at+f.length], f.behind)
 	}
 	for i := range d.msgs {
 		d.iovs[i].Base = &d.buf[i*d.stride]
@@ -150,8 +159,7 @@ func (d *datagramSender) fill(n int, now int64) (messages int) {
 		here, at := min(n, d.segments), messages*d.stride
 		for range here {
 			b := d.buf[at : at+d.length]
-			binary.BigEndian.PutUint64(b, d.next)
-			binary.BigEndian.PutUint64(b[8:], uint64(now))
+			d.form.put(b, d.next, now)
 			if d.pattern != nil {
 				copy(b[datagramHeader:], patternOf(d.pattern, d.next, len(b)-datagramHeader))
 			}
@@ -177,7 +185,7 @@ func moveDatagrams(f *flow, s *stream, d *datagramSender) error {
 			break
 		}
 		first := d.next
-		count := d.fill(want, int64(time.Since(f.begin)))
+		count := d.fill(want, f.stamp())
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd, p, uintptr(count), 0, 0, 0)
 		switch e {
 		case 0: // what was not sent is numbered anew
@@ -266,6 +274,8 @@ type datagramReceiver struct {
 	msgs    []mmsghdr
 	iovs    []unix.Iovec
 	seq     *sequence
+	form    Numbering
+	ended   bool // the last datagram of a numbering that has one has come
 	pattern []byte
 	shown   int64 // when the account was last published, ns
 }
@@ -296,8 +306,13 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	if s.check != nil {
 		d.pattern = verifiable(d.room)
 	}
+	d.form = f.numbering
+	d.seq.begin(f.firstNumber, s.early)
+	if d.seq.packets > 0 { // the engine has seen the first
+		f.sawFirst(s)
+	}
 	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&d.msgs[0]))
-	for first := true; ; {
+	for first := d.seq.packets == 0; !d.ended; {
 		for i := range d.msgs {
 			d.msgs[i].hdr.SetControllen(controlRoom)
 		}
@@ -347,16 +362,20 @@ func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
 	each := d.segmentSize(i, size)
 	for at := 0; at < size; at += each {
 		n := min(each, size-at)
-		if n < datagramHeader || at+datagramHeader > d.room {
+		if n < d.form.size() || at+d.form.size() > d.room {
 			d.seq.stray(n)
 			break
 		}
-		number := binary.BigEndian.Uint64(b[at:])
+		number, sent, last := d.form.get(b[at:], d.seq.next)
+		if last {
+			d.ended = true
+			break
+		}
 		if d.seq.take(number) {
 			counted += n
 		}
 		if at == 0 && number < foreignNumber {
-			d.seq.arrived(int64(binary.BigEndian.Uint64(b[8:])), now)
+			d.seq.arrived(sent, now)
 		}
 		if d.pattern != nil && at+n <= d.room && number < foreignNumber {
 			s.check.compare(d.pattern, b[at+datagramHeader:at+n], int64(number%period), int64(number))

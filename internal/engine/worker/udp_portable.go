@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -25,14 +24,14 @@ func (portableUDP) move(f *flow, s *stream) error {
 
 func sendDatagrams(f *flow, s *stream) error {
 	buf, all := pattern(f.length), []byte(nil)
+	copy(buf[min(len(buf), f.numbering.size()):], f.behind)
 	if s.check != nil {
 		all = verifiable(f.length)
 	}
 	f.sawFirst(s)
 	refused := 0
-	for n := uint64(0); !f.stop.Load() && (s.quota == noQuota || s.bytes.Load() < s.quota); n++ {
-		binary.BigEndian.PutUint64(buf, n)
-		binary.BigEndian.PutUint64(buf[8:], uint64(time.Since(f.begin)))
+	for n := f.firstNumber; !f.stop.Load() && (s.quota == noQuota || s.bytes.Load() < s.quota); n++ {
+		f.numbering.put(buf, n, f.stamp())
 		if all != nil {
 			copy(buf[datagramHeader:], patternOf(all, n, len(buf)-datagramHeader))
 		}
@@ -64,6 +63,10 @@ func recvDatagrams(f *flow, s *stream) error {
 	if s.check != nil {
 		all = verifiable(len(buf))
 	}
+	q.begin(f.firstNumber, s.early)
+	if q.packets > 0 { // the engine has seen the first
+		f.sawFirst(s)
+	}
 	for {
 		n, err := s.sock.Read(buf)
 		if f.ending.Load() {
@@ -76,17 +79,21 @@ func recvDatagrams(f *flow, s *stream) error {
 			}
 			return fmt.Errorf("worker: receiving: %w", cause(err))
 		}
-		if n < datagramHeader {
+		if n < f.numbering.size() {
 			q.stray(n)
 			continue
 		}
-		number := binary.BigEndian.Uint64(buf)
+		number, sent, last := f.numbering.get(buf, q.next)
+		if last {
+			q.publish(s)
+			return io.EOF
+		}
 		counted := 0
 		if q.take(number) {
 			counted = n
 		}
 		if number < foreignNumber {
-			q.arrived(int64(binary.BigEndian.Uint64(buf[8:])), int64(time.Since(f.begin)))
+			q.arrived(sent, int64(time.Since(f.begin)))
 			if all != nil {
 				s.check.compare(all, buf[datagramHeader:n], int64(number%period), int64(number))
 			}

@@ -33,7 +33,7 @@ const (
 func Main(in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	w := &worker{out: frameWriter{w: out}, start: make(chan startCommand, 1)}
+	w := &worker{out: frameWriter{w: out}, start: make(chan startCommand, 1), taking: make(chan takeCommand, 1), enough: make(chan struct{})}
 	open := make(chan openCommand, 1)
 	go func() { cancel(w.listenToParent(in, open)) }()
 	select {
@@ -48,12 +48,15 @@ type worker struct {
 	cmd       openCommand
 	out       frameWriter
 	start     chan startCommand
+	taking    chan takeCommand
+	enough    chan struct{} // closed when the engine has said so
 	flow      *flow
 	listeners []net.Listener // where connections come and go
 	path      path
 	missing   []measure.NotChecked // features that do not work here
 	latency   *measure.Latency     // at the end that asked
 
+	ramp    time.Duration
 	mark    time.Time // when the measured time began
 	moved   int64     // bytes when they were last seen to grow
 	movedAt time.Time
@@ -95,6 +98,19 @@ func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 			case w.start <- c:
 			default:
 			}
+		case frameTake:
+			var c takeCommand
+			if err := json.Unmarshal(payload, &c); err != nil {
+				return fmt.Errorf("worker: reading command: %w", err)
+			}
+			select {
+			case w.taking <- c:
+			default:
+			}
+		case frameEnough:
+			if !closed(w.enough) {
+				close(w.enough)
+			}
 		default:
 			return fmt.Errorf("worker: unknown command %q", kind)
 		}
@@ -115,7 +131,7 @@ func (w *worker) run(ctx context.Context) error {
 	if err := w.prepare(); err != nil {
 		return w.fail(err)
 	}
-	if !w.cmd.Dials {
+	if !w.cmd.Dials && w.cmd.Adopt == nil {
 		if err := w.out.json(frameJoined, w.ready(l.tcp, nil)); err != nil {
 			return err
 		}
@@ -150,6 +166,9 @@ func (w *worker) connect(ctx context.Context) (*link, error) {
 }
 
 func (w *worker) connectAs(ctx context.Context) (*link, error) {
+	if w.cmd.Adopt != nil {
+		return w.adopt(ctx)
+	}
 	if w.cmd.Dials {
 		l, err := dial(ctx, w.cmd)
 		if err != nil {
@@ -221,6 +240,7 @@ func (w *worker) newFlow(l *link) error {
 	}
 	if w.cmd.Spec.Traffic != measure.CRR {
 		w.flow = newFlow(w.cmd, conns, beside)
+		w.beginEarly(l.early)
 		return nil
 	}
 	for range w.cmd.Spec.Streams {
@@ -280,7 +300,7 @@ func (w *worker) prepare() error {
 // measure runs the streams through ramp, measured time and drain.
 func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 	f := w.flow
-	f.begin, w.left = time.Now(), len(f.streams)
+	f.begin, w.ramp, w.left = time.Now(), ramp, w.endings()
 	duration := time.Duration(w.cmd.Spec.Duration)
 	watchdog, cancel := context.WithTimeoutCause(ctx, firstWait+ramp+duration+outlastWait+drainWait+overtime,
 		errors.New("worker: the test did not end in time"))
@@ -296,6 +316,9 @@ func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 	w.mark = f.origin().Add(ramp)
 	if err := w.sampleUntil(watchdog, duration, ended); err != nil {
 		return err
+	}
+	if w.cmd.Adopt != nil {
+		return w.part(watchdog)
 	}
 	if w.cmd.receives() {
 		w.path.io.sayEnough(f)

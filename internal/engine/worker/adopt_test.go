@@ -1,0 +1,216 @@
+//go:build unix
+
+package worker
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/engine/enginetest"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// adoptable returns n pairs of connected sockets on loopback.
+func adoptable(t *testing.T, protocol string, n int) (a, b []Conn) {
+	t.Helper()
+	for range n {
+		x, y := tcpPair(t)
+		if protocol == measure.UDP {
+			x, y = udpPair(t)
+		}
+		a, b = append(a, Conn{Conn: x}), append(b, Conn{Conn: y})
+	}
+	return a, b
+}
+
+func tcpPair(t *testing.T) (a, b net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if a, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+func udpPair(t *testing.T) (a, b net.Conn) {
+	t.Helper()
+	ends := [2]*net.UDPAddr{}
+	for i := range ends {
+		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = c.LocalAddr().(*net.UDPAddr)
+		c.Close()
+	}
+	a, errA := net.DialUDP("udp", ends[0], ends[1])
+	b, errB := net.DialUDP("udp", ends[1], ends[0])
+	if errA != nil || errB != nil {
+		t.Fatal(errA, errB)
+	}
+	return a, b
+}
+
+// adopts opens both ends over connections that the test has made, and plays
+// the engines: when the leading end has stopped, both are told that it is enough.
+func adopts(t *testing.T, p *Program, spec measure.Spec, lead, follow Task, ramp time.Duration) (sender, receiver *Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	n := spec.Streams
+	if spec.Duplex {
+		n *= 2
+	}
+	a, b := adoptable(t, spec.Protocol, n)
+	lead.Leads, lead.End = true, engine.End{Name: "lead", Spec: spec, Sends: lead.End.Sends, Dials: true}
+	follow.End = engine.End{Name: "follow", Spec: spec, Sends: !lead.End.Sends}
+	var ss [2]*Session
+	for i, task := range []Task{lead, follow} {
+		s, err := Adopt(p, task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		if err := s.Take(ctx, [][]Conn{a, b}[i]); err != nil {
+			t.Fatal(err)
+		}
+		ss[i] = s
+	}
+	for _, s := range []*Session{ss[1], ss[0]} {
+		if err := s.Start(ctx, ramp, host.PlacementFacts{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() {
+		select {
+		case <-ss[0].Stopped():
+		case <-t.Context().Done():
+			return
+		}
+		ss[0].Enough()
+		ss[1].Enough()
+	}()
+	if lead.End.Sends {
+		return ss[0], ss[1]
+	}
+	return ss[1], ss[0]
+}
+
+func finished(t *testing.T, s *Session) measure.Evidence {
+	t.Helper()
+	us := enginetest.Finish(t, s)
+	if len(us) == 0 || us[len(us)-1].Kind != engine.Done {
+		t.Fatalf("the last update is %+v", us[max(0, len(us)-1):])
+	}
+	return s.Evidence()
+}
+
+func TestAdopted(t *testing.T) {
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	plain := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 2, Duration: int64(300 * time.Millisecond), Interval: int64(100 * time.Millisecond), NoRamp: true}
+	udp := plain
+	udp.Protocol, udp.Rate, udp.Length.Send = measure.UDP, 50e6, 1000
+	portable := udp
+	portable.IO, portable.IOForced = measure.IOPortable, true
+	amount := plain
+	amount.Amount = 5_000_001
+	for _, c := range []struct {
+		name   string
+		spec   measure.Spec
+		task   Task // of both ends
+		sender bool // leads
+		ramp   time.Duration
+	}{
+		{"tcp", plain, Task{}, true, 0},
+		{"tcp ramp", plain, Task{}, true, 200 * time.Millisecond},
+		{"tcp reverse", plain, Task{}, false, 0},
+		{"tcp end of stream", plain, Task{EndOfStream: true}, true, 0},
+		{"tcp amount", amount, Task{}, true, 0},
+		{"tcp amount end of stream", amount, Task{EndOfStream: true}, true, 0},
+		{"udp", udp, Task{Datagrams: StampNumber64, FirstNumber: 1}, true, 0},
+		{"udp reverse", udp, Task{Datagrams: StampNumber32, FirstNumber: 1}, false, 0},
+		{"udp portable", portable, Task{Datagrams: NumberStampHigh, FirstNumber: 1, Behind: []byte("behind")}, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lead := c.task
+			lead.End.Sends = c.sender
+			s, r := adopts(t, p, c.spec, lead, c.task, c.ramp)
+			a, b := finished(t, s), finished(t, r)
+			if a.Bytes <= 0 || b.Bytes <= 0 || b.TotalBytes > a.TotalBytes {
+				t.Errorf("sent %d of %d bytes, received %d of %d", a.Bytes, a.TotalBytes, b.Bytes, b.TotalBytes)
+			}
+			if c.sender && a.TotalBytes != b.TotalBytes {
+				t.Errorf("sent %d bytes in all, received %d", a.TotalBytes, b.TotalBytes)
+			}
+			if want := c.spec.Amount; want > 0 && (a.Bytes != want || b.Bytes != want) {
+				t.Errorf("sent %d and received %d of an amount of %d in the measured time", a.Bytes, b.Bytes, want)
+			}
+			for i, x := range b.Streams {
+				if d := x.DatagramsAll; c.spec.Protocol == measure.UDP && (d == nil || d.Lost != 0 || d.Packets == 0 || d.Foreign != 0) {
+					t.Errorf("stream %d: %+v", i, d)
+				}
+			}
+		})
+	}
+}
+
+// Two-way traffic has connections for each direction.
+func TestAdoptedBothWays(t *testing.T) {
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, protocol := range []string{measure.TCP, measure.UDP} {
+		spec := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: protocol, Streams: 2, Duplex: true, EachStream: true,
+			Duration: int64(300 * time.Millisecond), Interval: int64(100 * time.Millisecond), NoRamp: true, Rate: 40e6}
+		s, r := adopts(t, p, spec, Task{End: engine.End{Sends: true}, Datagrams: StampNumber64, FirstNumber: 1}, Task{Datagrams: StampNumber64, FirstNumber: 1}, 0)
+		a, b := finished(t, s), finished(t, r)
+		backA, _ := s.Back()
+		backB, _ := r.Back()
+		for name, e := range map[string]measure.Evidence{"there sent": a, "there received": b, "back received": backA, "back sent": backB} {
+			if len(e.Streams) != 2 || e.Bytes <= 0 {
+				t.Errorf("%s %s: %d streams, %d bytes", protocol, name, len(e.Streams), e.Bytes)
+			}
+		}
+		if !a.Sends || b.Sends || backA.Sends || !backB.Sends {
+			t.Errorf("%s: directions %v %v %v %v", protocol, a.Sends, b.Sends, backA.Sends, backB.Sends)
+		}
+	}
+}
+
+// An engine that gives up says why; nothing of the worker stays.
+func TestAdoptedAborts(t *testing.T) {
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	spec := measure.Spec{Protocol: measure.TCP, Streams: 1, Duration: int64(time.Minute), Interval: int64(100 * time.Millisecond), NoRamp: true}
+	s, _ := adopts(t, p, spec, Task{End: engine.End{Sends: true}}, Task{}, 0)
+	<-s.Updates()
+	s.Abort(context.DeadlineExceeded)
+	us := enginetest.Finish(t, s)
+	if u := us[len(us)-1]; u.Kind != engine.Failed || u.Err != context.DeadlineExceeded {
+		t.Errorf("the last update is %+v", u)
+	}
+	s.Close()
+	if !gone(s.Process()) {
+		t.Error("the worker is still there")
+	}
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// handOverFile is the worker's end of the socket along which connections come:
+// the first file that it inherits.
+const handOverFile = 3
+
+// handOverTime bounds one look at, or one message into, the socket.
+const handOverTime = 200 * time.Millisecond
+
+// socketPair makes the socket along which connections go to a worker (unix(7)).
+func socketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("worker: making a socket to hand connections over: %w", err)
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	wait := unix.NsecToTimeval(int64(handOverTime))
+	unix.SetsockoptTimeval(fds[1], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
+	wait = unix.NsecToTimeval(int64(replyWait))
+	unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait)
+	return os.NewFile(uintptr(fds[0]), "hand over"), os.NewFile(uintptr(fds[1]), "take over"), nil
+}
+
+// sendConns passes connections to the worker, one to a message (SCM_RIGHTS).
+func sendConns(to *os.File, conns []net.Conn) error {
+	for _, c := range conns {
+		raw, err := c.(syscall.Conn).SyscallConn()
+		if err != nil {
+			return fmt.Errorf("worker: reaching a socket: %w", err)
+		}
+		var sent error
+		ctl := raw.Control(func(fd uintptr) {
+			sent = unix.Sendmsg(int(to.Fd()), []byte{1}, unix.UnixRights(int(fd)), nil, 0)
+		})
+		if err := errors.Join(ctl, sent); err != nil {
+			return fmt.Errorf("worker: passing a socket: %w", err)
+		}
+	}
+	return nil
+}
+
+// receiveConns takes n connections.
+func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
+	var conns []net.Conn
+	for len(conns) < n {
+		c, err := receiveConn()
+		switch {
+		case errors.Is(err, unix.EAGAIN) && ctx.Err() == nil, errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			for _, c := range conns {
+				c.Close()
+			}
+			return nil, fmt.Errorf("worker: taking connection %d of %d over: %w", len(conns)+1, n, err)
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+func receiveConn() (net.Conn, error) {
+	var b [1]byte
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, got, _, _, err := unix.Recvmsg(handOverFile, b[:], oob, 0)
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob[:got])
+	if err != nil || len(msgs) != 1 {
+		return nil, errors.Join(errors.New("no connection in the message"), err)
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) != 1 {
+		return nil, errors.Join(errors.New("no connection in the message"), err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "connection")
+	defer f.Close()
+	return net.FileConn(f)
+}

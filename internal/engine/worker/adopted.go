@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// The worker's side of an adoption: its connections come from the engine, and
+// so do the far end's words, since the worker knows no protocol but thru's.
+
+// Bounds at the end of an adopted test.
+const (
+	takeWait     = 60 * time.Second       // for the connections to come
+	sentWait     = 2 * time.Second        // for what was sent to reach the far end's kernel
+	farewellWait = 15 * time.Second       // for the far end's word that the test is over
+	closeWait    = time.Second            // for the far end to close what it sent on
+	lastCallWait = 200 * time.Millisecond // for a call that is under way when nobody waits for its data
+)
+
+// adopt takes the connections over.
+func (w *worker) adopt(ctx context.Context) (*link, error) {
+	var cmd takeCommand
+	select {
+	case cmd = <-w.taking:
+	case <-ctx.Done():
+		return nil, errors.New("worker: taking connections over: none came in time")
+	}
+	conns, err := receiveConns(ctx, len(cmd.Early))
+	if err != nil {
+		return nil, err
+	}
+	l := &link{early: cmd.Early}
+	for _, c := range conns {
+		switch c := c.(type) {
+		case *net.TCPConn:
+			l.tcp = append(l.tcp, c)
+		case *net.UDPConn:
+			l.udp = append(l.udp, c)
+		}
+	}
+	if want := w.cmd.adoptedConns(); len(l.tcp)+len(l.udp) != want || w.cmd.Spec.Protocol == measure.UDP && len(l.udp) != want {
+		l.close()
+		return nil, fault.Failf("", "worker: taking connections over: %d TCP and %d UDP are not the %d of the test", len(l.tcp), len(l.udp), want)
+	}
+	first := conns[0]
+	return l, w.out.json(frameReady, readyReply{Local: addrString(first.LocalAddr()), Peer: addrString(first.RemoteAddr())})
+}
+
+// adoptedConns is how many connections an engine hands over: two-way traffic
+// has some for each direction, which may be the same.
+func (c openCommand) adoptedConns() int {
+	if c.Spec.Duplex {
+		return 2 * c.Spec.Streams
+	}
+	return c.Spec.Streams
+}
+
+// beginEarly counts what the engine has moved itself.
+func (w *worker) beginEarly(early []Early) {
+	for i, e := range early {
+		s := w.flow.streams[i]
+		s.early = e
+		s.bytes.Store(e.Bytes)
+		s.more[cPackets].Store(e.Packets)
+	}
+}
+
+// fromFirstByte tells whether the measured time begins with the first byte, so
+// that not one is left out.
+func (w *worker) fromFirstByte() bool {
+	return w.cmd.Spec.Amount > 0 || w.cmd.Adopt != nil && w.ramp == 0
+}
+
+// endings is how many streams end by themselves when all has passed; where
+// none does, something else ends the test.
+func (w *worker) endings() (n int) {
+	for _, s := range w.flow.streams {
+		if a := w.cmd.Adopt; a == nil || a.EndOfStream || s.sends {
+			n++
+		}
+	}
+	if n == 0 {
+		return len(w.flow.streams)
+	}
+	return n
+}
+
+// isEnough tells whether an end that does not lead has been told that the test is over.
+func (w *worker) isEnough() bool {
+	return w.cmd.Adopt != nil && !w.cmd.Adopt.Leads && closed(w.enough)
+}
+
+// receivedAll tells whether the amount asked for has come, at an end that only receives.
+func (w *worker) receivedAll() bool {
+	return w.cmd.Spec.Amount > 0 && !w.cmd.sendsToo() && w.received() >= w.cmd.Spec.Amount
+}
+
+// part ends the test of adopted connections when the measured time is over.
+func (w *worker) part(ctx context.Context) error {
+	a, f := w.cmd.Adopt, w.flow
+	if a.Leads {
+		f.stop.Store(w.cmd.sendsToo())
+		w.awaitSent(ctx)
+		w.take(0)
+		if err := errors.Join(w.flush(), w.out.raw(frameStopped, nil)); err != nil {
+			return err
+		}
+	}
+	var err error
+	if !a.EndOfStream {
+		select {
+		case <-w.enough:
+		case <-time.After(farewellWait):
+			err = fault.Failf("the program there hangs, or what it says does not come through", "worker: the far end did not say that the test is over")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	f.stop.Store(true)
+	w.endStreams(ctx)
+	return errors.Join(err, w.last())
+}
+
+// endStreams waits for what is under way, and ends what does not end by itself.
+func (w *worker) endStreams(ctx context.Context) {
+	a := w.cmd.Adopt
+	patience := lastCallWait
+	switch {
+	case a.EndOfStream:
+		patience = drainWait
+	case w.cmd.Spec.Protocol == measure.UDP && w.cmd.receives():
+		w.awaitQuiet()
+		patience = 0
+	case a.Leads && w.cmd.receives():
+		patience = closeWait
+	}
+	limit, cancel := context.WithTimeout(ctx, patience)
+	w.awaitDrained(limit)
+	cancel()
+	w.flow.ending.Store(true)
+	for _, s := range w.flow.streams {
+		if !closed(s.drained) {
+			w.path.io.interrupt(s)
+		}
+	}
+	limit, cancel = context.WithTimeout(ctx, closeWait)
+	defer cancel()
+	w.awaitDrained(limit)
+}
+
+func (w *worker) awaitDrained(ctx context.Context) {
+	for _, s := range w.flow.streams {
+		select {
+		case <-s.drained:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitSent waits until the senders have stopped and nothing of theirs is left
+// in the sockets, so that the far end can count all of it.
+func (w *worker) awaitSent(ctx context.Context) {
+	for give := time.Now().Add(sentWait); time.Now().Before(give) && ctx.Err() == nil && w.unsent(); {
+		sleepThread(pollEvery / 2)
+	}
+}
+
+func (w *worker) unsent() bool {
+	for _, s := range w.flow.streams {
+		if !s.sends {
+			continue
+		}
+		if !closed(s.done) {
+			return true
+		}
+		var queued int
+		if raw, err := s.sock.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { queued = sock.Queued(fd) })
+		}
+		if queued > 0 {
+			return true
+		}
+	}
+	return false
+}
