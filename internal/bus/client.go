@@ -46,14 +46,27 @@ func InProcess(h Handler) (*Client, error) {
 		return nil, err
 	}
 	stop := func() { service.Close(); server.Close() }
-	ours, theirs := net.Pipe()
-	server.wg.Go(func() { server.serve(theirs) })
-	c, err := connect(ours, server.conf.State.Secret, startTime)
+	c, err := server.Client()
 	if err != nil {
 		stop()
-		return nil, fmt.Errorf("bus: connecting to the agent of this process: %w", err)
+		return nil, err
 	}
 	c.publish, c.stop = service.Publish, stop
+	return c, nil
+}
+
+// Memory starts a control plane that listens nowhere: only this process can
+// reach it, by Client.
+func Memory() (*Server, error) { return newServer(ServerConfig{}) }
+
+// Client connects this process to its own server, once Serve answers there.
+func (s *Server) Client() (*Client, error) {
+	ours, theirs := net.Pipe()
+	s.wg.Go(func() { s.serve(theirs) })
+	c, err := connect(ours, s.conf.State.Secret, startTime)
+	if err != nil {
+		return nil, fmt.Errorf("bus: connecting to the agent of this process: %w", err)
+	}
 	return c, nil
 }
 

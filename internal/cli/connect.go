@@ -30,6 +30,7 @@ type dialer struct {
 	Device   string
 	Source   string
 	DataAddr string
+	Login    func() (*bus.Login, error) // who we are, where a foreign end point asks
 }
 
 // pair is the local end and its peer, which may be the same.
@@ -37,6 +38,14 @@ type pair struct{ local, peer *control.EndPoint }
 
 func (p pair) all() map[string]*control.EndPoint {
 	return map[string]*control.EndPoint{p.local.Name: p.local, p.peer.Name: p.peer}
+}
+
+// peerCPUs is how many CPUs the peer has; of a foreign one it is taken to be as many as here.
+func (p pair) peerCPUs() int {
+	if p.peer.Foreign {
+		return p.local.Hello.CPUs
+	}
+	return p.peer.Hello.CPUs
 }
 
 // helloTime bounds the first exchange with an end point.
@@ -51,6 +60,14 @@ func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
 	}
 	if alone {
 		return pair{local, local}, closeLocal, nil
+	}
+	if scheme, at, ok := strings.Cut(name, "://"); ok {
+		peer, err := d.foreign(name, scheme, at)
+		if err != nil {
+			closeLocal()
+			return pair{}, nil, err
+		}
+		return pair{local, peer}, closeLocal, nil
 	}
 	peer, closePeer, err := d.remote(ctx, name)
 	if err != nil {
@@ -133,9 +150,6 @@ func (d dialer) remote(ctx context.Context, name string) (*control.EndPoint, fun
 // certificate is pinned on first use.
 func (d dialer) target(name string) (bus.DialConfig, error) {
 	conf := bus.DialConfig{Version: d.env.version, Device: d.Device, LocalAddr: d.Source, Family: d.Family}
-	if scheme, _, ok := strings.Cut(name, "://"); ok {
-		return conf, fault.Usagef("an end point is a joined name or HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
-	}
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
 		return conf, err

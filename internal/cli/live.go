@@ -27,12 +27,16 @@ type watch struct {
 	total    int
 	specs    []measure.Spec
 	rows     map[int64][]control.Live // by number of the interval: what has come of it
+	each     int                      // how many ends tell of a flow: a foreign one does not
 	trial    bool                     // of a search
 	pending  bool                     // a progress line without line end is on the screen
 }
 
 func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration, silent bool) *watch {
-	v := &watch{plan: p, interval: interval, begin: time.Now()}
+	v := &watch{plan: p, interval: interval, begin: time.Now(), each: 2}
+	if ends.peer.Foreign {
+		v.each = 1
+	}
 	if _, ok := terminalSize(e.err); ok && !silent {
 		v.w = e.err
 	}
@@ -129,7 +133,7 @@ func (v *watch) Live(l control.Live) {
 	}
 	n := (l.Event.AtNs + l.Event.SpanNs) / int64(max(v.interval, time.Millisecond))
 	v.rows[n] = append(v.rows[n], l)
-	if len(v.rows[n]) < 2*len(v.specs) {
+	if len(v.rows[n]) < v.each*len(v.specs) {
 		return
 	}
 	line := v.combine(v.rows[n])
@@ -158,7 +162,7 @@ func (v *watch) combine(row []control.Live) report.Live {
 		if l.Sends && e.Retransmits != nil {
 			line.Retransmits = new(*e.Retransmits + orZero(line.Retransmits))
 		}
-		if s := v.specs[l.Flow]; l.Sends == (s.Traffic != measure.Bulk) { // the end whose figures count
+		if s := v.specs[l.Flow]; v.each == 1 || l.Sends == (s.Traffic != measure.Bulk) { // the end whose figures count
 			line.Flows[l.Flow] = liveFlow(s, e, len(v.specs) > 1)
 		}
 		if !seen[l.EndPoint] {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -21,8 +23,9 @@ import (
 const testTime = 10 * time.Second
 
 type testCmd struct {
-	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, or HOST[:PORT]; without it this machine against itself."`
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	kindFlags
+	loginFlags
 	Streams string `group:"How much" short:"P" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
 	Reverse    bool   `group:"Ends and directions" short:"R" help:"Only from the end point to here."`
@@ -53,6 +56,10 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	}
 	r.Reverse, r.Bidir, r.OneWay, r.Acceptance = c.Reverse, c.Bidir, c.OneWay, c.Acceptance
 	r.BindAddr, r.BindDev, r.BindPort, r.DataAddr = c.Bind, c.BindDev, c.ClientPort, c.DataAddr
+	r.FarOutput = c.FarOutput
+	if r.Engine, err = engineOf(c.EndPoint); err != nil {
+		return err
+	}
 	link, err := c.link()
 	if err != nil {
 		return err
@@ -62,13 +69,14 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	d := dialer{env: e, Family: r.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr}
+	d.Login = func() (*bus.Login, error) { return c.login(e) }
 	ends, closeAll, err := d.pair(ctx, c.EndPoint)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
 	r.Local, r.Peer = control.Local, ends.peer.Name
-	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peer.Hello.CPUs))
+	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
 	if err != nil {
 		return err
 	}
@@ -107,10 +115,14 @@ func parseStreams(s string) (int, error) {
 const ladderTime = 60 * time.Second
 
 type ladderCmd struct {
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"As for test; without it the rung of this machine against itself."`
 	trafficFlags
+	loginFlags
+	Reverse bool `group:"Ends and directions" short:"R" help:"From the end point to here."`
+	Port    int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
 }
 
-// Run measures the rungs that can be measured here: localhost.
+// Run measures one rung: this machine, or the path to an end point.
 func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	r, err := c.request(ladderTime)
 	if err != nil {
@@ -123,13 +135,17 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	r.Local, r.Peer = control.Local, control.Local
+	if r.Engine, err = engineOf(c.EndPoint); err != nil {
+		return err
+	}
+	r.Local, r.Peer, r.Reverse, r.FarOutput = control.Local, cmp.Or(c.EndPoint, control.Local), c.Reverse, c.FarOutput
 	p, err := plan.Ladder(r)
 	if err != nil {
 		return err
 	}
-	d := dialer{env: e, Family: r.Family}
-	ends, closeAll, err := d.pair(ctx, control.Local)
+	d := dialer{env: e, Family: r.Family, Port: c.Port}
+	d.Login = func() (*bus.Login, error) { return c.login(e) }
+	ends, closeAll, err := d.pair(ctx, c.EndPoint)
 	if err != nil {
 		return err
 	}

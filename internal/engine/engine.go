@@ -121,5 +121,19 @@ type Engine interface {
 	Open(ctx context.Context, e End) (Session, error)
 }
 
+// Call is a client of a foreign program's kind that has asked for a test and
+// now waits. What it asks for is run as any test is: its Specs name the engine,
+// and Token names the call to that engine, as End.Token at the end that listens.
+type Call struct {
+	Token   string
+	Name    string // of its end point in Specs, such as "iperf3://10.0.0.2"; the other one is "local"
+	Addr    string
+	Program string // what it says it is, such as "iperf3 3.12"; may be empty
+	Specs   []measure.Spec
+	// Refuse ends the call without a test, in the words of its protocol. It does
+	// nothing once an engine has taken the call.
+	Refuse func(reason error)
+}
+
 // Table finds an engine by the name in Spec.Engine.
 type Table map[string]Engine

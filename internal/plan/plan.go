@@ -254,8 +254,8 @@ func LadderStreams() []int { return []int{1, 2, 4, 8} }
 // LadderWindow is the second window of a rung, in bytes.
 const LadderWindow = 800 << 10
 
-// Ladder is the plan of `thru ladder`: the eight cells of each rung. Today
-// there is one rung, this machine against itself.
+// Ladder is the plan of `thru ladder`: the eight cells of one rung, which is
+// this machine against itself or the path to a peer.
 func Ladder(r Request) (Plan, error) {
 	r.Streams = 1
 	if err := r.check(); err != nil {
@@ -266,7 +266,7 @@ func Ladder(r Request) (Plan, error) {
 		for _, streams := range LadderStreams() {
 			c := r
 			c.Streams, c.Window = streams, measure.Pair{Send: window, Recv: window}
-			p.Steps = append(p.Steps, Step{Label: cellLabel(streams, window), Specs: []measure.Spec{c.spec(true)}})
+			p.Steps = append(p.Steps, Step{Label: cellLabel(streams, window), Specs: []measure.Spec{c.spec(!r.Reverse)}})
 		}
 	}
 	return p, nil
