@@ -8,6 +8,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"thru/internal/host"
@@ -134,6 +135,9 @@ type Call struct {
 	// nothing once an engine has taken the call.
 	Refuse func(reason error)
 }
+
+// ErrBusy is the reason to refuse a call: another test has the turn.
+var ErrBusy = errors.New("engine: another test is running here")
 
 // Table finds an engine by the name in Spec.Engine.
 type Table map[string]Engine

@@ -9,8 +9,8 @@ import (
 	"thru/internal/unit"
 )
 
-// answer is the first line of a report, as a person would say it.
-func answer(d *measure.Document) string {
+// Answer is the first line of a report, as a person would say it.
+func Answer(d *measure.Document) string {
 	if d.Command == "ladder" {
 		if s := ladderAnswer(d); s != "" {
 			return s

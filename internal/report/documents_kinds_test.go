@@ -237,7 +237,7 @@ func TestAnswersOfKinds(t *testing.T) {
 		"capacity 956 of 1000 Mb/s of UDP local -> peer (99.9% of what MTU 1500 allows): pass; 941 Mb/s without loss": searchTest(),
 		"131 Gb/s localhost, TCP, 2 streams":                                                                          leanTest(),
 	} {
-		if got := answer(d); got != want {
+		if got := Answer(d); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -83,7 +83,7 @@ func (r row) Fixed() string {
 func newView(d *measure.Document) *view {
 	v := &view{
 		Command:   clean(d.Command),
-		Answer:    clean(answer(d)),
+		Answer:    clean(Answer(d)),
 		Ladders:   ladders(d),
 		Hosts:     newHosts(d),
 		Advice:    cleanAll(d.Advice),

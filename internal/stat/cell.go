@@ -102,7 +102,7 @@ func (p pair) bins() []float64 {
 	if p.asks {
 		return RequestBins(p.sender)
 	}
-	return Bins(p.receiver)
+	return binsOf(p.receiver, p.sender)
 }
 
 // summary is the work on one cell.

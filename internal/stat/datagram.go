@@ -81,7 +81,7 @@ func (s *summary) datagrams() {
 	f := measure.DatagramFigures{Bytes: int64(s.payload()), AskedBps: s.cell.Spec.Rate}
 	var sent, got, offered, jitter, delay []float64
 	for _, p := range s.runs {
-		life, span := countOf(p.receiver, inLife), countOf(p.receiver, inTime)
+		life, span := inLifeOr(p.receiver), countOf(p.receiver, inTime)
 		if !life.known || !span.known || p.receiver.MeasuredNs <= 0 {
 			continue
 		}
@@ -125,6 +125,8 @@ func (s *summary) addLife(f *measure.DatagramFigures, p pair, received tally) {
 	sent := countOf(p.sender, inLife)
 	lost := sent.Packets - received.Packets
 	switch {
+	case isReported(p.receiver) || isReported(p.sender) && !sent.known:
+		lost = received.Lost // what was under way at the end is in one count and not in the other
 	case !sent.known:
 		s.missing("datagrams.sent_packets", s.why(senderSide, "streams.datagrams", "the sender did not count its datagrams")+
 			": loss is of the gaps in their numbers, without what was lost at the end")

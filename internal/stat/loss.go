@@ -115,6 +115,9 @@ func lostInTime(p pair) (n int64, known bool) {
 	if !span.known {
 		return 0, false
 	}
+	if !countOf(p.receiver, inLife).known {
+		return span.Lost, true
+	}
 	life := sub(countOf(p.sender, inLife).Packets, countOf(p.receiver, inLife).Packets)
 	behind := sub(life, countOf(p.receiver, inLife).Lost)
 	if sent.known && float64(behind) > float64(life)*unseenPct/100 {

@@ -14,7 +14,7 @@ import (
 func (s *summary) reconcile() {
 	var r measure.Reconciled
 	var sent, got []float64
-	acked, ackedAll := int64(0), true
+	acked, ackedAll, whole := int64(0), true, true
 	for _, p := range s.runs {
 		a, okA := Goodput(p.sender)
 		b, okB := Goodput(p.receiver)
@@ -22,8 +22,14 @@ func (s *summary) reconcile() {
 			continue // an end that was cut short has not counted all
 		}
 		sent, got = append(sent, a), append(got, b)
-		r.SentBytes += p.sender.TotalBytes
-		r.ReceivedBytes += p.receiver.TotalBytes
+		if knowsLife(p.sender) && knowsLife(p.receiver) {
+			r.SentBytes += p.sender.TotalBytes
+			r.ReceivedBytes += p.receiver.TotalBytes
+		} else {
+			whole = false
+			r.SentBytes += p.sender.Bytes
+			r.ReceivedBytes += p.receiver.Bytes
+		}
 		n, ok := ackedBytes(p.sender)
 		acked, ackedAll = acked+n, ackedAll && ok
 	}
@@ -32,12 +38,15 @@ func (s *summary) reconcile() {
 		return
 	}
 	r.SenderBps, r.ReceiverBps = mean(sent), mean(got)
-	if ackedAll {
+	if ackedAll && whole {
 		r.AckedBytes = &acked
 	}
 	r.DifferencePct = 100 * differenceOf(float64(r.SentBytes), float64(r.ReceivedBytes))
 	if r.Note = noteOf(r); s.isUDP() && r.SentBytes > r.ReceivedBytes {
 		r.Note = unit.Count(r.SentBytes-r.ReceivedBytes) + " bytes were sent and not received"
+	}
+	if !whole {
+		r.Note = "of the measured time alone, which the two ends did not begin at the same moment"
 	}
 	s.cell.Reconciled = &r
 }

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+	"thru/internal/stat"
+)
+
+// reception makes an ordinary test of each call of an iperf3 or iperf2 client:
+// the same controller, agent and engines as for thru's own tests, and a result
+// that is kept.
+type reception struct {
+	version string
+	connect func() (*bus.Client, error) // to the agent of this process
+	keep    string                      // folder for the results; none are kept where it is empty
+	watch   func(engine.Call) control.Observer
+	told    func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
+
+	wg sync.WaitGroup
+}
+
+// take runs the call's test in its own goroutine.
+func (r *reception) take(ctx context.Context, call engine.Call) {
+	r.wg.Go(func() {
+		doc, err := r.test(ctx, call)
+		call.Refuse(err) // where no engine has taken it
+		path := ""
+		if doc != nil && measured(doc) {
+			var kerr error
+			if path, kerr = keepResult(r.keep, doc); kerr != nil {
+				err = errors.Join(err, kerr)
+			}
+		}
+		r.told(call, doc, path, err)
+	})
+}
+
+// wait returns when no test of a call runs any more.
+func (r *reception) wait() { r.wg.Wait() }
+
+func (r *reception) test(ctx context.Context, call engine.Call) (*measure.Document, error) {
+	client, err := r.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	hello, err := client.Hello(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cli: asking the agent of this process: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	runner := control.Runner{
+		Version: r.version, Link: stat.Link{}, Watch: impatient{r.watch(call), cancel},
+		Ends: map[string]*control.EndPoint{
+			control.Local: {Name: control.Local, Client: client, Hello: hello},
+			call.Name:     {Name: call.Name, Addr: call.Addr, Foreign: true, Token: call.Token},
+		},
+	}
+	doc, err := runner.Run(ctx, plan.Plan{Command: "serve", Repeat: plan.Repeat{Min: 1, Max: 1}, Steps: []plan.Step{{Label: "asked for by " + call.Name, Specs: call.Specs}}})
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, engine.ErrBusy) {
+		err = cause
+	}
+	return doc, err
+}
+
+// impatient is an observer that ends a test which would have to wait: the
+// programs that call know no queue, only a server that is busy.
+type impatient struct {
+	control.Observer
+	cancel context.CancelCauseFunc
+}
+
+// Waiting implements control.Observer.
+func (i impatient) Waiting(string, int) { i.cancel(engine.ErrBusy) }
+
+// mostResults bounds how many results are kept in a folder: the oldest go.
+const mostResults = 1000
+
+// keepResult writes a document into a folder under a name that sorts by time.
+func keepResult(dir string, doc *measure.Document) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fault.Failf("name another folder with --results", "cli: keeping the result: %w", err)
+	}
+	var b strings.Builder
+	if err := report.JSON(&b, doc); err != nil {
+		return "", fmt.Errorf("cli: keeping the result: %w", err)
+	}
+	f, err := os.CreateTemp(dir, part+"*")
+	if err == nil {
+		_, werr := f.WriteString(b.String())
+		err = errors.Join(werr, f.Close())
+		path := filepath.Join(dir, doc.StartedAt.UTC().Format("20060102T150405.000000000Z")+resultEnding)
+		if err == nil {
+			err = os.Rename(f.Name(), path)
+		}
+		if err == nil {
+			return path, forgetOldest(dir)
+		}
+		os.Remove(f.Name())
+	}
+	return "", fault.Failf("name another folder with --results", "cli: keeping the result: %w", err)
+}
+
+// resultEnding marks the files that keepResult writes, and may remove.
+const resultEnding = ".thru.json"
+
+// forgetOldest removes the results above the bound.
+func forgetOldest(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("cli: reading the folder of results: %w", err)
+	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), resultEnding) })
+	for _, e := range entries[:max(0, len(entries)-mostResults)] { // in the order of their names
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("cli: removing an old result: %w", err)
+		}
+	}
+	return nil
+}
+
+// callLine is the one line about a call's test: for people.
+func callLine(call engine.Call, doc *measure.Document, path string, err error) string {
+	line := time.Now().Format("15:04:05 ") + call.Name
+	if call.Program != "" {
+		line += " (" + call.Program + ")"
+	}
+	if doc != nil && measured(doc) {
+		line += ": " + report.Answer(doc)
+	}
+	if err != nil {
+		line += ": " + err.Error()
+	}
+	if path != "" {
+		line += "; kept in " + path
+	}
+	return line
+}
+
+// callRecord is the same for programs: one JSON line.
+type callRecord struct {
+	Caller  string         `json:"caller"`
+	Program string         `json:"program,omitempty"`
+	Kept    string         `json:"kept_in,omitempty"`
+	Goodput []flowGoodput  `json:"goodput"`
+	Error   *measure.Error `json:"error"`
+}
+
+type flowGoodput struct {
+	From string  `json:"from"`
+	To   string  `json:"to"`
+	Bps  float64 `json:"goodput_bps"`
+}
+
+func newCallRecord(call engine.Call, doc *measure.Document, path string, err error) callRecord {
+	r := callRecord{Caller: call.Name, Program: call.Program, Kept: path, Goodput: []flowGoodput{}}
+	if doc != nil {
+		for _, c := range doc.Cells {
+			if c.Goodput != nil {
+				r.Goodput = append(r.Goodput, flowGoodput{c.From, c.To, c.Goodput.Value})
+			}
+		}
+	}
+	if err != nil {
+		r.Error = control.Describe(err)
+	}
+	return r
+}
+
+// tellCalls prints a line about each call's test; several tests may end at once.
+func tellCalls(e *env, asJSON bool) func(engine.Call, *measure.Document, string, error) {
+	var mu sync.Mutex
+	return func(call engine.Call, doc *measure.Document, path string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if asJSON {
+			json.NewEncoder(e.out).Encode(newCallRecord(call, doc, path, err))
+			return
+		}
+		fmt.Fprintln(e.out, callLine(call, doc, path, err))
+	}
+}
+
+// unwatched observes nothing.
+type unwatched struct{}
+
+func (unwatched) Step(string, []measure.Spec, int, int) {}
+func (unwatched) Waiting(string, int)                   {}
+func (unwatched) Live(control.Live)                     {}
+func (unwatched) Ran(*measure.Cell)                     {}
