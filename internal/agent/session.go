@@ -59,6 +59,9 @@ func (s *session) start(ctx context.Context, ramp time.Duration) error {
 	if err := s.inner.Start(ctx, ramp, s.near()); err != nil {
 		return err
 	}
+	if s.spec.EachStream {
+		s.agent.tell(s.client, bus.Event{Session: s.id, Kind: bus.EventConnected, Conns: s.inner.Ready().Conns})
+	}
 	s.expire.Reset(ramp + time.Duration(s.spec.Duration) + leftover)
 	s.host.watch(s.agent.conf.Host, s.inner.Process(), route)
 	return nil

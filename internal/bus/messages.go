@@ -144,9 +144,10 @@ type Empty struct{}
 
 // Kinds of Event.
 const (
-	EventProgress = "progress"
-	EventDone     = "done"   // the measured time is over and the evidence is complete
-	EventFailed   = "failed" // the session ended early; Error says why, Collect gives what there is
+	EventConnected = "connected" // with Conns, where Spec.EachStream asks for it
+	EventProgress  = "progress"
+	EventDone      = "done"   // the measured time is over and the evidence is complete
+	EventFailed    = "failed" // the session ended early; Error says why, Collect gives what there is
 )
 
 // Phases of a session, in Event.Phase.
@@ -158,22 +159,23 @@ const (
 
 // Event is pushed by the agent to the client that owns the session.
 type Event struct {
-	Session     string         `json:"session"`
-	Kind        string         `json:"kind"`
-	Phase       string         `json:"phase,omitempty"`
-	AtNs        int64          `json:"at_ns,omitempty"` // start of the interval, since the measured time began; negative in the ramp
-	SpanNs      int64          `json:"length_ns,omitempty"`
-	Bytes       int64          `json:"bytes,omitempty"`
-	Retransmits *int64         `json:"retransmits,omitempty"` // segments in the interval (sender)
-	Packets     int64          `json:"packets,omitempty"`     // datagrams in the interval
-	Lost        int64          `json:"lost,omitempty"`        // datagrams missed in it (receiver)
-	Requests    int64          `json:"requests,omitempty"`    // transactions in it
-	Back        bool           `json:"back,omitempty"`        // of the other direction of two-way traffic
-	Each        []measure.Tick `json:"streams,omitempty"`     // of each stream (Spec.EachStream)
-	CPUPct      *float64       `json:"cpu_pct,omitempty"`     // of the whole machine
-	CPUMaxPct   *float64       `json:"cpu_max_pct,omitempty"` // busiest core
-	Error       string         `json:"error,omitempty"`
-	Hint        string         `json:"hint,omitempty"`
+	Session     string              `json:"session"`
+	Kind        string              `json:"kind"`
+	Phase       string              `json:"phase,omitempty"`
+	AtNs        int64               `json:"at_ns,omitempty"` // start of the interval, since the measured time began; negative in the ramp
+	SpanNs      int64               `json:"length_ns,omitempty"`
+	Bytes       int64               `json:"bytes,omitempty"`
+	Retransmits *int64              `json:"retransmits,omitempty"` // segments in the interval (sender)
+	Packets     int64               `json:"packets,omitempty"`     // datagrams in the interval
+	Lost        int64               `json:"lost,omitempty"`        // datagrams missed in it (receiver)
+	Requests    int64               `json:"requests,omitempty"`    // transactions in it
+	Back        bool                `json:"back,omitempty"`        // of the other direction of two-way traffic
+	Conns       []measure.Addresses `json:"conns,omitempty"`       // EventConnected: of the streams
+	Each        []measure.Tick      `json:"streams,omitempty"`     // of each stream (Spec.EachStream)
+	CPUPct      *float64            `json:"cpu_pct,omitempty"`     // of the whole machine
+	CPUMaxPct   *float64            `json:"cpu_max_pct,omitempty"` // busiest core
+	Error       string              `json:"error,omitempty"`
+	Hint        string              `json:"hint,omitempty"`
 }
 
 // Handler is what an agent answers. The client id has been checked by the

@@ -128,7 +128,7 @@ func (v *watch) Waiting(endPoint string, ahead int) {
 // Live implements control.Observer: a line is printed when both ends of all
 // flows have told of the interval.
 func (v *watch) Live(l control.Live) {
-	if v.w == nil || v.trial {
+	if v.w == nil || v.trial || l.Event.Kind != bus.EventProgress {
 		return
 	}
 	n := (l.Event.AtNs + l.Event.SpanNs) / int64(max(v.interval, time.Millisecond))

@@ -282,7 +282,7 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 			}
 			s.heard = time.Now()
 			switch e.Kind {
-			case bus.EventProgress:
+			case bus.EventProgress, bus.EventConnected:
 				r.progress(flows, f, s, e)
 			case bus.EventDone:
 				s.over = true

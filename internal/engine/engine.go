@@ -55,6 +55,7 @@ type Ready struct {
 	Port    int
 	Local   string
 	Peer    string
+	Conns   []measure.Addresses // of the streams, those of the flow's own direction first; after Start at the latest
 	RTTIdle *measure.RTT
 	Skipped []string // targets that did not answer, with the reason
 }

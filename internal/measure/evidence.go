@@ -76,6 +76,12 @@ type Stream struct {
 	Checked      *Checked   `json:"verified,omitempty"`      // where the data was compared
 }
 
+// Addresses are the ends of a connection, HOST:PORT.
+type Addresses struct {
+	Local string `json:"local"`
+	Peer  string `json:"peer"`
+}
+
 // Tick is one stream in one interval of the live figures (Spec.EachStream).
 // What an end or a kernel does not tell is absent.
 type Tick struct {

@@ -49,7 +49,7 @@ func (w *worker) adopt(ctx context.Context) (*link, error) {
 		return nil, fault.Failf("", "worker: taking connections over: %d TCP and %d UDP are not the %d of the test", len(l.tcp), len(l.udp), want)
 	}
 	first := conns[0]
-	return l, w.out.json(frameReady, readyReply{Local: addrString(first.LocalAddr()), Peer: addrString(first.RemoteAddr())})
+	return l, w.out.json(frameReady, readyReply{Local: addrString(first.LocalAddr()), Peer: addrString(first.RemoteAddr()), Conns: addresses(conns)})
 }
 
 // adoptedConns is how many connections an engine hands over: two-way traffic

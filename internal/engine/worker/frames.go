@@ -66,12 +66,13 @@ type wireError struct {
 }
 
 type readyReply struct {
-	Port    int          `json:"port,omitempty"`
-	Local   string       `json:"local,omitempty"`
-	Peer    string       `json:"peer,omitempty"`
-	RTT     *measure.RTT `json:"rtt,omitempty"`
-	Skipped []string     `json:"skipped,omitempty"`
-	Error   *wireError   `json:"error,omitempty"`
+	Port    int                 `json:"port,omitempty"`
+	Local   string              `json:"local,omitempty"`
+	Peer    string              `json:"peer,omitempty"`
+	Conns   []measure.Addresses `json:"conns,omitempty"` // of the streams
+	RTT     *measure.RTT        `json:"rtt,omitempty"`
+	Skipped []string            `json:"skipped,omitempty"`
+	Error   *wireError          `json:"error,omitempty"`
 }
 
 // doneReply ends the worker's life: what each socket was granted, and why it

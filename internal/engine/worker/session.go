@@ -90,7 +90,7 @@ func (s *Session) answered(ctx context.Context) error {
 			return r.Error.err()
 		}
 		s.mu.Lock()
-		s.ready = engine.Ready{Token: s.token, Port: r.Port, Local: r.Local, Peer: r.Peer, RTTIdle: r.RTT, Skipped: r.Skipped}
+		s.ready = engine.Ready{Token: s.token, Port: r.Port, Local: r.Local, Peer: r.Peer, Conns: r.Conns, RTTIdle: r.RTT, Skipped: r.Skipped}
 		s.mu.Unlock()
 		return nil
 	case <-s.over:
@@ -268,7 +268,7 @@ func (s *Session) handle(kind byte, payload []byte) (last bool) {
 		var r readyReply
 		if err := json.Unmarshal(payload, &r); err == nil {
 			s.mu.Lock()
-			s.ready.Local, s.ready.Peer = r.Local, r.Peer
+			s.ready.Local, s.ready.Peer, s.ready.Conns = r.Local, r.Peer, r.Conns
 			s.mu.Unlock()
 		}
 		close(s.joined)

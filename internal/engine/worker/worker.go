@@ -132,7 +132,7 @@ func (w *worker) run(ctx context.Context) error {
 		return w.fail(err)
 	}
 	if !w.cmd.Dials && w.cmd.Adopt == nil {
-		if err := w.out.json(frameJoined, w.ready(l.tcp, nil)); err != nil {
+		if err := w.out.json(frameJoined, w.ready(l, nil)); err != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (w *worker) connectAs(ctx context.Context) (*link, error) {
 			l.close()
 			return nil, err
 		}
-		r := w.ready(l.tcp, rtt)
+		r := w.ready(l, rtt)
 		r.Skipped = l.skipped
 		return l, w.out.json(frameReady, r)
 	}
@@ -219,8 +219,29 @@ func (w *worker) await(ctx context.Context, p *ports) (*link, error) {
 	return l, nil
 }
 
-func (w *worker) ready(conns []*net.TCPConn, rtt *measure.RTT) readyReply {
-	return readyReply{Local: conns[0].LocalAddr().String(), Peer: conns[0].RemoteAddr().String(), RTT: rtt}
+// ready says what is connected. The connection beside the streams is not one of them.
+func (w *worker) ready(l *link, rtt *measure.RTT) readyReply {
+	var conns []net.Conn
+	for _, c := range l.tcp {
+		conns = append(conns, c)
+	}
+	r := readyReply{Local: addrString(conns[0].LocalAddr()), Peer: addrString(conns[0].RemoteAddr()), RTT: rtt}
+	if w.cmd.hasSide() {
+		conns = conns[:len(conns)-1]
+	}
+	for _, c := range l.udp {
+		conns = append(conns, c)
+	}
+	r.Conns = addresses(conns)
+	return r
+}
+
+func addresses(conns []net.Conn) []measure.Addresses {
+	var as []measure.Addresses
+	for _, c := range conns {
+		as = append(as, measure.Addresses{Local: addrString(c.LocalAddr()), Peer: addrString(c.RemoteAddr())})
+	}
+	return as
 }
 
 // newFlow makes streams of what is connected. Connections that come and go
