@@ -83,7 +83,7 @@ func (f *fakeAgent) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply,
 		}
 		return bus.PrepareReply{Session: f.name + role, RTTIdle: &measure.RTT{Median: int64(100 * time.Millisecond)}}, nil
 	}
-	f.called("listen " + role)
+	f.called(strings.TrimSpace("listen " + role + " " + m.Token))
 	return bus.PrepareReply{Session: f.name + role, Token: "token", Port: 5202}, nil
 }
 

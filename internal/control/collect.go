@@ -1,0 +1,156 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// collectTime bounds fetching the evidence of one end.
+const collectTime = 10 * time.Second
+
+// collect fetches the evidence of every end that can still be reached; of the
+// others it keeps what their live figures told.
+func (r *Runner) collect(flows []*flow) {
+	var sides []*side
+	for _, f := range flows {
+		sides = append(sides, f.sides()...)
+	}
+	got := map[*side]*measure.Evidence{}
+	var mu sync.Mutex
+	each(len(sides), func(i int) {
+		e := sides[i].evidence()
+		mu.Lock()
+		defer mu.Unlock()
+		got[sides[i]] = e
+	})
+	for _, f := range flows {
+		f.nameFar()
+		x := measure.Flow{From: f.spec.From, To: f.spec.To, Sender: cmp.Or(got[&f.sender], f.receiver.far), Receiver: cmp.Or(got[&f.receiver], f.sender.far)}
+		if o := f.rides; o != nil { // what the one sends the other way, its receiver has sent
+			x.Sender, x.Receiver = cmp.Or(o.receiver.back, o.sender.farBack), cmp.Or(o.sender.back, o.receiver.farBack)
+		}
+		f.run.Flows = []measure.Flow{x}
+	}
+}
+
+// nameFar gives what a foreign end reported the name that it has here.
+func (f *flow) nameFar() {
+	for s, o := range map[*side]*side{&f.sender: &f.receiver, &f.receiver: &f.sender} {
+		for _, e := range []*measure.Evidence{s.far, s.farBack} {
+			if e != nil {
+				e.EndPoint = o.end.Name
+			}
+		}
+	}
+}
+
+func (s *side) evidence() *measure.Evidence {
+	if s.session == "" {
+		return nil
+	}
+	select {
+	case <-s.end.Client.Lost():
+		return s.seen.evidence(s)
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	defer cancel()
+	reply, err := s.end.Client.Collect(ctx, bus.Collect{Session: s.session})
+	if err != nil {
+		return s.seen.evidence(s)
+	}
+	reply.Evidence.EndPoint = s.end.Name
+	if s.back = reply.Back; s.back != nil {
+		s.back.EndPoint = s.end.Name
+	}
+	s.far, s.farBack = reply.Far, reply.FarBack
+	return &reply.Evidence
+}
+
+func (r *Runner) release(step plan.Step) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	es := r.ends(step)
+	each(len(es), func(i int) { es[i].Client.Release(ctx, bus.Release{}) })
+}
+
+// finish turns a flow into its run.
+func (f *flow) finish(err error) measure.Run {
+	f.run.Partial = err != nil
+	if err != nil {
+		f.run.Error = Describe(err)
+	}
+	if len(f.run.Flows) == 0 {
+		f.run.Flows = []measure.Flow{}
+		return f.run
+	}
+	if f.run.Partial {
+		trimSilence(f.run.Flows[0].Receiver)
+	}
+	if e := f.run.Flows[0].Receiver; e != nil && e.MeasuredNs > 0 && f.spec.Traffic == measure.Bulk {
+		f.run.Goodput = new(float64(e.Bytes) * 8e9 / float64(e.MeasuredNs))
+	}
+	return f.run
+}
+
+// trimSilence takes the bins without data from the end of a run that was cut:
+// there the path was already dead, and only the end points did not know.
+func trimSilence(e *measure.Evidence) {
+	if e == nil {
+		return
+	}
+	var silent int64
+	for n := len(e.Bins); n > 0 && e.Bins[n-1].Bytes == 0; n-- {
+		silent += e.Bins[n-1].Span
+		e.Bins = e.Bins[:n-1]
+	}
+	if silent == 0 {
+		return
+	}
+	e.MeasuredNs -= silent
+	e.Missing = append(e.Missing, measure.NotChecked{
+		Fact: "bins", Why: fmt.Sprintf("the last %.1f s before the end was noticed carried nothing and are left out", float64(silent)/1e9),
+	})
+}
+
+func each(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// partial is what the live figures of one end have told so far.
+type partial struct {
+	bins []measure.StreamBin
+}
+
+func (p *partial) add(e bus.Event) {
+	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 {
+		p.bins = append(p.bins, measure.StreamBin{At: e.AtNs, Span: e.SpanNs, Bytes: e.Bytes})
+	}
+}
+
+// evidence makes do with the live figures of an end that cannot be reached any more.
+func (p *partial) evidence(s *side) *measure.Evidence {
+	e := &measure.Evidence{
+		EndPoint: s.end.Name, Sends: s.sends, Dialled: s.dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
+		Error:   errLost.Error(),
+		Missing: []measure.NotChecked{{Fact: "evidence", Why: "the end point was lost; these are its live figures until then"}},
+	}
+	for _, b := range p.bins {
+		e.Bins = append(e.Bins, b)
+		e.Bytes += b.Bytes
+		e.MeasuredNs += b.Span
+	}
+	e.TotalBytes = e.Bytes
+	return e
+}
