@@ -40,6 +40,7 @@ func (r *reading) other(sends bool) *measure.Evidence {
 		s := &e.Streams[i]
 		s.Local, s.Peer = s.Peer, s.Local
 	}
+	r.wholeLife(e)
 	if cpu := r.end.get("cpu_utilization_percent"); !r.server {
 		e.Worker = process(cpu, "remote", e.MeasuredNs)
 	}
@@ -70,6 +71,7 @@ func (r *reading) near(sends bool) *measure.Evidence {
 		reckoned(e)
 	}
 	r.complete(e, rows)
+	r.wholeLife(e)
 	e.Worker = process(r.end.get("cpu_utilization_percent"), "host", e.MeasuredNs)
 	return e
 }
@@ -82,15 +84,29 @@ func reckoned(e *measure.Evidence) {
 		e.MeasuredNs, e.Bytes = e.MeasuredNs+b.Span, e.Bytes+b.Bytes
 		for i := range e.Streams {
 			e.Streams[i].Bytes += b.Streams[i]
-			e.Streams[i].TotalBytes += b.Streams[i]
 		}
 		if b.Datagrams != nil {
 			all.Packets, all.Lost, all.JitterNs = all.Packets+b.Datagrams.Packets, all.Lost+b.Datagrams.Lost, b.Datagrams.JitterNs
 		}
 	}
-	e.TotalBytes = e.Bytes
 	if len(e.Streams) == 1 && all.Packets+all.Lost > 0 { // of several it is not known which had what
-		e.Streams[0].Datagrams, e.Streams[0].DatagramsAll = &all, &all
+		e.Streams[0].Datagrams = &all
+	}
+}
+
+// omits tells whether iperf3 left a beginning out (-O): then it tells nothing
+// of the whole life of the connections.
+func (r *reading) omits() bool { return duration(r.test.get("omit")) > 0 }
+
+// wholeLife says that the measured time was all, where it was.
+func (r *reading) wholeLife(e *measure.Evidence) {
+	if r.omits() {
+		return
+	}
+	e.TotalBytes = e.Bytes
+	for i := range e.Streams {
+		s := &e.Streams[i]
+		s.TotalBytes, s.DatagramsAll = s.Bytes, s.Datagrams
 	}
 }
 
@@ -124,7 +140,6 @@ func (r *reading) evidence(sends bool, rows []stream, here bool) *measure.Eviden
 			r.tcp(&s, sends, r.ends[row.socket].get(side))
 		}
 		s.Window = r.buffer(sends)
-		s.TotalBytes = s.Bytes
 		e.Bytes += s.Bytes
 		e.Streams = append(e.Streams, s)
 	}
@@ -134,10 +149,9 @@ func (r *reading) evidence(sends bool, rows []stream, here bool) *measure.Eviden
 	if n, ok := sum.get("bytes").integer(); ok && sum.kind == kindObject {
 		e.Bytes = n
 		if len(rows) == 1 {
-			e.Streams[0].Bytes, e.Streams[0].TotalBytes = n, n
+			e.Streams[0].Bytes = n
 		}
 	}
-	e.TotalBytes = e.Bytes
 	if e.MeasuredNs = duration(sum.get("seconds")); e.MeasuredNs == 0 && len(rows) > 0 { // 3.6 and older have no such sums of UDP
 		row := r.ends[rows[0].socket]
 		e.MeasuredNs = max(duration(row.get(side).get("seconds")), duration(row.get("udp").get("seconds")))
@@ -198,7 +212,7 @@ func (r *reading) udp(s *measure.Stream, sends bool, row, sum node) {
 		}
 		s.Bytes = int64(float64(d.Packets) * float64(min(r.test.get("blksize").count(), measure.MaxDatagram)))
 	}
-	s.Datagrams, s.DatagramsAll = d, d
+	s.Datagrams = d
 }
 
 // buffer is the socket buffer of an end. That of TCP grows by itself unless it

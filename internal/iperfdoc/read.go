@@ -43,7 +43,7 @@ func Read(r io.Reader) (docs []*measure.Document, warnings []string, err error) 
 		return nil, nil, fault.Usagef(notIperf3, "iperfdoc: reading: no document of iperf3 in it")
 	}
 	if twice > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d documents are in the file twice: each is taken once", twice))
+		warnings = append(warnings, fmt.Sprintf("what the file holds twice is taken once (documents: %d)", twice))
 	}
 	if len(all) > maxDocuments {
 		warnings = append(warnings, fmt.Sprintf("the file holds %d documents: the first %d are taken", len(all), maxDocuments))
