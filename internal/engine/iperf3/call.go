@@ -12,9 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
+
+// mostVersion is how much of what a client calls itself is kept.
+const mostVersion = 40
 
 // call is a client of the desk, from its cookie to its farewell: first the
 // desk's, and from claim on a session's.
@@ -81,16 +85,34 @@ func (c *call) negotiate() error {
 }
 
 // public is what the desk tells of a call.
-func (c *call) public() Call {
-	name := "iperf3://" + c.addr().String()
+func (c *call) public() engine.Call {
+	addr := c.addr().String()
+	name := "iperf3://" + addr
 	if c.addr().Is6() {
-		name = "iperf3://[" + c.addr().String() + "]"
+		name = "iperf3://[" + addr + "]"
 	}
-	program := "iperf3"
-	if v := c.params.Version; v != "" && len(v) < 40 {
-		program += " " + v
+	program := c.program()
+	if c.user != "" {
+		program += ", user " + c.user
 	}
-	return Call{Token: c.token, Addr: c.addr(), Name: name, Program: program, User: c.user, Specs: c.params.specs(name, c.desk.conf.Limits)}
+	return engine.Call{
+		Token: c.token, Addr: addr, Name: name, Program: program, Specs: c.params.specs(name, c.desk.conf.Limits),
+		Refuse: func(reason error) { c.desk.refuse(c.token, reason) },
+	}
+}
+
+// program is what the client says it is.
+func (c *call) program() string {
+	v := c.params.Version
+	for _, r := range v {
+		if r < ' ' || r > '~' {
+			v = ""
+		}
+	}
+	if v == "" || len(v) > mostVersion {
+		return "iperf3"
+	}
+	return "iperf3 " + v
 }
 
 // listen hears the client until the test is over, when the results are a
@@ -103,7 +125,7 @@ func (c *call) listen() {
 	case err != nil:
 		c.why = err
 	case s == clientTerminate:
-		c.why = refuse(codeClientEnded, "the client was ended there")
+		c.why = errors.New("iperf3: the client was ended there")
 	case s == testEnd && c.running.Load():
 		close(c.ended)
 		return
@@ -126,7 +148,7 @@ func (c *call) expire() {
 	case <-c.claimed:
 	case <-c.gone:
 	case <-late.C:
-		c.desk.Refuse(c.token, errors.New("iperf3: the client's turn did not come in time"))
+		c.desk.refuse(c.token, engine.ErrBusy)
 	}
 }
 
@@ -148,10 +170,13 @@ func (c *call) join(conn net.Conn, order int64) {
 func (c *call) dismiss(err error) {
 	c.leaving.Do(func() {
 		c.desk.forget(c)
-		if code, ok := codeOf(err); !ok {
-			c.talk.say(accessDenied)
-		} else if code != codeClientEnded {
+		switch code, ok := codeOf(err); {
+		case ok:
 			c.talk.sayError(code)
+		case errors.Is(err, engine.ErrBusy):
+			c.talk.say(accessDenied)
+		default:
+			c.talk.say(serverTerminate)
 		}
 		c.talk.close(c.desk.wait.goodbye)
 	})

@@ -162,7 +162,9 @@ func (c *client) await(ctx context.Context, step int) error {
 
 // Ready implements engine.Session.
 func (c *client) Ready() engine.Ready {
-	return engine.Ready{Local: c.talk.conn.LocalAddr().String(), Peer: c.talk.conn.RemoteAddr().String(), RTTIdle: c.rtt, Skipped: c.skip}
+	return engine.Ready{
+		Local: c.talk.conn.LocalAddr().String(), Peer: c.talk.conn.RemoteAddr().String(), Conns: c.mover.Ready().Conns, RTTIdle: c.rtt, Skipped: c.skip,
+	}
 }
 
 // Joined implements engine.Session.

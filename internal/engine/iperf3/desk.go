@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/fault"
-	"thru/internal/measure"
 	"thru/internal/sock"
 )
 
@@ -32,18 +32,8 @@ const (
 	acceptTrouble = 50 * time.Millisecond
 )
 
-// Call is a client that wants a test. It waits for its turn until Engine.Open
-// is called with its Token, or Refuse.
-type Call struct {
-	Token   string
-	Addr    netip.Addr
-	Name    string // of the client as an end point: "iperf3://10.0.0.2"
-	Program string // what the client says it is: "iperf3 3.12"
-	User    string // who has proved to be it, where users are asked for
-	Specs   []measure.Spec
-}
-
-// Desk takes the calls of iperf3 clients. Each is independent of the others.
+// Desk takes the calls of iperf3 clients. Each is independent of the others,
+// and waits for its turn until Engine.Open names its token, or it is refused.
 type Desk struct {
 	conf DeskConfig
 	gate gate
@@ -125,7 +115,7 @@ func (p *Ports) Close() {
 
 // Serve takes calls until ctx is done, and closes the ports. took is told of
 // each client that may measure; it must not block. Tests that run go on.
-func (d *Desk) Serve(ctx context.Context, p *Ports, took func(Call)) error {
+func (d *Desk) Serve(ctx context.Context, p *Ports, took func(engine.Call)) error {
 	var wg sync.WaitGroup
 	stop := context.AfterFunc(ctx, p.Close)
 	defer stop()
@@ -146,7 +136,7 @@ func (d *Desk) Serve(ctx context.Context, p *Ports, took func(Call)) error {
 }
 
 // accept greets what connects, each in its own time.
-func (d *Desk) accept(ctx context.Context, l net.Listener, took func(Call), wg *sync.WaitGroup) {
+func (d *Desk) accept(ctx context.Context, l net.Listener, took func(engine.Call), wg *sync.WaitGroup) {
 	for order := int64(0); ; order++ {
 		conn, err := l.Accept()
 		switch {
@@ -229,7 +219,7 @@ func (d *Desk) greet(conn net.Conn, order int64) (c *call, named bool) {
 }
 
 // negotiate hears what a client wants, and tells took where it may have it.
-func (d *Desk) negotiate(c *call, took func(Call)) {
+func (d *Desk) negotiate(c *call, took func(engine.Call)) {
 	if err := c.negotiate(); err != nil {
 		c.dismiss(err)
 		return
@@ -255,9 +245,8 @@ func (d *Desk) claim(token string) (*call, error) {
 	return c, nil
 }
 
-// Refuse ends a call that gets no turn. A client is told that the server is
-// busy unless err carries one of iperf3's numbers.
-func (d *Desk) Refuse(token string, err error) {
+// refuse ends a call that gets no turn.
+func (d *Desk) refuse(token string, err error) {
 	if c, claimed := d.claim(token); claimed == nil {
 		c.dismiss(err)
 	}

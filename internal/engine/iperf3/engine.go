@@ -36,7 +36,7 @@ func (Engine) Name() string { return measure.IPerf3 }
 func (e Engine) Open(ctx context.Context, end engine.End) (engine.Session, error) {
 	if err := check(end); err != nil {
 		if !end.Dials && e.Desk != nil {
-			e.Desk.Refuse(end.Token, refuse(codeParameters, "%w", err))
+			e.Desk.refuse(end.Token, refuse(codeParameters, "%w", err))
 		}
 		return nil, err
 	}

@@ -10,27 +10,26 @@ import (
 
 // Numbers of iperf3's errors that this package sends or explains.
 const (
-	codeDuration    = 5
-	codeStreams     = 6
-	codeLength      = 7
-	codeWindow      = 8
-	codeMSS         = 10
-	codeOmit        = 12
-	codeDatagram    = 20
-	codeTOS         = 21
-	codeRate        = 27
-	codeTooLong     = 37
-	codeMessage     = 110
-	codeClientEnded = 119
-	codeParameters  = 114
-	codeResults     = 117
-	codeBusy        = 121
-	codeProtocol    = 131
-	codeAffinity    = 132
-	codeAuth        = 142
-	codeNoData      = 144
-	codeExpired     = 160
-	codeAccept      = 204
+	codeDuration   = 5
+	codeStreams    = 6
+	codeLength     = 7
+	codeWindow     = 8
+	codeMSS        = 10
+	codeOmit       = 12
+	codeDatagram   = 20
+	codeTOS        = 21
+	codeRate       = 27
+	codeTooLong    = 37
+	codeMessage    = 110
+	codeParameters = 114
+	codeResults    = 117
+	codeBusy       = 121
+	codeProtocol   = 131
+	codeAffinity   = 132
+	codeAuth       = 142
+	codeNoData     = 144
+	codeExpired    = 160
+	codeAccept     = 204
 )
 
 // refusal is an error that a client is told by its number.

@@ -43,7 +43,7 @@ func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) 
 type bench struct {
 	Engine
 	t     *testing.T
-	calls chan Call
+	calls chan engine.Call
 	port  int
 }
 
@@ -58,13 +58,13 @@ func newBench(t *testing.T, c DeskConfig) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	b := &bench{Engine: Engine{Program: p, Desk: d}, t: t, calls: make(chan Call, 64)}
-	b.port = serve(t, d, func(c Call) { b.calls <- c })
+	b := &bench{Engine: Engine{Program: p, Desk: d}, t: t, calls: make(chan engine.Call, 64)}
+	b.port = serve(t, d, func(c engine.Call) { b.calls <- c })
 	return b
 }
 
 // serve runs a desk on a port of loopback until the test ends.
-func serve(t *testing.T, d *Desk, took func(Call)) (port int) {
+func serve(t *testing.T, d *Desk, took func(engine.Call)) (port int) {
 	t.Helper()
 	ports, err := Listen(t.Context(), []string{"127.0.0.1"}, "", 0)
 	if err != nil {
@@ -98,14 +98,14 @@ func (b *bench) open(end engine.End) engine.Session {
 }
 
 // answer takes the next call, as an agent does.
-func (b *bench) answer() (engine.Session, Call) {
+func (b *bench) answer() (engine.Session, engine.Call) {
 	b.t.Helper()
 	select {
 	case c := <-b.calls:
 		return b.open(engine.End{Name: "local", Spec: c.Specs[0], Sends: c.Specs[0].From == "local", Token: c.Token}), c
 	case <-time.After(limit):
 		b.t.Fatal("no call came")
-		return nil, Call{}
+		return nil, engine.Call{}
 	}
 }
 

@@ -203,7 +203,7 @@ func TestRealClient(t *testing.T) {
 					}
 					ours := finished(t, "server", s)
 					r := <-told
-					if r.Error != "" || call.Addr.String() != "127.0.0.1" || call.Name != "iperf3://127.0.0.1" {
+					if r.Error != "" || call.Addr != "127.0.0.1" || call.Name != "iperf3://127.0.0.1" {
 						t.Fatalf("call %+v, the real client says %q", call, r.Error)
 					}
 					far, _ := s.Far()

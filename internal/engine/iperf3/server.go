@@ -57,7 +57,9 @@ func (e Engine) openServer(end engine.End) (*server, error) {
 
 // Ready implements engine.Session.
 func (s *server) Ready() engine.Ready {
-	return engine.Ready{Token: s.call.token, Local: s.call.talk.conn.LocalAddr().String(), Peer: s.call.talk.conn.RemoteAddr().String()}
+	return engine.Ready{
+		Token: s.call.token, Local: s.call.talk.conn.LocalAddr().String(), Peer: s.call.talk.conn.RemoteAddr().String(), Conns: s.mover.Ready().Conns,
+	}
 }
 
 // Joined implements engine.Session: it lets the data connections come.
@@ -220,11 +222,7 @@ func (s *server) conclude() error {
 	s.mu.Lock()
 	omit := s.omit
 	s.mu.Unlock()
-	speak := "iperf3"
-	if v := s.call.params.Version; v != "" && len(v) < 40 {
-		speak += " " + v
-	}
-	ways := waysOf(s.end.Spec, own, back, omit, speak)
+	ways := waysOf(s.end.Spec, own, back, omit, s.call.program())
 	if err := t.say(exchangeResults); err != nil {
 		return err
 	}
