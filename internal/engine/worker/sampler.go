@@ -95,6 +95,7 @@ func (w *worker) allSent() error {
 		w.take(atInterval | atBin | atFinish)
 		return w.flush()
 	}
+	w.flow.stop.Store(true) // what goes the other way is over too
 	w.awaitQuiet()
 	w.endDatagrams()
 	w.take(atInterval | atBin | atFinish)
