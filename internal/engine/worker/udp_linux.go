@@ -308,6 +308,7 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	}
 	d.form = f.numbering
 	d.seq.begin(f.firstNumber, s.early)
+	d.ended = s.early.Last != 0
 	if d.seq.packets > 0 { // the engine has seen the first
 		f.sawFirst(s)
 	}
@@ -368,7 +369,10 @@ func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
 		}
 		number, sent, last := d.form.get(b[at:], d.seq.next)
 		if last {
+			d.seq.end(number)
 			d.ended = true
+		}
+		if d.ended { // what still comes repeats the last word
 			break
 		}
 		if d.seq.take(number) {
