@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -78,7 +79,11 @@ type test struct {
 	protocol string
 	header   header // zero where it sent none
 	streams  int    // that have come
-	length   int    // of its first datagram
+
+	// Of UDP, as the first datagram shows.
+	length      int
+	numbering   worker.Numbering
+	firstNumber uint64
 }
 
 // refusal says why a test is not run here; nil if it is.
@@ -93,8 +98,8 @@ func (t test) refusal(l Limits) error {
 	case t.protocol == measure.UDP && (h.reverse() || h.fullDuplex()):
 		return fault.Failf("test it from here: thru test -R -u iperf2://CLIENT, with iperf -s -u there",
 			"iperf2: taking a call: the client wants datagrams sent to it; its address is not proven by iperf2 over UDP, so thru sends none")
-	case int64(h.streams) > int64(cmp.Or(l.Streams, measure.MaxStreams)):
-		return fault.Failf("fewer streams, or a higher limit here", "iperf2: taking a call: %d streams are above the limit of %d", h.streams, cmp.Or(l.Streams, measure.MaxStreams))
+	case int64(h.streams) > int64(l.streams()):
+		return fault.Failf("fewer streams, or a higher limit here", "iperf2: taking a call: %d streams are above the limit of %d", h.streams, l.streams())
 	}
 	return nil
 }
