@@ -99,7 +99,7 @@ func (w *worker) allSent() error {
 	w.awaitQuiet()
 	w.endDatagrams()
 	w.take(atInterval | atBin | atFinish)
-	var last int64
+	last := w.flow.streams[0].lastAt.Load()
 	for _, s := range w.flow.streams {
 		last = max(last, s.lastAt.Load())
 	}
