@@ -106,9 +106,12 @@ func run(ctx context.Context, e *env) (err error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	if err := misread(args); err != nil {
+		return err
+	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		return usage(err)
+		return usage(e.args, err)
 	}
 	return k.Run()
 }
@@ -119,16 +122,6 @@ func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
 	}
 	_, err := fmt.Fprintln(k.Stdout, exitCodes)
 	return err
-}
-
-// usage says where to look after a flag or command that does not exist.
-func usage(err error) error {
-	hint := "see `thru --help`"
-	var p *kong.ParseError
-	if errors.As(err, &p) && p.Context != nil && p.Context.Command() != "" {
-		hint = "see `thru " + p.Context.Command() + " --help`"
-	}
-	return fault.Usagef(hint, "%w", err)
 }
 
 // printed wraps an error that is already part of a printed result.
