@@ -149,7 +149,15 @@ func parseDSCP(s string) (int, error) {
 	switch {
 	case s == "ef":
 		return 46, nil
+	case s == "va": // RFC 5865
+		return 44, nil
 	case s == "le":
+		return 1, nil
+	case s == "lowdelay": // the bits of the old type of service, as iperf names them
+		return 4, nil
+	case s == "throughput":
+		return 2, nil
+	case s == "reliability":
 		return 1, nil
 	case s == "default" || s == "be":
 		return 0, nil
