@@ -82,8 +82,6 @@ var trafficHabits = []habit{
 	{"--udp-counters-64bit", three, "", "leave it out: thru always counts datagrams with 64 bits"},
 	{"--gsro", three, "", "leave it out: GSO and GRO are used where they work; --io mmsg goes without"},
 	{"--skip-rx-copy", three, "", "take --lean: the receiver drops the data without copying it, and the sender copies nothing either"},
-	{"--get-server-output", three, "", "leave it out: both ends of thru show what they saw; of an iperf3 server: thru iperf3 -c HOST --get-server-output"},
-	{"--username --rsa-public-key-path --use-pkcs1-padding", three, "", "an agent of thru takes a join string (thru join NAME); for an iperf3 server: thru iperf3 -c HOST --username USER --rsa-public-key-path FILE"},
 }
 
 // oldTraffic is what only iperf2 has.
