@@ -32,6 +32,7 @@ type grammar struct {
 	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
+	Report  reportCmd  `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -43,6 +43,7 @@ func inWords(key string) string {
 		"mean_packet_bytes": "mean packet", "receiver_cpu": "CPU of the receiver", "receiver_memory": "memory of the receiver",
 		"reconciled": "both ends beside each other", "required_window_bytes": "required window", "retransmits_segments": "retransmits",
 		"rfc6349.buffer_delay_pct": "buffer delay", "rfc6349.tcp_efficiency_pct": "TCP efficiency", "rfc6349.transfer_time_ratio": "time ratio",
+		"steady_state": "steady state", "streams.mss": "segment size", "streams.tcp.bytes_sent": "bytes sent again",
 		"rtt_idle_ns": "RTT idle", "rtt_loaded_ns": "RTT loaded", "sender_cpu": "CPU of the sender", "sender_memory": "memory of the sender",
 		"streams.blocked_ns": "time blocked in socket calls", "streams.tcp": "TCP_INFO",
 		"transactions_per_s": "requests a second", "datagrams": "figures of the datagrams", "datagrams.sent_packets": "datagrams sent",

@@ -73,14 +73,15 @@ func because(e *measure.Error) string {
 
 // machineRows are CPU and memory of each end; of one host, they stand once.
 func machineRows(c *measure.Cell, add func(name, value string)) {
+	sender, receiver := shownFlow(c)
 	if c.From == c.To && c.SenderCPU != nil {
 		add("CPU", cpuText(c.SenderCPU, "the machine")+workersText(c))
 		add("CPU per Gb/s", costText(c.SenderCPU, nil, "both ends"))
 		add("memory", memoryText(c.SenderMem))
 		return
 	}
-	add("CPU, sender", cpuText(c.SenderCPU, "the machine")+workerText(c.SenderCPU))
-	add("CPU, receiver", cpuText(c.ReceiverCPU, "the machine")+workerText(c.ReceiverCPU))
+	add("CPU, sender", endCPU(c, c.SenderCPU, sender))
+	add("CPU, receiver", endCPU(c, c.ReceiverCPU, receiver))
 	add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU, "sender"))
 	add("mem, sender", memoryText(c.SenderMem))
 	add("mem, receiver", memoryText(c.ReceiverMem))
@@ -188,6 +189,19 @@ func workersText(c *measure.Cell) string {
 		return ""
 	}
 	return fmt.Sprintf(" (sender %.2f, receiver %.2f cores)", *s.WorkerCores, *r.WorkerCores)
+}
+
+// endCPU is the CPU of an end: of the machine, or where only a foreign program
+// tells of it, of that program.
+func endCPU(c *measure.Cell, f *measure.CPUFigure, e *measure.Evidence) string {
+	if f == nil && e != nil && e.Reported != "" && e.Worker != nil && e.MeasuredNs > 0 {
+		s := fmt.Sprintf("%s itself %.2f cores", clean(e.Reported), float64(e.Worker.UserNs+e.Worker.SystemNs)/float64(e.MeasuredNs))
+		if c.Spec.Duplex {
+			s += ", both directions together"
+		}
+		return s
+	}
+	return cpuText(f, "the machine") + workerText(f)
 }
 
 func costText(sender, receiver *measure.CPUFigure, first string) string {

@@ -219,6 +219,9 @@ func cleanAll(lines []string) []string {
 // reproduce is the command line that asks for the same again.
 func reproduce(d *measure.Document) string {
 	words := []string{"thru"}
+	if len(d.Arguments) == 0 && d.Command == "import" { // no command of thru has measured it
+		return ""
+	}
 	if len(d.Arguments) == 0 || d.Arguments[0] != d.Command {
 		words = append(words, quote(d.Command))
 	}

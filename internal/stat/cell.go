@@ -89,10 +89,14 @@ func (p pair) complete() bool {
 }
 
 // rate is what the run is about: goodput at the receiver in bit/s, or of
-// requests how many a second were answered.
+// requests how many a second were answered. Where only a foreign sender is
+// known, it is what that sent, with a warning.
 func (p pair) rate() (float64, bool) {
-	if p.asks {
+	switch {
+	case p.asks:
 		return Requests(p.sender)
+	case onlySender(p):
+		return Goodput(p.sender)
 	}
 	return Goodput(p.receiver)
 }
@@ -151,6 +155,11 @@ func (s *summary) missing(fact, why string) {
 	if !slices.Contains(s.cell.Missing, n) {
 		s.cell.Missing = append(s.cell.Missing, n)
 	}
+}
+
+// lacks tells whether a figure was noted to be absent.
+func (s *summary) lacks(fact string) bool {
+	return slices.ContainsFunc(s.cell.Missing, func(n measure.NotChecked) bool { return n.Fact == fact })
 }
 
 // warn adds a warning once.
@@ -234,7 +243,7 @@ func (s *summary) rates() []float64 {
 func (s *summary) mainFigure() {
 	for _, p := range s.all {
 		p.run.Goodput = nil
-		if bps, ok := Goodput(p.receiver); ok && !p.asks {
+		if bps, ok := p.rate(); ok && !p.asks {
 			p.run.Goodput = new(bps)
 		}
 	}
@@ -248,9 +257,13 @@ func (s *summary) mainFigure() {
 		return
 	}
 	steady, bins := s.lastCourse()
-	if s.cell.Spec.Search { // its rate is to change
+	switch {
+	case s.cell.Spec.Search: // its rate is to change
 		steady = measure.Steady{}
-	} else {
+	case !slices.ContainsFunc(s.runs, pair.hasCourse):
+		steady, bins = measure.Steady{}, nil
+		s.missing("steady_state", "the receiver reported no seconds, and those of the sender are of what was lost too")
+	default:
 		s.cell.Steady = &steady
 	}
 	if len(rates) == 1 {

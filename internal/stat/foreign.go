@@ -1,6 +1,10 @@
 package stat
 
-import "thru/internal/measure"
+import (
+	"math"
+
+	"thru/internal/measure"
+)
 
 // An end without thru tells what its program reports, which is of the measured
 // time alone where a ramp was left out, and has no seconds.
@@ -13,13 +17,35 @@ func knowsLife(e *measure.Evidence) bool {
 	return !isReported(e) || e.TotalBytes > 0 || e.Bytes == 0
 }
 
+// onlySender tells of a foreign sender whose receiver is not known: a test that
+// was broken off before the results were exchanged, or a server that sent.
+func onlySender(p pair) bool { return p.receiver == nil && isReported(p.sender) && !p.asks }
+
 // binsOf are the seconds of an end, or where its program reports none those of
 // the other one, which saw the same flow.
 func binsOf(e, other *measure.Evidence) []float64 {
-	if isReported(e) && len(e.Bins) == 0 {
+	if e == nil && isReported(other) || isReported(e) && len(e.Bins) == 0 {
 		return Bins(other)
 	}
 	return Bins(e)
+}
+
+// hasCourse tells whether the seconds of binsOf stand for what the receiver
+// got: those of a foreign receiver's sender do so unless datagrams were lost.
+func (p pair) hasCourse() bool {
+	if p.asks || !isReported(p.receiver) || len(p.receiver.Bins) > 0 || !countOf(p.receiver, inTime).known {
+		return true
+	}
+	sent, _ := Goodput(p.sender)
+	got, _ := Goodput(p.receiver)
+	return math.Abs(100*differenceOf(sent, got)) <= MaxDifferencePct
+}
+
+// isWatched tells whether any counter of drops was read at either end, so that
+// the rest can be laid to the path.
+func (p pair) isWatched() bool {
+	_, known := socketDrops(p.receiver)
+	return known || hostOf(p.sender) != nil || hostOf(p.receiver) != nil
 }
 
 // inLifeOr are the counts over the life of an end's streams, or of the

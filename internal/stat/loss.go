@@ -91,13 +91,17 @@ func (s *summary) lossPlaces() {
 			continue
 		}
 		measured = true
+		if lost > 0 && isReported(p.receiver) && !p.isWatched() {
+			s.missing("loss_places", "no counter of drops was read at either end")
+			continue
+		}
 		places := attribute(lost, s.dropsOf(p, lost))
 		all = mergePlaces(all, places)
 		s.unseen(p, places)
 	}
 	slices.SortStableFunc(all, func(a, b measure.LossPlace) int { return cmp.Compare(b.Packets, a.Packets) })
 	s.cell.LossPlaces = all
-	if d := s.cell.Datagrams; d != nil && d.Lost > 0 && len(all) == 0 && measured {
+	if d := s.cell.Datagrams; d != nil && d.Lost > 0 && len(all) == 0 && measured && !s.lacks("loss_places") {
 		s.missing("loss_places", "none was lost in the measured time, which is what the counters of the hosts cover")
 	}
 }

@@ -18,6 +18,7 @@ func (s *summary) warnings() {
 	if MainFigure(s.cell) == nil {
 		return
 	}
+	s.warnOneSided()
 	s.warnOtherWork()
 	// A search changes its rate on purpose; requests beside data show its course.
 	if !s.cell.Spec.Search && !(s.asks() && s.cell.AtOnce > 1) {
@@ -58,6 +59,13 @@ func (s *summary) warnFailures() {
 	}
 	if f := MainFigure(s.cell); f != nil && !slices.ContainsFunc(s.all, pair.complete) {
 		s.warn("no run is complete: the figures are of runs that ended early")
+	}
+}
+
+// warnOneSided says where the figure is not the receiver's.
+func (s *summary) warnOneSided() {
+	if slices.ContainsFunc(s.runs, onlySender) {
+		s.warn("what the receiver got is not known: the figure is what the sender handed to its kernel")
 	}
 }
 

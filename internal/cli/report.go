@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"thru/internal/fault"
+	"thru/internal/iperfdoc"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/stat"
+)
+
+type reportCmd struct {
+	Files    []string `arg:"" name:"file" help:"Results of thru (--json) or of iperf3 (-J, --json-stream); - is stdin."`
+	JSON     bool     `name:"json" xor:"form" help:"Print the thru result."`
+	IPerf3   bool     `short:"J" name:"iperf3-json" xor:"form" help:"Print iperf3's JSON."`
+	HTML     string   `name:"html" placeholder:"FILE" help:"Write the report as one page."`
+	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"For iperf3's files: nominal rate of the link, for ceiling and verdict."`
+}
+
+// Run prints results that were kept.
+func (c *reportCmd) Run(e *env) error {
+	link, err := (&trafficFlags{LinkRate: c.LinkRate}).link()
+	if err != nil {
+		return err
+	}
+	var all []named
+	for _, path := range c.Files {
+		found, err := e.results(path, link)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	if len(all) > 1 && (c.JSON || c.HTML != "") {
+		return fault.Usagef("name them one at a time: `thru report` without --json and --html prints them all", "--json and --html take one result, and here are %d", len(all))
+	}
+	failed := 0
+	var below *measure.Verdict
+	for i, r := range all {
+		if len(all) > 1 && !c.IPerf3 {
+			fmt.Fprintf(e.out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
+		}
+		if err := c.print(e, r.doc); err != nil {
+			return err
+		}
+		if !measured(r.doc) {
+			failed++
+		}
+		if v := r.doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
+			below = v
+		}
+	}
+	if failed > 0 {
+		return printed{fault.Failf("", "%d of the results hold no figures", failed)}
+	}
+	if below != nil {
+		return printed{fault.New(fault.Verdict, "", "%s", below.Reason)}
+	}
+	return nil
+}
+
+// named is a result with what to call it among several.
+type named struct {
+	name string
+	doc  *measure.Document
+}
+
+// print writes one result in the form asked for. One without figures is its error.
+func (c *reportCmd) print(e *env, doc *measure.Document) error {
+	if c.IPerf3 {
+		return iperfdoc.Write(e.out, doc)
+	}
+	if err := e.print(doc, &trafficFlags{JSON: c.JSON, HTML: c.HTML}); err != nil {
+		return err
+	}
+	if doc.Error != nil && !c.JSON {
+		e.errorLines(fault.Failf(doc.Error.Hint, "%s", doc.Error.Message))
+	}
+	return nil
+}
+
+// results reads what a file holds: one result of thru, or one or more of iperf3.
+func (e *env) results(path string, link stat.Link) ([]named, error) {
+	text, err := e.read(path)
+	if err != nil {
+		return nil, err
+	}
+	if isResult(text) {
+		doc, err := report.ReadJSON(bytes.NewReader(text))
+		if err != nil {
+			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", path, err)
+		}
+		return []named{{path, doc}}, nil
+	}
+	docs, warnings, err := iperfdoc.Read(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(e.err, "warning: %s: %s\n", path, w)
+	}
+	var all []named
+	for i, doc := range docs {
+		doc.Thru = e.version
+		summarise(doc, link)
+		name := path
+		if len(docs) > 1 {
+			name = fmt.Sprintf("%s, test %d of %d", path, i+1, len(docs))
+		}
+		all = append(all, named{name, doc})
+	}
+	return all, nil
+}
+
+// read takes a file, or stdin for "-", up to the most that a result may have.
+func (e *env) read(path string) ([]byte, error) {
+	const hint = "thru report FILE, or - for stdin"
+	from := e.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			var at *os.PathError
+			if errors.As(err, &at) {
+				err = at.Err // the path is said in front
+			}
+			return nil, fault.Usagef(hint, "%s: %w", path, err)
+		}
+		defer f.Close()
+		from = f
+	}
+	text, err := io.ReadAll(io.LimitReader(from, iperfdoc.MaxFile+1))
+	if err != nil {
+		return nil, fault.Usagef(hint, "%s: %w", filepath.Base(path), err)
+	}
+	return text, nil
+}
+
+// isResult tells thru's documents from iperf3's.
+func isResult(text []byte) bool {
+	var head struct {
+		Schema *string `json:"schema"`
+	}
+	return json.Unmarshal(text, &head) == nil && head.Schema != nil
+}
+
+// summarise makes figures of the evidence that a foreign document has.
+func summarise(doc *measure.Document, link stat.Link) {
+	facts := map[string]*measure.Facts{}
+	for _, p := range doc.EndPoints {
+		facts[p.Name] = p.Facts
+	}
+	for i := range doc.Cells {
+		stat.Summarise(&doc.Cells[i], facts, link)
+	}
+	doc.Verdict = stat.Verdict(doc.Cells)
+}

@@ -1,0 +1,223 @@
+package iperfdoc
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// intervals are the seconds of the near end. Two directions began at nearly
+// the same time, so that the n-th second of both is one interval.
+func intervals(all []chosenCell) []Interval {
+	var out []Interval
+	for n, b := range all[0].near.Bins {
+		i := Interval{Start: time.Duration(b.At), End: time.Duration(b.At + b.Span)}
+		for k := range all {
+			if n < len(all[k].near.Bins) {
+				i.Ways = append(i.Ways, all[k].way(n))
+			}
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// way is the n-th second of one direction.
+func (x *chosenCell) way(n int) Way {
+	e, b := x.near, x.near.Bins[n]
+	count := len(e.Streams)
+	w := Way{Sends: x.sends}
+	for j := range count {
+		p := Part{Socket: Socket(x.first + j)}
+		switch {
+		case len(b.Streams) == count:
+			p.Bytes = b.Streams[j]
+		case count == 1:
+			p.Bytes = b.Bytes
+		default:
+			continue // it is not known which stream had what
+		}
+		if len(b.TCP) == count {
+			p.tcp(&b.TCP[j], x.before(n, j))
+		}
+		p.datagrams(b.Datagrams, count, e.Streams[j].Length)
+		w.Streams = append(w.Streams, p)
+	}
+	w.Sum = Sum(w.Streams)
+	w.Sum.Bytes = b.Bytes
+	w.Sum.datagrams(b.Datagrams, 1, 0)
+	return w
+}
+
+// before is what a stream's kernel said when the n-th second began.
+func (x *chosenCell) before(n, stream int) *measure.TCPInfo {
+	if n == 0 {
+		return x.near.Streams[stream].TCPStart
+	}
+	if tcp := x.near.Bins[n-1].TCP; stream < len(tcp) {
+		return &tcp[stream]
+	}
+	return nil
+}
+
+func (p *Part) tcp(now, before *measure.TCPInfo) {
+	p.Cwnd, p.RTTUs, p.RTTVarUs = cwnd(now), wide(now.RTTUs), wide(now.RTTVarUs)
+	p.SendWindow, p.PathMTU, p.Reordering = wide(now.SendWnd), wide(now.PMTU), wide(now.ReordSeen)
+	if before != nil && before.Retrans != nil && now.Retrans != nil {
+		p.Retransmits = new(max(0, int64(*now.Retrans)-int64(*before.Retrans)))
+	}
+}
+
+// datagrams fills a share of a second's counts, which are of all streams: what
+// a single one of several lost is not known.
+func (p *Part) datagrams(d *measure.Datagrams, streams int, length int64) {
+	switch {
+	case d == nil:
+	case streams == 1:
+		p.Packets, p.JitterNs = d.Packets, d.JitterNs
+		p.Lost = new(d.Lost)
+	case length > 0:
+		p.Packets, p.JitterNs = int64(math.Round(float64(p.Bytes)/float64(length))), d.JitterNs
+	}
+}
+
+// cwnd is the congestion window in bytes.
+func cwnd(t *measure.TCPInfo) *int64 {
+	if t.Cwnd == nil || t.SendMSS == nil {
+		return nil
+	}
+	return new(int64(*t.Cwnd) * int64(*t.SendMSS))
+}
+
+func wide(x *uint32) *int64 {
+	if x == nil {
+		return nil
+	}
+	return new(int64(*x))
+}
+
+// end are the figures of the measured time.
+func end(all []chosenCell) End {
+	var e End
+	for i, x := range all {
+		e.Ways = append(e.Ways, x.endWay())
+		if i > 0 && x.cell.Spec.Duplex {
+			break // the first direction's processes moved both, and counted them together
+		}
+		local, remote := cpu(x.near), cpu(x.far)
+		e.Local = CPU{e.Local.User + local.User, e.Local.System + local.System}
+		e.Remote = CPU{e.Remote.User + remote.User, e.Remote.System + remote.System}
+		if x.far != nil && e.ServerText == "" && e.ServerJSON == "" {
+			if text := strings.TrimSpace(x.far.Output); strings.HasPrefix(text, "{") {
+				e.ServerJSON = text
+			} else {
+				e.ServerText = x.far.Output
+			}
+		}
+	}
+	return e
+}
+
+// cpu is what the process at one end used.
+func cpu(e *measure.Evidence) CPU {
+	if e == nil || e.Worker == nil || e.MeasuredNs <= 0 {
+		return CPU{}
+	}
+	pct := func(ns int64) float64 { return 100 * float64(ns) / float64(e.MeasuredNs) }
+	return CPU{pct(e.Worker.UserNs), pct(e.Worker.SystemNs)}
+}
+
+func (x *chosenCell) endWay() EndWay {
+	s, r := x.sender(), x.receiver()
+	w := EndWay{Sends: x.sends, HasSent: s != nil, HasReceived: r != nil}
+	if s != nil {
+		w.Sent, w.SenderCongestion = time.Duration(s.MeasuredNs), congestion(s)
+	}
+	if r != nil {
+		w.Received, w.ReceiverCongestion = time.Duration(r.MeasuredNs), congestion(r)
+	}
+	// iperf3 gives an end that it knows nothing of the time of the other.
+	if s == nil {
+		w.Sent = w.Received
+	} else if r == nil {
+		w.Received = w.Sent
+	}
+	for j := range x.near.Streams {
+		stream := EndStream{Socket: Socket(x.first + j)}
+		if s != nil && j < len(s.Streams) {
+			stream.Sent = total(&s.Streams[j])
+			stream.Sent.Course = course(s, j)
+		}
+		if r != nil && j < len(r.Streams) {
+			stream.Received = total(&r.Streams[j])
+			stream.Received.lostAll(stream.Sent)
+		}
+		w.Streams = append(w.Streams, stream)
+	}
+	return w
+}
+
+func congestion(e *measure.Evidence) string {
+	if len(e.Streams) == 0 {
+		return ""
+	}
+	return e.Streams[0].Congestion
+}
+
+// total is what one end counted of a stream in the measured time.
+func total(s *measure.Stream) Total {
+	t := Total{Bytes: s.Bytes}
+	if s.TCP != nil && s.TCPStart != nil && s.TCP.Retrans != nil && s.TCPStart.Retrans != nil {
+		t.Retransmits = new(max(0, int64(*s.TCP.Retrans)-int64(*s.TCPStart.Retrans)))
+	}
+	if d := s.Datagrams; d != nil {
+		t.Packets, t.Lost, t.OutOfOrder = d.Packets, d.Lost, d.Reordered
+		if d.JitterNs != nil {
+			t.JitterNs = *d.JitterNs
+		}
+	}
+	return t
+}
+
+// lostAll counts as lost what was sent where nothing came: no gap shows it.
+func (t *Total) lostAll(sent Total) {
+	if t.Packets == 0 && t.Lost == 0 {
+		t.Lost = sent.Packets
+	}
+}
+
+// course is what a stream's TCP showed at the end of each second.
+func course(e *measure.Evidence, stream int) Course {
+	var c Course
+	var sum, n int64
+	for _, b := range e.Bins {
+		if len(b.TCP) != len(e.Streams) {
+			continue
+		}
+		t := &b.TCP[stream]
+		c.Known = true
+		c.MaxCwnd = max(c.MaxCwnd, value(cwnd(t)))
+		c.MaxWindow = max(c.MaxWindow, value(wide(t.SendWnd)))
+		c.Reordering = max(c.Reordering, value(wide(t.ReordSeen)))
+		if rtt := value(wide(t.RTTUs)); rtt > 0 {
+			c.MaxRTT = max(c.MaxRTT, rtt)
+			if c.MinRTT == 0 || rtt < c.MinRTT {
+				c.MinRTT = rtt
+			}
+			sum, n = sum+rtt, n+1
+		}
+	}
+	if n > 0 {
+		c.MeanRTTUs = sum / n
+	}
+	return c
+}
+
+func value(x *int64) int64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
