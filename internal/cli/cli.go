@@ -31,6 +31,7 @@ type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
+	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
 	Report  reportCmd  `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
 	Version versionCmd `cmd:"" help:"Print the version."`

@@ -113,6 +113,9 @@ func (o *original) consistent() error {
 		return errors.New("--json-stream-full-output goes with --json-stream")
 	}
 	r.OneWay = !r.Reverse && !r.Bidir
+	if o.silent { // one interval, the whole
+		r.Interval = min(r.Duration, time.Hour)
+	}
 	if o.fqRate > 0 && (r.Rate == 0 || o.fqRate < r.Rate) && (r.Protocol == measure.TCP || r.RateSet) {
 		r.Rate, r.RateSet = o.fqRate, true // by the kernel's pacing too
 	}

@@ -49,6 +49,7 @@ func TestOriginalCommandLines(t *testing.T) {
 		{"-c host -k 1K", func(r *plan.Request) { r.Blocks = 1024 }},
 		{"-c host -O 2", func(r *plan.Request) { r.Ramp = 2 * time.Second }},
 		{"-c host -i 0.5", func(r *plan.Request) { r.Interval = 500 * time.Millisecond }},
+		{"-c host -i 0 -t 20", func(r *plan.Request) { r.Duration, r.Interval = 20*time.Second, 20*time.Second }},
 		{"-c host -C reno -M 1400 -N", func(r *plan.Request) { r.Congestion, r.MSS, r.NoDelay = "reno", 1400, true }},
 		{"-c host --linux-congestion cubic", func(r *plan.Request) { r.Congestion = "cubic" }},
 		{"-c host -4 --cport 6000", func(r *plan.Request) { r.Family, r.BindPort = 4, 6000 }},
