@@ -145,17 +145,18 @@ func ReadThru(out []byte) (Report, error) {
 	if d.Error != nil {
 		return Report{}, fmt.Errorf("interop: thru says: %s", d.Error.Message)
 	}
-	return ThruReport(&d), nil
+	return ThruReport(&d, false), nil
 }
 
-// ThruReport is what a document says; figures beside the test do not count.
-func ThruReport(d *measure.Document) (r Report) {
+// ThruReport is what a document of the client or of the server says; figures
+// beside the test do not count.
+func ThruReport(d *measure.Document, atServer bool) (r Report) {
 	for _, c := range d.Cells {
 		if c.Beside || len(c.Runs) == 0 {
 			continue
 		}
 		half := &r.Forward
-		if c.To == "local" {
+		if (c.To == "local") != atServer {
 			half = &r.Back
 		}
 		for _, f := range c.Runs[0].Flows {
