@@ -31,6 +31,7 @@ type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
+	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
 	Report  reportCmd  `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
 	Version versionCmd `cmd:"" help:"Print the version."`
@@ -107,9 +108,12 @@ func run(ctx context.Context, e *env) (err error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	if err := misread(args); err != nil {
+		return err
+	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		return usage(err)
+		return usage(e.args, err)
 	}
 	return k.Run()
 }
@@ -120,16 +124,6 @@ func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
 	}
 	_, err := fmt.Fprintln(k.Stdout, exitCodes)
 	return err
-}
-
-// usage says where to look after a flag or command that does not exist.
-func usage(err error) error {
-	hint := "see `thru --help`"
-	var p *kong.ParseError
-	if errors.As(err, &p) && p.Context != nil && p.Context.Command() != "" {
-		hint = "see `thru " + p.Context.Command() + " --help`"
-	}
-	return fault.Usagef(hint, "%w", err)
 }
 
 // printed wraps an error that is already part of a printed result.

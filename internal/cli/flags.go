@@ -17,12 +17,12 @@ import (
 type trafficFlags struct {
 	Time       string `group:"How much" short:"t" placeholder:"SECONDS" help:"Measured time of a run; the ramp comes on top."`
 	Window     string `group:"Sockets" short:"w" placeholder:"SIZE" help:"Socket buffer of both ends, or SENDER/RECEIVER (default: the kernel tunes it)."`
-	Length     string `group:"How much" short:"l" placeholder:"SIZE" help:"Bytes per send and receive call, or SEND/RECEIVE (default 128K)."`
+	Length     string `group:"How much" short:"l" aliases:"len" placeholder:"SIZE" help:"Bytes per send and receive call, or SEND/RECEIVE (default 128K)."`
 	Omit       string `group:"How much" short:"O" placeholder:"SECONDS" help:"Ramp that is not counted (default: 20 round trips, at least 1 s)."`
 	Interval   string `group:"Output" short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
-	Congestion string `group:"Sockets" short:"C" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
-	MSS        int    `group:"Sockets" short:"M" name:"set-mss" placeholder:"BYTES" help:"Maximum segment size."`
-	NoDelay    bool   `group:"Sockets" short:"N" name:"no-delay" help:"Switch Nagle's algorithm off."`
+	Congestion string `group:"Sockets" short:"C" aliases:"linux-congestion,tcp-congestion" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
+	MSS        int    `group:"Sockets" short:"M" name:"set-mss" aliases:"mss" placeholder:"BYTES" help:"Maximum segment size."`
+	NoDelay    bool   `group:"Sockets" short:"N" name:"no-delay" aliases:"nodelay" help:"Switch Nagle's algorithm off."`
 	ZeroCopy   bool   `group:"CPU" short:"Z" name:"zerocopy" help:"Send without copying (sendfile), as iperf3 does."`
 	Lean       bool   `group:"CPU" name:"lean" help:"Copy at neither end: sendfile, and a receiver that drops the data. Shows what the path carries without the hosts' copying."`
 	Affinity   string `group:"CPU" short:"A" placeholder:"N[,M]" help:"CPU for the local end, and for the peer's; off leaves both to the scheduler."`
@@ -149,7 +149,15 @@ func parseDSCP(s string) (int, error) {
 	switch {
 	case s == "ef":
 		return 46, nil
+	case s == "va": // RFC 5865
+		return 44, nil
 	case s == "le":
+		return 1, nil
+	case s == "lowdelay": // the bits of the old type of service, as iperf names them
+		return 4, nil
+	case s == "throughput":
+		return 2, nil
+	case s == "reliability":
 		return 1, nil
 	case s == "default" || s == "be":
 		return 0, nil

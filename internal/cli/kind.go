@@ -13,9 +13,9 @@ import (
 // kindFlags choose what kind of traffic a test is made of, and how much.
 type kindFlags struct {
 	UDP           bool   `group:"Traffic" short:"u" name:"udp" help:"Datagrams: loss and where, reordering, jitter; 1 Mb/s a stream unless -b says otherwise."`
-	Bitrate       string `group:"How much" short:"b" name:"bitrate" placeholder:"RATE" help:"Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0)."`
+	Bitrate       string `group:"How much" short:"b" name:"bitrate" aliases:"bandwidth" placeholder:"RATE" help:"Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0)."`
 	TotalBitrate  string `group:"How much" name:"total-bitrate" placeholder:"RATE" help:"Payload rate of all streams together."`
-	Bytes         string `group:"How much" short:"n" name:"bytes" placeholder:"SIZE" help:"End after so many bytes instead of a time."`
+	Bytes         string `group:"How much" short:"n" name:"bytes" aliases:"num" placeholder:"SIZE" help:"End after so many bytes instead of a time."`
 	Blocks        string `group:"How much" short:"k" name:"blockcount" placeholder:"N" help:"End after so many calls or datagrams of -l bytes."`
 	RR            bool   `group:"Traffic" name:"rr" help:"Requests and responses: latency. -l REQUEST/RESPONSE in bytes (default 1/1); with -u by datagrams."`
 	CRR           bool   `group:"Traffic" name:"crr" help:"Connect, request, response, close, again and again."`

@@ -23,7 +23,7 @@ import (
 type serveCmd struct {
 	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
 	Port        int      `short:"p" default:"5200" help:"Control port."`
-	Bind        []string `name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
+	Bind        []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
 	BindDev     string   `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF for control and data."`
 	DataAddr    []string `name:"data-addr" placeholder:"ADDRESS" help:"Addresses for data, if not where control goes."`
 	DataPorts   string   `name:"data-ports" default:"5202-5233" placeholder:"FIRST-LAST" help:"Ports for data."`

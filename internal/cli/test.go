@@ -26,7 +26,7 @@ type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	kindFlags
 	loginFlags
-	Streams string `group:"How much" short:"P" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
+	Streams string `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
 	Reverse    bool   `group:"Ends and directions" short:"R" help:"Only from the end point to here."`
 	Bidir      bool   `group:"Ends and directions" name:"bidir" help:"Both directions at the same time."`

@@ -1,0 +1,29 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// detachedVariable tells the process in the background that it is the one.
+const detachedVariable = "THRU_IPERF3_DETACHED"
+
+// detach starts this command again in a session of its own, without a
+// terminal; its output goes to --logfile, or nowhere.
+func detach() error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cli: finding this program: %w", err)
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), detachedVariable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cli: going on in the background: %w", err)
+	}
+	return cmd.Process.Release()
+}

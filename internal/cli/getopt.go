@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+)
+
+// option is a row of a command line as getopt_long(3) reads it, which is what
+// iperf3 does: letters together (-uR), values with and without a space (-P4),
+// long names cut short where one name alone begins so.
+type option struct {
+	short   byte // 0: none
+	long    string
+	aliases []string // further long names
+	value   valueKind
+	side    side
+	takes   string // what the value is called in the help
+	help    string
+	set     func(value string) error
+}
+
+// valueKind tells whether a value follows an option.
+type valueKind int
+
+const (
+	noValue       valueKind = iota
+	needsValue              // the rest of the word, or the next word
+	optionalValue           // --long=VALUE only
+)
+
+// side tells which role an option belongs to.
+type side int
+
+const (
+	ofBoth side = iota
+	ofClient
+	ofServer
+)
+
+func (o *option) names() []string { return append([]string{o.long}, o.aliases...) }
+
+// String is the option as a person types it.
+func (o *option) String() string {
+	if o.short != 0 {
+		return "-" + string(o.short)
+	}
+	return "--" + o.long
+}
+
+// getopt calls use for every option of args in order, and returns what is no option.
+func getopt(args []string, options []option, use func(o *option, value string) error) (operands []string, err error) {
+	for len(args) > 0 && err == nil {
+		word := args[0]
+		args = args[1:]
+		switch {
+		case word == "--":
+			return append(operands, args...), nil
+		case strings.HasPrefix(word, "--"):
+			args, err = longOption(word[2:], args, options, use)
+		case len(word) > 1 && word[0] == '-':
+			args, err = shortOptions(word[1:], args, options, use)
+		default:
+			operands = append(operands, word)
+		}
+	}
+	return operands, err
+}
+
+// longOption reads NAME or NAME=VALUE, and the next word where a value is missing.
+func longOption(word string, rest []string, options []option, use func(*option, string) error) ([]string, error) {
+	name, value, has := strings.Cut(word, "=")
+	o, err := findLong(name, options)
+	switch {
+	case err != nil:
+		return rest, err
+	case o.value == noValue && has:
+		return rest, fmt.Errorf("--%s takes no value", o.long)
+	case o.value == needsValue && !has:
+		if len(rest) == 0 {
+			return rest, fmt.Errorf("--%s needs a value", o.long)
+		}
+		value, rest = rest[0], rest[1:]
+	}
+	return rest, use(o, value)
+}
+
+// findLong finds a long name, or the only one that begins so.
+func findLong(name string, options []option) (*option, error) {
+	var found *option
+	var all []string
+	for i := range options {
+		o := &options[i]
+		for _, long := range o.names() {
+			if long == name {
+				return o, nil
+			}
+			if strings.HasPrefix(long, name) && name != "" {
+				if found != o {
+					all = append(all, "--"+long)
+				}
+				found = o
+			}
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil, fmt.Errorf("unknown option --%s", name)
+	case 1:
+		return found, nil
+	}
+	return nil, fmt.Errorf("--%s is not clear: %s", name, strings.Join(all, " or "))
+}
+
+// shortOptions reads letters that stand together; the first one with a value takes the rest.
+func shortOptions(letters string, rest []string, options []option, use func(*option, string) error) ([]string, error) {
+	for i := range len(letters) {
+		o := findShort(letters[i], options)
+		if o == nil {
+			return rest, fmt.Errorf("unknown option -%c", letters[i])
+		}
+		if o.value != needsValue {
+			if err := use(o, ""); err != nil {
+				return rest, err
+			}
+			continue
+		}
+		value := letters[i+1:]
+		if value == "" {
+			if len(rest) == 0 {
+				return rest, fmt.Errorf("-%c needs a value", o.short)
+			}
+			value, rest = rest[0], rest[1:]
+		}
+		return rest, use(o, value)
+	}
+	return rest, nil
+}
+
+func findShort(letter byte, options []option) *option {
+	for i := range options {
+		if options[i].short == letter {
+			return &options[i]
+		}
+	}
+	return nil
+}

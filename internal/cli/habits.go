@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"thru/internal/fault"
+)
+
+// habit is a flag of iperf3 or iperf2 that thru spells otherwise, or does not
+// have, and what to say to a person who types it. In say, {WORD} stands for
+// the value that was given, or for WORD where there was none.
+type habit struct {
+	flags string // all spellings, with spaces between
+	of    string // the programs that have it
+	verb  string // only of this command; empty: of any
+	say   string
+}
+
+// Programs of a habit.
+const (
+	three = "iperf3"
+	two   = "iperf2"
+	both  = "iperf3 and iperf2"
+)
+
+// Habits of either end and of the server come first: there the same letter can mean another thing.
+var (
+	ownHabits = slices.Concat(rolesAndOutput, serveHabits)
+	farHabits = slices.Concat(trafficHabits, oldTraffic) // what the end that measures says
+)
+
+// rolesAndOutput are the habits of who is who, and of what is printed.
+var rolesAndOutput = []habit{
+	{"-c --client", both, "", "name the end point alone: thru test {HOST}; where iperf3 serves there, iperf3://{HOST}; iperf, iperf2://{HOST}"},
+	{"-s --server", both, "serve", "leave it out: `thru serve` is the server"},
+	{"-s --server", both, "", "the server is `thru serve`; for iperf3 and iperf2 clients too: thru serve --iperf"},
+	{"-D --daemon", both, "", "`thru serve` stays in the foreground: leave that to a service manager; as iperf3 does it: thru iperf3 -s -D"},
+	{"-1 --one-off --singleclient", both, "", "`thru serve` serves until it is ended; as iperf3 does it: thru iperf3 -s -1"},
+	{"-f --format", both, "", "leave it out: text takes the unit that fits, --json has plain bit/s"},
+	{"--verbose", three, "", "leave it out: all that was measured is in --json and in the report of --html FILE"},
+	{"-V --ipv6_domain", both, "", "for iperf2's -V (IPv6): -6; for iperf3's -V (more detail): --html FILE or --json"},
+	{"-J", three, "", "for thru's own document: --json; for iperf3's: thru iperf3 -J"},
+	{"--json-stream --json-stream-full-output", three, "", "for iperf3's lines of JSON: thru iperf3 --json-stream; thru's own document: --json"},
+	{"--logfile -o --output", both, "", "let the shell write the file: thru test ... > {FILE}; --html FILE writes a report"},
+	{"--forceflush", three, "", "leave it out: every line is written at once"},
+	{"--timestamps", three, "", "leave it out: --json has the time of everything; as iperf3 prints it: thru iperf3 --timestamps"},
+	{"--debug", three, "", "leave it out: an error says its cause and what to do"},
+	{"--title", three, "", "leave it out: the report names both ends; as iperf3 prints it: thru iperf3 -T {TITLE}"},
+	{"-T --ttl", both, "", "for iperf2's -T (time to live): leave it out, thru has no multicast; for iperf3's -T (title): thru iperf3 -T {TITLE}"},
+	{"--extra-data", three, "", "leave it out, or keep it in the name of the report: --html FILE; in iperf3's JSON: thru iperf3 --extra-data"},
+	{"-v --version", both, "", "say thru version"},
+	{"-I --pidfile --stdin", both, "", "for iperf3's -I (pid file): thru iperf3 -s -I {FILE}; iperf2's -I (send stdin): thru sends from memory only"},
+	{"-e --enhanced", two, "", "leave it out: retransmits, window, RTT, CPU and more are always shown"},
+	{"-E", two, "", "leave it out: retransmits, window, RTT, CPU and more are always shown"},
+	{"-x --reportexclude", two, "", "leave it out; for the figures alone: --json"},
+	{"-y --reportstyle", two, "", "for programs: --json"},
+	{"-m --print_mss --mptcp", both, "", "the report shows the MSS (iperf2's -m); thru has no MPTCP (iperf3's -m): measure plain TCP, or with iperf3 itself"},
+	{"--hide-ips", two, "", "leave it out: take joined names (thru join NAME), which the report shows"},
+	{"--sum-only", two, "", "leave it out: thru shows sums, and streams apart only in --json and --html FILE"},
+	{"--histograms --udp-histogram", two, "", "leave it out: --latency and --rr keep the whole distribution"},
+}
+
+// trafficHabits are of both programs, or of iperf3.
+var trafficHabits = []habit{
+	{"-S --tos", both, "", "the code point is what --dscp takes: {TOS}"},
+	{"--flowlabel", three, "", "leave it out: thru sets no IPv6 flow label; the kernel gives each connection its own"},
+	{"-L --listenport", both, "", "leave it out: both directions use the connections that this end opens (iperf2's -L), and thru sets no flow label (iperf3's -L)"},
+	{"--xbind", three, "", "leave it out: thru measures TCP and UDP, no SCTP"},
+	{"-X --peer-detect --peerdetect", both, "", "leave it out: the ends of thru always tell their versions (iperf2's -X), and there is no SCTP (iperf3's -X)"},
+	{"--sctp --nstreams", three, "", "thru measures TCP and UDP (-u), no SCTP: leave it out, or measure with iperf3 itself"},
+	{"-F --file --fileinput", both, "", "leave it out: thru measures the network, and sends from memory"},
+	{"--fq-rate", both, "", "take -b {RATE}: the kernel paces TCP at that rate"},
+	{"--no-fq-socket-pacing --pacing-timer", three, "", "leave it out: the kernel paces TCP (-b), and UDP goes in bursts of at most 250 us"},
+	{"--connect-timeout --rcv-timeout --snd-timeout --cntl-ka --idle-timeout", three, "", "leave it out: every wait of thru has a bound"},
+	{"--repeating-payload", three, "", "leave it out: what thru sends does not compress; --verify compares every byte"},
+	{"--udp-counters-64bit", three, "", "leave it out: thru always counts datagrams with 64 bits"},
+	{"--gsro", three, "", "leave it out: GSO and GRO are used where they work; --io mmsg goes without"},
+	{"--skip-rx-copy", three, "", "take --lean: the receiver drops the data without copying it, and the sender copies nothing either"},
+}
+
+// oldTraffic is what only iperf2 has.
+var oldTraffic = []habit{
+	{"--dualtest", two, "", "both directions at once are --bidir"},
+	{"-d", both, "", "for iperf2's -d (both directions at once): --bidir; for iperf3's -d (debug): leave it out"},
+	{"-r --tradeoff", two, "", "leave it out: both directions are measured, one after the other"},
+	{"--full-duplex", two, "", "both directions on one connection are --bidir --one-connection"},
+	{"-C --compatibility", two, "", "leave it out: thru tells by itself what the other end knows; -C NAME is the congestion control here"},
+	{"--bounceback --bounceback-period --bounceback-hold --bounceback-no-quickack", two, "", "requests and responses are --rr, with -l REQUEST/RESPONSE and --rate N a second"},
+	{"--bounceback-congest", two, "", "latency beside traffic is --latency"},
+	{"--trip-times", two, "", "leave it out: --rr and --latency measure round trips, which need no common clock"},
+	{"--isochronous --ipg --burst-size --burst-period", two, "", "thru sends at an even rate, not in frames: -u -b RATE -l SIZE"},
+	{"--connect-only", two, "", "connections one after the other are --crr"},
+	{"--connect-retries", two, "", "leave it out: run thru again when the far end is up"},
+	{"--near-congestion --tcp-write-prefetch --tcp-write-times --tcp-quickack", two, "", "leave it out: the time that a sender is held up in its calls is measured anyway"},
+	{"--tcp-rx-window-clamp", two, "", "take -w SENDER/RECEIVER: a small receive buffer holds the window down"},
+	{"--txdelay-time --txstart-time --no-connect-sync", two, "", "leave it out: all streams start at once, when all are connected; start thru itself at the time"},
+	{"--no-udp-fin", two, "", "leave it out: the ends agree on the end of the test beside the datagrams"},
+	{"--incr-dstip --incr-dstport --incr-srcip --incr-srcport --sum-dstip", two, "", "leave it out: --cport PORT counts source ports up from there; each stream of -P has a port of its own"},
+	{"--local-only", two, "", "leave it out, or bind to the device: --bind-dev DEVICE"},
+	{"--permit-key --permit-key-timeout", two, "", "who may measure is told by the join string: thru join NAME"},
+	{"-z --realtime", two, "", "leave it out, or start thru with chrt; -A N gives it a CPU"},
+	{"-U --single_udp", two, "", "leave it out: each stream has a thread of its own"},
+	{"-H --ssm-host", two, "", "leave it out: thru has no multicast"},
+	{"--tap-dev", two, "", "leave it out: thru receives by sockets"},
+}
+
+// serveHabits are what iperf servers take; the others belong to the end that measures.
+var serveHabits = []habit{
+	{"--server-bitrate-limit", three, "serve", "take --max-rate {RATE}, the bound of one test"},
+	{"--server-max-duration", three, "serve", "take --max-time {SECONDS}"},
+	{"--rsa-private-key-path --authorized-users-path --time-skew-threshold --use-pkcs1-padding", three, "serve", "agents of thru take a join string; as iperf3 does it: thru iperf3 -s --rsa-private-key-path FILE --authorized-users-path FILE"},
+	{"--server-bitrate-limit --server-max-duration --rsa-private-key-path --authorized-users-path --time-skew-threshold", three, "", "it is for the end that serves: thru serve --help"},
+}
+
+// habitOf finds what to say about an unknown flag, or nil.
+func habitOf(list []habit, verb, flag string) *habit {
+	for i := range list {
+		if h := &list[i]; (h.verb == "" || h.verb == verb) && slices.Contains(strings.Fields(h.flags), flag) {
+			return h
+		}
+	}
+	return nil
+}
+
+// hint is what to do instead, with the value that was given.
+func (h *habit) hint(value string) string {
+	before, rest, found := strings.Cut(h.say, "{")
+	if !found {
+		return h.say
+	}
+	word, _, _ := strings.Cut(rest, "}")
+	switch {
+	case word == "TOS":
+		value = "--dscp " + codePoint(value)
+	case value == "":
+		value = word
+	}
+	return strings.ReplaceAll(before+"{"+rest, "{"+word+"}", value)
+}
+
+// codePoint turns a byte of the old type of service into its upper six bits,
+// which the code point is (RFC 2474); names stay what they are.
+func codePoint(tos string) string {
+	n, err := strconv.ParseUint(tos, 0, 8)
+	switch {
+	case err == nil:
+		return strconv.FormatUint(n>>2, 10)
+	case tos != "":
+		return tos
+	}
+	return "N, a quarter of the byte"
+}
+
+// valueOf finds what was given to a flag: -xVALUE, -abx VALUE, --long=VALUE or --long VALUE.
+func valueOf(args []string, flag string) string {
+	for i, a := range args {
+		tail, is := strings.CutPrefix(a, flag)
+		if long := strings.HasPrefix(flag, "--"); !long && strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") {
+			_, tail, is = strings.Cut(a, flag[1:])
+		} else if tail != "" {
+			tail, is = strings.CutPrefix(tail, "=")
+		}
+		switch {
+		case is && tail != "":
+			return tail
+		case is && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// algorithms of congestion control, one of which follows iperf2's -Z.
+var algorithms = []string{"cubic", "reno", "bbr", "bbr2", "bbr3", "dctcp", "htcp", "vegas", "westwood", "bic", "cdg", "highspeed",
+	"hybla", "illinois", "lp", "nv", "scalable", "veno", "yeah", "newreno", "prague"}
+
+// misread finds a habit that kong would take for something else: iperf2's
+// -Z ALGORITHM, where -Z takes no value here and the name would be the end point's.
+func misread(args []string) error {
+	for i, a := range args[:max(len(args)-1, 0)] {
+		if name := args[i+1]; a == "-Z" && slices.Contains(algorithms, name) {
+			return fault.Usagef("the congestion control is -C "+name, "-Z %s is iperf2's spelling", name)
+		}
+	}
+	return nil
+}
+
+// usage turns what kong could not read into an error with a hint: where a
+// flag is another program's habit the right spelling, else where to look.
+func usage(args []string, err error) error {
+	var p *kong.ParseError
+	verb := ""
+	if errors.As(err, &p) && p.Context != nil {
+		verb, _, _ = strings.Cut(p.Context.Command(), " ")
+	}
+	flag, unknown := unknownFlag(err)
+	switch {
+	case unknown:
+		return unknownFlagUsage(args, verb, flag, err)
+	case verb == "":
+		return fault.Usagef("see `thru --help`", "%w", err)
+	}
+	return fault.Usagef("see `thru "+verb+" --help`", "%w", err)
+}
+
+// unknownFlag reads the flag out of kong's message, which has no other form of it.
+func unknownFlag(err error) (flag string, unknown bool) {
+	rest, unknown := strings.CutPrefix(err.Error(), "unknown flag ")
+	flag, _, _ = strings.Cut(rest, ",")
+	return flag, unknown
+}
+
+func unknownFlagUsage(args []string, verb, flag string, err error) error {
+	command := strings.TrimSpace("thru " + verb)
+	if verb != "test" && hasFlag("test", flag) {
+		return fault.Usagef(elsewhere(verb, flag), "%s is a flag of thru test, not of %s", flag, command)
+	}
+	lead := ""
+	h := habitOf(ownHabits, verb, flag)
+	if h == nil {
+		if h = habitOf(farHabits, verb, flag); verb == "serve" {
+			lead = "leave it out here; at the end that measures: "
+		}
+	}
+	if h != nil {
+		return fault.Usagef(lead+h.hint(valueOf(args, flag)), "%s is a flag of %s, not of %s", flag, h.of, command)
+	}
+	if !strings.HasPrefix(flag, "--") { // kong would list every letter there is
+		return fault.Usagef("see `"+command+" --help`", "unknown flag %s", flag)
+	}
+	return fault.Usagef("see `"+command+" --help`", "%w", err)
+}
+
+// elsewhere says what to do with a flag that another command has.
+func elsewhere(verb, flag string) string {
+	switch verb {
+	case "":
+		return fmt.Sprintf("begin with a command: thru test %s ...", flag)
+	case "serve":
+		return fmt.Sprintf("leave it out: the end that measures says it, thru test %s ...", flag)
+	default:
+		return fmt.Sprintf("for one test: thru test %s ...", flag)
+	}
+}
+
+// hasFlag tells whether a command has a flag.
+func hasFlag(verb, flag string) bool {
+	parser, err := kong.New(&grammar{})
+	if err != nil {
+		return false
+	}
+	for _, n := range parser.Model.Children {
+		for _, f := range n.Flags {
+			names := append([]string{f.Name}, f.Aliases...)
+			short := flag == "-"+string(f.Short)
+			if n.Name == verb && (short || slices.Contains(names, strings.TrimLeft(flag, "-"))) {
+				return true
+			}
+		}
+	}
+	return false
+}

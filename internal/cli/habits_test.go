@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/fault"
+)
+
+// same are the flags that thru test has with the meaning of both programs.
+var same = strings.Fields(`-h --help -t --time -w --window -l --length --len -O --omit -i --interval -C --congestion --linux-congestion
+	--tcp-congestion -M --set-mss --mss -N --no-delay --nodelay -Z --zerocopy -A --affinity --dscp -4 --version4 -6 --version6
+	-u --udp -b --bitrate --bandwidth -n --bytes --num -k --blockcount -P --parallel -R --reverse --bidir -p --port -B --bind
+	--bind-dev --cport --dont-fragment --username --rsa-public-key-path --use-pkcs1-padding --get-server-output`)
+
+// sameServe are those of thru serve.
+var sameServe = strings.Fields(`-h --help -p --port -B --bind --bind-dev`)
+
+// otherwise are the letters that mean something else in thru, with the reason
+// that they do, or the way in which that is noticed.
+var otherwise = map[string]string{
+	"iperf2 -C":     "iperf3's congestion control; the old meaning has the long form --compatibility alone",
+	"iperf2 -Z":     "iperf3's zero-copy; misread tells a name behind it",
+	"iperf3 --json": "thru's own document; -J is iperf3's",
+}
+
+// Every flag of the recorded lists means the same here, or has an answer of its own.
+func TestEveryFlagHasAnAnswer(t *testing.T) {
+	files, err := filepath.Glob("testdata/habits/*.flags")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d lists, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, _, _ := strings.Cut(filepath.Base(file), "-")
+		for line := range strings.Lines(string(text)) {
+			fields := strings.Fields(line)
+			if fields[0] == "#" {
+				continue
+			}
+			for _, flag := range fields[1:] {
+				if fields[0] != "server" {
+					checkAnswer(t, program, "test", flag, same)
+					checkAnswer(t, program, "ladder", flag, same)
+				}
+				if fields[0] != "client" {
+					checkAnswer(t, program, "serve", flag, sameServe)
+				}
+				checkAnswer(t, program, "", flag, []string{"-h", "--help"})
+			}
+		}
+	}
+}
+
+func checkAnswer(t *testing.T, program, verb, flag string, same []string) {
+	t.Helper()
+	if otherwise[program+" "+flag] != "" {
+		return
+	}
+	if hasFlag(verb, flag) {
+		if !slices.Contains(same, flag) {
+			t.Errorf("thru %s has %s: is it %s's? then it belongs into the list above", verb, flag, program)
+		}
+		return
+	}
+	if slices.Contains(same, flag) && (verb == "" || flag == "-h" || flag == "--help") {
+		return
+	}
+	err := tryOut(verb, flag)
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != fault.Usage || e.Hint == "" || strings.HasPrefix(e.Hint, "see `thru") {
+		t.Errorf("thru %s %s: no answer for who comes from %s: %v, hint %q", verb, flag, program, err, fault.Hint(err))
+	}
+}
+
+// tryOut parses a flag that is not known, and so runs nothing.
+func tryOut(verb, flag string) error {
+	args := []string{flag}
+	if verb != "" {
+		args = []string{verb, flag}
+	}
+	return run(nil, &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: args})
+}
+
+func TestHints(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"test -c 10.0.0.2 -P 4", "thru test 10.0.0.2;"},
+		{"-c10.0.0.2", "thru test 10.0.0.2;"},
+		{"test --client=10.0.0.2", "thru test 10.0.0.2;"},
+		{"test -c", "thru test HOST;"},
+		{"test -uS 0xb8 host", "--dscp 46"},
+		{"test --tos=184", "--dscp 46"},
+		{"test -Sef", "--dscp ef"},
+		{"test -S 300", "--dscp 300"},
+		{"test -S", "--dscp N"},
+		{"-s", "thru serve"},
+		{"serve -s", "leave it out"},
+		{"test -d", "--bidir"},
+		{"test -r", "leave it out"},
+		{"test -Z cubic host", "-C cubic"},
+		{"test -Z bbr", "-C bbr"},
+		{"ladder -P 4", "thru test -P"},
+		{"serve -u", "the end that measures"},
+		{"serve -S 184", "at the end that measures: the code point"},
+		{"-u", "begin with a command: thru test -u"},
+		{"serve --server-bitrate-limit 1G", "--max-rate 1G"},
+		{"test --fq-rate 5G", "-b 5G"},
+		{"test --full-duplex", "--bidir --one-connection"},
+		{"test -Q", "see `thru test --help`"},
+		{"test --nonsense", "see `thru test --help`"},
+	} {
+		err := run(nil, &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: strings.Fields(c.line)})
+		if err == nil || fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), c.want) {
+			t.Errorf("thru %s: %v, hint %q, want %q in it", c.line, err, fault.Hint(err), c.want)
+		}
+	}
+}
+
+// Every spelling of a habit is found by itself: nothing in the table is hidden by a row above.
+func TestHabitsAreReached(t *testing.T) {
+	for _, list := range [][]habit{ownHabits, farHabits} {
+		for i := range list {
+			h := &list[i]
+			for _, flag := range strings.Fields(h.flags) {
+				if got := habitOf(list, h.verb, flag); got != h {
+					t.Errorf("%s of %q is answered by %q", flag, h.flags, got.flags)
+				}
+			}
+			if strings.Contains(h.hint("VALUE"), "{") {
+				t.Errorf("%q is left with a gap: %q", h.flags, h.hint("VALUE"))
+			}
+		}
+	}
+}

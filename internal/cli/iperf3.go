@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/iperfdoc"
+	"thru/internal/plan"
+	"thru/internal/stat"
+)
+
+// iperf3Cmd is iperf3's command line for those that have it in scripts and in
+// their fingers: alias iperf3='thru iperf3'.
+type iperf3Cmd struct {
+	Args []string `arg:"" optional:"" name:"arguments" help:"As of iperf3: thru iperf3 --help."`
+}
+
+// Run is iperf3: client or server, its output, and exit code 1 for whatever went wrong.
+func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
+	o, err := parseOriginal(c.Args)
+	switch {
+	case err != nil:
+		return originalError(e.err, "parameter error", err)
+	case o.help:
+		return o.usage(e.out)
+	case o.version:
+		_, err := fmt.Fprintln(e.out, iperfdoc.Version(e.version))
+		return err
+	case o.daemon && os.Getenv(detachedVariable) == "":
+		if err := detach(); err != nil {
+			return originalError(e.err, "error", err)
+		}
+		return nil
+	}
+	out, done, err := o.open(e)
+	if err != nil {
+		return originalError(e.err, "error", err)
+	}
+	defer done()
+	if o.server {
+		return o.serve(ctx, e, out)
+	}
+	return o.measure(ctx, e, out)
+}
+
+// originalError says on standard error what went wrong, as iperf3 does, and ends the command with 1.
+func originalError(w io.Writer, kind string, err error) error {
+	fmt.Fprintf(w, "iperf3: %s - %v\n", kind, err)
+	if h := fault.Hint(err); h != "" {
+		fmt.Fprintf(w, "hint: %s\n", h)
+	}
+	return printed{fault.New(fault.Failed, "", "%w", err)}
+}
+
+// open gives what the output goes to, and writes the pid file.
+func (o *original) open(e *env) (io.Writer, func(), error) {
+	out, done := e.out, func() {}
+	if o.logFile != "" {
+		f, err := os.OpenFile(o.logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, nil, fault.Failf("--logfile wants a file in a folder that can be written to", "cli: opening the log: %w", err)
+		}
+		out, done = f, func() { f.Close() }
+	}
+	if o.pidFile == "" {
+		return out, done, nil
+	}
+	if err := os.WriteFile(o.pidFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+		done()
+		return nil, nil, fault.Failf("-I wants a file in a folder that can be written to", "cli: writing the process id: %w", err)
+	}
+	return out, func() { os.Remove(o.pidFile); done() }, nil
+}
+
+// measure is the client.
+func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
+	r := o.request
+	r.Local, r.Peer = control.Local, "iperf3://"+bracketed(o.host)+":"+strconv.Itoa(o.port)
+	p, err := plan.Test(withCPUs(r, 2, 2))
+	if err != nil {
+		return originalError(e.err, "parameter error", err)
+	}
+	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside }) // iperf3 measures nothing beside
+	d := dialer{env: e, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
+	d.Login = func() (*bus.Login, error) {
+		return loginFlags{User: o.user, PublicKey: o.publicKey, PKCS1: o.pkcs1}.login(e)
+	}
+	ends, closeAll, err := d.pair(ctx, r.Peer)
+	if err != nil {
+		return originalError(e.err, "error", err)
+	}
+	defer closeAll()
+	v := newOriginalView(o, out, e.version)
+	v.introduce(ctx, ends.local)
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: stat.Link{}, Watch: v}
+	doc, err := runner.Run(ctx, p)
+	doc.Arguments = e.args
+	return o.conclude(e, v, v.end(doc, err), err)
+}
+
+// conclude says why a test failed, where that is not part of the output.
+func (o *original) conclude(e *env, v *originalView, writing, err error) error {
+	switch {
+	case err != nil && !v.tellsErrors():
+		return originalError(e.err, "error", err)
+	case err != nil:
+		return printed{fault.New(fault.Failed, "", "%w", err)}
+	case writing != nil:
+		return originalError(e.err, "error", writing)
+	}
+	return nil
+}
+
+// bracketed is a host as it stands before a port.
+func bracketed(host string) string {
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		return "[" + host + "]"
+	}
+	return host
+}
+
+// serve is the server.
+func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
+	return originalError(e.err, "error", errors.New("cli: serving as iperf3 does: not yet"))
+}
+
+// usage lists the options by who has them.
+func (o *original) usage(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(`Usage: thru iperf3 -c HOST [options]
+       thru iperf3 -s [options]
+
+The command line, the output and the exit codes of iperf3, measured by thru.
+What thru cannot do is refused. Sizes take K, M, G (1024), rates too (1000).
+`)
+	all := o.options()
+	for _, group := range []struct {
+		title string
+		side  side
+	}{{"Client or server", ofBoth}, {"Server", ofServer}, {"Client", ofClient}} {
+		fmt.Fprintf(&b, "\n%s\n", group.title)
+		for i := range all {
+			if x := &all[i]; x.side == group.side && x.help != "" {
+				b.WriteString(x.line())
+			}
+		}
+	}
+	b.WriteString("\nRefused:")
+	for i := range all {
+		if x := &all[i]; x.help == "" {
+			fmt.Fprintf(&b, " %s", x)
+		}
+	}
+	b.WriteString("\n\nThe environment's IPERF3_PASSWORD is the password of --username.\nExit codes: 0 fine, 1 anything else.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// line is an option's line of the help.
+func (x *option) line() string {
+	short, takes := "    ", ""
+	if x.short != 0 {
+		short = "-" + string(x.short) + ", "
+	}
+	switch {
+	case x.value == optionalValue && x.takes != "":
+		takes = "[=" + x.takes + "]"
+	case x.value == needsValue:
+		takes = " " + x.takes
+	}
+	return fmt.Sprintf("  %s%-34s %s\n", short, "--"+x.long+takes, x.help)
+}

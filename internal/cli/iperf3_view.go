@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/iperfdoc"
+	"thru/internal/measure"
+)
+
+// originalView shows a test as iperf3 does, while it runs: lines of text, or
+// lines of JSON; one JSON document it collects. It implements
+// control.Observer, whose calls come from one goroutine.
+//
+// Only this end tells of the test, since the other one has no agent.
+type originalView struct {
+	o       *original
+	out     io.Writer
+	layout  *iperfdoc.Layout // of plain text
+	stream  *iperfdoc.Stream // of --json-stream
+	test    iperfdoc.Test
+	specs   []measure.Spec
+	waiting [][]control.Live // of each flow: what the others have not told yet
+	began   bool             // the start is printed
+	rampAt  int64            // where the first interval began: 0, or before it
+	all     []iperfdoc.Interval
+	err     error // of writing
+}
+
+func newOriginalView(o *original, out io.Writer, version string) *originalView {
+	v := &originalView{o: o, out: out}
+	v.test = iperfdoc.Test{
+		Version: iperfdoc.Version(version), Host: o.host, Port: o.port, Title: o.title, Extra: o.extraData,
+		Cookie: strings.ToLower(rand.Text() + rand.Text())[:36],
+	}
+	switch {
+	case o.jsonStream:
+		v.stream = iperfdoc.NewStream(out)
+	case !o.json:
+		v.layout = iperfdoc.NewLayout(out, iperfdoc.LayoutOptions{Format: o.format, Verbose: o.verbose, Stamp: stamp(o.timestamps)})
+	}
+	return v
+}
+
+// introduce asks the agent of this process for what `uname -a` says.
+func (v *originalView) introduce(ctx context.Context, local *control.EndPoint) {
+	reply, err := local.Client.Facts(ctx, bus.FactsRequest{})
+	if err != nil {
+		return // the run will say so
+	}
+	head := iperfdoc.FromDocument(&measure.Document{EndPoints: []measure.EndPoint{{Facts: &reply.Facts}}})
+	v.test.System = head.Test.System
+}
+
+// tellsErrors: a document holds the error too.
+func (v *originalView) tellsErrors() bool { return v.layout == nil }
+
+func (v *originalView) keep(err error) { v.err = cmp.Or(v.err, err) }
+
+// Step implements control.Observer.
+func (v *originalView) Step(_ string, specs []measure.Spec, _, _ int) {
+	v.specs, v.waiting = specs, make([][]control.Live, len(specs))
+	s, r := specs[0], &v.o.request
+	t := &v.test
+	t.Time, t.Server = time.Now(), v.o.server
+	t.Protocol, t.Streams = strings.ToUpper(s.Protocol), s.Streams
+	t.Omit, t.Duration, t.Bytes, t.Blocks = time.Duration(s.Ramp), time.Duration(s.Duration), s.Amount, r.Blocks
+	if s.Amount > 0 {
+		t.Duration = 0
+	}
+	if t.Blocks > 0 { // plan has turned them into bytes
+		t.Bytes = 0
+	}
+	t.Bidir = len(specs) > 1
+	t.Reverse = !t.Bidir && (s.From == control.Local) == t.Server
+	t.TOS, t.Rate, t.FQRate, t.Interval = s.DSCP<<2, s.Rate/int64(max(s.Streams, 1)), v.o.fqRate, r.Interval
+	t.Window, t.BlockSize = s.Window.Send, s.Length.Send
+	if s.Protocol == measure.TCP {
+		t.BlockSize = cmp.Or(t.BlockSize, measure.DefaultLength)
+	}
+	if v.layout != nil && !t.Server {
+		v.keep(v.layout.Connecting(*t))
+	}
+}
+
+// Waiting implements control.Observer.
+func (v *originalView) Waiting(string, int) {}
+
+// Ran implements control.Observer.
+func (v *originalView) Ran(*measure.Cell) {}
+
+// Live implements control.Observer: an interval is shown when all flows have told of it.
+func (v *originalView) Live(l control.Live) {
+	if l.Event.Kind == bus.EventConnected {
+		v.connected(l)
+		return
+	}
+	v.waiting[l.Flow] = append(v.waiting[l.Flow], l)
+	for !slices.ContainsFunc(v.waiting, func(w []control.Live) bool { return len(w) == 0 }) {
+		var row []control.Live
+		for i, w := range v.waiting {
+			row, v.waiting[i] = append(row, w[0]), w[1:]
+		}
+		v.show(row)
+	}
+}
+
+// show prints an interval: the directions of two-way traffic, what this end sends first.
+func (v *originalView) show(row []control.Live) {
+	slices.SortStableFunc(row, func(a, b control.Live) int { return bit(b.Sends) - bit(a.Sends) })
+	e := row[0].Event
+	if v.test.BlockSize == 0 && e.Packets > 0 { // the engine has chosen the length of a datagram
+		v.test.BlockSize = e.Bytes / e.Packets
+	}
+	v.begin()
+	if len(v.all) == 0 {
+		v.rampAt = min(e.AtNs, 0)
+	}
+	i := iperfdoc.Interval{Omitted: e.Phase == bus.PhaseRamp}
+	from := e.AtNs
+	if i.Omitted {
+		from -= v.rampAt
+	}
+	i.Start, i.End = time.Duration(from), time.Duration(from+e.SpanNs)
+	first := 0
+	for _, l := range row {
+		w := way(l, first)
+		i.Ways = append(i.Ways, w)
+		first += len(w.Streams)
+	}
+	v.all = append(v.all, i)
+	switch {
+	case v.stream != nil:
+		v.keep(v.stream.Interval(i))
+	case v.layout != nil:
+		v.keep(v.layout.Interval(i))
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// connected begins the test on the screen: the streams of the session, those of
+// its own direction first, are put in iperf3's order.
+func (v *originalView) connected(l control.Live) {
+	conns := l.Event.Conns
+	if own := v.specs[l.Flow].Streams; !l.Sends && len(conns) > own {
+		conns = append(slices.Clone(conns[own:]), conns[:own]...)
+	}
+	for _, a := range conns {
+		c := iperfdoc.Conn{Socket: iperfdoc.Socket(len(v.test.Conns))}
+		c.LocalHost, c.LocalPort = hostAndPort(a.Local)
+		c.RemoteHost, c.RemotePort = hostAndPort(a.Peer)
+		v.test.Conns = append(v.test.Conns, c)
+	}
+	if sized := v.test.BlockSize > 0 || !v.o.verbose && v.stream == nil; sized {
+		v.begin()
+	}
+}
+
+// begin prints the start of the test.
+func (v *originalView) begin() {
+	if v.began {
+		return
+	}
+	v.began = true
+	switch {
+	case v.stream != nil:
+		v.keep(v.stream.Start(v.test))
+	case v.layout != nil:
+		v.keep(v.layout.Start(v.test))
+	}
+}
+
+func hostAndPort(s string) (string, int) {
+	a, err := netip.ParseAddrPort(s)
+	if err != nil {
+		return s, 0
+	}
+	return a.Addr().Unmap().String(), int(a.Port())
+}
+
+// way is one direction in an interval; first is the place of its first stream among all.
+func way(l control.Live, first int) iperfdoc.Way {
+	w := iperfdoc.Way{Sends: l.Sends}
+	for i, t := range l.Event.Each {
+		p := iperfdoc.Part{
+			Socket: iperfdoc.Socket(first + i), Bytes: t.Bytes, Packets: t.Packets,
+			Retransmits: t.Retransmits, Cwnd: t.Cwnd, RTTUs: t.RTTUs, RTTVarUs: t.RTTVarUs, PathMTU: t.PathMTU,
+		}
+		if !l.Sends {
+			p.Retransmits, p.Cwnd, p.Lost, p.JitterNs = nil, nil, new(t.Lost), t.JitterNs
+		}
+		w.Streams = append(w.Streams, p)
+	}
+	w.Sum = iperfdoc.Sum(w.Streams)
+	return w
+}
+
+// end prints what came of it all. Its error is of writing.
+func (v *originalView) end(doc *measure.Document, err error) error {
+	r := iperfdoc.FromDocument(doc)
+	head := v.test
+	head.BlockSize = cmp.Or(r.Test.BlockSize, head.BlockSize)
+	head.MSS, head.SendBuffer, head.RecvBuffer = r.Test.MSS, r.Test.SendBuffer, r.Test.RecvBuffer
+	if len(head.Conns) == 0 {
+		head.Conns = r.Test.Conns
+	}
+	r.Test, r.Intervals = head, v.all
+	if err != nil {
+		r.Error = err.Error()
+	}
+	switch {
+	case v.stream != nil:
+		v.endStream(r)
+	case v.layout == nil:
+		v.keep(r.Write(v.out))
+	case len(r.End.Ways) > 0 && v.began:
+		v.keep(v.layout.End(r.End))
+	}
+	return v.err
+}
+
+func (v *originalView) endStream(r iperfdoc.Report) {
+	if r.Error != "" {
+		v.keep(v.stream.Fail(r.Error))
+	} else {
+		v.keep(v.stream.End(r.End))
+	}
+	if v.o.jsonFull {
+		v.keep(r.Write(v.out))
+	}
+}

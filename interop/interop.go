@@ -1,0 +1,147 @@
+// Package interop judges thru against the programs whose wires it speaks:
+// iperf3 and iperf (2). In network namespaces joined by a link of 1 Gb/s, thru
+// measures with each of them, as client and as server, and what both programs
+// say is compared: each end's own figure of a direction within 3% of the other
+// end's, and on a path that loses 1% the same count of losses. Several real
+// clients at once and what tshark makes of the packets are judged too.
+//
+// `make interop` runs it (root, nftables, tcpdump, tshark, iperf3, iperf); the
+// tests have the build tag interop, since they take minutes. A program that is
+// absent is a failure. IPERF3 names a second, newer iperf3.
+//
+//	make interop                              everything
+//	make interop RUN=TestInterop/thru-iperf3  thru as client of iperf3 servers
+//	make interop RUN=TestJudges               real client and real server: what they differ by themselves
+//
+// This file says what is measured, figures.go reads what the programs print,
+// judge.go compares, and the tests run them.
+package interop
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Way is the direction of the data.
+type Way string
+
+// Ways. Reverse is from the server to the client.
+const (
+	Forward Way = "forward"
+	Reverse Way = "reverse"
+	Bidir   Way = "bidir"
+)
+
+// Shape is one kind of test.
+type Shape struct {
+	UDP     bool
+	Way     Way
+	Streams int
+}
+
+// String names a shape, also in the names of the tests.
+func (s Shape) String() string {
+	protocol := "tcp"
+	if s.UDP {
+		protocol = "udp"
+	}
+	return fmt.Sprintf("%s-%s-P%d", protocol, s.Way, s.Streams)
+}
+
+// Shapes are the cells of every pair of programs: TCP and UDP, each direction
+// and both, one stream and four.
+func Shapes() []Shape {
+	var all []Shape
+	for _, udp := range []bool{false, true} {
+		for _, way := range []Way{Forward, Reverse, Bidir} {
+			for _, streams := range []int{1, 4} {
+				all = append(all, Shape{udp, way, streams})
+			}
+		}
+	}
+	return all
+}
+
+// Traffic of every cell.
+const (
+	// Time is how long a cell sends.
+	Time = 3 * time.Second
+	// LinkRate of the path, in bit/s of frames.
+	LinkRate = 1_000_000_000
+	// DatagramRate of all streams of a direction, in bit/s: the path and two CPUs carry it both ways.
+	DatagramRate = 200_000_000
+	// DatagramSize in bytes fits a frame.
+	DatagramSize = 1400
+)
+
+// Names of the programs.
+const (
+	Thru   = "thru"
+	IPerf3 = "iperf3"
+	IPerf2 = "iperf"
+)
+
+// ClientArgs is the command line of a real client for a shape.
+func ClientArgs(program, server string, port int, s Shape) []string {
+	args := []string{"-c", server, "-p", strconv.Itoa(port), "-t", strconv.Itoa(int(Time.Seconds())), "-P", strconv.Itoa(s.Streams)}
+	if s.UDP {
+		args = append(args, "-u", "-b", strconv.Itoa(DatagramRate/s.Streams), "-l", strconv.Itoa(DatagramSize))
+	}
+	switch {
+	case s.Way == Reverse:
+		args = append(args, "-R")
+	case s.Way == Bidir && program == IPerf2:
+		args = append(args, "--full-duplex")
+	case s.Way == Bidir:
+		args = append(args, "--bidir")
+	}
+	if program == IPerf2 {
+		return append(args, "-y", "C")
+	}
+	return append(args, "-J")
+}
+
+// ServerArgs is the command line of a real server that serves one client.
+func ServerArgs(program string, port int, s Shape) []string {
+	args := []string{"-s", "-p", strconv.Itoa(port)}
+	if program != IPerf2 {
+		return append(args, "-J", "-1")
+	}
+	if s.UDP {
+		args = append(args, "-u", "-l", strconv.Itoa(DatagramSize))
+	}
+	return append(args, "-y", "C")
+}
+
+// ThruArgs is the command line of thru as the client of a real server.
+func ThruArgs(program, server string, port int, s Shape) []string {
+	scheme := "iperf3"
+	if program == IPerf2 {
+		scheme = "iperf2"
+	}
+	args := []string{"test", "--json", "-t", strconv.Itoa(int(Time.Seconds())), "-P", strconv.Itoa(s.Streams)}
+	if s.UDP {
+		args = append(args, "-u", "-b", strconv.Itoa(DatagramRate/s.Streams), "-l", strconv.Itoa(DatagramSize))
+	}
+	switch {
+	case s.Way == Forward:
+		args = append(args, "--one-way")
+	case s.Way == Reverse:
+		args = append(args, "-R")
+	case program == IPerf2:
+		args = append(args, "--bidir", "--one-connection")
+	default:
+		args = append(args, "--bidir")
+	}
+	return append(args, fmt.Sprintf("%s://%s:%d", scheme, server, port))
+}
+
+// LeftOut says why a pair of programs is not judged in a shape; empty where it is.
+func LeftOut(client, server string, s Shape) string {
+	two := client == IPerf2 || server == IPerf2
+	if two && s.UDP && s.Way == Bidir {
+		return "iperf 2 has no UDP in both directions on one socket that works"
+	}
+	return ""
+}
