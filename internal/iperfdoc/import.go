@@ -72,7 +72,8 @@ func convert(f found) (*measure.Document, error) {
 // remark says what of the document is missing.
 func (r *reading) remark(doc *measure.Document) {
 	if e := r.root.get("error").str(); e != "" {
-		doc.Error = &measure.Error{Message: "iperf3: " + e, ExitCode: 1, Hint: "this is what iperf3 itself reported"}
+		who, _, _ := strings.Cut(r.program, " ")
+		doc.Error = &measure.Error{Message: who + ": " + e, ExitCode: 1, Hint: "this is what " + who + " itself reported"}
 	}
 	if r.cut != nil {
 		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document breaks off: %v; what was whole is kept", r.cut))
