@@ -1,0 +1,312 @@
+//go:build unix
+
+package iperf2
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/measure"
+)
+
+// The real program judges. THRU_REQUIRE_LAB makes its absence a failure;
+// IPERF2 names another version's binary.
+func realIPerf(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("IPERF2")
+	if name == "" {
+		name = "iperf"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("THRU_REQUIRE_LAB") != "" {
+			t.Fatalf("the lab wants iperf 2: %v", err)
+		}
+		t.Skip("no iperf 2 is here to be the judge")
+	}
+	return path
+}
+
+// line is one line of its figures, in kilobits.
+type line struct {
+	id          string
+	bps         float64
+	lost, total int64
+	udp         bool
+}
+
+var figures = regexp.MustCompile(`\[\s*(SUM|\*?\d+)\] +([\d.]+)-([\d.]+) sec +([\d.]+) KBytes +([\d.]+) Kbits/sec(?: +([\d.]+) ms +(\d+)/ *(\d+))?`)
+
+// lines are the figures that iperf printed, of all streams or of each.
+func lines(out string) (all []line) {
+	for _, m := range figures.FindAllStringSubmatch(out, -1) {
+		kbps, _ := strconv.ParseFloat(m[5], 64)
+		l := line{id: m[1], bps: kbps * 1000, udp: m[8] != ""}
+		l.lost, _ = strconv.ParseInt(m[7], 10, 64)
+		l.total, _ = strconv.ParseInt(m[8], 10, 64)
+		all = append(all, l)
+	}
+	return all
+}
+
+// run is the real client's output.
+func run(t *testing.T, iperf string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, iperf, append(args, "-f", "k")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("iperf %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// near: two figures within three percent.
+func near(t *testing.T, what string, a, b float64) {
+	t.Helper()
+	if a <= 0 || b <= 0 || math.Abs(a-b) > 0.03*max(a, b) {
+		t.Errorf("%s: %.0f and %.0f", what, a, b)
+	}
+}
+
+func bps(e measure.Evidence) float64 { return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs) }
+
+// sumOf adds the rates of lines of one kind; those that the client receives have a star.
+func sumOf(ls []line, received bool) (sum float64) {
+	for _, l := range ls {
+		if l.id != "SUM" && strings.HasPrefix(l.id, "*") == received && !l.udp {
+			sum += l.bps
+		}
+	}
+	return sum
+}
+
+// TestRealClient: the real client and thru as its server say the same.
+func TestRealClient(t *testing.T) {
+	iperf := realIPerf(t)
+	s := serve(t, DeskConfig{})
+	base := []string{"-c", "127.0.0.1", "-p", strconv.Itoa(s.port)}
+	for _, c := range []struct {
+		name    string
+		args    string
+		streams int
+		flows   int
+		sends   bool // thru
+		amount  int64
+	}{
+		{"tcp", "-b 200M -t 2", 1, 1, false, 0},
+		{"tcp streams", "-b 50M -t 2 -P 4", 4, 1, false, 0},
+		{"tcp amount", "-n 3000K", 1, 1, false, 3000 << 10},
+		{"tcp little", "-n 40K -P 2", 2, 1, false, 2 * 40 << 10},
+		{"tcp trip times", "-b 200M -t 1 --trip-times", 1, 1, false, 0},
+		{"tcp reverse", "-b 200M -t 2 -R", 1, 1, true, 0},
+		{"tcp reverse streams", "-b 50M -t 2 -R -P 4", 4, 1, true, 0},
+		{"tcp reverse amount", "-n 3000K -R", 1, 1, true, 3000 << 10},
+		{"tcp full duplex", "-b 200M -t 2 --full-duplex", 1, 2, false, 0},
+		{"tcp full duplex streams", "-b 50M -t 2 --full-duplex -P 4", 4, 2, false, 0},
+		{"udp", "-u -b 200M -t 2", 1, 1, false, 0},
+		{"udp streams", "-u -b 50M -t 2 -P 4", 4, 1, false, 0},
+		{"udp amount", "-u -n 300K -b 50M", 1, 1, false, 0},
+		{"udp small", "-u -b 1M -t 1 -l 64", 1, 1, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := run(t, iperf, append(base, strings.Fields(c.args)...)...)
+			a := s.next(t)
+			e := finished(t, a.session)
+			ls := lines(out)
+			if len(e.Streams) != c.streams || len(a.call.Specs) != c.flows || e.Sends != c.sends || a.call.Program == "" && c.name != "udp small" {
+				t.Errorf("%d streams, sends %v, the call is %+v", len(e.Streams), e.Sends, a.call)
+			}
+			if c.amount > 0 && e.TotalBytes != c.amount {
+				t.Errorf("%d bytes of %d", e.TotalBytes, c.amount)
+			}
+			switch {
+			case c.amount > 0: // so little passes in no time
+			case strings.Contains(c.args, "-u"):
+				sameDatagrams(t, ls, e)
+			case c.sends: // what thru has written the kernel may still hold: the receiver's figure is the result
+				far, _ := a.session.Far()
+				near(t, "rates", sumOf(ls, true), bps(*far))
+			default:
+				near(t, "rates", sumOf(ls, false), bps(e))
+			}
+			if _, back := a.session.Far(); back != nil {
+				near(t, "rates back", sumOf(ls, true), bps(*back))
+			}
+			if t.Failed() {
+				t.Logf("iperf said:\n%s", out)
+			}
+		})
+	}
+}
+
+// sameDatagrams: the report that the client printed is what thru counted, and
+// the last word of each stream.
+func sameDatagrams(t *testing.T, ls []line, e measure.Evidence) {
+	t.Helper()
+	var lost, total, rate, packets, missed, words = int64(0), int64(0), 0.0, int64(0), int64(0), int64(0)
+	for _, l := range ls {
+		if l.udp && l.id != "SUM" {
+			lost, total, rate, words = lost+l.lost, total+l.total, rate+l.bps, words+1
+		}
+	}
+	for _, x := range e.Streams {
+		packets += x.DatagramsAll.Packets
+		missed += x.DatagramsAll.Lost
+	}
+	if words != int64(len(e.Streams)) || lost != missed || total != packets+missed+words {
+		t.Errorf("%d reports: lost %d of %d; counted: lost %d of %d", words, lost, total, missed, packets+missed)
+	}
+	near(t, "rates of UDP", rate, bps(e))
+}
+
+// realServer starts the real program as a server and returns its port and
+// what it prints until it ends.
+func realServer(t *testing.T, iperf string, args ...string) (port int, output func() string) {
+	t.Helper()
+	for port = 36710; ; port++ {
+		cmd := exec.Command(iperf, append([]string{"-s", "-f", "k", "-B", "127.0.0.1", "-p", strconv.Itoa(port)}, args...)...)
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case <-ended: // the port is in use
+			if port < 36790 {
+				continue
+			}
+			t.Fatalf("iperf -s: %s", out.String())
+		case <-time.After(300 * time.Millisecond):
+		}
+		over := false
+		end := func() string {
+			if !over {
+				over = true
+				cmd.Process.Signal(os.Interrupt)
+				select {
+				case <-ended:
+				case <-time.After(3 * time.Second):
+					cmd.Process.Kill()
+					<-ended
+				}
+			}
+			return out.String()
+		}
+		t.Cleanup(func() { end() })
+		return port, end
+	}
+}
+
+// TestRealServer: thru as a client and the real server say the same.
+func TestRealServer(t *testing.T) {
+	iperf := realIPerf(t)
+	tcp := func(streams int, rate int64) measure.Spec {
+		x := spec(measure.TCP, streams)
+		x.Rate, x.Duration = rate, int64(2*time.Second)
+		return x
+	}
+	udp := func(streams int) measure.Spec {
+		x := tcp(streams, 200e6)
+		x.Protocol = measure.UDP
+		return x
+	}
+	duplex := func(x measure.Spec) measure.Spec { x.Duplex = true; return x }
+	amount := func(x measure.Spec) measure.Spec {
+		x.Amount, x.Duration, x.Rate = 3_000_000, int64(20*time.Second), 0
+		return x
+	}
+	for _, c := range []struct {
+		name string
+		spec measure.Spec
+	}{
+		{"tcp", tcp(1, 200e6)},
+		{"tcp streams", tcp(4, 200e6)},
+		{"tcp amount", amount(tcp(2, 0))},
+		{"tcp reverse", reversed(tcp(1, 200e6))},
+		{"tcp reverse streams", reversed(tcp(4, 200e6))},
+		{"tcp reverse amount", amount(reversed(tcp(1, 0)))},
+		{"tcp full duplex", duplex(tcp(1, 200e6))},
+		{"tcp full duplex streams", duplex(tcp(4, 200e6))},
+		{"udp", udp(1)},
+		{"udp streams", udp(4)},
+		{"udp reverse", reversed(udp(1))},
+		{"udp reverse streams", reversed(udp(4))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := []string{}
+			if c.spec.Protocol == measure.UDP {
+				args = append(args, "-u")
+			}
+			port, output := realServer(t, iperf, args...)
+			s := dial(t, program(t), c.spec, port, 0)
+			e := finished(t, s)
+			time.Sleep(300 * time.Millisecond) // for its last line
+			out := output()
+			ls := lines(out)
+			judgeServer(t, c.spec, s, e, ls)
+			if t.Failed() {
+				t.Logf("iperf said:\n%s", out)
+			}
+		})
+	}
+}
+
+// judgeServer compares what thru measured with what the server printed and reported.
+func judgeServer(t *testing.T, x measure.Spec, s engine.Session, e measure.Evidence, ls []line) {
+	t.Helper()
+	far, _ := s.Far()
+	if len(e.Streams) != x.Streams {
+		t.Errorf("%d streams", len(e.Streams))
+	}
+	if x.Amount > 0 {
+		if e.TotalBytes != x.Amount || x.DialFrom && far.TotalBytes != x.Amount {
+			t.Errorf("moved %d bytes of %d; the far end: %d", e.TotalBytes, x.Amount, far.TotalBytes)
+		}
+		return
+	}
+	rate := 0.0
+	for _, l := range ls {
+		if l.id != "SUM" && !strings.HasPrefix(l.id, "*") {
+			rate += l.bps
+		}
+	}
+	near(t, "rates", rate, bps(e))
+	if x.DialFrom {
+		near(t, "rate at the far end", bps(*far), bps(e))
+	}
+	if b, ok := s.Back(); ok {
+		near(t, "rates back", sumOf(ls, true), bps(b))
+	}
+	if x.Protocol != measure.UDP || !x.DialFrom {
+		return
+	}
+	var lost, sent, reported int64
+	for _, l := range ls {
+		if l.udp && l.id != "SUM" {
+			lost += l.lost
+			reported += l.total
+		}
+	}
+	for i, y := range far.Streams {
+		sent += e.Streams[i].DatagramsAll.Packets
+		lost -= y.DatagramsAll.Lost
+	}
+	if lost != 0 || reported != sent+int64(x.Streams) {
+		t.Errorf("the report differs from what the server printed by %d lost; it counted %d of %d", lost, reported, sent)
+	}
+	if fmt.Sprint(far.Missing) == "" || far.Streams[0].DatagramsAll.JitterNs == nil {
+		t.Errorf("far: %+v", far)
+	}
+}
