@@ -54,6 +54,13 @@ type Early struct {
 	Packets int64  `json:"packets,omitzero"` // datagrams
 	Bytes   int64  `json:"bytes,omitzero"`
 	Highest uint64 `json:"highest,omitzero"` // number of a datagram
+	// Since and Until are when the first and the last of it came, in nanoseconds
+	// since 1970, so that the clock of this end does not begin late; 0 leaves
+	// that to the worker.
+	Since int64 `json:"since_ns,omitzero"`
+	Until int64 `json:"until_ns,omitzero"`
+	// Last is the number of a stream's last datagram, where that has come already.
+	Last uint64 `json:"last,omitzero"`
 }
 
 // takeCommand tells the worker what comes along the socket beside the pipe.

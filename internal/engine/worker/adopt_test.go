@@ -214,3 +214,38 @@ func TestAdoptedAborts(t *testing.T) {
 		t.Error("the worker is still there")
 	}
 }
+
+// The clock begins with what the engine has seen, and what has ended is not waited for.
+func TestAdoptedEarly(t *testing.T) {
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	spec := measure.Spec{Protocol: measure.UDP, Streams: 1, Duration: int64(time.Minute), Interval: int64(100 * time.Millisecond), NoRamp: true}
+	s, err := Adopt(p, Task{End: engine.End{Name: "listen", Spec: spec}, EndOfStream: true, Datagrams: NumberStampHigh, FirstNumber: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	a, b := udpPair(t)
+	defer a.Close()
+	const ago = 5 * time.Second
+	early := Early{Packets: 90, Bytes: 90_000, Highest: 95, Since: time.Now().Add(-ago).UnixNano(), Until: time.Now().Add(time.Second - ago).UnixNano(), Last: ^uint64(0) - 100}
+	if err := s.Take(ctx, []Conn{{Conn: b, Early: early}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(ctx, 0, host.PlacementFacts{}); err != nil {
+		t.Fatal(err)
+	}
+	e := finished(t, s)
+	d := e.Streams[0].DatagramsAll
+	if span := time.Duration(e.MeasuredNs); span < 900*time.Millisecond || span > 1100*time.Millisecond {
+		t.Errorf("measured %v of the second in which they came", span)
+	}
+	if e.Bytes != 90_000 || d == nil || d.Packets != 90 || d.Lost != 10 {
+		t.Errorf("%d bytes, %+v", e.Bytes, d)
+	}
+}

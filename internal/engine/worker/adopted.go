@@ -71,6 +71,17 @@ func (w *worker) beginEarly(early []Early) {
 	}
 }
 
+// sawEarly starts the clock with what the engine has seen, before the flow began.
+func (f *flow) sawEarly() {
+	for _, s := range f.streams {
+		if e := s.early; e.Since > 0 {
+			s.firstAt.Store(min(int64(time.Unix(0, e.Since).Sub(f.begin)), -1))
+			s.lastAt.Store(int64(time.Unix(0, max(e.Since, e.Until)).Sub(f.begin)))
+			f.sawFirst(s)
+		}
+	}
+}
+
 // fromFirstByte tells whether the measured time begins with the first byte, so
 // that not one is left out.
 func (w *worker) fromFirstByte() bool {

@@ -80,7 +80,9 @@ func (w *worker) endDatagrams() {
 	limit := time.After(drainWait)
 	w.flow.ending.Store(true)
 	for _, s := range w.flow.streams {
-		w.path.io.interrupt(s)
+		if !closed(s.done) { // else an engine may have more to say on its socket
+			w.path.io.interrupt(s)
+		}
 	}
 	for _, s := range w.flow.streams {
 		select {

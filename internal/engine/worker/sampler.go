@@ -95,10 +95,11 @@ func (w *worker) allSent() error {
 		w.take(atInterval | atBin | atFinish)
 		return w.flush()
 	}
+	w.flow.stop.Store(true) // what goes the other way is over too
 	w.awaitQuiet()
 	w.endDatagrams()
 	w.take(atInterval | atBin | atFinish)
-	var last int64
+	last := w.flow.streams[0].lastAt.Load()
 	for _, s := range w.flow.streams {
 		last = max(last, s.lastAt.Load())
 	}

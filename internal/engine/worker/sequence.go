@@ -37,7 +37,28 @@ func (q *sequence) begin(first uint64, early Early) {
 		q.next, q.packets = max(early.Highest+1, first), early.Packets
 		q.lost = max(int64(q.next-first)-early.Packets, 0)
 	}
+	if early.Last != 0 {
+		q.end(early.Last)
+	}
 }
+
+// end takes the last word of a numbering that has one, whose number follows
+// that of the last datagram: what is missing before it is lost. An old iperf2
+// sets the sign of the number in place of negating it.
+func (q *sequence) end(last uint64) {
+	n := -last
+	for _, signless := range [...]uint64{last &^ (1 << 63), last & (1<<31 - 1)} {
+		if distance(signless, q.next) < distance(n, q.next) {
+			n = signless
+		}
+	}
+	if n > q.next && n < foreignNumber {
+		q.lost += int64(n - q.next)
+		q.next = n
+	}
+}
+
+func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 func newSequence() *sequence { return &sequence{missing: make([]uint64, memory)} }
 

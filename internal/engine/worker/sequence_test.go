@@ -83,3 +83,20 @@ func BenchmarkSequence(b *testing.B) {
 		q.take(i)
 	}
 }
+
+// The last word's number tells how many there were, in whatever way it is negative.
+func TestSequenceEnd(t *testing.T) {
+	for name, last := range map[string]uint64{
+		"negated":              ^uint64(0) - 9, // -10
+		"sign of 64 bits":      10 | 1<<63,
+		"sign of 32, extended": 10 | 0xffffffff80000000,
+	} {
+		q := newSequence()
+		q.begin(1, Early{Packets: 3, Highest: 4})
+		q.take(6)
+		q.end(last)
+		if q.lost != 5 || q.next != 10 || q.packets != 4 {
+			t.Errorf("%s: %d lost of %d, next is %d", name, q.lost, q.packets, q.next)
+		}
+	}
+}

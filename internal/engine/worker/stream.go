@@ -63,8 +63,8 @@ type stream struct {
 	changed  string   // why the data path had to change on the way; set before done closes
 	latency  *latencies
 	listener *net.TCPListener // where connections come and go, on the portable path
-	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet
-	lastAt   atomic.Int64     // time of the last datagram since the flow's start
+	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet; negative before the start
+	lastAt   atomic.Int64     // time of the last datagram since the flow's start; negative before it
 	err      error            // set before done closes
 	done     chan struct{}    // closed when the data has stopped
 	drained  chan struct{}    // closed when, at a sender, the peer has closed too
@@ -197,7 +197,9 @@ func (s *stream) left(n int) int {
 
 // sawFirst notes the first byte of a stream; the earliest starts the clock.
 func (f *flow) sawFirst(s *stream) {
-	s.firstAt.Store(int64(time.Since(f.begin)) + 1)
+	if s.firstAt.Load() == 0 {
+		s.firstAt.Store(int64(time.Since(f.begin)) + 1)
+	}
 	if s.sends != f.clockSends() {
 		return
 	}

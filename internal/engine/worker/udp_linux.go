@@ -314,6 +314,7 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	}
 	d.form = f.numbering
 	d.seq.begin(f.firstNumber, s.early)
+	d.ended = s.early.Last != 0
 	if d.seq.packets > 0 { // the engine has seen the first
 		f.sawFirst(s)
 	}
@@ -376,8 +377,15 @@ func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
 		var sent int64
 		if d.form == OfThru {
 			number = binary.BigEndian.Uint64(b[at:])
-		} else if number, sent, d.ended = d.form.get(b[at:], d.seq.next); d.ended {
-			break
+		} else {
+			var last bool
+			if number, sent, last = d.form.get(b[at:], d.seq.next); last {
+				d.seq.end(number)
+				d.ended = true
+			}
+			if d.ended { // what still comes repeats the last word
+				break
+			}
 		}
 		if d.seq.take(number) {
 			counted += n

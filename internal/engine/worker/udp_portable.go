@@ -67,6 +67,10 @@ func recvDatagrams(f *flow, s *stream) error {
 	if q.packets > 0 { // the engine has seen the first
 		f.sawFirst(s)
 	}
+	if s.early.Last != 0 {
+		q.publish(s)
+		return io.EOF
+	}
 	for {
 		n, err := s.sock.Read(buf)
 		if f.ending.Load() {
@@ -85,6 +89,7 @@ func recvDatagrams(f *flow, s *stream) error {
 		}
 		number, sent, last := f.numbering.get(buf, q.next)
 		if last {
+			q.end(number)
 			q.publish(s)
 			return io.EOF
 		}

@@ -322,6 +322,7 @@ func (w *worker) prepare() error {
 func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
 	f := w.flow
 	f.begin, w.ramp, w.left = time.Now(), ramp, w.endings()
+	f.sawEarly()
 	duration := time.Duration(w.cmd.Spec.Duration)
 	watchdog, cancel := context.WithTimeoutCause(ctx, firstWait+ramp+duration+outlastWait+drainWait+overtime,
 		errors.New("worker: the test did not end in time"))

@@ -1,0 +1,134 @@
+package iperf2
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Bounds of a TCP client's first words, which it says at once.
+const (
+	firstWait   = 4 * time.Second // for the first bytes and the header
+	ackSendWait = time.Second
+	acceptAgain = 10 * time.Millisecond // after an error of accept, such as too few descriptors
+)
+
+// accept greets the clients that come by TCP.
+func (d *Desk) accept(ctx context.Context, l net.Listener) error {
+	room := make(chan struct{}, mostGreeted)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		c, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			select {
+			case <-time.After(acceptAgain):
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		select {
+		case room <- struct{}{}:
+		default:
+			c.Close()
+			d.tell(addrOf(c), errBusy)
+			continue
+		}
+		wg.Go(func() {
+			defer func() { <-room }()
+			stop := context.AfterFunc(ctx, func() { c.Close() })
+			defer stop()
+			if err := d.greet(c); err != nil {
+				c.Close()
+				d.tell(addrOf(c), err)
+			}
+		})
+	}
+}
+
+func addrOf(c net.Conn) netip.AddrPort {
+	a, _ := c.RemoteAddr().(*net.TCPAddr)
+	if a == nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+}
+
+// greet hears what a client wants on one connection, and answers where an
+// answer is due.
+func (d *Desk) greet(c net.Conn) error {
+	c.SetDeadline(time.Now().Add(firstWait))
+	came := sinceEpoch()
+	b := make([]byte, lengthMask>>1)
+	if _, err := io.ReadFull(c, b[:flagsSize]); err != nil {
+		return fault.Failf("", "iperf2: taking a call: %s said nothing: %w", c.RemoteAddr(), err)
+	}
+	s := &tcpStream{conn: c, early: worker.Early{Bytes: flagsSize, Since: time.Now().UnixNano()}}
+	flags := binary.BigEndian.Uint32(b)
+	if flags == flagBounceback {
+		return fault.Failf("thru test --rr measures that between two agents", "iperf2: taking a call: the client wants its requests answered (--bounceback), which thru does not do")
+	}
+	n, ok := headerLen(flags)
+	t := test{protocol: measure.TCP}
+	if ok {
+		if _, err := io.ReadFull(c, b[flagsSize:n]); err != nil {
+			return fault.Failf("", "iperf2: taking a call: the header of %s ends early: %w", c.RemoteAddr(), err)
+		}
+		s.early.Bytes = int64(n)
+		if h, err := parseHeader(b[:n]); err == nil {
+			t.header = h
+		}
+	}
+	if err := t.refusal(d.conf.Limits); err != nil {
+		return err
+	}
+	if h := t.header; h.wantsAck() {
+		a := ack{version: spoken, times: h.upper&upperTripTimes != 0, sent: h.sent, came: came, leaves: sinceEpoch()}
+		c.SetDeadline(time.Now().Add(ackSendWait))
+		if _, err := c.Write(a.append(nil)); err != nil {
+			return fault.Failf("", "iperf2: taking a call: answering %s: %w", c.RemoteAddr(), err)
+		}
+	}
+	c.SetDeadline(time.Time{})
+	addr := addrOf(c)
+	return d.join(t.key(addr.Addr(), b[:min(n, headerSize)]), addr, t, t.wanted(d.conf.Limits), s)
+}
+
+// key names the streams that belong together: of one client with one wish.
+func (t test) key(from netip.Addr, header []byte) string {
+	if t.header.flags == 0 {
+		header = nil
+	}
+	return t.protocol + " " + from.Unmap().String() + " " + string(header)
+}
+
+// wanted is how many streams the client announces; without a header as many as there may be.
+func (t test) wanted(l Limits) int {
+	if t.header.flags == 0 {
+		return l.streams()
+	}
+	return max(int(t.header.streams), 1)
+}
+
+// tcpStream is a connection whose header has been read.
+type tcpStream struct {
+	conn  net.Conn
+	early worker.Early
+}
+
+func (s *tcpStream) handOver() worker.Conn { return worker.Conn{Conn: s.conn, Early: s.early} }
+func (s *tcpStream) connection() net.Conn  { return s.conn }
+func (s *tcpStream) close()                { s.conn.Close() }

@@ -1,0 +1,77 @@
+package iperf2
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// streams is the most of one call.
+func (l Limits) streams() int { return cmp.Or(l.Streams, measure.MaxStreams) }
+
+// overrun is how much longer than it has announced a client may send: its
+// clock is not ours, and what it has sent must arrive.
+const overrun = 5 * time.Second
+
+// answer opens the listening end: it takes the call that the token names.
+func (g Engine) answer(_ context.Context, e engine.End) (*session, error) {
+	var c *caller
+	if g.Desk != nil {
+		c = g.Desk.claim(e.Token)
+	}
+	if c == nil {
+		return nil, fault.Failf("it has been refused, or has waited too long", "iperf2: answering a call: there is none of that token")
+	}
+	s, err := g.answerTo(c, e)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (g Engine) answerTo(c *caller, e engine.End) (*session, error) {
+	if e.Spec.Streams != len(c.streams) || e.Spec.Protocol != c.test.protocol {
+		return nil, fault.Usagef("", "iperf2: answering a call: it is of %d %s streams, not of %d %s", len(c.streams), c.test.protocol, e.Spec.Streams, e.Spec.Protocol)
+	}
+	backward := e.Sends || e.Spec.Duplex
+	s := newSession(e)
+	s.peer = c.test.header.version
+	for _, x := range c.streams {
+		s.conns = append(s.conns, x.connection())
+	}
+	task := worker.Task{End: e, Leads: backward, EndOfStream: true, Conclude: s.conclude}
+	if !backward {
+		task.End.Spec.Duration = int64(min(cmp.Or(g.Desk.conf.Limits.Duration, measure.MaxDuration), time.Duration(e.Spec.Duration)*11/10+overrun))
+	}
+	task.Datagrams, task.FirstNumber = c.test.numbering, c.test.firstNumber
+	s.take = func(context.Context, []net.Conn, time.Duration) ([]worker.Conn, error) { return handOver(c, e) }
+	s.release = func() {
+		for _, x := range c.streams {
+			x.close()
+		}
+	}
+	return s, s.adopt(g.Program, task)
+}
+
+// handOver lists what the worker takes over of a call.
+func handOver(c *caller, e engine.End) ([]worker.Conn, error) {
+	var given []worker.Conn
+	for _, x := range c.streams {
+		g := x.handOver()
+		if e.Sends {
+			g.Early = worker.Early{} // the header went the other way
+		}
+		given = append(given, g)
+	}
+	if !e.Spec.Duplex {
+		return given, nil
+	}
+	return bothWays(given)
+}

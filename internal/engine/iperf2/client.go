@@ -1,0 +1,172 @@
+package iperf2
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Engine opens sessions with an iperf2 at the other end, whose data moves in
+// worker processes of Program. Desk is where the calls come from that it
+// answers; without one it only calls.
+type Engine struct {
+	Program *worker.Program
+	Desk    *Desk
+}
+
+// Name implements engine.Engine.
+func (Engine) Name() string { return measure.IPerf2 }
+
+// Open implements engine.Engine. A dialling end is connected then; a listening
+// one takes the call that its Token names.
+func (g Engine) Open(ctx context.Context, e engine.End) (engine.Session, error) {
+	open := g.call
+	if !e.Dials {
+		open = g.answer
+	}
+	s, err := open(ctx, e)
+	if err != nil {
+		return nil, err // not s: a nil *session is no nil engine.Session
+	}
+	return s, nil
+}
+
+// session is one end of a test with an iperf2.
+type session struct {
+	*worker.Session
+	end   engine.End
+	ready engine.Ready
+	peer  version // of the program at the other end; 0 where it has not said so
+
+	life context.Context // ends with Close
+	over context.CancelFunc
+
+	mu      sync.Mutex
+	take    func(context.Context, []net.Conn, time.Duration) ([]worker.Conn, error) // makes ready what Start hands over
+	conns   []net.Conn                                                              // until it has
+	release func()                                                                  // of a call that has been answered: forgets its sources
+	kept    []*sock.Kept                                                            // of UDP, for the last words
+	words   []lastWords                                                             // of UDP, by stream
+}
+
+func newSession(e engine.End) *session {
+	s := &session{end: e}
+	s.life, s.over = context.WithCancel(context.Background())
+	return s
+}
+
+// call opens the dialling end.
+func (g Engine) call(ctx context.Context, e engine.End) (*session, error) {
+	udp := e.Spec.Protocol == measure.UDP
+	if udp && e.Spec.Duplex {
+		return nil, fault.Usagef("take TCP, or one direction after the other", "iperf2: both ways at once go over TCP only")
+	}
+	if udp && e.Spec.Length.Send == 0 {
+		e.Spec.Length = measure.Pair{Send: defaultDatagram, Recv: defaultDatagram}
+	}
+	h, err := headerOf(e.Spec, e.Sends, time.Duration(e.Spec.Ramp))
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(e)
+	s.take = s.introduce
+	task := worker.Task{End: e, Leads: true, EndOfStream: true, Conclude: s.conclude}
+	if udp {
+		task.Datagrams, task.FirstNumber, task.Behind = worker.NumberStampHigh, 1, h.append(nil)
+	}
+	if s.conns, s.ready.Skipped, err = dialAll(ctx, e); err != nil {
+		return nil, err
+	}
+	if err := s.adopt(g.Program, task); err != nil {
+		closeAll(s.conns)
+		return nil, err
+	}
+	return s, nil
+}
+
+// adopt starts the worker, and keeps what the end of the test needs.
+func (s *session) adopt(p *worker.Program, task worker.Task) (err error) {
+	s.ready.Local, s.ready.Peer = s.conns[0].LocalAddr().String(), s.conns[0].RemoteAddr().String()
+	s.ready.RTTIdle = idleRTT(s.conns[0])
+	for _, c := range s.conns {
+		u, ok := c.(*net.UDPConn)
+		if !ok {
+			break
+		}
+		k, err := sock.Keep(u)
+		if err != nil {
+			s.letGo()
+			return err
+		}
+		s.kept = append(s.kept, k)
+	}
+	s.words = make([]lastWords, len(s.conns))
+	if s.Session, err = worker.Adopt(p, task); err != nil {
+		s.letGo()
+	}
+	return err
+}
+
+func (s *session) letGo() {
+	for _, k := range s.kept {
+		k.Close()
+	}
+}
+
+// Ready implements engine.Session.
+func (s *session) Ready() engine.Ready { return s.ready }
+
+// Evidence implements engine.Session.
+func (s *session) Evidence() measure.Evidence {
+	e := s.Session.Evidence()
+	if s.end.Dials {
+		e.RTTIdle = s.ready.RTTIdle
+	}
+	return e
+}
+
+// Start implements engine.Session. The header leaves now, since it names the
+// test's time, and a server that sends begins at once.
+func (s *session) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = nil
+	s.mu.Unlock()
+	if conns == nil {
+		return errors.New("iperf2: starting: the session has been started or is over")
+	}
+	given, err := s.take(ctx, conns, ramp)
+	if err != nil {
+		closeAll(conns)
+		return err
+	}
+	if err := s.Take(ctx, given); err != nil {
+		return err
+	}
+	return s.Session.Start(ctx, ramp, near)
+}
+
+// Close implements engine.Session.
+func (s *session) Close() error {
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = nil
+	s.mu.Unlock()
+	s.over()
+	closeAll(conns)
+	err := s.Session.Close()
+	s.letGo()
+	if s.release != nil {
+		s.release()
+	}
+	return err
+}

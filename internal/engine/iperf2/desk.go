@@ -1,0 +1,292 @@
+package iperf2
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Bounds of what has not become a test yet.
+const (
+	groupWait   = time.Second            // for the other streams of a client that names their number
+	plainWait   = 100 * time.Millisecond // for those of a client that sends no header
+	callWait    = time.Minute            // for a call to be taken up
+	mostCalls   = 16                     // where the configuration names no other number
+	mostGreeted = 256                    // TCP connections that have not said what they want
+	mostTold    = 32                     // addresses of whose refusal is told within tellEvery
+	tellEvery   = time.Second
+)
+
+// DeskConfig bounds a Desk.
+type DeskConfig struct {
+	Limits   Limits
+	MaxCalls int // that wait at once; 0 is a usual number
+	// Refused hears of callers that are turned away; it may be nil. Not of every
+	// one where there are many.
+	Refused func(addr string, reason error)
+}
+
+// Desk takes the calls of iperf2 clients, over TCP and UDP. A call waits with
+// its connections until an Engine opens it by its token, and not for long.
+type Desk struct {
+	conf DeskConfig
+
+	mu      sync.Mutex
+	took    func(engine.Call) // nil when the desk does not serve
+	groups  map[string]*caller
+	calls   map[string]*caller         // by token
+	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
+	told    map[netip.Addr]time.Time
+}
+
+// NewDesk makes a desk that takes no calls before Serve.
+func NewDesk(c DeskConfig) *Desk {
+	c.MaxCalls = cmp.Or(c.MaxCalls, mostCalls)
+	return &Desk{conf: c, groups: map[string]*caller{}, calls: map[string]*caller{},
+		sources: map[netip.AddrPort]*source{}, told: map[netip.Addr]time.Time{}}
+}
+
+// caller is a client with the streams of one test.
+type caller struct {
+	key     string // of those that belong together
+	addr    netip.AddrPort
+	test    test
+	want    int
+	streams []stream
+	called  bool
+	timer   *time.Timer
+}
+
+// stream is one connection of a caller.
+type stream interface {
+	// handOver is the connection and what has been read of it; nobody reads it here from then on.
+	handOver() worker.Conn
+	connection() net.Conn
+	close()
+}
+
+func (c *caller) close() {
+	c.timer.Stop()
+	for _, s := range c.streams {
+		s.close()
+	}
+}
+
+// Listen opens a port for TCP and UDP on some addresses, or on all. Where only
+// a part of that works, it returns the part and the error of the rest.
+func Listen(ctx context.Context, addrs []string, port int, device string) (tcp []net.Listener, udp []*net.UDPConn, err error) {
+	if len(addrs) == 0 {
+		addrs = []string{""}
+	}
+	lc := net.ListenConfig{Control: sock.Options{Device: device}.Control}
+	lc.SetMultipathTCP(false)
+	uc := net.ListenConfig{Control: sock.Options{Device: device, ReuseAddr: true, RecvBuffer: datagramBuffer}.Control}
+	var errs []error
+	for _, a := range addrs {
+		at := net.JoinHostPort(a, strconv.Itoa(port))
+		if l, err := lc.Listen(ctx, "tcp", at); err != nil {
+			errs = append(errs, err)
+		} else {
+			tcp = append(tcp, l)
+		}
+		if u, err := uc.ListenPacket(ctx, "udp", at); err != nil {
+			errs = append(errs, err)
+		} else {
+			udp = append(udp, u.(*net.UDPConn))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return tcp, udp, fault.Failf("another iperf or thru may hold the port", "iperf2: listening: %w", err)
+	}
+	return tcp, udp, nil
+}
+
+// Serve takes calls until ctx ends, and then closes what waits and what it was
+// given to listen on. took must not block; it hears of every call, which then
+// waits to be opened by its token or refused.
+func (d *Desk) Serve(ctx context.Context, tcp []net.Listener, udp []*net.UDPConn, took func(engine.Call)) error {
+	d.mu.Lock()
+	d.took = took
+	d.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make([]error, len(tcp)+len(udp))
+	stop := context.AfterFunc(ctx, func() {
+		for _, l := range tcp {
+			l.Close()
+		}
+		for _, u := range udp {
+			u.Close()
+		}
+	})
+	for i, l := range tcp {
+		wg.Go(func() { defer cancel(); errs[i] = d.accept(ctx, l) })
+	}
+	for i, u := range udp {
+		wg.Go(func() { defer cancel(); errs[len(tcp)+i] = d.listen(ctx, u) })
+	}
+	if len(errs) == 0 {
+		cancel()
+	}
+	<-ctx.Done()
+	stop()
+	wg.Wait()
+	d.close()
+	return errors.Join(errs...)
+}
+
+// close turns away all that wait.
+func (d *Desk) close() {
+	d.mu.Lock()
+	d.took = nil
+	var left []*caller
+	for _, waiting := range []map[string]*caller{d.groups, d.calls} {
+		for _, c := range waiting {
+			left = append(left, c)
+		}
+		clear(waiting)
+	}
+	d.mu.Unlock()
+	for _, c := range left {
+		c.close()
+	}
+}
+
+var (
+	errBusy   = fault.Failf("try again in a moment", "iperf2: taking a call: too many clients wait")
+	errClosed = errors.New("iperf2: taking a call: nothing is served any more")
+)
+
+// join adds a stream to its caller, and makes a call of a caller that is
+// complete, or to whom no more streams come in time.
+func (d *Desk) join(key string, addr netip.AddrPort, t test, want int, s stream) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.groups[key]
+	switch {
+	case d.took == nil:
+		return errClosed
+	case c == nil && len(d.groups)+len(d.calls) >= d.conf.MaxCalls:
+		return errBusy
+	case c == nil:
+		wait := groupWait
+		if t.header.flags == 0 {
+			wait = plainWait
+		}
+		c = &caller{key: key, addr: addr, test: t, want: want}
+		c.timer = time.AfterFunc(wait, func() { d.complete(c) })
+		d.groups[key] = c
+	}
+	c.streams = append(c.streams, s)
+	if len(c.streams) == c.want {
+		delete(d.groups, key) // what comes now is another caller's
+		c.timer.Reset(0)
+	}
+	return nil
+}
+
+// complete turns a caller into a call.
+func (d *Desk) complete(c *caller) {
+	d.mu.Lock()
+	if c.called { // the last stream came with the end of the time for it
+		d.mu.Unlock()
+		return
+	}
+	c.called = true
+	if d.groups[c.key] == c {
+		delete(d.groups, c.key)
+	}
+	took := d.took
+	c.test.streams = len(c.streams)
+	call := engine.Call{
+		Token: rand.Text(), Addr: c.addr.String(), Name: nameOf(c.addr.Addr()), Program: c.test.program(),
+	}
+	var err error
+	if call.Specs, err = c.test.specs(call.Name, d.conf.Limits); took == nil {
+		err = errClosed
+	}
+	if err == nil {
+		d.calls[call.Token] = c
+		c.timer = time.AfterFunc(callWait, func() {
+			d.refuse(call.Token, errors.New("iperf2: taking a call: it was not taken up in time"))
+		})
+	}
+	d.mu.Unlock()
+	if err != nil {
+		c.close()
+		d.tell(c.addr, err)
+		return
+	}
+	call.Refuse = func(reason error) { d.refuse(call.Token, reason) }
+	took(call)
+}
+
+// program is what the client says it is; empty where it says nothing.
+func (t test) program() string {
+	if t.header.version == 0 {
+		return ""
+	}
+	return t.header.version.program()
+}
+
+// nameOf is the name of a client's end point.
+func nameOf(a netip.Addr) string {
+	if a = a.Unmap(); a.Is6() {
+		return measure.IPerf2 + "://[" + a.String() + "]"
+	}
+	return measure.IPerf2 + "://" + a.String()
+}
+
+// claim takes a call away from the desk; nil where there is none of that token.
+func (d *Desk) claim(token string) *caller {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.calls[token]
+	if c != nil {
+		c.timer.Stop()
+		delete(d.calls, token)
+	}
+	return c
+}
+
+// refuse ends a call without a test. iperf2 has no word for it: its
+// connections close.
+func (d *Desk) refuse(token string, reason error) {
+	if c := d.claim(token); c != nil {
+		c.close()
+		d.tell(c.addr, reason)
+	}
+}
+
+// tell passes a refusal on, in bounds.
+func (d *Desk) tell(addr netip.AddrPort, reason error) {
+	now := time.Now()
+	d.mu.Lock()
+	for a, at := range d.told {
+		if now.Sub(at) > tellEvery {
+			delete(d.told, a)
+		}
+	}
+	_, again := d.told[addr.Addr()]
+	often := again || len(d.told) >= mostTold
+	if !often {
+		d.told[addr.Addr()] = now
+	}
+	d.mu.Unlock()
+	if !often && d.conf.Refused != nil {
+		d.conf.Refused(addr.String(), reason)
+	}
+}

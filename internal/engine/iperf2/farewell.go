@@ -1,0 +1,158 @@
+package iperf2
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Bounds of the last words of a UDP stream.
+const (
+	lastWordsTime = 2500 * time.Millisecond // as an iperf2 client tries
+	silence       = 250 * time.Millisecond  // after which a server takes it that its report has come
+	mostReports   = 10                      // that a server sends of one stream
+)
+
+// conclude has the last words when the worker has counted all: over UDP a
+// client says that it has ended, and the server reports. A test that the far
+// end cut short is an error.
+func (s *session) conclude() error {
+	e := s.Session.Evidence()
+	if s.end.Spec.Protocol == measure.UDP {
+		part := s.tellEnd
+		if !s.end.Sends {
+			part = s.tellCounts
+		}
+		var wg sync.WaitGroup
+		for i := range min(len(s.kept), len(e.Streams)) {
+			if s.end.Sends == s.end.Dials { // else nobody awaits a word
+				wg.Go(func() { part(i, e) })
+			}
+		}
+		wg.Wait()
+	}
+	return s.cutShort(e)
+}
+
+// cutShort tells of a far end that sent less than it was asked for.
+func (s *session) cutShort(e measure.Evidence) error {
+	if !s.end.Dials {
+		return nil // a client sends as long as it likes
+	}
+	if s.end.Spec.Duplex {
+		e, _ = s.Back()
+	} else if s.end.Sends {
+		return nil
+	}
+	const hint = "it or its host ended, or something between closed the connection"
+	if a := s.end.Spec.Amount; a > 0 && s.end.Spec.Protocol == measure.TCP && e.TotalBytes < a {
+		return fault.Failf(hint, "iperf2: the server sent %d of %d bytes", e.TotalBytes, a)
+	}
+	if d := s.end.Spec.Duration; s.end.Spec.Amount == 0 && e.MeasuredNs < d-d/10-int64(measure.MinDuration) {
+		return fault.Failf(hint, "iperf2: the server ended the test after %v of %v", time.Duration(e.MeasuredNs).Round(time.Millisecond), time.Duration(d))
+	}
+	return nil
+}
+
+// lastWords are what the ends of a UDP stream say when it has ended.
+type lastWords struct {
+	first  int64   // number of the first last word, which follows that of the last datagram
+	report *report // nil where none came
+}
+
+// takeUp is the kept socket of stream i; it says no more when the session is closed.
+func (s *session) takeUp(i int) (c net.Conn, done func(), err error) {
+	c, err = s.kept[i].Conn()
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(s.life, func() { c.Close() })
+	return c, func() { stop(); c.Close() }, nil
+}
+
+// tellEnd says to the server that stream i has ended, until its report comes.
+// Each try has a number of its own, negative and one further.
+func (s *session) tellEnd(i int, e measure.Evidence) {
+	c, done, err := s.takeUp(i)
+	if err != nil {
+		return
+	}
+	defer done()
+	words := lastWords{first: 1}
+	if d := e.Streams[i].DatagramsAll; d != nil {
+		words.first += d.Packets + d.SendErrors
+	}
+	h, err := headerOf(s.end.Spec, true, 0)
+	if err != nil {
+		return
+	}
+	word, b := make([]byte, max(e.Streams[i].Length, datagramSize)), make([]byte, largestUDP)
+	wait, number := silence/5, words.first
+	for give := time.Now().Add(lastWordsTime); words.report == nil && time.Now().Before(give) && s.life.Err() == nil; number++ {
+		copy(word, h.append(appendNumber(nil, -number, sinceEpoch())))
+		c.Write(word) // a refusal shows as no report
+		words.report = hearReport(c, b, wait)
+		wait = min(wait*3/2, silence)
+	}
+	s.mu.Lock()
+	s.words[i] = words
+	s.mu.Unlock()
+}
+
+// hearReport takes what comes within a time; nil where no report is among it.
+func hearReport(c net.Conn, b []byte, wait time.Duration) *report {
+	give := time.Now().Add(wait)
+	c.SetReadDeadline(give)
+	for time.Now().Before(give) {
+		n, err := c.Read(b)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			continue
+		}
+		if err != nil {
+			return nil
+		}
+		if r, err := parseReport(b[:n]); err == nil {
+			return &r
+		}
+	}
+	return nil
+}
+
+// tellCounts reports stream i to the client, again for each last word that
+// still comes, until there is silence.
+func (s *session) tellCounts(i int, e measure.Evidence) {
+	c, done, err := s.takeUp(i)
+	if err != nil {
+		return
+	}
+	defer done()
+	word := reportOf(e.Streams[i], time.Duration(e.MeasuredNs)).append(nil)
+	b := make([]byte, largestUDP)
+	for range mostReports {
+		if _, err := c.Write(word); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			return
+		}
+		c.SetReadDeadline(time.Now().Add(silence))
+		if _, err := c.Read(b); err != nil {
+			return
+		}
+	}
+}
+
+// reportOf is what a server says of a stream; the client's last word counts.
+func reportOf(x measure.Stream, span time.Duration) report {
+	r := report{bytes: x.TotalBytes + x.Length, duration: span}
+	if d := x.DatagramsAll; d != nil {
+		r.lost, r.reordered, r.datagrams = d.Lost, d.Reordered+d.Duplicates, d.Packets+d.Lost+1
+		if d.JitterNs != nil {
+			r.jitter = time.Duration(*d.JitterNs)
+		}
+	}
+	return r
+}

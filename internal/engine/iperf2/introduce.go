@@ -1,0 +1,165 @@
+package iperf2
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Bounds of a server's first words, which it says at once.
+const (
+	ackWait    = 2500 * time.Millisecond // where the test depends on it
+	ackPolite  = time.Second             // where an older server says nothing
+	askEvery   = 50 * time.Millisecond   // a request of datagrams may be lost
+	askWait    = 3 * time.Second
+	largestUDP = 1 << 16
+)
+
+// introduce says on every stream what this end wants, hears the answer where
+// one is due, and lists what the worker takes over.
+func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Duration) ([]worker.Conn, error) {
+	h, err := headerOf(s.end.Spec, s.end.Sends, ramp)
+	if err != nil {
+		return nil, err
+	}
+	say := s.greet
+	if s.end.Spec.Protocol == measure.UDP {
+		say = s.ask
+	}
+	given, errs := make([]worker.Conn, len(conns)), make([]error, len(conns))
+	var wg sync.WaitGroup
+	for i, c := range conns {
+		stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+		defer stop()
+		wg.Go(func() {
+			given[i].Conn = c
+			given[i].Early, errs[i] = say(c, h)
+			c.SetDeadline(time.Time{})
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err // the others say the same
+		}
+	}
+	if !s.end.Spec.Duplex {
+		return given, nil
+	}
+	return bothWays(given)
+}
+
+// bothWays adds every connection once more, for the other direction.
+func bothWays(given []worker.Conn) ([]worker.Conn, error) {
+	for _, g := range given[:len(given):len(given)] {
+		twin, err := sock.Twin(g.Conn)
+		if err != nil {
+			for _, g := range given[len(given)/2:] {
+				g.Conn.Close()
+			}
+			return nil, err
+		}
+		given = append(given, worker.Conn{Conn: twin})
+	}
+	return given, nil
+}
+
+// greet sends the header of a TCP stream, which counts as traffic, and reads the ack.
+func (s *session) greet(c net.Conn, h header) (worker.Early, error) {
+	backward := h.reverse() || h.fullDuplex()
+	wait := ackPolite
+	if r := s.ready.RTTIdle; r != nil {
+		wait += 4 * time.Duration(r.Median)
+	}
+	if backward {
+		wait = ackWait
+	}
+	c.SetDeadline(time.Now().Add(wait))
+	b := h.append(nil)
+	if _, err := c.Write(b); err != nil {
+		return worker.Early{}, closedError(c, err)
+	}
+	early := worker.Early{Bytes: int64(len(b))}
+	if !s.end.Sends {
+		early = worker.Early{} // it went the other way
+	}
+	var answer [ackSize]byte
+	n, err := io.ReadFull(c, answer[:])
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0 && !backward:
+		return early, nil // one before 2.0.10
+	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
+		return early, tooOld(c, 0)
+	case err != nil:
+		return early, closedError(c, err)
+	}
+	a, err := parseAck(answer[:])
+	if err != nil {
+		return early, fault.Failf("which program listens on that port there?", "iperf2: calling %s: what answers is no iperf2 server", c.RemoteAddr())
+	}
+	if backward && a.version < firstReverse {
+		return early, tooOld(c, a.version)
+	}
+	s.mu.Lock()
+	s.peer = a.version
+	s.mu.Unlock()
+	return early, nil
+}
+
+// tooOld is the error of a server that does not know reverse and both ways.
+func tooOld(c net.Conn, v version) error {
+	who := v.program()
+	if v == 0 {
+		who = "the iperf there"
+	}
+	return fault.Failf("--one-way measures towards it; for the other direction start iperf -c there, towards thru serve --iperf here",
+		"iperf2: calling %s: %s does not know how to send to its client (2.1 and newer do)", c.RemoteAddr(), who)
+}
+
+func closedError(c net.Conn, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return fault.Failf("it may want a key (--permit-key), take no more clients (-1, -P), or be no iperf2 server", "iperf2: calling %s: it closed the connection", c.RemoteAddr())
+	}
+	return fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
+}
+
+// ask has a server send datagrams: it repeats the request until the first
+// comes. A server that receives needs no words before the data.
+func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
+	if s.end.Sends {
+		return worker.Early{}, nil
+	}
+	b := make([]byte, largestUDP)
+	for number, give := int64(1), time.Now().Add(askWait); time.Now().Before(give); {
+		request := h.append(appendNumber(b[:0], number, sinceEpoch()))
+		request = request[:max(len(request), int(h.length))]
+		if _, err := c.Write(request); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			return worker.Early{}, fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
+		}
+		c.SetReadDeadline(time.Now().Add(askEvery))
+		n, err := c.Read(b)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return worker.Early{}, fault.Failf("does `iperf -s -u` run there?", "iperf2: calling %s: nobody takes datagrams there", c.RemoteAddr())
+		}
+		first, ok := parseNumber(b[:n])
+		if err != nil || !ok || n < datagramSize || first <= 0 {
+			continue
+		}
+		now := time.Now().UnixNano()
+		return worker.Early{Packets: 1, Bytes: int64(n), Highest: uint64(first), Since: now, Until: now}, nil
+	}
+	return worker.Early{}, fault.Failf("it must be iperf 2.1 or newer with -s -u, and a firewall must let UDP through both ways; --one-way measures towards it",
+		"iperf2: calling %s: no datagrams came", c.RemoteAddr())
+}
+
+func sinceEpoch() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -1,0 +1,198 @@
+package iperf2
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"thru/internal/engine/worker"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// listen takes the datagrams of sources that have no socket of their own yet.
+func (d *Desk) listen(ctx context.Context, u *net.UDPConn) error {
+	sock.WantDestination(u) // else the route to the client decides which of our addresses answers
+	local := u.LocalAddr().(*net.UDPAddr).AddrPort()
+	b, oob := make([]byte, largestUDP), make([]byte, sock.DestinationRoom)
+	for {
+		n, more, _, from, err := u.ReadMsgUDPAddrPort(b, oob)
+		switch {
+		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			continue // of an earlier answer that nobody took
+		}
+		to := local
+		if a, ok := sock.Destination(oob[:more]); ok {
+			to = netip.AddrPortFrom(a.WithZone(from.Addr().Zone()), local.Port())
+		}
+		d.datagram(from, to, b[:n])
+	}
+}
+
+// datagram counts one of a known source, and opens a socket for a new one.
+func (d *Desk) datagram(from, to netip.AddrPort, b []byte) {
+	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	number, ok := parseNumber(b)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	s := d.sources[from]
+	fresh := s == nil && number >= 0 && len(d.sources) < d.conf.MaxCalls*d.conf.Limits.streams()
+	if fresh {
+		s = &source{desk: d, from: from, over: make(chan struct{})}
+		d.sources[from] = s
+	}
+	d.mu.Unlock()
+	if s == nil {
+		return // a last word of a test that is over, or a flood
+	}
+	s.count(b)
+	if !fresh {
+		return
+	}
+	if err := s.open(to, b); err != nil {
+		s.close()
+		d.tell(from, err)
+	}
+}
+
+// source is a UDP client's stream from its first datagram on. Until a worker
+// takes it over it is read here, since a socket's buffer holds little.
+type source struct {
+	desk *Desk
+	from netip.AddrPort
+	conn *net.UDPConn
+	over chan struct{} // closed when it is not read here any more
+	once sync.Once
+
+	mu     sync.Mutex
+	early  worker.Early
+	frozen bool // handed over
+}
+
+// open makes the socket that takes this source's datagrams from now on: the
+// kernel prefers one that is connected.
+func (s *source) open(to netip.AddrPort, first []byte) error {
+	t := test{protocol: measure.UDP, length: len(first), numbering: numbering(first), firstNumber: 1}
+	if n, _ := parseNumber(first); n == 0 { // before 2.0.14 they begin with 0
+		t.firstNumber = 0
+	}
+	if len(first) > datagramSize {
+		if h, err := parseHeader(first[datagramSize:]); err == nil {
+			t.header = h
+		}
+	}
+	if err := t.refusal(s.desk.conf.Limits); err != nil {
+		return err
+	}
+	local := net.UDPAddrFromAddrPort(to)
+	if to.Addr().IsUnspecified() {
+		local.IP = nil
+	}
+	dialer := net.Dialer{Control: sock.Options{ReuseAddr: true, RecvBuffer: datagramBuffer}.Control, LocalAddr: local}
+	c, err := dialer.Dial("udp", s.from.String())
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.conn = c.(*net.UDPConn)
+	s.mu.Unlock()
+	go s.read()
+	var header []byte
+	if t.header.flags != 0 {
+		header = first[datagramSize : datagramSize+min(headerSize, len(first)-datagramSize)]
+	}
+	return s.desk.join(t.key(s.from.Addr(), header), s.from, t, t.wanted(s.desk.conf.Limits), s)
+}
+
+// read counts datagrams until the stream is handed over. Those of other
+// sources came between the socket's birth and its connection.
+func (s *source) read() {
+	defer close(s.over)
+	b := make([]byte, largestUDP)
+	local := s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	for {
+		n, from, err := s.conn.ReadFromUDPAddrPort(b)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			continue
+		case netip.AddrPortFrom(from.Addr().Unmap(), from.Port()) != s.from:
+			s.desk.datagram(from, local, b[:n])
+		default:
+			s.count(b[:n])
+		}
+	}
+}
+
+// count takes one datagram.
+func (s *source) count(b []byte) {
+	number, ok := parseNumber(b)
+	now := time.Now().UnixNano()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &s.early
+	switch {
+	case !ok || s.frozen || e.Last != 0:
+		return
+	case number < 0:
+		e.Last = uint64(number)
+		return
+	case e.Packets == 0:
+		e.Since = now
+	}
+	e.Packets++
+	e.Bytes += int64(len(b))
+	e.Highest = max(e.Highest, uint64(number))
+	e.Until = now
+}
+
+// handOver implements stream.
+func (s *source) handOver() worker.Conn {
+	s.conn.SetReadDeadline(time.Unix(1, 0))
+	<-s.over
+	s.conn.SetReadDeadline(time.Time{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = true
+	return worker.Conn{Conn: s.conn, Early: s.early}
+}
+
+func (s *source) connection() net.Conn { return s.conn }
+
+// close forgets the source; its next datagram is a new client's.
+func (s *source) close() {
+	s.mu.Lock()
+	c := s.conn
+	s.mu.Unlock()
+	if c != nil {
+		c.Close()
+		<-s.over
+	}
+	s.forget()
+}
+
+func (s *source) forget() {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	if s.desk.sources[s.from] == s {
+		delete(s.desk.sources, s.from)
+	}
+}
+
+// numbering is how a client numbers its datagrams, as its first one shows.
+func numbering(first []byte) worker.Numbering {
+	if len(first) >= datagramSize+flagsSize && binary.BigEndian.Uint32(first[datagramSize:])&flagNumber64 != 0 {
+		return worker.NumberStampHigh
+	}
+	return worker.NumberStamp
+}

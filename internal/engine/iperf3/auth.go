@@ -1,0 +1,204 @@
+package iperf3
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/fault"
+)
+
+// skew is how far the clocks of client and server may differ.
+const skew = 10 * time.Second
+
+// What a token says before it is encrypted.
+const (
+	userLine = "user: "
+	passLine = "pwd:  "
+	timeLine = "ts:   "
+)
+
+// newToken encrypts who we are for the server that has the private key; empty
+// where there is nobody to be.
+func newToken(l engine.Login, now time.Time) (string, error) {
+	if l.User == "" {
+		return "", nil
+	}
+	key, err := publicKey(l.PublicKey)
+	if err != nil {
+		return "", err
+	}
+	plain := []byte(userLine + l.User + "\n" + passLine + l.Password + "\n" + timeLine + strconv.FormatInt(now.Unix(), 10))
+	var secret []byte
+	if l.PKCS1 {
+		//lint:ignore SA1019 servers before 3.17 know nothing else
+		secret, err = rsa.EncryptPKCS1v15(rand.Reader, key, plain)
+	} else {
+		secret, err = rsa.EncryptOAEP(sha1.New(), rand.Reader, key, plain, nil)
+	}
+	if err != nil {
+		return "", fault.Failf("a key of 2048 bits has room for user and password of 200 letters", "iperf3: encrypting user and password: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(secret), nil
+}
+
+func publicKey(text []byte) (*rsa.PublicKey, error) {
+	const hint = "it wants a file as of `openssl rsa -in private.pem -outform PEM -pubout -out public.pem`"
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fault.Usagef(hint, "iperf3: reading the public key: it is not PEM")
+	}
+	if key, err := x509.ParsePKCS1PublicKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	any, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fault.Usagef(hint, "iperf3: reading the public key: %w", err)
+	}
+	key, ok := any.(*rsa.PublicKey)
+	if !ok {
+		return nil, fault.Usagef(hint, "iperf3: reading the public key: it is not of RSA")
+	}
+	return key, nil
+}
+
+func privateKey(text []byte) (*rsa.PrivateKey, error) {
+	const hint = "it wants a file as of `openssl genrsa -out private.pem 2048`, without a password"
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fault.Usagef(hint, "iperf3: reading the private key: it is not PEM")
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fault.Usagef(hint, "iperf3: reading the private key: %w", err)
+	}
+	key, ok := any.(*rsa.PrivateKey)
+	if !ok {
+		return nil, fault.Usagef(hint, "iperf3: reading the private key: it is not of RSA")
+	}
+	return key, nil
+}
+
+// Users are those whom a server lets in.
+type Users struct{ list []user }
+
+type user struct {
+	name string
+	hash [sha256.Size]byte // of "{name}password"
+}
+
+// ParseUsers reads iperf3's file of users: lines of `name,hash`, where hash is
+// the SHA-256 of "{name}password" in hexadecimal. Empty lines, comments (#) and
+// lines without a comma count for nothing.
+func ParseUsers(r io.Reader) (Users, error) {
+	var u Users
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		name, rest, ok := strings.Cut(strings.TrimRight(lines.Text(), "\r"), ",")
+		if !ok || name == "" || strings.HasPrefix(name, "#") {
+			continue
+		}
+		hash, _, _ := strings.Cut(rest, ",")
+		b, err := hex.DecodeString(hash)
+		if err != nil || len(b) != sha256.Size {
+			return Users{}, fault.Usagef("a line is NAME,HASH; the hash is of `echo -n \"{NAME}PASSWORD\" | sha256sum`",
+				"iperf3: reading the users: line %d has no hash of 64 hexadecimal digits", n)
+		}
+		u.list = append(u.list, user{name, [sha256.Size]byte(b)})
+	}
+	if err := lines.Err(); err != nil {
+		return Users{}, fmt.Errorf("iperf3: reading the users: %w", err)
+	}
+	if len(u.list) == 0 {
+		return Users{}, fault.Usagef("a line is NAME,HASH", "iperf3: reading the users: there is none")
+	}
+	return u, nil
+}
+
+// know tells whether a user has that password; it takes as long for a wrong one.
+func (u Users) know(name, password string) bool {
+	hash := sha256.Sum256([]byte("{" + name + "}" + password))
+	found := 0
+	for _, x := range u.list {
+		found |= subtle.ConstantTimeCompare([]byte(x.name), []byte(name)) & subtle.ConstantTimeCompare(x.hash[:], hash[:])
+	}
+	return found == 1
+}
+
+// gate lets in who proves to be a user; one without a key lets in everybody.
+type gate struct {
+	users Users
+	key   *rsa.PrivateKey
+	pkcs1 bool
+}
+
+// admit says who has sent a token; empty where nobody is asked. All that is
+// wrong with it makes the same error for the client, so that it learns nothing.
+func (g gate) admit(token string, now time.Time) (name string, err error) {
+	if g.key == nil {
+		return "", nil
+	}
+	if token == "" {
+		return "", refuse(codeAuth, "checking a user: the client has sent no user and password")
+	}
+	name, password, at, err := g.open(token)
+	if err != nil {
+		return "", refuse(codeAuth, "checking a user: %w", err)
+	}
+	if !g.users.know(name, password) {
+		return "", refuse(codeAuth, "checking a user: user %.40q with that password is not known", name)
+	}
+	if off := now.Sub(at).Abs(); off > skew {
+		return "", refuse(codeAuth, "checking a user: the client's clock is %v away, or its token is old", off.Round(time.Second))
+	}
+	return name, nil
+}
+
+// open decrypts a token.
+func (g gate) open(token string) (name, password string, at time.Time, err error) {
+	unreadable := errors.New("the token cannot be read: it was made for another key, or with the other padding (--use-pkcs1-padding)")
+	secret, err := base64.StdEncoding.DecodeString(token)
+	if err != nil {
+		return "", "", at, unreadable
+	}
+	var plain []byte
+	if g.pkcs1 {
+		//lint:ignore SA1019 clients before 3.17 know nothing else
+		plain, err = rsa.DecryptPKCS1v15(nil, g.key, secret)
+	} else {
+		plain, err = rsa.DecryptOAEP(sha1.New(), nil, g.key, secret, nil)
+	}
+	if err != nil {
+		return "", "", at, unreadable
+	}
+	return readToken(string(plain))
+}
+
+// readToken takes a decrypted token apart.
+func readToken(plain string) (name, password string, at time.Time, err error) {
+	user, rest, ok1 := strings.Cut(plain, "\n"+passLine)
+	password, stamp, ok2 := strings.Cut(rest, "\n"+timeLine)
+	name, ok3 := strings.CutPrefix(user, userLine)
+	unix, err := strconv.ParseInt(stamp, 10, 64)
+	if !ok1 || !ok2 || !ok3 || err != nil || unix < 0 {
+		return "", "", at, errors.New("the token does not say user, password and time")
+	}
+	return name, password, time.Unix(unix, 0), nil
+}

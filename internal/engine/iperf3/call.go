@@ -1,0 +1,227 @@
+package iperf3
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// mostVersion is how much of what a client calls itself is kept.
+const mostVersion = 40
+
+// call is a client of the desk, from its cookie to its farewell: first the
+// desk's, and from claim on a session's.
+type call struct {
+	desk    *Desk
+	cookie  cookie
+	token   string
+	talk    talk
+	params  parameters
+	user    string
+	ready   bool          // may be claimed; under the desk's lock
+	claimed chan struct{} // closed by claim
+	joining chan joined   // TCP data connections, while they are awaited
+	greeted chan greeting // first words of UDP streams
+
+	running atomic.Bool   // the client may say that the test is over
+	ended   chan struct{} // closed when it has
+	gone    chan struct{} // closed when the client has left, or said nonsense
+	why     error         // of gone; set before
+	leaving sync.Once
+	tasks   sync.WaitGroup
+}
+
+// joined is a data connection, with its place among those that came.
+type joined struct {
+	conn  net.Conn
+	order int64
+}
+
+func newCall(d *Desk, k cookie, conn net.Conn) *call {
+	if c, ok := conn.(*net.TCPConn); ok {
+		c.SetNoDelay(true)
+	}
+	return &call{
+		desk: d, cookie: k, token: rand.Text(), talk: talk{conn, d.wait.word}, claimed: make(chan struct{}),
+		joining: make(chan joined), greeted: make(chan greeting, measure.MaxStreams), ended: make(chan struct{}), gone: make(chan struct{}),
+	}
+}
+
+func (c *call) addr() netip.Addr { return addrOf(c.talk.conn.RemoteAddr()) }
+
+// negotiate hears the parameters, and whether they may be.
+func (c *call) negotiate() error {
+	if err := c.talk.say(paramExchange); err != nil {
+		return err
+	}
+	b, err := c.talk.hearJSON(mostParameters)
+	if err != nil {
+		return refuse(codeParameters, "%w", err)
+	}
+	if c.params, err = readParameters(b); err != nil {
+		return err
+	}
+	if c.user, err = c.desk.gate.admit(c.params.Token, c.desk.now()); err != nil {
+		return err
+	}
+	if err := c.desk.conf.Limits.admit(c.params); err != nil {
+		return err
+	}
+	c.desk.mu.Lock()
+	defer c.desk.mu.Unlock()
+	c.ready = true
+	return nil
+}
+
+// public is what the desk tells of a call.
+func (c *call) public() engine.Call {
+	addr := c.addr().String()
+	name := "iperf3://" + addr
+	if c.addr().Is6() {
+		name = "iperf3://[" + addr + "]"
+	}
+	program := c.program()
+	if c.user != "" {
+		program += ", user " + c.user
+	}
+	return engine.Call{
+		Token: c.token, Addr: addr, Name: name, Program: program, Specs: c.params.specs(name, c.desk.conf.Limits),
+		Refuse: func(reason error) { c.desk.refuse(c.token, reason) },
+	}
+}
+
+// program is what the client says it is.
+func (c *call) program() string {
+	v := c.params.Version
+	for _, r := range v {
+		if r < ' ' || r > '~' {
+			v = ""
+		}
+	}
+	if v == "" || len(v) > mostVersion {
+		return "iperf3"
+	}
+	return "iperf3 " + v
+}
+
+// listen hears the client until the test is over, when the results are a
+// session's to exchange.
+func (c *call) listen() {
+	s, err := c.talk.hear(0)
+	switch {
+	case isGone(err):
+		c.why = fault.Failf("the iperf3 or the host there ended, or something between closed the connection", "iperf3: the client closed the control connection")
+	case err != nil:
+		c.why = err
+	case s == clientTerminate:
+		c.why = errors.New("iperf3: the client was ended there")
+	case s == testEnd && c.running.Load():
+		close(c.ended)
+		return
+	default:
+		c.why = refuse(codeMessage, "the client says %v out of turn", s)
+	}
+	close(c.gone)
+	select {
+	case <-c.claimed:
+	default:
+		c.dismiss(c.why)
+	}
+}
+
+// expire ends a call that does not get its turn.
+func (c *call) expire() {
+	late := time.NewTimer(c.desk.wait.turn)
+	defer late.Stop()
+	select {
+	case <-c.claimed:
+	case <-c.gone:
+	case <-late.C:
+		c.desk.refuse(c.token, engine.ErrBusy)
+	}
+}
+
+// join hands a data connection to the session that awaits it, in bounded time.
+func (c *call) join(conn net.Conn, order int64) {
+	late := time.NewTimer(c.desk.wait.word)
+	defer late.Stop()
+	select {
+	case c.joining <- joined{conn, order}:
+		return
+	case <-c.gone:
+	case <-c.ended:
+	case <-late.C: // more than were asked for, or too early
+	}
+	conn.Close()
+}
+
+// dismiss ends a call that gets no test, and tells the client why.
+func (c *call) dismiss(err error) {
+	c.leaving.Do(func() {
+		c.desk.forget(c)
+		switch code, ok := codeOf(err); {
+		case ok:
+			c.talk.sayError(code)
+		case errors.Is(err, engine.ErrBusy):
+			c.talk.say(accessDenied)
+		default:
+			c.talk.say(serverTerminate)
+		}
+		c.talk.close(c.desk.wait.goodbye)
+	})
+}
+
+// leave ends a call with a last word; 0 is none.
+func (c *call) leave(last state) {
+	c.leaving.Do(func() {
+		c.desk.forget(c)
+		if last != 0 {
+			c.talk.say(last)
+		}
+		c.talk.close(c.desk.wait.goodbye)
+	})
+}
+
+// collectTCP waits for n data connections, in the order in which they came.
+func (c *call) collectTCP(ctx context.Context, n int) ([]net.Conn, error) {
+	var got []joined
+	for len(got) < n {
+		late := time.NewTimer(c.desk.wait.stream)
+		var err error
+		select {
+		case j := <-c.joining:
+			got = append(got, j)
+		case <-c.gone:
+			err = c.why
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-late.C:
+			err = &refusal{codeAccept, fault.Failf("does a firewall between let no more connections through?",
+				"iperf3: waiting for data connections: %d of %d came in time", len(got), n)}
+		}
+		late.Stop()
+		if err != nil {
+			for _, j := range got {
+				j.conn.Close()
+			}
+			return nil, err
+		}
+	}
+	slices.SortFunc(got, func(a, b joined) int { return cmp.Compare(a.order, b.order) })
+	conns := make([]net.Conn, n)
+	for i, j := range got {
+		conns[i] = j.conn
+	}
+	return conns, nil
+}

@@ -1,0 +1,301 @@
+package iperf3
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// course is what a server says in the course of a test.
+var course = [...]state{createStreams, testStart, testRunning, exchangeResults}
+
+// Places in course.
+const (
+	atCreate = iota
+	atStart
+	atRunning
+	atResults
+)
+
+// client is the session of the end that dials a server.
+type client struct {
+	mover
+	end    engine.End
+	wait   waits
+	talk   talk
+	cookie cookie
+	rtt    *measure.RTT
+	token  string // that proves who we are
+	skip   []string
+
+	reached [len(course)]chan struct{} // closed when the server has said it
+	lost    chan struct{}              // closed when the control connection is no more, or says nonsense
+	closed  chan struct{}              // closed by Close
+	once    sync.Once
+	tasks   sync.WaitGroup
+	ended   atomic.Bool // the server has been told that the test is over
+	done    atomic.Bool // all has been said
+
+	mu        sync.Mutex
+	err       error // why lost is closed
+	omit      time.Duration
+	far, back *measure.Evidence
+}
+
+func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error) {
+	if len(end.Targets) == 0 {
+		return nil, fault.Failf("", "iperf3: dialling: no target address")
+	}
+	token, err := newToken(end.Login, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	c := &client{end: end, wait: e.waits(), cookie: newCookie(), token: token, lost: make(chan struct{}), closed: make(chan struct{})}
+	for i := range c.reached {
+		c.reached[i] = make(chan struct{})
+	}
+	if c.talk, c.skip, err = e.dialControl(ctx, end.Spec, end.Targets, c.cookie); err != nil {
+		return nil, err
+	}
+	c.rtt = idleRTT(c.talk.conn)
+	c.settleLength()
+	c.mover, err = e.start(worker.Task{End: c.end, Leads: true, Datagrams: worker.StampNumber64, FirstNumber: 1, Conclude: c.conclude})
+	if err != nil {
+		c.talk.close(c.wait.goodbye)
+		return nil, err
+	}
+	c.tasks.Go(c.listen)
+	c.tasks.Go(c.finish)
+	return c, nil
+}
+
+// settleLength fixes the length of a datagram, since both ends must know it.
+func (c *client) settleLength() {
+	s := &c.end.Spec
+	if s.Protocol == measure.UDP {
+		s.Length.Send = cmp.Or(s.Length.Send, s.Length.Recv, datagramLength(c.talk.conn))
+		s.Length.Recv = s.Length.Send
+	}
+}
+
+// farLength is what the server hands to one call, or sends in one datagram.
+func (c *client) farLength() int64 {
+	s := c.end.Spec
+	if c.end.Sends {
+		return cmp.Or(s.Length.Recv, s.Length.Send, measure.DefaultLength)
+	}
+	return cmp.Or(s.Length.Send, s.Length.Recv, measure.DefaultLength)
+}
+
+// listen hears the server to the results, which conclude takes.
+func (c *client) listen() {
+	for i, want := range course {
+		s, err := c.talk.hear(0)
+		switch {
+		case isGone(err):
+			err = fault.Failf("the iperf3 or the host there ended, or something between closed the connection", "iperf3: the server closed the control connection")
+		case err != nil:
+		case s == serverTerminate:
+			err = fault.Failf("", "iperf3: the server has been ended there")
+		case s == accessDenied:
+			err = fault.Failf(busyHint, "iperf3: the server is busy with another test")
+		case s == serverError:
+			err = c.talk.hearError()
+		case s != want, s == exchangeResults && !c.ended.Load():
+			err = fault.Failf(notHint, "iperf3: the server says %v where %v is due", s, want)
+		}
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		close(c.reached[i])
+	}
+}
+
+// fail ends the test for a reason that the control connection gave.
+func (c *client) fail(err error) {
+	c.mu.Lock()
+	first := c.err == nil
+	if first {
+		c.err = err
+		close(c.lost)
+	}
+	c.mu.Unlock()
+	select {
+	case <-c.closed:
+	default:
+		if first {
+			c.Abort(err)
+		}
+	}
+}
+
+// reason is why the control connection is lost.
+func (c *client) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// await waits until the server has come so far.
+func (c *client) await(ctx context.Context, step int) error {
+	select {
+	case <-c.reached[step]:
+		return nil
+	case <-c.lost:
+		return c.reason()
+	case <-ctx.Done():
+		return fault.Failf("other tests may come first there, or a firewall lets no more connections through",
+			"iperf3: waiting for %v of the server: %w", course[step], context.Cause(ctx))
+	}
+}
+
+// Ready implements engine.Session.
+func (c *client) Ready() engine.Ready {
+	return engine.Ready{
+		Local: c.talk.conn.LocalAddr().String(), Peer: c.talk.conn.RemoteAddr().String(), Conns: c.mover.Ready().Conns, RTTIdle: c.rtt, Skipped: c.skip,
+	}
+}
+
+// Joined implements engine.Session.
+func (c *client) Joined(context.Context) error { return nil }
+
+// Start implements engine.Session: it tells the server what is wanted, opens
+// the data connections and lets both ends begin.
+func (c *client) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
+	if ramp < 0 || ramp > measure.MaxRamp {
+		return fmt.Errorf("iperf3: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
+	}
+	ramp = time.Duration(seconds(ramp)) * time.Second // the server counts no others
+	c.mu.Lock()
+	c.omit = ramp
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.begin, errors.New("it did not come in time"))
+	defer cancel()
+	if err := c.talk.sayJSON(ask(c.end, ramp, c.farLength(), c.token)); err != nil {
+		return err
+	}
+	if err := c.await(ctx, atCreate); err != nil {
+		return err
+	}
+	conns, err := c.streams(ctx, c.reached[atStart])
+	if err != nil {
+		return err
+	}
+	if err := c.Take(ctx, conns); err != nil {
+		return cmp.Or(c.reason(), err)
+	}
+	if err := c.await(ctx, atRunning); err != nil {
+		return err
+	}
+	return c.mover.Start(ctx, ramp, near)
+}
+
+// finish tells the server when this end's time or amount is over.
+func (c *client) finish() {
+	select {
+	case <-c.Stopped():
+	case <-c.lost:
+		return
+	case <-c.closed:
+		return
+	}
+	c.ended.Store(true)
+	if err := c.talk.say(testEnd); err != nil {
+		c.fail(err)
+		return
+	}
+	c.Enough() // a worker that is gone says so by itself
+}
+
+// conclude exchanges the results.
+func (c *client) conclude() error {
+	late := time.NewTimer(c.wait.word)
+	defer late.Stop()
+	select {
+	case <-c.reached[atResults]:
+	case <-c.lost:
+		return c.reason()
+	case <-c.closed:
+		return errors.New("iperf3: the session was closed before the results came")
+	case <-late.C:
+		return fault.Failf("its evidence is lost, that of this end is complete", "iperf3: the test is over, and the server does not tell its results")
+	}
+	own, back := c.Evidence(), (*measure.Evidence)(nil)
+	if b, ok := c.Back(); ok {
+		back = &b
+	}
+	ways := waysOf(c.end.Spec, own, back, c.omit, "iperf3")
+	if err := c.talk.sayJSON(tell(ways, "").json()); err != nil {
+		return err
+	}
+	b, err := c.talk.hearJSON(mostResults)
+	if err != nil {
+		return err
+	}
+	r, err := readResults(b, idsOf(ways))
+	if err != nil {
+		return err
+	}
+	c.keep(ways, r)
+	if s, err := c.talk.hear(c.wait.word); err != nil || s != displayResults {
+		return fmt.Errorf("iperf3: the server says %v where %v is due: %w", s, displayResults, err)
+	}
+	c.done.Store(true)
+	err = c.talk.say(iperfDone)
+	c.talk.close(c.wait.goodbye)
+	return err
+}
+
+// keep holds what the server has said of itself.
+func (c *client) keep(ways []way, r results) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range ways {
+		if r.Version != "" {
+			ways[i].speak = "iperf3 " + r.Version
+		}
+	}
+	c.far = ways[0].reported(r)
+	if len(ways) > 1 {
+		c.back = ways[1].reported(r)
+	}
+}
+
+// Evidence implements engine.Session.
+func (c *client) Evidence() measure.Evidence {
+	e := c.mover.Evidence()
+	e.RTTIdle = c.rtt
+	return e
+}
+
+// Far implements engine.Session.
+func (c *client) Far() (far, back *measure.Evidence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.far, c.back
+}
+
+// Close implements engine.Session. Before the end it tells the server to give up.
+func (c *client) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		if !c.done.Load() {
+			c.talk.say(clientTerminate)
+		}
+		c.talk.close(c.wait.goodbye)
+	})
+	err := c.mover.Close()
+	c.tasks.Wait()
+	return err
+}

@@ -1,0 +1,284 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/sock"
+)
+
+// DeskConfig says whom a Desk serves, and with how much.
+type DeskConfig struct {
+	Users      Users  // who may measure, where there is a key
+	PrivateKey []byte // PEM; empty lets in everybody
+	PKCS1      bool   // clients use the older padding, PKCS #1 v1.5, in place of OAEP
+	Limits     Limits
+	MaxCalls   int // clients that wait for their turn; 0 is 32
+}
+
+// Bounds against floods: connections that have not said yet what they are.
+const (
+	usualCalls    = 32
+	mostUnnamed   = 256 // of all
+	mostFromOne   = 64  // of one address
+	acceptTrouble = 50 * time.Millisecond
+)
+
+// Desk takes the calls of iperf3 clients. Each is independent of the others,
+// and waits for its turn until Engine.Open names its token, or it is refused.
+type Desk struct {
+	conf DeskConfig
+	gate gate
+	wait waits
+	now  func() time.Time
+
+	mu      sync.Mutex
+	calls   map[cookie]*call
+	tokens  map[string]*call
+	unnamed map[netip.Addr]int
+	opening map[netip.Addr]*call // whose UDP streams are being opened
+	freed   chan struct{}        // closed, and made anew, when one of them is done
+}
+
+// NewDesk returns a desk that takes no calls yet.
+func NewDesk(c DeskConfig) (*Desk, error) {
+	d := &Desk{
+		conf: c, wait: usual(), now: time.Now, calls: map[cookie]*call{}, tokens: map[string]*call{},
+		unnamed: map[netip.Addr]int{}, opening: map[netip.Addr]*call{}, freed: make(chan struct{}),
+	}
+	if d.conf.MaxCalls <= 0 {
+		d.conf.MaxCalls = usualCalls
+	}
+	if len(c.PrivateKey) == 0 {
+		return d, nil
+	}
+	key, err := privateKey(c.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	d.gate = gate{users: c.Users, key: key, pkcs1: c.PKCS1}
+	return d, nil
+}
+
+// Ports are where a desk is called: TCP, and UDP of the same number.
+type Ports struct {
+	TCP    []net.Listener
+	UDP    []*net.UDPConn
+	Device string // to which they are bound; empty is none
+}
+
+// Listen opens port on these addresses, without any on all of the host, bound
+// to a device where one is named.
+func Listen(ctx context.Context, addrs []string, device string, port int) (*Ports, error) {
+	if len(addrs) == 0 {
+		addrs = []string{""}
+	}
+	p := &Ports{Device: device}
+	tcp := net.ListenConfig{Control: sock.Options{Device: device}.Control}
+	tcp.SetMultipathTCP(false) // else Go listens with it: another protocol than clients ask for
+	udp := net.ListenConfig{Control: sock.Options{Device: device, ReuseAddr: true}.Control}
+	for _, a := range addrs {
+		l, err := tcp.Listen(ctx, "tcp", net.JoinHostPort(a, fmt.Sprint(port)))
+		if err != nil {
+			p.Close()
+			return nil, fault.Failf("another iperf3 or thru serves there already: end it", "iperf3: listening: %w", err)
+		}
+		p.TCP = append(p.TCP, l)
+		port = l.Addr().(*net.TCPAddr).Port // of several addresses one port, also where any would do
+		u, err := udp.ListenPacket(ctx, "udp", net.JoinHostPort(a, fmt.Sprint(port)))
+		if err != nil {
+			p.Close()
+			return nil, fault.Failf("", "iperf3: listening: %w", err)
+		}
+		p.UDP = append(p.UDP, u.(*net.UDPConn))
+	}
+	return p, nil
+}
+
+// Close closes the ports.
+func (p *Ports) Close() {
+	for _, l := range p.TCP {
+		l.Close()
+	}
+	for _, u := range p.UDP {
+		u.Close()
+	}
+}
+
+// Serve takes calls until ctx is done, and closes the ports. took is told of
+// each client that may measure; it must not block. Tests that run go on.
+func (d *Desk) Serve(ctx context.Context, p *Ports, took func(engine.Call)) error {
+	var wg sync.WaitGroup
+	stop := context.AfterFunc(ctx, p.Close)
+	defer stop()
+	for _, l := range p.TCP {
+		wg.Go(func() { d.accept(ctx, l, took, &wg) })
+	}
+	for _, u := range p.UDP {
+		wg.Go(func() { d.hellos(u, p.Device) })
+	}
+	<-ctx.Done()
+	p.Close()
+	waiting := d.sendHome()
+	wg.Wait() // for those that were just being heard
+	for _, c := range append(waiting, d.sendHome()...) {
+		c.tasks.Wait()
+	}
+	return nil
+}
+
+// accept greets what connects, each in its own time.
+func (d *Desk) accept(ctx context.Context, l net.Listener, took func(engine.Call), wg *sync.WaitGroup) {
+	for order := int64(0); ; order++ {
+		conn, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors, or reset already: the next may do
+			time.Sleep(acceptTrouble)
+			continue
+		}
+		from := addrOf(conn.RemoteAddr())
+		if !d.enter(from) {
+			conn.Close()
+			continue
+		}
+		wg.Go(func() {
+			defer hurry(ctx, conn)()
+			c, named := d.greet(conn, order)
+			d.leave(from)
+			if !named || c == nil { // nobody, or a data connection of a test
+				return
+			}
+			d.negotiate(c, took)
+		})
+	}
+}
+
+// enter counts a connection that has not said what it is; false where there
+// are too many.
+func (d *Desk) enter(from netip.Addr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := 0
+	for _, n := range d.unnamed {
+		all += n
+	}
+	if all >= mostUnnamed || d.unnamed[from] >= mostFromOne {
+		return false
+	}
+	d.unnamed[from]++
+	return true
+}
+
+func (d *Desk) leave(from netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unnamed[from]--; d.unnamed[from] <= 0 {
+		delete(d.unnamed, from)
+	}
+}
+
+// greet reads the cookie: one that is known belongs to a test that is being
+// opened, another one begins a call. named is false for what was turned away.
+func (d *Desk) greet(conn net.Conn, order int64) (c *call, named bool) {
+	var k cookie
+	conn.SetReadDeadline(time.Now().Add(d.wait.word))
+	if _, err := io.ReadFull(conn, k[:]); err != nil || k.check() != nil {
+		conn.Close()
+		return nil, false
+	}
+	conn.SetReadDeadline(time.Time{})
+	d.mu.Lock()
+	known := d.calls[k]
+	full := len(d.tokens) >= d.conf.MaxCalls
+	if known == nil && !full {
+		c = newCall(d, k, conn)
+		d.calls[k], d.tokens[c.token] = c, c
+	}
+	d.mu.Unlock()
+	switch {
+	case known != nil:
+		known.join(conn, order)
+		return nil, true
+	case full:
+		t := talk{conn, d.wait.word}
+		t.say(accessDenied)
+		t.close(d.wait.goodbye)
+		return nil, false
+	}
+	return c, true
+}
+
+// negotiate hears what a client wants, and tells took where it may have it.
+func (d *Desk) negotiate(c *call, took func(engine.Call)) {
+	if err := c.negotiate(); err != nil {
+		c.dismiss(err)
+		return
+	}
+	c.tasks.Go(c.listen)
+	c.tasks.Go(c.expire)
+	took(c.public())
+}
+
+// claim takes the call of a token for a session.
+func (d *Desk) claim(token string) (*call, error) {
+	d.mu.Lock()
+	c := d.tokens[token]
+	ready := c != nil && c.ready
+	if ready {
+		delete(d.tokens, token)
+	}
+	d.mu.Unlock()
+	if !ready {
+		return nil, fault.Failf("", "iperf3: answering a client: it has gone, or has had its test")
+	}
+	close(c.claimed)
+	return c, nil
+}
+
+// refuse ends a call that gets no turn.
+func (d *Desk) refuse(token string, err error) {
+	if c, claimed := d.claim(token); claimed == nil {
+		c.dismiss(err)
+	}
+}
+
+// forget takes a call out of the books.
+func (d *Desk) forget(c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.calls, c.cookie)
+	delete(d.tokens, c.token)
+}
+
+// sendHome ends the calls that have no session, and returns them.
+func (d *Desk) sendHome() (waiting []*call) {
+	d.mu.Lock()
+	for _, c := range d.tokens {
+		waiting = append(waiting, c)
+	}
+	clear(d.tokens)
+	d.mu.Unlock()
+	for _, c := range waiting {
+		c.leave(serverTerminate)
+	}
+	return waiting
+}
+
+// addrOf is the address of a peer without port.
+func addrOf(a net.Addr) netip.Addr {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap().WithZone("")
+}

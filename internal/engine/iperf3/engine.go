@@ -1,0 +1,94 @@
+package iperf3
+
+import (
+	"context"
+
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Engine opens sessions with iperf3: at the end that dials as its client, at
+// the other end as the server of a client that has called Desk.
+type Engine struct {
+	Program *worker.Program
+	Desk    *Desk // nil where no calls are taken
+
+	adopt  func(worker.Task) (mover, error) // in place of a worker, in tests
+	bounds *waits                           // other than the usual, in tests
+}
+
+// mover moves the data: a *worker.Session.
+type mover interface {
+	engine.Session
+	Take(ctx context.Context, conns []worker.Conn) error
+	Stopped() <-chan struct{}
+	Enough() error
+	Abort(err error)
+}
+
+// Name implements engine.Engine.
+func (Engine) Name() string { return measure.IPerf3 }
+
+// Open implements engine.Engine. A dialling end is connected to a server that
+// is ready for it; at the other end Token names the client that has called.
+func (e Engine) Open(ctx context.Context, end engine.End) (engine.Session, error) {
+	if err := check(end); err != nil {
+		if !end.Dials && e.Desk != nil {
+			e.Desk.refuse(end.Token, refuse(codeParameters, "%w", err))
+		}
+		return nil, err
+	}
+	if end.Dials {
+		c, err := e.openClient(ctx, end)
+		if err != nil {
+			return nil, err // not c: a nil *client is no nil engine.Session
+		}
+		return c, nil
+	}
+	s, err := e.openServer(end)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// check refuses what iperf3 has no words for.
+func check(end engine.End) error {
+	s := end.Spec
+	if err := worker.Check(s); err != nil {
+		return err
+	}
+	switch {
+	case s.Traffic != measure.Bulk || s.Search || s.Verify:
+		return fault.Usagef("it takes thru at both ends (thru serve)", "iperf3: this kind of traffic does not go to an iperf3 end point")
+	case s.Protocol == measure.TCP && max(s.Length.Send, s.Length.Recv) > mostLength:
+		return fault.Usagef("iperf3 takes -l up to 1M", "iperf3: the length is out of range")
+	case s.MSS > mostMSS:
+		return fault.Usagef("iperf3 takes an MSS up to 32767", "iperf3: the MSS is out of range")
+	case s.BindPort > 0 && s.Duplex && s.BindPort+2*s.Streams > 65536:
+		return fault.Usagef("a smaller --cport", "iperf3: source ports from %d do not fit %d streams", s.BindPort, 2*s.Streams)
+	}
+	return nil
+}
+
+// start makes the mover of a test.
+func (e Engine) start(t worker.Task) (mover, error) {
+	if e.adopt != nil {
+		return e.adopt(t)
+	}
+	s, err := worker.Adopt(e.Program, t)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// waits are the bounds of what a far end may take.
+func (e Engine) waits() waits {
+	if e.bounds != nil {
+		return *e.bounds
+	}
+	return usual()
+}

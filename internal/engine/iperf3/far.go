@@ -1,0 +1,199 @@
+package iperf3
+
+import (
+	"cmp"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// way is one direction of a test, seen from this end.
+type way struct {
+	ids   []int            // of its streams
+	ours  measure.Evidence // what this end saw of it
+	spec  measure.Spec
+	omit  time.Duration // that does not count
+	speak string        // what the far end's program calls itself
+}
+
+// waysOf splits a test into its directions, the flow's own first: the client
+// opens its senders first, and streams are counted as they are opened.
+func waysOf(spec measure.Spec, own measure.Evidence, back *measure.Evidence, omit time.Duration, speak string) []way {
+	n := spec.Streams
+	first, second := make([]int, n), make([]int, n)
+	for i := range n {
+		first[i], second[i] = streamID(i), streamID(n+i)
+	}
+	if back == nil {
+		return []way{{first, own, spec, omit, speak}}
+	}
+	if own.Sends != own.Dialled { // what the client sends is not the flow's own direction
+		first, second = second, first
+	}
+	return []way{{first, own, spec, omit, speak}, {second, *back, spec, omit, speak}}
+}
+
+// idsOf are the streams of all directions.
+func idsOf(ways []way) (ids []int) {
+	for _, w := range ways {
+		ids = append(ids, w.ids...)
+	}
+	return ids
+}
+
+// reported is the far end's evidence of a direction, from what it says.
+func (w way) reported(r results) *measure.Evidence {
+	e := &measure.Evidence{
+		Reported: w.speak, Sends: !w.ours.Sends, Dialled: !w.ours.Dialled, LocalAddr: w.ours.PeerAddr, PeerAddr: w.ours.LocalAddr,
+		RampNs: int64(w.omit), Output: r.Output, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
+	}
+	for i, id := range w.ids {
+		s := find(r.Streams, id)
+		x := w.stream(s, r, e.Sends)
+		if x.Index = i; i < len(w.ours.Streams) {
+			x.Local, x.Peer = w.ours.Streams[i].Peer, w.ours.Streams[i].Local
+		}
+		e.Streams = append(e.Streams, x)
+		e.Bytes += x.Bytes
+		e.TotalBytes += x.TotalBytes
+		e.MeasuredNs = max(e.MeasuredNs, int64(min(max(s.End-s.Start, 0), 2*mostTime)*1e9))
+	}
+	w.missing(e, r)
+	if e.MeasuredNs == 0 {
+		e.MeasuredNs = w.ours.MeasuredNs
+	}
+	if r.CPUUser > 0 || r.CPUSystem > 0 {
+		share := func(pct float64) int64 { return int64(min(max(pct, 0), 1e6) / 100 * float64(e.MeasuredNs)) }
+		e.Worker = &measure.Process{UserNs: share(r.CPUUser), SystemNs: share(r.CPUSystem)}
+	}
+	return e
+}
+
+// find is the result of a stream, which readResults has made sure of.
+func find(all []streamResult, id int) streamResult {
+	for _, s := range all {
+		if s.ID == id {
+			return s
+		}
+	}
+	return streamResult{ID: id, Retransmits: -1}
+}
+
+func (w way) isUDP() bool { return w.spec.Protocol == measure.UDP }
+
+// stream is what the far end says of one stream.
+func (w way) stream(s streamResult, r results, sends bool) measure.Stream {
+	x := measure.Stream{Bytes: s.Bytes, Length: w.spec.Length.Send, Congestion: r.Congestion}
+	if w.omit == 0 {
+		x.TotalBytes = s.Bytes
+	}
+	if !w.isUDP() {
+		if sends && r.Retransmits && s.Retransmits >= 0 {
+			x.TCPStart = &measure.TCPInfo{Retrans: new(uint32)}
+			x.TCP = &measure.TCPInfo{Retrans: new(uint32(min(s.Retransmits, 1<<32-1)))}
+		}
+		return x
+	}
+	x.Congestion = ""
+	all := datagrams(s.Packets, s.Errors, s.Jitter, sends)
+	span := all
+	if w.omit > 0 {
+		// Their sizes are equal, so that the bytes tell the number, of which old versions say none.
+		x.TotalBytes = all.Packets * x.Length
+		span.Packets = s.Bytes / max(x.Length, 1)
+		if s.OmittedPackets != nil {
+			span = datagrams(max(s.Packets-*s.OmittedPackets, 0), max(s.Errors-*s.OmittedErrors, 0), s.Jitter, sends)
+		}
+	}
+	x.Datagrams, x.DatagramsAll = &span, &all
+	return x
+}
+
+// datagrams are the counts of one end: a receiver says the highest number that
+// has come, and how many were missing.
+func datagrams(packets, lost int64, jitter float64, sends bool) measure.Datagrams {
+	if sends {
+		return measure.Datagrams{Packets: packets}
+	}
+	d := measure.Datagrams{Packets: max(packets-lost, 0), Lost: lost}
+	if d.Packets > 1 {
+		d.JitterNs = new(int64(jitter * 1e9))
+	}
+	return d
+}
+
+// missing names what iperf3 does not report.
+func (w way) missing(e *measure.Evidence, r results) {
+	not := func(fact, why string) { e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why}) }
+	const never = "iperf3 does not report it"
+	for _, fact := range []string{"io", "route", "bins", "host", "streams.blocked_ns", "streams.window"} {
+		not(fact, never)
+	}
+	if e.MeasuredNs == 0 {
+		not("measured_ns", "an iperf3 before 3.2 does not report it: it is taken to be that of this end")
+	}
+	if e.TotalBytes == 0 && w.omit > 0 {
+		not("total_bytes", "iperf3 reports what it counts after the omitted time")
+	}
+	if e.Worker != nil {
+		not("worker.resident_bytes", never)
+	} else {
+		not("worker", "the iperf3 there does not tell its CPU time")
+	}
+	switch {
+	case !w.isUDP() && (!e.Sends || e.Streams[0].TCP == nil):
+		not("streams.tcp", never)
+	case !w.isUDP():
+		not("streams.tcp.rtt_us", "iperf3 reports retransmits alone")
+	case !e.Sends:
+		not("streams.datagrams.reordered", never)
+		not("streams.datagrams.duplicates", never)
+		not("streams.datagrams.socket_drops", never)
+		if w.omit > 0 && find(r.Streams, w.ids[0]).OmittedPackets == nil {
+			not("streams.datagrams.lost", "an older iperf3 counts those of the omitted time with the others")
+		}
+	}
+}
+
+// tell is what this end says of itself, of all directions.
+func tell(ways []way, output string) results {
+	r := results{Output: output}
+	for _, w := range ways {
+		e := w.ours
+		if p := e.Worker; p != nil && e.MeasuredNs > 0 && r.CPUTotal == 0 { // one worker moves both directions
+			pct := func(ns int64) float64 { return 100 * float64(ns) / float64(e.MeasuredNs) }
+			r.CPUUser, r.CPUSystem, r.CPUTotal = pct(p.UserNs), pct(p.SystemNs), pct(p.UserNs+p.SystemNs)
+		}
+		r.Retransmits = r.Retransmits || e.Sends && !w.isUDP()
+		for i, id := range w.ids {
+			s := streamResult{ID: id, Retransmits: -1, End: float64(e.MeasuredNs) / 1e9}
+			if i < len(e.Streams) {
+				w.tellStream(&s, e.Streams[i])
+				r.Congestion = cmp.Or(r.Congestion, e.Streams[i].Congestion)
+			}
+			r.Streams = append(r.Streams, s)
+		}
+	}
+	return r
+}
+
+// tellStream fills what this end saw of a stream.
+func (w way) tellStream(s *streamResult, x measure.Stream) {
+	s.Bytes = x.Bytes
+	if w.ours.Sends && x.TCP != nil && x.TCP.Retrans != nil {
+		s.Retransmits = int64(*x.TCP.Retrans)
+		if x.TCPStart != nil && x.TCPStart.Retrans != nil {
+			s.Retransmits -= int64(*x.TCPStart.Retrans)
+		}
+	}
+	if all, span := x.DatagramsAll, x.Datagrams; all != nil && span != nil {
+		s.Packets, s.Errors = all.Packets+all.Lost, all.Lost
+		s.OmittedPackets, s.OmittedErrors = new(int64), new(int64)
+		if w.omit > 0 {
+			*s.OmittedPackets, *s.OmittedErrors = max(s.Packets-span.Packets-span.Lost, 0), max(all.Lost-span.Lost, 0)
+		}
+		if span.JitterNs != nil {
+			s.Jitter = float64(*span.JitterNs) / 1e9
+		}
+	}
+}

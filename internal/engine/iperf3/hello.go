@@ -1,0 +1,199 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// The opening of UDP streams at the desk. The first word of a stream does not
+// say of which test it is, so that of each address one test at a time opens its
+// streams; traffic goes only to the address of a control connection.
+
+// greeting is the first word of a UDP stream.
+type greeting struct {
+	from   netip.AddrPort
+	local  *net.UDPConn // where it came
+	device string
+	answer []byte
+}
+
+// siftTime is how long a new socket is looked through for what was not meant for it.
+const siftTime = time.Millisecond
+
+// hellos takes the first words of UDP streams until the socket closes.
+func (d *Desk) hellos(u *net.UDPConn, device string) {
+	var b [64]byte
+	for {
+		n, from, err := u.ReadFromUDPAddrPort(b[:])
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err == nil && n == helloSize:
+			d.hello(greeting{from, u, device, answerTo(b[:n])})
+		}
+	}
+}
+
+// hello hands a first word to the test that awaits it; what nobody awaits is dropped.
+func (d *Desk) hello(g greeting) {
+	d.mu.Lock()
+	c := d.opening[g.from.Addr().Unmap().WithZone("")]
+	d.mu.Unlock()
+	if c == nil {
+		return
+	}
+	select {
+	case c.greeted <- g:
+	default: // more than a test can have
+	}
+}
+
+// beginOpening waits until no other test of the same address opens its streams.
+func (d *Desk) beginOpening(ctx context.Context, c *call) error {
+	late := time.NewTimer(d.wait.begin)
+	defer late.Stop()
+	for {
+		d.mu.Lock()
+		busy, freed := d.opening[c.addr()] != nil, d.freed
+		if !busy {
+			d.opening[c.addr()] = c
+		}
+		d.mu.Unlock()
+		if !busy {
+			return nil
+		}
+		select {
+		case <-freed:
+		case <-c.gone:
+			return c.why
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-late.C:
+			return fault.Failf("", "iperf3: waiting for another test of %s to open its UDP streams: it did not", c.addr())
+		}
+	}
+}
+
+func (d *Desk) endOpening(c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.opening[c.addr()] == c {
+		delete(d.opening, c.addr())
+		close(d.freed)
+		d.freed = make(chan struct{})
+	}
+}
+
+// collectUDP answers the first words of n streams, in the order in which they
+// come, and gives each a socket of its own.
+func (c *call) collectUDP(ctx context.Context, n int, s measure.Spec, sends func(i int) bool) (conns []net.Conn, err error) {
+	known := map[netip.AddrPort]bool{}
+	var again sync.WaitGroup
+	defer func() {
+		for _, x := range conns {
+			x.SetReadDeadline(time.Unix(1, 0))
+		}
+		again.Wait()
+		for _, x := range conns {
+			x.SetReadDeadline(time.Time{})
+			if err != nil {
+				x.Close()
+			}
+		}
+	}()
+	for len(conns) < n {
+		g, err := c.nextGreeting(ctx, len(conns), n)
+		if err != nil {
+			return conns, err
+		}
+		if known[g.from] {
+			continue
+		}
+		u, err := c.connect(g, s, sends(len(conns)))
+		if err != nil {
+			return conns, err
+		}
+		known[g.from] = true
+		conns = append(conns, u)
+		again.Go(func() { c.answer(u, g) })
+		if _, err := u.Write(g.answer); err != nil {
+			return conns, fmt.Errorf("iperf3: answering by UDP: %w", err)
+		}
+	}
+	return conns, nil
+}
+
+// nextGreeting waits for a first word.
+func (c *call) nextGreeting(ctx context.Context, have, want int) (g greeting, err error) {
+	late := time.NewTimer(c.desk.wait.stream)
+	defer late.Stop()
+	select {
+	case g = <-c.greeted:
+	case <-c.gone:
+		err = c.why
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-late.C:
+		err = &refusal{codeAccept, fault.Failf("TCP connections came, datagrams did not: let UDP of the same port of this host through the firewall",
+			"iperf3: waiting for UDP streams: %d of %d came in time", have, want)}
+	}
+	return g, err
+}
+
+// connect opens a socket on the same port for one peer: the kernel hands its
+// datagrams to the socket that names it.
+func (c *call) connect(g greeting, s measure.Spec, sends bool) (*net.UDPConn, error) {
+	o := options(s, sends)
+	o.ReuseAddr, o.Device = true, g.device
+	local := &net.UDPAddr{Port: g.local.LocalAddr().(*net.UDPAddr).Port}
+	if a, ok := c.talk.conn.LocalAddr().(*net.TCPAddr); ok {
+		local.IP, local.Zone = a.IP, a.Zone
+	}
+	d := net.Dialer{Control: o.Control, LocalAddr: local}
+	conn, err := d.Dial("udp", g.from.String())
+	if err != nil {
+		return nil, fmt.Errorf("iperf3: opening a socket for %s: %w", g.from, err)
+	}
+	u := conn.(*net.UDPConn)
+	c.sift(u, g)
+	return u, nil
+}
+
+// sift passes on what came to a new socket between the moment when it had the
+// port and the moment when it had its peer: first words of other tests.
+func (c *call) sift(u *net.UDPConn, g greeting) {
+	defer u.SetReadDeadline(time.Time{})
+	var b [64]byte
+	for {
+		u.SetReadDeadline(time.Now().Add(siftTime))
+		n, from, err := u.ReadFromUDPAddrPort(b[:])
+		if err != nil {
+			return
+		}
+		if n == helloSize && from != g.from {
+			c.desk.hello(greeting{from, g.local, g.device, answerTo(b[:n])})
+		}
+	}
+}
+
+// answer says it again to a peer that has not heard it.
+func (c *call) answer(u *net.UDPConn, g greeting) {
+	var b [64]byte
+	for {
+		n, err := u.Read(b[:])
+		if err != nil {
+			return
+		}
+		if n == helloSize {
+			u.Write(g.answer)
+		}
+	}
+}

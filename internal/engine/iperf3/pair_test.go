@@ -1,0 +1,237 @@
+//go:build unix
+
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"thru/internal/engine"
+	"thru/internal/engine/enginetest"
+	"thru/internal/engine/worker"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// The test binary is its own worker, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == worker.Verb {
+		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// limit bounds each step of a test; it is no assertion of speed.
+const limit = 30 * time.Second
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// bench is a desk that serves on loopback, and an engine for both roles.
+type bench struct {
+	Engine
+	t     *testing.T
+	calls chan engine.Call
+	port  int
+}
+
+func newBench(t *testing.T, c DeskConfig) *bench {
+	t.Helper()
+	d, err := NewDesk(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := worker.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	b := &bench{Engine: Engine{Program: p, Desk: d}, t: t, calls: make(chan engine.Call, 64)}
+	b.port = serve(t, d, func(c engine.Call) { b.calls <- c })
+	return b
+}
+
+// serve runs a desk on a port of loopback until the test ends.
+func serve(t *testing.T, d *Desk, took func(engine.Call)) (port int) {
+	t.Helper()
+	ports, err := Listen(t.Context(), []string{"127.0.0.1"}, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() { defer close(over); d.Serve(ctx, ports, took) }()
+	t.Cleanup(func() { cancel(); <-over })
+	return ports.TCP[0].Addr().(*net.TCPAddr).Port
+}
+
+func (b *bench) target() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)) }
+
+// open opens a session that the test closes, and looks for its process.
+func (b *bench) open(end engine.End) engine.Session {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
+	defer cancel()
+	s, err := b.Open(ctx, end)
+	if err != nil {
+		b.t.Fatalf("opening: %v", err)
+	}
+	b.t.Cleanup(func() {
+		s.Close()
+		if !gone(s.Process()) {
+			b.t.Errorf("process %d is still there after Close", s.Process())
+		}
+	})
+	return s
+}
+
+// answer takes the next call, as an agent does.
+func (b *bench) answer() (engine.Session, engine.Call) {
+	b.t.Helper()
+	select {
+	case c := <-b.calls:
+		return b.open(engine.End{Name: "local", Spec: c.Specs[0], Sends: c.Specs[0].From == "local", Token: c.Token}), c
+	case <-time.After(limit):
+		b.t.Fatal("no call came")
+		return nil, engine.Call{}
+	}
+}
+
+// begin releases the barrier of one end, and returns whether that went well.
+func begin(t *testing.T, s engine.Session, ramp time.Duration) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		done <- s.Start(ctx, ramp, host.PlacementFacts{})
+	}()
+	return done
+}
+
+// finished reads a session to its end, which must be a good one.
+func finished(t *testing.T, who string, s engine.Session) measure.Evidence {
+	t.Helper()
+	us := enginetest.Finish(t, s)
+	if len(us) == 0 {
+		t.Fatalf("%s: no update came", who)
+	}
+	if last := us[len(us)-1]; last.Kind != engine.Done {
+		t.Fatalf("%s: the last update is %+v", who, last)
+	}
+	return s.Evidence()
+}
+
+// short is a test of a second of this protocol.
+func short(protocol string, streams int) measure.Spec {
+	s := measure.Spec{From: "a", To: "b", DialFrom: true, Engine: measure.IPerf3, Protocol: protocol, Streams: streams,
+		Duration: int64(time.Second), Interval: int64(500 * time.Millisecond), NoRamp: true, Rate: 200e6}
+	if protocol == measure.UDP {
+		s.Rate, s.Window.Recv = 40e6, 4<<20
+	}
+	return s
+}
+
+// both runs a test of our client at our server; sends says whether the client does.
+func (b *bench) both(spec measure.Spec, sends bool, ramp time.Duration) (client, server engine.Session) {
+	b.t.Helper()
+	spec.DialFrom = sends
+	client = b.open(engine.End{Name: "client", Spec: spec, Sends: sends, Dials: true, Targets: []string{b.target()}})
+	asked := begin(b.t, client, ramp)
+	server, call := b.answer()
+	if err := <-begin(b.t, server, time.Duration(call.Specs[0].Ramp)); err != nil {
+		b.t.Fatalf("starting the server: %v", err)
+	}
+	if err := <-asked; err != nil {
+		b.t.Fatalf("starting the client: %v", err)
+	}
+	return client, server
+}
+
+func TestPair(t *testing.T) {
+	for _, protocol := range []string{measure.TCP, measure.UDP} {
+		for _, way := range []string{"forward", "reverse", "both ways"} {
+			for _, streams := range []int{1, 4} {
+				t.Run(fmt.Sprintf("%s %s %d", protocol, way, streams), func(t *testing.T) {
+					spec := short(protocol, streams)
+					spec.Duplex = way == "both ways"
+					client, server := newBench(t, DeskConfig{}).both(spec, way != "reverse", 0)
+					a, b := finished(t, "client", client), finished(t, "server", server)
+					checkPair(t, a, b)
+					if far, _ := client.Far(); far != nil {
+						checkFar(t, "server", far, b)
+					}
+					if far, _ := server.Far(); far != nil {
+						checkFar(t, "client", far, a)
+					}
+					if spec.Duplex {
+						x, _ := client.Back()
+						y, _ := server.Back()
+						checkPair(t, x, y)
+						_, far := client.Far()
+						checkFar(t, "server back", far, y)
+					}
+				})
+			}
+		}
+	}
+}
+
+// checkPair compares what both ends saw of one direction.
+func checkPair(t *testing.T, a, b measure.Evidence) {
+	t.Helper()
+	if a.Sends == b.Sends || a.Dialled == b.Dialled {
+		t.Errorf("roles: %v/%v and %v/%v", a.Sends, a.Dialled, b.Sends, b.Dialled)
+	}
+	if a.Bytes <= 0 || b.Bytes <= 0 || len(a.Streams) != len(b.Streams) {
+		t.Fatalf("%d and %d bytes, %d and %d streams", a.Bytes, b.Bytes, len(a.Streams), len(b.Streams))
+	}
+	for i, x := range a.Streams {
+		if y := b.Streams[i]; x.Local != y.Peer || x.Peer != y.Local {
+			t.Errorf("stream %d: ends %s>%s and %s>%s do not meet", i, x.Local, x.Peer, y.Local, y.Peer)
+		}
+	}
+	near(t, "rates", rate(a), rate(b))
+}
+
+func rate(e measure.Evidence) float64 { return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs) }
+
+// near wants two figures within 3 %.
+func near(t *testing.T, what string, a, b float64) {
+	t.Helper()
+	if d := a - b; d > 0.03*a || d < -0.03*a {
+		t.Errorf("%s: %.4g and %.4g differ by %.1f %%", what, a, b, 100*d/a)
+	}
+}
+
+// checkFar compares what an end was told of the other one with what that saw.
+func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evidence) {
+	t.Helper()
+	if far == nil {
+		t.Fatalf("the %s has told nothing", who)
+	}
+	if far.Sends != saw.Sends || far.Dialled != saw.Dialled || far.Bytes != saw.Bytes || len(far.Streams) != len(saw.Streams) || far.Reported == "" {
+		t.Errorf("%s told %+v and saw %d bytes", who, far, saw.Bytes)
+	}
+	near(t, "measured time told by the "+who, float64(far.MeasuredNs), float64(saw.MeasuredNs))
+	for i, x := range saw.Streams {
+		y := far.Streams[i]
+		if x.Bytes != y.Bytes || x.Local != y.Local || x.Peer != y.Peer {
+			t.Errorf("%s: stream %d: told %+v", who, i, y)
+		}
+		if x.DatagramsAll != nil && (y.DatagramsAll.Packets-x.DatagramsAll.Packets != 0 || y.DatagramsAll.Lost != x.DatagramsAll.Lost) {
+			t.Errorf("%s: stream %d: told %+v, saw %+v", who, i, *y.DatagramsAll, *x.DatagramsAll)
+		}
+	}
+}

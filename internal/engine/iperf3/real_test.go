@@ -1,0 +1,244 @@
+//go:build unix
+
+package iperf3
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/measure"
+)
+
+// program is the real iperf3: that of IPERF3, else the one of this host.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath(cmp.Or(os.Getenv("IPERF3"), "iperf3"))
+	if err != nil && os.Getenv("THRU_REQUIRE_LAB") != "" {
+		t.Fatal("iperf3 is required here:", err)
+	}
+	if err != nil {
+		t.Skip("no iperf3 on this host")
+	}
+	return path
+}
+
+// realServer runs the real server for one test and returns its port.
+func realServer(t *testing.T, args ...string) (port int) {
+	t.Helper()
+	path := program(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port = l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	cmd := exec.Command(path, append([]string{"-s", "-1", "-p", strconv.Itoa(port), "--forceflush"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := &strings.Builder{}
+	listening, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		told := false
+		b := make([]byte, 4096)
+		for {
+			n, err := out.Read(b)
+			said.Write(b[:n])
+			if !told && strings.Contains(said.String(), "listening") {
+				told = true
+				close(listening)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-over
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("the real server says:\n%s", said)
+		}
+	})
+	select {
+	case <-listening:
+	case <-time.After(limit):
+		t.Fatal("the real server does not listen")
+	}
+	return port
+}
+
+// sum is what the real program's JSON says of one direction.
+type sum struct {
+	Seconds float64 `json:"seconds"`
+	Bytes   int64   `json:"bytes"`
+	Bps     float64 `json:"bits_per_second"`
+	Lost    int64   `json:"lost_packets"`
+	Packets int64   `json:"packets"`
+}
+
+type realReport struct {
+	Error string `json:"error"`
+	End   struct {
+		Sent         sum `json:"sum_sent"`
+		Received     sum `json:"sum_received"`
+		SentBack     sum `json:"sum_sent_bidir_reverse"`
+		ReceivedBack sum `json:"sum_received_bidir_reverse"`
+	} `json:"end"`
+	Output string `json:"server_output_text"`
+}
+
+// realClient runs the real client against our desk, and returns its report.
+func realClient(t *testing.T, port int, env []string, args ...string) realReport {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program(t), append([]string{"-c", "127.0.0.1", "-p", strconv.Itoa(port), "-J"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	out, _ := cmd.Output() // its exit code says what its report says too
+	var r realReport
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("the real client's report: %v\n%s", err, out)
+	}
+	return r
+}
+
+// ways of the real program's command line.
+var realWays = []struct {
+	name string
+	flag []string
+}{{"forward", nil}, {"reverse", []string{"-R"}}, {"both ways", []string{"--bidir"}}}
+
+func TestRealServer(t *testing.T) {
+	for _, protocol := range []string{measure.TCP, measure.UDP} {
+		for _, way := range realWays {
+			for _, streams := range []int{1, 4} {
+				t.Run(fmt.Sprintf("%s %s %d", protocol, way.name, streams), func(t *testing.T) {
+					port := realServer(t)
+					b := newBench(t, DeskConfig{})
+					spec := short(protocol, streams)
+					spec.Duration, spec.Duplex, spec.FarOutput = int64(2*time.Second), way.name == "both ways", true
+					sends := way.name != "reverse"
+					s := b.open(engine.End{Name: "client", Spec: spec, Sends: sends, Dials: true, Targets: []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}})
+					ramp := time.Second * time.Duration(streams%2)
+					if err := <-begin(t, s, ramp); err != nil {
+						t.Fatal(err)
+					}
+					ours := finished(t, "client", s)
+					far, back := s.Far()
+					checkReal(t, ours, far, ramp)
+					if spec.Duplex {
+						e, _ := s.Back()
+						checkReal(t, e, back, ramp)
+					}
+					if !strings.Contains(far.Output, "Server listening") && !strings.Contains(far.Output, "Accepted connection") {
+						t.Errorf("the server's output is %q", far.Output)
+					}
+				})
+			}
+		}
+	}
+}
+
+// checkReal compares what this end saw with what the real server told.
+func checkReal(t *testing.T, ours measure.Evidence, far *measure.Evidence, ramp time.Duration) {
+	t.Helper()
+	if far == nil {
+		t.Fatal("the real server has told nothing")
+	}
+	near(t, "rates", rate(ours), rate(*far))
+	if ramp == 0 && ours.TotalBytes > 0 {
+		near(t, "bytes", float64(ours.TotalBytes), float64(far.TotalBytes))
+	}
+	if far.Worker == nil {
+		t.Error("the real server's CPU time is missing")
+	}
+	for i, x := range ours.Streams {
+		y := far.Streams[i]
+		if x.DatagramsAll != nil {
+			near(t, "datagrams", float64(x.DatagramsAll.Packets+x.DatagramsAll.Lost), float64(y.DatagramsAll.Packets+y.DatagramsAll.Lost))
+			near(t, "datagrams in time", float64(x.Datagrams.Packets), float64(y.Datagrams.Packets))
+			if x.DatagramsAll.Lost != 0 || y.DatagramsAll.Lost != 0 {
+				t.Errorf("lost datagrams: %+v and %+v", *x.DatagramsAll, *y.DatagramsAll)
+			}
+		} else if !ours.Sends && (y.TCP == nil || y.TCP.Retrans == nil) {
+			t.Errorf("stream %d: the real sender's retransmits are missing", i)
+		}
+	}
+}
+
+func TestRealClient(t *testing.T) {
+	for _, protocol := range []string{measure.TCP, measure.UDP} {
+		for _, way := range realWays {
+			for _, streams := range []int{1, 4} {
+				t.Run(fmt.Sprintf("%s %s %d", protocol, way.name, streams), func(t *testing.T) {
+					b := newBench(t, DeskConfig{})
+					args := append([]string{"-t", "2", "-O", strconv.Itoa(streams % 2), "-P", strconv.Itoa(streams), "-b", "20M", "--get-server-output"}, way.flag...)
+					if protocol == measure.UDP {
+						args = append(args, "-u")
+					}
+					told := make(chan realReport, 1)
+					program(t)
+					go func() { told <- realClient(t, b.port, nil, args...) }()
+					s, call := b.answer()
+					if err := <-begin(t, s, time.Duration(call.Specs[0].Ramp)); err != nil {
+						t.Fatal(err)
+					}
+					ours := finished(t, "server", s)
+					r := <-told
+					if r.Error != "" || call.Addr != "127.0.0.1" || call.Name != "iperf3://127.0.0.1" {
+						t.Fatalf("call %+v, the real client says %q", call, r.Error)
+					}
+					far, _ := s.Far()
+					near(t, "our rate and the client's report of us", rate(ours), pick(ours, r.End.Sent, r.End.Received).Bps)
+					near(t, "the client's rate and what it told", rate(*far), pick(*far, r.End.Sent, r.End.Received).Bps)
+					near(t, "rates", rate(ours), rate(*far))
+					if r.End.Received.Lost != 0 {
+						t.Errorf("the client counts %d lost datagrams of %d", r.End.Received.Lost, r.End.Received.Packets)
+					}
+					if ours.Streams[0].DatagramsAll != nil && !ours.Sends {
+						near(t, "datagrams", float64(r.End.Received.Packets), float64(inTime(ours)))
+					}
+					if !strings.Contains(r.Output, "Accepted connection") {
+						t.Errorf("the client has got the output %q", r.Output)
+					}
+					if back, ok := s.Back(); ok {
+						near(t, "rates back", rate(back), r.End.ReceivedBack.Bps)
+					}
+				})
+			}
+		}
+	}
+}
+
+func inTime(e measure.Evidence) (n int64) {
+	for _, x := range e.Streams {
+		n += x.Datagrams.Packets + x.Datagrams.Lost
+	}
+	return n
+}
+
+// pick is the sum of what an end did.
+func pick(e measure.Evidence, sent, received sum) sum {
+	if e.Sends {
+		return sent
+	}
+	return received
+}

@@ -1,0 +1,233 @@
+package iperf3
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// results are what each end says of itself when the test is over.
+type results struct {
+	CPUTotal    float64 // percent of one CPU over the test
+	CPUUser     float64
+	CPUSystem   float64
+	Retransmits bool   // this end sends, and counts them
+	Congestion  string // congestion control that was used
+	Output      string // what a server printed, where it was asked for
+	Version     string // of the server, where its output tells
+	Streams     []streamResult
+}
+
+// streamResult is one end of one stream. Bytes and times are of the time that
+// counts; errors and packets are over the stream's life.
+type streamResult struct {
+	ID          int
+	Bytes       int64
+	Retransmits int64   // -1 is not known
+	Jitter      float64 // seconds, at a receiver of UDP
+	Errors      int64   // datagrams lost, at a receiver
+	Packets     int64   // datagrams sent, or the highest number that has come
+	// Of the time that does not count; nil at old versions.
+	OmittedErrors, OmittedPackets *int64
+	Start, End                    float64 // seconds
+}
+
+// resultsJSON is what both roles write. Old versions want every key there.
+type resultsJSON struct {
+	CPUTotal   float64      `json:"cpu_util_total"`
+	CPUUser    float64      `json:"cpu_util_user"`
+	CPUSystem  float64      `json:"cpu_util_system"`
+	Has        int          `json:"sender_has_retransmits"`
+	Congestion string       `json:"congestion_used,omitempty"`
+	Output     string       `json:"server_output_text,omitempty"`
+	Streams    []streamJSON `json:"streams"`
+}
+
+type streamJSON struct {
+	ID             int     `json:"id"`
+	Bytes          int64   `json:"bytes"`
+	Retransmits    int64   `json:"retransmits"`
+	Jitter         float64 `json:"jitter"`
+	Errors         int64   `json:"errors"`
+	OmittedErrors  int64   `json:"omitted_errors"`
+	Packets        int64   `json:"packets"`
+	OmittedPackets int64   `json:"omitted_packets"`
+	Start          float64 `json:"start_time"`
+	End            float64 `json:"end_time"`
+}
+
+// json is the form in which results go out.
+func (r results) json() resultsJSON {
+	j := resultsJSON{
+		CPUTotal: r.CPUTotal, CPUUser: r.CPUUser, CPUSystem: r.CPUSystem, Has: -1,
+		Congestion: r.Congestion, Output: r.Output, Streams: []streamJSON{},
+	}
+	if r.Retransmits {
+		j.Has = 1
+	}
+	for _, s := range r.Streams {
+		x := streamJSON{ID: s.ID, Bytes: s.Bytes, Retransmits: s.Retransmits, Jitter: s.Jitter, Errors: s.Errors, Packets: s.Packets, Start: s.Start, End: s.End}
+		if s.OmittedErrors != nil && s.OmittedPackets != nil {
+			x.OmittedErrors, x.OmittedPackets = *s.OmittedErrors, *s.OmittedPackets
+		}
+		j.Streams = append(j.Streams, x)
+	}
+	return j
+}
+
+// readResults reads what the far end says; known are the streams of the test,
+// of which each must be told of once.
+func readResults(b []byte, known []int) (results, error) {
+	var j struct {
+		CPUTotal   *loose          `json:"cpu_util_total"`
+		CPUUser    *loose          `json:"cpu_util_user"`
+		CPUSystem  *loose          `json:"cpu_util_system"`
+		Has        *loose          `json:"sender_has_retransmits"`
+		Congestion text            `json:"congestion_used"`
+		Output     text            `json:"server_output_text"`
+		OutputJSON json.RawMessage `json:"server_output_json"`
+		Streams    []looseStream   `json:"streams"`
+	}
+	bad := func(format string, args ...any) (results, error) {
+		return results{}, refuse(codeResults, "reading results: "+format, args...)
+	}
+	if err := json.Unmarshal(b, &j); err != nil {
+		return bad("%w", err)
+	}
+	r := results{
+		CPUTotal: j.CPUTotal.float(), CPUUser: j.CPUUser.float(), CPUSystem: j.CPUSystem.float(),
+		Retransmits: j.Has.whole() > 0, Congestion: string(j.Congestion), Output: string(j.Output),
+	}
+	if len(j.OutputJSON) > 0 && string(j.OutputJSON) != "null" {
+		r.Output, r.Version = string(j.OutputJSON), versionIn(j.OutputJSON)
+	}
+	open := map[int]bool{}
+	for _, id := range known {
+		open[id] = true
+	}
+	for _, x := range j.Streams {
+		s, err := x.read()
+		if err != nil {
+			return bad("%w", err)
+		}
+		if !open[s.ID] {
+			return bad("stream %d is none of this test, or comes twice", s.ID)
+		}
+		delete(open, s.ID)
+		r.Streams = append(r.Streams, s)
+	}
+	if len(open) > 0 {
+		return bad("%d of %d streams are not told of", len(open), len(known))
+	}
+	return r, nil
+}
+
+// versionIn is the version that a server's own output names; empty where it does not.
+func versionIn(output []byte) string {
+	var o struct {
+		Start struct {
+			Version text `json:"version"`
+		} `json:"start"`
+	}
+	if json.Unmarshal(output, &o) != nil {
+		return ""
+	}
+	version, _ := strings.CutPrefix(string(o.Start.Version), "iperf ")
+	return version
+}
+
+// looseStream is a stream as any version writes it.
+type looseStream struct {
+	ID             *loose `json:"id"`
+	Bytes          *loose `json:"bytes"`
+	Retransmits    *loose `json:"retransmits"`
+	Jitter         *loose `json:"jitter"`
+	Errors         *loose `json:"errors"`
+	OmittedErrors  *loose `json:"omitted_errors"`
+	Packets        *loose `json:"packets"`
+	OmittedPackets *loose `json:"omitted_packets"`
+	Start          *loose `json:"start_time"`
+	End            *loose `json:"end_time"`
+}
+
+func (x looseStream) read() (streamResult, error) {
+	if x.ID == nil || x.Bytes == nil {
+		return streamResult{}, fmt.Errorf("a stream has no id, or no bytes")
+	}
+	s := streamResult{
+		ID: int(x.ID.whole()), Bytes: x.Bytes.whole(), Retransmits: -1, Jitter: x.Jitter.float(),
+		Errors: max(x.Errors.whole(), 0), Packets: max(x.Packets.whole(), 0), Start: x.Start.float(), End: x.End.float(),
+	}
+	if x.Retransmits != nil {
+		s.Retransmits = max(x.Retransmits.whole(), -1)
+	}
+	if x.OmittedErrors != nil && x.OmittedPackets != nil && x.OmittedErrors.whole() >= 0 {
+		s.OmittedErrors, s.OmittedPackets = new(x.OmittedErrors.whole()), new(max(x.OmittedPackets.whole(), 0))
+	}
+	switch {
+	case s.Bytes < 0:
+		return s, fmt.Errorf("stream %d has moved %d bytes", s.ID, s.Bytes)
+	case s.Jitter < 0 || s.Jitter > mostTime:
+		s.Jitter = 0
+	}
+	return s, nil
+}
+
+// loose is a number in any of the forms in which versions write one: -1 is
+// 18446744073709551615 at some, and what is no number is 0.
+type loose struct {
+	n int64
+	f float64
+}
+
+// UnmarshalJSON takes numbers, and numbers in quotes.
+func (l *loose) UnmarshalJSON(b []byte) error {
+	s := strings.Trim(string(b), `"`)
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		*l = loose{n, float64(n)}
+		return nil
+	}
+	if n, err := strconv.ParseUint(s, 10, 64); err == nil {
+		*l = loose{int64(n), float64(int64(n))}
+		return nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil && string(b) != "null":
+		return fmt.Errorf("%.40s is no number", b)
+	case err != nil, math.IsNaN(f), math.IsInf(f, 0):
+		f = 0
+	}
+	*l = loose{int64(min(max(f, -1<<62), 1<<62)), f}
+	return nil
+}
+
+// float is the number; 0 where there is none.
+func (l *loose) float() float64 {
+	if l == nil {
+		return 0
+	}
+	return l.f
+}
+
+// whole is the number without its fraction.
+func (l *loose) whole() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.n
+}
+
+// text is a string; anything else is none.
+type text string
+
+// UnmarshalJSON never fails.
+func (t *text) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*t = text(s)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package iperf3
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// waits bound what a far end may take; tests make them short.
+type waits struct {
+	word    time.Duration // for one word of the control connection, or one frame
+	begin   time.Duration // for a server to let the data connections come
+	stream  time.Duration // from one data connection to the next
+	hello   time.Duration // for the answer to the first datagram, before it is sent again
+	turn    time.Duration // for a client's test to get its turn here
+	grace   time.Duration // beyond the time that a client has asked for
+	goodbye time.Duration // for the far end to close after the last word
+}
+
+// usual are the bounds of iperf3 itself where it has one.
+func usual() waits {
+	return waits{
+		word: 10 * time.Second, begin: 45 * time.Second, stream: 10 * time.Second, hello: time.Second,
+		turn: 15 * time.Minute, grace: 30 * time.Second, goodbye: time.Second,
+	}
+}
+
+// talk is a control connection.
+type talk struct {
+	conn net.Conn
+	wait time.Duration // for the far end to take a word, or to finish a frame
+}
+
+// say sends states; more is what follows the last.
+func (t talk) say(states ...state) error {
+	var b []byte
+	for _, s := range states {
+		b = append(b, byte(s))
+	}
+	return t.write(b)
+}
+
+// sayError tells a client what is wrong, by iperf3's number.
+func (t talk) sayError(code int32) error {
+	minus := serverError
+	b := binary.BigEndian.AppendUint32([]byte{byte(minus)}, uint32(code))
+	return t.write(binary.BigEndian.AppendUint32(b, 0))
+}
+
+func (t talk) write(b []byte) error {
+	t.conn.SetWriteDeadline(time.Now().Add(t.wait))
+	if _, err := t.conn.Write(b); err != nil {
+		return fmt.Errorf("iperf3: writing to the control connection: %w", err)
+	}
+	return nil
+}
+
+// sayJSON sends a frame.
+func (t talk) sayJSON(v any) error {
+	t.conn.SetWriteDeadline(time.Now().Add(t.wait))
+	return writeFrame(t.conn, v)
+}
+
+// hearJSON takes a frame.
+func (t talk) hearJSON(most int) ([]byte, error) {
+	t.conn.SetReadDeadline(time.Now().Add(t.wait))
+	return readFrame(t.conn, most)
+}
+
+// hear takes one state; no limit waits as long as the connection stands.
+func (t talk) hear(limit time.Duration) (state, error) {
+	var until time.Time
+	if limit > 0 {
+		until = time.Now().Add(limit)
+	}
+	t.conn.SetReadDeadline(until)
+	var b [1]byte
+	if _, err := io.ReadFull(t.conn, b[:]); err != nil {
+		return 0, fmt.Errorf("iperf3: reading the control connection: %w", err)
+	}
+	return state(b[0]), nil
+}
+
+// hearError takes the numbers behind serverError.
+func (t talk) hearError() error {
+	var b [8]byte
+	t.conn.SetReadDeadline(time.Now().Add(t.wait))
+	n, err := io.ReadFull(t.conn, b[:])
+	if n < 4 { // old versions say one number
+		return fmt.Errorf("iperf3: the server has ended the test, and does not say why: %w", err)
+	}
+	return explain(int32(binary.BigEndian.Uint32(b[:4])), int32(binary.BigEndian.Uint32(b[4:])))
+}
+
+// close ends the connection so that the far end still reads what was said: it
+// waits for the far end to close too, in bounded time.
+func (t talk) close(patience time.Duration) {
+	if c, ok := t.conn.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil {
+		limit := time.AfterFunc(patience, func() { t.conn.Close() })
+		defer limit.Stop()
+		io.Copy(io.Discard, io.LimitReader(t.conn, 1<<20))
+	}
+	t.conn.Close()
+}
+
+// hurry ends what waits on a connection when ctx is done; the returned
+// function takes that back, and is false where ctx was done first.
+func hurry(ctx context.Context, c net.Conn) func() bool {
+	return context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+}
+
+// isLate tells whether the far end took too long.
+func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// isGone tells whether the far end has closed the connection in good order.
+func isGone(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

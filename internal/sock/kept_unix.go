@@ -1,0 +1,58 @@
+//go:build unix
+
+package sock
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kept holds on to a socket that another process uses meanwhile. Nothing of
+// this process reads, polls or changes it before Conn.
+type Kept struct {
+	once sync.Once
+	fd   int
+}
+
+// Keep holds on to the socket of c, which may be closed then.
+func Keep(c syscall.Conn) (*Kept, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("sock: keeping a socket: %w", err)
+	}
+	k := &Kept{}
+	ctl := raw.Control(func(fd uintptr) { k.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if ctl != nil {
+		err = ctl
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sock: keeping a socket: %w", err)
+	}
+	return k, nil
+}
+
+// Conn is a connection of the socket, once; nothing is kept then.
+func (k *Kept) Conn() (c net.Conn, err error) {
+	err = net.ErrClosed
+	k.once.Do(func() {
+		f := os.NewFile(uintptr(k.fd), "kept")
+		defer f.Close()
+		c, err = net.FileConn(f)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sock: taking a kept socket up: %w", err)
+	}
+	return c, nil
+}
+
+// Close lets the socket go, unless Conn has taken it up.
+func (k *Kept) Close() error {
+	var err error
+	k.once.Do(func() { err = unix.Close(k.fd) })
+	return err
+}

@@ -1,0 +1,28 @@
+package sock
+
+import (
+	"fmt"
+	"net"
+	"os"
+)
+
+// filer is what the connections of package net offer beside net.Conn.
+type filer interface{ File() (*os.File, error) }
+
+// Twin is a second connection of the same socket. Closing one leaves the other.
+func Twin(c net.Conn) (net.Conn, error) {
+	f, ok := c.(filer)
+	if !ok {
+		return nil, fmt.Errorf("sock: doubling a connection: %T has no descriptor", c)
+	}
+	file, err := f.File()
+	if err != nil {
+		return nil, fmt.Errorf("sock: doubling a connection: %w", err)
+	}
+	defer file.Close()
+	twin, err := net.FileConn(file)
+	if err != nil {
+		return nil, fmt.Errorf("sock: doubling a connection: %w", err)
+	}
+	return twin, nil
+}
