@@ -225,6 +225,9 @@ func (v *originalView) end(doc *measure.Document, err error) error {
 	if err != nil {
 		r.Error = err.Error()
 	}
+	if !v.o.request.FarOutput { // a server that was asked once tells it unasked ever after
+		r.End.ServerText, r.End.ServerJSON = "", ""
+	}
 	switch {
 	case v.stream != nil:
 		v.endStream(r)

@@ -32,10 +32,24 @@ func Self() (*Program, error) {
 		return nil, fmt.Errorf("worker: finding this program: %w", err)
 	}
 	p := &Program{path: exe, args: []string{Verb}}
-	if f, err := os.Open("/proc/self/exe"); err == nil {
+	if f, err := openAbove(highestPassed, "/proc/self/exe"); err == nil {
 		p.file, p.path = f, "/proc/self/fd/"+strconv.Itoa(int(f.Fd()))
 	}
 	return p, nil
+}
+
+// highestPassed is above every descriptor that a worker is started with: those
+// take the numbers from 3 on before it is executed.
+const highestPassed = 15
+
+// openAbove opens a file with a descriptor above that number.
+func openAbove(number uintptr, path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil || f.Fd() > number {
+		return f, err
+	}
+	defer f.Close()
+	return openAbove(number, path)
 }
 
 // Close gives the file descriptor back.
