@@ -42,7 +42,7 @@ func (e *env) sayAsIPerf3(err error) {
 	case slices.Contains(e.args, "--json-stream"):
 		iperfdoc.NewStream(e.out).Fail(err.Error())
 	case slices.Contains(e.args, "-J"), slices.Contains(e.args, "--iperf3-json"):
-		iperfdoc.Report{Error: err.Error()}.Write(e.out)
+		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.version)}, Error: err.Error()}.Write(e.out)
 	}
 }
 
