@@ -88,6 +88,9 @@ func (r *reading) remark(doc *measure.Document) {
 			doc.Warnings = append(doc.Warnings, fmt.Sprintf("iperf3 reported every %g s (-i): what is said of seconds is of these", s))
 		}
 	}
+	if n := len(r.root.get("intervals").list()); n > maxIntervals {
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document has %d intervals: the first %d are taken", n, maxIntervals))
+	}
 	for _, c := range doc.Cells {
 		for _, run := range c.Runs {
 			doc.ElapsedNs = max(doc.ElapsedNs, duration(r.test.get("omit"))+elapsed(run))
@@ -128,7 +131,7 @@ func (r *reading) look() error {
 		s.local = address(c.get("local_host").str(), c.get("local_port").count())
 		s.peer = address(c.get("remote_host").str(), c.get("remote_port").count())
 	}
-	for _, i := range r.root.get("intervals").list() {
+	for _, i := range r.intervals() {
 		for _, m := range i.value.get("streams").list() {
 			r.stream(m.value)
 		}
