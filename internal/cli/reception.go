@@ -27,9 +27,9 @@ import (
 // that is kept.
 type reception struct {
 	version string
-	connect func() (*bus.Client, error) // to the agent of this process
-	keep    string                      // folder for the results; none are kept where it is empty
-	watch   func(engine.Call) control.Observer // nil: nobody does
+	connect func() (*bus.Client, error)                         // to the agent of this process
+	keep    string                                              // folder for the results; none are kept where it is empty
+	watch   func(engine.Call) control.Observer                  // nil: nobody does
 	told    func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
 
 	wg sync.WaitGroup
