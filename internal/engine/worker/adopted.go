@@ -20,6 +20,8 @@ const (
 	sentWait     = 2 * time.Second        // for what was sent to reach the far end's kernel
 	farewellWait = 15 * time.Second       // for the far end's word that the test is over
 	closeWait    = time.Second            // for the far end to close what it sent on
+	calmWait     = 30 * time.Millisecond  // without a byte, after the far end's word
+	lateWait     = 10 * time.Second       // for the bytes behind that word, which may come slowly
 	lastCallWait = 200 * time.Millisecond // for a call that is under way when nobody waits for its data
 )
 
@@ -105,6 +107,16 @@ func (w *worker) endings() (n int) {
 // isEnough tells whether an end that does not lead has been told that the test is over.
 func (w *worker) isEnough() bool {
 	return w.cmd.Adopt != nil && !w.cmd.Adopt.Leads && closed(w.enough)
+}
+
+// isCalm tells whether nothing comes any more of what was under way when the
+// far end said that the test is over: its word may overtake its data.
+func (w *worker) isCalm() bool {
+	w.flow.stop.Store(true)
+	if w.toldAt.IsZero() {
+		w.toldAt = time.Now()
+	}
+	return !w.cmd.receives() || w.cmd.Spec.Protocol == measure.UDP || time.Since(w.movedAt) > calmWait || time.Since(w.toldAt) > lateWait
 }
 
 // receivedAll tells whether the amount asked for has come, at an end that only receives.

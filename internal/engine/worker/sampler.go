@@ -91,8 +91,12 @@ func (w *worker) markAtZero() error {
 // allSent takes the last reading of a test of a fixed amount. Datagrams may
 // still be under way: its time ends with the last that comes.
 func (w *worker) allSent() error {
-	if w.cmd.Spec.Protocol != measure.UDP || w.cmd.Sends {
+	leads := w.cmd.Adopt != nil && w.cmd.Adopt.Leads // then the far end sends until it is told
+	if w.cmd.Spec.Protocol != measure.UDP || w.cmd.Sends || leads {
 		w.take(atInterval | atBin | atFinish)
+		if w.isEnough() && w.cmd.receives() && w.movedAt.After(w.mark) { // the wait for more is not the test's
+			w.sample.At = w.movedAt.Sub(w.mark)
+		}
 		return w.flush()
 	}
 	w.flow.stop.Store(true) // what goes the other way is over too
@@ -176,10 +180,11 @@ func (w *worker) complete(s *stream) bool {
 func (w *worker) broken() error {
 	f := w.flow
 	if a := w.cmd.Adopt; a != nil {
-		if w.isEnough() || a.Leads && w.receivedAll() {
+		err := w.stalled(stallWait)
+		if w.isEnough() && w.isCalm() || a.Leads && w.receivedAll() {
 			return errAllSent
 		}
-		return w.stalled(stallWait)
+		return err
 	}
 	if w.cmd.connectionless() && closed(f.side.gone) && !closed(f.side.enough) {
 		if w.cmd.Spec.Amount > 0 && !w.cmd.Sends {

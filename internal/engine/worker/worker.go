@@ -60,6 +60,7 @@ type worker struct {
 	mark    time.Time // when the measured time began
 	moved   int64     // bytes when they were last seen to grow
 	movedAt time.Time
+	toldAt  time.Time // when the far end had said that the test is over
 	told    feedback
 	left    int // streams whose amount has not passed
 	sample  sample
