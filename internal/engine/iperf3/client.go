@@ -37,6 +37,7 @@ type client struct {
 	rtt    *measure.RTT
 	token  string // that proves who we are
 	skip   []string
+	length int64 // of what the server hands to one call, or of a datagram
 
 	reached [len(course)]chan struct{} // closed when the server has said it
 	lost    chan struct{}              // closed when the control connection is no more, or says nonsense
@@ -68,7 +69,7 @@ func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error)
 		return nil, err
 	}
 	c.rtt = idleRTT(c.talk.conn)
-	c.settleLength()
+	c.settle()
 	c.mover, err = e.start(worker.Task{End: c.end, Leads: true, Datagrams: worker.StampNumber64, FirstNumber: 1, Conclude: c.conclude})
 	if err != nil {
 		c.talk.close(c.wait.goodbye)
@@ -79,23 +80,40 @@ func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error)
 	return c, nil
 }
 
-// settleLength fixes the length of a datagram, since both ends must know it.
-func (c *client) settleLength() {
+// settle fixes what both ends must know alike: the length of a datagram, and
+// what the server hands to one call. A server counts whole calls of TCP only,
+// so that they must be short where little comes, and an amount is made of them.
+func (c *client) settle() {
 	s := &c.end.Spec
 	if s.Protocol == measure.UDP {
-		s.Length.Send = cmp.Or(s.Length.Send, s.Length.Recv, datagramLength(c.talk.conn))
-		s.Length.Recv = s.Length.Send
+		c.length = cmp.Or(s.Length.Send, s.Length.Recv, datagramLength(c.talk.conn))
+		s.Length = measure.Pair{Send: c.length, Recv: c.length}
+		return
+	}
+	asked := cmp.Or(s.Length.Recv, s.Length.Send)
+	if !c.end.Sends {
+		asked = cmp.Or(s.Length.Send, s.Length.Recv)
+	}
+	n := int64(s.Streams)
+	c.length = cmp.Or(asked, measure.DefaultLength)
+	if asked == 0 && s.Rate > 0 {
+		c.length = min(c.length, max(leastCall, s.Rate/n/8*int64(callTime)/int64(time.Second)))
+	}
+	if s.Amount > 0 && (c.end.Sends || s.Duplex) {
+		share := (s.Amount + n - 1) / n
+		calls := (share + c.length - 1) / c.length
+		if asked == 0 {
+			c.length = (share + calls - 1) / calls
+		}
+		s.Amount = c.length * calls * n
 	}
 }
 
-// farLength is what the server hands to one call, or sends in one datagram.
-func (c *client) farLength() int64 {
-	s := c.end.Spec
-	if c.end.Sends {
-		return cmp.Or(s.Length.Recv, s.Length.Send, measure.DefaultLength)
-	}
-	return cmp.Or(s.Length.Send, s.Length.Recv, measure.DefaultLength)
-}
+// A call of the server's where a rate is asked for.
+const (
+	callTime  = 10 * time.Millisecond
+	leastCall = 1 << 10 // bytes
+)
 
 // listen hears the server to the results, which conclude takes.
 func (c *client) listen() {
@@ -182,7 +200,7 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.begin, errors.New("it did not come in time"))
 	defer cancel()
-	if err := c.talk.sayJSON(ask(c.end, ramp, c.farLength(), c.token)); err != nil {
+	if err := c.talk.sayJSON(ask(c.end, ramp, c.length, c.token)); err != nil {
 		return err
 	}
 	if err := c.await(ctx, atCreate); err != nil {
@@ -201,6 +219,10 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 	return c.mover.Start(ctx, ramp, near)
 }
 
+// lastRead is what a server is given to read out its sockets: what it has not
+// read when it hears that the test is over, it never counts.
+const lastRead = 20 * time.Millisecond
+
 // finish tells the server when this end's time or amount is over.
 func (c *client) finish() {
 	select {
@@ -209,6 +231,9 @@ func (c *client) finish() {
 		return
 	case <-c.closed:
 		return
+	}
+	if s := c.end.Spec; c.end.Sends && (s.Amount > 0 || s.Protocol == measure.UDP) {
+		time.Sleep(lastRead)
 	}
 	c.ended.Store(true)
 	if err := c.talk.say(testEnd); err != nil {

@@ -77,7 +77,7 @@ func explain(code, errno int32) error {
 		codeBusy:       {"it is busy with another test", busyHint},
 		codeProtocol:   {"it does not know the protocol", ""},
 		codeAffinity:   {"it cannot use that CPU", "leave the peer's CPU out of -A"},
-		codeAuth:       {"it does not let this user in", "check user, password and public key, and the clocks of both hosts: they may differ by 10 s"},
+		codeAuth:       {"it does not let this user in", "check user, password and public key, and the clocks of both hosts, which may differ by 10 s; a server before 3.17 wants --use-pkcs1-padding"},
 		codeNoData:     {"no data reached it", "a firewall lets the control connection through, and not the data?"},
 		codeExpired:    {"the test did not end in time", ""},
 		124:            {"it could not set the socket buffers", "a smaller -w, or larger net.core.rmem_max and wmem_max there"},

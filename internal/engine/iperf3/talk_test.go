@@ -92,10 +92,15 @@ func (s *still) Close() error {
 }
 
 // brief are bounds for peers that say nothing.
-func brief() waits {
-	const short = 30 * time.Millisecond
-	return waits{word: short, begin: 4 * short, stream: short, hello: short / 4, turn: 4 * short, grace: short, goodbye: short}
+func brief(each time.Duration) waits {
+	return waits{word: each, begin: 4 * each, stream: each, hello: each / 4, turn: 4 * each, grace: each, goodbye: each}
 }
+
+// Bounds where silence is tested, and where only nonsense is.
+const (
+	silence  = 50 * time.Millisecond
+	nonsense = 10 * time.Millisecond
+)
 
 // Conversations of a client with our server, and what comes of them.
 const (
@@ -103,14 +108,14 @@ const (
 	plainEnd  = `{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":5,"retransmits":0,"jitter":0,"errors":0,"packets":0}]}`
 )
 
-// hold runs a desk with brief bounds whose calls are answered without a worker.
-func hold(t testing.TB, conf DeskConfig) (addr string, ends func() []error) {
+// hold runs a desk with these bounds whose calls are answered without a worker.
+func hold(t testing.TB, bounds waits) (addr string, ends func() []error) {
 	t.Helper()
-	d, err := NewDesk(conf)
+	d, err := NewDesk(DeskConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.wait = brief()
+	d.wait = bounds
 	e := Engine{Desk: d, adopt: newStill}
 	ports, err := Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
 	if err != nil {
@@ -229,7 +234,7 @@ func TestServerTalk(t *testing.T) {
 		{"silence after the parameters", whole, "\x09\x0a\x01\x02\xfe\x00\x00\x00\xa0", 0},
 		{"udp without datagrams", letter(string(frame(`{"udp":true,"time":1,"parallel":1}`))), "\x09\x0a\xfe\x00\x00\x00\xcc", 0},
 	} {
-		addr, ends := hold(t, DeskConfig{})
+		addr, ends := hold(t, brief(silence))
 		started := time.Now()
 		heard := string(converse(t, addr, c.says))
 		if len(heard) < len(c.heard) || heard[:len(c.heard)] != c.heard || c.last != 0 && (len(heard) < 2 || heard[1] != c.last) {
@@ -249,7 +254,7 @@ func TestServerTalk(t *testing.T) {
 // A whole test, word by word.
 func TestServerTalksToTheEnd(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	addr, ends := hold(t, DeskConfig{})
+	addr, ends := hold(t, usual())
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -305,14 +310,14 @@ func FuzzServerTalk(f *testing.F) {
 	f.Add(letter(string(frame(`{"udp":true,"reverse":true,"time":1,"parallel":2,"len":100}`)), "\x04"))
 	f.Add([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		addr, ends := hold(t, DeskConfig{})
+		addr, ends := hold(t, brief(nonsense))
 		converse(t, addr, b)
 		ends()
 	})
 }
 
 // clientTalk lets our client speak to a server that says b, and returns how that ends.
-func clientTalk(t testing.TB, b []byte, spec measure.Spec) error {
+func clientTalk(t testing.TB, b []byte, spec measure.Spec, bounds waits) error {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -336,7 +341,6 @@ func clientTalk(t testing.TB, b []byte, spec measure.Spec) error {
 	})
 	defer wg.Wait()
 	defer l.Close()
-	bounds := brief()
 	e := Engine{adopt: newStill, bounds: &bounds}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -375,7 +379,7 @@ func TestClientTalk(t *testing.T) {
 		whole + "\x0e": "DISPLAY_RESULTS where EXCHANGE_RESULTS is due",
 		whole + "\x0b": "ended there",
 	} {
-		if err := clientTalk(t, []byte(says), short(measure.TCP, 1)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := clientTalk(t, []byte(says), short(measure.TCP, 1), brief(silence)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", says, err, want)
 		}
 	}
@@ -394,6 +398,6 @@ func FuzzClientTalk(f *testing.F) {
 		if udp {
 			spec = short(measure.UDP, 1)
 		}
-		clientTalk(t, b, spec)
+		clientTalk(t, b, spec, brief(nonsense))
 	})
 }
