@@ -51,6 +51,7 @@ func (g Engine) answerTo(c *caller, e engine.End) (*session, error) {
 		task.End.Spec.Duration = int64(min(cmp.Or(g.Desk.conf.Limits.Duration, measure.MaxDuration), time.Duration(e.Spec.Duration)*11/10+overrun))
 	}
 	task.Datagrams, task.FirstNumber = c.test.numbering, c.test.firstNumber
+	s.first, s.old = int64(c.test.firstNumber), c.test.numbering == worker.NumberStamp
 	s.take = func(context.Context, []net.Conn, time.Duration) ([]worker.Conn, error) { return handOver(c, e) }
 	s.release = func() {
 		for _, x := range c.streams {

@@ -56,6 +56,8 @@ type session struct {
 	release func()                                                                  // of a call that has been answered: forgets its sources
 	kept    []*sock.Kept                                                            // of UDP, for the last words
 	words   []lastWords                                                             // of UDP, by stream
+	first   int64                                                                   // of UDP that has been answered: number of the first datagram
+	old     bool                                                                    // and its numbers are of 32 bits
 }
 
 func newSession(e engine.End) *session {

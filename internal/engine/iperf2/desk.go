@@ -51,6 +51,8 @@ type Desk struct {
 	calls   map[string]*caller         // by token
 	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
 	told    map[netip.Addr]time.Time
+
+	completing sync.WaitGroup // callers that will be calls
 }
 
 // NewDesk makes a desk that takes no calls before Serve.
@@ -67,7 +69,6 @@ type caller struct {
 	test    test
 	want    int
 	streams []stream
-	called  bool
 	timer   *time.Timer
 }
 
@@ -155,14 +156,20 @@ func (d *Desk) close() {
 	d.mu.Lock()
 	d.took = nil
 	var left []*caller
-	left = slices.AppendSeq(left, maps.Values(d.groups))
 	left = slices.AppendSeq(left, maps.Values(d.calls))
+	for _, c := range d.groups {
+		left = append(left, c)
+		if c.timer.Stop() {
+			d.completing.Done()
+		}
+	}
 	clear(d.groups)
 	clear(d.calls)
 	d.mu.Unlock()
 	for _, c := range left {
 		c.close()
 	}
+	d.completing.Wait()
 }
 
 var (
@@ -188,25 +195,24 @@ func (d *Desk) join(addr netip.AddrPort, t test, s stream) error {
 			wait = plainWait
 		}
 		c = &caller{key: key, addr: addr, test: t, want: t.wanted(d.conf.Limits)}
+		d.completing.Add(1)
 		c.timer = time.AfterFunc(wait, func() { d.complete(c) })
 		d.groups[key] = c
 	}
 	c.streams = append(c.streams, s)
 	if len(c.streams) == c.want {
 		delete(d.groups, key) // what comes now is another caller's
-		c.timer.Reset(0)
+		if c.timer.Stop() {   // else its time is over in this moment
+			go d.complete(c)
+		}
 	}
 	return nil
 }
 
 // complete turns a caller into a call.
 func (d *Desk) complete(c *caller) {
+	defer d.completing.Done()
 	d.mu.Lock()
-	if c.called { // the last stream came with the end of the time for it
-		d.mu.Unlock()
-		return
-	}
-	c.called = true
 	if d.groups[c.key] == c {
 		delete(d.groups, c.key)
 	}

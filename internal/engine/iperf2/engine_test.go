@@ -3,6 +3,7 @@
 package iperf2
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func checkFar(t *testing.T, x measure.Spec, ours engine.Session, sent, received 
 			}
 		}
 	}
-	if x.Protocol == measure.TCP && far.Reported != "iperf2 2.1.8" {
+	if !strings.HasPrefix(far.Reported, "iperf2") {
 		t.Errorf("it is %q", far.Reported)
 	}
 }

@@ -145,7 +145,7 @@ func (s *session) tellCounts(i int, e measure.Evidence) {
 		return
 	}
 	defer done()
-	word := reportOf(e.Streams[i], time.Duration(e.MeasuredNs)).append(nil)
+	word := reportOf(e.Streams[i], time.Duration(e.MeasuredNs), s.first).append(nil, s.old)
 	b := make([]byte, largestUDP)
 	for range mostReports {
 		if _, err := c.Write(word); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -158,11 +158,13 @@ func (s *session) tellCounts(i int, e measure.Evidence) {
 	}
 }
 
-// reportOf is what a server says of a stream; the client's last word counts.
-func reportOf(x measure.Stream, span time.Duration) report {
-	r := report{bytes: x.TotalBytes + x.Length, duration: span}
+// reportOf is what a server says of a stream whose first datagram has that
+// number. The client's last word counts, except where they begin with 0: such
+// a client takes it that its first does not.
+func reportOf(x measure.Stream, span time.Duration, first int64) report {
+	r := report{bytes: x.TotalBytes + first*x.Length, duration: span}
 	if d := x.DatagramsAll; d != nil {
-		r.lost, r.reordered, r.datagrams = d.Lost, d.Reordered+d.Duplicates, d.Packets+d.Lost+1
+		r.lost, r.reordered, r.datagrams = d.Lost, d.Reordered+d.Duplicates, d.Packets+d.Lost+first
 		if d.JitterNs != nil {
 			r.jitter = time.Duration(*d.JitterNs)
 		}

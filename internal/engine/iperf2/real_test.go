@@ -44,7 +44,7 @@ type line struct {
 	udp         bool
 }
 
-var figures = regexp.MustCompile(`\[\s*(SUM|\*?\d+)\] +([\d.]+)-([\d.]+) sec +([\d.]+) KBytes +([\d.]+) Kbits/sec(?: +([\d.]+) ms +(\d+)/ *(\d+))?`)
+var figures = regexp.MustCompile(`\[\s*(SUM|\*?\d+)\] +([\d.]+)- *([\d.]+) sec +([\d.]+) KBytes +([\d.]+) Kbits/sec(?: +([\d.]+) ms +(\d+)/ *(\d+))?`)
 
 // lines are the figures that iperf printed, of all streams or of each.
 func lines(out string) (all []line) {

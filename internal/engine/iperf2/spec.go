@@ -72,7 +72,7 @@ func headerOf(s measure.Spec, sends bool, ramp time.Duration) (header, error) {
 // defaultDatagram is what iperf2 sends by default: it fits MTU 1500.
 const defaultDatagram = 1470
 
-func ceil(n, by int64) int64 { return (n + by - 1) / by }
+func ceil(n, by int64) int64 { return n/by + min(n%by, 1) }
 
 // test is what a client asks for.
 type test struct {

@@ -232,21 +232,28 @@ type report struct {
 	jitter    time.Duration
 }
 
-// append encodes the report as a datagram.
-func (r report) append(b []byte) []byte {
-	b = append(b, make([]byte, datagramSize)...)
-	b = binary.BigEndian.AppendUint32(b, flagVersion1|flagNumber64)
-	b = binary.BigEndian.AppendUint64(b, uint64(r.bytes))
-	b = appendTime(b, r.duration)
-	for _, n := range [...]int64{r.lost, r.reordered, r.datagrams} {
-		b = binary.BigEndian.AppendUint32(b, uint32(n))
+// append encodes the report as a datagram, whose number has no high word where
+// the client is old.
+func (r report) append(b []byte, old bool) []byte {
+	if old {
+		return r.appendBase(append(b, make([]byte, oldDatagram)...), flagVersion1)
 	}
-	b = appendTime(b, r.jitter)
+	b = r.appendBase(append(b, make([]byte, datagramSize)...), flagVersion1|flagNumber64)
 	b = append(b, make([]byte, reportMore)...)
 	for _, n := range [...]int64{r.lost, r.reordered, r.datagrams} {
 		b = binary.BigEndian.AppendUint32(b, uint32(n>>32))
 	}
 	return b
+}
+
+func (r report) appendBase(b []byte, flags uint32) []byte {
+	b = binary.BigEndian.AppendUint32(b, flags)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.bytes))
+	b = appendTime(b, r.duration)
+	for _, n := range [...]int64{r.lost, r.reordered, r.datagrams} {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	return appendTime(b, r.jitter)
 }
 
 // parseReport reads a server's report, also that of a version before 2.0.10.
