@@ -92,6 +92,14 @@ func (s *State) Rotate() error {
 	return s.take(doc)
 }
 
+// Dir is the folder of the state; empty for one in memory.
+func (s *State) Dir() string {
+	if s.path == "" {
+		return ""
+	}
+	return filepath.Dir(s.path)
+}
+
 // CertSHA256 is the SHA-256 of the certificate (DER), which clients pin.
 func (s *State) CertSHA256() [32]byte { return sha256.Sum256(s.cert.Certificate[0]) }
 

@@ -143,6 +143,9 @@ func (e *env) say(err error) {
 			Error: control.Describe(err), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 		})
 	}
+	if e.verb() != "iperf3" {
+		e.sayAsIPerf3(err)
+	}
 	e.errorLines(err)
 }
 

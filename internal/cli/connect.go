@@ -16,7 +16,6 @@ import (
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/engine"
-	"thru/internal/engine/native"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/host"
@@ -86,7 +85,7 @@ func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(
 	}
 	hosts := d.loopback()
 	listen := engine.Listen{Addrs: hosts[:1]} // any free port
-	a := newAgent(d.env.version, "local", prog, agent.DefaultLimits(), nil, listen)
+	a := newAgent(d.env.version, "local", desks{}.engines(prog), agent.DefaultLimits(), nil, listen)
 	client, err := bus.InProcess(a)
 	if err != nil {
 		prog.Close()
@@ -113,10 +112,9 @@ func (d dialer) loopback() []string {
 }
 
 // newAgent is an agent with the engines of this program.
-func newAgent(version, name string, prog *worker.Program, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
-	eng := native.Engine{Program: prog}
+func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
 	return agent.New(agent.Config{
-		Name: name, Version: version, Engines: engine.Table{eng.Name(): eng}, Host: host.New(),
+		Name: name, Version: version, Engines: engines, Host: host.New(),
 		Limits: l, DataAddrs: dataAddrs, Listen: listen,
 	})
 }

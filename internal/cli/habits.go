@@ -45,8 +45,8 @@ var rolesAndOutput = []habit{
 	{"-f --format", both, "", "leave it out: text takes the unit that fits, --json has plain bit/s"},
 	{"--verbose", three, "", "leave it out: all that was measured is in --json and in the report of --html FILE"},
 	{"-V --ipv6_domain", both, "", "for iperf2's -V (IPv6): -6; for iperf3's -V (more detail): --html FILE or --json"},
-	{"-J", three, "", "for thru's own document: --json; for iperf3's: thru iperf3 -J"},
-	{"--json-stream --json-stream-full-output", three, "", "for iperf3's lines of JSON: thru iperf3 --json-stream; thru's own document: --json"},
+	{"-J", three, "", "of a ladder there is thru's own document: --json; for iperf3's: thru test -J"},
+	{"--json-stream --json-stream-full-output", three, "", "for iperf3's lines of JSON: thru test --json-stream; with -J the whole document too; thru's own: --json"},
 	{"--logfile -o --output", both, "", "let the shell write the file: thru test ... > {FILE}; --html FILE writes a report"},
 	{"--forceflush", three, "", "leave it out: every line is written at once"},
 	{"--timestamps", three, "", "leave it out: --json has the time of everything; as iperf3 prints it: thru iperf3 --timestamps"},
@@ -114,7 +114,7 @@ var oldTraffic = []habit{
 var serveHabits = []habit{
 	{"--server-bitrate-limit", three, "serve", "take --max-rate {RATE}, the bound of one test"},
 	{"--server-max-duration", three, "serve", "take --max-time {SECONDS}"},
-	{"--rsa-private-key-path --authorized-users-path --time-skew-threshold --use-pkcs1-padding", three, "serve", "agents of thru take a join string; as iperf3 does it: thru iperf3 -s --rsa-private-key-path FILE --authorized-users-path FILE"},
+	{"--time-skew-threshold", three, "serve", "clocks may differ by 10 s; agents of thru take a join string; as iperf3 does it: thru iperf3 -s --rsa-private-key-path FILE --authorized-users-path FILE"},
 	{"--server-bitrate-limit --server-max-duration --rsa-private-key-path --authorized-users-path --time-skew-threshold", three, "", "it is for the end that serves: thru serve --help"},
 }
 

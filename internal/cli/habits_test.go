@@ -16,10 +16,12 @@ import (
 var same = strings.Fields(`-h --help -t --time -w --window -l --length --len -O --omit -i --interval -C --congestion --linux-congestion
 	--tcp-congestion -M --set-mss --mss -N --no-delay --nodelay -Z --zerocopy -A --affinity --dscp -4 --version4 -6 --version6
 	-u --udp -b --bitrate --bandwidth -n --bytes --num -k --blockcount -P --parallel -R --reverse --bidir -p --port -B --bind
-	--bind-dev --cport --dont-fragment --username --rsa-public-key-path --use-pkcs1-padding --get-server-output`)
+	--bind-dev --cport --dont-fragment --username --rsa-public-key-path --use-pkcs1-padding --get-server-output
+	-J --json-stream`)
 
 // sameServe are those of thru serve.
-var sameServe = strings.Fields(`-h --help -p --port -B --bind --bind-dev`)
+var sameServe = strings.Fields(`-h --help -p --port -B --bind --bind-dev
+	--authorized-users-path --rsa-private-key-path --use-pkcs1-padding`)
 
 // otherwise are the letters that mean something else in thru, with the reason
 // that they do, or the way in which that is noticed.

@@ -20,7 +20,7 @@ import (
 // lines of JSON; one JSON document it collects. It implements
 // control.Observer, whose calls come from one goroutine.
 //
-// Only this end tells of the test, since the other one has no agent.
+// Of the two ends it shows that of the command, or on a server its own.
 type originalView struct {
 	o       *original
 	out     io.Writer
@@ -99,6 +99,9 @@ func (v *originalView) Ran(*measure.Cell) {}
 
 // Live implements control.Observer: an interval is shown when all flows have told of it.
 func (v *originalView) Live(l control.Live) {
+	if s := v.specs[l.Flow]; l.EndPoint != control.Local || s.From == s.To && l.Sends != s.DialFrom {
+		return // iperf3 shows its own end
+	}
 	if l.Event.Kind == bus.EventConnected {
 		v.connected(l)
 		return

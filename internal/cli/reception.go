@@ -27,9 +27,9 @@ import (
 // that is kept.
 type reception struct {
 	version string
-	connect func() (*bus.Client, error) // to the agent of this process
-	keep    string                      // folder for the results; none are kept where it is empty
-	watch   func(engine.Call) control.Observer
+	connect func() (*bus.Client, error)                         // to the agent of this process
+	keep    string                                              // folder for the results; none are kept where it is empty
+	watch   func(engine.Call) control.Observer                  // nil: nobody does
 	told    func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
 
 	wg sync.WaitGroup
@@ -67,7 +67,7 @@ func (r *reception) test(ctx context.Context, call engine.Call) (*measure.Docume
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	runner := control.Runner{
-		Version: r.version, Link: stat.Link{}, Watch: impatient{r.watch(call), cancel},
+		Version: r.version, Link: stat.Link{}, Watch: impatient{r.observer(call), cancel},
 		Ends: map[string]*control.EndPoint{
 			control.Local: {Name: control.Local, Client: client, Hello: hello},
 			call.Name:     {Name: call.Name, Addr: call.Addr, Foreign: true, Token: call.Token},
@@ -78,6 +78,13 @@ func (r *reception) test(ctx context.Context, call engine.Call) (*measure.Docume
 		err = cause
 	}
 	return doc, err
+}
+
+func (r *reception) observer(call engine.Call) control.Observer {
+	if r.watch == nil {
+		return unwatched{}
+	}
+	return r.watch(call)
 }
 
 // impatient is an observer that ends a test which would have to wait: the
@@ -199,6 +206,11 @@ func tellCalls(e *env, asJSON bool) func(engine.Call, *measure.Document, string,
 		}
 		fmt.Fprintln(e.out, callLine(call, doc, path, err))
 	}
+}
+
+// tellRefused says who was turned away before it came to a test.
+func tellRefused(e *env, addr string, reason error) {
+	fmt.Fprintf(e.err, "%s%s: %v\n", time.Now().Format("15:04:05 "), addr, reason)
 }
 
 // unwatched observes nothing.

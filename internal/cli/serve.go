@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,8 @@ type serveCmd struct {
 	MaxStreams  int      `name:"max-streams" default:"128" help:"Upper bound of a test's streams."`
 	MaxTime     string   `name:"max-time" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
 	MaxSessions int      `name:"max-sessions" default:"32" help:"Upper bound of flow ends at a time, of all clients."`
-	JSON        bool     `name:"json" help:"Print one JSON line when ready."`
+	JSON        bool     `name:"json" help:"Print one JSON line when ready, and one for each test of an iperf client."`
+	iperfFlags
 }
 
 // serving is what --json prints when the agent is ready.
@@ -45,6 +47,7 @@ type serving struct {
 	DataPorts  string   `json:"data_ports"`
 	Cert       string   `json:"certificate_sha256"`
 	JoinString string   `json:"join_string,omitempty"`
+	IPerf      []string `json:"iperf,omitempty"` // where clients of iperf3 and iperf2 are answered
 	Warnings   []string `json:"warnings,omitempty"`
 }
 
@@ -69,7 +72,12 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer server.Close()
-	a := newAgent(e.version, hostname(), prog, limits, c.DataAddr, listen)
+	calls, more, err := c.desks(ctx, e, listen, limits)
+	if err != nil {
+		return err
+	}
+	warnings = append(warnings, more...)
+	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen)
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -79,11 +87,29 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	c.announce(e, server, state, append(warnings, busy...))
+	c.announce(e, server, state, calls, append(warnings, busy...))
+	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), told: tellCalls(e, c.JSON)}
+	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
 	<-ctx.Done()
+	r.wait()
 	service.Close()
 	a.Close()
-	return nil
+	return err
+}
+
+// desks opens those that were asked for.
+func (c *serveCmd) desks(ctx context.Context, e *env, listen engine.Listen, l bus.Limits) (desks, []string, error) {
+	if !c.IPerf && !c.NoAuth {
+		return desks{}, nil, nil
+	}
+	return c.iperfFlags.open(ctx, listen, l, func(addr string, reason error) {
+		tellRefused(e, addr, reason)
+	})
+}
+
+// results is the folder in which those of foreign clients are kept.
+func (c *serveCmd) results(s *bus.State) string {
+	return cmp.Or(c.Results, filepath.Join(s.Dir(), "results"))
 }
 
 // parse reads limits and data ports.
@@ -201,11 +227,11 @@ func busyPorts(l engine.Listen) ([]string, error) {
 }
 
 // announce prints the join string and that the agent is ready.
-func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, warnings []string) {
+func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls desks, warnings []string) {
 	j := server.Join(c.DataAddr)
 	s := serving{
 		Ready: true, Thru: e.version, Control: j.Control, DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
-		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings,
+		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.list(),
 	}
 	if !c.NoAuth {
 		s.JoinString = j.String()
@@ -218,6 +244,9 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, warnin
 		fmt.Fprintf(e.err, "warning: %s\n", w)
 	}
 	fmt.Fprintf(e.out, "thru %s serves measuring at %s; data ports %s\n", e.version, strings.Join(s.Control, " "), c.DataPorts)
+	if len(s.IPerf) > 0 {
+		fmt.Fprintf(e.out, "answers %s; results go to %s\n", strings.Join(s.IPerf, ", "), c.results(state))
+	}
 	if c.NoAuth {
 		fmt.Fprintf(e.out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
 	} else {

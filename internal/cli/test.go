@@ -26,6 +26,7 @@ type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	kindFlags
 	loginFlags
+	documentFlags
 	Streams string `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
 	Reverse    bool   `group:"Ends and directions" short:"R" help:"Only from the end point to here."`
@@ -64,6 +65,9 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	if err := c.settle(&r, c.JSON || c.HTML != ""); err != nil {
+		return err
+	}
 	// The request is checked before anything is connected: usage errors come at once.
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
@@ -79,6 +83,9 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
 	if err != nil {
 		return err
+	}
+	if c.asked() {
+		return e.measureAsIPerf3(ctx, c.documentFlags, r, p, ends, link)
 	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags)
 }

@@ -209,7 +209,7 @@ func (r *Runner) facts(ctx context.Context, doc *measure.Document) (map[string]*
 		e := r.Ends[n]
 		if e.Foreign {
 			doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: n, Addr: e.Addr})
-			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points." + n + ".facts", Why: "no thru runs there"})
+			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points.facts", Why: "no thru runs at " + n})
 			continue
 		}
 		facts[n] = &replies[i].Facts

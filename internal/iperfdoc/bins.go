@@ -7,12 +7,18 @@ import (
 	"thru/internal/measure"
 )
 
+// intervals are those of the document, up to the bound.
+func (r *reading) intervals() []member {
+	all := r.root.get("intervals").list()
+	return all[:min(len(all), maxIntervals)]
+}
+
 // bins are the intervals of one direction that are whole and not omitted.
 func (r *reading) bins(sends bool, rows []stream) []measure.StreamBin {
 	out := []measure.StreamBin{}
 	sent := make([]uint64, len(rows)) // retransmits since the measured time began
 	mss := r.mss()
-	for _, m := range r.root.get("intervals").list() {
+	for _, m := range r.intervals() {
 		if !m.value.whole {
 			continue
 		}
@@ -110,7 +116,7 @@ func (r *reading) mss() uint32 {
 	if n := narrow(r.start.get("tcp_mss_default")); n != nil {
 		sizes = append(sizes, *n)
 	}
-	for _, m := range r.root.get("intervals").list() {
+	for _, m := range r.intervals() {
 		for _, s := range m.value.get("streams").list() {
 			if c := narrow(s.value.get("snd_cwnd")); c != nil {
 				windows = append(windows, *c)

@@ -72,7 +72,8 @@ func convert(f found) (*measure.Document, error) {
 // remark says what of the document is missing.
 func (r *reading) remark(doc *measure.Document) {
 	if e := r.root.get("error").str(); e != "" {
-		doc.Error = &measure.Error{Message: "iperf3: " + e, ExitCode: 1, Hint: "this is what iperf3 itself reported"}
+		who, _, _ := strings.Cut(r.program, " ")
+		doc.Error = &measure.Error{Message: who + ": " + e, ExitCode: 1, Hint: "this is what " + who + " itself reported"}
 	}
 	if r.cut != nil {
 		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document breaks off: %v; what was whole is kept", r.cut))
@@ -86,6 +87,9 @@ func (r *reading) remark(doc *measure.Document) {
 		if s, _ := i.number(); s > 1 {
 			doc.Warnings = append(doc.Warnings, fmt.Sprintf("iperf3 reported every %g s (-i): what is said of seconds is of these", s))
 		}
+	}
+	if n := len(r.root.get("intervals").list()); n > maxIntervals {
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document has %d intervals: the first %d are taken", n, maxIntervals))
 	}
 	for _, c := range doc.Cells {
 		for _, run := range c.Runs {
@@ -127,7 +131,7 @@ func (r *reading) look() error {
 		s.local = address(c.get("local_host").str(), c.get("local_port").count())
 		s.peer = address(c.get("remote_host").str(), c.get("remote_port").count())
 	}
-	for _, i := range r.root.get("intervals").list() {
+	for _, i := range r.intervals() {
 		for _, m := range i.value.get("streams").list() {
 			r.stream(m.value)
 		}

@@ -17,6 +17,11 @@ const MaxFile = 64 << 20
 // maxDocuments bounds the documents of one file.
 const maxDocuments = 1000
 
+// maxIntervals bounds the intervals of a document: more than a day of seconds.
+const maxIntervals = 100_000
+
+const splitIt = "split the file: each document is a result of its own"
+
 const notIperf3 = "give a file that `iperf3 -J`, `iperf3 --json-stream` or `thru ... --json` has written"
 
 // Read reads what iperf3 3.1 to 3.21 wrote with -J or --json-stream: one
@@ -32,9 +37,12 @@ func Read(r io.Reader) (docs []*measure.Document, warnings []string, err error) 
 		return nil, nil, fmt.Errorf("iperfdoc: reading: %w", err)
 	}
 	if len(raw) > MaxFile {
-		return nil, nil, fault.Usagef("split the file: each document is a result of its own", "iperfdoc: reading: more than %d MiB", MaxFile>>20)
+		return nil, nil, fault.Usagef(splitIt, "iperfdoc: reading: more than %d MiB", MaxFile>>20)
 	}
 	all, err := scan(decoded(raw))
+	if errors.Is(err, errValues) {
+		return nil, nil, fault.Usagef(splitIt, "iperfdoc: reading: %w", err)
+	}
 	if err != nil {
 		return nil, nil, fault.Usagef(notIperf3, "iperfdoc: reading: %w", err)
 	}

@@ -169,6 +169,9 @@ const (
 	LossBacklog  = "receiver backlog"
 	LossFragment = "receiver reassembly"
 	LossSocket   = "receiver socket"
+	// Where an end is no agent's, its counters are not known, and the rest is not the path's alone.
+	LossSenderOrPath   = "sender or path"
+	LossPathOrReceiver = "path or receiver"
 )
 
 // LossPlace is one place with the counter that tells of it.

@@ -50,7 +50,8 @@ func newHosts(d *measure.Document) hosts {
 		h.Names = append(h.Names, clean(p.Name))
 	}
 	add("address", "-", func(p measure.EndPoint) string { return clean(p.Addr) })
-	add("thru", notChecked, func(p measure.EndPoint) string { return clean(p.Thru) })
+	add("thru", "-", func(p measure.EndPoint) string { return clean(p.Thru) })
+	add("answers as", "-", func(p measure.EndPoint) string { return clean(p.Speaks) })
 	for _, f := range factColumns() {
 		add(f.name, notChecked, func(p measure.EndPoint) string {
 			if p.Facts == nil {

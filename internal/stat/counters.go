@@ -91,7 +91,7 @@ func protoSum(e *measure.Evidence, names ...string) int64 {
 // unseen names the places of which no counter was read, where a loss is laid
 // to the path that may have happened there.
 func (s *summary) unseen(p pair, places []measure.LossPlace) {
-	if len(places) == 0 || places[len(places)-1].Place != measure.LossPath {
+	if len(places) == 0 || !isRest(places[len(places)-1].Place) {
 		return
 	}
 	_, socketKnown := socketDrops(p.receiver)

@@ -48,6 +48,31 @@ func (p pair) isWatched() bool {
 	return known || hostOf(p.sender) != nil || hostOf(p.receiver) != nil
 }
 
+// beyond says of the rest of a loss that it may lie at an end, too, whose
+// program tells no counters.
+func (p pair) beyond(places []measure.LossPlace) []measure.LossPlace {
+	for i := range places {
+		x := &places[i]
+		switch {
+		case x.Place != measure.LossPath:
+			continue
+		case isReported(p.receiver):
+			x.Place = measure.LossPathOrReceiver
+		case isReported(p.sender):
+			x.Place = measure.LossSenderOrPath
+		default:
+			continue
+		}
+		x.Counter = "the rest; that end tells no counters"
+	}
+	return places
+}
+
+// isRest tells whether a place is what no counter explains.
+func isRest(place string) bool {
+	return place == measure.LossPath || place == measure.LossPathOrReceiver || place == measure.LossSenderOrPath
+}
+
 // inLifeOr are the counts over the life of an end's streams, or of the
 // measured time where its program tells of no more.
 func inLifeOr(e *measure.Evidence) tally {

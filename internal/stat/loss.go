@@ -95,7 +95,7 @@ func (s *summary) lossPlaces() {
 			s.missing("loss_places", "no counter of drops was read at either end")
 			continue
 		}
-		places := attribute(lost, s.dropsOf(p, lost))
+		places := p.beyond(attribute(lost, s.dropsOf(p, lost)))
 		all = mergePlaces(all, places)
 		s.unseen(p, places)
 	}

@@ -84,7 +84,7 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 		s.warn("%s; where is not known", lost)
 		return
 	}
-	atReceiver, atPath := s.shareAt(atReceiver), s.shareAt(func(place string) bool { return place == measure.LossPath })
+	atReceiver, atPath := s.shareAt(atReceiver), s.shareAt(isRest)
 	if s.placed() != d.Lost {
 		lost += fmt.Sprintf("; of the %s lost in the measured time", unit.Count(s.placed()))
 	}
@@ -150,7 +150,8 @@ func PlaceText(place string) string {
 		measure.LossSendNIC: "at the sender's interface", measure.LossPath: "on the path",
 		measure.LossRing: "in the ring of the receiver's interface", measure.LossRecvNIC: "at the receiver's interface",
 		measure.LossBacklog: "in the receiver's backlog", measure.LossFragment: "in the receiver's reassembly of fragments",
-		measure.LossSocket: "at the receiver's socket buffer",
+		measure.LossSocket:       "at the receiver's socket buffer",
+		measure.LossSenderOrPath: "at the sender or on the path", measure.LossPathOrReceiver: "on the path or at the receiver",
 	}
 	if w, ok := words[place]; ok {
 		return w

@@ -104,15 +104,22 @@ func (d *Desk) greet(c net.Conn) error {
 	}
 	c.SetDeadline(time.Time{})
 	addr := addrOf(c)
-	return d.join(t.key(addr.Addr(), b[:min(n, headerSize)]), addr, t, t.wanted(d.conf.Limits), s)
+	return d.join(addr, t, s)
 }
 
-// key names the streams that belong together: of one client with one wish.
-func (t test) key(from netip.Addr, header []byte) string {
-	if t.header.flags == 0 {
-		header = nil
-	}
-	return t.protocol + " " + from.Unmap().String() + " " + string(header)
+// kinship is what streams that belong together have in common: one client with
+// one wish. Flags that do not matter here may differ (2.2.1).
+type kinship struct {
+	protocol string
+	from     netip.Addr
+	header   header
+}
+
+func (t test) kinship(from netip.Addr) kinship {
+	k := kinship{t.protocol, from.Unmap(), t.header}
+	k.header.upper &= upperReverse | upperFullDuplex
+	k.header.sent = 0
+	return k
 }
 
 // wanted is how many streams the client announces; without a header as many as there may be.

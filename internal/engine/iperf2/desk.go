@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -44,8 +46,8 @@ type Desk struct {
 	conf DeskConfig
 
 	mu      sync.Mutex
-	took    func(engine.Call) // nil when the desk does not serve
-	groups  map[string]*caller
+	took    func(engine.Call)          // nil when the desk does not serve
+	groups  map[kinship]*caller        // to whom more streams may come
 	calls   map[string]*caller         // by token
 	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
 	told    map[netip.Addr]time.Time
@@ -54,13 +56,13 @@ type Desk struct {
 // NewDesk makes a desk that takes no calls before Serve.
 func NewDesk(c DeskConfig) *Desk {
 	c.MaxCalls = cmp.Or(c.MaxCalls, mostCalls)
-	return &Desk{conf: c, groups: map[string]*caller{}, calls: map[string]*caller{},
+	return &Desk{conf: c, groups: map[kinship]*caller{}, calls: map[string]*caller{},
 		sources: map[netip.AddrPort]*source{}, told: map[netip.Addr]time.Time{}}
 }
 
 // caller is a client with the streams of one test.
 type caller struct {
-	key     string // of those that belong together
+	key     kinship
 	addr    netip.AddrPort
 	test    test
 	want    int
@@ -153,12 +155,10 @@ func (d *Desk) close() {
 	d.mu.Lock()
 	d.took = nil
 	var left []*caller
-	for _, waiting := range []map[string]*caller{d.groups, d.calls} {
-		for _, c := range waiting {
-			left = append(left, c)
-		}
-		clear(waiting)
-	}
+	left = slices.AppendSeq(left, maps.Values(d.groups))
+	left = slices.AppendSeq(left, maps.Values(d.calls))
+	clear(d.groups)
+	clear(d.calls)
 	d.mu.Unlock()
 	for _, c := range left {
 		c.close()
@@ -172,7 +172,8 @@ var (
 
 // join adds a stream to its caller, and makes a call of a caller that is
 // complete, or to whom no more streams come in time.
-func (d *Desk) join(key string, addr netip.AddrPort, t test, want int, s stream) error {
+func (d *Desk) join(addr netip.AddrPort, t test, s stream) error {
+	key := t.kinship(addr.Addr())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.groups[key]
@@ -186,7 +187,7 @@ func (d *Desk) join(key string, addr netip.AddrPort, t test, want int, s stream)
 		if t.header.flags == 0 {
 			wait = plainWait
 		}
-		c = &caller{key: key, addr: addr, test: t, want: want}
+		c = &caller{key: key, addr: addr, test: t, want: t.wanted(d.conf.Limits)}
 		c.timer = time.AfterFunc(wait, func() { d.complete(c) })
 		d.groups[key] = c
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -37,7 +38,19 @@ func (s *session) conclude() error {
 		}
 		wg.Wait()
 	}
+	if s.unheard() {
+		return fault.Failf("does an iperf2 server run there (iperf -s -u), and do both ways let UDP through? One started with --no-udp-fin reports nothing",
+			"iperf2: no report of what has arrived came from the server")
+	}
 	return s.cutShort(e)
+}
+
+// unheard tells of a client by UDP whose server has said nothing at all.
+func (s *session) unheard() bool {
+	if s.end.Spec.Protocol != measure.UDP || !s.end.Sends || !s.end.Dials {
+		return false
+	}
+	return !slices.ContainsFunc(s.words, func(w lastWords) bool { return w.report != nil })
 }
 
 // cutShort tells of a far end that sent less than it was asked for.

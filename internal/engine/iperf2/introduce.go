@@ -23,6 +23,9 @@ const (
 	askEvery   = 50 * time.Millisecond   // a request of datagrams may be lost
 	askWait    = 3 * time.Second
 	largestUDP = 1 << 16
+
+	announceWait  = 2 * time.Millisecond
+	mostAnnounced = 10 // tries
 )
 
 // introduce says on every stream what this end wants, hears the answer where
@@ -33,7 +36,11 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 		return nil, err
 	}
 	say := s.greet
-	if s.end.Spec.Protocol == measure.UDP {
+	udp := s.end.Spec.Protocol == measure.UDP
+	switch {
+	case udp && s.end.Sends:
+		say = s.announce
+	case udp:
 		say = s.ask
 	}
 	given, errs := make([]worker.Conn, len(conns)), make([]error, len(conns))
@@ -44,14 +51,19 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 		wg.Go(func() {
 			given[i].Conn = c
 			given[i].Early, errs[i] = say(c, h)
-			c.SetDeadline(time.Time{})
 		})
+		if udp { // one after the other: a server has no ear for the next while it opens a socket for one
+			wg.Wait()
+		}
 	}
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
 			return nil, err // the others say the same
 		}
+	}
+	for _, c := range conns {
+		c.SetDeadline(time.Time{})
 	}
 	if !s.end.Spec.Duplex {
 		return given, nil
@@ -133,15 +145,41 @@ func closedError(c net.Conn, err error) error {
 	return fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
 }
 
-// ask has a server send datagrams: it repeats the request until the first
-// comes. A server that receives needs no words before the data.
-func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
-	if s.end.Sends {
-		return worker.Early{}, nil
+// announce sends the first datagram of a stream, again where the server had no
+// ear for it, so that a socket awaits the others there.
+func (s *session) announce(c net.Conn, h header) (worker.Early, error) {
+	b := make([]byte, max(int(h.length), datagramSize))
+	var err error
+	for range mostAnnounced {
+		copy(b, h.append(appendNumber(nil, 1, sinceEpoch())))
+		_, err = c.Write(b)
+		if err == nil {
+			c.SetReadDeadline(time.Now().Add(announceWait))
+			_, err = c.Read(make([]byte, largestUDP)) // an ack of 2.0.13, or nothing
+		}
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			time.Sleep(askEvery)
+		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
+			return worker.Early{Packets: 1, Bytes: int64(len(b)), Highest: 1}, nil
+		default:
+			return worker.Early{}, fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
+		}
 	}
+	return worker.Early{}, noEar(c)
+}
+
+func noEar(c net.Conn) error {
+	return fault.Failf("does `iperf -s -u` run there? A server of TCP takes no datagrams", "iperf2: calling %s: nobody takes datagrams there", c.RemoteAddr())
+}
+
+// ask has a server send datagrams: it repeats the request until the first
+// comes.
+func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
 	b := make([]byte, largestUDP)
-	for number, give := int64(1), time.Now().Add(askWait); time.Now().Before(give); {
-		request := h.append(appendNumber(b[:0], number, sinceEpoch()))
+	refused := 0
+	for give := time.Now().Add(askWait); time.Now().Before(give) && refused < mostAnnounced; {
+		request := h.append(appendNumber(b[:0], 1, sinceEpoch()))
 		request = request[:max(len(request), int(h.length))]
 		if _, err := c.Write(request); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return worker.Early{}, fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
@@ -149,7 +187,8 @@ func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
 		c.SetReadDeadline(time.Now().Add(askEvery))
 		n, err := c.Read(b)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			return worker.Early{}, fault.Failf("does `iperf -s -u` run there?", "iperf2: calling %s: nobody takes datagrams there", c.RemoteAddr())
+			refused++
+			time.Sleep(askEvery)
 		}
 		first, ok := parseNumber(b[:n])
 		if err != nil || !ok || n < datagramSize || first <= 0 {
@@ -157,6 +196,9 @@ func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
 		}
 		now := time.Now().UnixNano()
 		return worker.Early{Packets: 1, Bytes: int64(n), Highest: uint64(first), Since: now, Until: now}, nil
+	}
+	if refused == mostAnnounced {
+		return worker.Early{}, noEar(c)
 	}
 	return worker.Early{}, fault.Failf("it must be iperf 2.1 or newer with -s -u, and a firewall must let UDP through both ways; --one-way measures towards it",
 		"iperf2: calling %s: no datagrams came", c.RemoteAddr())

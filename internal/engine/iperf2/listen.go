@@ -106,11 +106,7 @@ func (s *source) open(to netip.AddrPort, first []byte) error {
 	s.conn = c.(*net.UDPConn)
 	s.mu.Unlock()
 	go s.read()
-	var header []byte
-	if t.header.flags != 0 {
-		header = first[datagramSize : datagramSize+min(headerSize, len(first)-datagramSize)]
-	}
-	return s.desk.join(t.key(s.from.Addr(), header), s.from, t, t.wanted(s.desk.conf.Limits), s)
+	return s.desk.join(s.from, t, s)
 }
 
 // read counts datagrams until the stream is handed over. Those of other

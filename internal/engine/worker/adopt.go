@@ -63,6 +63,14 @@ type Early struct {
 	Last uint64 `json:"last,omitzero"`
 }
 
+// after is the number that follows, where first is that of the first datagram.
+func (e Early) after(first uint64) uint64 {
+	if e.Packets == 0 {
+		return first
+	}
+	return max(e.Highest+1, first)
+}
+
 // takeCommand tells the worker what comes along the socket beside the pipe.
 type takeCommand struct {
 	Early []Early `json:"early"`

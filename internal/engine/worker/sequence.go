@@ -32,9 +32,9 @@ const foreignNumber = 1 << 56
 
 // begin sets the first number, and counts what an engine has taken of a stream before.
 func (q *sequence) begin(first uint64, early Early) {
-	q.next = first
+	q.next = early.after(first)
 	if early.Packets > 0 {
-		q.next, q.packets = max(early.Highest+1, first), early.Packets
+		q.packets = early.Packets
 		q.lost = max(int64(q.next-first)-early.Packets, 0)
 	}
 	if early.Last != 0 {

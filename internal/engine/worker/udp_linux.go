@@ -134,7 +134,7 @@ type datagramSender struct {
 
 func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender {
 	segments = max(segments, 1)
-	d := &datagramSender{length: f.length, form: f.numbering, next: f.firstNumber, segments: segments, stride: f.length * segments, buf: pattern(f.length * segments * batch),
+	d := &datagramSender{length: f.length, form: f.numbering, next: s.early.after(f.firstNumber), segments: segments, stride: f.length * segments, buf: pattern(f.length * segments * batch),
 		msgs: make([]mmsghdr, batch), iovs: make([]unix.Iovec, batch)}
 	if s.check != nil {
 		d.pattern = verifiable(f.length)

@@ -30,7 +30,7 @@ func sendDatagrams(f *flow, s *stream) error {
 	}
 	f.sawFirst(s)
 	refused := 0
-	for n := f.firstNumber; !f.stop.Load() && (s.quota == noQuota || s.bytes.Load() < s.quota); n++ {
+	for n := s.early.after(f.firstNumber); !f.stop.Load() && (s.quota == noQuota || s.bytes.Load() < s.quota); n++ {
 		f.numbering.put(buf, n, f.stamp())
 		if all != nil {
 			copy(buf[datagramHeader:], patternOf(all, n, len(buf)-datagramHeader))

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/iperfdoc"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+)
+
+// documentFlags print a test as iperf3 does, for scripts that read that.
+type documentFlags struct {
+	Original bool `group:"Output" short:"J" name:"iperf3-json" help:"Print iperf3's JSON document (docs/iperf3.md); forward alone unless -R or --bidir."`
+	Stream   bool `group:"Output" name:"json-stream" help:"The same line by line, while the test runs."`
+}
+
+func (f documentFlags) asked() bool { return f.Original || f.Stream }
+
+// settle makes the request such as iperf3's document can hold it: one test, in
+// one direction or in both at once.
+func (f documentFlags) settle(r *plan.Request, ours bool) error {
+	if !f.asked() {
+		return nil
+	}
+	if ours || r.Traffic != measure.Bulk || r.Latency || r.Search || r.Acceptance || r.Repeat > 1 || r.PrecisionPct > 0 {
+		return fault.Usagef("--json prints thru's own document, which holds everything", "-J and --json-stream do not go with --json, --repeat, --precision, --acceptance, --latency, --search and requests")
+	}
+	r.OneWay = !r.Reverse && !r.Bidir
+	r.EachStream = true
+	return nil
+}
+
+// sayAsIPerf3 gives programs that read iperf3's documents the error in one.
+func (e *env) sayAsIPerf3(err error) {
+	switch {
+	case slices.Contains(e.args, "--json-stream"):
+		iperfdoc.NewStream(e.out).Fail(err.Error())
+	case slices.Contains(e.args, "-J"), slices.Contains(e.args, "--iperf3-json"):
+		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.version)}, Error: err.Error()}.Write(e.out)
+	}
+}
+
+// measureAsIPerf3 runs a plan and prints it in iperf3's terms.
+func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Request, p plan.Plan, ends pair, link stat.Link) error {
+	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside })
+	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, request: r, host: ends.peer.Name}
+	if host, port, err := net.SplitHostPort(ends.peer.Addr); err == nil {
+		o.host = host
+		o.port, _ = strconv.Atoi(port)
+	}
+	v := newOriginalView(o, e.out, e.version)
+	v.introduce(ctx, ends.local)
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v}
+	doc, err := runner.Run(ctx, p)
+	doc.Arguments = e.args
+	if werr := v.end(doc, err); werr != nil && err == nil {
+		return werr
+	}
+	if err != nil {
+		return printed{err}
+	}
+	if d := doc.Verdict; d != nil && !d.Pass {
+		return printed{fault.New(fault.Verdict, "", "%s", d.Reason)}
+	}
+	return nil
+}

@@ -1,0 +1,399 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// still is a mover that moves nothing and obeys at once: for the conversations
+// around a test, without a process.
+type still struct {
+	task    worker.Task
+	updates chan engine.Update
+	stopped chan struct{}
+	mu      sync.Mutex
+	over    bool
+	tasks   sync.WaitGroup
+}
+
+func newStill(t worker.Task) (mover, error) {
+	return &still{task: t, updates: make(chan engine.Update, 1), stopped: make(chan struct{})}, nil
+}
+
+func (s *still) Ready() engine.Ready             { return engine.Ready{} }
+func (s *still) Joined(context.Context) error    { return nil }
+func (s *still) Updates() <-chan engine.Update   { return s.updates }
+func (s *still) Process() int                    { return 0 }
+func (s *still) Stopped() <-chan struct{}        { return s.stopped }
+func (s *still) Far() (far, b *measure.Evidence) { return nil, nil }
+
+func (s *still) Take(_ context.Context, conns []worker.Conn) error {
+	closeAll(conns)
+	return nil
+}
+
+func (s *still) Start(context.Context, time.Duration, host.PlacementFacts) error {
+	if s.task.Leads {
+		close(s.stopped)
+	}
+	return nil
+}
+
+func (s *still) Enough() error {
+	s.tasks.Go(func() { s.end(s.task.Conclude()) })
+	return nil
+}
+
+func (s *still) Abort(err error) { s.end(err) }
+
+func (s *still) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.over = true
+	u := engine.Update{Kind: engine.Done}
+	if err != nil {
+		u = engine.Update{Kind: engine.Failed, Err: err}
+	}
+	s.updates <- u
+	close(s.updates)
+}
+
+func (s *still) Evidence() measure.Evidence {
+	n := s.task.End.Spec.Streams
+	return measure.Evidence{Sends: s.task.End.Sends, Dialled: s.task.End.Dials, MeasuredNs: 1e9, Streams: make([]measure.Stream, n)}
+}
+
+func (s *still) Back() (measure.Evidence, bool) {
+	e := s.Evidence()
+	e.Sends = !e.Sends
+	return e, s.task.End.Spec.Duplex
+}
+
+func (s *still) Close() error {
+	s.end(errors.New("closed"))
+	s.tasks.Wait()
+	return nil
+}
+
+// brief are bounds for peers that say nothing.
+func brief() waits {
+	const short = 30 * time.Millisecond
+	return waits{word: short, begin: 4 * short, stream: short, hello: short / 4, turn: 4 * short, grace: short, goodbye: short}
+}
+
+// Conversations of a client with our server, and what comes of them.
+const (
+	plainTest = `{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"len":131072}`
+	plainEnd  = `{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":5,"retransmits":0,"jitter":0,"errors":0,"packets":0}]}`
+)
+
+// hold runs a desk with brief bounds whose calls are answered without a worker.
+func hold(t testing.TB, conf DeskConfig) (addr string, ends func() []error) {
+	t.Helper()
+	d, err := NewDesk(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.wait = brief()
+	e := Engine{Desk: d, adopt: newStill}
+	ports, err := Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var all []error
+	wg.Go(func() {
+		d.Serve(ctx, ports, func(c engine.Call) {
+			wg.Go(func() {
+				err := answered(e, c)
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, err)
+			})
+		})
+	})
+	return ports.TCP[0].Addr().String(), func() []error {
+		cancel()
+		wg.Wait()
+		if len(d.calls)+len(d.tokens)+len(d.unnamed)+len(d.opening) > 0 {
+			t.Errorf("the desk still holds %d calls, %d tokens, %d strangers, %d that open", len(d.calls), len(d.tokens), len(d.unnamed), len(d.opening))
+		}
+		return all
+	}
+}
+
+// answered runs a call's test to its end.
+func answered(e Engine, c engine.Call) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	s, err := e.Open(ctx, engine.End{Spec: c.Specs[0], Sends: c.Specs[0].From == "local", Token: c.Token})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Start(ctx, 0, host.PlacementFacts{}); err != nil {
+		return err
+	}
+	select {
+	case u := <-s.Updates():
+		return u.Err
+	case <-ctx.Done():
+		return errors.New("the session does not end")
+	}
+}
+
+// converse lets a peer say something to our server on a control connection, and
+// dial a data connection when it may; it returns when the server has closed.
+func converse(t testing.TB, addr string, says []byte) (heard []byte) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	var data net.Conn
+	defer func() {
+		if data != nil {
+			data.Close()
+		}
+	}()
+	go conn.Write(says)
+	b := make([]byte, 512)
+	for {
+		n, err := conn.Read(b)
+		heard = append(heard, b[:n]...)
+		for _, x := range b[:n] {
+			if state(x) == createStreams && data == nil && len(says) >= cookieSize {
+				if data, err = net.Dial("tcp", addr); err == nil {
+					data.Write(says[:cookieSize])
+				}
+			}
+		}
+		if err != nil {
+			if errors.Is(err, context.DeadlineExceeded) || isLate(err) {
+				t.Errorf("%q: the server keeps the connection", says)
+			}
+			return heard
+		}
+	}
+}
+
+// letter is a cookie, and what follows it.
+func letter(parts ...string) []byte {
+	b := []byte("abcdefghijklmnopqrstuvwxyz234567abcd\x00")
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	return b
+}
+
+func TestServerTalk(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	whole := letter(string(frame(plainTest)))
+	for _, c := range []struct {
+		name  string
+		says  []byte
+		heard string // its beginning
+		last  byte   // what the server says last, or says with its numbers
+	}{
+		{"nothing", nil, "", 0},
+		{"another protocol", []byte("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n\r\n"), "", 0},
+		{"half a cookie", letter()[:20], "", 0},
+		{"a cookie alone", letter(), "\x09", 0xfe},
+		{"a frame too long", letter("\xff\xff\xff\xff"), "\x09\xfe\x00\x00\x00\x72", 0},
+		{"half a frame", letter(string(frame(plainTest))[:20]), "\x09\xfe\x00\x00\x00\x72", 0},
+		{"deep JSON", letter(string(frame("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["))), "\x09\xfe\x00\x00\x00\x72", 0},
+		{"no number", letter(string(frame(`{"tcp":true,"time":-1}`))), "\x09\xfe\x00\x00\x00\x05", 0},
+		{"sctp", letter(string(frame(`{"sctp":true}`))), "\x09\xfe\x00\x00\x00\x83", 0},
+		{"the end before the beginning", append(whole, 4), "\x09", 0},
+		{"an unknown state", append(whole, 77), "\x09", 0},
+		{"silence after the parameters", whole, "\x09\x0a\x01\x02\xfe\x00\x00\x00\xa0", 0},
+		{"udp without datagrams", letter(string(frame(`{"udp":true,"time":1,"parallel":1}`))), "\x09\x0a\xfe\x00\x00\x00\xcc", 0},
+	} {
+		addr, ends := hold(t, DeskConfig{})
+		started := time.Now()
+		heard := string(converse(t, addr, c.says))
+		if len(heard) < len(c.heard) || heard[:len(c.heard)] != c.heard || c.last != 0 && (len(heard) < 2 || heard[1] != c.last) {
+			t.Errorf("%s: the server says %q", c.name, heard)
+		}
+		for _, err := range ends() {
+			if err == nil {
+				t.Errorf("%s: the test went well", c.name)
+			}
+		}
+		if d := time.Since(started); d > 9*time.Second {
+			t.Errorf("%s: took %v", c.name, d)
+		}
+	}
+}
+
+// A whole test, word by word.
+func TestServerTalksToTheEnd(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	addr, ends := hold(t, DeskConfig{})
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(limit))
+	expect := func(want string) {
+		t.Helper()
+		b := make([]byte, len(want))
+		if _, err := io.ReadFull(conn, b); err != nil || string(b) != want {
+			t.Fatalf("the server says %q, %v; want %q", b, err, want)
+		}
+	}
+	conn.Write(letter())
+	expect("\x09")
+	conn.Write(frame(plainTest))
+	expect("\x0a")
+	data, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	data.Write(letter())
+	expect("\x01\x02")
+	conn.Write([]byte{4})
+	expect("\x0d")
+	conn.Write(frame(plainEnd))
+	b, err := readFrame(conn, mostResults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readResults(b, []int{1}); err != nil {
+		t.Error(err)
+	}
+	expect("\x0e")
+	conn.Write([]byte{16})
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("after the farewell: %d, %v", n, err)
+	}
+	if all := ends(); len(all) != 1 || all[0] != nil {
+		t.Errorf("the test ended with %v", all)
+	}
+}
+
+// FuzzServerTalk: whatever a client says, the server ends in bounded time and
+// keeps nothing of it.
+func FuzzServerTalk(f *testing.F) {
+	whole := string(frame(plainTest))
+	f.Add(letter())
+	f.Add(letter(whole))
+	f.Add(letter(whole, "\x04", string(frame(plainEnd)), "\x10"))
+	f.Add(letter(whole, "\x0c"))
+	f.Add(letter(string(frame(`{"udp":true,"reverse":true,"time":1,"parallel":2,"len":100}`)), "\x04"))
+	f.Add([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		addr, ends := hold(t, DeskConfig{})
+		converse(t, addr, b)
+		ends()
+	})
+}
+
+// clientTalk lets our client speak to a server that says b, and returns how that ends.
+func clientTalk(t testing.TB, b []byte, spec measure.Spec) error {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for first := true; ; first = false {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if first {
+				c.Write(b)
+			}
+			wg.Go(func() { // reads to the end, and says no more
+				io.Copy(io.Discard, c)
+				c.Close()
+			})
+		}
+	})
+	defer wg.Wait()
+	defer l.Close()
+	bounds := brief()
+	e := Engine{adopt: newStill, bounds: &bounds}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	s, err := e.Open(ctx, engine.End{Spec: spec, Sends: true, Dials: true, Targets: []string{l.Addr().String()}})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Start(ctx, 0, host.PlacementFacts{}); err != nil {
+		return err
+	}
+	select {
+	case u := <-s.Updates():
+		return u.Err
+	case <-ctx.Done():
+		t.Errorf("%q: the session does not end", b)
+		return ctx.Err()
+	}
+}
+
+func TestClientTalk(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	whole := "\x09\x0a\x01\x02"
+	for says, want := range map[string]string{
+		"":                                     "says nothing",
+		"HTTP/1.1 400 Bad Request\r\n\r\n":     `"HTTP/1.1 400 Bad Request"`,
+		"SSH-2.0-OpenSSH_9.2\r\n":              `"SSH-2.0-OpenSSH_9.2"`,
+		"\xff":                                 "busy",
+		"\xfe\x00\x00\x00\x8e\x00\x00\x00\x00": "let this user in",
+		"\x09":                                 "CREATE_STREAMS",
+		"\x09\x0a":                             "TEST_RUNNING",
+		"\x09\x01":                             "TEST_START where CREATE_STREAMS is due",
+		"\x09\xfe\x00\x00\x00\x25\x00\x00\x00\x00": "longer than the server allows",
+		"\x09\x0b":     "ended there",
+		whole:          "does not tell its results",
+		whole + "\x0e": "DISPLAY_RESULTS where EXCHANGE_RESULTS is due",
+		whole + "\x0b": "ended there",
+	} {
+		if err := clientTalk(t, []byte(says), short(measure.TCP, 1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", says, err, want)
+		}
+	}
+}
+
+// FuzzClientTalk: whatever a server says, the client ends in bounded time.
+func FuzzClientTalk(f *testing.F) {
+	whole := "\x09\x0a\x01\x02\x0d"
+	f.Add([]byte(whole+string(frame(plainEnd))+"\x0e"), false)
+	f.Add([]byte("\x09\x0a\x01\x02"), true)
+	f.Add([]byte("\x09\xfe\x00\x00\x00\x25"), false)
+	f.Add([]byte("\xff"), false)
+	f.Add([]byte("220 ready\r\n"), true)
+	f.Fuzz(func(t *testing.T, b []byte, udp bool) {
+		spec := short(measure.TCP, 1)
+		if udp {
+			spec = short(measure.UDP, 1)
+		}
+		clientTalk(t, b, spec)
+	})
+}

@@ -1,0 +1,170 @@
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+)
+
+// foreign starts a real program in the background and ends it with the test.
+func foreign(t *testing.T, h *lab.Host, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := h.Command(ctx, name, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); cmd.Wait() })
+	time.Sleep(300 * time.Millisecond) // neither says when it is ready
+}
+
+func needsIPerf(t *testing.T) {
+	t.Helper()
+	lab.Require(t, lab.Program("iperf3"), lab.Program("iperf"))
+}
+
+// TestIPerfServers measures with real servers: the ceiling of the link is
+// reached, and both ends agree.
+func TestIPerfServers(t *testing.T) {
+	needsIPerf(t)
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	foreign(t, p.B, "iperf3", "-s")
+	foreign(t, p.B, "iperf", "-s")
+	foreign(t, p.B, "iperf", "-s", "-u")
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"iperf3", nil}, {"iperf3 back", []string{"-R"}}, {"iperf3 both ways", []string{"--bidir", "-b", "300M"}},
+		{"iperf3 udp", []string{"-u", "-b", "20M"}}, {"iperf2", nil}, {"iperf2 back", []string{"-R"}}, {"iperf2 udp", []string{"-u", "-b", "20M"}},
+	} {
+		engine, _, _ := strings.Cut(c.name, " ")
+		args := append([]string{engine + "://" + p.Data.B4.String(), "-t", "1.5", "-O", "1"}, c.args...)
+		if len(c.args) == 0 || c.args[0] == "-u" {
+			args = append(args, "--one-way")
+		}
+		doc := test(t, p.A, args...)
+		for _, cell := range doc.Cells {
+			checkForeign(t, c.name, cell)
+		}
+	}
+}
+
+// checkForeign: the rate that the link or -b allows, and both ends agree.
+func checkForeign(t *testing.T, name string, c measure.Cell) {
+	t.Helper()
+	want := gigabit * 0.956 // of MTU 1500
+	if c.Spec.Rate > 0 {
+		want = float64(c.Spec.Rate)
+	}
+	if c.Goodput == nil || !near(c.Goodput.Value, want, 4) {
+		t.Errorf("%s: goodput %+v, the path allows %.0f; not checked %v", name, c.Goodput, want, c.Missing)
+	}
+	f := c.Runs[0].Flows[0]
+	if f.Sender == nil || f.Receiver == nil || f.Sender.Reported == "" && f.Receiver.Reported == "" {
+		t.Fatalf("%s: not the evidence of both ends: %+v", name, f)
+	}
+	if c.Protocol == measure.UDP && (c.Datagrams == nil || c.Datagrams.LossPct > 2 || c.Datagrams.Received == 0) { // a busy machine's server may lose some
+		t.Errorf("%s: datagrams %+v", name, c.Datagrams)
+	}
+}
+
+// TestIPerfClients lets real clients measure with thru serve, several at once.
+// What they print is what is kept.
+func TestIPerfClients(t *testing.T) {
+	needsIPerf(t)
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	server := serve(t, p.B, "--no-auth", "--iperf", "--json")
+	var wg sync.WaitGroup
+	theirs := make([]float64, 4)
+	for i := range theirs {
+		wg.Go(func() { theirs[i] = original(t, p, "-t", "2", "-b", "100M", "-P", "2") })
+	}
+	wg.Go(func() { iperf2(t, p, "-t", "2", "-b", "100m") })
+	wg.Wait()
+	alone := original(t, p, "-t", "2", "-u", "-b", "50M", "-R")
+	ours := kept(t, server, 6)
+	if len(ours) != 6 {
+		t.Fatalf("%d results of 6 tests", len(ours))
+	}
+	for _, bps := range theirs {
+		if !near(bps, 200e6, 3) {
+			t.Errorf("one of four at once says %.0f bit/s of 200M", bps)
+		}
+	}
+	for _, r := range ours {
+		want := map[bool]float64{true: 200e6, false: 100e6}[strings.HasPrefix(r.Caller, "iperf3")]
+		if r.Goodput[0].From == "local" {
+			want = alone
+		}
+		if !near(r.Goodput[0].Bps, want, 3) {
+			t.Errorf("kept of %s: %.0f bit/s, it says %.0f", r.Caller, r.Goodput[0].Bps, want)
+		}
+	}
+}
+
+// callRecord is a line of `thru serve --json` about a call.
+type callRecord struct {
+	Caller  string
+	Goodput []struct {
+		From string  `json:"from"`
+		Bps  float64 `json:"goodput_bps"`
+	}
+}
+
+// kept waits for the lines of n calls.
+func kept(t *testing.T, server *program, n int) (calls []callRecord) {
+	t.Helper()
+	for give := time.Now().Add(10 * time.Second); len(calls) < n && time.Now().Before(give); time.Sleep(100 * time.Millisecond) {
+		calls = nil
+		for line := range strings.Lines(server.stdout.String()) {
+			var r callRecord
+			if err := json.Unmarshal([]byte(line), &r); err == nil && len(r.Goodput) > 0 {
+				calls = append(calls, r)
+			}
+		}
+	}
+	return calls
+}
+
+// original runs a real iperf3 client and returns what it says was received.
+func original(t *testing.T, p *lab.Pair, args ...string) float64 {
+	out := run(t, p, "iperf3", append([]string{"-J", "-c", p.Data.B4.String()}, args...)...)
+	var doc struct {
+		End struct {
+			Sum struct {
+				BitsPerSecond float64 `json:"bits_per_second"`
+			} `json:"sum"`
+			SumReceived struct {
+				BitsPerSecond float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		}
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		t.Errorf("iperf3 printed %q: %v", out, err)
+	}
+	return max(doc.End.SumReceived.BitsPerSecond, doc.End.Sum.BitsPerSecond)
+}
+
+func iperf2(t *testing.T, p *lab.Pair, args ...string) {
+	run(t, p, "iperf", append([]string{"-c", p.Data.B4.String()}, args...)...)
+}
+
+func run(t *testing.T, p *lab.Pair, name string, args ...string) []byte {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var out, said bytes.Buffer
+	cmd := p.A.Command(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s %v: %v\n%s%s", name, args, err, out.String(), said.String())
+	}
+	return out.Bytes()
+}
