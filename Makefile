@@ -11,11 +11,11 @@ BUILD       := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Package archives and programs of Debian that the lab and the browser tests use.
-CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium
-CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium
+CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark
+CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build test lab interop bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ test: ## vet and run all tests; needs no root, installs nothing, lists what it s
 
 lab: ## run the tests in network namespaces; needs root, fails where one cannot run
 	THRU_REQUIRE_LAB=1 $(GO) test -count=1 -v -timeout 10m ./lab
+
+# It runs in the package's folder, so that go test shows the table while it grows.
+interop: ## judge thru against real iperf3 and iperf; needs root; RUN=TestInterop/thru-iperf3 chooses, IPERF3=/path adds one
+	cd interop && $(GO) test -tags interop -count=1 -timeout 20m -run '$(or $(RUN),TestInterop)'
 
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
 	$(GO) run ./bench $(BENCH)
@@ -68,8 +72,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for three systems, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux freebsd windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... || exit 1; done
-	$(GO) run $(STATICCHECK) ./...
+	@for os in linux freebsd windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet -tags interop ./... || exit 1; done
+	$(GO) run $(STATICCHECK) -tags interop ./...
 
 cross: ## build for every system, and hold the linux binary to its size
 	@mkdir -p dist

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -47,11 +48,11 @@ type iperf3Doc struct {
 	Error string `json:"error"`
 }
 
-// ReadIPerf3 reads what `iperf3 -J` printed. A server prints zero of what it
-// does not know: that is not said.
+// ReadIPerf3 reads what `iperf3 -J` printed, of a server the first test. It
+// prints zero of what it does not know, losses among it: that is not said.
 func ReadIPerf3(out []byte) (Report, error) {
 	var d iperf3Doc
-	if err := json.Unmarshal(out, &d); err != nil {
+	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&d); err != nil {
 		return Report{}, fmt.Errorf("interop: reading the document of iperf3: %w", err)
 	}
 	if d.Error != "" {
@@ -71,9 +72,9 @@ func iperf3Half(sum, sent, received *iperf3Sum) (h Half) {
 	}
 	if received != nil && received.Bps > 0 {
 		h.Received = &received.Bps
-	}
-	if sum != nil {
-		h.Lost = sum.Lost
+		if sum != nil {
+			h.Lost = sum.Lost
+		}
 	}
 	return h
 }
@@ -90,10 +91,10 @@ const (
 )
 
 // ReadIPerf2 reads the CSV rows of iperf2 among all that it printed, at the
-// client or at the server.
-func ReadIPerf2(out []byte, server string, atServer bool) (Report, error) {
+// client or at the server: the first ones of each direction, a row a stream.
+func ReadIPerf2(out []byte, server string, atServer bool, streams int) (Report, error) {
 	var r Report
-	rows := 0
+	var rows [2]int
 	for line := range strings.Lines(string(out)) {
 		f := strings.Split(strings.TrimSpace(line), ",")
 		if len(f) < csvOfTCP || len(f[0]) != csvStamped {
@@ -103,11 +104,13 @@ func ReadIPerf2(out []byte, server string, atServer bool) (Report, error) {
 		if err != nil {
 			return r, fmt.Errorf("interop: reading %q: %w", line, err)
 		}
-		rows++
 		fromServer := f[csvSource] == server
-		half := &r.Forward
+		half, seen := &r.Forward, &rows[0]
 		if fromServer {
-			half = &r.Back
+			half, seen = &r.Back, &rows[1]
+		}
+		if *seen++; *seen > streams {
+			continue
 		}
 		if fromServer == atServer {
 			half.Sent = plus(half.Sent, bps)
@@ -122,7 +125,7 @@ func ReadIPerf2(out []byte, server string, atServer bool) (Report, error) {
 			half.Lost = plus(half.Lost, lost)
 		}
 	}
-	if rows == 0 {
+	if rows == [2]int{} {
 		return r, fmt.Errorf("interop: iperf printed no figures:\n%s", out)
 	}
 	return r, nil
@@ -143,7 +146,7 @@ func ReadThru(out []byte) (Report, error) {
 		return Report{}, fmt.Errorf("interop: reading the document of thru: %w\n%s", err, out)
 	}
 	if d.Error != nil {
-		return Report{}, fmt.Errorf("interop: thru says: %s", d.Error.Message)
+		return Report{}, fmt.Errorf("interop: thru says: %s (%s)", d.Error.Message, d.Error.Hint)
 	}
 	return ThruReport(&d, false), nil
 }

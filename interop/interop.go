@@ -18,6 +18,7 @@
 package interop
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -38,6 +39,9 @@ type Shape struct {
 	UDP     bool
 	Way     Way
 	Streams int
+	NoRamp  bool  // thru counts from the first datagram
+	Rate    int64 // of each stream, in bit/s; 0 is the usual one
+	Seconds int   // 0 is Time
 }
 
 // String names a shape, also in the names of the tests.
@@ -56,7 +60,7 @@ func Shapes() []Shape {
 	for _, udp := range []bool{false, true} {
 		for _, way := range []Way{Forward, Reverse, Bidir} {
 			for _, streams := range []int{1, 4} {
-				all = append(all, Shape{udp, way, streams})
+				all = append(all, Shape{UDP: udp, Way: way, Streams: streams})
 			}
 		}
 	}
@@ -82,12 +86,24 @@ const (
 	IPerf2 = "iperf"
 )
 
+// amount is what every client is told of how much to send.
+func (s Shape) amount() []string {
+	seconds := cmp.Or(s.Seconds, int(Time.Seconds()))
+	args := []string{"-t", strconv.Itoa(seconds), "-P", strconv.Itoa(s.Streams)}
+	rate := s.Rate
+	if s.UDP {
+		rate = cmp.Or(rate, DatagramRate/int64(s.Streams))
+		args = append(args, "-u", "-l", strconv.Itoa(DatagramSize))
+	}
+	if rate > 0 {
+		args = append(args, "-b", strconv.FormatInt(rate, 10))
+	}
+	return args
+}
+
 // ClientArgs is the command line of a real client for a shape.
 func ClientArgs(program, server string, port int, s Shape) []string {
-	args := []string{"-c", server, "-p", strconv.Itoa(port), "-t", strconv.Itoa(int(Time.Seconds())), "-P", strconv.Itoa(s.Streams)}
-	if s.UDP {
-		args = append(args, "-u", "-b", strconv.Itoa(DatagramRate/s.Streams), "-l", strconv.Itoa(DatagramSize))
-	}
+	args := append([]string{"-c", server, "-p", strconv.Itoa(port)}, s.amount()...)
 	switch {
 	case s.Way == Reverse:
 		args = append(args, "-R")
@@ -102,11 +118,12 @@ func ClientArgs(program, server string, port int, s Shape) []string {
 	return append(args, "-J")
 }
 
-// ServerArgs is the command line of a real server that serves one client.
+// ServerArgs is the command line of a real server. It serves until it is ended:
+// thru measures one stream beside several.
 func ServerArgs(program string, port int, s Shape) []string {
 	args := []string{"-s", "-p", strconv.Itoa(port)}
 	if program != IPerf2 {
-		return append(args, "-J", "-1")
+		return append(args, "-J", "--forceflush")
 	}
 	if s.UDP {
 		args = append(args, "-u", "-l", strconv.Itoa(DatagramSize))
@@ -120,9 +137,9 @@ func ThruArgs(program, server string, port int, s Shape) []string {
 	if program == IPerf2 {
 		scheme = "iperf2"
 	}
-	args := []string{"test", "--json", "-t", strconv.Itoa(int(Time.Seconds())), "-P", strconv.Itoa(s.Streams)}
-	if s.UDP {
-		args = append(args, "-u", "-b", strconv.Itoa(DatagramRate/s.Streams), "-l", strconv.Itoa(DatagramSize))
+	args := append([]string{"test", "--json"}, s.amount()...)
+	if s.NoRamp {
+		args = append(args, "-O", "0")
 	}
 	switch {
 	case s.Way == Forward:

@@ -124,7 +124,11 @@ func needs(t *testing.T) {
 func newPair(t *testing.T) *lab.Pair {
 	t.Helper()
 	needs(t)
-	return lab.NewPair(t, lab.Options{Rate: LinkRate})
+	p := lab.NewPair(t, lab.Options{Rate: LinkRate})
+	for _, h := range []*lab.Host{p.A, p.B} { // what waits in the senders' buffers shall be no part of a figure that counts
+		h.Sysctl("net.ipv4.tcp_wmem", "4096 16384 1048576")
+	}
+	return p
 }
 
 // ports are handed out one after the other, so that no test waits for a port of another.

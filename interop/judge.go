@@ -32,7 +32,7 @@ func (r Row) String() string {
 	} else if r.Miss != "" {
 		verdict = "MISS: " + r.Miss
 	}
-	return fmt.Sprintf("%-22s %-26s %16s %16s %8s  %s", r.Who, r.What, r.Client, r.Server, r.Difference, verdict)
+	return fmt.Sprintf("%-28s %-26s %16s %16s %8s  %s", r.Who, r.What, r.Client, r.Server, r.Difference, verdict)
 }
 
 // Head is the line above the rows.

@@ -69,12 +69,35 @@ func (s thruServer) told() int { return len(s.records()) }
 
 // report reads the result of the n-th test that the server kept.
 func (s thruServer) report(n int) (Report, error) {
-	for deadline := time.Now().Add(10 * time.Second); s.told() <= n; time.Sleep(50 * time.Millisecond) {
+	return s.find(func(all []record) (record, bool) {
+		if len(all) <= n {
+			return record{}, false
+		}
+		return all[n], true
+	})
+}
+
+// reportOf reads the result of the caller with that address.
+func (s thruServer) reportOf(addr string) (Report, error) {
+	return s.find(func(all []record) (record, bool) {
+		for _, r := range all {
+			if strings.HasSuffix(r.Caller, "//"+addr) {
+				return r, true
+			}
+		}
+		return record{}, false
+	})
+}
+
+// find waits for a test, and reads its result.
+func (s thruServer) find(which func([]record) (record, bool)) (Report, error) {
+	r, found := which(s.records())
+	for deadline := time.Now().Add(10 * time.Second); !found; r, found = which(s.records()) {
 		if time.Now().After(deadline) {
 			return Report{}, fmt.Errorf("thru serve tells of no test\n%s", s.said())
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
-	r := s.records()[n]
 	if r.Error != nil {
 		return Report{}, fmt.Errorf("thru serve says: %s", r.Error.Message)
 	}

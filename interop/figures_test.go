@@ -1,0 +1,169 @@
+package interop
+
+import (
+	"strings"
+	"testing"
+)
+
+// figures of a half, 0 where nothing is said.
+func figures(h Half) (sent, received float64, lost int64) {
+	lost = -1
+	if h.Sent != nil {
+		sent = *h.Sent
+	}
+	if h.Received != nil {
+		received = *h.Received
+	}
+	if h.Lost != nil {
+		lost = *h.Lost
+	}
+	return sent, received, lost
+}
+
+func checkHalf(t *testing.T, what string, h Half, sent, received float64, lost int64) {
+	t.Helper()
+	if s, r, l := figures(h); s != sent || r != received || l != lost {
+		t.Errorf("%s: sent %v received %v lost %d, want %v %v %d", what, s, r, l, sent, received, lost)
+	}
+}
+
+// A server says zero of what it does not know; of several documents the first counts.
+func TestReadIPerf3(t *testing.T) {
+	server := `{"start":{"test_start":{"reverse":0}},"end":{"sum":{"bits_per_second":0,"lost_packets":7},"sum_sent":{"bits_per_second":0},"sum_received":{"bits_per_second":9e8}}}
+{"end":{}}`
+	r, err := ReadIPerf3([]byte(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkHalf(t, "server", r.Forward, 0, 9e8, 7)
+	reverse := `{"start":{"test_start":{"reverse":1}},"end":{"sum":{"lost_packets":0},"sum_sent":{"bits_per_second":5e8},"sum_received":{"bits_per_second":0}}}`
+	if r, err = ReadIPerf3([]byte(reverse)); err != nil {
+		t.Fatal(err)
+	}
+	checkHalf(t, "sending server", r.Back, 5e8, 0, -1)
+	checkHalf(t, "sending server, forward", r.Forward, 0, 0, -1)
+	bidir := `{"end":{"sum_sent":{"bits_per_second":1},"sum_received":{"bits_per_second":2},"sum_sent_bidir_reverse":{"bits_per_second":3},"sum_received_bidir_reverse":{"bits_per_second":4}}}`
+	if r, err = ReadIPerf3([]byte(bidir)); err != nil {
+		t.Fatal(err)
+	}
+	checkHalf(t, "forward", r.Forward, 1, 2, -1)
+	checkHalf(t, "back", r.Back, 3, 4, -1)
+	for _, bad := range []string{"", "iperf3: error", `{"error":"busy"}`} {
+		if _, err := ReadIPerf3([]byte(bad)); err == nil {
+			t.Errorf("%q is taken for a document", bad)
+		}
+	}
+}
+
+// Rows are told apart by who sent; as many count as there are streams.
+func TestReadIPerf2(t *testing.T) {
+	const out = `------------------------------------------------------------
+Client connecting to 10.0.0.2, TCP port 5001
+20261121184606,10.0.0.1,34966,10.0.0.2,5001,1,0.0-3.0,100,1000
+20261121184606,10.0.0.1,34967,10.0.0.2,5001,2,0.0-3.0,100,2000
+20261121184606,10.0.0.2,5001,10.0.0.1,34966,2,0.0-3.0,100,500
+20261121184609,10.0.0.1,34968,10.0.0.2,5001,3,0.0-3.0,100,9000
+`
+	r, err := ReadIPerf2([]byte(out), "10.0.0.2", true, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkHalf(t, "server, forward", r.Forward, 0, 3000, -1)
+	checkHalf(t, "server, back", r.Back, 500, 0, -1)
+	if r, err = ReadIPerf2([]byte(out), "10.0.0.2", false, 2); err != nil {
+		t.Fatal(err)
+	}
+	checkHalf(t, "client, forward", r.Forward, 3000, 0, -1)
+	checkHalf(t, "client, back", r.Back, 0, 500, -1)
+	const udp = "20261121184606,10.0.0.1,57230,10.0.0.2,5001,1,0.0-1.0,6253800,50018895,0.001,3,4467,0.000,0\n"
+	if r, err = ReadIPerf2([]byte(udp), "10.0.0.2", true, 1); err != nil {
+		t.Fatal(err)
+	}
+	checkHalf(t, "UDP", r.Forward, 0, 50018895, 3)
+	for _, bad := range []string{"", "connect failed: Connection refused\n", "20261121184606,a,1,b,2,1,0-1,5,x\n"} {
+		if _, err := ReadIPerf2([]byte(bad), "10.0.0.2", true, 1); err == nil {
+			t.Errorf("%q is taken for figures", bad)
+		}
+	}
+}
+
+const thruDoc = `{"cells":[
+ {"from":"local","to":"iperf3://x","runs":[{"flows":[{"from":"local","to":"iperf3://x",
+   "sender":{"bytes":1000,"measured_ns":1000000000},"receiver":{"bytes":900,"measured_ns":1000000000,"streams":[{"datagrams":{"lost_packets":1},"datagrams_all":{"lost_packets":2}}]}}]}]},
+ {"from":"local","to":"iperf3://x","beside":true,"runs":[{"flows":[{"sender":{"bytes":1,"measured_ns":1}}]}]}]}`
+
+func TestReadThru(t *testing.T) {
+	r, err := ReadThru([]byte(thruDoc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, v, _ := figures(r.Forward); s != 8000 || v != 7200 {
+		t.Errorf("sent %v, received %v", s, v)
+	}
+	if _, err := ReadThru([]byte(`{"error":{"message":"it broke"}}`)); err == nil || !strings.Contains(err.Error(), "it broke") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	half := func(sent, received float64) Half { return Half{Sent: &sent, Received: &received} }
+	for _, c := range []struct {
+		client, server float64
+		miss           bool
+	}{{1e9, 0.975e9, false}, {1e9, 0.96e9, true}, {0.96e9, 1e9, true}} {
+		client, server := Report{Forward: half(c.client, 0)}, Report{Forward: half(0, c.server)}
+		rows := Judge("a -> b", Shape{Way: Forward, Streams: 1}, client, server)
+		if len(rows) != 1 || (rows[0].Miss != "") != c.miss {
+			t.Errorf("%v and %v: %v", c.client, c.server, rows)
+		}
+	}
+	rows := Judge("a -> b", Shape{Way: Bidir, Streams: 1}, Report{Forward: half(1, 1)}, Report{Forward: half(1, 1)})
+	if len(rows) != 2 || rows[0].Miss != "" || rows[1].Miss == "" {
+		t.Errorf("an end that says nothing of the way back: %v", rows)
+	}
+}
+
+func TestJudgeLoss(t *testing.T) {
+	lost := func(n int64) Report { return Report{Forward: Half{Lost: &n}} }
+	s := Shape{UDP: true, Way: Forward, Streams: 1}
+	for _, c := range []struct {
+		client, server Report
+		dropped        int64
+		miss           bool
+	}{
+		{lost(100), lost(102), 101, false},
+		{lost(100), Report{}, 101, false},
+		{lost(100), lost(100), 130, true},
+		{Report{}, Report{}, 100, true},
+		{lost(0), lost(0), 0, true},
+	} {
+		if r := JudgeLoss("a -> b", s, c.client, c.server, c.dropped); (r.Miss != "") != c.miss {
+			t.Errorf("%+v: %v", c, r)
+		}
+	}
+}
+
+// Every shape has a command line in each program, and a name of its own.
+func TestCommandLines(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Shapes() {
+		if seen[s.String()] {
+			t.Errorf("%s is there twice", s)
+		}
+		seen[s.String()] = true
+	}
+	for _, c := range []struct{ got, want string }{
+		{strings.Join(ClientArgs(IPerf3, "h", 1, Shape{Way: Bidir, Streams: 4}), " "), "-c h -p 1 -t 3 -P 4 --bidir -J"},
+		{strings.Join(ClientArgs(IPerf2, "h", 1, Shape{Way: Reverse, Streams: 1, UDP: true, Rate: 5, Seconds: 1}), " "), "-c h -p 1 -t 1 -P 1 -u -l 1400 -b 5 -R -y C"},
+		{strings.Join(ServerArgs(IPerf2, 1, Shape{UDP: true}), " "), "-s -p 1 -u -l 1400 -y C"},
+		{strings.Join(ThruArgs(IPerf2, "h", 1, Shape{Way: Bidir, Streams: 1, NoRamp: true}), " "), "test --json -t 3 -P 1 -O 0 --bidir --one-connection iperf2://h:1"},
+		{strings.Join(ThruArgs(IPerf3, "h", 1, Shape{Way: Forward, Streams: 1}), " "), "test --json -t 3 -P 1 --one-way iperf3://h:1"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+	if LeftOut(IPerf2, Thru, Shape{UDP: true, Way: Bidir}) == "" || LeftOut(IPerf3, Thru, Shape{UDP: true, Way: Bidir}) != "" {
+		t.Error("the wrong shapes are left out")
+	}
+}
