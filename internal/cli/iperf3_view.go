@@ -45,9 +45,13 @@ func newOriginalView(o *original, out io.Writer, version string) *originalView {
 	case o.jsonStream:
 		v.stream = iperfdoc.NewStream(out)
 	case !o.json:
-		v.layout = iperfdoc.NewLayout(out, iperfdoc.LayoutOptions{Format: o.format, Verbose: o.verbose, Stamp: stamp(o.timestamps)})
+		v.layout = iperfdoc.NewLayout(out, o.layout())
 	}
 	return v
+}
+
+func (o *original) layout() iperfdoc.LayoutOptions {
+	return iperfdoc.LayoutOptions{Format: o.format, Verbose: o.verbose, Stamp: stamp(o.timestamps)}
 }
 
 // introduce asks the agent of this process for what `uname -a` says.
