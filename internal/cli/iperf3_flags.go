@@ -113,6 +113,11 @@ func (o *original) consistent() error {
 		return errors.New("--json-stream-full-output goes with --json-stream")
 	}
 	r.OneWay = !r.Reverse && !r.Bidir
+	if r.Protocol == measure.UDP { // without effect there too
+		r.Congestion, r.MSS, r.NoDelay, r.IO = "", 0, false, ""
+	} else {
+		r.DontFragment = false
+	}
 	if o.silent { // one interval, the whole
 		r.Interval = min(r.Duration, time.Hour)
 	}

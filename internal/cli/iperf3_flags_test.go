@@ -64,6 +64,8 @@ func TestOriginalCommandLines(t *testing.T) {
 		{"-c host --dscp lowdelay", func(r *plan.Request) { r.DSCP = 4 }},
 		{"-c host -Z", func(r *plan.Request) { r.IO = measure.IOSendfile }},
 		{"-c host -u --dont-fragment", func(r *plan.Request) { r.Protocol, r.DontFragment = measure.UDP, true }},
+		{"-c host -u -Z -C reno -M 1400 -N", func(r *plan.Request) { r.Protocol = measure.UDP }},
+		{"-c host --dont-fragment", func(*plan.Request) {}},
 		{"-c host --get-server-output", func(r *plan.Request) { r.FarOutput = true }},
 		{"-c host --fq-rate 1G", func(r *plan.Request) { r.Rate, r.RateSet = 1e9, true }},
 		{"-c host --fq-rate 1G -b 2G", func(r *plan.Request) { r.Rate, r.RateSet = 1e9, true }},
