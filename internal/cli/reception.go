@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,14 +67,15 @@ func (r *reception) test(ctx context.Context, call engine.Call) (*measure.Docume
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	caller := &control.EndPoint{Name: call.Name, Addr: call.Addr, Foreign: true, Token: call.Token}
+	if host, _, err := net.SplitHostPort(call.Addr); err == nil && call.Back != nil {
+		caller.Port, caller.DataHosts = call.Back.Port, []string{host}
+	}
 	runner := control.Runner{
 		Version: r.version, Link: stat.Link{}, Watch: impatient{r.observer(call), cancel},
-		Ends: map[string]*control.EndPoint{
-			control.Local: {Name: control.Local, Client: client, Hello: hello},
-			call.Name:     {Name: call.Name, Addr: call.Addr, Foreign: true, Token: call.Token},
-		},
+		Ends: map[string]*control.EndPoint{control.Local: {Name: control.Local, Client: client, Hello: hello}, call.Name: caller},
 	}
-	doc, err := runner.Run(ctx, plan.Plan{Command: "serve", Repeat: plan.Repeat{Min: 1, Max: 1}, Steps: []plan.Step{{Label: "asked for by " + call.Name, Specs: call.Specs}}})
+	doc, err := runner.Run(ctx, callPlan(call))
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, engine.ErrBusy) {
 		err = cause
 	}
@@ -85,6 +87,20 @@ func (r *reception) observer(call engine.Call) control.Observer {
 		return unwatched{}
 	}
 	return r.watch(call)
+}
+
+// callPlan is what the caller asks for, and where it wants to be called back
+// that too.
+func callPlan(call engine.Call) plan.Plan {
+	p := plan.Plan{Command: "serve", Repeat: plan.Repeat{Min: 1, Max: 1}, Steps: []plan.Step{{Label: "asked for by " + call.Name, Specs: call.Specs}}}
+	switch b := call.Back; {
+	case b == nil:
+	case b.AtOnce:
+		p.Steps[0].Specs = append(slices.Clone(call.Specs), b.Spec)
+	default:
+		p.Steps = append(p.Steps, plan.Step{Label: "called back", Specs: []measure.Spec{b.Spec}})
+	}
+	return p
 }
 
 // impatient is an observer that ends a test which would have to wait: the

@@ -132,9 +132,18 @@ type Call struct {
 	Addr    string
 	Program string // what it says it is, such as "iperf3 3.12"; may be empty
 	Specs   []measure.Spec
+	Back    *Callback // it wants to be called back too (iperf2 -d and -r); nil else
 	// Refuse ends the call without a test, in the words of its protocol. It does
 	// nothing once an engine has taken the call.
 	Refuse func(reason error)
+}
+
+// Callback is a test that a caller wants from here to a port of its own: at
+// once with the one that it makes, or after it.
+type Callback struct {
+	Spec   measure.Spec // from "local", which dials
+	Port   int
+	AtOnce bool
 }
 
 // ErrBusy is the reason to refuse a call: another test has the turn.

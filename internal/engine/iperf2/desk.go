@@ -226,6 +226,7 @@ func (d *Desk) complete(c *caller) {
 		err = errClosed
 	}
 	if err == nil {
+		call.Back = c.test.callback(call.Name, d.conf.Limits)
 		d.calls[call.Token] = c
 		c.timer = time.AfterFunc(callWait, func() {
 			d.refuse(call.Token, errors.New("iperf2: taking a call: it was not taken up in time"))

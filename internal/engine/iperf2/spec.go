@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -92,9 +93,11 @@ func (t test) refusal(l Limits) error {
 	switch {
 	case h.flags&flagKey != 0:
 		return fault.Failf("leave --permit-key out", "iperf2: taking a call: the client brings a key, and thru has none")
-	case h.flags&flagVersion1 != 0 && h.flags&flagVersion2 == 0:
-		return fault.Failf("-R or --full-duplex of iperf 2.1 do it on the client's own connection",
-			"iperf2: taking a call: the client wants to be called back (-d, -r), which thru does not do")
+	case h.callsBack() && t.protocol == measure.UDP:
+		return fault.Failf("test it from here: thru test -u iperf2://CLIENT, with iperf -s -u there",
+			"iperf2: taking a call: the client wants datagrams sent to it (-d, -r); its address is not proven by iperf2 over UDP, so thru sends none")
+	case h.callsBack() && (h.port == 0 || h.port > math.MaxUint16):
+		return fault.Failf("", "iperf2: taking a call: the client wants to be called back at port %d, which is none", h.port)
 	case t.protocol == measure.UDP && (h.reverse() || h.fullDuplex()):
 		return fault.Failf("test it from here: thru test -R -u iperf2://CLIENT, with iperf -s -u there",
 			"iperf2: taking a call: the client wants datagrams sent to it; its address is not proven by iperf2 over UDP, so thru sends none")
@@ -143,6 +146,27 @@ func (t test) specs(name string, l Limits) ([]measure.Spec, error) {
 	}
 	s.Duplex, back.Duplex = true, true
 	return []measure.Spec{s, back}, nil
+}
+
+// callback is the test that the client wants from here to its own port; nil
+// where it wants none.
+func (t test) callback(name string, l Limits) *engine.Callback {
+	h := t.header
+	if !h.callsBack() {
+		return nil
+	}
+	streams := min(max(int(h.streams), 1), l.streams())
+	s := measure.Spec{
+		From: "local", To: name, DialFrom: true, Engine: measure.IPerf2, Protocol: measure.TCP, Streams: streams,
+		Duration: int64(cmp.Or(l.Duration, measure.MaxDuration)), NoRamp: true, Interval: int64(time.Second), Together: true, MaxRate: l.RateBps,
+		DSCP: int(h.tos >> 2),
+	}
+	if h.amount > 0 {
+		s.Amount = int64(h.amount) * int64(streams)
+	} else {
+		s.Duration = int64(min(time.Duration(s.Duration), max(measure.MinDuration, -time.Duration(h.amount)*amountUnit)))
+	}
+	return &engine.Callback{Spec: s, Port: int(h.port), AtOnce: h.flags&flagRunNow != 0}
 }
 
 // lengths of the calls: the client's, where it names one that can be.

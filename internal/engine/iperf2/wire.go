@@ -171,6 +171,10 @@ func (h header) wantsAck() bool {
 func (h header) reverse() bool {
 	return h.flags&flagVersion2 != 0 && h.upper&upperReverse != 0 && !h.fullDuplex()
 }
+
+// callsBack tells whether the server shall connect to the client's port (-d, -r).
+func (h header) callsBack() bool { return h.flags&flagVersion1 != 0 && h.flags&flagVersion2 == 0 }
+
 func (h header) fullDuplex() bool { return h.flags&flagVersion2 != 0 && h.upper&upperFullDuplex != 0 }
 
 // seconds is a time since 1970 of two words of the wire.

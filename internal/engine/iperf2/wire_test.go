@@ -197,6 +197,9 @@ func FuzzHeader(f *testing.F) {
 					t.Errorf("%+v: %v, %v", s, err, worker.Check(s))
 				}
 			}
+			if b := x.callback("iperf2://10.0.0.1", Limits{Streams: 8, Duration: time.Minute}); err == nil && b != nil && (worker.Check(b.Spec) != nil || b.Port < 1 || b.Port > 65535) {
+				t.Errorf("called back: %+v: %v", b, worker.Check(b.Spec))
+			}
 			if err == nil && len(specs) == 0 {
 				t.Error("neither a test nor an error")
 			}

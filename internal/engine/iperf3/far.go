@@ -58,14 +58,16 @@ func (w way) reported(r results) *measure.Evidence {
 		e.TotalBytes += x.TotalBytes
 		e.MeasuredNs = max(e.MeasuredNs, int64(min(max(s.End-s.Start, 0), 2*mostTime)*1e9))
 	}
-	w.missing(e, r)
-	if e.MeasuredNs == 0 {
-		e.MeasuredNs = w.ours.MeasuredNs
+	span := e.MeasuredNs
+	if span == 0 {
+		span = w.ours.MeasuredNs
 	}
 	if r.CPUUser > 0 || r.CPUSystem > 0 {
-		share := func(pct float64) int64 { return int64(min(max(pct, 0), 1e6) / 100 * float64(e.MeasuredNs)) }
+		share := func(pct float64) int64 { return int64(min(max(pct, 0), 1e6) / 100 * float64(span)) }
 		e.Worker = &measure.Process{UserNs: share(r.CPUUser), SystemNs: share(r.CPUSystem)}
 	}
+	w.missing(e, r)
+	e.MeasuredNs = span
 	return e
 }
 
