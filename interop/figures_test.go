@@ -129,15 +129,19 @@ func TestJudgeLoss(t *testing.T) {
 	for _, c := range []struct {
 		client, server Report
 		dropped        int64
+		unplaced       int64
 		miss           bool
 	}{
-		{lost(100), lost(102), 101, false},
-		{lost(100), Report{}, 101, false},
-		{lost(100), lost(100), 130, true},
-		{Report{}, Report{}, 100, true},
-		{lost(0), lost(0), 0, true},
+		{lost(102), lost(102), 101, 0, false},
+		{lost(100), Report{}, 101, 0, false},
+		{lost(100), lost(100), 130, 0, true},
+		{lost(100), lost(100), 90, 0, true},
+		{lost(100), lost(100), 90, 10, false},
+		{lost(100), lost(101), 100, 0, true},
+		{Report{}, Report{}, 100, 0, true},
+		{lost(0), lost(0), 0, 0, true},
 	} {
-		if r := JudgeLoss("a -> b", s, c.client, c.server, c.dropped); (r.Miss != "") != c.miss {
+		if r := JudgeLoss("a -> b", s, c.client, c.server, c.dropped, c.unplaced); (r.Miss != "") != c.miss {
 			t.Errorf("%+v: %v", c, r)
 		}
 	}
@@ -153,15 +157,18 @@ func TestCommandLines(t *testing.T) {
 		seen[s.String()] = true
 	}
 	for _, c := range []struct{ got, want string }{
-		{strings.Join(ClientArgs(IPerf3, "h", 1, Shape{Way: Bidir, Streams: 4}), " "), "-c h -p 1 -t 3 -P 4 --bidir -J"},
+		{strings.Join(ClientArgs(IPerf3, "h", 1, Shape{Way: Bidir, Streams: 4}), " "), "-c h -p 1 -t 2 -P 4 --bidir -J"},
 		{strings.Join(ClientArgs(IPerf2, "h", 1, Shape{Way: Reverse, Streams: 1, UDP: true, Rate: 5, Seconds: 1}), " "), "-c h -p 1 -t 1 -P 1 -u -l 1400 -b 5 -R -y C"},
 		{strings.Join(ServerArgs(IPerf2, 1, Shape{UDP: true}), " "), "-s -p 1 -u -l 1400 -y C"},
-		{strings.Join(ThruArgs(IPerf2, "h", 1, Shape{Way: Bidir, Streams: 1, NoRamp: true}), " "), "test --json -t 3 -P 1 -O 0 --bidir --one-connection iperf2://h:1"},
-		{strings.Join(ThruArgs(IPerf3, "h", 1, Shape{Way: Forward, Streams: 1}), " "), "test --json -t 3 -P 1 --one-way iperf3://h:1"},
+		{strings.Join(ThruArgs(IPerf2, "h", 1, Shape{Way: Bidir, Streams: 1, NoRamp: true}), " "), "test --json -t 2 -P 1 -O 0 --bidir --one-connection iperf2://h:1"},
+		{strings.Join(ThruArgs(IPerf3, "h", 1, Shape{Way: Forward, Streams: 1}), " "), "test --json -t 2 -P 1 --one-way iperf3://h:1"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
 		}
+	}
+	if LeftOut(IPerf2, Thru, Shape{UDP: true, Way: Reverse}) == "" || LeftOut(Thru, IPerf2, Shape{UDP: true, Way: Reverse}) != "" {
+		t.Error("the wrong directions are left out")
 	}
 	if LeftOut(IPerf2, Thru, Shape{UDP: true, Way: Bidir}) == "" || LeftOut(IPerf3, Thru, Shape{UDP: true, Way: Bidir}) != "" {
 		t.Error("the wrong shapes are left out")

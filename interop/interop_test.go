@@ -3,9 +3,11 @@
 package interop
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,34 +43,57 @@ type table struct {
 	mu      sync.Mutex
 	begin   time.Time
 	rows    int
+	headed  bool
 	misses  []Row
 	leftOut []string
 }
 
 var results = &table{begin: time.Now()}
 
-// add prints rows; a miss fails the test.
-func (b *table) add(t *testing.T, rows ...Row) {
+// cell measures, and says what came of it.
+type cell func(t *testing.T) []Row
+
+// judge prints a cell's rows. A miss is measured once more, since what else the
+// machine does can make one; the second verdict counts, and fails the test.
+func (b *table) judge(t *testing.T, c cell) {
 	t.Helper()
+	rows := c(t)
+	if slices.ContainsFunc(rows, Row.missed) {
+		b.print("again", rows)
+		rows = c(t)
+	}
+	b.print("", rows)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.rows += len(rows)
 	for _, r := range rows {
-		if b.rows == 0 {
-			fmt.Printf("%8s  %s\n", "", Head())
-		}
-		b.rows++
-		fmt.Printf("%7.1fs  %s\n", time.Since(b.begin).Seconds(), r)
-		if r.Miss != "" {
+		if r.missed() {
 			b.misses = append(b.misses, r)
 			t.Fail()
 		}
 	}
 }
 
-// fail prints a row for a test that gave no figures.
-func (b *table) fail(t *testing.T, who, what string, err error) {
-	t.Helper()
-	b.add(t, Row{Who: who, What: what, Client: "-", Server: "-", Miss: strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "\n            ")})
+// print shows rows at once; note says that they do not count.
+func (b *table) print(note string, rows []Row) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.headed {
+		b.headed = true
+		fmt.Printf("%8s  %s\n", "", Head())
+	}
+	for _, r := range rows {
+		fmt.Printf("%7.1fs  %s", time.Since(b.begin).Seconds(), r)
+		if note != "" {
+			fmt.Printf(" (%s)", note)
+		}
+		fmt.Println()
+	}
+}
+
+// failed is the row of a cell that gave no figures.
+func failed(who, what string, err error) []Row {
+	return []Row{{Who: who, What: what, Client: "-", Server: "-", Miss: strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "\n            ")}}
 }
 
 func (b *table) leave(what, why string) {
@@ -126,7 +151,7 @@ func newPair(t *testing.T) *lab.Pair {
 	needs(t)
 	p := lab.NewPair(t, lab.Options{Rate: LinkRate})
 	for _, h := range []*lab.Host{p.A, p.B} { // what waits in the senders' buffers shall be no part of a figure that counts
-		h.Sysctl("net.ipv4.tcp_wmem", "4096 16384 1048576")
+		h.Sysctl("net.ipv4.tcp_wmem", "4096 16384 524288")
 	}
 	return p
 }
@@ -137,7 +162,7 @@ type ports struct{ last int }
 func (p *ports) next() int { p.last++; return p.last }
 
 // eachShape runs a test for every shape that a pair of programs has.
-func eachShape(t *testing.T, client, server string, run func(t *testing.T, who string, s Shape)) {
+func eachShape(t *testing.T, client, server string, run func(t *testing.T, who string, s Shape) []Row) {
 	who := client + " -> " + server
 	t.Run(client+"-"+server, func(t *testing.T) {
 		for _, s := range Shapes() {
@@ -145,7 +170,9 @@ func eachShape(t *testing.T, client, server string, run func(t *testing.T, who s
 				results.leave(who+" "+s.String(), why)
 				continue
 			}
-			t.Run(s.String(), func(t *testing.T) { run(t, who, s) })
+			t.Run(s.String(), func(t *testing.T) {
+				results.judge(t, func(t *testing.T) []Row { return run(t, who, s) })
+			})
 		}
 	})
 }
@@ -155,11 +182,11 @@ func eachShape(t *testing.T, client, server string, run func(t *testing.T, who s
 func TestJudges(t *testing.T) {
 	p, at := newPair(t), &ports{5300}
 	for _, name := range judges() {
-		eachShape(t, name, name, func(t *testing.T, who string, s Shape) {
+		eachShape(t, name, name, func(t *testing.T, who string, s Shape) []Row {
 			port := at.next()
 			report := realServer(t, p.B, p.Data.B4, name, port, s)
 			client, err := realClient(t, p.A, p.Data.B4, name, port, s)
-			compare(t, who, s, client, err, report)
+			return compare(who, s, client, err, report)
 		})
 	}
 }
@@ -168,33 +195,28 @@ func TestJudges(t *testing.T) {
 func TestInterop(t *testing.T) {
 	p, at := newPair(t), &ports{5300}
 	for _, name := range judges() {
-		eachShape(t, Thru, name, func(t *testing.T, who string, s Shape) {
+		eachShape(t, Thru, name, func(t *testing.T, who string, s Shape) []Row {
 			port := at.next()
 			report := realServer(t, p.B, p.Data.B4, name, port, s)
 			client, err := thruClient(t, p.A, p.Data.B4, name, port, s)
-			compare(t, who, s, client, err, report)
+			return compare(who, s, client, err, report)
 		})
 	}
 	server := serve(t, p.B)
 	for _, name := range judges() {
-		eachShape(t, name, Thru, func(t *testing.T, who string, s Shape) {
+		eachShape(t, name, Thru, func(t *testing.T, who string, s Shape) []Row {
 			n := server.told()
 			client, err := realClient(t, p.A, p.Data.B4, name, servedPort(name), s)
-			compare(t, who, s, client, err, func() (Report, error) { return server.report(n) })
+			return compare(who, s, client, err, func() (Report, error) { return server.report(n) })
 		})
 	}
 }
 
-// compare prints a verdict on what both ends said.
-func compare(t *testing.T, who string, s Shape, client Report, err error, report func() (Report, error)) {
-	t.Helper()
+// compare is the verdict on what both ends said.
+func compare(who string, s Shape, client Report, err error, report func() (Report, error)) []Row {
 	server, serr := report()
-	switch {
-	case err != nil:
-		results.fail(t, who, s.String(), err)
-	case serr != nil:
-		results.fail(t, who, s.String(), serr)
-	default:
-		results.add(t, Judge(who, s, client, server)...)
+	if err = cmp.Or(err, serr); err != nil {
+		return failed(who, s.String(), err)
 	}
+	return Judge(who, s, client, server)
 }

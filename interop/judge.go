@@ -21,6 +21,9 @@ type Row struct {
 	Miss           string // why it fails; empty is a pass
 }
 
+// missed tells whether it fails.
+func (r Row) missed() bool { return r.Miss != "" }
+
 // head names the columns.
 var head = Row{Who: "client -> server", What: "what", Client: "client's figure", Server: "server's figure", Difference: "apart"}
 
@@ -79,8 +82,9 @@ func megabits(bps *float64) string {
 }
 
 // JudgeLoss compares the losses of one direction as both ends count or hear
-// of them with what the path has dropped.
-func JudgeLoss(who string, s Shape, client, server Report, dropped int64) Row {
+// of them with what the path has dropped. What the receiving host had no place
+// for may be lost too, or have come when the test was over.
+func JudgeLoss(who string, s Shape, client, server Report, dropped, unplaced int64) Row {
 	c, v := client.Forward.Lost, server.Forward.Lost
 	if s.Way == Reverse {
 		c, v = client.Back.Lost, server.Back.Lost
@@ -90,9 +94,12 @@ func JudgeLoss(who string, s Shape, client, server Report, dropped int64) Row {
 		r.Miss = "no end counts losses"
 		return r
 	}
+	if c != nil && v != nil && *c != *v {
+		r.Miss = "the ends tell different numbers"
+	}
 	for _, n := range []*int64{c, v} {
-		if n != nil && abs(*n-dropped) > LossTolerance {
-			r.Miss = fmt.Sprintf("the path has dropped %d", dropped)
+		if n != nil && (*n < dropped-LossTolerance || *n > dropped+unplaced+LossTolerance) {
+			r.Miss = fmt.Sprintf("the path has dropped %d, and the host had no place for %d", dropped, unplaced)
 		}
 	}
 	if dropped == 0 {
@@ -107,5 +114,3 @@ func count(n *int64) string {
 	}
 	return fmt.Sprintf("%d lost", *n)
 }
-
-func abs(n int64) int64 { return max(n, -n) }

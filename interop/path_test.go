@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -27,14 +28,14 @@ const lossRule = `table inet loss {
 
 var dropCounter = regexp.MustCompile(`counter packets (\d+)`)
 
-// lossy makes a host lose datagrams until the test ends; the function tells
-// how many it lost: by the rule, and because no socket had a place for them.
-func lossy(t *testing.T, h *lab.Host) func() int64 {
+// lossy makes a host lose datagrams until the function tells how many it lost
+// by the rule, and how many found no place in a socket.
+func lossy(t *testing.T, h *lab.Host) func() (dropped, unplaced int64) {
 	t.Helper()
 	h.Nft(lossRule)
-	t.Cleanup(func() { h.Nft("delete table inet loss\n") })
-	before := unheard(t, h)
-	return func() int64 {
+	before := unplaced(t, h)
+	return func() (int64, int64) {
+		defer h.Nft("delete table inet loss\n")
 		found := dropCounter.FindStringSubmatch(h.Must("nft", "list", "table", "inet", "loss"))
 		if found == nil {
 			t.Fatal("nft shows no counter")
@@ -43,13 +44,13 @@ func lossy(t *testing.T, h *lab.Host) func() int64 {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n + unheard(t, h) - before
+		return n, unplaced(t, h) - before
 	}
 }
 
-// unheard counts the datagrams that found no socket, or a full one: an iperf2
+// unplaced counts the datagrams that found no socket, or a full one: an iperf2
 // server opens a socket for each stream when its first datagram has come.
-func unheard(t *testing.T, h *lab.Host) (n int64) {
+func unplaced(t *testing.T, h *lab.Host) (n int64) {
 	t.Helper()
 	var names []string
 	for line := range strings.Lines(h.Must("cat", "/proc/net/snmp")) {
@@ -82,11 +83,13 @@ func TestInteropLoss(t *testing.T) {
 		s.Way = way
 		for _, name := range judges() {
 			t.Run(Thru+"-"+name+"/"+s.String(), func(t *testing.T) {
-				port := at.next()
-				report := realServer(t, p.B, p.Data.B4, name, port, s)
-				lost := lossy(t, receiver(p, s))
-				client, err := thruClient(t, p.A, p.Data.B4, name, port, s)
-				compareLoss(t, Thru+" -> "+name, s, client, err, report, lost)
+				results.judge(t, func(t *testing.T) []Row {
+					port := at.next()
+					report := realServer(t, p.B, p.Data.B4, name, port, s)
+					lost := lossy(t, receiver(p, s))
+					client, err := thruClient(t, p.A, p.Data.B4, name, port, s)
+					return compareLoss(Thru+" -> "+name, s, client, err, report, lost)
+				})
 			})
 		}
 	}
@@ -95,11 +98,16 @@ func TestInteropLoss(t *testing.T) {
 		s := shape
 		s.Way = way
 		for _, name := range judges() {
+			if LeftOut(kind(name), Thru, s) != "" { // said already
+				continue
+			}
 			t.Run(name+"-"+Thru+"/"+s.String(), func(t *testing.T) {
-				lost := lossy(t, receiver(p, s))
-				n := server.told()
-				client, err := realClient(t, p.A, p.Data.B4, name, servedPort(name), s)
-				compareLoss(t, name+" -> "+Thru, s, client, err, func() (Report, error) { return server.report(n) }, lost)
+				results.judge(t, func(t *testing.T) []Row {
+					lost := lossy(t, receiver(p, s))
+					n := server.told()
+					client, err := realClient(t, p.A, p.Data.B4, name, servedPort(name), s)
+					return compareLoss(name+" -> "+Thru, s, client, err, func() (Report, error) { return server.report(n) }, lost)
+				})
 			})
 		}
 	}
@@ -113,65 +121,68 @@ func receiver(p *lab.Pair, s Shape) *lab.Host {
 	return p.B
 }
 
-func compareLoss(t *testing.T, who string, s Shape, client Report, err error, report func() (Report, error), lost func() int64) {
-	t.Helper()
+func compareLoss(who string, s Shape, client Report, err error, report func() (Report, error), lost func() (int64, int64)) []Row {
 	server, serr := report()
-	switch {
-	case err != nil:
-		results.fail(t, who, s.String()+" 1% loss", err)
-	case serr != nil:
-		results.fail(t, who, s.String()+" 1% loss", serr)
-	default:
-		results.add(t, JudgeLoss(who, s, client, server, lost()))
+	dropped, unplaced := lost()
+	if err = cmp.Or(err, serr); err != nil {
+		return failed(who, s.String()+" 1% loss", err)
 	}
+	return []Row{JudgeLoss(who, s, client, server, dropped, unplaced)}
 }
 
-// TestInteropTogether judges eight real clients at the same time, each from an
-// address of its own, against one thru.
+// caller is one of several clients at the same time, with an address of its own.
+type caller struct {
+	name string
+	s    Shape
+	addr string
+}
+
+// TestInteropTogether judges eight real clients at the same time against one thru.
 func TestInteropTogether(t *testing.T) {
 	p := newPair(t)
 	server := serve(t, p.B)
-	type one struct {
-		name string
-		s    Shape
-		addr string
-		p    *program
-	}
-	var all []one
+	var all []caller
 	for i := range 8 {
-		c := one{name: IPerf3, s: Shape{Way: Forward, Streams: 1, Rate: 50_000_000, UDP: i%2 == 1}, addr: fmt.Sprintf("10.77.0.%d", 11+i)}
+		c := caller{IPerf3, Shape{Way: Forward, Streams: 1, Rate: 50_000_000, UDP: i%2 == 1}, fmt.Sprintf("10.77.0.%d", 11+i)}
 		if i%4 > 1 {
 			c.name = IPerf2
 		}
 		p.A.IP("addr", "add", c.addr+"/24", "dev", lab.DataDev)
-		args := append(ClientArgs(c.name, p.Data.B4.String(), servedPort(c.name), c.s), "-B", c.addr)
-		c.p = start(t, p.A, programLimit, c.name, args...)
 		all = append(all, c)
 	}
-	for _, c := range all {
-		who := c.name + " -> " + Thru
-		c.s.Streams = 1
-		client, err := Report{}, c.p.wait(programLimit)
-		if err == nil && c.name == IPerf2 {
-			client, err = ReadIPerf2(c.p.stdout.bytes(), p.Data.B4.String(), false, 1)
-		} else if err == nil {
-			client, err = ReadIPerf3(c.p.stdout.bytes())
+	results.judge(t, func(t *testing.T) (rows []Row) {
+		before := server.told()
+		var running []*program
+		for _, c := range all {
+			args := append(ClientArgs(c.name, p.Data.B4.String(), servedPort(c.name), c.s), "-B", c.addr)
+			running = append(running, start(t, p.A, programLimit, c.name, args...))
 		}
-		if err != nil {
-			results.fail(t, who, c.s.String()+" one of 8", err)
-			continue
+		for i, c := range all {
+			rows = append(rows, c.verdict(running[i], p.Data.B4.String(), server, before)...)
 		}
-		told, err := server.reportOf(c.addr)
-		if err != nil {
-			results.fail(t, who, c.s.String()+" one of 8", err)
-			continue
-		}
-		rows := Judge(who, c.s, client, told)
-		for i := range rows {
-			rows[i].What += " one of 8"
-		}
-		results.add(t, rows...)
+		return rows
+	})
+}
+
+// verdict is on one of the clients.
+func (c caller) verdict(p *program, at string, server thruServer, before int) []Row {
+	who, what := c.name+" -> "+Thru, c.s.String()+" one of 8"
+	client, err := Report{}, p.wait(programLimit)
+	switch {
+	case err != nil:
+	case c.name == IPerf2:
+		client, err = ReadIPerf2(p.stdout.bytes(), at, false, 1)
+	default:
+		client, err = ReadIPerf3(p.stdout.bytes())
 	}
+	if err != nil {
+		return failed(who, what, err)
+	}
+	rows := compare(who, c.s, client, nil, func() (Report, error) { return server.reportOf(c.addr, before) })
+	for i := range rows {
+		rows[i].What = what
+	}
+	return rows
 }
 
 // TestInteropCapture judges the packets: what tshark knows of the protocol it
@@ -180,6 +191,7 @@ func TestInteropCapture(t *testing.T) {
 	lab.Require(t, lab.Program("tcpdump"), lab.Program("tshark"))
 	p, at := newPair(t), &ports{5300}
 	known := dissectors(t)
+	serve(t, p.B)
 	for _, name := range []string{IPerf2, IPerf3} {
 		protocol := map[string]string{IPerf2: "iperf2", IPerf3: "iperf3"}[name]
 		if !known[protocol] {
@@ -192,21 +204,25 @@ func TestInteropCapture(t *testing.T) {
 				decode = protocol
 			}
 			t.Run(Thru+"-"+name+"/"+s.String(), func(t *testing.T) {
-				port := at.next()
-				report := realServer(t, p.B, p.Data.B4, name, port, s)
-				file := capture(t, p.B, port)
-				_, err := thruClient(t, p.A, p.Data.B4, name, port, s)
-				if _, serr := report(); err == nil {
-					err = serr
-				}
-				dissect(t, Thru+" -> "+name, s, file(), port, decode, err)
+				results.judge(t, func(t *testing.T) []Row {
+					port := at.next()
+					report := realServer(t, p.B, p.Data.B4, name, port, s)
+					file := capture(t, p.B, port)
+					_, err := thruClient(t, p.A, p.Data.B4, name, port, s)
+					_, serr := report()
+					return dissect(Thru+" -> "+name, s, file(), port, decode, cmp.Or(err, serr))
+				})
 			})
+			if LeftOut(name, Thru, s) != "" { // said already
+				continue
+			}
 			t.Run(name+"-"+Thru+"/"+s.String(), func(t *testing.T) {
-				serve(t, p.B)
-				port := servedPort(name)
-				file := capture(t, p.B, port)
-				_, err := realClient(t, p.A, p.Data.B4, name, port, s)
-				dissect(t, name+" -> "+Thru, s, file(), port, decode, err)
+				results.judge(t, func(t *testing.T) []Row {
+					port := servedPort(name)
+					file := capture(t, p.B, port)
+					_, err := realClient(t, p.A, p.Data.B4, name, port, s)
+					return dissect(name+" -> "+Thru, s, file(), port, decode, err)
+				})
 			})
 		}
 	}
@@ -249,34 +265,28 @@ func capture(t *testing.T, h *lab.Host, port int) func() string {
 	}
 }
 
-// dissect prints how many packets there are, and how many of them are malformed.
-func dissect(t *testing.T, who string, s Shape, file string, port int, decode string, err error) {
-	t.Helper()
-	r := Row{Who: who, What: s.String() + " packets", Client: "-", Server: "-"}
-	lines := func(filter string) (n int) {
+// dissect says how many packets there are, and how many of them are malformed.
+func dissect(who string, s Shape, file string, port int, decode string, err error) []Row {
+	seen := cmp.Or(decode, "tcp or udp")
+	count := func(filter string) (n int) {
 		args := []string{"-r", file, "-Y", filter, "-T", "fields", "-e", "frame.number"}
 		if decode != "" {
 			args = append(args, "-d", fmt.Sprintf("udp.port==%d,%s", port, decode))
 		}
 		out, terr := tshark(args...)
-		if err == nil {
-			err = terr
-		}
+		err = cmp.Or(err, terr)
 		return strings.Count(out, "\n")
 	}
-	seen := "tcp or udp"
-	if decode != "" {
-		seen = decode
+	all, bad := count(seen), count("_ws.malformed")
+	if err != nil {
+		return failed(who, s.String()+" packets", err)
 	}
-	all, bad := lines(seen), lines("_ws.malformed")
-	r.Client, r.Server = fmt.Sprintf("%d of %s", all, strings.ReplaceAll(seen, " or ", "/")), fmt.Sprintf("%d malformed", bad)
+	r := Row{Who: who, What: s.String() + " packets", Client: fmt.Sprintf("%d %s", all, strings.ReplaceAll(seen, " or ", "/")), Server: fmt.Sprintf("%d malformed", bad)}
 	switch {
-	case err != nil:
-		r.Miss = strings.TrimSpace(err.Error())
 	case all < 10:
 		r.Miss = "hardly a packet is of the protocol"
 	case bad > 0:
 		r.Miss = "tshark finds malformed packets"
 	}
-	results.add(t, r)
+	return []Row{r}
 }

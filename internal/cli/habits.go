@@ -114,7 +114,6 @@ var oldTraffic = []habit{
 var serveHabits = []habit{
 	{"--server-bitrate-limit", three, "serve", "take --max-rate {RATE}, the bound of one test"},
 	{"--server-max-duration", three, "serve", "take --max-time {SECONDS}"},
-	{"--time-skew-threshold", three, "serve", "clocks may differ by 10 s; agents of thru take a join string; as iperf3 does it: thru iperf3 -s --rsa-private-key-path FILE --authorized-users-path FILE"},
 	{"--server-bitrate-limit --server-max-duration --rsa-private-key-path --authorized-users-path --time-skew-threshold", three, "", "it is for the end that serves: thru serve --help"},
 }
 

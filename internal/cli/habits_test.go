@@ -21,7 +21,7 @@ var same = strings.Fields(`-h --help -t --time -w --window -l --length --len -O 
 
 // sameServe are those of thru serve.
 var sameServe = strings.Fields(`-h --help -p --port -B --bind --bind-dev
-	--authorized-users-path --rsa-private-key-path --use-pkcs1-padding`)
+	--authorized-users-path --rsa-private-key-path --use-pkcs1-padding --time-skew-threshold`)
 
 // otherwise are the letters that mean something else in thru, with the reason
 // that they do, or the way in which that is noticed.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -70,6 +69,7 @@ func (o *original) open(e *env) (io.Writer, func(), error) {
 			return nil, nil, fault.Failf("--logfile wants a file in a folder that can be written to", "cli: opening the log: %w", err)
 		}
 		out, done = f, func() { f.Close() }
+		e.err = f // errors too, as in iperf3
 	}
 	if o.pidFile == "" {
 		return out, done, nil
@@ -126,11 +126,6 @@ func bracketed(host string) string {
 		return "[" + host + "]"
 	}
 	return host
-}
-
-// serve is the server.
-func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
-	return originalError(e.err, "error", errors.New("cli: serving as iperf3 does: not yet"))
 }
 
 // usage lists the options by who has them.

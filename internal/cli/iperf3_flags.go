@@ -43,7 +43,7 @@ type original struct {
 	// Of the server.
 	daemon, oneOff     bool
 	privateKey, users  string
-	skew               time.Duration
+	skew               int // seconds
 	maxRate            int64
 	maxTime            time.Duration
 	amounts            int    // how many of -t, -n and -k there are
@@ -56,7 +56,7 @@ const (
 	originalPort     = 5201
 	originalTime     = 10 * time.Second
 	originalInterval = time.Minute // the longest
-	originalSkew     = 10 * time.Second
+	originalSkew     = 10          // seconds
 )
 
 // parseOriginal reads the arguments of `thru iperf3`. Its errors end the
@@ -113,6 +113,11 @@ func (o *original) consistent() error {
 		return errors.New("--json-stream-full-output goes with --json-stream")
 	}
 	r.OneWay = !r.Reverse && !r.Bidir
+	if r.Protocol == measure.UDP { // without effect there too
+		r.Congestion, r.MSS, r.NoDelay, r.IO = "", 0, false, ""
+	} else {
+		r.DontFragment = false
+	}
 	if o.silent { // one interval, the whole
 		r.Interval = min(r.Duration, time.Hour)
 	}
@@ -165,7 +170,7 @@ func (o *original) serverOptions() []option {
 		{long: "idle-timeout", value: needsValue, side: ofServer, takes: "SECONDS", help: "accepted: thru needs no restart", set: number(new(int), 1, 86400)},
 		{long: "rsa-private-key-path", value: needsValue, side: ofServer, takes: "FILE", help: "key of the logins", set: text(&o.privateKey)},
 		{long: "authorized-users-path", value: needsValue, side: ofServer, takes: "FILE", help: "who may log in", set: text(&o.users)},
-		{long: "time-skew-threshold", value: needsValue, side: ofServer, takes: "SECONDS", help: "how far clocks may be apart (default 10)", set: o.setSkew},
+		{long: "time-skew-threshold", value: needsValue, side: ofServer, takes: "SECONDS", help: "how far clocks may be apart (default 10)", set: number(&o.skew, 1, 86400)},
 	}
 }
 
@@ -377,5 +382,3 @@ func (o *original) setLimit(s string) error {
 }
 
 func (o *original) setMaxTime(s string) error { return seconds(&o.maxTime)(s) }
-
-func (o *original) setSkew(s string) error { return seconds(&o.skew)(s) }

@@ -64,6 +64,8 @@ func TestOriginalCommandLines(t *testing.T) {
 		{"-c host --dscp lowdelay", func(r *plan.Request) { r.DSCP = 4 }},
 		{"-c host -Z", func(r *plan.Request) { r.IO = measure.IOSendfile }},
 		{"-c host -u --dont-fragment", func(r *plan.Request) { r.Protocol, r.DontFragment = measure.UDP, true }},
+		{"-c host -u -Z -C reno -M 1400 -N", func(r *plan.Request) { r.Protocol = measure.UDP }},
+		{"-c host --dont-fragment", func(*plan.Request) {}},
 		{"-c host --get-server-output", func(r *plan.Request) { r.FarOutput = true }},
 		{"-c host --fq-rate 1G", func(r *plan.Request) { r.Rate, r.RateSet = 1e9, true }},
 		{"-c host --fq-rate 1G -b 2G", func(r *plan.Request) { r.Rate, r.RateSet = 1e9, true }},
@@ -107,14 +109,14 @@ func TestOriginalOptions(t *testing.T) {
 		{"-c host --timestamps", func(o *original) bool { return o.timestamps == "%c " }},
 		{"-c host --timestamps=%s", func(o *original) bool { return o.timestamps == "%s" }},
 		{"-c host --logfile log -i 0", func(o *original) bool { return o.logFile == "log" && o.silent }},
-		{"-s", func(o *original) bool { return o.server && o.port == 5201 && o.skew == 10*time.Second }},
+		{"-s", func(o *original) bool { return o.server && o.port == 5201 && o.skew == 10 }},
 		{"-s -p 6000 -1 -D -I pid", func(o *original) bool { return o.oneOff && o.daemon && o.pidFile == "pid" && o.port == 6000 }},
 		{"-sD1", func(o *original) bool { return o.oneOff && o.daemon }},
 		{"-s --server-bitrate-limit 1G/5 --server-max-duration 60 --idle-timeout 9", func(o *original) bool {
 			return o.maxRate == 1e9 && o.maxTime == time.Minute
 		}},
 		{"-s --rsa-private-key-path k --authorized-users-path u --time-skew-threshold 3 --use-pkcs1-padding", func(o *original) bool {
-			return o.privateKey == "k" && o.users == "u" && o.skew == 3*time.Second && o.pkcs1
+			return o.privateKey == "k" && o.users == "u" && o.skew == 3 && o.pkcs1
 		}},
 		{"-c host --username me --rsa-public-key-path k --use-pkcs1-padding", func(o *original) bool {
 			return o.user == "me" && o.publicKey == "k" && o.pkcs1

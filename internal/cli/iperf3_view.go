@@ -29,8 +29,9 @@ type originalView struct {
 	test    iperfdoc.Test
 	specs   []measure.Spec
 	waiting [][]control.Live // of each flow: what the others have not told yet
-	began   bool             // the start is printed
-	rampAt  int64            // where the first interval began: 0, or before it
+	conns   [][]measure.Addresses
+	began   bool  // the start is printed
+	rampAt  int64 // where the first interval began: 0, or before it
 	all     []iperfdoc.Interval
 	err     error // of writing
 }
@@ -45,9 +46,13 @@ func newOriginalView(o *original, out io.Writer, version string) *originalView {
 	case o.jsonStream:
 		v.stream = iperfdoc.NewStream(out)
 	case !o.json:
-		v.layout = iperfdoc.NewLayout(out, iperfdoc.LayoutOptions{Format: o.format, Verbose: o.verbose, Stamp: stamp(o.timestamps)})
+		v.layout = iperfdoc.NewLayout(out, o.layout())
 	}
 	return v
+}
+
+func (o *original) layout() iperfdoc.LayoutOptions {
+	return iperfdoc.LayoutOptions{Format: o.format, Verbose: o.verbose, Stamp: stamp(o.timestamps)}
 }
 
 // introduce asks the agent of this process for what `uname -a` says.
@@ -67,7 +72,7 @@ func (v *originalView) keep(err error) { v.err = cmp.Or(v.err, err) }
 
 // Step implements control.Observer.
 func (v *originalView) Step(_ string, specs []measure.Spec, _, _ int) {
-	v.specs, v.waiting = specs, make([][]control.Live, len(specs))
+	v.specs, v.waiting, v.conns = specs, make([][]control.Live, len(specs)), make([][]measure.Addresses, len(specs))
 	s, r := specs[0], &v.o.request
 	t := &v.test
 	t.Time, t.Server = time.Now(), v.o.server
@@ -120,6 +125,9 @@ func (v *originalView) Live(l control.Live) {
 func (v *originalView) show(row []control.Live) {
 	slices.SortStableFunc(row, func(a, b control.Live) int { return bit(b.Sends) - bit(a.Sends) })
 	e := row[0].Event
+	if e.Phase == bus.PhaseRamp && e.SpanNs < int64(time.Millisecond) {
+		return // there is no ramp, only its end
+	}
 	if v.test.BlockSize == 0 && e.Packets > 0 { // the engine has chosen the length of a datagram
 		v.test.BlockSize = e.Bytes / e.Packets
 	}
@@ -155,21 +163,41 @@ func bit(b bool) int {
 	return 0
 }
 
-// connected begins the test on the screen: the streams of the session, those of
-// its own direction first, are put in iperf3's order.
+// connected begins the test on the screen when the streams of all flows are
+// known. A session tells of those of its own direction first, then of the other.
 func (v *originalView) connected(l control.Live) {
-	conns := l.Event.Conns
-	if own := v.specs[l.Flow].Streams; !l.Sends && len(conns) > own {
-		conns = append(slices.Clone(conns[own:]), conns[:own]...)
+	conns, own := l.Event.Conns, v.specs[l.Flow].Streams
+	if len(conns) > own && len(v.specs) == 2 {
+		v.conns[1-l.Flow] = conns[own:]
+		conns = conns[:own]
 	}
-	for _, a := range conns {
+	v.conns[l.Flow] = conns
+	if slices.ContainsFunc(v.conns, func(c []measure.Addresses) bool { return c == nil }) {
+		return
+	}
+	for _, sends := range []bool{true, false} {
+		for i, s := range v.specs {
+			if v.sends(s) == sends {
+				v.addConns(v.conns[i])
+			}
+		}
+	}
+	if sized := v.test.BlockSize > 0 || !v.o.verbose && v.stream == nil; sized {
+		v.begin()
+	}
+}
+
+// sends tells whether this end sends a flow; of a test of this machine alone it is the end that dials.
+func (v *originalView) sends(s measure.Spec) bool {
+	return s.From == control.Local && (s.From != s.To || s.DialFrom)
+}
+
+func (v *originalView) addConns(as []measure.Addresses) {
+	for _, a := range as {
 		c := iperfdoc.Conn{Socket: iperfdoc.Socket(len(v.test.Conns))}
 		c.LocalHost, c.LocalPort = hostAndPort(a.Local)
 		c.RemoteHost, c.RemotePort = hostAndPort(a.Peer)
 		v.test.Conns = append(v.test.Conns, c)
-	}
-	if sized := v.test.BlockSize > 0 || !v.o.verbose && v.stream == nil; sized {
-		v.begin()
 	}
 }
 

@@ -32,6 +32,7 @@ type iperfLogin struct {
 	Users      string `name:"authorized-users-path" type:"path" placeholder:"FILE" help:"iperf3's file of users: its clients must log in, and iperf2's, which cannot, are not answered."`
 	PrivateKey string `name:"rsa-private-key-path" type:"path" placeholder:"FILE" help:"The private RSA key that opens their logins."`
 	PKCS1      bool   `name:"use-pkcs1-padding" help:"Logins have the older padding, of iperf3 before 3.17."`
+	Skew       int    `name:"time-skew-threshold" default:"10" placeholder:"SECONDS" help:"How far the clock of who logs in may be away."`
 }
 
 // desks are where clients of other programs call.
@@ -86,6 +87,9 @@ func (f iperfLogin) into(c *iperf3.DeskConfig) error {
 	if f.Users == "" && f.PrivateKey == "" {
 		return nil
 	}
+	if f.Skew < 1 {
+		return fault.Usagef("--time-skew-threshold takes seconds, such as 10", "no clock is that close")
+	}
 	if f.Users == "" || f.PrivateKey == "" {
 		return fault.Usagef("give both --authorized-users-path FILE and --rsa-private-key-path FILE", "half of a login is missing")
 	}
@@ -98,7 +102,7 @@ func (f iperfLogin) into(c *iperf3.DeskConfig) error {
 		return fault.Usagef("--authorized-users-path wants a file with lines of NAME,HASH", "reading the users: %w", err)
 	}
 	defer users.Close()
-	c.PKCS1 = f.PKCS1
+	c.PKCS1, c.Skew = f.PKCS1, time.Duration(f.Skew)*time.Second
 	c.Users, err = iperf3.ParseUsers(users)
 	return err
 }

@@ -96,7 +96,7 @@ func (c *call) public() engine.Call {
 		program += ", user " + c.user
 	}
 	return engine.Call{
-		Token: c.token, Addr: addr, Name: name, Program: program, Specs: c.params.specs(name, c.desk.conf.Limits),
+		Token: c.token, Addr: c.talk.conn.RemoteAddr().String(), Name: name, Program: program, Specs: c.params.specs(name, c.desk.conf.Limits),
 		Refuse: func(reason error) { c.desk.refuse(c.token, reason) },
 	}
 }

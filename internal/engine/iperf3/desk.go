@@ -17,9 +17,10 @@ import (
 
 // DeskConfig says whom a Desk serves, and with how much.
 type DeskConfig struct {
-	Users      Users  // who may measure, where there is a key
-	PrivateKey []byte // PEM; empty lets in everybody
-	PKCS1      bool   // clients use the older padding, PKCS #1 v1.5, in place of OAEP
+	Users      Users         // who may measure, where there is a key
+	PrivateKey []byte        // PEM; empty lets in everybody
+	PKCS1      bool          // clients use the older padding, PKCS #1 v1.5, in place of OAEP
+	Skew       time.Duration // how far the clocks of client and server may differ; 0 is 10 s
 	Limits     Limits
 	MaxCalls   int // clients that wait for their turn; 0 is 32
 }
@@ -64,7 +65,7 @@ func NewDesk(c DeskConfig) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.gate = gate{users: c.Users, key: key, pkcs1: c.PKCS1}
+	d.gate = gate{users: c.Users, key: key, pkcs1: c.PKCS1, skew: c.Skew}
 	return d, nil
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -117,6 +118,20 @@ func (w *worker) isCalm() bool {
 		w.toldAt = time.Now()
 	}
 	return !w.cmd.receives() || w.cmd.Spec.Protocol == measure.UDP || time.Since(w.movedAt) > calmWait || time.Since(w.toldAt) > lateWait
+}
+
+// toldSoon waits a moment for the word that the test is over where a stream
+// has ended: the word takes another way, by the engine, and may come behind.
+func (w *worker) toldSoon(s *stream) bool {
+	if a := w.cmd.Adopt; a == nil || a.Leads || a.EndOfStream || s.err != nil && !errors.Is(s.err, io.EOF) {
+		return false
+	}
+	select {
+	case <-w.enough:
+		return true
+	case <-time.After(closeWait):
+		return false
+	}
 }
 
 // receivedAll tells whether the amount asked for has come, at an end that only receives.

@@ -142,7 +142,7 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 		}
 		select {
 		case s := <-ended:
-			if w.isEnough() {
+			if w.isEnough() || w.toldSoon(s) {
 				return errAllSent
 			}
 			if w.complete(s) {

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/agent"
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/iperfdoc"
+	"thru/internal/measure"
+)
+
+// serve is the server: it answers iperf3 clients one after the other, and
+// shows each test as iperf3 does. Several at once are `thru serve --iperf`.
+func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
+	limits := agent.DefaultLimits()
+	limits.RateBps = o.maxRate
+	if o.maxTime > 0 {
+		limits.DurationNs = int64(min(o.maxTime, measure.MaxDuration))
+	}
+	prog, err := worker.Self()
+	if err != nil {
+		return originalError(e.err, "error", err)
+	}
+	defer prog.Close()
+	listen := o.listen()
+	calls, err := o.desk(ctx, e, listen, limits)
+	if err != nil {
+		return originalError(e.err, "error", err)
+	}
+	server, err := bus.Memory()
+	if err != nil {
+		return originalError(e.err, "error", err)
+	}
+	defer server.Close()
+	a := newAgent(e.version, hostname(), calls.engines(prog), limits, nil, listen)
+	defer a.Close()
+	service, err := bus.Serve(server, a)
+	if err != nil {
+		return originalError(e.err, "error", err)
+	}
+	defer service.Close()
+	a.Publisher(service.Publish)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &originalServer{o: o, e: e, out: out, stop: stop, turn: make(chan struct{}, 1)}
+	s.r = reception{version: e.version, connect: server.Client, watch: s.watch, told: s.told}
+	s.listening()
+	err = calls.serve(ctx, func(call engine.Call) { s.take(ctx, call) })
+	s.r.wait()
+	if err != nil {
+		return originalError(e.err, "error", err)
+	}
+	return s.failure
+}
+
+// listen is where the server may be reached.
+func (o *original) listen() engine.Listen {
+	l := engine.Listen{Device: o.request.BindDev}
+	switch {
+	case o.request.BindAddr != "":
+		l.Addrs = []string{o.request.BindAddr}
+	case o.request.Family == 4:
+		l.Addrs = []string{"0.0.0.0"}
+	case o.request.Family == 6:
+		l.Addrs = []string{"::"}
+	}
+	return l
+}
+
+// desk opens the port; here, where there is no other, it must be had.
+func (o *original) desk(ctx context.Context, e *env, at engine.Listen, l bus.Limits) (desks, error) {
+	f := iperfFlags{IPerf3Port: o.port, iperfLogin: iperfLogin{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.pkcs1, Skew: o.skew}}
+	d, warnings, err := f.open(ctx, at, l, func(addr string, reason error) { tellRefused(e, addr, reason) })
+	if err == nil && d.three == nil {
+		err = fault.Failf("end the program that holds the port, or choose another: -p PORT", "%s", strings.Join(warnings, "; "))
+	}
+	return d, err
+}
+
+// originalServer shows the tests of its callers.
+type originalServer struct {
+	o    *original
+	e    *env
+	out  io.Writer
+	stop context.CancelFunc
+	r    reception
+
+	turn    chan struct{} // holds one: a test runs, and what follows belongs to it until told
+	view    *originalView // of that test
+	served  int
+	failure error // of the only test of -1
+}
+
+// listening says that the next client may come.
+func (s *originalServer) listening() {
+	if !s.o.json && !s.o.jsonStream {
+		iperfdoc.NewLayout(s.out, s.o.layout()).Listening(s.o.port, s.served+1)
+	}
+}
+
+// turnWait is how long a caller waits for the test before it to end. One that
+// follows right behind its own last test shall not find the server busy.
+const turnWait = time.Second
+
+// take runs a caller's test, if no other one runs.
+func (s *originalServer) take(ctx context.Context, call engine.Call) {
+	s.r.wg.Go(func() {
+		select {
+		case s.turn <- struct{}{}:
+			s.begin(ctx, call)
+		case <-time.After(turnWait):
+			call.Refuse(engine.ErrBusy)
+		}
+	})
+}
+
+func (s *originalServer) begin(ctx context.Context, call engine.Call) {
+	for i := range call.Specs {
+		spec := &call.Specs[i]
+		spec.EachStream, spec.Interval = true, int64(s.o.request.Interval)
+		cpu := &spec.SenderCPU
+		if spec.From != control.Local {
+			cpu = &spec.ReceiverCPU
+		}
+		*cpu = cmp.Or(*cpu, s.o.request.LocalCPU) // the client's wish comes first
+	}
+	s.view = newOriginalView(s.o, s.out, s.e.version)
+	s.view.called(call)
+	s.r.take(ctx, call)
+}
+
+func (s *originalServer) watch(engine.Call) control.Observer { return s.view }
+
+// told ends the output of a test.
+func (s *originalServer) told(_ engine.Call, doc *measure.Document, _ string, err error) {
+	if doc == nil {
+		doc = &measure.Document{Thru: s.e.version}
+	}
+	werr := s.view.end(doc, err)
+	if err != nil && !s.view.tellsErrors() {
+		fmt.Fprintf(s.e.err, "iperf3: error - %v\n", err)
+	}
+	s.served++
+	if s.o.oneOff {
+		if err = errors.Join(err, werr); err != nil {
+			s.failure = printed{fault.New(fault.Failed, "", "%w", err)}
+		}
+		s.stop()
+		return
+	}
+	s.listening()
+	<-s.turn
+}
+
+// called notes who has called.
+func (v *originalView) called(call engine.Call) {
+	v.test.Host = call.Addr
+	if host, port, err := net.SplitHostPort(call.Addr); err == nil {
+		v.test.Host = host
+		v.test.Port, _ = strconv.Atoi(port)
+	}
+}
