@@ -53,7 +53,9 @@ func (d *Desk) accept(ctx context.Context, l net.Listener) error {
 			defer stop()
 			if err := d.greet(c); err != nil {
 				c.Close()
-				d.tell(addrOf(c), err)
+				if !errors.Is(err, io.EOF) { // who hangs up without a word has only looked
+					d.tell(addrOf(c), err)
+				}
 			}
 		})
 	}

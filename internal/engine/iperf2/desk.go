@@ -52,7 +52,8 @@ type Desk struct {
 	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
 	told    map[netip.Addr]time.Time
 
-	completing sync.WaitGroup // callers that will be calls
+	waiting    int            // callers that are groups, calls, or between the two
+	completing sync.WaitGroup // those that will be calls
 }
 
 // NewDesk makes a desk that takes no calls before Serve.
@@ -127,14 +128,6 @@ func (d *Desk) Serve(ctx context.Context, tcp []net.Listener, udp []*net.UDPConn
 	defer cancel()
 	var wg sync.WaitGroup
 	errs := make([]error, len(tcp)+len(udp))
-	stop := context.AfterFunc(ctx, func() {
-		for _, l := range tcp {
-			l.Close()
-		}
-		for _, u := range udp {
-			u.Close()
-		}
-	})
 	for i, l := range tcp {
 		wg.Go(func() { defer cancel(); errs[i] = d.accept(ctx, l) })
 	}
@@ -145,7 +138,12 @@ func (d *Desk) Serve(ctx context.Context, tcp []net.Listener, udp []*net.UDPConn
 		cancel()
 	}
 	<-ctx.Done()
-	stop()
+	for _, l := range tcp {
+		l.Close()
+	}
+	for _, u := range udp {
+		u.Close()
+	}
 	wg.Wait()
 	d.close()
 	return errors.Join(errs...)
@@ -157,9 +155,11 @@ func (d *Desk) close() {
 	d.took = nil
 	var left []*caller
 	left = slices.AppendSeq(left, maps.Values(d.calls))
+	d.waiting -= len(left)
 	for _, c := range d.groups {
 		left = append(left, c)
 		if c.timer.Stop() {
+			d.waiting--
 			d.completing.Done()
 		}
 	}
@@ -187,7 +187,7 @@ func (d *Desk) join(addr netip.AddrPort, t test, s stream) error {
 	switch {
 	case d.took == nil:
 		return errClosed
-	case c == nil && len(d.groups)+len(d.calls) >= d.conf.MaxCalls:
+	case c == nil && d.waiting >= d.conf.MaxCalls:
 		return errBusy
 	case c == nil:
 		wait := groupWait
@@ -195,6 +195,7 @@ func (d *Desk) join(addr netip.AddrPort, t test, s stream) error {
 			wait = plainWait
 		}
 		c = &caller{key: key, addr: addr, test: t, want: t.wanted(d.conf.Limits)}
+		d.waiting++
 		d.completing.Add(1)
 		c.timer = time.AfterFunc(wait, func() { d.complete(c) })
 		d.groups[key] = c
@@ -231,6 +232,8 @@ func (d *Desk) complete(c *caller) {
 		c.timer = time.AfterFunc(callWait, func() {
 			d.refuse(call.Token, errors.New("iperf2: taking a call: it was not taken up in time"))
 		})
+	} else {
+		d.waiting--
 	}
 	d.mu.Unlock()
 	if err != nil {
@@ -266,6 +269,7 @@ func (d *Desk) claim(token string) *caller {
 	if c != nil {
 		c.timer.Stop()
 		delete(d.calls, token)
+		d.waiting--
 	}
 	return c
 }

@@ -104,7 +104,7 @@ func (s *server) empty(t testing.TB) {
 	d := s.engine.Desk
 	for give := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		d.mu.Lock()
-		left := len(d.groups) + len(d.calls) + len(d.sources)
+		left := d.waiting + len(d.groups) + len(d.calls) + len(d.sources)
 		d.mu.Unlock()
 		if left == 0 {
 			return
@@ -201,8 +201,8 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	d.mu.Lock()
-	if len(d.groups)+len(d.calls) > 2 || len(d.sources) > 4 {
-		t.Errorf("%d and %d wait, %d sources", len(d.groups), len(d.calls), len(d.sources))
+	if d.waiting > 2 || len(d.sources) > 4 {
+		t.Errorf("%d wait, %d sources", d.waiting, len(d.sources))
 	}
 	d.mu.Unlock()
 	c := <-calls
@@ -250,8 +250,8 @@ func FuzzServerTalk(f *testing.F) {
 		called.Wait()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if len(d.groups)+len(d.calls)+len(d.sources) != 0 {
-			t.Errorf("%d, %d and %d are left", len(d.groups), len(d.calls), len(d.sources))
+		if d.waiting+len(d.groups)+len(d.calls)+len(d.sources) != 0 {
+			t.Errorf("%d wait, %d, %d and %d are left", d.waiting, len(d.groups), len(d.calls), len(d.sources))
 		}
 	})
 }

@@ -1,0 +1,215 @@
+//go:build unix
+
+package iperf2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/engine"
+	"thru/internal/engine/enginetest"
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// peer is a TCP listener on loopback that does something else than an iperf2.
+func peer(t *testing.T, do func(net.Conn)) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan bool)
+	go func() {
+		defer close(over)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			do(c)
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-over })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// fails opens and runs a test that must fail, and returns why.
+func fails(t *testing.T, x measure.Spec, port int) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	s, err := Engine{Program: program(t)}.Open(ctx, engine.End{Name: "local", Spec: x, Sends: x.From == "local", Dials: true, Targets: []string{fmt.Sprintf("127.0.0.1:%d", port)}})
+	if err != nil {
+		return err
+	}
+	defer closeGone(t, s)
+	if err := s.Start(ctx, 0, host.PlacementFacts{}); err != nil {
+		return err
+	}
+	us := enginetest.Finish(t, s)
+	if len(us) == 0 || us[len(us)-1].Kind != engine.Failed {
+		t.Fatalf("the last update is %+v", us[max(0, len(us)-1):])
+	}
+	return us[len(us)-1].Err
+}
+
+// TestBadPeers: a peer that speaks something else, says nothing or goes away
+// is a clear error in bounded time, with a hint.
+func TestBadPeers(t *testing.T) {
+	hold := func(c net.Conn) { t.Cleanup(func() { c.Close() }) }
+	both := spec(measure.TCP, 1)
+	both.Duplex = true
+	nobody := 0
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		nobody = l.Addr().(*net.TCPAddr).Port
+		l.Close()
+	}
+	reply := func(version version, more int) func(net.Conn) {
+		return func(c net.Conn) {
+			b := make([]byte, headerSize)
+			c.Read(b)
+			c.Write(append(ack{version: version}.append(nil), make([]byte, more)...))
+			if more > 0 {
+				c.Close()
+				return
+			}
+			hold(c)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		spec measure.Spec
+		port int
+		want string
+	}{
+		{"nobody", spec(measure.TCP, 2), nobody, "refused"},
+		{"nobody, udp", spec(measure.UDP, 2), nobody, "nobody takes datagrams"},
+		{"nobody, udp reverse", reversed(spec(measure.UDP, 2)), nobody, "nobody takes datagrams"},
+		{"another program", spec(measure.TCP, 2), peer(t, func(c net.Conn) { c.Write([]byte("220 mail.example.org ESMTP ready, say hello\r\n")); hold(c) }), "no iperf2 server"},
+		{"closes", spec(measure.TCP, 1), peer(t, func(c net.Conn) { c.Close() }), "closed the connection"},
+		{"silent, reverse", reversed(spec(measure.TCP, 1)), peer(t, hold), "does not know how to send"},
+		{"old, reverse", reversed(spec(measure.TCP, 1)), peer(t, reply(0x00020000000d0003, 0)), "2.0.13 does not know"},
+		{"old, both ways", both, peer(t, reply(0x00020000000d0003, 0)), "2.0.13 does not know"},
+		{"reads nothing and sends nothing", reversed(spec(measure.TCP, 1)), peer(t, reply(spoken, 0)), "no data came"},
+		{"sends too little", reversed(spec(measure.TCP, 1)), peer(t, reply(spoken, 100_000)), "ended the test after"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := fails(t, tt.spec, tt.port)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || fault.Hint(err) == "" {
+				t.Errorf("%v; hint %q", err, fault.Hint(err))
+			}
+		})
+	}
+}
+
+// TestNoReport: a server that vanishes leaves what this end has counted.
+func TestNoReport(t *testing.T) {
+	u, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close() // it reads nothing
+	x := spec(measure.UDP, 2)
+	x.Rate = 1e6
+	s := dial(t, program(t), x, u.LocalAddr().(*net.UDPAddr).Port, 0)
+	e := finished(t, s)
+	far, _ := s.Far()
+	if e.TotalBytes == 0 || far.Bytes != 0 || len(far.Streams) != 0 || !strings.Contains(fmt.Sprint(far.Missing), "did not come") {
+		t.Errorf("sent %d bytes; far %+v", e.TotalBytes, far)
+	}
+}
+
+// TestClientVanishes: a client that stops in the middle ends its test in
+// bounded time, and leaves what has come.
+func TestClientVanishes(t *testing.T) {
+	for _, protocol := range []string{measure.TCP, measure.UDP} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, DeskConfig{})
+			c, err := net.Dial(protocol, fmt.Sprintf("127.0.0.1:%d", s.port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			h := header{flags: flagExtended | flagLength | headerSize<<1, streams: 1, amount: -6000, version: spoken}
+			if protocol == measure.TCP {
+				c.Write(append(h.append(nil), make([]byte, 10_000)...))
+			} else {
+				h.flags |= flagNumber64
+				for i := range 10 {
+					c.Write(append(h.append(appendNumber(nil, int64(i+1), 0)), make([]byte, 1000)...))
+				}
+			}
+			a := s.next(t)
+			us := enginetest.Finish(t, a.session)
+			if u := us[len(us)-1]; u.Kind != engine.Failed || !strings.Contains(u.Err.Error(), "stopped") {
+				t.Errorf("the last update is %+v", u)
+			}
+			if e := a.session.Evidence(); e.TotalBytes < 10_000 || e.Error == "" {
+				t.Errorf("%d bytes, error %q", e.TotalBytes, e.Error)
+			}
+			a.session.Close()
+			s.empty(t)
+		})
+	}
+}
+
+// TestClosesAtAnyTime: Close leaves nothing, whatever has begun.
+func TestClosesAtAnyTime(t *testing.T) {
+	s := serve(t, DeskConfig{})
+	for _, x := range []measure.Spec{spec(measure.TCP, 2), reversed(spec(measure.TCP, 2)), spec(measure.UDP, 2)} {
+		x.Duration = int64(time.Minute)
+		end := engine.End{Name: "local", Spec: x, Sends: x.From == "local", Dials: true, Targets: []string{fmt.Sprintf("127.0.0.1:%d", s.port)}}
+		c, err := s.engine.Open(t.Context(), end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(c.Close(), c.Close()); err != nil || !gone(c.Process()) {
+			t.Error(err)
+		}
+		if err := c.Start(t.Context(), 0, host.PlacementFacts{}); err == nil {
+			t.Error("a closed session starts")
+		}
+		c = dial(t, s.engine.Program, x, s.port, 0)
+		a := s.next(t)
+		<-c.Updates()
+		closeGone(t, c)
+		closeGone(t, a.session)
+		s.empty(t)
+	}
+}
+
+// TestLimits: what an end allows holds, whatever the client asks for.
+func TestLimits(t *testing.T) {
+	s := serve(t, DeskConfig{Limits: Limits{Streams: 2, Duration: 500 * time.Millisecond, RateBps: 50e6}})
+	x := reversed(spec(measure.TCP, 2))
+	x.Duration = int64(3 * time.Second)
+	fails(t, x, s.port) // the server ends before its time
+	a := s.next(t)
+	e := finished(t, a.session)
+	if e.MeasuredNs > int64(900*time.Millisecond) || a.call.Specs[0].MaxRate != 50e6 || a.call.Specs[0].Duration != int64(500*time.Millisecond) {
+		t.Errorf("%v of %+v", time.Duration(e.MeasuredNs), a.call.Specs[0])
+	}
+}
+
+// TestManyStreams: as many as there can be.
+func TestManyStreams(t *testing.T) {
+	s := serve(t, DeskConfig{})
+	for _, protocol := range []string{measure.TCP, measure.UDP} {
+		x := spec(protocol, measure.MaxStreams)
+		c := dial(t, s.engine.Program, x, s.port, 0)
+		a := s.next(t)
+		sent, got := finished(t, c), finished(t, a.session)
+		if sent.TotalBytes != got.TotalBytes || len(got.Streams) != measure.MaxStreams {
+			t.Errorf("%s: sent %d bytes, received %d in %d streams", protocol, sent.TotalBytes, got.TotalBytes, len(got.Streams))
+		}
+	}
+}
