@@ -104,6 +104,9 @@ func (c *call) public() engine.Call {
 // program is what the client says it is.
 func (c *call) program() string {
 	v := c.params.Version
+	if v == clientSays {
+		return "thru"
+	}
 	for _, r := range v {
 		if r < ' ' || r > '~' {
 			v = ""

@@ -221,7 +221,7 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 
 // lastRead is what a server is given to read out its sockets: what it has not
 // read when it hears that the test is over, it never counts.
-const lastRead = 20 * time.Millisecond
+const lastRead = 10 * time.Millisecond
 
 // finish tells the server when this end's time or amount is over.
 func (c *client) finish() {

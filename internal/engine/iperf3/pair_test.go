@@ -163,30 +163,33 @@ func TestPair(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s %d", protocol, way, streams), func(t *testing.T) {
 					spec := short(protocol, streams)
 					spec.Duplex = way == "both ways"
-					client, server := newBench(t, DeskConfig{}).both(spec, way != "reverse", 0)
-					a, b := finished(t, "client", client), finished(t, "server", server)
-					checkPair(t, a, b)
-					if far, _ := client.Far(); far != nil {
-						checkFar(t, "server", far, b)
-					}
-					if far, _ := server.Far(); far != nil {
-						checkFar(t, "client", far, a)
-					}
-					if spec.Duplex {
-						x, _ := client.Back()
-						y, _ := server.Back()
-						checkPair(t, x, y)
-						_, far := client.Far()
-						checkFar(t, "server back", far, y)
-					}
+					judged(t, func(j *judge) { pair(t, j, spec, way != "reverse") })
 				})
 			}
 		}
 	}
 }
 
+// pair runs a test between our own two ends.
+func pair(t *testing.T, j *judge, spec measure.Spec, sends bool) {
+	t.Helper()
+	client, server := newBench(t, DeskConfig{}).both(spec, sends, 0)
+	a, b := finished(t, "client", client), finished(t, "server", server)
+	checkPair(t, j, a, b)
+	far, farBack := client.Far()
+	checkFar(t, j, "server", far, b)
+	told, _ := server.Far()
+	checkFar(t, j, "client", told, a)
+	if spec.Duplex {
+		x, _ := client.Back()
+		y, _ := server.Back()
+		checkPair(t, j, x, y)
+		checkFar(t, j, "server back", farBack, y)
+	}
+}
+
 // checkPair compares what both ends saw of one direction.
-func checkPair(t *testing.T, a, b measure.Evidence) {
+func checkPair(t *testing.T, j *judge, a, b measure.Evidence) {
 	t.Helper()
 	if a.Sends == b.Sends || a.Dialled == b.Dialled {
 		t.Errorf("roles: %v/%v and %v/%v", a.Sends, a.Dialled, b.Sends, b.Dialled)
@@ -199,21 +202,40 @@ func checkPair(t *testing.T, a, b measure.Evidence) {
 			t.Errorf("stream %d: ends %s>%s and %s>%s do not meet", i, x.Local, x.Peer, y.Local, y.Peer)
 		}
 	}
-	near(t, "rates", rate(a), rate(b))
+	j.near("rates", rate(a), rate(b))
 }
 
 func rate(e measure.Evidence) float64 { return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs) }
 
+// judge compares figures, which a busy machine may disturb: what it finds
+// wrong is looked at again.
+type judge struct{ wrong []string }
+
 // near wants two figures within 3 %.
-func near(t *testing.T, what string, a, b float64) {
-	t.Helper()
+func (j *judge) near(what string, a, b float64) {
 	if d := a - b; d > 0.03*a || d < -0.03*a {
-		t.Errorf("%s: %.4g and %.4g differ by %.1f %%", what, a, b, 100*d/a)
+		j.wrong = append(j.wrong, fmt.Sprintf("%s: %.4g and %.4g differ by %.1f %%", what, a, b, 100*d/a))
+	}
+}
+
+// judged runs a comparison up to three times until the figures agree.
+func judged(t *testing.T, compare func(j *judge)) {
+	t.Helper()
+	j := &judge{}
+	for range 3 {
+		j.wrong = nil
+		if compare(j); len(j.wrong) == 0 || t.Failed() {
+			break
+		}
+		t.Logf("once more: %q", j.wrong)
+	}
+	for _, w := range j.wrong {
+		t.Error(w)
 	}
 }
 
 // checkFar compares what an end was told of the other one with what that saw.
-func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evidence) {
+func checkFar(t *testing.T, j *judge, who string, far *measure.Evidence, saw measure.Evidence) {
 	t.Helper()
 	if far == nil {
 		t.Fatalf("the %s has told nothing", who)
@@ -221,7 +243,7 @@ func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evide
 	if far.Sends != saw.Sends || far.Dialled != saw.Dialled || far.Bytes != saw.Bytes || len(far.Streams) != len(saw.Streams) || far.Reported == "" {
 		t.Errorf("%s told %+v and saw %d bytes", who, far, saw.Bytes)
 	}
-	near(t, "measured time told by the "+who, float64(far.MeasuredNs), float64(saw.MeasuredNs))
+	j.near("measured time told by the "+who, float64(far.MeasuredNs), float64(saw.MeasuredNs))
 	for i, x := range saw.Streams {
 		y := far.Streams[i]
 		if x.Bytes != y.Bytes || x.Local != y.Local || x.Peer != y.Peer {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package iperf3
 
 import (
