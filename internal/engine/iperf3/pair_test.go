@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// limit bounds each step of a test; it is no assertion of speed.
+const limit = 30 * time.Second
+
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // bench is a desk that serves on loopback, and an engine for both roles.
