@@ -76,7 +76,7 @@ func checkAnswer(t *testing.T, program, verb, flag string, same []string) {
 	if slices.Contains(same, flag) && (verb == "" || flag == "-h" || flag == "--help") {
 		return
 	}
-	err := tryOut(verb, flag)
+	err := tryOut(t, verb, flag)
 	var e *fault.Error
 	if !errors.As(err, &e) || e.Code != fault.Usage || e.Hint == "" || strings.HasPrefix(e.Hint, "see `thru") {
 		t.Errorf("thru %s %s: no answer for who comes from %s: %v, hint %q", verb, flag, program, err, fault.Hint(err))
@@ -84,12 +84,12 @@ func checkAnswer(t *testing.T, program, verb, flag string, same []string) {
 }
 
 // tryOut parses a flag that is not known, and so runs nothing.
-func tryOut(verb, flag string) error {
+func tryOut(t *testing.T, verb, flag string) error {
 	args := []string{flag}
 	if verb != "" {
 		args = []string{verb, flag}
 	}
-	return run(nil, &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: args})
+	return run(t.Context(), &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: args})
 }
 
 func TestHints(t *testing.T) {
@@ -119,7 +119,7 @@ func TestHints(t *testing.T) {
 		{"test -Q", "see `thru test --help`"},
 		{"test --nonsense", "see `thru test --help`"},
 	} {
-		err := run(nil, &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: strings.Fields(c.line)})
+		err := run(t.Context(), &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: strings.Fields(c.line)})
 		if err == nil || fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), c.want) {
 			t.Errorf("thru %s: %v, hint %q, want %q in it", c.line, err, fault.Hint(err), c.want)
 		}

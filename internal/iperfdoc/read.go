@@ -136,9 +136,8 @@ func (f found) isDocument() bool {
 
 // assembler puts the lines of --json-stream together.
 type assembler struct {
-	root   node
-	begun  bool
-	failed error
+	root  node
+	begun bool
 }
 
 // add takes one line, and returns the document that is complete with it, or

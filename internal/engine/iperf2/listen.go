@@ -71,7 +71,6 @@ type source struct {
 	from netip.AddrPort
 	conn *net.UDPConn
 	over chan struct{} // closed when it is not read here any more
-	once sync.Once
 
 	mu     sync.Mutex
 	early  worker.Early
