@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,6 +121,12 @@ func hold(t testing.TB, bounds waits) (addr string, ends func() []error) {
 	d.wait = bounds
 	e := Engine{Desk: d, adopt: newStill}
 	ports, err := Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
+	for range 20 { // another program may have the UDP port of the number that TCP got
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+		ports, err = Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
