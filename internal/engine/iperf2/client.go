@@ -50,15 +50,19 @@ type session struct {
 	life context.Context // ends with Close
 	over context.CancelFunc
 
-	mu      sync.Mutex
-	take    func(context.Context, []net.Conn, time.Duration) ([]worker.Conn, error) // makes ready what Start hands over
-	conns   []net.Conn                                                              // until it has
-	release func()                                                                  // of a call that has been answered: forgets its sources
-	kept    []*sock.Kept                                                            // of UDP, for the last words
-	words   []lastWords                                                             // of UDP, by stream
-	first   int64                                                                   // of UDP that has been answered: number of the first datagram
-	old     bool                                                                    // and its numbers are of 32 bits
+	release func()       // of a call that has been answered: forgets its sources
+	first   int64        // of UDP that has been answered: number of the first datagram
+	old     bool         // and its numbers are of 32 bits
+	kept    []*sock.Kept // of UDP, by stream, for the last words
+
+	mu    sync.Mutex
+	take  taker       // what Start hands over
+	conns []net.Conn  // until it has
+	words []lastWords // of UDP, by stream
 }
+
+// taker makes connections ready and lists what the worker takes over.
+type taker func(ctx context.Context, conns []net.Conn, ramp time.Duration) ([]worker.Conn, error)
 
 func newSession(e engine.End) *session {
 	s := &session{end: e}
