@@ -76,7 +76,10 @@ func (f iperfFlags) open(ctx context.Context, at engine.Listen, l bus.Limits, re
 	if f.IPerf2Port > 0 && len(conf.PrivateKey) == 0 {
 		d.two = iperf2.NewDesk(iperf2.DeskConfig{Limits: iperf2.Limits{Streams: l.Streams, Duration: most, RateBps: l.RateBps}, Refused: refused})
 		if d.twoTCP, d.twoUDP, err = iperf2.Listen(ctx, at.Addrs, f.IPerf2Port, at.Device); err != nil {
-			d.two, warnings = nil, append(warnings, fmt.Sprintf("iperf2 clients are not answered: %v", err))
+			warnings = append(warnings, fmt.Sprintf("not all iperf2 clients are answered: %v", err))
+		}
+		if len(d.twoTCP)+len(d.twoUDP) == 0 {
+			d.two = nil
 		}
 	}
 	return d, warnings, nil
