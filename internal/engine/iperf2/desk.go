@@ -230,7 +230,9 @@ func (d *Desk) complete(c *caller) {
 		call.Back = c.test.callback(call.Name, d.conf.Limits)
 		d.calls[call.Token] = c
 		c.timer = time.AfterFunc(callWait, func() {
-			d.refuse(call.Token, errors.New("iperf2: taking a call: it was not taken up in time"))
+			if d.refuse(call.Token) {
+				d.tell(c.addr, errors.New("iperf2: taking a call: it was not taken up in time"))
+			}
 		})
 	} else {
 		d.waiting--
@@ -241,7 +243,7 @@ func (d *Desk) complete(c *caller) {
 		d.tell(c.addr, err)
 		return
 	}
-	call.Refuse = func(reason error) { d.refuse(call.Token, reason) }
+	call.Refuse = func(error) { d.refuse(call.Token) } // who refuses knows why
 	took(call)
 }
 
@@ -274,13 +276,14 @@ func (d *Desk) claim(token string) *caller {
 	return c
 }
 
-// refuse ends a call without a test. iperf2 has no word for it: its
-// connections close.
-func (d *Desk) refuse(token string, reason error) {
-	if c := d.claim(token); c != nil {
+// refuse ends a call without a test; false where it is none any more. iperf2
+// has no word for it: its connections close.
+func (d *Desk) refuse(token string) bool {
+	c := d.claim(token)
+	if c != nil {
 		c.close()
-		d.tell(c.addr, reason)
 	}
+	return c != nil
 }
 
 // tell passes a refusal on, in bounds.
