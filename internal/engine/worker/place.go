@@ -29,6 +29,10 @@ func (w *worker) place(near host.PlacementFacts) {
 			s.placed = "left to the scheduler: over loopback datagrams pass faster on two CPUs"
 			continue
 		}
+		if q.Loopback && w.cmd.Adopt != nil {
+			s.placed = "left to the scheduler: over loopback both ends want one CPU, and the other one is not thru's to place"
+			continue
+		}
 		q.IncomingCPU = incomingCPU(s.sock)
 		s.cpus, s.placed = host.Placement(q)
 	}
