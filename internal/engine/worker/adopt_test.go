@@ -161,6 +161,9 @@ func TestAdopted(t *testing.T) {
 				t.Errorf("sent %d and received %d of an amount of %d in the measured time", a.Bytes, b.Bytes, want)
 			}
 			for i, x := range b.Streams {
+				if x.CPU != nil { // over loopback the other end is not thru's to place
+					t.Errorf("stream %d is bound to CPU %d", i, *x.CPU)
+				}
 				if d := x.DatagramsAll; c.spec.Protocol == measure.UDP && (d == nil || d.Lost != 0 || d.Packets == 0 || d.Foreign != 0) {
 					t.Errorf("stream %d: %+v", i, d)
 				}
