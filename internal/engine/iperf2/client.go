@@ -102,7 +102,7 @@ func (g Engine) call(ctx context.Context, e engine.End) (*session, error) {
 // adopt starts the worker, and keeps what the end of the test needs.
 func (s *session) adopt(p *worker.Program, task worker.Task) (err error) {
 	s.ready.Local, s.ready.Peer = s.conns[0].LocalAddr().String(), s.conns[0].RemoteAddr().String()
-	s.ready.RTTIdle = idleRTT(s.conns[0])
+	s.ready.RTTIdle = engine.IdleRTT(s.conns[0])
 	for _, c := range s.conns {
 		u, ok := c.(*net.UDPConn)
 		if !ok {

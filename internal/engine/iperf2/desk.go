@@ -96,7 +96,7 @@ func Listen(ctx context.Context, addrs []string, port int, device string) (tcp [
 	}
 	lc := net.ListenConfig{Control: sock.Options{Device: device}.Control}
 	lc.SetMultipathTCP(false)
-	uc := net.ListenConfig{Control: sock.Options{Device: device, ReuseAddr: true, RecvBuffer: datagramBuffer}.Control}
+	uc := net.ListenConfig{Control: sock.Options{Device: device, ReuseAddr: true, RecvBuffer: engine.DatagramBuffer}.Control}
 	var errs []error
 	for _, a := range addrs {
 		at := net.JoinHostPort(a, strconv.Itoa(port))

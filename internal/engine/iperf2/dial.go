@@ -2,18 +2,14 @@ package iperf2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"thru/internal/engine"
 	"thru/internal/fault"
-	"thru/internal/measure"
 	"thru/internal/sock"
 )
 
@@ -71,25 +67,14 @@ func closeAll(conns []net.Conn) {
 
 // dialOne opens stream i.
 func dialOne(ctx context.Context, e engine.End, target string, i int) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTime, Control: options(e).Control}
-	d.SetMultipathTCP(false)
-	local, err := localAddr(e.Spec, i)
+	s := e.Spec
+	d, err := engine.Dialer(s, s.Protocol, engine.SocketOptions(s, s.Protocol, e.Sends), engine.SourcePort(s, i), dialTime)
 	if err != nil {
 		return nil, err
 	}
-	if local != nil {
-		d.LocalAddr = local
-	}
-	network := e.Spec.Protocol
-	if e.Spec.Family != 0 {
-		network += fmt.Sprint(e.Spec.Family)
-	}
-	c, err := d.DialContext(ctx, network, target)
-	switch {
-	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EADDRINUSE):
-		return nil, fault.Failf("-B wants an address of this host (`ip addr`), and --cport a port that is free there", "iperf2: connecting: %w", err)
-	case err != nil:
-		return nil, err
+	c, err := d.DialContext(ctx, engine.Network(s.Protocol, s.Family), target)
+	if err != nil {
+		return nil, engine.DialHint(s, err)
 	}
 	if tc, ok := c.(*net.TCPConn); ok {
 		if err := sock.SetNoDelay(tc, e.Spec.NoDelay); err != nil {
@@ -98,74 +83,4 @@ func dialOne(ctx context.Context, e engine.End, target string, i int) (net.Conn,
 		}
 	}
 	return c, nil
-}
-
-// datagramBuffer is asked for where the user asks for none: a datagram that
-// finds its receiver's buffer full is lost.
-const datagramBuffer = 4 << 20
-
-// options are what a dialling end asks of its sockets. As in iperf, -w sets
-// both buffers.
-func options(e engine.End) sock.Options {
-	s := e.Spec
-	window := s.Window.Recv
-	if e.Sends {
-		window = s.Window.Send
-	}
-	o := sock.Options{SendBuffer: window, RecvBuffer: window, Congestion: s.Congestion, MSS: s.MSS, DSCP: s.DSCP,
-		Device: s.BindDev, ReuseAddr: s.BindPort != 0}
-	if s.Protocol == measure.UDP {
-		o.Congestion, o.MSS, o.ReuseAddr, o.DontFragment = "", 0, false, s.DontFragment
-		if window == 0 {
-			o.SendBuffer, o.RecvBuffer = datagramBuffer, datagramBuffer
-		}
-	}
-	return o
-}
-
-// localAddr is where stream i is to begin; nil for the kernel's choice.
-func localAddr(s measure.Spec, i int) (net.Addr, error) {
-	if s.BindAddr == "" && s.BindPort == 0 {
-		return nil, nil
-	}
-	from, p := netip.IPv6Unspecified(), 0
-	if s.BindPort != 0 {
-		p = s.BindPort + i
-	}
-	var err error
-	if s.BindAddr != "" {
-		if from, err = netip.ParseAddr(s.BindAddr); err != nil {
-			return nil, fault.Usagef("-B wants an address of this host, such as 10.0.0.1", "iperf2: binding to %q: %w", s.BindAddr, err)
-		}
-	}
-	ip := net.IP(from.AsSlice())
-	if s.BindAddr == "" {
-		ip = nil
-	}
-	if s.Protocol == measure.UDP {
-		return &net.UDPAddr{IP: ip, Port: p, Zone: from.Zone()}, nil
-	}
-	return &net.TCPAddr{IP: ip, Port: p, Zone: from.Zone()}, nil
-}
-
-// idleRTT is what the handshake of a TCP connection took; nil where the kernel does not say.
-func idleRTT(c net.Conn) *measure.RTT {
-	tc, ok := c.(*net.TCPConn)
-	if !ok {
-		return nil
-	}
-	raw, err := tc.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var info measure.TCPInfo
-	raw.Control(func(fd uintptr) {
-		b := make([]byte, sock.TCPInfoSize)
-		info = sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)])
-	})
-	if info.RTTUs == nil {
-		return nil
-	}
-	ns := int64(*info.RTTUs) * 1000
-	return &measure.RTT{Min: ns, Median: ns, Max: ns, Samples: 1}
 }

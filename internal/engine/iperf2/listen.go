@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/measure"
 	"thru/internal/sock"
@@ -96,7 +97,7 @@ func (s *source) open(to netip.AddrPort, first []byte) error {
 	if to.Addr().IsUnspecified() {
 		local.IP = nil
 	}
-	dialer := net.Dialer{Control: sock.Options{ReuseAddr: true, RecvBuffer: datagramBuffer}.Control, LocalAddr: local}
+	dialer := net.Dialer{Control: sock.Options{ReuseAddr: true, RecvBuffer: engine.DatagramBuffer}.Control, LocalAddr: local}
 	c, err := dialer.Dial("udp", s.from.String())
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error)
 	if c.talk, c.skip, err = e.dialControl(ctx, end.Spec, end.Targets, c.cookie); err != nil {
 		return nil, err
 	}
-	c.rtt = idleRTT(c.talk.conn)
+	c.rtt = engine.IdleRTT(c.talk.conn)
 	c.settle()
 	c.mover, err = e.start(worker.Task{End: c.end, Leads: true, Datagrams: worker.StampNumber64, FirstNumber: 1, Conclude: c.conclude})
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"strings"
 	"syscall"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -24,69 +24,17 @@ const (
 	helloTries = 4
 )
 
-// datagramBuffer is asked for where the user asks for none, since a datagram
-// that finds its receiver's buffer full is lost; the kernel gives what it allows.
-const datagramBuffer = 4 << 20
-
-// options are what this end asks of a data socket that sends, or receives.
-func options(s measure.Spec, sends bool) sock.Options {
-	window := s.Window.Recv
-	if sends {
-		window = s.Window.Send
-	}
-	o := sock.Options{SendBuffer: window, RecvBuffer: window, DSCP: s.DSCP}
-	if s.Protocol == measure.TCP {
-		o.Congestion, o.MSS = s.Congestion, s.MSS
-		return o
-	}
-	o.DontFragment = s.DontFragment
-	if window == 0 {
-		o.SendBuffer, o.RecvBuffer = datagramBuffer, datagramBuffer
-	}
-	return o
-}
-
-// dialer opens connections from where the user wants them to come.
-func dialer(s measure.Spec, o sock.Options, port int) (*net.Dialer, error) {
-	o.Device, o.ReuseAddr = s.BindDev, port != 0 && s.Protocol == measure.TCP
-	d := &net.Dialer{Timeout: dialTime, Control: o.Control}
-	d.SetMultipathTCP(false)
-	if s.BindAddr == "" && port == 0 {
-		return d, nil
-	}
-	local := &net.TCPAddr{Port: port}
-	if s.BindAddr != "" {
-		ip, err := netip.ParseAddr(s.BindAddr)
-		if err != nil {
-			return nil, fault.Usagef("-B wants an address of this host, such as 10.0.0.1", "iperf3: binding to %q: %w", s.BindAddr, err)
-		}
-		local.IP, local.Zone = ip.AsSlice(), ip.Zone()
-	}
-	d.LocalAddr = local
-	return d, nil
-}
-
-// network is the name that package net has for a protocol and a family.
-func network(protocol string, family int) string {
-	switch family {
-	case 4:
-		return protocol + "4"
-	case 6:
-		return protocol + "6"
-	}
-	return protocol
-}
-
 // dialControl opens the control connection to the first target that answers
 // as a server does, and says what it tried in vain.
 func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []string, c cookie) (t talk, skipped []string, err error) {
-	d, err := dialer(s, sock.Options{}, 0)
+	d, err := engine.Dialer(s, measure.TCP, sock.Options{}, 0, dialTime)
 	if err != nil {
 		return t, nil, err
 	}
 	for _, target := range targets {
 		try, cancel := context.WithTimeout(ctx, min(dialTime, dialBudget/time.Duration(len(targets))))
-		conn, err := d.DialContext(try, network("tcp", s.Family), target)
+		conn, err := d.DialContext(try, engine.Network("tcp", s.Family), target)
+		err = engine.DialHint(s, err)
 		cancel()
 		switch {
 		case err == nil:
@@ -98,8 +46,6 @@ func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []strin
 			return t, skipped, nil
 		case fault.Hint(err) != "": // our own options: another target would fail alike
 			return t, skipped, err
-		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			return t, skipped, fault.Failf("-B wants an address of this host; see `ip addr`", "iperf3: dialling: %w", err)
 		}
 		skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
 	}
@@ -138,24 +84,6 @@ func (t talk) rest(first state) string {
 	n, _ := io.ReadFull(t.conn, b[1:])
 	line, _, _ := strings.Cut(string(b[:n+1]), "\r\n")
 	return line
-}
-
-// idleRTT is what the kernel has seen of the control connection's round trips.
-func idleRTT(c net.Conn) *measure.RTT {
-	info := measure.TCPInfo{}
-	control(c, func(fd uintptr) {
-		var b [sock.TCPInfoSize]byte
-		info = sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b[:])])
-	})
-	if info.RTTUs == nil {
-		return nil
-	}
-	smooth := int64(*info.RTTUs) * 1000
-	r := &measure.RTT{Min: smooth, Median: smooth, Max: smooth, Samples: 1}
-	if info.MinRTTUs != nil {
-		r.Min = min(int64(*info.MinRTTUs)*1000, smooth)
-	}
-	return r
 }
 
 // control gives f the descriptor of a connection.
@@ -239,21 +167,15 @@ func closeAll(conns []worker.Conn) {
 // stream opens data connection i. answered is false for a UDP stream of which
 // the server said nothing: its word may have been lost, or ours.
 func (c *client) stream(ctx context.Context, i int, sends bool, started <-chan struct{}) (conn net.Conn, answered bool, err error) {
-	s, port := c.end.Spec, 0
-	if s.BindPort != 0 {
-		port = s.BindPort + i
-	}
-	d, err := dialer(s, options(s, sends), port)
+	s := c.end.Spec
+	d, err := engine.Dialer(s, s.Protocol, engine.SocketOptions(s, s.Protocol, sends), engine.SourcePort(s, i), dialTime)
 	if err != nil {
 		return nil, false, err
 	}
-	if local, ok := d.LocalAddr.(*net.TCPAddr); ok && s.Protocol == measure.UDP {
-		d.LocalAddr = &net.UDPAddr{IP: local.IP, Port: local.Port, Zone: local.Zone}
-	}
 	// To the very address that the control connection has reached.
-	conn, err = d.DialContext(ctx, network(s.Protocol, s.Family), c.talk.conn.RemoteAddr().String())
+	conn, err = d.DialContext(ctx, engine.Network(s.Protocol, s.Family), c.talk.conn.RemoteAddr().String())
 	if err != nil {
-		return nil, false, dialHint(err)
+		return nil, false, engine.DialHint(s, err)
 	}
 	if u, ok := conn.(*net.UDPConn); ok {
 		answered, err = c.helloDatagram(ctx, u, started)
@@ -268,14 +190,6 @@ func (c *client) stream(ctx context.Context, i int, sends bool, started <-chan s
 		return nil, false, err
 	}
 	return conn, answered, nil
-}
-
-// dialHint explains the refusals that come from this end's own settings.
-func dialHint(err error) error {
-	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EADDRINUSE) {
-		return fault.Failf("the kernel remembers connections with a source port for a minute: wait, or choose another --cport", "iperf3: dialling: %w", err)
-	}
-	return err
 }
 
 // helloDatagram sends the first word of a UDP stream until it is answered, or

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -151,7 +152,7 @@ func (c *call) nextGreeting(ctx context.Context, have, want int) (g greeting, er
 // connect opens a socket on the same port for one peer: the kernel hands its
 // datagrams to the socket that names it.
 func (c *call) connect(g greeting, s measure.Spec, sends bool) (*net.UDPConn, error) {
-	o := options(s, sends)
+	o := engine.SocketOptions(s, measure.UDP, sends)
 	o.ReuseAddr, o.Device = true, g.device
 	local := &net.UDPAddr{Port: g.local.LocalAddr().(*net.UDPAddr).Port}
 	if a, ok := c.talk.conn.LocalAddr().(*net.TCPAddr); ok {

@@ -123,8 +123,9 @@ func (s *server) sends(i int) bool {
 // port is shared by all clients, so that it could not have them before.
 func (s *server) set(c net.Conn, sends bool) {
 	spec := s.end.Spec
+	asked := engine.SocketOptions(spec, measure.TCP, sends)
 	for fact, o := range map[string]sock.Options{
-		"streams.window":     {SendBuffer: options(spec, sends).SendBuffer, RecvBuffer: options(spec, sends).RecvBuffer},
+		"streams.window":     {SendBuffer: asked.SendBuffer, RecvBuffer: asked.RecvBuffer},
 		"streams.mss":        {MSS: spec.MSS},
 		"streams.congestion": {Congestion: spec.Congestion},
 		"streams.dscp":       {DSCP: spec.DSCP},

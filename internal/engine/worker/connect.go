@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/sock"
@@ -29,40 +29,18 @@ const (
 	dialBudget = 8 * time.Second
 )
 
-// options are what this end asks of each socket. As in iperf3, -w sets both
-// buffers of an end.
+// options are what this end asks of each TCP socket.
 func (c openCommand) options() sock.Options {
-	window := c.Spec.Window.Recv
-	if c.Sends {
-		window = c.Spec.Window.Send
-	}
-	o := sock.Options{
-		SendBuffer: window, RecvBuffer: window,
-		Congestion: c.Spec.Congestion, MSS: c.Spec.MSS, DSCP: c.Spec.DSCP, Device: c.Device,
-	}
-	if c.Dials {
-		o.Device = c.Spec.BindDev
-		o.ReuseAddr = c.Spec.BindPort != 0
-	}
+	o := engine.SocketOptions(c.Spec, measure.TCP, c.Sends)
+	o.Device = c.Device
 	return o
 }
-
-// datagramBuffer is asked for where the user asks for none, since a datagram
-// that finds its receiver's buffer full is lost; the kernel gives what it allows.
-const datagramBuffer = 4 << 20
 
 // datagramOptions are what this end asks of a UDP socket, several of which
 // share a port at the end that listens.
 func (c openCommand) datagramOptions() sock.Options {
-	o := c.options()
-	o.Congestion, o.MSS = "", 0
-	if !c.Dials { // at the dialling end the kernel would give one port to two streams
-		o.ReuseAddr = true
-	}
-	if o.RecvBuffer == 0 {
-		o.SendBuffer, o.RecvBuffer = datagramBuffer, datagramBuffer
-	}
-	o.DontFragment = c.Spec.DontFragment
+	o := engine.SocketOptions(c.Spec, measure.UDP, c.Sends)
+	o.Device, o.ReuseAddr = c.Device, true
 	return o
 }
 
@@ -102,17 +80,6 @@ func (l *link) close() {
 		}
 	}
 	closeAll(l.listeners)
-}
-
-// network is the name that package net has for the address family.
-func (c openCommand) network() string {
-	switch c.Spec.Family {
-	case 4:
-		return "tcp4"
-	case 6:
-		return "tcp6"
-	}
-	return "tcp"
 }
 
 // ports are the sockets on which the end that listens awaits the other one:
@@ -161,7 +128,7 @@ func listenOn(ctx context.Context, c openCommand, addrs []string, port int) (*po
 	lc.SetMultipathTCP(false)
 	p := &ports{}
 	var err error
-	if p.tcp, err = listenAll(ctx, &lc, c.network(), addrs, port); err != nil {
+	if p.tcp, err = listenAll(ctx, &lc, engine.Network("tcp", c.Spec.Family), addrs, port); err != nil {
 		return nil, err
 	}
 	p.port = p.tcp[0].Addr().(*net.TCPAddr).Port
@@ -170,7 +137,7 @@ func listenOn(ctx context.Context, c openCommand, addrs []string, port int) (*po
 	}
 	uc := net.ListenConfig{Control: c.datagramOptions().Control}
 	for _, a := range addrs {
-		u, err := uc.ListenPacket(ctx, c.udpNetwork(), net.JoinHostPort(a, strconv.Itoa(p.port)))
+		u, err := uc.ListenPacket(ctx, engine.Network("udp", c.Spec.Family), net.JoinHostPort(a, strconv.Itoa(p.port)))
 		if err != nil {
 			p.close()
 			return nil, fmt.Errorf("worker: listening for datagrams: %w", err)
@@ -362,18 +329,13 @@ func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPC
 
 // dialStream connects one stream and exchanges tokens on it.
 func dialStream(ctx context.Context, c openCommand, target string, index int) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: dialTime, Control: c.options().Control}
-	d.SetMultipathTCP(false)
-	local, err := localAddr(c, index)
+	d, err := engine.Dialer(c.Spec, measure.TCP, c.options(), engine.SourcePort(c.Spec, index), dialTime)
 	if err != nil {
 		return nil, err
 	}
-	if local != nil {
-		d.LocalAddr = local
-	}
-	conn, err := d.DialContext(ctx, c.network(), target)
+	conn, err := d.DialContext(ctx, engine.Network("tcp", c.Spec.Family), target)
 	if err != nil {
-		return nil, dialHint(c, err)
+		return nil, engine.DialHint(c.Spec, err)
 	}
 	tc := conn.(*net.TCPConn)
 	if err := introduce(ctx, tc, c.Token, index); err != nil {
@@ -381,37 +343,4 @@ func dialStream(ctx context.Context, c openCommand, target string, index int) (*
 		return nil, err
 	}
 	return tc, nil
-}
-
-func localAddr(c openCommand, index int) (*net.TCPAddr, error) {
-	if c.Spec.BindAddr == "" && c.Spec.BindPort == 0 {
-		return nil, nil
-	}
-	a := &net.TCPAddr{}
-	if c.Spec.BindPort != 0 {
-		a.Port = c.Spec.BindPort + index
-	}
-	if c.Spec.BindAddr != "" {
-		ip, err := netip.ParseAddr(c.Spec.BindAddr)
-		if err != nil {
-			return nil, fault.Usagef("-B wants an address of this host, such as 10.0.0.1", "worker: binding to %q: %w", c.Spec.BindAddr, err)
-		}
-		a.IP, a.Zone = ip.AsSlice(), ip.Zone()
-	}
-	return a, nil
-}
-
-// dialHint explains the refusals that come from this end's own settings.
-func dialHint(c openCommand, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRNOTAVAIL) && c.Spec.BindPort != 0:
-		return fault.Failf("the kernel remembers connections with that source port for a minute: wait, or choose another --cport; and -B wants an address of this host",
-			"worker: dialling: %w", err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fault.Failf("-B wants an address of this host; see `ip addr`", "worker: dialling: %w", err)
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fault.Failf("another connection holds that source port: choose another --cport",
-			"worker: dialling: %w", err)
-	}
-	return err
 }

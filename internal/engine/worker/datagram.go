@@ -15,7 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/fault"
+	"thru/internal/measure"
 )
 
 // The handshake of a UDP stream, which follows that of the TCP connection
@@ -43,17 +45,6 @@ const datagramHeader = 16
 // safeDatagram fits a link of MTU 1500 with IPv4.
 const safeDatagram = 1500 - 28
 
-// udpNetwork is the name that package net has for the address family.
-func (c openCommand) udpNetwork() string {
-	switch c.Spec.Family {
-	case 4:
-		return "udp4"
-	case 6:
-		return "udp6"
-	}
-	return "udp"
-}
-
 // dialDatagrams opens the UDP streams to the target that TCP has reached.
 func (l *link) dialDatagrams(ctx context.Context, c openCommand, target string) error {
 	l.udp = make([]*net.UDPConn, c.Spec.Streams)
@@ -73,15 +64,13 @@ func (l *link) dialDatagrams(ctx context.Context, c openCommand, target string) 
 
 // dialDatagram opens one UDP stream and has it confirmed.
 func dialDatagram(ctx context.Context, c openCommand, target string, index int) (*net.UDPConn, error) {
-	d := net.Dialer{Control: c.datagramOptions().Control}
-	if local, err := localAddr(c, index); err != nil {
-		return nil, err
-	} else if local != nil {
-		d.LocalAddr = &net.UDPAddr{IP: local.IP, Port: local.Port, Zone: local.Zone}
-	}
-	conn, err := d.DialContext(ctx, c.udpNetwork(), target)
+	d, err := engine.Dialer(c.Spec, measure.UDP, c.datagramOptions(), engine.SourcePort(c.Spec, index), dialTime)
 	if err != nil {
-		return nil, dialHint(c, err)
+		return nil, err
+	}
+	conn, err := d.DialContext(ctx, engine.Network("udp", c.Spec.Family), target)
+	if err != nil {
+		return nil, engine.DialHint(c.Spec, err)
 	}
 	u := conn.(*net.UDPConn)
 	if err := introduceDatagrams(u, c, index); err != nil {

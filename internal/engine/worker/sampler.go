@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/sock"
@@ -278,7 +279,7 @@ func (w *worker) describe(s *stream) measure.Stream {
 	d.Congestion, d.MSS = g.Congestion, g.MSS
 	set := want
 	if w.cmd.Spec.Protocol == measure.UDP && set == 0 {
-		set = datagramBuffer
+		set = engine.DatagramBuffer
 	}
 	d.Window = measure.Buffer{Asked: want, Set: set, Granted: int64(granted), Usable: int64(granted) / sock.BufferOverhead}
 	d.Window.Cut = want > 0 && d.Window.Granted > 0 && d.Window.Usable < want

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/sock"
@@ -270,14 +271,11 @@ func (w *worker) newFlow(l *link) error {
 	}
 	w.flow = newFlow(w.cmd, conns, beside)
 	w.listeners = l.listeners
-	local, err := localAddr(openCommand{Spec: measure.Spec{BindAddr: w.cmd.Spec.BindAddr}}, 0)
+	d, err := engine.Dialer(measure.Spec{BindAddr: w.cmd.Spec.BindAddr}, measure.TCP, sock.Options{DSCP: w.cmd.Spec.DSCP}, 0, answerTime)
 	if err != nil {
 		return err
 	}
-	w.flow.dialer = net.Dialer{Timeout: answerTime, Control: sock.Options{DSCP: w.cmd.Spec.DSCP}.Control}
-	if local != nil {
-		w.flow.dialer.LocalAddr = local
-	}
+	w.flow.dialer = *d
 	w.flow.crr, err = newCRR(w.cmd, l)
 	return err
 }

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// What every engine asks of its sockets, whatever protocol it speaks on them.
+
+// DatagramBuffer is asked for where the user asks for none, in bytes, since a
+// datagram that finds its receiver's buffer full is lost; the kernel gives what
+// it allows.
+const DatagramBuffer = 4 << 20
+
+// SocketOptions are what a Spec asks of a data socket of a protocol that sends,
+// or receives. As in iperf3, -w sets both buffers of an end.
+func SocketOptions(s measure.Spec, protocol string, sends bool) sock.Options {
+	window := s.Window.Recv
+	if sends {
+		window = s.Window.Send
+	}
+	o := sock.Options{SendBuffer: window, RecvBuffer: window, DSCP: s.DSCP}
+	if protocol == measure.TCP {
+		o.Congestion, o.MSS = s.Congestion, s.MSS
+		return o
+	}
+	o.DontFragment = s.DontFragment
+	if window == 0 {
+		o.SendBuffer, o.RecvBuffer = DatagramBuffer, DatagramBuffer
+	}
+	return o
+}
+
+// Dialer opens connections of a protocol from where a Spec wants them to come;
+// port 0 leaves the source port to the kernel.
+func Dialer(s measure.Spec, protocol string, o sock.Options, port int, timeout time.Duration) (*net.Dialer, error) {
+	// UDP sockets do not share a port: the kernel would give one to two streams.
+	o.Device, o.ReuseAddr = s.BindDev, port != 0 && protocol == measure.TCP
+	d := &net.Dialer{Timeout: timeout, Control: o.Control}
+	d.SetMultipathTCP(false) // Go would dial with it where the kernel has it: another protocol than was asked for
+	if s.BindAddr == "" && port == 0 {
+		return d, nil
+	}
+	var ip net.IP
+	var zone string
+	if s.BindAddr != "" {
+		a, err := netip.ParseAddr(s.BindAddr)
+		if err != nil {
+			return nil, fault.Usagef("-B wants an address of this host, such as 10.0.0.1", "engine: binding to %q: %w", s.BindAddr, err)
+		}
+		ip, zone = a.AsSlice(), a.Zone()
+	}
+	if d.LocalAddr = (&net.TCPAddr{IP: ip, Port: port, Zone: zone}); protocol == measure.UDP {
+		d.LocalAddr = &net.UDPAddr{IP: ip, Port: port, Zone: zone}
+	}
+	return d, nil
+}
+
+// SourcePort is that of stream index; 0 leaves it to the kernel.
+func SourcePort(s measure.Spec, index int) int {
+	if s.BindPort == 0 {
+		return 0
+	}
+	return s.BindPort + index
+}
+
+// Network is the name that package net has for a protocol and an IP family.
+func Network(protocol string, family int) string {
+	switch family {
+	case 4:
+		return protocol + "4"
+	case 6:
+		return protocol + "6"
+	}
+	return protocol
+}
+
+// DialHint explains the refusals that come from this end's own settings; other
+// errors it leaves as they are.
+func DialHint(s measure.Spec, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL) && s.BindPort != 0:
+		return fault.Failf("the kernel remembers connections with that source port for a minute: wait, or choose another --cport; and -B wants an address of this host",
+			"engine: dialling: %w", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fault.Failf("-B wants an address of this host; see `ip addr`", "engine: dialling: %w", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fault.Failf("another connection holds that source port: choose another --cport", "engine: dialling: %w", err)
+	}
+	return err
+}
+
+// IdleRTT is what the kernel has seen of a TCP connection's round trips before
+// any test traffic; nil where it does not say.
+func IdleRTT(c net.Conn) *measure.RTT {
+	tc, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := tc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var info measure.TCPInfo
+	raw.Control(func(fd uintptr) {
+		b := make([]byte, sock.TCPInfoSize)
+		info = sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)])
+	})
+	if info.RTTUs == nil {
+		return nil
+	}
+	smooth := int64(*info.RTTUs) * 1000
+	r := &measure.RTT{Min: smooth, Median: smooth, Max: smooth, Samples: 1}
+	if info.MinRTTUs != nil {
+		r.Min = min(int64(*info.MinRTTUs)*1000, smooth)
+	}
+	return r
+}
