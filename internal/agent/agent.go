@@ -116,6 +116,11 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.
 	if err := a.admit(m.Spec); err != nil {
 		return bus.PrepareReply{}, err
 	}
+	// Such a program cannot say that it wants the traffic: whoever may use this
+	// agent could have it sent to anybody.
+	if m.Spec.Engine != measure.Native && !bus.IsOwn(ctx) {
+		return bus.PrepareReply{}, fault.Failf("run thru there itself", "agent: %s is spoken for this process alone, not for others", m.Spec.Engine)
+	}
 	eng, ok := a.conf.Engines[m.Spec.Engine]
 	if !ok {
 		return bus.PrepareReply{}, fault.Failf("both ends need a thru that knows it", "agent: engine %q is not known here", m.Spec.Engine)

@@ -24,7 +24,7 @@ type fakeEngine struct {
 	err    error
 }
 
-func (*fakeEngine) Name() string { return "fake" }
+func (*fakeEngine) Name() string { return measure.Native }
 
 func (f *fakeEngine) Open(_ context.Context, e engine.End) (engine.Session, error) {
 	if f.err != nil {
@@ -76,7 +76,7 @@ func (s *fakeSession) isClosed() bool {
 func newFake(t *testing.T, l bus.Limits) (*Agent, *fakeEngine, chan bus.Event) {
 	t.Helper()
 	f := &fakeEngine{}
-	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{"fake": f}, Host: host.New(), Limits: l})
+	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{measure.Native: f, measure.IPerf2: f}, Host: host.New(), Limits: l})
 	events := make(chan bus.Event, 64)
 	a.Publisher(func(_ string, e bus.Event) { events <- e })
 	t.Cleanup(a.Close)
@@ -84,7 +84,7 @@ func newFake(t *testing.T, l bus.Limits) (*Agent, *fakeEngine, chan bus.Event) {
 }
 
 func prepare(a *Agent, client string, change func(*bus.Prepare)) (bus.PrepareReply, error) {
-	m := bus.Prepare{Spec: measure.Spec{Engine: "fake", Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second)}}
+	m := bus.Prepare{Spec: measure.Spec{Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second)}}
 	if change != nil {
 		change(&m)
 	}
@@ -230,5 +230,23 @@ func TestBaselineWantsQuiet(t *testing.T) {
 	f.opened[0].Close()
 	if collect() == nil {
 		t.Error("no baseline of a quiet host")
+	}
+}
+
+// Only the own process may have another program spoken to: a client from the
+// network could have datagrams sent to anybody, who never asked for them.
+func TestStrangersReachNoOtherProgram(t *testing.T) {
+	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{measure.IPerf2: &fakeEngine{}}, Host: host.New(), Limits: DefaultLimits()})
+	defer a.Close()
+	m := bus.Prepare{Dials: true, Sends: true, Targets: []string{"192.0.2.1:9"},
+		Spec: measure.Spec{Engine: measure.IPerf2, Protocol: measure.UDP, Streams: 1, Duration: int64(time.Second)}}
+	for _, dials := range []bool{true, false} {
+		m.Dials = dials
+		if _, err := a.Reserve(t.Context(), "c", bus.Reserve{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Prepare(t.Context(), "c", m); err == nil {
+			t.Errorf("dials %v: a client from the network may speak to other programs", dials)
+		}
 	}
 }

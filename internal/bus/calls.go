@@ -15,8 +15,10 @@ import (
 
 // How long a reply is waited for where the caller's context has no deadline.
 const (
-	callTime    = 5 * time.Second
-	factsTime   = 10 * time.Second
+	callTime  = 5 * time.Second
+	factsTime = 10 * time.Second
+	// beginTime is for a session that has connections yet to make, with a far end that is no agent.
+	beginTime   = 50 * time.Second
 	prepareTime = 15 * time.Second
 	collectTime = 30 * time.Second
 )
@@ -66,7 +68,7 @@ func (c *Client) Prepare(ctx context.Context, m Prepare) (PrepareReply, error) {
 
 // Start lets the traffic of a session flow.
 func (c *Client) Start(ctx context.Context, m Start) (Empty, error) {
-	return call[Empty](ctx, c, verbStart, callTime, m)
+	return call[Empty](ctx, c, verbStart, beginTime, m)
 }
 
 // Collect fetches the evidence of a session, of any length.

@@ -62,7 +62,7 @@ func Memory() (*Server, error) { return newServer(ServerConfig{}) }
 // Client connects this process to its own server, once Serve answers there.
 func (s *Server) Client() (*Client, error) {
 	ours, theirs := net.Pipe()
-	s.wg.Go(func() { s.serve(theirs) })
+	s.wg.Go(func() { s.serve(theirs, true) })
 	c, err := connect(ours, s.conf.State.Secret, startTime)
 	if err != nil {
 		return nil, fmt.Errorf("bus: connecting to the agent of this process: %w", err)

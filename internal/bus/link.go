@@ -19,6 +19,7 @@ type link struct {
 	inner net.Conn
 	read  *bufio.Reader // of inner
 	info  []byte        // the server's first line
+	own   bool          // of this process itself
 	id    uint64        // the server's number for the connection
 	login *login        // nil until the client is let in; guarded by Server.mu
 }

@@ -168,7 +168,7 @@ func (s *Server) accept(l net.Listener) {
 			defer leave(s.places)
 			defer conn.Close()
 			if secure := s.handshake(conn); secure != nil {
-				s.serve(secure)
+				s.serve(secure, false)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func (s *Server) handshake(conn net.Conn) net.Conn {
 }
 
 // serve joins a connection to the embedded server until one of them ends.
-func (s *Server) serve(outer net.Conn) {
+func (s *Server) serve(outer net.Conn, own bool) {
 	defer outer.Close()
 	inner, err := s.nats.InProcessConn()
 	if err != nil {
@@ -204,6 +204,7 @@ func (s *Server) serve(outer net.Conn) {
 	if err != nil {
 		return
 	}
+	l.own = own
 	s.mu.Lock()
 	s.links[l.id] = l
 	s.mu.Unlock()

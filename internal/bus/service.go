@@ -135,12 +135,19 @@ func (v *Service) request(verb string, run answer) micro.HandlerFunc {
 		}
 		go func() {
 			defer l.done()
-			ctx, cancel := context.WithTimeout(l.ctx, patience(r.Headers().Get(headerPatience)))
+			ctx, cancel := context.WithTimeout(context.WithValue(l.ctx, ownKey{}, l.link.own), patience(r.Headers().Get(headerPatience)))
 			defer cancel()
 			v.reply(client, r.Reply(), verb, func() ([]byte, error) { return guard(ctx, verb, client, r.Data(), run) })
 		}()
 	}
 }
+
+// ownKey marks the context of a request that this process has made itself.
+type ownKey struct{}
+
+// IsOwn tells a handler whether a request comes from its own process, and not
+// from the network.
+func IsOwn(ctx context.Context) bool { own, _ := ctx.Value(ownKey{}).(bool); return own }
 
 // patience reads how long the client waits for a reply.
 func patience(header string) time.Duration {

@@ -256,13 +256,28 @@ func (r *Runner) start(ctx context.Context, flows []*flow) error {
 				continue
 			}
 			ramp := plan.Ramp(f.spec, f.dialling().rtt)
-			s.heard = time.Now()
-			if _, err := s.end.Client.Start(ctx, bus.Start{Session: s.session, RampNs: int64(ramp)}); err != nil {
+			if err := f.begin(ctx, s, ramp); err != nil {
 				return fmt.Errorf("control: starting %s: %w", s.end.Name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// releaseTime is what an agent may take to release a barrier.
+const releaseTime = 5 * time.Second
+
+// begin releases the barrier at one end. Towards a foreign one, whose
+// connections are made only now, that may take its time.
+func (f *flow) begin(ctx context.Context, s *side, ramp time.Duration) error {
+	if !f.sender.end.Foreign && !f.receiver.end.Foreign {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, releaseTime)
+		defer cancel()
+	}
+	_, err := s.end.Client.Start(ctx, bus.Start{Session: s.session, RampNs: int64(ramp)})
+	s.heard = time.Now()
+	return err
 }
 
 // watch hears events until every session is over, or one has failed.
@@ -273,6 +288,11 @@ func (r *Runner) watch(ctx context.Context, flows []*flow) error {
 	defer late.Stop()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
+	for _, f := range flows {
+		for _, s := range f.sides() {
+			s.heard = time.Now() // others may have taken long to start
+		}
+	}
 	for left := sessions(flows); left > 0; {
 		select {
 		case e := <-events:
