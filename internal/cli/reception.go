@@ -40,7 +40,11 @@ type reception struct {
 func (r *reception) take(ctx context.Context, call engine.Call) {
 	r.wg.Go(func() {
 		doc, err := r.test(ctx, call)
-		call.Refuse(err) // where no engine has taken it
+		if err != nil && ctx.Err() == nil {
+			call.Refuse(fmt.Errorf("%w: %w", engine.ErrBusy, err)) // where no engine has taken it: it may try again
+		} else {
+			call.Refuse(err)
+		}
 		path := ""
 		if doc != nil && measured(doc) {
 			var kerr error

@@ -23,6 +23,7 @@ const (
 	closeWait    = time.Second            // for the far end to close what it sent on
 	calmWait     = 30 * time.Millisecond  // without a byte, after the far end's word
 	lateWait     = 10 * time.Second       // for the bytes behind that word, which may come slowly
+	pauseWait    = 30 * time.Second       // without a byte, at an end that does not lead
 	lastCallWait = 200 * time.Millisecond // for a call that is under way when nobody waits for its data
 )
 
@@ -110,14 +111,29 @@ func (w *worker) isEnough() bool {
 	return w.cmd.Adopt != nil && !w.cmd.Adopt.Leads && closed(w.enough)
 }
 
-// isCalm tells whether nothing comes any more of what was under way when the
-// far end said that the test is over: its word may overtake its data.
-func (w *worker) isCalm() bool {
+// hearEnd notes when the far end has said that the test is over; what this end
+// sends stops.
+func (w *worker) hearEnd() {
 	w.flow.stop.Store(true)
 	if w.toldAt.IsZero() {
 		w.toldAt = time.Now()
 	}
+}
+
+// isCalm tells whether nothing comes any more of what was under way when the
+// far end said that the test is over: its word may overtake its data.
+func (w *worker) isCalm() bool {
 	return !w.cmd.receives() || w.cmd.Spec.Protocol == measure.UDP || time.Since(w.movedAt) > calmWait || time.Since(w.toldAt) > lateWait
+}
+
+// endedAt is when the measured time was over that the far end has ended: at its
+// word, or with the bytes that came behind it.
+func (w *worker) endedAt() time.Duration {
+	end := w.toldAt
+	if w.cmd.Spec.Protocol == measure.TCP && w.movedAt.After(end) {
+		end = w.movedAt
+	}
+	return max(end.Sub(w.mark), time.Microsecond)
 }
 
 // toldSoon waits a moment for the word that the test is over where a stream

@@ -95,8 +95,8 @@ func (w *worker) allSent() error {
 	leads := w.cmd.Adopt != nil && w.cmd.Adopt.Leads // then the far end sends until it is told
 	if w.cmd.Spec.Protocol != measure.UDP || w.cmd.Sends || leads {
 		w.take(atInterval | atBin | atFinish)
-		if w.isEnough() && w.cmd.receives() && w.movedAt.After(w.mark) { // the wait for more is not the test's
-			w.sample.At = w.movedAt.Sub(w.mark)
+		if w.isEnough() && w.cmd.receives() { // the wait for more is not the test's
+			w.sample.At = w.endedAt()
 		}
 		return w.flush()
 	}
@@ -104,6 +104,10 @@ func (w *worker) allSent() error {
 	w.awaitQuiet()
 	w.endDatagrams()
 	w.take(atInterval | atBin | atFinish)
+	if w.isEnough() {
+		w.sample.At = w.endedAt()
+		return w.flush()
+	}
 	last := w.flow.streams[0].lastAt.Load()
 	for _, s := range w.flow.streams {
 		last = max(last, s.lastAt.Load())
@@ -181,7 +185,14 @@ func (w *worker) complete(s *stream) bool {
 func (w *worker) broken() error {
 	f := w.flow
 	if a := w.cmd.Adopt; a != nil {
-		err := w.stalled(stallWait)
+		limit := stallWait
+		if !a.Leads { // a foreign client may pause, and is heard to leave
+			limit = pauseWait
+		}
+		err := w.stalled(limit)
+		if w.isEnough() {
+			w.hearEnd()
+		}
 		if w.isEnough() && w.isCalm() || a.Leads && w.receivedAll() {
 			return errAllSent
 		}

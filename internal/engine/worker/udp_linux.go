@@ -379,7 +379,7 @@ func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
 			number = binary.BigEndian.Uint64(b[at:])
 		} else {
 			var last bool
-			if number, sent, last = d.form.get(b[at:], d.seq.next); last {
+			if number, sent, last = d.form.get(b[at:], d.seq.next); last && !d.ended { // each repetition has a number one further
 				d.seq.end(number)
 				d.ended = true
 			}

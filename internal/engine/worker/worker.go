@@ -462,6 +462,8 @@ func (w *worker) spacing() time.Duration {
 		return time.Duration(float64(time.Second) / s.PerSecond)
 	case s.Protocol == measure.UDP && s.Rate > 0:
 		return time.Duration(8e9 * float64(max(w.flow.length, safeDatagram)) * float64(s.Streams) / float64(s.Rate))
+	case w.cmd.Adopt != nil && s.Rate > 0: // other programs write whole blocks at any rate
+		return time.Duration(8e9 * float64(max(s.Length.Send, measure.DefaultLength)) * float64(s.Streams) / float64(s.Rate))
 	}
 	return 0
 }
