@@ -157,6 +157,11 @@ func forgetOldest(dir string) error {
 	if err != nil {
 		return fmt.Errorf("cli: reading the folder of results: %w", err)
 	}
+	for _, e := range entries { // what a crash has left half written
+		if i, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), part) && time.Since(i.ModTime()) > time.Hour {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), resultEnding) })
 	for _, e := range entries[:max(0, len(entries)-mostResults)] { // in the order of their names
 		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
