@@ -163,7 +163,7 @@ func (v *watch) combine(row []control.Live) report.Live {
 			line.Retransmits = new(*e.Retransmits + orZero(line.Retransmits))
 		}
 		if s := v.specs[l.Flow]; v.each == 1 || l.Sends == (s.Traffic != measure.Bulk) { // the end whose figures count
-			line.Flows[l.Flow] = liveFlow(s, e, len(v.specs) > 1)
+			line.Flows[l.Flow] = liveFlow(s, e, len(v.specs) > 1, v.each == 2 || !l.Sends)
 		}
 		if !seen[l.EndPoint] {
 			seen[l.EndPoint] = true
@@ -175,14 +175,17 @@ func (v *watch) combine(row []control.Live) report.Live {
 	return line
 }
 
-// liveFlow is one flow of a line, with what its kind of traffic has.
-func liveFlow(s measure.Spec, e bus.Event, several bool) report.LiveFlow {
+// liveFlow is one flow of a line, with what its kind of traffic has; of a
+// sender to a foreign end nobody knows the loss yet.
+func liveFlow(s measure.Spec, e bus.Event, several, knowsLoss bool) report.LiveFlow {
 	f := report.LiveFlow{Name: s.From + "->" + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
 	switch {
 	case s.Traffic != measure.Bulk:
 		f.Name, f.Requests = "beside", &e.Requests
 	case s.Protocol == measure.UDP:
-		f.Packets, f.Lost = &e.Packets, &e.Lost
+		if f.Packets = &e.Packets; knowsLoss {
+			f.Lost = &e.Lost
+		}
 	case several && s.From == s.To && s.DialFrom:
 		f.Name = "forward"
 	case several && s.From == s.To:

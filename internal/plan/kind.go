@@ -72,7 +72,9 @@ func (r Request) checkFar() error {
 		{far && r.DataAddr != "", "the address is in the end point", "--data-addr does not go to an " + name + " end point"},
 		{three && r.OneConnection, "iperf3 opens connections for each direction: leave it out", "--one-connection does not go to an iperf3 end point"},
 		{three && r.Protocol != measure.UDP && max(r.Length.Send, r.Length.Recv) > mostIPerf3Length, "iperf3 takes -l up to 1M", "the length is out of range"},
-		{two && r.Bidir && (!r.OneConnection || r.Protocol == measure.UDP), "an iperf2 end point does both directions on one TCP connection: --bidir --one-connection", "--bidir alone does not go to an iperf2 end point"},
+		{two && r.Bidir && r.Protocol == measure.UDP, "leave --bidir out: both directions are measured one after the other", "iperf2 does not send datagrams both ways at once"},
+		{two && differ(r.Window), "name one size: an iperf2 server sets its own by its -w", "the receiver's window cannot be set at an iperf2 end point"},
+		{two && r.Bidir && !r.OneConnection, "an iperf2 end point does both directions on one TCP connection: --bidir --one-connection", "--bidir alone does not go to an iperf2 end point"},
 		{two && r.PeerCPU != nil, "name the local CPU alone: -A N", "iperf2 takes no CPU from its client"},
 		{!three && r.FarOutput, "it is of iperf3:// end points", "--get-server-output does not go to this end point"},
 	} {
@@ -82,3 +84,6 @@ func (r Request) checkFar() error {
 	}
 	return nil
 }
+
+// differ tells whether both sizes of a pair were asked for, and not the same.
+func differ(p measure.Pair) bool { return p.Send != p.Recv }

@@ -313,6 +313,9 @@ func (r Request) spec(forward bool) measure.Spec {
 	if s.Amount > 0 {
 		s.Duration, s.Ramp, s.NoRamp = int64(AmountLimit), 0, true
 	}
+	if r.engine() != measure.Native && s.Protocol == measure.UDP && !r.RampSet { // datagrams at a rate need none, and both ends count alike
+		s.NoRamp = true
+	}
 	if !forward {
 		s.From, s.To = s.To, s.From
 		s.SenderCPU, s.ReceiverCPU = s.ReceiverCPU, s.SenderCPU

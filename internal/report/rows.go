@@ -364,6 +364,9 @@ func reconciledText(r *measure.Reconciled) string {
 // stackText names congestion control, MSS, the data path and the interfaces.
 func stackText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 	congestion, mss, io, via := clean(c.Spec.Congestion), "", ioText(c, sender, receiver), ""
+	if sender != nil && sender.Reported != "" {
+		congestion = "" // what was asked for may not be what that program used
+	}
 	if sender != nil && len(sender.Streams) > 0 {
 		s := sender.Streams[0]
 		congestion = clean(s.Congestion)

@@ -57,11 +57,18 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	case f.WorkerCores != nil && f.Cores+clockTick < *f.WorkerCores:
 		f.Cores = *f.WorkerCores // at least
 		s.missing(side+"_cpu.pct_per_gbps", "the host did other work, more without the test than during it")
+	case f.Cores <= 0:
+		s.missing(side+"_cpu.pct_per_gbps", "the host did other work, as much without the test as during it")
+	case s.cell.Goodput.Value < leastForCPU:
+		s.missing(side+"_cpu.pct_per_gbps", "the rate is too low: what the host did besides weighs more")
 	default:
 		f.PctPerGbps = known(PctPerGbps(f.Cores, s.cell.Goodput.Value))
 	}
 	return f
 }
+
+// leastForCPU is the rate in bit/s from which a cost per Gb/s says something.
+const leastForCPU = 10e6
 
 // baseline is how busy each core was when no test ran.
 func (s *summary) baseline(side string, e *measure.Evidence) []float64 {

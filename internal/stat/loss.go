@@ -119,7 +119,7 @@ func lostInTime(p pair) (n int64, known bool) {
 	if !span.known {
 		return 0, false
 	}
-	if !countOf(p.receiver, inLife).known {
+	if isReported(p.receiver) || !countOf(p.receiver, inLife).known { // its end is not ours: what was sent behind it is no loss
 		return span.Lost, true
 	}
 	life := sub(countOf(p.sender, inLife).Packets, countOf(p.receiver, inLife).Packets)

@@ -42,11 +42,14 @@ func (s *summary) reconcile() {
 		r.AckedBytes = &acked
 	}
 	r.DifferencePct = 100 * differenceOf(float64(r.SentBytes), float64(r.ReceivedBytes))
+	if !whole { // the two times began and ended apart: their rates compare, their bytes do not
+		r.DifferencePct = 100 * differenceOf(r.SenderBps, r.ReceiverBps)
+	}
 	if r.Note = noteOf(r); s.isUDP() && r.SentBytes > r.ReceivedBytes {
 		r.Note = unit.Count(r.SentBytes-r.ReceivedBytes) + " bytes were sent and not received"
 	}
 	if !whole {
-		r.Note = "of the measured time alone, which the two ends did not begin at the same moment"
+		r.Note = "rates of the measured time, whose bytes the far end does not tell by the same clock"
 	}
 	s.cell.Reconciled = &r
 }

@@ -74,12 +74,13 @@ func (s *summary) warnOneSided() {
 func (s *summary) warnCongestion() {
 	asked := s.cell.Spec.Congestion
 	for _, p := range s.runs {
-		for _, side := range []string{senderSide, receiverSide} {
-			for _, x := range streams(p.side(side)) {
-				if asked != "" && x.Congestion != "" && x.Congestion != asked {
-					s.warn("asked for %s, but the %s's kernel used %s: has the route a congctl of its own (ip route)?", asked, side, x.Congestion)
-				}
+		for _, x := range streams(p.sender) { // a receiver's has no say
+			if asked != "" && x.Congestion != "" && x.Congestion != asked {
+				s.warn("asked for %s, but the sender's kernel used %s: has the route a congctl of its own (ip route)?", asked, x.Congestion)
 			}
+		}
+		if asked != "" && isReported(p.sender) && len(p.sender.Streams) > 0 && p.sender.Streams[0].Congestion == "" {
+			s.warn("asked for %s: which congestion control the %s there used, it does not say", asked, p.sender.Reported)
 		}
 	}
 }

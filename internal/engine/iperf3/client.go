@@ -232,7 +232,7 @@ func (c *client) finish() {
 	case <-c.closed:
 		return
 	}
-	if s := c.end.Spec; c.end.Sends && (s.Amount > 0 || s.Protocol == measure.UDP) {
+	if c.end.Sends && c.end.Spec.Amount > 0 {
 		time.Sleep(lastRead)
 	}
 	c.ended.Store(true)

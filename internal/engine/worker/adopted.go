@@ -160,7 +160,9 @@ func (w *worker) part(ctx context.Context) error {
 	a, f := w.cmd.Adopt, w.flow
 	if a.Leads {
 		f.stop.Store(w.cmd.sendsToo())
-		w.awaitSent(ctx)
+		if w.cmd.Spec.Amount > 0 { // of a time the far end counts until it is told, and what is queued would make it longer
+			w.awaitSent(ctx)
+		}
 		w.take(0)
 		if err := errors.Join(w.flush(), w.out.raw(frameStopped, nil)); err != nil {
 			return err
@@ -176,13 +178,18 @@ func (w *worker) part(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	f.stop.Store(true)
-	w.endStreams(ctx)
+	if w.cmd.sendsToo() || !a.EndOfStream { // a client that sends on is still held to its rate
+		f.stop.Store(true)
+	}
+	if !w.endStreams(ctx) && a.EndOfStream && !a.Leads {
+		err = fault.Failf("it asked for a longer test than this end allows, or for none in particular", "worker: the far end sent on when its time was over, and was cut off")
+	}
 	return errors.Join(err, w.last())
 }
 
-// endStreams waits for what is under way, and ends what does not end by itself.
-func (w *worker) endStreams(ctx context.Context) {
+// endStreams waits for what is under way, and ends what does not end by
+// itself; then it returns false.
+func (w *worker) endStreams(ctx context.Context) (byThemselves bool) {
 	a := w.cmd.Adopt
 	patience := lastCallWait
 	switch {
@@ -198,14 +205,17 @@ func (w *worker) endStreams(ctx context.Context) {
 	w.awaitDrained(limit)
 	cancel()
 	w.flow.ending.Store(true)
+	byThemselves = true
 	for _, s := range w.flow.streams {
 		if !closed(s.drained) {
+			byThemselves = false
 			w.path.io.interrupt(s)
 		}
 	}
 	limit, cancel = context.WithTimeout(ctx, closeWait)
 	defer cancel()
 	w.awaitDrained(limit)
+	return byThemselves
 }
 
 func (w *worker) awaitDrained(ctx context.Context) {
