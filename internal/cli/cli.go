@@ -105,8 +105,11 @@ func run(ctx context.Context, e *env) (err error) {
 		return fmt.Errorf("cli: building the command line: %w", err)
 	}
 	args := e.args
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case len(args) == 1 && (args[0] == "--version" || args[0] == "-v"):
+		args = []string{"version"}
 	}
 	if err := misread(args); err != nil {
 		return err

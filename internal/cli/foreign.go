@@ -35,6 +35,9 @@ func engineOf(name string) (string, error) {
 		return measure.Native, nil
 	}
 	if _, known := foreignPort(scheme); !known {
+		if scheme == "iperf" {
+			return "", fault.Usagef("iperf3://HOST where iperf3 answers, iperf2://HOST where iperf (2) does", "iperf:// does not say which of the two")
+		}
 		return "", fault.Usagef("an end point is a joined name, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
 	}
 	return scheme, nil
@@ -44,6 +47,9 @@ func engineOf(name string) (string, error) {
 func (d dialer) foreign(name, scheme, at string) (*control.EndPoint, error) {
 	port, _ := foreignPort(scheme)
 	if d.Port != bus.DefaultPort && d.Port != 0 {
+		if _, _, err := net.SplitHostPort(at); err == nil {
+			return nil, fault.Usagef("name the port once", "-p %d does not go with %s", d.Port, name)
+		}
 		port = d.Port
 	}
 	addr, err := hostPort(strings.TrimSuffix(at, "/"), port)
@@ -56,6 +62,9 @@ func (d dialer) foreign(name, scheme, at string) (*control.EndPoint, error) {
 	}
 	if port, err = strconv.Atoi(text); err != nil {
 		return nil, fmt.Errorf("cli: reading %s: %w", name, err)
+	}
+	if ip := net.ParseIP(host); ip != nil && d.Family != 0 && (ip.To4() != nil) != (d.Family == 4) {
+		return nil, fault.Usagef("leave -4 or -6 out: the address says which IP it is", "%s is no IPv%d address", host, d.Family)
 	}
 	e := &control.EndPoint{Name: name, Addr: addr, Foreign: true, Port: port, DataHosts: []string{host}}
 	if d.Login != nil {

@@ -56,7 +56,7 @@ func TestEveryFlagHasAnAnswer(t *testing.T) {
 				if fields[0] != "client" {
 					checkAnswer(t, program, "serve", flag, sameServe)
 				}
-				checkAnswer(t, program, "", flag, []string{"-h", "--help"})
+				checkAnswer(t, program, "", flag, []string{"-h", "--help", "-v", "--version"})
 			}
 		}
 	}

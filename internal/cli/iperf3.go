@@ -53,11 +53,33 @@ func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
 
 // originalError says on standard error what went wrong, as iperf3 does, and ends the command with 1.
 func originalError(w io.Writer, kind string, err error) error {
-	fmt.Fprintf(w, "iperf3: %s - %v\n", kind, err)
-	if h := fault.Hint(err); h != "" {
+	fmt.Fprintf(w, "iperf3: %s - %s\n", kind, originalWords(err))
+	if h := fault.Hint(err); h != "" && kind != "parameter error" { // those are of thru's own options
 		fmt.Fprintf(w, "hint: %s\n", h)
 	}
 	return printed{fault.New(fault.Failed, "", "%w", err)}
+}
+
+// originalWords says what went wrong in iperf3's words where scripts look for
+// them, and else in ours.
+func originalWords(err error) string {
+	said := err.Error()
+	for ours, theirs := range map[string]string{
+		"connection refused":                   "unable to connect to server: Connection refused",
+		"no route to host":                     "unable to connect to server: No route to host",
+		"network is unreachable":               "unable to connect to server: Network is unreachable",
+		"no such host":                         "unable to connect to server: Name or service not known",
+		"the server is busy with another":      "the server is busy running a test. try again later",
+		"does not let this user in":            "test authorization failed",
+		"the server has been ended there":      "the server has terminated",
+		"server closed the control connection": "control socket has closed unexpectedly",
+		"the directions contradict":            "cannot be both reverse and bidirectional",
+	} {
+		if strings.Contains(said, ours) {
+			return theirs
+		}
+	}
+	return said
 }
 
 // open gives what the output goes to, and writes the pid file.

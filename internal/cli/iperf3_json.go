@@ -40,9 +40,9 @@ func (f documentFlags) settle(r *plan.Request, ours bool) error {
 func (e *env) sayAsIPerf3(err error) {
 	switch {
 	case slices.Contains(e.args, "--json-stream"):
-		iperfdoc.NewStream(e.out).Fail(err.Error())
+		iperfdoc.NewStream(e.out).Fail(originalWords(err))
 	case slices.Contains(e.args, "-J"), slices.Contains(e.args, "--iperf3-json"):
-		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.version)}, Error: err.Error()}.Write(e.out)
+		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.version)}, Error: originalWords(err)}.Write(e.out)
 	}
 }
 

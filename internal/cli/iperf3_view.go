@@ -167,6 +167,7 @@ func bit(b bool) int {
 // known. A session tells of those of its own direction first, then of the other.
 func (v *originalView) connected(l control.Live) {
 	conns, own := l.Event.Conns, v.specs[l.Flow].Streams
+	v.test.Omit = l.Ramp // where it was not asked for, it follows from the round trip
 	if len(conns) > own && len(v.specs) == 2 {
 		v.conns[1-l.Flow] = conns[own:]
 		conns = conns[:own]
@@ -251,7 +252,7 @@ func (v *originalView) end(doc *measure.Document, err error) error {
 	}
 	r.Test, r.Intervals = head, v.all
 	if err != nil {
-		r.Error = err.Error()
+		r.Error = originalWords(err)
 	}
 	if !v.o.request.FarOutput { // a server that was asked once tells it unasked ever after
 		r.End.ServerText, r.End.ServerJSON = "", ""

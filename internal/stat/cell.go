@@ -266,6 +266,9 @@ func (s *summary) mainFigure() {
 	default:
 		s.cell.Steady = &steady
 	}
+	if slices.ContainsFunc(s.runs, pair.borrowsCourse) {
+		bins = nil // they are the sender's: no range of what was received
+	}
 	if len(rates) == 1 {
 		*to = s.singleRun(rates[0], bins, steady)
 	} else {

@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"slices"
 
 	"thru/internal/measure"
 )
@@ -11,6 +12,11 @@ import (
 
 // isReported tells whether an end's figures are its program's own word.
 func isReported(e *measure.Evidence) bool { return e != nil && e.Reported != "" }
+
+// isDerived tells whether an end's figures are made of what the other one saw.
+func isDerived(e *measure.Evidence) bool {
+	return isReported(e) && slices.ContainsFunc(e.Missing, func(m measure.NotChecked) bool { return m.Fact == "bytes_read" })
+}
 
 // knowsLife tells whether an end counted over the whole life of its streams.
 func knowsLife(e *measure.Evidence) bool {
@@ -28,6 +34,11 @@ func binsOf(e, other *measure.Evidence) []float64 {
 		return Bins(other)
 	}
 	return Bins(e)
+}
+
+// borrowsCourse tells whether the seconds are not those of the end whose rate counts.
+func (p pair) borrowsCourse() bool {
+	return !p.asks && isReported(p.receiver) && len(p.receiver.Bins) == 0
 }
 
 // hasCourse tells whether the seconds of binsOf stand for what the receiver

@@ -78,9 +78,9 @@ func reported(e *measure.Evidence, own measure.Evidence, words []lastWords, not 
 	not("streams.datagrams.duplicates", "iperf2 counts them as out of order")
 }
 
-// counted is what the numbers of a sender's datagrams tell.
+// counted is what the numbers of a sender's datagrams tell: how many there
+// were, but not in which time.
 func counted(e *measure.Evidence, own measure.Evidence) {
-	e.MeasuredNs = own.MeasuredNs
 	for _, x := range own.Streams {
 		y := measure.Stream{Index: x.Index, Local: x.Peer, Peer: x.Local, Length: x.Length}
 		if x.Datagrams != nil {

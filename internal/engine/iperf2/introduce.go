@@ -19,7 +19,7 @@ import (
 // Bounds of a server's first words, which it says at once.
 const (
 	ackWait    = 2500 * time.Millisecond // where the test depends on it
-	ackPolite  = 100 * time.Millisecond  // where an older server says nothing, and its clock runs already; the round trips come on top
+	ackPolite  = 30 * time.Millisecond   // where an older server says nothing, and its clock runs already; the round trips come on top
 	askEvery   = 50 * time.Millisecond   // a request of datagrams may be lost
 	askWait    = 3 * time.Second
 	largestUDP = 1 << 16
