@@ -60,3 +60,56 @@ func TestForeignLoss(t *testing.T) {
 		t.Errorf("without loss the sender's seconds stand for both: %+v", c.Steady)
 	}
 }
+
+// own is an end that thru saw, of 10 s.
+func own(bytes int64, sends bool) *measure.Evidence {
+	e := foreignEnd(bytes, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100)
+	e.Reported, e.Sends = "", sends
+	return e
+}
+
+// A figure that nobody measured is not shown beside one that was.
+func TestForeignEndsAreTakenAtTheirWord(t *testing.T) {
+	receiver := foreignEnd(900)
+	c := foreignCell(measure.TCP, own(1000, true), receiver)
+	if Summarise(c, nil, Link{}); c.Goodput.Low != c.Goodput.Value || c.Goodput.High != c.Goodput.Value || c.Steady == nil {
+		t.Errorf("the sender's seconds are the range of what was received: %+v", c.Goodput)
+	}
+	if c.Reconciled == nil || c.Reconciled.ReceivedBytes != 900 {
+		t.Errorf("both ends are %+v", c.Reconciled)
+	}
+	receiver.TotalBytes = 0 // it tells of the measured time alone
+	if Summarise(c, nil, Link{}); c.Reconciled == nil || !strings.HasPrefix(c.Reconciled.Note, "rates of the measured time") {
+		t.Errorf("both ends are %+v", c.Reconciled)
+	}
+	receiver.Missing = []measure.NotChecked{{Fact: "bytes_read", Why: "it reports nothing"}}
+	if Summarise(c, nil, Link{}); c.Reconciled != nil {
+		t.Errorf("what the sender saw acknowledged is the receiver's word: %+v", c.Reconciled)
+	}
+}
+
+// What is sent behind the end of a foreign receiver's count is no loss.
+func TestForeignReceiverEndsItsCount(t *testing.T) {
+	sender, receiver := own(1000, true), foreignEnd(900)
+	sender.Streams[0].Datagrams, sender.Streams[0].DatagramsAll = &measure.Datagrams{Packets: 100}, &measure.Datagrams{Packets: 130}
+	receiver.Streams[0].Datagrams, receiver.Streams[0].DatagramsAll = &measure.Datagrams{Packets: 98, Lost: 2}, &measure.Datagrams{Packets: 98, Lost: 2}
+	sender.Host = &measure.HostSpan{}
+	c := foreignCell(measure.UDP, sender, receiver)
+	Summarise(c, nil, Link{})
+	if c.Datagrams == nil || c.Datagrams.Lost != 2 || len(c.LossPlaces) != 1 || c.LossPlaces[0].Packets != 2 || c.LossPlaces[0].Place != measure.LossPathOrReceiver {
+		t.Errorf("%+v lost, at %+v", c.Datagrams, c.LossPlaces)
+	}
+}
+
+// A receiver's congestion control has no say; a foreign sender's is not known.
+func TestForeignCongestion(t *testing.T) {
+	receiver := own(1000, false)
+	receiver.Streams[0].Congestion = "cubic"
+	c := foreignCell(measure.TCP, foreignEnd(1000), receiver)
+	c.Spec.Congestion = "reno"
+	Summarise(c, nil, Link{})
+	said := strings.Join(c.Warnings, "\n")
+	if strings.Contains(said, "kernel used") || !strings.Contains(said, "it does not say") {
+		t.Errorf("warnings %q", said)
+	}
+}
