@@ -17,7 +17,7 @@ import (
 	"thru/internal/measure"
 )
 
-// mostVersion is how much of what a client calls itself is kept.
+// mostVersion is how long a version is that is kept.
 const mostVersion = 40
 
 // call is a client of the desk, from its cookie to its farewell: first the
@@ -107,15 +107,20 @@ func (c *call) program() string {
 	if v == clientSays {
 		return "thru"
 	}
-	for _, r := range v {
-		if r < ' ' || r > '~' {
-			v = ""
-		}
-	}
-	if v == "" || len(v) > mostVersion {
+	if v == "" || !isVersion(v) {
 		return "iperf3"
 	}
 	return "iperf3 " + v
+}
+
+// isVersion tells whether v can be what a program calls its version, or none.
+func isVersion(v string) bool {
+	for _, r := range v {
+		if r < ' ' || r > '~' {
+			return false
+		}
+	}
+	return len(v) <= mostVersion
 }
 
 // listen hears the client until the test is over, when the results are a

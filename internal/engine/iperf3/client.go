@@ -268,7 +268,7 @@ func (c *client) conclude() error {
 	if err != nil {
 		return err
 	}
-	r, err := readResults(b, idsOf(ways))
+	r, err := readResults(b, idsOf(ways), mostOutput)
 	if err != nil {
 		return err
 	}

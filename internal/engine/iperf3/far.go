@@ -2,6 +2,7 @@ package iperf3
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"thru/internal/measure"
@@ -67,6 +68,10 @@ func (w way) reported(r results) *measure.Evidence {
 		e.Worker = &measure.Process{UserNs: share(r.CPUUser), SystemNs: share(r.CPUSystem)}
 	}
 	w.missing(e, r)
+	if r.Cut > 0 {
+		why := fmt.Sprintf("it is %d bytes long, of which the first %d are kept", r.Cut, len(r.Output))
+		e.Missing = append(e.Missing, measure.NotChecked{Fact: "output", Why: why})
+	}
 	e.MeasuredNs = span
 	return e
 }

@@ -1,6 +1,7 @@
 package iperf3
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -16,6 +17,7 @@ type results struct {
 	Retransmits bool   // this end sends, and counts them
 	Congestion  string // congestion control that was used
 	Output      string // what a server printed, where it was asked for
+	Cut         int    // bytes of the whole output, where its end is left out; else 0
 	Version     string // of the server, where its output tells
 	Streams     []streamResult
 }
@@ -78,8 +80,9 @@ func (r results) json() resultsJSON {
 }
 
 // readResults reads what the far end says; known are the streams of the test,
-// of which each must be told of once.
-func readResults(b []byte, known []int) (results, error) {
+// of which each must be told of once. Of its output no more bytes than output
+// are kept, and of names what can be one: they go into the evidence.
+func readResults(b []byte, known []int, output int) (results, error) {
 	var j struct {
 		CPUTotal   *loose          `json:"cpu_util_total"`
 		CPUUser    *loose          `json:"cpu_util_user"`
@@ -88,43 +91,79 @@ func readResults(b []byte, known []int) (results, error) {
 		Congestion text            `json:"congestion_used"`
 		Output     text            `json:"server_output_text"`
 		OutputJSON json.RawMessage `json:"server_output_json"`
-		Streams    []looseStream   `json:"streams"`
-	}
-	bad := func(format string, args ...any) (results, error) {
-		return results{}, refuse(codeResults, "reading results: "+format, args...)
+		Streams    json.RawMessage `json:"streams"`
 	}
 	if err := json.Unmarshal(b, &j); err != nil {
-		return bad("%w", err)
+		return results{}, refuse(codeResults, "reading results: %w", err)
 	}
 	r := results{
-		CPUTotal: j.CPUTotal.float(), CPUUser: j.CPUUser.float(), CPUSystem: j.CPUSystem.float(),
-		Retransmits: j.Has.whole() > 0, Congestion: string(j.Congestion), Output: string(j.Output),
+		CPUTotal: j.CPUTotal.float(), CPUUser: j.CPUUser.float(), CPUSystem: j.CPUSystem.float(), Retransmits: j.Has.whole() > 0,
 	}
+	if name := string(j.Congestion); isName(name) {
+		r.Congestion = strings.Clone(name)
+	}
+	r.keep(string(j.Output), output)
 	if len(j.OutputJSON) > 0 && string(j.OutputJSON) != "null" {
-		r.Output, r.Version = string(j.OutputJSON), versionIn(j.OutputJSON)
+		r.keep(string(j.OutputJSON), output)
+		r.Version = versionIn(j.OutputJSON)
 	}
-	open := map[int]bool{}
-	for _, id := range known {
-		open[id] = true
-	}
-	for _, x := range j.Streams {
-		s, err := x.read()
-		if err != nil {
-			return bad("%w", err)
-		}
-		if !open[s.ID] {
-			return bad("stream %d is none of this test, or comes twice", s.ID)
-		}
-		delete(open, s.ID)
-		r.Streams = append(r.Streams, s)
-	}
-	if len(open) > 0 {
-		return bad("%d of %d streams are not told of", len(open), len(known))
+	var err error
+	if r.Streams, err = readStreams(j.Streams, known); err != nil {
+		return results{}, refuse(codeResults, "reading results: %w", err)
 	}
 	return r, nil
 }
 
-// versionIn is the version that a server's own output names; empty where it does not.
+// keep holds an output of at most so many bytes: of a longer text the beginning,
+// of a longer JSON nothing, since a part of it is none. Where most is 0 there is
+// nothing to keep, and nothing is left out.
+func (r *results) keep(output string, most int) {
+	r.Output, r.Cut = output, 0
+	if len(output) <= most {
+		return
+	}
+	if r.Cut = len(output); most == 0 {
+		r.Cut = 0
+	}
+	if strings.HasPrefix(strings.TrimSpace(output), "{") {
+		most = 0
+	}
+	r.Output = strings.Clone(strings.ToValidUTF8(output[:most], ""))
+}
+
+// readStreams reads a list of streams one by one: what follows those that are
+// known, or nonsense among them, is not looked at.
+func readStreams(b []byte, known []int) (all []streamResult, err error) {
+	open := map[int]bool{}
+	for _, id := range known {
+		open[id] = true
+	}
+	list := json.NewDecoder(bytes.NewReader(b))
+	if first, err := list.Token(); err != nil || first != json.Delim('[') {
+		return nil, fmt.Errorf("the streams are no list")
+	}
+	for list.More() {
+		var x looseStream
+		if err := list.Decode(&x); err != nil {
+			return nil, err
+		}
+		s, err := x.read()
+		if err != nil {
+			return nil, err
+		}
+		if !open[s.ID] {
+			return nil, fmt.Errorf("stream %d is none of this test, or comes twice", s.ID)
+		}
+		delete(open, s.ID)
+		all = append(all, s)
+	}
+	if len(open) > 0 {
+		return nil, fmt.Errorf("%d of %d streams are not told of", len(open), len(known))
+	}
+	return all, nil
+}
+
+// versionIn is the version that a server's own output names; empty where it names none.
 func versionIn(output []byte) string {
 	var o struct {
 		Start struct {
@@ -135,6 +174,9 @@ func versionIn(output []byte) string {
 		return ""
 	}
 	version, _ := strings.CutPrefix(string(o.Start.Version), "iperf ")
+	if !isVersion(version) {
+		return ""
+	}
 	return version
 }
 

@@ -227,11 +227,12 @@ func (s *server) conclude() error {
 	if err := t.say(exchangeResults); err != nil {
 		return err
 	}
-	b, err := t.hearJSON(mostResults)
+	ids := idsOf(ways)
+	b, err := t.hearJSON(mostTold(len(ids)))
 	if err != nil {
 		return err
 	}
-	r, err := readResults(b, idsOf(ways))
+	r, err := readResults(b, ids, 0)
 	if err != nil {
 		return err
 	}

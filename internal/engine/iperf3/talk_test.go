@@ -295,7 +295,7 @@ func TestServerTalksToTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readResults(b, []int{1}); err != nil {
+	if _, err := readResults(b, []int{1}, 0); err != nil {
 		t.Error(err)
 	}
 	expect("\x0e")

@@ -83,13 +83,17 @@ func (c cookie) check() error {
 }
 
 // Bounds of what a peer says in JSON, in bytes and in levels. Parameters are as
-// iperf3's own server takes them; results grow with streams and with the output
-// of a server.
+// iperf3's own server takes them; results grow with streams, and those of a
+// server with its output, of which the beginning is kept.
 const (
 	mostParameters = 8 << 10
 	mostResults    = 4 << 20
+	mostOutput     = 256 << 10
 	deepest        = 32
 )
+
+// mostTold bounds the results of a client, in bytes: it has no output to tell.
+func mostTold(streams int) int { return 64<<10 + streams<<10 }
 
 // writeFrame sends v as JSON behind its length.
 func writeFrame(w io.Writer, v any) error {

@@ -236,7 +236,7 @@ func TestResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := readResults(b, []int{1})
+		r, err := readResults(b, []int{1}, mostOutput)
 		if err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
@@ -269,15 +269,65 @@ func TestResultsRefused(t *testing.T) {
 		`{"streams":[{"id":1,"bytes":-2}]}`:                     "-2 bytes",
 		`{"streams":[{"id":1,"bytes":"many"}]}`:                 "no number",
 		`{"streams":[{"id":1,"bytes":{"a":1}}]}`:                "no number",
-		`{"streams":{"id":1}}`:                                  "cannot unmarshal",
+		`{"streams":{"id":1}}`:                                  "no list",
+		`{}`:                                                    "no list",
 		`{"cpu_util_total":[],"streams":[{"id":1,"bytes":1}]}`:  "no number",
 		`{"streams":[{"id":99999999999999999999,"bytes":1.0}]}`: "none of this test",
 		`nonsense`: "invalid",
 	} {
-		_, err := readResults([]byte(json), []int{1})
+		_, err := readResults([]byte(json), []int{1}, mostOutput)
 		if code, _ := codeOf(err); err == nil || code != codeResults || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", json, err)
 		}
+	}
+}
+
+// Whatever a peer tells, little of it is kept.
+func TestResultsBounded(t *testing.T) {
+	const stream = `"streams":[{"id":1,"bytes":1}]`
+	long := strings.Repeat("é", mostOutput)
+	for name, c := range map[string]struct {
+		json string
+		most int
+		kept int // bytes of output
+		cut  int
+	}{
+		"a long name":        {`{"congestion_used":"` + long + `",` + stream + `}`, mostOutput, 0, 0},
+		"no name":            {`{"congestion_used":"../x",` + stream + `}`, mostOutput, 0, 0},
+		"a long version":     {`{"server_output_json":{"start":{"version":"iperf ` + long[:1000] + `"}},` + stream + `}`, mostOutput, 1030, 0},
+		"an output":          {`{"server_output_text":"` + long[:1000] + `",` + stream + `}`, 1001, 1000, 0},
+		"a long output":      {`{"server_output_text":"` + long + `",` + stream + `}`, 1001, 1000, 2 * mostOutput},
+		"a long JSON":        {`{"server_output_json":{"a":"` + long + `"},` + stream + `}`, mostOutput, 0, 2*mostOutput + 8},
+		"text as long JSON":  {`{"server_output_text":" {` + long + `",` + stream + `}`, mostOutput, 0, 2*mostOutput + 2},
+		"a client's output":  {`{"server_output_text":"` + long + `",` + stream + `}`, 0, 0, 0},
+		"a client's output,": {`{"server_output_json":{"a":"b"},` + stream + `}`, 0, 0, 0},
+	} {
+		r, err := readResults([]byte(c.json), []int{1}, c.most)
+		if err != nil || r.Congestion != "" || r.Version != "" || len(r.Output) != c.kept || r.Cut != c.cut {
+			t.Errorf("%s: %v, %d letters of congestion, %d of version, %d of output, %d whole", name, err, len(r.Congestion), len(r.Version), len(r.Output), r.Cut)
+		}
+		e := way{ids: []int{1}, spec: measure.Spec{Protocol: measure.TCP, Streams: 1}}.reported(r)
+		if lacks(e, "output") != (c.cut > 0) {
+			t.Errorf("%s: %+v", name, e.Missing)
+		}
+	}
+}
+
+// A list of streams without end takes no more memory than the text itself.
+func TestResultsManyStreams(t *testing.T) {
+	for name, one := range map[string]string{"empty": `{},`, "good": `{"id":1,"bytes":1},`, "numbers": `1,`} {
+		b := []byte(`{"streams":[` + strings.Repeat(one, 100_000) + `{}]}`)
+		took := testing.AllocsPerRun(1, func() {
+			if _, err := readResults(b, []int{1}, mostOutput); err == nil {
+				t.Errorf("%s: they are taken", name)
+			}
+		})
+		if took > 500 {
+			t.Errorf("%s: took %.0f allocations", name, took)
+		}
+	}
+	if n := mostTold(2 * measure.MaxStreams); n > 1<<19 {
+		t.Errorf("a client may tell %d bytes", n)
 	}
 }
 
@@ -357,7 +407,7 @@ func FuzzResults(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, err := readResults(mended, []int{1})
+		r, err := readResults(mended, []int{1}, 100)
 		if err != nil {
 			return
 		}
