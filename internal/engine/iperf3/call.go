@@ -29,7 +29,7 @@ type call struct {
 	talk    talk
 	params  parameters
 	user    string
-	ready   bool          // may be claimed; under the desk's lock
+	ready   bool          // waits for its turn, and may be claimed; under the desk's lock
 	claimed chan struct{} // closed by claim
 	joining chan joined   // TCP data connections, while they are awaited
 	greeted chan greeting // first words of UDP streams
@@ -78,10 +78,7 @@ func (c *call) negotiate() error {
 	if err := c.desk.conf.Limits.admit(c.params); err != nil {
 		return err
 	}
-	c.desk.mu.Lock()
-	defer c.desk.mu.Unlock()
-	c.ready = true
-	return nil
+	return c.desk.seat(c)
 }
 
 // public is what the desk tells of a call.

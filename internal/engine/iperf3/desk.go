@@ -22,10 +22,10 @@ type DeskConfig struct {
 	PKCS1      bool          // clients use the older padding, PKCS #1 v1.5, in place of OAEP
 	Skew       time.Duration // how far the clocks of client and server may differ; 0 is 10 s
 	Limits     Limits
-	MaxCalls   int // clients that wait for their turn; 0 is 32
+	MaxCalls   int // clients that wait for their turn, at most half of them of one address; 0 is 32
 }
 
-// Bounds against floods: connections that have not said yet what they are.
+// Bounds against floods: connections that have not said yet what they want.
 const (
 	usualCalls    = 32
 	mostUnnamed   = 256 // of all
@@ -154,17 +154,15 @@ func (d *Desk) accept(ctx context.Context, l net.Listener, took func(engine.Call
 		}
 		wg.Go(func() {
 			defer hurry(ctx, conn)()
-			c, named := d.greet(conn, order)
-			d.leave(from)
-			if !named || c == nil { // nobody, or a data connection of a test
-				return
+			defer d.leave(from)
+			if c := d.greet(conn, order); c != nil {
+				d.negotiate(c, took)
 			}
-			d.negotiate(c, took)
 		})
 	}
 }
 
-// enter counts a connection that has not said what it is; false where there
+// enter counts a connection that has not said what it wants; false where there
 // are too many.
 func (d *Desk) enter(from netip.Addr) bool {
 	d.mu.Lock()
@@ -189,34 +187,26 @@ func (d *Desk) leave(from netip.Addr) {
 }
 
 // greet reads the cookie: one that is known belongs to a test that is being
-// opened, another one begins a call. named is false for what was turned away.
-func (d *Desk) greet(conn net.Conn, order int64) (c *call, named bool) {
+// opened, another one begins the call that it returns.
+func (d *Desk) greet(conn net.Conn, order int64) (c *call) {
 	var k cookie
 	conn.SetReadDeadline(time.Now().Add(d.wait.word))
 	if _, err := io.ReadFull(conn, k[:]); err != nil || k.check() != nil {
 		conn.Close()
-		return nil, false
+		return nil
 	}
 	conn.SetReadDeadline(time.Time{})
 	d.mu.Lock()
 	known := d.calls[k]
-	full := len(d.tokens) >= d.conf.MaxCalls
-	if known == nil && !full {
+	if known == nil {
 		c = newCall(d, k, conn)
 		d.calls[k], d.tokens[c.token] = c, c
 	}
 	d.mu.Unlock()
-	switch {
-	case known != nil:
+	if known != nil {
 		known.join(conn, order)
-		return nil, true
-	case full:
-		t := talk{conn, d.wait.word}
-		t.say(accessDenied)
-		t.close(d.wait.goodbye)
-		return nil, false
 	}
-	return c, true
+	return c
 }
 
 // negotiate hears what a client wants, and tells took where it may have it.
@@ -228,6 +218,27 @@ func (d *Desk) negotiate(c *call, took func(engine.Call)) {
 	c.tasks.Go(c.listen)
 	c.tasks.Go(c.expire)
 	took(c.public())
+}
+
+// seat lets a call wait for its turn, where not too many do, nor too many of its
+// address: those must not keep all others out.
+func (d *Desk) seat(c *call) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all, its := 0, 0
+	for _, o := range d.tokens {
+		if o.ready {
+			all++
+		}
+		if o.ready && o.addr() == c.addr() {
+			its++
+		}
+	}
+	if all >= d.conf.MaxCalls || its >= (d.conf.MaxCalls+1)/2 {
+		return fmt.Errorf("iperf3: taking a call: %d clients wait already, %d of them of this address: %w", all, its, engine.ErrBusy)
+	}
+	c.ready = true
+	return nil
 }
 
 // claim takes the call of a token for a session.

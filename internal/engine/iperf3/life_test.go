@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -279,6 +280,7 @@ func TestRealClientsAtOnce(t *testing.T) {
 
 // A flood of connections is bounded, and a client among them is served.
 func TestFlood(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, DeskConfig{MaxCalls: 2})
 	var held []net.Conn
 	defer func() {
@@ -286,43 +288,73 @@ func TestFlood(t *testing.T) {
 			c.Close()
 		}
 	}()
-	for range 2 * mostFromOne {
+	dial := func(says string) net.Conn {
 		c, err := net.Dial("tcp", b.target())
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.Write([]byte(says))
+		c.SetReadDeadline(time.Now().Add(limit))
 		held = append(held, c)
+		return c
 	}
-	closed := 0
-	for _, c := range held {
-		c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		if _, err := c.Read(make([]byte, 1)); !isLate(err) {
-			closed++
-		}
-		if closed >= mostFromOne {
-			break
-		}
+	for range mostFromOne {
+		dial("")
 	}
-	if closed < mostFromOne {
-		t.Errorf("%d of %d connections were turned away", closed, len(held))
+	if n, err := dial("").Read(make([]byte, 1)); n > 0 || isLate(err) {
+		t.Errorf("one connection more than %d is taken: %v", mostFromOne, err)
 	}
 	for _, c := range held {
 		c.Close()
 	}
-	for range 2 { // fill the waiting room
-		c, err := net.Dial("tcp", b.target())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+	heard := make([]byte, 1)
+	for range mostFromOne / 2 { // who says a cookie alone keeps nobody out
 		k := newCookie()
-		c.Write(k[:])
-		if _, err := c.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
+		for { // until the desk has seen the others close
+			if n, _ := dial(string(k[:])).Read(heard); n == 1 && state(heard[0]) == paramExchange {
+				break
+			}
 		}
 	}
-	_, err := b.Open(t.Context(), engine.End{Spec: short(measure.TCP, 1), Sends: true, Dials: true, Targets: []string{b.target()}})
-	if err == nil || !strings.Contains(err.Error(), "busy") {
-		t.Errorf("the third client is told %v", err)
+	first, second := newCookie(), newCookie()
+	dial(string(first[:]) + string(frame(plainTest)))
+	<-b.calls // and waits for its turn: half of the room is for one address
+	c := dial(string(second[:]) + string(frame(plainTest)))
+	c.Read(heard)
+	if _, err := c.Read(heard); err != nil || state(heard[0]) != accessDenied {
+		t.Errorf("a client too many hears %v, %v", state(heard[0]), err)
+	}
+}
+
+// from is a connection of that address.
+type from struct {
+	net.Conn
+	addr string
+}
+
+func (f from) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(f.addr)) }
+
+// No address takes all the room, and none that has not said what it wants any.
+func TestRoom(t *testing.T) {
+	d, err := NewDesk(DeskConfig{MaxCalls: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range []struct {
+		addr string
+		good bool
+	}{
+		{"192.0.2.1:1", true}, {"192.0.2.1:2", true}, {"192.0.2.1:3", true}, {"192.0.2.1:4", false}, {"[::ffff:192.0.2.1]:5", false},
+		{"192.0.2.2:1", true}, {"192.0.2.2:2", true}, {"192.0.2.3:1", false},
+	} {
+		for range 2 * d.conf.MaxCalls { // with others that say nothing
+			c := newCall(d, newCookie(), from{addr: "192.0.2.9:9"})
+			d.tokens[c.token] = c
+		}
+		c := newCall(d, newCookie(), from{addr: x.addr})
+		d.tokens[c.token] = c
+		if err := d.seat(c); (err == nil) != x.good || c.ready != x.good || err != nil && !errors.Is(err, engine.ErrBusy) {
+			t.Errorf("call %d, %s: %v", i, x.addr, err)
+		}
 	}
 }
