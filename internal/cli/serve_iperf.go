@@ -61,7 +61,7 @@ func (f iperfFlags) open(ctx context.Context, at engine.Listen, l bus.Limits, re
 		}
 	}
 	most := time.Duration(l.DurationNs)
-	conf := iperf3.DeskConfig{Limits: iperf3.Limits{Streams: l.Streams, Duration: most, RateBps: l.RateBps}}
+	conf := iperf3.DeskConfig{Limits: iperf3.Limits{Streams: l.Streams, Duration: most, RateBps: l.RateBps}, Refused: refused}
 	if err := f.iperfLogin.into(&conf); err != nil {
 		return d, nil, err
 	}

@@ -23,6 +23,9 @@ type DeskConfig struct {
 	Skew       time.Duration // how far the clocks of client and server may differ; 0 is 10 s
 	Limits     Limits
 	MaxCalls   int // clients that wait for their turn, at most half of them of one address; 0 is 32
+	// Refused hears of clients that are turned away before they are a call that
+	// took is told of; it may be nil. Not of every one where there are many.
+	Refused func(addr string, reason error)
 }
 
 // Bounds against floods: connections that have not said yet what they want.
@@ -30,6 +33,8 @@ const (
 	usualCalls    = 32
 	mostUnnamed   = 256 // of all
 	mostFromOne   = 64  // of one address
+	mostRefused   = 32  // addresses of whose refusal is told within refusedEvery
+	refusedEvery  = time.Second
 	acceptTrouble = 50 * time.Millisecond
 )
 
@@ -47,13 +52,14 @@ type Desk struct {
 	unnamed map[netip.Addr]int
 	opening map[netip.Addr]*call // whose UDP streams are being opened
 	freed   chan struct{}        // closed, and made anew, when one of them is done
+	refused map[netip.Addr]time.Time
 }
 
 // NewDesk returns a desk that takes no calls yet.
 func NewDesk(c DeskConfig) (*Desk, error) {
 	d := &Desk{
 		conf: c, wait: usual(), now: time.Now, calls: map[cookie]*call{}, tokens: map[string]*call{},
-		unnamed: map[netip.Addr]int{}, opening: map[netip.Addr]*call{}, freed: make(chan struct{}),
+		unnamed: map[netip.Addr]int{}, opening: map[netip.Addr]*call{}, freed: make(chan struct{}), refused: map[netip.Addr]time.Time{},
 	}
 	if d.conf.MaxCalls <= 0 {
 		d.conf.MaxCalls = usualCalls
@@ -150,13 +156,16 @@ func (d *Desk) accept(ctx context.Context, l net.Listener, took func(engine.Call
 		from := addrOf(conn.RemoteAddr())
 		if !d.enter(from) {
 			conn.Close()
+			d.tell(conn, errors.New("iperf3: taking a call: too many connections have not said yet what they want"))
 			continue
 		}
 		wg.Go(func() {
 			defer hurry(ctx, conn)()
 			defer d.leave(from)
-			if c := d.greet(conn, order); c != nil {
-				d.negotiate(c, took)
+			err := d.greet(conn, order, took)
+			// Who hangs up without a word has only looked.
+			if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+				d.tell(conn, err)
 			}
 		})
 	}
@@ -187,15 +196,22 @@ func (d *Desk) leave(from netip.Addr) {
 }
 
 // greet reads the cookie: one that is known belongs to a test that is being
-// opened, another one begins the call that it returns.
-func (d *Desk) greet(conn net.Conn, order int64) (c *call) {
+// opened, another one begins a call. The error is why it has come to none.
+func (d *Desk) greet(conn net.Conn, order int64, took func(engine.Call)) error {
 	var k cookie
 	conn.SetReadDeadline(time.Now().Add(d.wait.word))
-	if _, err := io.ReadFull(conn, k[:]); err != nil || k.check() != nil {
+	_, err := io.ReadFull(conn, k[:])
+	if err != nil {
+		err = fmt.Errorf("iperf3: reading a cookie: %w", err)
+	} else {
+		err = k.check()
+	}
+	if err != nil {
 		conn.Close()
-		return nil
+		return err
 	}
 	conn.SetReadDeadline(time.Time{})
+	var c *call
 	d.mu.Lock()
 	known := d.calls[k]
 	if known == nil {
@@ -205,19 +221,44 @@ func (d *Desk) greet(conn net.Conn, order int64) (c *call) {
 	d.mu.Unlock()
 	if known != nil {
 		known.join(conn, order)
+		return nil
 	}
-	return c
+	return d.negotiate(c, took)
 }
 
 // negotiate hears what a client wants, and tells took where it may have it.
-func (d *Desk) negotiate(c *call, took func(engine.Call)) {
+func (d *Desk) negotiate(c *call, took func(engine.Call)) error {
 	if err := c.negotiate(); err != nil {
 		c.dismiss(err)
-		return
+		return err
 	}
 	c.tasks.Go(c.listen)
 	c.tasks.Go(c.expire)
-	took(c.public())
+	took(c.public()) // who is told refuses it, and knows why
+	return nil
+}
+
+// tell passes a refusal on: within a second one of an address, and not of many.
+func (d *Desk) tell(conn net.Conn, reason error) {
+	if d.conf.Refused == nil {
+		return
+	}
+	from, now := addrOf(conn.RemoteAddr()), d.now()
+	d.mu.Lock()
+	for a, at := range d.refused {
+		if now.Sub(at) > refusedEvery {
+			delete(d.refused, a)
+		}
+	}
+	_, again := d.refused[from]
+	often := again || len(d.refused) >= mostRefused
+	if !often {
+		d.refused[from] = now
+	}
+	d.mu.Unlock()
+	if !often {
+		d.conf.Refused(conn.RemoteAddr().String(), reason)
+	}
 }
 
 // seat lets a call wait for its turn, where not too many do, nor too many of its

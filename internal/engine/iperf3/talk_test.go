@@ -260,6 +260,51 @@ func TestServerTalk(t *testing.T) {
 	}
 }
 
+// Who is turned away before it is a call is told of, once, and no other is.
+func TestRefusedIsTold(t *testing.T) {
+	private, _ := keys(t)
+	for _, c := range []struct {
+		name, says string
+		conf       DeskConfig
+		want       string // empty: nothing is told
+	}{
+		{name: "who only looks"},
+		{name: "another protocol", says: "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n\r\n", want: "no iperf3 client"},
+		{name: "half a cookie", says: "abc", want: "reading a cookie"},
+		{name: "no login", says: string(letter(string(frame(plainTest)))), conf: DeskConfig{PrivateKey: private}, want: "no user and password"},
+		{name: "too long", says: string(letter(string(frame(plainTest)))), conf: DeskConfig{Limits: Limits{Duration: 1}}, want: "above the limit"},
+		{name: "a call that is refused", says: string(letter(string(frame(plainTest))))},
+	} {
+		told := make(chan string, 8)
+		c.conf.Refused = func(addr string, reason error) { told <- addr + ": " + reason.Error() }
+		d, err := NewDesk(c.conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.now = func() time.Time { return time.Unix(0, 0) } // no second passes
+		port := serve(t, d, func(call engine.Call) { call.Refuse(engine.ErrBusy) })
+		for range 2 {
+			conn, err := net.Dial("tcp", local(port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Write([]byte(c.says))
+			conn.(*net.TCPConn).CloseWrite()
+			conn.SetReadDeadline(time.Now().Add(limit))
+			io.Copy(io.Discard, conn) // until the desk has closed it
+			conn.Close()
+		}
+		if c.want != "" {
+			if s := <-told; !strings.HasPrefix(s, "127.0.0.1:") || !strings.Contains(s, c.want) {
+				t.Errorf("%s: told %q", c.name, s)
+			}
+		}
+		if len(told) > 0 {
+			t.Errorf("%s: told %q", c.name, <-told)
+		}
+	}
+}
+
 // A whole test, word by word.
 func TestServerTalksToTheEnd(t *testing.T) {
 	defer goleak.VerifyNone(t)
