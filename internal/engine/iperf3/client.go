@@ -128,7 +128,7 @@ func (c *client) listen() {
 		case s == accessDenied:
 			err = fault.Failf(busyHint, "iperf3: the server is busy with another test")
 		case s == serverError:
-			err = c.talk.hearError()
+			err = c.talk.hearError(c.token == "")
 		case s != want, s == exchangeResults && !c.ended.Load():
 			err = fault.Failf(notHint, "iperf3: the server says %v where %v is due", s, want)
 		}

@@ -68,7 +68,7 @@ func (t talk) greet(ctx context.Context, c cookie) error {
 	case s == accessDenied:
 		return fault.Failf(busyHint, "iperf3: the server is busy with another test")
 	case s == serverError:
-		return t.hearError()
+		return t.hearError(false) // it knows no login yet
 	case s != paramExchange:
 		return fault.Failf(notHint, "iperf3: what answers there is no iperf3 server: it says %q", t.rest(s))
 	}

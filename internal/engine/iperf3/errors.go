@@ -58,8 +58,9 @@ func codeOf(err error) (int32, bool) {
 // said is what a server means by a number, and what to do about it.
 type said struct{ text, hint string }
 
-// explain turns a server's numbers into an error.
-func explain(code, errno int32) error {
+// explain turns a server's numbers into an error for a client, which is
+// anonymous where it has given no login.
+func explain(code, errno int32, anonymous bool) error {
 	known := map[int32]said{
 		codeDuration:   {"the test is too long for it", "a smaller -t"},
 		codeStreams:    {"there are too many streams for it", "a smaller -P"},
@@ -88,6 +89,9 @@ func explain(code, errno int32) error {
 	s, ok := known[code]
 	if !ok {
 		s = said{fmt.Sprintf("its error %d", code), "the iperf3 there says more on its own screen"}
+	}
+	if code == codeAuth && anonymous {
+		s = said{"it lets in only users that it knows", "--username NAME --rsa-public-key-path FILE"}
 	}
 	if errno > 0 && errno < 4096 {
 		s.text += ", " + syscall.Errno(errno).Error()

@@ -18,6 +18,7 @@ import (
 
 	"thru/internal/engine"
 	"thru/internal/engine/enginetest"
+	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
 )
@@ -161,18 +162,25 @@ func TestRealAuthentication(t *testing.T) {
 	private, public := keys(t)
 	users := userLineOf("mario", "rossi")
 	key, pub, list := write(t, "private.pem", private), write(t, "public.pem", public), write(t, "users", []byte(users))
-	for password, good := range map[string]bool{"rossi": true, "verdi": false} {
+	for password, good := range map[string]bool{"rossi": true, "verdi": false, "": false} {
 		port := realServer(t, "--rsa-private-key-path", key, "--authorized-users-path", list)
 		b := newBench(t, DeskConfig{})
 		spec := short(measure.TCP, 1)
-		s := b.open(engine.End{Name: "client", Spec: spec, Sends: true, Dials: true, Targets: []string{local(port)},
-			Login: engine.Login{User: "mario", Password: password, PublicKey: public, PKCS1: !oaep(t)}})
+		login := engine.Login{User: "mario", Password: password, PublicKey: public, PKCS1: !oaep(t)}
+		if password == "" {
+			login = engine.Login{}
+		}
+		s := b.open(engine.End{Name: "client", Spec: spec, Sends: true, Dials: true, Targets: []string{local(port)}, Login: login})
 		err := <-begin(t, s, 0)
 		switch {
 		case good && err != nil:
 			t.Error(err)
 		case good:
 			finished(t, "client", s)
+		case login.User == "":
+			if err == nil || !strings.HasPrefix(fault.Hint(err), "--username") {
+				t.Errorf("no login: %v (%s)", err, fault.Hint(err))
+			}
 		case err == nil || !strings.Contains(err.Error(), "let this user in"):
 			t.Errorf("a wrong password: %v", err)
 		}

@@ -86,15 +86,15 @@ func (t talk) hear(limit time.Duration) (state, error) {
 	return state(b[0]), nil
 }
 
-// hearError takes the numbers behind serverError.
-func (t talk) hearError() error {
+// hearError takes the numbers behind serverError; anonymous is as for explain.
+func (t talk) hearError(anonymous bool) error {
 	var b [8]byte
 	t.conn.SetReadDeadline(time.Now().Add(t.wait))
 	n, err := io.ReadFull(t.conn, b[:])
 	if n < 4 { // old versions say one number
 		return fmt.Errorf("iperf3: the server has ended the test, and does not say why: %w", err)
 	}
-	return explain(int32(binary.BigEndian.Uint32(b[:4])), int32(binary.BigEndian.Uint32(b[4:])))
+	return explain(int32(binary.BigEndian.Uint32(b[:4])), int32(binary.BigEndian.Uint32(b[4:])), anonymous)
 }
 
 // close ends the connection so that the far end still reads what was said: it

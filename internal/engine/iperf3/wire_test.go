@@ -365,7 +365,7 @@ func TestServersErrors(t *testing.T) {
 	}{
 		{codeAuth, 0, "user", "clocks"}, {codeTooLong, 0, "longer", "-t"}, {141, 22, "invalid argument", "rmem_max"}, {-5, -7, "error -5", "screen"},
 	} {
-		err := explain(c.code, c.errno)
+		err := explain(c.code, c.errno, false)
 		if !strings.Contains(err.Error(), c.says) || !strings.Contains(fault.Hint(err), c.hint) {
 			t.Errorf("%d: %v (%s)", c.code, err, fault.Hint(err))
 		}
