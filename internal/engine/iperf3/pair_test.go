@@ -63,13 +63,26 @@ func newBench(t *testing.T, c DeskConfig) *bench {
 	return b
 }
 
-// serve runs a desk on a port of loopback until the test ends.
-func serve(t *testing.T, d *Desk, took func(engine.Call)) (port int) {
+// anyPort opens a port of loopback.
+func anyPort(t testing.TB) *Ports {
 	t.Helper()
-	ports, err := Listen(t.Context(), []string{"127.0.0.1"}, "", 0)
+	ports, err := Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
+	for range 20 { // another program may have the UDP port of the number that TCP got
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+		ports, err = Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ports
+}
+
+// serve runs a desk on a port of loopback until the test ends.
+func serve(t *testing.T, d *Desk, took func(engine.Call)) (port int) {
+	t.Helper()
+	ports := anyPort(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() { defer close(over); d.Serve(ctx, ports, took) }()
@@ -162,13 +175,12 @@ func (b *bench) both(spec measure.Spec, sends bool, ramp time.Duration) (client,
 func TestPair(t *testing.T) {
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
 		for _, way := range []string{"forward", "reverse", "both ways"} {
-			for _, streams := range []int{1, 4} {
-				t.Run(fmt.Sprintf("%s %s %d", protocol, way, streams), func(t *testing.T) {
-					spec := short(protocol, streams)
-					spec.Duplex = way == "both ways"
-					judged(t, func(j *judge) { pair(t, j, spec, way != "reverse") })
-				})
-			}
+			t.Run(protocol+" "+way, func(t *testing.T) {
+				t.Parallel()
+				spec := short(protocol, 4)
+				spec.Duplex = way == "both ways"
+				judged(t, func(j *judge) { pair(t, j, spec, way != "reverse") })
+			})
 		}
 	}
 }
@@ -180,14 +192,14 @@ func pair(t *testing.T, j *judge, spec measure.Spec, sends bool) {
 	a, b := finished(t, "client", client), finished(t, "server", server)
 	checkPair(t, j, a, b)
 	far, farBack := client.Far()
-	checkFar(t, j, "server", far, b)
+	checkFar(t, "server", far, b)
 	told, _ := server.Far()
-	checkFar(t, j, "client", told, a)
+	checkFar(t, "client", told, a)
 	if spec.Duplex {
 		x, _ := client.Back()
 		y, _ := server.Back()
 		checkPair(t, j, x, y)
-		checkFar(t, j, "server back", farBack, y)
+		checkFar(t, "server back", farBack, y)
 	}
 }
 
@@ -205,19 +217,28 @@ func checkPair(t *testing.T, j *judge, a, b measure.Evidence) {
 			t.Errorf("stream %d: ends %s>%s and %s>%s do not meet", i, x.Local, x.Peer, y.Local, y.Peer)
 		}
 	}
+	j.near("bytes", float64(a.TotalBytes), float64(b.TotalBytes))
 	j.near("rates", rate(a), rate(b))
 }
 
 func rate(e measure.Evidence) float64 { return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs) }
 
 // judge compares figures, which a busy machine may disturb: what it finds
-// wrong is looked at again.
+// wrong is looked at again. It tells what is counted from what is not, and not
+// how well the ends agree, which `make interop` judges.
 type judge struct{ wrong []string }
 
-// near wants two figures within 3 %.
+// near wants two figures within a quarter.
 func (j *judge) near(what string, a, b float64) {
-	if d := a - b; d > 0.03*a || d < -0.03*a {
+	if d := a - b; d > 0.25*a || d < -0.25*a {
 		j.wrong = append(j.wrong, fmt.Sprintf("%s: %.4g and %.4g differ by %.1f %%", what, a, b, 100*d/a))
+	}
+}
+
+// few wants less than a quarter of the datagrams to be lost.
+func (j *judge) few(lost, all int64) {
+	if 4*lost > all {
+		j.wrong = append(j.wrong, fmt.Sprintf("%d of %d datagrams were lost", lost, all))
 	}
 }
 
@@ -238,7 +259,7 @@ func judged(t *testing.T, compare func(j *judge)) {
 }
 
 // checkFar compares what an end was told of the other one with what that saw.
-func checkFar(t *testing.T, j *judge, who string, far *measure.Evidence, saw measure.Evidence) {
+func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evidence) {
 	t.Helper()
 	if far == nil {
 		t.Fatalf("the %s has told nothing", who)
@@ -246,7 +267,9 @@ func checkFar(t *testing.T, j *judge, who string, far *measure.Evidence, saw mea
 	if far.Sends != saw.Sends || far.Dialled != saw.Dialled || far.Bytes != saw.Bytes || len(far.Streams) != len(saw.Streams) || far.Reported == "" {
 		t.Errorf("%s told %+v and saw %d bytes", who, far, saw.Bytes)
 	}
-	j.near("measured time told by the "+who, float64(far.MeasuredNs), float64(saw.MeasuredNs))
+	if d := far.MeasuredNs - saw.MeasuredNs; d < -1 || d > 1 { // it goes as a decimal fraction
+		t.Errorf("the %s told of %d ns and measured %d", who, far.MeasuredNs, saw.MeasuredNs)
+	}
 	for i, x := range saw.Streams {
 		y := far.Streams[i]
 		if x.Bytes != y.Bytes || x.Local != y.Local || x.Peer != y.Peer {

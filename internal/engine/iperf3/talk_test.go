@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -120,16 +119,7 @@ func hold(t testing.TB, bounds waits) (addr string, ends func() []error) {
 	}
 	d.wait = bounds
 	e := Engine{Desk: d, adopt: newStill}
-	ports, err := Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
-	for range 20 { // another program may have the UDP port of the number that TCP got
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			break
-		}
-		ports, err = Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := anyPort(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	var mu sync.Mutex
