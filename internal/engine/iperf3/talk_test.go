@@ -4,6 +4,7 @@ package iperf3
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -295,36 +296,42 @@ func TestRefusedIsTold(t *testing.T) {
 	}
 }
 
-// A whole test, word by word.
-func TestServerTalksToTheEnd(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	addr, ends := hold(t, usual())
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
+// upToResults has a test at our server up to where it wants the results.
+func upToResults(t *testing.T, addr string) (conn net.Conn, expect func(want string)) {
+	t.Helper()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(limit))
+		c.Write(letter())
+		return c
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(limit))
-	expect := func(want string) {
+	conn = dial()
+	expect = func(want string) {
 		t.Helper()
 		b := make([]byte, len(want))
 		if _, err := io.ReadFull(conn, b); err != nil || string(b) != want {
 			t.Fatalf("the server says %q, %v; want %q", b, err, want)
 		}
 	}
-	conn.Write(letter())
 	expect("\x09")
 	conn.Write(frame(plainTest))
 	expect("\x0a")
-	data, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer data.Close()
-	data.Write(letter())
+	dial()
 	expect("\x01\x02")
 	conn.Write([]byte{4})
 	expect("\x0d")
+	return conn, expect
+}
+
+// A whole test, word by word.
+func TestServerTalksToTheEnd(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	addr, ends := hold(t, usual())
+	conn, expect := upToResults(t, addr)
 	conn.Write(frame(plainEnd))
 	b, err := readFrame(conn, mostResults)
 	if err != nil {
@@ -339,6 +346,18 @@ func TestServerTalksToTheEnd(t *testing.T) {
 		t.Errorf("after the farewell: %d, %v", n, err)
 	}
 	if all := ends(); len(all) != 1 || all[0] != nil {
+		t.Errorf("the test ended with %v", all)
+	}
+}
+
+// Results larger than any client's are not read.
+func TestServerReadsNoLongResults(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	addr, ends := hold(t, brief(silence))
+	conn, _ := upToResults(t, addr)
+	conn.Write(binary.BigEndian.AppendUint32(nil, uint32(mostTold(1)+1)))
+	conn.Read(make([]byte, 1))
+	if all := ends(); len(all) != 1 || all[0] == nil || !strings.Contains(all[0].Error(), "is not 1 to") {
 		t.Errorf("the test ended with %v", all)
 	}
 }
