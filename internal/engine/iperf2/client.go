@@ -50,7 +50,7 @@ type session struct {
 	life context.Context // ends with Close
 	over context.CancelFunc
 
-	release func()       // of a call that has been answered: forgets its sources
+	release func()       // of a call that has been answered: the desk forgets it
 	first   int64        // of UDP that has been answered: number of the first datagram
 	old     bool         // and its numbers are of 32 bits
 	kept    []*sock.Kept // of UDP, by stream, for the last words
