@@ -51,7 +51,8 @@ type Desk struct {
 	calls   map[string]*caller         // by token
 	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
 	told    map[netip.Addr]time.Time
-	callers map[*caller]bool // from the first stream to the end of the test; true while they wait to be opened
+	silent  map[netip.Prefix]int // connections by host that have not said what they want
+	callers map[*caller]bool     // from the first stream to the end of the test; true while they wait to be opened
 
 	completing sync.WaitGroup // groups that will be calls
 }
@@ -60,7 +61,8 @@ type Desk struct {
 func NewDesk(c DeskConfig) *Desk {
 	c.MaxCalls = cmp.Or(c.MaxCalls, mostCalls)
 	return &Desk{conf: c, groups: map[kinship]*caller{}, calls: map[string]*caller{},
-		sources: map[netip.AddrPort]*source{}, told: map[netip.Addr]time.Time{}, callers: map[*caller]bool{}}
+		sources: map[netip.AddrPort]*source{}, told: map[netip.Addr]time.Time{}, callers: map[*caller]bool{},
+		silent: map[netip.Prefix]int{}}
 }
 
 // caller is a client with the streams of one test.

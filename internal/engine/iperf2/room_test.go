@@ -133,6 +133,27 @@ func TestOneHost(t *testing.T) {
 	}
 }
 
+// TestWelcome: a host that connects and says nothing leaves room for others.
+func TestWelcome(t *testing.T) {
+	d := NewDesk(DeskConfig{})
+	fill := func(host netip.Prefix) (n int) {
+		for d.welcome(host) {
+			n++
+		}
+		return n
+	}
+	a, b, c := hostOf(hostNo(1).Addr()), hostOf(hostNo(2).Addr()), hostOf(hostNo(3).Addr())
+	if x, y, z := fill(a), fill(b), fill(c); x != mostGreeted/2 || y != mostGreeted/2 || z != 0 {
+		t.Errorf("%d, %d and %d of %d have been let in", x, y, z, mostGreeted)
+	}
+	for range mostGreeted / 2 {
+		d.greeted(a)
+	}
+	if n := fill(c); n != mostGreeted/2 || len(d.silent) != 2 {
+		t.Errorf("%d have been let in when others had gone: %v", n, d.silent)
+	}
+}
+
 // TestServeEnds: listening is over when the time is, at whatever moment.
 func TestServeEnds(t *testing.T) {
 	for range 200 {
