@@ -47,6 +47,7 @@ func (s *server) refusal(t *testing.T) error {
 
 // TestRefusals: what thru does not do it says, and closes the connection.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	key := header{flags: flagExtended | flagKey | flagLength | headerSize<<1}
 	many := header{flags: flagExtended | flagLength | headerSize<<1, streams: 9}
 	none := header{flags: flagExtended | flagVersion2 | flagLength | headerSize<<1, streams: 1, upper: upperReverse}

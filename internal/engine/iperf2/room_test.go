@@ -87,6 +87,7 @@ func TestOneHost(t *testing.T) {
 		{"IPv6", func(i int) netip.Addr { return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i)}) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			d, calls := openDesk(t, DeskConfig{MaxCalls: 4})
 			next := 0
 			again := func(streams uint32) error {
