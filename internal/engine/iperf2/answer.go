@@ -53,10 +53,9 @@ func (g Engine) answerTo(c *caller, e engine.End) (*session, error) {
 	task.Datagrams, task.FirstNumber = c.test.numbering, c.test.firstNumber
 	s.first, s.old = int64(c.test.firstNumber), c.test.numbering == worker.NumberStamp
 	s.take = func(context.Context, []net.Conn, time.Duration) ([]worker.Conn, error) { return handOver(c, e) }
-	s.release = func() {
-		for _, x := range c.streams {
-			x.close()
-		}
+	s.release = c.close
+	if e.Spec.Protocol == measure.UDP && !e.Sends {
+		s.guard = func() { s.holdClient(c) }
 	}
 	return s, s.adopt(g.Program, task)
 }

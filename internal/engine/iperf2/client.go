@@ -50,7 +50,8 @@ type session struct {
 	life context.Context // ends with Close
 	over context.CancelFunc
 
-	release func()       // of a call that has been answered: forgets its sources
+	release func()       // of a call that has been answered: the desk forgets it
+	guard   func()       // holds a client by UDP to what this end allows; nil of others
 	first   int64        // of UDP that has been answered: number of the first datagram
 	old     bool         // and its numbers are of 32 bits
 	kept    []*sock.Kept // of UDP, by stream, for the last words
@@ -157,6 +158,9 @@ func (s *session) Start(ctx context.Context, ramp time.Duration, near host.Place
 	}
 	if err := s.Take(ctx, given); err != nil {
 		return err
+	}
+	if s.guard != nil {
+		go s.guard()
 	}
 	return s.Session.Start(ctx, ramp, near)
 }

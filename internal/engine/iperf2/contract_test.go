@@ -5,6 +5,7 @@ package iperf2
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -30,6 +31,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	flag.Parse()
+	flag.Set("test.parallel", "16") // those that are parallel wait, and do not compute
 	goleak.VerifyTestMain(m)
 }
 
@@ -145,7 +148,7 @@ func (s *server) next(t *testing.T) *answered {
 // spec is a short test.
 func spec(protocol string, streams int) measure.Spec {
 	s := measure.Spec{From: "local", To: "iperf2://127.0.0.1", DialFrom: true, Engine: measure.IPerf2, Protocol: protocol, Streams: streams,
-		Duration: int64(time.Second), Interval: int64(100 * time.Millisecond), NoRamp: true, Rate: 100e6}
+		Duration: int64(400 * time.Millisecond), Interval: int64(100 * time.Millisecond), NoRamp: true, Rate: 100e6}
 	return s
 }
 

@@ -34,7 +34,7 @@ const (
 // DeskConfig bounds a Desk.
 type DeskConfig struct {
 	Limits   Limits
-	MaxCalls int // that wait at once; 0 is a usual number
+	MaxCalls int // that wait at once; 0 is a usual number. See Desk.room for what one host may have of them
 	// Refused hears of callers that are turned away; it may be nil. Not of every
 	// one where there are many.
 	Refused func(addr string, reason error)
@@ -51,20 +51,23 @@ type Desk struct {
 	calls   map[string]*caller         // by token
 	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
 	told    map[netip.Addr]time.Time
+	silent  map[netip.Prefix]int // connections by host that have not said what they want
+	callers map[*caller]bool     // from the first stream to the end of the test; true while they wait to be opened
 
-	waiting    int            // callers that are groups, calls, or between the two
-	completing sync.WaitGroup // those that will be calls
+	completing sync.WaitGroup // groups that will be calls
 }
 
 // NewDesk makes a desk that takes no calls before Serve.
 func NewDesk(c DeskConfig) *Desk {
 	c.MaxCalls = cmp.Or(c.MaxCalls, mostCalls)
 	return &Desk{conf: c, groups: map[kinship]*caller{}, calls: map[string]*caller{},
-		sources: map[netip.AddrPort]*source{}, told: map[netip.Addr]time.Time{}}
+		sources: map[netip.AddrPort]*source{}, told: map[netip.Addr]time.Time{}, callers: map[*caller]bool{},
+		silent: map[netip.Prefix]int{}}
 }
 
 // caller is a client with the streams of one test.
 type caller struct {
+	desk    *Desk
 	key     kinship
 	addr    netip.AddrPort
 	test    test
@@ -81,11 +84,15 @@ type stream interface {
 	close()
 }
 
+// close ends all that is left of a caller; twice does no harm.
 func (c *caller) close() {
 	c.timer.Stop()
 	for _, s := range c.streams {
 		s.close()
 	}
+	c.desk.mu.Lock()
+	defer c.desk.mu.Unlock()
+	delete(c.desk.callers, c)
 }
 
 // Listen opens a port for TCP and UDP on some addresses, or on all. Where only
@@ -155,11 +162,9 @@ func (d *Desk) close() {
 	d.took = nil
 	var left []*caller
 	left = slices.AppendSeq(left, maps.Values(d.calls))
-	d.waiting -= len(left)
 	for _, c := range d.groups {
 		left = append(left, c)
 		if c.timer.Stop() {
-			d.waiting--
 			d.completing.Done()
 		}
 	}
@@ -174,8 +179,46 @@ func (d *Desk) close() {
 
 var (
 	errBusy   = fault.Failf("try again in a moment", "iperf2: taking a call: too many clients wait")
+	errOften  = fault.Failf("let its other tests end first", "iperf2: taking a call: too many tests of one host")
 	errClosed = errors.New("iperf2: taking a call: nothing is served any more")
 )
+
+// room tells why a new caller from an address is not taken; nil if it is. One
+// host has at most half of what may wait, and with its running tests as many as
+// may wait: else it could keep all others out.
+func (d *Desk) room(addr netip.Addr) error {
+	waiting, own, ownWaiting := 0, 0, 0
+	for c, waits := range d.callers {
+		same := hostOf(c.addr.Addr()) == hostOf(addr)
+		if waits {
+			waiting++
+		}
+		if same {
+			own++
+		}
+		if same && waits {
+			ownWaiting++
+		}
+	}
+	switch most := d.conf.MaxCalls; {
+	case waiting >= most:
+		return errBusy
+	case ownWaiting >= max(most/2, 1) || own >= most:
+		return errOften
+	}
+	return nil
+}
+
+// hostOf is what one host has of addresses: of IPv6 a network of 64 bits.
+func hostOf(a netip.Addr) netip.Prefix {
+	a = a.Unmap()
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits) // of an address that is none it is none
+	return p
+}
 
 // join adds a stream to its caller, and makes a call of a caller that is
 // complete, or to whom no more streams come in time.
@@ -187,15 +230,16 @@ func (d *Desk) join(addr netip.AddrPort, t test, s stream) error {
 	switch {
 	case d.took == nil:
 		return errClosed
-	case c == nil && d.waiting >= d.conf.MaxCalls:
-		return errBusy
 	case c == nil:
+		if err := d.room(addr.Addr()); err != nil {
+			return err
+		}
 		wait := groupWait
 		if t.header.flags == 0 {
 			wait = plainWait
 		}
-		c = &caller{key: key, addr: addr, test: t, want: t.wanted(d.conf.Limits)}
-		d.waiting++
+		c = &caller{desk: d, key: key, addr: addr, test: t, want: t.wanted(d.conf.Limits)}
+		d.callers[c] = true
 		d.completing.Add(1)
 		c.timer = time.AfterFunc(wait, func() { d.complete(c) })
 		d.groups[key] = c
@@ -234,8 +278,6 @@ func (d *Desk) complete(c *caller) {
 				d.tell(c.addr, errors.New("iperf2: taking a call: it was not taken up in time"))
 			}
 		})
-	} else {
-		d.waiting--
 	}
 	d.mu.Unlock()
 	if err != nil {
@@ -271,7 +313,7 @@ func (d *Desk) claim(token string) *caller {
 	if c != nil {
 		c.timer.Stop()
 		delete(d.calls, token)
-		d.waiting--
+		d.callers[c] = false
 	}
 	return c
 }

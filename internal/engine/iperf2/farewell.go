@@ -97,10 +97,7 @@ func (s *session) tellEnd(i int, e measure.Evidence) {
 		return
 	}
 	defer done()
-	words := lastWords{first: 1}
-	if d := e.Streams[i].DatagramsAll; d != nil {
-		words.first += d.Packets + d.SendErrors
-	}
+	words := lastWords{first: afterLast(e.Streams[i])}
 	h, err := headerOf(s.end.Spec, true, 0)
 	if err != nil {
 		return
@@ -116,6 +113,15 @@ func (s *session) tellEnd(i int, e measure.Evidence) {
 	s.mu.Lock()
 	s.words[i] = words
 	s.mu.Unlock()
+}
+
+// afterLast is the number that follows that of a sent stream's last datagram.
+// Packets has those that the kernel refused too, since they took a number.
+func afterLast(x measure.Stream) int64 {
+	if x.DatagramsAll == nil {
+		return 1
+	}
+	return x.DatagramsAll.Packets + 1
 }
 
 // hearReport takes what comes within a time; nil where no report is among it.

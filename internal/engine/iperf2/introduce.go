@@ -71,12 +71,14 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 	return bothWays(given)
 }
 
-// bothWays adds every connection once more, for the other direction.
+// bothWays adds every connection once more, for the other direction. On error
+// it closes what it has added, and nothing of the caller's.
 func bothWays(given []worker.Conn) ([]worker.Conn, error) {
-	for _, g := range given[:len(given):len(given)] {
+	own := len(given)
+	for _, g := range given[:own:own] {
 		twin, err := sock.Twin(g.Conn)
 		if err != nil {
-			for _, g := range given[len(given)/2:] {
+			for _, g := range given[own:] {
 				g.Conn.Close()
 			}
 			return nil, err

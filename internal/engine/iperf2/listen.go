@@ -55,6 +55,7 @@ func (d *Desk) datagram(from, to netip.AddrPort, b []byte) {
 	if s == nil {
 		return // a last word of a test that is over, or a flood
 	}
+	s.stillSends()
 	s.count(b)
 	if !fresh {
 		return
@@ -75,7 +76,8 @@ type source struct {
 
 	mu     sync.Mutex
 	early  worker.Early
-	frozen bool // handed over
+	frozen bool        // handed over
+	quiet  *time.Timer // where it is shunned: forgets it
 }
 
 // open makes the socket that takes this source's datagrams from now on: the
@@ -174,7 +176,31 @@ func (s *source) close() {
 		c.Close()
 		<-s.over
 	}
-	s.forget()
+	s.mu.Lock()
+	shunned := s.quiet != nil
+	s.mu.Unlock()
+	if !shunned {
+		s.forget()
+	}
+}
+
+// shun has the desk overlook this source until it is silent for a while, so
+// that the rest of an ended test makes no new one.
+func (s *source) shun() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet == nil {
+		s.quiet = time.AfterFunc(shunTime, s.forget)
+	}
+}
+
+// stillSends puts off that a shunned source is forgotten.
+func (s *source) stillSends() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet != nil {
+		s.quiet.Reset(shunTime)
+	}
 }
 
 func (s *source) forget() {

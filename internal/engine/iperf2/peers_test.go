@@ -63,6 +63,7 @@ func fails(t *testing.T, x measure.Spec, port int) error {
 // TestBadPeers: a peer that speaks something else, says nothing or goes away
 // is a clear error in bounded time, with a hint.
 func TestBadPeers(t *testing.T) {
+	t.Parallel()
 	hold := func(c net.Conn) { t.Cleanup(func() { c.Close() }) }
 	both := spec(measure.TCP, 1)
 	both.Duplex = true
@@ -112,6 +113,7 @@ func TestBadPeers(t *testing.T) {
 
 // TestNoReport: without a server's report nobody knows what has arrived.
 func TestNoReport(t *testing.T) {
+	t.Parallel()
 	u, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +129,7 @@ func TestNoReport(t *testing.T) {
 // TestClientVanishes: a client that stops in the middle ends its test in
 // bounded time, and leaves what has come.
 func TestClientVanishes(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()

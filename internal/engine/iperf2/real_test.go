@@ -4,7 +4,6 @@ package iperf2
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -36,10 +35,10 @@ func realIPerf(t *testing.T) string {
 	return path
 }
 
-// line is one line of its figures, in kilobits.
+// line is one line of its figures.
 type line struct {
 	id          string
-	bps         float64
+	kbytes      float64 // rounded
 	lost, total int64
 	udp         bool
 }
@@ -49,8 +48,8 @@ var figures = regexp.MustCompile(`\[\s*(SUM|\*?\d+)\] +([\d.]+)- *([\d.]+) sec +
 // lines are the figures that iperf printed, of all streams or of each.
 func lines(out string) (all []line) {
 	for _, m := range figures.FindAllStringSubmatch(out, -1) {
-		kbps, _ := strconv.ParseFloat(m[5], 64)
-		l := line{id: m[1], bps: kbps * 1000, udp: m[8] != ""}
+		l := line{id: m[1], udp: m[8] != ""}
+		l.kbytes, _ = strconv.ParseFloat(m[4], 64)
 		l.lost, _ = strconv.ParseInt(m[7], 10, 64)
 		l.total, _ = strconv.ParseInt(m[8], 10, 64)
 		all = append(all, l)
@@ -70,50 +69,28 @@ func run(t *testing.T, iperf string, args ...string) string {
 	return string(out)
 }
 
-// verdict collects what is wrong in one try: a busy machine may spoil the
-// figures of one, and not those of several.
-type verdict struct{ wrong []string }
-
-const tries = 4
-
-func judge(t *testing.T, try func(v *verdict) (said string)) {
+// sameBytes: what iperf printed in some lines is what was counted here.
+func sameBytes(t *testing.T, what string, lines int, kbytes float64, counted int64) {
 	t.Helper()
-	for i := 1; ; i++ {
-		v := &verdict{}
-		said := try(v)
-		if len(v.wrong) == 0 {
-			return
-		}
-		if i == tries {
-			t.Fatalf("%s\niperf said:\n%s", strings.Join(v.wrong, "\n"), said)
-		}
+	if counted == 0 || math.Abs(kbytes*1024-float64(counted)) > float64(lines)*1024 {
+		t.Errorf("%s: iperf printed %.0f KBytes in %d lines, and %d bytes are counted here", what, kbytes, lines, counted)
 	}
 }
 
-func (v *verdict) errorf(format string, args ...any) {
-	v.wrong = append(v.wrong, fmt.Sprintf(format, args...))
-}
-
-// near: two figures within three percent.
-func (v *verdict) near(what string, a, b float64) {
-	if a <= 0 || b <= 0 || math.Abs(a-b) > 0.03*max(a, b) {
-		v.errorf("%s: %.0f and %.0f", what, a, b)
-	}
-}
-
-func bps(e measure.Evidence) float64 { return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs) }
-
-// sumOf adds the rates of lines of one kind; those that the client receives have a star.
-func sumOf(ls []line, received bool) (sum float64) {
+// of adds the lines of single streams of one kind; those of the second
+// direction have a star.
+func of(ls []line, star, udp bool) (n int, kbytes float64) {
 	for _, l := range ls {
-		if l.id != "SUM" && strings.HasPrefix(l.id, "*") == received && !l.udp {
-			sum += l.bps
+		if l.id != "SUM" && strings.HasPrefix(l.id, "*") == star && l.udp == udp {
+			n++
+			kbytes += l.kbytes
 		}
 	}
-	return sum
+	return n, kbytes
 }
 
-// TestRealClient: the real client and thru as its server say the same.
+// TestRealClient: the real client and thru as its server count the same. How
+// well their rates agree is for `make interop` to say, on a machine of its own.
 func TestRealClient(t *testing.T) {
 	iperf := realIPerf(t)
 	s := serve(t, DeskConfig{})
@@ -126,69 +103,72 @@ func TestRealClient(t *testing.T) {
 		sends   bool // thru
 		amount  int64
 	}{
-		{"tcp", "-b 200M -t 2", 1, 1, false, 0},
-		{"tcp streams", "-b 50M -t 2 -P 4", 4, 1, false, 0},
+		{"tcp", "-b 200M -t 0.5", 1, 1, false, 0},
+		{"tcp streams", "-b 50M -t 0.5 -P 4", 4, 1, false, 0},
 		{"tcp amount", "-n 3000K", 1, 1, false, 3000 << 10},
 		{"tcp little", "-n 40K -P 2", 2, 1, false, 2 * 40 << 10},
-		{"tcp trip times", "-b 200M -t 1 --trip-times", 1, 1, false, 0},
-		{"tcp reverse", "-b 200M -t 2 -R", 1, 1, true, 0},
-		{"tcp reverse streams", "-b 50M -t 2 -R -P 4", 4, 1, true, 0},
+		{"tcp trip times", "-b 200M -t 0.5 --trip-times", 1, 1, false, 0},
+		{"tcp reverse", "-b 200M -t 0.5 -R", 1, 1, true, 0},
+		{"tcp reverse streams", "-b 50M -t 0.5 -R -P 4", 4, 1, true, 0},
 		{"tcp reverse amount", "-n 3000K -R", 1, 1, true, 3000 << 10},
-		{"tcp full duplex", "-b 200M -t 2 --full-duplex", 1, 2, false, 0},
-		{"tcp full duplex streams", "-b 50M -t 2 --full-duplex -P 4", 4, 2, false, 0},
-		{"udp", "-u -b 200M -t 2", 1, 1, false, 0},
-		{"udp streams", "-u -b 50M -t 2 -P 4", 4, 1, false, 0},
+		{"tcp full duplex", "-b 200M -t 0.5 --full-duplex", 1, 2, false, 0},
+		{"tcp full duplex streams", "-b 50M -t 0.5 --full-duplex -P 4", 4, 2, false, 0},
+		{"udp", "-u -b 200M -t 0.5", 1, 1, false, 0},
+		{"udp streams", "-u -b 50M -t 0.5 -P 4", 4, 1, false, 0},
 		{"udp amount", "-u -n 300K -b 50M", 1, 1, false, 0},
-		{"udp small", "-u -b 1M -t 1 -l 64", 1, 1, false, 0},
+		{"udp small", "-u -b 1M -t 0.5 -l 64", 1, 1, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			judge(t, func(v *verdict) string {
-				out := run(t, iperf, append(base, strings.Fields(c.args)...)...)
-				a := s.next(t)
-				e := finished(t, a.session)
-				ls := lines(out)
-				far, back := a.session.Far()
-				if len(e.Streams) != c.streams || len(a.call.Specs) != c.flows || e.Sends != c.sends || a.call.Program == "" && c.name != "udp small" {
-					v.errorf("%d streams, sends %v, the call is %+v", len(e.Streams), e.Sends, a.call)
-				}
-				switch {
-				case c.amount > 0: // so little passes in no time
-					if e.TotalBytes != c.amount {
-						v.errorf("%d bytes of %d", e.TotalBytes, c.amount)
-					}
-				case strings.Contains(c.args, "-u"):
-					sameDatagrams(v, ls, e)
-				case c.sends: // what thru has written the kernel may still hold: the receiver's figure is the result
-					v.near("rates", sumOf(ls, true), bps(*far))
-				default:
-					v.near("rates", sumOf(ls, false), bps(e))
-				}
-				if back != nil {
-					v.near("rates back", sumOf(ls, true), bps(*back))
-				}
-				return out
-			})
+			out := run(t, iperf, append(base, strings.Fields(c.args)...)...)
+			a := s.next(t)
+			e := finished(t, a.session)
+			ls := lines(out)
+			if len(e.Streams) != c.streams || len(a.call.Specs) != c.flows || e.Sends != c.sends || a.call.Program == "" && c.name != "udp small" {
+				t.Errorf("%d streams, sends %v, the call is %+v", len(e.Streams), e.Sends, a.call)
+			}
+			if c.amount > 0 && e.TotalBytes != c.amount {
+				t.Errorf("%d bytes of %d", e.TotalBytes, c.amount)
+			}
+			if e.MeasuredNs == 0 || e.Bytes == 0 {
+				t.Errorf("%d bytes in %d ns", e.Bytes, e.MeasuredNs)
+			}
+			if strings.Contains(c.args, "-u") {
+				sameDatagrams(t, ls, e)
+			} else {
+				n, kbytes := of(ls, c.sends, false)
+				sameBytes(t, "the first direction", n, kbytes, e.TotalBytes)
+			}
+			if back, ok := a.session.Back(); ok {
+				n, kbytes := of(ls, true, false)
+				sameBytes(t, "the other direction", n, kbytes, back.TotalBytes)
+			}
+			if t.Failed() {
+				t.Logf("iperf said:\n%s", out)
+			}
 		})
 	}
 }
 
 // sameDatagrams: the report that the client printed is what thru counted, and
 // the last word of each stream.
-func sameDatagrams(v *verdict, ls []line, e measure.Evidence) {
-	var lost, total, rate, packets, missed, words = int64(0), int64(0), 0.0, int64(0), int64(0), int64(0)
+func sameDatagrams(t *testing.T, ls []line, e measure.Evidence) {
+	t.Helper()
+	var lost, total, packets, missed, bytes int64
+	words, kbytes := of(ls, false, true)
 	for _, l := range ls {
 		if l.udp && l.id != "SUM" {
-			lost, total, rate, words = lost+l.lost, total+l.total, rate+l.bps, words+1
+			lost, total = lost+l.lost, total+l.total
 		}
 	}
 	for _, x := range e.Streams {
 		packets += x.DatagramsAll.Packets
 		missed += x.DatagramsAll.Lost
+		bytes += x.TotalBytes + x.Length
 	}
-	if words != int64(len(e.Streams)) || lost != missed || total != packets+missed+words {
-		v.errorf("%d reports: lost %d of %d; counted: lost %d of %d", words, lost, total, missed, packets+missed)
+	if words != len(e.Streams) || lost != missed || total != packets+missed+int64(words) {
+		t.Errorf("%d reports: lost %d of %d; counted: lost %d of %d", words, lost, total, missed, packets+missed)
 	}
-	v.near("rates of UDP", rate, bps(e))
+	sameBytes(t, "the reports", words, kbytes, bytes)
 }
 
 // realServer starts the real program as a server and returns its port and
@@ -231,12 +211,12 @@ func realServer(t *testing.T, iperf string, args ...string) (port int, output fu
 	}
 }
 
-// TestRealServer: thru as a client and the real server say the same.
+// TestRealServer: thru as a client and the real server count the same.
 func TestRealServer(t *testing.T) {
 	iperf := realIPerf(t)
 	tcp := func(streams int, rate int64) measure.Spec {
 		x := spec(measure.TCP, streams)
-		x.Rate, x.Duration = rate, int64(2*time.Second)
+		x.Rate, x.Duration = rate, int64(500*time.Millisecond)
 		return x
 	}
 	udp := func(streams int) measure.Spec {
@@ -267,51 +247,57 @@ func TestRealServer(t *testing.T) {
 		{"udp reverse streams", reversed(udp(4))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			judge(t, func(v *verdict) string {
-				args := []string{}
-				if c.spec.Protocol == measure.UDP {
-					args = append(args, "-u")
-				}
-				port, output := realServer(t, iperf, args...)
-				s := dial(t, program(t), c.spec, port, 0)
-				e := finished(t, s)
-				time.Sleep(300 * time.Millisecond) // for its last line
-				out := output()
-				judgeServer(v, c.spec, s, e, lines(out))
-				return out
-			})
+			args := []string{}
+			if c.spec.Protocol == measure.UDP {
+				args = append(args, "-u")
+			}
+			port, output := realServer(t, iperf, args...)
+			s := dial(t, program(t), c.spec, port, 0)
+			e := finished(t, s)
+			time.Sleep(300 * time.Millisecond) // for its last line
+			out := output()
+			judgeServer(t, c.spec, s, e, lines(out))
+			if t.Failed() {
+				t.Logf("iperf said:\n%s", out)
+			}
 		})
 	}
 }
 
 // judgeServer compares what thru measured with what the server printed and reported.
-func judgeServer(v *verdict, x measure.Spec, s engine.Session, e measure.Evidence, ls []line) {
+func judgeServer(t *testing.T, x measure.Spec, s engine.Session, e measure.Evidence, ls []line) {
+	t.Helper()
 	far, _ := s.Far()
-	if len(e.Streams) != x.Streams {
-		v.errorf("%d streams", len(e.Streams))
+	if len(e.Streams) != x.Streams || e.Bytes == 0 || e.MeasuredNs == 0 {
+		t.Errorf("%d bytes in %d streams and %d ns", e.Bytes, len(e.Streams), e.MeasuredNs)
 	}
-	if x.Amount > 0 {
-		if e.TotalBytes != x.Amount || x.DialFrom && far.TotalBytes != x.Amount {
-			v.errorf("moved %d bytes of %d; the far end: %d", e.TotalBytes, x.Amount, far.TotalBytes)
+	if x.Amount > 0 && (e.TotalBytes != x.Amount || x.DialFrom && far.TotalBytes != x.Amount) {
+		t.Errorf("moved %d bytes of %d; the far end: %d", e.TotalBytes, x.Amount, far.TotalBytes)
+	}
+	if x.Protocol == measure.UDP {
+		if x.DialFrom {
+			judgeReport(t, far, e, ls)
 		}
 		return
 	}
-	rate := 0.0
-	for _, l := range ls {
-		if l.id != "SUM" && !strings.HasPrefix(l.id, "*") {
-			rate += l.bps
-		}
+	n, kbytes := of(ls, false, false)
+	if n != x.Streams {
+		t.Errorf("the server printed %d lines of %d streams", n, x.Streams)
 	}
-	v.near("rates", rate, bps(e))
-	if x.DialFrom {
-		v.near("rate at the far end", bps(*far), bps(e))
-	}
+	sameBytes(t, "the first direction", n, kbytes, e.TotalBytes)
 	if b, ok := s.Back(); ok {
-		v.near("rates back", sumOf(ls, true), bps(b))
+		n, kbytes := of(ls, true, false)
+		sameBytes(t, "the other direction", n, kbytes, b.TotalBytes)
 	}
-	if x.Protocol != measure.UDP || !x.DialFrom {
-		return
+	if x.DialFrom && far.TotalBytes != e.TotalBytes {
+		t.Errorf("the far end has acknowledged %d of %d bytes", far.TotalBytes, e.TotalBytes)
 	}
+}
+
+// judgeReport compares the report with what the server printed, and both with
+// what was sent.
+func judgeReport(t *testing.T, far *measure.Evidence, e measure.Evidence, ls []line) {
+	t.Helper()
 	var lost, sent, reported int64
 	for _, l := range ls {
 		if l.udp && l.id != "SUM" {
@@ -323,10 +309,10 @@ func judgeServer(v *verdict, x measure.Spec, s engine.Session, e measure.Evidenc
 		sent += e.Streams[i].DatagramsAll.Packets
 		lost -= y.DatagramsAll.Lost
 	}
-	if lost != 0 || reported != sent+int64(x.Streams) {
-		v.errorf("the report differs from what the server printed by %d lost; it counted %d of %d", lost, reported, sent)
+	if lost != 0 || reported != sent+int64(len(e.Streams)) {
+		t.Errorf("the report differs from what the server printed by %d lost; it counted %d of %d", lost, reported, sent)
 	}
-	if fmt.Sprint(far.Missing) == "" || far.Streams[0].DatagramsAll.JitterNs == nil {
-		v.errorf("far: %+v", far)
+	if len(far.Missing) == 0 || far.Streams[0].DatagramsAll.JitterNs == nil {
+		t.Errorf("far: %+v", far)
 	}
 }

@@ -103,6 +103,26 @@ func (t test) refusal(l Limits) error {
 			"iperf2: taking a call: the client wants datagrams sent to it; its address is not proven by iperf2 over UDP, so thru sends none")
 	case int64(h.streams) > int64(l.streams()):
 		return fault.Failf("fewer streams, or a higher limit here", "iperf2: taking a call: %d streams are above the limit of %d", h.streams, l.streams())
+	case t.protocol == measure.UDP && l.RateBps > 0:
+		return t.tooFast(l.RateBps)
+	}
+	return nil
+}
+
+// tooFast says why a client by UDP is not run within a bound in bit/s: nobody
+// but itself can hold it to one.
+func (t test) tooFast(most int64) error {
+	h := t.header
+	asked := float64(h.rate) * float64(max(h.streams, 1))
+	if h.upper&upperPackets != 0 {
+		asked *= float64(t.length) * 8
+	}
+	switch {
+	case asked == 0:
+		return fault.Failf("start it with -b", "iperf2: taking a call: the client does not name its rate, and %d bit/s are the limit", most)
+	case asked > float64(most):
+		return fault.Failf("a smaller -b there (it counts for each stream; M is 1048576, m is 1000000), or a higher limit here",
+			"iperf2: taking a call: %.0f bit/s are above the limit of %d", asked, most)
 	}
 	return nil
 }

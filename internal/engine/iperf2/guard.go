@@ -1,0 +1,65 @@
+package iperf2
+
+import (
+	"cmp"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// Bounds of a client by UDP that sends more than this end allows.
+const (
+	guardEvery = 250 * time.Millisecond
+	mostBurst  = time.Second     // that it may be ahead, besides a tenth for its clock
+	shunTime   = 2 * time.Second // of silence, after which it is a new client
+)
+
+// holdClient ends the session when more comes by UDP than the limit allows:
+// datagrams cannot be slowed down from here, and what a header says of its rate
+// need not be so (-b 9000pps of 2.1.8 says 9000 bit/s). It ends with the session.
+func (s *session) holdClient(c *caller) {
+	most := cmp.Or(s.end.Spec.MaxRate, s.end.MaxRate)
+	if most <= 0 {
+		return
+	}
+	begin := c.began()
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.life.Done():
+			return
+		case <-tick.C:
+		}
+		since := time.Since(begin)
+		came := s.Session.Evidence().TotalBytes
+		if float64(came)*8 <= float64(most)*(since*11/10+mostBurst).Seconds() {
+			continue
+		}
+		for _, x := range c.streams {
+			if u, ok := x.(*source); ok {
+				u.shun()
+			}
+		}
+		s.Abort(fault.Failf("a smaller -b there, or a higher limit here",
+			"iperf2: receiving: the client sent %d bytes in %v, above the limit of %d bit/s", came, since.Round(time.Millisecond), most))
+		return
+	}
+}
+
+// began is when the first datagram of a caller came.
+func (c *caller) began() time.Time {
+	first := time.Now()
+	for _, x := range c.streams {
+		u, ok := x.(*source)
+		if !ok {
+			continue
+		}
+		u.mu.Lock()
+		if since := time.Unix(0, u.early.Since); u.early.Since > 0 && since.Before(first) {
+			first = since
+		}
+		u.mu.Unlock()
+	}
+	return first
+}
