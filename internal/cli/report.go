@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,14 +27,14 @@ type reportCmd struct {
 }
 
 // Run prints results that were kept.
-func (c *reportCmd) Run(e *env) error {
+func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	link, err := (&trafficFlags{LinkRate: c.LinkRate}).link()
 	if err != nil {
 		return err
 	}
 	var all []named
 	for _, path := range c.Files {
-		found, err := e.results(path, link)
+		found, err := e.results(ctx, path, link)
 		if err != nil {
 			return err
 		}
@@ -88,8 +89,8 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 }
 
 // results reads what a file holds: one result of thru, or one or more of iperf3.
-func (e *env) results(path string, link stat.Link) ([]named, error) {
-	text, err := e.read(path)
+func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named, error) {
+	text, err := e.readUntil(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +119,25 @@ func (e *env) results(path string, link stat.Link) ([]named, error) {
 		all = append(all, named{name, doc})
 	}
 	return all, nil
+}
+
+// readUntil is read that an interrupt ends: a pipe may have nobody who writes.
+func (e *env) readUntil(ctx context.Context, path string) ([]byte, error) {
+	type content struct {
+		text []byte
+		err  error
+	}
+	done := make(chan content, 1)
+	go func() {
+		text, err := e.read(path)
+		done <- content{text, err}
+	}()
+	select {
+	case c := <-done:
+		return c.text, c.err
+	case <-ctx.Done():
+		return nil, fault.Failf("", "%s: interrupted", path)
+	}
 }
 
 // read takes a file, or stdin for "-", up to the most that a result may have.

@@ -356,10 +356,17 @@ func (r *Runner) progress(flows []*flow, f *flow, s *side, e bus.Event) {
 // muteTime is how long a session may say nothing beyond its interval.
 const muteTime = 8 * time.Second
 
+// lastWordsTime is what an engine may take besides for the last words with a
+// far end that is no agent, which it bounds itself.
+const lastWordsTime = 15 * time.Second
+
 // mute returns an end that should have spoken by now, or nil.
 func mute(flows []*flow) *side {
 	for _, f := range flows {
 		expect := muteTime + max(time.Duration(f.spec.Interval), plan.Ramp(f.spec, f.dialling().rtt))
+		if f.sender.end.Foreign || f.receiver.end.Foreign {
+			expect += lastWordsTime
+		}
 		for _, s := range f.sides() {
 			if !s.over && !s.heard.IsZero() && time.Since(s.heard) > expect {
 				return s

@@ -1,12 +1,14 @@
 package sock
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"thru/internal/fault"
 )
@@ -81,6 +83,17 @@ func (o Options) explain(name string, err error) error {
 		}
 	}
 	return fault.Failf(hint, "sock: setting %s: %w", name, err)
+}
+
+// SetUserTimeout ends a TCP connection whose peer acknowledges nothing for so
+// long (TCP_USER_TIMEOUT, tcp(7)); on systems without it this does nothing.
+func SetUserTimeout(c *net.TCPConn, d time.Duration) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("sock: reaching a socket: %w", err)
+	}
+	ctl := raw.Control(func(fd uintptr) { err = setUserTimeout(fd, d) })
+	return errors.Join(ctl, err)
 }
 
 // SetNoDelay sets TCP_NODELAY as asked; Go turns it on for every connection.

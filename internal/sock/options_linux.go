@@ -3,10 +3,15 @@ package sock
 import (
 	"os"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+func setUserTimeout(fd uintptr, d time.Duration) error {
+	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
+}
 
 func setDevice(fd uintptr, dev string) error { return unix.BindToDevice(int(fd), dev) }
 

@@ -5,6 +5,7 @@ package sock
 import (
 	"fmt"
 	"runtime"
+	"time"
 )
 
 // BufferOverhead is how many times the usable size the system reports for a
@@ -23,6 +24,8 @@ func unsupported(what string) error {
 
 // setDontFragment is not offered: each system has an option of its own for it.
 func setDontFragment(uintptr, bool) error { return unsupported("don't fragment") }
+
+func setUserTimeout(uintptr, time.Duration) error { return nil }
 
 // Drops returns false: the socket's own drops are not known here.
 func Drops(uintptr) (int64, bool) { return 0, false }

@@ -68,6 +68,7 @@ type pair struct {
 	run              *measure.Run
 	sender, receiver *measure.Evidence
 	asks             bool // the sender asks and the receiver answers
+	foreign          bool // one of the ends is no agent's
 }
 
 // The ends of a pair, and the prefix of their facts.
@@ -121,7 +122,7 @@ type summary struct {
 func newSummary(c *measure.Cell, ends map[string]*measure.Facts, link Link) *summary {
 	s := &summary{cell: c, ends: ends, link: link}
 	for i := range c.Runs {
-		p := pair{run: &c.Runs[i], asks: asks(c)}
+		p := pair{run: &c.Runs[i], asks: asks(c), foreign: c.Spec.Engine == measure.IPerf3 || c.Spec.Engine == measure.IPerf2}
 		if f := flowOf(c, p.run); f != nil {
 			p.sender, p.receiver = f.Sender, f.Receiver
 		}

@@ -23,9 +23,13 @@ func knowsLife(e *measure.Evidence) bool {
 	return !isReported(e) || e.TotalBytes > 0 || e.Bytes == 0
 }
 
-// onlySender tells of a foreign sender whose receiver is not known: a test that
-// was broken off before the results were exchanged, or a server that sent.
-func onlySender(p pair) bool { return p.receiver == nil && isReported(p.sender) && !p.asks }
+// onlySender tells of a sender whose foreign receiver's figures are not known:
+// a test that was broken off before the results were exchanged, or a server
+// that sent.
+func onlySender(p pair) bool {
+	_, received := Goodput(p.receiver)
+	return !received && (isReported(p.sender) || p.foreign && p.sender != nil) && !p.asks
+}
 
 // binsOf are the seconds of an end, or where its program reports none those of
 // the other one, which saw the same flow.

@@ -37,6 +37,7 @@ type Task struct {
 // adoption is what the worker is told of its Task.
 type adoption struct {
 	Leads       bool      `json:"leads,omitempty"`
+	Limited     bool      `json:"limited,omitempty"` // the duration is no more than a limit, at an end that does not lead
 	EndOfStream bool      `json:"end_of_stream,omitempty"`
 	Datagrams   Numbering `json:"datagrams,omitzero"`
 	FirstNumber uint64    `json:"first_number,omitzero"`
@@ -81,6 +82,7 @@ func Adopt(p *Program, t Task) (*Session, error) {
 	if err := Check(t.End.Spec); err != nil {
 		return nil, err
 	}
+	limited := !t.Leads && t.End.Spec.Amount > 0
 	if !t.Leads { // what ends the test is the far end's to say
 		t.End.Spec.Amount = 0
 	}
@@ -97,7 +99,7 @@ func Adopt(p *Program, t Task) (*Session, error) {
 	s := newSession(t.End, proc, "", nil)
 	s.handOver, s.conclude = handOver, t.Conclude
 	cmd := s.command()
-	cmd.Adopt = &adoption{Leads: t.Leads, EndOfStream: t.EndOfStream, Datagrams: t.Datagrams, FirstNumber: t.FirstNumber, Behind: t.Behind}
+	cmd.Adopt = &adoption{Leads: t.Leads, Limited: limited, EndOfStream: t.EndOfStream, Datagrams: t.Datagrams, FirstNumber: t.FirstNumber, Behind: t.Behind}
 	if err := s.out.json(frameOpen, cmd); err != nil {
 		err = errors.Join(err, s.proc.death())
 		s.Close()

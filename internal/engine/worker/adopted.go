@@ -170,10 +170,14 @@ func (w *worker) part(ctx context.Context) error {
 	}
 	var err error
 	if !a.EndOfStream {
+		wait := farewellWait
+		if a.Limited {
+			wait = closeWait
+		}
 		select {
 		case <-w.enough:
-		case <-time.After(farewellWait):
-			err = fault.Failf("the program there hangs, or what it says does not come through", "worker: the far end did not say that the test is over")
+		case <-time.After(wait):
+			err = fault.Failf("the program there hangs, or what it says does not come through; or it asked for more than the time that this end allows", "worker: the time was over, and the far end did not say that the test is")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -297,6 +297,9 @@ func (w *worker) prepare() error {
 			if err := sock.SetNoDelay(c, w.cmd.Spec.NoDelay || w.cmd.Spec.Traffic != measure.Bulk); err != nil {
 				return err
 			}
+			if w.cmd.Adopt != nil && s.sends { // nothing else tells of a far end whose host is gone
+				sock.SetUserTimeout(c, pauseWait) // refused, the kernel's own retries end it
+			}
 		}
 		w.pace(s)
 		if err := w.path.io.prepare(w.flow, s); err != nil {
