@@ -72,7 +72,7 @@ func (w way) reported(r results) *measure.Evidence {
 		why := fmt.Sprintf("it is %d bytes long, of which the first %d are kept", r.Cut, len(r.Output))
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "output", Why: why})
 	}
-	if e.MeasuredNs = span; w.ours.Sends && e.Bytes/2 > w.ours.TotalBytes {
+	if e.MeasuredNs = span; w.ours.Sends && w.ours.TotalBytes > 0 && e.Bytes/2 > w.ours.TotalBytes {
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "bytes", Why: "it says that more has come than was sent"})
 		e.MeasuredNs, e.Bytes, e.TotalBytes = 0, 0, 0
 	}
