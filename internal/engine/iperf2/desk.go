@@ -160,6 +160,7 @@ func (d *Desk) Serve(ctx context.Context, tcp []net.Listener, udp []*net.UDPConn
 func (d *Desk) close() {
 	d.mu.Lock()
 	d.took = nil
+	maps.DeleteFunc(d.sources, func(_ netip.AddrPort, s *source) bool { return !s.isAnybodys() })
 	var left []*caller
 	left = slices.AppendSeq(left, maps.Values(d.calls))
 	for _, c := range d.groups {

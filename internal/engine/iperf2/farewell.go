@@ -17,7 +17,6 @@ import (
 const (
 	lastWordsTime = 2500 * time.Millisecond // as an iperf2 client tries
 	silence       = 250 * time.Millisecond  // after which a server takes it that its report has come
-	mostReports   = 10                      // that a server sends of one stream
 )
 
 // conclude has the last words when the worker has counted all: over UDP a
@@ -107,7 +106,7 @@ func (s *session) tellEnd(i int, e measure.Evidence) {
 	for give := time.Now().Add(lastWordsTime); words.report == nil && time.Now().Before(give) && s.life.Err() == nil; number++ {
 		copy(word, h.append(appendNumber(nil, -number, sinceEpoch())))
 		c.Write(word) // a refusal shows as no report
-		words.report = hearReport(c, b, wait)
+		words.report = hearReport(c, b, wait, number)
 		wait = min(wait*3/2, silence)
 	}
 	s.mu.Lock()
@@ -124,8 +123,15 @@ func afterLast(x measure.Stream) int64 {
 	return x.DatagramsAll.Packets + 1
 }
 
+// isLikely tells a report from junk: of no more datagrams than were sent, and
+// of times that a test can have.
+func (r report) isLikely(sent int64) bool {
+	return r.datagrams >= 0 && r.datagrams <= sent && r.lost >= 0 && r.lost <= r.datagrams && r.bytes >= 0 &&
+		r.duration >= 0 && r.duration <= 2*measure.MaxDuration && r.jitter >= 0 && r.jitter <= time.Hour
+}
+
 // hearReport takes what comes within a time; nil where no report is among it.
-func hearReport(c net.Conn, b []byte, wait time.Duration) *report {
+func hearReport(c net.Conn, b []byte, wait time.Duration, sent int64) *report {
 	give := time.Now().Add(wait)
 	c.SetReadDeadline(give)
 	for time.Now().Before(give) {
@@ -136,7 +142,7 @@ func hearReport(c net.Conn, b []byte, wait time.Duration) *report {
 		if err != nil {
 			return nil
 		}
-		if r, err := parseReport(b[:n]); err == nil {
+		if r, err := parseReport(b[:n]); err == nil && r.isLikely(sent) {
 			return &r
 		}
 	}
@@ -153,14 +159,17 @@ func (s *session) tellCounts(i int, e measure.Evidence) {
 	defer done()
 	word := reportOf(e.Streams[i], time.Duration(e.MeasuredNs), s.first).append(nil, s.old)
 	b := make([]byte, largestUDP)
-	for range mostReports {
+	// No more is sent than has come, since the address of the sender is not proven.
+	for came := e.Streams[i].TotalBytes + e.Streams[i].Length; came >= int64(len(word)); came -= int64(len(word)) {
 		if _, err := c.Write(word); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return
 		}
 		c.SetReadDeadline(time.Now().Add(silence))
-		if _, err := c.Read(b); err != nil {
+		n, err := c.Read(b)
+		if err != nil {
 			return
 		}
+		came += int64(n)
 	}
 }
 

@@ -57,12 +57,52 @@ func (d *Desk) datagram(from, to netip.AddrPort, b []byte) {
 	}
 	s.stillSends()
 	s.count(b)
-	if !fresh {
+	if fresh {
+		time.AfterFunc(proofTime, s.forgetUnproven)
+		if err := s.testOf(b).refusal(d.conf.Limits); err != nil {
+			s.forgetUnproven()
+			d.tell(from, err)
+			return
+		}
+	}
+	if !s.isProven() {
 		return
 	}
 	if err := s.open(to, b); err != nil {
 		s.close()
 		d.tell(from, err)
+	}
+}
+
+// proofTime is how long a source may take for its second datagram, without
+// which it gets no test: one alone may be anybody's junk.
+const proofTime = 15 * time.Second
+
+// isProven is true once, when a source has sent a second number.
+func (s *source) isProven() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proven || s.early.Packets == 0 || s.early.Highest == s.lowest && s.early.Last == 0 {
+		return false
+	}
+	s.proven = true
+	return true
+}
+
+// isAnybodys is true of a source that has a socket, or is just getting one.
+func (s *source) isAnybodys() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proven
+}
+
+func (s *source) forgetUnproven() {
+	s.mu.Lock()
+	proven := s.proven
+	s.proven = true // what comes now is too late, and of a source that is forgotten
+	s.mu.Unlock()
+	if !proven {
+		s.forget()
 	}
 }
 
@@ -76,22 +116,16 @@ type source struct {
 
 	mu     sync.Mutex
 	early  worker.Early
+	lowest uint64      // number of the first datagram
+	proven bool        // it has sent a second one
 	frozen bool        // handed over
 	quiet  *time.Timer // where it is shunned: forgets it
 }
 
 // open makes the socket that takes this source's datagrams from now on: the
 // kernel prefers one that is connected.
-func (s *source) open(to netip.AddrPort, first []byte) error {
-	t := test{protocol: measure.UDP, length: len(first), numbering: numbering(first), firstNumber: 1}
-	if n, _ := parseNumber(first); n == 0 { // before 2.0.14 they begin with 0
-		t.firstNumber = 0
-	}
-	if len(first) > datagramSize {
-		if h, err := parseHeader(first[datagramSize:]); err == nil {
-			t.header = h
-		}
-	}
+func (s *source) open(to netip.AddrPort, b []byte) error {
+	t := s.testOf(b)
 	if err := t.refusal(s.desk.conf.Limits); err != nil {
 		return err
 	}
@@ -109,6 +143,20 @@ func (s *source) open(to netip.AddrPort, first []byte) error {
 	s.mu.Unlock()
 	go s.read()
 	return s.desk.join(s.from, t, s)
+}
+
+// testOf is what a datagram of this source asks for: each has the whole header.
+func (s *source) testOf(b []byte) test {
+	t := test{protocol: measure.UDP, length: len(b), numbering: numbering(b), firstNumber: 1}
+	if s.lowest == 0 { // before 2.0.14 they begin with 0
+		t.firstNumber = 0
+	}
+	if len(b) > datagramSize {
+		if h, err := parseHeader(b[datagramSize:]); err == nil {
+			t.header = h
+		}
+	}
+	return t
 }
 
 // read counts datagrams until the stream is handed over. Those of other
@@ -146,7 +194,7 @@ func (s *source) count(b []byte) {
 		e.Last = uint64(number)
 		return
 	case e.Packets == 0:
-		e.Since = now
+		e.Since, s.lowest = now, uint64(number)
 	}
 	e.Packets++
 	e.Bytes += int64(len(b))

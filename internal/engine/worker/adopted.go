@@ -23,7 +23,7 @@ const (
 	closeWait    = time.Second            // for the far end to close what it sent on
 	calmWait     = 30 * time.Millisecond  // without a byte, after the far end's word
 	lateWait     = 10 * time.Second       // for the bytes behind that word, which may come slowly
-	pauseWait    = 30 * time.Second       // without a byte, at an end that does not lead
+	pauseWait    = 15 * time.Second       // without a byte, at an end that does not lead
 	lastCallWait = 200 * time.Millisecond // for a call that is under way when nobody waits for its data
 )
 
