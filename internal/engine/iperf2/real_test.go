@@ -289,7 +289,8 @@ func judgeServer(t *testing.T, x measure.Spec, s engine.Session, e measure.Evide
 		n, kbytes := of(ls, true, false)
 		sameBytes(t, "the other direction", n, kbytes, b.TotalBytes)
 	}
-	if x.DialFrom && far.TotalBytes != e.TotalBytes {
+	// With both ways at once the last bytes may not be acknowledged when it is read.
+	if x.DialFrom && (far.TotalBytes > e.TotalBytes || far.TotalBytes < e.TotalBytes && !x.Duplex || far.TotalBytes == 0) {
 		t.Errorf("the far end has acknowledged %d of %d bytes", far.TotalBytes, e.TotalBytes)
 	}
 }
