@@ -91,7 +91,7 @@ func (o *original) open(e *env) (io.Writer, func(), error) {
 			return nil, nil, fault.Failf("--logfile wants a file in a folder that can be written to", "cli: opening the log: %w", err)
 		}
 		out, done = f, func() { f.Close() }
-		e.err = f // errors too, as in iperf3
+		e.err = either{f, e.err} // errors too, as in iperf3
 	}
 	if o.pidFile == "" {
 		return out, done, nil
@@ -101,6 +101,17 @@ func (o *original) open(e *env) (io.Writer, func(), error) {
 		return nil, nil, fault.Failf("-I wants a file in a folder that can be written to", "cli: writing the process id: %w", err)
 	}
 	return out, func() { os.Remove(o.pidFile); done() }, nil
+}
+
+// either writes to the first that takes it: a log on a full disk shall not
+// swallow the error that says so.
+type either struct{ first, second io.Writer }
+
+func (e either) Write(b []byte) (int, error) {
+	if n, err := e.first.Write(b); err == nil {
+		return n, nil
+	}
+	return e.second.Write(b)
 }
 
 // measure is the client.

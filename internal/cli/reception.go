@@ -33,12 +33,44 @@ type reception struct {
 	watch   func(engine.Call) control.Observer                  // nil: nobody does
 	told    func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
 
-	wg sync.WaitGroup
+	most int // tests at a time of one host, so that it leaves places to others; 0 is no bound
+
+	wg    sync.WaitGroup
+	mu    sync.Mutex
+	hosts map[string]int // tests that run, by host
+}
+
+// enter counts a test of the caller's host; false where it has enough.
+func (r *reception) enter(host string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.most > 0 && r.hosts[host] >= r.most {
+		return false
+	}
+	if r.hosts == nil {
+		r.hosts = map[string]int{}
+	}
+	r.hosts[host]++
+	return true
+}
+
+func (r *reception) leave(host string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hosts[host]--; r.hosts[host] <= 0 {
+		delete(r.hosts, host)
+	}
 }
 
 // take runs the call's test in its own goroutine.
 func (r *reception) take(ctx context.Context, call engine.Call) {
 	r.wg.Go(func() {
+		if !r.enter(call.Name) {
+			call.Refuse(engine.ErrBusy)
+			r.told(call, nil, "", fmt.Errorf("cli: its host has %d tests already: %w", r.most, engine.ErrBusy))
+			return
+		}
+		defer r.leave(call.Name)
 		doc, err := r.test(ctx, call)
 		if err != nil && ctx.Err() == nil {
 			call.Refuse(fmt.Errorf("%w: %w", engine.ErrBusy, err)) // where no engine has taken it: it may try again

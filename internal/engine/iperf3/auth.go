@@ -68,7 +68,7 @@ func publicKey(text []byte) (*rsa.PublicKey, error) {
 	}
 	any, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return nil, fault.Usagef(hint, "iperf3: reading the public key: %w", err)
+		return nil, fault.Usagef(hint, "iperf3: reading the public key: it is none: BEGIN %s", block.Type)
 	}
 	key, ok := any.(*rsa.PublicKey)
 	if !ok {
@@ -88,7 +88,7 @@ func privateKey(text []byte) (*rsa.PrivateKey, error) {
 	}
 	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fault.Usagef(hint, "iperf3: reading the private key: %w", err)
+		return nil, fault.Usagef(hint, "iperf3: reading the private key: it is none: BEGIN %s", block.Type)
 	}
 	key, ok := any.(*rsa.PrivateKey)
 	if !ok {
