@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -95,15 +96,19 @@ func serve(t *testing.T, c DeskConfig) *server {
 			})
 			return s
 		}
-		for _, l := range tcp {
-			l.Close()
-		}
-		for _, u := range udp {
-			u.Close()
-		}
+		closeListeners(tcp, udp)
 		if s.port > 36700 {
 			t.Fatal(err)
 		}
+	}
+}
+
+func closeListeners(tcp []net.Listener, udp []*net.UDPConn) {
+	for _, l := range tcp {
+		l.Close()
+	}
+	for _, u := range udp {
+		u.Close()
 	}
 }
 

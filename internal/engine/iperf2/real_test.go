@@ -175,7 +175,12 @@ func sameDatagrams(t *testing.T, ls []line, e measure.Evidence) {
 // what it prints until it ends.
 func realServer(t *testing.T, iperf string, args ...string) (port int, output func() string) {
 	t.Helper()
-	for port = 36710; ; port++ {
+	for port = 36710 + os.Getpid()%40; ; port++ { // else two runs at once are likely to meet
+		tcp, udp, err := Listen(t.Context(), []string{"127.0.0.1"}, port, "")
+		closeListeners(tcp, udp)
+		if err != nil && port < 36790 {
+			continue
+		}
 		cmd := exec.Command(iperf, append([]string{"-s", "-f", "k", "-B", "127.0.0.1", "-p", strconv.Itoa(port)}, args...)...)
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out
