@@ -354,7 +354,11 @@ func reconciledText(r *measure.Reconciled) string {
 		return ""
 	}
 	in := scaleFor(max(r.SenderBps, r.ReceiverBps))
-	s := fmt.Sprintf("sender %s, receiver %s %s, totals %.2f%% apart", in.number(r.SenderBps), in.number(r.ReceiverBps), in.name, r.DifferencePct)
+	what := "totals"
+	if r.Note == stat.NoteOfRates {
+		what = "rates"
+	}
+	s := fmt.Sprintf("sender %s, receiver %s %s, %s %.2f%% apart", in.number(r.SenderBps), in.number(r.ReceiverBps), in.name, what, r.DifferencePct)
 	if r.Note != "" {
 		s += ": " + clean(r.Note)
 	}

@@ -79,7 +79,7 @@ func TestForeignEndsAreTakenAtTheirWord(t *testing.T) {
 		t.Errorf("both ends are %+v", c.Reconciled)
 	}
 	receiver.TotalBytes = 0 // it tells of the measured time alone
-	if Summarise(c, nil, Link{}); c.Reconciled == nil || !strings.HasPrefix(c.Reconciled.Note, "rates of the measured time") {
+	if Summarise(c, nil, Link{}); c.Reconciled == nil || c.Reconciled.Note != NoteOfRates {
 		t.Errorf("both ends are %+v", c.Reconciled)
 	}
 	receiver.Missing = []measure.NotChecked{{Fact: "bytes_read", Why: "it reports nothing"}}

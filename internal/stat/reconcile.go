@@ -53,10 +53,14 @@ func (s *summary) reconcile() {
 		r.Note = unit.Count(r.SentBytes-r.ReceivedBytes) + " bytes were sent and not received"
 	}
 	if !whole {
-		r.Note = "rates of the measured time, whose bytes the far end does not tell by the same clock"
+		r.Note = NoteOfRates
 	}
 	s.cell.Reconciled = &r
 }
+
+// NoteOfRates says in measure.Reconciled that the difference is of the rates
+// in the measured time: the bytes of a foreign end are of another span.
+const NoteOfRates = "of the measured time, since the far end's bytes are of a span of its own"
 
 // ackedBytes are those that the peer's kernel acknowledged until the end. The
 // kernel counts the connection's greeting and its opening and closing with them.

@@ -223,7 +223,7 @@ func (s *summary) warnDifference() {
 	if r == nil {
 		return
 	}
-	if math.Abs(r.DifferencePct) > MaxDifferencePct {
+	if math.Abs(r.DifferencePct) > MaxDifferencePct && r.Note != NoteOfRates {
 		s.warn("the totals of sender and receiver differ by %s: %s", unit.Percent(r.DifferencePct), r.Note)
 	}
 	if rates := 100 * differenceOf(r.SenderBps, r.ReceiverBps); math.Abs(rates) > MaxDifferencePct {

@@ -186,7 +186,7 @@ func (w *worker) part(ctx context.Context) error {
 		f.stop.Store(true)
 	}
 	if !w.endStreams(ctx) && a.EndOfStream && !a.Leads {
-		err = fault.Failf("it asked for a longer test than this end allows, or for none in particular", "worker: the far end sent on when its time was over, and was cut off")
+		err = fault.Failf("it asked for a longer test than this end allows, or for none in particular", "worker: the far end did not end when its time was over, and was cut off")
 	}
 	return errors.Join(err, w.last())
 }
