@@ -22,13 +22,14 @@ import (
 
 // Bounds of what has not become a test yet.
 const (
-	groupWait   = time.Second            // for the other streams of a client that names their number
-	plainWait   = 100 * time.Millisecond // for those of a client that sends no header
-	callWait    = time.Minute            // for a call to be taken up
-	mostCalls   = 16                     // where the configuration names no other number
-	mostGreeted = 256                    // TCP connections that have not said what they want
-	mostTold    = 32                     // addresses of whose refusal is told within tellEvery
-	tellEvery   = time.Second
+	groupWait    = time.Second            // for the other streams of a client that names their number
+	datagramWait = 3 * time.Second        // for the second datagrams of the others, which come as slowly as -b asks
+	plainWait    = 100 * time.Millisecond // for those of a client that sends no header
+	callWait     = time.Minute            // for a call to be taken up
+	mostCalls    = 16                     // where the configuration names no other number
+	mostGreeted  = 256                    // TCP connections that have not said what they want
+	mostTold     = 32                     // addresses of whose refusal is told within tellEvery
+	tellEvery    = time.Second
 )
 
 // DeskConfig bounds a Desk.
@@ -236,8 +237,11 @@ func (d *Desk) join(addr netip.AddrPort, t test, s stream) error {
 			return err
 		}
 		wait := groupWait
-		if t.header.flags == 0 {
+		switch {
+		case t.header.flags == 0:
 			wait = plainWait
+		case t.protocol == measure.UDP:
+			wait = datagramWait
 		}
 		c = &caller{desk: d, key: key, addr: addr, test: t, want: t.wanted(d.conf.Limits)}
 		d.callers[c] = true
