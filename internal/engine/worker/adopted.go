@@ -161,7 +161,7 @@ func (w *worker) part(ctx context.Context) error {
 	if a.Leads {
 		f.stop.Store(w.cmd.sendsToo())
 		if w.cmd.Spec.Amount > 0 { // of a time the far end counts until it is told, and what is queued would make it longer
-			w.awaitSent(ctx)
+			w.awaitSent(ctx, sentWait)
 		}
 		w.take(0)
 		if err := errors.Join(w.flush(), w.out.raw(frameStopped, nil)); err != nil {
@@ -185,7 +185,11 @@ func (w *worker) part(ctx context.Context) error {
 	if w.cmd.sendsToo() || !a.EndOfStream { // a client that sends on is still held to its rate
 		f.stop.Store(true)
 	}
-	if !w.endStreams(ctx) && a.EndOfStream && !a.Leads {
+	byThemselves := w.endStreams(ctx)
+	if byThemselves && w.cmd.sendsToo() && w.cmd.Spec.Protocol == measure.TCP {
+		w.awaitSent(ctx, lastCallWait) // the last reading shall show what the far end has acknowledged
+	}
+	if !byThemselves && a.EndOfStream && !a.Leads {
 		err = fault.Failf("it asked for a longer test than this end allows, or for none in particular", "worker: the far end did not end when its time was over, and was cut off")
 	}
 	return errors.Join(err, w.last())
@@ -234,8 +238,8 @@ func (w *worker) awaitDrained(ctx context.Context) {
 
 // awaitSent waits until the senders have stopped and nothing of theirs is left
 // in the sockets, so that the far end can count all of it.
-func (w *worker) awaitSent(ctx context.Context) {
-	for give := time.Now().Add(sentWait); time.Now().Before(give) && ctx.Err() == nil && w.unsent(); {
+func (w *worker) awaitSent(ctx context.Context, most time.Duration) {
+	for give := time.Now().Add(most); time.Now().Before(give) && ctx.Err() == nil && w.unsent(); {
 		sleepThread(pollEvery / 2)
 	}
 }
