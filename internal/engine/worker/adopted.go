@@ -186,7 +186,7 @@ func (w *worker) part(ctx context.Context) error {
 		f.stop.Store(true)
 	}
 	byThemselves := w.endStreams(ctx)
-	if byThemselves && w.cmd.sendsToo() && w.cmd.Spec.Protocol == measure.TCP {
+	if byThemselves && a.EndOfStream && w.cmd.sendsToo() && w.cmd.Spec.Protocol == measure.TCP {
 		w.awaitSent(ctx, lastCallWait) // the last reading shall show what the far end has acknowledged
 	}
 	if !byThemselves && a.EndOfStream && !a.Leads {
