@@ -276,7 +276,6 @@ func (f *flow) begin(ctx context.Context, s *side, ramp time.Duration) error {
 		defer cancel()
 	}
 	_, err := s.end.Client.Start(ctx, bus.Start{Session: s.session, RampNs: int64(ramp)})
-	s.heard = time.Now()
 	return err
 }
 
