@@ -5,11 +5,13 @@ package worker
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"thru/internal/engine"
 	"thru/internal/engine/enginetest"
+	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
 )
@@ -60,6 +62,29 @@ func udpPair(t *testing.T) (a, b net.Conn) {
 		t.Fatal(errA, errB)
 	}
 	return a, b
+}
+
+// TestTakesResetConnection: a far end that resets its connection while it is
+// handed over leaves a socket without a peer: an error that says so.
+func TestTakesResetConnection(t *testing.T) {
+	t.Parallel()
+	a, b := adoptable(t, measure.TCP, 1)
+	b[0].Conn.(*net.TCPConn).SetLinger(0)
+	b[0].Conn.Close()
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	spec := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), Interval: int64(100 * time.Millisecond)}
+	s, err := Adopt(p, Task{Leads: true, End: engine.End{Name: "lead", Spec: spec, Sends: true, Dials: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), "closed the connection") || fault.Hint(err) == "" {
+		t.Errorf("%v; hint %q", err, fault.Hint(err))
+	}
 }
 
 // adopts opens both ends over connections that the test has made, and plays

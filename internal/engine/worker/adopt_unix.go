@@ -64,12 +64,14 @@ func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
 		case errors.Is(err, unix.EAGAIN) && ctx.Err() == nil, errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			for _, c := range conns {
-				c.Close()
-			}
+			closeAll(conns)
 			return nil, fmt.Errorf("worker: taking connection %d of %d over: %w", len(conns)+1, n, err)
 		}
 		conns = append(conns, c)
+		if c.RemoteAddr() == nil { // a connection that was reset on its way here has no peer any more
+			closeAll(conns)
+			return nil, peerClosed("worker: taking connection %d of %d over: the peer closed the connection early", len(conns), n)
+		}
 	}
 	return conns, nil
 }

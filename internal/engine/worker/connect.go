@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -168,9 +169,9 @@ func listenHint(err error) error {
 	return err
 }
 
-func closeAll(ls []net.Listener) {
-	for _, l := range ls {
-		l.Close()
+func closeAll[C io.Closer](cs []C) {
+	for _, c := range cs {
+		c.Close()
 	}
 }
 

@@ -202,8 +202,7 @@ func (w *worker) broken() error {
 		if w.cmd.Spec.Amount > 0 && !w.cmd.Sends {
 			return errAllSent // the sender has said so, and nothing else
 		}
-		return fault.Failf("the process or the host there ended, or something between closed the connection",
-			"worker: the peer closed the connection early")
+		return peerClosed("worker: the peer closed the connection early")
 	}
 	return w.stalled(stallWait)
 }

@@ -420,12 +420,16 @@ func socketDrops(s *stream) (n int64, known bool) {
 	return n, known
 }
 
+// peerClosed is the error of a connection that ended before its time.
+func peerClosed(format string, args ...any) error {
+	return fault.Failf("the process or the host there ended, or something between closed the connection", format, args...)
+}
+
 // early says why a stream ended before the measured time was over.
 func (w *worker) early(s *stream) error {
 	switch {
 	case s.err == nil, errors.Is(s.err, io.EOF):
-		return fault.Failf("the process or the host there ended, or something between closed the connection",
-			"worker: stream %d: the peer closed the connection early", s.index+1)
+		return peerClosed("worker: stream %d: the peer closed the connection early", s.index+1)
 	case errors.Is(s.err, syscall.ECONNRESET), errors.Is(s.err, syscall.EPIPE):
 		return fault.Failf("the process or the host there ended, or a firewall cut the connection",
 			"worker: stream %d: the peer reset the connection", s.index+1)
