@@ -16,6 +16,9 @@ type Document struct {
 	ElapsedNs int64        `json:"elapsed_ns"`
 	Error     *Error       `json:"error"`
 	EndPoints []EndPoint   `json:"end_points"`
+	Paths     []Path       `json:"paths,omitempty"`  // what lies between the end points
+	Gates     []Gate       `json:"gates,omitempty"`  // conditions, the worst first
+	Forced    bool         `json:"forced,omitempty"` // --force: measured although a gate failed
 	Cells     []Cell       `json:"cells"`
 	Verdict   *Verdict     `json:"verdict,omitempty"`
 	Advice    []string     `json:"advice,omitempty"`

@@ -23,26 +23,22 @@ type Facts struct {
 	CongAvail  []string `json:"congestion_available,omitempty"`
 	// Sysctls of the TCP stack that bound a test, as the kernel prints them.
 	Sysctls    map[string]string `json:"sysctls,omitempty"`
+	Machine    *Machine          `json:"machine,omitempty"`        // hardware
+	CPU        *Processors       `json:"cpu,omitempty"`            // processors
+	NUMA       []NUMANode        `json:"numa_nodes,omitempty"`     // NUMA nodes
+	RAM        *RAM              `json:"ram,omitempty"`            // memory in detail
+	Cgroup     *Cgroup           `json:"cgroup,omitempty"`         // control groups around thru
+	Security   *Security         `json:"security,omitempty"`       // what may slow or forbid system calls
+	Firewall   *Firewall         `json:"firewall,omitempty"`       // what every packet passes
+	Clock      *Clock            `json:"clock,omitempty"`          // what time is read from
+	Disks      []Disk            `json:"disks,omitempty"`          // block devices
+	Hypervises *Hypervises       `json:"hypervises,omitempty"`     // signs that it runs virtual machines
+	Load       *Load             `json:"load,omitempty"`           // what it does while no test runs
+	Privileged *bool             `json:"privileged,omitempty"`     // thru runs as root there
+	RootAdds   []string          `json:"root_would_add,omitempty"` // facts that root could read
+	Commands   []string          `json:"commands,omitempty"`       // commands that the facts were read with, where it is not by files and the kernel
 	Interfaces []Interface       `json:"interfaces,omitempty"`
 	NotChecked []NotChecked      `json:"not_checked,omitempty"`
-}
-
-// Interface describes one network interface.
-type Interface struct {
-	Name     string   `json:"name"`
-	MTU      *int     `json:"mtu_bytes,omitempty"`
-	MAC      *string  `json:"mac,omitempty"`
-	Addrs    []string `json:"addresses,omitempty"` // with prefix length
-	Up       *bool    `json:"up,omitempty"`
-	Driver   *string  `json:"driver,omitempty"`
-	Version  *string  `json:"driver_version,omitempty"`
-	Bus      *string  `json:"bus,omitempty"`
-	SpeedBps *int64   `json:"speed_bps,omitempty"`
-	Duplex   *string  `json:"duplex,omitempty"`
-	// Nominal: the speed is a name only (veth, virtio, vmxnet3 ...), no bound of what passes.
-	Nominal  *bool           `json:"speed_is_nominal,omitempty"`
-	Queues   *int            `json:"rx_queues,omitempty"`
-	Offloads map[string]bool `json:"offloads,omitempty"` // "tcp-segmentation-offload": true
 }
 
 // Interface returns the interface of that name, or nil.
