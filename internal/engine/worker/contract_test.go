@@ -35,20 +35,23 @@ func TestContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	for _, io := range []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable} {
-		t.Run(io, func(t *testing.T) {
-			enginetest.Run(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
-		})
-	}
-	for _, io := range []string{measure.IOGSO, measure.IOBatch, measure.IOPortable} {
-		t.Run("udp "+io, func(t *testing.T) {
-			enginetest.RunUDP(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
-		})
-	}
-	for _, io := range []string{measure.IOCopy, measure.IOPortable} {
-		t.Run("requests "+io, func(t *testing.T) {
-			enginetest.RunRequests(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+	t.Cleanup(func() { p.Close() })
+	for _, kind := range []struct {
+		name string
+		ios  []string
+		run  func(*testing.T, enginetest.Suite)
+	}{
+		{"tcp", []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable}, enginetest.Run},
+		{"udp", []string{measure.IOGSO, measure.IOBatch, measure.IOPortable}, enginetest.RunUDP},
+		{"requests", []string{measure.IOCopy, measure.IOPortable}, enginetest.RunRequests},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			for _, io := range kind.ios {
+				t.Run(io, func(t *testing.T) {
+					kind.run(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+				})
+			}
 		})
 	}
 }

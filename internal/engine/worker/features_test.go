@@ -219,7 +219,7 @@ func TestSourceFileFallsBackToMemory(t *testing.T) {
 // An amount so small that all of it has passed before anybody looks ends at once.
 func TestTinyAmountEnds(t *testing.T) {
 	p := program(t)
-	for range 20 {
+	for range 8 {
 		spec := enginetest.Suite{Engine: Engine{}}.Spec(3)
 		spec.Amount, spec.Duration = 1, int64(time.Minute)
 		if _, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, nil); got.Bytes != 1 || got.Error != "" {
