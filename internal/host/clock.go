@@ -22,9 +22,7 @@ func (h *Host) clock(n *notes) *measure.Clock {
 	const dir = "sys/devices/system/clocksource/clocksource0"
 	var c measure.Clock
 	c.Source = keeper[string](n, "clock.source")(h.fs.text(path.Join(dir, "current_clocksource")))
-	if v := keeper[string](n, "clock.sources")(h.fs.text(path.Join(dir, "available_clocksource"))); v != nil {
-		c.Available = strings.Fields(*v)
-	}
+	c.Available = strings.Fields(h.fs.optional(path.Join(dir, "available_clocksource"))) // beside it
 	if h.system == nil {
 		n.add("clock.synchronised", onlyLive)
 		n.add("clock.read_cost_ns", onlyLive)

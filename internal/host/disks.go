@@ -113,14 +113,16 @@ func (f FS) mountsOn(at string, mounts map[string][]measure.Mount) []measure.Mou
 // once, where its root is mounted if anywhere. The free space is asked of
 // those only, since a dead file server would hold the question up for ever.
 func (h *Host) mountsOf(n *notes, list []mount) map[string][]measure.Mount {
-	chosen := map[string]mount{}
+	chosen, slow := map[string]mount{}, waiting(list)
 	var order []string
 	for _, m := range list {
 		device := m.device
 		if strings.HasPrefix(device, "0:") { // btrfs has numbers of its own: go by its source
 			device = h.fs.optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
 		}
-		if device == "" || !strings.HasPrefix(m.source, "/dev/") || strings.HasPrefix(m.kind, "fuse") || !asksNoServer(list, m.point) {
+		local := device != "" && strings.HasPrefix(m.source, "/dev/") && !over(slow, m.point)
+		// A container's runtime mounts single files: /etc/hosts, /dev/termination-log.
+		if !local || m.root != "/" && (strings.HasPrefix(m.point, "/etc/") || strings.HasPrefix(m.point, "/dev/")) {
 			continue
 		}
 		old, twice := chosen[device]
@@ -146,11 +148,21 @@ func (h *Host) mountsOf(n *notes, list []mount) map[string][]measure.Mount {
 	return all
 }
 
-// asksNoServer tells whether the way to a path leads over no file system that
-// waits for somebody: a file server, a program, an automounter.
-func asksNoServer(list []mount, point string) bool {
-	waits := []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "9p", "virtiofs", "glusterfs", "lustre", "gpfs", "autofs", "ocfs2", "gfs2", "orangefs", "coda", "ncpfs", "beegfs"}
-	return !slices.ContainsFunc(list, func(m mount) bool {
-		return (slices.Contains(waits, m.kind) || strings.HasPrefix(m.kind, "fuse")) && strings.HasPrefix(point, strings.TrimSuffix(m.point, "/")+"/")
-	})
+// waiting lists where file systems are mounted that wait for somebody: a file
+// server, a program, an automounter.
+func waiting(list []mount) []string {
+	kinds := []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "9p", "virtiofs", "glusterfs", "lustre", "gpfs", "autofs", "ocfs2", "gfs2",
+		"orangefs", "coda", "ncpfs", "beegfs"}
+	var all []string
+	for _, m := range list {
+		if slices.Contains(kinds, m.kind) || strings.HasPrefix(m.kind, "fuse") {
+			all = append(all, strings.TrimSuffix(m.point, "/")+"/")
+		}
+	}
+	return all
+}
+
+// over tells whether the way to a path leads over one of these places.
+func over(places []string, point string) bool {
+	return slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(point+"/", place) })
 }

@@ -104,11 +104,11 @@ func (h *Host) firewall(n *notes) *measure.Firewall {
 		}
 	}
 	legacy := keeper[[]string](n, "firewall.iptables_tables")(h.fs.legacyTables())
-	if legacy != nil {
+	if legacy != nil && len(*legacy) > 0 {
 		w.Legacy = *legacy
 	}
 	h.fs.conntrack(n, &w, set, legacy)
-	if set == nil && legacy == nil && w.Conntrack == nil && w.Tracked == nil {
+	if set == nil && w.Legacy == nil && w.Conntrack == nil && w.Tracked == nil {
 		return nil
 	}
 	return &w
@@ -178,12 +178,14 @@ func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]str
 		w.Conntrack = new(false) // the module is not loaded
 		return
 	}
-	w.Tracked = keeper[int64](n, "firewall.conntrack_entries")(tracked, err)
+	if err != nil {
+		n.add("firewall.conntrack", err.Error())
+		return
+	}
+	w.Tracked = &tracked
 	w.TrackedMax = keeper[int64](n, "firewall.conntrack_max")(f.number64(path.Join(dir, "nf_conntrack_max")))
 	w.TrackDrops = keeper[int64](n, "firewall.conntrack_drops")(parsed(f.net, "stat/nf_conntrack", parseConntrackStat))
 	switch {
-	case err != nil:
-		n.add("firewall.conntrack", err.Error())
 	case tracked > 0 || set != nil && set.tracks:
 		w.Conntrack = new(true)
 	case set == nil || legacy == nil || len(*legacy) > 0:

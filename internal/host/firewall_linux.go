@@ -12,22 +12,29 @@ import (
 // rules of iptables-nft are among them. Only who may administer the network
 // is answered.
 func (live) rules() (ruleset, error) {
+	var s ruleset
 	var err error
 	for range 3 { // somebody may change the rules while they are listed
-		var s ruleset
-		err = errors.Join(
-			eachOf(unix.NFT_MSG_GETTABLE, func([]byte) error { s.tables++; return nil }),
-			eachOf(unix.NFT_MSG_GETCHAIN, s.chain),
-			eachOf(unix.NFT_MSG_GETRULE, s.rule),
-		)
-		if err == nil {
-			return s, nil
-		}
-		if !errors.Is(err, nl.ErrDumpInterrupted) {
+		s = ruleset{}
+		if err = s.read(); !errors.Is(err, nl.ErrDumpInterrupted) {
 			break
 		}
 	}
-	return ruleset{}, err
+	return s, err
+}
+
+// read adds all that there is.
+func (s *ruleset) read() error {
+	table := func([]byte) error { s.tables++; return nil }
+	for _, list := range []struct {
+		ask  int
+		take func([]byte) error
+	}{{unix.NFT_MSG_GETTABLE, table}, {unix.NFT_MSG_GETCHAIN, s.chain}, {unix.NFT_MSG_GETRULE, s.rule}} {
+		if err := eachOf(list.ask, list.take); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachOf lists one kind of object of nftables. Answers are taken one by one,

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,7 +36,7 @@ func rootAdds(n notes) []string {
 		if !denied(note.Why) {
 			continue
 		}
-		if name := inWords(note.Fact); !strings.Contains("\n"+strings.Join(all, "\n")+"\n", "\n"+name+"\n") {
+		if name := inWords(note.Fact); !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
@@ -45,9 +46,8 @@ func rootAdds(n notes) []string {
 // inWords names a fact shortly. Those of interfaces lose the interface's name.
 func inWords(fact string) string {
 	for _, w := range [][2]string{
-		{"firewall.conntrack", "conntrack"}, {"firewall.iptables", "iptables"}, {"firewall", "firewall rules"},
-		{"ram.balloon", "memory balloon"}, {"hypervises", "virtual machines"}, {"load.processes", "busy processes of others"},
-		{"cpu.deepest_idle", "idle states"}, {"machine", "machine model"},
+		{"firewall", "firewall rules"}, {"ram.balloon", "memory balloon"}, {"hypervises", "virtual machines"},
+		{"load.processes", "processes of others"}, {"cpu.idle_limit", "limit of idle states"}, {"machine", "machine model"},
 	} {
 		if strings.HasPrefix(fact, w[0]) {
 			return w[1]
@@ -56,20 +56,8 @@ func inWords(fact string) string {
 	if strings.Contains(fact, "pcie") {
 		return "PCIe link"
 	}
-	if rest, ok := strings.CutPrefix(fact, "interfaces."); ok {
-		// Names of interfaces may hold dots ("bond0.100"), keys hold none.
-		rest = rest[strings.LastIndexByte(rest, '.')+1:]
-		fact = rest
+	if strings.HasPrefix(fact, "interfaces.") {
+		fact = fact[strings.LastIndexByte(fact, '.')+1:] // names of interfaces may hold dots, keys do not
 	}
 	return strings.ReplaceAll(fact, "_", " ")
-}
-
-// known tells whether any field of a struct was read: an absent subject is
-// nil, with one note for all that it lacks.
-func known[T comparable](v T) *T {
-	var none T
-	if v == none {
-		return nil
-	}
-	return &v
 }
