@@ -106,6 +106,7 @@ func (h *Host) firewall(n *notes) *measure.Firewall {
 	legacy := keeper[[]string](n, "firewall.iptables_tables")(h.fs.legacyTables())
 	if legacy != nil && len(*legacy) > 0 {
 		w.Legacy = *legacy
+		w.LegacyRules = keeper[int](n, "firewall.iptables_rules")(h.legacyRules(*legacy))
 	}
 	h.fs.conntrack(n, &w, set, legacy)
 	if set == nil && w.Legacy == nil && w.Conntrack == nil && w.Tracked == nil {
@@ -166,6 +167,37 @@ func (f FS) legacyTables() ([]string, error) {
 	slices.Sort(all)
 	return all, nil
 }
+
+// legacyRules adds up the entries of tables of iptables. Those of arptables
+// are left out: no packet of a test passes them.
+func (h *Host) legacyRules(tables []string) (sum int, err error) {
+	if h.system == nil {
+		return 0, errors.New(onlyLive)
+	}
+	for _, table := range tables {
+		if strings.HasPrefix(table, "arp ") {
+			continue
+		}
+		entries, err := h.system.entries(table)
+		if err != nil {
+			return 0, err
+		}
+		sum += entries
+	}
+	return sum, nil
+}
+
+// parseTableInfo reads struct ipt_getinfo (include/uapi/linux/netfilter_ipv4/ip_tables.h):
+// a name of 32 bytes, 11 words about hooks, then the number of entries.
+func parseTableInfo(b []byte) (int, error) {
+	if len(b) < sizeofTableInfo {
+		return 0, errShort
+	}
+	return int(binary.NativeEndian.Uint32(b[76:])), nil
+}
+
+// sizeofTableInfo is the length of struct ipt_getinfo, and of that for IPv6.
+const sizeofTableInfo = 84
 
 // conntrack reads the table of connections
 // (Documentation/networking/nf_conntrack-sysctl.rst). Its files are there as

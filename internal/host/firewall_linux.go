@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unsafe"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -51,4 +53,29 @@ func eachOf(ask int, take func([]byte) error) error {
 		return fmt.Errorf("nftables: %w", err)
 	}
 	return nil
+}
+
+// entries asks for the size of a table of iptables that is in use; asking for
+// another one would make it. IPT_SO_GET_INFO and IP6T_SO_GET_INFO have one number.
+func (live) entries(table string) (int, error) {
+	const getInfo = 64
+	family, level := unix.AF_INET, unix.SOL_IP
+	version, name, _ := strings.Cut(table, " ")
+	if version == "ip6" {
+		family, level = unix.AF_INET6, unix.SOL_IPV6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("iptables: %w", err)
+	}
+	defer unix.Close(fd)
+	var info [sizeofTableInfo]byte
+	copy(info[:31], name)
+	length := uint32(len(info))
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), getInfo,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&length)), 0)
+	if e != 0 {
+		return 0, fmt.Errorf("iptables: table %s: %w", table, e)
+	}
+	return parseTableInfo(info[:])
 }

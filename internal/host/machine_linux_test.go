@@ -102,6 +102,8 @@ type fakeSystem struct {
 
 func (s fakeSystem) rules() (ruleset, error) { return s.set, s.bad }
 
+func (s fakeSystem) entries(table string) (int, error) { return len(table), s.bad }
+
 func (s fakeSystem) adjtime() (timex, error) {
 	return timex{synchronised: true, maxErrorNs: 5000, offsetNs: -7, driftPPM: 1.5}, s.bad
 }
@@ -122,7 +124,7 @@ func TestFactsOfTheRunningKernel(t *testing.T) {
 		MaxErrorNs: new(int64(5000)), OffsetNs: new(int64(-7)), DriftPPM: new(1.5), ReadNs: new(int64(25))}); !cmp.Equal(want, f.Clock) {
 		t.Errorf("clock: %s", cmp.Diff(want, f.Clock))
 	}
-	if w := f.Firewall; show(w.Tables) != 2 || show(w.Chains) != 3 || show(w.Rules) != 12 || show(w.LongestChain) != 7 {
+	if w := f.Firewall; show(w.Tables) != 2 || show(w.Chains) != 3 || show(w.Rules) != 12 || show(w.LongestChain) != 7 || show(w.LegacyRules) != len("ip filter"+"ip nat"+"ip6 filter") {
 		t.Errorf("firewall %+v", w)
 	}
 	if show(f.CPU.IdleState) != "C1" || show(f.CPU.IdleExit) != int64(1000) {
@@ -134,7 +136,7 @@ func TestFactsOfTheRunningKernel(t *testing.T) {
 	n, f = nil, measure.Facts{}
 	h.system = fakeSystem{bad: errors.New("operation not permitted")}
 	h.machineFacts(&n, &f)
-	for _, fact := range []string{"firewall.nft_tables", "clock.synchronised", "cpu.idle_limit", "disks.mounts./.free_bytes"} {
+	for _, fact := range []string{"firewall.nft_tables", "firewall.iptables_rules", "clock.synchronised", "cpu.idle_limit", "disks.mounts./.free_bytes"} {
 		if !noted(n, fact) {
 			t.Errorf("%s is not in not_checked", fact)
 		}

@@ -190,3 +190,32 @@ table ip six {
 		t.Errorf("with a rule about connections: %+v", w)
 	}
 }
+
+// The tables of the older iptables are counted with their policies: each of
+// the three chains has one, and the table an end.
+func TestLegacyRulesOfANamespace(t *testing.T) {
+	type seen struct {
+		err error
+		w   *measure.Firewall
+		n   notes
+	}
+	got := make(chan seen)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		s := seen{err: syscall.Unshare(syscall.CLONE_NEWNET)}
+		for _, program := range []string{"iptables-legacy", "ip6tables-legacy"} {
+			if s.err == nil {
+				s.err = exec.Command(program, "-A", "INPUT", "-p", "tcp", "-j", "ACCEPT").Run()
+			}
+		}
+		s.w = New().firewall(&s.n)
+		got <- s
+	}()
+	s := <-got
+	if s.err != nil {
+		t.Skipf("needs iptables-legacy and the right to make a network namespace: %v", s.err)
+	}
+	if s.w == nil || strings.Join(s.w.Legacy, ",") != "ip filter,ip6 filter" || show(s.w.LegacyRules) != 10 {
+		t.Errorf("%+v, %v", s.w, s.n)
+	}
+}

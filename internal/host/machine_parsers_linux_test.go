@@ -205,6 +205,9 @@ func FuzzRuleset(f *testing.F) {
 		if err := s.rule(b); err == nil && len(s.rules) != 1 {
 			t.Errorf("%+v", s)
 		}
+		if _, err := parseTableInfo(b); (err == nil) != (len(b) >= sizeofTableInfo) {
+			t.Errorf("%d bytes: %v", len(b), err)
+		}
 		if err := s.chain(b); err == nil && s.bases > 1 {
 			t.Errorf("%+v", s)
 		}

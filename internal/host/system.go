@@ -10,6 +10,7 @@ import (
 // system tells of the host what no file shows.
 type system interface {
 	rules() (ruleset, error)           // of nftables, in the calling thread's network namespace
+	entries(table string) (int, error) // of a table of iptables, "ip filter"
 	adjtime() (timex, error)           // the state of the clock
 	readCost() time.Duration           // of one reading of the clock
 	free(path string) (int64, error)   // bytes of a file system that a user may still fill

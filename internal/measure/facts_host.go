@@ -89,6 +89,7 @@ type Firewall struct {
 	Rules        *int     `json:"nft_rules,omitempty"`         // rules of all chains
 	LongestChain *int     `json:"nft_longest_chain,omitempty"` // rules of the longest chain
 	Legacy       []string `json:"iptables_tables,omitempty"`   // tables of the older iptables that are loaded
+	LegacyRules  *int     `json:"iptables_rules,omitempty"`    // their entries: rules, and a policy or an end for each chain
 	Conntrack    *bool    `json:"conntrack,omitempty"`         // connections of this network namespace are tracked
 	Tracked      *int64   `json:"conntrack_entries,omitempty"` // connections that are tracked now
 	TrackedMax   *int64   `json:"conntrack_max,omitempty"`     // most that can be
