@@ -48,3 +48,9 @@ func parseCPUInfo(r io.Reader) (cpuinfo, error) {
 	}
 	return c, nil
 }
+
+// firstCPU reads the beginning of /proc/cpuinfo, which has some KB for each processor.
+func (f FS) firstCPU() (cpuinfo, error) {
+	const enough = 16 << 10
+	return parsed(func(name string) ([]byte, error) { return f.head(name, enough) }, "proc/cpuinfo", parseCPUInfo)
+}

@@ -31,8 +31,41 @@ func (h *Host) Facts() measure.Facts {
 	f.Sysctls = h.fs.sysctls(&n)
 	virtual := f.Hypervisor != nil && *f.Hypervisor != "none"
 	f.Interfaces = h.interfaces(&n, virtual)
+	h.machineFacts(&n, &f)
 	f.NotChecked = n
 	return f
+}
+
+// machineFacts adds the subjects of the host itself, one file each. Load is
+// not among them: it takes time (Load).
+func (h *Host) machineFacts(n *notes, f *measure.Facts) {
+	f.Machine = h.fs.machine(n)
+	f.CPU = h.processors(n, f.CPUModel)
+	f.NUMA = h.fs.nodes(n)
+	f.RAM = h.fs.ram(n, f.Hypervisor)
+	f.Cgroup = h.fs.cgroup(n)
+	f.Security = h.fs.security(n)
+	f.Firewall = h.firewall(n)
+	f.Clock = h.clock(n)
+	f.Disks = h.disks(n)
+	f.Hypervises = h.fs.hypervises(n)
+	f.Privileged = keeper[bool](n, "privileged")(h.fs.privileged())
+	if f.Privileged != nil && !*f.Privileged {
+		f.RootAdds = rootAdds(*n)
+	}
+}
+
+// privileged tells whether this process runs as root: its effective user is
+// the second number (proc_pid_status(5)).
+func (f FS) privileged() (bool, error) {
+	all, err := parsed(f.read, "proc/self/status", parseFields)
+	if err != nil {
+		return false, err
+	}
+	if words := strings.Fields(all["Uid"]); len(words) == 4 {
+		return words[1] == "0", nil
+	}
+	return false, errors.New("/proc/self/status names no user")
 }
 
 // distribution names the distribution; os-release(5) gives the two places.
@@ -46,7 +79,7 @@ func (f FS) distribution() (string, error) {
 
 // cpuModel names the first processor.
 func (f FS) cpuModel() (string, error) {
-	c, err := parsed(f.read, "proc/cpuinfo", parseCPUInfo)
+	c, err := f.firstCPU()
 	if err == nil && c.model == "" {
 		err = errors.New("/proc/cpuinfo names none on this architecture")
 	}
@@ -61,8 +94,11 @@ func (f FS) cores() (int, error) {
 
 // memoryTotal is the host's memory in bytes, without what the kernel took at boot.
 func (f FS) memoryTotal() (int64, error) {
-	m, err := parsed(f.read, "proc/meminfo", parseMeminfo)
-	return m.Total, err
+	m, err := parsed(f.read, "proc/meminfo", parseFields)
+	if err != nil {
+		return 0, err
+	}
+	return kilobytes(m["MemTotal"])
 }
 
 // sysctls reads the settings of the network stack that bound a test

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,13 +23,16 @@ type FS struct{ Root string }
 const maxFile = 16 << 20
 
 // read returns a whole file. Errors name the file as it is called on the machine.
-func (f FS) read(name string) ([]byte, error) {
+func (f FS) read(name string) ([]byte, error) { return f.head(name, maxFile) }
+
+// head returns the first bytes of a file, of those that grow with the machine.
+func (f FS) head(name string, most int64) ([]byte, error) {
 	file, err := os.Open(filepath.Join(f.Root, name))
 	if err != nil {
 		return nil, f.explain(name, err)
 	}
 	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxFile))
+	b, err := io.ReadAll(io.LimitReader(file, most))
 	if err != nil {
 		return nil, f.explain(name, err)
 	}
@@ -52,6 +56,36 @@ func (f FS) number(name string) (int, error) {
 		return 0, fmt.Errorf("/%s holds %q, which is no number", name, s)
 	}
 	return n, nil
+}
+
+// number64 returns a file of one decimal number that may be large.
+func (f FS) number64(name string) (int64, error) {
+	s, err := f.text(name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/%s holds %.40q, which is no number", name, s)
+	}
+	return n, nil
+}
+
+// numbered lists the numbers N of all "prefixN" in a folder, in order.
+func (f FS) numbered(dir, prefix string) ([]int, error) {
+	names, err := f.names(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for _, name := range names {
+		number, ok := strings.CutPrefix(name, prefix)
+		if n, err := strconv.Atoi(number); ok && err == nil && n >= 0 {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
 }
 
 // names lists a folder, sorted.
@@ -90,6 +124,9 @@ func (f FS) explain(name string, err error) error {
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
+	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+		return fmt.Errorf("/%s: %s: %w", name, onlyRoot, err)
+	}
 	return fmt.Errorf("/%s: %w", name, err)
 }
 
@@ -105,4 +142,12 @@ func parsed[T any](read func(string) ([]byte, error), name string, parse func(io
 		return v, fmt.Errorf("%s: %w", name, err)
 	}
 	return v, nil
+}
+
+// unlessAbsent returns nil where a file is not there, and else the error.
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -21,10 +21,11 @@ import (
 type Host struct {
 	fs     FS
 	kernel kernel // nil: what only the running kernel can tell is not checked
+	system system // nil: likewise
 }
 
 // New returns the machine that the program runs on.
-func New() *Host { return &Host{fs: FS{Root: "/"}, kernel: runningKernel()} }
+func New() *Host { return &Host{fs: FS{Root: "/"}, kernel: runningKernel(), system: runningSystem()} }
 
 // At returns the machine whose files lie below root: a recorded tree. The
 // kernel is not asked, except for routes.

@@ -11,6 +11,12 @@ import (
 // runningKernel is absent: it is asked on Linux only.
 func runningKernel() kernel { return nil }
 
+// runningSystem is absent: it is asked on Linux only.
+func runningSystem() system { return nil }
+
+// activity reads the counters of the load, as far as this system tells.
+func (h *Host) activity(n *notes) activity { return portableActivity(n) }
+
 // Facts reads what this host is, now, as far as this system tells.
 func (h *Host) Facts() measure.Facts { return portableFacts() }
 

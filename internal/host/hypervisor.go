@@ -34,7 +34,7 @@ func (f FS) hypervisor() (string, error) {
 	t := traces{sys: f.optional("sys/hypervisor/type"),
 		clocks: f.optional("sys/devices/system/clocksource/clocksource0/available_clocksource"),
 		tree:   f.optional("proc/device-tree/hypervisor/compatible")}
-	if c, err := parsed(f.read, "proc/cpuinfo", parseCPUInfo); err == nil {
+	if c, err := f.firstCPU(); err == nil {
 		t.guest = c.guest
 	}
 	// The product stands before the vendor: "Virtual Machine Microsoft Corporation".

@@ -209,3 +209,23 @@ func portableNIC(name string) (measure.NICSpan, error) {
 		RxDropped: c.Dropin, TxDropped: c.Dropout, RxErrors: c.Errin, TxErrors: c.Errout,
 	}, nil
 }
+
+// portableActivity reads what the load is made of. Systems count no packets
+// that the kernel had no time for; processes are not read.
+func portableActivity(n *notes) activity {
+	a := activity{taken: time.Now()}
+	if v := keeper[[]CPUTimes](n, "load.cpu_pct")(portableTimes()); v != nil {
+		a.cpus = *v
+	}
+	list, err := gonet.IOCounters(true)
+	if err != nil {
+		n.add("load.interfaces", err.Error())
+	}
+	for _, c := range list {
+		a.nets = append(a.nets, octets{c.Name, c.BytesRecv, c.BytesSent})
+	}
+	for _, fact := range []string{"load.softnet_squeezed", "load.processes"} {
+		n.add(fact, notRead().Error())
+	}
+	return a
+}

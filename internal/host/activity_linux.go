@@ -1,0 +1,105 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// activity reads all counters of the load. With some thousand processes it
+// takes some ten milliseconds.
+func (h *Host) activity(n *notes) activity {
+	f := h.fs
+	a := activity{taken: time.Now()}
+	s := h.Read("", 0)
+	a.cpus, a.softnet = s.CPUs, s.Softnet
+	for _, m := range s.Missing {
+		if fact, ok := map[string]string{"cpus": "load.cpu_pct", "softnet": "load.softnet_squeezed"}[m.Fact]; ok {
+			n.add(fact, m.Why)
+		}
+	}
+	if v := keeper[[]octets](n, "load.interfaces")(parsed(f.net, "dev", parseNetDevs)); v != nil {
+		a.nets = *v
+	}
+	if g := f.cgroup(&notes{}); g != nil { // its notes are those of the facts
+		a.throttled = g.Throttled
+	}
+	if !f.exists("proc/1/stat") {
+		n.add("load.processes", "the processes of others are hidden: "+onlyRoot)
+		return a
+	}
+	tasks, err := f.tasks()
+	if err != nil {
+		n.add("load.processes", err.Error())
+		return a
+	}
+	a.tasks, a.vhost = tasks, f.vhost(tasks)
+	return a
+}
+
+// tasks reads what every process has used. Those that end meanwhile are left out.
+func (f FS) tasks() (map[int]task, error) {
+	pids, err := f.pids()
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]task{}
+	for _, pid := range pids {
+		if t, err := parsed(f.read, path.Join("proc", strconv.Itoa(pid), "stat"), parseTask); err == nil {
+			all[pid] = t
+		}
+	}
+	return all, nil
+}
+
+// vhost picks the threads that move guests' packets: threads of the kernel
+// or, since Linux 6.4, of the guest's process.
+func (f FS) vhost(tasks map[int]task) map[int]task {
+	all := map[int]task{}
+	for pid, t := range tasks {
+		if isVhost(t.name) {
+			all[pid] = t
+		}
+		if !runsGuest(t.name) {
+			continue
+		}
+		for _, thread := range f.vhostTasks(pid) {
+			number, err := strconv.Atoi(thread)
+			t, err2 := parsed(f.read, path.Join("proc", strconv.Itoa(pid), "task", thread, "stat"), parseTask)
+			if err == nil && err2 == nil {
+				all[number] = t
+			}
+		}
+	}
+	return all
+}
+
+// parseTask reads name, parent (field 4), times (14 and 15) and start (22) of
+// /proc/PID/stat (proc_pid_stat(5)).
+func parseTask(r io.Reader) (task, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return task{}, err
+	}
+	p, err := parseProcStat(bytes.NewReader(b))
+	if err != nil {
+		return task{}, err
+	}
+	line := string(b)
+	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
+	f := strings.Fields(line[end+1:])
+	if open < 0 || open > end || len(f) < 20 {
+		return task{}, fmt.Errorf("%s has no name or no start", quoted(line))
+	}
+	parent, err1 := strconv.Atoi(f[1])
+	start, err2 := strconv.ParseUint(f[19], 10, 64)
+	if err1 != nil || err2 != nil || parent < 0 {
+		return task{}, fmt.Errorf("%s has no parent or no start", quoted(line))
+	}
+	// A name may hold anything but a zero byte.
+	return task{name: strings.ToValidUTF8(line[open+1:end], "?"), parent: parent, start: start, ns: p.UserNs + p.SystemNs}, nil
+}

@@ -1,0 +1,315 @@
+package host
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// group is where a process is in one hierarchy of control groups.
+type group struct {
+	controllers []string // none: version 2
+	path        string
+}
+
+// parseCgroup reads /proc/self/cgroup: "4:cpu,cpuacct:/docker/abc", and
+// "0::/path" for version 2 (cgroups(7)). A path may hold colons.
+func parseCgroup(r io.Reader) ([]group, error) {
+	var all []group
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		f := strings.SplitN(s.Text(), ":", 3)
+		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
+			return nil, fmt.Errorf("%s is no control group", quoted(s.Text()))
+		}
+		g := group{path: f[2]}
+		if f[1] != "" {
+			g.controllers = strings.Split(f[1], ",")
+		}
+		all = append(all, g)
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no control groups")
+	}
+	return all, nil
+}
+
+// levels are the folders of a group and of those above it, the lowest first.
+type levels struct {
+	version int
+	path    string   // as the kernel names the group
+	dirs    []string // below the root of the file tree
+}
+
+// cgroup reads what the control groups around this process allow it.
+func (f FS) cgroup(n *notes) *measure.Cgroup {
+	groups, err := parsed(f.read, "proc/self/cgroup", parseCgroup)
+	if err != nil {
+		n.add("cgroup", err.Error())
+		return nil
+	}
+	mounts, err := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	if err != nil {
+		n.add("cgroup", err.Error())
+		return nil
+	}
+	cpu, err := f.levelsOf(groups, mounts, "cpu")
+	if err != nil {
+		n.add("cgroup", err.Error())
+		return nil
+	}
+	c := &measure.Cgroup{Version: cpu.version, Path: cpu.path, Container: f.container(groups, mounts)}
+	quota := keeper[quota](n, "cgroup.quota_cpus")(f.quota(cpu))
+	if quota != nil && quota.dir != "" {
+		c.QuotaCPUs = &quota.cpus
+		if t := keeper[throttling](n, "cgroup.throttled_periods")(f.throttling(quota.dir)); t != nil {
+			c.Periods, c.Throttled, c.ThrottledNs = &t.periods, &t.throttled, &t.ns
+		}
+	}
+	if quota != nil && quota.dir == "" && f.hiddenAbove(cpu) {
+		n.add("cgroup.quota_cpus", "none in the groups that this container shows; those above are hidden")
+	}
+	memory, err := f.levelsOf(groups, mounts, "memory")
+	limit := keeper[int64](n, "cgroup.memory_max_bytes")(f.memoryMax(memory, err))
+	if limit != nil && *limit < math.MaxInt64 {
+		c.MemoryMax = limit
+	} else if limit != nil && f.hiddenAbove(memory) {
+		n.add("cgroup.memory_max_bytes", "none in the groups that this container shows; those above are hidden")
+	}
+	set, err := f.levelsOf(groups, mounts, "cpuset")
+	if v := keeper[[]int](n, "cgroup.cpus")(f.cpuset(set, err)); v != nil {
+		c.CPUs = *v
+	}
+	return c
+}
+
+// levelsOf finds the folders of this process's group for one controller. In
+// a container the mount shows a part of the hierarchy only: what the path has
+// above that part is cut off.
+func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels, error) {
+	version := 1
+	i := slices.IndexFunc(groups, func(g group) bool { return slices.Contains(g.controllers, controller) })
+	if i < 0 {
+		version = 2
+		i = slices.IndexFunc(groups, func(g group) bool { return g.controllers == nil })
+	}
+	if i < 0 {
+		return levels{}, fmt.Errorf("no hierarchy of control groups has the controller %s", controller)
+	}
+	at := groups[i].path
+	for _, m := range mounts {
+		fits := m.kind == "cgroup2" && version == 2 ||
+			m.kind == "cgroup" && version == 1 && slices.Contains(strings.Split(m.options, ","), controller)
+		rest, inside := below(at, m.root)
+		if !fits || !inside || !f.exists(m.point) {
+			continue
+		}
+		l := levels{version: version, path: at}
+		for dir := path.Clean("/" + rest); ; dir = path.Dir(dir) {
+			l.dirs = append(l.dirs, strings.TrimPrefix(path.Join(m.point, dir), "/"))
+			if dir == "/" {
+				return l, nil
+			}
+		}
+	}
+	return levels{}, fmt.Errorf("no file system mounted here shows the control group %s (%s)", at, controller)
+}
+
+// below returns what a path has after root.
+func below(at, root string) (rest string, ok bool) {
+	if root == "/" {
+		return at, !strings.HasPrefix(at, "/..") // outside of this namespace's root
+	}
+	rest, ok = strings.CutPrefix(at, root)
+	if ok && (rest == "" || rest[0] == '/') {
+		return rest, true
+	}
+	// A container without a namespace for them has its own group mounted as
+	// the root, and may have a path that is not below it.
+	return "", at == "/"
+}
+
+// hiddenAbove tells whether the highest group shown is not the host's own:
+// only the root of all groups is without these files (cgroups(7)).
+func (f FS) hiddenAbove(l levels) bool {
+	if len(l.dirs) == 0 {
+		return false
+	}
+	top := l.dirs[len(l.dirs)-1]
+	if l.version == 2 {
+		return f.exists(path.Join(top, "cgroup.type"))
+	}
+	return !f.exists(path.Join(top, "release_agent"))
+}
+
+// quota is a bound of CPU time, and the folder of the group that sets it: ""
+// where none does.
+type quota struct {
+	cpus float64
+	dir  string
+}
+
+// quota finds the least quota of all levels.
+func (f FS) quota(l levels) (quota, error) {
+	var least quota
+	for _, dir := range l.dirs {
+		cpus, err := f.quotaOf(l.version, dir)
+		if err != nil {
+			return quota{}, err
+		}
+		if cpus > 0 && (least.dir == "" || cpus < least.cpus) {
+			least = quota{cpus, dir}
+		}
+	}
+	return least, nil
+}
+
+// quotaOf reads the quota of one group in CPUs; 0: none. The root has no file.
+func (f FS) quotaOf(version int, dir string) (float64, error) {
+	var words []string
+	if version == 2 {
+		s, err := f.text(path.Join(dir, "cpu.max")) // "20000 100000", "max 100000"
+		if err != nil {
+			return 0, unlessAbsent(err)
+		}
+		words = strings.Fields(s)
+	} else {
+		s, err := f.text(path.Join(dir, "cpu.cfs_quota_us"))
+		if err != nil {
+			return 0, unlessAbsent(err)
+		}
+		period, err := f.text(path.Join(dir, "cpu.cfs_period_us"))
+		if err != nil {
+			return 0, err
+		}
+		words = []string{s, period}
+	}
+	if len(words) == 2 && (words[0] == "max" || words[0] == "-1") {
+		return 0, nil
+	}
+	if len(words) == 2 {
+		most, err1 := strconv.ParseUint(words[0], 10, 63)
+		period, err2 := strconv.ParseUint(words[1], 10, 63)
+		if err1 == nil && err2 == nil && most > 0 && period > 0 {
+			return float64(most) / float64(period), nil
+		}
+	}
+	return 0, fmt.Errorf("/%s: %s is no quota", dir, quoted(strings.Join(words, " ")))
+}
+
+// throttling counts the periods of a quota.
+type throttling struct{ periods, throttled, ns int64 }
+
+// throttling reads cpu.stat of a group. Version 2 counts microseconds,
+// version 1 nanoseconds (Documentation/scheduler/sched-bwc.rst).
+func (f FS) throttling(dir string) (throttling, error) {
+	file := path.Join(dir, "cpu.stat")
+	all, err := parsed(f.read, file, parseCounts)
+	if err != nil {
+		return throttling{}, err
+	}
+	t := throttling{periods: all["nr_periods"], throttled: all["nr_throttled"]}
+	if _, ok := all["nr_throttled"]; !ok {
+		return t, fmt.Errorf("/%s counts no periods", file)
+	}
+	if usec, ok := all["throttled_usec"]; ok {
+		t.ns = min(usec, math.MaxInt64/1000) * 1000
+	} else {
+		t.ns = all["throttled_time"]
+	}
+	return t, nil
+}
+
+// memoryMax is the least limit of all levels in bytes; MaxInt64: none.
+// Version 1 writes "no limit" as the greatest number of whole pages.
+func (f FS) memoryMax(l levels, err error) (int64, error) {
+	least := int64(math.MaxInt64)
+	for _, dir := range l.dirs {
+		name := path.Join(dir, "memory.max")
+		if l.version == 1 {
+			name = path.Join(dir, "memory.limit_in_bytes")
+		}
+		s, err := f.text(name)
+		if err != nil && unlessAbsent(err) != nil {
+			return 0, err
+		}
+		if err != nil || s == "max" {
+			continue
+		}
+		most, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("/%s: %s is no limit", name, quoted(s))
+		}
+		const none = 1 << 60
+		if most < none {
+			least = min(least, int64(most))
+		}
+	}
+	return least, err
+}
+
+// cpuset reads the CPUs of the lowest level that tells.
+func (f FS) cpuset(l levels, err error) ([]int, error) {
+	for _, dir := range l.dirs {
+		for _, name := range []string{"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"} {
+			cpus, e := f.cpuList(path.Join(dir, name))
+			if e == nil {
+				return cpus, nil
+			}
+			err = cmp.Or(err, e)
+		}
+	}
+	return nil, cmp.Or(err, errors.New("no group above tells"))
+}
+
+// container names the kind of container that the signs point to, or "". Paths
+// of groups tell where there is no namespace for them, else what the runtime
+// has mounted or left in the file system.
+func (f FS) container(groups []group, mounts []mount) string {
+	var signs []string
+	for _, g := range groups {
+		signs = append(signs, g.path)
+	}
+	for _, m := range mounts {
+		switch {
+		case m.kind == "cgroup" || m.point == "/etc/hostname" || m.point == "/etc/hosts" || m.point == "/etc/resolv.conf":
+			signs = append(signs, m.root) // of the runtime's folder
+		case m.point == "/":
+			signs = append(signs, m.options) // the layers of the root
+		}
+	}
+	all := strings.Join(signs, "\n")
+	for _, s := range [][2]string{
+		{"/kubepods", "kubernetes"}, {"/kubelet/pods/", "kubernetes"}, {"/libpod", "podman"}, {"/containers/storage/", "podman"},
+		{"/overlay-containers/", "podman"}, {"/docker/", "docker"}, {"/docker-", "docker"}, {"/lxc/", "lxc"}, {"/lxc.payload", "lxc"},
+		{"/crio-", "cri-o"}, {"/io.containerd.", "containerd"},
+	} {
+		if strings.Contains(all, s[0]) {
+			return s[1]
+		}
+	}
+	if name := f.optional("run/systemd/container"); name != "" {
+		return name // systemd(1) as the first program of a container
+	}
+	switch {
+	case f.seesAll() == nil:
+		return "" // a machine made of a container's image has its files too
+	case f.exists("run/.containerenv"):
+		return "podman"
+	case f.exists(".dockerenv"):
+		return "docker"
+	}
+	return ""
+}

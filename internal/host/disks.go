@@ -1,0 +1,168 @@
+package host
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// disks lists the block devices that a file test could use, with the file
+// systems on them (Documentation/ABI/stable/sysfs-block). Memory that looks
+// like a disk, optical drives and empty slots are left out.
+func (h *Host) disks(n *notes) []measure.Disk {
+	f := h.fs
+	const dir = "sys/block"
+	names, err := f.names(dir)
+	if err != nil {
+		n.add("disks", err.Error())
+		return nil
+	}
+	mounts := map[string][]measure.Mount{}
+	list, err := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	if err != nil {
+		n.add("disks.mounts", err.Error())
+	} else {
+		mounts = h.mountsOf(n, list)
+	}
+	var all []measure.Disk
+	for _, name := range names {
+		if noDisk(name) {
+			continue
+		}
+		at := path.Join(dir, name)
+		sectors, err := f.number64(path.Join(at, "size"))
+		if err == nil && (sectors <= 0 || sectors > 1<<53) {
+			continue
+		}
+		fact := "disks." + name
+		d := measure.Disk{Name: name, Model: f.diskModel(at), Driver: f.diskDriver(name, at)}
+		d.SizeBytes = keeper[int64](n, fact+".size_bytes")(sectors*512, err) // always in units of 512 bytes
+		d.Rotational = keeper[bool](n, fact+".rotational")(f.flag(path.Join(at, "queue/rotational")))
+		d.Scheduler = keeper[string](n, fact+".scheduler")(f.choice(path.Join(at, "queue/scheduler")))
+		d.Queue = keeper[int](n, fact+".queue_requests")(f.number(path.Join(at, "queue/nr_requests")))
+		d.Mounts = f.mountsOn(at, mounts)
+		all = append(all, d)
+	}
+	return all
+}
+
+// noDisk tells devices that no file test is for, by their names
+// (Documentation/admin-guide/devices.txt).
+func noDisk(name string) bool {
+	return slices.ContainsFunc([]string{"loop", "ram", "zram", "sr", "fd"}, func(prefix string) bool {
+		rest, ok := strings.CutPrefix(name, prefix)
+		return ok && rest != "" && strings.Trim(rest, "0123456789") == ""
+	})
+}
+
+// flag reads a file of 0 or 1.
+func (f FS) flag(name string) (bool, error) {
+	i, err := f.number(name)
+	return i == 1, err
+}
+
+// diskModel names maker and model. A virtual PCI device has a number as maker.
+func (f FS) diskModel(at string) string {
+	maker, model := f.optional(path.Join(at, "device/vendor")), f.optional(path.Join(at, "device/model"))
+	if strings.HasPrefix(maker, "0x") || maker == "ATA" || strings.HasPrefix(model, maker) {
+		maker = ""
+	}
+	return strings.Join(strings.Fields(maker+" "+model), " ")
+}
+
+// diskDriver names the driver by the link that the kernel sets: of the device,
+// or of the controller that it hangs on (NVMe).
+func (f FS) diskDriver(name, at string) string {
+	for _, link := range []string{"device/driver", "device/device/driver"} {
+		if to, err := os.Readlink(filepath.Join(f.Root, at, link)); err == nil {
+			return filepath.Base(to)
+		}
+	}
+	switch {
+	case f.exists(path.Join(at, "dm")):
+		return "device-mapper"
+	case f.exists(path.Join(at, "md")):
+		return "md"
+	case strings.HasPrefix(name, "nvme"):
+		return "nvme"
+	}
+	return ""
+}
+
+// mountsOn gathers what is mounted of a disk and of its partitions, which are
+// folders below it.
+func (f FS) mountsOn(at string, mounts map[string][]measure.Mount) []measure.Mount {
+	all := mounts[f.optional(path.Join(at, "dev"))]
+	below, err := f.names(at)
+	if err != nil {
+		return all
+	}
+	for _, part := range below {
+		if strings.HasPrefix(part, path.Base(at)) {
+			all = append(all, mounts[f.optional(path.Join(at, part, "dev"))]...)
+		}
+	}
+	return all
+}
+
+// mountsOf lists the local file systems by the number of their device, each
+// once, where its root is mounted if anywhere. The free space is asked of
+// those only, since a dead file server would hold the question up for ever.
+func (h *Host) mountsOf(n *notes, list []mount) map[string][]measure.Mount {
+	chosen, slow := map[string]mount{}, waiting(list)
+	var order []string
+	for _, m := range list {
+		device := m.device
+		if strings.HasPrefix(device, "0:") { // btrfs has numbers of its own: go by its source
+			device = h.fs.optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
+		}
+		local := device != "" && strings.HasPrefix(m.source, "/dev/") && !over(slow, m.point)
+		// A container's runtime mounts single files: /etc/hosts, /dev/termination-log.
+		if !local || m.root != "/" && (strings.HasPrefix(m.point, "/etc/") || strings.HasPrefix(m.point, "/dev/")) {
+			continue
+		}
+		old, twice := chosen[device]
+		if !twice {
+			order = append(order, device)
+		}
+		if !twice || old.root != "/" && m.root == "/" {
+			chosen[device] = m
+		}
+	}
+	if h.system == nil && len(order) > 0 {
+		n.add("disks.free_bytes", onlyLive)
+	}
+	all := map[string][]measure.Mount{}
+	for _, device := range order {
+		m := chosen[device]
+		v := measure.Mount{Path: m.point, Type: m.kind}
+		if h.system != nil {
+			v.FreeBytes = keeper[int64](n, "disks.mounts."+m.point+".free_bytes")(h.system.free(m.point))
+		}
+		all[device] = append(all[device], v)
+	}
+	return all
+}
+
+// waiting lists where file systems are mounted that wait for somebody: a file
+// server, a program, an automounter.
+func waiting(list []mount) []string {
+	kinds := []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "9p", "virtiofs", "glusterfs", "lustre", "gpfs", "autofs", "ocfs2", "gfs2",
+		"orangefs", "coda", "ncpfs", "beegfs"}
+	var all []string
+	for _, m := range list {
+		if slices.Contains(kinds, m.kind) || strings.HasPrefix(m.kind, "fuse") {
+			all = append(all, strings.TrimSuffix(m.point, "/")+"/")
+		}
+	}
+	return all
+}
+
+// over tells whether the way to a path leads over one of these places.
+func over(places []string, point string) bool {
+	return slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(point+"/", place) })
+}

@@ -1,0 +1,268 @@
+package host
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// ruleset is what nftables has, counted.
+type ruleset struct {
+	tables, bases int
+	rules         map[string]int // of each chain: "2 filter input"
+	tracks        bool           // a rule asks for connections, or a chain translates addresses
+}
+
+// Attributes of nftables (include/uapi/linux/netfilter/nf_tables.h).
+const (
+	sizeofNfgenmsg = 4
+	nftaChainHook  = 4
+	nftaChainType  = 7
+	nftaRuleTable  = 1
+	nftaRuleChain  = 2
+	nftaRuleExprs  = 4
+	nftaListElem   = 1
+	nftaExprName   = 1
+	nftaExprData   = 2
+	nftaMatchName  = 1 // of an expression "match" or "target", which are those of iptables
+)
+
+// chain counts one NFT_MSG_NEWCHAIN: struct nfgenmsg, then attributes. A base
+// chain has a hook.
+func (s *ruleset) chain(b []byte) error {
+	if len(b) < sizeofNfgenmsg {
+		return errShort
+	}
+	if attr(b[sizeofNfgenmsg:], nftaChainHook) != nil {
+		s.bases++
+	}
+	if word(attr(b[sizeofNfgenmsg:], nftaChainType)) == "nat" {
+		s.tracks = true
+	}
+	return nil
+}
+
+// rule counts one NFT_MSG_NEWRULE.
+func (s *ruleset) rule(b []byte) error {
+	if len(b) < sizeofNfgenmsg {
+		return errShort
+	}
+	family, b := b[0], b[sizeofNfgenmsg:]
+	table, chain := word(attr(b, nftaRuleTable)), word(attr(b, nftaRuleChain))
+	if table == "" || chain == "" {
+		return errors.New("the kernel shows a rule of no chain")
+	}
+	if s.rules == nil {
+		s.rules = map[string]int{}
+	}
+	s.rules[fmt.Sprint(family, " ", table, " ", chain)]++
+	for kind, expr := range attrs(attr(b, nftaRuleExprs)) {
+		if kind == nftaListElem && tracks(expr) {
+			s.tracks = true
+		}
+	}
+	return nil
+}
+
+// tracks tells whether an expression needs connections to be tracked.
+func tracks(expr []byte) bool {
+	name := word(attr(expr, nftaExprName))
+	if name == "match" || name == "target" {
+		name = word(attr(attr(expr, nftaExprData), nftaMatchName))
+	}
+	return slices.Contains([]string{
+		"ct", "nat", "masq", "redir", "connlimit", "flow_offload", "synproxy", // nftables
+		"conntrack", "state", "connmark", "connbytes", "helper", "SNAT", "DNAT", "MASQUERADE", "REDIRECT", "CONNMARK", "CT", "SYNPROXY", // iptables
+	}, name)
+}
+
+// word is the text of an attribute, which ends with a zero.
+func word(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
+}
+
+// firewall reads what every packet of the calling thread's network namespace
+// has to pass.
+func (h *Host) firewall(n *notes) *measure.Firewall {
+	var w measure.Firewall
+	set := h.nftables(n)
+	if set != nil {
+		w.Tables, w.Chains, w.Rules, w.LongestChain = &set.tables, &set.bases, new(0), new(0)
+		for _, rules := range set.rules {
+			*w.Rules += rules
+			*w.LongestChain = max(*w.LongestChain, rules)
+		}
+	}
+	legacy := keeper[[]string](n, "firewall.iptables_tables")(h.fs.legacyTables())
+	if legacy != nil && len(*legacy) > 0 {
+		w.Legacy = *legacy
+		w.LegacyRules = keeper[int](n, "firewall.iptables_rules")(h.legacyRules(*legacy))
+	}
+	h.fs.conntrack(n, &w, set, legacy)
+	if set == nil && w.Legacy == nil && w.Conntrack == nil && w.Tracked == nil {
+		return nil
+	}
+	return &w
+}
+
+// nftables asks the kernel for the rules. It is not asked where that would
+// load the module of nftables: then there are none.
+func (h *Host) nftables(n *notes) *ruleset {
+	if h.system == nil {
+		n.add("firewall.nft_tables", onlyLive)
+		return nil
+	}
+	if h.fs.notLoaded("nf_tables") {
+		return &ruleset{}
+	}
+	set, err := h.system.rules()
+	switch {
+	case err == nil:
+		return &set
+	case denied(err.Error()):
+		n.add("firewall.nft_tables", "only root may list them: "+err.Error())
+	default:
+		n.add("firewall.nft_tables", err.Error())
+	}
+	return nil
+}
+
+// notLoaded tells whether a part of the kernel is a module that is not in use:
+// neither loaded nor, by the list of its release, built in. False where that
+// cannot be told.
+func (f FS) notLoaded(module string) bool {
+	if f.exists(path.Join("sys/module", module)) {
+		return false
+	}
+	builtIn, err := f.read(path.Join("lib/modules", f.optional("proc/sys/kernel/osrelease"), "modules.builtin"))
+	return err == nil && !strings.Contains(string(builtIn), "/"+module+".ko")
+}
+
+// legacyTables lists the tables of iptables, as it was before nftables:
+// "ip filter", "ip6 nat". Without the files its modules are not loaded.
+func (f FS) legacyTables() ([]string, error) {
+	var all []string
+	for _, family := range []string{"ip", "ip6", "arp"} {
+		b, err := f.net(family + "_tables_names")
+		if errors.Is(err, fs.ErrNotExist) && f.exists("proc/self/net/dev") {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range strings.Fields(string(b)) {
+			all = append(all, family+" "+name)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// legacyRules adds up the entries of tables of iptables. Those of arptables
+// are left out: no packet of a test passes them.
+func (h *Host) legacyRules(tables []string) (sum int, err error) {
+	if h.system == nil {
+		return 0, errors.New(onlyLive)
+	}
+	for _, table := range tables {
+		if strings.HasPrefix(table, "arp ") {
+			continue
+		}
+		entries, err := h.system.entries(table)
+		if err != nil {
+			return 0, err
+		}
+		sum += entries
+	}
+	return sum, nil
+}
+
+// parseTableInfo reads struct ipt_getinfo (include/uapi/linux/netfilter_ipv4/ip_tables.h):
+// a name of 32 bytes, 11 words about hooks, then the number of entries.
+func parseTableInfo(b []byte) (int, error) {
+	if len(b) < sizeofTableInfo {
+		return 0, errShort
+	}
+	return int(binary.NativeEndian.Uint32(b[76:])), nil
+}
+
+// sizeofTableInfo is the length of struct ipt_getinfo, and of that for IPv6.
+const sizeofTableInfo = 84
+
+// conntrack reads the table of connections
+// (Documentation/networking/nf_conntrack-sysctl.rst). Its files are there as
+// soon as the module is; since Linux 4.10 connections are tracked only where
+// a rule asks for them.
+func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]string) {
+	const dir = "proc/sys/net/netfilter"
+	tracked, err := f.number64(path.Join(dir, "nf_conntrack_count"))
+	if errors.Is(err, fs.ErrNotExist) && f.exists("proc/sys/net/core") {
+		w.Conntrack = new(false) // the module is not loaded
+		return
+	}
+	if err != nil {
+		n.add("firewall.conntrack", err.Error())
+		return
+	}
+	w.Tracked = &tracked
+	w.TrackedMax = keeper[int64](n, "firewall.conntrack_max")(f.number64(path.Join(dir, "nf_conntrack_max")))
+	w.TrackDrops = keeper[int64](n, "firewall.conntrack_drops")(parsed(f.net, "stat/nf_conntrack", parseConntrackStat))
+	switch {
+	case tracked > 0 || set != nil && set.tracks:
+		w.Conntrack = new(true)
+	case set == nil || legacy == nil || len(*legacy) > 0:
+		n.add("firewall.conntrack", "the table is empty now, and the rules that would fill it are not known")
+	default:
+		w.Conntrack = new(false)
+	}
+}
+
+// parseConntrackStat adds up insert_failed and drop of /proc/net/stat/nf_conntrack:
+// a line of names, then one of hexadecimal numbers for each CPU
+// (net/netfilter/nf_conntrack_standalone.c, ct_cpu_seq_show).
+func parseConntrackStat(r io.Reader) (int64, error) {
+	s := bufio.NewScanner(r)
+	if !s.Scan() {
+		return 0, errors.Join(errors.New("empty"), s.Err())
+	}
+	names := strings.Fields(s.Text())
+	failed, drop := slices.Index(names, "insert_failed"), slices.Index(names, "drop")
+	if failed < 0 || drop < 0 {
+		return 0, errors.New("no column of drops")
+	}
+	sum := int64(0)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) <= max(failed, drop) {
+			return 0, fmt.Errorf("%s has too few columns", quoted(s.Text()))
+		}
+		for _, column := range []int{failed, drop} {
+			v, err := strconv.ParseUint(f[column], 16, 32)
+			if err != nil {
+				return 0, fmt.Errorf("%s is no number of 32 bits", quoted(f[column]))
+			}
+			sum += int64(v)
+		}
+	}
+	return sum, s.Err()
+}
+
+// nfnetlink is the header of a question about nftables: all families, version
+// 0, no resource (struct nfgenmsg).
+type nfnetlink struct{}
+
+// Len is the length in bytes.
+func (nfnetlink) Len() int { return sizeofNfgenmsg }
+
+// Serialize returns the bytes.
+func (nfnetlink) Serialize() []byte { return binary.BigEndian.AppendUint32(nil, 0) }

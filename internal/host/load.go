@@ -1,0 +1,158 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// activity is what a host had done at one time. What could not be read is nil.
+type activity struct {
+	taken     time.Time
+	cpus      []CPUTimes
+	softnet   []measure.Softnet
+	nets      []octets
+	tasks     map[int]task // processes, by their numbers
+	vhost     map[int]task // threads that move guests' packets, by theirs
+	throttled *int64       // nil too where there is no quota
+}
+
+// task is what a process or a thread has used since it began.
+type task struct {
+	name   string
+	parent int
+	start  uint64 // in ticks after the boot: one that ends leaves its number to another
+	ns     int64
+}
+
+// Of the processes only the busiest are named.
+const (
+	topProcesses = 3
+	topPct       = 5.0 // of one CPU
+)
+
+// Load watches for span what the host does while no test runs. It reads the
+// counters twice and waits in between; the end of ctx shortens the wait. Of
+// the processes, thru's own and its children are left out.
+func (h *Host) Load(ctx context.Context, span time.Duration) (measure.Load, []measure.NotChecked) {
+	var first, n notes
+	before := h.activity(&first) // what it lacks, the second reading lacks too
+	wait := time.NewTimer(span)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	l := loadBetween(&n, before, h.activity(&n), os.Getpid())
+	return l, n
+}
+
+// loadBetween is what was done between two readings.
+func loadBetween(n *notes, before, after activity, own int) measure.Load {
+	length := after.taken.Sub(before.taken)
+	l := measure.Load{SpanNs: length.Nanoseconds(), Interfaces: rates(before.nets, after.nets, length)}
+	if before.cpus != nil && after.cpus != nil {
+		loadOfCPUs(n, &l, before.cpus, after.cpus)
+	}
+	if before.softnet != nil && after.softnet != nil {
+		l.Squeezed, l.Dropped = new(int64(0)), new(int64(0))
+		for _, c := range softnetSpan(before.softnet, after.softnet) {
+			*l.Squeezed += int64(c.TimeSqueeze)
+			*l.Dropped += int64(c.Dropped)
+		}
+	}
+	if before.throttled != nil && after.throttled != nil && *after.throttled >= *before.throttled {
+		l.Throttled = new(*after.throttled - *before.throttled)
+	}
+	if movers := busiest(before.vhost, after.vhost, length); len(movers) > 0 {
+		l.VhostPct = &movers[0].CPUPct
+	}
+	others := busiest(before.tasks, strangers(after.tasks, own), length)
+	for _, t := range others[:min(len(others), topProcesses)] {
+		if t.CPUPct >= topPct {
+			l.Top = append(l.Top, t)
+		}
+	}
+	return l
+}
+
+// loadOfCPUs sums the cores up. Each had the same time, so that their shares
+// have equal weight.
+func loadOfCPUs(n *notes, l *measure.Load, before, after []CPUTimes) {
+	cores := cpuSpan(&notes{}, before, after)
+	if len(cores) == 0 {
+		n.add("load.cpu_pct", "no core's clock has ticked in this time")
+		return
+	}
+	busy, steal := 0.0, 0.0
+	most := cores[0]
+	for _, c := range cores {
+		busy, steal = busy+c.Busy(), steal+c.Steal
+		if c.Busy() > most.Busy() {
+			most = c
+		}
+	}
+	l.CPUPct, l.StealPct = new(busy/float64(len(cores))), new(steal/float64(len(cores)))
+	l.BusiestCPU, l.BusiestPct = &most.Core, new(most.Busy())
+	var stolen, all float64
+	for _, c := range after {
+		stolen += float64(c.Steal)
+		all += float64(c.User) + float64(c.System) + float64(c.IRQ) + float64(c.SoftIRQ) + float64(c.Steal) + float64(c.Idle)
+	}
+	if all > 0 {
+		l.StealBoot = new(100 * stolen / all)
+	}
+}
+
+// rates is the traffic of each interface that moved anything. One that came,
+// or whose counters were reset, is left out.
+func rates(before, after []octets, length time.Duration) []measure.InterfaceLoad {
+	var all []measure.InterfaceLoad
+	for _, a := range after {
+		i := slices.IndexFunc(before, func(b octets) bool { return b.name == a.name })
+		if i < 0 || length <= 0 || a.rx < before[i].rx || a.tx < before[i].tx || a == before[i] {
+			continue
+		}
+		bps := func(from, to uint64) float64 { return 8 * float64(to-from) / length.Seconds() }
+		all = append(all, measure.InterfaceLoad{Name: a.name, RxBps: bps(before[i].rx, a.rx), TxBps: bps(before[i].tx, a.tx)})
+	}
+	return all
+}
+
+// busiest lists the tasks that ran at both readings, the busiest first.
+func busiest(before, after map[int]task, length time.Duration) []measure.ProcessLoad {
+	var all []measure.ProcessLoad
+	for pid, a := range after {
+		b, ok := before[pid]
+		if !ok || b.start != a.start || a.ns < b.ns || length <= 0 {
+			continue
+		}
+		all = append(all, measure.ProcessLoad{PID: pid, Name: a.name, CPUPct: 100 * float64(a.ns-b.ns) / float64(length)})
+	}
+	slices.SortFunc(all, func(a, b measure.ProcessLoad) int {
+		return cmp.Or(cmp.Compare(b.CPUPct, a.CPUPct), cmp.Compare(a.PID, b.PID)) // a map has no order
+	})
+	return all
+}
+
+// strangers are the tasks that do not descend from a process.
+func strangers(tasks map[int]task, own int) map[int]task {
+	all := map[int]task{}
+	for pid, t := range tasks {
+		at := pid
+		for range len(tasks) { // a chain read while processes end might be a circle
+			if at == own || at == 0 {
+				break
+			}
+			at = tasks[at].parent
+		}
+		if at != own {
+			all[pid] = t
+		}
+	}
+	return all
+}

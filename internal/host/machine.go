@@ -1,0 +1,93 @@
+package host
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// machine reads what the firmware says of the hardware: SMBIOS
+// (Documentation/ABI/testing/sysfs-firmware-dmi-tables, drivers/firmware/dmi-id.c)
+// or, without it, the device tree. Serial numbers are left alone.
+func (f FS) machine(n *notes) *measure.Machine {
+	const dir = "sys/class/dmi/id"
+	if _, err := f.names(dir); err != nil {
+		model := strings.TrimRight(f.optional("proc/device-tree/model"), "\x00")
+		if model == "" {
+			n.add("machine", "the firmware shows no SMBIOS: "+err.Error())
+			return nil
+		}
+		return &measure.Machine{Product: model, UEFI: keeper[bool](n, "machine.uefi")(f.uefi())}
+	}
+	var m measure.Machine
+	for _, v := range []struct {
+		key, file string
+		to        *string
+	}{
+		{"vendor", "sys_vendor", &m.Vendor}, {"product", "product_name", &m.Product}, {"version", "product_version", &m.Version},
+		{"board", "board_vendor", &m.Board}, {"bios_vendor", "bios_vendor", &m.BIOSVendor},
+		{"bios_version", "bios_version", &m.BIOSVersion}, {"bios_date", "bios_date", &m.BIOSDate},
+	} {
+		s, err := f.text(path.Join(dir, v.file))
+		if err != nil {
+			n.add("machine."+v.key, err.Error())
+			continue
+		}
+		if *v.to = firmwareText(s); *v.to == "" {
+			n.add("machine."+v.key, blankSMBIOS)
+		}
+	}
+	m.Board = strings.TrimSpace(m.Board + " " + firmwareText(f.optional(path.Join(dir, "board_name"))))
+	if m.Chassis = chassis(f.optional(path.Join(dir, "chassis_type"))); m.Chassis == "" {
+		n.add("machine.chassis", blankSMBIOS)
+	}
+	m.UEFI = keeper[bool](n, "machine.uefi")(f.uefi())
+	return &m
+}
+
+// blankSMBIOS is why a text of SMBIOS is absent.
+const blankSMBIOS = "the firmware does not say"
+
+// firmwareText is a text of SMBIOS, or "" for what makers leave in it instead of one.
+func firmwareText(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	for _, blank := range []string{"to be filled by o.e.m.", "default string", "not specified", "not applicable", "none", "n/a",
+		"o.e.m.", "system product name", "system manufacturer", "system version", "unknown", "undefined", "0", "........"} {
+		if strings.EqualFold(s, blank) {
+			return ""
+		}
+	}
+	return s
+}
+
+// chassis names a number of SMBIOS (specification 3.7, table 17); "" for
+// "other", "unknown" and what it has no words for.
+func chassis(s string) string {
+	kinds := map[int]string{
+		3: "desktop", 4: "desktop", 5: "desktop", 6: "tower", 7: "tower", 8: "portable", 9: "notebook", 10: "notebook",
+		11: "hand held", 13: "all in one", 14: "notebook", 17: "main server", 22: "RAID", 23: "rack mount", 24: "sealed PC",
+		25: "multi-system", 28: "blade", 29: "blade enclosure", 30: "tablet", 31: "notebook", 32: "notebook", 33: "IoT gateway",
+		34: "embedded", 35: "mini PC", 36: "stick PC",
+	}
+	number, err := strconv.Atoi(s)
+	if err != nil {
+		return ""
+	}
+	return kinds[number&0x7f] // the upper bit: it has a lock
+}
+
+// uefi tells whether UEFI started the kernel. Containers hide all of
+// /sys/firmware, so that an empty folder tells nothing.
+func (f FS) uefi() (bool, error) {
+	names, err := f.names("sys/firmware")
+	if err != nil {
+		return false, err
+	}
+	if len(names) == 0 {
+		return false, errHidden("/sys/firmware")
+	}
+	return slices.Contains(names, "efi"), nil
+}

@@ -1,0 +1,67 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// mount is a line of /proc/self/mountinfo.
+type mount struct {
+	device  string // "8:1"
+	root    string // what of the file system is mounted: "/", or the source of a bind mount
+	point   string // where
+	kind    string // "ext4"
+	source  string // "/dev/sda1"
+	options string // of the file system: "rw,cpu,cpuacct"
+}
+
+// parseMountInfo reads /proc/self/mountinfo (proc_pid_mountinfo(5)). The
+// optional fields end with a dash.
+func parseMountInfo(r io.Reader) ([]mount, error) {
+	var all []mount
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, 1<<20) // an overlay of many layers has a long line
+	for s.Scan() {
+		before, after, ok := strings.Cut(s.Text(), " - ")
+		b, a := strings.Fields(before), strings.Fields(after)
+		if !ok || len(b) < 6 || len(a) < 1 {
+			return nil, fmt.Errorf("%s is no mount", quoted(s.Text()))
+		}
+		m := mount{device: b[2], root: unescaped(b[3]), point: unescaped(b[4]), kind: a[0]}
+		if len(a) >= 3 { // a source may be empty
+			m.source, m.options = unescaped(a[len(a)-2]), a[len(a)-1]
+		}
+		all = append(all, m)
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no mounts")
+	}
+	return all, nil
+}
+
+// unescaped replaces the kernel's "\040" by the character it stands for
+// (fs/proc_namespace.c, mangle).
+func unescaped(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,64 @@
+package host
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// system tells of the host what no file shows.
+type system interface {
+	rules() (ruleset, error)           // of nftables, in the calling thread's network namespace
+	entries(table string) (int, error) // of a table of iptables, "ip filter"
+	adjtime() (timex, error)           // the state of the clock
+	readCost() time.Duration           // of one reading of the clock
+	free(path string) (int64, error)   // bytes of a file system that a user may still fill
+	latencyLimit() (usec int, _ error) // longest time to leave an idle state that programs allow
+}
+
+// Reasons in words for people.
+const (
+	onlyRoot = "only root may read it"
+	onlyLive = "only the running kernel tells it"
+	notShown = "this kernel does not show it"
+)
+
+// denied tells whether a reason is want of rights. Notes hold text, and all
+// errors of the kernel end in one of these words.
+func denied(why string) bool {
+	return strings.Contains(why, onlyRoot) || strings.HasSuffix(why, syscall.EACCES.Error()) || strings.HasSuffix(why, syscall.EPERM.Error())
+}
+
+// rootAdds names, each once, the facts that were denied, for one line for people.
+func rootAdds(n notes) []string {
+	var all []string
+	for _, note := range n {
+		if !denied(note.Why) {
+			continue
+		}
+		if name := inWords(note.Fact); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// inWords names a fact shortly. Those of interfaces lose the interface's name.
+func inWords(fact string) string {
+	for _, w := range [][2]string{
+		{"firewall", "firewall rules"}, {"ram.balloon", "memory balloon"}, {"hypervises", "virtual machines"},
+		{"load.processes", "processes of others"}, {"cpu.idle_limit", "limit of idle states"}, {"machine", "machine model"},
+	} {
+		if strings.HasPrefix(fact, w[0]) {
+			return w[1]
+		}
+	}
+	if strings.Contains(fact, "pcie") {
+		return "PCIe link"
+	}
+	if strings.HasPrefix(fact, "interfaces.") {
+		fact = fact[strings.LastIndexByte(fact, '.')+1:] // names of interfaces may hold dots, keys do not
+	}
+	return strings.ReplaceAll(fact, "_", " ")
+}
