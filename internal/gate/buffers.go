@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"fmt"
 	"strings"
 
 	"thru/internal/stat"
@@ -52,13 +53,13 @@ func (h *host) limits() limits {
 	case "freebsd", "darwin":
 		return h.limitsBSD()
 	case "solaris", "illumos":
-		l := limits{windowOf: "recv_buf", sendOf: "send_buf", keys: [2]string{"sysctls.recv_buf", "sysctls.send_buf"}}
-		l.window, _ = h.number("recv_buf", "tcp.recv_buf")
-		l.send, _ = h.number("send_buf", "tcp.send_buf")
+		l := limits{windowOf: "recv_buf", sendOf: "send_buf", keys: [2]string{"sysctls.tcp.recv_buf", "sysctls.tcp.send_buf"}}
+		l.window, _ = h.number("tcp.recv_buf")
+		l.send, _ = h.number("tcp.send_buf")
 		return l
 	case "windows":
-		l := limits{windowOf: "the autotuning level", keys: [2]string{"sysctls.AutoTuningLevelLocal", "send buffer"}}
-		level, _ := h.sysctl("AutoTuningLevelLocal", "autotuninglevel", "Receive Window Auto-Tuning Level")
+		l := limits{windowOf: "the autotuning level", keys: [2]string{"sysctls.Internet.AutoTuningLevelLocal", "send buffer"}}
+		level, _ := h.sysctl("Internet.AutoTuningLevelLocal")
 		l.window = autotuning(level)
 		return l
 	}
@@ -122,10 +123,10 @@ func (h *host) holds(most int64, what, of, key string) *finding {
 		return h.missing("largest "+what, key)
 	}
 	product, why := h.bdp()
-	if product == 0 {
-		return notChecked("whether a "+what+" of "+size(most)+" suffices", why)
-	}
 	all := float64(most) * float64(h.streams())
+	if product == 0 {
+		return h.suffices(all, what, most, why)
+	}
 	if product <= all {
 		return pass("%s up to %s (%s); the path holds %s", what, size(most), of, size(product))
 	}
@@ -138,6 +139,21 @@ func (h *host) holds(most int64, what, of, key string) *finding {
 		because("it carries at most %s%s; window to set: %s", rate(stat.WindowRate(all, h.rtt())), together, size(window)).
 		do(setBuffers(h, window))
 }
+
+// suffices judges a window where no rate is known: by the rate that it carries.
+func (h *host) suffices(all float64, what string, most int64, why string) *finding {
+	if h.rtt() == 0 {
+		return notChecked("whether a "+what+" of "+size(most)+" suffices", why)
+	}
+	carries := stat.WindowRate(all, h.rtt())
+	if carries >= anyRate {
+		return pass("%s up to %s carries %s at %s RTT", what, size(most), rate(carries), span(h.rtt()))
+	}
+	return notChecked(fmt.Sprintf("whether a %s of %s suffices: it carries %s at %s RTT", what, size(most), rate(carries), span(h.rtt())), why)
+}
+
+// anyRate is one that no single connection exceeds, in bit/s.
+const anyRate = 100e9
 
 // explicitWindow tells only: without -w the limit does not matter.
 func explicitWindow(h *host) *finding {
@@ -155,7 +171,7 @@ func explicitWindow(h *host) *finding {
 		n, _ := h.number("kern.ipc.maxsockbuf")
 		limit, of = n/clusterWithHeader*clusterBytes, "kern.ipc.maxsockbuf"
 	case "solaris", "illumos":
-		limit, _ = h.number("max_buf", "tcp.max_buf")
+		limit, _ = h.number("tcp.max_buf")
 		of = "max_buf"
 	}
 	product, _ := h.bdp()

@@ -21,6 +21,9 @@ func cpuQuota(h *host) *finding {
 	if c == nil {
 		return h.missing("CPU quota", "cgroup")
 	}
+	if c.QuotaCPUs == nil && reason(h.NotChecked, "cgroup.quota_cpus") != notRead {
+		return h.missing("CPU quota", "cgroup.quota_cpus")
+	}
 	if c.QuotaCPUs == nil {
 		return pass("no CPU quota")
 	}

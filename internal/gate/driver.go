@@ -29,7 +29,7 @@ func emulated() []string {
 // paravirtual names drivers that know that they run in a guest.
 func paravirtual() []string {
 	return []string{"virtio_net", "vmxnet3", "vmxnet3s", "hv_netvsc", "xen-netfront", "vif", "vmx", "vtnet", "hn", "xn", "vioif", "netkvm",
-		"netvsc", "vmxnet3ndis6"}
+		"netvsc", "vmxnet3ndis6", "gve"}
 }
 
 // emulatedCard tells of the PCI numbers of imitated adapters that no current
@@ -47,13 +47,13 @@ func nicModel(f *face) *finding {
 		return nil
 	}
 	guest, known := f.host.guest()
-	imitated := slices.Contains(emulated(), f.driver()) || f.emulatedCard() != ""
+	imitated := slices.Contains(emulated(), f.driver()) || f.emulatedCard() != "" || f.kind() == "emulated"
 	switch {
-	case slices.Contains(paravirtual(), f.driver()):
+	case f.kind() == "paravirtual" || slices.Contains(paravirtual(), f.driver()):
 		return pass("%s is paravirtual (%s)", f.Name, f.driver())
-	case imitated && !known:
+	case imitated && !known && f.kind() != "emulated":
 		return f.host.missing("whether "+f.Name+" ("+f.driver()+") is emulated", "hypervisor")
-	case imitated && guest:
+	case imitated && (guest || f.kind() == "emulated"):
 		want := f.wanted()
 		card := f.emulatedCard()
 		if card != "" {

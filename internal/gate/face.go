@@ -75,7 +75,7 @@ func carries(i *measure.Interface, devices bool) bool {
 // isDevice tells whether hardware, or what a hypervisor shows as such, is behind an interface.
 func isDevice(i *measure.Interface) bool {
 	if i.Kind != nil {
-		return *i.Kind == "physical" || *i.Kind == "virtual function"
+		return slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, *i.Kind)
 	}
 	return i.PCI != nil || i.Bus != nil
 }
@@ -156,11 +156,17 @@ func (f *face) wanted() int64 {
 	return f.host.subject.LinkBps
 }
 
-// missing is a gate for a fact of the interface that could not be had.
+// missing is a gate for a fact of the interface that could not be had. A fact
+// that is absent without a reason makes no sense for its kind: nil. Of a real
+// device it is still told.
 func (f *face) missing(what, fact string) *finding {
 	own := "interfaces." + f.Name
 	parent, _, _ := strings.Cut(fact, ".")
-	return notChecked(what, reason(f.host.NotChecked, own+"."+fact, own+"."+parent, own, "interfaces"))
+	why := reason(f.host.NotChecked, own+"."+fact, own+"."+parent, own+".*", own, "interfaces")
+	if why == notRead && !f.wired() {
+		return nil
+	}
+	return notChecked(what, why)
 }
 
 // errors adds up counters whose names contain one of the parts.

@@ -23,8 +23,14 @@ func firewallRules() []Rule {
 
 func conntrack(h *host) *finding {
 	w := h.Firewall
-	if w == nil || w.Conntrack == nil || !*w.Conntrack {
-		return nil // not tracked, or not known: firewall-rules says so
+	if w == nil || w.Conntrack == nil {
+		if h.os != "linux" {
+			return nil
+		}
+		return h.missing("whether connections are tracked", "firewall.conntrack")
+	}
+	if !*w.Conntrack {
+		return pass("connections are not tracked")
 	}
 	if w.Tracked == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
 		return h.missing("room for tracked connections", "firewall.conntrack_entries")
@@ -53,7 +59,7 @@ func firewallLength(h *host) *finding {
 		return nil
 	}
 	if w == nil || w.Rules == nil {
-		return h.missing("rules of the firewall", "firewall.nft_rules")
+		return h.missing("rules of the firewall", "firewall.nft_rules", "firewall.nft_tables")
 	}
 	longest := *w.Rules
 	if w.LongestChain != nil {

@@ -81,7 +81,7 @@ func kvmGuest() *measure.Facts {
 	f.Cores, f.CPU.Usable = new(4), new(4)
 	f.Clock.Source, f.Clock.Available = new("kvm-clock"), []string{"kvm-clock", "tsc", "acpi_pm"}
 	f.Interfaces = []measure.Interface{loopback(), {
-		Name: "eth0", Kind: new("physical"), MTU: new(1500), Addrs: []string{"192.0.2.10/24"}, Up: new(true), Carrier: new(true),
+		Name: "eth0", Kind: new("paravirtual"), MTU: new(1500), Addrs: []string{"192.0.2.10/24"}, Up: new(true), Carrier: new(true),
 		Driver: new("virtio_net"), Version: new("1.0.0"), InTree: new(true), Bus: new("0000:00:03.0"), Nominal: new(true), Queues: new(4), Offloads: allOffloads(),
 		Channels: &measure.Channels{Combined: 4, CombinedMax: 4}, Rings: &measure.Rings{RX: 256, TX: 256, RXMax: 256, TXMax: 256}, Qdisc: new("mq fq_codel"),
 		IRQs: []measure.IRQ{{Number: 25, Name: "virtio0-input.0", Effective: []int{0}}, {Number: 26, Name: "virtio0-output.0", Effective: []int{1}},
@@ -94,6 +94,7 @@ func kvmGuest() *measure.Facts {
 func ena() *measure.Facts {
 	f := kvmGuest()
 	i := &f.Interfaces[1]
+	i.Kind = new("virtual function")
 	i.Name, i.Driver, i.Version, i.MTU, i.Nominal = "ens5", new("ena"), new("6.1.0-18-cloud-amd64"), new(9001), new(false)
 	i.PCI = &measure.PCI{Vendor: "0x1d0f", Device: "0xec20"}
 	f.NotChecked = []measure.NotChecked{{Fact: "interfaces.ens5.speed_bps", Why: "the driver does not say"}}
@@ -154,7 +155,7 @@ func goodPath(rtt int64, mtu int) *measure.Path {
 			Marks: []measure.Mark{{Sent: 10, Seen: 10, ECNSent: 2, ECNSeen: 2}}, UDP: &measure.UDPReach{Sent: 20, Got: 20}}
 	}
 	return &measure.Path{From: "local", To: "peer", FromAddr: "192.0.2.1", ToAddr: "192.0.2.2",
-		RTT: &measure.PathRTT{Min: rtt * 9 / 10, P50: rtt, P90: rtt * 11 / 10, P99: rtt * 3 / 2, Max: rtt * 2, Samples: 100},
+		RTT:       &measure.PathRTT{Min: rtt * 9 / 10, P50: rtt, P90: rtt * 11 / 10, P99: rtt * 3 / 2, Max: rtt * 2, Samples: 100},
 		Handshake: &measure.Handshake{SYNSent: syn(mtu - 40), SYNSeen: syn(mtu - 40), SYNACKSent: syn(mtu - 40), SYNACKSeen: syn(mtu - 40), RTTNs: new(rtt)},
 		Forward:   way(), Back: way(), Clock: &measure.ClockOffset{OffsetNs: -2e6, BoundNs: rtt / 2}, Ports: &measure.SourcePorts{Ports: 16, Ways: 1}}
 }

@@ -33,13 +33,14 @@ func newHost(sc *scene, e *End) *host {
 }
 
 // missing is a gate for a fact of the host that could not be had, by the
-// reason that the host gave for it or for what it belongs to.
-func (h *host) missing(what, fact string) *finding {
+// reason that the host gave for it, for another that comes with it, or for
+// what it belongs to.
+func (h *host) missing(what string, facts ...string) *finding {
 	if !h.known {
 		return nil // one gate says that there are no facts at all
 	}
-	parent, _, _ := strings.Cut(fact, ".")
-	return notChecked(what, reason(h.NotChecked, fact, parent))
+	parent, _, _ := strings.Cut(facts[0], ".")
+	return notChecked(what, reason(h.NotChecked, append(facts, parent)...))
 }
 
 // guest tells whether the host is a virtual machine; known is false where it cannot say.
@@ -131,15 +132,16 @@ func (h *host) key(s setting) string {
 }
 
 // windowScaling, sack and timestampsSetting are the switches of TCP
-// (platforms.md). Solaris always understands a peer's scaling; its own switch
-// is whether it offers one without a large buffer.
+// (platforms.md). That of Solaris is whether it offers scaling with a small
+// buffer too; Windows ties it to the autotuning of the window.
 func windowScaling() setting {
 	return setting{"window scaling", map[string][]string{
 		"linux":   {"net.ipv4.tcp_window_scaling"},
 		"freebsd": {"net.inet.tcp.rfc1323"},
 		"darwin":  {"net.inet.tcp.rfc1323"},
-		"solaris": {"_wscale_always"}, "illumos": {"_wscale_always"},
-	}, []string{"0"}}
+		"solaris": {"tcp._wscale_always"}, "illumos": {"tcp._wscale_always"},
+		"windows": {"Internet.AutoTuningLevelLocal"},
+	}, []string{"0", "disabled"}}
 }
 
 func sackSetting() setting {
@@ -147,7 +149,7 @@ func sackSetting() setting {
 		"linux":   {"net.ipv4.tcp_sack"},
 		"freebsd": {"net.inet.tcp.sack.enable"},
 		"darwin":  {"net.inet.tcp.sack"},
-		"solaris": {"sack"}, "illumos": {"sack"},
+		"solaris": {"tcp.sack"}, "illumos": {"tcp.sack"},
 	}, []string{"0", "never"}}
 }
 

@@ -156,7 +156,7 @@ func linkErrors(f *face) *finding {
 	bad, name := f.errors("crc", "symbol_err", "uncorrectable", "fec_uncorr", "fcs", "rx_jabber", "rx_errors_phy")
 	packets := f.received()
 	switch {
-	case bad == 0 && f.Errors == nil && reason(f.host.NotChecked, "interfaces."+f.Name+".error_counters") != "not read":
+	case bad == 0 && f.Errors == nil && reason(f.host.NotChecked, "interfaces."+f.Name+".error_counters") != notRead:
 		return f.missing("error counters of "+f.Name, "error_counters")
 	case packets == 0 && bad > 100:
 		return warn("%d damaged packets at %s (%s) since its driver was loaded", bad, f.Name, name)

@@ -77,7 +77,7 @@ func dscp(w *way) *finding {
 		}
 	}
 	if len(changed) == 0 {
-		return pass("all %d marks arrive as they were sent", len(w.Marks))
+		return pass("marks arrive as they were sent (%d tried)", len(w.Marks))
 	}
 	changed = slices.Compact(changed)
 	return pass("marks are changed on the way: %s", strings.Join(changed[:min(3, len(changed))], ", "))
@@ -90,9 +90,9 @@ func hops(sc *scene) *finding {
 	p := sc.subject.Path
 	switch {
 	case p.Forward.Hops == nil:
-		return sc.missing("routers on the way", "hops")
+		return sc.missing("routers on the way", "forward.hops", "forward")
 	case p.Back.Hops == nil:
-		return notChecked("routers on the way back", reason(p.Missing, "back.hops", "back", "hops"))
+		return sc.missing("routers on the way back", "back.hops", "back")
 	case *p.Forward.Hops != *p.Back.Hops:
 		return warn("%d routers on the way there, %d on the way back", *p.Forward.Hops, *p.Back.Hops)
 	}

@@ -21,7 +21,7 @@ func pcieRules() []Rule {
 // slot names lanes and generation: "PCIe 3 x8".
 func (f *face) slot() string {
 	if f.PCI.Gen == nil || f.PCI.Lanes == nil {
-		return "its slot"
+		return "the slot"
 	}
 	return fmt.Sprintf("PCIe %d x%d", *f.PCI.Gen, *f.PCI.Lanes)
 }

@@ -13,11 +13,11 @@ const deepSleep = 100_000
 func powerRules() []Rule {
 	return []Rule{
 		{ID: "governor", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
-			Warns:  "powersave, ondemand or conservative; with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
+			Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
 			Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
 			Source: "causes.md (cpu-governor); Linux intel_pstate.rst", Remedy: "the governor performance", Cause: "cpu-governor", Checklist: []string{"C-07", "C-29"}, host: governor},
-		{ID: "idle-states", Title: "Idle states", About: "the time to leave the deepest idle state against the round trip of the path",
-			Warns:  "it is above 100 us and above the round trip between two hosts",
+		{ID: "idle-states", Title: "Idle states", About: "the time to leave the deepest idle state, and whether the idle round trips show it",
+			Warns:  "it is above 100 us, and a tenth of the round trips between two hosts takes half of it longer than the least",
 			Why:    "a CPU that sleeps between requests adds the time to wake up to each of them",
 			Source: "Linux cpuidle.rst", Remedy: "no deep states while latency is measured", Checklist: []string{"C-15"}, host: idleStates},
 		{ID: "steal", Title: "CPU time taken by the hypervisor", About: "steal time of the whole virtual machine",
@@ -47,7 +47,7 @@ func governor(h *host) *finding {
 			return pass("%s: powersave, which follows the load%s", driver, preferring(pref))
 		}
 	}
-	for _, slow := range []string{"powersave", "conservative", "ondemand"} {
+	for _, slow := range []string{"powersave", "conservative", "ondemand", "Power saver", "Low Power"} {
 		if slices.Contains(h.CPU.Governors, slow) {
 			return warn("governor %s%s", names, h.clocks()).do(performance(h))
 		}
@@ -103,15 +103,22 @@ func idleStates(h *host) *finding {
 	if state == "" {
 		state = "the deepest state"
 	}
-	rtt := h.rtt()
-	if *c.IdleExit > deepSleep && rtt > 0 && *c.IdleExit > rtt && !h.onOneMachine() {
+	if *c.IdleExit > deepSleep && h.wakesUp(*c.IdleExit) {
 		fix := remedy{}
 		if h.os == "linux" {
 			fix = commands("more power and heat; lasts until the next boot", fmt.Sprintf("cpupower idle-set -D %d", deepSleep/1000))
 		}
-		return warn("%s takes %s to leave, the round trip is %s", state, span(*c.IdleExit), span(rtt)).do(fix)
+		r := h.subject.Path.RTT
+		return warn("%s takes %s to leave; round trips take %s to %s", state, span(*c.IdleExit), span(r.Min), span(r.P90)).do(fix)
 	}
 	return pass("%s takes %s to leave", state, span(*c.IdleExit))
+}
+
+// wakesUp tells whether the round trips of the idle path look as if a CPU had
+// to leave such a state first. On a long path other things hide it.
+func (h *host) wakesUp(exit int64) bool {
+	p := h.subject.Path
+	return p != nil && p.RTT != nil && !h.onOneMachine() && p.RTT.Min > 0 && p.RTT.Min < 10*lanRTT && p.RTT.P90-p.RTT.Min > exit/2
 }
 
 func steal(h *host) *finding {

@@ -40,12 +40,15 @@ func switchOn(h *host, s setting) remedy {
 	if len(names) == 0 {
 		return remedy{}
 	}
-	if h.os == "solaris" || h.os == "illumos" {
-		value := "1"
-		if names[0] == "sack" {
+	switch h.os {
+	case "windows":
+		return commands(netshLasts, "netsh int tcp set global autotuninglevel=normal")
+	case "solaris", "illumos":
+		name, value := strings.TrimPrefix(names[0], "tcp."), "1"
+		if name == "sack" {
 			value = "active"
 		}
-		return ipadm(names[0] + "=" + value)
+		return ipadm(name + "=" + value)
 	}
 	return sysctls(h, names[0]+"=1")
 }

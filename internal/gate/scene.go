@@ -81,11 +81,11 @@ func (sc *scene) rate() int64 {
 func (sc *scene) bdp() (bytes float64, why string) {
 	switch {
 	case sc.rtt() == 0:
-		return 0, "it needs the round trip of the path, which was not probed"
+		return 0, "the round trip of the path is not known"
 	case sc.rate() == 0 && sc.onOneMachine():
-		return 0, "no link lies between the ends, so no rate is known"
+		return 0, "no link lies between the ends"
 	case sc.rate() == 0:
-		return 0, "it needs the rate of the link: --link-rate states it"
+		return 0, "--link-rate states the rate"
 	}
 	return stat.BDPBytes(float64(sc.rate()), sc.rtt()), ""
 }
@@ -203,8 +203,8 @@ func (w *way) missing(what, fact string) *finding {
 }
 
 // missing is the same of what belongs to no direction.
-func (sc *scene) missing(what, fact string) *finding {
-	return notChecked(what, reason(sc.subject.Path.Missing, fact))
+func (sc *scene) missing(what string, facts ...string) *finding {
+	return notChecked(what, reason(sc.subject.Path.Missing, facts...))
 }
 
 // reason of the first of the facts that says why it is missing.
@@ -216,8 +216,11 @@ func reason(missing []measure.NotChecked, facts ...string) string {
 			}
 		}
 	}
-	return "not read"
+	return notRead
 }
+
+// notRead is the reason of a fact that has none.
+const notRead = "not read"
 
 // rate and size in words.
 func rate[N int64 | float64](bps N) string   { return unit.Rate(float64(bps)) }

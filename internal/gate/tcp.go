@@ -1,6 +1,9 @@
 package gate
 
 import (
+	"slices"
+	"strings"
+
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -40,6 +43,9 @@ func tcpRules() []Rule {
 }
 
 func scalingOfHost(h *host) *finding {
+	if l := h.limits(); (h.os == "solaris" || h.os == "illumos") && l.window > plainWindow {
+		return pass("on: window scaling, by a buffer of %s", size(l.window))
+	}
 	return h.switched(windowScaling(), func() *finding {
 		need, _ := h.bdp()
 		return failIf(need > plainWindow, "window scaling is off").because("%s", h.capped()).do(switchOn(h, windowScaling()))
@@ -69,7 +75,7 @@ func (h *host) switched(s setting, off func() *finding) *finding {
 	case !on:
 		return off()
 	}
-	return pass("%s is on", s.what)
+	return pass("on: %s", s.what)
 }
 
 // capped words what 64 KiB a round trip come to.
@@ -84,8 +90,7 @@ func (sc *scene) capped() string {
 // option that was not sent cannot be lost: the sending host's gate tells of it.
 func (w *way) option(what string, has func(*measure.SYN) *bool, gone func() *finding) *finding {
 	if w.sent == nil || w.seen == nil || has(w.sent) == nil || has(w.seen) == nil {
-		fact := "handshake"
-		return w.missing(what+" at both ends", fact)
+		return w.missingOption(what)
 	}
 	switch {
 	case !*has(w.sent):
@@ -94,6 +99,20 @@ func (w *way) option(what string, has func(*measure.SYN) *bool, gone func() *fin
 		return gone()
 	}
 	return pass("%s of %s arrives at %s", what, w.from, w.to)
+}
+
+// missingOption names what could not be seen of a segment.
+func (w *way) missingOption(what string) *finding {
+	parts := []string{"handshake.syn_sent", "handshake.syn_seen", "handshake"}
+	if w.back {
+		parts = []string{"handshake.synack_sent", "handshake.synack_seen", "handshake"}
+	}
+	for _, m := range w.subject.Path.Missing {
+		if slices.ContainsFunc(parts, func(p string) bool { return m.Fact == p || strings.HasPrefix(m.Fact, p+".") && p != "handshake" }) {
+			return notChecked(what+" of "+w.from+" at both ends", m.Why)
+		}
+	}
+	return notChecked(what+" of "+w.from+" at both ends", "this end's system does not tell what it sent")
 }
 
 // leaveAlone is for the box between.
@@ -129,7 +148,7 @@ func timestampsOnPath(w *way) *finding {
 // its sender wants to receive.
 func mssOnPath(w *way) *finding {
 	if w.sent == nil || w.seen == nil || w.sent.MSS == nil || w.seen.MSS == nil {
-		return w.missing("MSS at both ends", "handshake")
+		return w.missingOption("MSS")
 	}
 	sent, seen := *w.sent.MSS, *w.seen.MSS
 	fits := sent
