@@ -1,0 +1,143 @@
+package gate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of round trips in ns.
+const (
+	lanRTT  = 1e6   // below it a connection is within a site
+	longRTT = 10e6  // from here on a connection needs long to find its rate again
+	farRTT  = 100e6 // from here on Reno needs minutes to recover
+)
+
+// congestionRules judge congestion control and queueing, and what TCP keeps
+// from earlier connections.
+func congestionRules() []Rule {
+	return []Rule{
+		{ID: "congestion-control", Title: "Congestion control for this RTT", About: "the host's default congestion control against the round trip of the path",
+			Warns:  "bbr where the RTT is below 1 ms (it paces); bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
+			Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
+			Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, host: congestion},
+		{ID: "qdisc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
+			Warns:  "netem, which delays and drops on purpose",
+			Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
+			Source: "tc(8)", Remedy: "the kernel's default discipline", Cause: "shaper", Checklist: []string{"C-33"}, face: qdisc},
+		{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
+			Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
+			Source: "ip-sysctl.rst; methods.md, common mistakes", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, host: carryOver},
+	}
+}
+
+// control is the name of the host's congestion control in small letters, "" unknown.
+func (h *host) control() string {
+	if h.Congestion != nil {
+		return strings.ToLower(*h.Congestion)
+	}
+	v, _ := h.sysctl("net.ipv4.tcp_congestion_control", "net.inet.tcp.cc.algorithm", "cong_default", "CongestionProvider")
+	return strings.ToLower(v)
+}
+
+func congestion(h *host) *finding {
+	name, rtt := h.control(), h.rtt()
+	near := rtt > 0 && rtt < lanRTT || h.end.Shared
+	switch {
+	case name == "":
+		return h.missing("congestion control", "congestion_control")
+	case strings.HasPrefix(name, "bbr") && near:
+		return warn("%s within a site%s", name, atRTT(rtt)).do(congestionControl(h, h.lossBased()))
+	case strings.HasPrefix(name, "bbr") && h.before(4, 13) && !h.fairQueue():
+		return warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
+			because("before Linux 4.13 bbr has no pacing but fq's, and floods the path").do(fairQueueing(h))
+	case name == "dctcp" && rtt > 5e6:
+		return warn("dctcp%s", atRTT(rtt)).because("dctcp is for data centers whose switches mark: elsewhere it crowds out others").
+			do(congestionControl(h, h.lossBased()))
+	case (name == "reno" || name == "newreno") && rtt >= farRTT:
+		return pass("%s%s: it takes minutes to recover from a loss; cubic is faster", name, atRTT(rtt))
+	case rtt == 0:
+		return pass("%s; the round trip is not known", name)
+	}
+	return pass("%s%s", name, atRTT(rtt))
+}
+
+func atRTT(rtt int64) string {
+	if rtt == 0 {
+		return ""
+	}
+	return " at " + span(rtt) + " RTT"
+}
+
+// lossBased is a congestion control that does not pace, of those that the host has.
+func (h *host) lossBased() string {
+	for _, name := range []string{"cubic", "reno", "newreno"} {
+		if slices.Contains(h.CongAvail, name) {
+			return name
+		}
+	}
+	return "cubic"
+}
+
+// before tells whether the host's Linux is older than a release.
+func (h *host) before(major, minor int) bool {
+	if h.Kernel == nil || h.os != "linux" {
+		return false
+	}
+	parts := strings.SplitN(*h.Kernel, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, errA := strconv.Atoi(parts[0])
+	b, errB := strconv.Atoi(strings.TrimRight(parts[1], "-abcdefghijklmnopqrstuvwxyz+~"))
+	return errA == nil && errB == nil && (a < major || a == major && b < minor)
+}
+
+// fairQueue tells whether the interface of the route has the qdisc fq.
+func (h *host) fairQueue() bool {
+	i := h.top()
+	return i != nil && i.Qdisc != nil && slices.Contains(strings.Fields(*i.Qdisc), "fq")
+}
+
+// fairQueueing sets it.
+func fairQueueing(h *host) remedy {
+	if i := h.top(); i != nil {
+		return commands(linkLasts, command("tc qdisc replace dev %s root fq", i.nic()))
+	}
+	return sysctls(h, "net.core.default_qdisc=fq")
+}
+
+func qdisc(f *face) *finding {
+	if f.Qdisc == nil || f.host.os != "linux" {
+		return nil
+	}
+	kinds := strings.Fields(*f.Qdisc)
+	for _, k := range kinds {
+		switch k {
+		case "netem":
+			return warn("%s has the qdisc netem, which delays or drops on purpose", f.Name).
+				do(commands("whoever set it wants it back", command("tc qdisc del dev %s root", f.nic())))
+		case "tbf", "htb", "cake", "hfsc":
+			return pass("%s has the qdisc %s, which may hold the rate: it is the link then", f.Name, k)
+		}
+	}
+	return pass("%s has the qdisc %s", f.Name, strings.Join(kinds, " "))
+}
+
+func carryOver(h *host) *finding {
+	product, _ := h.bdp()
+	if h.os != "linux" || product < 1e6 || h.rtt() < longRTT {
+		return nil
+	}
+	var set []string
+	if v, ok := h.sysctl("net.ipv4.tcp_no_metrics_save"); ok && v == "0" {
+		set = append(set, "net.ipv4.tcp_no_metrics_save=1")
+	}
+	if v, ok := h.sysctl("net.ipv4.tcp_slow_start_after_idle"); ok && v == "1" {
+		set = append(set, "net.ipv4.tcp_slow_start_after_idle=0")
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	return pass("TCP keeps what earlier connections found, or starts anew after a pause%s", atRTT(h.rtt())).do(sysctls(h, set...))
+}

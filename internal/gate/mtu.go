@@ -1,0 +1,144 @@
+package gate
+
+import "fmt"
+
+// Sizes of packets.
+const (
+	jumboFrom     = 8000  // a claimed MTU from here on means jumbo frames
+	largestPacket = 65535 // of IP (RFC 791): an interface may claim 65536
+	jumboFilled   = 8972  // payload that fills MTU 9000: less 20 of IP and 8 of UDP or ICMP
+)
+
+// mtuRules judge what size of packet passes.
+func mtuRules() []Rule {
+	return []Rule{
+		{ID: "mtu-path", Title: "MTU of the path",
+			About:  "the largest packet that passes with DF, searched in band, against what the sender claims; where it claims jumbo frames, whether 8972 bytes of payload pass",
+			Warns:  "less passes than the sender claims, and a router says so (path MTU discovery works)",
+			Fails:  "less passes and nobody says so: a black hole, or jumbo frames that one end or a switch between does not take",
+			Why:    "full segments vanish without a word: the handshake passes, then TCP stalls near 0 Mb/s",
+			Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Remedy: "one MTU everywhere; until then the MTU that passes",
+			Cause: "mtu-black-hole", Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, way: mtuPath},
+		{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces by which the ends reach each other",
+			Warns:  "they differ, and no router lies between",
+			Why:    "the end with the larger MTU sends what the other drops: UDP and any protocol without an MSS stalls",
+			Source: "C-20, C-21", Remedy: "the same MTU at both ends", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, path: mtuAgreement},
+	}
+}
+
+func mtuPath(w *way) *finding {
+	m := w.MTU
+	if m == nil {
+		return w.missing("largest packet that passes", "mtu")
+	}
+	if m.Bytes <= 0 {
+		return notChecked("largest packet that passes", "no datagram of the search arrived")
+	}
+	switch {
+	case m.Claimed <= 0 || m.Bytes >= min(m.Claimed, largestPacket) || m.Local:
+		return w.mtuHolds()
+	case m.Router != nil && !m.Silent:
+		return warn("MTU %d at %s; %d bytes pass with DF, and a router says %d", m.Claimed, w.from, m.Bytes, *m.Router).
+			because("path MTU discovery works; UDP above %d bytes is split or refused", m.Bytes)
+	case !m.Silent:
+		return warn("MTU %d at %s; %d bytes pass with DF", m.Claimed, w.from, m.Bytes).
+			because("segments of up to %d bytes pass, larger ones are lost", m.Bytes)
+	case w.bothClaim(m.Claimed) && m.Claimed >= jumboFrom:
+		return fail("MTU %d at %s and %s, but only %d bytes pass with DF: nothing between says why", m.Claimed, w.from, w.to, m.Bytes).
+			as("jumbo-mismatch").do(w.smallerMTU(m.Bytes))
+	}
+	if peer := w.far(); peer > 0 && peer < m.Claimed && m.Bytes <= peer {
+		return fail("MTU %d at %s, %d at %s: %d bytes pass with DF, larger ones vanish", m.Claimed, w.from, peer, w.to, m.Bytes).
+			as("jumbo-mismatch").do(w.smallerMTU(m.Bytes))
+	}
+	return fail("MTU %d at %s; %d bytes pass with DF, larger ones vanish and no router says so", m.Claimed, w.from, m.Bytes).
+		do(w.blackHole(m.Bytes))
+}
+
+// mtuHolds words that what is claimed passes.
+func (w *way) mtuHolds() *finding {
+	m := w.MTU
+	switch {
+	case m.Jumbo != nil && *m.Jumbo:
+		return pass("%d bytes of payload pass with DF; MTU %d at %s", jumboFilled, max(m.Claimed, m.Bytes), w.from)
+	case m.Claimed <= 0:
+		return pass("%d bytes pass with DF; what %s claims is not known", m.Bytes, w.from)
+	}
+	return pass("%d bytes pass with DF, MTU %d at %s", m.Bytes, m.Claimed, w.from)
+}
+
+// far is the MTU of the receiving end's interface; 0 where it is not known.
+func (w *way) far() int {
+	if m := w.other().MTU; m != nil && m.Claimed > 0 {
+		return m.Claimed
+	}
+	if h := w.scene.host(w.to); h != nil {
+		return h.mtu()
+	}
+	return 0
+}
+
+// bothClaim tells whether the receiving end claims as much.
+func (w *way) bothClaim(mtu int) bool { return w.far() >= mtu }
+
+// mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
+func (h *host) mtu() int {
+	if r := h.end.Route; r != nil && r.MTU > 0 {
+		return r.MTU
+	}
+	if i := h.top(); i != nil && i.MTU != nil && *i.MTU > 0 {
+		return *i.MTU
+	}
+	return 0
+}
+
+// smallerMTU is for a size that the sender claims and the path does not take.
+func (w *way) smallerMTU(fits int) remedy {
+	h := w.sender()
+	if h == nil || h.top() == nil {
+		return commands("", "the same MTU at both ends and on every switch between")
+	}
+	r := at(h, setMTU(h.top(), fits))
+	r.lines = append([]string{fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits)}, r.lines...)
+	return r
+}
+
+// blackHole is for a path that swallows what is too large.
+func (w *way) blackHole(fits int) remedy {
+	r := w.smallerMTU(fits)
+	r.lines[0] = "let ICMP (fragmentation needed, packet too big) pass every firewall between; until then one of these"
+	if h := w.sender(); h != nil {
+		r.lines = append(r.lines, mtuProbing(h).lines...)
+	}
+	return r
+}
+
+func mtuAgreement(sc *scene) *finding {
+	p := sc.subject.Path
+	a, b := sc.host(p.From), sc.host(p.To)
+	if a == nil || b == nil || sc.onOneMachine() || a.mtu() == 0 || b.mtu() == 0 {
+		return nil // the search by itself says what passes
+	}
+	routed := a.end.Route != nil && a.end.Route.Gateway != "" || b.end.Route != nil && b.end.Route.Gateway != ""
+	switch {
+	case a.mtu() == b.mtu():
+		return pass("MTU %d at both ends", a.mtu())
+	case routed:
+		return pass("MTU %d at %s, %d at %s, with a router between", a.mtu(), a.name, b.mtu(), b.name)
+	}
+	small, large := a, b
+	if a.mtu() > b.mtu() {
+		small, large = b, a
+	}
+	f := warn("MTU %d at %s, %d at %s", a.mtu(), a.name, b.mtu(), b.name)
+	if i := large.top(); i != nil {
+		f.do(at(large, setMTU(i, small.mtu())))
+	}
+	return f
+}
+
+// at says at which end to give commands, for gates that belong to none.
+func at(h *host, r remedy) remedy {
+	r.lines = append([]string{command("at %s:", endName(h.name))}, r.lines...)
+	return r
+}

@@ -1,0 +1,124 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// pathRules judge what lies between the ends, other than its MTU and TCP's options.
+func pathRules() []Rule {
+	return []Rule{
+		{ID: "rtt-spread", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
+			Warns:  "the 99th percentile is three times the median and 3 ms above it, of 20 samples or more",
+			Why:    "a path that queues or sleeps while idle gives results that change from run to run",
+			Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Remedy: "look for other traffic, Wi-Fi, a busy host or power saving",
+			Cause: "noisy-neighbour", Checklist: []string{"C-15"}, path: rttSpread},
+		{ID: "udp-reach", Title: "UDP", About: "whether small datagrams arrive",
+			Warns:  "none arrive, or fewer than nine of ten (of ten or more)",
+			Why:    "tests of UDP and the search for the MTU need it; what loses small idle packets loses more under load",
+			Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Cause: "loss", Checklist: []string{"C-33"}, way: udpReach},
+		{ID: "dscp", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
+			Why:    "a mark that is cleared on the way puts the traffic into another class than the one that is tested",
+			Source: "RFC 2474, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, way: dscp},
+		{ID: "hops", Title: "Routers on the way", About: "how many routers each direction passes",
+			Warns:  "the directions differ",
+			Why:    "the way back may have another MTU, delay and loss than the way there: judge each direction apart",
+			Source: "causes.md (asymmetric-route)", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, path: hops},
+		{ID: "several-ways", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
+			Warns:  "they do",
+			Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
+			Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, path: severalWays},
+		{ID: "tcp-proxy", Title: "End of TCP", About: "the round trip of the handshake against that of data",
+			Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
+			Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
+			Source: "causes.md (tcp-proxy)", Remedy: "bypass it", Cause: "tcp-proxy", Checklist: []string{"C-16"}, path: tcpProxy},
+	}
+}
+
+func rttSpread(sc *scene) *finding {
+	r := sc.subject.Path.RTT
+	if r == nil || r.P50 <= 0 {
+		return sc.missing("round trip of the idle path", "rtt_idle")
+	}
+	if r.Samples >= 20 && r.P99 > 3*r.P50 && r.P99-r.P50 > 3e6 {
+		return warn("median %s, but 1 of 100 takes more than %s (%d round trips)", span(r.P50), span(r.P99), r.Samples)
+	}
+	return pass("median %s, 99 of 100 within %s", span(r.P50), span(r.P99))
+}
+
+func udpReach(w *way) *finding {
+	u := w.UDP
+	switch {
+	case u == nil || u.Sent <= 0:
+		return w.missing("whether UDP arrives", "udp")
+	case u.Got <= 0:
+		return warn("none of %d datagrams arrived", u.Sent).
+			because("tests of UDP cannot run this way; TCP can").do(commands("", command("let UDP to the data ports of %s pass the firewalls", endName(w.to))))
+	case u.Sent >= 10 && float64(u.Got) < 0.9*float64(u.Sent):
+		return warn("%d of %d small datagrams arrived", u.Got, u.Sent)
+	}
+	return pass("%d of %d datagrams arrived", min(u.Got, u.Sent), u.Sent)
+}
+
+// dscp only tells: cleared marks are usual between networks, and matter only
+// to who sets them.
+func dscp(w *way) *finding {
+	if len(w.Marks) == 0 {
+		return nil
+	}
+	var changed []string
+	for _, m := range w.Marks {
+		if m.Sent != m.Seen {
+			changed = append(changed, fmt.Sprintf("DSCP %d as %d", m.Sent, m.Seen))
+		}
+		if m.ECNSent != m.ECNSeen && m.ECNSeen != congested {
+			changed = append(changed, fmt.Sprintf("ECN %d as %d", m.ECNSent, m.ECNSeen))
+		}
+	}
+	if len(changed) == 0 {
+		return pass("marks arrive as they were sent (%d tried)", len(w.Marks))
+	}
+	changed = slices.Compact(changed)
+	return pass("marks are changed on the way: %s", strings.Join(changed[:min(3, len(changed))], ", "))
+}
+
+// congested is the mark that a queue sets (RFC 3168, CE).
+const congested = 3
+
+func hops(sc *scene) *finding {
+	p := sc.subject.Path
+	switch {
+	case p.Forward.Hops == nil:
+		return sc.missing("routers on the way", "forward.hops", "forward")
+	case p.Back.Hops == nil:
+		return sc.missing("routers on the way back", "back.hops", "back")
+	case *p.Forward.Hops != *p.Back.Hops:
+		return warn("%d routers on the way there, %d on the way back", *p.Forward.Hops, *p.Back.Hops)
+	}
+	return pass("%d routers each way", *p.Forward.Hops)
+}
+
+func severalWays(sc *scene) *finding {
+	s := sc.subject.Path.Ports
+	switch {
+	case s == nil || s.Ports <= 0:
+		return sc.missing("whether source ports take different ways", "source_ports")
+	case s.Ways > 1:
+		return warn("flows may take %d ways, by their source port (seen in %s)", s.Ways, s.By).
+			do(commands("", "thru test -P 16, beside -P 1"))
+	}
+	return pass("%d source ports show no different ways", s.Ports)
+}
+
+func tcpProxy(sc *scene) *finding {
+	p := sc.subject.Path
+	if p.Handshake == nil || p.Handshake.RTTNs == nil || p.RTT == nil || p.RTT.Min <= 0 || *p.Handshake.RTTNs <= 0 {
+		return nil
+	}
+	hs := *p.Handshake.RTTNs
+	if hs < p.RTT.Min/2 && p.RTT.Min-hs > 1e6 {
+		return warn("the handshake took %s, data takes %s at least", span(hs), span(p.RTT.Min))
+	}
+	return pass("the handshake took %s, data takes %s at least", span(hs), span(p.RTT.Min))
+}

@@ -1,0 +1,138 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// setMTU changes the MTU of an interface.
+func setMTU(f *face, mtu int) remedy {
+	n := f.nic()
+	switch f.host.os {
+	case "linux":
+		return commands(linkMayFlap+"; "+linkLasts, command("ip link set dev %s mtu %d", n, mtu))
+	case "freebsd", "darwin":
+		return commands(linkMayFlap+"; "+linkLasts, command("ifconfig %s mtu %d", n, mtu))
+	case "windows":
+		return commands(cmdletLasts, command("netsh interface ipv4 set subinterface %s mtu=%d store=persistent", n, mtu))
+	case "solaris", "illumos":
+		return commands("the interface must be unplumbed for it; "+dladmLasts,
+			command("ipadm disable-if -t %s", n), command("dladm set-linkprop -p mtu=%d %s", mtu, n), command("ipadm enable-if -t %s", n))
+	case "esxi":
+		return commands(linkMayFlap+"; "+esxcliLasts, fmt.Sprintf("esxcli network vswitch standard set -m %d -v VSWITCH", mtu),
+			command("esxcli network ip interface set -m %d -i %s", mtu, n))
+	}
+	return commands("", fmt.Sprintf("set the MTU to %d", mtu))
+}
+
+// offload is a work that the adapter does for the kernel.
+type offload struct {
+	name  string // as in Facts, by ethtool
+	short string // as ethtool -K takes it
+	soft  bool   // the kernel's own: any interface can have it
+}
+
+// offloads that a test wants, in the order in which they are shown.
+func offloads() []offload {
+	return []offload{
+		{"tcp-segmentation-offload", "tso", false},
+		{"generic-segmentation-offload", "gso", true},
+		{"generic-receive-offload", "gro", true},
+		{"scatter-gather", "sg", false},
+		{"tx-checksumming", "tx", false},
+		{"rx-checksumming", "rx", false},
+	}
+}
+
+// offloadsOn switches offloads on. What others need comes first: segmentation
+// needs scatter-gather, which needs checksums.
+func offloadsOn(f *face, names []string) remedy {
+	n := f.nic()
+	switch f.host.os {
+	case "linux":
+		order := []string{"rx", "tx", "sg", "tso", "gso", "gro"}
+		slices.SortStableFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+		return commands(linkLasts, command("ethtool -K %s "+strings.Join(names, " on ")+" on", n))
+	case "freebsd", "darwin":
+		return commands(linkLasts, command("ifconfig %s tso lro txcsum rxcsum", n))
+	case "windows":
+		return commands(cmdletLasts, command("Enable-NetAdapterLso -Name %s", n), command("Enable-NetAdapterRsc -Name %s", n),
+			command("Enable-NetAdapterChecksumOffload -Name %s", n))
+	case "solaris":
+		return commands("lasts until the next boot", "ndd -set /dev/ip ip_lso_outbound 1")
+	case "illumos":
+		return ipadmIP("_lso_outbound=1")
+	case "esxi":
+		return commands(esxcliLasts, "esxcli system settings advanced set -o /Net/UseHwTSO -i 1", "esxcli system settings advanced set -o /Net/UseHwTSO6 -i 1")
+	}
+	return remedy{}
+}
+
+// ipadmIP sets a property of IP on illumos.
+func ipadmIP(setting string) remedy {
+	return commands(ipadmLasts, "ipadm set-prop -p "+setting+" ip")
+}
+
+// lroOff switches LRO off, for a host that passes packets on.
+func lroOff(f *face) remedy {
+	n := f.nic()
+	switch f.host.os {
+	case "linux":
+		return commands(linkLasts, command("ethtool -K %s lro off", n))
+	case "freebsd":
+		return commands(linkLasts, command("ifconfig %s -lro", n))
+	case "windows":
+		return commands(cmdletLasts, command("Disable-NetAdapterRsc -Name %s", n))
+	case "esxi":
+		return commands(esxcliLasts, "esxcli system settings advanced set -o /Net/Vmxnet3HwLRO -i 0")
+	}
+	return remedy{}
+}
+
+// setQueues gives an interface more queues. kind is what its driver counts:
+// "combined" or "rx".
+func setQueues(f *face, kind string, count int) remedy {
+	n := f.nic()
+	switch f.host.os {
+	case "linux":
+		return commands(linkMayFlap+"; "+linkLasts, command("ethtool -L %s "+kind+" %d", n, count))
+	case "freebsd":
+		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: dev.DRIVER.UNIT.iflib.override_nrxqs=%d", count))
+	case "windows":
+		return commands(cmdletLasts, "netsh int tcp set global rss=enabled", command("Set-NetAdapterRss -Name %s -NumberOfReceiveQueues %d", n, count))
+	case "solaris", "illumos":
+		return commands(dladmLasts, command("dladm set-linkprop -p rxrings=%d %s", count, n))
+	case "esxi":
+		return commands("after the next boot; "+esxcliLasts, "esxcli system settings kernel set -s netNetqueueEnabled -v TRUE")
+	}
+	return remedy{}
+}
+
+// spread makes RSS use all queues, and ports as well as addresses.
+func spread(f *face, queues int) remedy {
+	n := f.nic()
+	switch f.host.os {
+	case "linux":
+		return commands(linkLasts, command("ethtool -X %s equal %d", n, queues), command("ethtool -N %s rx-flow-hash udp4 sdfn", n))
+	case "windows":
+		return commands(cmdletLasts, command("Enable-NetAdapterRss -Name %s", n))
+	}
+	return remedy{}
+}
+
+// setRing gives a receive queue more descriptors.
+func setRing(f *face, count int) remedy {
+	n := f.nic()
+	switch f.host.os {
+	case "linux":
+		return commands(linkMayFlap+"; "+linkLasts, command("ethtool -G %s rx %d", n, count))
+	case "freebsd":
+		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: dev.DRIVER.UNIT.iflib.override_nrxds=%d", count))
+	case "windows":
+		return commands(cmdletLasts, command("Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '*ReceiveBuffers' -RegistryValue %d", n, count))
+	case "esxi":
+		return commands(linkMayFlap, command("esxcli network nic ring current set -n %s -r %d", n, count))
+	}
+	return remedy{}
+}
