@@ -93,8 +93,8 @@ func virtualSwitch(h *host) *finding {
 	if v == nil || v.Guests <= 0 && v.Vhost <= 0 && len(v.Switch) == 0 {
 		return nil
 	}
-	if v.Busiest != nil && *v.Busiest > 80 {
-		return warn("a thread that moves guests' packets fills %s of a CPU; %d guests run here", percent(*v.Busiest), v.Guests).
+	if l := h.Load; l != nil && l.VhostPct != nil && *l.VhostPct > 80 {
+		return warn("a thread that moves guests' packets fills %s of a CPU; %d guests run here", percent(*l.VhostPct), v.Guests).
 			do(commands(onTheHost, "give the busy guest's adapter several queues: driver name=vhost queues=4"))
 	}
 	return pass("%d guests run here%s", max(0, v.Guests), among(v.Switch))

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// offloads turns the kernel's feature names into those of `ethtool -k`. A
-// group is on where one of its members is (ethtool(8); net/ethtool/ioctl.c,
+// offloads turns the kernel's feature names into those of `ethtool -k`, and
+// lists those that cannot be changed. A group is on where one of its members
+// is, and fixed where all are (ethtool(8); net/ethtool/ioctl.c,
 // ethtool_get_feature_mask). Members of the TCP group stay beside it, since
 // one IP version can be off alone.
-func offloads(features map[string]bool) map[string]bool {
+func offloads(features map[string]feature) (on map[string]bool, fixed []string) {
 	groups := map[string][]string{
 		"rx-checksumming":              {"rx-checksum"},
 		"tx-checksumming":              {"tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"},
@@ -19,19 +20,30 @@ func offloads(features map[string]bool) map[string]bool {
 		"generic-segmentation-offload": {"tx-generic-segmentation"},
 		"generic-receive-offload":      {"rx-gro"},
 		"large-receive-offload":        {"rx-lro"},
-		"tx-tcp-segmentation":          {"tx-tcp-segmentation"},
-		"tx-tcp6-segmentation":         {"tx-tcp6-segmentation"},
-		"rx-gro-hw":                    {"rx-gro-hw"},
+		"rx-vlan-offload":              {"rx-vlan-hw-parse"},
+		"tx-vlan-offload":              {"tx-vlan-hw-insert"},
+		"receive-hashing":              {"rx-hashing"},
 	}
-	out := map[string]bool{}
+	for _, name := range []string{
+		"tx-tcp-segmentation", "tx-tcp6-segmentation", "rx-gro-hw", "tx-udp-segmentation", "rx-udp-gro-forwarding",
+		"tx-udp_tnl-segmentation", "tx-gre-segmentation",
+	} {
+		groups[name] = []string{name}
+	}
+	on = map[string]bool{}
 	for name, members := range groups {
+		known, movable := false, false
 		for _, m := range members {
-			if on, known := features[m]; known {
-				out[name] = out[name] || on
+			if f, ok := features[m]; ok {
+				known, on[name], movable = true, on[name] || f.on, movable || !f.fixed
 			}
 		}
+		if known && !movable {
+			fixed = append(fixed, name)
+		}
 	}
-	return out
+	slices.Sort(fixed)
+	return on, fixed
 }
 
 // driverCounters pairs the names and values of `ethtool -S`. vmxnet3 repeats

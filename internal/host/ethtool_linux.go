@@ -4,9 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"thru/internal/measure"
 )
 
 // ethtool asks a driver by ioctl (include/uapi/linux/ethtool.h); none of its
@@ -25,45 +29,147 @@ const (
 	setFeatures = 4
 )
 
-// info asks for the driver's name, version and bus (ETHTOOL_GDRVINFO).
+// info asks for the driver's name, versions and bus (ETHTOOL_GDRVINFO).
 func (e ethtool) info(name string) (d driverInfo, err error) {
 	err = e.with(func(fd int) error {
 		i, err := unix.IoctlGetEthtoolDrvinfo(fd, name)
 		if err != nil {
-			return err
+			return answered(err)
 		}
 		d = driverInfo{
-			driver:  unix.ByteSliceToString(i.Driver[:]),
-			version: unix.ByteSliceToString(i.Version[:]),
-			bus:     unix.ByteSliceToString(i.Bus_info[:]),
+			driver:   unix.ByteSliceToString(i.Driver[:]),
+			version:  unix.ByteSliceToString(i.Version[:]),
+			bus:      unix.ByteSliceToString(i.Bus_info[:]),
+			firmware: unix.ByteSliceToString(i.Fw_version[:]),
 		}
 		return nil
 	})
 	return d, err
 }
 
-// features asks which features are active, by the kernel's names (ETHTOOL_GFEATURES).
-func (e ethtool) features(name string) (all map[string]bool, err error) {
+// features asks what is active and what can be changed, by the kernel's names
+// (ETHTOOL_GFEATURES).
+func (e ethtool) features(name string) (all map[string]feature, err error) {
 	err = e.with(func(fd int) error {
 		names, err := stringSet(fd, name, setFeatures)
 		if err != nil {
 			return err
 		}
 		blocks := (len(names) + 31) / 32
-		const block = 16 // available, requested, active, never changed
-		b := command(unix.ETHTOOL_GFEATURES, uint32(blocks), 8+blocks*block)
+		b := command(unix.ETHTOOL_GFEATURES, uint32(blocks), 8+blocks*featureBlock)
 		if err := ioctl(fd, name, b); err != nil {
 			return err
 		}
-		all = make(map[string]bool, len(names))
-		for i, n := range names {
-			active := binary.NativeEndian.Uint32(b[8+i/32*block+8:])
-			all[n] = active&(1<<(i%32)) != 0
-		}
-		delete(all, "")
-		return nil
+		all, err = parseFeatures(names, b)
+		return err
 	})
 	return all, err
+}
+
+// settings asks for the link's modes (ETHTOOL_GLINKSETTINGS, since Linux 4.6):
+// first for the length of the masks, which the kernel gives as a negative
+// number, then with it.
+func (e ethtool) settings(name string) (s linkSettings, err error) {
+	err = e.with(func(fd int) error {
+		b := command(unix.ETHTOOL_GLINKSETTINGS, 0, sizeofLinkSettings)
+		if err := ioctl(fd, name, b); err != nil {
+			return err
+		}
+		words := -int8(b[15])
+		if words <= 0 {
+			return errShort
+		}
+		b = command(unix.ETHTOOL_GLINKSETTINGS, 0, sizeofLinkSettings+3*4*int(words))
+		b[15] = byte(words)
+		if err := ioctl(fd, name, b); err != nil {
+			return err
+		}
+		s, err = parseLinkSettings(b)
+		return err
+	})
+	return s, err
+}
+
+// channels asks for the queues, set and possible (ETHTOOL_GCHANNELS).
+func (e ethtool) channels(name string) (measure.Channels, error) {
+	return asked(e, name, unix.ETHTOOL_GCHANNELS, channelWords, parseChannels)
+}
+
+// rings asks for the descriptors of a queue (ETHTOOL_GRINGPARAM).
+func (e ethtool) rings(name string) (measure.Rings, error) {
+	return asked(e, name, unix.ETHTOOL_GRINGPARAM, ringWords, parseRings)
+}
+
+// coalescing asks for the interrupt moderation (ETHTOOL_GCOALESCE).
+func (e ethtool) coalescing(name string) (measure.Coalesce, error) {
+	return asked(e, name, unix.ETHTOOL_GCOALESCE, coalesceWords, parseCoalesce)
+}
+
+// pause asks for the flow control (ETHTOOL_GPAUSEPARAM).
+func (e ethtool) pause(name string) (measure.Pause, error) {
+	return asked(e, name, unix.ETHTOOL_GPAUSEPARAM, pauseWords, parsePause)
+}
+
+// rss asks how flows are spread (ETHTOOL_GRSSH): first for the sizes of table
+// and key, then with them; then what is hashed of each kind of flow
+// (ETHTOOL_GRXFH), as far as the driver tells.
+func (e ethtool) rss(name string) (r measure.RSS, err error) {
+	err = e.with(func(fd int) error {
+		b := command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH)
+		if err := ioctl(fd, name, b); err != nil {
+			return err
+		}
+		table, key := binary.NativeEndian.Uint32(b[8:]), binary.NativeEndian.Uint32(b[12:])
+		if table > maxStrings || key > maxStrings {
+			return fmt.Errorf("the driver says that its table has %d entries, its key %d bytes", table, key)
+		}
+		b = command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH+4*int(table)+int(key))
+		binary.NativeEndian.PutUint32(b[8:], table)
+		binary.NativeEndian.PutUint32(b[12:], key)
+		if err := ioctl(fd, name, b); err != nil {
+			return err
+		}
+		if r, err = parseRSS(b); err != nil {
+			return err
+		}
+		r.Fields = flowFields(fd, name)
+		if r.Table == 0 && len(slices.Concat(slices.Collect(maps.Values(r.Fields))...)) == 0 {
+			return errUntold // as virtio without RSS does, which only names a function
+		}
+		return nil
+	})
+	return r, err
+}
+
+// flowFields asks what is hashed of TCP and UDP over IPv4 and IPv6. A kind
+// that the driver does not tell of is left out.
+func flowFields(fd int, name string) map[string][]string {
+	var all map[string][]string
+	for flow, number := range map[string]uint32{"tcp4": 1, "udp4": 2, "tcp6": 5, "udp6": 6} {
+		b := command(unix.ETHTOOL_GRXFH, number, 192) // struct ethtool_rxnfc
+		if ioctl(fd, name, b) != nil {
+			continue
+		}
+		if all == nil {
+			all = map[string][]string{}
+		}
+		all[flow] = hashFields(binary.NativeEndian.Uint64(b[8:]))
+	}
+	return all
+}
+
+// asked sends one question whose answer has words numbers of 32 bits after the
+// command.
+func asked[T any](e ethtool, name string, cmd uint32, words int, parse func([]byte) (T, error)) (v T, err error) {
+	err = e.with(func(fd int) error {
+		b := command(cmd, 0, 4*(words+1))
+		if err := ioctl(fd, name, b); err != nil {
+			return err
+		}
+		v, err = parse(b)
+		return err
+	})
+	return v, err
 }
 
 // counters asks for the driver's own counters (ETHTOOL_GSTATS). Some drivers
@@ -111,7 +217,7 @@ func stringSet(fd int, name string, set uint32) ([]string, error) {
 	}
 	n := binary.NativeEndian.Uint32(b[16:])
 	if binary.NativeEndian.Uint64(b[8:]) == 0 || n == 0 {
-		return nil, errors.New("the driver has none")
+		return nil, errUntold
 	}
 	if n > maxStrings {
 		return nil, fmt.Errorf("the driver says that it has %d", n)
@@ -155,7 +261,19 @@ func ioctl(fd int, name string, b []byte) error {
 	r := ifreq{data: unsafe.Pointer(&b[0])}
 	copy(r.name[:], name)
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&r))); errno != 0 {
-		return errno
+		return answered(errno)
 	}
 	return nil
+}
+
+// answered says in words what the two usual refusals mean; other errors, of
+// which ENODEV means that the interface is gone, stay as they are.
+func answered(err error) error {
+	switch err {
+	case unix.EOPNOTSUPP:
+		return errUntold
+	case unix.EPERM, unix.EACCES:
+		return errors.New("only root may read it")
+	}
+	return err
 }

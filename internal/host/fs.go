@@ -151,3 +151,21 @@ func unlessAbsent(err error) error {
 	}
 	return err
 }
+
+// target follows the links in a name that exists below the root, and gives the
+// name that they lead to; the name itself where they lead out of it.
+func (f FS) target(name string) string {
+	root, err := filepath.EvalSymlinks(f.Root)
+	if err != nil {
+		return name
+	}
+	to, err := filepath.EvalSymlinks(filepath.Join(root, name))
+	if err != nil {
+		return name
+	}
+	inside, err := filepath.Rel(root, to)
+	if err != nil || inside == ".." || strings.HasPrefix(inside, "../") {
+		return name
+	}
+	return filepath.ToSlash(inside)
+}

@@ -119,11 +119,13 @@ func FuzzRise(f *testing.F) {
 func FuzzInterrupts(f *testing.F) {
 	f.Add([]byte("  CPU0 CPU1\n 38: 0 5 PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0\nNMI: 1 2\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		named, err := parseInterrupts(bytes.NewReader(b))
-		for irq, name := range named {
-			if err == nil && (irq < 0 || name == "") {
-				t.Errorf("interrupt %d is %q", irq, name)
+		table, err := parseInterrupts(bytes.NewReader(b))
+		for irq, i := range table.irqs {
+			if err == nil && (irq < 0 || len(i.names) == 0 || len(i.counts) != len(table.cpus)) {
+				t.Errorf("interrupt %d is %+v", irq, i)
 			}
+			ownName(i.names, owner("eth0", "virtio2"))
+			table.countsByCPU(irq)
 		}
 	})
 }

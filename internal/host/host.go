@@ -31,19 +31,31 @@ func New() *Host { return &Host{fs: FS{Root: "/"}, kernel: runningKernel(), syst
 // kernel is not asked, except for routes.
 func At(root string) *Host { return &Host{fs: FS{Root: root}} }
 
-// kernel tells of an interface what no file shows.
+// kernel tells of interfaces what no file shows. An interface that is gone
+// answers with an error that is ENODEV, a question that its driver does not
+// know with errUntold.
 type kernel interface {
+	// Of all interfaces (rtnetlink), as the calling thread's network namespace has them.
+	links() ([]link, error)
+	qdiscs() ([]qdisc, error)
+	queueStats(index int) ([]measure.QueueCounter, error) // of one interface
 	// Of its driver (ethtool).
 	info(name string) (driverInfo, error)
-	features(name string) (map[string]bool, error)
+	features(name string) (map[string]feature, error)
 	counters(name string) (map[string]uint64, error)
+	settings(name string) (linkSettings, error)
+	channels(name string) (measure.Channels, error)
+	rings(name string) (measure.Rings, error)
+	coalescing(name string) (measure.Coalesce, error)
+	pause(name string) (measure.Pause, error)
+	rss(name string) (measure.RSS, error)
 	// Since it was made (rtnetlink).
 	rxRing(name string) (packets uint64, err error)
 	qdisc(name string) (measure.Qdisc, error)
 }
 
 // driverInfo names a driver as `ethtool -i` does.
-type driverInfo struct{ driver, version, bus string }
+type driverInfo struct{ driver, version, bus, firmware string }
 
 // notes collects what could not be read.
 type notes []measure.NotChecked

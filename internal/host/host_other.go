@@ -24,6 +24,9 @@ func (h *Host) Facts() measure.Facts { return portableFacts() }
 // that there is no way.
 func (h *Host) Route(dst netip.Addr) (measure.Route, error) { return portableRoute(dst) }
 
+// RouteFrom is Route: a bound socket's way is not looked up on this system.
+func (h *Host) RouteFrom(dst, _ netip.Addr, _ string) (measure.Route, error) { return h.Route(dst) }
+
 // Read reads the counters of this host and of one interface; an empty name
 // leaves it out. What this system does not tell is in Missing.
 func (h *Host) Read(iface string, pid int) Snapshot { return portableRead(iface, pid) }

@@ -2,249 +2,391 @@ package host
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"path"
-	"strconv"
 	"strings"
+	"sync"
 	"syscall"
-
-	"github.com/vishvananda/netlink"
 
 	"thru/internal/measure"
 )
 
-// link is what the kernel says of an interface without its driver.
-type link struct {
-	name, mac  string
-	index, mtu int
-	up         bool
-	addrs      []string
+// survey is one look at all interfaces. What is read for all at once is read
+// when the first interface needs it.
+type survey struct {
+	*Host
+	virtual    bool // this host is a guest
+	links      []link
+	named      map[string]*link
+	interrupts func() (interruptTable, error)
+	qdiscs     func() ([]qdisc, error)
+	nodes      func() (map[int][]int, error)
 }
 
-// interfaces describes every interface of the calling thread's network namespace.
+// subject is one interface while it is described.
+//
+// What makes no sense for a kind of interface is left out without a note,
+// since there is nothing to know: of software (loopback, veth, bridge, bond,
+// VLAN, tunnel and so on) everything that only a device has, from its bus to
+// its interrupts; of what a hypervisor offers all that belongs to a real port
+// or slot. Devices that are down are asked for little, with one note for all
+// the rest.
+type subject struct {
+	*survey
+	link
+	device string // folder of the device behind it, below FS.Root; empty for software
+	info   driverInfo
+	sysfs  error // why /sys/class/net does not speak of it; nil: it does
+	vnic   string
+	notes  notes
+	gone   bool
+	out    measure.Interface
+}
+
+// interfaces describes every interface of the calling thread's network
+// namespace. One that vanishes meanwhile is left out.
 func (h *Host) interfaces(n *notes, virtual bool) []measure.Interface {
-	read := linksOfKernel
-	if h.kernel == nil {
-		read = h.fs.links
-	}
-	links, err := read()
+	s, err := h.survey(virtual)
 	if err != nil {
 		n.add("interfaces", err.Error())
 		return nil
 	}
 	var all []measure.Interface
-	for _, l := range links {
-		all = append(all, h.describe(n, l, virtual))
+	cards := map[string][]int{}
+	for _, l := range s.links {
+		u := s.subject(l)
+		u.describe()
+		if u.gone {
+			continue
+		}
+		if card := u.card(); card != "" {
+			cards[card] = append(cards[card], len(all))
+		}
+		all = append(all, u.out)
+		*n = append(*n, u.notes...)
 	}
+	joinPorts(all, cards)
 	return all
 }
 
-// describe adds to a link what sysfs and the driver say.
-func (h *Host) describe(n *notes, l link, virtual bool) measure.Interface {
-	fact := func(key string) string { return "interfaces." + l.name + "." + key }
-	i := measure.Interface{Name: l.name, MTU: &l.mtu, Up: &l.up, Addrs: l.addrs}
-	if l.mac != "" {
-		i.MAC = &l.mac
-	} else {
-		n.add(fact("mac"), "this kind of interface has none")
+// survey lists the interfaces.
+func (h *Host) survey(virtual bool) (*survey, error) {
+	list := h.fs.links
+	qdiscs := func() ([]qdisc, error) { return nil, errors.New(onlyKernel) }
+	if h.kernel != nil {
+		list, qdiscs = h.kernel.links, h.kernel.qdiscs
 	}
-	if h.kernel == nil {
-		n.add(fact("addresses"), onlyKernel)
+	links, err := list()
+	if err != nil {
+		return nil, err
 	}
-	h.describeDriver(n, &i, fact)
-	if err := h.fs.sameLink(l); err != nil {
-		for _, key := range []string{"speed_bps", "duplex", "rx_queues"} {
-			n.add(fact(key), err.Error())
-		}
-		if i.Driver != nil && paravirtual(*i.Driver, virtual) {
-			i.Nominal = new(true) // whatever the speed is
-		} else {
-			n.add(fact("speed_is_nominal"), err.Error())
-		}
-		return i
+	s := &survey{
+		Host: h, virtual: virtual, links: links, named: map[string]*link{},
+		interrupts: sync.OnceValues(func() (interruptTable, error) {
+			return parsed(h.fs.read, "proc/interrupts", parseInterrupts)
+		}),
+		qdiscs: sync.OnceValues(qdiscs), nodes: sync.OnceValues(h.fs.numaNodes),
 	}
-	i.SpeedBps = keeper[int64](n, fact("speed_bps"))(h.fs.speed(l.name))
-	i.Duplex = keeper[string](n, fact("duplex"))(h.fs.duplex(l.name))
-	i.Nominal = new(h.fs.nominal(l.name, virtual))
-	i.Queues = keeper[int](n, fact("rx_queues"))(h.fs.rxQueues(l.name))
-	return i
+	for i := range links {
+		s.named[links[i].name] = &links[i]
+	}
+	return s, nil
 }
 
-// describeDriver fills in driver, version, bus and offloads: from ethtool, or
-// as far as sysfs knows them in a recorded tree.
-func (h *Host) describeDriver(n *notes, i *measure.Interface, fact func(string) string) {
-	ask := h.fs.driver
-	if h.kernel != nil {
-		ask = h.kernel.info
+// subject finds out what an interface is: a device or software.
+func (s *survey) subject(l link) *subject {
+	u := &subject{survey: s, link: l, sysfs: s.fs.sameLink(l)}
+	u.out = measure.Interface{Name: l.name, MTU: &u.mtu, Up: &u.up, Addrs: l.addrs}
+	u.device = s.deviceOf(l, u.sysfs == nil)
+	var err error
+	if s.kernel != nil {
+		u.info, err = s.kernel.info(l.name)
 	}
-	d, err := ask(i.Name)
-	why := "the driver does not say"
-	if err != nil {
-		d, why = driverInfo{}, err.Error()
+	if u.gone = errors.Is(err, syscall.ENODEV); u.gone {
+		return u
+	}
+	if at := pciDevices + u.info.bus; u.device == "" && l.kind == "" && u.info.bus != "" && s.fs.exists(at) {
+		u.device = s.fs.target(at)
+	}
+	if u.info == (driverInfo{}) && u.device != "" {
+		u.info = s.fs.driver(u.device)
+	}
+	u.vnic = vnic(u.info.driver, s.virtual)
+	return u
+}
+
+// deviceOf is the folder of the device behind an interface: what
+// /sys/class/net links to, or, where that is another network namespace's, what
+// rtnetlink names. It is empty for software.
+func (s *survey) deviceOf(l link, own bool) string {
+	if own {
+		if dir := path.Join("sys/class/net", l.name, "device"); s.fs.exists(dir) {
+			return s.fs.target(dir)
+		}
+	}
+	if dir := path.Join("sys/bus", l.bus, "devices", l.at); l.bus != "" && l.at != "" && s.fs.exists(dir) {
+		return s.fs.target(dir)
+	}
+	return ""
+}
+
+// hardware tells whether a device is behind the interface, be it real or a
+// hypervisor's.
+func (u *subject) hardware() bool { return u.device != "" || u.kind == "" && u.info.bus != "" }
+
+// miss notes a fact that could not be had. An interface that is gone is dropped.
+func (u *subject) miss(key string, err error) {
+	if errors.Is(err, syscall.ENODEV) {
+		u.gone = true
+	}
+	u.notes.add("interfaces."+u.name+"."+key, err.Error())
+}
+
+// kept notes an error, or returns a pointer to the value.
+func kept[T any](u *subject, key string) func(T, error) *T {
+	return func(v T, err error) *T {
+		if err != nil {
+			u.miss(key, err)
+			return nil
+		}
+		return &v
+	}
+}
+
+// ask puts a question to the kernel.
+func ask[T any](u *subject, question func(kernel, string) (T, error)) (T, error) {
+	if u.kernel == nil {
+		var none T
+		return none, errors.New(onlyKernel)
+	}
+	return question(u.kernel, u.name)
+}
+
+// describe fills in u.out.
+func (u *subject) describe() {
+	if u.gone {
+		return
+	}
+	u.describeLink()
+	u.describeKind()
+	u.describeDriver()
+	u.describeSpeed()
+	u.describeOffloads()
+	u.describeStack()
+	u.describeQueues()
+	if !u.hardware() {
+		return
+	}
+	u.describeSlot()
+	if !u.up {
+		u.miss("*", errors.New("it is down: not asked for channels, rings, coalescing, pause, rss, rps, xps, interrupts, queue_counters and the driver's errors"))
+		return
+	}
+	u.describeDevice()
+	u.describeInterrupts()
+	u.describeCounters()
+}
+
+// describeLink takes over what the listing has told.
+func (u *subject) describeLink() {
+	o := &u.out
+	o.MaxMTU, o.Carrier, o.TxLength, o.VLAN = u.maxMTU, u.carrier, u.txLength, u.vlan
+	if u.mac != "" {
+		o.MAC = &u.mac
+	} else if u.hardware() {
+		u.miss("mac", errors.New("this kind of interface has none"))
+	}
+	if u.kernel == nil {
+		u.miss("addresses", errors.New(onlyKernel))
+	}
+	if len(u.link.counters) > 0 {
+		o.Errors = map[string]uint64{}
+		for name, n := range u.link.counters {
+			o.Errors[name] = n
+		}
+	}
+	o.Qdisc = u.rootQdisc()
+}
+
+// describeKind tells what the interface is.
+func (u *subject) describeKind() {
+	kind := u.kind
+	switch {
+	case u.hardware():
+		kind = u.deviceKind()
+	case u.loop:
+		kind = "loopback"
+	case kind == "" && u.kernel == nil:
+		u.miss("kind", errors.New(onlyKernel))
+		return
+	case kind == "":
+		u.miss("kind", errors.New("the kernel does not name it"))
+		return
+	}
+	u.out.Kind = &kind
+}
+
+// deviceKind tells apart what stands behind a device.
+func (u *subject) deviceKind() string {
+	switch {
+	case u.vnic != "":
+		return u.vnic
+	case u.fs.exists(path.Join(u.device, "physfn")) || virtualFunction(u.info.driver, u.fs.optional(path.Join(u.device, "device"))):
+		return "virtual function"
+	}
+	return "physical"
+}
+
+// describeDriver fills in driver, versions and bus.
+func (u *subject) describeDriver() {
+	firmware := u.info.firmware
+	if firmware == "N/A" {
+		firmware = ""
 	}
 	for _, v := range []struct {
 		key, value string
 		to         **string
-	}{{"driver", d.driver, &i.Driver}, {"driver_version", d.version, &i.Version}, {"bus", d.bus, &i.Bus}} {
-		if v.value == "" {
-			n.add(fact(v.key), why)
-		} else {
+	}{
+		{"driver", u.info.driver, &u.out.Driver}, {"driver_version", u.info.version, &u.out.Version},
+		{"bus", u.info.bus, &u.out.Bus}, {"firmware", firmware, &u.out.Firmware},
+	} {
+		switch {
+		case v.key == "bus" && !u.hardware(): // "tap", "N/A"
+		case v.value != "":
 			*v.to = &v.value
+		case !u.hardware() || v.key == "firmware" && u.vnic != "":
+		case v.key == "firmware" && u.kernel == nil:
+			u.miss(v.key, errors.New(onlyKernel))
+		default:
+			u.miss(v.key, errUntold)
 		}
 	}
-	if h.kernel == nil {
-		n.add(fact("offloads"), onlyKernel)
+	if u.hardware() {
+		u.out.InTree = kept[bool](u, "driver_of_kernel")(u.fs.ofKernel(u.device))
+	}
+}
+
+// describeSpeed fills in speed and duplex, and for a port what it could do and
+// what its partner offers.
+func (u *subject) describeSpeed() {
+	u.out.Nominal = u.nominal()
+	var s linkSettings
+	var err error
+	switch {
+	case !u.up:
+		err = errors.New("it is down")
+	case u.kernel != nil:
+		s, err = u.kernel.settings(u.name)
+	}
+	if err != nil || u.kernel == nil {
+		s, err = u.speedOfSysfs(err)
+	}
+	if err != nil {
+		if u.hardware() {
+			u.miss("speed_bps", err)
+			u.miss("duplex", err)
+		}
 		return
 	}
-	features, err := h.kernel.features(i.Name)
-	if err != nil {
-		n.add(fact("offloads"), err.Error())
+	u.out.SpeedBps, u.out.Duplex = known(u, "speed_bps", s.speedBps), known(u, "duplex", s.duplex)
+	if !u.hardware() || u.vnic != "" {
 		return
 	}
-	i.Offloads = offloads(features)
+	if u.kernel == nil {
+		u.miss("speed_max_bps", errors.New(onlyKernel))
+		return
+	}
+	u.out.Autoneg = &s.autoneg
+	u.out.MaxBps, u.out.Port = known(u, "speed_max_bps", s.maxBps), known(u, "port", s.port)
+	switch {
+	case s.peerBps > 0:
+		u.out.PeerBps = &s.peerBps
+	case !s.autoneg:
+		u.miss("speed_peer_max_bps", errors.New("nothing is negotiated"))
+	default:
+		u.miss("speed_peer_max_bps", errors.New("the driver does not tell what the link partner advertises"))
+	}
 }
 
-// linksOfKernel asks by rtnetlink, which answers for the calling thread's
-// network namespace (rtnetlink(7)).
-func linksOfKernel() ([]link, error) {
-	list, err := retried(netlink.LinkList)
-	if err != nil {
-		return nil, fmt.Errorf("host: asking the kernel for interfaces: %w", err)
+// known is a pointer to a value, or nil and a note where it is zero.
+func known[T comparable](u *subject, key string, v T) *T {
+	var zero T
+	if v != zero {
+		return &v
 	}
-	addrs, err := retried(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
-	if err != nil {
-		return nil, fmt.Errorf("host: asking the kernel for addresses: %w", err)
-	}
-	of := map[int][]string{}
-	for _, a := range addrs {
-		of[a.LinkIndex] = append(of[a.LinkIndex], a.IPNet.String())
-	}
-	var links []link
-	for _, l := range list {
-		a := l.Attrs()
-		links = append(links, link{
-			name: a.Name, index: a.Index, mtu: a.MTU, mac: a.HardwareAddr.String(),
-			up: a.Flags&net.FlagUp != 0, addrs: of[a.Index],
-		})
-	}
-	return links, nil
-}
-
-// retried repeats a question whose answer was disturbed by a change.
-func retried[T any](ask func() ([]T, error)) (list []T, err error) {
-	for range 3 {
-		if list, err = ask(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
-	return list, err
-}
-
-// links reads the interfaces of a recorded tree.
-func (f FS) links() ([]link, error) {
-	names, err := f.names("sys/class/net")
-	if err != nil {
-		return nil, err
-	}
-	var links []link
-	for _, name := range names {
-		dir := path.Join("sys/class/net", name)
-		l := link{name: name}
-		if mac := f.optional(path.Join(dir, "address")); strings.Trim(mac, "0:") != "" {
-			l.mac = mac // lo has an address of zeros
-		}
-		if l.mtu, err = f.number(path.Join(dir, "mtu")); err != nil {
-			continue // "bonding_masters" is a file among the folders
-		}
-		l.index, _ = f.number(path.Join(dir, "ifindex"))
-		flags, err := strconv.ParseUint(f.optional(path.Join(dir, "flags")), 0, 32)
-		l.up = err == nil && flags&1 != 0
-		links = append(links, l)
-	}
-	return links, nil
-}
-
-// sameLink tells whether sysfs speaks of this link. A thread that changed its
-// network namespace without a new /sys sees the interfaces of the old one,
-// perhaps with the same names.
-func (f FS) sameLink(l link) error {
-	dir := path.Join("sys/class/net", l.name)
-	if !f.exists(dir) {
-		return errors.New("/sys does not show it: it belongs to another network namespace")
-	}
-	index, err := f.number(path.Join(dir, "ifindex"))
-	if err != nil {
-		return err
-	}
-	if mac := f.optional(path.Join(dir, "address")); index != l.index || l.mac != "" && mac != "" && mac != l.mac {
-		return errors.New("/sys shows another network namespace")
+	if u.hardware() {
+		u.miss(key, errUntold)
 	}
 	return nil
 }
 
-// driver is what sysfs knows of a driver.
-func (f FS) driver(name string) (driverInfo, error) {
-	dir := path.Join("sys/class/net", name, "device")
-	if !f.exists(dir) {
-		return driverInfo{}, errors.New("it is on no bus, and only the running kernel tells more")
+// speedOfSysfs reads speed and duplex where the driver could not be asked. why
+// is the reason, which stays where /sys does not help.
+func (u *subject) speedOfSysfs(why error) (s linkSettings, err error) {
+	if u.sysfs != nil || !u.up {
+		return s, errors.Join(why, u.sysfs)
 	}
-	u := f.optional(path.Join(dir, "uevent"))
-	return driverInfo{
-		driver:  uevent(u, "DRIVER"),
-		bus:     uevent(u, "PCI_SLOT_NAME"),
-		version: f.optional(path.Join(dir, "driver/module/version")),
-	}, nil
+	s.speedBps, err = u.fs.speed(u.name)
+	s.duplex, _ = u.fs.duplex(u.name)
+	if err != nil && s.duplex == "" {
+		return s, err
+	}
+	return s, nil
 }
 
-// speed is the rate that the driver names, in bit/s. The file holds Mb/s, or
-// -1 where it is not known (Documentation/ABI/testing/sysfs-class-net); old
-// kernels print the -1 without a sign. An interface that is down has none.
-func (f FS) speed(name string) (int64, error) {
-	s, err := f.linkSetting(name, "speed")
-	if err != nil {
-		return 0, err
+// describeOffloads asks for the features that a test depends on.
+func (u *subject) describeOffloads() {
+	if !u.up && !u.hardware() {
+		return
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 || n > 100_000_000 {
-		return 0, fmt.Errorf("the driver does not say (/sys has %q)", s)
+	if f := kept[map[string]feature](u, "offloads")(ask(u, kernel.features)); f != nil {
+		u.out.Offloads, u.out.Fixed = offloads(*f)
 	}
-	return n * 1_000_000, nil
 }
 
-// linkSetting reads what only a device with a link has; others refuse with EINVAL
-// (net/core/net-sysfs.c, speed_show).
-func (f FS) linkSetting(name, file string) (string, error) {
-	s, err := f.text(path.Join("sys/class/net", name, file))
-	if errors.Is(err, syscall.EINVAL) {
-		err = errors.New("it is down, or has no link of its own")
+// describeStack tells what the interface lies on, and what lies in it.
+func (u *subject) describeStack() {
+	if u.master != "" {
+		u.out.Master = &u.master
 	}
-	return s, err
+	u.out.Lower = u.lower
+	if u.elsewhere && !paired(u.kind) {
+		u.miss("lower", errors.New("it lies on an interface of another network namespace"))
+	}
+	if u.kind == "bond" {
+		u.out.Bond = kept[measure.Bond](u, "bond")(u.bond())
+	}
+	if u.link.bridge != nil {
+		u.out.Bridge = u.bridgeFacts()
+	}
+	if u.tunnel == nil {
+		return
+	}
+	u.out.Tunnel = u.tunnel
+	if !u.up {
+		return
+	}
+	if u.tunnel.Overhead == 0 {
+		u.miss("tunnel.overhead_bytes", overheadUntold(u.kind))
+	}
+	if u.tunnel.Lower == "" {
+		u.miss("tunnel.lower", errors.New("the link does not say where its packets go"))
+	}
 }
 
-// duplex is "full" or "half".
-func (f FS) duplex(name string) (string, error) {
-	s, err := f.linkSetting(name, "duplex")
-	if err == nil && s != "full" && s != "half" {
-		err = fmt.Errorf("the driver does not say (/sys has %q)", s)
+// rootQdisc is the discipline at the root, and those below where it is one of
+// a multi-queue device.
+func (u *subject) rootQdisc() *string {
+	if u.qdisc == "" {
+		if u.up {
+			u.miss("qdisc", errors.New(onlyKernel))
+		}
+		return nil
 	}
-	return s, err
-}
-
-// rxQueues counts the receive queues in use.
-func (f FS) rxQueues(name string) (int, error) {
-	names, err := f.names(path.Join("sys/class/net", name, "queues"))
-	if err != nil {
-		return 0, err
-	}
-	count := 0
-	for _, q := range names {
-		if strings.HasPrefix(q, "rx-") {
-			count++
+	name := u.qdisc
+	if name == "mq" || name == "mqprio" {
+		if all, err := u.qdiscs(); err == nil {
+			name = strings.Join(append([]string{name}, kindsBelow(all, int32(u.index))...), " ")
 		}
 	}
-	if count == 0 {
-		return 0, errors.New("the kernel shows no queues") // built without CONFIG_SYSFS or RPS
-	}
-	return count, nil
+	return &name
 }

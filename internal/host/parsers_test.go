@@ -146,7 +146,12 @@ func TestDriverCounters(t *testing.T) {
 }
 
 func TestOffloadGroups(t *testing.T) {
-	got := offloads(map[string]bool{"tx-tcp-segmentation": false, "tx-tcp6-segmentation": true, "tx-checksum-ip-generic": false, "rx-gro": true, "unknown": true})
+	got, fixed := offloads(map[string]feature{
+		"tx-tcp-segmentation": {}, "tx-tcp6-segmentation": {on: true, fixed: true}, "tx-checksum-ip-generic": {fixed: true}, "rx-gro": {on: true}, "unknown": {on: true},
+	})
+	if want := []string{"tx-checksumming", "tx-tcp6-segmentation"}; !cmp.Equal(want, fixed) {
+		t.Errorf("fixed %q", fixed)
+	}
 	want := map[string]bool{"tcp-segmentation-offload": true, "tx-tcp-segmentation": false, "tx-tcp6-segmentation": true, "tx-checksumming": false, "generic-receive-offload": true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -91,4 +92,23 @@ func queueing(all []qdisc) (measure.Qdisc, error) {
 	}
 	sum.Kind, sum.Drops, sum.Backlog = root.kind, max(root.drops, drops), max(root.backlog, backlog)
 	return sum, nil
+}
+
+// kindsBelow names the kinds of discipline below the root of an interface, in order
+// and each once.
+func kindsBelow(all []qdisc, index int32) []string {
+	root := -1
+	for i, q := range all {
+		if q.index == index && q.parent == parentRoot {
+			root = i
+		}
+	}
+	var kinds []string
+	for i, q := range all {
+		if root >= 0 && i != root && q.index == index && q.parent>>16 == all[root].handle>>16 && !slices.Contains(kinds, q.kind) {
+			kinds = append(kinds, q.kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
 }

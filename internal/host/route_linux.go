@@ -3,9 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"syscall"
 
 	"github.com/vishvananda/netlink"
 
@@ -17,18 +15,30 @@ import (
 // MTU is that of the interface, or what the route knows of the path where
 // that is less. An error means that there is no way.
 func (h *Host) Route(dst netip.Addr) (measure.Route, error) {
+	return h.RouteFrom(dst, netip.Addr{}, "")
+}
+
+// RouteFrom is Route for a socket that is bound to a source address, to a
+// device, or to both; invalid and empty: it is not.
+func (h *Host) RouteFrom(dst, src netip.Addr, device string) (measure.Route, error) {
 	if !dst.IsValid() {
 		return measure.Route{}, errors.New("host: looking up a route: no address given")
 	}
 	dst = dst.Unmap()
-	routes, err := netlink.RouteGetWithOptions(net.IP(dst.AsSlice()), &netlink.RouteGetOptions{Oif: dst.Zone()})
-	if err == nil && len(routes) == 0 {
-		err = syscall.ENETUNREACH
+	if device == "" {
+		device = dst.Zone()
 	}
+	command := "ip route get " + dst.WithZone("").String()
+	if src.IsValid() {
+		command += " from " + src.Unmap().WithZone("").String()
+	}
+	if device != "" {
+		command += " oif " + device
+	}
+	r, err := lookup(dst, src, device)
 	if err != nil {
-		return measure.Route{}, fault.Failf("see `ip route get "+dst.WithZone("").String()+"`", "host: looking up the route to %s: %w", dst, err)
+		return measure.Route{}, fault.Failf("see `"+command+"`", "host: looking up the route to %s: %w", dst, err)
 	}
-	r := routes[0]
 	l, err := netlink.LinkByIndex(r.LinkIndex)
 	if err != nil {
 		return measure.Route{}, fmt.Errorf("host: looking up interface %d of the route to %s: %w", r.LinkIndex, dst, err)
@@ -44,6 +54,8 @@ func (h *Host) Route(dst netip.Addr) (measure.Route, error) {
 	}
 	if r.Src != nil {
 		out.Source = r.Src.String()
+	} else if src.IsValid() {
+		out.Source = src.Unmap().String() // the kernel does not repeat what it was told
 	}
 	return out, nil
 }

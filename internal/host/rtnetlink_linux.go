@@ -33,31 +33,15 @@ func (running) rxRing(name string) (uint64, error) {
 	return parseRxRing(answers[0])
 }
 
-// qdisc asks for the disciplines of all interfaces, since the kernel answers
-// no other list, and keeps those of one.
+// qdisc adds up the disciplines of one interface.
 func (r running) qdisc(name string) (measure.Qdisc, error) {
 	index, err := r.index(name)
 	if err != nil {
 		return measure.Qdisc{}, err
 	}
-	answers, err := retried(func() ([][]byte, error) {
-		req := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
-		req.AddData(&nl.TcMsg{Family: unix.AF_UNSPEC, Ifindex: index})
-		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWQDISC)
-	})
+	own, err := listQdiscs(index)
 	if err != nil {
 		return measure.Qdisc{}, fmt.Errorf("host: asking the kernel for the queueing of %s: %w", name, err)
-	}
-	var own []qdisc
-	for _, b := range answers {
-		q, err := parseQdisc(b)
-		if q.index != index {
-			continue
-		}
-		if err != nil {
-			return measure.Qdisc{}, err
-		}
-		own = append(own, q)
 	}
 	return queueing(own)
 }

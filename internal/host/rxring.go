@@ -6,14 +6,6 @@ import (
 	"strings"
 )
 
-// Values of rtnetlink (include/uapi/linux/if_link.h).
-const (
-	sizeofIfinfomsg = 16
-	iflaLinkinfo    = 18
-	iflaInfoKind    = 1
-	iflaStats64     = 23
-)
-
 // parseRxRing reads from one RTM_NEWLINK how many received packets an
 // interface had no room for, by struct rtnl_link_stats64.
 //

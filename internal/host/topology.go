@@ -1,18 +1,14 @@
 package host
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"thru/internal/measure"
 )
@@ -143,8 +139,9 @@ func (f FS) numaNode(devices []string) (int, error) {
 func (f FS) interrupts(devices []string) (map[int][]int, error) {
 	all := map[int][]int{}
 	why := errors.New("no interrupt is known to be of the interface")
+	table := sync.OnceValues(func() (interruptTable, error) { return parsed(f.read, "proc/interrupts", parseInterrupts) })
 	for _, d := range devices {
-		numbers, err := f.irqsOf(d)
+		numbers, err := f.irqsOf(d, path.Join("sys/class/net", d, "device"), table)
 		if err != nil {
 			return nil, err
 		}
@@ -165,61 +162,4 @@ func (f FS) interrupts(devices []string) (map[int][]int, error) {
 		return nil, why
 	}
 	return all, nil
-}
-
-// irqsOf lists the interrupts of a device: those that PCI names, or those that
-// bear the name of the interface or of its device in /proc/interrupts.
-func (f FS) irqsOf(device string) ([]int, error) {
-	dir := path.Join("sys/class/net", device, "device")
-	var irqs []int
-	if names, err := f.names(path.Join(dir, "msi_irqs")); err == nil {
-		for _, name := range names {
-			if irq, err := strconv.Atoi(name); err == nil {
-				irqs = append(irqs, irq)
-			}
-		}
-		return irqs, nil
-	}
-	named, err := parsed(f.read, "proc/interrupts", parseInterrupts)
-	if err != nil {
-		return nil, err
-	}
-	owner := regexp.QuoteMeta(device)
-	if to, err := os.Readlink(filepath.Join(f.Root, dir)); err == nil {
-		owner += "|" + regexp.QuoteMeta(filepath.Base(to)) // "virtio2"
-	}
-	word, err := regexp.Compile(`\b(` + owner + `)\b`) // "eth1" is in "eth1-TxRx-0", not in "eth10"
-	if err != nil {
-		return nil, err
-	}
-	for _, irq := range slices.Sorted(maps.Keys(named)) {
-		if word.MatchString(named[irq]) {
-			irqs = append(irqs, irq)
-		}
-	}
-	return irqs, nil
-}
-
-// parseInterrupts reads what each numbered interrupt of /proc/interrupts is
-// called: a line has the number, a count for each CPU, and then the chip and
-// the names of those who asked for it (kernel/irq/proc.c, show_interrupts).
-func parseInterrupts(r io.Reader) (map[int]string, error) {
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, 1<<20) // a line has 11 bytes for each CPU
-	if !s.Scan() {
-		return nil, errors.Join(errors.New("empty"), s.Err())
-	}
-	cpus := len(strings.Fields(s.Text()))
-	named := map[int]string{}
-	for s.Scan() {
-		number, rest, _ := strings.Cut(s.Text(), ":")
-		irq, err := strconv.Atoi(strings.TrimSpace(number))
-		if err != nil {
-			continue // "NMI"
-		}
-		if words := strings.Fields(rest); irq >= 0 && len(words) > cpus {
-			named[irq] = strings.Join(words[cpus:], " ")
-		}
-	}
-	return named, s.Err()
 }

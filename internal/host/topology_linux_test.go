@@ -150,9 +150,16 @@ func TestPlacementFactsOfGuest(t *testing.T) {
 }
 
 func TestParseInterrupts(t *testing.T) {
-	got, err := parseInterrupts(strings.NewReader("   CPU0  CPU1\n  1:  5  6  IO-APIC  1-edge  i8042, x\n 24: 1\nNMI: 0 0 Non-maskable\n-3: 0 0 y\n"))
-	if diff := cmp.Diff(map[int]string{1: "IO-APIC 1-edge i8042, x"}, got); diff != "" || err != nil {
+	got, err := parseInterrupts(strings.NewReader("   CPU0  CPU1\n  1:  5  6  IO-APIC  1-edge  i8042, x\n 24: 1\n 25:    0    7  PCI-MSI-edge      eth0-TxRx-1\nNMI: 0 0 Non-maskable\n-3: 0 0 y\n"))
+	want := interruptTable{cpus: []string{"0", "1"}, irqs: map[int]interrupt{
+		1:  {names: []string{"i8042", "x"}, counts: []string{"5", "6"}},
+		25: {names: []string{"eth0-TxRx-1"}, counts: []string{"0", "7"}},
+	}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(interruptTable{}, interrupt{})); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+	if counts := got.countsByCPU(25); !cmp.Equal(counts, map[string]int64{"1": 7}) {
+		t.Errorf("counts %v", counts)
 	}
 	if _, err := parseInterrupts(strings.NewReader("")); err == nil {
 		t.Error("an empty file has interrupts")

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +31,7 @@ func TestFactsOfRecordedMachines(t *testing.T) {
 			"bond0.100": {int64(25e9), "full", false, no, no, no, 1, "b8:ce:f6:00:00:01", true},
 			"br0":       {int64(25e9), no, true, no, no, no, 1, "02:42:00:00:00:01", true},
 			"veth7":     {int64(10e9), "full", true, no, no, no, 1, "02:42:00:00:00:02", true},
-		}, []string{"interfaces.lo.speed_bps", "interfaces.lo.mac", "interfaces.eno2.driver_version", "interfaces.eno1.offloads", "interfaces.eno1.addresses"},
+		}, []string{"interfaces.eno2.speed_bps", "interfaces.eno2.driver_version", "interfaces.eno1.offloads", "interfaces.eno1.addresses"},
 			"4096\t131072\t6291456", 2},
 		{"vmware", map[string]any{
 			"hostname": "db-vm-01", "distribution": "Red Hat Enterprise Linux Server 7.9 (Maipo)", "kernel": "3.10.0-1160.el7.x86_64",
@@ -133,69 +132,5 @@ func TestCountersOfDatagrams(t *testing.T) {
 		if got, ok := proto[name]; !ok || got != want {
 			t.Errorf("%s is %d, %v; want %d", name, got, ok, want)
 		}
-	}
-}
-
-// fakeDriver answers as a driver would; bad fails every question.
-type fakeDriver struct{ bad error }
-
-func (d fakeDriver) info(string) (driverInfo, error) {
-	return driverInfo{driver: "vmxnet3", version: "1.7", bus: "0000:0b:00.0"}, d.bad
-}
-
-func (d fakeDriver) features(string) (map[string]bool, error) {
-	return map[string]bool{"tx-tcp-segmentation": true, "rx-lro": false}, d.bad
-}
-
-func (d fakeDriver) counters(string) (map[string]uint64, error) {
-	return map[string]uint64{"Rx Queue#0 pkts rx OOB": 5}, d.bad
-}
-
-func (d fakeDriver) rxRing(string) (uint64, error) { return 9, d.bad }
-
-func (d fakeDriver) qdisc(string) (measure.Qdisc, error) {
-	return measure.Qdisc{Kind: "mq", Drops: 3}, d.bad
-}
-
-func TestDriver(t *testing.T) {
-	fs := tree(t, "vmware")
-	var n notes
-	h := Host{fs: fs, kernel: fakeDriver{}}
-	i := h.describe(&n, link{name: "ens192", index: 2, mac: "00:50:56:00:00:01", mtu: 1500}, true)
-	if want := map[string]bool{"tcp-segmentation-offload": true, "tx-tcp-segmentation": true, "large-receive-offload": false}; !cmp.Equal(want, i.Offloads) {
-		t.Errorf("offloads %v", i.Offloads)
-	}
-	if show(i.Version) != "1.7" || show(i.SpeedBps) != int64(10e9) || len(n) != 0 {
-		t.Errorf("version %v, speed %v, notes %v", show(i.Version), show(i.SpeedBps), n)
-	}
-	if nic := h.readNIC(&n, "ens192"); nic == nil || nic.Driver["Rx Queue#0 pkts rx OOB"] != 5 || nic.RxErrors != 1 || show(nic.RxRing) != uint64(9) {
-		t.Errorf("interface %+v", nic)
-	}
-	h.kernel = fakeDriver{bad: errors.New("operation not supported")}
-	i = h.describe(&n, link{name: "ens192", index: 2, mac: "00:50:56:00:00:01"}, true)
-	if i.Driver != nil || i.Offloads != nil || !noted(n, "interfaces.ens192.driver") || !noted(n, "interfaces.ens192.offloads") {
-		t.Errorf("a driver that does not answer: %+v, %v", i, n)
-	}
-	if nic := h.readNIC(&n, "ens192"); nic == nil || nic.Driver != nil || nic.RxRing != nil || !noted(n, "interface.driver") || !noted(n, "interface.rx_ring_drops") {
-		t.Errorf("a driver without counters: %+v, %v", nic, n)
-	}
-}
-
-// A thread in another network namespace than its /sys must not take the
-// speed of a stranger with the same name.
-func TestForeignSysfs(t *testing.T) {
-	h := At(tree(t, "bare-metal").Root)
-	for _, l := range []link{{name: "eno1", index: 9, mac: "b8:ce:f6:00:00:01"}, {name: "eno1", index: 2, mac: "02:00:00:00:00:09"}, {name: "eno9", index: 2}} {
-		var n notes
-		i := h.describe(&n, l, false)
-		fact := "interfaces." + l.name + ".speed_bps"
-		if i.SpeedBps != nil || i.Nominal != nil || i.Queues != nil || !noted(n, fact) {
-			t.Errorf("%+v took over %+v", l, i)
-		}
-	}
-	var n notes
-	fake := Host{fs: h.fs, kernel: fakeDriver{}} // vmxnet3
-	if i := fake.describe(&n, link{name: "eno9"}, true); show(i.Nominal) != true || i.SpeedBps != nil {
-		t.Errorf("a driver that needs no /sys to judge: %+v", i)
 	}
 }

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -11,7 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-// tree unpacks a recorded machine of testdata.
+// tree unpacks a recorded machine of testdata; a file "-> x" is a symbolic link to x.
 func tree(t *testing.T, name string) FS {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
@@ -24,7 +26,11 @@ func tree(t *testing.T, name string) FS {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, f.Data, 0o644); err != nil {
+		err := os.WriteFile(file, f.Data, 0o644)
+		if to, isLink := strings.CutPrefix(strings.TrimSpace(string(f.Data)), "-> "); isLink {
+			err = errors.Join(os.Remove(file), os.Symlink(to, file))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

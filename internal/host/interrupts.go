@@ -1,0 +1,177 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// interruptTable is /proc/interrupts.
+type interruptTable struct {
+	cpus []string // of the columns: "0", "1", "4"
+	irqs map[int]interrupt
+}
+
+// interrupt is one line of it.
+type interrupt struct {
+	names  []string // who asked for it
+	counts []string // of each CPU
+}
+
+// parseInterrupts reads the numbered interrupts of /proc/interrupts: a line has
+// the number, a count for each CPU, the chip, and after two spaces the names
+// of those who asked for it (kernel/irq/proc.c, show_interrupts).
+func parseInterrupts(r io.Reader) (interruptTable, error) {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, 1<<20) // a line has 11 bytes for each CPU
+	if !s.Scan() {
+		return interruptTable{}, errors.Join(errors.New("empty"), s.Err())
+	}
+	t := interruptTable{irqs: map[int]interrupt{}}
+	for cpu := range strings.FieldsSeq(s.Text()) {
+		t.cpus = append(t.cpus, strings.TrimPrefix(cpu, "CPU"))
+	}
+	for s.Scan() {
+		number, rest, _ := strings.Cut(s.Text(), ":")
+		irq, err := strconv.Atoi(strings.TrimSpace(number))
+		if err != nil || irq < 0 {
+			continue // "NMI"
+		}
+		var i interrupt
+		for range t.cpus {
+			n := ""
+			n, rest, _ = strings.Cut(strings.TrimLeft(rest, " "), " ")
+			i.counts = append(i.counts, n)
+		}
+		if rest = strings.TrimSpace(rest); rest == "" {
+			continue
+		}
+		names := rest[strings.LastIndex(rest, " ")+1:]
+		if at := strings.LastIndex(rest, "  "); at >= 0 {
+			names = rest[at+2:]
+		}
+		i.names = strings.Split(names, ", ")
+		t.irqs[irq] = i
+	}
+	return t, s.Err()
+}
+
+// countsByCPU are the counts of an interrupt without the zeros.
+func (t interruptTable) countsByCPU(irq int) map[string]int64 {
+	var all map[string]int64
+	for i, s := range t.irqs[irq].counts {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n <= 0 {
+			continue
+		}
+		if all == nil {
+			all = map[string]int64{}
+		}
+		all[t.cpus[i]] = n
+	}
+	return all
+}
+
+// owner matches the names of a device's interrupts: the interface's name, that
+// of its device ("virtio2") or its address, each as a word ("eth1" is in
+// "eth1-TxRx-0", not in "eth10").
+func owner(names ...string) *regexp.Regexp {
+	var parts []string
+	for _, n := range names {
+		if n != "" {
+			parts = append(parts, regexp.QuoteMeta(n))
+		}
+	}
+	return regexp.MustCompile(`(^|[^\w.])(` + strings.Join(parts, "|") + `)($|[^\w.])`)
+}
+
+// irqsOf lists the interrupts of a device in the folder dir: those that PCI
+// names, or those that bear the name of the interface or of its device.
+func (f FS) irqsOf(iface, dir string, table func() (interruptTable, error)) ([]int, error) {
+	var irqs []int
+	if names, err := f.names(path.Join(dir, "msi_irqs")); err == nil {
+		for _, name := range names {
+			if irq, err := strconv.Atoi(name); err == nil {
+				irqs = append(irqs, irq)
+			}
+		}
+		slices.Sort(irqs)
+		return irqs, nil
+	}
+	t, err := table()
+	if err != nil {
+		return nil, err
+	}
+	word := owner(iface, path.Base(f.target(dir)))
+	for irq, i := range t.irqs {
+		if slices.ContainsFunc(i.names, word.MatchString) {
+			irqs = append(irqs, irq)
+		}
+	}
+	slices.Sort(irqs)
+	return irqs, nil
+}
+
+// describeInterrupts fills in which CPUs take the interface's interrupts.
+// Those of PCI that nobody has asked for are left out.
+func (u *subject) describeInterrupts() {
+	if u.device == "" {
+		u.miss("interrupts", errors.New("/sys does not show its device"))
+		return
+	}
+	numbers, err := u.fs.irqsOf(u.name, u.device, u.interrupts)
+	if err != nil {
+		u.miss("interrupts", err)
+		return
+	}
+	t, err := u.interrupts()
+	if err != nil {
+		u.miss("interrupts.counts", err)
+	}
+	word := owner(u.name, path.Base(u.device), u.info.bus)
+	for _, n := range numbers {
+		line, used := t.irqs[n]
+		if err == nil && !used {
+			continue
+		}
+		if len(u.out.IRQs) == maxQueues {
+			u.miss("interrupts.*", fmt.Errorf("only the first %d of %d were looked at", maxQueues, len(numbers)))
+			break
+		}
+		i := measure.IRQ{Number: n, Counts: t.countsByCPU(n)}
+		i.Name, i.Shared = ownName(line.names, word)
+		dir := path.Join("proc/irq", strconv.Itoa(n))
+		i.Allowed, _ = u.fs.cpuList(path.Join(dir, "smp_affinity_list"))
+		i.Effective, _ = u.fs.cpuList(path.Join(dir, "effective_affinity_list"))
+		u.out.IRQs = append(u.out.IRQs, i)
+	}
+	if len(u.out.IRQs) == 0 {
+		u.miss("interrupts", errors.New("no interrupt is known to be of the interface"))
+		return
+	}
+	if u.out.IRQs[0].Allowed == nil {
+		u.miss("interrupts.cpus_allowed", errors.New("/proc/irq does not show them"))
+	}
+}
+
+// ownName picks the device's own name among those on one interrupt; the others
+// share it.
+func ownName(names []string, word *regexp.Regexp) (own string, shared []string) {
+	at := max(slices.IndexFunc(names, word.MatchString), 0)
+	for i, n := range names {
+		if i == at {
+			own = n
+		} else {
+			shared = append(shared, n)
+		}
+	}
+	return own, shared
+}

@@ -1,0 +1,241 @@
+package host
+
+import (
+	"encoding/binary"
+	"net"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// link is what the kernel says of an interface without its driver. What it
+// does not say is nil or empty.
+type link struct {
+	name, mac  string
+	index, mtu int
+	maxMTU     *int
+	up, loop   bool
+	carrier    *bool
+	addrs      []string
+	kind       string // of software: "veth", "bond"; empty for devices
+	qdisc      string // at the root
+	txLength   *int
+	bus, at    string            // of the device behind it: "pci", "0000:17:00.0"
+	counters   map[string]uint64 // errors and drops that are not zero
+	vlan       *int
+	tunnel     *measure.Tunnel
+	bridge     *measure.Bridge
+
+	// Numbers of other interfaces, and (resolve) their names.
+	masterIndex, lowerIndex int
+	elsewhere               bool // lowerIndex is one of another network namespace
+	master                  string
+	lower                   []string
+}
+
+// Values of rtnetlink (include/uapi/linux/if_link.h).
+const (
+	sizeofIfinfomsg   = 16
+	iflaAddress       = 1
+	iflaIfname        = 3
+	iflaMTU           = 4
+	iflaLink          = 5
+	iflaQdisc         = 6
+	iflaMaster        = 10
+	iflaTxqlen        = 13
+	iflaLinkinfo      = 18
+	iflaInfoKind      = 1
+	iflaInfoData      = 2
+	iflaStats64       = 23
+	iflaCarrier       = 33
+	iflaLinkNetnsid   = 37
+	iflaMaxMTU        = 51 // since Linux 4.19
+	iflaParentDev     = 56 // since Linux 5.14
+	iflaParentDevBus  = 57
+	iffUp, iffLoop    = 1, 8
+	iflaVlanID        = 1
+	iflaBrSTPState    = 5
+	iflaBrVLANs       = 7
+	iflaBrNFIPTables  = 36
+	arphrdEther       = 1
+	arphrdInfiniband  = 32
+	maxHardwareOctets = 32
+)
+
+// parseLink reads one RTM_NEWLINK: struct ifinfomsg, then attributes.
+func parseLink(b []byte) (link, error) {
+	if len(b) < sizeofIfinfomsg {
+		return link{}, errShort
+	}
+	hardware := binary.NativeEndian.Uint16(b[2:])
+	flags := binary.NativeEndian.Uint32(b[8:])
+	l := link{index: int(int32(binary.NativeEndian.Uint32(b[4:]))), up: flags&iffUp != 0, loop: flags&iffLoop != 0}
+	var info []byte
+	for kind, v := range attrs(b[sizeofIfinfomsg:]) {
+		switch kind {
+		case iflaIfname:
+			l.name = cString(v)
+		case iflaAddress:
+			if hardware == arphrdEther || hardware == arphrdInfiniband {
+				l.mac = net.HardwareAddr(v[:min(len(v), maxHardwareOctets)]).String()
+			}
+		case iflaMTU:
+			l.mtu = number32(v)
+		case iflaMaxMTU:
+			if n := number32(v); n > 0 {
+				l.maxMTU = &n
+			}
+		case iflaLink:
+			l.lowerIndex = number32(v)
+		case iflaLinkNetnsid:
+			l.elsewhere = true
+		case iflaQdisc:
+			l.qdisc = cString(v)
+		case iflaMaster:
+			l.masterIndex = number32(v)
+		case iflaTxqlen:
+			l.txLength = new(number32(v))
+		case iflaCarrier:
+			l.carrier = new(number8(v) != 0)
+		case iflaParentDev:
+			l.at = cString(v)
+		case iflaParentDevBus:
+			l.bus = cString(v)
+		case iflaStats64:
+			l.counters = linkErrors(v)
+		case iflaLinkinfo:
+			info = v
+		}
+	}
+	if l.name == "" {
+		return l, errShort
+	}
+	l.kind = cString(attr(info, iflaInfoKind))
+	l.describeKind(attr(info, iflaInfoData))
+	return l, nil
+}
+
+// describeKind reads what only interfaces of one kind have (IFLA_INFO_DATA).
+func (l *link) describeKind(data []byte) {
+	switch l.kind {
+	case "vlan":
+		if v := attr(data, iflaVlanID); len(v) >= 2 {
+			l.vlan = new(int(binary.NativeEndian.Uint16(v)))
+		}
+	case "bridge":
+		l.bridge = &measure.Bridge{Ports: []string{}}
+		if v := attr(data, iflaBrSTPState); v != nil {
+			l.bridge.STP = new(number32(v) != 0)
+		}
+		if v := attr(data, iflaBrVLANs); v != nil {
+			l.bridge.VLANs = new(number8(v) != 0)
+		}
+		if v := attr(data, iflaBrNFIPTables); v != nil {
+			l.bridge.Netfilter = new(number8(v) != 0)
+		}
+	default:
+		var lower int
+		if l.tunnel, lower = parseTunnel(l.kind, data); lower != 0 {
+			l.lowerIndex = lower
+		}
+	}
+}
+
+// resolve puts names to the numbers by which links speak of each other, and
+// gives each master what belongs to it.
+//
+// The lower interface of a VLAN, a macvlan or the like is the one it was made
+// on, those of a bond, a team or a netvsc are its members. A bridge's are the
+// ports by which its frames may leave the host, without the ends of virtual
+// machines and containers, and a VRF has none, since it is a routing table.
+// What a tunnel's packets leave by is Tunnel.Lower.
+func resolve(links []link) {
+	at := map[int]int{}
+	for i, l := range links {
+		at[l.index] = i
+	}
+	for i := range links {
+		l := &links[i]
+		if m, ok := at[l.masterIndex]; ok && l.masterIndex != 0 {
+			l.master = links[m].name
+			links[m].adopt(*l)
+		}
+		below, ok := at[l.lowerIndex]
+		if !ok || l.lowerIndex == 0 || l.elsewhere || l.lowerIndex == l.index {
+			continue
+		}
+		switch {
+		case l.tunnel != nil:
+			l.tunnel.Lower = links[below].name
+		case !paired(l.kind):
+			l.lower = append(l.lower, links[below].name)
+		}
+	}
+}
+
+// adopt takes an interface into its master.
+func (l *link) adopt(member link) {
+	switch l.kind {
+	case "bridge", "openvswitch":
+		if l.bridge == nil {
+			l.bridge = &measure.Bridge{}
+		}
+		l.bridge.Ports = append(l.bridge.Ports, member.name)
+		if !paired(member.kind) && member.kind != "tun" {
+			l.lower = append(l.lower, member.name)
+		}
+	case "vrf":
+	default:
+		l.lower = append(l.lower, member.name)
+	}
+}
+
+// paired tells whether an interface is one end of a pair: its link is the
+// other end, and it lies on nothing.
+func paired(kind string) bool { return kind == "veth" || kind == "netkit" }
+
+// linkErrors reads from struct rtnl_link_stats64 the errors and drops that are
+// not zero, by the names of `ip -s -s link` in JSON and of sysfs.
+func linkErrors(b []byte) map[string]uint64 {
+	all := map[string]uint64{}
+	for i, name := range linkCounters() {
+		if name != "" && len(b) >= 8*(i+1) {
+			if n := binary.NativeEndian.Uint64(b[8*i:]); n != 0 {
+				all[name] = n
+			}
+		}
+	}
+	return all
+}
+
+// linkCounters names the fields of struct rtnl_link_stats64 that count errors
+// and drops, in order; the others are left empty.
+func linkCounters() []string {
+	return []string{
+		"", "", "", "", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "", "collisions",
+		"rx_length_errors", "rx_over_errors", "rx_crc_errors", "rx_frame_errors", "rx_fifo_errors", "rx_missed_errors",
+		"tx_aborted_errors", "tx_carrier_errors", "tx_fifo_errors", "tx_heartbeat_errors", "tx_window_errors",
+	}
+}
+
+// cString is text up to a zero byte.
+func cString(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
+}
+
+// number32 is an attribute of 32 bits; 0 where it is shorter.
+func number32(b []byte) int {
+	if len(b) < 4 {
+		return 0
+	}
+	return int(binary.NativeEndian.Uint32(b))
+}
+
+// number8 is an attribute of 8 bits; 0 where it is empty.
+func number8(b []byte) uint8 {
+	if len(b) == 0 {
+		return 0
+	}
+	return b[0]
+}

@@ -1,0 +1,158 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"thru/internal/measure"
+)
+
+// maxQueues bounds what is read of each queue; a NIC may have thousands, of
+// which the first are as good as any.
+const maxQueues = 512
+
+// describeQueues counts the queues, and reads which CPUs software spreads
+// their packets to. Of veth and tap, of which a host may have a thousand, the
+// latter is not read.
+func (u *subject) describeQueues() {
+	if u.up {
+		c, err := ask(u, kernel.channels)
+		switch {
+		case err == nil:
+			u.out.Channels = &c
+		case u.hardware() || errors.Is(err, syscall.ENODEV):
+			u.miss("channels", err)
+		}
+	}
+	many := paired(u.kind) || u.kind == "tun"
+	if c := u.out.Channels; c != nil && (many || u.sysfs != nil) {
+		u.out.Queues, u.out.TxQueues = new(c.RX+c.Combined), new(c.TX+c.Combined)
+	} else {
+		u.countQueues()
+	}
+	switch {
+	case many || !u.up:
+	case u.sysfs == nil:
+		u.describeSteering()
+	case u.hardware():
+		u.miss("rps", u.sysfs)
+		u.miss("xps", u.sysfs)
+	}
+}
+
+// countQueues counts the folders of the queues in use.
+func (u *subject) countQueues() {
+	if u.sysfs != nil {
+		u.miss("rx_queues", u.sysfs)
+		return
+	}
+	names, err := u.fs.names(path.Join("sys/class/net", u.name, "queues"))
+	rx, tx := 0, 0
+	for _, q := range names {
+		switch {
+		case strings.HasPrefix(q, "rx-"):
+			rx++
+		case strings.HasPrefix(q, "tx-"):
+			tx++
+		}
+	}
+	if err == nil && rx == 0 {
+		err = errors.New("the kernel shows no queues") // built without CONFIG_SYSFS or RPS
+	}
+	if err != nil {
+		u.miss("rx_queues", err)
+		return
+	}
+	u.out.Queues = &rx
+	if tx > 0 {
+		u.out.TxQueues = &tx
+	}
+}
+
+// describeSteering reads RPS, XPS and RFS where they are set
+// (Documentation/networking/scaling.rst).
+func (u *subject) describeSteering() {
+	dir := path.Join("sys/class/net", u.name, "queues")
+	flows, known := 0, false
+	for i := range min(howMany(u.out.Queues), maxQueues) {
+		q := "rx-" + strconv.Itoa(i)
+		u.steer("rps", &u.out.RPS, q, path.Join(dir, q, "rps_cpus"))
+		if n, err := u.fs.number(path.Join(dir, q, "rps_flow_cnt")); err == nil && n >= 0 {
+			flows, known = flows+n, true
+		}
+	}
+	if known && (flows > 0 || u.hardware()) {
+		u.out.RFS = &flows
+	}
+	tx := howMany(u.out.TxQueues)
+	for i := range min(tx, maxQueues) {
+		if tx == 1 {
+			break // no choice
+		}
+		q := "tx-" + strconv.Itoa(i)
+		u.steer("xps", &u.out.XPS, q, path.Join(dir, q, "xps_cpus"))
+	}
+	if n := max(howMany(u.out.Queues), tx); n > maxQueues {
+		u.miss("queues", fmt.Errorf("only the first %d of %d were looked at", maxQueues, n))
+	}
+}
+
+// steer reads the CPUs of one queue, if any are set. A kernel without the
+// feature has no such file, and one queue alone has no XPS.
+func (u *subject) steer(key string, to *map[string]string, queue, file string) {
+	s, err := u.fs.text(file)
+	if err != nil {
+		return
+	}
+	cpus, err := parseCPUMask(s)
+	if err != nil {
+		u.miss(key, fmt.Errorf("/%s: %w", file, err))
+		return
+	}
+	if len(cpus) == 0 {
+		return
+	}
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	(*to)[queue] = FormatCPUs(cpus)
+}
+
+// parseCPUMask reads a set of CPUs such as "00000000,0000000f": hexadecimal,
+// in groups of 8 digits, the highest first (lib/vsprintf.c, bitmap_string).
+func parseCPUMask(s string) ([]int, error) {
+	n, ok := new(big.Int).SetString(strings.ReplaceAll(s, ",", ""), 16)
+	if !ok || n.Sign() < 0 || n.BitLen() > maxCPU {
+		return nil, fmt.Errorf("%.80q is no mask of CPUs", s)
+	}
+	var cpus []int
+	for cpu := range n.BitLen() {
+		if n.Bit(cpu) == 1 {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+// howMany is what a pointer points to; 0 where it is nil.
+func howMany(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// describeDevice asks what only a device has.
+func (u *subject) describeDevice() {
+	u.out.Rings = kept[measure.Rings](u, "rings")(ask(u, kernel.rings))
+	u.out.Coalesce = kept[measure.Coalesce](u, "coalescing")(ask(u, kernel.coalescing))
+	if u.vnic == "" {
+		u.out.Pause = kept[measure.Pause](u, "pause")(ask(u, kernel.pause))
+	}
+	u.out.RSS = kept[measure.RSS](u, "rss")(ask(u, kernel.rss))
+}

@@ -1,0 +1,37 @@
+package host
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// lower names the interfaces that a VLAN, a bond or a macvlan lies on. A
+// bridge has such too, but its traffic need not leave by them.
+func (f FS) lower(name string) []string {
+	dir := path.Join("sys/class/net", name)
+	if !slices.Contains([]string{"vlan", "bond", "macvlan"}, uevent(f.optional(path.Join(dir, "uevent")), "DEVTYPE")) {
+		return nil
+	}
+	entries, err := f.names(dir)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, e := range entries {
+		if l, ok := strings.CutPrefix(e, "lower_"); ok {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// uevent returns one value of a sysfs uevent file: KEY=value lines.
+func uevent(text, key string) string {
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(line, key+"="); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

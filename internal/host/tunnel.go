@@ -1,0 +1,187 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+
+	"thru/internal/measure"
+)
+
+// tunnelLayout is where a kind of tunnel keeps what we read: numbers of
+// attributes (0: it has none), and the bytes that it adds.
+type tunnelLayout struct {
+	link, id, local, remote uint16
+	local6, remote6         uint16 // where a kind has other attributes for IPv6
+	bigEndianID             bool
+	ipv6                    bool // the outer packet is IPv6, always
+	headers                 int  // that it adds, without the outer IP header
+	flags, encap            uint16
+	outFlags                uint16
+}
+
+// Bytes of headers: RFC 768, 791, 8200, 894, 2784.
+const (
+	ethernetHeader = 14
+	udpHeader      = 8
+	greHeader      = 4
+	ipv4Header     = 20
+	ipv6Header     = 40
+)
+
+// layoutOf knows the kinds of tunnels (include/uapi/linux/if_link.h,
+// if_tunnel.h). VXLAN (RFC 7348) and GENEVE (RFC 8926, without options) have 8
+// bytes after UDP, and carry Ethernet.
+func layoutOf(kind string) (tunnelLayout, bool) {
+	gre := tunnelLayout{link: 1, outFlags: 3, id: 5, local: 6, remote: 7, bigEndianID: true, headers: greHeader, flags: 13, encap: 14}
+	ip := tunnelLayout{link: 1, local: 2, remote: 3, flags: 8, encap: 15}
+	vti := tunnelLayout{link: 1, id: 3, local: 4, remote: 5, bigEndianID: true}
+	switch kind {
+	case "vxlan":
+		return tunnelLayout{id: 1, remote: 2, link: 3, local: 4, remote6: 16, local6: 17, headers: udpHeader + 8 + ethernetHeader}, true
+	case "geneve":
+		return tunnelLayout{id: 1, remote: 2, remote6: 7, headers: udpHeader + 8 + ethernetHeader}, true
+	case "ip6gre", "ip6gretap":
+		gre.ipv6 = true
+		fallthrough
+	case "gre", "gretap":
+		if kind == "gretap" || kind == "ip6gretap" {
+			gre.headers += ethernetHeader
+		}
+		return gre, true
+	case "ip6tnl":
+		ip.ipv6 = true
+		fallthrough
+	case "ipip", "sit":
+		return ip, true
+	case "vti", "vti6":
+		vti.ipv6 = kind == "vti6"
+		return vti, true
+	case "xfrm":
+		return tunnelLayout{link: 1, id: 2}, true
+	case "wireguard", "erspan", "ip6erspan":
+		return tunnelLayout{}, true
+	}
+	return tunnelLayout{}, false
+}
+
+// parseTunnel reads what an interface of software says of the packets that it
+// wraps (IFLA_INFO_DATA), and the number of the interface that they are bound
+// to, 0 where they follow the routes. It is nil where kind is no tunnel.
+func parseTunnel(kind string, data []byte) (*measure.Tunnel, int) {
+	l, ok := layoutOf(kind)
+	if !ok {
+		return nil, 0
+	}
+	t := &measure.Tunnel{Kind: kind, Local: address(l.get(data, l.local)), Remote: address(l.get(data, l.remote))}
+	ipv6 := l.ipv6
+	if v := address(l.get(data, l.local6)); v != "" {
+		t.Local, ipv6 = v, true
+	}
+	if v := address(l.get(data, l.remote6)); v != "" {
+		t.Remote, ipv6 = v, true
+	}
+	if v := l.get(data, l.id); len(v) >= 4 && (l.outFlags == 0 || l.greFlags(data)&greKey != 0) {
+		id := binary.NativeEndian.Uint32(v)
+		if l.bigEndianID {
+			id = binary.BigEndian.Uint32(v)
+		}
+		t.ID = new(int64(id))
+	}
+	if metadata(kind, data) {
+		t.ID = nil // each packet brings its own
+	} else {
+		t.Overhead = l.overhead(kind, data, ipv6)
+	}
+	return t, number32(l.get(data, l.link))
+}
+
+// get returns an attribute, or nil for the number 0.
+func (l tunnelLayout) get(data []byte, number uint16) []byte {
+	if number == 0 {
+		return nil
+	}
+	return attr(data, number)
+}
+
+// Flags of GRE, each with a field of 4 bytes in the header (RFC 2784, 2890).
+const greChecksum, greKey, greSequence = 0x8000, 0x2000, 0x1000
+
+// greFlags are those of sent packets.
+func (l tunnelLayout) greFlags(data []byte) uint16 {
+	v := l.get(data, l.outFlags)
+	if len(v) < 2 {
+		return 0
+	}
+	return binary.BigEndian.Uint16(v)
+}
+
+// metadata tells whether the packets of a tunnel bring the address that they
+// are sent to with them, as those of Open vSwitch and of containers do.
+func metadata(kind string, data []byte) bool {
+	const vxlan, geneve, gre, ip = 25, 6, 18, 19 // the first is a byte, the others have no value
+	switch kind {
+	case "vxlan":
+		return number8(attr(data, vxlan)) != 0
+	case "geneve":
+		return attr(data, geneve) != nil
+	case "gre", "gretap", "ip6gre", "ip6gretap":
+		return attr(data, gre) != nil
+	case "ipip", "sit", "ip6tnl":
+		return attr(data, ip) != nil
+	}
+	return false
+}
+
+// overhead is what wrapping adds to a packet, in bytes; 0 where the link alone
+// does not tell: WireGuard may use either version of IP, IPsec any cipher.
+func (l tunnelLayout) overhead(kind string, data []byte, ipv6 bool) int {
+	switch kind {
+	case "wireguard", "xfrm", "vti", "vti6", "erspan", "ip6erspan":
+		return 0
+	}
+	sum := ipv4Header + l.headers
+	if ipv6 {
+		sum += ipv6Header - ipv4Header
+	}
+	for _, f := range []uint16{greChecksum, greKey, greSequence} {
+		if l.greFlags(data)&f != 0 {
+			sum += 4
+		}
+	}
+	const ignoresLimit = 1 // IP6_TNL_F_IGN_ENCAP_LIMIT (ip6_tunnel.h)
+	if l.ipv6 && number32(l.get(data, l.flags))&ignoresLimit == 0 {
+		sum += 8 // an option that bounds tunnels in tunnels (RFC 2473)
+	}
+	if v := l.get(data, l.encap); len(v) >= 2 {
+		switch binary.NativeEndian.Uint16(v) { // enum tunnel_encap_types
+		case 1: // foo over UDP
+			sum += udpHeader
+		case 2: // generic UDP encapsulation
+			sum += udpHeader + 4
+		}
+	}
+	return sum
+}
+
+// overheadUntold is why the overhead of a kind of tunnel is not known.
+func overheadUntold(kind string) error {
+	switch kind {
+	case "wireguard":
+		return errors.New("60 bytes to a peer over IPv4, 80 over IPv6: only root may read which it is")
+	case "xfrm", "vti", "vti6":
+		return errors.New("IPsec adds what its cipher needs")
+	case "erspan", "ip6erspan":
+		return errors.New("it depends on the version of ERSPAN")
+	}
+	return errors.New("each packet brings the address that it is sent to")
+}
+
+// address is an IP address in bytes; empty where it is none, or 0.0.0.0 or ::.
+func address(b []byte) string {
+	a, ok := netip.AddrFromSlice(b)
+	if !ok || a.IsUnspecified() {
+		return ""
+	}
+	return a.String()
+}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+)
+
+// vnic tells what kind of device of a hypervisor a driver drives:
+// "paravirtual", "emulated" (a driver of an old real NIC in a guest), or empty
+// for a real one. The speed of either is a name only.
+func vnic(driver string, virtual bool) string {
+	paravirtual := []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen-netfront", "gve", "netdevsim"}
+	emulated := []string{"e1000", "e1000e", "pcnet32", "8139cp", "8139too", "ne2k-pci", "tulip"}
+	switch {
+	case slices.Contains(paravirtual, driver):
+		return "paravirtual"
+	case virtual && slices.Contains(emulated, driver):
+		return "emulated"
+	}
+	return ""
+}
+
+// virtualFunction tells whether a device is a virtual function of a NIC, which
+// a guest sees without its physical one: by drivers that drive nothing else,
+// or by the number of the device where one driver drives both (ConnectX-3 to
+// ConnectX-7).
+func virtualFunction(driver, device string) bool {
+	drivers := []string{"ixgbevf", "igbvf", "iavf", "i40evf", "cxgb4vf", "fm10k", "mana", "ena"}
+	mellanox := []string{"0x1004", "0x1012", "0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e"}
+	return slices.Contains(drivers, driver) || strings.HasPrefix(driver, "mlx") && slices.Contains(mellanox, device)
+}
+
+// nominal tells whether the speed of an interface is only a name: no wire of
+// that rate stands behind it. That is so for software (veth, tun, bridge,
+// dummy, lo) and for the devices that hypervisors offer. VLANs, bonds and the
+// like are what lies below them.
+func (u *subject) nominal() *bool {
+	is, err := u.nominalOf(u, maxStack)
+	if err != nil {
+		u.miss("speed_is_nominal", err)
+		return nil
+	}
+	return &is
+}
+
+func (s *survey) nominalOf(u *subject, depth int) (bool, error) {
+	if u.hardware() {
+		if u.info.driver == "" {
+			return false, errors.New("its driver is not known")
+		}
+		return u.vnic != "", nil
+	}
+	if u.sysfs != nil && s.kernel == nil {
+		return false, u.sysfs
+	}
+	if !slices.Contains([]string{"vlan", "bond", "team", "macvlan", "ipvlan", "macsec"}, u.kind) {
+		return true, nil
+	}
+	if u.elsewhere {
+		return false, errors.New("it lies on an interface of another network namespace")
+	}
+	if len(u.lower) == 0 || depth == 0 {
+		return true, nil
+	}
+	for _, name := range u.lower {
+		l := s.named[name]
+		if l == nil {
+			continue
+		}
+		if is, err := s.nominalOf(s.subject(*l), depth-1); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+// ofKernel tells whether the driver of a device came with the kernel and was
+// built for it: it is built in, or its module taints the kernel neither as
+// built elsewhere (O), nor as unsigned where modules are signed (E), nor as
+// loaded by force (F) (Documentation/admin-guide/tainted-kernels.rst). The
+// driver's version says nothing about it: many in-tree drivers have numbers of
+// their own.
+func (f FS) ofKernel(device string) (bool, error) {
+	if device == "" {
+		return false, errors.New("/sys does not show its device")
+	}
+	driver := path.Join(device, "driver")
+	if !f.exists(driver) {
+		return false, errors.New("/sys shows no driver")
+	}
+	module := path.Join(driver, "module")
+	if !f.exists(module) {
+		return true, nil // built in
+	}
+	taint, err := f.text(path.Join(module, "taint"))
+	if err != nil {
+		if !f.exists(path.Join(module, "initstate")) {
+			return true, nil // built in, and has parameters
+		}
+		return false, err // Linux before 3.5
+	}
+	return !strings.ContainsAny(taint, "OEF"), nil
+}
