@@ -36,7 +36,7 @@ func TestSearchIsExact(t *testing.T) {
 				if want := min(mtu, claim); s.passes != want || !s.confirmed {
 					t.Errorf("claim %d, loss %g: %d found (confirmed: %v), want %d", claim, loss, s.passes, s.confirmed, want)
 				}
-				if loss == 0 && rounds > 7 {
+				if loss == 0 && rounds > 8 {
 					t.Errorf("claim %d, MTU %d: %d rounds", claim, mtu, rounds)
 				}
 			}

@@ -38,5 +38,5 @@ type Dial struct {
 	Progress       func(stage string) // is told what begins; may be nil
 }
 
-// zoned is an address as the kernel compares it: IPv4 as such.
+// plain is an address with IPv4 as such, where a socket of both families maps it.
 func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

@@ -99,14 +99,20 @@ func number(b []byte) int {
 // traffic class, of its own.
 func MarkControl(ipv6 bool, tos int) []byte {
 	b := make([]byte, unix.CmsgSpace(4))
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
-	h.Level, h.Type = unix.IPPROTO_IP, unix.IP_TOS
 	if ipv6 {
-		h.Level, h.Type = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+		putHeader(b, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, 4)
+	} else {
+		putHeader(b, unix.IPPROTO_IP, unix.IP_TOS, 4)
 	}
-	h.SetLen(unix.CmsgLen(4))
 	binary.NativeEndian.PutUint32(b[unix.CmsgLen(0):], uint32(tos))
 	return b
+}
+
+// putHeader begins a control message with n bytes of data (cmsg(3)).
+func putHeader(b []byte, level, kind int32, n int) {
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+	h.Level, h.Type = level, kind
+	h.SetLen(unix.CmsgLen(n))
 }
 
 // TooBig empties the error queue of a socket. It returns the MTUs that routers
