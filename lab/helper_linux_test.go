@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 		err = sendDatagrams(os.Args[1:])
 	case "receive":
 		err = receiveDatagrams(os.Args[1], os.Args[2] == "reads")
+	case "path-answer":
+		err = answerProbe()
+	case "path-probe":
+		err = probePath(os.Args[1], os.Args[2], os.Args[3] == "quick")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,339 @@
+package path
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"thru/internal/sock"
+)
+
+// A datagram of the probe begins with the cookie, its kind, a byte of its own,
+// and the numbers of volley and shot, or of round and port; the rest is zero.
+const (
+	cookieSize   = 8
+	datagramSize = cookieSize + 1 + 1 + 2 + 2
+
+	kindForward = 'F' // from the dialling end
+	kindBack    = 'B' // from the answering end
+	kindAsk     = 'E' // to be returned, with its TTL as the byte
+	kindEcho    = 'e'
+)
+
+// datagram is the head of one.
+type datagram struct {
+	kind, ttl   byte
+	round, shot uint16
+}
+
+// appendDatagram writes the head of a datagram.
+func appendDatagram(b, cookie []byte, d datagram) []byte {
+	b = append(append(b, cookie...), d.kind, d.ttl)
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, d.round), d.shot)
+}
+
+// parseDatagram reads it; false is a stranger's.
+func parseDatagram(b, cookie []byte) (datagram, bool) {
+	if len(b) < datagramSize || !bytes.Equal(b[:cookieSize], cookie) {
+		return datagram{}, false
+	}
+	r := b[cookieSize:]
+	return datagram{r[0], r[1], binary.BigEndian.Uint16(r[2:]), binary.BigEndian.Uint16(r[4:])}, true
+}
+
+// headers is what IP and UDP add to a datagram, in bytes.
+func headers(a netip.Addr) int {
+	return sock.UDPHeaders(net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
+}
+
+// maxEchoes bounds what an answering end returns in one probe.
+const maxEchoes = 2000
+
+// socket is the UDP socket of one end. A goroutine takes in what comes from
+// the one host that has shown the token over TCP.
+type socket struct {
+	conn    *net.UDPConn
+	raw     syscall.RawConn
+	cookie  []byte
+	theirs  byte       // kind of what comes in volleys
+	host    netip.Addr // of the other end
+	headers string     // why IP headers are not set and seen here; empty: they are
+
+	mu      sync.Mutex
+	peer    netip.AddrPort // where to send; an answering end learns it from the first datagram
+	got     map[uint16]map[arrivalKey]arrival
+	echoes  int
+	told    bool // a router has said that a datagram was too big
+	router  int  // the least MTU that one named
+	news    chan struct{}
+	stopped sync.WaitGroup
+}
+
+// arrivalKey tells the copies of a shot apart.
+type arrivalKey struct{ shot, copy int }
+
+// openSocket binds a socket to the address that the TCP connection has at this end.
+func openSocket(ctx context.Context, local netip.AddrPort, host netip.Addr, device string, cookie []byte, theirs byte) (*socket, error) {
+	conn, raw, headers, err := bindUDP(ctx, local, device)
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{
+		conn: conn, raw: raw, cookie: cookie, theirs: theirs, host: host, headers: headers,
+		got: map[uint16]map[arrivalKey]arrival{}, news: make(chan struct{}, 1),
+	}
+	s.stopped.Go(s.receive)
+	return s, nil
+}
+
+// bindUDP opens a UDP socket that is ready for probes, as far as this system can.
+func bindUDP(ctx context.Context, local netip.AddrPort, device string) (*net.UDPConn, syscall.RawConn, string, error) {
+	network, ipv6 := "udp4", local.Addr().Is6()
+	if ipv6 {
+		network = "udp6"
+	}
+	// Some probes are as large as an interface can take (loopback: 64 KB).
+	lc := net.ListenConfig{Control: sock.Options{Device: device, RecvBuffer: 4 << 20, SendBuffer: 1 << 20}.Control}
+	pc, err := lc.ListenPacket(ctx, network, net.JoinHostPort(local.Addr().String(), strconv.Itoa(int(local.Port()))))
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("path: opening a UDP socket: %w", err)
+	}
+	conn := pc.(*net.UDPConn)
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		conn.Close()
+		return nil, nil, "", fmt.Errorf("path: reaching a UDP socket: %w", err)
+	}
+	headers := ""
+	ctl := raw.Control(func(fd uintptr) { err = sock.SetProbe(fd, ipv6) })
+	if err = errors.Join(ctl, err); err != nil {
+		headers = err.Error()
+	}
+	return conn, raw, headers, nil
+}
+
+// close ends the goroutine too.
+func (s *socket) close() {
+	if s != nil {
+		s.conn.Close()
+		s.stopped.Wait()
+	}
+}
+
+// receive takes datagrams until the socket is closed. Errors are what ICMP
+// says of those sent; so many in a row that something else is wrong end it.
+func (s *socket) receive() {
+	b, oob := make([]byte, maxPacket), make([]byte, sock.HeaderRoom)
+	for failed := 0; failed < 10_000; {
+		n, oobn, _, from, err := s.conn.ReadMsgUDPAddrPort(b, oob)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			failed++
+			s.listenToRouters()
+			continue
+		}
+		failed = 0
+		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+		d, ok := parseDatagram(b[:n], s.cookie)
+		if !ok || from.Addr() != s.host {
+			continue
+		}
+		h := sock.ParseHeader(oob[:oobn])
+		switch {
+		case d.kind == s.theirs:
+			s.note(d, h, from)
+		case d.kind == kindAsk && s.theirs == kindForward:
+			s.echo(d, h, from)
+		}
+	}
+}
+
+// note keeps an arrival, and the address that the first one came from.
+func (s *socket) note(d datagram, h sock.Header, from netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.peer.IsValid() {
+		s.peer = from
+	}
+	if from != s.peer || d.round >= maxVolleys {
+		return
+	}
+	seen := s.got[d.round]
+	if seen == nil {
+		seen = map[arrivalKey]arrival{}
+		s.got[d.round] = seen
+	}
+	if len(seen) < maxShots {
+		seen[arrivalKey{int(d.shot), int(d.ttl)}] = arrival{Shot: int(d.shot), TOS: h.TOS, TTL: h.TTL, Frag: h.Fragment}
+	}
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// echo returns a datagram to where it came from, with the TTL that it had.
+func (s *socket) echo(d datagram, h sock.Header, from netip.AddrPort) {
+	if s.echoes++; s.echoes > maxEchoes {
+		return
+	}
+	d.kind, d.ttl = kindEcho, byte(max(h.TTL, 0))
+	s.conn.WriteToUDPAddrPort(appendDatagram(nil, s.cookie, d), from)
+}
+
+// listenToRouters notes what they have said of datagrams that were too big.
+func (s *socket) listenToRouters() {
+	var said []int
+	s.raw.Control(func(fd uintptr) { said = sock.TooBig(fd) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, mtu := range said {
+		s.told = true
+		if mtu > 0 && mtu <= maxPacket && (s.router == 0 || mtu < s.router) {
+			s.router = mtu
+		}
+	}
+}
+
+// said is what routers have named so far.
+func (s *socket) said() (told bool, router int) {
+	s.listenToRouters()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told, s.router
+}
+
+// target is where to send; an answering end has none before the first datagram.
+func (s *socket) target() netip.AddrPort {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.peer
+}
+
+// await waits until so many datagrams of a volley have come, or nothing more
+// is to be awaited. It returns what came.
+func (s *socket) await(ctx context.Context, round uint16, want int, settle time.Duration) []arrival {
+	end := time.NewTimer(settle)
+	defer end.Stop()
+	for {
+		if all := s.arrivals(round); len(all) >= want {
+			return all
+		}
+		select {
+		case <-s.news:
+		case <-end.C:
+			return s.arrivals(round)
+		case <-ctx.Done():
+			return s.arrivals(round)
+		}
+	}
+}
+
+// arrivals of a volley, so far.
+func (s *socket) arrivals(round uint16) []arrival {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]arrival, 0, len(s.got[round]))
+	for _, a := range s.got[round] {
+		all = append(all, a)
+	}
+	return all
+}
+
+// awaitPeer waits for the first datagram.
+func (s *socket) awaitPeer(ctx context.Context, settle time.Duration) bool {
+	end := time.NewTimer(settle)
+	defer end.Stop()
+	for !s.target().IsValid() {
+		select {
+		case <-s.news:
+		case <-end.C:
+			return s.target().IsValid()
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// fire sends the shots of a volley: first one copy of each, then the next, so
+// that a short outage does not take all copies of one. What it returns lacks
+// what the other end has seen.
+func (s *socket) fire(ctx context.Context, round uint16, shots []shot, gap time.Duration) report {
+	var r report
+	to, kind := s.target(), byte(kindForward)
+	if s.theirs == kindForward {
+		kind = kindBack
+	}
+	refused := map[int]bool{}
+	next := time.Now()
+	for pass, left := 0, true; left && ctx.Err() == nil; pass++ {
+		left = false
+		for i, sh := range shots {
+			if pass >= sh.Copies || refused[i] {
+				continue
+			}
+			left = true
+			next = pause(next, max(gap, bigGap(sh.Size)))
+			b := make([]byte, max(sh.Size-headers(to.Addr()), datagramSize))
+			appendDatagram(b[:0], s.cookie, datagram{kind, byte(pass), round, uint16(i)})
+			err := s.send(b, sh.TOS, to)
+			switch {
+			case errors.Is(err, syscall.EMSGSIZE):
+				refused[i] = true
+				r.Refused = append(r.Refused, i)
+				continue
+			case err != nil:
+				r.Error = err.Error()
+			}
+			r.Sent++
+		}
+	}
+	return r
+}
+
+// bigGap spaces large datagrams at 200 Mb/s.
+func bigGap(size int) time.Duration { return time.Duration(size) * 8 * time.Second / 200e6 }
+
+// pause waits until the time of the next datagram; what a timer is late, the
+// next ones make up for.
+func pause(next time.Time, gap time.Duration) time.Time {
+	if now := time.Now(); next.Before(now.Add(-5 * time.Millisecond)) {
+		next = now // far behind: no burst
+	}
+	// A timer is no finer than this.
+	if wait := time.Until(next); wait > 200*time.Microsecond {
+		time.Sleep(wait)
+	}
+	return next.Add(gap)
+}
+
+// send sends one datagram. The kernel reports with it what ICMP has said of
+// earlier ones, and does not send: then it is tried again.
+func (s *socket) send(b []byte, tos int, to netip.AddrPort) error {
+	var oob []byte
+	if tos != 0 {
+		oob = sock.MarkControl(to.Addr().Is6(), tos)
+	}
+	var err error
+	for range 8 {
+		if _, _, err = s.conn.WriteMsgUDPAddrPort(b, oob, to); err == nil || errors.Is(err, net.ErrClosed) {
+			break
+		}
+		s.listenToRouters()
+		if errors.Is(err, syscall.ENOBUFS) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return err
+}

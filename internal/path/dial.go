@@ -1,0 +1,137 @@
+package path
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/sock"
+)
+
+// Bounds of the dialling end.
+const (
+	probeTime  = 30 * time.Second // of everything
+	dialTime   = 3 * time.Second  // for one target to answer, and show the token
+	dialBudget = 10 * time.Second // for all of them
+	replyTime  = 5 * time.Second  // for the answer to one question
+)
+
+// link is the TCP connection of the dialling end.
+type link struct {
+	conn          *net.TCPConn
+	in            *bufio.Reader
+	tcp           tcpState // right after the handshake
+	local, remote netip.AddrPort
+}
+
+// connect dials the targets in order. greet is what a connection must pass to
+// be taken.
+func connect(ctx context.Context, d Dial, greet func(*link) error) (*link, error) {
+	if len(d.Targets) == 0 {
+		return nil, fault.Failf("", "path: dialling: no target address")
+	}
+	dialer, err := d.dialer()
+	if err != nil {
+		return nil, err
+	}
+	var skipped []string
+	each := min(dialTime, dialBudget/time.Duration(len(d.Targets)))
+	for _, target := range d.Targets {
+		l, err := dialOne(ctx, d, dialer, target, each, greet)
+		if err == nil {
+			return l, nil
+		}
+		if fault.Hint(err) != "" { // our own options: another target would fail alike
+			return nil, err
+		}
+		skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
+	}
+	return nil, fault.Failf("let TCP and UDP of these ports through the firewall, or move them: thru serve --data-ports FIRST-LAST",
+		"path: no connection for the probe: %s", strings.Join(skipped, "; "))
+}
+
+// dialer opens connections from where d wants them to come.
+func (d Dial) dialer() (*net.Dialer, error) {
+	dialer := &net.Dialer{Control: sock.Options{Device: d.Device}.Control}
+	dialer.SetMultipathTCP(false) // another protocol than is to be looked at
+	if d.Source == "" {
+		return dialer, nil
+	}
+	a, err := netip.ParseAddr(d.Source)
+	if err != nil {
+		return nil, fault.Usagef("--bind wants an address of this host, such as 10.0.0.1", "path: binding to %q: %w", d.Source, err)
+	}
+	dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0))
+	return dialer, nil
+}
+
+// dialOne dials one target within a time.
+func dialOne(ctx context.Context, d Dial, dialer *net.Dialer, target string, limit time.Duration, greet func(*link) error) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	network := "tcp"
+	if d.Family == 4 || d.Family == 6 {
+		network = fmt.Sprintf("tcp%d", d.Family)
+	}
+	c, err := dialer.DialContext(ctx, network, target)
+	if err != nil {
+		return nil, err
+	}
+	conn := c.(*net.TCPConn)
+	l := &link{
+		conn: conn, in: bufio.NewReader(conn), tcp: readTCP(conn),
+		local: plain(conn.LocalAddr().(*net.TCPAddr).AddrPort()), remote: plain(conn.RemoteAddr().(*net.TCPAddr).AddrPort()),
+	}
+	if err := sock.SetNoDelay(conn, true); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	quit := context.AfterFunc(ctx, func() { conn.Close() })
+	if err := greet(l); err != nil || !quit() {
+		conn.Close()
+		if err == nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// ask sends a request and waits for its reply, which may take the time it
+// takes there beside the round trip.
+func (l *link) ask(q request, takes time.Duration) (reply, error) {
+	var r reply
+	l.conn.SetDeadline(time.Now().Add(replyTime + takes))
+	if err := writeJSON(l.conn, q); err != nil {
+		return r, err
+	}
+	return r, readJSON(l.in, &r)
+}
+
+// hear reads the hello.
+func (l *link) hear() (h hello, cookie []byte, err error) {
+	l.conn.SetDeadline(time.Now().Add(replyTime))
+	if err := readJSON(l.in, &h); err != nil {
+		return h, nil, err
+	}
+	cookie, err = hex.DecodeString(h.Cookie)
+	if err != nil || len(cookie) != cookieSize || h.UDP < 0 || h.UDP > 65535 || h.Claim < 0 || h.Claim > 1<<20 {
+		return h, nil, fmt.Errorf("path: the other end says cookie %q, UDP port %d, MTU %d", h.Cookie, h.UDP, h.Claim)
+	}
+	return h, cookie, nil
+}
+
+// hostOf is the machine to ask for routes.
+func (d Dial) hostOf() *host.Host {
+	if d.Host == nil {
+		return host.New()
+	}
+	return d.Host
+}

@@ -1,0 +1,203 @@
+package path
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// marks are the TOS bytes that a probe sends: DSCP 0, 8 (CS1), 10 (AF11),
+// 26 (AF31), 34 (AF41), 46 (EF), 48 (CS6); and ECN alone: ECT(0), CE (RFC 3168).
+func marks() []int { return []int{0, 8 << 2, 10 << 2, 26 << 2, 34 << 2, 46 << 2, 48 << 2, 2, 3} }
+
+const markCopies = 2
+
+// direction gathers what datagrams tell of one direction.
+type direction struct {
+	name   string
+	header string // why the two ends cannot set and see IP headers; empty: they can
+	noDF   string // why the sender cannot forbid fragments; empty: it can
+	noMTU  string // why it does not know its own MTU; empty: it does
+	search *search
+	tcp    string // what TCP says of the MTU, in words
+
+	sent, got int         // small datagrams
+	ttls      map[int]int // of those that came, how often
+	seen      map[int]int // marks: as sent, as seen
+	blocked   bool        // nothing came
+	stopped   string      // why no more could be asked
+	unasked   string      // why nothing was sent
+	refusal   string      // by the sender's own kernel
+	told      bool        // a router has said that a datagram was too big
+	router    int
+
+	shots   []shot // of the running volley
+	search0 int    // the first of them that is of the search
+}
+
+// newDirection begins with what the sender claims of its MTU; small is the
+// size of the least datagram.
+func newDirection(name string, claim, learned, small int) *direction {
+	d := &direction{name: name, ttls: map[int]int{}, seen: map[int]int{}, router: learned, told: learned > 0}
+	if claim > small {
+		d.search = newSearch(claim, small)
+	}
+	return d
+}
+
+// load are the datagrams of the next volley: small ones, the marks that have
+// not come yet, and the sizes of the search.
+func (d *direction) load(small int) []shot {
+	d.shots = []shot{{Copies: small}}
+	if d.header == "" {
+		for _, tos := range marks() {
+			if _, came := d.seen[tos]; !came && tos != 0 { // that is the small ones' own
+				d.shots = append(d.shots, shot{TOS: tos, Copies: markCopies})
+			}
+		}
+	}
+	d.search0 = len(d.shots)
+	if d.searching() {
+		d.shots = append(d.shots, d.search.next()...)
+	}
+	return d.shots
+}
+
+// searching tells whether sizes are still to be sent.
+func (d *direction) searching() bool {
+	return d.search != nil && !d.search.over && !d.blocked && d.noDF == ""
+}
+
+// unmarked tells whether marks are missing that others have shown can be seen.
+func (d *direction) unmarked() bool {
+	return d.header == "" && !d.blocked && len(d.seen) < len(marks())
+}
+
+// take ends a volley: r is the sender's account, got what came.
+func (d *direction) take(r report, got []arrival) {
+	if r.Error != "" {
+		d.refusal = r.Error
+	}
+	if d.told = d.told || r.Told; r.Router > 0 && (d.router == 0 || r.Router < d.router) {
+		d.router = r.Router
+	}
+	d.sent += d.shots[0].Copies
+	arrived := map[int]bool{}
+	for _, a := range got {
+		if a.Frag == 0 {
+			arrived[a.Shot] = true
+		}
+		if a.Shot == 0 {
+			d.got++
+			d.ttls[a.TTL]++
+		}
+		if a.Shot < d.search0 && a.TOS >= 0 {
+			d.seen[d.shots[a.Shot].TOS] = a.TOS
+		}
+	}
+	if len(got) == 0 || !d.searching() {
+		return
+	}
+	sizes, refused, sent := map[int]bool{}, []int(nil), 0
+	for i := d.search0; i < len(d.shots); i++ {
+		sizes[i-d.search0] = arrived[i]
+		if slices.Contains(r.Refused, i) {
+			refused = append(refused, i-d.search0)
+		} else {
+			sent += d.shots[i].Copies
+		}
+	}
+	d.search.took(sizes, sent, refused)
+}
+
+// hopsOf is the number of routers that a TTL tells of; nil where it is none
+// that a datagram of ours can have.
+func hopsOf(ttl int) *int {
+	if ttl < 1 || ttl > sock.ProbeTTL {
+		return nil
+	}
+	return new(sock.ProbeTTL - ttl)
+}
+
+// facts fills in what came of it. note is told what did not, and why.
+func (d *direction) facts(to *measure.OneWay, note func(fact, why string)) {
+	add := func(fact, why string) { note(d.name+"."+fact, why) }
+	switch {
+	case d.unasked != "":
+		for _, fact := range []string{"udp", "hops", "dscp", "mtu"} {
+			add(fact, d.unasked)
+		}
+		return
+	case d.sent > 0:
+		to.UDP = &measure.UDPReach{Sent: d.sent, Got: min(d.got, d.sent)}
+	}
+	if d.refusal != "" && d.got == 0 {
+		add("udp", "the sender's own host refuses datagrams: "+d.refusal)
+	}
+	silence := ""
+	if d.blocked {
+		silence = "no datagram (UDP) comes through"
+	}
+	if why := first(silence, d.header); why != "" {
+		add("hops", why)
+		add("dscp", why)
+	} else {
+		d.hops(to, add)
+		d.marks(to, add)
+	}
+	d.mtu(to, silence, add)
+}
+
+// first is the first of several reasons that is one.
+func first(reasons ...string) string {
+	i := slices.IndexFunc(reasons, func(s string) bool { return s != "" })
+	if i < 0 {
+		return ""
+	}
+	return reasons[i]
+}
+
+// hops takes the TTL that most datagrams had.
+func (d *direction) hops(to *measure.OneWay, add func(fact, why string)) {
+	most := -1
+	for ttl, n := range d.ttls {
+		if n > d.ttls[most] || n == d.ttls[most] && ttl > most {
+			most = ttl
+		}
+	}
+	if to.Hops = hopsOf(most); to.Hops == nil {
+		add("hops", fmt.Sprintf("they left with TTL %d and came with %d: something sets it anew", sock.ProbeTTL, most))
+	}
+}
+
+// marks lists them in the order in which they were sent.
+func (d *direction) marks(to *measure.OneWay, add func(fact, why string)) {
+	for _, tos := range marks() {
+		if seen, ok := d.seen[tos]; ok {
+			to.Marks = append(to.Marks, measure.Mark{Sent: tos >> 2, Seen: seen >> 2, ECNSent: tos & 3, ECNSeen: seen & 3})
+			continue
+		}
+		add("dscp", fmt.Sprintf("no datagram with DSCP %d and ECN %d came, others did", tos>>2, tos&3))
+	}
+}
+
+// mtu is the outcome of the search.
+func (d *direction) mtu(to *measure.OneWay, silence string, add func(fact, why string)) {
+	if silence != "" && d.tcp != "" {
+		silence += "; " + d.tcp
+	}
+	why := first(silence, d.noDF)
+	switch {
+	case why == "" && d.search == nil:
+		why = "the sender does not know the MTU of its interface: " + first(d.noMTU, "its kernel does not say")
+	case why == "" && !d.search.confirmed:
+		why = first(d.stopped, "the search came to no end: datagrams of any size get lost")
+	}
+	if why != "" {
+		add("mtu", why)
+		return
+	}
+	to.MTU = d.search.outcome(d.told, d.router)
+}

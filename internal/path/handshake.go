@@ -1,0 +1,141 @@
+package path
+
+import (
+	"fmt"
+	"net"
+
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// timestampsSize is what the option takes of each segment, padded: Linux takes
+// it off its MSS once it is agreed (net/ipv4/tcp_input.c).
+const timestampsSize = 12
+
+// tcpState is what the kernel says of a connection.
+type tcpState struct {
+	info       measure.TCPInfo
+	congestion string
+	ipv6       bool
+}
+
+// readTCP reads it; fields that this system does not tell are nil.
+func readTCP(c *net.TCPConn) tcpState {
+	t := tcpState{ipv6: plain(c.RemoteAddr().(*net.TCPAddr).AddrPort()).Addr().Is6()}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return t
+	}
+	raw.Control(func(fd uintptr) {
+		b := make([]byte, sock.TCPInfoSize)
+		t.info = sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)])
+		t.congestion = sock.ReadGranted(fd).Congestion
+	})
+	return t
+}
+
+// known tells whether the kernel speaks of options at all.
+func (t tcpState) known() bool { return t.info.SACK != nil && t.info.AdvMSS != nil }
+
+// ownMSS is the MSS that this end has advertised.
+func (t tcpState) ownMSS() *int { return new(int(*t.info.AdvMSS) + t.timestamps()) }
+
+// timestamps is what they take of each segment.
+func (t tcpState) timestamps() int {
+	if t.info.Timestamps != nil && *t.info.Timestamps {
+		return timestampsSize
+	}
+	return 0
+}
+
+// synSent is the SYN of the dialling end: what its settings ask for, since a
+// connection only shows what both have agreed to.
+func (t tcpState) synSent(s sock.Stack) *measure.SYN {
+	if !t.known() {
+		return nil
+	}
+	syn := &measure.SYN{
+		MSS: t.ownMSS(), HasScale: either(s.WindowScaling, t.info.WScaleOK), SACK: either(s.SACK, t.info.SACK),
+		Timestamps: either(s.Timestamps, t.info.Timestamps), ECN: either(s.ECN, t.info.ECN),
+	}
+	if *t.info.WScaleOK && t.info.RecvWScale != nil {
+		syn.WindowScale = new(int(*t.info.RecvWScale))
+	}
+	retried := t.info.Retrans != nil && *t.info.Retrans > 0 // the kernel asks for ECN in the first SYN only (RFC 3168 section 6.1.1.1)
+	if retried || t.congestion == "dctcp" {                 // dctcp asks whatever the setting is
+		syn.ECN = nil
+	}
+	return syn
+}
+
+// either is true where a setting asks for an option, or the connection has it.
+func either(asked, agreed *bool) *bool {
+	if agreed != nil && *agreed {
+		return new(true)
+	}
+	return asked
+}
+
+// synackSent is the SYN-ACK of the answering end. It holds an option where the
+// SYN had it and this end wants it: just what the connection shows.
+func (t tcpState) synackSent() *measure.SYN {
+	if !t.known() {
+		return nil
+	}
+	syn := t.agreed()
+	syn.MSS = t.ownMSS()
+	if *t.info.WScaleOK && t.info.RecvWScale != nil {
+		syn.WindowScale = new(int(*t.info.RecvWScale))
+	}
+	return syn
+}
+
+// agreed are the options that a connection shows.
+func (t tcpState) agreed() *measure.SYN {
+	return &measure.SYN{HasScale: t.info.WScaleOK, SACK: t.info.SACK, Timestamps: t.info.Timestamps, ECN: t.info.ECN}
+}
+
+// synackSeen is the SYN-ACK as it came to the dialling end. sent is what the
+// other end says of it; nil: not known. why is about the MSS where it is absent.
+func (t tcpState) synackSeen(s sock.Stack, sent *measure.SYN) (syn *measure.SYN, why string) {
+	if !t.known() {
+		return nil, ""
+	}
+	syn = t.agreed()
+	if *t.info.WScaleOK && t.info.SendWScale != nil {
+		syn.WindowScale = new(int(*t.info.SendWScale))
+	}
+	mss, exact, why := t.peerMSS(s)
+	if !exact && mss > 0 && sent != nil && sent.MSS != nil && *sent.MSS <= mss {
+		exact = true // it was no less when it came, and nothing makes it more
+		mss = *sent.MSS
+	}
+	if exact {
+		syn.MSS, why = &mss, ""
+	}
+	return syn, why
+}
+
+// peerMSS is the MSS that the peer has advertised, or at least that much: the
+// kernel shows only what it will send, which has other bounds too (tcp_sync_mss
+// in net/ipv4/tcp_output.c).
+func (t tcpState) peerMSS(s sock.Stack) (mss int, exact bool, why string) {
+	if t.info.SendMSS == nil || t.info.PMTU == nil {
+		return 0, false, "the kernel does not say"
+	}
+	mss = int(*t.info.SendMSS) + t.timestamps()
+	header := 20 + 20
+	if t.ipv6 {
+		header = 40 + 20
+	}
+	own := int(*t.info.PMTU) - header
+	switch {
+	case s.MTUProbing == nil || *s.MTUProbing:
+		return 0, false, "net.ipv4.tcp_mtu_probing bounds it first"
+	case t.info.SendWnd == nil || int(*t.info.SendMSS) >= int(*t.info.SendWnd)/2:
+		return mss, false, "the peer's first window hides it: the kernel sends no segment above half of it"
+	case mss >= own:
+		return mss, false, fmt.Sprintf("this end's own MTU hides it: it is %d bytes at least", mss)
+	}
+	return mss, true, ""
+}

@@ -1,0 +1,162 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// The round of source ports: datagrams of several sockets, interleaved, which
+// the other end returns with the TTL that they had there.
+const (
+	sourcePorts = 16
+	portRounds  = 10
+	portGap     = 400 * time.Microsecond
+)
+
+// portProbe is one source port.
+type portProbe struct {
+	s    *socket
+	conn *net.UDPConn
+
+	mu    sync.Mutex
+	began map[uint16]time.Time // by round
+	took  map[uint16]int64     // ns
+	ttls  []int
+}
+
+// probePorts tries source ports; nil is too few echoes to say anything. A
+// difference in delay counts only where a second pass shows the same.
+func probePorts(ctx context.Context, s *socket, local netip.Addr, device string, settle time.Duration) (*measure.SourcePorts, error) {
+	probes := make([]*portProbe, sourcePorts)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := range probes {
+		conn, _, _, err := bindUDP(ctx, netip.AddrPortFrom(local, 0), device)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		probes[i] = &portProbe{s: s, conn: conn}
+		wg.Go(probes[i].receive)
+	}
+	first := group(askPorts(ctx, probes, 0, settle))
+	if first == nil || first.By != "delay" {
+		return first, ctx.Err()
+	}
+	if again := group(askPorts(ctx, probes, portRounds, settle)); !sameGroups(first, again) {
+		first = &measure.SourcePorts{Ports: first.Ports, Ways: 1}
+	}
+	return first, ctx.Err()
+}
+
+// askPorts sends one pass of rounds, and waits for the missing echoes.
+func askPorts(ctx context.Context, probes []*portProbe, from int, settle time.Duration) []portTrips {
+	for _, p := range probes {
+		p.reset()
+	}
+	next := time.Now()
+	for round := from; round < from+portRounds && ctx.Err() == nil; round++ {
+		for _, i := range rand.Perm(len(probes)) { // no port is always the first after a pause
+			next = pause(next, portGap)
+			probes[i].send(uint16(round))
+		}
+	}
+	awaitEchoes(ctx, probes, settle)
+	all := make([]portTrips, len(probes))
+	for i, p := range probes {
+		all[i] = p.trips()
+	}
+	return all
+}
+
+// reset forgets the pass before.
+func (p *portProbe) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.began, p.took, p.ttls = map[uint16]time.Time{}, map[uint16]int64{}, nil
+}
+
+// send sends the datagram of one round; one that the kernel refuses is a lost one.
+func (p *portProbe) send(round uint16) {
+	b := appendDatagram(nil, p.s.cookie, datagram{kind: kindAsk, round: round})
+	p.mu.Lock()
+	p.began[round] = time.Now()
+	p.mu.Unlock()
+	p.conn.WriteToUDPAddrPort(b, p.s.target())
+}
+
+// receive takes echoes until the socket is closed.
+func (p *portProbe) receive() {
+	b := make([]byte, 2*datagramSize)
+	for failed := 0; failed < 1000; {
+		n, from, err := p.conn.ReadFromUDPAddrPort(b)
+		now := time.Now()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			failed++
+			continue
+		}
+		d, ok := parseDatagram(b[:n], p.s.cookie)
+		if !ok || d.kind != kindEcho || plain(from) != p.s.target() {
+			continue
+		}
+		p.mu.Lock()
+		if start, ours := p.began[d.round]; ours && p.took[d.round] == 0 {
+			p.took[d.round] = max(int64(now.Sub(start)), 1)
+			p.ttls = append(p.ttls, int(d.ttl))
+		}
+		p.mu.Unlock()
+	}
+}
+
+// complete tells whether every round has its echo.
+func (p *portProbe) complete() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ttls) == portRounds
+}
+
+// awaitEchoes waits for the missing ones.
+func awaitEchoes(ctx context.Context, probes []*portProbe, settle time.Duration) {
+	for end := time.Now().Add(settle); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
+		missing := false
+		for _, p := range probes {
+			missing = missing || !p.complete()
+		}
+		if !missing {
+			return
+		}
+	}
+}
+
+// trips is what the port has told.
+func (p *portProbe) trips() portTrips {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := portTrips{port: p.conn.LocalAddr().(*net.UDPAddr).Port, ttls: append([]int(nil), p.ttls...)}
+	for round, took := range p.took {
+		if round%2 == 1 {
+			t.odd = append(t.odd, took)
+		} else {
+			t.even = append(t.even, took)
+		}
+	}
+	return t
+}
+
+// sameGroups tells whether two judgements agree on which ports go together.
+func sameGroups(a, b *measure.SourcePorts) bool {
+	return a != nil && b != nil && a.By == b.By && slices.EqualFunc(a.Groups, b.Groups, func(x, y measure.PortGroup) bool {
+		return slices.Equal(x.Ports, y.Ports)
+	})
+}

@@ -1,0 +1,344 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Volleys of a probe.
+const (
+	firstSmall, quickSmall, fewSmall = 8, 4, 2
+	smallGap                         = 200 * time.Microsecond
+	settleTime                       = 50 * time.Millisecond  // beside two round trips, for datagrams that are late
+	longSettle                       = 300 * time.Millisecond // where none has come
+	mostVolleys                      = 24
+)
+
+// probe is the dialling end of one probe.
+type probe struct {
+	dial    Dial
+	link    *link
+	hello   hello
+	udp     *socket
+	noUDP   string
+	stopped string // why the other end can be asked no more
+	path    measure.Path
+
+	forward, back *direction
+	round         uint16
+	settle        time.Duration
+}
+
+// Probe dials the answering end and looks at the path. The error says that no
+// connection with the token came about; whatever else fails is in not_checked
+// of the path. It takes half a minute at most, on a LAN less than a second.
+func Probe(ctx context.Context, d Dial) (measure.Path, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	p, err := newProbe(ctx, d, "handshake", func(l *link) error { return introduce(l.conn, d.Token) })
+	if err != nil {
+		return measure.Path{}, err
+	}
+	defer p.link.conn.Close()
+	defer context.AfterFunc(ctx, func() { p.link.conn.Close() })()
+	p.meet(ctx)
+	defer func() { p.udp.close() }()
+	p.handshake()
+	p.roundTrips()
+	p.datagrams(ctx)
+	p.ports(ctx)
+	return p.finish(), nil
+}
+
+// Look dials any program, such as an iperf3 server, and tells what this end
+// alone sees of the handshake. The error says that nobody answered.
+func Look(ctx context.Context, d Dial) (measure.Path, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	p, err := newProbe(ctx, d, "handshake", func(*link) error { return nil })
+	if err != nil {
+		return measure.Path{}, err
+	}
+	defer p.link.conn.Close()
+	p.stopped = "no thru answers there: only what this end sees of the handshake is known"
+	p.route(ctx)
+	p.handshake()
+	return p.finish(), nil
+}
+
+// newProbe connects.
+func newProbe(ctx context.Context, d Dial, stage string, greet func(*link) error) (*probe, error) {
+	p := &probe{dial: d}
+	p.stage(stage)
+	l, err := connect(ctx, d, greet)
+	if err != nil {
+		return nil, err
+	}
+	p.link = l
+	p.path.Quick, p.path.ToAddr = d.Quick, bare(l.remote.Addr())
+	return p, nil
+}
+
+// bare is an address without the name of this host's interface.
+func bare(a netip.Addr) string { return a.WithZone("").String() }
+
+// stage tells who wants to know what begins.
+func (p *probe) stage(name string) {
+	if p.dial.Progress != nil {
+		p.dial.Progress(name)
+	}
+}
+
+// note says why a fact is not known.
+func (p *probe) note(fact, why string) {
+	p.path.Missing = append(p.path.Missing, measure.NotChecked{Fact: fact, Why: why})
+}
+
+// route looks up how this end reaches the other one.
+func (p *probe) route(ctx context.Context) way {
+	w := wayTo(ctx, p.dial.hostOf(), p.dial.Device, p.link.local, p.link.remote)
+	if p.path.Forward.Route = w.route; w.route == nil {
+		p.note("forward.route", w.why)
+	}
+	return w
+}
+
+// meet hears what the other end knows, and opens this end's socket.
+func (p *probe) meet(ctx context.Context) {
+	w := p.route(ctx)
+	h, cookie, err := p.link.hear()
+	if err != nil {
+		p.stop(err)
+		return
+	}
+	p.hello = h
+	p.path.FromAddr = h.Seen
+	if own := bare(p.link.local.Addr()); own != h.Seen {
+		p.path.SeenAs = own
+	}
+	if p.path.Back.Route = h.Route; h.Route == nil {
+		p.note("back.route", first(h.NoRoute, "the other end does not say"))
+	}
+	if h.UDP == 0 {
+		p.noUDP = "the other end has no socket for datagrams: " + h.NoUDP
+		return
+	}
+	local := netip.AddrPortFrom(p.link.local.Addr(), 0)
+	p.udp, err = openSocket(ctx, local, p.link.remote.Addr(), p.dial.Device, cookie, kindBack)
+	if err != nil {
+		p.noUDP = err.Error()
+		return
+	}
+	p.udp.peer = netip.AddrPortFrom(p.link.remote.Addr(), uint16(h.UDP))
+	p.directions(w)
+}
+
+// directions prepares both with what the ends can and claim.
+func (p *probe) directions(w way) {
+	small := headers(p.link.remote.Addr()) + datagramSize
+	here, there := p.udp.headers, p.hello.Headers
+	p.forward = newDirection("forward", w.claim, w.learned, small)
+	p.forward.noDF, p.forward.noMTU, p.forward.tcp = here, w.why, p.link.tcp.ofMTU()
+	p.back = newDirection("back", p.hello.Claim, p.hello.Learned, small)
+	p.back.noDF, p.back.noMTU, p.back.tcp = there, p.hello.NoRoute, p.hello.TCP
+	if why := first(here, there); why != "" {
+		p.forward.header, p.back.header = why, why
+	}
+}
+
+// stop notes why the other end can be asked no more; the first reason counts.
+func (p *probe) stop(err error) {
+	if p.stopped == "" {
+		p.stopped = "the connection of the probe ended before: " + err.Error()
+	}
+}
+
+// handshake tells the options of TCP at both ends.
+func (p *probe) handshake() {
+	stack, tcp := sock.ReadStack(), p.link.tcp
+	if !tcp.known() && p.hello.SYNSeen == nil && p.hello.Answered == nil {
+		p.note("handshake", "neither end's system tells the options of TCP")
+		return
+	}
+	h := &measure.Handshake{SYNSent: tcp.synSent(stack), SYNSeen: p.hello.SYNSeen, SYNACKSent: p.hello.Answered}
+	var why string
+	if h.SYNACKSeen, why = tcp.synackSeen(stack, p.hello.Answered); why != "" {
+		p.note("handshake.synack_seen.mss_bytes", why)
+	}
+	if h.SYNSent != nil && h.SYNSent.WindowScale == nil && h.SYNSent.HasScale != nil && *h.SYNSent.HasScale {
+		p.note("handshake.syn_sent.window_scale", "the kernel forgets it where the two ends have not agreed")
+	}
+	if tcp.info.RTTUs != nil && (tcp.info.Retrans == nil || *tcp.info.Retrans == 0) {
+		h.RTTNs = new(int64(*tcp.info.RTTUs) * 1000)
+	}
+	p.path.Handshake = h
+}
+
+// roundTrips measures them, and how far the clocks are apart.
+func (p *probe) roundTrips() {
+	p.settle = settleTime
+	if p.stopped != "" {
+		return
+	}
+	p.stage("round trips")
+	n, every := pings, pingEvery
+	if p.dial.Quick {
+		n, every = quickPings, quickEvery
+	}
+	trips, err := p.link.roundTrips(n, every)
+	if err != nil {
+		p.stop(err)
+		return
+	}
+	p.path.RTT, p.path.Clock = distribution(trips), clockOffset(trips)
+	if p.path.Clock == nil {
+		p.note("clock_offset", "the other end's clock was set meanwhile")
+	}
+	p.settle += min(2*time.Duration(p.path.RTT.P90), time.Second)
+}
+
+// datagrams sends volleys both ways until all is known that they can tell.
+func (p *probe) datagrams(ctx context.Context) {
+	if p.udp == nil || p.stopped != "" {
+		return
+	}
+	p.stage("datagrams")
+	small := firstSmall
+	if p.dial.Quick {
+		small = quickSmall
+	}
+	ok := p.volley(ctx, small, p.settle)
+	if ok && (p.forward.got == 0 || p.back.got == 0) {
+		ok = p.volley(ctx, small, p.settle+longSettle)
+	}
+	p.forward.blocked, p.back.blocked = p.forward.got == 0, p.back.got == 0
+	if ok && (p.forward.searching() || p.back.searching()) {
+		p.stage("MTU")
+	}
+	for ok && (p.forward.searching() || p.back.searching()) && p.round < mostVolleys {
+		ok = p.volley(ctx, fewSmall, p.settle)
+	}
+	if full := !p.dial.Quick; ok && (full || p.forward.unmarked() || p.back.unmarked()) && !(p.forward.blocked && p.back.blocked) {
+		p.volley(ctx, small, p.settle+longSettle/2)
+	}
+	if p.forward.sent == 0 {
+		return // nothing was told of the first volley
+	}
+	p.forward.stopped, p.back.stopped = p.stopped, p.stopped
+	p.forward.facts(&p.path.Forward, p.note)
+	p.back.facts(&p.path.Back, p.note)
+}
+
+// volley sends this end's datagrams, has the other end send its own, and takes
+// both accounts. False: there is no more to be asked.
+func (p *probe) volley(ctx context.Context, small int, settle time.Duration) bool {
+	p.round++
+	there, back := p.forward.load(small), p.back.load(small)
+	own := p.udp.fire(ctx, p.round, there, smallGap)
+	v := volley{Number: p.round, Sent: own.Sent, Send: back, GapUs: int(smallGap.Microseconds()), SettleUs: settle.Microseconds()}
+	r, err := p.link.ask(request{Volley: &v}, 2*settle+time.Second)
+	switch {
+	case err == nil && (r.Unknown || r.Report == nil):
+		err = errors.New("thru there is too old for it")
+	case err == nil:
+		err = r.Report.check(there, back)
+	}
+	if err != nil {
+		p.stop(err)
+		return false
+	}
+	own.Told, own.Router = p.udp.said()
+	p.forward.take(own, r.Report.Got)
+	if r.Report.NoPeer {
+		p.back.unasked = "the other end sends datagrams only to where one came from, and none came"
+		return true
+	}
+	p.back.unasked = ""
+	got := p.udp.await(ctx, p.round, r.Report.Sent, settle)
+	for _, a := range got {
+		if a.Shot >= len(back) {
+			got = nil // not of what was asked for
+			break
+		}
+	}
+	p.back.take(*r.Report, got)
+	return true
+}
+
+// ports tries whether source ports take different ways.
+func (p *probe) ports(ctx context.Context) {
+	const fact = "source_ports"
+	switch {
+	case p.dial.Quick:
+		p.note(fact, "a quick probe leaves it out")
+	case p.udp == nil || p.stopped != "":
+	case p.forward.blocked || p.back.blocked:
+		p.note(fact, "datagrams (UDP) do not come through both ways")
+	default:
+		p.stage("source ports")
+		s, err := probePorts(ctx, p.udp, p.link.local.Addr(), p.dial.Device, p.settle)
+		if p.path.Ports = s; err != nil {
+			p.note(fact, err.Error())
+		} else if s == nil {
+			p.note(fact, "too few datagrams of other source ports came back")
+		}
+	}
+}
+
+// finish names what is absent and has no reason yet.
+func (p *probe) finish() measure.Path {
+	p.path.TakenAt = time.Now().UnixNano()
+	h := p.path.Handshake
+	if h == nil {
+		h = &measure.Handshake{}
+	}
+	facts := []struct {
+		name  string
+		known bool
+		why   string
+	}{
+		{"handshake", p.path.Handshake != nil, ""},
+		{"handshake.syn_sent", h.SYNSent != nil, "this system does not tell the options of TCP"},
+		{"handshake.syn_seen", h.SYNSeen != nil, p.hello.NoSYN},
+		{"handshake.synack_sent", h.SYNACKSent != nil, "the other end's system does not tell the options of TCP"},
+		{"handshake.synack_seen", h.SYNACKSeen != nil, "this system does not tell the options of TCP"},
+		{"handshake.rtt_ns", h.RTTNs != nil, "the kernel does not say, or the first SYN went lost"},
+		{"rtt_idle", p.path.RTT != nil, ""}, {"clock_offset", p.path.Clock != nil, ""}, {"source_ports", p.path.Ports != nil, p.noUDP},
+	}
+	for _, f := range facts {
+		p.absent(f.name, f.known, first(f.why, p.stopped))
+	}
+	p.absentOf("forward", p.path.Forward)
+	p.absentOf("back", p.path.Back)
+	return p.path
+}
+
+// absentOf does so for one direction.
+func (p *probe) absentOf(name string, w measure.OneWay) {
+	why := first(p.noUDP, p.stopped)
+	p.absent(name+".route", w.Route != nil, p.stopped)
+	p.absent(name+".mtu", w.MTU != nil, why)
+	p.absent(name+".hops", w.Hops != nil, why)
+	p.absent(name+".dscp", w.Marks != nil, why)
+	p.absent(name+".udp", w.UDP != nil, why)
+}
+
+// absent notes a fact that is not known, unless it or what it belongs to has
+// a note already.
+func (p *probe) absent(fact string, known bool, why string) {
+	if known {
+		return
+	}
+	for _, m := range p.path.Missing {
+		if m.Fact == fact || strings.HasPrefix(fact, m.Fact+".") {
+			return
+		}
+	}
+	p.note(fact, first(why, "it was not told"))
+}

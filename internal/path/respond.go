@@ -1,0 +1,335 @@
+package path
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Bounds of the answering end.
+const (
+	maxLife     = 60 * time.Second // of a Responder
+	greetTime   = 3 * time.Second  // for a stranger to show the token
+	idleTime    = 10 * time.Second // between two requests
+	maxGreeting = 32               // connections that have not shown it yet
+	maxRequests = 2000             // pings and volleys of a probe
+)
+
+// Responder is the answering end of one probe.
+type Responder struct {
+	listen    Listen
+	host      *host.Host
+	token     string
+	port      int
+	listeners []net.Listener
+	stop      context.CancelFunc
+	done      chan struct{}
+}
+
+// Open starts the answering end for one probe: a TCP listener, and once the
+// token was shown a UDP socket of the same port number, or of another one of
+// the range where that is taken. It ends when the probe is over, with ctx, on
+// Close, or after a minute. An error says that no port could be had.
+func Open(ctx context.Context, l Listen, h *host.Host) (*Responder, error) {
+	if h == nil {
+		h = host.New()
+	}
+	r := &Responder{listen: l, host: h, token: newToken(), done: make(chan struct{})}
+	if err := r.bind(ctx); err != nil {
+		return nil, err
+	}
+	ctx, r.stop = context.WithTimeout(ctx, maxLife)
+	go r.run(ctx)
+	return r, nil
+}
+
+// Port is the TCP port to dial.
+func (r *Responder) Port() int { return r.port }
+
+// Token is what the dialling end must show.
+func (r *Responder) Token() string { return r.token }
+
+// Done is closed when the probe is over and nothing of it is left.
+func (r *Responder) Done() <-chan struct{} { return r.done }
+
+// Close ends the probe, and waits until nothing of it is left.
+func (r *Responder) Close() {
+	r.stop()
+	<-r.done
+}
+
+// ports are those of the range, beginning at the offset; 0 alone is any.
+func (l Listen) ports() []int {
+	if l.First <= 0 || l.Last < l.First {
+		return []int{0}
+	}
+	n := l.Last - l.First + 1
+	all := make([]int, n)
+	for i := range all {
+		all[i] = l.First + (max(l.Offset, 0)+i)%n
+	}
+	return all
+}
+
+// bind opens the first free port on all addresses.
+func (r *Responder) bind(ctx context.Context) error {
+	for _, port := range r.listen.ports() {
+		err := r.bindPort(ctx, port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+			return fault.Failf("see `ip addr`: this host has no such address, or no IPv6", "path: listening: %w", err)
+		}
+		if err != nil {
+			return fmt.Errorf("path: listening: %w", err)
+		}
+		return nil
+	}
+	return fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
+		"path: listening: ports %d-%d are all in use", r.listen.First, r.listen.Last)
+}
+
+// bindPort opens one port; the kernel is asked to keep each SYN.
+func (r *Responder) bindPort(ctx context.Context, port int) error {
+	options := sock.Options{Device: r.listen.Device}
+	lc := net.ListenConfig{Control: func(network, address string, c syscall.RawConn) error {
+		// Where it keeps none, the probe says so.
+		_ = c.Control(func(fd uintptr) { _ = sock.SaveSYN(fd) })
+		return options.Control(network, address, c)
+	}}
+	lc.SetMultipathTCP(false) // another protocol than is to be looked at
+	addrs := r.listen.Addrs
+	if len(addrs) == 0 {
+		addrs = []string{""}
+	}
+	r.listeners = nil
+	for _, a := range addrs {
+		l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(port)))
+		if err != nil {
+			r.closeListeners()
+			return err
+		}
+		r.listeners = append(r.listeners, l)
+		port = l.Addr().(*net.TCPAddr).Port
+	}
+	r.port = port
+	return nil
+}
+
+func (r *Responder) closeListeners() {
+	for _, l := range r.listeners {
+		l.Close()
+	}
+}
+
+// openUDP opens the socket for datagrams at the address that was dialled.
+func (r *Responder) openUDP(ctx context.Context, local, remote netip.Addr, cookie []byte) (s *socket, err error) {
+	for _, port := range append([]int{r.port}, r.listen.ports()...) {
+		s, err = openSocket(ctx, netip.AddrPortFrom(local, uint16(port)), remote, r.listen.Device, cookie, kindForward)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return s, err
+}
+
+// run waits for the one connection that shows the token, and serves it.
+func (r *Responder) run(ctx context.Context) {
+	defer close(r.done)
+	defer r.stop()
+	if conn := r.accept(ctx); conn != nil {
+		defer conn.Close()
+		quit := context.AfterFunc(ctx, func() { conn.Close() })
+		defer quit()
+		serve(ctx, conn, r)
+	}
+}
+
+// accept returns the first connection that shows the token; nil where none
+// came. Strangers hold up nobody.
+func (r *Responder) accept(ctx context.Context) *net.TCPConn {
+	ctx, cancel := context.WithCancel(ctx)
+	found := make(chan *net.TCPConn)
+	var wg sync.WaitGroup
+	room := make(chan struct{}, maxGreeting)
+	for _, l := range r.listeners {
+		wg.Go(func() {
+			for {
+				c, err := l.Accept()
+				if errors.Is(err, net.ErrClosed) {
+					return
+				}
+				if err != nil { // out of descriptors, or reset already: the next may do
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				select {
+				case room <- struct{}{}:
+				default:
+					c.Close() // too many strangers
+					continue
+				}
+				wg.Go(func() {
+					defer func() { <-room }()
+					welcome(ctx, c.(*net.TCPConn), r.token, found)
+				})
+			}
+		})
+	}
+	var conn *net.TCPConn
+	select {
+	case conn = <-found:
+	case <-ctx.Done():
+	}
+	cancel()
+	r.closeListeners()
+	wg.Wait()
+	return conn
+}
+
+// welcome hands a connection on that shows the token in time, or closes it.
+func welcome(ctx context.Context, c *net.TCPConn, token string, found chan<- *net.TCPConn) {
+	hurry := context.AfterFunc(ctx, func() { c.Close() })
+	c.SetDeadline(time.Now().Add(greetTime))
+	if greet(c, token) == nil && hurry() {
+		c.SetDeadline(time.Time{})
+		select {
+		case found <- c:
+			return
+		case <-ctx.Done():
+		}
+	}
+	c.Close()
+}
+
+// answerer serves one connection.
+type answerer struct {
+	conn *net.TCPConn
+	in   *bufio.Reader
+	udp  *socket // nil: there is none
+}
+
+// serve answers requests until the other end has no more. What goes wrong
+// ends it: the other end will see that.
+func serve(ctx context.Context, conn *net.TCPConn, r *Responder) {
+	a := &answerer{conn: conn, in: bufio.NewReader(conn)}
+	defer func() { a.udp.close() }()
+	conn.SetDeadline(time.Now().Add(idleTime))
+	if err := writeJSON(conn, a.hello(ctx, r)); err != nil {
+		return
+	}
+	for range maxRequests {
+		conn.SetDeadline(time.Now().Add(idleTime))
+		kind, payload, err := readFrame(a.in)
+		if err != nil {
+			return
+		}
+		switch kind {
+		case framePing:
+			err = a.pong(payload, time.Now())
+		case frameJSON:
+			err = a.answer(ctx, payload)
+		default:
+			err = writeJSON(conn, reply{Unknown: true})
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pong returns a ping with the times of its arrival and its departure.
+func (a *answerer) pong(payload []byte, came time.Time) error {
+	if len(payload) != pingSize {
+		return errors.New("path: a ping of another size")
+	}
+	b := binary.BigEndian.AppendUint64(payload, uint64(came.UnixNano()))
+	b = binary.BigEndian.AppendUint64(b, uint64(came.UnixNano()+int64(time.Since(came))))
+	return writeFrame(a.conn, framePong, b)
+}
+
+// answer does what a request asks for.
+func (a *answerer) answer(ctx context.Context, payload []byte) error {
+	var q request
+	if err := decode(payload, &q); err != nil {
+		return err
+	}
+	if q.Volley == nil {
+		return writeJSON(a.conn, reply{Unknown: true})
+	}
+	if err := q.Volley.check(); err != nil {
+		return err
+	}
+	rep := a.volley(ctx, *q.Volley)
+	return writeJSON(a.conn, reply{Report: &rep})
+}
+
+// volley sends this end's datagrams, and waits for the other end's.
+func (a *answerer) volley(ctx context.Context, v volley) report {
+	if a.udp == nil {
+		return report{NoPeer: true}
+	}
+	settle := time.Duration(v.SettleUs) * time.Microsecond
+	if v.Sent > 0 && !a.udp.awaitPeer(ctx, settle) || !a.udp.target().IsValid() {
+		return report{NoPeer: true}
+	}
+	r := a.udp.fire(ctx, v.Number, v.Send, time.Duration(v.GapUs)*time.Microsecond)
+	r.Got = a.udp.await(ctx, v.Number, v.Sent, settle)
+	r.Told, r.Router = a.udp.said()
+	return r
+}
+
+// hello says what this end knows after the handshake, and opens the UDP socket.
+func (a *answerer) hello(ctx context.Context, r *Responder) hello {
+	var cookie [cookieSize]byte
+	rand.Read(cookie[:])
+	local, remote := plain(a.conn.LocalAddr().(*net.TCPAddr).AddrPort()), plain(a.conn.RemoteAddr().(*net.TCPAddr).AddrPort())
+	h := hello{Version: version, Cookie: hex.EncodeToString(cookie[:]), Seen: remote.Addr().WithZone("").String()}
+	t := readTCP(a.conn)
+	h.Answered, h.TCP = t.synackSent(), t.ofMTU()
+	h.SYNSeen, h.NoSYN = savedSYN(a.conn)
+	way := wayTo(ctx, r.host, r.listen.Device, local, remote)
+	h.Route, h.NoRoute, h.Claim, h.Learned = way.route, way.why, way.claim, way.learned
+	var err error
+	a.udp, err = r.openUDP(ctx, local.Addr(), remote.Addr(), cookie[:])
+	if err != nil {
+		h.NoUDP = err.Error()
+		return h
+	}
+	h.UDP, h.Headers = a.udp.conn.LocalAddr().(*net.UDPAddr).Port, a.udp.headers
+	return h
+}
+
+// savedSYN reads how the SYN of a connection came, or why that is not known.
+func savedSYN(c *net.TCPConn) (*measure.SYN, string) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err.Error()
+	}
+	var b []byte
+	ctl := raw.Control(func(fd uintptr) { b, err = sock.SavedSYN(fd) })
+	if err = errors.Join(ctl, err); err != nil {
+		return nil, err.Error()
+	}
+	syn, err := sock.ParseSYN(b)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return &syn, ""
+}

@@ -1,0 +1,259 @@
+package path
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"thru/internal/measure"
+)
+
+// The two ends talk over one TCP connection. The dialling end sends magic and
+// the first half of the token; the answering end returns the second half. Then
+// come frames: a byte for the kind, two for the length, the payload.
+//
+//	J  JSON: a hello first, from the answering end; then a request, and its reply
+//	P  a ping: a number. The highest bit marks the last one
+//	p  its echo: the number, and the times of arrival and departure
+//
+// The dialling end asks, the answering end answers, one thing at a time. An
+// end that does not know a request says so, and the probe goes on without.
+const (
+	magic     = "thru-p1\n"
+	tokenHalf = 16
+
+	version = 1
+
+	frameJSON = 'J'
+	framePing = 'P'
+	framePong = 'p'
+
+	frameHeader = 3
+	pingSize    = 4
+	pongSize    = pingSize + 8 + 8
+)
+
+// newToken returns a token for one probe, in hexadecimal.
+func newToken() string {
+	var b [2 * tokenHalf]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	return hex.EncodeToString(b[:])
+}
+
+// halves splits a token into what the dialling end shows and what it is answered with.
+func halves(token string) (ask, answer []byte, err error) {
+	b, err := hex.DecodeString(token)
+	if err != nil || len(b) != 2*tokenHalf {
+		return nil, nil, errors.New("path: reading a token: it is not 32 bytes in hexadecimal")
+	}
+	return b[:tokenHalf], b[tokenHalf:], nil
+}
+
+// introduce is the dialling end's side of the token.
+func introduce(c net.Conn, token string) error {
+	ask, answer, err := halves(token)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Write(append([]byte(magic), ask...)); err != nil {
+		return fmt.Errorf("path: greeting %s: %w", c.RemoteAddr(), err)
+	}
+	got := make([]byte, tokenHalf)
+	if _, err := io.ReadFull(c, got); err != nil {
+		return fmt.Errorf("path: greeting %s: no token came back: %w", c.RemoteAddr(), err)
+	}
+	if subtle.ConstantTimeCompare(got, answer) != 1 {
+		return fmt.Errorf("path: greeting %s: another program answers there", c.RemoteAddr())
+	}
+	return nil
+}
+
+// greet is the answering end's side.
+func greet(c net.Conn, token string) error {
+	ask, answer, err := halves(token)
+	if err != nil {
+		return err
+	}
+	got := make([]byte, len(magic)+tokenHalf)
+	if _, err := io.ReadFull(c, got); err != nil {
+		return fmt.Errorf("path: reading a greeting: %w", err)
+	}
+	if !bytes.HasPrefix(got, []byte(magic)) || subtle.ConstantTimeCompare(got[len(magic):], ask) != 1 {
+		return errors.New("path: reading a greeting: it is not the other end's")
+	}
+	_, err = c.Write(answer)
+	return err
+}
+
+// hello is what the answering end says of itself and of the handshake.
+type hello struct {
+	Version  int            `json:"v"`
+	Cookie   string         `json:"cookie"`             // begins every datagram, in hexadecimal
+	UDP      int            `json:"udp,omitempty"`      // its port
+	NoUDP    string         `json:"no_udp,omitempty"`   // why there is none
+	Headers  string         `json:"headers,omitempty"`  // why it cannot set and see IP headers; empty: it can
+	Seen     string         `json:"seen"`               // address of the dialling end
+	Route    *measure.Route `json:"route,omitempty"`    // towards it
+	NoRoute  string         `json:"no_route,omitempty"` // why that is not known
+	Claim    int            `json:"claim,omitempty"`    // MTU of that route
+	Learned  int            `json:"learned,omitempty"`  // MTU that routers have told the kernel of before; 0: none
+	TCP      string         `json:"tcp,omitempty"`      // what TCP takes for the MTU
+	SYNSeen  *measure.SYN   `json:"syn,omitempty"`      // as it came
+	NoSYN    string         `json:"no_syn,omitempty"`   // why that is not known
+	Answered *measure.SYN   `json:"synack,omitempty"`   // as it left
+}
+
+// request is one thing that the dialling end asks for.
+type request struct {
+	Volley *volley `json:"volley,omitempty"`
+}
+
+// reply answers a request.
+type reply struct {
+	Unknown bool    `json:"unknown,omitempty"` // this end does not know what was asked for
+	Report  *report `json:"report,omitempty"`
+}
+
+// volley is one exchange of datagrams, both ways: the dialling end has sent
+// its own just before.
+type volley struct {
+	Number   uint16 `json:"n"`
+	Sent     int    `json:"sent"`           // datagrams that the dialling end has sent
+	Send     []shot `json:"send,omitempty"` // what the answering end is to send
+	GapUs    int    `json:"gap_us"`         // between two of them, at least
+	SettleUs int64  `json:"settle_us"`      // how long to wait for the missing
+}
+
+// shot is some datagrams alike.
+type shot struct {
+	Size   int `json:"size,omitempty"` // of the IP packet in bytes; 0: as small as can be
+	TOS    int `json:"tos,omitempty"`  // DSCP and ECN
+	Copies int `json:"copies"`
+}
+
+// report is what came of a volley at the answering end.
+type report struct {
+	Got     []arrival `json:"got,omitempty"`
+	Sent    int       `json:"sent"`              // datagrams that it has sent
+	Refused []int     `json:"refused,omitempty"` // shots that do not fit its interface
+	Error   string    `json:"error,omitempty"`   // of a datagram that its kernel refused for another reason
+	NoPeer  bool      `json:"no_peer,omitempty"` // no datagram has come that could be answered
+	Told    bool      `json:"told,omitempty"`    // a router has said that a datagram was too big
+	Router  int       `json:"router,omitempty"`  // the MTU that it named
+}
+
+// arrival is a datagram that came.
+type arrival struct {
+	Shot int `json:"s"`           // which it was
+	TOS  int `json:"o"`           // -1: not known
+	TTL  int `json:"t"`           // -1: not known
+	Frag int `json:"f,omitempty"` // size of its largest fragment, where it came in several
+}
+
+// Bounds of what a peer may ask for, and say.
+const (
+	maxShots    = 256   // datagrams of a volley
+	maxVolleys  = 64    // of a probe
+	maxGapUs    = 5_000 // between two datagrams
+	maxSettleUs = 2_000_000
+	maxPacket   = 65_575 // IPv6 header and its largest payload
+)
+
+// check refuses a volley that no honest peer asks for.
+func (v volley) check() error {
+	total := 0
+	for _, s := range v.Send {
+		total += s.Copies
+		if s.Copies < 1 || s.Copies > maxShots || s.Size < 0 || s.Size > maxPacket || s.TOS < 0 || s.TOS > 255 {
+			return fmt.Errorf("path: a volley of %d datagrams of %d bytes with TOS %d was asked for", s.Copies, s.Size, s.TOS)
+		}
+	}
+	if total > maxShots || v.GapUs < 0 || v.GapUs > maxGapUs || v.SettleUs < 0 || v.SettleUs > maxSettleUs || v.Sent < 0 || v.Sent > maxShots {
+		return fmt.Errorf("path: a volley of %d datagrams against %d was asked for, %d us apart, %d us to wait", total, v.Sent, v.GapUs, v.SettleUs)
+	}
+	return nil
+}
+
+// check refuses a report that cannot be of the shots.
+func (r report) check(shots []shot, sent []shot) error {
+	most := 0
+	for _, s := range sent {
+		most += s.Copies
+	}
+	if r.Sent < 0 || r.Sent > most || r.Router < 0 || r.Router > maxPacket {
+		return fmt.Errorf("path: the other end reports %d datagrams of %d, and an MTU of %d", r.Sent, most, r.Router)
+	}
+	for _, i := range r.Refused {
+		if i < 0 || i >= len(sent) {
+			return fmt.Errorf("path: the other end reports on shot %d of %d", i, len(sent))
+		}
+	}
+	for _, a := range r.Got {
+		if a.Shot < 0 || a.Shot >= len(shots) || a.TOS < -1 || a.TOS > 255 || a.TTL < -1 || a.TTL > 255 || a.Frag < 0 {
+			return fmt.Errorf("path: the other end reports an arrival %+v of %d shots", a, len(shots))
+		}
+	}
+	return nil
+}
+
+// writeFrame sends one frame; the payload is below 64 KB.
+func writeFrame(w io.Writer, kind byte, payload []byte) error {
+	if len(payload) > 1<<16-1 {
+		return fmt.Errorf("path: sending a message: %d bytes are too many", len(payload))
+	}
+	b := append(make([]byte, 0, frameHeader+len(payload)), kind)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(payload)))
+	_, err := w.Write(append(b, payload...))
+	return err
+}
+
+// writeJSON sends one message.
+func writeJSON(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("path: sending a message: %w", err)
+	}
+	return writeFrame(w, frameJSON, b)
+}
+
+// readFrame receives one frame.
+func readFrame(r *bufio.Reader) (kind byte, payload []byte, err error) {
+	var head [frameHeader]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	payload = make([]byte, binary.BigEndian.Uint16(head[1:]))
+	if _, err := io.ReadFull(r, payload); err != nil {
+		return 0, nil, fmt.Errorf("path: a message is cut: %w", err)
+	}
+	return head[0], payload, nil
+}
+
+// readJSON receives one message.
+func readJSON(r *bufio.Reader, v any) error {
+	kind, payload, err := readFrame(r)
+	if err != nil {
+		return err
+	}
+	if kind != frameJSON {
+		return fmt.Errorf("path: a message of kind %q where JSON was due", kind)
+	}
+	return decode(payload, v)
+}
+
+// decode reads the JSON of a message; keys that it does not know are a later
+// version's.
+func decode(payload []byte, v any) error {
+	if err := json.Unmarshal(payload, v); err != nil {
+		return fmt.Errorf("path: reading a message: %w", err)
+	}
+	return nil
+}
