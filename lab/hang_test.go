@@ -12,6 +12,7 @@ import (
 
 // TestWorkerHangs stops the process that moves the data at the server.
 func TestWorkerHangs(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	server := serve(t, p.B, "--no-auth")
 	before := look(p.B)

@@ -32,6 +32,7 @@ func checkPartial(t *testing.T, client *program) {
 }
 
 func TestServerIsKilled(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	server := serve(t, p.B, "--no-auth")
 	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
@@ -43,6 +44,7 @@ func TestServerIsKilled(t *testing.T) {
 }
 
 func TestLinkGoesDown(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	serve(t, p.B, "--no-auth")
 	before := look(p.B)
@@ -59,6 +61,7 @@ func TestLinkGoesDown(t *testing.T) {
 }
 
 func TestClientIsKilled(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	serve(t, p.B, "--no-auth")
 	before := look(p.B)
@@ -71,9 +74,11 @@ func TestClientIsKilled(t *testing.T) {
 }
 
 func TestDataPortsBlocked(t *testing.T) {
+	t.Parallel()
 	lab.Require(t, lab.Program("nft"))
 	for _, verdict := range []string{"drop", "reject with tcp reset"} {
 		t.Run(verdict, func(t *testing.T) {
+			t.Parallel()
 			p := lab.NewPair(t, lab.Options{})
 			serve(t, p.B, "--no-auth")
 			before := look(p.B)
@@ -103,8 +108,10 @@ func TestDataPortsBlocked(t *testing.T) {
 // TestDataLinkGoesDown cuts the data while control lives on another link, in
 // a long test and shortly before the end of a short one, in both directions.
 func TestDataLinkGoesDown(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"-t", "30", "--one-way"}, {"-t", "30", "-R"}, {"-t", "2", "--one-way"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
 			p := lab.NewPair(t, lab.Options{Rate: gigabit, Control: true})
 			serve(t, p.B, "--no-auth", "--data-addr", p.Data.B4.String())
 			before := look(p.B)

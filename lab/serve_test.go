@@ -13,6 +13,7 @@ import (
 // TestTwentyRunsLeaveNothing compares the server after three runs, when
 // everything that is made once has been made, with the server after twenty.
 func TestTwentyRunsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	few := serve(t, p.B, "--no-auth")
 	before := look(p.B)
@@ -83,6 +84,7 @@ func TestSeveralClientsAtOnce(t *testing.T) {
 }
 
 func TestTerminateEndsTheServer(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	server := serve(t, p.B, "--no-auth")
 	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
@@ -98,6 +100,7 @@ func TestTerminateEndsTheServer(t *testing.T) {
 // TestJoinStringLetsIn serves with a password, as it does by default: a
 // client gets in with the join string and not without.
 func TestJoinStringLetsIn(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	server := serve(t, p.B)
 	home := t.TempDir()

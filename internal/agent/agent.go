@@ -17,6 +17,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
+	"thru/internal/path"
 )
 
 // DefaultLimits are what an agent grants unless told otherwise.
@@ -44,14 +45,16 @@ type Agent struct {
 	mu       sync.Mutex
 	publish  bus.Publish
 	sessions map[string]*session
-	opening  int // sessions that are being opened
-	opened   int // sessions that ever were
-	closed   bool
+	// Answering ends of probes, by client.
+	answering map[string]*path.Responder
+	opening   int // sessions that are being opened
+	opened    int // sessions that ever were
+	closed    bool
 }
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
-	return &Agent{conf: c, sessions: map[string]*session{}, publish: func(string, bus.Event) {}}
+	return &Agent{conf: c, sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}}
 }
 
 // Publisher sets how events reach the clients.
@@ -78,8 +81,11 @@ func (a *Agent) Hello(context.Context, string, bus.Hello) (bus.HelloReply, error
 }
 
 // Facts implements bus.Handler.
-func (a *Agent) Facts(_ context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
+func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
 	r := bus.FactsReply{Facts: a.conf.Host.Facts()}
+	if m.LoadNs > 0 {
+		a.load(ctx, &r.Facts, time.Duration(m.LoadNs))
+	}
 	if m.Peer != "" {
 		r.Route, _ = a.route(m.Peer)
 	}
@@ -111,7 +117,7 @@ func (a *Agent) Reserve(_ context.Context, client string, m bus.Reserve) (bus.Re
 // Prepare implements bus.Handler.
 func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.PrepareReply, error) {
 	if !a.turns.has(client) {
-		return bus.PrepareReply{}, fault.Failf("", "agent: preparing: it is another client's turn")
+		return bus.PrepareReply{}, errNotYourTurn("preparing")
 	}
 	if err := a.admit(m.Spec); err != nil {
 		return bus.PrepareReply{}, err
@@ -277,6 +283,9 @@ func (a *Agent) end(client, id string) {
 		wg.Go(s.close)
 	}
 	wg.Wait()
+	if id == "" {
+		a.endResponder(client)
+	}
 	if left == 0 {
 		a.turns.giveBack(client)
 	}
@@ -289,6 +298,9 @@ func (a *Agent) Close() {
 	clients := map[string]bool{}
 	for _, s := range a.sessions {
 		clients[s.client] = true
+	}
+	for c := range a.answering {
+		clients[c] = true
 	}
 	a.mu.Unlock()
 	for c := range clients {

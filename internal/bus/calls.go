@@ -20,6 +20,7 @@ const (
 	// beginTime is for a session that has connections yet to make, with a far end that is no agent.
 	beginTime   = 50 * time.Second
 	prepareTime = 15 * time.Second
+	probeTime   = 40 * time.Second
 	collectTime = 30 * time.Second
 )
 
@@ -54,6 +55,16 @@ func program(version string) string {
 // Facts fetches the facts of the agent's host.
 func (c *Client) Facts(ctx context.Context, m FactsRequest) (FactsReply, error) {
 	return call[FactsReply](ctx, c, verbFacts, factsTime, m)
+}
+
+// Answer opens the answering end of a probe.
+func (c *Client) Answer(ctx context.Context, m Answer) (AnswerReply, error) {
+	return call[AnswerReply](ctx, c, verbAnswer, callTime, m)
+}
+
+// Probe probes the path to an answering end; some hundred round trips of it.
+func (c *Client) Probe(ctx context.Context, m Probe) (ProbeReply, error) {
+	return call[ProbeReply](ctx, c, verbProbe, probeTime, m)
 }
 
 // Reserve asks for the agent's turn.

@@ -109,12 +109,19 @@ func testVerbs(t *testing.T, connect link) {
 	*h.FactsReply.Facts.Hostname = "bee"
 	h.PrepareReply = bus.PrepareReply{Session: "s7", Port: 5203}
 	h.ReserveReply = bus.ReserveReply{Ahead: 3}
+	h.AnswerReply, h.ProbeReply = bus.AnswerReply{Token: "t", Port: 5210}, bus.ProbeReply{Path: measure.Path{To: "bee"}}
 	c, _ := connect(t, h)
 	ctx := t.Context()
 	if r, err := c.Hello(ctx); err != nil || r.Hostname != "fake" {
 		t.Error(r, err)
 	}
 	if r, err := c.Facts(ctx, bus.FactsRequest{Peer: "10.0.0.1"}); err != nil || *r.Facts.Hostname != "bee" {
+		t.Error(r, err)
+	}
+	if r, err := c.Answer(ctx, bus.Answer{}); err != nil || r.Port != 5210 {
+		t.Error(r, err)
+	}
+	if r, err := c.Probe(ctx, bus.Probe{Targets: []string{"10.0.0.1:5210"}, Quick: true}); err != nil || r.Path.To != "bee" {
 		t.Error(r, err)
 	}
 	if r, err := c.Reserve(ctx, bus.Reserve{}); err != nil || r.Ahead != 3 || r.Granted {
@@ -137,10 +144,10 @@ func testVerbs(t *testing.T, connect link) {
 	for _, call := range calls {
 		verbs = append(verbs, call.Verb)
 	}
-	if got, want := strings.Join(verbs, " "), "hello facts reserve prepare start collect release"; got != want {
+	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect release"; got != want {
 		t.Errorf("the agent heard %q, want %q", got, want)
 	}
-	if m := calls[3].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
+	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
 		t.Errorf("prepare came as %+v", m)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // Wire is the version of the messages. Equal majors work together.
 const (
 	WireMajor = 1
-	WireMinor = 1
+	WireMinor = 2
 )
 
 // DefaultPort is the control port of `thru serve`.
@@ -57,13 +57,38 @@ type Limits struct {
 
 // FactsRequest asks for the facts of the host.
 type FactsRequest struct {
-	Peer string `json:"peer,omitempty"` // address to look up the route to
+	Peer   string `json:"peer,omitempty"`    // address to look up the route to
+	LoadNs int64  `json:"load_ns,omitempty"` // how long to watch what else uses the host; 0: not at all
 }
 
 // FactsReply carries them.
 type FactsReply struct {
 	Facts measure.Facts  `json:"facts"`
 	Route *measure.Route `json:"route,omitempty"`
+}
+
+// Answer asks for the answering end of one probe of the path.
+type Answer struct{}
+
+// AnswerReply says where it listens, and the token that it wants to see.
+type AnswerReply struct {
+	Token string `json:"token"`
+	Port  int    `json:"port"`
+}
+
+// Probe asks for the dialling end of a probe.
+type Probe struct {
+	Targets []string `json:"targets"`          // HOST:PORT to try, in order
+	Token   string   `json:"token,omitempty"`  // of the answering end; empty: no thru is there, and a look from this side is all
+	Quick   bool     `json:"quick,omitempty"`  // only what a few round trips tell
+	Source  string   `json:"source,omitempty"` // address to dial from
+	Device  string   `json:"device,omitempty"` // device or VRF to dial from
+	Family  int      `json:"family,omitempty"` // 4, 6, or 0 for either
+}
+
+// ProbeReply is what it found.
+type ProbeReply struct {
+	Path measure.Path `json:"path"`
 }
 
 // Reserve asks for the agent's turn: one client measures at a time unless
@@ -183,6 +208,8 @@ type Event struct {
 type Handler interface {
 	Hello(ctx context.Context, client string, m Hello) (HelloReply, error)
 	Facts(ctx context.Context, client string, m FactsRequest) (FactsReply, error)
+	Answer(ctx context.Context, client string, m Answer) (AnswerReply, error)
+	Probe(ctx context.Context, client string, m Probe) (ProbeReply, error)
 	Reserve(ctx context.Context, client string, m Reserve) (ReserveReply, error)
 	Prepare(ctx context.Context, client string, m Prepare) (PrepareReply, error)
 	Start(ctx context.Context, client string, m Start) (Empty, error)

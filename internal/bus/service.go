@@ -68,6 +68,8 @@ func (v *Service) register() (err error) {
 	for verb, run := range map[string]answer{
 		verbHello:   handle(v.h.Hello),
 		verbFacts:   handle(v.h.Facts),
+		verbAnswer:  handle(v.h.Answer),
+		verbProbe:   handle(v.h.Probe),
 		verbReserve: handle(v.h.Reserve),
 		verbPrepare: handle(v.h.Prepare),
 		verbStart:   handle(v.h.Start),

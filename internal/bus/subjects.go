@@ -16,6 +16,8 @@ import (
 const (
 	verbHello   = "hello"
 	verbFacts   = "facts"
+	verbAnswer  = "answer"
+	verbProbe   = "probe"
 	verbReserve = "reserve"
 	verbPrepare = "prepare"
 	verbStart   = "start"

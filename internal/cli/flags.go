@@ -34,6 +34,7 @@ type trafficFlags struct {
 	Repeat     int    `group:"How much" name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
 	Precision  string `group:"How much" name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
 	Together   bool   `group:"Ends and directions" name:"together" help:"Do not queue behind other clients of the end point that say so too."`
+	Force      bool   `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 	JSON       bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
 	silent     bool
 	HTML       string `group:"Output" name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`

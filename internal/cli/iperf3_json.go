@@ -47,7 +47,7 @@ func (e *env) sayAsIPerf3(err error) {
 }
 
 // measureAsIPerf3 runs a plan and prints it in iperf3's terms.
-func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Request, p plan.Plan, ends pair, link stat.Link) error {
+func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Request, p plan.Plan, ends pair, link stat.Link, force bool) error {
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside })
 	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, request: r, host: ends.peer.Name}
 	if host, port, err := net.SplitHostPort(ends.peer.Addr); err == nil {
@@ -56,7 +56,7 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 	}
 	v := newOriginalView(o, e.out, e.version)
 	v.introduce(ctx, ends.local)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v}
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force)}
 	doc, err := runner.Run(ctx, p)
 	doc.Arguments = e.args
 	if werr := v.end(doc, err); werr != nil && err == nil {

@@ -96,6 +96,9 @@ func (v *originalView) Step(_ string, specs []measure.Spec, _, _ int) {
 	}
 }
 
+// Checking implements control.Observer.
+func (v *originalView) Checking(string) {}
+
 // Waiting implements control.Observer.
 func (v *originalView) Waiting(string, int) {}
 

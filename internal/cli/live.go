@@ -91,6 +91,13 @@ func (v *watch) clear() {
 
 func (v *watch) close() { v.clear() }
 
+// Checking implements control.Observer.
+func (v *watch) Checking(what string) {
+	v.clear()
+	v.printf("%s ...", what)
+	v.pending = true
+}
+
 // Step implements control.Observer.
 func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
 	v.step, v.done, v.total = label, done, total

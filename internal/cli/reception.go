@@ -274,6 +274,7 @@ func tellRefused(e *env, addr string, reason error) {
 type unwatched struct{}
 
 func (unwatched) Step(string, []measure.Spec, int, int) {}
+func (unwatched) Checking(string)                       {}
 func (unwatched) Waiting(string, int)                   {}
 func (unwatched) Live(control.Live)                     {}
 func (unwatched) Ran(*measure.Cell)                     {}

@@ -85,7 +85,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	if c.asked() {
-		return e.measureAsIPerf3(ctx, c.documentFlags, r, p, ends, link)
+		return e.measureAsIPerf3(ctx, c.documentFlags, r, p, ends, link, c.Force)
 	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags)
 }
@@ -167,10 +167,11 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 		return err
 	}
 	watch := newWatch(e, p, ends, secondsOr(f.Interval), f.silent)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch}
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force)}
 	doc, err := runner.Run(ctx, p)
 	watch.close()
 	doc.Arguments = e.args
+	keepCosts(doc)
 	if perr := e.print(doc, f); perr != nil && err == nil {
 		return perr
 	}
@@ -196,11 +197,12 @@ func (e *env) print(doc *measure.Document, f *trafficFlags) error {
 	if f.JSON {
 		return errors.Join(report.JSON(e.out, doc), err)
 	}
-	if !measured(doc) {
-		return err
-	}
 	width, colour := terminal(e.out)
-	if terr := report.Text(e.out, doc, report.TextOptions{Width: width, Colour: colour}); terr != nil {
+	options := report.TextOptions{Width: width, Colour: colour}
+	if !measured(doc) && doc.Command != "check" {
+		return errors.Join(err, report.GateFailures(e.out, doc, options))
+	}
+	if terr := report.Text(e.out, doc, options); terr != nil {
 		return terr
 	}
 	if f.HTML != "" && err == nil {

@@ -9,7 +9,6 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/measure"
-	"thru/internal/plan"
 )
 
 // collectTime bounds fetching the evidence of one end.
@@ -74,10 +73,9 @@ func (s *side) evidence() *measure.Evidence {
 	return &reply.Evidence
 }
 
-func (r *Runner) release(step plan.Step) {
+func release(es []*EndPoint) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	es := r.ends(step)
 	each(len(es), func(i int) { es[i].Client.Release(ctx, bus.Release{}) })
 }
 

@@ -22,6 +22,8 @@ import (
 type Client interface {
 	Hello(ctx context.Context) (bus.HelloReply, error)
 	Facts(ctx context.Context, m bus.FactsRequest) (bus.FactsReply, error)
+	Answer(ctx context.Context, m bus.Answer) (bus.AnswerReply, error)
+	Probe(ctx context.Context, m bus.Probe) (bus.ProbeReply, error)
 	Reserve(ctx context.Context, m bus.Reserve) (bus.ReserveReply, error)
 	Prepare(ctx context.Context, m bus.Prepare) (bus.PrepareReply, error)
 	Start(ctx context.Context, m bus.Start) (bus.Empty, error)
@@ -53,6 +55,8 @@ type EndPoint struct {
 
 // Observer hears what happens, in the order in which it happens.
 type Observer interface {
+	// Checking: facts are read, or the path is probed.
+	Checking(what string)
 	// Step: a run of a step begins; done and total count the runs of the plan.
 	Step(label string, specs []measure.Spec, done, total int)
 	// Waiting: other clients' tests are ahead at an end point.
@@ -79,6 +83,7 @@ type Runner struct {
 	Ends    map[string]*EndPoint
 	Link    stat.Link
 	Watch   Observer
+	Gating  *Gating // nil: no gate is judged
 }
 
 // Run runs the whole plan. The document is always usable: on error it holds
@@ -89,9 +94,12 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
 		EndPoints: []measure.EndPoint{}, Cells: cells(p),
 	}
-	facts, err := r.facts(ctx, doc)
+	facts, routes, err := r.facts(ctx, doc, 0)
 	if err == nil {
 		err = r.understood(p)
+	}
+	if err == nil {
+		err = r.fit(ctx, p, doc, routes)
 	}
 	if err == nil {
 		err = r.runAll(ctx, p, doc, facts)
@@ -192,19 +200,20 @@ func cellLabel(s plan.Step, i int) string {
 	}
 }
 
-// facts asks every end point once, at the same time.
-func (r *Runner) facts(ctx context.Context, doc *measure.Document) (map[string]*measure.Facts, error) {
+// facts asks every end point once, at the same time: what it is, how it
+// reaches the other, and over a span of time what else uses it.
+func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Duration) (map[string]*measure.Facts, map[string]*measure.Route, error) {
 	names := r.names()
 	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
 	each(len(names), func(i int) {
 		if e := r.Ends[names[i]]; !e.Foreign {
-			replies[i], errs[i] = e.Client.Facts(ctx, bus.FactsRequest{})
+			replies[i], errs[i] = e.Client.Facts(ctx, bus.FactsRequest{Peer: r.opposite(names[i], load > 0), LoadNs: int64(load)})
 		}
 	})
-	facts := map[string]*measure.Facts{}
+	facts, routes := map[string]*measure.Facts{}, map[string]*measure.Route{}
 	for i, n := range names {
 		if errs[i] != nil {
-			return facts, fmt.Errorf("control: asking %s for its facts: %w", n, errs[i])
+			return facts, routes, fmt.Errorf("control: asking %s for its facts: %w", n, errs[i])
 		}
 		e := r.Ends[n]
 		if e.Foreign {
@@ -212,10 +221,25 @@ func (r *Runner) facts(ctx context.Context, doc *measure.Document) (map[string]*
 			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points.facts", Why: "no thru runs at " + n})
 			continue
 		}
-		facts[n] = &replies[i].Facts
+		facts[n], routes[n] = &replies[i].Facts, replies[i].Route
 		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: n, Addr: e.Addr, Thru: e.Hello.Thru, Facts: facts[n]})
 	}
-	return facts, nil
+	return facts, routes, nil
+}
+
+// opposite is the data address that an end point faces, where that is known
+// before the two have met: this machine is dialled by nobody. A check of one
+// machine is about all its interfaces, a test of it about loopback.
+func (r *Runner) opposite(name string, check bool) string {
+	if e := r.Ends[name]; len(r.Ends) == 1 && !check && len(e.DataHosts) > 0 {
+		return e.DataHosts[0]
+	}
+	for _, e := range r.Ends {
+		if e.Name != name && e.Name != Local && len(e.DataHosts) > 0 {
+			return e.DataHosts[0]
+		}
+	}
+	return ""
 }
 
 // names of the end points, `local` first.

@@ -29,6 +29,9 @@ type fakeAgent struct {
 	script   []bus.Event
 	silent   bool // never ends its sessions
 	evidence func(*bus.CollectReply)
+	path     bus.ProbeReply
+	probe    error
+	facts    measure.Facts
 	rates    []int64 // asked for by Prepare, in order
 	events   chan bus.Event
 	lost     chan struct{}
@@ -58,8 +61,20 @@ func (f *fakeAgent) asked() []string {
 
 func (f *fakeAgent) Hello(context.Context) (bus.HelloReply, error) { return bus.HelloReply{}, nil }
 
-func (f *fakeAgent) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
-	return bus.FactsReply{Facts: measure.Facts{Cores: new(4)}}, nil
+func (f *fakeAgent) Facts(_ context.Context, m bus.FactsRequest) (bus.FactsReply, error) {
+	facts := f.facts
+	facts.Cores = new(4)
+	return bus.FactsReply{Facts: facts}, nil
+}
+
+func (f *fakeAgent) Answer(context.Context, bus.Answer) (bus.AnswerReply, error) {
+	f.called("answer")
+	return bus.AnswerReply{Token: "probe token", Port: 5210}, nil
+}
+
+func (f *fakeAgent) Probe(_ context.Context, m bus.Probe) (bus.ProbeReply, error) {
+	f.called("probe " + strings.Join(m.Targets, " ") + " " + m.Token)
+	return f.path, f.probe
 }
 
 func (f *fakeAgent) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
@@ -145,6 +160,7 @@ type quiet struct {
 }
 
 func (q *quiet) Step(string, []measure.Spec, int, int) { q.steps++ }
+func (q *quiet) Checking(string)                       {}
 func (q *quiet) Waiting(string, int)                   { q.waiting++ }
 func (q *quiet) Ran(*measure.Cell)                     {}
 func (q *quiet) Live(l Live) {

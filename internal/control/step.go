@@ -77,7 +77,7 @@ func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.
 	if err != nil {
 		return nil, err
 	}
-	waited, err := r.reserve(ctx, step)
+	waited, err := r.reserve(ctx, r.ends(step), step.Specs[0].Together)
 	if err == nil {
 		err = r.prepare(ctx, flows)
 	}
@@ -88,7 +88,7 @@ func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.
 		err = r.watch(ctx, flows)
 	}
 	r.collect(flows)
-	r.release(step)
+	release(r.ends(step))
 	runs := make([]measure.Run, len(flows))
 	for i, f := range flows {
 		f.run.WaitedNs = int64(waited)
@@ -142,24 +142,21 @@ func (r *Runner) ends(step plan.Step) []*EndPoint {
 			}
 		}
 	}
-	slices.SortFunc(es, func(a, b *EndPoint) int {
-		if a.Addr < b.Addr {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(es, byAddr)
 	return es
 }
 
+func byAddr(a, b *EndPoint) int { return strings.Compare(a.Addr, b.Addr) }
+
 const askAgain = 250 * time.Millisecond
 
-// reserve waits for the turn at every end point of the step.
-func (r *Runner) reserve(ctx context.Context, step plan.Step) (waited time.Duration, err error) {
+// reserve waits for the turn at every end point, in the order of ends.
+func (r *Runner) reserve(ctx context.Context, ends []*EndPoint, together bool) (waited time.Duration, err error) {
 	begin, asked := time.Now(), false
-	for _, e := range r.ends(step) {
+	for _, e := range ends {
 		last := -1
 		for {
-			reply, err := e.Client.Reserve(ctx, bus.Reserve{Together: step.Specs[0].Together})
+			reply, err := e.Client.Reserve(ctx, bus.Reserve{Together: together})
 			if err != nil {
 				return 0, fmt.Errorf("control: taking the turn at %s: %w", e.Name, err)
 			}

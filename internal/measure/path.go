@@ -20,6 +20,17 @@ type Path struct {
 	Missing   []NotChecked `json:"not_checked,omitempty"`  // facts that could not be had, and why
 }
 
+// AddPath adds a path that was probed, or why there is none. A nil path
+// without an error is no path at all: both ends are one host.
+func (d *Document) AddPath(p *Path, err error) {
+	if p != nil {
+		d.Paths = append(d.Paths, *p)
+	}
+	if err != nil {
+		d.Missing = append(d.Missing, NotChecked{Fact: "paths", Why: err.Error()})
+	}
+}
+
 // OneWay are the facts of one direction.
 type OneWay struct {
 	Route *Route    `json:"route,omitempty"` // how the sending end reaches the other

@@ -16,6 +16,9 @@ func Answer(d *measure.Document) string {
 			return s
 		}
 	}
+	if isCheck(d) {
+		return gatesAnswer(d)
+	}
 	first, back, others := mainCells(d)
 	if first == nil {
 		return ""

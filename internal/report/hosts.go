@@ -60,6 +60,14 @@ func newHosts(d *measure.Document) hosts {
 			return f.value(p.Facts)
 		})
 	}
+	for n, r := range hostRows(&measure.Facts{}) {
+		add(r.Name, notChecked, func(p measure.EndPoint) string {
+			if p.Facts == nil {
+				return ""
+			}
+			return clean(hostRows(p.Facts)[n].Value)
+		})
+	}
 	for _, key := range sysctlNames(points) {
 		add(key, notChecked, func(p measure.EndPoint) string {
 			if p.Facts == nil {

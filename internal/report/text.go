@@ -25,14 +25,15 @@ const (
 // Text prints a result whose first line is the answer. It prints nothing where
 // nothing was measured: the command prints the error then.
 func Text(w io.Writer, d *measure.Document, o TextOptions) error {
-	if !measured(d) {
+	p := newPrinter(o)
+	v := newView(d)
+	switch {
+	case isCheck(d):
+		p.checkText(d, v)
+		return p.flush(w)
+	case !measured(d):
 		return nil
 	}
-	p := printer{width: max(o.Width, leastWidth), colour: o.Colour}
-	if o.Width == 0 {
-		p.width = defaultWidth
-	}
-	v := newView(d)
 	p.answer(v)
 	if len(v.Ladders) > 0 {
 		p.ladders(v.Ladders)
@@ -40,11 +41,26 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		p.cells(v)
 	}
 	p.lists(v)
+	return p.flush(w)
+}
+
+func newPrinter(o TextOptions) *printer {
+	p := &printer{width: max(o.Width, leastWidth), colour: o.Colour}
+	if o.Width == 0 {
+		p.width = defaultWidth
+	}
+	return p
+}
+
+func (p *printer) flush(w io.Writer) error {
 	if _, err := io.WriteString(w, p.out.String()); err != nil {
 		return fmt.Errorf("report: writing text: %w", err)
 	}
 	return nil
 }
+
+// isCheck tells of a document that judges hosts and path, and measures nothing.
+func isCheck(d *measure.Document) bool { return d.Command == "check" && len(d.Gates) > 0 }
 
 // printer collects lines of bounded width.
 type printer struct {
@@ -136,6 +152,9 @@ func besideText(c cell) string {
 func (p *printer) lists(v *view) {
 	if len(v.Advice)+len(v.Warnings)+len(v.Missing)+len(v.FactGaps) > 0 {
 		p.out.WriteByte('\n')
+	}
+	if v.Command != "check" {
+		p.gateLines(v)
 	}
 	for _, s := range v.Advice {
 		p.wrap("", 9, "advice:", s)

@@ -28,22 +28,26 @@ const (
 
 // view is a document made ready to print.
 type view struct {
-	Command   string // "test"
-	Answer    string // what a person would say first; "" where nothing was measured
-	Verdict   *verdict
-	Ladders   []ladder
-	Cells     []cell
-	Hidden    int // cells over maxCells
-	Hosts     hosts
-	Advice    []string
-	Warnings  []string
-	Missing   []gap // of the measurement
-	FactGaps  []gap // of the hosts
-	Error     *measure.Error
-	Reproduce string
-	Thru      string
-	Started   string
-	Elapsed   string
+	Command    string // "test"
+	Answer     string // what a person would say first; "" where nothing was measured
+	Verdict    *verdict
+	Ladders    []ladder
+	Cells      []cell
+	Hidden     int // cells over maxCells
+	Gates      []gateView
+	Paths      []titled
+	Brief      []titled // a short table of each host
+	Hosts      hosts
+	Interfaces []titled // of all hosts
+	Advice     []string
+	Warnings   []string
+	Missing    []gap // of the measurement
+	FactGaps   []gap // of the hosts
+	Error      *measure.Error
+	Reproduce  string
+	Thru       string
+	Started    string
+	Elapsed    string
 }
 
 // verdict is the comparison with a known link rate.
@@ -82,17 +86,21 @@ func (r row) Fixed() string {
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
 	v := &view{
-		Command:   clean(d.Command),
-		Answer:    clean(Answer(d)),
-		Ladders:   ladders(d),
-		Hosts:     newHosts(d),
-		Advice:    cleanAll(d.Advice),
-		Warnings:  warnings(d),
-		Missing:   gaps(d),
-		FactGaps:  factGaps(d),
-		Reproduce: reproduce(d),
-		Thru:      clean(d.Thru),
-		Elapsed:   unit.Duration(d.ElapsedNs),
+		Command:    clean(d.Command),
+		Answer:     clean(Answer(d)),
+		Ladders:    ladders(d),
+		Gates:      newGates(d),
+		Paths:      newPaths(d),
+		Brief:      briefHosts(d),
+		Hosts:      newHosts(d),
+		Interfaces: newInterfaces(d),
+		Advice:     cleanAll(d.Advice),
+		Warnings:   warnings(d),
+		Missing:    gaps(d),
+		FactGaps:   factGaps(d),
+		Reproduce:  reproduce(d),
+		Thru:       clean(d.Thru),
+		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)

@@ -21,6 +21,8 @@ type Call struct {
 type Handler struct {
 	HelloReply   bus.HelloReply
 	FactsReply   bus.FactsReply
+	AnswerReply  bus.AnswerReply
+	ProbeReply   bus.ProbeReply
 	ReserveReply bus.ReserveReply
 	PrepareReply bus.PrepareReply
 	CollectReply bus.CollectReply
@@ -98,6 +100,16 @@ func (h *Handler) Hello(ctx context.Context, client string, m bus.Hello) (bus.He
 // Facts implements bus.Handler.
 func (h *Handler) Facts(ctx context.Context, client string, m bus.FactsRequest) (bus.FactsReply, error) {
 	return h.FactsReply, h.note(ctx, client, "facts", m)
+}
+
+// Answer implements bus.Handler.
+func (h *Handler) Answer(ctx context.Context, client string, m bus.Answer) (bus.AnswerReply, error) {
+	return h.AnswerReply, h.note(ctx, client, "answer", m)
+}
+
+// Probe implements bus.Handler.
+func (h *Handler) Probe(ctx context.Context, client string, m bus.Probe) (bus.ProbeReply, error) {
+	return h.ProbeReply, h.note(ctx, client, "probe", m)
 }
 
 // Reserve implements bus.Handler.

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/path"
+)
+
+// Answer implements bus.Handler: it opens the answering end of a probe. A
+// client has one at a time; a new one ends the old.
+func (a *Agent) Answer(ctx context.Context, client string, _ bus.Answer) (bus.AnswerReply, error) {
+	if !a.turns.has(client) {
+		return bus.AnswerReply{}, errNotYourTurn("answering a probe")
+	}
+	listen, err := a.enter()
+	if err != nil {
+		return bus.AnswerReply{}, err
+	}
+	defer a.leave("")
+	r, err := path.Open(context.WithoutCancel(ctx), path.Listen{
+		Addrs: listen.Addrs, First: listen.First, Last: listen.Last, Offset: listen.Offset, Device: listen.Device,
+	}, a.conf.Host)
+	if err != nil {
+		return bus.AnswerReply{}, err
+	}
+	if !a.keepResponder(client, r) {
+		r.Close()
+		return bus.AnswerReply{}, fault.Failf("", "agent: answering a probe: the client has gone or the agent ends")
+	}
+	return bus.AnswerReply{Token: r.Token(), Port: r.Port()}, nil
+}
+
+// Probe implements bus.Handler: it is the dialling end. Without a token no
+// thru answers there, and one side's view is all there is.
+func (a *Agent) Probe(ctx context.Context, client string, m bus.Probe) (bus.ProbeReply, error) {
+	if !a.turns.has(client) {
+		return bus.ProbeReply{}, errNotYourTurn("probing")
+	}
+	if m.Token == "" && !bus.IsOwn(ctx) {
+		return bus.ProbeReply{}, fault.Failf("run thru there itself", "agent: probing without a token is for this process alone, not for others")
+	}
+	d := path.Dial{Targets: m.Targets, Token: m.Token, Quick: m.Quick, Source: m.Source, Device: m.Device, Family: m.Family, Host: a.conf.Host}
+	probe := path.Probe
+	if m.Token == "" {
+		probe = path.Look
+	}
+	p, err := probe(ctx, d)
+	if err != nil {
+		return bus.ProbeReply{}, err
+	}
+	return bus.ProbeReply{Path: p}, nil
+}
+
+// keepResponder remembers the answering end of a client; false when the client has gone meanwhile.
+func (a *Agent) keepResponder(client string, r *path.Responder) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || !a.turns.has(client) {
+		return false
+	}
+	if old := a.answering[client]; old != nil {
+		go old.Close()
+	}
+	a.answering[client] = r
+	return true
+}
+
+// endResponder closes the answering end of a client, if there is one.
+func (a *Agent) endResponder(client string) {
+	a.mu.Lock()
+	r := a.answering[client]
+	delete(a.answering, client)
+	a.mu.Unlock()
+	if r != nil {
+		r.Close()
+	}
+}
+
+func errNotYourTurn(what string) error {
+	return fault.Failf("", "agent: %s: it is another client's turn", what)
+}
+
+// maxLoad bounds how long a client may have the host watched.
+const maxLoad = 5 * time.Second
+
+// load watches what else uses the host.
+func (a *Agent) load(ctx context.Context, f *measure.Facts, span time.Duration) {
+	l, missing := a.conf.Host.Load(ctx, min(span, maxLoad))
+	f.Load = &l
+	f.NotChecked = append(f.NotChecked, missing...)
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/gate"
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+type checkCmd struct {
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST, or ssh://USER@HOST (ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
+	gateFlags
+	LinkRate string `group:"Gates" name:"link-rate" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
+	Streams  string `group:"Gates" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections that are planned."`
+	List     bool   `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
+	IPv4     bool   `group:"Ends" short:"4" name:"version4" xor:"family" help:"Only IPv4."`
+	IPv6     bool   `group:"Ends" short:"6" name:"version6" xor:"family" help:"Only IPv6."`
+	Port     int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
+	Bind     string `group:"Ends" short:"B" placeholder:"ADDRESS" help:"Source address of the probe."`
+	BindDev  string `group:"Ends" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the probe."`
+	DataAddr string `group:"Ends" name:"data-addr" placeholder:"ADDRESS" help:"Where the probe goes, if not where control goes."`
+	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	HTML     string `group:"Output" name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
+}
+
+// gateFlags choose gates.
+type gateFlags struct {
+	Only string `group:"Gates" name:"only" placeholder:"GATE,..." help:"Only these gates (thru check --list)."`
+	Skip string `group:"Gates" name:"skip" placeholder:"GATE,..." help:"All but these gates."`
+}
+
+// gating turns the flags into control's terms; the ids are known to exist.
+func (f gateFlags) gating() (control.Gating, error) {
+	g := control.Gating{Only: splitList(f.Only), Skip: splitList(f.Skip)}
+	_, err := gate.Filter(nil, g.Only, g.Skip)
+	return g, err
+}
+
+// splitList reads a list with commas.
+func splitList(s string) []string {
+	return slices.DeleteFunc(strings.Split(strings.ReplaceAll(s, " ", ""), ","), func(s string) bool { return s == "" })
+}
+
+// Run reads the facts of this host, of the end point and of the path between
+// them, and judges them.
+func (c *checkCmd) Run(ctx context.Context, e *env) error {
+	if c.List {
+		return c.list(e)
+	}
+	runner, streams, err := c.runner(e)
+	if err != nil {
+		return err
+	}
+	if err := writable(c.HTML); err != nil {
+		return err
+	}
+	var doc *measure.Document
+	if strings.HasPrefix(c.EndPoint, "ssh://") {
+		doc, err = c.bySSH(ctx, e, runner)
+	} else {
+		doc, err = c.byAgents(ctx, e, runner, streams)
+	}
+	if doc == nil {
+		return err
+	}
+	doc.Arguments = e.args
+	f := trafficFlags{JSON: c.JSON, HTML: c.HTML}
+	if perr := e.print(doc, &f); perr != nil && err == nil {
+		return perr
+	}
+	if err == nil {
+		return nil
+	}
+	if !c.JSON && fault.Code(err) != fault.Verdict { // the gates have said it
+		e.errorLines(err)
+	}
+	return printed{err}
+}
+
+// runner is what judges, before anything is connected.
+func (c *checkCmd) runner(e *env) (*control.Runner, int, error) {
+	g, err := c.gating()
+	if err != nil {
+		return nil, 0, err
+	}
+	link, err := linkRate(c.LinkRate)
+	if err != nil {
+		return nil, 0, err
+	}
+	streams, err := parseStreams(c.Streams)
+	if err != nil {
+		return nil, 0, err
+	}
+	if c.EndPoint == "" && slices.Contains(e.args, "") {
+		return nil, 0, fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
+	}
+	g.Costs = knownCosts()
+	return &control.Runner{Version: e.version, Link: link, Gating: &g}, streams, nil
+}
+
+// byAgents checks this machine, and a peer and the path to it.
+func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner, streams int) (*measure.Document, error) {
+	if _, err := engineOf(c.EndPoint); err != nil {
+		return nil, err
+	}
+	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr}
+	switch {
+	case c.IPv4:
+		how.Family = 4
+	case c.IPv6:
+		how.Family = 6
+	}
+	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr}
+	ends, closeAll, err := d.pair(ctx, c.EndPoint)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll()
+	runner.Ends = ends.all()
+	p := newProgress(e)
+	defer p.close()
+	runner.Watch = p
+	return runner.Check(ctx, how, streams)
+}
+
+// list prints the catalogue of gates.
+func (c *checkCmd) list(e *env) error {
+	rules := gate.Catalogue()
+	if c.JSON {
+		b, err := json.MarshalIndent(rules, "", "  ")
+		if err != nil {
+			return fmt.Errorf("cli: writing the gates: %w", err)
+		}
+		_, err = fmt.Fprintf(e.out, "%s\n", b)
+		return err
+	}
+	for _, r := range rules {
+		if _, err := fmt.Fprintf(e.out, "%-22s %s\n", r.ID, r.Title); err != nil {
+			return fmt.Errorf("cli: writing the gates: %w", err)
+		}
+	}
+	return nil
+}
+
+// linkRate reads the rate that is stated or wanted of a link.
+func linkRate(text string) (stat.Link, error) {
+	f := trafficFlags{LinkRate: text}
+	return f.link()
+}
+
+// progress tells on a terminal what a check is doing.
+type progress struct {
+	unwatched
+	w *watch
+}
+
+func newProgress(e *env) progress {
+	w := &watch{}
+	if _, ok := terminalSize(e.err); ok {
+		w.w = e.err
+	}
+	return progress{w: w}
+}
+
+func (p progress) Checking(what string)               { p.w.Checking(what) }
+func (p progress) Waiting(endPoint string, ahead int) { p.w.Waiting(endPoint, ahead) }
+func (p progress) close()                             { p.w.clear() }

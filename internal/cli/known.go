@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"thru/internal/control"
+	"thru/internal/gate"
+	"thru/internal/measure"
+)
+
+// What is known from earlier commands: paths for some minutes, in the cache
+// folder, and what moving data cost each host, in the state folder. Neither is
+// worth an error: a file that is absent, damaged or not to be written is nothing known.
+
+// pathAge is how long the facts of a path hold where nothing has changed at its ends.
+const pathAge = 10 * time.Minute
+
+// mostKnown bounds a file, in bytes.
+const mostKnown = 1 << 20
+
+// knownPaths implements control.PathCache by a file for each path.
+type knownPaths struct{ dir string }
+
+// openPaths returns the cache of this user; one without folder finds nothing.
+func openPaths() knownPaths {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return knownPaths{}
+	}
+	return knownPaths{filepath.Join(dir, "thru", "paths")}
+}
+
+// Load implements control.PathCache.
+func (k knownPaths) Load(key string) (p measure.Path, ok bool) {
+	if k.dir == "" || key == "" || !readKnown(filepath.Join(k.dir, key), &p) {
+		return measure.Path{}, false
+	}
+	age := time.Since(time.Unix(0, p.TakenAt))
+	return p, age >= 0 && age < pathAge
+}
+
+// Keep implements control.PathCache; what is too old goes.
+func (k knownPaths) Keep(key string, p measure.Path) {
+	if k.dir == "" || key == "" {
+		return
+	}
+	entries, _ := os.ReadDir(k.dir)
+	for _, e := range entries {
+		if i, err := e.Info(); err == nil && time.Since(i.ModTime()) > pathAge {
+			os.Remove(filepath.Join(k.dir, e.Name()))
+		}
+	}
+	writeKnown(filepath.Join(k.dir, key), p)
+}
+
+// mostCosts is how many earlier results are kept of a host.
+const mostCosts = 16
+
+// costsFile is what moving data cost each host, by its name.
+func costsFile() string {
+	dir, err := defaultState()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "costs.json")
+}
+
+// knownCosts looks hosts up in the file.
+func knownCosts() func(hostname string) []gate.Cost {
+	all := map[string][]gate.Cost{}
+	readKnown(costsFile(), &all)
+	return func(hostname string) []gate.Cost { return all[hostname] }
+}
+
+// keepCosts adds what a result tells of its hosts. Loopback tells nothing: there
+// one machine does the work of both ends.
+func keepCosts(doc *measure.Document) {
+	found := false
+	all := map[string][]gate.Cost{}
+	readKnown(costsFile(), &all)
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		for _, end := range []struct {
+			name  string
+			sends bool
+			cpu   *measure.CPUFigure
+		}{{c.From, true, c.SenderCPU}, {c.To, false, c.ReceiverCPU}} {
+			host := factsOf(doc, end.name)
+			if c.From == c.To || c.Goodput == nil || end.cpu == nil || host == nil || host.Hostname == nil || c.AtOnce > 1 {
+				continue
+			}
+			cost := gate.Cost{
+				Sends: end.sends, Protocol: c.Protocol, IO: c.IO, Bps: c.Goodput.Value, Cores: end.cpu.Cores,
+				BusiestPct: end.cpu.MaxCorePct, Streams: c.Streams, At: doc.StartedAt,
+			}
+			if host.CPUModel != nil {
+				cost.CPUModel = *host.CPUModel
+			}
+			list := append(all[*host.Hostname], cost)
+			all[*host.Hostname] = list[max(len(list)-mostCosts, 0):]
+			found = true
+		}
+	}
+	if found {
+		writeKnown(costsFile(), all)
+	}
+}
+
+func factsOf(doc *measure.Document, endPoint string) *measure.Facts {
+	for _, e := range doc.EndPoints {
+		if e.Name == endPoint {
+			return e.Facts
+		}
+	}
+	return nil
+}
+
+// readKnown reads a JSON file, and tells whether there was one that could be read.
+func readKnown(file string, into any) bool {
+	if i, err := os.Stat(file); err != nil || i.Size() > mostKnown {
+		return false
+	}
+	b, err := os.ReadFile(file)
+	return err == nil && json.Unmarshal(b, into) == nil
+}
+
+// writeKnown replaces a JSON file as a whole, for this user alone.
+func writeKnown(file string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil || file == "" || len(b) > mostKnown || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
+		return
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return
+	}
+	_, err = tmp.Write(b)
+	if cerr := tmp.Close(); err == nil && cerr == nil && os.Rename(tmp.Name(), file) == nil {
+		return
+	}
+	os.Remove(tmp.Name())
+}
+
+// quickGates are those that a test takes before any traffic.
+func quickGates(force bool) *control.Gating {
+	return &control.Gating{Force: force, Costs: knownCosts(), Paths: openPaths()}
+}

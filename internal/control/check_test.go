@@ -1,0 +1,171 @@
+package control
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// memory is a PathCache without age.
+type memory map[string]measure.Path
+
+func (m memory) Load(key string) (measure.Path, bool) { p, ok := m[key]; return p, ok }
+func (m memory) Keep(key string, p measure.Path)      { m[key] = p }
+
+// probed is a local agent whose probe finds a path on which jumbo frames vanish, or not.
+func probed(claimed, found int) *fakeAgent {
+	a := newAgent("local")
+	a.path.Path = measure.Path{
+		Forward: measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: claimed}, MTU: &measure.PathMTU{Bytes: found, Claimed: claimed, Silent: found < claimed}},
+		Back:    measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: claimed}, MTU: &measure.PathMTU{Bytes: claimed, Claimed: claimed}},
+	}
+	return a
+}
+
+func gateOf(doc *measure.Document, status string) []string {
+	var ids []string
+	for _, g := range doc.Gates {
+		if g.Status == status {
+			ids = append(ids, g.ID)
+		}
+	}
+	return ids
+}
+
+// A check takes both turns, asks the peer to answer, has the local agent dial
+// it, judges, and gives the turns back.
+func TestCheck(t *testing.T) {
+	local, peer := probed(1500, 1500), newAgent("peer")
+	r := Runner{Ends: pairOf(local, peer), Watch: &quiet{}}
+	doc, err := r.Check(t.Context(), Probing{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"reserve", "answer", "release"}; !slices.Equal(peer.asked(), want) {
+		t.Errorf("the peer was asked %q", peer.asked())
+	}
+	if want := []string{"reserve", "probe 10.0.0.2:5210 [fd00::2]:5210 probe token", "release"}; !slices.Equal(local.asked(), want) {
+		t.Errorf("the local agent was asked %q", local.asked())
+	}
+	if len(doc.Paths) != 1 || doc.Paths[0].From != Local || doc.Paths[0].To != "peer" || len(doc.EndPoints) != 2 || len(gateOf(doc, measure.GatePass)) == 0 || doc.Error != nil {
+		t.Errorf("%+v", doc)
+	}
+}
+
+func TestCheckFails(t *testing.T) {
+	local, peer := probed(9000, 1500), newAgent("peer")
+	r := Runner{Ends: pairOf(local, peer), Watch: &quiet{}}
+	doc, err := r.Check(t.Context(), Probing{}, 0)
+	if fault.Code(err) != fault.Verdict || doc.Error == nil || doc.Error.ExitCode != fault.Verdict || len(gateOf(doc, measure.GateFail)) == 0 {
+		t.Fatalf("%v, %+v", err, doc.Gates)
+	}
+	r.Gating = &Gating{Skip: gateOf(doc, measure.GateFail)}
+	if doc, err := r.Check(t.Context(), Probing{}, 0); err != nil {
+		t.Errorf("without the gates that fail: %v, %+v", err, doc.Gates)
+	}
+}
+
+// Where the path cannot be probed, the hosts are judged all the same.
+func TestCheckWithoutPath(t *testing.T) {
+	for name, ends := range map[string]func() map[string]*EndPoint{
+		"blocked": func() map[string]*EndPoint {
+			local := newAgent("local")
+			local.probe = errors.New("no answer from 10.0.0.2:5210")
+			return pairOf(local, newAgent("peer"))
+		},
+		"old": func() map[string]*EndPoint {
+			ends := pairOf(newAgent("local"), newAgent("peer"))
+			ends["peer"].Hello = bus.HelloReply{WireMajor: 1, WireMinor: 1, Thru: "0.3"}
+			return ends
+		},
+	} {
+		r := Runner{Ends: ends(), Watch: &quiet{}}
+		doc, err := r.Check(t.Context(), Probing{}, 0)
+		if err != nil || len(doc.Paths) != 0 || len(doc.Gates) == 0 {
+			t.Errorf("%s: %v, %d paths, %d gates", name, err, len(doc.Paths), len(doc.Gates))
+		}
+		if !slices.ContainsFunc(doc.Missing, func(n measure.NotChecked) bool { return n.Fact == "paths" && n.Why != "" }) {
+			t.Errorf("%s: nothing says why there is no path: %+v", name, doc.Missing)
+		}
+	}
+}
+
+func gated(t *testing.T, local, peer *fakeAgent, g *Gating) (*measure.Document, error) {
+	t.Helper()
+	p, err := plan.Test(request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Runner{Ends: pairOf(local, peer), Watch: &quiet{}, Gating: g}
+	return r.Run(t.Context(), p)
+}
+
+// A test is refused before any traffic where a gate fails, and runs with
+// --force, which the result says.
+func TestGatesBeforeTraffic(t *testing.T) {
+	local, peer := probed(9000, 1500), newAgent("peer")
+	doc, err := gated(t, local, peer, &Gating{})
+	if fault.Code(err) != fault.Verdict || !strings.Contains(fault.Hint(err), "--force") || len(gateOf(doc, measure.GateFail)) == 0 {
+		t.Errorf("%v; hint %q", err, fault.Hint(err))
+	}
+	if slices.ContainsFunc(local.asked(), func(s string) bool { return strings.HasPrefix(s, "dial") || strings.HasPrefix(s, "start") }) {
+		t.Errorf("there was traffic: %q", local.asked())
+	}
+	local = probed(9000, 1500)
+	doc, err = gated(t, local, peer, &Gating{Force: true})
+	if err != nil || !doc.Forced || doc.Cells[0].Goodput == nil || len(doc.Warnings) == 0 {
+		t.Errorf("forced: %v, %+v", err, doc)
+	}
+	if doc, err = gated(t, probed(1500, 1500), newAgent("peer"), &Gating{}); err != nil || doc.Forced || len(doc.Paths) != 1 {
+		t.Errorf("a good path: %v, %+v", err, doc)
+	}
+}
+
+// What was found of a path is used again, until something changes at its ends.
+func TestPathIsKept(t *testing.T) {
+	cache := memory{}
+	for n, c := range []struct {
+		mtu    int
+		probes int
+	}{{1500, 1}, {1500, 0}, {9000, 1}} {
+		local := probed(1500, 1500)
+		local.facts.Interfaces = []measure.Interface{{Name: "eth0", MTU: &c.mtu}}
+		doc, err := gated(t, local, newAgent("peer"), &Gating{Paths: cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		probes := 0
+		for _, s := range local.asked() {
+			if strings.HasPrefix(s, "probe") {
+				probes++
+			}
+		}
+		if probes != c.probes || len(doc.Paths) != 1 || doc.Paths[0].Cached != (c.probes == 0) {
+			t.Errorf("run %d: %d probes, %+v", n, probes, doc.Paths)
+		}
+	}
+}
+
+// A program that answers one client at a time is not looked at before a test.
+func TestForeignEndIsNotProbed(t *testing.T) {
+	local := newAgent("local")
+	local.evidence = reports
+	p, err := plan.Test(request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Runner{Ends: withForeign(local), Watch: &quiet{}, Gating: &Gating{}}
+	doc, err := r.Run(t.Context(), p)
+	if err != nil || len(doc.Paths) != 0 {
+		t.Error(err, doc.Paths)
+	}
+	if slices.ContainsFunc(local.asked(), func(s string) bool { return strings.HasPrefix(s, "probe") }) {
+		t.Errorf("asked %q", local.asked())
+	}
+}

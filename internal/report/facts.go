@@ -1,0 +1,385 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// hostRows are the facts of a host by subject, in the order in which people
+// ask for them.
+func hostRows(f *measure.Facts) []row {
+	return []row{
+		{"machine", machineText(f.Machine)}, {"firmware", firmwareText(f.Machine)}, {"processors", processorsText(f.CPU)},
+		{"clock rate", frequencyText(f.CPU)}, {"idle states", idleText(f.CPU)}, {"NUMA", numaText(f.NUMA)}, {"RAM", ramText(f.RAM)},
+		{"control group", cgroupText(f.Cgroup)}, {"security", securityText(f.Security)}, {"firewall", firewallText(f.Firewall)},
+		{"clock", clockFactsText(f.Clock)}, {"disks", disksText(f.Disks)}, {"hypervises", hypervisesText(f.Hypervises)}, {"load", loadText(f.Load)},
+	}
+}
+
+func machineText(m *measure.Machine) string {
+	if m == nil {
+		return ""
+	}
+	return join(strings.TrimSpace(m.Vendor+" "+m.Product+" "+bracket(m.Version)), m.Chassis)
+}
+
+func firmwareText(m *measure.Machine) string {
+	if m == nil {
+		return ""
+	}
+	s := strings.TrimSpace(m.BIOSVendor + " " + m.BIOSVersion + " " + bracket(m.BIOSDate))
+	if m.UEFI != nil && *m.UEFI {
+		s = join(s, "UEFI")
+	}
+	return s
+}
+
+func processorsText(c *measure.Processors) string {
+	if c == nil {
+		return ""
+	}
+	var all []string
+	for _, x := range []struct {
+		n    *int
+		noun string
+	}{{c.Sockets, "socket"}, {c.Cores, "core"}, {c.Threads, "thread"}} {
+		if x.n != nil {
+			all = append(all, count(*x.n, x.noun))
+		}
+	}
+	if c.SMT != nil {
+		all = append(all, "SMT "+onOff(*c.SMT))
+	}
+	if c.Usable != nil && c.Threads != nil && *c.Usable < *c.Threads {
+		all = append(all, fmt.Sprintf("thru may use %d", *c.Usable))
+	}
+	if len(c.Isolated) > 0 {
+		all = append(all, "isolated "+cpuList(c.Isolated))
+	}
+	return strings.Join(all, ", ")
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func frequencyText(c *measure.Processors) string {
+	if c == nil {
+		return ""
+	}
+	var all []string
+	for _, x := range []struct {
+		hz   *int64
+		name string
+	}{{c.CurrentHz, "now"}, {c.BaseHz, "base"}, {c.MaxHz, "at most"}} {
+		if x.hz != nil && *x.hz > 0 {
+			all = append(all, fmt.Sprintf("%s %s GHz", x.name, digits(float64(*x.hz)/1e9)))
+		}
+	}
+	if len(c.Governors) > 0 {
+		all = append(all, "governor "+strings.Join(c.Governors, ", "))
+	}
+	for _, s := range []*string{c.Driver, c.Preference} {
+		if s != nil {
+			all = append(all, *s)
+		}
+	}
+	if c.Boost != nil {
+		all = append(all, "boost "+onOff(*c.Boost))
+	}
+	return strings.Join(all, ", ")
+}
+
+func idleText(c *measure.Processors) string {
+	if c == nil || c.IdleState == nil {
+		return ""
+	}
+	s := "down to " + *c.IdleState
+	if c.IdleExit != nil {
+		s += ", " + unit.Duration(*c.IdleExit) + " to leave it"
+	}
+	if c.IdleDriver != nil {
+		s += " " + bracket(*c.IdleDriver)
+	}
+	return s
+}
+
+func numaText(nodes []measure.NUMANode) string {
+	var all []string
+	for _, n := range nodes {
+		s := fmt.Sprintf("node %d: CPUs %s", n.Node, cpuList(n.CPUs))
+		if n.Total != nil {
+			s += ", " + unit.Size(*n.Total)
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, "; ")
+}
+
+// cpuList prints numbers as ranges: 0-3, 8.
+func cpuList(cpus []int) string {
+	var all []string
+	for i := 0; i < len(cpus); {
+		j := i
+		for j+1 < len(cpus) && cpus[j+1] == cpus[j]+1 {
+			j++
+		}
+		s := strconv.Itoa(cpus[i])
+		if j > i {
+			s += "-" + strconv.Itoa(cpus[j])
+		}
+		all = append(all, s)
+		i = j + 1
+	}
+	return strings.Join(all, ",")
+}
+
+func ramText(r *measure.RAM) string {
+	if r == nil {
+		return ""
+	}
+	var all []string
+	size := func(n *int64, words string) {
+		if n != nil {
+			all = append(all, unit.Size(*n)+" "+words)
+		}
+	}
+	size(r.Total, "in all")
+	size(r.Available, "available")
+	if r.SwapTotal != nil && r.SwapUsed != nil && *r.SwapTotal > 0 {
+		all = append(all, unit.Size(*r.SwapUsed)+" of "+unit.Size(*r.SwapTotal)+" swap used")
+	}
+	if r.HugePages != nil && r.HugeSize != nil && *r.HugePages > 0 {
+		all = append(all, fmt.Sprintf("%d huge pages of %s", *r.HugePages, unit.Size(*r.HugeSize)))
+	}
+	if r.THP != nil {
+		all = append(all, "transparent huge pages "+*r.THP)
+	}
+	size(r.Balloon, "taken back by the hypervisor")
+	size(r.TCPMax, "at most for TCP")
+	return strings.Join(all, ", ")
+}
+
+func cgroupText(c *measure.Cgroup) string {
+	if c == nil {
+		return ""
+	}
+	all := []string{"v" + strconv.Itoa(c.Version)}
+	if c.Container != "" {
+		all = append(all, c.Container)
+	}
+	if c.QuotaCPUs != nil {
+		all = append(all, digits(*c.QuotaCPUs)+" CPUs at most")
+	} else {
+		all = append(all, "no CPU quota")
+	}
+	if c.MemoryMax != nil {
+		all = append(all, unit.Size(*c.MemoryMax)+" at most")
+	}
+	if c.Throttled != nil && c.Periods != nil && *c.Throttled > 0 {
+		all = append(all, fmt.Sprintf("throttled in %s of %s periods", unit.Count(*c.Throttled), unit.Count(*c.Periods)))
+	}
+	return strings.Join(all, ", ")
+}
+
+func securityText(s *measure.Security) string {
+	if s == nil {
+		return ""
+	}
+	var all []string
+	for _, x := range []struct {
+		name  string
+		value *string
+	}{{"SELinux", s.SELinux}, {"AppArmor", s.AppArmor}, {"seccomp", s.Seccomp}, {"CPU mitigations", s.Mitigations}} {
+		if x.value != nil {
+			all = append(all, x.name+" "+*x.value)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func firewallText(f *measure.Firewall) string {
+	if f == nil {
+		return ""
+	}
+	var all []string
+	if f.Rules != nil && f.Chains != nil {
+		s := count(*f.Rules, "rule") + " in " + count(*f.Chains, "base chain")
+		if f.LongestChain != nil && *f.LongestChain > 0 {
+			s += fmt.Sprintf(", the longest has %d", *f.LongestChain)
+		}
+		all = append(all, s)
+	}
+	if len(f.Legacy) > 0 {
+		all = append(all, "iptables: "+strings.Join(f.Legacy, ", "))
+	}
+	if f.Tracked != nil && f.TrackedMax != nil {
+		all = append(all, unit.Count(*f.Tracked)+" of "+unit.Count(*f.TrackedMax)+" connections tracked")
+	} else if f.Conntrack != nil && !*f.Conntrack {
+		all = append(all, "connections are not tracked")
+	}
+	return strings.Join(all, ", ")
+}
+
+func clockFactsText(c *measure.Clock) string {
+	if c == nil {
+		return ""
+	}
+	var all []string
+	if c.Source != nil {
+		all = append(all, *c.Source)
+	}
+	if c.ReadNs != nil {
+		all = append(all, "a reading costs "+unit.Duration(*c.ReadNs))
+	}
+	if c.Synchronised != nil && *c.Synchronised {
+		s := "kept by a time service"
+		if c.MaxErrorNs != nil {
+			s += " within " + unit.Duration(*c.MaxErrorNs)
+		}
+		all = append(all, s)
+	} else if c.Synchronised != nil {
+		all = append(all, "no time service keeps it")
+	}
+	return strings.Join(all, ", ")
+}
+
+func disksText(disks []measure.Disk) string {
+	var all []string
+	for _, d := range disks[:min(len(disks), maxInterfaces)] {
+		s := d.Name
+		var about []string
+		if d.Model != "" {
+			about = append(about, d.Model)
+		}
+		if d.SizeBytes != nil {
+			about = append(about, unit.Size(*d.SizeBytes))
+		}
+		if d.Rotational != nil && *d.Rotational {
+			about = append(about, "rotating")
+		}
+		if d.Scheduler != nil {
+			about = append(about, "scheduler "+*d.Scheduler)
+		}
+		for _, m := range d.Mounts {
+			about = append(about, m.Path+" "+m.Type)
+		}
+		all = append(all, strings.TrimSpace(s+" "+bracket(strings.Join(about, ", "))))
+	}
+	return strings.Join(all, "; ")
+}
+
+func hypervisesText(h *measure.Hypervises) string {
+	if h == nil || h.Guests+h.Vhost+len(h.Switch) == 0 {
+		return ""
+	}
+	var all []string
+	if h.Guests > 0 {
+		all = append(all, count(h.Guests, "guest"))
+	}
+	if h.Vhost > 0 {
+		all = append(all, count(h.Vhost, "vhost thread"))
+	}
+	return strings.Join(append(all, h.Switch...), ", ")
+}
+
+func loadText(l *measure.Load) string {
+	if l == nil {
+		return ""
+	}
+	var all []string
+	if l.CPUPct != nil {
+		all = append(all, "CPU "+unit.Percent(*l.CPUPct))
+	}
+	if l.BusiestPct != nil && l.BusiestCPU != nil {
+		all = append(all, fmt.Sprintf("busiest CPU %d %s", *l.BusiestCPU, unit.Percent(*l.BusiestPct)))
+	}
+	if l.StealPct != nil {
+		all = append(all, "steal "+unit.Percent(*l.StealPct))
+	}
+	for _, p := range l.Top {
+		all = append(all, fmt.Sprintf("%s %s", p.Name, unit.Percent(p.CPUPct)))
+	}
+	for _, i := range l.Interfaces {
+		if i.RxBps+i.TxBps >= leastTraffic {
+			all = append(all, fmt.Sprintf("%s %s in, %s out", i.Name, unit.Rate(i.RxBps), unit.Rate(i.TxBps)))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// leastTraffic is what is worth a word, in bit/s.
+const leastTraffic = 1e6
+
+// briefHosts is a short table of each host for a terminal: what it is, and the
+// interface that its route leaves by.
+func briefHosts(d *measure.Document) []titled {
+	if !isCheck(d) {
+		return nil
+	}
+	var all []titled
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxEndPoints)] {
+		f := e.Facts
+		if f == nil {
+			continue
+		}
+		t := titled{Name: clean(e.Name + " " + bracket(join(value(f.Hostname), e.Addr)))}
+		rows := []row{
+			{"system", join(value(f.Distro), prefixed("kernel ", value(f.Kernel)))}, {"machine", join(machineText(f.Machine), prefixed("hypervisor ", value(f.Hypervisor)))},
+			{"CPU", join(value(f.CPUModel), processorsText(f.CPU))}, {"clock rate", frequencyText(f.CPU)}, {"memory", ramText(f.RAM)},
+			{"control group", cgroupText(f.Cgroup)}, {"load", loadText(f.Load)},
+		}
+		for _, name := range onPath(d, e.Name) {
+			if i := f.Interface(name); i != nil {
+				rows = append(rows, row{name, join(value(i.Driver), linkText(i), slotText(i.PCI), prefixed("queues ", channelsText(i)), prefixed("rings ", ringsText(i.Rings)))})
+			}
+		}
+		if len(f.RootAdds) > 0 {
+			rows = append(rows, row{"as root", "thru would also know " + strings.Join(f.RootAdds, ", ")})
+		}
+		if len(f.Commands) > 0 {
+			rows = append(rows, row{"read by", strings.Join(f.Commands, "; ")})
+		}
+		for _, r := range rows {
+			if r.Value != "" {
+				t.Rows = append(t.Rows, row{clean(r.Name), clean(r.Value)})
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// onPath names the interfaces of an end point that its paths leave by; without
+// a path those that are up and have an address, loopback aside.
+func onPath(d *measure.Document, name string) []string {
+	var all []string
+	for _, p := range d.Paths {
+		for end, w := range map[string]measure.OneWay{p.From: p.Forward, p.To: p.Back} {
+			if end == name && w.Route != nil {
+				all = append(all, w.Route.Interface)
+			}
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	for _, e := range d.EndPoints {
+		if e.Name != name || e.Facts == nil {
+			continue
+		}
+		for _, i := range e.Facts.Interfaces {
+			if i.Name != "lo" && i.Up != nil && *i.Up && len(i.Addrs) > 0 && len(all) < gapFacts {
+				all = append(all, i.Name)
+			}
+		}
+	}
+	return all
+}

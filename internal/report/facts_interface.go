@@ -1,0 +1,285 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// interfaceRows are the facts of an interface.
+func interfaceRows(i *measure.Interface) []row {
+	rows := []row{
+		{"kind", value(i.Kind)}, {"driver", join(strings.TrimSpace(value(i.Driver)+" "+value(i.Version)), prefixed("firmware ", value(i.Firmware)))},
+		{"link", linkText(i)}, {"MTU", numberText(i.MTU)}, {"slot", slotText(i.PCI)}, {"queues", channelsText(i)}, {"rings", ringsText(i.Rings)},
+		{"coalescing", coalesceText(i.Coalesce)}, {"offloads", offloadsText(i.Offloads)}, {"pause", pauseText(i.Pause)}, {"RSS", rssText(i.RSS)},
+		{"RPS", mapText(i.RPS)}, {"XPS", mapText(i.XPS)}, {"interrupts", irqsText(i.IRQs)}, {"queue packets", queuesText(i.Counters)},
+		{"errors", errorsText(i.Errors)}, {"qdisc", value(i.Qdisc)}, {"NUMA node", numberText(i.NUMANode)}, {"bond", bondText(i.Bond)},
+		{"bridge", bridgeText(i.Bridge)}, {"tunnel", tunnelText(i.Tunnel)}, {"belongs to", value(i.Master)}, {"lies on", strings.Join(i.Lower, ", ")},
+		{"addresses", strings.Join(i.Addrs, ", ")},
+	}
+	return slices.DeleteFunc(rows, func(r row) bool { return r.Value == "" })
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func numberText(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+func linkText(i *measure.Interface) string {
+	var all []string
+	if i.SpeedBps != nil {
+		s := unit.Rate(float64(*i.SpeedBps))
+		if i.Nominal != nil && *i.Nominal {
+			s += " in name only"
+		}
+		all = append(all, s)
+	}
+	if i.Duplex != nil {
+		all = append(all, *i.Duplex+" duplex")
+	}
+	if i.MaxBps != nil && i.SpeedBps != nil && *i.MaxBps > *i.SpeedBps {
+		all = append(all, "could "+unit.Rate(float64(*i.MaxBps)))
+	}
+	if i.Autoneg != nil {
+		all = append(all, "autonegotiation "+onOff(*i.Autoneg))
+	}
+	if i.Port != nil {
+		all = append(all, *i.Port)
+	}
+	switch {
+	case i.Up != nil && !*i.Up:
+		all = append(all, "down")
+	case i.Carrier != nil && !*i.Carrier:
+		all = append(all, "no carrier")
+	}
+	return strings.Join(all, ", ")
+}
+
+func slotText(p *measure.PCI) string {
+	if p == nil || p.Gen == nil || p.Lanes == nil {
+		return ""
+	}
+	s := fmt.Sprintf("PCIe gen %d x%d", *p.Gen, *p.Lanes)
+	if p.UsableBps != nil {
+		s += ", usable " + unit.Rate(float64(*p.UsableBps))
+	}
+	if p.PortsBps != nil {
+		s += ", ports " + unit.Rate(float64(*p.PortsBps))
+	}
+	if p.MaxGen != nil && p.MaxLanes != nil {
+		s += fmt.Sprintf("; the card could gen %d x%d", *p.MaxGen, *p.MaxLanes)
+	}
+	if p.SlotGen != nil && p.SlotLanes != nil {
+		s += fmt.Sprintf(", the slot gen %d x%d", *p.SlotGen, *p.SlotLanes)
+	}
+	return s
+}
+
+func channelsText(i *measure.Interface) string {
+	if c := i.Channels; c != nil {
+		var all []string
+		for _, x := range []struct {
+			name      string
+			now, most int
+		}{{"combined", c.Combined, c.CombinedMax}, {"receive", c.RX, c.RXMax}, {"transmit", c.TX, c.TXMax}} {
+			if x.most > 0 || x.now > 0 {
+				all = append(all, fmt.Sprintf("%d of %d %s", x.now, x.most, x.name))
+			}
+		}
+		return strings.Join(all, ", ")
+	}
+	if i.Queues == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d receive", *i.Queues)
+}
+
+func ringsText(r *measure.Rings) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("receive %d of %d, transmit %d of %d", r.RX, r.RXMax, r.TX, r.TXMax)
+}
+
+func coalesceText(c *measure.Coalesce) string {
+	if c == nil {
+		return ""
+	}
+	one := func(adaptive bool, ns int64, frames int) string {
+		s := unit.Duration(ns)
+		if frames > 0 {
+			s += " or " + count(frames, "frame")
+		}
+		if adaptive {
+			s = "adaptive"
+		}
+		return s
+	}
+	return "receive " + one(c.AdaptiveRX, c.RXNs, c.RXFrames) + ", transmit " + one(c.AdaptiveTX, c.TXNs, c.TXFrames)
+}
+
+// offloadsText names what is on, and what is off.
+func offloadsText(o map[string]bool) string {
+	var on, off []string
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if o[name] {
+			on = append(on, name)
+		} else {
+			off = append(off, name)
+		}
+	}
+	return join(strings.Join(on, ", "), prefixed("off: ", strings.Join(off, ", ")))
+}
+
+func pauseText(p *measure.Pause) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("receive %s, transmit %s, negotiated %s", onOff(p.RX), onOff(p.TX), onOff(p.Autoneg))
+}
+
+func rssText(r *measure.RSS) string {
+	if r == nil {
+		return ""
+	}
+	var all []string
+	if r.Hash != "" {
+		all = append(all, r.Hash)
+	}
+	if r.Table > 0 {
+		all = append(all, fmt.Sprintf("%d entries over %s", r.Table, count(len(r.Queues), "queue")))
+	}
+	for _, flow := range slices.Sorted(maps.Keys(r.Fields)) {
+		all = append(all, flow+" by "+strings.Join(r.Fields[flow], "+"))
+	}
+	return strings.Join(all, ", ")
+}
+
+func mapText(m map[string]string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(m))[:min(len(m), maxInterfaces)] {
+		all = append(all, key+": "+m[key])
+	}
+	return strings.Join(all, ", ")
+}
+
+func irqsText(irqs []measure.IRQ) string {
+	cpus := map[int]bool{}
+	shared := 0
+	for _, i := range irqs {
+		for _, c := range i.Effective {
+			cpus[c] = true
+		}
+		if len(i.Shared) > 0 {
+			shared++
+		}
+	}
+	if len(irqs) == 0 {
+		return ""
+	}
+	s := count(len(irqs), "interrupt")
+	if len(cpus) > 0 {
+		s += " on CPUs " + cpuList(slices.Sorted(maps.Keys(cpus)))
+	}
+	if shared > 0 {
+		s += fmt.Sprintf(", %d shared", shared)
+	}
+	return s
+}
+
+// queuesText names the queues with the most packets.
+func queuesText(qs []measure.QueueCounter) string {
+	var all []string
+	for _, q := range qs[:min(len(qs), maxInterfaces)] {
+		all = append(all, fmt.Sprintf("%s %d", q.Queue, q.Packets))
+	}
+	return strings.Join(all, ", ")
+}
+
+func errorsText(m map[string]uint64) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(m))[:min(len(m), maxInterfaces)] {
+		all = append(all, fmt.Sprintf("%s %d", key, m[key]))
+	}
+	return strings.Join(all, ", ")
+}
+
+func bondText(b *measure.Bond) string {
+	if b == nil {
+		return ""
+	}
+	var members []string
+	for _, m := range b.Members {
+		s := m.Name
+		if !m.Up {
+			s += " (down)"
+		}
+		members = append(members, s)
+	}
+	return join(strings.TrimSpace(b.Mode+" "+bracket(b.Hash)), "members "+strings.Join(members, ", "))
+}
+
+func bridgeText(b *measure.Bridge) string {
+	if b == nil {
+		return ""
+	}
+	s := "ports " + strings.Join(b.Ports, ", ")
+	if b.Netfilter != nil && *b.Netfilter {
+		s += "; its frames pass the firewall"
+	}
+	return s
+}
+
+func tunnelText(t *measure.Tunnel) string {
+	if t == nil {
+		return ""
+	}
+	s := t.Kind
+	if t.Local != "" || t.Remote != "" {
+		s += " " + t.Local + " -> " + t.Remote
+	}
+	if t.Overhead > 0 {
+		s += fmt.Sprintf(", adds %d bytes", t.Overhead)
+	}
+	return s
+}
+
+// newInterfaces makes a table of each interface of each host.
+func newInterfaces(d *measure.Document) []titled {
+	var all []titled
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxEndPoints)] {
+		if e.Facts == nil {
+			continue
+		}
+		for n := range e.Facts.Interfaces[:min(len(e.Facts.Interfaces), maxInterfaces)] {
+			i := &e.Facts.Interfaces[n]
+			t := titled{Name: clean(i.Name + " at " + e.Name), Rows: interfaceRows(i)}
+			for k := range t.Rows {
+				t.Rows[k].Value = clean(t.Rows[k].Value)
+			}
+			all = append(all, t)
+		}
+	}
+	return all
+}

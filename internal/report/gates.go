@@ -1,0 +1,212 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// gateView is one gate made ready to print.
+type gateView struct {
+	Status    string // as in the document, for a style
+	Word      string // "FAIL", "WARN", "pass", "not checked"
+	ID        string
+	Where     string // "peer, eth0", "local -> peer"
+	Fact, Why string
+	Remedy    []string
+	Risk      string
+	Checklist string
+}
+
+func newGates(d *measure.Document) []gateView {
+	var all []gateView
+	for _, g := range d.Gates {
+		all = append(all, gateView{
+			Status: clean(g.Status), Word: gateWord(g.Status), ID: clean(g.ID), Where: gatePlace(g), Fact: clean(g.Fact), Why: clean(g.Why),
+			Remedy: cleanAll(g.Remedy), Risk: clean(g.Risk), Checklist: clean(strings.Join(g.Checklist, " ")),
+		})
+	}
+	return all
+}
+
+// gateWord is louder where something is to be done.
+func gateWord(status string) string {
+	switch status {
+	case measure.GateFail:
+		return "FAIL"
+	case measure.GateWarn:
+		return "WARN"
+	case measure.GatePass:
+		return "pass"
+	}
+	return notChecked
+}
+
+// gatePlace says what a gate is about.
+func gatePlace(g measure.Gate) string {
+	switch {
+	case g.From != "" && g.To != "":
+		return clean(g.From + " -> " + g.To)
+	case g.Interface != "":
+		return clean(g.EndPoint + ", " + g.Interface)
+	case g.EndPoint != "":
+		return clean(g.EndPoint)
+	}
+	return "path"
+}
+
+func countGates(gates []measure.Gate, status string) (n int) {
+	for _, g := range gates {
+		if g.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// gatesAnswer is the first line of a check.
+func gatesAnswer(d *measure.Document) string {
+	if len(d.Gates) == 0 {
+		return ""
+	}
+	fails, warns := countGates(d.Gates, measure.GateFail), countGates(d.Gates, measure.GateWarn)
+	all := []string{count(countGates(d.Gates, measure.GatePass), "gate") + verb(countGates(d.Gates, measure.GatePass), " passes", " pass")}
+	if warns > 0 {
+		all = append(all, fmt.Sprintf("%d ", warns)+verb(warns, "warns", "warn"))
+	}
+	if n := countGates(d.Gates, measure.GateNotChecked); n > 0 {
+		all = append(all, fmt.Sprintf("%d not checked", n))
+	}
+	if fails == 0 {
+		return "fit to be measured: " + strings.Join(all, ", ")
+	}
+	return "not fit to be measured: " + count(fails, "gate") + verb(fails, " fails, ", " fail, ") + strings.Join(all, ", ")
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Columns where the fact of a gate begins, and what is said of it.
+const (
+	gateMargin = 3
+	gateColumn = 9
+)
+
+// checkText prints a check: the answer, what is to be done, what passed in a
+// few lines, the path, and the hosts.
+func (p *printer) checkText(d *measure.Document, v *view) {
+	code := bold + ";" + green
+	switch measure.Worst(d.Gates) {
+	case measure.GateFail:
+		code = bold + ";" + red
+	case measure.GateWarn:
+		code = bold + ";" + yellow
+	}
+	fmt.Fprintln(&p.out, p.paint(code, v.Answer))
+	for _, g := range v.Gates {
+		if g.Status == measure.GateFail || g.Status == measure.GateWarn {
+			p.out.WriteByte('\n')
+			p.gate(g)
+		}
+	}
+	p.out.WriteByte('\n')
+	p.gateNames("pass:", v.Gates, measure.GatePass)
+	p.unchecked(v.Gates)
+	for _, t := range slices.Concat(v.Paths, v.Brief) {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, t.Name))
+		for _, r := range t.Rows {
+			p.wrap("", nameWidth, "  "+r.Name, r.Value)
+		}
+	}
+	p.lists(v)
+}
+
+// gate prints one that asks for something to be done.
+func (p *printer) gate(g gateView) {
+	code := bold + ";" + yellow
+	if g.Status == measure.GateFail {
+		code = bold + ";" + red
+	}
+	fmt.Fprintf(&p.out, "%s %s  %s\n", p.paint(code, g.Word), p.paint(bold, g.ID), g.Where)
+	p.wrap("", gateMargin, strings.Repeat(" ", gateMargin), g.Fact)
+	p.wrap("", gateColumn, "    why:", g.Why)
+	for i, r := range g.Remedy {
+		name := "    do:"
+		if i > 0 {
+			name = ""
+		}
+		fmt.Fprintf(&p.out, "%-*s %s\n", gateColumn, name, r) // a command is not broken: it shall be copied
+	}
+	if g.Risk != "" {
+		p.wrap("", gateColumn, "    risk:", g.Risk)
+	}
+}
+
+// gateNames lists the ids of all gates of a status, each once.
+func (p *printer) gateNames(name string, gates []gateView, status string) {
+	var ids []string
+	for _, g := range gates {
+		if g.Status == status && !slices.Contains(ids, g.ID) {
+			ids = append(ids, g.ID)
+		}
+	}
+	if len(ids) > 0 {
+		p.wrap(green, 5, name, strings.Join(ids, ", "))
+	}
+}
+
+// unchecked lists the gates that lack a fact, grouped by the reason.
+func (p *printer) unchecked(gates []gateView) {
+	var groups []gap
+	for _, g := range gates {
+		if g.Status == measure.GateNotChecked {
+			groups = addGap(groups, g.ID+" ("+g.Where+")", g.Fact)
+		}
+	}
+	for _, g := range groups {
+		p.wrap("", 12, "not checked:", g.text(gapFacts))
+	}
+}
+
+// maxGateLines is how many gates are named below the figures of a test.
+const maxGateLines = 3
+
+// gateLines tells below the figures of a test which gates did not pass.
+func (p *printer) gateLines(v *view) {
+	shown, more := 0, 0
+	for _, g := range v.Gates {
+		if g.Status != measure.GateFail && g.Status != measure.GateWarn {
+			continue
+		}
+		if shown++; shown > maxGateLines {
+			more++
+			continue
+		}
+		s := g.ID + " (" + g.Where + "): " + g.Fact
+		if len(g.Remedy) > 0 {
+			s += "; do: " + strings.Join(g.Remedy, "; ")
+		}
+		p.wrap(yellow, 9, "gate:", s)
+	}
+	if more > 0 {
+		p.wrap("", 9, "gate:", fmt.Sprintf("%d more: `thru check` has all, with reasons", more))
+	}
+}
+
+// GateFailures prints the gates for whose sake nothing was measured.
+func GateFailures(w io.Writer, d *measure.Document, o TextOptions) error {
+	p := newPrinter(o)
+	for _, g := range newGates(d) {
+		if g.Status == measure.GateFail {
+			p.gate(g)
+		}
+	}
+	return p.flush(w)
+}

@@ -1,0 +1,237 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// titled is a table of names and values with a heading.
+type titled struct {
+	Name string
+	Rows []row
+}
+
+// newPaths makes a table of each path.
+func newPaths(d *measure.Document) []titled {
+	var all []titled
+	for i := range d.Paths {
+		p := &d.Paths[i]
+		t := titled{Name: clean("path " + p.From + " -> " + p.To)}
+		if p.Cached {
+			t.Name += " (as it was found lately)"
+		}
+		for _, r := range []row{
+			{"address", addressText(p)}, {"route", bothWays(p, routeText)}, {"RTT, idle", pathRTTText(p.RTT)}, {"MTU", bothWays(p, mtuText)},
+			{"TCP options", handshakeText(p.Handshake)}, {"hops", bothWays(p, hopsText)}, {"UDP", bothWays(p, udpReachText)},
+			{"DSCP, ECN", bothWays(p, marksText)}, {"clocks", clockText(p)}, {"source ports", portsText(p.Ports)},
+		} {
+			if r.Value != "" {
+				t.Rows = append(t.Rows, row{r.Name, clean(r.Value)})
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+func addressText(p *measure.Path) string {
+	if p.FromAddr == "" || p.ToAddr == "" {
+		return ""
+	}
+	s := p.FromAddr + " -> " + p.ToAddr
+	if p.SeenAs != "" && p.SeenAs != p.FromAddr {
+		s += "; translated on the way (NAT): here it is " + p.SeenAs
+	}
+	return s
+}
+
+// bothWays prints a fact of each direction, once where they are the same.
+func bothWays(p *measure.Path, print func(measure.OneWay) string) string {
+	there, back := print(p.Forward), print(p.Back)
+	switch {
+	case there == "" && back == "":
+		return ""
+	case there == back:
+		return there + ", both ways"
+	case there == "":
+		return "back: " + back
+	case back == "":
+		return "there: " + there
+	}
+	return "there: " + there + "; back: " + back
+}
+
+func routeText(w measure.OneWay) string {
+	if w.Route == nil {
+		return ""
+	}
+	s := w.Route.Interface
+	if w.Route.Gateway != "" {
+		s += " via " + w.Route.Gateway
+	}
+	if w.Route.MTU > 0 {
+		s += fmt.Sprintf(" (MTU %d)", w.Route.MTU)
+	}
+	return s
+}
+
+func pathRTTText(r *measure.PathRTT) string {
+	if r == nil || r.Samples == 0 {
+		return ""
+	}
+	return fmt.Sprintf("p50 %s; %s to %s, p99 %s, of %s", unit.Duration(r.P50), unit.Duration(r.Min), unit.Duration(r.Max), unit.Duration(r.P99), count(r.Samples, "round trip"))
+}
+
+func mtuText(w measure.OneWay) string {
+	m := w.MTU
+	if m == nil {
+		return ""
+	}
+	s := fmt.Sprintf("%d pass unfragmented", m.Bytes)
+	switch {
+	case m.Bytes >= m.Claimed:
+		return s + ", as the interface says"
+	case m.Silent:
+		s += fmt.Sprintf(" of %d claimed, larger ones vanish without a word", m.Claimed)
+	case m.Router != nil:
+		s += fmt.Sprintf(" of %d claimed, a router says %d", m.Claimed, *m.Router)
+	default:
+		s += fmt.Sprintf(" of %d claimed", m.Claimed)
+	}
+	return s
+}
+
+func hopsText(w measure.OneWay) string {
+	if w.Hops == nil {
+		return ""
+	}
+	return count(*w.Hops, "router")
+}
+
+func udpReachText(w measure.OneWay) string {
+	u := w.UDP
+	switch {
+	case u == nil || u.Sent == 0:
+		return ""
+	case u.Got == 0:
+		return "does not arrive"
+	case u.Got >= u.Sent:
+		return "arrives"
+	}
+	return fmt.Sprintf("%d of %d arrive", u.Got, u.Sent)
+}
+
+// marksText names the marks that do not arrive as they were sent.
+func marksText(w measure.OneWay) string {
+	if len(w.Marks) == 0 {
+		return ""
+	}
+	var changed []string
+	for _, m := range w.Marks {
+		if m.Sent != m.Seen {
+			changed = append(changed, fmt.Sprintf("DSCP %d becomes %d", m.Sent, m.Seen))
+		}
+		if m.ECNSent != m.ECNSeen {
+			changed = append(changed, fmt.Sprintf("ECN %d becomes %d", m.ECNSent, m.ECNSeen))
+		}
+	}
+	if len(changed) == 0 {
+		return "marks arrive as they were sent"
+	}
+	slices.Sort(changed)
+	return strings.Join(slices.Compact(changed), ", ")
+}
+
+// handshakeText prints the options once where both ends saw the same.
+func handshakeText(h *measure.Handshake) string {
+	if h == nil {
+		return ""
+	}
+	syn, synack := optionsText(h.SYNSent, h.SYNSeen), optionsText(h.SYNACKSent, h.SYNACKSeen)
+	switch {
+	case syn == synack:
+		return syn
+	case syn == "" || synack == "":
+		return syn + synack
+	}
+	return "SYN " + syn + "; SYN-ACK " + synack
+}
+
+// optionsText prints what was sent, and what came of it where that differs.
+func optionsText(sent, seen *measure.SYN) string {
+	a, b := synText(sent), synText(seen)
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "":
+		return a
+	}
+	return a + " arrives as " + b
+}
+
+func synText(s *measure.SYN) string {
+	if s == nil {
+		return ""
+	}
+	var all []string
+	if s.MSS != nil {
+		all = append(all, fmt.Sprintf("MSS %d", *s.MSS))
+	}
+	switch {
+	case s.HasScale != nil && !*s.HasScale:
+		all = append(all, "no window scale")
+	case s.WindowScale != nil:
+		all = append(all, fmt.Sprintf("window scale %d", *s.WindowScale))
+	}
+	for _, o := range []struct {
+		on   *bool
+		name string
+	}{{s.SACK, "SACK"}, {s.Timestamps, "timestamps"}} {
+		if o.on != nil && *o.on {
+			all = append(all, o.name)
+		} else if o.on != nil {
+			all = append(all, "no "+o.name)
+		}
+	}
+	if s.ECN != nil && *s.ECN {
+		all = append(all, "ECN")
+	}
+	return strings.Join(all, ", ")
+}
+
+func clockText(p *measure.Path) string {
+	c := p.Clock
+	if c == nil {
+		return ""
+	}
+	bound := unit.Duration(c.BoundNs)
+	switch {
+	case max(c.OffsetNs, -c.OffsetNs) <= c.BoundNs:
+		return "equal within " + bound
+	case c.OffsetNs > 0:
+		return p.To + " is ahead by " + unit.Duration(c.OffsetNs) + ", give or take " + bound
+	}
+	return p.To + " is behind by " + unit.Duration(-c.OffsetNs) + ", give or take " + bound
+}
+
+func portsText(s *measure.SourcePorts) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Ways < 2:
+		return fmt.Sprintf("%d tried, no difference", s.Ports)
+	}
+	var groups []string
+	for _, g := range s.Groups {
+		t := count(len(g.Ports), "port") + " with " + unit.Duration(g.RTTNs)
+		if g.Hops != nil {
+			t += ", " + count(*g.Hops, "router")
+		}
+		groups = append(groups, t)
+	}
+	return fmt.Sprintf("%d tried, %d ways by %s: %s", s.Ports, s.Ways, s.By, strings.Join(groups, "; "))
+}

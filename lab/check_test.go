@@ -1,0 +1,203 @@
+package lab_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+)
+
+// check runs `thru check` in a host to its end, which must be a pass or a gate
+// that fails, and returns its document.
+func check(t *testing.T, h *lab.Host, args ...string) measure.Document {
+	t.Helper()
+	p := start(t, h, t.TempDir(), "", append([]string{"check", "--json"}, args...)...)
+	code := p.wait(t, 50*time.Second)
+	if code != 0 && code != 3 {
+		t.Fatalf("thru check ended with exit %d", code)
+	}
+	doc := p.document(t)
+	if failed := measure.Worst(doc.Gates) == measure.GateFail; failed != (code == 3) || failed != (doc.Error != nil) {
+		t.Fatalf("exit %d, error %+v, gates %s", code, doc.Error, gates(doc))
+	}
+	return doc
+}
+
+// gates prints those of a document that did not pass.
+func gates(doc measure.Document) string {
+	var all []string
+	for _, g := range doc.Gates {
+		if g.Status != measure.GatePass {
+			all = append(all, fmt.Sprintf("%s %s (%s%s %s): %s", g.Status, g.ID, g.EndPoint, g.From, g.Interface, g.Fact))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// status is the worst status of a gate in a document.
+func status(doc measure.Document, id string) string {
+	return measure.Worst(slices.DeleteFunc(slices.Clone(doc.Gates), func(g measure.Gate) bool { return g.ID != id }))
+}
+
+// wantGate fails the test unless a gate has this status at its worst, with a
+// remedy where there is something to do.
+func wantGate(t *testing.T, doc measure.Document, id, want string) {
+	t.Helper()
+	if got := status(doc, id); got != want {
+		t.Errorf("gate %s: %q, want %q\n%s", id, got, want, gates(doc))
+	}
+	for _, g := range doc.Gates {
+		if g.ID == id && g.Status == measure.GateFail && len(g.Remedy) == 0 {
+			t.Errorf("gate %s fails and says nothing of what to do: %+v", id, g)
+		}
+	}
+}
+
+// TestHealthyPairPasses: no false alarm, and every fact of the path is there.
+func TestHealthyPairPasses(t *testing.T) {
+	t.Parallel()
+	for _, mtu := range []int{1500, 9000} {
+		p := lab.NewPair(t, lab.Options{MTU: mtu})
+		serve(t, p.B, "--no-auth")
+		for _, addr := range []string{p.Data.B4.String(), p.Data.B6.String()} {
+			doc := check(t, p.A, addr)
+			if measure.Worst(doc.Gates) == measure.GateFail {
+				t.Errorf("MTU %d, %s:\n%s", mtu, addr, gates(doc))
+			}
+			if len(doc.Paths) != 1 {
+				t.Fatalf("MTU %d, %s: no path: %+v", mtu, addr, doc.Missing)
+			}
+			path := doc.Paths[0]
+			for name, w := range map[string]measure.OneWay{"forward": path.Forward, "back": path.Back} {
+				if w.MTU == nil || w.MTU.Bytes != mtu || w.Hops == nil || *w.Hops != 0 || w.UDP == nil || w.UDP.Got == 0 || w.Route == nil {
+					t.Errorf("MTU %d, %s, %s: %+v, %+v", mtu, addr, name, w, path.Missing)
+				}
+			}
+			if path.Ports == nil || path.Ports.Ways != 1 || path.RTT == nil || path.Clock == nil || path.Handshake == nil {
+				t.Errorf("MTU %d, %s: %+v", mtu, addr, path)
+			}
+		}
+	}
+}
+
+// TestMTUGates: jumbo frames that a path does not carry, with and without a
+// router that says so, and one that a test refuses to run on.
+func TestMTUGates(t *testing.T) {
+	t.Parallel()
+	x := lab.NewRouted(t, 9000)
+	serve(t, x.B, "--no-auth")
+	wantGate(t, check(t, x.A, x.Addr()), "mtu-path", measure.GatePass)
+
+	x.R.IP("link", "set", lab.FarDev, "mtu", "1500")
+	doc := check(t, x.A, x.Addr())
+	if m := doc.Paths[0].Forward.MTU; m == nil || m.Bytes != 1500 || m.Router == nil || *m.Router != 1500 {
+		t.Errorf("with a router that says so: %+v", m)
+	}
+	x.R.Nft("table ip quiet {\nchain out {\ntype filter hook output priority 0\nicmp type destination-unreachable drop\n}\n}\n")
+	doc = check(t, x.A, x.Addr())
+	wantGate(t, doc, "mtu-path", measure.GateFail)
+	if m := doc.Paths[0].Forward.MTU; m == nil || m.Bytes != 1500 || !m.Silent {
+		t.Errorf("in silence: %+v", m)
+	}
+
+	before := x.B.Counters(lab.DataDev)
+	p := start(t, x.A, t.TempDir(), "", "test", "--json", "-t", "1", x.Addr())
+	if code := p.wait(t, 20*time.Second); code != 3 {
+		t.Errorf("thru test ended with exit %d, want 3", code)
+	}
+	if doc := p.document(t); len(doc.Gates) == 0 || doc.Error == nil || !strings.Contains(doc.Error.Hint, "--force") {
+		t.Errorf("error %+v", doc.Error)
+	}
+	if n := x.B.Counters(lab.DataDev).Sub(before).RxBytes; n > 1<<20 {
+		t.Errorf("%d bytes came to a host that is not fit", n)
+	}
+}
+
+// TestTCPGates: options that one end does not offer, and such as are taken
+// from the handshake on the way.
+func TestTCPGates(t *testing.T) {
+	t.Parallel()
+	x := lab.NewRouted(t, 1500)
+	serve(t, x.B, "--no-auth")
+	for _, c := range []struct{ sysctl, gate string }{
+		{"net.ipv4.tcp_window_scaling", "window-scaling"}, {"net.ipv4.tcp_sack", "sack"}, {"net.ipv4.tcp_timestamps", "timestamps"},
+	} {
+		wantGate(t, check(t, x.A, x.Addr(), "--link-rate", "100G"), c.gate, measure.GatePass)
+		x.B.Sysctl(c.sysctl, "0")
+		doc := check(t, x.A, x.Addr(), "--link-rate", "100G")
+		if s := status(doc, c.gate); s != measure.GateFail && s != measure.GateWarn {
+			t.Errorf("%s=0: gate %s is %q\n%s", c.sysctl, c.gate, s, gates(doc))
+		}
+		x.B.Sysctl(c.sysctl, "1")
+	}
+	for option, gate := range map[string]string{"window": "window-scaling-path", "sack-perm": "sack-path", "timestamp": "timestamps-path"} {
+		x.R.Nft("table ip strip {\nchain f {\ntype filter hook forward priority 0\ntcp flags syn reset tcp option " + option + "\n}\n}\n")
+		doc := check(t, x.A, x.Addr(), "--link-rate", "100G")
+		if s := status(doc, gate); s != measure.GateFail && s != measure.GateWarn {
+			t.Errorf("%s stripped: gate %s is %q\n%s\n%+v", option, gate, s, gates(doc), doc.Paths)
+		}
+		x.R.Nft("delete table ip strip\n")
+	}
+	wantGate(t, check(t, x.A, x.Addr(), "--link-rate", "100G"), "receive-window", measure.GatePass)
+	x.B.Sysctl("net.ipv4.tcp_rmem", "4096 16384 32768")
+	doc := check(t, x.A, x.Addr(), "--link-rate", "100G")
+	if s := status(doc, "receive-window"); s != measure.GateFail && s != measure.GateWarn {
+		t.Errorf("tcp_rmem of 32 KB: gate receive-window is %q\n%s", s, gates(doc))
+	}
+}
+
+// TestInterfaceGates: offloads and queues that are switched off for real.
+func TestInterfaceGates(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{})
+	serve(t, p.B, "--no-auth")
+	addr := p.Data.B4.String()
+	wantGate(t, check(t, p.A, addr), "offloads", measure.GatePass)
+	p.A.Must("ethtool", "-K", p.Data.Dev, "tso", "off")
+	wantGate(t, check(t, p.A, addr), "offloads", measure.GateWarn)
+	p.A.Must("ethtool", "-K", p.Data.Dev, "tso", "on")
+	wantGate(t, check(t, p.A, addr), "offloads", measure.GatePass)
+	p.A.Must("ethtool", "-L", p.Data.Dev, "rx", "2", "tx", "2")
+	wantGate(t, check(t, p.A, addr), "queues", measure.GatePass)
+	p.A.Must("ethtool", "-L", p.Data.Dev, "rx", "1", "tx", "1")
+	wantGate(t, check(t, p.A, addr), "queues", measure.GateWarn)
+}
+
+// TestCgroupGate: a quota of half a CPU around thru itself.
+func TestCgroupGate(t *testing.T) {
+	lab.Require(t, lab.Root())
+	const cpu = "/sys/fs/cgroup/cpu"
+	quota, period, half := "cpu.cfs_quota_us", "cpu.cfs_period_us", "50000"
+	if _, err := os.Stat(filepath.Join(cpu, quota)); err != nil {
+		t.Skip("this machine has no cpu controller of cgroup v1")
+	}
+	dir, err := os.MkdirTemp(cpu, "thru-lab-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(dir) })
+	for file, value := range map[string]string{period: "100000", quota: half} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(prefix string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", prefix+`exec "$0" check --json --only cpu-quota`, lab.Binary(t))
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, err := cmd.Output()
+		return string(out), err
+	}
+	if out, err := run(""); err != nil || strings.Contains(out, `"fail"`) {
+		t.Errorf("without a quota: %v\n%s", err, out)
+	}
+	if out, err := run("echo $$ > " + dir + "/cgroup.procs; "); err == nil || !strings.Contains(out, `"fail"`) {
+		t.Errorf("with half a CPU: %v\n%s", err, out)
+	}
+}
