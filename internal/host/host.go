@@ -6,8 +6,9 @@
 // for machines in tests. What could not be read is named in NotChecked with
 // the key that it has in the JSON document; it is never a zero.
 //
-// Linux is complete. Other systems have what package gopsutil knows of them
-// (portable.go), and say what they lack.
+// Linux is complete. Other systems have what their standard commands tell
+// (package platform) and what package gopsutil knows of them (portable.go),
+// and say what they lack.
 package host
 
 import (

@@ -3,8 +3,12 @@
 package host
 
 import (
+	"context"
 	"net/netip"
+	"runtime"
+	"time"
 
+	"thru/internal/host/platform"
 	"thru/internal/measure"
 )
 
@@ -17,8 +21,21 @@ func runningSystem() system { return nil }
 // activity reads the counters of the load, as far as this system tells.
 func (h *Host) activity(n *notes) activity { return portableActivity(n) }
 
-// Facts reads what this host is, now, as far as this system tells.
-func (h *Host) Facts() measure.Facts { return portableFacts() }
+// factsTime bounds all commands of the system together.
+const factsTime = 45 * time.Second
+
+// Facts reads what this host is, now, as far as this system and its standard
+// commands tell. The commands take seconds on some systems.
+func (h *Host) Facts() measure.Facts {
+	if !platform.Known(runtime.GOOS) {
+		return portableFacts()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), factsTime)
+	defer cancel()
+	// Where no command worked, not_checked says so of each fact.
+	told, _ := platform.Read(ctx, runtime.GOOS, platform.Local())
+	return platform.Merge(told, portableFacts())
+}
 
 // Route is the interface and the source address towards dst. An error means
 // that there is no way.

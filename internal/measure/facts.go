@@ -23,20 +23,22 @@ type Facts struct {
 	CongAvail  []string `json:"congestion_available,omitempty"`
 	// Sysctls of the TCP stack that bound a test, as the kernel prints them.
 	Sysctls    map[string]string `json:"sysctls,omitempty"`
-	Machine    *Machine          `json:"machine,omitempty"`        // hardware
-	CPU        *Processors       `json:"cpu,omitempty"`            // processors
-	NUMA       []NUMANode        `json:"numa_nodes,omitempty"`     // NUMA nodes
-	RAM        *RAM              `json:"ram,omitempty"`            // memory in detail
-	Cgroup     *Cgroup           `json:"cgroup,omitempty"`         // control groups around thru
-	Security   *Security         `json:"security,omitempty"`       // what may slow or forbid system calls
-	Firewall   *Firewall         `json:"firewall,omitempty"`       // what every packet passes
-	Clock      *Clock            `json:"clock,omitempty"`          // what time is read from
-	Disks      []Disk            `json:"disks,omitempty"`          // block devices
-	Hypervises *Hypervises       `json:"hypervises,omitempty"`     // signs that it runs virtual machines
-	Load       *Load             `json:"load,omitempty"`           // what it does while no test runs
-	Privileged *bool             `json:"privileged,omitempty"`     // thru runs as root there
-	RootAdds   []string          `json:"root_would_add,omitempty"` // facts that root could read
-	Commands   []string          `json:"commands,omitempty"`       // commands that the facts were read with, where it is not by files and the kernel
+	Changed    map[string]string `json:"settings_changed,omitempty"` // settings that are not the system's default, by its own names (ESXi: kernel options, driver parameters)
+	Boot       *string           `json:"boot_device,omitempty"`      // what it was started from
+	Machine    *Machine          `json:"machine,omitempty"`          // hardware
+	CPU        *Processors       `json:"cpu,omitempty"`              // processors
+	NUMA       []NUMANode        `json:"numa_nodes,omitempty"`       // NUMA nodes
+	RAM        *RAM              `json:"ram,omitempty"`              // memory in detail
+	Cgroup     *Cgroup           `json:"cgroup,omitempty"`           // control groups around thru
+	Security   *Security         `json:"security,omitempty"`         // what may slow or forbid system calls
+	Firewall   *Firewall         `json:"firewall,omitempty"`         // what every packet passes
+	Clock      *Clock            `json:"clock,omitempty"`            // what time is read from
+	Disks      []Disk            `json:"disks,omitempty"`            // block devices
+	Hypervises *Hypervises       `json:"hypervises,omitempty"`       // signs that it runs virtual machines
+	Load       *Load             `json:"load,omitempty"`             // what it does while no test runs
+	Privileged *bool             `json:"privileged,omitempty"`       // thru runs as root there
+	RootAdds   []string          `json:"root_would_add,omitempty"`   // facts that root could read
+	Commands   []string          `json:"commands,omitempty"`         // commands that the facts were read with, where it is not by files and the kernel
 	Interfaces []Interface       `json:"interfaces,omitempty"`
 	NotChecked []NotChecked      `json:"not_checked,omitempty"`
 }

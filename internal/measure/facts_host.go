@@ -84,16 +84,17 @@ type Security struct {
 // Firewall is what every packet has to pass, and how full its table of
 // connections is.
 type Firewall struct {
-	Tables       *int     `json:"nft_tables,omitempty"`        // tables of nftables
-	Chains       *int     `json:"nft_chains,omitempty"`        // base chains (hooks)
-	Rules        *int     `json:"nft_rules,omitempty"`         // rules of all chains
-	LongestChain *int     `json:"nft_longest_chain,omitempty"` // rules of the longest chain
-	Legacy       []string `json:"iptables_tables,omitempty"`   // tables of the older iptables that are loaded
-	LegacyRules  *int     `json:"iptables_rules,omitempty"`    // their entries: rules, and a policy or an end for each chain
-	Conntrack    *bool    `json:"conntrack,omitempty"`         // connections of this network namespace are tracked
-	Tracked      *int64   `json:"conntrack_entries,omitempty"` // connections that are tracked now
-	TrackedMax   *int64   `json:"conntrack_max,omitempty"`     // most that can be
-	TrackDrops   *int64   `json:"conntrack_drops,omitempty"`   // packets dropped for want of room, or not insertable, since the boot
+	Tables       *int            `json:"nft_tables,omitempty"`        // tables of nftables
+	Chains       *int            `json:"nft_chains,omitempty"`        // base chains (hooks)
+	Rules        *int            `json:"nft_rules,omitempty"`         // rules of all chains
+	LongestChain *int            `json:"nft_longest_chain,omitempty"` // rules of the longest chain
+	Legacy       []string        `json:"iptables_tables,omitempty"`   // tables of the older iptables that are loaded
+	LegacyRules  *int            `json:"iptables_rules,omitempty"`    // their entries: rules, and a policy or an end for each chain
+	Conntrack    *bool           `json:"conntrack,omitempty"`         // connections of this network namespace are tracked
+	Tracked      *int64          `json:"conntrack_entries,omitempty"` // connections that are tracked now
+	TrackedMax   *int64          `json:"conntrack_max,omitempty"`     // most that can be
+	TrackDrops   *int64          `json:"conntrack_drops,omitempty"`   // packets dropped for want of room, or not insertable, since the boot
+	On           map[string]bool `json:"firewalls,omitempty"`         // whether each firewall is on, by name, on other systems than Linux: "pf", "Windows Public profile"
 }
 
 // Clock is what time is read from, and how right it is.

@@ -1,0 +1,156 @@
+package platform
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// darwin are the commands of macOS 11 and later (sysctl(8), ifconfig(8),
+// netstat(1), system_profiler(8), pmset(1)).
+func darwin() system {
+	return system{commands: []command{
+		{line: run("id -u"), facts: []string{"privileged"}, read: readID},
+		{line: append(run("sysctl -ie"), darwinSettings()...), read: readDarwin,
+			facts: []string{"hostname", "kernel", "distribution", "arch", "cpu_model", "cores", "memory_bytes", "hypervisor", "sysctls",
+				"congestion_control", "cpu.sockets", "cpu.threads", "cpu.physical_cores", "machine"}},
+		{line: run("ifconfig -av"), facts: []string{"interfaces"}, read: readIfconfig,
+			ports: []string{"mac", "mtu_bytes", "speed_bps", "duplex", "offloads", "carrier"}},
+		{line: run("netstat -i -d -b -n"), ports: []string{"error_counters"}, read: readNetstat},
+		{line: run("system_profiler -json SPEthernetDataType"), ports: []string{"driver", "pci"}, read: readProfiler},
+		{line: run("pmset -g"), facts: []string{"cpu.energy_preference"}, read: readPmset},
+		{line: run("socketfilterfw --getglobalstate"), facts: []string{"firewall"}, read: readSocketFilter},
+		{line: run("pfctl -s info"), facts: []string{"firewall.firewalls.pf"}, read: readPf},
+		{line: run("systemsetup -getusingnetworktime"), facts: []string{"clock.synchronised"}, read: readNetworkTime},
+	}}
+}
+
+// darwinSettings are the names that are asked of sysctl; releases differ.
+func darwinSettings() []string {
+	return strings.Fields(`kern.hostname kern.osrelease kern.osproductversion hw.machine hw.model hw.memsize hw.packages hw.physicalcpu
+		hw.logicalcpu hw.cpufrequency hw.cpufrequency_max machdep.cpu.brand_string kern.hv_vmm_present
+		kern.ipc.maxsockbuf kern.ipc.somaxconn kern.ipc.nmbclusters net.inet.tcp.sendspace net.inet.tcp.recvspace
+		net.inet.tcp.autorcvbufmax net.inet.tcp.autosndbufmax net.inet.tcp.doautorcvbuf net.inet.tcp.doautosndbuf
+		net.inet.tcp.win_scale_factor net.inet.tcp.rfc1323 net.inet.tcp.sack net.inet.tcp.ecn net.inet.tcp.ecn_initiate_out
+		net.inet.tcp.ecn_negotiate_in net.inet.tcp.mssdflt net.inet.tcp.tso net.inet.tcp.delayed_ack net.inet.tcp.path_mtu_discovery
+		net.inet.tcp.use_newreno net.inet.tcp.cubic_minor_fixes net.inet.tcp.use_ledbat net.inet.tcp.background_io_enabled
+		net.inet.udp.recvspace net.inet.udp.maxdgram net.link.generic.system.sndq_maxlen`)
+}
+
+// readDarwin takes the values of sysctl. Which congestion control is in use
+// macOS says only in part: not by a name.
+func readDarwin(in io.Reader, r *reading) error {
+	v, err := pairs(in)
+	if err != nil {
+		return err
+	}
+	f := &r.facts
+	f.Hostname, f.Kernel, f.Arch, f.CPUModel = text(v["kern.hostname"]), text(v["kern.osrelease"]), text(v["hw.machine"]), text(v["machdep.cpu.brand_string"])
+	if version := text(v["kern.osproductversion"]); version != nil {
+		f.Distro = new("macOS " + *version)
+	}
+	switch v["kern.hv_vmm_present"] {
+	case "0":
+		f.Hypervisor = new("none")
+	case "1":
+		f.Hypervisor = new("unknown hypervisor")
+	}
+	f.Memory = many(v["hw.memsize"], 1)
+	at(&f.RAM).Total = f.Memory
+	if model := text(v["hw.model"]); model != nil {
+		f.Machine = &measure.Machine{Vendor: "Apple", Product: *model}
+	}
+	processors(r, count(v["hw.packages"]), count(v["hw.physicalcpu"]), count(v["hw.logicalcpu"]))
+	if hz := many(v["hw.cpufrequency_max"], 1); hz != nil && *hz > 0 {
+		f.CPU.MaxHz = hz
+	}
+	keep(v, r)
+	return nil
+}
+
+// readProfiler takes the Ethernet devices of system_profiler.
+func readProfiler(in io.Reader, r *reading) error {
+	var doc struct {
+		Devices []struct {
+			Name    string `json:"spethernet_BSD_Device_Name"`
+			BSD     string `json:"spethernet_BSD_Name"`
+			Driver  string `json:"spethernet_driver"`
+			Version string `json:"spethernet_driver_version"`
+			Vendor  string `json:"spethernet_vendor-id"`
+			Device  string `json:"spethernet_device-id"`
+			Bus     string `json:"spethernet_bus"`
+		} `json:"SPEthernetDataType"`
+	}
+	if err := json.NewDecoder(io.LimitReader(in, commandSize)).Decode(&doc); err != nil {
+		return fmt.Errorf("not the JSON that is documented: %w", err)
+	}
+	for _, d := range doc.Devices {
+		if d.Name == "" {
+			d.Name = d.BSD
+		}
+		i := r.known(d.Name)
+		if i == nil {
+			continue
+		}
+		i.Driver, i.Version, i.Bus = text(d.Driver), text(d.Version), text(d.Bus)
+		if d.Vendor != "" {
+			p := at(&i.PCI)
+			p.Vendor, p.Device = d.Vendor, d.Device
+		}
+	}
+	return nil
+}
+
+// readPmset takes " lowpowermode   0".
+func readPmset(in io.Reader, r *reading) error {
+	all, err := lines(in)
+	if err != nil {
+		return err
+	}
+	for _, line := range all {
+		if parts := strings.Fields(line); len(parts) > 1 && (parts[0] == "lowpowermode" || parts[0] == "powermode") {
+			modes := map[string]string{"0": "automatic", "1": "low power", "2": "high power"} // pmset(1)
+			if m, ok := modes[parts[1]]; ok {
+				at(&r.facts.CPU).Preference = &m
+			}
+		}
+	}
+	return nil
+}
+
+// readSocketFilter takes "Firewall is enabled. (State = 1)"; 2 lets nothing in.
+func readSocketFilter(in io.Reader, r *reading) error {
+	all, err := lines(in)
+	if err != nil {
+		return err
+	}
+	_, state, ok := strings.Cut(all[0], "State = ")
+	if n, digit := number(strings.Trim(state, ") ")); ok && digit {
+		r.firewall("application firewall", n > 0)
+		return nil
+	}
+	return fmt.Errorf("no state in %.60q", all[0])
+}
+
+// readNetworkTime takes "Network Time: On" or Off. Only the latter tells of
+// the clock: a server that is asked need not have answered.
+func readNetworkTime(in io.Reader, r *reading) error {
+	all, err := lines(in)
+	if err != nil {
+		return err
+	}
+	_, state, _ := strings.Cut(all[0], "Network Time:")
+	on := truth(state)
+	switch {
+	case on == nil: // without root it says that root is needed, and ends with 0
+		return fmt.Errorf("%.100s", all[0])
+	case *on:
+		return errors.New("network time is on, but not whether it has set the clock")
+	}
+	at(&r.facts.Clock).Synchronised = new(false)
+	return nil
+}

@@ -1,0 +1,56 @@
+package platform
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Merge adds to the facts that the commands told those that were found in
+// another way; where both have one, the commands' stands. What either knows
+// is in not_checked no more.
+func Merge(told, other measure.Facts) measure.Facts {
+	interfaces := slices.Clone(told.Interfaces)
+	for _, o := range other.Interfaces {
+		i := slices.IndexFunc(interfaces, func(d measure.Interface) bool { return d.Name == o.Name })
+		if i < 0 {
+			interfaces = append(interfaces, o)
+			continue
+		}
+		fill(&interfaces[i], o)
+	}
+	notes := append(slices.Clone(told.NotChecked), other.NotChecked...)
+	fill(&told, other)
+	told.Interfaces = interfaces
+	told.NotChecked = missing(told, notes)
+	return told
+}
+
+// fill sets what is empty in a structure to what another one has.
+func fill[T any](to *T, from T) {
+	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
+	for i := range target.NumField() {
+		if target.Field(i).IsZero() {
+			target.Field(i).Set(source.Field(i))
+		}
+	}
+}
+
+// missing keeps of the notes those whose fact is not there, each once.
+func missing(f measure.Facts, notes []measure.NotChecked) []measure.NotChecked {
+	has := document(f)
+	seen := map[string]bool{}
+	return slices.DeleteFunc(notes, func(n measure.NotChecked) bool {
+		known := has.holds(n.Fact)
+		for _, i := range f.Interfaces {
+			if key, ok := strings.CutPrefix(n.Fact, portFact(i.Name, "")); ok {
+				known = known || has.port(i.Name).holds(key)
+			}
+		}
+		drop := known || seen[n.Fact]
+		seen[n.Fact] = true
+		return drop
+	})
+}

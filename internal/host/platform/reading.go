@@ -1,0 +1,279 @@
+package platform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// reading is what the commands have told so far.
+type reading struct {
+	facts    measure.Facts
+	nic      string            // interface that the command at hand was run for
+	failed   map[string]string // fact: why the command that tells it failed
+	seen     map[string]bool   // facts that were told although the document has nothing of them: no errors counted
+	switches []string          // virtual switches, named once the number of guests is known
+	guests   *int              // virtual machines that run
+	rings    map[string]*measure.Rings
+}
+
+// Kinds of interfaces that several systems have.
+const (
+	physical = "physical"
+	loopback = "loopback"
+	bond     = "bond"
+	bridge   = "bridge"
+	vlan     = "vlan"
+	tunnel   = "tunnel"
+)
+
+// at returns what a field points to, and makes it where it is nil.
+func at[T any](field **T) *T {
+	if *field == nil {
+		*field = new(T)
+	}
+	return *field
+}
+
+// maxPorts bounds the interfaces of a host: more is a broken output.
+const maxPorts = 1024
+
+// port returns the interface of that name, which may be new. One too many is
+// not kept.
+func (r *reading) port(name string) *measure.Interface {
+	if i := r.facts.Interface(name); i != nil {
+		return i
+	}
+	if len(r.facts.Interfaces) == maxPorts {
+		return &measure.Interface{}
+	}
+	r.facts.Interfaces = append(r.facts.Interfaces, measure.Interface{Name: name})
+	return &r.facts.Interfaces[len(r.facts.Interfaces)-1]
+}
+
+// known returns the interface of that name if a list has named it, or nil.
+func (r *reading) known(name string) *measure.Interface { return r.facts.Interface(name) }
+
+// ringsOf is where the halves of an interface's rings are gathered.
+func (r *reading) ringsOf(name string) *measure.Rings {
+	if r.rings == nil {
+		r.rings = map[string]*measure.Rings{}
+	}
+	if r.rings[name] == nil {
+		r.rings[name] = &measure.Rings{}
+	}
+	return r.rings[name]
+}
+
+// seePorts marks a fact as told of all interfaces, though some have none.
+func (r *reading) seePorts(key string) {
+	for i := range r.facts.Interfaces {
+		r.seen[portFact(r.facts.Interfaces[i].Name, key)] = true
+	}
+}
+
+// sysctl keeps a setting under the system's own name.
+func (r *reading) sysctl(name, value string) {
+	if r.facts.Sysctls == nil {
+		r.facts.Sysctls = map[string]string{}
+	}
+	r.facts.Sysctls[name] = value
+}
+
+// offload keeps whether an offload of an interface is on, by ethtool's name.
+func offload(i *measure.Interface, name string, on bool) {
+	if i.Offloads == nil {
+		i.Offloads = map[string]bool{}
+	}
+	i.Offloads[name] = on
+}
+
+// firewall keeps whether a firewall is on.
+func (r *reading) firewall(name string, on bool) {
+	f := at(&r.facts.Firewall)
+	if f.On == nil {
+		f.On = map[string]bool{}
+	}
+	f.On[name] = on
+}
+
+// fail keeps why the facts of a command may be missing.
+func (r *reading) fail(j job, err error) {
+	reason := "`" + strings.Join(j.names(j.line), "`, `") + "`: " + why(err)
+	if len(j.shows) > 0 {
+		reason = why(err)
+	}
+	for _, f := range j.facts {
+		r.blame(f, reason)
+	}
+	for i := range r.facts.Interfaces {
+		if d := &r.facts.Interfaces[i]; j.nic == d.Name || j.nic == "" && j.tells(d) {
+			for _, f := range j.ports {
+				r.blame(portFact(d.Name, f), reason)
+			}
+		}
+	}
+}
+
+// blame keeps the first reason why a fact may be missing.
+func (r *reading) blame(fact, reason string) {
+	if _, ok := r.failed[fact]; !ok {
+		r.failed[fact] = reason
+	}
+}
+
+// onlyRoot is the reason of what needs privileges, on every system.
+const onlyRoot = "only root may read it"
+
+// why says in a few words why a command failed.
+func why(err error) string {
+	var exit *Exit
+	text := err.Error()
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.As(err, &exit) && exit.Code == 127:
+		return "this host has no such command"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it did not end in time"
+	}
+	for _, refusal := range []string{"ermission denied", "not permitted", "ust be root", "uper-user", "ccess is denied", "ccess denied", "nsufficient privilege", "equires elevation"} {
+		if strings.Contains(text, refusal) {
+			return onlyRoot
+		}
+	}
+	first, _, _ := strings.Cut(clean(text), "\n")
+	return first
+}
+
+// portFact is the key of a fact of an interface.
+func portFact(name, key string) string { return "interfaces." + name + "." + key }
+
+// wanted are the facts that every host and every physical interface should
+// have; those that no command of its system tells are named too.
+func wanted() (host, port []string) {
+	return strings.Fields(`hostname distribution kernel arch cpu_model cores memory_bytes hypervisor
+			congestion_control congestion_available sysctls machine cpu.sockets cpu.physical_cores cpu.threads cpu.governors
+			ram.available_bytes numa_nodes firewall clock.source clock.synchronised disks hypervises load privileged`),
+		strings.Fields(`mtu_bytes up addresses mac carrier driver driver_version firmware bus pci speed_bps duplex speed_is_nominal
+			rx_queues tx_queues offloads rings coalescing pause rss interrupts queue_counters error_counters`)
+}
+
+// close drops what stayed empty and names what is not known.
+func (r *reading) close(commands []command) {
+	r.count()
+	r.prune()
+	has := document(r.facts)
+	host, port := wanted()
+	for _, c := range commands {
+		host = append(host, c.facts...)
+	}
+	r.note(has, "", host)
+	for i := range r.facts.Interfaces {
+		d := &r.facts.Interfaces[i]
+		var keys []string
+		if d.Kind != nil && *d.Kind == physical {
+			keys = append(keys, port...)
+		}
+		for _, c := range commands {
+			if c.tells(d) {
+				keys = append(keys, c.ports...)
+			}
+		}
+		r.note(has.port(d.Name), "interfaces."+d.Name+".", keys)
+	}
+	slices.SortFunc(r.facts.NotChecked, func(a, b measure.NotChecked) int { return strings.Compare(a.Fact, b.Fact) })
+	slices.Sort(r.facts.RootAdds)
+	r.facts.RootAdds = slices.Compact(r.facts.RootAdds)
+}
+
+// note names those of the keys that a part of the document lacks.
+func (r *reading) note(has keys, prefix string, wanted []string) {
+	slices.Sort(wanted)
+	for _, key := range slices.Compact(wanted) {
+		fact := prefix + key
+		if has.holds(key) || r.seen[fact] {
+			continue
+		}
+		reason, ok := r.failed[fact]
+		if !ok {
+			reason = "the commands of this system do not tell it"
+		}
+		if strings.HasSuffix(reason, onlyRoot) {
+			reason = onlyRoot
+			if r.facts.Privileged == nil || !*r.facts.Privileged {
+				r.facts.RootAdds = append(r.facts.RootAdds, fact)
+			}
+		}
+		r.facts.NotChecked = append(r.facts.NotChecked, measure.NotChecked{Fact: fact, Why: reason})
+	}
+}
+
+// count says what this host hypervises: only where its guests were counted,
+// since without it a zero would stand for them.
+func (r *reading) count() {
+	if r.guests != nil && (*r.guests > 0 || len(r.switches) > 0) {
+		r.facts.Hypervises = &measure.Hypervises{Guests: *r.guests, Switch: r.switches}
+	}
+	if r.guests != nil {
+		r.seen["hypervises"] = true
+	}
+}
+
+// prune takes away parts in which nothing came to stand.
+func (r *reading) prune() {
+	f := &r.facts
+	drop(&f.Machine)
+	drop(&f.CPU)
+	drop(&f.RAM)
+	drop(&f.Clock)
+	drop(&f.Firewall)
+	for i := range f.Interfaces {
+		drop(&f.Interfaces[i].PCI)
+	}
+}
+
+// drop sets a field to nil where all that it points to is empty.
+func drop[T any](field **T) {
+	if *field != nil && reflect.ValueOf(**field).IsZero() {
+		*field = nil
+	}
+}
+
+// keys are the facts as the JSON document has them.
+type keys map[string]any
+
+// document turns facts into the keys that they have in the document.
+func document(f measure.Facts) keys {
+	var k keys
+	if b, err := json.Marshal(f); err != nil || json.Unmarshal(b, &k) != nil {
+		return nil // cannot happen: facts hold no channels, functions or cycles
+	}
+	return k
+}
+
+// holds tells whether a key, with dots between its parts, has a value.
+func (k keys) holds(key string) bool {
+	first, rest, nested := strings.Cut(key, ".")
+	v, ok := k[first]
+	if !nested {
+		return ok
+	}
+	part, _ := v.(map[string]any)
+	return keys(part).holds(rest)
+}
+
+// port returns the part of one interface.
+func (k keys) port(name string) keys {
+	list, _ := k["interfaces"].([]any)
+	for _, v := range list {
+		if part, _ := v.(map[string]any); part["name"] == name {
+			return part
+		}
+	}
+	return nil
+}

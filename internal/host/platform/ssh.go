@@ -1,0 +1,249 @@
+package platform
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// Remote runs programs of another host by the system's ssh client. One login
+// serves all of them, where the client can share a connection (not on
+// Windows). It may be used by many goroutines; Close ends the login.
+type Remote struct {
+	destination string
+	port        int
+	config      string // file instead of the user's configuration; "": that
+	mu          sync.Mutex
+	login       *login // nil: not yet
+	err         error  // why there is none: it is not tried again
+}
+
+// login is the ssh process that the others share, alive as long as its
+// standard input is open: it ends with this process, however that ends.
+type login struct {
+	cmd   *exec.Cmd
+	dir   string
+	stdin io.Closer
+	done  chan struct{}
+}
+
+// The bounds of a login: for the connection, for the whole, and for its end.
+const (
+	connectTime = 10 * time.Second
+	loginTime   = 15 * time.Second
+	endTime     = 2 * time.Second
+)
+
+// SSH returns a runner on another host: destination is "user@host", a port of
+// 0 is the configured one. Nothing is sent before the first command. It never
+// asks for anything: no password, and no host key that is not known already.
+func SSH(destination string, port int) *Remote { return &Remote{destination: destination, port: port} }
+
+// Run runs a program on the host, in the language C. Its arguments arrive as
+// they are, whatever they hold.
+func (s *Remote) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	shared, err := s.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The folders at the end are those of administrators, which some systems
+	// leave out of PATH for a command. $PATH means the same to sh and csh.
+	line := []string{"env", "LC_ALL=C", `PATH="$PATH:/usr/sbin:/sbin"`, quote(name)}
+	for _, a := range args {
+		line = append(line, quote(a))
+	}
+	cmd := s.client(ctx, shared, "-o", "ControlMaster=no", strings.Join(line, " "))
+	out, err := output(ctx, cmd)
+	var exit *Exit
+	if errors.As(err, &exit) && exit.Code == 255 { // of ssh itself (ssh(1), EXIT STATUS)
+		return out, s.explain(exit.Stderr, errors.New("the connection failed"))
+	}
+	return out, err
+}
+
+// client is a call of ssh with the options that every call has. The folder of
+// a shared connection may be empty.
+func (s *Remote) client(ctx context.Context, shared string, more ...string) *exec.Cmd {
+	args := []string{"-T", "-x", "-a"} // no terminal, no X11, no agent there
+	if s.config != "" {
+		args = append(args, "-F", s.config)
+	}
+	for _, o := range []string{
+		"BatchMode=yes", "StrictHostKeyChecking=yes", "UpdateHostKeys=no", "ClearAllForwardings=yes",
+		"PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no", "LogLevel=ERROR", "EscapeChar=none",
+		"ConnectTimeout=" + strconv.Itoa(int(connectTime/time.Second)), "ServerAliveInterval=5", "ServerAliveCountMax=3",
+	} {
+		args = append(args, "-o", o)
+	}
+	if shared != "" {
+		args = append(args, "-S", filepath.Join(shared, "s"))
+	} else {
+		args = append(args, "-S", "none")
+	}
+	if s.port != 0 {
+		args = append(args, "-p", strconv.Itoa(s.port))
+	}
+	return exec.CommandContext(ctx, "ssh", append(append(args, more[:len(more)-1]...), "--", s.destination, more[len(more)-1])...)
+}
+
+// connected logs in, once, and returns the folder of the shared connection,
+// or "" where each command logs in by itself.
+func (s *Remote) connected(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.destination == "" || strings.HasPrefix(s.destination, "-") {
+		return "", fault.Usagef("name a host: ssh://root@esx1", "platform: connecting by ssh: %q is no destination", s.destination)
+	}
+	if s.err != nil || s.login != nil && s.login.alive() {
+		return s.login.folder(), s.err
+	}
+	if s.login != nil {
+		s.login.end()
+		s.login = nil
+		s.err = fmt.Errorf("platform: the ssh connection to %s has ended", s.destination)
+		return "", s.err
+	}
+	if runtime.GOOS == "windows" {
+		return "", nil
+	}
+	s.login, s.err = s.begin(ctx)
+	return s.login.folder(), s.err
+}
+
+// greeting is what the far end says when the login is through: it may print
+// other things before.
+const greeting = "thru is in"
+
+// begin starts the shared connection and waits until it stands.
+func (s *Remote) begin(ctx context.Context) (*login, error) {
+	dir, err := os.MkdirTemp("", "thru-ssh-") // only its owner may look into it
+	if err != nil {
+		return nil, fmt.Errorf("platform: connecting by ssh: %w", err)
+	}
+	// Not ctx: the connection outlives the command that made it.
+	cmd := s.client(context.Background(), dir, "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "echo "+greeting+"; cat")
+	said := &bounded{most: 4 << 10, rest: true}
+	cmd.Stderr, cmd.WaitDelay = said, time.Second
+	stdin, err1 := cmd.StdinPipe()
+	stdout, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		os.RemoveAll(dir)
+		return nil, fault.Failf("install the client of OpenSSH", "platform: connecting by ssh: %w", err)
+	}
+	l := &login{cmd: cmd, dir: dir, stdin: stdin, done: make(chan struct{})}
+	in := make(chan bool, 1)
+	go func() {
+		in <- greeted(stdout)
+		io.Copy(io.Discard, stdout)
+		cmd.Wait()
+		close(l.done)
+	}()
+	timer := time.NewTimer(loginTime)
+	defer timer.Stop()
+	select {
+	case ok := <-in:
+		if ok {
+			return l, nil
+		}
+		<-l.done // all that it had to say is in said
+		err = s.explain(said.String(), errors.New("the login failed"))
+	case <-ctx.Done():
+		err = fmt.Errorf("platform: connecting to %s by ssh: %w", s.destination, ctx.Err())
+	case <-timer.C:
+		err = fault.Failf("try it by hand: ssh "+s.destination, "platform: connecting to %s by ssh: no login within %v", s.destination, loginTime)
+	}
+	l.end()
+	return nil, err
+}
+
+// greeted reads up to the greeting; false: the output ended before it.
+func greeted(r io.Reader) bool {
+	s := bufio.NewScanner(io.LimitReader(r, 1<<20))
+	for s.Scan() {
+		if strings.TrimSpace(s.Text()) == greeting {
+			return true
+		}
+	}
+	return false
+}
+
+// explain makes an error of what ssh said, with what to do about it.
+func (s *Remote) explain(said string, otherwise error) error {
+	hint := "try it by hand: ssh " + s.destination
+	for _, c := range [][2]string{
+		{"Host key verification failed", "connect once by hand (ssh " + s.destination + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
+		{"host key is known", "connect once by hand (ssh " + s.destination + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
+		{"HOST IDENTIFICATION HAS CHANGED", "the host has another key than it had: find out why before you remove the old one (ssh-keygen -R HOST)"},
+		{"Permission denied", "thru asks for no password: give the host your public key (ESXi: /etc/ssh/keys-USER/authorized_keys), or load the key into ssh-agent"},
+		{"Connection refused", "nothing listens there: switch SSH on (ESXi: vim-cmd hostsvc/start_ssh, or Host > Actions > Services), or name the port"},
+		{"timed out", "is the host up, and does a firewall let port 22 pass?"},
+		{"Could not resolve", "check the host's name"},
+	} {
+		if strings.Contains(said, c[0]) {
+			hint = c[1]
+		}
+	}
+	said = clean(strings.TrimSpace(said))
+	if said == "" {
+		return fault.Failf(hint, "platform: connecting to %s by ssh: %w", s.destination, otherwise)
+	}
+	all := strings.Split(said, "\n")
+	return fault.Failf(hint, "platform: connecting to %s by ssh: %.300s", s.destination, all[len(all)-1])
+}
+
+// Close ends the login.
+func (s *Remote) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.login != nil {
+		s.login.end()
+		s.login = nil
+	}
+	if s.err == nil {
+		s.err = errors.New("platform: the ssh connection is closed")
+	}
+	return nil
+}
+
+// alive tells whether the shared connection still stands.
+func (l *login) alive() bool {
+	select {
+	case <-l.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// folder is where the socket of the shared connection lies.
+func (l *login) folder() string {
+	if l == nil {
+		return ""
+	}
+	return l.dir
+}
+
+// end closes the shared connection, waits for its process, and removes what
+// it left.
+func (l *login) end() {
+	l.stdin.Close()
+	select {
+	case <-l.done:
+	case <-time.After(endTime): // a command still runs there
+		l.cmd.Process.Kill()
+		<-l.done
+	}
+	os.RemoveAll(l.dir)
+}

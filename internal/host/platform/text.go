@@ -1,0 +1,309 @@
+package platform
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// clean makes foreign output fit to be shown: valid UTF-8, "\n" at the ends
+// of lines, and no control characters, which could steer a terminal.
+func clean(text string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '\r':
+			return -1
+		case c == '\n' || c == '\t':
+			return c
+		case unicode.IsControl(c):
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// plain tells whether a name may be an argument as it stands: the names of
+// interfaces come from the host, and must not become options.
+func plain(name string) bool {
+	ok := func(c rune) bool {
+		return unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("._-:@/", c)
+	}
+	return name != "" && len(name) <= 64 && name[0] != '-' && strings.IndexFunc(name, func(c rune) bool { return !ok(c) }) < 0
+}
+
+// quoteOdd quotes a word for a shell where it needs that.
+func quoteOdd(word string) string {
+	if strings.IndexFunc(word, func(c rune) bool {
+		return c < unicode.MaxASCII && !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._-:@/=,%+", c)
+	}) < 0 && word != "" {
+		return word
+	}
+	return quote(word)
+}
+
+// quote makes one word of any text, for sh (POSIX, 2.2.2) and for csh, where
+// "!" has its meaning also between quotes.
+func quote(word string) string {
+	word = strings.ReplaceAll(word, `'`, `'\''`)
+	return `'` + strings.ReplaceAll(word, `!`, `'\!'`) + `'`
+}
+
+// errNothing is an output without a line.
+var errNothing = errors.New("it printed nothing")
+
+// lines returns the lines of an output. A last line without its end is left
+// out: it may have been cut, and half a number is a wrong one.
+func lines(r io.Reader) ([]string, error) {
+	b, err := io.ReadAll(io.LimitReader(r, commandSize))
+	if err != nil {
+		return nil, err
+	}
+	whole := strings.LastIndexByte(string(b), '\n')
+	if whole <= 0 {
+		return nil, errNothing
+	}
+	return strings.Split(string(b[:whole]), "\n"), nil
+}
+
+// normal is a heading without what versions write differently: case, spaces,
+// punctuation.
+func normal(s string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, s)
+}
+
+// row is a line of a table, or a block of "key: value" lines, by normal keys.
+// Its title is under "".
+type row map[string]string
+
+// number returns a value as a number; false where it is none, or below 0.
+func (w row) number(key string) (int64, bool) { return number(w[key]) }
+
+// flag returns a value that says yes or no in one of the usual words.
+func (w row) flag(key string) (on, ok bool) { return flag(w[key]) }
+
+// number reads a whole number that is not negative.
+func number(s string) (int64, bool) {
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	return n, err == nil && n >= 0
+}
+
+// flag reads yes or no.
+func flag(s string) (on, ok bool) {
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "true", "on", "yes", "up", "enabled", "1":
+		return true, true
+	case "false", "off", "no", "down", "disabled", "0":
+		return false, true
+	}
+	return false, false
+}
+
+// text points to a value that says something, or is nil.
+func text(s string) *string {
+	s = strings.TrimSpace(s)
+	switch strings.ToLower(s) {
+	case "", "n/a", "unknown", "none", "not specified", "to be filled by o.e.m.", "--", "?":
+		return nil
+	}
+	return &s
+}
+
+// count points to a number that is one, or is nil.
+func count(s string) *int {
+	if n, ok := number(s); ok && n < 1<<31 {
+		return new(int(n))
+	}
+	return nil
+}
+
+// many points to a large number, times a unit, or is nil.
+func many(s string, unit int64) *int64 {
+	if n, ok := number(s); ok && n <= 1<<62/unit {
+		return new(n * unit)
+	}
+	return nil
+}
+
+// truth points to yes or no, or is nil.
+func truth(s string) *bool {
+	if on, ok := flag(s); ok {
+		return &on
+	}
+	return nil
+}
+
+// table reads headings, a line of dashes as wide as each column, and rows.
+func table(r io.Reader) ([]row, error) {
+	all, err := lines(r)
+	if err != nil {
+		return nil, err
+	}
+	for n, line := range all[1:] {
+		columns := dashes(line)
+		if columns == nil {
+			continue
+		}
+		heads := columns.cut(all[n])
+		var rows []row
+		for _, l := range all[n+2:] {
+			if strings.TrimSpace(l) == "" {
+				continue
+			}
+			w := row{}
+			for i, v := range columns.cut(l) {
+				w[normal(heads[i])] = v
+			}
+			rows = append(rows, w)
+		}
+		return rows, nil
+	}
+	return nil, fmt.Errorf("no table in %.40q", all[0])
+}
+
+// columns are the places where the columns of a table begin.
+type columns []int
+
+// dashes finds the columns below which a line draws dashes; nil: it is no
+// such line.
+func dashes(line string) columns {
+	if strings.Trim(line, "- ") != "" || !strings.Contains(line, "--") {
+		return nil
+	}
+	var at columns
+	for i := range len(line) {
+		if line[i] == '-' && (i == 0 || line[i-1] == ' ') {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// cut cuts a line into its columns, by characters.
+func (c columns) cut(line string) []string {
+	all := []rune(line)
+	var parts []string
+	for i, from := range c {
+		to := len(all)
+		if i+1 < len(c) {
+			to = min(c[i+1], len(all))
+		}
+		parts = append(parts, strings.TrimSpace(string(all[min(from, to):to])))
+	}
+	return parts
+}
+
+// blocks reads "key: value" lines. A line that is not indented begins a new
+// block, whose title it is, and so does an empty line; keys below a heading
+// count to the block.
+func blocks(r io.Reader) ([]row, error) {
+	all, err := lines(r)
+	if err != nil {
+		return nil, err
+	}
+	var list []row
+	fresh := true
+	for _, line := range all {
+		if strings.TrimSpace(line) == "" {
+			fresh = true
+			continue
+		}
+		indented := line[0] == ' ' || line[0] == '\t'
+		if !indented || fresh {
+			list = append(list, row{"": ""})
+		}
+		fresh = false
+		w := list[len(list)-1]
+		if !indented {
+			w[""] = strings.TrimSpace(line)
+		} else if key, value, ok := strings.Cut(line, ":"); ok {
+			w[normal(key)] = strings.TrimSpace(value)
+		}
+	}
+	if len(list) == 0 {
+		return nil, errNothing
+	}
+	return list, nil
+}
+
+// block reads an output that is one block, with or without a title.
+func block(r io.Reader) (row, error) {
+	list, err := blocks(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(list[0]) < 2 {
+		return nil, fmt.Errorf("no values in %.40q", list[0][""])
+	}
+	return list[0], nil
+}
+
+// pairs reads "name=value" lines of sysctl -e and kenv; quotes around a value
+// are taken off. A value of several lines keeps the first alone.
+func pairs(r io.Reader) (map[string]string, error) {
+	all, err := lines(r)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for _, line := range all {
+		name, value, ok := strings.Cut(line, "=")
+		if ok && !strings.ContainsAny(name, " \t") && name != "" {
+			values[name] = strings.Trim(strings.TrimSpace(value), `"`)
+		}
+	}
+	if len(values) == 0 {
+		return nil, fmt.Errorf("no values in %.40q", all[0])
+	}
+	return values, nil
+}
+
+// fields reads lines of fields between colons, in which a backslash keeps a
+// colon (the parsable output of dladm(8) and ipadm(8)).
+func fields(r io.Reader, names ...string) ([]row, error) {
+	all, err := lines(r)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, line := range all {
+		parts := unescaped(line)
+		if len(parts) != len(names) {
+			return rows, fmt.Errorf("%.60q has %d fields, not %d", line, len(parts), len(names))
+		}
+		w := row{}
+		for i, n := range names {
+			w[n] = parts[i]
+		}
+		rows = append(rows, w)
+	}
+	return rows, nil
+}
+
+// unescaped cuts a line at its colons.
+func unescaped(line string) []string {
+	var parts []string
+	var part strings.Builder
+	kept := false
+	for _, c := range line {
+		switch {
+		case !kept && c == '\\':
+			kept = true
+			continue
+		case !kept && c == ':':
+			parts = append(parts, part.String())
+			part.Reset()
+		default:
+			part.WriteRune(c)
+		}
+		kept = false
+	}
+	return append(parts, part.String())
+}

@@ -1,0 +1,521 @@
+package platform
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// query is one expression of PowerShell and the properties that are taken of
+// each object that it gives. Enumerations arrive by their names, which are
+// not translated; texts that are translated are not read.
+type query struct {
+	name, expression string
+	properties       string
+	facts, ports     []string
+	read             func(*reading, []row)
+}
+
+// windows asks all in one process of PowerShell, whose start is what takes
+// the time (Windows 10, Server 2016 and later: modules CimCmdlets,
+// NetAdapter, NetTCPIP, NetSecurity).
+func windows() system {
+	c := command{line: []string{"powershell", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-Command", script(windowsQueries())},
+		facts: []string{"interfaces"}, read: readWindows}
+	for _, q := range windowsQueries() {
+		c.shows = append(c.shows, "powershell: "+q.expression)
+		c.facts = append(c.facts, q.facts...)
+		c.ports = append(c.ports, q.ports...)
+	}
+	return system{commands: []command{c}}
+}
+
+// windowsQueries are the questions, those that list the interfaces before
+// those that add to them.
+func windowsQueries() []query {
+	return []query{
+		{"admin", "[Security.Principal.WindowsPrincipal]::new([Security.Principal.WindowsIdentity]::GetCurrent()) | ForEach-Object { [pscustomobject]@{ Admin = $_.IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator) } }",
+			"Admin", []string{"privileged"}, nil, winAdmin},
+		{"os", "Get-CimInstance Win32_OperatingSystem", "Caption Version BuildNumber TotalVisibleMemorySize FreePhysicalMemory",
+			[]string{"distribution", "kernel", "ram.available_bytes"}, nil, winOS},
+		{"computer", "Get-CimInstance Win32_ComputerSystem", "DNSHostName Manufacturer Model TotalPhysicalMemory HypervisorPresent",
+			[]string{"hostname", "machine", "memory_bytes", "hypervisor"}, nil, winComputer},
+		{"bios", "Get-CimInstance Win32_BIOS", "Manufacturer SMBIOSBIOSVersion ReleaseDate", []string{"machine.bios_version"}, nil, winBIOS},
+		{"cpu", "Get-CimInstance Win32_Processor", "Name NumberOfCores NumberOfLogicalProcessors MaxClockSpeed CurrentClockSpeed Architecture",
+			[]string{"cpu_model", "cores", "arch", "cpu.sockets", "cpu.physical_cores", "cpu.threads"}, nil, winCPU},
+		{"plan", "[pscustomobject]@{ Text = (powercfg /getactivescheme | Out-String) }", "Text", []string{"cpu.governors"}, nil, winPlan},
+		{"clock", "[pscustomobject]@{ Text = (w32tm /query /status | Out-String) }", "Text", []string{"clock.synchronised"}, nil, winClock},
+		{"firewall", "Get-NetFirewallProfile -PolicyStore ActiveStore", "Name Enabled", []string{"firewall"}, nil, winFirewall},
+		{"tcp", "Get-NetTCPSetting", "SettingName AutoTuningLevelLocal AutoTuningLevelEffective ScalingHeuristics CongestionProvider EcnCapability Timestamps InitialCongestionWindowMss MinRtoMs",
+			[]string{"sysctls", "congestion_control"}, nil, winTCP},
+		{"global", "Get-NetOffloadGlobalSetting", "ReceiveSideScaling ReceiveSegmentCoalescing Chimney TaskOffload NetworkDirect PacketCoalescingFilter", []string{"sysctls"}, nil, winGlobal},
+		{"adapters", "Get-NetAdapter", "Name InterfaceDescription ifIndex MacAddress MtuSize Speed FullDuplex MediaConnectState InterfaceOperationalStatus AdminStatus HardwareInterface Virtual DriverName DriverVersionString VlanID",
+			[]string{"interfaces"}, []string{"mac", "mtu_bytes", "up", "carrier", "speed_bps", "duplex", "driver", "driver_version", "speed_is_nominal"}, winAdapters},
+		{"addresses", "Get-NetIPAddress", "InterfaceAlias IPAddress PrefixLength", nil, []string{"addresses"}, winAddresses},
+		{"advanced", "Get-NetAdapterAdvancedProperty -AllProperties", "Name RegistryKeyword RegistryValue NumericParameterMaxValue ValidRegistryValues", nil, []string{"rings", "pause"}, winAdvanced},
+		{"rss", "Get-NetAdapterRss", "Name Enabled NumberOfReceiveQueues Profile MaxProcessors", nil, []string{"rx_queues"}, winRSS},
+		{"rsc", "Get-NetAdapterRsc", "Name IPv4Enabled IPv6Enabled", nil, []string{"offloads.large-receive-offload"}, winRSC},
+		{"lso", "Get-NetAdapterLso", "Name IPv4Enabled IPv6Enabled V1IPv4Enabled", nil, []string{"offloads.tcp-segmentation-offload"}, winLSO},
+		{"checksum", "Get-NetAdapterChecksumOffload", "Name TcpIPv4Enabled TcpIPv6Enabled", nil, []string{"offloads.rx-checksumming", "offloads.tx-checksumming"}, winChecksum},
+		{"hardware", "Get-NetAdapterHardwareInfo", "Name SegmentNumber BusNumber DeviceNumber FunctionNumber NumaNode PciExpressCurrentLinkSpeedEncoded PciExpressCurrentLinkWidth PciExpressMaxLinkSpeedEncoded PciExpressMaxLinkWidth",
+			nil, []string{"pci", "bus"}, winHardware},
+		{"statistics", "Get-NetAdapterStatistics", "Name ReceivedDiscardedPackets ReceivedPacketErrors OutboundDiscardedPackets OutboundPacketErrors", nil, []string{"error_counters"}, winStatistics},
+		{"teams", "Get-NetLbfoTeam", "Name TeamNics Members TeamingMode LoadBalancingAlgorithm", nil, nil, winTeams},
+		{"switches", "Get-VMSwitch", "Name SwitchType NetAdapterInterfaceDescription", nil, nil, winSwitches},
+		{"guests", "Get-VM | Where-Object State -eq Running", "Name", []string{"hypervises"}, nil, winGuests},
+	}
+}
+
+// script is the one program: each query's rows, or its error, by its name. It
+// holds no double quote, so that Windows' rules for arguments do not matter.
+func script(queries []query) string {
+	var b strings.Builder
+	b.WriteString("$ErrorActionPreference='Stop'; $ProgressPreference='SilentlyContinue'; [Console]::OutputEncoding=New-Object Text.UTF8Encoding $false; " +
+		"function S($o,$p){ foreach($i in @($o)){ $h=[ordered]@{}; foreach($n in $p){ $v=$i.$n; " +
+		"if($v -is [enum]){$v=[string]$v} elseif($v -is [datetime]){$v=$v.ToString('yyyy-MM-dd')} elseif($v -is [array]){$v=$v -join ','}; $h[$n]=$v }; [pscustomobject]$h } }; " +
+		"$r=[ordered]@{}; ")
+	for _, q := range queries {
+		list := "'" + strings.Join(strings.Fields(q.properties), "','") + "'"
+		fmt.Fprintf(&b, "try { $r['%s']=@{ rows=@(S (%s) @(%s)) } } catch { $r['%s']=@{ error=[string]$_ } }; ", q.name, q.expression, list, q.name)
+	}
+	b.WriteString("ConvertTo-Json -InputObject $r -Depth 5 -Compress")
+	return b.String()
+}
+
+// readWindows takes the answers to all queries.
+func readWindows(in io.Reader, r *reading) error {
+	var doc map[string]struct {
+		Rows  json.RawMessage `json:"rows"`
+		Error string          `json:"error"`
+	}
+	if err := json.NewDecoder(io.LimitReader(in, commandSize)).Decode(&doc); err != nil {
+		return fmt.Errorf("not the JSON that was asked for: %w", err)
+	}
+	for _, q := range windowsQueries() {
+		answer, ok := doc[q.name]
+		rows, err := jsonRows(answer.Rows)
+		switch {
+		case !ok:
+			err = errors.New("it gave no answer")
+		case answer.Error != "":
+			err = errors.New(answer.Error)
+		}
+		if err != nil {
+			r.fail(job{command: command{line: []string{"powershell: " + q.expression}, facts: q.facts, ports: q.ports}}, err)
+			continue
+		}
+		q.read(r, rows)
+	}
+	return nil
+}
+
+// jsonRows turns objects into rows: a list of them, one alone, or the
+// {"value":[...],"Count":n} that PowerShell 5 makes of some lists.
+func jsonRows(raw json.RawMessage) ([]row, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber() // 64 bits
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("not the JSON that was asked for: %w", err)
+	}
+	if o, ok := v.(map[string]any); ok {
+		if list, ok := o["value"].([]any); ok {
+			v = list
+		} else {
+			v = []any{o}
+		}
+	}
+	list, _ := v.([]any)
+	var rows []row
+	for _, item := range list {
+		o, _ := item.(map[string]any)
+		w := row{}
+		for key, value := range o {
+			if value != nil {
+				w[key] = strings.TrimSpace(fmt.Sprint(value))
+			}
+		}
+		rows = append(rows, w)
+	}
+	return rows, nil
+}
+
+// one is the first row; none counts as an empty one.
+func one(rows []row) row {
+	if len(rows) == 0 {
+		return row{}
+	}
+	return rows[0]
+}
+
+func winAdmin(r *reading, rows []row) { r.facts.Privileged = truth(one(rows)["Admin"]) }
+
+func winOS(r *reading, rows []row) {
+	w := one(rows)
+	r.facts.Distro = text(w["Caption"])
+	if v := said(w["Version"]); v != "" {
+		r.facts.Kernel = &v
+	}
+	at(&r.facts.RAM).Available = many(w["FreePhysicalMemory"], 1024) // in kB
+}
+
+func winComputer(r *reading, rows []row) {
+	w := one(rows)
+	r.facts.Hostname, r.facts.Memory = text(w["DNSHostName"]), many(w["TotalPhysicalMemory"], 1)
+	at(&r.facts.RAM).Total = r.facts.Memory
+	m := at(&r.facts.Machine)
+	m.Vendor, m.Product = said(w["Manufacturer"]), said(w["Model"])
+	// HypervisorPresent is true also on a host that runs Hyper-V itself.
+	r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
+	if on := truth(w["HypervisorPresent"]); on != nil && !*on && r.facts.Hypervisor == nil {
+		r.facts.Hypervisor = new("none")
+	}
+}
+
+func winBIOS(r *reading, rows []row) {
+	w := one(rows)
+	m := at(&r.facts.Machine)
+	m.BIOSVendor, m.BIOSVersion, m.BIOSDate = said(w["Manufacturer"]), said(w["SMBIOSBIOSVersion"]), said(w["ReleaseDate"])
+}
+
+// winCPU has one row for each socket. The architectures are those of
+// Win32_Processor.
+func winCPU(r *reading, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	w := rows[0]
+	r.facts.CPUModel = text(w["Name"])
+	if a, ok := map[string]string{"0": "386", "9": "amd64", "12": "arm64"}[w["Architecture"]]; ok {
+		r.facts.Arch = &a
+	}
+	cores, threads := new(int), new(int)
+	for _, w := range rows {
+		c, t := count(w["NumberOfCores"]), count(w["NumberOfLogicalProcessors"])
+		if c == nil || t == nil {
+			return
+		}
+		*cores, *threads = *cores+*c, *threads+*t
+	}
+	processors(r, new(len(rows)), cores, threads)
+	if hz := many(w["MaxClockSpeed"], 1_000_000); hz != nil && *hz > 0 {
+		r.facts.CPU.MaxHz = hz
+	}
+}
+
+// winPlan knows the power plan by its number: its name is translated.
+func winPlan(r *reading, rows []row) {
+	said := strings.ToLower(one(rows)["Text"])
+	for id, name := range map[string]string{
+		"381b4222-f694-41f0-9685-ff5bb260df2e": "balanced",
+		"8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c": "high performance",
+		"a1841308-3541-4fab-bc81-f71556f20b4a": "power saver",
+		"e9a42b02-d5df-448d-aa00-03f14749eb61": "ultimate performance",
+	} {
+		if strings.Contains(said, id) {
+			at(&r.facts.CPU).Governors = []string{name}
+		}
+	}
+}
+
+// winClock reads the first line of w32tm, the leap indicator, by its number:
+// 3 is a clock that is not synchronised (RFC 5905, figure 9).
+func winClock(r *reading, rows []row) {
+	first, _, _ := strings.Cut(one(rows)["Text"], "\n")
+	_, value, ok := strings.Cut(first, ":")
+	value = strings.TrimSpace(value)
+	if ok && len(value) > 1 && value[1] == '(' && value[0] >= '0' && value[0] <= '3' {
+		at(&r.facts.Clock).Synchronised = new(value[0] != '3')
+	}
+}
+
+func winFirewall(r *reading, rows []row) {
+	for _, w := range rows {
+		if on := truth(w["Enabled"]); on != nil && said(w["Name"]) != "" {
+			r.firewall("Windows "+w["Name"]+" profile", *on)
+		}
+	}
+}
+
+// winTCP takes the templates of TCP; "Internet" is the one that connections
+// have unless a filter or a short RTT gives them another.
+func winTCP(r *reading, rows []row) {
+	for _, w := range rows {
+		name := said(w["SettingName"])
+		for key, value := range w {
+			if key != "SettingName" && name != "" {
+				r.sysctl(name+"."+key, value)
+			}
+		}
+		if provider := said(w["CongestionProvider"]); provider != "" {
+			provider = strings.ToLower(provider)
+			if name == "Internet" {
+				r.facts.Congestion = &provider
+			}
+		}
+	}
+}
+
+func winGlobal(r *reading, rows []row) {
+	for key, value := range one(rows) {
+		r.sysctl(key, value)
+	}
+}
+
+func winAdapters(r *reading, rows []row) {
+	for _, w := range rows {
+		name := said(w["Name"])
+		if name == "" {
+			continue
+		}
+		i := r.port(name)
+		i.Kind, i.MTU, i.Version = new(physical), count(w["MtuSize"]), text(w["DriverVersionString"])
+		if on, ok := w.flag("Virtual"); ok && on {
+			i.Kind, i.Nominal = new("virtual"), new(true)
+		}
+		if mac := strings.ToLower(strings.ReplaceAll(w["MacAddress"], "-", ":")); mac != "" {
+			i.MAC = &mac
+		}
+		if n, ok := w.number("Speed"); ok && n > 0 {
+			i.SpeedBps = &n
+		}
+		if full, ok := w.flag("FullDuplex"); ok && i.SpeedBps != nil {
+			i.Duplex = new(map[bool]string{true: "full", false: "half"}[full])
+		}
+		i.Up, i.Carrier = truth(w["AdminStatus"]), connected(w["MediaConnectState"])
+		if v := count(w["VlanID"]); v != nil && *v > 0 {
+			i.VLAN = v
+		}
+		if d := said(w["DriverName"]); d != "" {
+			d = strings.TrimSuffix(strings.ToLower(path.Base(strings.ReplaceAll(d, `\`, "/"))), ".sys")
+			i.Driver = &d
+			if i.Nominal == nil {
+				i.Nominal = new(paravirtual(d))
+			}
+		}
+	}
+}
+
+// connected is MediaConnectState by its name or number (NDIS).
+func connected(state string) *bool {
+	switch state {
+	case "1", "Connected":
+		return new(true)
+	case "2", "Disconnected":
+		return new(false)
+	}
+	return nil
+}
+
+func winAddresses(r *reading, rows []row) {
+	for _, w := range rows {
+		i := r.known(w["InterfaceAlias"])
+		if i == nil {
+			continue
+		}
+		if a := prefix([]string{w["IPAddress"], "prefixlen", w["PrefixLength"]}); a != "" {
+			i.Addrs = append(i.Addrs, a)
+		}
+	}
+	r.seePorts("addresses")
+}
+
+// winAdvanced takes settings of drivers by their keywords, which are not
+// translated; those without a star are vmxnet3's.
+func winAdvanced(r *reading, rows []row) {
+	for _, w := range rows {
+		i := r.known(w["Name"])
+		if i == nil {
+			continue
+		}
+		value, most := count(w["RegistryValue"]), count(w["NumericParameterMaxValue"])
+		for v := range strings.SplitSeq(w["ValidRegistryValues"], ",") {
+			if n := count(v); n != nil && (most == nil || *most < *n) {
+				most = n
+			}
+		}
+		g := r.ringsOf(i.Name)
+		switch key := w["RegistryKeyword"]; key {
+		case "*ReceiveBuffers", "MaxRxRing1Length":
+			if value != nil && most != nil {
+				g.RX, g.RXMax = *value, *most
+			}
+		case "*TransmitBuffers", "MaxTxRingLength":
+			if value != nil && most != nil {
+				g.TX, g.TXMax = *value, *most
+			}
+		case "*FlowControl":
+			if value != nil && *value <= 4 { // 4: negotiated
+				i.Pause = &measure.Pause{Autoneg: *value == 4, TX: *value == 1 || *value >= 3, RX: *value >= 2}
+			}
+		case "*JumboPacket", "*InterruptModeration", "*RSS", "*NumRssQueues", "*RscIPv4", "*SpeedDuplex", "*EncapsulatedPacketTaskOffload":
+			r.sysctl(i.Name+"."+key, w["RegistryValue"])
+		}
+		if g.RX > 0 && g.TX > 0 {
+			i.Rings = g
+		}
+	}
+}
+
+func winRSS(r *reading, rows []row) {
+	for _, w := range rows {
+		i := r.known(w["Name"])
+		if i == nil {
+			continue
+		}
+		on := truth(w["Enabled"])
+		if on == nil {
+			continue
+		}
+		offload(i, "receive-hashing", *on)
+		if n := count(w["NumberOfReceiveQueues"]); *on && n != nil && *n > 0 {
+			i.Queues = n
+		} else if !*on {
+			i.Queues = new(1)
+		}
+	}
+}
+
+func winRSC(r *reading, rows []row) {
+	for _, w := range rows {
+		if i := r.known(w["Name"]); i != nil {
+			either(i, "large-receive-offload", w["IPv4Enabled"], w["IPv6Enabled"])
+		}
+	}
+}
+
+func winLSO(r *reading, rows []row) {
+	for _, w := range rows {
+		i := r.known(w["Name"])
+		if i == nil {
+			continue
+		}
+		either(i, "tcp-segmentation-offload", w["IPv4Enabled"], w["IPv6Enabled"], w["V1IPv4Enabled"])
+		either(i, "tx-tcp-segmentation", w["IPv4Enabled"], w["V1IPv4Enabled"])
+		either(i, "tx-tcp6-segmentation", w["IPv6Enabled"])
+	}
+}
+
+// either keeps an offload as on where one of the values is yes, as off where
+// all are no, and else not at all.
+func either(i *measure.Interface, name string, values ...string) {
+	known := 0
+	for _, v := range values {
+		on := truth(v)
+		if on == nil {
+			continue
+		}
+		known++
+		if *on {
+			offload(i, name, true)
+			return
+		}
+	}
+	if known == len(values) {
+		offload(i, name, false)
+	}
+}
+
+// winChecksum takes Disabled, TxEnabled, RxEnabled, RxTxEnabled, by name or
+// by number.
+func winChecksum(r *reading, rows []row) {
+	states := []string{"Disabled", "TxEnabled", "RxEnabled", "RxTxEnabled"}
+	for _, w := range rows {
+		i := r.known(w["Name"])
+		state := w["TcpIPv4Enabled"]
+		if n, err := strconv.Atoi(state); err == nil && n >= 0 && n < len(states) {
+			state = states[n]
+		}
+		if i != nil && slices.Contains(states, state) {
+			offload(i, "rx-checksumming", strings.HasPrefix(state, "Rx"))
+			offload(i, "tx-checksumming", strings.Contains(state, "Tx"))
+		}
+	}
+}
+
+func winHardware(r *reading, rows []row) {
+	for _, w := range rows {
+		i := r.known(w["Name"])
+		if i == nil {
+			continue
+		}
+		bus, device, function := count(w["BusNumber"]), count(w["DeviceNumber"]), count(w["FunctionNumber"])
+		segment := count(w["SegmentNumber"])
+		if segment == nil {
+			segment = new(0)
+		}
+		if bus != nil && device != nil && function != nil {
+			i.Bus = new(fmt.Sprintf("%04x:%02x:%02x.%d", *segment, *bus, *device, *function))
+		}
+		if n := count(w["NumaNode"]); n != nil && *n < 65535 {
+			i.NUMANode = n
+		}
+		p := at(&i.PCI)
+		p.Gen, p.MaxGen = between(w["PciExpressCurrentLinkSpeedEncoded"], 6), between(w["PciExpressMaxLinkSpeedEncoded"], 6)
+		p.Lanes, p.MaxLanes = between(w["PciExpressCurrentLinkWidth"], 32), between(w["PciExpressMaxLinkWidth"], 32)
+	}
+}
+
+// between points to a number from 1 to most, or is nil.
+func between(s string, most int) *int {
+	if n := count(s); n != nil && *n >= 1 && *n <= most {
+		return n
+	}
+	return nil
+}
+
+func winStatistics(r *reading, rows []row) {
+	for _, w := range rows {
+		if i := r.known(w["Name"]); i != nil {
+			r.seen[portFact(i.Name, "error_counters")] = true
+			for key, value := range w {
+				if key != "Name" {
+					countError(i, key, value)
+				}
+			}
+		}
+	}
+}
+
+// winTeams takes the teams of LBFO; a member is up where its link is.
+func winTeams(r *reading, rows []row) {
+	for _, w := range rows {
+		i := r.known(w["Name"])
+		if nic := r.known(w["TeamNics"]); nic != nil {
+			i = nic
+		}
+		if i == nil {
+			continue
+		}
+		i.Kind, i.Nominal = new(bond), nil
+		i.Lower = strings.FieldsFunc(w["Members"], func(c rune) bool { return c == ',' })
+		i.Bond = &measure.Bond{Mode: w["TeamingMode"], Hash: w["LoadBalancingAlgorithm"], Members: []measure.BondMember{}}
+		for _, name := range i.Lower {
+			m := measure.BondMember{Name: name}
+			if p := r.known(name); p != nil {
+				m.Up, m.SpeedBps = p.Carrier != nil && *p.Carrier, p.SpeedBps
+			}
+			i.Bond.Members = append(i.Bond.Members, m)
+		}
+	}
+}
+
+func winSwitches(r *reading, rows []row) {
+	for _, w := range rows {
+		if name := said(w["Name"]); name != "" {
+			r.switches = append(r.switches, "vswitch "+name)
+		}
+	}
+}
+
+func winGuests(r *reading, rows []row) { r.guests = new(len(rows)) }
