@@ -41,6 +41,7 @@ type Agent struct {
 	conf     Config
 	turns    turns
 	baseline baseline
+	facts    facts
 
 	mu       sync.Mutex
 	publish  bus.Publish
@@ -66,7 +67,7 @@ func (a *Agent) Publisher(p bus.Publish) {
 
 // Hello implements bus.Handler.
 func (a *Agent) Hello(context.Context, string, bus.Hello) (bus.HelloReply, error) {
-	facts := a.conf.Host.Facts()
+	facts := a.facts.read(a.conf.Host)
 	r := bus.HelloReply{
 		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version,
 		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
@@ -82,7 +83,7 @@ func (a *Agent) Hello(context.Context, string, bus.Hello) (bus.HelloReply, error
 
 // Facts implements bus.Handler.
 func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
-	r := bus.FactsReply{Facts: a.conf.Host.Facts()}
+	r := bus.FactsReply{Facts: a.facts.read(a.conf.Host)}
 	if m.LoadNs > 0 {
 		a.load(ctx, &r.Facts, time.Duration(m.LoadNs))
 	}
