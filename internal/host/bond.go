@@ -4,68 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"path"
 	"strconv"
 	"strings"
 
 	"thru/internal/measure"
 )
-
-// bond reads what a group of interfaces is: /proc/net/bonding as the calling
-// thread's network namespace has it, or, where that is masked, sysfs. Only
-// root sees the aggregator in the first, everybody in the second.
-func (u *subject) bond() (measure.Bond, error) {
-	b, err := parsed(u.fs.net, "bonding/"+u.name, parseBond)
-	if u.sysfs != nil {
-		return b, err
-	}
-	dir := path.Join("sys/class/net", u.name, "bonding")
-	if err != nil {
-		if b, err = u.bondOfSysfs(dir); err != nil {
-			return b, err
-		}
-	}
-	if n, err := u.fs.number(path.Join(dir, "ad_aggregator")); err == nil && b.Mode == "802.3ad" {
-		b.Aggregate = &n
-	}
-	return b, nil
-}
-
-// bondOfSysfs reads the files of Documentation/networking/bonding.rst, each a
-// name and its number.
-func (u *subject) bondOfSysfs(dir string) (measure.Bond, error) {
-	mode, err := u.fs.text(path.Join(dir, "mode"))
-	if err != nil {
-		return measure.Bond{}, err
-	}
-	name := func(file string) string {
-		s, _, _ := strings.Cut(u.fs.optional(path.Join(dir, file)), " ")
-		return s
-	}
-	b := measure.Bond{Active: name("active_slave"), Members: []measure.BondMember{}}
-	b.Mode, _, _ = strings.Cut(mode, " ")
-	if hashes(b.Mode) {
-		b.Hash = name("xmit_hash_policy")
-	}
-	if b.Mode == "802.3ad" {
-		b.LACP = name("lacp_rate")
-	}
-	for member := range strings.FieldsSeq(u.fs.optional(path.Join(dir, "slaves"))) {
-		m := measure.BondMember{Name: member}
-		at := path.Join("sys/class/net", member)
-		m.Up = u.fs.optional(path.Join(at, "bonding_slave/mii_status")) == "up"
-		if v, err := u.fs.speed(member); err == nil {
-			m.SpeedBps = &v
-		}
-		if n, err := u.fs.number(path.Join(at, "bonding_slave/ad_aggregator_id")); err == nil {
-			m.Aggregate = &n
-		}
-		n, _ := u.fs.number(path.Join(at, "bonding_slave/link_failure_count"))
-		m.Failures = int64(n)
-		b.Members = append(b.Members, m)
-	}
-	return b, nil
-}
 
 // hashes tells whether a mode spreads packets by a hash.
 func hashes(mode string) bool {
@@ -156,26 +99,4 @@ func memberLine(m *measure.BondMember, key, value string) {
 			m.Aggregate = &n
 		}
 	}
-}
-
-// bridgeFacts completes a bridge by what the firewall sees of it: br_netfilter,
-// where it is loaded, for all bridges or for this one
-// (Documentation/networking/ip-sysctl.rst, bridge-nf-call-iptables).
-func (u *subject) bridgeFacts() *measure.Bridge {
-	b := *u.link.bridge
-	if u.kind != "bridge" {
-		return &b // Open vSwitch has a firewall of its own
-	}
-	own := b.Netfilter != nil && *b.Netfilter
-	b.Netfilter = nil
-	all, err := u.fs.number("proc/sys/net/bridge/bridge-nf-call-iptables")
-	switch {
-	case err == nil:
-		b.Netfilter = new(own || all != 0)
-	case u.fs.exists("proc/sys/net"):
-		b.Netfilter = new(false) // not loaded
-	default:
-		u.miss("bridge.calls_iptables", err)
-	}
-	return &b
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,22 @@ func (f FS) cpuList(name string) ([]int, error) {
 	cpus, err := parseCPUList(s)
 	if err != nil {
 		return nil, fmt.Errorf("/%s: %w", name, err)
+	}
+	return cpus, nil
+}
+
+// parseCPUMask reads a set of CPUs such as "00000000,0000000f": hexadecimal,
+// in groups of 8 digits, the highest first (lib/vsprintf.c, bitmap_string).
+func parseCPUMask(s string) ([]int, error) {
+	n, ok := new(big.Int).SetString(strings.ReplaceAll(s, ",", ""), 16)
+	if !ok || n.Sign() < 0 || n.BitLen() > maxCPU {
+		return nil, fmt.Errorf("%.80q is no mask of CPUs", s)
+	}
+	var cpus []int
+	for cpu := range n.BitLen() {
+		if n.Bit(cpu) == 1 {
+			cpus = append(cpus, cpu)
+		}
 	}
 	return cpus, nil
 }

@@ -20,9 +20,6 @@ import (
 // of counters keeps one queue only of drivers that repeat their names.
 type ethtool struct{}
 
-// maxStrings bounds a string set; drivers with one set per queue reach some thousands.
-const maxStrings = 1 << 16
-
 // String sets (enum ethtool_stringset).
 const (
 	setStats    = 1

@@ -7,6 +7,10 @@ import (
 	"thru/internal/measure"
 )
 
+// maxStrings bounds a string set or a table; drivers with a set for each queue
+// reach some thousands.
+const maxStrings = 1 << 16
+
 // words32 reads n numbers of 32 bits after the first word, the command.
 func words32(b []byte, n int) ([]uint32, error) {
 	if len(b) < 4*(n+1) {

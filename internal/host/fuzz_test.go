@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -127,5 +128,85 @@ func FuzzInterrupts(f *testing.F) {
 			ownName(i.names, owner("eth0", "virtio2"))
 			table.countsByCPU(irq)
 		}
+	})
+}
+
+func FuzzLink(f *testing.F) {
+	for _, b := range recordedIn(f, "links") {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := parseLink(b)
+		if err == nil && l.name == "" {
+			t.Error("neither a name nor an error")
+		}
+		links := []link{l, {name: "below", index: l.lowerIndex, kind: "bond"}, {name: "above", index: l.masterIndex, kind: "bridge"}}
+		resolve(links)
+		if l.tunnel != nil && l.tunnel.Overhead < 0 {
+			t.Errorf("tunnel %+v", l.tunnel)
+		}
+	})
+}
+
+func FuzzEthtool(f *testing.F) {
+	for _, b := range recordedIn(f, "ethtool") {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if s, err := parseLinkSettings(b); err == nil && (s.speedBps < 0 || s.maxBps < 0 || s.peerBps < 0) {
+			t.Errorf("settings %+v", s)
+		}
+		if r, err := parseRings(b); err == nil && min(r.RX, r.TX, r.RXMax, r.TXMax) < 0 {
+			t.Errorf("rings %+v", r)
+		}
+		if c, err := parseChannels(b); err == nil && min(c.RX, c.TX, c.Combined, c.RXMax, c.TXMax, c.CombinedMax) < 0 {
+			t.Errorf("channels %+v", c)
+		}
+		if c, err := parseCoalesce(b); err == nil && min(c.RXNs, c.TXNs) < 0 {
+			t.Errorf("coalescing %+v", c)
+		}
+		if _, err := parsePause(b); err == nil && len(b) < 16 {
+			t.Error("pause of too few bytes")
+		}
+		if r, err := parseRSS(b); err == nil {
+			sum := 0
+			for _, n := range r.Queues {
+				sum += n
+			}
+			if sum > r.Table {
+				t.Errorf("%d entries of %d", sum, r.Table)
+			}
+		}
+		names := splitStrings(b)
+		if all, err := parseFeatures(names, b); err == nil && len(all) > len(names) {
+			t.Errorf("%d features of %d names", len(all), len(names))
+		}
+		if c, err := parseQstats(b); err == nil && len(c.Queue) < 4 {
+			t.Errorf("queue %+v", c)
+		}
+	})
+}
+
+func FuzzInterfaceFiles(f *testing.F) {
+	f.Add("Bonding Mode: load balancing (xor)\nSlave Interface: a\nSpeed: 5 Mbps\n")
+	f.Add("00000001,0000000f")
+	f.Add("16.0 GT/s PCIe")
+	f.Add("[0]: rx_ucast_packets")
+	f.Fuzz(func(t *testing.T, s string) {
+		if b, err := parseBond(strings.NewReader(s)); err == nil && (b.Mode == "" || b.Members == nil) {
+			t.Errorf("bond %+v", b)
+		}
+		if cpus, err := parseCPUMask(s); err == nil && len(cpus) > maxCPU {
+			t.Errorf("%d CPUs", len(cpus))
+		}
+		if gen, err := parsePCIeSpeed(s); err == nil && (gen < 1 || gen > 6) {
+			t.Errorf("generation %d", gen)
+		}
+		for _, c := range queueCounters(map[string]uint64{s: 1}) {
+			if len(c.Queue) < 4 || c.Packets != 1 {
+				t.Errorf("%q gave %+v", s, c)
+			}
+		}
+		driverErrors(map[string]uint64{s: 1})
 	})
 }

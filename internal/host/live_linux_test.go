@@ -1,16 +1,23 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"thru/internal/measure"
 )
 
 // traffic sends n bytes over loopback.
@@ -224,6 +231,217 @@ func TestOtherNamespace(t *testing.T) {
 	if v.route == nil {
 		t.Error("a namespace without routes has one")
 	}
+}
+
+// ipLink is what `ip -d -j link` says of an interface.
+type ipLink struct {
+	Name   string   `json:"ifname"`
+	Link   string   `json:"link"`
+	Flags  []string `json:"flags"`
+	MTU    int      `json:"mtu"`
+	MaxMTU int      `json:"max_mtu"`
+	Qdisc  string   `json:"qdisc"`
+	Master string   `json:"master"`
+	Length int      `json:"txqlen"`
+	Info   struct {
+		Kind string `json:"info_kind"`
+		Data struct {
+			ID     int64  `json:"id"`
+			Local  string `json:"local"`
+			Remote string `json:"remote"`
+		} `json:"info_data"`
+	} `json:"linkinfo"`
+}
+
+// inNamespace runs do in a network namespace of its own, on its thread.
+func inNamespace(t *testing.T, do func() error) {
+	t.Helper()
+	done := make(chan error)
+	denied := false
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
+			denied = true
+			done <- err
+			return
+		}
+		done <- do()
+	}()
+	err := <-done
+	if denied {
+		t.Skipf("needs the right to make a network namespace: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stack makes a veth pair with several queues, and what lies on it.
+func stack() error {
+	attrs := func(name string) netlink.LinkAttrs {
+		a := netlink.NewLinkAttrs()
+		a.Name = name
+		return a
+	}
+	veth := &netlink.Veth{LinkAttrs: attrs("v0"), PeerName: "v1", PeerNumTxQueues: 4, PeerNumRxQueues: 4}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return err
+	}
+	v0, err := netlink.LinkByName("v0")
+	if err != nil {
+		return err
+	}
+	bridge := attrs("br0")
+	port, vxlan, macvlan := attrs("p0"), attrs("vx0"), attrs("mac0")
+	macvlan.ParentIndex = v0.Attrs().Index
+	err = errors.Join(
+		netlink.AddrAdd(v0, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(198, 51, 100, 1), Mask: net.CIDRMask(24, 32)}}),
+		netlink.LinkAdd(&netlink.Bridge{LinkAttrs: bridge}),
+		netlink.LinkAdd(&netlink.Veth{LinkAttrs: port, PeerName: "p1"}),
+		netlink.LinkAdd(&netlink.Macvlan{LinkAttrs: macvlan, Mode: netlink.MACVLAN_MODE_BRIDGE}),
+		netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: vxlan, VxlanId: 7, SrcAddr: net.IPv4(198, 51, 100, 1), Group: net.IPv4(198, 51, 100, 2), Port: 4789}),
+	)
+	for _, name := range []string{"v0", "v1", "br0", "p0", "p1", "mac0", "vx0"} {
+		l, lost := netlink.LinkByName(name)
+		if err = errors.Join(err, lost); err != nil {
+			return err
+		}
+		err = netlink.LinkSetUp(l)
+		if name == "p0" {
+			err = errors.Join(err, netlink.LinkSetMasterByIndex(l, bridgeIndex()))
+		}
+	}
+	// The kernel tells of a carrier some time after it is there.
+	for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		links, listed := netlink.LinkList()
+		if err = listed; !slices.ContainsFunc(links, func(l netlink.Link) bool {
+			return l.Attrs().Name != "lo" && l.Attrs().Flags&net.FlagRunning == 0
+		}) {
+			break
+		}
+	}
+	return err
+}
+
+func bridgeIndex() int {
+	l, err := netlink.LinkByName("br0")
+	if err != nil {
+		return 0
+	}
+	return l.Attrs().Index
+}
+
+// Interfaces are as `ip` says, in a namespace that /sys does not show.
+func TestInterfacesAsIPSays(t *testing.T) {
+	inNamespace(t, func() error {
+		if err := stack(); err != nil {
+			return err
+		}
+		f := New().Facts()
+		out, err := exec.Command("ip", "-d", "-j", "link").Output()
+		if err != nil {
+			t.Skipf("needs the command ip: %v", err)
+		}
+		var links []ipLink
+		if err := json.Unmarshal(out, &links); err != nil {
+			return err
+		}
+		for _, l := range links {
+			i := f.Interface(l.Name)
+			if i == nil {
+				t.Errorf("%s is missing", l.Name)
+				continue
+			}
+			sameAsIP(t, l, *i)
+		}
+		v1, vx0 := f.Interface("v1"), f.Interface("vx0")
+		if v1 == nil || vx0 == nil || v1.Channels == nil || v1.Channels.RXMax != 4 || show(v1.Queues) != v1.Channels.RX || vx0.Tunnel == nil || vx0.Tunnel.Lower != "v0" {
+			t.Errorf("v1 %+v, vx0 %+v", v1, vx0)
+		}
+		return nil
+	})
+}
+
+// sameAsIP compares one interface.
+func sameAsIP(t *testing.T, l ipLink, i measure.Interface) {
+	t.Helper()
+	kind, master := l.Info.Kind, any(l.Master)
+	if kind == "" {
+		kind = "loopback"
+	}
+	if l.Master == "" {
+		master = "not checked"
+	}
+	if show(i.Kind) != kind || show(i.MTU) != l.MTU || show(i.TxLength) != l.Length || show(i.Qdisc) != l.Qdisc || show(i.Master) != master ||
+		show(i.Up) != slices.Contains(l.Flags, "UP") || show(i.Carrier) == slices.Contains(l.Flags, "NO-CARRIER") || l.MaxMTU > 0 && show(i.MaxMTU) != l.MaxMTU {
+		t.Errorf("%s: ip says %+v, not %+v", l.Name, l, i)
+	}
+	if kind == "macvlan" && !slices.Equal(i.Lower, []string{l.Link}) || kind == "veth" && i.Lower != nil {
+		t.Errorf("%s lies on %q, ip says %q", l.Name, i.Lower, l.Link)
+	}
+	if d := l.Info.Data; kind == "vxlan" && (i.Tunnel == nil || i.Tunnel.Local != d.Local || i.Tunnel.Remote != d.Remote || show(i.Tunnel.ID) != d.ID) {
+		t.Errorf("%s: ip says %+v, not %+v", l.Name, d, i.Tunnel)
+	}
+}
+
+// What ethtool prints of each interface of this machine is what we read.
+func TestOffloadsAsEthtoolSays(t *testing.T) {
+	for _, i := range New().Facts().Interfaces {
+		out, err := exec.Command("ethtool", "-k", i.Name).Output()
+		if err != nil {
+			t.Skipf("needs the command ethtool: %v", err)
+		}
+		for line := range strings.Lines(string(out)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			if on, known := i.Offloads[name]; known && (on != strings.HasPrefix(value, "on") || !slices.Contains(groups(), name) && slices.Contains(i.Fixed, name) != strings.Contains(value, "[fixed]")) {
+				t.Errorf("%s: %s is %q, not %v, fixed %q", i.Name, name, value, on, i.Fixed)
+			}
+		}
+	}
+}
+
+// groups are the names that ethtool gives to several features at once, which
+// it never calls fixed.
+func groups() []string {
+	return []string{"rx-checksumming", "tx-checksumming", "scatter-gather", "tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload", "large-receive-offload"}
+}
+
+// The packets of the queues are those of the interface, where they are told.
+func TestQueueCountersOfThisMachine(t *testing.T) {
+	h := New()
+	for _, i := range h.Facts().Interfaces {
+		var sum uint64
+		for _, c := range i.Counters {
+			if strings.HasPrefix(c.Queue, "rx-") {
+				sum += c.Packets
+			}
+		}
+		if s := h.Read(i.Name, 0); len(i.Counters) > 0 && (s.NIC == nil || sum > s.NIC.RxPackets+s.NIC.RxDropped) {
+			t.Errorf("%s: %d packets of queues, %+v of the interface", i.Name, sum, s.NIC)
+		}
+	}
+}
+
+// A route from a given source is that of the kernel, and a source that is not
+// ours has none.
+func TestRouteFrom(t *testing.T) {
+	inNamespace(t, func() error {
+		if err := stack(); err != nil {
+			return err
+		}
+		h, far := New(), netip.MustParseAddr("198.51.100.9")
+		r, err := h.RouteFrom(far, netip.MustParseAddr("198.51.100.1"), "")
+		if err != nil || r.Interface != "v0" || r.Source != "198.51.100.1" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if r, err := h.RouteFrom(far, netip.Addr{}, "v0"); err != nil || r.Interface != "v0" {
+			t.Errorf("by device: %+v, %v", r, err)
+		}
+		if r, err := h.RouteFrom(far, netip.MustParseAddr("203.0.113.1"), ""); err == nil {
+			t.Errorf("from a stranger's address: %+v", r)
+		}
+		return nil
+	})
 }
 
 func BenchmarkRead(b *testing.B) {

@@ -13,10 +13,13 @@ import (
 	"thru/internal/measure"
 )
 
-// recorded returns answers of the kernel by name, as testdata has them.
-func recorded(t testing.TB) map[string][]byte {
+// recorded returns the kernel's answers about qdiscs by name.
+func recorded(t testing.TB) map[string][]byte { return recordedIn(t, "netlink") }
+
+// recordedIn returns answers of the kernel by name, as a file of testdata has them.
+func recordedIn(t testing.TB, file string) map[string][]byte {
 	t.Helper()
-	a, err := txtar.ParseFile(filepath.Join("testdata", "netlink.txtar"))
+	a, err := txtar.ParseFile(filepath.Join("testdata", file+".txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,50 +32,6 @@ func virtualFunction(driver, device string) bool {
 	return slices.Contains(drivers, driver) || strings.HasPrefix(driver, "mlx") && slices.Contains(mellanox, device)
 }
 
-// nominal tells whether the speed of an interface is only a name: no wire of
-// that rate stands behind it. That is so for software (veth, tun, bridge,
-// dummy, lo) and for the devices that hypervisors offer. VLANs, bonds and the
-// like are what lies below them.
-func (u *subject) nominal() *bool {
-	is, err := u.nominalOf(u, maxStack)
-	if err != nil {
-		u.miss("speed_is_nominal", err)
-		return nil
-	}
-	return &is
-}
-
-func (s *survey) nominalOf(u *subject, depth int) (bool, error) {
-	if u.hardware() {
-		if u.info.driver == "" {
-			return false, errors.New("its driver is not known")
-		}
-		return u.vnic != "", nil
-	}
-	if u.sysfs != nil && s.kernel == nil {
-		return false, u.sysfs
-	}
-	if !slices.Contains([]string{"vlan", "bond", "team", "macvlan", "ipvlan", "macsec"}, u.kind) {
-		return true, nil
-	}
-	if u.elsewhere {
-		return false, errors.New("it lies on an interface of another network namespace")
-	}
-	if len(u.lower) == 0 || depth == 0 {
-		return true, nil
-	}
-	for _, name := range u.lower {
-		l := s.named[name]
-		if l == nil {
-			continue
-		}
-		if is, err := s.nominalOf(s.subject(*l), depth-1); is || err != nil {
-			return is, err
-		}
-	}
-	return false, nil
-}
-
 // ofKernel tells whether the driver of a device came with the kernel and was
 // built for it: it is built in, or its module taints the kernel neither as
 // built elsewhere (O), nor as unsigned where modules are signed (E), nor as

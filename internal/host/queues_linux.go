@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"math/big"
 	"path"
 	"strconv"
 	"strings"
@@ -121,22 +120,6 @@ func (u *subject) steer(key string, to *map[string]string, queue, file string) {
 		*to = map[string]string{}
 	}
 	(*to)[queue] = FormatCPUs(cpus)
-}
-
-// parseCPUMask reads a set of CPUs such as "00000000,0000000f": hexadecimal,
-// in groups of 8 digits, the highest first (lib/vsprintf.c, bitmap_string).
-func parseCPUMask(s string) ([]int, error) {
-	n, ok := new(big.Int).SetString(strings.ReplaceAll(s, ",", ""), 16)
-	if !ok || n.Sign() < 0 || n.BitLen() > maxCPU {
-		return nil, fmt.Errorf("%.80q is no mask of CPUs", s)
-	}
-	var cpus []int
-	for cpu := range n.BitLen() {
-		if n.Bit(cpu) == 1 {
-			cpus = append(cpus, cpu)
-		}
-	}
-	return cpus, nil
 }
 
 // howMany is what a pointer points to; 0 where it is nil.

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"thru/internal/measure"
+)
+
+// The figures of methods.md, formula 7, in Gb/s.
+func TestPCIeUsable(t *testing.T) {
+	for _, c := range []struct {
+		gen, lanes int
+		gbps       float64
+	}{
+		{1, 1, 1.7}, {1, 4, 6.9}, {1, 8, 13.9}, {1, 16, 27.8}, {2, 4, 13.9}, {2, 8, 27.8}, {2, 16, 55.6},
+		{3, 1, 6.8}, {3, 4, 27.4}, {3, 8, 54.7}, {3, 16, 109.5}, {4, 8, 109.5}, {4, 16, 218.9}, {5, 8, 218.9}, {5, 16, 437.9}, {6, 16, 911.1}, {6, 8, 455.5},
+		{0, 16, 0}, {7, 16, 0}, {3, 0, 0}, {3, -1, 0},
+	} {
+		if got := float64(pcieUsable(c.gen, c.lanes)) / 1e9; math.Abs(got-c.gbps) > 0.0501 {
+			t.Errorf("gen %d x%d: %.2f Gb/s, want %.1f", c.gen, c.lanes, got, c.gbps)
+		}
+	}
+}
+
+func TestParsePCIeSpeed(t *testing.T) {
+	for s, want := range map[string]int{
+		"2.5 GT/s PCIe": 1, "5 GT/s": 2, "5.0 GT/s PCIe\n": 2, "8 GT/s": 3, "8.0 GT/s PCIe": 3, "16.0 GT/s PCIe": 4, "32.0 GT/s PCIe": 5, "64.0 GT/s PCIe": 6,
+		"Unknown": 0, "Unknown speed": 0, "": 0, "133 MHz PCI-X": 0, "NaN GT/s": 0, "128.0 GT/s PCIe": 0,
+	} {
+		if got, err := parsePCIeSpeed(s); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: generation %d, %v; want %d", s, got, err, want)
+		}
+	}
+}
+
+func TestParseCPUMask(t *testing.T) {
+	for s, want := range map[string]string{"0": "", "00000000,00000000": "", "f": "0-3", "00000001,80000000": "31-32", "80000000,00000000": "63"} {
+		if got, err := parseCPUMask(s); FormatCPUs(got) != want || err != nil {
+			t.Errorf("%q: %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "-1", "x", "0x1", strings.Repeat("f", maxCPU)} {
+		if got, err := parseCPUMask(s); err == nil {
+			t.Errorf("%.10q: %v", s, got)
+		}
+	}
+}
+
+func TestParseBond(t *testing.T) {
+	got, err := parseBond(strings.NewReader(`Ethernet Channel Bonding Driver: v3.7.1 (April 27, 2011)
+
+Bonding Mode: fault-tolerance (active-backup)
+Primary Slave: None
+Currently Active Slave: eth1
+MII Status: up
+
+Slave Interface: eth0
+MII Status: down
+Speed: 1000 Mbps
+Link Failure Count: 2
+
+Slave Interface: eth1
+MII Status: up
+Speed: Unknown
+Link Failure Count: x
+`))
+	want := measure.Bond{Mode: "active-backup", Active: "eth1", Members: []measure.BondMember{{Name: "eth0", SpeedBps: new(int64(1e9)), Failures: 2}, {Name: "eth1", Up: true}}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	root := "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nTransmit Hash Policy: layer3+4 (1)\nLACP rate: fast\nActive Aggregator Info:\n\tAggregator ID: 2\n\tNumber of ports: 1\n"
+	if got, err := parseBond(strings.NewReader(root)); got.Mode != "802.3ad" || got.Hash != "layer3+4" || got.LACP != "fast" || show(got.Aggregate) != 2 || err != nil {
+		t.Errorf("as root sees it: %+v, %v", got, err)
+	}
+	if _, err := parseBond(strings.NewReader("")); err == nil {
+		t.Error("an empty file is a bond")
+	}
+}

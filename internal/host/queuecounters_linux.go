@@ -1,0 +1,46 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+)
+
+// describeCounters reads what each queue has carried, and what went wrong.
+// Where the driver's own counters do not tell of queues, the kernel's may.
+func (u *subject) describeCounters() {
+	c, err := ask(u, kernel.counters)
+	if err == nil {
+		u.out.Counters = queueCounters(c)
+		for name, n := range driverErrors(c) {
+			if u.out.Errors == nil {
+				u.out.Errors = map[string]uint64{}
+			}
+			if _, taken := u.out.Errors[name]; !taken {
+				u.out.Errors[name] = n
+			}
+		}
+	}
+	if len(u.out.Counters) == 0 && (err == nil || errors.Is(err, errUntold)) {
+		u.out.Counters, err = ask(u, func(k kernel, _ string) ([]measure.QueueCounter, error) { return k.queueStats(u.index) })
+	}
+	if err != nil {
+		u.miss("queue_counters", err)
+	}
+	u.out.Counters = u.bounded(u.out.Counters)
+}
+
+// bounded keeps the first queues of each direction.
+func (u *subject) bounded(all []measure.QueueCounter) []measure.QueueCounter {
+	seen := map[string]int{}
+	list := slices.DeleteFunc(all, func(c measure.QueueCounter) bool {
+		seen[c.Queue[:2]]++
+		return seen[c.Queue[:2]] > maxQueues
+	})
+	if n := max(seen["rx"], seen["tx"]); n > maxQueues {
+		u.miss("queue_counters.*", fmt.Errorf("only the first %d of %d were looked at", maxQueues, n))
+	}
+	return list
+}

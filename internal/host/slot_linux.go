@@ -1,0 +1,116 @@
+package host
+
+import (
+	"errors"
+	"path"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// describeSlot fills in the slot and the NUMA node of a device. What a
+// hypervisor offers is in no slot, though it may show one. A virtual function
+// has the link of the physical one.
+func (u *subject) describeSlot() {
+	dir := u.fs.pciFolder(u.device)
+	if dir == "" {
+		dir = u.device
+	} else {
+		u.out.PCI = &measure.PCI{Vendor: u.fs.optional(path.Join(dir, "vendor")), Device: u.fs.optional(path.Join(dir, "device"))}
+	}
+	if node, err := u.numaNode(dir); err == nil {
+		u.out.NUMANode = &node
+	} else if u.vnic == "" {
+		u.miss("numa_node", err)
+	}
+	if u.out.PCI == nil || u.vnic != "" {
+		return
+	}
+	if whole := path.Join(dir, "physfn"); u.fs.exists(whole) {
+		dir = u.fs.target(whole)
+	} else if *u.out.Kind == "virtual function" {
+		u.miss("pci.usable_bps", errors.New("a virtual function shows no link of its own"))
+		return
+	}
+	u.describePCIe(dir)
+}
+
+// describePCIe reads the link of a function, and of the port above it, its slot.
+func (u *subject) describePCIe(dir string) {
+	p := u.out.PCI
+	gen, lanes, err := u.fs.pcieLink(dir, "current")
+	if err != nil {
+		u.miss("pci.usable_bps", err)
+	} else {
+		p.Gen, p.Lanes, p.UsableBps = &gen, &lanes, new(pcieUsable(gen, lanes))
+	}
+	if gen, lanes, err := u.fs.pcieLink(dir, "max"); err != nil {
+		u.miss("pci.gen_max", err)
+	} else {
+		p.MaxGen, p.MaxLanes = &gen, &lanes
+	}
+	above := path.Dir(dir)
+	if u.fs.slotName(above) == "" {
+		u.miss("pci.slot_gen_max", errors.New("no port is shown above the device"))
+		return
+	}
+	if gen, lanes, err := u.fs.pcieLink(above, "max"); err != nil {
+		u.miss("pci.slot_gen_max", err)
+	} else {
+		p.SlotGen, p.SlotLanes = &gen, &lanes
+	}
+}
+
+// numaNode is the node of a device. Firmware need not tell it (-1) where there
+// is only one.
+func (u *subject) numaNode(dir string) (int, error) {
+	node, err := u.fs.number(path.Join(dir, "numa_node"))
+	if err == nil && node >= 0 {
+		return node, nil
+	}
+	if nodes, err := u.nodes(); err == nil && len(nodes) == 1 {
+		for only := range nodes {
+			return only, nil
+		}
+	}
+	if err == nil {
+		err = errors.New("the firmware does not tell")
+	}
+	return 0, err
+}
+
+// card names the card that a port is on: the address without its function.
+// Virtual functions, whose traffic is that of a port, and what a hypervisor
+// offers belong to none.
+func (u *subject) card() string {
+	if !u.hardware() || u.out.Kind == nil || *u.out.Kind != "physical" {
+		return ""
+	}
+	name := u.fs.slotName(u.fs.pciFolder(u.device))
+	card, _, _ := strings.Cut(name, ".")
+	return card
+}
+
+// joinPorts tells the ports of each card of each other, and adds up the rates
+// of those that have a link: the others carry nothing.
+func joinPorts(all []measure.Interface, cards map[string][]int) {
+	for _, ports := range cards {
+		var sum int64
+		for _, i := range ports {
+			if all[i].SpeedBps != nil {
+				sum += *all[i].SpeedBps
+			}
+		}
+		for _, i := range ports {
+			p := all[i].PCI
+			if sum > 0 {
+				p.PortsBps = new(sum)
+			}
+			for _, j := range ports {
+				if j != i {
+					p.Siblings = append(p.Siblings, all[j].Name)
+				}
+			}
+		}
+	}
+}
