@@ -403,6 +403,29 @@ func TestProbeDatagrams(t *testing.T) {
 	}
 }
 
+// TestProbeFragments: what arrives only because something on the way has
+// allowed fragments does not count as passed.
+func TestProbeFragments(t *testing.T) {
+	t.Parallel()
+	c := newChain(t, 1500, 1400, 1500)
+	c.routers[0].Nft("table ip clear {\nchain pre {\ntype filter hook prerouting priority 0\niifname n0 meta l4proto udp ip frag-off set 0\n}\n}\n")
+	p := probe(t, c.a, c.b, c.four(), "quick")
+	wantMTU(t, "forward", p.Forward.MTU, measure.PathMTU{Bytes: 1400, Claimed: 1500, Silent: true})
+	wantMTU(t, "back", p.Back.MTU, measure.PathMTU{Bytes: 1400, Claimed: 1500, Router: new(1400)})
+}
+
+// TestProbeOwnFirewall: a host that refuses its own datagrams is named.
+func TestProbeOwnFirewall(t *testing.T) {
+	t.Parallel()
+	c := newChain(t, 1500)
+	c.a.Nft("table inet own {\nchain out {\ntype filter hook output priority 0\nmeta l4proto udp drop\n}\n}\n")
+	p := probe(t, c.a, c.b, c.six(), "quick")
+	i := slices.IndexFunc(p.Missing, func(m measure.NotChecked) bool { return m.Fact == "forward.udp" })
+	if i < 0 || !strings.Contains(p.Missing[i].Why, "own host") || p.Forward.UDP == nil || p.Forward.UDP.Got != 0 {
+		t.Errorf("UDP %+v, not checked: %+v", p.Forward.UDP, p.Missing)
+	}
+}
+
 // TestProbeNAT: a translated address is told, and datagrams find their way.
 func TestProbeNAT(t *testing.T) {
 	t.Parallel()

@@ -80,14 +80,16 @@ type socket struct {
 // arrivalKey tells the copies of a shot apart.
 type arrivalKey struct{ shot, copy int }
 
-// openSocket binds a socket to the address that the TCP connection has at this end.
-func openSocket(ctx context.Context, local netip.AddrPort, host netip.Addr, device string, cookie []byte, theirs byte) (*socket, error) {
+// openSocket binds a socket to the address that the TCP connection with a host
+// has at this end, and takes the datagrams of that host that begin with the
+// cookie; peer is where to send, if that is known.
+func openSocket(ctx context.Context, local netip.AddrPort, host netip.Addr, peer netip.AddrPort, device string, cookie []byte, theirs byte) (*socket, error) {
 	conn, raw, headers, err := bindUDP(ctx, local, device)
 	if err != nil {
 		return nil, err
 	}
 	s := &socket{
-		conn: conn, raw: raw, cookie: cookie, theirs: theirs, host: host, headers: headers,
+		conn: conn, raw: raw, cookie: cookie, theirs: theirs, host: host, peer: peer, headers: headers,
 		got: map[uint16]map[arrivalKey]arrival{}, news: make(chan struct{}, 1),
 	}
 	s.stopped.Go(s.receive)
@@ -101,7 +103,7 @@ func bindUDP(ctx context.Context, local netip.AddrPort, device string) (*net.UDP
 		network = "udp6"
 	}
 	// Some probes are as large as an interface can take (loopback: 64 KB).
-	lc := net.ListenConfig{Control: sock.Options{Device: device, RecvBuffer: 4 << 20, SendBuffer: 1 << 20}.Control}
+	lc := net.ListenConfig{Control: sock.Options{Device: device, RecvBuffer: 1 << 20, SendBuffer: 1 << 20}.Control}
 	pc, err := lc.ListenPacket(ctx, network, net.JoinHostPort(local.Addr().String(), strconv.Itoa(int(local.Port()))))
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("path: opening a UDP socket: %w", err)

@@ -122,10 +122,10 @@ func (l *link) hear() (h hello, cookie []byte, err error) {
 		return h, nil, err
 	}
 	cookie, err = hex.DecodeString(h.Cookie)
-	if err != nil || len(cookie) != cookieSize || h.UDP < 0 || h.UDP > 65535 || h.Claim < 0 || h.Claim > 1<<20 {
-		return h, nil, fmt.Errorf("path: the other end says cookie %q, UDP port %d, MTU %d", h.Cookie, h.UDP, h.Claim)
+	if err != nil || len(cookie) != cookieSize {
+		return h, nil, fmt.Errorf("path: the other end says cookie %q, which is not 8 bytes in hexadecimal", h.Cookie)
 	}
-	return h, cookie, nil
+	return h, cookie, h.check()
 }
 
 // hostOf is the machine to ask for routes.

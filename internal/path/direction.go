@@ -31,7 +31,8 @@ type direction struct {
 	unasked   string      // why nothing was sent
 	refusal   string      // by the sender's own kernel
 	told      bool        // a router has said that a datagram was too big
-	router    int
+	router    int         // the MTU that it named
+	learned   int         // what one has named before the probe
 
 	shots   []shot // of the running volley
 	search0 int    // the first of them that is of the search
@@ -40,7 +41,7 @@ type direction struct {
 // newDirection begins with what the sender claims of its MTU; small is the
 // size of the least datagram.
 func newDirection(name string, claim, learned, small int) *direction {
-	d := &direction{name: name, ttls: map[int]int{}, seen: map[int]int{}, router: learned, told: learned > 0}
+	d := &direction{name: name, ttls: map[int]int{}, seen: map[int]int{}, learned: learned}
 	if claim > small {
 		d.search = newSearch(claim, small)
 	}
@@ -198,6 +199,9 @@ func (d *direction) mtu(to *measure.OneWay, silence string, add func(fact, why s
 	if why != "" {
 		add("mtu", why)
 		return
+	}
+	if !d.told && d.learned > 0 { // its answer to us went lost, or it gives few
+		d.told, d.router = true, d.learned
 	}
 	to.MTU = d.search.outcome(d.told, d.router)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"slices"
@@ -31,6 +32,30 @@ func open(t *testing.T, ctx context.Context, addr string) (*Responder, string) {
 	}
 	t.Cleanup(r.Close)
 	return r, net.JoinHostPort(addr, strconv.Itoa(r.Port()))
+}
+
+// TestFromWhere: the dialling end uses the address and the interface that it
+// was told to, for datagrams too.
+func TestFromWhere(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux answers at all of 127.0.0.0/8, and binds to a device")
+	}
+	r, err := Open(t.Context(), Listen{Device: "lo"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	target := net.JoinHostPort("127.0.0.4", strconv.Itoa(r.Port()))
+	p, err := Probe(t.Context(), Dial{Targets: []string{target}, Token: r.Token(), Quick: true, Source: "127.0.0.3", Device: "lo", Family: 4})
+	if err != nil || p.FromAddr != "127.0.0.3" || p.ToAddr != "127.0.0.4" || p.Back.UDP == nil || p.Back.UDP.Got == 0 {
+		t.Errorf("%+v: %v", p, err)
+	}
+	for _, d := range []Dial{{Source: "moon"}, {Source: "192.0.2.1"}, {Device: "no-such0"}, {Family: 6}} {
+		d.Targets, d.Token = []string{target}, r.Token()
+		if _, err := Probe(t.Context(), d); err == nil {
+			t.Errorf("%+v: no error", d)
+		}
+	}
 }
 
 // leaks checks after all clean-up that no goroutine is left.
@@ -260,17 +285,29 @@ func TestHostileAnswers(t *testing.T) {
 			writeJSON(c, reply{Report: &report{Got: []arrival{{Shot: 99}}}})
 			readFrame(r)
 		},
+		"silence": func(c net.Conn, r *bufio.Reader) { readFrame(r) },
+		"silence after the hello": func(c net.Conn, r *bufio.Reader) {
+			writeJSON(c, good)
+			io.Copy(io.Discard, r)
+		},
+		"words for a terminal": func(c net.Conn, _ *bufio.Reader) {
+			h := good
+			h.UDP, h.NoUDP = 0, "\x1b[2J"+strings.Repeat("x", 9999)
+			writeJSON(c, h)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := Probe(t.Context(), hostile(t, then))
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // silence ends with it
+			defer cancel()
+			p, err := Probe(ctx, hostile(t, then))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for fact, known := range map[string]bool{"forward.mtu": p.Forward.MTU != nil, "back.mtu": p.Back.MTU != nil, "forward.udp": p.Forward.UDP != nil,
 				"back.udp": p.Back.UDP != nil, "back.hops": p.Back.Hops != nil, "source_ports": p.Ports != nil} {
 				i := slices.IndexFunc(p.Missing, func(m measure.NotChecked) bool { return m.Fact == fact })
-				if known || i < 0 || p.Missing[i].Why == "" {
+				if known || i < 0 || p.Missing[i].Why == "" || len(p.Missing[i].Why) > 500 || strings.Contains(p.Missing[i].Why, "\x1b") {
 					t.Errorf("%s: known %v, not checked %+v", fact, known, p.Missing)
 				}
 			}
@@ -431,7 +468,9 @@ func FuzzFrames(f *testing.F) {
 				}
 			}
 			var h hello
-			_ = decode(payload, &h)
+			if decode(payload, &h) == nil && h.check() == nil && (h.UDP < 0 || len(h.NoUDP) > 300 || strings.ContainsRune(h.NoRoute, '\n')) {
+				t.Errorf("%+v is let through", h)
+			}
 		}
 	})
 }

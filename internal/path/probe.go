@@ -15,7 +15,7 @@ import (
 const (
 	firstSmall, quickSmall, fewSmall = 8, 4, 2
 	smallGap                         = 200 * time.Microsecond
-	settleTime                       = 50 * time.Millisecond  // beside two round trips, for datagrams that are late
+	settleTime                       = 40 * time.Millisecond  // beside half a round trip, for datagrams that are later than the request that follows them
 	longSettle                       = 300 * time.Millisecond // where none has come
 	mostVolleys                      = 24
 )
@@ -130,12 +130,12 @@ func (p *probe) meet(ctx context.Context) {
 		return
 	}
 	local := netip.AddrPortFrom(p.link.local.Addr(), 0)
-	p.udp, err = openSocket(ctx, local, p.link.remote.Addr(), p.dial.Device, cookie, kindBack)
+	peer := netip.AddrPortFrom(p.link.remote.Addr(), uint16(h.UDP))
+	p.udp, err = openSocket(ctx, local, p.link.remote.Addr(), peer, p.dial.Device, cookie, kindBack)
 	if err != nil {
 		p.noUDP = err.Error()
 		return
 	}
-	p.udp.peer = netip.AddrPortFrom(p.link.remote.Addr(), uint16(h.UDP))
 	p.directions(w)
 }
 
@@ -200,7 +200,7 @@ func (p *probe) roundTrips() {
 	if p.path.Clock == nil {
 		p.note("clock_offset", "the other end's clock was set meanwhile")
 	}
-	p.settle += min(2*time.Duration(p.path.RTT.P90), time.Second)
+	p.settle += min(time.Duration(p.path.RTT.P90)/2, time.Second)
 }
 
 // datagrams sends volleys both ways until all is known that they can tell.
@@ -260,7 +260,7 @@ func (p *probe) volley(ctx context.Context, small int, settle time.Duration) boo
 		return true
 	}
 	p.back.unasked = ""
-	got := p.udp.await(ctx, p.round, r.Report.Sent, settle)
+	got := p.udp.await(ctx, p.round, r.Report.Sent, settle-time.Duration(r.Report.Waited)*time.Microsecond)
 	for _, a := range got {
 		if a.Shot >= len(back) {
 			got = nil // not of what was asked for

@@ -141,7 +141,7 @@ func (r *Responder) closeListeners() {
 // openUDP opens the socket for datagrams at the address that was dialled.
 func (r *Responder) openUDP(ctx context.Context, local, remote netip.Addr, cookie []byte) (s *socket, err error) {
 	for _, port := range append([]int{r.port}, r.listen.ports()...) {
-		s, err = openSocket(ctx, netip.AddrPortFrom(local, uint16(port)), remote, r.listen.Device, cookie, kindForward)
+		s, err = openSocket(ctx, netip.AddrPortFrom(local, uint16(port)), remote, netip.AddrPort{}, r.listen.Device, cookie, kindForward)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
@@ -220,9 +220,10 @@ func welcome(ctx context.Context, c *net.TCPConn, token string, found chan<- *ne
 
 // answerer serves one connection.
 type answerer struct {
-	conn *net.TCPConn
-	in   *bufio.Reader
-	udp  *socket // nil: there is none
+	conn    *net.TCPConn
+	in      *bufio.Reader
+	udp     *socket // nil: there is none
+	volleys int
 }
 
 // serve answers requests until the other end has no more. What goes wrong
@@ -276,6 +277,9 @@ func (a *answerer) answer(ctx context.Context, payload []byte) error {
 	if err := q.Volley.check(); err != nil {
 		return err
 	}
+	if a.volleys++; a.volleys > maxVolleys {
+		return fmt.Errorf("path: more than %d volleys were asked for", maxVolleys)
+	}
 	rep := a.volley(ctx, *q.Volley)
 	return writeJSON(a.conn, reply{Report: &rep})
 }
@@ -290,7 +294,9 @@ func (a *answerer) volley(ctx context.Context, v volley) report {
 		return report{NoPeer: true}
 	}
 	r := a.udp.fire(ctx, v.Number, v.Send, time.Duration(v.GapUs)*time.Microsecond)
+	sent := time.Now()
 	r.Got = a.udp.await(ctx, v.Number, v.Sent, settle)
+	r.Waited = time.Since(sent).Microseconds()
 	r.Told, r.Router = a.udp.said()
 	return r
 }

@@ -24,7 +24,7 @@ func claimOf(r measure.Route, dst netip.Addr) (claim, learned int) {
 	}
 	claim = lesser(claim, configuredMTU(dst))
 	if dst.Is6() { // a router's advertisement may lower it (RFC 4861)
-		b, _ := os.ReadFile("/proc/sys/net/ipv6/conf/" + strings.ReplaceAll(r.Interface, "/", "") + "/mtu")
+		b, _ := os.ReadFile("/proc/sys/net/ipv6/conf/" + r.Interface + "/mtu")
 		n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 		claim = lesser(claim, n)
 	} else {

@@ -12,6 +12,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"strings"
+	"unicode"
 
 	"thru/internal/measure"
 )
@@ -111,6 +114,40 @@ type hello struct {
 	Answered *measure.SYN   `json:"synack,omitempty"`   // as it left
 }
 
+// check refuses a hello that cannot be true, and makes its words fit for a line.
+func (h *hello) check() error {
+	_, err := netip.ParseAddr(h.Seen)
+	if err != nil || h.UDP < 0 || h.UDP > 65535 || h.Claim < 0 || h.Claim > 1<<20 || h.Learned < 0 || h.Learned > 1<<20 {
+		return fmt.Errorf("path: the other end says address %q, UDP port %d, MTU %d, %d learned", h.Seen, h.UDP, h.Claim, h.Learned)
+	}
+	for _, s := range []*measure.SYN{h.SYNSeen, h.Answered} {
+		if s != nil && (s.MSS != nil && (*s.MSS < 0 || *s.MSS > 65535) || s.WindowScale != nil && (*s.WindowScale < 0 || *s.WindowScale > 255)) {
+			return errors.New("path: the other end says an MSS or a window scale that no segment can hold")
+		}
+	}
+	words := []*string{&h.NoUDP, &h.Headers, &h.NoRoute, &h.TCP, &h.NoSYN}
+	if r := h.Route; r != nil {
+		words = append(words, &r.Interface, &r.Gateway, &r.Source)
+		r.MTU = max(r.MTU, 0)
+	}
+	for _, w := range words {
+		*w = line(*w)
+	}
+	return nil
+}
+
+// line makes one short line of a peer's words.
+func line(s string) string {
+	const most = 300
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+}
+
 // request is one thing that the dialling end asks for.
 type request struct {
 	Volley *volley `json:"volley,omitempty"`
@@ -145,6 +182,7 @@ type report struct {
 	Sent    int       `json:"sent"`              // datagrams that it has sent
 	Refused []int     `json:"refused,omitempty"` // shots that do not fit its interface
 	Error   string    `json:"error,omitempty"`   // of a datagram that its kernel refused for another reason
+	Waited  int64     `json:"waited_us"`         // how long it has waited for the missing since
 	NoPeer  bool      `json:"no_peer,omitempty"` // no datagram has come that could be answered
 	Told    bool      `json:"told,omitempty"`    // a router has said that a datagram was too big
 	Router  int       `json:"router,omitempty"`  // the MTU that it named
@@ -183,13 +221,14 @@ func (v volley) check() error {
 }
 
 // check refuses a report that cannot be of the shots.
-func (r report) check(shots []shot, sent []shot) error {
+func (r *report) check(shots []shot, sent []shot) error {
+	r.Error = line(r.Error)
 	most := 0
 	for _, s := range sent {
 		most += s.Copies
 	}
-	if r.Sent < 0 || r.Sent > most || r.Router < 0 || r.Router > maxPacket {
-		return fmt.Errorf("path: the other end reports %d datagrams of %d, and an MTU of %d", r.Sent, most, r.Router)
+	if r.Sent < 0 || r.Sent > most || r.Waited < 0 || r.Waited > maxSettleUs*10 || r.Router < 0 || r.Router > maxPacket {
+		return fmt.Errorf("path: the other end reports %d datagrams of %d, %d us of waiting, an MTU of %d", r.Sent, most, r.Waited, r.Router)
 	}
 	for _, i := range r.Refused {
 		if i < 0 || i >= len(sent) {

@@ -46,15 +46,17 @@ func SetProbe(fd uintptr, ipv6 bool) error {
 	options := []option{
 		{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE}, {unix.IPPROTO_IP, unix.IP_TTL, ProbeTTL},
 		{unix.IPPROTO_IP, unix.IP_RECVTTL, 1}, {unix.IPPROTO_IP, unix.IP_RECVTOS, 1}, {unix.IPPROTO_IP, unix.IP_RECVERR, 1},
-		{unix.IPPROTO_IP, unix.IP_RECVFRAGSIZE, 1},
 	}
+	fragments := option{unix.IPPROTO_IP, unix.IP_RECVFRAGSIZE, 1}
 	if ipv6 {
 		options = []option{
 			{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE}, {unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, ProbeTTL},
 			{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1}, {unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1}, {unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1},
-			{unix.IPPROTO_IPV6, unix.IPV6_RECVFRAGSIZE, 1},
 		}
+		fragments = option{unix.IPPROTO_IPV6, unix.IPV6_RECVFRAGSIZE, 1}
 	}
+	// Kernels before 4.11 have no such thing; what clears DF on the way stays hidden there.
+	_ = unix.SetsockoptInt(int(fd), fragments.level, fragments.name, fragments.value)
 	for _, o := range options {
 		if err := unix.SetsockoptInt(int(fd), o.level, o.name, o.value); err != nil {
 			return fmt.Errorf("sock: preparing a socket for probes (option %d of level %d): %w", o.name, o.level, err)
