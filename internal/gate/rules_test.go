@@ -326,7 +326,7 @@ func hostCases() []ruleCase {
 		{"cpu-capacity", none_, nil, "no earlier result", ""},
 		{"cpu-capacity", none_, cost(Cost{Bps: 1e9, Cores: 1, CPUModel: "another CPU"}), "no earlier result", ""},
 		{"governor", pass_, nil, "performance", ""},
-		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Driver, f.CPU.Governors = new("acpi-cpufreq"), []string{"ondemand"} }), "ondemand", "cpupower"},
+		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Driver, f.CPU.Governors = new("acpi-cpufreq"), []string{"ondemand"} }), "ondemand", "echo performance"},
 		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Governors, f.CPU.Preference = []string{"powersave"}, new("power") }), "preference power", ""},
 		{"governor", pass_, on(func(f ff, i ii, p pp) {
 			f.CPU.Governors, f.CPU.Preference = []string{"powersave"}, new("balance_performance")
