@@ -17,7 +17,7 @@ func bondRules() []Rule {
 		{ID: "virtual-switch", Title: "Virtual switch", About: "bridges on the way, and the threads that move guests' packets",
 			Warns:  "a thread that moves guests' packets (vhost) fills 80% of a CPU while no test runs",
 			Why:    "each guest's packets pass one thread of the host: when it is full, so is the guest's network",
-			Source: "measured by others on KVM and ESXi; C-25", Remedy: "multi-queue vhost, or SR-IOV", Cause: "vswitch", Checklist: []string{"C-25", "C-28"}, host: virtualSwitch},
+			Source: "the catalogue of causes (vswitch); C-25", Remedy: "multi-queue vhost, or SR-IOV", Cause: "vswitch", Checklist: []string{"C-25", "C-28"}, host: virtualSwitch},
 		{ID: "tunnel", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of what they lie on",
 			Warns:  "the tunnel's MTU and its headers exceed the MTU below",
 			Why:    "a wrapped packet above the MTU below is split in two or dropped; the ceiling falls with each header",

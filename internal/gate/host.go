@@ -131,8 +131,8 @@ func (h *host) key(s setting) string {
 	return "sysctls"
 }
 
-// windowScaling, sack and timestampsSetting are the switches of TCP
-// (platforms.md). That of Solaris is whether it offers scaling with a small
+// windowScaling, sack and timestampsSetting are the switches of TCP.
+// That of Solaris is whether it offers scaling with a small
 // buffer too; Windows ties it to the autotuning of the window.
 func windowScaling() setting {
 	return setting{"window scaling", map[string][]string{

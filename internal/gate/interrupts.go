@@ -23,7 +23,7 @@ func interruptRules() []Rule {
 		{ID: "numa", Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
 			Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
 			Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
-			Source: "measured by others at 40 Gb/s and more", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, face: numa},
+			Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, face: numa},
 		{ID: "interrupt-moderation", Title: "Interrupt moderation", About: "how long the adapter waits before it interrupts",
 			Warns:  "500 us or more after a received packet, fixed",
 			Why:    "the wait is added to every round trip, and bursts of that length fill the ring",
