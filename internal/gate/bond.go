@@ -10,7 +10,7 @@ import (
 func bondRules() []Rule {
 	return []Rule{
 		{ID: "bond", Title: "Link aggregation", About: "members of a bond, its LACP groups and its hash policy",
-			Warns:  "a member is down, or in another LACP group than most; or the policy hashes addresses of layer 2 alone",
+			Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
 			Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
 			Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Remedy: "layer3+4 hashing, LACP at the switch",
 			Cause: "lag-one-member", Checklist: []string{"A-03", "A-09"}, face: bond},
@@ -30,17 +30,11 @@ func bond(f *face) *finding {
 		return nil
 	}
 	var down, apart []string
-	groups := map[int]int{}
-	for _, m := range f.Bond.Members {
-		if m.Aggregate != nil {
-			groups[*m.Aggregate]++
-		}
-	}
-	main := mostCommon(groups)
+	main := f.Bond.Aggregate
 	for _, m := range f.Bond.Members {
 		if !m.Up {
 			down = append(down, m.Name)
-		} else if m.Aggregate != nil && *m.Aggregate != main {
+		} else if main != nil && m.Aggregate != nil && *m.Aggregate != *main {
 			apart = append(apart, m.Name)
 		}
 	}
@@ -52,7 +46,7 @@ func bond(f *face) *finding {
 			because("%d of %d members carry the traffic", len(f.Bond.Members)-len(down), len(f.Bond.Members)).
 			do(commands("", "check cable and switch port of "+words(down)))
 	case len(apart) > 0:
-		return warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, main).
+		return warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, *main).
 			do(commands("", "put the switch ports of "+words(apart)+" into the same LACP group"))
 	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
 		return warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
@@ -77,24 +71,13 @@ func words(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// mostCommon key, the least of several.
-func mostCommon(counts map[int]int) (best int) {
-	most := 0
-	for key, n := range counts {
-		if n > most || n == most && key < best {
-			best, most = key, n
-		}
-	}
-	return best
-}
-
 func virtualSwitch(h *host) *finding {
 	v := h.Hypervises
 	if v == nil || v.Guests <= 0 && v.Vhost <= 0 && len(v.Switch) == 0 {
 		return nil
 	}
-	if v.Busiest != nil && *v.Busiest > 80 {
-		return warn("a thread that moves guests' packets fills %s of a CPU; %d guests run here", percent(*v.Busiest), v.Guests).
+	if l := h.Load; l != nil && l.VhostPct != nil && *l.VhostPct > 80 {
+		return warn("a thread that moves guests' packets fills %s of a CPU; %d guests run here", percent(*l.VhostPct), v.Guests).
 			do(commands(onTheHost, "give the busy guest's adapter several queues: driver name=vhost queues=4"))
 	}
 	return pass("%d guests run here%s", max(0, v.Guests), among(v.Switch))

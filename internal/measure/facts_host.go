@@ -89,6 +89,7 @@ type Firewall struct {
 	Rules        *int     `json:"nft_rules,omitempty"`         // rules of all chains
 	LongestChain *int     `json:"nft_longest_chain,omitempty"` // rules of the longest chain
 	Legacy       []string `json:"iptables_tables,omitempty"`   // tables of the older iptables that are loaded
+	LegacyRules  *int     `json:"iptables_rules,omitempty"`    // their entries: rules, and a policy or an end for each chain
 	Conntrack    *bool    `json:"conntrack,omitempty"`         // connections of this network namespace are tracked
 	Tracked      *int64   `json:"conntrack_entries,omitempty"` // connections that are tracked now
 	TrackedMax   *int64   `json:"conntrack_max,omitempty"`     // most that can be
@@ -128,10 +129,9 @@ type Mount struct {
 // Hypervises are the signs that this host runs virtual machines or containers
 // whose traffic it moves.
 type Hypervises struct {
-	Guests  int      `json:"guests"`                      // virtual machines that are running
-	Vhost   int      `json:"vhost_threads"`               // kernel threads that move guests' packets
-	Switch  []string `json:"switches,omitempty"`          // virtual switches: "bridge br0", "openvswitch"
-	Busiest *float64 `json:"busiest_vhost_pct,omitempty"` // the busiest such thread, of one CPU, over the span of the load
+	Guests int      `json:"guests"`             // virtual machines that are running
+	Vhost  int      `json:"vhost_threads"`      // threads that move guests' packets in the kernel
+	Switch []string `json:"switches,omitempty"` // virtual switches: "bridge br0", "openvswitch"
 }
 
 // Load is what the host does while no test of thru runs: what else uses the
@@ -146,6 +146,7 @@ type Load struct {
 	Throttled  *int64          `json:"throttled_periods,omitempty"`    // periods of the cgroup's quota that were used up
 	Squeezed   *int64          `json:"softnet_squeezed,omitempty"`     // times that the kernel ran out of budget for packets
 	Dropped    *int64          `json:"softnet_dropped,omitempty"`      // packets dropped before a full backlog
+	VhostPct   *float64        `json:"busiest_vhost_pct,omitempty"`    // the busiest thread that moves guests' packets, of one CPU
 	Interfaces []InterfaceLoad `json:"interfaces,omitempty"`           // traffic of each interface that moved any
 	Top        []ProcessLoad   `json:"processes,omitempty"`            // the busiest processes, thru's own left out
 }

@@ -1,9 +1,13 @@
 package measure
 
-// Interface describes one network interface.
+// Interface describes one network interface. What makes no sense for its kind
+// is left out and not in NotChecked either: of software (loopback, veth,
+// bridge, bond, VLAN, tunnel ...) all that only a device has, of what a
+// hypervisor offers all that belongs to a real port or slot. Of a device that
+// is down most is not asked: NotChecked has one line for it, "interfaces.NAME.*".
 type Interface struct {
 	Name     string   `json:"name"`
-	Kind     *string  `json:"kind,omitempty"` // "physical", "virtual function", or what the kernel calls it: "veth", "bond", "bridge", "vlan", "vxlan"
+	Kind     *string  `json:"kind,omitempty"` // "physical", "virtual function", of a hypervisor "paravirtual" or "emulated", "loopback", or what the kernel calls it: "veth", "bond", "bridge", "vlan", "vxlan"
 	MTU      *int     `json:"mtu_bytes,omitempty"`
 	MaxMTU   *int     `json:"mtu_max_bytes,omitempty"` // largest MTU that the driver takes
 	MAC      *string  `json:"mac,omitempty"`
@@ -43,7 +47,7 @@ type Interface struct {
 	Qdisc    *string           `json:"qdisc,omitempty"`                   // queueing discipline at the root; "mq fq_codel" names that below mq
 	NUMANode *int              `json:"numa_node,omitempty"`               // node that its slot is at
 	Master   *string           `json:"master,omitempty"`                  // bond, bridge or VRF that it belongs to
-	Lower    []string          `json:"lower,omitempty"`                   // interfaces that it lies on
+	Lower    []string          `json:"lower,omitempty"`                   // interfaces that it lies on; of a bridge those by which its frames may leave the host, of a tunnel none (tunnel.lower)
 	Bond     *Bond             `json:"bond,omitempty"`                    // where it is one
 	Bridge   *Bridge           `json:"bridge,omitempty"`                  // where it is one
 	VLAN     *int              `json:"vlan,omitempty"`                    // its number, where it is one
@@ -60,7 +64,7 @@ type PCI struct {
 	SlotGen   *int     `json:"slot_gen_max,omitempty"`   // of the slot, the port above the device
 	SlotLanes *int     `json:"slot_lanes_max,omitempty"` // of the slot
 	UsableBps *int64   `json:"usable_bps,omitempty"`     // what the link carries in each direction (methods.md, formula 7)
-	PortsBps  *int64   `json:"ports_bps,omitempty"`      // rates of all ports of the card together
+	PortsBps  *int64   `json:"ports_bps,omitempty"`      // rates of all ports of the card that have a link, together
 	Vendor    string   `json:"vendor_id,omitempty"`      // "0x8086"
 	Device    string   `json:"device_id,omitempty"`      // "0x10fb"
 	Siblings  []string `json:"siblings,omitempty"`       // other interfaces of the same card
@@ -129,11 +133,12 @@ type QueueCounter struct {
 
 // Bond is a group of interfaces that act as one.
 type Bond struct {
-	Mode    string       `json:"mode"`                    // "802.3ad", "active-backup"
-	Hash    string       `json:"hash_policy,omitempty"`   // what chooses a member: "layer2", "layer3+4"
-	Active  string       `json:"active_member,omitempty"` // where one works at a time
-	LACP    string       `json:"lacp_rate,omitempty"`     // "slow" or "fast"
-	Members []BondMember `json:"members"`                 // its interfaces
+	Mode      string       `json:"mode"`                    // "802.3ad", "active-backup"
+	Hash      string       `json:"hash_policy,omitempty"`   // what chooses a member: "layer2", "layer3+4"
+	Active    string       `json:"active_member,omitempty"` // where one works at a time
+	LACP      string       `json:"lacp_rate,omitempty"`     // "slow" or "fast"
+	Aggregate *int         `json:"aggregator,omitempty"`    // LACP group in use
+	Members   []BondMember `json:"members"`                 // its interfaces
 }
 
 // BondMember is an interface of a bond.
