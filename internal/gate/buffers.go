@@ -142,7 +142,10 @@ func (h *host) holds(most int64, what, of, key string) *finding {
 
 // suffices judges a window where no rate is known: by the rate that it carries.
 func (h *host) suffices(all float64, what string, most int64, why string) *finding {
-	if h.rtt() == 0 {
+	switch {
+	case h.rtt() == 0 && h.onOneMachine():
+		return nil // nothing is under way for long
+	case h.rtt() == 0:
 		return notChecked("whether a "+what+" of "+size(most)+" suffices", why)
 	}
 	carries := stat.WindowRate(all, h.rtt())

@@ -108,7 +108,7 @@ func fairQueueing(h *host) remedy {
 }
 
 func qdisc(f *face) *finding {
-	if f.Qdisc == nil || f.host.os != "linux" {
+	if f.Qdisc == nil || *f.Qdisc == "noqueue" {
 		return nil
 	}
 	kinds := strings.Fields(*f.Qdisc)

@@ -59,6 +59,8 @@ func cpuCapacity(h *host) *finding {
 	}
 	cores, by, ok := h.needs()
 	switch {
+	case h.rate() == 0 && h.onOneMachine():
+		return nil // the rate is what the CPUs make
 	case h.rate() == 0:
 		return notChecked("CPUs for the rate", "no rate is known: --link-rate states it")
 	case !ok:

@@ -64,9 +64,9 @@ func queuesOf(f *face) *finding {
 		return warn("%s has only 1 queue, for %d CPUs and %s", f.Name, cpus, rate(want)).
 			because("one CPU takes every packet; RPS or a device with several queues spreads them").do(packetSteering(f))
 	case c == nil:
-		return pass("%s has %d receive queues, for %d CPUs", f.Name, set, cpus)
+		return pass("%s: receive queues %d, CPUs %d", f.Name, set, cpus)
 	}
-	return pass("%s has %d queues of %d possible, for %d CPUs", f.Name, set, max(f.Channels.CombinedMax, f.Channels.RXMax, set), cpus)
+	return pass("%s: queues %d of %d possible, CPUs %d", f.Name, set, max(f.Channels.CombinedMax, f.Channels.RXMax, set), cpus)
 }
 
 // queuesOfSoftware: a veth moves packets on the CPU that sends them, whatever
@@ -75,7 +75,7 @@ func (f *face) queuesOfSoftware() *finding {
 	if f.kind() != "veth" || f.rxQueues() == 0 {
 		return nil
 	}
-	return pass("%s has %d receive queues; packets stay on the CPU that sends them", f.Name, f.rxQueues())
+	return pass("%s: receive queues %d; packets stay on the CPU that sends them", f.Name, f.rxQueues())
 }
 
 // packetSteering spreads the packets of a queue over all CPUs by software.
