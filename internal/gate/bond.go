@@ -10,18 +10,18 @@ import (
 func bondRules() []Rule {
 	return []Rule{
 		{ID: "bond", Title: "Link aggregation", About: "members of a bond, its LACP groups and its hash policy",
-			Warns:  "a member is down, or in another LACP group than most; or the policy hashes addresses of layer 2 alone",
+			Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
 			Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
 			Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Remedy: "layer3+4 hashing, LACP at the switch",
 			Cause: "lag-one-member", Checklist: []string{"A-03", "A-09"}, face: bond},
 		{ID: "virtual-switch", Title: "Virtual switch", About: "bridges on the way, and the threads that move guests' packets",
 			Warns:  "a thread that moves guests' packets (vhost) fills 80% of a CPU while no test runs",
 			Why:    "each guest's packets pass one thread of the host: when it is full, so is the guest's network",
-			Source: "causes.md (vswitch)", Remedy: "multi-queue vhost, or SR-IOV", Cause: "vswitch", Checklist: []string{"C-25", "C-28"}, host: virtualSwitch},
+			Source: "the catalogue of causes (vswitch); C-25", Remedy: "multi-queue vhost, or SR-IOV", Cause: "vswitch", Checklist: []string{"C-25", "C-28"}, host: virtualSwitch},
 		{ID: "tunnel", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of what they lie on",
 			Warns:  "the tunnel's MTU and its headers exceed the MTU below",
 			Why:    "a wrapped packet above the MTU below is split in two or dropped; the ceiling falls with each header",
-			Source: "methods.md, formula 4; RFC 7348", Remedy: "the MTU below less the headers", Cause: "mtu-black-hole", Checklist: []string{"C-21"}, face: tunnel},
+			Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Remedy: "the MTU below less the headers", Cause: "mtu-black-hole", Checklist: []string{"C-21"}, face: tunnel},
 	}
 }
 
@@ -30,17 +30,11 @@ func bond(f *face) *finding {
 		return nil
 	}
 	var down, apart []string
-	groups := map[int]int{}
-	for _, m := range f.Bond.Members {
-		if m.Aggregate != nil {
-			groups[*m.Aggregate]++
-		}
-	}
-	main := mostCommon(groups)
+	main := f.Bond.Aggregate
 	for _, m := range f.Bond.Members {
 		if !m.Up {
 			down = append(down, m.Name)
-		} else if m.Aggregate != nil && *m.Aggregate != main {
+		} else if main != nil && m.Aggregate != nil && *m.Aggregate != *main {
 			apart = append(apart, m.Name)
 		}
 	}
@@ -52,7 +46,7 @@ func bond(f *face) *finding {
 			because("%d of %d members carry the traffic", len(f.Bond.Members)-len(down), len(f.Bond.Members)).
 			do(commands("", "check cable and switch port of "+words(down)))
 	case len(apart) > 0:
-		return warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, main).
+		return warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, *main).
 			do(commands("", "put the switch ports of "+words(apart)+" into the same LACP group"))
 	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
 		return warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
@@ -75,17 +69,6 @@ func words(names []string) string {
 		list = append(list, command("%s", nic{name: name}))
 	}
 	return strings.Join(list, ", ")
-}
-
-// mostCommon key, the least of several.
-func mostCommon(counts map[int]int) (best int) {
-	most := 0
-	for key, n := range counts {
-		if n > most || n == most && key < best {
-			best, most = key, n
-		}
-	}
-	return best
 }
 
 func virtualSwitch(h *host) *finding {

@@ -21,12 +21,12 @@ func bufferRules() []Rule {
 		{ID: "receive-window", Title: "Largest receive window", About: "the window that the host's receive buffer can grow to, against the bandwidth-delay product of the path",
 			Warns:  "the product exceeds the window (of all planned connections together)",
 			Why:    "a connection carries one window a round trip: 3 MiB at 20 ms is 1.26 Gb/s, whatever the link",
-			Source: "methods.md, formulas 1 to 3; half of tcp_rmem[2] on Linux, maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
+			Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
 			Cause: "receive-window", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, host: receiveWindow},
 		{ID: "send-buffer", Title: "Largest send buffer", About: "what the host's send buffer can grow to, against the bandwidth-delay product of the path",
 			Warns:  "the product exceeds it (of all planned connections together)",
 			Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
-			Source: "methods.md, formulas 1 to 3; all of tcp_wmem[2] on Linux", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
+			Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
 			Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, host: sendBuffer},
 		{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product; information only",
 			Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
@@ -142,7 +142,10 @@ func (h *host) holds(most int64, what, of, key string) *finding {
 
 // suffices judges a window where no rate is known: by the rate that it carries.
 func (h *host) suffices(all float64, what string, most int64, why string) *finding {
-	if h.rtt() == 0 {
+	switch {
+	case h.rtt() == 0 && h.onOneMachine():
+		return nil // nothing is under way for long
+	case h.rtt() == 0:
 		return notChecked("whether a "+what+" of "+size(most)+" suffices", why)
 	}
 	carries := stat.WindowRate(all, h.rtt())

@@ -28,6 +28,9 @@ func cpuQuota(h *host) *finding {
 		return pass("no CPU quota")
 	}
 	quota := *c.QuotaCPUs
+	if !(quota > 0) {
+		return notChecked("CPU quota", "the control group tells none that makes sense")
+	}
 	if needed, _, ok := h.needs(); ok && h.subject.LinkBps > 0 && needed > quota && quota < float64(h.cpus()) {
 		return fail("a quota of %.3g CPUs; %s takes %.1f by earlier tests", quota, rate(h.subject.LinkBps), needed).do(h.liftQuota())
 	}

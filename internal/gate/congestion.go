@@ -27,7 +27,7 @@ func congestionRules() []Rule {
 			Source: "tc(8)", Remedy: "the kernel's default discipline", Cause: "shaper", Checklist: []string{"C-33"}, face: qdisc},
 		{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
 			Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
-			Source: "ip-sysctl.rst; methods.md, common mistakes", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, host: carryOver},
+			Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, host: carryOver},
 	}
 }
 
@@ -108,7 +108,7 @@ func fairQueueing(h *host) remedy {
 }
 
 func qdisc(f *face) *finding {
-	if f.Qdisc == nil || f.host.os != "linux" {
+	if f.Qdisc == nil || *f.Qdisc == "noqueue" {
 		return nil
 	}
 	kinds := strings.Fields(*f.Qdisc)

@@ -18,7 +18,7 @@ func cpuRules() []Rule {
 		About:  "the CPUs that the rate takes, by what earlier TCP tests cost this host, against those that thru may use",
 		Warns:  "the rate takes more CPUs than there are; or one planned stream filled a CPU below the rate",
 		Why:    "a host that cannot make the rate measures itself: plan CPUs before the link is blamed",
-		Source: "methods.md, formula 8; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Remedy: "more CPUs, offloads, more streams",
+		Source: "CPUs used x rate / measured rate; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Remedy: "more CPUs, offloads, more streams",
 		Cause: "sender-cpu", Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, host: cpuCapacity,
 	}}
 }
@@ -59,6 +59,8 @@ func cpuCapacity(h *host) *finding {
 	}
 	cores, by, ok := h.needs()
 	switch {
+	case h.rate() == 0 && h.onOneMachine():
+		return nil // the rate is what the CPUs make
 	case h.rate() == 0:
 		return notChecked("CPUs for the rate", "no rate is known: --link-rate states it")
 	case !ok:

@@ -17,6 +17,8 @@ type face struct {
 	firm bool
 	// below: another interface lies on it (VLAN, bond, bridge, tunnel).
 	below bool
+	// member: it shares the traffic with the other members of a bond.
+	member bool
 }
 
 // mostFaces bounds the interfaces that are judged of one host.
@@ -26,25 +28,28 @@ const mostFaces = 16
 // it lies on, else those that could carry the traffic.
 func (h *host) pick() []*face {
 	var list []*face
-	add := func(name string, firm, below bool) {
+	add := func(name string, on face) {
 		i := h.Interface(name)
 		seen := slices.ContainsFunc(list, func(f *face) bool { return f.Name == name })
 		if i != nil && !seen && len(list) < mostFaces {
-			list = append(list, &face{i, h, firm, below})
+			on.Interface, on.host = i, h
+			list = append(list, &on)
 		}
 	}
 	if r := h.end.Route; r != nil {
-		add(r.Interface, true, false)
+		add(r.Interface, face{firm: true})
 	} else {
+		devices := deviceIsUp(h.Interfaces)
 		for i := range h.Interfaces {
-			if carries(&h.Interfaces[i], deviceIsUp(h.Interfaces)) {
-				add(h.Interfaces[i].Name, false, false)
+			if carries(&h.Interfaces[i], devices) {
+				add(h.Interfaces[i].Name, face{})
 			}
 		}
 	}
 	for k := 0; k < len(list); k++ { // the list grows by what lies below
-		for _, name := range list[k].lower(h) {
-			add(name, list[k].firm, true)
+		f := list[k]
+		for _, name := range f.lower(h) {
+			add(name, face{firm: f.firm, below: true, member: f.member || f.Bond != nil})
 		}
 	}
 	return list
@@ -150,7 +155,7 @@ func (f *face) wired() bool { return f.device() && !isTrue(f.Nominal) }
 // wanted is the rate that the interface has to carry: the stated one. Members
 // of a bond share it.
 func (f *face) wanted() int64 {
-	if f.below && f.Master != nil {
+	if f.member {
 		return 0
 	}
 	return f.host.subject.LinkBps

@@ -1,5 +1,7 @@
 package gate
 
+import "fmt"
+
 // longChain is how many rules of one chain cost a packet more than the stack does.
 const longChain = 500
 
@@ -68,7 +70,11 @@ func firewallLength(h *host) *finding {
 	if longest > longChain {
 		return warn("a chain of %d rules", longest).do(commands("", "nft list ruleset", "put a rule that accepts the test's ports first"))
 	}
-	return pass("%d rules, the longest chain has %d", *w.Rules, longest)
+	legacy := ""
+	if w.LegacyRules != nil && *w.LegacyRules > 0 {
+		legacy = fmt.Sprintf("; %d entries of iptables", *w.LegacyRules)
+	}
+	return pass("%d rules, the longest chain has %d%s", *w.Rules, longest, legacy)
 }
 
 func bridgeNetfilter(f *face) *finding {

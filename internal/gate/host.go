@@ -131,8 +131,8 @@ func (h *host) key(s setting) string {
 	return "sysctls"
 }
 
-// windowScaling, sack and timestampsSetting are the switches of TCP
-// (platforms.md). That of Solaris is whether it offers scaling with a small
+// windowScaling, sack and timestampsSetting are the switches of TCP.
+// That of Solaris is whether it offers scaling with a small
 // buffer too; Windows ties it to the autotuning of the window.
 func windowScaling() setting {
 	return setting{"window scaling", map[string][]string{
@@ -165,15 +165,22 @@ func timestampsSetting() setting {
 func endRules() []Rule {
 	return []Rule{{
 		ID: "host-facts", Title: "Facts of the host",
-		About:  "whether an agent is there that tells what its host is",
+		About:  "whether an agent is there that tells what its host is, and the interface of the route is among its facts",
 		Why:    "what cannot be seen cannot be judged: a limit of that host would be taken for one of the path",
 		Source: "C-07, C-08",
 		Remedy: "run `thru serve` there", Checklist: []string{"C-07", "C-08"},
-		host: func(h *host) *finding {
-			if h.known {
-				return nil
-			}
-			return notChecked("facts of this host", "no agent of thru is there")
-		},
+		host: hostFacts,
 	}}
+}
+
+func hostFacts(h *host) *finding {
+	switch r := h.end.Route; {
+	case !h.known:
+		return notChecked("facts of this host", "no agent of thru is there")
+	case r != nil && h.Interface(r.Interface) == nil:
+		return notChecked("interface "+r.Interface+" of the route", reason(h.NotChecked, "interfaces."+r.Interface, "interfaces"))
+	case len(h.faces) == 0:
+		return notChecked("interfaces", "none is up that could carry a test")
+	}
+	return nil
 }

@@ -15,7 +15,7 @@ func interruptRules() []Rule {
 		{ID: "irq-spread", Title: "Interrupts over the CPUs", About: "the CPUs that take the interrupts of an interface with several queues",
 			Warns:  "all of its interrupts go to one CPU of several, without RPS",
 			Why:    "one CPU then takes the packets of all queues: the queues gain nothing",
-			Source: "causes.md (irq-one-cpu)", Remedy: "one CPU for each queue", Cause: "irq-one-cpu", Checklist: []string{"C-11", "C-29"}, face: irqSpread},
+			Source: "Linux scaling.rst", Remedy: "one CPU for each queue", Cause: "irq-one-cpu", Checklist: []string{"C-11", "C-29"}, face: irqSpread},
 		{ID: "irq-sharing", Title: "Shared interrupts", About: "whether other devices have the same interrupt",
 			Warns:  "another device has it",
 			Why:    "each interrupt then asks the drivers of all its devices; one slow driver holds up the others",
@@ -23,11 +23,11 @@ func interruptRules() []Rule {
 		{ID: "numa", Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
 			Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
 			Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
-			Source: "causes.md (numa-remote)", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, face: numa},
+			Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, face: numa},
 		{ID: "interrupt-moderation", Title: "Interrupt moderation", About: "how long the adapter waits before it interrupts",
 			Warns:  "500 us or more after a received packet, fixed",
 			Why:    "the wait is added to every round trip, and bursts of that length fill the ring",
-			Source: "causes.md (interrupt-moderation); ethtool(8)", Remedy: "let the driver choose", Cause: "interrupt-moderation", Checklist: []string{"B-19", "C-24"}, face: moderation},
+			Source: "ethtool(8), -c", Remedy: "let the driver choose", Cause: "interrupt-moderation", Checklist: []string{"B-19", "C-24"}, face: moderation},
 	}
 }
 

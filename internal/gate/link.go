@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,7 @@ func linkRules() []Rule {
 			Warns:  "the link has negotiated less than both ends of it can",
 			Fails:  "--link-rate is above the speed of the route's interface",
 			Why:    "a link carries no more than it has negotiated: 1 Gb/s gives at most 941 Mb/s of TCP at MTU 1500",
-			Source: "methods.md, formula 4; ethtool(8)", Remedy: "cable, optics, autonegotiation at both ends",
+			Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Remedy: "cable, optics, autonegotiation at both ends",
 			Cause: "link-negotiated-low", Checklist: []string{"C-24", "A-07", "B-20"}, face: linkSpeed},
 		{ID: "duplex", Title: "Duplex", About: "whether the link sends and receives at the same time",
 			Fails: "half duplex on an interface of the route", Warns: "half duplex on one that may carry the traffic",
@@ -29,7 +30,7 @@ func linkRules() []Rule {
 			About:  "counters of checksum, symbol and uncorrectable errors against the packets received",
 			Warns:  "more than one in a million packets, or more than 100 where packets are not known",
 			Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",
-			Source: "methods.md, formula 6; measured", Remedy: "clean or replace cable and optics", Cause: "bad-link", Checklist: []string{"C-24"}, face: linkErrors},
+			Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Cause: "bad-link", Checklist: []string{"C-24"}, face: linkErrors},
 		{ID: "link-load", Title: "Other traffic on the link", About: "what else the interface carried while no test ran",
 			Warns:  "more than 5% of its speed, or 50 Mb/s where the speed is a name only",
 			Why:    "what others send is missing from the result, and changes from run to run",
@@ -38,7 +39,7 @@ func linkRules() []Rule {
 }
 
 func linkUp(f *face) *finding {
-	if isLoopback(f.Interface) || f.below && f.Master != nil { // of a bond's members the bond tells
+	if isLoopback(f.Interface) || f.member { // of its members the bond tells
 		return nil
 	}
 	up := remedy{[]string{f.command(map[string]string{
@@ -183,15 +184,15 @@ func linkLoad(f *face) *finding {
 		bound, of = 0.05*float64(f.speed()), "of "+rate(f.speed())
 	}
 	if busy > bound {
-		return warn("%s carries %s of other traffic, %s", f.Name, rate(busy), of).do(commands("", f.host.lookAtTraffic(f)))
+		return warn("%s carries %s of other traffic, %s", f.Name, rate(busy), of).do(commands("", f.host.lookAtTraffic()))
 	}
 	return pass("%s carries %s of other traffic", f.Name, rate(busy))
 }
 
 // lookAtTraffic shows who uses the network.
-func (h *host) lookAtTraffic(f *face) string {
-	return f.command(map[string]string{
+func (h *host) lookAtTraffic() string {
+	return cmp.Or(map[string]string{
 		"linux": "ss -tunp", "freebsd": "sockstat -c", "darwin": "nettop -m tcp", "windows": "Get-NetTCPConnection -State Established",
 		"solaris": "netstat -nu", "illumos": "netstat -nu", "esxi": "esxcli network ip connection list",
-	})
+	}[h.os], "netstat -n")
 }

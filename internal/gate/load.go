@@ -33,7 +33,7 @@ func cpuLoad(h *host) *finding {
 		busiest = *l.BusiestPct
 	}
 	fix := remedy{}
-	if len(l.Top) > 0 && l.Top[0].PID > 0 {
+	if h.busiestProcess() != "" && l.Top[0].PID > 0 {
 		fix = commands("", fmt.Sprintf("stop process %d, or measure when it has ended", l.Top[0].PID))
 	}
 	switch {
@@ -45,9 +45,9 @@ func cpuLoad(h *host) *finding {
 	return pass("%s of the CPUs are busy", percent(*l.CPUPct))
 }
 
-// busiestProcess names it.
+// busiestProcess names it, where one process takes much of a CPU.
 func (h *host) busiestProcess() string {
-	if len(h.Load.Top) == 0 {
+	if len(h.Load.Top) == 0 || !(h.Load.Top[0].CPUPct >= 20) {
 		return ""
 	}
 	p := h.Load.Top[0]

@@ -18,7 +18,7 @@ func offloadRules() []Rule {
 		{ID: "lro-forwarding", Title: "LRO of a host that passes packets on", About: "large receive offload where the host routes or the interface is in a bridge",
 			Warns:  "LRO is on there",
 			Why:    "merged packets exceed the MTU of the next link: they are dropped, and uploads crawl",
-			Source: "Linux netdev-features.rst; causes.md", Remedy: "LRO off (GRO may stay)", Cause: "lro-forwarding", Checklist: []string{"C-22"}, face: lroForwarding},
+			Source: "Linux netdev-features.rst", Remedy: "LRO off (GRO may stay)", Cause: "lro-forwarding", Checklist: []string{"C-22"}, face: lroForwarding},
 	}
 }
 

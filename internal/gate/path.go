@@ -24,7 +24,7 @@ func pathRules() []Rule {
 		{ID: "hops", Title: "Routers on the way", About: "how many routers each direction passes",
 			Warns:  "the directions differ",
 			Why:    "the way back may have another MTU, delay and loss than the way there: judge each direction apart",
-			Source: "causes.md (asymmetric-route)", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, path: hops},
+			Source: "RFC 7679, section 1.1", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, path: hops},
 		{ID: "several-ways", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
 			Warns:  "they do",
 			Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
@@ -32,7 +32,7 @@ func pathRules() []Rule {
 		{ID: "tcp-proxy", Title: "End of TCP", About: "the round trip of the handshake against that of data",
 			Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
 			Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
-			Source: "causes.md (tcp-proxy)", Remedy: "bypass it", Cause: "tcp-proxy", Checklist: []string{"C-16"}, path: tcpProxy},
+			Source: "RFC 3135 (split connections)", Remedy: "bypass it", Cause: "tcp-proxy", Checklist: []string{"C-16"}, path: tcpProxy},
 	}
 }
 

@@ -15,7 +15,7 @@ func powerRules() []Rule {
 		{ID: "governor", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
 			Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
 			Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
-			Source: "causes.md (cpu-governor); Linux intel_pstate.rst", Remedy: "the governor performance", Cause: "cpu-governor", Checklist: []string{"C-07", "C-29"}, host: governor},
+			Source: "Linux intel_pstate.rst, cpufreq.rst", Remedy: "the governor performance", Cause: "cpu-governor", Checklist: []string{"C-07", "C-29"}, host: governor},
 		{ID: "idle-states", Title: "Idle states", About: "the time to leave the deepest idle state, and whether the idle round trips show it",
 			Warns:  "it is above 100 us, and a tenth of the round trips between two hosts takes half of it longer than the least",
 			Why:    "a CPU that sleeps between requests adds the time to wake up to each of them",
@@ -23,7 +23,7 @@ func powerRules() []Rule {
 		{ID: "steal", Title: "CPU time taken by the hypervisor", About: "steal time of the whole virtual machine",
 			Warns:  "above 2% while no test runs",
 			Why:    "what the hypervisor gives to others is missing here, and comes back in bursts",
-			Source: "causes.md (cpu-steal)", Remedy: "reserve CPU for this guest, or move it", Cause: "cpu-steal", Checklist: []string{"C-29", "C-37"}, host: steal},
+			Source: "proc(5), /proc/stat", Remedy: "reserve CPU for this guest, or move it", Cause: "cpu-steal", Checklist: []string{"C-29", "C-37"}, host: steal},
 	}
 }
 
@@ -81,7 +81,7 @@ func (h *host) clocks() string {
 func performance(h *host) remedy {
 	switch h.os {
 	case "linux":
-		return commands("more power and heat; lasts until the next boot", "cpupower frequency-set -g performance")
+		return commands("more power and heat; lasts until the next boot", "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
 	case "freebsd":
 		return commands("more power and heat; to keep it: powerd_enable=NO in /etc/rc.conf", "service powerd stop")
 	case "windows":

@@ -21,11 +21,11 @@ func queueRules() []Rule {
 		{ID: "queues", Title: "Queues", About: "the receive queues that are set against those that are possible, and against the CPUs",
 			Warns:  "one queue is set and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
 			Why:    "one queue is one CPU: the rate grows with the queues until it is the CPUs that are full",
-			Source: "causes.md (too-few-queues); C-22: queues = cores", Remedy: "as many queues as CPUs", Cause: "too-few-queues", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, face: queuesOf},
+			Source: "C-22: queues = cores; Linux scaling.rst", Remedy: "as many queues as CPUs", Cause: "too-few-queues", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, face: queuesOf},
 		{ID: "queue-spread", Title: "Traffic over the queues", About: "the packets of each receive queue since the driver was loaded",
 			Warns:  "of 100 000 packets or more, all but one in 10 000 came by queue 0 of several",
 			Why:    "with all traffic in queue 0 one CPU takes it all: 5 to 6 of 9.5 Gb/s",
-			Source: "C-27; causes.md (netqueue-off)", Remedy: "RSS over all queues", Cause: "rss-not-spreading", Checklist: []string{"C-27", "C-35"}, face: queueSpread},
+			Source: "C-27, A-02", Remedy: "RSS over all queues", Cause: "rss-not-spreading", Checklist: []string{"C-27", "C-35"}, face: queueSpread},
 		{ID: "rss", Title: "Receive side scaling", About: "the table that spreads flows over queues, and whether UDP flows are told apart by ports",
 			Warns:  "all entries lead to one queue of several, or one queue has four times the entries of another",
 			Why:    "flows follow the table: a queue with four times the entries gets four times the flows",
@@ -64,9 +64,9 @@ func queuesOf(f *face) *finding {
 		return warn("%s has only 1 queue, for %d CPUs and %s", f.Name, cpus, rate(want)).
 			because("one CPU takes every packet; RPS or a device with several queues spreads them").do(packetSteering(f))
 	case c == nil:
-		return pass("%s has %d receive queues, for %d CPUs", f.Name, set, cpus)
+		return pass("%s: receive queues %d, CPUs %d", f.Name, set, cpus)
 	}
-	return pass("%s has %d queues of %d possible, for %d CPUs", f.Name, set, max(f.Channels.CombinedMax, f.Channels.RXMax, set), cpus)
+	return pass("%s: queues %d of %d possible, CPUs %d", f.Name, set, max(f.Channels.CombinedMax, f.Channels.RXMax, set), cpus)
 }
 
 // queuesOfSoftware: a veth moves packets on the CPU that sends them, whatever
@@ -75,7 +75,7 @@ func (f *face) queuesOfSoftware() *finding {
 	if f.kind() != "veth" || f.rxQueues() == 0 {
 		return nil
 	}
-	return pass("%s has %d receive queues; packets stay on the CPU that sends them", f.Name, f.rxQueues())
+	return pass("%s: receive queues %d; packets stay on the CPU that sends them", f.Name, f.rxQueues())
 }
 
 // packetSteering spreads the packets of a queue over all CPUs by software.

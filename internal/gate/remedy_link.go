@@ -15,15 +15,39 @@ func setMTU(f *face, mtu int) remedy {
 	case "freebsd", "darwin":
 		return commands(linkMayFlap+"; "+linkLasts, command("ifconfig %s mtu %d", n, mtu))
 	case "windows":
-		return commands(cmdletLasts, command("netsh interface ipv4 set subinterface %s mtu=%d store=persistent", n, mtu))
+		r := commands(cmdletLasts, command("Set-NetIPInterface -InterfaceAlias %s -NlMtuBytes %d", n, mtu))
+		if mtu > 1500 { // the adapter counts the Ethernet header too
+			r.lines = append([]string{command("Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '*JumboPacket' -RegistryValue %d", n, mtu+layer2Bytes)}, r.lines...)
+		}
+		return r
 	case "solaris", "illumos":
 		return commands("the interface must be unplumbed for it; "+dladmLasts,
 			command("ipadm disable-if -t %s", n), command("dladm set-linkprop -p mtu=%d %s", mtu, n), command("ipadm enable-if -t %s", n))
 	case "esxi":
-		return commands(linkMayFlap+"; "+esxcliLasts, fmt.Sprintf("esxcli network vswitch standard set -m %d -v VSWITCH", mtu),
-			command("esxcli network ip interface set -m %d -i %s", mtu, n))
+		r := commands(linkMayFlap+"; "+esxcliLasts, command("esxcli network vswitch standard set -m %d -v %s", mtu, vswitch(f)))
+		if f.kind() == "vmkernel" {
+			r.lines = append(r.lines, command("esxcli network ip interface set -m %d -i %s", mtu, n))
+		}
+		return r
 	}
 	return commands("", fmt.Sprintf("set the MTU to %d", mtu))
+}
+
+// vswitch is what the interface belongs to.
+func vswitch(f *face) string {
+	if f.Master == nil {
+		return "VSWITCH"
+	}
+	return *f.Master
+}
+
+// device is how FreeBSD's settings name the device of an interface: "dev.vmx.0" of vmx0.
+func (n nic) device() string {
+	driver := strings.TrimRight(n.name, "0123456789")
+	if !plain(n.name, "") || driver == "" || driver == n.name {
+		return "dev.DRIVER.UNIT"
+	}
+	return "dev." + driver + "." + n.name[len(driver):]
 }
 
 // offload is a work that the adapter does for the kernel.
@@ -98,7 +122,7 @@ func setQueues(f *face, kind string, count int) remedy {
 	case "linux":
 		return commands(linkMayFlap+"; "+linkLasts, command("ethtool -L %s "+kind+" %d", n, count))
 	case "freebsd":
-		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: dev.DRIVER.UNIT.iflib.override_nrxqs=%d", count))
+		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: %s.iflib.override_nrxqs=%d", n.device(), count))
 	case "windows":
 		return commands(cmdletLasts, "netsh int tcp set global rss=enabled", command("Set-NetAdapterRss -Name %s -NumberOfReceiveQueues %d", n, count))
 	case "solaris", "illumos":
@@ -128,7 +152,7 @@ func setRing(f *face, count int) remedy {
 	case "linux":
 		return commands(linkMayFlap+"; "+linkLasts, command("ethtool -G %s rx %d", n, count))
 	case "freebsd":
-		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: dev.DRIVER.UNIT.iflib.override_nrxds=%d", count))
+		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: %s.iflib.override_nrxds=%d", n.device(), count))
 	case "windows":
 		return commands(cmdletLasts, command("Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '*ReceiveBuffers' -RegistryValue %d", n, count))
 	case "esxi":

@@ -6,7 +6,7 @@ func ringRules() []Rule {
 		ID: "rings", Title: "Receive rings", About: "packets dropped for want of a free descriptor, and the size of the ring against its maximum",
 		Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
 		Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
-		Source: "causes.md (ring-overflow); Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",
+		Source: "Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",
 		Cause: "ring-overflow", Checklist: []string{"C-24", "C-37"}, face: rings,
 	}}
 }

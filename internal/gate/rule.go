@@ -19,7 +19,7 @@ type Rule struct {
 	Why       string   // why it matters, with a figure; one line
 	Source    string   // where thresholds and figures come from
 	Remedy    string   // what to do, in words; the gate has the commands
-	Cause     string   // id of the cause that it would be of a slow result (causes.md)
+	Cause     string   // id of the cause that it would be of a slow result
 	Checklist []string // lines of the checklist that it answers
 
 	// One of these judges. Each is called once for all that it is about, and

@@ -128,7 +128,7 @@ func linkCases() []ruleCase {
 
 func bonded(f ff, i ii, p pp) {
 	i.Kind, i.PCI = new("bond"), nil
-	i.Bond = &measure.Bond{Mode: "802.3ad", Hash: "layer3+4", Members: []measure.BondMember{
+	i.Bond = &measure.Bond{Mode: "802.3ad", Hash: "layer3+4", Aggregate: new(1), Members: []measure.BondMember{
 		{Name: "a", Up: true, Aggregate: new(1)}, {Name: "b", Up: true, Aggregate: new(1)}}}
 }
 
@@ -272,14 +272,14 @@ func hostCases() []ruleCase {
 			i.Offloads["large-receive-offload"], i.Master = true, new("br0")
 			f.Interfaces = append(f.Interfaces, measure.Interface{Name: "br0", Kind: new("bridge")})
 		}), "bridge br0", "lro off"},
-		{"queues", pass_, nil, "8 queues of 64", ""},
+		{"queues", pass_, nil, "queues 8 of 64", ""},
 		{"queues", warn_, on(func(f ff, i ii, p pp) { i.Channels.Combined = 1 }), "1 queue of 64 possible, for 8 CPUs", "ethtool -L ens1f0 combined 8"},
 		{"queues", warn_, on(func(f ff, i ii, p pp) { *i.Channels = measure.Channels{RX: 1, TX: 1, RXMax: 4, TXMax: 4} }), "1 queue of 4", "ethtool -L ens1f0 rx 4"},
 		{"queues", warn_, on(func(f ff, i ii, p pp) { *i.Channels = measure.Channels{Combined: 1, CombinedMax: 1} }), "only 1 queue", "rps_cpus"},
 		{"queues", pass_, on(func(f ff, i ii, p pp) {
 			*i.Channels, i.SpeedBps = measure.Channels{Combined: 1, CombinedMax: 1}, new(int64(1e9))
-		}), "1 queues", ""},
-		{"queues", pass_, on(func(f ff, i ii, p pp) { f.CPU.Usable, i.Channels.Combined = new(1), 1 }), "for 1 CPUs", ""},
+		}), "queues 1 of 1", ""},
+		{"queues", pass_, on(func(f ff, i ii, p pp) { f.CPU.Usable, i.Channels.Combined = new(1), 1 }), "CPUs 1", ""},
 		{"queues", none_, gap("interfaces.ens1f0.channels", func(f ff, i ii, p pp) { i.Channels, i.Queues = nil, nil }), "because of a test", ""},
 		{"queue-spread", pass_, nil, "8 of the 8", ""},
 		{"queue-spread", warn_, on(func(f ff, i ii, p pp) {
@@ -326,7 +326,7 @@ func hostCases() []ruleCase {
 		{"cpu-capacity", none_, nil, "no earlier result", ""},
 		{"cpu-capacity", none_, cost(Cost{Bps: 1e9, Cores: 1, CPUModel: "another CPU"}), "no earlier result", ""},
 		{"governor", pass_, nil, "performance", ""},
-		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Driver, f.CPU.Governors = new("acpi-cpufreq"), []string{"ondemand"} }), "ondemand", "cpupower"},
+		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Driver, f.CPU.Governors = new("acpi-cpufreq"), []string{"ondemand"} }), "ondemand", "echo performance"},
 		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Governors, f.CPU.Preference = []string{"powersave"}, new("power") }), "preference power", ""},
 		{"governor", pass_, on(func(f ff, i ii, p pp) {
 			f.CPU.Governors, f.CPU.Preference = []string{"powersave"}, new("balance_performance")

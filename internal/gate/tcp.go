@@ -15,7 +15,7 @@ func tcpRules() []Rule {
 			Fails:  "it is off and the path needs a window above 64 KiB",
 			Warns:  "it is off",
 			Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
-			Source: "RFC 7323; methods.md, formula 3", Remedy: "switch it on", Cause: "window-scaling-off", Checklist: []string{"C-16", "C-32"}, host: scalingOfHost},
+			Source: "RFC 7323", Remedy: "switch it on", Cause: "window-scaling-off", Checklist: []string{"C-16", "C-32"}, host: scalingOfHost},
 		{ID: "window-scaling-path", Title: "Window scaling on the way", About: "the option as it was sent and as it arrived",
 			Fails:  "the option is taken out or changed on the way, and the path needs a window above 64 KiB",
 			Warns:  "the same where it needs less, or what it needs is not known",

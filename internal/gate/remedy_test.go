@@ -1,0 +1,91 @@
+package gate
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+var update = flag.Bool("update", false, "write testdata and docs/gates.md anew")
+
+// golden compares a text with a file.
+func golden(t *testing.T, file, text string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != text {
+		t.Errorf("%s is out of date (go test ./internal/gate -update):\n%s", file, text)
+	}
+}
+
+// acts is every remedy that a system has commands of its own for.
+func acts(h *host, f *face) []struct {
+	name string
+	remedy
+} {
+	return []struct {
+		name string
+		remedy
+	}{
+		{"renegotiate", f.renegotiate()}, {"mtu", setMTU(f, 1500)},
+		{"offloads", offloadsOn(f, []string{"gro", "tso", "tx"})}, {"lro off", lroOff(f)},
+		{"queues", setQueues(f, "combined", 8)}, {"spread", spread(f, 8)}, {"ring", setRing(f, 4096)},
+		{"scaling", switchOn(h, windowScaling())}, {"sack", switchOn(h, sackSetting())}, {"timestamps", switchOn(h, timestampsSetting())},
+		{"buffers", setBuffers(h, 25_000_960)}, {"-w", raiseLimit(h, 25_000_960)}, {"probing", mtuProbing(h)},
+		{"cubic", congestionControl(h, "cubic")}, {"performance", performance(h)}, {"interrupts", spreadInterrupts(f)},
+		{"look", commands("", h.lookAtTraffic())},
+	}
+}
+
+func TestRemedies(t *testing.T) {
+	var b strings.Builder
+	for _, c := range [][2]string{{"linux", "eth0"}, {"linux", "eth0; rm -rf /"}, {"linux", "-a"}, {"freebsd", "vmx0"}, {"darwin", "en0"}, {"windows", "Ethernet 2"},
+		{"windows", "it's"}, {"solaris", "net0"}, {"illumos", "vioif0"}, {"esxi", "vmnic0"}, {"plan9", "ether0"}} {
+		facts := &measure.Facts{OS: new(c[0]), Cores: new(4), Interfaces: []measure.Interface{{Name: c[1], Kind: new("physical"), IRQs: []measure.IRQ{{Number: 24}, {Number: 25}}}}}
+		h := newHost(&scene{}, &End{Name: "local", Facts: facts, Route: &measure.Route{Interface: c[1]}})
+		fmt.Fprintf(&b, "## %s, %q\n", c[0], c[1])
+		for _, a := range acts(h, h.faces[0]) {
+			for _, line := range a.lines {
+				fmt.Fprintf(&b, "%-12s %s\n", a.name, line)
+			}
+			if a.risk != "" {
+				fmt.Fprintf(&b, "%-12s (%s)\n", "", a.risk)
+			}
+		}
+		b.WriteString("\n")
+	}
+	if strings.Contains(b.String(), " eth0; rm") {
+		t.Error("the name of an interface became a command")
+	}
+	golden(t, "testdata/remedies.golden", b.String())
+}
+
+// TestWindowToSet holds the worked example of the window: 10 Gb/s and 20 ms
+// are 25 MB, rounded up to an even number of segments.
+func TestWindowToSet(t *testing.T) {
+	s := serverPair()
+	s.LinkBps = 10e9
+	wan(&s)
+	for _, y := range []*measure.SYN{s.Path.Handshake.SYNSeen, s.Path.Handshake.SYNACKSeen} {
+		y.MSS = new(1460)
+	}
+	sc := newScene(s)
+	bdp, _ := sc.bdp()
+	if w := sc.window(bdp); bdp != 25e6 || w < 25e6 || w%(2*1448) != 0 || w-25e6 >= 2*1448 {
+		t.Errorf("BDP %v, window %d", bdp, w)
+	}
+	if got := ceilingBSD(4 << 20); got != 4718592 {
+		t.Errorf("maxsockbuf for 4 MiB is %d, want 4718592", got)
+	}
+}
