@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"time"
 
 	"thru/internal/fault"
@@ -81,6 +83,9 @@ func dialOne(ctx context.Context, d Dial, dialer *net.Dialer, target string, lim
 		network = fmt.Sprintf("tcp%d", d.Family)
 	}
 	c, err := dialer.DialContext(ctx, network, target)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && d.Source != "" {
+		return nil, fault.Failf("--bind wants an address of this host; see `ip addr`", "path: dialling from %s: %w", d.Source, err)
+	}
 	if err != nil {
 		return nil, err
 	}

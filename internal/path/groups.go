@@ -66,6 +66,18 @@ func group(all []portTrips) *measure.SourcePorts {
 	return s
 }
 
+// agreed is what two judgements of the same ports say alike; where they differ,
+// no difference was seen.
+func agreed(a, b *measure.SourcePorts) *measure.SourcePorts {
+	same := b != nil && a.By == b.By && slices.EqualFunc(a.Groups, b.Groups, func(x, y measure.PortGroup) bool {
+		return slices.Equal(x.Ports, y.Ports)
+	})
+	if !same {
+		return &measure.SourcePorts{Ports: a.Ports, Ways: 1}
+	}
+	return a
+}
+
 // groupOf describes one group.
 func groupOf(ports []portTrips) measure.PortGroup {
 	g := measure.PortGroup{Hops: ports[0].hops(), RTTNs: ports[0].least()}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"thru/internal/measure"
 )
 
 // trips makes ports whose round trips are base plus noise.
@@ -64,6 +66,28 @@ func TestGroups(t *testing.T) {
 	}
 	if s := group([]portTrips{{port: 1}, {port: 2}, {port: 3}, {port: 4}}); s != nil {
 		t.Errorf("ports that were not heard say %+v", s)
+	}
+}
+
+// TestAgreed: a difference must show twice, and of the same ports.
+func TestAgreed(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	way := func(far func(int) bool) *measure.SourcePorts {
+		return group(noisy(r, 16, func(i int) int64 {
+			if far(i) {
+				return 900_000
+			}
+			return 100_000
+		}, func(int) int { return 63 }, func() int64 { return r.Int64N(5000) }))
+	}
+	odd, low, none := func(i int) bool { return i%2 == 1 }, func(i int) bool { return i < 8 }, func(int) bool { return false }
+	for _, tt := range []struct {
+		again *measure.SourcePorts
+		ways  int
+	}{{way(odd), 2}, {way(low), 1}, {way(none), 1}, {nil, 1}} {
+		if got := agreed(way(odd), tt.again); got.Ways != tt.ways || got.Ports != 16 || (got.By == "delay") != (tt.ways == 2) {
+			t.Errorf("%+v and then %+v: %+v", way(odd), tt.again, got)
+		}
 	}
 }
 

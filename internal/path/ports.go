@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -51,10 +50,7 @@ func probePorts(ctx context.Context, s *socket, local netip.Addr, device string,
 	if first == nil || first.By != "delay" {
 		return first, ctx.Err()
 	}
-	if again := group(askPorts(ctx, probes, portRounds, settle)); !sameGroups(first, again) {
-		first = &measure.SourcePorts{Ports: first.Ports, Ways: 1}
-	}
-	return first, ctx.Err()
+	return agreed(first, group(askPorts(ctx, probes, portRounds, settle))), ctx.Err()
 }
 
 // askPorts sends one pass of rounds, and waits for the missing echoes.
@@ -152,11 +148,4 @@ func (p *portProbe) trips() portTrips {
 		}
 	}
 	return t
-}
-
-// sameGroups tells whether two judgements agree on which ports go together.
-func sameGroups(a, b *measure.SourcePorts) bool {
-	return a != nil && b != nil && a.By == b.By && slices.EqualFunc(a.Groups, b.Groups, func(x, y measure.PortGroup) bool {
-		return slices.Equal(x.Ports, y.Ports)
-	})
 }

@@ -41,7 +41,7 @@ type probe struct {
 func Probe(ctx context.Context, d Dial) (measure.Path, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	p, err := newProbe(ctx, d, "handshake", func(l *link) error { return introduce(l.conn, d.Token) })
+	p, err := newProbe(ctx, d, func(l *link) error { return introduce(l.conn, d.Token) })
 	if err != nil {
 		return measure.Path{}, err
 	}
@@ -61,7 +61,7 @@ func Probe(ctx context.Context, d Dial) (measure.Path, error) {
 func Look(ctx context.Context, d Dial) (measure.Path, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	p, err := newProbe(ctx, d, "handshake", func(*link) error { return nil })
+	p, err := newProbe(ctx, d, func(*link) error { return nil })
 	if err != nil {
 		return measure.Path{}, err
 	}
@@ -73,9 +73,9 @@ func Look(ctx context.Context, d Dial) (measure.Path, error) {
 }
 
 // newProbe connects.
-func newProbe(ctx context.Context, d Dial, stage string, greet func(*link) error) (*probe, error) {
+func newProbe(ctx context.Context, d Dial, greet func(*link) error) (*probe, error) {
 	p := &probe{dial: d}
-	p.stage(stage)
+	p.stage("handshake")
 	l, err := connect(ctx, d, greet)
 	if err != nil {
 		return nil, err
