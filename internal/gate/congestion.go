@@ -17,7 +17,7 @@ const (
 // from earlier connections.
 func congestionRules() []Rule {
 	return []Rule{
-		{ID: "congestion-control", Title: "Congestion control for this RTT", About: "the host's default congestion control against the round trip of the path",
+		{ID: "congestion-control", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
 			Warns:  "bbr where the RTT is below 1 ms (it paces); bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
 			Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
 			Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, host: congestion},
@@ -31,8 +31,14 @@ func congestionRules() []Rule {
 	}
 }
 
-// control is the name of the host's congestion control in small letters, "" unknown.
+// control is the congestion control that the host's connections get on the
+// path, else its default, in small letters; "" unknown.
 func (h *host) control() string {
+	for _, w := range h.ways() {
+		if w.from == h.name && w.Congestion != nil {
+			return strings.ToLower(*w.Congestion)
+		}
+	}
 	if h.Congestion != nil {
 		return strings.ToLower(*h.Congestion)
 	}
@@ -42,7 +48,7 @@ func (h *host) control() string {
 
 func congestion(h *host) *finding {
 	name, rtt := h.control(), h.rtt()
-	near := rtt > 0 && rtt < lanRTT || h.end.Shared
+	near := rtt > 0 && rtt < lanRTT || h.end.Shared && h.end.Route != nil // a test of loopback
 	switch {
 	case name == "":
 		return h.missing("congestion control", "congestion_control")

@@ -33,11 +33,12 @@ func (d *Document) AddPath(p *Path, err error) {
 
 // OneWay are the facts of one direction.
 type OneWay struct {
-	Route *Route    `json:"route,omitempty"` // how the sending end reaches the other
-	MTU   *PathMTU  `json:"mtu,omitempty"`   // what passes unfragmented
-	Hops  *int      `json:"hops,omitempty"`  // routers on the way, by the TTL at the receiver
-	Marks []Mark    `json:"dscp,omitempty"`  // DSCP and ECN marks as they were sent and as they arrived
-	UDP   *UDPReach `json:"udp,omitempty"`   // whether datagrams arrive
+	Route      *Route    `json:"route,omitempty"`              // how the sending end reaches the other
+	MTU        *PathMTU  `json:"mtu,omitempty"`                // what passes unfragmented
+	Hops       *int      `json:"hops,omitempty"`               // routers on the way, by the TTL at the receiver
+	Marks      []Mark    `json:"dscp,omitempty"`               // DSCP and ECN marks as they were sent and as they arrived
+	Congestion *string   `json:"congestion_control,omitempty"` // what a TCP connection of the sending end gets here; a route may name another than the system
+	UDP        *UDPReach `json:"udp,omitempty"`                // whether datagrams arrive
 }
 
 // PathRTT is the distribution of round trips of a small message over an idle connection.

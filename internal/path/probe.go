@@ -162,6 +162,7 @@ func (p *probe) stop(err error) {
 // handshake tells the options of TCP at both ends.
 func (p *probe) handshake() {
 	stack, tcp := sock.ReadStack(), p.link.tcp
+	p.path.Forward.Congestion, p.path.Back.Congestion = said(tcp.congestion), said(p.hello.Control)
 	if !tcp.known() && p.hello.SYNSeen == nil && p.hello.Answered == nil {
 		p.note("handshake", "neither end's system tells the options of TCP")
 		return
@@ -178,6 +179,14 @@ func (p *probe) handshake() {
 		h.RTTNs = new(int64(*tcp.info.RTTUs) * 1000)
 	}
 	p.path.Handshake = h
+}
+
+// said is nil for a word that nobody has said.
+func said(word string) *string {
+	if word == "" {
+		return nil
+	}
+	return &word
 }
 
 // roundTrips measures them, and how far the clocks are apart.

@@ -308,7 +308,7 @@ func (a *answerer) hello(ctx context.Context, r *Responder) hello {
 	local, remote := plain(a.conn.LocalAddr().(*net.TCPAddr).AddrPort()), plain(a.conn.RemoteAddr().(*net.TCPAddr).AddrPort())
 	h := hello{Version: version, Cookie: hex.EncodeToString(cookie[:]), Seen: remote.Addr().WithZone("").String()}
 	t := readTCP(a.conn)
-	h.Answered, h.TCP = t.synackSent(), t.ofMTU()
+	h.Answered, h.TCP, h.Control = t.synackSent(), t.ofMTU(), t.congestion
 	h.SYNSeen, h.NoSYN = savedSYN(a.conn)
 	way := wayTo(ctx, r.host, r.listen.Device, local, remote)
 	h.Route, h.NoRoute, h.Claim, h.Learned = way.route, way.why, way.claim, way.learned

@@ -112,6 +112,7 @@ type hello struct {
 	SYNSeen  *measure.SYN   `json:"syn,omitempty"`      // as it came
 	NoSYN    string         `json:"no_syn,omitempty"`   // why that is not known
 	Answered *measure.SYN   `json:"synack,omitempty"`   // as it left
+	Control  string         `json:"control,omitempty"`  // congestion control of this connection
 }
 
 // check refuses a hello that cannot be true, and makes its words fit for a line.
@@ -125,7 +126,7 @@ func (h *hello) check() error {
 			return errors.New("path: the other end says an MSS or a window scale that no segment can hold")
 		}
 	}
-	words := []*string{&h.NoUDP, &h.Headers, &h.NoRoute, &h.TCP, &h.NoSYN}
+	words := []*string{&h.NoUDP, &h.Headers, &h.NoRoute, &h.TCP, &h.NoSYN, &h.Control}
 	if r := h.Route; r != nil {
 		words = append(words, &r.Interface, &r.Gateway, &r.Source)
 		r.MTU = max(r.MTU, 0)
