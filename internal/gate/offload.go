@@ -30,11 +30,14 @@ func offloadsOf(f *face) *finding {
 		return f.missing("offloads of "+f.Name, "offloads")
 	}
 	var off, fixed []string
-	seen := 0
+	seen, set := 0, 0
 	for _, o := range offloads() {
 		on, known := f.Offloads[o.name]
 		if known {
 			seen++
+		}
+		if on {
+			set++
 		}
 		switch {
 		case !known || on:
@@ -58,7 +61,7 @@ func offloadsOf(f *face) *finding {
 	case len(fixed) > 0:
 		return warn("%s of %s: off, and its driver has none", strings.Join(fixed, ", "), f.Name)
 	}
-	return pass("all %d offloads of %s are on", seen, f.Name)
+	return pass("%d of %d offloads of %s are on", set, seen, f.Name)
 }
 
 // fixed tells whether the driver cannot change an offload. Groups of ethtool
