@@ -52,6 +52,11 @@ func queuesOf(f *face) *finding {
 	if set == 0 {
 		return f.missing("queues of "+f.Name, "channels")
 	}
+	return f.queuesSet(set, cpus)
+}
+
+// queuesSet compares what is set with what is possible.
+func (f *face) queuesSet(set, cpus int) *finding {
 	want := max(f.wanted(), f.speed())
 	switch c := f.Channels; {
 	case set == 1 && cpus > 1 && c != nil && max(c.CombinedMax, c.RXMax) > 1:
@@ -70,10 +75,14 @@ func queuesOf(f *face) *finding {
 }
 
 // queuesOfSoftware: a veth moves packets on the CPU that sends them, whatever
-// its queues; they only matter to RPS and XDP. It is told, not judged.
+// its queues, which is told and not judged; but with GRO each queue takes its
+// packets itself, on one CPU, as a NIC's does (drivers/net/veth.c, veth_xmit).
 func (f *face) queuesOfSoftware() *finding {
 	if f.kind() != "veth" || f.rxQueues() == 0 {
 		return nil
+	}
+	if f.Offloads["generic-receive-offload"] && f.Channels != nil {
+		return f.queuesSet(f.rxQueues(), f.host.cpus())
 	}
 	return pass("%s: receive queues %d; packets stay on the CPU that sends them", f.Name, f.rxQueues())
 }
