@@ -64,8 +64,9 @@ func (s *Remote) Run(ctx context.Context, name string, args ...string) ([]byte, 
 	for _, a := range args {
 		line = append(line, quote(a))
 	}
-	cmd := s.client(ctx, shared, "-o", "ControlMaster=no", strings.Join(line, " "))
-	out, err := output(ctx, cmd)
+	out, err := output(ctx, func(ctx context.Context) *exec.Cmd {
+		return s.client(ctx, shared, "-o", "ControlMaster=no", strings.Join(line, " "))
+	})
 	var exit *Exit
 	if errors.As(err, &exit) && exit.Code == 255 { // of ssh itself (ssh(1), EXIT STATUS)
 		return out, s.explain(exit.Stderr, errors.New("the connection failed"))
@@ -134,7 +135,7 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 	}
 	// Not ctx: the connection outlives the command that made it.
 	cmd := s.client(context.Background(), dir, "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "echo "+greeting+"; cat")
-	said := &bounded{most: 4 << 10, rest: true}
+	said := &bounded{most: 4 << 10}
 	cmd.Stderr, cmd.WaitDelay = said, time.Second
 	stdin, err1 := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()
@@ -158,7 +159,7 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 			return l, nil
 		}
 		<-l.done // all that it had to say is in said
-		err = s.explain(said.String(), errors.New("the login failed"))
+		err = s.explain(said.kept.String(), errors.New("the login failed"))
 	case <-ctx.Done():
 		err = fmt.Errorf("platform: connecting to %s by ssh: %w", s.destination, ctx.Err())
 	case <-timer.C:
