@@ -58,20 +58,25 @@ func (s *Remote) Run(ctx context.Context, name string, args ...string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	// The folders at the end are those of administrators, which some systems
-	// leave out of PATH for a command. $PATH means the same to sh and csh.
-	line := []string{"env", "LC_ALL=C", `PATH="$PATH:/usr/sbin:/sbin"`, quote(name)}
-	for _, a := range args {
-		line = append(line, quote(a))
-	}
 	out, err := output(ctx, func(ctx context.Context) *exec.Cmd {
-		return s.client(ctx, shared, "-o", "ControlMaster=no", strings.Join(line, " "))
+		return s.client(ctx, shared, "-o", "ControlMaster=no", remote(name, args))
 	})
 	var exit *Exit
 	if errors.As(err, &exit) && exit.Code == 255 { // of ssh itself (ssh(1), EXIT STATUS)
 		return out, s.explain(exit.Stderr, errors.New("the connection failed"))
 	}
 	return out, err
+}
+
+// remote is the line for the far end's login shell, whichever that is: it
+// runs sh with one word. The folders at the end of PATH are those of
+// administrators, which some systems leave out of it for a command.
+func remote(name string, args []string) string {
+	line := `PATH="$PATH:/usr/sbin:/sbin"; LC_ALL=C; export PATH LC_ALL; exec ` + quote(name)
+	for _, a := range args {
+		line += " " + quote(a)
+	}
+	return "/bin/sh -c " + quote(line)
 }
 
 // client is a call of ssh with the options that every call has. The folder of

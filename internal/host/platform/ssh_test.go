@@ -226,11 +226,7 @@ func TestSSHArguments(t *testing.T) {
 			if _, err := exec.LookPath(shell); err != nil || strings.HasSuffix(shell, "csh") && strings.Contains(args[0], "\n") {
 				continue
 			}
-			line := quote(filepath.Join(s.dir, "bin/show"))
-			for _, a := range args {
-				line += " " + quote(a)
-			}
-			cmd := exec.Command(shell, "-c", "env LC_ALL=C "+line)
+			cmd := exec.Command(shell, "-c", remote(filepath.Join(s.dir, "bin/show"), args))
 			if out, err := cmd.Output(); err != nil || string(out) != want {
 				t.Errorf("%s made %q of %q, %v", shell, out, args, err)
 			}
