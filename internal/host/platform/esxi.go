@@ -315,8 +315,8 @@ func readGuests(in io.Reader, r *reading) error {
 	return nil
 }
 
-// finishESXi sets the rings whose two halves are both there, and counts the
-// physical interfaces of a nested host as nominal.
+// finishESXi sets the rings whose two halves are both there, and names to
+// each uplink its switch.
 func finishESXi(r *reading) {
 	for n := range r.facts.Interfaces {
 		i := &r.facts.Interfaces[n]

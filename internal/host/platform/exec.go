@@ -30,47 +30,55 @@ func (local) Run(ctx context.Context, name string, args ...string) ([]byte, erro
 	if err != nil {
 		return nil, fmt.Errorf("platform: looking for %s: %w", name, exec.ErrNotFound)
 	}
-	cmd := exec.CommandContext(ctx, file, args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	return output(ctx, cmd)
+	return output(ctx, func(ctx context.Context) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, file, args...)
+		cmd.Env = append(os.Environ(), "LC_ALL=C")
+		return cmd
+	})
 }
 
-// output runs a command within the bounds of a Runner.
-func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
+// output runs a command within the bounds of a Runner: one that is over them
+// is killed.
+func output(ctx context.Context, start func(context.Context) *exec.Cmd) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := start(ctx)
 	cmd.WaitDelay = time.Second // for a grandchild that keeps the pipes open
-	out, said := &bounded{most: commandSize}, &bounded{most: 4 << 10, rest: true}
+	out, said := &bounded{most: commandSize, full: cancel}, &bounded{most: 4 << 10}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return out.Bytes(), nil
+		return out.kept.Bytes(), nil
 	case out.over:
 		return nil, fmt.Errorf("platform: running %s: more than %d bytes", filepath.Base(cmd.Path), commandSize)
 	case ctx.Err() != nil:
-		return out.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), ctx.Err())
+		return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), ctx.Err())
 	case errors.As(err, &exit) && exit.Exited():
-		return out.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path),
-			&Exit{Code: exit.ExitCode(), Stderr: strings.TrimSpace(said.String())})
+		return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path),
+			&Exit{Code: exit.ExitCode(), Stderr: strings.TrimSpace(said.kept.String())})
 	}
-	return out.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), err)
+	return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), err)
 }
 
-// bounded is a buffer that takes so many bytes: the rest is an error, which
-// ends the program that writes, or goes nowhere.
+// bounded keeps so many bytes of what is written. More goes nowhere; where
+// full is set it is called then. It does not embed the buffer, whose ReadFrom
+// would pass by the bound.
 type bounded struct {
-	bytes.Buffer
-	most       int
-	rest, over bool
+	kept bytes.Buffer
+	most int
+	full func()
+	over bool
 }
 
 // Write implements io.Writer.
 func (b *bounded) Write(p []byte) (int, error) {
-	room := min(len(p), b.most-b.Len())
-	b.Buffer.Write(p[:room])
-	if room == len(p) || b.rest {
-		return len(p), nil
+	room := b.most - b.kept.Len()
+	b.kept.Write(p[:min(len(p), room)])
+	if len(p) > room && b.full != nil {
+		b.over = true
+		b.full()
 	}
-	b.over = true
-	return room, errors.New("too much output")
+	return len(p), nil
 }

@@ -58,19 +58,25 @@ func (s *Remote) Run(ctx context.Context, name string, args ...string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	// The folders at the end are those of administrators, which some systems
-	// leave out of PATH for a command. $PATH means the same to sh and csh.
-	line := []string{"env", "LC_ALL=C", `PATH="$PATH:/usr/sbin:/sbin"`, quote(name)}
-	for _, a := range args {
-		line = append(line, quote(a))
-	}
-	cmd := s.client(ctx, shared, "-o", "ControlMaster=no", strings.Join(line, " "))
-	out, err := output(ctx, cmd)
+	out, err := output(ctx, func(ctx context.Context) *exec.Cmd {
+		return s.client(ctx, shared, "-o", "ControlMaster=no", remote(name, args))
+	})
 	var exit *Exit
 	if errors.As(err, &exit) && exit.Code == 255 { // of ssh itself (ssh(1), EXIT STATUS)
 		return out, s.explain(exit.Stderr, errors.New("the connection failed"))
 	}
 	return out, err
+}
+
+// remote is the line for the far end's login shell, whichever that is: it
+// runs sh with one word. The folders at the end of PATH are those of
+// administrators, which some systems leave out of it for a command.
+func remote(name string, args []string) string {
+	line := `PATH="$PATH:/usr/sbin:/sbin"; LC_ALL=C; export PATH LC_ALL; exec ` + quote(name)
+	for _, a := range args {
+		line += " " + quote(a)
+	}
+	return "/bin/sh -c " + quote(line)
 }
 
 // client is a call of ssh with the options that every call has. The folder of
@@ -134,7 +140,7 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 	}
 	// Not ctx: the connection outlives the command that made it.
 	cmd := s.client(context.Background(), dir, "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "echo "+greeting+"; cat")
-	said := &bounded{most: 4 << 10, rest: true}
+	said := &bounded{most: 4 << 10}
 	cmd.Stderr, cmd.WaitDelay = said, time.Second
 	stdin, err1 := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()
@@ -158,7 +164,7 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 			return l, nil
 		}
 		<-l.done // all that it had to say is in said
-		err = s.explain(said.String(), errors.New("the login failed"))
+		err = s.explain(said.kept.String(), errors.New("the login failed"))
 	case <-ctx.Done():
 		err = fmt.Errorf("platform: connecting to %s by ssh: %w", s.destination, ctx.Err())
 	case <-timer.C:
