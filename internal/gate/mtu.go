@@ -47,9 +47,10 @@ func mtuPath(w *way) *finding {
 		return fail("MTU %d at %s and %s, but only %d bytes pass with DF: nothing between says why", m.Claimed, w.from, w.to, m.Bytes).
 			as("jumbo-mismatch").do(w.smallerMTU(m.Bytes))
 	}
-	if peer := w.far(); peer > 0 && peer < m.Claimed && m.Bytes <= peer {
+	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
+	if peer := w.far(); peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
 		return fail("MTU %d at %s, %d at %s: %d bytes pass with DF, larger ones vanish", m.Claimed, w.from, peer, w.to, m.Bytes).
-			as("jumbo-mismatch").do(w.smallerMTU(m.Bytes))
+			as("jumbo-mismatch").do(w.smallerMTU(min(m.Bytes, peer)))
 	}
 	return fail("MTU %d at %s; %d bytes pass with DF, larger ones vanish and no router says so", m.Claimed, w.from, m.Bytes).
 		do(w.blackHole(m.Bytes))

@@ -10,7 +10,7 @@ import (
 func pathRules() []Rule {
 	return []Rule{
 		{ID: "rtt-spread", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
-			Warns:  "the 99th percentile is three times the median and 3 ms above it, of 20 samples or more",
+			Warns:  "of 20 samples or more the 90th percentile is three times the median and 3 ms above it, or the 99th so and 10 ms",
 			Why:    "a path that queues or sleeps while idle gives results that change from run to run",
 			Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Remedy: "look for other traffic, Wi-Fi, a busy host or power saving",
 			Cause: "noisy-neighbour", Checklist: []string{"C-15"}, path: rttSpread},
@@ -41,7 +41,11 @@ func rttSpread(sc *scene) *finding {
 	if r == nil || r.P50 <= 0 {
 		return sc.missing("round trip of the idle path", "rtt_idle")
 	}
-	if r.Samples >= 20 && r.P99 > 3*r.P50 && r.P99-r.P50 > 3e6 {
+	switch {
+	case r.Samples < 20:
+	case r.P90 > 3*r.P50 && r.P90-r.P50 > 3e6:
+		return warn("median %s, but 1 of 10 takes more than %s (%d round trips)", span(r.P50), span(r.P90), r.Samples)
+	case r.P99 > 3*r.P50 && r.P99-r.P50 > 10e6:
 		return warn("median %s, but 1 of 100 takes more than %s (%d round trips)", span(r.P50), span(r.P99), r.Samples)
 	}
 	return pass("median %s, 99 of 100 within %s", span(r.P50), span(r.P99))
