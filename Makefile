@@ -11,8 +11,8 @@ BUILD       := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Package archives and programs of Debian that the lab and the browser tests use.
-CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark
-CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark
+CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd
+CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server
 
 .DEFAULT_GOAL := help
 .PHONY: help build test lab interop bench bench-packages pprof perf fuzz lint cross ci-deps clean

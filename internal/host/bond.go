@@ -92,7 +92,7 @@ func memberLine(m *measure.BondMember, key, value string) {
 		}
 	case "Link Failure Count":
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
-			m.Failures = n
+			m.Failures = &n
 		}
 	case "Aggregator ID":
 		if n, err := strconv.Atoi(value); err == nil {

@@ -56,8 +56,9 @@ func (u *subject) bondOfSysfs(dir string) (measure.Bond, error) {
 		if n, err := u.fs.number(path.Join(at, "bonding_slave/ad_aggregator_id")); err == nil {
 			m.Aggregate = &n
 		}
-		n, _ := u.fs.number(path.Join(at, "bonding_slave/link_failure_count"))
-		m.Failures = int64(n)
+		if n, err := u.fs.number(path.Join(at, "bonding_slave/link_failure_count")); err == nil {
+			m.Failures = new(int64(n))
+		}
 		b.Members = append(b.Members, m)
 	}
 	return b, nil

@@ -110,7 +110,7 @@ func (f FS) sysctls(n *notes) map[string]string {
 		"net.core.rmem_max", "net.core.wmem_max", "net.core.netdev_max_backlog", "net.core.default_qdisc",
 		"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_sack",
 		"net.ipv4.tcp_timestamps", "net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_slow_start_after_idle",
-		"net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_congestion_control",
+		"net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward",
 	} {
 		file := "proc/sys/" + strings.ReplaceAll(name, ".", "/")
 		if v := keeper[string](n, "sysctls."+name)(f.text(file)); v != nil {

@@ -68,7 +68,7 @@ MII Status: up
 Speed: Unknown
 Link Failure Count: x
 `))
-	want := measure.Bond{Mode: "active-backup", Active: "eth1", Members: []measure.BondMember{{Name: "eth0", SpeedBps: new(int64(1e9)), Failures: 2}, {Name: "eth1", Up: true}}}
+	want := measure.Bond{Mode: "active-backup", Active: "eth1", Members: []measure.BondMember{{Name: "eth0", SpeedBps: new(int64(1e9)), Failures: new(int64(2))}, {Name: "eth1", Up: true}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

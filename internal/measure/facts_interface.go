@@ -143,11 +143,11 @@ type Bond struct {
 
 // BondMember is an interface of a bond.
 type BondMember struct {
-	Name      string `json:"name"`                 // name of the interface
-	Up        bool   `json:"up"`                   // it carries traffic
-	SpeedBps  *int64 `json:"speed_bps,omitempty"`  // its speed
-	Aggregate *int   `json:"aggregator,omitempty"` // LACP group: members of other groups than the bond's carry nothing
-	Failures  int64  `json:"link_failures"`        // since the bond was made
+	Name      string `json:"name"`                    // name of the interface
+	Up        bool   `json:"up"`                      // it carries traffic
+	SpeedBps  *int64 `json:"speed_bps,omitempty"`     // its speed
+	Aggregate *int   `json:"aggregator,omitempty"`    // LACP group: members of other groups than the bond's carry nothing
+	Failures  *int64 `json:"link_failures,omitempty"` // since the bond was made
 }
 
 // Bridge is a virtual switch of the kernel.
