@@ -339,7 +339,7 @@ func TestHostOfGuests(t *testing.T) {
 	fs := tree(t, "kvm-host")
 	all, n := described(fs, nil, false)
 	bond := &measure.Bond{Mode: "802.3ad", Hash: "layer2", LACP: "slow", Aggregate: new(1), Members: []measure.BondMember{
-		{Name: "eno1", Up: true, SpeedBps: new(int64(10e9)), Aggregate: new(1)}, {Name: "eno2", Up: true, Aggregate: new(2), Failures: new(int64(3))},
+		{Name: "eno1", Up: true, SpeedBps: new(int64(10e9)), Aggregate: new(1), Failures: new(int64(0))}, {Name: "eno2", Up: true, Aggregate: new(2), Failures: new(int64(3))},
 	}}
 	if diff := cmp.Diff(bond, all["bond0"].Bond); diff != "" {
 		t.Errorf("bond (-want +got):\n%s", diff)
