@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"thru/internal/fault"
-	"thru/internal/sock"
 )
 
 // dialTime bounds Dial where DialConfig says nothing: names, connections, TLS
@@ -63,7 +62,7 @@ func Dial(ctx context.Context, c DialConfig) (*Client, error) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	d := dialer{DialConfig: c, control: sock.Options{Device: c.Device}.Control}
+	d := dialer{DialConfig: c, control: socketControl(c.Device)}
 	targets, failed := d.resolve(limited)
 	won, failed := d.race(limited, targets, failed)
 	if ctx.Err() != nil && won.conn == nil {

@@ -40,10 +40,23 @@ func isErrno(err error, unix syscall.Errno, windows uintptr) bool {
 	return errno == unix || runtime.GOOS == "windows" && uintptr(errno) == windows
 }
 
+// controlMSS fits the least MTU that IPv6 allows (RFC 8200, section 5): control
+// comes through where a path swallows larger packets, so that this can be found out.
+const controlMSS = 1280 - 40 - 20
+
+// socketControl sets the options of a control connection.
+func socketControl(device string) func(network, address string, c syscall.RawConn) error {
+	return func(network, address string, c syscall.RawConn) error {
+		// Some systems cannot bound it; then control is as large as the MTU.
+		_ = sock.Options{MSS: controlMSS}.Control(network, address, c)
+		return sock.Options{Device: device}.Control(network, address, c)
+	}
+}
+
 // listen opens each address. One that cannot be used is a warning where
 // another can.
 func listen(ctx context.Context, addrs []string, device string) ([]net.Listener, []string, error) {
-	conf := net.ListenConfig{Control: sock.Options{Device: device}.Control, KeepAliveConfig: keepAlive()}
+	conf := net.ListenConfig{Control: socketControl(device), KeepAliveConfig: keepAlive()}
 	var open []net.Listener
 	var warnings []string
 	var first error

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 	"unicode"
 
 	"thru/internal/measure"
@@ -250,10 +251,25 @@ func writeFrame(w io.Writer, kind byte, payload []byte) error {
 		return fmt.Errorf("path: sending a message: %d bytes are too many", len(payload))
 	}
 	b := append(make([]byte, 0, frameHeader+len(payload)), kind)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(payload)))
-	_, err := w.Write(append(b, payload...))
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(payload))), payload...)
+	for len(b) > writeMost {
+		if _, err := w.Write(b[:writeMost]); err != nil {
+			return err
+		}
+		b = b[writeMost:]
+		time.Sleep(writeGap) // else the kernel may make one segment of two writes (tcp_autocorking)
+	}
+	_, err := w.Write(b)
 	return err
 }
+
+// The connection's MSS is that of any connection, since its handshake is
+// looked at. So that what a path swallows can be told over it, no segment is
+// larger than the least MTU of IPv6.
+const (
+	writeMost = 1280 - 40 - 20 - timestampsSize
+	writeGap  = time.Millisecond
+)
 
 // writeJSON sends one message.
 func writeJSON(w io.Writer, v any) error {
