@@ -294,6 +294,7 @@ func disqualified(gates []measure.Gate, hint string) error {
 	if n := len(failed) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	hints := slices.DeleteFunc([]string{strings.Join(g.Remedy, "; "), hint}, func(s string) bool { return s == "" })
+	remedy := strings.ReplaceAll(strings.Join(g.Remedy, "; "), ":; ", ": ") // "at local:" goes with its command
+	hints := slices.DeleteFunc([]string{remedy, hint}, func(s string) bool { return s == "" })
 	return fault.New(fault.Verdict, strings.Join(hints, "; or "), "%s is not fit to be measured: %s: %s%s", where, g.ID, g.Fact, more)
 }

@@ -14,8 +14,8 @@ func mtuRules() []Rule {
 	return []Rule{
 		{ID: "mtu-path", Title: "MTU of the path",
 			About:  "the largest packet that passes with DF, searched in band, against what the sender claims; where it claims jumbo frames, whether 8972 bytes of payload pass",
-			Warns:  "less passes than the sender claims, and a router says so (path MTU discovery works)",
-			Fails:  "less passes and nobody says so: a black hole, or jumbo frames that one end or a switch between does not take",
+			Warns:  "less passes than the sender claims, but a router says so, the MSS keeps TCP below it, or the sender probes for it",
+			Fails:  "less passes, nobody says so, and TCP would send more: a black hole, or jumbo frames that one end or a switch between does not take",
 			Why:    "full segments vanish without a word: the handshake passes, then TCP stalls near 0 Mb/s",
 			Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Remedy: "one MTU everywhere; until then the MTU that passes",
 			Cause: "mtu-black-hole", Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, way: mtuPath},
@@ -43,17 +43,23 @@ func mtuPath(w *way) *finding {
 	case !m.Silent:
 		return warn("MTU %d at %s; %d bytes pass with DF", m.Claimed, w.from, m.Bytes).
 			because("segments of up to %d bytes pass, larger ones are lost", m.Bytes)
+	case w.segment() > 0 && w.segment() <= m.Bytes:
+		return warn("MTU %d at %s; %d bytes pass with DF, larger ones vanish; the MSS keeps TCP to %d", m.Claimed, w.from, m.Bytes, w.segment()).
+			because("TCP passes; UDP and other protocols above %d bytes are lost without a word", m.Bytes).do(w.blackHole())
+	case w.probes():
+		return warn("MTU %d at %s; %d bytes pass with DF, larger ones vanish; %s probes for it", m.Claimed, w.from, m.Bytes, w.from).
+			because("TCP stalls at first, then finds what passes: 34 to 72 Mb/s at the start").do(w.blackHole())
 	case w.bothClaim(m.Claimed) && m.Claimed >= jumboFrom:
 		return fail("MTU %d at %s and %s, but only %d bytes pass with DF: nothing between says why", m.Claimed, w.from, w.to, m.Bytes).
-			as("jumbo-mismatch").do(w.smallerMTU(m.Bytes))
+			as("jumbo-mismatch").do(w.smallerMTU(w.fits()))
 	}
 	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
 	if peer := w.far(); peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
 		return fail("MTU %d at %s, %d at %s: %d bytes pass with DF, larger ones vanish", m.Claimed, w.from, peer, w.to, m.Bytes).
-			as("jumbo-mismatch").do(w.smallerMTU(min(m.Bytes, peer)))
+			as("jumbo-mismatch").do(w.smallerMTU(min(w.fits(), peer)))
 	}
 	return fail("MTU %d at %s; %d bytes pass with DF, larger ones vanish and no router says so", m.Claimed, w.from, m.Bytes).
-		do(w.blackHole(m.Bytes))
+		do(w.blackHole())
 }
 
 // mtuHolds words that what is claimed passes.
@@ -93,6 +99,34 @@ func (h *host) mtu() int {
 	return 0
 }
 
+// fits is what passes in both directions: one MTU for both ends.
+func (w *way) fits() int {
+	least := w.MTU.Bytes
+	if m := w.other().MTU; m != nil && m.Bytes > 0 {
+		least = min(least, m.Bytes)
+	}
+	return least
+}
+
+// segment is the largest packet that TCP sends this way: what the other end's
+// MSS lets it; 0 where that is not known.
+func (w *way) segment() int {
+	if s := w.other().seen; s != nil && s.MSS != nil && *s.MSS > 0 {
+		return *s.MSS + w.headers()
+	}
+	return 0
+}
+
+// probes tells whether the sender finds out what passes by itself (RFC 4821).
+func (w *way) probes() bool {
+	h := w.sender()
+	if h == nil {
+		return false
+	}
+	v, ok := h.sysctl("net.ipv4.tcp_mtu_probing")
+	return ok && v != "0"
+}
+
 // smallerMTU is for a size that the sender claims and the path does not take.
 func (w *way) smallerMTU(fits int) remedy {
 	h := w.sender()
@@ -105,8 +139,8 @@ func (w *way) smallerMTU(fits int) remedy {
 }
 
 // blackHole is for a path that swallows what is too large.
-func (w *way) blackHole(fits int) remedy {
-	r := w.smallerMTU(fits)
+func (w *way) blackHole() remedy {
+	r := w.smallerMTU(w.fits())
 	r.lines[0] = "let ICMP (fragmentation needed, packet too big) pass every firewall between; until then one of these"
 	if h := w.sender(); h != nil {
 		r.lines = append(r.lines, mtuProbing(h).lines...)

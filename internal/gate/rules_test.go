@@ -156,6 +156,18 @@ func pathCases() []ruleCase {
 			p.Back.MTU.Claimed, p.Back.MTU.Bytes = 1500, 1500
 			smaller(&p.Forward, 1504, nil)
 		}), "1500 at peer: 1504 bytes pass", "mtu 1500"},
+		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // a box on the way clamps the MSS of TCP to what passes
+			p.Handshake.SYNACKSeen.MSS = new(1360)
+			smaller(&p.Forward, 1400, nil)
+		}), "the MSS keeps TCP to 1400", "let ICMP"},
+		{"mtu-path", fail_, on(func(f ff, i ii, p pp) { // and here not far enough
+			p.Handshake.SYNACKSeen.MSS = new(1361)
+			smaller(&p.Forward, 1400, nil)
+		}), "only 1400", ""},
+		{"mtu-path", warn_, on(func(f ff, i ii, p pp) {
+			f.Sysctls["net.ipv4.tcp_mtu_probing"] = "1"
+			smaller(&p.Forward, 1400, nil)
+		}), "local probes for it", ""},
 		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Claimed = 1500; smaller(&p.Forward, 1492, new(1492)) }), "a router says 1492", ""},
 		{"mtu-path", none_, gap("forward.mtu", func(f ff, i ii, p pp) { p.Forward.MTU = nil }), "because of a test", ""},
 		{"mtu-path", none_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Bytes = 0 }), "no datagram", ""},

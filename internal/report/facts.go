@@ -162,7 +162,9 @@ func ramText(r *measure.RAM) string {
 	if r.THP != nil {
 		all = append(all, "transparent huge pages "+*r.THP)
 	}
-	size(r.Balloon, "taken back by the hypervisor")
+	if r.Balloon != nil && *r.Balloon > 0 {
+		size(r.Balloon, "taken back by the hypervisor")
+	}
 	size(r.TCPMax, "at most for TCP")
 	return strings.Join(all, ", ")
 }

@@ -32,6 +32,25 @@ func newGates(d *measure.Document) []gateView {
 	return all
 }
 
+// Open are the gates that did not pass; Passed are the others.
+func (v *view) Open() []gateView {
+	return v.gatesBy(func(g gateView) bool { return g.Status != measure.GatePass })
+}
+
+// Passed are the gates that hold.
+func (v *view) Passed() []gateView {
+	return v.gatesBy(func(g gateView) bool { return g.Status == measure.GatePass })
+}
+
+func (v *view) gatesBy(want func(gateView) bool) (all []gateView) {
+	for _, g := range v.Gates {
+		if want(g) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
 // gateWord is louder where something is to be done.
 func gateWord(status string) string {
 	switch status {
@@ -67,13 +86,20 @@ func countGates(gates []measure.Gate, status string) (n int) {
 	return n
 }
 
+// verdictCode is the exit code of a gate that fails (package fault).
+const verdictCode = 3
+
 // gatesAnswer is the first line of a check.
 func gatesAnswer(d *measure.Document) string {
 	if len(d.Gates) == 0 {
 		return ""
 	}
 	fails, warns := countGates(d.Gates, measure.GateFail), countGates(d.Gates, measure.GateWarn)
-	all := []string{count(countGates(d.Gates, measure.GatePass), "gate") + verb(countGates(d.Gates, measure.GatePass), " passes", " pass")}
+	passes := countGates(d.Gates, measure.GatePass)
+	all := []string{fmt.Sprintf("%d ", passes) + verb(passes, "passes", "pass")}
+	if fails == 0 {
+		all[0] = count(passes, "gate") + verb(passes, " passes", " pass")
+	}
 	if warns > 0 {
 		all = append(all, fmt.Sprintf("%d ", warns)+verb(warns, "warns", "warn"))
 	}
@@ -191,7 +217,7 @@ func (p *printer) gateLines(v *view) {
 		}
 		s := g.ID + " (" + g.Where + "): " + g.Fact
 		if len(g.Remedy) > 0 {
-			s += "; do: " + strings.Join(g.Remedy, "; ")
+			s += "; do: " + strings.ReplaceAll(strings.Join(g.Remedy, "; "), ":; ", ": ")
 		}
 		p.wrap(yellow, 9, "gate:", s)
 	}
