@@ -136,10 +136,12 @@ func (p *printer) checkText(d *measure.Document, v *view) {
 		code = bold + ";" + yellow
 	}
 	fmt.Fprintln(&p.out, p.paint(code, v.Answer))
+	var before gateView
 	for _, g := range v.Gates {
 		if g.Status == measure.GateFail || g.Status == measure.GateWarn {
 			p.out.WriteByte('\n')
-			p.gate(g)
+			p.gate(g, before)
+			before = g
 		}
 	}
 	p.out.WriteByte('\n')
@@ -154,15 +156,18 @@ func (p *printer) checkText(d *measure.Document, v *view) {
 	p.lists(v)
 }
 
-// gate prints one that asks for something to be done.
-func (p *printer) gate(g gateView) {
+// gate prints one that asks for something to be done. What the one before has
+// said already, of the other end or direction, is not said again.
+func (p *printer) gate(g, before gateView) {
 	code := bold + ";" + yellow
 	if g.Status == measure.GateFail {
 		code = bold + ";" + red
 	}
 	fmt.Fprintf(&p.out, "%s %s  %s\n", p.paint(code, g.Word), p.paint(bold, g.ID), g.Where)
 	p.wrap("", gateMargin, strings.Repeat(" ", gateMargin), g.Fact)
-	p.wrap("", gateColumn, "    why:", g.Why)
+	if g.ID != before.ID || g.Why != before.Why {
+		p.wrap("", gateColumn, "    why:", g.Why)
+	}
 	for i, r := range g.Remedy {
 		name := "    do:"
 		if i > 0 {
@@ -170,7 +175,7 @@ func (p *printer) gate(g gateView) {
 		}
 		fmt.Fprintf(&p.out, "%-*s %s\n", gateColumn, name, r) // a command is not broken: it shall be copied
 	}
-	if g.Risk != "" {
+	if g.Risk != "" && (g.ID != before.ID || g.Risk != before.Risk) {
 		p.wrap("", gateColumn, "    risk:", g.Risk)
 	}
 }
@@ -229,9 +234,11 @@ func (p *printer) gateLines(v *view) {
 // GateFailures prints the gates for whose sake nothing was measured.
 func GateFailures(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
+	var before gateView
 	for _, g := range newGates(d) {
 		if g.Status == measure.GateFail {
-			p.gate(g)
+			p.gate(g, before)
+			before = g
 		}
 	}
 	return p.flush(w)
