@@ -67,7 +67,7 @@ func (a *Agent) Publisher(p bus.Publish) {
 
 // Hello implements bus.Handler.
 func (a *Agent) Hello(context.Context, string, bus.Hello) (bus.HelloReply, error) {
-	facts := a.facts.read(a.conf.Host)
+	facts := a.facts.read(a.conf.Host, longestAge)
 	r := bus.HelloReply{
 		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version,
 		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
@@ -83,7 +83,11 @@ func (a *Agent) Hello(context.Context, string, bus.Hello) (bus.HelloReply, error
 
 // Facts implements bus.Handler.
 func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
-	r := bus.FactsReply{Facts: a.facts.read(a.conf.Host)}
+	age := longestAge
+	if m.LoadNs > 0 { // a check, perhaps after a remedy
+		age = checkAge
+	}
+	r := bus.FactsReply{Facts: a.facts.read(a.conf.Host, age)}
 	if m.LoadNs > 0 {
 		a.load(ctx, &r.Facts, time.Duration(m.LoadNs))
 	}
@@ -284,11 +288,11 @@ func (a *Agent) end(client, id string) {
 		wg.Go(s.close)
 	}
 	wg.Wait()
-	if id == "" {
-		a.endResponder(client)
-	}
 	if left == 0 {
 		a.turns.giveBack(client)
+	}
+	if id == "" { // after the turn is gone, without which no new one is opened
+		a.endResponder(client)
 	}
 }
 

@@ -10,22 +10,30 @@ import (
 )
 
 // facts keeps what was read of the host for as long as thirty readings take:
-// 0.2 s on Linux, where they are files; minutes where they are commands.
+// 0.2 s on Linux, where they are files; longer where they are commands.
 type facts struct {
-	mu    sync.Mutex
-	last  measure.Facts
-	until time.Time
+	mu   sync.Mutex
+	last measure.Facts
+	took time.Duration
+	at   time.Time // the last reading ended
 }
 
-const readings = 30
+// Bounds of how old facts may be.
+const (
+	readings   = 30
+	longestAge = 2 * time.Minute
+	checkAge   = 10 * time.Second
+)
 
-// read returns the facts; callers at the same time wait for one reading.
-func (f *facts) read(h *host.Host) measure.Facts {
+// read returns facts of that age at most; callers at the same time wait for
+// one reading.
+func (f *facts) read(h *host.Host, age time.Duration) measure.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if begin := time.Now(); begin.After(f.until) {
+	if begin := time.Now(); begin.Sub(f.at) > min(age, readings*f.took) {
 		f.last = h.Facts()
-		f.until = time.Now().Add(readings * time.Since(begin))
+		f.at = time.Now()
+		f.took = f.at.Sub(begin)
 	}
 	all := f.last
 	all.NotChecked = slices.Clip(all.NotChecked) // a caller adds to its own

@@ -43,6 +43,13 @@ func (a *Agent) Probe(ctx context.Context, client string, m bus.Probe) (bus.Prob
 	if m.Token == "" && !bus.IsOwn(ctx) {
 		return bus.ProbeReply{}, fault.Failf("run thru there itself", "agent: probing without a token is for this process alone, not for others")
 	}
+	if len(m.Targets) > maxTargets {
+		return bus.ProbeReply{}, fault.Failf("", "agent: probing: %d targets are above the %d that a host can have", len(m.Targets), maxTargets)
+	}
+	if _, err := a.enter(); err != nil {
+		return bus.ProbeReply{}, err
+	}
+	defer a.leave("")
 	d := path.Dial{Targets: m.Targets, Token: m.Token, Quick: m.Quick, Source: m.Source, Device: m.Device, Family: m.Family, Host: a.conf.Host}
 	probe := path.Probe
 	if m.Token == "" {
@@ -54,6 +61,9 @@ func (a *Agent) Probe(ctx context.Context, client string, m bus.Probe) (bus.Prob
 	}
 	return bus.ProbeReply{Path: p}, nil
 }
+
+// maxTargets bounds where a client can have this host knock.
+const maxTargets = 16
 
 // keepResponder remembers the answering end of a client; false when the client has gone meanwhile.
 func (a *Agent) keepResponder(client string, r *path.Responder) bool {

@@ -108,10 +108,11 @@ func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, 
 	if errs[0] != nil {
 		return errs[0]
 	}
-	doc.AddPath(path, errs[1])
-	if err := r.judge(doc, routes, streams); err != nil {
+	if err := r.judgeWith(doc, routes, streams, path, errs[1]); err != nil {
 		return err
 	}
+	how.Quick = true // a test asks for no more, and finds more
+	r.keepPath(pathKey(doc, routes, how), path)
 	return disqualified(doc.Gates, "")
 }
 
@@ -135,10 +136,20 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 	}
 	s := p.Steps[0].Specs[0]
 	how := Probing{Quick: true, Source: s.BindAddr, Device: s.BindDev, DataAddr: s.DataAddr, Family: s.Family}
-	path, err := r.knownPath(ctx, doc, how)
-	doc.AddPath(path, err)
-	if err := r.judge(doc, routes, s.Streams); err != nil {
+	key := pathKey(doc, routes, how)
+	err := r.judgeWith(doc, routes, s.Streams, r.knownPath(key), nil)
+	if err != nil {
 		return err
+	}
+	if len(r.agents()) == 2 && (len(doc.Paths) == 0 || disqualified(doc.Gates, "") != nil) {
+		path, perr := r.quickProbe(ctx, how, s.Together)
+		r.keepPath(key, path)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := r.judgeWith(doc, routes, s.Streams, path, perr); err != nil {
+			return err
+		}
 	}
 	err = disqualified(doc.Gates, "--force measures all the same, and the result says so")
 	if err != nil && r.Gating.Force {
@@ -146,38 +157,57 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 		doc.Warnings = append(doc.Warnings, "measured by --force, although "+err.Error())
 		return nil
 	}
+	if err != nil {
+		release(r.agents())
+	}
 	return err
 }
 
-// knownPath is the path as it was found lately, or is found now.
-func (r *Runner) knownPath(ctx context.Context, doc *measure.Document, how Probing) (*measure.Path, error) {
-	key := pathKey(doc, how)
-	if c := r.Gating.Paths; c != nil {
-		if p, ok := c.Load(key); ok {
-			p.Cached = true
-			return &p, nil
-		}
+// judgeWith judges anew with a path, or with the reason why there is none.
+func (r *Runner) judgeWith(doc *measure.Document, routes map[string]*measure.Route, streams int, path *measure.Path, why error) error {
+	doc.Paths = nil
+	doc.AddPath(path, why)
+	return r.judge(doc, routes, streams)
+}
+
+// knownPath is the path as it was found lately; nil where it was not.
+func (r *Runner) knownPath(key string) *measure.Path {
+	if r.Gating.Paths == nil {
+		return nil
 	}
+	p, ok := r.Gating.Paths.Load(key)
+	if !ok {
+		return nil
+	}
+	p.Cached = true
+	return &p
+}
+
+func (r *Runner) keepPath(key string, p *measure.Path) {
+	if r.Gating != nil && r.Gating.Paths != nil && p != nil {
+		r.Gating.Paths.Keep(key, *p)
+	}
+}
+
+// quickProbe takes the turn, which the first run then finds its own, and probes.
+func (r *Runner) quickProbe(ctx context.Context, how Probing, together bool) (*measure.Path, error) {
 	ends := r.agents()
-	if len(ends) < 2 { // one machine, or a far end whose turn a look would take
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, quickTime, fmt.Errorf("it took longer than %v", quickTime))
-	defer cancel()
-	defer release(ends)
-	if _, err := r.reserve(ctx, ends, false); err != nil {
+	if _, err := r.reserve(ctx, ends, together); err != nil {
+		release(ends)
 		return nil, err
 	}
 	r.Watch.Checking("probing the path")
+	ctx, cancel := context.WithTimeoutCause(ctx, quickTime, fmt.Errorf("it took longer than %v", quickTime))
+	defer cancel()
 	p, err := r.probe(ctx, how)
-	if c := r.Gating.Paths; c != nil && p != nil && err == nil {
-		c.Keep(key, *p)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
 	return p, err
 }
 
 // pathKey stands for all that the facts of a path depend on at its ends.
-func pathKey(doc *measure.Document, how Probing) string {
+func pathKey(doc *measure.Document, routes map[string]*measure.Route, how Probing) string {
 	type link struct {
 		Name  string
 		MTU   *int
@@ -189,10 +219,11 @@ func pathKey(doc *measure.Document, how Probing) string {
 		Kernel     *string
 		Sysctls    map[string]string
 		Links      []link
+		Route      *measure.Route
 	}
 	var ends []end
 	for _, e := range doc.EndPoints {
-		x := end{Name: e.Name, Addr: e.Addr}
+		x := end{Name: e.Name, Addr: e.Addr, Route: routes[e.Name]}
 		if f := e.Facts; f != nil {
 			x.Kernel, x.Sysctls = f.Kernel, f.Sysctls
 			for _, i := range f.Interfaces {
@@ -268,9 +299,23 @@ func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, 
 	if r.Gating == nil {
 		return nil
 	}
-	var err error
-	doc.Gates, err = gate.Filter(doc.Gates, r.Gating.Only, r.Gating.Skip)
-	return err
+	gates, err := gate.Filter(doc.Gates, r.Gating.Only, r.Gating.Skip)
+	if err != nil {
+		return err
+	}
+	doc.Gates = append(gates, absent(gates, r.Gating.Only)...)
+	return nil
+}
+
+// absent are the gates that were asked for by name and are about nothing here.
+func absent(gates []measure.Gate, only []string) (all []measure.Gate) {
+	for _, rule := range gate.Catalogue() {
+		is := func(g measure.Gate) bool { return g.ID == rule.ID }
+		if slices.Contains(only, rule.ID) && !slices.ContainsFunc(gates, is) {
+			all = append(all, measure.Gate{ID: rule.ID, Status: measure.GateNotChecked, Fact: "nothing here is what it judges", Why: rule.Why, Checklist: rule.Checklist})
+		}
+	}
+	return all
 }
 
 // disqualified is the error of gates that fail, the first of them named; nil
@@ -294,7 +339,10 @@ func disqualified(gates []measure.Gate, hint string) error {
 	if n := len(failed) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	remedy := strings.ReplaceAll(strings.Join(g.Remedy, "; "), ":; ", ": ") // "at local:" goes with its command
-	hints := slices.DeleteFunc([]string{remedy, hint}, func(s string) bool { return s == "" })
+	remedy := strings.Join(g.Remedy, "; ")
+	if remedy != "" && g.RemedyAt != "" {
+		remedy = "at " + g.RemedyAt + ": " + remedy
+	}
+	hints := slices.DeleteFunc([]string{g.Advice, remedy, hint}, func(s string) bool { return s == "" })
 	return fault.New(fault.Verdict, strings.Join(hints, "; or "), "%s is not fit to be measured: %s: %s%s", where, g.ID, g.Fact, more)
 }

@@ -152,6 +152,67 @@ func TestPathIsKept(t *testing.T) {
 	}
 }
 
+// What was found of a path refuses nobody once it has been mended, nor after
+// the route has changed; a check finds it for the tests that follow.
+func TestKeptPathIsNoLastWord(t *testing.T) {
+	cache := memory{}
+	probes := func(a *fakeAgent) (n int) {
+		for _, s := range a.asked() {
+			if strings.HasPrefix(s, "probe") {
+				n++
+			}
+		}
+		return n
+	}
+	if _, err := gated(t, probed(9000, 1500), newAgent("peer"), &Gating{Paths: cache}); fault.Code(err) != fault.Verdict {
+		t.Fatal(err)
+	}
+	local := probed(9000, 9000)
+	if _, err := gated(t, local, newAgent("peer"), &Gating{Paths: cache}); err != nil || probes(local) != 1 {
+		t.Errorf("mended: %v, %d probes", err, probes(local))
+	}
+	local = probed(9000, 9000)
+	local.route = &measure.Route{Interface: "eth9"}
+	if _, err := gated(t, local, newAgent("peer"), &Gating{Paths: cache}); err != nil || probes(local) != 1 {
+		t.Errorf("another route: %v, %d probes", err, probes(local))
+	}
+	r := Runner{Ends: pairOf(probed(1500, 1500), newAgent("peer")), Watch: &quiet{}, Gating: &Gating{Paths: memory{}}}
+	if _, err := r.Check(t.Context(), Probing{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	local = probed(1500, 1500)
+	if _, err := gated(t, local, newAgent("peer"), &Gating{Paths: r.Gating.Paths}); err != nil || probes(local) != 0 {
+		t.Errorf("after a check: %v, %d probes", err, probes(local))
+	}
+}
+
+// The turn is taken once for the probe and the first run, together with
+// others where all say so, and is given back where a gate fails.
+func TestGatesKeepTheTurn(t *testing.T) {
+	local, peer := probed(1500, 1500), newAgent("peer")
+	if _, err := gated(t, local, peer, &Gating{}); err != nil {
+		t.Fatal(err)
+	}
+	first := slices.Index(peer.asked(), "release")
+	if want := []string{"reserve", "answer", "reserve"}; first < 0 || !slices.Equal(peer.asked()[:3], want) || !strings.HasPrefix(peer.asked()[3], "listen") {
+		t.Errorf("asked %q", peer.asked())
+	}
+	peer = newAgent("peer")
+	gated(t, probed(9000, 1500), peer, &Gating{})
+	if want := []string{"reserve", "answer", "release"}; !slices.Equal(peer.asked(), want) {
+		t.Errorf("where a gate fails: asked %q", peer.asked())
+	}
+}
+
+// A gate that was asked for and is about nothing here is said to be not checked.
+func TestOnlyWhatDoesNotApply(t *testing.T) {
+	r := Runner{Ends: pairOf(probed(1500, 1500), newAgent("peer")), Watch: &quiet{}, Gating: &Gating{Only: []string{"duplex"}}}
+	doc, err := r.Check(t.Context(), Probing{}, 0)
+	if err != nil || len(doc.Gates) != 1 || doc.Gates[0].ID != "duplex" || doc.Gates[0].Status != measure.GateNotChecked || doc.Gates[0].Fact == "" {
+		t.Errorf("%v, %+v", err, doc.Gates)
+	}
+}
+
 // A program that answers one client at a time is not looked at before a test.
 func TestForeignEndIsNotProbed(t *testing.T) {
 	local := newAgent("local")

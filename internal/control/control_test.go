@@ -30,6 +30,7 @@ type fakeAgent struct {
 	silent   bool // never ends its sessions
 	evidence func(*bus.CollectReply)
 	path     bus.ProbeReply
+	route    *measure.Route
 	probe    error
 	facts    measure.Facts
 	rates    []int64 // asked for by Prepare, in order
@@ -64,7 +65,7 @@ func (f *fakeAgent) Hello(context.Context) (bus.HelloReply, error) { return bus.
 func (f *fakeAgent) Facts(_ context.Context, m bus.FactsRequest) (bus.FactsReply, error) {
 	facts := f.facts
 	facts.Cores = new(4)
-	return bus.FactsReply{Facts: facts}, nil
+	return bus.FactsReply{Facts: facts, Route: f.route}, nil
 }
 
 func (f *fakeAgent) Answer(context.Context, bus.Answer) (bus.AnswerReply, error) {
