@@ -134,7 +134,21 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 func (c *checkCmd) list(e *env) error {
 	rules := gate.Catalogue()
 	if c.JSON {
-		b, err := json.MarshalIndent(rules, "", "  ")
+		type entry struct {
+			ID        string   `json:"id"`
+			Title     string   `json:"title"`
+			About     string   `json:"judges"`
+			Warns     string   `json:"warns,omitempty"`
+			Fails     string   `json:"fails,omitempty"`
+			Why       string   `json:"why"`
+			Cause     string   `json:"cause,omitempty"`
+			Checklist []string `json:"checklist,omitempty"`
+		}
+		all := []entry{}
+		for _, r := range rules {
+			all = append(all, entry{r.ID, r.Title, r.About, r.Warns, r.Fails, r.Why, r.Cause, r.Checklist})
+		}
+		b, err := json.MarshalIndent(all, "", "  ")
 		if err != nil {
 			return fmt.Errorf("cli: writing the gates: %w", err)
 		}
@@ -142,7 +156,7 @@ func (c *checkCmd) list(e *env) error {
 		return err
 	}
 	for _, r := range rules {
-		if _, err := fmt.Fprintf(e.out, "%-22s %s\n", r.ID, r.Title); err != nil {
+		if _, err := fmt.Fprintf(e.out, "%-22s %s: %s\n", r.ID, r.Title, r.About); err != nil {
 			return fmt.Errorf("cli: writing the gates: %w", err)
 		}
 	}

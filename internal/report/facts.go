@@ -336,11 +336,12 @@ func briefHosts(d *measure.Document) []titled {
 		rows := []row{
 			{"system", join(value(f.Distro), prefixed("kernel ", value(f.Kernel)))}, {"machine", join(machineText(f.Machine), prefixed("hypervisor ", value(f.Hypervisor)))},
 			{"CPU", join(value(f.CPUModel), processorsText(f.CPU))}, {"clock rate", frequencyText(f.CPU)}, {"memory", ramText(f.RAM)},
-			{"control group", cgroupText(f.Cgroup)}, {"load", loadText(f.Load)},
+			{"control group", cgroupText(f.Cgroup)}, {"TCP", tcpText(f)}, {"firewall", firewallText(f.Firewall)}, {"security", securityText(f.Security)},
+			{"clock", clockFactsText(f.Clock)}, {"load", loadText(f.Load)},
 		}
 		for _, name := range onPath(d, e.Name) {
 			if i := f.Interface(name); i != nil {
-				rows = append(rows, row{name, join(value(i.Driver), linkText(i), slotText(i.PCI), prefixed("queues ", channelsText(i)), prefixed("rings ", ringsText(i.Rings)))})
+				rows = append(rows, row{name, join(value(i.Driver), prefixed("MTU ", numberText(i.MTU)), strings.Join(i.Addrs[:min(len(i.Addrs), gapFacts)], ", "), linkText(i), slotText(i.PCI), prefixed("queues ", channelsText(i)), prefixed("rings ", ringsText(i.Rings)), prefixed("qdisc ", value(i.Qdisc)))})
 			}
 		}
 		if len(f.RootAdds) > 0 {
@@ -351,7 +352,7 @@ func briefHosts(d *measure.Document) []titled {
 		}
 		for _, r := range rows {
 			if r.Value != "" {
-				t.Rows = append(t.Rows, row{clean(r.Name), clean(r.Value)})
+				t.Rows = append(t.Rows, row{clean(r.Name), cleanUpTo(r.Value, briefMost)})
 			}
 		}
 		all = append(all, t)
@@ -359,8 +360,23 @@ func briefHosts(d *measure.Document) []titled {
 	return all
 }
 
+// briefMost bounds a row of a brief table, in characters: the commands that an
+// ESXi host is read by are some thousand.
+const briefMost = 4096
+
+// tcpText names what bounds a window on Linux, and the default congestion control.
+func tcpText(f *measure.Facts) string {
+	var all []string
+	for _, name := range []string{"tcp_rmem", "tcp_wmem"} {
+		if v := strings.Fields(f.Sysctls["net.ipv4."+name]); len(v) == 3 {
+			all = append(all, name+" "+strings.Join(v, " "))
+		}
+	}
+	return join(value(f.Congestion), strings.Join(all, ", "))
+}
+
 // onPath names the interfaces of an end point that its paths leave by; without
-// a path those that are up and have an address, loopback aside.
+// a path those that are up and have an address or a wire, loopback aside.
 func onPath(d *measure.Document, name string) []string {
 	var all []string
 	for _, p := range d.Paths {
@@ -378,7 +394,8 @@ func onPath(d *measure.Document, name string) []string {
 			continue
 		}
 		for _, i := range e.Facts.Interfaces {
-			if i.Name != "lo" && i.Up != nil && *i.Up && len(i.Addrs) > 0 && len(all) < gapFacts {
+			device := i.Kind != nil && *i.Kind == "physical" // a hypervisor's has no address
+			if i.Name != "lo" && i.Up != nil && *i.Up && (len(i.Addrs) > 0 || device) && len(all) < maxInterfaces {
 				all = append(all, i.Name)
 			}
 		}

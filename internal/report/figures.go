@@ -72,11 +72,13 @@ const maxText = 300
 
 // clean makes a string of another host safe to print: no control or
 // direction-changing characters, one line, bounded length.
-func clean(s string) string {
+func clean(s string) string { return cleanUpTo(s, maxText) }
+
+func cleanUpTo(s string, most int) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range s {
-		if n++; n > maxText {
+		if n++; n > most {
 			b.WriteString("...")
 			break
 		}

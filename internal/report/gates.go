@@ -16,7 +16,9 @@ type gateView struct {
 	ID        string
 	Where     string // "peer, eth0", "local -> peer"
 	Fact, Why string
-	Remedy    []string
+	Advice    string
+	At        string   // where the commands are to be run, if that is to be said
+	Remedy    []string // commands, whole
 	Risk      string
 	Checklist string
 }
@@ -26,8 +28,22 @@ func newGates(d *measure.Document) []gateView {
 	for _, g := range d.Gates {
 		all = append(all, gateView{
 			Status: clean(g.Status), Word: gateWord(g.Status), ID: clean(g.ID), Where: gatePlace(g), Fact: clean(g.Fact), Why: clean(g.Why),
-			Remedy: cleanAll(g.Remedy), Risk: clean(g.Risk), Checklist: clean(strings.Join(g.Checklist, " ")),
+			Advice: clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: clean(g.Risk), Checklist: clean(strings.Join(g.Checklist, " ")),
 		})
+		if v := &all[len(all)-1]; len(v.Remedy) > 0 && g.RemedyAt != "" && g.RemedyAt != g.EndPoint {
+			v.At = "at " + clean(g.RemedyAt) + ":"
+		}
+	}
+	return all
+}
+
+// commandMost bounds a command, in characters; all of it shall be there to be copied.
+const commandMost = 8192
+
+// commandLines makes commands fit to be printed, and cuts none that is honest.
+func commandLines(commands []string) (all []string) {
+	for _, c := range commands[:min(len(commands), maxLines)] {
+		all = append(all, cleanUpTo(c, commandMost))
 	}
 	return all
 }
@@ -168,12 +184,16 @@ func (p *printer) gate(g, before gateView) {
 	if g.ID != before.ID || g.Why != before.Why {
 		p.wrap("", gateColumn, "    why:", g.Why)
 	}
-	for i, r := range g.Remedy {
-		name := "    do:"
-		if i > 0 {
-			name = ""
+	name := "    do:"
+	for _, words := range []string{g.Advice, g.At} {
+		if words != "" {
+			p.wrap("", gateColumn, name, words)
+			name = strings.Repeat(" ", gateColumn)
 		}
+	}
+	for _, r := range g.Remedy {
 		fmt.Fprintf(&p.out, "%-*s %s\n", gateColumn, name, r) // a command is not broken: it shall be copied
+		name = ""
 	}
 	if g.Risk != "" && (g.ID != before.ID || g.Risk != before.Risk) {
 		p.wrap("", gateColumn, "    risk:", g.Risk)
@@ -184,8 +204,15 @@ func (p *printer) gate(g, before gateView) {
 func (p *printer) gateNames(name string, gates []gateView, status string) {
 	var ids []string
 	for _, g := range gates {
-		if g.Status == status && !slices.Contains(ids, g.ID) {
-			ids = append(ids, g.ID)
+		if g.Status != status {
+			continue
+		}
+		id := g.ID
+		if slices.ContainsFunc(gates, func(x gateView) bool { return x.ID == id && x.Status != status }) {
+			id += " (" + g.Where + ")" // elsewhere it is not so
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	if len(ids) > 0 {
@@ -221,8 +248,11 @@ func (p *printer) gateLines(v *view) {
 			continue
 		}
 		s := g.ID + " (" + g.Where + "): " + g.Fact
+		if g.Advice != "" {
+			s += "; do: " + g.Advice
+		}
 		if len(g.Remedy) > 0 {
-			s += "; do: " + strings.ReplaceAll(strings.Join(g.Remedy, "; "), ":; ", ": ")
+			s += "; do: " + strings.TrimSpace(g.At+" "+strings.Join(g.Remedy, "; "))
 		}
 		p.wrap(yellow, 9, "gate:", s)
 	}

@@ -25,9 +25,9 @@ func newPaths(d *measure.Document) []titled {
 			t.Name += " (as it was found lately)"
 		}
 		for _, r := range []row{
-			{"address", addressText(p)}, {"route", bothWays(p, routeText)}, {"RTT, idle", pathRTTText(p.RTT)}, {"MTU", bothWays(p, mtuText)},
-			{"TCP options", handshakeText(p.Handshake)}, {"hops", bothWays(p, hopsText)}, {"UDP", bothWays(p, udpReachText)},
-			{"DSCP, ECN", bothWays(p, marksText)}, {"clocks", clockText(p)}, {"source ports", portsText(p.Ports)},
+			{"address", addressText(p)}, {"route", bothWays(p, "route", routeText)}, {"RTT, idle", pathRTTText(p.RTT)}, {"MTU", bothWays(p, "mtu", mtuText)},
+			{"TCP options", handshakeText(p.Handshake)}, {"hops", bothWays(p, "hops", hopsText)}, {"UDP", bothWays(p, "udp", udpReachText)},
+			{"DSCP, ECN", bothWays(p, "dscp", marksText)}, {"clocks", clockText(p)}, {"source ports", portsText(p.Ports)},
 		} {
 			if r.Value != "" {
 				t.Rows = append(t.Rows, row{r.Name, clean(r.Value)})
@@ -50,8 +50,17 @@ func addressText(p *measure.Path) string {
 }
 
 // bothWays prints a fact of each direction, once where they are the same.
-func bothWays(p *measure.Path, print func(measure.OneWay) string) string {
-	there, back := print(p.Forward), print(p.Back)
+func bothWays(p *measure.Path, fact string, print func(measure.OneWay) string) string {
+	one := func(direction string, w measure.OneWay) string {
+		s := print(w)
+		for _, m := range p.Missing {
+			if s == "" && m.Fact == direction+"."+fact {
+				return "not checked (" + m.Why + ")"
+			}
+		}
+		return s
+	}
+	there, back := one("forward", p.Forward), one("back", p.Back)
 	switch {
 	case there == "" && back == "":
 		return ""
@@ -186,6 +195,8 @@ func synText(s *measure.SYN) string {
 		all = append(all, "no window scale")
 	case s.WindowScale != nil:
 		all = append(all, fmt.Sprintf("window scale %d", *s.WindowScale))
+	case s.HasScale != nil:
+		all = append(all, "window scale") // its value is not known here
 	}
 	for _, o := range []struct {
 		on   *bool
