@@ -76,7 +76,7 @@ func TestHealthyPairPasses(t *testing.T) {
 			}
 			path := doc.Paths[0]
 			for name, w := range map[string]measure.OneWay{"forward": path.Forward, "back": path.Back} {
-				if w.MTU == nil || w.MTU.Bytes != mtu || w.Hops == nil || *w.Hops != 0 || w.UDP == nil || w.UDP.Got == 0 || w.Route == nil {
+				if w.MTU == nil || w.MTU.Bytes != mtu || w.Hops == nil || *w.Hops != 0 || w.UDP == nil || w.UDP.Got == 0 || w.Route == nil || w.Congestion == nil || *w.Congestion != "cubic" {
 					t.Errorf("MTU %d, %s, %s: %+v, %+v", mtu, addr, name, w, path.Missing)
 				}
 			}

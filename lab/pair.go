@@ -77,7 +77,7 @@ func (l *Lab) join(a, b *Host, dev string, net, mtu int, congestion string) Link
 		h.IP("link", "set", dev, "up")
 		// A child namespace refuses the sysctl; the route's attribute is obeyed.
 		h.IP("route", "replace", v4(0)+"/24", "dev", dev, "src", v4(i+1), "congctl", congestion)
-		h.IP("-6", "route", "replace", fmt.Sprintf("fd00:%d::/64", net), "dev", dev, "congctl", congestion)
+		h.IP("-6", "route", "replace", fmt.Sprintf("fd00:%d::/64", net), "dev", dev, "metric", "128", "congctl", congestion) // the kernel's own has 256
 	}
 	return Link{
 		Dev: dev,
