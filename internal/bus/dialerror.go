@@ -39,6 +39,8 @@ func (d dialer) connectError(t target, err error) error {
 			"bus: connecting to %s: this host has no %s there: %w", t.name(), t.family(), ErrFamily)
 	case isErrno(err, syscall.ENETUNREACH, winNetUnreach), isErrno(err, syscall.EHOSTUNREACH, winHostUnreach):
 		return fault.Failf("check the address, the route to it and its gateway", "bus: connecting to %s: %w", t.name(), ErrUnreachable)
+	case errors.Is(err, syscall.EINVAL) && strings.HasPrefix(t.addr, "[fe80:"):
+		return fault.Failf("a link-local address wants its interface: [fe80::1%eth0]", "bus: connecting to %s: %w", t.name(), cause(err))
 	case timedOut(err):
 		return d.timeout(t)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 type checkCmd struct {
-	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST, or ssh://USER@HOST (ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://USER@HOST (ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
 	gateFlags
 	LinkRate string `group:"Gates" name:"link-rate" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
 	Streams  string `group:"Gates" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections that are planned."`
@@ -39,6 +39,17 @@ type gateFlags struct {
 // gating turns the flags into control's terms; the ids are known to exist.
 func (f gateFlags) gating() (control.Gating, error) {
 	g := control.Gating{Only: splitList(f.Only), Skip: splitList(f.Skip)}
+	for _, x := range []struct {
+		flag, text string
+		ids        []string
+	}{{"--only", f.Only, g.Only}, {"--skip", f.Skip, g.Skip}} {
+		if x.text != "" && len(x.ids) == 0 {
+			return g, fault.Usagef("`thru check --list` names all", "%s %s names no gate", x.flag, x.text)
+		}
+	}
+	if len(g.Only) > 0 && !slices.ContainsFunc(g.Only, func(id string) bool { return !slices.Contains(g.Skip, id) }) {
+		return g, fault.Usagef("leave --skip out", "--only and --skip leave no gate")
+	}
 	_, err := gate.Filter(nil, g.Only, g.Skip)
 	return g, err
 }

@@ -61,7 +61,11 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the program, whatever it waits for
 	err := run(ctx, e)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = fault.Failf("", "interrupted")
+	}
 	var done helpShown
 	if errors.As(err, &done) {
 		return fault.OK

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -120,11 +121,17 @@ func factsOf(doc *measure.Document, endPoint string) *measure.Facts {
 
 // readKnown reads a JSON file, and tells whether there was one that could be read.
 func readKnown(file string, into any) bool {
-	if i, err := os.Stat(file); err != nil || i.Size() > mostKnown {
+	i, err := os.Lstat(file)
+	if err != nil || !i.Mode().IsRegular() { // a pipe would hold the command up
 		return false
 	}
-	b, err := os.ReadFile(file)
-	return err == nil && json.Unmarshal(b, into) == nil
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, mostKnown+1))
+	return err == nil && len(b) <= mostKnown && json.Unmarshal(b, into) == nil
 }
 
 // writeKnown replaces a JSON file as a whole, for this user alone.

@@ -85,3 +85,22 @@ func TestSSHTargets(t *testing.T) {
 		}
 	}
 }
+
+// A file that is none, or too long, is nothing known, and holds nothing up.
+func TestOnlyFilesAreKnown(t *testing.T) {
+	k := knownPaths{t.TempDir()}
+	if err := os.WriteFile(filepath.Join(k.dir, "long"), make([]byte, mostKnown+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/zero", filepath.Join(k.dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Mkdir(filepath.Join(k.dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"long", "link", "folder", "none"} {
+		if p, ok := k.Load(key); ok {
+			t.Errorf("%s is a path: %+v", key, p)
+		}
+	}
+}

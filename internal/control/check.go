@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -105,11 +106,14 @@ func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, 
 			path, errs[i] = r.probe(ctx, how)
 		}
 	})
+	if err := r.judgeWith(doc, routes, streams, path, errs[1]); err != nil {
+		return err
+	}
 	if errs[0] != nil {
 		return errs[0]
 	}
-	if err := r.judgeWith(doc, routes, streams, path, errs[1]); err != nil {
-		return err
+	if errs[1] != nil && !errors.Is(errs[1], errTooOld) {
+		return fmt.Errorf("control: probing the path: %w", errs[1])
 	}
 	how.Quick = true // a test asks for no more, and finds more
 	r.keepPath(pathKey(doc, routes, how), path)
@@ -253,7 +257,7 @@ func (r *Runner) probe(ctx context.Context, how Probing) (*measure.Path, error) 
 	port := to.Port
 	if !to.Foreign {
 		if to.Hello.WireMinor < probeMinor {
-			return nil, fmt.Errorf("thru %s at %s is too old to answer a probe", to.Hello.Thru, to.Name)
+			return nil, fmt.Errorf("thru %s at %s is %w", to.Hello.Thru, to.Name, errTooOld)
 		}
 		a, err := to.Client.Answer(ctx, bus.Answer{})
 		if err != nil {
@@ -276,6 +280,9 @@ func (r *Runner) probe(ctx context.Context, how Probing) (*measure.Path, error) 
 	return &reply.Path, nil
 }
 
+// errTooOld is the reason of an end point that knows no probe.
+var errTooOld = errors.New("too old to answer a probe")
+
 // probeMinor is the wire minor since which an agent answers a probe.
 const probeMinor = 2
 
@@ -284,6 +291,11 @@ func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, 
 	s := gate.Subject{LinkBps: r.Link.RateBps, LinkL2: r.Link.Layer == unit.L2, Streams: streams}
 	if len(doc.Paths) > 0 {
 		s.Path = &doc.Paths[0]
+	}
+	for _, m := range doc.Missing {
+		if m.Fact == "paths" {
+			s.NoPath = m.Why
+		}
 	}
 	for i, e := range doc.EndPoints {
 		x := gate.End{Name: e.Name, Facts: e.Facts, Route: routes[e.Name], Shared: len(doc.EndPoints) == 1}

@@ -71,7 +71,8 @@ func TestCheckFails(t *testing.T) {
 	}
 }
 
-// Where the path cannot be probed, the hosts are judged all the same.
+// Where the path cannot be probed, the hosts are judged all the same, and each
+// gate of the path says why it is not: an error, but for a peer that is too old.
 func TestCheckWithoutPath(t *testing.T) {
 	for name, ends := range map[string]func() map[string]*EndPoint{
 		"blocked": func() map[string]*EndPoint {
@@ -87,8 +88,13 @@ func TestCheckWithoutPath(t *testing.T) {
 	} {
 		r := Runner{Ends: ends(), Watch: &quiet{}}
 		doc, err := r.Check(t.Context(), Probing{}, 0)
-		if err != nil || len(doc.Paths) != 0 || len(doc.Gates) == 0 {
-			t.Errorf("%s: %v, %d paths, %d gates", name, err, len(doc.Paths), len(doc.Gates))
+		if want := map[string]int{"blocked": fault.Failed, "old": fault.OK}[name]; fault.Code(err) != want || len(doc.Paths) != 0 {
+			t.Errorf("%s: %v, %d paths", name, err, len(doc.Paths))
+		}
+		if !slices.ContainsFunc(doc.Gates, func(g measure.Gate) bool {
+			return g.ID == "mtu-path" && g.Status == measure.GateNotChecked && strings.Contains(g.Fact, doc.Missing[0].Why) && g.To == "peer"
+		}) {
+			t.Errorf("%s: gates %+v", name, doc.Gates)
 		}
 		if !slices.ContainsFunc(doc.Missing, func(n measure.NotChecked) bool { return n.Fact == "paths" && n.Why != "" }) {
 			t.Errorf("%s: nothing says why there is no path: %+v", name, doc.Missing)

@@ -213,6 +213,9 @@ func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Dur
 	facts, routes := map[string]*measure.Facts{}, map[string]*measure.Route{}
 	for i, n := range names {
 		if errs[i] != nil {
+			if e := r.Ends[n]; e.Client.Err() != nil {
+				return facts, routes, lost(e)
+			}
 			return facts, routes, fmt.Errorf("control: asking %s for its facts: %w", n, errs[i])
 		}
 		e := r.Ends[n]

@@ -20,6 +20,7 @@ import (
 type Subject struct {
 	Ends    []End         // in order, the one that runs the command first
 	Path    *measure.Path // between the first two, where it was probed
+	NoPath  string        // why it was not, where there is one
 	LinkBps int64         // rate that is wanted or stated; 0: none
 	LinkL2  bool          // that rate counts frames without preamble and gap (see stat.Link)
 	Streams int           // connections at a time that are planned; 0: not known

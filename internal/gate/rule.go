@@ -100,6 +100,9 @@ func (r Rule) judge(sc *scene) []measure.Gate {
 		}
 	}
 	if sc.subject.Path == nil {
+		if s := sc.subject; s.NoPath != "" && len(s.Ends) > 1 && (r.path != nil || r.way != nil) {
+			add(notChecked("the path", s.NoPath), measure.Gate{From: s.Ends[0].Name, To: s.Ends[1].Name})
+		}
 		return gates
 	}
 	if r.path != nil {

@@ -291,7 +291,7 @@ func (p *probe) ports(ctx context.Context) {
 		p.note(fact, "datagrams (UDP) do not come through both ways")
 	default:
 		p.stage("source ports")
-		s, err := probePorts(ctx, p.udp, p.link.local.Addr(), p.dial.Device, p.settle)
+		s, err := probePorts(ctx, p.udp, p.link.local.Addr(), p.dial.Device, 2*p.settle) // an echo takes a whole round trip
 		if p.path.Ports = s; err != nil {
 			p.note(fact, err.Error())
 		} else if s == nil {

@@ -122,6 +122,9 @@ func gatesAnswer(d *measure.Document) string {
 	if n := countGates(d.Gates, measure.GateNotChecked); n > 0 {
 		all = append(all, fmt.Sprintf("%d not checked", n))
 	}
+	if d.Error != nil && d.Error.ExitCode != verdictCode {
+		return "not checked to the end: " + strings.Join(all, ", ")
+	}
 	if fails == 0 {
 		return "fit to be measured: " + strings.Join(all, ", ")
 	}
@@ -145,10 +148,10 @@ const (
 // few lines, the path, and the hosts.
 func (p *printer) checkText(d *measure.Document, v *view) {
 	code := bold + ";" + green
-	switch measure.Worst(d.Gates) {
-	case measure.GateFail:
+	switch worst := measure.Worst(d.Gates); {
+	case worst == measure.GateFail || d.Error != nil:
 		code = bold + ";" + red
-	case measure.GateWarn:
+	case worst == measure.GateWarn:
 		code = bold + ";" + yellow
 	}
 	fmt.Fprintln(&p.out, p.paint(code, v.Answer))

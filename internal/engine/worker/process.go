@@ -29,7 +29,7 @@ const Verb = "worker"
 func Self() (*Program, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("worker: finding this program: %w", err)
+		return nil, fault.Failf("thru needs /proc: is it mounted here?", "worker: finding this program: %w", err)
 	}
 	p := &Program{path: exe, args: []string{Verb}}
 	if f, err := openAbove(highestPassed, "/proc/self/exe"); err == nil {
