@@ -68,6 +68,7 @@ func quiet(t *testing.T, name string, s measure.HostSpan) {
 // TestQdiscDropsAreTheLoss sends faster than the link. Whatever disciplines
 // lie on each other, their drops are the loss, each buffer counted once.
 func TestQdiscDropsAreTheLoss(t *testing.T) {
+	t.Parallel()
 	const calls = 1500
 	tbf := func(where string) string {
 		return "qdisc add dev data0 " + where + " tbf rate 20mbit burst 24kb limit 60kb"
@@ -84,6 +85,7 @@ func TestQdiscDropsAreTheLoss(t *testing.T) {
 		{"buffers of many datagrams", "tbf", 10, []string{tbf("root")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			p := NewPair(t, Options{})
 			for _, command := range c.tc {
 				p.A.Must("tc", strings.Fields(command)...)
@@ -115,6 +117,7 @@ func TestQdiscDropsAreTheLoss(t *testing.T) {
 // TestSocketThatIsNotRead fills the buffer of a socket. All that did not fit
 // is in RcvbufErrors, and nothing was lost before.
 func TestSocketThatIsNotRead(t *testing.T) {
+	t.Parallel()
 	const sent = 800 // below netdev_max_backlog, above what the socket holds
 	for _, c := range []struct {
 		group string
@@ -124,6 +127,7 @@ func TestSocketThatIsNotRead(t *testing.T) {
 		{"Udp6", func(l Link) netip.Addr { return l.B6 }},
 	} {
 		t.Run(c.group, func(t *testing.T) {
+			t.Parallel()
 			p := NewPair(t, Options{})
 			warm(t, p.A, p.B, c.addr(p.Data))
 			to := netip.AddrPortFrom(c.addr(p.Data), udpPort).String()
@@ -148,6 +152,7 @@ func TestSocketThatIsNotRead(t *testing.T) {
 // TestLossInThePath drops one datagram in four at a router between the hosts.
 // Neither end can know of it.
 func TestLossInThePath(t *testing.T) {
+	t.Parallel()
 	Require(t, Program("nft"))
 	const sent = 400
 	l := New(t)
