@@ -98,7 +98,10 @@ func linkCases() []ruleCase {
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Hash = "layer2" }), "layer 2", "xmit_hash_policy layer3+4"},
 		{"bond", gone_, nil, "", ""},
 		{"virtual-switch", pass_, on(func(f ff, i ii, p pp) { f.Hypervises = &measure.Hypervises{Guests: 3, Switch: []string{"bridge br0"}} }), "3 guests", ""},
-		{"virtual-switch", warn_, on(func(f ff, i ii, p pp) { f.Hypervises = &measure.Hypervises{Guests: 3}; f.Load = &measure.Load{VhostPct: new(97.0)} }), "97%", "vhost"},
+		{"virtual-switch", warn_, on(func(f ff, i ii, p pp) {
+			f.Hypervises = &measure.Hypervises{Guests: 3}
+			f.Load = &measure.Load{VhostPct: new(97.0)}
+		}), "97%", "vhost"},
 		{"tunnel", pass_, on(tunnelled(1450)), "50 bytes", ""},
 		{"tunnel", warn_, on(tunnelled(1500)), "exceed 1500", "ip link set dev ens1f0 mtu 1450"},
 		{"pcie-bandwidth", pass_, nil, "PCIe 4 x8 of ens1f0 carries 109 Gb/s", ""},
