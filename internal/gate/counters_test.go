@@ -1,0 +1,103 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"thru/internal/host/platform"
+	"thru/internal/measure"
+)
+
+// recorded answers the commands of a system from a sample of package platform:
+// outputs by the commands that print them.
+type recorded map[string]string
+
+func (r recorded) Run(_ context.Context, name string, args ...string) ([]byte, error) {
+	line := strings.Join(append([]string{name}, args...), " ")
+	for n := len(line); n > 0; n = strings.LastIndexByte(line[:n], ' ') {
+		if out, ok := r[line[:n]]; ok {
+			return []byte(out), nil
+		}
+	}
+	return nil, fmt.Errorf("running %s: %w", name, exec.ErrNotFound)
+}
+
+// factsOf reads a sample, after a replacement in its outputs.
+func factsOf(t *testing.T, system, sample, pattern, replacement string) *measure.Facts {
+	t.Helper()
+	a, err := txtar.ParseFile(filepath.Join("../host/platform/testdata", sample+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, place, changed := recorded{}, regexp.MustCompile(pattern), false
+	for _, f := range a.Files {
+		r[f.Name] = place.ReplaceAllString(string(f.Data), replacement)
+		changed = changed || r[f.Name] != string(f.Data)
+	}
+	if !changed {
+		t.Fatalf("%s: nothing is like %s", sample, pattern)
+	}
+	f, err := platform.Read(t.Context(), system, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &f
+}
+
+// TestCountersOfSystems holds that drops and errors are seen under the names
+// that each system really gives them.
+func TestCountersOfSystems(t *testing.T) {
+	const many = "${1}70007"
+	for _, c := range []struct{ system, sample, nic, rule, pattern, counter string }{
+		{"freebsd", "freebsd-13", "ix0", "link-errors", `(?m)^(ix0 +\d+ +<Link#\d+> +\S+ +\d+ +)\d+`, "Ierrs"},
+		{"freebsd", "freebsd-13", "ix0", "rings", `(?m)^(ix0 +\d+ +<Link#\d+> +\S+ +\d+ +\d+ +)\d+`, "Idrop"},
+		{"darwin", "macos-14", "en0", "link-errors", `(?m)^(en0 +\d+ +<Link#\d+> +\S+ +\d+ +)\d+`, "Ierrs"},
+		{"windows", "windows-2019", "Ethernet0", "rings", `("ReceivedDiscardedPackets": ?)\d+`, "ReceivedDiscardedPackets"},
+		{"windows", "windows-2019", "Ethernet0", "link-errors", `("ReceivedPacketErrors": ?)\d+`, "ReceivedPacketErrors"},
+		{"illumos", "omnios", "ixgbe0", "link-errors", `(ixgbe0:ierrors\s+)\d+`, "ierrors"},
+		{"illumos", "omnios", "ixgbe0", "rings", `(ixgbe0:norcvbuf\s+)\d+`, "norcvbuf"},
+		{"esxi", "esxi-7", "vmnic0", "link-errors", `(Receive CRC errors: )\d+`, "Receive CRC errors"},
+		{"esxi", "esxi-7", "vmnic0", "rings", `(Receive missed errors: )\d+`, "Receive missed errors"},
+	} {
+		f := factsOf(t, c.system, c.sample, c.pattern, many)
+		i := f.Interface(c.nic)
+		if i == nil {
+			t.Fatalf("%s: no %s", c.sample, c.nic)
+		}
+		i.Nominal = new(false) // some samples are of guests, where the wire is not judged
+		s := Subject{Ends: []End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}
+		g, _ := of(Judge(s), c.rule)
+		if g.Status != warn_ || !strings.Contains(g.Fact, "70007") || !strings.Contains(g.Fact, c.counter) {
+			t.Errorf("%s, %s: %s; counters %v", c.sample, c.counter, told(g), i.Errors)
+		}
+	}
+}
+
+// TestCountedOnce holds that packets which two counters name count once, and
+// that those of several queues are added up.
+func TestCountedOnce(t *testing.T) {
+	for _, c := range []struct {
+		class    class
+		counters map[string]uint64
+		want     uint64
+		name     string
+	}{
+		{noRoom, map[string]uint64{"rx_missed_errors": 60, "rx_out_of_buffer": 60}, 60, "rx_missed_errors"},
+		{noRoom, map[string]uint64{"Rx Queue#0 pkts rx OOB": 70, "Rx Queue#1 pkts rx OOB": 80, "rx_missed_errors": 9}, 150, "Rx Queue#1 pkts rx OOB"},
+		{wireErrors, map[string]uint64{"rx_crc_errors": 60, "port.rx_crc_errors": 61, "tx_dropped": 900}, 61, "port.rx_crc_errors"},
+		{wireErrors, map[string]uint64{"rx0_crc": ^uint64(0), "rx1_crc": 2}, ^uint64(0), "rx0_crc"},
+		{wireErrors, nil, 0, ""},
+	} {
+		f := &face{Interface: &measure.Interface{Errors: c.counters}, host: &host{os: "linux"}}
+		if n, name := f.counted(c.class); n != c.want || name != c.name {
+			t.Errorf("%v: %d by %q, want %d by %q", c.counters, n, name, c.want, c.name)
+		}
+	}
+}
