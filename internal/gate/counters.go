@@ -14,7 +14,7 @@ const (
 )
 
 // counterNames are parts of the names that a system counts a class by, in
-// small letters; nil where the system is not known. Linux has those of its
+// small letters; nil where a system counts no such thing. Linux has those of its
 // drivers beside its own (if_link.h, `ethtool -S`). FreeBSD and macOS have the
 // columns of netstat(1), Windows the properties of Get-NetAdapterStatistics,
 // Solaris the statistics of kstat's module link, ESXi the lines of
@@ -27,7 +27,7 @@ func (c class) counterNames(system string) []string {
 			{"rx_missed", "no_dma_resource", "out_of_buffer", "no_buffer", "rx_fifo", "rx_over_err", "rx oob", "rx_nobuf", "imissed"},
 		},
 		"freebsd": {{"ierrs"}, {"idrop"}},
-		"darwin":  {{"ierrs"}, {"idrop"}},
+		"darwin":  {{"ierrs"}, nil},
 		"windows": {{"receivedpacketerrors"}, {"receiveddiscardedpackets"}},
 		"solaris": {{"ierrors"}, {"norcvbuf"}},
 		"illumos": {{"ierrors"}, {"norcvbuf"}},
@@ -36,6 +36,20 @@ func (c class) counterNames(system string) []string {
 			{"receive packets dropped", "receive missed errors", "receive over errors", "receive fifo errors"},
 		},
 	}[system][c]
+}
+
+// uncounted says why a class is not known of the interface; "" where it is.
+// Without counters and without a reason none of them was above zero; but an
+// agent of an older version, which knows no kinds of interfaces, reads none.
+func (f *face) uncounted(c class) string {
+	why := reason(f.host.NotChecked, "interfaces."+f.Name+".error_counters", "interfaces."+f.Name+".*", "interfaces."+f.Name)
+	switch {
+	case len(c.counterNames(f.host.os)) == 0:
+		return "this system does not count them"
+	case f.Errors != nil || why == notRead && f.Kind != nil:
+		return ""
+	}
+	return why
 }
 
 // counted is how many packets a class counts, and the name of the counter that

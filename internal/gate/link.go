@@ -157,8 +157,8 @@ func linkErrors(f *face) *finding {
 	bad, name := f.counted(wireErrors)
 	packets := f.received()
 	switch {
-	case bad == 0 && f.Errors == nil && reason(f.host.NotChecked, "interfaces."+f.Name+".error_counters") != notRead:
-		return f.missing("error counters of "+f.Name, "error_counters")
+	case f.uncounted(wireErrors) != "":
+		return notChecked("error counters of "+f.Name, f.uncounted(wireErrors))
 	case packets == 0 && bad > 100:
 		return warn("%d packets arrived with errors at %s (%s) since its driver was loaded", bad, f.Name, name)
 	case bad > 10 && packets > 0 && float64(bad) > 1e-6*float64(packets):
@@ -175,6 +175,9 @@ func linkLoad(f *face) *finding {
 		return nil // the gate of the CPU load says that it was not read
 	}
 	at := slices.IndexFunc(l.Interfaces, func(i measure.InterfaceLoad) bool { return i.Name == f.Name })
+	if why := reason(f.host.NotChecked, "load.interfaces"); at < 0 && why != notRead {
+		return notChecked("other traffic of "+f.Name, why)
+	}
 	if at < 0 {
 		return pass("%s was quiet for %s", f.Name, span(l.SpanNs))
 	}

@@ -34,6 +34,8 @@ func rings(f *face) *finding {
 		return nil // some of the hypervisors' devices have no such setting
 	case f.Rings == nil:
 		return f.missing("rings of "+f.Name, "rings")
+	case f.uncounted(noRoom) != "":
+		return notChecked("packets dropped by the ring of "+f.Name, f.uncounted(noRoom))
 	}
 	return pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
 }

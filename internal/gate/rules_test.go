@@ -82,7 +82,9 @@ func linkCases() []ruleCase {
 		{"link-errors", warn_, on(func(f ff, i ii, p pp) { i.Errors = map[string]uint64{"rx_crc_errors": 9000, "tx_dropped": 4} }), "9000 of 8000000", ""},
 		{"link-errors", pass_, on(func(f ff, i ii, p pp) { i.Errors["rx_crc_errors"] = 3 }), "3 packets", ""},
 		{"link-errors", none_, gap("interfaces.ens1f0.error_counters", func(f ff, i ii, p pp) { i.Errors = nil }), "because of a test", ""},
+		{"link-errors", none_, on(func(f ff, i ii, p pp) { i.Errors, i.Kind = nil, nil }), "error counters of ens1f0: not read", ""}, // an older agent
 		{"link-load", pass_, nil, "quiet", ""},
+		{"link-load", none_, gap("load.interfaces", func(f ff, i ii, p pp) {}), "because of a test", ""},
 		{"link-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.Interfaces = []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 1, TxBps: 2e9}}
 		}), "carries 2.00 Gb/s", "ss -tunp"},
@@ -93,6 +95,8 @@ func linkCases() []ruleCase {
 			i.Nominal, f.Load.Interfaces = new(true), []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 6e7}}
 		}), "carries 60.0 Mb/s", ""},
 		{"bond", pass_, on(bonded), "2 members up, hash layer3+4", ""},
+		{"bond", pass_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Aggregate = nil }), "LACP groups are not known", ""},
+		{"bond", pass_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[0].Aggregate = nil }), "LACP groups are not known", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[1].Up = false }), "b of ens1f0 carry nothing: down", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[1].Aggregate = new(2) }), "another LACP group", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Hash = "layer2" }), "layer 2", "xmit_hash_policy layer3+4"},
@@ -284,7 +288,11 @@ func hostCases() []ruleCase {
 		}), "its driver has none", ""},
 		{"offloads", none_, gap("interfaces.ens1f0.offloads", func(f ff, i ii, p pp) { i.Offloads = nil }), "because of a test", ""},
 		{"lro-forwarding", gone_, nil, "", ""},
-		{"lro-forwarding", pass_, on(func(f ff, i ii, p pp) { i.Offloads["large-receive-offload"] = true }), "passes nothing on", ""},
+		{"lro-forwarding", pass_, on(func(f ff, i ii, p pp) {
+			i.Offloads["large-receive-offload"] = true
+			f.Sysctls["net.ipv4.ip_forward"] = "0"
+		}), "passes nothing on", ""},
+		{"lro-forwarding", none_, gap("sysctls.net.ipv4.ip_forward", func(f ff, i ii, p pp) { i.Offloads["large-receive-offload"] = true }), "because of a test", ""},
 		{"lro-forwarding", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["large-receive-offload"] = true
 			f.Sysctls["net.ipv4.ip_forward"] = "1"
@@ -337,6 +345,7 @@ func hostCases() []ruleCase {
 		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_missed_errors"] = 5000 }), "5000 packets dropped", "ethtool -G ens1f0 rx 8160"},
 		{"rings", pass_, on(func(f ff, i ii, p pp) { i.Errors["rx_missed_errors"] = 12 }), "12 packets dropped", ""},
 		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_out_of_buffer"], i.Rings.RX = 5000, 8160 }), "all 8160", ""},
+		{"rings", none_, gap("interfaces.ens1f0.error_counters", func(f ff, i ii, p pp) { i.Errors = nil }), "dropped by the ring of ens1f0: because of a test", ""},
 		{"rings", none_, gap("interfaces.ens1f0.rings", func(f ff, i ii, p pp) { i.Rings = nil }), "because of a test", ""},
 		{"cpu-capacity", pass_, cost(Cost{Sends: true, Bps: 10e9, Cores: 1}), "takes 2.5 of 8 CPUs for sending", ""},
 		{"cpu-capacity", warn_, cost(Cost{Bps: 1e9, Cores: 1}), "takes 25.0 CPUs for receiving, of 8", ""},
@@ -379,6 +388,11 @@ func hostCases() []ruleCase {
 		{"tcp-memory", pass_, nil, "1 MiB of the 3 GiB", ""},
 		{"tcp-memory", warn_, on(func(f ff, i ii, p pp) { f.RAM.TCPPages = new(int64(2900 << 20)) }), "of the 3 GiB", "tcp_mem="},
 		{"tcp-memory", warn_, func(s *Subject) { wan(s); s.Ends[0].Facts.RAM.TCPMax = new(int64(100 << 20)) }, "needs 119 MiB", "tcp_mem="},
+		{"tcp-memory", none_, gap("ram.tcp_memory_bytes", func(f ff, i ii, p pp) { f.RAM.TCPPages = nil }), "because of a test", ""},
+		{"tcp-memory", warn_, func(s *Subject) {
+			wan(s)
+			s.Ends[0].Facts.RAM.TCPMax, s.Ends[0].Facts.RAM.TCPPages = new(int64(100<<20)), nil
+		}, "needs 119 MiB", ""},
 		{"cpu-load", pass_, nil, "1.5%", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.CPUPct, f.Load.Top = new(33.0), []measure.ProcessLoad{{PID: 812, Name: "ffmpeg", CPUPct: 250}}
@@ -396,7 +410,16 @@ func hostCases() []ruleCase {
 		{"firewall-rules", warn_, on(func(f ff, i ii, p pp) { f.Firewall.Rules, f.Firewall.LongestChain = new(4000), new(3000) }), "3000", ""},
 		{"firewall-rules", none_, gap("firewall.nft_tables", func(f ff, i ii, p pp) { f.Firewall.Rules = nil }), "because of a test", ""},
 		{"bridge-netfilter", warn_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(true)} }), "pass the firewall", "bridge-nf-call-iptables=0"},
-		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(false)} }), "no rules", ""},
+		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(false)} }), "do not pass", ""},
+		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) {
+			i.Kind, i.Bridge, f.Firewall.Rules = new("bridge"), &measure.Bridge{Netfilter: new(true)}, new(0)
+		}), "has no rules", ""},
+		{"bridge-netfilter", none_, gap("firewall.nft_tables", func(f ff, i ii, p pp) {
+			i.Kind, i.Bridge, f.Firewall.Rules = new("bridge"), &measure.Bridge{Netfilter: new(true)}, nil
+		}), "because of a test", ""},
+		{"bridge-netfilter", none_, gap("firewall.iptables_tables", func(f ff, i ii, p pp) {
+			i.Kind, i.Bridge, f.Firewall.Rules = new("bridge"), &measure.Bridge{Netfilter: new(true)}, new(0)
+		}), "because of a test", ""},
 		{"clock-source", pass_, nil, "tsc, a reading costs 25 ns", ""},
 		{"clock-source", warn_, on(func(f ff, i ii, p pp) { f.Clock.Source = new("hpet") }), "hpet", "echo tsc >"},
 		{"clock-source", warn_, on(func(f ff, i ii, p pp) { f.Clock.ReadNs = new(int64(800)) }), "800 ns", ""},
@@ -448,7 +471,7 @@ func TestRules(t *testing.T) {
 func TestEveryStateIsShown(t *testing.T) {
 	// Rules that name nothing as missing, since another gate does, or their absence says that they do not apply.
 	silent := []string{"bond", "virtual-switch", "tunnel", "pcie-trained", "mtu-agreement", "dscp", "tcp-proxy", "explicit-window", "qdisc", "tcp-carry-over",
-		"lro-forwarding", "irq-sharing", "numa", "interrupt-moderation", "idle-states", "tcp-memory", "backlog", "security", "link-load", "bridge-netfilter",
+		"irq-sharing", "numa", "interrupt-moderation", "idle-states", "backlog", "security",
 		"clock-sync", "clock-offset"}
 	for _, r := range Catalogue() {
 		shown := func(status string) bool {

@@ -36,7 +36,7 @@ func freebsdSettings() []string {
 	return strings.Fields(`kern.hostname kern.ostype kern.osrelease kern.version hw.machine_arch hw.model hw.ncpu hw.physmem hw.pagesize
 		vm.stats.vm.v_free_count vm.stats.vm.v_inactive_count kern.vm_guest kern.smp.cpus kern.smp.cores kern.smp.threads_per_core
 		kern.timecounter.hardware kern.timecounter.choice dev.cpu.0.freq dev.cpu.0.freq_levels dev.cpu.0.cx_lowest hw.acpi.cpu.cx_lowest
-		dev.cpufreq.0.freq_driver vm.ndomains net.inet.ip.fw.enable
+		dev.cpufreq.0.freq_driver vm.ndomains net.inet.ip.fw.enable net.inet.ip.forwarding
 		kern.ipc.maxsockbuf kern.ipc.nmbclusters kern.ipc.nmbjumbop kern.ipc.nmbjumbo9 kern.ipc.somaxconn
 		net.inet.tcp.sendspace net.inet.tcp.recvspace net.inet.tcp.sendbuf_max net.inet.tcp.recvbuf_max net.inet.tcp.sendbuf_auto
 		net.inet.tcp.recvbuf_auto net.inet.tcp.sendbuf_inc net.inet.tcp.recvbuf_inc net.inet.tcp.rfc1323 net.inet.tcp.sack.enable
