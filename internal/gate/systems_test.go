@@ -29,15 +29,18 @@ func (r recorded) Run(_ context.Context, name string, args ...string) ([]byte, e
 	return nil, fmt.Errorf("running %s: %w", name, exec.ErrNotFound)
 }
 
-// factsOf reads a sample, after a replacement in its outputs.
+// factsOf reads a sample, after a replacement in its outputs where a pattern is given.
 func factsOf(t *testing.T, system, sample, pattern, replacement string) *measure.Facts {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("../host/platform/testdata", sample+".txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, place, changed := recorded{}, regexp.MustCompile(pattern), false
+	r, place, changed := recorded{}, regexp.MustCompile(pattern), pattern == ""
 	for _, f := range a.Files {
+		if r[f.Name] = string(f.Data); pattern == "" {
+			continue
+		}
 		r[f.Name] = place.ReplaceAllString(string(f.Data), replacement)
 		changed = changed || r[f.Name] != string(f.Data)
 	}
@@ -76,6 +79,25 @@ func TestCountersOfSystems(t *testing.T) {
 		g, _ := of(Judge(s), c.rule)
 		if g.Status != warn_ || !strings.Contains(g.Fact, "70007") || !strings.Contains(g.Fact, c.counter) {
 			t.Errorf("%s, %s: %s; counters %v", c.sample, c.counter, told(g), i.Errors)
+		}
+	}
+}
+
+// TestSlotsOfSystems holds that a slot is judged wherever its link is known.
+func TestSlotsOfSystems(t *testing.T) {
+	for _, c := range []struct{ system, sample, nic, rule, status, fact string }{
+		{"freebsd", "freebsd-13", "ix0", "pcie-bandwidth", pass_, "PCIe 2 x4 of ix0 carries 13.9 Gb/s"},
+		{"freebsd", "freebsd-13", "ix0", "pcie-trained", pass_, "its card can do PCIe 2 x8; what the slot can is not known"},
+		{"windows", "windows-2022", "SLOT 3 Port 1", "pcie-bandwidth", fail_, "carries 109 Gb/s"},
+		{"esxi", "esxi-7", "vmnic0", "pcie-bandwidth", none_, "PCIe bandwidth of vmnic0: the commands of this system do not tell it"},
+	} {
+		f := factsOf(t, c.system, c.sample, "", "")
+		s := Subject{LinkBps: 10e9, Ends: []End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}
+		if c.status == fail_ {
+			s.LinkBps = 200e9
+		}
+		if g, _ := of(Judge(s), c.rule); g.Status != c.status || !strings.Contains(g.Fact, c.fact) {
+			t.Errorf("%s: %s", c.sample, told(g))
 		}
 	}
 }
