@@ -102,6 +102,26 @@ func TestSlotsOfSystems(t *testing.T) {
 	}
 }
 
+// TestPowerOfSystems holds that the plans which save power are known by the
+// words that package platform has for them.
+func TestPowerOfSystems(t *testing.T) {
+	const plan, policy = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, `(?s)(Path: /Power/CpuPolicy.*?\n +String Value: )[^\n]*`
+	for _, c := range []struct{ system, sample, pattern, replacement, status, fact string }{
+		{"windows", "windows-2022", plan, "a1841308-3541-4fab-bc81-f71556f20b4a", warn_, "power saver"},
+		{"windows", "windows-2022", plan, "381b4222-f694-41f0-9685-ff5bb260df2e", pass_, "balanced"},
+		{"windows", "windows-2022", plan, "8C5E7FDA-e8bf-4a96-9a85-a6e23a8c635c", pass_, "high performance"},
+		{"esxi", "esxi-7", policy, "${1}Low Power", warn_, "Low Power"},
+		{"esxi", "esxi-7", policy, "${1}Balanced ", pass_, "Balanced"},
+		{"esxi", "esxi-7", policy, "${1}High Performance ", pass_, "High Performance"},
+	} {
+		f := factsOf(t, c.system, c.sample, c.pattern, c.replacement)
+		f.Hypervisor = new("none")
+		if g, _ := of(Judge(Subject{Ends: []End{{Name: "local", Facts: f}}}), "governor"); g.Status != c.status || !strings.Contains(g.Fact, c.fact) {
+			t.Errorf("%s, %s: %s", c.sample, c.fact, told(g))
+		}
+	}
+}
+
 // TestCountedOnce holds that packets which two counters name count once, and
 // that those of several queues are added up.
 func TestCountedOnce(t *testing.T) {
