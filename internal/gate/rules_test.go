@@ -374,6 +374,7 @@ func hostCases() []ruleCase {
 		{"steal", none_, gap("load.steal_pct", func(f ff, i ii, p pp) { guest(f) }), "because of a test", ""},
 		{"cpu-quota", pass_, nil, "no CPU quota", ""},
 		{"cpu-quota", fail_, on(quota(0.2)), "0.2 CPUs", "cpu.max"},
+		{"cpu-quota", fail_, on(func(f ff, i ii, p pp) { quota(0.2)(f, i, p); f.Cgroup.Path = "/a/../../../etc/x" }), "0.2 CPUs", "raise cpu.max"},
 		{"cpu-quota", pass_, on(quota(4)), "4 CPUs, of 8", ""},
 		{"cpu-quota", fail_, func(s *Subject) { on(quota(2))(s); s.LinkBps = 25e9; cost(Cost{Bps: 10e9, Cores: 1})(s) }, "takes 2.5", ""},
 		{"cpu-quota", warn_, on(func(f ff, i ii, p pp) { quota(2)(f, i, p); f.Load.Throttled = new(int64(3)) }), "used up 3 times", ""},
