@@ -400,7 +400,11 @@ func hostCases() []ruleCase {
 		{"cpu-load", pass_, nil, "1.5%", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.CPUPct, f.Load.Top = new(33.0), []measure.ProcessLoad{{PID: 812, Name: "ffmpeg", CPUPct: 250}}
-		}), "33% of the CPUs are busy, most by ffmpeg (process 812", "process 812"},
+		}), "33% of the CPUs are busy, most by ffmpeg (process 812", "see what process 812 (ffmpeg) does"},
+		{"cpu-load", warn_, on(func(f ff, i ii, p pp) {
+			f.Load.CPUPct, f.Load.Top = new(99.5), []measure.ProcessLoad{{PID: 7, Name: "x; reboot", CPUPct: 8}}
+		}), "99.5% of the CPUs are busy; the busiest process is x; reboot (process 7, 8% of one)", ""},
+		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) }), "busy; no process takes more than 5% of one", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.BusiestPct = new(99.0) }), "one CPU is 99% busy", ""},
 		{"cpu-load", none_, gap("load", func(f ff, i ii, p pp) { f.Load = nil }), "because of a test", ""},
 		{"backlog", pass_, nil, "no packets", ""},
