@@ -493,3 +493,22 @@ func TestEveryStateIsShown(t *testing.T) {
 		}
 	}
 }
+
+// TestNoProcesses holds that nothing is said of processes that were hidden.
+func TestNoProcesses(t *testing.T) {
+	s := serverPair()
+	gap("load.processes", func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) })(&s)
+	if g, _ := of(Judge(s), "cpu-load"); g.Status != warn_ || strings.Contains(g.Fact, "process") {
+		t.Error(told(g))
+	}
+}
+
+// TestBlackHoleRisk holds that the remedies' risks are all told.
+func TestBlackHoleRisk(t *testing.T) {
+	s := serverPair()
+	s.Path.Forward.MTU.Claimed, s.Path.Back.MTU.Claimed = 1500, 1500
+	smaller(&s.Path.Forward, 1400, nil)
+	if g, _ := of(Judge(s), "mtu-path"); !strings.Contains(g.Risk, "the link may go down") || !strings.Contains(g.Risk, "/etc/sysctl.d") {
+		t.Error(told(g))
+	}
+}
