@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"thru/internal/measure"
 )
 
 // bondRules judge groups of interfaces, and the switches and tunnels of the kernel.
@@ -52,7 +54,18 @@ func bond(f *face) *finding {
 		return warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
 			do(commands(linkMayFlap, command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.nic()), "the same for the switch: hash by address and port"))
 	}
-	return pass("%s: %s, %d members up%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash))
+	return pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))
+}
+
+// groupsUnknown says where a bond with LACP does not tell which groups its
+// members are in: those of another one would carry nothing.
+func groupsUnknown(b *measure.Bond) string {
+	lacp := slices.Contains([]string{"802.3ad", "lacp"}, strings.ToLower(b.Mode))
+	told := b.Aggregate != nil && !slices.ContainsFunc(b.Members, func(m measure.BondMember) bool { return m.Aggregate == nil })
+	if !lacp || told {
+		return ""
+	}
+	return "; its LACP groups are not known"
 }
 
 func hashed(policy string) string {

@@ -1,6 +1,10 @@
 package gate
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // cgroupRules judge what control groups allow thru.
 func cgroupRules() []Rule {
@@ -61,7 +65,8 @@ func (h *host) liftQuota() remedy {
 	return commands("the limit protects others", "raise cpu.max (cgroup 2) or cpu.cfs_quota_us of the group or of one above")
 }
 
-// plainPath tells whether a path can stand in a command as it is.
+// plainPath tells whether a path can stand in a command as it is, below the
+// folder that the command puts before it.
 func plainPath(path string) bool {
-	return len(path) > 1 && path[0] == '/' && plain(path[1:], "/")
+	return len(path) > 1 && path[0] == '/' && plain(path[1:], "/") && !slices.Contains(strings.Split(path, "/"), "..")
 }

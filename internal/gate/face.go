@@ -174,33 +174,5 @@ func (f *face) missing(what, fact string) *finding {
 	return notChecked(what, why)
 }
 
-// errors adds up counters whose names contain one of the parts.
-func (f *face) errors(parts ...string) (sum uint64, name string) {
-	var most uint64
-	for _, key := range sortedKeys(f.Errors) {
-		n := f.Errors[key]
-		if !slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(strings.ToLower(key), p) }) {
-			continue
-		}
-		if sum += n; sum < n {
-			sum = ^uint64(0)
-		}
-		if n > most {
-			most, name = n, key
-		}
-	}
-	return sum, name
-}
-
-// received counts the packets of all receive queues; 0 where they are not known.
-func (f *face) received() (packets uint64) {
-	for _, c := range f.Counters {
-		if strings.HasPrefix(c.Queue, "rx") {
-			packets += c.Packets
-		}
-	}
-	return packets
-}
-
 func isTrue(b *bool) bool  { return b != nil && *b }
 func isFalse(b *bool) bool { return b != nil && !*b }

@@ -81,12 +81,20 @@ func bridgeNetfilter(f *face) *finding {
 	if f.Bridge == nil || f.Bridge.Netfilter == nil {
 		return nil
 	}
-	w := f.host.Firewall
-	rules := w != nil && (w.Rules != nil && *w.Rules > 0 || len(w.Legacy) > 0)
-	if *f.Bridge.Netfilter && rules {
-		return warn("frames of the bridge %s pass the firewall of IP", f.Name).do(bridgePlain(f.host))
+	if !*f.Bridge.Netfilter {
+		return pass("frames of the bridge %s do not pass the firewall of IP", f.Name)
 	}
-	return pass("frames of the bridge %s pass no rules of IP", f.Name)
+	w := f.host.Firewall
+	legacy := reason(f.host.NotChecked, "firewall.iptables_tables")
+	switch {
+	case w != nil && (w.Rules != nil && *w.Rules > 0 || len(w.Legacy) > 0):
+		return warn("frames of the bridge %s pass the firewall of IP", f.Name).do(bridgePlain(f.host))
+	case w == nil || w.Rules == nil:
+		return f.host.missing("rules that frames of the bridge "+f.Name+" pass", "firewall.nft_rules", "firewall.nft_tables")
+	case legacy != notRead:
+		return notChecked("rules that frames of the bridge "+f.Name+" pass", legacy)
+	}
+	return pass("frames of the bridge %s pass the firewall of IP, which has no rules", f.Name)
 }
 
 // bridgePlain keeps bridged frames from the firewall.

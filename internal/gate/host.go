@@ -17,7 +17,8 @@ type host struct {
 	os    string
 	known bool
 	*measure.Facts
-	faces []*face // interfaces that the traffic passes, the one on top first
+	byName map[string]*measure.Interface // of all interfaces: a host may have thousands
+	faces  []*face                       // interfaces that the traffic passes, the one on top first
 }
 
 func newHost(sc *scene, e *End) *host {
@@ -28,9 +29,18 @@ func newHost(sc *scene, e *End) *host {
 	if h.OS != nil {
 		h.os = strings.ToLower(*h.OS)
 	}
+	h.byName = make(map[string]*measure.Interface, len(h.Interfaces))
+	for i := range h.Interfaces {
+		if d := &h.Interfaces[i]; h.byName[d.Name] == nil {
+			h.byName[d.Name] = d
+		}
+	}
 	h.faces = h.pick()
 	return h
 }
+
+// Interface returns the interface of that name, or nil.
+func (h *host) Interface(name string) *measure.Interface { return h.byName[name] }
 
 // missing is a gate for a fact of the host that could not be had, by the
 // reason that the host gave for it, for another that comes with it, or for

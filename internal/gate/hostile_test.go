@@ -2,12 +2,14 @@ package gate
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"thru/internal/measure"
@@ -180,6 +182,31 @@ func TestHostileFacts(t *testing.T) {
 		if !seen[r.ID] {
 			t.Errorf("%s was never reached", r.ID)
 		}
+	}
+}
+
+// TestThousands holds that a bridge with very many ports is judged in one
+// walk: a search of all interfaces for each port would take minutes.
+func TestThousands(t *testing.T) {
+	const ports = 200_000
+	s := serverPair()
+	bridge := measure.Interface{Name: "br0", Kind: new("bridge"), Up: new(true), Bridge: &measure.Bridge{}}
+	f := s.Ends[0].Facts
+	for n := range ports {
+		bridge.Bridge.Ports = append(bridge.Bridge.Ports, fmt.Sprintf("tap%d", n))
+		f.Interfaces = append(f.Interfaces, measure.Interface{Name: fmt.Sprintf("tap%d", n), Kind: new("tun"), Up: new(true)})
+	}
+	f.Interfaces = append(f.Interfaces, bridge)
+	s.Ends[0].Route = &measure.Route{Interface: "br0"}
+	done := make(chan []measure.Gate)
+	go func() { done <- Judge(s) }()
+	select {
+	case gates := <-done:
+		if g, there := of(gates, "link-up"); !there || g.Interface != "br0" {
+			t.Errorf("%s", told(g))
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("each port is searched for among all interfaces")
 	}
 }
 

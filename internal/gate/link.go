@@ -27,7 +27,7 @@ func linkRules() []Rule {
 			Why:    "half duplex collides with its own acknowledgements: often less than a tenth of the rate",
 			Source: "IEEE 802.3, clause 4", Remedy: "autonegotiation at both ends", Cause: "duplex", Checklist: []string{"C-24"}, face: duplex},
 		{ID: "link-errors", Title: "Errors on the wire",
-			About:  "counters of checksum, symbol and uncorrectable errors against the packets received",
+			About:  "counters of checksum, symbol and uncorrectable errors, the largest of them, against the packets received; outside Linux and ESXi all errors of received packets",
 			Warns:  "more than one in a million packets, or more than 100 where packets are not known",
 			Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",
 			Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Cause: "bad-link", Checklist: []string{"C-24"}, face: linkErrors},
@@ -154,17 +154,17 @@ func linkErrors(f *face) *finding {
 	if !f.wired() {
 		return nil
 	}
-	bad, name := f.errors("crc", "symbol_err", "uncorrectable", "fec_uncorr", "fcs", "rx_jabber", "rx_errors_phy")
+	bad, name := f.counted(wireErrors)
 	packets := f.received()
 	switch {
-	case bad == 0 && f.Errors == nil && reason(f.host.NotChecked, "interfaces."+f.Name+".error_counters") != notRead:
-		return f.missing("error counters of "+f.Name, "error_counters")
+	case f.uncounted(wireErrors) != "":
+		return notChecked("error counters of "+f.Name, f.uncounted(wireErrors))
 	case packets == 0 && bad > 100:
-		return warn("%d damaged packets at %s (%s) since its driver was loaded", bad, f.Name, name)
+		return warn("%d packets arrived with errors at %s (%s) since its driver was loaded", bad, f.Name, name)
 	case bad > 10 && packets > 0 && float64(bad) > 1e-6*float64(packets):
-		return warn("%d of %d packets damaged at %s (%s)", bad, packets, f.Name, name)
+		return warn("%d of %d packets arrived with errors at %s (%s)", bad, packets, f.Name, name)
 	case bad > 0:
-		return pass("%d packets damaged at %s since its driver was loaded (%s)", bad, f.Name, name)
+		return pass("%d packets arrived with errors at %s since its driver was loaded (%s)", bad, f.Name, name)
 	}
 	return pass("no errors on the wire of %s", f.Name)
 }
@@ -175,6 +175,9 @@ func linkLoad(f *face) *finding {
 		return nil // the gate of the CPU load says that it was not read
 	}
 	at := slices.IndexFunc(l.Interfaces, func(i measure.InterfaceLoad) bool { return i.Name == f.Name })
+	if why := reason(f.host.NotChecked, "load.interfaces"); at < 0 && why != notRead {
+		return notChecked("other traffic of "+f.Name, why)
+	}
 	if at < 0 {
 		return pass("%s was quiet for %s", f.Name, span(l.SpanNs))
 	}

@@ -12,7 +12,7 @@ func loadRules() []Rule {
 		{ID: "cpu-load", Title: "Other load of the CPUs", About: "what the host does while no test runs",
 			Warns:  "above 20% of the machine, or 80% of one CPU",
 			Why:    "what others use is missing to the test, and changes from run to run",
-			Source: "thru's own bound", Remedy: "stop it, or measure when the host is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-29", "C-33"}, host: cpuLoad},
+			Source: "thru's own bound", Remedy: "see what it is, and measure when the host is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-29", "C-33"}, host: cpuLoad},
 		{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped before a full backlog while no test ran",
 			Warns:  "any",
 			Why:    "a host that drops packets while idle drops more of them under load",
@@ -32,10 +32,7 @@ func cpuLoad(h *host) *finding {
 	if l.BusiestPct != nil {
 		busiest = *l.BusiestPct
 	}
-	fix := remedy{}
-	if h.busiestProcess() != "" && l.Top[0].PID > 0 {
-		fix = commands("", fmt.Sprintf("stop process %d, or measure when it has ended", l.Top[0].PID))
-	}
+	fix := h.lookAtBusiest()
 	switch {
 	case *l.CPUPct > 20:
 		return warn("%s of the CPUs are busy%s", percent(*l.CPUPct), h.busiestProcess()).do(fix)
@@ -45,13 +42,38 @@ func cpuLoad(h *host) *finding {
 	return pass("%s of the CPUs are busy", percent(*l.CPUPct))
 }
 
-// busiestProcess names it, where one process takes much of a CPU.
+// muchOfCPU is what of one CPU a process takes, in percent, that is held for
+// the reason of a load.
+const muchOfCPU = 20
+
+// busiestProcess names it, and says where none explains the load: package host
+// lists those above 5% of a CPU.
 func (h *host) busiestProcess() string {
-	if len(h.Load.Top) == 0 || !(h.Load.Top[0].CPUPct >= 20) {
+	l := h.Load
+	switch {
+	case len(l.Top) == 0 && reason(h.NotChecked, "load.processes") != notRead:
 		return ""
+	case len(l.Top) == 0:
+		return "; no process takes more than 5% of one"
 	}
-	p := h.Load.Top[0]
-	return fmt.Sprintf(", most by %.40s (process %d, %s of one)", p.Name, p.PID, percent(p.CPUPct))
+	p, most := l.Top[0], ", most by"
+	if !(p.CPUPct >= muchOfCPU) {
+		most = "; the busiest process is"
+	}
+	return fmt.Sprintf("%s %.40s (process %d, %s of one)", most, p.Name, p.PID, percent(p.CPUPct))
+}
+
+// lookAtBusiest is for a process that takes much: it may be what the host is for.
+func (h *host) lookAtBusiest() remedy {
+	top := h.Load.Top
+	if len(top) == 0 || top[0].PID <= 0 || !(top[0].CPUPct >= muchOfCPU) {
+		return remedy{}
+	}
+	name := ""
+	if plain(top[0].Name, "") {
+		name = " (" + top[0].Name + ")"
+	}
+	return commands("", fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
 }
 
 func backlog(h *host) *finding {

@@ -50,10 +50,6 @@ func tcpMemory(h *host) *finding {
 	if m == nil || m.TCPMax == nil || *m.TCPMax <= 0 {
 		return nil // only Linux has it, and says so with the memory
 	}
-	used := int64(0)
-	if m.TCPPages != nil {
-		used = max(0, *m.TCPPages)
-	}
 	product, _ := h.bdp()
 	planned := 2 * product // all windows together, at the buffers' size
 	raise := remedy{}
@@ -61,10 +57,12 @@ func tcpMemory(h *host) *finding {
 		raise = sysctls(h, tcpPages(int64(min(4*(planned+float64(*m.TCPMax))/4096, 1<<40))))
 	}
 	switch {
-	case float64(used) > 0.75*float64(*m.TCPMax):
-		return warn("TCP has %s of the %s that it may have", size(used), size(*m.TCPMax)).do(raise)
+	case m.TCPPages != nil && float64(*m.TCPPages) > 0.75*float64(*m.TCPMax):
+		return warn("TCP has %s of the %s that it may have", size(*m.TCPPages), size(*m.TCPMax)).do(raise)
 	case planned > 0.5*float64(*m.TCPMax):
 		return warn("the path needs %s of buffers, all TCP may have %s", size(planned), size(*m.TCPMax)).do(raise)
+	case m.TCPPages == nil:
+		return h.missing("how much of its "+size(*m.TCPMax)+" TCP has", "ram.tcp_memory_bytes", "ram")
 	}
-	return pass("TCP has %s of the %s that it may have", size(used), size(*m.TCPMax))
+	return pass("TCP has %s of the %s that it may have", size(max(0, *m.TCPPages)), size(*m.TCPMax))
 }

@@ -143,7 +143,12 @@ func (w *way) blackHole() remedy {
 	r := w.smallerMTU(w.fits())
 	r.lines[0] = "let ICMP (fragmentation needed, packet too big) pass every firewall between; until then one of these"
 	if h := w.sender(); h != nil {
-		r.lines = append(r.lines, mtuProbing(h).lines...)
+		probing := mtuProbing(h)
+		r.lines = append(r.lines, probing.lines...)
+		if r.risk != "" && probing.risk != "" {
+			probing.risk = "; the setting of TCP " + probing.risk
+		}
+		r.risk += probing.risk
 	}
 	return r
 }

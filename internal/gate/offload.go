@@ -79,13 +79,15 @@ func lroForwarding(f *face) *finding {
 	if !f.Offloads["large-receive-offload"] {
 		return nil
 	}
-	forwards, _ := f.host.sysctl("net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding", "net.inet.ip.forwarding")
+	forwards, known := f.host.sysctl("net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding", "net.inet.ip.forwarding")
 	bridged := f.Master != nil && f.host.isBridge(*f.Master)
 	switch {
 	case bridged:
 		return warn("LRO is on at %s, which is in the bridge %s", f.Name, *f.Master).do(lroOff(f))
-	case forwards == "1":
+	case forwards != "" && forwards != "0":
 		return warn("LRO is on at %s, and the host routes", f.Name).do(lroOff(f))
+	case !known || forwards == "":
+		return f.host.missing("whether the host routes, with LRO on at "+f.Name, "sysctls.net.ipv4.ip_forward", "sysctls.net.inet.ip.forwarding")
 	}
 	return pass("LRO is on at %s, and the host passes nothing on", f.Name)
 }

@@ -98,7 +98,10 @@ func hops(sc *scene) *finding {
 	case p.Back.Hops == nil:
 		return sc.missing("routers on the way back", "back.hops", "back")
 	case *p.Forward.Hops != *p.Back.Hops:
-		return warn("%d routers on the way there, %d on the way back", *p.Forward.Hops, *p.Back.Hops)
+		return warn("routers on the way: %d there, %d back", *p.Forward.Hops, *p.Back.Hops)
+	}
+	if *p.Forward.Hops == 1 {
+		return pass("1 router each way")
 	}
 	return pass("%d routers each way", *p.Forward.Hops)
 }

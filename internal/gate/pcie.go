@@ -73,6 +73,12 @@ func pcieTrained(f *face) *finding {
 		return warn("%s runs at %s; card and slot can do PCIe %d x%d", f.Name, f.slot(), max(gen, *f.PCI.Gen), max(lanes, *f.PCI.Lanes)).
 			do(commands("the host must be shut down", "seat the card again, and look at the speed of the slot in the BIOS"))
 	}
+	switch {
+	case f.PCI.MaxLanes == nil || f.PCI.MaxGen == nil:
+		return pass("%s runs at %s; what the card can is not known", f.Name, f.slot())
+	case f.PCI.SlotLanes == nil || f.PCI.SlotGen == nil:
+		return pass("%s runs at %s, its card can do PCIe %d x%d; what the slot can is not known", f.Name, f.slot(), *f.PCI.MaxGen, *f.PCI.MaxLanes)
+	}
 	return pass("%s runs at %s, the most that card and slot can", f.Name, f.slot())
 }
 

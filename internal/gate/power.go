@@ -47,12 +47,16 @@ func governor(h *host) *finding {
 			return pass("%s: powersave, which follows the load%s", driver, preferring(pref))
 		}
 	}
-	for _, slow := range []string{"powersave", "conservative", "ondemand", "Power saver", "Low Power"} {
-		if slices.Contains(h.CPU.Governors, slow) {
-			return warn("governor %s%s", names, h.clocks()).do(performance(h))
-		}
+	if slices.ContainsFunc(h.CPU.Governors, slow) {
+		return warn("governor %s%s", names, h.clocks()).do(performance(h))
 	}
 	return pass("governor %s%s", names, h.clocks())
+}
+
+// slow tells of governors that clock down: those of Linux, and the power plans
+// of Windows and ESXi, whose readers differ in capitals.
+func slow(governor string) bool {
+	return slices.Contains([]string{"powersave", "conservative", "ondemand", "power saver", "low power"}, strings.ToLower(governor))
 }
 
 func text(s *string) string {

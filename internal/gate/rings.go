@@ -3,7 +3,7 @@ package gate
 // ringRules judge the buffers of an interface for received packets.
 func ringRules() []Rule {
 	return []Rule{{
-		ID: "rings", Title: "Receive rings", About: "packets dropped for want of a free descriptor, and the size of the ring against its maximum",
+		ID: "rings", Title: "Receive rings", About: "packets dropped for want of a free descriptor (the largest of the counters that each system has for them), and the size of the ring against its maximum",
 		Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
 		Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
 		Source: "Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",
@@ -15,7 +15,7 @@ func rings(f *face) *finding {
 	if !f.device() {
 		return nil
 	}
-	drops, name := f.errors("rx_missed", "no_dma_resource", "out_of_buffer", "no_buffer", "rx_fifo", "rx_over_err", "rx oob", "rx_nobuf", "imissed")
+	drops, name := f.counted(noRoom)
 	packets := f.received()
 	many := drops >= 100 && (packets == 0 || float64(drops) > 1e-5*float64(packets))
 	size, most := 0, 0
@@ -34,6 +34,8 @@ func rings(f *face) *finding {
 		return nil // some of the hypervisors' devices have no such setting
 	case f.Rings == nil:
 		return f.missing("rings of "+f.Name, "rings")
+	case f.uncounted(noRoom) != "":
+		return notChecked("packets dropped by the ring of "+f.Name, f.uncounted(noRoom))
 	}
 	return pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
 }

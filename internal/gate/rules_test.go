@@ -82,7 +82,9 @@ func linkCases() []ruleCase {
 		{"link-errors", warn_, on(func(f ff, i ii, p pp) { i.Errors = map[string]uint64{"rx_crc_errors": 9000, "tx_dropped": 4} }), "9000 of 8000000", ""},
 		{"link-errors", pass_, on(func(f ff, i ii, p pp) { i.Errors["rx_crc_errors"] = 3 }), "3 packets", ""},
 		{"link-errors", none_, gap("interfaces.ens1f0.error_counters", func(f ff, i ii, p pp) { i.Errors = nil }), "because of a test", ""},
+		{"link-errors", none_, on(func(f ff, i ii, p pp) { i.Errors, i.Kind = nil, nil }), "error counters of ens1f0: not read", ""}, // an older agent
 		{"link-load", pass_, nil, "quiet", ""},
+		{"link-load", none_, gap("load.interfaces", func(f ff, i ii, p pp) {}), "because of a test", ""},
 		{"link-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.Interfaces = []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 1, TxBps: 2e9}}
 		}), "carries 2.00 Gb/s", "ss -tunp"},
@@ -93,6 +95,8 @@ func linkCases() []ruleCase {
 			i.Nominal, f.Load.Interfaces = new(true), []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 6e7}}
 		}), "carries 60.0 Mb/s", ""},
 		{"bond", pass_, on(bonded), "2 members up, hash layer3+4", ""},
+		{"bond", pass_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Aggregate = nil }), "LACP groups are not known", ""},
+		{"bond", pass_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[0].Aggregate = nil }), "LACP groups are not known", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[1].Up = false }), "b of ens1f0 carry nothing: down", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[1].Aggregate = new(2) }), "another LACP group", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Hash = "layer2" }), "layer 2", "xmit_hash_policy layer3+4"},
@@ -113,7 +117,9 @@ func linkCases() []ruleCase {
 		}), "together 50.0", ""},
 		{"pcie-bandwidth", pass_, on(func(f ff, i ii, p pp) { i.PCI.UsableBps = new(int64(27.4e9)) }), "27.4", ""},
 		{"pcie-bandwidth", none_, gap("interfaces.ens1f0.pci.usable_bps", func(f ff, i ii, p pp) { i.PCI.UsableBps = nil }), "because of a test", ""},
-		{"pcie-trained", pass_, nil, "PCIe 4 x8", ""},
+		{"pcie-trained", pass_, nil, "PCIe 4 x8, the most that card and slot can", ""},
+		{"pcie-trained", pass_, on(func(f ff, i ii, p pp) { i.PCI.SlotGen = nil }), "PCIe 4 x8, its card can do PCIe 4 x16; what the slot can is not known", ""},
+		{"pcie-trained", pass_, on(func(f ff, i ii, p pp) { i.PCI.MaxLanes, i.PCI.SlotGen = nil, nil }), "what the card can is not known", ""},
 		{"pcie-trained", warn_, on(func(f ff, i ii, p pp) { i.PCI.Lanes = new(4) }), "can do PCIe 4 x8", ""},
 		{"pcie-trained", warn_, on(func(f ff, i ii, p pp) { i.PCI.Gen = new(1) }), "runs at PCIe 1 x8", ""},
 		{"nic-model", gone_, nil, "", ""},
@@ -190,7 +196,8 @@ func pathCases() []ruleCase {
 		{"dscp", pass_, nil, "as they were sent", ""},
 		{"dscp", pass_, on(func(f ff, i ii, p pp) { p.Forward.Marks[0].Seen = 0 }), "DSCP 10 as 0", ""},
 		{"hops", pass_, nil, "0 routers each way", ""},
-		{"hops", warn_, on(func(f ff, i ii, p pp) { p.Back.Hops = new(3) }), "0 routers on the way there, 3", ""},
+		{"hops", pass_, on(func(f ff, i ii, p pp) { p.Forward.Hops, p.Back.Hops = new(1), new(1) }), "1 router each way", ""},
+		{"hops", warn_, on(func(f ff, i ii, p pp) { p.Back.Hops = new(3) }), "routers on the way: 0 there, 3 back", ""},
 		{"hops", none_, gap("back.hops", func(f ff, i ii, p pp) { p.Back.Hops = nil }), "because of a test", ""},
 		{"several-ways", pass_, nil, "16 source ports", ""},
 		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Ports.Ways, p.Ports.By = 2, "delay" }), "2 ways", ""},
@@ -284,7 +291,11 @@ func hostCases() []ruleCase {
 		}), "its driver has none", ""},
 		{"offloads", none_, gap("interfaces.ens1f0.offloads", func(f ff, i ii, p pp) { i.Offloads = nil }), "because of a test", ""},
 		{"lro-forwarding", gone_, nil, "", ""},
-		{"lro-forwarding", pass_, on(func(f ff, i ii, p pp) { i.Offloads["large-receive-offload"] = true }), "passes nothing on", ""},
+		{"lro-forwarding", pass_, on(func(f ff, i ii, p pp) {
+			i.Offloads["large-receive-offload"] = true
+			f.Sysctls["net.ipv4.ip_forward"] = "0"
+		}), "passes nothing on", ""},
+		{"lro-forwarding", none_, gap("sysctls.net.ipv4.ip_forward", func(f ff, i ii, p pp) { i.Offloads["large-receive-offload"] = true }), "because of a test", ""},
 		{"lro-forwarding", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["large-receive-offload"] = true
 			f.Sysctls["net.ipv4.ip_forward"] = "1"
@@ -337,6 +348,7 @@ func hostCases() []ruleCase {
 		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_missed_errors"] = 5000 }), "5000 packets dropped", "ethtool -G ens1f0 rx 8160"},
 		{"rings", pass_, on(func(f ff, i ii, p pp) { i.Errors["rx_missed_errors"] = 12 }), "12 packets dropped", ""},
 		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_out_of_buffer"], i.Rings.RX = 5000, 8160 }), "all 8160", ""},
+		{"rings", none_, gap("interfaces.ens1f0.error_counters", func(f ff, i ii, p pp) { i.Errors = nil }), "dropped by the ring of ens1f0: because of a test", ""},
 		{"rings", none_, gap("interfaces.ens1f0.rings", func(f ff, i ii, p pp) { i.Rings = nil }), "because of a test", ""},
 		{"cpu-capacity", pass_, cost(Cost{Sends: true, Bps: 10e9, Cores: 1}), "takes 2.5 of 8 CPUs for sending", ""},
 		{"cpu-capacity", warn_, cost(Cost{Bps: 1e9, Cores: 1}), "takes 25.0 CPUs for receiving, of 8", ""},
@@ -362,6 +374,7 @@ func hostCases() []ruleCase {
 		{"steal", none_, gap("load.steal_pct", func(f ff, i ii, p pp) { guest(f) }), "because of a test", ""},
 		{"cpu-quota", pass_, nil, "no CPU quota", ""},
 		{"cpu-quota", fail_, on(quota(0.2)), "0.2 CPUs", "cpu.max"},
+		{"cpu-quota", fail_, on(func(f ff, i ii, p pp) { quota(0.2)(f, i, p); f.Cgroup.Path = "/a/../../../etc/x" }), "0.2 CPUs", "raise cpu.max"},
 		{"cpu-quota", pass_, on(quota(4)), "4 CPUs, of 8", ""},
 		{"cpu-quota", fail_, func(s *Subject) { on(quota(2))(s); s.LinkBps = 25e9; cost(Cost{Bps: 10e9, Cores: 1})(s) }, "takes 2.5", ""},
 		{"cpu-quota", warn_, on(func(f ff, i ii, p pp) { quota(2)(f, i, p); f.Load.Throttled = new(int64(3)) }), "used up 3 times", ""},
@@ -379,10 +392,19 @@ func hostCases() []ruleCase {
 		{"tcp-memory", pass_, nil, "1 MiB of the 3 GiB", ""},
 		{"tcp-memory", warn_, on(func(f ff, i ii, p pp) { f.RAM.TCPPages = new(int64(2900 << 20)) }), "of the 3 GiB", "tcp_mem="},
 		{"tcp-memory", warn_, func(s *Subject) { wan(s); s.Ends[0].Facts.RAM.TCPMax = new(int64(100 << 20)) }, "needs 119 MiB", "tcp_mem="},
+		{"tcp-memory", none_, gap("ram.tcp_memory_bytes", func(f ff, i ii, p pp) { f.RAM.TCPPages = nil }), "because of a test", ""},
+		{"tcp-memory", warn_, func(s *Subject) {
+			wan(s)
+			s.Ends[0].Facts.RAM.TCPMax, s.Ends[0].Facts.RAM.TCPPages = new(int64(100<<20)), nil
+		}, "needs 119 MiB", ""},
 		{"cpu-load", pass_, nil, "1.5%", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.CPUPct, f.Load.Top = new(33.0), []measure.ProcessLoad{{PID: 812, Name: "ffmpeg", CPUPct: 250}}
-		}), "33% of the CPUs are busy, most by ffmpeg (process 812", "process 812"},
+		}), "33% of the CPUs are busy, most by ffmpeg (process 812", "see what process 812 (ffmpeg) does"},
+		{"cpu-load", warn_, on(func(f ff, i ii, p pp) {
+			f.Load.CPUPct, f.Load.Top = new(99.5), []measure.ProcessLoad{{PID: 7, Name: "x; reboot", CPUPct: 8}}
+		}), "99.5% of the CPUs are busy; the busiest process is x; reboot (process 7, 8% of one)", ""},
+		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) }), "busy; no process takes more than 5% of one", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.BusiestPct = new(99.0) }), "one CPU is 99% busy", ""},
 		{"cpu-load", none_, gap("load", func(f ff, i ii, p pp) { f.Load = nil }), "because of a test", ""},
 		{"backlog", pass_, nil, "no packets", ""},
@@ -396,7 +418,16 @@ func hostCases() []ruleCase {
 		{"firewall-rules", warn_, on(func(f ff, i ii, p pp) { f.Firewall.Rules, f.Firewall.LongestChain = new(4000), new(3000) }), "3000", ""},
 		{"firewall-rules", none_, gap("firewall.nft_tables", func(f ff, i ii, p pp) { f.Firewall.Rules = nil }), "because of a test", ""},
 		{"bridge-netfilter", warn_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(true)} }), "pass the firewall", "bridge-nf-call-iptables=0"},
-		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(false)} }), "no rules", ""},
+		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(false)} }), "do not pass", ""},
+		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) {
+			i.Kind, i.Bridge, f.Firewall.Rules = new("bridge"), &measure.Bridge{Netfilter: new(true)}, new(0)
+		}), "has no rules", ""},
+		{"bridge-netfilter", none_, gap("firewall.nft_tables", func(f ff, i ii, p pp) {
+			i.Kind, i.Bridge, f.Firewall.Rules = new("bridge"), &measure.Bridge{Netfilter: new(true)}, nil
+		}), "because of a test", ""},
+		{"bridge-netfilter", none_, gap("firewall.iptables_tables", func(f ff, i ii, p pp) {
+			i.Kind, i.Bridge, f.Firewall.Rules = new("bridge"), &measure.Bridge{Netfilter: new(true)}, new(0)
+		}), "because of a test", ""},
 		{"clock-source", pass_, nil, "tsc, a reading costs 25 ns", ""},
 		{"clock-source", warn_, on(func(f ff, i ii, p pp) { f.Clock.Source = new("hpet") }), "hpet", "echo tsc >"},
 		{"clock-source", warn_, on(func(f ff, i ii, p pp) { f.Clock.ReadNs = new(int64(800)) }), "800 ns", ""},
@@ -448,7 +479,7 @@ func TestRules(t *testing.T) {
 func TestEveryStateIsShown(t *testing.T) {
 	// Rules that name nothing as missing, since another gate does, or their absence says that they do not apply.
 	silent := []string{"bond", "virtual-switch", "tunnel", "pcie-trained", "mtu-agreement", "dscp", "tcp-proxy", "explicit-window", "qdisc", "tcp-carry-over",
-		"lro-forwarding", "irq-sharing", "numa", "interrupt-moderation", "idle-states", "tcp-memory", "backlog", "security", "link-load", "bridge-netfilter",
+		"irq-sharing", "numa", "interrupt-moderation", "idle-states", "backlog", "security",
 		"clock-sync", "clock-offset"}
 	for _, r := range Catalogue() {
 		shown := func(status string) bool {
@@ -460,5 +491,24 @@ func TestEveryStateIsShown(t *testing.T) {
 				t.Errorf("%s: %s is shown %v, the catalogue says %v", r.ID, status, !is, is)
 			}
 		}
+	}
+}
+
+// TestNoProcesses holds that nothing is said of processes that were hidden.
+func TestNoProcesses(t *testing.T) {
+	s := serverPair()
+	gap("load.processes", func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) })(&s)
+	if g, _ := of(Judge(s), "cpu-load"); g.Status != warn_ || strings.Contains(g.Fact, "process") {
+		t.Error(told(g))
+	}
+}
+
+// TestBlackHoleRisk holds that the remedies' risks are all told.
+func TestBlackHoleRisk(t *testing.T) {
+	s := serverPair()
+	s.Path.Forward.MTU.Claimed, s.Path.Back.MTU.Claimed = 1500, 1500
+	smaller(&s.Path.Forward, 1400, nil)
+	if g, _ := of(Judge(s), "mtu-path"); !strings.Contains(g.Risk, "the link may go down") || !strings.Contains(g.Risk, "/etc/sysctl.d") {
+		t.Error(told(g))
 	}
 }

@@ -34,6 +34,11 @@ func TestPortable(t *testing.T) {
 			t.Errorf("%s is not in missing", fact)
 		}
 	}
+	var n notes
+	a := portableActivity(&n)
+	if len(a.cpus) == 0 || len(a.nets) == 0 || a.taken.IsZero() || !noted(n, "load.softnet_squeezed") || !noted(n, "load.processes") {
+		t.Errorf("activity %+v, not checked %v", a, n)
+	}
 	if s = portableRead("no-such-interface", 0); s.NIC != nil || !noted(s.Missing, "interface") {
 		t.Errorf("an interface that is not there: %+v", s.NIC)
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"thru/internal/host/pcie"
 	"thru/internal/measure"
 )
 
@@ -42,7 +43,7 @@ func (u *subject) describePCIe(dir string) {
 	if err != nil {
 		u.miss("pci.usable_bps", err)
 	} else {
-		p.Gen, p.Lanes, p.UsableBps = &gen, &lanes, new(pcieUsable(gen, lanes))
+		p.Gen, p.Lanes, p.UsableBps = &gen, &lanes, new(pcie.UsableBps(gen, lanes))
 	}
 	if gen, lanes, err := u.fs.pcieLink(dir, "max"); err != nil {
 		u.miss("pci.gen_max", err)

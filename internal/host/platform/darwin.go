@@ -38,7 +38,7 @@ func darwinSettings() []string {
 		net.inet.tcp.win_scale_factor net.inet.tcp.rfc1323 net.inet.tcp.sack net.inet.tcp.ecn net.inet.tcp.ecn_initiate_out
 		net.inet.tcp.ecn_negotiate_in net.inet.tcp.mssdflt net.inet.tcp.tso net.inet.tcp.delayed_ack net.inet.tcp.path_mtu_discovery
 		net.inet.tcp.use_newreno net.inet.tcp.cubic_minor_fixes net.inet.tcp.use_ledbat net.inet.tcp.background_io_enabled
-		net.inet.udp.recvspace net.inet.udp.maxdgram net.link.generic.system.sndq_maxlen`)
+		net.inet.udp.recvspace net.inet.udp.maxdgram net.inet.ip.forwarding net.link.generic.system.sndq_maxlen`)
 }
 
 // readDarwin takes the values of sysctl. Which congestion control is in use

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/host/pcie"
 	"thru/internal/measure"
 )
 
@@ -22,7 +23,7 @@ func freebsd() system {
 		{line: run("ifconfig -am"), facts: []string{"interfaces"}, read: readIfconfig,
 			ports: []string{"mac", "mtu_bytes", "speed_bps", "duplex", "offloads", "carrier", "pause"}},
 		{line: run("netstat -i -d -b -n"), ports: []string{"error_counters"}, read: readNetstat},
-		{line: run("pciconf -lcv"), ports: []string{"pci", "bus"}, read: readPciconf},
+		{line: run("pciconf -lcv"), ports: []string{"pci", "pci.usable_bps", "bus"}, read: readPciconf},
 		{line: run("vmstat -ai"), ports: []string{"interrupts"}, read: readVmstat},
 		{line: run("pfctl -s info"), facts: []string{"firewall.firewalls.pf"}, read: readPf},
 		{line: run("ntpq -pn"), facts: []string{"clock.synchronised"}, read: readNTP},
@@ -36,7 +37,7 @@ func freebsdSettings() []string {
 	return strings.Fields(`kern.hostname kern.ostype kern.osrelease kern.version hw.machine_arch hw.model hw.ncpu hw.physmem hw.pagesize
 		vm.stats.vm.v_free_count vm.stats.vm.v_inactive_count kern.vm_guest kern.smp.cpus kern.smp.cores kern.smp.threads_per_core
 		kern.timecounter.hardware kern.timecounter.choice dev.cpu.0.freq dev.cpu.0.freq_levels dev.cpu.0.cx_lowest hw.acpi.cpu.cx_lowest
-		dev.cpufreq.0.freq_driver vm.ndomains net.inet.ip.fw.enable
+		dev.cpufreq.0.freq_driver vm.ndomains net.inet.ip.fw.enable net.inet.ip.forwarding
 		kern.ipc.maxsockbuf kern.ipc.nmbclusters kern.ipc.nmbjumbop kern.ipc.nmbjumbo9 kern.ipc.somaxconn
 		net.inet.tcp.sendspace net.inet.tcp.recvspace net.inet.tcp.sendbuf_max net.inet.tcp.recvbuf_max net.inet.tcp.sendbuf_auto
 		net.inet.tcp.recvbuf_auto net.inet.tcp.sendbuf_inc net.inet.tcp.recvbuf_inc net.inet.tcp.rfc1323 net.inet.tcp.sack.enable
@@ -174,6 +175,9 @@ func readPciconf(in io.Reader, r *reading) error {
 				i.Bus = &m[2]
 				p := at(&i.PCI)
 				p.Vendor, p.Device = m[3], m[4]
+				if r.facts.Privileged == nil || !*r.facts.Privileged {
+					r.blame(portFact(i.Name, "pci.usable_bps"), onlyRoot) // the lines below are for root only
+				}
 				if m[5] != "" { // before FreeBSD 13: chip=0xDDDDVVVV
 					p.Vendor, p.Device = "0x"+m[6], m[5]
 				}
@@ -183,7 +187,7 @@ func readPciconf(in io.Reader, r *reading) error {
 				continue
 			}
 			if m := pciLink.FindStringSubmatch(line); m != nil && m[1] != "0" {
-				i.PCI.Lanes, i.PCI.MaxLanes = count(m[1]), count(m[2])
+				i.PCI.Lanes, i.PCI.MaxLanes = between(m[1], pcie.MostLanes), between(m[2], pcie.MostLanes)
 			}
 			if m := pciSpeed.FindStringSubmatch(line); m != nil {
 				i.PCI.Gen, i.PCI.MaxGen = generation(m[1]), generation(m[2])
@@ -197,10 +201,8 @@ func readPciconf(in io.Reader, r *reading) error {
 
 // generation is that of PCI Express by its rate in GT/s.
 func generation(rate string) *int {
-	for n, r := range []string{"2.5", "5.0", "8.0", "16.0", "32.0", "64.0"} {
-		if rate == r || rate == strings.TrimSuffix(r, ".0") {
-			return new(n + 1)
-		}
+	if r, err := strconv.ParseFloat(rate, 64); err == nil && pcie.Generation(r) > 0 {
+		return new(pcie.Generation(r))
 	}
 	return nil
 }

@@ -330,3 +330,12 @@ func TestMerge(t *testing.T) {
 		t.Error("the facts that were given were changed")
 	}
 }
+
+// TestForwarding: the systems that tell whether they route are asked for it.
+func TestForwarding(t *testing.T) {
+	for _, name := range []string{"freebsd", "darwin"} {
+		if all := strings.Join(Commands(name), "\n"); !strings.Contains(all, "net.inet.ip.forwarding") {
+			t.Errorf("%s is not asked: %s", name, all)
+		}
+	}
+}

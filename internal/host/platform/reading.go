@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/host/pcie"
 	"thru/internal/measure"
 )
 
@@ -159,13 +160,14 @@ func wanted() (host, port []string) {
 	return strings.Fields(`hostname distribution kernel arch cpu_model cores memory_bytes hypervisor
 			congestion_control congestion_available sysctls machine cpu.sockets cpu.physical_cores cpu.threads cpu.governors
 			ram.available_bytes numa_nodes firewall clock.source clock.synchronised disks hypervises load privileged`),
-		strings.Fields(`mtu_bytes up addresses mac carrier driver driver_version firmware bus pci speed_bps duplex speed_is_nominal
+		strings.Fields(`mtu_bytes up addresses mac carrier driver driver_version firmware bus pci pci.usable_bps speed_bps duplex speed_is_nominal
 			rx_queues tx_queues offloads rings coalescing pause rss interrupts queue_counters error_counters`)
 }
 
 // close drops what stayed empty and names what is not known.
 func (r *reading) close(commands []command) {
 	r.count()
+	r.weigh()
 	r.prune()
 	has := document(r.facts)
 	host, port := wanted()
@@ -221,6 +223,19 @@ func (r *reading) count() {
 	}
 	if r.guests != nil {
 		r.seen["hypervises"] = true
+	}
+}
+
+// weigh says what the slots carry whose link is known.
+func (r *reading) weigh() {
+	for i := range r.facts.Interfaces {
+		p := r.facts.Interfaces[i].PCI
+		if p == nil || p.Gen == nil || p.Lanes == nil {
+			continue
+		}
+		if bps := pcie.UsableBps(*p.Gen, *p.Lanes); bps > 0 {
+			p.UsableBps = &bps
+		}
 	}
 }
 

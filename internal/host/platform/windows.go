@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/host/pcie"
 	"thru/internal/measure"
 )
 
@@ -65,7 +66,7 @@ func windowsQueries() []query {
 		{"lso", "Get-NetAdapterLso", "Name IPv4Enabled IPv6Enabled V1IPv4Enabled", nil, []string{"offloads.tcp-segmentation-offload"}, winLSO},
 		{"checksum", "Get-NetAdapterChecksumOffload", "Name TcpIPv4Enabled TcpIPv6Enabled", nil, []string{"offloads.rx-checksumming", "offloads.tx-checksumming"}, winChecksum},
 		{"hardware", "Get-NetAdapterHardwareInfo", "Name SegmentNumber BusNumber DeviceNumber FunctionNumber NumaNode PciExpressCurrentLinkSpeedEncoded PciExpressCurrentLinkWidth PciExpressMaxLinkSpeedEncoded PciExpressMaxLinkWidth",
-			nil, []string{"pci", "bus"}, winHardware},
+			nil, []string{"pci", "pci.usable_bps", "bus"}, winHardware},
 		{"statistics", "Get-NetAdapterStatistics", "Name ReceivedDiscardedPackets ReceivedPacketErrors OutboundDiscardedPackets OutboundPacketErrors", nil, []string{"error_counters"}, winStatistics},
 		{"teams", "Get-NetLbfoTeam", "Name TeamNics Members TeamingMode LoadBalancingAlgorithm", nil, nil, winTeams},
 		{"switches", "Get-VMSwitch", "Name SwitchType NetAdapterInterfaceDescription", nil, nil, winSwitches},
@@ -462,7 +463,7 @@ func winHardware(r *reading, rows []row) {
 		}
 		p := at(&i.PCI)
 		p.Gen, p.MaxGen = between(w["PciExpressCurrentLinkSpeedEncoded"], 6), between(w["PciExpressMaxLinkSpeedEncoded"], 6)
-		p.Lanes, p.MaxLanes = between(w["PciExpressCurrentLinkWidth"], 32), between(w["PciExpressMaxLinkWidth"], 32)
+		p.Lanes, p.MaxLanes = between(w["PciExpressCurrentLinkWidth"], pcie.MostLanes), between(w["PciExpressMaxLinkWidth"], pcie.MostLanes)
 	}
 }
 
