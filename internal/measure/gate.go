@@ -18,7 +18,9 @@ type Gate struct {
 	Status    string   `json:"status"`              // "pass", "warn", "fail" or "not_checked"
 	Fact      string   `json:"fact"`                // what was found, with its figures; where it was not checked: why
 	Why       string   `json:"why"`                 // why it matters, with the figure
-	Remedy    []string `json:"remedy,omitempty"`    // commands for this platform, in order
+	Advice    string   `json:"advice,omitempty"`    // what to do in words, where no command does it, or before one
+	RemedyAt  string   `json:"remedy_at,omitempty"` // end point where the commands are to be run
+	Remedy    []string `json:"remedy,omitempty"`    // commands for this platform, in order; nothing else
 	Risk      string   `json:"risk,omitempty"`      // of the remedy
 	Cause     string   `json:"cause,omitempty"`     // id of the cause that it would be of a slow result (causes.md)
 	Checklist []string `json:"checklist,omitempty"` // lines of the checklist that it answers: "S-03"
