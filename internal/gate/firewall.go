@@ -68,7 +68,7 @@ func firewallLength(h *host) *finding {
 		longest = *w.LongestChain
 	}
 	if longest > longChain {
-		return warn("a chain of %d rules", longest).do(commands("", "nft list ruleset", "put a rule that accepts the test's ports first"))
+		return warn("a chain of %d rules", longest).do(advise("put a rule that accepts the test's ports first; `nft list ruleset` shows them"))
 	}
 	legacy := ""
 	if w.LegacyRules != nil && *w.LegacyRules > 0 {

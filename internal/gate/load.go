@@ -34,7 +34,7 @@ func cpuLoad(h *host) *finding {
 	}
 	fix := remedy{}
 	if h.busiestProcess() != "" && l.Top[0].PID > 0 {
-		fix = commands("", fmt.Sprintf("stop process %d, or measure when it has ended", l.Top[0].PID))
+		fix = advise(fmt.Sprintf("stop process %d, or measure when it has ended", l.Top[0].PID))
 	}
 	switch {
 	case *l.CPUPct > 20:

@@ -131,21 +131,21 @@ func (w *way) probes() bool {
 func (w *way) smallerMTU(fits int) remedy {
 	h := w.sender()
 	if h == nil || h.top() == nil {
-		return commands("", "the same MTU at both ends and on every switch between")
+		return advise("the same MTU at both ends and on every switch between")
 	}
-	r := at(h, setMTU(h.top(), fits))
-	r.lines = append([]string{fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits)}, r.lines...)
-	return r
+	return at(h, setMTU(h.top(), fits)).saying(fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits))
 }
 
 // blackHole is for a path that swallows what is too large.
 func (w *way) blackHole() remedy {
-	r := w.smallerMTU(w.fits())
-	r.lines[0] = "let ICMP (fragmentation needed, packet too big) pass every firewall between; until then one of these"
-	if h := w.sender(); h != nil {
-		r.lines = append(r.lines, mtuProbing(h).lines...)
+	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
+	if h := w.sender(); h != nil && h.top() != nil {
+		words += fmt.Sprintf("; until then MTU %d", w.fits())
+		if probing := mtuProbing(h).lines; len(probing) > 0 {
+			words += ", or for TCP alone `" + probing[0] + "`"
+		}
 	}
-	return r
+	return w.smallerMTU(w.fits()).saying(words)
 }
 
 func mtuAgreement(sc *scene) *finding {
@@ -170,10 +170,4 @@ func mtuAgreement(sc *scene) *finding {
 		f.do(at(large, setMTU(i, small.mtu())))
 	}
 	return f
-}
-
-// at says at which end to give commands, for gates that belong to none.
-func at(h *host, r remedy) remedy {
-	r.lines = append([]string{command("at %s:", endName(h.name))}, r.lines...)
-	return r
 }

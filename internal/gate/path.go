@@ -58,7 +58,7 @@ func udpReach(w *way) *finding {
 		return w.missing("whether UDP arrives", "udp")
 	case u.Got <= 0:
 		return warn("none of %d datagrams arrived", u.Sent).
-			because("tests of UDP cannot run this way; TCP can").do(commands("", command("let UDP to the data ports of %s pass the firewalls", endName(w.to))))
+			because("tests of UDP cannot run this way; TCP can").do(advise(command("let UDP to the data ports of %s pass the firewalls", endName(w.to))))
 	case u.Sent >= 10 && float64(u.Got) < 0.9*float64(u.Sent):
 		return warn("%d of %d small datagrams arrived", u.Got, u.Sent)
 	}
@@ -110,7 +110,7 @@ func severalWays(sc *scene) *finding {
 		return sc.missing("whether source ports take different ways", "source_ports")
 	case s.Ways > 1:
 		return warn("flows may take %d ways, by their source port (seen in %s)", s.Ways, s.By).
-			do(commands("", "thru test -P 16, beside -P 1"))
+			do(advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
 	}
 	return pass("%d source ports show no different ways", s.Ports)
 }

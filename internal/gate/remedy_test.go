@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +46,7 @@ func acts(h *host, f *face) []struct {
 		{"scaling", switchOn(h, windowScaling())}, {"sack", switchOn(h, sackSetting())}, {"timestamps", switchOn(h, timestampsSetting())},
 		{"buffers", setBuffers(h, 25_000_960)}, {"-w", raiseLimit(h, 25_000_960)}, {"probing", mtuProbing(h)},
 		{"cubic", congestionControl(h, "cubic")}, {"performance", performance(h)}, {"interrupts", spreadInterrupts(f)},
-		{"look", commands("", h.lookAtTraffic())},
+		{"look", h.lookAtTraffic()},
 	}
 }
 
@@ -56,6 +58,9 @@ func TestRemedies(t *testing.T) {
 		h := newHost(&scene{}, &End{Name: "local", Facts: facts, Route: &measure.Route{Interface: c[1]}})
 		fmt.Fprintf(&b, "## %s, %q\n", c[0], c[1])
 		for _, a := range acts(h, h.faces[0]) {
+			if a.advice != "" {
+				fmt.Fprintf(&b, "%-12s [%s]\n", a.name, a.advice)
+			}
 			for _, line := range a.lines {
 				fmt.Fprintf(&b, "%-12s %s\n", a.name, line)
 			}
@@ -69,6 +74,69 @@ func TestRemedies(t *testing.T) {
 		t.Error("the name of an interface became a command")
 	}
 	golden(t, "testdata/remedies.golden", b.String())
+}
+
+// programs that a remedy may begin with.
+const programs = `ip ethtool sysctl tc nft echo modinfo cpupower ifconfig service netsh powercfg ipadm dladm ndd poweradm esxcli
+	Set-NetIPInterface Set-NetAdapterAdvancedProperty Set-NetAdapterRss Enable-NetAdapter Enable-NetAdapterLso Enable-NetAdapterRsc Enable-NetAdapterRss
+	Enable-NetAdapterChecksumOffload Disable-NetAdapterRsc`
+
+// prose are words and marks that no command has.
+var prose = regexp.MustCompile(`(^| )(the|of|or|and|there|above|until|likewise|other|first)( |$)|[,;:.] |[,;:.]$|\.\.\.`)
+
+// checkCommands holds that the remedies of a gate can be pasted as they are,
+// and that it is told where.
+func checkCommands(t *testing.T, g measure.Gate) {
+	t.Helper()
+	for _, line := range g.Remedy {
+		program, _, _ := strings.Cut(line, " ")
+		bare := regexp.MustCompile(`'[^']*'`).ReplaceAllString(line, "")
+		if !slices.Contains(strings.Fields(programs), program) || prose.MatchString(bare) {
+			t.Errorf("no command: %q: %s", line, told(g))
+		}
+		if program == "echo" && !strings.Contains(line, " > /") && !strings.Contains(line, " >> /") && !strings.Contains(line, " | tee /") {
+			t.Errorf("echo to nowhere: %q", line)
+		}
+	}
+	if (len(g.Remedy) > 0) != (g.RemedyAt != "") || g.EndPoint != "" && g.RemedyAt != "" && g.RemedyAt != g.EndPoint {
+		t.Errorf("commands to be run at %q: %s", g.RemedyAt, told(g))
+	}
+}
+
+// TestCommands puts every case of every rule on every system.
+func TestCommands(t *testing.T) {
+	for _, os := range []string{"linux", "freebsd", "darwin", "windows", "solaris", "illumos", "esxi", "plan9"} {
+		lines := 0
+		for _, c := range ruleCases() {
+			s := serverPair()
+			if c.spoil != nil {
+				c.spoil(&s)
+			}
+			for _, e := range s.Ends {
+				if e.Facts != nil {
+					e.Facts.OS = &os
+				}
+			}
+			for _, g := range Judge(s) {
+				checkCommands(t, g)
+				lines += len(g.Remedy)
+			}
+		}
+		if lines == 0 && os != "plan9" {
+			t.Errorf("%s: no rule has a command", os)
+		}
+	}
+}
+
+// TestWhereToRun holds that a gate of the path says at which end its commands are meant.
+func TestWhereToRun(t *testing.T) {
+	s := serverPair()
+	smaller(&s.Path.Back, 1500, nil)
+	for _, g := range Judge(s) {
+		if g.ID == "mtu-path" && g.From == "peer" && (g.RemedyAt != "peer" || !slices.Equal(g.Remedy, []string{"ip link set dev ens1f0 mtu 1500"}) || g.Advice == "") {
+			t.Errorf("%+v", g)
+		}
+	}
 }
 
 // TestWindowToSet holds the worked example of the window: 10 Gb/s and 20 ms

@@ -22,7 +22,7 @@ type ruleCase struct {
 	rule, status string
 	spoil        func(*Subject)
 	fact         string // part of the fact
-	remedy       string // part of the remedy; "" for any
+	remedy       string // part of the remedy, in words or commands; "" for any
 }
 
 // i is the interface of the route of the first end, f its facts, p the path.
@@ -98,7 +98,10 @@ func linkCases() []ruleCase {
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Hash = "layer2" }), "layer 2", "xmit_hash_policy layer3+4"},
 		{"bond", gone_, nil, "", ""},
 		{"virtual-switch", pass_, on(func(f ff, i ii, p pp) { f.Hypervises = &measure.Hypervises{Guests: 3, Switch: []string{"bridge br0"}} }), "3 guests", ""},
-		{"virtual-switch", warn_, on(func(f ff, i ii, p pp) { f.Hypervises = &measure.Hypervises{Guests: 3}; f.Load = &measure.Load{VhostPct: new(97.0)} }), "97%", "vhost"},
+		{"virtual-switch", warn_, on(func(f ff, i ii, p pp) {
+			f.Hypervises = &measure.Hypervises{Guests: 3}
+			f.Load = &measure.Load{VhostPct: new(97.0)}
+		}), "97%", "vhost"},
 		{"tunnel", pass_, on(tunnelled(1450)), "50 bytes", ""},
 		{"tunnel", warn_, on(tunnelled(1500)), "exceed 1500", "ip link set dev ens1f0 mtu 1450"},
 		{"pcie-bandwidth", pass_, nil, "PCIe 4 x8 of ens1f0 carries 109 Gb/s", ""},
@@ -147,7 +150,7 @@ func pathCases() []ruleCase {
 		{"mtu-path", fail_, on(func(f ff, i ii, p pp) {
 			p.Back.MTU.Claimed, p.Back.MTU.Bytes = 1500, 1500
 			smaller(&p.Forward, 1500, nil)
-		}), "1500 at peer: 1500 bytes pass", "at local:"},
+		}), "1500 at peer: 1500 bytes pass", "same MTU at both ends"},
 		{"mtu-path", fail_, on(func(f ff, i ii, p pp) {
 			p.Forward.MTU.Claimed, p.Back.MTU.Claimed = 1500, 1500
 			smaller(&p.Forward, 1400, nil)
@@ -430,7 +433,7 @@ func TestRules(t *testing.T) {
 				}
 				return
 			}
-			if g.Status != c.status || !strings.Contains(g.Fact, c.fact) || !strings.Contains(strings.Join(g.Remedy, "\n"), c.remedy) {
+			if g.Status != c.status || !strings.Contains(g.Fact, c.fact) || !strings.Contains(strings.Join(append(g.Remedy, g.Advice), "\n"), c.remedy) {
 				t.Errorf("want %s %q %q:\n%s", c.status, c.fact, c.remedy, told(g))
 			}
 			if len([]rune(g.Fact)) > 115 || len([]rune(g.Why)) > 115 || g.Why == "" {

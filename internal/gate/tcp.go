@@ -117,7 +117,7 @@ func (w *way) missingOption(what string) *finding {
 
 // leaveAlone is for the box between.
 func leaveAlone() remedy {
-	return commands("", "find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
+	return advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
 }
 
 func scalingOnPath(w *way) *finding {
@@ -158,7 +158,7 @@ func mssOnPath(w *way) *finding {
 	if seen < sent && seen < fits-20 {
 		return warn("MSS %d of %s arrives at %s as %d; the path takes %d", sent, w.from, w.to, seen, fits).
 			because("%.3g%% more packets for the same data", 100*(float64(fits)/float64(max(seen, 1))-1)).
-			do(commands("", command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
+			do(advise(command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
 	}
 	if seen < sent {
 		return pass("MSS %d of %s arrives as %d, which fits the path", sent, w.from, seen)
