@@ -103,7 +103,7 @@ func autotuning(level string) int64 {
 
 func receiveWindow(h *host) *finding {
 	l := h.limits()
-	return h.holds(l.window, "receive window", l.windowOf, l.keys[0])
+	return h.holds(l.window, "receive window", l.windowOf, l.keys[0], false)
 }
 
 func sendBuffer(h *host) *finding {
@@ -111,11 +111,11 @@ func sendBuffer(h *host) *finding {
 		return nil // it has no such limit: the send buffer follows the window (SO_SNDBUF, ISB)
 	}
 	l := h.limits()
-	return h.holds(l.send, "send buffer", l.sendOf, l.keys[1])
+	return h.holds(l.send, "send buffer", l.sendOf, l.keys[1], true)
 }
 
 // holds compares what one connection can have under way with the path.
-func (h *host) holds(most int64, what, of, key string) *finding {
+func (h *host) holds(most int64, what, of, key string, sends bool) *finding {
 	if !h.known {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (h *host) holds(most int64, what, of, key string) *finding {
 	}
 	return warn("%s at most %s (%s); %s at %s RTT hold %s", what, size(most), of, rate(h.rate()), span(h.rtt()), size(product)).
 		because("it carries at most %s%s; window to set: %s", rate(stat.WindowRate(all, h.rtt())), together, size(window)).
-		do(setBuffers(h, window))
+		do(setBuffers(h, window, sends))
 }
 
 // suffices judges a window where no rate is known: by the rate that it carries.

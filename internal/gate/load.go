@@ -75,7 +75,7 @@ func doubled(h *host) string {
 	if !ok {
 		n = 1000
 	}
-	return fmt.Sprint(2 * min(n, 125_000))
+	return fmt.Sprint(max(n, 2*min(n, 125_000)))
 }
 
 func security(h *host) *finding {

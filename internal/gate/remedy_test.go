@@ -44,7 +44,7 @@ func acts(h *host, f *face) []struct {
 		{"offloads", offloadsOn(f, []string{"gro", "tso", "tx"})}, {"lro off", lroOff(f)},
 		{"queues", setQueues(f, "combined", 8)}, {"spread", spread(f, 8)}, {"ring", setRing(f, 4096)},
 		{"scaling", switchOn(h, windowScaling())}, {"sack", switchOn(h, sackSetting())}, {"timestamps", switchOn(h, timestampsSetting())},
-		{"buffers", setBuffers(h, 25_000_960)}, {"-w", raiseLimit(h, 25_000_960)}, {"probing", mtuProbing(h)},
+		{"receive", setBuffers(h, 25_000_960, false)}, {"send", setBuffers(h, 25_000_960, true)}, {"-w", raiseLimit(h, 25_000_960)}, {"probing", mtuProbing(h)},
 		{"cubic", congestionControl(h, "cubic")}, {"performance", performance(h)}, {"interrupts", spreadInterrupts(f)},
 		{"look", h.lookAtTraffic()},
 	}
@@ -135,6 +135,56 @@ func TestWhereToRun(t *testing.T) {
 	for _, g := range Judge(s) {
 		if g.ID == "mtu-path" && g.From == "peer" && (g.RemedyAt != "peer" || !slices.Equal(g.Remedy, []string{"ip link set dev ens1f0 mtu 1500"}) || g.Advice == "") {
 			t.Errorf("%+v", g)
+		}
+	}
+}
+
+// TestBuffersGrow holds that a remedy sets the buffer of the side that is too
+// small, and nothing to less than it is.
+func TestBuffersGrow(t *testing.T) {
+	const window = 1 << 20
+	for _, c := range []struct {
+		os, has, value string
+		receive, send  []string
+	}{
+		{"linux", "net.ipv4.tcp_rmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='8192 262144 16777216'"}, []string{"sysctl -w net.ipv4.tcp_wmem='4096 16384 2097152'"}},
+		{"linux", "net.ipv4.tcp_wmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='4096 131072 2097152'"}, []string{"sysctl -w net.ipv4.tcp_wmem='8192 262144 16777216'"}},
+		{"freebsd", "kern.ipc.maxsockbuf", "9000000", []string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.recvbuf_max=2097152"},
+			[]string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.sendbuf_max=2097152"}},
+		{"darwin", "net.inet.tcp.autosndbufmax", "9000000", []string{"sysctl -w kern.ipc.maxsockbuf=2359296", "sysctl -w net.inet.tcp.autorcvbufmax=2097152"},
+			[]string{"sysctl -w kern.ipc.maxsockbuf=2359296", "sysctl -w net.inet.tcp.autosndbufmax=9000000"}},
+		{"solaris", "tcp.max_buf", "9000000", []string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p recv_buf=2097152 tcp"},
+			[]string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p send_buf=2097152 tcp"}},
+		{"windows", "Internet.AutoTuningLevelLocal", "Experimental", nil, nil},
+	} {
+		h := newHost(&scene{}, &End{Facts: &measure.Facts{OS: &c.os, Sysctls: map[string]string{c.has: c.value}}})
+		if got := setBuffers(h, window, false).lines; !slices.Equal(got, c.receive) {
+			t.Errorf("%s, %s %s: receive %q, want %q", c.os, c.has, c.value, got, c.receive)
+		}
+		if got := setBuffers(h, window, true).lines; !slices.Equal(got, c.send) {
+			t.Errorf("%s, %s %s: send %q, want %q", c.os, c.has, c.value, got, c.send)
+		}
+	}
+	h := newHost(&scene{}, &End{Facts: &measure.Facts{OS: new("linux"), Sysctls: map[string]string{"net.core.rmem_max": "4194304", "net.core.wmem_max": "212992"}}})
+	if got := raiseLimit(h, window).lines; !slices.Equal(got, []string{"sysctl -w net.core.wmem_max=1048576"}) {
+		t.Errorf("limits: %q", got)
+	}
+}
+
+// TestOneSideWarns holds that the gate of the receive window leaves the send
+// buffer alone, and that only the end that is short gets commands.
+func TestOneSideWarns(t *testing.T) {
+	s := serverPair()
+	wan(&s)
+	s.LinkBps = 1e9 // 2.4 MiB
+	s.Ends[0].Facts.Sysctls["net.ipv4.tcp_rmem"] = "4096 65536 131072"
+	for _, g := range Judge(s) {
+		if (g.ID == "receive-window") && g.EndPoint == "local" {
+			if len(g.Remedy) != 1 || !strings.Contains(g.Remedy[0], "tcp_rmem='4096 65536 5") {
+				t.Errorf("%+v", g)
+			}
+		} else if strings.Contains(strings.Join(g.Remedy, " "), "mem='") {
+			t.Errorf("commands of another side: %s", told(g))
 		}
 	}
 }
