@@ -43,23 +43,33 @@ func mtuPath(w *way) *finding {
 	case !m.Silent:
 		return warn("MTU %d at %s; %d bytes pass with DF", m.Claimed, w.from, m.Bytes).
 			because("segments of up to %d bytes pass, larger ones are lost", m.Bytes)
+	}
+	return w.swallowed()
+}
+
+// swallowed judges a path on which larger packets vanish without a word.
+func (w *way) swallowed() *finding {
+	m, peer := w.MTU, w.far()
+	claims, do, cause := fmt.Sprintf("MTU %d at %s", m.Claimed, w.from), w.blackHole(), ""
+	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
+	if peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
+		claims += fmt.Sprintf(", %d at %s", peer, w.to)
+		do, cause = w.smallerMTU(min(w.fits(), peer)), "jumbo-mismatch"
+	}
+	switch {
 	case w.segment() > 0 && w.segment() <= m.Bytes:
-		return warn("MTU %d at %s; %d bytes pass with DF, larger ones vanish; the MSS keeps TCP to %d", m.Claimed, w.from, m.Bytes, w.segment()).
-			because("TCP passes; UDP and other protocols above %d bytes are lost without a word", m.Bytes).do(w.blackHole())
+		return warn("%s: %d bytes pass with DF, larger ones vanish; the MSS keeps TCP to %d", claims, m.Bytes, w.segment()).
+			because("TCP passes; UDP and other protocols above %d bytes are lost without a word", m.Bytes).as(cause).do(do)
 	case w.probes():
-		return warn("MTU %d at %s; %d bytes pass with DF, larger ones vanish; %s probes for it", m.Claimed, w.from, m.Bytes, w.from).
-			because("TCP stalls at first, then finds what passes: 34 to 72 Mb/s at the start").do(w.blackHole())
-	case w.bothClaim(m.Claimed) && m.Claimed >= jumboFrom:
+		return warn("%s: %d bytes pass with DF, larger ones vanish; %s probes for it", claims, m.Bytes, w.from).
+			because("TCP stalls at first, then finds what passes: 34 to 72 Mb/s at the start").as(cause).do(do)
+	case cause != "":
+		return fail("%s: %d bytes pass with DF, larger ones vanish", claims, m.Bytes).as(cause).do(do)
+	case peer >= m.Claimed && m.Claimed >= jumboFrom:
 		return fail("MTU %d at %s and %s, but only %d bytes pass with DF: nothing between says why", m.Claimed, w.from, w.to, m.Bytes).
 			as("jumbo-mismatch").do(w.smallerMTU(w.fits()))
 	}
-	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
-	if peer := w.far(); peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
-		return fail("MTU %d at %s, %d at %s: %d bytes pass with DF, larger ones vanish", m.Claimed, w.from, peer, w.to, m.Bytes).
-			as("jumbo-mismatch").do(w.smallerMTU(min(w.fits(), peer)))
-	}
-	return fail("MTU %d at %s; %d bytes pass with DF, larger ones vanish and no router says so", m.Claimed, w.from, m.Bytes).
-		do(w.blackHole())
+	return fail("%s: %d bytes pass with DF, larger ones vanish and no router says so", claims, m.Bytes).do(do)
 }
 
 // mtuHolds words that what is claimed passes.
@@ -84,9 +94,6 @@ func (w *way) far() int {
 	}
 	return 0
 }
-
-// bothClaim tells whether the receiving end claims as much.
-func (w *way) bothClaim(mtu int) bool { return w.far() >= mtu }
 
 // mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
 func (h *host) mtu() int {

@@ -163,6 +163,11 @@ func pathCases() []ruleCase {
 			p.Handshake.SYNACKSeen.MSS = new(1360)
 			smaller(&p.Forward, 1400, nil)
 		}), "the MSS keeps TCP to 1400", "let ICMP"},
+		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // jumbo frames at one end only: its peer's MSS keeps TCP to what that takes
+			p.Back.MTU.Claimed, p.Back.MTU.Bytes = 1500, 1500
+			p.Handshake.SYNACKSent.MSS, p.Handshake.SYNACKSeen.MSS = new(1460), new(1460)
+			smaller(&p.Forward, 1504, nil)
+		}), "MTU 9000 at local, 1500 at peer: 1504 bytes pass with DF, larger ones vanish; the MSS keeps TCP to 1500", "ip link set dev ens1f0 mtu 1500"},
 		{"mtu-path", fail_, on(func(f ff, i ii, p pp) { // and here not far enough
 			p.Handshake.SYNACKSeen.MSS = new(1361)
 			smaller(&p.Forward, 1400, nil)
