@@ -264,6 +264,12 @@ func tcpCases() []ruleCase {
 		{"congestion-control", none_, gap("congestion_control", func(f ff, i ii, p pp) { f.Congestion = nil }), "because of a test", ""},
 		{"qdisc", pass_, nil, "mq fq_codel", ""},
 		{"qdisc", pass_, on(func(f ff, i ii, p pp) { i.Qdisc = new("tbf") }), "may hold the rate", ""},
+		{"qdisc", warn_, func(s *Subject) { s.face(0).Qdisc, s.LinkBps = new("tbf fq_codel"), 10e9 }, "tbf, which may hold the rate below the 10.0 Gb/s", "tc -s qdisc show dev ens1f0"},
+		{"qdisc", pass_, func(s *Subject) { s.face(0).Qdisc, s.LinkBps = new("mq fq_codel"), 10e9 }, "mq fq_codel", ""},
+		{"qdisc", pass_, func(s *Subject) { // perhaps not the way of the traffic
+			s.face(0).Qdisc, s.LinkBps, s.Ends[0].Route = new("cake"), 10e9, nil
+		}, "may hold the rate", ""},
+		{"qdisc", warn_, on(func(f ff, i ii, p pp) { i.Qdisc = new("htb netem") }), "netem", "tc qdisc del dev ens1f0 root"},
 		{"qdisc", warn_, on(func(f ff, i ii, p pp) { i.Qdisc = new("netem") }), "netem", "tc qdisc del dev ens1f0 root"},
 		{"tcp-carry-over", pass_, wan, "TCP keeps", "tcp_no_metrics_save=1"},
 		{"tcp-carry-over", gone_, nil, "", ""},
