@@ -7,7 +7,7 @@ func cgroupRules() []Rule {
 	return []Rule{{
 		ID: "cpu-quota", Title: "CPU quota", About: "the time that the control groups around thru allow, and whether it was used up",
 		Fails:  "less than one CPU, or less than the stated rate takes by earlier tests",
-		Warns:  "the quota was used up while no test ran, or in a tenth of the periods so far",
+		Warns:  "the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
 		Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
 		Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Cause: "cpu-quota", Checklist: []string{"C-08", "C-29"}, host: cpuQuota,
 	}}

@@ -39,11 +39,8 @@ func (h *host) control() string {
 			return strings.ToLower(*w.Congestion)
 		}
 	}
-	if h.Congestion != nil {
-		return strings.ToLower(*h.Congestion)
-	}
-	v, _ := h.sysctl("net.ipv4.tcp_congestion_control", "net.inet.tcp.cc.algorithm", "cong_default", "CongestionProvider")
-	return strings.ToLower(v)
+	name, _ := h.standardControl()
+	return name
 }
 
 func congestion(h *host) *finding {
@@ -53,19 +50,45 @@ func congestion(h *host) *finding {
 	case name == "":
 		return h.missing("congestion control", "congestion_control")
 	case strings.HasPrefix(name, "bbr") && near:
-		return warn("%s within a site%s", name, atRTT(rtt)).do(congestionControl(h, h.lossBased()))
+		return warn("%s within a site%s", name, atRTT(rtt)).do(h.otherControl())
 	case strings.HasPrefix(name, "bbr") && h.before(4, 13) && !h.fairQueue():
 		return warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
 			because("before Linux 4.13 bbr has no pacing but fq's, and floods the path").do(fairQueueing(h))
 	case name == "dctcp" && rtt > 5e6:
 		return warn("dctcp%s", atRTT(rtt)).because("dctcp is for data centers whose switches mark: elsewhere it crowds out others").
-			do(congestionControl(h, h.lossBased()))
+			do(h.otherControl())
 	case (name == "reno" || name == "newreno") && rtt >= farRTT:
 		return pass("%s%s: it takes minutes to recover from a loss; cubic is faster", name, atRTT(rtt))
 	case rtt == 0:
 		return pass("%s; the round trip is not known", name)
 	}
 	return pass("%s%s", name, atRTT(rtt))
+}
+
+// otherControl gives the host's connections of the path one that does not
+// pace. What a route names counts before the host's default, and in a network
+// namespace the kernel takes only what the host's own allows
+// (tcp_set_default_congestion_control, ip-route(8)).
+func (h *host) otherControl() remedy {
+	name := h.lossBased()
+	if h.os != "linux" {
+		return congestionControl(h, name)
+	}
+	route := command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+	if standard, known := h.standardControl(); known && standard != h.control() {
+		return advise("a route of this host names " + command("%s", h.control()) + ": " + route)
+	}
+	return congestionControl(h, name).saying("where that is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
+		"of the host's own network namespace first, or name it by the route: " + route)
+}
+
+// standardControl is the congestion control of connections for which no route names another.
+func (h *host) standardControl() (name string, known bool) {
+	if h.Congestion != nil {
+		return strings.ToLower(*h.Congestion), true
+	}
+	v, ok := h.sysctl("net.ipv4.tcp_congestion_control", "net.inet.tcp.cc.algorithm", "cong_default", "CongestionProvider")
+	return strings.ToLower(v), ok
 }
 
 func atRTT(rtt int64) string {

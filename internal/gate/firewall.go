@@ -52,7 +52,8 @@ func moreTracked(h *host) remedy {
 	if h.os != "linux" {
 		return remedy{}
 	}
-	return sysctls(h, "net.netfilter.nf_conntrack_max="+twice(*h.Firewall.TrackedMax))
+	r := sysctls(h, "net.netfilter.nf_conntrack_max="+twice(*h.Firewall.TrackedMax))
+	return r.risking("can be set in the host's own network namespace only (of a container: at its host); " + r.risk)
 }
 
 func firewallLength(h *host) *finding {

@@ -179,4 +179,4 @@ func tcpPages(most int64) string {
 }
 
 // twice of a number, within what the kernel takes.
-func twice(n int64) string { return strconv.FormatInt(2*min(n, 1<<29), 10) }
+func twice(n int64) string { return strconv.FormatInt(max(n, 2*min(n, 1<<29)), 10) }

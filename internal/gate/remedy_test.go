@@ -207,3 +207,41 @@ func TestWindowToSet(t *testing.T) {
 		t.Errorf("maxsockbuf for 4 MiB is %d, want 4718592", got)
 	}
 }
+
+// TestQuota holds that a limit is lifted by a command only where the facts
+// tell its file, and that what is not sure is said in words.
+func TestQuota(t *testing.T) {
+	for _, c := range []struct {
+		cgroup  measure.Cgroup
+		command string
+		advice  string
+	}{
+		{measure.Cgroup{Version: 2, Path: "/user.slice"}, "echo max > /sys/fs/cgroup/user.slice/cpu.max", "a group above"},
+		{measure.Cgroup{Version: 1, Path: "/fxu"}, "", "cpu.cfs_quota_us of the group /fxu, or of one above"},
+		{measure.Cgroup{Version: 2, Path: "/a b"}, "", "cpu.max"},
+		{measure.Cgroup{Version: 2, Path: "/", Container: "docker"}, "", "docker update --cpus 0 CONTAINER"},
+		{measure.Cgroup{Version: 2, Path: "/", Container: "kubernetes"}, "", "resources.limits.cpu"},
+	} {
+		s := serverPair()
+		s.Ends[0].Facts.Cgroup = &c.cgroup
+		c.cgroup.QuotaCPUs = new(0.5)
+		g, _ := of(Judge(s), "cpu-quota")
+		if strings.Join(g.Remedy, "\n") != c.command || !strings.Contains(g.Advice, c.advice) || g.Risk == "" {
+			t.Errorf("%+v: %s", c.cgroup, told(g))
+		}
+	}
+}
+
+// TestRouteNamesControl holds that a default is not set where a route names
+// another congestion control, which counts before it.
+func TestRouteNamesControl(t *testing.T) {
+	s := serverPair()
+	s.Path.Forward.Congestion = new("bbr")
+	if g, _ := of(Judge(s), "congestion-control"); len(g.Remedy) > 0 || g.Advice == "" {
+		t.Error(told(g))
+	}
+	s.Ends[0].Facts.Firewall.TrackDrops = new(int64(4000))
+	if g, _ := of(Judge(s), "conntrack"); !strings.Contains(g.Risk, "own network namespace only") || !strings.Contains(g.Risk, "next boot") {
+		t.Error(told(g))
+	}
+}

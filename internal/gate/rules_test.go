@@ -255,6 +255,8 @@ func tcpCases() []ruleCase {
 		{"explicit-window", pass_, on(func(f ff, i ii, p pp) { p.RTT.P50 = 30_000 }), "granted", ""},
 		{"congestion-control", pass_, nil, "cubic at 200", ""},
 		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { f.Congestion = new("bbr") }), "bbr within a site at 200", "tcp_congestion_control=cubic"},
+		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { f.Congestion = new("bbr") }), "bbr within", "tcp_allowed_congestion_control"},
+		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { p.Forward.Congestion = new("bbr") }), "bbr within", "a route of this host names bbr: `ip route replace"},
 		{"congestion-control", pass_, func(s *Subject) { wan(s); s.Ends[0].Facts.Congestion = new("bbr") }, "bbr at 20.0 ms", ""},
 		{"congestion-control", warn_, func(s *Subject) {
 			wan(s)
