@@ -193,7 +193,7 @@ func pathCases() []ruleCase {
 		{"udp-reach", warn_, on(func(f ff, i ii, p pp) { p.Forward.UDP.Got = 15 }), "15 of 20", ""},
 		{"udp-reach", none_, gap("forward.udp", func(f ff, i ii, p pp) { p.Forward.UDP = nil }), "because of a test", ""},
 		{"dscp", pass_, nil, "as they were sent", ""},
-		{"dscp", pass_, on(func(f ff, i ii, p pp) { p.Forward.Marks[0].Seen = 0 }), "DSCP 10 as 0", ""},
+		{"dscp", warn_, on(func(f ff, i ii, p pp) { p.Forward.Marks[0].Seen = 0 }), "AF11 is cleared", "trust the marks"},
 		{"hops", pass_, nil, "0 routers each way", ""},
 		{"hops", warn_, on(func(f ff, i ii, p pp) { p.Back.Hops = new(3) }), "0 routers on the way there, 3", ""},
 		{"hops", none_, gap("back.hops", func(f ff, i ii, p pp) { p.Back.Hops = nil }), "because of a test", ""},
