@@ -128,15 +128,15 @@ func (h *host) holds(most int64, what, of, key string, sends bool) *finding {
 		return h.suffices(all, what, most, why)
 	}
 	if product <= all {
-		return pass("%s up to %s (%s); the path holds %s", what, size(most), of, size(product))
+		return pass("%s up to %s (%s); bandwidth-delay product %s", what, size(most), of, size(product))
 	}
 	window := h.window(product / float64(h.streams()))
 	together := ""
 	if h.streams() > 1 {
 		together = " together"
 	}
-	return warn("%s at most %s (%s); %s at %s RTT hold %s", what, size(most), of, rate(h.rate()), span(h.rtt()), size(product)).
-		because("it carries at most %s%s; window to set: %s", rate(stat.WindowRate(all, h.rtt())), together, size(window)).
+	return warn("%s at most %s (%s); bandwidth-delay product %s: %s at %s RTT", what, size(most), of, size(product), rate(h.rate()), span(h.rtt())).
+		because("it carries at most %s%s; window needed: %s", rate(stat.WindowRate(all, h.rtt())), together, size(window)).
 		do(setBuffers(h, window, sends))
 }
 

@@ -178,15 +178,18 @@ func linkLoad(f *face) *finding {
 	if at < 0 {
 		return pass("%s was quiet for %s", f.Name, span(l.SpanNs))
 	}
-	busy := max(l.Interfaces[at].RxBps, l.Interfaces[at].TxBps)
-	bound, of := 50e6, "whose speed is not known"
+	busy, way := l.Interfaces[at].RxBps, "in"
+	if out := l.Interfaces[at].TxBps; out > busy {
+		busy, way = out, "out"
+	}
+	bound, of := 50e6, "; the speed of the link is not known"
 	if f.speed() > 0 {
-		bound, of = 0.05*float64(f.speed()), "of "+rate(f.speed())
+		bound, of = 0.05*float64(f.speed()), ", of "+rate(f.speed())
 	}
 	if busy > bound {
-		return warn("%s carries %s of other traffic, %s", f.Name, rate(busy), of).do(f.host.lookAtTraffic())
+		return warn("%s carries %s of other traffic %s%s", f.Name, rate(busy), way, of).do(f.host.lookAtTraffic())
 	}
-	return pass("%s carries %s of other traffic", f.Name, rate(busy))
+	return pass("%s carries %s of other traffic %s", f.Name, rate(busy), way)
 }
 
 // lookAtTraffic names what shows who uses the network.

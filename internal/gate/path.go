@@ -55,7 +55,8 @@ func udpReach(w *way) *finding {
 		return warn("none of %d datagrams arrived", u.Sent).
 			because("tests of UDP cannot run this way; TCP can").do(advise(command("let UDP to the data ports of %s pass the firewalls", endName(w.to))))
 	case u.Sent >= 10 && float64(u.Got) < 0.9*float64(u.Sent):
-		return warn("%d of %d small datagrams arrived", u.Got, u.Sent)
+		return warn("%d of %d small datagrams arrived", u.Got, u.Sent).
+			do(advise("look for a firewall that limits the rate of UDP, and for loss: `thru test -u --search` finds the rate that passes"))
 	}
 	return pass("%d of %d datagrams arrived", min(u.Got, u.Sent), u.Sent)
 }

@@ -60,18 +60,19 @@ func (n nic) loader(name string, value int) string {
 type offload struct {
 	name  string // as in Facts, by ethtool
 	short string // as ethtool -K takes it
+	words string // for people
 	soft  bool   // the kernel's own: any interface can have it
 }
 
 // offloads that a test wants, in the order in which they are shown.
 func offloads() []offload {
 	return []offload{
-		{"tcp-segmentation-offload", "tso", false},
-		{"generic-segmentation-offload", "gso", true},
-		{"generic-receive-offload", "gro", true},
-		{"scatter-gather", "sg", false},
-		{"tx-checksumming", "tx", false},
-		{"rx-checksumming", "rx", false},
+		{"tcp-segmentation-offload", "tso", "TSO", false},
+		{"generic-segmentation-offload", "gso", "GSO", true},
+		{"generic-receive-offload", "gro", "GRO", true},
+		{"scatter-gather", "sg", "scatter-gather", false},
+		{"tx-checksumming", "tx", "TX checksum", false},
+		{"rx-checksumming", "rx", "RX checksum", false},
 	}
 }
 

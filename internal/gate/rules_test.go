@@ -85,13 +85,13 @@ func linkCases() []ruleCase {
 		{"link-load", pass_, nil, "quiet", ""},
 		{"link-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.Interfaces = []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 1, TxBps: 2e9}}
-		}), "carries 2.00 Gb/s", "ss -tunp"},
+		}), "carries 2.00 Gb/s of other traffic out, of 25.0 Gb/s", "ss -tunp"},
 		{"link-load", pass_, on(func(f ff, i ii, p pp) {
 			f.Load.Interfaces = []measure.InterfaceLoad{{Name: "ens1f0", TxBps: 2e8}}
 		}), "carries 200 Mb/s", ""},
 		{"link-load", warn_, on(func(f ff, i ii, p pp) {
 			i.Nominal, f.Load.Interfaces = new(true), []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 6e7}}
-		}), "carries 60.0 Mb/s", ""},
+		}), "carries 60.0 Mb/s of other traffic in; the speed of the link is not known", ""},
 		{"bond", pass_, on(bonded), "2 members up, hash layer3+4", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[1].Up = false }), "b of ens1f0 carry nothing: down", ""},
 		{"bond", warn_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[1].Aggregate = new(2) }), "another LACP group", ""},
@@ -190,7 +190,7 @@ func pathCases() []ruleCase {
 		{"rtt-spread", none_, gap("rtt_idle", func(f ff, i ii, p pp) { p.RTT = nil }), "because of a test", ""},
 		{"udp-reach", pass_, nil, "20 of 20", ""},
 		{"udp-reach", warn_, on(func(f ff, i ii, p pp) { p.Forward.UDP.Got = 0 }), "none of 20", ""},
-		{"udp-reach", warn_, on(func(f ff, i ii, p pp) { p.Forward.UDP.Got = 15 }), "15 of 20", ""},
+		{"udp-reach", warn_, on(func(f ff, i ii, p pp) { p.Forward.UDP.Got = 15 }), "15 of 20", "thru test -u --search"},
 		{"udp-reach", none_, gap("forward.udp", func(f ff, i ii, p pp) { p.Forward.UDP = nil }), "because of a test", ""},
 		{"dscp", pass_, nil, "as they were sent", ""},
 		{"dscp", warn_, on(func(f ff, i ii, p pp) { p.Forward.Marks[0].Seen = 0 }), "AF11 is cleared", "trust the marks"},
@@ -234,7 +234,7 @@ func tcpCases() []ruleCase {
 		{"timestamps", warn_, set("net.ipv4.tcp_timestamps", "0"), "off", "net.ipv4.tcp_timestamps=1"},
 		{"timestamps", pass_, set("net.ipv4.tcp_timestamps", "2"), "on", ""},
 		{"timestamps", none_, gap("sysctls", func(f ff, i ii, p pp) { f.Sysctls = nil }), "because of a test", ""},
-		{"timestamps-path", pass_, nil, "arrives", ""},
+		{"timestamps-path", pass_, nil, "the option timestamps of local arrives at peer", ""},
 		{"timestamps-path", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.Timestamps = new(false) }), "taken out", ""},
 		{"timestamps-path", none_, gap("handshake", func(f ff, i ii, p pp) { p.Handshake = nil }), "because of a test", ""},
 		{"mss", pass_, nil, "MSS 8960", ""},
@@ -242,14 +242,14 @@ func tcpCases() []ruleCase {
 		{"mss", pass_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.MSS = new(1452); smaller(&p.Back, 1492, new(1492)) }), "fits the path", ""},
 		{"mss", none_, gap("handshake.syn_sent", func(f ff, i ii, p pp) { p.Handshake.SYNSent = nil }), "because of a test", ""},
 		{"receive-window", pass_, nil, "3 MiB", ""},
-		{"receive-window", warn_, wan, "25.0 Gb/s at 20.0 ms RTT hold 59.6 MiB", "net.ipv4.tcp_rmem='4096 131072 125"},
+		{"receive-window", warn_, wan, "receive window at most 3 MiB (tcp_rmem); bandwidth-delay product 59.6 MiB: 25.0 Gb/s at 20.0 ms RTT", "net.ipv4.tcp_rmem='4096 131072 125"},
 		{"receive-window", pass_, func(s *Subject) { wan(s); s.Streams = 32 }, "3 MiB", ""},
 		{"receive-window", warn_, func(s *Subject) { wan(s); s.Streams = 2 }, "receive window at most 3 MiB", "net.ipv4.tcp_rmem='4096 131072 62"},
 		{"receive-window", none_, on(func(f ff, i ii, p pp) { p.RTT = nil }), "round trip", ""},
 		{"receive-window", none_, gap("sysctls.net.ipv4.tcp_rmem", func(f ff, i ii, p pp) { delete(f.Sysctls, "net.ipv4.tcp_rmem") }), "because of a test", ""},
 		{"receive-window", none_, func(s *Subject) { wan(s); s.face(0).Nominal, s.face(1).Nominal = new(true), new(true) }, "carries 1.26 Gb/s", ""},
 		{"send-buffer", pass_, nil, "4 MiB", ""},
-		{"send-buffer", warn_, wan, "hold 59.6 MiB", "net.ipv4.tcp_wmem='4096 16384 125"},
+		{"send-buffer", warn_, wan, "bandwidth-delay product 59.6 MiB: ", "net.ipv4.tcp_wmem='4096 16384 125"},
 		{"send-buffer", none_, gap("sysctls", func(f ff, i ii, p pp) { f.Sysctls = nil }), "because of a test", ""},
 		{"explicit-window", pass_, nil, "-w is cut to 208 KiB", "net.core.rmem_max"},
 		{"explicit-window", pass_, on(func(f ff, i ii, p pp) { p.RTT.P50 = 30_000 }), "granted", ""},
@@ -289,12 +289,12 @@ func hostCases() []ruleCase {
 		{"offloads", pass_, nil, "6 of 6", ""},
 		{"offloads", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["tcp-segmentation-offload"], i.Offloads["scatter-gather"] = false, false
-		}), "tso, sg of ens1f0: off", "ethtool -K ens1f0 sg on tso on"},
+		}), "TSO, scatter-gather of ens1f0: off", "ethtool -K ens1f0 sg on tso on"},
 		{"offloads", pass_, on(func(f ff, i ii, p pp) { i.Offloads["tcp-segmentation-offload"], i.SpeedBps = false, new(int64(1e9)) }), "5 of 6", ""},
-		{"offloads", warn_, on(func(f ff, i ii, p pp) { i.Offloads["generic-receive-offload"], i.SpeedBps = false, new(int64(1e9)) }), "gro of ens1f0: off", ""},
+		{"offloads", warn_, on(func(f ff, i ii, p pp) { i.Offloads["generic-receive-offload"], i.SpeedBps = false, new(int64(1e9)) }), "GRO of ens1f0: off", ""},
 		{"offloads", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["tx-checksumming"], i.Fixed = false, []string{"tx-checksum-ip-generic"}
-		}), "its driver has none", ""},
+		}), "TX checksum of ens1f0: off, and its driver has none", ""},
 		{"offloads", none_, gap("interfaces.ens1f0.offloads", func(f ff, i ii, p pp) { i.Offloads = nil }), "because of a test", ""},
 		{"lro-forwarding", gone_, nil, "", ""},
 		{"lro-forwarding", pass_, on(func(f ff, i ii, p pp) { i.Offloads["large-receive-offload"] = true }), "passes nothing on", ""},

@@ -94,11 +94,11 @@ func (w *way) option(what string, has func(*measure.SYN) *bool, gone func() *fin
 	}
 	switch {
 	case !*has(w.sent):
-		return pass("%s was not offered by %s", what, w.from)
+		return pass("the option %s was not offered by %s", what, w.from)
 	case !*has(w.seen):
 		return gone()
 	}
-	return pass("%s of %s arrives at %s", what, w.from, w.to)
+	return pass("the option %s of %s arrives at %s", what, w.from, w.to)
 }
 
 // missingOption names what could not be seen of a segment.
