@@ -28,7 +28,7 @@ func bufferRules() []Rule {
 			Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
 			Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
 			Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, host: sendBuffer},
-		{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product; information only",
+		{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
 			Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
 			Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Cause: "fixed-window", Checklist: []string{"C-18", "C-39", "B-19"}, host: explicitWindow},
 	}
@@ -181,9 +181,15 @@ func explicitWindow(h *host) *finding {
 	if limit <= 0 || product == 0 {
 		return nil
 	}
-	if window := h.window(product); window > limit {
-		return pass("-w is cut to %s (%s), less than the %s that the path holds: leave it out", size(limit), of, size(window)).
-			do(raiseLimit(h, window))
+	window := h.window(product / float64(h.streams()))
+	if window <= limit {
+		return pass("-w up to %s (%s) is granted; bandwidth-delay product %s", size(limit), of, size(product))
 	}
-	return pass("-w up to %s (%s) is granted; the path holds %s", size(limit), of, size(product))
+	without := ""
+	if l := h.limits(); l.window > 0 {
+		without = "; without -w up to " + size(l.window) + " (" + l.windowOf + ")"
+	}
+	return pass("-w gets at most %s (%s): %s a connection%s", size(limit), of, rate(stat.WindowRate(float64(limit), h.rtt())), without).
+		because("a connection needs %s; the kernel cuts what -w asks for to its limit without a word", size(window)).
+		do(raiseLimit(h, window).saying("leave -w out; only a test with -w needs a higher limit"))
 }
