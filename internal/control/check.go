@@ -351,10 +351,16 @@ func disqualified(gates []measure.Gate, hint string) error {
 	if n := len(failed) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	remedy := strings.Join(g.Remedy, "; ")
-	if remedy != "" && g.RemedyAt != "" {
-		remedy = "at " + g.RemedyAt + ": " + remedy
-	}
-	hints := slices.DeleteFunc([]string{g.Advice, remedy, hint}, func(s string) bool { return s == "" })
+	hints := slices.DeleteFunc([]string{remedy(g), hint}, func(s string) bool { return s == "" })
 	return fault.New(fault.Verdict, strings.Join(hints, "; or "), "%s is not fit to be measured: %s: %s%s", where, g.ID, g.Fact, more)
+}
+
+// remedy of a gate in one line: the advice, then the commands, with where to
+// run them if the gate does not say whose it is.
+func remedy(g measure.Gate) string {
+	do := strings.Join(g.Remedy, "; ")
+	if do != "" && g.EndPoint == "" && g.RemedyAt != "" {
+		do = "at " + g.RemedyAt + ": " + do
+	}
+	return strings.Join(slices.DeleteFunc([]string{g.Advice, do}, func(s string) bool { return s == "" }), "; ")
 }

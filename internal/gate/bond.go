@@ -46,13 +46,14 @@ func bond(f *face) *finding {
 	case len(down) > 0:
 		return warn("%s of %s carry nothing: down", strings.Join(down, ", "), f.Name).
 			because("%d of %d members carry the traffic", len(f.Bond.Members)-len(down), len(f.Bond.Members)).
-			do(commands("", "check cable and switch port of "+words(down)))
+			do(advise("check cable and switch port of " + words(down)))
 	case len(apart) > 0:
 		return warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, *main).
-			do(commands("", "put the switch ports of "+words(apart)+" into the same LACP group"))
+			do(advise("put the switch ports of " + words(apart) + " into the same LACP group"))
 	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
 		return warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
-			do(commands(linkMayFlap, command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.nic()), "the same for the switch: hash by address and port"))
+			do(commands(linkMayFlap, command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.nic())).
+				saying("let the switch hash by address and port too"))
 	}
 	return pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))
 }
@@ -91,7 +92,7 @@ func virtualSwitch(h *host) *finding {
 	}
 	if l := h.Load; l != nil && l.VhostPct != nil && *l.VhostPct > 80 {
 		return warn("a thread that moves guests' packets fills %s of a CPU; %d guests run here", percent(*l.VhostPct), v.Guests).
-			do(commands(onTheHost, "give the busy guest's adapter several queues: driver name=vhost queues=4"))
+			do(advise("give the busy guest's adapter several queues: driver name=vhost queues=4").risking(onTheHost))
 	}
 	return pass("%d guests run here%s", max(0, v.Guests), among(v.Switch))
 }

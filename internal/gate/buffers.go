@@ -28,7 +28,7 @@ func bufferRules() []Rule {
 			Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
 			Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
 			Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, host: sendBuffer},
-		{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product; information only",
+		{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
 			Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
 			Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Cause: "fixed-window", Checklist: []string{"C-18", "C-39", "B-19"}, host: explicitWindow},
 	}
@@ -103,7 +103,7 @@ func autotuning(level string) int64 {
 
 func receiveWindow(h *host) *finding {
 	l := h.limits()
-	return h.holds(l.window, "receive window", l.windowOf, l.keys[0])
+	return h.holds(l.window, "receive window", l.windowOf, l.keys[0], false)
 }
 
 func sendBuffer(h *host) *finding {
@@ -111,11 +111,11 @@ func sendBuffer(h *host) *finding {
 		return nil // it has no such limit: the send buffer follows the window (SO_SNDBUF, ISB)
 	}
 	l := h.limits()
-	return h.holds(l.send, "send buffer", l.sendOf, l.keys[1])
+	return h.holds(l.send, "send buffer", l.sendOf, l.keys[1], true)
 }
 
 // holds compares what one connection can have under way with the path.
-func (h *host) holds(most int64, what, of, key string) *finding {
+func (h *host) holds(most int64, what, of, key string, sends bool) *finding {
 	if !h.known {
 		return nil
 	}
@@ -128,16 +128,16 @@ func (h *host) holds(most int64, what, of, key string) *finding {
 		return h.suffices(all, what, most, why)
 	}
 	if product <= all {
-		return pass("%s up to %s (%s); the path holds %s", what, size(most), of, size(product))
+		return pass("%s up to %s (%s); bandwidth-delay product %s", what, size(most), of, size(product))
 	}
 	window := h.window(product / float64(h.streams()))
 	together := ""
 	if h.streams() > 1 {
 		together = " together"
 	}
-	return warn("%s at most %s (%s); %s at %s RTT hold %s", what, size(most), of, rate(h.rate()), span(h.rtt()), size(product)).
-		because("it carries at most %s%s; window to set: %s", rate(stat.WindowRate(all, h.rtt())), together, size(window)).
-		do(setBuffers(h, window))
+	return warn("%s at most %s (%s); bandwidth-delay product %s: %s at %s RTT", what, size(most), of, size(product), rate(h.rate()), span(h.rtt())).
+		because("it carries at most %s%s; window needed: %s", rate(stat.WindowRate(all, h.rtt())), together, size(window)).
+		do(setBuffers(h, window, sends))
 }
 
 // suffices judges a window where no rate is known: by the rate that it carries.
@@ -181,9 +181,15 @@ func explicitWindow(h *host) *finding {
 	if limit <= 0 || product == 0 {
 		return nil
 	}
-	if window := h.window(product); window > limit {
-		return pass("-w is cut to %s (%s), less than the %s that the path holds: leave it out", size(limit), of, size(window)).
-			do(raiseLimit(h, window))
+	window := h.window(product / float64(h.streams()))
+	if window <= limit {
+		return pass("-w up to %s (%s) is granted; bandwidth-delay product %s", size(limit), of, size(product))
 	}
-	return pass("-w up to %s (%s) is granted; the path holds %s", size(limit), of, size(product))
+	without := ""
+	if l := h.limits(); l.window > 0 {
+		without = "; without -w up to " + size(l.window) + " (" + l.windowOf + ")"
+	}
+	return pass("-w gets at most %s (%s): %s a connection%s", size(limit), of, rate(stat.WindowRate(float64(limit), h.rtt())), without).
+		because("a connection needs %s; the kernel cuts what -w asks for to its limit without a word", size(window)).
+		do(raiseLimit(h, window).saying("leave -w out; only a test with -w needs a higher limit"))
 }

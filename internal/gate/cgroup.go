@@ -11,7 +11,7 @@ func cgroupRules() []Rule {
 	return []Rule{{
 		ID: "cpu-quota", Title: "CPU quota", About: "the time that the control groups around thru allow, and whether it was used up",
 		Fails:  "less than one CPU, or less than the stated rate takes by earlier tests",
-		Warns:  "the quota was used up while no test ran, or in a tenth of the periods so far",
+		Warns:  "the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
 		Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
 		Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Cause: "cpu-quota", Checklist: []string{"C-08", "C-29"}, host: cpuQuota,
 	}}
@@ -54,15 +54,18 @@ func (h *host) liftQuota() remedy {
 	c := h.Cgroup
 	switch {
 	case c.Container == "docker" || c.Container == "podman":
-		return commands("the limit protects other containers", c.Container+" update --cpus 0 CONTAINER")
+		return advise("on the host of the container: " + c.Container + " update --cpus 0 CONTAINER").risking("the limit protects other containers")
 	case c.Container == "kubernetes":
-		return commands("the pod is started again", "raise resources.limits.cpu of the pod")
+		return advise("raise resources.limits.cpu of the pod").risking("the pod is started again")
 	case c.Version == 2 && plainPath(c.Path):
-		return commands("the limit protects others", fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max, there or in a group above", c.Path))
+		return commands("the limit protects others", fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).
+			saying("a group above may have the quota: there likewise")
 	case plainPath(c.Path):
-		return commands("the limit protects others", fmt.Sprintf("echo -1 > /sys/fs/cgroup/cpu%s/cpu.cfs_quota_us, there or in a group above", c.Path))
+		// Where the controller is mounted differs: cpu, or cpu,cpuacct.
+		return advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of one above, where the controller cpu is mounted").
+			risking("the limit protects others")
 	}
-	return commands("the limit protects others", "raise cpu.max (cgroup 2) or cpu.cfs_quota_us of the group or of one above")
+	return advise("raise cpu.max (cgroup 2) or cpu.cfs_quota_us (cgroup 1) of the group or of one above").risking("the limit protects others")
 }
 
 // plainPath tells whether a path can stand in a command as it is, below the

@@ -22,9 +22,9 @@ func congestionRules() []Rule {
 			Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
 			Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, host: congestion},
 		{ID: "qdisc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
-			Warns:  "netem, which delays and drops on purpose",
+			Warns:  "netem, which delays and drops on purpose; where --link-rate states a rate, a shaper (tbf, htb, cake, hfsc) on the route's interface",
 			Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
-			Source: "tc(8)", Remedy: "the kernel's default discipline", Cause: "shaper", Checklist: []string{"C-33"}, face: qdisc},
+			Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Cause: "shaper", Checklist: []string{"C-33"}, face: qdisc},
 		{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
 			Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
 			Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, host: carryOver},
@@ -39,11 +39,8 @@ func (h *host) control() string {
 			return strings.ToLower(*w.Congestion)
 		}
 	}
-	if h.Congestion != nil {
-		return strings.ToLower(*h.Congestion)
-	}
-	v, _ := h.sysctl("net.ipv4.tcp_congestion_control", "net.inet.tcp.cc.algorithm", "cong_default", "CongestionProvider")
-	return strings.ToLower(v)
+	name, _ := h.standardControl()
+	return name
 }
 
 func congestion(h *host) *finding {
@@ -53,19 +50,45 @@ func congestion(h *host) *finding {
 	case name == "":
 		return h.missing("congestion control", "congestion_control")
 	case strings.HasPrefix(name, "bbr") && near:
-		return warn("%s within a site%s", name, atRTT(rtt)).do(congestionControl(h, h.lossBased()))
+		return warn("%s within a site%s", name, atRTT(rtt)).do(h.otherControl())
 	case strings.HasPrefix(name, "bbr") && h.before(4, 13) && !h.fairQueue():
 		return warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
 			because("before Linux 4.13 bbr has no pacing but fq's, and floods the path").do(fairQueueing(h))
 	case name == "dctcp" && rtt > 5e6:
 		return warn("dctcp%s", atRTT(rtt)).because("dctcp is for data centers whose switches mark: elsewhere it crowds out others").
-			do(congestionControl(h, h.lossBased()))
+			do(h.otherControl())
 	case (name == "reno" || name == "newreno") && rtt >= farRTT:
 		return pass("%s%s: it takes minutes to recover from a loss; cubic is faster", name, atRTT(rtt))
 	case rtt == 0:
 		return pass("%s; the round trip is not known", name)
 	}
 	return pass("%s%s", name, atRTT(rtt))
+}
+
+// otherControl gives the host's connections of the path one that does not
+// pace. What a route names counts before the host's default, and in a network
+// namespace the kernel takes only what the host's own allows
+// (tcp_set_default_congestion_control, ip-route(8)).
+func (h *host) otherControl() remedy {
+	name := h.lossBased()
+	if h.os != "linux" {
+		return congestionControl(h, name)
+	}
+	route := command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+	if standard, known := h.standardControl(); known && standard != h.control() {
+		return advise("a route of this host names " + command("%s", h.control()) + ": " + route)
+	}
+	return congestionControl(h, name).saying("where that is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
+		"of the host's own network namespace first, or name it by the route: " + route)
+}
+
+// standardControl is the congestion control of connections for which no route names another.
+func (h *host) standardControl() (name string, known bool) {
+	if h.Congestion != nil {
+		return strings.ToLower(*h.Congestion), true
+	}
+	v, ok := h.sysctl("net.ipv4.tcp_congestion_control", "net.inet.tcp.cc.algorithm", "cong_default", "CongestionProvider")
+	return strings.ToLower(v), ok
 }
 
 func atRTT(rtt int64) string {
@@ -118,17 +141,24 @@ func qdisc(f *face) *finding {
 		return nil
 	}
 	kinds := strings.Fields(*f.Qdisc)
-	for _, k := range kinds {
-		switch k {
-		case "netem":
-			return warn("%s has the qdisc netem, which delays or drops on purpose", f.Name).
-				do(commands("whoever set it wants it back", command("tc qdisc del dev %s root", f.nic())))
-		case "tbf", "htb", "cake", "hfsc":
-			return pass("%s has the qdisc %s, which may hold the rate: it is the link then", f.Name, k)
-		}
+	if slices.Contains(kinds, "netem") {
+		return warn("%s has the qdisc netem, which delays or drops on purpose", f.Name).
+			do(commands("whoever set it wants it back", command("tc qdisc del dev %s root", f.nic())))
+	}
+	shaper := slices.IndexFunc(kinds, func(k string) bool { return slices.Contains(shapers(), k) })
+	switch {
+	case shaper >= 0 && f.firm && f.host.subject.LinkBps > 0:
+		return warn("%s has the qdisc %s, which may hold the rate below the %s that are wanted", f.Name, kinds[shaper], rate(f.host.subject.LinkBps)).
+			do(advise(command("`tc -s qdisc show dev %s` tells its rate (of htb and hfsc: `tc class show dev %s`)", f.nic(), f.nic())))
+	case shaper >= 0:
+		return pass("%s has the qdisc %s, which may hold the rate: it is the link then", f.Name, kinds[shaper])
 	}
 	return pass("%s has the qdisc %s", f.Name, strings.Join(kinds, " "))
 }
+
+// shapers are qdiscs that can hold what they pass to a rate. At which one is
+// no fact of the host.
+func shapers() []string { return []string{"tbf", "htb", "cake", "hfsc"} }
 
 func carryOver(h *host) *finding {
 	product, _ := h.bdp()

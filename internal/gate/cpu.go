@@ -74,7 +74,7 @@ func cpuCapacity(h *host) *finding {
 	}
 	if has := h.allowed(); cores > has {
 		return warn("%s takes %.1f CPUs for %s, of %.3g: an earlier test used %.1f for %s", rate(h.rate()), cores, what, has, by.Cores, rate(by.Bps)).
-			as(cause).do(commands("", "more CPUs for this host, offloads on, MTU 9000"))
+			as(cause).do(advise("more CPUs for this host, offloads on, MTU 9000"))
 	}
 	if f := h.oneStream(); f != nil {
 		return f
@@ -101,7 +101,7 @@ func (h *host) oneStream() *finding {
 			if c.Streams == 1 && c.BusiestPct >= fullCore && c.Bps < float64(h.rate()) {
 				return warn("one stream filled a CPU at %s, of %s", rate(c.Bps), rate(h.rate())).
 					because("one stream uses one CPU of the receiver: several use several").as("single-flow").
-					do(commands("", "thru test -P 4"))
+					do(advise("test with several connections too: thru test -P 4"))
 			}
 		}
 	}

@@ -72,13 +72,13 @@ func (h *host) changeModel() remedy {
 	const risk = "the guest is shut down for it, and gets a new MAC address"
 	switch h.hypervisor() {
 	case "vmware":
-		return commands(risk, "on the hypervisor, in the guest's .vmx file: ethernet0.virtualDev = vmxnet3")
+		return advise("on the hypervisor, in the guest's .vmx file: ethernet0.virtualDev = vmxnet3").risking(risk)
 	case "kvm", "qemu":
-		return commands(risk, "on the hypervisor, in the guest's definition: model type virtio in place of the emulated one")
+		return advise("on the hypervisor, in the guest's definition: model type virtio in place of the emulated one").risking(risk)
 	case "virtualbox":
-		return commands(risk, "on the hypervisor: VBoxManage modifyvm GUEST --nic-type1 virtio")
+		return advise("on the hypervisor: VBoxManage modifyvm GUEST --nic-type1 virtio").risking(risk)
 	}
-	return commands(risk, "on the hypervisor: choose its paravirtual adapter for this guest")
+	return advise("on the hypervisor: choose its paravirtual adapter for this guest").risking(risk)
 }
 
 func driverOfKernel(f *face) *finding {
@@ -91,7 +91,7 @@ func driverOfKernel(f *face) *finding {
 	}
 	switch {
 	case isFalse(f.InTree):
-		fix := commands("", command("modinfo %s", f.driver()))
+		fix := commands("", command("modinfo %s", f.driver())).saying("compare what it tells with the kernel, and take the driver of this kernel")
 		if f.host.os != "linux" {
 			fix = remedy{}
 		}

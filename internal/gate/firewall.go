@@ -52,7 +52,8 @@ func moreTracked(h *host) remedy {
 	if h.os != "linux" {
 		return remedy{}
 	}
-	return sysctls(h, "net.netfilter.nf_conntrack_max="+twice(*h.Firewall.TrackedMax))
+	r := sysctls(h, "net.netfilter.nf_conntrack_max="+twice(*h.Firewall.TrackedMax))
+	return r.risking("can be set in the host's own network namespace only (of a container: at its host); " + r.risk)
 }
 
 func firewallLength(h *host) *finding {
@@ -68,7 +69,7 @@ func firewallLength(h *host) *finding {
 		longest = *w.LongestChain
 	}
 	if longest > longChain {
-		return warn("a chain of %d rules", longest).do(commands("", "nft list ruleset", "put a rule that accepts the test's ports first"))
+		return warn("a chain of %d rules", longest).do(advise("put a rule that accepts the test's ports first; `nft list ruleset` shows them"))
 	}
 	legacy := ""
 	if w.LegacyRules != nil && *w.LegacyRules > 0 {

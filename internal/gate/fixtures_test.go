@@ -179,5 +179,5 @@ func (s Subject) face(end int) *measure.Interface {
 
 // told is a gate as "status id: fact", for messages.
 func told(g measure.Gate) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s [%s%s%s] %s | %s | %q | %s", g.Status, g.ID, g.EndPoint, g.From, g.Interface, g.Fact, g.Why, g.Remedy, g.Risk))
+	return strings.TrimSpace(fmt.Sprintf("%s %s [%s%s%s] %s | %s | %q | %s | %s", g.Status, g.ID, g.EndPoint, g.From, g.Interface, g.Fact, g.Why, g.Remedy, g.Advice, g.Risk))
 }

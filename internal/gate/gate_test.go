@@ -20,7 +20,7 @@ func TestFilter(t *testing.T) {
 		{only: []string{"duplex", "mtu-path"}, skip: []string{"duplex"}, ids: []string{"mtu-path"}},
 		{only: []string{"mtu_path"}, hint: "mtu-path"},
 		{skip: []string{"timestamp"}, hint: "timestamps"},
-		{skip: []string{"\x00" + strings.Repeat("ü", 5000)}, hint: "did you mean"},
+		{skip: []string{"\x00" + strings.Repeat("ü", 5000)}, hint: "--list"},
 	} {
 		got, err := Filter(all, c.only, c.skip)
 		if c.hint != "" {

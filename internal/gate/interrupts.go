@@ -97,7 +97,7 @@ func spreadInterrupts(f *face) remedy {
 	r := remedy{risk: "lasts until the next boot; irqbalance may undo it: systemctl stop irqbalance"}
 	for i, q := range f.IRQs {
 		if i == mostLines {
-			r.lines = append(r.lines, fmt.Sprintf("and so on for the other %d", len(f.IRQs)-i))
+			r.advice = fmt.Sprintf("the other %d interrupts likewise", len(f.IRQs)-i)
 			break
 		}
 		r.lines = append(r.lines, fmt.Sprintf("echo %d > /proc/irq/%d/smp_affinity_list", cpus[i%len(cpus)], q.Number))
@@ -125,7 +125,7 @@ func irqSharing(f *face) *finding {
 	for _, q := range f.IRQs {
 		if len(q.Shared) > 0 {
 			return warn("interrupt %d of %s is shared with %s", q.Number, f.Name, strings.Join(q.Shared[:min(3, len(q.Shared))], ", ")).
-				do(commands("the host must be shut down", "use MSI-X (driver option, BIOS), or another slot"))
+				do(advise("use MSI-X (driver option, BIOS), or another slot").risking("the host must be shut down"))
 		}
 	}
 	return pass("no device shares the %d interrupts of %s", len(f.IRQs), f.Name)
@@ -138,7 +138,7 @@ func numa(f *face) *finding {
 	}
 	if c := f.host.Cgroup; c != nil && len(c.CPUs) > 0 && !shares(c.CPUs, local) {
 		return warn("%s is at NUMA node %d, and thru may use CPUs of other nodes only", f.Name, *f.NUMANode).
-			do(commands("", "start thru with CPUs of that node: taskset -c "+ranges(local)+" thru ..."))
+			do(advise("start thru with CPUs of that node: taskset -c " + ranges(local) + " thru ..."))
 	}
 	cpus, irqs := f.takers()
 	if irqs > 0 && !shares(cpus, local) && max(f.speed(), f.wanted()) >= 25_000_000_000 {

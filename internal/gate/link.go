@@ -42,16 +42,16 @@ func linkUp(f *face) *finding {
 	if isLoopback(f.Interface) || f.member { // of its members the bond tells
 		return nil
 	}
-	up := remedy{[]string{f.command(map[string]string{
+	up := f.command(map[string]string{
 		"linux": "ip link set dev %s up", "freebsd": "ifconfig %s up", "darwin": "ifconfig %s up",
 		"solaris": "ipadm enable-if -t %s", "illumos": "ipadm enable-if -t %s",
 		"windows": "Enable-NetAdapter -Name %s", "esxi": "esxcli network nic up -n %s",
-	})}, ""}
+	})
 	switch {
 	case isFalse(f.Up):
 		return failIf(f.firm, "%s is down", f.Name).do(up)
 	case isFalse(f.Carrier):
-		return failIf(f.firm, "%s is up, but has no carrier", f.Name).do(commands("", "check cable, optics and the switch port"))
+		return failIf(f.firm, "%s is up, but has no carrier", f.Name).do(advise("check cable, optics and the switch port"))
 	case f.Up == nil:
 		return f.missing("whether "+f.Name+" is up", "up")
 	case f.Carrier == nil:
@@ -61,11 +61,11 @@ func linkUp(f *face) *finding {
 }
 
 // command of this host's system with the interface's name.
-func (f *face) command(bySystem map[string]string) string {
+func (f *face) command(bySystem map[string]string) remedy {
 	if format, ok := bySystem[f.host.os]; ok {
-		return command(format, f.nic())
+		return commands("", command(format, f.nic()))
 	}
-	return command("see the settings of %s", f.nic())
+	return advise(command("see the settings of %s", f.nic()))
 }
 
 func linkSpeed(f *face) *finding {
@@ -125,14 +125,14 @@ func (f *face) tooSlow(want int64) *finding {
 
 // renegotiate makes the link agree on its speed again.
 func (f *face) renegotiate() remedy {
-	return commands(linkMayFlap, f.command(map[string]string{
+	return f.command(map[string]string{
 		"linux":   "ethtool -s %s autoneg on",
 		"freebsd": "ifconfig %s media autoselect",
 		"darwin":  "ifconfig %s media autoselect",
 		"solaris": "dladm set-linkprop -p adv_autoneg_cap=1 %s", "illumos": "dladm set-linkprop -p adv_autoneg_cap=1 %s",
 		"windows": "Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '*SpeedDuplex' -RegistryValue 0",
 		"esxi":    "esxcli network nic set -a -n %s",
-	}), "check cable and optics, and the settings of the switch port")
+	}).risking(linkMayFlap).saying("check cable and optics, and the settings of the switch port")
 }
 
 func duplex(f *face) *finding {
@@ -181,21 +181,24 @@ func linkLoad(f *face) *finding {
 	if at < 0 {
 		return pass("%s was quiet for %s", f.Name, span(l.SpanNs))
 	}
-	busy := max(l.Interfaces[at].RxBps, l.Interfaces[at].TxBps)
-	bound, of := 50e6, "whose speed is not known"
+	busy, way := l.Interfaces[at].RxBps, "in"
+	if out := l.Interfaces[at].TxBps; out > busy {
+		busy, way = out, "out"
+	}
+	bound, of := 50e6, "; the speed of the link is not known"
 	if f.speed() > 0 {
-		bound, of = 0.05*float64(f.speed()), "of "+rate(f.speed())
+		bound, of = 0.05*float64(f.speed()), ", of "+rate(f.speed())
 	}
 	if busy > bound {
-		return warn("%s carries %s of other traffic, %s", f.Name, rate(busy), of).do(commands("", f.host.lookAtTraffic()))
+		return warn("%s carries %s of other traffic %s%s", f.Name, rate(busy), way, of).do(f.host.lookAtTraffic())
 	}
-	return pass("%s carries %s of other traffic", f.Name, rate(busy))
+	return pass("%s carries %s of other traffic %s", f.Name, rate(busy), way)
 }
 
-// lookAtTraffic shows who uses the network.
-func (h *host) lookAtTraffic() string {
-	return cmp.Or(map[string]string{
+// lookAtTraffic names what shows who uses the network.
+func (h *host) lookAtTraffic() remedy {
+	return advise("stop it, or measure when it is quiet; who it is: `" + cmp.Or(map[string]string{
 		"linux": "ss -tunp", "freebsd": "sockstat -c", "darwin": "nettop -m tcp", "windows": "Get-NetTCPConnection -State Established",
 		"solaris": "netstat -nu", "illumos": "netstat -nu", "esxi": "esxcli network ip connection list",
-	}[h.os], "netstat -n")
+	}[h.os], "netstat -n") + "`")
 }

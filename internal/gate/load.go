@@ -73,7 +73,7 @@ func (h *host) lookAtBusiest() remedy {
 	if plain(top[0].Name, "") {
 		name = " (" + top[0].Name + ")"
 	}
-	return commands("", fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
+	return advise(fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
 }
 
 func backlog(h *host) *finding {
@@ -97,7 +97,7 @@ func doubled(h *host) string {
 	if !ok {
 		n = 1000
 	}
-	return fmt.Sprint(2 * min(n, 125_000))
+	return fmt.Sprint(max(n, 2*min(n, 125_000)))
 }
 
 func security(h *host) *finding {

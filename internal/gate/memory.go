@@ -30,7 +30,7 @@ func memory(h *host) *finding {
 		total = *m.Total
 	}
 	tenth := *m.Available < total/10
-	fix := commands("", "stop what takes it, or give this host more memory")
+	fix := advise("stop what takes it, or give this host more memory")
 	switch {
 	case h.Cgroup != nil && h.Cgroup.MemoryMax != nil && *h.Cgroup.MemoryMax < littleLimit:
 		return warn("the control group allows %s of memory", size(max(0, *h.Cgroup.MemoryMax))).do(fix)
@@ -38,7 +38,7 @@ func memory(h *host) *finding {
 		return warn("%s of %s memory can be had", size(*m.Available), size(total)).do(fix)
 	case tenth && m.Balloon != nil && *m.Balloon > 0:
 		return warn("%s of %s memory can be had; the hypervisor has taken back %s", size(*m.Available), size(total), size(*m.Balloon)).
-			do(commands(onTheHost, "reserve memory for this guest"))
+			do(advise("reserve memory for this guest").risking(onTheHost))
 	case tenth && m.SwapUsed != nil && *m.SwapUsed > 0:
 		return warn("%s of %s memory can be had, %s are swapped out", size(*m.Available), size(total), size(*m.SwapUsed)).do(fix)
 	}

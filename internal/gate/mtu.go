@@ -43,23 +43,33 @@ func mtuPath(w *way) *finding {
 	case !m.Silent:
 		return warn("MTU %d at %s; %d bytes pass with DF", m.Claimed, w.from, m.Bytes).
 			because("segments of up to %d bytes pass, larger ones are lost", m.Bytes)
+	}
+	return w.swallowed()
+}
+
+// swallowed judges a path on which larger packets vanish without a word.
+func (w *way) swallowed() *finding {
+	m, peer := w.MTU, w.far()
+	claims, do, cause := fmt.Sprintf("MTU %d at %s", m.Claimed, w.from), w.blackHole(), ""
+	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
+	if peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
+		claims += fmt.Sprintf(", %d at %s", peer, w.to)
+		do, cause = w.smallerMTU(min(w.fits(), peer)), "jumbo-mismatch"
+	}
+	switch {
 	case w.segment() > 0 && w.segment() <= m.Bytes:
-		return warn("MTU %d at %s; %d bytes pass with DF, larger ones vanish; the MSS keeps TCP to %d", m.Claimed, w.from, m.Bytes, w.segment()).
-			because("TCP passes; UDP and other protocols above %d bytes are lost without a word", m.Bytes).do(w.blackHole())
+		return warn("%s: %d bytes pass with DF, larger ones vanish; the MSS keeps TCP to %d", claims, m.Bytes, w.segment()).
+			because("TCP passes; UDP and other protocols above %d bytes are lost without a word", m.Bytes).as(cause).do(do)
 	case w.probes():
-		return warn("MTU %d at %s; %d bytes pass with DF, larger ones vanish; %s probes for it", m.Claimed, w.from, m.Bytes, w.from).
-			because("TCP stalls at first, then finds what passes: 34 to 72 Mb/s at the start").do(w.blackHole())
-	case w.bothClaim(m.Claimed) && m.Claimed >= jumboFrom:
+		return warn("%s: %d bytes pass with DF, larger ones vanish; %s probes for it", claims, m.Bytes, w.from).
+			because("TCP stalls at first, then finds what passes: 34 to 72 Mb/s at the start").as(cause).do(do)
+	case cause != "":
+		return fail("%s: %d bytes pass with DF, larger ones vanish", claims, m.Bytes).as(cause).do(do)
+	case peer >= m.Claimed && m.Claimed >= jumboFrom:
 		return fail("MTU %d at %s and %s, but only %d bytes pass with DF: nothing between says why", m.Claimed, w.from, w.to, m.Bytes).
 			as("jumbo-mismatch").do(w.smallerMTU(w.fits()))
 	}
-	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
-	if peer := w.far(); peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
-		return fail("MTU %d at %s, %d at %s: %d bytes pass with DF, larger ones vanish", m.Claimed, w.from, peer, w.to, m.Bytes).
-			as("jumbo-mismatch").do(w.smallerMTU(min(w.fits(), peer)))
-	}
-	return fail("MTU %d at %s; %d bytes pass with DF, larger ones vanish and no router says so", m.Claimed, w.from, m.Bytes).
-		do(w.blackHole())
+	return fail("%s: %d bytes pass with DF, larger ones vanish and no router says so", claims, m.Bytes).do(do)
 }
 
 // mtuHolds words that what is claimed passes.
@@ -85,9 +95,6 @@ func (w *way) far() int {
 	return 0
 }
 
-// bothClaim tells whether the receiving end claims as much.
-func (w *way) bothClaim(mtu int) bool { return w.far() >= mtu }
-
 // mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
 func (h *host) mtu() int {
 	if r := h.end.Route; r != nil && r.MTU > 0 {
@@ -99,11 +106,26 @@ func (h *host) mtu() int {
 	return 0
 }
 
-// fits is what passes in both directions: one MTU for both ends.
+// linkMTU is that of the interface, whatever a route holds its packets to; 0 unknown.
+func (h *host) linkMTU() int {
+	if i := h.top(); i != nil && i.MTU != nil && *i.MTU > 0 {
+		return *i.MTU
+	}
+	return h.mtu()
+}
+
+// vlanTag is what an interface may take beyond its MTU.
+const vlanTag = 4
+
+// fits is what passes in both directions: one MTU for both ends. 1504 is 1500
+// with room for a tag, which the next interface may not have.
 func (w *way) fits() int {
 	least := w.MTU.Bytes
 	if m := w.other().MTU; m != nil && m.Bytes > 0 {
 		least = min(least, m.Bytes)
+	}
+	if (least-vlanTag)%100 == 0 {
+		return least - vlanTag
 	}
 	return least
 }
@@ -131,54 +153,43 @@ func (w *way) probes() bool {
 func (w *way) smallerMTU(fits int) remedy {
 	h := w.sender()
 	if h == nil || h.top() == nil {
-		return commands("", "the same MTU at both ends and on every switch between")
+		return advise("the same MTU at both ends and on every switch between")
 	}
-	r := at(h, setMTU(h.top(), fits))
-	r.lines = append([]string{fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits)}, r.lines...)
-	return r
+	return at(h, setMTU(h.top(), fits)).saying(fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits))
 }
 
 // blackHole is for a path that swallows what is too large.
 func (w *way) blackHole() remedy {
-	r := w.smallerMTU(w.fits())
-	r.lines[0] = "let ICMP (fragmentation needed, packet too big) pass every firewall between; until then one of these"
-	if h := w.sender(); h != nil {
-		probing := mtuProbing(h)
-		r.lines = append(r.lines, probing.lines...)
-		if r.risk != "" && probing.risk != "" {
-			probing.risk = "; the setting of TCP " + probing.risk
+	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
+	if h := w.sender(); h != nil && h.top() != nil {
+		words += fmt.Sprintf("; until then MTU %d", w.fits())
+		if probing := mtuProbing(h).lines; len(probing) > 0 {
+			words += ", or for TCP alone `" + probing[0] + "`"
 		}
-		r.risk += probing.risk
 	}
-	return r
+	return w.smallerMTU(w.fits()).saying(words)
 }
 
 func mtuAgreement(sc *scene) *finding {
 	p := sc.subject.Path
 	a, b := sc.host(p.From), sc.host(p.To)
-	if a == nil || b == nil || sc.onOneMachine() || a.mtu() == 0 || b.mtu() == 0 {
+	if a == nil || b == nil || sc.onOneMachine() || a.linkMTU() == 0 || b.linkMTU() == 0 {
 		return nil // the search by itself says what passes
 	}
 	routed := a.end.Route != nil && a.end.Route.Gateway != "" || b.end.Route != nil && b.end.Route.Gateway != ""
 	switch {
-	case a.mtu() == b.mtu():
-		return pass("MTU %d at both ends", a.mtu())
+	case a.linkMTU() == b.linkMTU():
+		return pass("MTU %d at both ends", a.linkMTU())
 	case routed:
-		return pass("MTU %d at %s, %d at %s, with a router between", a.mtu(), a.name, b.mtu(), b.name)
+		return pass("MTU %d at %s, %d at %s, with a router between", a.linkMTU(), a.name, b.linkMTU(), b.name)
 	}
 	small, large := a, b
-	if a.mtu() > b.mtu() {
+	if a.linkMTU() > b.linkMTU() {
 		small, large = b, a
 	}
-	f := warn("MTU %d at %s, %d at %s", a.mtu(), a.name, b.mtu(), b.name)
+	f := warn("MTU %d at %s, %d at %s", a.linkMTU(), a.name, b.linkMTU(), b.name)
 	if i := large.top(); i != nil {
-		f.do(at(large, setMTU(i, small.mtu())))
+		f.do(at(large, setMTU(i, small.linkMTU())))
 	}
 	return f
-}
-
-// at says at which end to give commands, for gates that belong to none.
-func at(h *host, r remedy) remedy {
-	r.lines = append([]string{command("at %s:", endName(h.name))}, r.lines...)
-	return r
 }

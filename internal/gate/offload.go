@@ -29,7 +29,7 @@ func offloadsOf(f *face) *finding {
 	if f.Offloads == nil {
 		return f.missing("offloads of "+f.Name, "offloads")
 	}
-	var off, fixed []string
+	var off, offWords, fixed []string
 	seen, set := 0, 0
 	for _, o := range offloads() {
 		on, known := f.Offloads[o.name]
@@ -44,18 +44,18 @@ func offloadsOf(f *face) *finding {
 		case o.short == "gro" && f.kind() == "veth": // off by default: what arrives was never split
 		case !o.soft && f.speed() > 0 && f.speed() <= slowLink:
 		case f.fixed(o.name):
-			fixed = append(fixed, o.short)
+			fixed = append(fixed, o.words)
 		default:
-			off = append(off, o.short)
+			off, offWords = append(off, o.short), append(offWords, o.words)
 		}
 	}
 	switch {
 	case seen == 0:
 		return f.missing("offloads of "+f.Name, "offloads")
 	case len(off) == 1 && off[0] == "gro":
-		return warn("gro of %s: off", f.Name).because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").do(offloadsOn(f, off))
+		return warn("GRO of %s: off", f.Name).because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").do(offloadsOn(f, off))
 	case len(off) > 0:
-		return warn("%s of %s: off", strings.Join(off, ", "), f.Name).do(offloadsOn(f, slices.Clone(off)))
+		return warn("%s of %s: off", strings.Join(offWords, ", "), f.Name).do(offloadsOn(f, off))
 	case len(fixed) > 0 && f.speed() == 0 && !f.device():
 		return pass("%s of %s: off, its kind has none", strings.Join(fixed, ", "), f.Name)
 	case len(fixed) > 0:

@@ -1,11 +1,5 @@
 package gate
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
-
 // pathRules judge what lies between the ends, other than its MTU and TCP's options.
 func pathRules() []Rule {
 	return []Rule{
@@ -19,8 +13,9 @@ func pathRules() []Rule {
 			Why:    "tests of UDP and the search for the MTU need it; what loses small idle packets loses more under load",
 			Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Cause: "loss", Checklist: []string{"C-33"}, way: udpReach},
 		{ID: "dscp", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
+			Warns:  "a mark is cleared or changed (a mark of ECN that a queue turned into CE is not)",
 			Why:    "a mark that is cleared on the way puts the traffic into another class than the one that is tested",
-			Source: "RFC 2474, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, way: dscp},
+			Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, way: dscp},
 		{ID: "hops", Title: "Routers on the way", About: "how many routers each direction passes",
 			Warns:  "the directions differ",
 			Why:    "the way back may have another MTU, delay and loss than the way there: judge each direction apart",
@@ -58,37 +53,13 @@ func udpReach(w *way) *finding {
 		return w.missing("whether UDP arrives", "udp")
 	case u.Got <= 0:
 		return warn("none of %d datagrams arrived", u.Sent).
-			because("tests of UDP cannot run this way; TCP can").do(commands("", command("let UDP to the data ports of %s pass the firewalls", endName(w.to))))
+			because("tests of UDP cannot run this way; TCP can").do(advise(command("let UDP to the data ports of %s pass the firewalls", endName(w.to))))
 	case u.Sent >= 10 && float64(u.Got) < 0.9*float64(u.Sent):
-		return warn("%d of %d small datagrams arrived", u.Got, u.Sent)
+		return warn("%d of %d small datagrams arrived", u.Got, u.Sent).
+			do(advise("look for a firewall that limits the rate of UDP, and for loss: `thru test -u --search` finds the rate that passes"))
 	}
 	return pass("%d of %d datagrams arrived", min(u.Got, u.Sent), u.Sent)
 }
-
-// dscp only tells: cleared marks are usual between networks, and matter only
-// to who sets them.
-func dscp(w *way) *finding {
-	if len(w.Marks) == 0 {
-		return nil
-	}
-	var changed []string
-	for _, m := range w.Marks {
-		if m.Sent != m.Seen {
-			changed = append(changed, fmt.Sprintf("DSCP %d as %d", m.Sent, m.Seen))
-		}
-		if m.ECNSent != m.ECNSeen && m.ECNSeen != congested {
-			changed = append(changed, fmt.Sprintf("ECN %d as %d", m.ECNSent, m.ECNSeen))
-		}
-	}
-	if len(changed) == 0 {
-		return pass("marks arrive as they were sent (%d tried)", len(w.Marks))
-	}
-	changed = slices.Compact(changed)
-	return pass("marks are changed on the way: %s", strings.Join(changed[:min(3, len(changed))], ", "))
-}
-
-// congested is the mark that a queue sets (RFC 3168, CE).
-const congested = 3
 
 func hops(sc *scene) *finding {
 	p := sc.subject.Path
@@ -113,7 +84,7 @@ func severalWays(sc *scene) *finding {
 		return sc.missing("whether source ports take different ways", "source_ports")
 	case s.Ways > 1:
 		return warn("flows may take %d ways, by their source port (seen in %s)", s.Ways, s.By).
-			do(commands("", "thru test -P 16, beside -P 1"))
+			do(advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
 	}
 	return pass("%d source ports show no different ways", s.Ports)
 }

@@ -28,7 +28,7 @@ func (f *face) slot() string {
 
 // otherSlot is the remedy of every slot that carries too little.
 func otherSlot() remedy {
-	return commands("the host must be shut down", "put the card into a slot with more lanes or of a newer generation")
+	return advise("put the card into a slot with more lanes or of a newer generation").risking("the host must be shut down")
 }
 
 func pcieBandwidth(f *face) *finding {
@@ -71,7 +71,7 @@ func pcieTrained(f *face) *finding {
 	lanes, gen := both(f.PCI.MaxLanes, f.PCI.SlotLanes), both(f.PCI.MaxGen, f.PCI.SlotGen)
 	if lanes > *f.PCI.Lanes || gen > *f.PCI.Gen {
 		return warn("%s runs at %s; card and slot can do PCIe %d x%d", f.Name, f.slot(), max(gen, *f.PCI.Gen), max(lanes, *f.PCI.Lanes)).
-			do(commands("the host must be shut down", "seat the card again, and look at the speed of the slot in the BIOS"))
+			do(advise("seat the card again, and look at the speed of the slot in the BIOS").risking("the host must be shut down"))
 	}
 	switch {
 	case f.PCI.MaxLanes == nil || f.PCI.MaxGen == nil:

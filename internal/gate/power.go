@@ -138,7 +138,7 @@ func steal(h *host) *finding {
 	}
 	if *h.Load.StealPct > 2 {
 		return warn("the hypervisor takes %s of this guest's CPU time", percent(*h.Load.StealPct)).
-			do(commands(onTheHost, "reserve CPU for this guest, or move it or its neighbours"))
+			do(advise("reserve CPU for this guest, or move it or its neighbours").risking(onTheHost))
 	}
 	if b := h.Load.StealBoot; b != nil && *b > 2 {
 		return pass("steal %s now, %s since the boot", percent(*h.Load.StealPct), percent(*b))

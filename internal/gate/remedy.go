@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// remedy is what to do on a host: commands of its system, and what they risk.
+// remedy is what to do on a host: in words, by commands of its system, or both.
 type remedy struct {
-	lines []string
-	risk  string
+	lines  []string // commands, each as a shell takes it: no words beside them
+	risk   string   // what the commands, or the advice, may cost
+	advice string   // where no command does it, or to be done before
+	at     string   // end point to run the commands at, where the gate belongs to none
 }
 
 // How long changes last, by system.
@@ -51,8 +53,20 @@ func command(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// commands of templates that need nothing filled in.
-func commands(risk string, lines ...string) remedy { return remedy{lines, risk} }
+// commands of one system, with what they risk.
+func commands(risk string, lines ...string) remedy { return remedy{lines: lines, risk: risk} }
+
+// advise is a remedy in words only. Names of a host get in by command.
+func advise(text string) remedy { return remedy{advice: text} }
+
+// saying adds words to commands.
+func (r remedy) saying(advice string) remedy { r.advice = advice; return r }
+
+// risking adds what it may cost.
+func (r remedy) risking(risk string) remedy { r.risk = risk; return r }
+
+// at says at which end point to run the commands, for gates that belong to none.
+func at(h *host, r remedy) remedy { r.at = h.name; return r }
 
 // endName is the name of an end point on its way into a command.
 type endName string

@@ -30,7 +30,7 @@ func setMTU(f *face, mtu int) remedy {
 		}
 		return r
 	}
-	return commands("", fmt.Sprintf("set the MTU to %d", mtu))
+	return advise(fmt.Sprintf("set the MTU to %d", mtu))
 }
 
 // vswitch is what the interface belongs to.
@@ -50,22 +50,29 @@ func (n nic) device() string {
 	return "dev." + driver + "." + n.name[len(driver):]
 }
 
+// loader sets what FreeBSD's network library reads when the driver is loaded
+// (iflib(4), loader.conf(5)).
+func (n nic) loader(name string, value int) string {
+	return fmt.Sprintf("echo '%s.iflib.%s=\"%d\"' >> /boot/loader.conf", n.device(), name, value)
+}
+
 // offload is a work that the adapter does for the kernel.
 type offload struct {
 	name  string // as in Facts, by ethtool
 	short string // as ethtool -K takes it
+	words string // for people
 	soft  bool   // the kernel's own: any interface can have it
 }
 
 // offloads that a test wants, in the order in which they are shown.
 func offloads() []offload {
 	return []offload{
-		{"tcp-segmentation-offload", "tso", false},
-		{"generic-segmentation-offload", "gso", true},
-		{"generic-receive-offload", "gro", true},
-		{"scatter-gather", "sg", false},
-		{"tx-checksumming", "tx", false},
-		{"rx-checksumming", "rx", false},
+		{"tcp-segmentation-offload", "tso", "TSO", false},
+		{"generic-segmentation-offload", "gso", "GSO", true},
+		{"generic-receive-offload", "gro", "GRO", true},
+		{"scatter-gather", "sg", "scatter-gather", false},
+		{"tx-checksumming", "tx", "TX checksum", false},
+		{"rx-checksumming", "rx", "RX checksum", false},
 	}
 }
 
@@ -122,7 +129,7 @@ func setQueues(f *face, kind string, count int) remedy {
 	case "linux":
 		return commands(linkMayFlap+"; "+linkLasts, command("ethtool -L %s "+kind+" %d", n, count))
 	case "freebsd":
-		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: %s.iflib.override_nrxqs=%d", n.device(), count))
+		return commands("after the next boot", n.loader("override_nrxqs", count))
 	case "windows":
 		return commands(cmdletLasts, "netsh int tcp set global rss=enabled", command("Set-NetAdapterRss -Name %s -NumberOfReceiveQueues %d", n, count))
 	case "solaris", "illumos":
@@ -152,7 +159,7 @@ func setRing(f *face, count int) remedy {
 	case "linux":
 		return commands(linkMayFlap+"; "+linkLasts, command("ethtool -G %s rx %d", n, count))
 	case "freebsd":
-		return commands("after the next boot", fmt.Sprintf("in /boot/loader.conf: %s.iflib.override_nrxds=%d", n.device(), count))
+		return commands("after the next boot", n.loader("override_nrxds", count))
 	case "windows":
 		return commands(cmdletLasts, command("Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '*ReceiveBuffers' -RegistryValue %d", n, count))
 	case "esxi":

@@ -56,30 +56,56 @@ func switchOn(h *host, s setting) remedy {
 // setBuffers lets one connection have the window under way: twice of it as
 // buffer on Linux, whose bookkeeping takes up to half, and in which a sender
 // wants the room of the next window beside (net/ipv4/tcp_input.c,
-// tcp_sndbuf_expand).
-func setBuffers(h *host, window int64) remedy {
+// tcp_sndbuf_expand). Only the buffer of one side is set, and never to less
+// than it has.
+func setBuffers(h *host, window int64, sends bool) remedy {
 	buffer := 2 * window
+	side := func(receive, send string) string {
+		if sends {
+			return send
+		}
+		return receive
+	}
 	switch h.os {
 	case "linux":
-		return sysctls(h, fmt.Sprintf("net.ipv4.tcp_rmem='%s %d'", h.lower("net.ipv4.tcp_rmem", 4096, 131072), buffer),
-			fmt.Sprintf("net.ipv4.tcp_wmem='%s %d'", h.lower("net.ipv4.tcp_wmem", 4096, 16384), buffer))
+		name := side("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+		return sysctls(h, fmt.Sprintf("%s='%s %d'", name, h.lower(name), h.atLeast(buffer, name)))
 	case "freebsd":
-		// The ceiling first: the others are refused above it.
-		return sysctls(h, fmt.Sprintf("kern.ipc.maxsockbuf=%d", ceilingBSD(buffer)),
-			fmt.Sprintf("net.inet.tcp.recvbuf_max=%d", buffer), fmt.Sprintf("net.inet.tcp.sendbuf_max=%d", buffer))
+		// The ceiling first: the other is refused above it.
+		return sysctls(h, h.raise("kern.ipc.maxsockbuf", ceilingBSD(buffer)), h.raise(side("net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"), buffer))
 	case "darwin":
-		return sysctls(h, fmt.Sprintf("kern.ipc.maxsockbuf=%d", ceilingBSD(buffer)),
-			fmt.Sprintf("net.inet.tcp.autorcvbufmax=%d", buffer), fmt.Sprintf("net.inet.tcp.autosndbufmax=%d", buffer))
+		return sysctls(h, h.raise("kern.ipc.maxsockbuf", ceilingBSD(buffer)), h.raise(side("net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax"), buffer))
 	case "solaris", "illumos":
-		return ipadm(fmt.Sprintf("max_buf=%d", buffer), fmt.Sprintf("recv_buf=%d", buffer), fmt.Sprintf("send_buf=%d", buffer))
+		name := side("recv_buf", "send_buf")
+		return ipadm(fmt.Sprintf("max_buf=%d", h.atLeast(buffer, "tcp.max_buf")), fmt.Sprintf("%s=%d", name, h.atLeast(buffer, "tcp."+name)))
 	case "windows":
-		level := "normal"
-		if window > autotuning(level) {
-			level = "experimental"
-		}
-		return commands(netshLasts, "netsh int tcp set global autotuninglevel="+level)
+		return h.raiseAutotuning(window)
 	}
 	return remedy{}
+}
+
+// raiseAutotuning chooses the level whose window suffices; there is none above
+// the highest.
+func (h *host) raiseAutotuning(window int64) remedy {
+	level := "normal"
+	if window > autotuning(level) {
+		level = "experimental"
+	}
+	if has, _ := h.sysctl("Internet.AutoTuningLevelLocal"); autotuning(has) >= autotuning(level) {
+		return remedy{}
+	}
+	return commands(netshLasts, "netsh int tcp set global autotuninglevel="+level)
+}
+
+// atLeast is a value for a setting, but no less than it has now.
+func (h *host) atLeast(value int64, name string) int64 {
+	has, _ := h.number(name)
+	return max(value, has)
+}
+
+// raise words a setting of one number that never gets less than it is.
+func (h *host) raise(name string, value int64) string {
+	return fmt.Sprintf("%s=%d", name, h.atLeast(value, name))
 }
 
 // ceilingBSD is the maxsockbuf under which a buffer of so many bytes is granted.
@@ -88,26 +114,35 @@ func ceilingBSD(buffer int64) int64 {
 }
 
 // lower are the first two of the three numbers of tcp_rmem or tcp_wmem, as
-// the host has them; the defaults where it does not say.
-func (h *host) lower(name string, least, usual int64) string {
+// the host has them; the kernel's defaults where it does not say (tcp(7)).
+func (h *host) lower(name string) string {
 	text, _ := h.sysctl(name)
 	fields := strings.Fields(text)
 	isNumber := func(s string) bool { n, err := strconv.ParseInt(s, 10, 64); return err == nil && n > 0 }
-	if len(fields) == 3 && !slices.ContainsFunc(fields, func(s string) bool { return !isNumber(s) }) {
+	switch {
+	case len(fields) == 3 && !slices.ContainsFunc(fields, func(s string) bool { return !isNumber(s) }):
 		return fields[0] + " " + fields[1]
+	case strings.HasSuffix(name, "wmem"):
+		return "4096 16384"
 	}
-	return fmt.Sprintf("%d %d", least, usual)
+	return "4096 131072"
 }
 
 // raiseLimit lets programs ask for the window.
 func raiseLimit(h *host, window int64) remedy {
 	switch h.os {
 	case "linux":
-		return sysctls(h, fmt.Sprintf("net.core.rmem_max=%d", window), fmt.Sprintf("net.core.wmem_max=%d", window))
+		var short []string
+		for _, name := range []string{"net.core.rmem_max", "net.core.wmem_max"} {
+			if has, _ := h.number(name); has < window {
+				short = append(short, fmt.Sprintf("%s=%d", name, window))
+			}
+		}
+		return sysctls(h, short...)
 	case "freebsd":
-		return sysctls(h, fmt.Sprintf("kern.ipc.maxsockbuf=%d", ceilingBSD(window)))
+		return sysctls(h, h.raise("kern.ipc.maxsockbuf", ceilingBSD(window)))
 	case "solaris", "illumos":
-		return ipadm(fmt.Sprintf("max_buf=%d", window))
+		return ipadm(fmt.Sprintf("max_buf=%d", h.atLeast(window, "tcp.max_buf")))
 	}
 	return remedy{}
 }
@@ -144,4 +179,4 @@ func tcpPages(most int64) string {
 }
 
 // twice of a number, within what the kernel takes.
-func twice(n int64) string { return strconv.FormatInt(2*min(n, 1<<29), 10) }
+func twice(n int64) string { return strconv.FormatInt(max(n, 2*min(n, 1<<29)), 10) }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,7 +127,10 @@ func (r Rule) gate(f *finding, g measure.Gate) measure.Gate {
 	if f.cause != "" {
 		g.Cause = f.cause
 	}
-	g.Remedy, g.Risk = f.fix.lines, f.fix.risk
+	g.Advice, g.Remedy, g.Risk = f.fix.advice, f.fix.lines, f.fix.risk
+	if len(g.Remedy) > 0 {
+		g.RemedyAt = cmp.Or(f.fix.at, g.EndPoint)
+	}
 	return g
 }
 

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"slices"
-	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -94,11 +93,11 @@ func (w *way) option(what string, has func(*measure.SYN) *bool, gone func() *fin
 	}
 	switch {
 	case !*has(w.sent):
-		return pass("%s was not offered by %s", what, w.from)
+		return pass("the option %s was not offered by %s", what, w.from)
 	case !*has(w.seen):
 		return gone()
 	}
-	return pass("%s of %s arrives at %s", what, w.from, w.to)
+	return pass("the option %s of %s arrives at %s", what, w.from, w.to)
 }
 
 // missingOption names what could not be seen of a segment.
@@ -108,7 +107,7 @@ func (w *way) missingOption(what string) *finding {
 		parts = []string{"handshake.synack_sent", "handshake.synack_seen", "handshake"}
 	}
 	for _, m := range w.subject.Path.Missing {
-		if slices.ContainsFunc(parts, func(p string) bool { return m.Fact == p || strings.HasPrefix(m.Fact, p+".") && p != "handshake" }) {
+		if slices.Contains(parts, m.Fact) { // what is below them is of one option alone
 			return notChecked(what+" of "+w.from+" at both ends", m.Why)
 		}
 	}
@@ -117,7 +116,7 @@ func (w *way) missingOption(what string) *finding {
 
 // leaveAlone is for the box between.
 func leaveAlone() remedy {
-	return commands("", "find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
+	return advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
 }
 
 func scalingOnPath(w *way) *finding {
@@ -158,7 +157,7 @@ func mssOnPath(w *way) *finding {
 	if seen < sent && seen < fits-20 {
 		return warn("MSS %d of %s arrives at %s as %d; the path takes %d", sent, w.from, w.to, seen, fits).
 			because("%.3g%% more packets for the same data", 100*(float64(fits)/float64(max(seen, 1))-1)).
-			do(commands("", command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
+			do(advise(command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
 	}
 	if seen < sent {
 		return pass("MSS %d of %s arrives as %d, which fits the path", sent, w.from, seen)
