@@ -50,7 +50,11 @@ func congestion(h *host) *finding {
 	case name == "":
 		return h.missing("congestion control", "congestion_control")
 	case strings.HasPrefix(name, "bbr") && near:
-		return warn("%s within a site%s", name, atRTT(rtt)).do(h.otherControl())
+		where := "within a site"
+		if rtt == 0 {
+			where = "on loopback"
+		}
+		return warn("%s %s%s", name, where, atRTT(rtt)).do(h.otherControl())
 	case strings.HasPrefix(name, "bbr") && h.before(4, 13) && !h.fairQueue():
 		return warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
 			because("before Linux 4.13 bbr has no pacing but fq's, and floods the path").do(fairQueueing(h))

@@ -251,11 +251,11 @@ func (p *printer) gateLines(v *view) {
 			continue
 		}
 		s := g.ID + " (" + g.Where + "): " + g.Fact
-		if g.Advice != "" {
-			s += "; do: " + g.Advice
-		}
-		if len(g.Remedy) > 0 {
+		switch {
+		case len(g.Remedy) > 0:
 			s += "; do: " + strings.TrimSpace(g.At+" "+strings.Join(g.Remedy, "; "))
+		case g.Advice != "":
+			s += "; do: " + g.Advice
 		}
 		p.wrap(yellow, 9, "gate:", s)
 	}
