@@ -196,7 +196,8 @@ func (r *Runner) keepPath(key string, p *measure.Path) {
 // quickProbe takes the turn, which the first run then finds its own, and probes.
 func (r *Runner) quickProbe(ctx context.Context, how Probing, together bool) (*measure.Path, error) {
 	ends := r.agents()
-	if _, err := r.reserve(ctx, ends, together); err != nil {
+	var err error
+	if r.waited, err = r.reserve(ctx, ends, together); err != nil {
 		release(ends)
 		return nil, err
 	}

@@ -84,6 +84,8 @@ type Runner struct {
 	Link    stat.Link
 	Watch   Observer
 	Gating  *Gating // nil: no gate is judged
+
+	waited time.Duration // for the turn, before the first run
 }
 
 // Run runs the whole plan. The document is always usable: on error it holds

@@ -78,6 +78,7 @@ func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.
 		return nil, err
 	}
 	waited, err := r.reserve(ctx, r.ends(step), step.Specs[0].Together)
+	waited, r.waited = waited+r.waited, 0
 	if err == nil {
 		err = r.prepare(ctx, flows)
 	}

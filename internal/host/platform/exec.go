@@ -56,7 +56,7 @@ func output(ctx context.Context, start func(context.Context) *exec.Cmd) ([]byte,
 	case ctx.Err() != nil:
 		return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), ctx.Err())
 	case errors.As(err, &exit) && exit.Exited():
-		return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path),
+		return out.kept.Bytes(), fmt.Errorf("platform: %w", // by ssh it is the command there that has ended so
 			&Exit{Code: exit.ExitCode(), Stderr: strings.TrimSpace(said.kept.String())})
 	}
 	return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), err)

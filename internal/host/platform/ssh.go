@@ -187,10 +187,14 @@ func greeted(r io.Reader) bool {
 
 // explain makes an error of what ssh said, with what to do about it.
 func (s *Remote) explain(said string, otherwise error) error {
-	hint := "try it by hand: ssh " + s.destination
+	byHand := "ssh " + s.destination
+	if s.port != 0 {
+		byHand = fmt.Sprintf("ssh -p %d %s", s.port, s.destination)
+	}
+	hint := "try it by hand: " + byHand
 	for _, c := range [][2]string{
-		{"Host key verification failed", "connect once by hand (ssh " + s.destination + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
-		{"host key is known", "connect once by hand (ssh " + s.destination + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
+		{"Host key verification failed", "connect once by hand (" + byHand + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
+		{"host key is known", "connect once by hand (" + byHand + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
 		{"HOST IDENTIFICATION HAS CHANGED", "the host has another key than it had: find out why before you remove the old one (ssh-keygen -R HOST)"},
 		{"Permission denied", "thru asks for no password: give the host your public key (ESXi: /etc/ssh/keys-USER/authorized_keys), or load the key into ssh-agent"},
 		{"Connection refused", "nothing listens there: switch SSH on (ESXi: vim-cmd hostsvc/start_ssh, or Host > Actions > Services), or name the port"},
