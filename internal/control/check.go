@@ -145,7 +145,7 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 	if err != nil {
 		return err
 	}
-	if len(r.agents()) == 2 && (len(doc.Paths) == 0 || disqualified(doc.Gates, "") != nil) {
+	if len(r.agents()) == 2 && (len(doc.Paths) == 0 || slices.ContainsFunc(doc.Gates, doubtful)) {
 		path, perr := r.quickProbe(ctx, how, s.Together)
 		r.keepPath(key, path)
 		if ctx.Err() != nil {
@@ -165,6 +165,12 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 		release(r.agents())
 	}
 	return err
+}
+
+// doubtful tells of a gate for whose sake a path that was found before is
+// probed again: what it warns of may be mended.
+func doubtful(g measure.Gate) bool {
+	return g.Status == measure.GateFail || g.Status == measure.GateWarn && g.From != ""
 }
 
 // judgeWith judges anew with a path, or with the reason why there is none.

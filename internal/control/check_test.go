@@ -177,6 +177,16 @@ func TestKeptPathIsNoLastWord(t *testing.T) {
 	if _, err := gated(t, local, newAgent("peer"), &Gating{Paths: cache}); err != nil || probes(local) != 1 {
 		t.Errorf("mended: %v, %d probes", err, probes(local))
 	}
+	silent := probed(9000, 9000)
+	silent.path.Path.Forward.UDP = &measure.UDPReach{Sent: 8}
+	warned := memory{}
+	if doc, err := gated(t, silent, newAgent("peer"), &Gating{Paths: warned}); err != nil || !slices.Contains(gateOf(doc, measure.GateWarn), "udp-reach") {
+		t.Fatal(err, doc.Gates)
+	}
+	local = probed(9000, 9000)
+	if doc, err := gated(t, local, newAgent("peer"), &Gating{Paths: warned}); err != nil || probes(local) != 1 || slices.Contains(gateOf(doc, measure.GateWarn), "udp-reach") {
+		t.Errorf("UDP passes again: %v, %d probes, %+v", err, probes(local), doc.Gates)
+	}
 	local = probed(9000, 9000)
 	local.route = &measure.Route{Interface: "eth9"}
 	if _, err := gated(t, local, newAgent("peer"), &Gating{Paths: cache}); err != nil || probes(local) != 1 {
