@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // interruptRules judge which CPUs an interface keeps busy.
@@ -138,7 +139,7 @@ func numa(f *face) *finding {
 	}
 	if c := f.host.Cgroup; c != nil && len(c.CPUs) > 0 && !shares(c.CPUs, local) {
 		return warn("%s is at NUMA node %d, and thru may use CPUs of other nodes only", f.Name, *f.NUMANode).
-			do(advise("start thru with CPUs of that node: taskset -c " + ranges(local) + " thru ..."))
+			do(advise("start thru with CPUs of that node: taskset -c " + unit.List(local) + " thru ..."))
 	}
 	cpus, irqs := f.takers()
 	if irqs > 0 && !shares(cpus, local) && max(f.speed(), f.wanted()) >= 25_000_000_000 {
@@ -150,27 +151,6 @@ func numa(f *face) *finding {
 // shares tells whether two lists have a member in common.
 func shares(a, b []int) bool {
 	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
-}
-
-// ranges words a list of CPUs as the kernel does: "0-3,8".
-func ranges(list []int) string {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	list = slices.Compact(list)
-	var parts []string
-	for i := 0; i < len(list); {
-		k := i
-		for k+1 < len(list) && list[k+1] == list[k]+1 {
-			k++
-		}
-		if k > i {
-			parts = append(parts, fmt.Sprintf("%d-%d", list[i], list[k]))
-		} else {
-			parts = append(parts, strconv.Itoa(list[i]))
-		}
-		i = k + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 func moderation(f *face) *finding {

@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,25 +36,6 @@ func parseCPUList(s string) ([]int, error) {
 		next = b + 1
 	}
 	return cpus, nil
-}
-
-// FormatCPUs writes CPUs as the kernel does: "0-3,8".
-func FormatCPUs(cpus []int) string {
-	cpus = slices.Compact(slices.Sorted(slices.Values(cpus)))
-	var parts []string
-	for i := 0; i < len(cpus); {
-		last := i
-		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
-			last++
-		}
-		part := strconv.Itoa(cpus[i])
-		if last > i {
-			part += "-" + strconv.Itoa(cpus[last])
-		}
-		parts = append(parts, part)
-		i = last + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 // cpuList reads a file that holds a list of CPUs.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"thru/internal/unit"
 )
 
 func FuzzStat(f *testing.F) {
@@ -92,7 +94,7 @@ func FuzzFiles(f *testing.F) {
 		if cpus, err := parseCPUList(string(b)); err == nil && (len(cpus) == 0 || !slices.IsSorted(cpus) || cpus[len(cpus)-1] > maxCPU) {
 			t.Errorf("list of CPUs %d", cpus)
 		} else if err == nil {
-			if again, err := parseCPUList(FormatCPUs(cpus)); err != nil || !slices.Equal(cpus, again) {
+			if again, err := parseCPUList(unit.List(cpus)); err != nil || !slices.Equal(cpus, again) {
 				t.Errorf("%d became %d, %v", cpus, again, err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 func TestParsePCIeSpeed(t *testing.T) {
@@ -22,7 +23,7 @@ func TestParsePCIeSpeed(t *testing.T) {
 
 func TestParseCPUMask(t *testing.T) {
 	for s, want := range map[string]string{"0": "", "00000000,00000000": "", "f": "0-3", "00000001,80000000": "31-32", "80000000,00000000": "63"} {
-		if got, err := parseCPUMask(s); FormatCPUs(got) != want || err != nil {
+		if got, err := parseCPUMask(s); unit.List(got) != want || err != nil {
 			t.Errorf("%q: %v, %v", s, got, err)
 		}
 	}

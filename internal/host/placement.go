@@ -1,6 +1,10 @@
 package host
 
-import "slices"
+import (
+	"slices"
+
+	"thru/internal/unit"
+)
 
 // PlacementQuery is what the choice of CPUs for the data thread of one stream
 // depends on. PlacementFacts.Query fills in what belongs to the host.
@@ -40,7 +44,7 @@ func Placement(p PlacementQuery) (cpus []int, why string) {
 	}
 	near := common(p.LocalCPUs, p.Allowed)
 	if len(near) == 0 {
-		return nil, "left to the scheduler: this process may not use the CPUs near the interface, " + FormatCPUs(p.LocalCPUs)
+		return nil, "left to the scheduler: this process may not use the CPUs near the interface, " + unit.List(p.LocalCPUs)
 	}
 	why = "near the interface (NUMA)"
 	busy := common(near, p.busy(near))
@@ -48,13 +52,13 @@ func Placement(p PlacementQuery) (cpus []int, why string) {
 	if len(busy) == 0 || len(rest) < enough {
 		return near, why
 	}
-	why += ", not on CPU " + FormatCPUs(busy) + " where its interrupts are handled"
+	why += ", not on CPU " + unit.List(busy) + " where its interrupts are handled"
 	var core []int
 	for _, cpu := range busy {
 		core = append(core, common(rest, p.Siblings[cpu])...)
 	}
 	if fewer := without(rest, core); len(fewer) < len(rest) && len(fewer) >= max(enough, p.Streams) {
-		rest, why = fewer, why+", nor on "+FormatCPUs(core)+" of the same core"
+		rest, why = fewer, why+", nor on "+unit.List(core)+" of the same core"
 	}
 	return rest, why
 }

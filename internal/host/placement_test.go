@@ -63,11 +63,3 @@ func TestPlacement(t *testing.T) {
 		}
 	}
 }
-
-func TestFormatCPUs(t *testing.T) {
-	for want, cpus := range map[string][]int{"": nil, "0": {0}, "0-3,8,10-11": {0, 1, 2, 3, 8, 10, 11}, "1,3-4": {4, 3, 1, 3}} {
-		if got := FormatCPUs(cpus); got != want {
-			t.Errorf("%d: %q, want %q", cpus, got, want)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // maxQueues bounds what is read of each queue; a NIC may have thousands, of
@@ -119,7 +120,7 @@ func (u *subject) steer(key string, to *map[string]string, queue, file string) {
 	if *to == nil {
 		*to = map[string]string{}
 	}
-	(*to)[queue] = FormatCPUs(cpus)
+	(*to)[queue] = unit.List(cpus)
 }
 
 // howMany is what a pointer points to; 0 where it is nil.

@@ -58,7 +58,7 @@ func processorsText(c *measure.Processors) string {
 		all = append(all, fmt.Sprintf("thru may use %d", *c.Usable))
 	}
 	if len(c.Isolated) > 0 {
-		all = append(all, "isolated "+cpuList(c.Isolated))
+		all = append(all, "isolated "+unit.List(c.Isolated))
 	}
 	return strings.Join(all, ", ")
 }
@@ -114,31 +114,13 @@ func idleText(c *measure.Processors) string {
 func numaText(nodes []measure.NUMANode) string {
 	var all []string
 	for _, n := range nodes {
-		s := fmt.Sprintf("node %d: CPUs %s", n.Node, cpuList(n.CPUs))
+		s := fmt.Sprintf("node %d: CPUs %s", n.Node, unit.List(n.CPUs))
 		if n.Total != nil {
 			s += ", " + unit.Size(*n.Total)
 		}
 		all = append(all, s)
 	}
 	return strings.Join(all, "; ")
-}
-
-// cpuList prints numbers as ranges: 0-3, 8.
-func cpuList(cpus []int) string {
-	var all []string
-	for i := 0; i < len(cpus); {
-		j := i
-		for j+1 < len(cpus) && cpus[j+1] == cpus[j]+1 {
-			j++
-		}
-		s := strconv.Itoa(cpus[i])
-		if j > i {
-			s += "-" + strconv.Itoa(cpus[j])
-		}
-		all = append(all, s)
-		i = j + 1
-	}
-	return strings.Join(all, ",")
 }
 
 func ramText(r *measure.RAM) string {

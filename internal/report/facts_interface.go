@@ -200,7 +200,7 @@ func irqsText(irqs []measure.IRQ) string {
 	}
 	s := count(len(irqs), "interrupt")
 	if len(cpus) > 0 {
-		s += " on CPUs " + cpuList(slices.Sorted(maps.Keys(cpus)))
+		s += " on CPUs " + unit.List(slices.Sorted(maps.Keys(cpus)))
 	}
 	if shared > 0 {
 		s += fmt.Sprintf(", %d shared", shared)

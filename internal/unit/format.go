@@ -2,6 +2,7 @@ package unit
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -166,4 +167,23 @@ func trimZeros(text string) string {
 		return text
 	}
 	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
+}
+
+// List writes numbers as the kernel writes CPUs, in order and each once: "0-3,8".
+func List(numbers []int) string {
+	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
+	var parts []string
+	for i := 0; i < len(numbers); {
+		last := i
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		part := strconv.Itoa(numbers[i])
+		if last > i {
+			part += "-" + strconv.Itoa(numbers[last])
+		}
+		parts = append(parts, part)
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
 }

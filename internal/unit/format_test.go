@@ -109,3 +109,11 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestList(t *testing.T) {
+	for want, numbers := range map[string][]int{"": nil, "0": {0}, "0-3,8,10-11": {0, 1, 2, 3, 8, 10, 11}, "1,3-4": {4, 3, 1, 3}} {
+		if got := List(numbers); got != want {
+			t.Errorf("%d: %q, want %q", numbers, got, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // paths names the data paths of this end on this system, the best first.
@@ -84,8 +85,8 @@ func bindThread(cpus []int) error {
 		set.Set(c)
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fault.Failf(fmt.Sprintf("the process there may use the CPUs %s", host.FormatCPUs(host.Allowed())),
-			"worker: binding to CPU %s: %w", host.FormatCPUs(cpus), err)
+		return fault.Failf(fmt.Sprintf("the process there may use the CPUs %s", unit.List(host.Allowed())),
+			"worker: binding to CPU %s: %w", unit.List(cpus), err)
 	}
 	return nil
 }
