@@ -32,31 +32,38 @@ type checkCmd struct {
 
 // gateFlags choose gates.
 type gateFlags struct {
-	Only string `group:"Gates" name:"only" placeholder:"GATE,..." help:"Only these gates (thru check --list)."`
-	Skip string `group:"Gates" name:"skip" placeholder:"GATE,..." help:"All but these gates."`
+	Only []string `group:"Gates" name:"only" placeholder:"GATE,..." help:"Only these gates (thru check --list)."`
+	Skip []string `group:"Gates" name:"skip" placeholder:"GATE,..." help:"All but these gates."`
 }
 
 // gating turns the flags into control's terms; the ids are known to exist.
 func (f gateFlags) gating() (control.Gating, error) {
 	g := control.Gating{Only: splitList(f.Only), Skip: splitList(f.Skip)}
 	for _, x := range []struct {
-		flag, text string
-		ids        []string
+		flag        string
+		given, kept []string
 	}{{"--only", f.Only, g.Only}, {"--skip", f.Skip, g.Skip}} {
-		if x.text != "" && len(x.ids) == 0 {
-			return g, fault.Usagef("`thru check --list` names all", "%s %s names no gate", x.flag, x.text)
+		if len(x.given) > 0 && len(x.kept) == 0 {
+			return g, fault.Usagef("`thru check --list` names all", "%s names no gate", x.flag)
 		}
 	}
-	if len(g.Only) > 0 && !slices.ContainsFunc(g.Only, func(id string) bool { return !slices.Contains(g.Skip, id) }) {
+	left := g.Only
+	if len(left) == 0 {
+		for _, r := range gate.Catalogue() {
+			left = append(left, r.ID)
+		}
+	}
+	if !slices.ContainsFunc(left, func(id string) bool { return !slices.Contains(g.Skip, id) }) {
 		return g, fault.Usagef("leave --skip out", "--only and --skip leave no gate")
 	}
 	_, err := gate.Filter(nil, g.Only, g.Skip)
 	return g, err
 }
 
-// splitList reads a list with commas.
-func splitList(s string) []string {
-	return slices.DeleteFunc(strings.Split(strings.ReplaceAll(s, " ", ""), ","), func(s string) bool { return s == "" })
+// splitList reads lists with commas.
+func splitList(lists []string) []string {
+	words := strings.Split(strings.ReplaceAll(strings.Join(lists, ","), " ", ""), ",")
+	return slices.DeleteFunc(words, func(s string) bool { return s == "" })
 }
 
 // Run reads the facts of this host, of the end point and of the path between
@@ -112,7 +119,7 @@ func (c *checkCmd) runner(e *env) (*control.Runner, int, error) {
 	if c.EndPoint == "" && slices.Contains(e.args, "") {
 		return nil, 0, fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
 	}
-	g.Costs = knownCosts()
+	g.Costs, g.Paths = knownCosts(), openPaths()
 	return &control.Runner{Version: e.version, Link: link, Gating: &g}, streams, nil
 }
 

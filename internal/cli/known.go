@@ -57,6 +57,13 @@ func (k knownPaths) Keep(key string, p measure.Path) {
 	writeKnown(filepath.Join(k.dir, key), p)
 }
 
+// Drop implements control.PathCache.
+func (k knownPaths) Drop(key string) {
+	if k.dir != "" && key != "" {
+		os.Remove(filepath.Join(k.dir, key))
+	}
+}
+
 // mostCosts is how many earlier results are kept of a host.
 const mostCosts = 16
 

@@ -34,6 +34,7 @@ type Gating struct {
 type PathCache interface {
 	Load(key string) (measure.Path, bool)
 	Keep(key string, p measure.Path)
+	Drop(key string)
 }
 
 // Probing says how a path is probed.
@@ -78,7 +79,7 @@ func (r *Runner) CheckFacts(name, addr string, facts measure.Facts, begin time.T
 		Schema: measure.Schema, Thru: r.Version, Command: "check", StartedAt: begin,
 		EndPoints: []measure.EndPoint{{Name: name, Addr: addr, Facts: &facts}}, Cells: []measure.Cell{},
 	}
-	err := r.judge(doc, nil, 0)
+	err := r.judge(doc, nil, measure.Spec{})
 	if err == nil {
 		err = disqualified(doc.Gates, "")
 	}
@@ -106,18 +107,35 @@ func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, 
 			path, errs[i] = r.probe(ctx, how)
 		}
 	})
-	if err := r.judgeWith(doc, routes, streams, path, errs[1]); err != nil {
+	if err := r.judgeWith(doc, routes, measure.Spec{Streams: streams}, path, errs[1]); err != nil {
 		return err
 	}
 	if errs[0] != nil {
 		return errs[0]
 	}
 	if errs[1] != nil && !errors.Is(errs[1], errTooOld) {
-		return fmt.Errorf("control: probing the path: %w", errs[1])
+		return r.noPath(errs[1])
 	}
 	how.Quick = true // a test asks for no more, and finds more
 	r.keepPath(pathKey(doc, routes, how), path)
 	return disqualified(doc.Gates, "")
+}
+
+// forgetPath drops what was found of a path on which a test has failed.
+func (r *Runner) forgetPath() {
+	if r.Gating != nil && r.Gating.Paths != nil {
+		r.Gating.Paths.Drop(r.pathKey)
+	}
+}
+
+// noPath is the error of a path that could not be probed.
+func (r *Runner) noPath(err error) error {
+	for _, e := range r.Ends {
+		if e.Foreign {
+			return fault.Failf("does the program listen there, at that port?", "control: probing the path to %s: %w", e.Name, err)
+		}
+	}
+	return fmt.Errorf("control: probing the path: %w", err)
 }
 
 // agents are the end points that have one, in the order that all controllers share.
@@ -141,7 +159,8 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 	s := p.Steps[0].Specs[0]
 	how := Probing{Quick: true, Source: s.BindAddr, Device: s.BindDev, DataAddr: s.DataAddr, Family: s.Family}
 	key := pathKey(doc, routes, how)
-	err := r.judgeWith(doc, routes, s.Streams, r.knownPath(key), nil)
+	r.pathKey = key
+	err := r.judgeWith(doc, routes, s, r.knownPath(key), nil)
 	if err != nil {
 		return err
 	}
@@ -151,7 +170,7 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := r.judgeWith(doc, routes, s.Streams, path, perr); err != nil {
+		if err := r.judgeWith(doc, routes, s, path, perr); err != nil {
 			return err
 		}
 	}
@@ -174,10 +193,10 @@ func doubtful(g measure.Gate) bool {
 }
 
 // judgeWith judges anew with a path, or with the reason why there is none.
-func (r *Runner) judgeWith(doc *measure.Document, routes map[string]*measure.Route, streams int, path *measure.Path, why error) error {
+func (r *Runner) judgeWith(doc *measure.Document, routes map[string]*measure.Route, planned measure.Spec, path *measure.Path, why error) error {
 	doc.Paths = nil
 	doc.AddPath(path, why)
-	return r.judge(doc, routes, streams)
+	return r.judge(doc, routes, planned)
 }
 
 // knownPath is the path as it was found lately; nil where it was not.
@@ -294,8 +313,8 @@ var errTooOld = errors.New("too old to answer a probe")
 const probeMinor = 2
 
 // judge lets the gates look at all that is known.
-func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, streams int) error {
-	s := gate.Subject{LinkBps: r.Link.RateBps, LinkL2: r.Link.Layer == unit.L2, Streams: streams}
+func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, planned measure.Spec) error {
+	s := gate.Subject{LinkBps: r.Link.RateBps, LinkL2: r.Link.Layer == unit.L2, Streams: planned.Streams, UDP: planned.Protocol == measure.UDP}
 	if len(doc.Paths) > 0 {
 		s.Path = &doc.Paths[0]
 	}

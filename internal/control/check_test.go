@@ -16,6 +16,7 @@ import (
 type memory map[string]measure.Path
 
 func (m memory) Load(key string) (measure.Path, bool) { p, ok := m[key]; return p, ok }
+func (m memory) Drop(key string)                      { delete(m, key) }
 func (m memory) Keep(key string, p measure.Path)      { m[key] = p }
 
 // probed is a local agent whose probe finds a path on which jumbo frames vanish, or not.
@@ -191,6 +192,12 @@ func TestKeptPathIsNoLastWord(t *testing.T) {
 	local.route = &measure.Route{Interface: "eth9"}
 	if _, err := gated(t, local, newAgent("peer"), &Gating{Paths: cache}); err != nil || probes(local) != 1 {
 		t.Errorf("another route: %v, %d probes", err, probes(local))
+	}
+	local = probed(9000, 9000)
+	local.prepare = errors.New("no data came")
+	kept := memory{}
+	if _, err := gated(t, local, newAgent("peer"), &Gating{Paths: kept}); err == nil || len(kept) != 0 {
+		t.Errorf("a path on which a test has failed is kept: %v, %d", err, len(kept))
 	}
 	r := Runner{Ends: pairOf(probed(1500, 1500), newAgent("peer")), Watch: &quiet{}, Gating: &Gating{Paths: memory{}}}
 	if _, err := r.Check(t.Context(), Probing{}, 0); err != nil {

@@ -85,7 +85,8 @@ type Runner struct {
 	Watch   Observer
 	Gating  *Gating // nil: no gate is judged
 
-	waited time.Duration // for the turn, before the first run
+	waited  time.Duration // for the turn, before the first run
+	pathKey string        // under which the path's facts are kept
 }
 
 // Run runs the whole plan. The document is always usable: on error it holds
@@ -104,7 +105,9 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		err = r.fit(ctx, p, doc, routes)
 	}
 	if err == nil {
-		err = r.runAll(ctx, p, doc, facts)
+		if err = r.runAll(ctx, p, doc, facts); err != nil {
+			r.forgetPath()
+		}
 	}
 	if ctx.Err() != nil {
 		err = fault.Failf(kept(doc), "interrupted")

@@ -47,6 +47,8 @@ func congestion(h *host) *finding {
 	name, rtt := h.control(), h.rtt()
 	near := rtt > 0 && rtt < lanRTT || h.end.Shared && h.end.Route != nil // a test of loopback
 	switch {
+	case h.subject.UDP:
+		return nil
 	case name == "":
 		return h.missing("congestion control", "congestion_control")
 	case strings.HasPrefix(name, "bbr") && near:

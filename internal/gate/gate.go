@@ -24,6 +24,7 @@ type Subject struct {
 	LinkBps int64         // rate that is wanted or stated; 0: none
 	LinkL2  bool          // that rate counts frames without preamble and gap (see stat.Link)
 	Streams int           // connections at a time that are planned; 0: not known
+	UDP     bool          // datagrams are planned, and no TCP
 }
 
 // End is one host.

@@ -59,7 +59,7 @@ func switchOn(h *host, s setting) remedy {
 // tcp_sndbuf_expand). Only the buffer of one side is set, and never to less
 // than it has.
 func setBuffers(h *host, window int64, sends bool) remedy {
-	buffer := 2 * window
+	buffer := 3 * window // and half as much again: the next round trip may be longer
 	side := func(receive, send string) string {
 		if sends {
 			return send

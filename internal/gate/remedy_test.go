@@ -147,14 +147,14 @@ func TestBuffersGrow(t *testing.T) {
 		os, has, value string
 		receive, send  []string
 	}{
-		{"linux", "net.ipv4.tcp_rmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='8192 262144 16777216'"}, []string{"sysctl -w net.ipv4.tcp_wmem='4096 16384 2097152'"}},
-		{"linux", "net.ipv4.tcp_wmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='4096 131072 2097152'"}, []string{"sysctl -w net.ipv4.tcp_wmem='8192 262144 16777216'"}},
-		{"freebsd", "kern.ipc.maxsockbuf", "9000000", []string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.recvbuf_max=2097152"},
-			[]string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.sendbuf_max=2097152"}},
-		{"darwin", "net.inet.tcp.autosndbufmax", "9000000", []string{"sysctl -w kern.ipc.maxsockbuf=2359296", "sysctl -w net.inet.tcp.autorcvbufmax=2097152"},
-			[]string{"sysctl -w kern.ipc.maxsockbuf=2359296", "sysctl -w net.inet.tcp.autosndbufmax=9000000"}},
-		{"solaris", "tcp.max_buf", "9000000", []string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p recv_buf=2097152 tcp"},
-			[]string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p send_buf=2097152 tcp"}},
+		{"linux", "net.ipv4.tcp_rmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='8192 262144 16777216'"}, []string{"sysctl -w net.ipv4.tcp_wmem='4096 16384 3145728'"}},
+		{"linux", "net.ipv4.tcp_wmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='4096 131072 3145728'"}, []string{"sysctl -w net.ipv4.tcp_wmem='8192 262144 16777216'"}},
+		{"freebsd", "kern.ipc.maxsockbuf", "9000000", []string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.recvbuf_max=3145728"},
+			[]string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.sendbuf_max=3145728"}},
+		{"darwin", "net.inet.tcp.autosndbufmax", "9000000", []string{"sysctl -w kern.ipc.maxsockbuf=3538944", "sysctl -w net.inet.tcp.autorcvbufmax=3145728"},
+			[]string{"sysctl -w kern.ipc.maxsockbuf=3538944", "sysctl -w net.inet.tcp.autosndbufmax=9000000"}},
+		{"solaris", "tcp.max_buf", "9000000", []string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p recv_buf=3145728 tcp"},
+			[]string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p send_buf=3145728 tcp"}},
 		{"windows", "Internet.AutoTuningLevelLocal", "Experimental", nil, nil},
 	} {
 		h := newHost(&scene{}, &End{Facts: &measure.Facts{OS: &c.os, Sysctls: map[string]string{c.has: c.value}}})
@@ -180,7 +180,7 @@ func TestOneSideWarns(t *testing.T) {
 	s.Ends[0].Facts.Sysctls["net.ipv4.tcp_rmem"] = "4096 65536 131072"
 	for _, g := range Judge(s) {
 		if (g.ID == "receive-window") && g.EndPoint == "local" {
-			if len(g.Remedy) != 1 || !strings.Contains(g.Remedy[0], "tcp_rmem='4096 65536 5") {
+			if len(g.Remedy) != 1 || !strings.Contains(g.Remedy[0], "tcp_rmem='4096 65536 7") {
 				t.Errorf("%+v", g)
 			}
 		} else if strings.Contains(strings.Join(g.Remedy, " "), "mem='") {

@@ -122,6 +122,9 @@ func gatesAnswer(d *measure.Document) string {
 	if n := countGates(d.Gates, measure.GateNotChecked); n > 0 {
 		all = append(all, fmt.Sprintf("%d not checked", n))
 	}
+	if passes+warns+fails == 0 {
+		return "nothing could be checked: " + count(len(d.Gates), "gate") + " without the fact that it judges"
+	}
 	if d.Error != nil && d.Error.ExitCode != verdictCode {
 		return "not checked to the end: " + strings.Join(all, ", ")
 	}

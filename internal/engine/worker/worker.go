@@ -402,7 +402,7 @@ func (w *worker) silent() error {
 			return fault.Failf("its buffer holds less than one: a larger -w, or none", "worker: %d datagrams came and found no room in the receiver's socket buffer", n)
 		}
 	}
-	hint := "small packets pass and full-sized ones may not: compare the MTU of both ends and of the path (ping -M do -s 1472), or try a smaller -l"
+	hint := "small packets pass and full-sized ones may not: `thru check` of that end point finds what the path carries; or try a smaller -l"
 	if w.cmd.Spec.Traffic != measure.Bulk {
 		hint = "the other end asks, or a firewall lets no more connections through"
 	}
