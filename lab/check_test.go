@@ -87,6 +87,27 @@ func TestHealthyPairPasses(t *testing.T) {
 	}
 }
 
+// TestRouteOfABoundProbe: what is judged is the interface that traffic from
+// the asked source leaves by, and not the one of the destination's usual route.
+func TestRouteOfABoundProbe(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{Control: true})
+	serve(t, p.B, "--no-auth")
+	from, to := p.Data.A4.String(), p.Control.B4.String()
+	p.A.IP("rule", "add", "from", from, "to", to, "lookup", "77")
+	p.A.IP("route", "add", to, "dev", p.Data.Dev, "table", "77")
+	for source, want := range map[string]string{"": p.Control.Dev, from: p.Data.Dev} {
+		args := []string{to}
+		if source != "" {
+			args = append(args, "-B", source)
+		}
+		doc := check(t, p.A, args...)
+		if len(doc.Paths) != 1 || doc.Paths[0].Forward.Route == nil || doc.Paths[0].Forward.Route.Interface != want {
+			t.Errorf("from %q: want %s, got %+v, %+v", source, want, doc.Paths, doc.Missing)
+		}
+	}
+}
+
 // TestMTUGates: jumbo frames that a path swallows in silence, on which a test
 // refuses to run; with a router that says so; and such that pass. The silent
 // one comes first: nothing has told the kernels of it, and control must come

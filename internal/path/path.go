@@ -35,7 +35,6 @@ type Dial struct {
 	Source, Device string   // address and interface or VRF of this end; empty: the kernel's choice
 	Family         int      // 4, 6, or 0 for either
 	Host           *host.Host
-	Progress       func(stage string) // is told what begins; may be nil
 }
 
 // plain is an address with IPv4 as such, where a socket of both families maps it.

@@ -75,7 +75,6 @@ func Look(ctx context.Context, d Dial) (measure.Path, error) {
 // newProbe connects.
 func newProbe(ctx context.Context, d Dial, greet func(*link) error) (*probe, error) {
 	p := &probe{dial: d}
-	p.stage("handshake")
 	l, err := connect(ctx, d, greet)
 	if err != nil {
 		return nil, err
@@ -87,13 +86,6 @@ func newProbe(ctx context.Context, d Dial, greet func(*link) error) (*probe, err
 
 // bare is an address without the name of this host's interface.
 func bare(a netip.Addr) string { return a.WithZone("").String() }
-
-// stage tells who wants to know what begins.
-func (p *probe) stage(name string) {
-	if p.dial.Progress != nil {
-		p.dial.Progress(name)
-	}
-}
 
 // note says why a fact is not known.
 func (p *probe) note(fact, why string) {
@@ -195,7 +187,6 @@ func (p *probe) roundTrips() {
 	if p.stopped != "" {
 		return
 	}
-	p.stage("round trips")
 	n, every := pings, pingEvery
 	if p.dial.Quick {
 		n, every = quickPings, quickEvery
@@ -217,7 +208,6 @@ func (p *probe) datagrams(ctx context.Context) {
 	if p.udp == nil || p.stopped != "" {
 		return
 	}
-	p.stage("datagrams")
 	small := firstSmall
 	if p.dial.Quick {
 		small = quickSmall
@@ -227,9 +217,6 @@ func (p *probe) datagrams(ctx context.Context) {
 		ok = p.volley(ctx, small, p.settle+longSettle)
 	}
 	p.forward.blocked, p.back.blocked = p.forward.got == 0, p.back.got == 0
-	if ok && (p.forward.searching() || p.back.searching()) {
-		p.stage("MTU")
-	}
 	for ok && (p.forward.searching() || p.back.searching()) && p.round < mostVolleys {
 		ok = p.volley(ctx, fewSmall, p.settle)
 	}
@@ -290,7 +277,6 @@ func (p *probe) ports(ctx context.Context) {
 	case p.forward.blocked || p.back.blocked:
 		p.note(fact, "datagrams (UDP) do not come through both ways")
 	default:
-		p.stage("source ports")
 		s, err := probePorts(ctx, p.udp, p.link.local.Addr(), p.dial.Device, 2*p.settle) // an echo takes a whole round trip
 		if p.path.Ports = s; err != nil {
 			p.note(fact, err.Error())

@@ -19,7 +19,7 @@ type way struct {
 
 // wayTo asks the host and the kernel.
 func wayTo(ctx context.Context, h *host.Host, device string, local, remote netip.AddrPort) way {
-	r, err := h.Route(remote.Addr())
+	r, err := h.RouteFrom(remote.Addr(), local.Addr(), device)
 	if err != nil {
 		return way{why: err.Error(), claim: kernelMTU(ctx, device, local.Addr(), remote)}
 	}
