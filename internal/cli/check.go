@@ -11,7 +11,6 @@ import (
 	"thru/internal/fault"
 	"thru/internal/gate"
 	"thru/internal/measure"
-	"thru/internal/stat"
 )
 
 type checkCmd struct {
@@ -89,8 +88,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	doc.Arguments = e.args
-	f := trafficFlags{JSON: c.JSON, HTML: c.HTML}
-	if perr := e.print(doc, &f); perr != nil && err == nil {
+	if perr := e.print(doc, forms{c.JSON, c.HTML}); perr != nil && err == nil {
 		return perr
 	}
 	if err == nil {
@@ -179,12 +177,6 @@ func (c *checkCmd) list(e *env) error {
 		}
 	}
 	return nil
-}
-
-// linkRate reads the rate that is stated or wanted of a link.
-func linkRate(text string) (stat.Link, error) {
-	f := trafficFlags{LinkRate: text}
-	return f.link()
 }
 
 // progress tells on a terminal what a check is doing.

@@ -111,17 +111,17 @@ func sizePair(s string) (measure.Pair, error) {
 	return measure.Pair{Send: tx, Recv: rx}, err
 }
 
-// link is the nominal rate that the user states.
-func (f *trafficFlags) link() (stat.Link, error) {
-	if f.LinkRate == "" {
+// linkRate reads the nominal rate that the user states of a link.
+func linkRate(text string) (stat.Link, error) {
+	if text == "" {
 		return stat.Link{}, nil
 	}
-	rate, layer, err := unit.ParseLinkRate(f.LinkRate)
+	rate, layer, err := unit.ParseLinkRate(text)
 	if err == nil && rate == 0 {
 		err = fmt.Errorf("a link of rate zero carries nothing")
 	}
 	if err != nil {
-		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", f.LinkRate, err)
+		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", text, err)
 	}
 	return stat.Link{RateBps: rate, Layer: layer}, nil
 }

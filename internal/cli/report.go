@@ -28,7 +28,7 @@ type reportCmd struct {
 
 // Run prints results that were kept.
 func (c *reportCmd) Run(ctx context.Context, e *env) error {
-	link, err := (&trafficFlags{LinkRate: c.LinkRate}).link()
+	link, err := linkRate(c.LinkRate)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.IPerf3 {
 		return iperfdoc.Write(e.out, doc)
 	}
-	if err := e.print(doc, &trafficFlags{JSON: c.JSON, HTML: c.HTML}); err != nil {
+	if err := e.print(doc, forms{c.JSON, c.HTML}); err != nil {
 		return err
 	}
 	if doc.Error != nil && !c.JSON {

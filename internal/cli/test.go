@@ -61,7 +61,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if r.Engine, err = engineOf(c.EndPoint); err != nil {
 		return err
 	}
-	link, err := c.link()
+	link, err := linkRate(c.LinkRate)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	if c.Window != "" {
 		return fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w "+c.Window, "-w does not go with ladder")
 	}
-	link, err := c.link()
+	link, err := linkRate(c.LinkRate)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	watch.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	if perr := e.print(doc, f); perr != nil && err == nil {
+	if perr := e.print(doc, forms{f.JSON, f.HTML}); perr != nil && err == nil {
 		return perr
 	}
 	if err != nil {
@@ -187,14 +187,20 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	return nil
 }
 
+// forms are those in which a document is asked for.
+type forms struct {
+	json bool
+	html string // file; empty: none
+}
+
 // print writes the document in the forms asked for; a report that cannot be
 // written does not take the figures along.
-func (e *env) print(doc *measure.Document, f *trafficFlags) error {
+func (e *env) print(doc *measure.Document, f forms) error {
 	var err error
-	if f.HTML != "" {
-		err = writeFile(f.HTML, doc)
+	if f.html != "" {
+		err = writeFile(f.html, doc)
 	}
-	if f.JSON {
+	if f.json {
 		return errors.Join(report.JSON(e.out, doc), err)
 	}
 	width, colour := terminal(e.out)
@@ -205,8 +211,8 @@ func (e *env) print(doc *measure.Document, f *trafficFlags) error {
 	if terr := report.Text(e.out, doc, options); terr != nil {
 		return terr
 	}
-	if f.HTML != "" && err == nil {
-		fmt.Fprintf(e.out, "report: %s\n", f.HTML)
+	if f.html != "" && err == nil {
+		fmt.Fprintf(e.out, "report: %s\n", f.html)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -102,9 +103,6 @@ func countGates(gates []measure.Gate, status string) (n int) {
 	return n
 }
 
-// verdictCode is the exit code of a gate that fails (package fault).
-const verdictCode = 3
-
 // gatesAnswer is the first line of a check.
 func gatesAnswer(d *measure.Document) string {
 	if len(d.Gates) == 0 {
@@ -125,7 +123,7 @@ func gatesAnswer(d *measure.Document) string {
 	if passes+warns+fails == 0 {
 		return "nothing could be checked: " + count(len(d.Gates), "gate") + " without the fact that it judges"
 	}
-	if d.Error != nil && d.Error.ExitCode != verdictCode {
+	if d.Error != nil && d.Error.ExitCode != fault.Verdict {
 		return "not checked to the end: " + strings.Join(all, ", ")
 	}
 	if fails == 0 {

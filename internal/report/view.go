@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -105,7 +106,7 @@ func newView(d *measure.Document) *view {
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
-	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == verdictCode) { // that its gates have said
+	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
 		v.Error = &measure.Error{Message: clean(d.Error.Message), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
