@@ -87,9 +87,9 @@ func TestHealthyPairPasses(t *testing.T) {
 	}
 }
 
-// TestRouteOfABoundProbe: what is judged is the interface that traffic from
-// the asked source leaves by, and not the one of the destination's usual route.
-func TestRouteOfABoundProbe(t *testing.T) {
+// TestRouteOfASource: what is judged and watched is the interface that traffic
+// from the asked source leaves by, and not the one of the usual route.
+func TestRouteOfASource(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Control: true})
 	serve(t, p.B, "--no-auth")
@@ -104,6 +104,12 @@ func TestRouteOfABoundProbe(t *testing.T) {
 		doc := check(t, p.A, args...)
 		if len(doc.Paths) != 1 || doc.Paths[0].Forward.Route == nil || doc.Paths[0].Forward.Route.Interface != want {
 			t.Errorf("from %q: want %s, got %+v, %+v", source, want, doc.Paths, doc.Missing)
+		}
+	}
+	doc := test(t, p.A, to, "-B", from, "-t", "0.3", "-O", "0.1", "--one-way")
+	for _, f := range flows(doc)[:1] {
+		if f.Sender.Route == nil || f.Sender.Route.Interface != p.Data.Dev {
+			t.Errorf("test from %s: route %+v", from, f.Sender.Route)
 		}
 	}
 }

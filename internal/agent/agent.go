@@ -92,25 +92,35 @@ func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.Fa
 		a.load(ctx, &r.Facts, time.Duration(m.LoadNs))
 	}
 	if m.Peer != "" {
-		r.Route, _ = a.route(m.Peer)
+		r.Route, _ = a.route(m.Peer, "")
 	}
 	return r, nil
 }
 
-// route is the kernel's way to an address with or without port.
-func (a *Agent) route(peer string) (*measure.Route, error) {
-	if h, _, err := net.SplitHostPort(peer); err == nil {
-		peer = h
-	}
-	addr, err := netip.ParseAddr(peer)
+// route is the kernel's way to an address, from the own one where that is
+// known; both with or without port.
+func (a *Agent) route(peer, own string) (*measure.Route, error) {
+	addr, err := addrOf(peer)
 	if err != nil {
 		return nil, fmt.Errorf("agent: reading address %q: %w", peer, err)
 	}
-	r, err := a.conf.Host.Route(addr.Unmap())
+	source, _ := addrOf(own) // what cannot be read is not known
+	r, err := a.conf.Host.RouteFrom(addr, source, "")
+	if err != nil && source.IsValid() { // it may be in a VRF
+		r, err = a.conf.Host.Route(addr)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("agent: asking for the route to %s: %w", addr, err)
 	}
 	return &r, nil
+}
+
+func addrOf(hostPort string) (netip.Addr, error) {
+	if h, _, err := net.SplitHostPort(hostPort); err == nil {
+		hostPort = h
+	}
+	addr, err := netip.ParseAddr(hostPort)
+	return addr.Unmap(), err
 }
 
 // Reserve implements bus.Handler.

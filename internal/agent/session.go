@@ -54,7 +54,8 @@ func (s *session) start(ctx context.Context, ramp time.Duration) error {
 	if err := s.inner.Joined(ctx); err != nil {
 		return err
 	}
-	route, _ := s.agent.route(s.inner.Ready().Peer)
+	ready := s.inner.Ready()
+	route, _ := s.agent.route(ready.Peer, ready.Local)
 	s.route = route
 	if err := s.inner.Start(ctx, ramp, s.near()); err != nil {
 		return err
