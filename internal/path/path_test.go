@@ -58,6 +58,20 @@ func TestFromWhere(t *testing.T) {
 	}
 }
 
+// introduced dials an answering end, and shows it the token.
+func introduced(t *testing.T, target, token string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := introduce(c, token); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // leaks checks after all clean-up that no goroutine is left.
 func leaks(t *testing.T) {
 	ignore := goleak.IgnoreCurrent()
@@ -172,14 +186,7 @@ func TestEnds(t *testing.T) {
 	leaks(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	r, target := open(t, ctx, "127.0.0.1")
-	c, err := net.Dial("tcp", target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := introduce(c, r.Token()); err != nil {
-		t.Fatal(err)
-	}
+	introduced(t, target, r.Token())
 	cancel()
 	<-r.Done()
 	first, err := Open(t.Context(), Listen{Addrs: []string{"127.0.0.1"}, First: r.Port(), Last: r.Port()}, nil)
@@ -324,14 +331,7 @@ func TestHostileQuestions(t *testing.T) {
 		"no JSON at all": `{"volley":`,
 	} {
 		r, target := open(t, t.Context(), "127.0.0.1")
-		c, err := net.Dial("tcp", target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if err := introduce(c, r.Token()); err != nil {
-			t.Fatal(err)
-		}
+		c := introduced(t, target, r.Token())
 		in := bufio.NewReader(c)
 		if err := readJSON(in, &hello{}); err != nil {
 			t.Fatal(err)
@@ -347,14 +347,7 @@ func TestHostileQuestions(t *testing.T) {
 // TestLaterVersion: a request that this version does not know is answered.
 func TestLaterVersion(t *testing.T) {
 	r, target := open(t, t.Context(), "127.0.0.1")
-	c, err := net.Dial("tcp", target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := introduce(c, r.Token()); err != nil {
-		t.Fatal(err)
-	}
+	c := introduced(t, target, r.Token())
 	in := bufio.NewReader(c)
 	readJSON(in, &hello{})
 	for _, ask := range []func() error{
@@ -375,14 +368,7 @@ func TestLaterVersion(t *testing.T) {
 // has come from the host that showed the token.
 func TestOnlyTheOtherHost(t *testing.T) {
 	r, target := open(t, t.Context(), "127.0.0.1")
-	c, err := net.Dial("tcp", target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := introduce(c, r.Token()); err != nil {
-		t.Fatal(err)
-	}
+	c := introduced(t, target, r.Token())
 	in := bufio.NewReader(c)
 	var h hello
 	if err := readJSON(in, &h); err != nil {
