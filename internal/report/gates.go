@@ -123,13 +123,17 @@ func gatesAnswer(d *measure.Document) string {
 	if passes+warns+fails == 0 {
 		return "nothing could be checked: " + count(len(d.Gates), "gate") + " without the fact that it judges"
 	}
-	if d.Error != nil && d.Error.ExitCode != fault.Verdict {
-		return "not checked to the end: " + strings.Join(all, ", ")
+	if fails > 0 {
+		all = append([]string{count(fails, "gate") + verb(fails, " fails", " fail")}, all...)
 	}
-	if fails == 0 {
-		return "fit to be measured: " + strings.Join(all, ", ")
+	answer := "fit to be measured: "
+	switch {
+	case d.Error != nil && d.Error.ExitCode != fault.Verdict:
+		answer = "not checked to the end: "
+	case fails > 0:
+		answer = "not fit to be measured: "
 	}
-	return "not fit to be measured: " + count(fails, "gate") + verb(fails, " fails, ", " fail, ") + strings.Join(all, ", ")
+	return answer + strings.Join(all, ", ")
 }
 
 func verb(n int, one, many string) string {

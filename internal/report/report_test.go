@@ -431,3 +431,31 @@ func TestPublishedContext(t *testing.T) {
 		t.Errorf("no context:\n%s", got)
 	}
 }
+
+// TestAnswersOfChecks holds the first lines of checks.
+func TestAnswersOfChecks(t *testing.T) {
+	doc := func(code int, statuses ...string) *measure.Document {
+		d := &measure.Document{Command: "check"}
+		if code > 0 {
+			d.Error = &measure.Error{ExitCode: code}
+		}
+		for _, s := range statuses {
+			d.Gates = append(d.Gates, measure.Gate{Status: s})
+		}
+		return d
+	}
+	const pass, warn, fail, none = measure.GatePass, measure.GateWarn, measure.GateFail, measure.GateNotChecked
+	for want, d := range map[string]*measure.Document{
+		"fit to be measured: 1 gate passes":                                 doc(0, pass),
+		"fit to be measured: 2 gates pass, 1 warns, 1 not checked":          doc(0, warn, none, pass, pass),
+		"not fit to be measured: 1 gate fails, 2 pass, 2 warn":              doc(3, fail, warn, warn, pass, pass),
+		"not checked to the end: 1 gate passes, 1 not checked":              doc(1, none, pass),
+		"not checked to the end: 2 gates fail, 1 passes":                    doc(1, fail, fail, pass),
+		"nothing could be checked: 2 gates without the fact that it judges": doc(0, none, none),
+		"": {Command: "check"},
+	} {
+		if got := Answer(d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
