@@ -20,6 +20,9 @@ type Document struct {
 	Gates     []Gate       `json:"gates,omitempty"`  // conditions, the worst first
 	Forced    bool         `json:"forced,omitempty"` // --force: measured although a gate failed
 	Cells     []Cell       `json:"cells"`
+	Findings  []Finding    `json:"findings,omitempty"` // why it is not more: of the whole, the binding one first
+	Steps     []Step       `json:"steps,omitempty"`    // of an explanation: what was tried, in order
+	Ended     string       `json:"ended,omitempty"`    // of an explanation: why it stopped there
 	Verdict   *Verdict     `json:"verdict,omitempty"`
 	Advice    []string     `json:"advice,omitempty"`
 	Warnings  []string     `json:"warnings,omitempty"`
@@ -134,10 +137,12 @@ type Cell struct {
 	Scaling      *float64         `json:"stream_scaling,omitempty"` // T(P)/T(1) where T(1) was measured too
 	Reconciled   *Reconciled      `json:"reconciled,omitempty"`
 	Steady       *Steady          `json:"steady_state,omitempty"` // of the run shown
-	Missing      []NotChecked     `json:"not_checked,omitempty"`
-	Warnings     []string         `json:"warnings,omitempty"`
-	Error        *Error           `json:"error,omitempty"`
-	Runs         []Run            `json:"runs"`
+	Experiment   string           `json:"experiment,omitempty"`   // of an explanation: the experiment that this cell belongs to
+	Diagnosis
+	Missing  []NotChecked `json:"not_checked,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"`
+	Error    *Error       `json:"error,omitempty"`
+	Runs     []Run        `json:"runs"`
 }
 
 // DatagramFigures are those of all streams in the measured time of the runs

@@ -68,6 +68,7 @@ type Stream struct {
 	TCP        *TCPInfo `json:"tcp,omitempty"` // at the end of the measured time
 	TCPStart   *TCPInfo `json:"tcp_at_start,omitempty"`
 	TCPEnd     *TCPInfo `json:"tcp_at_close,omitempty"`
+	Course     *Course  `json:"course,omitempty"` // of the measured time, from readings far closer than the seconds
 	Error      string   `json:"error,omitempty"`
 
 	Datagrams    *Datagrams `json:"datagrams,omitempty"`     // UDP: in the measured time
@@ -151,6 +152,33 @@ type Buffer struct {
 	Cut     bool  `json:"cut,omitempty"` // the kernel granted less than was asked for
 }
 
+// Course sums up many readings of a connection in the measured time (struct
+// tcp_info, SIOCINQ): what a reading once a second would miss. A figure that
+// the kernel does not give is absent.
+type Course struct {
+	Samples  int      `json:"samples"`                           // readings
+	Every    int64    `json:"spacing_ns"`                        // time from one to the next, on average
+	InFlight *Spread  `json:"in_flight_segments,omitempty"`      // sent and not acknowledged, without those that are known to be lost or received (unacked - sacked - lost + retrans)
+	Cwnd     *Spread  `json:"snd_cwnd_segments,omitempty"`       // congestion window
+	NotSent  *Spread  `json:"notsent_bytes,omitempty"`           // in the socket, not sent yet
+	SendWnd  *Spread  `json:"snd_wnd_bytes,omitempty"`           // window that the peer has advertised
+	RecvWnd  *Spread  `json:"rcv_wnd_bytes,omitempty"`           // window that this end has advertised
+	Unread   *Spread  `json:"unread_bytes,omitempty"`            // received and not taken by the program yet (SIOCINQ)
+	RTT      *Spread  `json:"rtt_us,omitempty"`                  // smoothed round trip
+	Pacing   *Spread  `json:"pacing_rate_bytes_per_s,omitempty"` // rate at which the kernel lets segments go
+	CwndFull *float64 `json:"cwnd_full_pct,omitempty"`           // readings in which the congestion window was used up
+	WndFull  *float64 `json:"snd_wnd_full_pct,omitempty"`        // readings in which the peer's window was used up, but for a segment
+	Recovery *float64 `json:"recovery_pct,omitempty"`            // readings in which lost segments were being repaired (ca_state recovery or loss)
+	Idle     *float64 `json:"nothing_to_send_pct,omitempty"`     // readings in which nothing waited in the socket and neither window was used up
+}
+
+// Spread is the mean of readings with the least and the greatest.
+type Spread struct {
+	Mean float64 `json:"mean"`
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+}
+
 // StreamBin is one second of a flow at one end.
 type StreamBin struct {
 	At      int64     `json:"at_ns"`     // since the measured time began
@@ -231,7 +259,30 @@ type HostSpan struct {
 	Qdisc   *Qdisc            `json:"qdisc,omitempty"`       // queueing of that interface, all its disciplines together
 	Softnet []Softnet         `json:"softnet,omitempty"`     // one a core
 	Proto   map[string]uint64 `json:"protocol,omitempty"`    // TcpExt and IP counters that moved, by "TcpExt.Name"
+	Quota   *QuotaSpan        `json:"cpu_quota,omitempty"`   // of the control groups around thru, where one has a quota
+	IRQs    []IRQSpan         `json:"interrupts,omitempty"`  // of that interface, one a core that took any
+	Swap    *SwapSpan         `json:"swap,omitempty"`        // pages that went to and came from disk
 	Missing []NotChecked      `json:"not_checked,omitempty"` // counters that were reset in the span
+}
+
+// QuotaSpan is what the CPU quota of a control group did in a span (cpu.stat).
+type QuotaSpan struct {
+	CPUs        float64 `json:"quota_cpus"`        // CPUs' worth of time that it allows
+	Periods     int64   `json:"periods"`           // periods that passed
+	Throttled   int64   `json:"throttled_periods"` // of these, periods in which it was used up
+	ThrottledNs int64   `json:"throttled_ns"`      // time for which threads had to wait, of all CPUs together
+}
+
+// IRQSpan is how often one core was interrupted by an interface in a span.
+type IRQSpan struct {
+	Core  int    `json:"core"`
+	Count uint64 `json:"count"`
+}
+
+// SwapSpan is what swapping moved in a span (/proc/vmstat, pswpin and pswpout).
+type SwapSpan struct {
+	InPages  uint64 `json:"in_pages"`
+	OutPages uint64 `json:"out_pages"`
 }
 
 // CPU is how one core spent a span, in percent of its time.
