@@ -22,18 +22,19 @@ import (
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0,
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1,
-	"plan": 2, "published": 2, "gate": 2, "report": 2, "iperfdoc": 2,
+	"plan": 2, "published": 2, "gate": 2, "diagnose": 2, "report": 2, "iperfdoc": 2,
 	"agent": 3, "control": 3,
 	"cli": 4,
 }
 
 // beside lists the imports within a layer, which are none unless listed.
 var beside = map[string][]string{
-	"bus":    {"sock"},
-	"stat":   {"measure", "unit"}, // figures over evidence, with units in their warnings
-	"engine": {"sock", "host"},
-	"path":   {"sock", "host"},
-	"report": {"published"},
+	"bus":      {"sock"},
+	"stat":     {"measure", "unit"}, // figures over evidence, with units in their warnings
+	"engine":   {"sock", "host"},
+	"path":     {"sock", "host"},
+	"report":   {"published"},
+	"diagnose": {"gate"}, // whose remedies it takes
 }
 
 // impure are the parts of the standard library that reach out of the

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"thru/internal/diagnose"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/measure"
@@ -181,4 +182,5 @@ func summarise(doc *measure.Document, link stat.Link) {
 		stat.Summarise(&doc.Cells[i], facts, link)
 	}
 	doc.Verdict = stat.Verdict(doc.Cells)
+	diagnose.Diagnose(doc)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -347,6 +348,7 @@ func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	stat.Scale(doc.Cells)
 	stat.LatencyUnderLoad(doc.Cells)
 	doc.Verdict = stat.Verdict(doc.Cells)
+	diagnose.Diagnose(doc)
 	if p.Command == "ladder" {
 		doc.Advice = stat.StreamAdvice(doc.Cells, cpusOf(doc))
 	}

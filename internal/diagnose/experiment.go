@@ -1,0 +1,131 @@
+package diagnose
+
+import (
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Base is the experiment that all others are held against: the traffic that
+// was asked for.
+const Base = "base"
+
+// Experiment is a short test that differs from the base in one thing, and so
+// tells causes apart.
+type Experiment struct {
+	ID    string        // stable: "streams-8"
+	Title string        // what it tries, in a few words
+	Time  time.Duration // measured time
+	// vary makes the Spec of the base the one of the experiment; false where
+	// it would tell nothing here.
+	vary func(f *flow, s *measure.Spec) bool
+}
+
+// Experiments is the catalogue, the cheapest first.
+func Experiments() []Experiment { return experiments() }
+
+// Trial is an experiment that is to be made, for whose sake, and how.
+type Trial struct {
+	Experiment
+	Spec   measure.Spec
+	Causes []string // that it is to tell
+}
+
+// Next is the experiment to make next for the cell at that index; false where
+// it is settled, or nothing that is left would tell more. made are the ids
+// that were tried already, whatever came of them.
+func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
+	c := &d.Cells[cell]
+	f := newFlow(d, c)
+	if f == nil || Settled(c) {
+		return Trial{}, false
+	}
+	for _, cause := range open(c) {
+		r, _ := ruleOf(cause)
+		for _, id := range r.Tests {
+			if slices.Contains(made, id) {
+				continue
+			}
+			x, ok := experimentOf(id)
+			if !ok {
+				continue
+			}
+			s := quick(c.Spec, x)
+			if !x.vary(f, &s) {
+				continue
+			}
+			return Trial{Experiment: x, Spec: s, Causes: tellsOf(id, open(c))}, true
+		}
+	}
+	return Trial{}, false
+}
+
+// Settled tells whether the first finding of a cell is certain, so that no
+// experiment is needed.
+func Settled(c *measure.Cell) bool {
+	return len(c.Findings) > 0 && c.Findings[0].Confidence == measure.Certain
+}
+
+// open are the causes that an experiment could tell something of: those that
+// hold without being certain, in their order, then those that wait for one.
+func open(c *measure.Cell) []string {
+	var causes []string
+	for _, x := range c.Findings {
+		if x.Confidence != measure.Certain && x.BecauseOf == "" {
+			causes = append(causes, x.Cause)
+		}
+	}
+	for _, x := range c.NotChecked {
+		if len(x.Tests) > 0 {
+			causes = append(causes, x.Cause)
+		}
+	}
+	return causes
+}
+
+// tellsOf are those of the causes that an experiment tells something of.
+func tellsOf(id string, causes []string) []string {
+	var told []string
+	for _, cause := range causes {
+		if r, ok := ruleOf(cause); ok && slices.Contains(r.Tests, id) {
+			told = append(told, cause)
+		}
+	}
+	return told
+}
+
+func ruleOf(cause string) (Rule, bool) {
+	for _, r := range rules() {
+		if r.Cause == cause {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+func experimentOf(id string) (Experiment, bool) {
+	for _, x := range experiments() {
+		if x.ID == id {
+			return x, true
+		}
+	}
+	return Experiment{}, false
+}
+
+// quick is a Spec like the base's, as short as the experiment is.
+func quick(base measure.Spec, x Experiment) measure.Spec {
+	base.Duration = int64(x.Time)
+	base.Amount, base.Verify, base.BindPort = 0, false, 0
+	return base
+}
+
+// nextOf words the test that would tell a cause for certain.
+func nextOf(r Rule) string {
+	for _, id := range r.Tests {
+		if x, ok := experimentOf(id); ok {
+			return x.Title
+		}
+	}
+	return ""
+}

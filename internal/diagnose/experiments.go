@@ -1,0 +1,178 @@
+package diagnose
+
+import (
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Ids of the experiments.
+const (
+	oneStream     = "streams-1"
+	eightStreams  = "streams-8"
+	manyPorts     = "ports-16"
+	noWindow      = "default-window"
+	moreWindow    = "double-window"
+	largeMessages = "messages-1m"
+	leanPath      = "lean"
+	otherControl  = "other-congestion"
+	bbrControl    = "bbr"
+	longer        = "longer"
+	freeCPU       = "other-cpu"
+	udpBelow      = "udp-below"
+	udpAbove      = "udp-above"
+	udpFar        = "udp-far-above"
+	smallSegments = "small-segments"
+)
+
+// The measured time of an experiment: enough for two statistical seconds.
+const (
+	shortTrial = 2 * time.Second
+	longTrial  = 12 * time.Second
+)
+
+func experiments() []Experiment {
+	return []Experiment{
+		{smallSegments, "the same in segments of 536 bytes at a low rate", shortTrial, varySegments},
+		{eightStreams, "8 streams instead of one", shortTrial, varyStreams(8)},
+		{oneStream, "one stream instead of several", shortTrial, varyStreams(1)},
+		{manyPorts, "16 source ports", shortTrial, varyStreams(16)},
+		{noWindow, "windows tuned by the kernel", shortTrial, varyNoWindow},
+		{moreWindow, "a receive window of twice the size", shortTrial, varyWindow},
+		{largeMessages, "messages of 1 MiB", shortTrial, varyMessage},
+		{leanPath, "without copying at both ends", shortTrial, varyLean},
+		{otherControl, "cubic instead of bbr", shortTrial, varyControl("cubic", "reno")},
+		{bbrControl, "bbr instead of a control that loss slows down", shortTrial, varyControl("bbr")},
+		{freeCPU, "threads placed by the scheduler", shortTrial, varyPlace},
+		{udpBelow, "UDP at 0.9 of the TCP rate", shortTrial, varyUDP(0.9)},
+		{udpAbove, "UDP at 1.1 of the TCP rate", shortTrial, varyUDP(1.1)},
+		{udpFar, "UDP at three times the TCP rate", shortTrial, varyUDP(3)},
+		{longer, "a longer run", longTrial, varyLonger},
+	}
+}
+
+func varyStreams(n int) func(*flow, *measure.Spec) bool {
+	return func(_ *flow, s *measure.Spec) bool {
+		if n == 1 && s.Streams == 1 || n > 1 && s.Streams >= n {
+			return false
+		}
+		s.Streams = n
+		return true
+	}
+}
+
+func varyNoWindow(_ *flow, s *measure.Spec) bool {
+	had := s.Window != measure.Pair{}
+	s.Window = measure.Pair{}
+	return had
+}
+
+// varyWindow asks for twice the window that was advertised on average.
+func varyWindow(f *flow, s *measure.Spec) bool {
+	w, ok := f.sendWindow()
+	if !ok || w <= 0 || s.Window.Recv > 0 || 2*w > measure.MaxWindow {
+		return false
+	}
+	s.Window.Recv = int64(2 * w)
+	return true
+}
+
+// largeMessage is well above what a call needs to cost nothing (C-19).
+const largeMessage = 1 << 20
+
+func varyMessage(_ *flow, s *measure.Spec) bool {
+	if s.Length.Send >= largeMessage/2 {
+		return false
+	}
+	s.Length = measure.Pair{Send: largeMessage, Recv: largeMessage}
+	return true
+}
+
+func varyLean(_ *flow, s *measure.Spec) bool {
+	if s.Engine != measure.Native || dataPath(*s) != measure.IOCopy || s.Verify {
+		return false
+	}
+	s.IO = measure.IOLean
+	return true
+}
+
+// varyControl takes the first of the congestion controls that the sender's
+// host has and does not use already.
+func varyControl(names ...string) func(*flow, *measure.Spec) bool {
+	return func(f *flow, s *measure.Spec) bool {
+		if f.sender.facts == nil {
+			return false
+		}
+		used := f.congestion()
+		for _, n := range names {
+			if slices.Contains(f.sender.facts.CongAvail, n) {
+				s.Congestion = n
+				return n != used
+			}
+		}
+		return false
+	}
+}
+
+func varyPlace(_ *flow, s *measure.Spec) bool {
+	placed := !s.Unplaced || s.SenderCPU != nil || s.ReceiverCPU != nil
+	s.Unplaced, s.SenderCPU, s.ReceiverCPU = true, nil, nil
+	return placed
+}
+
+// Bounds of the datagrams of an experiment: below the least nothing can be
+// told apart, above the most the hosts are what is measured.
+const (
+	leastUDPTrial = 1_000_000
+	mostUDPTrial  = 3_000_000_000
+)
+
+// varyUDP sends datagrams that fill the path's packets at a multiple of the goodput.
+func varyUDP(times float64) func(*flow, *measure.Spec) bool {
+	return func(f *flow, s *measure.Spec) bool {
+		bps, ok := f.goodput()
+		rate := times * bps
+		if !ok || rate > mostUDPTrial || s.Engine != measure.Native || f.onOneMachine() {
+			return false
+		}
+		s.Protocol, s.Streams, s.IO, s.Congestion, s.MSS = measure.UDP, 1, measure.IOBatch, "", 0
+		s.Rate, s.Window = int64(max(rate, leastUDPTrial)), measure.Pair{}
+		s.Length = measure.Pair{Send: f.datagram(), Recv: f.datagram()}
+		s.DontFragment = true
+		return true
+	}
+}
+
+// datagram is the payload of one that fills a packet of the path.
+func (f *flow) datagram() int64 {
+	const headersIPv6, usual = 48, 1400
+	if way, _ := f.way(); way != nil && way.MTU != nil && way.MTU.Bytes > headersIPv6+measure.MinDatagram {
+		return int64(way.MTU.Bytes - headersIPv6)
+	}
+	return usual
+}
+
+// varySegments sends so slowly and in such small segments that no packet of
+// the sender's kernel is larger than the path's MTU, segmentation or not.
+func varySegments(f *flow, s *measure.Spec) bool {
+	const smallMSS, lowRate = 536, 2_000_000
+	s.MSS, s.Rate, s.Streams = smallMSS, lowRate, 1
+	return s.Engine == measure.Native && f.mss() > smallMSS
+}
+
+func varyLonger(f *flow, s *measure.Spec) bool {
+	s.Duration = max(int64(longTrial), 2*f.cell.Spec.Duration)
+	return true
+}
+
+// congestion is the congestion control that the sender's kernel used; "" where
+// it is not known.
+func (f *flow) congestion() string {
+	for _, s := range f.sender.streams() {
+		if s.Congestion != "" {
+			return s.Congestion
+		}
+	}
+	return ""
+}

@@ -1,0 +1,6 @@
+package diagnose
+
+// linkRules are the causes of the link itself.
+func linkRules() []Rule {
+	return []Rule{}
+}

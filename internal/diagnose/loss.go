@@ -1,0 +1,266 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// lossRules are the causes of segments that do not arrive, or not in order.
+func lossRules() []Rule {
+	return []Rule{
+		{
+			Cause: "policer", TCP: true, Title: "a policer drops what is above its rate", judge: policer,
+			Seen:  "segments are lost while the round trip stays at its least",
+			Apart: "UDP below the rate loses nothing, above it just the excess, and is not delayed",
+			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
+			Source: "causes.md, calibration; RFC 2697", Tests: []string{udpBelow, udpAbove, udpFar}, Brings: []string{"loss"},
+		},
+		{
+			Cause: "reordering", TCP: true, Title: "segments come out of order", judge: reordering,
+			Seen:  "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost",
+			Apart: "the sequence numbers of UDP", Mends: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
+			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{udpBelow}, Brings: []string{"loss"},
+		},
+		{
+			Cause: "loss", TCP: true, UDP: true, Title: "packets are lost on the way", judge: loss,
+			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis)",
+			Apart: "UDP below the rate loses too; bbr is not slowed down by it",
+			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
+			Source: "methods.md, formula 6", Tests: []string{udpBelow, udpAbove, udpFar, bbrControl},
+		},
+	}
+}
+
+// Bars of the loss rules, in percent.
+const (
+	againBar = 0.001 // of segments sent again, below which loss costs nothing to speak of
+	lostBar  = 0.002 // of datagrams
+)
+
+// queued tells by how many times its least the round trip grew under load, and
+// by how much in ns.
+func (f *flow) queued() (times, by float64, ok bool) {
+	loaded, base, ok := f.rtt()
+	if !ok || base <= 0 {
+		return 0, 0, false
+	}
+	return loaded / base, loaded - base, true
+}
+
+// hasQueue tells whether a queue on the path is filled by the flow itself.
+func (f *flow) hasQueue() bool {
+	times, by, ok := f.queued()
+	return ok && times > 1.4 && by > 0.7e6
+}
+
+func loss(f *flow) *outcome {
+	if f.isUDP() {
+		return lostDatagrams(f)
+	}
+	again, ok := f.againPct()
+	if !ok {
+		return f.sender.lacks("tcp_info.total_retrans_segments")
+	}
+	below := f.experiment(udpBelow)
+	if again < againBar {
+		return no("%s of the segments were sent again", unit.Percent(again))
+	}
+	if again < 0.05 && f.hasQueue() {
+		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
+	}
+	loaded, base, _ := f.rtt()
+	rtt := loaded
+	if rtt == 0 {
+		rtt = base
+	}
+	bound := stat.Mathis(int64(f.mss()), int64(rtt), again/100, 1.22) * float64(max(1, len(f.sender.streams())))
+	bps, _ := f.goodput()
+	o := possible("%s of the segments are lost on the way", unit.Percent(again))
+	o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar))
+	for _, name := range []string{"TcpExt.TCPSackRecovery", "TcpExt.TCPTimeouts"} {
+		if n, ok := f.sender.counter(name); ok && n > 0 {
+			o.by(f.sender.proof(name, n, ""))
+		}
+	}
+	if !math.IsInf(bound, 0) && !math.IsNaN(bound) {
+		o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
+		if bps < 3*bound && !f.hasQueue() {
+			o.confidence = measure.Likely
+		}
+	}
+	o.mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+	if below != nil {
+		f.heldAgainst(o, below, again)
+	}
+	return o
+}
+
+// heldAgainst settles a loss of TCP by datagrams below its rate.
+func (f *flow) heldAgainst(o *outcome, below *measure.Cell, again float64) {
+	d := below.Datagrams
+	if d == nil || d.Sent == 0 {
+		return
+	}
+	lost := pathLossPct(below)
+	expected := float64(d.Sent) * again / 100
+	p := measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, lost on the path", Value: lost, Unit: "pct"}
+	switch {
+	case lost > max(lostBar, again/4):
+		o.confidence = measure.Certain
+		o.by(above(p, max(lostBar, again/4)))
+		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(lost))
+	case expected >= 5:
+		*o = *no("UDP at 0.9 of the rate lost %s: packets are lost only when there are too many", unit.Percent(lost))
+	}
+}
+
+// pathLossPct is the share of a cell's datagrams that the path lost, not a host.
+func pathLossPct(c *measure.Cell) float64 {
+	d := c.Datagrams
+	if d == nil || d.Sent == 0 {
+		return 0
+	}
+	lost := d.Lost
+	for _, p := range c.LossPlaces {
+		if p.Place != measure.LossPath && p.Place != measure.LossQdisc {
+			lost -= p.Packets
+		}
+	}
+	return max(0, 100*float64(lost)/float64(d.Sent))
+}
+
+// surplus is what datagrams above a rate showed: the rate that came through,
+// the share that did not, and how long those that did waited.
+type surplus struct {
+	capacity, lostPct, delayNs float64
+	cell                       *measure.Cell
+}
+
+// surplus of the experiments that sent more than passes; false where all passed.
+func (f *flow) surplus() (surplus, bool) {
+	for _, id := range []string{udpAbove, udpFar} {
+		c := f.experiment(id)
+		if c == nil || c.Datagrams == nil {
+			continue
+		}
+		lost := pathLossPct(c)
+		if lost < 3 {
+			continue
+		}
+		s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
+		if d := c.Datagrams.DelayMeanNs; d != nil {
+			s.delayNs = float64(*d)
+		}
+		return s, true
+	}
+	return surplus{}, false
+}
+
+// waitBar is the delay in ns above which datagrams have stood in a queue.
+const waitBar = 1e6
+
+func policer(f *flow) *outcome {
+	again, ok := f.againPct()
+	if !ok {
+		return f.sender.lacks("tcp_info.total_retrans_segments")
+	}
+	if again < againBar {
+		return no("%s of the segments were sent again", unit.Percent(again))
+	}
+	if f.hasQueue() {
+		return no("a queue fills: the round trip grows under load")
+	}
+	s, over := f.surplus()
+	below := f.experiment(udpBelow)
+	bps, _ := f.goodput()
+	o := possible("a policer drops what is above its rate").
+		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar), f.queueProof()).
+		mend(advise(f.sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
+	switch {
+	case over && s.delayNs < waitBar && below != nil && pathLossPct(below) < 0.5:
+		o.confidence = measure.Certain
+		o.text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.capacity))
+		o.by(s.proofs(f)...)
+		o.costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload, shaped", "UDP above the rate: what came through")
+	case over && s.delayNs >= waitBar:
+		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
+	case f.experiment(udpFar) != nil && !over:
+		return no("UDP at %s passes", unit.Rate(rateOf(f.experiment(udpFar))))
+	case below != nil && pathLossPct(below) > 0.5:
+		return no("UDP below the rate is lost too")
+	case f.perRecovery() > 10 && bps > 0:
+		o.confidence = measure.Likely
+		o.by(above(f.sender.proof("segments lost in one recovery", f.perRecovery(), "segments"), 10))
+	}
+	return o
+}
+
+// proofs of a rate that does not pass.
+func (s surplus) proofs(f *flow) []measure.Proof {
+	to := f.receiver.name
+	return []measure.Proof{
+		{EndPoint: to, Counter: "UDP above the rate, received", Value: s.capacity, Unit: "bps"},
+		{EndPoint: to, Counter: "UDP above the rate, lost on the path", Value: s.lostPct, Unit: "pct"},
+		{EndPoint: to, Counter: "UDP above the rate, delay over the least", Value: s.delayNs, Unit: "ns"},
+	}
+}
+
+// perRecovery is how many segments were sent again in one recovery, on
+// average; 0 where it is not known.
+func (f *flow) perRecovery() float64 {
+	again, ok := f.sender.grew(segsAgain)
+	n, okToo := f.sender.counter("TcpExt.TCPSackRecovery")
+	if !ok || !okToo || n == 0 {
+		return 0
+	}
+	return again / n
+}
+
+// queueProof is the round trip under load against the least.
+func (f *flow) queueProof() measure.Proof {
+	loaded, base, _ := f.rtt()
+	p := f.sender.proof("tcp_info.rtt_us under load, mean", loaded, "ns")
+	p.Note = "the least is " + unit.Duration(int64(base))
+	return p
+}
+
+func reordering(f *flow) *outcome {
+	seen, known := f.sender.grew(timesReordered)
+	if !known {
+		return f.sender.lacks("tcp_info.reord_seen")
+	}
+	below := f.experiment(udpBelow)
+	if below != nil && below.Datagrams != nil && below.Datagrams.Received > 0 {
+		d := below.Datagrams
+		pct := 100 * float64(d.Reordered) / float64(d.Received)
+		if pct < 0.01 {
+			return no("%s of the datagrams came out of order", unit.Percent(pct))
+		}
+		return f.outOfOrder(certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost), seen).
+			by(above(measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
+	}
+	if seen == 0 {
+		return no("the sender's kernel saw no segment out of order")
+	}
+	return f.outOfOrder(possible("segments come out of order"), seen)
+}
+
+// outOfOrder adds what TCP saw of it.
+func (f *flow) outOfOrder(o *outcome, seen float64) *outcome {
+	o.by(f.sender.proof("tcp_info.reord_seen", seen, ""))
+	again, _ := f.sender.grew(segsAgain)
+	if doubled, ok := f.sender.grew(segsDoubled); ok && doubled > 0 {
+		o.by(f.sender.proof("tcp_info.dsack_dups", doubled, "segments"))
+		if o.confidence == measure.Possible && again > 0 && doubled > again/2 {
+			o.confidence = measure.Likely // what was sent again had not been lost
+		}
+	}
+	if full, ok := f.ceilingShare(); ok && full >= stat.PassPct {
+		o.beside()
+	}
+	return o.mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+}

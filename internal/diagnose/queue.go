@@ -1,0 +1,112 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// queueRules are the causes of a rate that a queue holds.
+func queueRules() []Rule {
+	return []Rule{{
+		Cause: "shaper", TCP: true, Title: "a queue on the way lets no more pass", judge: shaper,
+		Seen:  "the rate is flat, and the round trip under load is far above its least: a queue is full",
+		Apart: "UDP above the rate is delayed, then lost; below it neither",
+		Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
+		Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{udpAbove, udpFar}, Brings: []string{"loss"},
+	}}
+}
+
+// flatBar is how much the seconds of a plateau may differ, in percent.
+const flatBar = 4
+
+func shaper(f *flow) *outcome {
+	if q, ok := f.ownQueue(); ok {
+		return q
+	}
+	if share, ok := f.ceilingShare(); ok && share >= stat.PassPct {
+		return no("the link itself is full: %s of what it can carry", unit.Percent(share))
+	}
+	if f.onOneMachine() {
+		return no("no link lies between the ends")
+	}
+	times, by, ok := f.queued()
+	if !ok {
+		return f.sender.lacks("the round trip under load")
+	}
+	s, over := f.surplus()
+	if over && s.delayNs >= waitBar {
+		bps, _ := f.goodput()
+		o := certain("a queue on the way lets %s pass, and no more", unit.Rate(s.capacity)).by(append(s.proofs(f), f.queueProof())...)
+		if s.capacity > gainBar*bps {
+			return no("it would let %s pass", unit.Rate(s.capacity))
+		}
+		return f.asShaper(o)
+	}
+	if far := f.experiment(udpFar); far != nil && !over {
+		return no("UDP at %s passes", unit.Rate(rateOf(far)))
+	}
+	if over {
+		return no("datagrams above the rate are dropped, not delayed")
+	}
+	flat, known := f.flatness()
+	switch {
+	case !f.hasQueue() && !(paces(f.congestion()) && known && flat < flatBar):
+		return no("the round trip under load is %.1f times the least: no queue is full", times)
+	case !known:
+		return missing("three seconds of the course", "the run was too short to see a plateau")
+	case flat > 3*flatBar:
+		return no("the rate of the seconds differs by %s", unit.Percent(flat))
+	case f.sender.isFull() || f.receiver.isFull():
+		return no("a CPU is full")
+	}
+	rwnd, _ := f.rwndPct()
+	if rwnd > rwndBar {
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
+	}
+	o := possible("a queue on the way holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(by)))
+	if f.hasQueue() && flat < flatBar {
+		o.confidence = measure.Likely
+	}
+	return f.asShaper(o.by(f.queueProof(), below(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), flatBar)))
+}
+
+// asShaper says what a plateau means where the rate of the link is not known.
+func (f *flow) asShaper(o *outcome) *outcome {
+	o.mend(advise(nil, "if this is what the link is to carry, it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
+	if f.cell.Ceiling == nil {
+		o.then("--link-rate says what the link should carry: then it is told whether this is all of it")
+	}
+	return o
+}
+
+// ownQueue judges the queueing discipline of the sender's own interface.
+func (f *flow) ownQueue() (*outcome, bool) {
+	e := f.sender
+	if e.seen == nil || e.seen.Host == nil || e.seen.Host.Qdisc == nil || e.seen.Host.NIC == nil {
+		return nil, false
+	}
+	q := e.seen.Host.Qdisc
+	if q.Kind != "tbf" && q.Kind != "htb" && q.Kind != "cake" || q.Overlimits == 0 || !f.hasQueue() && q.Drops == 0 {
+		return nil, false
+	}
+	flat, known := f.flatness()
+	if known && flat > 3*flatBar {
+		return nil, false
+	}
+	if share, ok := f.ceilingShare(); ok && share >= stat.PassPct {
+		return nil, false
+	}
+	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, e.seen.Route.Interface)
+	if known {
+		o.confidence = measure.Certain
+	}
+	o.at(e.onFace()).by(above(e.proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), f.queueProof())
+	if q.Drops > 0 {
+		o.by(e.proof("qdisc "+q.Kind+" drops", float64(q.Drops), "packets"))
+	}
+	return f.asShaper(o).mend(&measure.Remedy{EndPoint: e.name, Platform: "linux", Advice: "look at the rate that it is set to, and raise it if the link carries more",
+		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", word(e.seen.Route.Interface))}, Risk: "it only shows"}), true
+}

@@ -1,0 +1,6 @@
+package diagnose
+
+// quotaRules are the causes of what the host gives to others.
+func quotaRules() []Rule {
+	return []Rule{}
+}

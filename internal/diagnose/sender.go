@@ -1,0 +1,176 @@
+package diagnose
+
+import (
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// senderRules are the causes that keep a sender from offering more.
+func senderRules() []Rule {
+	return []Rule{
+		{
+			Cause: "app-limited", TCP: true, Title: "the sender does not offer more", judge: appLimited,
+			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full",
+			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
+			Source: "methods.md, Traps; checklist C-19", Tests: []string{largeMessages}, Brings: []string{"sender-cpu"},
+		},
+		{
+			Cause: "paced", TCP: true, Title: "the sender paces itself", judge: paced,
+			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free",
+			Apart: "the same under cubic or reno", Mends: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
+			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{otherControl},
+		},
+	}
+}
+
+// smallMessage is what a call should move at least (C-19: at least 8 KB blocks, best 64 KB).
+const smallMessage = 16 << 10
+
+func appLimited(f *flow) *outcome {
+	if large := f.experiment(largeMessages); large != nil {
+		if g := f.against(large); g < gainBar {
+			return no("messages of 1 MiB carry %s, no more", unit.Rate(rateOf(large)))
+		}
+		return certain("the messages of %s are too small: with 1 MiB %s pass", unit.Size(f.message()), unit.Rate(rateOf(large))).
+			at(measure.Where{Place: measure.AtTool, EndPoint: f.sender.name}).by(f.sender.proof("bytes a call", float64(f.message()), "bytes")).
+			costs(0, "with messages of 1 MiB "+unit.Rate(rateOf(large))+" pass", "the same traffic with -l 1M").mend(advise(f.sender, "send in blocks of 64 KiB or more (-l)"))
+	}
+	t, known := f.sender.threads()
+	if f.message() > 0 && f.message() < smallMessage && known && t.run+t.wait > threadBar {
+		return likely("messages of %s keep the sender in system calls", unit.Size(f.message())).
+			at(measure.Where{Place: measure.AtTool, EndPoint: f.sender.name}).
+			by(below(f.sender.proof("bytes a call", float64(f.message()), "bytes"), smallMessage), above(f.sender.proof("sender's thread on a CPU or waiting for one", t.run+t.wait, "pct"), threadBar)).
+			mend(advise(f.sender, "send in blocks of 64 KiB or more (-l)"))
+	}
+	return f.starved()
+}
+
+// starved judges a sender that has nothing to send by the whole of its
+// counters: the app_limited bit alone misleads (methods.md, Traps).
+func (f *flow) starved() *outcome {
+	idle, ok := f.sender.idlePct()
+	if !ok {
+		return f.sender.lacks("how often it had nothing to send")
+	}
+	t, known := f.sender.threads()
+	again, _ := f.againPct()
+	rwnd, _ := f.rwndPct()
+	switch {
+	case idle < 50:
+		return no("data waited in the sender's socket, or a window was full, %s of the time", unit.Percent(100-idle))
+	case known && t.blocked > blockedBar && f.cell.Spec.Rate == 0:
+		return no("the sender was blocked in send(): it had more")
+	case rwnd > rwndBar || again > 0.1:
+		return no("the sender was held up by the receiver's window or by loss")
+	case f.cell.Spec.Rate > 0:
+		return f.asIsAsked()
+	case known && t.run+t.wait > threadBar:
+		return no("the sender's thread had a CPU or waited for one %s of the time", unit.Percent(t.run+t.wait))
+	}
+	return likely("the sender had nothing to send %s of the time", unit.Percent(idle)).at(f.sender.where()).
+		by(above(f.sender.proof("nothing waits and no window is full", idle, "pct"), 50)).
+		mend(advise(f.sender, "see what the program at the sender waits for"))
+}
+
+// asIsAsked is the finding of a flow that carries the rate it was asked for.
+func (f *flow) asIsAsked() *outcome {
+	bps, _ := f.goodput()
+	if rate := float64(f.cell.Spec.Rate); bps > 0.97*rate {
+		return certain("it is the rate that was asked for (-b %s)", unit.Rate(rate)).well().at(measure.Where{Place: measure.AtTool, EndPoint: f.sender.name}).
+			by(f.sender.proof("rate asked for", rate, "bps"))
+	}
+	return no("the rate that was asked for was not reached")
+}
+
+// idlePct is the share of the readings in which the sender had nothing to send
+// while both windows had room.
+func (e *end) idlePct() (float64, bool) {
+	var all []float64
+	for _, s := range e.streams() {
+		if s.Course != nil && s.Course.Idle != nil {
+			all = append(all, *s.Course.Idle)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return mean(all), true
+}
+
+// message is how many bytes the sender hands to one call.
+func (f *flow) message() int64 {
+	for _, s := range f.sender.streams() {
+		if s.Length > 0 {
+			return s.Length
+		}
+	}
+	return f.cell.Length.Send
+}
+
+// paces tells the congestion controls whose segments leave at a rate of their own.
+func paces(control string) bool { return control == "bbr" || control == "bbr2" || control == "bbr3" }
+
+func paced(f *flow) *outcome {
+	if bound := f.cell.Spec.MaxRate; bound > 0 {
+		return f.boundBy(bound)
+	}
+	if f.cell.Spec.Rate > 0 {
+		return f.asIsAsked()
+	}
+	used := f.congestion()
+	if used == "" {
+		return f.sender.lacks("the congestion control")
+	}
+	if !paces(used) {
+		return no("%s does not pace", used)
+	}
+	if other := f.experiment(otherControl); other != nil {
+		if g := f.against(other); g < gainBar {
+			return no("%s carries %s, no more", other.Spec.Congestion, unit.Rate(rateOf(other)))
+		}
+		return certain("%s paces itself: %s carries %s", used, other.Spec.Congestion, unit.Rate(rateOf(other))).at(f.sender.where()).
+			costs(0, other.Spec.Congestion+" carries "+unit.Rate(rateOf(other)), "the same traffic with -C "+other.Spec.Congestion).
+			by(f.pacingProofs()...).mend(f.useControl(other.Spec.Congestion))
+	}
+	again, _ := f.againPct()
+	loaded, base, known := f.rtt()
+	rate, ok := f.pacing()
+	bps, _ := f.goodput()
+	switch {
+	case !ok || !known:
+		return f.sender.lacks("tcp_info.pacing_rate_bytes_per_s")
+	case float64(len(f.sender.streams()))*rate > 1.6*bps:
+		return no("%s would let %s go", used, unit.Rate(float64(len(f.sender.streams()))*rate))
+	case again > 1 || loaded > 3*base && loaded > base+2e6:
+		return no("the path is full: its queue is, or it loses")
+	}
+	o := possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
+	if t, ok := f.sender.threads(); ok && t.run+t.wait < threadBar && base < 1e6 {
+		o.confidence = measure.Likely
+	}
+	return o.at(f.sender.where()).by(f.pacingProofs()...).mend(f.useControl("cubic"))
+}
+
+func (f *flow) pacingProofs() []measure.Proof {
+	var all []measure.Proof
+	if rate, ok := f.pacing(); ok {
+		all = append(all, f.sender.proof("tcp_info.pacing_rate, mean of a stream", rate, "bps"))
+	}
+	if flight, ok := f.inFlight(); ok {
+		if cwnd, ok := f.cwnd(); ok {
+			all = append(all, below(f.sender.proof("in flight, mean", flight, "bytes"), cwnd))
+		}
+	}
+	return all
+}
+
+// boundBy is the finding of a flow that an end point's operator bounds.
+func (f *flow) boundBy(bound int64) *outcome {
+	bps, _ := f.goodput()
+	if bps < 0.9*float64(bound) {
+		return no("an end point allows %s, which was not reached", unit.Rate(float64(bound)))
+	}
+	return certain("an end point allows no more than %s (thru serve --max-rate)", unit.Rate(float64(bound))).
+		at(measure.Where{Place: measure.AtTool}).by(f.sender.proof("rate allowed", float64(bound), "bps")).
+		mend(advise(f.receiver, "serve with a higher --max-rate"))
+}

@@ -1,0 +1,6 @@
+package diagnose
+
+// timeRules are the causes of what changes in time.
+func timeRules() []Rule {
+	return []Rule{}
+}

@@ -1,0 +1,6 @@
+package diagnose
+
+// wayRules are the causes of boxes and ways between the ends.
+func wayRules() []Rule {
+	return []Rule{}
+}

@@ -1,0 +1,282 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// windowRules are the causes of windows and buffers that are too small.
+func windowRules() []Rule {
+	return []Rule{
+		{
+			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", judge: windowScalingOff,
+			Seen:  "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up",
+			Apart: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out",
+			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
+			Source: "RFC 7323; tcp_info.tcpi_options", Brings: []string{"receive-window"},
+		},
+		{
+			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", judge: fixedWindow,
+			Seen:  "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up",
+			Apart: "the same without -w",
+			Mends: "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
+			Tests: []string{noWindow}, Brings: []string{"receive-window", "send-buffer"},
+		},
+		{
+			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", judge: receiveWindow,
+			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty",
+			Apart: "a slow reader leaves its queue full; a larger window helps only here",
+			Mends: "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
+			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{moreWindow, eightStreams},
+		},
+		{
+			Cause: "slow-reader", TCP: true, Title: "the program at the receiver reads too slowly", judge: slowReader,
+			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket",
+			Apart: "a larger buffer only fills later",
+			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{leanPath},
+		},
+		{
+			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", judge: sendBuffer,
+			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer",
+			Apart: "neither window is full, nothing is lost",
+			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
+			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{eightStreams},
+		},
+	}
+}
+
+// Bars of the window rules, in percent.
+const (
+	rwndBar   = 50 // of the busy time: above it the peer's window is what the sender mostly waits for
+	rwndClear = 15 // below it the window is not what binds
+	fitBar    = 30 // by how much window over round trip may miss the goodput
+	unreadBar = 40 // of the advertised and filled window: above it the reader is behind
+)
+
+// windowFit is the rate that the advertised windows of all streams allow over
+// the round trip, and by how many percent that misses the goodput.
+func (f *flow) windowFit() (bound, offPct float64, ok bool) {
+	w, ok1 := f.sendWindow()
+	loaded, _, ok2 := f.rtt()
+	bps, ok3 := f.goodput()
+	if !ok1 || !ok2 || !ok3 || bps <= 0 || loaded <= 0 {
+		return 0, 0, false
+	}
+	bound = stat.WindowRate(w, int64(loaded)) * float64(max(1, len(f.sender.streams())))
+	return bound, 100 * math.Abs(bound-bps) / bps, true
+}
+
+// unreadShare is how much of the receiver's room is taken by data that the
+// program has not read yet, in percent.
+func (f *flow) unreadShare() (float64, bool) {
+	waits, ok := f.unread()
+	w, okToo := f.sendWindow()
+	if !ok || !okToo || waits+w <= 0 {
+		return 0, false
+	}
+	return 100 * waits / (waits + w), true
+}
+
+// isJiffy tells that the measured time is too short for the kernel's counters
+// of time, whose resolution is a jiffy (methods.md, Traps).
+func (f *flow) isJiffy() bool { return f.sender.span() < 500e6 }
+
+func receiveWindow(f *flow) *outcome {
+	pct, ok := f.rwndPct()
+	if !ok {
+		return f.sender.lacks("tcp_info.rwnd_limited_us")
+	}
+	if f.isJiffy() {
+		return missing("a measured time of half a second", "the kernel counts what a window costs in jiffies")
+	}
+	if pct < rwndClear {
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(pct))
+	}
+	behind, seen := f.unreadShare()
+	if seen && behind > unreadBar {
+		return no("data waits unread at the receiver: %s of its buffer", unit.Percent(behind))
+	}
+	w, _ := f.sendWindow()
+	bound, off, fits := f.windowFit()
+	loaded, base, _ := f.rtt()
+	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
+	switch {
+	case pct >= rwndBar && fits && off <= fitBar && seen && f.cell.Spec.MaxRate == 0:
+		o.confidence = measure.Certain
+	case pct >= rwndBar:
+		o.confidence = measure.Likely
+	}
+	o.at(f.receiver.where()).by(above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar),
+		f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
+	if seen {
+		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
+	}
+	if fits {
+		o.costs(bound, "windows of "+unit.Size(int64(w))+" carry "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(w)), unit.Duration(int64(loaded))))
+	}
+	return o.mend(f.raiseWindow(f.receiver, base))
+}
+
+func slowReader(f *flow) *outcome {
+	pct, ok := f.rwndPct()
+	if !ok {
+		return f.sender.lacks("tcp_info.rwnd_limited_us")
+	}
+	behind, seen := f.unreadShare()
+	if pct < rwndClear {
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(pct))
+	}
+	if !seen {
+		return f.receiver.lacks("unread bytes of the socket")
+	}
+	if behind <= unreadBar {
+		return no("the receiver's queue is all but empty: %s of its room", unit.Percent(behind))
+	}
+	o := likely("the program at the receiver reads too slowly: %s of its buffer waits unread", unit.Percent(behind))
+	t, known := f.receiver.threads()
+	switch {
+	case known && t.run+t.wait > threadBar:
+		o.then("what keeps the reader's CPU busy")
+	case known && pct >= rwndBar:
+		o.confidence = measure.Certain // its thread has a CPU to run on, and does not read
+		o.by(below(f.receiver.proof("reader's thread on a CPU or waiting for one", t.run+t.wait, "pct"), threadBar))
+	}
+	o.at(f.receiver.where()).by(above(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar),
+		above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar))
+	if n, ok := f.receiver.counter("TcpExt.TCPToZeroWindowAdv"); ok && n > 0 {
+		o.by(f.receiver.proof("TcpExt.TCPToZeroWindowAdv", n, ""))
+	}
+	return o.mend(advise(f.receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+}
+
+func windowScalingOff(f *flow) *outcome {
+	on, known := f.option(func(t *measure.TCPInfo) *bool { return t.WScaleOK })
+	if !known {
+		return f.sender.lacks("tcp_info.opt_window_scaling")
+	}
+	if on {
+		return no("both ends scale their windows")
+	}
+	pct, counted := f.rwndPct()
+	o := likely("TCP window scaling is off: no window is larger than 64 KiB")
+	where, how := f.lostOption(func(s *measure.SYN) *bool { return s.HasScale }, "net.ipv4.tcp_window_scaling")
+	o.at(where)
+	if how != "" {
+		o.text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
+	}
+	switch base, ok := f.baseRTT(); {
+	case counted && pct >= rwndBar:
+		o.confidence = measure.Certain
+		o.by(above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar))
+	case ok:
+		o.beside() // the round trip is so short that it costs nothing yet
+		o.confidence = measure.Certain
+	}
+	if loaded, _, ok := f.rtt(); ok {
+		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(f.cell.Streams)
+		o.costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
+	}
+	o.by(f.sender.proof("tcp_info.opt_window_scaling", 0, ""))
+	return o.mend(f.switchOn("net.ipv4.tcp_window_scaling", where))
+}
+
+// plainWindow is the most without scaling (RFC 9293).
+const plainWindow = 65535
+
+func fixedWindow(f *flow) *outcome {
+	send, recv := f.cell.Spec.Window.Send, f.cell.Spec.Window.Recv
+	if send == 0 && recv == 0 {
+		return no("no window was set: the kernels tune them")
+	}
+	r, s := receiveWindow(f), sendBuffer(f)
+	cause, size, by := r, recv, f.receiver
+	if recv == 0 || r.state != holds && s.state == holds {
+		cause, size, by = s, send, f.sender
+	}
+	if free := f.experiment(noWindow); free != nil && f.against(free) > gainBar {
+		return certain("the window of %s that was set by hand is too small: without it %s pass", unit.Size(size), unit.Rate(rateOf(free))).
+			at(measure.Where{Place: measure.AtTool, EndPoint: by.name}).by(by.proof("window asked for", float64(size), "bytes")).
+			costs(0, "without it "+unit.Rate(rateOf(free))+" pass", "the same traffic with windows that the kernels tune").
+			mend(advise(by, "leave -w out, so that the kernel tunes the window"))
+	}
+	if cause.state != holds || cause.confidence == measure.Possible {
+		return no("a window of %s was set, and is not what holds the sender up", unit.Size(size))
+	}
+	o := held(cause.confidence, "the window of %s that was set by hand is too small for the round trip", unit.Size(size))
+	o.effect, o.evidence = cause.effect, append([]measure.Proof{by.proof("window asked for", float64(size), "bytes")}, cause.evidence...)
+	return o.at(measure.Where{Place: measure.AtTool, EndPoint: by.name}).mend(advise(by, "leave -w out, so that the kernel tunes the window"))
+}
+
+// gainBar is how much better an experiment has to be to speak for itself: what
+// runs differ by is less (methods.md: 2% with repeats; these are single runs).
+const gainBar = 1.2
+
+// blockedBar is the share of time blocked in send() above which a sender waits for room.
+const blockedBar = 50
+
+func sendBuffer(f *flow) *outcome {
+	t, ok := f.sender.threads()
+	if !ok {
+		return f.sender.lacks("time blocked in send()")
+	}
+	buffer := f.sendBuffer()
+	flight, ok1 := f.inFlight()
+	waits, ok2 := f.notSent()
+	cwnd, ok3 := f.cwnd()
+	if buffer == 0 || !ok1 || !ok2 || !ok3 {
+		return f.sender.lacks("tcp_info.notsent_bytes, unacked_segments or SO_SNDBUF")
+	}
+	rwnd, _ := f.rwndPct()
+	switch {
+	case t.blocked < blockedBar:
+		return no("the sender waited in send() %s of the time", unit.Percent(t.blocked))
+	case waits > flight/4 && waits > 2*f.mss():
+		return no("%s waited in the sender's socket to be sent", unit.Size(int64(waits)))
+	case flight > 0.85*cwnd:
+		return no("the congestion window was full")
+	case rwnd > rwndBar:
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
+	case flight < buffer/4:
+		return no("%s were under way, the sender's buffer has %s", unit.Size(int64(flight)), unit.Size(int64(buffer)))
+	}
+	loaded, base, _ := f.rtt()
+	bound := stat.WindowRate(flight, int64(loaded)) * float64(max(1, len(f.sender.streams())))
+	o := likely("the sender's socket buffer of %s is too small for a round trip of %s", unit.Size(int64(buffer/2)), unit.Duration(int64(loaded)))
+	if again, known := f.againPct(); known && again < 0.01 && base > 0 && loaded < 1.5*base && t.blocked > 80 {
+		o.confidence = measure.Certain
+	}
+	return o.at(f.sender.where()).by(above(f.sender.proof("thread blocked in send()", t.blocked, "pct"), blockedBar),
+		f.sender.proof("tcp_info.notsent_bytes, mean", waits, "bytes"), f.sender.proof("in flight, mean", flight, "bytes"),
+		f.sender.proof("SO_SNDBUF as granted", buffer, "bytes"), f.sender.proof("congestion window, mean", cwnd, "bytes")).
+		costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
+		mend(f.raiseWindow(f.sender, base))
+}
+
+// sendBuffer is SO_SNDBUF of the sender's streams as the kernel has it, which
+// is with its bookkeeping, in bytes; 0 where it is not known.
+func (f *flow) sendBuffer() float64 {
+	for _, s := range f.sender.streams() {
+		if s.Window.Granted > 0 {
+			return float64(s.Window.Granted)
+		}
+	}
+	return 0
+}
+
+// option of TCP as the sender's kernel negotiated it.
+func (f *flow) option(of func(*measure.TCPInfo) *bool) (on, known bool) {
+	for _, e := range f.ends() {
+		for _, s := range e.streams() {
+			for _, t := range []*measure.TCPInfo{s.TCP, s.TCPStart, s.TCPEnd} {
+				if t != nil && of(t) != nil {
+					return *of(t), true
+				}
+			}
+		}
+	}
+	return false, false
+}
