@@ -168,13 +168,14 @@ func windowScalingOff(f *flow) *outcome {
 	if how != "" {
 		o.text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
 	}
-	switch base, ok := f.baseRTT(); {
+	o.confidence = measure.Certain // that it is off; what it costs hangs on the round trip
+	switch {
 	case counted && pct >= rwndBar:
-		o.confidence = measure.Certain
 		o.by(above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar))
-	case ok:
-		o.beside() // the round trip is so short that it costs nothing yet
-		o.confidence = measure.Certain
+	case counted:
+		o.beside()
+	default:
+		o.confidence = measure.Likely
 	}
 	if loaded, _, ok := f.rtt(); ok {
 		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(f.cell.Streams)
