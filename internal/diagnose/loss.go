@@ -96,6 +96,9 @@ func loss(f *flow) *outcome {
 	if below != nil {
 		f.heldAgainst(o, below, again)
 	}
+	if held, _, ok := f.windowHeld(); ok && held > rwndBar && o.state == holds {
+		o.beside() // the window is what is full, not the path
+	}
 	return o
 }
 
@@ -206,6 +209,9 @@ func policer(f *flow) *outcome {
 	}
 	if f.hasQueue() {
 		return no("a queue fills: the round trip grows under load")
+	}
+	if held, _, ok := f.windowHeld(); ok && held > rwndBar {
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
 	}
 	s, over := f.surplus()
 	below := f.experiment(udpBelow)

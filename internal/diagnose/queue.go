@@ -68,7 +68,7 @@ func shaper(f *flow) *outcome {
 	case f.sender.isFull() || f.receiver.isFull():
 		return no("a CPU is full")
 	}
-	rwnd, _ := f.rwndPct()
+	rwnd, _, _ := f.windowHeld()
 	if rwnd > rwndBar {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
 	}

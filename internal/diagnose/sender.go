@@ -54,7 +54,7 @@ func (f *flow) starved() *outcome {
 	}
 	t, known := f.sender.threads()
 	again, _ := f.againPct()
-	rwnd, _ := f.rwndPct()
+	rwnd, _, _ := f.windowHeld()
 	switch {
 	case idle < 50:
 		return no("data waited in the sender's socket, or a window was full, %s of the time", unit.Percent(100-idle))

@@ -85,8 +85,36 @@ func (f *flow) unreadShare() (float64, bool) {
 // of time, whose resolution is a jiffy (methods.md, Traps).
 func (f *flow) isJiffy() bool { return f.sender.span() < 500e6 }
 
-func receiveWindow(f *flow) *outcome {
+// windowHeld is how much of the time the receiver's window held the sender up,
+// in percent, with the proof: by the kernel's own clock, or where the control
+// paces and so hardly ever meets the window, by how often that was used up.
+func (f *flow) windowHeld() (float64, measure.Proof, bool) {
 	pct, ok := f.rwndPct()
+	p := f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct")
+	if full, known := f.sender.windowFull(); known && full > pct {
+		if _, off, fits := f.windowFit(); fits && off <= fitBar && full > 90 {
+			return full, f.sender.proof("readings in which the peer's window was used up", full, "pct"), true
+		}
+	}
+	return pct, p, ok
+}
+
+// windowFull is the share of readings in which the peer's window was used up.
+func (e *end) windowFull() (float64, bool) {
+	var all []float64
+	for _, s := range e.streams() {
+		if s.Course != nil && s.Course.WndFull != nil {
+			all = append(all, *s.Course.WndFull)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return mean(all), true
+}
+
+func receiveWindow(f *flow) *outcome {
+	pct, proof, ok := f.windowHeld()
 	if !ok {
 		return f.sender.lacks("tcp_info.rwnd_limited_us")
 	}
@@ -110,7 +138,7 @@ func receiveWindow(f *flow) *outcome {
 	case pct >= rwndBar:
 		o.confidence = measure.Likely
 	}
-	o.at(f.receiver.where()).by(above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar),
+	o.at(f.receiver.where()).by(above(proof, rwndBar),
 		f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
 	if seen {
 		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
@@ -122,7 +150,7 @@ func receiveWindow(f *flow) *outcome {
 }
 
 func slowReader(f *flow) *outcome {
-	pct, ok := f.rwndPct()
+	pct, proof, ok := f.windowHeld()
 	if !ok {
 		return f.sender.lacks("tcp_info.rwnd_limited_us")
 	}
@@ -145,8 +173,7 @@ func slowReader(f *flow) *outcome {
 		o.confidence = measure.Certain // its thread has a CPU to run on, and does not read
 		o.by(below(f.receiver.proof("reader's thread on a CPU or waiting for one", t.run+t.wait, "pct"), threadBar))
 	}
-	o.at(f.receiver.where()).by(above(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar),
-		above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar))
+	o.at(f.receiver.where()).by(above(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar), above(proof, rwndBar))
 	if n, ok := f.receiver.counter("TcpExt.TCPToZeroWindowAdv"); ok && n > 0 {
 		o.by(f.receiver.proof("TcpExt.TCPToZeroWindowAdv", n, ""))
 	}
@@ -161,7 +188,7 @@ func windowScalingOff(f *flow) *outcome {
 	if on {
 		return no("both ends scale their windows")
 	}
-	pct, counted := f.rwndPct()
+	pct, proof, counted := f.windowHeld()
 	o := likely("TCP window scaling is off: no window is larger than 64 KiB")
 	where, how := f.lostOption(func(s *measure.SYN) *bool { return s.HasScale }, "net.ipv4.tcp_window_scaling")
 	o.at(where)
@@ -171,7 +198,7 @@ func windowScalingOff(f *flow) *outcome {
 	o.confidence = measure.Certain // that it is off; what it costs hangs on the round trip
 	switch {
 	case counted && pct >= rwndBar:
-		o.by(above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar))
+		o.by(above(proof, rwndBar))
 	case counted:
 		o.beside()
 	default:
@@ -231,7 +258,7 @@ func sendBuffer(f *flow) *outcome {
 	if buffer == 0 || !ok1 || !ok2 || !ok3 {
 		return f.sender.lacks("tcp_info.notsent_bytes, unacked_segments or SO_SNDBUF")
 	}
-	rwnd, _ := f.rwndPct()
+	rwnd, _, _ := f.windowHeld()
 	switch {
 	case t.blocked < blockedBar:
 		return no("the sender waited in send() %s of the time", unit.Percent(t.blocked))
