@@ -11,7 +11,7 @@ import (
 )
 
 // netnsDir is where ip-netns(8) keeps namespaces.
-const netnsDir = "/run/netns/"
+const netnsDir = "/var/run/netns/"
 
 // wiredBuffer is what a TCP socket's buffers may grow to, bytes: 5 Gb/s over 50 ms
 // need half of it.

@@ -74,7 +74,7 @@ const (
 
 // End is a TAP device that New makes and Close removes.
 type End struct {
-	Netns string // path of its namespace, such as /run/netns/NAME; empty means the caller's own
+	Netns string // path of its namespace, such as /var/run/netns/NAME; empty means the caller's own
 	Dev   string // name of the device
 }
 
