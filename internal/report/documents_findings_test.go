@@ -51,7 +51,7 @@ func receiverCPU() []measure.Finding {
 			Evidence: []measure.Proof{pct("host.cpus.softirq_pct of CPU 3", 98.2, 95), {EndPoint: "b", Counter: "softnet.time_squeeze", Value: 4120, Unit: "per_s", Threshold: new(10.0), Above: true, SpanNs: 10e9},
 				{Counter: "receiver_cpu.machine_pct", Value: 14.1, Unit: "pct", Threshold: new(50.0), Note: "seven others are idle"}}},
 		{Cause: "offloads-off", Where: at(measure.AtReceiver, "b"), Confidence: measure.Likely, Summary: "GRO is off at eth0 of b: 338 000 packets a second",
-			Evidence: []measure.Proof{{Counter: "packets per second", Value: 338120, Unit: "per_s"}, {Counter: "mean_packet_bytes", Value: 1514, Unit: "bytes", Threshold: new(3000.0)}},
+			Evidence: []measure.Proof{{Counter: "interface.rx_packets", Value: 338120, Unit: "per_s"}, {Counter: "mean_packet_bytes", Value: 1514, Unit: "bytes", Threshold: new(3000.0)}},
 			Next:     "the same with GRO on", Remedy: &measure.Remedy{EndPoint: "b", Platform: "linux", Commands: []string{"ethtool -K eth0 gro on"}}},
 		{Cause: "cpu-governor", Where: at(measure.AtReceiver, "b"), Confidence: measure.Possible, Summary: "the governor of b is powersave"},
 		{Cause: "numa-remote", Where: at(measure.AtSender, "local"), Confidence: measure.Possible, Summary: "eth0 is at node 1, thru ran at node 0"},

@@ -150,9 +150,9 @@ func whereText(w measure.Where) string {
 // proofText says "rwnd_limited 98.7% of busy_time (bar 60%)".
 func proofText(p *measure.Proof) string {
 	name, of, _ := strings.Cut(clean(p.Counter), " of ")
-	s := shortName(name) + " " + valueText(p.Value, p.Unit)
+	s := shortName(name, p.Unit) + " " + valueText(p.Value, p.Unit)
 	if of != "" {
-		s += " of " + shortName(of)
+		s += " of " + shortName(of, p.Unit)
 	}
 	switch {
 	case p.Threshold != nil && p.Above:
@@ -169,12 +169,20 @@ func proofText(p *measure.Proof) string {
 	return s
 }
 
-// shortName is a counter without the structure it stands in and without its unit.
-func shortName(s string) string {
+// shortName is a counter without the structure it stands in, and without the
+// unit that stands behind the value.
+func shortName(s, in string) string {
 	if i := strings.LastIndexByte(s, '.'); i >= 0 && i < len(s)-1 && !strings.ContainsAny(s, " /") {
 		s = s[i+1:]
 	}
-	for _, suffix := range []string{"_us", "_ns", "_pct", "_bps", "_bytes", "_segments", "_packets", "_per_s"} {
+	suffixes := []string{"_" + in}
+	switch in {
+	case "pct":
+		suffixes = append(suffixes, "_us", "_ns", "_bytes", "_bps") // a share of them
+	case "ns":
+		suffixes = append(suffixes, "_us")
+	}
+	for _, suffix := range suffixes {
 		if rest, ok := strings.CutSuffix(s, suffix); ok && rest != "" {
 			return rest
 		}
@@ -200,6 +208,9 @@ func valueText(v float64, in string) string {
 		return plainNumber(v) + "/s"
 	case "":
 		return plainNumber(v)
+	}
+	if v == 1 {
+		in = strings.TrimSuffix(in, "s")
 	}
 	return plainNumber(v) + " " + clean(in)
 }

@@ -60,13 +60,12 @@ func reason(first, back *measure.Cell) string {
 // inSentence is a finding in words: flat where it is certain.
 func inSentence(f *measure.Finding) string {
 	s := strings.TrimSuffix(strings.TrimSpace(clean(f.Summary)), ".")
-	switch {
-	case f.Cause == measure.CauseNone:
-		s = "nothing found that holds it back"
-	case f.Cause == causeLinkRate:
+	if f.Cause == causeLinkRate {
 		s = "the link is full"
 	}
 	switch {
+	case f.Cause == measure.CauseNone:
+		return "nothing found that holds it back"
 	case s == "":
 		return clean(f.Cause)
 	case f.Confidence == measure.Likely:

@@ -65,7 +65,7 @@ const (
 // HTML prints a document as one page that needs nothing else: no script, no
 // network, under 1 MB.
 func HTML(w io.Writer, d *measure.Document) error {
-	t, err := template.New("page").Parse(pageTemplate)
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(pageTemplate)
 	if err != nil {
 		return fmt.Errorf("report: parsing the page: %w", err)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -15,7 +16,8 @@ const maxSteps = 60
 // step is one experiment of an explanation, ready to print.
 type step struct {
 	Number  int
-	Title   string // with its direction: "8 streams, local -> b"
+	Title   string // "8 streams"
+	Way     string // "local -> b"
 	Figure  string // "4.12 Gb/s"
 	Against string // "4.10 Gb/s (+0.5%)"
 	Tells   string // "rules out loss, policer; raises receiver-cpu"
@@ -59,7 +61,7 @@ func newStep(s *measure.Step, number int) step {
 		v.Title = clean(s.Experiment)
 	}
 	if s.From != "" && s.To != "" {
-		v.Title += ", " + clean(s.From+" -> "+s.To)
+		v.Way = clean(s.From + " -> " + s.To)
 	}
 	if v.Figure == "" && s.Bps != nil {
 		v.Figure = unit.Rate(*s.Bps)
@@ -78,11 +80,10 @@ func newStep(s *measure.Step, number int) step {
 
 // signed is a change in percent, with its sign.
 func signed(pct float64) string {
-	if s := unit.Percent(pct); pct > 0 && s[0] != '<' {
-		return "+" + s
-	} else {
-		return s
+	if math.Abs(pct) >= 100 {
+		return fmt.Sprintf("%+.0f%%", pct)
 	}
+	return fmt.Sprintf("%+.1f%%", pct)
 }
 
 // tellsText is what a step has told of which causes.
@@ -103,22 +104,24 @@ func tellsText(s *measure.Step) string {
 // ended. What has no room in width (0: no bound) is left out from the right.
 func StepLine(s measure.Step, width int) string {
 	v := newStep(&s, 0)
-	line := v.Title
-	for i, part := range []struct{ before, text string }{{": ", v.Figure}, {", against ", v.Against}, {", ", v.Took}, {"; ", v.Tells}} {
-		if part.text == "" {
-			continue
-		}
+	line := join(v.Title, v.Way)
+	for i, part := range []struct{ before, text string }{{": ", v.Figure}, {", against ", v.Against}, {", ", v.Took}} {
 		longer := line + part.before + part.text
-		if i > 0 && width > 0 && utf8.RuneCountInString(longer) > width {
-			break
+		if part.text != "" && (i == 0 || width <= 0 || utf8.RuneCountInString(longer) <= width) {
+			line = longer
 		}
-		line = longer
+	}
+	if v.Tells != "" && (width <= 0 || width-utf8.RuneCountInString(line) >= leastTells) {
+		line += "; " + v.Tells
 	}
 	if r := []rune(line); width > 3 && len(r) > width {
 		line = string(r[:width-3]) + "..."
 	}
 	return line
 }
+
+// leastTells is the room, in columns, from which a part of what a step told is worth its place.
+const leastTells = 24
 
 // Columns of the table of steps; what was tried and what it told share the rest.
 const (
@@ -146,7 +149,7 @@ func (p *printer) steps(v *view) {
 }
 
 func (p *printer) stepBlock(s step) {
-	text := s.Title
+	text := join(s.Title, s.Way)
 	for _, part := range []struct{ before, text string }{{": ", s.Figure}, {", against ", s.Against}, {", ", s.Took}} {
 		if part.text != "" {
 			text += part.before + part.text
@@ -166,7 +169,7 @@ func (p *printer) stepsTable(steps []step) {
 	widths := []int{numberWidth, rest * 3 / 10, rest * 3 / 10, againstWidth, rest - rest*3/10*2, tookWidth}
 	p.columns(widths, []string{"#", "tried", "figure", "against", "what it says", "took"})
 	for _, s := range steps {
-		p.columns(widths, []string{fmt.Sprint(s.Number), s.Title, s.Figure, s.Against, s.Tells, s.Took})
+		p.columns(widths, []string{fmt.Sprint(s.Number), join(s.Title, s.Way), s.Figure, s.Against, s.Tells, s.Took})
 	}
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -11,8 +12,9 @@ import (
 const (
 	textFindings  = 4
 	textGroups    = 4 // reasons for which causes were not checked
-	findingMargin = 2
-	findingColumn = 9
+	findingMargin = 3
+	findingColumn = 9  // where the facts of a finding begin
+	othersColumn  = 14 // where the other causes do
 )
 
 // why prints for each direction what holds it back, what does not, and what
@@ -26,7 +28,7 @@ func (p *printer) why(all []diagnosis) {
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
 		for n, f := range d.Findings[:min(len(d.Findings), textFindings)] {
 			if f.Confidence == measure.Possible && n > 0 {
-				p.wrap("", findingColumn, "  "+f.Cause, f.head()+": "+f.Summary)
+				p.wrap("", findingColumn, "  "+f.Cause+" ", f.head()+": "+f.Summary)
 				continue
 			}
 			p.finding(f, i > 0 && has(all[i-1].Findings, f))
@@ -34,7 +36,11 @@ func (p *printer) why(all []diagnosis) {
 		if more := d.More + len(d.Findings) - textFindings; more > 0 {
 			fmt.Fprintf(&p.out, "  %d more in the JSON document and the page\n", more)
 		}
-		p.others(d)
+		if i > 0 && sameOthers(d, all[i-1]) {
+			p.wrap("", othersColumn, "  other causes:", "as for "+all[i-1].Way)
+		} else {
+			p.others(d)
+		}
 	}
 }
 
@@ -61,7 +67,11 @@ func (f finding) head() string {
 // finding prints one cause with its figures, and what to do. Told: the other
 // direction has said what to do.
 func (p *printer) finding(f finding, told bool) {
-	p.wrap(yellow, findingColumn, "  "+f.Cause, f.head())
+	code := yellow
+	if f.Healthy {
+		code = green
+	}
+	p.wrap(code, findingColumn, "  "+f.Cause+" ", f.head())
 	if !f.Said && f.Summary != "" {
 		p.wrap("", findingMargin, strings.Repeat(" ", findingMargin), f.Summary)
 	}
@@ -80,7 +90,7 @@ func (p *printer) finding(f finding, told bool) {
 	for _, c := range f.Commands { // a command is not broken: it shall be copied
 		label := name
 		if label != "" {
-			label = strings.Repeat(" ", findingMargin+2) + label
+			label = strings.Repeat(" ", findingMargin+1) + label
 		}
 		fmt.Fprintf(&p.out, "%-*s %s\n", findingColumn, label, c)
 		name = ""
@@ -93,15 +103,21 @@ func (p *printer) finding(f finding, told bool) {
 // fact prints one line of a finding, where there is anything to say.
 func (p *printer) fact(name, text string) {
 	if text != "" {
-		p.wrap("", findingColumn, strings.Repeat(" ", findingMargin+2)+name, text)
+		p.wrap("", findingColumn, strings.Repeat(" ", findingMargin+1)+name, text)
 	}
+}
+
+// sameOthers tells whether two directions rule out the same, and leave the same open.
+func sameOthers(a, b diagnosis) bool {
+	return slices.EqualFunc(a.RuledOut, b.RuledOut, func(x, y row) bool { return x.Name == y.Name }) &&
+		slices.EqualFunc(a.Open, b.Open, func(x, y unsettled) bool { return x.Cause == y.Cause && x.Fact == y.Fact })
 }
 
 // others names the causes that are ruled out, and those that were not checked
 // by what is missing.
 func (p *printer) others(d diagnosis) {
 	if ids := d.ids(); len(ids) > 0 {
-		p.wrap("", findingColumn, "  ruled out:", strings.Join(ids, ", "))
+		p.wrap("", othersColumn, "  ruled out:", strings.Join(ids, ", "))
 	}
 	if len(d.Open) == 0 {
 		return
@@ -112,7 +128,7 @@ func (p *printer) others(d diagnosis) {
 		parts = append(parts, g.text(gapFacts))
 	}
 	if n := len(groups) - textGroups; n > 0 {
-		parts = append(parts, count(n, "more fact")+" missing")
+		parts = append(parts, "and more that lack "+count(n, "other fact"))
 	}
-	p.wrap("", findingColumn, "  not checked:", count(len(d.Open), "cause")+": "+strings.Join(parts, "; "))
+	p.wrap("", othersColumn, "  not checked:", count(len(d.Open), "cause")+": "+strings.Join(parts, "; "))
 }

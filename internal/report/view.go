@@ -92,8 +92,10 @@ func (v *view) Title() template.HTML {
 type row struct{ Name, Value string }
 
 // Fixed is the value for a page: no line breaks within a number, nor before its unit.
-func (r row) Fixed() string {
-	words := unbroken(r.Value)
+func (r row) Fixed() string { return fixed(r.Value) }
+
+func fixed(text string) string {
+	words := unbroken(text)
 	for i, w := range words {
 		words[i] = strings.ReplaceAll(w, " ", "\u00a0")
 	}
