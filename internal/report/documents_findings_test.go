@@ -7,9 +7,16 @@ import (
 
 // The documents of diagnoses and explanations, made by hand.
 
-// told gives a cell what a diagnosis says.
+// told gives a cell what a diagnosis says. Its evidence is cut short: what it is
+// printed like, other documents show.
 func told(c *measure.Cell, findings ...measure.Finding) *measure.Cell {
 	c.Findings = findings
+	for _, e := range evidences(c) {
+		e.Streams, e.Bins, e.PerSec = e.Streams[:1], e.Bins[:3], e.PerSec[:3]
+		for i := range e.Bins {
+			e.Bins[i].Streams, e.Bins[i].TCP = nil, e.Bins[i].TCP[:1]
+		}
+	}
 	c.RuledOut = []measure.Excluded{
 		{Cause: "loss", Why: "0 of 9 840 112 segments were sent again"},
 		{Cause: "policer", Why: "no loss"},
@@ -169,7 +176,7 @@ func explainTest() *measure.Document {
 	d.Cells = []measure.Cell{base, back}
 	tried := func(id string, streams int, bps float64) {
 		c := newCellFor("local", "b", streams, bps)
-		c.Experiment, c.Group, c.Warnings = id, len(d.Cells), []string{"a short run"}
+		c.Experiment, c.Group, c.Warnings, c.Runs = id, len(d.Cells), []string{"a short run"}, nil
 		d.Cells = append(d.Cells, c)
 	}
 	tried("streams-1", 1, 3.96e9)

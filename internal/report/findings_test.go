@@ -165,3 +165,18 @@ func TestSameBothWays(t *testing.T) {
 		}
 	}
 }
+
+// A ladder tells what holds back the rung that carried most, and the one that carried least.
+func TestHeldLadder(t *testing.T) {
+	d := heldLadder()
+	const most = "the most (4 streams, default window): sender-cpu (likely): the sender's CPU 1 is full (98%)"
+	const least = "the least (1 stream, 800 KiB window): single-flow (possible): one stream uses one CPU"
+	printed := text(t, d, TextOptions{Width: 200})
+	if !strings.Contains(printed, "  - "+most+"\n  - "+least+"\n") {
+		t.Errorf("not told:\n%s", printed)
+	}
+	d.Cells = d.Cells[:1]
+	if printed = text(t, d, TextOptions{Width: 200}); strings.Count(printed, "single-flow") != 1 || strings.Contains(printed, "the least") {
+		t.Errorf("one rung is told twice:\n%s", printed)
+	}
+}
