@@ -105,6 +105,9 @@ func loss(f *flow) *outcome {
 // leastLost is how many datagrams have to be lost to speak for more than chance.
 const leastLost = 1.5
 
+// leastExpected is how many have to be expected for none to speak against it.
+const leastExpected = 5
+
 // heldAgainst settles a loss of TCP by datagrams below its rate.
 func (f *flow) heldAgainst(o *outcome, below *measure.Cell, again float64) {
 	d := below.Datagrams
@@ -119,7 +122,12 @@ func (f *flow) heldAgainst(o *outcome, below *measure.Cell, again float64) {
 		o.confidence = measure.Certain
 		o.by(above(p, max(lostBar, again/4)))
 		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(lost))
-	case expected >= 5:
+	case expected >= leastExpected:
+		if passed, far := f.passesFar(); far {
+			o.text = fmt.Sprintf("%s of the segments are lost, though datagrams at an even pace pass at %s: a queue is too short for bursts", unit.Percent(again), unit.Rate(passed))
+			o.confidence = measure.Likely
+			return
+		}
 		*o = *no("UDP at 0.9 of the rate lost %s: packets are lost only when there are too many", unit.Percent(lost))
 	}
 }
