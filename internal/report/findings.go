@@ -149,7 +149,7 @@ func whereText(w measure.Where) string {
 
 // proofText says "rwnd_limited 98.7% of busy_time (bar 60%)".
 func proofText(p *measure.Proof) string {
-	name, of, _ := strings.Cut(clean(p.Counter), " of ")
+	name, of := shareOf(clean(p.Counter))
 	s := shortName(name, p.Unit) + " " + valueText(p.Value, p.Unit)
 	if of != "" {
 		s += " of " + shortName(of, p.Unit)
@@ -169,12 +169,29 @@ func proofText(p *measure.Proof) string {
 	return s
 }
 
-// shortName is a counter without the structure it stands in, and without the
-// unit that stands behind the value.
-func shortName(s, in string) string {
-	if i := strings.LastIndexByte(s, '.'); i >= 0 && i < len(s)-1 && !strings.ContainsAny(s, " /") {
-		s = s[i+1:]
+// shareOf splits what the value is a share of from "rwnd_limited_us of
+// busy_time_us" and "unread in the socket, of its room". Other words stay whole.
+func shareOf(counter string) (name, of string) {
+	if name, of, ok := strings.Cut(counter, ", of "); ok {
+		return name, of
 	}
+	if name, of, ok := strings.Cut(counter, " of "); ok && !strings.Contains(name, " ") {
+		return name, of
+	}
+	return counter, ""
+}
+
+// shortName is a counter without the structure its first word stands in, and
+// without the unit that stands behind the value.
+func shortName(s, in string) string {
+	first, rest := s, ""
+	if i := strings.IndexAny(s, " ,/"); i >= 0 {
+		first, rest = s[:i], s[i:]
+	}
+	return withoutUnit(first[1+strings.LastIndexByte(strings.TrimSuffix(first, "."), '.'):], in) + rest
+}
+
+func withoutUnit(s, in string) string {
 	suffixes := []string{"_" + in}
 	switch in {
 	case "pct":

@@ -28,6 +28,8 @@ func TestAnswersOfFindings(t *testing.T) {
 	loss := measure.Finding{Cause: "loss", Confidence: measure.Likely, Summary: "1 of 900 segments is lost"}
 	unmeasured := blackHoleTest()
 	unmeasured.Verdict, unmeasured.Cells[0].Goodput, unmeasured.Cells[0].Runs = nil, nil, nil
+	unknown := oneWay(1, 0, measure.Finding{Cause: measure.CauseNone, Confidence: measure.Possible, Summary: "why nothing was measured cannot be told from the evidence"})
+	unknown.Cells[0].Goodput = nil
 	met := ways(fullLink(), loss)
 	met.Verdict = &measure.Verdict{Pass: true, Share: 96.1}
 	for i, bps := range []float64{9.41e9, 9.2e9} {
@@ -57,6 +59,7 @@ func TestAnswersOfFindings(t *testing.T) {
 		{"nothing arrives", blackHoleTest(), "0 of 1 Gb/s local -> b (0% of what MTU 1500 allows): fail, segments of 1500 bytes vanish without a word: the handshake passes, no data does"},
 		{"no figure", unmeasured, "no result local -> b, TCP, 4 streams: segments of 1500 bytes vanish without a word: the handshake passes, no data does"},
 		{"explained", explainTest(), "4.10 of 10 Gb/s local -> b (42.9% of what MTU 1500 allows): fail, all interrupts of eth0 at b go to CPU 3, which is full of softirq work (98%); 9.41 of 10 Gb/s b -> local: the link is full"},
+		{"no figure and no cause", unknown, ""},
 		{"an experiment is no result", other, ""},
 		{"requests", asked, "204 000 requests/s localhost, p50 4.82 µs, p99 6.47 µs"},
 	}
@@ -78,14 +81,18 @@ func TestFarBelowTheLink(t *testing.T) {
 
 func TestProofText(t *testing.T) {
 	for want, p := range map[string]measure.Proof{
-		"rwnd_limited 98.7% of busy_time (bar 60%)":   {Counter: "tcp_info.rwnd_limited_us of busy_time_us", Value: 98.7, Unit: "pct", Threshold: new(60.0), Above: true},
-		"unread 0 B (bar: below 6554 B): it is empty": {Counter: "course.unread_bytes", Value: 0, Unit: "bytes", Threshold: new(6554.0), Note: "it is empty"},
-		"rx_packets 338 120/s in 10 s":                {Counter: "interface.rx_packets", Value: 338120, Unit: "per_s", SpanNs: 10e9},
-		"TCPTimeouts 3":                               {Counter: "TcpExt.TCPTimeouts", Value: 3},
-		"rtt 20.6 ms":                                 {Counter: "rtt_us", Value: 20.6e6, Unit: "ns"},
-		"goodput 4.10 Gb/s":                           {Counter: "goodput_bps", Value: 4.1e9, Unit: "bps"},
-		"in_flight 44.1 segments":                     {Counter: "course.in_flight_segments", Value: 44.1, Unit: "segments"},
-		"x ?":                                         {Counter: "x", Value: math.NaN(), Unit: "bytes"},
+		"rwnd_limited 98.7% of busy_time (bar 60%)":     {Counter: "tcp_info.rwnd_limited_us of busy_time_us", Value: 98.7, Unit: "pct", Threshold: new(60.0), Above: true},
+		"unread 0 B (bar: below 6554 B): it is empty":   {Counter: "course.unread_bytes", Value: 0, Unit: "bytes", Threshold: new(6554.0), Note: "it is empty"},
+		"rx_packets 338 120/s in 10 s":                  {Counter: "interface.rx_packets", Value: 338120, Unit: "per_s", SpanNs: 10e9},
+		"TCPTimeouts 3":                                 {Counter: "TcpExt.TCPTimeouts", Value: 3},
+		"rtt 20.6 ms":                                   {Counter: "rtt_us", Value: 20.6e6, Unit: "ns"},
+		"goodput 4.10 Gb/s":                             {Counter: "goodput_bps", Value: 4.1e9, Unit: "bps"},
+		"in_flight 44.1 segments":                       {Counter: "course.in_flight_segments", Value: 44.1, Unit: "segments"},
+		"unread in the socket 3.2% of its room":         {Counter: "unread in the socket, of its room", Value: 3.2, Unit: "pct"},
+		"UDP at 0.9 of the rate, lost on the path 1.2%": {Counter: "UDP at 0.9 of the rate, lost on the path", Value: 1.2, Unit: "pct"},
+		"rtt under load, mean 20.6 ms":                  {Counter: "tcp_info.rtt_us under load, mean", Value: 20.6e6, Unit: "ns"},
+		"snd_wnd, mean 64 KiB":                          {Counter: "tcp_info.snd_wnd_bytes, mean", Value: 65536, Unit: "bytes"},
+		"x ?":                                           {Counter: "x", Value: math.NaN(), Unit: "bytes"},
 	} {
 		if got := proofText(&p); got != want {
 			t.Errorf("%q, want %q", got, want)

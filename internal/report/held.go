@@ -26,7 +26,7 @@ func binding(c *measure.Cell) *measure.Finding {
 // isHeld tells of a cell that a fault holds back, even to no figure at all.
 func isHeld(c *measure.Cell) bool {
 	f := binding(c)
-	return f != nil && !f.Healthy
+	return f != nil && !f.Healthy && f.Cause != measure.CauseNone
 }
 
 // heldApart tells whether two directions need a sentence each: one is held
