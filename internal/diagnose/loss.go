@@ -72,7 +72,8 @@ func loss(f *flow) *outcome {
 	if again < 0.05 && f.hasQueue() {
 		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
 	}
-	loaded, base, _ := f.rtt()
+	loaded, ok1 := f.loadedRTT()
+	base, ok2 := f.baseRTT()
 	rtt := loaded
 	if rtt == 0 {
 		rtt = base
@@ -88,7 +89,10 @@ func loss(f *flow) *outcome {
 	}
 	if !math.IsInf(bound, 0) && !math.IsNaN(bound) {
 		o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
-		if bps < 3*bound && !f.hasQueue() {
+		if bps > burstBar*bound && below == nil && !paces(f.congestion()) {
+			return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
+		}
+		if bps < 3*bound && ok1 && ok2 && !f.hasQueue() {
 			o.confidence = measure.Likely
 		}
 	}
@@ -101,6 +105,10 @@ func loss(f *flow) *outcome {
 	}
 	return o
 }
+
+// burstBar is by how many times the goodput may exceed what Mathis allows,
+// before the loss cannot have gone on all along; cubic exceeds it by 2 to 3.
+const burstBar = 6
 
 // leastLost is how many datagrams have to be lost to speak for more than chance.
 const leastLost = 1.5
@@ -214,6 +222,9 @@ func policer(f *flow) *outcome {
 	}
 	if again < againBar {
 		return no("%s of the segments were sent again", unit.Percent(again))
+	}
+	if _, _, ok := f.rtt(); !ok {
+		return f.sender.lacks("the round trip of the idle path")
 	}
 	if f.hasQueue() {
 		return no("a queue fills: the round trip grows under load")

@@ -61,7 +61,7 @@ const (
 // the round trip, and by how many percent that misses the goodput.
 func (f *flow) windowFit() (bound, offPct float64, ok bool) {
 	w, ok1 := f.sendWindow()
-	loaded, _, ok2 := f.rtt()
+	loaded, ok2 := f.loadedRTT()
 	bps, ok3 := f.goodput()
 	if !ok1 || !ok2 || !ok3 || bps <= 0 || loaded <= 0 {
 		return 0, 0, false
@@ -96,7 +96,25 @@ func (f *flow) windowHeld() (float64, measure.Proof, bool) {
 			return full, f.sender.proof("readings in which the peer's window was used up", full, "pct"), true
 		}
 	}
+	if !ok {
+		return f.windowOver()
+	}
 	return pct, p, ok
+}
+
+// windowOver judges the same where no kernel counted the time: the congestion
+// window is larger than the receiver's, and that fits the goodput.
+func (f *flow) windowOver() (float64, measure.Proof, bool) {
+	w, ok1 := f.sendWindow()
+	cwnd, ok2 := f.cwnd()
+	_, off, ok3 := f.windowFit()
+	if !ok1 || !ok2 || !ok3 || w <= 0 {
+		return 0, measure.Proof{}, false
+	}
+	if cwnd < w || off > fitBar {
+		return 0, measure.Proof{}, true
+	}
+	return 100, f.sender.proof("congestion window over the receiver's", 100*cwnd/w, "pct"), true
 }
 
 // windowFull is the share of readings in which the peer's window was used up.
@@ -130,7 +148,8 @@ func receiveWindow(f *flow) *outcome {
 	}
 	w, _ := f.sendWindow()
 	bound, off, fits := f.windowFit()
-	loaded, base, _ := f.rtt()
+	loaded, _ := f.loadedRTT()
+	base, _ := f.baseRTT()
 	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
 	switch {
 	case pct >= rwndBar && fits && off <= fitBar && seen && f.cell.Spec.MaxRate == 0:
@@ -204,7 +223,7 @@ func windowScalingOff(f *flow) *outcome {
 	default:
 		o.confidence = measure.Likely
 	}
-	if loaded, _, ok := f.rtt(); ok {
+	if loaded, ok := f.loadedRTT(); ok {
 		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(f.cell.Streams)
 		o.costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}

@@ -38,6 +38,8 @@ func TestWindows(t *testing.T) {
 		{"small window", smallReceive(), nil, map[string]string{"receive-window": "certain", "slow-reader": "no", "send-buffer": "no", "loss": "no", "window-scaling-off": "no", "fixed-window": "no"}},
 		{"no course", smallReceive(), func(m *made) { m.noCourse = true }, map[string]string{"receive-window": "likely", "slow-reader": "?"}},
 		{"no times", smallReceive(), func(m *made) { m.noTimes, m.noCourse = true, true }, map[string]string{"receive-window": "?", "slow-reader": "?"}},
+		{"no times, but a larger congestion window", smallReceive(), func(m *made) { m.noTimes, m.unread = true, 0 }, map[string]string{"receive-window": "certain"}},
+		{"no times, and a smaller congestion window", smallReceive(), func(m *made) { m.noTimes, m.cwnd, m.wndFull = true, 50*kb, 0 }, map[string]string{"receive-window": "no"}},
 		{"window beyond what was carried", smallReceive(), func(m *made) { m.window = 200 * kb }, map[string]string{"receive-window": "likely"}},
 		{"window held it now and then", smallReceive(), func(m *made) { m.rwndPct, m.wndFull = 30, 30 }, map[string]string{"receive-window": "possible"}},
 		{"window held it hardly ever", smallReceive(), func(m *made) { m.rwndPct, m.wndFull = 10, 10 }, map[string]string{"receive-window": "no"}},
