@@ -19,8 +19,6 @@ func (f *flow) goodput() (float64, bool) {
 	return 0, false
 }
 
-// idle tells whether what was asked for is less than the path may carry.
-func (f *flow) isHeld() bool { return f.cell.Spec.Rate > 0 || f.cell.Spec.MaxRate > 0 }
 
 // grew is by how much a counter of TCP_INFO grew in the measured time, all
 // streams together. It is not known where one stream lacks it.

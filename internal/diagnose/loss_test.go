@@ -42,12 +42,12 @@ func TestLossAndQueues(t *testing.T) {
 		{"all passes far above", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpThirtyfold, 930*mb, 0, 0)}, "loss likely", map[string]string{"policer": "no", "shaper": "no"}},
 		{"not tried far enough", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0)}, "policer possible", map[string]string{"loss": "no"}},
 
-		{"shaper alone", shaped(), nil, "shaper likely", map[string]string{"loss": "possible", "policer": "no"}},
+		{"shaper alone", shaped(), nil, "shaper likely", map[string]string{"loss": "no", "policer": "no"}},
 		{"shaper by datagrams", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms)}, "shaper certain", nil},
 		{"a short queue", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpTenfold, 310*mb, 68, 5*ms)}, "shaper certain", map[string]string{"policer": "no"}},
 		{"the link is full", with(shaped(), func(m *made) { m.link = 101 * mb }), nil, "none likely", map[string]string{"shaper": "no"}},
-		{"rates far apart", with(shaped(), func(m *made) { m.bins = []float64{0.4, 1, 1.6, 1, 0.5} }), nil, "loss possible", map[string]string{"shaper": "no"}},
-		{"too short to see", with(shaped(), func(m *made) { m.bins = []float64{1, 1} }), nil, "loss possible", map[string]string{"shaper": "?"}},
+		{"rates far apart", with(shaped(), func(m *made) { m.bins = []float64{0.4, 1, 1.6, 1, 0.5} }), nil, "none likely", map[string]string{"shaper": "no"}},
+		{"too short to see", with(shaped(), func(m *made) { m.bins = []float64{1, 1} }), nil, "none likely", map[string]string{"shaper": "?"}},
 		{"window bound, not the queue", with(shaped(), func(m *made) { m.rwndPct, m.wndFull, m.againPct = 80, 80, 0 }), nil, "receive-window likely", map[string]string{"shaper": "no"}},
 		{"congestion window not used up", with(shaped(), func(m *made) { m.flight, m.againPct = 900*kb, 0 }), nil, "none likely", map[string]string{"shaper": "no"}},
 	} {
