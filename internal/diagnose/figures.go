@@ -19,7 +19,6 @@ func (f *flow) goodput() (float64, bool) {
 	return 0, false
 }
 
-
 // grew is by how much a counter of TCP_INFO grew in the measured time, all
 // streams together. It is not known where one stream lacks it.
 func (e *end) grew(counter func(*measure.TCPInfo) *uint64) (float64, bool) {
