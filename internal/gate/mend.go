@@ -148,6 +148,25 @@ func (m Mender) Interrupts(name string) Mending {
 	return m.mending(r)
 }
 
+// Queues gives an interface as many queues as it can have, but no more than CPUs.
+func (m Mender) Queues(name string) Mending {
+	f := m.face(name)
+	kind, most := "combined", 0
+	if c := f.Channels; c != nil {
+		if most = c.CombinedMax; most <= 1 {
+			kind, most = "rx", c.RXMax
+		}
+	}
+	r := remedy{}
+	if n := min(most, max(1, m.host.cpus())); n > 1 || m.host.os == "esxi" {
+		r = setQueues(f, kind, n)
+	}
+	if len(r.lines) == 0 {
+		r = advise("give the interface as many queues as the host has CPUs")
+	}
+	return m.mending(r)
+}
+
 // Spread has an interface spread flows over all its receive queues.
 func (m Mender) Spread(name string) Mending {
 	f := m.face(name)
@@ -157,6 +176,15 @@ func (m Mender) Spread(name string) Mending {
 	}
 	if len(r.lines) == 0 {
 		r = advise("have the interface spread flows over all its receive queues (RSS), by ports as well as addresses")
+	}
+	return m.mending(r)
+}
+
+// Moderation has the driver choose how long an interface waits before it interrupts.
+func (m Mender) Moderation(name string) Mending {
+	r := adaptive(m.face(name))
+	if len(r.lines) == 0 {
+		r = advise("have the adapter choose its interrupt moderation itself")
 	}
 	return m.mending(r)
 }
