@@ -220,8 +220,10 @@ func (e *end) threads() (threads, bool) {
 		if s.RunNs == nil || s.WaitNs == nil || s.BlockedNs == nil || e.span() <= 0 {
 			return threads{}, false
 		}
-		pct := func(ns int64) float64 { return min(100, 100*float64(ns)/float64(e.span())) }
+		pct := func(ns int64) float64 { return max(0, min(100, 100*float64(ns)/float64(e.span()))) }
 		t := threads{pct(*s.RunNs), pct(*s.WaitNs), pct(*s.BlockedNs)}
+		stolen := min(e.stolen(s, t.run), max(0, t.blocked))
+		t.wait, t.blocked = t.wait+stolen, t.blocked-stolen
 		if !known || t.run+t.wait > busiest.run+busiest.wait {
 			busiest = t
 		}
