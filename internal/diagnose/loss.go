@@ -13,7 +13,7 @@ import (
 func lossRules() []Rule {
 	return []Rule{
 		{
-			Cause: "policer", TCP: true, Title: "a policer drops what is above its rate", judge: policer,
+			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer,
 			Seen:  "segments are lost while the round trip stays at its least",
 			Apart: "UDP below the rate loses nothing, above it just the excess, and is not delayed",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
@@ -164,6 +164,9 @@ func (f *flow) surplus() (surplus, bool) {
 const waitBar = 1e6
 
 func policer(f *flow) *outcome {
+	if f.isUDP() {
+		return policedDatagrams(f)
+	}
 	again, ok := f.againPct()
 	if !ok {
 		return f.sender.lacks("tcp_info.total_retrans_segments")

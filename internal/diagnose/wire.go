@@ -116,3 +116,6 @@ func (f *flow) linkIsFull() bool {
 	share, ok := f.ceilingShare()
 	return ok && share >= fullBar
 }
+
+// isNumber tells a figure from what a document of wild values makes of one.
+func isNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
