@@ -10,7 +10,7 @@ import (
 // Bars of datagrams, in percent.
 const (
 	surplusBar = 3  // of loss, from where on more is sent than passes
-	mostBar    = 50 // of the lost ones at one place: it is the place
+	placeBar   = 50 // of the lost ones at one place: it is the place
 )
 
 // fate of the datagrams of a test by UDP: how many were lost, and where.
@@ -77,7 +77,7 @@ func (f *flow) elsewhere(x fate) *outcome {
 		return no("the link itself is full: what was sent beyond has no room")
 	}
 	for _, p := range x.places {
-		if x.lost[p.Place] > mostBar && p.Place != measure.LossPath && p.Place != measure.LossSenderOrPath && p.Place != measure.LossPathOrReceiver {
+		if x.lost[p.Place] > placeBar && p.Place != measure.LossPath && p.Place != measure.LossSenderOrPath && p.Place != measure.LossPathOrReceiver {
 			return no("most of the %s that were lost found no room at the %s", unit.Percent(x.LossPct), p.Place)
 		}
 	}
@@ -99,7 +99,7 @@ func lostDatagrams(f *flow) *outcome {
 	o := likely("%s of the datagrams are lost on the way", unit.Percent(x.LossPct)).by(x.proofs(f)...).
 		costs(0, unit.Percent(x.LossPct)+" do not arrive", "datagrams sent and received").
 		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; `thru test -u --search` finds the rate that passes"))
-	if x.lost[measure.LossPath] <= mostBar {
+	if x.lost[measure.LossPath] <= placeBar {
 		o.text = unit.Percent(x.LossPct) + " of the datagrams are lost; whether on the way or in a host is not known"
 		o.confidence = measure.Possible
 		return o
@@ -148,7 +148,7 @@ func policedDatagrams(f *flow) *outcome {
 		return no("what came through had stood in a queue")
 	case x.DelayMeanNs == nil:
 		return f.receiver.lacks("delay of the datagrams")
-	case x.lost[measure.LossPath] <= mostBar:
+	case x.lost[measure.LossPath] <= placeBar:
 		return missing("the place of the loss", "the counters of one end or both are not known")
 	}
 	bps, _ := f.goodput()
@@ -176,7 +176,7 @@ func shapedDatagrams(f *flow) *outcome {
 	}
 	bps, _ := f.goodput()
 	for _, place := range []string{measure.LossQdisc, measure.LossSendNIC, measure.LossSender} {
-		if p := x.at(place); x.lost[place] > mostBar && x.LossPct >= lostBar && !f.cell.Spec.Search && !f.linkIsFull() {
+		if p := x.at(place); x.lost[place] > placeBar && x.LossPct >= lostBar && !f.cell.Spec.Search && !f.linkIsFull() {
 			return f.asShaper(likely("the %s has no room for %s of the datagrams", place, unit.Percent(x.LossPct)).at(f.sender.onFace()).
 				by(above(f.sender.proof(p.Counter, float64(p.Packets), "packets"), 0))).mend(advise(f.sender, p.Remedy))
 		}
@@ -194,7 +194,7 @@ func shapedDatagrams(f *flow) *outcome {
 		return no("the datagrams waited %s over the least: no queue is full", unit.Duration(*x.DelayMeanNs))
 	}
 	o := likely("a queue on the way lets %s pass, and no more", unit.Rate(bps)).by(x.proofs(f)...).costs(bps, unit.Rate(bps)+" pass", "datagrams received")
-	if known && flat < 3*flatBar && x.lost[measure.LossPath] > mostBar {
+	if known && flat < 3*flatBar && x.lost[measure.LossPath] > placeBar {
 		o.confidence = measure.Certain
 		o.by(below(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), 3*flatBar))
 	}
@@ -214,7 +214,7 @@ func unreadDatagrams(f *flow) *outcome {
 		return f.receiver.lacks("the place of the loss")
 	}
 	p := x.at(measure.LossSocket)
-	if x.lost[measure.LossSocket] < 100-mostBar {
+	if x.lost[measure.LossSocket] < 100-placeBar {
 		return no("%s of the lost datagrams found no room in the receiver's socket", unit.Percent(x.lost[measure.LossSocket]))
 	}
 	o := certain("the receiver's socket has no room for %s of the datagrams: its program reads too slowly, or its buffer is too small", unit.Percent(x.LossPct)).

@@ -52,9 +52,9 @@ func linkRules() []Rule {
 
 // Bars of the link rules, in percent of the ceiling.
 const (
-	fullBar   = stat.PassPct         // from here on the link is full
-	beyondBar = stat.AboveCeilingPct // beyond it an assumption is wrong
-	nearBar   = 90                   // from here on headers that nobody knows of may be the rest
+	linkFullBar = stat.PassPct         // from here on the link is full
+	beyondBar   = stat.AboveCeilingPct // beyond it an assumption is wrong
+	nearBar     = 90                   // from here on headers that nobody knows of may be the rest
 )
 
 func linkRate(f *flow) *outcome {
@@ -69,7 +69,7 @@ func linkRate(f *flow) *outcome {
 		return no("%s of what it could carry: an assumption is wrong", unit.Percent(share))
 	case f.cell.Spec.Rate > 0 && float64(f.cell.Spec.Rate) < f.cell.Ceiling.Bps:
 		return no("%s was asked for, less than it carries", unit.Rate(float64(f.cell.Spec.Rate)))
-	case share >= fullBar:
+	case share >= linkFullBar:
 		return f.asFull(certain("the link is full: %s of what %s carry at MTU %d", unit.Percent(share), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share)
 	}
 	flat, steady := f.flatness()
@@ -271,7 +271,7 @@ func other(side string) string {
 // asPaused judges pause frames that were counted by the time for which they
 // can have stopped the port.
 func (f *flow) asPaused(e *end, frames float64, name, side string) *outcome {
-	o := possible("pause frames stop the link: %s a second", stat.ThreeDigits(e.perSecond(frames))).
+	o := possible("pause frames stop the link: %s a second", stat.ThreeDigits(e.eachSecond(frames))).
 		at(e.onFace()).by(above(e.proof(name, frames, "packets"), 0)).
 		mend(advise(e, "find what is slow behind the port: a receiver whose ring or bus is full, or a switch port that many share"))
 	us, timer := counted(e.nic(), []string{"pause_duration"}, []string{other(side)}) // mlx5 counts it in microseconds
@@ -279,7 +279,7 @@ func (f *flow) asPaused(e *end, frames float64, name, side string) *outcome {
 	most := 100.0
 	for _, i := range e.ports() {
 		if speed := speedOf(i); speed > 0 {
-			most = 100 * e.perSecond(frames) * pauseBits / speed
+			most = 100 * e.eachSecond(frames) * pauseBits / speed
 		}
 	}
 	again, _ := f.againPct()

@@ -307,9 +307,8 @@ func brokenTSO(f *flow) *outcome {
 func (f *flow) triedSmall(o *outcome, again, bps float64, searched bool) *outcome {
 	small := f.experiment(smallSegments)
 	if small == nil {
-		way, _ := f.way()
-		// That many lost at random, the probe's datagrams would have been hit too.
-		if way != nil && way.UDP != nil && way.UDP.Got >= way.UDP.Sent && float64(way.UDP.Sent)*again/100 >= 2 && searched {
+		// Lost at random in that share, the small packets of the probe would have been hit too.
+		if searched && f.unharmed()*again/100 >= 3 {
 			o.confidence = measure.Likely
 		}
 		return o
@@ -331,6 +330,22 @@ func (f *flow) triedSmall(o *outcome, again, bps float64, searched bool) *outcom
 		o.costs(0, "what passes are segments that were sent again alone", "small segments at "+unit.Rate(asked)+" pass without loss")
 	}
 	return o
+}
+
+// unharmed is how many small packets of the path's probe got through, where
+// none of them was lost: a lost one of TCP's costs a timeout of 200 ms.
+func (f *flow) unharmed() float64 {
+	n := 0.0
+	if p := f.path(); p != nil && p.RTT != nil && p.RTT.P50 > 0 && p.RTT.Max < p.RTT.P50+150e6 {
+		n += 2 * float64(p.RTT.Samples)
+	}
+	if way, _ := f.way(); way != nil && way.UDP != nil {
+		if way.UDP.Got < way.UDP.Sent {
+			return 0
+		}
+		n += float64(way.UDP.Sent)
+	}
+	return n
 }
 
 // againOf is the share of a cell's segments that were sent again, in percent.
@@ -425,7 +440,7 @@ func (f *flow) isHeaders(seen, sent float64) bool {
 	if !ok || c == nil || f.linkIsFull() || c.Bps <= 0 {
 		return false
 	}
-	return bps >= fullBar/100*c.Bps*payloadShare(seen)/payloadShare(sent)
+	return bps >= linkFullBar/100*c.Bps*payloadShare(seen)/payloadShare(sent)
 }
 
 // handshakeMSS is the MSS that bounds the sender's segments: the receiver's, as

@@ -211,7 +211,7 @@ func (f *flow) cwndGrows() (grows, known bool) {
 
 // Bars of a noisy neighbour.
 const (
-	stealBar  = 5    // percent of the CPUs
+	stolenBar = 5    // percent of the CPUs
 	unevenBar = 10   // percent: median deviation of the seconds
 	withSteal = -0.6 // correlation of the rate with the steal of the same second
 )
@@ -236,19 +236,20 @@ func noisyNeighbour(f *flow) *outcome {
 	switch {
 	case !seen:
 		return f.receiver.lacks("CPU time given to others (steal)")
-	case worst < stealBar:
+	case worst < stolenBar:
 		return no("the hypervisor gave %s of the CPUs to others", unit.Percent(worst))
 	}
-	o := possible("others on the machine of %s take %s of its CPUs, and the rate varies", at.name, unit.Percent(worst)).at(at.where()).
-		by(above(at.proof("steal of all CPUs", worst, "pct"), stealBar), above(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), unevenBar)).
-		then("the same at another hour").mend(advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
-	if c, ok := at.stealTells(f.bins()); ok && c < withSteal {
-		o.confidence = measure.Likely
-		o.by(below(at.proof("correlation of rate and steal, by the second", c, ""), withSteal))
-	} else {
-		o.beside()
+	c, ok := at.stealTells(f.bins())
+	switch {
+	case !ok:
+		return missing("five seconds with the steal of each", "the run was too short to see whether the rate follows it")
+	case c > withSteal:
+		return no("the rate does not follow the CPU time that others take")
 	}
-	return o
+	return likely("others on the machine of %s take %s of its CPUs, and the rate varies with it", at.name, unit.Percent(worst)).at(at.where()).
+		by(above(at.proof("steal of all CPUs", worst, "pct"), stolenBar), above(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), unevenBar),
+			below(at.proof("correlation of rate and steal, by the second", c, ""), withSteal)).
+		then("the same at another hour").mend(advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
 }
 
 // stealPct is the share of all CPUs that the hypervisor gave to others.

@@ -94,9 +94,9 @@ func counted(n *measure.NICSpan, parts, but []string) (most float64, name string
 	return most, name
 }
 
-// perSecond is a count of the measured time for each second of it; 0 where the
+// eachSecond is a count of the measured time for each second of it; 0 where the
 // time is not known.
-func (e *end) perSecond(n float64) float64 {
+func (e *end) eachSecond(n float64) float64 {
 	if e.span() <= 0 {
 		return 0
 	}
@@ -114,7 +114,7 @@ func share(part, all float64) float64 {
 // isFull tells that the link itself carries all that it can, so that nothing else binds.
 func (f *flow) linkIsFull() bool {
 	share, ok := f.ceilingShare()
-	return ok && share >= fullBar
+	return ok && share >= linkFullBar
 }
 
 // isNumber tells a figure from what a document of wild values makes of one.
