@@ -127,7 +127,7 @@ func negotiatedLow(f *flow) *outcome {
 		switch {
 		case speed == 0:
 			return e.lacks("speed of " + word(i.Name))
-		case could <= speed && i.MaxBps != nil && float64(*i.MaxBps) > speed && f.fills(speed):
+		case could <= speed && i.PeerBps == nil && i.MaxBps != nil && float64(*i.MaxBps) > speed && f.fills(speed):
 			return f.asSlow(possible("%s runs at %s of the %s that it can; what its partner can is not known", word(i.Name), unit.Rate(speed), unit.Rate(float64(*i.MaxBps))), e, i)
 		case could <= speed:
 			return nil
@@ -176,7 +176,7 @@ func halfDuplex(f *flow) *outcome {
 		case *i.Duplex != "half":
 			return nil
 		}
-		o := likely("%s is half duplex: it sends or receives, never both", word(i.Name))
+		o := likely("%s is half duplex: it sends or receives, never both", word(i.Name)).by(e.proof("half duplex", 1, ""))
 		if n := e.nic(); n != nil {
 			if hits, name := counted(n, []string{"collision"}, nil); hits > 0 {
 				o.confidence = measure.Certain

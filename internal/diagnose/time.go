@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -59,6 +60,9 @@ func tokenBucket(f *flow) *outcome {
 		return missing("six seconds of the course", "the run was too short to see two levels")
 	}
 	at, before, after, found := stat.ChangePoint(bins)
+	if !found {
+		before, after, found = f.burst(bins)
+	}
 	switch {
 	case !found:
 		return no("the rate has one level")
@@ -67,16 +71,32 @@ func tokenBucket(f *flow) *outcome {
 	case f.sender.isFull() || f.receiver.isFull():
 		return no("a CPU is full")
 	}
-	o := likely("the rate falls from %s to %s after %d s: a burst was allowed, then less", unit.Rate(before), unit.Rate(after), at).
+	when := "soon after the start"
+	if at > 0 {
+		when = fmt.Sprintf("after %d s", at)
+	}
+	o := likely("the rate falls from %s to %s %s: a burst was allowed, then less", unit.Rate(before), unit.Rate(after), when).
 		by(f.receiver.proof("first level", before, "bps"), f.receiver.proof("second level", after, "bps")).
 		costs(after, "what lasts is "+unit.Rate(after), "change point of the seconds").
 		mend(advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
 	// A second flow that starts takes half of the rate.
 	halved := after > 0.44*before && after < 0.56*before
-	if spreadOf(bins[:at]) < flatBar && spreadOf(bins[at:]) < flatBar && !halved && f.bites(at) {
+	if spreadOf(bins[:at]) < flatBar && spreadOf(bins[at:]) < flatBar && !halved && at > 0 && f.bites(at) {
 		o.confidence = measure.Certain
 	}
 	return o
+}
+
+// burst is the level of a bucket that was empty before the measured time or
+// soon after: the ramp brought twice as much as the flat rate that a queue
+// holds from then on.
+func (f *flow) burst(bins []float64) (before, after float64, found bool) {
+	e := f.receiver.seen
+	if e == nil || e.Reported != "" || e.RampNs <= 0 || e.TotalBytes <= e.Bytes || e.Bytes <= 0 || !f.hasQueue() {
+		return 0, 0, false
+	}
+	before, after = float64(e.TotalBytes-e.Bytes)*8e9/float64(e.RampNs), stat.Median(bins[1:])
+	return before, after, before > 2*after && spreadOf(bins[1:]) < flatBar
 }
 
 // spreadOf is the median deviation from the median in percent; 100 of nothing.
