@@ -19,6 +19,9 @@ func (f *flow) goodput() (float64, bool) {
 	return 0, false
 }
 
+// isHeld tells whether a rate was asked for, or is all that an end point allows.
+func (f *flow) isHeld() bool { return f.cell.Spec.Rate > 0 || f.cell.Spec.MaxRate > 0 }
+
 // grew is by how much a counter of TCP_INFO grew in the measured time, all
 // streams together. It is not known where one stream lacks it.
 func (e *end) grew(counter func(*measure.TCPInfo) *uint64) (float64, bool) {

@@ -13,7 +13,7 @@ import (
 func lossRules() []Rule {
 	return []Rule{
 		{
-			Cause: "policer", TCP: true, Title: "a policer drops what is above its rate", judge: policer,
+			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer,
 			Seen:  "segments are lost while the round trip stays at its least",
 			Apart: "UDP below the rate loses nothing, above it just the excess, and is not delayed",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
@@ -176,11 +176,6 @@ func (f *flow) surplus() (surplus, bool) {
 	return surplus{}, false
 }
 
-// surplusBar is the share of datagrams, in percent, from which a rate is said
-// not to pass: above what a path loses by itself, below the least excess that
-// is tried.
-const surplusBar = 3
-
 // datagramTrials are the experiments that sent more datagrams than TCP carried.
 func (f *flow) datagramTrials() []*measure.Cell {
 	var cells []*measure.Cell
@@ -216,6 +211,9 @@ func (f *flow) passesFar() (bps float64, ok bool) {
 const waitBar = 1e6
 
 func policer(f *flow) *outcome {
+	if f.isUDP() {
+		return policedDatagrams(f)
+	}
 	again, ok := f.againPct()
 	if !ok {
 		return f.sender.lacks("tcp_info.total_retrans_segments")
