@@ -176,6 +176,24 @@ func (f FS) quota(l levels) (quota, error) {
 	return least, nil
 }
 
+// ownQuota finds the least quota of the groups around this process. A kernel
+// without control groups has none.
+func (f FS) ownQuota() (quota, error) {
+	groups, err := parsed(f.read, "proc/self/cgroup", parseCgroup)
+	if err != nil {
+		return quota{}, unlessAbsent(err)
+	}
+	mounts, err := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	if err != nil {
+		return quota{}, err
+	}
+	l, err := f.levelsOf(groups, mounts, "cpu")
+	if err != nil {
+		return quota{}, err
+	}
+	return f.quota(l)
+}
+
 // quotaOf reads the quota of one group in CPUs; 0: none. The root has no file.
 func (f FS) quotaOf(version int, dir string) (float64, error) {
 	var words []string
