@@ -164,8 +164,9 @@ type surplus struct {
 
 // surplus of the experiments that sent more than passes; false where all passed.
 func (f *flow) surplus() (surplus, bool) {
+	bps, _ := f.goodput()
 	for _, c := range f.datagramTrials() {
-		if lost := pathLossPct(c); lost >= surplusBar {
+		if lost := pathLossPct(c); lost >= surplusBar && rateOf(c) > leastCapacity*bps {
 			s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
 			if d := c.Datagrams.DelayMeanNs; d != nil {
 				s.delayNs = float64(*d)
@@ -175,6 +176,11 @@ func (f *flow) surplus() (surplus, bool) {
 	}
 	return surplus{}, false
 }
+
+// leastCapacity is what has to come through of datagrams, over the goodput of
+// TCP: where it is less, a host or a device is short of packets a second, and
+// the rate of TCP's large ones is not what was found.
+const leastCapacity = 0.9
 
 // datagramTrials are the experiments that sent more datagrams than TCP carried.
 func (f *flow) datagramTrials() []*measure.Cell {
