@@ -96,3 +96,30 @@ func TestReordering(t *testing.T) {
 		t.Errorf("with datagrams in order: %q", got)
 	}
 }
+
+// TestLossBelowAndShaperAbove: packets are lost at any rate, and far above it a
+// shaper begins: the loss is what binds.
+func TestLossBelowAndShaperAbove(t *testing.T) {
+	m := with(lossy(), func(m *made) { m.bps, m.againPct, m.recoveries = 78*mb, 0.2, 100 })
+	d := m.document(datagramTrial(udpBelow, 70*mb, 0.07, 0), datagramTrial(udpThrice, 235*mb, 17, 20*ms))
+	if got := first(t, d); got != "loss certain" {
+		t.Error(got)
+	}
+	for _, cause := range []string{"policer", "shaper"} {
+		if got := of(d.Cells[0].Diagnosis, cause); got != "no" {
+			t.Errorf("%s: %q", cause, got)
+		}
+	}
+}
+
+// TestLossUnderBBR: it does not slow bbr down, so the plateau comes first.
+func TestLossUnderBBR(t *testing.T) {
+	m := made{bps: 191 * mb, control: "bbr", rtt: 24 * ms, base: 20 * ms, againPct: 1, flight: 500 * kb, cwnd: 1100 * kb, window: 9000 * kb, notSent: 500 * kb, pacing: 194 * mb}
+	d := m.document(datagramTrial(udpBelow, 170*mb, 0.95, 0), datagramTrial(udpAbove, 210*mb, 8, 20*ms))
+	if got := first(t, d); got != "shaper certain" {
+		t.Error(got)
+	}
+	if got := of(d.Cells[0].Diagnosis, "loss"); got != "certain" {
+		t.Errorf("and the loss is %q", got)
+	}
+}

@@ -40,11 +40,13 @@ func shaper(f *flow) *outcome {
 		return f.sender.lacks("the round trip under load")
 	}
 	s, over := f.surplus()
+	if over && f.receiver.isBehind() && s.capacity > gainBar*f.rate() {
+		return no("it would let %s pass", unit.Rate(s.capacity))
+	}
 	if over && s.delayNs >= waitBar {
-		bps, _ := f.goodput()
 		o := certain("a queue on the way lets %s pass, and no more", unit.Rate(s.capacity))
-		if s.capacity > gainBar*bps {
-			if again, _ := f.againPct(); again < againBar {
+		if s.capacity > gainBar*f.rate() {
+			if again, _ := f.againPct(); again < againBar || f.below(again).lost {
 				return no("it would let %s pass", unit.Rate(s.capacity))
 			}
 			o = certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.capacity)).
@@ -64,6 +66,8 @@ func shaper(f *flow) *outcome {
 		return no("the round trip under load is %.1f times the least: no queue is full", times)
 	case !known:
 		return missing("three seconds of the course", "the run was too short to see a plateau")
+	case f.receiver.isBehind():
+		return no("data waits unread at the receiver, which holds its acknowledgements back")
 	case flat > 3*flatBar:
 		return no("the rate of the seconds differs by %s", unit.Percent(flat))
 	case !f.fillsCwnd():
