@@ -214,7 +214,8 @@ func offloadsOff(e *end) *outcome {
 	o.confidence = measure.Likely
 	if known && mtu > 0 && length < packetRoom*mtu {
 		o.by(below(e.proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
-		if l := e.load(); e.sends() && l.thread && !strings.Contains(gates[0].Fact, "driver has none") && segments(gates[0].Fact) {
+		thread := e.load().thread || e.flow.onSameCPUs() && e.other().load().thread
+		if e.sends() && thread && !strings.Contains(gates[0].Fact, "driver has none") && segments(gates[0].Fact) {
 			o.confidence = measure.Certain
 		}
 	}
@@ -396,7 +397,7 @@ func (f *flow) dropped(e *end, n float64, counter, format string) *outcome {
 	switch {
 	case !ok:
 		return o
-	case again == 0 || f.isAll() != nil:
+	case again == 0 || f.isAll() != nil || f.sender.load().thread: // nothing was lost, or the sender did not wait for it
 		return o.beside()
 	case n > ofRetransmit*again && n < math.MaxInt64:
 		o.confidence = measure.Certain

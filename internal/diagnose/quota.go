@@ -107,14 +107,26 @@ func quota(e *end) *outcome {
 // counted how often it was used up.
 func (e *end) quotaByFacts() *outcome {
 	switch {
-	case e.facts == nil || e.facts.Cgroup == nil && e.facts.OS != nil && *e.facts.OS == "linux":
+	case e.facts == nil:
 		return e.lacks("the CPU quota")
+	case e.facts.Cgroup == nil && e.facts.OS != nil && *e.facts.OS == "linux":
+		return missing("the CPU quota of the "+e.place, e.whyNot("cgroup"))
 	case e.facts.Cgroup == nil:
 		return nil // this system has no such thing
 	case e.facts.Cgroup.QuotaCPUs == nil:
 		return no("the %s has no CPU quota", e.place)
 	}
 	return missing(fmt.Sprintf("how often the %s's quota of %.3g CPUs was used up", e.place, *e.facts.Cgroup.QuotaCPUs), e.why("host.cpu_quota"))
+}
+
+// whyNot is the reason that the host gives for a fact that it could not read.
+func (e *end) whyNot(fact string) string {
+	for _, m := range e.facts.NotChecked {
+		if m.Fact == fact && m.Why != "" {
+			return m.Why
+		}
+	}
+	return "it was not read"
 }
 
 func steal(e *end) *outcome {
