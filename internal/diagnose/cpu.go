@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"math"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -68,6 +67,19 @@ type load struct {
 // isFull tells whether a CPU of the end holds the flow up.
 func (l load) isFull() bool { return l.thread || l.packet || l.all }
 
+// share is a share in percent of whatever a document holds in its place.
+func share(pct float64) float64 {
+	if !(pct > 0) {
+		return 0
+	}
+	return min(pct, 100)
+}
+
+// busy is how much of its time a CPU did anything, and packets how much of it
+// went to interrupts and received packets, in percent.
+func busy(c measure.CPU) float64    { return share(c.Busy()) }
+func packets(c measure.CPU) float64 { return share(c.IRQ + c.SoftIRQ) }
+
 // load of the end in the measured time.
 func (e *end) load() load {
 	var l load
@@ -85,19 +97,18 @@ func (e *end) load() load {
 		return l
 	}
 	l.cpus = len(e.seen.Host.CPUs)
-	bound, least := boundTo(e), math.Inf(1)
+	bound, allowed := boundTo(e), 0
 	for _, c := range e.seen.Host.CPUs {
 		if bound == nil || *bound == c.Core {
-			least = min(least, c.Busy())
+			if allowed++; allowed == 1 || busy(c) < l.least {
+				l.least = busy(c)
+			}
 		}
-		if c.IRQ+c.SoftIRQ > l.soft.IRQ+l.soft.SoftIRQ {
+		if packets(c) > packets(l.soft) {
 			l.soft = c
 		}
 	}
-	l.packet = l.soft.Busy() > fullBar && l.soft.IRQ+l.soft.SoftIRQ > packetBar
-	if !math.IsInf(least, 0) {
-		l.least = least
-	}
+	l.packet = busy(l.soft) > fullBar && packets(l.soft) > packetBar
 	l.all = l.least > fullBar && l.known && l.hot.run+l.hot.wait > mostBar
 	return l
 }
@@ -130,12 +141,12 @@ func (e *end) stolen(s measure.Stream, run float64) float64 {
 		if s.CPU != nil && *s.CPU != c.Core {
 			continue
 		}
-		steal, worked, n = steal+c.Steal, worked+c.Busy()-c.Steal, n+1
+		steal, worked, n = steal+share(c.Steal), worked+max(0, busy(c)-share(c.Steal)), n+1
 	}
 	if n == 0 || worked <= 0 || steal <= 0 {
 		return 0
 	}
-	return min(steal/n, 100) * min(1, run*n/worked)
+	return steal / n * min(1, run*n/worked)
 }
 
 // onSameCPUs tells that the CPUs of both ends are the same ones: one host, or
@@ -154,7 +165,7 @@ func (f *flow) onSameCPUs() bool {
 	}
 	s, r := f.sender.seen.Host.CPUs, f.receiver.seen.Host.CPUs
 	for i := range min(len(s), len(r)) {
-		if d := s[i].Busy() - r[i].Busy(); d > 10 || d < -10 {
+		if d := busy(s[i]) - busy(r[i]); d > 10 || d < -10 {
 			return false
 		}
 	}
@@ -251,7 +262,7 @@ func receiverCPU(f *flow) *outcome {
 		}
 	case mine.thread && (seen && unread > unreadBar || rwnd > rwndBar):
 		o.confidence = measure.Certain
-	case mine.packet && !mine.thread && mine.soft.IRQ+mine.soft.SoftIRQ > 90 && f.receiver.squeezed() > 0:
+	case mine.packet && !mine.thread && packets(mine.soft) > 90 && f.receiver.squeezed() > 0:
 		o.confidence = measure.Certain
 	case mine.all && shared:
 		o.confidence = f.sureOfCPU(mine)
@@ -287,8 +298,8 @@ func (e *end) squeezed() (n uint64) {
 func (f *flow) fullCPU(e *end, l load) *outcome {
 	o, cpu := likely(""), boundTo(e)
 	if l.packet && !l.thread && !e.sends() {
-		o.text = fmt.Sprintf("%s CPU %d is full of received packets (%s)", e.owner(), l.soft.Core, unit.Percent(l.soft.IRQ+l.soft.SoftIRQ))
-		o.by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d irq and softirq", l.soft.Core), l.soft.IRQ+l.soft.SoftIRQ, "pct"), packetBar))
+		o.text = fmt.Sprintf("%s CPU %d is full of received packets (%s)", e.owner(), l.soft.Core, unit.Percent(packets(l.soft)))
+		o.by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d irq and softirq", l.soft.Core), packets(l.soft), "pct"), packetBar))
 		return f.relieve(o.at(e.onCPU(l.soft.Core)), e, l, false)
 	}
 	others := f.others(e, l)
@@ -354,22 +365,22 @@ func (f *flow) others(e *end, l load) bool {
 		return false
 	}
 	bound := boundTo(e)
-	idle, busy := 0.0, 0.0
+	idle, taken := 0.0, 0.0
 	for _, c := range e.seen.Base.CPUs {
 		if bound == nil || *bound == c.Core {
-			idle += c.Busy()
+			idle += busy(c)
 		}
 	}
 	for _, c := range e.seen.Host.CPUs {
 		if bound == nil || *bound == c.Core {
-			busy += c.Busy() - c.SoftIRQ - c.IRQ
+			taken += busy(c) - packets(c)
 		}
 	}
-	busy -= l.ran
+	taken -= l.ran
 	if f.onSameCPUs() && (bound == nil || equal(bound, boundTo(e.other()))) {
-		busy -= e.other().load().ran
+		taken -= e.other().load().ran
 	}
-	return idle > sharedBar && busy > sharedBar
+	return idle > sharedBar && taken > sharedBar
 }
 
 // relieve says what takes work off a CPU.

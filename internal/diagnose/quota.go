@@ -139,12 +139,13 @@ func steal(e *end) *outcome {
 	if o := e.flow.isAll(); o != nil {
 		return o
 	}
-	var most measure.CPU
+	most := e.seen.Host.CPUs[0]
 	for _, c := range e.seen.Host.CPUs {
 		if c.Steal > most.Steal {
 			most = c
 		}
 	}
+	most.Steal = share(most.Steal)
 	if most.Steal < stealBar {
 		return no("the hypervisor took %s of the %s's CPUs at most", unit.Percent(most.Steal), e.place)
 	}
@@ -152,7 +153,7 @@ func steal(e *end) *outcome {
 		by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d steal", most.Core), most.Steal, "pct"), stealBar)).
 		mend(&measure.Remedy{EndPoint: e.name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "by the administrator of the hypervisor"})
 	switch l := e.load(); {
-	case !l.isFull() && most.Busy() < fullBar:
+	case !l.isFull() && busy(most) < fullBar:
 		o.beside()
 	case most.Steal > 2*stealLikely && l.isFull():
 		o.confidence = measure.Certain // more than half of the CPU that the thread wanted

@@ -73,15 +73,15 @@ func (f *flow) raiseWindow(e *end, rttNs float64) *measure.Remedy {
 		mss = usualMSS
 	}
 	streams := float64(max(1, f.cell.Streams))
-	window := stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, mss)
-	m := e.mender().Window(int64(min(window, measure.MaxWindow)), e.sends())
+	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, mss), measure.MaxWindow))
+	m := e.mender().Window(window, e.sends())
 	r := e.remedy(m)
 	if len(m.Commands) > 0 {
 		each := ""
 		if f.cell.Streams > 1 {
 			each = fmt.Sprintf(" for each of %d streams", f.cell.Streams)
 		}
-		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(int64(window)), each)
+		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(window), each)
 	}
 	return r
 }
