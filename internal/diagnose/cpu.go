@@ -67,8 +67,8 @@ type load struct {
 // isFull tells whether a CPU of the end holds the flow up.
 func (l load) isFull() bool { return l.thread || l.packet || l.all }
 
-// share is a share in percent of whatever a document holds in its place.
-func share(pct float64) float64 {
+// bounded is a share in percent of whatever a document holds in its place.
+func bounded(pct float64) float64 {
 	if !(pct > 0) {
 		return 0
 	}
@@ -77,8 +77,8 @@ func share(pct float64) float64 {
 
 // busy is how much of its time a CPU did anything, and packets how much of it
 // went to interrupts and received packets, in percent.
-func busy(c measure.CPU) float64    { return share(c.Busy()) }
-func packets(c measure.CPU) float64 { return share(c.IRQ + c.SoftIRQ) }
+func busy(c measure.CPU) float64    { return bounded(c.Busy()) }
+func packets(c measure.CPU) float64 { return bounded(c.IRQ + c.SoftIRQ) }
 
 // load of the end in the measured time.
 func (e *end) load() load {
@@ -141,7 +141,7 @@ func (e *end) stolen(s measure.Stream, run float64) float64 {
 		if s.CPU != nil && *s.CPU != c.Core {
 			continue
 		}
-		steal, worked, n = steal+share(c.Steal), worked+max(0, busy(c)-share(c.Steal)), n+1
+		steal, worked, n = steal+bounded(c.Steal), worked+max(0, busy(c)-bounded(c.Steal)), n+1
 	}
 	if n == 0 || worked <= 0 || steal <= 0 {
 		return 0

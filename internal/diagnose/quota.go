@@ -145,7 +145,7 @@ func steal(e *end) *outcome {
 			most = c
 		}
 	}
-	most.Steal = share(most.Steal)
+	most.Steal = bounded(most.Steal)
 	if most.Steal < stealBar {
 		return no("the hypervisor took %s of the %s's CPUs at most", unit.Percent(most.Steal), e.place)
 	}
