@@ -101,9 +101,6 @@ func (f *flow) useControl(name string) *measure.Remedy {
 	return f.sender.remedy(f.sender.mender().Control(name))
 }
 
-// probeMTU has TCP at the sender find the packet size that passes by itself.
-func (f *flow) probeMTU() *measure.Remedy { return f.sender.remedy(f.sender.mender().MTUProbing()) }
-
 // lostOption tells which end did not offer an option of TCP, or that it was
 // taken out on the way, by the handshake of the path's probe, else by the
 // setting of the hosts. The place is the path where nobody knows.
