@@ -32,7 +32,9 @@ func onSegment(d *measure.Document) {
 }
 
 func routerSays(bytes int) func(*measure.Document) {
-	return func(d *measure.Document) { d.Paths[0].Forward.MTU.Router, d.Paths[0].Forward.MTU.Silent = &bytes, false }
+	return func(d *measure.Document) {
+		d.Paths[0].Forward.MTU.Router, d.Paths[0].Forward.MTU.Silent = &bytes, false
+	}
 }
 
 func udp(bytes int64, lossPct float64) func(*measure.Document) {

@@ -61,6 +61,7 @@ func tokenBucket(f *flow) *outcome {
 	}
 	at, before, after, found := stat.ChangePoint(bins)
 	if !found {
+		at = 0
 		before, after, found = f.burst(bins)
 	}
 	switch {
