@@ -9,9 +9,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"thru/internal/measure"
 )
@@ -54,6 +56,9 @@ func (r damager) instead(x any) any {
 		}
 		return json.Number(fmt.Sprint([]int64{0, 1, -1, 2, 1000, 65535, math.MaxUint32, math.MaxInt32, math.MaxInt64, math.MinInt64}[r.IntN(10)]))
 	case string:
+		if _, err := time.Parse(time.RFC3339, x); err == nil {
+			return x // a broken one would end the decoding
+		}
 		return []string{"", "x", "lo", "udp", "tcp", "path", "physical", "half", "bbr", "-x; rm", "\x1b[2J\n", strings.Repeat("a", 1000)}[r.IntN(12)]
 	case bool:
 		return !x
@@ -107,7 +112,7 @@ func TestDamagedDocuments(t *testing.T) {
 			func() {
 				defer func() {
 					if r := recover(); r != nil {
-						t.Fatalf("sample %d, round %d: %v", n, i, r)
+						t.Fatalf("sample %d, round %d: %v\n%s", n, i, r, debug.Stack())
 					}
 				}()
 				Diagnose(d)
@@ -143,7 +148,7 @@ func damaged(t *testing.T, text []byte, seed uint64) *measure.Document {
 	d := &measure.Document{}
 	// A number that its field cannot hold is left out, the rest is read.
 	if err := json.Unmarshal(broken, d); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
-		t.Logf("seed %d: %v", seed, err)
+		t.Fatalf("seed %d: %v", seed, err)
 	}
 	return d
 }
