@@ -50,8 +50,12 @@ func newFlow(d *measure.Document, c *measure.Cell) *flow {
 }
 
 // runShown is the complete run nearest the median of the runs: one that was
-// like most. Without a complete one it is the last.
+// like most. Without a complete one it is the last; of a cell without any an
+// empty one.
 func runShown(c *measure.Cell) *measure.Run {
+	if len(c.Runs) == 0 {
+		return &measure.Run{}
+	}
 	best, off := &c.Runs[len(c.Runs)-1], -1.0
 	median := stat.Median(stat.RunFigures(c))
 	for i := range c.Runs {
