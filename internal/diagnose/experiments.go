@@ -135,6 +135,7 @@ const (
 	leastUDPTrial = 1_000_000
 	mostUDPTrial  = 2_000_000_000
 	overLink      = 1.1
+	batchRate     = 400_000_000 // bit/s up to which datagrams leave one by one, evenly spaced
 )
 
 // varyUDP sends datagrams that fill the path's packets at a multiple of the
@@ -156,6 +157,9 @@ func varyUDP(times float64) func(*flow, *measure.Spec) bool {
 		}
 		rate = min(rate, most)
 		s.Protocol, s.Streams, s.IO, s.Congestion, s.MSS = measure.UDP, 1, measure.IOBatch, "", 0
+		if rate > batchRate { // a call for each 44 datagrams costs less than one for each
+			s.IO = measure.IOGSO
+		}
 		s.Rate, s.Window = int64(max(rate, leastUDPTrial)), measure.Pair{}
 		s.Length = measure.Pair{Send: f.datagram(), Recv: f.datagram()}
 		s.DontFragment = true

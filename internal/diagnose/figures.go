@@ -19,6 +19,8 @@ func (f *flow) goodput() (float64, bool) {
 	return 0, false
 }
 
+// isHeld tells whether a rate was asked for, or is all that an end point allows.
+func (f *flow) isHeld() bool { return f.cell.Spec.Rate > 0 || f.cell.Spec.MaxRate > 0 }
 
 // grew is by how much a counter of TCP_INFO grew in the measured time, all
 // streams together. It is not known where one stream lacks it.
@@ -221,8 +223,10 @@ func (e *end) threads() (threads, bool) {
 		if s.RunNs == nil || s.WaitNs == nil || s.BlockedNs == nil || e.span() <= 0 {
 			return threads{}, false
 		}
-		pct := func(ns int64) float64 { return min(100, 100*float64(ns)/float64(e.span())) }
+		pct := func(ns int64) float64 { return max(0, min(100, 100*float64(ns)/float64(e.span()))) }
 		t := threads{pct(*s.RunNs), pct(*s.WaitNs), pct(*s.BlockedNs)}
+		stolen := min(e.stolen(s, t.run), max(0, t.blocked))
+		t.wait, t.blocked = t.wait+stolen, t.blocked-stolen
 		if !known || t.run+t.wait > busiest.run+busiest.wait {
 			busiest = t
 		}

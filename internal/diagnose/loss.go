@@ -13,7 +13,7 @@ import (
 func lossRules() []Rule {
 	return []Rule{
 		{
-			Cause: "policer", TCP: true, Title: "a policer drops what is above its rate", judge: policer,
+			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer,
 			Seen:  "segments are lost while the round trip stays at its least",
 			Apart: "UDP below the rate loses nothing, above it just the excess, and is not delayed",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
@@ -164,8 +164,9 @@ type surplus struct {
 
 // surplus of the experiments that sent more than passes; false where all passed.
 func (f *flow) surplus() (surplus, bool) {
+	bps, _ := f.goodput()
 	for _, c := range f.datagramTrials() {
-		if lost := pathLossPct(c); lost >= surplusBar {
+		if lost := pathLossPct(c); lost >= surplusBar && rateOf(c) > leastCapacity*bps {
 			s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
 			if d := c.Datagrams.DelayMeanNs; d != nil {
 				s.delayNs = float64(*d)
@@ -176,10 +177,10 @@ func (f *flow) surplus() (surplus, bool) {
 	return surplus{}, false
 }
 
-// surplusBar is the share of datagrams, in percent, from which a rate is said
-// not to pass: above what a path loses by itself, below the least excess that
-// is tried.
-const surplusBar = 3
+// leastCapacity is what has to come through of datagrams, over the goodput of
+// TCP: where it is less, a host or a device is short of packets a second, and
+// the rate of TCP's large ones is not what was found.
+const leastCapacity = 0.9
 
 // datagramTrials are the experiments that sent more datagrams than TCP carried.
 func (f *flow) datagramTrials() []*measure.Cell {
@@ -216,6 +217,9 @@ func (f *flow) passesFar() (bps float64, ok bool) {
 const waitBar = 1e6
 
 func policer(f *flow) *outcome {
+	if f.isUDP() {
+		return policedDatagrams(f)
+	}
 	again, ok := f.againPct()
 	if !ok {
 		return f.sender.lacks("tcp_info.total_retrans_segments")

@@ -11,7 +11,7 @@ import (
 // queueRules are the causes of a rate that a queue holds.
 func queueRules() []Rule {
 	return []Rule{{
-		Cause: "shaper", TCP: true, Title: "a queue on the way lets no more pass", judge: shaper,
+		Cause: "shaper", TCP: true, UDP: true, Title: "a queue on the way lets no more pass", judge: shaper,
 		Seen:  "the rate is flat, and the round trip under load is far above its least: a queue is full",
 		Apart: "UDP above the rate is delayed, then lost; below it neither",
 		Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
@@ -23,6 +23,9 @@ func queueRules() []Rule {
 const flatBar = 4
 
 func shaper(f *flow) *outcome {
+	if f.isUDP() {
+		return shapedDatagrams(f)
+	}
 	if q, ok := f.ownQueue(); ok {
 		return q
 	}

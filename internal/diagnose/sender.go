@@ -9,7 +9,7 @@ import (
 func senderRules() []Rule {
 	return []Rule{
 		{
-			Cause: "app-limited", TCP: true, Title: "the sender does not offer more", judge: appLimited,
+			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", judge: appLimited,
 			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full",
 			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
 			Source: "methods.md, Traps; checklist C-19", Tests: []string{largeMessages}, Brings: []string{"sender-cpu"},
@@ -27,6 +27,9 @@ func senderRules() []Rule {
 const smallMessage = 16 << 10
 
 func appLimited(f *flow) *outcome {
+	if f.isUDP() {
+		return askedDatagrams(f)
+	}
 	if f.cell.Spec.Rate > 0 {
 		return f.asIsAsked()
 	}

@@ -34,7 +34,7 @@ func windowRules() []Rule {
 			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{moreWindow, eightStreams},
 		},
 		{
-			Cause: "slow-reader", TCP: true, Title: "the program at the receiver reads too slowly", judge: slowReader,
+			Cause: "slow-reader", TCP: true, UDP: true, Title: "the program at the receiver reads too slowly", judge: slowReader,
 			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket",
 			Apart: "a larger buffer only fills later",
 			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{leanPath},
@@ -169,6 +169,9 @@ func receiveWindow(f *flow) *outcome {
 }
 
 func slowReader(f *flow) *outcome {
+	if f.isUDP() {
+		return unreadDatagrams(f)
+	}
 	pct, proof, ok := f.windowHeld()
 	if !ok {
 		return f.sender.lacks("tcp_info.rwnd_limited_us")

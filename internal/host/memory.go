@@ -46,12 +46,14 @@ func parseSwap(r io.Reader) (measure.SwapSpan, error) {
 	s := bufio.NewScanner(r)
 	for s.Scan() {
 		name, value, _ := strings.Cut(s.Text(), " ")
-		to := map[string]*uint64{"pswpin": &m.InPages, "pswpout": &m.OutPages}[name]
-		if to == nil {
-			continue
-		}
 		var err error
-		if *to, err = strconv.ParseUint(value, 10, 64); err != nil {
+		switch name {
+		case "pswpin":
+			m.InPages, err = strconv.ParseUint(value, 10, 64)
+		case "pswpout":
+			m.OutPages, err = strconv.ParseUint(value, 10, 64)
+		}
+		if err != nil {
 			return m, fmt.Errorf("%s is %.40q, which is no count", name, value)
 		}
 	}

@@ -41,6 +41,16 @@ func TestWatchReadsTheQuota(t *testing.T) {
 		"proc/self/cgroup":    "0::/user.slice",
 		"proc/self/mountinfo": "30 20 0:5 / /proc rw - proc proc rw",
 	}
+	root := map[string]string{
+		"proc/self/cgroup":    "1:cpu:/\n0::/",
+		"proc/self/mountinfo": "30 20 0:5 / /proc rw - proc proc rw",
+		"proc/2/comm":         "kthreadd",
+	}
+	container := map[string]string{
+		"proc/self/cgroup":    "1:cpu:/\n0::/",
+		"proc/self/mountinfo": "30 20 0:5 / /proc rw - proc proc rw",
+		"proc/1/stat":         "1 (sh) S",
+	}
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -52,6 +62,8 @@ func TestWatchReadsTheQuota(t *testing.T) {
 		{"no quota", none, nil, false},
 		{"no control groups", nil, nil, false},
 		{"not shown", hidden, nil, true},
+		{"the root of all groups, not shown", root, nil, false},
+		{"the root of a container, not shown", container, nil, true},
 	} {
 		s := At(files(t, c.files).Root).Read("", 0)
 		if d := cmp.Diff(c.want, s.Quota); d != "" || noted(s.Missing, "cpu_quota") != c.noted {
