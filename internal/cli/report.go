@@ -100,6 +100,9 @@ func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named
 	if err != nil {
 		return nil, err
 	}
+	if isCapture(text) {
+		return nil, fault.Usagef("give a result: thru test --json, or iperf3 -J", "%s is a packet capture, which this version does not read", path)
+	}
 	if isResult(text) {
 		doc, err := report.ReadJSON(bytes.NewReader(text))
 		if err != nil {
@@ -175,6 +178,17 @@ func isResult(text []byte) bool {
 		Schema *string `json:"schema"`
 	}
 	return json.Unmarshal(text, &head) == nil && head.Schema != nil
+}
+
+// isCapture recognises pcap files, of either byte order and with times in
+// microseconds or nanoseconds, and pcapng (draft-ietf-opsawg-pcap, -pcapng).
+func isCapture(text []byte) bool {
+	for _, magic := range []string{"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1", "\x0a\x0d\x0d\x0a"} {
+		if bytes.HasPrefix(text, []byte(magic)) {
+			return true
+		}
+	}
+	return false
 }
 
 // summarise makes figures of the evidence that a foreign document has.

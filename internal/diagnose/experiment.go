@@ -48,7 +48,7 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 				continue
 			}
 			x, ok := experimentOf(id)
-			if !ok {
+			if !ok || !f.passes(x) {
 				continue
 			}
 			s := quick(c.Spec, x)
@@ -59,6 +59,13 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 		}
 	}
 	return Trial{}, false
+}
+
+// passes tells whether data could pass in an experiment: where none does, more
+// of the same or a faster one would only wait for it in vain.
+func (f *flow) passes(x Experiment) bool {
+	bps, known := f.goodput()
+	return x.ID == smallSegments || known && bps > 0
 }
 
 // Settled tells whether the first finding of a cell is certain, so that no

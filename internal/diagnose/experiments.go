@@ -79,6 +79,9 @@ func varyWindow(f *flow, s *measure.Spec) bool {
 		return false
 	}
 	s.Window.Recv = int64(2 * w)
+	if s.Engine != measure.Native { // other programs know one size for both ends
+		s.Window.Send = s.Window.Recv
+	}
 	return true
 }
 

@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// An explanation shows one stream unless more are asked for, each direction by
+// itself, and no figure beside.
+func TestExplain(t *testing.T) {
+	for _, tt := range []struct {
+		change  func(*Request)
+		streams int
+		steps   int
+	}{
+		{func(*Request) {}, 1, 2},
+		{func(r *Request) { r.Streams = 4 }, 4, 2},
+		{func(r *Request) { r.Reverse = true }, 1, 1},
+		{func(r *Request) { r.OneWay = true }, 1, 1},
+		{func(r *Request) { r.Peer = r.Local }, 1, 1},
+	} {
+		r := Request{Local: "local", Peer: "b", LocalCPUs: 16, PeerCPUs: 16, Duration: 5 * time.Second, Interval: time.Second}
+		tt.change(&r)
+		p, err := Explain(r)
+		if err != nil || p.Command != "explain" || len(p.Steps) != tt.steps || p.Steps[0].Specs[0].Streams != tt.streams {
+			t.Errorf("%v, %+v", err, p)
+		}
+		for _, s := range p.Steps {
+			if s.Beside {
+				t.Errorf("%s is beside", s.Label)
+			}
+		}
+	}
+	if _, err := Explain(Request{Local: "local", Peer: "b", Streams: 200, Duration: time.Second, Interval: time.Second}); err == nil {
+		t.Error("200 streams are planned")
+	}
+}
+
+// The ramp of an experiment follows the round trip as any other does, within bounds.
+func TestExperimentRamp(t *testing.T) {
+	for _, tt := range []struct {
+		spec measure.Spec
+		rtt  time.Duration
+		want time.Duration
+	}{
+		{measure.Spec{}, 0, time.Second},
+		{measure.Spec{}, 100 * time.Millisecond, 2 * time.Second},
+		{measure.Spec{}, 400 * time.Millisecond, 3 * time.Second},
+		{measure.Spec{Ramp: int64(5 * time.Second)}, 0, 5 * time.Second},
+		{measure.Spec{NoRamp: true}, 100 * time.Millisecond, 0},
+	} {
+		s := Experiment("x", tt.spec, tt.rtt)
+		if got := time.Duration(s.Specs[0].Ramp); got != tt.want || s.Label != "x" || !s.Beside || s.Specs[0].NoRamp != tt.spec.NoRamp {
+			t.Errorf("%+v at %v: %v, want %v", tt.spec, tt.rtt, got, tt.want)
+		}
+	}
+}
