@@ -78,7 +78,7 @@ func loss(f *flow) *outcome {
 	if rtt == 0 {
 		rtt = base
 	}
-	bound := stat.Mathis(int64(f.mss()), int64(rtt), again/100, 1.22) * float64(max(1, len(f.sender.streams())))
+	bound := f.mathis(rtt, again)
 	bps, _ := f.goodput()
 	o := possible("%s of the segments are lost on the way", unit.Percent(again))
 	o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar))
@@ -91,6 +91,9 @@ func loss(f *flow) *outcome {
 		o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
 		if bps > burstBar*bound && !b.tried && !paces(f.congestion()) {
 			return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
+		}
+		if bound > rareBar*bps && !b.lost {
+			return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
 		}
 		if bps < 3*bound && ok1 && ok2 && !f.hasQueue() {
 			o.confidence = measure.Likely
@@ -108,6 +111,10 @@ func loss(f *flow) *outcome {
 // before the loss cannot have gone on all along; cubic exceeds it by 2 to 3.
 const burstBar = 6
 
+// rareBar is by how many times what Mathis allows may exceed the goodput before
+// the loss is too rare to be what holds it.
+const rareBar = 4
+
 // bbrBar is the loss in percent that bbr does not slow down for (draft-ietf-ccwg-bbr: version 1 up to 20, later ones 2 a round trip).
 const bbrBar = 10
 
@@ -116,6 +123,12 @@ const leastLost = 1.5
 
 // leastExpected is how many have to be expected for none to speak against it.
 const leastExpected = 5
+
+// mathis is the rate that a loss of so many percent allows all streams of
+// cubic or reno over a round trip in ns (methods.md, formula 6).
+func (f *flow) mathis(rttNs, pct float64) float64 {
+	return stat.Mathis(int64(f.mss()), int64(rttNs), pct/100, 1.22) * float64(max(1, len(f.sender.streams())))
+}
 
 // underRate is what datagrams at less than the rate of TCP showed.
 type underRate struct {
@@ -243,6 +256,13 @@ func policer(f *flow) *outcome {
 	if again < againBar {
 		return no("%s of the segments were sent again", unit.Percent(again))
 	}
+	if f.onOneMachine() {
+		return no("no link lies between the ends")
+	}
+	loaded, known := f.loadedRTT()
+	if bound := f.mathis(loaded, again); known && bound > rareBar*f.rate() {
+		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+	}
 	if _, _, ok := f.rtt(); !ok {
 		return f.sender.lacks("the round trip of the idle path")
 	}
@@ -254,7 +274,7 @@ func policer(f *flow) *outcome {
 	}
 	s, over := f.surplus()
 	b := f.below(again)
-	flat, known := f.flatness()
+	flat, seen := f.flatness()
 	passed, far := f.passesFar()
 	o := possible("a policer drops what is above its rate").
 		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar), f.queueProof()).
@@ -271,7 +291,7 @@ func policer(f *flow) *outcome {
 		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))
-	case f.perRecovery() > 10 && known && flat < 3*flatBar:
+	case f.perRecovery() > 10 && seen && flat < 3*flatBar:
 		o.confidence = measure.Likely
 		o.by(above(f.sender.proof("segments lost in one recovery", f.perRecovery(), "segments"), 10))
 	}
@@ -322,11 +342,15 @@ func reordering(f *flow) *outcome {
 		return f.outOfOrder(certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost), seen).
 			by(above(measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
 	}
-	if seen == 0 {
-		return no("the sender's kernel saw no segment out of order")
+	if sent, ok := f.sender.grew(segsSent); seen == 0 || ok && 100*seen/sent < rareOrder {
+		return no("the sender's kernel saw segments out of order %.0f times", seen)
 	}
 	return f.outOfOrder(possible("segments come out of order"), seen)
 }
+
+// rareOrder is the share of segments, in percent, that a path may bring out of
+// order now and then.
+const rareOrder = 0.01
 
 // outOfOrder adds what TCP saw of it.
 func (f *flow) outOfOrder(o *outcome, seen float64) *outcome {
