@@ -204,7 +204,7 @@ func senderCPU(f *flow) *outcome {
 		return no("the sender's thread was held up %s of the time, not for want of a CPU", unit.Percent(mine.hot.blocked))
 	case f.onSameCPUs() && theirs.isFull() && theirs.ran > mine.ran:
 		return no("the receiver takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.ran), unit.Percent(mine.ran))
-	case f.isUDP() && f.cell.Datagrams != nil && f.cell.Datagrams.LossPct > 5:
+	case f.drowns():
 		return no("the sender sends more than arrives: %s is lost", unit.Percent(f.cell.Datagrams.LossPct))
 	}
 	o := f.fullCPU(f.sender, mine)
@@ -213,6 +213,16 @@ func senderCPU(f *flow) *outcome {
 	}
 	return f.scaled(o)
 }
+
+// drowns tells that datagrams are sent faster than they arrive: what the
+// sender could send more of would be lost too.
+func (f *flow) drowns() bool {
+	return f.isUDP() && f.cell.Datagrams != nil && f.cell.Datagrams.LossPct > drownBar
+}
+
+// drownBar is the share of datagrams in percent above which the loss of them
+// is what binds.
+const drownBar = 5
 
 // sureOfCPU is certain where nothing else holds the sender up, or less work for
 // each byte made the flow faster.
@@ -243,7 +253,7 @@ func receiverCPU(f *flow) *outcome {
 	switch {
 	case !mine.known && mine.cpus == 0:
 		return f.receiver.lacks("the time of its threads on a CPU")
-	case shared && theirs.isFull() && (theirs.ran >= mine.ran || !mine.thread && !mine.all):
+	case shared && theirs.isFull() && !f.drowns() && (theirs.ran >= mine.ran || !mine.thread && !mine.all):
 		return no("the sender takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.ran), unit.Percent(mine.ran))
 	case !shared && !f.isUDP() && theirs.thread:
 		return no("the sender is not held up: its own thread had no time to spare")

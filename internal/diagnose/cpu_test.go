@@ -36,6 +36,11 @@ func TestSenderCPU(t *testing.T) {
 	})
 }
 
+func fullCores(h *hosts) {
+	coresOf(h.sender, measure.CPU{System: 99, Idle: 1})
+	coresOf(h.receiver, measure.CPU{System: 99, Idle: 1})
+}
+
 // alsoLean adds the experiment without copies.
 func alsoLean(bps float64) hostsEdit {
 	return func(h *hosts) {
@@ -74,6 +79,8 @@ func TestReceiverCPU(t *testing.T) {
 		{"UDP", []hostsEdit{reading(96, 1), overUDP(20_000), func(h *hosts) {
 			h.cell.LossPlaces = []measure.LossPlace{{Place: measure.LossSocket, Packets: 20_000}}
 		}}, "certain", ""},
+		{"UDP on the CPUs of both, and much is lost", []hostsEdit{sending(66, 34), reading(41, 28), sameMachine, overUDP(290_000), fullCores}, "likely", "all 4 CPUs of the receiver"},
+		{"UDP on the CPUs of both", []hostsEdit{sending(66, 34), reading(41, 28), sameMachine, overUDP(1000), fullCores}, "no", ""},
 		{"UDP lost elsewhere", []hostsEdit{reading(96, 1), overUDP(20_000)}, "likely", ""},
 	})
 }
