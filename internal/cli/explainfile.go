@@ -79,13 +79,18 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	if len(all) > 1 && (c.JSON || c.HTML != "") {
 		return fault.Usagef("name them one at a time: without --json and --html all are printed", "--json and --html take one result, and here are %d", len(all))
 	}
+	docs := make([]*measure.Document, len(all))
+	for i, r := range all {
+		rediagnose(r.doc, link)
+		docs[i] = r.doc
+	}
+	diagnose.Rungs(docs)
 	unexplained := 0
 	var below *measure.Verdict
 	for i, r := range all {
 		if len(all) > 1 {
 			fmt.Fprintf(e.out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
 		}
-		rediagnose(r.doc, link)
 		if err := e.printKept(r.doc, forms{c.JSON, c.HTML}); err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (e *end) why(fact string) string {
 			return m.Why
 		}
 	}
-	return "the kernel of the " + e.place + " does not tell"
+	return "neither the kernel of the " + e.place + " nor the thru that ran there tells"
 }
 
 // lacks is the outcome of a rule without one of its facts.
