@@ -68,6 +68,12 @@ func (l *Lab) join(a, b *Host, dev string, net, mtu int, congestion string) Link
 	l.t.Helper()
 	l.must("ip", "link", "add", dev, "netns", a.netns, "mtu", strconv.Itoa(mtu),
 		"type", "veth", "peer", "name", dev, "netns", b.netns, "mtu", strconv.Itoa(mtu))
+	return l.address(a, b, dev, net, congestion)
+}
+
+// address brings up the devices of a link and gives them addresses and routes.
+func (l *Lab) address(a, b *Host, dev string, net int, congestion string) Link {
+	l.t.Helper()
 	v4 := func(host int) string { return fmt.Sprintf("10.%d.0.%d", net, host) }
 	v6 := func(host int) string { return fmt.Sprintf("fd00:%d::%d", net, host) }
 	for i, h := range []*Host{a, b} {

@@ -1,0 +1,58 @@
+package wire
+
+import "encoding/binary"
+
+// Kinds of TCP options.
+const (
+	optionEnd, optionNone = 0, 1
+	optionMSS             = 2
+	optionWScale          = 3
+	optionSACK            = 4
+	optionTimestamps      = 8
+)
+
+// rewrite takes away and lowers options of a SYN or SYN-ACK in place, and tells
+// whether it changed one. Options are replaced by as many that say nothing, so
+// lengths stay.
+func (w *Way) rewrite(f *frame) bool {
+	if f.proto != protoTCP || f.transport == 0 || f.raw[f.transport+13]&flagSYN == 0 {
+		return false
+	}
+	h := f.raw[f.transport:f.payload]
+	before := sum(0, h)
+	for o := h[tcpSize:]; len(o) > 0 && o[0] != optionEnd; {
+		if o[0] == optionNone {
+			o = o[1:]
+			continue
+		}
+		if len(o) < 2 || int(o[1]) < 2 || int(o[1]) > len(o) {
+			break // no option any more: what follows has no beginning
+		}
+		w.rewriteOption(o[:o[1]:o[1]])
+		o = o[o[1]:]
+	}
+	after := sum(0, h)
+	if before == after {
+		return false
+	}
+	if f.raw[vnetFlags]&flagNeedsCsum == 0 { // else it is computed when all has been changed
+		c := ^binary.BigEndian.Uint16(h[16:])
+		binary.BigEndian.PutUint16(h[16:], ^fold(uint32(c)+uint32(^fold(before))+uint32(fold(after)))) // RFC 1624
+	}
+	return true
+}
+
+// rewriteOption changes one option.
+func (w *Way) rewriteOption(o []byte) {
+	strip := o[0] == optionWScale && w.StripWScale ||
+		o[0] == optionSACK && w.StripSACK ||
+		o[0] == optionTimestamps && w.StripTimestamps
+	switch {
+	case strip:
+		for i := range o {
+			o[i] = optionNone
+		}
+	case o[0] == optionMSS && len(o) == 4 && w.ClampMSS > 0 && int(binary.BigEndian.Uint16(o[2:])) > w.ClampMSS:
+		binary.BigEndian.PutUint16(o[2:], uint16(w.ClampMSS))
+	}
+}
