@@ -33,5 +33,8 @@ func Drops(uintptr) (int64, bool) { return 0, false }
 // Queued returns 0: what waits in a socket is not known here.
 func Queued(uintptr) int { return 0 }
 
+// Unread returns false: what waits for the program is not known here.
+func Unread(uintptr) (int, bool) { return 0, false }
+
 // IncomingCPU returns false: which CPU took a packet in is not known here.
 func IncomingCPU(uintptr) (int, bool) { return 0, false }

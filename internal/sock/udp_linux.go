@@ -90,6 +90,14 @@ func Queued(fd uintptr) int {
 	return n
 }
 
+// Unread is how many bytes a TCP socket holds that were received and not taken
+// by the program yet (SIOCINQ, tcp(7)); false where the kernel does not say.
+// It does not allocate.
+func Unread(fd uintptr) (int, bool) {
+	n, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+	return n, err == nil
+}
+
 // IncomingCPU is the CPU on which the kernel last took in a packet of the
 // socket (SO_INCOMING_CPU, socket(7)); false where it does not say.
 func IncomingCPU(fd uintptr) (int, bool) {

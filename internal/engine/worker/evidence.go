@@ -182,6 +182,7 @@ func (v *evidence) describe(d doneReply) {
 		y.Index, y.Local, y.Peer, y.Window, y.Length = x.Index, x.Local, x.Peer, x.Window, x.Length
 		y.Congestion, y.MSS, y.CPU, y.Error = x.Congestion, x.MSS, x.CPU, x.Error
 		y.Placed, y.PacedBy, y.Checked = x.Placed, x.PacedBy, x.Checked
+		y.Course = x.Course
 		if x.PacedBy == pacedByThru {
 			y.BlockedNs = nil // it also slept
 		}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -106,7 +107,12 @@ func connected(t testing.TB, protocol string) (a, b socket) {
 		t.Cleanup(func() { y.Close(); z.Close() })
 		return y, z
 	}
-	var lc net.ListenConfig
+	return connectedBy(t, net.ListenConfig{})
+}
+
+// connectedBy is a pair of TCP sockets of which the second was listened for in a way of its own.
+func connectedBy(t testing.TB, lc net.ListenConfig) (a, b socket) {
+	t.Helper()
 	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -156,13 +162,20 @@ func TestSamplingAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.flush()
+		w.flow.measuring.Store(true)
+		w.observe()
 		if n := testing.AllocsPerRun(100, func() {
 			w.take(atInterval)
+			w.courses.next = time.Now() // a round is due
+			w.observe()
 			if err := w.flush(); err != nil {
 				t.Fatal(err)
 			}
 		}); n > 0 {
 			t.Errorf("%s: %.1f allocations to a reading", protocol, n)
+		}
+		if c := w.course(0); (c != nil) != (protocol == measure.TCP) {
+			t.Errorf("%s: the course of the connection is %+v", protocol, c)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 		if left <= 0 {
 			return nil
 		}
-		sleepThread(min(left, pollEvery))
+		sleepThread(min(left, pollEvery, w.observe()))
 	}
 }
 

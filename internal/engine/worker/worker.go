@@ -66,6 +66,7 @@ type worker struct {
 	left    int // streams whose amount has not passed
 	sample  sample
 	buf     []byte
+	courses courses
 }
 
 var errParentGone = errors.New("worker: the agent has closed the pipe")
@@ -313,6 +314,9 @@ func (w *worker) prepare() error {
 	for i := range w.sample.Streams {
 		w.sample.Streams[i].Info = make([]byte, 0, sock.TCPInfoSize)
 	}
+	if w.cmd.Spec.Protocol == measure.TCP && w.cmd.Spec.Traffic != measure.CRR {
+		w.courses = newCourses(len(w.flow.streams))
+	}
 	w.buf = make([]byte, 0, 16+len(w.flow.streams)*(streamHead+sock.TCPInfoSize))
 	if w.flow.side != nil {
 		w.flow.side.start()
@@ -504,8 +508,10 @@ func (w *worker) done(err error) error {
 	if w.flow == nil {
 		return w.out.json(frameDone, r)
 	}
-	for _, s := range w.flow.streams {
-		r.Streams = append(r.Streams, w.describe(s))
+	for i, s := range w.flow.streams {
+		d := w.describe(s)
+		d.Course = w.course(i)
+		r.Streams = append(r.Streams, d)
 		if n := (measure.NotChecked{Fact: "io." + w.path.name, Why: s.changed}); closed(s.done) && s.changed != "" && !slices.Contains(r.Missing, n) {
 			r.Missing = append(r.Missing, n)
 		}
