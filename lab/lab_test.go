@@ -52,15 +52,24 @@ func TestCountersSeeThePackets(t *testing.T) {
 func TestRateIsWhatIperf3Measures(t *testing.T) {
 	Require(t, Program("iperf3"))
 	p := NewPair(t, Options{Rate: 1e9})
+	const want = 1e9 * 1448 / 1514
+	if got := iperf3(t, p, "-c", p.Data.B4.String(), "-t", "2", "-O", "1"); got < want*0.95 || got > want*1.05 {
+		t.Errorf("iperf3 measures %.1f Mb/s over a link of 1 Gb/s, want %.1f", got/1e6, want/1e6)
+	}
+}
+
+// iperf3 runs a server at B and a client at A, and returns what was received in bit/s.
+func iperf3(t *testing.T, p *Pair, args ...string) float64 {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
 	server := p.B.Command(ctx, "iperf3", "-s", "-1")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer server.Wait()
+	defer cancel() // where the client never came
 	Eventually(t, 5*time.Second, "iperf3 listens", func() bool { return len(p.B.Sockets()) > 0 })
-	out := p.A.Must("iperf3", "-J", "-t", "2", "-O", "1", "-c", p.Data.B4.String())
+	out := p.A.Must("iperf3", append([]string{"-J"}, args...)...)
 	var doc struct {
 		End struct {
 			SumReceived struct {
@@ -71,10 +80,7 @@ func TestRateIsWhatIperf3Measures(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &doc); err != nil {
 		t.Fatal(err)
 	}
-	const want = 1e9 * 1448 / 1514
-	if got := doc.End.SumReceived.BitsPerSecond; got < want*0.95 || got > want*1.05 {
-		t.Errorf("iperf3 measures %.1f Mb/s over a link of 1 Gb/s, want %.1f", got/1e6, want/1e6)
-	}
+	return doc.End.SumReceived.BitsPerSecond
 }
 
 func TestSysctlIsOfTheHostAlone(t *testing.T) {

@@ -19,32 +19,44 @@ const (
 // openTAP makes a TAP device and returns its descriptor, which does not block.
 // The device is gone when it is closed.
 func openTAP(e End, noOffloads bool) (fd int, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// Never unlocked: the thread ends with the goroutine, since it may be in another namespace.
-		runtime.LockOSThread()
-		if err = enter(e.Netns); err == nil {
-			fd, err = makeTAP(e.Dev, noOffloads)
-		}
-	}()
-	<-done
+	fd = -1
+	err = inside(e.Netns, func() (err error) {
+		fd, err = makeTAP(e.Dev, noOffloads)
+		return err
+	})
 	if err != nil {
-		return -1, fmt.Errorf("wire: making the device %s in %q: %w", e.Dev, e.Netns, err)
+		return fd, fmt.Errorf("wire: making the device %s in %q: %w", e.Dev, e.Netns, err)
 	}
 	return fd, nil
 }
 
-// enter takes the calling thread into a network namespace.
-func enter(path string) error {
+// inside does something in a network namespace; an empty path is the caller's.
+func inside(path string, do func() error) error {
 	if path == "" {
-		return nil
+		return do()
 	}
-	ns, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	there, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Setns(ns, unix.CLONE_NEWNET), unix.Close(ns))
+	defer unix.Close(there)
+	runtime.LockOSThread()
+	home, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer unix.Close(home)
+	if err = unix.Setns(there, unix.CLONE_NEWNET); err == nil {
+		err = do()
+	}
+	// The way back matters: the first thread of a process never ends, and what
+	// it is in counts as the namespace of the process.
+	if back := unix.Setns(home, unix.CLONE_NEWNET); back != nil {
+		return errors.Join(err, back) // still locked: no other goroutine may run in that namespace
+	}
+	runtime.UnlockOSThread()
+	return err
 }
 
 // makeTAP makes a device in the thread's namespace.
