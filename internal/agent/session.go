@@ -137,9 +137,7 @@ func (s *session) close() {
 
 // hostWatch takes readings of the host at the steps of a session.
 type hostWatch struct {
-	host   *host.Host
-	pid    int
-	iface  string
+	host   *host.Watch
 	last   host.Snapshot // for the live load
 	loadAt time.Time
 	pct    *float64 // nil until two readings lie far enough apart
@@ -153,14 +151,13 @@ type hostWatch struct {
 
 // watch begins with a reading for the first live figure.
 func (w *hostWatch) watch(h *host.Host, pid int, r *measure.Route) {
-	w.host, w.pid = h, pid
+	iface := ""
 	if r != nil {
-		w.iface = r.Interface
+		iface = r.Interface
 	}
-	w.last, w.loadAt = w.read(), time.Now()
+	w.host = h.Watch(iface, pid)
+	w.last, w.loadAt = w.host.Read(), time.Now()
 }
-
-func (w *hostWatch) read() host.Snapshot { return w.host.Read(w.iface, w.pid) }
 
 // loadEvery bounds how often the live figures read the host.
 const loadEvery = 400 * time.Millisecond
@@ -170,7 +167,7 @@ func (w *hostWatch) load() (pct, most *float64) {
 	if w.host == nil || time.Since(w.loadAt) < loadEvery {
 		return w.pct, w.maxPct
 	}
-	now := w.read()
+	now := w.host.Read()
 	span := host.Span(w.last, now, w.loadAt)
 	w.last, w.loadAt = now, time.Now()
 	w.pct, w.maxPct = nil, nil
@@ -189,7 +186,7 @@ func (w *hostWatch) step(kind engine.Kind) {
 	if w.host == nil {
 		return
 	}
-	now := w.read()
+	now := w.host.Read()
 	switch {
 	case kind == engine.Mark:
 		w.begin, w.bin, w.marked, w.origin = now, now, true, now.Taken

@@ -30,6 +30,7 @@ var Version = "0.1.0-dev"
 type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Check   checkCmd   `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
+	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads kept results."`
 	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
 	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`

@@ -13,13 +13,12 @@ import (
 	"thru/internal/unit"
 )
 
-// trafficFlags mean what they mean in iperf3, where iperf3 has them.
-type trafficFlags struct {
+// flowFlags say how data is moved. They mean what they mean in iperf3, where iperf3 has them.
+type flowFlags struct {
 	Time       string `group:"How much" short:"t" placeholder:"SECONDS" help:"Measured time of a run; the ramp comes on top."`
 	Window     string `group:"Sockets" short:"w" placeholder:"SIZE" help:"Socket buffer of both ends, or SENDER/RECEIVER (default: the kernel tunes it)."`
 	Length     string `group:"How much" short:"l" aliases:"len" placeholder:"SIZE" help:"Bytes per send and receive call, or SEND/RECEIVE (default 128K)."`
 	Omit       string `group:"How much" short:"O" placeholder:"SECONDS" help:"Ramp that is not counted (default: 20 round trips, at least 1 s)."`
-	Interval   string `group:"Output" short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
 	Congestion string `group:"Sockets" short:"C" aliases:"linux-congestion,tcp-congestion" placeholder:"NAME" help:"Congestion control of both ends, such as cubic, reno or bbr."`
 	MSS        int    `group:"Sockets" short:"M" name:"set-mss" aliases:"mss" placeholder:"BYTES" help:"Maximum segment size."`
 	NoDelay    bool   `group:"Sockets" short:"N" name:"no-delay" aliases:"nodelay" help:"Switch Nagle's algorithm off."`
@@ -31,34 +30,55 @@ type trafficFlags struct {
 	IPv6       bool   `group:"Sockets" short:"6" name:"version6" xor:"family" help:"Only IPv6."`
 	IO         string `group:"CPU" name:"io" placeholder:"NAME" help:"Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable."`
 	LinkRate   string `group:"Output" name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do)."`
-	Repeat     int    `group:"How much" name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
-	Precision  string `group:"How much" name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
 	Together   bool   `group:"Ends and directions" name:"together" help:"Do not queue behind other clients of the end point that say so too."`
-	Force      bool   `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 	JSON       bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	silent     bool
 	HTML       string `group:"Output" name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
 }
 
+// trafficFlags are those and how often it is measured.
+type trafficFlags struct {
+	flowFlags
+	Interval  string `group:"Output" short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
+	Repeat    int    `group:"How much" name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
+	Precision string `group:"How much" name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
+	Force     bool   `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
+	silent    bool
+}
+
 // request turns the flags into plan's terms.
-func (f *trafficFlags) request(defaultTime time.Duration) (r plan.Request, err error) {
-	r = plan.Request{Duration: defaultTime, Congestion: f.Congestion, MSS: f.MSS, NoDelay: f.NoDelay, IO: f.IO, Together: f.Together, Repeat: f.Repeat, RampSet: f.Omit != ""}
+func (f *trafficFlags) request(defaultTime time.Duration) (plan.Request, error) {
+	r, err := f.flowFlags.request(defaultTime)
+	if err != nil {
+		return r, err
+	}
+	r.Repeat, r.Interval = f.Repeat, 0
+	err = readAll([]reading{
+		{"-i", f.Interval, "1 or 0.5", func(s string) (err error) { r.Interval, err = unit.ParseDuration(s); return }},
+		{"--precision", f.Precision, "2.5%", func(s string) (err error) { r.PrecisionPct, err = unit.ParsePercent(s); return }},
+	})
+	if r.Interval == 0 { // iperf3's "no reports on the way"
+		r.Interval, f.silent = time.Second, true
+	}
+	return r, err
+}
+
+// request turns the flags into plan's terms.
+func (f *flowFlags) request(defaultTime time.Duration) (r plan.Request, err error) {
+	r = plan.Request{Duration: defaultTime, Interval: time.Second, Congestion: f.Congestion, MSS: f.MSS, NoDelay: f.NoDelay, IO: f.IO, Together: f.Together, RampSet: f.Omit != ""}
 	if f.IPv4 {
 		r.Family = 4
 	}
 	if f.IPv6 {
 		r.Family = 6
 	}
-	steps := []struct {
-		flag, text, like string
-		parse            func(string) error
-	}{
+	if err := f.path(&r); err != nil {
+		return r, err
+	}
+	return r, readAll([]reading{
 		{"-t", f.Time, "10, 0.5 or 1m", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }},
 		{"-O", f.Omit, "2 or 0.5", func(s string) (err error) { r.Ramp, err = unit.ParseDuration(s); return }},
-		{"-i", f.Interval, "1 or 0.5", func(s string) (err error) { r.Interval, err = unit.ParseDuration(s); return }},
 		{"-w", f.Window, "4M, 800K or 1M/256K", func(s string) (err error) { r.Window, err = sizePair(s); return }},
 		{"-l", f.Length, "128K, 1M or 64K/128K", func(s string) (err error) { r.Length, err = sizePair(s); return }},
-		{"--precision", f.Precision, "2.5%", func(s string) (err error) { r.PrecisionPct, err = unit.ParsePercent(s); return }},
 		{"--dscp", f.DSCP, "46, ef or af41", func(s string) (err error) { r.DSCP, err = parseDSCP(s); return }},
 		{"-A", f.Affinity, "0, 0,1 or off", func(s string) (err error) {
 			if r.Unplaced = s == "off"; !r.Unplaced {
@@ -66,29 +86,31 @@ func (f *trafficFlags) request(defaultTime time.Duration) (r plan.Request, err e
 			}
 			return
 		}},
-	}
-	if err := f.path(&r); err != nil {
-		return r, err
-	}
-	defer func() {
-		if r.Interval == 0 { // iperf3's "no reports on the way"
-			r.Interval, f.silent = time.Second, true
-		}
-	}()
-	for _, s := range steps {
-		if s.text == "" {
+	})
+}
+
+// reading is the text of a flag and what reads it.
+type reading struct {
+	flag, text, like string
+	parse            func(string) error
+}
+
+// readAll reads those that were given.
+func readAll(flags []reading) error {
+	for _, f := range flags {
+		if f.text == "" {
 			continue
 		}
-		if err := s.parse(s.text); err != nil {
-			return r, fault.Usagef(fmt.Sprintf("%s takes a value such as %s", s.flag, s.like), "%s %s: %w", s.flag, s.text, err)
+		if err := f.parse(f.text); err != nil {
+			return fault.Usagef(fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), "%s %s: %w", f.flag, f.text, err)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // path is the data path that the flags ask for: -Z and --lean wish for one,
 // --io insists on it.
-func (f *trafficFlags) path(r *plan.Request) error {
+func (f *flowFlags) path(r *plan.Request) error {
 	switch {
 	case f.ZeroCopy && f.Lean, (f.ZeroCopy || f.Lean) && f.IO != "":
 		return fault.Usagef("take one of -Z, --lean and --io NAME", "more than one data path is asked for")

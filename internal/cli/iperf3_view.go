@@ -105,6 +105,9 @@ func (v *originalView) Waiting(string, int) {}
 // Ran implements control.Observer.
 func (v *originalView) Ran(*measure.Cell) {}
 
+// Told implements control.Observer.
+func (v *originalView) Told(measure.Step) {}
+
 // Live implements control.Observer: an interval is shown when all flows have told of it.
 func (v *originalView) Live(l control.Live) {
 	if s := v.specs[l.Flow]; l.EndPoint != control.Local || s.From == s.To && l.Sends != s.DialFrom {

@@ -43,22 +43,15 @@ func (f *kindFlags) kind(r *plan.Request, timed bool) error {
 		r.Protocol = measure.UDP
 	}
 	r.RateSet = f.Bitrate != ""
-	for _, s := range []struct {
-		flag, text, like string
-		parse            func(string) error
-	}{
+	err := readAll([]reading{
 		{"-b", f.Bitrate, "500M, 2.5G or 0", func(s string) (err error) { r.Rate, err = unit.ParseRate(s); return }},
 		{"--total-bitrate", f.TotalBitrate, "500M or 2.5G", func(s string) (err error) { r.TotalRate, err = unit.ParseRate(s); return }},
 		{"-n", f.Bytes, "1G or 64M", func(s string) (err error) { r.Amount, err = positive(unit.ParseSize(s)); return }},
 		{"-k", f.Blocks, "1000", func(s string) (err error) { r.Blocks, err = positive(strconv.ParseInt(s, 10, 48)); return }},
 		{"--rate", f.Rate, "1000", func(s string) (err error) { r.PerSecond, err = perSecond(s); return }},
-	} {
-		if s.text == "" {
-			continue
-		}
-		if err := s.parse(s.text); err != nil {
-			return fault.Usagef(fmt.Sprintf("%s takes a value such as %s", s.flag, s.like), "%s %s: %w", s.flag, s.text, err)
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if timed && (r.Amount > 0 || r.Blocks > 0) {
 		return fault.Usagef("take one of -t, -n and -k", "a time and an amount are asked for")

@@ -50,10 +50,7 @@ func describePlan(p plan.Plan, ends pair) string {
 	if p.Runs() == 1 {
 		what = "1 run"
 	}
-	where := "this machine against itself"
-	if ends.local != ends.peer {
-		where = "local and " + ends.peer.Name
-	}
+	where := theEnds(ends)
 	spec := mainSpec(p)
 	if spec.Amount > 0 {
 		return fmt.Sprintf("%s: %s of %s", where, what, unit.Size(spec.Amount))
@@ -63,6 +60,14 @@ func describePlan(p plan.Plan, ends pair) string {
 		about += ", and up to a minute of trials"
 	}
 	return fmt.Sprintf("%s: %s of %s; about %s", where, what, unit.Duration(spec.Duration), about)
+}
+
+// theEnds names what is measured.
+func theEnds(ends pair) string {
+	if ends.local == ends.peer {
+		return "this machine against itself"
+	}
+	return "local and " + ends.peer.Name
 }
 
 // mainSpec is the first flow that is no figure beside.
@@ -217,6 +222,9 @@ func localFirst(a, b string) int {
 	}
 	return strings.Compare(a, b)
 }
+
+// Told implements control.Observer: a plan has no such steps.
+func (v *watch) Told(measure.Step) {}
 
 // progress keeps one line on the screen that says how far the whole plan is.
 func (v *watch) progress(l report.Live) {

@@ -278,3 +278,4 @@ func (unwatched) Checking(string)                       {}
 func (unwatched) Waiting(string, int)                   {}
 func (unwatched) Live(control.Live)                     {}
 func (unwatched) Ran(*measure.Cell)                     {}
+func (unwatched) Told(measure.Step)                     {}

@@ -80,10 +80,15 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.IPerf3 {
 		return iperfdoc.Write(e.out, doc)
 	}
-	if err := e.print(doc, forms{c.JSON, c.HTML}); err != nil {
+	return e.printKept(doc, forms{c.JSON, c.HTML})
+}
+
+// printKept writes a result that was kept, with the error that it ended by.
+func (e *env) printKept(doc *measure.Document, f forms) error {
+	if err := e.print(doc, f); err != nil {
 		return err
 	}
-	if doc.Error != nil && !c.JSON {
+	if doc.Error != nil && !f.json {
 		e.errorLines(fault.Failf(doc.Error.Hint, "%s", doc.Error.Message))
 	}
 	return nil

@@ -23,11 +23,11 @@ func terminalSize(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
-// terminal is the width to print for, and whether colour is wanted (no-color.org).
+// terminal is the width to print for, 0 where there is none, and whether colour is wanted (no-color.org).
 func terminal(w io.Writer) (width int, colour bool) {
 	width, ok := terminalSize(w)
 	if !ok {
-		return 80, false
+		return 0, false
 	}
 	_, plain := os.LookupEnv("NO_COLOR")
 	return width, !plain && os.Getenv("TERM") != "dumb"

@@ -77,34 +77,44 @@ func (r *Runner) CheckFacts(name, addr string, facts measure.Facts, begin time.T
 }
 
 func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, streams int) error {
-	ends := r.agents()
-	defer release(ends)
-	if _, err := r.reserve(ctx, ends, false); err != nil {
+	defer release(r.agents())
+	_, unprobed, err := r.look(ctx, doc, &how, measure.Spec{Streams: streams})
+	if err != nil {
 		return err
+	}
+	if unprobed != nil && !errors.Is(unprobed, errTooOld) {
+		return r.noPath(unprobed)
+	}
+	return disqualified(doc.Gates, "")
+}
+
+// look takes the turn, reads the hosts, watches their load and probes the path
+// between them, all at once, and judges what it found. unprobed is why there is
+// no path. A nil how probes none: an end that is no agent may take a probe for
+// its client.
+func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, planned measure.Spec) (facts map[string]*measure.Facts, unprobed, err error) {
+	if _, err := r.reserve(ctx, r.agents(), false); err != nil {
+		return nil, nil, err
 	}
 	r.Watch.Checking("reading both hosts and probing the path")
 	var path *measure.Path
 	var routes map[string]*measure.Route
-	errs := make([]error, 2)
-	each(len(errs), func(i int) {
+	each(2, func(i int) {
 		if i == 0 {
-			_, routes, errs[i] = r.facts(ctx, doc, loadTime)
-		} else {
-			path, errs[i] = r.probe(ctx, how)
+			facts, routes, err = r.facts(ctx, doc, loadTime)
+		} else if how != nil {
+			path, unprobed = r.probe(ctx, *how)
 		}
 	})
-	if err := r.judgeWith(doc, routes, measure.Spec{Streams: streams}, path, errs[1]); err != nil {
-		return err
+	if err := r.judgeWith(doc, routes, planned, path, unprobed); err != nil || how == nil {
+		return facts, nil, err
 	}
-	if errs[0] != nil {
-		return errs[0]
+	kept := *how
+	kept.Quick = true // a test asks for no more, and finds more
+	if err == nil {
+		r.keepPath(pathKey(doc, routes, kept), path)
 	}
-	if errs[1] != nil && !errors.Is(errs[1], errTooOld) {
-		return r.noPath(errs[1])
-	}
-	how.Quick = true // a test asks for no more, and finds more
-	r.keepPath(pathKey(doc, routes, how), path)
-	return disqualified(doc.Gates, "")
+	return facts, unprobed, err
 }
 
 // noPath is the error of a path that could not be probed.

@@ -66,6 +66,8 @@ type Observer interface {
 	Live(l Live)
 	// Ran: a run has ended, with its cell's figures so far.
 	Ran(c *measure.Cell)
+	// Told: a step of an explanation has ended.
+	Told(s measure.Step)
 }
 
 // Live is one interval of a flow at one of its ends.

@@ -158,12 +158,14 @@ type quiet struct {
 	live    func(Live)
 	waiting int
 	steps   int
+	told    []measure.Step
 }
 
 func (q *quiet) Step(string, []measure.Spec, int, int) { q.steps++ }
 func (q *quiet) Checking(string)                       {}
 func (q *quiet) Waiting(string, int)                   { q.waiting++ }
 func (q *quiet) Ran(*measure.Cell)                     {}
+func (q *quiet) Told(s measure.Step)                   { q.told = append(q.told, s) }
 func (q *quiet) Live(l Live) {
 	if q.live != nil {
 		q.live(l)

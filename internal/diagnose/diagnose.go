@@ -9,6 +9,9 @@
 package diagnose
 
 import (
+	"slices"
+	"strings"
+
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -98,10 +101,25 @@ func (f *flow) nothing(open []measure.Unsettled) measure.Finding {
 		n.Healthy, n.Confidence, n.Summary = false, measure.Possible, "why nothing was measured cannot be told from the evidence"
 		return n
 	}
+	if lacking := decisive(open); len(lacking) > 0 {
+		n.Confidence, n.Summary = measure.Possible, "nothing was found that holds it back, but "+strings.Join(lacking, ", ")+" could not be checked"
+	}
 	if f.cell.Ceiling == nil && !f.onOneMachine() {
 		n.Next = "--link-rate states what the link should carry"
 	}
 	return n
+}
+
+// decisive are those causes that were not checked without which "nothing was
+// found" says little: what usually binds.
+func decisive(open []measure.Unsettled) []string {
+	var lacking []string
+	for _, u := range open {
+		if slices.Contains([]string{"receive-window", "sender-cpu", "receiver-cpu", "loss", "shaper"}, u.Cause) && !strings.HasPrefix(u.Fact, "the experiment") {
+			lacking = append(lacking, u.Cause)
+		}
+	}
+	return lacking
 }
 
 // whole is what is said of all main cells together: the findings of the cell

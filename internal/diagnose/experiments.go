@@ -22,7 +22,9 @@ const (
 	freeCPU       = "other-cpu"
 	udpBelow      = "udp-below"
 	udpAbove      = "udp-above"
-	udpFar        = "udp-far-above"
+	udpThrice     = "udp-3x"
+	udpTenfold    = "udp-10x"
+	udpThirtyfold = "udp-30x"
 	smallSegments = "small-segments"
 )
 
@@ -47,7 +49,9 @@ func experiments() []Experiment {
 		{freeCPU, "threads placed by the scheduler", shortTrial, varyPlace},
 		{udpBelow, "UDP at 0.9 of the TCP rate", shortTrial, varyUDP(0.9)},
 		{udpAbove, "UDP at 1.1 of the TCP rate", shortTrial, varyUDP(1.1)},
-		{udpFar, "UDP at three times the TCP rate", shortTrial, varyUDP(3)},
+		{udpThrice, "UDP at 3 times the TCP rate", shortTrial, varyUDP(3)},
+		{udpTenfold, "UDP at 10 times the TCP rate", shortTrial, varyUDP(10)},
+		{udpThirtyfold, "UDP at 30 times the TCP rate", shortTrial, varyUDP(30)},
 		{longer, "a longer run", longTrial, varyLonger},
 	}
 }
@@ -122,21 +126,37 @@ func varyPlace(_ *flow, s *measure.Spec) bool {
 }
 
 // Bounds of the datagrams of an experiment: below the least nothing can be
-// told apart, above the most the hosts are what is measured.
+// told apart, above the most the hosts are what is measured. A known link is
+// overfilled only a little.
 const (
 	leastUDPTrial = 1_000_000
-	mostUDPTrial  = 3_000_000_000
+	mostUDPTrial  = 2_000_000_000
+	overLink      = 1.1
+	batchRate     = 400_000_000 // bit/s up to which datagrams leave one by one, evenly spaced
 )
 
-// varyUDP sends datagrams that fill the path's packets at a multiple of the goodput.
+// varyUDP sends datagrams that fill the path's packets at a multiple of the
+// goodput, but not more than a little above what the link is known to carry.
+// A higher multiple is not tried where a lower one did not pass.
 func varyUDP(times float64) func(*flow, *measure.Spec) bool {
 	return func(f *flow, s *measure.Spec) bool {
 		bps, ok := f.goodput()
-		rate := times * bps
-		if !ok || rate > mostUDPTrial || s.Engine != measure.Native || f.onOneMachine() {
+		_, over := f.surplus()
+		if !ok || over || s.Engine != measure.Native || f.onOneMachine() {
 			return false
 		}
+		rate, most := times*bps, float64(mostUDPTrial)
+		if c := f.cell.Ceiling; c != nil {
+			most = min(most, overLink*float64(c.LinkBps))
+		}
+		if times > 1 && f.udpPassed() >= most { // all that may be tried has passed
+			return false
+		}
+		rate = min(rate, most)
 		s.Protocol, s.Streams, s.IO, s.Congestion, s.MSS = measure.UDP, 1, measure.IOBatch, "", 0
+		if rate > batchRate { // a call for each 44 datagrams costs less than one for each
+			s.IO = measure.IOGSO
+		}
 		s.Rate, s.Window = int64(max(rate, leastUDPTrial)), measure.Pair{}
 		s.Length = measure.Pair{Send: f.datagram(), Recv: f.datagram()}
 		s.DontFragment = true

@@ -19,7 +19,7 @@ func (f *flow) goodput() (float64, bool) {
 	return 0, false
 }
 
-// idle tells whether what was asked for is less than the path may carry.
+// isHeld tells whether a rate was asked for, or is all that an end point allows.
 func (f *flow) isHeld() bool { return f.cell.Spec.Rate > 0 || f.cell.Spec.MaxRate > 0 }
 
 // grew is by how much a counter of TCP_INFO grew in the measured time, all
@@ -74,8 +74,18 @@ func timesReordered(t *measure.TCPInfo) *uint64 { return wide(t.ReordSeen) }
 // sender up (tcp_info.tcpi_rwnd_limited; its resolution is a jiffy).
 func (f *flow) rwndPct() (float64, bool) { return f.sender.share(rwndLimited, busyTime) }
 
-// againPct is the share of data segments that were sent again.
-func (f *flow) againPct() (float64, bool) { return f.sender.share(segsAgain, segsSent) }
+// againPct is the share of data segments that were sent again. Where the
+// kernel's count of segments is not known it is that of the bytes.
+func (f *flow) againPct() (float64, bool) {
+	if pct, ok := f.sender.share(segsAgain, segsSent); ok {
+		return pct, true
+	}
+	again, ok := f.sender.grew(segsAgain)
+	if !ok || f.mss() <= 0 || f.sender.seen.Bytes <= 0 {
+		return 0, false
+	}
+	return 100 * again / (float64(f.sender.seen.Bytes)/f.mss() + again), true
+}
 
 // mean of a figure over the streams of an end, from their courses, else from
 // the readings of each second.
@@ -150,14 +160,18 @@ func (f *flow) pacing() (float64, bool) {
 	return 8 * bytes, ok && bytes < math.MaxUint32*1e6 // "no limit" is all ones
 }
 
-// rtt is the mean round trip under load, and its least, in ns.
-func (f *flow) rtt() (loaded, least float64, ok bool) {
+// loadedRTT is the mean round trip under load in ns.
+func (f *flow) loadedRTT() (float64, bool) {
 	us, ok := f.sender.mean(func(c *measure.Course) *measure.Spread { return c.RTT }, func(t *measure.TCPInfo) *uint64 { return wide(t.RTTUs) })
-	if !ok {
-		return 0, 0, false
-	}
-	least, ok = f.baseRTT()
-	return us * 1e3, least, ok
+	return us * 1e3, ok && us > 0
+}
+
+// rtt is the mean round trip under load, and its least, in ns; false where one
+// of them is not known.
+func (f *flow) rtt() (loaded, least float64, ok bool) {
+	loaded, ok1 := f.loadedRTT()
+	least, ok2 := f.baseRTT()
+	return loaded, least, ok1 && ok2
 }
 
 // baseRTT is the round trip of the empty path in ns: the least that the
@@ -209,8 +223,10 @@ func (e *end) threads() (threads, bool) {
 		if s.RunNs == nil || s.WaitNs == nil || s.BlockedNs == nil || e.span() <= 0 {
 			return threads{}, false
 		}
-		pct := func(ns int64) float64 { return min(100, 100*float64(ns)/float64(e.span())) }
+		pct := func(ns int64) float64 { return max(0, min(100, 100*float64(ns)/float64(e.span()))) }
 		t := threads{pct(*s.RunNs), pct(*s.WaitNs), pct(*s.BlockedNs)}
+		stolen := min(e.stolen(s, t.run), max(0, t.blocked))
+		t.wait, t.blocked = t.wait+stolen, t.blocked-stolen
 		if !known || t.run+t.wait > busiest.run+busiest.wait {
 			busiest = t
 		}

@@ -13,6 +13,7 @@ type flow struct {
 	cell             *measure.Cell
 	run              *measure.Run
 	sender, receiver *end
+	anew             []measure.Gate // judged from the facts, where the document has no gates; see judgedGates
 }
 
 // end is one of its ends. What was not seen there is nil.

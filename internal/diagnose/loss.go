@@ -13,11 +13,11 @@ import (
 func lossRules() []Rule {
 	return []Rule{
 		{
-			Cause: "policer", TCP: true, Title: "a policer drops what is above its rate", judge: policer,
+			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer,
 			Seen:  "segments are lost while the round trip stays at its least",
 			Apart: "UDP below the rate loses nothing, above it just the excess, and is not delayed",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
-			Source: "causes.md, calibration; RFC 2697", Tests: []string{udpBelow, udpAbove, udpFar}, Brings: []string{"loss"},
+			Source: "causes.md, calibration; RFC 2697", Tests: []string{udpBelow, udpAbove, udpThrice, udpTenfold, udpThirtyfold}, Brings: []string{"loss"},
 		},
 		{
 			Cause: "reordering", TCP: true, Title: "segments come out of order", judge: reordering,
@@ -30,7 +30,7 @@ func lossRules() []Rule {
 			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis)",
 			Apart: "UDP below the rate loses too; bbr is not slowed down by it",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
-			Source: "methods.md, formula 6", Tests: []string{udpBelow, udpAbove, udpFar, bbrControl},
+			Source: "methods.md, formula 6", Tests: []string{udpBelow},
 		},
 	}
 }
@@ -72,7 +72,8 @@ func loss(f *flow) *outcome {
 	if again < 0.05 && f.hasQueue() {
 		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
 	}
-	loaded, base, _ := f.rtt()
+	loaded, ok1 := f.loadedRTT()
+	base, ok2 := f.baseRTT()
 	rtt := loaded
 	if rtt == 0 {
 		rtt = base
@@ -88,7 +89,10 @@ func loss(f *flow) *outcome {
 	}
 	if !math.IsInf(bound, 0) && !math.IsNaN(bound) {
 		o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
-		if bps < 3*bound && !f.hasQueue() {
+		if bps > burstBar*bound && below == nil && !paces(f.congestion()) {
+			return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
+		}
+		if bps < 3*bound && ok1 && ok2 && !f.hasQueue() {
 			o.confidence = measure.Likely
 		}
 	}
@@ -96,8 +100,21 @@ func loss(f *flow) *outcome {
 	if below != nil {
 		f.heldAgainst(o, below, again)
 	}
+	if held, _, ok := f.windowHeld(); ok && held > rwndBar && o.state == holds {
+		o.beside() // the window is what is full, not the path
+	}
 	return o
 }
+
+// burstBar is by how many times the goodput may exceed what Mathis allows,
+// before the loss cannot have gone on all along; cubic exceeds it by 2 to 3.
+const burstBar = 6
+
+// leastLost is how many datagrams have to be lost to speak for more than chance.
+const leastLost = 1.5
+
+// leastExpected is how many have to be expected for none to speak against it.
+const leastExpected = 5
 
 // heldAgainst settles a loss of TCP by datagrams below its rate.
 func (f *flow) heldAgainst(o *outcome, below *measure.Cell, again float64) {
@@ -109,11 +126,16 @@ func (f *flow) heldAgainst(o *outcome, below *measure.Cell, again float64) {
 	expected := float64(d.Sent) * again / 100
 	p := measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, lost on the path", Value: lost, Unit: "pct"}
 	switch {
-	case lost > max(lostBar, again/4):
+	case lost > max(lostBar, again/4) && lost*float64(d.Sent)/100 >= leastLost:
 		o.confidence = measure.Certain
 		o.by(above(p, max(lostBar, again/4)))
 		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(lost))
-	case expected >= 5:
+	case expected >= leastExpected:
+		if passed, far := f.passesFar(); far {
+			o.text = fmt.Sprintf("%s of the segments are lost, though datagrams at an even pace pass at %s: a queue is too short for bursts", unit.Percent(again), unit.Rate(passed))
+			o.confidence = measure.Likely
+			return
+		}
 		*o = *no("UDP at 0.9 of the rate lost %s: packets are lost only when there are too many", unit.Percent(lost))
 	}
 }
@@ -142,28 +164,62 @@ type surplus struct {
 
 // surplus of the experiments that sent more than passes; false where all passed.
 func (f *flow) surplus() (surplus, bool) {
-	for _, id := range []string{udpAbove, udpFar} {
-		c := f.experiment(id)
-		if c == nil || c.Datagrams == nil {
-			continue
+	bps, _ := f.goodput()
+	for _, c := range f.datagramTrials() {
+		if lost := pathLossPct(c); lost >= surplusBar && rateOf(c) > leastCapacity*bps {
+			s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
+			if d := c.Datagrams.DelayMeanNs; d != nil {
+				s.delayNs = float64(*d)
+			}
+			return s, true
 		}
-		lost := pathLossPct(c)
-		if lost < 3 {
-			continue
-		}
-		s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
-		if d := c.Datagrams.DelayMeanNs; d != nil {
-			s.delayNs = float64(*d)
-		}
-		return s, true
 	}
 	return surplus{}, false
+}
+
+// leastCapacity is what has to come through of datagrams, over the goodput of
+// TCP: where it is less, a host or a device is short of packets a second, and
+// the rate of TCP's large ones is not what was found.
+const leastCapacity = 0.9
+
+// datagramTrials are the experiments that sent more datagrams than TCP carried.
+func (f *flow) datagramTrials() []*measure.Cell {
+	var cells []*measure.Cell
+	for _, id := range []string{udpAbove, udpThrice, udpTenfold, udpThirtyfold} {
+		if c := f.experiment(id); c != nil && c.Datagrams != nil {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// udpPassed is the highest rate of datagrams that the path let pass, in bit/s.
+func (f *flow) udpPassed() (most float64) {
+	for _, c := range f.datagramTrials() {
+		if pathLossPct(c) < surplusBar {
+			most = max(most, rateOf(c))
+		}
+	}
+	return most
+}
+
+// passesFar tells whether datagrams pass at so high a rate that no policer or
+// queue near the goodput can be what holds it.
+func (f *flow) passesFar() (bps float64, ok bool) {
+	_, over := f.surplus()
+	goodput, _ := f.goodput()
+	passed := f.udpPassed()
+	full := f.cell.Ceiling != nil && passed > 0.9*f.cell.Ceiling.Bps || passed > 0.9*mostUDPTrial
+	return passed, !over && (full || passed > 20*goodput)
 }
 
 // waitBar is the delay in ns above which datagrams have stood in a queue.
 const waitBar = 1e6
 
 func policer(f *flow) *outcome {
+	if f.isUDP() {
+		return policedDatagrams(f)
+	}
 	again, ok := f.againPct()
 	if !ok {
 		return f.sender.lacks("tcp_info.total_retrans_segments")
@@ -171,12 +227,19 @@ func policer(f *flow) *outcome {
 	if again < againBar {
 		return no("%s of the segments were sent again", unit.Percent(again))
 	}
+	if _, _, ok := f.rtt(); !ok {
+		return f.sender.lacks("the round trip of the idle path")
+	}
 	if f.hasQueue() {
 		return no("a queue fills: the round trip grows under load")
+	}
+	if held, _, ok := f.windowHeld(); ok && held > rwndBar {
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
 	}
 	s, over := f.surplus()
 	below := f.experiment(udpBelow)
 	bps, _ := f.goodput()
+	passed, far := f.passesFar()
 	o := possible("a policer drops what is above its rate").
 		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar), f.queueProof()).
 		mend(advise(f.sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
@@ -188,8 +251,8 @@ func policer(f *flow) *outcome {
 		o.costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload, shaped", "UDP above the rate: what came through")
 	case over && s.delayNs >= waitBar:
 		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
-	case f.experiment(udpFar) != nil && !over:
-		return no("UDP at %s passes", unit.Rate(rateOf(f.experiment(udpFar))))
+	case far:
+		return no("UDP at %s passes", unit.Rate(passed))
 	case below != nil && pathLossPct(below) > 0.5:
 		return no("UDP below the rate is lost too")
 	case f.perRecovery() > 10 && bps > 0:

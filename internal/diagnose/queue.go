@@ -11,11 +11,11 @@ import (
 // queueRules are the causes of a rate that a queue holds.
 func queueRules() []Rule {
 	return []Rule{{
-		Cause: "shaper", TCP: true, Title: "a queue on the way lets no more pass", judge: shaper,
+		Cause: "shaper", TCP: true, UDP: true, Title: "a queue on the way lets no more pass", judge: shaper,
 		Seen:  "the rate is flat, and the round trip under load is far above its least: a queue is full",
 		Apart: "UDP above the rate is delayed, then lost; below it neither",
 		Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
-		Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{udpAbove, udpFar}, Brings: []string{"loss"},
+		Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{udpAbove, udpThrice, udpTenfold, udpThirtyfold}, Brings: []string{"loss"},
 	}}
 }
 
@@ -23,6 +23,9 @@ func queueRules() []Rule {
 const flatBar = 4
 
 func shaper(f *flow) *outcome {
+	if f.isUDP() {
+		return shapedDatagrams(f)
+	}
 	if q, ok := f.ownQueue(); ok {
 		return q
 	}
@@ -39,14 +42,18 @@ func shaper(f *flow) *outcome {
 	s, over := f.surplus()
 	if over && s.delayNs >= waitBar {
 		bps, _ := f.goodput()
-		o := certain("a queue on the way lets %s pass, and no more", unit.Rate(s.capacity)).by(append(s.proofs(f), f.queueProof())...)
+		o := certain("a queue on the way lets %s pass, and no more", unit.Rate(s.capacity))
 		if s.capacity > gainBar*bps {
-			return no("it would let %s pass", unit.Rate(s.capacity))
+			if again, _ := f.againPct(); again < againBar {
+				return no("it would let %s pass", unit.Rate(s.capacity))
+			}
+			o = certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.capacity)).
+				costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload", "UDP above the rate: what came through")
 		}
-		return f.asShaper(o)
+		return f.asShaper(o.by(append(s.proofs(f), f.queueProof())...))
 	}
-	if far := f.experiment(udpFar); far != nil && !over {
-		return no("UDP at %s passes", unit.Rate(rateOf(far)))
+	if passed, far := f.passesFar(); far {
+		return no("UDP at %s passes", unit.Rate(passed))
 	}
 	if over {
 		return no("datagrams above the rate are dropped, not delayed")
@@ -59,10 +66,12 @@ func shaper(f *flow) *outcome {
 		return missing("three seconds of the course", "the run was too short to see a plateau")
 	case flat > 3*flatBar:
 		return no("the rate of the seconds differs by %s", unit.Percent(flat))
+	case !f.fillsCwnd():
+		return no("the congestion window was not used up")
 	case f.sender.isFull() || f.receiver.isFull():
 		return no("a CPU is full")
 	}
-	rwnd, _ := f.rwndPct()
+	rwnd, _, _ := f.windowHeld()
 	if rwnd > rwndBar {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
 	}
@@ -71,6 +80,15 @@ func shaper(f *flow) *outcome {
 		o.confidence = measure.Likely
 	}
 	return f.asShaper(o.by(f.queueProof(), below(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), flatBar)))
+}
+
+// fillsCwnd tells whether the congestion window was what held the sender, as
+// it is where a queue or a loss is found by filling the path. A control that
+// paces keeps below it, and where nothing is known nothing speaks against it.
+func (f *flow) fillsCwnd() bool {
+	flight, ok := f.inFlight()
+	cwnd, okToo := f.cwnd()
+	return !ok || !okToo || paces(f.congestion()) || flight > 0.85*cwnd
 }
 
 // asShaper says what a plateau means where the rate of the link is not known.

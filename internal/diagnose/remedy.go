@@ -1,9 +1,13 @@
 package diagnose
 
 import (
+	"fmt"
 	"strings"
 
+	"thru/internal/gate"
 	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // advise is a remedy in words; at nil it belongs to no host.
@@ -13,6 +17,27 @@ func advise(at *end, text string) *measure.Remedy {
 		r.EndPoint = at.name
 	}
 	return r
+}
+
+// mender words what to do on this end's host, by the commands of its system.
+func (e *end) mender() gate.Mender { return gate.Mend(e.facts) }
+
+// remedy takes over what package gate says is to be done on this end's host.
+func (e *end) remedy(m gate.Mending) *measure.Remedy {
+	return &measure.Remedy{EndPoint: e.name, Platform: m.Platform, Commands: m.Commands, Advice: m.Advice, Risk: m.Risk}
+}
+
+// faceName is the interface by which the end reaches the other; "" where it is not known.
+func (e *end) faceName() string {
+	if e.seen == nil || e.seen.Route == nil {
+		return ""
+	}
+	return e.seen.Route.Interface
+}
+
+// spreadInterrupts has more CPUs take the packets that the end receives.
+func (e *end) spreadInterrupts() *measure.Remedy {
+	return e.remedy(e.mender().Interrupts(e.faceName()))
 }
 
 // word is a name as a shell takes it: one that is no plain word is replaced by
@@ -28,21 +53,56 @@ func word(name string) string {
 	return "INTERFACE"
 }
 
-// raiseWindow lets a connection of this end have the window that the path needs.
+// usualMSS is that of MTU 1500 with timestamps.
+const usualMSS = 1448
+
+// raiseWindow lets a connection of this end have the window that the path
+// needs: for the rate of its link, or where that is not known for twice the
+// goodput.
 func (f *flow) raiseWindow(e *end, rttNs float64) *measure.Remedy {
-	return advise(e, "raise the buffers to twice the bandwidth-delay product")
+	bps, ok := f.goodput()
+	rate, of := 2*bps, "twice the goodput"
+	if f.cell.Ceiling != nil && f.cell.Ceiling.LinkBps > 0 {
+		rate, of, ok = float64(f.cell.Ceiling.LinkBps), unit.Rate(float64(f.cell.Ceiling.LinkBps)), true
+	}
+	if !ok || !(rate > 0) || !(rttNs > 0) || rttNs > 1e12 {
+		return advise(e, "raise the buffers to twice the bandwidth-delay product")
+	}
+	mss := int64(f.mss())
+	if mss < 1 {
+		mss = usualMSS
+	}
+	streams := float64(max(1, f.cell.Streams))
+	window := stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, mss)
+	m := e.mender().Window(int64(min(window, measure.MaxWindow)), e.sends())
+	r := e.remedy(m)
+	if len(m.Commands) > 0 {
+		each := ""
+		if f.cell.Streams > 1 {
+			each = fmt.Sprintf(" for each of %d streams", f.cell.Streams)
+		}
+		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(int64(window)), each)
+	}
+	return r
 }
 
-// switchOn turns an option of TCP on where it is off.
+// switchOn turns an option of TCP on where it is off, by its name on Linux.
 func (f *flow) switchOn(setting string, where measure.Where) *measure.Remedy {
-	if where.Place == measure.AtPath {
-		return advise(nil, "find the device that takes the option out of the SYN, and let it pass")
+	for _, e := range f.ends() {
+		if where.Place == e.place {
+			return e.remedy(e.mender().SwitchOn(setting))
+		}
 	}
-	return &measure.Remedy{EndPoint: where.EndPoint, Advice: "switch it on"}
+	return advise(nil, "find the device that takes the option out of the SYN, and let it pass; or switch it on at the end that does not offer it")
 }
 
 // useControl chooses another congestion control at the sender.
-func (f *flow) useControl(name string) *measure.Remedy { return advise(f.sender, "use "+name) }
+func (f *flow) useControl(name string) *measure.Remedy {
+	return f.sender.remedy(f.sender.mender().Control(name))
+}
+
+// probeMTU has TCP at the sender find the packet size that passes by itself.
+func (f *flow) probeMTU() *measure.Remedy { return f.sender.remedy(f.sender.mender().MTUProbing()) }
 
 // lostOption tells which end did not offer an option of TCP, or that it was
 // taken out on the way, by the handshake of the path's probe, else by the

@@ -9,7 +9,7 @@ import (
 func senderRules() []Rule {
 	return []Rule{
 		{
-			Cause: "app-limited", TCP: true, Title: "the sender does not offer more", judge: appLimited,
+			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", judge: appLimited,
 			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full",
 			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
 			Source: "methods.md, Traps; checklist C-19", Tests: []string{largeMessages}, Brings: []string{"sender-cpu"},
@@ -27,6 +27,12 @@ func senderRules() []Rule {
 const smallMessage = 16 << 10
 
 func appLimited(f *flow) *outcome {
+	if f.isUDP() {
+		return askedDatagrams(f)
+	}
+	if f.cell.Spec.Rate > 0 {
+		return f.asIsAsked()
+	}
 	if large := f.experiment(largeMessages); large != nil {
 		if g := f.against(large); g < gainBar {
 			return no("messages of 1 MiB carry %s, no more", unit.Rate(rateOf(large)))
@@ -54,16 +60,14 @@ func (f *flow) starved() *outcome {
 	}
 	t, known := f.sender.threads()
 	again, _ := f.againPct()
-	rwnd, _ := f.rwndPct()
+	rwnd, _, _ := f.windowHeld()
 	switch {
 	case idle < 50:
 		return no("data waited in the sender's socket, or a window was full, %s of the time", unit.Percent(100-idle))
-	case known && t.blocked > blockedBar && f.cell.Spec.Rate == 0:
+	case known && t.blocked > blockedBar:
 		return no("the sender was blocked in send(): it had more")
 	case rwnd > rwndBar || again > 0.1:
 		return no("the sender was held up by the receiver's window or by loss")
-	case f.cell.Spec.Rate > 0:
-		return f.asIsAsked()
 	case known && t.run+t.wait > threadBar:
 		return no("the sender's thread had a CPU or waited for one %s of the time", unit.Percent(t.run+t.wait))
 	}
@@ -114,8 +118,8 @@ func paced(f *flow) *outcome {
 	if bound := f.cell.Spec.MaxRate; bound > 0 {
 		return f.boundBy(bound)
 	}
-	if f.cell.Spec.Rate > 0 {
-		return f.asIsAsked()
+	if f.cell.Spec.Rate > 0 { // app-limited says it
+		return nil
 	}
 	used := f.congestion()
 	if used == "" {

@@ -1,6 +1,322 @@
 package diagnose
 
-// timeRules are the causes of what changes in time.
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// timeRules are the causes of rates that change in time.
 func timeRules() []Rule {
-	return []Rule{}
+	return []Rule{
+		{
+			Cause: "token-bucket", TCP: true, UDP: true, Title: "a burst is allowed, then less", judge: tokenBucket,
+			Seen:  "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
+			Apart: "both levels are flat, and from the step on a queue fills or packets are lost; another flow that starts halves the rate",
+			Mends: "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
+			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{longer}, Brings: []string{"shaper", "policer", "loss"},
+		},
+		{
+			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", judge: slowConvergence,
+			Seen:  "the last third carries 10% more than the first, the congestion window grows to the end, there is no plateau",
+			Apart: "a longer run reaches more", Mends: "a longer run, a longer ramp left out (-O)", Effect: "the figure is too low, not the path",
+			Source: "methods.md, steady state; RFC 9438, section 4", Tests: []string{longer},
+		},
+		{
+			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", judge: noisyNeighbour,
+			Seen:  "the rate varies from second to second with the CPU time that the hypervisor gives to others",
+			Apart: "the same at another hour", Mends: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
+			Source: "proc(5), /proc/stat, steal",
+		},
+	}
+}
+
+// stepBar is by how much the first level of a token bucket exceeds the second.
+const stepBar = 1.2
+
+// allowances are the counters of what a cloud's hypervisor queued or dropped
+// since an instance used more than it may.
+func allowances() []string { return []string{"allowance_exceeded"} }
+
+func tokenBucket(f *flow) *outcome {
+	for _, e := range f.ends() {
+		if n := e.nic(); n != nil {
+			if over, name := counted(n, allowances(), nil); over > 0 {
+				o := certain("the instance of %s used more than its allowance", e.name).at(e.onFace()).by(above(e.proof(name, over, "packets"), 0)).
+					mend(advise(e, "a larger instance, or one without bursts; report both levels"))
+				if f.linkIsFull() {
+					o.beside()
+				}
+				return o
+			}
+		}
+	}
+	bins := f.bins()
+	if len(bins) < 2*stat.LeastBins-4 { // two levels of three seconds
+		return missing("six seconds of the course", "the run was too short to see two levels")
+	}
+	at, before, after, found := stat.ChangePoint(bins)
+	if !found {
+		before, after, found = f.burst(bins)
+	}
+	switch {
+	case !found:
+		return no("the rate has one level")
+	case before < stepBar*after || after <= 0:
+		return no("the second level is not clearly below the first: %s, then %s", unit.Rate(before), unit.Rate(after))
+	case f.sender.isFull() || f.receiver.isFull():
+		return no("a CPU is full")
+	}
+	when := "soon after the start"
+	if at > 0 {
+		when = fmt.Sprintf("after %d s", at)
+	}
+	o := likely("the rate falls from %s to %s %s: a burst was allowed, then less", unit.Rate(before), unit.Rate(after), when).
+		by(f.receiver.proof("first level", before, "bps"), f.receiver.proof("second level", after, "bps")).
+		costs(after, "what lasts is "+unit.Rate(after), "change point of the seconds").
+		mend(advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
+	// A second flow that starts takes half of the rate.
+	halved := after > 0.44*before && after < 0.56*before
+	if spreadOf(bins[:at]) < flatBar && spreadOf(bins[at:]) < flatBar && !halved && at > 0 && f.bites(at) {
+		o.confidence = measure.Certain
+	}
+	return o
+}
+
+// burst is the level of a bucket that was empty before the measured time or
+// soon after: the ramp brought twice as much as the flat rate that a queue
+// holds from then on.
+func (f *flow) burst(bins []float64) (before, after float64, found bool) {
+	e := f.receiver.seen
+	if e == nil || e.Reported != "" || e.RampNs <= 0 || e.TotalBytes <= e.Bytes || e.Bytes <= 0 || !f.hasQueue() {
+		return 0, 0, false
+	}
+	before, after = float64(e.TotalBytes-e.Bytes)*8e9/float64(e.RampNs), stat.Median(bins[1:])
+	return before, after, before > 2*after && spreadOf(bins[1:]) < flatBar
+}
+
+// spreadOf is the median deviation from the median in percent; 100 of nothing.
+func spreadOf(bins []float64) float64 {
+	median := stat.Median(bins)
+	if len(bins) == 0 || median <= 0 {
+		return 100
+	}
+	var off []float64
+	for _, b := range bins {
+		off = append(off, max(b-median, median-b))
+	}
+	return 100 * stat.Median(off) / median
+}
+
+// bites tells whether from that second on a queue was full or segments were
+// lost, which they were not before.
+func (f *flow) bites(from int) bool {
+	var rtt, again [2][]float64
+	if f.sender.seen == nil {
+		return false
+	}
+	last := 0.0
+	for i, b := range f.sender.seen.Bins {
+		side := 0
+		if i >= from {
+			side = 1
+		}
+		lost := 0.0
+		for _, t := range b.TCP {
+			if t.RTTUs != nil {
+				rtt[side] = append(rtt[side], float64(*t.RTTUs))
+			}
+			if t.Retrans != nil {
+				lost += float64(*t.Retrans)
+			}
+		}
+		if i > 0 {
+			again[side] = append(again[side], max(0, lost-last))
+		}
+		last = lost
+	}
+	if len(rtt[0]) == 0 || len(rtt[1]) == 0 || len(again[1]) == 0 {
+		return false
+	}
+	return stat.Median(rtt[1]) > 1.5*stat.Median(rtt[0])+500 || mean(again[1]) > 3*slices.Max(append(again[0], 0))+1
+}
+
+// riseBar is how much more the last third of a run that still rises carries than the first.
+const riseBar = 1.1
+
+func slowConvergence(f *flow) *outcome {
+	bins := f.bins()
+	if len(bins) < stat.LeastBins {
+		return missing("five seconds of the course", "the run was too short to see a trend")
+	}
+	third := len(bins) / 3
+	first, last := mean(bins[:third]), mean(bins[len(bins)-third:])
+	switch {
+	case f.isHeld():
+		return no("a rate was asked for")
+	case last < riseBar*first:
+		return no("the last third carries %s, the first %s", unit.Rate(last), unit.Rate(first))
+	case rising(bins) < 0.8:
+		return no("the rate goes up and down")
+	}
+	if _, _, _, steps := stat.ChangePoint(bins); steps {
+		return no("the rate has two levels, no slope")
+	}
+	o := possible("the rate still rises when the run ends: from %s to %s", unit.Rate(first), unit.Rate(last)).at(measure.Where{Place: measure.AtTool}).
+		by(above(f.receiver.proof("last third over the first", 100*last/first, "pct"), 100*riseBar)).
+		mend(advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
+	if x := f.experiment(longer); x != nil {
+		if f.against(x) < gainBar {
+			return no("a longer run reaches %s, no more", unit.Rate(rateOf(x)))
+		}
+		o.confidence = measure.Certain
+		return o.by(f.receiver.proof("goodput of a longer run", rateOf(x), "bps")).costs(0, "a longer run reaches "+unit.Rate(rateOf(x)), "the same traffic for longer")
+	}
+	if grows, ok := f.cwndGrows(); ok {
+		if !grows {
+			return no("the congestion window does not grow")
+		}
+		o.confidence = measure.Likely
+	}
+	return o
+}
+
+// rising is the share of the pairs of seconds of which the later one carries more.
+func rising(bins []float64) float64 {
+	bins = bins[:min(len(bins), 120)]
+	up, all := 0, 0
+	for i := range bins {
+		for _, later := range bins[i+1:] {
+			all++
+			if later > bins[i] {
+				up++
+			}
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(up) / float64(all)
+}
+
+// cwndGrows tells whether the congestion window is greatest in the last
+// seconds, and well above that of the first.
+func (f *flow) cwndGrows() (grows, known bool) {
+	var course []float64
+	if f.sender.seen == nil {
+		return false, false
+	}
+	for _, b := range f.sender.seen.Bins {
+		sum := 0.0
+		for _, t := range b.TCP {
+			if t.Cwnd == nil {
+				return false, false
+			}
+			sum += float64(*t.Cwnd)
+		}
+		if len(b.TCP) > 0 {
+			course = append(course, sum)
+		}
+	}
+	if len(course) < stat.LeastBins {
+		return false, false
+	}
+	end := course[len(course)-1]
+	return end >= 0.9*slices.Max(course) && end > 1.2*course[0], true
+}
+
+// Bars of a noisy neighbour.
+const (
+	stolenBar = 5    // percent of the CPUs
+	unevenBar = 10   // percent: median deviation of the seconds
+	withSteal = -0.6 // correlation of the rate with the steal of the same second
+)
+
+func noisyNeighbour(f *flow) *outcome {
+	flat, known := f.flatness()
+	if !known {
+		return missing("three seconds of the course", "the run was too short")
+	}
+	if flat < unevenBar {
+		return no("the seconds differ by %s", unit.Percent(flat))
+	}
+	var at *end
+	worst, seen := 0.0, false
+	for _, e := range f.ends() {
+		pct, ok := e.stealPct()
+		seen = seen || ok
+		if ok && pct > worst {
+			at, worst = e, pct
+		}
+	}
+	switch {
+	case !seen:
+		return f.receiver.lacks("CPU time given to others (steal)")
+	case worst < stolenBar:
+		return no("the hypervisor gave %s of the CPUs to others", unit.Percent(worst))
+	}
+	c, ok := at.stealTells(f.bins())
+	switch {
+	case !ok:
+		return missing("five seconds with the steal of each", "the run was too short to see whether the rate follows it")
+	case c > withSteal:
+		return no("the rate does not follow the CPU time that others take")
+	}
+	return likely("others on the machine of %s take %s of its CPUs, and the rate varies with it", at.name, unit.Percent(worst)).at(at.where()).
+		by(above(at.proof("steal of all CPUs", worst, "pct"), stolenBar), above(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), unevenBar),
+			below(at.proof("correlation of rate and steal, by the second", c, ""), withSteal)).
+		then("the same at another hour").mend(advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
+}
+
+// stealPct is the share of all CPUs that the hypervisor gave to others.
+func (e *end) stealPct() (float64, bool) {
+	if e.seen == nil || e.seen.Host == nil {
+		return 0, false
+	}
+	return stealOf(e.seen.Host.CPUs)
+}
+
+func stealOf(cpus []measure.CPU) (float64, bool) {
+	if len(cpus) == 0 {
+		return 0, false
+	}
+	sum := 0.0
+	for _, c := range cpus {
+		sum += max(0, min(100, c.Steal))
+	}
+	return sum / float64(len(cpus)), true
+}
+
+// stealTells is the correlation of the rates of the seconds with the steal in them.
+func (e *end) stealTells(bins []float64) (float64, bool) {
+	var steal []float64
+	for _, s := range e.seen.PerSec {
+		pct, ok := stealOf(s.CPUs)
+		if !ok {
+			return 0, false
+		}
+		steal = append(steal, pct)
+	}
+	n := min(len(bins), len(steal))
+	if n < stat.LeastBins {
+		return 0, false
+	}
+	return correlation(bins[:n], steal[:n])
+}
+
+// correlation is Pearson's coefficient; false where one of the series does not vary.
+func correlation(xs, ys []float64) (float64, bool) {
+	mx, my := mean(xs), mean(ys)
+	var xy, xx, yy float64
+	for i := range xs {
+		xy += (xs[i] - mx) * (ys[i] - my)
+		xx += (xs[i] - mx) * (xs[i] - mx)
+		yy += (ys[i] - my) * (ys[i] - my)
+	}
+	c := xy / math.Sqrt(xx*yy)
+	return c, isNumber(c)
 }

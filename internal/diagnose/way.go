@@ -1,6 +1,282 @@
 package diagnose
 
-// wayRules are the causes of boxes and ways between the ends.
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// wayRules are the causes of the way that packets take.
 func wayRules() []Rule {
-	return []Rule{}
+	return []Rule{
+		{
+			Cause: "lag-one-member", TCP: true, Title: "one flow uses one member of a bundle", judge: oneMember,
+			Seen:  "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it",
+			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream",
+			Mends: "layer3+4 hashing; several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
+			Tests: []string{eightStreams, manyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},
+		},
+		{
+			Cause: "asymmetric-route", TCP: true, UDP: true, Title: "the ways there and back differ", judge: asymmetric,
+			Seen:  "routers on the way or the size that passes differ between the directions",
+			Apart: "each direction apart: it costs something where their rates differ", Mends: "look at the routes of both ends",
+			Effect: "one direction has another delay, MTU and loss", Source: "RFC 7679, section 1.1; TTL of received packets",
+		},
+		{
+			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", judge: tcpProxy,
+			Seen:  "the handshake takes less than half the round trip of data, and 3 ms less",
+			Apart: "the options of the SYN differ at the two ends", Mends: "bypass it", Effect: "its buffers and its CPU are what is measured",
+			Source: "RFC 3135 (split connections)", Brings: []string{"window-scaling-off", "sack-off", "timestamps-off", "mss-clamp"},
+		},
+		{
+			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "a tunnel's work fills a CPU", judge: tunnelCPU,
+			Seen:  "a tunnel is on the route, and one CPU of that end is full of the kernel's work while thru's own threads have time to spare",
+			Apart: "the same outside the tunnel", Mends: "encryption offload, several tunnels", Effect: "one core's worth of encryption",
+			Source: "proc(5), /proc/stat; ip-link(8)", Brings: []string{"sender-cpu", "receiver-cpu"},
+		},
+	}
+}
+
+// memberBar is by how much several streams must exceed one that is held by a
+// member of a bundle.
+const memberBar = 1.5
+
+func oneMember(f *flow) *outcome {
+	switch {
+	case f.onOneMachine():
+		return no("no link lies between the ends")
+	case f.cell.Streams > 1:
+		return no("%d streams were used: they may take every member", f.cell.Streams)
+	case f.linkIsFull():
+		return no("the link itself is full")
+	}
+	many := f.withMost()
+	for _, id := range []string{eightStreams, manyPorts} {
+		if x := f.experiment(id); x != nil && rateOf(x) > rateOf(many) {
+			many = x
+		}
+	}
+	if many == nil {
+		return f.bundle()
+	}
+	if g := f.against(many); g < memberBar {
+		return no("%d streams carry %s, no multiple", many.Streams, unit.Rate(rateOf(many)))
+	}
+	if why := f.scalesOtherwise(); why != "" {
+		return no("%s", why)
+	}
+	return f.member(many)
+}
+
+// scalesOtherwise names what else makes several streams faster than one; ""
+// where one stream is held by the way itself.
+func (f *flow) scalesOtherwise() string {
+	rwnd, _ := f.rwndPct()
+	again, _ := f.againPct()
+	flat, known := f.flatness()
+	switch {
+	case rwnd > rwndClear:
+		return "the receiver's window held the sender up " + unit.Percent(rwnd) + " of the time"
+	case f.sender.isFull() || f.receiver.isFull():
+		return "a CPU is full"
+	case !f.hasQueue() && again < againBar:
+		return "no queue fills and nothing is lost: the one stream is not held on the way"
+	case !f.hasQueue() && (!known || flat > flatBar):
+		return "loss without a plateau scales with the streams too"
+	case sendBuffer(f).state == holds:
+		return "the sender's buffer holds the one stream"
+	}
+	return ""
+}
+
+// member judges a plateau of one stream by how several fare: whole multiples
+// are members, and more streams than these add nothing.
+func (f *flow) member(many *measure.Cell) *outcome {
+	g := f.against(many)
+	o := likely("one stream gets %.2g times less than %d: it uses one member of a bundle, or is held by itself", g, many.Streams).
+		by(above(measure.Proof{EndPoint: f.receiver.name, Counter: fmt.Sprintf("goodput of %d streams over one", many.Streams), Value: g}, memberBar), f.queueProof()).
+		costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(rateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
+		mend(f.bundleRemedy())
+	members := math.Round(g)
+	flat, known := f.flatness()
+	path := f.path()
+	told := path != nil && path.Ports != nil && path.Ports.Ways > 1
+	if told {
+		o.by(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: float64(path.Ports.Ways)})
+	}
+	switch {
+	case !known || flat > flatBar || !f.hasQueue():
+	case told, f.isBundle(), members >= 2 && math.Abs(g-members) < 0.06*members && float64(many.Streams) >= 2*members && f.levelsOut(many):
+		o.confidence = measure.Certain
+		o.text = fmt.Sprintf("one stream uses one member of a bundle: %d streams carry %.2g times as much", many.Streams, g)
+	}
+	return o
+}
+
+// levelsOut tells whether still other numbers of streams of at least twice the
+// members carried no more: what they all share is full.
+func (f *flow) levelsOut(many *measure.Cell) bool {
+	for _, c := range append(f.withStreams(), f.experiment(eightStreams), f.experiment(manyPorts)) {
+		if c != nil && c != many && c.Streams != many.Streams && c.Streams > 1 && rateOf(c) > 0.9*rateOf(many) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBundle tells whether an end reaches the other by a bond of several members.
+func (f *flow) isBundle() bool {
+	return slices.ContainsFunc(f.ends(), func(e *end) bool {
+		return e.face != nil && e.face.Bond != nil && len(e.face.Bond.Members) > 1
+	})
+}
+
+func (f *flow) bundleRemedy() *measure.Remedy {
+	for _, e := range f.ends() {
+		for _, g := range f.gates("lag-one-member", e.name) {
+			return remedyOf(g, e.facts)
+		}
+	}
+	return advise(nil, "have bundles and equal-cost routes choose a member by address and port (layer3+4), and use several streams: one flow never exceeds one member")
+}
+
+// bundle judges what the hosts say of their bonds, where nothing else was tried.
+func (f *flow) bundle() *outcome {
+	for _, e := range f.ends() {
+		if gates := f.gates("lag-one-member", e.name); len(gates) > 0 {
+			return possible("%s", gates[0].Fact).at(e.onFace()).beside().mend(remedyOf(gates[0], e.facts))
+		}
+	}
+	return untried(eightStreams)
+}
+
+func asymmetric(f *flow) *outcome {
+	way, back := f.way()
+	if f.onOneMachine() {
+		return no("no link lies between the ends")
+	}
+	if way == nil || way.Hops == nil || back.Hops == nil {
+		return missing("routers on the way there and back", "the path was not probed, or its probe lacks them; `thru check` has all")
+	}
+	there, here := way.MTU, back.MTU
+	sizes := there != nil && here != nil && there.Bytes > 0 && here.Bytes > 0 && !there.Local && !here.Local &&
+		(there.Bytes > here.Bytes+clampBar || here.Bytes > there.Bytes+clampBar)
+	if *way.Hops == *back.Hops && !sizes {
+		return no("routers on the way: %d there, %d back", *way.Hops, *back.Hops)
+	}
+	o := likely("the ways there and back differ: %d routers against %d", *way.Hops, *back.Hops)
+	if *way.Hops == *back.Hops {
+		o = likely("the ways there and back differ: %d bytes pass there, %d back", there.Bytes, here.Bytes)
+	}
+	o.by(measure.Proof{EndPoint: f.receiver.name, Counter: "routers on the way there", Value: float64(*way.Hops)},
+		measure.Proof{EndPoint: f.sender.name, Counter: "routers on the way back", Value: float64(*back.Hops)}).
+		mend(advise(nil, "look at the routes of both ends and of the routers between (traceroute from each end)"))
+	reverse := f.reverse()
+	bps, ok := f.goodput()
+	if reverse == nil || !ok || bps > 0.67*rateOf(reverse) {
+		return o.beside()
+	}
+	return o.by(measure.Proof{EndPoint: f.sender.name, Counter: "goodput of the other direction", Value: rateOf(reverse), Unit: "bps"}).
+		costs(0, "the other direction carries "+unit.Rate(rateOf(reverse)), "the same traffic the other way")
+}
+
+// reverse is the measured cell of the same traffic the other way; nil without one.
+func (f *flow) reverse() *measure.Cell {
+	for i := range f.doc.Cells {
+		c := &f.doc.Cells[i]
+		if c.From == f.cell.To && c.To == f.cell.From && c.Protocol == f.cell.Protocol && c.Streams == f.cell.Streams && c.Experiment == f.cell.Experiment && rateOf(c) > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// proxyBar is by how many ns the handshake must be shorter than a round trip of
+// data: a loaded host delays the programs at its ends by a millisecond.
+const proxyBar = 3e6
+
+func tcpProxy(f *flow) *outcome {
+	p := f.path()
+	switch {
+	case f.onOneMachine():
+		return no("no link lies between the ends")
+	case p == nil || p.Handshake == nil || p.Handshake.RTTNs == nil || *p.Handshake.RTTNs <= 0 || p.RTT == nil || p.RTT.Min <= 0:
+		return missing("round trips of the handshake and of data", "the path was not probed, or a kernel does not tell")
+	}
+	hs, data := float64(*p.Handshake.RTTNs), float64(p.RTT.Min)
+	if hs > data/2 || data-hs < proxyBar {
+		return no("the handshake took %s, data %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data)))
+	}
+	o := possible("something nearer answers in %s's name: the handshake took %s, data takes %s at least", p.To, unit.Duration(int64(hs)), unit.Duration(int64(data))).
+		by(below(measure.Proof{EndPoint: p.From, Counter: "round trip of the handshake", Value: hs, Unit: "ns"}, data/2)).
+		mend(advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+	changed := rewritten(p.Handshake.SYNSent, p.Handshake.SYNSeen) || rewritten(p.Handshake.SYNACKSent, p.Handshake.SYNACKSeen)
+	kernel, ok := f.kernelRTT()
+	switch {
+	case changed:
+		o.confidence = measure.Certain
+		o.by(measure.Proof{EndPoint: p.To, Counter: "options of the SYN that differ at the ends", Value: 1})
+	case ok && kernel < data/2 && data-kernel > proxyBar:
+		o.confidence = measure.Likely
+		o.by(below(f.sender.proof("tcp_info.min_rtt_us", kernel, "ns"), data/2))
+	default:
+		o.beside()
+	}
+	return o
+}
+
+// kernelRTT is the least round trip that the sender's kernel saw, in ns.
+func (f *flow) kernelRTT() (float64, bool) {
+	for _, s := range f.sender.streams() {
+		if s.TCP != nil && s.TCP.MinRTTUs != nil && *s.TCP.MinRTTUs > 0 && *s.TCP.MinRTTUs < math.MaxUint32 {
+			return float64(*s.TCP.MinRTTUs) * 1e3, true
+		}
+	}
+	return 0, false
+}
+
+// rewritten tells whether the options that make a connection another one
+// differ: a clamp changes the MSS alone, a proxy makes its own SYN.
+func rewritten(sent, seen *measure.SYN) bool {
+	if sent == nil || seen == nil {
+		return false
+	}
+	scale := sent.WindowScale != nil && seen.WindowScale != nil && *sent.WindowScale != *seen.WindowScale
+	stamps := sent.Timestamps != nil && seen.Timestamps != nil && *sent.Timestamps != *seen.Timestamps
+	return scale || stamps
+}
+
+func tunnelCPU(f *flow) *outcome {
+	known := false
+	for _, e := range f.ends() {
+		known = known || e.face != nil
+		if e.face == nil || e.face.Tunnel == nil {
+			continue
+		}
+		c, ok := e.busiest()
+		if !ok {
+			return e.lacks("how busy its CPUs were")
+		}
+		work := c.System + c.SoftIRQ
+		t, told := e.threads()
+		switch {
+		case work < threadBar:
+			return no("%s is a tunnel (%s), and no CPU is full of the kernel's work: %s at most", word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work))
+		case told && t.run+t.wait > threadBar:
+			return possible("%s is a tunnel (%s), and a CPU is full", word(e.face.Name), word(e.face.Tunnel.Kind)).at(e.onCPU(c.Core)).beside()
+		}
+		return likely("CPU %d is full of the work of the tunnel %s (%s): %s", c.Core, word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work)).
+			at(e.onCPU(c.Core)).by(above(e.proof("system and softirq of the busiest CPU", work, "pct"), threadBar)).
+			mend(advise(e, "a card or CPU that encrypts, several tunnels, or the traffic outside the tunnel"))
+	}
+	switch {
+	case f.onOneMachine():
+		return no("no link lies between the ends")
+	case !known:
+		return missing("interfaces of the route", "neither end tells them")
+	}
+	return no("no tunnel is on the route of the ends")
 }

@@ -34,7 +34,7 @@ func windowRules() []Rule {
 			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{moreWindow, eightStreams},
 		},
 		{
-			Cause: "slow-reader", TCP: true, Title: "the program at the receiver reads too slowly", judge: slowReader,
+			Cause: "slow-reader", TCP: true, UDP: true, Title: "the program at the receiver reads too slowly", judge: slowReader,
 			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket",
 			Apart: "a larger buffer only fills later",
 			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{leanPath},
@@ -61,7 +61,7 @@ const (
 // the round trip, and by how many percent that misses the goodput.
 func (f *flow) windowFit() (bound, offPct float64, ok bool) {
 	w, ok1 := f.sendWindow()
-	loaded, _, ok2 := f.rtt()
+	loaded, ok2 := f.loadedRTT()
 	bps, ok3 := f.goodput()
 	if !ok1 || !ok2 || !ok3 || bps <= 0 || loaded <= 0 {
 		return 0, 0, false
@@ -85,8 +85,54 @@ func (f *flow) unreadShare() (float64, bool) {
 // of time, whose resolution is a jiffy (methods.md, Traps).
 func (f *flow) isJiffy() bool { return f.sender.span() < 500e6 }
 
-func receiveWindow(f *flow) *outcome {
+// windowHeld is how much of the time the receiver's window held the sender up,
+// in percent, with the proof: by the kernel's own clock, or where the control
+// paces and so hardly ever meets the window, by how often that was used up.
+func (f *flow) windowHeld() (float64, measure.Proof, bool) {
 	pct, ok := f.rwndPct()
+	p := f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct")
+	if full, known := f.sender.windowFull(); known && full > pct {
+		if _, off, fits := f.windowFit(); fits && off <= fitBar && full > 90 {
+			return full, f.sender.proof("readings in which the peer's window was used up", full, "pct"), true
+		}
+	}
+	if !ok {
+		return f.windowOver()
+	}
+	return pct, p, ok
+}
+
+// windowOver judges the same where no kernel counted the time: the congestion
+// window is larger than the receiver's, and that fits the goodput.
+func (f *flow) windowOver() (float64, measure.Proof, bool) {
+	w, ok1 := f.sendWindow()
+	cwnd, ok2 := f.cwnd()
+	_, off, ok3 := f.windowFit()
+	if !ok1 || !ok2 || !ok3 || w <= 0 {
+		return 0, measure.Proof{}, false
+	}
+	if cwnd < w || off > fitBar {
+		return 0, measure.Proof{}, true
+	}
+	return 100, f.sender.proof("congestion window over the receiver's", 100*cwnd/w, "pct"), true
+}
+
+// windowFull is the share of readings in which the peer's window was used up.
+func (e *end) windowFull() (float64, bool) {
+	var all []float64
+	for _, s := range e.streams() {
+		if s.Course != nil && s.Course.WndFull != nil {
+			all = append(all, *s.Course.WndFull)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return mean(all), true
+}
+
+func receiveWindow(f *flow) *outcome {
+	pct, proof, ok := f.windowHeld()
 	if !ok {
 		return f.sender.lacks("tcp_info.rwnd_limited_us")
 	}
@@ -102,7 +148,8 @@ func receiveWindow(f *flow) *outcome {
 	}
 	w, _ := f.sendWindow()
 	bound, off, fits := f.windowFit()
-	loaded, base, _ := f.rtt()
+	loaded, _ := f.loadedRTT()
+	base, _ := f.baseRTT()
 	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
 	switch {
 	case pct >= rwndBar && fits && off <= fitBar && seen && f.cell.Spec.MaxRate == 0:
@@ -110,7 +157,7 @@ func receiveWindow(f *flow) *outcome {
 	case pct >= rwndBar:
 		o.confidence = measure.Likely
 	}
-	o.at(f.receiver.where()).by(above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar),
+	o.at(f.receiver.where()).by(above(proof, rwndBar),
 		f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
 	if seen {
 		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
@@ -122,7 +169,10 @@ func receiveWindow(f *flow) *outcome {
 }
 
 func slowReader(f *flow) *outcome {
-	pct, ok := f.rwndPct()
+	if f.isUDP() {
+		return unreadDatagrams(f)
+	}
+	pct, proof, ok := f.windowHeld()
 	if !ok {
 		return f.sender.lacks("tcp_info.rwnd_limited_us")
 	}
@@ -145,8 +195,7 @@ func slowReader(f *flow) *outcome {
 		o.confidence = measure.Certain // its thread has a CPU to run on, and does not read
 		o.by(below(f.receiver.proof("reader's thread on a CPU or waiting for one", t.run+t.wait, "pct"), threadBar))
 	}
-	o.at(f.receiver.where()).by(above(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar),
-		above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar))
+	o.at(f.receiver.where()).by(above(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar), above(proof, rwndBar))
 	if n, ok := f.receiver.counter("TcpExt.TCPToZeroWindowAdv"); ok && n > 0 {
 		o.by(f.receiver.proof("TcpExt.TCPToZeroWindowAdv", n, ""))
 	}
@@ -161,7 +210,7 @@ func windowScalingOff(f *flow) *outcome {
 	if on {
 		return no("both ends scale their windows")
 	}
-	pct, counted := f.rwndPct()
+	pct, proof, counted := f.windowHeld()
 	o := likely("TCP window scaling is off: no window is larger than 64 KiB")
 	where, how := f.lostOption(func(s *measure.SYN) *bool { return s.HasScale }, "net.ipv4.tcp_window_scaling")
 	o.at(where)
@@ -171,13 +220,13 @@ func windowScalingOff(f *flow) *outcome {
 	o.confidence = measure.Certain // that it is off; what it costs hangs on the round trip
 	switch {
 	case counted && pct >= rwndBar:
-		o.by(above(f.sender.proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct"), rwndBar))
+		o.by(above(proof, rwndBar))
 	case counted:
 		o.beside()
 	default:
 		o.confidence = measure.Likely
 	}
-	if loaded, _, ok := f.rtt(); ok {
+	if loaded, ok := f.loadedRTT(); ok {
 		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(f.cell.Streams)
 		o.costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
@@ -231,7 +280,7 @@ func sendBuffer(f *flow) *outcome {
 	if buffer == 0 || !ok1 || !ok2 || !ok3 {
 		return f.sender.lacks("tcp_info.notsent_bytes, unacked_segments or SO_SNDBUF")
 	}
-	rwnd, _ := f.rwndPct()
+	rwnd, _, _ := f.windowHeld()
 	switch {
 	case t.blocked < blockedBar:
 		return no("the sender waited in send() %s of the time", unit.Percent(t.blocked))

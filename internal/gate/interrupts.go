@@ -159,14 +159,18 @@ func moderation(f *face) *finding {
 		return nil
 	}
 	if !c.AdaptiveRX && c.RXNs >= 500_000 {
-		fix := remedy{}
-		if f.host.os == "linux" {
-			fix = commands(linkLasts, command("ethtool -C %s adaptive-rx on", f.nic()))
-		}
-		return warn("%s waits %s after a received packet", f.Name, span(c.RXNs)).do(fix)
+		return warn("%s waits %s after a received packet", f.Name, span(c.RXNs)).do(adaptive(f))
 	}
 	if c.AdaptiveRX {
 		return pass("%s chooses how long it waits before it interrupts", f.Name)
 	}
 	return pass("%s waits %s after a received packet", f.Name, span(max(0, c.RXNs)))
+}
+
+// adaptive lets the driver choose how long it waits.
+func adaptive(f *face) remedy {
+	if f.host.os != "linux" {
+		return remedy{}
+	}
+	return commands(linkLasts, command("ethtool -C %s adaptive-rx on", f.nic()))
 }

@@ -121,6 +121,26 @@ func lroOff(f *face) remedy {
 	return remedy{}
 }
 
+// segmentationOff takes the splitting of what is longer than a packet from the adapter.
+func segmentationOff(f *face) remedy {
+	n := f.nic()
+	switch f.host.os {
+	case "linux":
+		return commands("more work for the CPU; "+linkLasts, command("ethtool -K %s tso off gso off", n))
+	case "freebsd", "darwin":
+		return commands("more work for the CPU; "+linkLasts, command("ifconfig %s -tso", n))
+	case "windows":
+		return commands("more work for the CPU; "+cmdletLasts, command("Disable-NetAdapterLso -Name %s", n))
+	case "solaris":
+		return commands("more work for the CPU; lasts until the next boot", "ndd -set /dev/ip ip_lso_outbound 0")
+	case "illumos":
+		return ipadmIP("_lso_outbound=0")
+	case "esxi":
+		return commands("more work for the CPU; "+esxcliLasts, "esxcli system settings advanced set -o /Net/UseHwTSO -i 0")
+	}
+	return advise("switch TSO and GSO off")
+}
+
 // setQueues gives an interface more queues. kind is what its driver counts:
 // "combined" or "rx".
 func setQueues(f *face, kind string, count int) remedy {

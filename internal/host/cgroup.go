@@ -97,7 +97,8 @@ func (f FS) cgroup(n *notes) *measure.Cgroup {
 
 // levelsOf finds the folders of this process's group for one controller. In
 // a container the mount shows a part of the hierarchy only: what the path has
-// above that part is cut off.
+// above that part is cut off. Where no mount shows the group, its path is known
+// all the same.
 func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels, error) {
 	version := 1
 	i := slices.IndexFunc(groups, func(g group) bool { return slices.Contains(g.controllers, controller) })
@@ -124,7 +125,7 @@ func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels,
 			}
 		}
 	}
-	return levels{}, fmt.Errorf("no file system mounted here shows the control group %s (%s)", at, controller)
+	return levels{version: version, path: at}, fmt.Errorf("no file system mounted here shows the control group %s (%s)", at, controller)
 }
 
 // below returns what a path has after root.
@@ -174,6 +175,27 @@ func (f FS) quota(l levels) (quota, error) {
 		}
 	}
 	return least, nil
+}
+
+// ownQuota finds the least quota of the groups around this process. A kernel
+// without control groups has none, nor has the root of all groups.
+func (f FS) ownQuota() (quota, error) {
+	groups, err := parsed(f.read, "proc/self/cgroup", parseCgroup)
+	if err != nil {
+		return quota{}, unlessAbsent(err)
+	}
+	mounts, err := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	if err != nil {
+		return quota{}, err
+	}
+	l, err := f.levelsOf(groups, mounts, "cpu")
+	if err != nil && l.path == "/" && f.seesAll() == nil {
+		return quota{}, nil // a network namespace's own /sys shows no groups (ip-netns(8))
+	}
+	if err != nil {
+		return quota{}, err
+	}
+	return f.quota(l)
 }
 
 // quotaOf reads the quota of one group in CPUs; 0: none. The root has no file.

@@ -130,6 +130,9 @@ func FuzzInterrupts(f *testing.F) {
 			ownName(i.names, owner("eth0", "virtio2"))
 			table.countsByCPU(irq)
 		}
+		if n := len(table.countsByCore()); n > len(table.cpus) {
+			t.Errorf("%d cores of %d columns", n, len(table.cpus))
+		}
 	})
 }
 

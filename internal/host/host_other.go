@@ -48,6 +48,18 @@ func (h *Host) RouteFrom(dst, _ netip.Addr, _ string) (measure.Route, error) { r
 // leaves it out. What this system does not tell is in Missing.
 func (h *Host) Read(iface string, pid int) Snapshot { return portableRead(iface, pid) }
 
+// Watch reads the counters of a host again and again.
+type Watch struct {
+	iface string
+	pid   int
+}
+
+// Watch is Read, to be repeated.
+func (h *Host) Watch(iface string, pid int) *Watch { return &Watch{iface, pid} }
+
+// Read reads the counters that this system tells.
+func (w *Watch) Read() Snapshot { return portableRead(w.iface, w.pid) }
+
 // Allowed lists the CPUs that this process may use. It is not read here: nil.
 func Allowed() []int { return nil }
 

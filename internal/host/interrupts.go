@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"thru/internal/measure"
 )
 
 // interruptTable is /proc/interrupts.
@@ -26,7 +29,15 @@ type interrupt struct {
 // parseInterrupts reads the numbered interrupts of /proc/interrupts: a line has
 // the number, a count for each CPU, the chip, and after two spaces the names
 // of those who asked for it (kernel/irq/proc.c, show_interrupts).
-func parseInterrupts(r io.Reader) (interruptTable, error) {
+func parseInterrupts(r io.Reader) (interruptTable, error) { return interruptsOf(nil)(r) }
+
+// interruptsOf is parseInterrupts for some of them; nil: all. The lines of the
+// others, of which a large machine has thousands, are passed over.
+func interruptsOf(irqs []int) func(io.Reader) (interruptTable, error) {
+	return func(r io.Reader) (interruptTable, error) { return readInterrupts(r, irqs) }
+}
+
+func readInterrupts(r io.Reader, irqs []int) (interruptTable, error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20) // a line has 11 bytes for each CPU
 	if !s.Scan() {
@@ -39,8 +50,8 @@ func parseInterrupts(r io.Reader) (interruptTable, error) {
 	for s.Scan() {
 		number, rest, _ := strings.Cut(s.Text(), ":")
 		irq, err := strconv.Atoi(strings.TrimSpace(number))
-		if err != nil || irq < 0 {
-			continue // "NMI"
+		if err != nil || irq < 0 || irqs != nil && !slices.Contains(irqs, irq) {
+			continue // "NMI", or another device's
 		}
 		var i interrupt
 		for range t.cpus {
@@ -75,6 +86,41 @@ func (t interruptTable) countsByCPU(irq int) map[string]int64 {
 		all[t.cpus[i]] = n
 	}
 	return all
+}
+
+// countsByCore sums the interrupts of the table up by core. Each CPU of the
+// table has an entry, so that two readings can be compared.
+func (t interruptTable) countsByCore() []measure.IRQSpan {
+	var all []measure.IRQSpan
+	for column, cpu := range t.cpus {
+		core, err := strconv.Atoi(cpu)
+		if err != nil {
+			continue
+		}
+		c := measure.IRQSpan{Core: core}
+		for _, i := range t.irqs {
+			if n, err := strconv.ParseUint(i.counts[column], 10, 64); err == nil {
+				c.Count += n
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// irqsBelow lists the interrupts of an interface, or of those that it lies on.
+// Software has none.
+func (f FS) irqsBelow(iface string) ([]int, error) {
+	var all []int
+	table := sync.OnceValues(func() (interruptTable, error) { return parsed(f.read, "proc/interrupts", parseInterrupts) })
+	for _, d := range f.devices(iface, maxStack) {
+		irqs, err := f.irqsOf(d, path.Join("sys/class/net", d, "device"), table)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, irqs...)
+	}
+	return all, nil
 }
 
 // owner matches the names of a device's interrupts: the interface's name, that

@@ -38,6 +38,28 @@ func parseMeminfo(r io.Reader) (measure.Memory, error) {
 	return m, nil
 }
 
+// parseSwap reads how many pages have come from and gone to disk since the boot
+// (pswpin and pswpout of /proc/vmstat, proc_vmstat(5)). A kernel without
+// swapping has neither.
+func parseSwap(r io.Reader) (measure.SwapSpan, error) {
+	var m measure.SwapSpan
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		name, value, _ := strings.Cut(s.Text(), " ")
+		var err error
+		switch name {
+		case "pswpin":
+			m.InPages, err = strconv.ParseUint(value, 10, 64)
+		case "pswpout":
+			m.OutPages, err = strconv.ParseUint(value, 10, 64)
+		}
+		if err != nil {
+			return m, fmt.Errorf("%s is %.40q, which is no count", name, value)
+		}
+	}
+	return m, s.Err()
+}
+
 // kilobytes reads "  123 kB" as bytes. The kernel's kB are 1024 bytes.
 func kilobytes(s string) (int64, error) {
 	digits, ok := strings.CutSuffix(strings.TrimSpace(s), " kB")

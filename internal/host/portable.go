@@ -162,7 +162,7 @@ func portableRead(iface string, pid int) Snapshot {
 	s.Memory = keeper[measure.Memory](&n, "memory")(portableMemory())
 	if iface != "" {
 		s.NIC = keeper[measure.NICSpan](&n, "interface")(portableNIC(iface))
-		for _, fact := range []string{"interface.driver", "interface.rx_ring_drops", "qdisc"} {
+		for _, fact := range []string{"interface.driver", "interface.rx_ring_drops", "qdisc", "interrupts"} {
 			n.add(fact, notRead().Error())
 		}
 	}
@@ -171,6 +171,7 @@ func portableRead(iface string, pid int) Snapshot {
 	}
 	n.add("softnet", notRead().Error())
 	n.add("protocol", notRead().Error())
+	n.add("swap", notRead().Error())
 	s.Missing = n
 	return s
 }

@@ -107,6 +107,38 @@ func parseSNMP6(r io.Reader) (map[string]uint64, error) {
 	return all, nil
 }
 
+// parseConntrack reads /proc/net/stat/nf_conntrack: names, then a line of
+// hexadecimal counts for each CPU (net/netfilter/nf_conntrack_standalone.c).
+// What the tracking of connections has refused is kept, as "Conntrack.Drop":
+// packets for whose connection there was no room, connections that had to make
+// room for others, and those that could not be entered.
+func parseConntrack(r io.Reader) (map[string]uint64, error) {
+	s := bufio.NewScanner(r)
+	if !s.Scan() {
+		return nil, errors.Join(errors.New("empty"), s.Err())
+	}
+	names := strings.Fields(s.Text())
+	all := map[string]uint64{}
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) != len(names) {
+			return nil, fmt.Errorf("line %.80q has %d columns, want %d", s.Text(), len(f), len(names))
+		}
+		for i, name := range names {
+			key, kept := map[string]string{"drop": "Drop", "early_drop": "EarlyDrop", "insert_failed": "InsertFailed"}[name]
+			if !kept {
+				continue
+			}
+			n, err := strconv.ParseUint(f[i], 16, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%.80q is no number of 32 bits", f[i])
+			}
+			all["Conntrack."+key] += n
+		}
+	}
+	return all, s.Err()
+}
+
 // merge adds the counters of b to a, which may be nil.
 func merge(a, b map[string]uint64) map[string]uint64 {
 	if a == nil {

@@ -20,5 +20,8 @@ type Snapshot struct {
 	Qdisc   *measure.Qdisc   // Backlog is that of the reading
 	Softnet []measure.Softnet
 	Proto   map[string]uint64
+	Quota   *measure.QuotaSpan // of the group with the least quota around this process; nil too where none has one
+	IRQs    []measure.IRQSpan  // of the interface, by core
+	Swap    *measure.SwapSpan
 	Missing []measure.NotChecked
 }

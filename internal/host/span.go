@@ -27,6 +27,9 @@ func Span(before, after Snapshot, origin time.Time) measure.HostSpan {
 		Qdisc:   qdiscSpan(&n, before.Qdisc, after.Qdisc),
 		Softnet: softnetSpan(before.Softnet, after.Softnet),
 		Proto:   moved(&n, "protocol", before.Proto, after.Proto),
+		Quota:   quotaSpan(&n, before.Quota, after.Quota),
+		IRQs:    irqSpan(&n, before.IRQs, after.IRQs),
+		Swap:    swapSpan(before.Swap, after.Swap),
 	}
 	slices.SortStableFunc(n, byFact) // maps have no order
 	span.Missing = n
@@ -173,6 +176,43 @@ func softnetSpan(before, after []measure.Softnet) []measure.Softnet {
 		})
 	}
 	return all
+}
+
+// quotaSpan is what a quota has done. Counters that went back are of another
+// group than before.
+func quotaSpan(n *notes, b, a *measure.QuotaSpan) *measure.QuotaSpan {
+	if b == nil || a == nil {
+		return nil
+	}
+	q := measure.QuotaSpan{CPUs: a.CPUs, Periods: a.Periods - b.Periods, Throttled: a.Throttled - b.Throttled, ThrottledNs: a.ThrottledNs - b.ThrottledNs}
+	if q.Periods < 0 || q.Throttled < 0 || q.ThrottledNs < 0 {
+		n.add("cpu_quota", "its counters went back: this process has another control group now")
+		return nil
+	}
+	return &q
+}
+
+// irqSpan is the difference a core, of those that took any interrupt.
+func irqSpan(n *notes, before, after []measure.IRQSpan) []measure.IRQSpan {
+	var all []measure.IRQSpan
+	for _, a := range after {
+		i := slices.IndexFunc(before, func(b measure.IRQSpan) bool { return b.Core == a.Core })
+		if i < 0 { // off line at the other reading
+			continue
+		}
+		if d, ok := rise(n, fmt.Sprintf("interrupts.%d", a.Core), before[i].Count, a.Count); ok && d > 0 {
+			all = append(all, measure.IRQSpan{Core: a.Core, Count: d})
+		}
+	}
+	return all
+}
+
+// swapSpan is what was swapped, where anything was.
+func swapSpan(b, a *measure.SwapSpan) *measure.SwapSpan {
+	if b == nil || a == nil || *a == *b || a.InPages < b.InPages || a.OutPages < b.OutPages {
+		return nil
+	}
+	return &measure.SwapSpan{InPages: a.InPages - b.InPages, OutPages: a.OutPages - b.OutPages}
 }
 
 // moved returns the counters that rose, or nil where a snapshot has none. A

@@ -20,6 +20,9 @@ func TestSpan(t *testing.T) {
 		NIC:     &measure.NICSpan{Name: "eth0", RxBytes: 1000, TxDropped: 1, Driver: map[string]uint64{"rx0_drops": 1, "still": 4, "fell": 9}},
 		Softnet: []measure.Softnet{{Core: 0, Processed: 0xfffffff0, Dropped: 7}, {Core: 2, Processed: 1}},
 		Proto:   map[string]uint64{"Tcp.RetransSegs": 5, "Tcp.InSegs": 1},
+		Quota:   &measure.QuotaSpan{CPUs: 0.5, Periods: 100, Throttled: 40, ThrottledNs: 7000},
+		IRQs:    []measure.IRQSpan{{Core: 0, Count: 10}, {Core: 1, Count: 1<<32 - 5}, {Core: 2, Count: 4}},
+		Swap:    &measure.SwapSpan{InPages: 5, OutPages: 6},
 	}
 	after := Snapshot{
 		Taken:   origin.Add(3500 * time.Millisecond),
@@ -29,6 +32,9 @@ func TestSpan(t *testing.T) {
 		NIC:     &measure.NICSpan{Name: "eth0", RxBytes: 5000, TxDropped: 3, Driver: map[string]uint64{"rx0_drops": 3, "still": 4, "fell": 8, "new": 100}},
 		Softnet: []measure.Softnet{{Core: 0, Processed: 0x10, Dropped: 9, TimeSqueeze: 1}},
 		Proto:   map[string]uint64{"Tcp.RetransSegs": 8, "Tcp.InSegs": 1},
+		Quota:   &measure.QuotaSpan{CPUs: 0.5, Periods: 115, Throttled: 52, ThrottledNs: 9500},
+		IRQs:    []measure.IRQSpan{{Core: 0, Count: 10}, {Core: 1, Count: 20}, {Core: 3, Count: 9}},
+		Swap:    &measure.SwapSpan{InPages: 5, OutPages: 70},
 	}
 	want := measure.HostSpan{
 		At: 2e9, Span: 15e8,
@@ -38,8 +44,12 @@ func TestSpan(t *testing.T) {
 		NIC:     &measure.NICSpan{Name: "eth0", RxBytes: 4000, TxDropped: 2, Driver: map[string]uint64{"rx0_drops": 2}},
 		Softnet: []measure.Softnet{{Core: 0, Processed: 0x20, Dropped: 2, TimeSqueeze: 1}},
 		Proto:   map[string]uint64{"Tcp.RetransSegs": 3},
+		Quota:   &measure.QuotaSpan{CPUs: 0.5, Periods: 15, Throttled: 12, ThrottledNs: 2500},
+		IRQs:    []measure.IRQSpan{{Core: 1, Count: 25}},
+		Swap:    &measure.SwapSpan{OutPages: 64},
 		Missing: []measure.NotChecked{
 			{Fact: "interface.driver.fell", Why: "went back from 9 to 8: reset in this span"},
+			{Fact: "interrupts.1", Why: "went from 4294967291 to 20: taken as a wrap at 32 bits"},
 			{Fact: "worker.involuntary_switches", Why: "a thread ended in this span"},
 		},
 	}
@@ -53,6 +63,7 @@ func TestSpanOfNothing(t *testing.T) {
 	full := Snapshot{
 		CPUs: []CPUTimes{{}}, Worker: &measure.Process{UserNs: 5}, NIC: &measure.NICSpan{Name: "eth0"},
 		Softnet: []measure.Softnet{{}}, Proto: map[string]uint64{"Tcp.InSegs": 1},
+		Quota: &measure.QuotaSpan{CPUs: 1, Periods: 5}, IRQs: []measure.IRQSpan{{Count: 5}}, Swap: &measure.SwapSpan{InPages: 5},
 	}
 	for name, s := range map[string]measure.HostSpan{
 		"before": Span(Snapshot{}, full, time.Time{}), "after": Span(full, Snapshot{}, time.Time{}),
@@ -95,5 +106,14 @@ func TestSpanAfterReset(t *testing.T) {
 		Snapshot{CPUs: []CPUTimes{{Core: 4, User: 1}, {Core: 5}}, Worker: &measure.Process{UserNs: 3}}, time.Time{})
 	if s.CPUs != nil || s.Worker != nil || !noted(s.Missing, "cpus.4") || !noted(s.Missing, "cpus.5") || !noted(s.Missing, "worker") {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A quota whose counters fell is another group's; where nothing was swapped nothing is said.
+func TestSpanOfAnotherGroup(t *testing.T) {
+	a := Snapshot{Quota: &measure.QuotaSpan{CPUs: 1, Periods: 50, Throttled: 5}, Swap: &measure.SwapSpan{InPages: 5}}
+	b := Snapshot{Quota: &measure.QuotaSpan{CPUs: 1, Periods: 60, Throttled: 1}, Swap: &measure.SwapSpan{InPages: 5}}
+	if s := Span(a, b, time.Time{}); s.Quota != nil || !noted(s.Missing, "cpu_quota") || s.Swap != nil {
+		t.Errorf("%+v, %+v, %v", s.Quota, s.Swap, s.Missing)
 	}
 }

@@ -161,6 +161,10 @@ func TestParseInterrupts(t *testing.T) {
 	if counts := got.countsByCPU(25); !cmp.Equal(counts, map[string]int64{"1": 7}) {
 		t.Errorf("counts %v", counts)
 	}
+	if one, err := interruptsOf([]int{25})(strings.NewReader("   CPU0  CPU4\n  1:  5  6  IO-APIC  1-edge  i8042\n 25:    2    7  PCI-MSI-edge      eth0-TxRx-1\n")); err != nil ||
+		!cmp.Equal(one.countsByCore(), []measure.IRQSpan{{Core: 0, Count: 2}, {Core: 4, Count: 7}}) {
+		t.Errorf("one interrupt by core: %v, %v", one.countsByCore(), err)
+	}
 	if _, err := parseInterrupts(strings.NewReader("")); err == nil {
 		t.Error("an empty file has interrupts")
 	}

@@ -101,6 +101,12 @@ func TestReadOfRecordedMachines(t *testing.T) {
 	if diff := cmp.Diff(worker, s.Worker); diff != "" {
 		t.Errorf("worker (-want +got):\n%s", diff)
 	}
+	if want := []measure.IRQSpan{{Core: 0, Count: 7000}, {Core: 1, Count: 9005}}; !cmp.Equal(want, s.IRQs) {
+		t.Errorf("interrupts %+v", s.IRQs)
+	}
+	if s.Swap == nil || *s.Swap != (measure.SwapSpan{InPages: 12, OutPages: 3400}) || s.Quota != nil {
+		t.Errorf("swap %+v, quota %+v", s.Swap, s.Quota)
+	}
 	if !noted(s.Missing, "protocol.snmp6") || !noted(s.Missing, "interface.driver") || !noted(s.Missing, "interface.rx_ring_drops") || !noted(s.Missing, "qdisc") || len(s.Missing) != 4 {
 		t.Errorf("missing %v", s.Missing)
 	}
@@ -108,12 +114,12 @@ func TestReadOfRecordedMachines(t *testing.T) {
 
 func TestReadNamesWhatIsMissing(t *testing.T) {
 	s := At(t.TempDir()).Read("eth0", 1)
-	for _, fact := range []string{"cpus", "softnet", "memory", "protocol.netstat", "protocol.snmp", "interface", "worker"} {
+	for _, fact := range []string{"cpus", "softnet", "memory", "protocol.netstat", "protocol.snmp", "interface", "worker", "swap"} {
 		if !noted(s.Missing, fact) {
 			t.Errorf("%s is not in missing", fact)
 		}
 	}
-	if s.CPUs != nil || s.Memory != nil || s.NIC != nil || s.Proto != nil || s.Softnet != nil || s.Worker != nil {
+	if s.CPUs != nil || s.Memory != nil || s.NIC != nil || s.Proto != nil || s.Softnet != nil || s.Worker != nil || s.Swap != nil || s.Quota != nil || s.IRQs != nil {
 		t.Errorf("an empty tree gave %+v", s)
 	}
 	if s = At(tree(t, "microvm").Root).Read("", 0); s.NIC != nil || s.Worker != nil || len(s.Missing) != 0 {

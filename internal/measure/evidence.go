@@ -169,7 +169,7 @@ type Course struct {
 	CwndFull *float64 `json:"cwnd_full_pct,omitempty"`           // readings in which the congestion window was used up
 	WndFull  *float64 `json:"snd_wnd_full_pct,omitempty"`        // readings in which the peer's window was used up, but for a segment
 	Recovery *float64 `json:"recovery_pct,omitempty"`            // readings in which lost segments were being repaired (ca_state recovery or loss)
-	Idle     *float64 `json:"nothing_to_send_pct,omitempty"`     // readings in which nothing waited in the socket and neither window was used up
+	Idle     *float64 `json:"nothing_to_send_pct,omitempty"`     // readings in which less than a segment waited in the socket and neither window was used up
 }
 
 // Spread is the mean of readings with the least and the greatest.

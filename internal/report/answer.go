@@ -9,26 +9,38 @@ import (
 	"thru/internal/unit"
 )
 
-// Answer is the first line of a report, as a person would say it.
-func Answer(d *measure.Document) string {
-	if d.Command == "ladder" {
-		if s := ladderAnswer(d); s != "" {
-			return s
-		}
+// Answer is the result as a person would say it, and what binds it.
+func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") }
+
+// answers are the lines of the answer: two where the directions are held back
+// by different causes, the worse one first.
+func answers(d *measure.Document) []string {
+	if s := ladderAnswer(d); s != "" {
+		return []string{s}
 	}
 	if isCheck(d) {
-		return gatesAnswer(d)
+		return []string{gatesAnswer(d)}
 	}
 	first, back, others := mainCells(d)
-	if first == nil {
-		return ""
+	switch {
+	case first == nil:
+		return nil
+	case back != nil && heldApart(d.Verdict, first, back):
+		worse, other := worseFirst(first, back)
+		return []string{sentence(d.Verdict, worse, nil, others), otherSentence(worse, other, d.Verdict)}
 	}
-	s := ""
+	return []string{sentence(d.Verdict, first, back, others)}
+}
+
+// sentence is the answer of a cell and of the one back, with what binds them.
+func sentence(v *measure.Verdict, first, back *measure.Cell, others int) string {
+	s, why := "", reason(first, back)
 	switch {
 	case asks(first):
 		s = requestsAnswer(first, back)
-	case d.Verdict != nil && first.Ceiling != nil:
-		s = verdictAnswer(d.Verdict, first, back)
+	case v != nil && first.Ceiling != nil:
+		s = verdictAnswer(v, first, back) + verdictReason(v, first, back)
+		why = ""
 	case isUDP(first):
 		s = amounts(first, back, unit.Rate)
 	default:
@@ -41,17 +53,21 @@ func Answer(d *measure.Document) string {
 	if isPartial(first) || back != nil && isPartial(back) {
 		s += " (partial: it ended early)"
 	}
+	if why != "" {
+		s += ": " + why
+	}
 	return s
 }
 
 // mainCells picks the cell to name first, the one the other way, and counts
-// the rest. Cells measured beside the main ones are not part of the answer.
-// Bulk data comes before requests, which may be there for its sake.
+// the rest. Cells measured beside the main ones, or to tell causes apart, are
+// not part of the answer. Bulk data comes before requests, which may be there
+// for its sake.
 func mainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		switch {
-		case c.Beside || isGauge(d, c) || !stat.Measured(c):
+		case c.Beside || isExperiment(c) || isGauge(d, c) || !stat.Measured(c) && !isHeld(c):
 		case first == nil:
 			first = c
 		case back == nil && asks(c) == asks(first) && c.From == first.To && c.To == first.From && c.Streams == first.Streams && c.Window == first.Window:
@@ -68,6 +84,8 @@ func mainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 func amounts(first, back *measure.Cell, print func(float64) string) string {
 	s := print(amountOf(first))
 	switch {
+	case !stat.Measured(first):
+		s = "no result"
 	case hasCapacity(first):
 		if first.Search.Rising {
 			s = "at least " + s
@@ -80,17 +98,25 @@ func amounts(first, back *measure.Cell, print func(float64) string) string {
 	if back == nil {
 		return s
 	}
-	s += ", " + print(amountOf(back)) + " back" + lostAnswer(back)
+	if stat.Measured(back) {
+		s += ", " + print(amountOf(back)) + " back" + lostAnswer(back)
+	} else {
+		s += ", no result back"
+	}
 	if back.Group == first.Group {
 		s += " at the same time"
 	}
 	return s
 }
 
-// amountOf is what the answer says of a cell: its goodput, or of a search the capacity.
+// amountOf is what the answer says of a cell: its goodput, or of a search the
+// capacity. Of a cell that came to no figure it is nothing.
 func amountOf(c *measure.Cell) float64 {
-	if hasCapacity(c) {
+	switch {
+	case hasCapacity(c):
 		return *c.Search.CapacityBps
+	case c.Goodput == nil:
+		return 0
 	}
 	return c.Goodput.Value
 }
@@ -160,18 +186,30 @@ func addedAnswer(u *measure.UnderLoad) string {
 
 // verdictAnswer says "956 of 1000 Mb/s local -> peer (100% of what MTU 1500 allows): pass".
 func verdictAnswer(v *measure.Verdict, first, back *measure.Cell) string {
-	link := float64(first.Ceiling.LinkBps)
-	in := scaleFor(amountOf(first))
+	allows := fmt.Sprintf("%s of what MTU %d allows", unit.Percent(v.Share), first.Ceiling.MTU)
+	return fmt.Sprintf("%s (%s): %s", amounts(first, back, ofLink(first)), allows, verdictWord(v))
+}
+
+// ofLink prints the first rate as a part of the link's, and others in the same unit.
+func ofLink(c *measure.Cell) func(float64) string {
+	in, link := scaleFor(amountOf(c)), float64(c.Ceiling.LinkBps)
+	if amountOf(c) == 0 {
+		in = scaleFor(link)
+	}
 	named := false
-	amount := amounts(first, back, func(bps float64) string {
-		if named { // the second figure needs neither link nor unit again
+	return func(bps float64) string {
+		switch {
+		case named && scaleFor(bps) == in: // it needs neither link nor unit again
 			return in.number(bps)
+		case named:
+			return unit.Rate(bps)
 		}
 		named = true
+		if link >= 1e4*in.div {
+			return unit.Rate(bps) + " of " + plain(link/scaleFor(link).div) + " " + scaleFor(link).name
+		}
 		return in.number(bps) + " of " + plain(link/in.div) + " " + in.name
-	})
-	allows := fmt.Sprintf("%s of what MTU %d allows", unit.Percent(v.Share), first.Ceiling.MTU)
-	return fmt.Sprintf("%s (%s): %s", amount, allows, verdictWord(v))
+	}
 }
 
 func verdictWord(v *measure.Verdict) string {
@@ -183,6 +221,9 @@ func verdictWord(v *measure.Verdict) string {
 
 // ladderAnswer names the best cell of the first ladder.
 func ladderAnswer(d *measure.Document) string {
+	if d.Command != "ladder" {
+		return ""
+	}
 	all := ladders(d)
 	if len(all) == 0 || all[0].Best == nil {
 		return ""

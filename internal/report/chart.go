@@ -183,7 +183,7 @@ func courseCharts(cells []cell) []chart {
 	var all []course
 	var most course
 	for _, c := range cells {
-		if c.Beside || c.Gauge || len(all) == maxCourses {
+		if !c.main() || len(all) == maxCourses {
 			continue
 		}
 		k := newCourse(c.Source)

@@ -24,7 +24,7 @@ func gaps(d *measure.Document) []gap {
 	}
 	add(d.Missing)
 	for i := range d.Cells {
-		if d.Cells[i].Beside {
+		if d.Cells[i].Beside || isExperiment(&d.Cells[i]) {
 			continue
 		}
 		add(d.Cells[i].Missing)
@@ -114,6 +114,9 @@ func warnings(d *measure.Document) []string {
 	main := 0
 	for i := range d.Cells {
 		c := &d.Cells[i]
+		if isExperiment(c) {
+			continue // what is odd about it was asked for
+		}
 		isMain := !c.Beside && !isGauge(d, c)
 		if isMain {
 			main++

@@ -65,7 +65,7 @@ const (
 // HTML prints a document as one page that needs nothing else: no script, no
 // network, under 1 MB.
 func HTML(w io.Writer, d *measure.Document) error {
-	t, err := template.New("page").Parse(pageTemplate)
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(pageTemplate)
 	if err != nil {
 		return fmt.Errorf("report: parsing the page: %w", err)
 	}
@@ -90,9 +90,11 @@ func newPage(d *measure.Document) page {
 		if i < maxCourses {
 			q.Seconds = secondTable(newCourse(c.Source))
 		}
-		if len(v.Ladders) == 0 && !c.Beside && !c.Gauge && len(p.Main) < maxCourses {
+		if len(v.Ladders) == 0 && c.main() && len(p.Main) < maxCourses {
 			q.Shown = true
 			p.Main = append(p.Main, q)
+		} else if s := heldText(c.Source); s != "" {
+			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], row{"held back by", s})
 		}
 		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {
 			p.Details = append(p.Details, q)

@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/published"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -91,6 +92,29 @@ func (l *ladder) finish(d *measure.Document) {
 	if l.Local && err == nil {
 		l.Notes = append(l.Notes, publishedNote(table, l)...)
 	}
+	l.Notes = append(l.Notes, l.heldNotes()...)
+}
+
+// heldNotes say what holds back the rung that carried most, and the one that carried least.
+func (l *ladder) heldNotes() (notes []string) {
+	if l.Best == nil {
+		return nil
+	}
+	least := l.Best
+	for i := range l.Rungs {
+		if r := &l.Rungs[i]; (stat.Measured(r.Source) || isHeld(r.Source)) && amountOf(r.Source) < amountOf(least.Source) {
+			least = r
+		}
+	}
+	for _, x := range []struct {
+		name string
+		*rung
+	}{{"the most", l.Best}, {"the least", least}} {
+		if c := x.Source; len(c.Findings) > 0 && (x.rung != l.Best || len(notes) == 0) {
+			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, count(c.Streams, "stream"), windowName(c.Window), heldText(c)))
+		}
+	}
+	return notes
 }
 
 func (l *ladder) format(r *rung) {

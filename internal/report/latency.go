@@ -120,7 +120,7 @@ func newLatencyPage(cells []cell) *latencyPage {
 	least, greatest, most := math.Inf(1), 0.0, 0.0
 	for _, c := range cells {
 		l := c.Source.Latency
-		if l == nil || c.Beside && !c.Gauge || len(all) == styles {
+		if l == nil || c.Tried || c.Beside && !c.Gauge || len(all) == styles {
 			continue
 		}
 		name := seriesName(c)

@@ -138,7 +138,7 @@ func hostileKinds() []*measure.Document {
 	for range 400 {
 		search.Cells[0].Search.Trials = append(search.Cells[0].Search.Trials, measure.Trial{AskedBps: -1e300, Lost: -1})
 	}
-	return []*measure.Document{udp, asked, search}
+	return []*measure.Document{udp, asked, search, hostileDiagnosis()}
 }
 
 func TestForeignFiguresAreHarmless(t *testing.T) {
@@ -198,7 +198,8 @@ func TestNothingMeasured(t *testing.T) {
 // drawings are well-formed and described.
 func TestPageStandsAlone(t *testing.T) {
 	drawings := map[string]int{"localhost": 1, "bidir": 2, "verdict": 2, "partial": 1, "ladder": 2, "failed": 0,
-		"udp-loss": 1, "udp": 2, "rr": 2, "crr": 2, "under-load": 2, "search": 1, "lean": 1, "check": 0, "gated": 2}
+		"udp-loss": 1, "udp": 2, "rr": 2, "crr": 2, "under-load": 2, "search": 1, "lean": 1, "check": 0, "gated": 2,
+		"receiver-cpu": 1, "receive-window": 2, "link-rate": 2, "none": 1, "apart": 2, "mtu-black-hole": 1, "explain": 2}
 	for name, d := range goldenDocuments() {
 		html := pageOf(t, d)
 		for _, bad := range []string{"<script", "src=", "href=", "@import", "url(", "http://", "https://", "NaN", "Inf", "<nil>", "ZgotmplZ"} {

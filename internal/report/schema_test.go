@@ -86,8 +86,10 @@ func documentTypes() []reflect.Type {
 				return
 			}
 			found = append(found, x)
-			for i := range x.NumField() {
-				walk(x.Field(i).Type)
+			for _, f := range reflect.VisibleFields(x) {
+				if !f.Anonymous {
+					walk(f.Type)
+				}
 			}
 		}
 	}
@@ -124,10 +126,13 @@ func TestKeysAreDescribed(t *testing.T) {
 		}
 		section := sectionOf(string(guide), x.Name())
 		keys := 0
-		for i := range x.NumField() {
-			key, options, _ := strings.Cut(x.Field(i).Tag.Get("json"), ",")
+		for _, f := range reflect.VisibleFields(x) {
+			if f.Anonymous {
+				continue // its keys stand among those of x
+			}
+			key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if key == "" || key == "-" {
-				t.Errorf("%s.%s has no JSON key", x.Name(), x.Field(i).Name)
+				t.Errorf("%s.%s has no JSON key", x.Name(), f.Name)
 				continue
 			}
 			keys++

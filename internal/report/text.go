@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,7 +12,7 @@ import (
 
 // TextOptions say how Text lays out its lines.
 type TextOptions struct {
-	Width  int  // columns; 0 means 80
+	Width  int  // columns; 0 means 80, with the answer in one line
 	Colour bool // ANSI colours; without it there are no control characters
 }
 
@@ -35,6 +36,8 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		return nil
 	}
 	p.answer(v)
+	p.why(v.Why)
+	p.steps(v)
 	if len(v.Ladders) > 0 {
 		p.ladders(v.Ladders)
 	} else {
@@ -47,7 +50,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 func newPrinter(o TextOptions) *printer {
 	p := &printer{width: max(o.Width, leastWidth), colour: o.Colour}
 	if o.Width == 0 {
-		p.width = defaultWidth
+		p.width, p.whole = defaultWidth, true
 	}
 	return p
 }
@@ -66,6 +69,7 @@ func isCheck(d *measure.Document) bool { return d.Command == "check" && len(d.Ga
 type printer struct {
 	out    strings.Builder
 	width  int
+	whole  bool // the answer stays in one line: a program may read it
 	colour bool
 }
 
@@ -97,21 +101,38 @@ func (p *printer) answer(v *view) {
 	if answer == "" {
 		answer = "no result, only parts of it"
 	}
-	fmt.Fprintln(&p.out, p.paint(code, answer))
+	for _, s := range []string{answer, v.Back} {
+		if s != "" {
+			p.loud(code, s)
+		}
+	}
 	if v.Verdict != nil && v.Verdict.Reason != "" {
 		p.wrap("", 0, "", v.Verdict.Reason)
+	}
+}
+
+// loud prints a line of the answer.
+func (p *printer) loud(code, s string) {
+	broken := []string{s}
+	if !p.whole {
+		broken = lines(s, p.width, p.width)
+	}
+	for _, line := range broken {
+		fmt.Fprintln(&p.out, p.paint(code, line))
 	}
 }
 
 // cells prints a table for each main cell, and a line for each beside them.
 func (p *printer) cells(v *view) {
 	for _, c := range v.Cells {
-		if c.Beside || c.Gauge {
+		if !c.main() {
 			continue
 		}
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, c.Name+", "+c.What))
 		for _, r := range c.Rows {
-			p.wrap("", nameWidth, "  "+r.Name, r.Value)
+			if len(v.Steps) == 0 || isBrief(r.Name) {
+				p.wrap("", nameWidth, "  "+r.Name, r.Value)
+			}
 		}
 	}
 	if v.Hidden > 0 {
@@ -120,10 +141,15 @@ func (p *printer) cells(v *view) {
 	p.beside(v)
 }
 
+// isBrief names the rows of a cell that stand below the steps of an explanation.
+func isBrief(name string) bool {
+	return slices.Contains([]string{"goodput", "share", "datagrams", "loss", "CPU", "CPU, sender", "CPU, receiver", "retransmits", "RTT", "window", "TCP", "UDP"}, name)
+}
+
 func (p *printer) beside(v *view) {
 	first := true
 	for _, c := range v.Cells {
-		if !c.Beside || c.Gauge {
+		if !c.Beside || c.Gauge || c.Tried {
 			continue
 		}
 		if first {
@@ -227,27 +253,29 @@ func isThousands(s string) bool {
 
 // wrap prints a name and, from column indent+2 on, text broken at spaces.
 func (p *printer) wrap(code string, indent int, name, text string) {
-	line := fmt.Sprintf("%-*s", indent, name)
+	head, margin := fmt.Sprintf("%-*s", indent, name), 0
 	if name != "" {
-		line += " "
+		head, margin = head+" ", indent+1
 	}
-	used := utf8.RuneCountInString(line)
-	line = p.paint(code, line)
-	margin := 0
-	if name != "" {
-		margin = indent + 1
-	}
-	fresh := true // nothing of the text stands on this line yet
-	for _, word := range unbroken(text) {
-		n := utf8.RuneCountInString(word)
-		if !fresh && used+1+n > p.width {
-			fmt.Fprintln(&p.out, line)
-			line, used, fresh = strings.Repeat(" ", margin), margin, true
+	for i, line := range lines(text, p.width-utf8.RuneCountInString(head), p.width-margin) {
+		if i == 0 {
+			fmt.Fprintln(&p.out, p.paint(code, head)+line)
+		} else {
+			fmt.Fprintln(&p.out, strings.Repeat(" ", margin)+line)
 		}
-		if !fresh {
-			line, used = line+" ", used+1
-		}
-		line, used, fresh = line+word, used+n, false
 	}
-	fmt.Fprintln(&p.out, line)
+}
+
+// lines breaks text at spaces; the first line has other room than the rest. There is always one.
+func lines(text string, first, rest int) (all []string) {
+	line, room := "", first
+	for i, word := range unbroken(text) {
+		if i > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > room {
+			all, line, room = append(all, line), "", rest
+		} else if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	return append(all, line)
 }

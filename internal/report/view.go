@@ -31,6 +31,10 @@ const (
 type view struct {
 	Command    string // "test"
 	Answer     string // what a person would say first; "" where nothing was measured
+	Back       string // the direction back, where another cause holds it
+	Why        []diagnosis
+	Steps      []step
+	Ended      string // why an explanation stopped
 	Verdict    *verdict
 	Ladders    []ladder
 	Cells      []cell
@@ -64,9 +68,21 @@ type cell struct {
 	What   string // "TCP, 4 streams, default window"
 	Beside bool
 	Gauge  bool // latency beside bulk data: its figures stand with those of the data
+	Tried  bool // an experiment of an explanation
 	Rows   []row
 	Source *measure.Cell
 }
+
+// Experiment is the name of the experiment that a cell was measured for, if any.
+func (c cell) Experiment() string {
+	if !c.Tried {
+		return ""
+	}
+	return clean(c.Source.Experiment)
+}
+
+// main tells whether a cell is a result of its own.
+func (c cell) main() bool { return !c.Beside && !c.Gauge && !c.Tried }
 
 // Title is the answer as the page's heading, in which no line breaks within an arrow.
 func (v *view) Title() template.HTML {
@@ -76,8 +92,10 @@ func (v *view) Title() template.HTML {
 type row struct{ Name, Value string }
 
 // Fixed is the value for a page: no line breaks within a number, nor before its unit.
-func (r row) Fixed() string {
-	words := unbroken(r.Value)
+func (r row) Fixed() string { return fixed(r.Value) }
+
+func fixed(text string) string {
+	words := unbroken(text)
 	for i, w := range words {
 		words[i] = strings.ReplaceAll(w, " ", "\u00a0")
 	}
@@ -88,7 +106,9 @@ func (r row) Fixed() string {
 func newView(d *measure.Document) *view {
 	v := &view{
 		Command:    clean(d.Command),
-		Answer:     clean(Answer(d)),
+		Why:        newDiagnoses(d),
+		Steps:      newSteps(d),
+		Ended:      clean(d.Ended),
 		Ladders:    ladders(d),
 		Gates:      newGates(d),
 		Paths:      newPaths(d),
@@ -103,6 +123,7 @@ func newView(d *measure.Document) *view {
 		Thru:       clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
+	v.say(answers(d))
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
@@ -122,8 +143,27 @@ func newView(d *measure.Document) *view {
 	return v
 }
 
+// maxAnswer bounds a line of the answer, in characters.
+const maxAnswer = 400
+
+// say takes the lines of the answer, and marks the findings that they name.
+func (v *view) say(lines []string) {
+	for i, s := range lines {
+		if s = cleanUpTo(s, maxAnswer); i == 0 {
+			v.Answer = s
+		} else {
+			v.Back = s
+		}
+	}
+	for i := range v.Why {
+		if f := v.Why[i].Findings; len(f) > 0 && strings.Contains(v.Answer+"\n"+v.Back, strings.TrimSuffix(f[0].Summary, ".")) {
+			f[0].Said = true
+		}
+	}
+}
+
 func newCell(d *measure.Document, c *measure.Cell) cell {
-	return cell{Name: pathName(c), What: what(c), Beside: c.Beside, Gauge: isGauge(d, c), Rows: rows(c), Source: c}
+	return cell{Name: pathName(c), What: what(c), Beside: c.Beside, Gauge: isGauge(d, c), Tried: isExperiment(c), Rows: rows(c), Source: c}
 }
 
 // asks tells whether a cell's traffic is requests and responses.
@@ -206,7 +246,7 @@ func windowName(w measure.Pair) string {
 // measured tells whether there is anything to report.
 func measured(d *measure.Document) bool {
 	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool {
-		return stat.Measured(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+		return stat.Measured(&c) || isHeld(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
 			_, ok := stat.RunFigure(&c, &r)
 			return ok || r.Goodput != nil
 		})

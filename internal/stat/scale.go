@@ -26,11 +26,17 @@ func Scale(cells []measure.Cell) {
 func single(cells []measure.Cell, c *measure.Cell) *measure.Cell {
 	for i := range cells {
 		x := &cells[i]
-		if x.Streams == 1 && x.Goodput != nil && x.From == c.From && x.To == c.To && x.Protocol == c.Protocol && x.Window == c.Window && x.Length == c.Length {
+		if x.Streams == 1 && x.Goodput != nil && x.From == c.From && x.To == c.To && x.Protocol == c.Protocol && x.Window == c.Window && x.Length == c.Length && alike(&x.Spec, &c.Spec) {
 			return x
 		}
 	}
 	return nil
+}
+
+// alike tells whether two Specs ask for the same of their sockets and CPUs,
+// which those of an explanation's experiments do not.
+func alike(a, b *measure.Spec) bool {
+	return a.MSS == b.MSS && a.Congestion == b.Congestion && a.IO == b.IO && a.Unplaced == b.Unplaced
 }
 
 // Advice on the number of streams needs at least two cells to compare, and a

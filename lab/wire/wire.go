@@ -32,7 +32,7 @@ type Way struct {
 	ClampMSS        int  // lower the MSS in SYN and SYN-ACK to this, bytes; 0 leaves it
 
 	MTU  int  // drop IP packets that are larger, bytes; 0 drops none
-	ICMP bool // tell the sender of it, as a router does ("fragmentation needed", "packet too big")
+	ICMP bool // tell the sender, as a router does ("fragmentation needed", "packet too big"), if it forbade fragments
 
 	PoliceRate  int64 // drop what is above so many bit/s, delaying nothing; 0 drops none
 	PoliceBurst int64 // bytes that pass the policer at once; 0 means those of 10 ms, 64 KB at least
@@ -83,7 +83,8 @@ type Options struct {
 	A, B       End
 	AtoB, BtoA Way
 	// NoOffloads makes the kernel at both ends segment packets and compute
-	// checksums itself, as a NIC without offloads does.
+	// checksums itself, as a NIC without offloads does. Each packet then costs the
+	// path two system calls: without a Rate, the queues of the devices overflow.
 	NoOffloads bool
 	// Router4 and Router6 are the addresses that ICMP errors come from.
 	Router4, Router6 netip.Addr

@@ -48,7 +48,7 @@ func New(o Options) (*Wire, error) {
 }
 
 // Set changes what happens in a direction from now on. Packets that are on
-// their way keep their time; buckets and queues begin anew.
+// their way keep their time; buckets, queues and chance begin anew.
 func (w *Wire) Set(d Direction, way Way) {
 	m := w.movers[d]
 	m.mu.Lock()

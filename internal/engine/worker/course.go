@@ -112,7 +112,7 @@ func (c *course) addSender(m sock.Moment) {
 	knowsWnd := m.SendWnd >= 0
 	c.cwndFull.add(cwnd, m.InFlight >= 0 && m.Cwnd >= 0)
 	c.wndFull.add(wnd, knowsWnd)
-	c.idle.add(m.NotSent == 0 && !cwnd && !wnd, knowsWnd && m.NotSent >= 0)
+	c.idle.add(m.NotSent < m.MSS && !cwnd && !wnd, knowsWnd && m.NotSent >= 0) // less than a segment may wait for more (Nagle)
 }
 
 func (c *course) addReceiver(m sock.Moment, unread int64, knowsUnread bool) {

@@ -31,6 +31,7 @@ func TestUsedUp(t *testing.T) {
 		{"a window of zero", sock.Moment{Cwnd: 500, SendWnd: 0, NotSent: 9000}, false, true, false},
 		{"segments that arrived out of order still use the window", sock.Moment{Cwnd: 500, InFlight: 10, Unacked: 64, SendWnd: 64000, NotSent: 9000}, false, true, false},
 		{"both", sock.Moment{Cwnd: 64, InFlight: 64, Unacked: 64, SendWnd: 64000, NotSent: 9000}, true, true, false},
+		{"a part of a segment waits for more", sock.Moment{Cwnd: 500, InFlight: 3, Unacked: 3, SendWnd: wide, NotSent: 700}, false, false, true},
 		{"nothing to send", sock.Moment{Cwnd: 500, InFlight: 3, Unacked: 3, SendWnd: wide}, false, false, true},
 	} {
 		c.m.MSS = mss

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+	"thru/internal/unit"
+)
+
+// How long each direction is measured before the experiments, and all together.
+const (
+	explainTime   = 5 * time.Second
+	explainBudget = 60 * time.Second
+)
+
+type explainCmd struct {
+	What    []string `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: results of thru (--json) and of iperf3 (-J), - for stdin. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
+	UDP     bool     `group:"Traffic" short:"u" name:"udp" help:"Explain datagrams; 1 Mb/s a stream unless -b says otherwise."`
+	Bitrate string   `group:"How much" short:"b" name:"bitrate" aliases:"bandwidth" placeholder:"RATE" help:"Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0)."`
+	Streams string   `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default 1: one shows best what holds it back)."`
+	Budget  string   `group:"How much" name:"budget" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
+	flowFlags
+	endFlags
+	loginFlags
+}
+
+// Run explains an end point by experiments, or results that were kept.
+func (c *explainCmd) Run(ctx context.Context, e *env) error {
+	stored, err := c.stored(e)
+	if err != nil {
+		return err
+	}
+	if stored {
+		return c.explainFiles(ctx, e)
+	}
+	return c.explainPath(ctx, e, append(c.What, "")[0])
+}
+
+// explainPath measures and makes experiments.
+func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) error {
+	r, budget, err := c.read(e, endPoint)
+	if err != nil {
+		return err
+	}
+	link, err := linkRate(c.LinkRate)
+	if err != nil {
+		return err
+	}
+	if err := writable(c.HTML); err != nil {
+		return err
+	}
+	ends, closeAll, err := c.dial(e, r.Family, c.loginFlags).pair(ctx, endPoint)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	r.Local, r.Peer = control.Local, ends.peer.Name
+	p, err := plan.Explain(r)
+	if err != nil {
+		return err
+	}
+	view := newTrials(e, p, ends, budget)
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
+	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
+	doc, err := runner.Explain(ctx, p, how, budget)
+	view.close()
+	doc.Arguments = e.args
+	keepCosts(doc)
+	return e.printExplained(doc, forms{c.JSON, c.HTML}, err)
+}
+
+// printExplained prints what was found, also before an error, and judges it.
+func (e *env) printExplained(doc *measure.Document, f forms, err error) error {
+	if perr := e.print(doc, f); perr != nil && err == nil {
+		return perr
+	}
+	switch v := doc.Verdict; {
+	case err != nil && !f.json:
+		e.errorLines(err)
+		return printed{err}
+	case err != nil:
+		return printed{err}
+	case v != nil && !v.Pass:
+		return printed{fault.New(fault.Verdict, "", "%s", v.Reason)}
+	}
+	return nil
+}
+
+// read turns the flags into plan's terms. The request is checked before
+// anything is connected: usage errors come at once.
+func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.Duration, err error) {
+	if r, err = c.request(explainTime); err != nil {
+		return r, 0, err
+	}
+	if r.Streams, err = parseStreams(c.Streams); err != nil {
+		return r, 0, err
+	}
+	kind := kindFlags{UDP: c.UDP, Bitrate: c.Bitrate}
+	if err := kind.kind(&r, c.Time != ""); err != nil {
+		return r, 0, err
+	}
+	c.ends(&r)
+	r.FarOutput = c.FarOutput
+	if r.Engine, err = engineOf(endPoint); err != nil {
+		return r, 0, err
+	}
+	if endPoint == "" && slices.Contains(e.args, "") {
+		return r, 0, fault.Usagef("leave it out to explain this machine, or say `local`", "the end point is empty")
+	}
+	budget = explainBudget
+	err = readAll([]reading{{"--budget", c.Budget, "60 or 2m", func(s string) (err error) { budget, err = unit.ParseDuration(s); return }}})
+	if err != nil {
+		return r, 0, err
+	}
+	r.Local, r.Peer = control.Local, cmp.Or(endPoint, control.Local)
+	p, err := plan.Explain(r)
+	if err == nil && p.Time() > budget {
+		err = fault.Usagef("a longer --budget, a shorter -t, or one direction: -R or --one-way",
+			"a budget of %s: the traffic that is to be explained takes %s by itself", unit.Duration(int64(budget)), unit.Duration(int64(p.Time())))
+	}
+	return r, budget, err
+}
+
+// trials tells on a terminal what an explanation tries. It implements
+// control.Observer.
+type trials struct {
+	unwatched
+	w     *watch
+	width int
+	until time.Time
+}
+
+func newTrials(e *env, p plan.Plan, ends pair, budget time.Duration) *trials {
+	v := &trials{w: &watch{}, until: time.Now().Add(budget)}
+	if width, ok := terminalSize(e.err); ok {
+		v.w.w, v.width = e.err, width
+	}
+	ways := "both directions"
+	if len(p.Steps) == 1 {
+		ways = p.Steps[0].Label
+	}
+	v.w.printf("%s: %s, then what tells causes apart; at most %s\n", theEnds(ends), ways, unit.Duration(int64(budget)))
+	return v
+}
+
+// Checking implements control.Observer.
+func (v *trials) Checking(what string) { v.w.Checking(what) }
+
+// Waiting implements control.Observer.
+func (v *trials) Waiting(endPoint string, ahead int) { v.w.Waiting(endPoint, ahead) }
+
+// Step implements control.Observer.
+func (v *trials) Step(label string, specs []measure.Spec, _, _ int) {
+	left := max(time.Until(v.until), 0).Round(time.Second)
+	v.w.Checking(fmt.Sprintf("%s, %s -> %s; %s left", label, specs[0].From, specs[0].To, unit.Duration(int64(left))))
+}
+
+// Told implements control.Observer.
+func (v *trials) Told(s measure.Step) {
+	v.w.clear()
+	v.w.printf("%s\n", report.StepLine(s, v.width))
+}
+
+func (v *trials) close() { v.w.clear() }

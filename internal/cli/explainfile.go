@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"thru/internal/bus"
+	"thru/internal/diagnose"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// stored tells whether files are to be explained, all that were named.
+func (c *explainCmd) stored(e *env) (bool, error) {
+	files := 0
+	for _, name := range c.What {
+		if e.isFile(name) {
+			files++
+		}
+	}
+	switch {
+	case files == 0 && len(c.What) > 1:
+		return false, fault.Usagef("one after the other", "%d end points are named, and one is explained at a time", len(c.What))
+	case files > 0 && files < len(c.What):
+		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
+	case files > 0 && !c.onlyReads():
+		return false, fault.Usagef("with files: --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
+	}
+	return files > 0, nil
+}
+
+// isFile tells a result that was kept from an end point. A name that was
+// joined is an end point, whatever lies in this folder.
+func (e *env) isFile(name string) bool {
+	if name == "-" || name == "" || strings.Contains(name, "://") {
+		return name == "-"
+	}
+	info, err := os.Stat(name)
+	exists := err == nil && !info.IsDir()
+	if keys, err := bus.DefaultKeyring(); err == nil {
+		if _, err := keys.Load(name); err == nil {
+			if exists {
+				fmt.Fprintf(e.err, "%s is the end point of that name; the file here is ./%s\n", name, name)
+			}
+			return false
+		}
+	}
+	like := slices.Contains([]string{".json", ".pcap", ".pcapng"}, strings.ToLower(filepath.Ext(name)))
+	return exists || like || strings.ContainsRune(name, filepath.Separator)
+}
+
+// onlyReads tells whether no flag was given that says how to measure.
+func (c *explainCmd) onlyReads() bool {
+	rest := *c
+	rest.What, rest.LinkRate, rest.JSON, rest.HTML = nil, "", false, ""
+	return reflect.DeepEqual(rest, explainCmd{endFlags: endFlags{Port: bus.DefaultPort}})
+}
+
+// explainFiles applies the rules of this version to the evidence that was kept.
+func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
+	link, err := linkRate(c.LinkRate)
+	if err != nil {
+		return err
+	}
+	var all []named
+	for _, path := range c.What {
+		found, err := e.results(ctx, path, link)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	if len(all) > 1 && (c.JSON || c.HTML != "") {
+		return fault.Usagef("name them one at a time: without --json and --html all are printed", "--json and --html take one result, and here are %d", len(all))
+	}
+	unexplained := 0
+	var below *measure.Verdict
+	for i, r := range all {
+		if len(all) > 1 {
+			fmt.Fprintf(e.out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
+		}
+		rediagnose(r.doc, link)
+		if err := e.printKept(r.doc, forms{c.JSON, c.HTML}); err != nil {
+			return err
+		}
+		if len(r.doc.Findings) == 0 {
+			unexplained++
+		}
+		if v := r.doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
+			below = v
+		}
+	}
+	switch {
+	case unexplained > 0:
+		err := fault.Failf("", "%d of the results hold no traffic that could be explained", unexplained)
+		e.errorLines(err)
+		return printed{err}
+	case below != nil:
+		return printed{fault.New(fault.Verdict, "", "%s", below.Reason)}
+	}
+	return nil
+}
+
+// rediagnose makes the findings of a kept document anew, and with a link rate
+// the figures that hang on it.
+func rediagnose(doc *measure.Document, link stat.Link) {
+	if link.RateBps > 0 {
+		summarise(doc, link)
+		return
+	}
+	diagnose.Diagnose(doc)
+}

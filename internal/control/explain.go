@@ -1,0 +1,285 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"thru/internal/diagnose"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Why an explanation ends (Document.Ended). What a spent budget is called
+// names it.
+const (
+	endedCertain     = "certain"
+	endedNothingLeft = "nothing that is left would tell more"
+	endedInterrupted = "interrupted"
+	endedLost        = "an end point is gone"
+)
+
+// pathStep is the id of the step that reads the hosts and probes the path.
+const pathStep = "path"
+
+// Explain makes sure by experiment what holds the traffic of a plan back. It
+// reads the hosts and probes the path, measures the plan's steps (the base),
+// and then makes the experiments that tell the causes apart which the evidence
+// leaves open, until one is certain, nothing is left to try, or the budget is
+// spent. Path and base are made whatever the budget is.
+//
+// Traffic that stalls is what is to be explained, not an error. The document
+// is always usable: on error it holds what was found until then.
+func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget time.Duration) (*measure.Document, error) {
+	begin := time.Now()
+	doc := &measure.Document{
+		Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
+		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
+	}
+	x := &explanation{Runner: r, doc: doc, budget: budget, until: begin.Add(budget)}
+	err := r.understood(p)
+	if err == nil {
+		err = x.look(ctx, how, p.Steps[0].Specs[0])
+	}
+	if err == nil {
+		err = x.measure(ctx, p)
+	}
+	if err == nil {
+		err = x.tell(ctx)
+	}
+	if ctx.Err() != nil {
+		doc.Ended, err = endedInterrupted, fault.Failf(kept(doc), "interrupted")
+	}
+	r.conclude(p, doc)
+	x.judge()
+	doc.ElapsedNs = int64(time.Since(begin))
+	if err != nil {
+		doc.Error = Describe(err)
+	}
+	return doc, err
+}
+
+// explanation is one under way.
+type explanation struct {
+	*Runner
+	doc    *measure.Document
+	facts  map[string]*measure.Facts
+	budget time.Duration
+	until  time.Time // when the budget is spent
+	bases  []*base
+}
+
+// base is the traffic of one direction that is to be explained.
+type base struct {
+	cell int      // index in the document
+	made []string // ids of the experiments that were tried
+}
+
+// look reads the hosts and probes the path. A probe that fails ends nothing:
+// the traffic shows whether data passes.
+func (x *explanation) look(ctx context.Context, how Probing, planned measure.Spec) error {
+	begin := time.Now()
+	probing := &how
+	if len(x.agents()) < len(x.Ends) {
+		probing = nil
+	}
+	facts, unprobed, err := x.Runner.look(ctx, x.doc, probing, planned)
+	release(x.agents())
+	if err != nil {
+		return err
+	}
+	x.facts = facts
+	s := measure.Step{
+		Experiment: pathStep, Title: "facts of both hosts, and a probe of the path between them",
+		Figure: pathFigure(x.doc), ElapsedNs: int64(time.Since(begin)),
+	}
+	if len(x.agents()) == 1 {
+		s.Title = "facts of this host"
+	}
+	if unprobed != nil {
+		s.Error = unprobed.Error()
+	}
+	x.told(s)
+	return nil
+}
+
+// measure makes the base traffic of each direction.
+func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
+	for _, step := range p.Steps {
+		begin := time.Now()
+		n := x.add(step, diagnose.Base)
+		err := x.run(ctx, n, step)
+		if err != nil && (ctx.Err() != nil || x.gone() || !began(&x.doc.Cells[n])) {
+			return err
+		}
+		b := &base{cell: n}
+		x.bases = append(x.bases, b)
+		diagnose.Diagnose(x.doc)
+		s := x.stepOf(b, n, measure.Diagnosis{}, err)
+		s.Title, s.ElapsedNs = baseTitle(x.doc.Cells[n]), int64(time.Since(begin))
+		x.told(s)
+	}
+	return nil
+}
+
+// began tells whether a failed run has come so far that there is something to
+// diagnose: its connections were open.
+func began(c *measure.Cell) bool {
+	for _, r := range c.Runs {
+		for _, f := range r.Flows {
+			for _, e := range []*measure.Evidence{f.Sender, f.Receiver} {
+				if e != nil && len(e.Streams) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// tell makes the experiments: of the first direction within half of the time
+// that is left, then of the other, and then of the first with what remains.
+func (x *explanation) tell(ctx context.Context) error {
+	turns := x.bases
+	if len(turns) > 1 {
+		turns = append(append([]*base{}, turns...), turns[0])
+	}
+	ended := map[*base]string{}
+	for i, b := range turns {
+		until := x.until
+		if i < len(turns)-2 {
+			until = time.Now().Add(time.Until(x.until) / 2)
+		}
+		if w, tried := ended[b]; tried && w != x.spent() {
+			continue
+		}
+		var err error
+		if ended[b], err = x.direction(ctx, b, until); err != nil {
+			x.doc.Ended = ended[b]
+			return err
+		}
+	}
+	x.doc.Ended = endedCertain
+	for _, why := range []string{endedNothingLeft, x.spent()} {
+		for _, b := range x.bases {
+			if ended[b] == why {
+				x.doc.Ended = why
+			}
+		}
+	}
+	return nil
+}
+
+// spent words that the budget does not hold another experiment.
+func (x *explanation) spent() string {
+	return fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.budget)))
+}
+
+// direction makes the experiments of one direction and says why it stopped. The
+// error is that of an end point that has gone.
+func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (string, error) {
+	for {
+		if ctx.Err() != nil {
+			return endedInterrupted, context.Cause(ctx)
+		}
+		t, more := diagnose.Next(x.doc, b.cell, b.made)
+		switch {
+		case diagnose.Settled(&x.doc.Cells[b.cell]):
+			return endedCertain, nil
+		case !more:
+			return endedNothingLeft, nil
+		}
+		step := plan.Experiment(t.Title, t.Spec, idleRTT(&x.doc.Cells[b.cell]))
+		if time.Until(until) < step.Time() {
+			return x.spent(), nil
+		}
+		b.made = append(b.made, t.ID)
+		if err := x.try(ctx, b, t, step); err != nil && x.gone() {
+			return endedLost, err
+		}
+	}
+}
+
+// try makes one experiment and says what it told. Beyond its time it has until
+// the budget is spent.
+func (x *explanation) try(ctx context.Context, b *base, t diagnose.Trial, step plan.Step) error {
+	begin := time.Now()
+	before := x.doc.Cells[b.cell].Diagnosis
+	n := x.add(step, t.ID)
+	within, cancel := context.WithDeadlineCause(ctx, x.until, errSpent)
+	defer cancel()
+	err := x.run(within, n, step)
+	diagnose.Diagnose(x.doc)
+	s := x.stepOf(b, n, before, err)
+	s.Title, s.Asked, s.ElapsedNs = t.Title, t.Causes, int64(time.Since(begin))
+	if base := x.doc.Cells[b.cell].Goodput; base != nil {
+		s.BaseBps = &base.Value
+	}
+	x.told(s)
+	return err
+}
+
+// errSpent is the reason of an experiment that is cut at the budget's end.
+var errSpent = errors.New("the budget was spent before it ended")
+
+// add appends the cell of a step of one flow, and returns its index.
+func (x *explanation) add(step plan.Step, experiment string) int {
+	c := cells(plan.Plan{Steps: []plan.Step{step}})[0]
+	c.Group, c.Experiment = len(x.doc.Cells), experiment
+	x.doc.Cells = append(x.doc.Cells, c)
+	return c.Group
+}
+
+// run measures the cell at that index once.
+func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
+	x.Watch.Step(step.Label, step.Specs, len(x.doc.Steps), 0)
+	runs, err := x.runStep(ctx, step, 0)
+	x.keep(x.doc, cell, runs, x.facts)
+	return err
+}
+
+// told adds a step that has ended.
+func (x *explanation) told(s measure.Step) {
+	x.doc.Steps = append(x.doc.Steps, s)
+	x.Watch.Told(s)
+}
+
+// gone tells whether an end point is lost.
+func (x *explanation) gone() bool {
+	for _, e := range x.agents() {
+		select {
+		case <-e.Client.Lost():
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+// idleRTT of a cell; 0 where it is not known.
+func idleRTT(c *measure.Cell) time.Duration {
+	if c.RTTIdle == nil {
+		return 0
+	}
+	return time.Duration(*c.RTTIdle)
+}
+
+// judge adds the verdict of traffic that came to no end: where a rate is
+// wanted, that is not met.
+func (x *explanation) judge() {
+	if x.doc.Verdict != nil || x.Link.RateBps == 0 {
+		return
+	}
+	for _, b := range x.bases {
+		if c := &x.doc.Cells[b.cell]; c.Error != nil {
+			x.doc.Verdict = &measure.Verdict{
+				Required: stat.PassPct, Reason: fmt.Sprintf("%s to %s: %s", c.From, c.To, c.Error.Message),
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package diagnose
+
+import (
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// lossy is 0.1% of random loss at 20 ms under cubic.
+func lossy() made {
+	return made{bps: 20.4 * mb, rtt: 20*ms + 800_000, base: 20 * ms, againPct: 0.138, flight: 51 * kb, cwnd: 51 * kb, window: 2600 * kb, notSent: 1775 * kb, recoveries: 1000}
+}
+
+// policed is a policer of 100 Mb/s at 20 ms under cubic.
+func policed() made {
+	return made{bps: 31.2 * mb, rtt: 20*ms + 700_000, base: 20 * ms, againPct: 0.104, flight: 79 * kb, cwnd: 79 * kb, window: 1167 * kb, notSent: 350 * kb, recoveries: 800}
+}
+
+// shaped is a shaper of 100 Mb/s with 2 MB of queue at 20 ms.
+func shaped() made {
+	return made{bps: 95.6 * mb, rtt: 141 * ms, base: 20 * ms, againPct: 0.183, flight: 1676 * kb, cwnd: 1682 * kb, window: 9353 * kb, notSent: 3260 * kb}
+}
+
+func TestLossAndQueues(t *testing.T) {
+	below := func(rate, lost float64) measure.Cell { return datagramTrial(udpBelow, rate, lost, 0) }
+	for _, x := range []struct {
+		name   string
+		of     made
+		trials []measure.Cell
+		first  string
+		want   map[string]string
+	}{
+		{"loss alone", lossy(), nil, "loss likely", map[string]string{"policer": "possible", "shaper": "no"}},
+		{"loss below the rate", lossy(), []measure.Cell{below(18*mb, 0.12)}, "loss certain", nil},
+		{"one datagram lost is chance", lossy(), []measure.Cell{below(10*mb, 0.06)}, "loss likely", nil},
+		{"none lost of many", lossy(), []measure.Cell{below(100*mb, 0)}, "policer possible", map[string]string{"loss": "no"}},
+		{"none lost of too few to say", lossy(), []measure.Cell{below(8*mb, 0)}, "loss likely", nil},
+		{"loss that the datagrams met at the receiver", lossy(), []measure.Cell{atReceiver(below(100*mb, 5))}, "policer possible", map[string]string{"loss": "no"}},
+
+		{"policer by datagrams", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpAbove, 34*mb, 0, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpTenfold, 310*mb, 68, 0)},
+			"policer certain", map[string]string{"shaper": "no"}},
+		{"all passes far above", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpThirtyfold, 930*mb, 0, 0)}, "loss likely", map[string]string{"policer": "no", "shaper": "no"}},
+		{"not tried far enough", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0)}, "policer possible", map[string]string{"loss": "no"}},
+
+		{"shaper alone", shaped(), nil, "shaper likely", map[string]string{"loss": "no", "policer": "no"}},
+		{"shaper by datagrams", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms)}, "shaper certain", nil},
+		{"a short queue", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpTenfold, 310*mb, 68, 5*ms)}, "shaper certain", map[string]string{"policer": "no"}},
+		{"the link is full", with(shaped(), func(m *made) { m.link = 101 * mb }), nil, "none likely", map[string]string{"shaper": "no"}},
+		{"rates far apart", with(shaped(), func(m *made) { m.bins = []float64{0.4, 1, 1.6, 1, 0.5} }), nil, "none likely", map[string]string{"shaper": "no"}},
+		{"too short to see", with(shaped(), func(m *made) { m.bins = []float64{1, 1} }), nil, "none likely", map[string]string{"shaper": "?"}},
+		{"window bound, not the queue", with(shaped(), func(m *made) { m.rwndPct, m.wndFull, m.againPct = 80, 80, 0 }), nil, "receive-window likely", map[string]string{"shaper": "no"}},
+		{"congestion window not used up", with(shaped(), func(m *made) { m.flight, m.againPct = 900*kb, 0 }), nil, "none likely", map[string]string{"shaper": "no"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			d := x.of.document(x.trials...)
+			if x.first != "none likely" { // other families may have more to say of it
+				if got := first(t, d); got != x.first {
+					t.Errorf("first %s, want %s", got, x.first)
+				}
+			}
+			Diagnose(d)
+			for cause, want := range x.want {
+				if got := of(d.Cells[0].Diagnosis, cause); got != want {
+					t.Errorf("%s: %q, want %q", cause, got, want)
+				}
+			}
+		})
+	}
+}
+
+func with(m made, change func(*made)) made { change(&m); return m }
+
+// atReceiver lays what was lost to the receiver's socket.
+func atReceiver(c measure.Cell) measure.Cell {
+	c.LossPlaces = []measure.LossPlace{{Place: measure.LossSocket, EndPoint: "b", Packets: c.Datagrams.Lost}}
+	return c
+}
+
+func TestReordering(t *testing.T) {
+	m := made{bps: 190 * mb, rtt: 21 * ms, base: 20 * ms, reordered: 500, doubled: 100, againPct: 0.015, flight: 500 * kb, cwnd: 500 * kb}
+	d := m.document()
+	Diagnose(d)
+	if got := of(d.Cells[0].Diagnosis, "reordering"); got != "likely" {
+		t.Errorf("what was sent again had come: %q", got)
+	}
+	mixed := datagramTrial(udpBelow, 170*mb, 0, 0)
+	mixed.Datagrams.Reordered = mixed.Datagrams.Received / 100
+	d = m.document(mixed)
+	Diagnose(d)
+	if got := of(d.Cells[0].Diagnosis, "reordering"); got != "certain" {
+		t.Errorf("with datagrams out of order: %q", got)
+	}
+	d = m.document(datagramTrial(udpBelow, 170*mb, 0, 0))
+	Diagnose(d)
+	if got := of(d.Cells[0].Diagnosis, "reordering"); got != "no" {
+		t.Errorf("with datagrams in order: %q", got)
+	}
+}

@@ -1,0 +1,195 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// maxSteps bounds the steps that are printed.
+const maxSteps = 60
+
+// step is one experiment of an explanation, ready to print.
+type step struct {
+	Number  int
+	Title   string // "8 streams"
+	Way     string // "local -> b"
+	Figure  string // "4.12 Gb/s"
+	Against string // "4.10 Gb/s (+0.5%)"
+	Tells   string // "rules out loss, policer; raises receiver-cpu"
+	Took    string
+	Failed  bool
+	Bar     *stepBar
+}
+
+// stepBar is a figure beside the one that it is held against, in percent of
+// the greatest of all steps.
+type stepBar struct{ Figure, Base float64 }
+
+func newSteps(d *measure.Document) (all []step) {
+	most := 0.0
+	for _, s := range d.Steps {
+		for _, bps := range []*float64{s.Bps, s.BaseBps} {
+			if bps != nil {
+				most = max(most, *bps)
+			}
+		}
+	}
+	for i := range d.Steps[:min(len(d.Steps), maxSteps)] {
+		s := newStep(&d.Steps[i], i+1)
+		if b := &d.Steps[i]; b.Bps != nil && most > 0 {
+			s.Bar = &stepBar{Figure: share(*b.Bps, most)}
+			if b.BaseBps != nil {
+				s.Bar.Base = share(*b.BaseBps, most)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// share is a part of the whole in percent, from 0 to 100.
+func share(part, whole float64) float64 { return min(max(100*part/whole, 0), 100) }
+
+func newStep(s *measure.Step, number int) step {
+	v := step{Number: number, Title: clean(s.Title), Figure: clean(s.Figure), Tells: tellsText(s), Took: unit.Duration(s.ElapsedNs)}
+	if v.Title == "" {
+		v.Title = clean(s.Experiment)
+	}
+	if s.From != "" && s.To != "" {
+		v.Way = clean(s.From + " -> " + s.To)
+	}
+	if v.Figure == "" && s.Bps != nil {
+		v.Figure = unit.Rate(*s.Bps)
+	}
+	if s.Bps != nil && s.BaseBps != nil {
+		v.Against = unit.Rate(*s.BaseBps)
+		if change := 100 * (*s.Bps - *s.BaseBps) / *s.BaseBps; *s.BaseBps > 0 && change < 1e6 {
+			v.Against += " (" + signed(change) + ")"
+		}
+	}
+	if s.Error != "" {
+		v.Failed, v.Figure = true, "failed: "+clean(s.Error)
+	}
+	return v
+}
+
+// signed is a change in percent, with its sign.
+func signed(pct float64) string {
+	if math.Abs(pct) >= 100 {
+		return fmt.Sprintf("%+.0f%%", pct)
+	}
+	return fmt.Sprintf("%+.1f%%", pct)
+}
+
+// tellsText is what a step has told of which causes.
+func tellsText(s *measure.Step) string {
+	var parts []string
+	for _, p := range []struct {
+		verb   string
+		causes []string
+	}{{"rules out ", s.RuledOut}, {"raises ", s.Raised}} {
+		if len(p.causes) > 0 {
+			parts = append(parts, p.verb+cleanUpTo(strings.Join(p.causes, ", "), maxAnswer))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// StepLine is a step in one line without a newline, as it is told when it has
+// ended. What has no room in width (0: no bound) is left out from the right.
+func StepLine(s measure.Step, width int) string {
+	v := newStep(&s, 0)
+	line := join(v.Title, v.Way)
+	for i, part := range []struct{ before, text string }{{": ", v.Figure}, {", against ", v.Against}, {", ", v.Took}} {
+		longer := line + part.before + part.text
+		if part.text != "" && (i == 0 || width <= 0 || utf8.RuneCountInString(longer) <= width) {
+			line = longer
+		}
+	}
+	if v.Tells != "" && (width <= 0 || width-utf8.RuneCountInString(line) >= leastTells) {
+		line += "; " + v.Tells
+	}
+	if r := []rune(line); width > 3 && len(r) > width {
+		line = string(r[:width-3]) + "..."
+	}
+	return line
+}
+
+// leastTells is the room, in columns, from which a part of what a step told is worth its place.
+const leastTells = 24
+
+// Columns of the table of steps; what was tried and what it told share the rest.
+const (
+	stepsTable   = 100 // columns from which there is a table; under it each step is a block
+	numberWidth  = 2
+	tookWidth    = 8
+	againstWidth = 20
+)
+
+// steps prints what an explanation has tried, and why it stopped.
+func (p *printer) steps(v *view) {
+	if len(v.Steps) > 0 {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what was tried"))
+	}
+	if p.width >= stepsTable {
+		p.stepsTable(v.Steps)
+	} else {
+		for _, s := range v.Steps {
+			p.stepBlock(s)
+		}
+	}
+	if v.Ended != "" {
+		p.wrap("", 0, "", "ended: "+v.Ended)
+	}
+}
+
+func (p *printer) stepBlock(s step) {
+	text := join(s.Title, s.Way)
+	for _, part := range []struct{ before, text string }{{": ", s.Figure}, {", against ", s.Against}, {", ", s.Took}} {
+		if part.text != "" {
+			text += part.before + part.text
+		}
+	}
+	p.wrap(bold, numberWidth, fmt.Sprintf("%*d", numberWidth, s.Number), text)
+	if s.Tells != "" {
+		p.wrap("", numberWidth, strings.Repeat(" ", numberWidth), s.Tells)
+	}
+}
+
+func (p *printer) stepsTable(steps []step) {
+	if len(steps) == 0 {
+		return
+	}
+	rest := p.width - numberWidth - againstWidth - tookWidth - 5*2
+	widths := []int{numberWidth, rest * 3 / 10, rest * 3 / 10, againstWidth, rest - rest*3/10*2, tookWidth}
+	p.columns(widths, []string{"#", "tried", "figure", "against", "what it says", "took"})
+	for _, s := range steps {
+		p.columns(widths, []string{fmt.Sprint(s.Number), join(s.Title, s.Way), s.Figure, s.Against, s.Tells, s.Took})
+	}
+}
+
+// columns prints cells beside each other, each broken at spaces to its width.
+func (p *printer) columns(widths []int, cells []string) {
+	broken := make([][]string, len(cells))
+	height := 0
+	for i, c := range cells {
+		broken[i] = lines(c, widths[i], widths[i])
+		height = max(height, len(broken[i]))
+	}
+	for n := range height {
+		line := ""
+		for i, b := range broken {
+			text := ""
+			if n < len(b) {
+				text = b[n]
+			}
+			line += pad(text, widths[i]) + "  "
+		}
+		fmt.Fprintln(&p.out, strings.TrimRight(line, " "))
+	}
+}
