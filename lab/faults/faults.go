@@ -28,10 +28,11 @@ type Fault struct {
 
 // Want is what must be said of one direction.
 type Want struct {
-	Cause string   // id of the first finding
-	Or    []string // causes that are as right; Why says why
-	Why   string
-	Place string // measure.AtSender and so on; empty where several are right
+	Cause string   `json:"cause"`        // id of the first finding
+	Or    []string `json:"or,omitempty"` // causes that are as right; Why says why
+	Why   string   `json:"why,omitempty"`
+	Place string   `json:"place,omitempty"` // measure.AtSender and so on; empty where several are right
+	With  string   `json:"with,omitempty"`  // a cause that must be found too, first or not
 }
 
 // Scene is two hosts in which a Fault can be seen.
@@ -69,9 +70,4 @@ func is(cause, place string) *Want { return &Want{Cause: cause, Place: place} }
 func (w *Want) or(why string, causes ...string) *Want {
 	w.Or, w.Why = append(w.Or, causes...), why
 	return w
-}
-
-// LeftOut names the causes that no fault of the table makes, with the reason.
-func LeftOut() map[string]string {
-	return map[string]string{}
 }

@@ -3,12 +3,15 @@
 package faults
 
 import (
-	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +26,7 @@ var (
 	command = flag.String("command", "explain", "command of thru that is to find the faults, with flags: explain, or test for what the traffic alone tells")
 	runs    = flag.Int("runs", 1, "so many times")
 	keep    = flag.String("keep", "", "folder for the documents, as they are")
-	store   = flag.String("store", "", "folder for the documents as the tests of diagnose replay them")
+	store   = flag.String("store", "", "folder for records of what was found right, which the tests of diagnose replay")
 	lock    = flag.String("lock", "", "file to hold locked during a fault, so that several on one machine take turns")
 )
 
@@ -54,7 +57,7 @@ func TestFaults(t *testing.T) {
 	for _, r := range tally.Wrong {
 		fmt.Println("wrong:", r)
 	}
-	for _, cause := range leftOut() {
+	for _, cause := range slices.Sorted(maps.Keys(LeftOut())) {
 		fmt.Printf("left out: %s: %s\n", cause, LeftOut()[cause])
 	}
 }
@@ -71,7 +74,36 @@ func measureFault(t *testing.T, f Fault, run int, tally *Tally) {
 		}
 	}
 	if *keep != "" {
-		save(t, filepath.Join(*keep, fmt.Sprintf("%s-%d.json", f.Name, run+1)), d)
+		saveDocument(t, filepath.Join(*keep, fmt.Sprintf("%s-%d.json", f.Name, run+1)), d)
+	}
+	if *store != "" && !t.Failed() {
+		r, err := NewRecord(f, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, filepath.Join(*store, f.Name+".json.gz"), r.Write)
+	}
+}
+
+// saveDocument keeps a document as thru printed it.
+func saveDocument(t *testing.T, path string, d *measure.Document) {
+	t.Helper()
+	text, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, path, func(w io.Writer) error { _, err := w.Write(text); return err })
+}
+
+// save makes a file.
+func save(t *testing.T, path string, write func(io.Writer) error) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err == nil {
+		err = errors.Join(write(file), file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -88,29 +120,4 @@ func take(t *testing.T) (give func()) {
 		t.Fatal(err)
 	}
 	return func() { _ = file.Close() }
-}
-
-// save writes a document to a file; one whose name ends in .gz is compressed.
-func save(t *testing.T, path string, d *measure.Document) {
-	t.Helper()
-	text, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if !strings.HasSuffix(path, ".gz") {
-		_, err = file.Write(text)
-	} else {
-		z, _ := gzip.NewWriterLevel(file, gzip.BestCompression)
-		if _, err = z.Write(text); err == nil {
-			err = z.Close()
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -19,7 +19,8 @@ type Row struct {
 	Degree    string // confidence of it
 	Bps       float64
 	Elapsed   time.Duration
-	Trouble   string // why there is no finding
+	Found     []string // causes of all findings
+	Trouble   string   // why there is no finding
 }
 
 // Judge says what a document says of a fault: a row for each direction that
@@ -44,6 +45,9 @@ func Judge(f Fault, d *measure.Document) []Row {
 		default:
 			first := c.Findings[0]
 			r.Cause, r.Place, r.Degree = first.Cause, first.Where.Place, first.Confidence
+			for _, x := range c.Findings {
+				r.Found = append(r.Found, x.Cause)
+			}
 		}
 		if c != nil && c.Goodput != nil {
 			r.Bps = c.Goodput.Value
@@ -69,6 +73,9 @@ func baseCell(d *measure.Document, forward bool) *measure.Cell {
 
 // Right tells whether the first finding is the one that is wanted.
 func (r Row) Right() bool {
+	if r.Want.With != "" && !slices.Contains(r.Found, r.Want.With) {
+		return false
+	}
 	return (r.Cause == r.Want.Cause && (r.Want.Place == "" || r.Place == r.Want.Place)) || slices.Contains(r.Want.Or, r.Cause)
 }
 

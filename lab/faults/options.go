@@ -17,7 +17,7 @@ func optionFaults() []Fault {
 			Build: overWire(forward(usual(), func(w *wire.Way) { w.Loss, w.LossBurst, w.Seed = 0.002, 3, 7 }), client(sack, "0"))},
 		{Name: "sack-off-queue", About: "no SACK where only a short queue loses", Forward: is("sack-off", sender).or("a queue too short for cubic", "loss"),
 			Args: flags("--link-rate 200M/l2"), Build: overWire(both(usual(), func(w *wire.Way) { w.Queue = 100 << 10 }), client(sack, "0"))},
-		{Name: "timestamps-off", About: "no timestamps: nothing to lose by it on a healthy link", Forward: well(), Args: flags("--link-rate 200M/l2"),
+		{Name: "timestamps-off", About: "no timestamps: nothing to lose by it on a healthy link", Forward: with(well(), "timestamps-off"), Args: flags("--link-rate 200M/l2"),
 			Build: overWire(usual(), client(stamps, "0"))},
 		{Name: "mss-clamp", About: "a box rewrites the MSS to 536", Forward: is("mss-clamp", path), Args: flags("--link-rate 200M/l2"),
 			Build: overWire(both(usual(), func(w *wire.Way) { w.ClampMSS = 536 }))},
@@ -27,4 +27,10 @@ func optionFaults() []Fault {
 		{Name: "slow-convergence", About: "2 s of 1 Gb/s over 300 ms, ramp and all", Forward: &Want{Cause: "slow-convergence"}, Args: flags("-t 3 -O 0.1"),
 			Build: overWire(symmetric(1_000_000_000, 300*time.Millisecond))},
 	}
+}
+
+// with wants another cause too.
+func with(w *Want, cause string) *Want {
+	w.With = cause
+	return w
 }
