@@ -65,6 +65,9 @@ func oneMember(f *flow) *outcome {
 	if g := f.against(many); g < memberBar {
 		return no("%d streams carry %s, no multiple", many.Streams, unit.Rate(rateOf(many)))
 	}
+	if s, over := f.surplus(); over && rateOf(many) < memberBar*s.capacity {
+		return no("UDP from one source port carries %s, %d streams carry %s", unit.Rate(s.capacity), many.Streams, unit.Rate(rateOf(many)))
+	}
 	if why := f.scalesOtherwise(); why != "" {
 		return no("%s", why)
 	}
@@ -139,6 +142,23 @@ func (f *flow) levelsOut(many *measure.Cell) bool {
 		}
 	}
 	return false
+}
+
+// mayBeMember tells whether what holds one stream may be a member of a bundle:
+// several were not tried, or carried more than one source port does.
+func (f *flow) mayBeMember() bool {
+	if f.isUDP() || f.cell.Streams > 1 {
+		return false
+	}
+	one := f.rate()
+	if s, over := f.surplus(); over {
+		one = max(one, s.capacity)
+	}
+	most := 0.0
+	for _, c := range []*measure.Cell{f.withMost(), f.experiment(eightStreams), f.experiment(manyPorts)} {
+		most = max(most, rateOf(c))
+	}
+	return most == 0 || most >= memberBar*one
 }
 
 // isBundle tells whether an end reaches the other by a bond of several members.
