@@ -78,10 +78,6 @@ func shaper(f *flow) *outcome {
 
 // asShaper says what a plateau means where the rate of the link is not known.
 func (f *flow) asShaper(o *outcome) *outcome {
-	if o.confidence == measure.Certain && o.where.Place == "" && f.mayBeMember() {
-		o.confidence = measure.Likely // a member of a bundle has a queue of its own
-		o.then("8 streams instead of one: a bundle carries a multiple")
-	}
 	o.mend(advise(nil, "if this is what the link is to carry, it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
 	if f.cell.Ceiling == nil {
 		o.then("--link-rate says what the link should carry: then it is told whether this is all of it")

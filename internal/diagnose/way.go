@@ -141,13 +141,6 @@ func (f *flow) levelsOut(many *measure.Cell) bool {
 	return false
 }
 
-// mayBeMember tells whether one stream was all that was tried, so that what
-// holds it may be a member of a bundle.
-func (f *flow) mayBeMember() bool {
-	tried := f.withMost() != nil || f.experiment(eightStreams) != nil || f.experiment(manyPorts) != nil
-	return !f.isUDP() && f.cell.Streams <= 1 && !tried
-}
-
 // isBundle tells whether an end reaches the other by a bond of several members.
 func (f *flow) isBundle() bool {
 	return slices.ContainsFunc(f.ends(), func(e *end) bool {
