@@ -89,10 +89,16 @@ func (f *flow) diagnose() measure.Diagnosis {
 	for _, j := range inOrder(held) {
 		d.Findings = append(d.Findings, f.finding(j))
 	}
-	if len(d.Findings) == 0 {
-		d.Findings = append(d.Findings, f.nothing(d.NotChecked))
+	if len(held) == 0 || !slices.ContainsFunc(held, binds) {
+		d.Findings = append([]measure.Finding{f.nothing(d.NotChecked)}, d.Findings...)
 	}
 	return d
+}
+
+// binds tells whether a cause that holds says more than "nothing was found":
+// the rate hangs on it, or it is certain.
+func binds(j judged) bool {
+	return !j.outcome.aside || j.outcome.confidence == measure.Certain
 }
 
 // nothing is the finding where no rule holds.

@@ -30,7 +30,7 @@ func lossRules() []Rule {
 			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis)",
 			Apart: "UDP below the rate loses too; bbr is not slowed down by it",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
-			Source: "methods.md, formula 6", Tests: []string{udpBelow},
+			Source: "methods.md, formula 6", Tests: []string{udpBelow, bbrControl},
 		},
 	}
 }
@@ -100,6 +100,10 @@ func loss(f *flow) *outcome {
 		}
 	}
 	o.mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+	if bbr := f.experiment(bbrControl); bbr != nil && f.against(bbr) > gainBar {
+		o.by(above(f.sender.proof("goodput under bbr over this", f.against(bbr), ""), gainBar))
+		o.confidence = measure.Likely
+	}
 	f.heldAgainst(o, b, again)
 	if held, _, ok := f.windowHeld(); o.state == holds && (ok && held > rwndBar || paces(f.congestion()) && again < bbrBar) {
 		o.beside() // the window is what is full, not the path; and bbr bears with it
