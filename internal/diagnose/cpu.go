@@ -30,14 +30,14 @@ func cpuRules() []Rule {
 			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
 			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
 			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
-			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{leanPath, eightStreams}, Brings: []string{"too-many-streams"},
+			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{otherControl, leanPath, eightStreams}, Brings: []string{"too-many-streams", "app-limited"},
 		},
 		{
 			Cause: "receiver-cpu", TCP: true, UDP: true, Title: "the receiver's CPU is full", judge: receiverCPU,
 			Seen:  "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
 			Apart: "the sender is held up, and its own CPUs are not full; several streams carry more",
 			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
-			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{leanPath, eightStreams}, Brings: []string{"slow-reader", "receive-window", "ring-overflow", "backlog-overflow"},
+			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{otherControl, leanPath, eightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
 		},
 	}
 }
@@ -211,7 +211,16 @@ func senderCPU(f *flow) *outcome {
 	if !mine.packet || mine.thread {
 		o.confidence = f.sureOfCPU(mine)
 	}
-	return f.scaled(o)
+	return f.unlessPaced(f.scaled(o))
+}
+
+// unlessPaced makes a full CPU likely, as long as it may be the pacing that
+// fills it.
+func (f *flow) unlessPaced(o *outcome) *outcome {
+	if f.mayBePaced() && o.confidence == measure.Certain {
+		o.confidence = measure.Likely
+	}
+	return o
 }
 
 // drowns tells that datagrams are sent faster than they arrive: what the
@@ -280,7 +289,7 @@ func receiverCPU(f *flow) *outcome {
 	if seen && unread > unreadBar {
 		o.by(above(f.receiver.proof("unread in the socket, of its room", unread, "pct"), unreadBar))
 	}
-	return f.scaled(o)
+	return f.unlessPaced(f.scaled(o))
 }
 
 // lostAt is how many datagrams the counters of a place took.

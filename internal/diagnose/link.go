@@ -65,7 +65,7 @@ func linkRate(f *flow) *outcome {
 		return no("no link lies between the ends")
 	case !ok || !known:
 		return missing("the rate of the link", "no interface tells it; --link-rate states it")
-	case share > beyondBar:
+	case stat.AboveCeiling(f.cell):
 		return no("%s of what it could carry: an assumption is wrong", unit.Percent(share))
 	case f.cell.Spec.Rate > 0 && float64(f.cell.Spec.Rate) < f.cell.Ceiling.Bps:
 		return no("%s was asked for, less than it carries", unit.Rate(float64(f.cell.Spec.Rate)))

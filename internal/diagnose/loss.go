@@ -54,7 +54,7 @@ func (f *flow) queued() (times, by float64, ok bool) {
 // hasQueue tells whether a queue on the path is filled by the flow itself.
 func (f *flow) hasQueue() bool {
 	times, by, ok := f.queued()
-	return ok && times > 1.4 && by > 0.7e6
+	return ok && (times > 1.4 && by > 0.7e6 || times > 1.15 && by > 3e6)
 }
 
 func loss(f *flow) *outcome {
@@ -148,16 +148,23 @@ func (f *flow) below(again float64) underRate {
 	if c == nil || c.Datagrams == nil || c.Datagrams.Sent == 0 {
 		return underRate{}
 	}
-	b, sent := underRate{tried: true, pct: pathLossPct(c)}, float64(c.Datagrams.Sent)
-	b.lost = b.pct > max(lostBar, again/4) && b.pct*sent/100 >= leastLost
-	b.passes = !b.lost && sent*again/100 >= leastExpected
+	sent, gone := float64(c.Datagrams.Sent), pathLossPct(c)*float64(c.Datagrams.Sent)/100
+	clean := gone == 0
+	for _, c := range f.datagramTrials() { // what passes at higher rates tells the same, with more packets
+		if pct := pathLossPct(c); pct < surplusBar && rateOf(c) > leastCapacity*f.rate() {
+			sent, gone = sent+float64(c.Datagrams.Sent), gone+pct*float64(c.Datagrams.Sent)/100
+		}
+	}
+	b := underRate{tried: true, pct: 100 * gone / sent}
+	b.lost = b.pct > max(lostBar, again/10) && gone >= leastLost
+	b.passes = clean && !b.lost && float64(c.Datagrams.Sent)*again/100 >= leastExpected
 	return b
 }
 
 // heldAgainst settles a loss of TCP by datagrams below its rate.
 func (f *flow) heldAgainst(o *outcome, b underRate, again float64) {
-	bar := max(lostBar, again/4)
-	p := measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, lost on the path", Value: b.pct, Unit: "pct"}
+	bar := max(lostBar, again/10)
+	p := measure.Proof{EndPoint: f.receiver.name, Counter: "UDP that the path has room for, lost on it", Value: b.pct, Unit: "pct"}
 	switch {
 	case b.lost:
 		o.confidence = measure.Certain
@@ -295,8 +302,9 @@ func policer(f *flow) *outcome {
 		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))
-	case f.perRecovery() > 10 && seen && flat < 3*flatBar:
-		o.confidence = measure.Likely
+	case seen && flat > 6*flatBar && !over:
+		return no("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
+	case f.perRecovery() > 10:
 		o.by(above(f.sender.proof("segments lost in one recovery", f.perRecovery(), "segments"), 10))
 	}
 	return o

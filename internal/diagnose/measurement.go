@@ -46,7 +46,7 @@ func contradiction(f *flow) *outcome {
 func aboveCeiling(f *flow) *outcome {
 	share, ok := f.ceilingShare()
 	bps, known := f.goodput()
-	if !ok || !known || f.onOneMachine() || share <= beyondBar || f.cell.Ceiling.Bps <= 0 {
+	if !ok || !known || f.onOneMachine() || !stat.AboveCeiling(f.cell) || f.cell.Ceiling.Bps <= 0 {
 		return nil
 	}
 	c := f.cell.Ceiling

@@ -147,7 +147,7 @@ func TestBrokenTSO(t *testing.T) {
 		{"not searched, small segments pass", "likely", "", edits{broken(0.7e6, 17), noPath, clean}},
 		{"the path takes less", "no", "no more than 1400", edits{broken(1.6e6, 17), searched(1400, 1500, 1500, true)}},
 		{"offload is off", "no", "off at the sender", edits{broken(1.6e6, 17), func(d *measure.Document) { face(d).Offloads["tcp-segmentation-offload"] = false }}},
-		{"just fast enough", "no", "", edits{broken(31e6, 17)}},
+		{"just fast enough", "no", "", edits{broken(501e6, 17)}},
 		{"few sent again", "no", "", edits{broken(1.6e6, 2.9)}},
 		{"no timeout", "no", "", edits{rate(1.6e6), lost(17)}},
 		{"imported", "missing", "", edits{func(d *measure.Document) { near(d).Streams[0].TCP = nil }}},

@@ -97,7 +97,7 @@ func (f *flow) fillsCwnd() bool {
 
 // asShaper says what a plateau means where the rate of the link is not known.
 func (f *flow) asShaper(o *outcome) *outcome {
-	if o.confidence == measure.Certain && o.where.Place == "" && f.mayBeMember() {
+	if o.confidence == measure.Certain && f.mayBeMember() {
 		o.confidence = measure.Likely // a member of a bundle has a queue of its own
 		o.then("8 streams instead of one: a bundle carries a multiple")
 	}

@@ -9,7 +9,7 @@ import (
 
 // quotaRules are the causes of hosts that do not get what they seem to have.
 func quotaRules() []Rule {
-	cpu := []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "single-flow", "too-many-streams"}
+	cpu := []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams"}
 	return []Rule{
 		{
 			Cause: "cpu-quota", TCP: true, UDP: true, Title: "a CPU quota is used up", judge: func(f *flow) *outcome { return f.either(quota) },

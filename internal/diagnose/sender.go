@@ -18,7 +18,7 @@ func senderRules() []Rule {
 			Cause: "paced", TCP: true, Title: "the sender paces itself", judge: paced,
 			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free",
 			Apart: "the same under cubic or reno", Mends: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
-			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{otherControl},
+			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{otherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 	}
 }
@@ -145,16 +145,27 @@ func paced(f *flow) *outcome {
 	switch {
 	case !ok || !known:
 		return f.sender.lacks("tcp_info.pacing_rate_bytes_per_s")
-	case float64(len(f.sender.streams()))*rate > 1.6*bps:
+	case float64(len(f.sender.streams()))*rate > 1.6*bps && base > nearNs:
 		return no("%s would let %s go", used, unit.Rate(float64(len(f.sender.streams()))*rate))
 	case again > 1 || loaded > 3*base && loaded > base+2e6:
 		return no("the path is full: its queue is, or it loses")
 	}
 	o := possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
-	if t, ok := f.sender.threads(); ok && t.run+t.wait < threadBar && base < 1e6 {
+	if !f.sender.isFull() && !f.receiver.isFull() && base < nearNs {
 		o.confidence = measure.Likely
 	}
 	return o.at(f.sender.where()).by(f.pacingProofs()...).mend(f.useControl("cubic"))
+}
+
+// nearNs is a round trip in ns, as on a LAN or within a host, under which pacing
+// costs more than it saves: small bursts take more of the CPUs too.
+const nearNs = 1e6
+
+// mayBePaced tells that a control that paces sends to a near host, and no other
+// was tried: then a full CPU may be what the pacing costs.
+func (f *flow) mayBePaced() bool {
+	base, ok := f.baseRTT()
+	return paces(f.congestion()) && ok && base < nearNs && f.experiment(otherControl) == nil && f.cell.Spec.Rate == 0
 }
 
 func (f *flow) pacingProofs() []measure.Proof {

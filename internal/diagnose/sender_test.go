@@ -41,7 +41,7 @@ func TestSender(t *testing.T) {
 		{"cubic does not pace", with(bbrAlone(), func(m *made) { m.control = "cubic" }), nil, "paced", "no"},
 		{"bbr far away", with(bbrAlone(), func(m *made) { m.rtt, m.base = 21*ms, 20*ms }), nil, "paced", "possible"},
 		{"bbr before a full queue", with(bbrAlone(), func(m *made) { m.rtt, m.base = 80*ms, 20*ms }), nil, "paced", "no"},
-		{"bbr would let more go", with(bbrAlone(), func(m *made) { m.pacing = 40000 * mb }), nil, "paced", "no"},
+		{"bbr would let more go", with(bbrAlone(), func(m *made) { m.pacing, m.rtt, m.base = 40000*mb, 21*ms, 20*ms }), nil, "paced", "no"},
 		{"control not known", with(bbrAlone(), func(m *made) { m.control = "-" }), nil, "paced", "?"},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -61,6 +61,9 @@ func tokenBucket(f *flow) *outcome {
 	}
 	at, before, after, found := stat.ChangePoint(bins)
 	if !found {
+		at, before, after, found = stepDown(bins)
+	}
+	if !found {
 		at = 0
 		before, after, found = f.burst(bins)
 	}
@@ -82,10 +85,25 @@ func tokenBucket(f *flow) *outcome {
 		mend(advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
 	// A second flow that starts takes half of the rate.
 	halved := after > 0.44*before && after < 0.56*before
+	if long := f.experiment(longer); long != nil && rateOf(long) < stepBar*after {
+		o.confidence = measure.Certain
+		o.by(below(measure.Proof{EndPoint: f.receiver.name, Counter: "goodput of a longer run after this one", Value: rateOf(long), Unit: "bps"}, stepBar*after))
+	}
 	if spreadOf(bins[:at]) < flatBar && spreadOf(bins[at:]) < flatBar && !halved && at > 0 && f.bites(at) {
 		o.confidence = measure.Certain
 	}
 	return o
+}
+
+// stepDown finds two levels in a course too short for a change-point test: a
+// first one of which every second exceeds by far every second of the rest.
+func stepDown(bins []float64) (at int, before, after float64, found bool) {
+	for n := 1; n <= len(bins)-2; n++ {
+		if slices.Min(bins[:n]) > 2*slices.Max(bins[n:]) {
+			return n, stat.Median(bins[:n]), stat.Median(bins[n:]), true
+		}
+	}
+	return 0, 0, 0, false
 }
 
 // burst is the level of a bucket that was empty before the measured time or

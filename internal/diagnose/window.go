@@ -148,6 +148,9 @@ func receiveWindow(f *flow) *outcome {
 	}
 	w, _ := f.sendWindow()
 	bound, off, fits := f.windowFit()
+	if fits && bound > 3*f.rate() {
+		return no("windows of %s would let %s pass", unit.Size(int64(w)), unit.Rate(bound))
+	}
 	loaded, _ := f.loadedRTT()
 	base, _ := f.baseRTT()
 	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
@@ -216,6 +219,8 @@ func slowReader(f *flow) *outcome {
 	switch {
 	case known && t.run+t.wait > threadBar:
 		o.then("what keeps the reader's CPU busy")
+	case f.receiver.load().isFull() || f.receiver.load().least > mostBar:
+		o.then("whether the reader waits for a CPU: the host's are busy")
 	case known && (pct >= rwndBar || late):
 		o.confidence = measure.Certain // its thread has a CPU to run on, and does not read
 		o.by(below(f.receiver.proof("reader's thread on a CPU or waiting for one", t.run+t.wait, "pct"), threadBar))
@@ -315,11 +320,15 @@ func sendBuffer(f *flow) *outcome {
 		return no("the congestion window was full")
 	case rwnd > rwndBar:
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
+	case f.receiver.isFull() || f.receiver.isBehind():
+		return no("the receiver does not keep up")
+	case f.fitOf(flight) > sendFitBar:
+		return no("%s under way would make %s, not what passes", unit.Size(int64(flight)), unit.Rate(f.boundOf(flight)))
 	case flight < buffer/4:
 		return no("%s were under way, the sender's buffer has %s", unit.Size(int64(flight)), unit.Size(int64(buffer)))
 	}
 	loaded, base, _ := f.rtt()
-	bound := stat.WindowRate(flight, int64(loaded)) * float64(max(1, len(f.sender.streams())))
+	bound := f.boundOf(flight)
 	o := likely("the sender's socket buffer of %s is too small for a round trip of %s", unit.Size(int64(buffer/2)), unit.Duration(int64(loaded)))
 	if again, known := f.againPct(); known && again < 0.01 && base > 0 && loaded < 1.5*base && t.blocked > 80 {
 		o.confidence = measure.Certain
@@ -329,6 +338,28 @@ func sendBuffer(f *flow) *outcome {
 		f.sender.proof("SO_SNDBUF as granted", buffer, "bytes"), f.sender.proof("congestion window, mean", cwnd, "bytes")).
 		costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
 		mend(f.raiseWindow(f.sender, base))
+}
+
+// sendFitBar is by how many percent what is under way over the round trip may
+// miss the goodput, where the buffer is to be what binds.
+const sendFitBar = 40
+
+// boundOf is the rate of all streams that have so many bytes each under way.
+func (f *flow) boundOf(flight float64) float64 {
+	loaded, ok := f.loadedRTT()
+	if !ok {
+		return 0
+	}
+	return stat.WindowRate(flight, int64(loaded)) * float64(max(1, len(f.sender.streams())))
+}
+
+// fitOf is by how many percent that misses the goodput.
+func (f *flow) fitOf(flight float64) float64 {
+	bps := f.rate()
+	if bps <= 0 {
+		return 100
+	}
+	return 100 * math.Abs(f.boundOf(flight)-bps) / bps
 }
 
 // sendBuffer is SO_SNDBUF of the sender's streams as the kernel has it, which

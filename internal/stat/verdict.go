@@ -18,6 +18,50 @@ const (
 
 const wrongAssumption = "an assumption about link rate, MTU or accounting is wrong"
 
+// AboveCeiling tells whether a cell shows more than its link can carry. What
+// was under way already when the measured time began, or waited in the
+// receiver's kernel for a lost segment before it, is no contradiction.
+func AboveCeiling(c *measure.Cell) bool {
+	return c.Ceiling != nil && c.Ceiling.SharePct > AboveCeilingPct+underWayPct(c)
+}
+
+// underWayPct is the most that was under way at a time, in percent of what
+// came in the measured time.
+func underWayPct(c *measure.Cell) (most float64) {
+	for i := range c.Runs {
+		f := flowOf(c, &c.Runs[i])
+		if f == nil || f.Sender == nil || f.Receiver == nil || f.Receiver.Bytes <= 0 {
+			continue
+		}
+		bytes := 0.0
+		for k, s := range f.Sender.Streams {
+			bytes += greatestCwnd(f.Sender, k, s)
+		}
+		most = max(most, 100*bytes/float64(f.Receiver.Bytes))
+	}
+	return min(most, mostUnderWay)
+}
+
+// mostUnderWay bounds that, in percent: beyond it a figure is no figure.
+const mostUnderWay = 10
+
+// greatestCwnd is the largest congestion window of a stream in bytes.
+func greatestCwnd(e *measure.Evidence, stream int, s measure.Stream) (bytes float64) {
+	if s.TCP == nil || s.TCP.SendMSS == nil {
+		return 0
+	}
+	segments := 0.0
+	if s.Course != nil && s.Course.Cwnd != nil {
+		segments = s.Course.Cwnd.Max
+	}
+	for _, b := range e.Bins {
+		if stream < len(b.TCP) && b.TCP[stream].Cwnd != nil {
+			segments = max(segments, float64(*b.TCP[stream].Cwnd))
+		}
+	}
+	return segments * float64(*s.TCP.SendMSS)
+}
+
 // Verdict compares the main cells with their ceilings. It is nil where none
 // has one, since without a known link rate there is nothing to pass, and where
 // a cell failed (that is an error, no verdict) or was held down by an end point.
@@ -91,10 +135,10 @@ func verdictOf(c measure.Cell) measure.Verdict {
 		return v
 	}
 	v.Share = c.Ceiling.SharePct
-	v.Pass = v.Share >= PassPct && v.Share <= AboveCeilingPct
+	v.Pass = v.Share >= PassPct && !AboveCeiling(&c)
 	v.Reason = fmt.Sprintf("%s carries %.2f%% of the ceiling of %s, %s is required",
 		name, v.Share, unit.Rate(c.Ceiling.Bps), unit.Percent(PassPct))
-	if v.Share > AboveCeilingPct {
+	if AboveCeiling(&c) {
 		v.Reason = fmt.Sprintf("%s shows %.2f%% of the ceiling of %s: %s", name, v.Share, unit.Rate(c.Ceiling.Bps), wrongAssumption)
 	}
 	if d := c.Datagrams; d != nil && d.LossPct > MostLostPct {

@@ -199,7 +199,7 @@ func (s *summary) warnCourse() {
 }
 
 func (s *summary) warnCeiling() {
-	if c := s.cell.Ceiling; c != nil && c.SharePct > AboveCeilingPct {
+	if c := s.cell.Ceiling; AboveCeiling(s.cell) {
 		s.warn("%s of the ceiling of %s: %s", unit.Percent(c.SharePct), unit.Rate(c.Bps), wrongAssumption)
 	}
 }
