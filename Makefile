@@ -15,7 +15,7 @@ CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump ts
 CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab interop bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build test lab interop faults bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ lab: ## run the tests in network namespaces; needs root, fails where one cannot 
 # It runs in the package's folder, so that go test shows the table while it grows.
 interop: ## judge thru against real iperf3 and iperf; needs root; RUN=TestInterop/thru-iperf3 chooses, IPERF3=/path adds one
 	cd interop && $(GO) test -tags interop -count=1 -timeout 20m -run '$(or $(RUN),TestInterop)'
+
+# One line for each as it ends, and a summary; FAULTS='-keep /tmp/x' passes flags on.
+faults: ## have thru explain every fault of the lab, and healthy paths; needs root; RUN=TestFaults/loss chooses, RUNS=3 repeats
+	cd lab/faults && $(GO) test -tags faults -count=1 -timeout 60m -run '$(or $(RUN),TestFaults)' -runs $(or $(RUNS),1) $(FAULTS)
 
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
 	$(GO) run ./bench $(BENCH)
@@ -73,8 +77,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for three systems, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux freebsd windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet -tags interop ./... || exit 1; done
-	$(GO) run $(STATICCHECK) -tags interop ./...
+	@for os in linux freebsd windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet -tags interop,faults ./... || exit 1; done
+	$(GO) run $(STATICCHECK) -tags interop,faults ./...
 
 cross: ## build for every system, and hold the linux binary to its size
 	@mkdir -p dist

@@ -37,7 +37,7 @@ func cpuRules() []Rule {
 			Seen:  "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
 			Apart: "the sender is held up, and its own CPUs are not full; several streams carry more",
 			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
-			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{leanPath, eightStreams}, Brings: []string{"slow-reader", "receive-window"},
+			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{leanPath, eightStreams}, Brings: []string{"slow-reader", "receive-window", "ring-overflow", "backlog-overflow"},
 		},
 	}
 }
@@ -58,13 +58,27 @@ type load struct {
 	ran    float64 // time on CPUs of all its threads, in percent of one CPU
 	thread bool    // that thread had no time to spare
 	packet bool    // a CPU of the host was full of received packets
-	all    bool    // every CPU of the host was full, and the thread had to wait
+	all    bool    // every CPU that its threads may use was full, and the busiest had to wait
 	cpus   int     // of the host; 0 where they are not known
+	least  float64 // how busy the freest CPU is that its threads may use, in percent
 	soft   measure.CPU
 }
 
 // isFull tells whether a CPU of the end holds the flow up.
 func (l load) isFull() bool { return l.thread || l.packet || l.all }
+
+// bounded is a share in percent of whatever a document holds in its place.
+func bounded(pct float64) float64 {
+	if !(pct > 0) {
+		return 0
+	}
+	return min(pct, 100)
+}
+
+// busy is how much of its time a CPU did anything, and packets how much of it
+// went to interrupts and received packets, in percent.
+func busy(c measure.CPU) float64    { return bounded(c.Busy()) }
+func packets(c measure.CPU) float64 { return bounded(c.IRQ + c.SoftIRQ) }
 
 // load of the end in the measured time.
 func (e *end) load() load {
@@ -82,15 +96,20 @@ func (e *end) load() load {
 	if e.seen == nil || e.seen.Host == nil {
 		return l
 	}
-	l.cpus, l.all = len(e.seen.Host.CPUs), len(e.seen.Host.CPUs) > 0
+	l.cpus = len(e.seen.Host.CPUs)
+	bound, allowed := boundTo(e), 0
 	for _, c := range e.seen.Host.CPUs {
-		l.all = l.all && c.Busy() > fullBar
-		if c.IRQ+c.SoftIRQ > l.soft.IRQ+l.soft.SoftIRQ {
+		if bound == nil || *bound == c.Core {
+			if allowed++; allowed == 1 || busy(c) < l.least {
+				l.least = busy(c)
+			}
+		}
+		if packets(c) > packets(l.soft) {
 			l.soft = c
 		}
 	}
-	l.packet = l.soft.Busy() > fullBar && l.soft.IRQ+l.soft.SoftIRQ > packetBar
-	l.all = l.all && l.known && l.hot.run+l.hot.wait > mostBar
+	l.packet = busy(l.soft) > fullBar && packets(l.soft) > packetBar
+	l.all = l.least > fullBar && l.known && l.hot.run+l.hot.wait > mostBar
 	return l
 }
 
@@ -122,12 +141,12 @@ func (e *end) stolen(s measure.Stream, run float64) float64 {
 		if s.CPU != nil && *s.CPU != c.Core {
 			continue
 		}
-		steal, worked, n = steal+c.Steal, worked+c.Busy()-c.Steal, n+1
+		steal, worked, n = steal+bounded(c.Steal), worked+max(0, busy(c)-bounded(c.Steal)), n+1
 	}
 	if n == 0 || worked <= 0 || steal <= 0 {
 		return 0
 	}
-	return min(steal/n, 100) * min(1, run*n/worked)
+	return steal / n * min(1, run*n/worked)
 }
 
 // onSameCPUs tells that the CPUs of both ends are the same ones: one host, or
@@ -146,7 +165,7 @@ func (f *flow) onSameCPUs() bool {
 	}
 	s, r := f.sender.seen.Host.CPUs, f.receiver.seen.Host.CPUs
 	for i := range min(len(s), len(r)) {
-		if d := s[i].Busy() - r[i].Busy(); d > 10 || d < -10 {
+		if d := busy(s[i]) - busy(r[i]); d > 10 || d < -10 {
 			return false
 		}
 	}
@@ -185,7 +204,7 @@ func senderCPU(f *flow) *outcome {
 		return no("the sender's thread was held up %s of the time, not for want of a CPU", unit.Percent(mine.hot.blocked))
 	case f.onSameCPUs() && theirs.isFull() && theirs.ran > mine.ran:
 		return no("the receiver takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.ran), unit.Percent(mine.ran))
-	case f.isUDP() && f.cell.Datagrams != nil && f.cell.Datagrams.LossPct > 5:
+	case f.drowns():
 		return no("the sender sends more than arrives: %s is lost", unit.Percent(f.cell.Datagrams.LossPct))
 	}
 	o := f.fullCPU(f.sender, mine)
@@ -194,6 +213,16 @@ func senderCPU(f *flow) *outcome {
 	}
 	return f.scaled(o)
 }
+
+// drowns tells that datagrams are sent faster than they arrive: what the
+// sender could send more of would be lost too.
+func (f *flow) drowns() bool {
+	return f.isUDP() && f.cell.Datagrams != nil && f.cell.Datagrams.LossPct > drownBar
+}
+
+// drownBar is the share of datagrams in percent above which the loss of them
+// is what binds.
+const drownBar = 5
 
 // sureOfCPU is certain where nothing else holds the sender up, or less work for
 // each byte made the flow faster.
@@ -224,7 +253,7 @@ func receiverCPU(f *flow) *outcome {
 	switch {
 	case !mine.known && mine.cpus == 0:
 		return f.receiver.lacks("the time of its threads on a CPU")
-	case shared && theirs.isFull() && (theirs.ran >= mine.ran || !mine.thread && !mine.all):
+	case shared && theirs.isFull() && !f.drowns() && (theirs.ran >= mine.ran || !mine.thread && !mine.all):
 		return no("the sender takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.ran), unit.Percent(mine.ran))
 	case !shared && !f.isUDP() && theirs.thread:
 		return no("the sender is not held up: its own thread had no time to spare")
@@ -243,7 +272,7 @@ func receiverCPU(f *flow) *outcome {
 		}
 	case mine.thread && (seen && unread > unreadBar || rwnd > rwndBar):
 		o.confidence = measure.Certain
-	case mine.packet && !mine.thread && mine.soft.IRQ+mine.soft.SoftIRQ > 90 && f.receiver.squeezed() > 0:
+	case mine.packet && !mine.thread && packets(mine.soft) > 90 && f.receiver.squeezed() > 0:
 		o.confidence = measure.Certain
 	case mine.all && shared:
 		o.confidence = f.sureOfCPU(mine)
@@ -277,43 +306,52 @@ func (e *end) squeezed() (n uint64) {
 
 // fullCPU words the CPU of an end that is full, and who fills it.
 func (f *flow) fullCPU(e *end, l load) *outcome {
-	who := "sender's"
-	if !e.sends() {
-		who = "reader's"
-	}
-	cpu := boundTo(e)
-	o := likely("")
-	switch {
-	case l.packet && !l.thread && !e.sends():
-		o.text = fmt.Sprintf("%s CPU %d is full of received packets (%s)", e.owner(), l.soft.Core, unit.Percent(l.soft.IRQ+l.soft.SoftIRQ))
-		o.by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d irq and softirq", l.soft.Core), l.soft.IRQ+l.soft.SoftIRQ, "pct"), packetBar))
+	o, cpu := likely(""), boundTo(e)
+	if l.packet && !l.thread && !e.sends() {
+		o.text = fmt.Sprintf("%s CPU %d is full of received packets (%s)", e.owner(), l.soft.Core, unit.Percent(packets(l.soft)))
+		o.by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d irq and softirq", l.soft.Core), packets(l.soft), "pct"), packetBar))
 		return f.relieve(o.at(e.onCPU(l.soft.Core)), e, l, false)
-	case l.thread && l.hot.wait <= sharedBar && cpu != nil:
-		o.text = fmt.Sprintf("%s CPU %d is full: the %s thread ran on it %s of the time", e.owner(), *cpu, who, unit.Percent(l.hot.run))
-	case l.thread && l.hot.wait <= sharedBar:
-		o.text = fmt.Sprintf("%s CPU is full: the %s thread ran %s of the time", e.owner(), who, unit.Percent(l.hot.run))
-	case l.all:
-		o.text = fmt.Sprintf("all %d CPUs of the %s are full", l.cpus, e.place)
-		if l.cpus == 1 {
-			o.text = fmt.Sprintf("the only CPU of the %s is full", e.place)
-		}
-	default:
-		o.text = fmt.Sprintf("the %s thread had to wait for a CPU %s of the time", who, unit.Percent(l.hot.wait))
 	}
 	others := f.others(e, l)
-	if l.hot.wait > sharedBar {
-		o.text += f.sharers(e, others)
+	o.text = f.sharers(e, l, others)
+	o.by(above(e.proof("busiest thread on a CPU or waiting for one", l.hot.run+l.hot.wait, "pct"), threadBar))
+	if !l.thread {
+		o.evidence[0].Threshold = new(float64(mostBar))
+		o.by(above(e.proof("freest CPU that it may run on, busy", l.least, "pct"), fullBar))
 	}
-	o.by(above(e.proof(who+" thread on a CPU or waiting for one", l.hot.run+l.hot.wait, "pct"), threadBar))
 	if l.hot.wait > sharedBar {
-		o.by(above(e.proof(who+" thread waiting for a CPU", l.hot.wait, "pct"), sharedBar))
+		o.by(above(e.proof("busiest thread waiting for a CPU", l.hot.wait, "pct"), sharedBar))
 	}
+	o.at(e.where())
 	if cpu != nil {
 		o.at(e.onCPU(*cpu))
-	} else {
-		o.at(e.where())
 	}
 	return f.relieve(o, e, l, others)
+}
+
+// sharers says what is full, and where threads wait for it who else has it.
+func (f *flow) sharers(e *end, l load, others bool) string {
+	cpu := e.owner() + " CPU"
+	bound := boundTo(e)
+	if bound != nil {
+		cpu += fmt.Sprintf(" %d", *bound)
+	}
+	ran, waited := unit.Percent(l.hot.run), unit.Percent(l.hot.wait)
+	switch {
+	case l.hot.wait <= sharedBar && l.thread:
+		return fmt.Sprintf("%s is full: its thread ran %s of the time", cpu, ran)
+	case others && bound != nil:
+		return fmt.Sprintf("other programs take %s: its thread waited for it %s of the time", cpu, waited)
+	case others:
+		return fmt.Sprintf("other programs take %ss: its thread waited for one %s of the time", cpu, waited)
+	case f.onSameCPUs() && bound != nil && equal(bound, boundTo(e.other())):
+		return fmt.Sprintf("%s is full: both ends share it, and the %s takes more", cpu, e.place)
+	case l.all && bound == nil && l.cpus > 1:
+		return fmt.Sprintf("all %d CPUs of the %s are full", l.cpus, e.place)
+	case l.all:
+		return cpu + " is full"
+	}
+	return fmt.Sprintf("the %s's thread had to wait for a CPU %s of the time", e.place, waited)
 }
 
 // boundTo is the CPU that the end's busiest thread is bound to; nil where it
@@ -330,33 +368,29 @@ func boundTo(e *end) *int {
 }
 
 // others tells whether programs that have nothing to do with the test take the
-// CPUs that the end wants: what they did while no test ran.
+// CPUs that the end wants: while no test ran, and more than the test's own
+// threads account for while it did.
 func (f *flow) others(e *end, l load) bool {
-	if e.seen == nil || e.seen.Base == nil || l.hot.wait <= sharedBar {
+	if e.seen == nil || e.seen.Base == nil || e.seen.Host == nil || l.hot.wait <= sharedBar {
 		return false
 	}
-	cpu := boundTo(e)
-	busy := 0.0
+	bound := boundTo(e)
+	idle, taken := 0.0, 0.0
 	for _, c := range e.seen.Base.CPUs {
-		if cpu == nil || *cpu == c.Core {
-			busy += c.Busy()
+		if bound == nil || *bound == c.Core {
+			idle += busy(c)
 		}
 	}
-	return busy > sharedBar
-}
-
-// sharers says who has the CPU that a thread waits for.
-func (f *flow) sharers(e *end, others bool) string {
-	mine, theirs := boundTo(e), boundTo(e.other())
-	switch {
-	case others:
-		return ", which other programs of the host take"
-	case len(e.streams()) > 1:
-		return fmt.Sprintf(", which its %d streams share", len(e.streams()))
-	case f.onSameCPUs() && (equal(mine, theirs) || mine == nil):
-		return ", which both ends share"
+	for _, c := range e.seen.Host.CPUs {
+		if bound == nil || *bound == c.Core {
+			taken += busy(c) - packets(c)
+		}
 	}
-	return ""
+	taken -= l.ran
+	if f.onSameCPUs() && (bound == nil || equal(bound, boundTo(e.other()))) {
+		taken -= e.other().load().ran
+	}
+	return idle > sharedBar && taken > sharedBar
 }
 
 // relieve says what takes work off a CPU.

@@ -50,8 +50,12 @@ func newFlow(d *measure.Document, c *measure.Cell) *flow {
 }
 
 // runShown is the complete run nearest the median of the runs: one that was
-// like most. Without a complete one it is the last.
+// like most. Without a complete one it is the last; of a cell without any an
+// empty one.
 func runShown(c *measure.Cell) *measure.Run {
+	if len(c.Runs) == 0 {
+		return &measure.Run{}
+	}
 	best, off := &c.Runs[len(c.Runs)-1], -1.0
 	median := stat.Median(stat.RunFigures(c))
 	for i := range c.Runs {
@@ -85,10 +89,16 @@ func (f *flow) diagnose() measure.Diagnosis {
 	for _, j := range inOrder(held) {
 		d.Findings = append(d.Findings, f.finding(j))
 	}
-	if len(d.Findings) == 0 {
-		d.Findings = append(d.Findings, f.nothing(d.NotChecked))
+	if len(held) == 0 || !slices.ContainsFunc(held, binds) {
+		d.Findings = append([]measure.Finding{f.nothing(d.NotChecked)}, d.Findings...)
 	}
 	return d
+}
+
+// binds tells whether a cause that holds says more than "nothing was found":
+// the rate hangs on it, or it is certain.
+func binds(j judged) bool {
+	return !j.outcome.aside || j.outcome.confidence == measure.Certain
 }
 
 // nothing is the finding where no rule holds.

@@ -19,6 +19,12 @@ func (f *flow) goodput() (float64, bool) {
 	return 0, false
 }
 
+// rate is the goodput, or 0 where it is not known.
+func (f *flow) rate() float64 {
+	bps, _ := f.goodput()
+	return bps
+}
+
 // isHeld tells whether a rate was asked for, or is all that an end point allows.
 func (f *flow) isHeld() bool { return f.cell.Spec.Rate > 0 || f.cell.Spec.MaxRate > 0 }
 

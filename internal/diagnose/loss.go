@@ -30,7 +30,7 @@ func lossRules() []Rule {
 			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis)",
 			Apart: "UDP below the rate loses too; bbr is not slowed down by it",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
-			Source: "methods.md, formula 6", Tests: []string{udpBelow},
+			Source: "methods.md, formula 6", Tests: []string{udpBelow, bbrControl},
 		},
 	}
 }
@@ -65,7 +65,7 @@ func loss(f *flow) *outcome {
 	if !ok {
 		return f.sender.lacks("tcp_info.total_retrans_segments")
 	}
-	below := f.experiment(udpBelow)
+	b := f.below(again)
 	if again < againBar {
 		return no("%s of the segments were sent again", unit.Percent(again))
 	}
@@ -78,7 +78,7 @@ func loss(f *flow) *outcome {
 	if rtt == 0 {
 		rtt = base
 	}
-	bound := stat.Mathis(int64(f.mss()), int64(rtt), again/100, 1.22) * float64(max(1, len(f.sender.streams())))
+	bound := f.mathis(rtt, again)
 	bps, _ := f.goodput()
 	o := possible("%s of the segments are lost on the way", unit.Percent(again))
 	o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar))
@@ -89,19 +89,24 @@ func loss(f *flow) *outcome {
 	}
 	if !math.IsInf(bound, 0) && !math.IsNaN(bound) {
 		o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
-		if bps > burstBar*bound && below == nil && !paces(f.congestion()) {
+		if bps > burstBar*bound && !b.tried && !paces(f.congestion()) {
 			return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
+		}
+		if bound > rareBar*bps && !b.lost {
+			return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
 		}
 		if bps < 3*bound && ok1 && ok2 && !f.hasQueue() {
 			o.confidence = measure.Likely
 		}
 	}
 	o.mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
-	if below != nil {
-		f.heldAgainst(o, below, again)
+	if bbr := f.experiment(bbrControl); bbr != nil && f.against(bbr) > gainBar {
+		o.by(above(f.sender.proof("goodput under bbr over this", f.against(bbr), ""), gainBar))
+		o.confidence = measure.Likely
 	}
-	if held, _, ok := f.windowHeld(); ok && held > rwndBar && o.state == holds {
-		o.beside() // the window is what is full, not the path
+	f.heldAgainst(o, b, again)
+	if held, _, ok := f.windowHeld(); o.state == holds && (ok && held > rwndBar || paces(f.congestion()) && again < bbrBar) {
+		o.beside() // the window is what is full, not the path; and bbr bears with it
 	}
 	return o
 }
@@ -110,33 +115,61 @@ func loss(f *flow) *outcome {
 // before the loss cannot have gone on all along; cubic exceeds it by 2 to 3.
 const burstBar = 6
 
+// rareBar is by how many times what Mathis allows may exceed the goodput before
+// the loss is too rare to be what holds it.
+const rareBar = 4
+
+// bbrBar is the loss in percent that bbr does not slow down for (draft-ietf-ccwg-bbr: version 1 up to 20, later ones 2 a round trip).
+const bbrBar = 10
+
 // leastLost is how many datagrams have to be lost to speak for more than chance.
 const leastLost = 1.5
 
 // leastExpected is how many have to be expected for none to speak against it.
 const leastExpected = 5
 
-// heldAgainst settles a loss of TCP by datagrams below its rate.
-func (f *flow) heldAgainst(o *outcome, below *measure.Cell, again float64) {
-	d := below.Datagrams
-	if d == nil || d.Sent == 0 {
-		return
+// mathis is the rate that a loss of so many percent allows all streams of
+// cubic or reno over a round trip in ns (methods.md, formula 6).
+func (f *flow) mathis(rttNs, pct float64) float64 {
+	return stat.Mathis(int64(f.mss()), int64(rttNs), pct/100, 1.22) * float64(max(1, len(f.sender.streams())))
+}
+
+// underRate is what datagrams at less than the rate of TCP showed.
+type underRate struct {
+	tried  bool
+	lost   bool    // they are lost too: it does not hang on the rate
+	passes bool    // TCP's share of loss would have shown, and none did
+	pct    float64 // lost on the path
+}
+
+// below of this flow, whose TCP lost so many percent.
+func (f *flow) below(again float64) underRate {
+	c := f.experiment(udpBelow)
+	if c == nil || c.Datagrams == nil || c.Datagrams.Sent == 0 {
+		return underRate{}
 	}
-	lost := pathLossPct(below)
-	expected := float64(d.Sent) * again / 100
-	p := measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, lost on the path", Value: lost, Unit: "pct"}
+	b, sent := underRate{tried: true, pct: pathLossPct(c)}, float64(c.Datagrams.Sent)
+	b.lost = b.pct > max(lostBar, again/4) && b.pct*sent/100 >= leastLost
+	b.passes = !b.lost && sent*again/100 >= leastExpected
+	return b
+}
+
+// heldAgainst settles a loss of TCP by datagrams below its rate.
+func (f *flow) heldAgainst(o *outcome, b underRate, again float64) {
+	bar := max(lostBar, again/4)
+	p := measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, lost on the path", Value: b.pct, Unit: "pct"}
 	switch {
-	case lost > max(lostBar, again/4) && lost*float64(d.Sent)/100 >= leastLost:
+	case b.lost:
 		o.confidence = measure.Certain
-		o.by(above(p, max(lostBar, again/4)))
-		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(lost))
-	case expected >= leastExpected:
+		o.by(above(p, bar))
+		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(b.pct))
+	case b.passes:
 		if passed, far := f.passesFar(); far {
 			o.text = fmt.Sprintf("%s of the segments are lost, though datagrams at an even pace pass at %s: a queue is too short for bursts", unit.Percent(again), unit.Rate(passed))
 			o.confidence = measure.Likely
 			return
 		}
-		*o = *no("UDP at 0.9 of the rate lost %s: packets are lost only when there are too many", unit.Percent(lost))
+		*o = *no("UDP at 0.9 of the rate lost %s: packets are lost only when there are too many", unit.Percent(b.pct))
 	}
 }
 
@@ -227,6 +260,13 @@ func policer(f *flow) *outcome {
 	if again < againBar {
 		return no("%s of the segments were sent again", unit.Percent(again))
 	}
+	if f.onOneMachine() {
+		return no("no link lies between the ends")
+	}
+	loaded, known := f.loadedRTT()
+	if bound := f.mathis(loaded, again); known && bound > rareBar*f.rate() {
+		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+	}
 	if _, _, ok := f.rtt(); !ok {
 		return f.sender.lacks("the round trip of the idle path")
 	}
@@ -237,14 +277,16 @@ func policer(f *flow) *outcome {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
 	}
 	s, over := f.surplus()
-	below := f.experiment(udpBelow)
-	bps, _ := f.goodput()
+	b := f.below(again)
+	flat, seen := f.flatness()
 	passed, far := f.passesFar()
 	o := possible("a policer drops what is above its rate").
 		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar), f.queueProof()).
 		mend(advise(f.sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
 	switch {
-	case over && s.delayNs < waitBar && below != nil && pathLossPct(below) < 0.5:
+	case b.lost:
+		return no("UDP below the rate is lost too")
+	case over && s.delayNs < waitBar && b.tried:
 		o.confidence = measure.Certain
 		o.text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.capacity))
 		o.by(s.proofs(f)...)
@@ -253,9 +295,7 @@ func policer(f *flow) *outcome {
 		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))
-	case below != nil && pathLossPct(below) > 0.5:
-		return no("UDP below the rate is lost too")
-	case f.perRecovery() > 10 && bps > 0:
+	case f.perRecovery() > 10 && seen && flat < 3*flatBar:
 		o.confidence = measure.Likely
 		o.by(above(f.sender.proof("segments lost in one recovery", f.perRecovery(), "segments"), 10))
 	}
@@ -306,11 +346,15 @@ func reordering(f *flow) *outcome {
 		return f.outOfOrder(certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost), seen).
 			by(above(measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
 	}
-	if seen == 0 {
-		return no("the sender's kernel saw no segment out of order")
+	if sent, ok := f.sender.grew(segsSent); seen == 0 || ok && 100*seen/sent < rareOrder {
+		return no("the sender's kernel saw segments out of order %.0f times", seen)
 	}
 	return f.outOfOrder(possible("segments come out of order"), seen)
 }
+
+// rareOrder is the share of segments, in percent, that a path may bring out of
+// order now and then.
+const rareOrder = 0.01
 
 // outOfOrder adds what TCP saw of it.
 func (f *flow) outOfOrder(o *outcome, seen float64) *outcome {

@@ -43,8 +43,10 @@ func TestLossAndQueues(t *testing.T) {
 		{"not tried far enough", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0)}, "policer possible", map[string]string{"loss": "no"}},
 
 		{"shaper alone", shaped(), nil, "shaper likely", map[string]string{"loss": "no", "policer": "no"}},
-		{"shaper by datagrams", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms)}, "shaper certain", nil},
-		{"a short queue", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpTenfold, 310*mb, 68, 5*ms)}, "shaper certain", map[string]string{"policer": "no"}},
+		{"shaper by datagrams", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms)}, "shaper likely", nil},
+		{"and by several streams", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms), experiment(eightStreams, 96*mb)}, "shaper certain", map[string]string{"lag-one-member": "no"}},
+		{"several carry a multiple", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms), experiment(eightStreams, 191*mb)}, "lag-one-member likely", map[string]string{"shaper": "likely"}},
+		{"a short queue", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpTenfold, 310*mb, 68, 5*ms), experiment(eightStreams, 90*mb)}, "shaper certain", map[string]string{"policer": "no"}},
 		{"the link is full", with(shaped(), func(m *made) { m.link = 101 * mb }), nil, "none likely", map[string]string{"shaper": "no"}},
 		{"rates far apart", with(shaped(), func(m *made) { m.bins = []float64{0.4, 1, 1.6, 1, 0.5} }), nil, "none likely", map[string]string{"shaper": "no"}},
 		{"too short to see", with(shaped(), func(m *made) { m.bins = []float64{1, 1} }), nil, "none likely", map[string]string{"shaper": "?"}},
@@ -94,5 +96,32 @@ func TestReordering(t *testing.T) {
 	Diagnose(d)
 	if got := of(d.Cells[0].Diagnosis, "reordering"); got != "no" {
 		t.Errorf("with datagrams in order: %q", got)
+	}
+}
+
+// TestLossBelowAndShaperAbove: packets are lost at any rate, and far above it a
+// shaper begins: the loss is what binds.
+func TestLossBelowAndShaperAbove(t *testing.T) {
+	m := with(lossy(), func(m *made) { m.bps, m.againPct, m.recoveries = 78*mb, 0.2, 100 })
+	d := m.document(datagramTrial(udpBelow, 70*mb, 0.07, 0), datagramTrial(udpThrice, 235*mb, 17, 20*ms))
+	if got := first(t, d); got != "loss certain" {
+		t.Error(got)
+	}
+	for _, cause := range []string{"policer", "shaper"} {
+		if got := of(d.Cells[0].Diagnosis, cause); got != "no" {
+			t.Errorf("%s: %q", cause, got)
+		}
+	}
+}
+
+// TestLossUnderBBR: it does not slow bbr down, so the plateau comes first.
+func TestLossUnderBBR(t *testing.T) {
+	m := made{bps: 191 * mb, control: "bbr", rtt: 24 * ms, base: 20 * ms, againPct: 1, flight: 500 * kb, cwnd: 1100 * kb, window: 9000 * kb, notSent: 500 * kb, pacing: 194 * mb}
+	d := m.document(datagramTrial(udpBelow, 170*mb, 0.95, 0), datagramTrial(udpAbove, 210*mb, 8, 20*ms), experiment(eightStreams, 193*mb))
+	if got := first(t, d); got != "shaper certain" {
+		t.Error(got)
+	}
+	if got := of(d.Cells[0].Diagnosis, "loss"); got != "certain" {
+		t.Errorf("and the loss is %q", got)
 	}
 }

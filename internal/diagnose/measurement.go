@@ -88,7 +88,8 @@ func moreThanSent(f *flow) *outcome {
 			return nil
 		}
 		return possible("the receiver reports %s, the sender %s: their spans differ", unit.Rate(r.ReceiverBps), unit.Rate(r.SenderBps)).
-			by(above(f.receiver.proof("receiver's rate over the sender's", more, "pct"), 10)).then("a longer run").beside()
+			by(above(f.receiver.proof("receiver's rate over the sender's", more, "pct"), 10)).
+			then("a longer run").mend(advise(nil, "measure for longer: what the spans differ by weighs less then")).beside()
 	}
 	if more < countBar {
 		return nil
@@ -111,7 +112,7 @@ func pastTheFace(f *flow) *outcome {
 	}
 	return possible("%s took in %s of the payload: data came by another interface too", word(n.Name), unit.Percent(part)).
 		at(e.onFace()).by(below(e.proof("rx_bytes of the payload", part, "pct"), faceBar)).
-		then("the counters of all interfaces (ip -s link)").beside()
+		then("the counters of all interfaces (ip -s link)").mend(advise(e, "see which interfaces the data came by: their limits count too")).beside()
 }
 
 // fastClock judges the sender's clock by its kernel's: a connection cannot
@@ -143,7 +144,7 @@ func Generator(lower, upper *measure.Document) []measure.Finding {
 	var all []measure.Finding
 	for i := range upper.Cells {
 		c := &upper.Cells[i]
-		if f := newFlow(upper, c); f != nil && c != cell && !c.Beside && !f.isUDP() {
+		if f := newFlow(upper, c); f != nil && (c != cell || f.onOneMachine()) && !c.Beside && !f.isUDP() {
 			if x, ok := f.generator(made, cell); ok && !told(all, x) {
 				all = append(all, x)
 			}

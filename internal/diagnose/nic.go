@@ -158,14 +158,14 @@ func oneCPU(e *end) *outcome {
 	}
 	n, most, share := busiestOf(counts)
 	cpu, seen := e.core(n)
-	soft := cpu.IRQ + cpu.SoftIRQ
+	soft := packets(cpu)
 	switch {
 	case share < oneShare || e.perSecond(most) < fewPackets:
 		return no("the %s's CPU %d takes %s of the interface's interrupts or packets", e.place, max(n, 0), unit.Percent(100*share))
 	case !seen:
 		return e.lacks("the time of each CPU")
-	case cpu.Busy() < fullBar || soft < packetBar:
-		return no("the %s's CPU %d, which takes the packets, is %s busy, %s of it with them", e.place, n, unit.Percent(cpu.Busy()), unit.Percent(soft))
+	case busy(cpu) < fullBar || soft < packetBar:
+		return no("the %s's CPU %d, which takes the packets, is %s busy, %s of it with them", e.place, n, unit.Percent(busy(cpu)), unit.Percent(soft))
 	}
 	o := likely("one CPU of the %s (%d) takes all its packets, and is full of them (%s)", e.place, n, unit.Percent(soft)).at(e.onCPU(n)).
 		by(above(e.proof(counter+", share of CPU "+fmt.Sprint(n), 100*share, "pct"), 100*oneShare),
@@ -214,7 +214,8 @@ func offloadsOff(e *end) *outcome {
 	o.confidence = measure.Likely
 	if known && mtu > 0 && length < packetRoom*mtu {
 		o.by(below(e.proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
-		if l := e.load(); e.sends() && l.thread && !strings.Contains(gates[0].Fact, "driver has none") && segments(gates[0].Fact) {
+		thread := e.load().thread || e.flow.onSameCPUs() && e.other().load().thread
+		if e.sends() && thread && !strings.Contains(gates[0].Fact, "driver has none") && segments(gates[0].Fact) {
 			o.confidence = measure.Certain
 		}
 	}
@@ -279,7 +280,7 @@ func notSpreading(e *end) *outcome {
 	o := possible("%s of the %s's packets came by one queue of %d", unit.Percent(100*share), e.place, len(queues)).at(e.onFace()).
 		by(above(e.proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*oneShare)).
 		mend(e.remedy(e.mender().Spread(e.faceName()))).symptom(!e.sends() && e.flow.isAll() == nil && l.packet)
-	if !o.aside && !l.all && l.soft.IRQ+l.soft.SoftIRQ > 90 {
+	if !o.aside && !l.all && packets(l.soft) > 90 {
 		o.confidence = measure.Certain
 	}
 	return o
@@ -396,7 +397,7 @@ func (f *flow) dropped(e *end, n float64, counter, format string) *outcome {
 	switch {
 	case !ok:
 		return o
-	case again == 0 || f.isAll() != nil:
+	case again == 0 || f.isAll() != nil || f.sender.load().thread: // nothing was lost, or the sender did not wait for it
 		return o.beside()
 	case n > ofRetransmit*again && n < math.MaxInt64:
 		o.confidence = measure.Certain
@@ -415,7 +416,7 @@ func moderation(e *end) *outcome {
 		counts, _, _ := e.taken()
 		n, most, _ := busiestOf(counts)
 		cpu, ok := e.core(n)
-		if rate := e.perSecond(most); ok && rate > manyIRQs && cpu.Busy() > fullBar && e.flow.isAll() == nil {
+		if rate := e.perSecond(most); ok && rate > manyIRQs && busy(cpu) > fullBar && e.flow.isAll() == nil {
 			o := possible("CPU %d of the %s is interrupted %.0f times a second", n, e.place, rate).at(e.onCPU(n)).
 				by(above(e.proof(fmt.Sprintf("/proc/interrupts of CPU %d", n), rate, "per_s"), manyIRQs)).
 				mend(e.remedy(e.mender().Moderation(e.faceName())))

@@ -15,7 +15,7 @@ func queueRules() []Rule {
 		Seen:  "the rate is flat, and the round trip under load is far above its least: a queue is full",
 		Apart: "UDP above the rate is delayed, then lost; below it neither",
 		Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
-		Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{udpAbove, udpThrice, udpTenfold, udpThirtyfold}, Brings: []string{"loss"},
+		Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{udpAbove, udpThrice, udpTenfold, udpThirtyfold, eightStreams}, Brings: []string{"loss"},
 	}}
 }
 
@@ -40,11 +40,13 @@ func shaper(f *flow) *outcome {
 		return f.sender.lacks("the round trip under load")
 	}
 	s, over := f.surplus()
+	if over && f.receiver.isBehind() && s.capacity > gainBar*f.rate() {
+		return no("it would let %s pass", unit.Rate(s.capacity))
+	}
 	if over && s.delayNs >= waitBar {
-		bps, _ := f.goodput()
 		o := certain("a queue on the way lets %s pass, and no more", unit.Rate(s.capacity))
-		if s.capacity > gainBar*bps {
-			if again, _ := f.againPct(); again < againBar {
+		if s.capacity > gainBar*f.rate() {
+			if again, _ := f.againPct(); again < againBar || f.below(again).lost {
 				return no("it would let %s pass", unit.Rate(s.capacity))
 			}
 			o = certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.capacity)).
@@ -64,6 +66,8 @@ func shaper(f *flow) *outcome {
 		return no("the round trip under load is %.1f times the least: no queue is full", times)
 	case !known:
 		return missing("three seconds of the course", "the run was too short to see a plateau")
+	case f.receiver.isBehind():
+		return no("data waits unread at the receiver, which holds its acknowledgements back")
 	case flat > 3*flatBar:
 		return no("the rate of the seconds differs by %s", unit.Percent(flat))
 	case !f.fillsCwnd():
@@ -93,6 +97,10 @@ func (f *flow) fillsCwnd() bool {
 
 // asShaper says what a plateau means where the rate of the link is not known.
 func (f *flow) asShaper(o *outcome) *outcome {
+	if o.confidence == measure.Certain && o.where.Place == "" && f.mayBeMember() {
+		o.confidence = measure.Likely // a member of a bundle has a queue of its own
+		o.then("8 streams instead of one: a bundle carries a multiple")
+	}
 	o.mend(advise(nil, "if this is what the link is to carry, it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
 	if f.cell.Ceiling == nil {
 		o.then("--link-rate says what the link should carry: then it is told whether this is all of it")

@@ -107,14 +107,26 @@ func quota(e *end) *outcome {
 // counted how often it was used up.
 func (e *end) quotaByFacts() *outcome {
 	switch {
-	case e.facts == nil || e.facts.Cgroup == nil && e.facts.OS != nil && *e.facts.OS == "linux":
+	case e.facts == nil:
 		return e.lacks("the CPU quota")
+	case e.facts.Cgroup == nil && e.facts.OS != nil && *e.facts.OS == "linux":
+		return missing("the CPU quota of the "+e.place, e.whyNot("cgroup"))
 	case e.facts.Cgroup == nil:
 		return nil // this system has no such thing
 	case e.facts.Cgroup.QuotaCPUs == nil:
 		return no("the %s has no CPU quota", e.place)
 	}
 	return missing(fmt.Sprintf("how often the %s's quota of %.3g CPUs was used up", e.place, *e.facts.Cgroup.QuotaCPUs), e.why("host.cpu_quota"))
+}
+
+// whyNot is the reason that the host gives for a fact that it could not read.
+func (e *end) whyNot(fact string) string {
+	for _, m := range e.facts.NotChecked {
+		if m.Fact == fact && m.Why != "" {
+			return m.Why
+		}
+	}
+	return "it was not read"
 }
 
 func steal(e *end) *outcome {
@@ -127,12 +139,13 @@ func steal(e *end) *outcome {
 	if o := e.flow.isAll(); o != nil {
 		return o
 	}
-	var most measure.CPU
+	most := e.seen.Host.CPUs[0]
 	for _, c := range e.seen.Host.CPUs {
 		if c.Steal > most.Steal {
 			most = c
 		}
 	}
+	most.Steal = bounded(most.Steal)
 	if most.Steal < stealBar {
 		return no("the hypervisor took %s of the %s's CPUs at most", unit.Percent(most.Steal), e.place)
 	}
@@ -140,7 +153,7 @@ func steal(e *end) *outcome {
 		by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d steal", most.Core), most.Steal, "pct"), stealBar)).
 		mend(&measure.Remedy{EndPoint: e.name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "by the administrator of the hypervisor"})
 	switch l := e.load(); {
-	case !l.isFull() && most.Busy() < fullBar:
+	case !l.isFull() && busy(most) < fullBar:
 		o.beside()
 	case most.Steal > 2*stealLikely && l.isFull():
 		o.confidence = measure.Certain // more than half of the CPU that the thread wanted

@@ -73,15 +73,15 @@ func (f *flow) raiseWindow(e *end, rttNs float64) *measure.Remedy {
 		mss = usualMSS
 	}
 	streams := float64(max(1, f.cell.Streams))
-	window := stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, mss)
-	m := e.mender().Window(int64(min(window, measure.MaxWindow)), e.sends())
+	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, mss), measure.MaxWindow))
+	m := e.mender().Window(window, e.sends())
 	r := e.remedy(m)
 	if len(m.Commands) > 0 {
 		each := ""
 		if f.cell.Streams > 1 {
 			each = fmt.Sprintf(" for each of %d streams", f.cell.Streams)
 		}
-		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(int64(window)), each)
+		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(window), each)
 	}
 	return r
 }
@@ -100,9 +100,6 @@ func (f *flow) switchOn(setting string, where measure.Where) *measure.Remedy {
 func (f *flow) useControl(name string) *measure.Remedy {
 	return f.sender.remedy(f.sender.mender().Control(name))
 }
-
-// probeMTU has TCP at the sender find the packet size that passes by itself.
-func (f *flow) probeMTU() *measure.Remedy { return f.sender.remedy(f.sender.mender().MTUProbing()) }
 
 // lostOption tells which end did not offer an option of TCP, or that it was
 // taken out on the way, by the handshake of the path's probe, else by the

@@ -133,16 +133,27 @@ func (f *flow) finding(j judged) measure.Finding {
 	o := j.outcome
 	x := measure.Finding{
 		Cause: j.rule.Cause, Where: o.where, BecauseOf: j.because, Confidence: o.confidence, Summary: line(o.text),
-		Evidence: o.evidence, Effect: o.effect, Next: o.next, Remedy: o.remedy, Healthy: o.healthy, Source: j.rule.Source,
+		Evidence: numbers(o.evidence), Effect: o.effect, Next: o.next, Remedy: o.remedy, Healthy: o.healthy, Source: j.rule.Source,
 	}
 	if x.Where.Place == "" {
 		x.Where.Place = measure.AtPath
+	}
+	if x.Effect != nil && x.Effect.BoundBps != nil && !isNumber(*x.Effect.BoundBps) {
+		x.Effect.BoundBps = nil
 	}
 	x.Where.From, x.Where.To = f.cell.From, f.cell.To
 	if x.Next == "" && o.confidence != measure.Certain {
 		x.Next = nextOf(j.rule)
 	}
 	return x
+}
+
+// numbers leaves out what is no number, which JSON cannot hold: a document of
+// absurd figures makes such of them.
+func numbers(proofs []measure.Proof) []measure.Proof {
+	return slices.DeleteFunc(proofs, func(p measure.Proof) bool {
+		return !isNumber(p.Value) || p.Threshold != nil && !isNumber(*p.Threshold)
+	})
 }
 
 // longestLine bounds a text that can hold names from a foreign host, in characters.

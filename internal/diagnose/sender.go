@@ -68,8 +68,10 @@ func (f *flow) starved() *outcome {
 		return no("the sender was blocked in send(): it had more")
 	case rwnd > rwndBar || again > 0.1:
 		return no("the sender was held up by the receiver's window or by loss")
-	case known && t.run+t.wait > threadBar:
-		return no("the sender's thread had a CPU or waited for one %s of the time", unit.Percent(t.run+t.wait))
+	case f.sender.isFull():
+		return no("the sender's CPU is full: its thread ran or waited to run %s of the time", unit.Percent(t.run+t.wait))
+	case f.receiver.isFull():
+		return no("the receiver's CPU is full: it takes no more")
 	}
 	return likely("the sender had nothing to send %s of the time", unit.Percent(idle)).at(f.sender.where()).
 		by(above(f.sender.proof("nothing waits and no window is full", idle, "pct"), 50)).

@@ -28,6 +28,13 @@ func singleFlow(f *flow) *outcome {
 	if !s.isFull() && !r.isFull() {
 		return no("no CPU is full that a second stream could relieve")
 	}
+	e, l := f.sender, s
+	if !s.isFull() {
+		e, l = f.receiver, r
+	}
+	if f.others(e, l) {
+		return no("the %s's thread is slow for other programs' sake, which take its CPU", e.place)
+	}
 	most := f.withMost()
 	if most == nil {
 		return untried(eightStreams)
@@ -41,10 +48,6 @@ func singleFlow(f *flow) *outcome {
 	again, okLoss := f.againPct()
 	if g > surelyBar && okWnd && okLoss && rwnd < rwndBar && again <= 0.1 && !f.hasQueue() && (s.thread || r.thread || r.packet) {
 		o.confidence = measure.Certain
-	}
-	e, l := f.sender, s
-	if !s.isFull() {
-		e, l = f.receiver, r
 	}
 	o.at(e.where())
 	if cpu := boundTo(e); cpu != nil {

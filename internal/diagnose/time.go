@@ -61,6 +61,7 @@ func tokenBucket(f *flow) *outcome {
 	}
 	at, before, after, found := stat.ChangePoint(bins)
 	if !found {
+		at = 0
 		before, after, found = f.burst(bins)
 	}
 	switch {
@@ -167,7 +168,7 @@ func slowConvergence(f *flow) *outcome {
 		return no("the rate has two levels, no slope")
 	}
 	o := possible("the rate still rises when the run ends: from %s to %s", unit.Rate(first), unit.Rate(last)).at(measure.Where{Place: measure.AtTool}).
-		by(above(f.receiver.proof("last third over the first", 100*last/first, "pct"), 100*riseBar)).
+		by(f.receiver.proof("goodput of the first third", first, "bps"), above(f.receiver.proof("goodput of the last third", last, "bps"), riseBar*first)).
 		mend(advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
 	if x := f.experiment(longer); x != nil {
 		if f.against(x) < gainBar {

@@ -87,5 +87,11 @@ func (f *flow) against(c *measure.Cell) float64 {
 	if !ok || mine <= 0 {
 		return 0
 	}
-	return rateOf(c) / mine
+	if times := rateOf(c) / mine; times < mostTimes {
+		return times
+	}
+	return 0
 }
+
+// mostTimes is a multiple that no two measured rates are apart.
+const mostTimes = 1e6

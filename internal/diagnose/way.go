@@ -65,6 +65,9 @@ func oneMember(f *flow) *outcome {
 	if g := f.against(many); g < memberBar {
 		return no("%d streams carry %s, no multiple", many.Streams, unit.Rate(rateOf(many)))
 	}
+	if s, over := f.surplus(); over && rateOf(many) < memberBar*s.capacity {
+		return no("UDP from one source port carries %s, %d streams carry %s", unit.Rate(s.capacity), many.Streams, unit.Rate(rateOf(many)))
+	}
 	if why := f.scalesOtherwise(); why != "" {
 		return no("%s", why)
 	}
@@ -96,7 +99,7 @@ func (f *flow) scalesOtherwise() string {
 // are members, and more streams than these add nothing.
 func (f *flow) member(many *measure.Cell) *outcome {
 	g := f.against(many)
-	o := likely("one stream gets %.2g times less than %d: it uses one member of a bundle, or is held by itself", g, many.Streams).
+	o := likely("%d streams carry %.2g times what one does: it uses one member of a bundle, or is held by itself", many.Streams, g).
 		by(above(measure.Proof{EndPoint: f.receiver.name, Counter: fmt.Sprintf("goodput of %d streams over one", many.Streams), Value: g}, memberBar), f.queueProof()).
 		costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(rateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
 		mend(f.bundleRemedy())
@@ -109,11 +112,25 @@ func (f *flow) member(many *measure.Cell) *outcome {
 	}
 	switch {
 	case !known || flat > flatBar || !f.hasQueue():
-	case told, f.isBundle(), members >= 2 && math.Abs(g-members) < 0.06*members && float64(many.Streams) >= 2*members && f.levelsOut(many):
+	case told, f.isBundle(), f.comesApart(many), members >= 2 && math.Abs(g-members) < 0.06*members && float64(many.Streams) >= 2*members && f.levelsOut(many):
 		o.confidence = measure.Certain
 		o.text = fmt.Sprintf("one stream uses one member of a bundle: %d streams carry %.2g times as much", many.Streams, g)
 	}
 	return o
+}
+
+// comesApart tells whether the receiver took in the several streams by more
+// than the interface of its route.
+func (f *flow) comesApart(many *measure.Cell) bool {
+	g := &flow{doc: f.doc, cell: many, run: runShown(many)}
+	for _, x := range g.run.Flows {
+		e := &end{flow: g, seen: x.Receiver}
+		n := e.nic()
+		if x.From == many.From && n != nil && n.RxBytes > 0 && x.Receiver.Bytes > 0 && x.Receiver.Reported == "" {
+			return 100*float64(n.RxBytes)/float64(x.Receiver.Bytes) < faceBar
+		}
+	}
+	return false
 }
 
 // levelsOut tells whether still other numbers of streams of at least twice the
@@ -125,6 +142,23 @@ func (f *flow) levelsOut(many *measure.Cell) bool {
 		}
 	}
 	return false
+}
+
+// mayBeMember tells whether what holds one stream may be a member of a bundle:
+// several were not tried, or carried more than one source port does.
+func (f *flow) mayBeMember() bool {
+	if f.isUDP() || f.cell.Streams > 1 {
+		return false
+	}
+	one := f.rate()
+	if s, over := f.surplus(); over {
+		one = max(one, s.capacity)
+	}
+	most := 0.0
+	for _, c := range []*measure.Cell{f.withMost(), f.experiment(eightStreams), f.experiment(manyPorts)} {
+		most = max(most, rateOf(c))
+	}
+	return most == 0 || most >= memberBar*one
 }
 
 // isBundle tells whether an end reaches the other by a bond of several members.
@@ -262,15 +296,17 @@ func tunnelCPU(f *flow) *outcome {
 		}
 		work := c.System + c.SoftIRQ
 		t, told := e.threads()
-		switch {
-		case work < threadBar:
+		if work < threadBar {
 			return no("%s is a tunnel (%s), and no CPU is full of the kernel's work: %s at most", word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work))
-		case told && t.run+t.wait > threadBar:
-			return possible("%s is a tunnel (%s), and a CPU is full", word(e.face.Name), word(e.face.Tunnel.Kind)).at(e.onCPU(c.Core)).beside()
 		}
-		return likely("CPU %d is full of the work of the tunnel %s (%s): %s", c.Core, word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work)).
+		o := likely("CPU %d is full of the kernel's work, and %s is a tunnel (%s): %s", c.Core, word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work)).
 			at(e.onCPU(c.Core)).by(above(e.proof("system and softirq of the busiest CPU", work, "pct"), threadBar)).
 			mend(advise(e, "a card or CPU that encrypts, several tunnels, or the traffic outside the tunnel"))
+		if told && t.run+t.wait > threadBar {
+			o.confidence = measure.Possible // it may be that thread's own work
+			o.beside()
+		}
+		return o
 	}
 	switch {
 	case f.onOneMachine():

@@ -168,6 +168,26 @@ func receiveWindow(f *flow) *outcome {
 	return o.mend(f.raiseWindow(f.receiver, base))
 }
 
+// lateNs is how long data may wait for a reader that is not late, in ns.
+const lateNs = 5e6
+
+// waitsNs is how long data waits on average to be read, by what is unread over
+// the rate (Little's law); 0 where it is not known.
+func (e *end) waitsNs() float64 {
+	waits, ok := e.flow.unread()
+	if bps := e.flow.rate(); ok && bps > 0 {
+		return waits * float64(max(1, len(e.streams()))) * 8e9 / bps
+	}
+	return 0
+}
+
+// isBehind tells of a reader whose delay is a good part of the round trip: as
+// long as the program does not read, its kernel holds acknowledgements back.
+func (e *end) isBehind() bool {
+	base, ok := e.flow.baseRTT()
+	return ok && e.waitsNs() > max(lateNs, base/4)
+}
+
 func slowReader(f *flow) *outcome {
 	if f.isUDP() {
 		return unreadDatagrams(f)
@@ -177,21 +197,26 @@ func slowReader(f *flow) *outcome {
 		return f.sender.lacks("tcp_info.rwnd_limited_us")
 	}
 	behind, seen := f.unreadShare()
-	if pct < rwndClear {
+	late := f.receiver.isBehind()
+	if pct < rwndClear && !late {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(pct))
 	}
 	if !seen {
 		return f.receiver.lacks("unread bytes of the socket")
 	}
-	if behind <= unreadBar {
+	if behind <= unreadBar && !late {
 		return no("the receiver's queue is all but empty: %s of its room", unit.Percent(behind))
 	}
 	o := likely("the program at the receiver reads too slowly: %s of its buffer waits unread", unit.Percent(behind))
+	if late {
+		o.text = fmt.Sprintf("the program at the receiver reads too slowly: data waits %s for it", unit.Duration(int64(f.receiver.waitsNs())))
+		o.by(above(f.receiver.proof("time that data waits unread", f.receiver.waitsNs(), "ns"), lateNs))
+	}
 	t, known := f.receiver.threads()
 	switch {
 	case known && t.run+t.wait > threadBar:
 		o.then("what keeps the reader's CPU busy")
-	case known && pct >= rwndBar:
+	case known && (pct >= rwndBar || late):
 		o.confidence = measure.Certain // its thread has a CPU to run on, and does not read
 		o.by(below(f.receiver.proof("reader's thread on a CPU or waiting for one", t.run+t.wait, "pct"), threadBar))
 	}

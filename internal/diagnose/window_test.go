@@ -48,6 +48,8 @@ func TestWindows(t *testing.T) {
 		{"by hand and enough", smallReceive(), func(m *made) { m.asked.Recv, m.rwndPct, m.wndFull = 64<<10, 0, 0 }, map[string]string{"fixed-window": "no"}},
 		{"nobody reads", smallReceive(), func(m *made) { m.unread = 300 * kb }, map[string]string{"slow-reader": "certain", "receive-window": "no"}},
 		{"a busy reader", smallReceive(), func(m *made) { m.unread, m.receiver = 300*kb, threads{95, 3, 2} }, map[string]string{"slow-reader": "likely", "receive-window": "no"}},
+		{"a reader that is late", made{bps: 68 * mb, rtt: 33 * ms, base: 20 * ms, window: 15000 * kb, flight: 434 * kb, cwnd: 434 * kb, notSent: 3000 * kb, unread: 278 * kb}, nil, map[string]string{"slow-reader": "certain", "shaper": "no"}},
+		{"a reader that is hardly late", made{bps: 68 * mb, rtt: 33 * ms, base: 20 * ms, window: 15000 * kb, flight: 434 * kb, cwnd: 434 * kb, notSent: 3000 * kb, unread: 30 * kb}, nil, map[string]string{"slow-reader": "no", "shaper": "likely"}},
 		{"small buffer", smallSend(), nil, map[string]string{"send-buffer": "certain", "receive-window": "no", "loss": "no", "shaper": "no"}},
 		{"small buffer by hand", smallSend(), func(m *made) { m.asked.Send = 64 << 10 }, map[string]string{"send-buffer": "certain", "fixed-window": "certain"}},
 		{"data waits to be sent", smallSend(), func(m *made) { m.notSent = 200 * kb }, map[string]string{"send-buffer": "no"}},

@@ -103,8 +103,8 @@ func TestProofText(t *testing.T) {
 func TestStepLine(t *testing.T) {
 	s := measure.Step{Title: "8 streams", From: "local", To: "b", Bps: new(4.12e9), BaseBps: new(4.1e9), RuledOut: []string{"token-bucket"}, Raised: []string{"irq-one-cpu", "receiver-cpu"}, ElapsedNs: 4e9}
 	for width, want := range map[int]string{
-		0:   "8 streams, local -> b: 4.12 Gb/s, against 4.10 Gb/s (+0.5%), 4 s; rules out token-bucket; raises irq-one-cpu, receiver-cpu",
-		100: "8 streams, local -> b: 4.12 Gb/s, against 4.10 Gb/s (+0.5%), 4 s; rules out token-bucket; raises ...",
+		0:   "8 streams, local -> b: 4.12 Gb/s, against 4.10 Gb/s (+0.5%), 4 s; points to irq-one-cpu, receiver-cpu; rules out token-bucket",
+		100: "8 streams, local -> b: 4.12 Gb/s, against 4.10 Gb/s (+0.5%), 4 s; points to irq-one-cpu, receiver...",
 		70:  "8 streams, local -> b: 4.12 Gb/s, against 4.10 Gb/s (+0.5%), 4 s",
 		40:  "8 streams, local -> b: 4.12 Gb/s, 4 s",
 		20:  "8 streams, local ...",

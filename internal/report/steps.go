@@ -20,7 +20,7 @@ type step struct {
 	Way     string // "local -> b"
 	Figure  string // "4.12 Gb/s"
 	Against string // "4.10 Gb/s (+0.5%)"
-	Tells   string // "rules out loss, policer; raises receiver-cpu"
+	Tells   string // "points to receiver-cpu; rules out loss, policer"
 	Took    string
 	Failed  bool
 	Bar     *stepBar
@@ -92,13 +92,19 @@ func tellsText(s *measure.Step) string {
 	for _, p := range []struct {
 		verb   string
 		causes []string
-	}{{"rules out ", s.RuledOut}, {"raises ", s.Raised}} {
-		if len(p.causes) > 0 {
+	}{{"points to ", s.Raised}, {"rules out ", s.RuledOut}} {
+		switch n := len(p.causes); {
+		case n > mostTold: // a first look rules out nearly all: the report lists them
+			parts = append(parts, p.verb+count(n, "cause"))
+		case n > 0:
 			parts = append(parts, p.verb+cleanUpTo(strings.Join(p.causes, ", "), maxAnswer))
 		}
 	}
 	return strings.Join(parts, "; ")
 }
+
+// mostTold is how many causes a step names.
+const mostTold = 8
 
 // StepLine is a step in one line without a newline, as it is told when it has
 // ended. What has no room in width (0: no bound) is left out from the right.

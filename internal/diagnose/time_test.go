@@ -1,0 +1,90 @@
+package diagnose
+
+import (
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// biting makes the round trip grow from that second on.
+func biting(from int) func(*measure.Document) {
+	return func(d *measure.Document) {
+		for i := range near(d).Bins {
+			if i >= from {
+				near(d).Bins[i].TCP[0].RTTUs = new(uint32(40_000))
+			}
+		}
+	}
+}
+
+func TestTokenBucket(t *testing.T) {
+	step := seconds(5, 5.01, 4.99, 5, 1, 1.01, 0.99, 1, 1)
+	ramp := func(bytes int64) func(*measure.Document) {
+		return func(d *measure.Document) { far(d).RampNs, far(d).Bytes, far(d).TotalBytes = 1e9, 1e9, 1e9+bytes }
+	}
+	judgeRows(t, "token-bucket", []row{
+		{"one level", "no", "one level", nil},
+		{"high, then low, and a queue", "certain", "falls from 5.00 Gb/s to 1.00 Gb/s after 4 s", edits{step, biting(4)}},
+		{"no queue", "likely", "", edits{step}},
+		{"halved", "likely", "", edits{seconds(5, 5.01, 4.99, 5, 2.5, 2.51, 2.49, 2.5, 2.5), biting(4)}},
+		{"low, then high", "no", "not clearly below", edits{seconds(1, 1, 1.01, 0.99, 5, 5, 5.01, 5, 5)}},
+		{"a small step", "no", "", edits{seconds(5, 5.01, 4.99, 5, 4.5, 4.51, 4.49, 4.5, 4.5), biting(4)}},
+		{"a full CPU", "no", "CPU", edits{step, biting(4), func(d *measure.Document) { near(d).Streams[0].RunNs = new(int64(8e9)) }}},
+		{"empty after the ramp", "likely", "soon after the start", edits{rate(1e9), loaded(40), ramp(400e6)}},
+		{"a ramp like the rest", "no", "", edits{rate(1e9), loaded(40), ramp(150e6)}},
+		{"a fast ramp without a queue", "no", "", edits{rate(1e9), ramp(400e6)}},
+		{"short", "missing", "six seconds", edits{seconds(5, 5, 5, 1, 1)}},
+		{"a cloud counts it", "certain", "allowance", edits{rate(5e9), func(d *measure.Document) {
+			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 9000}
+		}}},
+		{"it counts, and the link is full", "certain beside", "", edits{func(d *measure.Document) {
+			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 9000}
+		}}},
+		{"no evidence", "missing", "", edits{noEvidence}},
+	})
+}
+
+func TestSlowConvergence(t *testing.T) {
+	rise := seconds(1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4)
+	grows := func(d *measure.Document) {
+		for i := range near(d).Bins {
+			near(d).Bins[i].TCP[0].Cwnd = new(uint32(1000 + 200*i))
+		}
+	}
+	judgeRows(t, "slow-convergence", []row{
+		{"flat", "no", "", nil},
+		{"rises with its window", "likely", "still rises when the run ends: from 1.10 Gb/s to 2.30 Gb/s", edits{rise, grows}},
+		{"rises without it", "no", "congestion window", edits{rise}},
+		{"a longer run is faster", "certain", "", edits{rate(1.7e9), rise, grows, try(longer, 3e9)}},
+		{"a longer run is not", "no", "no more", edits{rate(1.7e9), rise, grows, try(longer, 1.8e9)}},
+		{"up and down", "no", "up and down", edits{seconds(1, 3, 1, 3.4, 1, 3, 2, 3.5), grows}},
+		{"a step", "no", "two levels", edits{seconds(1, 1.01, 1.02, 1.03, 3, 3.01, 3.02, 3.03), grows}},
+		{"a little", "no", "", edits{seconds(1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07), grows}},
+		{"imported", "possible", "", edits{rise, func(d *measure.Document) { near(d).Bins = nil }}},
+		{"short", "missing", "five seconds", edits{seconds(1, 2, 3)}},
+	})
+}
+
+func TestNoisyNeighbour(t *testing.T) {
+	uneven := seconds(5, 9, 5, 9, 4, 8, 5, 9)
+	steal := func(pct ...float64) func(*measure.Document) {
+		return func(d *measure.Document) {
+			sum := 0.0
+			far(d).PerSec = nil
+			for _, p := range pct {
+				far(d).PerSec = append(far(d).PerSec, measure.HostSpan{CPUs: []measure.CPU{{Steal: p, Idle: 100 - p}}})
+				sum += p
+			}
+			far(d).Host.CPUs = []measure.CPU{{Steal: sum / float64(len(pct)), Idle: 50}}
+		}
+	}
+	judgeRows(t, "noisy-neighbour", []row{
+		{"even", "no", "", nil},
+		{"the rate follows the steal", "likely", "others on the machine of far", edits{uneven, steal(40, 5, 45, 5, 50, 10, 40, 5)}},
+		{"it does not", "no", "does not follow", edits{uneven, steal(5, 40, 5, 45, 5, 40, 5, 40)}},
+		{"too little", "no", "1% of the CPUs", edits{uneven, steal(2, 0, 2, 0, 2, 0, 2, 0)}},
+		{"seconds not kept", "missing", "", edits{uneven, steal(40, 5, 45, 5, 50, 10, 40, 5), func(d *measure.Document) { far(d).PerSec = nil }}},
+		{"CPUs not known", "missing", "steal", edits{uneven, func(d *measure.Document) { near(d).Host, far(d).Host = nil, nil }}},
+		{"no evidence", "missing", "", edits{noEvidence}},
+	})
+}

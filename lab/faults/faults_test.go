@@ -1,0 +1,123 @@
+//go:build faults
+
+package faults
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+)
+
+// How the faults are measured.
+var (
+	command = flag.String("command", "explain", "command of thru that is to find the faults, with flags: explain, or test for what the traffic alone tells")
+	runs    = flag.Int("runs", 1, "so many times")
+	keep    = flag.String("keep", "", "folder for the documents, as they are")
+	store   = flag.String("store", "", "folder for records of what was found right, which the tests of diagnose replay")
+	lock    = flag.String("lock", "", "file to hold locked during a fault, so that several on one machine take turns")
+)
+
+// TestMain prints the head before, and what came of it all after.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Setenv(lab.RequireVariable, "1") // whoever asks for the faults wants none skipped
+	os.Exit(m.Run())
+}
+
+// TestFaults measures every fault and every healthy path.
+func TestFaults(t *testing.T) {
+	var tally Tally
+	begin := time.Now()
+	for n := range *runs {
+		if *runs > 1 {
+			fmt.Printf("\nrun %d of %d\n", n+1, *runs)
+		}
+		fmt.Println(Head())
+		for _, f := range All() {
+			t.Run(f.Name, func(t *testing.T) { measureFault(t, f, n, &tally) })
+		}
+	}
+	if tally.Rows == 0 {
+		return
+	}
+	fmt.Printf("\n%s in %.0f s\n", &tally, time.Since(begin).Seconds())
+	for _, r := range tally.Wrong {
+		fmt.Println("wrong:", r)
+	}
+	for _, cause := range slices.Sorted(maps.Keys(LeftOut())) {
+		fmt.Printf("left out: %s: %s\n", cause, LeftOut()[cause])
+	}
+}
+
+// measureFault measures one, prints its rows, and fails the test where one is wrong.
+func measureFault(t *testing.T, f Fault, run int, tally *Tally) {
+	defer take(t)()
+	d, rows := Run(t, f, strings.Fields(*command)...)
+	for _, r := range rows {
+		fmt.Println(r)
+		tally.Add(r)
+		if !r.Right() {
+			t.Fail()
+		}
+	}
+	if *keep != "" {
+		saveDocument(t, filepath.Join(*keep, fmt.Sprintf("%s-%d.json", f.Name, run+1)), d)
+	}
+	if *store != "" && !t.Failed() {
+		r, err := NewRecord(f, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, filepath.Join(*store, f.Name+".json.gz"), r.Write)
+	}
+}
+
+// saveDocument keeps a document as thru printed it.
+func saveDocument(t *testing.T, path string, d *measure.Document) {
+	t.Helper()
+	text, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, path, func(w io.Writer) error { _, err := w.Write(text); return err })
+}
+
+// save makes a file.
+func save(t *testing.T, path string, write func(io.Writer) error) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err == nil {
+		err = errors.Join(write(file), file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// take holds the lock until the fault is done.
+func take(t *testing.T) (give func()) {
+	if *lock == "" {
+		return func() {}
+	}
+	file, err := os.OpenFile(*lock, os.O_CREATE|os.O_RDWR, 0o666)
+	if err == nil {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = file.Close() }
+}

@@ -1,0 +1,109 @@
+package faults
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/lab"
+)
+
+// Folders of control groups, version 1.
+const (
+	freezerGroups = "/sys/fs/cgroup/freezer"
+	cpuGroups     = "/sys/fs/cgroup/cpu"
+)
+
+// group makes a control group that goes with the test.
+func group(t testing.TB, controller string) string {
+	t.Helper()
+	dir := filepath.Join(controller, fmt.Sprintf("thru-lab-%d-%x", os.Getpid(), time.Now().UnixNano()&0xffffffff))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatalf("faults: making a control group: %v", err)
+	}
+	t.Cleanup(func() {
+		lab.Eventually(t, 5*time.Second, dir+" is empty", func() bool { return os.Remove(dir) == nil })
+	})
+	return dir
+}
+
+// freezer stops single threads: a whole process that stands still could not
+// see that its data waits.
+type freezer struct{ dir string }
+
+func newFreezer(t testing.TB) *freezer { return &freezer{group(t, freezerGroups)} }
+
+// set writes the state; a group that is gone has nobody to hold.
+func (f *freezer) set(state string) {
+	_ = os.WriteFile(filepath.Join(f.dir, "freezer.state"), []byte(state), 0o644)
+}
+
+// hold freezes the busiest thread of each worker in a host, and lets it go on
+// for a moment, in turns, until ctx ends.
+func (f *freezer) hold(ctx context.Context, h *lab.Host, frozen, free time.Duration) {
+	defer f.set("THAWED")
+	for ctx.Err() == nil {
+		for _, tid := range busiestThreads(h.Pids()) {
+			_ = os.WriteFile(filepath.Join(f.dir, "tasks"), []byte(strconv.Itoa(tid)), 0o644) // it may have ended
+		}
+		f.set("FROZEN")
+		sleep(ctx, frozen)
+		f.set("THAWED")
+		sleep(ctx, free)
+	}
+}
+
+// sleep waits, or returns early when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// busiestThreads is of each worker the thread that has used most CPU: the one
+// that moves the data. Before any has, there is none.
+func busiestThreads(pids []int) []int {
+	var threads []int
+	for _, pid := range pids {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || !bytes.Contains(line, []byte("\x00worker")) {
+			continue
+		}
+		if tid := busiestThread(pid); tid != 0 {
+			threads = append(threads, tid)
+		}
+	}
+	return threads
+}
+
+// workedBar is the CPU time in ns above which a thread moves data.
+const workedBar = 5e6
+
+func busiestThread(pid int) int {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0
+	}
+	best, most := 0, int64(workedBar)
+	for _, task := range tasks {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, task.Name()))
+		if err != nil {
+			continue
+		}
+		ran, _, _ := strings.Cut(string(text), " ")
+		ns, err1 := strconv.ParseInt(ran, 10, 64)
+		tid, err2 := strconv.Atoi(task.Name())
+		if cmp.Or(err1, err2) == nil && ns > most {
+			best, most = tid, ns
+		}
+	}
+	return best
+}

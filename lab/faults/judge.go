@@ -1,0 +1,138 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/diagnose"
+	"thru/internal/measure"
+)
+
+// Row is what came of one direction of a fault.
+type Row struct {
+	Fault     string
+	Direction string // "->" from the client, "<-" to it
+	Want      Want
+	Cause     string // of the first finding; empty where there was none
+	Place     string
+	Degree    string // confidence of it
+	Bps       float64
+	Elapsed   time.Duration
+	Found     []string // causes of all findings
+	Trouble   string   // why there is no finding
+}
+
+// Judge says what a document says of a fault: a row for each direction that
+// is wanted.
+func Judge(f Fault, d *measure.Document) []Row {
+	var rows []Row
+	for _, x := range []struct {
+		name    string
+		want    *Want
+		forward bool
+	}{{"->", f.Forward, true}, {"<-", f.Back, false}} {
+		if x.want == nil {
+			continue
+		}
+		r := Row{Fault: f.Name, Direction: x.name, Want: *x.want, Elapsed: time.Duration(d.ElapsedNs)}
+		c := baseCell(d, x.forward)
+		switch {
+		case c == nil && d.Error != nil:
+			r.Trouble = d.Error.Message
+		case c == nil || len(c.Findings) == 0:
+			r.Trouble = "the document has no finding of this direction"
+		default:
+			first := c.Findings[0]
+			r.Cause, r.Place, r.Degree = first.Cause, first.Where.Place, first.Confidence
+			for _, x := range c.Findings {
+				r.Found = append(r.Found, x.Cause)
+			}
+		}
+		if c != nil && c.Goodput != nil {
+			r.Bps = c.Goodput.Value
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// baseCell is the cell of the traffic that was asked for, of one direction.
+func baseCell(d *measure.Document, forward bool) *measure.Cell {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Beside || c.Experiment != "" && c.Experiment != diagnose.Base {
+			continue
+		}
+		if (c.From == "local") == forward {
+			return c
+		}
+	}
+	return nil
+}
+
+// Right tells whether the first finding is the one that is wanted.
+func (r Row) Right() bool {
+	if r.Want.With != "" && !slices.Contains(r.Found, r.Want.With) {
+		return false
+	}
+	return (r.Cause == r.Want.Cause && (r.Want.Place == "" || r.Place == r.Want.Place)) || slices.Contains(r.Want.Or, r.Cause)
+}
+
+// FalseAlarm tells whether something was found where nothing is wrong.
+func (r Row) FalseAlarm() bool {
+	return !r.Right() && slices.Contains(Healthy(), r.Want.Cause) && r.Trouble == ""
+}
+
+// WrongCertain tells of the worst: a wrong word that allows no doubt.
+func (r Row) WrongCertain() bool { return !r.Right() && r.Degree == measure.Certain }
+
+// Head is the line above the rows.
+func Head() string {
+	return fmt.Sprintf("%-26s %-2s %-20s %-20s %-9s %-9s %10s %6s", "fault", "", "expected", "first finding", "confidence", "place", "Mb/s", "s")
+}
+
+// String is the row as a line of the table.
+func (r Row) String() string {
+	found, verdict := r.Cause, "ok"
+	if found == "" {
+		found = "nothing"
+	}
+	switch {
+	case r.WrongCertain():
+		verdict = "WRONG, and certain of it"
+	case !r.Right():
+		verdict = "WRONG"
+	}
+	if r.Trouble != "" {
+		verdict += ": " + r.Trouble
+	}
+	return fmt.Sprintf("%-26s %-2s %-20s %-20s %-9s  %-9s %10.1f %6.1f %s", r.Fault, r.Direction, r.Want.Cause, found, r.Degree, r.Place, r.Bps/1e6, r.Elapsed.Seconds(), verdict)
+}
+
+// Tally counts rows.
+type Tally struct {
+	Rows, Right, FalseAlarms, WrongCertains int
+	Wrong                                   []Row
+}
+
+// Add counts one more.
+func (t *Tally) Add(r Row) {
+	t.Rows++
+	if r.Right() {
+		t.Right++
+		return
+	}
+	t.Wrong = append(t.Wrong, r)
+	if r.FalseAlarm() {
+		t.FalseAlarms++
+	}
+	if r.WrongCertain() {
+		t.WrongCertains++
+	}
+}
+
+// String is the summary.
+func (t *Tally) String() string {
+	return fmt.Sprintf("%d rows: %d right, %d wrong; of these %d false alarms, %d certain", t.Rows, t.Right, len(t.Wrong), t.FalseAlarms, t.WrongCertains)
+}

@@ -1,0 +1,110 @@
+package faults
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"thru/internal/measure"
+)
+
+// Record is a fault with the document of its measurement, from which the
+// diagnosis is made anew by a test of package diagnose.
+type Record struct {
+	Fault    string            `json:"fault"`
+	About    string            `json:"about"`
+	Forward  *Want             `json:"forward,omitempty"`
+	Back     *Want             `json:"back,omitempty"`
+	Document *measure.Document `json:"document"`
+}
+
+// NewRecord keeps of a document what the diagnosis reads.
+func NewRecord(f Fault, d *measure.Document) (Record, error) {
+	copied, err := clone(d)
+	if err != nil {
+		return Record{}, err
+	}
+	trim(copied)
+	return Record{f.Name, f.About, f.Forward, f.Back, copied}, nil
+}
+
+// Judge says what the diagnosis that the document has now says of the fault.
+func (r Record) Judge() []Row {
+	return Judge(Fault{Name: r.Fault, Forward: r.Forward, Back: r.Back}, r.Document)
+}
+
+// clone leaves the original as it is.
+func clone(d *measure.Document) (*measure.Document, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("faults: copying a document: %w", err)
+	}
+	var c measure.Document
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("faults: copying a document: %w", err)
+	}
+	return &c, nil
+}
+
+// trim takes away what was concluded, and what no rule reads of an experiment:
+// the course of its hosts.
+func trim(d *measure.Document) {
+	d.Findings, d.Steps, d.Advice, d.Warnings, d.Arguments = nil, nil, nil, nil, nil
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		c.Diagnosis, c.Warnings, c.Missing = measure.Diagnosis{}, nil, nil
+		for _, r := range c.Runs {
+			for _, f := range r.Flows {
+				trimEvidence(f.Sender, c.Beside)
+				trimEvidence(f.Receiver, c.Beside)
+			}
+		}
+	}
+}
+
+func trimEvidence(e *measure.Evidence, beside bool) {
+	if e == nil {
+		return
+	}
+	if e.Latency != nil {
+		e.Latency.Histogram = ""
+	}
+	for i := range e.PerSec {
+		s := &e.PerSec[i]
+		s.Proto, s.Memory, s.Worker, s.Softnet = nil, nil, nil, nil
+	}
+	if beside {
+		e.PerSec = nil
+	}
+}
+
+// Write writes it compressed.
+func (r Record) Write(w io.Writer) error {
+	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err == nil {
+		err = json.NewEncoder(z).Encode(r)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("faults: writing the record of %s: %w", r.Fault, err)
+	}
+	return nil
+}
+
+// ReadRecord reads what Write wrote.
+func ReadRecord(from io.Reader) (r Record, err error) {
+	z, err := gzip.NewReader(from)
+	if err == nil {
+		err = json.NewDecoder(z).Decode(&r)
+	}
+	if err == nil && r.Document == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return r, fmt.Errorf("faults: reading a record: %w", err)
+	}
+	return r, nil
+}

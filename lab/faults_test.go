@@ -1,0 +1,33 @@
+package lab_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/lab/faults"
+)
+
+// TestFaultsLive finds five of the faults of `make faults` on this machine's
+// kernel: the evidence that the other tests replay is still what it gives.
+func TestFaultsLive(t *testing.T) {
+	live := []string{"receive-window", "loss-1", "mtu-black-hole", "broken-tso-far", "healthy-200M-20ms"}
+	for _, f := range faults.All() {
+		if !slices.Contains(live, f.Name) {
+			continue
+		}
+		live = slices.DeleteFunc(live, func(name string) bool { return name == f.Name })
+		t.Run(f.Name, func(t *testing.T) {
+			_, rows := faults.Run(t, f, strings.Fields("explain -t 2 --budget 12")...)
+			for _, r := range rows {
+				if !r.Right() {
+					t.Errorf("%s", r)
+				}
+				t.Log(r)
+			}
+		})
+	}
+	if len(live) > 0 {
+		t.Errorf("the table has no %v", live)
+	}
+}
