@@ -13,7 +13,6 @@ import (
 	"thru/internal/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/stat"
 )
 
 // stored tells whether files are to be explained, all that were named.
@@ -62,7 +61,8 @@ func (c *explainCmd) onlyReads() bool {
 	return reflect.DeepEqual(rest, explainCmd{endFlags: endFlags{Port: bus.DefaultPort}})
 }
 
-// explainFiles applies the rules of this version to the evidence that was kept.
+// explainFiles prints what the evidence that was kept says, and judges rungs of
+// a ladder by each other.
 func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	link, err := linkRate(c.LinkRate)
 	if err != nil {
@@ -81,7 +81,6 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	}
 	docs := make([]*measure.Document, len(all))
 	for i, r := range all {
-		rediagnose(r.doc, link)
 		docs[i] = r.doc
 	}
 	diagnose.Rungs(docs)
@@ -110,14 +109,4 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 		return printed{fault.New(fault.Verdict, "", "%s", below.Reason)}
 	}
 	return nil
-}
-
-// rediagnose makes the findings of a kept document anew, and with a link rate
-// the figures that hang on it.
-func rediagnose(doc *measure.Document, link stat.Link) {
-	if link.RateBps > 0 {
-		summarise(doc, link)
-		return
-	}
-	diagnose.Diagnose(doc)
 }

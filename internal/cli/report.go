@@ -24,7 +24,7 @@ type reportCmd struct {
 	JSON     bool     `name:"json" xor:"form" help:"Print the thru result."`
 	IPerf3   bool     `short:"J" name:"iperf3-json" xor:"form" help:"Print iperf3's JSON."`
 	HTML     string   `name:"html" placeholder:"FILE" help:"Write the report as one page."`
-	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"For iperf3's files: nominal rate of the link, for ceiling and verdict."`
+	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
 }
 
 // Run prints results that were kept.
@@ -95,6 +95,7 @@ func (e *env) printKept(doc *measure.Document, f forms) error {
 }
 
 // results reads what a file holds: one result of thru, or one or more of iperf3.
+// Findings are those of this version's rules.
 func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named, error) {
 	text, err := e.readUntil(ctx, path)
 	if err != nil {
@@ -108,6 +109,7 @@ func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named
 		if err != nil {
 			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", path, err)
 		}
+		rediagnose(doc, link)
 		return []named{{path, doc}}, nil
 	}
 	docs, warnings, err := iperfdoc.Read(bytes.NewReader(text))
@@ -191,7 +193,17 @@ func isCapture(text []byte) bool {
 	return false
 }
 
-// summarise makes figures of the evidence that a foreign document has.
+// rediagnose makes the findings of a kept document anew, and where a link rate
+// is stated the figures that hang on it.
+func rediagnose(doc *measure.Document, link stat.Link) {
+	if link.RateBps > 0 {
+		summarise(doc, link)
+		return
+	}
+	diagnose.Diagnose(doc)
+}
+
+// summarise makes figures of the evidence that a document has.
 func summarise(doc *measure.Document, link stat.Link) {
 	facts := map[string]*measure.Facts{}
 	for _, p := range doc.EndPoints {

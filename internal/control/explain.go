@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"thru/internal/diagnose"
@@ -120,6 +121,7 @@ func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
 		x.bases = append(x.bases, b)
 		diagnose.Diagnose(x.doc)
 		s := x.stepOf(b, n, measure.Diagnosis{}, err)
+		s.RuledOut = nil // most of the catalogue, which the cell has
 		s.Title, s.ElapsedNs = baseTitle(x.doc.Cells[n]), int64(time.Since(begin))
 		x.told(s)
 	}
@@ -146,7 +148,7 @@ func began(c *measure.Cell) bool {
 func (x *explanation) tell(ctx context.Context) error {
 	turns := x.bases
 	if len(turns) > 1 {
-		turns = append(append([]*base{}, turns...), turns[0])
+		turns = append(slices.Clone(turns), turns[0])
 	}
 	ended := map[*base]string{}
 	for i, b := range turns {
@@ -179,23 +181,28 @@ func (x *explanation) spent() string {
 	return fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.budget)))
 }
 
-// direction makes the experiments of one direction and says why it stopped. The
-// error is that of an end point that has gone.
+// direction makes the experiments of one direction and says why it stopped. One
+// that takes too long is passed over for a shorter one. The error is that of an
+// end point that has gone.
 func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (string, error) {
+	var tooLong []string
 	for {
 		if ctx.Err() != nil {
 			return endedInterrupted, context.Cause(ctx)
 		}
-		t, more := diagnose.Next(x.doc, b.cell, b.made)
+		t, more := diagnose.Next(x.doc, b.cell, slices.Concat(b.made, tooLong))
 		switch {
 		case diagnose.Settled(&x.doc.Cells[b.cell]):
 			return endedCertain, nil
+		case !more && len(tooLong) > 0:
+			return x.spent(), nil
 		case !more:
 			return endedNothingLeft, nil
 		}
 		step := plan.Experiment(t.Title, t.Spec, idleRTT(&x.doc.Cells[b.cell]))
 		if time.Until(until) < step.Time() {
-			return x.spent(), nil
+			tooLong = append(tooLong, t.ID)
+			continue
 		}
 		b.made = append(b.made, t.ID)
 		if err := x.try(ctx, b, t, step); err != nil && x.gone() {
