@@ -351,6 +351,7 @@ func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	stat.LatencyUnderLoad(doc.Cells)
 	doc.Verdict = stat.Verdict(doc.Cells)
 	diagnose.Diagnose(doc)
+	diagnose.Rungs([]*measure.Document{doc})
 	if p.Command == "ladder" {
 		doc.Advice = stat.StreamAdvice(doc.Cells, cpusOf(doc))
 	}

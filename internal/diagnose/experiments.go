@@ -89,7 +89,7 @@ func varyWindow(f *flow, s *measure.Spec) bool {
 const largeMessage = 1 << 20
 
 func varyMessage(_ *flow, s *measure.Spec) bool {
-	if s.Length.Send >= largeMessage/2 {
+	if s.Length.Send == 0 || s.Length.Send >= usualMessage {
 		return false
 	}
 	s.Length = measure.Pair{Send: largeMessage, Recv: largeMessage}
@@ -145,7 +145,7 @@ func varyUDP(times float64) func(*flow, *measure.Spec) bool {
 	return func(f *flow, s *measure.Spec) bool {
 		bps, ok := f.goodput()
 		_, over := f.surplus()
-		if !ok || over || s.Engine != measure.Native || f.onOneMachine() {
+		if !ok || over || f.isUDP() || s.Engine != measure.Native || f.onOneMachine() {
 			return false
 		}
 		rate, most := times*bps, float64(mostUDPTrial)

@@ -122,6 +122,11 @@ const rareBar = 4
 // bbrBar is the loss in percent that bbr does not slow down for (draft-ietf-ccwg-bbr: version 1 up to 20, later ones 2 a round trip).
 const bbrBar = 10
 
+// likeLoss is by how many times datagrams may be lost as often as segments are
+// sent again, to have met the same loss: beyond it they met another, such as a
+// host short of time.
+const likeLoss = 5
+
 // leastLost is how many datagrams have to be lost to speak for more than chance.
 const leastLost = 1.5
 
@@ -150,13 +155,17 @@ func (f *flow) below(again float64) underRate {
 	}
 	sent, gone := float64(c.Datagrams.Sent), pathLossPct(c)*float64(c.Datagrams.Sent)/100
 	clean := gone == 0
+	top, over := f.surplus()
 	for _, c := range f.datagramTrials() { // what passes at higher rates tells the same, with more packets
+		if over && float64(c.Spec.Rate) > 0.7*top.capacity {
+			continue // near what passes some are lost anyway
+		}
 		if pct := pathLossPct(c); pct < surplusBar && rateOf(c) > leastCapacity*f.rate() {
 			sent, gone = sent+float64(c.Datagrams.Sent), gone+pct*float64(c.Datagrams.Sent)/100
 		}
 	}
 	b := underRate{tried: true, pct: 100 * gone / sent}
-	b.lost = b.pct > max(lostBar, again/10) && gone >= leastLost
+	b.lost = b.pct > max(lostBar, again/10) && b.pct < likeLoss*again && gone >= leastLost
 	b.passes = clean && !b.lost && float64(c.Datagrams.Sent)*again/100 >= leastExpected
 	return b
 }

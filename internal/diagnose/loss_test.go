@@ -50,7 +50,7 @@ func TestLossAndQueues(t *testing.T) {
 		{"the link is full", with(shaped(), func(m *made) { m.link = 101 * mb }), nil, "none likely", map[string]string{"shaper": "no"}},
 		{"rates far apart", with(shaped(), func(m *made) { m.bins = []float64{0.4, 1, 1.6, 1, 0.5} }), nil, "none likely", map[string]string{"shaper": "no"}},
 		{"too short to see", with(shaped(), func(m *made) { m.bins = []float64{1, 1} }), nil, "none likely", map[string]string{"shaper": "?"}},
-		{"window bound, not the queue", with(shaped(), func(m *made) { m.rwndPct, m.wndFull, m.againPct, m.window = 80, 80, 0, 1700*kb }), nil, "receive-window likely", map[string]string{"shaper": "no"}},
+		{"window bound, not the queue", with(shaped(), func(m *made) { m.rwndPct, m.wndFull, m.againPct, m.window = 80, 80, 0, 1700*kb }), nil, "receive-window certain", map[string]string{"shaper": "no"}},
 		{"congestion window not used up", with(shaped(), func(m *made) { m.flight, m.againPct = 900*kb, 0 }), nil, "none likely", map[string]string{"shaper": "no"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -26,6 +26,9 @@ func senderRules() []Rule {
 // smallMessage is what a call should move at least (C-19: at least 8 KB blocks, best 64 KB).
 const smallMessage = 16 << 10
 
+// usualMessage is from where on larger ones are known to bring nothing (C-19).
+const usualMessage = 64 << 10
+
 func appLimited(f *flow) *outcome {
 	if f.isUDP() {
 		return askedDatagrams(f)
@@ -33,7 +36,7 @@ func appLimited(f *flow) *outcome {
 	if f.cell.Spec.Rate > 0 {
 		return f.asIsAsked()
 	}
-	if large := f.experiment(largeMessages); large != nil {
+	if large := f.experiment(largeMessages); large != nil && f.message() < usualMessage {
 		if g := f.against(large); g < gainBar {
 			return no("messages of 1 MiB carry %s, no more", unit.Rate(rateOf(large)))
 		}

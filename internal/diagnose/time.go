@@ -169,14 +169,17 @@ const riseBar = 1.1
 
 func slowConvergence(f *flow) *outcome {
 	bins := f.bins()
-	if len(bins) < stat.LeastBins {
+	switch {
+	case f.isHeld():
+		return no("a rate was asked for")
+	case f.stillClimbs():
+		return f.asClimbing(likely("the congestion window still grows when the run ends: nothing is lost, no queue and no window is full"))
+	case len(bins) < stat.LeastBins:
 		return missing("five seconds of the course", "the run was too short to see a trend")
 	}
 	third := len(bins) / 3
 	first, last := mean(bins[:third]), mean(bins[len(bins)-third:])
 	switch {
-	case f.isHeld():
-		return no("a rate was asked for")
 	case last < riseBar*first:
 		return no("the last third carries %s, the first %s", unit.Rate(last), unit.Rate(first))
 	case rising(bins) < 0.8:
@@ -186,14 +189,9 @@ func slowConvergence(f *flow) *outcome {
 		return no("the rate has two levels, no slope")
 	}
 	o := possible("the rate still rises when the run ends: from %s to %s", unit.Rate(first), unit.Rate(last)).at(measure.Where{Place: measure.AtTool}).
-		by(f.receiver.proof("goodput of the first third", first, "bps"), above(f.receiver.proof("goodput of the last third", last, "bps"), riseBar*first)).
-		mend(advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
-	if x := f.experiment(longer); x != nil {
-		if f.against(x) < gainBar {
-			return no("a longer run reaches %s, no more", unit.Rate(rateOf(x)))
-		}
-		o.confidence = measure.Certain
-		return o.by(f.receiver.proof("goodput of a longer run", rateOf(x), "bps")).costs(0, "a longer run reaches "+unit.Rate(rateOf(x)), "the same traffic for longer")
+		by(f.receiver.proof("goodput of the first third", first, "bps"), above(f.receiver.proof("goodput of the last third", last, "bps"), riseBar*first))
+	if o := f.asClimbing(o); f.experiment(longer) != nil {
+		return o
 	}
 	if grows, ok := f.cwndGrows(); ok {
 		if !grows {
@@ -202,6 +200,38 @@ func slowConvergence(f *flow) *outcome {
 		o.confidence = measure.Likely
 	}
 	return o
+}
+
+// asClimbing settles a rate that still rises by a longer run.
+func (f *flow) asClimbing(o *outcome) *outcome {
+	o.at(measure.Where{Place: measure.AtTool}).mend(advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
+	x := f.experiment(longer)
+	switch {
+	case x == nil:
+	case f.against(x) < gainBar:
+		return no("a longer run reaches %s, no more", unit.Rate(rateOf(x)))
+	default:
+		o.confidence = measure.Certain
+		o.by(f.receiver.proof("goodput of a longer run", rateOf(x), "bps")).costs(0, "a longer run reaches "+unit.Rate(rateOf(x)), "the same traffic for longer")
+	}
+	return o
+}
+
+// stillClimbs tells of a sender that its congestion window holds, though
+// nothing was lost and no queue, window or buffer is full: it is on its way up.
+func (f *flow) stillClimbs() bool {
+	flight, ok1 := f.inFlight()
+	cwnd, ok2 := f.cwnd()
+	again, ok3 := f.againPct()
+	held, _, ok4 := f.windowHeld()
+	_, _, ok5 := f.rtt()
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || paces(f.congestion()) || f.sender.seen.Reported != "" {
+		return false
+	}
+	course := f.cwnds()
+	grows := len(course) > 1 && course[len(course)-1] >= slices.Max(course) && course[len(course)-1] > course[0]
+	free := !f.hasQueue() && !f.sender.isFull() && !f.receiver.isFull() && !f.receiver.isBehind() && !f.linkIsFull()
+	return grows && flight > 0.85*cwnd && again < againBar && held < rwndClear && free && sendBuffer(f).state != holds && f.rate() > 0
 }
 
 // rising is the share of the pairs of seconds of which the later one carries more.
@@ -225,15 +255,25 @@ func rising(bins []float64) float64 {
 // cwndGrows tells whether the congestion window is greatest in the last
 // seconds, and well above that of the first.
 func (f *flow) cwndGrows() (grows, known bool) {
-	var course []float64
-	if f.sender.seen == nil {
+	course := f.cwnds()
+	if len(course) < stat.LeastBins {
 		return false, false
+	}
+	end := course[len(course)-1]
+	return end >= 0.9*slices.Max(course) && end > 1.2*course[0], true
+}
+
+// cwnds are the congestion windows of all streams together at the end of each
+// second, in segments; none where one of them is not known.
+func (f *flow) cwnds() (course []float64) {
+	if f.sender.seen == nil {
+		return nil
 	}
 	for _, b := range f.sender.seen.Bins {
 		sum := 0.0
 		for _, t := range b.TCP {
 			if t.Cwnd == nil {
-				return false, false
+				return nil
 			}
 			sum += float64(*t.Cwnd)
 		}
@@ -241,11 +281,7 @@ func (f *flow) cwndGrows() (grows, known bool) {
 			course = append(course, sum)
 		}
 	}
-	if len(course) < stat.LeastBins {
-		return false, false
-	}
-	end := course[len(course)-1]
-	return end >= 0.9*slices.Max(course) && end > 1.2*course[0], true
+	return course
 }
 
 // Bars of a noisy neighbour.

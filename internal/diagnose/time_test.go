@@ -88,3 +88,45 @@ func TestNoisyNeighbour(t *testing.T) {
 		{"no evidence", "missing", "", edits{noEvidence}},
 	})
 }
+
+// TestStillClimbs: a sender that only its congestion window holds, without
+// loss and without a queue, is on its way up.
+func TestStillClimbs(t *testing.T) {
+	m := made{bps: 5 * mb, rtt: 309 * ms, base: 300 * ms, flight: 188 * kb, cwnd: 188 * kb, window: 748 * kb, notSent: 224 * kb}
+	grown := func(m made, course ...uint32) *measure.Document {
+		d := m.document()
+		e := d.Cells[0].Runs[0].Flows[0].Sender
+		for i, n := range course {
+			e.Bins = append(e.Bins, measure.StreamBin{At: int64(i) * 1e9, Span: 1e9, TCP: []measure.TCPInfo{{Cwnd: new(n)}}})
+		}
+		return d
+	}
+	for _, x := range []struct {
+		name   string
+		change func(*made)
+		course []uint32
+		want   string
+	}{
+		{"grows", nil, []uint32{120, 128, 137}, "likely"},
+		{"falls", nil, []uint32{137, 128, 120}, "no"},
+		{"loses", func(m *made) { m.againPct = 0.1 }, []uint32{120, 128, 137}, "no"},
+		{"fills a queue", func(m *made) { m.rtt = 400 * ms }, []uint32{120, 128, 137}, "no"},
+		{"fills the receiver's window", func(m *made) { m.rwndPct = 90 }, []uint32{120, 128, 137}, "no"},
+		{"has more room", func(m *made) { m.cwnd = 400 * kb }, []uint32{120, 128, 137}, "no"},
+	} {
+		c := m
+		if x.change != nil {
+			x.change(&c)
+		}
+		d := grown(c, x.course...)
+		Diagnose(d)
+		if got := of(d.Cells[0].Diagnosis, "slow-convergence"); got != x.want {
+			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+	}
+	d := grown(m, 120, 128, 137)
+	d.Cells = append(d.Cells, experiment(longer, 40*mb))
+	if got := first(t, d); got != "slow-convergence certain" {
+		t.Errorf("a longer run reached more: %s", got)
+	}
+}

@@ -136,6 +136,9 @@ func receiveWindow(f *flow) *outcome {
 	if !ok {
 		return f.sender.lacks("tcp_info.rwnd_limited_us")
 	}
+	if f.rate() <= 0 {
+		return no("nothing passes at all")
+	}
 	if f.isJiffy() {
 		return missing("a measured time of half a second", "the kernel counts what a window costs in jiffies")
 	}
@@ -274,7 +277,7 @@ func fixedWindow(f *flow) *outcome {
 	}
 	r, s := receiveWindow(f), sendBuffer(f)
 	cause, size, by := r, recv, f.receiver
-	if recv == 0 || r.state != holds && s.state == holds {
+	if recv == 0 || send > 0 && sureness(s) > sureness(r) {
 		cause, size, by = s, send, f.sender
 	}
 	if free := f.experiment(noWindow); free != nil && f.against(free) > gainBar {
