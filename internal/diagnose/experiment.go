@@ -127,10 +127,18 @@ func quick(base measure.Spec, x Experiment) measure.Spec {
 	return base
 }
 
-// nextOf words the test that would tell a cause for certain.
-func nextOf(r Rule) string {
+// nextOf words the test that would tell a cause for certain: the first that was
+// not made and that differs from this flow. Who reads it may have other
+// programs than the one that measured.
+func (f *flow) nextOf(r Rule) string {
 	for _, id := range r.Tests {
-		if x, ok := experimentOf(id); ok {
+		x, ok := experimentOf(id)
+		if !ok || f.experiment(id) != nil {
+			continue
+		}
+		s := quick(f.cell.Spec, x)
+		s.Engine = measure.Native
+		if x.vary(f, &s) {
 			return x.Title
 		}
 	}

@@ -65,3 +65,36 @@ func TestWindowOfOtherPrograms(t *testing.T) {
 		}
 	}
 }
+
+// What is to be tried next was not tried yet, and can be.
+func TestNextOf(t *testing.T) {
+	tests := func(ids ...string) Rule { return Rule{Tests: ids} }
+	udp := made{bps: 20e6, streams: 8}.document()
+	udp.Cells[0].Protocol, udp.Cells[0].Spec.Protocol = measure.UDP, measure.UDP
+	imported := made{bps: 20e6}.document()
+	imported.Cells[0].Spec.Engine = measure.IPerf3
+	for name, x := range map[string]struct {
+		doc  *measure.Document
+		rule Rule
+		want string
+	}{
+		"none was made":              {made{bps: 20e6}.document(), tests(udpBelow, bbrControl), "UDP at 0.9 of the TCP rate"},
+		"one was made":               {made{bps: 20e6}.document(experiment(udpBelow, 18e6)), tests(udpBelow, bbrControl), "bbr instead of a control that loss slows down"},
+		"all were made":              {made{bps: 20e6}.document(experiment(udpBelow, 18e6)), tests(udpBelow), ""},
+		"of datagrams":               {udp, tests(udpBelow, eightStreams), ""},
+		"measured by another one":    {imported, tests(udpBelow), "UDP at 0.9 of the TCP rate"},
+		"cubic paces not":            {made{bps: 20e6}.document(), tests(otherControl, longer), "a longer run"},
+		"reno paces no more":         {made{bps: 20e6, control: "reno"}.document(), tests(otherControl), ""},
+		"bbr paces":                  {made{bps: 20e6, control: "bbr"}.document(), tests(otherControl), "cubic or reno instead of a control that paces"},
+		"four streams may be eight":  {made{bps: 20e6, streams: 4}.document(), tests(eightStreams), "8 streams instead of fewer"},
+		"eight are eight":            {made{bps: 20e6, streams: 8}.document(), tests(eightStreams), ""},
+		"one stream is one":          {made{bps: 20e6}.document(), tests(oneStream), ""},
+		"an unknown id is no test":   {made{bps: 20e6}.document(), tests("unheard-of"), ""},
+		"no window was set":          {made{bps: 20e6}.document(), tests(noWindow), ""},
+		"a window that was set goes": {made{bps: 20e6, asked: measure.Pair{Send: 1 << 16}}.document(), tests(noWindow), "windows tuned by the kernel"},
+	} {
+		if got := newFlow(x.doc, &x.doc.Cells[0]).nextOf(x.rule); got != x.want {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
+	}
+}

@@ -37,14 +37,14 @@ const (
 func experiments() []Experiment {
 	return []Experiment{
 		{smallSegments, "the same in segments of 536 bytes at a low rate", shortTrial, varySegments},
-		{eightStreams, "8 streams instead of one", shortTrial, varyStreams(8)},
+		{eightStreams, "8 streams instead of fewer", shortTrial, varyStreams(8)},
 		{oneStream, "one stream instead of several", shortTrial, varyStreams(1)},
 		{manyPorts, "16 source ports", shortTrial, varyStreams(16)},
 		{noWindow, "windows tuned by the kernel", shortTrial, varyNoWindow},
 		{moreWindow, "a receive window of twice the size", shortTrial, varyWindow},
 		{largeMessages, "messages of 1 MiB", shortTrial, varyMessage},
 		{leanPath, "without copying at both ends", shortTrial, varyLean},
-		{otherControl, "cubic instead of bbr", shortTrial, varyControl("cubic", "reno")},
+		{otherControl, "cubic or reno instead of a control that paces", shortTrial, varyUnpaced},
 		{bbrControl, "bbr instead of a control that loss slows down", shortTrial, varyControl("bbr")},
 		{freeCPU, "threads placed by the scheduler", shortTrial, varyPlace},
 		{udpBelow, "UDP at 0.9 of the TCP rate", shortTrial, varyUDP(0.9)},
@@ -120,6 +120,11 @@ func varyControl(names ...string) func(*flow, *measure.Spec) bool {
 		}
 		return false
 	}
+}
+
+// varyUnpaced takes a control that does not pace, where the one in use does.
+func varyUnpaced(f *flow, s *measure.Spec) bool {
+	return paces(f.congestion()) && varyControl("cubic", "reno")(f, s)
 }
 
 func varyPlace(_ *flow, s *measure.Spec) bool {

@@ -143,7 +143,7 @@ func (f *flow) finding(j judged) measure.Finding {
 	}
 	x.Where.From, x.Where.To = f.cell.From, f.cell.To
 	if x.Next == "" && o.confidence != measure.Certain {
-		x.Next = nextOf(j.rule)
+		x.Next = f.nextOf(j.rule)
 	}
 	return x
 }
