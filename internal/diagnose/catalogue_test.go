@@ -73,6 +73,24 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// TestBringsNoCircle: of two causes only one can bring the other along, also
+// by way of others: else each would say that it comes of the other.
+func TestBringsNoCircle(t *testing.T) {
+	var follow func(path []string)
+	follow = func(path []string) {
+		r, _ := ruleOf(path[len(path)-1])
+		for _, next := range r.Brings {
+			if slices.Contains(path, next) {
+				t.Fatalf("in a circle: %v, %s", path, next)
+			}
+			follow(append(slices.Clone(path), next))
+		}
+	}
+	for _, r := range Catalogue() {
+		follow([]string{r.Cause})
+	}
+}
+
 // TestExperiments: each is told apart by its id.
 func TestExperiments(t *testing.T) {
 	var ids []string

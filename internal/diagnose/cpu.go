@@ -30,7 +30,7 @@ func cpuRules() []Rule {
 			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
 			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
 			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
-			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{otherControl, freeCPU, leanPath, eightStreams}, Brings: []string{"too-many-streams", "app-limited"},
+			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{otherControl, freeCPU, leanPath, eightStreams}, Brings: []string{"too-many-streams"},
 		},
 		{
 			Cause: "receiver-cpu", TCP: true, UDP: true, Title: "the receiver's CPU is full", judge: receiverCPU,

@@ -50,6 +50,11 @@ func aboveCeiling(f *flow) *outcome {
 		return nil
 	}
 	c := f.cell.Ceiling
+	if bins := f.bins(); len(bins) >= 3 && stat.Median(bins) <= c.Bps*beyondBar/100 {
+		return possible("%s is more than %s can carry, in single seconds: data that had been held back before is counted in them", unit.Rate(bps), unit.Rate(float64(c.LinkBps))).
+			by(above(f.receiver.proof("goodput of the ceiling", share, "pct"), beyondBar), below(f.receiver.proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*beyondBar/100)).
+			then("a longer run").mend(advise(nil, "measure for longer: what was held back weighs less then")).beside()
+	}
 	guess := "the link is faster, or the rate was accounted otherwise"
 	if c.MTU > 0 && c.MTU < jumboFrom {
 		if most := f.ceilingAt(jumboFrom); bps <= most {

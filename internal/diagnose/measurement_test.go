@@ -20,6 +20,7 @@ func TestMeasurement(t *testing.T) {
 		{"agrees", "no", "", nil},
 		{"9.74 of 10 Gb/s at MTU 1500", "certain", "9.74 Gb/s is more than 10.0 Gb/s can carry at MTU 1500 (9.41 Gb/s): frames must have been larger", edits{rate(9.74e9)}},
 		{"beyond jumbo frames too", "certain", "(9.41 Gb/s): the link is faster", edits{rate(9.95e9)}},
+		{"held back before, and late", "possible beside", "in single seconds", edits{rate(9.74e9), seconds(12, 9.4, 9.41, 9.4, 9.4, 9.4, 9.41, 9.5)}},
 		{"as much as noise", "no", "", edits{share100(100.4)}},
 		{"above on one machine", "no", "", edits{rate(40e9), func(d *measure.Document) { near(d).PeerAddr = "127.0.0.1:1" }}},
 		{"more came than was sent", "certain", "counted 2% more than was sent", edits{count(98, 100)}},

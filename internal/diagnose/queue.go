@@ -125,8 +125,8 @@ func (f *flow) ownQueue() (*outcome, bool) {
 	if share, ok := f.ceilingShare(); ok && share >= stat.PassPct {
 		return nil, false
 	}
-	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, e.seen.Route.Interface)
-	if known {
+	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, word(e.faceName()))
+	if known && (q.Drops > 0 || q.Backlog > 0) { // overlimits alone may be of bursts, and the queue another one
 		o.confidence = measure.Certain
 	}
 	o.at(e.onFace()).by(above(e.proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), f.queueProof())
@@ -134,5 +134,5 @@ func (f *flow) ownQueue() (*outcome, bool) {
 		o.by(e.proof("qdisc "+q.Kind+" drops", float64(q.Drops), "packets"))
 	}
 	return f.asShaper(o).mend(&measure.Remedy{EndPoint: e.name, Platform: "linux", Advice: "look at the rate that it is set to, and raise it if the link carries more",
-		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", word(e.seen.Route.Interface))}, Risk: "it only shows"}), true
+		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", word(e.faceName()))}, Risk: "it only shows"}), true
 }
