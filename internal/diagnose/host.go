@@ -28,7 +28,7 @@ func hostRules() []Rule {
 			Cause: "firewall-cost", TCP: true, UDP: true, Title: "the firewall costs too much", judge: func(f *flow) *outcome { return f.either(firewall) },
 			Seen:  "connection tracking dropped packets in the measured time, or its table is nearly full; long chains or bridged frames in it while a CPU is full",
 			Apart: "the same with the test's ports accepted first, and not tracked", Mends: "notrack for the test's ports, sets for long chains", Effect: "CPU for each packet",
-			Source: "/proc/net/stat/nf_conntrack; gates conntrack, firewall-rules, bridge-netfilter", Brings: []string{"sender-cpu", "receiver-cpu", "loss"},
+			Source: "/proc/net/stat/nf_conntrack; gates conntrack, firewall-rules, bridge-netfilter", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow", "loss"},
 		},
 		{
 			Cause: "vswitch", TCP: true, UDP: true, Title: "the virtual switch is full", judge: func(f *flow) *outcome { return f.either(vswitch) },
@@ -208,7 +208,9 @@ func firewall(e *end) *outcome {
 	if len(gates) == 0 {
 		return e.told("firewall-cost")
 	}
-	return e.condition(gates[0]).symptom(gates[0].ID != "conntrack" && e.worksFully())
+	// Two ends of one kernel: a packet is judged on the CPU where it was sent.
+	works := e.worksFully() || e.flow.onSameCPUs() && e.other().worksFully()
+	return e.condition(gates[0]).symptom(gates[0].ID != "conntrack" && works)
 }
 
 func vswitch(e *end) *outcome {

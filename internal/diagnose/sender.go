@@ -150,7 +150,7 @@ func paced(f *flow) *outcome {
 		return f.sender.lacks("tcp_info.pacing_rate_bytes_per_s")
 	case float64(len(f.sender.streams()))*rate > 1.6*bps && base > nearNs:
 		return no("%s would let %s go", used, unit.Rate(float64(len(f.sender.streams()))*rate))
-	case again > 1 || loaded > 3*base && loaded > base+2e6:
+	case base > nearNs && (again > 1 || loaded > 3*base && loaded > base+2e6): // near hosts lose by bbr's own bursts
 		return no("the path is full: its queue is, or it loses")
 	}
 	o := possible("%s paces the sender at %s a stream", used, unit.Rate(rate))

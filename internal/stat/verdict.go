@@ -35,7 +35,7 @@ func underWayPct(c *measure.Cell) (most float64) {
 		}
 		bytes := 0.0
 		for k, s := range f.Sender.Streams {
-			bytes += greatestCwnd(f.Sender, k, s)
+			bytes += mostOut(f.Sender, k, s)
 		}
 		most = max(most, 100*bytes/float64(f.Receiver.Bytes))
 	}
@@ -45,18 +45,22 @@ func underWayPct(c *measure.Cell) (most float64) {
 // mostUnderWay bounds that, in percent: beyond it a figure is no figure.
 const mostUnderWay = 10
 
-// greatestCwnd is the largest congestion window of a stream in bytes.
-func greatestCwnd(e *measure.Evidence, stream int, s measure.Stream) (bytes float64) {
+// mostOut is the most that a stream had sent and not seen acknowledged, in
+// bytes: what waits for a lost segment at the receiver is a part of it.
+func mostOut(e *measure.Evidence, stream int, s measure.Stream) float64 {
 	if s.TCP == nil || s.TCP.SendMSS == nil {
 		return 0
 	}
-	segments := 0.0
-	if s.Course != nil && s.Course.Cwnd != nil {
-		segments = s.Course.Cwnd.Max
+	readings := []*measure.TCPInfo{s.TCPStart, s.TCP}
+	for i := range e.Bins {
+		if stream < len(e.Bins[i].TCP) {
+			readings = append(readings, &e.Bins[i].TCP[stream])
+		}
 	}
-	for _, b := range e.Bins {
-		if stream < len(b.TCP) && b.TCP[stream].Cwnd != nil {
-			segments = max(segments, float64(*b.TCP[stream].Cwnd))
+	segments := 0.0
+	for _, t := range readings {
+		if t != nil && t.Unacked != nil {
+			segments = max(segments, float64(*t.Unacked))
 		}
 	}
 	return segments * float64(*s.TCP.SendMSS)
