@@ -241,22 +241,6 @@ func (e *end) threads() (threads, bool) {
 	return busiest, known
 }
 
-// busiest is the busiest CPU of the end's host in the measured time.
-func (e *end) busiest() (measure.CPU, bool) {
-	if e.seen == nil || e.seen.Host == nil || len(e.seen.Host.CPUs) == 0 {
-		return measure.CPU{}, false
-	}
-	return slices.MaxFunc(e.seen.Host.CPUs, func(a, b measure.CPU) int {
-		switch {
-		case a.Busy() < b.Busy():
-			return -1
-		case a.Busy() > b.Busy():
-			return 1
-		}
-		return 0
-	}), true
-}
-
 // counter of the end's protocol stack that moved in the measured time, such as
 // "TcpExt.TCPTimeouts". It is of the whole host. A counter that did not move is
 // 0; without readings it is not known.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -284,35 +285,46 @@ func rewritten(sent, seen *measure.SYN) bool {
 }
 
 func tunnelCPU(f *flow) *outcome {
+	var o *outcome
 	known := false
 	for _, e := range f.ends() {
-		known = known || e.face != nil
-		if e.face == nil || e.face.Tunnel == nil {
-			continue
+		known = known || e.hasFace()
+		if x := e.tunnelWork(); x != nil && (o == nil || sureness(x) > sureness(o)) {
+			o = x
 		}
-		c, ok := e.busiest()
-		if !ok {
-			return e.lacks("how busy its CPUs were")
-		}
-		work := c.System + c.SoftIRQ
-		t, told := e.threads()
-		if work < threadBar {
-			return no("%s is a tunnel (%s), and no CPU is full of the kernel's work: %s at most", word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work))
-		}
-		o := likely("CPU %d is full of the kernel's work, and %s is a tunnel (%s): %s", c.Core, word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work)).
-			at(e.onCPU(c.Core)).by(above(e.proof("system and softirq of the busiest CPU", work, "pct"), threadBar)).
-			mend(advise(e, "a card or CPU that encrypts, several tunnels, or the traffic outside the tunnel"))
-		if told && t.run+t.wait > threadBar {
-			o.confidence = measure.Possible // it may be that thread's own work
-			o.beside()
-		}
-		return o
 	}
 	switch {
+	case o != nil:
+		return o
 	case f.onOneMachine():
 		return no("no link lies between the ends")
 	case !known:
 		return missing("interfaces of the route", "neither end tells them")
 	}
 	return no("no tunnel is on the route of the ends")
+}
+
+// tunnelWork judges the CPUs of an end that reaches the other through a tunnel;
+// nil where it does not.
+func (e *end) tunnelWork() *outcome {
+	if e.face == nil || e.face.Tunnel == nil {
+		return nil
+	}
+	if e.seen == nil || e.seen.Host == nil || len(e.seen.Host.CPUs) == 0 {
+		return e.lacks("how busy its CPUs were")
+	}
+	inKernel := func(c measure.CPU) float64 { return bounded(c.System + c.SoftIRQ) }
+	c := slices.MaxFunc(e.seen.Host.CPUs, func(a, b measure.CPU) int { return cmp.Compare(inKernel(a), inKernel(b)) })
+	work := inKernel(c)
+	if work < threadBar {
+		return no("%s is a tunnel (%s), and no CPU is full of the kernel's work: %s at most", word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work))
+	}
+	o := likely("CPU %d is full of the kernel's work, and %s is a tunnel (%s): %s", c.Core, word(e.face.Name), word(e.face.Tunnel.Kind), unit.Percent(work)).
+		at(e.onCPU(c.Core)).by(above(e.proof("system and softirq of that CPU", work, "pct"), threadBar)).
+		mend(advise(e, "a card or CPU that encrypts, several tunnels, or the traffic outside the tunnel"))
+	if t, told := e.threads(); told && t.run+t.wait > threadBar {
+		o.confidence = measure.Possible // it may be that thread's own work
+		o.beside()
+	}
+	return o
 }

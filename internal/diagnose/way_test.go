@@ -83,6 +83,13 @@ func TestVPNCPU(t *testing.T) {
 		{"no tunnel", "no", "no tunnel", nil},
 		{"CPUs have room", "no", "no CPU is full", edits{tunnel}},
 		{"a CPU is full", "likely", "CPU 3 is full of the kernel's work, and eth0 is a tunnel (wireguard): 98%", edits{tunnel, full}},
+		{"a CPU of the receiver is full, the sender's have room", "likely", "eth0 is a tunnel (ipsec)", edits{tunnel, func(d *measure.Document) {
+			farFace(d).Tunnel = &measure.Tunnel{Kind: "ipsec"}
+			far(d).Host.CPUs = append(far(d).Host.CPUs, measure.CPU{Core: 3, SoftIRQ: 97, Idle: 3})
+		}}},
+		{"a CPU is full of a program, another of the kernel", "likely", "CPU 3 is full", edits{tunnel, func(d *measure.Document) {
+			near(d).Host.CPUs = append(near(d).Host.CPUs, measure.CPU{Core: 2, User: 100}, measure.CPU{Core: 3, System: 95, Idle: 5})
+		}}},
 		{"of thru's own thread", "possible beside", "", edits{tunnel, full, func(d *measure.Document) { near(d).Streams[0].RunNs = new(int64(7.9e9)) }}},
 		{"not known", "missing", "", edits{tunnel, func(d *measure.Document) { near(d).Host = nil }}},
 		{"no facts", "missing", "", edits{noFacts}},
