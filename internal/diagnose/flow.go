@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"net/netip"
-	"slices"
 
 	"thru/internal/measure"
 )
@@ -68,9 +67,7 @@ func (e *end) onCPU(core int) measure.Where {
 // onFace is the same with the interface towards the other end, where it is known.
 func (e *end) onFace() measure.Where {
 	w := e.where()
-	if e.seen != nil && e.seen.Route != nil {
-		w.Interface = e.seen.Route.Interface
-	}
+	w.Interface = e.faceName()
 	return w
 }
 
@@ -156,13 +153,6 @@ func (f *flow) onOneMachine() bool {
 		}
 	}
 	return false
-}
-
-// gates of a cause at an end point ("" is the path) that are not passed.
-func (f *flow) gates(cause, endPoint string) []measure.Gate {
-	return slices.DeleteFunc(slices.Clone(f.doc.Gates), func(g measure.Gate) bool {
-		return g.Cause != cause || g.EndPoint != endPoint || g.Status != measure.GateWarn && g.Status != measure.GateFail
-	})
 }
 
 // remedyOf takes over what a gate says is to be done.

@@ -52,8 +52,8 @@ func NotObservable() []Unobservable {
 	}
 }
 
-// conditions are the gates of a cause at an end point that are not passed: of
-// the document, and where it has none those of its facts.
+// conditions are the gates of a cause at an end point, "" for the path, that
+// are not passed: of the document, and where it has none those of its facts.
 func (f *flow) conditions(cause, endPoint string) []measure.Gate {
 	return slices.DeleteFunc(f.judgedGates(), func(g measure.Gate) bool {
 		return g.Cause != cause || g.EndPoint != endPoint || g.Status != measure.GateWarn && g.Status != measure.GateFail

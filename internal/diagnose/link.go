@@ -160,7 +160,7 @@ func (f *flow) asSlow(o *outcome, e *end, i *measure.Interface) *outcome {
 // gateRemedy is what a gate of that cause says is to be done at an end, else
 // the advice.
 func (f *flow) gateRemedy(cause string, e *end, advice string) *measure.Remedy {
-	for _, g := range f.gates(cause, e.name) {
+	for _, g := range f.conditions(cause, e.name) {
 		if len(g.Remedy) > 0 || g.Advice != "" {
 			return remedyOf(g, e.facts)
 		}
@@ -271,7 +271,7 @@ func other(side string) string {
 // asPaused judges pause frames that were counted by the time for which they
 // can have stopped the port.
 func (f *flow) asPaused(e *end, frames float64, name, side string) *outcome {
-	o := possible("pause frames stop the link: %s a second", stat.ThreeDigits(e.eachSecond(frames))).
+	o := possible("pause frames stop the link: %s a second", stat.ThreeDigits(e.perSecond(frames))).
 		at(e.onFace()).by(above(e.proof(name, frames, "packets"), 0)).
 		mend(advise(e, "find what is slow behind the port: a receiver whose ring or bus is full, or a switch port that many share"))
 	us, timer := counted(e.nic(), []string{"pause_duration"}, []string{other(side)}) // mlx5 counts it in microseconds
@@ -279,7 +279,7 @@ func (f *flow) asPaused(e *end, frames float64, name, side string) *outcome {
 	most := 100.0
 	for _, i := range e.ports() {
 		if speed := speedOf(i); speed > 0 {
-			most = 100 * e.eachSecond(frames) * pauseBits / speed
+			most = 100 * e.perSecond(frames) * pauseBits / speed
 		}
 	}
 	again, _ := f.againPct()

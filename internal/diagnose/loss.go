@@ -383,7 +383,7 @@ func (f *flow) outOfOrder(o *outcome, seen float64) *outcome {
 			o.confidence = measure.Likely // what was sent again had not been lost
 		}
 	}
-	if full, ok := f.ceilingShare(); ok && full >= stat.PassPct {
+	if f.linkIsFull() {
 		o.beside()
 	}
 	return o.mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))

@@ -179,12 +179,12 @@ func jumboMismatch(f *flow) *outcome {
 
 // mendSize is what the gates of the sizes say is to be done, else the advice.
 func (f *flow) mendSize(cause, advice string) *measure.Remedy {
-	for _, g := range f.doc.Gates {
+	for _, g := range f.judgedGates() {
 		if g.ID == "mtu-path" && g.From == f.cell.From && g.To == f.cell.To && (len(g.Remedy) > 0 || g.Advice != "") && g.Status != measure.GatePass {
 			return remedyOf(g, f.sender.facts)
 		}
 	}
-	for _, g := range f.gates(cause, "") {
+	for _, g := range f.conditions(cause, "") {
 		if len(g.Remedy) > 0 || g.Advice != "" {
 			return remedyOf(g, f.sender.facts)
 		}

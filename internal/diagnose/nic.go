@@ -87,7 +87,8 @@ const (
 	ofRetransmit = 0.5    // of the segments sent again: drops above it explain them
 )
 
-// perSecond is a count of the measured time over its length.
+// perSecond is a count of the measured time for each second of it; 0 where the
+// time is not known.
 func (e *end) perSecond(n float64) float64 {
 	if e.span() <= 0 {
 		return 0

@@ -92,8 +92,7 @@ func told(all []measure.Finding, x measure.Finding) bool {
 	})
 }
 
-// settle leaves "none" and "link-rate" out where something is wrong elsewhere,
-// unless they stand first.
+// settle leaves "none" out where something is wrong elsewhere.
 func settle(all []measure.Finding) []measure.Finding {
 	if len(all) == 0 || all[0].Healthy || all[0].Cause == measure.CauseNone {
 		return all

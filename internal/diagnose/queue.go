@@ -122,7 +122,7 @@ func (f *flow) ownQueue() (*outcome, bool) {
 	if known && flat > 3*flatBar {
 		return nil, false
 	}
-	if share, ok := f.ceilingShare(); ok && share >= stat.PassPct {
+	if f.linkIsFull() {
 		return nil, false
 	}
 	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, word(e.faceName()))

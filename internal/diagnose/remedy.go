@@ -29,10 +29,10 @@ func (e *end) remedy(m gate.Mending) *measure.Remedy {
 
 // faceName is the interface by which the end reaches the other; "" where it is not known.
 func (e *end) faceName() string {
-	if e.seen == nil || e.seen.Route == nil {
-		return ""
+	if r := e.route(); r != nil {
+		return r.Interface
 	}
-	return e.seen.Route.Interface
+	return ""
 }
 
 // spreadInterrupts has more CPUs take the packets that the end receives.

@@ -57,11 +57,6 @@ func (f *flow) withMost() *measure.Cell {
 	return nil
 }
 
-// withCongestion are the cells under another congestion control.
-func (f *flow) withCongestion() []*measure.Cell {
-	return f.tried(func(s *measure.Spec) { s.Congestion = "" })
-}
-
 // experiment is the measured cell of an experiment of this direction; nil
 // where it was not made.
 func (f *flow) experiment(id string) *measure.Cell {

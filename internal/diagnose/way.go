@@ -171,7 +171,7 @@ func (f *flow) isBundle() bool {
 
 func (f *flow) bundleRemedy() *measure.Remedy {
 	for _, e := range f.ends() {
-		for _, g := range f.gates("lag-one-member", e.name) {
+		for _, g := range f.conditions("lag-one-member", e.name) {
 			return remedyOf(g, e.facts)
 		}
 	}
@@ -181,7 +181,7 @@ func (f *flow) bundleRemedy() *measure.Remedy {
 // bundle judges what the hosts say of their bonds, where nothing else was tried.
 func (f *flow) bundle() *outcome {
 	for _, e := range f.ends() {
-		if gates := f.gates("lag-one-member", e.name); len(gates) > 0 {
+		if gates := f.conditions("lag-one-member", e.name); len(gates) > 0 {
 			return possible("%s", gates[0].Fact).at(e.onFace()).beside().mend(remedyOf(gates[0], e.facts))
 		}
 	}

@@ -94,15 +94,6 @@ func counted(n *measure.NICSpan, parts, but []string) (most float64, name string
 	return most, name
 }
 
-// eachSecond is a count of the measured time for each second of it; 0 where the
-// time is not known.
-func (e *end) eachSecond(n float64) float64 {
-	if e.span() <= 0 {
-		return 0
-	}
-	return n * 1e9 / float64(e.span())
-}
-
 // share is part of all in percent, between 0 and 100; 0 of nothing.
 func share(part, all float64) float64 {
 	if all <= 0 || math.IsNaN(part) {
@@ -111,7 +102,7 @@ func share(part, all float64) float64 {
 	return max(0, min(100, 100*part/all))
 }
 
-// isFull tells that the link itself carries all that it can, so that nothing else binds.
+// linkIsFull tells that the link itself carries all that it can, so that nothing else binds.
 func (f *flow) linkIsFull() bool {
 	share, ok := f.ceilingShare()
 	return ok && share >= linkFullBar
