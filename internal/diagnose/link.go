@@ -70,7 +70,7 @@ func linkRate(f *flow) *outcome {
 	case f.cell.Spec.Rate > 0 && float64(f.cell.Spec.Rate) < f.cell.Ceiling.Bps:
 		return no("%s was asked for, less than it carries", unit.Rate(float64(f.cell.Spec.Rate)))
 	case share >= linkFullBar:
-		return f.asFull(certain("the link is full: %s of what %s carry at MTU %d", unit.Percent(share), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share)
+		return f.asFull(certain("the link is full: %s of what %s carry at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share)
 	}
 	flat, steady := f.flatness()
 	if share >= nearBar && f.hasQueue() && steady && flat < flatBar {

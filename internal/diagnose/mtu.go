@@ -169,7 +169,7 @@ func jumboMismatch(f *flow) *outcome {
 	default:
 		o = certain("jumbo frames are set at %s and do not pass: %d bytes do of %d", f.sender.name, s.Bytes, s.Claimed)
 	}
-	o.by(s.proof(f)).at(measure.Where{Place: measure.AtPath}).mend(f.mendSize("jumbo-mismatch", "the same MTU at both ends and on every switch between")).
+	o.by(s.proof(f)).at(measure.Where{Place: measure.AtPath}).mend(f.mendSize("jumbo-mismatch", advise(f.sender, "the same MTU at both ends and on every switch between"))).
 		costs(0, "packets of "+fmt.Sprint(s.Bytes)+" bytes: more CPU, and some 5% of the link for headers", "methods.md, formula 4")
 	if s.routed || !f.sizeBinds(s) {
 		return o.beside()
@@ -177,8 +177,8 @@ func jumboMismatch(f *flow) *outcome {
 	return o.costs(0, "nothing that is larger passes", "the search with DF")
 }
 
-// mendSize is what the gates of the sizes say is to be done, else the advice.
-func (f *flow) mendSize(cause, advice string) *measure.Remedy {
+// mendSize is what the gates of the sizes say is to be done, where they say anything.
+func (f *flow) mendSize(cause string, otherwise *measure.Remedy) *measure.Remedy {
 	for _, g := range f.judgedGates() {
 		if g.ID == "mtu-path" && g.From == f.cell.From && g.To == f.cell.To && (len(g.Remedy) > 0 || g.Advice != "") && g.Status != measure.GatePass {
 			return remedyOf(g, f.sender.facts)
@@ -189,7 +189,7 @@ func (f *flow) mendSize(cause, advice string) *measure.Remedy {
 			return remedyOf(g, f.sender.facts)
 		}
 	}
-	return advise(f.sender, advice)
+	return otherwise
 }
 
 // sizeBinds tells whether this flow comes to nothing since its packets are
@@ -229,7 +229,7 @@ func blackHole(f *flow) *outcome {
 // what is larger.
 func (f *flow) swallowed(s sized) *outcome {
 	o := certain("packets above %d bytes vanish without a word, of the %d that the sender claims", s.Bytes, s.Claimed).by(s.proof(f)).
-		mend(f.mendSize("mtu-black-hole", "let ICMP (fragmentation needed, packet too big) pass every firewall between, or lower the MTU; for TCP alone `sysctl -w net.ipv4.tcp_mtu_probing=1` at the sender"))
+		mend(f.mendSize("mtu-black-hole", f.probeSizes()))
 	found, _ := f.sender.counter("TcpExt.TCPMTUPSuccess")
 	x, _ := f.stalled()
 	switch {
@@ -376,21 +376,20 @@ func (f *flow) offload(name string) string {
 
 // offloadOff switches segmentation offload off at the sender's interface.
 func (f *flow) offloadOff() *measure.Remedy {
-	r := advise(f.sender, "switch segmentation offload off at the sender for a test; if that mends it, update the driver and firmware of the card or the hypervisor's switch")
-	if f.sender.facts == nil || f.sender.facts.OS == nil || f.sender.face == nil {
-		return r
+	r := f.sender.remedy(f.sender.mender().SegmentationOff(f.sender.faceName()))
+	r.Advice = "switch segmentation offload off at the sender for a test; if that mends it, update the driver and firmware of the card or the hypervisor's switch"
+	return r
+}
+
+// probeSizes has the sender's TCP find by itself what passes, where the sizes
+// cannot be mended on the way.
+func (f *flow) probeSizes() *measure.Remedy {
+	const advice = "let ICMP (fragmentation needed, packet too big) pass every firewall between, or lower the MTU"
+	r := f.sender.remedy(f.sender.mender().MTUProbing())
+	if f.isUDP() || len(r.Commands) == 0 {
+		return advise(f.sender, advice)
 	}
-	r.Platform, r.Risk = *f.sender.facts.OS, "the sender's CPU has more work until it is switched on again or restarted"
-	format := map[string]string{
-		"linux": "ethtool -K %s tso off gso off", "freebsd": "ifconfig %s -tso", "windows": "Disable-NetAdapterLso -Name %s",
-		"solaris": "ndd -set /dev/ip ip_lso_outbound 0", "illumos": "ipadm set-prop -p _lso_outbound=0 ip",
-	}[r.Platform]
-	switch r.Platform {
-	case "linux", "freebsd", "windows":
-		r.Commands = []string{fmt.Sprintf(format, word(f.sender.face.Name))}
-	case "solaris", "illumos":
-		r.Commands = []string{format}
-	}
+	r.Advice = advice + "; until then TCP can probe what passes"
 	return r
 }
 

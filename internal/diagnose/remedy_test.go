@@ -42,6 +42,8 @@ func TestRemediesOfTCP(t *testing.T) {
 		"an option at the receiver":      {f.switchOn("net.ipv4.tcp_sack", f.receiver.where()), "b", "freebsd", "sysctl net.inet.tcp.sack.enable=1"},
 		"an option of an unknown host":   {f.switchOn("net.ipv4.tcp_sack", f.sender.where()), "a", "linux", "sysctl -w net.ipv4.tcp_sack=1"},
 		"an option taken out on the way": {f.switchOn("net.ipv4.tcp_sack", measure.Where{Place: measure.AtPath}), "", "", ""},
+		"segmentation offload":           {f.offloadOff(), "a", "linux", "ethtool -K eth0 tso off gso off"},
+		"sizes":                          {f.probeSizes(), "a", "linux", "sysctl -w net.ipv4.tcp_mtu_probing=1"},
 		"a congestion control":           {f.useControl("cubic"), "a", "linux", "sysctl -w net.ipv4.tcp_congestion_control=cubic"},
 	} {
 		if r := c.remedy; r.EndPoint != c.at || r.Platform != c.platform || strings.Join(r.Commands, "\n") != c.starts || c.starts == "" && r.Advice == "" {
