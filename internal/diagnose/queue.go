@@ -126,7 +126,8 @@ func (f *flow) ownQueue() (*outcome, bool) {
 		return nil, false
 	}
 	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, word(e.faceName()))
-	if known && (q.Drops > 0 || q.Backlog > 0) { // overlimits alone may be of bursts, and the queue another one
+	stolen, _ := e.stealPct()
+	if known && flat < flatBar && stolen < stealBar && (q.Drops > 0 || q.Backlog > 0) { // overlimits alone may be of bursts, and the queue another one
 		o.confidence = measure.Certain
 	}
 	o.at(e.onFace()).by(above(e.proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), f.queueProof())
