@@ -47,10 +47,11 @@ func healthy() []Fault {
 	)
 }
 
-// roomy is a path whose queue holds what is under way, as a router's should.
+// roomy is a path whose queue holds what is under way, as a router's should,
+// and what piles up while a busy machine does something else.
 func roomy(rate int64, rtt time.Duration) lab.WiredOptions {
-	underWay := int64(float64(rate) / 8 * rtt.Seconds())
-	return both(symmetric(rate, rtt), func(w *wire.Way) { w.Queue = max(underWay, 256<<10) })
+	held := max(rtt, 25*time.Millisecond)
+	return both(symmetric(rate, rtt), func(w *wire.Way) { w.Queue = int64(float64(rate) / 8 * held.Seconds()) })
 }
 
 // withControl chooses the congestion control of both hosts.

@@ -45,8 +45,8 @@ func pathFaults() []Fault {
 			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.01, 8*time.Millisecond)))},
 		{Name: "reordering-small", About: "one packet in fifty is overtaken by the next ones", Forward: is("reordering", path).or("reno and cubic go on at their full rate", Healthy()...),
 			Args: flags("--link-rate 200M/l2"), Build: overWire(forward(usual(), late(0.02, time.Millisecond)))},
-		{Name: "token-bucket", About: "40 MB at 500 Mb/s, then 50 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 6"),
-			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) { w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 160<<20, 2<<20 }))},
+		{Name: "token-bucket", About: "250 MB at 500 Mb/s, then 50 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 8"),
+			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) { w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 250<<20, 2<<20 }))},
 	}
 }
 
