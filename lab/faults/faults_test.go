@@ -57,8 +57,12 @@ func TestFaults(t *testing.T) {
 	for _, r := range tally.Wrong {
 		fmt.Println("wrong:", r)
 	}
+	why := map[string][]string{}
 	for _, cause := range slices.Sorted(maps.Keys(LeftOut())) {
-		fmt.Printf("left out: %s: %s\n", cause, LeftOut()[cause])
+		why[LeftOut()[cause]] = append(why[LeftOut()[cause]], cause)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(why)) {
+		fmt.Printf("left out: %s: %s\n", strings.Join(why[reason], " "), reason)
 	}
 }
 
