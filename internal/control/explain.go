@@ -18,7 +18,7 @@ import (
 // Why an explanation ends (Document.Ended). What a spent budget is called
 // names it.
 const (
-	endedCertain     = "certain"
+	endedCertain     = "the cause is certain"
 	endedNothingLeft = "nothing that is left would tell more"
 	endedInterrupted = "interrupted"
 	endedLost        = "an end point is gone"

@@ -30,14 +30,14 @@ func cpuRules() []Rule {
 			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
 			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
 			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
-			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{otherControl, leanPath, eightStreams}, Brings: []string{"too-many-streams", "app-limited"},
+			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{otherControl, freeCPU, leanPath, eightStreams}, Brings: []string{"too-many-streams", "app-limited"},
 		},
 		{
 			Cause: "receiver-cpu", TCP: true, UDP: true, Title: "the receiver's CPU is full", judge: receiverCPU,
 			Seen:  "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
 			Apart: "the sender is held up, and its own CPUs are not full; several streams carry more",
 			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
-			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{otherControl, leanPath, eightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
+			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{otherControl, freeCPU, leanPath, eightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
 		},
 	}
 }
@@ -211,7 +211,18 @@ func senderCPU(f *flow) *outcome {
 	if !mine.packet || mine.thread {
 		o.confidence = f.sureOfCPU(mine)
 	}
-	return f.unlessPaced(f.scaled(o))
+	return f.unlessPaced(f.onOtherCPUs(f.scaled(o)))
+}
+
+// onOtherCPUs settles a full CPU by the same traffic on others.
+func (f *flow) onOtherCPUs(o *outcome) *outcome {
+	x := f.experiment(freeCPU)
+	if x == nil || f.against(x) < gainBar {
+		return o
+	}
+	o.confidence = measure.Certain
+	return o.by(above(measure.Proof{EndPoint: f.receiver.name, Counter: "goodput on CPUs that the scheduler chose, over this", Value: f.against(x)}, gainBar)).
+		costs(0, "on other CPUs "+unit.Rate(rateOf(x))+" pass", "the same traffic with -A off")
 }
 
 // unlessPaced makes a full CPU likely, as long as it may be the pacing that
@@ -289,7 +300,7 @@ func receiverCPU(f *flow) *outcome {
 	if seen && unread > unreadBar {
 		o.by(above(f.receiver.proof("unread in the socket, of its room", unread, "pct"), unreadBar))
 	}
-	return f.unlessPaced(f.scaled(o))
+	return f.unlessPaced(f.onOtherCPUs(f.scaled(o)))
 }
 
 // lostAt is how many datagrams the counters of a place took.

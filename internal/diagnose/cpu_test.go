@@ -27,6 +27,10 @@ func TestSenderCPU(t *testing.T) {
 		{"one CPU has time", []hostsEdit{inStreams(8), sending(40, 40)}, "no", ""},
 		{"what the hypervisor took", []hostsEdit{sending(75, 3), func(h *hosts) { coresOf(h.sender, measure.CPU{System: 60, Steal: 16, Idle: 24}) }}, "certain", ""},
 		{"no copies carry more", []hostsEdit{sending(97, 1), sentAgain(5000), alsoLean(6e9)}, "certain", ""},
+		{"other CPUs carry more", []hostsEdit{sending(97, 1), sentAgain(5000), alsoElsewhere(6e9)}, "certain", ""},
+		{"other CPUs carry the same", []hostsEdit{sending(97, 1), sentAgain(5000), alsoElsewhere(4.1e9)}, "likely", ""},
+		{"the control paces", []hostsEdit{sending(97, 1), pacing}, "likely", ""},
+		{"the control paces, and another carries the same", []hostsEdit{sending(97, 1), pacing, also(otherControl, 4.1e9, func(s *measure.Spec) { s.Congestion = "cubic" })}, "certain", ""},
 		{"no evidence", []hostsEdit{unseenHosts}, "missing", "no evidence"},
 		{"iperf3 full", []hostsEdit{reported(1.98e9)}, "likely", "99% of the time"},
 		{"iperf3 with time left", []hostsEdit{reported(1e9)}, "no", ""},
@@ -43,11 +47,29 @@ func fullCores(h *hosts) {
 
 // alsoLean adds the experiment without copies.
 func alsoLean(bps float64) hostsEdit {
+	return also(leanPath, bps, func(s *measure.Spec) { s.IO = measure.IOLean })
+}
+
+// alsoElsewhere adds the experiment on CPUs that the scheduler chose.
+func alsoElsewhere(bps float64) hostsEdit {
+	return also(freeCPU, bps, func(s *measure.Spec) { s.Unplaced = true })
+}
+
+// also adds an experiment that carried bps.
+func also(id string, bps float64, vary func(*measure.Spec)) hostsEdit {
 	return func(h *hosts) {
 		s := h.cell.Spec
-		s.IO = measure.IOLean
-		h.doc.Cells = append(h.doc.Cells, measure.Cell{From: "a", To: "b", Spec: s, Experiment: leanPath, Goodput: &measure.Figure{Value: bps}, Runs: []measure.Run{{Goodput: &bps}}})
+		vary(&s)
+		h.doc.Cells = append(h.doc.Cells, measure.Cell{From: "a", To: "b", Spec: s, Experiment: id, Goodput: &measure.Figure{Value: bps}, Runs: []measure.Run{{Goodput: &bps}}})
 		h.cell = &h.doc.Cells[0]
+	}
+}
+
+// pacing makes the sender's control one that paces, a tenth of a millisecond away.
+func pacing(h *hosts) {
+	for i := range h.sender.Streams {
+		h.sender.Streams[i].Congestion = "bbr"
+		h.sender.Streams[i].TCP.MinRTTUs = new(uint32(100))
 	}
 }
 

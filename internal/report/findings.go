@@ -214,6 +214,9 @@ func valueText(v float64, in string) string {
 	}
 	switch in {
 	case "pct":
+		if v > 0 && v < 0.01 { // loss counts far below what a percent is usually told to
+			return fmt.Sprintf("%.2g%%", v)
+		}
 		return unit.Percent(v)
 	case "bps":
 		return unit.Rate(v)
