@@ -140,7 +140,7 @@ func Variants(seed uint64) []Fault {
 	made := families()
 	for n, name := range slices.Sorted(maps.Keys(made)) {
 		f := made[name](dice{rand.New(rand.NewPCG(seed, uint64(n)))})
-		f.Name = fmt.Sprintf("%s-%d", name, seed)
+		f.Name = fmt.Sprintf("%s-v%d", name, seed)
 		all = append(all, f)
 	}
 	return all
