@@ -54,6 +54,9 @@ func shaper(f *flow) *outcome {
 			}
 			o = certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.capacity)).
 				costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload", "UDP above the rate: what came through")
+			if a, _ := f.sender.stealPct(); a > stealBar { // a host that stands still now and then bursts by itself
+				o.confidence = measure.Likely
+			}
 		}
 		return f.asShaper(o.by(append(s.proofs(f), f.queueProof())...))
 	}
