@@ -137,3 +137,27 @@ func TestFixedWindowByExperiment(t *testing.T) {
 		}
 	}
 }
+
+// Twice the window tells where the figures of one run do not quite fit.
+func TestTwiceTheWindow(t *testing.T) {
+	for name, x := range map[string]struct {
+		carries float64
+		with    func(*made)
+		want    string
+	}{
+		"it carries more":              {78 * mb, func(*made) {}, "certain"},
+		"it carries the same":          {40 * mb, func(*made) {}, "likely"},
+		"the window held it at times":  {78 * mb, func(m *made) { m.rwndPct, m.wndFull = 30, 30 }, "possible"},
+		"what is unread is not known":  {78 * mb, func(m *made) { m.noCourse = true }, "likely"},
+		"the reader is what is behind": {78 * mb, func(m *made) { m.unread = 300 * kb }, "no"},
+	} {
+		m := smallReceive()
+		m.window = 200 * kb // twice what was carried over the round trip
+		x.with(&m)
+		d := m.document(experiment(moreWindow, x.carries))
+		Diagnose(d)
+		if got := of(d.Cells[0].Diagnosis, "receive-window"); got != x.want {
+			t.Errorf("%s: %s, want %s", name, got, x.want)
+		}
+	}
+}
