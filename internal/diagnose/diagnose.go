@@ -86,6 +86,11 @@ func (f *flow) diagnose() measure.Diagnosis {
 			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: line(o.fact), Why: line(o.text), Tests: r.Tests})
 		}
 	}
+	if slices.ContainsFunc(held, fillsLink) { // then the rate hangs on nothing else
+		for _, j := range held {
+			j.outcome.aside = !fillsLink(j)
+		}
+	}
 	for _, j := range inOrder(held) {
 		d.Findings = append(d.Findings, f.finding(j))
 	}
@@ -93,6 +98,11 @@ func (f *flow) diagnose() measure.Diagnosis {
 		d.Findings = append([]measure.Finding{f.nothing(d.NotChecked)}, d.Findings...)
 	}
 	return d
+}
+
+// fillsLink tells of the finding that the link is full for certain.
+func fillsLink(j judged) bool {
+	return j.rule.Cause == linkFull && j.outcome.confidence == measure.Certain
 }
 
 // binds tells whether a cause that holds says more than "nothing was found":

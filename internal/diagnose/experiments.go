@@ -58,7 +58,7 @@ func experiments() []Experiment {
 
 func varyStreams(n int) func(*flow, *measure.Spec) bool {
 	return func(_ *flow, s *measure.Spec) bool {
-		if n == 1 && s.Streams == 1 || n > 1 && s.Streams >= n {
+		if n == 1 && s.Streams == 1 || n > 1 && s.Streams >= n || s.Rate > 0 { // a rate is each stream's: it would be another question
 			return false
 		}
 		s.Streams = n
@@ -157,7 +157,7 @@ func varyUDP(times float64) func(*flow, *measure.Spec) bool {
 		if c := f.cell.Ceiling; c != nil {
 			most = min(most, overLink*float64(c.LinkBps))
 		}
-		if times > 1 && f.udpPassed() >= most { // all that may be tried has passed
+		if times > 1 && (f.udpPassed() >= most || f.offersNoMore()) { // all that may be tried, or that the sender can, has passed
 			return false
 		}
 		rate = min(rate, most)
@@ -191,7 +191,7 @@ func varySegments(f *flow, s *measure.Spec) bool {
 
 func varyLonger(f *flow, s *measure.Spec) bool {
 	s.Duration = max(int64(longTrial), 2*f.cell.Spec.Duration)
-	return true
+	return s.Rate == 0
 }
 
 // congestion is the congestion control that the sender's kernel used; "" where

@@ -13,7 +13,7 @@ import (
 func linkRules() []Rule {
 	return []Rule{
 		{
-			Cause: "link-rate", TCP: true, UDP: true, Title: "the link is full", judge: linkRate,
+			Cause: linkFull, TCP: true, UDP: true, Title: "the link is full", judge: linkRate,
 			Seen:  "goodput is 95% or more of what the link's known rate carries at this MTU",
 			Apart: "a rate that is not known proves nothing: then a plateau is a shaper", Mends: "nothing: it counts as healthy",
 			Effect: "9.41 Gb/s is all that 10 Gb/s carry at MTU 1500", Source: "methods.md, formula 4",
@@ -57,6 +57,9 @@ const (
 	nearBar     = 90                   // from here on headers that nobody knows of may be the rest
 )
 
+// linkFull is the cause of a link that carries all that it can.
+const linkFull = "link-rate"
+
 func linkRate(f *flow) *outcome {
 	share, ok := f.ceilingShare()
 	bps, known := f.goodput()
@@ -72,8 +75,8 @@ func linkRate(f *flow) *outcome {
 	case share >= linkFullBar:
 		return f.asFull(certain("the link is full: %s of what %s carry at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share)
 	}
-	flat, steady := f.flatness()
-	if share >= nearBar && f.hasQueue() && steady && flat < flatBar {
+	s, over := f.surplus()
+	if share >= nearBar && (f.hasQueue() || over && s.capacity > nearBar/100*f.cell.Ceiling.Bps) {
 		return f.asFull(likely("the link is all but full: %s of what %s carry at MTU %d", unit.Percent(share), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share).
 			then("whether headers of a VLAN or a tunnel take the rest")
 	}

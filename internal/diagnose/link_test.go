@@ -19,7 +19,7 @@ func TestLinkRate(t *testing.T) {
 		{"just full", "certain well", "", edits{share100(95.01)}},
 		{"just not full, queue flat", "likely well", "all but full", edits{share100(94.9), queue}},
 		{"not full, no queue", "no", "94.9%", edits{share100(94.9)}},
-		{"not full, queue not flat", "no", "", edits{share100(92), seconds(9, 7, 9.5, 6, 9.9, 8, 5, 9), queue}},
+		{"not full, queue not flat", "likely well", "", edits{share100(92), seconds(9, 7, 9.5, 6, 9.9, 8, 5, 9), queue}},
 		{"half", "no", "50% of what it can carry", edits{share100(50), queue}},
 		{"above", "no", "an assumption is wrong", edits{share100(101)}},
 		{"just above is noise", "certain well", "", edits{share100(100.4)}},

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -250,6 +251,15 @@ func (f *flow) udpPassed() (most float64) {
 		}
 	}
 	return most
+}
+
+// offersNoMore tells whether the sender fell short of the rate of an
+// experiment: then higher ones ask too much of it, and say nothing of the path.
+func (f *flow) offersNoMore() bool {
+	return slices.ContainsFunc(f.datagramTrials(), func(c *measure.Cell) bool {
+		d := c.Datagrams
+		return d.OfferedBps != nil && *d.OfferedBps < leastCapacity*float64(d.AskedBps)
+	})
 }
 
 // passesFar tells whether datagrams pass at so high a rate that no policer or

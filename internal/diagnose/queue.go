@@ -40,6 +40,9 @@ func shaper(f *flow) *outcome {
 		return f.sender.lacks("the round trip under load")
 	}
 	s, over := f.surplus()
+	if share, ok := f.ceilingShare(); ok && share >= nearBar && (f.hasQueue() || over && s.capacity > nearBar/100*f.cell.Ceiling.Bps) {
+		return no("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
+	}
 	if over && f.receiver.isBehind() && s.capacity > gainBar*f.rate() {
 		return no("it would let %s pass", unit.Rate(s.capacity))
 	}
@@ -80,10 +83,16 @@ func shaper(f *flow) *outcome {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
 	}
 	o := possible("a queue on the way holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(by)))
-	if f.hasQueue() && flat < flatBar {
+	if f.hasQueue() && flat < flatBar && !f.drifts() {
 		o.confidence = measure.Likely
 	}
 	return f.asShaper(o.by(f.queueProof(), below(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), flatBar)))
+}
+
+// drifts tells whether the halves of the run differ by more than a plateau's.
+func (f *flow) drifts() bool {
+	s := f.cell.Steady
+	return s != nil && s.Checked && (s.HalvesPct > 2*flatBar || s.HalvesPct < -2*flatBar)
 }
 
 // fillsCwnd tells whether the congestion window was what held the sender, as
@@ -126,7 +135,8 @@ func (f *flow) ownQueue() (*outcome, bool) {
 		return nil, false
 	}
 	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, word(e.faceName()))
-	if known && (q.Drops > 0 || q.Backlog > 0) { // overlimits alone may be of bursts, and the queue another one
+	stolen, _ := e.stealPct()
+	if known && flat < flatBar && stolen < stealBar && (q.Drops > 0 || q.Backlog > 0) { // overlimits alone may be of bursts, and the queue another one
 		o.confidence = measure.Certain
 	}
 	o.at(e.onFace()).by(above(e.proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), f.queueProof())

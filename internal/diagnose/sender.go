@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"fmt"
+
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -84,9 +86,16 @@ func (f *flow) starved() *outcome {
 // asIsAsked is the finding of a flow that carries the rate it was asked for.
 func (f *flow) asIsAsked() *outcome {
 	bps, _ := f.goodput()
-	if rate := float64(f.cell.Spec.Rate); bps > 0.97*rate {
-		return certain("it is the rate that was asked for (-b %s)", unit.Rate(rate)).well().at(measure.Where{Place: measure.AtTool, EndPoint: f.sender.name}).
-			by(f.sender.proof("rate asked for", rate, "bps"))
+	rate := float64(f.cell.Spec.Rate)
+	o := certain("it is the rate that was asked for (-b %s)", unit.Rate(rate)).well().at(measure.Where{Place: measure.AtTool, EndPoint: f.sender.name}).
+		by(f.sender.proof("rate asked for", rate, "bps"))
+	again, _ := f.againPct()
+	switch {
+	case bps > 0.97*rate:
+		return o
+	case bps > 0.93*rate && again < againBar && !f.hasQueue():
+		o.confidence, o.text = measure.Likely, fmt.Sprintf("it is nearly the rate that was asked for (-b %s), and nothing on the path is full", unit.Rate(rate))
+		return o
 	}
 	return no("the rate that was asked for was not reached")
 }

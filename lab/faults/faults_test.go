@@ -25,6 +25,7 @@ import (
 var (
 	command = flag.String("command", "explain", "command of thru that is to find the faults, with flags: explain, or test for what the traffic alone tells")
 	runs    = flag.Int("runs", 1, "so many times")
+	seed    = flag.Uint64("seed", 1, "of the strengths that TestVariants chooses in its first run")
 	keep    = flag.String("keep", "", "folder for the documents, as they are")
 	store   = flag.String("store", "", "folder for records of what was found right, which the tests of diagnose replay")
 	lock    = flag.String("lock", "", "file to hold locked during a fault, so that several on one machine take turns")
@@ -39,6 +40,24 @@ func TestMain(m *testing.M) {
 
 // TestFaults measures every fault and every healthy path.
 func TestFaults(t *testing.T) {
+	measureAll(t, func(int) []Fault { return All() })
+	why := map[string][]string{}
+	for _, cause := range slices.Sorted(maps.Keys(LeftOut())) {
+		why[LeftOut()[cause]] = append(why[LeftOut()[cause]], cause)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(why)) {
+		fmt.Printf("left out: %s: %s\n", strings.Join(why[reason], " "), reason)
+	}
+}
+
+// TestVariants measures faults of other strengths, and two at once; each run
+// has a seed of its own.
+func TestVariants(t *testing.T) {
+	measureAll(t, func(run int) []Fault { return Variants(*seed + uint64(run)) })
+}
+
+// measureAll measures the faults of each run, and says what came of them.
+func measureAll(t *testing.T, faults func(run int) []Fault) {
 	var tally Tally
 	begin := time.Now()
 	for n := range *runs {
@@ -46,19 +65,13 @@ func TestFaults(t *testing.T) {
 			fmt.Printf("\nrun %d of %d\n", n+1, *runs)
 		}
 		fmt.Println(Head())
-		for _, f := range All() {
+		for _, f := range faults(n) {
 			t.Run(f.Name, func(t *testing.T) { measureFault(t, f, n, &tally) })
 		}
-	}
-	if tally.Rows == 0 {
-		return
 	}
 	fmt.Printf("\n%s in %.0f s\n", &tally, time.Since(begin).Seconds())
 	for _, r := range tally.Wrong {
 		fmt.Println("wrong:", r)
-	}
-	for _, cause := range slices.Sorted(maps.Keys(LeftOut())) {
-		fmt.Printf("left out: %s: %s\n", cause, LeftOut()[cause])
 	}
 }
 
@@ -70,6 +83,7 @@ func measureFault(t *testing.T, f Fault, run int, tally *Tally) {
 		fmt.Println(r)
 		tally.Add(r)
 		if !r.Right() {
+			fmt.Printf("    (%s; found %s)\n", f.About, strings.Join(r.Found, " "))
 			t.Fail()
 		}
 	}

@@ -37,6 +37,8 @@ func healthy() []Fault {
 		Fault{Name: "healthy-streams", About: "nothing; 4 streams", Forward: well(), Args: flags("-P 4 --link-rate 200M/l2"), Build: overWire(roomy(usualRate, usualRTT))},
 		Fault{Name: "healthy-bbr", About: "nothing; bbr", Forward: well(), Args: flags("--link-rate 200M/l2"), Build: overWire(withControl(roomy(usualRate, usualRTT), "bbr"))},
 		Fault{Name: "healthy-jumbo", About: "nothing; an MTU of 9000", Forward: well(), Args: flags("--link-rate 1G/l2"), Build: overVeth(lab.Options{MTU: 9000, Rate: giga})},
+		Fault{Name: "healthy-window", About: "nothing; the window is just what the link needs", Forward: well(), Args: flags("--link-rate 1G/l2"),
+			Build: overWire(roomy(giga, ms(10)), server("net.ipv4.tcp_rmem", "4096 131072 3865536"))},
 		Fault{Name: "healthy-udp", About: "nothing; datagrams at half the rate", Forward: &Want{Cause: measure.CauseNone, Or: []string{"app-limited", "link-rate"}, Why: "it is the rate that was asked for"},
 			Args: flags("-u -b 100M --link-rate 200M/l2"), Build: overWire(roomy(usualRate, usualRTT))},
 		Fault{Name: "unstated-200M-20ms", About: "nothing, and nobody knows the rate", Forward: full(), Build: overWire(roomy(usualRate, usualRTT))},
@@ -47,10 +49,11 @@ func healthy() []Fault {
 	)
 }
 
-// roomy is a path whose queue holds what is under way, as a router's should.
+// roomy is a path whose queue holds what is under way, as a router's should,
+// and what piles up while a busy machine does something else.
 func roomy(rate int64, rtt time.Duration) lab.WiredOptions {
-	underWay := int64(float64(rate) / 8 * rtt.Seconds())
-	return both(symmetric(rate, rtt), func(w *wire.Way) { w.Queue = max(underWay, 256<<10) })
+	held := max(rtt, 25*time.Millisecond)
+	return both(symmetric(rate, rtt), func(w *wire.Way) { w.Queue = int64(float64(rate) / 8 * held.Seconds()) })
 }
 
 // withControl chooses the congestion control of both hosts.

@@ -15,7 +15,7 @@ func TestTable(t *testing.T) {
 		known[r.Cause] = true
 	}
 	names := map[string]bool{}
-	for _, f := range All() {
+	for _, f := range append(All(), Variants(1)...) {
 		if names[f.Name] || f.Name == "" || f.About == "" || f.Build == nil || f.Forward == nil && f.Back == nil {
 			t.Errorf("%q is a name that stands twice, or lacks something", f.Name)
 		}

@@ -41,12 +41,14 @@ func pathFaults() []Fault {
 			Build: overWire(forward(usual(), lossy(0.005, 8)))},
 		{Name: "loss-one-way", About: "only data to the client is lost", Forward: well(), Back: is("loss", path), Args: flags("--link-rate %dM/l2", usualRate/1_000_000),
 			Build: overWire(swap(forward(usual(), lossy(0.005, 0))))},
-		{Name: "reordering", About: "one packet in a hundred is late by 8 ms", Forward: is("reordering", path), Args: flags("--link-rate 1G/l2"),
-			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.01, 8*time.Millisecond)))},
-		{Name: "reordering-small", About: "one packet in fifty is overtaken by the next ones", Forward: is("reordering", path).or("reno and cubic go on at their full rate", Healthy()...),
+		{Name: "reordering", About: "one packet in twenty is late by 30 ms", Forward: is("reordering", path), Args: flags("--link-rate 1G/l2"),
+			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.05, 30*time.Millisecond)))},
+		{Name: "reordering-often", About: "three packets in ten are late by 5 ms", Forward: is("reordering", path),
+			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.3, 5*time.Millisecond)))},
+		{Name: "reordering-little", About: "one packet in fifty is overtaken, and the link is full all the same", Forward: with(well(), "reordering"),
 			Args: flags("--link-rate 200M/l2"), Build: overWire(forward(usual(), late(0.02, time.Millisecond)))},
-		{Name: "token-bucket", About: "40 MB at 500 Mb/s, then 50 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 6"),
-			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) { w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 160<<20, 2<<20 }))},
+		{Name: "token-bucket", About: "250 MB at 500 Mb/s, then 50 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 8"),
+			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) { w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 250<<20, 2<<20 }))},
 	}
 }
 
