@@ -258,7 +258,10 @@ func windowScalingOff(f *flow) *outcome {
 		o.text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
 	}
 	o.confidence = measure.Certain // that it is off; what it costs hangs on the round trip
+	behind, seen := f.unreadShare()
 	switch {
+	case seen && behind > unreadBar:
+		o.beside() // a larger window would be full of unread data too
 	case counted && pct >= rwndBar:
 		o.by(above(proof, rwndBar))
 	case counted:

@@ -116,7 +116,12 @@ func TestWindowScaling(t *testing.T) {
 		t.Errorf("taken out on the way, but found at %+v", w)
 	}
 
-	m.rwndPct, m.wndFull = 0, 0
+	m.unread = 60 * kb
+	if got := first(t, off(m)); got != "slow-reader certain" {
+		t.Errorf("nobody reads: %s", got)
+	}
+
+	m.unread, m.rwndPct, m.wndFull = 0, 0, 0
 	d = off(m)
 	Diagnose(d)
 	if x := d.Cells[0].Findings[0]; x.Cause == "window-scaling-off" && len(d.Cells[0].Findings) > 1 {
