@@ -271,7 +271,7 @@ func receiverCPU(f *flow) *outcome {
 	mine, theirs := f.receiver.load(), f.sender.load()
 	shared := f.onSameCPUs()
 	switch {
-	case !mine.known && mine.cpus == 0:
+	case !mine.known && (!mine.packet || shared):
 		return f.receiver.lacks("the time of its threads on a CPU")
 	case shared && theirs.isFull() && !f.drowns() && (theirs.ran >= mine.ran || !mine.thread && !mine.all):
 		return no("the sender takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.ran), unit.Percent(mine.ran))

@@ -178,6 +178,7 @@ func (f *flow) heldAgainst(o *outcome, b underRate, again float64) {
 	switch {
 	case b.lost:
 		o.confidence = measure.Certain
+		o.apart = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what is too much
 		o.by(above(p, bar))
 		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(b.pct))
 	case b.passes:

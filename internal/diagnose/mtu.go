@@ -478,5 +478,8 @@ func (f *flow) connectionMSS() (sent, seen float64, ok bool) {
 	if n, counted := f.sender.counter("TcpExt.TCPMTUPSuccess"); counted && n > 0 || sent <= 0 || uses <= 0 {
 		return 0, 0, false
 	}
+	if w, known := f.sendWindow(); known && w < 2*sent { // no segment is larger than half of the window (tcp_bound_to_half_wnd)
+		return 0, 0, false
+	}
 	return sent, uses, true
 }

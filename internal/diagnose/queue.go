@@ -111,7 +111,9 @@ func (f *flow) fillsCwnd() bool {
 func (f *flow) asShaper(o *outcome) *outcome {
 	if o.confidence == measure.Certain && f.mayBeMember() {
 		o.confidence = measure.Likely // a member of a bundle has a queue of its own
-		o.then("8 streams instead of one: a bundle carries a multiple")
+		if f.withMost() == nil {
+			o.then("8 streams instead of one: a bundle carries a multiple")
+		}
 	}
 	o.mend(advise(nil, "if this is what the link is to carry, it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
 	if f.cell.Ceiling == nil {

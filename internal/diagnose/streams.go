@@ -22,10 +22,12 @@ func singleFlow(f *flow) *outcome {
 		return no("%d streams share the work", f.cell.Streams)
 	}
 	s, r := f.sender.load(), f.receiver.load()
-	if !s.known && !r.known && r.cpus == 0 {
+	switch full := s.isFull() || r.isFull(); {
+	case !full && !s.known:
 		return f.sender.lacks("the time of its threads on a CPU")
-	}
-	if !s.isFull() && !r.isFull() {
+	case !full && !r.known:
+		return f.receiver.lacks("the time of its threads on a CPU")
+	case !full:
 		return no("no CPU is full that a second stream could relieve")
 	}
 	e, l := f.sender, s

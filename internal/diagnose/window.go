@@ -168,6 +168,13 @@ func receiveWindow(f *flow) *outcome {
 	if seen {
 		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
 	}
+	more := f.experiment(moreWindow)
+	if g := f.against(more); g > gainBar {
+		o.by(above(f.receiver.proof("goodput with twice the window over this", g, ""), gainBar))
+		if pct >= rwndBar && seen {
+			o.confidence = measure.Certain
+		}
+	}
 	if fits {
 		o.costs(bound, "windows of "+unit.Size(int64(w))+" carry "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(w)), unit.Duration(int64(loaded))))
 	}
@@ -251,7 +258,10 @@ func windowScalingOff(f *flow) *outcome {
 		o.text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
 	}
 	o.confidence = measure.Certain // that it is off; what it costs hangs on the round trip
+	behind, seen := f.unreadShare()
 	switch {
+	case seen && behind > unreadBar:
+		o.beside() // a larger window would be full of unread data too
 	case counted && pct >= rwndBar:
 		o.by(above(proof, rwndBar))
 	case counted:
@@ -260,7 +270,7 @@ func windowScalingOff(f *flow) *outcome {
 		o.confidence = measure.Likely
 	}
 	if loaded, ok := f.loadedRTT(); ok {
-		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(f.cell.Streams)
+		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(max(1, f.cell.Streams))
 		o.costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	o.by(f.sender.proof("tcp_info.opt_window_scaling", 0, ""))
@@ -376,7 +386,7 @@ func (f *flow) sendBuffer() float64 {
 	return 0
 }
 
-// option of TCP as the sender's kernel negotiated it.
+// option of TCP as the kernels negotiated it, the sender's before the receiver's.
 func (f *flow) option(of func(*measure.TCPInfo) *bool) (on, known bool) {
 	for _, e := range f.ends() {
 		for _, s := range e.streams() {
