@@ -155,7 +155,9 @@ func (f *flow) below(again float64) underRate {
 		return underRate{}
 	}
 	sent, gone := float64(c.Datagrams.Sent), pathLossPct(c)*float64(c.Datagrams.Sent)/100
-	clean := gone == 0
+	if gone == 0 && sent*again/100 >= leastExpected {
+		return underRate{tried: true, passes: true}
+	}
 	top, over := f.surplus()
 	for _, c := range f.datagramTrials() { // what passes at higher rates tells the same, with more packets
 		if over && float64(c.Spec.Rate) > 0.7*top.capacity {
@@ -167,7 +169,6 @@ func (f *flow) below(again float64) underRate {
 	}
 	b := underRate{tried: true, pct: 100 * gone / sent}
 	b.lost = b.pct > max(lostBar, again/10) && b.pct < likeLoss*again && gone >= leastLost
-	b.passes = clean && !b.lost && float64(c.Datagrams.Sent)*again/100 >= leastExpected
 	return b
 }
 

@@ -39,6 +39,7 @@ func TestLossAndQueues(t *testing.T) {
 
 		{"policer by datagrams", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpAbove, 34*mb, 0, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpTenfold, 310*mb, 68, 0)},
 			"policer certain", map[string]string{"shaper": "no"}},
+		{"near what passes bursts are lost", with(policed(), func(m *made) { m.bps = 348 * mb }), []measure.Cell{below(306*mb, 0), datagramTrial(udpAbove, 382*mb, 0.6, 0)}, "policer possible", map[string]string{"loss": "no"}},
 		{"all passes far above", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpThirtyfold, 930*mb, 0, 0)}, "loss likely", map[string]string{"policer": "no", "shaper": "no"}},
 		{"not tried far enough", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0)}, "policer possible", map[string]string{"loss": "no"}},
 
