@@ -157,28 +157,32 @@ func receiveWindow(f *flow) *outcome {
 	loaded, _ := f.loadedRTT()
 	base, _ := f.baseRTT()
 	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
+	twice := f.against(f.experiment(moreWindow))
 	switch {
-	case pct >= rwndBar && fits && off <= fitBar && seen && f.cell.Spec.MaxRate == 0:
+	case pct >= rwndBar && seen && (fits && off <= fitBar && f.cell.Spec.MaxRate == 0 || twice > gainBar):
 		o.confidence = measure.Certain
 	case pct >= rwndBar:
 		o.confidence = measure.Likely
 	}
-	o.at(f.receiver.where()).by(above(proof, rwndBar),
-		f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
-	if seen {
+	return f.windowProofs(o, above(proof, rwndBar), twice).mend(f.raiseWindow(f.receiver, base))
+}
+
+// windowProofs adds to a window that is too small by what it was seen, and what
+// it costs.
+func (f *flow) windowProofs(o *outcome, held measure.Proof, twice float64) *outcome {
+	w, _ := f.sendWindow()
+	loaded, _ := f.loadedRTT()
+	o.at(f.receiver.where()).by(held, f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
+	if behind, seen := f.unreadShare(); seen {
 		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
 	}
-	more := f.experiment(moreWindow)
-	if g := f.against(more); g > gainBar {
-		o.by(above(f.receiver.proof("goodput with twice the window over this", g, ""), gainBar))
-		if pct >= rwndBar && seen {
-			o.confidence = measure.Certain
-		}
+	if twice > gainBar {
+		o.by(above(f.receiver.proof("goodput with twice the window over this", twice, ""), gainBar))
 	}
-	if fits {
+	if bound, _, fits := f.windowFit(); fits {
 		o.costs(bound, "windows of "+unit.Size(int64(w))+" carry "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(w)), unit.Duration(int64(loaded))))
 	}
-	return o.mend(f.raiseWindow(f.receiver, base))
+	return o
 }
 
 // lateNs is how long data may wait for a reader that is not late, in ns.
