@@ -73,34 +73,17 @@ func loss(f *flow) *outcome {
 	if again < 0.05 && f.hasQueue() {
 		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
 	}
-	loaded, ok1 := f.loadedRTT()
-	base, ok2 := f.baseRTT()
-	rtt := loaded
-	if rtt == 0 {
-		rtt = base
-	}
-	bound := f.mathis(rtt, again)
-	bps, _ := f.goodput()
-	o := possible("%s of the segments are lost on the way", unit.Percent(again))
-	o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar))
+	o := possible("%s of the segments are lost on the way", unit.Percent(again)).
+		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar)).
+		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	for _, name := range []string{"TcpExt.TCPSackRecovery", "TcpExt.TCPTimeouts"} {
 		if n, ok := f.sender.counter(name); ok && n > 0 {
 			o.by(f.sender.proof(name, n, ""))
 		}
 	}
-	if !math.IsInf(bound, 0) && !math.IsNaN(bound) {
-		o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
-		if bps > burstBar*bound && !b.tried && !paces(f.congestion()) {
-			return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
-		}
-		if bound > rareBar*bps && !b.lost {
-			return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
-		}
-		if bps < 3*bound && ok1 && ok2 && !f.hasQueue() {
-			o.confidence = measure.Likely
-		}
+	if o := f.byMathis(o, b, again); o.state != holds {
+		return o
 	}
-	o.mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	if bbr := f.experiment(bbrControl); bbr != nil && f.against(bbr) > gainBar {
 		o.by(above(f.sender.proof("goodput under bbr over this", f.against(bbr), ""), gainBar))
 		o.confidence = measure.Likely
@@ -108,6 +91,31 @@ func loss(f *flow) *outcome {
 	f.heldAgainst(o, b, again)
 	if held, _, ok := f.windowHeld(); o.state == holds && (ok && held > rwndBar || paces(f.congestion()) && again < bbrBar) {
 		o.beside() // the window is what is full, not the path; and bbr bears with it
+	}
+	return o
+}
+
+// byMathis holds a loss against the rate that it allows cubic and reno: one
+// that is too rare, or that came in a few bursts, is not what binds.
+func (f *flow) byMathis(o *outcome, b underRate, again float64) *outcome {
+	loaded, ok1 := f.loadedRTT()
+	base, ok2 := f.baseRTT()
+	rtt := loaded
+	if rtt == 0 {
+		rtt = base
+	}
+	bound, bps := f.mathis(rtt, again), f.rate()
+	if math.IsInf(bound, 0) || math.IsNaN(bound) {
+		return o
+	}
+	o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
+	switch {
+	case bps > burstBar*bound && !b.tried && !paces(f.congestion()):
+		return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
+	case bound > rareBar*bps && !b.lost:
+		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+	case bps < 3*bound && ok1 && ok2 && !f.hasQueue():
+		o.confidence = measure.Likely
 	}
 	return o
 }
@@ -281,29 +289,10 @@ func policer(f *flow) *outcome {
 	if f.isUDP() {
 		return policedDatagrams(f)
 	}
-	again, ok := f.againPct()
-	if !ok {
-		return f.sender.lacks("tcp_info.total_retrans_segments")
+	if o := f.noPolicer(); o != nil {
+		return o
 	}
-	if again < againBar {
-		return no("%s of the segments were sent again", unit.Percent(again))
-	}
-	if f.onOneMachine() {
-		return no("no link lies between the ends")
-	}
-	loaded, known := f.loadedRTT()
-	if bound := f.mathis(loaded, again); known && bound > rareBar*f.rate() {
-		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
-	}
-	if _, _, ok := f.rtt(); !ok {
-		return f.sender.lacks("the round trip of the idle path")
-	}
-	if f.hasQueue() {
-		return no("a queue fills: the round trip grows under load")
-	}
-	if held, _, ok := f.windowHeld(); ok && held > rwndBar {
-		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
-	}
+	again, _ := f.againPct()
 	s, over := f.surplus()
 	b := f.below(again)
 	flat, seen := f.flatness()
@@ -329,6 +318,33 @@ func policer(f *flow) *outcome {
 		o.by(above(f.sender.proof("segments lost in one recovery", f.perRecovery(), "segments"), 10))
 	}
 	return o
+}
+
+// noPolicer is what keeps the loss of a flow from being a policer's; nil where
+// nothing does.
+func (f *flow) noPolicer() *outcome {
+	again, counted := f.againPct()
+	loaded, known := f.loadedRTT()
+	bound := f.mathis(loaded, again)
+	_, _, idle := f.rtt()
+	held, _, told := f.windowHeld()
+	switch {
+	case !counted:
+		return f.sender.lacks("tcp_info.total_retrans_segments")
+	case again < againBar:
+		return no("%s of the segments were sent again", unit.Percent(again))
+	case f.onOneMachine():
+		return no("no link lies between the ends")
+	case known && bound > rareBar*f.rate():
+		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+	case !idle:
+		return f.sender.lacks("the round trip of the idle path")
+	case f.hasQueue():
+		return no("a queue fills: the round trip grows under load")
+	case told && held > rwndBar:
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
+	}
+	return nil
 }
 
 // proofs of a rate that does not pass.
