@@ -163,8 +163,11 @@ func paced(f *flow) *outcome {
 		return no("the path is full: its queue is, or it loses")
 	}
 	o := possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
-	if !f.sender.isFull() && !f.receiver.isFull() && base < nearNs {
+	if base < nearNs {
 		o.confidence = measure.Likely
+		if float64(len(f.sender.streams()))*rate > 1.6*bps {
+			o.text = fmt.Sprintf("%s paces the sender: to a near host its small bursts cost more than they save", used)
+		}
 	}
 	return o.at(f.sender.where()).by(f.pacingProofs()...).mend(f.useControl("cubic"))
 }

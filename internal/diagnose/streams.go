@@ -54,7 +54,7 @@ func singleFlow(f *flow) *outcome {
 	o.at(e.onOwnCPU()).by(above(e.proof("busiest thread on a CPU or waiting for one", l.hot.run+l.hot.wait, "pct"), threadBar),
 		above(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of one", most.Streams), Value: g}, scaleBar))
 	o.costs(rateOf(most), fmt.Sprintf("%d streams carry %s", most.Streams, unit.Rate(rateOf(most))), fmt.Sprintf("the same traffic with %d streams", most.Streams))
-	return o.mend(advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams)))
+	return f.unlessPaced(o.mend(advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams))))
 }
 
 func tooManyStreams(f *flow) *outcome {
