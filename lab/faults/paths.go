@@ -16,7 +16,9 @@ import (
 func pathFaults() []Fault {
 	path, sender := measure.AtPath, measure.AtSender
 	const gigabit = 1_000_000_000
-	policed := func(rate int64) func(*wire.Way) { return func(w *wire.Way) { w.PoliceRate = rate } }
+	policed := func(rate int64) func(*wire.Way) { // a bucket of 30 ms: less would drop what a busy machine bunches
+		return func(w *wire.Way) { w.PoliceRate, w.PoliceBurst = rate, rate/8*30/1000 }
+	}
 	lossy := func(share, burst float64) func(*wire.Way) {
 		return func(w *wire.Way) { w.Loss, w.LossBurst, w.Seed = share, burst, 7 }
 	}

@@ -57,7 +57,7 @@ func families() map[string]func(d dice) Fault {
 		"policer": func(d dice) Fault {
 			o, rate, _ := d.path()
 			police := int64(float64(rate) * d.between(0.15, 0.4))
-			return vary(forward(o, func(w *wire.Way) { w.PoliceRate = police }), rate, is("policer", path), fmt.Sprintf("at %d Mb/s", police/1_000_000))
+			return vary(forward(o, func(w *wire.Way) { w.PoliceRate, w.PoliceBurst = police, police/8*30/1000 }), rate, is("policer", path), fmt.Sprintf("at %d Mb/s", police/1_000_000))
 		},
 		"shaper": func(d dice) Fault {
 			o, rate, _ := d.path()

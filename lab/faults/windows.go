@@ -17,7 +17,10 @@ const (
 	usualRTT  = 20 * time.Millisecond
 )
 
-func usual() lab.WiredOptions { return symmetric(usualRate, usualRTT) }
+// usual has a queue that no pause of a busy machine fills.
+func usual() lab.WiredOptions {
+	return both(symmetric(usualRate, usualRTT), func(w *wire.Way) { w.Queue = usualRate / 8 / 20 })
+}
 
 // windowFaults are windows and buffers that are too small for the round trip.
 func windowFaults() []Fault {
