@@ -73,7 +73,7 @@ func loss(f *flow) *outcome {
 	if again < 0.05 && f.hasQueue() {
 		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
 	}
-	o := possible("%s of the segments are lost on the way", unit.Percent(again)).
+	o := possible("%s of the segments are lost on the way", rare(again)).
 		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar)).
 		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	for _, name := range []string{"TcpExt.TCPSackRecovery", "TcpExt.TCPTimeouts"} {
@@ -108,7 +108,9 @@ func (f *flow) byMathis(o *outcome, b underRate, again float64) *outcome {
 	if math.IsInf(bound, 0) || math.IsNaN(bound) {
 		return o
 	}
-	o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
+	if bps < 1.5*bound { // cubic gets more of long paths than the formula says
+		o.costs(bound, fmt.Sprintf("such a loss leaves about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), rare(again)))
+	}
 	switch {
 	case bps > burstBar*bound && !b.tried && !paces(f.congestion()):
 		return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
@@ -189,7 +191,7 @@ func (f *flow) heldAgainst(o *outcome, b underRate, again float64) {
 		o.confidence = measure.Certain
 		o.apart = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what is too much
 		o.by(above(p, bar))
-		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(b.pct))
+		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", rare(b.pct))
 	case b.passes:
 		if passed, far := f.passesFar(); far {
 			o.text = fmt.Sprintf("%s of the segments are lost, though datagrams at an even pace pass at %s: a queue is too short for bursts", unit.Percent(again), unit.Rate(passed))
@@ -219,6 +221,7 @@ func pathLossPct(c *measure.Cell) float64 {
 // the share that did not, and how long those that did waited.
 type surplus struct {
 	capacity, lostPct, delayNs float64
+	stood                      bool // those that came had stood in a full queue
 	cell                       *measure.Cell
 }
 
@@ -230,6 +233,8 @@ func (f *flow) surplus() (surplus, bool) {
 			s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
 			if d := c.Datagrams.DelayMeanNs; d != nil {
 				s.delayNs = float64(*d)
+				most := c.Datagrams.DelayMaxNs
+				s.stood = s.delayNs >= waitBar && (most == nil || s.delayNs > fullShare*float64(*most))
 			}
 			return s, true
 		}
@@ -282,6 +287,10 @@ func (f *flow) passesFar() (bps float64, ok bool) {
 	return passed, !over && (full || passed > 20*goodput)
 }
 
+// fullShare is how large the mean delay is at least, of the greatest, behind a
+// queue that stays full; where a host stood still for once it is far less.
+const fullShare = 0.25
+
 // waitBar is the delay in ns above which datagrams have stood in a queue.
 const waitBar = 1e6
 
@@ -303,12 +312,12 @@ func policer(f *flow) *outcome {
 	switch {
 	case b.lost:
 		return no("UDP below the rate is lost too")
-	case over && s.delayNs < waitBar && b.tried:
+	case over && !s.stood && b.tried:
 		o.confidence = measure.Certain
 		o.text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.capacity))
 		o.by(s.proofs(f)...)
 		o.costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload, shaped", "UDP above the rate: what came through")
-	case over && s.delayNs >= waitBar:
+	case over && s.stood:
 		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))
@@ -345,6 +354,15 @@ func (f *flow) noPolicer() *outcome {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
 	}
 	return nil
+}
+
+// rare prints a share of loss, which counts far below what a percent is
+// usually told to.
+func rare(pct float64) string {
+	if pct > 0 && pct < 0.01 {
+		return fmt.Sprintf("%.2g%%", pct)
+	}
+	return unit.Percent(pct)
 }
 
 // proofs of a rate that does not pass.

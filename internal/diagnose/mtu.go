@@ -291,7 +291,7 @@ func brokenTSO(f *flow) *outcome {
 	case f.offload("tcp-segmentation-offload") == "off":
 		return no("segmentation offload is off at the sender")
 	}
-	o := possible("large packets of the sender's segmentation offload seem to be lost, single segments pass").at(f.sender.onFace()).
+	o := possible("large packets of the sender's segmentation offload are lost, single segments pass").at(f.sender.onFace()).
 		by(below(f.sender.proof("goodput", bps, "bps"), brokenRate), above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), brokenAgain),
 			above(f.sender.proof("timeouts of retransmission", x.timeouts, ""), 0)).mend(f.offloadOff())
 	if searched {

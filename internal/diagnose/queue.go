@@ -45,7 +45,7 @@ func shaper(f *flow) *outcome {
 		return no("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
 	case over && f.receiver.isBehind() && s.capacity > gainBar*f.rate():
 		return no("it would let %s pass", unit.Rate(s.capacity))
-	case over && s.delayNs >= waitBar:
+	case over && s.stood:
 		return f.overfilled(s)
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))

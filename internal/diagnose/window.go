@@ -44,7 +44,7 @@ func windowRules() []Rule {
 			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer",
 			Apart: "neither window is full, nothing is lost",
 			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
-			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{eightStreams},
+			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{moreBuffer, eightStreams},
 		},
 	}
 }
@@ -346,7 +346,11 @@ func sendBuffer(f *flow) *outcome {
 	}
 	loaded, base, _ := f.rtt()
 	bound := f.boundOf(flight)
-	o := likely("the sender's socket buffer of %s is too small for a round trip of %s", unit.Size(int64(buffer/2)), unit.Duration(int64(loaded)))
+	o := likely("the sender's socket buffer (SO_SNDBUF %s) is too small for a round trip of %s", unit.Size(int64(buffer)), unit.Duration(int64(loaded)))
+	if more := f.experiment(moreBuffer); f.against(more) > gainBar {
+		o.confidence = measure.Certain
+		o.by(above(f.sender.proof("goodput with twice the buffer over this", f.against(more), ""), gainBar))
+	}
 	if again, known := f.againPct(); known && again < 0.01 && base > 0 && loaded < 1.5*base && t.blocked > 80 {
 		o.confidence = measure.Certain
 	}

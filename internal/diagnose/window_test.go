@@ -129,6 +129,26 @@ func TestWindowScaling(t *testing.T) {
 	}
 }
 
+// TestTwiceTheBuffer tells a send buffer that the figures of one run leave open.
+func TestTwiceTheBuffer(t *testing.T) {
+	m := smallSend()
+	m.rtt = 33 * ms // its own bursts stand in a queue
+	m.bps = 25 * mb
+	for _, x := range []struct {
+		trials []measure.Cell
+		want   string
+	}{{nil, "send-buffer likely"}, {[]measure.Cell{experiment(moreBuffer, 50*mb)}, "send-buffer certain"}, {[]measure.Cell{experiment(moreBuffer, 26*mb)}, "send-buffer likely"}} {
+		if got := first(t, m.document(x.trials...)); got != x.want {
+			t.Errorf("%d trials: %s, want %s", len(x.trials), got, x.want)
+		}
+	}
+	d := m.document()
+	Diagnose(d)
+	if x, ok := Next(d, 0, nil); !ok || x.ID != moreBuffer || x.Spec.Window.Send != 128<<10 {
+		t.Errorf("%v %+v", ok, x)
+	}
+}
+
 // TestFixedWindowByExperiment: the rate without -w settles it.
 func TestFixedWindowByExperiment(t *testing.T) {
 	m := smallReceive()
