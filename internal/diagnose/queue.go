@@ -60,17 +60,22 @@ func shaper(f *flow) *outcome {
 func (f *flow) overfilled(s surplus) *outcome {
 	o := certain("a queue on the way lets %s pass, and no more", unit.Rate(s.capacity))
 	if s.capacity > gainBar*f.rate() {
-		if again, _ := f.againPct(); again < againBar || f.below(again).lost {
+		again, _ := f.againPct()
+		if again < againBar || f.below(again).lost {
 			return no("it would let %s pass", unit.Rate(s.capacity))
 		}
 		o = certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.capacity)).
 			costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload", "UDP above the rate: what came through")
-		if a, _ := f.sender.stealPct(); a > stealBar { // a host that stands still now and then bursts by itself
+		if a, _ := f.sender.stealPct(); a > stealBar || again < shortBar { // a host that stands still now and then bursts by itself
 			o.confidence = measure.Likely
 		}
 	}
 	return f.asShaper(o.by(append(s.proofs(f), f.queueProof())...))
 }
+
+// shortBar is the share of segments sent again, in percent, that a queue too
+// short for the bursts of TCP drops at least: 0.2 were measured.
+const shortBar = 0.02
 
 // plateau judges by TCP alone: a flat rate before a queue that is full.
 func (f *flow) plateau() *outcome {
