@@ -25,7 +25,7 @@ func optionFaults() []Fault {
 		{Name: "app-limited-1K", About: "-l 1K", Forward: is("app-limited", tool), Args: flags("-l 1K"), Build: overVeth(lab.Options{})},
 		{Name: "paced", About: "bbr over a veth", Forward: is("paced", sender), Build: overVeth(lab.Options{Congestion: "bbr"})},
 		{Name: "slow-convergence", About: "the first 6 s of 1 Gb/s over 300 ms", Forward: &Want{Cause: "slow-convergence"}, Args: flags("-t 6 -O 0.1"),
-			Build: overWire(symmetric(1_000_000_000, 300*time.Millisecond))},
+			Build: overWire(roomy(1_000_000_000, 300*time.Millisecond))},
 	}
 }
 
