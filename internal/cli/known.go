@@ -11,6 +11,7 @@ import (
 	"thru/internal/diagnose"
 	"thru/internal/gate"
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // What is known from earlier commands: paths for some minutes, in the cache
@@ -101,7 +102,7 @@ func keepCosts(doc *measure.Document) {
 			cpu   *measure.CPUFigure
 		}{{c.From, true, c.SenderCPU}, {c.To, false, c.ReceiverCPU}} {
 			host := factsOf(doc, end.name)
-			if c.From == c.To || c.Goodput == nil || end.cpu == nil || host == nil || host.Hostname == nil || c.AtOnce > 1 {
+			if wasBusy(c, end.name) || c.From == c.To || c.Goodput == nil || end.cpu == nil || host == nil || host.Hostname == nil || c.AtOnce > 1 {
 				continue
 			}
 			cost := gate.Cost{
@@ -119,6 +120,26 @@ func keepCosts(doc *measure.Document) {
 	if found {
 		writeKnown(costsFile(), all)
 	}
+}
+
+// wasBusy tells whether a host had other work while it was measured: then its
+// CPUs say little of what the traffic costs.
+func wasBusy(c *measure.Cell, endPoint string) bool {
+	for _, r := range c.Runs {
+		for _, f := range r.Flows {
+			for _, e := range []*measure.Evidence{f.Sender, f.Receiver} {
+				if e == nil || e.EndPoint != endPoint || e.Base == nil {
+					continue
+				}
+				for _, cpu := range e.Base.CPUs {
+					if cpu.Busy() > 2*stat.MaxIdleBusyPct {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 func factsOf(doc *measure.Document, endPoint string) *measure.Facts {

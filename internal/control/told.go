@@ -125,9 +125,12 @@ func pathWords(p *measure.Path) (words []string) {
 		words = append(words, fmt.Sprintf("%d bytes pass there and %d back", there.Bytes, back.Bytes))
 	}
 	if h := p.Handshake; h != nil && h.SYNSent != nil && h.SYNSeen != nil && h.SYNACKSent != nil && h.SYNACKSeen != nil {
-		if reflect.DeepEqual(h.SYNSent, h.SYNSeen) && reflect.DeepEqual(h.SYNACKSent, h.SYNACKSeen) {
+		switch {
+		case reflect.DeepEqual(h.SYNSent, h.SYNSeen) && reflect.DeepEqual(h.SYNACKSent, h.SYNACKSeen):
 			words = append(words, "TCP options arrive as they were sent")
-		} else {
+		case reflect.DeepEqual(h.SYNSent, h.SYNSeen): // the answer may also leave out what was offered
+			words = append(words, "the TCP options of the answer are not those that its end would send")
+		default:
 			words = append(words, "TCP options are changed on the way")
 		}
 	}

@@ -271,7 +271,7 @@ func receiverCPU(f *flow) *outcome {
 	mine, theirs := f.receiver.load(), f.sender.load()
 	shared := f.onSameCPUs()
 	switch {
-	case !mine.known && mine.cpus == 0:
+	case !mine.known && (!mine.packet || shared):
 		return f.receiver.lacks("the time of its threads on a CPU")
 	case shared && theirs.isFull() && !f.drowns() && (theirs.ran >= mine.ran || !mine.thread && !mine.all):
 		return no("the sender takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.ran), unit.Percent(mine.ran))
@@ -326,7 +326,7 @@ func (e *end) squeezed() (n uint64) {
 
 // fullCPU words the CPU of an end that is full, and who fills it.
 func (f *flow) fullCPU(e *end, l load) *outcome {
-	o, cpu := likely(""), boundTo(e)
+	o := likely("")
 	if l.packet && !l.thread && !e.sends() {
 		o.text = fmt.Sprintf("%s CPU %d is full of received packets (%s)", e.owner(), l.soft.Core, unit.Percent(packets(l.soft)))
 		o.by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d irq and softirq", l.soft.Core), packets(l.soft), "pct"), packetBar))
@@ -342,11 +342,7 @@ func (f *flow) fullCPU(e *end, l load) *outcome {
 	if l.hot.wait > sharedBar {
 		o.by(above(e.proof("busiest thread waiting for a CPU", l.hot.wait, "pct"), sharedBar))
 	}
-	o.at(e.where())
-	if cpu != nil {
-		o.at(e.onCPU(*cpu))
-	}
-	return f.relieve(o, e, l, others)
+	return f.relieve(o.at(e.onOwnCPU()), e, l, others)
 }
 
 // sharers says what is full, and where threads wait for it who else has it.
@@ -385,6 +381,15 @@ func boundTo(e *end) *int {
 		cpu = s.CPU
 	}
 	return cpu
+}
+
+// onOwnCPU is the place of a cause at this end, with the CPU that its busiest
+// thread is bound to, if it is.
+func (e *end) onOwnCPU() measure.Where {
+	if cpu := boundTo(e); cpu != nil {
+		return e.onCPU(*cpu)
+	}
+	return e.where()
 }
 
 // others tells whether programs that have nothing to do with the test take the

@@ -80,6 +80,14 @@ func reported(cpu int64) hostsEdit {
 	}
 }
 
+// unknownReader is a receiver whose CPUs are known, and whose threads are not.
+func unknownReader(h *hosts) {
+	h.receiver.Worker = nil
+	for i := range h.receiver.Streams {
+		h.receiver.Streams[i].RunNs = nil
+	}
+}
+
 func TestReceiverCPU(t *testing.T) {
 	packets := measure.CPU{SoftIRQ: 93, System: 6, Idle: 1}
 	squeezed := func(h *hosts) { h.receiver.Host.Softnet[1].TimeSqueeze = 40 }
@@ -98,6 +106,8 @@ func TestReceiverCPU(t *testing.T) {
 		{"both on one CPU, the sender more", []hostsEdit{sending(60, 38), reading(40, 58), onCore(1, 1), sameMachine}, "no", "the sender takes more"},
 		{"link full", []hostsEdit{reading(96, 1), linkShare(95)}, "no", ""},
 		{"no evidence", []hostsEdit{unseenHosts}, "missing", ""},
+		{"its threads are not known", []hostsEdit{unknownReader}, "missing", "time of its threads"},
+		{"its threads are not known, a CPU is full of packets", []hostsEdit{unknownReader, core(1, packets)}, "likely", "CPU 1 is full of received packets"},
 		{"UDP", []hostsEdit{reading(96, 1), overUDP(20_000), func(h *hosts) {
 			h.cell.LossPlaces = []measure.LossPlace{{Place: measure.LossSocket, Packets: 20_000}}
 		}}, "certain", ""},
@@ -117,6 +127,8 @@ func TestNumberOfStreams(t *testing.T) {
 		{"scales, and loses", []hostsEdit{sending(97, 1), alsoTried(8, 9e9), sentAgain(5000)}, "likely", ""},
 		{"scales with no CPU full", []hostsEdit{alsoTried(8, 9e9)}, "no", "no CPU is full"},
 		{"several streams", []hostsEdit{inStreams(2), sending(97, 1)}, "no", "2 streams"},
+		{"the reader's threads are not known", []hostsEdit{unknownReader, alsoTried(8, 9e9)}, "missing", "of the receiver"},
+		{"the reader's threads are not known, the sender is full", []hostsEdit{unknownReader, sending(97, 1), alsoTried(8, 9e9)}, "certain", ""},
 		{"another program's CPU", []hostsEdit{sending(48, 50), onCore(0, 1), alsoTried(8, 9e9), func(h *hosts) { h.sender.Base.CPUs[0].User = 99 }}, "no", "other programs"},
 		{"the reader's CPU", []hostsEdit{reading(97, 1), alsoTried(8, 9e9)}, "certain", ""},
 		{"link full", []hostsEdit{sending(97, 1), linkShare(97), alsoTried(8, 9e9)}, "no", ""},

@@ -14,6 +14,7 @@ const (
 	manyPorts     = "ports-16"
 	noWindow      = "default-window"
 	moreWindow    = "double-window"
+	moreBuffer    = "double-buffer"
 	largeMessages = "messages-1m"
 	leanPath      = "lean"
 	otherControl  = "other-congestion"
@@ -42,6 +43,7 @@ func experiments() []Experiment {
 		{manyPorts, "16 source ports", shortTrial, varyStreams(16)},
 		{noWindow, "windows tuned by the kernel", shortTrial, varyNoWindow},
 		{moreWindow, "a receive window of twice the size", shortTrial, varyWindow},
+		{moreBuffer, "a send buffer of twice the size", shortTrial, varyBuffer},
 		{largeMessages, "messages of 1 MiB", shortTrial, varyMessage},
 		{leanPath, "without copying at both ends", shortTrial, varyLean},
 		{otherControl, "cubic or reno instead of a control that paces", shortTrial, varyUnpaced},
@@ -85,6 +87,17 @@ func varyWindow(f *flow, s *measure.Spec) bool {
 	return true
 }
 
+// varyBuffer asks for twice the buffer that the sender's kernel gave, of which
+// the kernel tells the double (socket(7), SO_SNDBUF).
+func varyBuffer(f *flow, s *measure.Spec) bool {
+	has := int64(f.sendBuffer())
+	if has <= 0 || s.Window.Send > 0 || has > measure.MaxWindow {
+		return false
+	}
+	s.Window.Send = has
+	return s.Engine == measure.Native
+}
+
 // largeMessage is well above what a call needs to cost nothing (C-19).
 const largeMessage = 1 << 20
 
@@ -112,6 +125,9 @@ func varyControl(names ...string) func(*flow, *measure.Spec) bool {
 			return false
 		}
 		used := f.congestion()
+		if f.isUDP() {
+			return false
+		}
 		for _, n := range names {
 			if slices.Contains(f.sender.facts.CongAvail, n) {
 				s.Congestion = n

@@ -73,34 +73,17 @@ func loss(f *flow) *outcome {
 	if again < 0.05 && f.hasQueue() {
 		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
 	}
-	loaded, ok1 := f.loadedRTT()
-	base, ok2 := f.baseRTT()
-	rtt := loaded
-	if rtt == 0 {
-		rtt = base
-	}
-	bound := f.mathis(rtt, again)
-	bps, _ := f.goodput()
-	o := possible("%s of the segments are lost on the way", unit.Percent(again))
-	o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar))
+	o := possible("%s of the segments are lost on the way", rare(again)).
+		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar)).
+		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	for _, name := range []string{"TcpExt.TCPSackRecovery", "TcpExt.TCPTimeouts"} {
 		if n, ok := f.sender.counter(name); ok && n > 0 {
 			o.by(f.sender.proof(name, n, ""))
 		}
 	}
-	if !math.IsInf(bound, 0) && !math.IsNaN(bound) {
-		o.costs(bound, fmt.Sprintf("cubic or reno get about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), unit.Percent(again)))
-		if bps > burstBar*bound && !b.tried && !paces(f.congestion()) {
-			return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
-		}
-		if bound > rareBar*bps && !b.lost {
-			return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
-		}
-		if bps < 3*bound && ok1 && ok2 && !f.hasQueue() {
-			o.confidence = measure.Likely
-		}
+	if o := f.byMathis(o, b, again); o.state != holds {
+		return o
 	}
-	o.mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	if bbr := f.experiment(bbrControl); bbr != nil && f.against(bbr) > gainBar {
 		o.by(above(f.sender.proof("goodput under bbr over this", f.against(bbr), ""), gainBar))
 		o.confidence = measure.Likely
@@ -108,6 +91,33 @@ func loss(f *flow) *outcome {
 	f.heldAgainst(o, b, again)
 	if held, _, ok := f.windowHeld(); o.state == holds && (ok && held > rwndBar || paces(f.congestion()) && again < bbrBar) {
 		o.beside() // the window is what is full, not the path; and bbr bears with it
+	}
+	return o
+}
+
+// byMathis holds a loss against the rate that it allows cubic and reno: one
+// that is too rare, or that came in a few bursts, is not what binds.
+func (f *flow) byMathis(o *outcome, b underRate, again float64) *outcome {
+	loaded, ok1 := f.loadedRTT()
+	base, ok2 := f.baseRTT()
+	rtt := loaded
+	if rtt == 0 {
+		rtt = base
+	}
+	bound, bps := f.mathis(rtt, again), f.rate()
+	if math.IsInf(bound, 0) || math.IsNaN(bound) {
+		return o
+	}
+	if bps < 1.5*bound { // cubic gets more of long paths than the formula says
+		o.costs(bound, fmt.Sprintf("such a loss leaves about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), rare(again)))
+	}
+	switch {
+	case bps > burstBar*bound && !b.tried && !paces(f.congestion()):
+		return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
+	case bound > rareBar*bps && !b.lost:
+		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+	case bps < 3*bound && ok1 && ok2 && !f.hasQueue():
+		o.confidence = measure.Likely
 	}
 	return o
 }
@@ -155,7 +165,9 @@ func (f *flow) below(again float64) underRate {
 		return underRate{}
 	}
 	sent, gone := float64(c.Datagrams.Sent), pathLossPct(c)*float64(c.Datagrams.Sent)/100
-	clean := gone == 0
+	if gone == 0 && sent*again/100 >= leastExpected {
+		return underRate{tried: true, passes: true}
+	}
 	top, over := f.surplus()
 	for _, c := range f.datagramTrials() { // what passes at higher rates tells the same, with more packets
 		if over && float64(c.Spec.Rate) > 0.7*top.capacity {
@@ -167,7 +179,6 @@ func (f *flow) below(again float64) underRate {
 	}
 	b := underRate{tried: true, pct: 100 * gone / sent}
 	b.lost = b.pct > max(lostBar, again/10) && b.pct < likeLoss*again && gone >= leastLost
-	b.passes = clean && !b.lost && float64(c.Datagrams.Sent)*again/100 >= leastExpected
 	return b
 }
 
@@ -178,8 +189,9 @@ func (f *flow) heldAgainst(o *outcome, b underRate, again float64) {
 	switch {
 	case b.lost:
 		o.confidence = measure.Certain
+		o.apart = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what is too much
 		o.by(above(p, bar))
-		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", unit.Percent(b.pct))
+		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", rare(b.pct))
 	case b.passes:
 		if passed, far := f.passesFar(); far {
 			o.text = fmt.Sprintf("%s of the segments are lost, though datagrams at an even pace pass at %s: a queue is too short for bursts", unit.Percent(again), unit.Rate(passed))
@@ -209,6 +221,7 @@ func pathLossPct(c *measure.Cell) float64 {
 // the share that did not, and how long those that did waited.
 type surplus struct {
 	capacity, lostPct, delayNs float64
+	stood                      bool // those that came had stood in a full queue
 	cell                       *measure.Cell
 }
 
@@ -220,6 +233,8 @@ func (f *flow) surplus() (surplus, bool) {
 			s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
 			if d := c.Datagrams.DelayMeanNs; d != nil {
 				s.delayNs = float64(*d)
+				most := c.Datagrams.DelayMaxNs
+				s.stood = s.delayNs >= waitBar && (most == nil || s.delayNs > fullShare*float64(*most))
 			}
 			return s, true
 		}
@@ -272,6 +287,10 @@ func (f *flow) passesFar() (bps float64, ok bool) {
 	return passed, !over && (full || passed > 20*goodput)
 }
 
+// fullShare is how large the mean delay is at least, of the greatest, behind a
+// queue that stays full; where a host stood still for once it is far less.
+const fullShare = 0.25
+
 // waitBar is the delay in ns above which datagrams have stood in a queue.
 const waitBar = 1e6
 
@@ -279,29 +298,10 @@ func policer(f *flow) *outcome {
 	if f.isUDP() {
 		return policedDatagrams(f)
 	}
-	again, ok := f.againPct()
-	if !ok {
-		return f.sender.lacks("tcp_info.total_retrans_segments")
+	if o := f.noPolicer(); o != nil {
+		return o
 	}
-	if again < againBar {
-		return no("%s of the segments were sent again", unit.Percent(again))
-	}
-	if f.onOneMachine() {
-		return no("no link lies between the ends")
-	}
-	loaded, known := f.loadedRTT()
-	if bound := f.mathis(loaded, again); known && bound > rareBar*f.rate() {
-		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
-	}
-	if _, _, ok := f.rtt(); !ok {
-		return f.sender.lacks("the round trip of the idle path")
-	}
-	if f.hasQueue() {
-		return no("a queue fills: the round trip grows under load")
-	}
-	if held, _, ok := f.windowHeld(); ok && held > rwndBar {
-		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
-	}
+	again, _ := f.againPct()
 	s, over := f.surplus()
 	b := f.below(again)
 	flat, seen := f.flatness()
@@ -312,12 +312,12 @@ func policer(f *flow) *outcome {
 	switch {
 	case b.lost:
 		return no("UDP below the rate is lost too")
-	case over && s.delayNs < waitBar && b.tried:
+	case over && !s.stood && b.tried:
 		o.confidence = measure.Certain
 		o.text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.capacity))
 		o.by(s.proofs(f)...)
 		o.costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload, shaped", "UDP above the rate: what came through")
-	case over && s.delayNs >= waitBar:
+	case over && s.stood:
 		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))
@@ -327,6 +327,42 @@ func policer(f *flow) *outcome {
 		o.by(above(f.sender.proof("segments lost in one recovery", f.perRecovery(), "segments"), 10))
 	}
 	return o
+}
+
+// noPolicer is what keeps the loss of a flow from being a policer's; nil where
+// nothing does.
+func (f *flow) noPolicer() *outcome {
+	again, counted := f.againPct()
+	loaded, known := f.loadedRTT()
+	bound := f.mathis(loaded, again)
+	_, _, idle := f.rtt()
+	held, _, told := f.windowHeld()
+	switch {
+	case !counted:
+		return f.sender.lacks("tcp_info.total_retrans_segments")
+	case again < againBar:
+		return no("%s of the segments were sent again", unit.Percent(again))
+	case f.onOneMachine():
+		return no("no link lies between the ends")
+	case known && bound > rareBar*f.rate():
+		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+	case !idle:
+		return f.sender.lacks("the round trip of the idle path")
+	case f.hasQueue():
+		return no("a queue fills: the round trip grows under load")
+	case told && held > rwndBar:
+		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
+	}
+	return nil
+}
+
+// rare prints a share of loss, which counts far below what a percent is
+// usually told to.
+func rare(pct float64) string {
+	if pct > 0 && pct < 0.01 {
+		return fmt.Sprintf("%.2g%%", pct)
+	}
+	return unit.Percent(pct)
 }
 
 // proofs of a rate that does not pass.

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"testing"
+	"time"
 
 	"thru/internal/measure"
 )
@@ -39,6 +40,8 @@ func TestLossAndQueues(t *testing.T) {
 
 		{"policer by datagrams", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpAbove, 34*mb, 0, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpTenfold, 310*mb, 68, 0)},
 			"policer certain", map[string]string{"shaper": "no"}},
+		{"near what passes bursts are lost", with(policed(), func(m *made) { m.bps = 348 * mb }), []measure.Cell{below(306*mb, 0), datagramTrial(udpAbove, 382*mb, 0.6, 0)}, "policer possible", map[string]string{"loss": "no"}},
+		{"policer, while a host stood still for once", policed(), []measure.Cell{below(28*mb, 0), late(datagramTrial(udpTenfold, 310*mb, 68, 2*ms), 40*ms)}, "policer certain", map[string]string{"shaper": "no"}},
 		{"all passes far above", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpThirtyfold, 930*mb, 0, 0)}, "loss likely", map[string]string{"policer": "no", "shaper": "no"}},
 		{"not tried far enough", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0)}, "policer possible", map[string]string{"loss": "no"}},
 
@@ -71,6 +74,12 @@ func TestLossAndQueues(t *testing.T) {
 }
 
 func with(m made, change func(*made)) made { change(&m); return m }
+
+// late gives the datagrams a greatest delay.
+func late(c measure.Cell, most time.Duration) measure.Cell {
+	c.Datagrams.DelayMaxNs = new(int64(most))
+	return c
+}
 
 // atReceiver lays what was lost to the receiver's socket.
 func atReceiver(c measure.Cell) measure.Cell {

@@ -291,7 +291,7 @@ func brokenTSO(f *flow) *outcome {
 	case f.offload("tcp-segmentation-offload") == "off":
 		return no("segmentation offload is off at the sender")
 	}
-	o := possible("large packets of the sender's segmentation offload seem to be lost, single segments pass").at(f.sender.onFace()).
+	o := possible("large packets of the sender's segmentation offload are lost, single segments pass").at(f.sender.onFace()).
 		by(below(f.sender.proof("goodput", bps, "bps"), brokenRate), above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), brokenAgain),
 			above(f.sender.proof("timeouts of retransmission", x.timeouts, ""), 0)).mend(f.offloadOff())
 	if searched {
@@ -476,6 +476,9 @@ func (f *flow) connectionMSS() (sent, seen float64, ok bool) {
 		sent = min(sent, float64(*x.TCP.PMTU)-tcpHeaders-12)
 	}
 	if n, counted := f.sender.counter("TcpExt.TCPMTUPSuccess"); counted && n > 0 || sent <= 0 || uses <= 0 {
+		return 0, 0, false
+	}
+	if w, known := f.sendWindow(); known && w < 2*sent { // no segment is larger than half of the window (tcp_bound_to_half_wnd)
 		return 0, 0, false
 	}
 	return sent, uses, true

@@ -170,6 +170,11 @@ func TestMSSClamp(t *testing.T) {
 		{"other direction", "no", "", edits{func(d *measure.Document) { d.Paths[0].Handshake.SYNSeen.MSS = new(1000) }}},
 		{"what the path takes", "no", "to what the path takes", edits{clamp(1360), searched(1400, 1500, 1500, true)}},
 		{"by the connection", "certain beside", "988 bytes", edits{noPath, uses(988)}},
+		{"by a window of two segments", "missing", "", edits{noPath, uses(988), func(d *measure.Document) {
+			for i := range near(d).Bins {
+				near(d).Bins[i].TCP[0].SendWnd = new(uint32(1976))
+			}
+		}}},
 		{"by the path's MTU", "no", "", edits{noPath, uses(1348), func(d *measure.Document) { near(d).Streams[0].TCP.PMTU = new(uint32(1400)) }}},
 		{"by probing", "missing", "", edits{noPath, uses(988), func(d *measure.Document) { counters(near(d), map[string]uint64{"TcpExt.TCPMTUPSuccess": 1}) }}},
 		{"asked for", "no", "-M", edits{clamp(1000), func(d *measure.Document) { d.Cells[0].Spec.MSS = 1000 }}},

@@ -51,7 +51,7 @@ func rootOf(j judged, all []judged) string {
 	best, sure := "", -1
 	for _, o := range all {
 		w := weight(o.outcome.confidence)
-		if slices.Contains(o.rule.Brings, j.rule.Cause) && w >= weight(measure.Likely) && w > sure && !o.outcome.aside {
+		if slices.Contains(o.rule.Brings, j.rule.Cause) && !slices.Contains(j.outcome.apart, o.rule.Cause) && w >= weight(measure.Likely) && w > sure && !o.outcome.aside {
 			best, sure = o.rule.Cause, w
 		}
 	}

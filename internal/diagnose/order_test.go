@@ -19,6 +19,7 @@ func TestOrder(t *testing.T) {
 		{"the surer first", []judged{make(other, 0, likely("")), make(consequence, 1, certain(""))}, []string{"consequence", "other"}},
 		{"a root before what it brings", []judged{make(consequence, 0, certain("")), make(root, 1, likely(""))}, []string{"root", "consequence<root"}},
 		{"what is merely possible is no root", []judged{make(consequence, 0, certain("")), make(root, 1, possible(""))}, []string{"consequence", "root"}},
+		{"of what is its own root", []judged{make(consequence, 0, &outcome{confidence: measure.Certain, apart: []string{"root"}}), make(root, 1, likely(""))}, []string{"consequence", "root"}},
 		{"what costs nothing last", []judged{make(other, 0, certain("").beside()), make(consequence, 1, possible(""))}, []string{"consequence", "other"}},
 		{"what costs nothing is no root", []judged{make(root, 0, certain("").beside()), make(consequence, 1, likely(""))}, []string{"consequence", "root"}},
 		{"of equals the catalogue decides", []judged{make(other, 5, likely("")), make(consequence, 2, likely(""))}, []string{"consequence", "other"}},

@@ -117,7 +117,7 @@ func (f *flow) lostOption(of func(*measure.SYN) *bool, setting string) (measure.
 			switch {
 			case has(x.sent) && lacks(x.seen):
 				return measure.Where{Place: measure.AtPath}, "a device on the way takes it out"
-			case lacks(x.sent) && x.from == p.From:
+			case lacks(x.sent) && (x.from == p.From || has(hs.SYNSeen)): // who is not offered it does not offer it either
 				return f.placeOf(x.from), x.from + " does not offer it"
 			}
 		}

@@ -59,7 +59,8 @@ type outcome struct {
 	text       string // summary; why it is excluded; why the fact is missing
 	fact       string // that is missing
 	healthy    bool
-	aside      bool // it holds, but the rate does not hang on it
+	aside      bool     // it holds, but the rate does not hang on it
+	apart      []string // causes that often bring it along, and did not here
 	where      measure.Where
 	evidence   []measure.Proof
 	effect     *measure.Effect

@@ -142,7 +142,7 @@ func paced(f *flow) *outcome {
 	if !paces(used) {
 		return no("%s does not pace", used)
 	}
-	if other := f.experiment(otherControl); other != nil {
+	if other := f.experiment(otherControl); other != nil && !paces(controlOf(other)) { // a route may name a control that overrides the socket's
 		if g := f.against(other); g < gainBar {
 			return no("%s carries %s, no more", other.Spec.Congestion, unit.Rate(rateOf(other)))
 		}
@@ -163,8 +163,11 @@ func paced(f *flow) *outcome {
 		return no("the path is full: its queue is, or it loses")
 	}
 	o := possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
-	if !f.sender.isFull() && !f.receiver.isFull() && base < nearNs {
+	if base < nearNs {
 		o.confidence = measure.Likely
+		if float64(len(f.sender.streams()))*rate > 1.6*bps {
+			o.text = fmt.Sprintf("%s paces the sender: to a near host its small bursts cost more than they save", used)
+		}
 	}
 	return o.at(f.sender.where()).by(f.pacingProofs()...).mend(f.useControl("cubic"))
 }
@@ -177,7 +180,21 @@ const nearNs = 1e6
 // was tried: then a full CPU may be what the pacing costs.
 func (f *flow) mayBePaced() bool {
 	base, ok := f.baseRTT()
-	return paces(f.congestion()) && ok && base < nearNs && f.experiment(otherControl) == nil && f.cell.Spec.Rate == 0
+	other := f.experiment(otherControl)
+	return paces(f.congestion()) && ok && base < nearNs && (other == nil || paces(controlOf(other))) && f.cell.Spec.Rate == 0
+}
+
+// controlOf is the congestion control that a cell's sender used: what its
+// kernel says, else what was asked for.
+func controlOf(c *measure.Cell) string {
+	for _, r := range c.Runs {
+		for _, f := range r.Flows {
+			if f.Sender != nil && len(f.Sender.Streams) > 0 && f.Sender.Streams[0].Congestion != "" {
+				return f.Sender.Streams[0].Congestion
+			}
+		}
+	}
+	return c.Spec.Congestion
 }
 
 func (f *flow) pacingProofs() []measure.Proof {

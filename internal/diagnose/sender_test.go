@@ -18,8 +18,8 @@ func bbrAlone() made {
 
 func TestSender(t *testing.T) {
 	cubic := func(bps float64) measure.Cell {
-		c := experiment(otherControl, bps)
-		c.Spec.Congestion = "cubic"
+		c := with(made{bps: bps}, func(m *made) { m.control = "cubic" }).cell()
+		c.Experiment, c.Beside, c.Spec.Congestion = otherControl, true, "cubic"
 		return c
 	}
 	for _, x := range []struct {
@@ -38,6 +38,11 @@ func TestSender(t *testing.T) {
 		{"bbr on a LAN", bbrAlone(), nil, "paced", "likely"},
 		{"cubic carries more", bbrAlone(), []measure.Cell{cubic(43000 * mb)}, "paced", "certain"},
 		{"cubic carries the same", bbrAlone(), []measure.Cell{cubic(15100 * mb)}, "paced", "no"},
+		{"the route keeps bbr", bbrAlone(), []measure.Cell{func() measure.Cell {
+			c := cubic(15100 * mb)
+			c.Runs[0].Flows[0].Sender.Streams[0].Congestion = "bbr"
+			return c
+		}()}, "paced", "likely"},
 		{"cubic does not pace", with(bbrAlone(), func(m *made) { m.control = "cubic" }), nil, "paced", "no"},
 		{"bbr far away", with(bbrAlone(), func(m *made) { m.rtt, m.base = 21*ms, 20*ms }), nil, "paced", "possible"},
 		{"bbr before a full queue", with(bbrAlone(), func(m *made) { m.rtt, m.base = 80*ms, 20*ms }), nil, "paced", "no"},

@@ -22,10 +22,12 @@ func singleFlow(f *flow) *outcome {
 		return no("%d streams share the work", f.cell.Streams)
 	}
 	s, r := f.sender.load(), f.receiver.load()
-	if !s.known && !r.known && r.cpus == 0 {
+	switch full := s.isFull() || r.isFull(); {
+	case !full && !s.known:
 		return f.sender.lacks("the time of its threads on a CPU")
-	}
-	if !s.isFull() && !r.isFull() {
+	case !full && !r.known:
+		return f.receiver.lacks("the time of its threads on a CPU")
+	case !full:
 		return no("no CPU is full that a second stream could relieve")
 	}
 	e, l := f.sender, s
@@ -49,14 +51,10 @@ func singleFlow(f *flow) *outcome {
 	if g > surelyBar && okWnd && okLoss && rwnd < rwndBar && again <= 0.1 && !f.hasQueue() && (s.thread || r.thread || r.packet) {
 		o.confidence = measure.Certain
 	}
-	o.at(e.where())
-	if cpu := boundTo(e); cpu != nil {
-		o.at(e.onCPU(*cpu))
-	}
-	o.by(above(e.proof("busiest thread on a CPU or waiting for one", l.hot.run+l.hot.wait, "pct"), threadBar),
+	o.at(e.onOwnCPU()).by(above(e.proof("busiest thread on a CPU or waiting for one", l.hot.run+l.hot.wait, "pct"), threadBar),
 		above(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of one", most.Streams), Value: g}, scaleBar))
 	o.costs(rateOf(most), fmt.Sprintf("%d streams carry %s", most.Streams, unit.Rate(rateOf(most))), fmt.Sprintf("the same traffic with %d streams", most.Streams))
-	return o.mend(advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams)))
+	return f.unlessPaced(o.mend(advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams))))
 }
 
 func tooManyStreams(f *flow) *outcome {

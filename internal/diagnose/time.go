@@ -193,8 +193,8 @@ func slowConvergence(f *flow) *outcome {
 	if o := f.asClimbing(o); f.experiment(longer) != nil {
 		return o
 	}
-	if grows, ok := f.cwndGrows(); ok {
-		if !grows {
+	if grows, ok := f.cwndGrows(); ok || last > farBar*first {
+		if !grows && last <= farBar*first { // an overshoot shrinks it once, and the rate rises all the same
 			return no("the congestion window does not grow")
 		}
 		o.confidence = measure.Likely
@@ -233,6 +233,10 @@ func (f *flow) stillClimbs() bool {
 	free := !f.hasQueue() && !f.sender.isFull() && !f.receiver.isFull() && !f.receiver.isBehind() && !f.linkIsFull()
 	return grows && flight > 0.85*cwnd && again < againBar && held < rwndClear && free && sendBuffer(f).state != holds && f.rate() > 0
 }
+
+// farBar is by how many times the last third exceeds the first, where the run
+// began in slow start.
+const farBar = 3
 
 // rising is the share of the pairs of seconds of which the later one carries more.
 func rising(bins []float64) float64 {

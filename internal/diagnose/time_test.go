@@ -60,6 +60,7 @@ func TestSlowConvergence(t *testing.T) {
 		{"up and down", "no", "up and down", edits{seconds(1, 3, 1, 3.4, 1, 3, 2, 3.5), grows}},
 		{"a step", "no", "two levels", edits{seconds(1, 1.01, 1.02, 1.03, 3, 3.01, 3.02, 3.03), grows}},
 		{"a little", "no", "", edits{seconds(1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07), grows}},
+		{"began in slow start", "likely", "", edits{rise, seconds(0.02, 0.1, 0.9, 2.3, 1.4, 1.8, 1.9, 2)}},
 		{"imported", "possible", "", edits{rise, func(d *measure.Document) { near(d).Bins = nil }}},
 		{"short", "missing", "five seconds", edits{seconds(1, 2, 3)}},
 	})

@@ -81,7 +81,10 @@ func (f *flow) scalesOtherwise() string {
 	rwnd, _ := f.rwndPct()
 	again, _ := f.againPct()
 	flat, known := f.flatness()
+	base, near := f.baseRTT()
 	switch {
+	case paces(f.congestion()) && near && base < nearNs:
+		return "the congestion control paces each stream by itself"
 	case rwnd > rwndClear:
 		return "the receiver's window held the sender up " + unit.Percent(rwnd) + " of the time"
 	case f.sender.isFull() || f.receiver.isFull():

@@ -44,7 +44,7 @@ func windowRules() []Rule {
 			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer",
 			Apart: "neither window is full, nothing is lost",
 			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
-			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{eightStreams},
+			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{moreBuffer, eightStreams},
 		},
 	}
 }
@@ -157,21 +157,32 @@ func receiveWindow(f *flow) *outcome {
 	loaded, _ := f.loadedRTT()
 	base, _ := f.baseRTT()
 	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
+	twice := f.against(f.experiment(moreWindow))
 	switch {
-	case pct >= rwndBar && fits && off <= fitBar && seen && f.cell.Spec.MaxRate == 0:
+	case pct >= rwndBar && seen && (fits && off <= fitBar && f.cell.Spec.MaxRate == 0 || twice > gainBar):
 		o.confidence = measure.Certain
 	case pct >= rwndBar:
 		o.confidence = measure.Likely
 	}
-	o.at(f.receiver.where()).by(above(proof, rwndBar),
-		f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
-	if seen {
+	return f.windowProofs(o, above(proof, rwndBar), twice).mend(f.raiseWindow(f.receiver, base))
+}
+
+// windowProofs adds to a window that is too small by what it was seen, and what
+// it costs.
+func (f *flow) windowProofs(o *outcome, held measure.Proof, twice float64) *outcome {
+	w, _ := f.sendWindow()
+	loaded, _ := f.loadedRTT()
+	o.at(f.receiver.where()).by(held, f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
+	if behind, seen := f.unreadShare(); seen {
 		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
 	}
-	if fits {
+	if twice > gainBar {
+		o.by(above(f.receiver.proof("goodput with twice the window over this", twice, ""), gainBar))
+	}
+	if bound, _, fits := f.windowFit(); fits {
 		o.costs(bound, "windows of "+unit.Size(int64(w))+" carry "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(w)), unit.Duration(int64(loaded))))
 	}
-	return o.mend(f.raiseWindow(f.receiver, base))
+	return o
 }
 
 // lateNs is how long data may wait for a reader that is not late, in ns.
@@ -251,7 +262,10 @@ func windowScalingOff(f *flow) *outcome {
 		o.text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
 	}
 	o.confidence = measure.Certain // that it is off; what it costs hangs on the round trip
+	behind, seen := f.unreadShare()
 	switch {
+	case seen && behind > unreadBar:
+		o.beside() // a larger window would be full of unread data too
 	case counted && pct >= rwndBar:
 		o.by(above(proof, rwndBar))
 	case counted:
@@ -260,7 +274,7 @@ func windowScalingOff(f *flow) *outcome {
 		o.confidence = measure.Likely
 	}
 	if loaded, ok := f.loadedRTT(); ok {
-		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(f.cell.Streams)
+		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(max(1, f.cell.Streams))
 		o.costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	o.by(f.sender.proof("tcp_info.opt_window_scaling", 0, ""))
@@ -332,7 +346,11 @@ func sendBuffer(f *flow) *outcome {
 	}
 	loaded, base, _ := f.rtt()
 	bound := f.boundOf(flight)
-	o := likely("the sender's socket buffer of %s is too small for a round trip of %s", unit.Size(int64(buffer/2)), unit.Duration(int64(loaded)))
+	o := likely("the sender's socket buffer (SO_SNDBUF %s) is too small for a round trip of %s", unit.Size(int64(buffer)), unit.Duration(int64(loaded)))
+	if more := f.experiment(moreBuffer); f.against(more) > gainBar {
+		o.confidence = measure.Certain
+		o.by(above(f.sender.proof("goodput with twice the buffer over this", f.against(more), ""), gainBar))
+	}
 	if again, known := f.againPct(); known && again < 0.01 && base > 0 && loaded < 1.5*base && t.blocked > 80 {
 		o.confidence = measure.Certain
 	}
@@ -376,7 +394,7 @@ func (f *flow) sendBuffer() float64 {
 	return 0
 }
 
-// option of TCP as the sender's kernel negotiated it.
+// option of TCP as the kernels negotiated it, the sender's before the receiver's.
 func (f *flow) option(of func(*measure.TCPInfo) *bool) (on, known bool) {
 	for _, e := range f.ends() {
 		for _, s := range e.streams() {

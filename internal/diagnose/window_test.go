@@ -116,11 +116,36 @@ func TestWindowScaling(t *testing.T) {
 		t.Errorf("taken out on the way, but found at %+v", w)
 	}
 
-	m.rwndPct, m.wndFull = 0, 0
+	m.unread = 60 * kb
+	if got := first(t, off(m)); got != "slow-reader certain" {
+		t.Errorf("nobody reads: %s", got)
+	}
+
+	m.unread, m.rwndPct, m.wndFull = 0, 0, 0
 	d = off(m)
 	Diagnose(d)
 	if x := d.Cells[0].Findings[0]; x.Cause == "window-scaling-off" && len(d.Cells[0].Findings) > 1 {
 		t.Error("what costs nothing stands first")
+	}
+}
+
+// TestTwiceTheBuffer tells a send buffer that the figures of one run leave open.
+func TestTwiceTheBuffer(t *testing.T) {
+	m := smallSend()
+	m.rtt = 33 * ms // its own bursts stand in a queue
+	m.bps = 25 * mb
+	for _, x := range []struct {
+		trials []measure.Cell
+		want   string
+	}{{nil, "send-buffer likely"}, {[]measure.Cell{experiment(moreBuffer, 50*mb)}, "send-buffer certain"}, {[]measure.Cell{experiment(moreBuffer, 26*mb)}, "send-buffer likely"}} {
+		if got := first(t, m.document(x.trials...)); got != x.want {
+			t.Errorf("%d trials: %s, want %s", len(x.trials), got, x.want)
+		}
+	}
+	d := m.document()
+	Diagnose(d)
+	if x, ok := Next(d, 0, nil); !ok || x.ID != moreBuffer || x.Spec.Window.Send != 128<<10 {
+		t.Errorf("%v %+v", ok, x)
 	}
 }
 
@@ -134,6 +159,30 @@ func TestFixedWindowByExperiment(t *testing.T) {
 	}{{180 * mb, "fixed-window certain"}, {41 * mb, "fixed-window likely"}} {
 		if got := first(t, m.document(experiment(noWindow, x.free))); got != x.want {
 			t.Errorf("%v without -w: %s, want %s", x.free, got, x.want)
+		}
+	}
+}
+
+// Twice the window tells where the figures of one run do not quite fit.
+func TestTwiceTheWindow(t *testing.T) {
+	for name, x := range map[string]struct {
+		carries float64
+		with    func(*made)
+		want    string
+	}{
+		"it carries more":              {78 * mb, func(*made) {}, "certain"},
+		"it carries the same":          {40 * mb, func(*made) {}, "likely"},
+		"the window held it at times":  {78 * mb, func(m *made) { m.rwndPct, m.wndFull = 30, 30 }, "possible"},
+		"what is unread is not known":  {78 * mb, func(m *made) { m.noCourse = true }, "likely"},
+		"the reader is what is behind": {78 * mb, func(m *made) { m.unread = 300 * kb }, "no"},
+	} {
+		m := smallReceive()
+		m.window = 200 * kb // twice what was carried over the round trip
+		x.with(&m)
+		d := m.document(experiment(moreWindow, x.carries))
+		Diagnose(d)
+		if got := of(d.Cells[0].Diagnosis, "receive-window"); got != x.want {
+			t.Errorf("%s: %s, want %s", name, got, x.want)
 		}
 	}
 }
