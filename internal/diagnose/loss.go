@@ -234,7 +234,8 @@ func (f *flow) surplus() (surplus, bool) {
 			if d := c.Datagrams.DelayMeanNs; d != nil {
 				s.delayNs = float64(*d)
 				most := c.Datagrams.DelayMaxNs
-				s.stood = s.delayNs >= waitBar && (most == nil || s.delayNs > fullShare*float64(*most))
+				packets := shortRow * 8e9 * float64(c.Datagrams.Bytes) / s.capacity
+				s.stood = s.delayNs >= max(waitBar, packets) && (most == nil || s.delayNs > fullShare*float64(*most))
 			}
 			return s, true
 		}
@@ -286,6 +287,9 @@ func (f *flow) passesFar() (bps float64, ok bool) {
 	full := f.cell.Ceiling != nil && passed > 0.9*f.cell.Ceiling.Bps || passed > 0.9*mostUDPTrial
 	return passed, !over && (full || passed > 20*goodput)
 }
+
+// shortRow packets wait behind each other on any path; a queue that is full has more.
+const shortRow = 16
 
 // fullShare is how large the mean delay is at least, of the greatest, behind a
 // queue that stays full; where a host stood still for once it is far less.

@@ -42,6 +42,7 @@ func TestLossAndQueues(t *testing.T) {
 			"policer certain", map[string]string{"shaper": "no"}},
 		{"near what passes bursts are lost", with(policed(), func(m *made) { m.bps = 348 * mb }), []measure.Cell{below(306*mb, 0), datagramTrial(udpAbove, 382*mb, 0.6, 0)}, "policer possible", map[string]string{"loss": "no"}},
 		{"policer, while a host stood still for once", policed(), []measure.Cell{below(28*mb, 0), late(datagramTrial(udpTenfold, 310*mb, 68, 2*ms), 40*ms)}, "policer certain", map[string]string{"shaper": "no"}},
+		{"policer of a slow path, where few packets take a while", with(policed(), func(m *made) { m.bps = 9 * mb }), []measure.Cell{below(8*mb, 0), datagramTrial(udpThrice, 27*mb, 60, 5*ms)}, "policer certain", map[string]string{"shaper": "no"}},
 		{"all passes far above", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpThirtyfold, 930*mb, 0, 0)}, "loss likely", map[string]string{"policer": "no", "shaper": "no"}},
 		{"not tried far enough", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0)}, "policer possible", map[string]string{"loss": "no"}},
 
