@@ -5,11 +5,15 @@
 # indented, then its closing "--- SKIP: NAME" line, and last the line of the
 # package: ok, FAIL or ? and a tab.
 
+# Lines are kept one by one: a string that grows is copied for each of them.
+function keep() { text[++lines] = $0 }
+function show(  i) { for (i = 1; i <= lines; i++) print text[i] }
+
 /^(ok|FAIL|\?) *\t/ {
-    if ($1 == "FAIL") printf "%s", text
+    if ($1 == "FAIL") show()
     print
     fflush()
-    text = ""
+    lines = 0
     building = 0
     split("", said)
     next
@@ -17,19 +21,19 @@
 
 # "# PACKAGE" begins the messages of the compiler or of vet.
 /^# /  { building = 1 }
-/^===/ { building = 0; test = $3; text = text $0 "\n"; next }
+/^===/ { building = 0; test = $3; keep(); next }
 building || /^go: / { print; next }
 
 /^ *--- SKIP: / { if (said[$3] != "") skipped[++count] = $3 ": " said[$3]; next }
 /^ *--- PASS: / || /^PASS$/ || /^FAIL$/ { next }
 
 {
-    text = text $0 "\n"
+    keep()
     if (match($0, /^ +[^ ]+\.go:[0-9]+: /)) said[test] = substr($0, RLENGTH + 1)
 }
 
 END {
-    printf "%s", text # of a package that never closed: the run was cut short
+    show() # of a package that never closed: the run was cut short
     print (count ? count : "no") " tests were skipped" (count ? ":" : "")
     for (i = 1; i <= count; i++) print "  " skipped[i]
 }
