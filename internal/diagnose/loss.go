@@ -122,6 +122,16 @@ func (f *flow) byMathis(o *outcome, b underRate, again float64) *outcome {
 	return o
 }
 
+// bearsLoss tells whether the rate is about what a loss of so many percent
+// allows a sender that repairs it well.
+func (f *flow) bearsLoss(pct float64) bool {
+	rtt, ok := f.loadedRTT()
+	if !ok || rtt == 0 {
+		rtt, _ = f.baseRTT()
+	}
+	return f.rate() >= f.mathis(rtt, pct)/2
+}
+
 // burstBar is by how many times the goodput may exceed what Mathis allows,
 // before the loss cannot have gone on all along; cubic exceeds it by 2 to 3.
 const burstBar = 6

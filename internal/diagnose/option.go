@@ -45,6 +45,9 @@ func sackOff(f *flow) *outcome {
 		o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar),
 			f.sender.proof("TcpExt.TCPRenoRecovery", reno, ""), f.sender.proof("TcpExt.TCPTimeouts", timeouts, ""))
 		o.text += fmt.Sprintf(", and %s of the segments had to be sent again", unit.Percent(again))
+		if timeouts == 0 && f.bearsLoss(again) { // it is off; that the rate hangs on it is not shown
+			o.confidence = measure.Likely
+		}
 	}
 	return o.costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
 		mend(f.switchOn("net.ipv4.tcp_sack", where))

@@ -43,17 +43,8 @@ const stepBar = 1.2
 func allowances() []string { return []string{"allowance_exceeded"} }
 
 func tokenBucket(f *flow) *outcome {
-	for _, e := range f.ends() {
-		if n := e.nic(); n != nil {
-			if over, name := counted(n, allowances(), nil); over > 0 {
-				o := certain("the instance of %s used more than its allowance", e.name).at(e.onFace()).by(above(e.proof(name, over, "packets"), 0)).
-					mend(advise(e, "a larger instance, or one without bursts; report both levels"))
-				if f.linkIsFull() {
-					o.beside()
-				}
-				return o
-			}
-		}
+	if o := f.overAllowance(); o != nil {
+		return o
 	}
 	bins := f.bins()
 	if len(bins) < 2*stat.LeastBins-4 { // two levels of three seconds
@@ -93,6 +84,33 @@ func tokenBucket(f *flow) *outcome {
 		o.confidence = measure.Certain
 	}
 	return o
+}
+
+// overAllowance judges by what a cloud counts at the interface: packets that it
+// delayed or dropped since the instance had used up what it pays for. Bursts of
+// any flow are counted too, so it is certain only where much of this one was.
+func (f *flow) overAllowance() *outcome {
+	const certainShare = 0.001
+	for _, e := range f.ends() {
+		n := e.nic()
+		if n == nil {
+			continue
+		}
+		over, name := counted(n, allowances(), nil)
+		if over <= 0 {
+			continue
+		}
+		o := likely("the instance of %s used more than its allowance", e.name).at(e.onFace()).by(above(e.proof(name, over, "packets"), 0)).
+			mend(advise(e, "a larger instance, or one without bursts; report both levels"))
+		if over >= certainShare*float64(n.TxPackets+n.RxPackets) {
+			o.confidence = measure.Certain
+		}
+		if f.linkIsFull() {
+			o.beside()
+		}
+		return o
+	}
+	return nil
 }
 
 // stepDown finds two levels in a course too short for a change-point test: a

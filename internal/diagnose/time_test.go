@@ -34,6 +34,10 @@ func TestTokenBucket(t *testing.T) {
 		{"a ramp like the rest", "no", "", edits{rate(1e9), loaded(40), ramp(150e6)}},
 		{"a fast ramp without a queue", "no", "", edits{rate(1e9), ramp(400e6)}},
 		{"short", "missing", "six seconds", edits{seconds(5, 5, 5, 1, 1)}},
+		{"a cloud counts a few", "likely", "allowance", edits{rate(5e9), func(d *measure.Document) {
+			near(d).Host.NIC.TxPackets = 4_000_000
+			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 40}
+		}}},
 		{"a cloud counts it", "certain", "allowance", edits{rate(5e9), func(d *measure.Document) {
 			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 9000}
 		}}},

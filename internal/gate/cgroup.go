@@ -10,8 +10,8 @@ import (
 func cgroupRules() []Rule {
 	return []Rule{{
 		ID: "cpu-quota", Title: "CPU quota", About: "the time that the control groups around thru allow, and whether it was used up",
-		Fails:  "less than one CPU, or less than the stated rate takes by earlier tests",
-		Warns:  "the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
+		Fails:  "less than the stated rate takes by earlier tests; without such, less than one CPU",
+		Warns:  "less than one CPU, and the stated rate takes less by earlier tests; the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
 		Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
 		Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Cause: "cpu-quota", Checklist: []string{"C-08", "C-29"}, host: cpuQuota,
 	}}
@@ -35,10 +35,14 @@ func cpuQuota(h *host) *finding {
 	if !(quota > 0) {
 		return notChecked("CPU quota", "the control group tells none that makes sense")
 	}
-	if needed, _, ok := h.needs(); ok && h.subject.LinkBps > 0 && needed > quota && quota < float64(h.cpus()) {
+	needed, _, known := h.needs()
+	known = known && h.subject.LinkBps > 0
+	if known && needed > quota && quota < float64(h.cpus()) {
 		return fail("a quota of %.3g CPUs; %s takes %.1f by earlier tests", quota, rate(h.subject.LinkBps), needed).do(h.liftQuota())
 	}
 	switch {
+	case quota < 1 && known:
+		return warn("a quota of %.3g CPUs; %s takes %.2g by earlier tests", quota, rate(h.subject.LinkBps), needed).do(h.liftQuota())
 	case quota < 1:
 		return fail("a quota of %.3g CPUs", quota).do(h.liftQuota())
 	case h.Load != nil && h.Load.Throttled != nil && *h.Load.Throttled > 0:

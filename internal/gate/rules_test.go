@@ -404,6 +404,7 @@ func hostCases() []ruleCase {
 		{"cpu-quota", fail_, on(func(f ff, i ii, p pp) { quota(0.2)(f, i, p); f.Cgroup.Path = "/a/../../../etc/x" }), "0.2 CPUs", "raise cpu.max"},
 		{"cpu-quota", pass_, on(quota(4)), "4 CPUs, of 8", ""},
 		{"cpu-quota", fail_, func(s *Subject) { on(quota(2))(s); s.LinkBps = 25e9; cost(Cost{Bps: 10e9, Cores: 1})(s) }, "takes 2.5", ""},
+		{"cpu-quota", warn_, func(s *Subject) { on(quota(0.5))(s); s.LinkBps = 1e9; cost(Cost{Bps: 10e9, Cores: 1})(s) }, "takes 0.1", ""},
 		{"cpu-quota", warn_, on(func(f ff, i ii, p pp) { quota(2)(f, i, p); f.Load.Throttled = new(int64(3)) }), "used up 3 times", ""},
 		{"cpu-quota", warn_, on(func(f ff, i ii, p pp) {
 			quota(2)(f, i, p)
