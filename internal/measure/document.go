@@ -259,6 +259,9 @@ type Flow struct {
 	To       string    `json:"to"`
 	Sender   *Evidence `json:"sender,omitempty"`
 	Receiver *Evidence `json:"receiver,omitempty"`
+	// Captures are packets of the flow, at each place where they were captured.
+	Captures []Capture `json:"captures,omitempty"`
+	Crossing *Crossing `json:"crossing,omitempty"` // where two of them can be compared
 }
 
 // Verdict compares the main cells with a known link rate.

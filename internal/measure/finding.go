@@ -55,6 +55,8 @@ type Proof struct {
 	Above     bool     `json:"above,omitempty"`     // the value speaks for the cause above the bar; else below it
 	SpanNs    int64    `json:"span_ns,omitzero"`    // time over which it was counted
 	Note      string   `json:"note,omitempty"`      // what it says, where the name does not
+	Packets   []int64  `json:"packets,omitempty"`   // numbers of the packets that show it, in the capture
+	Capture   string   `json:"capture,omitempty"`   // that they are in: a file, or where there is none the end point that captured
 }
 
 // Effect is what a cause costs, and what that was computed from.

@@ -104,12 +104,13 @@ type Spec struct {
 	SenderCPU   *int   `json:"sender_cpu,omitempty"`
 	ReceiverCPU *int   `json:"receiver_cpu,omitempty"`
 
-	BindAddr string `json:"bind_addr,omitempty"`   // source address at the dialling end
-	BindDev  string `json:"bind_dev,omitempty"`    // device at the dialling end (SO_BINDTODEVICE)
-	BindPort int    `json:"bind_port,omitzero"`    // first source port at the dialling end; stream i uses BindPort+i
-	DataAddr string `json:"data_addr,omitempty"`   // address to dial instead of those the listening end offers
-	MaxRate  int64  `json:"max_rate_bps,omitzero"` // upper bound for the whole flow, in bit/s of goodput
-	Together bool   `json:"together,omitempty"`    // may run while other clients measure at the same end point
+	BindAddr string `json:"bind_addr,omitempty"`      // source address at the dialling end
+	BindDev  string `json:"bind_dev,omitempty"`       // device at the dialling end (SO_BINDTODEVICE)
+	BindPort int    `json:"bind_port,omitzero"`       // first source port at the dialling end; stream i uses BindPort+i
+	DataAddr string `json:"data_addr,omitempty"`      // address to dial instead of those the listening end offers
+	MaxRate  int64  `json:"max_rate_bps,omitzero"`    // upper bound for the whole flow, in bit/s of goodput
+	Capture  int64  `json:"capture_packets,omitzero"` // packets to capture at each end, at most; 0: none
+	Together bool   `json:"together,omitempty"`       // may run while other clients measure at the same end point
 }
 
 // Limits of a Spec. An agent may have lower ones.
