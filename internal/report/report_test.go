@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
@@ -272,10 +273,16 @@ func TestWarningsNameTheirCells(t *testing.T) {
 	d.Cells[0].Warnings, d.Cells[1].Warnings = []string{"of the main"}, []string{"of the short one"}
 	both := bidirTest()
 	both.Cells[1].Warnings = append(both.Cells[1].Warnings, "of the second")
+	ladder := ladderTest()
+	ladder.Warnings = nil
+	for i := range ladder.Cells {
+		ladder.Cells[i].Warnings = []string{fmt.Sprintf("busy by %d.5%% without the test, 2 more", 9+i)}
+	}
 	for _, tt := range []struct {
 		d    *measure.Document
 		want string
 	}{
+		{ladder, fmt.Sprintf("busy by 9.5-%d.5%% without the test, 2 more", 8+len(ladder.Cells))},
 		{d, "of the main|localhost, 1 stream: of the short one"},
 		{both, both.Cells[0].Warnings[0] + "|peer -> local: of the second"},
 		{ladderTest(), "8 streams, default window: " + ladderTest().Cells[3].Warnings[0]},
