@@ -41,6 +41,14 @@ func (p packets) Crossed() *titled {
 	return &titled{"Between the two captures", p.Crossing}
 }
 
+// Single is the table of the connection, where there is but one.
+func (p packets) Single() *titled {
+	if len(p.Conns.Names) != 1 {
+		return nil
+	}
+	return &titled{"Connection " + p.Conns.Names[0], p.Conns.lines()}
+}
+
 // newPackets are those of each captured flow.
 func newPackets(d *measure.Document) (all []packets) {
 	var flows []*measure.Flow

@@ -46,9 +46,9 @@ func newTraced(pairs []pair, id string) (all []traced) {
 
 // trace is the course of a connection in the units of its axes.
 type trace struct {
-	from          *measure.Trace
-	time          scale // of the x axis
-	seconds, step float64
+	from *measure.Trace
+	time scale   // of the x axis
+	step float64 // in its unit
 }
 
 // traceChart draws a connection over time: its sequence numbers, its window,
@@ -62,10 +62,7 @@ func traceChart(c *measure.Connection, id string) (chart, bool) {
 	length := float64(t.StepNs) * float64(steps)
 	k := trace{from: t, time: timeScale(length)}
 	k.step = float64(t.StepNs) / k.time.div
-	panels, legends := k.sequences()
-	more, moreLegends := k.windows()
-	panels, legends = append(panels, more...), append(legends, moreLegends...)
-	panels = append(panels, k.roundTrips()...)
+	panels := append(append(k.sequences(), k.windows()...), k.roundTrips()...)
 	if len(panels) == 0 {
 		return chart{}, false
 	}
@@ -73,7 +70,25 @@ func traceChart(c *measure.Connection, id string) (chart, bool) {
 	x.High = x.Ticks[len(x.Ticks)-1].At
 	name := connName(c)
 	d := drawing{ID: id, Title: name + " over time", Desc: traceWords(c), X: x, Panels: panels}
-	return chartOf(d, "Sequence numbers, window and round trips as they were captured.", legends), true
+	return chartOf(d, "Sequence numbers, window and round trips as they were captured.", k.legends()), true
+}
+
+// The lines and marks of the panels.
+func sentLine() line   { return line{Style: 0, Bare: true} }
+func ackedLine() line  { return line{Style: 2, Bare: true} }
+func windowLine() line { return line{Style: 3, Bare: true, Dashed: true} }
+func againSpots() line { return line{Style: 1, Spots: bars} }
+func lateSpots() line  { return line{Style: 3, Spots: crosses} }
+
+func (k trace) legends() []legend {
+	all := []legend{{key(sentLine()), "sent, in flight"}, {key(ackedLine()), "acknowledged"}, {key(windowLine()), "receive window, its edge"}}
+	if len(k.from.Again) > 0 {
+		all = append(all, legend{key(againSpots()), "sent again"})
+	}
+	if len(k.from.Late) > 0 {
+		all = append(all, legend{key(lateSpots()), "out of order"})
+	}
+	return all
 }
 
 // series are the values of the steps, where a step without one breaks the line.
@@ -94,55 +109,47 @@ func (k trace) series(values []int64, part, div, most float64) (ps []point) {
 const edgeRoom = 1.25
 
 // sequences is the panel of what was sent and acknowledged, and what went wrong with it.
-func (k trace) sequences() ([]panel, []legend) {
+func (k trace) sequences() []panel {
 	t := k.from
 	sent := mostOf(t.Sent, t.Acked)
 	if sent <= 0 {
-		return nil, nil
+		return nil
 	}
 	most := min(edgeRoom*sent, mostOf(t.Sent, t.Acked, t.Edge))
 	in := sizeScale(most)
 	p := panel{Title: "sequence number, " + in.name, Height: 1.6 * tracePanel, Max: most / in.div}
-	var legends []legend
 	for _, s := range []struct {
 		line
-		name string
-		of   []int64
-	}{{line{Style: 3, Bare: true, Dashed: true}, "window's edge", t.Edge}, {line{Style: 0, Bare: true}, "sent", t.Sent}, {line{Style: 2, Bare: true}, "acknowledged", t.Acked}} {
-		if s.Points = k.series(s.of, 1, in.div, p.Max); len(unbrokenParts(s.Points)) > 0 {
-			p.Lines = append(p.Lines, s.line)
-			legends = append(legends, legend{key(s.line), s.name})
-		}
+		of []int64
+	}{{windowLine(), t.Edge}, {sentLine(), t.Sent}, {ackedLine(), t.Acked}} {
+		s.Points = k.series(s.of, 1, in.div, p.Max)
+		p.Lines = append(p.Lines, s.line)
 	}
 	for _, s := range []struct {
 		line
-		name string
-		of   []measure.PacketMark
-	}{{line{Style: 1, Spots: bars}, "sent again", t.Again}, {line{Style: 3, Spots: crosses}, "out of order", t.Late}} {
+		of []measure.PacketMark
+	}{{againSpots(), t.Again}, {lateSpots(), t.Late}} {
 		for _, m := range s.of[:min(len(s.of), measure.MostMarks)] {
 			s.Points = append(s.Points, point{float64(m.AtNs) / k.time.div, float64(m.Seq) / in.div})
 		}
-		if len(s.Points) > 0 {
-			p.Lines = append(p.Lines, s.line)
-			legends = append(legends, legend{key(s.line), s.name})
-		}
+		p.Lines = append(p.Lines, s.line)
 	}
-	return []panel{p}, legends
+	return []panel{p}
 }
 
 // windows is the panel of the receive window and of what was in flight.
-func (k trace) windows() ([]panel, []legend) {
+func (k trace) windows() []panel {
 	t := k.from
 	most := mostOf(t.Flight, t.Window)
 	if most <= 0 {
-		return nil, nil
+		return nil
 	}
 	in := sizeScale(most)
 	p := panel{Title: "receive window and in flight, " + in.name, Height: tracePanel, Max: most / in.div}
-	w, f := line{Style: 3, Bare: true, Dashed: true}, line{Style: 0, Bare: true}
+	w, f := windowLine(), sentLine()
 	w.Points, f.Points = k.series(t.Window, 0.5, in.div, p.Max), k.series(t.Flight, 0.5, in.div, p.Max)
 	p.Lines = []line{w, f}
-	return []panel{p}, []legend{{key(f), "in flight"}, {key(w), "receive window"}}
+	return []panel{p}
 }
 
 func (k trace) roundTrips() []panel {
@@ -151,7 +158,8 @@ func (k trace) roundTrips() []panel {
 		return nil
 	}
 	in := timeScale(most)
-	l := line{Style: 0, Bare: true, Points: k.series(k.from.RTT, 0.5, in.div, math.Inf(1))}
+	l := sentLine()
+	l.Points = k.series(k.from.RTT, 0.5, in.div, math.Inf(1))
 	return []panel{{Title: "RTT, " + in.name, Height: tracePanel, Max: most / in.div, Lines: []line{l}}}
 }
 
