@@ -32,6 +32,14 @@ func gaps(d *measure.Document) []gap {
 		for _, e := range evidences(&d.Cells[i]) {
 			add(e.Missing)
 		}
+		if f := capturedFlow(&d.Cells[i]); f != nil {
+			for _, c := range f.Captures[:min(len(f.Captures), maxCaptured)] {
+				add(c.Missing)
+			}
+			if f.Crossing != nil {
+				add(f.Crossing.Missing)
+			}
+		}
 	}
 	return out
 }

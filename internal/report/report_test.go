@@ -139,7 +139,7 @@ func hostileKinds() []*measure.Document {
 	for range 400 {
 		search.Cells[0].Search.Trials = append(search.Cells[0].Search.Trials, measure.Trial{AskedBps: -1e300, Lost: -1})
 	}
-	return []*measure.Document{udp, asked, search, hostileDiagnosis()}
+	return append(hostileCaptures(), udp, asked, search, hostileDiagnosis())
 }
 
 func TestForeignFiguresAreHarmless(t *testing.T) {
@@ -200,7 +200,7 @@ func TestNothingMeasured(t *testing.T) {
 func TestPageStandsAlone(t *testing.T) {
 	drawings := map[string]int{"localhost": 1, "bidir": 2, "verdict": 2, "partial": 1, "ladder": 2, "failed": 0,
 		"udp-loss": 1, "udp": 2, "rr": 2, "crr": 2, "under-load": 2, "search": 1, "lean": 1, "check": 0, "gated": 2,
-		"receiver-cpu": 1, "receive-window": 2, "link-rate": 2, "none": 1, "apart": 2, "mtu-black-hole": 1, "explain": 2}
+		"receiver-cpu": 1, "receive-window": 2, "link-rate": 2, "none": 1, "apart": 2, "mtu-black-hole": 1, "explain": 2, "captured": 5, "broken-tso": 2, "zero-window": 2}
 	for name, d := range goldenDocuments() {
 		html := pageOf(t, d)
 		for _, bad := range []string{"<script", "src=", "href=", "@import", "url(", "http://", "https://", "NaN", "Inf", "<nil>", "ZgotmplZ"} {
@@ -398,8 +398,20 @@ func smallKinds() *measure.Document {
 	return d
 }
 
+// smallCapture has a crossing, and a course of a few steps.
+func smallCapture() *measure.Document {
+	d := brokenTSOTest()
+	for _, e := range evidences(&d.Cells[0]) {
+		e.Bins, e.Streams = e.Bins[:1], e.Streams[:1]
+	}
+	c := &d.Cells[0].Runs[0].Flows[0].Captures[0].Conns[0]
+	c.Course = packetCourse(61e6, 6, 20, 1_500_000, 4, 1, 2)
+	c.Course.Again = []measure.PacketMark{{AtNs: 1, Seq: 2, Packet: 3}}
+	return d
+}
+
 func FuzzReadJSON(f *testing.F) {
-	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest(), smallKinds()} {
+	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest(), smallKinds(), smallCapture()} {
 		text, err := json.Marshal(seed) // without indentation: the fuzzer is slow with long inputs
 		if err != nil {
 			f.Fatal(err)
