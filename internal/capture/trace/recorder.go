@@ -20,7 +20,6 @@ const (
 // go, where there are too many packets the later ones are not kept.
 type Recorder struct {
 	most  int // records
-	only  map[pair]bool
 	kept  int // records, of all connections
 	full  bool
 	first int64 // time of the first packet
@@ -76,33 +75,22 @@ const (
 	isFragment             // of an IP packet that was split
 )
 
-// NewRecorder returns a Recorder without packets. Of Options.Only it takes the
-// same connections as a Builder.
-func NewRecorder(o Options) *Recorder {
-	r := &Recorder{most: MostRecords, conns: map[pair]*recorded{}}
-	if len(o.Only) > 0 {
-		r.only = map[pair]bool{}
-		for _, p := range o.Only {
-			r.only[pairOf(endpointOf(p[0]), endpointOf(p[1]))] = true
-		}
-	}
-	return r
+// NewRecorder returns a Recorder without packets, for Options.Record.
+func NewRecorder() *Recorder {
+	return &Recorder{most: MostRecords, conns: map[pair]*recorded{}}
 }
 
-// Add takes the next packet of the capture; no copies of a packet that was
-// captured before.
-func (r *Recorder) Add(p *frame.Packet, v frame.Verdict) {
+// passes notes the time of a packet, whatever it holds.
+func (r *Recorder) passes(at int64) {
 	if !r.seen {
-		r.first, r.last, r.seen = p.TimeNs, p.TimeNs, true
+		r.first, r.last, r.seen = at, at, true
 	}
-	r.last = max(r.last, p.TimeNs)
-	if v != frame.IsTCP || p.Later {
-		return
-	}
-	c, way := r.connection(p)
-	if c == nil {
-		return
-	}
+	r.last = max(r.last, at)
+}
+
+// add takes the next packet of a connection.
+func (r *Recorder) add(key pair, p *frame.Packet) {
+	c, way := r.connection(key, p)
 	c.last = max(c.last, p.TimeNs)
 	c.ways[way].send(p)
 	if p.Flags&frame.ACK != 0 {
@@ -111,25 +99,15 @@ func (r *Recorder) Add(p *frame.Packet, v frame.Verdict) {
 	r.keep(c, p, way)
 }
 
-// connection is the one that a packet is of. A SYN with another first
-// sequence number begins a new one of the same addresses.
-func (r *Recorder) connection(p *frame.Packet) (c *recorded, way int) {
-	if c = r.hot; c != nil && p.Flags&frame.SYN == 0 {
-		switch {
-		case c.key.low == p.Source && c.key.high == p.Target:
-			return c, 0
-		case c.key.high == p.Source && c.key.low == p.Target:
-			return c, 1
-		}
-	}
-	key := pairOf(p.Source, p.Target)
+// connection is the one that a packet is of, and which of its ways. A SYN with
+// another first sequence number begins a new one of the same addresses.
+func (r *Recorder) connection(key pair, p *frame.Packet) (c *recorded, way int) {
 	if key.low != p.Source {
 		way = 1
 	}
-	if r.only != nil && !r.only[key] {
-		return nil, 0
+	if c = r.hot; c == nil || c.key != key {
+		c = r.conns[key]
 	}
-	c = r.conns[key]
 	if c == nil || c.ways[way].restarts(p) {
 		c = &recorded{key: key, number: p.Number}
 		r.conns[key] = c

@@ -14,7 +14,7 @@ func (p *passage) settle(sent, came []int32, begin, end int64) {
 	switch {
 	case len(sent) == 0: // the first capture lacks it
 		for _, i := range came {
-			p.lacking(p.from, &p.came[i], begin)
+			p.lacking(&p.came[i], begin)
 		}
 	case len(came) == 0 && end <= p.acked:
 		for _, i := range sent {
@@ -89,10 +89,11 @@ func (p *passage) arrive(sent, came, n int32, sole bool) {
 	}
 }
 
-// lacking counts a packet that a capture ought to hold, once.
-func (p *passage) lacking(side int, s *transit, begin int64) {
-	if begin == s.begin && s.time > p.begins(side) && s.time < p.ends(side) {
-		p.x.unseen[side]++
+// lacking counts a packet that arrived and that the first capture ought to
+// hold, once. What came soon after that began may have left before.
+func (p *passage) lacking(came *transit, begin int64) {
+	if begin == came.begin && came.time-p.roundTrip() > p.begins(p.from) && came.time < p.ends(p.from) {
+		p.x.unseen[p.from]++
 	}
 }
 
@@ -263,11 +264,11 @@ func (p *passage) ends(side int) int64 {
 	}
 	const long = 1_000_000_000 // ns
 	end, further := p.leftTime(side, rec.last), p.leftTime(1-side, other.last)
-	wait := max(long, 3*p.roundTrip())
-	if further-end < wait || p.heardFrom(side) > end {
+	trip := p.roundTrip()
+	if further-end < max(long, 3*trip) || p.heardFrom(side)-trip > end {
 		return end
 	}
-	return further - wait/2
+	return further - trip
 }
 
 // heardFrom is when the other side last captured a packet that had to pass a side.
