@@ -27,8 +27,8 @@ type Recorder struct {
 	until int64 // time of the latest record, where it is full
 	seen  bool
 	conns map[pair]*recorded // the newest of these addresses
-	all   []*recorded           // in order of appearance
-	hot   *recorded             // of the packet before: most packets are of few connections
+	all   []*recorded        // in order of appearance
+	hot   *recorded          // of the packet before: most packets are of few connections
 }
 
 // recorded is one connection. Way 0 is from key.low to key.high.

@@ -20,6 +20,8 @@ func (v Volume) Until(ns int64) int64 {
 		return 0
 	case ns >= v.LastNs:
 		return v.Total
+	case v.step == 0: // nothing but the whole is known
+		return int64(float64(v.Total) * float64(ns-v.FirstNs) / float64(v.LastNs-v.FirstNs))
 	}
 	i := int((ns - v.from) / v.step)
 	upto := v.Total
@@ -62,8 +64,8 @@ type meter struct {
 // Bounds of a meter. A connection without much payload shall not cost much.
 const (
 	finest     = 24 // 17 ms
-	fewBins   = 256
-	manyBins  = 8192
+	fewBins    = 256
+	manyBins   = 8192
 	muchVolume = 1 << 20 // bytes
 )
 
