@@ -3,7 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
-	"net"
+	"net/netip"
 	"slices"
 
 	"thru/internal/measure"
@@ -78,12 +78,13 @@ func (f *flow) isBackwards(c measure.Connection, sender *measure.Evidence) bool 
 	return hostOf(c.To) == f.cell.From && hostOf(c.From) != f.cell.From
 }
 
+// hostOf is the address of an end without its port.
 func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
+	a, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return address
 	}
-	return host
+	return a.Addr().String()
 }
 
 // turned is the connection with the other end as From. What a capture tells of
