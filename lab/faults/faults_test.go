@@ -121,6 +121,10 @@ func save(t *testing.T, path string, write func(io.Writer) error) {
 	}
 }
 
+// takeOver is how long another process has to take the lock between two faults:
+// the one that let it go would else have it again before others wake.
+const takeOver = 300 * time.Millisecond
+
 // take holds the lock until the fault is done.
 func take(t *testing.T) (give func()) {
 	if *lock == "" {
@@ -133,5 +137,8 @@ func take(t *testing.T) (give func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() { _ = file.Close() }
+	return func() {
+		_ = file.Close()
+		time.Sleep(takeOver)
+	}
 }
