@@ -13,10 +13,14 @@ import (
 // one, nil where it was not captured there.
 type pair struct{ near, far *measure.Connection }
 
-// pairsOf matches the main connections of two captures.
+// pairsOf matches the main connections of two captures. One that moves next to
+// nothing beside the first, as that of control, is none of them.
 func pairsOf(f *measure.Flow, near, far *measure.Capture) (all []pair) {
 	for i := range near.Conns[:min(len(near.Conns), maxConns)] {
 		c := &near.Conns[i]
+		if c.Data.New < near.Conns[0].Data.New/100 {
+			break
+		}
 		all = append(all, pair{c, sameConn(f.Crossing, c, far)})
 	}
 	return all
@@ -150,7 +154,8 @@ func connFigures() []connFigure {
 		}},
 		{"sent again", "", false, againText},
 		{"sent again", "fast", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Fast })},
-		{"sent again", "after timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Timeout })},
+		{"sent again", "at timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Timeout })},
+		{"sent again", "after timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Wake })},
 		{"sent again", "as probes", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Tail })},
 		{"sent again", "for nothing", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Spurious })},
 		{"out of order", "", true, counted(func(c *measure.Connection) measure.Count { return c.Data.Late })},

@@ -1,11 +1,11 @@
 package report
 
 import (
-	"fmt"
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"regexp"
