@@ -20,7 +20,7 @@ const (
 // The device is gone when it is closed.
 func openTAP(e End, noOffloads bool) (fd int, err error) {
 	fd = -1
-	err = inside(e.Netns, func() (err error) {
+	err = Inside(e.Netns, func() (err error) {
 		fd, err = makeTAP(e.Dev, noOffloads)
 		return err
 	})
@@ -30,8 +30,9 @@ func openTAP(e End, noOffloads bool) (fd int, err error) {
 	return fd, nil
 }
 
-// inside does something in a network namespace; an empty path is the caller's.
-func inside(path string, do func() error) error {
+// Inside does something in a network namespace; an empty path is the caller's. What
+// it opens stays there; what it starts in other goroutines does not.
+func Inside(path string, do func() error) error {
 	if path == "" {
 		return do()
 	}

@@ -168,11 +168,14 @@ func optionCaptures() []Captured {
 	sack := func(w *Want) *Want { return w.or(less, "loss") }
 	stripped := made("sack-stripped", "a box takes the option out of the SYN, on a path that loses 0.2%",
 		overWire(forward(both(usual(), func(w *wire.Way) { w.StripSACK = true }), func(w *wire.Way) { w.Loss, w.LossBurst, w.Seed = 0.002, 3, 7 })))
+	proxy := with(well(), "tcp-proxy")
 	both := []string{"loss", "sack-off"}
 	return []Captured{
 		{Fault: known("mss-clamp"), Explain: flags("--link-rate 200M/l2"), Sender: clamp, Receiver: clamp, Both: is("mss-clamp", measure.AtPath), True: []string{"mss-clamp"}},
 		{Fault: known("sack-off"), Sender: sack(is("sack-off", measure.AtSender)), Receiver: sack(anywhere("sack-off")), Both: sack(is("sack-off", measure.AtSender)), True: both},
 		{Fault: stripped, Sender: sack(anywhere("sack-off")), Receiver: sack(anywhere("sack-off")), Both: sack(is("sack-off", measure.AtPath)), True: both},
+		{Fault: made("tcp-proxy", "the router ends connections and begins others", behindProxy), Explain: flags("--link-rate 200M/l2"),
+			Sender: well(), Receiver: well(), Both: proxy, True: []string{"tcp-proxy"}},
 		Captured{Fault: known("timestamps-off"), Explain: flags("--link-rate 200M/l2"), True: []string{"timestamps-off"}}.each(with(well(), "timestamps-off")),
 	}
 }
