@@ -7,7 +7,9 @@ FUZZTIME    ?= 20s
 # The linux binary must stay under this many megabytes of 10^6 bytes.
 SIZE_BUDGET := 60
 LDFLAGS     := -s -w $(if $(VERSION),-X thru/internal/cli.Version=$(VERSION))
-BUILD       := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+# One set of flags for all that is not a test, so that what one compiles the others find.
+PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
+BUILD       := $(PLAIN) $(GO) build -ldflags '$(LDFLAGS)'
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Package archives and programs of Debian that the lab and the browser tests use.
@@ -26,7 +28,7 @@ build: ## build bin/thru, one static binary
 # The lab runs alone, after the others: it measures, and they would disturb it.
 # Most tests wait most of their time: three at once of a package on two CPUs.
 test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
-	$(GO) vet ./...
+	$(PLAIN) $(GO) vet ./...
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; \
 	{ $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v '/lab$$') || touch bin/failed; \
@@ -67,7 +69,7 @@ pprof: ## profile the hot path of the worker: Go functions by CPU time
 
 # cpu-clock is there also where a virtual machine has no hardware events.
 perf: ## profile a local test with its kernel part (perf, root); PERF='--lean -P 2' measures that
-	CGO_ENABLED=0 $(GO) build -o bin/thru-symbols ./cmd/thru
+	$(PLAIN) $(GO) build -o bin/thru-symbols ./cmd/thru
 	flock -o /tmp/measure.lock perf record -q -e cpu-clock -F 1999 -g -o bin/perf.data bin/thru-symbols test --one-way -t 5 $(PERF)
 	perf report -i bin/perf.data --stdio -q --no-children -g none --percent-limit 0.5 | head -40
 
@@ -81,8 +83,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for three systems, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux freebsd windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet -tags interop,faults ./... || exit 1; done
-	$(GO) run $(STATICCHECK) -tags interop,faults ./...
+	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults ./... || exit 1; done
+	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults ./...
 
 cross: ## build for every system, and hold the linux binary to its size
 	@mkdir -p dist

@@ -115,7 +115,7 @@ func pastTheFace(f *flow) *outcome {
 	if part >= faceBar {
 		return nil
 	}
-	return possible("%s took in %s of the payload: data came by another interface too", word(n.Name), unit.Percent(part)).
+	return possible("data came by another interface than %s, by which the answers leave: its counter holds %s of the payload", word(n.Name), unit.Percent(part)).
 		at(e.onFace()).by(below(e.proof("rx_bytes of the payload", part, "pct"), faceBar)).
 		then("the counters of all interfaces (ip -s link)").mend(advise(e, "see which interfaces the data came by: their limits count too")).beside()
 }

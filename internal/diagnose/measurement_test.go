@@ -28,7 +28,7 @@ func TestMeasurement(t *testing.T) {
 		{"less came", "no", "", edits{count(100, 50)}},
 		{"spans of their own", "no", "", edits{count(98, 100), spans}},
 		{"spans of their own, far apart", "possible beside", "spans differ", edits{count(80, 100), spans}},
-		{"by another interface", "possible beside", "eth0 took in 10% of the payload", edits{func(d *measure.Document) { far(d).Host.NIC.RxBytes = uint64(far(d).Bytes / 10) }}},
+		{"by another interface", "possible beside", "than eth0, by which the answers leave: its counter holds 10% of the payload", edits{func(d *measure.Document) { far(d).Host.NIC.RxBytes = uint64(far(d).Bytes / 10) }}},
 		{"the interface was not counted", "no", "", edits{func(d *measure.Document) { far(d).Host.NIC.RxBytes = 0 }}},
 		{"busier than time", "likely", "clocks run apart", edits{func(d *measure.Document) { near(d).Streams[0].TCP.BusyUs = new(uint64(9_000_000)) }}},
 		{"busy all the time", "no", "", edits{func(d *measure.Document) { near(d).Streams[0].TCP.BusyUs = new(uint64(8_100_000)) }}},

@@ -125,6 +125,7 @@ type Way struct {
 	Fast      Count  `json:"sent_again_fast,omitzero"`             // after duplicate acknowledgements or SACK told of the gap
 	Timeout   Count  `json:"sent_again_timeout,omitzero"`          // after at least 200 ms of silence, nothing having told of a gap
 	Tail      Count  `json:"sent_again_probe,omitzero"`            // the last segment again, after about two round trips: a tail loss probe (RFC 8985)
+	Wake      Count  `json:"sent_again_after_timeout,omitzero"`    // more of what a timeout gave up for lost, as acknowledgements came again
 	Spurious  Count  `json:"sent_again_spurious,omitzero"`         // it had been acknowledged already, or a D-SACK says that it arrived twice
 	Late      Count  `json:"out_of_order,omitzero"`                // came after later data without having been sent again
 	LateMost  int    `json:"out_of_order_extent_packets,omitzero"` // how many packets the latest of them was behind

@@ -211,5 +211,6 @@ func goldenDocuments() map[string]*measure.Document {
 		"udp-loss": udpLossTest(), "udp": udpTest(), "rr": rrTest(), "crr": crrTest(), "under-load": underLoadTest(),
 		"search": searchTest(), "lean": leanTest(), "check": checked(), "gated": gated(),
 		"receiver-cpu": receiverCPUTest(), "receive-window": receiveWindowTest(), "link-rate": healthyTest(), "none": noneTest(),
-		"apart": apartTest(), "mtu-black-hole": blackHoleTest(), "explain": explainTest()}
+		"apart": apartTest(), "mtu-black-hole": blackHoleTest(), "explain": explainTest(),
+		"captured": capturedTest(), "broken-tso": brokenTSOTest(), "zero-window": zeroWindowTest()}
 }

@@ -163,6 +163,7 @@ func proofText(p *measure.Proof) string {
 	if p.SpanNs > 0 {
 		s += " in " + unit.Duration(p.SpanNs)
 	}
+	s += numbersText(p.Packets, p.Capture)
 	if p.Note != "" {
 		s += ": " + clean(p.Note)
 	}

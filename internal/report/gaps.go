@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"thru/internal/measure"
@@ -30,6 +31,14 @@ func gaps(d *measure.Document) []gap {
 		add(d.Cells[i].Missing)
 		for _, e := range evidences(&d.Cells[i]) {
 			add(e.Missing)
+		}
+		if f := capturedFlow(&d.Cells[i]); f != nil {
+			for _, c := range f.Captures[:min(len(f.Captures), maxCaptured)] {
+				add(c.Missing)
+			}
+			if f.Crossing != nil {
+				add(f.Crossing.Missing)
+			}
 		}
 	}
 	return out
@@ -105,11 +114,6 @@ func (g gap) text(most int) string {
 // warnings lists each warning once, with the cells it belongs to.
 func warnings(d *measure.Document) []string {
 	out := cleanAll(d.Warnings)
-	type cellWarning struct {
-		text  string
-		cells []string
-		main  bool // a main cell is among them
-	}
 	var found []cellWarning
 	main := 0
 	for i := range d.Cells {
@@ -125,13 +129,12 @@ func warnings(d *measure.Document) []string {
 			if d.Command == "ladder" && strings.Contains(w, "cut the window") && isCut(c) {
 				continue // the ladder's note says it once for all cells
 			}
-			text := clean(w)
-			at := slices.IndexFunc(found, func(f cellWarning) bool { return f.text == text })
+			x := newCellWarning(clean(w))
+			at := slices.IndexFunc(found, func(f cellWarning) bool { return f.isLike(x) })
 			if at < 0 {
-				found, at = append(found, cellWarning{text: text}), len(found)
+				found, at = append(found, x), len(found)
 			}
-			found[at].cells = append(found[at].cells, cellLabel(d, c))
-			found[at].main = found[at].main || isMain
+			found[at].join(x, cellLabel(d, c), isMain)
 		}
 	}
 	for i, f := range found {
@@ -142,9 +145,57 @@ func warnings(d *measure.Document) []string {
 		if !f.main {
 			label = f.cells[0] + ": "
 		}
-		out = append(out, label+f.text)
+		out = append(out, label+f.text())
 	}
 	return out
+}
+
+// cellWarning is what cells were warned of in the same words, but for the first
+// number.
+type cellWarning struct {
+	before, after string
+	low, high     string // least and greatest of that number; empty: there is none
+	cells         []string
+	main          bool // a main cell is among them
+}
+
+func newCellWarning(text string) cellWarning {
+	at := strings.IndexAny(text, "0123456789")
+	if at < 0 {
+		return cellWarning{before: text}
+	}
+	rest := strings.TrimLeft(text[at:], "0123456789.")
+	number := strings.TrimRight(text[at:len(text)-len(rest)], ".")
+	return cellWarning{before: text[:at], after: text[at+len(number):], low: number, high: number}
+}
+
+func (w *cellWarning) isLike(x cellWarning) bool {
+	return w.before == x.before && w.after == x.after && (w.low == "") == (x.low == "")
+}
+
+// join adds a cell. Numbers that cannot be compared stay as the first had them.
+func (w *cellWarning) join(x cellWarning, cell string, isMain bool) {
+	n, err1 := strconv.ParseFloat(x.low, 64)
+	low, err2 := strconv.ParseFloat(w.low, 64)
+	high, err3 := strconv.ParseFloat(w.high, 64)
+	if err1 == nil && err2 == nil && err3 == nil {
+		if n < low {
+			w.low = x.low
+		}
+		if n > high {
+			w.high = x.high
+		}
+	}
+	if w.cells = append(w.cells, cell); isMain {
+		w.main = true
+	}
+}
+
+func (w *cellWarning) text() string {
+	if w.low == w.high {
+		return w.before + w.low + w.after
+	}
+	return w.before + w.low + "-" + w.high + w.after
 }
 
 // whose names the cells that a line is about: nothing where it is as many as

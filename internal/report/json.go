@@ -44,6 +44,7 @@ func complete(d *measure.Document) *measure.Document {
 			for k := range flows {
 				flows[k].Sender = completeEvidence(flows[k].Sender)
 				flows[k].Receiver = completeEvidence(flows[k].Receiver)
+				flows[k].Captures, flows[k].Crossing = completeCaptures(flows[k].Captures), completeCrossing(flows[k].Crossing)
 			}
 			runs[j].Flows = flows
 		}
@@ -58,6 +59,34 @@ func completeEvidence(e *measure.Evidence) *measure.Evidence {
 	}
 	c := *e
 	c.Streams, c.Bins = list(c.Streams), list(c.Bins)
+	return &c
+}
+
+func completeCaptures(captures []measure.Capture) []measure.Capture {
+	if len(captures) == 0 {
+		return nil
+	}
+	all := list(captures)
+	for i := range all {
+		conns := list(all[i].Conns)
+		for j := range conns {
+			if t := conns[j].Course; t != nil {
+				c := *t
+				c.Sent, c.Acked, c.Edge, c.Flight, c.Window, c.RTT = list(c.Sent), list(c.Acked), list(c.Edge), list(c.Flight), list(c.Window), list(c.RTT)
+				conns[j].Course = &c
+			}
+		}
+		all[i].Conns = conns
+	}
+	return all
+}
+
+func completeCrossing(x *measure.Crossing) *measure.Crossing {
+	if x == nil {
+		return nil
+	}
+	c := *x
+	c.Conns = list(c.Conns)
 	return &c
 }
 

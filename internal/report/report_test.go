@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"regexp"
@@ -138,7 +139,7 @@ func hostileKinds() []*measure.Document {
 	for range 400 {
 		search.Cells[0].Search.Trials = append(search.Cells[0].Search.Trials, measure.Trial{AskedBps: -1e300, Lost: -1})
 	}
-	return []*measure.Document{udp, asked, search, hostileDiagnosis()}
+	return append(hostileCaptures(), udp, asked, search, hostileDiagnosis())
 }
 
 func TestForeignFiguresAreHarmless(t *testing.T) {
@@ -199,7 +200,7 @@ func TestNothingMeasured(t *testing.T) {
 func TestPageStandsAlone(t *testing.T) {
 	drawings := map[string]int{"localhost": 1, "bidir": 2, "verdict": 2, "partial": 1, "ladder": 2, "failed": 0,
 		"udp-loss": 1, "udp": 2, "rr": 2, "crr": 2, "under-load": 2, "search": 1, "lean": 1, "check": 0, "gated": 2,
-		"receiver-cpu": 1, "receive-window": 2, "link-rate": 2, "none": 1, "apart": 2, "mtu-black-hole": 1, "explain": 2}
+		"receiver-cpu": 1, "receive-window": 2, "link-rate": 2, "none": 1, "apart": 2, "mtu-black-hole": 1, "explain": 2, "captured": 5, "broken-tso": 2, "zero-window": 2}
 	for name, d := range goldenDocuments() {
 		html := pageOf(t, d)
 		for _, bad := range []string{"<script", "src=", "href=", "@import", "url(", "http://", "https://", "NaN", "Inf", "<nil>", "ZgotmplZ"} {
@@ -272,10 +273,16 @@ func TestWarningsNameTheirCells(t *testing.T) {
 	d.Cells[0].Warnings, d.Cells[1].Warnings = []string{"of the main"}, []string{"of the short one"}
 	both := bidirTest()
 	both.Cells[1].Warnings = append(both.Cells[1].Warnings, "of the second")
+	ladder := ladderTest()
+	ladder.Warnings = nil
+	for i := range ladder.Cells {
+		ladder.Cells[i].Warnings = []string{fmt.Sprintf("busy by %d.5%% without the test, 2 more", 9+i)}
+	}
 	for _, tt := range []struct {
 		d    *measure.Document
 		want string
 	}{
+		{ladder, fmt.Sprintf("busy by 9.5-%d.5%% without the test, 2 more", 8+len(ladder.Cells))},
 		{d, "of the main|localhost, 1 stream: of the short one"},
 		{both, both.Cells[0].Warnings[0] + "|peer -> local: of the second"},
 		{ladderTest(), "8 streams, default window: " + ladderTest().Cells[3].Warnings[0]},
@@ -391,8 +398,20 @@ func smallKinds() *measure.Document {
 	return d
 }
 
+// smallCapture has a crossing, and a course of a few steps.
+func smallCapture() *measure.Document {
+	d := brokenTSOTest()
+	for _, e := range evidences(&d.Cells[0]) {
+		e.Bins, e.Streams = e.Bins[:1], e.Streams[:1]
+	}
+	c := &d.Cells[0].Runs[0].Flows[0].Captures[0].Conns[0]
+	c.Course = packetCourse(61e6, 6, 20, 1_500_000, 4, 1, 2)
+	c.Course.Again = []measure.PacketMark{{AtNs: 1, Seq: 2, Packet: 3}}
+	return d
+}
+
 func FuzzReadJSON(f *testing.F) {
-	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest(), smallKinds()} {
+	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest(), smallKinds(), smallCapture()} {
 		text, err := json.Marshal(seed) // without indentation: the fuzzer is slow with long inputs
 		if err != nil {
 			f.Fatal(err)

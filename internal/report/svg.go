@@ -57,12 +57,31 @@ type line struct {
 	Errors  []span // error bars, one a point, or none
 	Style   int
 	Dashed  bool
-	Thin    bool // no markers
+	Thin    bool // no markers, dotted
+	Bare    bool // no markers; a point that is no number breaks it
+	Spots   spot // nothing but a small shape at each point
 	Stems   bool // upright bars from zero, for counts
 	Markers int  // about how many; 0 means all
 }
 
 type span struct{ Low, High float64 }
+
+// spot is the shape of points that no line joins.
+type spot int
+
+const (
+	noSpots spot = iota
+	bars         // upright
+	crosses
+)
+
+// path is one spot, as the data of an SVG path.
+func (s spot) path(x, y float64) string {
+	if s == crosses {
+		return fmt.Sprintf("M%.1f %.1fl6 6m0-6l-6 6", x-3, y-3)
+	}
+	return fmt.Sprintf("M%.1f %.1fv12", x, y-6)
+}
 
 // Geometry in SVG units. Fonts are set by the page's style.
 const (
@@ -141,14 +160,18 @@ func (l line) draw(c *canvas, x, y func(float64) float64) {
 		}
 		return
 	}
-	var path []string
-	for _, p := range l.Points {
-		path = append(path, fmt.Sprintf("%.1f,%.1f", x(p.X), y(p.Y)))
+	if l.Spots != noSpots {
+		l.spots(c, x, y)
+		return
 	}
-	if len(path) > 1 {
+	for _, part := range unbrokenParts(l.Points) {
+		var path []string
+		for _, p := range part {
+			path = append(path, fmt.Sprintf("%.1f,%.1f", x(p.X), y(p.Y)))
+		}
 		c.add(`<polyline class="%s" points="%s"/>`, class, strings.Join(path, " "))
 	}
-	if l.Thin {
+	if l.Thin || l.Bare {
 		return
 	}
 	every := 1
@@ -159,6 +182,32 @@ func (l line) draw(c *canvas, x, y func(float64) float64) {
 		c.add("%s", marker(l.Style, l.Dashed, x(l.Points[i].X), y(l.Points[i].Y)))
 	}
 	l.errorBars(c, x, y)
+}
+
+// spots draws all points in one path: there may be hundreds.
+func (l line) spots(c *canvas, x, y func(float64) float64) {
+	var path strings.Builder
+	for _, p := range l.Points {
+		path.WriteString(l.Spots.path(x(p.X), y(p.Y)))
+	}
+	if path.Len() > 0 {
+		c.add(`<path class="%s" d="%s"/>`, l.class(), path.String())
+	}
+}
+
+// unbrokenParts splits a series where it has no value. A single point draws nothing.
+func unbrokenParts(ps []point) (parts [][]point) {
+	begin := 0
+	for i := range len(ps) + 1 {
+		if i < len(ps) && !math.IsNaN(ps[i].Y) {
+			continue
+		}
+		if i-begin > 1 {
+			parts = append(parts, ps[begin:i])
+		}
+		begin = i + 1
+	}
+	return parts
 }
 
 // errorBars are wider than a marker, so that a small one shows.
@@ -182,6 +231,12 @@ func (l line) class() string {
 	}
 	if l.Thin {
 		class += " thin"
+	}
+	if l.Bare {
+		class += " bare"
+	}
+	if l.Spots != noSpots {
+		class += " spot"
 	}
 	return class
 }
@@ -210,8 +265,11 @@ func key(l line) template.HTML {
 	if l.Stems {
 		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><line class="%s stem" x1="17" y1="15" x2="17" y2="1"/></svg>`, l.class()))
 	}
+	if l.Spots != noSpots {
+		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="%s" d="%s"/></svg>`, l.class(), l.Spots.path(17, 8)))
+	}
 	mark := marker(l.Style, l.Dashed, 17, 8)
-	if l.Thin {
+	if l.Thin || l.Bare {
 		mark = ""
 	}
 	return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><polyline class="%s" points="1,8 33,8"/>%s</svg>`, l.class(), mark))

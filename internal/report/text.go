@@ -37,6 +37,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	}
 	p.answer(v)
 	p.why(v.Why)
+	p.captured(v.Packets)
 	p.steps(v)
 	if len(v.Ladders) > 0 {
 		p.ladders(v.Ladders)

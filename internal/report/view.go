@@ -33,6 +33,7 @@ type view struct {
 	Answer     string // what a person would say first; "" where nothing was measured
 	Back       string // the direction back, where another cause holds it
 	Why        []diagnosis
+	Packets    []packets
 	Steps      []step
 	Ended      string // why an explanation stopped
 	Verdict    *verdict
@@ -107,6 +108,7 @@ func newView(d *measure.Document) *view {
 	v := &view{
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
+		Packets:    newPackets(d),
 		Steps:      newSteps(d),
 		Ended:      clean(d.Ended),
 		Ladders:    ladders(d),

@@ -30,8 +30,8 @@ func openTAP(e End, noOffloads bool) (fd int, err error) {
 	return fd, nil
 }
 
-// Inside does something in a network namespace; an empty path is the caller's. What
-// it opens stays there; what it starts in other goroutines does not.
+// Inside does something in a network namespace; an empty path is the caller's.
+// What it makes there, such as a socket, stays in it.
 func Inside(path string, do func() error) error {
 	if path == "" {
 		return do()

@@ -3,7 +3,14 @@
 // orders, in memory that does not grow with the file.
 package pcapfile
 
-import "thru/internal/capture/frame"
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"thru/internal/capture/frame"
+	"thru/internal/fault"
+)
 
 // Interface is what a file says of one interface that packets were captured at.
 type Interface struct {
@@ -17,8 +24,140 @@ type Interface struct {
 // Record is one packet of a file. Data is valid until the next one is read.
 type Record struct {
 	Number    int64 // from 1
-	TimeNs    int64 // since 1970
+	TimeNs    int64 // since 1970; of a packet without a time, that of the packet before
 	Interface int   // index into Reader.Interfaces
 	WireBytes int   // as it passed
 	Data      []byte
+}
+
+// Bounds of what is believed of a file.
+const (
+	mostData       = 256<<10 - 64 // kept of a packet: of a larger one only the beginning is given, as if a snap length had cut it
+	mostRecord     = 16 << 20     // captured bytes of a packet; more is no packet but damage
+	mostWire       = 1 << 30      // bytes of a packet on the wire, which an int of 32 bits holds
+	mostInterfaces = 16 << 10     // over all sections
+	mostText       = 256          // of a name or description
+)
+
+// Errors of reading, to be found with errors.Is. What was read before stays good.
+var (
+	ErrTruncated = errors.New("the file ends too early") // within a packet or a block
+	ErrDamaged   = errors.New("the file is damaged")     // it says what cannot be
+	ErrFormat    = errors.New("neither pcap nor pcapng")
+)
+
+// Reader streams the packets of a file.
+type Reader struct {
+	in         *source
+	format     format
+	interfaces []Interface
+	packets    int64 // read so far
+	lastNs     int64 // time of the last of them
+	err        error // that ended the reading
+}
+
+// format reads the packets of one kind of file.
+type format interface {
+	// next fills all of a record but its number. It returns io.EOF where the
+	// file ends between two packets.
+	next(r *Reader, record *Record) error
+}
+
+// NewReader begins to read a file of any kind, compressed by gzip or zstd or
+// not. It returns ErrFormat for anything else.
+func NewReader(in io.Reader) (*Reader, error) {
+	s, err := unpacked(in)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{in: s}
+	magic, err := s.peek(4)
+	if errors.Is(err, io.EOF) && len(magic) == 0 {
+		return nil, fmt.Errorf("pcapfile: the file is empty: %w", ErrFormat)
+	}
+	if err != nil {
+		return nil, r.located(err)
+	}
+	switch {
+	case string(magic) == sectionMagic:
+		r.format = &pcapng{}
+	default:
+		r.format, err = newPcap(r, magic)
+	}
+	if err != nil {
+		return nil, r.located(err)
+	}
+	return r, nil
+}
+
+// Next returns the next packet, io.EOF at the end of the file. Any other error
+// ends the reading too, and says where: ErrTruncated, ErrDamaged, or that of the
+// reader below.
+func (r *Reader) Next() (Record, error) {
+	if r.err != nil {
+		return Record{}, r.err
+	}
+	record := Record{Number: r.packets + 1, TimeNs: r.lastNs}
+	if err := r.format.next(r, &record); err != nil {
+		r.err = r.located(err)
+		return Record{}, r.err
+	}
+	r.packets, r.lastNs = record.Number, record.TimeNs
+	return record, nil
+}
+
+// Interfaces are those that the file has described so far, over all its
+// sections. Drops come with the end of a section.
+func (r *Reader) Interfaces() []Interface { return r.interfaces }
+
+// located says where reading ended. A clean end stays io.EOF.
+func (r *Reader) located(err error) error {
+	switch {
+	case err == io.EOF, errors.Is(err, ErrFormat):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("%w, cut", ErrTruncated)
+	}
+	return fmt.Errorf("pcapfile: %w after packet %d, at byte %d%s", err, r.packets, r.in.at, r.in.packed)
+}
+
+// add takes up an interface.
+func (r *Reader) add(i Interface) error {
+	if len(r.interfaces) == mostInterfaces {
+		return fmt.Errorf("%w: more than %d interfaces", ErrDamaged, mostInterfaces)
+	}
+	r.interfaces = append(r.interfaces, i)
+	return nil
+}
+
+// sized sets the length that a packet had. Some programs leave it 0, or count
+// the frame's check sequence in one length alone.
+func (record *Record) sized(captured, wire uint32) error {
+	if captured > mostRecord || captured > wire && captured > mostData {
+		return fmt.Errorf("%w: %d bytes captured of a packet of %d", ErrDamaged, captured, wire)
+	}
+	record.WireBytes = int(min(max(captured, wire), mostWire))
+	return nil
+}
+
+// others are files of other kinds that people take for captures, by how they
+// begin.
+var others = []struct{ magic, name string }{
+	{"snoop\x00\x00\x00", "a capture of snoop"},
+	{"GMBU", "a capture of Microsoft's Network Monitor"},
+	{"RTSS", "a capture of an old Network Monitor"},
+	{"\x04\x22\x4d\x18", "compressed by lz4"},
+	{"\xfd7zXZ", "compressed by xz"},
+	{"BZh", "compressed by bzip2"},
+	{"PK\x03\x04", "a ZIP archive"},
+}
+
+// unknown is the error for a file of another kind.
+func unknown(begin []byte) error {
+	for _, o := range others {
+		if len(begin) >= len(o.magic) && string(begin[:len(o.magic)]) == o.magic {
+			return fault.Usagef("unpack it, or let editcap -F pcapng convert it", "pcapfile: %w: it is %s", ErrFormat, o.name)
+		}
+	}
+	return fault.Usagef("tcpdump -w, dumpcap and Wireshark write files that can be read", "pcapfile: %w: it begins with %q", ErrFormat, begin[:min(len(begin), 16)])
 }

@@ -1,0 +1,187 @@
+package frame
+
+import "encoding/binary"
+
+// part is what is left of a frame from some header on: its captured bytes, and
+// how many bytes there were on the wire, which are more where a snap length cut.
+type part struct {
+	data []byte
+	wire int
+}
+
+// after is what follows the next n bytes, which must have been captured.
+func (f part) after(n int) part { return part{f.data[n:], f.wire - n} }
+
+// lacks tells that fewer than n bytes were captured, and why.
+func (f part) lacks(n int) (Verdict, bool) {
+	if len(f.data) >= n {
+		return 0, false
+	}
+	if f.wire >= n {
+		return IsCut, true
+	}
+	return IsBroken, true
+}
+
+// Decode fills p from one captured frame, but for Number, TimeNs and Interface,
+// which are the caller's. So is WireBytes: it stands for lengths that the IP
+// header does not tell. Fields of headers that the frame lacks are zero.
+func Decode(link LinkType, data []byte, p *Packet) Verdict {
+	number, timeNs, nic, wire := p.Number, p.TimeNs, p.Interface, p.WireBytes
+	*p = Packet{}
+	p.Number, p.TimeNs, p.Interface, p.WireBytes = number, timeNs, nic, wire
+
+	f := part{data, max(wire, len(data))}
+	switch link {
+	case Ethernet:
+		return ethernet(f, p)
+	case Raw, IPv4, IPv6, rawOfBSD, rawOfOpen:
+		return anyIP(f, p)
+	case LinuxSLL:
+		return typeAt(14, 16, f, p)
+	case LinuxSLL2:
+		return typeAt(0, 20, f, p)
+	case Null, Loop:
+		return loopback(f, p)
+	case PPP, PPPofHDLC:
+		return ppp(f, p)
+	}
+	return IsUnknown
+}
+
+// ethernet decodes a frame of IEEE 802.3 from its addresses on.
+func ethernet(f part, p *Packet) Verdict { return typeAt(12, 14, f, p) }
+
+// typeAt decodes what follows a header of n bytes that names it by the
+// Ethernet type at an offset.
+func typeAt(offset, n int, f part, p *Packet) Verdict {
+	if v, lacks := f.lacks(n); lacks {
+		return v
+	}
+	return network(binary.BigEndian.Uint16(f.data[offset:]), f.after(n), p)
+}
+
+// Ethernet types (IEEE 802 numbers, IANA).
+const (
+	typeIPv4      = 0x0800
+	typeIPv6      = 0x86dd
+	typeVLAN      = 0x8100 // 802.1Q
+	typeService   = 0x88a8 // 802.1ad, the outer tag of QinQ
+	typeQinQ      = 0x9100 // the same before there was a standard
+	typeQinQToo   = 0x9200
+	typeMPLS      = 0x8847
+	typeMPLSMulti = 0x8848
+	typePPPoE     = 0x8864
+	typeEthernet  = 0x6558 // transparent Ethernet bridging, in GRE and Geneve
+	leastType     = 0x0600 // below it the field is a length (IEEE 802.3, 3.2.6)
+)
+
+// mostTags bounds the VLAN tags and MPLS labels of a frame, which a hostile one
+// could be full of.
+const mostTags = 8
+
+// network decodes what an Ethernet type names, past VLAN tags.
+func network(kind uint16, f part, p *Packet) Verdict {
+	for {
+		switch kind {
+		case typeIPv4:
+			return ipv4(f, p)
+		case typeIPv6:
+			return ipv6(f, p)
+		case typeVLAN, typeService, typeQinQ, typeQinQToo:
+			if p.Tagged == mostTags {
+				return IsBroken
+			}
+			if v, lacks := f.lacks(4); lacks {
+				return v
+			}
+			p.Tagged++
+			kind, f = binary.BigEndian.Uint16(f.data[2:]), f.after(4)
+		case typeMPLS, typeMPLSMulti:
+			return mpls(f, p)
+		case typePPPoE: // six bytes of session and length, then PPP (RFC 2516)
+			if v, lacks := f.lacks(6); lacks {
+				return v
+			}
+			return ppp(f.after(6), p)
+		default:
+			if kind < leastType {
+				return snap(f, p)
+			}
+			return IsNotIP
+		}
+	}
+}
+
+// snap decodes an 802.3 frame with LLC and SNAP headers (RFC 1042).
+func snap(f part, p *Packet) Verdict {
+	const header = "\xaa\xaa\x03\x00\x00\x00" // SNAP, unnumbered information, types as of Ethernet
+	if len(f.data) < len(header)+2 || string(f.data[:len(header)]) != header {
+		return IsNotIP
+	}
+	kind := binary.BigEndian.Uint16(f.data[len(header):])
+	if kind < leastType {
+		return IsNotIP
+	}
+	return network(kind, f.after(len(header)+2), p)
+}
+
+// mpls pops labels (RFC 3032). Nothing names what follows the last one, so its
+// first four bits tell: those of a pseudowire's control word are 0 (RFC 4385).
+func mpls(f part, p *Packet) Verdict {
+	const last = 1 // bit of a label's third byte
+	for range mostTags {
+		if v, lacks := f.lacks(5); lacks {
+			return v
+		}
+		bottom := f.data[2]&last != 0
+		f = f.after(4)
+		if !bottom {
+			continue
+		}
+		if f.data[0]>>4 != 0 {
+			return anyIP(f, p)
+		}
+		if v, lacks := f.lacks(4); lacks {
+			return v
+		}
+		return ethernet(f.after(4), p)
+	}
+	return IsBroken
+}
+
+// ppp decodes PPP with or without its HDLC address (RFC 1661, RFC 1662).
+func ppp(f part, p *Packet) Verdict {
+	if len(f.data) >= 2 && f.data[0] == 0xff && f.data[1] == 0x03 {
+		f = f.after(2)
+	}
+	if v, lacks := f.lacks(2); lacks {
+		return v
+	}
+	switch binary.BigEndian.Uint16(f.data) {
+	case 0x0021:
+		return ipv4(f.after(2), p)
+	case 0x0057:
+		return ipv6(f.after(2), p)
+	}
+	return IsNotIP
+}
+
+// loopback decodes the four bytes of an address family, which stand in the
+// order of the host that captured: families are small, so it shows.
+func loopback(f part, p *Packet) Verdict {
+	if v, lacks := f.lacks(4); lacks {
+		return v
+	}
+	family := binary.BigEndian.Uint32(f.data)
+	if family > 0xffff {
+		family = binary.LittleEndian.Uint32(f.data)
+	}
+	switch family {
+	case 2: // everywhere
+		return ipv4(f.after(4), p)
+	case 10, 23, 24, 28, 30: // Linux, Windows, NetBSD and OpenBSD, FreeBSD, macOS
+		return ipv6(f.after(4), p)
+	}
+	return IsNotIP
+}

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package live
+
+import (
+	"runtime"
+
+	"thru/internal/fault"
+)
+
+// Ring is a capture that runs: on this system there is none.
+type Ring struct{}
+
+// Possible tells why packets cannot be captured here.
+func Possible() error {
+	return fault.Failf("capture with tcpdump, tshark or the system's own tool, and give thru explain the file",
+		"live: capturing packets: not possible on %s, only on Linux", runtime.GOOS)
+}
+
+// Start fails: see Possible.
+func Start(Config) (*Ring, error) { return nil, Possible() }
+
+// Stop fails: see Possible.
+func (*Ring) Stop(string) (Recording, error) { return Recording{}, Possible() }
+
+// Close does nothing.
+func (*Ring) Close() {}

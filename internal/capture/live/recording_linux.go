@@ -1,0 +1,113 @@
+package live
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/capture/frame"
+	"thru/internal/capture/pcapfile"
+	"thru/internal/fault"
+)
+
+// etherAddresses is where a VLAN tag stands: behind the two addresses.
+const etherAddresses = 12
+
+// Stop ends the capture, and returns what passed one interface. The ring is
+// closed, whatever comes of it.
+func (r *Ring) Stop(iface string) (Recording, error) {
+	if r.socket < 0 {
+		return Recording{}, errors.New("live: the capture has been closed")
+	}
+	defer r.free()
+	if err := r.finish(); err != nil {
+		return Recording{}, err
+	}
+	statistics, err := unix.GetsockoptTpacketStatsV3(r.socket, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return Recording{}, fmt.Errorf("live: reading what was dropped: %w", err)
+	}
+	index, link, mtu, err := r.lookUp(iface)
+	if err != nil {
+		return Recording{}, err
+	}
+	rec := Recording{
+		Interface: iface, MTU: mtu, Dropped: int64(statistics.Drops), // those of a frozen queue are among them
+		Full: r.full, Began: r.began, Ended: r.ended, CPUNs: r.cpuNs,
+	}
+	if err := r.write(&rec, index, link); err != nil {
+		return Recording{}, fmt.Errorf("live: writing the packets of %s: %w", iface, err)
+	}
+	return rec, nil
+}
+
+// lookUp asks for an interface in the namespace of the socket, wherever the
+// calling thread is (netdevice(7)).
+func (r *Ring) lookUp(name string) (index int32, link frame.LinkType, mtu int, err error) {
+	ask := func(question uint) *unix.Ifreq {
+		request, cause := unix.NewIfreq(name)
+		if cause == nil {
+			cause = unix.IoctlIfreq(r.socket, question, request)
+		}
+		if cause != nil {
+			request, err = &unix.Ifreq{}, fault.Failf("", "live: asking for the interface %q: %w", name, cause)
+		}
+		return request
+	}
+	index, mtu = int32(ask(unix.SIOCGIFINDEX).Uint32()), int(ask(unix.SIOCGIFMTU).Uint32())
+	switch ask(unix.SIOCGIFHWADDR).Uint16() { // the family of its address
+	case unix.ARPHRD_ETHER, unix.ARPHRD_LOOPBACK:
+		link = frame.Ethernet
+	default:
+		link = frame.Raw
+	}
+	return index, link, mtu, err
+}
+
+// write makes the file of the packets of one interface.
+func (r *Ring) write(rec *Recording, index int32, link frame.LinkType) error {
+	var file bytes.Buffer
+	about := []pcapfile.Interface{{Name: rec.Interface, Link: link, Snap: Snap6}}
+	w, err := pcapfile.NewWriter(&file, about)
+	if err != nil {
+		return err
+	}
+	var room [Snap6 + tagBytes]byte
+	for p, data := range r.kept.all() {
+		if p.iface != index {
+			rec.Elsewhere++
+			continue
+		}
+		rec.Packets++
+		whole, wire := asOnWire(p, data, link, room[:0])
+		if err := w.Write(pcapfile.Record{TimeNs: p.timeNs, WireBytes: wire, Data: whole}); err != nil {
+			return err
+		}
+	}
+	about[0].Dropped = &rec.Dropped
+	if err := w.Close(about); err != nil {
+		return err
+	}
+	rec.Pcapng = file.Bytes()
+	return nil
+}
+
+// asOnWire gives a frame its VLAN tag back, which the kernel keeps beside it,
+// and takes the header off where no link type says what that is.
+func asOnWire(p packet, data []byte, link frame.LinkType, room []byte) (whole []byte, wire int) {
+	wire = int(p.wire)
+	if link != frame.Ethernet {
+		cut := min(int(p.link), len(data))
+		return data[cut:], wire - cut
+	}
+	if p.tpid == 0 || len(data) < etherAddresses {
+		return data, wire
+	}
+	room = append(room, data[:etherAddresses]...)
+	room = binary.BigEndian.AppendUint16(room, p.tpid)
+	room = binary.BigEndian.AppendUint16(room, p.tci)
+	return append(room, data[etherAddresses:]...), wire + tagBytes
+}

@@ -1,0 +1,312 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/fault"
+)
+
+// geometry is the shape of a ring. A block goes to the reader when it is full,
+// or when its time is over.
+type geometry struct {
+	blockBytes, blocks int
+	retire             time.Duration
+}
+
+// standard holds 90 000 packets: at a million a second the reader may be kept
+// from its CPU for 90 ms.
+func standard() geometry { return geometry{256 << 10, 64, 32 * time.Millisecond} }
+
+// Where things are in a block (linux/if_packet.h: tpacket_block_desc, tpacket_hdr_v1,
+// and sockaddr_ll behind the header of each packet).
+const (
+	blockStatusAt = 8
+	blockCountAt  = 12
+	blockFirstAt  = 16
+	addressAt     = unix.SizeofTpacket3Hdr
+	frameBytes    = 2048 // only says how many frames there are: blocks are filled without gaps
+)
+
+// Ring is a capture that runs. Its methods are for one goroutine.
+type Ring struct {
+	socket int
+	wake   int // eventfd that ends the reader's sleep
+	ring   []byte
+	shape  geometry
+	most   int64
+	next   int // block that the kernel hands over next
+
+	kept         kept
+	full         bool
+	began, ended time.Time
+	cpuNs        int64
+	err          error
+
+	read chan struct{} // closed when the reader has ended
+}
+
+// Possible tells whether this process may capture: nil, or an error with a hint.
+func Possible() error {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return refused(err)
+	}
+	return unix.Close(fd)
+}
+
+// refused explains why there is no packet socket.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fault.Failf("run it as root, or allow the program once: setcap cap_net_raw+ep /path/to/thru",
+			"live: capturing packets needs CAP_NET_RAW: %w", err)
+	case errors.Is(err, unix.EAFNOSUPPORT):
+		return fault.Failf("this kernel has no packet sockets (CONFIG_PACKET)", "live: capturing packets: %w", err)
+	}
+	return fmt.Errorf("live: opening a packet socket: %w", err)
+}
+
+// Start begins to capture, in the network namespace of the calling thread. When
+// it returns, what the filter matches is captured.
+func Start(c Config) (*Ring, error) {
+	r, err := open(c, standard())
+	if err != nil {
+		return nil, err
+	}
+	go r.follow()
+	return r, nil
+}
+
+// open is Start without the reader.
+func open(c Config, shape geometry) (_ *Ring, err error) {
+	if err := check(c); err != nil {
+		return nil, err
+	}
+	r := &Ring{socket: -1, wake: -1, shape: shape, most: c.Packets, read: make(chan struct{})}
+	if r.most <= 0 {
+		r.most = DefaultPackets
+	}
+	defer func() {
+		if err != nil {
+			r.free()
+		}
+	}()
+	// Without a protocol the socket gets nothing yet: no packet comes before the filter.
+	if r.socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+		return nil, refused(err)
+	}
+	if r.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("live: making an eventfd: %w", err)
+	}
+	if err := r.attach(filter(c)); err != nil {
+		return nil, fmt.Errorf("live: setting the filter: %w", err)
+	}
+	if err := r.mapRing(); err != nil {
+		return nil, fmt.Errorf("live: making the ring: %w", err)
+	}
+	r.began = time.Now()
+	every := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL)}
+	if err := unix.Bind(r.socket, every); err != nil {
+		return nil, fmt.Errorf("live: listening at all interfaces: %w", err)
+	}
+	return r, nil
+}
+
+// check refuses a Config that asks for nothing or for what cannot be.
+func check(c Config) error {
+	first, last := c.Ports[0], c.Ports[1]
+	if first < 0 || last < first || last > 65535 {
+		return fault.Usagef("", "live: %d to %d is no range of ports", first, last)
+	}
+	if len(c.Peers) > MostPeers {
+		return fault.Usagef("", "live: %d peers, at most %d can be told apart", len(c.Peers), MostPeers)
+	}
+	if last == 0 && len(c.Peers) == 0 {
+		return fault.Usagef("", "live: nothing to capture: no ports and no peers")
+	}
+	return nil
+}
+
+// networkOrder turns a number of 16 bits into the order of the network.
+func networkOrder(v uint16) uint16 {
+	b := [2]byte{byte(v >> 8), byte(v)}
+	return *(*uint16)(unsafe.Pointer(&b))
+}
+
+// attach gives the socket a filter, in place of the one before.
+func (r *Ring) attach(code []unix.SockFilter) error {
+	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	return unix.SetsockoptSockFprog(r.socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program)
+}
+
+// mapRing has the kernel make the ring, and maps it.
+func (r *Ring) mapRing() error {
+	if err := unix.SetsockoptInt(r.socket, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V3); err != nil {
+		return err
+	}
+	size := r.shape.blockBytes * r.shape.blocks
+	request := unix.TpacketReq3{
+		Block_size: uint32(r.shape.blockBytes), Block_nr: uint32(r.shape.blocks),
+		Frame_size: frameBytes, Frame_nr: uint32(size / frameBytes),
+		Retire_blk_tov: uint32(r.shape.retire.Milliseconds()),
+	}
+	if err := unix.SetsockoptTpacketReq3(r.socket, unix.SOL_PACKET, unix.PACKET_RX_RING, &request); err != nil {
+		return err
+	}
+	var err error
+	r.ring, err = unix.Mmap(r.socket, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return err
+}
+
+// follow reads the ring until it is told to end and nothing is left, or the
+// bound is reached. It has a thread of its own, whose CPU time is what it cost.
+func (r *Ring) follow() {
+	defer close(r.read)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadCPU()
+	defer func() { r.cpuNs = threadCPU() - before }()
+
+	ending := false
+	for {
+		for r.takeBlock() {
+		}
+		if r.full {
+			r.err = r.endFilter()
+			return
+		}
+		events, err := r.sleep(ending)
+		if events.told {
+			ending, err = true, r.endFilter()
+		}
+		if err != nil || ending && events == (woken{}) {
+			r.err = err
+			return
+		}
+	}
+}
+
+// threadCPU is the CPU time of the calling thread, ns.
+func threadCPU() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
+		return 0
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// takeBlock keeps the packets of the next block, if the kernel has handed it
+// over, and gives it back.
+func (r *Ring) takeBlock() bool {
+	block := r.ring[r.next*r.shape.blockBytes:][:r.shape.blockBytes]
+	status := (*uint32)(unsafe.Pointer(&block[blockStatusAt]))
+	if r.full || atomic.LoadUint32(status)&unix.TP_STATUS_USER == 0 {
+		return false
+	}
+	count := *(*uint32)(unsafe.Pointer(&block[blockCountAt]))
+	at := *(*uint32)(unsafe.Pointer(&block[blockFirstAt]))
+	for range count {
+		if r.kept.count == r.most {
+			r.full = true
+			break
+		}
+		h := (*unix.Tpacket3Hdr)(unsafe.Pointer(&block[at]))
+		from := (*unix.RawSockaddrLinklayer)(unsafe.Pointer(&block[at+addressAt]))
+		data := block[at+uint32(h.Mac):][:h.Snaplen]
+		r.kept.add(describe(h, from), data)
+		at += h.Next_offset
+	}
+	atomic.StoreUint32(status, unix.TP_STATUS_KERNEL)
+	r.next = (r.next + 1) % r.shape.blocks
+	return true
+}
+
+// describe is what the ring says of a packet beside its bytes.
+func describe(h *unix.Tpacket3Hdr, from *unix.RawSockaddrLinklayer) packet {
+	p := packet{
+		timeNs: int64(h.Sec)*1e9 + int64(h.Nsec),
+		wire:   h.Len, iface: from.Ifindex, link: h.Net - h.Mac,
+	}
+	if h.Status&unix.TP_STATUS_VLAN_VALID != 0 {
+		p.tci, p.tpid = uint16(h.Hv1.Vlan_tci), unix.ETH_P_8021Q
+		if h.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
+			p.tpid = h.Hv1.Vlan_tpid
+		}
+	}
+	return p
+}
+
+// woken says what ended a sleep; nothing did if it is zero: the time was over.
+type woken struct{ packets, told bool }
+
+// sleep waits for a block, for the word that the capture ends, or, after that,
+// until the last block must have been handed over.
+func (r *Ring) sleep(ending bool) (woken, error) {
+	fds := []unix.PollFd{{Fd: int32(r.socket), Events: unix.POLLIN}, {Fd: int32(r.wake), Events: unix.POLLIN}}
+	timeout := -1
+	if ending { // the word is never taken back: only the socket is looked at
+		fds, timeout = fds[:1], int(3*r.shape.retire.Milliseconds())
+	}
+	for {
+		_, err := unix.Poll(fds, timeout)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return woken{}, fmt.Errorf("live: waiting for packets: %w", err)
+		}
+		if fds[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
+			code, _ := unix.GetsockoptInt(r.socket, unix.SOL_SOCKET, unix.SO_ERROR)
+			return woken{}, fmt.Errorf("live: waiting for packets: %w", unix.Errno(code))
+		}
+		return woken{packets: fds[0].Revents != 0, told: !ending && fds[1].Revents != 0}, nil
+	}
+}
+
+// endFilter lets nothing more in, so that capturing costs no more than a look
+// at each packet.
+func (r *Ring) endFilter() error {
+	r.ended = time.Now()
+	if err := r.attach(dropAll()); err != nil {
+		return fmt.Errorf("live: ending the capture: %w", err)
+	}
+	return nil
+}
+
+// finish has the reader end, and waits for it.
+func (r *Ring) finish() error {
+	one := [8]byte{1, 1, 1, 1, 1, 1, 1, 1} // any number that is not 0
+	_, _ = unix.Write(r.wake, one[:])      // cannot fail: the counter is at 0
+	<-r.read
+	return r.err
+}
+
+// Close ends a capture that nobody wants any more. After Stop, or a second
+// time, it does nothing.
+func (r *Ring) Close() {
+	if r.socket < 0 {
+		return
+	}
+	_ = r.finish() // what went wrong while it ran interests nobody now
+	r.free()
+}
+
+// free gives everything back.
+func (r *Ring) free() {
+	if r.ring != nil {
+		_ = unix.Munmap(r.ring) // it is a mapping of ours
+	}
+	for _, fd := range []int{r.socket, r.wake} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	r.ring, r.socket, r.wake, r.kept = nil, -1, -1, kept{}
+}

@@ -1,0 +1,124 @@
+package pcapfile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"thru/internal/capture/frame"
+)
+
+// Numbers that a pcap file begins with, in the byte order of the host that
+// wrote it.
+const (
+	microMagic = 0xa1b2c3d4
+	nanoMagic  = 0xa1b23c4d
+	extraMagic = 0xa1b2cd34 // "modified" pcap of old Linux: packets have a longer header
+)
+
+// pcap reads a file of the old format: a header, then packets of one interface.
+type pcap struct {
+	big     bool  // byte order
+	unitNs  int64 // of the second half of a time
+	header  int   // bytes of a packet's
+	swapped swap  // of the two lengths of a packet
+}
+
+// swap says whether the lengths of a packet are in the other order, as in files
+// of 1990s programs.
+type swap uint8
+
+const (
+	never swap = iota
+	always
+	whereItShows // the captured length is never the larger one
+)
+
+// newPcap reads the header of the file.
+func newPcap(r *Reader, magic []byte) (*pcap, error) {
+	p := &pcap{unitNs: 1000, header: 16}
+	number := binary.LittleEndian.Uint32(magic)
+	if number&0xff == 0xa1 {
+		p.big, number = true, binary.BigEndian.Uint32(magic)
+	}
+	switch number {
+	case microMagic:
+	case nanoMagic:
+		p.unitNs = 1
+	case extraMagic:
+		p.header = 24 // interface, protocol and direction follow
+	default:
+		begin, _ := r.in.peek(16)
+		return nil, unknown(begin)
+	}
+	b, err := r.in.peek(24)
+	if err != nil {
+		return nil, cut(err)
+	}
+	major, minor := p.u16(b[4:]), p.u16(b[6:])
+	switch {
+	case major == 543, major == 2 && minor < 3:
+		p.swapped = always
+	case major == 2 && minor == 3:
+		p.swapped = whereItShows
+	case major != 2:
+		return nil, fmt.Errorf("%w: version %d.%d of pcap", ErrDamaged, major, minor)
+	}
+	r.in.skip(24)
+	// The upper half of the link type holds the length of the check sequence.
+	return p, r.add(Interface{Link: frame.LinkType(p.u32(b[20:]) & 0xffff), Snap: snap(p.u32(b[16:]))})
+}
+
+// snap is the length kept of a packet, 0 where that is no bound in practice.
+func snap(bytes uint32) int {
+	if bytes >= mostData {
+		return 0
+	}
+	return int(bytes)
+}
+
+// next reads a packet.
+func (p *pcap) next(r *Reader, record *Record) error {
+	b, err := r.in.peek(p.header)
+	if err != nil {
+		return err
+	}
+	record.TimeNs = int64(p.u32(b))*1e9 + int64(p.u32(b[4:]))*p.unitNs
+	captured, wire := p.u32(b[8:]), p.u32(b[12:])
+	if p.swapped == always || p.swapped == whereItShows && captured > wire {
+		captured, wire = wire, captured
+	}
+	if err := record.sized(captured, wire); err != nil {
+		return err
+	}
+	kept := min(int(captured), mostData)
+	b, err = r.in.peek(p.header + kept)
+	if err != nil {
+		return cut(err)
+	}
+	record.Data = b[p.header:]
+	r.in.skip(int64(p.header) + int64(captured))
+	return nil
+}
+
+// cut is the error of an end where more must follow.
+func cut(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (p *pcap) u16(b []byte) uint16 {
+	if p.big {
+		return binary.BigEndian.Uint16(b)
+	}
+	return binary.LittleEndian.Uint16(b)
+}
+
+func (p *pcap) u32(b []byte) uint32 {
+	if p.big {
+		return binary.BigEndian.Uint32(b)
+	}
+	return binary.LittleEndian.Uint32(b)
+}

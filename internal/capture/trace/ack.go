@@ -1,0 +1,150 @@
+package trace
+
+import (
+	"slices"
+
+	"thru/internal/capture/frame"
+)
+
+// acknowledged takes the acknowledgement of r's packet p: of the data of h.
+func (h *half) acknowledged(c *conn, r *half, p *frame.Packet, at int64) {
+	if !h.known {
+		h.base, h.known = p.Ack, true
+	}
+	ack := h.position(p.Ack)
+	if p.Flags&frame.RST != 0 {
+		return
+	}
+	duplicate := r.isDuplicate(p, ack)
+	switch {
+	case !h.seen:
+		h.next = max(h.next, ack)
+	case ack > h.next:
+		h.unseen(p, ack)
+	}
+	isNew := !r.hasAck || ack > h.acked
+	rtt := int64(-1)
+	if isNew {
+		rtt = h.advance(p, ack, at)
+	}
+	h.selective(r, p, ack)
+	if duplicate {
+		r.way.DupAcks.Seen(p.Number, 0)
+		r.dupRun++
+	} else if ack != r.lastAck {
+		r.dupRun = 0
+	}
+	r.lastAck, r.rawAck, r.hasAck = ack, p.Ack, true
+	if isNew || ack == h.acked { // an older one was overtaken, and its window with it
+		r.advertise(p, at)
+	}
+	h.drawAcked(c, r, at, rtt)
+}
+
+// isDuplicate reports whether a packet repeats the acknowledgement before
+// (RFC 5681, section 2).
+func (r *half) isDuplicate(p *frame.Packet, ack int64) bool {
+	return r.hasAck && p.Payload == 0 && p.Flags&(frame.SYN|frame.FIN|frame.RST) == 0 && !r.answers &&
+		p.Window != 0 && p.Window == r.rawWindow && ack == r.lastAck && r.position(p.Seq) == r.next
+}
+
+// unseen notes that data was acknowledged that is not in the capture.
+func (h *half) unseen(p *frame.Packet, ack int64) {
+	if !(h.probed && ack == h.next+1) { // the byte of a probe, which was taken
+		h.way.Unseen.Seen(p.Number, int(min(ack-h.next, 1<<31-1)))
+	}
+	h.next = ack
+}
+
+// advance takes an acknowledgement of more data than before, and returns the
+// round trip that it shows; -1: none.
+func (h *half) advance(p *frame.Packet, ack, at int64) (rtt int64) {
+	rtt = -1
+	if sent, ok := h.waiting.acknowledge(ack); ok {
+		rtt = at - sent
+		h.rtt.add(rtt)
+	}
+	h.acked = ack
+	past := 0 // gaps whose data arrived without having been seen
+	for past < len(h.gaps) && h.gaps[past].end <= ack {
+		past++
+	}
+	if past > 0 {
+		h.way.Unseen.Seen(p.Number, 0)
+		h.gaps = slices.Delete(h.gaps, 0, past)
+	}
+	return rtt
+}
+
+// selective takes the SACK blocks of an acknowledgement (RFC 2018), and a D-SACK
+// among them (RFC 2883): a first block of data that was acknowledged already,
+// or that the second block holds.
+func (h *half) selective(r *half, p *frame.Packet, ack int64) {
+	x := &p.Options
+	n := min(int(x.SACKs), len(x.SACK))
+	if n == 0 {
+		return
+	}
+	told := false
+	for i := range n {
+		start, end := h.position(x.SACK[i][0]), h.position(x.SACK[i][1])
+		if i == 0 && h.isDSACK(x, n, start, end, ack) {
+			h.doubled(r, p, start, end)
+			continue
+		}
+		told = true
+		if end <= h.next {
+			h.sacked = max(h.sacked, end)
+		}
+	}
+	if told {
+		r.way.SACKed.Seen(p.Number, 0)
+	}
+}
+
+func (h *half) isDSACK(x *frame.Options, n int, start, end, ack int64) bool {
+	if end <= ack {
+		return true
+	}
+	return n > 1 && start >= h.position(x.SACK[1][0]) && end <= h.position(x.SACK[1][1])
+}
+
+// doubled takes the word that data arrived twice.
+func (h *half) doubled(r *half, p *frame.Packet, start, end int64) {
+	r.way.DSACK.Seen(p.Number, int(min(max(end-start, 0), 1<<31-1)))
+	if x, ok := h.resent.arrivedTwice(start, end); ok {
+		h.way.Spurious.Seen(x.number, x.payload)
+	}
+}
+
+// advertise takes the window of a packet of r.
+func (r *half) advertise(p *frame.Packet, at int64) {
+	r.rawWindow = p.Window
+	if p.Flags&(frame.FIN|frame.RST|frame.SYN) != 0 {
+		if p.Flags&frame.SYN != 0 { // never scaled
+			r.window, r.hasWindow = int64(p.Window), true
+		}
+		return
+	}
+	r.window, r.hasWindow = int64(p.Window), true
+	if r.scale > 0 {
+		r.window <<= r.scale
+	}
+	if r.scale >= 0 {
+		r.windowMax = max(r.windowMax, r.window)
+		if !r.hasScaled || r.window < r.windowMin {
+			r.windowMin = r.window
+		}
+		r.hasScaled = true
+	}
+	switch {
+	case p.Window == 0:
+		r.way.Zero.Seen(p.Number, 0)
+		if r.zeroAt < 0 {
+			r.zeroAt = at
+		}
+	case r.zeroAt >= 0:
+		r.way.ZeroNs += at - r.zeroAt
+		r.zeroAt = -1
+	}
+}

@@ -1,0 +1,141 @@
+package trace
+
+import (
+	"thru/internal/capture/frame"
+)
+
+const (
+	// leastTimeoutNs is the least that a timeout of sending again takes: 200 ms
+	// (Linux, TCP_RTO_MIN; Windows and the BSDs wait longer), less what clocks
+	// and timers are off.
+	leastTimeoutNs = 190_000_000
+	// soonNs is what a late packet is late by at most, where the round trip is
+	// not known.
+	soonNs = 3_000_000
+)
+
+// isLate reports whether a packet that fills a gap was only overtaken, instead
+// of sent again. Its IP identification tells, else its time stamp, else the
+// time: nothing is sent again within less than a round trip.
+func (h *half) isLate(c *conn, o *half, p *frame.Packet, g gap, at int64) bool {
+	if g.hasIDs && p.ID != 0 {
+		return p.ID-g.before < g.after-g.before && p.ID != g.before
+	}
+	if g.hasStamp && p.Options.Timestamps {
+		if d := int32(p.Options.TSVal - g.stamp); d != 0 {
+			return d < 0
+		}
+	}
+	trip := c.roundTrip(h)
+	if trip == 0 {
+		return at-g.at < soonNs
+	}
+	return at-g.at < trip*9/10
+}
+
+// sentAgain counts data that was sent again, and says why.
+func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
+	w := &h.way
+	w.Again.Seen(p.Number, p.Payload)
+	before, known := h.waiting.last(start)
+	r := repeated{start: start, end: end, number: p.Number, payload: p.Payload}
+	if end <= h.acked {
+		w.Spurious.Seen(p.Number, p.Payload)
+		r.spurious = true
+	}
+	h.resent.add(r)
+	trip := c.roundTrip(h)
+	told := h.sacked > start || o.dupRun >= 2 && o.lastAck == start
+	tail := end == h.next && start > h.acked && !(known && before.again)
+	silence := int64(leastTimeoutNs)
+	if told { // the word has to come to the sender, and the packet from it
+		silence += trip
+	}
+	switch {
+	case tail && !told && (quiet >= trip || quiet >= leastTimeoutNs):
+		w.Tail.Seen(p.Number, p.Payload)
+	case quiet >= silence,
+		known && before.again && at-before.at >= leastTimeoutNs && quiet >= leastTimeoutNs/2:
+		w.Timeout.Seen(p.Number, p.Payload)
+		h.timeoutAt = h.next
+	case start < h.timeoutAt:
+		w.Wake.Seen(p.Number, p.Payload)
+	case told, start < h.fastEnd && start == h.acked:
+		w.Fast.Seen(p.Number, p.Payload)
+		h.fastEnd = max(h.fastEnd, h.next)
+	case end == h.next && !(known && before.again) && quiet >= trip && trip > 0:
+		w.Tail.Seen(p.Number, p.Payload)
+	}
+	h.waiting.sentAt(start, at)
+}
+
+// idCount learns whether the IP identifications of one end count its packets,
+// as those of Linux and Windows do. A super-packet counts as its segments.
+type idCount struct {
+	last       uint16
+	has        bool
+	good, seen int32
+}
+
+const (
+	mostIDStep  = 128
+	leastIDSeen = 8
+)
+
+// inOrder takes a packet with the next data.
+func (i *idCount) inOrder(p *frame.Packet) {
+	if p.V6 {
+		return
+	}
+	if i.has && i.seen < 1<<20 {
+		i.seen++
+		if d := p.ID - i.last; d > 0 && d <= mostIDStep {
+			i.good++
+		}
+	}
+	i.last, i.has = p.ID, true
+}
+
+// rise reports whether they do, also from the latest packet in order to p.
+func (i *idCount) rise(p *frame.Packet) bool {
+	d := p.ID - i.last
+	return !p.V6 && i.seen >= leastIDSeen && i.good >= i.seen-i.seen/8 && d > 1 && d < 1<<14
+}
+
+// resent holds the latest packets that were sent again, until a D-SACK says
+// that one had arrived already.
+type resent struct {
+	ring []repeated
+	next int
+}
+
+type repeated struct {
+	start, end int64
+	number     int64
+	payload    int
+	spurious   bool
+}
+
+const mostResent = 256
+
+func (r *resent) add(x repeated) {
+	if len(r.ring) < mostResent {
+		r.ring = append(r.ring, x)
+		return
+	}
+	r.ring[r.next] = x
+	r.next = (r.next + 1) % mostResent
+}
+
+// arrivedTwice finds what a D-SACK is about, if it was sent again here. It is
+// found once.
+func (r *resent) arrivedTwice(start, end int64) (x repeated, ok bool) {
+	for i := range r.ring {
+		x := &r.ring[i]
+		if !x.spurious && x.start < end && start < x.end {
+			x.spurious = true
+			return *x, true
+		}
+	}
+	return repeated{}, false
+}

@@ -1,0 +1,167 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"thru/internal/capture/frame"
+	"thru/internal/measure"
+)
+
+// mostCourses bounds the connections whose course is told.
+const mostCourses = 8
+
+// Capture tells what the packets show. Nothing may be added after it.
+func (b *Builder) Capture() *measure.Capture {
+	x := b.capture
+	x.MTU = b.o.MTU
+	x.SpanNs = b.lastNs - b.startNs
+	x.Others = b.tallies()
+	flow := b.flow()
+	if len(flow) > mostConns {
+		x.Missing = append(x.Missing, measure.NotChecked{
+			Fact: "connections",
+			Why:  fmt.Sprintf("the flow has %d connections: the %d with the most data are here", len(flow), mostConns),
+		})
+		flow = flow[:mostConns]
+	}
+	if b.lost > 0 {
+		x.Missing = append(x.Missing, measure.NotChecked{
+			Fact: "connections",
+			Why:  fmt.Sprintf("more than %d connections have much data: those with the least were not followed to their end", mostLarge),
+		})
+	}
+	for i, c := range flow {
+		m := c.connection()
+		if i < mostCourses {
+			m.Course = c.ends[c.from()].course.trace()
+		}
+		x.Conns = append(x.Conns, m)
+	}
+	return &x
+}
+
+// flow returns the connections of the flow that matters, those with the most
+// data first: of the hosts and the listening port that moved the most payload.
+func (b *Builder) flow() []*conn {
+	var all []*conn
+	sums := map[service]int64{}
+	var most service
+	for _, l := range []*list{&b.large, &b.small} {
+		for c := l.oldest; c != nil; c = c.newer {
+			c.full.settle(c)
+			all = append(all, c)
+			sums[c.service()] += c.payload()
+		}
+	}
+	slices.SortFunc(all, func(x, y *conn) int { return cmp.Compare(x.index, y.index) })
+	first := true
+	for _, c := range all { // in their order, so that of equal ones the first counts
+		if s := c.service(); first || sums[s] > sums[most] {
+			most, first = s, false
+		}
+	}
+	if b.only == nil {
+		all = slices.DeleteFunc(all, func(c *conn) bool { return c.service() != most })
+	}
+	slices.SortStableFunc(all, func(x, y *conn) int { return cmp.Compare(y.payload(), x.payload()) })
+	return all
+}
+
+// service is what connections of one flow share.
+type service struct {
+	client [16]byte
+	server frame.Endpoint
+}
+
+// service of a connection: the end that did not open it listens; where that is
+// not known, the one with the lower port.
+func (c *conn) service() service {
+	client, server := c.ends[0].addr, c.ends[1].addr
+	switch {
+	case c.opener == 1, c.opener < 0 && client.Port < server.Port:
+		client, server = server, client
+	}
+	return service{client.Addr, server}
+}
+
+// from is the end that sends the most data.
+func (c *conn) from() int {
+	switch x, y := c.ends[0].way.New, c.ends[1].way.New; {
+	case x > y:
+		return 0
+	case y > x:
+		return 1
+	}
+	return max(c.opener, 0)
+}
+
+// connection tells of one connection what was seen.
+func (c *conn) connection() measure.Connection {
+	h, r := &c.ends[c.from()], &c.ends[1-c.from()]
+	m := measure.Connection{
+		From: textOf(h.addr), To: textOf(r.addr), Index: c.index,
+		FirstPacket: c.number, StartNs: c.first, SpanNs: c.last - c.first,
+		MSS:  h.mss(),
+		Data: h.closed(c), Acks: r.closed(c),
+		RTT: h.rtt.delay(), RTTBack: h.back.delay(),
+		BurstBytes: h.burst.spread(), EndedBy: c.endedBy,
+	}
+	if c.full.byMSS {
+		m.MaxPacket = c.full.ip
+	}
+	c.handshake(&m)
+	m.Flight = h.flight.spread()
+	if r.scale < 0 {
+		m.Unscaled = r.way.Packets > 0
+	} else if m.Window = h.windows.spread(); m.Window != nil {
+		m.WindowFull = new(100 * h.filled.mean())
+	}
+	if span := h.newAt - h.firstNew; h.firstNew >= 0 && span > 0 {
+		m.GoodputBps = new(float64(h.way.New) * 8e9 / float64(span))
+	}
+	return m
+}
+
+// handshake tells how the connection was opened.
+func (c *conn) handshake(m *measure.Connection) {
+	if c.opener < 0 {
+		return
+	}
+	m.FromOpened = new(c.opener == c.from())
+	m.SYN, m.SYNACK = c.ends[c.opener].opening, c.ends[1-c.opener].opening
+	if c.openFar >= 0 {
+		m.OpenFarNs = new(c.openFar)
+	}
+	if c.openNs >= 0 {
+		m.OpenNs = new(c.openNs)
+	}
+}
+
+// mss is the largest payload of a segment.
+func (h *half) mss() int {
+	if h.segment > 0 { // super-packets hold full segments; others may be small
+		return max(h.segment, h.largest)
+	}
+	return h.largest
+}
+
+// closed completes the counts of one direction.
+func (h *half) closed(c *conn) measure.Way {
+	w := h.way
+	if h.zeroAt >= 0 { // closed to the end
+		w.ZeroNs += c.last - h.zeroAt
+	}
+	if h.hasScaled {
+		w.WindowMin, w.WindowMax = new(h.windowMin), new(h.windowMax)
+	}
+	ttls := slices.Clone(h.ttls[:])
+	slices.SortStableFunc(ttls, func(x, y ttlCount) int { return cmp.Compare(y.n, x.n) })
+	for _, t := range ttls[:4] {
+		if t.n > 0 {
+			w.TTLs = append(w.TTLs, int(t.ttl))
+		}
+	}
+	return w
+}

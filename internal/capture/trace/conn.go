@@ -1,0 +1,206 @@
+package trace
+
+import (
+	"thru/internal/capture/frame"
+	"thru/internal/measure"
+)
+
+// conn is one connection as it is followed.
+type conn struct {
+	key          pair
+	older, newer *conn // in the list of its kind
+	isLarge      bool
+
+	b      *Builder
+	index  int
+	number int64 // of its first packet
+	first  int64 // time of it
+	last   int64 // time of the latest
+	ends   [2]half
+	full   fullSize
+
+	opener   int   // the end that sent the SYN; -1: not known
+	synAt    int64 // time of the SYN; -1: there is none, or copies of it
+	openNs   int64 // -1: not known
+	openFar  int64 // from the SYN to the SYN-ACK; -1: not known
+	synAcked bool  // the SYN-ACK is in the capture
+	endedBy  string
+}
+
+// begin makes c follow the connection whose first packet is p.
+func (c *conn) begin(b *Builder, key pair, index int, p *frame.Packet, at int64) {
+	c.key, c.b, c.index, c.number, c.first, c.last = key, b, index, p.Number, at, at
+	c.opener, c.synAt, c.openNs, c.openFar = -1, -1, -1, -1
+	for i := range c.ends {
+		h := &c.ends[i]
+		h.index, h.scale, h.zeroAt, h.newAt, h.dataAt, h.sentAt = i, -1, -1, -1, -1, -1
+	}
+	c.ends[0].addr, c.ends[1].addr = p.Source, p.Target
+	c.full.ip = b.o.MTU
+}
+
+func (c *conn) payload() int64 { return c.ends[0].way.New + c.ends[1].way.New }
+
+// isReopenedBy reports whether a packet opens a new connection on the same
+// ports: a SYN of another sequence number than before.
+func (c *conn) isReopenedBy(p *frame.Packet) bool {
+	if p.Flags&(frame.SYN|frame.ACK|frame.RST) != frame.SYN {
+		return false
+	}
+	h := &c.ends[c.side(p)]
+	if h.opening != nil {
+		return p.Seq+1 != h.base
+	}
+	// A SYN after other packets: those were of an earlier connection, unless
+	// the SYN-ACK was captured before the SYN.
+	return c.opener != c.side(p)
+}
+
+func (c *conn) side(p *frame.Packet) int {
+	if p.Source == c.ends[0].addr {
+		return 0
+	}
+	return 1
+}
+
+// add takes the next packet of the connection. It returns false for the copy of
+// a packet that was captured at another interface already.
+func (c *conn) add(p *frame.Packet, at int64) bool {
+	i := c.side(p)
+	h, o := &c.ends[i], &c.ends[1-i]
+	if h.isTwin(p) {
+		return false
+	}
+	quiet := at - c.last
+	h.count(c, p, at)
+	if p.Flags&frame.SYN != 0 {
+		c.opens(i, p, at)
+	}
+	h.follow(c, o, p, at, quiet)
+	if p.Flags&frame.ACK != 0 {
+		c.opened(i, at)
+		o.acknowledged(c, h, p, at)
+	}
+	h.stamps.note(p, at, c.isLarge)
+	if p.Payload > 0 {
+		o.stamps.answer(p, at, &h.back)
+	}
+	h.answers = false
+	c.closes(i, p)
+	c.last = at
+	return true
+}
+
+// opens takes a SYN or SYN-ACK.
+func (c *conn) opens(i int, p *frame.Packet, at int64) {
+	h := &c.ends[i]
+	if h.opening != nil {
+		h.opening.Again.Seen(p.Number, 0)
+		if p.Flags&frame.ACK == 0 {
+			c.synAt = -1 // which of them is answered cannot be told
+		}
+		return
+	}
+	h.opening = openingOf(p)
+	h.base, h.known = p.Seq+1, true
+	h.next = -1
+	if p.Flags&frame.ACK == 0 {
+		c.opener, c.synAt = i, at
+	} else {
+		c.opener, c.synAcked = 1-i, true
+		if c.synAt >= 0 {
+			c.openFar = at - c.synAt
+		}
+	}
+	c.scales()
+	c.full.opened(c)
+}
+
+// opened notes the first acknowledgement of the SYN-ACK.
+func (c *conn) opened(i int, at int64) {
+	if c.openNs < 0 && c.synAcked && i == c.opener && c.openFar >= 0 && c.ends[1-i].opening.Again.N == 0 {
+		c.openNs = at - c.synAt
+	}
+}
+
+// scales sets the shift counts of both windows: they hold only where both ends
+// name one (RFC 7323, section 2.2).
+func (c *conn) scales() {
+	if !c.synAcked {
+		return
+	}
+	answer, syn := c.ends[1-c.opener].opening, c.ends[c.opener].opening
+	for _, o := range []*measure.Opening{answer, syn} {
+		if o != nil && !*o.HasScale {
+			c.ends[0].scale, c.ends[1].scale = 0, 0
+			return
+		}
+	}
+	for i := range c.ends {
+		if o := c.ends[i].opening; o != nil {
+			c.ends[i].scale = int8(min(*o.WindowScale, 14))
+		}
+	}
+}
+
+// closes notes how the connection ended.
+func (c *conn) closes(i int, p *frame.Packet) {
+	switch {
+	case p.Flags&frame.RST != 0:
+		if !c.ends[0].fin || !c.ends[1].fin {
+			c.endedBy = "rst from " + textOf(p.Source)
+		}
+	case p.Flags&frame.FIN != 0:
+		c.ends[i].fin = true
+		if c.endedBy == "" {
+			c.endedBy = "fin"
+		}
+	}
+}
+
+// roundTrip is the least time from a packet here to what the far end of it and
+// then its sender make of that: what a gap needs at least to be filled by
+// sending again. 0: not known.
+func (c *conn) roundTrip(h *half) int64 {
+	if c.openNs > 0 {
+		return c.openNs
+	}
+	if h.rtt.n == 0 || h.back.n == 0 {
+		return 0
+	}
+	return h.rtt.min + h.back.min
+}
+
+// optionNames are those of IANA's registry "TCP Option Kind Numbers".
+var optionNames = map[uint8]string{
+	1: "nop", 2: "mss", 3: "window-scale", 4: "sack-permitted", 5: "sack", 8: "timestamps",
+	19: "md5", 28: "user-timeout", 29: "tcp-ao", 30: "mptcp", 34: "fast-open", 69: "encryption", 253: "experiment", 254: "experiment",
+}
+
+func openingOf(p *frame.Packet) *measure.Opening {
+	x := &p.Options
+	o := &measure.Opening{
+		Packet: p.Number, Window: int(p.Window), TTL: int(p.TTL), FastTFO: x.FastOpen, MPTCP: x.Multipath,
+	}
+	o.HasScale, o.SACK, o.Timestamps = new(x.HasScale), new(x.SACKOK), new(x.Timestamps)
+	if x.HasMSS {
+		o.MSS = new(int(x.MSS))
+	}
+	if x.HasScale {
+		o.WindowScale = new(int(x.Scale))
+	}
+	// RFC 3168, section 6.1.1: a SYN asks by ECE and CWR, a SYN-ACK grants by ECE.
+	ecn := p.Flags & (frame.ECE | frame.CWR)
+	o.ECN = new(ecn == frame.ECE|frame.CWR && p.Flags&frame.ACK == 0 || ecn == frame.ECE && p.Flags&frame.ACK != 0)
+	for _, kind := range x.Kinds {
+		if kind == 0 {
+			break
+		}
+		name, ok := optionNames[kind]
+		if !ok {
+			name = "kind " + itoa(kind)
+		}
+		o.Options = append(o.Options, name)
+	}
+	return o
+}

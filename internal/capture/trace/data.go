@@ -1,0 +1,168 @@
+package trace
+
+import (
+	"slices"
+
+	"thru/internal/capture/frame"
+	"thru/internal/measure"
+)
+
+// follow takes what a packet holds of the sequence space: payload, SYN and FIN.
+// quiet is the time since the connection's packet before.
+func (h *half) follow(c *conn, o *half, p *frame.Packet, at, quiet int64) {
+	if !h.known {
+		h.base, h.known = p.Seq, true
+	}
+	start := h.position(p.Seq)
+	end := start + int64(p.Payload)
+	if p.Flags&frame.SYN != 0 {
+		end++
+	}
+	if p.Flags&frame.FIN != 0 {
+		end++
+	}
+	switch {
+	case !h.seen:
+		h.seen = true
+		h.next = start
+		h.append(c, p, start, end, at)
+	case p.Flags&frame.RST != 0: // its sequence number need not be the next one
+	case h.isProbe(o, p, start): // nothing new
+	case start >= h.next:
+		if start > h.next {
+			h.miss(p, start, at)
+		}
+		h.append(c, p, start, end, at)
+	case start == h.next-1 && p.Payload > 1: // a probe's byte, and what follows it
+		h.append(c, p, h.next, end, at)
+	case end > start && p.Flags&frame.SYN == 0:
+		h.repeat(c, o, p, start, end, at, quiet)
+	}
+	h.drawSent(c, o, p, at)
+}
+
+// isProbe reports whether a packet only asks for an answer: a keep-alive, or a
+// probe of a window that is closed (RFC 9293, sections 3.8.4 and 3.8.6.1). Both
+// hold at most one byte, most often one that was sent before.
+func (h *half) isProbe(o *half, p *frame.Packet, start int64) bool {
+	h.probed = false
+	if p.Payload > 1 || p.Flags&(frame.SYN|frame.FIN|frame.RST) != 0 {
+		return false
+	}
+	closed := o.hasWindow && o.window == 0
+	switch {
+	case start == h.next && p.Payload == 1 && closed:
+		h.probed = true
+		h.way.Probes.Seen(p.Number, p.Payload)
+	case start == h.next-1 && closed:
+		h.way.Probes.Seen(p.Number, p.Payload)
+	case start == h.next-1:
+		h.way.KeepAlive.Seen(p.Number, p.Payload)
+	default:
+		return false
+	}
+	o.answers = true
+	return true
+}
+
+// append takes data beyond all that was seen, from position start on.
+func (h *half) append(c *conn, p *frame.Packet, start, end, at int64) {
+	if end <= start {
+		return
+	}
+	h.next = end
+	h.ids.inOrder(p)
+	if fresh := min(end-start, int64(p.Payload)); fresh > 0 {
+		h.gain(fresh, at)
+		h.waiting.push(segment{end: end, at: at}, &c.b.room)
+	}
+}
+
+// gain counts payload that was not seen before.
+func (h *half) gain(bytes, at int64) {
+	h.way.New += bytes
+	h.newAt = at
+	if h.firstNew < 0 {
+		h.firstNew = at
+	}
+}
+
+// miss notes that data is missing before a packet.
+func (h *half) miss(p *frame.Packet, start, at int64) {
+	h.way.Gaps.Seen(p.Number, int(min(start-h.next, 1<<31-1)))
+	g := gap{
+		start: h.next, end: start, at: at, packets: h.dataPackets,
+		before: h.ids.last, after: p.ID, hasIDs: h.ids.rise(p),
+		stamp: p.Options.TSVal, hasStamp: p.Options.Timestamps,
+	}
+	if p.Payload > 0 {
+		g.packets--
+	}
+	if len(h.gaps) >= mostGaps {
+		h.gaps = slices.Delete(h.gaps, 0, mostGaps/2)
+	}
+	h.gaps = append(h.gaps, g)
+	h.next = start
+}
+
+// repeat takes data that does not lie beyond all that was seen: it was sent
+// again, or it fills a gap.
+func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
+	filled, g := h.fill(start, min(end, h.next))
+	if filled > 0 && h.isLate(c, o, p, g, at) {
+		h.way.Late.Seen(p.Number, p.Payload)
+		h.way.LateMost = max(h.way.LateMost, int(h.dataPackets-1-g.packets))
+		h.course.late.add(c.mark(p, start, at), measure.MostMarks)
+	} else {
+		h.sentAgain(c, o, p, start, end, at, quiet)
+		h.course.again.add(c.mark(p, start, at), measure.MostMarks)
+	}
+	if fresh := min(filled+max(0, end-h.next), int64(p.Payload)); fresh > 0 {
+		h.gain(fresh, at)
+	}
+	// Which copy an acknowledgement is for cannot be told (Karn).
+	h.waiting.doubt(start, end)
+	if filled > 0 {
+		h.waiting.doubt(end, end+1)
+	}
+	if end > h.next {
+		h.next = end
+		h.waiting.push(segment{end: end, at: at, again: true}, &c.b.room)
+	}
+}
+
+// fill takes a range out of the gaps, and returns how many bytes of it were
+// missing and the first gap that it touched.
+func (h *half) fill(start, end int64) (filled int64, first gap) {
+	i, _ := slices.BinarySearchFunc(h.gaps, start, func(g gap, at int64) int {
+		if g.end <= at {
+			return -1
+		}
+		return 1
+	})
+	for i < len(h.gaps) && h.gaps[i].start < end {
+		g := h.gaps[i]
+		if filled == 0 {
+			first = g
+		}
+		from, to := max(start, g.start), min(end, g.end)
+		filled += to - from
+		switch {
+		case from > g.start && to < g.end: // the middle of it
+			rest := g
+			rest.start = to
+			h.gaps[i].end = from
+			h.gaps = slices.Insert(h.gaps, i+1, rest)
+			return filled, first
+		case from > g.start:
+			h.gaps[i].end = from
+			i++
+		case to < g.end:
+			h.gaps[i].start = to
+			return filled, first
+		default:
+			h.gaps = slices.Delete(h.gaps, i, i+1)
+		}
+	}
+	return filled, first
+}

@@ -1,0 +1,133 @@
+package trace
+
+import (
+	"thru/internal/capture/frame"
+)
+
+// Sizes for which there is no better source.
+const (
+	mostSizes   = 256  // packets whose sizes are looked at before one is taken for a full segment
+	ethernetMTU = 1500 // RFC 894
+	jumboMTU    = 9216 // more than this no link in use carries
+)
+
+// fullSize knows how large the IP packet of a full segment is. Without the
+// handshake it waits for the sizes of some packets.
+type fullSize struct {
+	ip      int // bytes; 0: not known yet
+	byMSS   bool
+	pending []sizedPacket
+}
+
+type sizedPacket struct {
+	end         int // index in conn.ends
+	number      int64
+	payload, ip int
+}
+
+// opened takes the MSS of a SYN or SYN-ACK: what is sent fits the smaller one
+// (RFC 9293, section 3.7.1).
+func (f *fullSize) opened(c *conn) {
+	mss, v6 := 0, isV6(c.ends[0].addr)
+	for i := range c.ends {
+		o := c.ends[i].opening
+		if o == nil {
+			continue
+		}
+		m := 536
+		if v6 {
+			m = 1220
+		}
+		if o.MSS != nil && *o.MSS > 0 {
+			m = *o.MSS
+		}
+		if mss == 0 || m < mss {
+			mss = m
+		}
+	}
+	f.ip, f.byMSS = mss+40, true
+	if v6 {
+		f.ip += 20
+	}
+}
+
+func isV6(e frame.Endpoint) bool {
+	return string(e.Addr[:12]) != "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff"
+}
+
+// take counts the segments of a packet with payload.
+func (f *fullSize) take(c *conn, h *half, p *frame.Packet) {
+	if f.ip > 0 {
+		h.countSize(f.ip, p.Number, p.Payload, p.IPBytes)
+		return
+	}
+	f.pending = append(f.pending, sizedPacket{h.index, p.Number, p.Payload, p.IPBytes})
+	if len(f.pending) >= mostSizes {
+		f.settle(c)
+	}
+}
+
+// settle takes a size for that of a full segment, and counts what waited for it.
+func (f *fullSize) settle(c *conn) {
+	if f.ip == 0 {
+		f.ip = f.guess()
+	}
+	for _, p := range f.pending {
+		c.ends[p.end].countSize(f.ip, p.number, p.payload, p.ip)
+	}
+	f.pending = nil
+}
+
+// guess takes the MTU to be that of Ethernet, unless packets of one larger size
+// are too many to be of receive offload.
+func (f *fullSize) guess() int {
+	most, n, large := 0, 0, 0
+	for _, p := range f.pending {
+		if p.ip > ethernetMTU {
+			large++
+		}
+		switch {
+		case p.ip > most:
+			most, n = p.ip, 1
+		case p.ip == most:
+			n++
+		}
+	}
+	if large > 0 && most <= jumboMTU && 2*n > large && !f.isMultiple(most) {
+		return most
+	}
+	return ethernetMTU
+}
+
+// isMultiple reports whether packets of a size are several others in one.
+func (f *fullSize) isMultiple(ip int) bool {
+	sizes := map[int]int{}
+	for _, p := range f.pending {
+		sizes[p.payload]++
+	}
+	for _, p := range f.pending {
+		if p.ip != ip {
+			continue
+		}
+		for s, n := range sizes {
+			if s >= 500 && s < p.payload && p.payload%s == 0 && n > 1 {
+				return true
+			}
+		}
+		return false
+	}
+	return false
+}
+
+// countSize counts the segments of a packet, where a full one has so many bytes.
+func (h *half) countSize(full int, number int64, payload, ip int) {
+	each := full - (ip - payload) // payload of a full segment with the same headers
+	if each <= 0 || ip <= full {
+		h.way.Segments++
+		h.largest = max(h.largest, payload)
+		return
+	}
+	h.way.Segments += int64((payload + each - 1) / each)
+	h.way.Super.Seen(number, payload)
+	h.segment = each
+}

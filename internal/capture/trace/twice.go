@@ -1,0 +1,79 @@
+package trace
+
+import "thru/internal/capture/frame"
+
+// A span port that mirrors both directions, or two interfaces of one file,
+// bring a packet twice. A copy has all of the packet's fields, and its TTL or,
+// behind a router, one less.
+const (
+	twiceSlots = 1 << 13
+	twiceNs    = 5_000_000 // a copy comes within this time
+	twinNs     = 100_000   // or this, where no IP identification tells packets apart
+)
+
+// twice remembers the latest packets, by a hash of what copies share.
+type twice struct {
+	slots []glimpse
+}
+
+type glimpse struct {
+	hash uint64
+	at   int64
+	face int32
+	ttl  uint8
+}
+
+// seen reports whether a packet is the copy of an earlier one.
+func (w *twice) seen(p *frame.Packet, at int64) bool {
+	if w.slots == nil {
+		w.slots = make([]glimpse, twiceSlots)
+	}
+	h := hashOf(p)
+	g := &w.slots[h%twiceSlots]
+	before := *g
+	*g = glimpse{hash: h, at: at, face: int32(p.Interface), ttl: p.TTL}
+	if before.hash != h || at-before.at > twiceNs {
+		return false
+	}
+	switch {
+	case p.TTL+1 == before.ttl || p.TTL == before.ttl+1: // both sides of a router
+		return true
+	case p.TTL != before.ttl:
+		return false
+	case int32(p.Interface) != before.face:
+		return true
+	case !p.V6 && p.ID != 0:
+		return true
+	}
+	// A host without IP identifications may well repeat an acknowledgement.
+	return p.Payload > 0 && at-before.at < twinNs
+}
+
+// hashOf mixes what a packet and its copy share. It is never 0.
+func hashOf(p *frame.Packet) uint64 {
+	h := uint64(p.Seq)<<32 | uint64(p.Ack)
+	h = mix(h ^ uint64(p.ID)<<48 ^ uint64(p.Window)<<32 ^ uint64(p.Flags)<<24 ^ uint64(p.Payload))
+	h = mix(h ^ uint64(p.Options.TSVal)<<32 ^ uint64(p.Options.TSEcr))
+	h = mix(h ^ uint64(p.Source.Port)<<16 ^ uint64(p.Target.Port) ^ word(&p.Source, 8) ^ word(&p.Source, 0)<<1)
+	h = mix(h ^ word(&p.Target, 8) ^ word(&p.Target, 0)<<1)
+	if p.Options.SACKs > 0 {
+		h = mix(h ^ uint64(p.Options.SACK[0][0])<<32 ^ uint64(p.Options.SACK[0][1]))
+	}
+	return h | 1
+}
+
+// word is eight bytes of an address.
+func word(e *frame.Endpoint, from int) uint64 {
+	a := e.Addr[from : from+8]
+	return uint64(a[0]) | uint64(a[1])<<8 | uint64(a[2])<<16 | uint64(a[3])<<24 |
+		uint64(a[4])<<32 | uint64(a[5])<<40 | uint64(a[6])<<48 | uint64(a[7])<<56
+}
+
+// mix spreads the bits of x: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,344 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what is shown of captures. The JSON document has all of it.
+const (
+	maxCaptured  = 4  // flows, and captures of one flow
+	maxConns     = 4  // connections of one flow
+	maxNumbers   = 5  // packets that one line names
+	maxKinds     = 4  // kinds of packets, routers, rewritten fields
+	longestPlace = 40 // characters of a capture's name
+)
+
+// packets is what the captures of one flow tell, ready to print.
+type packets struct {
+	Way      string // "local -> b"; "" where no other flow was captured
+	Captures []row  // each with its place, size and cost
+	Opening  []row  // SYN and SYN-ACK with their options
+	Conns    connTable
+	Crossing []row // what left one place and came to the other
+	Traced   []traced
+}
+
+// Places is the table of the captures with the handshake.
+func (p packets) Places() titled {
+	return titled{"Captures", append(p.Captures[:len(p.Captures):len(p.Captures)], p.Opening...)}
+}
+
+// Crossed is the table of what two captures tell together; nil where there is none.
+func (p packets) Crossed() *titled {
+	if len(p.Crossing) == 0 {
+		return nil
+	}
+	return &titled{"Between the two captures", p.Crossing}
+}
+
+// Single is the table of the connection, where there is but one.
+func (p packets) Single() *titled {
+	if len(p.Conns.Names) != 1 {
+		return nil
+	}
+	return &titled{"Connection " + p.Conns.Names[0], p.Conns.lines()}
+}
+
+// newPackets are those of each captured flow.
+func newPackets(d *measure.Document) (all []packets) {
+	var flows []*measure.Flow
+	for i := range d.Cells {
+		if f := capturedFlow(&d.Cells[i]); f != nil && len(flows) < maxCaptured {
+			flows = append(flows, f)
+		}
+	}
+	for i, f := range flows {
+		p := packets{Captures: captureRows(f)}
+		if len(flows) > 1 {
+			p.Way = clean(f.From + " -> " + f.To)
+		}
+		near, far := placesOf(f)
+		pairs := pairsOf(f, near, far)
+		p.Opening, p.Conns, p.Crossing = openingRows(near), newConnTable(near, pairs), crossingRows(f)
+		p.Traced = newTraced(pairs[:min(len(pairs), maxConns/len(flows))], fmt.Sprint("trace", i))
+		all = append(all, p)
+	}
+	return all
+}
+
+// capturedFlow is the flow of a cell of which there are packets: that of the
+// run shown, else of another.
+func capturedFlow(c *measure.Cell) *measure.Flow {
+	runs := []*measure.Run{shownRun(c)}
+	for i := range c.Runs {
+		runs = append(runs, &c.Runs[i])
+	}
+	for _, r := range runs {
+		for i := 0; r != nil && i < len(r.Flows); i++ {
+			if len(r.Flows[i].Captures) > 0 {
+				return &r.Flows[i]
+			}
+		}
+	}
+	return nil
+}
+
+// placesOf are the capture nearer to the sender, from which a flow's figures
+// are taken, and the other one, nil where there is none.
+func placesOf(f *measure.Flow) (near, far *measure.Capture) {
+	left, right := 0, 1
+	if x := f.Crossing; x != nil {
+		left, right = x.Left, x.Right
+	} else if len(f.Captures) > 1 && (f.Captures[1].Place == measure.AtSender || f.Captures[0].Place == measure.AtReceiver) {
+		left, right = 1, 0
+	}
+	at := func(i int) *measure.Capture {
+		if i < 0 || i >= len(f.Captures) {
+			return nil
+		}
+		return &f.Captures[i]
+	}
+	if at(left) == nil {
+		return &f.Captures[0], nil
+	}
+	if left == right {
+		right = -1
+	}
+	return at(left), at(right)
+}
+
+// captureRows are the captures of a flow: what was captured where, how much of
+// it is missing, and what it cost.
+func captureRows(f *measure.Flow) (rows []row) {
+	for i := range f.Captures[:min(len(f.Captures), maxCaptured)] {
+		c := &f.Captures[i]
+		rows = append(rows, row{captureName(c), standText(c) + ": " + join(amountText(c), lackText(c), oddText(c), routersText(c))})
+	}
+	return rows
+}
+
+// captureName is the file, or the end point that captured.
+func captureName(c *measure.Capture) string {
+	name := baseName(c.File)
+	for _, other := range []string{c.EndPoint, c.Interface, "capture"} {
+		if name == "" {
+			name = other
+		}
+	}
+	if c.File != "" && c.Number > 0 {
+		name += fmt.Sprintf(" #%d", c.Number)
+	}
+	return cleanUpTo(name, longestPlace)
+}
+
+// baseName is a file's name without its folders.
+func baseName(file string) string { return file[1+strings.LastIndexAny(file, `/\`):] }
+
+func standText(c *measure.Capture) string {
+	words := map[string]string{measure.AtSender: "at the sender", measure.AtReceiver: "at the receiver", measure.AtPath: "between the ends", "": "place not known"}
+	place, ok := words[c.Place]
+	if !ok {
+		place = clean(c.Place)
+	}
+	if c.EndPoint != "" && c.Interface != "" {
+		place += ", " + cleanUpTo(c.Interface, longestPlace)
+	}
+	if c.PlacedBy != "" {
+		place += " (" + clean(c.PlacedBy) + ")"
+	}
+	return place
+}
+
+// amountText says "214 031 packets in 10 s, 2 of 12 connections".
+func amountText(c *measure.Capture) string {
+	size := unit.Count(c.Packets) + " packets"
+	if c.Packets == 1 {
+		size = "1 packet"
+	}
+	if c.SpanNs > 0 {
+		size += " in " + unit.Duration(c.SpanNs)
+	}
+	if c.TCP != c.Packets {
+		size += ", " + unit.Count(c.TCP) + " of TCP"
+	}
+	switch {
+	case len(c.Conns) == 0:
+		return size + ", no connection of this flow"
+	case c.Known > len(c.Conns):
+		return size + fmt.Sprintf(", %d of %s connections", len(c.Conns), unit.Count(int64(c.Known)))
+	}
+	return size
+}
+
+// lackText is what a capture lacks of what passed, and what capturing cost.
+func lackText(c *measure.Capture) string {
+	var parts []string
+	if c.Snap > 0 {
+		parts = append(parts, unit.Size(int64(c.Snap))+" of each kept")
+	}
+	switch {
+	case c.Dropped != nil && *c.Dropped == 0:
+		parts = append(parts, "none dropped")
+	case c.Dropped != nil:
+		parts = append(parts, unit.Count(*c.Dropped)+" dropped for want of room")
+	}
+	if c.Full {
+		parts = append(parts, "it was full then: later packets are not in it")
+	}
+	if c.CPUNs != nil {
+		cost := "capturing took " + unit.Duration(*c.CPUNs) + " of CPU"
+		if share := 100 * float64(*c.CPUNs) / float64(c.SpanNs); c.SpanNs > 0 && share >= 0 && share < 1e4 {
+			cost += " (" + unit.Percent(share) + " of a core)"
+		}
+		parts = append(parts, cost)
+	}
+	if c.Damage != "" {
+		parts = append(parts, "damaged: "+clean(c.Damage))
+	}
+	return join(parts...)
+}
+
+// oddText is what was captured in a way that needs a word.
+func oddText(c *measure.Capture) string {
+	var parts []string
+	if c.Twice.N > 0 {
+		parts = append(parts, unit.Count(c.Twice.N)+" captured twice and counted once")
+	}
+	if c.BackTime.N > 0 {
+		parts = append(parts, "its clock went back "+timesText(c.BackTime.N)+numbersText(c.BackTime.Packets, ""))
+	}
+	for i, t := range c.Others {
+		if i == maxKinds {
+			parts = append(parts, "other kinds too")
+			break
+		}
+		parts = append(parts, unit.Count(t.Packets)+" "+clean(t.What)+" left out")
+	}
+	return join(parts...)
+}
+
+// routersText is what routers said of packets that were too large.
+func routersText(c *measure.Capture) string {
+	var parts []string
+	for _, t := range c.TooBig[:min(len(c.TooBig), maxKinds)] {
+		mtu := "names no MTU"
+		if t.MTU > 0 {
+			mtu = fmt.Sprintf("names MTU %d", t.MTU)
+		}
+		parts = append(parts, fmt.Sprintf("router %s says too big and %s, %s (packet %s)", clean(t.From), mtu, timesText(t.Count), unit.Count(t.Packet)))
+	}
+	return join(parts...)
+}
+
+func timesText(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return unit.Count(n) + " times"
+}
+
+// numbersText names packets: ", packets 45, 99, 120, ... of a.pcapng".
+func numbersText(numbers []int64, capture string) string {
+	if len(numbers) == 0 {
+		return ""
+	}
+	s := ", packets "
+	if len(numbers) == 1 {
+		s = ", packet "
+	}
+	s += numberList(numbers, maxNumbers)
+	if capture != "" {
+		s += " of " + cleanUpTo(baseName(capture), longestPlace)
+	}
+	return s
+}
+
+// numberList writes packet numbers as they are typed into a filter: without gaps in them.
+func numberList(numbers []int64, most int) string {
+	var all []string
+	for i, n := range numbers {
+		if i == most {
+			all = append(all, "...")
+			break
+		}
+		all = append(all, fmt.Sprint(n))
+	}
+	return strings.Join(all, ", ")
+}
+
+// openingRows are SYN and SYN-ACK of the main connection, and how many have the same.
+func openingRows(c *measure.Capture) (rows []row) {
+	if len(c.Conns) == 0 {
+		return nil
+	}
+	first := &c.Conns[0]
+	if both := openingText(first.SYN); both != "" && both == openingText(first.SYNACK) {
+		return []row{{"handshake", by(first, true) + "the same both ways: " + both + sameIn(c.Conns, both, func(c *measure.Connection) *measure.Opening { return c.SYN })}}
+	}
+	for _, x := range []struct {
+		name string
+		of   func(*measure.Connection) *measure.Opening
+	}{{"SYN", func(c *measure.Connection) *measure.Opening { return c.SYN }}, {"SYN-ACK", func(c *measure.Connection) *measure.Opening { return c.SYNACK }}} {
+		text := openingText(x.of(first))
+		if text == "" {
+			continue
+		}
+		rows = append(rows, row{x.name, by(first, x.name == "SYN") + text + sameIn(c.Conns, text, x.of)})
+	}
+	if len(rows) == 0 {
+		return []row{{"handshake", "not in the capture"}}
+	}
+	return rows
+}
+
+// sameIn tells of how many connections a text is true, where it is not of all.
+func sameIn(conns []measure.Connection, text string, of func(*measure.Connection) *measure.Opening) string {
+	same := 0
+	for i := range conns {
+		if openingText(of(&conns[i])) == text {
+			same++
+		}
+	}
+	if same == len(conns) {
+		return ""
+	}
+	return fmt.Sprintf("; the same in %d of %d connections", same, len(conns))
+}
+
+// by names the end that sent a segment of the handshake, where that is known.
+func by(c *measure.Connection, syn bool) string {
+	switch {
+	case c.FromOpened == nil:
+		return "" // who opened it is not known
+	case *c.FromOpened == syn:
+		return cleanUpTo(c.From, longestPlace) + ": "
+	}
+	return cleanUpTo(c.To, longestPlace) + ": "
+}
+
+func openingText(o *measure.Opening) string {
+	if o == nil {
+		return ""
+	}
+	s := synText(&o.SYN)
+	if s == "" {
+		s = "no options"
+	}
+	for _, x := range []struct {
+		on   bool
+		name string
+	}{{o.ECN != nil && !*o.ECN, "no ECN"}, {o.FastTFO, "fast open"}, {o.MPTCP, "MPTCP"}} {
+		if x.on {
+			s += ", " + x.name
+		}
+	}
+	if o.Again.N > 0 {
+		s += ", sent " + timesText(1+min(o.Again.N, math.MaxInt64-1))
+	}
+	return s
+}

@@ -1,0 +1,275 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// pair is a connection at the place nearer to the sender, and at the other
+// one, nil where it was not captured there.
+type pair struct{ near, far *measure.Connection }
+
+// pairsOf matches the main connections of two captures.
+func pairsOf(f *measure.Flow, near, far *measure.Capture) (all []pair) {
+	for i := range near.Conns[:min(len(near.Conns), maxConns)] {
+		c := &near.Conns[i]
+		all = append(all, pair{c, sameConn(f.Crossing, c, far)})
+	}
+	return all
+}
+
+// sameConn finds a connection in the other capture: as the crossing says, else by its addresses.
+func sameConn(x *measure.Crossing, c *measure.Connection, far *measure.Capture) *measure.Connection {
+	if far == nil {
+		return nil
+	}
+	same := func(o measure.Connection) bool { return o.From == c.From && o.To == c.To }
+	if x != nil {
+		for _, k := range x.Conns {
+			if k.LeftIndex == c.Index {
+				same = func(o measure.Connection) bool { return o.Index == k.RightIndex }
+			}
+		}
+	}
+	if i := slices.IndexFunc(far.Conns, same); i >= 0 {
+		return &far.Conns[i]
+	}
+	return nil
+}
+
+// connTable is the main connections beside each other.
+type connTable struct {
+	Names []string // "192.0.2.1:40112 -> 192.0.2.2:5202"
+	Short []string // ":40112", where only the port differs
+	Rows  []connRow
+	More  int // connections over those shown
+}
+
+// connRow is one figure of each connection, "" where there is nothing to say. Rows of one group tell of one subject.
+type connRow struct {
+	Group, Name string // Name is "" in the first row of a group
+	Values      []string
+}
+
+// Label is what a table calls the row.
+func (r connRow) Label() string {
+	if r.Name == "" {
+		return r.Group
+	}
+	return r.Group + " " + r.Name
+}
+
+func newConnTable(near *measure.Capture, pairs []pair) connTable {
+	t := connTable{More: len(near.Conns) - len(pairs)}
+	for _, p := range pairs {
+		t.Names = append(t.Names, connName(p.near))
+		t.Short = append(t.Short, shortConn(p.near))
+	}
+	for i, k := range connFigures() {
+		r := connRow{Group: k.group, Name: k.name}
+		said := false
+		for _, p := range pairs {
+			v := k.of(p)
+			said = said || v != ""
+			r.Values = append(r.Values, v)
+		}
+		if said || i == 0 && len(pairs) > 0 {
+			t.Rows = append(t.Rows, r)
+		}
+	}
+	return t
+}
+
+// lines are the figures of a single connection, one line a group.
+func (t connTable) lines() (rows []row) {
+	for _, r := range t.Rows {
+		value := r.Values[0]
+		if r.Name != "" {
+			value = r.Name + " " + value
+		}
+		if n := len(rows) - 1; n >= 0 && rows[n].Name == r.Group {
+			rows[n].Value += ", " + value
+			continue
+		}
+		rows = append(rows, row{r.Group, value})
+	}
+	return rows
+}
+
+func connName(c *measure.Connection) string {
+	return cleanUpTo(c.From, longestPlace) + " -> " + cleanUpTo(c.To, longestPlace)
+}
+
+// shortConn is a connection by its number and the port of the end that differs from connection to connection.
+func shortConn(c *measure.Connection) string {
+	end := c.From
+	if c.FromOpened != nil && !*c.FromOpened {
+		end = c.To
+	}
+	_, port, ok := strings.Cut(end[max(0, strings.LastIndexByte(end, ':')):], ":")
+	if !ok || len(port) > 5 {
+		return fmt.Sprintf("#%d", c.Index)
+	}
+	return ":" + clean(port)
+}
+
+// connFigure is a figure of a connection. What the network does to the data is
+// told best where it arrives.
+type connFigure struct {
+	group, name string
+	arrives     bool // take it from the capture nearer to the receiver
+	value       func(*measure.Connection) string
+}
+
+// of is the figure of a connection that may have been captured at two places.
+func (k connFigure) of(p pair) string {
+	if k.arrives && p.far != nil {
+		return k.value(p.far)
+	}
+	return k.value(p.near)
+}
+
+// connFigures are the figures of a connection, in the order in which they are read.
+func connFigures() []connFigure {
+	counted := func(of func(*measure.Connection) measure.Count) func(*measure.Connection) string {
+		return func(c *measure.Connection) string { return countedText(of(c)) }
+	}
+	return []connFigure{
+		{"goodput", "", true, goodputText},
+		{"goodput", "payload", true, func(c *measure.Connection) string { return unit.Size(c.Data.New) }},
+		{"RTT", "opening", false, func(c *measure.Connection) string { return delayText(c.OpenNs) }},
+		{"RTT", "median", false, func(c *measure.Connection) string {
+			return rttPart(c.RTT, func(d *measure.Delay) int64 { return d.P50 })
+		}},
+		{"RTT", "most", false, func(c *measure.Connection) string {
+			return rttPart(c.RTT, func(d *measure.Delay) int64 { return d.Max })
+		}},
+		{"sent again", "", false, againText},
+		{"sent again", "fast", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Fast })},
+		{"sent again", "after timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Timeout })},
+		{"sent again", "as probes", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Tail })},
+		{"sent again", "for nothing", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Spurious })},
+		{"out of order", "", true, counted(func(c *measure.Connection) measure.Count { return c.Data.Late })},
+		{"out of order", "by at most", true, lateText},
+		{"data missing", "", true, func(c *measure.Connection) string { return timesOrNone(c.Data.Gaps) }},
+		{"window", "mean", false, windowMean},
+		{"window", "full for", false, fullText},
+		{"in flight", "mean", false, func(c *measure.Connection) string {
+			return spreadPart(c.Flight, func(s *measure.Spread) float64 { return s.Mean })
+		}},
+		{"in flight", "most", false, func(c *measure.Connection) string {
+			return spreadPart(c.Flight, func(s *measure.Spread) float64 { return s.Max })
+		}},
+		{"closed window", "", false, func(c *measure.Connection) string { return timesOrNone(c.Acks.Zero) }},
+		{"closed window", "for", false, closedFor},
+		{"closed window", "probes", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Probes })},
+		{"super-packets", "", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Super })},
+		{"super-packets", "largest", false, superSize},
+		{"full segment", "", false, func(c *measure.Connection) string { return sizeOrNone(c.MaxPacket) }},
+		{"CE marks", "", true, counted(func(c *measure.Connection) measure.Count { return c.Data.CE })},
+		{"not captured", "", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Unseen })},
+		{"ended by", "", false, resetText},
+	}
+}
+
+func goodputText(c *measure.Connection) string {
+	if c.GoodputBps == nil {
+		return "-"
+	}
+	return unit.Rate(*c.GoodputBps)
+}
+
+func delayText(ns *int64) string {
+	if ns == nil {
+		return ""
+	}
+	return latencyTime(*ns)
+}
+
+func rttPart(d *measure.Delay, part func(*measure.Delay) int64) string {
+	if d == nil || d.Samples <= 0 {
+		return ""
+	}
+	return latencyTime(part(d))
+}
+
+// againText says "312 of 84 032", of segments, also where it is none: that is a result.
+func againText(c *measure.Connection) string {
+	return unit.Count(c.Data.Again.N) + " of " + unit.Count(c.Data.Segments)
+}
+
+func countedText(c measure.Count) string {
+	if c.N <= 0 {
+		return ""
+	}
+	return unit.Count(c.N)
+}
+
+func lateText(c *measure.Connection) string {
+	if c.Data.Late.N <= 0 || c.Data.LateMost <= 0 {
+		return ""
+	}
+	return count(c.Data.LateMost, "packet")
+}
+
+func windowMean(c *measure.Connection) string {
+	s := spreadPart(c.Window, func(s *measure.Spread) float64 { return s.Mean })
+	if s != "" && c.Unscaled {
+		s += " (scale not known)"
+	}
+	return s
+}
+
+func spreadPart(s *measure.Spread, part func(*measure.Spread) float64) string {
+	if s == nil {
+		return ""
+	}
+	return valueText(part(s), "bytes")
+}
+
+func fullText(c *measure.Connection) string {
+	if c.WindowFull == nil {
+		return ""
+	}
+	return valueText(*c.WindowFull, "pct") + " of time"
+}
+
+func timesOrNone(c measure.Count) string {
+	if c.N <= 0 {
+		return ""
+	}
+	return timesText(c.N)
+}
+
+func closedFor(c *measure.Connection) string {
+	if c.Acks.ZeroNs <= 0 {
+		return ""
+	}
+	return unit.Duration(c.Acks.ZeroNs)
+}
+
+func superSize(c *measure.Connection) string {
+	if c.Data.Super.N <= 0 {
+		return ""
+	}
+	return sizeOrNone(c.Data.MaxPacket)
+}
+
+func sizeOrNone(bytes int) string {
+	if bytes <= 0 {
+		return ""
+	}
+	return unit.Size(int64(bytes))
+}
+
+// resetText tells of an end that was no orderly one.
+func resetText(c *measure.Connection) string {
+	if !strings.HasPrefix(c.EndedBy, "rst") {
+		return ""
+	}
+	return clean(c.EndedBy)
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// crossingRows are what two captures tell together: how much of what left one
+// place came to the other, by size, and what was rewritten on the way.
+func crossingRows(f *measure.Flow) (rows []row) {
+	x := f.Crossing
+	if x == nil || len(x.Conns) == 0 {
+		return nil
+	}
+	near, far := placesOf(f)
+	if far == nil {
+		return nil
+	}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, row{name, value})
+		}
+	}
+	data, acks := summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Data }), summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Acks })
+	add("crossed", fmt.Sprintf("%s left %s, %s came to %s", unit.Size(data.Sent), captureName(near), unit.Size(data.Arrived), captureName(far)))
+	add("lost", lostText(&data, captureName(near)))
+	add("largest", largestText(&data))
+	add("order", arrivalText(&data))
+	if acks.Lost.N > 0 {
+		add("lost, back", countedPackets(acks.Lost, captureName(far)))
+	}
+	if d := data.Delay; d != nil && d.Samples > 0 {
+		add("one way", fmt.Sprintf("median %s, least %s, most %s, to %s", latencyTime(d.P50), latencyTime(d.Min), latencyTime(d.Max), latencyTime(x.BoundNs)))
+	}
+	add("clocks", offsetText(x, captureName(near), captureName(far)))
+	for i, c := range changes(x) {
+		name := "rewritten"
+		if i > 0 {
+			name = ""
+		}
+		rows = append(rows, row{name, c})
+	}
+	return rows
+}
+
+// summed adds up one direction of all connections. The delay is that of the first.
+func summed(x *measure.Crossing, way func(*measure.CrossedConn) *measure.Crossed) (sum measure.Crossed) {
+	for i := range x.Conns {
+		c := way(&x.Conns[i])
+		sum.Sent += c.Sent
+		sum.Arrived += c.Arrived
+		sum.MaxArrived = max(sum.MaxArrived, c.MaxArrived)
+		for _, k := range []struct {
+			to   *measure.Count
+			from measure.Count
+		}{{&sum.Lost, c.Lost}, {&sum.SuperSent, c.SuperSent}, {&sum.SuperLost, c.SuperLost}, {&sum.SingleSent, c.SingleSent}, {&sum.SingleLost, c.SingleLost},
+			{&sum.FullSent, c.FullSent}, {&sum.FullLost, c.FullLost}, {&sum.SmallSent, c.SmallSent}, {&sum.SmallLost, c.SmallLost}, {&sum.Late, c.Late}, {&sum.Doubled, c.Doubled}} {
+			k.to.N += k.from.N
+			if len(k.to.Packets) == 0 {
+				k.to.Packets = k.from.Packets
+			}
+		}
+		if sum.Delay == nil {
+			sum.Delay = c.Delay
+		}
+	}
+	return sum
+}
+
+// lostText says "312 packets, packets 45, 99 of a.pcapng: super-packets 1 024 of 1 024, single segments 3 of 9 014".
+func lostText(c *measure.Crossed, capture string) string {
+	if c.Lost.N <= 0 {
+		return "nothing"
+	}
+	classes := ""
+	for _, k := range []struct {
+		name       string
+		lost, sent int64
+	}{{"super-packets", c.SuperLost.N, c.SuperSent.N}, {"single segments", c.SingleLost.N, c.SingleSent.N},
+		{"full ones", c.FullLost.N, c.FullSent.N}, {"small ones", c.SmallLost.N, c.SmallSent.N}} {
+		if k.sent > 0 {
+			classes = join(classes, fmt.Sprintf("%s %s of %s", k.name, unit.Count(k.lost), unit.Count(k.sent)))
+		}
+	}
+	if classes != "" {
+		classes = ": " + classes
+	}
+	return countedPackets(c.Lost, capture) + classes
+}
+
+// countedPackets says "2 packets (45, 99 of a.pcapng)".
+func countedPackets(c measure.Count, capture string) string {
+	s := unit.Count(c.N) + " packets"
+	if c.N == 1 {
+		s = "1 packet"
+	}
+	if len(c.Packets) > 0 {
+		s += " (" + numberList(c.Packets, maxNumbers) + " of " + capture + ")"
+	}
+	return s
+}
+
+// largestText tells what size came through, where something larger did not.
+func largestText(c *measure.Crossed) string {
+	if c.MaxArrived <= 0 || c.Lost.N <= 0 {
+		return ""
+	}
+	return "of the segments that arrived, " + unit.Size(int64(c.MaxArrived))
+}
+
+func arrivalText(c *measure.Crossed) string {
+	late, doubled := "", ""
+	if c.Late.N > 0 {
+		late = unit.Count(c.Late.N) + " overtaken"
+	}
+	if c.Doubled.N > 0 {
+		doubled = unit.Count(c.Doubled.N) + " arrived twice"
+	}
+	return join(late, doubled)
+}
+
+// offsetText says "b is 3.4 ms behind a, to 20 µs".
+func offsetText(x *measure.Crossing, near, far string) string {
+	to := ", to " + latencyTime(x.BoundNs)
+	switch {
+	case x.OffsetNs > 0:
+		return far + " is " + latencyTime(x.OffsetNs) + " ahead of " + near + to
+	case x.OffsetNs < 0:
+		return far + " is " + latencyTime(-max(x.OffsetNs, -1<<62)) + " behind " + near + to
+	}
+	return "equal" + to
+}
+
+// changes are the fields that a device rewrote, each once: "syn mss: 1460 -> 1400 (packets 1, 1), in 4 connections".
+func changes(x *measure.Crossing) (all []string) {
+	var found []measure.Change
+	times := map[int]int{}
+	for i := range x.Conns {
+		for _, c := range x.Conns[i].Changed {
+			n := 0
+			for n < len(found) && (found[n].What != c.What || found[n].Left != c.Left || found[n].Arrived != c.Arrived) {
+				n++
+			}
+			if n == maxKinds {
+				continue
+			}
+			if n == len(found) {
+				found = append(found, c)
+			}
+			times[n]++
+		}
+	}
+	for i, c := range found {
+		s := cleanUpTo(c.What, longestPlace) + ": " + cleanUpTo(c.Left, longestPlace) + " -> " + cleanUpTo(c.Arrived, longestPlace)
+		if len(c.Packets) == 2 {
+			s += fmt.Sprintf(" (packets %d, %d)", c.Packets[0], c.Packets[1])
+		}
+		if times[i] > 1 {
+			s += fmt.Sprintf(", in %d connections", times[i])
+		}
+		all = append(all, s)
+	}
+	return all
+}

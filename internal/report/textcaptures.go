@@ -1,0 +1,56 @@
+package report
+
+import "fmt"
+
+// Columns of connections beside each other.
+const (
+	figureWidth = 20 // names of the figures
+	connWidth   = 14 // least of a connection: fewer are shown where there is no room
+)
+
+// captured prints what the packets show of each flow that was captured.
+func (p *printer) captured(all []packets) {
+	for _, c := range all {
+		title := "what the packets show"
+		if c.Way != "" {
+			title += ", " + c.Way
+		}
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+		p.named(c.Captures)
+		p.named(c.Opening)
+		p.connections(c.Conns)
+		p.named(c.Crossing)
+	}
+}
+
+func (p *printer) named(rows []row) {
+	for _, r := range rows {
+		p.wrap("", nameWidth, "  "+r.Name, r.Value)
+	}
+}
+
+// connections prints one connection in a line for each subject, and more of
+// them in columns.
+func (p *printer) connections(t connTable) {
+	shown := min(len(t.Names), max(1, (p.width-figureWidth)/connWidth))
+	switch shown {
+	case 0:
+		return
+	case 1:
+		p.wrap("", nameWidth, "  connection", t.Names[0])
+		p.named(t.lines())
+	default:
+		p.wrap("", nameWidth, "  connections", t.Names[0]+" and others beside it")
+		widths := []int{0, figureWidth - 4}
+		for range shown {
+			widths = append(widths, (p.width-figureWidth)/shown-2)
+		}
+		p.columns(widths, append([]string{"", ""}, t.Short[:shown]...))
+		for _, r := range t.Rows {
+			p.columns(widths, append([]string{"", r.Label()}, r.Values[:shown]...))
+		}
+	}
+	if more := t.More + len(t.Names) - shown; more > 0 {
+		p.wrap("", nameWidth, "", "and "+count(more, "more connection"))
+	}
+}

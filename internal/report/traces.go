@@ -1,0 +1,264 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what a page shows of one connection.
+const (
+	maxMarkRows = 60
+	tracePanel  = 150 // height
+	markNumbers = measure.MostNumbers
+)
+
+// traced is one connection over time, with the packets that can be looked up.
+type traced struct {
+	Name   string
+	Open   bool // the first of the page: others are folded
+	Chart  *chart
+	Counts table // what was counted, and in which packets first
+	Marks  table // packets sent again, and those out of order
+}
+
+// newTraced are the connections of which a page has something to show.
+func newTraced(pairs []pair, id string) (all []traced) {
+	for i, p := range pairs {
+		c := p.near
+		if c.Course == nil && p.far != nil && p.far.Course != nil {
+			c = p.far
+		}
+		t := traced{Name: connName(c), Open: i == 0, Counts: countTable(c), Marks: markTable(c)}
+		if k, ok := traceChart(c, fmt.Sprintf("%s-%d", id, i)); ok {
+			t.Chart = &k
+		}
+		if t.Chart != nil || len(t.Counts.Rows)+len(t.Marks.Rows) > 0 {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// trace is the course of a connection in the units of its axes.
+type trace struct {
+	from *measure.Trace
+	time scale   // of the x axis
+	step float64 // in its unit
+}
+
+// traceChart draws a connection over time: its sequence numbers, its window,
+// its round trips.
+func traceChart(c *measure.Connection, id string) (chart, bool) {
+	t := c.Course
+	if t == nil || t.StepNs <= 0 || len(t.Sent)+len(t.Flight)+len(t.RTT) == 0 {
+		return chart{}, false
+	}
+	steps := min(max(len(t.Sent), len(t.Flight), len(t.RTT)), measure.TraceSteps)
+	length := float64(t.StepNs) * float64(steps)
+	k := trace{from: t, time: timeScale(length)}
+	k.step = float64(t.StepNs) / k.time.div
+	panels := append(append(k.sequences(), k.windows()...), k.roundTrips()...)
+	if len(panels) == 0 {
+		return chart{}, false
+	}
+	x := xAxis{High: length / k.time.div, Ticks: niceTicks(length/k.time.div, 6), Title: "time, " + k.time.name}
+	x.High = x.Ticks[len(x.Ticks)-1].At
+	name := connName(c)
+	d := drawing{ID: id, Title: name + " over time", Desc: traceWords(c), X: x, Panels: panels}
+	return chartOf(d, "Sequence numbers, window and round trips as they were captured.", k.legends()), true
+}
+
+// The lines and marks of the panels.
+func sentLine() line   { return line{Style: 0, Bare: true} }
+func ackedLine() line  { return line{Style: 2, Bare: true} }
+func windowLine() line { return line{Style: 3, Bare: true, Dashed: true} }
+func againSpots() line { return line{Style: 1, Spots: bars} }
+func lateSpots() line  { return line{Style: 3, Spots: crosses} }
+
+func (k trace) legends() []legend {
+	all := []legend{{key(sentLine()), "sent, in flight"}, {key(ackedLine()), "acknowledged"}, {key(windowLine()), "receive window, its edge"}}
+	if len(k.from.Again) > 0 {
+		all = append(all, legend{key(againSpots()), "sent again"})
+	}
+	if len(k.from.Late) > 0 {
+		all = append(all, legend{key(lateSpots()), "out of order"})
+	}
+	return all
+}
+
+// series are the values of the steps, where a step without one breaks the line.
+// Values above most are not drawn. Part is where in its step a value stands.
+func (k trace) series(values []int64, part, div, most float64) (ps []point) {
+	for i, v := range values[:min(len(values), measure.TraceSteps)] {
+		y := float64(v) / div
+		if v < 0 || y > most {
+			y = math.NaN()
+		}
+		ps = append(ps, point{(float64(i) + part) * k.step, y})
+	}
+	return ps
+}
+
+// edgeRoom is how far above the data the axis of sequence numbers goes for the
+// sake of the window's edge, as a part of the data.
+const edgeRoom = 1.25
+
+// sequences is the panel of what was sent and acknowledged, and what went wrong with it.
+func (k trace) sequences() []panel {
+	t := k.from
+	sent := mostOf(t.Sent, t.Acked)
+	if sent <= 0 {
+		return nil
+	}
+	most := min(edgeRoom*sent, mostOf(t.Sent, t.Acked, t.Edge))
+	in := sizeScale(most)
+	p := panel{Title: "sequence number, " + in.name, Height: 1.6 * tracePanel, Max: most / in.div}
+	for _, s := range []struct {
+		line
+		of []int64
+	}{{windowLine(), t.Edge}, {sentLine(), t.Sent}, {ackedLine(), t.Acked}} {
+		s.Points = k.series(s.of, 1, in.div, p.Max)
+		p.Lines = append(p.Lines, s.line)
+	}
+	for _, s := range []struct {
+		line
+		of []measure.PacketMark
+	}{{againSpots(), t.Again}, {lateSpots(), t.Late}} {
+		for _, m := range s.of[:min(len(s.of), measure.MostMarks)] {
+			s.Points = append(s.Points, point{float64(m.AtNs) / k.time.div, float64(m.Seq) / in.div})
+		}
+		p.Lines = append(p.Lines, s.line)
+	}
+	return []panel{p}
+}
+
+// windows is the panel of the receive window and of what was in flight.
+func (k trace) windows() []panel {
+	t := k.from
+	most := mostOf(t.Flight, t.Window)
+	if most <= 0 {
+		return nil
+	}
+	in := sizeScale(most)
+	p := panel{Title: "receive window and in flight, " + in.name, Height: tracePanel, Max: most / in.div}
+	w, f := windowLine(), sentLine()
+	w.Points, f.Points = k.series(t.Window, 0.5, in.div, p.Max), k.series(t.Flight, 0.5, in.div, p.Max)
+	p.Lines = []line{w, f}
+	return []panel{p}
+}
+
+func (k trace) roundTrips() []panel {
+	most := mostOf(k.from.RTT)
+	if most <= 0 {
+		return nil
+	}
+	in := timeScale(most)
+	l := sentLine()
+	l.Points = k.series(k.from.RTT, 0.5, in.div, math.Inf(1))
+	return []panel{{Title: "RTT, " + in.name, Height: tracePanel, Max: most / in.div, Lines: []line{l}}}
+}
+
+// mostOf is the greatest value, 0 at least.
+func mostOf(lists ...[]int64) float64 {
+	most := int64(0)
+	for _, l := range lists {
+		for _, v := range l {
+			most = max(most, v)
+		}
+	}
+	return float64(most)
+}
+
+// sizeScale picks the binary unit in which bytes read as 1 or more.
+func sizeScale(bytes float64) scale {
+	for _, s := range []scale{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if bytes >= s.div {
+			return s
+		}
+	}
+	return scale{1, "B"}
+}
+
+// traceWords says the course without a picture.
+func traceWords(c *measure.Connection) string {
+	t := newConnTable(&measure.Capture{Conns: []measure.Connection{*c}}, []pair{{near: c}})
+	var parts []string
+	for _, r := range t.lines() {
+		parts = append(parts, r.Name+" "+r.Value)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// countTable is what was counted of a connection, each with the first packets
+// that it was seen in.
+func countTable(c *measure.Connection) table {
+	t := table{Caption: "Packets to look up, by their number in the capture", Head: []string{"seen", "times", "payload", "first packets"}}
+	add := func(name string, n measure.Count) {
+		if n.N <= 0 {
+			return
+		}
+		payload, numbers := "-", numberList(n.Packets, markNumbers)
+		if n.Bytes > 0 {
+			payload = unit.Size(n.Bytes)
+		}
+		if n.N > int64(len(n.Packets)) && len(n.Packets) > 0 && len(n.Packets) <= markNumbers {
+			numbers += ", ..."
+		}
+		t.Rows = append(t.Rows, []string{name, unit.Count(n.N), payload, numbers})
+	}
+	for _, k := range wayCounts(&c.Data) {
+		add(k.name, k.Count)
+	}
+	for _, k := range wayCounts(&c.Acks) {
+		add(k.name+", way back", k.Count)
+	}
+	return t
+}
+
+type namedCount struct {
+	name string
+	measure.Count
+}
+
+// wayCounts are the counts of one direction by the names that people use.
+func wayCounts(w *measure.Way) []namedCount {
+	return []namedCount{{"sent again, fast", w.Fast}, {"sent again after a timeout", w.Timeout}, {"sent again as a probe", w.Tail},
+		{"sent again, all", w.Again}, {"sent again for nothing", w.Spurious}, {"out of order", w.Late}, {"after missing data", w.Gaps}, {"acknowledged, not captured", w.Unseen},
+		{"super-packets", w.Super}, {"duplicate acknowledgements", w.DupAcks}, {"with SACK blocks", w.SACKed}, {"D-SACK", w.DSACK}, {"window closed", w.Zero},
+		{"probes of a closed window", w.Probes}, {"window filled", w.Filled}, {"keep-alives", w.KeepAlive}, {"CE marks", w.CE}, {"ECN echo", w.ECE}, {"CWR", w.CWR}, {"IP fragments", w.Fragments}, {"resets", w.RST}}
+}
+
+// markTable lists the packets that are marked in the chart.
+func markTable(c *measure.Connection) table {
+	if c.Course == nil {
+		return table{}
+	}
+	t := table{Caption: "Packets that are marked", Head: []string{"packet", "seen as", "at", "first byte"}}
+	type marked struct {
+		measure.PacketMark
+		as string
+	}
+	var all []marked
+	for _, k := range []struct {
+		as string
+		of []measure.PacketMark
+	}{{"sent again", c.Course.Again}, {"out of order", c.Course.Late}} {
+		for _, m := range k.of[:min(len(k.of), measure.MostMarks)] {
+			all = append(all, marked{m, k.as})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b marked) int { return int(min(max(a.Packet-b.Packet, -1), 1)) })
+	for i, m := range all {
+		if i == maxMarkRows {
+			t.More = fmt.Sprintf("and %s, see the JSON document", count(len(all)-i, "more packet"))
+			break
+		}
+		t.Rows = append(t.Rows, []string{fmt.Sprint(m.Packet), m.as, unit.Duration(m.AtNs), unit.Count(m.Seq)})
+	}
+	return t
+}
