@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
 	"thru/internal/bus"
 	"thru/internal/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // stored tells whether files are to be explained, all that were named.
@@ -50,8 +50,8 @@ func (e *env) isFile(name string) bool {
 			return false
 		}
 	}
-	like := slices.Contains([]string{".json", ".pcap", ".pcapng"}, strings.ToLower(filepath.Ext(name)))
-	return exists || like || strings.ContainsRune(name, filepath.Separator)
+	isLike := strings.EqualFold(filepath.Ext(name), ".json") || isCaptureName(name)
+	return exists || isLike || strings.ContainsRune(name, filepath.Separator)
 }
 
 // onlyReads tells whether no flag was given that says how to measure.
@@ -61,6 +61,22 @@ func (c *explainCmd) onlyReads() bool {
 	return reflect.DeepEqual(rest, explainCmd{endFlags: endFlags{Port: bus.DefaultPort}})
 }
 
+// kept reads the files: captures are of one test, all others hold one or more.
+func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]named, error) {
+	all, err := c.captures(ctx, e, link)
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	for _, path := range c.What {
+		found, err := e.results(ctx, path, link)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
 // explainFiles prints what the evidence that was kept says, and judges rungs of
 // a ladder by each other.
 func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
@@ -68,13 +84,9 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	var all []named
-	for _, path := range c.What {
-		found, err := e.results(ctx, path, link)
-		if err != nil {
-			return err
-		}
-		all = append(all, found...)
+	all, err := c.kept(ctx, e, link)
+	if err != nil {
+		return err
 	}
 	if len(all) > 1 && (c.JSON || c.HTML != "") {
 		return fault.Usagef("name them one at a time: without --json and --html all are printed", "--json and --html take one result, and here are %d", len(all))

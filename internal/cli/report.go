@@ -102,7 +102,7 @@ func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named
 		return nil, err
 	}
 	if isCapture(text) {
-		return nil, fault.Usagef("give a result: thru test --json, or iperf3 -J", "%s is a packet capture, which this version does not read", path)
+		return nil, fault.Usagef("thru explain "+path+" reads it", "%s is a packet capture, no result", path)
 	}
 	if isResult(text) {
 		doc, err := report.ReadJSON(bytes.NewReader(text))
@@ -134,21 +134,7 @@ func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named
 
 // readUntil is read that an interrupt ends: a pipe may have nobody who writes.
 func (e *env) readUntil(ctx context.Context, path string) ([]byte, error) {
-	type content struct {
-		text []byte
-		err  error
-	}
-	done := make(chan content, 1)
-	go func() {
-		text, err := e.read(path)
-		done <- content{text, err}
-	}()
-	select {
-	case c := <-done:
-		return c.text, c.err
-	case <-ctx.Done():
-		return nil, fault.Failf("", "%s: interrupted", path)
-	}
+	return until(ctx, path, func() ([]byte, error) { return e.read(path) })
 }
 
 // read takes a file, or stdin for "-", up to the most that a result may have.
@@ -185,7 +171,7 @@ func isResult(text []byte) bool {
 // isCapture recognises pcap files, of either byte order and with times in
 // microseconds or nanoseconds, and pcapng (draft-ietf-opsawg-pcap, -pcapng).
 func isCapture(text []byte) bool {
-	for _, magic := range []string{"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1", "\x0a\x0d\x0d\x0a"} {
+	for _, magic := range []string{"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1", "\xa1\xb2\xcd\x34", "\x34\xcd\xb2\xa1", "\x0a\x0d\x0d\x0a"} {
 		if bytes.HasPrefix(text, []byte(magic)) {
 			return true
 		}

@@ -101,8 +101,8 @@ func capturedTest() *measure.Document {
 func brokenTSOTest() *measure.Document {
 	c := packetConn("192.0.2.1:40112", "192.0.2.2:5202", 0, 61e6, 6)
 	c.Data.Super = seenIn(411, 2896, 45, 27)
-	c.Data.Again, c.Data.Timeout, c.Data.Fast = seenIn(822, 1448, 47, 27), seenIn(9, 1448, 51, 310), seenIn(801, 1448, 47, 27)
-	c.Data.Tail, c.Data.Spurious = seenIn(12, 1448, 977, 31), seenIn(3, 1448, 2044, 9)
+	c.Data.Again, c.Data.Timeout, c.Data.Fast = seenIn(822, 1448, 47, 27), seenIn(9, 1448, 51, 310), seenIn(782, 1448, 47, 27)
+	c.Data.Tail, c.Data.Spurious, c.Data.Wake = seenIn(12, 1448, 977, 31), seenIn(3, 1448, 2044, 9), seenIn(19, 1448, 53, 310)
 	c.Course = packetCourse(61e6, 6, 20, 1_500_000, 120, 50, 58)
 	for i := range 60 {
 		at := 2 * i

@@ -227,7 +227,7 @@ type namedCount struct {
 
 // wayCounts are the counts of one direction by the names that people use.
 func wayCounts(w *measure.Way) []namedCount {
-	return []namedCount{{"sent again, fast", w.Fast}, {"sent again after a timeout", w.Timeout}, {"sent again as a probe", w.Tail},
+	return []namedCount{{"sent again, fast", w.Fast}, {"sent again at a timeout", w.Timeout}, {"sent again after a timeout", w.Wake}, {"sent again as a probe", w.Tail},
 		{"sent again, all", w.Again}, {"sent again for nothing", w.Spurious}, {"out of order", w.Late}, {"after missing data", w.Gaps}, {"acknowledged, not captured", w.Unseen},
 		{"super-packets", w.Super}, {"duplicate acknowledgements", w.DupAcks}, {"with SACK blocks", w.SACKed}, {"D-SACK", w.DSACK}, {"window closed", w.Zero},
 		{"probes of a closed window", w.Probes}, {"window filled", w.Filled}, {"keep-alives", w.KeepAlive}, {"CE marks", w.CE}, {"ECN echo", w.ECE}, {"CWR", w.CWR}, {"IP fragments", w.Fragments}, {"resets", w.RST}}

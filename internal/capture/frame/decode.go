@@ -116,7 +116,13 @@ func network(kind uint16, f part, p *Packet) Verdict {
 // snap decodes an 802.3 frame with LLC and SNAP headers (RFC 1042).
 func snap(f part, p *Packet) Verdict {
 	const header = "\xaa\xaa\x03\x00\x00\x00" // SNAP, unnumbered information, types as of Ethernet
-	if len(f.data) < len(header)+2 || string(f.data[:len(header)]) != header {
+	if f.wire < len(header)+2 {
+		return IsNotIP
+	}
+	if v, lacks := f.lacks(len(header) + 2); lacks {
+		return v
+	}
+	if string(f.data[:len(header)]) != header {
 		return IsNotIP
 	}
 	kind := binary.BigEndian.Uint16(f.data[len(header):])

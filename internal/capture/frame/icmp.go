@@ -5,7 +5,10 @@ import "encoding/binary"
 // icmp decodes a router's word that a packet was too large (RFC 792, RFC 1191).
 func icmp(f part, p *Packet) Verdict {
 	const unreachable, fragmentationNeeded = 3, 4
-	if len(f.data) < 8 || f.data[0] != unreachable || f.data[1] != fragmentationNeeded {
+	if v, lacks := f.lacks(8); lacks {
+		return v
+	}
+	if f.data[0] != unreachable || f.data[1] != fragmentationNeeded {
 		return IsOther
 	}
 	p.TooBig, p.MTU = true, int(binary.BigEndian.Uint16(f.data[6:]))
@@ -16,7 +19,10 @@ func icmp(f part, p *Packet) Verdict {
 // icmp6 decodes the same of IPv6 (RFC 4443, 3.2).
 func icmp6(f part, p *Packet) Verdict {
 	const tooBig = 2
-	if len(f.data) < 8 || f.data[0] != tooBig {
+	if v, lacks := f.lacks(8); lacks {
+		return v
+	}
+	if f.data[0] != tooBig {
 		return IsOther
 	}
 	p.TooBig, p.MTU = true, int(min(binary.BigEndian.Uint32(f.data[4:]), 1<<30))

@@ -47,7 +47,13 @@ func udp(f part, p *Packet) Verdict {
 // port, so the header must look like one.
 func vxlan(f part, p *Packet) Verdict {
 	const hasNetwork = 0x08
-	if len(f.data) < 8 || f.data[0]&hasNetwork == 0 || f.data[7] != 0 {
+	if f.wire < 8 {
+		return IsOther
+	}
+	if v, lacks := f.lacks(8); lacks {
+		return v
+	}
+	if f.data[0]&hasNetwork == 0 || f.data[7] != 0 {
 		return IsOther
 	}
 	return inner(ethernet, f.after(8), p)
@@ -55,7 +61,13 @@ func vxlan(f part, p *Packet) Verdict {
 
 // geneve decodes what a Geneve packet carries, past its options (RFC 8926).
 func geneve(f part, p *Packet) Verdict {
-	if len(f.data) < 8 || f.data[0]>>6 != 0 {
+	if f.wire < 8 {
+		return IsOther
+	}
+	if v, lacks := f.lacks(8); lacks {
+		return v
+	}
+	if f.data[0]>>6 != 0 { // a version that is not known
 		return IsOther
 	}
 	n := 8 + 4*int(f.data[0]&63)

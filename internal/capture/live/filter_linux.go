@@ -20,6 +20,8 @@ const (
 	packetTooBig  = 2        // type
 	fragOffset    = 0x1fff
 	header6       = 40
+	hopByHop      = 0
+	jumboBytes    = 8 // hop-by-hop options with the jumbo payload option alone (RFC 2675)
 )
 
 // Ancillary data and the IP header, as offsets (linux/filter.h).
@@ -102,15 +104,17 @@ func filter(c Config) []unix.SockFilter {
 	add(at(unix.BPF_W, adHatype), is(unix.ARPHRD_ETHER), link(ethernetBytes))
 	add(at(unix.BPF_W, adHatype), is(unix.ARPHRD_ETHER), at(unix.BPF_H, etherTypeAt), is(tagged), link(ethernetBytes+tagBytes))
 
-	four, six := filter4(c), filter6(c)
-	version := func(v uint32, then []unix.SockFilter) {
-		add(of(unix.BPF_B, 0), op(unix.BPF_ALU|unix.BPF_RSH|unix.BPF_K, 4), isNot(v), op(unix.BPF_JMP|unix.BPF_JA, uint32(len(then))))
-		code = append(code, then...)
-	}
-	version(4, four)
-	version(6, six)
-	add(take(0))
-	return code
+	version := []step{of(unix.BPF_B, 0), op(unix.BPF_ALU|unix.BPF_RSH|unix.BPF_K, 4)}
+	code = append(code, where(4, filter4(c), version...)...)
+	code = append(code, where(6, filter6(c), version...)...)
+	return append(code, dropAll()...)
+}
+
+// where puts a test before code of any length: it is skipped unless what was
+// loaded is the value.
+func where(value uint32, then []unix.SockFilter, load ...step) []unix.SockFilter {
+	skip := op(unix.BPF_JMP|unix.BPF_JA, uint32(len(then)))
+	return append(block(append(load, isNot(value), skip)...), then...)
 }
 
 // filter4 judges an IPv4 packet that begins at X.
@@ -140,23 +144,32 @@ func filter4(c Config) []unix.SockFilter {
 	return code
 }
 
-// filter6 judges an IPv6 packet that begins at X.
+// filter6 judges an IPv6 packet that begins at X. Packets of more than 64 KiB,
+// which the stack passes on where BIG TCP is on, have a header that says so
+// before that of TCP.
 func filter6(c Config) []unix.SockFilter {
-	var code []unix.SockFilter
-	add := func(steps ...step) { code = append(code, block(steps...)...) }
-	add(of(unix.BPF_B, 6), is(protoICMP6), of(unix.BPF_B, header6), is(packetTooBig), take(Snap6))
-	add(of(unix.BPF_B, 6), isNot(protoTCP), take(0))
-	code = append(code, local(c.Ports, header6, Snap6)...)
+	next := of(unix.BPF_B, 6)
+	code := block(next, is(protoICMP6), of(unix.BPF_B, header6), is(packetTooBig), take(Snap6))
+	code = append(code, where(protoTCP, tcp6(c, header6), next)...)
+	jumbo := where(protoTCP, tcp6(c, header6+jumboBytes), of(unix.BPF_B, header6))
+	jumbo = where(0, jumbo, of(unix.BPF_B, header6+1)) // units of 8 bytes behind the first
+	code = append(code, where(hopByHop, jumbo, next)...)
+	return append(code, dropAll()...)
+}
+
+// tcp6 takes what is asked for of TCP in an IPv6 packet at X; header is where
+// TCP begins.
+func tcp6(c Config, header uint32) []unix.SockFilter {
+	code := local(c.Ports, header, Snap6)
 	for _, p := range c.Peers {
 		addr := p.Addr().Unmap()
 		if !addr.Is6() {
 			continue
 		}
-		add(append(address6(addr, 8), port(p, header6, Snap6)...)...)
-		add(append(address6(addr, 24), port(p, header6+2, Snap6)...)...)
+		code = append(code, block(append(address6(addr, 8), port(p, header, Snap6)...)...)...)
+		code = append(code, block(append(address6(addr, 24), port(p, header+2, Snap6)...)...)...)
 	}
-	add(take(0))
-	return code
+	return append(code, dropAll()...)
 }
 
 // local takes a packet from or to one of the ports that lie between two;
@@ -171,19 +184,19 @@ func local(ports [2]int, header, snap uint32) []unix.SockFilter {
 }
 
 // port takes the packet if a port is that of the peer.
-func port(p netip.AddrPort, where, snap uint32) []step {
+func port(p netip.AddrPort, offset, snap uint32) []step {
 	if p.Port() == 0 {
 		return []step{take(snap)}
 	}
-	return []step{of(unix.BPF_H, where), is(uint32(p.Port())), take(snap)}
+	return []step{of(unix.BPF_H, offset), is(uint32(p.Port())), take(snap)}
 }
 
 // address6 tests an IPv6 address behind X.
-func address6(a netip.Addr, where uint32) []step {
+func address6(a netip.Addr, offset uint32) []step {
 	var steps []step
 	b := a.As16()
 	for i := uint32(0); i < 16; i += 4 {
-		steps = append(steps, of(unix.BPF_W, where+i), is(binary.BigEndian.Uint32(b[i:])))
+		steps = append(steps, of(unix.BPF_W, offset+i), is(binary.BigEndian.Uint32(b[i:])))
 	}
 	return steps
 }

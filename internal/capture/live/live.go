@@ -18,16 +18,18 @@ const DefaultPackets = 300_000
 const MostPeers = 64
 
 // Bytes that are kept of a frame: Ethernet with a VLAN tag (18), IP without
-// options, and TCP with all the options that it can have (60).
+// options but IPv6's word that a packet is a jumbo (8), and TCP with all the
+// options that it can have (60).
 const (
 	Snap4 = 100
-	Snap6 = 120
+	Snap6 = 128
 )
 
 // Config says which packets are captured: those of TCP that match Ports or
 // Peers, and ICMP's word that a packet was too large. Left out are, since a
 // filter would have to search for their TCP header, IPv4 fragments but the
-// first, IPv6 with extension headers, and frames of more than one VLAN tag.
+// first, IPv6 with other extension headers than a jumbo's, and frames of more
+// than one VLAN tag.
 type Config struct {
 	Ports   [2]int           // first and last of the ports that this end listens at; zero: none
 	Peers   []netip.AddrPort // that this end dials, at most MostPeers; port 0: every port

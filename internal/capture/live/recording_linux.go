@@ -16,9 +16,16 @@ import (
 // etherAddresses is where a VLAN tag stands: behind the two addresses.
 const etherAddresses = 12
 
+// oneMoment is the time by which packets that two CPUs captured at once may have
+// their times in another order than the ring has them, ns. The ring's order is
+// the true one: a packet is in it before it is sent. More is a clock that was set.
+const oneMoment = 100_000
+
 // Stop ends the capture, and returns what passed one interface. The ring is
 // closed, whatever comes of it.
 func (r *Ring) Stop(iface string) (Recording, error) {
+	r.ending.Lock()
+	defer r.ending.Unlock()
 	if r.socket < 0 {
 		return Recording{}, errors.New("live: the capture has been closed")
 	}
@@ -76,12 +83,17 @@ func (r *Ring) write(rec *Recording, index int32, link frame.LinkType) error {
 		return err
 	}
 	var room [Snap6 + tagBytes]byte
+	lastNs := int64(0)
 	for p, data := range r.kept.all() {
 		if p.iface != index {
 			rec.Elsewhere++
 			continue
 		}
 		rec.Packets++
+		if back := lastNs - p.timeNs; back > 0 && back < oneMoment {
+			p.timeNs = lastNs
+		}
+		lastNs = p.timeNs
 		whole, wire := asOnWire(p, data, link, room[:0])
 		if err := w.Write(pcapfile.Record{TimeNs: p.timeNs, WireBytes: wire, Data: whole}); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -34,8 +35,10 @@ const (
 	frameBytes    = 2048 // only says how many frames there are: blocks are filled without gaps
 )
 
-// Ring is a capture that runs. Its methods are for one goroutine.
+// Ring is a capture that runs.
 type Ring struct {
+	ending sync.Mutex // held by Stop and Close
+
 	socket int
 	wake   int // eventfd that ends the reader's sleep
 	ring   []byte
@@ -112,8 +115,7 @@ func open(c Config, shape geometry) (_ *Ring, err error) {
 		return nil, fmt.Errorf("live: making the ring: %w", err)
 	}
 	r.began = time.Now()
-	every := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL)}
-	if err := unix.Bind(r.socket, every); err != nil {
+	if err := r.listen(unix.ETH_P_ALL); err != nil {
 		return nil, fmt.Errorf("live: listening at all interfaces: %w", err)
 	}
 	return r, nil
@@ -179,12 +181,12 @@ func (r *Ring) follow() {
 		for r.takeBlock() {
 		}
 		if r.full {
-			r.err = r.endFilter()
+			r.err = r.unhook()
 			return
 		}
 		events, err := r.sleep(ending)
 		if events.told {
-			ending, err = true, r.endFilter()
+			ending, err = true, r.unhook()
 		}
 		if err != nil || ending && events == (woken{}) {
 			r.err = err
@@ -270,14 +272,23 @@ func (r *Ring) sleep(ending bool) (woken, error) {
 	}
 }
 
-// endFilter lets nothing more in, so that capturing costs no more than a look
-// at each packet.
-func (r *Ring) endFilter() error {
+// unhook lets nothing more in: at once by a filter, and then by listening to a
+// protocol that nobody speaks. That alone ends the cost, since a socket for all
+// protocols gets a clone of each packet that is sent, whatever its filter says.
+func (r *Ring) unhook() error {
 	r.ended = time.Now()
 	if err := r.attach(dropAll()); err != nil {
 		return fmt.Errorf("live: ending the capture: %w", err)
 	}
+	if err := r.listen(unix.ETH_P_802_EX1); err != nil {
+		return fmt.Errorf("live: ending the capture: %w", err)
+	}
 	return nil
+}
+
+// listen hooks the socket to a protocol at all interfaces, in place of the one before.
+func (r *Ring) listen(protocol uint16) error {
+	return unix.Bind(r.socket, &unix.SockaddrLinklayer{Protocol: networkOrder(protocol)})
 }
 
 // finish has the reader end, and waits for it.
@@ -291,6 +302,8 @@ func (r *Ring) finish() error {
 // Close ends a capture that nobody wants any more. After Stop, or a second
 // time, it does nothing.
 func (r *Ring) Close() {
+	r.ending.Lock()
+	defer r.ending.Unlock()
 	if r.socket < 0 {
 		return
 	}

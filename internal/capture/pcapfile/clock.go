@@ -8,6 +8,9 @@ import (
 // microseconds is the resolution of times where a file says none.
 const microseconds = 6
 
+// nanoseconds is the resolution of times that we write.
+const nanoseconds = 9
+
 // clock turns the times of an interface into nanoseconds since 1970.
 type clock struct {
 	times  uint64 // a time is multiplied by this,

@@ -60,7 +60,7 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 		h.timeoutAt = h.next
 	case start < h.timeoutAt:
 		w.Wake.Seen(p.Number, p.Payload)
-	case told, start < h.fastEnd && start == h.acked:
+	case told, start < h.fastEnd: // a partial acknowledgement, or later data that came, told the rest (RFC 6582, RFC 8985)
 		w.Fast.Seen(p.Number, p.Payload)
 		h.fastEnd = max(h.fastEnd, h.next)
 	case end == h.next && !(known && before.again) && quiet >= trip && trip > 0:

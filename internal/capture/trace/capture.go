@@ -12,7 +12,8 @@ import (
 // mostCourses bounds the connections whose course is told.
 const mostCourses = 8
 
-// Capture tells what the packets show. Nothing may be added after it.
+// Capture tells what the packets show, and where they must have been captured
+// (Place). Nothing may be added after it.
 func (b *Builder) Capture() *measure.Capture {
 	x := b.capture
 	x.MTU = b.o.MTU
@@ -39,6 +40,7 @@ func (b *Builder) Capture() *measure.Capture {
 		}
 		x.Conns = append(x.Conns, m)
 	}
+	Place(&x)
 	return &x
 }
 

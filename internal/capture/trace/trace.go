@@ -24,6 +24,9 @@ type Options struct {
 	// MTU of the interface, bytes; 0: not known. It tells super-packets of
 	// connections whose handshake is not in the capture.
 	MTU int
+	// Record gets the packets too, where it is not nil: of the wanted connections,
+	// without copies of what was captured before.
+	Record *Recorder
 }
 
 // Bounds of what is kept in memory.
@@ -75,6 +78,9 @@ func New(o Options) *Builder {
 func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 	at := b.clock(p)
 	b.capture.Packets++
+	if b.o.Record != nil {
+		b.o.Record.passes(p.TimeNs)
+	}
 	if v != frame.IsTCP {
 		b.other(p, v)
 		return
@@ -92,6 +98,8 @@ func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 	c := b.find(key, p, at)
 	if !c.add(p, at) {
 		b.capture.Twice.Seen(p.Number, p.Payload)
+	} else if b.o.Record != nil {
+		b.o.Record.add(key, p)
 	}
 	if !c.isLarge && c.payload() >= largeBytes {
 		b.enlarge(c)

@@ -1,0 +1,296 @@
+package capture
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+
+	"thru/internal/capture/trace"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Reported is the program of measure.Evidence whose word the figures are.
+const Reported = "a capture"
+
+// What of the captured connections makes a cell, and a stream.
+const (
+	leastBack     = 20  // the other direction is a cell with more than this part of the payload of the main one
+	leastStream   = 100 // and a connection a stream with more than this part of that of the largest
+	leastPayload  = 64 << 10
+	notOfACapture = "a capture does not show it"
+)
+
+// Document makes a result of one capture, or of two of one flow that were made
+// at two places. Its figures are to be filled by stat.Summarise.
+func Document(files ...File) (*measure.Document, error) {
+	if len(files) == 0 || len(files) > 2 {
+		return nil, fault.Usagef("name one capture, or one of each end", "%d captures are named", len(files))
+	}
+	d := draft{files: files, sender: &files[0], receiver: &files[0]}
+	if len(files) == 2 {
+		if err := d.cross(); err != nil {
+			return nil, err
+		}
+	}
+	d.find()
+	doc := &measure.Document{
+		Schema: measure.Schema, Command: "explain", StartedAt: files[0].Capture.StartedAt, EndPoints: d.endPoints(), Cells: []measure.Cell{},
+	}
+	for _, w := range d.ways {
+		doc.Cells = append(doc.Cells, d.cell(w))
+	}
+	for i := range doc.Cells {
+		doc.Cells[i].AtOnce = len(doc.Cells)
+		if len(doc.Cells) > 1 {
+			doc.Cells[i].Label = []string{"forward", "back"}[i]
+		}
+	}
+	for _, f := range files {
+		doc.ElapsedNs = max(doc.ElapsedNs, f.Capture.SpanNs)
+		if f.Capture.Damage != "" {
+			doc.Warnings = append(doc.Warnings, f.Name+": "+f.Capture.Damage+"; what was read is used")
+		}
+	}
+	return doc, nil
+}
+
+// draft is a document in the making.
+type draft struct {
+	files    []File
+	sender   *File // the capture that tells of the sender: the one nearer to it
+	receiver *File
+	crossing *measure.Crossing
+	server   map[*measure.Capture]string // HOST:PORT that listens
+	ways     []way
+}
+
+// way is one direction of the flow's data.
+type way struct {
+	back     bool // not that of the main connection
+	from, to string
+	sent     []stream // at the sender's capture
+	acked    []stream // at the receiver's
+}
+
+// stream is what one connection carried in one direction.
+type stream struct {
+	conn        *measure.Connection
+	local, peer string // of the sender
+	turned      bool   // conn's data goes the other way
+	sent, acked trace.Volume
+}
+
+// bytes that the receiver acknowledged or, where the acknowledgements are not in
+// the capture, that were sent.
+func (s *stream) got() trace.Volume {
+	if s.conn.Acks.Packets == 0 && !s.turned || s.conn.Data.Packets == 0 && s.turned {
+		return s.sent
+	}
+	return s.acked
+}
+
+// cross compares two captures.
+func (d *draft) cross() error {
+	a, b := &d.files[0], &d.files[1]
+	x, err := trace.Cross(trace.Side{Capture: a.Capture, Records: a.Recorder}, trace.Side{Capture: b.Capture, Records: b.Recorder})
+	switch {
+	case errors.Is(err, trace.ErrSamePlace):
+		return fault.Usagef("name one capture, or one of each end", "%s and %s were captured at the same place: every packet has the same time in both", a.Name, b.Name)
+	case errors.Is(err, trace.ErrOtherFlow):
+		return fault.Usagef("two captures must be of one test, made at the same time at both ends; explain others one by one",
+			"%s (%s) and %s (%s) have no connection in common", a.Name, mainOf(a.Capture), b.Name, mainOf(b.Capture))
+	case err != nil:
+		return err
+	}
+	d.crossing = x
+	d.sender, d.receiver = &d.files[x.Left], &d.files[x.Right]
+	return nil
+}
+
+func mainOf(c *measure.Capture) string { return c.Conns[0].From + " -> " + c.Conns[0].To }
+
+// find tells which directions carry data, and in which connections.
+func (d *draft) find() {
+	d.server = map[*measure.Capture]string{}
+	for _, f := range d.files {
+		d.server[f.Capture] = listens(&f.Capture.Conns[0])
+	}
+	main := d.way(false)
+	d.ways = []way{main}
+	if back := d.way(true); total(back.acked) > max(leastPayload, total(main.acked)/leastBack) {
+		d.ways = append(d.ways, back)
+	}
+}
+
+// listens is the end of a connection that did not open it: where the handshake
+// is not in the capture, the one with the lower port.
+func listens(c *measure.Connection) string {
+	a, errA := netip.ParseAddrPort(c.From)
+	b, errB := netip.ParseAddrPort(c.To)
+	toServer := errA == nil && errB == nil && b.Port() <= a.Port()
+	if c.FromOpened != nil {
+		toServer = *c.FromOpened
+	}
+	if toServer {
+		return c.To
+	}
+	return c.From
+}
+
+// way gathers what went in one direction.
+func (d *draft) way(back bool) way {
+	main := &d.sender.Capture.Conns[0]
+	w := way{back: back, from: host(main.From), to: host(main.To)}
+	if d.crossing != nil {
+		w.to = d.farHost()
+	}
+	if back {
+		w.from, w.to = w.to, w.from
+	}
+	w.sent, w.acked = d.streams(d.sender, back), d.streams(d.receiver, back)
+	return w
+}
+
+// farHost is the receiver as the capture at its side has it: it may be another
+// address behind NAT.
+func (d *draft) farHost() string {
+	for _, c := range d.receiver.Capture.Conns {
+		if c.Index == d.crossing.Conns[0].RightIndex {
+			if d.isTurned(d.receiver.Capture, &c) {
+				return host(c.From)
+			}
+			return host(c.To)
+		}
+	}
+	return host(d.receiver.Capture.Conns[0].To)
+}
+
+// isTurned tells whether a connection's data goes against that of the main one.
+func (d *draft) isTurned(c *measure.Capture, conn *measure.Connection) bool {
+	main := &d.sender.Capture.Conns[0]
+	return (main.To == d.server[d.sender.Capture]) != (conn.To == d.server[c])
+}
+
+// streams are the connections that carry much in a direction, at one capture.
+func (d *draft) streams(f *File, back bool) []stream {
+	var all []stream
+	var most int64
+	for i := range f.Capture.Conns {
+		c := &f.Capture.Conns[i]
+		s := stream{conn: c, local: c.From, peer: c.To, turned: d.isTurned(f.Capture, c) != back}
+		if s.turned {
+			s.local, s.peer = s.peer, s.local
+		}
+		s.sent, s.acked = f.Recorder.Volumes(c, s.turned)
+		if s.sent.Total == 0 {
+			s.sent = whole(f.Capture, c, s.turned) // it was not recorded
+		}
+		most = max(most, s.sent.Total)
+		all = append(all, s)
+	}
+	all = slices.DeleteFunc(all, func(s stream) bool { return s.sent.Total == 0 || s.sent.Total < most/leastStream })
+	return all[:min(len(all), measure.MaxStreams)]
+}
+
+// whole is a connection's payload where its course was not recorded.
+func whole(c *measure.Capture, conn *measure.Connection, turned bool) trace.Volume {
+	n := conn.Data.New
+	if turned {
+		n = conn.Acks.New
+	}
+	start := c.StartedAt.UnixNano() + conn.StartNs
+	return trace.Volume{FirstNs: start, LastNs: start + conn.SpanNs, Total: n}
+}
+
+func total(all []stream) (n int64) {
+	for i := range all {
+		n += all[i].sent.Total
+	}
+	return n
+}
+
+// endPoints are named by their addresses.
+func (d *draft) endPoints() []measure.EndPoint {
+	w := d.ways[0]
+	out := []measure.EndPoint{{Name: w.from, Addr: w.from}}
+	if w.to != w.from {
+		out = append(out, measure.EndPoint{Name: w.to, Addr: w.to})
+	}
+	return out
+}
+
+func host(hostPort string) string {
+	h, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return hostPort
+	}
+	return h
+}
+
+// cell is one direction as a test.
+func (d *draft) cell(w way) measure.Cell {
+	flow := measure.Flow{From: w.from, To: w.to, Sender: d.senderSide(w), Receiver: d.receiverSide(w)}
+	d.attach(&flow, w)
+	spec := measure.Spec{
+		From: w.from, To: w.to, DialFrom: flow.Sender.Dialled, Protocol: measure.TCP, Streams: max(len(w.acked), 1),
+		Duration: flow.Receiver.MeasuredNs, NoRamp: true, Interval: int64(measure.Bin), Family: 4,
+	}
+	if a, err := netip.ParseAddr(w.from); err == nil && a.Is6() {
+		spec.Family = 6
+	}
+	return measure.Cell{
+		From: w.from, To: w.to, Protocol: spec.Protocol, Streams: spec.Streams, Spec: spec,
+		Runs: []measure.Run{{StartedAt: d.files[0].Capture.StartedAt, Flows: []measure.Flow{flow}}},
+	}
+}
+
+// attach adds the captures to a flow, with the connections of its direction.
+func (d *draft) attach(flow *measure.Flow, w way) {
+	indices := map[int]bool{} // of the left capture
+	for i := range d.files {
+		c := *d.files[i].Capture
+		c.Conns = slices.DeleteFunc(slices.Clone(c.Conns), func(conn measure.Connection) bool {
+			return d.isTurned(d.files[i].Capture, &conn) != w.back
+		})
+		if len(c.Conns) == 0 {
+			lack(flow.Sender, "captures", "the packets of both directions stand with the other one")
+			flow.Captures = nil
+			return
+		}
+		if d.crossing != nil && i == d.crossing.Left {
+			for _, conn := range c.Conns {
+				indices[conn.Index] = true
+			}
+		}
+		flow.Captures = append(flow.Captures, c)
+	}
+	if d.crossing == nil {
+		return
+	}
+	x := *d.crossing
+	x.Conns = slices.DeleteFunc(slices.Clone(x.Conns), func(c measure.CrossedConn) bool { return !indices[c.LeftIndex] })
+	flow.Crossing = &x
+}
+
+func lack(e *measure.Evidence, fact, why string) {
+	e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why})
+}
+
+// opened is the distribution of the handshakes' round trips; nil where none is
+// in the capture.
+func opened(all []stream) *measure.RTT {
+	var ns []int64
+	for i := range all {
+		if t := all[i].conn.OpenNs; t != nil {
+			ns = append(ns, *t)
+		}
+	}
+	if len(ns) == 0 {
+		return nil
+	}
+	slices.SortFunc(ns, cmp.Compare)
+	return &measure.RTT{Min: ns[0], Median: ns[len(ns)/2], Max: ns[len(ns)-1], Samples: len(ns)}
+}

@@ -1,0 +1,167 @@
+package capture
+
+import (
+	"math"
+
+	"thru/internal/capture/trace"
+	"thru/internal/measure"
+)
+
+// mostBins bounds the seconds of a capture; of a longer one a bin is several.
+const mostBins = 4096
+
+// senderSide is what the capture nearer to the sender tells of it.
+func (d *draft) senderSide(w way) *measure.Evidence {
+	e := d.side(d.sender, w, w.sent, func(s *stream) trace.Volume { return s.sent })
+	e.EndPoint, e.Sends = w.from, true
+	if d.sender.Capture.Place != measure.AtSender {
+		lack(e, "streams.tcp", "the capture is not known to be at the sender: what was lost before it is not in it")
+		return e
+	}
+	for i := range w.sent {
+		e.Streams[i].TCPStart, e.Streams[i].TCP = d.counters(&w.sent[i])
+	}
+	for i := range e.Bins {
+		d.roundTrips(e, &e.Bins[i], w.sent)
+	}
+	lack(e, "streams.tcp", notOfACapture)
+	return e
+}
+
+// receiverSide is what the capture nearer to the receiver tells of it: what it
+// acknowledged had arrived in order.
+func (d *draft) receiverSide(w way) *measure.Evidence {
+	e := d.side(d.receiver, w, w.acked, (*stream).got)
+	e.EndPoint, e.Dialled = w.to, !e.Dialled
+	e.LocalAddr, e.PeerAddr = e.PeerAddr, e.LocalAddr
+	for i := range e.Streams {
+		s := &e.Streams[i]
+		s.Local, s.Peer = s.Peer, s.Local
+	}
+	lack(e, "bytes_read", "a capture shows what was acknowledged, not what the program read")
+	lack(e, "streams.tcp", notOfACapture)
+	return e
+}
+
+// side fills what both ends have: the streams and their seconds, and the round
+// trip of the handshakes, of which the whole is seen at any place.
+func (d *draft) side(f *File, w way, all []stream, count func(*stream) trace.Volume) *measure.Evidence {
+	e := &measure.Evidence{Reported: Reported, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}, RTTIdle: opened(all)}
+	lack(e, "host", notOfACapture)
+	if e.RTTIdle == nil {
+		lack(e, "rtt_idle", "no handshake is in the capture")
+	}
+	var volumes []trace.Volume
+	start, end := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range all {
+		s, v := &all[i], count(&all[i])
+		volumes = append(volumes, v)
+		if v.Total > 0 {
+			start, end = min(start, s.sent.FirstNs), max(end, v.LastNs)
+		}
+		e.Bytes += v.Total
+		e.Streams = append(e.Streams, measure.Stream{Index: i, Local: s.local, Peer: s.peer, Bytes: v.Total, TotalBytes: v.Total, MSS: s.conn.MSS})
+	}
+	e.TotalBytes = e.Bytes
+	if len(all) > 0 {
+		e.LocalAddr, e.PeerAddr = all[0].local, all[0].peer
+		e.Dialled = all[0].peer == d.server[f.Capture]
+	}
+	if end > start {
+		e.MeasuredNs = end - start
+		e.Bins = seconds(volumes, start, end)
+	}
+	return e
+}
+
+// seconds are the bins of the time from start to end.
+func seconds(volumes []trace.Volume, start, end int64) []measure.StreamBin {
+	step := int64(measure.Bin)
+	step *= (end-start)/step/mostBins + 1
+	before := make([]int64, len(volumes))
+	bins := []measure.StreamBin{}
+	for at := start; at < end; at += step {
+		until := min(at+step, end)
+		b := measure.StreamBin{At: at - start, Span: until - at, Streams: make([]int64, len(volumes))}
+		for i, v := range volumes {
+			n := v.Until(until)
+			b.Streams[i] = n - before[i]
+			b.Bytes += b.Streams[i]
+			before[i] = n
+		}
+		bins = append(bins, b)
+	}
+	return bins
+}
+
+// counters are those of the sender's TCP_INFO that packets tell as well.
+func (d *draft) counters(s *stream) (start, end *measure.TCPInfo) {
+	c, data := s.conn, s.conn.Data
+	if s.turned {
+		data = c.Acks
+	}
+	number := func(n int64) *uint32 { return new(uint32(min(max(n, 0), math.MaxUint32))) }
+	start = &measure.TCPInfo{Retrans: new(uint32), BytesSent: new(uint64), BytesRetrans: new(uint64)}
+	end = &measure.TCPInfo{
+		Retrans: number(data.Again.N), BytesSent: new(uint64(max(data.Payload, 0))), BytesRetrans: new(uint64(max(data.Again.Bytes, 0))),
+	}
+	if c.MSS > 0 {
+		end.SendMSS = number(int64(c.MSS))
+	}
+	if a, b := c.SYN, c.SYNACK; a != nil && b != nil {
+		end.Timestamps, end.SACK, end.WScaleOK, end.ECN = both(a.Timestamps, b.Timestamps), both(a.SACK, b.SACK), both(a.HasScale, b.HasScale), both(a.ECN, b.ECN)
+	}
+	if c.RTT != nil && !s.turned {
+		end.RTTUs, end.MinRTTUs = number(c.RTT.P50/1000), number(c.RTT.Min/1000)
+	}
+	return start, end
+}
+
+// both ends must offer an option for it to hold.
+func both(a, b *bool) *bool {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a && *b)
+}
+
+// roundTrips fills the mean of a bin's round trips, of the connections whose
+// course is known.
+func (d *draft) roundTrips(e *measure.Evidence, b *measure.StreamBin, all []stream) {
+	start := int64(math.MaxInt64)
+	for i := range all {
+		start = min(start, all[i].sent.FirstNs)
+	}
+	b.TCP = make([]measure.TCPInfo, len(all))
+	known := false
+	for i := range all {
+		if all[i].turned {
+			continue
+		}
+		if mean, ok := meanRTT(d.sender.Capture, all[i].conn, start+b.At, start+b.At+b.Span); ok {
+			b.TCP[i].RTTUs, known = new(uint32(min(mean/1000, math.MaxUint32))), true
+		}
+	}
+	if !known {
+		b.TCP = nil
+	}
+}
+
+// meanRTT is the mean of a course's steps between two times.
+func meanRTT(c *measure.Capture, conn *measure.Connection, from, to int64) (mean int64, ok bool) {
+	course := conn.Course
+	if course == nil || course.StepNs <= 0 {
+		return 0, false
+	}
+	begin := c.StartedAt.UnixNano() + conn.StartNs
+	var sum, n int64
+	for i := max(0, (from-begin)/course.StepNs); i < int64(len(course.RTT)) && begin+i*course.StepNs < to; i++ {
+		if rtt := course.RTT[i]; rtt >= 0 {
+			sum, n = sum+rtt, n+1
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	return sum / n, true
+}

@@ -1,0 +1,77 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"thru/internal/capture/pcapfile"
+	"thru/internal/capture/trace"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// File is one capture that was read.
+type File struct {
+	Name     string
+	Capture  *measure.Capture
+	Recorder *trace.Recorder // for a comparison with another one
+}
+
+// Load reads a capture to its end and follows its connections. progress may be
+// nil; it gets the number of packets so far. What could be read of a damaged file is
+// used, and Capture.Damage says where it ends; a file of which nothing could be
+// read is an error, as is one without TCP.
+func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progress func(packets int64)) (File, error) {
+	in, err := pcapfile.NewReader(r)
+	if err != nil {
+		return File{}, fault.Usagef(hintOf(err, "tcpdump -w, dumpcap and Wireshark write files that can be read"), "%s: %w", name, err)
+	}
+	o.Record = trace.NewRecorder()
+	c, err := trace.Read(in, o, func(packets int64) error {
+		if progress != nil {
+			progress(packets)
+		}
+		return ctx.Err()
+	})
+	switch {
+	case ctx.Err() != nil:
+		return File{}, fault.Failf("", "%s: interrupted", name)
+	case err != nil:
+		return File{}, fmt.Errorf("%s: %w", name, err)
+	}
+	c.File = name
+	switch {
+	case c.Packets == 0 && c.Damage != "":
+		return File{}, fault.Failf("write it anew: it holds no whole packet", "%s: %s", name, c.Damage)
+	case c.Packets == 0:
+		return File{}, fault.Failf("was the filter of the capture too narrow, or the interface the wrong one?", "%s: the capture holds no packets", name)
+	case len(c.Conns) == 0 && c.TCP > 0:
+		return File{}, fault.Failf("", "%s: none of its %d packets is of the connections of the test", name, c.Packets)
+	case len(c.Conns) == 0:
+		return File{}, noTCP(name, c)
+	}
+	trace.Place(c)
+	return File{Name: name, Capture: c, Recorder: o.Record}, nil
+}
+
+// hintOf keeps the hint of an error that has one.
+func hintOf(err error, otherwise string) string {
+	if h := fault.Hint(err); h != "" {
+		return h
+	}
+	return otherwise
+}
+
+// noTCP says what a capture holds instead.
+func noTCP(name string, c *measure.Capture) error {
+	others := ""
+	for i, t := range c.Others {
+		if i > 0 {
+			others += ", "
+		}
+		others += fmt.Sprintf("%s: %d", t.What, t.Packets)
+	}
+	return fault.Failf("explain follows TCP: capture with -i of the interface that the connection takes, and a filter that lets TCP pass",
+		"%s: none of its %d packets is TCP (%s)", name, c.Packets, others)
+}

@@ -1,0 +1,163 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"thru/internal/measure"
+)
+
+// field is a value in the header that a device on the way may change.
+type field struct {
+	what        string
+	seen        int64 // packets of which it is known
+	changed     int64
+	left, came  int
+	packetsLeft [2]int64 // numbers of the first that was changed: as it left, and as it came
+}
+
+// The fields of a passage.
+const (
+	ofTTL = iota
+	ofDSCP
+	ofECN
+	ofWindow
+)
+
+// compareFields notes what became of the fields of a packet.
+func (p *passage) compareFields(sent, came *transit) {
+	p.fields[ofTTL].note("ttl", int(sent.ttl), int(came.ttl), sent, came)
+	p.fields[ofDSCP].note("dscp", int(sent.tos>>2), int(came.tos>>2), sent, came)
+	const mask, notCapable, marked = 3, 0, 3
+	if ecn := sent.tos & mask; ecn != notCapable {
+		arrived := came.tos & mask
+		if arrived == marked {
+			arrived = ecn // that is what the mark is for
+		}
+		p.fields[ofECN].note("ecn", int(ecn), int(arrived), sent, came)
+	}
+	if sent.payload == 0 && came.payload == 0 {
+		p.fields[ofWindow].note("window", int(sent.window), int(came.window), sent, came)
+	}
+}
+
+func (f *field) note(what string, left, arrived int, sent, came *transit) {
+	f.what = what
+	f.seen++
+	if left == arrived {
+		return
+	}
+	if f.changed == 0 {
+		f.left, f.came, f.packetsLeft = left, arrived, [2]int64{sent.number, came.number}
+	}
+	f.changed++
+}
+
+// changes are the fields that differ in most packets: a single one may be of
+// another path.
+func (p *passage) changes(of string) []measure.Change {
+	var out []measure.Change
+	for _, f := range p.fields {
+		if f.changed*2 <= f.seen {
+			continue
+		}
+		numbers := []int64{f.packetsLeft[0], f.packetsLeft[1]}
+		if p.from != p.x.left {
+			slices.Reverse(numbers)
+		}
+		out = append(out, measure.Change{What: of + " " + f.what, Left: strconv.Itoa(f.left), Arrived: strconv.Itoa(f.came), Packets: numbers})
+	}
+	return out
+}
+
+// renamed says what became of addresses, ports and sequence numbers.
+func (c *couple) renamed(left int) []measure.Change {
+	var out []measure.Change
+	a, b := c.conns[left], c.conns[1-left]
+	packets := []int64{a.FirstPacket, b.FirstPacket}
+	for i, what := range []string{"from address", "to address"} {
+		if l, r := c.end(left, i), c.end(1-left, i); l != r {
+			out = append(out, measure.Change{What: what, Left: l, Arrived: r, Packets: packets})
+		}
+	}
+	if c.opaque || c.shift != [2]uint32{} {
+		what := measure.Change{What: "sequence numbers", Left: "its own", Arrived: "other ones", Packets: packets}
+		if !c.opaque {
+			what.Left, what.Arrived = "+0", fmt.Sprintf("%+d", int32(c.shift[0]))
+		}
+		out = append(out, what)
+	}
+	if !c.opaque && !c.stamps {
+		if x := a.SYN; x != nil && x.Timestamps != nil && *x.Timestamps {
+			out = append(out, measure.Change{What: "timestamps", Left: "its own", Arrived: "other ones, or none", Packets: packets})
+		}
+	}
+	return out
+}
+
+// rewritten compares the handshakes.
+func (c *couple) rewritten(left int) []measure.Change {
+	a, b := c.conns[left], c.conns[1-left]
+	there, back := a.SYN, b.SYN // the SYN goes from left to right where From opened
+	answer, arrived := b.SYNACK, a.SYNACK
+	opened := a.FromOpened
+	if opened == nil {
+		opened = b.FromOpened
+	}
+	if opened == nil {
+		return nil
+	}
+	flip := !*opened
+	if flip {
+		there, back, answer, arrived = back, there, arrived, answer
+	}
+	return append(openings("syn", there, back, flip), openings("synack", answer, arrived, !flip)...)
+}
+
+// openings compares a SYN as it left with how it arrived. flip: it left at the right.
+func openings(what string, left, arrived *measure.Opening, flip bool) []measure.Change {
+	if left == nil || arrived == nil {
+		return nil
+	}
+	packets := []int64{left.Packet, arrived.Packet}
+	if flip {
+		slices.Reverse(packets)
+	}
+	var out []measure.Change
+	differ := func(name, a, b string) {
+		if a != b {
+			out = append(out, measure.Change{What: what + " " + name, Left: a, Arrived: b, Packets: packets})
+		}
+	}
+	differ("mss", number(left.MSS), number(arrived.MSS))
+	differ("window-scale", number(left.WindowScale), number(arrived.WindowScale))
+	differ("sack-permitted", flag(left.SACK), flag(arrived.SACK))
+	differ("timestamps", flag(left.Timestamps), flag(arrived.Timestamps))
+	differ("ecn", flag(left.ECN), flag(arrived.ECN))
+	differ("window", strconv.Itoa(left.Window), strconv.Itoa(arrived.Window))
+	known := []string{"mss", "window-scale", "sack-permitted", "timestamps", "nop", "eol"}
+	for _, name := range left.Options {
+		if !slices.Contains(known, name) && !slices.Contains(arrived.Options, name) {
+			differ(name, "there", "none")
+		}
+	}
+	return out
+}
+
+func number(x *int) string {
+	if x == nil {
+		return "none"
+	}
+	return strconv.Itoa(*x)
+}
+
+func flag(x *bool) string {
+	switch {
+	case x == nil:
+		return "not known"
+	case *x:
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,159 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+
+	"thru/internal/measure"
+)
+
+// Reasons why two captures cannot be compared.
+var (
+	ErrOtherFlow = errors.New("trace: the captures have no connection in common")
+	ErrSamePlace = errors.New("trace: the captures were made at one place")
+)
+
+// Side is one of two captures, with what was recorded of its packets.
+type Side struct {
+	Capture *measure.Capture
+	Records *Recorder
+}
+
+// Cross compares two captures of one flow, in either order: what left one place
+// and came to the other. Crossing.Left is 0 where the first one is nearer to
+// the sender. It fails with ErrOtherFlow or ErrSamePlace.
+func Cross(one, other Side) (*measure.Crossing, error) {
+	x := crossing{sides: [2]Side{one, other}}
+	x.couples = coupled(x.sides)
+	if len(x.couples) == 0 {
+		return nil, ErrOtherFlow
+	}
+	for i := range x.couples {
+		x.couples[i].meet()
+	}
+	if x.isOnePlace() {
+		return nil, ErrSamePlace
+	}
+	x.clock = newClock(x.couples)
+	x.orient()
+	out := &measure.Crossing{Left: x.left, Right: 1 - x.left, OffsetNs: x.clock.offset, BoundNs: x.clock.bound, Conns: []measure.CrossedConn{}}
+	for i := range x.couples {
+		out.Conns = append(out.Conns, x.compare(&x.couples[i]))
+	}
+	out.Missing = x.missing
+	x.remark(out)
+	return out, nil
+}
+
+// crossing is the work on two captures.
+type crossing struct {
+	sides   [2]Side
+	left    int // index of the side nearer to the sender
+	couples []couple
+	clock   clock
+	missing []measure.NotChecked
+	unseen  [2]int64 // packets that the side ought to have captured and did not
+	crowded int64    // packets left out, since too many overlap
+}
+
+// compare fills both directions of a connection, and what was rewritten.
+func (x *crossing) compare(c *couple) measure.CrossedConn {
+	l, r := x.left, 1-x.left
+	out := measure.CrossedConn{LeftIndex: c.conns[l].Index, RightIndex: c.conns[r].Index}
+	out.Changed = append(c.renamed(l), c.rewritten(l)...)
+	if c.opaque {
+		return out
+	}
+	data := x.passage(c, 0)
+	acks := x.passage(c, 1)
+	out.Data, out.Acks = data.result, acks.result
+	out.Changed = append(out.Changed, data.changes("data")...)
+	out.Changed = append(out.Changed, acks.changes("acks")...)
+	return out
+}
+
+// remark says what could not be compared, or is less sure than it looks.
+func (x *crossing) remark(out *measure.Crossing) {
+	miss := func(fact, format string, args ...any) {
+		out.Missing = append(out.Missing, measure.NotChecked{Fact: fact, Why: fmt.Sprintf(format, args...)})
+	}
+	if !x.clock.known {
+		miss("clock_offset_ns", "packets of one direction alone are in both captures: the delay one way cannot be told from the difference of the clocks")
+	} else if x.clock.jumped {
+		miss("clock_offset_ns", "one of the clocks was set meanwhile: delays one way are not sure")
+	}
+	opaque := 0
+	for i := range x.couples {
+		if x.couples[i].opaque {
+			opaque++
+		}
+	}
+	if opaque > 0 {
+		miss("data", "%d of %d connections have other sequence numbers at the two places: what was lost between them cannot be told", opaque, len(x.couples))
+	}
+	for i, side := range x.sides {
+		where := [2]string{"left", "right"}[(i+x.left)%2]
+		if d := side.Capture.Dropped; d != nil && *d > 0 {
+			miss("lost", "the %s capture dropped %d packets for want of room: what looks lost may be these", where, *d)
+		}
+		if n := x.unseen[i]; n > 0 {
+			miss("lost", "the %s capture lacks %d packets that passed its place: they are not counted as lost, but others may be", where, n)
+		}
+		if side.Records.full {
+			miss("data", "the %s capture was compared up to its first %d packets", where, side.Records.kept)
+		}
+	}
+	if x.crowded > 0 {
+		miss("data", "%d packets overlap with more than %d others, and were not compared", x.crowded, mostCopies)
+	}
+	for i, side := range x.sides {
+		if n := len(side.Capture.Conns) - len(x.couples); n > 0 {
+			miss("connections", "%d connections of the %s capture are not in the other one", n, [2]string{"left", "right"}[(i+x.left)%2])
+		}
+	}
+}
+
+// orient decides which capture is nearer to the sender.
+func (x *crossing) orient() {
+	switch nearer := x.clock.nearer; {
+	case nearer >= 0:
+		x.left = nearer
+	case x.sides[0].Capture.Place == measure.AtReceiver || x.sides[1].Capture.Place == measure.AtSender:
+		x.left = 1
+	case x.sides[0].Capture.Place == measure.AtSender || x.sides[1].Capture.Place == measure.AtReceiver:
+		x.left = 0
+	default:
+		x.left = x.byHops()
+	}
+	x.clock.turn(x.left)
+}
+
+// byHops is the side that the data reaches with more hops left; -1 of equal
+// ones is said in Missing, and the first one taken.
+func (x *crossing) byHops() int {
+	for _, c := range x.couples {
+		a, b := c.conns[0].Data.TTLs, c.conns[1].Data.TTLs
+		if len(a) > 0 && len(b) > 0 && a[0] != b[0] {
+			if a[0] < b[0] {
+				return 1
+			}
+			return 0
+		}
+	}
+	x.missing = append(x.missing, measure.NotChecked{Fact: "left_capture", Why: "nothing tells which capture is nearer to the sender: the first one is taken for it"})
+	return 0
+}
+
+// isOnePlace tells that every packet has the same time in both captures.
+func (x *crossing) isOnePlace() bool {
+	met, equal := 0, 0
+	for i := range x.couples {
+		for _, m := range x.couples[i].met {
+			met++
+			if m.at[0] == m.at[1] {
+				equal++
+			}
+		}
+	}
+	return met > 0 && equal == met
+}

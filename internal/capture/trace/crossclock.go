@@ -1,0 +1,163 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+)
+
+// clock is what the clock at the right is ahead of the one at the left, as in
+// NTP (RFC 5905): the packets that crossed fastest each way bound it from both
+// sides. That also tells which place is nearer to the sender, for packets do not
+// arrive before they leave.
+type clock struct {
+	nearer int     // side; -1: not known
+	known  bool    // packets of both directions crossed
+	jumped bool    // no straight line fits
+	offset int64   // at base
+	bound  int64   // of the offset: half of the least round trip between the places
+	base   int64   // time at the left
+	slope  float64 // drift, in ns per ns
+	points []point
+}
+
+// point is a packet that is in both captures: when the first side had it, and
+// how much later by its clock the second one did.
+type point struct {
+	at, ahead int64
+	back      bool
+}
+
+// newClock reckons with side 0 at the left; turn mends that.
+func newClock(couples []couple) clock {
+	c := clock{nearer: -1}
+	for i := range couples {
+		for _, m := range couples[i].met {
+			c.points = append(c.points, point{m.at[0], m.at[1] - m.at[0], m.back})
+		}
+	}
+	slices.SortFunc(c.points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+	c.nearer = nearer(c.points)
+	return c
+}
+
+// span of points.
+type bounds struct {
+	at         int64 // middle
+	most       int64 // that the right clock can be ahead, by the data
+	least      int64 // by the other direction
+	data, back bool  // there are such
+}
+
+func (b *bounds) add(p point, slope float64, base int64) {
+	ahead := p.ahead - int64(slope*float64(p.at-base))
+	if p.back {
+		if !b.back || ahead > b.least {
+			b.least, b.back = ahead, true
+		}
+	} else if !b.data || ahead < b.most {
+		b.most, b.data = ahead, true
+	}
+}
+
+// windows cuts the time, so that a clock's drift within one is small.
+func windows(points []point) []bounds {
+	const most, length = 256, 100_000_000 // ns
+	if len(points) == 0 {
+		return nil
+	}
+	first, last := points[0].at, points[len(points)-1].at
+	step := max((last-first)/most, length)
+	var out []bounds
+	for i := 0; i < len(points); {
+		w := bounds{at: points[i].at + step/2}
+		for begin := points[i].at; i < len(points) && points[i].at < begin+step; i++ {
+			w.add(points[i], 0, 0)
+		}
+		if w.data && w.back {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// nearer is the side that the data passes first: 0 where it needs positive
+// time to side 1, and its acknowledgements positive time back. -1 is not known.
+func nearer(points []point) int {
+	first, second := 0, 0
+	for _, w := range windows(points) {
+		switch {
+		case w.most > w.least:
+			first++
+		case w.most < w.least:
+			second++
+		}
+	}
+	switch {
+	case first > second:
+		return 0
+	case second > first:
+		return 1
+	}
+	return -1
+}
+
+// turn takes a side for the left one, and fits the clocks.
+func (c *clock) turn(left int) {
+	if left == 1 {
+		for i, p := range c.points {
+			c.points[i] = point{p.at + p.ahead, -p.ahead, p.back}
+		}
+	}
+	if len(c.points) == 0 {
+		return
+	}
+	c.base = c.points[0].at
+	all := c.fit()
+	if c.known = all.data && all.back; !c.known {
+		c.offset = all.least
+		if all.data {
+			c.offset = all.most // as if the fastest had taken no time
+		}
+		return
+	}
+	if all.most < all.least { // no constant fits: one clock is faster
+		c.slope = drift(windows(c.points))
+		all = c.fit()
+	}
+	c.offset, c.bound = all.least+(all.most-all.least)/2, (all.most-all.least)/2
+	if c.bound < 0 {
+		c.bound, c.jumped = -c.bound, true
+	}
+}
+
+// fit is what all packets say of the offset.
+func (c *clock) fit() bounds {
+	var all bounds
+	for _, p := range c.points {
+		all.add(p, c.slope, c.base)
+	}
+	return all
+}
+
+// drift is the median slope between windows (Theil-Sen).
+func drift(ws []bounds) float64 {
+	var slopes []float64
+	for i, a := range ws {
+		for _, b := range ws[i+1:] {
+			if b.at > a.at {
+				slopes = append(slopes, float64(b.most+b.least-a.most-a.least)/2/float64(b.at-a.at))
+			}
+		}
+	}
+	if len(slopes) == 0 {
+		return 0
+	}
+	slices.Sort(slopes)
+	return slopes[len(slopes)/2]
+}
+
+// atLeft is a time at the right, by the clock at the left.
+func (c *clock) atLeft(ns int64) int64 {
+	ns -= c.offset
+	return ns - int64(c.slope*float64(ns-c.base))
+}

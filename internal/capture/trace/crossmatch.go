@@ -1,0 +1,281 @@
+package trace
+
+import (
+	"slices"
+
+	"thru/internal/capture/frame"
+	"thru/internal/measure"
+)
+
+// couple is one connection in both captures. Everything is a pair: of side 0
+// and of side 1. The data goes from From to To of the connection of side 0.
+type couple struct {
+	conns   [2]*measure.Connection
+	records [2]*recorded
+	way     [2]int    // of the data, in the records
+	shift   [2]uint32 // by how much the sequence numbers of side 1 are ahead: of the data, and of the other direction
+	met     []meeting
+	stamps  bool // time stamps cross unchanged
+	opaque  bool // a proxy ends the connection between the places: there is nothing to compare
+}
+
+// meeting is a packet that is in both captures beyond doubt.
+type meeting struct {
+	back bool // not of the data's direction
+	at   [2]int64
+	seq  [2]uint32
+	of   [2]int64 // packet numbers
+}
+
+// coupled finds the connections that are in both captures: by their addresses,
+// behind NAT by their sequence numbers, and where a proxy answers by the amount
+// of their data.
+func coupled(sides [2]Side) []couple {
+	var out []couple
+	var found [2][]place
+	for k, side := range sides {
+		for i := range side.Capture.Conns {
+			rec, way := side.Records.find(&side.Capture.Conns[i])
+			found[k] = append(found[k], place{&side.Capture.Conns[i], rec, way})
+		}
+	}
+	taken := map[*measure.Connection]bool{}
+	for _, alike := range []func(*couple) bool{(*couple).sameStart, (*couple).sameAddresses, (*couple).sameMiddle, (*couple).sameAmount} {
+		for _, a := range found[0] {
+			for _, b := range found[1] {
+				if taken[a.conn] || taken[b.conn] || a.records == nil || b.records == nil {
+					continue
+				}
+				if c := newCouple(a, b); alike(&c) {
+					taken[a.conn], taken[b.conn] = true, true
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// place is a connection at one of the places.
+type place struct {
+	conn    *measure.Connection
+	records *recorded
+	way     int // of the data
+}
+
+func newCouple(a, b place) couple {
+	c := couple{conns: [2]*measure.Connection{a.conn, b.conn}, records: [2]*recorded{a.records, b.records}, way: [2]int{a.way, b.way}}
+	if b.conn.From == a.conn.To && b.conn.To == a.conn.From {
+		c.way[1] = 1 - c.way[1] // which direction has more data differs
+	}
+	return c
+}
+
+// end is HOST:PORT of the data's sender (0) or receiver (1), as a side has it.
+func (c *couple) end(side, which int) string {
+	key := c.records[side].key
+	if c.way[side]^which == 0 {
+		return textOf(key.low)
+	}
+	return textOf(key.high)
+}
+
+// opening is the first sequence number of the data, or of the other direction.
+func (c *couple) opening(side, back int) (isn uint32, known bool) {
+	w := &c.records[side].ways[c.way[side]^back]
+	return w.isn, w.opened
+}
+
+// sameStart tells by the first sequence numbers, of which equal ones of both
+// directions are no accident, whatever became of the addresses.
+func (c *couple) sameStart() bool {
+	if c.startsAlike() {
+		return true
+	}
+	c.way[1] = 1 - c.way[1]
+	if c.startsAlike() {
+		return true
+	}
+	c.way[1] = 1 - c.way[1]
+	return false
+}
+
+func (c *couple) startsAlike() bool {
+	equal := 0
+	for back := range 2 {
+		a, okA := c.opening(0, back)
+		b, okB := c.opening(1, back)
+		if okA && okB && a != b {
+			return false
+		}
+		if okA && okB {
+			equal++
+		}
+	}
+	return equal == 2 || equal == 1 && c.end(0, 0) == c.end(1, 0) && c.end(0, 1) == c.end(1, 1)
+}
+
+// sameAddresses takes connections with the same addresses. Where both were
+// opened with other sequence numbers a firewall rewrites them, or a proxy
+// answers in the server's place.
+func (c *couple) sameAddresses() bool {
+	if c.end(0, 0) != c.end(1, 0) || c.end(0, 1) != c.end(1, 1) {
+		return false
+	}
+	for back := range 2 {
+		a, okA := c.opening(0, back)
+		b, okB := c.opening(1, back)
+		if okA && okB {
+			c.shift[back] = b - a
+		}
+	}
+	if c.shift == [2]uint32{} {
+		c.opaque = !c.samePackets()
+		return true
+	}
+	c.opaque = !c.isRewritten()
+	return true
+}
+
+// isRewritten tells a device that adds a constant to sequence numbers from a
+// proxy, which has a stack of its own: with other windows, options and stamps.
+func (c *couple) isRewritten() bool {
+	for _, of := range []func(*measure.Connection) *measure.Opening{
+		func(x *measure.Connection) *measure.Opening { return x.SYN },
+		func(x *measure.Connection) *measure.Opening { return x.SYNACK },
+	} {
+		a, b := of(c.conns[0]), of(c.conns[1])
+		if a == nil || b == nil {
+			continue
+		}
+		if a.Window != b.Window || !slices.Equal(a.Options, b.Options) {
+			return false
+		}
+	}
+	return c.samePackets()
+}
+
+// leastMet is how many packets two captures must have in common to be of one connection.
+const leastMet = 3
+
+// samePackets tells by packets with equal numbers in both.
+func (c *couple) samePackets() bool {
+	c.meet()
+	return len(c.met) >= leastMet
+}
+
+// sameMiddle does so where a handshake is not in the captures.
+func (c *couple) sameMiddle() bool {
+	for back := range 2 {
+		_, okA := c.opening(0, back)
+		_, okB := c.opening(1, back)
+		if okA && okB {
+			return false // sameStart has looked
+		}
+	}
+	return c.samePackets()
+}
+
+// sameAmount takes connections of which nothing else is equal: a proxy between
+// the places opens one of its own, for the same data in the same time.
+func (c *couple) sameAmount() bool {
+	const much = 1 << 20
+	a, b := c.conns[0].Data.New, c.conns[1].Data.New
+	c.opaque = true
+	return min(a, b) > much && max(a, b)-min(a, b) < max(a, b)/50
+}
+
+// sight is what tells one packet of a connection from all others.
+type sight struct {
+	seq, ack, stamp uint32
+	kind            uint8 // flags, direction, with payload or without
+}
+
+// seen are the packets of one sight in both captures.
+type seen struct {
+	records [2]*record
+	count   [2]int
+}
+
+// meet finds packets that are in both captures once. Segmentation offload cuts
+// packets anew, but the first piece begins where the whole did.
+func (c *couple) meet() {
+	if c.opaque || len(c.met) > 0 {
+		return
+	}
+	c.met, c.stamps = c.meetings(true), true
+	if len(c.met) < leastMet { // stamps are taken out, or rewritten
+		if met := c.meetings(false); len(met) > len(c.met) {
+			c.met, c.stamps = met, false
+		}
+	}
+}
+
+func (c *couple) meetings(stamps bool) []meeting {
+	const enough = 1 << 16 // of each capture: more make nothing surer
+	total := max(c.records[0].count(), c.records[1].count())
+	every := uint32(total/enough + 1)
+	all := map[sight]*seen{}
+	for side, rec := range c.records {
+		for _, chunk := range rec.chunks {
+			for i := range chunk {
+				s := c.sight(side, &chunk[i], stamps)
+				if every > 1 && (s.seq*2654435761^s.ack*2246822519)>>8%every != 0 {
+					continue
+				}
+				e := all[s]
+				if e == nil {
+					if side == 1 {
+						continue
+					}
+					e = &seen{}
+					all[s] = e
+				}
+				e.records[side] = &chunk[i]
+				e.count[side]++
+			}
+		}
+	}
+	var met []meeting
+	for s, e := range all {
+		if a, b := e.records[0], e.records[1]; e.count == [2]int{1, 1} {
+			met = append(met, meeting{s.kind&1 != 0, [2]int64{a.at, b.at}, [2]uint32{a.seq, b.seq}, [2]int64{a.number, b.number}})
+		}
+	}
+	slices.SortFunc(met, func(a, b meeting) int { return int(a.of[0] - b.of[0]) })
+	return met
+}
+
+// count is how many records there are.
+func (r *recorded) count() int {
+	n := 0
+	for _, chunk := range r.chunks {
+		n += len(chunk)
+	}
+	return n
+}
+
+// back tells whether a record is of the data's direction (0) or not (1).
+func (c *couple) back(side int, r *record) int {
+	return int(r.bits&isBack) ^ c.way[side]
+}
+
+// sight of a record, in the sequence numbers of side 0.
+func (c *couple) sight(side int, r *record, stamps bool) sight {
+	back := c.back(side, r)
+	s := sight{seq: r.seq, ack: r.ack, kind: uint8(back) | r.flags&(frame.SYN|frame.RST)<<1}
+	if side == 1 {
+		s.seq -= c.shift[back]
+		s.ack -= c.shift[1-back]
+	}
+	if r.flags&frame.ACK == 0 {
+		s.ack = 0
+	}
+	if r.payload > 0 {
+		s.kind |= 1 << 6
+	}
+	if stamps && r.bits&hasStamp != 0 {
+		s.stamp = r.tsval
+	}
+	return s
+}

@@ -1,0 +1,276 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"thru/internal/capture/frame"
+	"thru/internal/measure"
+)
+
+// Bounds of a Recorder, whatever a file holds.
+const (
+	MostRecords  = 512 << 10 // packets kept of one capture
+	mostRecorded = 512       // connections
+)
+
+// Recorder keeps what a connection's summary does not hold: its bytes over time
+// and, to compare two captures by, a record of each packet. Its memory is
+// bounded: where there are too many connections those with the least payload
+// go, where there are too many packets the later ones are not kept.
+type Recorder struct {
+	most  int // records
+	kept  int // records, of all connections
+	full  bool
+	first int64 // time of the first packet
+	last  int64 // and of the latest one
+	until int64 // time of the latest record, where it is full
+	seen  bool
+	conns map[pair]*recorded // the newest of these addresses
+	all   []*recorded        // in order of appearance
+	hot   *recorded          // of the packet before: most packets are of few connections
+}
+
+// recorded is one connection. Way 0 is from key.low to key.high.
+type recorded struct {
+	key    pair
+	number int64 // of its first packet
+	last   int64 // time of its latest packet
+	ways   [2]volumes
+	chunks [][]record
+}
+
+// volumes are the bytes of one direction over time.
+type volumes struct {
+	sent, acked meter
+	high        uint32 // behind the last byte sent
+	ack         uint32 // acknowledged up to here
+	isn         uint32 // sequence number of the SYN or SYN-ACK
+	opened      bool   // isn is valid
+	begun       bool   // high is valid
+	isAcked     bool   // ack is valid
+}
+
+// record is a packet as two captures are compared by it: 48 bytes.
+type record struct {
+	at      int64 // since 1970
+	number  int64
+	seq     uint32
+	ack     uint32
+	tsval   uint32
+	payload int32
+	size    int32 // of the IP packet
+	id      uint16
+	window  uint16
+	flags   uint8
+	ttl     uint8
+	tos     uint8
+	bits    uint8
+}
+
+// Bits of a record.
+const (
+	isBack     = 1 << iota // of way 1
+	hasStamp               // the time stamps option is there
+	isFragment             // of an IP packet that was split
+)
+
+// NewRecorder returns a Recorder without packets, for Options.Record.
+func NewRecorder() *Recorder {
+	return &Recorder{most: MostRecords, conns: map[pair]*recorded{}}
+}
+
+// passes notes the time of a packet, whatever it holds.
+func (r *Recorder) passes(at int64) {
+	if !r.seen {
+		r.first, r.last, r.seen = at, at, true
+	}
+	r.last = max(r.last, at)
+}
+
+// add takes the next packet of a connection.
+func (r *Recorder) add(key pair, p *frame.Packet) {
+	c, way := r.connection(key, p)
+	c.last = max(c.last, p.TimeNs)
+	c.ways[way].send(p)
+	if p.Flags&frame.ACK != 0 {
+		c.ways[1-way].acknowledge(p)
+	}
+	r.keep(c, p, way)
+}
+
+// connection is the one that a packet is of, and which of its ways. A SYN with
+// another first sequence number begins a new one of the same addresses.
+func (r *Recorder) connection(key pair, p *frame.Packet) (c *recorded, way int) {
+	if key.low != p.Source {
+		way = 1
+	}
+	if c = r.hot; c == nil || c.key != key {
+		c = r.conns[key]
+	}
+	if c == nil || c.ways[way].restarts(p) {
+		c = &recorded{key: key, number: p.Number}
+		r.conns[key] = c
+		r.all = append(r.all, c)
+		if len(r.all) > mostRecorded {
+			r.thin(c)
+		}
+	}
+	r.hot = c
+	return c, way
+}
+
+// restarts tells a SYN of a new connection from a copy of the SYN of this one.
+func (w *volumes) restarts(p *frame.Packet) bool {
+	return p.Flags&(frame.SYN|frame.ACK) == frame.SYN && w.begun && !(w.opened && w.isn == p.Seq)
+}
+
+// thin drops half of the connections: those with the least payload, of equal ones
+// the oldest. The one in hand stays.
+func (r *Recorder) thin(inHand *recorded) {
+	order := slices.Clone(r.all)
+	slices.SortStableFunc(order, func(x, y *recorded) int {
+		return cmp.Or(cmp.Compare(x.payload(), y.payload()), cmp.Compare(x.last, y.last))
+	})
+	drop := map[*recorded]bool{}
+	for _, c := range order[:len(order)/2] {
+		if c != inHand {
+			drop[c] = true
+		}
+	}
+	r.drop(drop)
+}
+
+// drop forgets connections with their records.
+func (r *Recorder) drop(these map[*recorded]bool) {
+	r.all = slices.DeleteFunc(r.all, func(c *recorded) bool {
+		if !these[c] {
+			return false
+		}
+		for _, chunk := range c.chunks {
+			r.kept -= len(chunk)
+		}
+		if r.conns[c.key] == c {
+			delete(r.conns, c.key)
+		}
+		return true
+	})
+	r.hot = nil
+}
+
+// payload that was sent in both directions.
+func (c *recorded) payload() int64 { return c.ways[0].sent.total + c.ways[1].sent.total }
+
+// keep adds a record. When the bound is reached, first the connections with
+// little payload make room.
+func (r *Recorder) keep(c *recorded, p *frame.Packet, way int) {
+	if r.full {
+		return
+	}
+	if r.kept >= r.most {
+		r.makeRoom(c)
+		if r.full = r.kept > r.most-r.most/8; r.full {
+			r.until = p.TimeNs
+			return
+		}
+	}
+	const least, most = 16, 4096 // records in a chunk: a small connection shall not cost much
+	n := len(c.chunks)
+	switch {
+	case n == 0:
+		c.chunks = append(c.chunks, make([]record, 0, least))
+		n = 1
+	case len(c.chunks[n-1]) == cap(c.chunks[n-1]):
+		c.chunks = append(c.chunks, make([]record, 0, min(most, 4*cap(c.chunks[n-1]))))
+		n++
+	}
+	c.chunks[n-1] = append(c.chunks[n-1], recordOf(p, way))
+	r.kept++
+}
+
+// makeRoom drops connections with less than a sixteenth of the payload of the largest.
+func (r *Recorder) makeRoom(inHand *recorded) {
+	var largest int64
+	for _, c := range r.all {
+		largest = max(largest, c.payload())
+	}
+	drop := map[*recorded]bool{}
+	for _, c := range r.all {
+		if c != inHand && c.payload() < largest/16 {
+			drop[c] = true
+		}
+	}
+	r.drop(drop)
+}
+
+func recordOf(p *frame.Packet, way int) record {
+	x := record{
+		at: p.TimeNs, number: p.Number, seq: p.Seq, ack: p.Ack, payload: int32(p.Payload), size: int32(p.IPBytes),
+		id: p.ID, window: p.Window, flags: p.Flags, ttl: p.TTL, tos: p.TOS,
+	}
+	if way == 1 {
+		x.bits |= isBack
+	}
+	if p.Options.Timestamps {
+		x.bits, x.tsval = x.bits|hasStamp, p.Options.TSVal
+	}
+	if p.Fragment {
+		x.bits |= isFragment
+	}
+	return x
+}
+
+// farJump is an advance of sequence numbers that no window allows: the numbers
+// are of another connection, or made up.
+const farJump = 1 << 30
+
+// send counts the payload that a packet carries further than any before.
+func (w *volumes) send(p *frame.Packet) {
+	end := p.Seq + uint32(p.Payload)
+	if p.Flags&frame.SYN != 0 {
+		end++
+		w.isn, w.opened = p.Seq, true
+	}
+	ahead := int64(int32(end - w.high))
+	switch {
+	case !w.begun || ahead > farJump || ahead < -farJump:
+		w.begun, w.high = true, end
+		w.sent.add(p.TimeNs, int64(p.Payload))
+	case ahead > 0:
+		w.high = end
+		w.sent.add(p.TimeNs, ahead)
+	}
+}
+
+// acknowledge counts the payload that an acknowledgement is the first to speak of.
+func (w *volumes) acknowledge(p *frame.Packet) {
+	ack := p.Ack
+	if w.begun && ack-w.high == 1 {
+		ack = w.high // the other one is a FIN
+	}
+	ahead := int64(int32(ack - w.ack))
+	switch {
+	case !w.isAcked || ahead > farJump || ahead < -farJump:
+		w.isAcked, w.ack = true, ack
+	case ahead > 0:
+		w.ack = ack
+		w.acked.add(p.TimeNs, ahead)
+	}
+}
+
+// find is what was recorded of a connection of the capture, and which of its
+// ways the data goes.
+func (r *Recorder) find(c *measure.Connection) (found *recorded, way int) {
+	for _, x := range r.all {
+		a, b := textOf(x.key.low), textOf(x.key.high)
+		if a == c.From && b == c.To || a == c.To && b == c.From {
+			if found == nil || x.number <= c.FirstPacket {
+				found = x
+			}
+		}
+	}
+	if found != nil && textOf(found.key.low) != c.From {
+		way = 1
+	}
+	return found, way
+}

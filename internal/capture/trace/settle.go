@@ -1,0 +1,320 @@
+package trace
+
+import (
+	"slices"
+
+	"thru/internal/capture/frame"
+	"thru/internal/measure"
+)
+
+// settle says of the bytes between two positions which of the packets that sent
+// them arrived, and as what.
+func (p *passage) settle(sent, came []int32, begin, end int64) {
+	n := int32(end - begin)
+	switch {
+	case len(sent) == 0: // the first capture lacks it
+		for _, i := range came {
+			p.lacking(&p.came[i], begin)
+		}
+	case len(came) == 0 && end <= p.acked:
+		for _, i := range sent {
+			p.fates[i].missed += n
+		}
+	case len(sent) == 1 && len(came) == 1:
+		p.arrive(sent[0], came[0], n, true)
+	case len(sent) == len(came):
+		for k, i := range sent {
+			p.arrive(i, came[k], n, false)
+		}
+	default:
+		p.pair(sent, came, n)
+	}
+}
+
+// pair lays packets that arrived to those of the same bytes that left, of which
+// there are more, or fewer. They are in the order of the captures.
+func (p *passage) pair(sent, came []int32, n int32) {
+	var used [mostCopies]bool
+	for _, j := range came {
+		best, most := -1, 0
+		for k, i := range sent {
+			if rank := p.rank(&p.sent[i], &p.came[j]); !used[k] && rank > 0 && rank >= most {
+				best, most = k, rank
+			}
+		}
+		switch {
+		case best >= 0:
+			used[best] = true
+			p.arrive(sent[best], j, n, most >= sureRank)
+		case slices.ContainsFunc(sent, func(i int32) bool { return isCopy(&p.sent[i], &p.came[j]) }):
+			p.twice[j] = true
+		}
+	}
+}
+
+// sureRank is that of packets which are the same beyond doubt.
+const sureRank = 4
+
+// rank is how sure it is that one packet is the other: 0 cannot be. Copies of
+// one segment differ by their time stamps (RFC 7323) and by the IP ID; of those
+// that do not the latest that can have arrived is meant.
+func (p *passage) rank(sent, came *transit) int {
+	rank := 0
+	if came.time-sent.time >= p.x.clock.bound/2 {
+		rank = 1
+	}
+	if p.c.stamps && sent.bits&came.bits&hasStamp != 0 {
+		if sent.tsval != came.tsval {
+			return 0
+		}
+		rank += 2
+	}
+	if isCopy(sent, came) {
+		rank += 4
+	}
+	return rank
+}
+
+// isCopy tells by the IP ID, which offload changes: so only of equal packets.
+func isCopy(a, b *transit) bool {
+	return a.id != 0 && a.id == b.id && a.payload == b.payload && a.seq == b.seq
+}
+
+// arrive notes that bytes of one packet came as part of another.
+func (p *passage) arrive(sent, came, n int32, sole bool) {
+	f := &p.fates[sent]
+	f.arrived += n
+	if f.as < 0 {
+		f.as, f.isSole = came, sole
+	}
+}
+
+// lacking counts a packet that arrived and that the first capture ought to
+// hold, once. What came soon after that began may have left before.
+func (p *passage) lacking(came *transit, begin int64) {
+	if begin == came.begin && came.time-p.roundTrip() > p.begins(p.from) && came.time < p.ends(p.from) {
+		p.x.unseen[p.from]++
+	}
+}
+
+// bare pairs the packets without payload by their numbers.
+func (p *passage) bare() {
+	sent, came := p.bySight(p.from, p.sent), p.bySight(p.to, p.came)
+	for s, list := range sent {
+		switch there := came[s]; {
+		case len(list) == 1 && len(there) == 1:
+			p.arrive(list[0], there[0], 0, true)
+		case len(list) == len(there):
+			for k, i := range list {
+				p.arrive(i, there[k], 0, false)
+			}
+		default:
+			for from := 0; from < len(list); from += mostCopies { // duplicate acknowledgements can be many
+				to := min(from+mostCopies, len(list))
+				p.pairInOrder(list[from:to], there)
+			}
+		}
+	}
+}
+
+// pairInOrder lays copies to each other that nothing but their order and time
+// tells apart.
+func (p *passage) pairInOrder(sent, came []int32) {
+	for _, i := range sent {
+		for k, j := range came {
+			if p.twice[j] || p.rank(&p.sent[i], &p.came[j]) == 0 {
+				continue
+			}
+			p.arrive(i, j, 0, false)
+			came = came[k+1:]
+			break
+		}
+	}
+}
+
+func (p *passage) bySight(side int, all []transit) map[sight][]int32 {
+	out := map[sight][]int32{}
+	for i := range all {
+		if all[i].payload == 0 {
+			s := p.c.sight(side, all[i].record, p.c.stamps)
+			s.kind |= all[i].flags & frame.FIN << 7
+			out[s] = append(out[s], int32(i))
+		}
+	}
+	return out
+}
+
+// count fills the result: of what left in the time of both captures, and of
+// what arrived at any time.
+func (p *passage) count() {
+	r := &p.result
+	var delays []int64
+	for i := range p.sent {
+		if f := &p.fates[i]; f.as >= 0 && f.isSole {
+			delays = append(delays, p.came[f.as].time-p.sent[i].time)
+		}
+	}
+	late := p.usual(delays)
+	begins, ends := p.begins(p.to), p.ends(p.to)
+	for i := range p.sent {
+		s, f := &p.sent[i], &p.fates[i]
+		whole := f.as >= 0 && f.arrived+f.missed >= s.payload
+		if !whole && (s.time < begins || s.time+late > ends) {
+			continue // it arrived before the other capture, or after it
+		}
+		if f.missed > 0 {
+			p.x.unseen[p.to]++
+		}
+		p.classify(s, f)
+		if f.as >= 0 {
+			p.compareFields(s, &p.came[f.as])
+			r.MaxArrived = max(r.MaxArrived, p.single(s), p.single(&p.came[f.as]))
+		}
+	}
+	for i := range p.came {
+		if p.twice[int32(i)] {
+			r.Doubled.Seen(p.came[i].number, int(p.came[i].payload))
+		}
+	}
+	if p.x.clock.known {
+		r.Delay = spread(delays)
+	}
+}
+
+// single is the size of a packet that is no super-packet, else 0.
+func (p *passage) single(s *transit) int {
+	if int(s.size) > p.full {
+		return 0
+	}
+	return int(s.size)
+}
+
+// classify counts a packet that left, by its size.
+func (p *passage) classify(s *transit, f *fate) {
+	r := &p.result
+	lost := s.payload - f.arrived - f.missed
+	none := lost > 0 && f.arrived+f.missed == 0 || s.payload == 0 && f.as < 0
+	r.Sent += int64(s.payload)
+	r.Arrived += int64(s.payload - lost)
+	if lost > 0 || none {
+		r.Lost.Seen(s.number, int(lost))
+	}
+	seen := func(sent, gone *measure.Count) {
+		sent.Seen(s.number, int(s.payload))
+		if none {
+			gone.Seen(s.number, int(lost))
+		}
+	}
+	const options = 4 // bytes by which a full segment may be short, for padding
+	switch size := int(s.size); {
+	case size > p.full:
+		seen(&r.SuperSent, &r.SuperLost)
+		return
+	case size > p.full-options:
+		seen(&r.FullSent, &r.FullLost)
+	case size <= p.full/2:
+		seen(&r.SmallSent, &r.SmallLost)
+	}
+	seen(&r.SingleSent, &r.SingleLost)
+}
+
+// order counts the packets that were overtaken: that came after one which had
+// left after them (RFC 4737).
+func (p *passage) order() {
+	first := int32(len(p.came)) // of those that left later
+	late := []int{}
+	for i := len(p.sent) - 1; i >= 0; i-- {
+		f := &p.fates[i]
+		if f.as < 0 || !f.isSole {
+			continue
+		}
+		if f.as > first {
+			late = append(late, i)
+		}
+		first = min(first, f.as)
+	}
+	for _, i := range slices.Backward(late) {
+		p.result.Late.Seen(p.sent[i].number, int(p.sent[i].payload))
+	}
+}
+
+// usual is a delay that few packets exceed: what left so close to the end of the
+// other capture may be under way still.
+func (p *passage) usual(delays []int64) int64 {
+	const least = 1_000_000 // ns
+	d := spread(delays)
+	if d == nil {
+		return p.roundTrip()
+	}
+	return max(2*d.P99, least)
+}
+
+// begins is when the capture of a side begins, by the left clock.
+func (p *passage) begins(side int) int64 {
+	return p.leftTime(side, p.x.sides[side].Records.first)
+}
+
+// ends is when the capture of a side ends. A side that nothing reaches is
+// silent: where the other one goes on for long and hears nothing that passed the
+// silent one, it did not end.
+func (p *passage) ends(side int) int64 {
+	rec, other := p.x.sides[side].Records, p.x.sides[1-side].Records
+	if rec.full {
+		return p.leftTime(side, rec.until)
+	}
+	const long = 1_000_000_000 // ns
+	end, further := p.leftTime(side, rec.last), p.leftTime(1-side, other.last)
+	trip := p.roundTrip()
+	if further-end < max(long, 3*trip) || p.heardFrom(side)-trip > end {
+		return end
+	}
+	return further - trip
+}
+
+// heardFrom is when the other side last captured a packet that had to pass a side.
+func (p *passage) heardFrom(side int) int64 {
+	other, last := 1-side, int64(-1<<63)
+	comes := 1 // direction that passes side first: the data where it is the left one
+	if side == p.x.left {
+		comes = 0
+	}
+	for _, chunk := range p.c.records[other].chunks {
+		for i := range chunk {
+			if p.c.back(other, &chunk[i]) == comes {
+				last = max(last, chunk[i].at)
+			}
+		}
+	}
+	return p.leftTime(other, last)
+}
+
+// roundTrip between the ends, as well as it is known.
+func (p *passage) roundTrip() int64 {
+	for _, c := range p.c.conns {
+		if c.RTT != nil {
+			return c.RTT.P99
+		}
+		if c.OpenNs != nil {
+			return *c.OpenNs
+		}
+	}
+	return 2 * p.x.clock.bound
+}
+
+// leftTime is a time of a side by the left clock.
+func (p *passage) leftTime(side int, ns int64) int64 {
+	if side == p.x.left {
+		return ns
+	}
+	return p.x.clock.atLeft(ns)
+}
+
+// spread is the distribution of delays; nil of none.
+func spread(delays []int64) *measure.Delay {
+	if len(delays) == 0 {
+		return nil
+	}
+	slices.Sort(delays)
+	at := func(pct int) int64 { return delays[(len(delays)-1)*pct/100] }
+	return &measure.Delay{Min: delays[0], P50: at(50), P90: at(90), P99: at(99), Max: at(100), Samples: int64(len(delays))}
+}

@@ -1,0 +1,547 @@
+package trace
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/capture/frame"
+	"thru/internal/measure"
+)
+
+// counts are what a test says of a direction: all that is not 0.
+func counts(w *measure.Way) string {
+	s := ""
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{
+		{"again", w.Again.N}, {"fast", w.Fast.N}, {"timeout", w.Timeout.N}, {"wake", w.Wake.N}, {"tail", w.Tail.N},
+		{"spurious", w.Spurious.N}, {"late", w.Late.N}, {"extent", int64(w.LateMost)}, {"gaps", w.Gaps.N}, {"unseen", w.Unseen.N},
+		{"dup", w.DupAcks.N}, {"dsack", w.DSACK.N}, {"sack", w.SACKed.N}, {"zero", w.Zero.N}, {"probes", w.Probes.N},
+		{"keep", w.KeepAlive.N}, {"filled", w.Filled.N}, {"super", w.Super.N}, {"rst", w.RST.N},
+	} {
+		if c.n != 0 {
+			s += fmt.Sprintf("%s %d ", c.name, c.n)
+		}
+	}
+	return s
+}
+
+// TestKinds: each kind of packet counts as what it is.
+func TestKinds(t *testing.T) {
+	const ms, size = 1000, 1448
+	tests := []struct {
+		name       string
+		play       func(x *tape)
+		data, acks string
+	}{
+		{"nothing is wrong", func(x *tape) {
+			x.open(10*ms, 10*ms+20).bulk(11*ms, 20)
+		}, "", ""},
+		{"fast, by duplicate acknowledgements", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.data(us, 10*size, size)
+			for i := range 3 {
+				x.data(us+10, (11+i)*size, size)
+			}
+			for i := range 3 {
+				x.ack(us+10*ms+int64(i), 10*size)
+			}
+			x.data(us+10*ms+10, 10*size, size)
+			x.ack(us+20*ms+10, 14*size)
+		}, "again 1 fast 1 ", "dup 3 "},
+		{"fast, by SACK alone", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.data(us, 10*size, size)
+			x.data(us+10, 11*size, size)
+			x.ack(us+10*ms, 10*size, x.sack(11*size, 12*size))
+			x.data(us+10*ms+10, 10*size, size)
+		}, "again 1 fast 1 ", "dup 1 sack 1 "},
+		{"timeout, and what it gave up for lost", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			for i := range 4 {
+				x.data(us+int64(i), (10+i)*size, size)
+			}
+			x.data(us+220*ms, 10*size, size)
+			x.ack(us+230*ms, 11*size)
+			x.data(us+230*ms+10, 11*size, size)
+			x.data(us+230*ms+11, 12*size, size)
+			x.ack(us+240*ms+10, 13*size)
+		}, "again 3 timeout 1 wake 2 ", ""},
+		{"timeout again and again", func(x *tape) {
+			x.open(10*ms, 10*ms+20).data(11*ms, 0, size)
+			x.data(215*ms, 0, size)
+			x.data(620*ms, 0, size)
+			x.data(1430*ms, 0, size)
+		}, "again 3 timeout 3 ", ""},
+		{"tail loss probe", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			for i := range 4 {
+				x.data(us+int64(i), (10+i)*size, size)
+			}
+			x.ack(us+10*ms, 12*size)
+			x.data(us+35*ms, 13*size, size)
+			x.ack(us+45*ms, 12*size, x.sack(13*size, 14*size))
+			x.data(us+45*ms+10, 12*size, size)
+		}, "again 2 fast 1 tail 1 ", "dup 1 sack 1 "},
+		{"spurious: it was acknowledged", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.data(us+300*ms, 9*size, size)
+		}, "again 1 timeout 1 spurious 1 ", ""},
+		{"spurious: a D-SACK says so", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.data(us, 10*size, size)
+			x.data(us+1, 11*size, size)
+			x.data(us+215*ms, 10*size, size)
+			x.ack(us+216*ms, 12*size)
+			x.ack(us+225*ms, 12*size, x.sack(10*size, 11*size))
+		}, "again 1 timeout 1 spurious 1 ", "dup 1 dsack 1 "},
+		{"a D-SACK of what the path doubled", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.ack(us, 10*size, x.sack(4*size, 5*size))
+		}, "", "dup 1 dsack 1 "},
+		{"overtaken, by IP identification", func(x *tape) {
+			us, _ := x.open(10, 10*ms).bulk(11*ms, 20)
+			x.ids[0]++
+			x.data(us, 21*size, size)
+			x.data(us+1, 22*size, size)
+			x.data(us+15*ms, 20*size, size, id(x.ids[0]-2))
+		}, "late 1 extent 2 gaps 1 ", ""},
+		{"lost before, by IP identification", func(x *tape) {
+			us, _ := x.open(10, 10*ms).bulk(11*ms, 20)
+			x.ids[0]++
+			x.data(us, 21*size, size)
+			x.ack(us+1, 20*size, x.sack(21*size, 22*size))
+			x.data(us+2*ms, 20*size, size)
+		}, "again 1 fast 1 gaps 1 ", "dup 1 sack 1 "},
+		{"overtaken, by time stamp", func(x *tape) {
+			x.noIDs = true
+			us, _ := x.open(10, 10*ms).bulk(11*ms, 20)
+			x.data(us+20*ms, 21*size, size, stampOf(5000))
+			x.data(us+40*ms, 20*size, size, stampOf(4998))
+		}, "late 1 extent 1 gaps 1 ", ""},
+		{"lost before, by time stamp", func(x *tape) {
+			x.noIDs = true
+			us, _ := x.open(10, 10*ms).bulk(11*ms, 20)
+			x.data(us, 21*size, size, stampOf(5000))
+			x.ack(us+10, 20*size, x.sack(21*size, 22*size))
+			x.data(us+1*ms, 20*size, size, stampOf(5001))
+		}, "again 1 fast 1 gaps 1 ", "dup 1 sack 1 "},
+		{"overtaken, by the time alone", func(x *tape) {
+			x.noIDs, x.noStamps = true, true
+			us, _ := x.open(10, 10*ms).bulk(11*ms, 20)
+			x.data(us, 21*1448, 1448)
+			x.data(us+5*ms, 20*1448, 1448)
+		}, "late 1 extent 1 gaps 1 ", ""},
+		{"lost before, by the time alone", func(x *tape) {
+			x.noIDs, x.noStamps = true, true
+			us, _ := x.open(10, 10*ms).bulk(11*ms, 20)
+			x.data(us, 21*1448, 1448)
+			for i := range 3 {
+				x.ack(us+int64(i), 20*1448)
+			}
+			x.data(us+11*ms, 20*1448, 1448)
+		}, "again 1 fast 1 gaps 1 ", "dup 3 "},
+		{"acknowledged, but not in the capture", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.data(us, 12*size, size)
+			x.ack(us+10*ms, 13*size)
+			x.ack(us+20*ms, 15*size)
+			x.data(us+21*ms, 15*size, size)
+		}, "unseen 2 gaps 1 ", ""},
+		{"zero window and its probes", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.ack(us, 10*size, window(0))
+			x.packet(us+200*ms, fromA, frame.ACK, 10*size-1, 0, 0)
+			x.ack(us+210*ms, 10*size, window(0))
+			x.data(us+600*ms, 10*size, 1)
+			x.ack(us+610*ms, 10*size, window(0))
+			x.ack(us+700*ms, 10*size, window(400))
+			x.data(us+701*ms, 10*size, size)
+		}, "probes 2 ", "zero 3 "},
+		{"keep-alive", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			x.packet(us+75e6, fromA, frame.ACK, 10*size-1, 0, 0)
+			x.ack(us+75e6+10*ms, 10*size)
+			x.packet(us+150e6, fromA, frame.ACK, 10*size-1, 0, 1)
+			x.ack(us+150e6+10*ms, 10*size)
+		}, "keep 2 ", ""},
+		{"the window is filled", func(x *tape) {
+			x.open(10*ms, 10*ms+20).data(11*ms, 0, size)
+			x.ack(21*ms, size, window(100)) // 12800 bytes
+			for i := range 8 {
+				x.data(22*ms+int64(i), (1+i)*size, size)
+			}
+			x.data(22*ms+9, 9*size, 12800-8*size)
+		}, "filled 1 ", ""},
+		{"super-packets", func(x *tape) {
+			x.open(10*ms, 10*ms+20).data(11*ms, 0, 10*size)
+			x.data(12*ms, 10*size, size)
+			x.data(13*ms, 11*size, size+1)
+		}, "super 2 ", ""},
+		{"a reset", func(x *tape) {
+			x.open(10*ms, 10*ms+20).data(11*ms, 0, size)
+			x.packet(21*ms, fromZ, frame.RST, 0, 0, 0)
+		}, "", "rst 1 "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			x := newTape(Options{})
+			test.play(x)
+			c := x.conn()
+			if c.From != "10.0.0.1:40000" {
+				t.Fatalf("from %s", c.From)
+			}
+			data, acks := counts(&c.Data), counts(&c.Acks)
+			if want := sorted(test.data); sorted(data) != want {
+				t.Errorf("data: %q, want %q", data, want)
+			}
+			if want := sorted(test.acks); sorted(acks) != want {
+				t.Errorf("acknowledgements: %q, want %q", acks, want)
+			}
+		})
+	}
+}
+
+// sorted puts words in an order.
+func sorted(s string) string {
+	var words []string
+	for rest := s; rest != ""; {
+		var name string
+		var n int
+		if _, err := fmt.Sscanf(rest, "%s %d ", &name, &n); err != nil {
+			return s
+		}
+		word := fmt.Sprintf("%s %d ", name, n)
+		words = append(words, word)
+		rest = rest[len(word):]
+	}
+	slices.Sort(words)
+	return fmt.Sprint(words)
+}
+
+// TestFigures: sizes, times and rates of one healthy connection.
+func TestFigures(t *testing.T) {
+	const ms, size = 1000, 1448
+	x := newTape(Options{})
+	us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 20)
+	x.packet(us, fromA, frame.FIN|frame.ACK, 20*size, 0, 0)
+	x.packet(us+10*ms, fromZ, frame.FIN|frame.ACK, 0, 20*size+1, 0)
+	x.packet(us+10*ms+20, fromA, frame.ACK, 20*size+1, 1, 0)
+	capture := x.b.Capture()
+	if capture.Packets != 36 || capture.TCP != 36 || capture.Known != 1 {
+		t.Errorf("capture: %+v", capture)
+	}
+	c := capture.Conns[0]
+	check := func(name string, got, want any) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	check("new", c.Data.New, int64(20*size))
+	check("payload", c.Data.Payload, int64(20*size))
+	check("packets", c.Data.Packets, int64(24))
+	check("segments", c.Data.Segments, int64(24))
+	check("mss", c.MSS, size)
+	check("full packet", c.MaxPacket, 1500)
+	check("opened", *c.FromOpened, true)
+	check("handshake", *c.OpenNs, int64(10_020_000))
+	check("far part", *c.OpenFarNs, int64(10_000_000))
+	check("round trips", c.RTT.Samples, int64(10))
+	check("least round trip", c.RTT.Min, int64(11_000_000)) // from the last of the first pair
+	check("ended", c.EndedBy, "fin")
+	check("flight", c.Flight.Max, float64(20*size))
+	check("window", *c.Acks.WindowMax, int64(64000))
+	check("scale known", c.Unscaled, false)
+	check("options", fmt.Sprint(c.SYN.Options), "[mss sack-permitted timestamps nop window-scale]")
+	check("ttls", fmt.Sprint(c.Data.TTLs), "[64]")
+	check("bursts", c.BurstBytes.Max, float64(20*size))
+	if rate := *c.GoodputBps; rate < 121e6 || rate > 123e6 { // 28960 bytes in 1.9 ms
+		t.Errorf("goodput %v", rate)
+	}
+	check("placed", capture.Place, measure.AtSender)
+}
+
+// TestScales: a window is scaled only where both ends say so.
+func TestScales(t *testing.T) {
+	for _, test := range []struct {
+		a, z     int
+		want     int64
+		unscaled bool
+		noOpen   bool
+	}{
+		{a: 7, z: 7, want: 500 << 7},
+		{a: 7, z: 0, want: 500},
+		{a: -1, z: 7, want: 500},
+		{a: 7, z: -1, want: 500},
+		{a: 7, z: 15, want: 500 << 14}, // RFC 7323, section 2.3
+		{noOpen: true, unscaled: true},
+	} {
+		x := newTape(Options{})
+		x.scaleA, x.scaleZ = test.a, test.z
+		if !test.noOpen {
+			x.open(1000, 1010)
+		}
+		x.bulk(2000, 10)
+		c := x.conn()
+		if c.Unscaled != test.unscaled {
+			t.Errorf("%+v: unscaled %v", test, c.Unscaled)
+		}
+		if test.unscaled {
+			if c.Window != nil || c.WindowFull != nil || c.Acks.WindowMax != nil {
+				t.Errorf("%+v: a window of unknown scale is told", test)
+			}
+			continue
+		}
+		if *c.Acks.WindowMax != test.want || c.Window.Max > max(float64(test.want), 64000) {
+			t.Errorf("%+v: window %v", test, *c.Acks.WindowMax)
+		}
+	}
+}
+
+// TestTwice: copies of a span port or of another interface count apart.
+func TestTwice(t *testing.T) {
+	const size = 1448
+	tests := []struct {
+		name  string
+		twice int64
+		again int64
+		play  func(x *tape)
+	}{
+		{"span port", 3, 0, func(x *tape) {
+			x.data(2000, 0, size, id(100))
+			x.data(2010, 0, size, id(100), stampOf(2))
+			x.ack(2100, size, id(200))
+			x.ack(2101, size, id(200))
+			x.data(2200, size, size, id(101))
+			x.data(2201, size, size, id(101))
+		}},
+		{"both sides of a router", 1, 0, func(x *tape) {
+			x.data(2000, 0, size, id(100))
+			x.data(2900, 0, size, id(100), ttl(63), face(1), stampOf(2))
+		}},
+		{"another interface, later than any copy", 2, 0, func(x *tape) {
+			x.data(2000, 0, size, id(100))
+			x.data(30000, 0, size, id(100), face(1))
+			x.ack(31000, size)
+			x.ack(52000, size, face(1))
+		}},
+		{"a bond", 0, 0, func(x *tape) {
+			x.data(2000, 0, size)
+			x.data(2100, size, size, face(1))
+			x.data(2200, 2*size, size)
+			x.data(2300, 3*size, size, face(1))
+		}},
+		{"sent again has another identification", 0, 1, func(x *tape) {
+			x.data(2000, 0, size, id(100))
+			x.data(4000, 0, size, id(101), stampOf(2))
+		}},
+		{"no identifications, sent again", 0, 1, func(x *tape) {
+			x.data(2000, 0, size, id(0))
+			x.data(4900, 0, size, id(0), stampOf(2))
+		}},
+	}
+	for _, test := range tests {
+		x := newTape(Options{})
+		test.play(x.open(1000, 1010))
+		c := x.b.Capture()
+		if c.Twice.N != test.twice || c.Conns[0].Data.Again.N != test.again {
+			t.Errorf("%s: %d twice, %d again", test.name, c.Twice.N, c.Conns[0].Data.Again.N)
+		}
+	}
+}
+
+// TestClockGoesBack: small steps are of packets written out of order; a large
+// one does not make the capture last for ever.
+func TestClockGoesBack(t *testing.T) {
+	x := newTape(Options{})
+	x.open(1000, 1010)
+	x.data(2000, 0, 1448)
+	x.data(1990, 1448, 1448)
+	x.data(-3600e6, 2896, 1448)
+	x.data(-3600e6+500, 4344, 1448)
+	c := x.b.Capture()
+	if c.BackTime.N != 2 || fmt.Sprint(c.BackTime.Packets) != "[5 6]" {
+		t.Errorf("clock: %+v", c.BackTime)
+	}
+	if c.SpanNs != 2_500_000 {
+		t.Errorf("span %d", c.SpanNs)
+	}
+	if c.Conns[0].Data.New != 4*1448 || c.Conns[0].Data.Gaps.N != 0 {
+		t.Errorf("data: %+v", c.Conns[0].Data)
+	}
+}
+
+// TestReusedPorts: a SYN of another sequence number is a new connection, a copy
+// of the SYN is not.
+func TestReusedPorts(t *testing.T) {
+	x := newTape(Options{})
+	x.open(1000, 1010).data(2000, 0, 5000)
+	x.isnA += 1 << 20
+	x.isnZ += 99
+	x.open(1000, 1010).data(2000, 0, 700)
+	x.packet(3000, fromA, frame.SYN, -1, 0, 0)
+	c := x.b.Capture()
+	if c.Known != 2 || len(c.Conns) != 2 {
+		t.Fatalf("%d connections", c.Known)
+	}
+	if c.Conns[0].Data.New != 5000 || c.Conns[1].Data.New != 700 || c.Conns[1].Index != 1 {
+		t.Errorf("%d and %d bytes", c.Conns[0].Data.New, c.Conns[1].Data.New)
+	}
+	if c.Conns[1].SYN.Again.N != 1 {
+		t.Errorf("%d copies of the SYN", c.Conns[1].SYN.Again.N)
+	}
+}
+
+// TestSYNsAlone: a connection that is never answered is told.
+func TestSYNsAlone(t *testing.T) {
+	x := newTape(Options{})
+	for i := range int64(4) {
+		x.packet(i*1e6, fromA, frame.SYN, -1, 0, 0)
+	}
+	c := x.conn()
+	if c.SYN == nil || c.SYNACK != nil || c.SYN.Again.N != 3 || c.OpenNs != nil || !*c.FromOpened {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestMidFlow: a capture that begins within a connection.
+func TestMidFlow(t *testing.T) {
+	x := newTape(Options{})
+	x.bulk(2000, 600)
+	c := x.conn()
+	if c.FromOpened != nil || c.SYN != nil || !c.Unscaled || c.Data.New != 600*1448 || c.Data.Again.N != 0 {
+		t.Errorf("%+v", c)
+	}
+	if c.MSS != 1448 || c.Data.Segments != 600 || c.RTT == nil || c.Flight == nil {
+		t.Errorf("mss %d, %d segments, round trip %v", c.MSS, c.Data.Segments, c.RTT)
+	}
+}
+
+// TestSizesMidFlow: without the handshake, the sizes tell what a full segment is.
+func TestSizesMidFlow(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		sizes   []int
+		mtu     int
+		mss     int
+		super   int64
+		segment int64
+	}{
+		{"Ethernet", []int{1448, 1448, 700, 1448}, 0, 1448, 0, 40},
+		{"receive offload", []int{1448, 2896, 14480, 4344}, 0, 1448, 30, 160},
+		{"jumbo", []int{8948, 8948, 1200, 8948}, 0, 8948, 0, 40},
+		{"jumbo, told", []int{8948, 17896}, 9000, 8948, 20, 60},
+		{"small", []int{100, 200}, 0, 200, 0, 40},
+	} {
+		x := newTape(Options{MTU: test.mtu})
+		seq := 0
+		for i := range 40 {
+			size := test.sizes[i%len(test.sizes)]
+			x.data(int64(i)*1000, seq, size)
+			seq += size
+		}
+		c := x.conn()
+		if c.MSS != test.mss || c.Data.Super.N != test.super || c.Data.Segments != test.segment {
+			t.Errorf("%s: mss %d, %d super-packets, %d segments", test.name, c.MSS, c.Data.Super.N, c.Data.Segments)
+		}
+	}
+}
+
+// TestOneSide: only one direction was captured.
+func TestOneSide(t *testing.T) {
+	x := newTape(Options{})
+	for i := range 3000 {
+		x.data(int64(i)*100, i*1448, 1448)
+	}
+	c := x.conn()
+	if c.RTT != nil || c.Flight != nil || c.Window != nil || c.Data.New != 3000*1448 || c.Acks.Packets != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestFlow: the hosts and the port that move the most data are the flow.
+func TestFlow(t *testing.T) {
+	x := newTape(Options{})
+	for i := range uint16(3) {
+		x.a.Port = 41000 + i
+		x.open(1000, 1010).data(2000, 0, 1000*(1+int(i)))
+	}
+	x.a.Port, x.z.Port = 41003, 22
+	x.open(1000, 1010).data(2000, 0, 5000)
+	x.z = endpoint("10.0.0.9:5201")
+	x.open(1000, 1010).data(2000, 0, 5999)
+	c := x.b.Capture()
+	if c.Known != 5 || len(c.Conns) != 3 || c.Conns[0].From != "10.0.0.1:41002" || c.Conns[2].To != "10.0.0.2:5201" {
+		t.Errorf("%d known, %d of the flow: %+v", c.Known, len(c.Conns), c.Conns)
+	}
+
+	x = newTape(Options{Only: [][2]netip.AddrPort{{netip.MustParseAddrPort("10.0.0.2:22"), netip.MustParseAddrPort("10.0.0.1:40000")}}})
+	x.open(1000, 1010).data(2000, 0, 9000)
+	x.z.Port = 22
+	x.open(1000, 1010).data(2000, 0, 10)
+	c = x.b.Capture()
+	if c.Known != 1 || len(c.Conns) != 1 || c.Conns[0].To != "10.0.0.2:22" || c.TCP != 8 {
+		t.Errorf("wanted alone: %+v", c)
+	}
+}
+
+// TestOthers: what is not TCP is counted by kind, routers' words are kept.
+func TestOthers(t *testing.T) {
+	b := New(Options{})
+	p := frame.Packet{Number: 1, Proto: frame.UDP}
+	b.Add(&p, frame.IsOther)
+	b.Add(&p, frame.IsOther)
+	b.Add(&p, frame.IsNotIP)
+	for i := range int64(3) {
+		big := frame.Packet{Number: 4 + i, TooBig: true, MTU: 1400, Source: endpoint("10.0.0.254:0"), QuotedSource: endpoint("10.0.0.1:40000"), QuotedTarget: endpoint("10.0.0.2:5201")}
+		b.Add(&big, frame.IsTooBig)
+	}
+	c := b.Capture()
+	if got := fmt.Sprint(c.Others); got != "[{UDP 2} {ICMP, packet too big 3} {not IP 1}]" {
+		t.Error(got)
+	}
+	if got := fmt.Sprint(c.TooBig); got != "[{4 10.0.0.254 1400 10.0.0.1:40000 10.0.0.2:5201 3}]" {
+		t.Error(got)
+	}
+}
+
+// TestPlace: only what both parts of the round trip say is believed.
+func TestPlace(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		far, rtt  int64
+		ttl, back uint8
+		want      string
+	}{
+		{"sender", 20000, 20040, 64, 57, measure.AtSender},
+		{"receiver", 30, 20040, 57, 64, measure.AtReceiver},
+		{"between", 8000, 20000, 61, 60, measure.AtPath},
+		{"sender's container", 20000, 20040, 63, 57, measure.AtSender},
+		{"one hop from the sender", 20000, 20900, 63, 57, ""},
+		{"a mirror in the same LAN", 100, 190, 64, 64, ""},
+		{"loopback", 20, 25, 64, 64, ""},
+		{"sender, begun late", 20000, 20040, 64, 57, measure.AtSender},
+		{"begun late, with a sender that thinks", 300, 5300, 64, 64, ""},
+		{"begun late, a sender far off that thinks", 8000, 20000, 61, 60, ""},
+		{"receiver, begun late", 30, 20040, 57, 64, measure.AtReceiver},
+	} {
+		x := newTape(Options{})
+		if !strings.Contains(test.name, "begun late") {
+			x.open(test.far, test.rtt)
+		}
+		for i := range 10 {
+			us := test.rtt * int64(1+i)
+			x.data(us, i*1448, 1448, ttl(test.ttl), func(p *frame.Packet) { p.Options.TSEcr = uint32(i) })
+			x.ack(us+test.far, (i+1)*1448, ttl(test.back), stampOf(uint32(i+1)))
+		}
+		c := x.b.Capture()
+		if c.Place != test.want || (c.PlacedBy == "") != (test.want == "") {
+			t.Errorf("%s: %q, %s", test.name, c.Place, c.PlacedBy)
+		}
+	}
+}
