@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine,
+			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture,
 		},
 	})
 }

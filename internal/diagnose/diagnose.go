@@ -38,15 +38,22 @@ func newFlow(d *measure.Document, c *measure.Cell) *flow {
 	}
 	f := &flow{doc: d, cell: c}
 	f.run = runShown(c)
-	var seen measure.Flow
-	for _, x := range f.run.Flows {
-		if x.From == c.From && x.To == c.To || len(f.run.Flows) == 1 {
+	seen := f.flowOf(f.run)
+	f.sender = newEnd(f, measure.AtSender, c.From, seen.Sender)
+	f.receiver = newEnd(f, measure.AtReceiver, c.To, seen.Receiver)
+	f.findPackets()
+	return f
+}
+
+// flowOf is the traffic of the cell's direction in a run, of this cell or of
+// an experiment; empty where it was not made.
+func (f *flow) flowOf(r *measure.Run) (seen measure.Flow) {
+	for _, x := range r.Flows {
+		if x.From == f.cell.From && x.To == f.cell.To || len(r.Flows) == 1 {
 			seen = x
 		}
 	}
-	f.sender = newEnd(f, measure.AtSender, c.From, seen.Sender)
-	f.receiver = newEnd(f, measure.AtReceiver, c.To, seen.Receiver)
-	return f
+	return seen
 }
 
 // runShown is the complete run nearest the median of the runs: one that was

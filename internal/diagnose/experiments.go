@@ -27,17 +27,21 @@ const (
 	udpTenfold    = "udp-10x"
 	udpThirtyfold = "udp-30x"
 	smallSegments = "small-segments"
+	captured      = "capture"
 )
 
 // The measured time of an experiment: enough for two statistical seconds.
 const (
 	shortTrial = 2 * time.Second
 	longTrial  = 12 * time.Second
+	// captureTrial shows more than slow start, and fits the bound of a capture up to a few Gb/s.
+	captureTrial = 3 * time.Second
 )
 
 func experiments() []Experiment {
 	return []Experiment{
 		{smallSegments, "the same in segments of 536 bytes at a low rate", shortTrial, varySegments},
+		{captured, "the same with a capture of its packets", captureTrial, varyCapture},
 		{eightStreams, "8 streams instead of fewer", shortTrial, varyStreams(8)},
 		{oneStream, "one stream instead of several", shortTrial, varyStreams(1)},
 		{manyPorts, "16 source ports", shortTrial, varyStreams(16)},

@@ -13,6 +13,8 @@ type flow struct {
 	run              *measure.Run
 	sender, receiver *end
 	anew             []measure.Gate // judged from the facts, where the document has no gates; see judgedGates
+	spots            []*spot        // where its packets were captured
+	crossing         *crossed       // what two of them tell together; nil where there is nothing to compare
 }
 
 // end is one of its ends. What was not seen there is nil.

@@ -14,24 +14,24 @@ import (
 func lossRules() []Rule {
 	return []Rule{
 		{
-			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer,
-			Seen:  "segments are lost while the round trip stays at its least",
+			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer, packets: packetsPolicer,
+			Seen:  "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
 			Apart: "UDP below the rate loses nothing, above it just the excess, and is not delayed",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
 			Source: "causes.md, calibration; RFC 2697", Tests: []string{udpBelow, udpAbove, udpThrice, udpTenfold, udpThirtyfold}, Brings: []string{"loss"},
 		},
 		{
-			Cause: "reordering", TCP: true, Title: "segments come out of order", judge: reordering,
-			Seen:  "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost",
+			Cause: "reordering", TCP: true, Title: "segments come out of order", judge: reordering, packets: packetsReordering,
+			Seen:  "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost; in captures: segments come after later ones without having been sent again, and the receiver tells of duplicates (D-SACK)",
 			Apart: "the sequence numbers of UDP", Mends: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
-			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{udpBelow}, Brings: []string{"loss"},
+			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{udpBelow, captured}, Brings: []string{"loss"},
 		},
 		{
-			Cause: "loss", TCP: true, UDP: true, Title: "packets are lost on the way", judge: loss,
+			Cause: "loss", TCP: true, UDP: true, Title: "packets are lost on the way", judge: loss, packets: packetsLoss,
 			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis)",
-			Apart: "UDP below the rate loses too; bbr is not slowed down by it",
+			Apart: "UDP below the rate loses too; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
-			Source: "methods.md, formula 6", Tests: []string{udpBelow, bbrControl},
+			Source: "methods.md, formula 6", Tests: []string{udpBelow, bbrControl, captured},
 		},
 	}
 }

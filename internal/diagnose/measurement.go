@@ -14,7 +14,7 @@ func measurementRules() []Rule {
 	return []Rule{{
 		Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", judge: contradiction,
 		Seen: "goodput is above what the link carries; the receiver counted more than was sent, or than its interface took in; " +
-			"a counter of time runs faster than time",
+			"a counter of time runs faster than time; a capture misses packets: the kernel dropped them, or they were acknowledged without having been captured",
 		Apart: "byte counters of the interfaces", Mends: "state the right link rate and MTU; take the receiver's goodput",
 		Effect: "9.74 of 10 Gb/s at MTU 1500, which carries 9.415 (B-10): no proof of anything", Source: "methods.md, formula 4 and Common mistakes",
 	}}
@@ -29,7 +29,7 @@ const (
 
 // contradiction asks the figures whether they can be, the gravest first.
 func contradiction(f *flow) *outcome {
-	for _, judge := range []func(*flow) *outcome{aboveCeiling, moreThanSent, pastTheFace, fastClock} {
+	for _, judge := range []func(*flow) *outcome{aboveCeiling, moreThanSent, pastTheFace, fastClock, packetsMissed} {
 		if o := judge(f); o != nil {
 			if o.where.Place == "" {
 				o.at(measure.Where{Place: measure.AtTool})

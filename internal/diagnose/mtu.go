@@ -12,31 +12,31 @@ import (
 func mtuRules() []Rule {
 	return []Rule{
 		{
-			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", judge: jumboMismatch,
-			Seen:  "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes",
+			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", judge: jumboMismatch, packets: packetsJumbo,
+			Seen:  "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; in captures: both SYNs offer jumbo frames, and no full segment arrives",
 			Apart: "without a router between it is the root of a black hole; behind one the router is",
 			Mends: "the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
-			Source: "C-20, C-21; RFC 8899", Brings: []string{"mtu-black-hole", "loss", "policer"},
+			Source: "C-20, C-21; RFC 8899", Tests: []string{captured}, Brings: []string{"mtu-black-hole", "loss", "policer"},
 		},
 		{
-			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full packets vanish without a word", judge: blackHole,
-			Seen:  "the handshake passes, then timeouts at a congestion window of one segment; larger packets than the search with DF found vanish, and no router says so",
+			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full packets vanish without a word", judge: blackHole, packets: packetsBlackHole,
+			Seen:  "the handshake passes, then timeouts at a congestion window of one segment; larger packets than the search with DF found vanish, and no router says so; in captures: small segments arrive, none of the full ones does, and a router's word is missing or not heeded",
 			Apart: "a search with DF; random loss takes small packets too, a broken offload lets single segments pass",
 			Mends: "let ICMP pass, or lower the MTU; for TCP tcp_mtu_probing or an MSS clamp", Effect: "0 Mb/s; 34 to 72 at the start with tcp_mtu_probing",
-			Source: "RFC 2923, RFC 8899; TcpExt.TCPMTUPSuccess; tcp_info.tcpi_backoff", Tests: []string{smallSegments}, Brings: []string{"loss", "policer", "slow-convergence"},
+			Source: "RFC 2923, RFC 8899; TcpExt.TCPMTUPSuccess; tcp_info.tcpi_backoff", Tests: []string{smallSegments, captured}, Brings: []string{"loss", "policer", "slow-convergence"},
 		},
 		{
-			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", judge: brokenTSO,
-			Seen:  "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes all that the sender claims",
-			Apart: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer",
+			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", judge: brokenTSO, packets: packetsTSO,
+			Seen:  "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes all that the sender claims; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
+			Apart: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
 			Mends: "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
-			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{smallSegments, udpThrice}, Brings: []string{"loss", "policer", "reordering"},
+			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{captured, smallSegments, udpThrice}, Brings: []string{"loss", "policer", "reordering"},
 		},
 		{
-			Cause: "mss-clamp", TCP: true, Title: "segments are smaller than they could be", judge: mssClamp,
-			Seen:  "the MSS arrives smaller than it was sent, and below what passes",
+			Cause: "mss-clamp", TCP: true, Title: "segments are smaller than they could be", judge: mssClamp, packets: packetsClamp,
+			Seen:  "the MSS arrives smaller than it was sent, and below what passes; in captures of both ends the same of SYN and SYN-ACK",
 			Apart: "both ends' view of the handshake; path MTU discovery and -M make small segments too",
-			Mends: "raise the clamp of the router or VPN between", Effect: "MSS 536: 9% of the link for headers", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss",
+			Mends: "raise the clamp of the router or VPN between", Effect: "MSS 536: 9% of the link for headers", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss", Tests: []string{captured},
 		},
 	}
 }

@@ -11,17 +11,17 @@ import (
 func optionRules() []Rule {
 	return []Rule{
 		{
-			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", judge: sackOff,
-			Seen:  "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno)",
+			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", judge: sackOff, packets: packetsSACK,
+			Seen:  "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
 			Apart: "without loss it costs nothing; the SYN as it left and as it arrived tells whether an end or a box between took it out",
 			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
-			Source: "RFC 2018; tcp_info.tcpi_options; TcpExt.TCPRenoRecovery, TCPTimeouts",
+			Source: "RFC 2018; tcp_info.tcpi_options; TcpExt.TCPRenoRecovery, TCPTimeouts", Tests: []string{captured},
 		},
 		{
-			Cause: "timestamps-off", TCP: true, Title: "no TCP timestamps", judge: timestampsOff,
-			Seen: "the kernel negotiated no timestamps (tcp_info)", Apart: "the SYN as it left and as it arrived",
+			Cause: "timestamps-off", TCP: true, Title: "no TCP timestamps", judge: timestampsOff, packets: packetsTimestamps,
+			Seen: "the kernel negotiated no timestamps (tcp_info); in captures: the SYN or the SYN-ACK lacks the option", Apart: "the SYN as it left and as it arrived",
 			Mends: "switch them on; Windows has them off by itself", Effect: "one sample of the round trip a window; 12 bytes a segment are saved",
-			Source: "RFC 7323, sections 4 and 5; tcp_info.tcpi_options",
+			Source: "RFC 7323, sections 4 and 5; tcp_info.tcpi_options", Tests: []string{captured},
 		},
 	}
 }

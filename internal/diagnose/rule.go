@@ -23,7 +23,8 @@ type Rule struct {
 	UDP    bool     // it is judged for datagrams
 	TCP    bool     // it is judged for TCP
 
-	judge func(*flow) *outcome
+	judge   func(*flow) *outcome // by the counters of the ends, the path's probe and experiments
+	packets func(*flow) *outcome // by captures of the flow; nil: packets say nothing of it
 }
 
 // Unobservable is a cause of the catalogue that no rule looks for.
@@ -126,7 +127,10 @@ func (r Rule) apply(f *flow) *outcome {
 	if f.isUDP() && !r.UDP || !f.isUDP() && !r.TCP {
 		return nil
 	}
-	return r.judge(f)
+	if r.packets == nil || len(f.spots) == 0 {
+		return r.judge(f)
+	}
+	return join(r.judge(f), r.packets(f))
 }
 
 // finding words an outcome for the document.

@@ -11,14 +11,14 @@ import (
 func senderRules() []Rule {
 	return []Rule{
 		{
-			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", judge: appLimited,
-			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full",
+			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", judge: appLimited, packets: packetsAppLimited,
+			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full; in captures: nothing is under way and the window is open, half of the time or more",
 			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
-			Source: "methods.md, Traps; checklist C-19", Tests: []string{largeMessages}, Brings: []string{"sender-cpu"},
+			Source: "methods.md, Traps; checklist C-19", Tests: []string{largeMessages, captured}, Brings: []string{"sender-cpu"},
 		},
 		{
-			Cause: "paced", TCP: true, Title: "the sender paces itself", judge: paced,
-			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free",
+			Cause: "paced", TCP: true, Title: "the sender paces itself", judge: paced, packets: packetsPaced,
+			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
 			Apart: "the same under cubic or reno", Mends: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
 			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{otherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},

@@ -21,16 +21,16 @@ func wayRules() []Rule {
 			Tests: []string{eightStreams, manyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},
 		},
 		{
-			Cause: "asymmetric-route", TCP: true, UDP: true, Title: "the ways there and back differ", judge: asymmetric,
-			Seen:  "routers on the way or the size that passes differ between the directions",
+			Cause: "asymmetric-route", TCP: true, UDP: true, Title: "the ways there and back differ", judge: asymmetric, packets: packetsAsymmetric,
+			Seen:  "routers on the way or the size that passes differ between the directions; in captures of both ends: the time to live falls by more in one direction",
 			Apart: "each direction apart: it costs something where their rates differ", Mends: "look at the routes of both ends",
-			Effect: "one direction has another delay, MTU and loss", Source: "RFC 7679, section 1.1; TTL of received packets",
+			Effect: "one direction has another delay, MTU and loss", Source: "RFC 7679, section 1.1; TTL of received packets", Tests: []string{captured},
 		},
 		{
-			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", judge: tcpProxy,
-			Seen:  "the handshake takes less than half the round trip of data, and 3 ms less",
+			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", judge: tcpProxy, packets: packetsProxy,
+			Seen:  "the handshake takes less than half the round trip of data, and 3 ms less; in captures of both ends: sequence numbers and options are others at each; in one: the SYN is answered far sooner than data, or with another time to live (possible)",
 			Apart: "the options of the SYN differ at the two ends", Mends: "bypass it", Effect: "its buffers and its CPU are what is measured",
-			Source: "RFC 3135 (split connections)", Brings: []string{"window-scaling-off", "sack-off", "timestamps-off", "mss-clamp"},
+			Source: "RFC 3135 (split connections)", Tests: []string{captured}, Brings: []string{"window-scaling-off", "sack-off", "timestamps-off", "mss-clamp"},
 		},
 		{
 			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "a tunnel's work fills a CPU", judge: tunnelCPU,

@@ -13,35 +13,35 @@ import (
 func windowRules() []Rule {
 	return []Rule{
 		{
-			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", judge: windowScalingOff,
-			Seen:  "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up",
-			Apart: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out",
+			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", judge: windowScalingOff, packets: packetsScaling,
+			Seen:  "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
+			Apart: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
 			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
-			Source: "RFC 7323; tcp_info.tcpi_options", Brings: []string{"receive-window"},
+			Source: "RFC 7323; tcp_info.tcpi_options", Tests: []string{captured}, Brings: []string{"receive-window"},
 		},
 		{
-			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", judge: fixedWindow,
-			Seen:  "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up",
+			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", judge: fixedWindow, packets: packetsFixedWindow,
+			Seen:  "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up; in a capture alone: the receiver's window holds the sender up and never changes (possible)",
 			Apart: "the same without -w",
 			Mends: "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
 			Tests: []string{noWindow}, Brings: []string{"receive-window", "send-buffer"},
 		},
 		{
-			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", judge: receiveWindow,
-			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty",
-			Apart: "a slow reader leaves its queue full; a larger window helps only here",
+			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", judge: receiveWindow, packets: packetsReceiveWindow,
+			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty; in a capture at the sender: what is under way fills the window most of the time, the round trip does not grow, and goodput is the window over it",
+			Apart: "a slow reader leaves its queue full; a larger window helps only here; before a full queue a larger one only makes that longer",
 			Mends: "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
-			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{moreWindow, eightStreams},
+			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{moreWindow, eightStreams, captured},
 		},
 		{
-			Cause: "slow-reader", TCP: true, UDP: true, Title: "the program at the receiver reads too slowly", judge: slowReader,
-			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket",
+			Cause: "slow-reader", TCP: true, UDP: true, Title: "the program at the receiver reads too slowly", judge: slowReader, packets: packetsSlowReader,
+			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more",
 			Apart: "a larger buffer only fills later",
-			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{leanPath},
+			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{leanPath, captured},
 		},
 		{
-			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", judge: sendBuffer,
-			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer",
+			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", judge: sendBuffer, packets: packetsSendBuffer,
+			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer; in a capture at the sender: what is under way is always about the same, though nothing holds it (possible)",
 			Apart: "neither window is full, nothing is lost",
 			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
 			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{moreBuffer, eightStreams},
@@ -286,6 +286,9 @@ const plainWindow = 65535
 
 func fixedWindow(f *flow) *outcome {
 	send, recv := f.cell.Spec.Window.Send, f.cell.Spec.Window.Recv
+	if f.packetsOnly() {
+		return missing("the windows that were asked for", "packets do not tell")
+	}
 	if send == 0 && recv == 0 {
 		return no("no window was set: the kernels tune them")
 	}

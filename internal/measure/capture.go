@@ -2,6 +2,10 @@ package measure
 
 import "time"
 
+// ByCapture is who reports the evidence of an end that is known by its packets
+// only (Evidence.Reported).
+const ByCapture = "a capture"
+
 // Capture is what the packets at one place tell of a flow's connections. Every
 // count comes with the numbers of the first packets that it was taken from, so
 // that it can be looked up in the file (packets are counted from 1, as Wireshark
@@ -213,7 +217,8 @@ type CrossedConn struct {
 	Changed    []Change `json:"changed,omitempty"` // what a device between them rewrote
 }
 
-// Crossed compares one direction. Bytes count each time they were sent.
+// Crossed compares one direction. Bytes count each time they were sent; those of
+// what was lost are the bytes that did not arrive.
 type Crossed struct {
 	Sent       int64  `json:"sent_bytes"`                  // that left the first place, in the time of both captures
 	Arrived    int64  `json:"arrived_bytes"`               //

@@ -1,0 +1,389 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// spot is a capture of the flow. Its connections are those of the direction of
+// the data, and its counts are of all of them.
+type spot struct {
+	*measure.Capture
+	place      string               // Capture.Place; "": not known
+	conns      []measure.Connection // those with the most data first
+	data, acks measure.Way
+}
+
+// crossed is what two captures tell together, of all connections.
+type crossed struct {
+	left, right *spot // the left one is nearer to the sender
+	conns       []measure.CrossedConn
+	data, acks  measure.Crossed
+}
+
+// findPackets fills what was captured of the flow.
+func (f *flow) findPackets() {
+	x := f.packets()
+	if f.isUDP() {
+		return
+	}
+	for i := range x.Captures {
+		f.spots = append(f.spots, f.newSpot(&x.Captures[i], x.Sender))
+	}
+	c := x.Crossing
+	if c == nil || c.Left == c.Right || c.Left < 0 || c.Right < 0 || c.Left >= len(f.spots) || c.Right >= len(f.spots) {
+		return
+	}
+	if k := f.newCrossed(c, x); len(k.left.conns) > 0 && len(k.right.conns) > 0 {
+		f.crossing = k
+	}
+}
+
+func (f *flow) newSpot(c *measure.Capture, sender *measure.Evidence) *spot {
+	s := &spot{Capture: c, place: c.Place}
+	if !slices.Contains([]string{measure.AtSender, measure.AtReceiver, measure.AtPath}, s.place) {
+		s.place = ""
+	}
+	for _, conn := range c.Conns {
+		if f.isBackwards(conn, sender) {
+			conn = turned(conn)
+		}
+		s.conns = append(s.conns, conn)
+		addWay(&s.data, conn.Data)
+		addWay(&s.acks, conn.Acks)
+	}
+	slices.SortStableFunc(s.conns, func(a, b measure.Connection) int { return cmp.Compare(b.Data.New, a.Data.New) })
+	return s
+}
+
+// isBackwards tells of a connection whose From is the receiver of this flow: of
+// two ways on one connection, a capture calls the busier one the data.
+func (f *flow) isBackwards(c measure.Connection, sender *measure.Evidence) bool {
+	if sender != nil {
+		for _, s := range sender.Streams {
+			switch s.Local {
+			case "":
+			case c.From:
+				return false
+			case c.To:
+				return true
+			}
+		}
+	}
+	return hostOf(c.To) == f.cell.From && hostOf(c.From) != f.cell.From
+}
+
+// hostOf is the address of an end without its port.
+func hostOf(address string) string {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return address
+	}
+	return a.Addr().String()
+}
+
+// turned is the connection with the other end as From. What a capture tells of
+// the data of the busier way only is not known then.
+func turned(c measure.Connection) measure.Connection {
+	t := measure.Connection{From: c.To, To: c.From, Index: c.Index, FirstPacket: c.FirstPacket, StartNs: c.StartNs, SpanNs: c.SpanNs,
+		SYN: c.SYN, SYNACK: c.SYNACK, OpenNs: c.OpenNs, OpenFarNs: c.OpenFarNs, MaxPacket: c.MaxPacket, Data: c.Acks, Acks: c.Data, EndedBy: c.EndedBy}
+	if c.FromOpened != nil {
+		t.FromOpened = new(!*c.FromOpened)
+	}
+	return t
+}
+
+// addWay adds the counts of one connection to those of the others.
+func addWay(sum *measure.Way, w measure.Way) {
+	sum.Packets += w.Packets
+	sum.Segments += w.Segments
+	sum.Payload += w.Payload
+	sum.New += w.New
+	sum.ZeroNs += w.ZeroNs
+	sum.MaxPacket = max(sum.MaxPacket, w.MaxPacket)
+	for _, x := range []struct{ to, from *measure.Count }{
+		{&sum.Super, &w.Super}, {&sum.Again, &w.Again}, {&sum.Fast, &w.Fast}, {&sum.Timeout, &w.Timeout}, {&sum.Spurious, &w.Spurious},
+		{&sum.Late, &w.Late}, {&sum.Gaps, &w.Gaps}, {&sum.Unseen, &w.Unseen}, {&sum.DupAcks, &w.DupAcks}, {&sum.DSACK, &w.DSACK},
+		{&sum.SACKed, &w.SACKed}, {&sum.Zero, &w.Zero}, {&sum.Probes, &w.Probes},
+	} {
+		addCount(x.to, *x.from)
+	}
+}
+
+// addCount adds a count, and as many of its packets as there is room for.
+func addCount(sum *measure.Count, c measure.Count) {
+	sum.N += c.N
+	sum.Bytes += c.Bytes
+	room := max(0, measure.MostNumbers-len(sum.Packets))
+	sum.Packets = append(sum.Packets, c.Packets[:min(room, len(c.Packets))]...)
+}
+
+func (f *flow) newCrossed(c *measure.Crossing, x measure.Flow) *crossed {
+	k := &crossed{left: f.spots[c.Left], right: f.spots[c.Right]}
+	backwards := len(x.Captures[c.Left].Conns) > 0 && f.isBackwards(x.Captures[c.Left].Conns[0], x.Sender)
+	if backwards {
+		k.left, k.right = k.right, k.left
+	}
+	for _, conn := range c.Conns {
+		if backwards {
+			conn.Data, conn.Acks = conn.Acks, conn.Data
+		}
+		k.conns = append(k.conns, conn)
+		addCrossed(&k.data, conn.Data)
+		addCrossed(&k.acks, conn.Acks)
+	}
+	return k
+}
+
+func addCrossed(sum *measure.Crossed, c measure.Crossed) {
+	sum.Sent += c.Sent
+	sum.Arrived += c.Arrived
+	sum.MaxArrived = max(sum.MaxArrived, c.MaxArrived)
+	for _, x := range []struct{ to, from *measure.Count }{
+		{&sum.Lost, &c.Lost}, {&sum.SuperSent, &c.SuperSent}, {&sum.SuperLost, &c.SuperLost}, {&sum.SingleSent, &c.SingleSent}, {&sum.SingleLost, &c.SingleLost},
+		{&sum.FullSent, &c.FullSent}, {&sum.FullLost, &c.FullLost}, {&sum.SmallSent, &c.SmallSent}, {&sum.SmallLost, &c.SmallLost},
+		{&sum.Late, &c.Late}, {&sum.Doubled, &c.Doubled},
+	} {
+		addCount(x.to, *x.from)
+	}
+	if sum.Delay == nil {
+		sum.Delay = c.Delay
+	}
+}
+
+// packetsOnly tells of a flow of which captures are all that is known.
+func (f *flow) packetsOnly() bool {
+	reported := func(e *end) bool { return e.seen == nil || e.seen.Reported == measure.ByCapture }
+	return len(f.spots) > 0 && reported(f.sender) && reported(f.receiver)
+}
+
+// spot at the first of the places where there is a capture; nil where none is
+// at any of them.
+func (f *flow) spot(places ...string) *spot {
+	for _, p := range places {
+		for _, s := range f.spots {
+			if s.place == p && len(s.conns) > 0 {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// anySpot is the capture that tells most of a sender.
+func (f *flow) anySpot() *spot {
+	if f.crossing != nil && f.crossing.left.place != measure.AtReceiver {
+		return f.crossing.left
+	}
+	return f.spot(measure.AtSender, measure.AtPath, "", measure.AtReceiver)
+}
+
+// main is the connection with the most data.
+func (s *spot) main() *measure.Connection { return &s.conns[0] }
+
+// misses tells that the capture does not have all packets, so that what it lacks
+// proves nothing.
+func (s *spot) misses() bool {
+	return s.Dropped != nil && *s.Dropped > 0 || 100*s.data.Unseen.N > s.data.Segments
+}
+
+// againPct is the share of the payload that was sent again, in percent; false
+// where too little passed to tell.
+func (s *spot) againPct() (float64, bool) {
+	if s.data.Payload <= 0 || s.data.Segments < leastSegments {
+		return 0, false
+	}
+	if s.data.Again.Bytes > 0 {
+		return share(float64(s.data.Again.Bytes), float64(s.data.Payload)), true
+	}
+	return share(float64(s.data.Again.N), float64(s.data.Segments)), true
+}
+
+// leastSegments have to be seen before nothing lost among them says something.
+const leastSegments = 100
+
+// rate is the goodput of all connections in bit/s; 0 where it is not known.
+func (s *spot) rate() float64 {
+	sum := 0.0
+	for _, c := range s.conns {
+		switch {
+		case c.GoodputBps != nil && *c.GoodputBps > 0:
+			sum += *c.GoodputBps
+		case c.SpanNs > 0 && c.Data.New > 0:
+			sum += float64(c.Data.New) * 8e9 / float64(c.SpanNs)
+		}
+	}
+	if !isNumber(sum) {
+		return 0
+	}
+	return sum
+}
+
+// rtt is the median round trip under load and the least, in ns. A capture at the
+// sender sees all of it from data to its acknowledgement, one at the receiver
+// from an acknowledgement to the data that it let go, one between them a part
+// by each.
+func (s *spot) rtt() (loaded, least float64, ok bool) {
+	c := s.main()
+	parts := []*measure.Delay{c.RTT, c.RTTBack}
+	switch s.place {
+	case measure.AtSender:
+		parts = parts[:1]
+	case measure.AtReceiver:
+		parts = parts[1:]
+	}
+	for _, d := range parts {
+		if d == nil || d.Samples < leastSamples || d.Min < 0 || d.P50 <= 0 || d.P50 > mostNs {
+			return 0, 0, false
+		}
+		loaded, least = loaded+float64(d.P50), least+float64(d.Min)
+	}
+	return loaded, max(1, least), true
+}
+
+// Bounds of a delay that is taken for a round trip.
+const (
+	leastSamples = 10
+	mostNs       = 1e12
+)
+
+// stands tells of a spot whether the round trip grows under load as it does
+// before a queue that fills; false where it is not known.
+func (s *spot) stands() (bool, bool) {
+	loaded, least, ok := s.rtt()
+	if !ok {
+		return false, false
+	}
+	times, by := loaded/least, loaded-least
+	return times > 1.4 && by > 0.7e6 || times > 1.15 && by > 3e6, true
+}
+
+// acked is how much of the main connection's data was acknowledged, in bytes.
+func (s *spot) acked() (float64, bool) {
+	c := s.main().Course
+	if c == nil || len(c.Acked) == 0 {
+		return 0, false
+	}
+	return float64(max(0, slices.Max(c.Acked))), true
+}
+
+// mss is the payload of a full segment in bytes.
+func (s *spot) mss() float64 {
+	if n := s.main().MSS; n > 0 {
+		return float64(n)
+	}
+	return usualMSS
+}
+
+// proof is a figure of the capture; packets are the numbers of those that show it.
+func (s *spot) proof(counter string, value float64, unit string, packets ...int64) measure.Proof {
+	return measure.Proof{EndPoint: s.EndPoint, Counter: counter, Value: value, Unit: unit, SpanNs: s.SpanNs, Packets: packets, Capture: s.name()}
+}
+
+// count is the proof of a count.
+func (s *spot) count(counter string, c measure.Count) measure.Proof {
+	return s.proof(counter, float64(c.N), "packets", c.Packets...)
+}
+
+// from names the place of the capture in a sentence.
+func (s *spot) from() string {
+	switch s.place {
+	case measure.AtSender, measure.AtReceiver:
+		return "at the " + s.Place
+	case measure.AtPath:
+		return "between the ends"
+	}
+	return "at a place that is not known"
+}
+
+// captureAt says that a capture elsewhere would tell.
+func captureAt(place, fact string) *outcome {
+	return missing(fact, "a capture at the "+place+" would tell")
+}
+
+// lostPct is the share of a class of packets that did not arrive, in percent.
+func lostPct(sent, lost measure.Count) float64 { return share(float64(lost.N), float64(sent.N)) }
+
+// arrived is how many of a class of packets did.
+func arrived(sent, lost measure.Count) int64 { return max(0, sent.N-lost.N) }
+
+// misses tells that one of the two captures does not have all packets.
+func (x *crossed) misses() bool { return x.left.misses() || x.right.misses() }
+
+// sure is the confidence of what two captures prove: less where one has gaps.
+func (x *crossed) sure() string {
+	if x.misses() {
+		return measure.Likely
+	}
+	return measure.Certain
+}
+
+// join makes one outcome of what the counters of the ends say and what the
+// packets show; either may be nil. Packets that prove a cause win over counters
+// that speak against it. Otherwise what one holds and the other speaks against
+// loses a degree of confidence, so a possible cause is excluded.
+func join(counted, shown *outcome) *outcome {
+	switch {
+	case counted == nil || shown == nil:
+		return counted
+	case shown.state == unknown && counted.state != unknown:
+		return counted
+	case counted.state == unknown:
+		return shown
+	case counted.state == excluded && shown.state == excluded:
+		return counted
+	case counted.state == holds && shown.state == holds:
+		return both(counted, shown)
+	case counted.state == holds:
+		return doubted(counted, shown)
+	case shown.confidence == measure.Certain:
+		return shown
+	}
+	return doubted(shown, counted)
+}
+
+// both is the surer of two outcomes that hold, with the evidence of the other.
+func both(counted, shown *outcome) *outcome {
+	o, other := *counted, shown
+	if sureness(shown) > sureness(counted) {
+		o, other = *shown, counted
+	}
+	o.evidence = slices.Concat(counted.evidence, shown.evidence)
+	if o.effect == nil {
+		o.effect = other.effect
+	}
+	if o.remedy == nil {
+		o.remedy = other.remedy
+	}
+	return &o
+}
+
+// doubted is what holds by one and is spoken against by the other.
+func doubted(o, against *outcome) *outcome {
+	d := *o
+	d.text = fmt.Sprintf("%s; but %s", o.text, against.text)
+	d.evidence = slices.Concat(o.evidence, against.evidence)
+	switch o.confidence {
+	case measure.Certain:
+		d.confidence = measure.Likely
+	case measure.Likely:
+		d.confidence = measure.Possible
+	default:
+		return against
+	}
+	return &d
+}
+
+// mathis is the rate that a loss of so many percent allows the connections of
+// a capture over a round trip in ns (methods.md, formula 6).
+func (s *spot) mathis(rttNs, pct float64) float64 {
+	return stat.Mathis(int64(s.mss()), int64(rttNs), pct/100, 1.22) * float64(len(s.conns))
+}
+
+// name of the capture: its file, or the end point that captured.
+func (s *spot) name() string { return cmp.Or(s.File, s.EndPoint) }

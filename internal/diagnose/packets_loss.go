@@ -1,0 +1,294 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// lossSeen is what a capture tells of a loss.
+type lossSeen struct {
+	*spot
+	pct          float64 // of the payload that was sent again without having been spurious
+	loaded, base float64 // round trip in ns
+	timed        bool    // these are known
+	queue        bool    // the round trip grows under load
+	bound        float64 // what such a loss allows (Mathis), in bit/s
+	perEpisode   float64 // segments that were sent again in one go, on average; 0: not known
+}
+
+// lossAt is the loss that the best placed capture shows; why not otherwise.
+func (f *flow) lossAt() (lossSeen, *outcome) {
+	if o := f.nothingAgain(); o != nil {
+		return lossSeen{}, o
+	}
+	s := f.anySpot()
+	again, ok := s.againPct()
+	if !ok {
+		return lossSeen{}, missing("segments that were sent again", "too few were captured")
+	}
+	l := lossSeen{spot: s, pct: again * (1 - share(float64(s.data.Spurious.N), float64(s.data.Again.N))/100)}
+	l.loaded, l.base, l.timed = s.rtt()
+	l.queue, _ = s.stands()
+	l.bound = s.mathis(l.loaded, l.pct)
+	l.perEpisode = s.perEpisode(l.loaded)
+	if l.pct < againBar {
+		return l, no("%s of the data had to be sent again", rare(l.pct))
+	}
+	return l, nil
+}
+
+// perEpisode is how many segments the main connection sent again in one go: the
+// next one more than a round trip later begins anew. It is 0 where that is not known.
+func (s *spot) perEpisode(rttNs float64) float64 {
+	c := s.main().Course
+	if c == nil || len(c.Again) < 3 {
+		return 0
+	}
+	marks := slices.Clone(c.Again)
+	slices.SortFunc(marks, func(a, b measure.PacketMark) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	episodes := 1
+	for i := range marks[1:] {
+		if float64(marks[i+1].AtNs-marks[i].AtNs) > max(rttNs, 2e6) {
+			episodes++
+		}
+	}
+	return float64(len(marks)) / float64(episodes)
+}
+
+// binds tells whether the loss may be what holds the rate; why not otherwise.
+func (l lossSeen) binds() *outcome {
+	bps := l.rate()
+	switch {
+	case l.pct < 0.05 && l.queue:
+		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
+	case l.timed && l.bound > rareBar*bps:
+		return no("the %s that was sent again would allow %s", rare(l.pct), unit.Rate(l.bound))
+	case l.timed && bps > burstBar*l.bound:
+		return no("%s was sent again, in few bursts or under a control that bears it: lost all along, it would allow %s", rare(l.pct), unit.Rate(l.bound))
+	}
+	return nil
+}
+
+// lossWhere says on which side of the capture it is lost: what is sent again after
+// it had passed was lost beyond.
+func (l lossSeen) lossWhere() string {
+	switch gaps, again := l.data.Gaps.N, l.data.Again.N; {
+	case l.place == measure.AtSender:
+		return "behind the sender"
+	case l.place == measure.AtReceiver:
+		return "before they came to the receiver"
+	case gaps > 8*again/10:
+		return "before the place of the capture"
+	case gaps < again/10:
+		return "behind the place of the capture"
+	}
+	return "on the way"
+}
+
+// proofs of a loss.
+func (l lossSeen) proofs() []measure.Proof {
+	p := []measure.Proof{above(l.proof("sent again, of the payload", l.pct, "pct", l.data.Again.Packets...), againBar)}
+	if l.data.Timeout.N > 0 {
+		p = append(p, l.count("sent again after a timeout", l.data.Timeout))
+	}
+	if l.timed {
+		rtt := l.proof("round trip under load, median", l.loaded, "ns")
+		rtt.Note = "the least is " + unit.Duration(int64(l.base))
+		p = append(p, rtt)
+	}
+	return p
+}
+
+func packetsLoss(f *flow) *outcome {
+	l, why := f.lossAt()
+	if why != nil {
+		return why
+	}
+	if why := l.binds(); why != nil {
+		return why
+	}
+	o := possible("%s of the data was lost %s and sent again", rare(l.pct), l.lossWhere()).by(l.proofs()...).
+		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+	fits := l.timed && !l.queue && l.rate() < 3*l.bound
+	if l.timed && l.rate() < 1.5*l.bound {
+		o.costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.mss()), unit.Duration(int64(l.loaded)), rare(l.pct)))
+	}
+	if fits && !l.misses() {
+		o.confidence = measure.Likely
+	}
+	x := f.crossing
+	if x == nil {
+		return o
+	}
+	gone := share(float64(x.data.Lost.N), float64(x.data.SuperSent.N+x.data.SingleSent.N))
+	switch {
+	case x.data.Sent <= 0:
+	case x.data.Lost.N == 0 && !x.misses():
+		return no("all that passed one place came to the other, so nothing is lost between the captures")
+	case x.data.Lost.N > 0:
+		o.by(x.left.proof("packets that left one place and did not come whole to the other", gone, "pct", x.data.Lost.Packets...))
+		if fits && l.perEpisode > 0 && l.perEpisode < fewInARow && !x.misses() {
+			o.confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
+			o.text = fmt.Sprintf("%s of the data is lost between the two captures, here and there", rare(l.pct))
+		}
+	}
+	return o
+}
+
+// Bars of how many segments are lost in one go: a queue that overflows or a
+// policer drops many, damage one here and there.
+const (
+	fewInARow  = 3
+	manyInARow = 10
+)
+
+func packetsPolicer(f *flow) *outcome {
+	l, why := f.lossAt()
+	if why != nil {
+		return why
+	}
+	if why := l.binds(); why != nil {
+		return why
+	}
+	h, known := l.windowHeld()
+	flat, seen := f.flatness()
+	switch {
+	case !l.timed:
+		return missing("the round trip under load", "the packets that were captured do not tell")
+	case l.queue:
+		return no("a queue fills: the round trip grows under load")
+	case known && h.binds:
+		return no("the receiver's window holds the sender up")
+	case seen && flat > 6*flatBar:
+		return no("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
+	case l.perEpisode > 0 && l.perEpisode < fewInARow:
+		return no("segments are lost one by one, a policer drops them in a row")
+	}
+	o := possible("a policer may drop what is above its rate: data is lost while the round trip stays at its least").by(l.proofs()...).
+		mend(advise(f.sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
+	if l.perEpisode > manyInARow && seen && flat < 2*flatBar && !l.misses() {
+		o.confidence = measure.Likely
+		o.text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its least and the rate is flat"
+		o.by(above(l.proof("segments sent again in one go", l.perEpisode, "segments"), manyInARow))
+	}
+	return o
+}
+
+func packetsShaper(f *flow) *outcome {
+	s := f.anySpot()
+	if s == nil {
+		return missing("a connection of the flow", "none is in the capture")
+	}
+	queue, ok := s.stands()
+	h, known := s.windowHeld()
+	flat, seen := f.flatness()
+	idle, told := s.idlePct()
+	loaded, least, _ := s.rtt()
+	share, stated := f.ceilingShare()
+	switch {
+	case f.onOneMachine():
+		return no("no link lies between the ends")
+	case !ok:
+		return missing("the round trip under load", "the packets that were captured do not tell")
+	case stated && share >= nearBar:
+		return no("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
+	case s.closedPct() >= closedFew:
+		return no("the receiver's window was closed %s of the time", unit.Percent(s.closedPct()))
+	case known && h.binds && !queue:
+		return no("the receiver's window holds the sender up")
+	case told && idle > idleBar/2:
+		return no("the sender had nothing to send %s of the time", unit.Percent(idle))
+	case !queue && seen && flat < flatBar && s.data.Again.N == 0:
+		return missing("the congestion control", "the rate is flat without a queue, as one that paces (bbr) leaves it; packets do not tell the control")
+	case !queue:
+		return no("the round trip under load is %.1f times the least: no queue is full", loaded/least)
+	case !seen:
+		return missing("three seconds of the course", "the capture is too short to see a plateau")
+	case flat > 3*flatBar:
+		return no("the rate of the seconds differs by %s", unit.Percent(flat))
+	}
+	o := possible("a queue on the way holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(loaded-least)))
+	if flat < flatBar {
+		o.confidence = measure.Likely
+	}
+	rtt := s.proof("round trip under load, median", loaded, "ns")
+	rtt.Note = "the least is " + unit.Duration(int64(least))
+	o.by(rtt, below(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), flatBar))
+	if x := f.crossing; x != nil && x.data.Delay != nil {
+		d := x.data.Delay
+		o.by(x.left.proof("delay there over its least, median", float64(d.P50-d.Min), "ns"))
+		if float64(d.P50-d.Min) < (loaded-least)/4 {
+			return no("the delay between the captures stays at its least: the queue is elsewhere")
+		}
+	}
+	return f.asShaper(o)
+}
+
+// Bars of packets that come out of order, in percent of the segments.
+const oftenOrder = 0.1
+
+func packetsReordering(f *flow) *outcome {
+	if x := f.crossing; x != nil && x.data.Sent > 0 && arrived(x.data.SingleSent, x.data.SingleLost)+arrived(x.data.SuperSent, x.data.SuperLost) >= leastSegments {
+		all := x.data.SingleSent.N + x.data.SuperSent.N
+		return f.lateSegments(x.right, share(float64(x.data.Late.N), float64(all)), x.data.Late, true)
+	}
+	s := f.spot(measure.AtReceiver, measure.AtPath)
+	if s == nil {
+		return f.doubledSegments()
+	}
+	if s.data.Segments < leastSegments {
+		return missing("segments in a row", "too few were captured")
+	}
+	return f.lateSegments(s, share(float64(s.data.Late.N), float64(s.data.Segments)), s.data.Late, s.place == measure.AtReceiver)
+}
+
+// lateSegments judges a share of segments, in percent, that came after later ones.
+func (f *flow) lateSegments(s *spot, pct float64, late measure.Count, direct bool) *outcome {
+	if pct < rareOrder {
+		return no("%s of the segments came out of order", rare(pct))
+	}
+	o := likely("%s of the segments come out of order, by up to %d places", rare(pct), s.latest()).by(above(s.proof("segments that came after later ones", pct, "pct", late.Packets...), rareOrder)).
+		mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+	needless := s.data.Spurious.N
+	if s.acks.DSACK.N > 0 {
+		o.by(s.count("duplicates that the receiver told of (D-SACK)", s.acks.DSACK))
+		needless = max(needless, s.acks.DSACK.N)
+	}
+	switch {
+	case s.data.Again.N == 0 && s.data.Spurious.N == 0 || f.linkIsFull():
+		o.beside() // it makes nobody send again
+	case direct && pct >= oftenOrder && needless > s.data.Again.N/2 && !s.misses():
+		o.confidence = measure.Certain
+	}
+	return o
+}
+
+// latest is by how many packets the latest one was behind.
+func (s *spot) latest() int {
+	most := 0
+	for _, c := range s.conns {
+		most = max(most, c.Data.LateMost)
+	}
+	return max(1, most)
+}
+
+// doubledSegments judges order at the sender, which sees only what comes back.
+func (f *flow) doubledSegments() *outcome {
+	s := f.anySpot()
+	switch {
+	case s == nil || s.place != measure.AtSender || s.data.Segments < leastSegments:
+		return captureAt(measure.AtReceiver, "the order in which segments arrive")
+	case s.acks.DupAcks.N == 0 && s.acks.SACKed.N == 0 && !s.misses():
+		return no("no duplicate acknowledgement came back")
+	case s.data.Again.N == 0 || s.acks.DSACK.N <= s.data.Again.N/2 || s.data.Timeout.N > s.data.Again.N/2:
+		return captureAt(measure.AtReceiver, "the order in which segments arrive")
+	}
+	return possible("much of what was sent again had not been lost: segments may come out of order").
+		by(above(s.count("duplicates that the receiver told of (D-SACK)", s.acks.DSACK), float64(s.data.Again.N)/2), s.count("sent again", s.data.Again)).
+		then("a capture at the receiver: the order in which they arrive").
+		mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+}
