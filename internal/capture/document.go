@@ -13,9 +13,6 @@ import (
 	"thru/internal/measure"
 )
 
-// Reported is the program of measure.Evidence whose word the figures are.
-const Reported = "a capture"
-
 // What of the captured connections makes a cell, and a stream.
 const (
 	leastBack     = 20  // the other direction is a cell with more than this part of the payload of the main one
@@ -265,6 +262,9 @@ func (d *draft) attach(flow *measure.Flow, w way) {
 	indices := map[int]bool{} // of the left capture
 	for i := range d.files {
 		c := *d.files[i].Capture
+		if w.back {
+			c.Place = opposite(c.Place)
+		}
 		c.Conns = slices.DeleteFunc(slices.Clone(c.Conns), func(conn measure.Connection) bool {
 			return d.isTurned(d.files[i].Capture, &conn) != w.back
 		})
@@ -285,7 +285,36 @@ func (d *draft) attach(flow *measure.Flow, w way) {
 	}
 	x := *d.crossing
 	x.Conns = slices.DeleteFunc(slices.Clone(x.Conns), func(c measure.CrossedConn) bool { return !indices[c.LeftIndex] })
+	if w.back { // the other capture is nearer to the sender of this direction
+		turn(&x)
+	}
 	flow.Crossing = &x
+}
+
+// turn makes the right capture of a crossing the left one.
+func turn(x *measure.Crossing) {
+	x.Left, x.Right, x.OffsetNs = x.Right, x.Left, -x.OffsetNs
+	for i := range x.Conns {
+		c := &x.Conns[i]
+		c.LeftIndex, c.RightIndex = c.RightIndex, c.LeftIndex
+		c.Changed = slices.Clone(c.Changed)
+		for k := range c.Changed {
+			c.Changed[k].Packets = slices.Clone(c.Changed[k].Packets)
+			slices.Reverse(c.Changed[k].Packets)
+		}
+	}
+}
+
+// opposite is a place as seen from the other direction: its sender is the
+// receiver of this one.
+func opposite(place string) string {
+	switch place {
+	case measure.AtSender:
+		return measure.AtReceiver
+	case measure.AtReceiver:
+		return measure.AtSender
+	}
+	return place
 }
 
 func lack(e *measure.Evidence, fact, why string) {

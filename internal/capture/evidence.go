@@ -46,7 +46,7 @@ func (d *draft) receiverSide(w way) *measure.Evidence {
 // side fills what both ends have: the streams and their seconds, and the round
 // trip of the handshakes, of which the whole is seen at any place.
 func (d *draft) side(f *File, w way, all []stream, count func(*stream) trace.Volume) *measure.Evidence {
-	e := &measure.Evidence{Reported: Reported, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}, RTTIdle: opened(all)}
+	e := &measure.Evidence{Reported: measure.ByCapture, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}, RTTIdle: opened(all)}
 	lack(e, "host", notOfACapture)
 	if e.RTTIdle == nil {
 		lack(e, "rtt_idle", "no handshake is in the capture")

@@ -102,8 +102,10 @@ func (c *conn) opens(i int, p *frame.Packet, at int64) {
 		return
 	}
 	h.opening = openingOf(p)
-	h.base, h.known = p.Seq+1, true
-	h.next = -1
+	if !h.seen {
+		h.base, h.known = p.Seq+1, true
+		h.next, h.acked, h.sacked = -1, 0, 0
+	}
 	if p.Flags&frame.ACK == 0 {
 		c.opener, c.synAt = i, at
 	} else {
