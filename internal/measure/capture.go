@@ -217,8 +217,11 @@ type CrossedConn struct {
 	Changed    []Change `json:"changed,omitempty"` // what a device between them rewrote
 }
 
-// Crossed compares one direction. Bytes count each time they were sent; those of
-// what was lost are the bytes that did not arrive.
+// Crossed compares one direction: the data leaves at the left, its
+// acknowledgements at the right. Bytes count each time they were sent; those of
+// what was lost are the bytes that did not arrive. Packets are numbered as in the
+// capture where they left, those of Doubled as in the other one. One of a class
+// is lost where nothing of it arrived the time that it left; for Lost a part is enough.
 type Crossed struct {
 	Sent       int64  `json:"sent_bytes"`                  // that left the first place, in the time of both captures
 	Arrived    int64  `json:"arrived_bytes"`               //
