@@ -17,7 +17,7 @@ CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump ts
 CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab interop faults bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build test lab interop faults captures bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ interop: ## judge thru against real iperf3 and iperf; needs root; RUN=TestIntero
 # One line for each as it ends, and a summary; FAULTS='-keep /tmp/x' passes flags on.
 faults: ## have thru explain every fault of the lab, and healthy paths; needs root; RUN=TestFaults/loss chooses, RUNS=3 repeats
 	cd lab/faults && $(GO) test -tags faults -count=1 -timeout 60m -run '$(or $(RUN),TestFaults)' -runs $(or $(RUNS),1) $(FAULTS)
+
+# KEEP=/tmp/x keeps the captures; those that are there already are not taken again.
+captures: ## have thru explain captures of the lab's faults, taken by tcpdump around iperf3; needs root; RUN=TestCaptures/loss chooses
+	cd lab/faults && $(GO) test -tags faults -count=1 -timeout 60m -run '$(or $(RUN),TestCaptures)' $(if $(KEEP),-keep $(abspath $(KEEP))) $(FAULTS)
 
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
 	$(GO) run ./bench $(BENCH)

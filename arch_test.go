@@ -155,7 +155,8 @@ func checkControl(s source) []string {
 	return forbid(s, func(p string) bool {
 		target, ours := strings.CutPrefix(p, "thru/internal/")
 		layer, _ := layerOf(target)
-		return ours && layer == 1 && target != "bus"
+		reads := target == "capture" || target == "capture/trace" // packets that agents have sent: bytes, and no machine
+		return ours && layer == 1 && target != "bus" && !reads
 	})
 }
 

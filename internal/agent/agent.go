@@ -34,6 +34,7 @@ type Config struct {
 	Limits    bus.Limits
 	DataAddrs []string      // where data connections should go; empty: where control went
 	Listen    engine.Listen // where they are accepted
+	Capture   Capturer      // nil: nothing is captured
 }
 
 // Agent implements bus.Handler.
@@ -66,14 +67,15 @@ func (a *Agent) Publisher(p bus.Publish) {
 }
 
 // Hello implements bus.Handler.
-func (a *Agent) Hello(context.Context, string, bus.Hello) (bus.HelloReply, error) {
+func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloReply, error) {
 	facts := a.facts.read(a.conf.Host, longestAge)
 	r := bus.HelloReply{
 		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version,
 		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
 		DataPorts:  bus.PortRange{First: a.conf.Listen.First, Last: a.conf.Listen.Last},
 		Limits:     a.conf.Limits,
-		Privileges: []string{"measure"},
+		Privileges: bus.Granted(ctx),
+		NoCapture:  a.noCapture(),
 	}
 	if facts.Cores != nil {
 		r.CPUs = *facts.Cores
@@ -157,14 +159,16 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.
 	if l := m.Login; l != nil {
 		end.Login = engine.Login{User: l.User, Password: l.Password, PublicKey: l.PublicKey, PKCS1: l.PKCS1}
 	}
-	inner, err := eng.Open(ctx, end)
+	inner, caught, err := a.open(ctx, eng, end)
 	if err != nil {
 		a.leave("")
 		return bus.PrepareReply{}, err
 	}
 	s := newSession(a, client, m, inner)
+	s.packets = caught
 	if !a.add(s) {
 		inner.Close()
+		caught.close()
 		return bus.PrepareReply{}, fault.Failf("", "agent: preparing: the client has gone or the agent ends")
 	}
 	r := inner.Ready()

@@ -22,11 +22,16 @@ type fakeEngine struct {
 	mu     sync.Mutex
 	opened []*fakeSession
 	err    error
+
+	opening func() // if set, hears of each opening
 }
 
 func (*fakeEngine) Name() string { return measure.Native }
 
 func (f *fakeEngine) Open(_ context.Context, e engine.End) (engine.Session, error) {
+	if f.opening != nil {
+		f.opening()
+	}
 	if f.err != nil {
 		return nil, f.err
 	}

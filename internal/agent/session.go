@@ -24,6 +24,8 @@ type session struct {
 	over   chan struct{} // closed when follow has ended
 	expire *time.Timer   // ends a session whose engine never does
 
+	packets *packets // that were to be captured; nil: none
+
 	mu    sync.Mutex
 	route *measure.Route
 	host  hostWatch
@@ -133,6 +135,7 @@ func (s *session) close() {
 	s.expire.Stop()
 	s.inner.Close()
 	<-s.over
+	s.packets.close()
 }
 
 // hostWatch takes readings of the host at the steps of a session.

@@ -3,6 +3,7 @@ package bus
 import (
 	"crypto/subtle"
 	"fmt"
+	"slices"
 	"time"
 
 	nats "github.com/nats-io/nats-server/v2/server"
@@ -34,13 +35,32 @@ func (d doorman) Check(c nats.ClientAuthentication) bool {
 
 // admit lets a client in on one of our links.
 func (d doorman) admit(id uint64, client, secret string) error {
-	if !d.s.conf.NoAuth && !d.s.conf.State.Secret.matches(secret) {
+	privileges := d.s.conf.grants(secret)
+	if len(privileges) == 0 {
 		return fmt.Errorf("bus: letting a client in: %w", ErrSecret)
 	}
 	if !validID(client) {
 		return fmt.Errorf("bus: letting a client in: its id cannot be used: %w", ErrSecret)
 	}
-	return d.s.claim(id, client)
+	return d.s.claim(id, client, privileges)
+}
+
+// grants are the privileges of a client that gives this secret; none: it does
+// not get in. The secret of a privilege that is no longer allowed lets measure.
+func (c ServerConfig) grants(secret string) []string {
+	for _, p := range Privileges() {
+		switch {
+		case !c.State.secretOf(p).matches(secret):
+		case slices.Contains(c.Allow, p):
+			return []string{PrivilegeMeasure, p}
+		default:
+			return []string{PrivilegeMeasure}
+		}
+	}
+	if c.NoAuth || c.State.Secret.matches(secret) {
+		return []string{PrivilegeMeasure}
+	}
+	return nil
 }
 
 // isAgent recognises the agent's own connection by a user and a password

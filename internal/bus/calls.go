@@ -22,6 +22,8 @@ const (
 	prepareTime = 15 * time.Second
 	probeTime   = 40 * time.Second
 	collectTime = 30 * time.Second
+	// capturedTime is for one part of a capture: at least 10 kB/s.
+	capturedTime = 30 * time.Second
 )
 
 // Hello introduces the two to each other. An agent of another wire major is
@@ -85,6 +87,11 @@ func (c *Client) Start(ctx context.Context, m Start) (Empty, error) {
 // Collect fetches the evidence of a session, of any length.
 func (c *Client) Collect(ctx context.Context, m Collect) (CollectReply, error) {
 	return call[CollectReply](ctx, c, verbCollect, collectTime, m)
+}
+
+// Captured fetches a part of what a session has captured.
+func (c *Client) Captured(ctx context.Context, m Captured) (CapturedReply, error) {
+	return call[CapturedReply](ctx, c, verbCaptured, capturedTime, m)
 }
 
 // Release ends a session, or all of the client's.

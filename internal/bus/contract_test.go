@@ -108,7 +108,7 @@ func testVerbs(t *testing.T, connect link) {
 	h.FactsReply.Facts.Hostname = new(string)
 	*h.FactsReply.Facts.Hostname = "bee"
 	h.PrepareReply = bus.PrepareReply{Session: "s7", Port: 5203}
-	h.ReserveReply = bus.ReserveReply{Ahead: 3}
+	h.ReserveReply, h.CapturedReply = bus.ReserveReply{Ahead: 3}, bus.CapturedReply{Pcapng: []byte("p")}
 	h.AnswerReply, h.ProbeReply = bus.AnswerReply{Token: "t", Port: 5210}, bus.ProbeReply{Path: measure.Path{To: "bee"}}
 	c, _ := connect(t, h)
 	ctx := t.Context()
@@ -136,6 +136,9 @@ func testVerbs(t *testing.T, connect link) {
 	if _, err := c.Collect(ctx, bus.Collect{Session: "s7"}); err != nil {
 		t.Error(err)
 	}
+	if r, err := c.Captured(ctx, bus.Captured{Session: "s7", Offset: 5}); err != nil || string(r.Pcapng) != "p" {
+		t.Error(r, err)
+	}
 	if _, err := c.Release(ctx, bus.Release{}); err != nil {
 		t.Error(err)
 	}
@@ -144,7 +147,7 @@ func testVerbs(t *testing.T, connect link) {
 	for _, call := range calls {
 		verbs = append(verbs, call.Verb)
 	}
-	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect release"; got != want {
+	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release"; got != want {
 		t.Errorf("the agent heard %q, want %q", got, want)
 	}
 	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {

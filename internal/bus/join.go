@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,8 +20,14 @@ import (
 // joinVersion stands in the prefix of a join string: "thru1.".
 const joinVersion = 1
 
-// PrivilegeMeasure lets a client measure, and nothing else.
-const PrivilegeMeasure = "measure"
+// Privileges of a client. Each has a join string and a secret of its own.
+const (
+	PrivilegeMeasure = "measure" // and nothing else
+	PrivilegeCapture = "capture" // also to capture the packets of what is measured
+)
+
+// Privileges are those that an agent can be told to allow besides measuring.
+func Privileges() []string { return []string{PrivilegeCapture} }
 
 // Bounds of a join string.
 const (
@@ -37,7 +44,7 @@ type Join struct {
 	Data       []string // addresses for data; empty: where control went
 	CertSHA256 [32]byte // of the agent's certificate (DER)
 	Secret     Secret   // empty for an agent without authentication
-	Privilege  string   // "measure"
+	Privilege  string   // PrivilegeMeasure or one of Privileges
 }
 
 // joinDoc is the JSON inside a join string; short keys make a short paste.
@@ -140,7 +147,7 @@ func (d joinDoc) join() (Join, error) {
 	if copy(j.CertSHA256[:], d.Cert) != len(d.Cert) || len(d.Cert) != len(j.CertSHA256) {
 		return Join{}, fault.Usagef(joinAgain, "bus: the join string has no certificate")
 	}
-	if d.Privilege != PrivilegeMeasure {
+	if d.Privilege != PrivilegeMeasure && !slices.Contains(Privileges(), d.Privilege) {
 		return Join{}, fault.Usagef("upgrade thru here, or ask for a join string for measuring", "bus: the join string is for a privilege that this thru does not know")
 	}
 	if err := d.check(); err != nil {

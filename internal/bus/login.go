@@ -22,12 +22,13 @@ var (
 
 // login is a client from its login to the end of its connection.
 type login struct {
-	client string
-	link   *link
-	ctx    context.Context // ends with the login
-	cancel context.CancelFunc
-	once   sync.Once
-	wg     sync.WaitGroup // requests being answered
+	client     string
+	privileges []string
+	link       *link
+	ctx        context.Context // ends with the login
+	cancel     context.CancelFunc
+	once       sync.Once
+	wg         sync.WaitGroup // requests being answered
 
 	mu      sync.Mutex
 	heard   time.Time // last sign of life
@@ -35,9 +36,9 @@ type login struct {
 	ended   bool
 }
 
-func newLogin(client string, l *link) *login {
+func newLogin(client string, privileges []string, l *link) *login {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &login{client: client, link: l, ctx: ctx, cancel: cancel, heard: time.Now()}
+	return &login{client: client, privileges: privileges, link: l, ctx: ctx, cancel: cancel, heard: time.Now()}
 }
 
 // begin takes a place for a request; done gives it back.

@@ -14,7 +14,7 @@ import (
 // Wire is the version of the messages. Equal majors work together.
 const (
 	WireMajor = 1
-	WireMinor = 2
+	WireMinor = 3
 )
 
 // DefaultPort is the control port of `thru serve`.
@@ -44,7 +44,8 @@ type HelloReply struct {
 	DataAddrs  []string  `json:"data_addrs,omitempty"` // where data connections should go; empty: where control went
 	DataPorts  PortRange `json:"data_ports"`
 	Limits     Limits    `json:"limits"`
-	Privileges []string  `json:"privileges"` // "measure"
+	Privileges []string  `json:"privileges"`           // of this client: PrivilegeMeasure, PrivilegeCapture
+	NoCapture  string    `json:"no_capture,omitempty"` // why this host cannot capture, whoever asks
 }
 
 // Limits are what an agent grants at most; it enforces them itself.
@@ -158,6 +159,29 @@ type CollectReply struct {
 	FarBack *measure.Evidence `json:"far_back,omitempty"`
 }
 
+// Captured asks for what a session has captured (Spec.Capture), beginning at
+// an offset. The first question ends the capture.
+type Captured struct {
+	Session string `json:"session"`
+	Offset  int64  `json:"offset_bytes"`
+}
+
+// CapturedReply carries at most CapturedPart bytes of it.
+type CapturedReply struct {
+	Pcapng    []byte `json:"pcapng"`              // a part of the file: pcapng, packed by gzip
+	Size      int64  `json:"file_bytes"`          // of the whole file, packed
+	Interface string `json:"interface,omitempty"` // that it was taken at
+	MTU       int    `json:"mtu_bytes,omitzero"`  // of the interface
+	Packets   int64  `json:"packets"`             //
+	Dropped   int64  `json:"dropped_packets"`     // that the kernel could not keep
+	Full      bool   `json:"full,omitempty"`      // its bound was reached
+	CPUNs     int64  `json:"cpu_ns"`              // of the thread that took the packets
+}
+
+// CapturedPart is how much of a capture is asked for at a time, in bytes: with
+// the overhead of base64 it fits one message.
+const CapturedPart = 256 << 10
+
 // Release ends a session (or, with an empty Session, all of the client's) and
 // gives its turn back when none is left.
 type Release struct {
@@ -214,6 +238,7 @@ type Handler interface {
 	Prepare(ctx context.Context, client string, m Prepare) (PrepareReply, error)
 	Start(ctx context.Context, client string, m Start) (Empty, error)
 	Collect(ctx context.Context, client string, m Collect) (CollectReply, error)
+	Captured(ctx context.Context, client string, m Captured) (CapturedReply, error)
 	Release(ctx context.Context, client string, m Release) (Empty, error)
 	// Gone tells that the client is no more: everything of it must end.
 	Gone(client string)

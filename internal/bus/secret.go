@@ -37,9 +37,9 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // MarshalJSON implements json.Marshaler, redacted.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(s.GoString()), nil }
 
-// matches compares in constant time.
+// matches compares in constant time; no secret at all matches nothing.
 func (s Secret) matches(given string) bool {
-	return subtle.ConstantTimeCompare([]byte(s), []byte(given)) == 1
+	return s != "" && subtle.ConstantTimeCompare([]byte(s), []byte(given)) == 1
 }
 
 // newSecret returns 256 random bits.

@@ -30,7 +30,8 @@ type ServerConfig struct {
 	Addrs  []string // HOST:PORT to listen at; ":5200" means all addresses
 	Device string   // device or VRF to bind to (Linux)
 	State  *State   // identity; nil: a fresh one in memory
-	NoAuth bool     // lets in anybody, for a closed lab
+	NoAuth bool     // lets in anybody to measure, for a closed lab
+	Allow  []string // of Privileges: what the join strings for them grant
 	Name   string   // put into join strings; may be empty
 }
 
@@ -121,15 +122,18 @@ func (s *Server) options() *nats.Options {
 	}
 }
 
-// Join returns what a client needs to get in. Its data addresses are those
-// given; none means where control goes.
-func (s *Server) Join(data []string) Join {
+// Join returns what a client needs to get in and measure. Its data addresses
+// are those given; none means where control goes.
+func (s *Server) Join(data []string) Join { return s.JoinFor(PrivilegeMeasure, data) }
+
+// JoinFor returns the same for a privilege.
+func (s *Server) JoinFor(privilege string, data []string) Join {
 	j := Join{
 		Name: s.conf.Name, Control: reachable(s.listeners, s.conf.Device), Data: data,
-		CertSHA256: s.conf.State.CertSHA256(), Privilege: PrivilegeMeasure,
+		CertSHA256: s.conf.State.CertSHA256(), Privilege: privilege,
 	}
-	if !s.conf.NoAuth {
-		j.Secret = s.conf.State.Secret
+	if !s.conf.NoAuth || privilege != PrivilegeMeasure {
+		j.Secret = s.conf.State.secretOf(privilege)
 	}
 	return j
 }
@@ -214,14 +218,14 @@ func (s *Server) serve(outer net.Conn, own bool) {
 
 // claim makes a link the connection of a client: one client a link, one link
 // a client.
-func (s *Server) claim(id uint64, client string) error {
+func (s *Server) claim(id uint64, client string, privileges []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.links[id]
 	if l == nil || l.login != nil || s.logins[client] != nil {
 		return fmt.Errorf("bus: letting a client in: its id is in use: %w", ErrSecret)
 	}
-	l.login = newLogin(client, l)
+	l.login = newLogin(client, privileges, l)
 	s.logins[client] = l.login
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,16 +67,17 @@ func (v *Service) register() (err error) {
 		return err
 	}
 	for verb, run := range map[string]answer{
-		verbHello:   handle(v.h.Hello),
-		verbFacts:   handle(v.h.Facts),
-		verbAnswer:  handle(v.h.Answer),
-		verbProbe:   handle(v.h.Probe),
-		verbReserve: handle(v.h.Reserve),
-		verbPrepare: handle(v.h.Prepare),
-		verbStart:   handle(v.h.Start),
-		verbCollect: handle(v.h.Collect),
-		verbRelease: handle(v.h.Release),
-		verbPart:    v.part,
+		verbHello:    handle(v.h.Hello),
+		verbFacts:    handle(v.h.Facts),
+		verbAnswer:   handle(v.h.Answer),
+		verbProbe:    handle(v.h.Probe),
+		verbReserve:  handle(v.h.Reserve),
+		verbPrepare:  handle(v.h.Prepare),
+		verbStart:    handle(v.h.Start),
+		verbCollect:  handle(v.h.Collect),
+		verbCaptured: handle(v.h.Captured),
+		verbRelease:  handle(v.h.Release),
+		verbPart:     v.part,
 	} {
 		if err := v.endpoint(verb, v.request(verb, run)); err != nil {
 			return err
@@ -137,19 +139,40 @@ func (v *Service) request(verb string, run answer) micro.HandlerFunc {
 		}
 		go func() {
 			defer l.done()
-			ctx, cancel := context.WithTimeout(context.WithValue(l.ctx, ownKey{}, l.link.own), patience(r.Headers().Get(headerPatience)))
+			ctx, cancel := context.WithTimeout(context.WithValue(l.ctx, loginKey{}, l), patience(r.Headers().Get(headerPatience)))
 			defer cancel()
 			v.reply(client, r.Reply(), verb, func() ([]byte, error) { return guard(ctx, verb, client, r.Data(), run) })
 		}()
 	}
 }
 
-// ownKey marks the context of a request that this process has made itself.
-type ownKey struct{}
+// loginKey leads from the context of a request to the login that made it.
+type loginKey struct{}
 
 // IsOwn tells a handler whether a request comes from its own process, and not
 // from the network.
-func IsOwn(ctx context.Context) bool { own, _ := ctx.Value(ownKey{}).(bool); return own }
+func IsOwn(ctx context.Context) bool {
+	l, _ := ctx.Value(loginKey{}).(*login)
+	return l != nil && l.link.own
+}
+
+// Granted are the privileges of the client that makes a request. The own
+// process has all.
+func Granted(ctx context.Context) []string {
+	l, _ := ctx.Value(loginKey{}).(*login)
+	switch {
+	case l == nil:
+		return nil
+	case l.link.own:
+		return append([]string{PrivilegeMeasure}, Privileges()...)
+	}
+	return slices.Clone(l.privileges)
+}
+
+// Allows tells a handler whether the client that makes a request has a privilege.
+func Allows(ctx context.Context, privilege string) bool {
+	return slices.Contains(Granted(ctx), privilege)
+}
 
 // patience reads how long the client waits for a reply.
 func patience(header string) time.Duration {

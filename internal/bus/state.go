@@ -3,11 +3,13 @@ package bus
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -27,9 +29,10 @@ const stateFile = "agent.json"
 // State is the identity of an agent: what its join strings are made of.
 type State struct {
 	ID     string // names the agent; stays the same when rotated
-	Secret Secret // lets clients in
+	Secret Secret // lets clients in, to measure
 
 	path string // "" for one in memory
+	key  []byte // PEM of the certificate's key
 	cert tls.Certificate
 }
 
@@ -100,6 +103,21 @@ func (s *State) Dir() string {
 	return filepath.Dir(s.path)
 }
 
+// secretOf returns the secret that lets clients in with a privilege. All but the
+// one for measuring are derived from the certificate's key (RFC 5869), which no
+// client knows: so an identity of an older thru has them too, and a rotation,
+// which replaces them all, stays one rename.
+func (s *State) secretOf(privilege string) Secret {
+	if privilege == PrivilegeMeasure {
+		return s.Secret
+	}
+	b, err := hkdf.Key(sha256.New, s.key, nil, "thru join "+privilege, 32)
+	if err != nil {
+		return "" // lets nobody in; only an absurd length is an error
+	}
+	return Secret(base64.RawURLEncoding.EncodeToString(b))
+}
+
 // CertSHA256 is the SHA-256 of the certificate (DER), which clients pin.
 func (s *State) CertSHA256() [32]byte { return sha256.Sum256(s.cert.Certificate[0]) }
 
@@ -143,7 +161,7 @@ func (s *State) take(doc stateDoc) error {
 	if doc.ID == "" || len(doc.Secret) < 22 {
 		return errors.New("bus: the agent's id or secret is missing")
 	}
-	s.ID, s.Secret, s.cert = doc.ID, Secret(doc.Secret), cert
+	s.ID, s.Secret, s.cert, s.key = doc.ID, Secret(doc.Secret), cert, []byte(doc.Key)
 	return nil
 }
 

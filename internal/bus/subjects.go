@@ -14,17 +14,18 @@ import (
 
 // Verbs stand last in the subject of a request.
 const (
-	verbHello   = "hello"
-	verbFacts   = "facts"
-	verbAnswer  = "answer"
-	verbProbe   = "probe"
-	verbReserve = "reserve"
-	verbPrepare = "prepare"
-	verbStart   = "start"
-	verbCollect = "collect"
-	verbRelease = "release"
-	verbAlive   = "alive" // keeps the lease; has no reply
-	verbPart    = "part"  // fetches the next part of a long reply
+	verbHello    = "hello"
+	verbFacts    = "facts"
+	verbAnswer   = "answer"
+	verbProbe    = "probe"
+	verbReserve  = "reserve"
+	verbPrepare  = "prepare"
+	verbStart    = "start"
+	verbCollect  = "collect"
+	verbCaptured = "captured"
+	verbRelease  = "release"
+	verbAlive    = "alive" // keeps the lease; has no reply
+	verbPart     = "part"  // fetches the next part of a long reply
 )
 
 // Headers of requests and replies. An error is marked as the micro services

@@ -3,6 +3,7 @@ package capture
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -104,7 +105,19 @@ func (d *draft) cross() error {
 	}
 	d.crossing = x
 	d.sender, d.receiver = &d.files[x.Left], &d.files[x.Right]
+	left, right := d.sender.Capture, d.receiver.Capture
+	place(left, measure.AtSender, left.Conns[0].Data.TTLs)
+	place(right, measure.AtReceiver, right.Conns[0].Acks.TTLs)
 	return nil
+}
+
+// place says of the capture nearer to an end that it was made there, where no
+// router has lowered the TTL of the end's packets before.
+func place(c *measure.Capture, where string, ttls []int) {
+	if c.Place == "" && len(ttls) > 0 && slices.Contains([]int{64, 128, 255}, ttls[0]) {
+		c.Place = where
+		c.PlacedBy = fmt.Sprintf("of the two captures it is the one nearer to the %s, whose packets have passed no router there (TTL %d)", where, ttls[0])
+	}
 }
 
 func mainOf(c *measure.Capture) string { return c.Conns[0].From + " -> " + c.Conns[0].To }

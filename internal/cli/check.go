@@ -75,7 +75,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writable(c.HTML); err != nil {
+	if err := writable("--html", c.HTML); err != nil {
 		return err
 	}
 	var doc *measure.Document
@@ -88,7 +88,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	doc.Arguments = e.args
-	if perr := e.print(doc, forms{c.JSON, c.HTML}); perr != nil && err == nil {
+	if perr := e.print(doc, forms{json: c.JSON, html: c.HTML}); perr != nil && err == nil {
 		return perr
 	}
 	if err == nil {

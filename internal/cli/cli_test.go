@@ -25,8 +25,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
 			return nil
 		},
+		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine,
+			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture,
 		},
 	})
 }

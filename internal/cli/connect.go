@@ -115,7 +115,7 @@ func (d dialer) loopback() []string {
 func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
 	return agent.New(agent.Config{
 		Name: name, Version: version, Engines: engines, Host: host.New(),
-		Limits: l, DataAddrs: dataAddrs, Listen: listen,
+		Limits: l, DataAddrs: dataAddrs, Listen: listen, Capture: kernelRing{},
 	})
 }
 

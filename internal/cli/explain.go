@@ -28,6 +28,7 @@ type explainCmd struct {
 	Streams string   `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default 1: one shows best what holds it back)."`
 	Budget  string   `group:"How much" name:"budget" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
 	flowFlags
+	captureFlags
 	endFlags
 	loginFlags
 }
@@ -54,7 +55,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
-	if err := writable(c.HTML); err != nil {
+	if err := writable("--html", c.HTML); err != nil {
 		return err
 	}
 	ends, closeAll, err := c.dial(e, r.Family, c.loginFlags).pair(ctx, endPoint)
@@ -67,14 +68,19 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
+	k, err := c.keeper(p, ends)
+	if err != nil {
+		return err
+	}
 	view := newTrials(e, p, ends, budget)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
+	k.into(&runner)
 	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
 	doc, err := runner.Explain(ctx, p, how, budget)
 	view.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	return e.printExplained(doc, forms{c.JSON, c.HTML}, err)
+	return e.printExplained(doc, forms{c.JSON, c.HTML, k.files()}, err)
 }
 
 // printExplained prints what was found, also before an error, and judges it.
@@ -101,6 +107,9 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.
 		return r, 0, err
 	}
 	if r.Streams, err = parseStreams(c.Streams); err != nil {
+		return r, 0, err
+	}
+	if r.Capture, err = c.packets(); err != nil {
 		return r, 0, err
 	}
 	kind := kindFlags{UDP: c.UDP, Bitrate: c.Bitrate}

@@ -102,7 +102,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 		if len(all) > 1 {
 			fmt.Fprintf(e.out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
 		}
-		if err := e.printKept(r.doc, forms{c.JSON, c.HTML}); err != nil {
+		if err := e.printKept(r.doc, forms{json: c.JSON, html: c.HTML}); err != nil {
 			return err
 		}
 		if len(r.doc.Findings) == 0 {

@@ -28,8 +28,8 @@ func (f documentFlags) settle(r *plan.Request, ours bool) error {
 	if !f.asked() {
 		return nil
 	}
-	if ours || r.Traffic != measure.Bulk || r.Latency || r.Search || r.Acceptance || r.Repeat > 1 || r.PrecisionPct > 0 {
-		return fault.Usagef("--json prints thru's own document, which holds everything", "-J and --json-stream do not go with --json, --repeat, --precision, --acceptance, --latency, --search and requests")
+	if ours || r.Traffic != measure.Bulk || r.Latency || r.Search || r.Acceptance || r.Repeat > 1 || r.PrecisionPct > 0 || r.Capture > 0 {
+		return fault.Usagef("--json prints thru's own document, which holds everything", "-J and --json-stream do not go with --json, --repeat, --precision, --acceptance, --latency, --search, --capture and requests")
 	}
 	r.OneWay = !r.Reverse && !r.Bidir
 	r.EachStream = true

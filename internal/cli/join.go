@@ -69,11 +69,27 @@ func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
 		return err
 	}
 	d := describeJoin(c.Name, j)
-	return c.answer(e, fmt.Sprintf("%s is kept: control %s. Try: thru test %s", c.Name, strings.Join(d.Control, " "), c.Name), d)
+	return c.answer(e, fmt.Sprintf("%s is kept: control %s, to %s. Try: thru test %s", c.Name, strings.Join(d.Control, " "), lets(j), try(j, c.Name)), d)
 }
 
 func describeJoin(name string, j bus.Join) joined {
 	return joined{Name: name, Control: j.Control, Data: j.Data, Cert: fmt.Sprintf("%x", j.CertSHA256), Privilege: j.Privilege}
+}
+
+// lets is what the holder of a join string may do.
+func lets(j bus.Join) string {
+	if j.Privilege == bus.PrivilegeMeasure {
+		return j.Privilege
+	}
+	return bus.PrivilegeMeasure + " and " + j.Privilege
+}
+
+// try names the end point with the flag that the join string is for.
+func try(j bus.Join, name string) string {
+	if j.Privilege == bus.PrivilegeCapture {
+		return name + " --capture"
+	}
+	return name
 }
 
 func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
@@ -91,7 +107,7 @@ func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
 		}
 		d := describeJoin(n, j)
 		all = append(all, d)
-		text = append(text, fmt.Sprintf("%-16s %s  sha256:%.12s...", d.Name, strings.Join(d.Control, " "), d.Cert))
+		text = append(text, fmt.Sprintf("%-16s %s  %s  sha256:%.12s...", d.Name, strings.Join(d.Control, " "), lets(j), d.Cert))
 	}
 	if len(text) == 0 {
 		text = []string{"no end point has been joined"}

@@ -80,7 +80,7 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.IPerf3 {
 		return iperfdoc.Write(e.out, doc)
 	}
-	return e.printKept(doc, forms{c.JSON, c.HTML})
+	return e.printKept(doc, forms{json: c.JSON, html: c.HTML})
 }
 
 // printKept writes a result that was kept, with the error that it ended by.

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"thru/internal/capture/live"
 )
 
 const schemaPath = "../../docs/result.schema.json"
@@ -47,6 +50,20 @@ func waitLine(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(25 * time.Millisecond)
 	}
 	ts.Fatalf("no line of %s begins with %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
+}
+
+// condition answers [captures]: this process may capture packets. Where the lab
+// is required, it must be able to.
+func condition(name string) (bool, error) {
+	if name != "captures" {
+		return false, fmt.Errorf("there is no condition %s", name)
+	}
+	err := live.Possible()
+	if err != nil && os.Getenv("THRU_REQUIRE_LAB") == "" {
+		err = nil
+		return false, err
+	}
+	return err == nil, err
 }
 
 // keepLine FILE PREFIX NEWFILE: writes the line with that prefix to another file.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ import (
 )
 
 type serveCmd struct {
+	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests; needs root)."`
 	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
 	Port        int      `short:"p" default:"5200" help:"Control port."`
 	Bind        []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
@@ -47,14 +49,19 @@ type serving struct {
 	DataPorts  string   `json:"data_ports"`
 	Cert       string   `json:"certificate_sha256"`
 	JoinString string   `json:"join_string,omitempty"`
-	IPerf      []string `json:"iperf,omitempty"` // where clients of iperf3 and iperf2 are answered
-	Warnings   []string `json:"warnings,omitempty"`
+	// Those for more than measuring, by privilege.
+	More     map[string]string `json:"join_strings,omitempty"`
+	IPerf    []string          `json:"iperf,omitempty"` // where clients of iperf3 and iperf2 are answered
+	Warnings []string          `json:"warnings,omitempty"`
 }
 
 // Run serves until SIGTERM or SIGINT.
 func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	limits, listen, err := c.parse()
 	if err != nil {
+		return err
+	}
+	if err := c.known(); err != nil {
 		return err
 	}
 	state, err := c.openState()
@@ -66,7 +73,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer prog.Close()
-	conf := bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Addrs: c.controlAddrs()}
+	conf := bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: c.controlAddrs()}
 	server, warnings, err := bus.Listen(ctx, conf)
 	if err != nil {
 		return err
@@ -87,7 +94,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	c.announce(e, server, state, calls, append(warnings, busy...))
+	c.announce(e, server, state, calls, slices.Concat(warnings, busy, c.inVain()))
 	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), told: tellCalls(e, c.JSON), most: limits.Sessions - limits.Sessions/4}
 	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
 	<-ctx.Done()
@@ -95,6 +102,26 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	service.Close()
 	a.Close()
 	return err
+}
+
+// known refuses privileges that there are not.
+func (c *serveCmd) known() error {
+	for _, p := range c.Allow {
+		if !slices.Contains(bus.Privileges(), p) {
+			return fault.Usagef("--allow takes "+strings.Join(bus.Privileges(), ", ")+"; measuring is always allowed", "--allow %s: no such privilege", p)
+		}
+	}
+	return nil
+}
+
+// inVain warns of privileges that this host could not follow up.
+func (c *serveCmd) inVain() []string {
+	if slices.Contains(c.Allow, bus.PrivilegeCapture) {
+		if err := (kernelRing{}).Possible(); err != nil {
+			return []string{"capturing is allowed, but cannot be: " + err.Error()}
+		}
+	}
+	return nil
 }
 
 // desks opens those that were asked for.
@@ -231,10 +258,13 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 	j := server.Join(c.DataAddr)
 	s := serving{
 		Ready: true, Thru: e.version, Control: j.Control, DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
-		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.list(),
+		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.list(), More: map[string]string{},
 	}
 	if !c.NoAuth {
 		s.JoinString = j.String()
+	}
+	for _, p := range c.Allow {
+		s.More[p] = server.JoinFor(p, c.DataAddr).String()
 	}
 	if c.JSON {
 		json.NewEncoder(e.out).Encode(s)
@@ -251,6 +281,11 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 		fmt.Fprintf(e.out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
 	} else {
 		fmt.Fprintf(e.out, "on the other host run `thru join %s` and paste this line (it lets measure, nothing else):\n%s\n", joinName(), s.JoinString)
+	}
+	for _, p := range bus.Privileges() {
+		if s.More[p] != "" {
+			fmt.Fprintf(e.out, "or this one, which lets measure and %s:\n%s\n", p, s.More[p])
+		}
 	}
 	fmt.Fprintf(e.out, "ready %s\n", time.Now().Format("15:04:05"))
 }

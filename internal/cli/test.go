@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -27,6 +28,7 @@ type testCmd struct {
 	kindFlags
 	loginFlags
 	documentFlags
+	captureFlags
 	Streams string `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
 	endFlags
@@ -60,6 +62,9 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if err := c.sensible(e); err != nil {
 		return err
 	}
+	if r.Capture, err = c.packets(); err != nil {
+		return err
+	}
 	r.Bidir, r.Acceptance = c.Bidir, c.Acceptance
 	c.ends(&r)
 	r.FarOutput = c.FarOutput
@@ -90,7 +95,11 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if c.asked() {
 		return e.measureAsIPerf3(ctx, c.documentFlags, r, p, ends, link, c.Force)
 	}
-	return e.measure(ctx, p, ends, link, &c.trafficFlags)
+	k, err := c.keeper(p, ends)
+	if err != nil {
+		return err
+	}
+	return e.measure(ctx, p, ends, link, &c.trafficFlags, k)
 }
 
 // ends turns the flags into plan's terms.
@@ -173,22 +182,23 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
-	return e.measure(ctx, p, ends, link, &c.trafficFlags)
+	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)
 }
 
 // measure runs a plan and prints what came of it; what was measured before an
 // error is printed too.
-func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags) error {
-	if err := writable(f.HTML); err != nil {
+func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags, k *keeper) error {
+	if err := writable("--html", f.HTML); err != nil {
 		return err
 	}
 	watch := newWatch(e, p, ends, secondsOr(f.Interval), f.silent)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force)}
+	k.into(&runner)
 	doc, err := runner.Run(ctx, p)
 	watch.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	if perr := e.print(doc, forms{f.JSON, f.HTML}); perr != nil && err == nil {
+	if perr := e.print(doc, forms{f.JSON, f.HTML, k.files()}); perr != nil && err == nil {
 		return perr
 	}
 	if err != nil {
@@ -205,8 +215,9 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 
 // forms are those in which a document is asked for.
 type forms struct {
-	json bool
-	html string // file; empty: none
+	json    bool
+	html    string   // file; empty: none
+	packets []string // files that were written already
 }
 
 // print writes the document in the forms asked for; a report that cannot be
@@ -230,6 +241,9 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	if f.html != "" && err == nil {
 		fmt.Fprintf(e.out, "report: %s\n", f.html)
 	}
+	if len(f.packets) > 0 {
+		fmt.Fprintf(e.out, "packets: %s\n", strings.Join(f.packets, " "))
+	}
 	return err
 }
 
@@ -243,37 +257,48 @@ func measured(doc *measure.Document) bool {
 	return false
 }
 
-// writable finds out before a long measurement whether its report can be written.
-func writable(path string) error {
+// writable finds out before a long measurement whether a file that a flag names
+// can be written.
+func writable(flag, path string) error {
 	if path == "" {
 		return nil
 	}
 	f, err := os.OpenFile(path+part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fault.Failf("--html wants a file in a folder that can be written to", "cli: writing the report: %w", err)
+		return unwritten(flag, err)
 	}
 	f.Close()
 	return os.Remove(path + part)
 }
 
-// part is the ending of a report that is not whole yet.
+// unwritten is the error of a file that a flag names.
+func unwritten(flag string, err error) error {
+	return fault.Failf(flag+" wants a file in a folder that can be written to", "cli: writing the file of %s: %w", flag, err)
+}
+
+// part is the ending of a file that is not whole yet.
 const part = ".part"
 
-// writeFile writes the HTML report beside its place and renames it, so that
-// no half report is ever found there.
+// writeFile writes the HTML report.
 func writeFile(path string, doc *measure.Document) error {
-	var b strings.Builder
+	var b bytes.Buffer
 	if err := report.HTML(&b, doc); err != nil {
 		return fmt.Errorf("cli: writing the report: %w", err)
 	}
+	return replaceFile("--html", path, b.Bytes())
+}
+
+// replaceFile writes a file beside its place and renames it, so that no half
+// one is ever found there.
+func replaceFile(flag, path string, content []byte) error {
 	tmp := path + part
-	err := os.WriteFile(tmp, []byte(b.String()), 0o644)
+	err := os.WriteFile(tmp, content, 0o644)
 	if err == nil {
 		err = os.Rename(tmp, path)
 	}
 	if err != nil {
 		os.Remove(tmp)
-		return fault.Failf("--html wants a file in a folder that can be written to", "cli: writing the report: %w", err)
+		return unwritten(flag, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"thru/internal/bus"
@@ -29,6 +30,7 @@ type Client interface {
 	Prepare(ctx context.Context, m bus.Prepare) (bus.PrepareReply, error)
 	Start(ctx context.Context, m bus.Start) (bus.Empty, error)
 	Collect(ctx context.Context, m bus.Collect) (bus.CollectReply, error)
+	Captured(ctx context.Context, m bus.Captured) (bus.CapturedReply, error)
 	Release(ctx context.Context, m bus.Release) (bus.Empty, error)
 	Events() <-chan bus.Event
 	Lost() <-chan struct{}
@@ -86,7 +88,8 @@ type Runner struct {
 	Ends    map[string]*EndPoint
 	Link    stat.Link
 	Watch   Observer
-	Gating  *Gating // nil: no gate is judged
+	Gating  *Gating                                // nil: no gate is judged
+	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
 
 	waited  time.Duration // for the turn, before the first run
 	pathKey string        // under which the path's facts are kept
@@ -143,7 +146,7 @@ func (r *Runner) understood(p plan.Plan) error {
 			}
 		}
 	}
-	return nil
+	return r.allowed(p)
 }
 
 // damaged is an error where --verify has found data that is not what was sent.
@@ -228,14 +231,26 @@ func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Dur
 		}
 		e := r.Ends[n]
 		if e.Foreign {
-			doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: n, Addr: e.Addr})
+			doc.EndPoints = append(doc.EndPoints, e.describe())
 			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points.facts", Why: "no thru runs at " + n})
 			continue
 		}
 		facts[n], routes[n] = &replies[i].Facts, replies[i].Route
-		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: n, Addr: e.Addr, Thru: e.Hello.Thru, Facts: facts[n]})
+		d := e.describe()
+		d.Thru, d.Facts = e.Hello.Thru, facts[n]
+		doc.EndPoints = append(doc.EndPoints, d)
 	}
 	return facts, routes, nil
+}
+
+// describe is the end point as the document names it.
+func (e *EndPoint) describe() measure.EndPoint {
+	d := measure.EndPoint{Name: e.Name, Addr: e.Addr}
+	why, hint := e.noCapture()
+	if d.Captures = why == ""; !d.Captures {
+		d.NoCapture = strings.TrimSuffix(why+": "+hint, ": ")
+	}
+	return d
 }
 
 // opposite is the data address that an end point faces, where that is known
@@ -347,6 +362,7 @@ func introduce(doc *measure.Document, run measure.Run) {
 
 // conclude adds what is said of the whole.
 func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
+	onlyShown(doc)
 	stat.Scale(doc.Cells)
 	stat.LatencyUnderLoad(doc.Cells)
 	doc.Verdict = stat.Verdict(doc.Cells)

@@ -34,6 +34,8 @@ type fakeAgent struct {
 	probe    error
 	facts    measure.Facts
 	rates    []int64 // asked for by Prepare, in order
+	captures []int64 // the same
+	packets  func(bus.Captured) (bus.CapturedReply, error)
 	events   chan bus.Event
 	lost     chan struct{}
 }
@@ -91,6 +93,7 @@ func (f *fakeAgent) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply,
 	role := role(m.Sends)
 	f.mu.Lock()
 	f.rates = append(f.rates, m.Spec.Rate)
+	f.captures = append(f.captures, m.Spec.Capture)
 	f.mu.Unlock()
 	if m.Dials {
 		f.called("dial " + role + " " + strings.Join(m.Targets, " ") + " " + m.Token)
@@ -137,6 +140,11 @@ func (f *fakeAgent) Collect(_ context.Context, m bus.Collect) (bus.CollectReply,
 	return reply, nil
 }
 
+func (f *fakeAgent) Captured(_ context.Context, m bus.Captured) (bus.CapturedReply, error) {
+	f.called("captured " + m.Session)
+	return f.packets(m)
+}
+
 func (f *fakeAgent) Release(context.Context, bus.Release) (bus.Empty, error) {
 	f.called("release")
 	return bus.Empty{}, nil
@@ -179,7 +187,7 @@ func (q *quiet) Live(l Live) {
 }
 
 func pairOf(local, peer *fakeAgent) map[string]*EndPoint {
-	now := bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor}
+	now := bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeMeasure, bus.PrivilegeCapture}, NoCapture: "not as root"}
 	return map[string]*EndPoint{
 		Local:  {Name: Local, Client: local, Hello: now, DataHosts: []string{"127.0.0.1"}},
 		"peer": {Name: "peer", Addr: "10.0.0.2:5200", Hello: now, Client: peer, DataHosts: []string{"10.0.0.2", "fd00::2"}},

@@ -41,6 +41,7 @@ type side struct {
 	back    *measure.Evidence // of the other direction of two-way traffic
 	far     *measure.Evidence // what the other end reported, where that is foreign
 	farBack *measure.Evidence
+	packets *caught // what was captured here; nil: nothing was to be
 }
 
 func (f *flow) dialling() *side {
@@ -89,7 +90,9 @@ func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.
 		err = r.watch(ctx, flows)
 	}
 	r.collect(flows)
+	r.fetch(ctx, flows)
 	release(r.ends(step))
+	r.readPackets(ctx, flows)
 	runs := make([]measure.Run, len(flows))
 	for i, f := range flows {
 		f.run.WaitedNs = int64(waited)
@@ -205,7 +208,7 @@ func (r *Runner) prepare(ctx context.Context, flows []*flow) error {
 		ready := bus.PrepareReply{Port: l.end.Port}
 		var err error
 		if !l.end.Foreign {
-			ready, err = l.end.Client.Prepare(ctx, bus.Prepare{Spec: f.spec, Sends: l.sends, Token: d.end.Token})
+			ready, err = l.end.Client.Prepare(ctx, bus.Prepare{Spec: f.specFor(l), Sends: l.sends, Token: d.end.Token})
 		}
 		if err != nil {
 			return fmt.Errorf("control: preparing %s: %w", l.end.Name, err)
@@ -215,7 +218,7 @@ func (r *Runner) prepare(ctx context.Context, flows []*flow) error {
 			continue
 		}
 		conn, err := d.end.Client.Prepare(ctx, bus.Prepare{
-			Spec: f.spec, Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port), Login: l.end.Login,
+			Spec: f.specFor(d), Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port), Login: l.end.Login,
 		})
 		if err != nil {
 			return fmt.Errorf("control: connecting %s to %s: %w", d.end.Name, l.end.Name, err)

@@ -27,6 +27,7 @@ func Diagnose(d *measure.Document) {
 		}
 	}
 	d.Findings = whole(d)
+	d.Missing = wanted(d)
 }
 
 // newFlow is the work on one cell; nil where there is nothing to diagnose:

@@ -65,7 +65,7 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 // of the same or a faster one would only wait for it in vain.
 func (f *flow) passes(x Experiment) bool {
 	bps, known := f.goodput()
-	return x.ID == smallSegments || known && bps > 0
+	return x.ID == smallSegments || x.ID == captured || known && bps > 0
 }
 
 // Settled tells whether the first finding of a cell is certain, so that no

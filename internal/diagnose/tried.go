@@ -31,7 +31,7 @@ func (f *flow) tried(free func(*measure.Spec)) []*measure.Cell {
 
 // comparable leaves out of a Spec what does not change the outcome.
 func comparable(s measure.Spec) measure.Spec {
-	s.Duration, s.Ramp, s.NoRamp, s.Interval, s.EachStream, s.FarOutput, s.FirstStream, s.BindPort, s.Together = 0, 0, false, 0, false, false, 0, 0, false
+	s.Duration, s.Ramp, s.NoRamp, s.Interval, s.EachStream, s.FarOutput, s.FirstStream, s.BindPort, s.Together, s.Capture = 0, 0, false, 0, false, false, 0, 0, false, 0
 	s.IO, s.IOForced = dataPath(s), false
 	s.SenderCPU, s.ReceiverCPU = nil, nil
 	s.Length = measure.Pair{Send: cmp.Or(s.Length.Send, measure.DefaultLength), Recv: cmp.Or(s.Length.Recv, measure.DefaultLength)}

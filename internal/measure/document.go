@@ -44,6 +44,9 @@ type EndPoint struct {
 	Thru   string `json:"thru_version,omitempty"`
 	Speaks string `json:"program,omitempty"` // where it is no agent: "iperf3 3.12"
 	Facts  *Facts `json:"facts,omitempty"`
+
+	Captures  bool   `json:"captures,omitempty"`   // the packets of a test can be captured there
+	NoCapture string `json:"no_capture,omitempty"` // why not; neither: it was not asked
 }
 
 // Figure is a measured value with its doubt. Low and High are the least and
@@ -260,8 +263,9 @@ type Flow struct {
 	Sender   *Evidence `json:"sender,omitempty"`
 	Receiver *Evidence `json:"receiver,omitempty"`
 	// Captures are packets of the flow, at each place where they were captured.
-	Captures []Capture `json:"captures,omitempty"`
-	Crossing *Crossing `json:"crossing,omitempty"` // where two of them can be compared
+	Captures []Capture    `json:"captures,omitempty"`
+	Crossing *Crossing    `json:"crossing,omitempty"`    // where two of them can be compared
+	Missing  []NotChecked `json:"not_checked,omitempty"` // of what was to be captured
 }
 
 // Verdict compares the main cells with a known link rate.

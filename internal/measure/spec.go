@@ -130,6 +130,10 @@ const (
 	MaxRate     = 10_000_000_000_000 // bit/s
 	// MaxMessage bounds a request and a response, in bytes.
 	MaxMessage = 1 << 20
+	// DefaultCapture is how many packets a capture keeps at each end, and MaxCapture
+	// the most that it may: some 40 and 250 MB.
+	DefaultCapture = 300_000
+	MaxCapture     = 2_000_000
 	// MaxPerSecond bounds the rate of requests of one stream.
 	MaxPerSecond = 1_000_000
 )

@@ -43,6 +43,8 @@ func (r Request) checkKind() error {
 		{r.DontFragment && !udp, "TCP never splits its segments; with -u it says whether datagrams may be", "--dont-fragment does not go with TCP"},
 		{r.Latency && !bulk, "--rr measures latency itself", "--latency does not go with requests"},
 		{udp && r.Congestion != "" || udp && r.MSS != 0 || udp && r.NoDelay, "they are TCP's", "-C, -M and -N do not go with -u"},
+		{r.Capture < 0 || r.Capture > measure.MaxCapture, fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "the bound of the capture is out of range"},
+		{r.Capture > 0 && (udp || !bulk), "a capture follows connections of TCP that carry data: leave -u, --rr and --crr out", "--capture does not go with datagrams and requests"},
 		{r.Unplaced && (r.LocalCPU != nil || r.PeerCPU != nil), "-A takes CPUs, or off", "-A contradicts itself"},
 	} {
 		if c.bad {

@@ -41,6 +41,10 @@ type Repeat struct {
 // Setup is an estimate of what connecting and collecting add to a run.
 const Setup = 200 * time.Millisecond
 
+// fetching is an estimate of what fetching captures and following their
+// connections adds.
+const fetching = 2 * time.Second
+
 // Time is how long the plan takes at most; ramps that the RTT lengthens come on top.
 func (p Plan) Time() time.Duration {
 	var t time.Duration
@@ -58,7 +62,11 @@ func (p Plan) Time() time.Duration {
 func (s Step) Time() time.Duration {
 	var longest time.Duration
 	for _, x := range s.Specs {
-		longest = max(longest, Ramp(x, 0)+time.Duration(x.Duration)+Setup)
+		t := Ramp(x, 0) + time.Duration(x.Duration) + Setup
+		if x.Capture > 0 {
+			t += fetching
+		}
+		longest = max(longest, t)
 	}
 	return longest
 }
@@ -115,9 +123,10 @@ type Request struct {
 	PerSecond           float64 // requests a second of each stream; 0 is back to back
 	Verify, Unplaced    bool
 	DontFragment        bool
-	OneConnection       bool // both directions at once on the same connections
-	Search              bool // for the capacity of the path, by UDP
-	Latency             bool // requests beside the traffic
+	OneConnection       bool  // both directions at once on the same connections
+	Search              bool  // for the capacity of the path, by UDP
+	Latency             bool  // requests beside the traffic
+	Capture             int64 // packets to capture at each end, at most; 0: none
 	Together            bool
 	EachStream          bool // live figures of each stream
 	FarOutput           bool // iperf3: what the far end printed
@@ -221,7 +230,7 @@ func withLatency(steps []Step, r Request) []Step {
 	probe.Protocol, probe.Traffic, probe.Streams = measure.TCP, measure.RR, 1
 	probe.Length, probe.Window, probe.IO, probe.IOForced = measure.Pair{Send: 1, Recv: 1}, measure.Pair{}, "", false
 	probe.PerSecond, probe.Rate, probe.Amount, probe.Verify, probe.Search, probe.DontFragment, probe.BindPort = probesPerSecond, 0, 0, false, false, false, 0
-	probe.SenderCPU, probe.ReceiverCPU = nil, nil
+	probe.SenderCPU, probe.ReceiverCPU, probe.Capture = nil, nil, 0
 	probe.Unplaced = true // it shall wait for the traffic as any other program does
 	idle := probe
 	idle.Duration = min(idle.Duration, int64(idleTime))
@@ -244,6 +253,7 @@ func beside(s Step) Step {
 	one := s.Specs[0]
 	one.Streams = 1
 	one.Duration = min(one.Duration, int64(besideTime))
+	one.Capture = 0
 	return Step{Label: "single stream", Specs: []measure.Spec{one}, Beside: true}
 }
 
@@ -302,7 +312,7 @@ func (r Request) spec(forward bool) measure.Spec {
 		Rate: r.rate(), PerSecond: r.PerSecond, Amount: r.amount(), Verify: r.Verify, DontFragment: r.DontFragment, Search: r.Search, Unplaced: r.Unplaced,
 		Streams: r.Streams, Window: r.Window, Length: r.Length,
 		Duration: int64(r.Duration), Ramp: int64(r.Ramp), NoRamp: r.RampSet && r.Ramp == 0, Interval: int64(r.Interval), Family: r.Family,
-		EachStream: r.EachStream, FarOutput: r.FarOutput,
+		EachStream: r.EachStream, FarOutput: r.FarOutput, Capture: r.Capture,
 		Congestion: r.Congestion, MSS: r.MSS, NoDelay: r.NoDelay, DSCP: r.DSCP,
 		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU,
 		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,

@@ -65,7 +65,7 @@ func newPackets(d *measure.Document) (all []packets) {
 		near, far := placesOf(f)
 		pairs := pairsOf(f, near, far)
 		p.Opening, p.Conns, p.Crossing = openingRows(near), newConnTable(near, pairs), crossingRows(f)
-		p.Traced = newTraced(pairs[:min(len(pairs), maxConns/len(flows))], fmt.Sprint("trace", i))
+		p.Traced = newTraced(pairs[:min(len(pairs), maxConns/len(flows))], near, far, fmt.Sprint("trace", i))
 		all = append(all, p)
 	}
 	return all

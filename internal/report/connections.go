@@ -13,10 +13,14 @@ import (
 // one, nil where it was not captured there.
 type pair struct{ near, far *measure.Connection }
 
-// pairsOf matches the main connections of two captures.
+// pairsOf matches the main connections of two captures. One that moves next to
+// nothing beside the first, as that of control, is none of them.
 func pairsOf(f *measure.Flow, near, far *measure.Capture) (all []pair) {
 	for i := range near.Conns[:min(len(near.Conns), maxConns)] {
 		c := &near.Conns[i]
+		if c.Data.New < near.Conns[0].Data.New/100 {
+			break
+		}
 		all = append(all, pair{c, sameConn(f.Crossing, c, far)})
 	}
 	return all

@@ -32,7 +32,7 @@ func crossingRows(f *measure.Flow) (rows []row) {
 		add("lost, back", countedPackets(acks.Lost, captureName(far)))
 	}
 	if d := data.Delay; d != nil && d.Samples > 0 {
-		add("one way", fmt.Sprintf("median %s, least %s, most %s, to %s", latencyTime(d.P50), latencyTime(d.Min), latencyTime(d.Max), latencyTime(x.BoundNs)))
+		add("one way", fmt.Sprintf("median %s, least %s, most %s (±%s)", latencyTime(d.P50), latencyTime(d.Min), latencyTime(d.Max), latencyTime(x.BoundNs)))
 	}
 	add("clocks", offsetText(x, captureName(near), captureName(far)))
 	for i, c := range changes(x) {
@@ -121,9 +121,9 @@ func arrivalText(c *measure.Crossed) string {
 	return join(late, doubled)
 }
 
-// offsetText says "b is 3.4 ms behind a, to 20 µs".
+// offsetText says "b is 3.4 ms behind a (±20 µs)".
 func offsetText(x *measure.Crossing, near, far string) string {
-	to := ", to " + latencyTime(x.BoundNs)
+	to := " (±" + latencyTime(x.BoundNs) + ")"
 	switch {
 	case x.OffsetNs > 0:
 		return far + " is " + latencyTime(x.OffsetNs) + " ahead of " + near + to

@@ -32,6 +32,11 @@ func gaps(d *measure.Document) []gap {
 		for _, e := range evidences(&d.Cells[i]) {
 			add(e.Missing)
 		}
+		if r := shownRun(&d.Cells[i]); r != nil {
+			for _, f := range r.Flows {
+				add(f.Missing)
+			}
+		}
 		if f := capturedFlow(&d.Cells[i]); f != nil {
 			for _, c := range f.Captures[:min(len(f.Captures), maxCaptured)] {
 				add(c.Missing)
@@ -61,6 +66,7 @@ func inWords(key string) string {
 		"sender_cpu.pct_per_gbps": "CPU per Gb/s of the sender", "receiver_cpu.pct_per_gbps": "CPU per Gb/s of the receiver",
 		"end_points.facts": "facts of the host there", "bins": "its seconds", "io": "its data path", "route": "its route", "worker": "CPU time of the program there", "total_bytes": "its bytes with the ramp",
 		"host_idle_baseline": "the host when idle", "streams.window": "its socket buffers", "streams.tcp.rtt_us": "round trips of the sender there", "streams.datagrams.lost": "losses of the omitted time apart", "worker.resident_bytes": "memory of the program there",
+		"left_capture":                "which capture is nearer to the sender",
 		"bytes_read":                  "what the program there has read",
 		"streams.datagrams.reordered": "datagrams out of order", "streams.datagrams.duplicates": "duplicates", "streams.datagrams.socket_drops": "drops at its socket",
 		"sender_cpu.idle_baseline": "the sender when idle", "receiver_cpu.idle_baseline": "the receiver when idle",

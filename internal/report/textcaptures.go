@@ -51,6 +51,6 @@ func (p *printer) connections(t connTable) {
 		}
 	}
 	if more := t.More + len(t.Names) - shown; more > 0 {
-		p.wrap("", nameWidth, "", "and "+count(more, "more connection"))
+		p.wrap("", nameWidth, " ", "and "+count(more, "more connection"))
 	}
 }

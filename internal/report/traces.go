@@ -27,14 +27,14 @@ type traced struct {
 }
 
 // newTraced are the connections of which a page has something to show.
-func newTraced(pairs []pair, id string) (all []traced) {
+func newTraced(pairs []pair, near, far *measure.Capture, id string) (all []traced) {
 	for i, p := range pairs {
-		c := p.near
+		c, in := p.near, near
 		if c.Course == nil && p.far != nil && p.far.Course != nil {
-			c = p.far
+			c, in = p.far, far
 		}
-		t := traced{Name: connName(c), Open: i == 0, Counts: countTable(c), Marks: markTable(c)}
-		if k, ok := traceChart(c, fmt.Sprintf("%s-%d", id, i)); ok {
+		t := traced{Name: connName(c), Open: i == 0, Counts: countTable(c, captureName(in)), Marks: markTable(c)}
+		if k, ok := traceChart(c, captureName(in), fmt.Sprintf("%s-%d", id, i)); ok {
 			t.Chart = &k
 		}
 		if t.Chart != nil || len(t.Counts.Rows)+len(t.Marks.Rows) > 0 {
@@ -53,7 +53,7 @@ type trace struct {
 
 // traceChart draws a connection over time: its sequence numbers, its window,
 // its round trips.
-func traceChart(c *measure.Connection, id string) (chart, bool) {
+func traceChart(c *measure.Connection, in, id string) (chart, bool) {
 	t := c.Course
 	if t == nil || t.StepNs <= 0 || len(t.Sent)+len(t.Flight)+len(t.RTT) == 0 {
 		return chart{}, false
@@ -70,7 +70,7 @@ func traceChart(c *measure.Connection, id string) (chart, bool) {
 	x.High = x.Ticks[len(x.Ticks)-1].At
 	name := connName(c)
 	d := drawing{ID: id, Title: name + " over time", Desc: traceWords(c), X: x, Panels: panels}
-	return chartOf(d, "Sequence numbers, window and round trips as they were captured.", k.legends()), true
+	return chartOf(d, "Sequence numbers, window and round trips, as "+in+" has them.", k.legends()), true
 }
 
 // The lines and marks of the panels.
@@ -196,8 +196,8 @@ func traceWords(c *measure.Connection) string {
 
 // countTable is what was counted of a connection, each with the first packets
 // that it was seen in.
-func countTable(c *measure.Connection) table {
-	t := table{Caption: "Packets to look up, by their number in the capture", Head: []string{"seen", "times", "payload", "first packets"}}
+func countTable(c *measure.Connection, in string) table {
+	t := table{Caption: "Packets to look up, by their number in " + in, Head: []string{"seen", "times", "payload", "first packets"}}
 	add := func(name string, n measure.Count) {
 		if n.N <= 0 {
 			return

@@ -372,6 +372,14 @@ func TestCeilingSources(t *testing.T) {
 		{"path MTU", edit(func(e *measure.Evidence) { e.Streams[1].TCPEnd.PMTU = new(uint32(1400)) }), Link{}, 10e9 * 1348 / 1438, "interface eth0 at esx2"},
 		{"MTU of the route", edit(func(e *measure.Evidence) { noInfo(e); e.Route.MTU = 9000 }), Link{}, 9.9137e9, "interface eth0 at esx2"},
 		{"MTU of the interface", edit(func(e *measure.Evidence) { noInfo(e); e.Route.MTU = 0 }), Link{}, 9.4928e9, "interface eth0 at esx2"},
+		{"MTU of captured handshakes", func(c *measure.Cell, _ map[string]*measure.Facts) {
+			edit(func(e *measure.Evidence) { noInfo(e); e.Route = nil })(c, nil)
+			saw := func(syn, synack int) measure.Capture { // a box on the way lowers both to 536
+				return measure.Capture{Conns: []measure.Connection{{
+					SYN: &measure.Opening{SYN: measure.SYN{MSS: &syn}}, SYNACK: &measure.Opening{SYN: measure.SYN{MSS: &synack}}}}}
+			}
+			c.Runs[0].Flows[0].Captures = []measure.Capture{saw(8960, 536), saw(536, 1460)}
+		}, Link{RateBps: 1e9}, 0.9492848e9, "stated"},
 		{"no MTU", edit(func(e *measure.Evidence) { noInfo(e); e.Route = nil }), Link{RateBps: 1e9}, 0, "the MTU of the path is not known or too small (0 bytes)"},
 	}
 	for _, tt := range tests {

@@ -203,7 +203,8 @@ func isLoopback(e *measure.Evidence) bool {
 }
 
 // mtu of the path: the least that a connection has found (PMTU of its
-// TCP_INFO), else of the routes, else of the interfaces; 0 is unknown.
+// TCP_INFO), else of the routes, else of the interfaces, else what captured
+// handshakes name; 0 is unknown.
 func (s *summary) mtu() int {
 	var paths, routes, faces []int
 	for _, e := range s.evidence() {
@@ -222,7 +223,7 @@ func (s *summary) mtu() int {
 			faces = append(faces, *face.MTU)
 		}
 	}
-	return cmp.Or(leastPositive(paths), leastPositive(routes), leastPositive(faces))
+	return cmp.Or(leastPositive(paths), leastPositive(routes), leastPositive(faces), s.offeredMTU())
 }
 
 func leastPositive(xs []int) int {

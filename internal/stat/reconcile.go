@@ -19,7 +19,7 @@ func (s *summary) reconcile() {
 		a, okA := Goodput(p.sender)
 		b, okB := Goodput(p.receiver)
 		if isDerived(p.receiver) {
-			s.missing("reconciled", "the receiver reports nothing: what is known of it is what the sender's kernel saw acknowledged")
+			s.missing("reconciled", s.why(receiverSide, "bytes_read", "the receiver reports nothing"))
 			return
 		}
 		if !okA || !okB || p.sender.Error != "" || p.receiver.Error != "" {

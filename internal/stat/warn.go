@@ -14,6 +14,7 @@ const MaxDifferencePct = 1
 // warnings says what a reader must know before he trusts the figures.
 func (s *summary) warnings() {
 	s.warnFailures()
+	s.captured()
 	s.warnWrongBytes()
 	if MainFigure(s.cell) == nil {
 		return

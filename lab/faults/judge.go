@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ import (
 // Row is what came of one direction of a fault.
 type Row struct {
 	Fault     string
-	Direction string // "->" from the client, "<-" to it
+	Direction string // "->" from the client, "<-" to it; of captures "s", "r" or "sr": at the sender, the receiver, both
 	Want      Want
 	Cause     string // of the first finding; empty where there was none
 	Place     string
@@ -20,6 +21,7 @@ type Row struct {
 	Bps       float64
 	Elapsed   time.Duration
 	Found     []string // causes of all findings
+	False     []string // of these, such as are certain and do not hold
 	Trouble   string   // why there is no finding
 }
 
@@ -36,25 +38,29 @@ func Judge(f Fault, d *measure.Document) []Row {
 			continue
 		}
 		r := Row{Fault: f.Name, Direction: x.name, Want: *x.want, Elapsed: time.Duration(d.ElapsedNs)}
-		c := baseCell(d, x.forward)
-		switch {
-		case c == nil && d.Error != nil:
-			r.Trouble = d.Error.Message
-		case c == nil || len(c.Findings) == 0:
-			r.Trouble = "the document has no finding of this direction"
-		default:
-			first := c.Findings[0]
-			r.Cause, r.Place, r.Degree = first.Cause, first.Where.Place, first.Confidence
-			for _, x := range c.Findings {
-				r.Found = append(r.Found, x.Cause)
-			}
-		}
-		if c != nil && c.Goodput != nil {
-			r.Bps = c.Goodput.Value
-		}
+		r.read(d, baseCell(d, x.forward))
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// read takes over what a cell of a document says.
+func (r *Row) read(d *measure.Document, c *measure.Cell) {
+	switch {
+	case c == nil && d.Error != nil:
+		r.Trouble = d.Error.Message
+	case c == nil || len(c.Findings) == 0:
+		r.Trouble = "the document has no finding of this direction"
+	default:
+		first := c.Findings[0]
+		r.Cause, r.Place, r.Degree = first.Cause, first.Where.Place, first.Confidence
+		for _, x := range c.Findings {
+			r.Found = append(r.Found, x.Cause)
+		}
+	}
+	if c != nil && c.Goodput != nil {
+		r.Bps = c.Goodput.Value
+	}
 }
 
 // baseCell is the cell of the traffic that was asked for, of one direction.
@@ -73,6 +79,12 @@ func baseCell(d *measure.Document, forward bool) *measure.Cell {
 
 // Right tells whether the first finding is the one that is wanted.
 func (r Row) Right() bool {
+	if len(r.False) > 0 || r.Want.Cause == "" && r.Trouble != "" {
+		return false
+	}
+	if r.Want.Cause == "" && (r.Cause == measure.CauseNone || r.Degree == measure.Possible) {
+		return true
+	}
 	if r.Want.With != "" && !slices.Contains(r.Found, r.Want.With) {
 		return false
 	}
@@ -85,7 +97,9 @@ func (r Row) FalseAlarm() bool {
 }
 
 // WrongCertain tells of the worst: a wrong word that allows no doubt.
-func (r Row) WrongCertain() bool { return !r.Right() && r.Degree == measure.Certain }
+func (r Row) WrongCertain() bool {
+	return len(r.False) > 0 || !r.Right() && r.Degree == measure.Certain
+}
 
 // Head is the line above the rows.
 func Head() string {
@@ -94,10 +108,7 @@ func Head() string {
 
 // String is the row as a line of the table.
 func (r Row) String() string {
-	found, verdict := r.Cause, "ok"
-	if found == "" {
-		found = "nothing"
-	}
+	want, found, verdict := cmp.Or(r.Want.Cause, "silent"), cmp.Or(r.Cause, "nothing"), "ok"
 	switch {
 	case r.WrongCertain():
 		verdict = "WRONG, and certain of it"
@@ -107,7 +118,7 @@ func (r Row) String() string {
 	if r.Trouble != "" {
 		verdict += ": " + r.Trouble
 	}
-	return fmt.Sprintf("%-26s %-2s %-20s %-20s %-9s  %-9s %10.1f %6.1f %s", r.Fault, r.Direction, r.Want.Cause, found, r.Degree, r.Place, r.Bps/1e6, r.Elapsed.Seconds(), verdict)
+	return fmt.Sprintf("%-26s %-2s %-20s %-20s %-9s  %-9s %10.1f %6.1f %s", r.Fault, r.Direction, want, found, r.Degree, r.Place, r.Bps/1e6, r.Elapsed.Seconds(), verdict)
 }
 
 // Tally counts rows.

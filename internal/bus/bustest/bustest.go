@@ -19,13 +19,14 @@ type Call struct {
 // Handler answers every verb with the reply that stands in its field. Set the
 // fields before it is served.
 type Handler struct {
-	HelloReply   bus.HelloReply
-	FactsReply   bus.FactsReply
-	AnswerReply  bus.AnswerReply
-	ProbeReply   bus.ProbeReply
-	ReserveReply bus.ReserveReply
-	PrepareReply bus.PrepareReply
-	CollectReply bus.CollectReply
+	HelloReply    bus.HelloReply
+	FactsReply    bus.FactsReply
+	AnswerReply   bus.AnswerReply
+	ProbeReply    bus.ProbeReply
+	ReserveReply  bus.ReserveReply
+	PrepareReply  bus.PrepareReply
+	CollectReply  bus.CollectReply
+	CapturedReply bus.CapturedReply
 	// On, if set, hears each call before it is answered; it may wait, or make
 	// the call fail.
 	On func(ctx context.Context, c Call) error
@@ -130,6 +131,11 @@ func (h *Handler) Start(ctx context.Context, client string, m bus.Start) (bus.Em
 // Collect implements bus.Handler.
 func (h *Handler) Collect(ctx context.Context, client string, m bus.Collect) (bus.CollectReply, error) {
 	return h.CollectReply, h.note(ctx, client, "collect", m)
+}
+
+// Captured implements bus.Handler.
+func (h *Handler) Captured(ctx context.Context, client string, m bus.Captured) (bus.CapturedReply, error) {
+	return h.CapturedReply, h.note(ctx, client, "captured", m)
 }
 
 // Release implements bus.Handler.

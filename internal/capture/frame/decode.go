@@ -41,6 +41,8 @@ func Decode(link LinkType, data []byte, p *Packet) Verdict {
 		return typeAt(14, 16, f, p)
 	case LinuxSLL2:
 		return typeAt(0, 20, f, p)
+	case IPoIB: // a global route header, then the type and two bytes that are free (RFC 4391)
+		return typeAt(40, 44, f, p)
 	case Null, Loop:
 		return loopback(f, p)
 	case PPP, PPPofHDLC:
@@ -164,11 +166,13 @@ func ppp(f part, p *Packet) Verdict {
 	if v, lacks := f.lacks(2); lacks {
 		return v
 	}
-	switch binary.BigEndian.Uint16(f.data) {
+	switch binary.BigEndian.Uint16(f.data) { // IANA: PPP DLL Protocol Numbers
 	case 0x0021:
 		return ipv4(f.after(2), p)
 	case 0x0057:
 		return ipv6(f.after(2), p)
+	case 0x0281, 0x0283:
+		return mpls(f.after(2), p)
 	}
 	return IsNotIP
 }

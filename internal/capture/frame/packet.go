@@ -17,6 +17,7 @@ const (
 	LinuxSLL2 LinkType = 276 // Linux cooked v2
 	IPv4      LinkType = 228 //
 	IPv6      LinkType = 229 //
+	IPoIB     LinkType = 242 // IP over InfiniBand
 	PPP       LinkType = 9   // with or without its HDLC address
 	PPPofHDLC LinkType = 50  //
 	rawOfBSD  LinkType = 12  // DLT_RAW, as old files have it

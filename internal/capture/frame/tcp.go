@@ -9,13 +9,13 @@ func tcp(f part, p *Packet) Verdict {
 	}
 	b := f.data[:20]
 	header := int(b[12]>>4) * 4
-	if header < 20 || header > f.wire {
+	if header < 20 || header > f.wire && !p.Fragment {
 		return IsBroken
 	}
 	p.Source.Port, p.Target.Port = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	p.Seq, p.Ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 	p.Flags, p.Window = b[13], binary.BigEndian.Uint16(b[14:])
-	p.Payload = f.wire - header
+	p.Payload = max(f.wire-header, 0) // a first fragment may end within the options
 	if header > 20 {
 		p.Options.Bytes = uint8(header - 20)
 		p.Options.Cut = len(f.data) < header

@@ -14,6 +14,7 @@ const (
 	portVXLAN      = 4789 // RFC 7348
 	portVXLANLinux = 8472 // Linux's before there was a standard
 	portGeneve     = 6081 // RFC 8926
+	portGRE        = 4754 // RFC 8086
 )
 
 // mostTunnels bounds the packets around a packet.
@@ -39,6 +40,8 @@ func udp(f part, p *Packet) Verdict {
 		return vxlan(f.after(8), p)
 	case portGeneve:
 		return geneve(f.after(8), p)
+	case portGRE:
+		return gre(f.after(8), p)
 	}
 	return IsOther
 }

@@ -20,6 +20,8 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"thru/internal/capture/frame"
+	"thru/internal/capture/pcapfile"
 	"thru/internal/fault"
 	"thru/lab"
 )
@@ -235,6 +237,35 @@ func TestDropped(t *testing.T) {
 	some, all := stop(t, tiny, lab.DataDev), stop(t, whole, lab.DataDev)
 	if some.Dropped == 0 || some.Packets == 0 || some.Packets+some.Dropped != all.Packets || all.Dropped != 0 {
 		t.Errorf("%d packets and %d dropped, of %d and %d", some.Packets, some.Dropped, all.Packets, all.Dropped)
+	}
+	for _, rec := range []Recording{some, all} {
+		checkFile(t, rec)
+	}
+}
+
+// checkFile compares what the file of a recording says with the recording.
+func checkFile(t *testing.T, rec Recording) {
+	t.Helper()
+	r, err := pcapfile.NewReader(bytes.NewReader(rec.Pcapng))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, last, packet := int64(0), rec.Began.UnixNano(), pcapfile.Record{}
+	for err == nil {
+		if packet, err = r.Next(); err == nil {
+			count++
+			if packet.TimeNs < last || packet.TimeNs > rec.Ended.UnixNano() {
+				t.Fatalf("packet %d is of %v, the capture of %v to %v", count, time.Unix(0, packet.TimeNs), rec.Began, rec.Ended)
+			}
+			last = packet.TimeNs
+		}
+	}
+	if err != io.EOF || count != rec.Packets {
+		t.Errorf("the file has %d packets (%v), the recording says %d", count, err, rec.Packets)
+	}
+	i := r.Interfaces()[0]
+	if i.Name != rec.Interface || i.Link != frame.Ethernet || i.Dropped == nil || *i.Dropped != rec.Dropped {
+		t.Errorf("the file says of its interface %+v", i)
 	}
 }
 

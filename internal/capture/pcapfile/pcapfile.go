@@ -51,15 +51,15 @@ type Reader struct {
 	in         *source
 	format     format
 	interfaces []Interface
-	packets    int64 // read so far
-	lastNs     int64 // time of the last of them
-	err        error // that ended the reading
+	last       Record // that was read; before the first its number is 0
+	err        error  // that ended the reading
 }
 
 // format reads the packets of one kind of file.
 type format interface {
-	// next fills all of a record but its number. It returns io.EOF where the
-	// file ends between two packets.
+	// next fills all of a record but its number, and leaves the time of the one
+	// before where a packet has none. It returns io.EOF where the file ends
+	// between two packets.
 	next(r *Reader, record *Record) error
 }
 
@@ -97,13 +97,12 @@ func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
 	}
-	record := Record{Number: r.packets + 1, TimeNs: r.lastNs}
-	if err := r.format.next(r, &record); err != nil {
+	if err := r.format.next(r, &r.last); err != nil {
 		r.err = r.located(err)
 		return Record{}, r.err
 	}
-	r.packets, r.lastNs = record.Number, record.TimeNs
-	return record, nil
+	r.last.Number++
+	return r.last, nil
 }
 
 // Interfaces are those that the file has described so far, over all its
@@ -118,7 +117,7 @@ func (r *Reader) located(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("%w, cut", ErrTruncated)
 	}
-	return fmt.Errorf("pcapfile: %w after packet %d, at byte %d%s", err, r.packets, r.in.at, r.in.packed)
+	return fmt.Errorf("pcapfile: %w after packet %d, at byte %d%s", err, r.last.Number, r.in.at, r.in.packed)
 }
 
 // add takes up an interface.

@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	"thru/internal/bus"
+	"thru/internal/capture/live"
+	"thru/internal/engine"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Capturer captures packets of this host: the kernel's ring (live), or what
+// stands in for it in tests.
+type Capturer interface {
+	Possible() error // why nothing can be captured here; nil where it can
+	Start(live.Config) (Ring, error)
+}
+
+// Ring is a capture under way. Stop ends it and returns what passed an
+// interface; Close ends it for nothing.
+type Ring interface {
+	Stop(iface string) (live.Recording, error)
+	Close()
+}
+
+// noCapture says why this host cannot capture; empty where it can.
+func (a *Agent) noCapture() string {
+	if a.conf.Capture == nil {
+		return "this thru does not capture"
+	}
+	if err := a.conf.Capture.Possible(); err != nil {
+		return strings.TrimSuffix(err.Error()+": "+fault.Hint(err), ": ")
+	}
+	return ""
+}
+
+// open opens one end of a flow, with a capture where one is asked for: at the
+// end that dials before it does, so that the handshakes are in it, and at the
+// end that listens when its port is known. A capture that cannot be does not
+// keep the flow from being measured; what is not allowed does.
+func (a *Agent) open(ctx context.Context, eng engine.Engine, end engine.End) (engine.Session, *packets, error) {
+	if end.Spec.Capture <= 0 {
+		inner, err := eng.Open(ctx, end)
+		return inner, nil, err
+	}
+	if !bus.Allows(ctx, bus.PrivilegeCapture) {
+		return nil, nil, fault.Failf("ask for the string that `thru serve --allow capture` prints there, and keep it: thru join NAME --replace",
+			"agent: this client may measure here, but not capture")
+	}
+	p := &packets{}
+	if end.Dials {
+		p.start(a.conf.Capture, live.Config{Peers: peers(ctx, end.Targets), Packets: end.Spec.Capture})
+	}
+	inner, err := eng.Open(ctx, end)
+	if err != nil {
+		p.close()
+		return nil, nil, err
+	}
+	if !end.Dials {
+		port := inner.Ready().Port
+		p.start(a.conf.Capture, live.Config{Ports: [2]int{port, port}, Packets: end.Spec.Capture})
+	}
+	return inner, p, nil
+}
+
+// peers are the addresses behind the targets; a name that cannot be resolved
+// cannot be dialled either.
+func peers(ctx context.Context, targets []string) (all []netip.AddrPort) {
+	for _, t := range targets {
+		host, port, err := net.SplitHostPort(t)
+		n, bad := strconv.ParseUint(port, 10, 16)
+		if err != nil || bad != nil {
+			continue
+		}
+		addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // an address is its own answer
+		for _, a := range addrs {
+			all = append(all, netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(n)))
+		}
+	}
+	return all
+}
+
+// packets is the capture of one session.
+type packets struct {
+	mu   sync.Mutex
+	ring Ring               // nil: not begun, or over
+	err  error              // why there is nothing
+	what *bus.CapturedReply // once it is over, without a part
+	file []byte             // pcapng, packed
+}
+
+// start begins the capture; why it could not is told when it is asked for.
+func (p *packets) start(c Capturer, conf live.Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c == nil {
+		p.err = fault.Failf("upgrade thru there", "agent: this thru does not capture")
+		return
+	}
+	conf.Packets = min(conf.Packets, measure.MaxCapture)
+	p.ring, p.err = c.Start(conf)
+}
+
+// part ends the capture, with the first question, and returns what follows an
+// offset of its file.
+func (p *packets) part(iface string, offset int64) (bus.CapturedReply, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ring != nil {
+		p.stop(iface)
+	}
+	switch {
+	case p.err != nil:
+		return bus.CapturedReply{}, p.err
+	case p.what == nil:
+		return bus.CapturedReply{}, fault.Failf("", "agent: the session has ended, and its capture with it")
+	case offset < 0 || offset > p.what.Size:
+		return bus.CapturedReply{}, fault.Failf("", "agent: the capture has no byte %d", offset)
+	}
+	r := *p.what
+	r.Pcapng = p.file[offset:min(offset+bus.CapturedPart, r.Size)]
+	return r, nil
+}
+
+// stop takes the recording out of the ring.
+func (p *packets) stop(iface string) {
+	rec, err := p.ring.Stop(iface)
+	p.ring = nil
+	if err == nil {
+		p.file, err = pack(rec.Pcapng)
+	}
+	if err != nil {
+		p.err = fmt.Errorf("agent: ending the capture: %w", err)
+		return
+	}
+	p.what = &bus.CapturedReply{
+		Size: int64(len(p.file)), Interface: rec.Interface, MTU: rec.MTU,
+		Packets: rec.Packets, Dropped: rec.Dropped, Full: rec.Full, CPUNs: rec.CPUNs,
+	}
+}
+
+// pack is quick rather than small: headers of one flow are alike, and come to
+// a third even so.
+func pack(file []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(file); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// close forgets the capture, whatever it has come to.
+func (p *packets) close() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ring != nil {
+		p.ring.Close()
+	}
+	p.ring, p.what, p.file = nil, nil, nil
+}
+
+// Captured implements bus.Handler.
+func (a *Agent) Captured(_ context.Context, client string, m bus.Captured) (bus.CapturedReply, error) {
+	s, err := a.find(client, m.Session)
+	if err != nil {
+		return bus.CapturedReply{}, err
+	}
+	if s.packets == nil {
+		return bus.CapturedReply{}, fault.Failf("", "agent: no capture was asked for")
+	}
+	return s.packets.part(s.device(), m.Offset)
+}
+
+// device is the interface towards the peer; empty where it is not known.
+func (s *session) device() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	route := s.route
+	if route == nil { // it was never started
+		ready := s.inner.Ready()
+		route, _ = s.agent.route(ready.Peer, ready.Local)
+	}
+	if route == nil {
+		return ""
+	}
+	return route.Interface
+}

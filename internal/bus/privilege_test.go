@@ -1,0 +1,147 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/bus"
+	"thru/internal/bus/bustest"
+)
+
+// TestPrivileges: what a client may do depends on the join string that it has,
+// and on what the agent was told to allow.
+func TestPrivileges(t *testing.T) {
+	other, err := bus.NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := []string{bus.PrivilegeMeasure, bus.PrivilegeCapture}
+	tests := []struct {
+		name   string
+		conf   bus.ServerConfig
+		string string // the privilege whose join string the client has
+		want   []string
+	}{
+		{"measuring", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeMeasure, both[:1]},
+		{"capturing", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeCapture, both},
+		{"capturing, no longer allowed", bus.ServerConfig{}, bus.PrivilegeCapture, both[:1]},
+		{"anybody", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeMeasure, both[:1]},
+		{"capturing where anybody measures", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeCapture, both},
+		{"on an identity that was there", bus.ServerConfig{Allow: bus.Privileges(), State: other}, bus.PrivilegeCapture, both},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h, granted := asking()
+			s, _ := serve(t, h, tt.conf)
+			conf := config(s)
+			conf.Secret = s.JoinFor(tt.string, nil).Secret
+			c, err := bus.Dial(t.Context(), conf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := c.Hello(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := granted(); !slices.Equal(got, tt.want) {
+				t.Errorf("granted %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// asking is a fake that notes which privileges its last caller had.
+func asking() (*bustest.Handler, func() []string) {
+	h, last := bustest.New(), make(chan []string, 8)
+	h.On = func(ctx context.Context, _ bustest.Call) error {
+		granted := bus.Granted(ctx)
+		for _, p := range bus.Privileges() {
+			if bus.Allows(ctx, p) != slices.Contains(granted, p) {
+				return errors.New("what is granted is not allowed")
+			}
+		}
+		last <- granted
+		return nil
+	}
+	return h, func() []string { return <-last }
+}
+
+// TestOwnProcessMayAll: who runs thru may do what thru may.
+func TestOwnProcessMayAll(t *testing.T) {
+	h, granted := asking()
+	c, _ := inProcess(t, h)
+	if _, err := c.Hello(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := granted(); !slices.Contains(got, bus.PrivilegeCapture) || !slices.Contains(got, bus.PrivilegeMeasure) {
+		t.Errorf("granted %v", got)
+	}
+}
+
+// TestSecretsDiffer: nobody gets from one join string to another, not after a
+// rotation and not at another agent.
+func TestSecretsDiffer(t *testing.T) {
+	dir := t.TempDir() + "/state"
+	state, err := bus.OpenState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	strings1 := joinStrings(t, state)
+	if err := state.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	strings2 := joinStrings(t, state)
+	again, err := bus.OpenState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range joinStrings(t, again) {
+		if s != strings2[i] {
+			t.Error("the secrets do not stay with the identity")
+		}
+	}
+	for _, s := range append(strings1, strings2...) {
+		if len(s) < 22 || seen[s] {
+			t.Error("two secrets are the same, or one is too short")
+		}
+		seen[s] = true
+	}
+}
+
+// joinStrings are the secrets of an identity, as a client has them.
+func joinStrings(t *testing.T, state *bus.State) (secrets []string) {
+	t.Helper()
+	s, _ := serve(t, bustest.New(), bus.ServerConfig{State: state})
+	for _, p := range append([]string{bus.PrivilegeMeasure}, bus.Privileges()...) {
+		j, err := bus.ParseJoin(s.JoinFor(p, nil).String())
+		if err != nil || j.Privilege != p {
+			t.Fatal(j.Privilege, err)
+		}
+		secrets = append(secrets, string(j.Secret))
+	}
+	return secrets
+}
+
+// TestWrongSecretForCapture: half a secret, or one of an agent that is not
+// this one, lets nobody in.
+func TestWrongSecretForCapture(t *testing.T) {
+	h := bustest.New()
+	s, _ := serve(t, h, bus.ServerConfig{Allow: bus.Privileges()})
+	stranger, _ := serve(t, h, bus.ServerConfig{Allow: bus.Privileges()})
+	right := string(s.JoinFor(bus.PrivilegeCapture, nil).Secret)
+	for _, wrong := range []string{right[:len(right)-1], strings.ToUpper(right), string(stranger.JoinFor(bus.PrivilegeCapture, nil).Secret)} {
+		conf := config(s)
+		conf.Secret = bus.Secret(wrong)
+		if c, err := bus.Dial(t.Context(), conf); !errors.Is(err, bus.ErrSecret) {
+			t.Errorf("a wrong secret: %v", err)
+			if err == nil {
+				c.Close()
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/agent"
+	"thru/internal/capture/live"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// kernelRing is the capture of this host's kernel. It implements agent.Capturer.
+type kernelRing struct{}
+
+// Possible implements agent.Capturer.
+func (kernelRing) Possible() error { return live.Possible() }
+
+// Start implements agent.Capturer.
+func (kernelRing) Start(c live.Config) (agent.Ring, error) {
+	r, err := live.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// captureFlags ask for the packets of the traffic.
+type captureFlags struct {
+	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (docs/capture.md)."`
+	Packets string `group:"Packets" name:"capture-packets" placeholder:"N" help:"Packets to capture at each end, at most (default 300000)."`
+	Keep    string `group:"Packets" name:"keep" type:"path" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng."`
+}
+
+// packets is how many to capture at each end; 0: none.
+func (f *captureFlags) packets() (int64, error) {
+	if f.Packets == "" {
+		if f.Capture || f.Keep != "" {
+			return measure.DefaultCapture, nil
+		}
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(f.Packets, 10, 64)
+	switch {
+	case err != nil || n < 1:
+		return 0, fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", f.Packets)
+	case !f.Capture && f.Keep == "":
+		return 0, fault.Usagef("add --capture, or --keep FILE", "--capture-packets bounds a capture, and none is asked for")
+	}
+	return n, nil
+}
+
+// keeper writes captures to files.
+type keeper struct {
+	path    string
+	ways    bool // the files of both directions have names of their own
+	alone   bool // both ends are one machine, and one capture holds all
+	written []string
+}
+
+// keeper finds out before a long measurement whether its captures can be
+// written; nil where none are to be.
+func (f *captureFlags) keeper(p plan.Plan, ends pair) (*keeper, error) {
+	if f.Keep == "" {
+		return nil, nil
+	}
+	if p.Repeat.Max > 1 {
+		return nil, fault.Usagef("keep the packets of one run", "--keep does not go with --repeat, --precision and --acceptance")
+	}
+	k := &keeper{path: f.Keep, alone: ends.local == ends.peer}
+	senders := map[string]bool{}
+	for _, s := range p.Steps {
+		for _, x := range s.Specs {
+			if x.Capture > 0 {
+				senders[x.From] = true
+			}
+		}
+	}
+	k.ways = len(senders) > 1
+	return k, writable("--keep", k.name(control.Packets{From: control.Local, EndPoint: control.Local}))
+}
+
+// name is that of a file: x.pcapng at the end point db is x.db.pcapng, and
+// where both directions are captured x.forward.db.pcapng.
+func (k *keeper) name(p control.Packets) string {
+	kind := filepath.Ext(k.path)
+	parts := []string{strings.TrimSuffix(k.path, kind)}
+	if k.ways && p.From == control.Local {
+		parts = append(parts, "forward")
+	} else if k.ways {
+		parts = append(parts, "reverse")
+	}
+	if !k.alone {
+		parts = append(parts, fileName(p.EndPoint))
+	}
+	if kind == "" {
+		kind = ".pcapng"
+	}
+	return strings.Join(parts, ".") + kind
+}
+
+// fileName is the name of an end point without what no file's name may have.
+func fileName(endPoint string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, endPoint)
+}
+
+// keep implements control.Runner's Keep.
+func (k *keeper) keep(p control.Packets) (string, error) {
+	name := k.name(p)
+	if err := replaceFile("--keep", name, p.Pcapng); err != nil {
+		return "", err
+	}
+	if !slices.Contains(k.written, name) {
+		k.written = append(k.written, name)
+	}
+	return name, nil
+}
+
+// into has a runner keep its captures, where any are to be.
+func (k *keeper) into(r *control.Runner) {
+	if k != nil {
+		r.Keep = k.keep
+	}
+}
+
+// files are those that were written.
+func (k *keeper) files() []string {
+	if k == nil {
+		return nil
+	}
+	return k.written
+}

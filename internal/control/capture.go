@@ -1,0 +1,283 @@
+package control
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+
+	"thru/internal/bus"
+	"thru/internal/capture"
+	"thru/internal/capture/trace"
+	"thru/internal/diagnose"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/unit"
+)
+
+// Packets is a capture as a file, to be kept.
+type Packets struct {
+	From, To string // of the flow
+	EndPoint string // that captured
+	Pcapng   []byte
+}
+
+// captureMinor is the wire minor since which an agent can capture.
+const captureMinor = 3
+
+// noCapture says why packets cannot be captured at an end point, and what to
+// do about it; empty where they can be.
+func (e *EndPoint) noCapture() (why, hint string) {
+	switch {
+	case e.Foreign:
+		return "no thru runs at " + e.Name, "run `thru serve --allow capture` there"
+	case e.Hello.WireMinor < captureMinor:
+		return e.Name + " runs thru " + e.Hello.Thru + ", which does not capture", "upgrade thru there"
+	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeCapture):
+		return e.Name + " does not let this client capture", "ask for the string that `thru serve --allow capture` (as root) prints there, and keep it: thru join NAME --replace"
+	case e.Hello.NoCapture != "":
+		return e.Name + " cannot capture: " + e.Hello.NoCapture, ""
+	}
+	return "", ""
+}
+
+// captures tells whether one end of a flow is to capture. On one machine the
+// packets pass once: one capture holds them all.
+func (f *flow) captures(s *side) bool {
+	why, _ := s.end.noCapture()
+	once := f.sender.end == f.receiver.end && s == f.listening()
+	return f.spec.Capture > 0 && f.rides == nil && why == "" && !once
+}
+
+// specFor is the Spec as one of the ends gets it.
+func (f *flow) specFor(s *side) measure.Spec {
+	spec := f.spec
+	if !f.captures(s) {
+		spec.Capture = 0
+	}
+	return spec
+}
+
+// allowed refuses a plan whose captures an end point does not take part in. At
+// a foreign one nobody captures: there the near end's capture is all.
+func (r *Runner) allowed(p plan.Plan) error {
+	for _, step := range p.Steps {
+		for _, s := range step.Specs {
+			for _, n := range []string{s.From, s.To} {
+				e := r.Ends[n]
+				if s.Capture == 0 || e == nil || e.Foreign {
+					continue
+				}
+				if why, hint := e.noCapture(); why != "" {
+					return fault.Failf(hint, "control: %s", why)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// caught is a capture as an agent has told of it.
+type caught struct {
+	end  *EndPoint
+	what bus.CapturedReply
+	file []byte // pcapng
+	err  error
+}
+
+// fetch ends the captures of the flows and fetches their files.
+func (r *Runner) fetch(ctx context.Context, flows []*flow) {
+	for _, f := range flows {
+		for _, s := range f.sides() {
+			if !f.captures(s) || s.session == "" {
+				continue
+			}
+			s.packets = &caught{end: s.end}
+			var packed []byte
+			s.packets.what, packed, s.packets.err = r.download(ctx, s)
+			if s.packets.err == nil {
+				s.packets.file, s.packets.err = unpack(packed)
+			}
+		}
+	}
+}
+
+// download fetches a capture part by part. Each has a bound of its own: the
+// whole takes as long as the path needs.
+func (r *Runner) download(ctx context.Context, s *side) (last bus.CapturedReply, packed []byte, err error) {
+	for {
+		if last.Size > 0 {
+			r.Watch.Checking(fmt.Sprintf("fetching the packets of %s: %s of %s", s.end.Name, unit.Size(int64(len(packed))), unit.Size(last.Size)))
+		}
+		last, err = s.end.Client.Captured(ctx, bus.Captured{Session: s.session, Offset: int64(len(packed))})
+		if err != nil {
+			return last, nil, err
+		}
+		packed = append(packed, last.Pcapng...)
+		switch {
+		case int64(len(packed)) == last.Size:
+			return last, packed, nil
+		case len(last.Pcapng) == 0 || int64(len(packed)) > min(last.Size, mostPacked):
+			return last, nil, errors.New("control: the parts of the capture do not fit together")
+		}
+	}
+}
+
+// Bounds of a capture's file, in bytes: headers of measure.MaxCapture packets.
+const (
+	mostPacked   = 512 << 20
+	mostUnpacked = measure.MaxCapture * 256
+)
+
+// unpack undoes the agent's compression.
+func unpack(packed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("control: unpacking the capture: %w", err)
+	}
+	file, err := io.ReadAll(io.LimitReader(z, mostUnpacked+1))
+	if err == nil && len(file) > mostUnpacked {
+		err = errors.New("it is longer than a capture can be")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("control: unpacking the capture: %w", err)
+	}
+	return file, nil
+}
+
+// readPackets fills the captures of the flows, and compares those of both ends.
+// What fails is a fact that is missing, and no failure of the measurement.
+func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
+	for _, f := range flows {
+		if f.spec.Capture == 0 || len(f.run.Flows) == 0 {
+			continue
+		}
+		x := &f.run.Flows[0]
+		if f.rides != nil {
+			lack(x, "captures", "the packets of both directions stand with the other one")
+			continue
+		}
+		var sides []trace.Side
+		for _, s := range []*side{&f.sender, &f.receiver} {
+			if s.packets == nil {
+				f.whyNot(x, s)
+				continue
+			}
+			side, err := r.readSide(ctx, f, s, x)
+			if err != nil {
+				lack(x, "captures at "+s.end.Name, reason(err))
+				continue
+			}
+			sides = append(sides, side)
+			x.Captures = append(x.Captures, *side.Capture)
+		}
+		if len(sides) < 2 {
+			continue
+		}
+		var err error
+		if x.Crossing, err = trace.Cross(sides[0], sides[1]); err != nil {
+			lack(x, "crossing", reason(err))
+		}
+	}
+}
+
+// lack notes what a capture should have told.
+func lack(x *measure.Flow, fact, why string) {
+	x.Missing = append(x.Missing, measure.NotChecked{Fact: fact, Why: why})
+}
+
+// reason words an error with its hint.
+func reason(err error) string {
+	if h := fault.Hint(err); h != "" {
+		return err.Error() + ": " + h
+	}
+	return err.Error()
+}
+
+// whyNot says why there is no capture of an end.
+func (f *flow) whyNot(x *measure.Flow, s *side) {
+	switch why, hint := s.end.noCapture(); {
+	case why != "" && hint != "":
+		lack(x, "captures at "+s.end.Name, why+": "+hint)
+	case why != "":
+		lack(x, "captures at "+s.end.Name, why)
+	case f.captures(s):
+		lack(x, "captures at "+s.end.Name, "the test had not begun there")
+	}
+}
+
+// readSide follows the connections of one end's capture.
+func (r *Runner) readSide(ctx context.Context, f *flow, s *side, x *measure.Flow) (trace.Side, error) {
+	p := s.packets
+	if p.err != nil {
+		return trace.Side{}, p.err
+	}
+	name := ""
+	if r.Keep != nil {
+		var err error
+		if name, err = r.Keep(Packets{From: f.spec.From, To: f.spec.To, EndPoint: s.end.Name, Pcapng: p.file}); err != nil {
+			lack(x, "packets of "+s.end.Name+" as a file", reason(err))
+		}
+	}
+	file, err := capture.Load(ctx, "the packets of "+s.end.Name, bytes.NewReader(p.file), trace.Options{Only: wanted(x, s), MTU: p.what.MTU}, nil)
+	if err != nil {
+		return trace.Side{}, err
+	}
+	c := file.Capture
+	c.File, c.EndPoint, c.Interface, c.MTU = name, s.end.Name, p.what.Interface, p.what.MTU
+	c.Dropped, c.Full, c.CPUNs = &p.what.Dropped, p.what.Full, &p.what.CPUNs
+	c.Place, c.PlacedBy = measure.AtReceiver, "captured at the end that received"
+	switch {
+	case f.sender.end == f.receiver.end:
+		c.Place, c.PlacedBy = measure.AtSender, "one machine: the packets leave and arrive at once"
+	case s.sends:
+		c.Place, c.PlacedBy = measure.AtSender, "captured at the end that sent"
+	}
+	return trace.Side{Capture: c, Records: file.Recorder}, nil
+}
+
+// wanted are the flow's connections as one end sees them; none where that is
+// not known, and then the flow with the most data is meant.
+func wanted(x *measure.Flow, s *side) (only [][2]netip.AddrPort) {
+	e := x.Receiver
+	if s.sends {
+		e = x.Sender
+	}
+	if e == nil {
+		return nil
+	}
+	for _, c := range e.Streams {
+		local, err1 := netip.ParseAddrPort(c.Local)
+		peer, err2 := netip.ParseAddrPort(c.Peer)
+		if err1 == nil && err2 == nil {
+			only = append(only, [2]netip.AddrPort{plainAddr(local), plainAddr(peer)})
+		}
+	}
+	return only
+}
+
+// plainAddr is an address as it stands in a packet.
+func plainAddr(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+// onlyShown drops the captures of runs that the result does not rest on: one a
+// cell is enough to look at.
+func onlyShown(doc *measure.Document) {
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		shown := diagnose.Shown(c)
+		for k := range c.Runs {
+			for n := range c.Runs[k].Flows {
+				if x := &c.Runs[k].Flows[n]; &c.Runs[k] != shown {
+					x.Captures, x.Crossing = nil, nil
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+//go:build faults && linux
+
+package faults
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+)
+
+var takeOnly = flag.Bool("take-only", false, "take the captures that are missing in the folder of -keep, and judge none")
+
+// TestCaptures takes captures of every row of Captures at both ends, and has
+// thru explain each by itself and both together. What is in the folder of
+// -keep already is not taken again.
+func TestCaptures(t *testing.T) {
+	var tally Tally
+	begin, dir := time.Now(), *keep
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	fmt.Println(Head())
+	for _, c := range Captures() {
+		t.Run(c.Name, func(t *testing.T) { judgeCaptures(t, c, dir, &tally) })
+	}
+	fmt.Printf("\n%s in %.0f s\n", &tally, time.Since(begin).Seconds())
+	for _, r := range tally.Wrong {
+		fmt.Println("wrong:", r)
+	}
+}
+
+// judgeCaptures takes the captures of one, and prints a row for each look at them.
+func judgeCaptures(t *testing.T, c Captured, dir string, tally *Tally) {
+	if !c.FilesIn(dir).There() {
+		takeAlone(t, c, dir)
+	}
+	if *takeOnly {
+		fmt.Printf("%-26s %10.1f Mb/s\n", c.Name, c.FilesIn(dir).Goodput()/1e6)
+		return
+	}
+	for _, l := range c.Looks(dir) {
+		r := c.JudgeLook(l, explain(t, c, l))
+		fmt.Println(r)
+		tally.Add(r)
+		if !r.Right() {
+			fmt.Printf("    (%s; found %s)\n", c.About, strings.Join(r.Found, " "))
+			t.Fail()
+		}
+	}
+}
+
+// takeAlone takes them while nothing else is measured, and leaves none where
+// something went wrong.
+func takeAlone(t *testing.T, c Captured, dir string) {
+	defer take(t)()
+	defer func() {
+		if f := c.FilesIn(dir); t.Failed() {
+			_ = errors.Join(os.Remove(f.Sender), os.Remove(f.Receiver)) // they may not be there
+		}
+	}()
+	Take(t, c, dir)
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// explain is what thru says of captures.
+func explain(t *testing.T, c Captured, l Look) *measure.Document {
+	t.Helper()
+	cmd := exec.Command(lab.Binary(t), slices.Concat([]string{"explain", "--json"}, c.Explain, l.Files)...)
+	out, err := cmd.Output()
+	var d measure.Document
+	if wrong := json.Unmarshal(out, &d); wrong != nil {
+		t.Fatalf("faults: %s: %v: the output is no document: %v\n%.2000s", strings.Join(cmd.Args, " "), err, wrong, out)
+	}
+	return &d
+}
