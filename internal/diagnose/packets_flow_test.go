@@ -68,6 +68,9 @@ func TestWindowsInPackets(t *testing.T) {
 		{"what is under way is bounded", nearSender, []capturesEdit{carries(44e6), eachConn(func(c *measure.Connection) { c.Flight = &measure.Spread{Mean: 105 * kb, Max: 112 * kb} })}, map[string]string{"send-buffer": "possible", "shaper": "?", "receive-window": "no"}},
 		{"what is under way varies", nearSender, []capturesEdit{carries(44e6), uneven, eachConn(func(c *measure.Connection) { c.Flight = &measure.Spread{Mean: 60 * kb, Max: 112 * kb} })}, map[string]string{"send-buffer": "no"}},
 		{"seen at the receiver", nearReceiver, []capturesEdit{carries(44e6), uneven}, map[string]string{"send-buffer": "?", "paced": "?"}},
+		{"the program sends by a clock", nearSender, []capturesEdit{carries(20e6), uneven, eachConn(func(c *measure.Connection) {
+			c.RTTBack, c.BurstBytes.Mean = delays(time.Microsecond, 2500*time.Microsecond), 5*filmMSS
+		})}, map[string]string{"app-limited": "likely", "paced": "no"}},
 		{"segments leave one by one", nearSender, []capturesEdit{carries(900e6), uneven, eachConn(func(c *measure.Connection) { c.BurstBytes.Mean = 1.2 * filmMSS })}, map[string]string{"paced": "possible"}},
 		{"segments leave in bursts", nearSender, []capturesEdit{carries(900e6), uneven}, map[string]string{"paced": "no"}},
 	})
@@ -118,6 +121,7 @@ func TestLossInPackets(t *testing.T) {
 
 		{"a queue at a flat rate", nearSender, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely", "policer": "no", "send-buffer": "no"}},
 		{"a queue at a flat rate, receiver", nearReceiver, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely"}},
+		{"a round trip that grows since the sender waits, receiver", nearReceiver, []capturesEdit{roundTrip(20*ms, 60*ms), eachConn(func(c *measure.Connection) { c.Data.BusyMs = 2000 })}, map[string]string{"shaper": "?", "policer": "no"}},
 		{"a queue between", midway, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely"}},
 		{"a queue at an uneven rate", nearSender, []capturesEdit{uneven, roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "no"}},
 		{"a queue that is not between the captures", nearBoth, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "no"}},

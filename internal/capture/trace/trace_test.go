@@ -315,6 +315,19 @@ func TestScales(t *testing.T) {
 	}
 }
 
+// TestCutOptions: of options that were not captured nothing is known.
+func TestCutOptions(t *testing.T) {
+	x := newTape(Options{})
+	cut := func(p *frame.Packet) { p.Options.Cut = true }
+	x.packet(0, fromA, frame.SYN, -1, 0, 0, cut)
+	x.packet(10, fromZ, frame.SYN|frame.ACK, -1, 0, 0, cut)
+	x.bulk(100, 10)
+	c := x.conn()
+	if !c.Unscaled || c.Window != nil || c.SYN.HasScale != nil || c.SYN.SACK != nil || c.SYNACK.MSS != nil {
+		t.Errorf("%+v, %+v", c, c.SYN)
+	}
+}
+
 // TestTwice: copies of a span port or of another interface count apart.
 func TestTwice(t *testing.T) {
 	const size = 1448
