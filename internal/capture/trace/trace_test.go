@@ -221,6 +221,18 @@ func sorted(s string) string {
 	return fmt.Sprint(words)
 }
 
+// TestHandshakeWithoutItsEnd: a filter kept only what opens and closes
+// connections; the last packet says nothing of the round trip.
+func TestHandshakeWithoutItsEnd(t *testing.T) {
+	x := newTape(Options{})
+	x.packet(0, fromA, frame.SYN, -1, 0, 0)
+	x.packet(10_000, fromZ, frame.SYN|frame.ACK, -1, 0, 0)
+	x.packet(8_000_000, fromA, frame.FIN|frame.ACK, 5000, 90_000, 0)
+	if c := x.conn(); c.OpenNs != nil || c.OpenFarNs == nil {
+		t.Errorf("handshake %v, far part %v", c.OpenNs, c.OpenFarNs)
+	}
+}
+
 // TestFigures: sizes, times and rates of one healthy connection.
 func TestFigures(t *testing.T) {
 	const ms, size = 1000, 1448
