@@ -187,7 +187,18 @@ func (a *Agent) Captured(_ context.Context, client string, m bus.Captured) (bus.
 	if s.packets == nil {
 		return bus.CapturedReply{}, fault.Failf("", "agent: no capture was asked for")
 	}
+	a.prolong(s)
 	return s.packets.part(s.device(), m.Offset)
+}
+
+// prolong keeps a session whose packets are being fetched: a slow path takes
+// longer than a session may be left over.
+func (a *Agent) prolong(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sessions[s.id] == s { // else it has ended meanwhile
+		s.expire.Reset(leftover)
+	}
 }
 
 // device is the interface towards the peer; empty where it is not known.

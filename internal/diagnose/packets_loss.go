@@ -17,7 +17,8 @@ type lossSeen struct {
 	timed        bool    // these are known
 	queue        bool    // the round trip grows under load
 	bound        float64 // what such a loss allows (Mathis), in bit/s
-	perEpisode   float64 // segments that were sent again in one go, on average; 0: not known
+	often        int     // how often some were sent again; 0: not known
+	inARow       float64 // segments each time, on average
 }
 
 // lossAt is the loss that the best placed capture shows; why not otherwise.
@@ -34,7 +35,7 @@ func (f *flow) lossAt() (lossSeen, *outcome) {
 	l.loaded, l.base, l.timed = s.rtt()
 	l.queue, _ = s.stands()
 	l.bound = s.mathis(l.loaded, l.pct)
-	l.perEpisode = s.perEpisode(l.loaded)
+	l.often, l.inARow = s.rows(l.loaded)
 	if l.pct < againBar {
 		return l, no("%s of the data had to be sent again", rare(l.pct))
 	}
@@ -52,26 +53,27 @@ func (s *spot) afterTimeouts() bool {
 	return 2*(s.data.Timeout.N+s.data.Wake.N) > s.data.Again.N
 }
 
-// perEpisode is how many segments the main connection sent again in one go: the
-// next one more than a round trip later begins anew. It is 0 where that is not known.
-func (s *spot) perEpisode(rttNs float64) float64 {
+// rows tells in what rows the main connection sent again: how often, and how many
+// segments in one go on average. The next one more than a round trip later begins
+// anew. Both are 0 where that is not known.
+func (s *spot) rows(rttNs float64) (often int, each float64) {
 	c := s.main().Course
 	if c == nil || len(c.Again) < 3 {
-		return 0
+		return 0, 0
 	}
 	marks := slices.Clone(c.Again)
 	slices.SortFunc(marks, func(a, b measure.PacketMark) int { return cmp.Compare(a.AtNs, b.AtNs) })
-	episodes := 1
+	often = 1
 	for i := range marks[1:] {
 		if float64(marks[i+1].AtNs-marks[i].AtNs) > max(rttNs, 2e6) {
-			episodes++
+			often++
 		}
 	}
-	each := 1.0 // a packet may hold several
+	segments := 1.0 // that a packet holds
 	if again := s.main().Data.Again; again.N > 0 {
-		each = max(1, float64(again.Bytes)/float64(again.N)/s.mss())
+		segments = max(1, float64(again.Bytes)/float64(again.N)/s.mss())
 	}
-	return each * float64(len(marks)) / float64(episodes)
+	return often, segments * float64(len(marks)) / float64(often)
 }
 
 // binds tells whether the loss may be what holds the rate; why not otherwise.
@@ -146,7 +148,7 @@ func packetsLoss(f *flow) *outcome {
 		return no("all that passed one place came to the other, so nothing is lost between the captures")
 	case x.data.Lost.N > 0:
 		o.by(x.left.proof("packets that left one place and did not come whole to the other", gone, "pct", x.data.Lost.Packets...))
-		if o.confidence == measure.Likely && l.perEpisode > 0 && l.perEpisode < fewInARow && !x.misses() {
+		if o.confidence == measure.Likely && l.often > 0 && l.inARow < fewInARow && !x.misses() {
 			o.confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
 			o.text = fmt.Sprintf("%s of the data is lost between the two captures, here and there", rare(l.pct))
 		}
@@ -159,7 +161,18 @@ func packetsLoss(f *flow) *outcome {
 const (
 	fewInARow  = 3
 	manyInARow = 10
+	fewRows    = 3 // once or twice is how a connection finds its rate
 )
+
+// filled tells whether the round trip was far above its least at times: then a
+// queue was full, and dropped.
+func (l lossSeen) filled() bool {
+	d := l.main().RTT
+	if l.place == measure.AtReceiver {
+		d = l.main().RTTBack
+	}
+	return d != nil && float64(d.P99-d.Min) > max(5e6, l.base/2)
+}
 
 func packetsPolicer(f *flow) *outcome {
 	l, why := f.lossAt()
@@ -181,15 +194,19 @@ func packetsPolicer(f *flow) *outcome {
 		return no("the receiver's window holds the sender up")
 	case seen && flat > 6*flatBar:
 		return no("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
-	case l.perEpisode > 0 && l.perEpisode < fewInARow:
+	case l.filled():
+		return no("the round trip was far above its least at times: a queue was full, and dropped")
+	case l.often > 0 && l.often < fewRows:
+		return no("segments were lost in %d goes only, as a connection finds its rate", l.often)
+	case l.often > 0 && l.inARow < fewInARow:
 		return no("segments are lost one by one, a policer drops them in a row")
 	}
 	o := possible("a policer may drop what is above its rate: data is lost while the round trip stays at its least").by(l.proofs()...).
 		mend(advise(f.sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
-	if l.perEpisode > manyInARow && seen && flat < 2*flatBar && !l.misses() {
+	if l.inARow > manyInARow && seen && flat < 2*flatBar && !l.misses() {
 		o.confidence = measure.Likely
 		o.text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its least and the rate is flat"
-		o.by(above(l.proof("segments sent again in one go", l.perEpisode, "segments"), manyInARow))
+		o.by(above(l.proof("segments sent again in one go", l.inARow, "segments"), manyInARow))
 	}
 	return o
 }

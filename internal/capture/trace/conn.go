@@ -77,7 +77,7 @@ func (c *conn) add(p *frame.Packet, at int64) bool {
 	}
 	h.follow(c, o, p, at, quiet)
 	if p.Flags&frame.ACK != 0 {
-		c.opened(i, at)
+		c.opened(i, p, at)
 		o.acknowledged(c, h, p, at)
 	}
 	h.stamps.note(p, at, c.isLarge)
@@ -117,9 +117,11 @@ func (c *conn) opens(i int, p *frame.Packet, at int64) {
 	c.full.opened(c)
 }
 
-// opened notes the first acknowledgement of the SYN-ACK.
-func (c *conn) opened(i int, at int64) {
-	if c.openNs < 0 && c.synAcked && i == c.opener && c.synAt >= 0 && c.openFar >= 0 && c.ends[1-i].syn.again.N == 0 {
+// opened notes the acknowledgement of the SYN-ACK: of no data in either
+// direction, since a later packet says nothing of the round trip.
+func (c *conn) opened(i int, p *frame.Packet, at int64) {
+	first := p.Seq == c.ends[i].base && p.Ack == c.ends[1-i].base
+	if first && c.openNs < 0 && c.synAcked && i == c.opener && c.synAt >= 0 && c.openFar >= 0 && c.ends[1-i].syn.again.N == 0 {
 		c.openNs = at - c.synAt
 	}
 }
