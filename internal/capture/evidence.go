@@ -14,12 +14,16 @@ const mostBins = 4096
 func (d *draft) senderSide(w way) *measure.Evidence {
 	e := d.side(d.sender, w, w.sent, func(s *stream) trace.Volume { return s.sent })
 	e.EndPoint, e.Sends = w.from, true
-	if d.sender.Capture.Place != measure.AtSender {
+	atSender := d.sender.Capture.Place == measure.AtSender
+	for i := range w.sent {
+		x := &e.Streams[i]
+		if x.TCP = negotiated(w.sent[i].conn); atSender {
+			x.TCPStart = w.sent[i].count(x.TCP)
+		}
+	}
+	if !atSender {
 		lack(e, "streams.tcp", "the capture is not known to be at the sender: what was lost before it is not in it")
 		return e
-	}
-	for i := range w.sent {
-		e.Streams[i].TCPStart, e.Streams[i].TCP = d.counters(&w.sent[i])
 	}
 	for i := range e.Bins {
 		d.roundTrips(e, &e.Bins[i], w.sent)
@@ -94,28 +98,46 @@ func seconds(volumes []trace.Volume, start, end int64) []measure.StreamBin {
 	return bins
 }
 
-// counters are those of the sender's TCP_INFO that packets tell as well.
-func (d *draft) counters(s *stream) (start, end *measure.TCPInfo) {
-	c, data := s.conn, s.conn.Data
-	if s.turned {
-		data = c.Acks
-	}
-	number := func(n int64) *uint32 { return new(uint32(min(max(n, 0), math.MaxUint32))) }
-	start = &measure.TCPInfo{Retrans: new(uint32), BytesSent: new(uint64), BytesRetrans: new(uint64)}
-	end = &measure.TCPInfo{
-		Retrans: number(data.Again.N), BytesSent: new(uint64(max(data.Payload, 0))), BytesRetrans: new(uint64(max(data.Again.Bytes, 0))),
-	}
+// negotiated is the part of the sender's TCP_INFO that any place of the path
+// tells: what both ends agreed on, and how large segments are.
+func negotiated(c *measure.Connection) *measure.TCPInfo {
+	t := &measure.TCPInfo{}
 	if c.MSS > 0 {
-		end.SendMSS = number(int64(c.MSS))
+		t.SendMSS = narrow(int64(c.MSS))
+	}
+	if full := fullPacket(c); full > 0 {
+		t.PMTU = narrow(int64(full)) // as the kernel reckons it: it sends nothing larger
 	}
 	if a, b := c.SYN, c.SYNACK; a != nil && b != nil {
-		end.Timestamps, end.SACK, end.WScaleOK, end.ECN = both(a.Timestamps, b.Timestamps), both(a.SACK, b.SACK), both(a.HasScale, b.HasScale), both(a.ECN, b.ECN)
+		t.Timestamps, t.SACK, t.WScaleOK, t.ECN = both(a.Timestamps, b.Timestamps), both(a.SACK, b.SACK), both(a.HasScale, b.HasScale), both(a.ECN, b.ECN)
 	}
-	if c.RTT != nil && !s.turned {
-		end.RTTUs, end.MinRTTUs = number(c.RTT.P50/1000), number(c.RTT.Min/1000)
-	}
-	return start, end
+	return t
 }
+
+// fullPacket is the size of a full segment's IP packet; 0 where it is not known.
+func fullPacket(c *measure.Connection) int {
+	if c.MaxPacket == 0 && c.Data.Super.N == 0 {
+		return c.Data.MaxPacket
+	}
+	return c.MaxPacket
+}
+
+// count adds the counters of the sender's TCP_INFO that packets tell as well,
+// and returns them as they were at the start.
+func (s *stream) count(t *measure.TCPInfo) (start *measure.TCPInfo) {
+	data := s.conn.Data
+	if s.turned {
+		data = s.conn.Acks
+	}
+	t.Retrans, t.BytesSent, t.BytesRetrans = narrow(data.Again.N), new(uint64(max(data.Payload, 0))), new(uint64(max(data.Again.Bytes, 0)))
+	if rtt := s.conn.RTT; rtt != nil && !s.turned {
+		t.RTTUs, t.MinRTTUs = narrow(rtt.P50/1000), narrow(rtt.Min/1000)
+	}
+	return &measure.TCPInfo{Retrans: new(uint32), BytesSent: new(uint64), BytesRetrans: new(uint64)}
+}
+
+// narrow is a count as TCP_INFO holds it.
+func narrow(n int64) *uint32 { return new(uint32(min(max(n, 0), math.MaxUint32))) }
 
 // both ends must offer an option for it to hold.
 func both(a, b *bool) *bool {

@@ -78,6 +78,7 @@ func tcpFrame(kind string, back bool, flags byte, seq, ack uint32, payload int, 
 	if kind == "other" {
 		a[2]++
 		b[2]++
+		seq, ack = seq+77_777, ack+77_777
 	}
 	ports := []byte{0x9c, 0x40, 0x14, 0x51} // 40000, 5201
 	if back {

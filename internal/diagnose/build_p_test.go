@@ -61,7 +61,7 @@ func filmedConn(place string) measure.Connection {
 	const bytes = int64(filmRate / 8 * 10)
 	c := measure.Connection{From: "10.0.0.1:40000", To: "10.0.0.2:5201", FirstPacket: 1, SpanNs: int64(filmTime), FromOpened: new(true),
 		SYN: opening(1), SYNACK: opening(2), OpenNs: new(int64(20 * ms)), OpenFarNs: new(int64(20 * ms)), MSS: filmMSS, MaxPacket: 1500,
-		Data: measure.Way{Packets: bytes / filmMSS, Segments: bytes / filmMSS, Payload: bytes, New: bytes, MaxPacket: 1500, TTLs: []int{64}},
+		Data: measure.Way{Packets: bytes / filmMSS, Segments: bytes / filmMSS, Payload: bytes, New: bytes, MaxPacket: 1500, TTLs: []int{64}, BusyMs: 9500},
 		Acks: measure.Way{Packets: 80_000, Segments: 80_000, TTLs: []int{61}, WindowMin: new(int64(3 << 20)), WindowMax: new(int64(4 << 20))},
 		RTT:  delays(20*ms, 20500*time.Microsecond), RTTBack: delays(30*time.Microsecond, 50*time.Microsecond),
 		Flight: &measure.Spread{Mean: 470e3, Min: 0, Max: 900e3}, Window: &measure.Spread{Mean: 4 << 20, Min: 3 << 20, Max: 4 << 20},

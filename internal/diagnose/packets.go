@@ -39,25 +39,39 @@ func (f *flow) findPackets() {
 	if c == nil || c.Left == c.Right || c.Left < 0 || c.Right < 0 || c.Left >= len(f.spots) || c.Right >= len(f.spots) {
 		return
 	}
-	if k := f.newCrossed(c, x); len(k.left.conns) > 0 && len(k.right.conns) > 0 {
-		f.crossing = k
-	}
+	f.crossing = f.newCrossed(c, x)
 }
 
+// newSpot is a capture with those connections that carry the data: beside them a
+// program may talk over others.
 func (f *flow) newSpot(c *measure.Capture, sender *measure.Evidence) *spot {
-	s := &spot{Capture: c, place: c.Place}
-	if !slices.Contains([]string{measure.AtSender, measure.AtReceiver, measure.AtPath}, s.place) {
-		s.place = ""
-	}
+	var conns []measure.Connection
+	most := int64(0)
 	for _, conn := range c.Conns {
 		if f.isBackwards(conn, sender) {
 			conn = turned(conn)
 		}
-		s.conns = append(s.conns, conn)
-		addWay(&s.data, conn.Data)
-		addWay(&s.acks, conn.Acks)
+		conns = append(conns, conn)
+		most = max(most, conn.Data.New)
 	}
-	slices.SortStableFunc(s.conns, func(a, b measure.Connection) int { return cmp.Compare(b.Data.New, a.Data.New) })
+	conns = slices.DeleteFunc(conns, func(c measure.Connection) bool { return c.Data.New < most/leastPart })
+	slices.SortStableFunc(conns, func(a, b measure.Connection) int { return cmp.Compare(b.Data.New, a.Data.New) })
+	return spotOf(c, conns)
+}
+
+// leastPart of the data of the largest connection is what another one has to carry.
+const leastPart = 100
+
+// spotOf is a capture with these connections.
+func spotOf(c *measure.Capture, conns []measure.Connection) *spot {
+	s := &spot{Capture: c, place: c.Place, conns: conns}
+	if !slices.Contains([]string{measure.AtSender, measure.AtReceiver, measure.AtPath}, s.place) {
+		s.place = ""
+	}
+	for i := range conns {
+		addWay(&s.data, conns[i].Data)
+		addWay(&s.acks, conns[i].Acks)
+	}
 	return s
 }
 
@@ -107,7 +121,7 @@ func addWay(sum *measure.Way, w measure.Way) {
 	sum.ZeroNs += w.ZeroNs
 	sum.MaxPacket = max(sum.MaxPacket, w.MaxPacket)
 	for _, x := range []struct{ to, from *measure.Count }{
-		{&sum.Super, &w.Super}, {&sum.Again, &w.Again}, {&sum.Fast, &w.Fast}, {&sum.Timeout, &w.Timeout}, {&sum.Spurious, &w.Spurious},
+		{&sum.Super, &w.Super}, {&sum.Again, &w.Again}, {&sum.Fast, &w.Fast}, {&sum.Timeout, &w.Timeout}, {&sum.Wake, &w.Wake}, {&sum.Spurious, &w.Spurious},
 		{&sum.Late, &w.Late}, {&sum.Gaps, &w.Gaps}, {&sum.Unseen, &w.Unseen}, {&sum.DupAcks, &w.DupAcks}, {&sum.DSACK, &w.DSACK},
 		{&sum.SACKed, &w.SACKed}, {&sum.Zero, &w.Zero}, {&sum.Probes, &w.Probes},
 	} {
@@ -123,19 +137,39 @@ func addCount(sum *measure.Count, c measure.Count) {
 	sum.Packets = append(sum.Packets, c.Packets[:min(room, len(c.Packets))]...)
 }
 
+// newCrossed compares the connections of the data that are in both captures; nil
+// without any.
 func (f *flow) newCrossed(c *measure.Crossing, x measure.Flow) *crossed {
-	k := &crossed{left: f.spots[c.Left], right: f.spots[c.Right]}
-	backwards := len(x.Captures[c.Left].Conns) > 0 && f.isBackwards(x.Captures[c.Left].Conns[0], x.Sender)
+	k := &crossed{}
+	var left, right []measure.Connection
+	backwards := len(f.spots[c.Left].conns) > 0 && f.isBackwards(x.Captures[c.Left].Conns[0], x.Sender)
+	for _, conn := range f.spots[c.Left].conns {
+		pair := slices.IndexFunc(c.Conns, func(p measure.CrossedConn) bool { return p.LeftIndex == conn.Index })
+		if pair < 0 {
+			continue
+		}
+		both := c.Conns[pair]
+		other := slices.IndexFunc(x.Captures[c.Right].Conns, func(c measure.Connection) bool { return c.Index == both.RightIndex })
+		if other < 0 {
+			continue
+		}
+		there := x.Captures[c.Right].Conns[other]
+		if f.isBackwards(there, x.Sender) {
+			there = turned(there)
+		}
+		if backwards {
+			both.Data, both.Acks = both.Acks, both.Data
+		}
+		left, right, k.conns = append(left, conn), append(right, there), append(k.conns, both)
+		addCrossed(&k.data, both.Data)
+		addCrossed(&k.acks, both.Acks)
+	}
+	if len(k.conns) == 0 {
+		return nil
+	}
+	k.left, k.right = spotOf(&x.Captures[c.Left], left), spotOf(&x.Captures[c.Right], right)
 	if backwards {
 		k.left, k.right = k.right, k.left
-	}
-	for _, conn := range c.Conns {
-		if backwards {
-			conn.Data, conn.Acks = conn.Acks, conn.Data
-		}
-		k.conns = append(k.conns, conn)
-		addCrossed(&k.data, conn.Data)
-		addCrossed(&k.acks, conn.Acks)
 	}
 	return k
 }
@@ -253,14 +287,34 @@ const (
 )
 
 // stands tells of a spot whether the round trip grows under load as it does
-// before a queue that fills; false where it is not known.
-func (s *spot) stands() (bool, bool) {
+// before a queue that fills; false where it is not known. What is seen of the
+// sender's side may also be a program that waits before it sends: then data does
+// not come all the time.
+func (s *spot) stands() (queue, known bool) {
 	loaded, least, ok := s.rtt()
-	if !ok {
-		return false, false
+	if !ok || !grows(loaded, least) {
+		return false, ok
 	}
+	far := s.main().RTT
+	seen := s.place == measure.AtSender || s.place != measure.AtReceiver && grows(least+float64(far.P50-far.Min), least)
+	return true, seen || s.flows()
+}
+
+// grows tells of a round trip under load that it is well above the least.
+func grows(loaded, least float64) bool {
 	times, by := loaded/least, loaded-least
-	return times > 1.4 && by > 0.7e6 || times > 1.15 && by > 3e6, true
+	return times > 1.4 && by > 0.7e6 || times > 1.15 && by > 3e6
+}
+
+// flows tells whether data passes in nearly every millisecond, as it does behind
+// a queue; at a low rate segments lie further apart.
+func (s *spot) flows() bool {
+	const slow, mostly = 20e6, 70
+	if s.rate() < slow {
+		return true
+	}
+	c := s.main()
+	return share(float64(c.Data.BusyMs)*1e6, float64(c.SpanNs)) > mostly
 }
 
 // acked is how much of the main connection's data was acknowledged, in bytes.

@@ -68,6 +68,9 @@ func TestWindowsInPackets(t *testing.T) {
 		{"what is under way is bounded", nearSender, []capturesEdit{carries(44e6), eachConn(func(c *measure.Connection) { c.Flight = &measure.Spread{Mean: 105 * kb, Max: 112 * kb} })}, map[string]string{"send-buffer": "possible", "shaper": "?", "receive-window": "no"}},
 		{"what is under way varies", nearSender, []capturesEdit{carries(44e6), uneven, eachConn(func(c *measure.Connection) { c.Flight = &measure.Spread{Mean: 60 * kb, Max: 112 * kb} })}, map[string]string{"send-buffer": "no"}},
 		{"seen at the receiver", nearReceiver, []capturesEdit{carries(44e6), uneven}, map[string]string{"send-buffer": "?", "paced": "?"}},
+		{"the program sends by a clock", nearSender, []capturesEdit{carries(20e6), uneven, eachConn(func(c *measure.Connection) {
+			c.RTTBack, c.BurstBytes.Mean = delays(time.Microsecond, 2500*time.Microsecond), 5*filmMSS
+		})}, map[string]string{"app-limited": "likely", "paced": "no"}},
 		{"segments leave one by one", nearSender, []capturesEdit{carries(900e6), uneven, eachConn(func(c *measure.Connection) { c.BurstBytes.Mean = 1.2 * filmMSS })}, map[string]string{"paced": "possible"}},
 		{"segments leave in bursts", nearSender, []capturesEdit{carries(900e6), uneven}, map[string]string{"paced": "no"}},
 	})
@@ -108,16 +111,20 @@ func TestLossInPackets(t *testing.T) {
 		{"too rare to matter", nearSender, []capturesEdit{uneven, carries(4e6), sendsAgain(1, 1)}, map[string]string{"loss": "no"}},
 		{"a full queue drops a few", nearSender, []capturesEdit{sendsAgain(40, 20), roundTrip(20*ms, 60*ms)}, map[string]string{"loss": "no", "policer": "no", "shaper": "likely"}},
 		{"none of it had been lost", nearSender, with(some, eachConn(func(c *measure.Connection) { c.Data.Spurious = c.Data.Again })), map[string]string{"loss": "no"}},
+		{"most waited for a timeout", nearReceiver, with(some, eachConn(func(c *measure.Connection) { c.Data.Timeout, c.Data.Wake = someSegments(5, 100), someSegments(6, 110) })), map[string]string{"loss": "possible", "policer": "no"}},
 		{"no round trip", nearReceiver, with(some, eachConn(func(c *measure.Connection) { c.RTTBack = nil })), map[string]string{"loss": "possible", "policer": "?"}},
 		{"too short to tell", nearSender, with(some, eachConn(func(c *measure.Connection) { c.Data.Segments, c.Data.Payload = 20, 20*filmMSS })), map[string]string{"loss": "?"}},
 
 		{"many in a row, at a flat rate", nearSender, rows, map[string]string{"policer": "likely"}},
+		{"many in a row, and a queue was full", nearSender, with(rows, eachConn(func(c *measure.Connection) { c.RTT.P99 = int64(50 * ms) })), map[string]string{"policer": "no"}},
+		{"many in a row, once", nearSender, with(rows, sendsAgain(60, 60)), map[string]string{"policer": "no"}},
 		{"many in a row, at a flat rate, receiver", nearReceiver, rows, map[string]string{"policer": "likely"}},
 		{"many in a row, at an uneven rate", nearSender, append([]capturesEdit{uneven}, rows...), map[string]string{"policer": "possible"}},
 		{"many in a row, and the window is full", nearSender, with(rows, windowOf(50*kb, 80)), map[string]string{"policer": "no"}},
 
 		{"a queue at a flat rate", nearSender, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely", "policer": "no", "send-buffer": "no"}},
 		{"a queue at a flat rate, receiver", nearReceiver, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely"}},
+		{"a round trip that grows since the sender waits, receiver", nearReceiver, []capturesEdit{roundTrip(20*ms, 60*ms), eachConn(func(c *measure.Connection) { c.Data.BusyMs = 2000 })}, map[string]string{"shaper": "?", "policer": "no"}},
 		{"a queue between", midway, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely"}},
 		{"a queue at an uneven rate", nearSender, []capturesEdit{uneven, roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "no"}},
 		{"a queue that is not between the captures", nearBoth, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "no"}},
@@ -143,8 +150,10 @@ func TestOrderInPackets(t *testing.T) {
 		{"a few, receiver", nearReceiver, late(20, 10, 9), map[string]string{"reordering": "likely"}},
 		{"it costs nothing", nearReceiver, late(900, 0, 0), map[string]string{"reordering": "likely", "loss": "no"}},
 		{"hardly any", nearReceiver, late(3, 200, 0), map[string]string{"reordering": "no"}},
+		{"losses, and a few late ones", nearReceiver, late(30, 200, 2), map[string]string{"reordering": "likely"}},
 		{"in order, both", nearBoth, late(0, 200, 0), map[string]string{"reordering": "no"}},
 		{"overtaken, both", nearBoth, append(late(0, 200, 190), overtaken(900)), map[string]string{"reordering": "certain"}},
+		{"a path that doubles packets", nearSender, late(0, 20, 900), map[string]string{"reordering": "?"}},
 		{"told to the sender", nearSender, late(0, 200, 190), map[string]string{"reordering": "possible"}},
 		{"losses at the sender", nearSender, late(0, 200, 2), map[string]string{"reordering": "?"}},
 		{"nothing came back", nearSender, []capturesEdit{uneven}, map[string]string{"reordering": "no"}},

@@ -17,7 +17,8 @@ type lossSeen struct {
 	timed        bool    // these are known
 	queue        bool    // the round trip grows under load
 	bound        float64 // what such a loss allows (Mathis), in bit/s
-	perEpisode   float64 // segments that were sent again in one go, on average; 0: not known
+	often        int     // how often some were sent again; 0: not known
+	inARow       float64 // segments each time, on average
 }
 
 // lossAt is the loss that the best placed capture shows; why not otherwise.
@@ -30,33 +31,49 @@ func (f *flow) lossAt() (lossSeen, *outcome) {
 	if !ok {
 		return lossSeen{}, missing("segments that were sent again", "too few were captured")
 	}
-	l := lossSeen{spot: s, pct: again * (1 - share(float64(s.data.Spurious.N), float64(s.data.Again.N))/100)}
+	l := lossSeen{spot: s, pct: again * (1 - share(float64(s.needless()), float64(s.data.Again.N))/100)}
 	l.loaded, l.base, l.timed = s.rtt()
 	l.queue, _ = s.stands()
 	l.bound = s.mathis(l.loaded, l.pct)
-	l.perEpisode = s.perEpisode(l.loaded)
+	l.often, l.inARow = s.rows(l.loaded)
 	if l.pct < againBar {
 		return l, no("%s of the data had to be sent again", rare(l.pct))
 	}
 	return l, nil
 }
 
-// perEpisode is how many segments the main connection sent again in one go: the
-// next one more than a round trip later begins anew. It is 0 where that is not known.
-func (s *spot) perEpisode(rttNs float64) float64 {
+// needless is how many of those that were sent again had not been lost.
+func (s *spot) needless() int64 {
+	return max(s.data.Spurious.N, min(s.acks.DSACK.N, s.data.Again.N))
+}
+
+// afterTimeouts tells whether most of what was sent again waited for a timeout:
+// losses here and there are found sooner, by what arrives after them.
+func (s *spot) afterTimeouts() bool {
+	return 2*(s.data.Timeout.N+s.data.Wake.N) > s.data.Again.N
+}
+
+// rows tells in what rows the main connection sent again: how often, and how many
+// segments in one go on average. The next one more than a round trip later begins
+// anew. Both are 0 where that is not known.
+func (s *spot) rows(rttNs float64) (often int, each float64) {
 	c := s.main().Course
 	if c == nil || len(c.Again) < 3 {
-		return 0
+		return 0, 0
 	}
 	marks := slices.Clone(c.Again)
 	slices.SortFunc(marks, func(a, b measure.PacketMark) int { return cmp.Compare(a.AtNs, b.AtNs) })
-	episodes := 1
+	often = 1
 	for i := range marks[1:] {
 		if float64(marks[i+1].AtNs-marks[i].AtNs) > max(rttNs, 2e6) {
-			episodes++
+			often++
 		}
 	}
-	return float64(len(marks)) / float64(episodes)
+	segments := 1.0 // that a packet holds
+	if again := s.main().Data.Again; again.N > 0 {
+		segments = max(1, float64(again.Bytes)/float64(again.N)/s.mss())
+	}
+	return often, segments * float64(len(marks)) / float64(often)
 }
 
 // binds tells whether the loss may be what holds the rate; why not otherwise.
@@ -117,7 +134,7 @@ func packetsLoss(f *flow) *outcome {
 	if l.timed && l.rate() < 1.5*l.bound {
 		o.costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.mss()), unit.Duration(int64(l.loaded)), rare(l.pct)))
 	}
-	if fits && !l.misses() {
+	if fits && !l.misses() && !l.afterTimeouts() {
 		o.confidence = measure.Likely
 	}
 	x := f.crossing
@@ -131,7 +148,7 @@ func packetsLoss(f *flow) *outcome {
 		return no("all that passed one place came to the other, so nothing is lost between the captures")
 	case x.data.Lost.N > 0:
 		o.by(x.left.proof("packets that left one place and did not come whole to the other", gone, "pct", x.data.Lost.Packets...))
-		if fits && l.perEpisode > 0 && l.perEpisode < fewInARow && !x.misses() {
+		if o.confidence == measure.Likely && l.often > 0 && l.inARow < fewInARow && !x.misses() {
 			o.confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
 			o.text = fmt.Sprintf("%s of the data is lost between the two captures, here and there", rare(l.pct))
 		}
@@ -144,38 +161,63 @@ func packetsLoss(f *flow) *outcome {
 const (
 	fewInARow  = 3
 	manyInARow = 10
+	fewRows    = 3 // once or twice is how a connection finds its rate
 )
+
+// filled tells whether the round trip was far above its least at times: then a
+// queue was full, and dropped.
+func (l lossSeen) filled() bool {
+	d := l.main().RTT
+	if l.place == measure.AtReceiver {
+		d = l.main().RTTBack
+	}
+	return d != nil && float64(d.P99-d.Min) > max(5e6, l.base/2)
+}
 
 func packetsPolicer(f *flow) *outcome {
 	l, why := f.lossAt()
 	if why != nil {
 		return why
 	}
-	if why := l.binds(); why != nil {
-		return why
-	}
 	h, known := l.windowHeld()
-	flat, seen := f.flatness()
+	flat, seen := f.settledFlatness()
 	switch {
 	case !l.timed:
 		return missing("the round trip under load", "the packets that were captured do not tell")
+	case l.bound > rareBar*l.rate():
+		return no("the %s that was sent again would allow %s", rare(l.pct), unit.Rate(l.bound))
+	case l.afterTimeouts():
+		return no("most of what was sent again waited for a timeout: nothing came after it that a policer lets pass")
 	case l.queue:
 		return no("a queue fills: the round trip grows under load")
 	case known && h.binds:
 		return no("the receiver's window holds the sender up")
 	case seen && flat > 6*flatBar:
 		return no("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
-	case l.perEpisode > 0 && l.perEpisode < fewInARow:
+	case l.filled():
+		return no("the round trip was far above its least at times: a queue was full, and dropped")
+	case l.often > 0 && l.often < fewRows:
+		return no("segments were lost in %d goes only, as a connection finds its rate", l.often)
+	case l.often > 0 && l.inARow < fewInARow:
 		return no("segments are lost one by one, a policer drops them in a row")
 	}
 	o := possible("a policer may drop what is above its rate: data is lost while the round trip stays at its least").by(l.proofs()...).
 		mend(advise(f.sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
-	if l.perEpisode > manyInARow && seen && flat < 2*flatBar && !l.misses() {
+	if l.inARow > manyInARow && seen && flat < 2*flatBar && !l.misses() {
 		o.confidence = measure.Likely
 		o.text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its least and the rate is flat"
-		o.by(above(l.proof("segments sent again in one go", l.perEpisode, "segments"), manyInARow))
+		o.by(above(l.proof("segments sent again in one go", l.inARow, "segments"), manyInARow))
 	}
 	return o
+}
+
+// settledFlatness is how much the rates of the seconds differ, without the first
+// of a capture: there the connection only begins.
+func (f *flow) settledFlatness() (float64, bool) {
+	if bins := f.bins(); f.packetsOnly() && len(bins) > 3 {
+		return spreadOf(bins[1:]), true
+	}
+	return f.flatness()
 }
 
 func packetsShaper(f *flow) *outcome {
@@ -185,13 +227,15 @@ func packetsShaper(f *flow) *outcome {
 	}
 	queue, ok := s.stands()
 	h, known := s.windowHeld()
-	flat, seen := f.flatness()
+	flat, seen := f.settledFlatness()
 	idle, told := s.idlePct()
 	loaded, least, _ := s.rtt()
 	share, stated := f.ceilingShare()
 	switch {
 	case f.onOneMachine():
 		return no("no link lies between the ends")
+	case !ok && queue:
+		return missing("the round trip under load", "it grows, but the capture does not tell whether the sender itself waits; one at the sender would")
 	case !ok:
 		return missing("the round trip under load", "the packets that were captured do not tell")
 	case stated && share >= nearBar:
@@ -221,15 +265,24 @@ func packetsShaper(f *flow) *outcome {
 	if x := f.crossing; x != nil && x.data.Delay != nil {
 		d := x.data.Delay
 		o.by(x.left.proof("delay there over its least, median", float64(d.P50-d.Min), "ns"))
-		if float64(d.P50-d.Min) < (loaded-least)/4 {
+		own := x.left.main().RTTBack
+		switch {
+		case float64(d.P50-d.Min) >= (loaded-least)/4:
+		case own == nil || float64(own.P50-own.Min) < (loaded-least)/2:
 			return no("the delay between the captures stays at its least: the queue is elsewhere")
+		default:
+			o.text = fmt.Sprintf("a queue before the first capture, on the sender's side, holds it at this rate: data waits %s there", unit.Duration(own.P50-own.Min))
+			o.at(f.sender.where())
 		}
 	}
 	return f.asShaper(o)
 }
 
-// Bars of packets that come out of order, in percent of the segments.
-const oftenOrder = 0.1
+// Bars of packets that come out of order.
+const (
+	oftenOrder = 0.1 // percent of the segments: from here on it costs something
+	fewLate    = 5   // packets
+)
 
 func packetsReordering(f *flow) *outcome {
 	if x := f.crossing; x != nil && x.data.Sent > 0 && arrived(x.data.SingleSent, x.data.SingleLost)+arrived(x.data.SuperSent, x.data.SuperLost) >= leastSegments {
@@ -248,19 +301,17 @@ func packetsReordering(f *flow) *outcome {
 
 // lateSegments judges a share of segments, in percent, that came after later ones.
 func (f *flow) lateSegments(s *spot, pct float64, late measure.Count, direct bool) *outcome {
-	if pct < rareOrder {
-		return no("%s of the segments came out of order", rare(pct))
+	if pct < rareOrder || late.N < fewLate {
+		return no("%d segments came out of order", late.N)
 	}
 	o := likely("%s of the segments come out of order, by up to %d places", rare(pct), s.latest()).by(above(s.proof("segments that came after later ones", pct, "pct", late.Packets...), rareOrder)).
 		mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
-	needless := s.data.Spurious.N
 	if s.acks.DSACK.N > 0 {
 		o.by(s.count("duplicates that the receiver told of (D-SACK)", s.acks.DSACK))
-		needless = max(needless, s.acks.DSACK.N)
 	}
-	switch {
-	case s.data.Again.N == 0 && s.data.Spurious.N == 0 || f.linkIsFull():
-		o.beside() // it makes nobody send again
+	switch needless := s.needless(); {
+	case needless == 0 || needless < s.data.Again.N/4 || f.linkIsFull():
+		o.beside() // it makes hardly anybody send again
 	case direct && pct >= oftenOrder && needless > s.data.Again.N/2 && !s.misses():
 		o.confidence = measure.Certain
 	}
@@ -284,7 +335,8 @@ func (f *flow) doubledSegments() *outcome {
 		return captureAt(measure.AtReceiver, "the order in which segments arrive")
 	case s.acks.DupAcks.N == 0 && s.acks.SACKed.N == 0 && !s.misses():
 		return no("no duplicate acknowledgement came back")
-	case s.data.Again.N == 0 || s.acks.DSACK.N <= s.data.Again.N/2 || s.data.Timeout.N > s.data.Again.N/2:
+	case s.needless() < fewLate || s.needless() <= s.data.Again.N/2 || s.afterTimeouts() || share(float64(s.needless()), float64(s.data.Segments)) < rareOrder,
+		s.acks.DSACK.N > 2*s.data.Again.N: // then the path itself doubles packets
 		return captureAt(measure.AtReceiver, "the order in which segments arrive")
 	}
 	return possible("much of what was sent again had not been lost: segments may come out of order").

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -143,7 +144,8 @@ func packetsBlackHole(f *flow) *outcome {
 // silentPackets words a connection of which no full segment was acknowledged.
 func (f *flow) silentPackets(s *spot, acked float64) *outcome {
 	o := possible("nothing passes after the handshake: full segments are sent again and again").then("a capture at the receiver too, or `thru check`, which searches the size that passes")
-	if acked > 0 && s.place == measure.AtSender {
+	answered := s.acks.New > 0 && s.acks.Again.N == 0 // its small acknowledgements came to the other end
+	if acked > 0 || answered {
 		o.confidence = measure.Likely
 		o.text = fmt.Sprintf("small segments pass, full ones of %d bytes are never acknowledged", s.main().MaxPacket)
 	}
@@ -220,8 +222,21 @@ func packetsJumbo(f *flow) *outcome {
 	if o.state == holds {
 		o.text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) and do not pass between: %s", a, b, o.text)
 		o.mend(advise(nil, "the same MTU at both ends and on every switch between"))
+		if f.isRouted(s) {
+			o.beside() // the router is to say so
+		}
 	}
 	return o
+}
+
+// isRouted tells whether packets pass a router, by their time to live.
+func (f *flow) isRouted(s *spot) bool {
+	if x := f.crossing; x != nil {
+		hops, ok := hopsBetween(x.right, x.left, func(c *measure.Connection) measure.Way { return c.Acks })
+		return ok && hops > 0
+	}
+	ttls := s.main().Acks.TTLs
+	return len(ttls) > 0 && !slices.Contains([]int{32, 64, 128, 255}, ttls[0]) // hosts begin with one of these
 }
 
 func packetsClamp(f *flow) *outcome {

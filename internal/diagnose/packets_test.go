@@ -242,10 +242,14 @@ func TestSizesOfPackets(t *testing.T) {
 }
 
 func TestJumboIsTheRoot(t *testing.T) {
-	d := filmed(nearBoth, swallowing, jumboSize)
+	near := connOf(0, func(c *measure.Connection) { c.Acks.TTLs = []int{64} }) // no router between
+	d := filmed(nearBoth, swallowing, jumboSize, near)
 	Diagnose(d)
 	if x := d.Cells[0].Findings; len(x) < 2 || x[0].Cause != "jumbo-mismatch" || x[1].BecauseOf != "jumbo-mismatch" {
 		t.Errorf("%s", saidOf(d, ""))
+	}
+	if got := first(t, filmed(nearBoth, swallowing, jumboSize)); got != "mtu-black-hole certain" {
+		t.Errorf("behind a router: %s", got)
 	}
 }
 

@@ -203,6 +203,20 @@ func packetsSendBuffer(f *flow) *outcome {
 		then("`thru test` from there: whether the sender is blocked in send()").mend(f.raiseWindow(f.sender, loaded))
 }
 
+// waits is how long the sender waits after an acknowledgement until it sends, in
+// ns (median), and whether that is longer than a kernel takes which has data.
+func (s *spot) waits() (float64, bool) {
+	d := s.main().RTTBack
+	if s.place != measure.AtSender || d == nil || d.Samples < leastSegments {
+		return 0, false
+	}
+	return float64(d.P50), d.P50 > measure.BurstGapNs
+}
+
+// longWait is a wait in ns that no pacing of a kernel makes: it lets a
+// millisecond's worth go at once (sk_pacing_shift, net/core/sock.c).
+const longWait = 2e6
+
 // pacedBar is how many segments leave back to back, on average, of a sender that
 // spaces them.
 const pacedBar = 2.5
@@ -215,8 +229,9 @@ func packetsPaced(f *flow) *outcome {
 	b := s.main().BurstBytes
 	bps := s.rate()
 	alone := s.mss()*8e9/bps > measure.BurstGapNs/4 // at such a rate segments lie apart anyway
+	_, waits := s.waits()
 	switch {
-	case b == nil || alone:
+	case b == nil || alone && !waits:
 		return missing("the congestion control", "packets do not tell it at this rate")
 	case b.Mean > pacedBar*s.mss():
 		return no("segments leave %.3g at a time", b.Mean/s.mss())
@@ -241,8 +256,12 @@ func packetsAppLimited(f *flow) *outcome {
 	switch {
 	case !ok:
 		return missing("when the sender had nothing under way", "the capture has no course of the connection, or its steps are longer than they tell of")
+	case s.data.Segments < leastSegments:
+		return missing("a transfer of data", "too little passed to tell")
 	case s.closedPct() >= closedFew:
 		return no("the receiver's window was closed %s of the time", unit.Percent(s.closedPct()))
+	case idle < idleBar && f.hesitates(s) != nil:
+		return f.hesitates(s)
 	case idle < idleBar && s.place == measure.AtSender:
 		return no("data was under way %s of the time", unit.Percent(100-idle))
 	case idle < idleBar:
@@ -252,6 +271,24 @@ func packetsAppLimited(f *flow) *outcome {
 		by(above(s.proof("time in which nothing was under way", idle, "pct"), idleBar)).mend(advise(f.sender, "see what the program at the sender waits for"))
 	if again, counted := s.againPct(); s.place == measure.AtSender && counted && again < 1 && !s.misses() {
 		o.confidence = measure.Certain
+	}
+	return o
+}
+
+// hesitates judges a sender that nothing holds, and that lets data go long after
+// the acknowledgements that make room for it; nil where it does not.
+func (f *flow) hesitates(s *spot) *outcome {
+	even, why := f.evenly()
+	wait, long := s.waits()
+	b := s.main().BurstBytes
+	if why != nil || even != s || !long || b == nil || b.Mean <= pacedBar*s.mss() {
+		return nil
+	}
+	o := possible("the sender holds data back: it waits %s after an acknowledgement, though the window has room, nothing is lost and no queue fills", unit.Duration(int64(wait))).
+		at(f.sender.where()).by(above(s.proof("from an acknowledgement to the data after it, median", wait, "ns"), measure.BurstGapNs)).
+		mend(advise(f.sender, "see what the program at the sender waits for, or at what rate it is set to send"))
+	if wait > longWait {
+		o.confidence = measure.Likely
 	}
 	return o
 }

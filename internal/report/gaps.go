@@ -32,6 +32,11 @@ func gaps(d *measure.Document) []gap {
 		for _, e := range evidences(&d.Cells[i]) {
 			add(e.Missing)
 		}
+		if r := shownRun(&d.Cells[i]); r != nil {
+			for _, f := range r.Flows {
+				add(f.Missing)
+			}
+		}
 		if f := capturedFlow(&d.Cells[i]); f != nil {
 			for _, c := range f.Captures[:min(len(f.Captures), maxCaptured)] {
 				add(c.Missing)

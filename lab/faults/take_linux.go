@@ -25,10 +25,10 @@ type Files struct {
 
 // Times of taking captures.
 const (
-	listenLimit = 10 * time.Second       // until a program is ready
-	quietTime   = 300 * time.Millisecond // until nothing is on its way any more
-	standing    = 245 * time.Millisecond // of a program that is stopped
-	going       = 5 * time.Millisecond   // in between
+	listenLimit = 10 * time.Second        // until a program is ready
+	quietTime   = 1200 * time.Millisecond // until tcpdump has all: libpcap hands packets over once a second
+	standing    = 245 * time.Millisecond  // of a program that is stopped
+	going       = 5 * time.Millisecond    // in between
 )
 
 // FilesIn are where the captures are kept in a folder.

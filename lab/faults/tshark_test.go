@@ -5,7 +5,6 @@ package faults
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -71,27 +70,32 @@ var marks = map[string]string{
 
 // against compares one file.
 func against(t *testing.T, path string, all sums) {
-	theirs, streams, err := byTshark(path)
-	if err != nil || streams == 0 {
+	theirs, starts, err := byTshark(path)
+	if err != nil || len(starts) == 0 {
 		t.Skipf("tshark finds no TCP: %v", err)
 	}
 	c, err := byTrace(path)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	if c.Known != streams {
-		fmt.Printf("%s: %d connections, tshark has %d\n", filepath.Base(path), c.Known, streams)
+	if c.Known != len(starts) {
+		fmt.Printf("%s: %d connections, tshark has %d\n", filepath.Base(path), c.Known, len(starts))
 	}
 	if c.Twice.N > 0 {
 		fmt.Printf("%s: not compared: %d packets were captured twice, which tshark counts as sent again\n", filepath.Base(path), c.Twice.N)
 		return
 	}
 	for _, conn := range c.Conns {
+		stream, known := starts[conn.FirstPacket]
+		if !known {
+			fmt.Printf("%s: tshark has no connection that begins with packet %d\n", filepath.Base(path), conn.FirstPacket)
+			continue
+		}
 		for _, side := range []struct {
 			from, to string
 			ours     counts
 		}{{conn.From, conn.To, ours(conn.Data, opening(conn, true), conn.OpenNs)}, {conn.To, conn.From, ours(conn.Acks, opening(conn, false), conn.OpenNs)}} {
-			there, back := theirs[key(conn.Index, side.from)], theirs[key(conn.Index, side.to)]
+			there, back := theirs[key(stream, side.from)], theirs[key(stream, side.to)]
 			if there == nil {
 				there = counts{}
 			}
@@ -131,6 +135,8 @@ func ours(w measure.Way, o *measure.Opening, openNs *int64) counts {
 		"zero window probes": w.Probes.N, "window filled": w.Filled.N, "keep-alives": w.KeepAlive.N,
 	}
 	if o != nil {
+		c["sent again"] += o.Again.N // thru counts these apart
+		c["again or late"] += o.Again.N
 		c["=mss"], c["=window scale"], c["=sack permitted"], c["=timestamps"] = number(o.MSS, 0), number(o.WindowScale, -1), one(o.SACK), one(o.Timestamps)
 	}
 	if openNs != nil {
@@ -191,9 +197,10 @@ func byTrace(path string) (*measure.Capture, error) {
 // key names one direction of a connection.
 func key(stream int, from string) string { return fmt.Sprint(stream, " ", from) }
 
-// byTshark counts by connection and sender, and how many connections there are.
-func byTshark(path string) (map[string]counts, int, error) {
-	fields := append([]string{"tcp.stream", "ip.src", "ipv6.src", "tcp.srcport", "tcp.len", "tcp.flags.syn", "tcp.options.mss_val",
+// byTshark counts by connection and sender, and says which packet each
+// connection begins with: tshark numbers also those that an ICMP error quotes.
+func byTshark(path string) (found map[string]counts, starts map[int64]int, err error) {
+	fields := append([]string{"tcp.stream", "frame.number", "ip.src", "ipv6.src", "tcp.srcport", "tcp.len", "tcp.flags.syn", "tcp.options.mss_val",
 		"tcp.options.wscale.shift", "tcp.options.sack_perm", "tcp.options.timestamp.tsval", "tcp.analysis.initial_rtt"}, slices.Sorted(maps.Keys(marks))...)
 	args := flags("-n -r %s -Y tcp&&!icmp&&!icmpv6 -o tcp.desegment_tcp_streams:false -T fields -E occurrence=l", path)
 	for _, f := range fields {
@@ -205,16 +212,19 @@ func byTshark(path string) (map[string]counts, int, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	found, streams := map[string]counts{}, map[string]bool{}
+	found, starts = map[string]counts{}, map[int64]int{}
+	begun := map[int]bool{}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		values := map[string]string{}
 		for i, v := range strings.Split(lines.Text(), "\t") {
 			values[fields[i]] = v
 		}
-		streams[values["tcp.stream"]] = true
 		stream, _ := strconv.Atoi(values["tcp.stream"])
+		if frame, _ := strconv.ParseInt(values["frame.number"], 10, 64); !begun[stream] {
+			begun[stream], starts[frame] = true, stream
+		}
 		k := key(stream, net.JoinHostPort(cmp.Or(values["ipv6.src"], values["ip.src"]), values["tcp.srcport"]))
 		if found[k] == nil {
 			found[k] = counts{}
@@ -222,7 +232,7 @@ func byTshark(path string) (map[string]counts, int, error) {
 		found[k].add(values)
 	}
 	_, _ = io.Copy(io.Discard, out)
-	return found, len(streams), errors.Join(cmd.Wait())
+	return found, starts, cmd.Wait()
 }
 
 // add counts one packet of tshark's.

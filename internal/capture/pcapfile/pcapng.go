@@ -118,7 +118,7 @@ func (g *pcapng) block(in *source) (block, error) {
 	if err != nil {
 		return block{}, cut(err)
 	}
-	if kept < int(length) {
+	if uint32(kept) < length {
 		in.skip(int64(length))
 		return block{kind, b[header:]}, nil
 	}

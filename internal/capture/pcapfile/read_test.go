@@ -152,7 +152,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestEvery cuts files at each byte: what lies before is read, and the end is
+// TestEveryCut cuts files at each byte: what lies before is read, and the end is
 // told unless it falls between two packets or blocks.
 func TestEveryCut(t *testing.T) {
 	small := little.join(little.section(), little.nic(1, 0), little.packet(0, 1, 12, oneData), little.packet(0, 2, 12, twoData))

@@ -18,6 +18,7 @@ func packetsOf(play func(x *tape)) []frame.Packet {
 // benchmark reports the cost of one packet, over and over again in new Builders.
 func benchmark(b *testing.B, packets []frame.Packet) {
 	b.ReportAllocs()
+	b.ResetTimer()
 	for n := 0; n < b.N; {
 		builder := New(Options{})
 		for i := range packets {

@@ -132,7 +132,7 @@ func (c *conn) handshake(m *measure.Connection) {
 		return
 	}
 	m.FromOpened = new(c.opener == c.from())
-	m.SYN, m.SYNACK = c.ends[c.opener].opening, c.ends[1-c.opener].opening
+	m.SYN, m.SYNACK = c.ends[c.opener].syn.opening(), c.ends[1-c.opener].syn.opening()
 	if c.openFar >= 0 {
 		m.OpenFarNs = new(c.openFar)
 	}

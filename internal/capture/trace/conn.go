@@ -2,7 +2,6 @@ package trace
 
 import (
 	"thru/internal/capture/frame"
-	"thru/internal/measure"
 )
 
 // conn is one connection as it is followed.
@@ -48,7 +47,7 @@ func (c *conn) isReopenedBy(p *frame.Packet) bool {
 		return false
 	}
 	h := &c.ends[c.side(p)]
-	if h.opening != nil {
+	if h.syn.has {
 		return p.Seq+1 != h.base
 	}
 	// A SYN after other packets: those were of an earlier connection, unless
@@ -78,7 +77,7 @@ func (c *conn) add(p *frame.Packet, at int64) bool {
 	}
 	h.follow(c, o, p, at, quiet)
 	if p.Flags&frame.ACK != 0 {
-		c.opened(i, at)
+		c.opened(i, p, at)
 		o.acknowledged(c, h, p, at)
 	}
 	h.stamps.note(p, at, c.isLarge)
@@ -94,14 +93,14 @@ func (c *conn) add(p *frame.Packet, at int64) bool {
 // opens takes a SYN or SYN-ACK.
 func (c *conn) opens(i int, p *frame.Packet, at int64) {
 	h := &c.ends[i]
-	if h.opening != nil {
-		h.opening.Again.Seen(p.Number, 0)
+	if h.syn.has {
+		h.syn.again.Seen(p.Number, 0)
 		if p.Flags&frame.ACK == 0 {
 			c.synAt = -1 // which of them is answered cannot be told
 		}
 		return
 	}
-	h.opening = openingOf(p)
+	h.syn = greetingOf(p)
 	if !h.seen {
 		h.base, h.known = p.Seq+1, true
 		h.next, h.acked, h.sacked = -1, 0, 0
@@ -118,9 +117,11 @@ func (c *conn) opens(i int, p *frame.Packet, at int64) {
 	c.full.opened(c)
 }
 
-// opened notes the first acknowledgement of the SYN-ACK.
-func (c *conn) opened(i int, at int64) {
-	if c.openNs < 0 && c.synAcked && i == c.opener && c.openFar >= 0 && c.ends[1-i].opening.Again.N == 0 {
+// opened notes the acknowledgement of the SYN-ACK: of no data in either
+// direction, since a later packet says nothing of the round trip.
+func (c *conn) opened(i int, p *frame.Packet, at int64) {
+	first := p.Seq == c.ends[i].base && p.Ack == c.ends[1-i].base
+	if first && c.openNs < 0 && c.synAcked && i == c.opener && c.synAt >= 0 && c.openFar >= 0 && c.ends[1-i].syn.again.N == 0 {
 		c.openNs = at - c.synAt
 	}
 }
@@ -131,16 +132,19 @@ func (c *conn) scales() {
 	if !c.synAcked {
 		return
 	}
-	answer, syn := c.ends[1-c.opener].opening, c.ends[c.opener].opening
-	for _, o := range []*measure.Opening{answer, syn} {
-		if o != nil && !*o.HasScale {
+	for i := range c.ends {
+		y := &c.ends[i].syn
+		if y.has && y.options.Cut && !y.options.HasScale {
+			return // it may be in the part that was not captured
+		}
+		if y.has && !y.options.HasScale {
 			c.ends[0].scale, c.ends[1].scale = 0, 0
 			return
 		}
 	}
 	for i := range c.ends {
-		if o := c.ends[i].opening; o != nil {
-			c.ends[i].scale = int8(min(*o.WindowScale, 14))
+		if y := &c.ends[i].syn; y.has {
+			c.ends[i].scale = int8(min(y.options.Scale, mostScale))
 		}
 	}
 }
@@ -171,38 +175,4 @@ func (c *conn) roundTrip(h *half) int64 {
 		return 0
 	}
 	return h.rtt.min + h.back.min
-}
-
-// optionNames are those of IANA's registry "TCP Option Kind Numbers".
-var optionNames = map[uint8]string{
-	1: "nop", 2: "mss", 3: "window-scale", 4: "sack-permitted", 5: "sack", 8: "timestamps",
-	19: "md5", 28: "user-timeout", 29: "tcp-ao", 30: "mptcp", 34: "fast-open", 69: "encryption", 253: "experiment", 254: "experiment",
-}
-
-func openingOf(p *frame.Packet) *measure.Opening {
-	x := &p.Options
-	o := &measure.Opening{
-		Packet: p.Number, Window: int(p.Window), TTL: int(p.TTL), FastTFO: x.FastOpen, MPTCP: x.Multipath,
-	}
-	o.HasScale, o.SACK, o.Timestamps = new(x.HasScale), new(x.SACKOK), new(x.Timestamps)
-	if x.HasMSS {
-		o.MSS = new(int(x.MSS))
-	}
-	if x.HasScale {
-		o.WindowScale = new(int(x.Scale))
-	}
-	// RFC 3168, section 6.1.1: a SYN asks by ECE and CWR, a SYN-ACK grants by ECE.
-	ecn := p.Flags & (frame.ECE | frame.CWR)
-	o.ECN = new(ecn == frame.ECE|frame.CWR && p.Flags&frame.ACK == 0 || ecn == frame.ECE && p.Flags&frame.ACK != 0)
-	for _, kind := range x.Kinds {
-		if kind == 0 {
-			break
-		}
-		name, ok := optionNames[kind]
-		if !ok {
-			name = "kind " + itoa(kind)
-		}
-		o.Options = append(o.Options, name)
-	}
-	return o
 }

@@ -130,8 +130,7 @@ func (c *couple) sameAddresses() bool {
 		}
 	}
 	if c.shift == [2]uint32{} {
-		c.opaque = !c.samePackets()
-		return true
+		return c.samePackets()
 	}
 	c.opaque = !c.isRewritten()
 	return true
@@ -177,12 +176,21 @@ func (c *couple) sameMiddle() bool {
 }
 
 // sameAmount takes connections of which nothing else is equal: a proxy between
-// the places opens one of its own, for the same data in the same time.
+// the places opens one of its own, for the same data in the same time. The
+// proxy's address, or that of an end, is in both.
 func (c *couple) sameAmount() bool {
 	const much = 1 << 20
 	a, b := c.conns[0].Data.New, c.conns[1].Data.New
 	c.opaque = true
+	if !c.sharesHost() {
+		return false
+	}
 	return min(a, b) > much && max(a, b)-min(a, b) < max(a, b)/50
+}
+
+func (c *couple) sharesHost() bool {
+	a, b := c.records[0].key, c.records[1].key
+	return a.low.Addr == b.low.Addr || a.low.Addr == b.high.Addr || a.high.Addr == b.low.Addr || a.high.Addr == b.high.Addr
 }
 
 // sight is what tells one packet of a connection from all others.

@@ -30,20 +30,23 @@ type sizedPacket struct {
 func (f *fullSize) opened(c *conn) {
 	mss, v6 := 0, isV6(c.ends[0].addr)
 	for i := range c.ends {
-		o := c.ends[i].opening
-		if o == nil {
+		y := &c.ends[i].syn
+		if !y.has || y.options.Cut && y.options.MSS == 0 {
 			continue
 		}
 		m := 536
 		if v6 {
 			m = 1220
 		}
-		if o.MSS != nil && *o.MSS > 0 {
-			m = *o.MSS
+		if y.options.MSS > 0 {
+			m = int(y.options.MSS)
 		}
 		if mss == 0 || m < mss {
 			mss = m
 		}
+	}
+	if mss == 0 {
+		return
 	}
 	f.ip, f.byMSS = mss+40, true
 	if v6 {

@@ -1,13 +1,9 @@
 package trace
 
 import (
-	"strconv"
-
 	"thru/internal/capture/frame"
 	"thru/internal/measure"
 )
-
-func itoa(n uint8) string { return strconv.Itoa(int(n)) }
 
 // Bounds of one direction.
 const (
@@ -19,11 +15,11 @@ const (
 // Sequence numbers are positions: bytes from the first one of the data, 64 bits
 // wide, so that they never wrap.
 type half struct {
-	index   int // in conn.ends
-	addr    frame.Endpoint
-	way     measure.Way
-	opening *measure.Opening
-	fin     bool
+	index int // in conn.ends
+	addr  frame.Endpoint
+	way   measure.Way
+	syn   greeting
+	fin   bool
 
 	base  uint32 // sequence number of position 0
 	known bool   // base is
@@ -106,7 +102,7 @@ func (h *half) isTwin(p *frame.Packet) bool {
 		return false
 	}
 	if p.Flags&frame.SYN != 0 {
-		return h.opening != nil
+		return h.syn.has
 	}
 	start := h.position(p.Seq)
 	if start+int64(p.Payload) > h.next || len(h.gaps) > 0 && start < h.gaps[len(h.gaps)-1].end {

@@ -10,7 +10,7 @@ import (
 
 // Bounds of a Recorder, whatever a file holds.
 const (
-	MostRecords  = 512 << 10 // packets kept of one capture
+	MostRecords  = 384 << 10 // packets kept of one capture
 	mostRecorded = 512       // connections
 )
 

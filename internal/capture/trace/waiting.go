@@ -122,7 +122,7 @@ type stamp struct {
 
 // note takes a packet's own time stamp.
 func (s *stamps) note(p *frame.Packet, at int64, large bool) {
-	if !p.Options.Timestamps {
+	if !p.Options.Timestamps || p.Flags&frame.SYN != 0 {
 		return
 	}
 	if s.slots == nil || large && len(s.slots) < manySlots {
