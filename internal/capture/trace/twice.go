@@ -51,7 +51,7 @@ func (w *twice) seen(p *frame.Packet, at int64) bool {
 
 // hashOf mixes what a packet and its copy share. It is never 0.
 func hashOf(p *frame.Packet) uint64 {
-	h := uint64(p.Seq)<<32 | uint64(p.Ack)
+	h := mix(uint64(p.Seq)<<32 | uint64(p.Ack))
 	h = mix(h ^ uint64(p.ID)<<48 ^ uint64(p.Window)<<32 ^ uint64(p.Flags)<<24 ^ uint64(p.Payload))
 	h = mix(h ^ uint64(p.Options.TSVal)<<32 ^ uint64(p.Options.TSEcr))
 	h = mix(h ^ uint64(p.Source.Port)<<16 ^ uint64(p.Target.Port) ^ word(&p.Source, 8) ^ word(&p.Source, 0)<<1)
