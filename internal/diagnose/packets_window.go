@@ -59,14 +59,21 @@ func (s *spot) windowHeld() (windowUse, bool) {
 }
 
 // closedPct is the share of the time in which the receiver's window was closed,
-// in percent, of the connection that met that most.
+// in percent, of all connections. What is too little to fill a window says
+// nothing: some programs close theirs as they end.
 func (s *spot) closedPct() float64 {
-	worst := 0.0
+	var span float64
 	for _, c := range s.conns {
-		worst = max(worst, share(float64(c.Acks.ZeroNs), float64(c.SpanNs)))
+		span += float64(c.SpanNs)
 	}
-	return worst
+	if s.data.New < leastFill {
+		return 0
+	}
+	return share(float64(s.acks.ZeroNs), span)
 }
+
+// leastFill is less than any window holds of a program that moves data, in bytes.
+const leastFill = 10_000
 
 func packetsReceiveWindow(f *flow) *outcome {
 	s := f.anySpot()
@@ -113,6 +120,8 @@ func packetsSlowReader(f *flow) *outcome {
 	pct, zero := s.closedPct(), s.acks.Zero
 	c := s.main()
 	switch {
+	case s.data.New < leastFill:
+		return missing("a transfer of data", "too little passed to fill a window")
 	case zero.N > 0 && pct >= closedFew:
 		o := likely("the program at the receiver reads too slowly: its window was closed %s of the time", unit.Percent(pct))
 		if pct >= closedBar {
