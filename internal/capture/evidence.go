@@ -105,10 +105,11 @@ func negotiated(c *measure.Connection) *measure.TCPInfo {
 	if c.MSS > 0 {
 		t.SendMSS = narrow(int64(c.MSS))
 	}
-	if full := fullPacket(c); full > 0 {
-		t.PMTU = narrow(int64(full)) // as the kernel reckons it: it sends nothing larger
-	}
-	if a, b := c.SYN, c.SYNACK; a != nil && b != nil {
+	if a, b := c.SYN, c.SYNACK; a == nil || b == nil {
+		if full := fullPacket(c); full > 0 {
+			t.PMTU = narrow(int64(full)) // it sends nothing larger; what the ends could take, a handshake would say
+		}
+	} else {
 		t.Timestamps, t.SACK, t.WScaleOK, t.ECN = both(a.Timestamps, b.Timestamps), both(a.SACK, b.SACK), both(a.HasScale, b.HasScale), both(a.ECN, b.ECN)
 	}
 	return t
