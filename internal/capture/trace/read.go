@@ -45,21 +45,29 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 	if damage != nil {
 		c.Damage = damage.Error()
 	}
-	describe(c, r.Interfaces())
+	describe(c, r.Interfaces(), b.snap)
 	return c, nil
 }
 
 // AddRecord decodes a record of a file into p and adds it.
 func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *frame.Packet) {
+	if n := len(record.Data); n < record.WireBytes {
+		b.snap = max(b.snap, n)
+	}
 	*p = frame.Packet{Number: record.Number, TimeNs: record.TimeNs, Interface: record.Interface, WireBytes: record.WireBytes}
 	v := frame.Decode(r.Interfaces()[record.Interface].Link, record.Data, p)
 	b.Add(p, v)
 }
 
-// describe says of the interfaces what the file knows.
-func describe(c *measure.Capture, faces []pcapfile.Interface) {
+// describe says of the interfaces what the file knows. cut is the most that was
+// kept of a packet which was cut, 0 where none was: a program that cuts the
+// packets of a file may leave the snap length of old in its header.
+func describe(c *measure.Capture, faces []pcapfile.Interface, cut int) {
 	if len(faces) == 1 {
 		c.Interface, c.Snap = faces[0].Name, faces[0].Snap
+	}
+	if cut > 0 && (c.Snap == 0 || cut < c.Snap) {
+		c.Snap = cut
 	}
 	for _, f := range faces {
 		if f.Dropped == nil {

@@ -59,6 +59,7 @@ type Builder struct {
 	protos   [256]int64
 	unwanted int64
 	lost     int // large connections that were forgotten
+	snap     int // most bytes kept of a packet that was cut; 0: none was
 }
 
 // New returns a Builder without packets.
