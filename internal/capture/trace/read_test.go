@@ -19,8 +19,8 @@ func TestSnap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, bytes := range []int{40, 1000} {
-			if err := w.Write(pcapfile.Record{TimeNs: 1e18, WireBytes: bytes, Data: make([]byte, min(bytes, test.kept))}); err != nil {
+		for _, n := range []int{40, 1000} {
+			if err := w.Write(pcapfile.Record{TimeNs: 1e18, WireBytes: n, Data: make([]byte, min(n, test.kept))}); err != nil {
 				t.Fatal(err)
 			}
 		}

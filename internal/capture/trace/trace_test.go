@@ -378,6 +378,27 @@ func TestTwice(t *testing.T) {
 	}
 }
 
+// TestGreetedTwice: a span port's copy of a SYN-ACK, which Linux sends without an
+// IP identification, is not a SYN-ACK that was sent again.
+func TestGreetedTwice(t *testing.T) {
+	answer := func(p *frame.Packet) { p.ID, p.Options.HasScale, p.Options.Scale = 0, true, 7 }
+	for _, test := range []struct {
+		laterUs      int64
+		twice, again int64
+	}{{5, 1, 0}, {900, 1, 0}, {1_000_000, 0, 1}} {
+		x := newTape(Options{})
+		x.packet(0, fromA, frame.SYN, -1, 0, 0, answer)
+		x.packet(1000, fromZ, frame.SYN|frame.ACK, -1, 0, 0, answer)
+		x.packet(1000+test.laterUs, fromZ, frame.SYN|frame.ACK, -1, 0, 0, answer)
+		x.packet(1001+test.laterUs, fromA, frame.ACK, 0, 0, 0)
+		x.bulk(2_000_000, 10)
+		c := x.b.Capture()
+		if m := c.Conns[0]; c.Twice.N != test.twice || m.SYNACK.Again.N != test.again || (m.OpenNs != nil) != (test.again == 0) {
+			t.Errorf("%+v: %d twice, %+v, %v", test, c.Twice.N, m.SYNACK.Again, m.OpenNs)
+		}
+	}
+}
+
 // TestClockGoesBack: small steps are of packets written out of order; a large
 // one does not make the capture last for ever.
 func TestClockGoesBack(t *testing.T) {

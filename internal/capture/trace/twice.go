@@ -44,6 +44,8 @@ func (w *twice) seen(p *frame.Packet, at int64) bool {
 		return true
 	case !p.V6 && p.ID != 0:
 		return true
+	case p.Flags&frame.SYN != 0: // sent again only after 200 ms at least, mostly 1 s (RFC 6298)
+		return true
 	}
 	// A host without IP identifications may well repeat an acknowledgement.
 	return p.Payload > 0 && at-before.at < twinNs
