@@ -381,7 +381,7 @@ func TestTwice(t *testing.T) {
 // TestTwoPlacesInOneFile: what was captured at both ends and merged is followed at
 // one of them, whether the handshake is in the file or not.
 func TestTwoPlacesInOneFile(t *testing.T) {
-	const size, segments, lost = 1448, 400, 300
+	const size, segments, lost = 1448, 4000, 3000
 	type sighting struct {
 		us        int64
 		back      bool
@@ -417,8 +417,8 @@ func TestTwoPlacesInOneFile(t *testing.T) {
 				pass(us+test.oneWay, fromZ, frame.ACK, 0, (i+1)*size, 0, true)
 			}
 		}
-		pass(400_000, fromA, frame.ACK, lost*size, 0, size, true)
-		pass(400_000+test.oneWay, fromZ, frame.ACK, 0, segments*size, 0, true)
+		pass(900_000, fromA, frame.ACK, lost*size, 0, size, true)
+		pass(900_000+test.oneWay, fromZ, frame.ACK, 0, segments*size, 0, true)
 		slices.SortStableFunc(all, func(a, b sighting) int { return int(a.us - b.us) })
 		x := newTape(Options{})
 		for _, s := range all {

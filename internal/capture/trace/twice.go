@@ -107,7 +107,7 @@ func (c *conn) twin(p *frame.Packet, face int, at int64) {
 	c.twins++
 	h := &c.ends[c.side(p)]
 	ofSYN := p.Flags&frame.SYN != 0 && h.syn.has && at-h.syn.at < untilRepeated && h.syn.options.TSVal == p.Options.TSVal
-	often := c.twins >= leastTwins && 3*c.twins >= c.ends[0].way.Packets+c.ends[1].way.Packets
+	often := p.Payload > 0 && c.twins >= leastTwins && 3*c.twins >= c.ends[0].way.Packets+c.ends[1].way.Packets
 	if !c.isAtOne && (ofSYN || often) {
 		c.isAtOne, c.face = true, face
 	}
