@@ -154,8 +154,8 @@ func listens(c *measure.Connection) string {
 func (d *draft) way(back bool) way {
 	main := &d.sender.Capture.Conns[0]
 	w := way{back: back, from: host(main.From), to: host(main.To)}
-	if d.crossing != nil {
-		w.to = d.farHost()
+	if d.crossing != nil { // it may be another address behind NAT
+		w.to = host(d.receiver.Capture.Conns[0].To)
 	}
 	if back {
 		w.from, w.to = w.to, w.from
@@ -164,24 +164,14 @@ func (d *draft) way(back bool) way {
 	return w
 }
 
-// farHost is the receiver as the capture at its side has it: it may be another
-// address behind NAT.
-func (d *draft) farHost() string {
-	for _, c := range d.receiver.Capture.Conns {
-		if c.Index == d.crossing.Conns[0].RightIndex {
-			if d.isTurned(d.receiver.Capture, &c) {
-				return host(c.From)
-			}
-			return host(c.To)
-		}
-	}
-	return host(d.receiver.Capture.Conns[0].To)
-}
-
-// isTurned tells whether a connection's data goes against that of the main one.
+// isTurned tells whether a connection's data goes against that of the main one of
+// its capture: by the hosts, or by the server where both ends are on one.
 func (d *draft) isTurned(c *measure.Capture, conn *measure.Connection) bool {
-	main := &d.sender.Capture.Conns[0]
-	return (main.To == d.server[d.sender.Capture]) != (conn.To == d.server[c])
+	main := &c.Conns[0]
+	if from, to := host(main.From), host(main.To); from != to {
+		return host(conn.From) == to || host(conn.To) == from
+	}
+	return (main.To == d.server[c]) != (conn.To == d.server[c])
 }
 
 // streams are the connections that carry much in a direction, at one capture.

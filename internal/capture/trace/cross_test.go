@@ -453,3 +453,110 @@ func TestCrossClock(t *testing.T) {
 		t.Errorf("%+v", crossing)
 	}
 }
+
+// turnedRound makes the packets of tapes those of a connection on another port
+// whose data goes the other way: hosts change their names, and the places.
+func turnedRound(x *tapes, port uint16) *tapes {
+	swap := func(packets []frame.Packet) []frame.Packet {
+		out := slices.Clone(packets)
+		for i := range out {
+			p := &out[i]
+			for _, e := range []*frame.Endpoint{&p.Source, &p.Target} {
+				switch e.Port {
+				case hostA.Port:
+					*e = frame.Endpoint{Addr: hostB.Addr, Port: hostB.Port}
+				default:
+					*e = frame.Endpoint{Addr: hostA.Addr, Port: port}
+				}
+			}
+		}
+		return out
+	}
+	out := &tapes{left: swap(x.right), right: swap(x.left)}
+	for i := range out.left { // the clock ahead is that of the right place
+		out.left[i].TimeNs -= ahead
+	}
+	for i := range out.right {
+		out.right[i].TimeNs += ahead
+	}
+	return out
+}
+
+// TestCrossBothWays holds that a connection beside the main one, whose data goes
+// the other way, turns neither the places round nor the clocks.
+func TestCrossBothWays(t *testing.T) {
+	for name, back := range map[string]int{"less data back": 30, "more": 90} {
+		t.Run(name, func(t *testing.T) {
+			x, y := &tapes{}, &tapes{}
+			x.open()
+			x.bulk(0, 60, 20*ms)
+			y.open()
+			y.bulk(0, back/2, 20*ms)
+			y.lost(dataPacket(back/2*testMSS, testMSS, 140*ms))
+			y.bulk((back/2+1)*testMSS, 4, 141*ms)
+			y.bulk(back/2*testMSS, 1, 170*ms)
+			y.bulk((back/2+5)*testMSS, back/2-5, 180*ms)
+			y = turnedRound(y, 40001)
+			left, right := append(x.left, y.left...), append(x.right, y.right...)
+			for _, swapped := range []bool{false, true} {
+				places := [2]Side{side(left), side(right)}
+				near := 0 // to A
+				if swapped {
+					places[0], places[1], near = places[1], places[0], 1
+				}
+				c, err := Cross(places[0], places[1])
+				if err != nil || len(c.Conns) != 2 {
+					t.Fatal(err, c)
+				}
+				wantLeft, offset, lost := near, ahead, [2]int64{0, 1}
+				if back > 60 { // then A's place is the one that its data comes to
+					wantLeft, offset, lost = 1-near, -ahead, [2]int64{1, 0}
+				}
+				if c.Left != wantLeft || c.OffsetNs != offset || c.BoundNs != oneWay {
+					t.Errorf("left %d, offset %d within %d", c.Left, c.OffsetNs, c.BoundNs)
+				}
+				for i, conn := range c.Conns {
+					if conn.Data.Lost.N != lost[i] || conn.Acks.Lost.N != 0 || conn.Data.Late.N != 0 || conn.Data.Delay.P50 != oneWay || conn.Acks.Delay.P50 != oneWay {
+						t.Errorf("connection %d: %+v", i, conn)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestCrossBlackHole holds that where no data arrives the capture at its sender
+// says which way it goes, though the other one saw more of the answers.
+func TestCrossBlackHole(t *testing.T) {
+	x := &tapes{}
+	x.open()
+	request := ackPacket(0, 20*ms)
+	request.Payload, request.IPBytes = 200, 252
+	x.pass(request)
+	for i := range 10 {
+		p := dataPacket(i*testMSS, testMSS, 30*ms)
+		p.Ack += 200
+		x.lost(p)
+	}
+	x.lost(dataPacket(0, testMSS, 300*ms))
+	x.lost(dataPacket(0, testMSS, 800*ms))
+	keep := ackPacket(0, 1500*ms)
+	keep.Seq += 200
+	x.pass(keep)
+	near, far := side(x.left), side(x.right)
+	if far.Capture.Conns[0].From != textOf(hostB) {
+		t.Fatal("alone, the far capture takes the request for the data")
+	}
+	c, err := Cross(far, near)
+	if err != nil || c.Left != 1 {
+		t.Fatal(err, c)
+	}
+	for _, s := range []Side{near, far} {
+		if m := s.Capture.Conns[0]; m.From != textOf(hostA) || m.To != textOf(hostB) || m.FromOpened == nil || !*m.FromOpened {
+			t.Errorf("%+v", m)
+		}
+	}
+	if d := c.Conns[0]; d.Data.Lost.N < 10 || d.Data.Arrived != 0 || d.Acks.Lost.N != 0 || d.Acks.Arrived != 200 {
+		t.Errorf("%+v", d)
+	}
+}

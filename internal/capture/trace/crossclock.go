@@ -24,20 +24,29 @@ type clock struct {
 // how much later by its clock the second one did.
 type point struct {
 	at, ahead int64
-	back      bool
+	back      bool // against the data of the first couple
 }
 
 // newClock reckons with side 0 at the left; turn mends that.
 func newClock(couples []couple) clock {
 	c := clock{nearer: -1}
 	for i := range couples {
-		for _, m := range couples[i].met {
-			c.points = append(c.points, point{m.at[0], m.at[1] - m.at[0], m.back})
-		}
+		c.points = append(c.points, couples[i].points(couples[i].against)...)
 	}
 	slices.SortFunc(c.points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 	c.nearer = nearer(c.points)
 	return c
+}
+
+// points are the packets that are in both captures, in the order of side 0.
+// against turns them: what goes one way between the places is data of one
+// connection and acknowledgements of another.
+func (c *couple) points(against bool) []point {
+	var out []point
+	for _, m := range c.met {
+		out = append(out, point{m.at[0], m.at[1] - m.at[0], m.back != against})
+	}
+	return out
 }
 
 // span of points.

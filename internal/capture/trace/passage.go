@@ -38,11 +38,11 @@ type fate struct {
 	isSole  bool  // nothing else can be meant
 }
 
-// passage compares the data (back 0), or the other direction (back 1), which
-// leaves at the right.
+// passage compares the data (back 0), or the other direction (back 1). The data
+// of the first couple leaves at the left.
 func (x *crossing) passage(c *couple, back int) *passage {
 	p := &passage{x: x, c: c, from: x.left, to: 1 - x.left, twice: map[int32]bool{}}
-	if back == 1 {
+	if (back == 1) != c.against {
 		p.from, p.to = p.to, p.from
 	}
 	p.full = fullPacket(c.conns[p.from])

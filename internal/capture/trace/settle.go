@@ -274,8 +274,8 @@ func (p *passage) ends(side int) int64 {
 // heardFrom is when the other side last captured a packet that had to pass a side.
 func (p *passage) heardFrom(side int) int64 {
 	other, last := 1-side, int64(-1<<63)
-	comes := 1 // direction that passes side first: the data where it is the left one
-	if side == p.x.left {
+	comes := 1 // direction that passes side first: the data where it leaves there
+	if (side == p.x.left) != p.c.against {
 		comes = 0
 	}
 	for _, chunk := range p.c.records[other].chunks {
