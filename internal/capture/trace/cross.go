@@ -44,6 +44,7 @@ func Cross(one, other Side) (*measure.Crossing, error) {
 		return nil, ErrSamePlace
 	}
 	x.clock = newClock(x.couples)
+	x.clock.tick = max(one.Records.tick, other.Records.tick)
 	x.orient()
 	out := &measure.Crossing{Left: x.left, Right: 1 - x.left, OffsetNs: x.clock.offset, BoundNs: x.clock.bound, Conns: []measure.CrossedConn{}}
 	for i := range x.couples {

@@ -490,8 +490,7 @@ func TestCrossBothWays(t *testing.T) {
 			x, y := &tapes{}, &tapes{}
 			x.open()
 			x.bulk(0, 60, 20*ms)
-			y.open()
-			y.bulk(0, back/2, 20*ms)
+			y.bulk(0, back/2, 20*ms) // A opened it, before
 			y.lost(dataPacket(back/2*testMSS, testMSS, 140*ms))
 			y.bulk((back/2+1)*testMSS, 4, 141*ms)
 			y.bulk(back/2*testMSS, 1, 170*ms)
@@ -558,5 +557,59 @@ func TestCrossBlackHole(t *testing.T) {
 	}
 	if d := c.Conns[0]; d.Data.Lost.N < 10 || d.Data.Arrived != 0 || d.Acks.Lost.N != 0 || d.Acks.Arrived != 200 {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestCrossDrift holds the offset of clocks that run apart by 20 ppm for ten
+// minutes, over a path of constant delay: its bound is no less than that delay.
+func TestCrossDrift(t *testing.T) {
+	for name, ppm := range map[string]int64{"slower": -20, "equal": 0, "faster": 20} {
+		t.Run(name, func(t *testing.T) {
+			x := &tapes{}
+			x.open()
+			for i := range 120 {
+				x.bulk(i*5*testMSS, 5, int64(i)*5000*ms+20*ms)
+			}
+			for i := range x.right {
+				p := &x.right[i]
+				p.TimeNs += (p.TimeNs - epoch - ahead) * ppm / 1_000_000
+			}
+			c, conn := crossed(t, x)
+			const near = ms / 10
+			if off := c.OffsetNs - ahead; max(off, -off) > near || c.BoundNs < oneWay-near || c.BoundNs > oneWay+near {
+				t.Errorf("offset %d within %d", c.OffsetNs-ahead, c.BoundNs)
+			}
+			if d := conn.Data.Delay; d.Min < oneWay-near || d.Max > oneWay+near {
+				t.Errorf("delay %+v", d)
+			}
+		})
+	}
+}
+
+// TestCrossTick holds that no delay is less than the clocks tell apart.
+func TestCrossTick(t *testing.T) {
+	for name, tick := range map[string]int64{"microseconds": 1000, "milliseconds": ms} {
+		t.Run(name, func(t *testing.T) {
+			x := &tapes{}
+			x.open()
+			x.bulk(0, 20, 20*ms)
+			for i := range x.right {
+				if x.right[i].TimeNs -= ahead; x.right[i].Source == hostA {
+					x.right[i].TimeNs -= oneWay // data comes at once
+				}
+			}
+			for i := range x.left {
+				if x.left[i].Source == hostB {
+					x.left[i].TimeNs += tick - oneWay
+				}
+			}
+			c, err := Cross(side(x.left), side(x.right))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := c.Conns[0].Data.Delay; c.BoundNs < tick || d == nil || d.Min < tick {
+				t.Errorf("within %d ns, delay %+v", c.BoundNs, d)
+			}
+		})
 	}
 }

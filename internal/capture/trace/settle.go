@@ -151,7 +151,7 @@ func (p *passage) count() {
 	var delays []int64
 	for i := range p.sent {
 		if f := &p.fates[i]; f.as >= 0 && f.isSole {
-			delays = append(delays, max(0, p.came[f.as].time-p.sent[i].time)) // less than 0 is within the bound
+			delays = append(delays, max(p.x.clock.tick, p.came[f.as].time-p.sent[i].time)) // less is within the bound
 		}
 	}
 	late := p.usual(delays)
