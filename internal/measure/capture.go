@@ -218,7 +218,8 @@ type CrossedConn struct {
 }
 
 // Crossed compares one direction. Bytes count each time they were sent; those of
-// what was lost are the bytes that did not arrive.
+// what was lost are the bytes that did not arrive. Packets are those of the
+// capture that they passed first, but for Late and Doubled.
 type Crossed struct {
 	Sent       int64  `json:"sent_bytes"`                  // that left the first place, in the time of both captures
 	Arrived    int64  `json:"arrived_bytes"`               //
@@ -232,8 +233,8 @@ type Crossed struct {
 	SmallSent  Count  `json:"small_segments,omitzero"`     // single segments of at most half of that, with payload or without
 	SmallLost  Count  `json:"small_segments_lost,omitzero"`
 	MaxArrived int    `json:"largest_segment_arrived_bytes,omitzero"` // IP packet
-	Late       Count  `json:"overtaken,omitzero"`                     // arrived in another order than they left
-	Doubled    Count  `json:"doubled,omitzero"`                       // left once and arrived twice
+	Late       Count  `json:"overtaken,omitzero"`                     // arrived in another order than they left, by their number where they arrived
+	Doubled    Count  `json:"doubled,omitzero"`                       // left once and arrived twice, likewise
 	Delay      *Delay `json:"delay,omitempty"`                        // one way, by the clock offset
 }
 

@@ -613,3 +613,61 @@ func TestCrossTick(t *testing.T) {
 		})
 	}
 }
+
+// TestCrossOrder holds which packets came in another order than they left, by
+// their numbers where they arrived.
+func TestCrossOrder(t *testing.T) {
+	after := func(ns int64) func(*frame.Packet) { return func(p *frame.Packet) { p.TimeNs += ns } }
+	super := func(x *tapes, seq int, at int64, late func(segment int) int64) {
+		p := dataPacket(seq, 4*testMSS, at)
+		x.lost(p)
+		for i := range 4 {
+			s := dataPacket(seq+i*testMSS, testMSS, at)
+			x.arrive(s, after(late(i)+int64(i)*1000))
+		}
+	}
+	for name, c := range map[string]struct {
+		tell func(*tapes)
+		want []int64
+	}{
+		"single segment": {func(x *tapes) {
+			x.pass(dataPacket(0, testMSS, 40*ms), after(2*ms+ms/2))
+			x.bulk(testMSS, 10, 41*ms)
+		}, []int64{8}}, // after the handshake two packets and their acknowledgements
+		"within a super-packet": {func(x *tapes) {
+			super(x, 0, 40*ms, func(i int) int64 { return []int64{0, 500_000, 0, 0}[i] })
+			x.bulk(4*testMSS, 10, 41*ms)
+		}, []int64{7}},
+		"of a super-packet, by the next one": {func(x *tapes) {
+			super(x, 0, 40*ms, func(i int) int64 { return []int64{0, 0, 0, 2*ms + ms/2}[i] })
+			super(x, 4*testMSS, 41*ms, func(int) int64 { return 0 })
+			x.bulk(8*testMSS, 10, 50*ms)
+		}, []int64{11}},
+		"and sent again for nothing": {func(x *tapes) {
+			x.pass(dataPacket(0, testMSS, 40*ms), after(2*ms+ms/2))
+			x.bulk(testMSS, 10, 41*ms)
+			x.pass(dataPacket(0, testMSS, 60*ms))
+			x.bulk(11*testMSS, 10, 70*ms)
+		}, []int64{8}},
+		"sent again after the first capture ended": {func(x *tapes) {
+			p := dataPacket(0, 4*testMSS, 40*ms)
+			x.lost(p)
+			for i := range 2 {
+				x.arrive(dataPacket((2+i)*testMSS, testMSS, 40*ms))
+			}
+			x.bulk(4*testMSS, 10, 41*ms)
+			x.arrive(dataPacket(0, testMSS, 80*ms))
+			x.arrive(dataPacket(testMSS, testMSS, 80*ms))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &tapes{}
+			x.open()
+			c.tell(x)
+			_, conn := crossed(t, x)
+			if d := conn.Data; d.Late.N != int64(len(c.want)) || !slices.Equal(d.Late.Packets, c.want) {
+				t.Errorf("overtaken: %+v, not %v", d.Late, c.want)
+			}
+		})
+	}
+}

@@ -15,6 +15,8 @@ type passage struct {
 	from, to   int       // sides: where it leaves, and where it arrives
 	sent, came []transit // in the order of the captures
 	fates      []fate    // of sent
+	origins    []int32   // of came: index of the packet that it left as; -1: not known for sure
+	until      int64     // when the first capture ends
 	twice      map[int32]bool
 	acked      int64 // up to where the data was acknowledged
 	full       int   // IP packet of a full segment, in bytes
@@ -51,6 +53,11 @@ func (x *crossing) passage(c *couple, back int) *passage {
 	for i := range p.fates {
 		p.fates[i].as = -1
 	}
+	p.origins = make([]int32, len(p.came))
+	for i := range p.origins {
+		p.origins[i] = -1
+	}
+	p.until = p.ends(p.from)
 	p.sweep()
 	p.bare()
 	p.count()
