@@ -196,6 +196,7 @@ func (p *passage) count() {
 	}
 	late := p.usual(delays)
 	begins, ends := p.begins(p.to), p.ends(p.to)
+	lacks := p.lacks()
 	for i := range p.sent {
 		s, f := &p.sent[i], &p.fates[i]
 		whole := f.as >= 0 && f.arrived+f.missed >= s.payload
@@ -204,6 +205,9 @@ func (p *passage) count() {
 		}
 		if f.missed > 0 {
 			p.x.unseen[p.to]++
+		}
+		if s.payload == 0 && f.as < 0 && lacks {
+			continue // nothing acknowledges it: it may have come as well
 		}
 		p.classify(s, f)
 		if f.as >= 0 {
@@ -219,6 +223,14 @@ func (p *passage) count() {
 	if p.x.clock.known {
 		r.Delay = spread(delays)
 	}
+}
+
+// lacks tells that the capture where the passage ends misses packets that
+// passed its place: data that the other place has, or that was acknowledged.
+func (p *passage) lacks() bool {
+	to := p.c.conns[p.to]
+	return p.x.unseen[p.to] > 0 || to.Data.Unseen.N > 0 || to.Acks.Unseen.N > 0 ||
+		slices.ContainsFunc(p.fates, func(f fate) bool { return f.missed > 0 })
 }
 
 // single is the size of a packet that is no super-packet, else 0.
