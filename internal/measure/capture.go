@@ -202,8 +202,8 @@ type PacketMark struct {
 type Crossing struct {
 	Left     int           `json:"left_capture"`    // index in Flow.Captures
 	Right    int           `json:"right_capture"`   // index
-	OffsetNs int64         `json:"clock_offset_ns"` // the right clock less the left one
-	BoundNs  int64         `json:"clock_bound_ns"`
+	OffsetNs int64         `json:"clock_offset_ns"` // the right clock less the left one, at the first packet that both have
+	BoundNs  int64         `json:"clock_bound_ns"`  // a tick of the time stamps at least
 	Conns    []CrossedConn `json:"connections"`
 	Missing  []NotChecked  `json:"not_checked,omitempty"`
 }

@@ -363,6 +363,22 @@ func TestCrossChanges(t *testing.T) {
 			p.Options.TSVal += 777
 			p.Window = 60
 		}, []string{"sequence numbers its own other ones", "syn window 500 60", "synack window 60 500"}, true},
+		"proxy with the sender's stack": {func(p *frame.Packet) {
+			if p.Source == hostA {
+				p.Seq += 12345
+			} else {
+				p.Ack += 12345
+			}
+			p.Options.TSVal += 777 + uint32(p.TimeNs/ms%3)
+		}, []string{"sequence numbers its own other ones"}, true},
+		"sequence numbers and time stamps shifted": {func(p *frame.Packet) {
+			if p.Source == hostA {
+				p.Seq += 12345
+			} else {
+				p.Ack += 12345
+			}
+			p.Options.TSVal += 777
+		}, []string{"sequence numbers +0 +12345", "timestamps its own other ones, or none"}, false},
 		"proxy with an address of its own": {func(p *frame.Packet) {
 			for _, e := range []*frame.Endpoint{&p.Source, &p.Target} {
 				if *e == hostA {

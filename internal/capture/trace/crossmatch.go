@@ -23,10 +23,11 @@ type couple struct {
 
 // meeting is a packet that is in both captures beyond doubt.
 type meeting struct {
-	back bool // not of the data's direction
-	at   [2]int64
-	seq  [2]uint32
-	of   [2]int64 // packet numbers
+	back  bool // not of the data's direction
+	at    [2]int64
+	seq   [2]uint32
+	of    [2]int64 // packet numbers
+	stamp uint32   // by how much the time stamp of side 1 is ahead
 }
 
 // coupled finds the connections that are in both captures: by their addresses,
@@ -226,7 +227,27 @@ func (c *couple) isRewritten() bool {
 			return false
 		}
 	}
-	return c.samePackets()
+	return c.samePackets() && (c.stamps || c.isShifted())
+}
+
+// isShifted tells that the time stamps of one place are those of the other with a
+// constant added: those of a proxy come from a clock of its own.
+func (c *couple) isShifted() bool {
+	var ahead [2]*uint32
+	for i := range c.met {
+		m := &c.met[i]
+		back := 0
+		if m.back {
+			back = 1
+		}
+		if ahead[back] == nil {
+			ahead[back] = &m.stamp
+		}
+		if m.stamp != *ahead[back] {
+			return false
+		}
+	}
+	return true
 }
 
 // leastMet is how many packets two captures must have in common to be of one connection.
@@ -322,7 +343,7 @@ func (c *couple) meetings(stamps bool) []meeting {
 	var met []meeting
 	for s, e := range all {
 		if a, b := e.records[0], e.records[1]; e.count == [2]int{1, 1} {
-			met = append(met, meeting{s.kind&1 != 0, [2]int64{a.at, b.at}, [2]uint32{a.seq, b.seq}, [2]int64{a.number, b.number}})
+			met = append(met, meeting{s.kind&1 != 0, [2]int64{a.at, b.at}, [2]uint32{a.seq, b.seq}, [2]int64{a.number, b.number}, b.tsval - a.tsval})
 		}
 	}
 	slices.SortFunc(met, func(a, b meeting) int { return int(a.of[0] - b.of[0]) })
