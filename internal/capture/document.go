@@ -155,8 +155,8 @@ func listens(c *measure.Connection) string {
 func (d *draft) way(back bool) way {
 	main := &d.sender.Capture.Conns[0]
 	w := way{back: back, from: host(main.From), to: host(main.To)}
-	if d.crossing != nil {
-		w.to = d.farHost()
+	if d.crossing != nil { // it may be another address behind NAT
+		w.to = host(d.receiver.Capture.Conns[0].To)
 	}
 	if back {
 		w.from, w.to = w.to, w.from
@@ -199,9 +199,19 @@ func (d *draft) farHost() string {
 	return host(d.receiver.Capture.Conns[0].To)
 }
 
-// isTurned tells whether a connection's data goes against that of the main one.
+// isTurned tells whether a connection's data goes against that of the sender's
+// main one: by the hosts, or by the server where both ends are on one, or NAT
+// has renamed both.
 func (d *draft) isTurned(c *measure.Capture, conn *measure.Connection) bool {
 	main := &d.sender.Capture.Conns[0]
+	if from, to := host(main.From), host(main.To); from != to {
+		switch {
+		case host(conn.From) == from || host(conn.To) == to:
+			return false
+		case host(conn.From) == to || host(conn.To) == from:
+			return true
+		}
+	}
 	return (main.To == d.server[d.sender.Capture]) != (conn.To == d.server[c])
 }
 

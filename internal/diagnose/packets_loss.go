@@ -286,7 +286,7 @@ const (
 
 func packetsReordering(f *flow) *outcome {
 	if x := f.crossing; x != nil && x.data.Sent > 0 && arrived(x.data.SingleSent, x.data.SingleLost)+arrived(x.data.SuperSent, x.data.SuperLost) >= leastSegments {
-		all := x.data.SingleSent.N + x.data.SuperSent.N
+		all := max(x.right.data.Segments, x.data.SingleSent.N+x.data.SuperSent.N) // as they arrive, for these are counted
 		return f.lateSegments(x.right, share(float64(x.data.Late.N), float64(all)), x.data.Late, true)
 	}
 	s := f.spot(measure.AtReceiver, measure.AtPath)

@@ -208,8 +208,8 @@ type PacketMark struct {
 type Crossing struct {
 	Left     int           `json:"left_capture"`    // index in Flow.Captures
 	Right    int           `json:"right_capture"`   // index
-	OffsetNs int64         `json:"clock_offset_ns"` // the right clock less the left one
-	BoundNs  int64         `json:"clock_bound_ns"`
+	OffsetNs int64         `json:"clock_offset_ns"` // the right clock less the left one, at the first packet that both have
+	BoundNs  int64         `json:"clock_bound_ns"`  // a tick of the time stamps at least
 	Conns    []CrossedConn `json:"connections"`
 	Missing  []NotChecked  `json:"not_checked,omitempty"`
 }
@@ -226,8 +226,9 @@ type CrossedConn struct {
 // Crossed compares one direction: the data leaves at the left, its
 // acknowledgements at the right. Bytes count each time they were sent; those of
 // what was lost are the bytes that did not arrive. Packets are numbered as in the
-// capture where they left, those of Doubled as in the other one. One of a class
-// is lost where nothing of it arrived the time that it left; for Lost a part is enough.
+// capture that they passed first, those of Late and Doubled as in the other one.
+// One of a class is lost where nothing of it arrived the time that it left; for
+// Lost a part is enough.
 type Crossed struct {
 	Sent       int64  `json:"sent_bytes"`                  // that left the first place, in the time of both captures
 	Arrived    int64  `json:"arrived_bytes"`               //
@@ -241,8 +242,8 @@ type Crossed struct {
 	SmallSent  Count  `json:"small_segments,omitzero"`     // single segments of at most half of that, with payload or without
 	SmallLost  Count  `json:"small_segments_lost,omitzero"`
 	MaxArrived int    `json:"largest_segment_arrived_bytes,omitzero"` // IP packet
-	Late       Count  `json:"overtaken,omitzero"`                     // arrived in another order than they left
-	Doubled    Count  `json:"doubled,omitzero"`                       // left once and arrived twice
+	Late       Count  `json:"overtaken,omitzero"`                     // arrived in another order than they left, by their number where they arrived
+	Doubled    Count  `json:"doubled,omitzero"`                       // left once and arrived twice, likewise
 	Delay      *Delay `json:"delay,omitempty"`                        // one way, by the clock offset
 }
 

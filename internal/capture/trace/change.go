@@ -84,7 +84,11 @@ func (c *couple) renamed(left int) []measure.Change {
 	if c.opaque || c.shift != [2]uint32{} {
 		what := measure.Change{What: "sequence numbers", Left: "its own", Arrived: "other ones", Packets: packets}
 		if !c.opaque {
-			what.Left, what.Arrived = "+0", fmt.Sprintf("%+d", int32(c.shift[0]))
+			ahead := int32(c.shift[0])
+			if left == 1 {
+				ahead = -ahead
+			}
+			what.Left, what.Arrived = "+0", fmt.Sprintf("%+d", ahead)
 		}
 		out = append(out, what)
 	}

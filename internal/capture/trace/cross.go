@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"thru/internal/measure"
 )
@@ -22,11 +23,19 @@ type Side struct {
 // Cross compares two captures of one flow, in either order: what left one place
 // and came to the other. Crossing.Left is 0 where the first one is nearer to
 // the sender. It fails with ErrOtherFlow or ErrSamePlace.
+//
+// Data that did not arrive is seen at one place only: so the connections of the
+// captures are turned to the direction of which the most was sent at either, and
+// the one with the most data becomes the first of both.
 func Cross(one, other Side) (*measure.Crossing, error) {
 	x := crossing{sides: [2]Side{one, other}}
+	mains := [2]*measure.Connection{mainOf(one.Capture), mainOf(other.Capture)}
 	x.couples = coupled(x.sides)
 	if len(x.couples) == 0 {
 		return nil, ErrOtherFlow
+	}
+	for k := range x.sides {
+		x.placeAnew(k, mains[k])
 	}
 	for i := range x.couples {
 		x.couples[i].meet()
@@ -35,6 +44,7 @@ func Cross(one, other Side) (*measure.Crossing, error) {
 		return nil, ErrSamePlace
 	}
 	x.clock = newClock(x.couples)
+	x.clock.tick = max(one.Records.tick, other.Records.tick)
 	x.orient()
 	out := &measure.Crossing{Left: x.left, Right: 1 - x.left, OffsetNs: x.clock.offset, BoundNs: x.clock.bound, Conns: []measure.CrossedConn{}}
 	for i := range x.couples {
@@ -42,7 +52,40 @@ func Cross(one, other Side) (*measure.Crossing, error) {
 	}
 	out.Missing = x.missing
 	x.remark(out)
+	for k := range x.sides {
+		first(x.sides[k].Capture, x.couples[0].conns[k].Index)
+	}
 	return out, nil
+}
+
+// mainOf is a copy of the connection with the most data; nil without any.
+func mainOf(c *measure.Capture) *measure.Connection {
+	if len(c.Conns) == 0 {
+		return nil
+	}
+	main := c.Conns[0]
+	return &main
+}
+
+// placeAnew says where a capture was taken, where that was told by a connection
+// that is not the main one of both, or by its other direction.
+func (x *crossing) placeAnew(k int, was *measure.Connection) {
+	c, main := x.sides[k].Capture, x.couples[0].conns[k]
+	if was == nil || c.PlacedBy == "" || c.EndPoint != "" || was.Index == main.Index && was.From == main.From {
+		return
+	}
+	c.Place, c.PlacedBy = "", ""
+	placeBy(c, main)
+}
+
+// first brings a connection to the front. The others keep their order.
+func first(c *measure.Capture, index int) {
+	i := slices.IndexFunc(c.Conns, func(conn measure.Connection) bool { return conn.Index == index })
+	if i > 0 {
+		main := c.Conns[i]
+		copy(c.Conns[1:], c.Conns[:i])
+		c.Conns[0] = main
+	}
 }
 
 // crossing is the work on two captures.
@@ -60,7 +103,15 @@ type crossing struct {
 func (x *crossing) compare(c *couple) measure.CrossedConn {
 	l, r := x.left, 1-x.left
 	out := measure.CrossedConn{LeftIndex: c.conns[l].Index, RightIndex: c.conns[r].Index}
+	if c.against {
+		l = r // where its data leaves
+	}
 	out.Changed = append(c.renamed(l), c.rewritten(l)...)
+	if c.against {
+		for i := range out.Changed {
+			out.Changed[i].Packets = []int64{out.Changed[i].Packets[1], out.Changed[i].Packets[0]}
+		}
+	}
 	if c.opaque {
 		return out
 	}
@@ -134,7 +185,7 @@ func (x *crossing) byHops() int {
 	for _, c := range x.couples {
 		a, b := c.conns[0].Data.TTLs, c.conns[1].Data.TTLs
 		if len(a) > 0 && len(b) > 0 && a[0] != b[0] {
-			if a[0] < b[0] {
+			if (a[0] < b[0]) != c.against {
 				return 1
 			}
 			return 0

@@ -14,7 +14,8 @@ type clock struct {
 	known  bool    // packets of both directions crossed
 	jumped bool    // no straight line fits
 	offset int64   // at base
-	bound  int64   // of the offset: half of the least round trip between the places
+	bound  int64   // of the offset: half of the least round trip between the places, and a tick at least
+	tick   int64   // of the time stamps, in ns
 	base   int64   // time at the left
 	slope  float64 // drift, in ns per ns
 	points []point
@@ -24,20 +25,29 @@ type clock struct {
 // how much later by its clock the second one did.
 type point struct {
 	at, ahead int64
-	back      bool
+	back      bool // against the data of the first couple
 }
 
 // newClock reckons with side 0 at the left; turn mends that.
 func newClock(couples []couple) clock {
 	c := clock{nearer: -1}
 	for i := range couples {
-		for _, m := range couples[i].met {
-			c.points = append(c.points, point{m.at[0], m.at[1] - m.at[0], m.back})
-		}
+		c.points = append(c.points, couples[i].points(couples[i].against)...)
 	}
 	slices.SortFunc(c.points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 	c.nearer = nearer(c.points)
 	return c
+}
+
+// points are the packets that are in both captures, in the order of side 0.
+// against turns them: what goes one way between the places is data of one
+// connection and acknowledgements of another.
+func (c *couple) points(against bool) []point {
+	var out []point
+	for _, m := range c.met {
+		out = append(out, point{m.at[0], m.at[1] - m.at[0], m.back != against})
+	}
+	return out
 }
 
 // span of points.
@@ -112,7 +122,7 @@ func (c *clock) turn(left int) {
 		return
 	}
 	c.base = c.points[0].at
-	all := c.fit()
+	all := c.fit(0)
 	if c.known = all.data && all.back; !c.known {
 		c.offset = all.least
 		if all.data {
@@ -120,40 +130,50 @@ func (c *clock) turn(left int) {
 		}
 		return
 	}
-	if all.most < all.least { // no constant fits: one clock is faster
-		c.slope = drift(windows(c.points))
-		all = c.fit()
+	if span := c.points[len(c.points)-1].at - c.base; span >= driftSpan || all.apart() < 0 {
+		if slope := c.drift(); c.fit(slope).apart() > all.apart()+all.apart()/fitGain {
+			c.slope, all = slope, c.fit(slope)
+		}
 	}
-	c.offset, c.bound = all.least+(all.most-all.least)/2, (all.most-all.least)/2
+	c.offset, c.bound = all.least+all.apart()/2, all.apart()/2
 	if c.bound < 0 {
 		c.bound, c.jumped = -c.bound, true
 	}
+	c.bound = max(c.bound, c.tick)
 }
 
-// fit is what all packets say of the offset.
-func (c *clock) fit() bounds {
+const (
+	driftSpan = 30_000_000_000 // ns from which on clocks are taken to drift
+	fitGain   = 50             // by more than this part of it a drift has to widen the gap
+	mostDrift = 1e-3           // ten times that of a bad crystal
+)
+
+// fit is what all packets say of the offset, with a drift.
+func (c *clock) fit(slope float64) bounds {
 	var all bounds
 	for _, p := range c.points {
-		all.add(p, c.slope, c.base)
+		all.add(p, slope, c.base)
 	}
 	return all
 }
 
-// drift is the median slope between windows (Theil-Sen).
-func drift(ws []bounds) float64 {
-	var slopes []float64
-	for i, a := range ws {
-		for _, b := range ws[i+1:] {
-			if b.at > a.at {
-				slopes = append(slopes, float64(b.most+b.least-a.most-a.least)/2/float64(b.at-a.at))
-			}
+// apart is the least round trip between the places, in ns.
+func (b bounds) apart() int64 { return b.most - b.least }
+
+// drift is the slope at which the fastest packets of both directions are the
+// farthest apart: any other one takes the clock's drift for a shorter path. As
+// the gap is a concave function of the slope, thirds of its range are cut off.
+func (c *clock) drift() float64 {
+	low, high := -mostDrift, mostDrift
+	for range 60 {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		if c.fit(a).apart() < c.fit(b).apart() {
+			low = a
+		} else {
+			high = b
 		}
 	}
-	if len(slopes) == 0 {
-		return 0
-	}
-	slices.Sort(slopes)
-	return slopes[len(slopes)/2]
+	return (low + high) / 2
 }
 
 // atLeft is a time at the right, by the clock at the left.

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
 
 	"thru/internal/capture/frame"
@@ -8,23 +9,25 @@ import (
 )
 
 // couple is one connection in both captures. Everything is a pair: of side 0
-// and of side 1. The data goes from From to To of the connection of side 0.
+// and of side 1. The data goes from From to To of the connections.
 type couple struct {
 	conns   [2]*measure.Connection
 	records [2]*recorded
 	way     [2]int    // of the data, in the records
 	shift   [2]uint32 // by how much the sequence numbers of side 1 are ahead: of the data, and of the other direction
 	met     []meeting
+	against bool // the data goes against that of the first couple
 	stamps  bool // time stamps cross unchanged
 	opaque  bool // a proxy ends the connection between the places: there is nothing to compare
 }
 
 // meeting is a packet that is in both captures beyond doubt.
 type meeting struct {
-	back bool // not of the data's direction
-	at   [2]int64
-	seq  [2]uint32
-	of   [2]int64 // packet numbers
+	back  bool // not of the data's direction
+	at    [2]int64
+	seq   [2]uint32
+	of    [2]int64 // packet numbers
+	stamp uint32   // by how much the time stamp of side 1 is ahead
 }
 
 // coupled finds the connections that are in both captures: by their addresses,
@@ -47,13 +50,86 @@ func coupled(sides [2]Side) []couple {
 					continue
 				}
 				if c := newCouple(a, b); alike(&c) {
+					c.along([2]int{a.way, b.way})
 					taken[a.conn], taken[b.conn] = true, true
 					out = append(out, c)
 				}
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b couple) int { return cmp.Compare(b.sent(0), a.sent(0)) })
+	for i := range out {
+		out[i].against = out[i].runsAgainst(&out[0])
+	}
 	return out
+}
+
+// sent is the payload of a direction as the place has it that saw the most: one
+// behind a fault sees nothing of the data.
+func (c *couple) sent(back int) int64 {
+	var most int64
+	for side := range 2 {
+		way := c.conns[side].Data
+		if (c.end(side, 0) == c.conns[side].From) != (back == 0) {
+			way = c.conns[side].Acks
+		}
+		most = max(most, way.New)
+	}
+	return most
+}
+
+// along makes the data that direction of which the most was sent, whether it
+// arrived or not, and turns the connection of a side that took the other one for it.
+// own is the way of the data as each side has it.
+func (c *couple) along(own [2]int) {
+	if c.sent(1) > c.sent(0) {
+		c.way[0], c.way[1] = 1-c.way[0], 1-c.way[1]
+		c.shift[0], c.shift[1] = c.shift[1], c.shift[0]
+		for i := range c.met {
+			c.met[i].back = !c.met[i].back
+		}
+	}
+	for side := range 2 {
+		if c.way[side] != own[side] {
+			turnConnection(c.conns[side])
+		}
+	}
+}
+
+// turnConnection makes the other end From. What a capture tells of the data
+// only is not known then.
+func turnConnection(c *measure.Connection) {
+	t := measure.Connection{From: c.To, To: c.From, Index: c.Index, FirstPacket: c.FirstPacket, StartNs: c.StartNs, SpanNs: c.SpanNs,
+		SYN: c.SYN, SYNACK: c.SYNACK, OpenNs: c.OpenNs, OpenFarNs: c.OpenFarNs, MaxPacket: c.MaxPacket, Data: c.Acks, Acks: c.Data, EndedBy: c.EndedBy}
+	if c.FromOpened != nil {
+		t.FromOpened = new(!*c.FromOpened)
+	}
+	*c = t
+}
+
+// runsAgainst tells by the hosts whether the data goes against that of another
+// couple: by the times of the packets where both ends have one address.
+func (c *couple) runsAgainst(other *couple) bool {
+	for side := range 2 {
+		from, to := other.host(side, 0), other.host(side, 1)
+		switch {
+		case from == to:
+		case c.host(side, 0) == from || c.host(side, 1) == to:
+			return false
+		case c.host(side, 0) == to || c.host(side, 1) == from:
+			return true
+		}
+	}
+	a, b := nearer(c.points(false)), nearer(other.points(false))
+	return a >= 0 && b >= 0 && a != b
+}
+
+// host is that of the data's sender (0) or receiver (1), as a side has it.
+func (c *couple) host(side, which int) [16]byte {
+	if c.way[side]^which == 0 {
+		return c.records[side].key.low.Addr
+	}
+	return c.records[side].key.high.Addr
 }
 
 // place is a connection at one of the places.
@@ -151,7 +227,27 @@ func (c *couple) isRewritten() bool {
 			return false
 		}
 	}
-	return c.samePackets()
+	return c.samePackets() && (c.stamps || c.isShifted())
+}
+
+// isShifted tells that the time stamps of one place are those of the other with a
+// constant added: those of a proxy come from a clock of its own.
+func (c *couple) isShifted() bool {
+	var ahead [2]*uint32
+	for i := range c.met {
+		m := &c.met[i]
+		back := 0
+		if m.back {
+			back = 1
+		}
+		if ahead[back] == nil {
+			ahead[back] = &m.stamp
+		}
+		if m.stamp != *ahead[back] {
+			return false
+		}
+	}
+	return true
 }
 
 // leastMet is how many packets two captures must have in common to be of one connection.
@@ -247,7 +343,7 @@ func (c *couple) meetings(stamps bool) []meeting {
 	var met []meeting
 	for s, e := range all {
 		if a, b := e.records[0], e.records[1]; e.count == [2]int{1, 1} {
-			met = append(met, meeting{s.kind&1 != 0, [2]int64{a.at, b.at}, [2]uint32{a.seq, b.seq}, [2]int64{a.number, b.number}})
+			met = append(met, meeting{s.kind&1 != 0, [2]int64{a.at, b.at}, [2]uint32{a.seq, b.seq}, [2]int64{a.number, b.number}, b.tsval - a.tsval})
 		}
 	}
 	slices.SortFunc(met, func(a, b meeting) int { return int(a.of[0] - b.of[0]) })

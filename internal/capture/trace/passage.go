@@ -15,6 +15,8 @@ type passage struct {
 	from, to   int       // sides: where it leaves, and where it arrives
 	sent, came []transit // in the order of the captures
 	fates      []fate    // of sent
+	origins    []int32   // of came: index of the packet that it left as; -1: not known for sure
+	until      int64     // when the first capture ends
 	twice      map[int32]bool
 	acked      int64 // up to where the data was acknowledged
 	full       int   // IP packet of a full segment, in bytes
@@ -38,11 +40,11 @@ type fate struct {
 	isSole  bool  // nothing else can be meant
 }
 
-// passage compares the data (back 0), or the other direction (back 1), which
-// leaves at the right.
+// passage compares the data (back 0), or the other direction (back 1). The data
+// of the first couple leaves at the left.
 func (x *crossing) passage(c *couple, back int) *passage {
 	p := &passage{x: x, c: c, from: x.left, to: 1 - x.left, twice: map[int32]bool{}}
-	if back == 1 {
+	if (back == 1) != c.against {
 		p.from, p.to = p.to, p.from
 	}
 	p.full = fullPacket(c.conns[p.from])
@@ -51,6 +53,11 @@ func (x *crossing) passage(c *couple, back int) *passage {
 	for i := range p.fates {
 		p.fates[i].as = -1
 	}
+	p.origins = make([]int32, len(p.came))
+	for i := range p.origins {
+		p.origins[i] = -1
+	}
+	p.until = p.ends(p.from)
 	p.sweep()
 	p.bare()
 	p.count()

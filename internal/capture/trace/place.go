@@ -25,7 +25,11 @@ func Place(c *measure.Capture) {
 	if len(c.Conns) == 0 || c.Place != "" {
 		return
 	}
-	m := &c.Conns[0]
+	placeBy(c, &c.Conns[0])
+}
+
+// placeBy says it by a connection.
+func placeBy(c *measure.Capture, m *measure.Connection) {
 	sender, receiver := sides(m)
 	if sender < 0 || receiver < 0 {
 		return

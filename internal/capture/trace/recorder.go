@@ -26,6 +26,7 @@ type Recorder struct {
 	last  int64 // and of the latest one
 	until int64 // time of the latest record, where it is full
 	seen  bool
+	tick  int64              // resolution of the times, in ns: the largest power of ten that divides all, a millisecond at most; 0: of none
 	conns map[pair]*recorded // the newest of these addresses
 	all   []*recorded        // in order of appearance
 	hot   *recorded          // of the packet before: most packets are of few connections
@@ -86,6 +87,12 @@ func (r *Recorder) passes(at int64) {
 		r.first, r.last, r.seen = at, at, true
 	}
 	r.last = max(r.last, at)
+	if r.tick == 0 {
+		r.tick = 1_000_000
+	}
+	for at%r.tick != 0 {
+		r.tick /= 10
+	}
 }
 
 // add takes the next packet of a connection.

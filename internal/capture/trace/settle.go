@@ -20,32 +20,69 @@ func (p *passage) settle(sent, came []int32, begin, end int64) {
 		for _, i := range sent {
 			p.fates[i].missed += n
 		}
-	case len(sent) == 1 && len(came) == 1:
-		p.arrive(sent[0], came[0], n, true)
-	case len(sent) == len(came):
+	case len(sent) == len(came) && p.agree(sent, came):
 		for k, i := range sent {
-			p.arrive(i, came[k], n, false)
+			p.arrive(i, came[k], n, p.isSole(i, came[k], sent))
 		}
 	default:
-		p.pair(sent, came, n)
+		p.pair(sent, came, begin, n)
 	}
+}
+
+// agree tells that packets may be each other in this order.
+func (p *passage) agree(sent, came []int32) bool {
+	for k, i := range sent {
+		if p.differ(&p.sent[i], &p.came[came[k]]) {
+			return false
+		}
+	}
+	return true
+}
+
+// differ tells by the time stamps that one packet is not the other.
+func (p *passage) differ(sent, came *transit) bool {
+	return p.hasStamps(sent, came) && sent.tsval != came.tsval
+}
+
+func (p *passage) hasStamps(sent, came *transit) bool {
+	return p.c.stamps && sent.bits&came.bits&hasStamp != 0
+}
+
+// isSole tells that a packet which arrived can be no other one of those that left.
+func (p *passage) isSole(i, j int32, sent []int32) bool {
+	one, came := &p.sent[i], &p.came[j]
+	if len(sent) == 1 {
+		return p.hasStamps(one, came) || isCopy(one, came) || came.time < p.until // later a copy may have left
+	}
+	alike := 0
+	for _, k := range sent {
+		if isCopy(&p.sent[k], came) || p.hasStamps(&p.sent[k], came) && p.sent[k].tsval == came.tsval {
+			alike++
+		}
+	}
+	return alike == 1 && (isCopy(one, came) || p.hasStamps(one, came))
 }
 
 // pair lays packets that arrived to those of the same bytes that left, of which
 // there are more, or fewer. They are in the order of the captures.
-func (p *passage) pair(sent, came []int32, n int32) {
+func (p *passage) pair(sent, came []int32, begin int64, n int32) {
 	var used [mostCopies]bool
 	for _, j := range came {
-		best, most := -1, 0
+		best, most, others := -1, 0, 0
 		for k, i := range sent {
 			if rank := p.rank(&p.sent[i], &p.came[j]); !used[k] && rank > 0 && rank >= most {
 				best, most = k, rank
+			}
+			if p.differ(&p.sent[i], &p.came[j]) {
+				others++
 			}
 		}
 		switch {
 		case best >= 0:
 			used[best] = true
-			p.arrive(sent[best], j, n, most >= sureRank)
+			p.arrive(sent[best], j, n, most >= sureRank || p.isSole(sent[best], j, sent))
+		case others == len(sent):
+			p.lacking(&p.came[j], begin)
 		case slices.ContainsFunc(sent, func(i int32) bool { return isCopy(&p.sent[i], &p.came[j]) }):
 			p.twice[j] = true
 		}
@@ -63,7 +100,7 @@ func (p *passage) rank(sent, came *transit) int {
 	if came.time-sent.time >= p.x.clock.bound/2 {
 		rank = 1
 	}
-	if p.c.stamps && sent.bits&came.bits&hasStamp != 0 {
+	if p.hasStamps(sent, came) {
 		if sent.tsval != came.tsval {
 			return 0
 		}
@@ -87,12 +124,15 @@ func (p *passage) arrive(sent, came, n int32, sole bool) {
 	if f.as < 0 {
 		f.as, f.isSole = came, sole
 	}
+	if sole && p.origins[came] < 0 {
+		p.origins[came] = sent
+	}
 }
 
 // lacking counts a packet that arrived and that the first capture ought to
 // hold, once. What came soon after that began may have left before.
 func (p *passage) lacking(came *transit, begin int64) {
-	if begin == came.begin && came.time-p.roundTrip() > p.begins(p.from) && came.time < p.ends(p.from) {
+	if begin == came.begin && came.time-p.roundTrip() > p.begins(p.from) && came.time < p.until {
 		p.x.unseen[p.from]++
 	}
 }
@@ -150,11 +190,12 @@ func (p *passage) count() {
 	var delays []int64
 	for i := range p.sent {
 		if f := &p.fates[i]; f.as >= 0 && f.isSole {
-			delays = append(delays, max(0, p.came[f.as].time-p.sent[i].time)) // less than 0 is within the bound
+			delays = append(delays, max(p.x.clock.tick, p.came[f.as].time-p.sent[i].time)) // less is within the bound
 		}
 	}
 	late := p.usual(delays)
 	begins, ends := p.begins(p.to), p.ends(p.to)
+	lacks := p.lacks()
 	for i := range p.sent {
 		s, f := &p.sent[i], &p.fates[i]
 		whole := f.as >= 0 && f.arrived+f.missed >= s.payload
@@ -163,6 +204,9 @@ func (p *passage) count() {
 		}
 		if f.missed > 0 {
 			p.x.unseen[p.to]++
+		}
+		if s.payload == 0 && f.as < 0 && lacks {
+			continue // nothing acknowledges it: it may have come as well
 		}
 		p.classify(s, f)
 		if f.as >= 0 {
@@ -178,6 +222,14 @@ func (p *passage) count() {
 	if p.x.clock.known {
 		r.Delay = spread(delays)
 	}
+}
+
+// lacks tells that the capture where the passage ends misses packets that
+// passed its place: data that the other place has, or that was acknowledged.
+func (p *passage) lacks() bool {
+	to := p.c.conns[p.to]
+	return p.x.unseen[p.to] > 0 || to.Data.Unseen.N > 0 || to.Acks.Unseen.N > 0 ||
+		slices.ContainsFunc(p.fates, func(f fate) bool { return f.missed > 0 })
 }
 
 // single is the size of a packet that is no super-packet, else 0.
@@ -218,22 +270,22 @@ func (p *passage) classify(s *transit, f *fate) {
 }
 
 // order counts the packets that were overtaken: that came after one which had
-// left after them (RFC 4737).
+// left after them (RFC 4737), or after a later part of the same super-packet.
+// What cannot be assigned to one that left is left out.
 func (p *passage) order() {
-	first := int32(len(p.came)) // of those that left later
-	late := []int{}
-	for i := len(p.sent) - 1; i >= 0; i-- {
-		f := &p.fates[i]
-		if f.as < 0 || !f.isSole {
-			continue
-		}
-		if f.as > first {
-			late = append(late, i)
-		}
-		first = min(first, f.as)
+	if p.x.unseen[p.from] > 0 && !p.c.stamps {
+		return // a copy that the first capture lacks would be taken for the original
 	}
-	for _, i := range slices.Backward(late) {
-		p.result.Late.Seen(p.sent[i].number, int(p.sent[i].payload))
+	last, high := int32(-1), int64(0) // of those that came, what left last, and its latest part
+	for j := range p.came {
+		i, c := p.origins[j], &p.came[j]
+		switch {
+		case i < 0:
+		case i < last || i == last && c.begin < high:
+			p.result.Late.Seen(c.number, int(c.payload))
+		default:
+			last, high = i, c.begin
+		}
 	}
 }
 
@@ -273,8 +325,8 @@ func (p *passage) ends(side int) int64 {
 // heardFrom is when the other side last captured a packet that had to pass a side.
 func (p *passage) heardFrom(side int) int64 {
 	other, last := 1-side, int64(-1<<63)
-	comes := 1 // direction that passes side first: the data where it is the left one
-	if side == p.x.left {
+	comes := 1 // direction that passes side first: the data where it leaves there
+	if (side == p.x.left) != p.c.against {
 		comes = 0
 	}
 	for _, chunk := range p.c.records[other].chunks {
