@@ -33,6 +33,15 @@ func (b *Builder) Capture() *measure.Capture {
 			Why:  fmt.Sprintf("more than %d connections have much data: those with the least were not followed to their end", mostLarge),
 		})
 	}
+	if i := slices.IndexFunc(flow, func(c *conn) bool { return c.isAtOne }); i >= 0 {
+		b.face = flow[i].face
+		x.Number = b.face
+		x.Missing = append(x.Missing, measure.NotChecked{
+			Fact: "interfaces",
+			Why: fmt.Sprintf("the flow passes several interfaces of the file; it was followed at number %d alone, the first that it passes: "+
+				"to compare two places give each a file of its own", b.face),
+		})
+	}
 	for i, c := range flow {
 		m := c.connection()
 		if i < mostCourses {

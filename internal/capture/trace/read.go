@@ -45,7 +45,7 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 	if damage != nil {
 		c.Damage = damage.Error()
 	}
-	describe(c, r.Interfaces(), b.snap)
+	b.describe(c, r.Interfaces())
 	return c, nil
 }
 
@@ -59,15 +59,18 @@ func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *fram
 	b.Add(p, v)
 }
 
-// describe says of the interfaces what the file knows. cut is the most that was
-// kept of a packet which was cut, 0 where none was: a program that cuts the
-// packets of a file may leave the snap length of old in its header.
-func describe(c *measure.Capture, faces []pcapfile.Interface, cut int) {
+// describe says of the interfaces what the file knows. The snap length is that of
+// the packets that were cut: a program that cuts the packets of a file may leave
+// the one of old in its header.
+func (b *Builder) describe(c *measure.Capture, faces []pcapfile.Interface) {
 	if len(faces) == 1 {
 		c.Interface, c.Snap = faces[0].Name, faces[0].Snap
 	}
-	if cut > 0 && (c.Snap == 0 || cut < c.Snap) {
-		c.Snap = cut
+	if b.face >= 0 {
+		c.Interface = faces[b.face].Name
+	}
+	if b.snap > 0 && (c.Snap == 0 || b.snap < c.Snap) {
+		c.Snap = b.snap
 	}
 	for _, f := range faces {
 		if f.Dropped == nil {
