@@ -97,7 +97,7 @@ type Connection struct {
 	WindowFull  *float64 `json:"window_full_pct,omitempty"`         // share of the time in which the flight filled the window but for a segment
 	Unscaled    bool     `json:"scale_unknown,omitempty"`           // the handshake is not in the capture, and nothing tells the scale of To's windows
 	BurstBytes  *Spread  `json:"bursts_bytes,omitempty"`            // payload sent back to back: less than BurstGapNs apart
-	GoodputBps  *float64 `json:"goodput_bps,omitempty"`             // new payload over the time from the first byte of it to the last
+	GoodputBps  *float64 `json:"goodput_bps,omitempty"`             // payload that was delivered, over the time in which it was sent (Way.SendNs)
 	EndedBy     string   `json:"ended_by,omitempty"`                // "fin", "rst from HOST:PORT"; empty: it went on
 	Course      *Trace   `json:"course,omitempty"`                  // of the connections with the most data
 }
@@ -123,6 +123,7 @@ type Way struct {
 	Segments  int64  `json:"segments"`                             // as they cross a link: such a packet counts as often as it holds an MSS
 	Payload   int64  `json:"payload_bytes"`                        // with what was sent again
 	New       int64  `json:"new_bytes"`                            // without
+	SendNs    int64  `json:"sending_ns,omitzero"`                  // from the first new payload to the last that was sent, new or again
 	MaxPacket int    `json:"largest_packet_bytes,omitzero"`        // IP packet
 	Super     Count  `json:"super_packets,omitzero"`               // larger than a full segment of this connection: of segmentation or receive offload
 	Again     Count  `json:"sent_again,omitzero"`                  // all kinds

@@ -64,7 +64,7 @@ func (h *half) advance(p *frame.Packet, ack, at int64) (rtt int64) {
 		rtt = at - sent
 		h.rtt.add(rtt)
 	}
-	h.acked = ack
+	h.acked, h.ackedAt = ack, at
 	past := 0 // gaps whose data arrived without having been seen
 	for past < len(h.gaps) && h.gaps[past].end <= ack {
 		past++

@@ -36,6 +36,7 @@ func (h *half) isLate(c *conn, o *half, p *frame.Packet, g gap, at int64) bool {
 // sentAgain counts data that was sent again, and says why.
 func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
 	w := &h.way
+	h.triedAt = at
 	w.Again.Seen(p.Number, p.Payload)
 	before, known := h.waiting.last(start)
 	r := repeated{start: start, end: end, number: p.Number, payload: p.Payload}

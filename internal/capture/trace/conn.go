@@ -36,7 +36,7 @@ func (c *conn) begin(b *Builder, key pair, index int, p *frame.Packet, at int64)
 	c.opener, c.synAt, c.openNs, c.openFar = -1, -1, -1, -1
 	for i := range c.ends {
 		h := &c.ends[i]
-		h.index, h.scale, h.zeroAt, h.newAt, h.firstNew, h.dataAt, h.sentAt = i, -1, -1, -1, -1, -1, -1
+		h.index, h.scale, h.zeroAt, h.firstNew, h.dataAt, h.sentAt = i, -1, -1, -1, -1, -1
 	}
 	c.ends[0].addr, c.ends[1].addr = p.Source, p.Target
 	c.full.ip = b.o.MTU
