@@ -171,7 +171,7 @@ func (s *stream) count(t *measure.TCPInfo) (start *measure.TCPInfo) {
 	if s.turned {
 		data = s.conn.Acks
 	}
-	t.Retrans, t.BytesSent, t.BytesRetrans = narrow(data.Again.N), new(uint64(max(data.Payload, 0))), new(uint64(max(data.Again.Bytes, 0)))
+	t.Retrans, t.BytesSent, t.BytesRetrans = narrow(data.Again.Segments()), new(uint64(max(data.Payload, 0))), new(uint64(max(data.Again.Bytes, 0)))
 	if rtt := s.conn.RTT; rtt != nil && !s.turned {
 		t.RTTUs, t.MinRTTUs = narrow(rtt.P50/1000), narrow(rtt.Min/1000)
 	}

@@ -57,11 +57,16 @@ type TooBig struct {
 type Count struct {
 	N       int64   `json:"count"`
 	Bytes   int64   `json:"bytes,omitzero"`    // payload
+	OnLink  int64   `json:"segments,omitzero"` // as they cross a link (Way.Segments), of data that was sent again or came late
 	Packets []int64 `json:"packets,omitempty"` // numbers of the first MostNumbers of them
 }
 
 // MostNumbers bounds the packet numbers of a Count.
 const MostNumbers = 10
+
+// Segments is how often it was seen in segments as they cross a link: what is
+// to be compared with Way.Segments. Where they were not counted it is N.
+func (c *Count) Segments() int64 { return max(c.N, c.OnLink) }
 
 // Seen counts one more.
 func (c *Count) Seen(packet int64, bytes int) {

@@ -113,7 +113,7 @@ func (h *half) miss(p *frame.Packet, start, at int64) {
 func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
 	filled, g := h.fill(start, min(end, h.next))
 	if filled > 0 && h.isLate(c, o, p, g, at) {
-		h.way.Late.Seen(p.Number, p.Payload)
+		c.full.sees(&h.way.Late, p.Number, p.Payload, p.IPBytes)
 		h.way.LateMost = max(h.way.LateMost, int(h.dataPackets-1-g.packets))
 		h.course.late.add(c.mark(p, start, at), measure.MostMarks)
 	} else {

@@ -378,6 +378,32 @@ func TestTwice(t *testing.T) {
 	}
 }
 
+// TestSegmentsAgain: what was sent again counts in segments too, whether the
+// handshake told their size or not.
+func TestSegmentsAgain(t *testing.T) {
+	const size = 1448
+	for _, opened := range []bool{true, false} {
+		x := newTape(Options{})
+		if opened {
+			x.open(10_000, 10_020)
+		}
+		x.data(11_000, 0, 10*size)
+		x.data(12_000, 10*size, 5*size)
+		x.data(300_000, 0, 10*size)
+		x.ack(310_000, 15*size)
+		x.ack(311_000, 15*size, x.sack(0, 10*size))
+		w := x.conn().Data
+		for _, c := range []measure.Count{w.Again, w.Timeout, w.Spurious} {
+			if c.N != 1 || c.Segments() != 10 || c.Bytes != 10*size {
+				t.Errorf("opened %v: %+v", opened, c)
+			}
+		}
+		if w.Segments != 25 || w.Late.Segments() != 0 {
+			t.Errorf("opened %v: %d segments", opened, w.Segments)
+		}
+	}
+}
+
 // TestTwoPlacesInOneFile: what was captured at both ends and merged is followed at
 // one of them, whether the handshake is in the file or not.
 func TestTwoPlacesInOneFile(t *testing.T) {
