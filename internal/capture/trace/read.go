@@ -61,7 +61,7 @@ func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *fram
 	if n := len(record.Data); n < record.WireBytes {
 		b.snap = max(b.snap, n)
 	}
-	*p = frame.Packet{Number: record.Number, TimeNs: record.TimeNs, Interface: record.Interface, WireBytes: record.WireBytes}
+	p.Number, p.TimeNs, p.Interface, p.WireBytes = record.Number, record.TimeNs, record.Interface, record.WireBytes // Decode sets the rest
 	v := frame.Decode(r.Interfaces()[record.Interface].Link, record.Data, p)
 	b.Add(p, v)
 }
