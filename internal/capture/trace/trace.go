@@ -158,7 +158,9 @@ func (b *Builder) find(key pair, p *frame.Packet, at int64) *conn {
 	}
 	if b.last != c {
 		b.last = c
-		b.listOf(c).touch(c)
+		if !c.isLarge { // of the large ones that with the least payload goes, not the idlest
+			b.small.touch(c)
+		}
 	}
 	return c
 }
@@ -220,13 +222,6 @@ func (b *Builder) forget(l *list, c *conn) {
 	b.room += c.ends[0].waiting.size() + c.ends[1].waiting.size()
 	*c = conn{newer: b.free}
 	b.free = c
-}
-
-func (b *Builder) listOf(c *conn) *list {
-	if c.isLarge {
-		return &b.large
-	}
-	return &b.small
 }
 
 // other counts a packet that is not TCP.
