@@ -100,7 +100,10 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 		s, v := &all[i], count(&all[i])
 		volumes = append(volumes, v)
 		if s.sent.Total > 0 {
-			start, end = min(start, s.sent.FirstNs), max(end, v.LastNs, s.until())
+			start, end = min(start, s.sent.FirstNs), max(end, v.LastNs)
+			if until := s.until(); v.Total == 0 || until-v.LastNs > stallNs {
+				end = max(end, until)
+			}
 		}
 		e.Bytes += v.Total
 		e.Streams = append(e.Streams, measure.Stream{Index: i, Local: s.local, Peer: s.peer, Bytes: v.Total, TotalBytes: v.Total, MSS: s.conn.MSS})

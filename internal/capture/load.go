@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -37,6 +38,9 @@ func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progre
 	switch {
 	case ctx.Err() != nil:
 		return File{}, fault.Failf("", "%s: interrupted", name)
+	case errors.Is(err, trace.ErrMerged):
+		return File{}, fault.Usagef("give each of the two captures as a file of its own, or capture at one interface instead of any",
+			"%s: each packet is in it twice, as captured at two places, and nothing tells which is which", name)
 	case err != nil:
 		return File{}, fmt.Errorf("%s: %w", name, err)
 	}

@@ -20,6 +20,7 @@ func (b *Builder) Capture() *measure.Capture {
 	x.SpanNs = b.lastNs - b.startNs
 	x.Others = b.tallies()
 	flow := b.flow()
+	b.merged = slices.ContainsFunc(flow, (*conn).isMerged)
 	if len(flow) > mostConns {
 		x.Missing = append(x.Missing, measure.NotChecked{
 			Fact: "connections",

@@ -99,6 +99,7 @@ func (c *conn) add(p *frame.Packet, at int64) bool {
 func (c *conn) opens(i int, p *frame.Packet, at int64) {
 	h := &c.ends[i]
 	if h.syn.has {
+		c.greeted(p, at)
 		h.syn.again.Seen(p.Number, 0)
 		if p.Flags&frame.ACK == 0 {
 			c.synAt = -1 // which of them is answered cannot be told

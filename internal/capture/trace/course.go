@@ -158,13 +158,15 @@ func (c *course) at(ns int64, large bool) *step {
 	if c.stepNs == 0 {
 		c.stepNs = firstStepNs
 	}
-	for len(c.steps) > most || ns/c.stepNs >= int64(most) {
+	i := ns / c.stepNs
+	for len(c.steps) > most || i >= int64(most) {
 		c.halve()
+		i = ns / c.stepNs
 	}
-	for i := ns / c.stepNs; int64(len(c.steps)) <= i; {
+	for int64(len(c.steps)) <= i {
 		c.steps = append(c.steps, noStep)
 	}
-	return &c.steps[ns/c.stepNs]
+	return &c.steps[i]
 }
 
 // halve joins each two steps.
@@ -230,8 +232,9 @@ func (h *half) drawSent(c *conn, o *half, p *frame.Packet, at int64) {
 		h.position(p.Seq)+int64(p.Payload) == o.lastAck+o.window {
 		h.way.Filled.Seen(p.Number, p.Payload)
 	}
-	h.course.at(at-c.first, c.isLarge).sent = h.next
-	h.draw(c, o, at)
+	s := h.course.at(at-c.first, c.isLarge)
+	s.sent = h.next
+	h.draw(s, o, at)
 }
 
 // drawAcked notes what is in flight after an acknowledgement.
@@ -245,17 +248,16 @@ func (h *half) drawAcked(c *conn, r *half, at, rtt int64) {
 		s.rtts++
 		s.rttSum += float64(rtt)
 	}
-	h.draw(c, r, at)
+	h.draw(s, r, at)
 }
 
-// draw takes the flight of h and the window of r. Idle time counts only when
+// draw takes the flight of h and the window of r into a step. Idle time counts only when
 // data follows.
-func (h *half) draw(c *conn, r *half, at int64) {
+func (h *half) draw(s *step, r *half, at int64) {
 	flight := max(0, h.next-h.acked)
 	if !r.hasAck || flight == 0 && h.flight.value == 0 {
 		return
 	}
-	s := h.course.at(at-c.first, c.isLarge)
 	h.flight.set(at, flight)
 	s.flight = max(s.flight, flight)
 	if r.scale < 0 {

@@ -17,13 +17,16 @@ type greeting struct {
 	at      int64
 	flags   uint8
 	ttl     uint8
+	id      uint16
 	window  uint16
 	options frame.Options
 	again   measure.Count // copies of it
+
+	elsewhere bool // it was captured at another place too
 }
 
 func greetingOf(p *frame.Packet, at int64) greeting {
-	return greeting{has: true, number: p.Number, at: at, flags: p.Flags, ttl: p.TTL, window: p.Window, options: p.Options}
+	return greeting{has: true, number: p.Number, at: at, flags: p.Flags, ttl: p.TTL, id: p.ID, window: p.Window, options: p.Options}
 }
 
 // optionNames are those of IANA's registry "TCP Option Kind Numbers".

@@ -16,6 +16,10 @@ type Progress func(packets int64) error
 // progressPackets is how often Progress is called.
 const progressPackets = 1 << 16
 
+// ErrMerged says that two captures are mixed in a file as if they were of one
+// interface, so that nothing tells which packet was captured where.
+var ErrMerged = errors.New("trace: the packets of two places are mixed in the file")
+
 // Read makes a Capture of all packets of a file. Where the file is damaged or
 // cut, what was read is told, and the damage with it.
 func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, error) {
@@ -42,6 +46,9 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 		}
 	}
 	c := b.Capture()
+	if b.merged {
+		return nil, ErrMerged
+	}
 	if damage != nil {
 		c.Damage = damage.Error()
 	}
@@ -54,7 +61,7 @@ func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *fram
 	if n := len(record.Data); n < record.WireBytes {
 		b.snap = max(b.snap, n)
 	}
-	*p = frame.Packet{Number: record.Number, TimeNs: record.TimeNs, Interface: record.Interface, WireBytes: record.WireBytes}
+	p.Number, p.TimeNs, p.Interface, p.WireBytes = record.Number, record.TimeNs, record.Interface, record.WireBytes // Decode sets the rest
 	v := frame.Decode(r.Interfaces()[record.Interface].Link, record.Data, p)
 	b.Add(p, v)
 }

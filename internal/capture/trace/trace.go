@@ -58,9 +58,10 @@ type Builder struct {
 	others   [frame.IsUnknown + 1]int64
 	protos   [256]int64
 	unwanted int64
-	lost     int // large connections that were forgotten
-	face     int // interface at which the flow was followed, where it passes several; -1: there is one
-	snap     int // most bytes kept of a packet that was cut; 0: none was
+	lost     int  // large connections that were forgotten
+	face     int  // interface at which the flow was followed, where it passes several; -1: there is one
+	merged   bool // two captures are mixed as if they were of one interface
+	snap     int  // most bytes kept of a packet that was cut; 0: none was
 }
 
 // New returns a Builder without packets.
@@ -113,6 +114,8 @@ func (b *Builder) isCopy(c *conn, p *frame.Packet, at int64) bool {
 	face, ok := b.twice.seen(p, at)
 	if ok && face != p.Interface {
 		c.twin(p, face, at)
+	} else if ok {
+		c.greeted(p, at)
 	}
 	return ok
 }
@@ -155,7 +158,9 @@ func (b *Builder) find(key pair, p *frame.Packet, at int64) *conn {
 	}
 	if b.last != c {
 		b.last = c
-		b.listOf(c).touch(c)
+		if !c.isLarge { // of the large ones that with the least payload goes, not the idlest
+			b.small.touch(c)
+		}
 	}
 	return c
 }
@@ -217,13 +222,6 @@ func (b *Builder) forget(l *list, c *conn) {
 	b.room += c.ends[0].waiting.size() + c.ends[1].waiting.size()
 	*c = conn{newer: b.free}
 	b.free = c
-}
-
-func (b *Builder) listOf(c *conn) *list {
-	if c.isLarge {
-		return &b.large
-	}
-	return &b.small
 }
 
 // other counts a packet that is not TCP.

@@ -90,6 +90,29 @@ func mix(x uint64) uint64 {
 // a connection whose handshake is not in the file is followed at one alone.
 const leastTwins = 16
 
+// A copy of a SYN by a span port comes within the one time, a SYN that is sent
+// again after the other (1 s, RFC 6298).
+const (
+	spanNs     = 300_000
+	repeatedNs = 900_000_000
+)
+
+// greeted takes note of a copy of a SYN or SYN-ACK that comes later than that of
+// a span port: it was captured at another place.
+func (c *conn) greeted(p *frame.Packet, at int64) {
+	g := &c.ends[c.side(p)].syn
+	if p.Flags&frame.SYN == 0 || !g.has || p.ID != g.id || p.Options.TSVal != g.options.TSVal {
+		return
+	}
+	if apart := at - g.at; apart > spanNs && apart < repeatedNs {
+		g.elsewhere = true
+	}
+}
+
+// isMerged reports whether two captures are mixed as if they were of one
+// interface: both packets of the handshake were captured at two places.
+func (c *conn) isMerged() bool { return c.ends[0].syn.elsewhere && c.ends[1].syn.elsewhere }
+
 // isElsewhere reports whether a packet passed another interface than the one at
 // which the connection is followed.
 func (c *conn) isElsewhere(p *frame.Packet) bool {
@@ -103,10 +126,9 @@ func (c *conn) isElsewhere(p *frame.Packet) bool {
 // or copies of a large part of the packets: what is sent again by another
 // interface of a bond is a small one.
 func (c *conn) twin(p *frame.Packet, face int, at int64) {
-	const untilRepeated = 900_000_000 // a SYN is sent again after 1 s (RFC 6298)
 	c.twins++
 	h := &c.ends[c.side(p)]
-	ofSYN := p.Flags&frame.SYN != 0 && h.syn.has && at-h.syn.at < untilRepeated && h.syn.options.TSVal == p.Options.TSVal
+	ofSYN := p.Flags&frame.SYN != 0 && h.syn.has && at-h.syn.at < repeatedNs && h.syn.options.TSVal == p.Options.TSVal
 	often := p.Payload > 0 && c.twins >= leastTwins && 3*c.twins >= c.ends[0].way.Packets+c.ends[1].way.Packets
 	if !c.isAtOne && (ofSYN || often) {
 		c.isAtOne, c.face = true, face

@@ -111,7 +111,7 @@ func (w *waiting) sentAt(position, at int64) {
 // stamps finds round trips by time stamps (RFC 7323): from the first packet of
 // one end with a TSval to the first of the other end that echoes it.
 type stamps struct {
-	slots []stamp
+	slots []stamp // their number is a power of two
 }
 
 type stamp struct {
@@ -132,7 +132,7 @@ func (s *stamps) note(p *frame.Packet, at int64, large bool) {
 		}
 		s.slots = make([]stamp, n)
 	}
-	x := &s.slots[p.Options.TSVal%uint32(len(s.slots))]
+	x := &s.slots[p.Options.TSVal&uint32(len(s.slots)-1)]
 	if x.value != p.Options.TSVal || x.at == 0 {
 		*x = stamp{p.Options.TSVal, true, at}
 	}
@@ -143,7 +143,7 @@ func (s *stamps) answer(p *frame.Packet, at int64, to *delays) {
 	if !p.Options.Timestamps || s.slots == nil {
 		return
 	}
-	x := &s.slots[p.Options.TSEcr%uint32(len(s.slots))]
+	x := &s.slots[p.Options.TSEcr&uint32(len(s.slots)-1)]
 	if x.open && x.value == p.Options.TSEcr {
 		x.open = false
 		to.add(at - x.at)
