@@ -60,7 +60,11 @@ func coupled(sides [2]Side) []couple {
 	}
 	slices.SortStableFunc(out, func(a, b couple) int { return cmp.Compare(b.sent(0), a.sent(0)) })
 	for i := range out {
-		out[i].against = out[i].runsAgainst(&out[0])
+		c := &out[i]
+		c.against = c.runsAgainst(&out[0])
+		if out[0].opaque && c.shift != [2]uint32{} { // the proxy ends those beside it too
+			c.opaque, c.met = true, nil
+		}
 	}
 	return out
 }
