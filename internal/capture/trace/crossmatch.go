@@ -23,11 +23,12 @@ type couple struct {
 
 // meeting is a packet that is in both captures beyond doubt.
 type meeting struct {
-	back  bool // not of the data's direction
-	at    [2]int64
-	seq   [2]uint32
-	of    [2]int64 // packet numbers
-	stamp uint32   // by how much the time stamp of side 1 is ahead
+	back   bool // not of the data's direction
+	at     [2]int64
+	seq    [2]uint32
+	of     [2]int64 // packet numbers
+	stamp  uint32   // by how much the time stamp of side 1 is ahead
+	window bool     // is the same
 }
 
 // coupled finds the connections that are in both captures: by their addresses,
@@ -59,7 +60,11 @@ func coupled(sides [2]Side) []couple {
 	}
 	slices.SortStableFunc(out, func(a, b couple) int { return cmp.Compare(b.sent(0), a.sent(0)) })
 	for i := range out {
-		out[i].against = out[i].runsAgainst(&out[0])
+		c := &out[i]
+		c.against = c.runsAgainst(&out[0])
+		if out[0].opaque && c.shift != [2]uint32{} { // the proxy ends those beside it too
+			c.opaque, c.met = true, nil
+		}
 	}
 	return out
 }
@@ -227,27 +232,32 @@ func (c *couple) isRewritten() bool {
 			return false
 		}
 	}
-	return c.samePackets() && (c.stamps || c.isShifted())
+	return c.samePackets() && c.isPassed()
 }
 
-// isShifted tells that the time stamps of one place are those of the other with a
-// constant added: those of a proxy come from a clock of its own.
-func (c *couple) isShifted() bool {
+// isPassed tells packets that passed a device from those of a proxy: that has
+// windows of its own, and a clock. A device adds a constant to time stamps, if it
+// changes them at all.
+func (c *couple) isPassed() bool {
 	var ahead [2]*uint32
+	var met, kept [2]int
 	for i := range c.met {
-		m := &c.met[i]
-		back := 0
+		m, back := &c.met[i], 0
 		if m.back {
 			back = 1
 		}
 		if ahead[back] == nil {
 			ahead[back] = &m.stamp
 		}
-		if m.stamp != *ahead[back] {
+		if !c.stamps && m.stamp != *ahead[back] {
 			return false
 		}
+		met[back]++
+		if m.window {
+			kept[back]++
+		}
 	}
-	return true
+	return 2*kept[0] >= met[0] && 2*kept[1] >= met[1]
 }
 
 // leastMet is how many packets two captures must have in common to be of one connection.
@@ -343,7 +353,7 @@ func (c *couple) meetings(stamps bool) []meeting {
 	var met []meeting
 	for s, e := range all {
 		if a, b := e.records[0], e.records[1]; e.count == [2]int{1, 1} {
-			met = append(met, meeting{s.kind&1 != 0, [2]int64{a.at, b.at}, [2]uint32{a.seq, b.seq}, [2]int64{a.number, b.number}, b.tsval - a.tsval})
+			met = append(met, meeting{s.kind&1 != 0, [2]int64{a.at, b.at}, [2]uint32{a.seq, b.seq}, [2]int64{a.number, b.number}, b.tsval - a.tsval, a.window == b.window})
 		}
 	}
 	slices.SortFunc(met, func(a, b meeting) int { return int(a.of[0] - b.of[0]) })
