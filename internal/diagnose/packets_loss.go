@@ -147,6 +147,9 @@ func (f *flow) lostAlong() *outcome {
 	}
 	o := possible("%s of the data was lost %s and sent again", rare(l.pct), l.lossWhere()).by(l.proofs()...).
 		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+	if 2*l.needless() > l.data.Again.N {
+		return o.beside() // most had not been lost: it is the order that costs
+	}
 	if l.isBorne() {
 		o.beside().text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
 	}
