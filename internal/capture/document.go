@@ -18,6 +18,7 @@ const (
 	leastBack     = 20  // the other direction is a cell with more than this part of the payload of the main one
 	leastStream   = 100 // and a connection a stream with more than this part of that of the largest
 	leastPayload  = 64 << 10
+	talkBytes     = 4 << 10 // with less a connection is no stream beside one with more: a test's control connection
 	notOfACapture = "a capture does not show it"
 )
 
@@ -161,7 +162,27 @@ func (d *draft) way(back bool) way {
 		w.from, w.to = w.to, w.from
 	}
 	w.sent, w.acked = d.streams(d.sender, back), d.streams(d.receiver, back)
+	if d.crossing != nil {
+		w.acked = d.crossed(w)
+	}
 	return w
+}
+
+// crossed are the receiver's streams of the connections that are streams at the
+// sender: of data that never came only the sender's capture knows.
+func (d *draft) crossed(w way) []stream {
+	var out []stream
+	for _, s := range d.allOf(d.receiver, w.back) {
+		if slices.ContainsFunc(d.crossing.Conns, func(x measure.CrossedConn) bool {
+			return x.RightIndex == s.conn.Index && slices.ContainsFunc(w.sent, func(l stream) bool { return l.conn.Index == x.LeftIndex })
+		}) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return w.acked
+	}
+	return out[:min(len(out), measure.MaxStreams)]
 }
 
 // farHost is the receiver as the capture at its side has it: it may be another
@@ -186,8 +207,20 @@ func (d *draft) isTurned(c *measure.Capture, conn *measure.Connection) bool {
 
 // streams are the connections that carry much in a direction, at one capture.
 func (d *draft) streams(f *File, back bool) []stream {
-	var all []stream
+	all := d.allOf(f, back)
 	var most int64
+	for i := range all {
+		most = max(most, all[i].sent.Total)
+	}
+	all = slices.DeleteFunc(all, func(s stream) bool {
+		return s.sent.Total == 0 || s.sent.Total < most/leastStream || s.sent.Total < talkBytes && most >= talkBytes
+	})
+	return all[:min(len(all), measure.MaxStreams)]
+}
+
+// allOf are all connections of a capture, in a direction.
+func (d *draft) allOf(f *File, back bool) []stream {
+	var all []stream
 	for i := range f.Capture.Conns {
 		c := &f.Capture.Conns[i]
 		s := stream{conn: c, local: c.From, peer: c.To, turned: d.isTurned(f.Capture, c) != back}
@@ -198,11 +231,9 @@ func (d *draft) streams(f *File, back bool) []stream {
 		if s.sent.Total == 0 {
 			s.sent = whole(f.Capture, c, s.turned) // it was not recorded
 		}
-		most = max(most, s.sent.Total)
 		all = append(all, s)
 	}
-	all = slices.DeleteFunc(all, func(s stream) bool { return s.sent.Total == 0 || s.sent.Total < most/leastStream })
-	return all[:min(len(all), measure.MaxStreams)]
+	return all
 }
 
 // whole is a connection's payload where its course was not recorded.

@@ -68,6 +68,94 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestStalled holds that the rate is over the time in which the sender tried to
+// send, and of what arrived.
+func TestStalled(t *testing.T) {
+	const size, everyMs = 1448, 10
+	for _, test := range []struct {
+		name           string
+		sent, received int     // segments, of which so many arrive
+		controls       int     // bytes of a control connection, all of which arrive
+		bps, rate      float64 // of the cell, and of the connection
+	}{
+		{"all arrives", 100, 100, 0, 100 * size * 8 / 0.99, 100 * size * 8 / 0.99},
+		{"it stalls after a second", 100, 100, 0, 100 * size * 8 / 10.99, 100 * size * 8 / 10.99},
+		{"nothing arrives", 10, 0, 300, 0, 0},
+	} {
+		for _, two := range []bool{false, true} {
+			var files [2]File
+			var builders [2]*trace.Builder
+			for i := range files {
+				files[i] = File{Name: string(rune('a' + i)), Recorder: trace.NewRecorder()}
+				builders[i] = trace.New(trace.Options{Record: files[i].Recorder})
+			}
+			var numbers [2]int64
+			packet := func(ms int64, from, to uint16, flags uint8, seq, ack uint32, n int, arrives bool) {
+				left := 0 // where it leaves: the sender is at the left
+				if from == 5201 {
+					left = 1
+				}
+				for k := range 2 {
+					if at := (left + k) % 2; k == 0 || arrives {
+						numbers[at]++
+						p := frame.Packet{
+							Number: numbers[at], TimeNs: 1_700_000_000e9 + ms*1e6 + int64(k)*1e6, Proto: frame.TCP, TTL: 64, ID: uint16(ms), Flags: flags, Window: 5000,
+							Source: frame.Endpoint{Addr: hostOf(from), Port: from}, Target: frame.Endpoint{Addr: hostOf(to), Port: to},
+							Seq: seq, Ack: ack, Payload: n, IPBytes: n + 40,
+						}
+						builders[at].Add(&p, frame.IsTCP)
+					}
+				}
+			}
+			open := func(ms int64, port uint16) {
+				packet(ms, port, 5201, frame.SYN, 1000, 0, 0, true)
+				packet(ms+1, 5201, port, frame.SYN|frame.ACK, 2000, 1001, 0, true)
+				packet(ms+2, port, 5201, frame.ACK, 1001, 2001, 0, true)
+			}
+			open(0, 40001)
+			open(10, 40000)
+			if test.controls > 0 {
+				packet(14, 40001, 5201, frame.ACK, 1001, 2001, test.controls, true)
+				packet(15, 5201, 40001, frame.ACK, 2001, 1001+uint32(test.controls), 0, true)
+			}
+			for i := range test.sent {
+				ms, seq := int64(20+i*everyMs), uint32(1001+i*size)
+				packet(ms, 40000, 5201, frame.ACK, seq, 2001, size, i < test.received)
+				if i < test.received {
+					packet(ms+1, 5201, 40000, frame.ACK, 2001, seq+size, 0, true)
+				}
+			}
+			if test.bps < 1e6 { // and the next one comes to nothing
+				next := uint32(1001 + test.received*size)
+				last := int64(20 + (test.sent-1)*everyMs)
+				for i := range int64(6) {
+					packet(last+i*2000, 40000, 5201, frame.ACK, next, 2001, size, false)
+				}
+			}
+			for i := range files {
+				files[i].Capture = builders[i].Capture()
+			}
+			doc, err := Document(files[:1]...)
+			if two {
+				doc, err = Document(files[:]...)
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			e := doc.Cells[0].Runs[0].Flows[0].Receiver
+			if e.MeasuredNs <= 0 || len(e.Streams) != 1 {
+				t.Fatalf("%s, two %v: %d ns, %d streams", test.name, two, e.MeasuredNs, len(e.Streams))
+			}
+			if bps := float64(e.Bytes) * 8e9 / float64(e.MeasuredNs); bps < 0.98*test.bps || bps > 1.02*test.bps {
+				t.Errorf("%s, two %v: %.0f bit/s, not %.0f", test.name, two, bps, test.bps)
+			}
+			if bps := *files[0].Capture.Conns[0].GoodputBps; bps < 0.98*test.rate || bps > 1.02*test.rate {
+				t.Errorf("%s: the connection %.0f bit/s, not %.0f", test.name, bps, test.rate)
+			}
+		}
+	}
+}
+
 // hostOf is the host of a port: the server listens on 5201.
 func hostOf(port uint16) [16]byte {
 	a := [16]byte{10: 255, 11: 255, 12: 10, 15: 1}

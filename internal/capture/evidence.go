@@ -12,7 +12,7 @@ const mostBins = 4096
 
 // senderSide is what the capture nearer to the sender tells of it.
 func (d *draft) senderSide(w way) *measure.Evidence {
-	e := d.side(d.sender, w, w.sent, func(s *stream) trace.Volume { return s.sent })
+	e := d.side(d.sender, w.sent, span{math.MaxInt64, math.MinInt64}, func(s *stream) trace.Volume { return s.sent })
 	e.EndPoint, e.Sends = w.from, true
 	atSender := d.sender.Capture.Place == measure.AtSender
 	for i := range w.sent {
@@ -35,7 +35,7 @@ func (d *draft) senderSide(w way) *measure.Evidence {
 // receiverSide is what the capture nearer to the receiver tells of it: what it
 // acknowledged had arrived in order.
 func (d *draft) receiverSide(w way) *measure.Evidence {
-	e := d.side(d.receiver, w, w.acked, (*stream).got)
+	e := d.side(d.receiver, w.acked, d.stall(w), (*stream).got)
 	e.EndPoint, e.Dialled = w.to, !e.Dialled
 	e.LocalAddr, e.PeerAddr = e.PeerAddr, e.LocalAddr
 	for i := range e.Streams {
@@ -47,21 +47,60 @@ func (d *draft) receiverSide(w way) *measure.Evidence {
 	return e
 }
 
+// span is a time since 1970 by the clock of one capture, ns.
+type span struct{ start, end int64 }
+
+// stallNs is how long data must have been sent in vain for a stall.
+const stallNs = 1_000_000_000
+
+// stall is the time in which the sender tried to send, as the clock at the
+// receiver has it, where data came to the receiver no more: only the sender's
+// capture knows how long it went on. It is empty where data came to the end.
+func (d *draft) stall(w way) span {
+	s := span{math.MaxInt64, math.MinInt64}
+	acked := int64(math.MinInt64)
+	for i := range w.sent {
+		x := &w.sent[i]
+		s.start, s.end = min(s.start, x.sent.FirstNs), max(s.end, x.until())
+		if x.acked.Total > 0 {
+			acked = max(acked, x.acked.LastNs)
+		}
+	}
+	none := span{math.MaxInt64, math.MinInt64}
+	if d.crossing == nil || len(w.sent) == 0 || acked > s.end-stallNs {
+		return none
+	}
+	offset, last := d.crossing.OffsetNs, d.receiver.Capture.StartedAt.UnixNano()+d.receiver.Capture.SpanNs
+	if acked != math.MinInt64 && acked+offset > last+stallNs {
+		return none // the receiver's capture ended before
+	}
+	return span{s.start + offset, s.end + offset}
+}
+
+// until is when the sender sent data the last time, for the first time or again.
+func (s *stream) until() int64 {
+	if s.turned {
+		return s.sent.FirstNs + s.conn.Acks.SendNs
+	}
+	return s.sent.FirstNs + s.conn.Data.SendNs
+}
+
 // side fills what both ends have: the streams and their seconds, and the round
-// trip of the handshakes, of which the whole is seen at any place.
-func (d *draft) side(f *File, w way, all []stream, count func(*stream) trace.Volume) *measure.Evidence {
+// trip of the handshakes, of which the whole is seen at any place. The time is
+// that in which the sender tried to send, here or, in tried, at the other capture.
+func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trace.Volume) *measure.Evidence {
 	e := &measure.Evidence{Reported: measure.ByCapture, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}, RTTIdle: opened(all)}
 	lack(e, "host", notOfACapture)
 	if e.RTTIdle == nil {
 		lack(e, "rtt_idle", "no handshake is in the capture")
 	}
 	var volumes []trace.Volume
-	start, end := int64(math.MaxInt64), int64(math.MinInt64)
+	start, end := tried.start, tried.end
 	for i := range all {
 		s, v := &all[i], count(&all[i])
 		volumes = append(volumes, v)
-		if v.Total > 0 {
-			start, end = min(start, s.sent.FirstNs), max(end, v.LastNs)
+		if s.sent.Total > 0 {
+			start, end = min(start, s.sent.FirstNs), max(end, v.LastNs, s.until())
 		}
 		e.Bytes += v.Total
 		e.Streams = append(e.Streams, measure.Stream{Index: i, Local: s.local, Peer: s.peer, Bytes: v.Total, TotalBytes: v.Total, MSS: s.conn.MSS})
@@ -105,10 +144,11 @@ func negotiated(c *measure.Connection) *measure.TCPInfo {
 	if c.MSS > 0 {
 		t.SendMSS = narrow(int64(c.MSS))
 	}
-	if full := fullPacket(c); full > 0 {
-		t.PMTU = narrow(int64(full)) // as the kernel reckons it: it sends nothing larger
-	}
-	if a, b := c.SYN, c.SYNACK; a != nil && b != nil {
+	if a, b := c.SYN, c.SYNACK; a == nil || b == nil {
+		if full := fullPacket(c); full > 0 {
+			t.PMTU = narrow(int64(full)) // it sends nothing larger; what the ends could take, a handshake would say
+		}
+	} else {
 		t.Timestamps, t.SACK, t.WScaleOK, t.ECN = both(a.Timestamps, b.Timestamps), both(a.SACK, b.SACK), both(a.HasScale, b.HasScale), both(a.ECN, b.ECN)
 	}
 	return t
@@ -129,7 +169,7 @@ func (s *stream) count(t *measure.TCPInfo) (start *measure.TCPInfo) {
 	if s.turned {
 		data = s.conn.Acks
 	}
-	t.Retrans, t.BytesSent, t.BytesRetrans = narrow(data.Again.N), new(uint64(max(data.Payload, 0))), new(uint64(max(data.Again.Bytes, 0)))
+	t.Retrans, t.BytesSent, t.BytesRetrans = narrow(data.Again.Segments()), new(uint64(max(data.Payload, 0))), new(uint64(max(data.Again.Bytes, 0)))
 	if rtt := s.conn.RTT; rtt != nil && !s.turned {
 		t.RTTUs, t.MinRTTUs = narrow(rtt.P50/1000), narrow(rtt.Min/1000)
 	}

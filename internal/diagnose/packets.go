@@ -133,6 +133,7 @@ func addWay(sum *measure.Way, w measure.Way) {
 func addCount(sum *measure.Count, c measure.Count) {
 	sum.N += c.N
 	sum.Bytes += c.Bytes
+	sum.OnLink += c.OnLink
 	room := max(0, measure.MostNumbers-len(sum.Packets))
 	sum.Packets = append(sum.Packets, c.Packets[:min(room, len(c.Packets))]...)
 }
@@ -235,7 +236,7 @@ func (s *spot) againPct() (float64, bool) {
 	if s.data.Again.Bytes > 0 {
 		return share(float64(s.data.Again.Bytes), float64(s.data.Payload)), true
 	}
-	return share(float64(s.data.Again.N), float64(s.data.Segments)), true
+	return share(float64(s.data.Again.Segments()), float64(s.data.Segments)), true
 }
 
 // leastSegments have to be seen before nothing lost among them says something.

@@ -55,6 +55,7 @@ func TestWindowsInPackets(t *testing.T) {
 		{"a reader that is late, sender", nearSender, with(closedFor(40)), map[string]string{"slow-reader": "certain", "receive-window": "no", "shaper": "no", "app-limited": "no"}},
 		{"a reader that is late, receiver", nearReceiver, with(closedFor(40)), map[string]string{"slow-reader": "certain", "receive-window": "no"}},
 		{"a reader that is late at times", midway, with(closedFor(5)), map[string]string{"slow-reader": "likely", "receive-window": "no"}},
+		{"little passed, and the window closed at the end", nearReceiver, []capturesEdit{uneven, closedFor(90), eachConn(func(c *measure.Connection) { c.Data.New = 81 })}, map[string]string{"slow-reader": "?"}},
 		{"a window that closed once", nearSender, []capturesEdit{uneven, closedFor(0.1)}, map[string]string{"slow-reader": "no"}},
 		{"a window that fell", nearSender, []capturesEdit{uneven, eachConn(func(c *measure.Connection) { c.Window.Min = 1000 })}, map[string]string{"slow-reader": "?"}},
 

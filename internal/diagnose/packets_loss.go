@@ -345,7 +345,7 @@ func packetsReordering(f *flow) *outcome {
 	if s.data.Segments < leastSegments {
 		return missing("segments in a row", "too few were captured")
 	}
-	return f.lateSegments(s, share(float64(s.data.Late.N), float64(s.data.Segments)), s.data.Late, s.place == measure.AtReceiver)
+	return f.lateSegments(s, share(float64(s.data.Late.Segments()), float64(s.data.Segments)), s.data.Late, s.place == measure.AtReceiver)
 }
 
 // lateSegments judges a share of segments, in percent, that came after later ones.

@@ -121,7 +121,7 @@ func packetsScaling(f *flow) *outcome {
 		o.beside() // a larger window would be full of unread data too
 	case known && held.binds:
 		o.by(held.proof)
-	case known:
+	case known || s.data.New <= plainWindow: // too little passed to fill such a window
 		o.beside()
 	default:
 		o.confidence = measure.Likely
@@ -142,9 +142,9 @@ func packetsSACK(f *flow) *outcome {
 	again, counted := s.againPct()
 	queue, told := s.stands()
 	switch {
-	case !counted:
+	case !counted && s.data.Again.N > 0:
 		o.confidence = measure.Likely
-	case again < againBar || f.linkIsFull() || told && queue && again < 0.05:
+	case !counted || again < againBar || f.linkIsFull() || told && queue && again < 0.05:
 		o.beside()
 	default:
 		o.by(above(s.proof("sent again, of the payload", again, "pct", s.data.Again.Packets...), againBar), s.count("sent again after a timeout", s.data.Timeout))

@@ -326,6 +326,7 @@ func TestScalingCosts(t *testing.T) {
 	}{
 		"the window is full":      {[]capturesEdit{off, carries(26e6), windowOf(65535, 90)}, "window-scaling-off certain"},
 		"a slow path":             {[]capturesEdit{off, uneven, carries(1e6), windowOf(65535, 0)}, "none possible"},
+		"too little passed":       {[]capturesEdit{off, func(x *captures) { carries(40e3)(x); x.conns[0].RTT = nil; x.bins = []float64{1} }}, "none possible"},
 		"the receiver reads late": {[]capturesEdit{off, carries(5e6), windowOf(65535, 90), closedFor(50)}, "slow-reader certain"},
 	} {
 		d := filmed(nearSender, x.edits...)

@@ -63,17 +63,23 @@ func (s *spot) windowHeld() (windowUse, bool) {
 const weighs = 5
 
 // closedPct is the share of the time in which the receiver's window was closed,
-// in percent, of the connection that met that most, among those that carry data
-// to speak of.
+// in percent, of all connections that carry data to speak of. What is too little
+// to fill a window says nothing: some programs close theirs as they end.
 func (s *spot) closedPct() float64 {
-	worst := 0.0
+	var zero, span float64
 	for _, c := range s.conns {
 		if share(float64(c.Data.New), float64(s.data.New)) >= weighs || len(s.conns) == 1 {
-			worst = max(worst, share(float64(c.Acks.ZeroNs), float64(c.SpanNs)))
+			zero, span = zero+float64(c.Acks.ZeroNs), span+float64(c.SpanNs)
 		}
 	}
-	return worst
+	if s.data.New < leastFill {
+		return 0
+	}
+	return share(zero, span)
 }
+
+// leastFill is less than any window holds of a program that moves data, in bytes.
+const leastFill = 10_000
 
 // fallen is the share of the time, in percent, in which the main connection's
 // window was below half of what it had been before. A kernel takes back no room
@@ -147,6 +153,8 @@ func packetsSlowReader(f *flow) *outcome {
 	pct, zero := s.closedPct(), s.acks.Zero
 	c := s.main()
 	switch {
+	case s.data.New < leastFill:
+		return missing("a transfer of data", "too little passed to fill a window")
 	case zero.N > 0 && pct >= closedFew:
 		o := likely("the program at the receiver reads too slowly: its window was closed %s of the time", unit.Percent(pct))
 		if pct >= closedBar && s.data.Segments >= leastSegments {

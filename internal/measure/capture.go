@@ -57,11 +57,16 @@ type TooBig struct {
 type Count struct {
 	N       int64   `json:"count"`
 	Bytes   int64   `json:"bytes,omitzero"`    // payload
+	OnLink  int64   `json:"segments,omitzero"` // as they cross a link (Way.Segments), of data that was sent again or came late
 	Packets []int64 `json:"packets,omitempty"` // numbers of the first MostNumbers of them
 }
 
 // MostNumbers bounds the packet numbers of a Count.
 const MostNumbers = 10
+
+// Segments is how often it was seen in segments as they cross a link: what is
+// to be compared with Way.Segments. Where they were not counted it is N.
+func (c *Count) Segments() int64 { return max(c.N, c.OnLink) }
 
 // Seen counts one more.
 func (c *Count) Seen(packet int64, bytes int) {
@@ -97,7 +102,7 @@ type Connection struct {
 	WindowFull  *float64 `json:"window_full_pct,omitempty"`         // share of the time in which the flight filled the window but for a segment
 	Unscaled    bool     `json:"scale_unknown,omitempty"`           // the handshake is not in the capture, and nothing tells the scale of To's windows
 	BurstBytes  *Spread  `json:"bursts_bytes,omitempty"`            // payload sent back to back: less than BurstGapNs apart
-	GoodputBps  *float64 `json:"goodput_bps,omitempty"`             // new payload over the time from the first byte of it to the last
+	GoodputBps  *float64 `json:"goodput_bps,omitempty"`             // payload that was delivered, over the time in which it was sent (Way.SendNs)
 	EndedBy     string   `json:"ended_by,omitempty"`                // "fin", "rst from HOST:PORT"; empty: it went on
 	Course      *Trace   `json:"course,omitempty"`                  // of the connections with the most data
 }
@@ -123,6 +128,7 @@ type Way struct {
 	Segments  int64  `json:"segments"`                             // as they cross a link: such a packet counts as often as it holds an MSS
 	Payload   int64  `json:"payload_bytes"`                        // with what was sent again
 	New       int64  `json:"new_bytes"`                            // without
+	SendNs    int64  `json:"sending_ns,omitzero"`                  // from the first new payload to the last that was sent, new or again
 	MaxPacket int    `json:"largest_packet_bytes,omitzero"`        // IP packet
 	Super     Count  `json:"super_packets,omitzero"`               // larger than a full segment of this connection: of segmentation or receive offload
 	Again     Count  `json:"sent_again,omitzero"`                  // all kinds
@@ -217,8 +223,11 @@ type CrossedConn struct {
 	Changed    []Change `json:"changed,omitempty"` // what a device between them rewrote
 }
 
-// Crossed compares one direction. Bytes count each time they were sent; those of
-// what was lost are the bytes that did not arrive.
+// Crossed compares one direction: the data leaves at the left, its
+// acknowledgements at the right. Bytes count each time they were sent; those of
+// what was lost are the bytes that did not arrive. Packets are numbered as in the
+// capture where they left, those of Doubled as in the other one. One of a class
+// is lost where nothing of it arrived the time that it left; for Lost a part is enough.
 type Crossed struct {
 	Sent       int64  `json:"sent_bytes"`                  // that left the first place, in the time of both captures
 	Arrived    int64  `json:"arrived_bytes"`               //

@@ -104,10 +104,7 @@ func TestSmallConnectionsStandBack(t *testing.T) {
 
 func TestLinesBreakWhereThereIsNoValue(t *testing.T) {
 	k := trace{step: 2}
-	var got [][]point
-	for _, part := range unbrokenParts(k.series([]int64{-1, 10, 20, -1, 30, -1, 40, 900, 50, 60}, 0.5, 10, 50)) {
-		got = append(got, part)
-	}
+	got := unbrokenParts(k.series([]int64{-1, 10, 20, -1, 30, -1, 40, 900, 50, 60}, 0.5, 10, 50))
 	want := [][]point{{{3, 1}, {5, 2}}, {{17, 5}, {19, 6}}}
 	if len(got) != len(want) {
 		t.Fatalf("%v, want %v", got, want)

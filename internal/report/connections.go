@@ -204,14 +204,14 @@ func rttPart(d *measure.Delay, part func(*measure.Delay) int64) string {
 
 // againText says "312 of 84 032", of segments, also where it is none: that is a result.
 func againText(c *measure.Connection) string {
-	return unit.Count(c.Data.Again.N) + " of " + unit.Count(c.Data.Segments)
+	return unit.Count(c.Data.Again.Segments()) + " of " + unit.Count(c.Data.Segments)
 }
 
 func countedText(c measure.Count) string {
 	if c.N <= 0 {
 		return ""
 	}
-	return unit.Count(c.N)
+	return unit.Count(c.Segments())
 }
 
 func lateText(c *measure.Connection) string {

@@ -76,7 +76,7 @@ func windowCaptures() []Captured {
 	fixed := window("fixed-window", "-w", "64K").each(is("receive-window", measure.AtReceiver).or(alike, "fixed-window"))
 	v6 := named(window("receive-window"), "receive-window-v6")
 	v6.Build = overIPv6(v6.Build)
-	unlike := silent("data under way that stops below the window says that it is the sender, but not why", "send-buffer", "app-limited", "paced")
+	unlike := silent("data under way that stops below the window says that it is the sender, but not why; and iperf3 writes so much at once that a queue fills", "send-buffer", "app-limited", "paced", "shaper")
 	off := func(f Fault, end string, sender, receiver *Want) Captured {
 		return Captured{Fault: f, Sender: sender, Receiver: receiver, Both: is("window-scaling-off", end), True: []string{"window-scaling-off", "receive-window"}}
 	}
@@ -120,10 +120,13 @@ func lossCaptures() []Captured {
 	v6 := named(lossy("loss-0.1"), "loss-0.1-v6")
 	v6.Build = overIPv6(v6.Build)
 	streams := named(lossy("loss-0.1", "-P", "4"), "loss-0.1-streams")
+	burst := lossy("loss-burst")
+	one := anywhere("loss").or("one end sees that many are lost in a row, as before a policer", "policer")
+	burst.Sender, burst.Receiver = one, one
 	slow := lossy("loss-0.01")
 	slow.Explain = flags("--link-rate 1G/l2")
 	return []Captured{
-		slow, lossy("loss-0.1"), lossy("loss-1"), lossy("loss-burst"), lossy("loss-one-way", "-R"), v6, streams,
+		slow, lossy("loss-0.1"), lossy("loss-1"), burst, lossy("loss-one-way", "-R"), v6, streams,
 		Captured{Fault: made("loss-of-acks", "one acknowledgement in fifty is lost, which costs nothing",
 			overWire(swap(forward(usual(), func(w *wire.Way) { w.Loss, w.Seed = 0.02, 7 })))), Explain: flags("--link-rate 200M/l2")}.each(well()),
 	}
@@ -134,8 +137,10 @@ func orderCaptures() []Captured {
 	order := func(name string) Captured {
 		return Captured{Fault: known(name)}.each(is("reordering", measure.AtPath))
 	}
+	often := order("reordering-often")
+	often.Sender = anywhere("reordering").or("the link is all but full", "shaper")
 	return []Captured{
-		order("reordering"), order("reordering-often"),
+		order("reordering"), often,
 		Captured{Fault: known("reordering-little"), Explain: flags("--link-rate 200M/l2"), True: []string{"reordering"}}.each(well()),
 		Captured{Fault: made("duplicates", "one packet in fifty arrives twice, which costs nothing", overWire(forward(usual(), func(w *wire.Way) { w.Duplicate, w.Seed = 0.02, 7 }))),
 			Explain: flags("--link-rate 200M/l2")}.each(well()),
@@ -187,7 +192,6 @@ func toolCaptures() []Captured {
 	return []Captured{
 		Captured{Fault: made("app-limited", "the program writes 20 Mb/s", bound), Traffic: flags("-b 20M -l 8K"), True: []string{"app-limited"}}.each(idle),
 		Captured{Fault: made("paced", "the socket is paced at 20 Mb/s", bound), Traffic: flags("--fq-rate 20M"), True: []string{"paced"}}.each(idle),
-		named(Captured{Fault: known("paced"), Traffic: flags("-C bbr"), True: []string{"paced"}}.each(idle), "paced-bbr"),
 	}
 }
 

@@ -27,7 +27,7 @@ func (h *half) acknowledged(c *conn, r *half, p *frame.Packet, at int64) {
 	if isNew {
 		rtt = h.advance(p, ack, at)
 	}
-	h.selective(r, p, ack)
+	h.selective(c, r, p, ack)
 	if duplicate {
 		r.way.DupAcks.Seen(p.Number, 0)
 		r.dupRun++
@@ -64,7 +64,7 @@ func (h *half) advance(p *frame.Packet, ack, at int64) (rtt int64) {
 		rtt = at - sent
 		h.rtt.add(rtt)
 	}
-	h.acked = ack
+	h.acked, h.ackedAt = ack, at
 	past := 0 // gaps whose data arrived without having been seen
 	for past < len(h.gaps) && h.gaps[past].end <= ack {
 		past++
@@ -79,7 +79,7 @@ func (h *half) advance(p *frame.Packet, ack, at int64) (rtt int64) {
 // selective takes the SACK blocks of an acknowledgement (RFC 2018), and a D-SACK
 // among them (RFC 2883): a first block of data that was acknowledged already,
 // or that the second block holds.
-func (h *half) selective(r *half, p *frame.Packet, ack int64) {
+func (h *half) selective(c *conn, r *half, p *frame.Packet, ack int64) {
 	x := &p.Options
 	n := min(int(x.SACKs), len(x.SACK))
 	if n == 0 {
@@ -89,7 +89,7 @@ func (h *half) selective(r *half, p *frame.Packet, ack int64) {
 	for i := range n {
 		start, end := h.position(x.SACK[i][0]), h.position(x.SACK[i][1])
 		if i == 0 && h.isDSACK(x, n, start, end, ack) {
-			h.doubled(r, p, start, end)
+			h.doubled(c, r, p, start, end)
 			continue
 		}
 		told = true
@@ -110,10 +110,10 @@ func (h *half) isDSACK(x *frame.Options, n int, start, end, ack int64) bool {
 }
 
 // doubled takes the word that data arrived twice.
-func (h *half) doubled(r *half, p *frame.Packet, start, end int64) {
+func (h *half) doubled(c *conn, r *half, p *frame.Packet, start, end int64) {
 	r.way.DSACK.Seen(p.Number, int(min(max(end-start, 0), 1<<31-1)))
 	if x, ok := h.resent.arrivedTwice(start, end); ok {
-		h.way.Spurious.Seen(x.number, x.payload)
+		c.full.sees(&h.way.Spurious, x.number, x.payload, x.ip)
 	}
 }
 

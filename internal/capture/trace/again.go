@@ -2,6 +2,7 @@ package trace
 
 import (
 	"thru/internal/capture/frame"
+	"thru/internal/measure"
 )
 
 const (
@@ -36,11 +37,13 @@ func (h *half) isLate(c *conn, o *half, p *frame.Packet, g gap, at int64) bool {
 // sentAgain counts data that was sent again, and says why.
 func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
 	w := &h.way
-	w.Again.Seen(p.Number, p.Payload)
+	sees := func(to *measure.Count) { c.full.sees(to, p.Number, p.Payload, p.IPBytes) }
+	h.triedAt = at
+	sees(&w.Again)
 	before, known := h.waiting.last(start)
-	r := repeated{start: start, end: end, number: p.Number, payload: p.Payload}
+	r := repeated{start: start, end: end, number: p.Number, payload: p.Payload, ip: p.IPBytes}
 	if end <= h.acked {
-		w.Spurious.Seen(p.Number, p.Payload)
+		sees(&w.Spurious)
 		r.spurious = true
 	}
 	h.resent.add(r)
@@ -53,18 +56,18 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 	}
 	switch {
 	case tail && !told && (quiet >= trip || quiet >= leastTimeoutNs):
-		w.Tail.Seen(p.Number, p.Payload)
+		sees(&w.Tail)
 	case quiet >= silence,
 		known && before.again && at-before.at >= leastTimeoutNs && quiet >= leastTimeoutNs/2:
-		w.Timeout.Seen(p.Number, p.Payload)
+		sees(&w.Timeout)
 		h.timeoutAt = h.next
 	case start < h.timeoutAt:
-		w.Wake.Seen(p.Number, p.Payload)
+		sees(&w.Wake)
 	case told, start < h.fastEnd: // a partial acknowledgement, or later data that came, told the rest (RFC 6582, RFC 8985)
-		w.Fast.Seen(p.Number, p.Payload)
+		sees(&w.Fast)
 		h.fastEnd = max(h.fastEnd, h.next)
 	case end == h.next && !(known && before.again) && quiet >= trip && trip > 0:
-		w.Tail.Seen(p.Number, p.Payload)
+		sees(&w.Tail)
 	}
 	h.waiting.sentAt(start, at)
 }
@@ -113,6 +116,7 @@ type repeated struct {
 	start, end int64
 	number     int64
 	payload    int
+	ip         int // length of its IP packet
 	spurious   bool
 }
 

@@ -33,6 +33,15 @@ func (b *Builder) Capture() *measure.Capture {
 			Why:  fmt.Sprintf("more than %d connections have much data: those with the least were not followed to their end", mostLarge),
 		})
 	}
+	if i := slices.IndexFunc(flow, func(c *conn) bool { return c.isAtOne }); i >= 0 {
+		b.face = flow[i].face
+		x.Number = b.face
+		x.Missing = append(x.Missing, measure.NotChecked{
+			Fact: "interfaces",
+			Why: fmt.Sprintf("the flow passes several interfaces of the file; it was followed at number %d alone, the first that it passes: "+
+				"to compare two places give each a file of its own", b.face),
+		})
+	}
 	for i, c := range flow {
 		m := c.connection()
 		if i < mostCourses {
@@ -120,10 +129,26 @@ func (c *conn) connection() measure.Connection {
 	} else if m.Window = h.windows.spread(); m.Window != nil {
 		m.WindowFull = new(100 * h.filled.mean())
 	}
-	if span := h.newAt - h.firstNew; h.firstNew >= 0 && span > 0 {
-		m.GoodputBps = new(float64(h.way.New) * 8e9 / float64(span))
+	if m.Data.SendNs > 0 {
+		m.GoodputBps = new(float64(h.delivered(r)) * 8e9 / float64(m.Data.SendNs))
 	}
 	return m
+}
+
+// stallNs is how long a sender must have sent in vain for what is not acknowledged
+// not to have arrived. Before, the acknowledgement may be on its way.
+const stallNs = 1_000_000_000
+
+// delivered is the payload that came to the other end, r.
+func (h *half) delivered(r *half) int64 {
+	acked := h.acked
+	if h.fin && acked == h.next { // the FIN is no payload
+		acked--
+	}
+	if r.hasAck && (acked <= 0 || h.triedAt-h.ackedAt > stallNs) {
+		return min(max(acked, 0), h.way.New)
+	}
+	return h.way.New
 }
 
 // handshake tells how the connection was opened.
@@ -152,6 +177,9 @@ func (h *half) mss() int {
 // closed completes the counts of one direction.
 func (h *half) closed(c *conn) measure.Way {
 	w := h.way
+	if h.firstNew >= 0 {
+		w.SendNs = h.triedAt - h.firstNew
+	}
 	if h.zeroAt >= 0 { // closed to the end
 		w.ZeroNs += c.last - h.zeroAt
 	}

@@ -88,12 +88,17 @@ func (c *couple) renamed(left int) []measure.Change {
 		}
 		out = append(out, what)
 	}
-	if !c.opaque && !c.stamps {
+	if !c.opaque && !c.stamps && !c.isCut() {
 		if x := a.SYN; x != nil && x.Timestamps != nil && *x.Timestamps {
 			out = append(out, measure.Change{What: "timestamps", Left: "its own", Arrived: "other ones, or none", Packets: packets})
 		}
 	}
 	return out
+}
+
+// isCut tells that the snap length of a capture left out options of the data.
+func (c *couple) isCut() bool {
+	return slices.ContainsFunc(c.conns[:], func(x *measure.Connection) bool { return x.Data.Cut > 0 || x.Acks.Cut > 0 })
 }
 
 // rewritten compares the handshakes.
@@ -126,16 +131,19 @@ func openings(what string, left, arrived *measure.Opening, flip bool) []measure.
 	}
 	var out []measure.Change
 	differ := func(name, a, b string) {
-		if a != b {
+		if a != b && a != notKnown && b != notKnown {
 			out = append(out, measure.Change{What: what + " " + name, Left: a, Arrived: b, Packets: packets})
 		}
 	}
-	differ("mss", number(left.MSS), number(arrived.MSS))
-	differ("window-scale", number(left.WindowScale), number(arrived.WindowScale))
+	differ("mss", number(left, left.MSS), number(arrived, arrived.MSS))
+	differ("window-scale", number(left, left.WindowScale), number(arrived, arrived.WindowScale))
 	differ("sack-permitted", flag(left.SACK), flag(arrived.SACK))
 	differ("timestamps", flag(left.Timestamps), flag(arrived.Timestamps))
 	differ("ecn", flag(left.ECN), flag(arrived.ECN))
 	differ("window", strconv.Itoa(left.Window), strconv.Itoa(arrived.Window))
+	if isCut(left) || isCut(arrived) {
+		return out
+	}
 	known := []string{"mss", "window-scale", "sack-permitted", "timestamps", "nop", "eol"}
 	for _, name := range left.Options {
 		if !slices.Contains(known, name) && !slices.Contains(arrived.Options, name) {
@@ -145,17 +153,29 @@ func openings(what string, left, arrived *measure.Opening, flip bool) []measure.
 	return out
 }
 
-func number(x *int) string {
-	if x == nil {
-		return "none"
+// notKnown is the value of an option that may be in the part of the header that
+// was not captured. It differs from none.
+const notKnown = "not known"
+
+// isCut tells an opening of which the snap length left out options.
+func isCut(o *measure.Opening) bool {
+	return o.HasScale == nil || o.SACK == nil || o.Timestamps == nil
+}
+
+func number(of *measure.Opening, x *int) string {
+	switch {
+	case x != nil:
+		return strconv.Itoa(*x)
+	case isCut(of):
+		return notKnown
 	}
-	return strconv.Itoa(*x)
+	return "none"
 }
 
 func flag(x *bool) string {
 	switch {
 	case x == nil:
-		return "not known"
+		return notKnown
 	case *x:
 		return "yes"
 	}

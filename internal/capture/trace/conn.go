@@ -24,6 +24,10 @@ type conn struct {
 	openFar  int64 // from the SYN to the SYN-ACK; -1: not known
 	synAcked bool  // the SYN-ACK is in the capture
 	endedBy  string
+
+	twins   int64 // packets that came again at another interface
+	isAtOne bool  // it passes several interfaces and is followed at one: face
+	face    int
 }
 
 // begin makes c follow the connection whose first packet is p.
@@ -32,7 +36,7 @@ func (c *conn) begin(b *Builder, key pair, index int, p *frame.Packet, at int64)
 	c.opener, c.synAt, c.openNs, c.openFar = -1, -1, -1, -1
 	for i := range c.ends {
 		h := &c.ends[i]
-		h.index, h.scale, h.zeroAt, h.newAt, h.firstNew, h.dataAt, h.sentAt = i, -1, -1, -1, -1, -1, -1
+		h.index, h.scale, h.zeroAt, h.firstNew, h.dataAt, h.sentAt = i, -1, -1, -1, -1, -1
 	}
 	c.ends[0].addr, c.ends[1].addr = p.Source, p.Target
 	c.full.ip = b.o.MTU
@@ -68,6 +72,7 @@ func (c *conn) add(p *frame.Packet, at int64) bool {
 	i := c.side(p)
 	h, o := &c.ends[i], &c.ends[1-i]
 	if h.isTwin(p) {
+		c.twin(p, h.face, at)
 		return false
 	}
 	quiet := at - c.last
@@ -100,7 +105,7 @@ func (c *conn) opens(i int, p *frame.Packet, at int64) {
 		}
 		return
 	}
-	h.syn = greetingOf(p)
+	h.syn = greetingOf(p, at)
 	if !h.seen {
 		h.base, h.known = p.Seq+1, true
 		h.next, h.acked, h.sacked = -1, 0, 0

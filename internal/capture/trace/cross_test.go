@@ -325,6 +325,11 @@ func TestCrossChanges(t *testing.T) {
 				p.Options.SACKOK, p.Options.HasScale, p.Options.Kinds = false, false, [12]uint8{2, 8}
 			}
 		}, []string{"syn window-scale 7 none", "syn sack-permitted yes no"}, false},
+		"options cut by the snap length": {func(p *frame.Packet) {
+			if p.Options = (frame.Options{Cut: true}); isSYN(p) {
+				p.Options = frame.Options{HasMSS: true, MSS: 1460, Kinds: [12]uint8{2}, Cut: true}
+			}
+		}, nil, false},
 		"of the answer": {func(p *frame.Packet) {
 			if isSYN(p) && p.Source == hostB {
 				p.Options.MSS = 9000 - 40

@@ -27,7 +27,7 @@ func (h *half) follow(c *conn, o *half, p *frame.Packet, at, quiet int64) {
 		h.next = start
 		h.append(c, p, start, end, at)
 	case p.Flags&frame.RST != 0: // its sequence number need not be the next one
-	case h.isProbe(o, p, start): // nothing new
+	case h.isProbe(o, p, start, at): // nothing new
 	case start >= h.next:
 		if start > h.next {
 			h.miss(p, start, at)
@@ -44,7 +44,7 @@ func (h *half) follow(c *conn, o *half, p *frame.Packet, at, quiet int64) {
 // isProbe reports whether a packet only asks for an answer: a keep-alive, or a
 // probe of a window that is closed (RFC 9293, sections 3.8.4 and 3.8.6.1). Both
 // hold at most one byte, most often one that was sent before.
-func (h *half) isProbe(o *half, p *frame.Packet, start int64) bool {
+func (h *half) isProbe(o *half, p *frame.Packet, start, at int64) bool {
 	h.probed = false
 	if p.Payload > 1 || p.Flags&(frame.SYN|frame.FIN|frame.RST) != 0 {
 		return false
@@ -60,6 +60,9 @@ func (h *half) isProbe(o *half, p *frame.Packet, start int64) bool {
 		h.way.KeepAlive.Seen(p.Number, p.Payload)
 	default:
 		return false
+	}
+	if closed {
+		h.triedAt = at
 	}
 	o.answers = true
 	return true
@@ -81,7 +84,7 @@ func (h *half) append(c *conn, p *frame.Packet, start, end, at int64) {
 // gain counts payload that was not seen before.
 func (h *half) gain(bytes, at int64) {
 	h.way.New += bytes
-	h.newAt = at
+	h.triedAt = at
 	if h.firstNew < 0 {
 		h.firstNew = at
 	}
@@ -110,7 +113,7 @@ func (h *half) miss(p *frame.Packet, start, at int64) {
 func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
 	filled, g := h.fill(start, min(end, h.next))
 	if filled > 0 && h.isLate(c, o, p, g, at) {
-		h.way.Late.Seen(p.Number, p.Payload)
+		c.full.sees(&h.way.Late, p.Number, p.Payload, p.IPBytes)
 		h.way.LateMost = max(h.way.LateMost, int(h.dataPackets-1-g.packets))
 		h.course.late.add(c.mark(p, start, at), measure.MostMarks)
 	} else {

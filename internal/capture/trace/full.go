@@ -2,6 +2,7 @@ package trace
 
 import (
 	"thru/internal/capture/frame"
+	"thru/internal/measure"
 )
 
 // Sizes for which there is no better source.
@@ -17,12 +18,29 @@ type fullSize struct {
 	ip      int // bytes; 0: not known yet
 	byMSS   bool
 	pending []sizedPacket
+	counted []countedPacket // packets whose segments wait for it too
 }
 
 type sizedPacket struct {
 	end         int // index in conn.ends
 	number      int64
 	payload, ip int
+}
+
+// countedPacket is one that a Count has seen. There are few for each pending one.
+type countedPacket struct {
+	to          *measure.Count
+	payload, ip int
+}
+
+// sees counts a packet with data, and its segments.
+func (f *fullSize) sees(to *measure.Count, number int64, payload, ip int) {
+	to.Seen(number, payload)
+	if f.ip == 0 && payload > 0 {
+		f.counted = append(f.counted, countedPacket{to, payload, ip})
+		return
+	}
+	to.OnLink += segmentsOf(f.ip, payload, ip)
 }
 
 // opened takes the MSS of a SYN or SYN-ACK: what is sent fits the smaller one
@@ -78,7 +96,10 @@ func (f *fullSize) settle(c *conn) {
 	for _, p := range f.pending {
 		c.ends[p.end].countSize(f.ip, p.number, p.payload, p.ip)
 	}
-	f.pending = nil
+	for _, p := range f.counted {
+		p.to.OnLink += segmentsOf(f.ip, p.payload, p.ip)
+	}
+	f.pending, f.counted = nil, nil
 }
 
 // guess takes the MTU to be that of Ethernet, unless packets of one larger size
@@ -124,13 +145,21 @@ func (f *fullSize) isMultiple(ip int) bool {
 
 // countSize counts the segments of a packet, where a full one has so many bytes.
 func (h *half) countSize(full int, number int64, payload, ip int) {
+	n := segmentsOf(full, payload, ip)
+	h.way.Segments += n
+	if each := full - (ip - payload); each <= 0 || ip <= full {
+		h.largest = max(h.largest, payload)
+	} else {
+		h.way.Super.Seen(number, payload)
+		h.segment = each
+	}
+}
+
+// segmentsOf is how many segments of a full size hold the payload of a packet.
+func segmentsOf(full, payload, ip int) int64 {
 	each := full - (ip - payload) // payload of a full segment with the same headers
 	if each <= 0 || ip <= full {
-		h.way.Segments++
-		h.largest = max(h.largest, payload)
-		return
+		return 1
 	}
-	h.way.Segments += int64((payload + each - 1) / each)
-	h.way.Super.Seen(number, payload)
-	h.segment = each
+	return int64((payload + each - 1) / each)
 }

@@ -14,6 +14,7 @@ const mostScale = 14
 type greeting struct {
 	has     bool
 	number  int64
+	at      int64
 	flags   uint8
 	ttl     uint8
 	window  uint16
@@ -21,8 +22,8 @@ type greeting struct {
 	again   measure.Count // copies of it
 }
 
-func greetingOf(p *frame.Packet) greeting {
-	return greeting{has: true, number: p.Number, flags: p.Flags, ttl: p.TTL, window: p.Window, options: p.Options}
+func greetingOf(p *frame.Packet, at int64) greeting {
+	return greeting{has: true, number: p.Number, at: at, flags: p.Flags, ttl: p.TTL, window: p.Window, options: p.Options}
 }
 
 // optionNames are those of IANA's registry "TCP Option Kind Numbers".

@@ -36,13 +36,15 @@ type half struct {
 	resent    resent
 	ids       idCount
 
-	newAt, firstNew int64 // times of the latest and the first new payload; -1: none
-	dataAt          int64 // time of the latest payload; -1: none
-	sentAt          int64 // time of the latest packet; -1: none
-	busyMs          int64 // the latest millisecond with payload
-	dataPackets     int64
-	largest         int // payload of a packet that is no super-packet
-	segment         int // payload of a full segment, where super-packets told
+	firstNew    int64 // time of the first new payload; -1: none
+	triedAt     int64 // time when payload was sent the last time, for the first time or again, or a closed window probed
+	ackedAt     int64 // time when more of it was acknowledged the last time
+	dataAt      int64 // time of the latest payload; -1: none
+	sentAt      int64 // time of the latest packet; -1: none
+	busyMs      int64 // the latest millisecond with payload
+	dataPackets int64
+	largest     int // payload of a packet that is no super-packet
+	segment     int // payload of a full segment, where super-packets told
 
 	// As the receiver of the other end's data:
 	scale     int8  // of its windows; -1: not known

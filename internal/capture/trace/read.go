@@ -45,21 +45,32 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 	if damage != nil {
 		c.Damage = damage.Error()
 	}
-	describe(c, r.Interfaces())
+	b.describe(c, r.Interfaces())
 	return c, nil
 }
 
 // AddRecord decodes a record of a file into p and adds it.
 func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *frame.Packet) {
+	if n := len(record.Data); n < record.WireBytes {
+		b.snap = max(b.snap, n)
+	}
 	*p = frame.Packet{Number: record.Number, TimeNs: record.TimeNs, Interface: record.Interface, WireBytes: record.WireBytes}
 	v := frame.Decode(r.Interfaces()[record.Interface].Link, record.Data, p)
 	b.Add(p, v)
 }
 
-// describe says of the interfaces what the file knows.
-func describe(c *measure.Capture, faces []pcapfile.Interface) {
+// describe says of the interfaces what the file knows. The snap length is that of
+// the packets that were cut: a program that cuts the packets of a file may leave
+// the one of old in its header.
+func (b *Builder) describe(c *measure.Capture, faces []pcapfile.Interface) {
 	if len(faces) == 1 {
 		c.Interface, c.Snap = faces[0].Name, faces[0].Snap
+	}
+	if b.face >= 0 {
+		c.Interface = faces[b.face].Name
+	}
+	if b.snap > 0 && (c.Snap == 0 || b.snap < c.Snap) {
+		c.Snap = b.snap
 	}
 	for _, f := range faces {
 		if f.Dropped == nil {

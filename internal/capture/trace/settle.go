@@ -109,10 +109,7 @@ func (p *passage) bare() {
 				p.arrive(i, there[k], 0, false)
 			}
 		default:
-			for from := 0; from < len(list); from += mostCopies { // duplicate acknowledgements can be many
-				to := min(from+mostCopies, len(list))
-				p.pairInOrder(list[from:to], there)
-			}
+			p.pairInOrder(list, there) // duplicate acknowledgements can be many
 		}
 	}
 }
@@ -121,13 +118,15 @@ func (p *passage) bare() {
 // tells apart.
 func (p *passage) pairInOrder(sent, came []int32) {
 	for _, i := range sent {
-		for k, j := range came {
-			if p.twice[j] || p.rank(&p.sent[i], &p.came[j]) == 0 {
-				continue
+		for len(came) > 0 && p.came[came[0]].time < p.sent[i].time {
+			came = came[1:] // it came before this one left, and before all later ones
+		}
+		for k, j := range came[:min(len(came), mostCopies)] {
+			if p.rank(&p.sent[i], &p.came[j]) > 0 {
+				p.arrive(i, j, 0, false)
+				came = came[k+1:]
+				break
 			}
-			p.arrive(i, j, 0, false)
-			came = came[k+1:]
-			break
 		}
 	}
 }

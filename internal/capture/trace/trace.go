@@ -59,11 +59,13 @@ type Builder struct {
 	protos   [256]int64
 	unwanted int64
 	lost     int // large connections that were forgotten
+	face     int // interface at which the flow was followed, where it passes several; -1: there is one
+	snap     int // most bytes kept of a packet that was cut; 0: none was
 }
 
 // New returns a Builder without packets.
 func New(o Options) *Builder {
-	b := &Builder{o: o, conns: map[pair]*conn{}, room: mostWaiting}
+	b := &Builder{o: o, conns: map[pair]*conn{}, room: mostWaiting, face: -1}
 	if len(o.Only) > 0 {
 		b.only = map[pair]bool{}
 		for _, p := range o.Only {
@@ -91,12 +93,8 @@ func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 		b.unwanted++
 		return
 	}
-	if b.twice.seen(p, at) {
-		b.capture.Twice.Seen(p.Number, p.Payload)
-		return
-	}
 	c := b.find(key, p, at)
-	if !c.add(p, at) {
+	if b.isCopy(c, p, at) || !c.add(p, at) {
 		b.capture.Twice.Seen(p.Number, p.Payload)
 	} else if b.o.Record != nil {
 		b.o.Record.add(key, p)
@@ -104,6 +102,19 @@ func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 	if !c.isLarge && c.payload() >= largeBytes {
 		b.enlarge(c)
 	}
+}
+
+// isCopy reports whether a packet was captured before, or at an interface where
+// its connection is not followed.
+func (b *Builder) isCopy(c *conn, p *frame.Packet, at int64) bool {
+	if c.isElsewhere(p) {
+		return true
+	}
+	face, ok := b.twice.seen(p, at)
+	if ok && face != p.Interface {
+		c.twin(p, face, at)
+	}
+	return ok
 }
 
 // clock returns a packet's time since the first one. It never goes back: small

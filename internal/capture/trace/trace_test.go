@@ -378,6 +378,115 @@ func TestTwice(t *testing.T) {
 	}
 }
 
+// TestSegmentsAgain: what was sent again counts in segments too, whether the
+// handshake told their size or not.
+func TestSegmentsAgain(t *testing.T) {
+	const size = 1448
+	for _, opened := range []bool{true, false} {
+		x := newTape(Options{})
+		if opened {
+			x.open(10_000, 10_020)
+		}
+		x.data(11_000, 0, 10*size)
+		x.data(12_000, 10*size, 5*size)
+		x.data(300_000, 0, 10*size)
+		x.ack(310_000, 15*size)
+		x.ack(311_000, 15*size, x.sack(0, 10*size))
+		w := x.conn().Data
+		for _, c := range []measure.Count{w.Again, w.Timeout, w.Spurious} {
+			if c.N != 1 || c.Segments() != 10 || c.Bytes != 10*size {
+				t.Errorf("opened %v: %+v", opened, c)
+			}
+		}
+		if w.Segments != 25 || w.Late.Segments() != 0 {
+			t.Errorf("opened %v: %d segments", opened, w.Segments)
+		}
+	}
+}
+
+// TestTwoPlacesInOneFile: what was captured at both ends and merged is followed at
+// one of them, whether the handshake is in the file or not.
+func TestTwoPlacesInOneFile(t *testing.T) {
+	const size, segments, lost = 1448, 4000, 3000
+	type sighting struct {
+		us        int64
+		back      bool
+		flags     uint8
+		seq, ack  int
+		n, id, at int
+	}
+	for _, test := range []struct {
+		oneWay int64 // us
+		opened bool
+	}{{1000, true}, {20_000, true}, {1000, false}, {20_000, false}} {
+		var all []sighting
+		pass := func(us int64, back bool, flags uint8, seq, ack, n int, arrives bool) {
+			s := sighting{us, back, flags, seq, ack, n, len(all) + 1, 0}
+			if back {
+				s.at = 1
+			}
+			all = append(all, s)
+			if arrives {
+				s.us, s.at = us+test.oneWay, 1-s.at
+				all = append(all, s)
+			}
+		}
+		if test.opened {
+			pass(0, fromA, frame.SYN, -1, 0, 0, true)
+			pass(test.oneWay, fromZ, frame.SYN|frame.ACK, -1, 0, 0, true)
+			pass(2*test.oneWay, fromA, frame.ACK, 0, 0, 0, true)
+		}
+		for i := range segments {
+			us := 2*test.oneWay + 100 + int64(i)*100
+			pass(us, fromA, frame.ACK, i*size, 0, size, i != lost)
+			if i < lost {
+				pass(us+test.oneWay, fromZ, frame.ACK, 0, (i+1)*size, 0, true)
+			}
+		}
+		pass(900_000, fromA, frame.ACK, lost*size, 0, size, true)
+		pass(900_000+test.oneWay, fromZ, frame.ACK, 0, segments*size, 0, true)
+		slices.SortStableFunc(all, func(a, b sighting) int { return int(a.us - b.us) })
+		x := newTape(Options{})
+		for _, s := range all {
+			x.packet(s.us, s.back, s.flags, s.seq, s.ack, s.n, id(uint16(s.id)), face(s.at), func(p *frame.Packet) {
+				p.Options.TSVal = uint32(s.id)
+				if p.Flags&frame.SYN != 0 {
+					p.Options.HasMSS, p.Options.MSS, p.Options.HasScale, p.Options.Scale = true, 1460, true, 7
+				}
+			})
+		}
+		c := x.b.Capture()
+		m := c.Conns[0]
+		if m.Data.New != segments*size || m.Data.Again.N != 1 || m.Data.Gaps.N != 0 || m.Acks.DupAcks.N != 0 || m.RTT == nil || m.RTT.P50 != 2000*test.oneWay {
+			t.Errorf("%+v: %+v; %+v; round trip %+v", test, m.Data, m.Acks, m.RTT)
+		}
+		if len(c.Missing) != 1 || c.Missing[0].Fact != "interfaces" || c.Twice.N < segments {
+			t.Errorf("%+v: %v, %d twice", test, c.Missing, c.Twice.N)
+		}
+	}
+}
+
+// TestGreetedTwice: a span port's copy of a SYN-ACK, which Linux sends without an
+// IP identification, is not a SYN-ACK that was sent again.
+func TestGreetedTwice(t *testing.T) {
+	answer := func(p *frame.Packet) { p.ID, p.Options.HasScale, p.Options.Scale = 0, true, 7 }
+	for _, test := range []struct {
+		laterUs      int64
+		twice, again int64
+	}{{5, 1, 0}, {900, 1, 0}, {1_000_000, 0, 1}} {
+		x := newTape(Options{})
+		x.packet(0, fromA, frame.SYN, -1, 0, 0, answer)
+		x.packet(1000, fromZ, frame.SYN|frame.ACK, -1, 0, 0, answer)
+		x.packet(1000+test.laterUs, fromZ, frame.SYN|frame.ACK, -1, 0, 0, answer)
+		x.packet(1001+test.laterUs, fromA, frame.ACK, 0, 0, 0)
+		x.bulk(2_000_000, 10)
+		c := x.b.Capture()
+		if m := c.Conns[0]; c.Twice.N != test.twice || m.SYNACK.Again.N != test.again || (m.OpenNs != nil) != (test.again == 0) {
+			t.Errorf("%+v: %d twice, %+v, %v", test, c.Twice.N, m.SYNACK.Again, m.OpenNs)
+		}
+	}
+}
+
 // TestClockGoesBack: small steps are of packets written out of order; a large
 // one does not make the capture last for ever.
 func TestClockGoesBack(t *testing.T) {

@@ -23,8 +23,9 @@ type glimpse struct {
 	ttl  uint8
 }
 
-// seen reports whether a packet is the copy of an earlier one.
-func (w *twice) seen(p *frame.Packet, at int64) bool {
+// seen reports whether a packet is the copy of an earlier one, and the interface
+// that the earlier one passed.
+func (w *twice) seen(p *frame.Packet, at int64) (face int, ok bool) {
 	if w.slots == nil {
 		w.slots = make([]glimpse, twiceSlots)
 	}
@@ -33,8 +34,13 @@ func (w *twice) seen(p *frame.Packet, at int64) bool {
 	before := *g
 	*g = glimpse{hash: h, at: at, face: int32(p.Interface), ttl: p.TTL}
 	if before.hash != h || at-before.at > twiceNs {
-		return false
+		return 0, false
 	}
+	return int(before.face), before.isCopiedBy(p, at)
+}
+
+// isCopiedBy reports whether a packet with the same hash, soon after, is a copy.
+func (before *glimpse) isCopiedBy(p *frame.Packet, at int64) bool {
 	switch {
 	case p.TTL+1 == before.ttl || p.TTL == before.ttl+1: // both sides of a router
 		return true
@@ -44,6 +50,8 @@ func (w *twice) seen(p *frame.Packet, at int64) bool {
 		return true
 	case !p.V6 && p.ID != 0:
 		return true
+	case p.Flags&frame.SYN != 0: // sent again only after 200 ms at least, mostly 1 s (RFC 6298)
+		return true
 	}
 	// A host without IP identifications may well repeat an acknowledgement.
 	return p.Payload > 0 && at-before.at < twinNs
@@ -51,7 +59,7 @@ func (w *twice) seen(p *frame.Packet, at int64) bool {
 
 // hashOf mixes what a packet and its copy share. It is never 0.
 func hashOf(p *frame.Packet) uint64 {
-	h := uint64(p.Seq)<<32 | uint64(p.Ack)
+	h := mix(uint64(p.Seq)<<32 | uint64(p.Ack))
 	h = mix(h ^ uint64(p.ID)<<48 ^ uint64(p.Window)<<32 ^ uint64(p.Flags)<<24 ^ uint64(p.Payload))
 	h = mix(h ^ uint64(p.Options.TSVal)<<32 ^ uint64(p.Options.TSEcr))
 	h = mix(h ^ uint64(p.Source.Port)<<16 ^ uint64(p.Target.Port) ^ word(&p.Source, 8) ^ word(&p.Source, 0)<<1)
@@ -76,4 +84,31 @@ func mix(x uint64) uint64 {
 	x ^= x >> 27
 	x *= 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// leastTwins is how many packets must have come again at another interface before
+// a connection whose handshake is not in the file is followed at one alone.
+const leastTwins = 16
+
+// isElsewhere reports whether a packet passed another interface than the one at
+// which the connection is followed.
+func (c *conn) isElsewhere(p *frame.Packet) bool {
+	return c.isAtOne && p.Interface != c.face
+}
+
+// twin takes note that a packet which passed the interface face came again at
+// another one: a file may hold what was captured at two places. There the
+// connection is followed at the first of them alone, since mixed their times and
+// losses say nothing. It takes a copy of a SYN, which no bond of interfaces makes,
+// or copies of a large part of the packets: what is sent again by another
+// interface of a bond is a small one.
+func (c *conn) twin(p *frame.Packet, face int, at int64) {
+	const untilRepeated = 900_000_000 // a SYN is sent again after 1 s (RFC 6298)
+	c.twins++
+	h := &c.ends[c.side(p)]
+	ofSYN := p.Flags&frame.SYN != 0 && h.syn.has && at-h.syn.at < untilRepeated && h.syn.options.TSVal == p.Options.TSVal
+	often := p.Payload > 0 && c.twins >= leastTwins && 3*c.twins >= c.ends[0].way.Packets+c.ends[1].way.Packets
+	if !c.isAtOne && (ofSYN || often) {
+		c.isAtOne, c.face = true, face
+	}
 }

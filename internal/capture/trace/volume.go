@@ -16,10 +16,10 @@ type Volume struct {
 // within a step.
 func (v Volume) Until(ns int64) int64 {
 	switch {
-	case v.Total == 0 || ns <= v.FirstNs:
-		return 0
 	case ns >= v.LastNs:
 		return v.Total
+	case v.Total == 0 || ns <= v.FirstNs:
+		return 0
 	case v.step == 0: // nothing but the whole is known
 		return int64(float64(v.Total) * float64(ns-v.FirstNs) / float64(v.LastNs-v.FirstNs))
 	}
