@@ -91,6 +91,9 @@ func (f *flow) diagnose() measure.Diagnosis {
 		case o.state == excluded:
 			d.RuledOut = append(d.RuledOut, measure.Excluded{Cause: r.Cause, Why: line(o.text)})
 		default:
+			if f.packetsOnly() && strings.HasPrefix(o.fact, anExperiment) {
+				o.text = "`thru explain END POINT` between the two makes it"
+			}
 			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: line(o.fact), Why: line(o.text), Tests: r.Tests})
 		}
 	}
@@ -102,7 +105,7 @@ func (f *flow) diagnose() measure.Diagnosis {
 	for _, j := range inOrder(held) {
 		d.Findings = append(d.Findings, f.finding(j))
 	}
-	if len(held) == 0 || !slices.ContainsFunc(held, binds) {
+	if !slices.ContainsFunc(held, f.binds) {
 		d.Findings = append([]measure.Finding{f.nothing(d.NotChecked)}, d.Findings...)
 	}
 	return d
@@ -113,10 +116,11 @@ func fillsLink(j judged) bool {
 	return j.rule.Cause == linkFull && j.outcome.confidence == measure.Certain
 }
 
-// binds tells whether a cause that holds says more than "nothing was found":
-// the rate hangs on it, or it is certain.
-func binds(j judged) bool {
-	return !j.outcome.aside || j.outcome.confidence == measure.Certain
+// binds tells whether a cause that holds says more than "nothing was found": the
+// rate hangs on it, or it is certain. Of packets alone being certain is not
+// enough: they show what is off for certain where it costs nothing, too.
+func (f *flow) binds(j judged) bool {
+	return !j.outcome.aside || j.outcome.confidence == measure.Certain && !f.packetsOnly()
 }
 
 // nothing is the finding where no rule holds.
@@ -124,6 +128,10 @@ func (f *flow) nothing(open []measure.Unsettled) measure.Finding {
 	n := measure.Finding{
 		Cause: measure.CauseNone, Where: measure.Where{Place: measure.AtPath, From: f.cell.From, To: f.cell.To},
 		Confidence: measure.Likely, Healthy: true, Summary: "nothing was found that holds it back",
+	}
+	if why, proofs := f.deadPackets(); why != "" {
+		n.Healthy, n.Confidence, n.Summary, n.Evidence = false, measure.Likely, line(why), proofs
+		return n
 	}
 	if _, known := f.goodput(); !known {
 		n.Healthy, n.Confidence, n.Summary = false, measure.Possible, "why nothing was measured cannot be told from the evidence"
@@ -143,7 +151,7 @@ func (f *flow) nothing(open []measure.Unsettled) measure.Finding {
 func decisive(open []measure.Unsettled) []string {
 	var lacking []string
 	for _, u := range open {
-		if slices.Contains([]string{"receive-window", "sender-cpu", "receiver-cpu", "loss", "shaper"}, u.Cause) && !strings.HasPrefix(u.Fact, "the experiment") {
+		if slices.Contains([]string{"receive-window", "sender-cpu", "receiver-cpu", "loss", "shaper"}, u.Cause) && !strings.HasPrefix(u.Fact, anExperiment) {
 			lacking = append(lacking, u.Cause)
 		}
 	}

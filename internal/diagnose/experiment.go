@@ -131,6 +131,9 @@ func quick(base measure.Spec, x Experiment) measure.Spec {
 // not made and that differs from this flow. Who reads it may have other
 // programs than the one that measured.
 func (f *flow) nextOf(r Rule) string {
+	if f.packetsOnly() {
+		return f.nextOfFile(r)
+	}
 	for _, id := range r.Tests {
 		x, ok := experimentOf(id)
 		if !ok || f.experiment(id) != nil {
@@ -141,6 +144,23 @@ func (f *flow) nextOf(r Rule) string {
 		if x.vary(f, &s) {
 			return x.Title
 		}
+	}
+	return ""
+}
+
+// nextOfFile words what the reader of a capture can do next: the test itself is
+// over.
+func (f *flow) nextOfFile(r Rule) string {
+	one := len(f.spots) == 1
+	switch {
+	case one && r.packets != nil && f.spots[0].place == measure.AtSender:
+		return "a capture at the receiver too"
+	case one && r.packets != nil && f.spots[0].place == measure.AtReceiver:
+		return "a capture at the sender too"
+	case one && r.packets != nil:
+		return "a capture at each end"
+	case len(r.Tests) > 0:
+		return "`thru explain END POINT` between the two makes the tests that tell"
 	}
 	return ""
 }

@@ -40,6 +40,9 @@ func contradiction(f *flow) *outcome {
 	if _, ok := f.goodput(); !ok {
 		return missing("the goodput", "no run was measured")
 	}
+	if f.packetsOnly() && f.crossing == nil {
+		return missing("figures of both ends", "one capture alone has nothing to hold its own against")
+	}
 	return no("the figures of both ends agree with each other, and with the link as far as it is known")
 }
 

@@ -402,6 +402,19 @@ func join(counted, shown *outcome) *outcome {
 	return doubted(shown, counted)
 }
 
+// surer is what packets show where they are all that is known. The counters were
+// taken from the same packets: they may make it surer, but are no second witness
+// against it.
+func surer(counted, shown *outcome) *outcome {
+	if counted == nil || counted.state != holds || shown.state != holds || weight(counted.confidence) <= weight(shown.confidence) {
+		return shown
+	}
+	o := *shown
+	o.confidence = counted.confidence
+	o.evidence = slices.Concat(counted.evidence, shown.evidence)
+	return &o
+}
+
 // both is the surer of two outcomes that hold, with the evidence of the other.
 func both(counted, shown *outcome) *outcome {
 	o, other := *counted, shown

@@ -62,7 +62,13 @@ func TestWindowsInPackets(t *testing.T) {
 		{"the program at the sender is idle", nearSender, []capturesEdit{uneven, idleFor(80, 20)}, map[string]string{"app-limited": "certain", "send-buffer": "no", "shaper": "no"}},
 		{"idle, seen at the receiver", nearReceiver, []capturesEdit{uneven, idleFor(80, 20)}, map[string]string{"app-limited": "likely"}},
 		{"idle, with losses", nearSender, []capturesEdit{uneven, idleFor(80, 20), sendsAgain(3000, 1)}, map[string]string{"app-limited": "likely"}},
-		{"idle now and then", nearSender, []capturesEdit{uneven, idleFor(20, 20)}, map[string]string{"app-limited": "no"}},
+		{"idle now and then", nearSender, []capturesEdit{uneven, idleFor(20, 20)}, map[string]string{"app-limited": "?"}},
+		{"data is under way all the time, and nothing holds it", nearSender, []capturesEdit{uneven}, map[string]string{"app-limited": "?"}},
+		{"data is under way all the time, before a queue", nearSender, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"app-limited": "no"}},
+		{"a window that falls as the program reads in bits", nearSender, with(fallingTo(40 * kb)), map[string]string{"slow-reader": "likely", "receive-window": "?"}},
+		{"it falls, and is used up now and then", nearSender, with(fallingTo(40*kb), eachConn(func(c *measure.Connection) { c.WindowFull = new(30.0) })), map[string]string{"slow-reader": "possible", "receive-window": "?"}},
+		{"it falls, seen at the receiver", nearReceiver, with(fallingTo(40 * kb)), map[string]string{"slow-reader": "likely", "receive-window": "?"}},
+		{"it falls, and has room all the same", nearSender, []capturesEdit{uneven, fallingTo(1000 * kb)}, map[string]string{"slow-reader": "?"}},
 		{"pauses of a round trip, seen at the receiver", nearReceiver, []capturesEdit{uneven, idleFor(50, 1)}, map[string]string{"app-limited": "?"}},
 		{"without a course", nearSender, []capturesEdit{uneven, eachConn(func(c *measure.Connection) { c.Course = nil })}, map[string]string{"app-limited": "?"}},
 
@@ -111,6 +117,7 @@ func TestLossInPackets(t *testing.T) {
 		{"hardly any", nearSender, []capturesEdit{uneven, sendsAgain(1, 1)}, map[string]string{"loss": "no"}},
 		{"too rare to matter", nearSender, []capturesEdit{uneven, carries(4e6), sendsAgain(1, 1)}, map[string]string{"loss": "no"}},
 		{"a full queue drops a few", nearSender, []capturesEdit{sendsAgain(40, 20), roundTrip(20*ms, 60*ms)}, map[string]string{"loss": "no", "policer": "no", "shaper": "likely"}},
+		{"most of it had not been lost", nearSender, with(some, sendsAgain(60, 1), eachConn(func(c *measure.Connection) { c.Data.Spurious = someSegments(58, 100) })), map[string]string{"loss": "possible"}},
 		{"none of it had been lost", nearSender, with(some, eachConn(func(c *measure.Connection) { c.Data.Spurious = c.Data.Again })), map[string]string{"loss": "no"}},
 		{"most waited for a timeout", nearReceiver, with(some, eachConn(func(c *measure.Connection) { c.Data.Timeout, c.Data.Wake = someSegments(5, 100), someSegments(6, 110) })), map[string]string{"loss": "possible", "policer": "no"}},
 		{"no round trip", nearReceiver, with(some, eachConn(func(c *measure.Connection) { c.RTTBack = nil })), map[string]string{"loss": "possible", "policer": "?"}},
@@ -121,12 +128,16 @@ func TestLossInPackets(t *testing.T) {
 		{"many in a row, once", nearSender, with(rows, sendsAgain(60, 60)), map[string]string{"policer": "no"}},
 		{"many in a row, at a flat rate, receiver", nearReceiver, rows, map[string]string{"policer": "likely"}},
 		{"many in a row, at an uneven rate", nearSender, append([]capturesEdit{uneven}, rows...), map[string]string{"policer": "possible"}},
+		{"many in a row, of a program that pauses", nearSender, with(rows, idleFor(60, 20)), map[string]string{"policer": "?"}},
+		{"many in a row, all along", nearSender, with(rows, carries(190e6), sendsAgain(2000, 20)), map[string]string{"policer": "likely", "loss": "possible"}},
+		{"many in a row, once, at a high rate", nearSender, []capturesEdit{sendsAgain(900, 900)}, map[string]string{"loss": "no"}},
 		{"many in a row, and the window is full", nearSender, with(rows, windowOf(50*kb, 80)), map[string]string{"policer": "no"}},
 
 		{"a queue at a flat rate", nearSender, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely", "policer": "no", "send-buffer": "no"}},
 		{"a queue at a flat rate, receiver", nearReceiver, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely"}},
 		{"a round trip that grows since the sender waits, receiver", nearReceiver, []capturesEdit{roundTrip(20*ms, 60*ms), eachConn(func(c *measure.Connection) { c.Data.BusyMs = 2000 })}, map[string]string{"shaper": "?", "policer": "no"}},
 		{"a queue between", midway, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "likely"}},
+		{"a queue on the way back", nearBoth, []capturesEdit{roundTrip(20*ms, 60*ms), crossedAcks(func(d *measure.Crossed) { d.Delay = delays(10*ms, 50*ms) })}, map[string]string{"shaper": "likely"}},
 		{"a queue at an uneven rate", nearSender, []capturesEdit{uneven, roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "no"}},
 		{"a queue that is not between the captures", nearBoth, []capturesEdit{roundTrip(20*ms, 60*ms)}, map[string]string{"shaper": "no"}},
 		{"a queue between both", nearBoth, []capturesEdit{roundTrip(20*ms, 60*ms), crossedData(func(d *measure.Crossed) { d.Delay = delays(10*ms, 50*ms) })}, map[string]string{"shaper": "likely"}},
@@ -140,6 +151,7 @@ func TestOrderInPackets(t *testing.T) {
 		return []capturesEdit{uneven, carries(100e6), sendsAgain(again, 5), eachConn(func(c *measure.Connection) {
 			c.Data.Late, c.Data.LateMost = someSegments(n, 300), 5
 			c.Acks.DSACK, c.Acks.DupAcks = someSegments(told, 310), someSegments(told, 310)
+			c.Data.Spurious = someSegments(min(told, again), 310)
 		})}
 	}
 	overtaken := func(n int64) capturesEdit {
@@ -154,6 +166,8 @@ func TestOrderInPackets(t *testing.T) {
 		{"losses, and a few late ones", nearReceiver, late(30, 200, 2), map[string]string{"reordering": "likely"}},
 		{"in order, both", nearBoth, late(0, 200, 0), map[string]string{"reordering": "no"}},
 		{"overtaken, both", nearBoth, append(late(0, 200, 190), overtaken(900)), map[string]string{"reordering": "certain"}},
+		{"it costs nothing before a full queue", nearReceiver, append(late(900, 200, 190), roundTrip(20*ms, 60*ms)), map[string]string{"reordering": "likely"}},
+		{"duplicates of the path are no order", nearSender, append(late(0, 200, 190), eachConn(func(c *measure.Connection) { c.Data.Spurious = someSegments(2, 310) })), map[string]string{"reordering": "?"}},
 		{"a path that doubles packets", nearSender, late(0, 20, 900), map[string]string{"reordering": "?"}},
 		{"told to the sender", nearSender, late(0, 200, 190), map[string]string{"reordering": "possible"}},
 		{"losses at the sender", nearSender, late(0, 200, 2), map[string]string{"reordering": "?"}},
@@ -192,7 +206,8 @@ func TestCaptureMisses(t *testing.T) {
 		c.Data.Unseen, c.Data.Gaps = someSegments(4000, 70), someSegments(4000, 70)
 	})
 	judgeFilms(t, []film{
-		{"whole", nearReceiver, []capturesEdit{uneven, dropped(0)}, map[string]string{"measurement": "no", "loss": "no"}},
+		{"whole", nearReceiver, []capturesEdit{uneven, dropped(0)}, map[string]string{"measurement": "?", "loss": "no"}},
+		{"whole, both", nearBoth, []capturesEdit{uneven, dropped(0)}, map[string]string{"measurement": "no", "loss": "no"}},
 		{"a few are missing", nearReceiver, []capturesEdit{uneven, dropped(20)}, map[string]string{"measurement": "possible"}},
 		{"many are missing", nearReceiver, []capturesEdit{uneven, dropped(50_000), unseen}, map[string]string{"measurement": "likely", "loss": "no"}},
 		{"acknowledged and not captured", midway, []capturesEdit{uneven, unseen}, map[string]string{"measurement": "likely", "loss": "no"}},

@@ -42,10 +42,9 @@ func (f *flow) lossAt() (lossSeen, *outcome) {
 	return l, nil
 }
 
-// needless is how many of those that were sent again had not been lost.
-func (s *spot) needless() int64 {
-	return max(s.data.Spurious.N, min(s.acks.DSACK.N, s.data.Again.N))
-}
+// needless is how many of those that were sent again had not been lost. D-SACKs
+// alone do not tell: they come of packets that the path doubles, too.
+func (s *spot) needless() int64 { return s.data.Spurious.N }
 
 // afterTimeouts tells whether most of what was sent again waited for a timeout:
 // losses here and there are found sooner, by what arrives after them.
@@ -84,11 +83,17 @@ func (l lossSeen) binds() *outcome {
 		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
 	case l.timed && l.bound > rareBar*bps:
 		return no("the %s that was sent again would allow %s", rare(l.pct), unit.Rate(l.bound))
-	case l.timed && bps > burstBar*l.bound:
-		return no("%s was sent again, in few bursts or under a control that bears it: lost all along, it would allow %s", rare(l.pct), unit.Rate(l.bound))
+	case l.isBorne() && l.queue:
+		return no("%s was sent again, that a full queue dropped: the round trip grew with it", rare(l.pct))
+	case l.isBorne() && l.often > 0 && l.often < fewRows:
+		return no("%s was sent again, in %d goes only: lost all along, it would allow %s", rare(l.pct), l.often, unit.Rate(l.bound))
 	}
 	return nil
 }
+
+// isBorne tells whether far more passes than such a loss allows where it comes one
+// by one: it comes in rows, or the congestion control bears with it.
+func (l lossSeen) isBorne() bool { return l.timed && l.rate() > burstBar*l.bound }
 
 // lossWhere says on which side of the capture it is lost: what is sent again after
 // it had passed was lost beyond.
@@ -121,6 +126,18 @@ func (l lossSeen) proofs() []measure.Proof {
 }
 
 func packetsLoss(f *flow) *outcome {
+	o := f.lostAlong()
+	if o.state == holds && o.confidence != measure.Possible {
+		return o
+	}
+	if cut := f.cutOff(); cut != nil {
+		return cut
+	}
+	return o
+}
+
+// lostAlong judges losses all along the connection.
+func (f *flow) lostAlong() *outcome {
 	l, why := f.lossAt()
 	if why != nil {
 		return why
@@ -130,6 +147,12 @@ func packetsLoss(f *flow) *outcome {
 	}
 	o := possible("%s of the data was lost %s and sent again", rare(l.pct), l.lossWhere()).by(l.proofs()...).
 		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+	if 2*l.needless() > l.data.Again.N {
+		return o.beside() // most had not been lost: it is the order that costs
+	}
+	if l.isBorne() {
+		o.beside().text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
+	}
 	fits := l.timed && !l.queue && l.rate() < 3*l.bound
 	if l.timed && l.rate() < 1.5*l.bound {
 		o.costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.mss()), unit.Duration(int64(l.loaded)), rare(l.pct)))
@@ -181,9 +204,12 @@ func packetsPolicer(f *flow) *outcome {
 	}
 	h, known := l.windowHeld()
 	flat, seen := f.settledFlatness()
+	idle, told := l.idlePct()
 	switch {
 	case !l.timed:
 		return missing("the round trip under load", "the packets that were captured do not tell")
+	case told && idle > idleBar/2:
+		return missing("the rate of a sender that always has data", fmt.Sprintf("it had nothing to send %s of the time: a flat rate is the program's", unit.Percent(idle)))
 	case l.bound > rareBar*l.rate():
 		return no("the %s that was sent again would allow %s", rare(l.pct), unit.Rate(l.bound))
 	case l.afterTimeouts():
@@ -255,7 +281,7 @@ func packetsShaper(f *flow) *outcome {
 	case flat > 3*flatBar:
 		return no("the rate of the seconds differs by %s", unit.Percent(flat))
 	}
-	o := possible("a queue on the way holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(loaded-least)))
+	o := possible("a queue on the way there or back holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(loaded-least)))
 	if flat < flatBar {
 		o.confidence = measure.Likely
 	}
@@ -263,19 +289,42 @@ func packetsShaper(f *flow) *outcome {
 	rtt.Note = "the least is " + unit.Duration(int64(least))
 	o.by(rtt, below(f.receiver.proof("deviation of the seconds from their median", flat, "pct"), flatBar))
 	if x := f.crossing; x != nil && x.data.Delay != nil {
-		d := x.data.Delay
-		o.by(x.left.proof("delay there over its least, median", float64(d.P50-d.Min), "ns"))
-		own := x.left.main().RTTBack
-		switch {
-		case float64(d.P50-d.Min) >= (loaded-least)/4:
-		case own == nil || float64(own.P50-own.Min) < (loaded-least)/2:
-			return no("the delay between the captures stays at its least: the queue is elsewhere")
-		default:
-			o.text = fmt.Sprintf("a queue before the first capture, on the sender's side, holds it at this rate: data waits %s there", unit.Duration(own.P50-own.Min))
-			o.at(f.sender.where())
+		if o = f.queueWhere(o, x, loaded-least); o.state != holds {
+			return o
 		}
 	}
 	return f.asShaper(o)
+}
+
+// waited is how far a delay is above its least, the median, in ns; 0 where it is
+// not known.
+func waited(d *measure.Delay) float64 {
+	if d == nil {
+		return 0
+	}
+	return float64(d.P50 - d.Min)
+}
+
+// queueWhere finds by two captures on which way the round trip grows by so many ns.
+func (f *flow) queueWhere(o *outcome, x *crossed, by float64) *outcome {
+	there, back, own := waited(x.data.Delay), waited(x.acks.Delay), waited(x.left.main().RTTBack)
+	o.by(x.left.proof("delay there over its least, median", there, "ns"))
+	if x.acks.Delay != nil {
+		o.by(x.right.proof("delay back over its least, median", back, "ns"))
+	}
+	held := "holds it at this rate"
+	switch {
+	case back >= by/4 && back > 2*there:
+		o.text = fmt.Sprintf("a queue on the way back %s: acknowledgements wait %s there", held, unit.Duration(int64(back)))
+		return o.at(measure.Where{Place: measure.AtPath, From: f.cell.To, To: f.cell.From})
+	case there >= by/4:
+		o.text = fmt.Sprintf("a queue on the way %s: the round trip grows by %s under load, data waits %s", held, unit.Duration(int64(by)), unit.Duration(int64(there)))
+		return o
+	case own >= by/2:
+		o.text = fmt.Sprintf("a queue before the first capture, on the sender's side, %s: data waits %s there", held, unit.Duration(int64(own)))
+		return o.at(f.sender.where())
+	}
+	return no("the delay between the captures stays at its least: the queue is elsewhere")
 }
 
 // Bars of packets that come out of order.
@@ -310,12 +359,21 @@ func (f *flow) lateSegments(s *spot, pct float64, late measure.Count, direct boo
 		o.by(s.count("duplicates that the receiver told of (D-SACK)", s.acks.DSACK))
 	}
 	switch needless := s.needless(); {
-	case needless == 0 || needless < s.data.Again.N/4 || f.linkIsFull():
+	case needless < s.data.Again.N/4 || f.linkIsFull() || !s.costsOrder():
 		o.beside() // it makes hardly anybody send again
 	case direct && pct >= oftenOrder && needless > s.data.Again.N/2 && !s.misses():
 		o.confidence = measure.Certain
 	}
 	return o
+}
+
+// costsOrder tells whether what was sent again without having been lost may hold the
+// rate: the sender takes it for lost, and slows down as it does for a loss.
+func (s *spot) costsOrder() bool {
+	loaded, _, timed := s.rtt()
+	queue, _ := s.stands()
+	pct := share(float64(s.needless()), float64(s.data.Segments))
+	return pct > 0 && !queue && (!timed || s.mathis(loaded, pct) < rareBar*s.rate())
 }
 
 // latest is by how many packets the latest one was behind.
@@ -335,12 +393,12 @@ func (f *flow) doubledSegments() *outcome {
 		return captureAt(measure.AtReceiver, "the order in which segments arrive")
 	case s.acks.DupAcks.N == 0 && s.acks.SACKed.N == 0 && !s.misses():
 		return no("no duplicate acknowledgement came back")
-	case s.needless() < fewLate || s.needless() <= s.data.Again.N/2 || s.afterTimeouts() || share(float64(s.needless()), float64(s.data.Segments)) < rareOrder,
+	case s.needless() < fewLate || 2*s.data.Fast.N < s.data.Again.N || s.needless() <= s.data.Again.N/2 || s.afterTimeouts() || share(float64(s.needless()), float64(s.data.Segments)) < rareOrder,
 		s.acks.DSACK.N > 2*s.data.Again.N: // then the path itself doubles packets
 		return captureAt(measure.AtReceiver, "the order in which segments arrive")
 	}
 	return possible("much of what was sent again had not been lost: segments may come out of order").
-		by(above(s.count("duplicates that the receiver told of (D-SACK)", s.acks.DSACK), float64(s.data.Again.N)/2), s.count("sent again", s.data.Again)).
+		by(above(s.count("sent again without having been lost", s.data.Spurious), float64(s.data.Again.N)/2), s.count("sent again", s.data.Again)).
 		then("a capture at the receiver: the order in which they arrive").
 		mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
 }

@@ -127,7 +127,7 @@ func packetsBlackHole(f *flow) *outcome {
 		return missing("the size of a full segment", "the handshake is not in the capture")
 	case s.place == measure.AtReceiver && passed >= full-clampBar:
 		return no("full segments arrive: packets of %d bytes", int64(min(passed, full)))
-	case s.place == measure.AtReceiver:
+	case s.place == measure.AtReceiver, s.place != measure.AtSender && passed < full-clampBar: // that they are not here is how a black hole looks, too
 		return captureAt(measure.AtSender, "full segments that were sent")
 	case passed < full-clampBar:
 		return no("no packet was larger than %d bytes", int64(passed))

@@ -215,6 +215,7 @@ func TestSizesOfPackets(t *testing.T) {
 			}
 		})}, map[string]string{"mtu-black-hole": "possible"}},
 		{"black hole, receiver", nearReceiver, []capturesEdit{swallowing, eachConn(func(c *measure.Connection) { c.Data.MaxPacket = 89 })}, map[string]string{"mtu-black-hole": "?"}},
+		{"a black hole before the capture", midway, []capturesEdit{swallowing, eachConn(func(c *measure.Connection) { c.Data.MaxPacket = 904 })}, map[string]string{"mtu-black-hole": "?"}},
 		{"a router says so, and is not heeded", nearSender, []capturesEdit{swallowing, func(x *captures) {
 			x.flow.Captures[0].TooBig = []measure.TooBig{{Packet: 9, From: "10.9.9.9", MTU: 1400, Of: "10.0.0.1:40000", Count: 6}}
 		}}, map[string]string{"mtu-black-hole": "certain"}},
@@ -324,8 +325,8 @@ func TestScalingCosts(t *testing.T) {
 		want  string
 	}{
 		"the window is full":      {[]capturesEdit{off, carries(26e6), windowOf(65535, 90)}, "window-scaling-off certain"},
-		"a slow path":             {[]capturesEdit{off, uneven, carries(1e6), windowOf(65535, 0)}, "window-scaling-off certain"},
-		"too little passed":       {[]capturesEdit{off, func(x *captures) { carries(40e3)(x); x.conns[0].RTT = nil; x.bins = []float64{1} }}, "window-scaling-off certain"},
+		"a slow path":             {[]capturesEdit{off, uneven, carries(1e6), windowOf(65535, 0)}, "none possible"},
+		"too little passed":       {[]capturesEdit{off, func(x *captures) { carries(40e3)(x); x.conns[0].RTT = nil; x.bins = []float64{1} }}, "none possible"},
 		"the receiver reads late": {[]capturesEdit{off, carries(5e6), windowOf(65535, 90), closedFor(50)}, "slow-reader certain"},
 	} {
 		d := filmed(nearSender, x.edits...)

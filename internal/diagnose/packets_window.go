@@ -58,22 +58,53 @@ func (s *spot) windowHeld() (windowUse, bool) {
 	return h, true
 }
 
+// weighs is the share of the data, in percent, that a connection carries at least
+// for its closed window to be the flow's.
+const weighs = 5
+
 // closedPct is the share of the time in which the receiver's window was closed,
-// in percent, of all connections. What is too little to fill a window says
-// nothing: some programs close theirs as they end.
+// in percent, of all connections that carry data to speak of. What is too little
+// to fill a window says nothing: some programs close theirs as they end.
 func (s *spot) closedPct() float64 {
-	var span float64
+	var zero, span float64
 	for _, c := range s.conns {
-		span += float64(c.SpanNs)
+		if share(float64(c.Data.New), float64(s.data.New)) >= weighs || len(s.conns) == 1 {
+			zero, span = zero+float64(c.Acks.ZeroNs), span+float64(c.SpanNs)
+		}
 	}
 	if s.data.New < leastFill {
 		return 0
 	}
-	return share(float64(s.acks.ZeroNs), span)
+	return share(zero, span)
 }
 
 // leastFill is less than any window holds of a program that moves data, in bytes.
 const leastFill = 10_000
+
+// fallen is the share of the time, in percent, in which the main connection's
+// window was below half of what it had been before. A kernel takes back no room
+// that it has offered: its window falls only as data waits to be read.
+func (s *spot) fallen() float64 {
+	c := s.main()
+	if c.Course == nil || c.Unscaled {
+		return 0
+	}
+	most, below, all := int64(0), 0, 0
+	for _, w := range c.Course.Window {
+		switch {
+		case w < 0:
+			continue
+		case 2*w < most:
+			below++
+		}
+		all++
+		most = max(most, w)
+	}
+	return share(float64(below), float64(all))
+}
+
+// fallenBar is that share from where on the reader is what fills the window.
+const fallenBar = 10
 
 func packetsReceiveWindow(f *flow) *outcome {
 	s := f.anySpot()
@@ -99,6 +130,8 @@ func packetsReceiveWindow(f *flow) *outcome {
 		return captureAt(measure.AtSender, "what is under way of the window")
 	case h.binds && queue:
 		return no("a queue fills: a larger window would only make it longer")
+	case s.fallen() >= fallenBar:
+		return missing("how much waits unread at the receiver", fmt.Sprintf("its window is below half of what it was for %s of the time, as one of a program that reads too slowly: a larger one would fill as well", unit.Percent(s.fallen())))
 	}
 	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(h.window)), unit.Duration(int64(h.rtt)))
 	switch {
@@ -124,7 +157,7 @@ func packetsSlowReader(f *flow) *outcome {
 		return missing("a transfer of data", "too little passed to fill a window")
 	case zero.N > 0 && pct >= closedFew:
 		o := likely("the program at the receiver reads too slowly: its window was closed %s of the time", unit.Percent(pct))
-		if pct >= closedBar {
+		if pct >= closedBar && s.data.Segments >= leastSegments {
 			o.confidence = measure.Certain
 		}
 		o.at(f.receiver.where()).by(above(s.proof("time in which the receiver's window was closed", pct, "pct", zero.Packets...), closedFew), s.count("zero windows of the receiver", zero))
@@ -136,10 +169,32 @@ func packetsSlowReader(f *flow) *outcome {
 		return no("the receiver's window was closed %s of the time", unit.Percent(pct))
 	case f.receiver.isBehind():
 		return nil // data may wait for long without a full buffer
+	case s.fallen() >= fallenBar && f.waitsForWindow():
+		return f.readsInBits(s)
 	case c.Window != nil && !c.Unscaled && c.Window.Min > c.Window.Max/2:
 		return no("the receiver's window never closed, nor fell to half")
 	}
 	return missing("how much waits unread at the receiver", "its window never closed; packets show no more")
+}
+
+// waitsForWindow tells whether the receiver's window holds the sender up some of
+// the time at least.
+func (f *flow) waitsForWindow() bool {
+	s := f.anySpot()
+	h, known := s.windowHeld()
+	return known && !h.clear
+}
+
+// readsInBits words a receiver's window that falls and never closes: its program
+// takes some out now and then, and the rate is what it takes.
+func (f *flow) readsInBits(s *spot) *outcome {
+	o := possible("the program at the receiver may read too slowly: its window is below half of what it was for %s of the time", unit.Percent(s.fallen()))
+	if h, _ := f.anySpot().windowHeld(); h.binds {
+		o.confidence = measure.Likely
+	}
+	return o.at(f.receiver.where()).by(above(s.proof("time in which the receiver's window was below half of its greatest", s.fallen(), "pct"), fallenBar),
+		s.proof("window that the receiver advertised, least", s.main().Window.Min, "bytes"), s.proof("window that the receiver advertised, most", s.main().Window.Max, "bytes")).
+		mend(advise(f.receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
 }
 
 func packetsFixedWindow(f *flow) *outcome {
@@ -272,7 +327,7 @@ func packetsAppLimited(f *flow) *outcome {
 	case idle < idleBar && f.hesitates(s) != nil:
 		return f.hesitates(s)
 	case idle < idleBar && s.place == measure.AtSender:
-		return no("data was under way %s of the time", unit.Percent(100-idle))
+		return f.keepsBusy(idle)
 	case idle < idleBar:
 		return captureAt(measure.AtSender, "when the sender had nothing under way")
 	}
@@ -282,6 +337,20 @@ func packetsAppLimited(f *flow) *outcome {
 		o.confidence = measure.Certain
 	}
 	return o
+}
+
+// keepsBusy judges a sender that mostly has something under way. A program that
+// writes a little every few milliseconds does, too: only what else holds the rate
+// speaks against it.
+func (f *flow) keepsBusy(idle float64) *outcome {
+	_, why := f.evenly()
+	switch l, _ := f.lossAt(); {
+	case f.linkIsFull():
+		return no("the link itself is full")
+	case idle < idleBar/2 && why != nil && why.state == excluded && (l.pct < againBar || l.pct >= 0.05):
+		return no("data was under way %s of the time, and %s", unit.Percent(100-idle), why.text)
+	}
+	return missing("whether the program always had data to send", fmt.Sprintf("data was under way %s of the time, and nothing else in the packets holds the rate", unit.Percent(100-idle)))
 }
 
 // hesitates judges a sender that nothing holds, and that lets data go long after

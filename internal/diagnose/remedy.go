@@ -93,7 +93,7 @@ func (f *flow) switchOn(setting string, where measure.Where) *measure.Remedy {
 			return e.remedy(e.mender().SwitchOn(setting))
 		}
 	}
-	return advise(nil, "find the device that takes the option out of the SYN, and let it pass; or switch it on at the end that does not offer it")
+	return advise(nil, "see at both ends whether the option is on, and switch it on where it is not; where both offer it, find the device between that takes it out of the SYN")
 }
 
 // useControl chooses another congestion control at the sender.

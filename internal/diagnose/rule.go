@@ -89,8 +89,11 @@ func missing(fact, why string) *outcome { return &outcome{state: unknown, fact: 
 
 // untried says that an experiment has to tell.
 func untried(experiment string) *outcome {
-	return missing("the experiment "+experiment, "`thru explain` makes it")
+	return missing(anExperiment+" "+experiment, "`thru explain` makes it")
 }
+
+// anExperiment begins the name of a fact that an experiment has to tell.
+const anExperiment = "the experiment"
 
 // at says where the cause is.
 func (o *outcome) at(w measure.Where) *outcome { o.where = w; return o }
@@ -130,7 +133,11 @@ func (r Rule) apply(f *flow) *outcome {
 	if r.packets == nil || len(f.spots) == 0 {
 		return r.judge(f)
 	}
-	return join(r.judge(f), r.packets(f))
+	shown := r.packets(f)
+	if shown != nil && f.packetsOnly() {
+		return surer(r.judge(f), shown)
+	}
+	return join(r.judge(f), shown)
 }
 
 // finding words an outcome for the document.
@@ -146,7 +153,9 @@ func (f *flow) finding(j judged) measure.Finding {
 	if x.Effect != nil && x.Effect.BoundBps != nil && !isNumber(*x.Effect.BoundBps) {
 		x.Effect.BoundBps = nil
 	}
-	x.Where.From, x.Where.To = f.cell.From, f.cell.To
+	if x.Where.From == "" {
+		x.Where.From, x.Where.To = f.cell.From, f.cell.To
+	}
 	if x.Next == "" && o.confidence != measure.Certain {
 		x.Next = f.nextOf(j.rule)
 	}

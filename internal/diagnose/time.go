@@ -318,7 +318,10 @@ func noisyNeighbour(f *flow) *outcome {
 	if !known {
 		return missing("three seconds of the course", "the run was too short")
 	}
-	if flat < unevenBar {
+	switch {
+	case flat < unevenBar && f.packetsOnly(): // a steady neighbour does not vary
+		return f.receiver.lacks("CPU time given to others (steal)")
+	case flat < unevenBar:
 		return no("the seconds differ by %s", unit.Percent(flat))
 	}
 	var at *end

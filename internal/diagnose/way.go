@@ -49,6 +49,8 @@ func oneMember(f *flow) *outcome {
 	switch {
 	case f.onOneMachine():
 		return no("no link lies between the ends")
+	case f.cell.Streams > 1 && f.packetsOnly():
+		return missing("the ways that source ports take", fmt.Sprintf("%d streams may take one way or several; packets do not tell", f.cell.Streams))
 	case f.cell.Streams > 1:
 		return no("%d streams were used: they may take every member", f.cell.Streams)
 	case f.linkIsFull():
