@@ -117,7 +117,7 @@ func (d *draft) cross() error {
 func place(c *measure.Capture, where string, ttls []int) {
 	if c.Place == "" && len(ttls) > 0 && slices.Contains([]int{64, 128, 255}, ttls[0]) {
 		c.Place = where
-		c.PlacedBy = fmt.Sprintf("of the two captures it is the one nearer to the %s, whose packets have passed no router there (TTL %d)", where, ttls[0])
+		c.PlacedBy = fmt.Sprintf("nearer to it than the other one, TTL %d", ttls[0])
 	}
 }
 

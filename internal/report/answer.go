@@ -24,6 +24,9 @@ func answers(d *measure.Document) []string {
 	first, back, others := mainCells(d)
 	switch {
 	case first == nil:
+		if s := fileAnswer(d); s != "" {
+			return []string{s}
+		}
 		return nil
 	case back != nil && heldApart(d.Verdict, first, back):
 		worse, other := worseFirst(first, back)

@@ -16,6 +16,8 @@ const (
 	maxNumbers   = 5  // packets that one line names
 	maxKinds     = 4  // kinds of packets, routers, rewritten fields
 	longestPlace = 40 // characters of a capture's name
+
+	wholePackets = 65535 // a snap length that cuts nothing: the most that an IP packet holds
 )
 
 // packets is what the captures of one flow tell, ready to print.
@@ -163,7 +165,7 @@ func amountText(c *measure.Capture) string {
 	if c.SpanNs > 0 {
 		size += " in " + unit.Duration(c.SpanNs)
 	}
-	if c.TCP != c.Packets {
+	if c.TCP != c.Packets && len(c.Others) == 0 { // else those say it
 		size += ", " + unit.Count(c.TCP) + " of TCP"
 	}
 	switch {
@@ -178,7 +180,7 @@ func amountText(c *measure.Capture) string {
 // lackText is what a capture lacks of what passed, and what capturing cost.
 func lackText(c *measure.Capture) string {
 	var parts []string
-	if c.Snap > 0 {
+	if c.Snap > 0 && c.Snap < wholePackets {
 		parts = append(parts, unit.Size(int64(c.Snap))+" of each kept")
 	}
 	switch {

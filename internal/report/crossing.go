@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -23,18 +24,17 @@ func crossingRows(f *measure.Flow) (rows []row) {
 			rows = append(rows, row{name, value})
 		}
 	}
+	nearName, farName := sideName(f, near), sideName(f, far)
 	data, acks := summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Data }), summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Acks })
-	add("crossed", fmt.Sprintf("%s left %s, %s came to %s", unit.Size(data.Sent), captureName(near), unit.Size(data.Arrived), captureName(far)))
-	add("lost", lostText(&data, captureName(near)))
+	add("crossed", fmt.Sprintf("%s left %s, %s came to %s", unit.Size(data.Sent), nearName, unit.Size(data.Arrived), farName))
+	add("lost", lostText(&data, nearName))
 	add("largest", largestText(&data))
 	add("order", arrivalText(&data))
 	if acks.Lost.N > 0 {
-		add("lost, back", countedPackets(acks.Lost, captureName(far)))
+		add("lost, back", countedPackets(acks.Lost, farName))
 	}
-	if d := data.Delay; d != nil && d.Samples > 0 {
-		add("one way", fmt.Sprintf("median %s, least %s, most %s (±%s)", latencyTime(d.P50), latencyTime(d.Min), latencyTime(d.Max), latencyTime(x.BoundNs)))
-	}
-	add("clocks", offsetText(x, captureName(near), captureName(far)))
+	add("one way", onewayText(data.Delay, acks.Delay, x.BoundNs))
+	add("clocks", offsetText(x, nearName, farName))
 	for i, c := range changes(x) {
 		name := "rewritten"
 		if i > 0 {
@@ -43,6 +43,23 @@ func crossingRows(f *measure.Flow) (rows []row) {
 		rows = append(rows, row{name, c})
 	}
 	return rows
+}
+
+// onewayText says "there median 10.1 ms (10 ms to 14.1 ms), back median 24 ms (...), ±21 µs".
+func onewayText(there, back *measure.Delay, bound int64) string {
+	var parts []string
+	for _, k := range []struct {
+		name string
+		d    *measure.Delay
+	}{{"there", there}, {"back", back}} {
+		if k.d != nil && k.d.Samples > 0 {
+			parts = append(parts, fmt.Sprintf("%s median %s (%s to %s)", k.name, latencyTime(k.d.P50), latencyTime(k.d.Min), latencyTime(k.d.Max)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + ", ±" + latencyTime(bound)
 }
 
 // summed adds up one direction of all connections. The delay is that of the first.
@@ -83,6 +100,9 @@ func lostText(c *measure.Crossed, capture string) string {
 		if k.sent > 0 {
 			classes = join(classes, fmt.Sprintf("%s %s of %s", k.name, unit.Count(k.lost), unit.Count(k.sent)))
 		}
+	}
+	if part := c.Lost.N - c.SuperLost.N - c.SingleLost.N; part > 0 && c.SuperSent.N+c.SingleSent.N > 0 {
+		classes = join(classes, unit.Count(part)+" in part")
 	}
 	if classes != "" {
 		classes = ": " + classes

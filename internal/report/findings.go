@@ -56,17 +56,20 @@ func newDiagnoses(d *measure.Document) (all []diagnosis) {
 	if isCheck(d) || d.Command == "ladder" {
 		return nil
 	}
+	if isSilent(d) {
+		return silentDiagnoses(d)
+	}
 	first, back, _ := mainCells(d)
 	if first == nil || len(first.Findings) == 0 && (back == nil || len(back.Findings) == 0) {
 		if len(d.Findings) > 0 {
-			all = append(all, newDiagnosis(measure.Diagnosis{Findings: d.Findings}))
+			all = append(all, newDiagnosis(measure.Diagnosis{Findings: d.Findings}, nil))
 		}
 		return all
 	}
 	first, back = worseFirst(first, back)
 	for _, c := range []*measure.Cell{first, back} {
 		if c != nil && len(c.Findings) > 0 && (c == first || !sameFindings(c.Findings, first.Findings)) {
-			x := newDiagnosis(c.Diagnosis)
+			x := newDiagnosis(c.Diagnosis, capturedFlow(c))
 			x.Way = pathName(c)
 			all = append(all, x)
 		}
@@ -90,10 +93,10 @@ func sameFindings(a, b []measure.Finding) bool {
 	})
 }
 
-func newDiagnosis(from measure.Diagnosis) diagnosis {
+func newDiagnosis(from measure.Diagnosis, flow *measure.Flow) diagnosis {
 	d := diagnosis{More: max(0, len(from.Findings)-maxFindings)}
 	for i := range from.Findings[:min(len(from.Findings), maxFindings)] {
-		d.Findings = append(d.Findings, newFinding(&from.Findings[i]))
+		d.Findings = append(d.Findings, newFinding(&from.Findings[i], flow))
 	}
 	for _, x := range from.RuledOut[:min(len(from.RuledOut), maxCauses)] {
 		d.RuledOut = append(d.RuledOut, row{cleanUpTo(x.Cause, longestCause), cleanUpTo(x.Why, longestWhy)})
@@ -105,11 +108,12 @@ func newDiagnosis(from measure.Diagnosis) diagnosis {
 	return d
 }
 
-func newFinding(f *measure.Finding) finding {
+func newFinding(f *measure.Finding, flow *measure.Flow) finding {
 	v := finding{Cause: cleanUpTo(f.Cause, longestCause), Confidence: cleanUpTo(f.Confidence, longestCause), Where: whereText(f.Where),
 		BecauseOf: cleanUpTo(f.BecauseOf, longestCause), Summary: clean(f.Summary), Healthy: f.Healthy, Next: clean(f.Next), Source: clean(f.Source)}
 	for i := range f.Evidence[:min(len(f.Evidence), maxProofs)] {
-		v.Evidence = append(v.Evidence, proofText(&f.Evidence[i]))
+		p := worded(f.Evidence[i], flow)
+		v.Evidence = append(v.Evidence, proofIn(&p, barWords(flow)))
 	}
 	if e := f.Effect; e != nil {
 		v.Effect = clean(e.Text)
@@ -148,7 +152,18 @@ func whereText(w measure.Where) string {
 }
 
 // proofText says "rwnd_limited 98.7% of busy_time (bar 60%)".
-func proofText(p *measure.Proof) string {
+func proofText(p *measure.Proof) string { return proofIn(p, barWords(nil)) }
+
+// barWords is how the value is told that a proof is judged by: what must be
+// above it, and what below.
+func barWords(flow *measure.Flow) (words [2]string) {
+	if flow != nil && flow.Captures[0].File != "" {
+		return [2]string{" (over %s counts)", " (below %s counts)"}
+	}
+	return [2]string{" (bar %s)", " (bar: below %s)"}
+}
+
+func proofIn(p *measure.Proof, bar [2]string) string {
 	name, of := shareOf(clean(p.Counter))
 	s := shortName(name, p.Unit) + " " + valueText(p.Value, p.Unit)
 	if of != "" {
@@ -156,9 +171,9 @@ func proofText(p *measure.Proof) string {
 	}
 	switch {
 	case p.Threshold != nil && p.Above:
-		s += " (bar " + valueText(*p.Threshold, p.Unit) + ")"
+		s += fmt.Sprintf(bar[0], valueText(*p.Threshold, p.Unit))
 	case p.Threshold != nil:
-		s += " (bar: below " + valueText(*p.Threshold, p.Unit) + ")"
+		s += fmt.Sprintf(bar[1], valueText(*p.Threshold, p.Unit))
 	}
 	if p.SpanNs > 0 {
 		s += " in " + unit.Duration(p.SpanNs)
@@ -225,6 +240,11 @@ func valueText(v float64, in string) string {
 		return unit.Size(int64(math.Round(v)))
 	case "ns":
 		return unit.Duration(int64(math.Round(v)))
+	case yesOrNo:
+		if v == 0 {
+			return "no"
+		}
+		return "yes"
 	case "per_s":
 		return plainNumber(v) + "/s"
 	case "":
@@ -265,6 +285,6 @@ func heldText(c *measure.Cell) string {
 	if len(c.Findings) == 0 {
 		return ""
 	}
-	f := newFinding(&c.Findings[0])
+	f := newFinding(&c.Findings[0], capturedFlow(c))
 	return f.Cause + " (" + f.Confidence + "): " + f.Summary
 }

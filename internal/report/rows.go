@@ -50,6 +50,9 @@ func rows(c *measure.Cell) []row {
 	} else {
 		add("TCP", stackText(c, sender, receiver))
 	}
+	if ofFile(c) {
+		return fileRows(c, out)
+	}
 	return out
 }
 
@@ -125,6 +128,9 @@ func hasRange(f *measure.Figure) bool { return f.Low != f.High || f.Runs > 1 }
 // basisText says how often it was measured, and whether that is enough.
 func basisText(c *measure.Cell, f *measure.Figure) string {
 	s := "single run"
+	if ofFile(c) {
+		s = ""
+	}
 	if f.Runs > 1 {
 		s = count(f.Runs, "run")
 	}

@@ -24,7 +24,8 @@ const (
 )
 
 // Text prints a result whose first line is the answer. It prints nothing where
-// nothing was measured: the command prints the error then.
+// nothing was measured: the command prints the error then. Of captures it says
+// what the packets show all the same.
 func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
 	v := newView(d)
@@ -32,12 +33,16 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	case isCheck(d):
 		p.checkText(d, v)
 		return p.flush(w)
+	case ofFiles(d):
+		p.answer(v)
+		p.filed(v)
+		return p.flush(w)
 	case !measured(d):
 		return nil
 	}
 	p.answer(v)
-	p.why(v.Why)
-	p.captured(v.Packets)
+	p.why(v.Why, false)
+	p.captured(v.Packets, false)
 	p.steps(v)
 	if len(v.Ladders) > 0 {
 		p.ladders(v.Ladders)
@@ -126,7 +131,7 @@ func (p *printer) loud(code, s string) {
 // cells prints a table for each main cell, and a line for each beside them.
 func (p *printer) cells(v *view) {
 	for _, c := range v.Cells {
-		if !c.main() {
+		if !c.main() || len(c.Rows) == 0 {
 			continue
 		}
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, c.Name+", "+c.What))

@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Columns of connections beside each other.
 const (
@@ -8,16 +11,20 @@ const (
 	connWidth   = 14 // least of a connection: fewer are shown where there is no room
 )
 
-// captured prints what the packets show of each flow that was captured.
-func (p *printer) captured(all []packets) {
+// captured prints what the packets show of each flow that was captured. Of files
+// the handshake comes first.
+func (p *printer) captured(all []packets, files bool) {
 	for _, c := range all {
 		title := "what the packets show"
 		if c.Way != "" {
 			title += ", " + c.Way
 		}
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
-		p.named(c.Captures)
-		p.named(c.Opening)
+		places := [][]row{c.Captures, c.Opening}
+		if files {
+			slices.Reverse(places)
+		}
+		p.named(slices.Concat(places...))
 		p.connections(c.Conns)
 		p.named(c.Crossing)
 	}
@@ -37,8 +44,13 @@ func (p *printer) connections(t connTable) {
 	case 0:
 		return
 	case 1:
-		p.wrap("", nameWidth, "  connection", t.Names[0])
+		name := t.Names[0]
+		if more := t.More + len(t.Names) - shown; more > 0 {
+			name += ", and " + count(more, "more connection")
+		}
+		p.wrap("", nameWidth, "  connection", name)
 		p.named(t.lines())
+		return
 	default:
 		p.wrap("", nameWidth, "  connections", t.Names[0]+" and others beside it")
 		widths := []int{0, figureWidth - 4}

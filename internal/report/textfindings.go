@@ -18,8 +18,9 @@ const (
 )
 
 // why prints for each direction what holds it back, what does not, and what
-// is not known.
-func (p *printer) why(all []diagnosis) {
+// is not known. Of files the first finding has its figures, and the others a
+// line each; other causes stand further below.
+func (p *printer) why(all []diagnosis, files bool) {
 	for i, d := range all {
 		title := "why not more"
 		if d.Way != "" {
@@ -27,8 +28,8 @@ func (p *printer) why(all []diagnosis) {
 		}
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
 		for n, f := range d.Findings[:min(len(d.Findings), textFindings)] {
-			if f.Confidence == measure.Possible && n > 0 {
-				p.wrap("", findingColumn, "  "+f.Cause+" ", f.head()+": "+f.Summary)
+			if n > 0 && (files || f.Confidence == measure.Possible) {
+				p.wrap("", findingColumn, "  "+f.name()+" ", f.head()+": "+f.Summary)
 				continue
 			}
 			p.finding(f, i > 0 && has(all[i-1].Findings, f))
@@ -36,9 +37,11 @@ func (p *printer) why(all []diagnosis) {
 		if more := d.More + len(d.Findings) - textFindings; more > 0 {
 			fmt.Fprintf(&p.out, "  %d more in the JSON document and the page\n", more)
 		}
-		if i > 0 && sameOthers(d, all[i-1]) {
+		switch {
+		case files:
+		case i > 0 && sameOthers(d, all[i-1]):
 			p.wrap("", othersColumn, "  other causes:", "as for "+all[i-1].Way)
-		} else {
+		default:
 			p.others(d)
 		}
 	}
@@ -53,6 +56,14 @@ func has(before []finding, f finding) bool {
 		}
 	}
 	return false
+}
+
+// name is the cause; where there is none, that.
+func (f finding) name() string {
+	if f.Cause == "none" {
+		return "nothing found"
+	}
+	return f.Cause
 }
 
 // head says "certain, receiver b, CPU 3, because of irq-one-cpu".
@@ -71,7 +82,7 @@ func (p *printer) finding(f finding, told bool) {
 	if f.Healthy {
 		code = green
 	}
-	p.wrap(code, findingColumn, "  "+f.Cause+" ", f.head())
+	p.wrap(code, findingColumn, "  "+f.name()+" ", f.head())
 	if !f.Said && f.Summary != "" {
 		p.wrap("", findingMargin, strings.Repeat(" ", findingMargin), f.Summary)
 	}

@@ -20,7 +20,8 @@ const (
 // traced is one connection over time, with the packets that can be looked up.
 type traced struct {
 	Name   string
-	Open   bool // the first of the page: others are folded
+	In     string // the capture that has it, where there are two
+	Open   bool   // the first of the page: others are folded
 	Chart  *chart
 	Counts table // what was counted, and in which packets first
 	Marks  table // packets sent again, and those out of order
@@ -34,6 +35,9 @@ func newTraced(pairs []pair, near, far *measure.Capture, id string) (all []trace
 			c, in = p.far, far
 		}
 		t := traced{Name: connName(c), Open: i == 0, Counts: countTable(c, captureName(in)), Marks: markTable(c)}
+		if far != nil {
+			t.In = captureName(in)
+		}
 		if k, ok := traceChart(c, captureName(in), fmt.Sprintf("%s-%d", id, i)); ok {
 			t.Chart = &k
 		}

@@ -35,6 +35,7 @@ type view struct {
 	Why        []diagnosis
 	Packets    []packets
 	Steps      []step
+	Silent     bool   // captured connections without any figure
 	Ended      string // why an explanation stopped
 	Verdict    *verdict
 	Ladders    []ladder
@@ -109,6 +110,7 @@ func newView(d *measure.Document) *view {
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
 		Packets:    newPackets(d),
+		Silent:     isSilent(d),
 		Steps:      newSteps(d),
 		Ended:      clean(d.Ended),
 		Ladders:    ladders(d),

@@ -41,16 +41,16 @@ func placeBy(c *measure.Capture, m *measure.Connection) {
 	switch {
 	case isNear(sender, receiver, m.Data.TTLs) && (surely || isRouted(m.Acks.TTLs)):
 		c.Place = measure.AtSender
-		c.PlacedBy = fmt.Sprintf("of the round trip of %s only %s are on the sender's side of the capture, and its packets come with TTL %d",
-			whole, unit.Duration(sender), m.Data.TTLs[0])
+		c.PlacedBy = fmt.Sprintf("it answers within %s of a round trip of %s, TTL %d",
+			unit.Duration(sender), whole, m.Data.TTLs[0])
 	case isNear(receiver, sender, m.Acks.TTLs) && (surely || isRouted(m.Data.TTLs)):
 		c.Place = measure.AtReceiver
-		c.PlacedBy = fmt.Sprintf("of the round trip of %s only %s are on the receiver's side of the capture, and its packets come with TTL %d",
-			whole, unit.Duration(receiver), m.Acks.TTLs[0])
+		c.PlacedBy = fmt.Sprintf("it answers within %s of a round trip of %s, TTL %d",
+			unit.Duration(receiver), whole, m.Acks.TTLs[0])
 	case surely && sender >= pathNs && receiver >= pathNs:
 		c.Place = measure.AtPath
-		c.PlacedBy = fmt.Sprintf("of the round trip of %s, %s are on the sender's side of the capture and %s on the receiver's",
-			whole, unit.Duration(sender), unit.Duration(receiver))
+		c.PlacedBy = fmt.Sprintf("%s to the sender and back, %s to the receiver and back",
+			unit.Duration(sender), unit.Duration(receiver))
 	}
 }
 

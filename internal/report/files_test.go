@@ -1,0 +1,128 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// silentTest is a file of connections without any figure.
+func silentTest(conns ...measure.Connection) *measure.Document {
+	d := zeroWindowTest()
+	c := &d.Cells[0]
+	c.Goodput, c.Runs[0].Goodput, c.Findings = nil, nil, []measure.Finding{{Cause: "none", Confidence: measure.Possible, Summary: "cannot be told"}}
+	f := &c.Runs[0].Flows[0]
+	f.Sender, f.Receiver = nil, nil
+	f.Captures[0].Conns, f.Captures[0].SpanNs = conns, 60e9
+	return d
+}
+
+// TestAnswerWithoutAFigure: connections that carry nothing are told of, on the
+// terminal and on the page.
+func TestAnswerWithoutAFigure(t *testing.T) {
+	syn := func(again int64) *measure.Opening { return &measure.Opening{Again: measure.Count{N: again}} }
+	conn := func(set func(*measure.Connection)) measure.Connection {
+		c := measure.Connection{From: "10.0.0.1:4000", To: "10.0.0.2:80"}
+		set(&c)
+		return c
+	}
+	unanswered := conn(func(c *measure.Connection) { c.SYN = syn(5) })
+	refused := conn(func(c *measure.Connection) { c.SYN, c.EndedBy = syn(0), "rst from 10.0.0.2:80" })
+	for _, tt := range []struct {
+		name, want string
+		conns      []measure.Connection
+	}{
+		{"never answered", "no data passed 10.0.0.1 -> 10.0.0.2: SYN sent 6 times, never answered\n", []measure.Connection{unanswered}},
+		{"the capture ends at once", "SYN sent 6 times, never answered before the capture ends\n", []measure.Connection{conn(func(c *measure.Connection) { c.SYN, c.SpanNs = syn(5), 60e9 })}},
+		{"refused", "no data passed 10.0.0.1 -> 10.0.0.2: SYN sent once, refused by RST from 10.0.0.2:80\n", []measure.Connection{refused}},
+		{"nothing came back", ": data was sent, 648 B and 5 times again, and nothing came back\n", []measure.Connection{conn(func(c *measure.Connection) { c.Data.New, c.Data.Again.N = 648, 5 })}},
+		{"never acknowledged", ": data was sent, 648 B, and never acknowledged\n", []measure.Connection{conn(func(c *measure.Connection) {
+			c.Data.New, c.Acks.Packets, c.Course = 648, 1, &measure.Trace{Acked: []int64{-1, 0}}
+		})}},
+		{"a scan", "no data passed 10.0.0.1 -> 10.0.0.2: 2 connections: SYN sent, never answered; 1 connection: SYN sent, refused\n", []measure.Connection{unanswered, unanswered, refused}},
+		{"opened", ": it was opened and carried nothing\n", []measure.Connection{conn(func(c *measure.Connection) { c.SYN, c.SYNACK = syn(0), syn(0) })}},
+		{"too little", "no rate to be told 10.0.0.1 -> 10.0.0.2: too little passed: 18 B in 1 s\n", []measure.Connection{conn(func(c *measure.Connection) { c.Data.New, c.Acks.Packets, c.SpanNs = 18, 1, 1e9 })}},
+		{"no payload", ": the packets that were captured have no payload\n", []measure.Connection{conn(func(*measure.Connection) {})}},
+	} {
+		d := silentTest(tt.conns...)
+		printed := text(t, d, TextOptions{})
+		if first, _, _ := strings.Cut(printed, "\n"); !strings.HasSuffix(first+"\n", tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, first, tt.want)
+		}
+		if !strings.Contains(printed, "\nwhat the packets show\n") || strings.Contains(printed, "not checked") || strings.Contains(printed, "not measured") {
+			t.Errorf("%s:\n%s", tt.name, printed)
+		}
+		if page := pageOf(t, d); strings.Contains(page, "No result") || !strings.Contains(page, "What the packets show") {
+			t.Errorf("%s: the page has no answer", tt.name)
+		}
+	}
+}
+
+// TestFilesAreShort: a result of two files has the answer, the finding and the
+// handshake on one terminal, says nothing twice, and uses words of people.
+func TestFilesAreShort(t *testing.T) {
+	d := brokenTSOTest()
+	c := &d.Cells[0]
+	c.Warnings = []string{"single run: how far runs differ is not known"}
+	c.Findings[0].Evidence = append(c.Findings[0].Evidence, measure.Proof{Counter: "tcp_info.opt_sack"}, measure.Proof{Counter: "tcp_info.total_retrans of data_segs_out", Value: 22.3, Unit: "pct", Threshold: new(0.001), Above: true})
+	c.Findings = append(c.Findings, measure.Finding{Cause: "loss", Confidence: measure.Certain, BecauseOf: "broken-tso", Summary: "a part is lost", Remedy: &measure.Remedy{Advice: "find what loses"}})
+	c.NotChecked = []measure.Unsettled{{Cause: "cpu-steal", Why: "a capture does not report it"}, {Cause: "asymmetric-route", Why: "one capture does not; a second one at the other end would tell"}}
+	f := &c.Runs[0].Flows[0]
+	f.Crossing.Conns[0].Data.Lost.N += 38
+	f.Crossing.Conns[0].Acks.Delay = &measure.Delay{Min: 20e6, P50: 24e6, Max: 31e6, Samples: 9}
+	printed := text(t, d, TextOptions{Width: 80})
+	all := strings.Split(printed, "\n")
+	if n := len(all) - 1; n > 60 { // it has a line of every kind
+		t.Errorf("%d lines", n)
+	}
+	if !strings.Contains(strings.Join(all[:24], "\n"), "  handshake ") {
+		t.Error("the handshake is not among the first lines")
+	}
+	wide := text(t, d, TextOptions{Width: 1000})
+	for _, want := range []string{
+		"packets 45, 72, 99, 126, 153, ... of the sender's;", "; SACK at both ends: no;", "segments sent again 22.3% of all (over 0.001% counts)",
+		"  loss    certain, because of broken-tso: a part is lost\n", "small ones 0 of 210, 38 in part\n",
+		"there median 10.1 ms (10 ms to 14.1 ms), back median 24 ms (20 ms to 31 ms), ±21 µs\n",
+		"not checked: asymmetric-route (a second capture at the other end would tell); 1 that these packets cannot tell\n",
+		"CPU of each end apart",
+	} {
+		if want == "CPU of each end apart" == strings.Contains(wide, want) {
+			t.Errorf("%q in\n%s", want, wide)
+		}
+	}
+	for _, not := range []string{"single run", "find what loses", "total_retrans", "retransmits", "(bar"} {
+		if strings.Contains(wide, not) {
+			t.Errorf("%q in\n%s", not, wide)
+		}
+	}
+	for file, want := range map[string]int{"sender.pcapng": 1, "receiver.pcap": 2} { // with the gap's own words
+		if n := strings.Count(wide, file); n != want {
+			t.Errorf("%s is named %d times, want %d:\n%s", file, n, want, wide)
+		}
+	}
+}
+
+// TestOneFileIsNotNamedAgain: packets of the only file need no name.
+func TestOneFileIsNotNamedAgain(t *testing.T) {
+	if s := text(t, zeroWindowTest(), TextOptions{Width: 1000}); strings.Count(s, "mirror.pcap") != 1 {
+		t.Error(s)
+	}
+}
+
+// TestNothingFound: that no cause was found is said, as it is no cause's name.
+func TestNothingFound(t *testing.T) {
+	if s := text(t, capturedTest(), TextOptions{}); !strings.Contains(s, "  nothing found  likely, path\n") || strings.Contains(s, "  none") {
+		t.Error(s)
+	}
+}
+
+// TestPageNamesTheCaptureDrawn: of two captures one is drawn.
+func TestPageNamesTheCaptureDrawn(t *testing.T) {
+	if page := pageOf(t, brokenTSOTest()); !strings.Contains(page, "over time, as sender.pcapng has it</summary>") {
+		t.Error("not named")
+	}
+	if page := pageOf(t, zeroWindowTest()); strings.Contains(page, "over time, as") {
+		t.Error("named, though there is but one")
+	}
+}
