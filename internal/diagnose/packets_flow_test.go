@@ -117,6 +117,7 @@ func TestLossInPackets(t *testing.T) {
 		{"hardly any", nearSender, []capturesEdit{uneven, sendsAgain(1, 1)}, map[string]string{"loss": "no"}},
 		{"too rare to matter", nearSender, []capturesEdit{uneven, carries(4e6), sendsAgain(1, 1)}, map[string]string{"loss": "no"}},
 		{"a full queue drops a few", nearSender, []capturesEdit{sendsAgain(40, 20), roundTrip(20*ms, 60*ms)}, map[string]string{"loss": "no", "policer": "no", "shaper": "likely"}},
+		{"lost a few at a time", nearSender, []capturesEdit{uneven, carries(80e6), sendsAgain(70, 5)}, map[string]string{"loss": "likely"}},
 		{"most of it had not been lost", nearSender, with(some, sendsAgain(60, 1), eachConn(func(c *measure.Connection) { c.Data.Spurious = someSegments(58, 100) })), map[string]string{"loss": "possible"}},
 		{"none of it had been lost", nearSender, with(some, eachConn(func(c *measure.Connection) { c.Data.Spurious = c.Data.Again })), map[string]string{"loss": "no"}},
 		{"most waited for a timeout", nearReceiver, with(some, eachConn(func(c *measure.Connection) { c.Data.Timeout, c.Data.Wake = someSegments(5, 100), someSegments(6, 110) })), map[string]string{"loss": "possible", "policer": "no"}},

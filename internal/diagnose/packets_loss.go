@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"thru/internal/measure"
@@ -153,7 +154,8 @@ func (f *flow) lostAlong() *outcome {
 	if l.isBorne() {
 		o.beside().text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
 	}
-	fits := l.timed && !l.queue && l.rate() < 3*l.bound
+	once := math.Sqrt(max(1, l.inARow)) // what is lost in one go slows the sender down once: Mathis counts events
+	fits := l.timed && !l.queue && !l.isBorne() && l.rate() < 3*l.bound*once
 	if l.timed && l.rate() < 1.5*l.bound {
 		o.costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.mss()), unit.Duration(int64(l.loaded)), rare(l.pct)))
 	}
