@@ -73,15 +73,15 @@ func newConnTable(near *measure.Capture, pairs []pair) connTable {
 		t.Names = append(t.Names, connName(p.near))
 		t.Short = append(t.Short, shortConn(p.near))
 	}
-	for i, k := range connFigures() {
+	for _, k := range connFigures() {
 		r := connRow{Group: k.group, Name: k.name}
 		said := false
 		for _, p := range pairs {
 			v := k.of(p)
-			said = said || v != ""
+			said = said || v != "" && v != noValue
 			r.Values = append(r.Values, v)
 		}
-		if said || i == 0 && len(pairs) > 0 {
+		if said {
 			t.Rows = append(t.Rows, r)
 		}
 	}
@@ -181,9 +181,12 @@ func connFigures() []connFigure {
 	}
 }
 
+// noValue stands in a column beside others that have one.
+const noValue = "-"
+
 func goodputText(c *measure.Connection) string {
 	if c.GoodputBps == nil {
-		return "-"
+		return noValue
 	}
 	return unit.Rate(*c.GoodputBps)
 }

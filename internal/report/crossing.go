@@ -97,7 +97,7 @@ func lostText(c *measure.Crossed, capture string) string {
 		lost, sent int64
 	}{{"super-packets", c.SuperLost.N, c.SuperSent.N}, {"single segments", c.SingleLost.N, c.SingleSent.N},
 		{"full ones", c.FullLost.N, c.FullSent.N}, {"small ones", c.SmallLost.N, c.SmallSent.N}} {
-		if k.sent > 0 {
+		if k.sent > 0 && (c.SingleLost.N > 0 || !strings.HasSuffix(k.name, " ones")) { // their sizes tell only of what was lost
 			classes = join(classes, fmt.Sprintf("%s %s of %s", k.name, unit.Count(k.lost), unit.Count(k.sent)))
 		}
 	}

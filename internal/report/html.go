@@ -86,6 +86,9 @@ func newPage(d *measure.Document) page {
 		p.Latency = newLatencyPage(v.Cells)
 	}
 	for i, c := range v.Cells {
+		if v.Silent {
+			break // what the packets show is all there is
+		}
 		q := cellPage{cell: c, Streams: streamTable(c.Source)}
 		if i < maxCourses {
 			q.Seconds = secondTable(newCourse(c.Source))

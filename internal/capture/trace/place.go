@@ -42,11 +42,11 @@ func placeBy(c *measure.Capture, m *measure.Connection) {
 	case isNear(sender, receiver, m.Data.TTLs) && (surely || isRouted(m.Acks.TTLs)):
 		c.Place = measure.AtSender
 		c.PlacedBy = fmt.Sprintf("it answers within %s of a round trip of %s, TTL %d",
-			unit.Duration(sender), whole, m.Data.TTLs[0])
+			unit.Duration(max(sender, 1000)), whole, m.Data.TTLs[0])
 	case isNear(receiver, sender, m.Acks.TTLs) && (surely || isRouted(m.Data.TTLs)):
 		c.Place = measure.AtReceiver
 		c.PlacedBy = fmt.Sprintf("it answers within %s of a round trip of %s, TTL %d",
-			unit.Duration(receiver), whole, m.Acks.TTLs[0])
+			unit.Duration(max(receiver, 1000)), whole, m.Acks.TTLs[0])
 	case surely && sender >= pathNs && receiver >= pathNs:
 		c.Place = measure.AtPath
 		c.PlacedBy = fmt.Sprintf("%s to the sender and back, %s to the receiver and back",
