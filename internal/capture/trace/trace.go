@@ -37,7 +37,7 @@ const (
 	mostConns  = 128     // of Capture.Conns
 	mostTooBig = 64      // of Capture.TooBig
 	stepBackNs = 1e9     // a clock that goes back by more was set
-	latestNs   = 1 << 62 // a later time cannot be
+	latestNs   = 4e18    // a later time, after 2096, cannot be: the sum of two fits 63 bits
 )
 
 // Builder makes a measure.Capture of packets.
@@ -77,12 +77,13 @@ func New(o Options) *Builder {
 }
 
 // Add takes the next packet of the capture, in the order of the file. It keeps
-// nothing of p.
+// nothing of p, but sets p.TimeNs to what a clock that was never set would show.
 func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
+	shown := p.TimeNs
 	at := b.clock(p)
 	b.capture.Packets++
 	if b.o.Record != nil {
-		b.o.Record.passes(p.TimeNs)
+		b.o.Record.passes(p.TimeNs, shown)
 	}
 	if v != frame.IsTCP {
 		b.other(p, v)
@@ -121,25 +122,25 @@ func (b *Builder) isCopy(c *conn, p *frame.Packet, at int64) bool {
 }
 
 // clock returns a packet's time since the first one. It never goes back: small
-// steps back are of packets that several queues wrote down; after a large one
-// the clock had been set, and time goes on from there.
+// steps back are of packets that several queues wrote down, and stay in p.TimeNs;
+// after a large one the clock had been set, and time goes on from there.
 func (b *Builder) clock(p *frame.Packet) int64 {
-	now := min(max(p.TimeNs, 0), latestNs)
+	p.TimeNs = min(max(p.TimeNs, 0), latestNs)
 	if b.capture.Packets == 0 {
-		b.startNs, b.lastNs = now, now
-		b.capture.StartedAt = time.Unix(0, now).UTC()
+		b.startNs, b.lastNs = p.TimeNs, p.TimeNs
+		b.capture.StartedAt = time.Unix(0, p.TimeNs).UTC()
 	}
-	now += b.shiftNs
+	now := p.TimeNs + b.shiftNs
 	if back := b.lastNs - now; back > 0 {
 		b.capture.BackTime.Seen(p.Number, 0)
 		if back > stepBackNs {
 			b.shiftNs += back
+			now = b.lastNs
 		}
-		now = b.lastNs
 	}
-	now = min(now, latestNs)
-	b.lastNs = now
-	return now - b.startNs
+	p.TimeNs = min(now, latestNs)
+	b.lastNs = max(b.lastNs, p.TimeNs)
+	return b.lastNs - b.startNs
 }
 
 // find returns the connection that a packet belongs to. A SYN of another
