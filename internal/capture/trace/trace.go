@@ -9,7 +9,6 @@ package trace
 import (
 	"net/netip"
 	"strconv"
-	"time"
 
 	"thru/internal/capture/frame"
 	"thru/internal/measure"
@@ -36,8 +35,6 @@ const (
 	largeBytes = 1 << 20 // payload from which on a connection is large
 	mostConns  = 128     // of Capture.Conns
 	mostTooBig = 64      // of Capture.TooBig
-	stepBackNs = 1e9     // a clock that goes back by more was set
-	latestNs   = 4e18    // a later time, after 2096, cannot be: the sum of two fits 63 bits
 )
 
 // Builder makes a measure.Capture of packets.
@@ -80,7 +77,8 @@ func New(o Options) *Builder {
 // nothing of p, but sets p.TimeNs to what a clock that was never set would show.
 func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 	shown := p.TimeNs
-	at := b.clock(p)
+	key := pairOf(p.Source, p.Target)
+	at := b.clock(key, p, v)
 	b.capture.Packets++
 	if b.o.Record != nil {
 		b.o.Record.passes(p.TimeNs, shown)
@@ -90,7 +88,6 @@ func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 		return
 	}
 	b.capture.TCP++
-	key := pairOf(p.Source, p.Target)
 	if b.only != nil && !b.only[key] {
 		b.unwanted++
 		return
@@ -119,28 +116,6 @@ func (b *Builder) isCopy(c *conn, p *frame.Packet, at int64) bool {
 		c.greeted(p, at)
 	}
 	return ok
-}
-
-// clock returns a packet's time since the first one. It never goes back: small
-// steps back are of packets that several queues wrote down, and stay in p.TimeNs;
-// after a large one the clock had been set, and time goes on from there.
-func (b *Builder) clock(p *frame.Packet) int64 {
-	p.TimeNs = min(max(p.TimeNs, 0), latestNs)
-	if b.capture.Packets == 0 {
-		b.startNs, b.lastNs = p.TimeNs, p.TimeNs
-		b.capture.StartedAt = time.Unix(0, p.TimeNs).UTC()
-	}
-	now := p.TimeNs + b.shiftNs
-	if back := b.lastNs - now; back > 0 {
-		b.capture.BackTime.Seen(p.Number, 0)
-		if back > stepBackNs {
-			b.shiftNs += back
-			now = b.lastNs
-		}
-	}
-	p.TimeNs = min(now, latestNs)
-	b.lastNs = max(b.lastNs, p.TimeNs)
-	return b.lastNs - b.startNs
 }
 
 // find returns the connection that a packet belongs to. A SYN of another
