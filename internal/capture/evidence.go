@@ -126,8 +126,9 @@ func seconds(volumes []trace.Volume, start, end int64) []measure.StreamBin {
 	step *= (end-start)/step/mostBins + 1
 	before := make([]int64, len(volumes))
 	bins := []measure.StreamBin{}
-	for at := start; at < end; at += step {
-		until := min(at+step, end)
+	for n := range (end - start + step - 1) / step { // a count, which ends whatever the times are
+		at := start + n*step
+		until := at + min(step, end-at)
 		b := measure.StreamBin{At: at - start, Span: until - at, Streams: make([]int64, len(volumes))}
 		for i, v := range volumes {
 			n := v.Until(until)

@@ -29,6 +29,7 @@ type Capture struct {
 	Damage    string       `json:"damage,omitempty"`          // where the file broke, and what was left out
 	Twice     Count        `json:"captured_twice,omitzero"`   // packets that were captured a second time: span port, or two interfaces
 	BackTime  Count        `json:"clock_went_back,omitzero"`  // packets with a time before that of the packet before
+	Stepped   Count        `json:"clock_stepped,omitzero"`    // packets before which the clock was set ahead by more than 10 minutes, which are left out of all times
 	Others    []Tally      `json:"other_packets,omitempty"`   // what was left out, by kind
 	TooBig    []TooBig     `json:"icmp_too_big,omitempty"`    // routers' word that packets were too large
 	Known     int          `json:"connections_in_file"`       // of TCP

@@ -214,6 +214,9 @@ func oddText(c *measure.Capture) string {
 	if c.BackTime.N > 0 {
 		parts = append(parts, "its clock went back "+timesText(c.BackTime.N)+numbersText(c.BackTime.Packets, ""))
 	}
+	if c.Stepped.N > 0 {
+		parts = append(parts, "its clock was set ahead "+timesText(c.Stepped.N)+numbersText(c.Stepped.Packets, "")+", which is left out of all times")
+	}
 	for i, t := range c.Others {
 		if i == maxKinds {
 			parts = append(parts, "other kinds too")

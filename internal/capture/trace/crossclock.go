@@ -79,9 +79,13 @@ func windows(points []point) []bounds {
 	step := max((last-first)/most, length)
 	var out []bounds
 	for i := 0; i < len(points); {
-		w := bounds{at: points[i].at + step/2}
-		for begin := points[i].at; i < len(points) && points[i].at < begin+step; i++ {
+		begin := points[i].at
+		w := bounds{at: begin + step/2}
+		for { // one at least, whatever the times are
 			w.add(points[i], 0, 0)
+			if i++; i == len(points) || points[i].at-begin >= step {
+				break
+			}
 		}
 		if w.data && w.back {
 			out = append(out, w)

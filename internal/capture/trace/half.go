@@ -69,7 +69,9 @@ type half struct {
 	burst     bursts
 	course    course
 	ttls      [mostTTLs]ttlCount
-	probed    bool // its latest packet was a probe of one byte
+	probed    bool   // its latest packet was a probe of one byte
+	stamp     uint32 // TSval of its latest packet
+	hasStamp  bool
 }
 
 type ttlCount struct {
@@ -138,6 +140,7 @@ func (h *half) count(c *conn, p *frame.Packet, at int64) {
 	if p.Flags&(frame.RST|frame.ECE|frame.CWR) != 0 && p.Flags&frame.SYN == 0 {
 		h.countFlags(p)
 	}
+	h.stamp, h.hasStamp = p.Options.TSVal, p.Options.Timestamps
 	if p.Payload > 0 {
 		h.countData(c, p, at)
 	} else {

@@ -81,8 +81,8 @@ func NewRecorder() *Recorder {
 	return &Recorder{most: MostRecords, conns: map[pair]*recorded{}}
 }
 
-// passes notes the time of a packet, whatever it holds.
-func (r *Recorder) passes(at int64) {
+// passes notes the time of a packet, whatever it holds, and what the clock showed.
+func (r *Recorder) passes(at, shown int64) {
 	if !r.seen {
 		r.first, r.last, r.seen = at, at, true
 	}
@@ -90,7 +90,7 @@ func (r *Recorder) passes(at int64) {
 	if r.tick == 0 {
 		r.tick = 1_000_000
 	}
-	for at%r.tick != 0 {
+	for shown%r.tick != 0 {
 		r.tick /= 10
 	}
 }

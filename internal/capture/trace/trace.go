@@ -9,7 +9,6 @@ package trace
 import (
 	"net/netip"
 	"strconv"
-	"time"
 
 	"thru/internal/capture/frame"
 	"thru/internal/measure"
@@ -36,8 +35,6 @@ const (
 	largeBytes = 1 << 20 // payload from which on a connection is large
 	mostConns  = 128     // of Capture.Conns
 	mostTooBig = 64      // of Capture.TooBig
-	stepBackNs = 1e9     // a clock that goes back by more was set
-	latestNs   = 1 << 62 // a later time cannot be
 )
 
 // Builder makes a measure.Capture of packets.
@@ -77,19 +74,20 @@ func New(o Options) *Builder {
 }
 
 // Add takes the next packet of the capture, in the order of the file. It keeps
-// nothing of p.
+// nothing of p, but sets p.TimeNs to what a clock that was never set would show.
 func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
-	at := b.clock(p)
+	shown := p.TimeNs
+	key := pairOf(p.Source, p.Target)
+	at := b.clock(key, p, v)
 	b.capture.Packets++
 	if b.o.Record != nil {
-		b.o.Record.passes(p.TimeNs)
+		b.o.Record.passes(p.TimeNs, shown)
 	}
 	if v != frame.IsTCP {
 		b.other(p, v)
 		return
 	}
 	b.capture.TCP++
-	key := pairOf(p.Source, p.Target)
 	if b.only != nil && !b.only[key] {
 		b.unwanted++
 		return
@@ -118,28 +116,6 @@ func (b *Builder) isCopy(c *conn, p *frame.Packet, at int64) bool {
 		c.greeted(p, at)
 	}
 	return ok
-}
-
-// clock returns a packet's time since the first one. It never goes back: small
-// steps back are of packets that several queues wrote down; after a large one
-// the clock had been set, and time goes on from there.
-func (b *Builder) clock(p *frame.Packet) int64 {
-	now := min(max(p.TimeNs, 0), latestNs)
-	if b.capture.Packets == 0 {
-		b.startNs, b.lastNs = now, now
-		b.capture.StartedAt = time.Unix(0, now).UTC()
-	}
-	now += b.shiftNs
-	if back := b.lastNs - now; back > 0 {
-		b.capture.BackTime.Seen(p.Number, 0)
-		if back > stepBackNs {
-			b.shiftNs += back
-		}
-		now = b.lastNs
-	}
-	now = min(now, latestNs)
-	b.lastNs = now
-	return now - b.startNs
 }
 
 // find returns the connection that a packet belongs to. A SYN of another
