@@ -86,7 +86,8 @@ func (f *captureFlags) keeper(p plan.Plan, ends pair) (*keeper, error) {
 }
 
 // name is that of a file: x.pcapng at the end point db is x.db.pcapng, and
-// where both directions are captured x.forward.db.pcapng.
+// where both directions are captured x.forward.db.pcapng. Each run of an
+// explanation has files of its own: x.base.db.pcapng, x.one-stream.db.pcapng.
 func (k *keeper) name(p control.Packets) string {
 	kind := filepath.Ext(k.path)
 	parts := []string{strings.TrimSuffix(k.path, kind)}
@@ -94,6 +95,9 @@ func (k *keeper) name(p control.Packets) string {
 		parts = append(parts, "forward")
 	} else if k.ways {
 		parts = append(parts, "reverse")
+	}
+	if p.Experiment != "" {
+		parts = append(parts, fileName(p.Experiment))
 	}
 	if !k.alone {
 		parts = append(parts, fileName(p.EndPoint))

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"testing"
+
+	"thru/internal/control"
+	"thru/internal/diagnose"
+)
+
+// No two captures of one command have one name.
+func TestKeeperNames(t *testing.T) {
+	here := control.Packets{From: control.Local, EndPoint: control.Local}
+	base := control.Packets{From: control.Local, EndPoint: "iperf3://db:1", Experiment: diagnose.Base}
+	back := control.Packets{From: "db", EndPoint: "db", Experiment: "one-stream"}
+	for _, tt := range []struct {
+		k    keeper
+		p    control.Packets
+		want string
+	}{
+		{keeper{path: "x.pcapng"}, here, "x.local.pcapng"},
+		{keeper{path: "x", alone: true}, here, "x.pcapng"},
+		{keeper{path: "a.b/x.cap", ways: true}, here, "a.b/x.forward.local.cap"},
+		{keeper{path: "x.pcapng"}, base, "x.base.iperf3---db-1.pcapng"},
+		{keeper{path: "x.pcapng", alone: true}, base, "x.base.pcapng"},
+		{keeper{path: "x.pcapng", ways: true}, back, "x.reverse.one-stream.db.pcapng"},
+	} {
+		if got := tt.k.name(tt.p); got != tt.want {
+			t.Errorf("%+v of %+v: %s, want %s", tt.p, tt.k, got, tt.want)
+		}
+	}
+}
