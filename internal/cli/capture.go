@@ -61,6 +61,7 @@ type keeper struct {
 	ways    bool // the files of both directions have names of their own
 	alone   bool // both ends are one machine, and one capture holds all
 	written []string
+	err     error // of a file that could not be written
 }
 
 // keeper finds out before a long measurement whether its captures can be
@@ -123,6 +124,7 @@ func fileName(endPoint string) string {
 func (k *keeper) keep(p control.Packets) (string, error) {
 	name := k.name(p)
 	if err := replaceFile("--keep", name, p.Pcapng); err != nil {
+		k.err = err
 		return "", err
 	}
 	if !slices.Contains(k.written, name) {
@@ -138,10 +140,11 @@ func (k *keeper) into(r *control.Runner) {
 	}
 }
 
-// files are those that were written.
-func (k *keeper) files() []string {
-	if k == nil {
-		return nil
+// forms are those of a result, with what became of its packets.
+func (k *keeper) forms(json bool, html string) forms {
+	f := forms{json: json, html: html}
+	if k != nil {
+		f.packets, f.unkept = k.written, k.err
 	}
-	return k.written
+	return f
 }

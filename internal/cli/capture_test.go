@@ -7,9 +7,10 @@ import (
 	"thru/internal/diagnose"
 )
 
+var packetsHere = control.Packets{From: control.Local, EndPoint: control.Local}
+
 // No two captures of one command have one name.
 func TestKeeperNames(t *testing.T) {
-	here := control.Packets{From: control.Local, EndPoint: control.Local}
 	base := control.Packets{From: control.Local, EndPoint: "iperf3://db:1", Experiment: diagnose.Base}
 	back := control.Packets{From: "db", EndPoint: "db", Experiment: "one-stream"}
 	for _, tt := range []struct {
@@ -17,9 +18,9 @@ func TestKeeperNames(t *testing.T) {
 		p    control.Packets
 		want string
 	}{
-		{keeper{path: "x.pcapng"}, here, "x.local.pcapng"},
-		{keeper{path: "x", alone: true}, here, "x.pcapng"},
-		{keeper{path: "a.b/x.cap", ways: true}, here, "a.b/x.forward.local.cap"},
+		{keeper{path: "x.pcapng"}, packetsHere, "x.local.pcapng"},
+		{keeper{path: "x", alone: true}, packetsHere, "x.pcapng"},
+		{keeper{path: "a.b/x.cap", ways: true}, packetsHere, "a.b/x.forward.local.cap"},
 		{keeper{path: "x.pcapng"}, base, "x.base.iperf3---db-1.pcapng"},
 		{keeper{path: "x.pcapng", alone: true}, base, "x.base.pcapng"},
 		{keeper{path: "x.pcapng", ways: true}, back, "x.reverse.one-stream.db.pcapng"},

@@ -80,7 +80,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	view.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	return e.printExplained(doc, forms{c.JSON, c.HTML, k.files()}, err)
+	return e.printExplained(doc, k.forms(c.JSON, c.HTML), err)
 }
 
 // printExplained prints what was found, also before an error, and judges it.

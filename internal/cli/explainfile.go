@@ -84,6 +84,9 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	if err := writable("--html", c.HTML); err != nil {
+		return err
+	}
 	all, err := c.kept(ctx, e, link)
 	if err != nil {
 		return err

@@ -33,6 +33,9 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	if err := writable("--html", c.HTML); err != nil {
+		return err
+	}
 	var all []named
 	for _, path := range c.Files {
 		found, err := e.results(ctx, path, link)
