@@ -34,7 +34,7 @@ func (kernelRing) Start(c live.Config) (agent.Ring, error) {
 type captureFlags struct {
 	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (docs/capture.md)."`
 	Packets string `group:"Packets" name:"capture-packets" placeholder:"N" help:"Packets to capture at each end, at most (default 300000)."`
-	Keep    string `group:"Packets" name:"keep" type:"path" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng."`
+	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng, of explain x.base.local.pcapng and so on."`
 }
 
 // packets is how many to capture at each end; 0: none.
@@ -48,11 +48,16 @@ func (f *captureFlags) packets() (int64, error) {
 	n, err := strconv.ParseInt(f.Packets, 10, 64)
 	switch {
 	case err != nil || n < 1:
-		return 0, fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", f.Packets)
+		return 0, noPackets(f.Packets)
 	case !f.Capture && f.Keep == "":
 		return 0, fault.Usagef("add --capture, or --keep FILE", "--capture-packets bounds a capture, and none is asked for")
 	}
 	return n, nil
+}
+
+// noPackets refuses what is no number of packets.
+func noPackets(text string) error {
+	return fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", text)
 }
 
 // keeper writes captures to files.

@@ -57,7 +57,7 @@ func (c *explainCmd) captures(ctx context.Context, e *env, link stat.Link) ([]na
 	summarise(doc, link)
 	for _, w := range doc.Warnings {
 		if !c.JSON {
-			fmt.Fprintf(e.err, "warning: %s\n", w)
+			e.line("warning: " + w)
 		}
 	}
 	return []named{{strings.Join(c.What, ", "), doc}}, nil

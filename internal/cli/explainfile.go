@@ -29,7 +29,7 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 	case files > 0 && files < len(c.What):
 		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
 	case files > 0 && !c.onlyReads():
-		return false, fault.Usagef("with files: --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
+		return false, fault.Usagef("with files go --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
 	}
 	return files > 0, nil
 }
@@ -45,7 +45,7 @@ func (e *env) isFile(name string) bool {
 	if keys, err := bus.DefaultKeyring(); err == nil {
 		if _, err := keys.Load(name); err == nil {
 			if exists {
-				fmt.Fprintf(e.err, "%s is the end point of that name; the file here is ./%s\n", name, name)
+				e.line(name + " is the end point of that name; the file here is ./" + name)
 			}
 			return false
 		}

@@ -23,7 +23,7 @@ type reportCmd struct {
 	Files    []string `arg:"" name:"file" help:"Results of thru (--json) or of iperf3 (-J, --json-stream); - is stdin."`
 	JSON     bool     `name:"json" xor:"form" help:"Print the thru result."`
 	IPerf3   bool     `short:"J" name:"iperf3-json" xor:"form" help:"Print iperf3's JSON."`
-	HTML     string   `name:"html" placeholder:"FILE" help:"Write the report as one page."`
+	HTML     string   `name:"html" type:"newfile" placeholder:"FILE" help:"Write the report as one page."`
 	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
 }
 
@@ -120,7 +120,7 @@ func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(e.err, "warning: %s: %s\n", path, w)
+		e.line("warning: " + path + ": " + w)
 	}
 	var all []named
 	for i, doc := range docs {

@@ -274,6 +274,9 @@ func writable(flag, path string) error {
 	if path == "" {
 		return nil
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return unwritten(flag, fmt.Errorf("%s is a folder", path))
+	}
 	f, err := os.OpenFile(path+part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return unwritten(flag, err)
