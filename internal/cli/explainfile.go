@@ -63,12 +63,17 @@ func (c *explainCmd) onlyReads() bool {
 
 // kept reads the files: captures are of one test, all others hold one or more.
 func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]named, error) {
-	all, err := c.captures(ctx, e, link)
+	sources, err := e.open(ctx, c.What)
+	if err != nil {
+		return nil, err
+	}
+	defer closeSources(sources)
+	all, err := c.captures(ctx, e, sources, link)
 	if err != nil || len(all) > 0 {
 		return all, err
 	}
-	for _, path := range c.What {
-		found, err := e.results(ctx, path, link)
+	for _, s := range sources {
+		found, err := e.results(ctx, s, link)
 		if err != nil {
 			return nil, err
 		}
