@@ -34,7 +34,7 @@ func (kernelRing) Start(c live.Config) (agent.Ring, error) {
 type captureFlags struct {
 	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (docs/capture.md)."`
 	Packets string `group:"Packets" name:"capture-packets" placeholder:"N" help:"Packets to capture at each end, at most (default 300000)."`
-	Keep    string `group:"Packets" name:"keep" type:"path" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng."`
+	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng, of explain x.base.local.pcapng and so on."`
 }
 
 // packets is how many to capture at each end; 0: none.
@@ -48,11 +48,16 @@ func (f *captureFlags) packets() (int64, error) {
 	n, err := strconv.ParseInt(f.Packets, 10, 64)
 	switch {
 	case err != nil || n < 1:
-		return 0, fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", f.Packets)
+		return 0, noPackets(f.Packets)
 	case !f.Capture && f.Keep == "":
 		return 0, fault.Usagef("add --capture, or --keep FILE", "--capture-packets bounds a capture, and none is asked for")
 	}
 	return n, nil
+}
+
+// noPackets refuses what is no number of packets.
+func noPackets(text string) error {
+	return fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", text)
 }
 
 // keeper writes captures to files.
@@ -61,6 +66,7 @@ type keeper struct {
 	ways    bool // the files of both directions have names of their own
 	alone   bool // both ends are one machine, and one capture holds all
 	written []string
+	err     error // of a file that could not be written
 }
 
 // keeper finds out before a long measurement whether its captures can be
@@ -86,7 +92,8 @@ func (f *captureFlags) keeper(p plan.Plan, ends pair) (*keeper, error) {
 }
 
 // name is that of a file: x.pcapng at the end point db is x.db.pcapng, and
-// where both directions are captured x.forward.db.pcapng.
+// where both directions are captured x.forward.db.pcapng. Each run of an
+// explanation has files of its own: x.base.db.pcapng, x.one-stream.db.pcapng.
 func (k *keeper) name(p control.Packets) string {
 	kind := filepath.Ext(k.path)
 	parts := []string{strings.TrimSuffix(k.path, kind)}
@@ -94,6 +101,9 @@ func (k *keeper) name(p control.Packets) string {
 		parts = append(parts, "forward")
 	} else if k.ways {
 		parts = append(parts, "reverse")
+	}
+	if p.Experiment != "" {
+		parts = append(parts, fileName(p.Experiment))
 	}
 	if !k.alone {
 		parts = append(parts, fileName(p.EndPoint))
@@ -119,6 +129,7 @@ func fileName(endPoint string) string {
 func (k *keeper) keep(p control.Packets) (string, error) {
 	name := k.name(p)
 	if err := replaceFile("--keep", name, p.Pcapng); err != nil {
+		k.err = err
 		return "", err
 	}
 	if !slices.Contains(k.written, name) {
@@ -134,10 +145,11 @@ func (k *keeper) into(r *control.Runner) {
 	}
 }
 
-// files are those that were written.
-func (k *keeper) files() []string {
-	if k == nil {
-		return nil
+// forms are those of a result, with what became of its packets.
+func (k *keeper) forms(json bool, html string) forms {
+	f := forms{json: json, html: html}
+	if k != nil {
+		f.packets, f.unkept = k.written, k.err
 	}
-	return k.written
+	return f
 }

@@ -26,7 +26,7 @@ type checkCmd struct {
 	BindDev  string `group:"Ends" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the probe."`
 	DataAddr string `group:"Ends" name:"data-addr" placeholder:"ADDRESS" help:"Where the probe goes, if not where control goes."`
 	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML     string `group:"Output" name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
+	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 }
 
 // gateFlags choose gates.

@@ -10,9 +10,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -30,7 +33,7 @@ var Version = "0.1.0-dev"
 type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Check   checkCmd   `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
-	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads kept results."`
+	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
 	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
 	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
@@ -106,7 +109,7 @@ func run(ctx context.Context, e *env) (err error) {
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
 	if err != nil {
 		return fmt.Errorf("cli: building the command line: %w", err)
 	}
@@ -125,6 +128,20 @@ func run(ctx context.Context, e *env) (err error) {
 		return usage(e.args, err)
 	}
 	return k.Run()
+}
+
+// newFile reads the name of a file that is to be written; an unset variable of
+// a script gives none.
+func newFile(ctx *kong.DecodeContext, to reflect.Value) error {
+	var path string
+	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
+		return err
+	}
+	if path == "" {
+		return errors.New("the name of the file is empty")
+	}
+	to.SetString(kong.ExpandPath(path))
+	return nil
 }
 
 func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
@@ -160,10 +177,24 @@ func (e *env) say(err error) {
 
 // errorLines are the error and its hint, on stderr.
 func (e *env) errorLines(err error) {
-	fmt.Fprintf(e.err, "thru: %v\n", err)
+	e.line("thru: " + err.Error())
 	if h := fault.Hint(err); h != "" {
-		fmt.Fprintf(e.err, "hint: %s\n", h)
+		e.line("hint: " + h)
 	}
+}
+
+// line writes one to stderr. Names of files and what other hosts say may hold
+// characters that command a terminal: they are shown as question marks.
+func (e *env) line(text string) {
+	fmt.Fprintln(e.err, strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return '?'
+	}, text))
 }
 
 // wantsJSON looks at the bare arguments, since flags may be what is wrong.

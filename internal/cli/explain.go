@@ -22,7 +22,7 @@ const (
 )
 
 type explainCmd struct {
-	What    []string `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: results of thru (--json) and of iperf3 (-J), - for stdin, of a ladder the lowest rung first. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
+	What    []string `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: captures (pcap or pcapng: one, or one of each end), results of thru (--json) and of iperf3 (-J), - for stdin, of a ladder the lowest rung first. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
 	UDP     bool     `group:"Traffic" short:"u" name:"udp" help:"Explain datagrams; 1 Mb/s a stream unless -b says otherwise."`
 	Bitrate string   `group:"How much" short:"b" name:"bitrate" aliases:"bandwidth" placeholder:"RATE" help:"Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0)."`
 	Streams string   `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default 1: one shows best what holds it back)."`
@@ -80,7 +80,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	view.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	return e.printExplained(doc, forms{c.JSON, c.HTML, k.files()}, err)
+	return e.printExplained(doc, k.forms(c.JSON, c.HTML), err)
 }
 
 // printExplained prints what was found, also before an error, and judges it.

@@ -29,7 +29,7 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 	case files > 0 && files < len(c.What):
 		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
 	case files > 0 && !c.onlyReads():
-		return false, fault.Usagef("with files: --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
+		return false, fault.Usagef("with files go --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
 	}
 	return files > 0, nil
 }
@@ -45,7 +45,7 @@ func (e *env) isFile(name string) bool {
 	if keys, err := bus.DefaultKeyring(); err == nil {
 		if _, err := keys.Load(name); err == nil {
 			if exists {
-				fmt.Fprintf(e.err, "%s is the end point of that name; the file here is ./%s\n", name, name)
+				e.line(name + " is the end point of that name; the file here is ./" + name)
 			}
 			return false
 		}
@@ -63,12 +63,17 @@ func (c *explainCmd) onlyReads() bool {
 
 // kept reads the files: captures are of one test, all others hold one or more.
 func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]named, error) {
-	all, err := c.captures(ctx, e, link)
+	sources, err := e.open(ctx, c.What)
+	if err != nil {
+		return nil, err
+	}
+	defer closeSources(sources)
+	all, err := c.captures(ctx, e, sources, link)
 	if err != nil || len(all) > 0 {
 		return all, err
 	}
-	for _, path := range c.What {
-		found, err := e.results(ctx, path, link)
+	for _, s := range sources {
+		found, err := e.results(ctx, s, link)
 		if err != nil {
 			return nil, err
 		}
@@ -82,6 +87,9 @@ func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]named,
 func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	link, err := linkRate(c.LinkRate)
 	if err != nil {
+		return err
+	}
+	if err := writable("--html", c.HTML); err != nil {
 		return err
 	}
 	all, err := c.kept(ctx, e, link)

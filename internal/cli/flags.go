@@ -32,7 +32,7 @@ type flowFlags struct {
 	LinkRate   string `group:"Output" name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do)."`
 	Together   bool   `group:"Ends and directions" name:"together" help:"Do not queue behind other clients of the end point that say so too."`
 	JSON       bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML       string `group:"Output" name:"html" type:"path" placeholder:"FILE" help:"Also write a self-contained report."`
+	HTML       string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 }
 
 // trafficFlags are those and how often it is measured.

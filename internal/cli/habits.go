@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,10 +180,14 @@ func valueOf(args []string, flag string) string {
 var algorithms = []string{"cubic", "reno", "bbr", "bbr2", "bbr3", "dctcp", "htcp", "vegas", "westwood", "bic", "cdg", "highspeed",
 	"hybla", "illinois", "lp", "nv", "scalable", "veno", "yeah", "newreno", "prague"}
 
-// misread finds a habit that kong would take for something else: iperf2's
-// -Z ALGORITHM, where -Z takes no value here and the name would be the end point's.
+// misread finds what kong would take for something else: iperf2's
+// -Z ALGORITHM, where -Z takes no value here and the name would be the end
+// point's, and a negative number, which looks like a flag.
 func misread(args []string) error {
 	for i, a := range args[:max(len(args)-1, 0)] {
+		if n, err := strconv.Atoi(args[i+1]); a == "--capture-packets" && err == nil && n < 0 {
+			return noPackets(args[i+1])
+		}
 		if name := args[i+1]; a == "-Z" && slices.Contains(algorithms, name) {
 			return fault.Usagef("the congestion control is -C "+name, "-Z %s is iperf2's spelling", name)
 		}
@@ -199,13 +204,25 @@ func usage(args []string, err error) error {
 		verb, _, _ = strings.Cut(p.Context.Command(), " ")
 	}
 	flag, unknown := unknownFlag(err)
-	switch {
+	switch name := dashed(args); {
+	case unknown && name != "":
+		return fault.Usagef("./"+name+" is the file of that name", "%s begins like a flag", name)
 	case unknown:
 		return unknownFlagUsage(args, verb, flag, err)
 	case verb == "":
 		return fault.Usagef("see `thru --help`", "%w", err)
 	}
 	return fault.Usagef("see `thru "+verb+" --help`", "%w", err)
+}
+
+// dashed finds an argument that is no flag but a file here, such as -x.pcap.
+func dashed(args []string) string {
+	for _, a := range args {
+		if info, err := os.Stat(a); len(a) > 2 && a[0] == '-' && err == nil && !info.IsDir() {
+			return a
+		}
+	}
+	return ""
 }
 
 // unknownFlag reads the flag out of kong's message, which has no other form of it.

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"thru/internal/diagnose"
@@ -23,7 +20,7 @@ type reportCmd struct {
 	Files    []string `arg:"" name:"file" help:"Results of thru (--json) or of iperf3 (-J, --json-stream); - is stdin."`
 	JSON     bool     `name:"json" xor:"form" help:"Print the thru result."`
 	IPerf3   bool     `short:"J" name:"iperf3-json" xor:"form" help:"Print iperf3's JSON."`
-	HTML     string   `name:"html" placeholder:"FILE" help:"Write the report as one page."`
+	HTML     string   `name:"html" type:"newfile" placeholder:"FILE" help:"Write the report as one page."`
 	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
 }
 
@@ -33,9 +30,17 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	if err := writable("--html", c.HTML); err != nil {
+		return err
+	}
+	sources, err := e.open(ctx, c.Files)
+	if err != nil {
+		return err
+	}
+	defer closeSources(sources)
 	var all []named
-	for _, path := range c.Files {
-		found, err := e.results(ctx, path, link)
+	for _, s := range sources {
+		found, err := e.results(ctx, s, link)
 		if err != nil {
 			return err
 		}
@@ -96,66 +101,47 @@ func (e *env) printKept(doc *measure.Document, f forms) error {
 
 // results reads what a file holds: one result of thru, or one or more of iperf3.
 // Findings are those of this version's rules.
-func (e *env) results(ctx context.Context, path string, link stat.Link) ([]named, error) {
-	text, err := e.readUntil(ctx, path)
+func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]named, error) {
+	text, err := until(ctx, from.name, func() ([]byte, error) { return e.read(from) })
 	if err != nil {
 		return nil, err
 	}
 	if isCapture(text) {
-		return nil, fault.Usagef("thru explain "+path+" reads it", "%s is a packet capture, no result", path)
+		return nil, fault.Usagef("thru explain "+from.name+" reads it", "%s is a packet capture, no result", from.name)
 	}
 	if isResult(text) {
 		doc, err := report.ReadJSON(bytes.NewReader(text))
 		if err != nil {
-			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", path, err)
+			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", from.name, err)
 		}
 		rediagnose(doc, link)
-		return []named{{path, doc}}, nil
+		return []named{{from.name, doc}}, nil
 	}
 	docs, warnings, err := iperfdoc.Read(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(e.err, "warning: %s: %s\n", path, w)
+		e.line("warning: " + from.name + ": " + w)
 	}
 	var all []named
 	for i, doc := range docs {
 		doc.Thru = e.version
 		summarise(doc, link)
-		name := path
+		name := from.name
 		if len(docs) > 1 {
-			name = fmt.Sprintf("%s, test %d of %d", path, i+1, len(docs))
+			name = fmt.Sprintf("%s, test %d of %d", from.name, i+1, len(docs))
 		}
 		all = append(all, named{name, doc})
 	}
 	return all, nil
 }
 
-// readUntil is read that an interrupt ends: a pipe may have nobody who writes.
-func (e *env) readUntil(ctx context.Context, path string) ([]byte, error) {
-	return until(ctx, path, func() ([]byte, error) { return e.read(path) })
-}
-
-// read takes a file, or stdin for "-", up to the most that a result may have.
-func (e *env) read(path string) ([]byte, error) {
-	const hint = "thru report FILE, or - for stdin"
-	from := e.in
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			var at *os.PathError
-			if errors.As(err, &at) {
-				err = at.Err // the path is said in front
-			}
-			return nil, fault.Usagef(hint, "%s: %w", path, err)
-		}
-		defer f.Close()
-		from = f
-	}
-	text, err := io.ReadAll(io.LimitReader(from, iperfdoc.MaxFile+1))
+// read takes all of it, up to the most that a result may have.
+func (e *env) read(s *source) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(s, iperfdoc.MaxFile+1))
 	if err != nil {
-		return nil, fault.Usagef(hint, "%s: %w", filepath.Base(path), err)
+		return nil, e.notOpened(s.name, err)
 	}
 	return text, nil
 }

@@ -198,7 +198,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	watch.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	if perr := e.print(doc, forms{f.JSON, f.HTML, k.files()}); perr != nil && err == nil {
+	if perr := e.print(doc, k.forms(f.JSON, f.HTML)); perr != nil && err == nil {
 		return perr
 	}
 	if err != nil {
@@ -218,17 +218,28 @@ type forms struct {
 	json    bool
 	html    string   // file; empty: none
 	packets []string // files that were written already
+	unkept  error    // of packets that could not be written
 }
 
-// print writes the document in the forms asked for; a report that cannot be
-// written does not take the figures along.
+// print writes the document in the forms asked for. A file that cannot be
+// written does not take the figures along: its error is said, and stands in
+// the one document that is printed.
 func (e *env) print(doc *measure.Document, f forms) error {
-	var err error
+	var err, unwritten error
 	if f.html != "" {
-		err = writeFile(f.html, doc)
+		unwritten = writeFile(f.html, doc)
+	}
+	for _, x := range []error{f.unkept, unwritten} {
+		if x != nil {
+			e.errorLines(x)
+			err = printed{x}
+		}
 	}
 	if f.json {
-		return errors.Join(report.JSON(e.out, doc), err)
+		if err != nil && doc.Error == nil {
+			doc.Error = control.Describe(err)
+		}
+		return errors.Join(err, report.JSON(e.out, doc))
 	}
 	width, colour := terminal(e.out)
 	options := report.TextOptions{Width: width, Colour: colour}
@@ -238,7 +249,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	if terr := report.Text(e.out, doc, options); terr != nil {
 		return terr
 	}
-	if f.html != "" && err == nil {
+	if f.html != "" && unwritten == nil {
 		fmt.Fprintf(e.out, "report: %s\n", f.html)
 	}
 	if len(f.packets) > 0 {
@@ -262,6 +273,9 @@ func measured(doc *measure.Document) bool {
 func writable(flag, path string) error {
 	if path == "" {
 		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return unwritten(flag, fmt.Errorf("%s is a folder", path))
 	}
 	f, err := os.OpenFile(path+part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -22,9 +22,10 @@ import (
 
 // Packets is a capture as a file, to be kept.
 type Packets struct {
-	From, To string // of the flow
-	EndPoint string // that captured
-	Pcapng   []byte
+	From, To   string // of the flow
+	EndPoint   string // that captured
+	Experiment string // of an explanation; diagnose.Base for the traffic that is explained, empty for a test
+	Pcapng     []byte
 }
 
 // captureMinor is the wire minor since which an agent can capture.
@@ -220,7 +221,7 @@ func (r *Runner) readSide(ctx context.Context, f *flow, s *side, x *measure.Flow
 	name := ""
 	if r.Keep != nil {
 		var err error
-		if name, err = r.Keep(Packets{From: f.spec.From, To: f.spec.To, EndPoint: s.end.Name, Pcapng: p.file}); err != nil {
+		if name, err = r.Keep(Packets{From: f.spec.From, To: f.spec.To, EndPoint: s.end.Name, Experiment: r.experiment, Pcapng: p.file}); err != nil {
 			lack(x, "packets of "+s.end.Name+" as a file", reason(err))
 		}
 	}

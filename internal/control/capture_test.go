@@ -316,3 +316,43 @@ func TestCaptureInterrupted(t *testing.T) {
 		t.Errorf("%v, %v", err, doc.Cells[0].Goodput)
 	}
 }
+
+// TestCaptureOfExperiments: of an explanation the packets of each run are kept
+// by themselves. These are no packets: they settle nothing, and all is tried.
+func TestCaptureOfExperiments(t *testing.T) {
+	r, local, peer := capturing(t)
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte("Lorem ipsum"))
+	z.Close()
+	for _, a := range []*fakeAgent{local, peer} {
+		a.evidence, a.packets = open, hands(b.Bytes(), 1000)
+	}
+	written := map[string]bool{}
+	r.Keep = func(p Packets) (string, error) {
+		name := p.From + " " + p.Experiment + " " + p.EndPoint
+		if written[name] {
+			t.Errorf("%q is written again", name)
+		}
+		written[name] = true
+		return name, nil
+	}
+	q := request()
+	q.OneWay, q.Capture = true, 5000
+	p, err := plan.Explain(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := r.Explain(t.Context(), p, Probing{}, time.Hour)
+	if err != nil || len(doc.Cells) < 2 {
+		t.Fatalf("%d cells, %v", len(doc.Cells), err)
+	}
+	for _, c := range doc.Cells {
+		if c.Spec.Capture > 0 && !(written["local "+c.Experiment+" local"] && written["local "+c.Experiment+" peer"]) {
+			t.Errorf("the packets of %s are not among %v", c.Experiment, written)
+		}
+	}
+	if len(written) < 2 || !written["local base local"] {
+		t.Errorf("written: %v", written)
+	}
+}

@@ -91,8 +91,9 @@ type Runner struct {
 	Gating  *Gating                                // nil: no gate is judged
 	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
 
-	waited  time.Duration // for the turn, before the first run
-	pathKey string        // under which the path's facts are kept
+	waited     time.Duration // for the turn, before the first run
+	pathKey    string        // under which the path's facts are kept
+	experiment string        // under way in an explanation: its packets are named after it
 }
 
 // Run runs the whole plan. The document is always usable: on error it holds

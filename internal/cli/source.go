@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"thru/internal/fault"
+)
+
+// source is a file that was named, or stdin. It is opened once, since a pipe
+// can be read only once, and what its beginning tells is kept.
+type source struct {
+	io.Reader
+	name  string
+	size  int64    // 0: not known
+	file  *os.File // nil: stdin, which stays open
+	begin []byte
+}
+
+// enough is how many bytes tell what a file is.
+const enough = 6
+
+// open opens the files that were named, in order; stdin is "-".
+func (e *env) open(ctx context.Context, paths []string) (all []*source, err error) {
+	stdin := 0
+	for _, path := range paths {
+		if path == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return nil, fault.Usagef("name - once", "stdin (-) is named %d times, and it can be read once", stdin)
+	}
+	for _, path := range paths {
+		s, err := until(ctx, path, func() (*source, error) { return e.openOne(path) })
+		if err != nil {
+			closeSources(all)
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// openOne may wait until somebody writes to a pipe.
+func (e *env) openOne(path string) (*source, error) {
+	s := &source{name: path}
+	in := e.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, e.notOpened(path, err)
+		}
+		s.file, in = f, f
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			s.size = info.Size()
+		}
+	}
+	buffered := bufio.NewReader(in)
+	begin, err := buffered.Peek(enough)
+	s.Reader, s.begin = buffered, slices.Clone(begin)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		err = e.notOpened(path, err)
+	case len(begin) == 0 && path == "-":
+		err = fault.Usagef("pipe a result or a capture to it", "-: no input")
+	default:
+		err = s.readable()
+	}
+	if err != nil {
+		closeSources([]*source{s})
+		return nil, err
+	}
+	return s, nil
+}
+
+// Compressions that are not read, by how such a file begins.
+var unreadPacked = []struct{ begin, name string }{
+	{"\xfd7zXZ", "xz"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"},
+}
+
+// readable refuses what has a compression that is not read.
+func (s *source) readable() error {
+	for _, p := range unreadPacked {
+		if bytes.HasPrefix(s.begin, []byte(p.begin)) {
+			return fault.Usagef(fmt.Sprintf("unpack it first: %s -d; gzip and zstd are read as they are", p.name), "%s is compressed with %s, which is not read", s.name, p.name)
+		}
+	}
+	return nil
+}
+
+// isCapture tells captures from results by their beginning, or by their name.
+func (s *source) isCapture() bool {
+	isPacked := bytes.HasPrefix(s.begin, []byte("\x1f\x8b")) || bytes.HasPrefix(s.begin, []byte("\x28\xb5\x2f\xfd")) // gzip, zstd
+	return isCaptureName(s.name) || isCapture(s.begin) || isPacked
+}
+
+// notOpened says which file it was: the path is said in front.
+func (e *env) notOpened(path string, err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fault.Usagef("thru "+e.verb()+" FILE, or - for stdin", "%s: %w", path, err)
+}
+
+func closeSources(all []*source) {
+	for _, s := range all {
+		if s.file != nil {
+			s.file.Close()
+		}
+	}
+}
+
+// until does what may wait for a pipe that nobody writes to; an interrupt ends it.
+func until[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := do()
+		done <- outcome{value, err}
+	}()
+	select {
+	case x := <-done:
+		return x.value, x.err
+	case <-ctx.Done():
+		var none T
+		return none, fault.Failf("", "%s: interrupted", path)
+	}
+}
