@@ -104,6 +104,8 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 			if until := s.until(); v.Total == 0 || until-v.LastNs > stallNs {
 				end = max(end, until)
 			}
+		} else if v.Total > 0 { // acknowledged, and never seen
+			start, end = min(start, v.FirstNs), max(end, v.LastNs)
 		}
 		e.Bytes += v.Total
 		e.Streams = append(e.Streams, measure.Stream{Index: i, Local: s.local, Peer: s.peer, Bytes: v.Total, TotalBytes: v.Total, MSS: s.conn.MSS})
