@@ -31,7 +31,7 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 		if err == io.EOF {
 			break
 		}
-		if errors.Is(err, pcapfile.ErrTruncated) || errors.Is(err, pcapfile.ErrDamaged) {
+		if isEnd(err) {
 			damage = err
 			break
 		}
@@ -54,6 +54,12 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 	}
 	b.describe(c, r.Interfaces())
 	return c, nil
+}
+
+// isEnd reports whether an error ends the file before its end, so that what was
+// read before is to be used.
+func isEnd(err error) bool {
+	return errors.Is(err, pcapfile.ErrTruncated) || errors.Is(err, pcapfile.ErrDamaged) || errors.Is(err, pcapfile.ErrLimit)
 }
 
 // AddRecord decodes a record of a file into p and adds it.
