@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"slices"
 	"testing"
 
 	"thru/internal/capture/frame"
@@ -151,6 +152,23 @@ func TestStalled(t *testing.T) {
 			}
 			if bps := *files[0].Capture.Conns[0].GoodputBps; bps < 0.98*test.rate || bps > 1.02*test.rate {
 				t.Errorf("%s: the connection %.0f bit/s, not %.0f", test.name, bps, test.rate)
+			}
+		}
+	}
+}
+
+// TestOpenedAlone: a handshake tells the round trip where no data followed it.
+func TestOpenedAlone(t *testing.T) {
+	file := fileOf(t, 0, asTold)
+	for packets, want := range map[int]int64{3: 6e6, 2: 0} {
+		d := explained(t, file[:len(file)-(3-packets)]) // the last one is cut
+		for _, e := range []*measure.Evidence{d.Cells[0].Runs[0].Flows[0].Sender, d.Cells[0].Runs[0].Flows[0].Receiver} {
+			lacks := slices.ContainsFunc(e.Missing, func(m measure.NotChecked) bool { return m.Fact == "rtt_idle" })
+			switch {
+			case want == 0 && (e.RTTIdle != nil || !lacks):
+				t.Errorf("%d packets: %+v", packets, e.RTTIdle)
+			case want > 0 && (e.RTTIdle == nil || e.RTTIdle.Min != want || lacks):
+				t.Errorf("%d packets: %+v, it is said to be missing: %v", packets, e.RTTIdle, lacks)
 			}
 		}
 	}
