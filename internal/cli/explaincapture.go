@@ -49,7 +49,7 @@ func (c *explainCmd) captures(ctx context.Context, e *env, link stat.Link) ([]na
 		}
 		files = append(files, f)
 	}
-	doc, err := capture.Document(files...)
+	doc, err := capture.Document(ctx, files...)
 	if err != nil {
 		return nil, err
 	}
