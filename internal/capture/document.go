@@ -2,6 +2,7 @@ package capture
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -23,8 +24,10 @@ const (
 )
 
 // Document makes a result of one capture, or of two of one flow that were made
-// at two places. Its figures are to be filled by stat.Summarise.
-func Document(files ...File) (*measure.Document, error) {
+// at two places. Its figures are to be filled by stat.Summarise. The work is
+// bounded by what a trace.Recorder keeps, to less than a second; where ctx ends
+// meanwhile, it fails.
+func Document(ctx context.Context, files ...File) (*measure.Document, error) {
 	if len(files) == 0 || len(files) > 2 {
 		return nil, fault.Usagef("name one capture, or one of each end", "%d captures are named", len(files))
 	}
@@ -33,6 +36,9 @@ func Document(files ...File) (*measure.Document, error) {
 		if err := d.cross(); err != nil {
 			return nil, err
 		}
+	}
+	if ctx.Err() != nil {
+		return nil, fault.Failf("", "%s: interrupted", files[len(files)-1].Name)
 	}
 	d.find()
 	doc := &measure.Document{

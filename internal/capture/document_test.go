@@ -1,6 +1,10 @@
 package capture
 
 import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"thru/internal/capture/frame"
@@ -43,7 +47,7 @@ func TestDocument(t *testing.T) {
 					packet(i*10+2, port, 5201, 0)
 				}
 			}
-			doc, err := Document(File{Name: "x.pcap", Capture: b.Capture(), Recorder: rec})
+			doc, err := Document(t.Context(), File{Name: "x.pcap", Capture: b.Capture(), Recorder: rec})
 			if err != nil || len(doc.Cells) != c.cells || len(doc.EndPoints) != 2 {
 				t.Fatalf("%v: %+v", err, doc)
 			}
@@ -135,9 +139,9 @@ func TestStalled(t *testing.T) {
 			for i := range files {
 				files[i].Capture = builders[i].Capture()
 			}
-			doc, err := Document(files[:1]...)
+			doc, err := Document(t.Context(), files[:1]...)
 			if two {
-				doc, err = Document(files[:]...)
+				doc, err = Document(t.Context(), files[:]...)
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", test.name, err)
@@ -153,6 +157,39 @@ func TestStalled(t *testing.T) {
 				t.Errorf("%s: the connection %.0f bit/s, not %.0f", test.name, bps, test.rate)
 			}
 		}
+	}
+}
+
+// TestOpenedAlone: a handshake tells the round trip where no data followed it.
+func TestOpenedAlone(t *testing.T) {
+	file := fileOf(t, 0, asTold)
+	for packets, want := range map[int]int64{3: 6e6, 2: 0} {
+		d := explained(t, file[:len(file)-(3-packets)]) // the last one is cut
+		for _, e := range []*measure.Evidence{d.Cells[0].Runs[0].Flows[0].Sender, d.Cells[0].Runs[0].Flows[0].Receiver} {
+			lacks := slices.ContainsFunc(e.Missing, func(m measure.NotChecked) bool { return m.Fact == "rtt_idle" })
+			switch {
+			case want == 0 && (e.RTTIdle != nil || !lacks):
+				t.Errorf("%d packets: %+v", packets, e.RTTIdle)
+			case want > 0 && (e.RTTIdle == nil || e.RTTIdle.Min != want || lacks):
+				t.Errorf("%d packets: %+v, it is said to be missing: %v", packets, e.RTTIdle, lacks)
+			}
+		}
+	}
+}
+
+// TestInterrupted: a document of which the reader has gone is not made.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f, err := Load(ctx, "a", bytes.NewReader(fileOf(t, 10, asTold)), trace.Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Document(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if doc, err := Document(ctx, f); doc != nil || err == nil || !strings.Contains(err.Error(), "a: interrupted") {
+		t.Errorf("%+v, %v", doc, err)
 	}
 }
 

@@ -90,9 +90,12 @@ func (s *stream) until() int64 {
 // that in which the sender tried to send, here or, in tried, at the other capture.
 func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trace.Volume) *measure.Evidence {
 	e := &measure.Evidence{Reported: measure.ByCapture, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}, RTTIdle: opened(all)}
+	if len(all) == 0 { // no data passed, but the flow may have been opened
+		e.RTTIdle = opened(d.allOf(f, false))
+	}
 	lack(e, "host", notOfACapture)
 	if e.RTTIdle == nil {
-		lack(e, "rtt_idle", "no handshake is in the capture")
+		lack(e, "rtt_idle", "the capture holds no handshake of which the round trip is sure")
 	}
 	var volumes []trace.Volume
 	start, end := tried.start, tried.end
@@ -104,6 +107,8 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 			if until := s.until(); v.Total == 0 || until-v.LastNs > stallNs {
 				end = max(end, until)
 			}
+		} else if v.Total > 0 { // acknowledged, and never seen
+			start, end = min(start, v.FirstNs), max(end, v.LastNs)
 		}
 		e.Bytes += v.Total
 		e.Streams = append(e.Streams, measure.Stream{Index: i, Local: s.local, Peer: s.peer, Bytes: v.Total, TotalBytes: v.Total, MSS: s.conn.MSS})

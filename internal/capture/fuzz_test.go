@@ -67,7 +67,7 @@ func explained(t *testing.T, contents ...[]byte) *measure.Document {
 		}
 		files = append(files, f)
 	}
-	doc, err := Document(files...)
+	doc, err := Document(t.Context(), files...)
 	if err != nil {
 		return nil
 	}

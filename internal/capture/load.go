@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"thru/internal/capture/pcapfile"
 	"thru/internal/capture/trace"
@@ -46,6 +47,8 @@ func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progre
 	}
 	c.File = name
 	switch {
+	case c.Packets == 0 && strings.Contains(c.Damage, pcapfile.ErrLimit.Error()):
+		return File{}, fault.Failf("write its packets to a file of fewer interfaces", "%s: %s", name, c.Damage)
 	case c.Packets == 0 && c.Damage != "":
 		return File{}, fault.Failf("write it anew: it holds no whole packet", "%s: %s", name, c.Damage)
 	case c.Packets == 0:

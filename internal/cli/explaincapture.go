@@ -41,7 +41,7 @@ func (c *explainCmd) captures(ctx context.Context, e *env, sources []*source, li
 		}
 		files = append(files, f)
 	}
-	doc, err := capture.Document(files...)
+	doc, err := capture.Document(ctx, files...)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,8 @@ func newPcap(r *Reader, magic []byte) (*pcap, error) {
 	}
 	r.in.skip(24)
 	// The upper half of the link type holds the length of the check sequence.
-	return p, r.add(Interface{Link: frame.LinkType(p.u32(b[20:]) & 0xffff), Snap: snap(p.u32(b[16:]))})
+	r.interfaces = []Interface{{Link: frame.LinkType(p.u32(b[20:]) & 0xffff), Snap: snap(p.u32(b[16:]))}}
+	return p, nil
 }
 
 // snap is the length kept of a packet, 0 where that is no bound in practice.

@@ -35,7 +35,7 @@ const (
 	mostData       = 256<<10 - 64 // kept of a packet: of a larger one only the beginning is given, as if a snap length had cut it
 	mostRecord     = 16 << 20     // captured bytes of a packet; more is no packet but damage
 	mostWire       = 1 << 30      // bytes of a packet on the wire, which an int of 32 bits holds
-	mostInterfaces = 16 << 10     // over all sections
+	mostInterfaces = 16 << 10     // over all sections: a packet of a later one ends the reading
 	mostText       = 256          // of a name or description
 )
 
@@ -43,6 +43,7 @@ const (
 var (
 	ErrTruncated = errors.New("the file ends too early") // within a packet or a block
 	ErrDamaged   = errors.New("the file is damaged")     // it says what cannot be
+	ErrLimit     = errors.New("the file is not damaged, but holds more than thru reads")
 	ErrFormat    = errors.New("neither pcap nor pcapng")
 )
 
@@ -91,8 +92,8 @@ func NewReader(in io.Reader) (*Reader, error) {
 }
 
 // Next returns the next packet, io.EOF at the end of the file. Any other error
-// ends the reading too, and says where: ErrTruncated, ErrDamaged, or that of the
-// reader below.
+// ends the reading too, and says where: ErrTruncated, ErrDamaged, ErrLimit, or
+// that of the reader below.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
@@ -118,15 +119,6 @@ func (r *Reader) located(err error) error {
 		err = fmt.Errorf("%w, cut", ErrTruncated)
 	}
 	return fmt.Errorf("pcapfile: %w after packet %d, at byte %d%s", err, r.last.Number, r.in.at, r.in.packed)
-}
-
-// add takes up an interface.
-func (r *Reader) add(i Interface) error {
-	if len(r.interfaces) == mostInterfaces {
-		return fmt.Errorf("%w: more than %d interfaces", ErrDamaged, mostInterfaces)
-	}
-	r.interfaces = append(r.interfaces, i)
-	return nil
 }
 
 // sized sets the length that a packet had. Some programs leave it 0, or count

@@ -3,6 +3,7 @@ package pcapfile
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 
 	"thru/internal/capture/frame"
@@ -28,6 +29,7 @@ type pcapng struct {
 	order  order
 	first  int // index of the section's first interface in those of the file
 	clocks []clock
+	beyond uint32 // interfaces of the section that are not kept, as there are too many
 }
 
 // order is the byte order of a section. Go's binary.ByteOrder would cost a call
@@ -150,7 +152,7 @@ func (g *pcapng) obsolete(r *Reader, b []byte, record *Record) error {
 // lengths and the data.
 func (g *pcapng) fill(r *Reader, record *Record, nic uint32, time uint64, b []byte) error {
 	if nic >= uint32(len(g.clocks)) {
-		return fmt.Errorf("%w: a packet of interface %d of %d", ErrDamaged, nic, len(g.clocks))
+		return g.noInterface("a packet", nic)
 	}
 	captured, wire := g.order.u32(b), g.order.u32(b[4:])
 	if err := record.sized(captured, wire); err != nil {
@@ -169,6 +171,9 @@ func (g *pcapng) fill(r *Reader, record *Record, nic uint32, time uint64, b []by
 // simple reads a simple packet block: of the first interface, without a time,
 // cut at the interface's snap length.
 func (g *pcapng) simple(r *Reader, b []byte, record *Record) error {
+	if len(b) >= 4 && len(g.clocks) == 0 && g.beyond > 0 {
+		return g.noInterface("a packet", 0)
+	}
 	if len(b) < 4 || len(g.clocks) == 0 {
 		return fmt.Errorf("%w: a simple packet block of %d bytes, %d interfaces", ErrDamaged, len(b), len(g.clocks))
 	}
@@ -191,7 +196,7 @@ func (g *pcapng) section(r *Reader, b []byte) error {
 	if major := g.order.u16(b[4:]); major != 1 {
 		return fmt.Errorf("%w: version %d of pcapng", ErrDamaged, major)
 	}
-	g.first, g.clocks = len(r.interfaces), g.clocks[:0]
+	g.first, g.clocks, g.beyond = len(r.interfaces), g.clocks[:0], 0
 	return nil
 }
 
@@ -210,6 +215,10 @@ func (g *pcapng) describe(r *Reader, b []byte) error {
 	if len(b) < 8 {
 		return fmt.Errorf("%w: an interface block of %d bytes", ErrDamaged, len(b))
 	}
+	if len(r.interfaces) == mostInterfaces {
+		g.beyond = min(g.beyond, math.MaxInt32) + 1
+		return nil
+	}
 	nic := Interface{Link: frame.LinkType(g.order.u16(b)), Snap: snap(g.order.u32(b[4:]))}
 	resolution, offset := byte(microseconds), int64(0)
 	g.options(b[8:], func(code uint16, value []byte) {
@@ -225,12 +234,24 @@ func (g *pcapng) describe(r *Reader, b []byte) error {
 		}
 	})
 	g.clocks = append(g.clocks, newClock(resolution, offset))
-	return r.add(nic)
+	r.interfaces = append(r.interfaces, nic)
+	return nil
+}
+
+// noInterface is the error of a packet, or else, of an interface that is not known.
+func (g *pcapng) noInterface(what string, nic uint32) error {
+	if nic-uint32(len(g.clocks)) < g.beyond {
+		return fmt.Errorf("%w: %s of an interface after the first %d of all", ErrLimit, what, mostInterfaces)
+	}
+	return fmt.Errorf("%w: %s of interface %d of %d", ErrDamaged, what, nic, uint32(len(g.clocks))+g.beyond)
 }
 
 // statistics takes up the drops of an interface. Each block counts from the
 // beginning.
 func (g *pcapng) statistics(r *Reader, b []byte) error {
+	if len(b) >= 12 && g.order.u32(b)-uint32(len(g.clocks)) < g.beyond {
+		return nil // of one that is not kept
+	}
 	if len(b) < 12 || g.order.u32(b) >= uint32(len(g.clocks)) {
 		return fmt.Errorf("%w: statistics of no interface", ErrDamaged)
 	}

@@ -31,7 +31,7 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 		if err == io.EOF {
 			break
 		}
-		if errors.Is(err, pcapfile.ErrTruncated) || errors.Is(err, pcapfile.ErrDamaged) {
+		if isEnd(err) {
 			damage = err
 			break
 		}
@@ -56,6 +56,12 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 	return c, nil
 }
 
+// isEnd reports whether an error ends the file before its end, so that what was
+// read before is to be used.
+func isEnd(err error) bool {
+	return errors.Is(err, pcapfile.ErrTruncated) || errors.Is(err, pcapfile.ErrDamaged) || errors.Is(err, pcapfile.ErrLimit)
+}
+
 // AddRecord decodes a record of a file into p and adds it.
 func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *frame.Packet) {
 	if n := len(record.Data); n < record.WireBytes {
@@ -67,18 +73,16 @@ func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *fram
 }
 
 // describe says of the interfaces what the file knows. The snap length is that of
-// the packets that were cut: a program that cuts the packets of a file may leave
-// the one of old in its header.
+// the packets that were cut, whatever stands in the header: a program that cuts
+// the packets of a file may leave the one of old, and most cut none at 64 KiB.
 func (b *Builder) describe(c *measure.Capture, faces []pcapfile.Interface) {
 	if len(faces) == 1 {
-		c.Interface, c.Snap = faces[0].Name, faces[0].Snap
+		c.Interface = faces[0].Name
 	}
 	if b.face >= 0 {
 		c.Interface = faces[b.face].Name
 	}
-	if b.snap > 0 && (c.Snap == 0 || b.snap < c.Snap) {
-		c.Snap = b.snap
-	}
+	c.Snap = b.snap
 	for _, f := range faces {
 		if f.Dropped == nil {
 			continue

@@ -8,11 +8,11 @@ import (
 	"thru/internal/capture/pcapfile"
 )
 
-// TestSnap: what was kept of a packet is told by the packets that were cut, where
-// that is less than the file's header says.
+// TestSnap: what was kept of a packet is told by the packets that were cut,
+// whatever the file's header says.
 func TestSnap(t *testing.T) {
 	for _, test := range []struct{ header, kept, want int }{
-		{100, 68, 68}, {0, 68, 68}, {100, 100, 100}, {100, 1000, 100}, {0, 1000, 0},
+		{100, 68, 68}, {0, 68, 68}, {100, 100, 100}, {100, 1000, 0}, {0, 1000, 0}, {65535, 1000, 0},
 	} {
 		var file bytes.Buffer
 		w, err := pcapfile.NewWriter(&file, []pcapfile.Interface{{Link: frame.Ethernet, Snap: test.header}})
