@@ -63,9 +63,35 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return moveData(in, out, errw)
 	}
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the program, whatever it waits for
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return untilTwice(signals, e.command)
+}
+
+// untilTwice runs a command, which the first signal asks to end. A second one
+// ends the program at once, whatever it waits for. That is not left to what the
+// system does with signals: a shell has those that it starts with & ignore Ctrl-C.
+func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan int, 1)
+	go func() { ended <- command(ctx) }()
+	for {
+		select {
+		case code := <-ended:
+			return code
+		case <-signals:
+			if ctx.Err() != nil {
+				return fault.Failed
+			}
+			cancel()
+		}
+	}
+}
+
+// command runs the command line, says what went wrong, and returns the exit code.
+func (e *env) command(ctx context.Context) int {
 	err := run(ctx, e)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = fault.Failf("", "interrupted")

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"thru/internal/fault"
 )
 
 // The test binary is the program: testscript runs it under the name thru, and
@@ -30,4 +33,31 @@ func TestScripts(t *testing.T) {
 			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture,
 		},
 	})
+}
+
+// The first signal asks a command to end, and a second one does not wait for it.
+func TestSignals(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	if got := untilTwice(signals, func(context.Context) int { return fault.Verdict }); got != fault.Verdict {
+		t.Errorf("without a signal: exit code %d", got)
+	}
+	signals <- os.Interrupt
+	got := untilTwice(signals, func(ctx context.Context) int {
+		<-ctx.Done()
+		return fault.Usage
+	})
+	if got != fault.Usage {
+		t.Errorf("one signal: exit code %d", got)
+	}
+	never := make(chan struct{})
+	defer close(never)
+	signals <- os.Interrupt
+	signals <- os.Interrupt
+	got = untilTwice(signals, func(context.Context) int {
+		<-never
+		return fault.OK
+	})
+	if got != fault.Failed {
+		t.Errorf("two signals: exit code %d", got)
+	}
 }

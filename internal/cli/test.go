@@ -243,11 +243,12 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	}
 	width, colour := terminal(e.out)
 	options := report.TextOptions{Width: width, Colour: colour}
+	show := report.Text
 	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" {
-		return errors.Join(err, report.GateFailures(e.out, doc, options))
+		show = report.GateFailures
 	}
-	if terr := report.Text(e.out, doc, options); terr != nil {
-		return terr
+	if terr := show(e.out, doc, options); terr != nil {
+		return errors.Join(err, terr)
 	}
 	if f.html != "" && unwritten == nil {
 		fmt.Fprintf(e.out, "report: %s\n", f.html)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"time"
 
 	"thru/internal/bus"
 	"thru/internal/capture"
@@ -91,6 +92,19 @@ type caught struct {
 	err  error
 }
 
+// lastWait bounds what an interrupted command still does for the packets of one
+// end: who has pressed Ctrl-C wants the prompt back, and what there is.
+const lastWait = 5 * time.Second
+
+// lastly is a context in which packets are fetched and read although the
+// command was interrupted or its budget is spent.
+func lastly(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), lastWait)
+}
+
 // fetch ends the captures of the flows and fetches their files.
 func (r *Runner) fetch(ctx context.Context, flows []*flow) {
 	for _, f := range flows {
@@ -100,7 +114,9 @@ func (r *Runner) fetch(ctx context.Context, flows []*flow) {
 			}
 			s.packets = &caught{end: s.end}
 			var packed []byte
-			s.packets.what, packed, s.packets.err = r.download(ctx, s)
+			within, cancel := lastly(ctx)
+			s.packets.what, packed, s.packets.err = r.download(within, s)
+			cancel()
 			if s.packets.err == nil {
 				s.packets.file, s.packets.err = unpack(packed)
 			}
@@ -154,6 +170,8 @@ func unpack(packed []byte) ([]byte, error) {
 // readPackets fills the captures of the flows, and compares those of both ends.
 // What fails is a fact that is missing, and no failure of the measurement.
 func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
+	ctx, cancel := lastly(ctx)
+	defer cancel()
 	for _, f := range flows {
 		if f.spec.Capture == 0 || len(f.run.Flows) == 0 {
 			continue

@@ -317,6 +317,27 @@ func TestCaptureInterrupted(t *testing.T) {
 	}
 }
 
+// TestCaptureOfInterrupted: the packets of a test that is interrupted are
+// fetched and kept, of both ends.
+func TestCaptureOfInterrupted(t *testing.T) {
+	r, local, peer := capturing(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	local.silent, peer.silent = true, true
+	time.AfterFunc(50*time.Millisecond, cancel)
+	var kept []string
+	r.Keep = func(p Packets) (string, error) {
+		kept = append(kept, p.EndPoint)
+		return p.EndPoint + ".pcapng", nil
+	}
+	doc, err := r.Run(ctx, captured(t, nil))
+	if err == nil || err.Error() != "interrupted" || !slices.Equal(kept, []string{Local, "peer"}) {
+		t.Fatalf("kept %q, %v", kept, err)
+	}
+	if x := doc.Cells[0].Runs[0].Flows[0]; len(x.Captures) != 2 || x.Crossing == nil {
+		t.Errorf("%d captures, crossing %v, missing %v", len(x.Captures), x.Crossing, x.Missing)
+	}
+}
+
 // TestCaptureOfExperiments: of an explanation the packets of each run are kept
 // by themselves. These are no packets: they settle nothing, and all is tried.
 func TestCaptureOfExperiments(t *testing.T) {

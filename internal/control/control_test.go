@@ -140,8 +140,11 @@ func (f *fakeAgent) Collect(_ context.Context, m bus.Collect) (bus.CollectReply,
 	return reply, nil
 }
 
-func (f *fakeAgent) Captured(_ context.Context, m bus.Captured) (bus.CapturedReply, error) {
+func (f *fakeAgent) Captured(ctx context.Context, m bus.Captured) (bus.CapturedReply, error) {
 	f.called("captured " + m.Session)
+	if ctx.Err() != nil {
+		return bus.CapturedReply{}, ctx.Err()
+	}
 	return f.packets(m)
 }
 
