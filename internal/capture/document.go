@@ -191,20 +191,6 @@ func (d *draft) crossed(w way) []stream {
 	return out[:min(len(out), measure.MaxStreams)]
 }
 
-// farHost is the receiver as the capture at its side has it: it may be another
-// address behind NAT.
-func (d *draft) farHost() string {
-	for _, c := range d.receiver.Capture.Conns {
-		if c.Index == d.crossing.Conns[0].RightIndex {
-			if d.isTurned(d.receiver.Capture, &c) {
-				return host(c.From)
-			}
-			return host(c.To)
-		}
-	}
-	return host(d.receiver.Capture.Conns[0].To)
-}
-
 // isTurned tells whether a connection's data goes against that of the sender's
 // main one: by the hosts, or by the server where both ends are on one, or NAT
 // has renamed both.
