@@ -274,6 +274,8 @@ func packetsShaper(f *flow) *outcome {
 		return no("the receiver's window holds the sender up")
 	case told && idle > idleBar/2:
 		return no("the sender had nothing to send %s of the time", unit.Percent(idle))
+	case !queue && s.place == measure.AtSender && f.hasQueue(): // of the kernel's round trip only what lies behind the interface is in the capture
+		return missing("the queue of the sender's host", "its kernel waits longer than its packets take from the interface on: the queue is before the capture")
 	case !queue && seen && flat < flatBar && s.data.Again.N == 0:
 		return missing("the congestion control", "the rate is flat without a queue, as one that paces (bbr) leaves it; packets do not tell the control")
 	case !queue:

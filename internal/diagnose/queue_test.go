@@ -14,11 +14,19 @@ func ownShaper(d *measure.Document) {
 
 func several(d *measure.Document) { d.Cells[0].Streams, d.Cells[0].Spec.Streams = 8, 8 }
 
+// filmedToo adds a capture at the sender, behind its queueing discipline.
+func filmedToo(edits ...capturesEdit) func(*measure.Document) {
+	return func(d *measure.Document) {
+		d.Cells[0].Runs[0].Flows[0].Captures = filmed([]string{measure.AtSender}, edits...).Cells[0].Runs[0].Flows[0].Captures
+	}
+}
+
 func TestOwnQueue(t *testing.T) {
 	type edits = []func(*measure.Document)
 	judgeRows(t, "shaper", []row{
 		{"its rate is reached by several streams", "certain", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several}},
 		{"its rate is reached by one", "likely", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80)}},
+		{"packets behind it show no queue", "certain", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, filmedToo(sendsAgain(40, 20))}},
 		{"nothing waits in it", "likely", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) {
 			near(d).Host.Qdisc.Drops = 0
 		}}},
