@@ -76,8 +76,11 @@ type draft struct {
 type way struct {
 	back     bool // not that of the main connection
 	from, to string
-	sent     []stream // at the sender's capture
-	acked    []stream // at the receiver's
+	sender   *File // the capture nearer to the sender of this direction
+	receiver *File
+	crossing *measure.Crossing // with the sender's capture as the left one
+	sent     []stream          // at the sender's capture
+	acked    []stream          // at the receiver's
 }
 
 // stream is what one connection carried in one direction.
@@ -160,15 +163,16 @@ func listens(c *measure.Connection) string {
 // way gathers what went in one direction.
 func (d *draft) way(back bool) way {
 	main := &d.sender.Capture.Conns[0]
-	w := way{back: back, from: host(main.From), to: host(main.To)}
+	w := way{back: back, from: host(main.From), to: host(main.To), sender: d.sender, receiver: d.receiver, crossing: d.crossing}
 	if d.crossing != nil { // it may be another address behind NAT
 		w.to = host(d.receiver.Capture.Conns[0].To)
 	}
 	if back {
 		w.from, w.to = w.to, w.from
+		w.sender, w.receiver, w.crossing = w.receiver, w.sender, turned(w.crossing)
 	}
-	w.sent, w.acked = d.streams(d.sender, back), d.streams(d.receiver, back)
-	if d.crossing != nil {
+	w.sent, w.acked = d.streams(w.sender, back), d.streams(w.receiver, back)
+	if w.crossing != nil {
 		w.acked = d.crossed(w)
 	}
 	return w
@@ -178,8 +182,8 @@ func (d *draft) way(back bool) way {
 // sender: of data that never came only the sender's capture knows.
 func (d *draft) crossed(w way) []stream {
 	var out []stream
-	for _, s := range d.allOf(d.receiver, w.back) {
-		if slices.ContainsFunc(d.crossing.Conns, func(x measure.CrossedConn) bool {
+	for _, s := range d.allOf(w.receiver, w.back) {
+		if slices.ContainsFunc(w.crossing.Conns, func(x measure.CrossedConn) bool {
 			return x.RightIndex == s.conn.Index && slices.ContainsFunc(w.sent, func(l stream) bool { return l.conn.Index == x.LeftIndex })
 		}) {
 			out = append(out, s)
@@ -295,9 +299,7 @@ func (d *draft) attach(flow *measure.Flow, w way) {
 	indices := map[int]bool{} // of the left capture
 	for i := range d.files {
 		c := *d.files[i].Capture
-		if w.back {
-			c.Place = opposite(c.Place)
-		}
+		c.Place = w.placeOf(&c)
 		c.Conns = slices.DeleteFunc(slices.Clone(c.Conns), func(conn measure.Connection) bool {
 			return d.isTurned(d.files[i].Capture, &conn) != w.back
 		})
@@ -306,27 +308,29 @@ func (d *draft) attach(flow *measure.Flow, w way) {
 			flow.Captures = nil
 			return
 		}
-		if d.crossing != nil && i == d.crossing.Left {
+		if w.crossing != nil && i == w.crossing.Left {
 			for _, conn := range c.Conns {
 				indices[conn.Index] = true
 			}
 		}
 		flow.Captures = append(flow.Captures, c)
 	}
-	if d.crossing == nil {
+	if w.crossing == nil {
 		return
 	}
-	x := *d.crossing
+	x := *w.crossing
 	x.Conns = slices.DeleteFunc(slices.Clone(x.Conns), func(c measure.CrossedConn) bool { return !indices[c.LeftIndex] })
-	if w.back { // the other capture is nearer to the sender of this direction
-		turn(&x)
-	}
 	flow.Crossing = &x
 }
 
-// turn makes the right capture of a crossing the left one.
-func turn(x *measure.Crossing) {
-	x.Left, x.Right, x.OffsetNs = x.Right, x.Left, -x.OffsetNs
+// turned is a crossing as seen from the other direction: its right capture is
+// the left one. Of one capture there is none.
+func turned(from *measure.Crossing) *measure.Crossing {
+	if from == nil {
+		return nil
+	}
+	x := *from
+	x.Left, x.Right, x.OffsetNs, x.Conns = x.Right, x.Left, -x.OffsetNs, slices.Clone(x.Conns)
 	for i := range x.Conns {
 		c := &x.Conns[i]
 		c.LeftIndex, c.RightIndex = c.RightIndex, c.LeftIndex
@@ -336,18 +340,19 @@ func turn(x *measure.Crossing) {
 			slices.Reverse(c.Changed[k].Packets)
 		}
 	}
+	return &x
 }
 
-// opposite is a place as seen from the other direction: its sender is the
-// receiver of this one.
-func opposite(place string) string {
-	switch place {
-	case measure.AtSender:
+// placeOf is where a capture stands as seen from a direction: the sender of the
+// one is the receiver of the other.
+func (w *way) placeOf(c *measure.Capture) string {
+	switch {
+	case w.back && c.Place == measure.AtSender:
 		return measure.AtReceiver
-	case measure.AtReceiver:
+	case w.back && c.Place == measure.AtReceiver:
 		return measure.AtSender
 	}
-	return place
+	return c.Place
 }
 
 func lack(e *measure.Evidence, fact, why string) {

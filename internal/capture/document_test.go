@@ -160,6 +160,76 @@ func TestStalled(t *testing.T) {
 	}
 }
 
+// TestBackAtBothEnds: the sender of the direction back is at the other capture,
+// which alone tells its round trips.
+func TestBackAtBothEnds(t *testing.T) {
+	const delayMs = 10
+	var files [2]File
+	var builders [2]*trace.Builder
+	for i := range files {
+		files[i] = File{Name: string(rune('a' + i)), Recorder: trace.NewRecorder()}
+		builders[i] = trace.New(trace.Options{Record: files[i].Recorder})
+	}
+	type event struct {
+		ms   int64
+		at   int
+		send frame.Packet
+	}
+	var events []event
+	packet := func(ms int64, from, to uint16, flags uint8, seq, ack uint32, n int) {
+		left := 0 // where it leaves
+		if from == 5201 {
+			left = 1
+		}
+		p := frame.Packet{Proto: frame.TCP, TTL: 64, ID: uint16(len(events)), Flags: flags, Window: 5000, Seq: seq, Ack: ack, Payload: n, IPBytes: n + 40,
+			Source: frame.Endpoint{Addr: hostOf(from), Port: from}, Target: frame.Endpoint{Addr: hostOf(to), Port: to}}
+		events = append(events, event{ms, left, p}, event{ms + delayMs, 1 - left, p})
+	}
+	for _, port := range []uint16{40000, 40001} {
+		packet(0, port, 5201, frame.SYN, 1000, 0, 0)
+		packet(delayMs, 5201, port, frame.SYN|frame.ACK, 2000, 1001, 0)
+		packet(2*delayMs, port, 5201, frame.ACK, 1001, 2001, 0)
+	}
+	for i := range 200 {
+		ms, n := int64(30+10*i), uint32(1448*i)
+		packet(ms, 40000, 5201, frame.ACK, 1001+n, 2001, 1448)
+		packet(ms+delayMs, 5201, 40000, frame.ACK, 2001, 1001+n+1448, 0)
+		packet(ms, 5201, 40001, frame.ACK, 2001+n/2, 1001, 724)
+		packet(ms+delayMs, 40001, 5201, frame.ACK, 1001, 2001+n/2+724, 0)
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return int(a.ms - b.ms) })
+	for i, e := range events {
+		e.send.Number, e.send.TimeNs = int64(i+1), 1_700_000_000e9+e.ms*1e6
+		builders[e.at].Add(&e.send, frame.IsTCP)
+	}
+	for i := range files {
+		files[i].Capture = builders[i].Capture()
+		files[i].Capture.Place = []string{measure.AtSender, measure.AtReceiver}[i]
+	}
+	for name, c := range map[string]struct {
+		files []File
+		rtt   [2]bool // told, of each direction
+	}{"both": {files[:], [2]bool{true, true}}, "the sender's": {files[:1], [2]bool{true, false}}, "the receiver's": {files[1:], [2]bool{false, true}}} {
+		doc, err := Document(t.Context(), c.files...)
+		if err != nil || len(doc.Cells) != 2 {
+			t.Fatalf("%s: %v, %+v", name, err, doc)
+		}
+		for i := range doc.Cells {
+			flow := doc.Cells[i].Runs[0].Flows[0]
+			got := flow.Sender.Streams[0].TCP.RTTUs
+			switch {
+			case c.rtt[i] && (got == nil || *got != 2*delayMs*1000 || flow.Sender.Bins[0].TCP == nil):
+				t.Errorf("%s, direction %d: the sender's round trip is %v", name, i, got)
+			case !c.rtt[i] && (got != nil || flow.Sender.Bins[0].TCP != nil):
+				t.Errorf("%s, direction %d: a round trip of %d µs, which is none of the sender's", name, i, *got)
+			}
+			if x := flow.Crossing; x != nil && flow.Captures[x.Left].Place != measure.AtSender {
+				t.Errorf("%s, direction %d: the left capture is at the %s", name, i, flow.Captures[x.Left].Place)
+			}
+		}
+	}
+}
+
 // TestOpenedAlone: a handshake tells the round trip where no data followed it.
 func TestOpenedAlone(t *testing.T) {
 	file := fileOf(t, 0, asTold)

@@ -12,9 +12,9 @@ const mostBins = 4096
 
 // senderSide is what the capture nearer to the sender tells of it.
 func (d *draft) senderSide(w way) *measure.Evidence {
-	e := d.side(d.sender, w.sent, span{math.MaxInt64, math.MinInt64}, func(s *stream) trace.Volume { return s.sent })
+	e := d.side(w.sender, w.sent, span{math.MaxInt64, math.MinInt64}, func(s *stream) trace.Volume { return s.sent })
 	e.EndPoint, e.Sends = w.from, true
-	atSender := d.sender.Capture.Place == measure.AtSender
+	atSender := w.placeOf(w.sender.Capture) == measure.AtSender
 	for i := range w.sent {
 		x := &e.Streams[i]
 		if x.TCP = negotiated(w.sent[i].conn); atSender {
@@ -26,7 +26,7 @@ func (d *draft) senderSide(w way) *measure.Evidence {
 		return e
 	}
 	for i := range e.Bins {
-		d.roundTrips(e, &e.Bins[i], w.sent)
+		w.roundTrips(&e.Bins[i])
 	}
 	lack(e, "streams.tcp", notOfACapture)
 	return e
@@ -35,7 +35,7 @@ func (d *draft) senderSide(w way) *measure.Evidence {
 // receiverSide is what the capture nearer to the receiver tells of it: what it
 // acknowledged had arrived in order.
 func (d *draft) receiverSide(w way) *measure.Evidence {
-	e := d.side(d.receiver, w.acked, d.stall(w), (*stream).got)
+	e := d.side(w.receiver, w.acked, w.stall(), (*stream).got)
 	e.EndPoint, e.Dialled = w.to, !e.Dialled
 	e.LocalAddr, e.PeerAddr = e.PeerAddr, e.LocalAddr
 	for i := range e.Streams {
@@ -56,7 +56,7 @@ const stallNs = 1_000_000_000
 // stall is the time in which the sender tried to send, as the clock at the
 // receiver has it, where data came to the receiver no more: only the sender's
 // capture knows how long it went on. It is empty where data came to the end.
-func (d *draft) stall(w way) span {
+func (w *way) stall() span {
 	s := span{math.MaxInt64, math.MinInt64}
 	acked := int64(math.MinInt64)
 	for i := range w.sent {
@@ -67,10 +67,10 @@ func (d *draft) stall(w way) span {
 		}
 	}
 	none := span{math.MaxInt64, math.MinInt64}
-	if d.crossing == nil || len(w.sent) == 0 || acked > s.end-stallNs {
+	if w.crossing == nil || len(w.sent) == 0 || acked > s.end-stallNs {
 		return none
 	}
-	offset, last := d.crossing.OffsetNs, d.receiver.Capture.StartedAt.UnixNano()+d.receiver.Capture.SpanNs
+	offset, last := w.crossing.OffsetNs, w.receiver.Capture.StartedAt.UnixNano()+w.receiver.Capture.SpanNs
 	if acked != math.MinInt64 && acked+offset > last+stallNs {
 		return none // the receiver's capture ended before
 	}
@@ -198,8 +198,8 @@ func both(a, b *bool) *bool {
 
 // roundTrips fills the mean of a bin's round trips, of the connections whose
 // course is known.
-func (d *draft) roundTrips(e *measure.Evidence, b *measure.StreamBin, all []stream) {
-	start := int64(math.MaxInt64)
+func (w *way) roundTrips(b *measure.StreamBin) {
+	all, start := w.sent, int64(math.MaxInt64)
 	for i := range all {
 		start = min(start, all[i].sent.FirstNs)
 	}
@@ -209,7 +209,7 @@ func (d *draft) roundTrips(e *measure.Evidence, b *measure.StreamBin, all []stre
 		if all[i].turned {
 			continue
 		}
-		if mean, ok := meanRTT(d.sender.Capture, all[i].conn, start+b.At, start+b.At+b.Span); ok {
+		if mean, ok := meanRTT(w.sender.Capture, all[i].conn, start+b.At, start+b.At+b.Span); ok {
 			b.TCP[i].RTTUs, known = new(uint32(min(mean/1000, math.MaxUint32))), true
 		}
 	}
