@@ -412,12 +412,8 @@ func mssClamp(f *flow) *outcome {
 	if !ok {
 		return missing("the MSS as it was sent and as it arrived", "neither the path's probe nor the kernels of both ends tell it")
 	}
-	s, searched := f.sizes()
-	switch {
-	case seen >= sent-clampBar:
-		return no("the MSS arrives as it was sent: %d bytes", int64(sent))
-	case searched && s.Bytes > 0 && seen+tcpHeaders > float64(s.Bytes-2*clampBar):
-		return no("the MSS is made smaller to what the path takes: %d bytes", s.Bytes)
+	if o := f.noClamp(sent, seen); o != nil {
+		return o
 	}
 	o := certain("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).at(measure.Where{Place: measure.AtPath}).
 		by(below(f.sender.proof("MSS as it arrived", seen, "bytes"), sent)).mend(advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out"))
@@ -426,6 +422,19 @@ func mssClamp(f *flow) *outcome {
 		o.beside()
 	}
 	return o
+}
+
+// noClamp excludes a clamp that is none, or that the path needs; nil where the MSS
+// arrives smaller without need.
+func (f *flow) noClamp(sent, seen float64) *outcome {
+	s, searched := f.sizes()
+	switch {
+	case seen >= sent-clampBar:
+		return no("the MSS arrives as it was sent: %d bytes", int64(sent))
+	case searched && s.Bytes > 0 && seen+tcpHeaders > float64(s.Bytes-2*clampBar):
+		return no("the MSS is made smaller to what the path takes: %d bytes", s.Bytes)
+	}
+	return nil
 }
 
 // payloadShare is that of a segment in its frame on Ethernet.

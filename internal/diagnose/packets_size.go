@@ -297,18 +297,14 @@ const leastPath = 1280
 // clamped judges the MSS of the receiver, which bounds the segments of the data, as
 // it left one place and came to the other.
 func (f *flow) clamped(x *crossed, sent, seen float64, packet int64) *outcome {
-	s, searched := f.sizes()
-	switch {
-	case seen >= sent-clampBar:
-		return no("the MSS arrives as it was sent: %d bytes", int64(sent))
-	case searched && s.Bytes > 0 && seen+tcpHeaders > float64(s.Bytes-2*clampBar):
-		return no("the MSS is made smaller to what the path takes: %d bytes", s.Bytes)
+	if o := f.noClamp(sent, seen); o != nil {
+		return o
 	}
 	o := likely("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).at(measure.Where{Place: measure.AtPath}).
 		by(below(x.left.proof("MSS as it arrived", seen, "bytes", packet), sent)).
 		costs(0, fmt.Sprintf("%.2g times the packets", sent/seen), "the handshake at both places").
 		mend(advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out; where it is for a tunnel that takes no more, it is right"))
-	if searched || seen+tcpHeaders+clampBar < leastPath {
+	if _, searched := f.sizes(); searched || seen+tcpHeaders+clampBar < leastPath {
 		o.confidence = measure.Certain
 	} else {
 		o.then("whether the path takes more: `thru check` searches it")
