@@ -26,9 +26,9 @@ type Capturer interface {
 }
 
 // Ring is a capture under way. Stop ends it and returns what passed an
-// interface; Close ends it for nothing.
+// interface, of several peers that of one; Close ends it for nothing.
 type Ring interface {
-	Stop(iface string) (live.Recording, error)
+	Stop(iface string, peer netip.AddrPort) (live.Recording, error)
 	Close()
 }
 
@@ -65,7 +65,9 @@ func (a *Agent) open(ctx context.Context, eng engine.Engine, end engine.End) (en
 		p.close()
 		return nil, nil, err
 	}
-	if !end.Dials {
+	if end.Dials {
+		p.peer, _ = netip.ParseAddrPort(inner.Ready().Peer) // of the targets, the one that is measured with
+	} else {
 		port := inner.Ready().Port
 		p.start(a.conf.Capture, live.Config{Ports: [2]int{port, port}, Packets: end.Spec.Capture})
 	}
@@ -91,6 +93,8 @@ func peers(ctx context.Context, targets []string) (all []netip.AddrPort) {
 
 // packets is the capture of one session.
 type packets struct {
+	peer netip.AddrPort // that was dialled; the zero one at the end that listens
+
 	mu   sync.Mutex
 	ring Ring               // nil: not begun, or over
 	err  error              // why there is nothing
@@ -133,7 +137,7 @@ func (p *packets) part(iface string, offset int64) (bus.CapturedReply, error) {
 
 // stop takes the recording out of the ring.
 func (p *packets) stop(iface string) {
-	rec, err := p.ring.Stop(iface)
+	rec, err := p.ring.Stop(iface, p.peer)
 	p.ring = nil
 	if err == nil {
 		p.file, err = pack(rec.Pcapng)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -52,11 +53,12 @@ type fakeRing struct {
 	of             *fakeCapturer
 	stopped, ended int
 	iface          string
+	peer           netip.AddrPort
 }
 
-func (r *fakeRing) Stop(iface string) (live.Recording, error) {
+func (r *fakeRing) Stop(iface string, peer netip.AddrPort) (live.Recording, error) {
 	r.stopped++
-	r.iface = iface
+	r.iface, r.peer = iface, peer
 	return live.Recording{Pcapng: r.of.file, Interface: iface, MTU: 1500, Packets: 7, Dropped: 2, Full: true, CPUNs: 9}, r.of.stop
 }
 
@@ -141,6 +143,9 @@ func TestCaptureOfASession(t *testing.T) {
 				}
 				if n := c.rings[0].stopped; n != 1 {
 					t.Errorf("the ring was stopped %d times", n)
+				}
+				if peer := c.rings[0].peer; peer.IsValid() != dials || dials && peer.String() != "127.0.0.1:9" { // the fake engine's peer
+					t.Errorf("of the targets, the packets of %v were taken", peer)
 				}
 				conf := c.confs[0]
 				if dials {

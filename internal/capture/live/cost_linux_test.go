@@ -104,7 +104,7 @@ func once(b *testing.B, from, to *lab.Host, at netip.Addr, packets int64) (c cos
 		iface = "lo"
 	}
 	for _, r := range rings {
-		rec, err := r.Stop(iface)
+		rec, err := r.Stop(iface, netip.AddrPort{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func start(t *testing.T, h *lab.Host, c Config) *Ring {
 // stop ends a capture.
 func stop(t *testing.T, r *Ring, iface string) Recording {
 	t.Helper()
-	rec, err := r.Stop(iface)
+	rec, err := r.Stop(iface, netip.AddrPort{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,6 +208,39 @@ func TestSegmentsLargerThanTheMTU(t *testing.T) {
 	}
 }
 
+// TestPeerThatAnswered: who names a second peer, which is never dialled, gets
+// nothing of what others of this host say to it.
+func TestPeerThatAnswered(t *testing.T) {
+	p := lab.NewPair(t, lab.Options{})
+	for name, addr := range map[string]netip.Addr{"IPv4": p.Data.B4, "IPv6": p.Data.B6} {
+		t.Run(name, func(t *testing.T) {
+			answered, other := netip.AddrPortFrom(addr, dataPort), netip.AddrPortFrom(addr, dataPort+1)
+			both := Config{Peers: []netip.AddrPort{answered, other}}
+			one, all := start(t, p.A, both), start(t, p.A, both)
+			move(t, p.A, p.B, answered, 1<<20)
+			move(t, p.A, p.B, other, 1<<20)
+			rec, err := one.Stop(lab.DataDev, answered)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wide := stop(t, all, lab.DataDev)
+			ofPeer := func(file string) (lines []string) {
+				for _, l := range fields(t, file) {
+					if slices.Contains(strings.Split(l, "\t"), fmt.Sprint(dataPort)) {
+						lines = append(lines, l)
+					}
+				}
+				return lines
+			}
+			ours, wanted := fields(t, inFile(t, rec)), ofPeer(inFile(t, wide))
+			same(t, ours, wanted)
+			if int64(len(ours)) != rec.Packets || rec.Packets >= wide.Packets {
+				t.Errorf("%d packets in the file, %d by the recording, %d of both peers", len(ours), rec.Packets, wide.Packets)
+			}
+		})
+	}
+}
+
 // TestFull: the bound ends the capture, and the packets before it are there.
 func TestFull(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
@@ -278,10 +312,10 @@ func TestNothingStays(t *testing.T) {
 		func(r *Ring) { stop(t, r, "lo"); r.Close() },
 		func(r *Ring) { r.Close(); r.Close() },
 		func(r *Ring) {
-			if _, err := r.Stop("no-such-dev"); !errors.Is(err, unix.ENODEV) {
+			if _, err := r.Stop("no-such-dev", netip.AddrPort{}); !errors.Is(err, unix.ENODEV) {
 				t.Errorf("stopped at an interface that is not there: %v", err)
 			}
-			if _, err := r.Stop("lo"); err == nil {
+			if _, err := r.Stop("lo", netip.AddrPort{}); err == nil {
 				t.Error("stopped twice")
 			}
 		},

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"net/netip"
 	"runtime"
 
 	"thru/internal/fault"
@@ -21,7 +22,7 @@ func Possible() error {
 func Start(Config) (*Ring, error) { return nil, Possible() }
 
 // Stop fails: see Possible.
-func (*Ring) Stop(string) (Recording, error) { return Recording{}, Possible() }
+func (*Ring) Stop(string, netip.AddrPort) (Recording, error) { return Recording{}, Possible() }
 
 // Close does nothing.
 func (*Ring) Close() {}

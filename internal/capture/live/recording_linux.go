@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"golang.org/x/sys/unix"
 
@@ -21,9 +22,11 @@ const etherAddresses = 12
 // the true one: a packet is in it before it is sent. More is a clock that was set.
 const oneMoment = 100_000
 
-// Stop ends the capture, and returns what passed one interface. The ring is
-// closed, whatever comes of it.
-func (r *Ring) Stop(iface string) (Recording, error) {
+// Stop ends the capture, and returns what passed one interface. Of several
+// Peers that were dialled in turn, peer is the one that answered: what passed
+// to and from the others is left out. The zero one leaves out nothing. The
+// ring is closed, whatever comes of it.
+func (r *Ring) Stop(iface string, peer netip.AddrPort) (Recording, error) {
 	r.ending.Lock()
 	defer r.ending.Unlock()
 	if r.socket < 0 {
@@ -45,7 +48,7 @@ func (r *Ring) Stop(iface string) (Recording, error) {
 		Interface: iface, MTU: mtu, Dropped: int64(statistics.Drops), // those of a frozen queue are among them
 		Full: r.full, Began: r.began, Ended: r.ended, CPUNs: r.cpuNs,
 	}
-	if err := r.write(&rec, index, link); err != nil {
+	if err := r.write(&rec, index, link, peer); err != nil {
 		return Recording{}, fmt.Errorf("live: writing the packets of %s: %w", iface, err)
 	}
 	return rec, nil
@@ -75,7 +78,7 @@ func (r *Ring) lookUp(name string) (index int32, link frame.LinkType, mtu int, e
 }
 
 // write makes the file of the packets of one interface.
-func (r *Ring) write(rec *Recording, index int32, link frame.LinkType) error {
+func (r *Ring) write(rec *Recording, index int32, link frame.LinkType, peer netip.AddrPort) error {
 	var file bytes.Buffer
 	about := []pcapfile.Interface{{Name: rec.Interface, Link: link, Snap: Snap6}}
 	w, err := pcapfile.NewWriter(&file, about)
@@ -89,12 +92,15 @@ func (r *Ring) write(rec *Recording, index int32, link frame.LinkType) error {
 			rec.Elsewhere++
 			continue
 		}
+		whole, wire := asOnWire(p, data, link, room[:0])
+		if peer.IsValid() && !concerns(whole, wire, link, peer) {
+			continue
+		}
 		rec.Packets++
 		if back := lastNs - p.timeNs; back > 0 && back < oneMoment {
 			p.timeNs = lastNs
 		}
 		lastNs = p.timeNs
-		whole, wire := asOnWire(p, data, link, room[:0])
 		if err := w.Write(pcapfile.Record{TimeNs: p.timeNs, WireBytes: wire, Data: whole}); err != nil {
 			return err
 		}
@@ -105,6 +111,14 @@ func (r *Ring) write(rec *Recording, index int32, link frame.LinkType) error {
 	}
 	rec.Pcapng = file.Bytes()
 	return nil
+}
+
+// concerns tells whether a frame goes to a peer or comes from it, or is ICMP's
+// word that a packet was too large, which any router may say.
+func concerns(whole []byte, wire int, link frame.LinkType, peer netip.AddrPort) bool {
+	far := frame.Endpoint{Addr: peer.Addr().As16(), Port: peer.Port()}
+	p := frame.Packet{WireBytes: wire}
+	return frame.Decode(link, whole, &p) == frame.IsTooBig || p.Source == far || p.Target == far
 }
 
 // asOnWire gives a frame its VLAN tag back, which the kernel keeps beside it,
