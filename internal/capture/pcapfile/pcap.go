@@ -18,7 +18,7 @@ const (
 
 // pcap reads a file of the old format: a header, then packets of one interface.
 type pcap struct {
-	big     bool  // byte order
+	order   order
 	unitNs  int64 // of the second half of a time
 	header  int   // bytes of a packet's
 	swapped swap  // of the two lengths of a packet
@@ -39,7 +39,7 @@ func newPcap(r *Reader, magic []byte) (*pcap, error) {
 	p := &pcap{unitNs: 1000, header: 16}
 	number := binary.LittleEndian.Uint32(magic)
 	if number&0xff == 0xa1 {
-		p.big, number = true, binary.BigEndian.Uint32(magic)
+		p.order.big, number = true, binary.BigEndian.Uint32(magic)
 	}
 	switch number {
 	case microMagic:
@@ -55,7 +55,7 @@ func newPcap(r *Reader, magic []byte) (*pcap, error) {
 	if err != nil {
 		return nil, cut(err)
 	}
-	major, minor := p.u16(b[4:]), p.u16(b[6:])
+	major, minor := p.order.u16(b[4:]), p.order.u16(b[6:])
 	switch {
 	case major == 543, major == 2 && minor < 3:
 		p.swapped = always
@@ -66,7 +66,7 @@ func newPcap(r *Reader, magic []byte) (*pcap, error) {
 	}
 	r.in.skip(24)
 	// The upper half of the link type holds the length of the check sequence.
-	r.interfaces = []Interface{{Link: frame.LinkType(p.u32(b[20:]) & 0xffff), Snap: snap(p.u32(b[16:]))}}
+	r.interfaces = []Interface{{Link: frame.LinkType(p.order.u32(b[20:]) & 0xffff), Snap: snap(p.order.u32(b[16:]))}}
 	return p, nil
 }
 
@@ -84,8 +84,8 @@ func (p *pcap) next(r *Reader, record *Record) error {
 	if err != nil {
 		return err
 	}
-	record.TimeNs = int64(p.u32(b))*1e9 + int64(p.u32(b[4:]))*p.unitNs
-	captured, wire := p.u32(b[8:]), p.u32(b[12:])
+	record.TimeNs = int64(p.order.u32(b))*1e9 + int64(p.order.u32(b[4:]))*p.unitNs
+	captured, wire := p.order.u32(b[8:]), p.order.u32(b[12:])
 	if p.swapped == always || p.swapped == whereItShows && captured > wire {
 		captured, wire = wire, captured
 	}
@@ -108,18 +108,4 @@ func cut(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-func (p *pcap) u16(b []byte) uint16 {
-	if p.big {
-		return binary.BigEndian.Uint16(b)
-	}
-	return binary.LittleEndian.Uint16(b)
-}
-
-func (p *pcap) u32(b []byte) uint32 {
-	if p.big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
 }
