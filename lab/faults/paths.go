@@ -45,10 +45,10 @@ func pathFaults() []Fault {
 			Build: overWire(swap(forward(usual(), lossy(0.005, 0))))},
 		{Name: "reordering", About: "one packet in twenty is late by 30 ms", Forward: is("reordering", path), Args: flags("--link-rate 1G/l2"),
 			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.05, 30*time.Millisecond)))},
-		{Name: "reordering-often", About: "three packets in ten are late by 5 ms", Forward: is("reordering", path),
-			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.3, 5*time.Millisecond)))},
+		{Name: "reordering-often", About: "three packets in ten are late by 30 ms", Forward: is("reordering", path),
+			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.3, 30*time.Millisecond)))},
 		{Name: "reordering-little", About: "one packet in fifty is overtaken, and the link is full all the same", Forward: with(well(), "reordering"),
-			Args: flags("--link-rate 200M/l2"), Build: overWire(forward(usual(), late(0.02, time.Millisecond)))},
+			Args: flags("--link-rate 200M/l2"), Build: overWire(forward(usual(), late(0.02, 150*time.Microsecond)))},
 		{Name: "token-bucket", About: "250 MB at 500 Mb/s, then 50 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 8"),
 			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) { w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 250<<20, 2<<20 }))},
 	}
