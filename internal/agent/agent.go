@@ -52,11 +52,12 @@ type Agent struct {
 	opening   int // sessions that are being opened
 	opened    int // sessions that ever were
 	closed    bool
+	began     time.Time // of the clock that it tells
 }
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
-	return &Agent{conf: c, sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}}
+	return &Agent{conf: c, began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}}
 }
 
 // Publisher sets how events reach the clients.
@@ -81,6 +82,12 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloRepl
 		r.CPUs = *facts.Cores
 	}
 	return r, nil
+}
+
+// Clock implements bus.Handler.
+func (a *Agent) Clock(context.Context, string, bus.Clock) (bus.ClockReply, error) {
+	now := time.Now()
+	return bus.ClockReply{NowNs: int64(now.Sub(a.began)), WallNs: now.UnixNano()}, nil
 }
 
 // Facts implements bus.Handler.

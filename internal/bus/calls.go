@@ -54,6 +54,11 @@ func program(version string) string {
 	return "thru " + version
 }
 
+// Clock asks what time it is at the agent.
+func (c *Client) Clock(ctx context.Context) (ClockReply, error) {
+	return call[ClockReply](ctx, c, verbClock, callTime, Clock{})
+}
+
 // Facts fetches the facts of the agent's host.
 func (c *Client) Facts(ctx context.Context, m FactsRequest) (FactsReply, error) {
 	return call[FactsReply](ctx, c, verbFacts, factsTime, m)

@@ -14,7 +14,7 @@ import (
 // Wire is the version of the messages. Equal majors work together.
 const (
 	WireMajor = 1
-	WireMinor = 3
+	WireMinor = 4
 )
 
 // DefaultPort is the control port of `thru serve`.
@@ -46,6 +46,19 @@ type HelloReply struct {
 	Limits     Limits    `json:"limits"`
 	Privileges []string  `json:"privileges"`           // of this client: PrivilegeMeasure, PrivilegeCapture
 	NoCapture  string    `json:"no_capture,omitempty"` // why this host cannot capture, whoever asks
+
+	Addrs  []string          `json:"addrs,omitempty"`  // of the host, without loopback: where data may go if nothing else is known
+	Labels map[string]string `json:"labels,omitempty"` // that its operator gave it
+}
+
+// Clock asks what time it is at the agent (wire 1.4).
+type Clock struct{}
+
+// ClockReply tells it by two clocks: a monotonic one that begins with the agent,
+// by which Start.AtNs and Evidence.BeganNs count, and the wall clock.
+type ClockReply struct {
+	NowNs  int64 `json:"now_ns"`
+	WallNs int64 `json:"wall_ns"` // since 1970
 }
 
 // Limits are what an agent grants at most; it enforces them itself.
@@ -141,6 +154,7 @@ type PrepareReply struct {
 type Start struct {
 	Session string `json:"session"`
 	RampNs  int64  `json:"ramp_ns"`
+	AtNs    int64  `json:"at_ns,omitempty"` // when, on the agent's clock; 0, or what has passed: at once (wire 1.4)
 }
 
 // Collect asks for the evidence of a session whose Done event has come, or
@@ -231,6 +245,7 @@ type Event struct {
 // control plane; a handler trusts it. Errors travel with hint and exit code.
 type Handler interface {
 	Hello(ctx context.Context, client string, m Hello) (HelloReply, error)
+	Clock(ctx context.Context, client string, m Clock) (ClockReply, error)
 	Facts(ctx context.Context, client string, m FactsRequest) (FactsReply, error)
 	Answer(ctx context.Context, client string, m Answer) (AnswerReply, error)
 	Probe(ctx context.Context, client string, m Probe) (ProbeReply, error)

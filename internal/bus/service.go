@@ -68,6 +68,7 @@ func (v *Service) register() (err error) {
 	}
 	for verb, run := range map[string]answer{
 		verbHello:    handle(v.h.Hello),
+		verbClock:    handle(v.h.Clock),
 		verbFacts:    handle(v.h.Facts),
 		verbAnswer:   handle(v.h.Answer),
 		verbProbe:    handle(v.h.Probe),

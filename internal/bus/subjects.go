@@ -15,6 +15,7 @@ import (
 // Verbs stand last in the subject of a request.
 const (
 	verbHello    = "hello"
+	verbClock    = "clock"
 	verbFacts    = "facts"
 	verbAnswer   = "answer"
 	verbProbe    = "probe"

@@ -108,6 +108,9 @@ func (v *originalView) Ran(*measure.Cell) {}
 // Told implements control.Observer.
 func (v *originalView) Told(measure.Step) {}
 
+// Failed implements control.Observer: there is one flow.
+func (v *originalView) Failed(measure.Spec, error) {}
+
 // Live implements control.Observer: an interval is shown when all flows have told of it.
 func (v *originalView) Live(l control.Live) {
 	if s := v.specs[l.Flow]; l.EndPoint != control.Local || s.From == s.To && l.Sends != s.DialFrom {

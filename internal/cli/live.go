@@ -226,6 +226,12 @@ func localFirst(a, b string) int {
 // Told implements control.Observer: a plan has no such steps.
 func (v *watch) Told(measure.Step) {}
 
+// Failed implements control.Observer.
+func (v *watch) Failed(s measure.Spec, err error) {
+	v.clear()
+	v.printf("%s -> %s failed: %v\n", s.From, s.To, err)
+}
+
 // progress keeps one line on the screen that says how far the whole plan is.
 func (v *watch) progress(l report.Live) {
 	left := v.plan.Time() - time.Since(v.begin)

@@ -279,3 +279,4 @@ func (unwatched) Waiting(string, int)                   {}
 func (unwatched) Live(control.Live)                     {}
 func (unwatched) Ran(*measure.Cell)                     {}
 func (unwatched) Told(measure.Step)                     {}
+func (unwatched) Failed(measure.Spec, error)            {}

@@ -23,6 +23,7 @@ import (
 // Client is what control needs of a connection to an agent; bus.Client is one.
 type Client interface {
 	Hello(ctx context.Context) (bus.HelloReply, error)
+	Clock(ctx context.Context) (bus.ClockReply, error)
 	Facts(ctx context.Context, m bus.FactsRequest) (bus.FactsReply, error)
 	Answer(ctx context.Context, m bus.Answer) (bus.AnswerReply, error)
 	Probe(ctx context.Context, m bus.Probe) (bus.ProbeReply, error)
@@ -49,6 +50,7 @@ type EndPoint struct {
 	Client    Client
 	Hello     bus.HelloReply
 	DataHosts []string
+	Labels    map[string]string
 
 	Foreign bool
 	Port    int        // of a foreign one that is dialled
@@ -70,6 +72,8 @@ type Observer interface {
 	Ran(c *measure.Cell)
 	// Told: a step of an explanation has ended.
 	Told(s measure.Step)
+	// Failed: a flow of a step has failed, and the others go on.
+	Failed(s measure.Spec, err error)
 }
 
 // Live is one interval of a flow at one of its ends.
@@ -90,6 +94,11 @@ type Runner struct {
 	Watch   Observer
 	Gating  *Gating                                // nil: no gate is judged
 	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
+
+	// Before is what an interrupted run of the same plan has measured: those runs
+	// are not made again. Saved hears of the document after each step.
+	Before *measure.Document
+	Saved  func(*measure.Document)
 
 	waited     time.Duration // for the turn, before the first run
 	pathKey    string        // under which the path's facts are kept

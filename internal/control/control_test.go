@@ -148,6 +148,10 @@ func (f *fakeAgent) Captured(ctx context.Context, m bus.Captured) (bus.CapturedR
 	return f.packets(m)
 }
 
+func (f *fakeAgent) Clock(context.Context) (bus.ClockReply, error) {
+	return bus.ClockReply{NowNs: time.Now().UnixNano(), WallNs: time.Now().UnixNano()}, nil
+}
+
 func (f *fakeAgent) Release(context.Context, bus.Release) (bus.Empty, error) {
 	f.called("release")
 	return bus.Empty{}, nil
@@ -171,6 +175,7 @@ type quiet struct {
 	steps   int
 	step    func(n int)
 	told    []measure.Step
+	failed  []string // pairs
 }
 
 func (q *quiet) Step(string, []measure.Spec, int, int) {
@@ -179,10 +184,11 @@ func (q *quiet) Step(string, []measure.Spec, int, int) {
 	}
 }
 
-func (q *quiet) Checking(string)     {}
-func (q *quiet) Waiting(string, int) { q.waiting++ }
-func (q *quiet) Ran(*measure.Cell)   {}
-func (q *quiet) Told(s measure.Step) { q.told = append(q.told, s) }
+func (q *quiet) Checking(string)                  {}
+func (q *quiet) Waiting(string, int)              { q.waiting++ }
+func (q *quiet) Ran(*measure.Cell)                {}
+func (q *quiet) Failed(s measure.Spec, err error) { q.failed = append(q.failed, s.From+" "+s.To) }
+func (q *quiet) Told(s measure.Step)              { q.told = append(q.told, s) }
 func (q *quiet) Live(l Live) {
 	if q.live != nil {
 		q.live(l)

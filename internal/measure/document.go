@@ -22,6 +22,10 @@ type Document struct {
 	Cells     []Cell       `json:"cells"`
 	Findings  []Finding    `json:"findings,omitempty"` // why it is not more: of the whole, the binding one first
 	Steps     []Step       `json:"steps,omitempty"`    // of an explanation: what was tried, in order
+	Plan      *Planned     `json:"plan,omitempty"`     // that it came from
+	Groups    []Group      `json:"groups,omitempty"`   // of a plan: what ran at the same time, together
+	Ladder    *Ladder      `json:"ladder,omitempty"`   // of several rungs
+	Targets   []Target     `json:"targets,omitempty"`  // of a plan
 	Ended     string       `json:"ended,omitempty"`    // of an explanation: why it stopped there
 	Verdict   *Verdict     `json:"verdict,omitempty"`
 	Advice    []string     `json:"advice,omitempty"`
@@ -44,6 +48,10 @@ type EndPoint struct {
 	Thru   string `json:"thru_version,omitempty"`
 	Speaks string `json:"program,omitempty"` // where it is no agent: "iperf3 3.12"
 	Facts  *Facts `json:"facts,omitempty"`
+
+	Labels  map[string]string `json:"labels,omitempty"`
+	ClockNs *int64            `json:"clock_ahead_ns,omitempty"` // of its wall clock, ahead of the controller's
+	Lost    string            `json:"lost,omitempty"`           // why it was no longer there
 
 	Captures  bool   `json:"captures,omitempty"`   // the packets of a test can be captured there
 	NoCapture string `json:"no_capture,omitempty"` // why not; neither: it was not asked
@@ -141,6 +149,8 @@ type Cell struct {
 	Reconciled   *Reconciled      `json:"reconciled,omitempty"`
 	Steady       *Steady          `json:"steady_state,omitempty"` // of the run shown
 	Experiment   string           `json:"experiment,omitempty"`   // of an explanation: the experiment that this cell belongs to
+	Rung         string           `json:"rung,omitempty"`         // of a ladder
+	Axes         []Axis           `json:"axes,omitempty"`         // of a plan: what sets this cell apart
 	Diagnosis
 	Missing  []NotChecked `json:"not_checked,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
@@ -253,6 +263,7 @@ type Run struct {
 	Goodput   *float64  `json:"goodput_bps,omitempty"`
 	Partial   bool      `json:"partial,omitempty"` // ended early: what was measured until then
 	Flows     []Flow    `json:"flows"`
+	Timing    *Timing   `json:"timing,omitempty"` // where several cells ran at once on clocks that were compared
 	Error     *Error    `json:"error,omitempty"`
 }
 

@@ -14,10 +14,11 @@ type Evidence struct {
 
 	RTTIdle *RTT `json:"rtt_idle,omitempty"` // socket to socket, before the traffic; at the dialling end
 
-	RampNs     int64 `json:"ramp_ns"`     // from the first byte to the start of the measured time
-	MeasuredNs int64 `json:"measured_ns"` // length of the measured time on this end's monotonic clock
-	Bytes      int64 `json:"bytes"`       // payload in the measured time
-	TotalBytes int64 `json:"total_bytes"` // payload over the whole life of the connections
+	RampNs     int64  `json:"ramp_ns"`            // from the first byte to the start of the measured time
+	MeasuredNs int64  `json:"measured_ns"`        // length of the measured time on this end's monotonic clock
+	BeganNs    *int64 `json:"began_ns,omitempty"` // start of the measured time on the clock that the end point's agent tells
+	Bytes      int64  `json:"bytes"`              // payload in the measured time
+	TotalBytes int64  `json:"total_bytes"`        // payload over the whole life of the connections
 
 	Latency *Latency     `json:"latency,omitempty"` // of the requests in the measured time, at the end that asks
 	Worker  *Process     `json:"worker,omitempty"`  // the process that moved the data, in the measured time

@@ -68,22 +68,23 @@ type Pair struct {
 // Spec is one flow to measure: data goes from From to To for Duration, after
 // a ramp that is not counted. Two Specs run at once are bidirectional traffic.
 type Spec struct {
-	From     string `json:"from"`                // end point that sends
-	To       string `json:"to"`                  // end point that receives
-	DialFrom bool   `json:"dial_from"`           // the sender opens the connections; else the receiver does
-	Engine   string `json:"engine"`              // "native", "iperf3", "iperf2"
-	Protocol string `json:"protocol"`            // "tcp", "udp"
-	Traffic  string `json:"traffic,omitempty"`   // "" is bulk, else "rr" or "crr"
-	IO       string `json:"io,omitempty"`        // data path asked for; empty means the best that works
-	IOForced bool   `json:"io_forced,omitempty"` // that path or none
-	Streams  int    `json:"streams"`             // parallel connections
-	Window   Pair   `json:"window_bytes"`        // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
-	Length   Pair   `json:"length_bytes"`        // bytes per send and per receive call, of a datagram, or of request and response
-	Duration int64  `json:"duration_ns"`         // measured time
-	Ramp     int64  `json:"ramp_ns,omitempty"`   // time before it; 0 means chosen from the RTT
-	NoRamp   bool   `json:"no_ramp,omitempty"`   // count from the first byte
-	Interval int64  `json:"interval_ns"`         // spacing of live figures; statistics always use 1 s
-	Family   int    `json:"ip_family,omitzero"`  // 4, 6, or 0 for what the address says
+	From     string `json:"from"`                  // end point that sends
+	To       string `json:"to"`                    // end point that receives
+	DialFrom bool   `json:"dial_from"`             // the sender opens the connections; else the receiver does
+	Either   bool   `json:"dial_either,omitempty"` // where that end cannot connect, the other one tries
+	Engine   string `json:"engine"`                // "native", "iperf3", "iperf2"
+	Protocol string `json:"protocol"`              // "tcp", "udp"
+	Traffic  string `json:"traffic,omitempty"`     // "" is bulk, else "rr" or "crr"
+	IO       string `json:"io,omitempty"`          // data path asked for; empty means the best that works
+	IOForced bool   `json:"io_forced,omitempty"`   // that path or none
+	Streams  int    `json:"streams"`               // parallel connections
+	Window   Pair   `json:"window_bytes"`          // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
+	Length   Pair   `json:"length_bytes"`          // bytes per send and per receive call, of a datagram, or of request and response
+	Duration int64  `json:"duration_ns"`           // measured time
+	Ramp     int64  `json:"ramp_ns,omitempty"`     // time before it; 0 means chosen from the RTT
+	NoRamp   bool   `json:"no_ramp,omitempty"`     // count from the first byte
+	Interval int64  `json:"interval_ns"`           // spacing of live figures; statistics always use 1 s
+	Family   int    `json:"ip_family,omitzero"`    // 4, 6, or 0 for what the address says
 
 	Amount       int64   `json:"amount_bytes,omitzero"`       // end after so many bytes of all streams; Duration is the limit then
 	Rate         int64   `json:"rate_bps,omitzero"`           // payload rate asked for, of all streams together; 0 is as fast as it goes
@@ -97,12 +98,14 @@ type Spec struct {
 	FarOutput    bool    `json:"far_output,omitempty"`        // iperf3: ask the far end for what it printed
 	FirstStream  int     `json:"first_stream,omitzero"`       // number of the flow's first stream among those that run at once, for placement
 
-	Congestion  string `json:"congestion,omitempty"` // congestion control, set before connect and listen
-	MSS         int    `json:"mss_bytes,omitzero"`
-	NoDelay     bool   `json:"nodelay,omitempty"`
-	DSCP        int    `json:"dscp,omitzero"` // 0 to 63
-	SenderCPU   *int   `json:"sender_cpu,omitempty"`
-	ReceiverCPU *int   `json:"receiver_cpu,omitempty"`
+	Congestion   string `json:"congestion,omitempty"` // congestion control, set before connect and listen
+	MSS          int    `json:"mss_bytes,omitzero"`
+	NoDelay      bool   `json:"nodelay,omitempty"`
+	DSCP         int    `json:"dscp,omitzero"` // 0 to 63
+	SenderCPU    *int   `json:"sender_cpu,omitempty"`
+	ReceiverCPU  *int   `json:"receiver_cpu,omitempty"`
+	SenderCPUs   string `json:"sender_cpus,omitempty"` // all that the sender's process may use, as "0-3,8"; empty: the system decides
+	ReceiverCPUs string `json:"receiver_cpus,omitempty"`
 
 	BindAddr string `json:"bind_addr,omitempty"`      // source address at the dialling end
 	BindDev  string `json:"bind_dev,omitempty"`       // device at the dialling end (SO_BINDTODEVICE)

@@ -21,14 +21,76 @@ type Plan struct {
 	Command string
 	Steps   []Step
 	Repeat  Repeat
+
+	// Of a plan file; empty where a command's flags made the plan.
+	Name      string
+	Order     string // OrderSequential, OrderSimultaneous or OrderInterleaved
+	Seed      uint64 // of the order of blocks, for OrderInterleaved
+	EndPoints []EndPoint
+	Targets   []Target
+	Gates     string // GatesOff: none are judged; GatesForce: judged, and measured all the same
+	Link      Link   // nominal rate of the path
 }
 
-// Step is a set of flows that run at the same time: one, or two for
-// bidirectional traffic.
+// Orders of a plan.
+const (
+	OrderSequential   = "sequential"   // one pair after the other
+	OrderSimultaneous = "simultaneous" // all pairs at once
+	OrderInterleaved  = "interleaved"  // the steps are variants, A B B A, in blocks
+)
+
+// Values of Plan.Gates.
+const (
+	GatesOff   = "off"
+	GatesForce = "force"
+)
+
+// Link is a nominal rate in bit/s, and the layer at which it counts
+// (unit.ParseLinkRate). A rate of 0 is none.
+type Link struct {
+	RateBps int64
+	Layer   string
+}
+
+// EndPoint is one that a plan names, and how it is reached.
+type EndPoint struct {
+	Name     string            // in the plan and in the result
+	At       string            // as for `thru test`: a joined name, HOST[:PORT], ssh://, iperf3://, CONTROLLER/NAME; empty: Name
+	Labels   map[string]string // of the plan; the agent's own are added
+	DataAddr string            // where it takes data, if not where it says
+}
+
+// Target is what a plan demands of its groups or their pairs.
+type Target struct {
+	Of     string         // TargetTotal, TargetPair or TargetHost
+	Where  []measure.Axis // only of groups that have these values; none: of all
+	Rung   string         // only of this rung
+	Figure string         // "goodput_bps", "share_pct" of the ceiling, "rtt_loaded_ns", "loss_pct", "jain_fairness"
+	Wanted float64
+	AtMost bool // else at least
+}
+
+// What a Target is of.
+const (
+	TargetTotal = "total" // the aggregate of a group
+	TargetPair  = "pair"  // each pair
+	TargetHost  = "host"  // each host's sent or received, the lesser that it has
+)
+
+// Step is a set of flows that run at the same time: one, two for
+// bidirectional traffic, or those of many pairs.
 type Step struct {
 	Label  string
 	Specs  []measure.Spec
 	Beside bool // a short figure beside the main ones, run once
+
+	Rung   string         // of a ladder
+	Axes   []measure.Axis // what sets this step apart from the others
+	Labels []string       // of each of Specs; empty: Label, or the direction
+	// Apart is set where the flows are of pairs that do not hang on each other:
+	// one that fails leaves the rest, and all start at one moment.
+	Apart bool
+	Link  Link // of this step's path; a rate of 0: the plan's
 }
 
 // Repeat says when to stop: after Max runs, or after Min when the interval's

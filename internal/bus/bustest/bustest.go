@@ -27,6 +27,7 @@ type Handler struct {
 	PrepareReply  bus.PrepareReply
 	CollectReply  bus.CollectReply
 	CapturedReply bus.CapturedReply
+	ClockReply    bus.ClockReply
 	// On, if set, hears each call before it is answered; it may wait, or make
 	// the call fail.
 	On func(ctx context.Context, c Call) error
@@ -136,6 +137,11 @@ func (h *Handler) Collect(ctx context.Context, client string, m bus.Collect) (bu
 // Captured implements bus.Handler.
 func (h *Handler) Captured(ctx context.Context, client string, m bus.Captured) (bus.CapturedReply, error) {
 	return h.CapturedReply, h.note(ctx, client, "captured", m)
+}
+
+// Clock implements bus.Handler.
+func (h *Handler) Clock(ctx context.Context, client string, m bus.Clock) (bus.ClockReply, error) {
+	return h.ClockReply, h.note(ctx, client, "clock", m)
 }
 
 // Release implements bus.Handler.

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"math/rand/v2"
+)
+
+// Turn is one run of one step.
+type Turn struct{ Step, Run int }
+
+// Schedule lists the runs in order. The whole list of steps goes round once a
+// repetition, so that repetitions of one step lie apart in time; what stands
+// beside runs once. Interleaved steps go there and back, so that a drift of the
+// path falls on all alike, and every second block begins at the other end, by
+// the plan's seed (methods.md).
+func (p Plan) Schedule() []Turn {
+	var turns []Turn
+	forward := true
+	random := rand.New(rand.NewPCG(p.Seed, p.Seed))
+	for run := range max(p.Repeat.Max, 1) {
+		if p.Order == OrderInterleaved {
+			if run%2 == 0 {
+				forward = random.IntN(2) == 0
+			} else {
+				forward = !forward
+			}
+		}
+		for i := range p.Steps {
+			if !forward {
+				i = len(p.Steps) - 1 - i
+			}
+			if !p.Steps[i].Beside || run == 0 {
+				turns = append(turns, Turn{i, run})
+			}
+		}
+	}
+	return turns
+}
