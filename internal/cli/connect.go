@@ -60,20 +60,22 @@ func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
 	if alone {
 		return pair{local, local}, closeLocal, nil
 	}
-	if scheme, at, ok := strings.Cut(name, "://"); ok {
-		peer, err := d.foreign(name, scheme, at)
-		if err != nil {
-			closeLocal()
-			return pair{}, nil, err
-		}
-		return pair{local, peer}, closeLocal, nil
-	}
-	peer, closePeer, err := d.remote(ctx, name)
+	peer, closePeer, err := d.endPoint(ctx, name)
 	if err != nil {
 		closeLocal()
 		return pair{}, nil, err
 	}
 	return pair{local, peer}, func() { closePeer(); closeLocal() }, nil
+}
+
+// endPoint connects one that is not this machine, by what is said of where it
+// is: a joined name, HOST[:PORT], or SCHEME://...
+func (d dialer) endPoint(ctx context.Context, at string) (*control.EndPoint, func(), error) {
+	if scheme, where, ok := strings.Cut(at, "://"); ok {
+		e, err := d.foreign(at, scheme, where)
+		return e, func() {}, err
+	}
+	return d.remote(ctx, at)
 }
 
 // local is an agent in this process behind an in-memory control plane. It
