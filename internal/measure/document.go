@@ -26,6 +26,9 @@ type Document struct {
 	Groups    []Group      `json:"groups,omitempty"`   // of a plan: what ran at the same time, together
 	Ladder    *Ladder      `json:"ladder,omitempty"`   // of several rungs
 	Targets   []Target     `json:"targets,omitempty"`  // of a plan
+
+	Comparisons []Comparison `json:"comparisons,omitempty"` // of a plan with variants
+
 	Ended     string       `json:"ended,omitempty"`    // of an explanation: why it stopped there
 	Verdict   *Verdict     `json:"verdict,omitempty"`
 	Advice    []string     `json:"advice,omitempty"`
