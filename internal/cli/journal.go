@@ -15,6 +15,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/plan"
 	"thru/internal/report"
 )
 
@@ -52,11 +53,11 @@ type runHead struct {
 	Began   []time.Time `json:"began"`
 	Steps   int         `json:"steps"`
 	Done    int         `json:"steps_done"`
-	Failed  bool        `json:"failed,omitempty"` // it ended with an error
+	Ended   bool        `json:"ended,omitempty"` // all was measured
 }
 
 // unfinished tells whether there is something left to measure.
-func (h runHead) unfinished() bool { return h.Done < h.Steps || h.Steps == 0 || h.Failed }
+func (h runHead) unfinished() bool { return !h.Ended }
 
 // journal keeps a run in a folder while it goes on: so an interrupt, the end of
 // this process or of a host costs the step under way, not the run. A nil one
@@ -239,9 +240,9 @@ func (j *journal) save(doc *measure.Document) {
 	if j == nil {
 		return
 	}
-	j.stamp(doc)
-	j.head.Steps, j.head.Done = doc.Plan.Steps, doc.Plan.Done
-	j.head.Failed = doc.Error != nil && doc.Error.ExitCode != fault.Verdict
+	if doc.Plan != nil {
+		j.head.Steps, j.head.Done = doc.Plan.Steps, doc.Plan.Done
+	}
 	var out bytes.Buffer
 	err := report.JSON(&out, doc)
 	if err == nil {
@@ -256,12 +257,18 @@ func (j *journal) save(doc *measure.Document) {
 	j.lost = err
 }
 
-// stamp names the run in its document.
-func (j *journal) stamp(doc *measure.Document) {
-	if doc.Plan == nil {
-		doc.Plan = &measure.Planned{}
+// end saves the document that the command prints. A run that was measured to
+// its end is not continued, whatever its verdict.
+func (j *journal) end(doc *measure.Document, err error) {
+	if j != nil {
+		j.head.Ended = err == nil
+		j.save(doc)
 	}
-	doc.Plan.Run, doc.Plan.SHA256, doc.Plan.Began = j.head.Run, j.head.SHA256, j.head.Began
+}
+
+// planned names the run and its plan in the document.
+func (j *journal) planned(p plan.Plan) *measure.Planned {
+	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.head.Run, SHA256: j.head.SHA256}
 }
 
 func (j *journal) writeHead() error {

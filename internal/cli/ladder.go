@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -73,18 +72,9 @@ func (e *env) isPlan(name string) bool {
 	if name == "-" {
 		return true
 	}
-	info, err := os.Stat(name)
-	exists := err == nil && !info.IsDir()
-	if keys, err := bus.DefaultKeyring(); err == nil {
-		if _, err := keys.Load(name); err == nil {
-			if exists {
-				e.line(name + " is the end point of that name; the file here is ./" + name)
-			}
-			return false
-		}
-	}
+	joined, exists := e.isJoined(name)
 	kind := strings.ToLower(filepath.Ext(name))
-	return exists || kind == ".yaml" || kind == ".yml"
+	return !joined && (exists || kind == ".yaml" || kind == ".yml")
 }
 
 // single measures one rung, in this process and at an end point.

@@ -75,12 +75,20 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 	if c.JSON {
 		return r.list(p)
 	}
+	r.sayWarnings(p)
 	_, err = fmt.Fprintf(e.out, "%s is right\n%s\n", c.File, report.PlanLine(p))
 	return err
 }
 
 // unknownCPUs is of end points that are not connected.
 func unknownCPUs(string) int { return 0 }
+
+// sayWarnings tells what the one who wrote the plan should know.
+func (r *planRun) sayWarnings(p plan.Plan) {
+	for _, w := range p.Warnings {
+		r.env.line("warning: " + w)
+	}
+}
 
 // listedPlan is what --dry-run --json prints.
 type listedPlan struct {
@@ -117,12 +125,13 @@ type listedStep struct {
 // list prints what would run.
 func (r *planRun) list(p plan.Plan) error {
 	if !r.forms.json {
+		r.sayWarnings(p)
 		width, colour := terminal(r.env.out)
 		return report.PlanList(r.env.out, p, report.TextOptions{Width: width, Colour: colour})
 	}
 	l := listedPlan{
 		Thru: r.env.version, Name: p.Name, SHA256: checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),
-		EndPoints: []listedEnd{}, Steps: []listedStep{}, Warnings: r.warnings,
+		EndPoints: []listedEnd{}, Steps: []listedStep{}, Warnings: p.Warnings,
 	}
 	for _, x := range p.EndPoints {
 		l.EndPoints = append(l.EndPoints, listedEnd{x.Name, x.At, x.Labels})

@@ -25,7 +25,7 @@ import (
 type runCmd struct {
 	Plan     string   `arg:"" optional:"" name:"plan" help:"A plan file (docs/plan.md; thru plan new writes one to start from), - for stdin. With --resume it may be left out."`
 	DryRun   bool     `group:"Run" name:"dry-run" help:"Print what would run, and for how long. Connects to nothing, but to a controller whose hosts the plan selects."`
-	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Measured time of every run, whatever the plan says: to try a plan quickly."`
+	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Every run at most so long, without a ramp, and as few as there can be: to try a plan out before it runs for its figures."`
 	LinkRate []string `group:"Output" name:"link-rate" sep:"," placeholder:"RATE" help:"Nominal rate of the path, such as 10G, instead of the plan's; RUNG=RATE of one rung of a ladder."`
 	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
@@ -36,7 +36,7 @@ type runCmd struct {
 // runFlags are of all commands that run a plan.
 type runFlags struct {
 	Only   []string   `group:"Run" name:"only" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more."`
-	GoOn   bool       `group:"Run" name:"go-on" help:"Leave out end points that cannot be reached, with their pairs: the exit code is 1 then."`
+	GoOn   bool       `group:"Run" name:"go-on" help:"Measure the other pairs where an end point cannot be reached at the start; the exit code is 1 then."`
 	Resume resumeFlag `group:"Run" name:"resume" help:"Go on with the last run that was interrupted, of this plan if it is named; --resume=RUN with that one."`
 	Keep   string     `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
 }
@@ -91,8 +91,6 @@ type planRun struct {
 	text    []byte
 	plan    expander
 	journal *journal
-	// Of the plan's text, such as an end point that no pair names.
-	warnings []string
 }
 
 // expander makes the plan, of what is known of the CPUs of the end points: 0
@@ -240,6 +238,9 @@ const maxPlan = 1 << 20
 
 // readPlan reads the text of a plan file.
 func (e *env) readPlan(ctx context.Context, file string) ([]byte, error) {
+	if file == "" {
+		return nil, fault.Usagef("name a plan file, or - for stdin", "the name of the plan is empty")
+	}
 	return until(ctx, file, func() ([]byte, error) {
 		var in io.Reader = e.in
 		if file != "-" {
@@ -335,7 +336,7 @@ func (r *planRun) run(ctx context.Context) error {
 	if r.dry {
 		return r.list(p)
 	}
-	ends, left, closeAll, err := r.connect(ctx, p)
+	ends, closeAll, err := r.connect(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -349,19 +350,15 @@ func (r *planRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lost := leaveOut(&p, left)
-	if len(p.Steps) == 0 {
-		return unreachedError(left, len(p.EndPoints))
-	}
 	if err := r.keep(p); err != nil {
 		return err
 	}
-	return r.measure(ctx, p, ends, lost)
+	return r.measure(ctx, p, ends)
 }
 
-// connect connects all end points; with --go-on it does without those that
-// cannot be reached.
-func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, []unreached, func(), error) {
+// connect connects all end points. With --go-on the pairs of one that cannot be
+// reached fail, and the others are measured.
+func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil, r.forms.json)
 	v.line("%s", report.PlanLine(p))
 	v.Checking(fmt.Sprintf("connecting %d end point(s)", len(p.EndPoints)))
@@ -377,9 +374,12 @@ func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control
 	}
 	if err != nil {
 		closeAll()
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return ends, missing, closeAll, nil
+	for _, m := range missing {
+		ends[m.name] = &control.EndPoint{Name: m.name, Down: m.err}
+	}
+	return ends, closeAll, nil
 }
 
 // family is the version of IP that the traffic asks for.
@@ -390,38 +390,6 @@ func family(p plan.Plan) int {
 		}
 	}
 	return 0
-}
-
-// leaveOut takes out the pairs of end points that were not reached, and names them.
-func leaveOut(p *plan.Plan, left []unreached) (pairs []string) {
-	gone := map[string]bool{}
-	for _, m := range left {
-		gone[m.name] = true
-	}
-	if len(gone) == 0 {
-		return nil
-	}
-	var steps []plan.Step
-	for _, s := range p.Steps {
-		var specs, labels = s.Specs[:0:0], s.Labels[:0:0]
-		for i, x := range s.Specs {
-			if pair := x.From + " -> " + x.To; gone[x.From] || gone[x.To] {
-				if !slices.Contains(pairs, pair) {
-					pairs = append(pairs, pair)
-				}
-				continue
-			}
-			specs = append(specs, x)
-			if i < len(s.Labels) {
-				labels = append(labels, s.Labels[i])
-			}
-		}
-		if s.Specs, s.Labels = specs, labels; len(specs) > 0 {
-			steps = append(steps, s)
-		}
-	}
-	p.Steps = steps
-	return pairs
 }
 
 // keep opens the journal of a run that begins. Where no folder was named, one
@@ -443,8 +411,8 @@ func (r *planRun) keep(p plan.Plan) error {
 	return nil
 }
 
-// measure runs the plan and prints its document; lost are pairs that were left out.
-func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, lost []string) error {
+// measure runs the plan and prints its document.
+func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint) error {
 	view := newRunView(r.env, p, ends, false)
 	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
 	if p.Gates != plan.GatesOff {
@@ -452,17 +420,14 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	}
 	if r.journal != nil {
 		r.journal.warn = func(text string) { view.clear(); r.env.line(text) }
-		runner.Before, runner.Saved = r.journal.before, r.journal.save
+		runner.Before, runner.Saved, runner.Planned = r.journal.before, r.journal.save, r.journal.planned(p)
 	}
 	doc, err := runner.Run(ctx, p)
 	view.close()
 	doc.Arguments = r.env.args
-	doc.Warnings = append(doc.Warnings, sameHost(ends)...)
-	if err == nil && len(lost) > 0 {
-		err = fault.Failf("they could not be reached when the run began", "%d pair(s) were left out: %s", len(lost), list(lost))
-	}
+	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
 	keepCosts(doc)
-	r.journal.save(doc)
+	r.journal.end(doc, err)
 	if hint := r.howToGoOn(); ctx.Err() != nil && err != nil && hint != "" {
 		err = fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,15 +198,11 @@ func (v *runView) state() report.LivePlan {
 
 // left is an estimate of how long the rest of the plan takes.
 func (v *runView) left() time.Duration {
-	var t time.Duration
-	for i := min(v.turn, len(v.turns)); i < len(v.turns); i++ {
-		step := v.plan.Steps[v.turns[i].Step].Time()
-		if i == v.turn {
-			step = max(step-time.Since(v.stepped), 0)
-		}
-		t += step
+	if v.turn >= len(v.turns) {
+		return 0
 	}
-	return t
+	now := v.plan.Steps[v.turns[v.turn].Step].Time() - time.Since(v.stepped)
+	return max(now, 0) + v.plan.TimeOf(v.turns[v.turn+1:])
 }
 
 // Failed implements control.Observer.
@@ -220,7 +217,11 @@ func (v *runView) Failed(s measure.Spec, err error) {
 }
 
 // Ran implements control.Observer.
-func (v *runView) Ran(c *measure.Cell) { v.over = append(v.over, c) }
+func (v *runView) Ran(c *measure.Cell) {
+	if !slices.Contains(v.over, c) { // a search tells of each trial
+		v.over = append(v.over, c)
+	}
+}
 
 // Told implements control.Observer: a plan has no such steps.
 func (v *runView) Told(measure.Step) {}
