@@ -9,15 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeAgent answers as an agent does, and keeps what it was asked, in order.
 type fakeAgent struct {
