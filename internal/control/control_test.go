@@ -517,8 +517,7 @@ func TestRateBoundReachesBothEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flows, err := r.flows(p.Steps[0], 0)
-	if err != nil || flows[0].spec.MaxRate != 5e6 {
-		t.Errorf("%+v, %v", flows[0].spec, err)
+	if flows := r.flows(p.Steps[0], 0); flows[0].spec.MaxRate != 5e6 || flows[0].err != nil {
+		t.Errorf("%+v, %v", flows[0].spec, flows[0].err)
 	}
 }

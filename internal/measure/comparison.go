@@ -11,12 +11,12 @@ const (
 // Comparison is the outcome of an A/B test: one variant of a plan against the
 // first one, by runs that were made in turns.
 type Comparison struct {
-	Base       string      `json:"base"`    // name of the variant that the others are held against
-	Variant    string      `json:"variant"` // that is compared with it
-	What       string      `json:"what"`    // "a -> b", "8 pairs", with what else the plan varies
-	Groups     [2]int      `json:"groups"`  // Cell.Group of the base and of the variant
-	Figure     string      `json:"figure"`  // "goodput_bps", "transactions_per_s": of all flows of the group together
-	Pairs      int         `json:"pairs"`   // of runs, one of each variant
+	Base       string      `json:"base"`                 // name of the variant that the others are held against
+	Variant    string      `json:"variant"`              // that is compared with it
+	What       string      `json:"what"`                 // "a -> b", "8 pairs", with what else the plan varies
+	Groups     [2]int      `json:"groups"`               // Cell.Group of the base and of the variant
+	Figure     string      `json:"figure"`               // "goodput_bps", "transactions_per_s": of all flows of the group together
+	Pairs      int         `json:"pairs"`                // of runs, one of each variant
 	BaseValue  *float64    `json:"base_value,omitempty"` // means of the runs that are compared
 	Value      *float64    `json:"variant_value,omitempty"`
 	ChangePct  *float64    `json:"change_pct,omitempty"` // Hodges-Lehmann estimate
@@ -35,6 +35,6 @@ type Guardrail struct {
 	Unit      string   `json:"unit"` // "pct_per_gbps", "pct", "ns", "fairness"
 	Base      *float64 `json:"base,omitempty"`
 	Variant   *float64 `json:"variant,omitempty"`
-	Worse     bool     `json:"worse,omitempty"`      // it got worse by more than its bar
+	Worse     bool     `json:"worse,omitempty"`       // it got worse by more than its bar
 	NotJudged string   `json:"not_checked,omitempty"` // why there are not both figures
 }
