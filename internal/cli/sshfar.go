@@ -33,7 +33,7 @@ func remoteScript(mark string) string {
 	script := `
 umask 077; LC_ALL=C; PATH="$PATH:/usr/sbin:/sbin"; export LC_ALL PATH; d=;
 gone() { test -z "$d" || rm -rf "$d"; };
-trap gone EXIT; trap "exit 1" HUP INT TERM;
+trap gone EXIT; trap "exit 1" HUP INT PIPE TERM;
 fail() { echo "MARK failed $*"; exit 1; };
 has() { command -v "$1" >/dev/null 2>&1; };
 coding=plain; has gzip && coding=gzip;
