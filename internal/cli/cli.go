@@ -65,10 +65,14 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return moveData(in, out, errw)
 	}
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
+	serve := e.command
+	if len(args) > 0 && args[0] == attendVerb {
+		serve = e.attend
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return untilTwice(signals, e.command)
+	return untilTwice(signals, serve)
 }
 
 // untilTwice runs a command, which the first signal asks to end. A second one
@@ -104,6 +108,15 @@ func (e *env) command(ctx context.Context) int {
 	}
 	if err != nil {
 		e.say(err)
+	}
+	return fault.Code(err)
+}
+
+// attend is the hidden verb of the far end of ssh, whose stdout is no person's.
+func (e *env) attend(ctx context.Context) int {
+	err := attend(ctx, e.version, e.args[1:], e.in, e.out)
+	if err != nil {
+		e.errorLines(err)
 	}
 	return fault.Code(err)
 }
