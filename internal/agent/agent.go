@@ -52,12 +52,13 @@ type Agent struct {
 	opening   int // sessions that are being opened
 	opened    int // sessions that ever were
 	closed    bool
+	id        string    // of this run of the agent
 	began     time.Time // of the clock that it tells
 }
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
-	return &Agent{conf: c, began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}}
+	return &Agent{conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}}
 }
 
 // Publisher sets how events reach the clients.
@@ -71,7 +72,7 @@ func (a *Agent) Publisher(p bus.Publish) {
 func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloReply, error) {
 	facts := a.facts.read(a.conf.Host, longestAge)
 	r := bus.HelloReply{
-		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version,
+		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version, ID: a.id,
 		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
 		DataPorts:  bus.PortRange{First: a.conf.Listen.First, Last: a.conf.Listen.Last},
 		Limits:     a.conf.Limits,
@@ -87,8 +88,11 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloRepl
 // Clock implements bus.Handler.
 func (a *Agent) Clock(context.Context, string, bus.Clock) (bus.ClockReply, error) {
 	now := time.Now()
-	return bus.ClockReply{NowNs: int64(now.Sub(a.began)), WallNs: now.UnixNano()}, nil
+	return bus.ClockReply{NowNs: int64(a.clock(now)), WallNs: now.UnixNano()}, nil
 }
+
+// clock is a moment on the clock that the agent tells.
+func (a *Agent) clock(t time.Time) time.Duration { return t.Sub(a.began) }
 
 // Facts implements bus.Handler.
 func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
@@ -267,7 +271,11 @@ func (a *Agent) Start(ctx context.Context, client string, m bus.Start) (bus.Empt
 	if err != nil {
 		return bus.Empty{}, err
 	}
-	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs))
+	at, err := a.startAt(m.AtNs)
+	if err != nil {
+		return bus.Empty{}, err
+	}
+	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs), at)
 }
 
 // Collect implements bus.Handler.

@@ -29,6 +29,13 @@ type session struct {
 	mu    sync.Mutex
 	route *measure.Route
 	host  hostWatch
+	began *int64 // the measured time, on the agent's clock
+
+	// Of a start at a moment that is still to come.
+	starting sync.Mutex // no waiting begins once ctx has ended
+	waiting  sync.WaitGroup
+	ctx      context.Context // ends with the session
+	cancel   context.CancelFunc
 }
 
 func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *session {
@@ -36,6 +43,7 @@ func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *s
 		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
 		over: make(chan struct{}),
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.expire = time.AfterFunc(unstarted, func() { a.end(client, s.id) })
 	return s
 }
@@ -46,36 +54,12 @@ const (
 	leftover  = time.Minute
 )
 
-// start looks up the route to the peer and releases the barrier.
-func (s *session) start(ctx context.Context, ramp time.Duration) error {
-	if ramp < 0 || ramp > measure.MaxRamp {
-		return fault.Usagef("", "agent: starting: a ramp of %v is out of range", ramp)
-	}
-	s.mu.Lock() // no step of the course is missed while the watch is set up
-	defer s.mu.Unlock()
-	if err := s.inner.Joined(ctx); err != nil {
-		return err
-	}
-	ready := s.inner.Ready()
-	route, _ := s.agent.route(ready.Peer, ready.Local)
-	s.route = route
-	if err := s.inner.Start(ctx, ramp, s.near()); err != nil {
-		return err
-	}
-	if s.spec.EachStream {
-		s.agent.tell(s.client, bus.Event{Session: s.id, Kind: bus.EventConnected, Conns: s.inner.Ready().Conns})
-	}
-	s.expire.Reset(ramp + time.Duration(s.spec.Duration) + leftover)
-	s.host.watch(s.agent.conf.Host, s.inner.Process(), route)
-	return nil
-}
-
 // near is what is known of the CPUs close to the session's interface.
-func (s *session) near() host.PlacementFacts {
-	if s.route == nil || s.spec.Unplaced {
+func (s *session) near(route *measure.Route) host.PlacementFacts {
+	if route == nil || s.spec.Unplaced {
 		return host.PlacementFacts{}
 	}
-	return s.agent.conf.Host.PlacementFacts(s.route.Interface)
+	return s.agent.conf.Host.PlacementFacts(route.Interface)
 }
 
 // follow turns the engine's updates into events until the session is over.
@@ -94,6 +78,9 @@ func (s *session) follow() {
 			s.mu.Unlock()
 		case engine.Mark, engine.Bin, engine.Finish:
 			s.mu.Lock()
+			if u.Kind == engine.Mark {
+				s.began = new(int64(s.agent.clock(began(u, time.Now()))))
+			}
 			s.host.step(u.Kind)
 			s.mu.Unlock()
 			continue
@@ -116,14 +103,14 @@ func (s *session) evidence(ctx context.Context) bus.CollectReply {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.Route = s.route
+	e.Route, e.BeganNs = s.route, s.began
 	if e.Base = base; base == nil && len(e.Bins) > 0 {
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host_idle_baseline", Why: "other tests ran, or this one had not ended: the host was not seen idle"})
 	}
 	s.host.into(&e)
 	r := bus.CollectReply{Evidence: e}
 	if b, ok := s.inner.Back(); ok {
-		b.Route, b.Base, b.Host, b.PerSec = e.Route, e.Base, e.Host, e.PerSec
+		b.Route, b.BeganNs, b.Base, b.Host, b.PerSec = e.Route, e.BeganNs, e.Base, e.Host, e.PerSec
 		r.Back = &b
 	}
 	r.Far, r.FarBack = s.inner.Far()
@@ -133,7 +120,11 @@ func (s *session) evidence(ctx context.Context) bus.CollectReply {
 // close ends the session and waits until nothing of it is left.
 func (s *session) close() {
 	s.expire.Stop()
+	s.starting.Lock()
+	s.cancel()
+	s.starting.Unlock()
 	s.inner.Close()
+	s.waiting.Wait()
 	<-s.over
 	s.packets.close()
 }

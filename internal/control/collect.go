@@ -23,8 +23,9 @@ func (r *Runner) collect(flows []*flow) {
 	}
 	got := map[*side]*measure.Evidence{}
 	var mu sync.Mutex
-	each(len(sides), func(i int) {
-		e := sides[i].evidence()
+	atMost(len(sides), width, func(i int) {
+		var e *measure.Evidence
+		sides[i].end.ask(func() { e = sides[i].evidence() })
 		mu.Lock()
 		defer mu.Unlock()
 		got[sides[i]] = e
@@ -73,12 +74,6 @@ func (s *side) evidence() *measure.Evidence {
 	return &reply.Evidence
 }
 
-func release(es []*EndPoint) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	each(len(es), func(i int) { es[i].Client.Release(ctx, bus.Release{}) })
-}
-
 // finish turns a flow into its run.
 func (f *flow) finish(err error) measure.Run {
 	f.run.Partial = err != nil
@@ -118,21 +113,15 @@ func trimSilence(e *measure.Evidence) {
 	})
 }
 
-func each(n int, do func(i int)) {
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { do(i) })
-	}
-	wg.Wait()
-}
-
 // partial is what the live figures of one end have told so far.
 type partial struct {
 	bins []measure.StreamBin
 }
 
-func (p *partial) add(e bus.Event) {
-	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 {
+// add keeps the figures of an interval; an agent that sends more than there can
+// be is not listened to.
+func (p *partial) add(e bus.Event, most int) {
+	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 && len(p.bins) < most {
 		p.bins = append(p.bins, measure.StreamBin{At: e.AtNs, Span: e.SpanNs, Bytes: e.Bytes})
 	}
 }

@@ -29,6 +29,9 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 	if r.Gating == nil {
 		return nil
 	}
+	if r.goesOn {
+		return r.fitAll(ctx, p, doc, routes)
+	}
 	s := p.Steps[0].Specs[0]
 	how := Probing{Quick: true, Source: s.BindAddr, Device: s.BindDev, DataAddr: s.DataAddr, Family: s.Family}
 	key := pathKey(doc, routes, how)
@@ -147,7 +150,7 @@ func pathKey(doc *measure.Document, routes map[string]*measure.Route, how Probin
 
 // forgetPath drops what was found of a path on which a test has failed.
 func (r *Runner) forgetPath() {
-	if r.Gating != nil && r.Gating.Paths != nil {
+	if r.Gating != nil && r.Gating.Paths != nil && r.pathKey != "" {
 		r.Gating.Paths.Drop(r.pathKey)
 	}
 }
