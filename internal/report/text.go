@@ -41,12 +41,18 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		return nil
 	}
 	p.answer(v)
+	if v.Fleet != nil {
+		p.failures(v.Fleet)
+	}
 	p.why(v.Why, false)
 	p.captured(v.Packets, false)
 	p.steps(v)
-	if len(v.Ladders) > 0 {
+	switch {
+	case v.Fleet != nil:
+		p.fleet(v)
+	case len(v.Ladders) > 0:
 		p.ladders(v.Ladders)
-	} else {
+	default:
 		p.cells(v)
 	}
 	p.lists(v)
