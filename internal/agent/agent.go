@@ -35,6 +35,10 @@ type Config struct {
 	DataAddrs []string      // where data connections should go; empty: where control went
 	Listen    engine.Listen // where they are accepted
 	Capture   Capturer      // nil: nothing is captured
+
+	Labels map[string]string // that its operator gave it
+	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
+	Spool  *Spool            // where evidence stays that no client has fetched; nil: nowhere
 }
 
 // Agent implements bus.Handler.
@@ -77,6 +81,10 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloRepl
 		Limits:     a.conf.Limits,
 		Privileges: bus.Granted(ctx),
 		NoCapture:  a.noCapture(),
+		Labels:     a.conf.Labels,
+	}
+	if a.conf.Addrs != nil {
+		r.Addrs = a.conf.Addrs()
 	}
 	if facts.Cores != nil {
 		r.CPUs = *facts.Cores
@@ -276,11 +284,20 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.
 	if err != nil {
 		return bus.CollectReply{}, err
 	}
-	return s.evidence(ctx), nil
+	r := s.evidence(ctx)
+	s.collected.Store(true)
+	return r, nil
 }
 
 // Release implements bus.Handler.
 func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Empty, error) {
+	a.mu.Lock()
+	for _, s := range a.sessions {
+		if s.client == client && (m.Session == "" || s.id == m.Session) && s.collected.Load() {
+			s.unwanted.Store(true)
+		}
+	}
+	a.mu.Unlock()
 	a.end(client, m.Session)
 	return bus.Empty{}, nil
 }
