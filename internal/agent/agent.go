@@ -57,11 +57,12 @@ type Agent struct {
 	opened    int // sessions that ever were
 	closed    bool
 	began     time.Time // of the clock that it tells
+	busy      func()    // Busy may say something else now
 }
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
-	return &Agent{conf: c, began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}}
+	return &Agent{conf: c, began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}, busy: func() {}}
 }
 
 // Publisher sets how events reach the clients.
@@ -242,6 +243,7 @@ func (a *Agent) add(s *session) bool {
 	}
 	a.sessions[s.id] = s
 	go s.follow()
+	a.busy()
 	return true
 }
 
@@ -320,6 +322,7 @@ func (a *Agent) end(client, id string) {
 			left++
 		}
 	}
+	tell := a.busy
 	a.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range ours {
@@ -328,6 +331,9 @@ func (a *Agent) end(client, id string) {
 	wg.Wait()
 	if left == 0 {
 		a.turns.giveBack(client)
+	}
+	if len(ours) > 0 {
+		tell()
 	}
 	if id == "" { // after the turn is gone, without which no new one is opened
 		a.endResponder(client)

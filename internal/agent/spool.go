@@ -75,12 +75,19 @@ func OpenSpool(dir string, warn func(text string)) *Spool {
 		switch {
 		case strings.HasPrefix(e.Name(), spoolPart): // a crash left it half written
 			os.Remove(filepath.Join(dir, e.Name()))
-		case ours && err == nil && info.Mode().IsRegular():
+		case ours && err == nil && info.Mode().IsRegular() && validSpoolName(id):
 			s.files = append(s.files, spooled{id: id, bytes: info.Size()})
 		}
 	}
 	s.makeRoom(0)
 	return s
+}
+
+// validSpoolName tells the names that this package gives from those of others,
+// which no controller would take.
+func validSpoolName(id string) bool {
+	odd := func(r rune) bool { return !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r == '.' || r == '-') }
+	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, odd)
 }
 
 // OnChange sets who hears that Waiting or Trouble is another than it was.
@@ -266,12 +273,12 @@ func (s *Spool) next() string {
 
 func (s *Spool) deliver(ctx context.Context, id string, send func(context.Context, bus.Spooled) error) error {
 	text, err := os.ReadFile(s.path(id))
-	if err != nil { // nobody can ever deliver it
-		s.warn(fmt.Sprintf("a spooled document cannot be read, and is given up: %v", err))
+	if err != nil || len(text) == 0 { // nobody can ever deliver it
+		s.warn(fmt.Sprintf("the spooled document %s is empty or cannot be read, and is given up: %v", id, err))
 		s.drop(id)
 		return nil
 	}
-	if err := send(ctx, bus.Spooled{ID: id, Document: text}); err != nil {
+	if err := send(ctx, bus.Spooled{ID: id, Body: text}); err != nil {
 		return err
 	}
 	s.drop(id)

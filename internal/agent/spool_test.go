@@ -160,7 +160,7 @@ func TestSpoolLeavesOutNothing(t *testing.T) {
 // the controller has it.
 func TestSpoolDelivers(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"20260102T000000-b" + spoolEnding, "20260101T000000-a" + spoolEnding, spoolPart + "x", "notes.txt"} {
+	for _, name := range []string{"20260102T000000-B" + spoolEnding, "20260101T000000-A" + spoolEnding, spoolPart + "x", "notes.txt", "my own.thru.json"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -179,15 +179,15 @@ func TestSpoolDelivers(t *testing.T) {
 			spool.Wake() // as a connection that is there again
 			return errors.New("the controller's disk is full")
 		}
-		if got = append(got, d.ID+":"+string(d.Document)); len(got) == 2 {
+		if got = append(got, d.ID+":"+string(d.Body)); len(got) == 2 {
 			cancel()
 		}
 		return nil
 	})
-	if want := "20260101T000000-a:{} 20260102T000000-b:{}"; strings.Join(got, " ") != want {
+	if want := "20260101T000000-A:{} 20260102T000000-B:{}"; strings.Join(got, " ") != want {
 		t.Errorf("delivered %q, want %q", got, want)
 	}
-	if files := filesIn(t, dir); len(files) != 1 || files[0] != "notes.txt" {
+	if files := filesIn(t, dir); len(files) != 2 {
 		t.Errorf("left: %q", files)
 	}
 }
@@ -236,5 +236,27 @@ func TestSpoolCannotWrite(t *testing.T) {
 	a.Gone("c")
 	if spool.Trouble() != "" || spool.Waiting() != 1 {
 		t.Errorf("with room again: trouble %q, %d wait", spool.Trouble(), spool.Waiting())
+	}
+}
+
+// What an agent is busy with, as `thru hosts` shows it.
+func TestBusy(t *testing.T) {
+	a, f, _, _ := newSpooling(t, t.TempDir())
+	if got := a.Busy(); got != "" {
+		t.Errorf("idle: %q", got)
+	}
+	a.Reserve(context.Background(), "c", bus.Reserve{})
+	if got := a.Busy(); got != "a client has the turn" {
+		t.Errorf("reserved: %q", got)
+	}
+	measureOnce(t, a, f, "c")
+	a.Reserve(context.Background(), "next", bus.Reserve{})
+	if got := a.Busy(); got != "fleet/web1 to fleet/web2; 1 waiting" {
+		t.Errorf("measuring: %q", got)
+	}
+	a.Gone("next")
+	a.Gone("c")
+	if got := a.Busy(); got != "" {
+		t.Errorf("after all: %q", got)
 	}
 }
