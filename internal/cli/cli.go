@@ -34,7 +34,9 @@ type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Check   checkCmd   `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
 	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
-	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
+	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K, and what each layer costs."`
+	Run     runCmd     `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
+	Plan    planCmd    `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
 	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
