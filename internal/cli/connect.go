@@ -70,7 +70,7 @@ func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
 }
 
 // endPoint connects one that is not this machine, by what is said of where it
-// is: a joined name, HOST[:PORT], or SCHEME://...
+// is: a joined name, CONTROLLER/NAME, HOST[:PORT], or SCHEME://...
 func (d dialer) endPoint(ctx context.Context, at string) (*control.EndPoint, func(), error) {
 	if scheme, where, ok := strings.Cut(at, "://"); ok {
 		if scheme == sshScheme {
@@ -78,6 +78,9 @@ func (d dialer) endPoint(ctx context.Context, at string) (*control.EndPoint, fun
 		}
 		e, err := d.foreign(at, scheme, where)
 		return e, func() {}, err
+	}
+	if controller, name, ok := memberOf(at); ok {
+		return d.member(ctx, at, controller, name)
 	}
 	return d.remote(ctx, at)
 }
@@ -117,12 +120,16 @@ func (d dialer) loopback() []string {
 	return []string{"127.0.0.1"}
 }
 
-// newAgent is an agent with the engines of this program.
-func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
-	return agent.New(agent.Config{
+// newAgent is an agent with the engines of this program; more changes what it is told.
+func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen, more ...func(*agent.Config)) *agent.Agent {
+	c := agent.Config{
 		Name: name, Version: version, Engines: engines, Host: host.New(),
 		Limits: l, DataAddrs: dataAddrs, Listen: listen, Capture: kernelRing{},
-	})
+	}
+	for _, set := range more {
+		set(&c)
+	}
+	return agent.New(c)
 }
 
 // remote connects an end point that was joined, or a host by its address.
@@ -208,7 +215,7 @@ func hostPort(s string, port int) (string, error) {
 		return "", fault.Usagef("-p takes 1 to 65535", "port %d is none", n)
 	}
 	if h == "" || err != nil || strings.ContainsAny(h, " /\\@") {
-		return "", fault.Usagef("an end point is a joined name or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
+		return "", fault.Usagef("an end point is a joined name, CONTROLLER/NAME or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
 	}
 	return net.JoinHostPort(h, p), nil
 }

@@ -36,6 +36,8 @@ type yardAgent struct {
 	dies    bool   // when it is started
 	floods  bool   // when it is started, and for ever
 	broken  string // its sessions end with that
+	quota   float64
+	vanish  string // prefix of the targets towards which large packets vanish
 
 	mu       sync.Mutex
 	sessions map[string]bool // by id: it sends
@@ -108,7 +110,11 @@ func (c *yardClient) Clock(context.Context) (bus.ClockReply, error) {
 }
 
 func (c *yardClient) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
-	return bus.FactsReply{Facts: measure.Facts{Hostname: &c.name, Cores: new(2)}}, c.Err()
+	r := bus.FactsReply{Facts: measure.Facts{Hostname: &c.name, Cores: new(2)}}
+	if c.quota > 0 {
+		r.Facts.Cgroup = &measure.Cgroup{QuotaCPUs: &c.quota}
+	}
+	return r, c.Err()
 }
 
 func (c *yardClient) Answer(context.Context, bus.Answer) (bus.AnswerReply, error) {
@@ -117,7 +123,12 @@ func (c *yardClient) Answer(context.Context, bus.Answer) (bus.AnswerReply, error
 
 func (c *yardClient) Probe(_ context.Context, m bus.Probe) (bus.ProbeReply, error) {
 	c.called("probe " + strings.Join(m.Targets, " "))
-	return bus.ProbeReply{}, c.Err()
+	one := measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: 9000}, MTU: &measure.PathMTU{Bytes: 9000, Claimed: 9000}}
+	path := measure.Path{Forward: one, Back: one}
+	if c.vanish != "" && strings.HasPrefix(m.Targets[0], c.vanish) {
+		path.Forward.MTU = &measure.PathMTU{Bytes: 1500, Claimed: 9000, Silent: true}
+	}
+	return bus.ProbeReply{Path: path}, c.Err()
 }
 
 func (c *yardClient) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
@@ -405,11 +416,11 @@ func TestSequentialPlanGoesOn(t *testing.T) {
 func TestEitherEndDials(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse []string
-		opened int // at the sender, in two runs
+		opened int // at the receiver, in two runs
 		err    string
 	}{
 		"the first way":  {nil, 2, ""},
-		"the other way":  {[]string{"a"}, 2, ""},
+		"the other way":  {[]string{"a"}, 3, ""},
 		"neither":        {[]string{"a", "b"}, 2, "a to b: worker: no data connection: at-b:5202: refused; and the other way round: control: connecting b to a"},
 		"not for itself": {[]string{"local"}, 0, "connecting local to b"},
 	} {
@@ -435,8 +446,11 @@ func TestEitherEndDials(t *testing.T) {
 		if c.err == "" && doc.Cells[0].Goodput.Runs != 2 {
 			t.Errorf("%s: %+v", name, doc.Cells[0].Goodput)
 		}
-		if n := y.all["a"].opened; c.err == "" && n != c.opened {
-			t.Errorf("%s: the sender opened %d sessions", name, n)
+		if n := y.all["b"].opened; c.err == "" && n != c.opened {
+			t.Errorf("%s: the receiver opened %d sessions", name, n)
+		}
+		if n := y.all["b"].asked("release b 1"); name == "the other way" && n != 1 {
+			t.Errorf("the session of the way that failed was released %d times", n)
 		}
 	}
 }

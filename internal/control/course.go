@@ -114,7 +114,7 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 
 // resume takes over what an interrupted run of the same plan has measured.
 func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error {
-	if r.Planned != nil || p.Name != "" {
+	if r.goesOn || r.Planned != nil || r.Saved != nil {
 		doc.Plan = &measure.Planned{Name: p.Name, Order: p.Order}
 		if r.Planned != nil {
 			*doc.Plan = *r.Planned

@@ -60,8 +60,16 @@ func rungsAnswer(d *measure.Document) string {
 	if top.Limited {
 		s += " (generator-limited: it may carry more)"
 	}
-	if d.Verdict != nil {
-		s += ": " + verdictWord(d.Verdict)
+	if top.Verdict != nil {
+		s += ": " + verdictWord(top.Verdict)
+	}
+	for i := range rungs {
+		if r := &rungs[i]; r != top && r.Verdict != nil && !r.Verdict.Pass {
+			s += "; " + rungName(r.Name) + " fails"
+		}
+	}
+	if len(d.Targets) > 0 {
+		s += "; " + targetsLine(d)
 	}
 	if last := &rungs[len(rungs)-1]; last != top {
 		s += "; " + rungName(last.Name) + " was not measured"

@@ -166,10 +166,10 @@ func rungsTest() *measure.Document {
 		}
 		d.Ladder.Rungs = append(d.Ladder.Rungs, x)
 	}
-	d.Ladder.Rungs[2].Limited, d.Ladder.Rungs[2].Why = true, "the virtual switch carries 0.86 times what MTU 1500 allows here, 1.3 are needed"
-	d.Ladder.Rungs[2].Verdict = &measure.Verdict{Reason: "50.1% of what MTU 1500 allows on 25 Gb/s"}
-	d.Ladder.Rungs[3].Verdict = &measure.Verdict{Pass: true, Share: 99.9, Required: 95, Reason: "99.9% of what MTU 1500 allows on 10 Gb/s"}
-	d.Verdict = d.Ladder.Rungs[3].Verdict
+	d.Ladder.Rungs[2].Limited, d.Ladder.Rungs[2].Why = true, "virtual switch carries 20.2 Gb/s, 0.86 times the ceiling of 23.5 Gb/s: 1.3 times are needed to tell the path from the machine"
+	d.Ladder.Rungs[2].Verdict = &measure.Verdict{Share: 50.1, Required: 95, Reason: "LAN carries 11.8 Gb/s, 50.13% of the ceiling of 23.5 Gb/s at MTU 1500; 95% is required"}
+	d.Ladder.Rungs[3].Verdict = &measure.Verdict{Pass: true, Share: 99.9, Required: 95, Reason: "interconnect carries 9.41 Gb/s, 99.95% of the ceiling of 9.41 Gb/s at MTU 1500; 95% is required"}
+	d.Verdict = d.Ladder.Rungs[2].Verdict
 	return d
 }
 
@@ -231,4 +231,40 @@ func vcpuTest() *measure.Document {
 // fleetDocuments are those of plans, by name.
 func fleetDocuments() map[string]*measure.Document {
 	return map[string]*measure.Document{"mesh": meshTest(), "many-to-one": manyToOneTest(), "rungs": rungsTest(), "variants": variantsTest(), "in-turn": inTurnTest(), "vcpus": vcpuTest()}
+}
+
+// smallFleet is a mesh with targets and rungs, small enough for the fuzzer.
+func smallFleet() *measure.Document {
+	d := meshTest()
+	d.Cells, d.EndPoints = d.Cells[16:20], d.EndPoints[3:]
+	d.EndPoints[0].Facts = nil
+	d.Groups = d.Groups[1:]
+	d.Targets = manyToOneTest().Targets
+	d.Ladder = rungsTest().Ladder
+	return d
+}
+
+// manyPairs is a plan of hosts in which each sends to the next ones at once.
+func manyPairs(hosts, each int) *measure.Document {
+	var names []string
+	for i := range hosts {
+		names = append(names, fmt.Sprintf("host-%03d.rack-%d.example.org", i, i/20))
+	}
+	d := fleetDocument(1, names...)
+	for i := range hosts {
+		for j := range each {
+			c := pairCell(0, names[i], names[(i+j+1)%hosts], 1, 1e9*wave(i+j, 0.2))
+			c.Warnings = []string{fmt.Sprintf("the clock of %s was set back", names[i])}
+			c.Missing = []measure.NotChecked{{Fact: "streams.tcp of " + names[i], Why: "no answer from " + names[j]}}
+			d.Cells = append(d.Cells, c)
+		}
+		d.Paths = append(d.Paths, measure.Path{From: names[i], To: names[(i+1)%hosts], FromAddr: "192.0.2.1", ToAddr: "192.0.2.2", RTT: &measure.PathRTT{P50: 23000, Samples: 100}})
+		d.Gates = append(d.Gates, measure.Gate{ID: "mtu-path", EndPoint: names[i], Status: measure.GateWarn, Fact: "the path drops packets above 1400 bytes, and no router says so",
+			Why: "a black hole for segments of that size; the handshake passes and the data does not", Remedy: []string{"ip link set dev eth0 mtu 1400"}, Risk: "all traffic of that interface uses smaller packets"})
+	}
+	d.Groups = []measure.Group{groupOf(d, 0, "all at once")}
+	for i := range 300 {
+		d.Targets = append(d.Targets, measure.Target{What: "pair " + names[i%hosts], Wanted: 1e9, Got: new(0.9e9), Unit: "bps", Reason: "it is 10% short"})
+	}
+	return d
 }

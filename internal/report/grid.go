@@ -105,7 +105,7 @@ func (p *printer) grid(g grid) {
 		p.gridPart(g, widths, part)
 	}
 	if g.More != "" {
-		p.wrap("", 0, "", "  "+g.More)
+		p.broken("", gridIndent, g.More)
 	}
 }
 

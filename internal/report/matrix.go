@@ -174,29 +174,25 @@ func (m *matrix) Legend() string {
 	return legend
 }
 
-// pairMatrix prints it in blocks of as many columns as fit. Where names are longer
-// than the figures, columns have the numbers of the hosts.
+// pairMatrix prints it in blocks of as many columns as fit. Where names are
+// longer than the figures, columns have the numbers of the hosts.
 func (p *printer) pairMatrix(m *matrix) {
-	width, name := 0, 0
+	width := 0
 	for _, r := range m.Cells {
 		for _, c := range r {
 			width = max(width, utf8.RuneCountInString(c.Text))
 		}
 	}
-	longest := 0
-	for _, n := range m.Cols {
-		longest = max(longest, utf8.RuneCountInString(n))
-	}
 	heads, rows, legend := m.Cols, m.Rows, ""
-	if longest > max(width, 6) {
+	if longest(m.Cols) > max(width, mostHead) {
 		heads, rows, legend = m.numbered()
-		longest = len(fmt.Sprint(len(m.Cols) + len(m.Rows)))
 	}
-	width = max(width, longest)
-	for _, n := range rows {
-		name = max(name, utf8.RuneCountInString(n))
+	width = max(width, longest(heads))
+	name := longest(rows)
+	if room := p.width - gridIndent - len(heads)*(width+1); name > room && room >= leastName {
+		name = room // a name is cut where that spares a second block
 	}
-	name = min(name, max(8, p.width/3))
+	name = min(name, max(leastName, p.width/3))
 	most := max(1, (p.width-gridIndent-name)/(width+1))
 	for first := 0; first < len(heads); first += most {
 		if first > 0 {
@@ -206,26 +202,59 @@ func (p *printer) pairMatrix(m *matrix) {
 	}
 	p.wrap("", 1, " ", m.Unit.name+"; "+m.Legend()+"; "+cellNoPair+" not in the plan")
 	if legend != "" {
-		p.within("  columns", legend)
+		p.within("  names", legend)
 	}
 }
 
-// numbered gives each host a number: rows show it before the name, columns alone.
+const (
+	mostHead  = 6  // a name as long as that can stand over a column
+	leastName = 12 // columns for the names of the rows
+)
+
+// longest is the length of the longest of some texts.
+func longest(texts []string) int {
+	n := 0
+	for _, s := range texts {
+		n = max(n, utf8.RuneCountInString(s))
+	}
+	return n
+}
+
+// numbered gives each host a number: rows show it before the name, columns
+// alone. A domain that all have in common stands once in the legend.
 func (m *matrix) numbered() (heads, rows []string, legend string) {
 	number := map[string]int{}
+	domain := commonDomain(slices.Concat(m.Rows, m.Cols))
+	digits := len(fmt.Sprint(len(m.Rows) + len(m.Cols)))
 	for i, n := range m.Rows {
 		number[n] = i + 1
-		rows = append(rows, fmt.Sprintf("%d %s", i+1, n))
+		rows = append(rows, fmt.Sprintf("%*d %s", digits, i+1, strings.TrimSuffix(n, domain)))
 	}
 	var others []string
 	for _, n := range m.Cols {
 		if number[n] == 0 {
 			number[n] = len(number) + 1
-			others = append(others, fmt.Sprintf("%d %s", number[n], n))
+			others = append(others, fmt.Sprintf("%d %s", number[n], strings.TrimSuffix(n, domain)))
 		}
 		heads = append(heads, fmt.Sprint(number[n]))
 	}
+	if domain != "" {
+		others = append(others, "all end in "+domain)
+	}
 	return heads, rows, strings.Join(others, ", ")
+}
+
+// commonDomain is the ending from a dot on that all names have, and something before it.
+func commonDomain(names []string) string {
+	_, common, ok := strings.Cut(names[0], ".")
+	for ok {
+		common = "." + common
+		if !slices.ContainsFunc(names, func(n string) bool { return !strings.HasSuffix(n, common) || n == common }) {
+			return common
+		}
+		_, common, ok = strings.Cut(common[1:], ".")
+	}
+	return ""
 }
 
 func (p *printer) matrixBlock(m *matrix, heads, rows []string, first, end, name, width int) {

@@ -1,13 +1,11 @@
 package report
 
-import (
-	"fmt"
-)
+import "strings"
 
 // failures prints what went wrong right below the answer.
 func (p *printer) failures(f *fleet) {
 	for _, s := range f.Failed {
-		p.wrap(yellow, 0, "", s)
+		p.broken(yellow, 0, s)
 	}
 }
 
@@ -47,7 +45,7 @@ func (p *printer) fleet(v *view) {
 func (p *printer) captioned(g grid) {
 	p.out.WriteByte('\n')
 	if g.Caption != "" {
-		p.out.WriteString(p.paint(bold, g.Caption) + "\n")
+		p.broken(bold, 0, g.Caption)
 	}
 	p.grid(g)
 }
@@ -56,7 +54,7 @@ func (p *printer) captioned(g grid) {
 func (p *printer) comparison(c comparison, said bool) {
 	p.out.WriteByte('\n')
 	if !said {
-		p.wrap("", 0, "", c.Text)
+		p.broken("", 0, c.Text)
 	}
 	if c.Reason != "" {
 		p.wrap("", 3, "  -", c.Reason)
@@ -69,10 +67,9 @@ func (p *printer) comparison(c comparison, said bool) {
 // set prints one set: when its pairs ran, the matrix of pairs or a list, and
 // what the hosts had of it. Few pairs have their own tables above.
 func (p *printer) set(s setView, few bool) {
+	p.out.WriteByte('\n')
 	if s.Name != "" {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, s.Name))
-	} else {
-		p.out.WriteByte('\n')
+		p.broken(bold, 0, s.Name)
 	}
 	if s.Overlap != "" {
 		p.wrap("", 1, " ", s.Overlap)
@@ -95,5 +92,12 @@ func (p *printer) set(s setView, few bool) {
 	}
 	if len(s.Labels.Rows) > 0 {
 		p.captioned(s.Labels.firstRows(textHostRows).withoutEmpty())
+	}
+}
+
+// broken prints text from a column on, within the width also where a name in it is longer.
+func (p *printer) broken(code string, indent int, text string) {
+	for _, line := range breakCell(text, p.width-indent) {
+		p.out.WriteString(strings.Repeat(" ", indent) + p.painted(code, line) + "\n")
 	}
 }

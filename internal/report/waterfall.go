@@ -85,7 +85,7 @@ func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
 	if r.Verdict != nil {
 		b.Verdict = verdictWord(r.Verdict)
 		if r.Verdict.Reason != "" {
-			b.Said = append(b.Said, b.Verdict+": "+clean(r.Verdict.Reason))
+			b.Said = append(b.Said, b.Verdict+": "+strings.TrimPrefix(clean(r.Verdict.Reason), b.Name+" "))
 		}
 	}
 	return b
