@@ -33,6 +33,7 @@ type yardAgent struct {
 
 	refuses string // prefix of the targets that it cannot dial
 	mute    bool   // never answers Prepare
+	deaf    bool   // nor any question about its host
 	dies    bool   // when it is started
 	floods  bool   // when it is started, and for ever
 	broken  string // its sessions end with that
@@ -110,6 +111,9 @@ func (c *yardClient) Clock(context.Context) (bus.ClockReply, error) {
 }
 
 func (c *yardClient) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
+	if c.deaf {
+		return bus.FactsReply{}, errors.New("bus: facts: no reply")
+	}
 	r := bus.FactsReply{Facts: measure.Facts{Hostname: &c.name, Cores: new(2)}}
 	if c.quota > 0 {
 		r.Facts.Cgroup = &measure.Cgroup{QuotaCPUs: &c.quota}
@@ -269,7 +273,7 @@ func ring(t *testing.T, n int, change func(*yardAgent)) (*yard, []string, []meas
 }
 
 // Fifty agents with clocks far apart, of which one dies, one floods, one never
-// answers and one fails: the pairs of these fail, and all others are measured.
+// answers, one not even for its facts, and one fails: the pairs of these fail, and all others are measured.
 func TestManyPairsAtOnce(t *testing.T) {
 	y, names, specs := ring(t, 50, func(a *yardAgent) {
 		switch a.name {
@@ -281,15 +285,17 @@ func TestManyPairsAtOnce(t *testing.T) {
 			a.mute = true
 		case "h040":
 			a.broken = "worker: stream 1: broken"
+		case "h047":
+			a.deaf = true
 		}
 	})
 	q := &quiet{}
 	r := Runner{Ends: y.connect(names...), Watch: q}
 	doc, err := r.Run(t.Context(), atOnce(specs...))
-	if err == nil || fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "6 of 50 pairs failed") {
+	if err == nil || fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "8 of 50 pairs failed") {
 		t.Errorf("error %v", err)
 	}
-	want := []string{"h009 h010", "h010 h011", "h029 h030", "h030 h031", "h039 h040", "h040 h041"}
+	want := []string{"h009 h010", "h010 h011", "h029 h030", "h030 h031", "h039 h040", "h040 h041", "h046 h047", "h047 h048"}
 	if slices.Sort(q.failed); !slices.Equal(q.failed, want) {
 		t.Errorf("the observer heard of %q", q.failed)
 	}
@@ -306,7 +312,7 @@ func TestManyPairsAtOnce(t *testing.T) {
 		t.Errorf("h009: %+v", e)
 	}
 	for _, n := range names {
-		if a := y.all[n]; n != "h010" && a.asked("release") == 0 {
+		if a := y.all[n]; n != "h010" && n != "h047" && a.asked("release") == 0 {
 			t.Errorf("%s was not released", n)
 		}
 	}

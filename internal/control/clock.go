@@ -109,16 +109,17 @@ func (c *clocks) setStart(sessions int) {
 	c.start = time.Now().Add(min(leastLead+roundTrips*slowest+time.Duration(sessions)*leadOfSide, mostLead))
 }
 
-// startOf is that moment on the clock of one end: 0, at once, where that is not
-// known. A receiver is ready a little before the first byte can come.
+// startOf is that moment on the clock of one end: 0, at once, where that of
+// either is not known. A receiver is ready a little before the first byte can come.
 func (c *clocks) startOf(s *side) int64 {
 	x, known := c.before[s.end]
-	if !known {
+	y, told := c.before[s.other().end]
+	if !known || !told && s.other().end.asked() {
 		return 0
 	}
 	at := c.start.Sub(c.zero) + x.ahead
 	if !s.sends {
-		at -= readyLead + x.bound + c.before[s.other().end].bound
+		at -= readyLead + x.bound + y.bound
 	}
 	return max(int64(at), 1)
 }
