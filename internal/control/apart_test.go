@@ -512,6 +512,48 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// An interrupt at any time ends the plan at that step, gives every turn back,
+// and is no failure of the pairs.
+func TestInterruptedPairs(t *testing.T) {
+	for _, after := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
+		y, names, specs := ring(t, 6, nil)
+		p := atOnce(specs...)
+		p.Repeat = plan.Repeat{Min: 100, Max: 100}
+		ctx, cancel := context.WithCancel(t.Context())
+		q := &quiet{step: func(n int) {
+			if n == 1 {
+				time.AfterFunc(after, cancel)
+			}
+		}}
+		doc, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(ctx, p)
+		if err == nil || err.Error() != "interrupted" || doc.Error == nil || len(q.failed) != 0 || q.steps > 3 {
+			t.Errorf("after %v: %v, %d steps, failed %q", after, err, q.steps, q.failed)
+		}
+		for _, n := range names {
+			if a := y.all[n]; len(a.queue) != 0 {
+				t.Errorf("after %v: %s still has a turn given away", after, n)
+			}
+		}
+	}
+}
+
+// Streams of many flows at one host are counted on, for their placement.
+func TestStreamsAreNumbered(t *testing.T) {
+	y, names, _ := ring(t, 3, nil)
+	specs := []measure.Spec{spec("h000", "h001"), spec("h000", "h000"), spec("h002", "h001"), spec("h002", "h000")}
+	specs[0].Streams = 4
+	r := Runner{Ends: y.connect(names...)}
+	flows := r.flows(plan.Step{Specs: specs}, 0)
+	numberStreams(flows)
+	var got []int
+	for _, f := range flows {
+		got = append(got, f.spec.FirstStream)
+	}
+	if want := []int{0, 4, 4, 5}; !slices.Equal(got, want) {
+		t.Errorf("first streams %v, want %v", got, want)
+	}
+}
+
 // Two controllers whose sets of agents cross come to their ends, however their
 // turns fall.
 func TestCrossingControllers(t *testing.T) {
