@@ -86,6 +86,9 @@ func (p *printer) set(s setView, few bool) {
 		for _, g := range s.Pairs {
 			p.captioned(g)
 		}
+		if len(s.Held.Rows) > 1 || len(s.Pairs) == 0 && len(s.Held.Rows) > 0 {
+			p.captioned(s.Held)
+		}
 	}
 	if len(s.Hosts.Rows) > 0 {
 		p.captioned(s.Hosts.firstRows(textHostRows).withoutEmpty())
