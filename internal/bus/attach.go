@@ -243,6 +243,7 @@ func (p *Post) send(m *nats.Msg) error {
 	if t := tokens(m.Subject, 7); t != nil {
 		if who, ok := operatorOf(t[2], t[3]); ok {
 			if x := p.known(who); x != nil {
+				m.Header.Set(headerLogin, x.epoch)
 				x.kept.answered(m)
 			}
 		}
@@ -352,7 +353,7 @@ func (p *Post) watch() {
 		select {
 		case <-life.C:
 			for _, x := range p.everyone() {
-				p.nc.Publish(reSubject(x.who, p.ID(), wordAlive), x.sign(p.instance))
+				p.nc.Publish(reSubject(x.who, p.ID(), wordAlive), x.sign())
 			}
 		case <-lease.C:
 			p.endSilent(leaseTime)
