@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"thru/internal/bus"
@@ -26,6 +27,12 @@ type session struct {
 
 	packets *packets // that were to be captured; nil: none
 
+	began     time.Time     // prepared, and then started
+	kept      chan struct{} // closed when what it saw is in the spool, after over
+	spooled   string        // its id there; empty: it is not
+	collected atomic.Bool   // its client has fetched the evidence
+	unwanted  atomic.Bool   // and has released it: nobody else needs it
+
 	mu    sync.Mutex
 	route *measure.Route
 	host  hostWatch
@@ -34,7 +41,7 @@ type session struct {
 func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *session {
 	s := &session{
 		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
-		over: make(chan struct{}),
+		over: make(chan struct{}), kept: make(chan struct{}), began: time.Now(),
 	}
 	s.expire = time.AfterFunc(unstarted, func() { a.end(client, s.id) })
 	return s
@@ -80,7 +87,11 @@ func (s *session) near() host.PlacementFacts {
 
 // follow turns the engine's updates into events until the session is over.
 func (s *session) follow() {
-	defer close(s.over)
+	defer func() {
+		close(s.over)
+		s.keep()
+		close(s.kept)
+	}()
 	for u := range s.inner.Updates() {
 		e := bus.Event{Session: s.id, Kind: bus.EventProgress, Phase: bus.PhaseMeasure, AtNs: int64(u.At), SpanNs: int64(u.Span), Bytes: u.Bytes, Retransmits: u.Retransmits,
 			Packets: u.Packets, Lost: u.Lost, Requests: u.Requests, Back: u.Back, Each: u.Each}
@@ -106,14 +117,19 @@ func (s *session) follow() {
 	}
 }
 
-// evidence is the engine's, with what the host did meanwhile; back is that of
-// the other direction of two-way traffic.
+// evidence is the engine's, with what the host did meanwhile.
 func (s *session) evidence(ctx context.Context) bus.CollectReply {
 	e := s.inner.Evidence()
 	var base *measure.HostSpan
 	if len(e.Bins) > 0 {
 		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet)
 	}
+	return s.seen(e, base)
+}
+
+// seen adds to what the engine has seen how the host was meanwhile, and when it
+// is idle; back is of the other direction of two-way traffic.
+func (s *session) seen(e measure.Evidence, base *measure.HostSpan) bus.CollectReply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.Route = s.route
@@ -134,7 +150,8 @@ func (s *session) evidence(ctx context.Context) bus.CollectReply {
 func (s *session) close() {
 	s.expire.Stop()
 	s.inner.Close()
-	<-s.over
+	<-s.kept
+	s.settle()
 	s.packets.close()
 }
 

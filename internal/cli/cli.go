@@ -38,6 +38,8 @@ type grammar struct {
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
 	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
+	Control controlCmd `cmd:"" help:"Be the controller of a fleet: hosts come to it, and those who run tests find them here."`
+	Hosts   hostsCmd   `cmd:"" help:"List the hosts of a fleet, and what they are doing."`
 	Report  reportCmd  `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -48,6 +50,7 @@ type env struct {
 	out, err io.Writer
 	args     []string
 	version  string
+	fleets   fleets // that this process has connections to
 }
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.
@@ -211,8 +214,11 @@ func (e *env) errorLines(err error) {
 
 // line writes one to stderr. Names of files and what other hosts say may hold
 // characters that command a terminal: they are shown as question marks.
-func (e *env) line(text string) {
-	fmt.Fprintln(e.err, strings.Map(func(r rune) rune {
+func (e *env) line(text string) { fmt.Fprintln(e.err, printable(text)) }
+
+// printable is the text as one line without what commands a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
@@ -220,7 +226,7 @@ func (e *env) line(text string) {
 			return r
 		}
 		return '?'
-	}, text))
+	}, text)
 }
 
 // wantsJSON looks at the bare arguments, since flags may be what is wrong.
