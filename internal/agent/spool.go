@@ -17,6 +17,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // Bounds of a spool: above them the oldest goes.
@@ -329,17 +330,19 @@ func (s *session) document(r bus.CollectReply) *measure.Document {
 	if far != own {
 		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: far, Addr: r.Evidence.PeerAddr})
 	}
-	doc.Cells = append(doc.Cells, s.cell(s.spec.From, s.spec.To, own, &r.Evidence, r.Far))
+	known := map[string]*measure.Facts{own: &facts}
+	r.Evidence.EndPoint = own
+	doc.Cells = append(doc.Cells, s.cell(s.spec.From, s.spec.To, known, &r.Evidence, r.Far))
 	if r.Back != nil {
-		doc.Cells = append(doc.Cells, s.cell(s.spec.To, s.spec.From, own, r.Back, r.FarBack))
+		r.Back.EndPoint = own
+		doc.Cells = append(doc.Cells, s.cell(s.spec.To, s.spec.From, known, r.Back, r.FarBack))
 	}
 	return doc
 }
 
 // cell is one direction: what this end saw of it, and what a program that is no
 // agent has said of the other end.
-func (s *session) cell(from, to, own string, seen, reported *measure.Evidence) measure.Cell {
-	seen.EndPoint = own
+func (s *session) cell(from, to string, facts map[string]*measure.Facts, seen, reported *measure.Evidence) measure.Cell {
 	flow := measure.Flow{From: from, To: to, Sender: reported, Receiver: seen}
 	if seen.Sends {
 		flow.Sender, flow.Receiver = seen, reported
@@ -350,8 +353,10 @@ func (s *session) cell(from, to, own string, seen, reported *measure.Evidence) m
 	}
 	spec := s.spec
 	spec.From, spec.To = from, to
-	return measure.Cell{
+	c := measure.Cell{
 		From: from, To: to, Protocol: spec.Protocol, Streams: spec.Streams, Window: spec.Window, Length: spec.Length,
-		IO: seen.IO, Spec: spec, AtOnce: 1, Runs: []measure.Run{run},
+		Spec: spec, AtOnce: 1, Runs: []measure.Run{run},
 	}
+	stat.Summarise(&c, facts, stat.Link{})
+	return c
 }

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,13 +38,21 @@ type fleetRoute struct {
 	given   int       // requests that were given up: their replies may come late
 	strange int       // messages that nobody had asked for
 	heard   time.Time // last message of the agent; zero: none yet
-	life    lifeSign  // the first; zero: none yet
+	login   string    // at the agent, as it first told; "": not yet
 	last    uint64    // number of the newest event
 }
 
 // ask sends a request, and sends it again until its reply comes: the agent runs
 // it once.
 func (r *fleetRoute) ask(ctx context.Context, verb string, header nats.Header, body []byte) (*nats.Msg, error) {
+	if slices.Contains([]string{verbCollect, verbCaptured, verbPart}, verb) {
+		select {
+		case r.fleet.long <- struct{}{}:
+			defer func() { <-r.fleet.long }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	number, replies := r.expect()
 	m := &nats.Msg{Subject: toSubject(r.agent, r.fleet.who, verb), Reply: reSubject(r.fleet.who, r.agent, wordReply+"."+number), Header: header, Data: body}
 	began, wait := time.Now(), time.Duration(0)
@@ -118,6 +127,7 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 		r.mu.Unlock()
 	}
 	switch {
+	case isReply && !r.same(m.Header.Get(headerLogin)):
 	case isReply:
 		r.hand(number, m)
 	case kind == wordEvent:
@@ -198,29 +208,43 @@ func (r *fleetRoute) again(after uint64) {
 	r.fleet.nc.Publish(toSubject(r.agent, r.fleet.who, verbAgain), jsonOf(againRequest{after}))
 }
 
-// alive takes a sign of life. Another login than before means that the agent
-// was started anew, or took this client for gone: its sessions are no more.
+// alive takes a sign of life.
 func (r *fleetRoute) alive(body []byte) {
 	var now lifeSign
 	if decode(body, &now) != nil {
 		r.odd()
 		return
 	}
-	r.mu.Lock()
-	first := r.life
-	if first == (lifeSign{}) {
-		r.life = now
+	if !r.same(now.Login) {
+		return
 	}
+	r.mu.Lock()
 	last := r.last
 	r.mu.Unlock()
-	switch {
-	case first != (lifeSign{}) && first.Instance != now.Instance:
-		r.lose(fault.Failf("see what ended it there", "bus: thru was started anew at %s: %w", r.client.peer(), ErrLost))
-	case first != (lifeSign{}) && first.Epoch != now.Epoch:
-		r.lose(fault.Failf("see whether the network was interrupted", "bus: %s has heard nothing of us for %v, and has ended what ran: %w", r.client.peer(), leaseTime, ErrLost))
-	case now.Last > last:
+	if now.Last > last {
 		r.again(last)
 	}
+}
+
+// same tells whether the agent still knows this client. Another login than
+// before means that the agent was started anew, or took the client for gone:
+// its sessions are no more.
+func (r *fleetRoute) same(login string) bool {
+	if login == "" { // a registry has none
+		return true
+	}
+	r.mu.Lock()
+	first := r.login
+	if first == "" {
+		r.login = login
+	}
+	r.mu.Unlock()
+	if first != "" && first != login {
+		r.lose(fault.Failf("see whether the network was interrupted, and what ended thru there", "bus: %s has ended what ran there: it was started anew, or had heard nothing of us for %v: %w",
+			r.client.peer(), leaseTime, ErrLost))
+		return false
+	}
+	return true
 }
 
 // watch loses an agent that is silent for a lease.

@@ -19,6 +19,7 @@ const (
 	wordReply = "r"     // before the number of a reply
 
 	headerNumber = "Thru-Number" // of an event that must not be lost, from 1 for each login
+	headerLogin  = "Thru-Login"  // of a reply: differs where the agent has ended the client's sessions meanwhile
 
 	tokenRegistry = "registry" // stands where an agent's key would
 	tokenAny      = "any"      // any controller

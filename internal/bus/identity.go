@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
@@ -82,7 +83,7 @@ func readCreds(path string) (identity, []byte, error) {
 	if err != nil {
 		return identity{}, nil, err
 	}
-	if _, err := nkeys.ParseDecoratedJWT(b); err != nil {
+	if !bytes.Contains(b, []byte("BEGIN NATS USER JWT")) {
 		return identity{}, nil, fault.Usagef("name the file that `nsc generate creds` made", "bus: %s holds no credentials of NATS", path)
 	}
 	pair, err := nkeys.ParseDecoratedUserNKey(b)

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"encoding/json"
 	"strconv"
 	"sync"
 
@@ -97,9 +96,8 @@ func (k *keptAnswers) lastNumber() uint64 {
 
 // lifeSign is what an agent says to each client every aliveEvery.
 type lifeSign struct {
-	Instance string `json:"instance"`
-	Epoch    string `json:"login"`  // differs where the agent has ended the client's sessions meanwhile
-	Last     uint64 `json:"events"` // number of the newest event that must not be lost
+	Login string `json:"login"`  // as in headerLogin
+	Last  uint64 `json:"events"` // number of the newest event that must not be lost
 }
 
 // againRequest asks for the events after a number.
@@ -108,10 +106,7 @@ type againRequest struct {
 }
 
 // sign is the sign of life to a client.
-func (x *posting) sign(instance string) []byte {
-	b, _ := json.Marshal(lifeSign{instance, x.epoch, x.kept.lastNumber()}) // strings and a number always marshal
-	return b
-}
+func (x *posting) sign() []byte { return jsonOf(lifeSign{x.epoch, x.kept.lastNumber()}) }
 
 // again answers the request for events.
 func (p *Post) again(x *posting, body []byte) {

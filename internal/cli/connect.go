@@ -171,7 +171,7 @@ func (d dialer) target(name string) (bus.DialConfig, error) {
 		}
 		conf.Addrs, conf.Secret = j.Control, j.Secret
 		conf.Pin = j.Pin
-		return conf, nil
+		return conf, noController(name, j)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return conf, err
 	}
@@ -186,11 +186,23 @@ func (d dialer) target(name string) (bus.DialConfig, error) {
 	if ok {
 		conf.Secret = j.Secret
 		conf.Pin = j.Pin
+		err = noController(name, j)
 	} else {
 		conf.Pin = d.pinFirst(keys)
 	}
 	conf.Addrs = []string{addr}
-	return conf, nil
+	return conf, err
+}
+
+// noController refuses a controller, which is no end point itself.
+func noController(name string, j bus.Join) error {
+	switch j.Privilege {
+	case bus.PrivilegeOperate:
+		return fault.Usagef("thru hosts "+name+" lists its hosts; name one: "+name+"/NAME", "%s is a controller, no end point", name)
+	case bus.PrivilegeAgent:
+		return fault.Usagef("thru serve --controller "+name+" is what its string lets do", "%s is a controller, no end point", name)
+	}
+	return nil
 }
 
 // pinFirst trusts a certificate on first use, and says so.

@@ -182,7 +182,7 @@ func suggest(before, name string, names []string) string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	slices.SortStableFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	if distance(name, names[0]) <= max(1, len(name)/3) {
+	if distance(name, names[0]) <= len(name)/2 {
 		return before + names[0] + "?"
 	}
 	text := strings.Join(names[:min(len(names), mostSuggested)], ", ")

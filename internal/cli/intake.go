@@ -55,8 +55,11 @@ func about(doc *measure.Document) string {
 	if len(doc.Cells) == 0 {
 		return doc.Command
 	}
-	c := doc.Cells[0]
-	return fmt.Sprintf("%s to %s, %s", c.From, c.To, doc.StartedAt.Local().Format("2006-01-02 15:04:05"))
+	when := doc.StartedAt.Local().Format("2006-01-02 15:04:05")
+	if measured(doc) {
+		return when + ", " + report.Answer(doc)
+	}
+	return fmt.Sprintf("%s, %s to %s", when, doc.Cells[0].From, doc.Cells[0].To)
 }
 
 // write puts a result into the folder of its host, whole and on the disk.

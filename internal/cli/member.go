@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"thru/internal/agent"
 	"thru/internal/bus"
@@ -134,11 +135,14 @@ func (m *member) run(ctx context.Context) error {
 	}
 }
 
+// mostShown bounds how many addresses of a controller a line names.
+const mostShown = 3
+
 // status says what has changed, once, and whether the agent has ever been ready.
 func (m *member) status(s bus.Status, ready bool) bool {
 	where := m.under
-	if s.Fleet != "" && s.Fleet != where {
-		where += " at " + s.Fleet
+	if j := m.conf.Join; j != nil {
+		where += " at " + strings.Join(j.Control[:min(len(j.Control), mostShown)], " ")
 	}
 	as := map[string]any{"controller": m.under, "name": m.conf.Name, "connected": s.Connected, "error": nil}
 	if s.Err != nil {
