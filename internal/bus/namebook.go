@@ -151,3 +151,20 @@ func (b *NameBook) hosts() map[string]Host {
 	}
 	return all
 }
+
+// readNames reads what NameBook has written.
+func readNames(b []byte) (map[string]pin, error) {
+	var doc bookDoc
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	for name, p := range doc.Names {
+		if !validName(name) || !validKey(p.Key) {
+			return nil, fmt.Errorf("the name %q or its key cannot be right", name)
+		}
+	}
+	if doc.Names == nil {
+		doc.Names = map[string]pin{}
+	}
+	return doc.Names, nil
+}
