@@ -219,7 +219,7 @@ func (a *Agent) enter() (engine.Listen, error) {
 		return listen, fault.Failf("", "agent: preparing: the agent ends")
 	}
 	if len(a.sessions)+a.opening >= a.conf.Limits.Sessions {
-		return listen, fault.Failf("wait for other tests to end", "agent: preparing: %d sessions run already, the limit of this end point", len(a.sessions))
+		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more", "agent: preparing: %d sessions run already, the limit of this end point", a.conf.Limits.Sessions)
 	}
 	a.opening++
 	listen.Offset = a.opened % (listen.Last - listen.First + 1)

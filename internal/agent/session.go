@@ -226,7 +226,8 @@ func (w *hostWatch) into(e *measure.Evidence) {
 type baseline struct {
 	mu   sync.Mutex
 	at   time.Time
-	span *measure.HostSpan
+	span *measure.HostSpan // nil: tests ran
+	calm bool              // it was not of that moment only
 }
 
 const (
@@ -236,13 +237,24 @@ const (
 	quietWait     = 300 * time.Millisecond // for workers that have reported their end to be gone
 )
 
-// get reads the baseline, or returns nil when tests run before or after the reading.
+// get reads the baseline, or returns nil when tests run before or after the
+// reading. Sessions that end together share one reading, whatever came of it: in
+// a row they would take so long that the last ones' evidence would be lost.
 func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
+	asked := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.span != nil && time.Since(b.at) < baselineKeeps {
+	if b.at.After(asked) || b.calm && time.Since(b.at) < baselineKeeps {
 		return b.span
 	}
+	span := readBaseline(ctx, h, quiet)
+	if ctx.Err() == nil {
+		b.at, b.span, b.calm = time.Now(), span, span != nil && busyPct(*span) < baselineBusy
+	}
+	return span
+}
+
+func readBaseline(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
 	for give := time.Now().Add(quietWait); !quiet(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(give) {
 			return nil
@@ -259,9 +271,6 @@ func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *me
 		return nil
 	}
 	span.Proto, span.Softnet = nil, nil // only its CPU serves
-	if busyPct(span) < baselineBusy {
-		b.span, b.at = &span, time.Now()
-	}
 	return &span
 }
 

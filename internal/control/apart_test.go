@@ -33,6 +33,7 @@ type yardAgent struct {
 
 	refuses string // prefix of the targets that it cannot dial
 	mute    bool   // never answers Prepare
+	deaf    bool   // nor any question about its host
 	dies    bool   // when it is started
 	floods  bool   // when it is started, and for ever
 	broken  string // its sessions end with that
@@ -110,6 +111,9 @@ func (c *yardClient) Clock(context.Context) (bus.ClockReply, error) {
 }
 
 func (c *yardClient) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
+	if c.deaf {
+		return bus.FactsReply{}, errors.New("bus: facts: no reply")
+	}
 	r := bus.FactsReply{Facts: measure.Facts{Hostname: &c.name, Cores: new(2)}}
 	if c.quota > 0 {
 		r.Facts.Cgroup = &measure.Cgroup{QuotaCPUs: &c.quota}
@@ -269,7 +273,7 @@ func ring(t *testing.T, n int, change func(*yardAgent)) (*yard, []string, []meas
 }
 
 // Fifty agents with clocks far apart, of which one dies, one floods, one never
-// answers and one fails: the pairs of these fail, and all others are measured.
+// answers, one not even for its facts, and one fails: the pairs of these fail, and all others are measured.
 func TestManyPairsAtOnce(t *testing.T) {
 	y, names, specs := ring(t, 50, func(a *yardAgent) {
 		switch a.name {
@@ -281,15 +285,17 @@ func TestManyPairsAtOnce(t *testing.T) {
 			a.mute = true
 		case "h040":
 			a.broken = "worker: stream 1: broken"
+		case "h047":
+			a.deaf = true
 		}
 	})
 	q := &quiet{}
 	r := Runner{Ends: y.connect(names...), Watch: q}
 	doc, err := r.Run(t.Context(), atOnce(specs...))
-	if err == nil || fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "6 of 50 pairs failed") {
+	if err == nil || fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "8 of 50 pairs failed") {
 		t.Errorf("error %v", err)
 	}
-	want := []string{"h009 h010", "h010 h011", "h029 h030", "h030 h031", "h039 h040", "h040 h041"}
+	want := []string{"h009 h010", "h010 h011", "h029 h030", "h030 h031", "h039 h040", "h040 h041", "h046 h047", "h047 h048"}
 	if slices.Sort(q.failed); !slices.Equal(q.failed, want) {
 		t.Errorf("the observer heard of %q", q.failed)
 	}
@@ -306,7 +312,7 @@ func TestManyPairsAtOnce(t *testing.T) {
 		t.Errorf("h009: %+v", e)
 	}
 	for _, n := range names {
-		if a := y.all[n]; n != "h010" && a.asked("release") == 0 {
+		if a := y.all[n]; n != "h010" && n != "h047" && a.asked("release") == 0 {
 			t.Errorf("%s was not released", n)
 		}
 	}
@@ -503,6 +509,48 @@ func TestResume(t *testing.T) {
 	other := atOnce(specs[:2]...)
 	if _, err := (&Runner{Ends: y.connect(names...), Watch: q, Before: half}).Run(t.Context(), other); fault.Code(err) != fault.Usage {
 		t.Errorf("another plan: %v", err)
+	}
+}
+
+// An interrupt at any time ends the plan at that step, gives every turn back,
+// and is no failure of the pairs.
+func TestInterruptedPairs(t *testing.T) {
+	for _, after := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
+		y, names, specs := ring(t, 6, nil)
+		p := atOnce(specs...)
+		p.Repeat = plan.Repeat{Min: 100, Max: 100}
+		ctx, cancel := context.WithCancel(t.Context())
+		q := &quiet{step: func(n int) {
+			if n == 1 {
+				time.AfterFunc(after, cancel)
+			}
+		}}
+		doc, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(ctx, p)
+		if err == nil || err.Error() != "interrupted" || doc.Error == nil || len(q.failed) != 0 || q.steps > 3 {
+			t.Errorf("after %v: %v, %d steps, failed %q", after, err, q.steps, q.failed)
+		}
+		for _, n := range names {
+			if a := y.all[n]; len(a.queue) != 0 {
+				t.Errorf("after %v: %s still has a turn given away", after, n)
+			}
+		}
+	}
+}
+
+// Streams of many flows at one host are counted on, for their placement.
+func TestStreamsAreNumbered(t *testing.T) {
+	y, names, _ := ring(t, 3, nil)
+	specs := []measure.Spec{spec("h000", "h001"), spec("h000", "h000"), spec("h002", "h001"), spec("h002", "h000")}
+	specs[0].Streams = 4
+	r := Runner{Ends: y.connect(names...)}
+	flows := r.flows(plan.Step{Specs: specs}, 0)
+	numberStreams(flows)
+	var got []int
+	for _, f := range flows {
+		got = append(got, f.spec.FirstStream)
+	}
+	if want := []int{0, 4, 4, 5}; !slices.Equal(got, want) {
+		t.Errorf("first streams %v, want %v", got, want)
 	}
 }
 

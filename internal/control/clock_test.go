@@ -86,7 +86,8 @@ func TestClocksMeet(t *testing.T) {
 // All agents are told of the same moment, each on its clock; receivers are
 // ready before senders can send, as far as is known.
 func TestStartOf(t *testing.T) {
-	from, to, old := &EndPoint{Name: "from"}, &EndPoint{Name: "to"}, &EndPoint{Name: "old"}
+	client := &slowClock{}
+	from, to, old := &EndPoint{Name: "from", Client: client}, &EndPoint{Name: "to", Client: client}, &EndPoint{Name: "old", Client: client}
 	zero := time.Now()
 	c := clocks{zero: zero, start: zero.Add(time.Second), before: map[*EndPoint]reading{
 		from: {here: 1, ahead: 5 * time.Second, bound: time.Millisecond}, to: {here: 1, ahead: -500 * time.Millisecond, bound: 3 * time.Millisecond},
@@ -102,6 +103,13 @@ func TestStartOf(t *testing.T) {
 	f.receiver.end = old
 	if at := c.startOf(&f.receiver); at != 0 {
 		t.Errorf("an agent that knows no moment is told %d", at)
+	}
+	if at := c.startOf(&f.sender); at != 0 {
+		t.Errorf("the other end of an agent that knows no moment is told %d", at)
+	}
+	f.receiver.end = &EndPoint{Name: "iperf3://to", Foreign: true}
+	if at := c.startOf(&f.sender); at != int64(6*time.Second) {
+		t.Errorf("towards an end without an agent the sender starts at %v", time.Duration(at))
 	}
 	c.setStart(1000)
 	if lead := time.Until(c.start); lead < leastLead || lead > mostLead {

@@ -374,6 +374,11 @@ func TestOldAgentIsNotAsked(t *testing.T) {
 	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "too old") || len(peer.asked()) != 0 {
 		t.Errorf("error %v, the peer was asked %q", err, peer.asked())
 	}
+	ends["peer"].Hello.WireMinor = 3
+	p.Steps[0].Specs[0].ReceiverCPUs = "0-1"
+	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "cannot confine") || len(peer.asked()) != 0 {
+		t.Errorf("confined to CPUs: error %v, the peer was asked %q", err, peer.asked())
+	}
 }
 
 func TestRepeatsLieApart(t *testing.T) {
