@@ -35,7 +35,7 @@ func newSetChart(sets []*set) *chart {
 		words = append(words, s.Name+": "+in.number(s.amount()))
 	}
 	p.Lines = lines
-	x := xAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: clean(strings.ReplaceAll(over, "_", " "))}
+	x := xAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: axisTitle(over)}
 	for i, v := range at {
 		x.Ticks = append(x.Ticks, tick{float64(i), shortened(v, 12)})
 	}

@@ -49,7 +49,7 @@ func brief(g grid) grid {
 		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d that are met", n)
 	}
 	if left := len(g.Rows) - textTargetRows; left > 0 {
-		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more that are not met, see the HTML report", left)
+		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more that are not met", left)
 	}
 	return g
 }
