@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -31,7 +30,7 @@ func fleetAnswers(d *measure.Document) []string {
 	case pairs == "" || len(d.Targets) == 0 && mainCount(d) <= 2 && len(sets) == 1:
 		return nil
 	}
-	return []string{pairs + causeAnswer(d)}
+	return []string{pairs + causeAnswer(d, best(sets))}
 }
 
 // rungsAnswer says "the interconnect carries 9.41 of 10 Gb/s, 53% less than the LAN below it: pass".
@@ -170,14 +169,29 @@ func (s *set) ofLink(bps float64) string {
 	return rateOf(bps, link, scaleFor(link))
 }
 
-// causeAnswer is what binds the whole, as the end of the answer.
-func causeAnswer(d *measure.Document) string {
-	if len(d.Findings) == 0 || d.Findings[0].Cause == measure.CauseNone {
-		return ""
-	}
+// causeAnswer is what binds the whole, as the end of the answer: a finding of
+// the plan, or of at least half of the pairs that carried most.
+func causeAnswer(d *measure.Document, s *set) string {
 	mark := ": "
 	if len(d.Targets) > 0 || d.Verdict != nil {
 		mark = "; "
 	}
-	return mark + strings.TrimSuffix(inSentence(&d.Findings[0]), ".")
+	if whole := wholeFindings(d); len(whole) > 0 {
+		return mark + inSentence(&whole[0])
+	}
+	var all sayings
+	for _, c := range s.Cells {
+		if isHeld(c) {
+			all.add(c.Findings[0].Cause, inSentence(binding(c)), c)
+		}
+	}
+	for _, x := range all.joined() {
+		switch n := len(x.pairs); {
+		case n == len(s.Cells):
+			return mark + x.text()
+		case 2*n >= len(s.Cells):
+			return fmt.Sprintf("%s%d of them: %s", mark, n, x.text())
+		}
+	}
+	return ""
 }

@@ -17,6 +17,7 @@ type fleet struct {
 	Compared  []comparison
 	Targets   grid
 	Sets      grid // a row for each set, where there are several
+	Chart     *chart
 	Details   []setView
 	Hidden    int // sets without details
 	Points    grid
@@ -29,7 +30,8 @@ type setView struct {
 	Overlap string
 	Matrix  *matrix
 	Pairs   []grid // all of them, or the slowest and the fastest
-	Slow    grid   // those that something holds back, below a matrix
+	Slow    grid   // those far below the rest
+	Held    grid   // causes, with how many pairs they hold back
 	Hosts   grid
 	Labels  grid
 }
@@ -56,13 +58,13 @@ func newFleet(d *measure.Document) *fleet {
 		return nil
 	}
 	sets := newSets(d)
-	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: mainCount(d) <= fewCells, Points: pointTable(d)}
+	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: !isFleet(d), Points: pointTable(d)}
 	if len(d.Targets) > 0 {
 		f.Targets = targetTable(d)
 	}
 	tabled := slices.DeleteFunc(slices.Clone(sets), func(s *set) bool { return inLadders(d, s) })
 	if len(tabled) > 1 || len(tabled) == 1 && len(tabled[0].Axes) > 0 && len(sets) > 1 {
-		f.Sets = setTable(tabled)
+		f.Sets, f.Chart = setTable(tabled), newSetChart(tabled)
 	}
 	f.details(tabled)
 	return f
@@ -130,7 +132,7 @@ func newSetView(s *set) setView {
 		v.Hosts, v.Labels = shareTable(g.Hosts, "host", maxHostRows), shareTable(g.Labels, "label", maxHostRows)
 	}
 	slowest := s.slowest()
-	v.Slow = slowTable(s, slowest)
+	v.Slow, v.Held = slowTable(s, slowest), heldTable(s)
 	if len(slowest) <= fewPairs {
 		all := pairTable(s, s.Pairs)
 		all.Caption = "each pair"
@@ -148,13 +150,12 @@ func newSetView(s *set) setView {
 }
 
 // slowTable lists what a matrix only shows the figure of: pairs that carry less
-// than half of the middle one, or that a fault holds back.
+// than half of the middle one.
 func slowTable(s *set, slowest []pairFigure) grid {
 	bar := stat.Median(s.values()) / 2
 	var slow []pairFigure
 	for _, p := range slowest {
-		held := slices.ContainsFunc(p.Cells, isHeld)
-		if p.Failed == "" && p.Value != nil && (*p.Value < bar || held) && len(slow) < worstPairs {
+		if p.Failed == "" && p.Value != nil && *p.Value < bar && len(slow) < worstPairs {
 			slow = append(slow, p)
 		}
 	}
@@ -162,8 +163,43 @@ func slowTable(s *set, slowest []pairFigure) grid {
 		return grid{}
 	}
 	g := pairTable(s, slow)
-	g.Caption = "pairs that are held back"
+	g.Caption = "pairs with less than half of the middle one"
 	return g
+}
+
+// AllTargets are the targets in a table of a page.
+func (f *fleet) AllTargets() grid { return f.Targets.firstRows(maxTargetRows) }
+
+// FirstTargets are those that are to be seen at once, or none where all are.
+func (f *fleet) FirstTargets() grid {
+	if g := brief(f.Targets); g.More != "" {
+		return g
+	}
+	return grid{}
+}
+
+// AllSets are the sets in a table of a page.
+func (f *fleet) AllSets() grid { return f.Sets.firstRows(maxSetRows) }
+
+// heldTable says what holds back how many pairs of a set.
+func heldTable(s *set) grid {
+	var all sayings
+	for _, c := range s.Cells {
+		if isHeld(c) {
+			all.add(c.Findings[0].Cause, inSentence(binding(c)), c)
+		}
+	}
+	found := all.joined()
+	slices.SortStableFunc(found, func(a, b *saying) int { return len(b.pairs) - len(a.pairs) })
+	g := grid{Caption: "what holds them back", Columns: []column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "how", Least: 20}, {Name: "which", Least: 12}}}
+	for _, x := range found {
+		which := "all"
+		if len(x.pairs) < len(s.Cells) {
+			which = gap{Facts: x.pairs}.text(min(len(x.pairs), 2))
+		}
+		g.Rows = append(g.Rows, []string{cleanUpTo(x.mark, longestCause), fmt.Sprint(len(x.pairs)), x.text(), which})
+	}
+	return g.firstRows(maxFindings)
 }
 
 // failures are the hosts that were lost and the pairs that failed, by reason,
@@ -233,6 +269,23 @@ func pointTable(d *measure.Document) grid {
 	}
 	return g.withoutEmpty()
 }
+
+// wholeFindings are those of the plan as a whole, not of one of its pairs.
+func wholeFindings(d *measure.Document) []measure.Finding {
+	said := map[string]bool{}
+	key := func(f *measure.Finding) string {
+		return f.Cause + "\x00" + whereText(f.Where) + "\x00" + f.Summary
+	}
+	for i := range d.Cells {
+		for j := range d.Cells[i].Findings {
+			said[key(&d.Cells[i].Findings[j])] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f measure.Finding) bool { return said[key(&f)] || f.Cause == measure.CauseNone })
+}
+
+// isFleet tells of a document with more pairs than are shown one by one.
+func isFleet(d *measure.Document) bool { return isPlanned(d) && mainCount(d) > fewCells }
 
 // worstCells are the cells of a large plan that are shown one by one: the
 // slowest of the set that carried most, and what failed with figures.

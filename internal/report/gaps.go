@@ -123,7 +123,7 @@ func (g gap) text(most int) string {
 // warnings lists each warning once, with the cells it belongs to.
 func warnings(d *measure.Document) []string {
 	out := append(cleanAll(d.Warnings), groupWarnings(d)...)
-	if isPlanned(d) && mainCount(d) > fewCells {
+	if isFleet(d) {
 		return append(out, pairWarnings(d)...)
 	}
 	var found []cellWarning

@@ -11,9 +11,10 @@ import (
 	"thru/internal/measure"
 )
 
-// pairWarning is what pairs of a plan were warned of in the same words, but
+// saying is what is said of pairs of a plan in the same words, but
 // for numbers and for the names of the hosts.
-type pairWarning struct {
+type saying struct {
+	mark   string     // tells it from what reads the same
 	words  []string   // what all have in common; "" where a number or a name stands
 	places [][]string // what stood there in each, once
 	pairs  []string   // whose it is
@@ -21,8 +22,8 @@ type pairWarning struct {
 
 // pairWarnings lists each warning of a plan's pairs once.
 func pairWarnings(d *measure.Document) []string {
-	var found []*pairWarning
-	byKey, main := map[string]*pairWarning{}, 0
+	var all sayings
+	main := 0
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		if c.Beside || isExperiment(c) || isGauge(d, c) {
@@ -33,22 +34,52 @@ func pairWarnings(d *measure.Document) []string {
 			if strings.Contains(text, "cut the window") && isCut(c) && inLadder(d, c) {
 				continue // the ladder's note says it once for all cells
 			}
-			words, marks := templateOf(clean(text), c.From, c.To)
-			key := strings.Join(words, "\x00")
-			w := byKey[key]
-			if w == nil {
-				w = &pairWarning{words: words, places: make([][]string, len(marks))}
-				byKey[key], found = w, append(found, w)
-			}
-			w.add(marks, pathName(c))
+			all.add("", clean(text), c)
 		}
 	}
 	var out []string
-	for i, w := range found {
+	for i, w := range all.joined() {
 		if i == maxLines {
-			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(found)-i))
+			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(all.list)-i))
 		}
 		out = append(out, whose(w.pairs, main)+w.text())
+	}
+	return out
+}
+
+// sayings are what is said of several pairs, each once.
+type sayings struct {
+	list  []*saying
+	byKey map[string]*saying
+}
+
+// add takes in what is said of a pair. What has another mark is another thing.
+func (s *sayings) add(mark, text string, c *measure.Cell) {
+	words, marks := templateOf(text, c.From, c.To)
+	key := mark + "\x00" + strings.Join(words, "\x00")
+	x := s.byKey[key]
+	if x == nil {
+		x = &saying{mark: mark, words: words, places: make([][]string, len(marks))}
+		if s.byKey == nil {
+			s.byKey = map[string]*saying{}
+		}
+		s.byKey[key], s.list = x, append(s.list, x)
+	}
+	x.add(marks, pathName(c))
+}
+
+// joined are all of them; those that read the same are one, for a host may be
+// called as a word is.
+func (s *sayings) joined() []*saying {
+	var out []*saying
+	for _, x := range s.list {
+		text := x.text()
+		at := slices.IndexFunc(out, func(y *saying) bool { return y.mark == x.mark && y.text() == text })
+		if at >= 0 {
+			out[at].pairs = append(out[at].pairs, x.pairs...)
+			continue
+		}
+		out = append(out, x)
 	}
 	return out
 }
@@ -79,7 +110,7 @@ func inName(r rune) bool {
 	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r))
 }
 
-func (w *pairWarning) add(marks []string, pair string) {
+func (w *saying) add(marks []string, pair string) {
 	for i, m := range marks {
 		if !slices.Contains(w.places[i], m) && len(w.places[i]) < maxHostRows {
 			w.places[i] = append(w.places[i], m)
@@ -88,7 +119,7 @@ func (w *pairWarning) add(marks []string, pair string) {
 	w.pairs = append(w.pairs, pair)
 }
 
-func (w *pairWarning) text() string {
+func (w *saying) text() string {
 	var b strings.Builder
 	for i, s := range w.words {
 		b.WriteString(s)

@@ -20,7 +20,12 @@ func (p *printer) fleet(v *view) {
 		p.comparison(c, len(f.Compared) == 1)
 	}
 	if len(f.Targets.Rows) > 0 {
-		p.captioned(f.Targets.firstRows(textTargetRows))
+		if g := brief(f.Targets); len(g.Rows) > 0 {
+			p.captioned(g)
+		} else {
+			p.out.WriteByte('\n')
+			p.broken(bold, 0, g.Caption)
+		}
 	}
 	if len(f.Sets.Rows) > 0 {
 		p.captioned(f.Sets.firstRows(textSetRows))
@@ -85,6 +90,9 @@ func (p *printer) set(s setView, few bool) {
 	if !few {
 		for _, g := range s.Pairs {
 			p.captioned(g)
+		}
+		if len(s.Held.Rows) > 1 || len(s.Pairs) == 0 && len(s.Held.Rows) > 0 {
+			p.captioned(s.Held)
 		}
 	}
 	if len(s.Hosts.Rows) > 0 {
