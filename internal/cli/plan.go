@@ -21,7 +21,7 @@ type planCmd struct {
 
 type planNewCmd struct {
 	Kind string `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers)."`
-	File string `arg:"" optional:"" type:"newfile" help:"Where it goes (default: stdout). A file that exists is left alone."`
+	File string `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
 }
 
 // Run writes a plan to start from.

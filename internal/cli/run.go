@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -124,9 +125,6 @@ func (r *planRun) resume(ctx context.Context, file string) error {
 
 // open takes up the run of a folder, with what it began with.
 func (r *planRun) open(ctx context.Context, dir string) (err error) {
-	if !r.options.empty() {
-		return fault.Usagef("leave -t, --only and --link-rate out: the run goes on as it began", "these flags would change the run that --resume goes on with")
-	}
 	if r.journal, r.text, err = resumeJournal(dir); err != nil {
 		return err
 	}
@@ -134,6 +132,10 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 	if !h.unfinished() {
 		r.journal.close()
 		return fault.Usagef("thru report "+filepath.Join(dir, documentName)+" shows it", "the run %s is complete", h.Run)
+	}
+	if !r.options.empty() && !reflect.DeepEqual(r.options, h.Options) {
+		r.journal.close()
+		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
 	}
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
 	if err := r.read(ctx); err != nil {
