@@ -42,7 +42,7 @@ func (v *evidence) add(s sample) []engine.Update {
 	}
 	if s.Why&atMark != 0 {
 		v.mark, v.bin = &s, &s
-		ups = append(ups, engine.Update{Kind: engine.Mark, At: s.At})
+		ups = append(ups, engine.Update{Kind: engine.Mark, At: s.At, Began: s.Mark})
 	}
 	if s.Why&atBin != 0 && v.mark != nil {
 		v.addBin(&s)
@@ -172,7 +172,7 @@ func info(s streamSample) *measure.TCPInfo {
 
 // describe adds what the worker said of some streams at its end.
 func (v *evidence) describe(d doneReply) {
-	v.e.IO, v.e.Latency = d.IO, d.Latency
+	v.e.IO, v.e.Latency, v.e.CPUs = d.IO, d.Latency, d.CPUs
 	v.e.Missing = append(v.e.Missing, d.Missing...)
 	for i, x := range d.Streams {
 		if i >= len(v.e.Streams) {
