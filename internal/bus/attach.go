@@ -57,12 +57,13 @@ type Post struct {
 	instance string
 	started  time.Time
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	closed chan struct{} // NATS is done
-	close  sync.Once
-	wg     sync.WaitGroup
-	wake   chan struct{} // to announce
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	closed   chan struct{} // NATS is done
+	close    sync.Once
+	wg       sync.WaitGroup
+	wake     chan struct{} // to announce
+	delivers chan struct{} // of one: a result is delivered at a time
 
 	mu     sync.Mutex
 	posted map[string]*posting // by client
@@ -120,7 +121,7 @@ func newPost(c AttachConfig, h Handler) (*Post, error) {
 		return nil, err
 	}
 	p := &Post{
-		conf: c, h: h, trunk: t, instance: newID(), started: time.Now(), closed: make(chan struct{}), wake: make(chan struct{}, 1),
+		conf: c, h: h, trunk: t, instance: newID(), started: time.Now(), closed: make(chan struct{}), wake: make(chan struct{}, 1), delivers: make(chan struct{}, 1),
 		posted: map[string]*posting{}, acks: map[string]chan ackMessage{}, news: make(chan Status, 1),
 	}
 	p.conf.Labels = maps.Clone(c.Labels)

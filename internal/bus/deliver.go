@@ -18,9 +18,9 @@ import (
 const (
 	spoolBytes    = 64 << 20  // of a result
 	spoolPart     = 256 << 10 // of a message
-	spoolPatience = 10 * time.Second
-	spoolTries    = 6 // of a part
-	spoolAgain    = 2 * time.Second
+	spoolTries    = 6         // of a part, and of the offer
+	offerPatience = 3 * time.Second
+	spoolPatience = 10 * time.Second // for the word on a part, and on the whole when it is written
 )
 
 // spoolMessage is a part of a result; the first offers it.
@@ -35,13 +35,19 @@ type spoolMessage struct {
 
 // Deliver hands a result to a controller. It returns nil when the controller has
 // it on its disk, and not before; else the result has to be delivered again.
-// Agent and Name of the result are set by who takes it. One call at a time is of use.
+// Agent and Name of the result are set by who takes it. Calls wait for each other.
 func (p *Post) Deliver(ctx context.Context, r Spooled) error {
 	switch {
 	case !validSpoolID(r.ID):
 		return fmt.Errorf("bus: delivering a result: %q cannot name one", r.ID)
 	case len(r.Body) == 0 || len(r.Body) > spoolBytes:
 		return fmt.Errorf("bus: delivering the result %s: %d bytes are none or too many", r.ID, len(r.Body))
+	}
+	select {
+	case p.delivers <- struct{}{}:
+		defer func() { <-p.delivers }()
+	case <-ctx.Done():
+		return fmt.Errorf("bus: delivering the result %s: %w", r.ID, context.Cause(ctx))
 	}
 	sum := sha256.Sum256(r.Body)
 	m := spoolMessage{Transfer: newID(), ID: r.ID, Size: len(r.Body), SHA256: hex.EncodeToString(sum[:])}
@@ -65,7 +71,7 @@ func (p *Post) deliver(ctx context.Context, m spoolMessage, body []byte, acks <-
 	to, tries := tokenAny, 0
 	for {
 		a, err := p.deliverPart(ctx, spoolSubject(p.ID(), to), m, acks)
-		if errors.Is(err, ErrTimeout) && to != tokenAny && tries < spoolTries {
+		if errors.Is(err, ErrTimeout) && tries < spoolTries {
 			tries++
 			continue // the part or its word was lost
 		}
@@ -96,7 +102,11 @@ func (p *Post) deliverPart(ctx context.Context, subject string, m spoolMessage, 
 	if err := p.nc.PublishMsg(&nats.Msg{Subject: subject, Reply: ackSubject(p.ID(), m.Transfer), Data: body}); err != nil {
 		return ackMessage{}, err
 	}
-	limit := time.NewTimer(spoolPatience)
+	patience := spoolPatience
+	if len(m.Part) == 0 {
+		patience = offerPatience
+	}
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		select {
@@ -106,7 +116,7 @@ func (p *Post) deliverPart(ctx context.Context, subject string, m spoolMessage, 
 			}
 			return a, nil
 		case <-limit.C:
-			return ackMessage{}, fmt.Errorf("%w from a controller within %v", ErrTimeout, spoolPatience)
+			return ackMessage{}, fmt.Errorf("%w from a controller within %v", ErrTimeout, patience)
 		case <-p.ctx.Done():
 			return ackMessage{}, ErrClosed
 		case <-ctx.Done():

@@ -302,3 +302,22 @@ func TestExternalWithoutTLS(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestExternalPermissions: a key that the server knows as something else is told so.
+func TestExternalPermissions(t *testing.T) {
+	t.Parallel()
+	x := openExternal(t, 1, library)
+	p := attach(t, bus.AttachConfig{NATS: &x.operators[1], Name: "bee"}, bustest.New())
+	waitStatus(t, p, func(s bus.Status) bool { return s.Connected && errors.Is(s.Err, bus.ErrSecret) })
+	if _, err := bus.OpenRegistry(t.Context(), bus.RegistryConfig{NATS: &x.agents[0]}); !errors.Is(err, bus.ErrSecret) {
+		t.Errorf("a registry with an agent's key: %v", err)
+	}
+	f, err := bus.DialFleet(t.Context(), bus.FleetConfig{NATS: &x.agents[0]})
+	if err == nil {
+		defer f.Close()
+		_, err = f.Hosts(t.Context())
+	}
+	if !errors.Is(err, bus.ErrSecret) || !strings.Contains(fault.Hint(err), "docs/fleet.md") {
+		t.Errorf("an operator with an agent's key: %v", err)
+	}
+}

@@ -16,6 +16,10 @@ import (
 // hostsTime bounds the question who is there.
 const hostsTime = 10 * time.Second
 
+// longAtOnce is how many long replies are fetched at a time, so that what waits
+// for an operator on its bus stays far below what a bus keeps for one.
+const longAtOnce = 32
+
 // FleetConfig says which fleet an operator wants.
 type FleetConfig struct {
 	Join      *Join       // of `thru control`, for PrivilegeOperate; or
@@ -40,6 +44,8 @@ type Fleet struct {
 	once   sync.Once
 	wg     sync.WaitGroup
 
+	long chan struct{} // one for each long reply that may be on its way
+
 	mu      sync.Mutex
 	clients map[string]*Client // by agent
 	names   map[string]string  // of agents
@@ -55,7 +61,7 @@ func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
 	}
 	f := &Fleet{
 		trunk: t, who: operatorID{t.id.pub, newID()}, version: c.Version, closed: make(chan struct{}),
-		clients: map[string]*Client{}, names: map[string]string{},
+		clients: map[string]*Client{}, names: map[string]string{}, long: make(chan struct{}, longAtOnce),
 	}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	stop := context.AfterFunc(ctx, t.cancel)
@@ -209,6 +215,9 @@ func (f *Fleet) back() {
 // trouble is told of what the connection objects to: of an agent that sends more
 // than is taken, that agent alone is lost.
 func (f *Fleet) trouble(sub *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		f.cancel(f.trunk.why(err)) // nothing works without
+	}
 	if sub == nil {
 		return
 	}

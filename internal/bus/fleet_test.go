@@ -2,8 +2,10 @@ package bus_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -189,5 +191,85 @@ func TestHosts(t *testing.T) {
 		t.Error(c.Err())
 	} else if _, err := c.Hello(t.Context()); err == nil || !strings.Contains(err.Error(), "bee") {
 		t.Errorf("a host that is not there: %v", err)
+	}
+}
+
+// TestManyHosts: as many as fit several pages are listed, and each answers.
+func TestManyHosts(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	const n = 230 // more than a page
+	posts := g.attachMany(t, n)
+	f := g.operator(t)
+	waitHosts(t, f, func(h []bus.Host) bool { return len(h) == n && online(h) == n })
+	helloAll(t, f, posts)
+}
+
+// attachMany adds hosts, some at a time.
+func (r *rig) attachMany(t testing.TB, n int) []*bus.Post {
+	t.Helper()
+	posts := make([]*bus.Post, n)
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			for i := w; i < n; i += 16 {
+				state, err := bus.NewState()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if posts[i], err = bus.Attach(context.Background(), bus.AttachConfig{Join: &r.agent, State: state, Name: fmt.Sprintf("h%d", i)}, bustest.New()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Cleanup(func() {
+		for _, p := range posts {
+			if p != nil {
+				wg.Go(func() { p.Close() })
+			}
+		}
+		wg.Wait()
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return posts
+}
+
+// helloAll asks all at once.
+func helloAll(t testing.TB, f *bus.Fleet, posts []*bus.Post) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, p := range posts {
+		wg.Go(func() {
+			if _, err := f.Client(p.ID()).Hello(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func online(hosts []bus.Host) (n int) {
+	for _, h := range hosts {
+		if h.Online {
+			n++
+		}
+	}
+	return n
+}
+
+// BenchmarkAttach is 500 agents joining one hub, being listed, and answering an
+// operator who asks them all at once.
+func BenchmarkAttach(b *testing.B) {
+	for b.Loop() {
+		g := openRig(b, nil)
+		posts := g.attachMany(b, 500)
+		f := g.operator(b)
+		waitHosts(b, f, func(h []bus.Host) bool { return online(h) == len(posts) })
+		helloAll(b, f, posts)
 	}
 }

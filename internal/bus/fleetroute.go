@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,14 @@ type fleetRoute struct {
 // ask sends a request, and sends it again until its reply comes: the agent runs
 // it once.
 func (r *fleetRoute) ask(ctx context.Context, verb string, header nats.Header, body []byte) (*nats.Msg, error) {
+	if slices.Contains([]string{verbCollect, verbCaptured, verbPart}, verb) {
+		select {
+		case r.fleet.long <- struct{}{}:
+			defer func() { <-r.fleet.long }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	number, replies := r.expect()
 	m := &nats.Msg{Subject: toSubject(r.agent, r.fleet.who, verb), Reply: reSubject(r.fleet.who, r.agent, wordReply+"."+number), Header: header, Data: body}
 	began, wait := time.Now(), time.Duration(0)

@@ -15,7 +15,8 @@ const (
 	hubConnections = 2048
 	hubHandshakes  = 256
 	hubSubs        = 4096 // an operator has one for each agent
-	linksOfKey     = 8    // connections of one identity; more are refused
+	hubPending     = 128 << 20
+	linksOfKey     = 8 // connections of one identity; more are refused
 	agentRate      = 4 << 20
 	agentBurst     = 16 << 20 // bytes that an agent may send at once: a long result
 )
@@ -38,7 +39,10 @@ type Hub struct {
 // cannot be used are warnings where another one can, else an error with a hint.
 func OpenHub(ctx context.Context, c HubConfig) (*Hub, []string, error) {
 	conf := ServerConfig{Addrs: c.Addrs, Device: c.Device, State: c.State, Name: c.Name}
-	f := front{func(s *Server) nats.Authentication { return hubDoorman{s} }, hubConnections, hubHandshakes, hubSubs}
+	f := front{
+		door:        func(s *Server) nats.Authentication { return hubDoorman{s} },
+		connections: hubConnections, handshakes: hubHandshakes, subs: hubSubs, pending: hubPending,
+	}
 	server, warnings, err := open(ctx, conf, f)
 	if err != nil {
 		return nil, nil, err

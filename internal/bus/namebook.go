@@ -69,8 +69,7 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 	defer b.mu.Unlock()
 	old, taken := b.names[name]
 	if taken && old.Key != key {
-		return fmt.Sprintf("the name %s is that of another agent (key %s..., last seen %s); if that one is no more, have the controller forget it",
-			name, old.Key[:8], old.SeenAt.UTC().Format("2006-01-02 15:04 MST")), nil
+		return fmt.Sprintf("another host has the name %s (key %s...)", name, old.Key[:8]), nil
 	}
 	if taken {
 		old.SeenAt = now
@@ -150,4 +149,21 @@ func (b *NameBook) hosts() map[string]Host {
 		all[p.Key] = Host{ID: p.Key, Name: name, SeenAt: p.SeenAt}
 	}
 	return all
+}
+
+// readNames reads what NameBook has written.
+func readNames(b []byte) (map[string]pin, error) {
+	var doc bookDoc
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	for name, p := range doc.Names {
+		if !validName(name) || !validKey(p.Key) {
+			return nil, fmt.Errorf("the name %q or its key cannot be right", name)
+		}
+	}
+	if doc.Names == nil {
+		doc.Names = map[string]pin{}
+	}
+	return doc.Names, nil
 }

@@ -158,7 +158,7 @@ func NATSUsers(agents, operators, controllers []string) string {
 		for _, key := range kind.keys {
 			may := kind.may(key)
 			fmt.Fprintf(&b, "    # %s\n    { nkey: %s, permissions: {\n", kind.name, key)
-			fmt.Fprintf(&b, "        publish: { allow: [%s] }\n        subscribe: { allow: [%s] }\n    } }\n", quoted(may.publish), quoted(may.subscribe))
+			fmt.Fprintf(&b, "      publish: [%s]\n      subscribe: [%s]\n    } }\n", quoted(may.publish), quoted(may.subscribe))
 		}
 	}
 	b.WriteString("  ]\n}\n")

@@ -3,7 +3,7 @@ package bus
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,7 +49,8 @@ type Registry struct {
 	closed  chan struct{}
 	close   sync.Once
 	wg      sync.WaitGroup
-	forget  func() // of the trunk
+	stop    func() // of the trunk
+	subs    []*nats.Subscription
 
 	mu     sync.Mutex
 	hosts  map[string]*entry // by id
@@ -69,7 +70,7 @@ func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 	if c.Book == nil {
 		c.Book = &NameBook{names: map[string]pin{}}
 	}
-	r := &Registry{conf: c, closed: make(chan struct{}), hosts: map[string]*entry{}, logins: map[string]*login{}, forget: func() {}}
+	r := &Registry{conf: c, closed: make(chan struct{}), hosts: map[string]*entry{}, logins: map[string]*login{}, stop: func() {}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if err := r.connect(ctx); err != nil {
 		r.cancel()
@@ -112,21 +113,21 @@ func (r *Registry) connect(ctx context.Context) (err error) {
 	}
 	stop := context.AfterFunc(ctx, t.cancel)
 	defer stop()
-	r.key, r.forget = t.id.pub, t.cancel
+	r.key, r.stop = t.id.pub, t.cancel
 	r.nc, err = t.connect(common...)
 	return err
 }
 
 // listen subscribes to what concerns a registry.
 func (r *Registry) listen() error {
+	keep := func(sub *nats.Subscription, err error) error {
+		r.subs = append(r.subs, sub)
+		return err
+	}
 	queue := func(subject string, f nats.MsgHandler) error {
-		_, err := r.nc.QueueSubscribe(subject, registryQueue, f)
-		return err
+		return keep(r.nc.QueueSubscribe(subject, registryQueue, f))
 	}
-	each := func(subject string, f nats.MsgHandler) error {
-		_, err := r.nc.Subscribe(subject, f)
-		return err
-	}
+	each := func(subject string, f nats.MsgHandler) error { return keep(r.nc.Subscribe(subject, f)) }
 	for _, err := range []error{
 		each("thru.here.*", r.here), each("thru.alive.*.*", r.alive), queue("thru.registry.*.*.*", r.request),
 		queue("thru.spool.*."+tokenAny, r.intake.hear), each("thru.spool.*."+r.key, r.intake.hear), r.nc.Flush(),
@@ -135,8 +136,23 @@ func (r *Registry) listen() error {
 			return fmt.Errorf("bus: starting the registry: %w", err)
 		}
 	}
+	if err := r.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) {
+		return r.conf.NATS.explain(r.key, err)
+	}
+	if r.conf.Hub != nil {
+		r.conf.Hub.server.onGone(r.gone)
+	}
 	r.call()
 	return nil
+}
+
+// gone hears from the hub that a connection has ended, before the host is missed.
+func (r *Registry) gone(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.hosts[id]; e != nil {
+		e.Online = false
+	}
 }
 
 // call calls the roll.
@@ -164,8 +180,12 @@ func (r *Registry) here(m *nats.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.hosts[id]
+	if e == nil { // forgotten just now
+		return
+	}
+	letIn := h.Refused == "" && e.Refused != ""
 	e.Host = h
-	if h.Refused != "" && now.Sub(e.told) >= refuseAgain {
+	if letIn || h.Refused != "" && now.Sub(e.told) >= refuseAgain {
 		e.told = now
 		r.nc.Publish(ackSubject(id, wordName), jsonOf(ackMessage{Refused: h.Refused}))
 	}
@@ -347,7 +367,7 @@ func (r *Registry) Close() error {
 	var err error
 	r.close.Do(func() {
 		r.cancel()
-		r.forget()
+		r.leave()
 		r.wg.Wait()
 		r.mu.Lock()
 		logins := slices.Collect(maps.Values(r.logins))
@@ -356,6 +376,7 @@ func (r *Registry) Close() error {
 			l.end(nil)
 		}
 		r.intake.close()
+		r.stop()
 		r.nc.Close()
 		<-r.closed
 		err = r.conf.Book.Save()
@@ -363,19 +384,17 @@ func (r *Registry) Close() error {
 	return err
 }
 
-// readNames reads what NameBook has written.
-func readNames(b []byte) (map[string]pin, error) {
-	var doc bookDoc
-	if err := json.Unmarshal(b, &doc); err != nil {
-		return nil, err
+// leave hears nothing more, so that what comes from now on goes to another controller.
+func (r *Registry) leave() {
+	if r.conf.Hub != nil {
+		r.conf.Hub.server.onGone(nil)
 	}
-	for name, p := range doc.Names {
-		if !validName(name) || !validKey(p.Key) {
-			return nil, fmt.Errorf("the name %q or its key cannot be right", name)
+	for _, sub := range r.subs {
+		if sub != nil {
+			sub.Unsubscribe()
 		}
 	}
-	if doc.Names == nil {
-		doc.Names = map[string]pin{}
+	if r.nc.IsConnected() {
+		r.nc.FlushTimeout(time.Second)
 	}
-	return doc.Names, nil
 }

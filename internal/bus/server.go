@@ -90,12 +90,16 @@ type front struct {
 	door        func(*Server) nats.Authentication
 	connections int
 	handshakes  int
-	subs        int // of a connection
+	subs        int   // of a connection
+	pending     int64 // bytes that may wait to be sent on a connection; 0: as NATS has it
 }
 
 // agentFront lets clients in by their join string.
 func agentFront() front {
-	return front{func(s *Server) nats.Authentication { return doorman{s} }, maxConnections, maxHandshakes, maxSubs}
+	return front{
+		door:        func(s *Server) nats.Authentication { return doorman{s} },
+		connections: maxConnections, handshakes: maxHandshakes, subs: maxSubs,
+	}
 }
 
 // newServer starts the embedded server, without its listeners.
@@ -134,7 +138,7 @@ func (s *Server) options() *nats.Options {
 	return &nats.Options{
 		ServerName: "thru-" + s.conf.State.ID,
 		DontListen: true, NoLog: true, NoSigs: true, NoSystemAccount: true,
-		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: s.front.subs,
+		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: s.front.subs, MaxPending: s.front.pending,
 		PingInterval: pingEvery, MaxPingsOut: pingsOut,
 		AuthTimeout: handshakeTime.Seconds(), WriteDeadline: writeTime,
 		CustomClientAuthentication: s.front.door(s), AlwaysEnableNonce: true,
@@ -253,8 +257,16 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 func (s *Server) leave(l *link) {
 	s.mu.Lock()
 	delete(s.links, l.id)
-	gone, ended := s.gone, l.login
+	gone, ended, member := s.gone, l.login, l.who
+	for _, other := range s.links {
+		if other.who == member { // who is still here by another connection
+			member = ""
+		}
+	}
 	s.mu.Unlock()
+	if member != "" && gone != nil {
+		gone(member)
+	}
 	if ended == nil {
 		return
 	}

@@ -15,7 +15,8 @@ import (
 // so do its workers.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"thru": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"thru":  func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"natsd": natsServer,
 	})
 }
 
@@ -36,7 +37,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor,
+			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates,
 		},
 	})
 }

@@ -30,6 +30,7 @@ type controlCmd struct {
 
 // permitFlags are the keys that a NATS cluster is to let in.
 type permitFlags struct {
+	NATSKeys   []string `group:"NATS cluster" name:"nats-key" type:"path" placeholder:"FILE" help:"Make a key for --nkey in this file, if there is none, print its public part, and end; may be given again."`
 	NATSConfig bool     `group:"NATS cluster" name:"nats-config" help:"Print the part of the servers' configuration that lets these keys in, and end:"`
 	Agents     []string `group:"NATS cluster" name:"agent" placeholder:"KEY" help:"Public nkey of a host (U...)."`
 	Operators  []string `group:"NATS cluster" name:"operator" placeholder:"KEY" help:"Public nkey of who runs tests."`
@@ -50,7 +51,10 @@ type controlling struct {
 
 // Run is the controller until SIGTERM or SIGINT.
 func (c *controlCmd) Run(ctx context.Context, e *env) error {
-	if c.NATSConfig {
+	switch {
+	case len(c.NATSKeys) > 0:
+		return c.keys(e)
+	case c.NATSConfig:
 		return c.permits(e)
 	}
 	nats, err := c.natsFlags.config()
@@ -107,6 +111,24 @@ func (c *controlCmd) fits(nats *bus.NATSConfig) error {
 	return nil
 }
 
+// keys makes the files that are not there, and prints the public keys of all.
+func (c *controlCmd) keys(e *env) error {
+	public := map[string]string{}
+	for _, file := range c.NATSKeys {
+		key, err := bus.KeyFile(file)
+		if err != nil {
+			return err
+		}
+		if public[file] = key; !c.JSON {
+			fmt.Fprintf(e.out, "%s %s\n", key, file)
+		}
+	}
+	if c.JSON {
+		return json.NewEncoder(e.out).Encode(map[string]any{"public_keys": public})
+	}
+	return nil
+}
+
 // permits prints the configuration of a NATS server.
 func (c *controlCmd) permits(e *env) error {
 	if len(c.Agents)+len(c.Operators)+len(c.Registries) == 0 {
@@ -114,7 +136,7 @@ func (c *controlCmd) permits(e *env) error {
 	}
 	for _, key := range slices.Concat(c.Agents, c.Operators, c.Registries) {
 		if len(key) != 56 || key[0] != 'U' { // github.com/nats-io/nkeys: a user's key in base32
-			return fault.Usagef("give the key that begins with U: nk -inkey FILE -pubout", "%q is no public nkey of a user", key)
+			return fault.Usagef("give the key that begins with U: thru control --nats-key FILE prints it", "this is no public nkey of a user")
 		}
 	}
 	_, err := fmt.Fprint(e.out, bus.NATSUsers(c.Agents, c.Operators, c.Registries))

@@ -34,7 +34,11 @@ func (r *Runner) runApart(ctx context.Context, step plan.Step, flows []*flow) ([
 	if ctx.Err() == nil {
 		c.after, _ = compare(ctx, endsOf(able(flows)), c.zero)
 	}
-	r.harvest(ctx, flows, ends)
+	within := collectManyTime
+	if ctx.Err() != nil { // who has pressed Ctrl-C wants the prompt back
+		within = collectTime
+	}
+	r.harvest(ctx, flows, ends, within)
 	if err = cmp.Or(err, context.Cause(ctx)); err == nil {
 		r.report(flows)
 	}

@@ -170,7 +170,7 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 		for _, s := range steps {
 			set := merged[s.Label]
 			if set == nil {
-				set = &flowSet{used: map[string]int{}, step: s, kind: s.Label}
+				set = &flowSet{step: s, kind: s.Label}
 				set.step.Specs = nil
 				merged[s.Label], labels = set, append(labels, s.Label)
 			}
@@ -219,25 +219,18 @@ func (b *builder) flows(pair plan.Pair, p point, t traffic) ([]plan.Step, error)
 // flowSet is the flows of a step while they are collected.
 type flowSet struct {
 	step plan.Step
-	kind string         // the label of the step of one pair
-	used map[string]int // streams at each end point so far
-	of   []int          // each flow's number among the copies of its pair, from 1
-	all  []int          // how many copies that pair has
+	kind string // the label of the step of one pair
+	of   []int  // each flow's number among the copies of its pair, from 1
+	all  []int  // how many copies that pair has
 }
 
-// add adds the flows of a pair, so many times over. Streams are numbered
-// through at each host, so that they are placed on different CPUs.
+// add adds the flows of a pair, so many times over.
 func (x *flowSet) add(specs []measure.Spec, copies int) {
 	for i := range copies {
-		from, to := specs[0].From, specs[0].To
-		base, next := max(x.used[from], x.used[to]), 0
 		for _, s := range specs {
-			next = max(next, s.FirstStream+s.Streams)
-			s.FirstStream += base
 			x.step.Specs = append(x.step.Specs, s)
 			x.of, x.all = append(x.of, i+1), append(x.all, copies)
 		}
-		x.used[from], x.used[to] = base+next, base+next
 	}
 }
 

@@ -245,8 +245,9 @@ func (g *pairing) entry(p pairs) error {
 	}
 	for _, a := range from {
 		for _, b := range to {
-			if a == b && (len(from) > 1 || len(to) > 1) || p.by != "" && !g.differ(a, b, p.by) {
-				continue // a host is no peer of its own in a matrix
+			own := a == b && (len(from) > 1 || len(to) > 1) // in a matrix a host is no peer of its own
+			if own || p.by != "" && !g.differ(a, b, p.by) || !g.ordered && g.seen[[2]string{b.Name, a.Name}] {
+				continue
 			}
 			if err := g.add(p, a, b); err != nil {
 				return err

@@ -17,6 +17,7 @@ type fleet struct {
 	Compared  []comparison
 	Targets   grid
 	Sets      grid // a row for each set, where there are several
+	Chart     *chart
 	Details   []setView
 	Hidden    int // sets without details
 	Points    grid
@@ -63,7 +64,7 @@ func newFleet(d *measure.Document) *fleet {
 	}
 	tabled := slices.DeleteFunc(slices.Clone(sets), func(s *set) bool { return inLadders(d, s) })
 	if len(tabled) > 1 || len(tabled) == 1 && len(tabled[0].Axes) > 0 && len(sets) > 1 {
-		f.Sets = setTable(tabled)
+		f.Sets, f.Chart = setTable(tabled), newSetChart(tabled)
 	}
 	f.details(tabled)
 	return f
@@ -165,6 +166,20 @@ func slowTable(s *set, slowest []pairFigure) grid {
 	g.Caption = "pairs with less than half of the middle one"
 	return g
 }
+
+// AllTargets are the targets in a table of a page.
+func (f *fleet) AllTargets() grid { return f.Targets.firstRows(maxTargetRows) }
+
+// FirstTargets are those that are to be seen at once, or none where all are.
+func (f *fleet) FirstTargets() grid {
+	if g := brief(f.Targets); g.More != "" {
+		return g
+	}
+	return grid{}
+}
+
+// AllSets are the sets in a table of a page.
+func (f *fleet) AllSets() grid { return f.Sets.firstRows(maxSetRows) }
 
 // heldTable says what holds back how many pairs of a set.
 func heldTable(s *set) grid {

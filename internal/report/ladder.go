@@ -104,10 +104,18 @@ func (l *ladder) finish(d *measure.Document) {
 		l.Notes = append(l.Notes, note)
 	}
 	if scenario := l.scenario(); scenario != "" && err == nil {
-		l.Notes = append(l.Notes, publishedNote(table, scenario, l)...)
+		for _, note := range publishedNote(table, scenario, l) {
+			if d.Ladder == nil { // else it is said once for all rungs
+				note += "; " + caution
+			}
+			l.Notes = append(l.Notes, note)
+		}
 	}
 	l.Notes = append(l.Notes, l.heldNotes()...)
 }
+
+// caution is what is to be known of figures that others have published.
+const caution = "absolute figures do not travel between machines"
 
 // heldNotes say what holds back the rung that carried most, and the one that carried least.
 func (l *ladder) heldNotes() (notes []string) {
@@ -269,10 +277,9 @@ func publishedNote(t published.Table, scenario string, l *ladder) []string {
 		return nil
 	}
 	c := l.Best.Source
-	const caution = "; absolute figures do not travel between machines"
 	if row, ok := t.Find(scenario, c.Streams, c.Window.Send); ok && publishedText(t, scenario, c) != "" {
 		return []string{fmt.Sprintf("published for %s with %s at the %s window: %s Gb/s (%s; %s%s)",
-			scenarioName(scenario), count(c.Streams, "stream"), windowName(c.Window), publishedText(t, scenario, c), row.Tool, published.SourceTitle(row.Source), doubt(row)) + caution}
+			scenarioName(scenario), count(c.Streams, "stream"), windowName(c.Window), publishedText(t, scenario, c), row.Tool, published.SourceTitle(row.Source), doubt(row))}
 	}
 	var low, high float64
 	var source string
@@ -298,7 +305,7 @@ func publishedNote(t published.Table, scenario string, l *ladder) []string {
 	if low == high {
 		rates = scale{1e9, "Gb/s"}.number(low)
 	}
-	return []string{fmt.Sprintf("published for %s, %s: %s Gb/s (%s)", scenarioName(scenario), streams, rates, source) + caution}
+	return []string{fmt.Sprintf("published for %s, %s: %s Gb/s (%s)", scenarioName(scenario), streams, rates, source)}
 }
 
 // doubt is what speaks against a published figure, where its row says so.

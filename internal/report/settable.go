@@ -35,7 +35,7 @@ func setTable(sets []*set) grid {
 		add("what", 12, func(s *set) string { return orDash(s.Name) })
 	}
 	for _, n := range names {
-		add(clean(strings.ReplaceAll(n, "_", " ")), 6, func(s *set) string { return orDash(axisValue(s.Axes, n)) })
+		add(axisTitle(n), 6, func(s *set) string { return orDash(axisValue(s.Axes, n)) })
 	}
 	if slices.ContainsFunc(sets, func(s *set) bool { return len(s.Pairs) > 1 }) {
 		add("pairs", 0, (*set).pairsText)
@@ -89,6 +89,17 @@ func axisNames(sets []*set) []string {
 		}
 	}
 	return names
+}
+
+// axisTitle is what people call an axis.
+func axisTitle(name string) string {
+	switch name {
+	case "cpus":
+		return "CPUs"
+	case "end_points":
+		return "end points a host"
+	}
+	return clean(strings.ReplaceAll(name, "_", " "))
 }
 
 func axisValue(axes []measure.Axis, name string) string {

@@ -14,6 +14,7 @@ import (
 const (
 	maxTargetRows  = 200 // on the page
 	textTargetRows = 20
+	fewTargets     = 8 // that are all listed in a terminal
 	maxCompared    = 40
 )
 
@@ -31,7 +32,24 @@ func targetTable(d *measure.Document) grid {
 		if t.AtMost {
 			bar = "at most "
 		}
-		g.Rows = append(g.Rows, []string{clean(t.What), bar + targetValue(t.Wanted, t.Unit), got, []string{"fail", "pass"}[passed(t)], orDash(clean(t.Reason))})
+		bar += targetValue(t.Wanted, t.Unit)
+		why := strings.Replace(clean(t.Reason), ", wanted: "+bar, "", 1) // it stands beside
+		if why == got {
+			why = ""
+		}
+		g.Rows = append(g.Rows, []string{clean(t.What), bar, got, []string{"fail", "pass"}[passed(t)], orDash(why)})
+	}
+	return g
+}
+
+// brief leaves out the targets that are met where there are many.
+func brief(g grid) grid {
+	met := slices.IndexFunc(g.Rows, func(r []string) bool { return r[3] == "pass" })
+	if n := len(g.Rows) - met; met >= 0 && len(g.Rows) > fewTargets {
+		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d that are met", n)
+	}
+	if left := len(g.Rows) - textTargetRows; left > 0 {
+		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more that are not met", left)
 	}
 	return g
 }

@@ -20,7 +20,12 @@ func (p *printer) fleet(v *view) {
 		p.comparison(c, len(f.Compared) == 1)
 	}
 	if len(f.Targets.Rows) > 0 {
-		p.captioned(f.Targets.firstRows(textTargetRows))
+		if g := brief(f.Targets); len(g.Rows) > 0 {
+			p.captioned(g)
+		} else {
+			p.out.WriteByte('\n')
+			p.broken(bold, 0, g.Caption)
+		}
 	}
 	if len(f.Sets.Rows) > 0 {
 		p.captioned(f.Sets.firstRows(textSetRows))

@@ -203,7 +203,7 @@ func (w *waterfall) Lines() (all []string) {
 			all = append(all, r.Name+": "+s)
 		}
 	}
-	return append(all, w.Notes...)
+	return append(all, append(w.Notes, "published figures are there to compare how they change with streams and window: "+caution)...)
 }
 
 // Page is the table for a page, which draws the bars beside it.
