@@ -179,7 +179,7 @@ func (v *runView) draw() {
 func (v *runView) state() report.LivePlan {
 	elapsed := time.Since(v.begin)
 	l := report.LivePlan{
-		Turn: v.turn + 1, Turns: v.total, Label: v.label, Phase: v.phase, Failed: v.failed,
+		Turn: v.turn + 1, Turns: v.total, Label: strings.TrimPrefix(v.label, fmt.Sprintf("%d pairs, ", len(v.specs))), Phase: v.phase, Failed: v.failed,
 		ElapsedNs: int64(elapsed), TotalNs: int64(elapsed + v.left()),
 	}
 	sum, known := 0.0, false
