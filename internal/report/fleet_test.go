@@ -88,7 +88,7 @@ func meshPlan() plan.Plan {
 		Targets: []plan.Target{{Of: plan.TargetTotal, Figure: "goodput_bps", Wanted: 9e9}, {Of: plan.TargetPair, Figure: "share_pct", Wanted: 95, Where: []measure.Axis{{Name: "streams", Value: "8"}}},
 			{Of: plan.TargetPair, Figure: "loss_pct", Wanted: 0.1, AtMost: true}, {Of: plan.TargetTotal, Figure: "rtt_loaded_ns", Wanted: 5e6, AtMost: true, Rung: "LAN"}}}
 	for _, streams := range []int{1, 8} {
-		s := plan.Step{Label: fmt.Sprintf("%d streams", streams), Apart: true}
+		s := plan.Step{Label: count(streams, "stream"), Apart: true}
 		for _, from := range []string{"a", "b", "local"} {
 			for _, to := range []string{"a", "b", "local"} {
 				if from != to {
@@ -127,8 +127,8 @@ func TestPlanList(t *testing.T) {
                 total RTT under load at most 5.00 ms, on the rung LAN
 
   step  what                         flows  traffic                                             time
-     1  1 streams                        6  TCP, 1 stream, 10 s                                 12 s
-     2  8 streams                        6  TCP, 8 streams, 10 s                                12 s
+     1  1 stream                         6  TCP, 10 s                                           12 s
+     2  8 streams                        6  TCP, 10 s                                           12 s
      3  LAN, four end points a host      4  UDP, 1 stream, 1.00 Gb/s asked for, 800 KiB        1 min
                                             window, 1 min
      4  self (beside, once)              1  TCP, 1 stream, 3 s                                   5 s
