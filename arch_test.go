@@ -33,7 +33,7 @@ var beside = map[string][]string{
 	"stat":     {"measure", "unit"}, // figures over evidence, with units in their warnings
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
-	"report":   {"published"},
+	"report":   {"published", "plan"}, // plan: what a dry run lists
 	"planfile": {"plan"}, // which it builds
 	"diagnose": {"gate"}, // whose remedies it takes
 }
