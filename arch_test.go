@@ -34,8 +34,8 @@ var beside = map[string][]string{
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
 	"report":   {"published", "plan"}, // plan: what a dry run lists
-	"planfile": {"plan"}, // which it builds
-	"diagnose": {"gate"}, // whose remedies it takes
+	"planfile": {"plan"},              // which it builds
+	"diagnose": {"gate"},              // whose remedies it takes
 }
 
 // impure are the parts of the standard library that reach out of the
