@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"thru/internal/bus"
@@ -26,6 +27,12 @@ type session struct {
 
 	packets *packets // that were to be captured; nil: none
 
+	since     time.Time     // prepared, and then started
+	kept      chan struct{} // closed when what it saw is in the spool, after over
+	spooled   string        // its id there; empty: it is not
+	collected atomic.Bool   // its client has fetched the evidence
+	unwanted  atomic.Bool   // and has released it: nobody else needs it
+
 	mu    sync.Mutex
 	route *measure.Route
 	host  hostWatch
@@ -41,7 +48,7 @@ type session struct {
 func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *session {
 	s := &session{
 		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
-		over: make(chan struct{}),
+		over: make(chan struct{}), kept: make(chan struct{}), since: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.expire = time.AfterFunc(unstarted, func() { a.end(client, s.id) })
@@ -64,7 +71,11 @@ func (s *session) near(route *measure.Route) host.PlacementFacts {
 
 // follow turns the engine's updates into events until the session is over.
 func (s *session) follow() {
-	defer close(s.over)
+	defer func() {
+		close(s.over)
+		s.keep()
+		close(s.kept)
+	}()
 	for u := range s.inner.Updates() {
 		e := bus.Event{Session: s.id, Kind: bus.EventProgress, Phase: bus.PhaseMeasure, AtNs: int64(u.At), SpanNs: int64(u.Span), Bytes: u.Bytes, Retransmits: u.Retransmits,
 			Packets: u.Packets, Lost: u.Lost, Requests: u.Requests, Back: u.Back, Each: u.Each}
@@ -93,14 +104,19 @@ func (s *session) follow() {
 	}
 }
 
-// evidence is the engine's, with what the host did meanwhile; back is that of
-// the other direction of two-way traffic.
+// evidence is the engine's, with what the host did meanwhile.
 func (s *session) evidence(ctx context.Context) bus.CollectReply {
 	e := s.inner.Evidence()
 	var base *measure.HostSpan
 	if len(e.Bins) > 0 {
 		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet)
 	}
+	return s.seen(e, base)
+}
+
+// seen adds to what the engine has seen how the host was meanwhile, and when it
+// is idle; back is of the other direction of two-way traffic.
+func (s *session) seen(e measure.Evidence, base *measure.HostSpan) bus.CollectReply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.Route, e.BeganNs = s.route, s.began
@@ -125,7 +141,8 @@ func (s *session) close() {
 	s.starting.Unlock()
 	s.inner.Close()
 	s.waiting.Wait()
-	<-s.over
+	<-s.kept
+	s.settle()
 	s.packets.close()
 }
 
@@ -209,7 +226,8 @@ func (w *hostWatch) into(e *measure.Evidence) {
 type baseline struct {
 	mu   sync.Mutex
 	at   time.Time
-	span *measure.HostSpan
+	span *measure.HostSpan // nil: tests ran
+	calm bool              // it was not of that moment only
 }
 
 const (
@@ -219,13 +237,24 @@ const (
 	quietWait     = 300 * time.Millisecond // for workers that have reported their end to be gone
 )
 
-// get reads the baseline, or returns nil when tests run before or after the reading.
+// get reads the baseline, or returns nil when tests run before or after the
+// reading. Sessions that end together share one reading, whatever came of it: in
+// a row they would take so long that the last ones' evidence would be lost.
 func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
+	asked := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.span != nil && time.Since(b.at) < baselineKeeps {
+	if b.at.After(asked) || b.calm && time.Since(b.at) < baselineKeeps {
 		return b.span
 	}
+	span := readBaseline(ctx, h, quiet)
+	if ctx.Err() == nil {
+		b.at, b.span, b.calm = time.Now(), span, span != nil && busyPct(*span) < baselineBusy
+	}
+	return span
+}
+
+func readBaseline(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
 	for give := time.Now().Add(quietWait); !quiet(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(give) {
 			return nil
@@ -242,9 +271,6 @@ func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *me
 		return nil
 	}
 	span.Proto, span.Softnet = nil, nil // only its CPU serves
-	if busyPct(span) < baselineBusy {
-		b.span, b.at = &span, time.Now()
-	}
 	return &span
 }
 

@@ -15,6 +15,7 @@ import (
 // that is returned is that of an interruption.
 func (r *Runner) runApart(ctx context.Context, step plan.Step, flows []*flow) ([]measure.Run, error) {
 	r.report(flows) // of those whose ends are known to be gone
+	numberStreams(flows)
 	ends := endsOf(able(flows))
 	waited, failed := r.take(ctx, ends, step.Specs[0].Together)
 	spread(flows, failed)
@@ -33,12 +34,33 @@ func (r *Runner) runApart(ctx context.Context, step plan.Step, flows []*flow) ([
 	if ctx.Err() == nil {
 		c.after, _ = compare(ctx, endsOf(able(flows)), c.zero)
 	}
-	r.harvest(ctx, flows, ends)
-	r.report(flows)
+	within := collectManyTime
+	if ctx.Err() != nil { // who has pressed Ctrl-C wants the prompt back
+		within = collectTime
+	}
+	r.harvest(ctx, flows, ends, within)
+	if err = cmp.Or(err, context.Cause(ctx)); err == nil {
+		r.report(flows)
+	}
 	for _, f := range flows {
 		c.timing(f)
 	}
 	return finish(flows, waited, nil), err
+}
+
+// numberStreams counts the streams of all flows at each host, so that no two of
+// them are placed on one CPU while another is free.
+func numberStreams(flows []*flow) {
+	at := map[*EndPoint]int{}
+	for _, f := range flows {
+		if f.rides != nil {
+			continue
+		}
+		a, b := f.sender.end, f.receiver.end
+		f.spec.FirstStream = max(at[a], at[b])
+		at[a] = f.spec.FirstStream + f.spec.Streams
+		at[b] = at[a]
+	}
 }
 
 // spread gives the error of an end point to all its flows.
@@ -64,7 +86,9 @@ func (r *Runner) prepareAll(ctx context.Context, flows []*flow) {
 		}
 	}
 	releaseStale(flows)
-	r.report(flows)
+	if ctx.Err() == nil {
+		r.report(flows)
+	}
 }
 
 // startAll tells every session the moment at which all start, receivers first:
@@ -104,7 +128,9 @@ func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 		}
 	}
 	releaseStale(flows)
-	r.report(flows)
+	if ctx.Err() == nil {
+		r.report(flows)
+	}
 }
 
 // noteWalls keeps how far the wall clocks are from this machine's.

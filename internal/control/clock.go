@@ -109,16 +109,17 @@ func (c *clocks) setStart(sessions int) {
 	c.start = time.Now().Add(min(leastLead+roundTrips*slowest+time.Duration(sessions)*leadOfSide, mostLead))
 }
 
-// startOf is that moment on the clock of one end: 0, at once, where that is not
-// known. A receiver is ready a little before the first byte can come.
+// startOf is that moment on the clock of one end: 0, at once, where that of
+// either is not known. A receiver is ready a little before the first byte can come.
 func (c *clocks) startOf(s *side) int64 {
 	x, known := c.before[s.end]
-	if !known {
+	y, told := c.before[s.other().end]
+	if !known || !told && s.other().end.asked() {
 		return 0
 	}
 	at := c.start.Sub(c.zero) + x.ahead
 	if !s.sends {
-		at -= readyLead + x.bound + c.before[s.other().end].bound
+		at -= readyLead + x.bound + y.bound
 	}
 	return max(int64(at), 1)
 }
@@ -192,17 +193,17 @@ func wallWarning(ends []measure.EndPoint) string {
 		}
 		words = append(words, fmt.Sprintf("%s is %s %s this machine's", e.Name, unit.Duration(int64(time.Duration(*e.ClockNs).Abs())), side))
 	}
-	return "wall clocks are far apart: the clock of " + some(words) + "; no figure depends on them, times in logs do"
+	return "wall clocks are far apart: the clock of " + some(words, ", ") + "; no figure depends on them, times in logs do"
 }
 
 // namedAtMost bounds the names in a message.
 const namedAtMost = 3
 
 // some names the first few and counts the rest.
-func some(words []string) string {
+func some(words []string, between string) string {
 	more := len(words) - namedAtMost
 	if more <= 0 {
-		return strings.Join(words, ", ")
+		return strings.Join(words, between)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(words[:namedAtMost], ", "), more)
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:namedAtMost], between), more)
 }

@@ -11,12 +11,16 @@ import (
 	"thru/internal/measure"
 )
 
-// collectTime bounds fetching the evidence of one end.
-const collectTime = 10 * time.Second
+// Bounds of fetching the evidence of one end. Of many pairs all share the way to
+// this process, and one that is slow holds up none.
+const (
+	collectTime     = 10 * time.Second
+	collectManyTime = 30 * time.Second
+)
 
 // collect fetches the evidence of every end that can still be reached; of the
 // others it keeps what their live figures told.
-func (r *Runner) collect(flows []*flow) {
+func (r *Runner) collect(flows []*flow, within time.Duration) {
 	var sides []*side
 	for _, f := range flows {
 		sides = append(sides, f.sides()...)
@@ -25,7 +29,7 @@ func (r *Runner) collect(flows []*flow) {
 	var mu sync.Mutex
 	atMost(len(sides), width, func(i int) {
 		var e *measure.Evidence
-		sides[i].end.ask(func() { e = sides[i].evidence() })
+		sides[i].end.ask(func() { e = sides[i].evidence(within) })
 		mu.Lock()
 		defer mu.Unlock()
 		got[sides[i]] = e
@@ -51,7 +55,7 @@ func (f *flow) nameFar() {
 	}
 }
 
-func (s *side) evidence() *measure.Evidence {
+func (s *side) evidence(within time.Duration) *measure.Evidence {
 	if s.session == "" {
 		return nil
 	}
@@ -60,7 +64,7 @@ func (s *side) evidence() *measure.Evidence {
 		return s.seen.evidence(s)
 	default:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	reply, err := s.end.Client.Collect(ctx, bus.Collect{Session: s.session})
 	if err != nil {

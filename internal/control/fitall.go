@@ -25,7 +25,7 @@ type pairing struct {
 }
 
 // Bounds of the probes before a plan: how many pairs, how long altogether, and
-// how many end points' passed gates a document still lists.
+// of how many pairs a document still lists the gates that pass.
 const (
 	mostProbes = 64
 	probesTime = 15 * time.Second
@@ -44,10 +44,6 @@ var (
 // its host or its pair, and the others are measured; it ends the run where none
 // is left.
 func (r *Runner) fitAll(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
-	if p.Gates == plan.GatesOff {
-		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: "the plan has gates: off"})
-		return nil
-	}
 	pairs := r.pairings(p)
 	if err := r.probeAll(ctx, pairs); err != nil {
 		return err
@@ -117,7 +113,7 @@ func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
 	ends := endsOfPairs(open)
 	_, failed := r.take(ctx, ends, open[0].spec.Together)
 	defer release(ends) // a step takes its own: who holds more than it waits for may wait for ever
-	r.Watch.Checking(fmt.Sprintf("probing the paths of %d pairs", len(open)))
+	r.Watch.Checking(fmt.Sprintf("probing the paths of %d pair(s)", len(open)))
 	within, cancel := context.WithTimeoutCause(ctx, probesTime, errNoTime)
 	defer cancel()
 	for len(open) > 0 {
@@ -188,9 +184,9 @@ func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Rout
 		}
 		gates = append(gates, r.gatesOf(x, ends, routes)...)
 	}
-	doc.Gates = worstFirst(gates, len(doc.EndPoints) > mostListed)
-	if len(doc.EndPoints) > mostListed {
-		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("of more than %d end points only the gates that do not pass are listed", mostListed)})
+	brief := len(pairs) > mostListed
+	if doc.Gates = worstFirst(gates, brief); brief {
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("of more than %d pairs only the gates that do not pass are listed", mostListed)})
 	}
 	for _, why := range sorted(unprobed) {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "paths", Why: fmt.Sprintf("%d of %d paths: %s", unprobed[why], len(pairs), why)})

@@ -38,13 +38,13 @@ func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.
 	if err == nil {
 		err = r.watch(ctx, flows, false, time.Now())
 	}
-	r.harvest(ctx, flows, ends)
+	r.harvest(ctx, flows, ends, collectTime)
 	return finish(flows, waited, err), err
 }
 
 // harvest fetches what the ends of the flows have, and gives the turns back.
-func (r *Runner) harvest(ctx context.Context, flows []*flow, ends []*EndPoint) {
-	r.collect(flows)
+func (r *Runner) harvest(ctx context.Context, flows []*flow, ends []*EndPoint, within time.Duration) {
+	r.collect(flows, within)
 	r.fetch(ctx, flows)
 	release(ends)
 	r.readPackets(ctx, flows)
