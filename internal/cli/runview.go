@@ -52,12 +52,12 @@ const (
 	liveLines = 7
 )
 
-func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint, silent bool) *runView {
+func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint) *runView {
 	v := &runView{plan: p, turns: p.Schedule(), foreign: map[string]bool{}, begin: time.Now(), stepped: time.Now()}
 	for name, x := range ends {
 		v.foreign[name] = x.Foreign
 	}
-	if width, ok := terminalSize(e.err); ok && !silent {
+	if width, ok := terminalSize(e.err); ok {
 		v.w, v.width = e.err, width
 	}
 	return v
