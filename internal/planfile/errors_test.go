@@ -57,7 +57,7 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"axis twice":        {"pairs: [{from: local, to: local}]\naxes: {streams: [1, 2, 1]}", "3:24", "twice", "take it out"},
 	"axis of both":      {"pairs: [{from: local, to: local}]\naxes: {direction: [both]}", "3:19", "both is forward and reverse", "forward, reverse and bidir"},
 	"variant and axis":  {"pairs: [{from: local, to: local}]\naxes: {streams: [1]}\nvariants: [{name: x, streams: 2}, {name: y}]", "4:22", "streams is an axis too", "one place"},
-	"one variant":       {"pairs: [{from: local, to: local}]\nvariants: [{name: x}]", "3:11", "1 variants", "against each other"},
+	"one variant":       {"pairs: [{from: local, to: local}]\nvariants: [{name: x}]", "3:11", "and not 1", "against each other"},
 	"variant twice":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x}, {name: x}]", "3:30", "twice", "names tell"},
 	"no name":           {"pairs: [{from: local, to: local}]\nvariants: [{streams: 1}, {name: x}]", "3:13", "no name", "such as"},
 	"interleaved":       {"pairs: [{from: local, to: local}]\norder: interleaved", "3:8", "nothing to hold against", "variants"},
