@@ -35,6 +35,7 @@ type yardAgent struct {
 	mute    bool   // never answers Prepare
 	deaf    bool   // nor any question about its host
 	dies    bool   // when it is started
+	leaves  bool   // when it is asked for its evidence
 	floods  bool   // when it is started, and for ever
 	broken  string // its sessions end with that
 	quota   float64
@@ -209,6 +210,9 @@ func (c *yardClient) send(e bus.Event) bool {
 func (c *yardClient) Collect(_ context.Context, m bus.Collect) (bus.CollectReply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.leaves {
+		c.once.Do(func() { close(c.lost) })
+	}
 	began, started := c.began[m.Session]
 	if !started {
 		return bus.CollectReply{}, c.Err()
@@ -372,7 +376,7 @@ func TestLostAgentIsSkipped(t *testing.T) {
 	p := atOnce(specs...)
 	p.Repeat = plan.Repeat{Min: 3, Max: 3}
 	doc, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}}).Run(t.Context(), p)
-	if err == nil || !strings.Contains(err.Error(), "2 of 4 pairs failed: h000 -> h001") {
+	if err == nil || !strings.Contains(err.Error(), "2 of 4 pairs failed: h000 -> h001, h001 -> h002: h001 is gone: it fell silent") {
 		t.Errorf("error %v", err)
 	}
 	if n := y.all["h001"].opened; n != 2 {
@@ -383,6 +387,22 @@ func TestLostAgentIsSkipped(t *testing.T) {
 	}
 	if c := doc.Cells[0]; len(c.Runs) != 3 || !strings.Contains(c.Error.Message, "h001 is gone") {
 		t.Errorf("a pair with it: %+v", c.Error)
+	}
+}
+
+// Of an agent that is lost between the end of the traffic and its evidence there
+// are live figures, which are no complete run.
+func TestEvidenceIsLost(t *testing.T) {
+	y, names, specs := ring(t, 4, func(a *yardAgent) { a.leaves = a.name == "h001" })
+	q := &quiet{}
+	doc, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(t.Context(), atOnce(specs...))
+	if err == nil || !strings.Contains(err.Error(), "2 of 4 pairs failed") || len(q.failed) != 2 {
+		t.Errorf("error %v, the observer heard of %q", err, q.failed)
+	}
+	for i, c := range doc.Cells {
+		if x := c.Runs[0]; x.Partial != (i < 2) || x.Flows[0].Receiver == nil || x.Flows[0].Receiver.Bytes != 1000 {
+			t.Errorf("%s to %s: %+v", c.From, c.To, x)
+		}
 	}
 }
 
