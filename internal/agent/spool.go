@@ -165,6 +165,10 @@ func (s *Spool) write(id string, text []byte) error {
 // failed notes that a document could not be kept, and warns where that is news.
 func (s *Spool) failed(err error) {
 	news := s.trouble == ""
+	var path *fs.PathError
+	if errors.As(err, &path) { // whose file is another one each time
+		err = path.Err
+	}
 	s.trouble = fmt.Sprintf("evidence cannot be kept in %s: %v", s.dir, err)
 	if news {
 		s.warn(s.trouble + "; what a lost client has not fetched will be gone")

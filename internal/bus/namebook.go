@@ -69,8 +69,7 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 	defer b.mu.Unlock()
 	old, taken := b.names[name]
 	if taken && old.Key != key {
-		return fmt.Sprintf("the name %s is that of another agent (key %s..., last seen %s); if that one is no more, have the controller forget it",
-			name, old.Key[:8], old.SeenAt.UTC().Format("2006-01-02 15:04 MST")), nil
+		return fmt.Sprintf("another host has the name %s (key %s...)", name, old.Key[:8]), nil
 	}
 	if taken {
 		old.SeenAt = now

@@ -85,7 +85,7 @@ type ackMessage struct {
 	Next       int    `json:"next_bytes"`           // offset of the part that is wanted
 	Done       bool   `json:"done,omitempty"`       // the result is kept
 	Error      string `json:"error,omitempty"`      // it is not
-	Refused    string `json:"refused,omitempty"`    // why the host may not be used under its name
+	Refused    string `json:"refused,omitempty"`    // why the host may not be used under its name; empty: it may
 }
 
 // wordName stands last in the subject by which a controller refuses a name.
@@ -107,7 +107,10 @@ func (p *Post) ack(m *nats.Msg) {
 	if t[3] == wordName {
 		why := printable(a.Refused, maxSentence)
 		p.tell(func(s *Status) {
-			s.Err = fault.Failf("choose another with --name", "bus: %s refuses the name %s: %s", p.trunk.where, p.conf.Name, why)
+			if s.Err = nil; why == "" { // the name is free now
+				return
+			}
+			s.Err = fault.Failf("choose another with --name; if the host that has it is no more: thru hosts CONTROLLER --forget "+p.conf.Name, "bus: %s refuses the name %s: %s", p.trunk.where, p.conf.Name, why)
 		})
 		return
 	}

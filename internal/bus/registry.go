@@ -180,8 +180,12 @@ func (r *Registry) here(m *nats.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.hosts[id]
+	if e == nil { // forgotten just now
+		return
+	}
+	letIn := h.Refused == "" && e.Refused != ""
 	e.Host = h
-	if h.Refused != "" && now.Sub(e.told) >= refuseAgain {
+	if letIn || h.Refused != "" && now.Sub(e.told) >= refuseAgain {
 		e.told = now
 		r.nc.Publish(ackSubject(id, wordName), jsonOf(ackMessage{Refused: h.Refused}))
 	}

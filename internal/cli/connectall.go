@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 
+	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/plan"
+	"thru/internal/planfile"
 )
 
 // mostDialled bounds the end points that are connected at a time.
@@ -74,12 +76,35 @@ func (d dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint,
 	if at.DataAddr != "" {
 		e.DataHosts = []string{at.DataAddr}
 	}
-	e.Labels = maps.Clone(e.Hello.Labels)
-	if e.Labels == nil && len(at.Labels) > 0 {
-		e.Labels = map[string]string{}
+	labels := map[string]string{}
+	for _, from := range []map[string]string{e.Hello.Labels, e.Labels, at.Labels} {
+		maps.Copy(labels, from)
 	}
-	maps.Copy(e.Labels, at.Labels)
+	e.Labels = labels
 	return e, stop, nil
+}
+
+// fleetHosts asks controllers for their hosts, also for those that are not there
+// now: that one is missing is found out when it is connected. A host that is
+// refused is none.
+func (e *env) fleetHosts(ctx context.Context, controllers []string) (map[string][]planfile.Host, error) {
+	all := map[string][]planfile.Host{}
+	for _, name := range controllers {
+		f, back, err := e.fleets.use(ctx, name, func(ctx context.Context) (*bus.Fleet, error) {
+			return e.dialFleet(ctx, name, bus.FleetConfig{})
+		})
+		if err != nil {
+			return nil, err
+		}
+		all[name] = []planfile.Host{}
+		for _, h := range f.hosts {
+			if h.Refused == "" {
+				all[name] = append(all[name], planfile.Host{Name: h.Name, Labels: h.Labels, CPUs: h.CPUs})
+			}
+		}
+		back()
+	}
+	return all, nil
 }
 
 // mostNamed is how many end points or pairs an error names one by one.

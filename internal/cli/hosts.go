@@ -157,8 +157,8 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 		return err
 	}
 	for _, h := range hosts {
-		if h.Problem != "" {
-			fmt.Fprintf(e.out, "\n%s: %d results wait there: %s\n", h.Name, h.Waiting, printable(h.Problem))
+		if h.Waiting > 0 || h.Problem != "" {
+			fmt.Fprintf(e.out, "\n%s: %s\n", h.Name, printable(keeping(h)))
 		}
 	}
 	if !facts {
@@ -173,6 +173,18 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: h.Name, Addr: strings.Join(h.Addrs, " "), Thru: h.Thru, Facts: h.Facts, Labels: h.Labels})
 	}
 	return report.Facts(e.out, doc, options)
+}
+
+// keeping says of results that wait at a host how many, and what is in their way.
+func keeping(h bus.Host) string {
+	waits := fmt.Sprintf("%d results wait there for the controller", h.Waiting)
+	switch {
+	case h.Problem == "":
+		return waits
+	case h.Waiting == 0:
+		return h.Problem
+	}
+	return waits + "; " + h.Problem
 }
 
 // hostRow is a host as report shows it.

@@ -209,7 +209,11 @@ func resumeJournal(dir string) (j *journal, text []byte, err error) {
 	}
 	if err != nil {
 		j.close()
-		return nil, nil, fault.Failf("begin anew: leave --resume out", "cli: continuing the run %s: %w", j.head.Run, err)
+		hint := "begin anew: leave --resume out"
+		if errors.Is(err, errLocked) {
+			hint = "wait until it has ended, or end it"
+		}
+		return nil, nil, fault.Failf(hint, "cli: continuing the run %s: %w", j.head.Run, err)
 	}
 	j.head.Began = append(j.head.Began, time.Now().UTC())
 	return j, text, nil
