@@ -178,6 +178,9 @@ func (p *Post) Announce() {
 // linked is told of each connection that stands.
 func (p *Post) linked() {
 	p.tell(func(s *Status) { s.Connected, s.Err = true, nil })
+	for _, x := range p.everyone() {
+		x.spare(leaseTime / 2) // while the bus was away nobody could be heard
+	}
 	p.Announce()
 }
 
@@ -224,15 +227,15 @@ func (p *Post) request(m *nats.Msg) {
 		p.end(p.known(who))
 		return
 	}
+	if verb == verbAgain {
+		p.again(p.known(who), m.Data)
+		return
+	}
 	x := p.login(who)
-	if x == nil || !strings.HasPrefix(m.Reply, reSubject(who, p.ID(), wordReply)) && verb != verbAgain {
+	if x == nil || !strings.HasPrefix(m.Reply, reSubject(who, p.ID(), wordReply+".")) {
 		return
 	}
 	x.touch()
-	if verb == verbAgain {
-		p.again(x, m.Data)
-		return
-	}
 	if x.kept.seen(m.Reply, func(old *nats.Msg) { p.nc.PublishMsg(old) }) {
 		return
 	}

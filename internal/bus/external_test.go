@@ -230,6 +230,37 @@ func TestExternalHosts(t *testing.T) {
 	}
 }
 
+// TestExternalRestarts: a server that is killed and comes back loses nothing
+// that ran.
+func TestExternalRestarts(t *testing.T) {
+	for name, start := range map[string]run{"library": library, "program": program} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := openExternal(t, 1, start)
+			h := bustest.New()
+			p, _, f := fleetOn(t, x, h, nil)
+			c := f.Client(p.ID())
+			id := clientID(t, c, h)
+			x.stop()
+			p.Publish(id, bus.Event{Session: "s", Kind: bus.EventDone, AtNs: 1})
+			x.start()
+			waitStatus(t, p, func(s bus.Status) bool { return s.Connected && s.Err == nil })
+			if _, err := c.Hello(t.Context()); err != nil || h.GoneTimes(id) != 0 {
+				t.Error(err, h.GoneTimes(id))
+			}
+			select {
+			case e := <-c.Events():
+				if e.AtNs != 1 {
+					t.Error(e)
+				}
+			case <-time.After(patience):
+				t.Error("the event is lost")
+			}
+			waitHosts(t, f, func(h []bus.Host) bool { return named(h, "bee") != nil && h[0].Online })
+		})
+	}
+}
+
 // TestExternalErrors: what goes wrong with an external server is said, and what to do.
 func TestExternalErrors(t *testing.T) {
 	t.Parallel()

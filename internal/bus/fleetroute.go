@@ -175,7 +175,7 @@ func (r *fleetRoute) odd() {
 // event hands an event on. What must not be lost is numbered: one that is
 // missing is asked for, with all that follow it.
 func (r *fleetRoute) event(m *nats.Msg) {
-	if r.events.take(1, time.Now()) > 0 {
+	if !r.events.allow(time.Now()) {
 		r.lose(fault.Failf("thru there is broken, or is not thru", "bus: %s floods with events: %w", r.client.peer(), ErrLost))
 		return
 	}
@@ -264,6 +264,15 @@ func (r *fleetRoute) watch() {
 			r.lose(fault.Failf("see whether `thru serve` still runs there, and whether the network was interrupted",
 				"bus: %s does not answer any more: %w", r.client.peer(), ErrLost))
 		}
+	}
+}
+
+// spare waits at least so long for an agent that could not be heard.
+func (r *fleetRoute) spare(left time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if least := time.Now().Add(left - leaseTime); !r.heard.IsZero() && r.heard.Before(least) {
+		r.heard = least
 	}
 }
 

@@ -111,7 +111,7 @@ func (x *posting) sign() []byte { return jsonOf(lifeSign{x.epoch, x.kept.lastNum
 // again answers the request for events.
 func (p *Post) again(x *posting, body []byte) {
 	var q againRequest
-	if decode(body, &q) == nil {
+	if x != nil && decode(body, &q) == nil {
 		x.kept.again(q.After, p.nc.PublishMsg)
 	}
 }

@@ -72,6 +72,15 @@ func (l *login) touch() {
 	l.heard = time.Now()
 }
 
+// spare leaves a client at least so much of its lease.
+func (l *login) spare(left time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if least := time.Now().Add(left - leaseTime); l.heard.Before(least) {
+		l.heard = least
+	}
+}
+
 // silent is how long nothing was heard of the client.
 func (l *login) silent() time.Duration {
 	l.mu.Lock()

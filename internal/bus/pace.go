@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// pace bounds what a connection sends: a bucket of tokens, a byte each. Its zero
-// value bounds nothing.
+// pace bounds how much comes in: a bucket of tokens, one for each byte of a
+// connection, or for each message. Its zero value bounds no bytes.
 type pace struct {
 	mu     sync.Mutex
-	rate   float64 // bytes a second; 0: no bound
-	burst  float64 // bytes
+	rate   float64 // tokens a second; 0: no bound
+	burst  float64 // tokens that the bucket holds
 	tokens float64
 	at     time.Time
 }
@@ -36,6 +36,19 @@ func (p *pace) take(bytes int, now time.Time) time.Duration {
 		return 0
 	}
 	return time.Duration(-p.tokens / p.rate * float64(time.Second))
+}
+
+// allow takes a token where there is one, and says no where there is none.
+func (p *pace) allow(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tokens = min(p.tokens+p.rate*now.Sub(p.at).Seconds(), p.burst)
+	p.at = now
+	if p.tokens < 1 {
+		return false
+	}
+	p.tokens--
+	return true
 }
 
 // pacedReader reads no faster than a pace: the sender's own TCP then waits, and

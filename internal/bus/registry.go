@@ -18,10 +18,11 @@ import (
 
 // Bounds of a registry.
 const (
-	maxHosts     = 8192
-	hostsPage    = 200
-	refuseAgain  = 10 * time.Second // between two words to an agent about its name
-	maxOperators = 1024
+	maxHosts      = 8192
+	hostsPage     = 200
+	refuseAgain   = 10 * time.Second // between two words to an agent about its name
+	maxOperators  = 1024
+	presenceBurst = 3 // presences of an agent; then one each announceGap
 )
 
 // RegistryConfig says on which bus a registry listens, and what it does with results.
@@ -60,8 +61,8 @@ type Registry struct {
 // entry is a host as it was last heard.
 type entry struct {
 	Host
-	taken time.Time // last presence that was looked at
-	told  time.Time // last word about its name
+	told   time.Time // last word about its name
+	rights pace      // to say that it is here
 }
 
 // OpenRegistry begins to listen, and calls the roll: who is there is known
@@ -201,13 +202,10 @@ func (r *Registry) due(id string, now time.Time) bool {
 			return false
 		}
 		e = &entry{Host: Host{ID: id}}
+		e.rights.limit(1/announceGap.Seconds(), presenceBurst, now)
 		r.hosts[id] = e
 	}
-	if now.Sub(e.taken) < announceGap*9/10 {
-		return false
-	}
-	e.taken = now
-	return true
+	return e.rights.allow(now)
 }
 
 // makeRoom forgets the host that was away for longest; it needs the lock.

@@ -243,6 +243,43 @@ func TestName(t *testing.T) {
 	}
 }
 
+// TestLinksOfKey: one member cannot take all places.
+func TestLinksOfKey(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	pair, _ := nkeys.CreateUser()
+	key, _ := pair.PublicKey()
+	for range 8 {
+		if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, pair.Sign)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, pair.Sign)); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("a ninth connection: %v", err)
+	}
+}
+
+// TestPaceOfAgent: what an agent sends beyond its burst takes its time, that of
+// an operator does not have to.
+func TestPaceOfAgent(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	r, err := rogueOfHub(t, g.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range 24 { // 8 MiB more than the burst, at 4 MiB/s
+		r.Publish("thru.here."+r.key, make([]byte, 1<<20-100))
+	}
+	if err := r.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("24 MiB of an agent took %v", took)
+	}
+}
+
 // TestFlood: an agent that floods its operator is cut off, and another is not.
 func TestFlood(t *testing.T) {
 	t.Parallel()
