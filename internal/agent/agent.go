@@ -56,13 +56,17 @@ type Agent struct {
 	opening   int // sessions that are being opened
 	opened    int // sessions that ever were
 	closed    bool
+	id        string    // of this run of the agent
 	began     time.Time // of the clock that it tells
 	busy      func()    // Busy may say something else now
 }
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
-	return &Agent{conf: c, began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}, busy: func() {}}
+	return &Agent{
+		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
+		publish: func(string, bus.Event) {}, busy: func() {},
+	}
 }
 
 // Publisher sets how events reach the clients.
@@ -76,7 +80,7 @@ func (a *Agent) Publisher(p bus.Publish) {
 func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloReply, error) {
 	facts := a.facts.read(a.conf.Host, longestAge)
 	r := bus.HelloReply{
-		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version,
+		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version, ID: a.id,
 		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
 		DataPorts:  bus.PortRange{First: a.conf.Listen.First, Last: a.conf.Listen.Last},
 		Limits:     a.conf.Limits,
@@ -96,8 +100,11 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloRepl
 // Clock implements bus.Handler.
 func (a *Agent) Clock(context.Context, string, bus.Clock) (bus.ClockReply, error) {
 	now := time.Now()
-	return bus.ClockReply{NowNs: int64(now.Sub(a.began)), WallNs: now.UnixNano()}, nil
+	return bus.ClockReply{NowNs: int64(a.clock(now)), WallNs: now.UnixNano()}, nil
 }
+
+// clock is a moment on the clock that the agent tells.
+func (a *Agent) clock(t time.Time) time.Duration { return t.Sub(a.began) }
 
 // Facts implements bus.Handler.
 func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
@@ -215,7 +222,7 @@ func (a *Agent) enter() (engine.Listen, error) {
 		return listen, fault.Failf("", "agent: preparing: the agent ends")
 	}
 	if len(a.sessions)+a.opening >= a.conf.Limits.Sessions {
-		return listen, fault.Failf("wait for other tests to end", "agent: preparing: %d sessions run already, the limit of this end point", len(a.sessions))
+		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more", "agent: preparing: %d sessions run already, the limit of this end point", a.conf.Limits.Sessions)
 	}
 	a.opening++
 	listen.Offset = a.opened % (listen.Last - listen.First + 1)
@@ -277,7 +284,11 @@ func (a *Agent) Start(ctx context.Context, client string, m bus.Start) (bus.Empt
 	if err != nil {
 		return bus.Empty{}, err
 	}
-	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs))
+	at, err := a.startAt(m.AtNs)
+	if err != nil {
+		return bus.Empty{}, err
+	}
+	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs), at)
 }
 
 // Collect implements bus.Handler.

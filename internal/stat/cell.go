@@ -122,10 +122,7 @@ type summary struct {
 func newSummary(c *measure.Cell, ends map[string]*measure.Facts, link Link) *summary {
 	s := &summary{cell: c, ends: ends, link: link}
 	for i := range c.Runs {
-		p := pair{run: &c.Runs[i], asks: asks(c), foreign: c.Spec.Engine == measure.IPerf3 || c.Spec.Engine == measure.IPerf2}
-		if f := flowOf(c, p.run); f != nil {
-			p.sender, p.receiver = f.Sender, f.Receiver
-		}
+		p := pairOf(c, &c.Runs[i])
 		s.all = append(s.all, p)
 		if p.complete() {
 			s.runs = append(s.runs, p)
@@ -135,6 +132,15 @@ func newSummary(c *measure.Cell, ends map[string]*measure.Facts, link Link) *sum
 		s.runs = s.all
 	}
 	return s
+}
+
+// pairOf is a run of a cell with the evidence of its ends.
+func pairOf(c *measure.Cell, r *measure.Run) pair {
+	p := pair{run: r, asks: asks(c), foreign: c.Spec.Engine == measure.IPerf3 || c.Spec.Engine == measure.IPerf2}
+	if f := flowOf(c, r); f != nil {
+		p.sender, p.receiver = f.Sender, f.Receiver
+	}
+	return p
 }
 
 // flowOf is the cell's flow among those of a run.

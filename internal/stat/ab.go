@@ -1,0 +1,285 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// VariantAxis is the axis whose values are held against each other.
+const VariantAxis = "variant"
+
+// EquivalencePct is how much a variant may differ and still be the same, in
+// percent (methods.md).
+const EquivalencePct = 2
+
+// doubtful is the share of comparisons of the same with the same that may come
+// out as a difference.
+const doubtful = 0.05
+
+// Compare fills d.Comparisons: each variant against the first one, where steps
+// differ in nothing else. A run of one and the run of the other with the same
+// number were made in one block, and are a pair; its difference is the logarithm
+// of the ratio of what all flows carried. Over the pairs come the Hodges-Lehmann
+// estimate and the interval of Wilcoxon's signed-rank test:
+//
+//	improved    its lower bound is above +2%
+//	worse       its upper bound is below -2%
+//	equivalent  it lies within +-2%
+//	undecided   else
+//
+// Several variants against one base share the doubt (Holm, 1979): the clearest
+// outcome must hold at 1-0.05/k of k variants, the next at 1-0.05/(k-1), and
+// so on until one does not.
+func Compare(d *measure.Document) {
+	d.Comparisons = nil
+	for _, f := range families(d) {
+		d.Comparisons = append(d.Comparisons, f.compare()...)
+	}
+}
+
+// family are the steps that differ in their variant alone, in the order of the document.
+type family struct {
+	what     string
+	variants []variant
+}
+
+// variant is one of them.
+type variant struct {
+	name string
+	team *team
+}
+
+// families are those with at least two variants.
+func families(d *measure.Document) []family {
+	var keys []string
+	found := map[string]*family{}
+	for _, cells := range variantCells(d) {
+		name, rest := variantOf(cells[0].Axes)
+		key := strings.Join(append([]string{cells[0].Rung, AxesText(rest)}, mapped(cells, pairName)...), "\n")
+		f := found[key]
+		if f == nil {
+			f = &family{what: familyText(cells, rest)}
+			keys, found[key] = append(keys, key), f
+		}
+		if !slices.ContainsFunc(f.variants, func(v variant) bool { return v.name == name }) {
+			f.variants = append(f.variants, variant{name, newTeam(cells)})
+		}
+	}
+	var all []family
+	for _, k := range keys {
+		if len(found[k].variants) > 1 {
+			all = append(all, *found[k])
+		}
+	}
+	return all
+}
+
+// variantCells are the cells of each group that has a variant.
+func variantCells(d *measure.Document) [][]*measure.Cell {
+	var groups []int
+	for _, c := range d.Cells {
+		if name, _ := variantOf(c.Axes); name != "" && !c.Beside && !slices.Contains(groups, c.Group) {
+			groups = append(groups, c.Group)
+		}
+	}
+	return mapped(groups, func(g int) []*measure.Cell { return cellsOf(d, g) })
+}
+
+// variantOf parts the name of the variant from the other axes.
+func variantOf(axes []measure.Axis) (name string, rest []measure.Axis) {
+	for _, a := range axes {
+		if a.Name == VariantAxis {
+			name = a.Value
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	return name, rest
+}
+
+func familyText(cells []*measure.Cell, rest []measure.Axis) string {
+	var parts []string
+	for _, p := range []string{cells[0].Rung, pairsText(cells), AxesText(rest)} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runsOf are what all flows of the variant carried in each repetition that
+// counts, by its number: in bit/s, or of requests and responses how many a second.
+func (v variant) runsOf() map[int]float64 {
+	all := map[int]float64{}
+	for i := range v.team.repeats {
+		r := &v.team.repeats[i]
+		total := 0.0
+		switch {
+		case len(r.bulk()) > 0 && (r.why != noOverlap || len(r.bulk()) == 1):
+			total = r.total()
+		case len(r.bulk()) == 0:
+			for _, m := range r.members {
+				rate, _ := m.pair.rate()
+				total += rate
+			}
+		}
+		if total > 0 && !math.IsInf(total, 0) {
+			all[r.index] = total
+		}
+	}
+	return all
+}
+
+// versus is a comparison under way.
+type versus struct {
+	measure.Comparison
+	logs []float64 // of the ratios of the pairs
+	p    float64
+	done bool
+}
+
+// compare holds every variant of the family against the first one.
+func (f family) compare() []measure.Comparison {
+	base := f.variants[0]
+	var all []*versus
+	for _, v := range f.variants[1:] {
+		all = append(all, f.versus(base, v))
+	}
+	settleHolm(all)
+	holmP(all)
+	var out []measure.Comparison
+	for i, v := range all {
+		v.Guardrails = guardrails(base.team, f.variants[i+1].team)
+		out = append(out, v.Comparison)
+	}
+	return out
+}
+
+// versus pairs the runs of two variants.
+func (f family) versus(base, v variant) *versus {
+	x := &versus{Comparison: measure.Comparison{
+		Base: base.name, Variant: v.name, What: f.what, Figure: "goodput_bps",
+		Groups: [2]int{base.team.cells[0].Group, v.team.cells[0].Group},
+	}}
+	if len(base.team.bulk) == 0 {
+		x.Figure = "transactions_per_s"
+	}
+	a, b := base.runsOf(), v.runsOf()
+	var as, bs []float64
+	for _, n := range sortedKeys(a) {
+		if b[n] > 0 {
+			as, bs = append(as, a[n]), append(bs, b[n])
+			x.logs = append(x.logs, math.Log(b[n]/a[n]))
+		}
+	}
+	x.Pairs, x.BaseValue, x.Value = len(x.logs), known(mean(as)), known(mean(bs))
+	x.p = SignedRank(x.logs)
+	return x
+}
+
+// sortedKeys are those of a map from numbers of runs, in order.
+func sortedKeys(m map[int]float64) []int {
+	var keys []int
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// settleHolm judges comparisons with one base: at the level at which as many
+// share the doubt as are not settled yet, until none more is.
+func settleHolm(all []*versus) {
+	for open := len(all); open > 0; {
+		level := 1 - doubtful/float64(open)
+		settled := 0
+		for _, v := range all {
+			if !v.done {
+				if v.settle(level); v.Outcome != measure.Undecided {
+					v.done = true
+					settled++
+				}
+			}
+		}
+		if settled == 0 {
+			return
+		}
+		open -= settled
+	}
+}
+
+// holmP corrects the p-values for their number.
+func holmP(all []*versus) {
+	order := slices.Clone(all)
+	slices.SortStableFunc(order, func(a, b *versus) int { return compare(a.p, b.p) })
+	least := 0.0
+	for i, v := range order {
+		least = max(least, min(1, v.p*float64(len(order)-i)))
+		if v.Pairs > 0 {
+			v.P = new(least)
+		}
+	}
+}
+
+// settle judges one comparison at a level.
+func (v *versus) settle(level float64) {
+	v.ChangePct, v.LowPct, v.HighPct, v.LevelPct = nil, nil, nil, nil
+	v.Outcome = measure.Undecided
+	if v.Pairs == 0 {
+		v.Reason = "no two runs can be compared"
+		return
+	}
+	estimate, low, high, found := HodgesLehmann(v.logs, level)
+	v.ChangePct = known(pctOfLog(estimate))
+	if !found {
+		v.Reason = fmt.Sprintf("pairs of runs: %d; an interval at %s takes %d", v.Pairs, unit.Percent(100*level), leastPairs(level))
+		return
+	}
+	v.LowPct, v.HighPct, v.LevelPct = known(pctOfLog(low)), known(pctOfLog(high)), new(100*level)
+	bar := math.Log1p(EquivalencePct / 100.0)
+	switch {
+	case low > bar:
+		v.Outcome = measure.Improved
+	case high < -bar:
+		v.Outcome = measure.Worse
+	case low > -bar && high < bar:
+		v.Outcome = measure.Equivalent
+	}
+	v.Reason = v.words(estimate, low, high, bar)
+}
+
+// pctOfLog is the change in percent of the logarithm of a ratio.
+func pctOfLog(x float64) float64 { return 100 * math.Expm1(x) }
+
+// words are the outcome in a sentence.
+func (v *versus) words(estimate, low, high, bar float64) string {
+	text := fmt.Sprintf("%s against %s: %s, between %s and %s", v.Variant, v.Base, signed(estimate), signed(low), signed(high))
+	switch v.Outcome {
+	case measure.Undecided:
+		room := math.Abs(math.Abs(estimate) - bar)
+		if need := float64(v.Pairs) * math.Pow((high-low)/2/room, 2); need > float64(v.Pairs) && need < mostPairs {
+			return fmt.Sprintf("%s; some %.0f pairs of runs would tell", text, math.Ceil(need))
+		}
+		return text + "; it takes more pairs of runs, or a quieter path"
+	case measure.Equivalent:
+		return fmt.Sprintf("%s: within %d%%", text, EquivalencePct)
+	}
+	return fmt.Sprintf("%s: beyond %d%%", text, EquivalencePct)
+}
+
+// mostPairs bounds what is worth to be advised.
+const mostPairs = 100
+
+// signed is a change in percent with its sign.
+func signed(log float64) string {
+	pct := pctOfLog(log)
+	if math.Abs(pct) >= 10 {
+		return fmt.Sprintf("%+.0f%%", pct)
+	}
+	return fmt.Sprintf("%+.1f%%", pct)
+}

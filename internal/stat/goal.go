@@ -1,0 +1,448 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Goal is what a plan demands (plan.Target).
+type Goal struct {
+	Of     string         // OfTotal, OfPair or OfHost
+	Where  []measure.Axis // only of groups that have these values; none: of all
+	Rung   string         // only of this rung; empty: of all
+	Figure string         // FigureGoodput and so on
+	Wanted float64
+	AtMost bool // else at least
+}
+
+// What a Goal is of.
+const (
+	OfTotal = "total" // the aggregate of a group
+	OfPair  = "pair"  // each pair
+	OfHost  = "host"  // each host's sent or received, the lesser that it has
+)
+
+// Figures of a Goal.
+const (
+	FigureGoodput  = "goodput_bps"
+	FigureShare    = "share_pct"     // goodput of the ceiling
+	FigureRTT      = "rtt_loaded_ns" // of TCP the kernel's, else the median of requests beside the traffic
+	FigureLoss     = "loss_pct"      // of datagrams; of TCP the bytes that were sent again
+	FigureFairness = "jain_fairness" // of a group over its pairs, of a pair over its streams
+)
+
+// Goals fills d.Targets, one for each goal and group that it is of, and d.Verdict
+// by them; without goals both stay as they are. It comes after Groups.
+//
+// Of a pair or a host the worst one decides, of a total's round trip and loss
+// the worst of its pairs. What was not measured is not met.
+//
+//	share of a pair  = what its flows carried together of the ceiling of its path
+//	share of a host  = the same of the greatest ceiling of its flows
+//	share of a total = the same of the stated link, or where the interfaces tell,
+//	                   of the lesser of what those of all senders and of all receivers carry
+func Goals(d *measure.Document, goals []Goal) {
+	if len(goals) == 0 {
+		return
+	}
+	d.Targets = nil
+	for _, g := range goals {
+		found := false
+		for i := range d.Groups {
+			if x := &d.Groups[i]; g.fits(x) {
+				found = true
+				d.Targets = append(d.Targets, g.judge(d, x))
+			}
+		}
+		if !found {
+			d.Targets = append(d.Targets, measure.Target{What: g.scope(), Group: -1, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost, Reason: "nothing was measured that it is of"})
+		}
+	}
+	d.Verdict = goalsVerdict(d.Targets)
+}
+
+// fits tells whether the goal is of that group.
+func (g Goal) fits(x *measure.Group) bool {
+	if g.Rung != "" && g.Rung != x.Rung {
+		return false
+	}
+	return !slices.ContainsFunc(g.Where, func(a measure.Axis) bool { return !slices.Contains(x.Axes, a) })
+}
+
+// scope is what a goal is of where it fits no group.
+func (g Goal) scope() string {
+	text := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
+	if text == "" {
+		text = "aggregate"
+	}
+	if g.Rung != "" {
+		text += " of " + g.Rung
+	}
+	if len(g.Where) > 0 {
+		text += ", " + AxesText(g.Where)
+	}
+	return text
+}
+
+func (g Goal) unit() string {
+	switch g.Figure {
+	case FigureShare, FigureLoss:
+		return "pct"
+	case FigureRTT:
+		return "ns"
+	case FigureFairness:
+		return "fairness"
+	}
+	return "bps"
+}
+
+// print says a value of the goal's figure.
+func (g Goal) print(x float64) string {
+	switch g.Figure {
+	case FigureShare:
+		return fmt.Sprintf("%.2f%%", x)
+	case FigureLoss:
+		return unit.Percent(x)
+	case FigureRTT:
+		return unit.Duration(int64(x))
+	case FigureFairness:
+		return fmt.Sprintf("%.3f", x)
+	}
+	return unit.Rate(x)
+}
+
+// meets tells whether a value is as wanted.
+func (g Goal) meets(x float64) bool {
+	if g.AtMost {
+		return x <= g.Wanted
+	}
+	return x >= g.Wanted
+}
+
+// reading is one figure that a goal is held against, or why there is none.
+type reading struct {
+	name  string // of the pair or host; empty of a total
+	value float64
+	why   string // not known
+	note  string // what the value says beside, or what speaks against it
+	wrong bool   // the value cannot be: it is no proof
+}
+
+// judge holds a group against the goal, by the worst that it is made of.
+func (g Goal) judge(d *measure.Document, x *measure.Group) measure.Target {
+	t := measure.Target{What: g.what(x), Group: x.Group, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost}
+	all := g.readings(d, x)
+	var worst *reading
+	missed := 0
+	for i := range all {
+		r := &all[i]
+		if !g.isMet(*r) {
+			missed++
+		}
+		if worst == nil || g.isWorse(*r, *worst) {
+			worst = r
+		}
+	}
+	if worst == nil {
+		t.Reason = "nothing was measured"
+		return t
+	}
+	if t.Pass = missed == 0; worst.why == "" {
+		t.Got = known(worst.value)
+	}
+	t.Reason = g.reason(*worst, len(all), missed)
+	return t
+}
+
+// what a target is of: "aggregate of 8 pairs, streams 4".
+func (g Goal) what(x *measure.Group) string {
+	text := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
+	if text == "" {
+		text = "aggregate"
+	}
+	if x.Label != "" {
+		text += " of " + x.Label
+	}
+	if x.Rung != "" {
+		text += ", " + x.Rung
+	}
+	return text
+}
+
+func (g Goal) isMet(r reading) bool { return r.why == "" && !r.wrong && g.meets(r.value) }
+
+// isWorse orders readings: what was not measured first, then what cannot be,
+// then by the value.
+func (g Goal) isWorse(a, b reading) bool {
+	if (a.why != "") != (b.why != "") {
+		return a.why != ""
+	}
+	if a.wrong != b.wrong {
+		return a.wrong
+	}
+	if g.AtMost {
+		return a.value > b.value
+	}
+	return a.value < b.value
+}
+
+// reason words the outcome by the worst reading.
+func (g Goal) reason(r reading, of, missed int) string {
+	text := g.print(r.value)
+	if r.why != "" {
+		text = "not measured: " + r.why
+	}
+	if r.name != "" {
+		text = r.name + ": " + text
+	}
+	if r.note != "" && r.why == "" {
+		text += " (" + r.note + ")"
+	}
+	if r.wrong {
+		return text + ", " + wrongAssumption
+	}
+	bar := "at least"
+	if g.AtMost {
+		bar = "at most"
+	}
+	text += fmt.Sprintf(", wanted: %s %s", bar, g.print(g.Wanted))
+	if missed > 0 && of > 1 {
+		text += fmt.Sprintf("; %d of %d miss it", missed, of)
+	}
+	return text
+}
+
+// goalsVerdict fails where a target is not met, and names the first.
+func goalsVerdict(targets []measure.Target) *measure.Verdict {
+	missed := 0
+	var first *measure.Target
+	for i := range targets {
+		if !targets[i].Pass {
+			if missed++; first == nil {
+				first = &targets[i]
+			}
+		}
+	}
+	if first == nil {
+		return &measure.Verdict{Pass: true, Reason: fmt.Sprintf("all %d targets are met", len(targets))}
+	}
+	v := &measure.Verdict{Reason: fmt.Sprintf("%d of %d targets are not met, first the %s: %s", missed, len(targets), first.What, first.Reason)}
+	if first.Unit == "pct" && !first.AtMost {
+		v.Required, v.Share = first.Wanted, valueOr(first.Got, 0)
+	}
+	return v
+}
+
+// readings are the figures of a group that the goal is held against.
+func (g Goal) readings(d *measure.Document, x *measure.Group) []reading {
+	cells := cellsOf(d, x.Group)
+	switch g.Of {
+	case OfPair:
+		return g.ofPairs(x, cells)
+	case OfHost:
+		return g.ofHosts(x, cells)
+	}
+	switch g.Figure {
+	case FigureRTT, FigureLoss:
+		worst := g.ofPairs(x, cells)
+		slices.SortStableFunc(worst, func(a, b reading) int { return btoi(g.isWorse(b, a)) - btoi(g.isWorse(a, b)) })
+		return worst[:min(1, len(worst))]
+	case FigureFairness:
+		return []reading{readingOf("", x.Fairness, "fairness takes two pairs that were measured")}
+	}
+	if x.Aggregate == nil {
+		return []reading{{why: whyMissing(x.Missing, "aggregate_bps")}}
+	}
+	return []reading{g.rated("", x.Aggregate.Value, totalCeiling(cells))}
+}
+
+// cellsOf are the main cells of a group.
+func cellsOf(d *measure.Document, group int) []*measure.Cell {
+	var all []*measure.Cell
+	for i := range d.Cells {
+		if c := &d.Cells[i]; c.Group == group && !c.Beside {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func readingOf(name string, x *float64, otherwise string) reading {
+	if x == nil {
+		return reading{name: name, why: otherwise}
+	}
+	return reading{name: name, value: *x}
+}
+
+// whyMissing is the reason that was noted for an absent fact.
+func whyMissing(all []measure.NotChecked, fact string) string {
+	for _, m := range all {
+		if m.Fact == fact {
+			return m.Why
+		}
+	}
+	return "nothing was measured"
+}
+
+// rated is a goodput, or its share of a ceiling.
+func (g Goal) rated(name string, bps, ceiling float64) reading {
+	switch {
+	case g.Figure != FigureShare:
+		return reading{name: name, value: bps}
+	case !(ceiling > 0):
+		return reading{name: name, why: "the link rate is not known (link_rate states it)"}
+	}
+	share := 100 * bps / ceiling
+	return reading{name: name, value: share, wrong: share > AboveCeilingPct, note: unit.Rate(bps) + " of " + unit.Rate(ceiling)}
+}
+
+// ofPairs are the figures of each pair, its flows taken together.
+func (g Goal) ofPairs(x *measure.Group, cells []*measure.Cell) []reading {
+	var all []reading
+	for _, name := range unique(mapped(bulkOf(cells), pairName)) {
+		var flows []*measure.Cell
+		for _, c := range bulkOf(cells) {
+			if pairName(c) == name {
+				flows = append(flows, c)
+			}
+		}
+		all = append(all, g.ofPair(name, x, flows))
+	}
+	return all
+}
+
+// ofPair is the figure of one pair.
+func (g Goal) ofPair(name string, x *measure.Group, flows []*measure.Cell) reading {
+	if i := slices.IndexFunc(x.Failed, func(f measure.Failure) bool { return f.From == flows[0].From && f.To == flows[0].To }); i >= 0 {
+		return reading{name: name, why: x.Failed[i].Error}
+	}
+	switch g.Figure {
+	case FigureRTT:
+		return worstOf(name, flows, loadedRTT, "no round trip was read under load")
+	case FigureLoss:
+		return worstOf(name, flows, lossPct, "neither end counts what is lost")
+	case FigureFairness:
+		return leastOf(name, flows, func(c *measure.Cell) *float64 { return c.Fairness }, "it is one stream")
+	}
+	total, ceiling := 0.0, 0.0
+	for _, c := range flows {
+		if c.Goodput == nil {
+			return reading{name: name, why: "nothing was measured"}
+		}
+		total += c.Goodput.Value
+		if c.Ceiling != nil {
+			ceiling = max(ceiling, c.Ceiling.Bps)
+		}
+	}
+	return g.rated(name, total, ceiling)
+}
+
+// worstOf is the greatest of a figure over flows, leastOf the least; unknown
+// where one flow does not have it.
+func worstOf(name string, flows []*measure.Cell, of func(*measure.Cell) *float64, otherwise string) reading {
+	r := reading{name: name, value: math.Inf(-1)}
+	for _, c := range flows {
+		x := of(c)
+		if x == nil {
+			return reading{name: name, why: otherwise}
+		}
+		r.value = max(r.value, *x)
+	}
+	return r
+}
+
+func leastOf(name string, flows []*measure.Cell, of func(*measure.Cell) *float64, otherwise string) reading {
+	r := worstOf(name, flows, func(c *measure.Cell) *float64 {
+		if x := of(c); x != nil {
+			return new(-*x)
+		}
+		return nil
+	}, otherwise)
+	r.value = -r.value
+	return r
+}
+
+// loadedRTT is the round trip beside the traffic, in ns.
+func loadedRTT(c *measure.Cell) *float64 {
+	switch {
+	case c.RTTLoaded != nil:
+		return new(float64(*c.RTTLoaded))
+	case c.UnderLoad != nil && c.UnderLoad.Loaded != nil:
+		return new(float64(c.UnderLoad.Loaded.P50))
+	}
+	return nil
+}
+
+// lossPct is what was lost of the datagrams, or of TCP sent again, in percent.
+func lossPct(c *measure.Cell) *float64 {
+	switch {
+	case c.Datagrams != nil:
+		return new(c.Datagrams.LossPct)
+	case c.RFC6349 != nil && c.RFC6349.EfficiencyPct != nil:
+		return new(100 - *c.RFC6349.EfficiencyPct)
+	}
+	return nil
+}
+
+// ofHosts are the figures of each host: of its rates the lesser of what it
+// sends and what it receives, of the rest the worst of its flows.
+func (g Goal) ofHosts(x *measure.Group, cells []*measure.Cell) []reading {
+	var all []reading
+	for _, h := range x.Hosts {
+		var flows []*measure.Cell
+		ceiling := 0.0
+		for _, c := range bulkOf(cells) {
+			if c.From == h.Name || c.To == h.Name {
+				flows = append(flows, c)
+				if c.Ceiling != nil {
+					ceiling = max(ceiling, c.Ceiling.Bps)
+				}
+			}
+		}
+		rate := lesser(h.SentBps, h.ReceivedBps)
+		switch {
+		case len(flows) == 0:
+		case g.Figure != FigureGoodput && g.Figure != FigureShare:
+			all = append(all, g.ofPair(h.Name, &measure.Group{}, flows))
+		case rate == nil:
+			all = append(all, reading{name: h.Name, why: "none of its flows was measured"})
+		default:
+			all = append(all, g.rated(h.Name, *rate, ceiling))
+		}
+	}
+	return all
+}
+
+// lesser of two figures of which either may be absent.
+func lesser(a, b *float64) *float64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+// totalCeiling is what the links can carry for a group: the one that was
+// stated, else the lesser of what the interfaces of all senders and of all
+// receivers carry. 0 is not known.
+func totalCeiling(cells []*measure.Cell) float64 {
+	senders, receivers := map[string]float64{}, map[string]float64{}
+	link := 0.0
+	for _, c := range bulkOf(cells) {
+		if c.Ceiling == nil {
+			return 0
+		}
+		if c.Ceiling.LinkFrom == stated {
+			link = max(link, c.Ceiling.Bps)
+		}
+		senders[c.From] = max(senders[c.From], c.Ceiling.Bps)
+		receivers[c.To] = max(receivers[c.To], c.Ceiling.Bps)
+	}
+	if link > 0 {
+		return link
+	}
+	return min(sum(values(senders)), sum(values(receivers)))
+}

@@ -1,0 +1,304 @@
+package stat
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Groups fills d.Groups: what the cells that ran at the same time carried
+// together. A document of a plan has one for each of its steps; another one
+// where more than two flows of data ran at once. Cells that stand beside the
+// main ones, and the experiments of an explanation, have none.
+//
+// A repetition counts where the most flows ran to its end: in those with fewer
+// the rest had more room. Where in none a flow did, what was measured counts.
+//
+//	overlap   = [greatest start, least end] of its runs, by Run.Timing
+//	flow      = sum over the receiver's seconds of bytes * (part of the second in the overlap) * 8 / overlap
+//	aggregate = sum over the flows, then the mean of the repetitions
+//	sum       = sum of the cells' own figures
+//	fairness  = Jain's index over the pairs (of one pair: over its flows), of the means of the repetitions
+//
+// Without Timing there is no aggregate; then fairness and the shares of hosts
+// are of the flows' own figures. Requests have no goodput and are left out of
+// all but the CPU.
+func Groups(d *measure.Document) {
+	d.Groups = nil
+	for _, cells := range teams(d) {
+		t := newTeam(cells)
+		d.Groups = append(d.Groups, t.judge(d))
+	}
+}
+
+// teams are the cells of each group that is judged, in the order of the document.
+func teams(d *measure.Document) [][]*measure.Cell {
+	var numbers []int
+	members := map[int][]*measure.Cell{}
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Beside || c.Experiment != "" {
+			continue
+		}
+		if members[c.Group] == nil {
+			numbers = append(numbers, c.Group)
+		}
+		members[c.Group] = append(members[c.Group], c)
+	}
+	var all [][]*measure.Cell
+	for _, n := range numbers {
+		if cells := members[n]; d.Plan != nil || len(bulkOf(cells)) > 2 {
+			all = append(all, cells)
+		}
+	}
+	return all
+}
+
+// bulkOf are the cells of data: those that have a goodput.
+func bulkOf(cells []*measure.Cell) []*measure.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), asks)
+}
+
+// team is the work on one group.
+type team struct {
+	cells   []*measure.Cell
+	bulk    []*measure.Cell
+	repeats []repeat // those that count
+	made    int      // all
+	group   measure.Group
+}
+
+// repeat is one repetition of a group.
+type repeat struct {
+	index   int
+	members []member // that ran to its end
+	overlap overlap  // of the flows of data; see repeat.place
+	why     string   // it has none
+}
+
+// member is one flow in a repetition.
+type member struct {
+	cell *measure.Cell
+	pair pair
+}
+
+func newTeam(cells []*measure.Cell) *team {
+	t := &team{cells: cells, bulk: bulkOf(cells)}
+	for _, whole := range []bool{true, false} {
+		all := repeatsOf(cells, whole)
+		most := 0
+		for _, r := range all {
+			most = max(most, len(r.members))
+		}
+		if t.made = len(all); most == 0 {
+			continue
+		}
+		t.repeats = slices.DeleteFunc(all, func(r repeat) bool { return len(r.members) < most })
+		break
+	}
+	for i := range t.repeats {
+		t.repeats[i].place()
+	}
+	return t
+}
+
+// repeatsOf are the repetitions in order, with the flows that have a rate in
+// them: that ran to the end, or any.
+func repeatsOf(cells []*measure.Cell, whole bool) []repeat {
+	var all []repeat
+	for _, c := range cells {
+		for i := range c.Runs {
+			r := &c.Runs[i]
+			at := slices.IndexFunc(all, func(x repeat) bool { return x.index == r.Index })
+			if at < 0 {
+				at, all = len(all), append(all, repeat{index: r.Index})
+			}
+			p := pairOf(c, r)
+			if _, ok := p.rate(); ok && (!whole || p.complete()) {
+				all[at].members = append(all[at].members, member{c, p})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b repeat) int { return cmp.Compare(a.index, b.index) })
+	return all
+}
+
+// judge makes the group.
+func (t *team) judge(d *measure.Document) measure.Group {
+	first := t.cells[0]
+	t.group = measure.Group{Group: first.Group, Rung: first.Rung, Axes: first.Axes, Cells: len(t.cells), Label: teamLabel(t.cells)}
+	t.failures(d)
+	t.together()
+	t.sum()
+	if len(t.repeats) > 0 {
+		t.fairness()
+		t.group.Hosts = t.hosts()
+		t.group.Labels = ofLabels(t.group.Hosts, d.EndPoints, t.cells)
+	}
+	return t.group
+}
+
+// teamLabel names a group: by what sets it apart, else by the name that its
+// cells share, else by its pairs.
+func teamLabel(cells []*measure.Cell) string {
+	first := cells[0]
+	if len(first.Axes) > 0 {
+		return AxesText(first.Axes)
+	}
+	same := func(c *measure.Cell) bool { return c.Label == first.Label }
+	if first.Label != "" && !slices.ContainsFunc(cells, func(c *measure.Cell) bool { return !same(c) }) {
+		return first.Label
+	}
+	return pairsText(cells)
+}
+
+// AxesText is what sets a cell or a group apart, in words: "streams 4, window 800K".
+func AxesText(axes []measure.Axis) string {
+	var words []string
+	for _, a := range axes {
+		words = append(words, strings.TrimSpace(a.Name+" "+a.Value))
+	}
+	return strings.Join(words, ", ")
+}
+
+// pairsText names the pairs of cells: "a -> b", "8 pairs".
+func pairsText(cells []*measure.Cell) string {
+	names := unique(mapped(cells, pairName))
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("%d pairs", len(names))
+}
+
+// pairName is the direction that a cell measures.
+func pairName(c *measure.Cell) string { return c.From + " -> " + c.To }
+
+func mapped[T, U any](xs []T, of func(T) U) []U {
+	var all []U
+	for _, x := range xs {
+		all = append(all, of(x))
+	}
+	return all
+}
+
+// failures names the cells that did not run to the end in every repetition.
+func (t *team) failures(d *measure.Document) {
+	for _, c := range t.cells {
+		bad, last := 0, measure.Failure{From: c.From, To: c.To}
+		for i := range c.Runs {
+			if p := pairOf(c, &c.Runs[i]); !p.complete() {
+				bad++
+				last.Error, last.Hint = whyFailed(c, &c.Runs[i])
+			}
+		}
+		missed := t.made - len(c.Runs) // an end point that was lost takes no part in the rest
+		if bad+missed <= 0 && len(c.Runs) > 0 {
+			continue
+		}
+		if last.Error == "" {
+			last.Error = lostText(d, c)
+		}
+		if bad+missed < t.made {
+			last.Error = fmt.Sprintf("in %d of %d runs: %s", bad+missed, t.made, last.Error)
+		}
+		t.group.Failed = append(t.group.Failed, last)
+	}
+	if n := t.made - len(t.repeats); n > 0 && len(t.repeats) > 0 {
+		t.warn("%d of %d runs are left out: more of its pairs failed in them than in the others", n, t.made)
+	}
+}
+
+// whyFailed is the reason of one run that did not get to its end.
+func whyFailed(c *measure.Cell, r *measure.Run) (text, hint string) {
+	switch {
+	case r.Error != nil:
+		return r.Error.Message, r.Error.Hint
+	case r.Partial:
+		return "it ended early", ""
+	case c.Error != nil:
+		return c.Error.Message, c.Error.Hint
+	}
+	return "nothing was measured", ""
+}
+
+// lostText says why a cell was not run.
+func lostText(d *measure.Document, c *measure.Cell) string {
+	for _, e := range d.EndPoints {
+		if e.Lost != "" && (e.Name == c.From || e.Name == c.To) {
+			return e.Name + " was lost: " + e.Lost
+		}
+	}
+	if c.Error != nil {
+		return c.Error.Message
+	}
+	return "it was not run"
+}
+
+func (t *team) missing(fact, why string) {
+	t.group.Missing = append(t.group.Missing, measure.NotChecked{Fact: fact, Why: why})
+}
+
+func (t *team) warn(format string, args ...any) {
+	t.group.Warnings = append(t.group.Warnings, fmt.Sprintf(format, args...))
+}
+
+// sum adds up the figures of the cells that count.
+func (t *team) sum() {
+	total, n := 0.0, 0
+	for _, m := range t.counting() {
+		if f := m.cell.Goodput; f != nil {
+			total, n = total+f.Value, n+1
+		}
+	}
+	if n > 0 {
+		t.group.Sum = known(total)
+	}
+}
+
+// counting are the flows of data that count, once each.
+func (t *team) counting() []member {
+	if len(t.repeats) == 0 {
+		return nil
+	}
+	return t.repeats[0].bulk()
+}
+
+// fairness is Jain's index over the pairs, or over the flows of a single pair.
+func (t *team) fairness() {
+	pairs, flows := map[string]float64{}, map[*measure.Cell]float64{}
+	for _, r := range t.repeats {
+		for _, m := range r.bulk() {
+			bps := r.rateOf(m) / float64(len(t.repeats))
+			pairs[pairName(m.cell)] += bps
+			flows[m.cell] += bps
+		}
+	}
+	switch rates := values(pairs); {
+	case len(rates) > 1:
+		t.group.Fairness = known(Jain(rates))
+	case len(flows) > 1:
+		t.group.Fairness = known(Jain(values(flows)))
+	}
+}
+
+// values of a map, in an order that does not change from run to run.
+func values[K comparable](m map[K]float64) []float64 {
+	var all []float64
+	for _, x := range m {
+		all = append(all, x)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// GroupText says what a group carried together, or "" where that is not known.
+func GroupText(g *measure.Group) string {
+	if g.Aggregate == nil {
+		return ""
+	}
+	return unit.Rate(g.Aggregate.Value)
+}

@@ -1,0 +1,272 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// planned is a document of a plan whose first group are these cells.
+func planned(cells ...measure.Cell) *measure.Document {
+	return &measure.Document{Plan: &measure.Planned{Name: "test"}, Cells: cells}
+}
+
+// part is one flow of a group: one run that began so late, with a rate in
+// Gb/s for each of its seconds.
+type part struct {
+	from, to string
+	late     float64 // seconds
+	gbps     []float64
+	bound    int64 // of the clock, in ns
+}
+
+func (p part) cell() measure.Cell {
+	c := measure.Cell{From: p.from, To: p.to, Protocol: measure.TCP, Streams: 1}
+	c.Runs = []measure.Run{p.run(0)}
+	Summarise(&c, nil, Link{})
+	return c
+}
+
+func (p part) run(index int) measure.Run {
+	const second = int64(measure.Bin)
+	n := int64(len(p.gbps))
+	receiver := &measure.Evidence{EndPoint: p.to, MeasuredNs: n * second, Streams: []measure.Stream{{}},
+		Host: hostSpan(50, 30), Base: hostSpan(10, 10), Worker: &measure.Process{SystemNs: n * second / 4, ResidentB: 10 << 20}}
+	for i, g := range p.gbps {
+		bytes := int64(g * 1e9 / 8)
+		receiver.Bins = append(receiver.Bins, measure.StreamBin{At: int64(i) * second, Span: second, Bytes: bytes})
+		receiver.Bytes += bytes
+	}
+	sender := &measure.Evidence{EndPoint: p.from, Sends: true, MeasuredNs: n * second, Bytes: receiver.Bytes, Streams: []measure.Stream{{}},
+		Host: hostSpan(40, 20), Base: hostSpan(10, 10), Worker: &measure.Process{SystemNs: n * second / 8, ResidentB: 8 << 20}}
+	start := int64(p.late * 1e9)
+	return measure.Run{Index: index, Flows: []measure.Flow{{From: p.from, To: p.to, Sender: sender, Receiver: receiver}},
+		Timing: &measure.Timing{StartNs: start, EndNs: start + n*second, BoundNs: p.bound}}
+}
+
+func cellsOfParts(parts ...part) []measure.Cell { return mapped(parts, part.cell) }
+
+// isAbout tells whether two figures are the same but for what floating point makes of them.
+func isAbout(got *float64, want float64) bool {
+	return got != nil && math.Abs(*got-want) <= math.Abs(want)*1e-9
+}
+
+// Two flows, of which the second one is two and a half seconds late: only what
+// ran while both did counts.
+func TestGroupsOverlap(t *testing.T) {
+	d := planned(cellsOfParts(
+		part{"a", "c", 0, []float64{1, 1, 1, 2, 2, 2}, 1e6},
+		part{"b", "d", 2.5, []float64{4, 4, 8, 8, 8, 8}, 2e6},
+	)...)
+	Groups(d)
+	if len(d.Groups) != 1 {
+		t.Fatalf("%d groups", len(d.Groups))
+	}
+	g := d.Groups[0]
+	// From 2.5 s to 6 s: half a second of 1 and three of 2; two of 4 and one and a half of 8.
+	want := (0.5*1 + 3*2 + 2*4 + 1.5*8) / 3.5 * 1e9
+	if g.Aggregate == nil || !isAbout(&g.Aggregate.Value, want) {
+		t.Errorf("aggregate %+v, want %g", g.Aggregate, want)
+	}
+	if !isAbout(g.Sum, 1.5e9+40e9/6) {
+		t.Errorf("sum %v", *g.Sum)
+	}
+	if o := g.Overlap; o == nil || o.Ns != 3.5e9 || o.SkewNs != 2.5e9 || o.BoundNs != 3e6 || math.Abs(o.SharePct-100*3.5/6) > 1e-9 {
+		t.Errorf("overlap %+v", o)
+	}
+	x, y := (0.5*1+3*2)/3.5, (2*4+1.5*8)/3.5
+	if !isAbout(g.Fairness, (x+y)*(x+y)/2/(x*x+y*y)) {
+		t.Errorf("fairness %v", *g.Fairness)
+	}
+	if len(g.Warnings) != 1 || !strings.Contains(g.Warnings[0], "2.5 s apart") {
+		t.Errorf("warnings %q", g.Warnings)
+	}
+	// Three whole seconds from 2.5 s on.
+	if a := g.Aggregate; !isAbout(&a.Low, 5.5e9) || !isAbout(&a.High, 10e9) || a.Runs != 1 {
+		t.Errorf("range %+v", a)
+	}
+}
+
+// What a group says where clocks were not compared, nothing ran at once, and
+// where there are requests alone.
+func TestGroupsWithoutAggregate(t *testing.T) {
+	untimed := cellsOfParts(part{"a", "b", 0, []float64{1, 1}, 0}, part{"c", "d", 0, []float64{3, 3}, 0})
+	untimed[1].Runs[0].Timing = nil
+	apart := cellsOfParts(part{"a", "b", 0, []float64{1, 1}, 0}, part{"c", "d", 2, []float64{3, 3}, 0})
+	asking := cellsOfParts(part{"a", "b", 0, []float64{1}, 0}, part{"c", "d", 0, []float64{1}, 0})
+	for i := range asking {
+		asking[i].Spec.Traffic = measure.RR
+		asking[i].Runs[0].Flows[0].Sender.Streams[0].Requests = 1000
+	}
+	for name, tt := range map[string]struct {
+		cells []measure.Cell
+		why   string
+		sum   float64
+	}{
+		"clocks not compared": {untimed, noClocks, 4e9},
+		"one after the other": {apart, noOverlap, 4e9},
+		"requests":            {asking, "requests and responses have no goodput", 0},
+	} {
+		d := planned(tt.cells...)
+		Groups(d)
+		g := d.Groups[0]
+		if g.Aggregate != nil || whyMissing(g.Missing, "aggregate_bps") != tt.why {
+			t.Errorf("%s: %+v, missing %v", name, g.Aggregate, g.Missing)
+		}
+		if (g.Sum == nil) != (tt.sum == 0) || tt.sum > 0 && !isAbout(g.Sum, tt.sum) {
+			t.Errorf("%s: sum %v", name, g.Sum)
+		}
+		if tt.sum > 0 && !isAbout(g.Hosts[0].SentBps, 1e9) {
+			t.Errorf("%s: host a %+v", name, g.Hosts[0])
+		}
+		if tt.sum == 0 && (g.Hosts[0].SentBps != nil || g.Hosts[0].CPU == nil) {
+			t.Errorf("%s: host a %+v", name, g.Hosts[0])
+		}
+	}
+}
+
+// A host of several flows has its machine's CPU once, and all its workers'.
+func TestGroupsHosts(t *testing.T) {
+	ones := []float64{1, 1, 1, 1}
+	cells := cellsOfParts(part{"a", "hub", 0, ones, 0}, part{"b", "hub", 0, ones, 0}, part{"c", "hub", 0, ones, 0})
+	cells[2].Runs[0].Flows[0].Receiver.Host = hostSpan(56, 30)
+	d := planned(cells...)
+	d.EndPoints = []measure.EndPoint{
+		{Name: "a", Labels: map[string]string{"site": "east"}}, {Name: "b", Labels: map[string]string{"site": "east"}},
+		{Name: "hub", Labels: map[string]string{"site": "west"}}, {Name: "idle", Labels: map[string]string{"site": "north"}},
+	}
+	Groups(d)
+	g := d.Groups[0]
+	if len(g.Hosts) != 4 || g.Hosts[3].Name != "hub" {
+		t.Fatalf("hosts %+v", g.Hosts)
+	}
+	hub := g.Hosts[3]
+	if hub.Flows != 3 || hub.SentBps != nil || !isAbout(hub.ReceivedBps, 3e9) {
+		t.Errorf("hub %+v", hub)
+	}
+	// Busy 52 and 30 percent on average, 10 and 10 without: 0.62 cores. The workers took 0.75.
+	if c := hub.CPU; c == nil || math.Abs(c.Pct-41) > 1e-9 || !isAbout(c.WorkerCores, 0.75) || !isAbout(&c.Cores, 0.75) || c.MaxCore != 0 || math.Abs(c.MaxCorePct-52) > 1e-9 {
+		t.Errorf("hub's CPU %+v", hub.CPU)
+	}
+	if hub.PerCoreBps != nil {
+		t.Errorf("hub's workers took more than its machine seems to have: %v per core", *hub.PerCoreBps)
+	}
+	if *hub.Memory.Worker != 30<<20 || *hub.Memory.Used != 4<<30 {
+		t.Errorf("hub's memory %+v", hub.Memory)
+	}
+	a := g.Hosts[0]
+	// 40+20 percent, 10+10 without: 0.4 cores for 1 Gb/s.
+	if !isAbout(a.PerCoreBps, 2.5e9) || !isAbout(a.CPU.PctPerGbps, 40) {
+		t.Errorf("a %+v", a)
+	}
+	if len(g.Labels) != 2 || g.Labels[0].Name != "site=east" || g.Labels[0].Flows != 2 || !isAbout(g.Labels[0].SentBps, 2e9) || !isAbout(&g.Labels[0].CPU.Cores, 0.8) || !isAbout(g.Labels[0].PerCoreBps, 2.5e9) {
+		t.Errorf("labels %+v", g.Labels)
+	}
+	if a := g.Labels[0]; math.Abs(a.CPU.Pct-30) > 1e-9 || *a.Memory.Worker != 16<<20 {
+		t.Errorf("east %+v %+v", a.CPU, a.Memory)
+	}
+}
+
+// A pair that fails is named, and the rest counts; a repetition with fewer
+// flows than the others does not.
+func TestGroupsFailures(t *testing.T) {
+	flow := func(from, to string, errs ...string) measure.Cell {
+		c := measure.Cell{From: from, To: to, Protocol: measure.TCP}
+		for i, e := range errs {
+			r := part{from, to, 0, []float64{float64(i + 1), float64(i + 1)}, 0}.run(i)
+			if e != "" {
+				r.Error = &measure.Error{Message: e, Hint: "look there"}
+			}
+			c.Runs = append(c.Runs, r)
+		}
+		Summarise(&c, nil, Link{})
+		return c
+	}
+	lost := flow("e", "f", "")
+	for name, tt := range map[string]struct {
+		cells  []measure.Cell
+		want   float64 // Gb/s
+		runs   int
+		failed []string
+	}{
+		"all well":                   {[]measure.Cell{flow("a", "b", "", ""), flow("c", "d", "", "")}, 3, 2, nil},
+		"one fails always":           {[]measure.Cell{flow("a", "b", "", ""), flow("c", "d", "", ""), flow("e", "f", "no route", "no route")}, 3, 2, []string{"no route"}},
+		"one fails once":             {[]measure.Cell{flow("a", "b", "", ""), flow("c", "d", "", ""), flow("e", "f", "", "reset")}, 3, 1, []string{"in 1 of 2 runs: reset"}},
+		"one is lost":                {[]measure.Cell{flow("a", "b", "", ""), flow("c", "d", "", ""), lost}, 3, 1, []string{"in 1 of 2 runs: f was lost: killed"}},
+		"none to the end, both went": {[]measure.Cell{flow("a", "b", "cut"), flow("c", "d", "cut")}, 2, 1, []string{"cut", "cut"}},
+	} {
+		d := planned(tt.cells...)
+		d.EndPoints = []measure.EndPoint{{Name: "f", Lost: "killed"}}
+		Groups(d)
+		g := d.Groups[0]
+		if g.Aggregate == nil || !isAbout(&g.Aggregate.Value, tt.want*1e9) || g.Aggregate.Runs != tt.runs {
+			t.Errorf("%s: %+v", name, g.Aggregate)
+		}
+		var failed []string
+		for _, f := range g.Failed {
+			failed = append(failed, f.Error)
+		}
+		if fmt.Sprint(failed) != fmt.Sprint(tt.failed) {
+			t.Errorf("%s: failed %q, want %q", name, failed, tt.failed)
+		}
+	}
+}
+
+// A group is made of each step of a plan, and elsewhere of more than two flows.
+func TestGroupsOfWhat(t *testing.T) {
+	two := []float64{2, 2}
+	flows := cellsOfParts(part{"a", "b", 0, two, 0}, part{"b", "a", 0, two, 0}, part{"a", "b", 0, two, 0})
+	beside := flows[0]
+	beside.Beside, beside.Group = true, 1
+	for name, tt := range map[string]struct {
+		plan  bool
+		cells []measure.Cell
+		want  int
+	}{
+		"bidirectional":        {false, flows[:2], 0},
+		"three at once":        {false, flows, 1},
+		"a step of a plan":     {true, flows[:1], 1},
+		"beside the main ones": {true, []measure.Cell{flows[0], beside}, 1},
+		"nothing":              {true, nil, 0},
+	} {
+		d := planned(tt.cells...)
+		if !tt.plan {
+			d.Plan = nil
+		}
+		if Groups(d); len(d.Groups) != tt.want {
+			t.Errorf("%s: %d groups, want %d", name, len(d.Groups), tt.want)
+		}
+	}
+	alone := planned(flows[0])
+	Groups(alone)
+	if g := alone.Groups[0]; g.Aggregate == nil || g.Aggregate.Value != flows[0].Goodput.Value || g.Overlap != nil || g.Fairness != nil || g.Label != "a -> b" {
+		t.Errorf("one flow: %+v", g)
+	}
+	four := planned(cellsOfParts(part{"a", "b", 0, []float64{1, 1}, 0}, part{"a", "b", 0, []float64{3, 3}, 0})...)
+	four.Cells[0].Axes = []measure.Axis{{Name: "end_points", Value: "2"}}
+	Groups(four)
+	if g := four.Groups[0]; g.Label != "end_points 2" || !isAbout(g.Fairness, 16.0/20) || g.Hosts[0].Flows != 2 {
+		t.Errorf("two flows of a pair: %+v", g)
+	}
+}
+
+// A second that lies across the seconds of the overlap is spread over them.
+func TestCourse(t *testing.T) {
+	const s = int64(measure.Bin)
+	c := course{from: 10 * s, edges: make([]float64, 5), steps: make([]float64, 5)}
+	c.add(9*s, 10*s+s/2, 3000)      // a third of it lies within
+	c.add(10*s+s/2, 11*s+s/2, 1000) // half and half
+	c.add(11*s+s/2, 20*s, 8500)     // goes on beyond
+	c.add(0, s, 1<<40)              // before
+	c.add(10*s, 10*s, 1<<40)        // no time
+	c.add(12*s, 12*s+s/4, -1)       // no amount
+	want := []float64{(1000 + 500) * 8, (500 + 500) * 8, 1000 * 8, 1000 * 8}
+	for i, got := range c.rates() {
+		if math.Abs(got-want[i]) > 1e-6 {
+			t.Errorf("second %d: %g, want %g", i, got, want[i])
+		}
+	}
+}

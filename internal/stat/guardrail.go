@@ -1,0 +1,84 @@
+package stat
+
+import "thru/internal/measure"
+
+// By how much a guardrail may differ before it counts as worse.
+const (
+	costPct     = 10  // of the CPU per Gb/s and of the round trip under load
+	lossPoints  = 0.1 // percent of what was sent
+	jainPoints  = 0.05
+	leastRTTNs  = 1e6 // a round trip that grew by less is no matter
+	leastCostPP = 1   // percent of a core per Gb/s, likewise
+)
+
+// guardrails are the figures that a gain may have cost: CPU per Gb/s of all
+// hosts together, and of the pairs the worst loss and round trip under load.
+func guardrails(base, variant *team) []measure.Guardrail {
+	rails := []struct {
+		name, unit string
+		of         func(*team) *float64
+		worse      func(a, b float64) bool
+		why        string
+	}{
+		{"CPU per Gb/s", "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "the CPU of a host is not known, or the rate is too low"},
+		{"loss", "pct", worstPair(lossPct), func(a, b float64) bool { return b > a+lossPoints }, "neither end counts what is lost"},
+		{"RTT under load", "ns", worstPair(loadedRTT), func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastRTTNs }, "no round trip was read under load"},
+		{"fairness", "fairness", fairnessOf, func(a, b float64) bool { return b < a-jainPoints }, "there is one flow of one stream"},
+	}
+	var all []measure.Guardrail
+	for _, r := range rails {
+		g := measure.Guardrail{Name: r.name, Unit: r.unit, Base: r.of(base), Variant: r.of(variant)}
+		if g.Base == nil || g.Variant == nil {
+			g.NotJudged = r.why
+		} else {
+			g.Worse = r.worse(*g.Base, *g.Variant)
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+// cpuCost is the CPU of all hosts per Gb/s that passed, in percent of a core.
+func cpuCost(t *team) *float64 {
+	if len(t.repeats) == 0 || len(t.bulk) == 0 {
+		return nil
+	}
+	cores, bps := 0.0, 0.0
+	quiet := &team{cells: t.cells, bulk: t.bulk, repeats: t.repeats} // what it notes is noted already
+	for _, h := range quiet.hosts() {
+		if h.CPU == nil {
+			return nil
+		}
+		cores += h.CPU.Cores
+		bps += valueOr(h.ReceivedBps, 0)
+	}
+	if bps < leastForCPU || cores <= clockTick {
+		return nil
+	}
+	return known(PctPerGbps(cores, bps))
+}
+
+// worstPair is the greatest of a figure over the flows of data.
+func worstPair(of func(*measure.Cell) *float64) func(*team) *float64 {
+	return func(t *team) *float64 {
+		if len(t.bulk) == 0 {
+			return nil
+		}
+		if r := worstOf("", t.bulk, of, "not known"); r.why == "" {
+			return known(r.value)
+		}
+		return nil
+	}
+}
+
+// fairnessOf is that of the group, or of a single flow over its streams.
+func fairnessOf(t *team) *float64 {
+	quiet := &team{cells: t.cells, bulk: t.bulk, repeats: t.repeats}
+	if len(t.repeats) > 0 {
+		quiet.fairness()
+	}
+	if quiet.group.Fairness == nil && len(t.bulk) == 1 {
+		return t.bulk[0].Fairness
+	}
+	return quiet.group.Fairness
+}

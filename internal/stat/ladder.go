@@ -1,0 +1,257 @@
+package stat
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Ladder fills d.Ladder where cells have a rung: the rungs in the order in which
+// they first appear, the lowest first, each with its best cell and with what it
+// takes of the one below (methods.md, formula 13). links is the nominal rate of
+// a rung's path, for where the cells have no ceiling; a RateBps of 0 is none.
+// It comes after Groups, and makes d.Verdict that of the rungs.
+func Ladder(d *measure.Document, links func(rung string) Link) {
+	if d.Ladder = nil; links == nil {
+		links = func(string) Link { return Link{} }
+	}
+	l := &measure.Ladder{}
+	for i := range d.Cells {
+		if name := d.Cells[i].Rung; name != "" && !slices.ContainsFunc(l.Rungs, func(r measure.Rung) bool { return r.Name == name }) {
+			l.Rungs = append(l.Rungs, rungOf(d, name, links))
+		}
+	}
+	if len(l.Rungs) == 0 {
+		return
+	}
+	var lower *measure.Rung
+	for i := range l.Rungs {
+		r := &l.Rungs[i]
+		if lower != nil {
+			compareRungs(l, lower, r, links)
+		}
+		if r.Best != nil { // one that was not measured is passed over
+			lower = r
+		}
+	}
+	d.Ladder = l
+	d.Verdict = ladderVerdict(l)
+}
+
+// climb is one step of a rung: what its flows carried together.
+type climb struct {
+	cell   *measure.Cell // the first of them
+	figure *measure.Figure
+	label  string
+}
+
+// rungOf is a rung with its best step.
+func rungOf(d *measure.Document, name string, links func(string) Link) measure.Rung {
+	r := measure.Rung{Name: name}
+	var best *climb
+	for _, c := range climbsOf(d, name) {
+		if r.From == "" {
+			r.From, r.To = c.cell.From, c.cell.To
+		}
+		if c.figure != nil && (best == nil || c.figure.Value > best.figure.Value) {
+			best = &c
+		}
+	}
+	if best == nil {
+		r.Error = rungError(d, name)
+		return r
+	}
+	r.From, r.To, r.Best, r.Label = best.cell.From, best.cell.To, best.figure, best.label
+	r.Ceiling = ceilingOf(best, links(name))
+	r.Verdict = rungVerdict(&r, best.cell)
+	return r
+}
+
+// climbsOf are the steps of a rung. Several flows of one pair count together;
+// of flows of several pairs each one counts for itself.
+func climbsOf(d *measure.Document, rung string) []climb {
+	var all []climb
+	done := map[int]bool{}
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Rung != rung || c.Beside || asks(c) {
+			continue
+		}
+		if g := pairGroup(d, c); g != nil {
+			if !done[c.Group] {
+				all = append(all, climb{c, g.Aggregate, g.Label})
+			}
+			done[c.Group] = true
+			continue
+		}
+		all = append(all, climb{c, c.Goodput, stepLabel(c)})
+	}
+	return all
+}
+
+// pairGroup is the group of a cell where all of it is several flows of one pair.
+func pairGroup(d *measure.Document, c *measure.Cell) *measure.Group {
+	flows := 0
+	for i := range d.Cells {
+		x := &d.Cells[i]
+		if x.Group != c.Group || x.Beside {
+			continue
+		}
+		if flows++; pairName(x) != pairName(c) {
+			return nil
+		}
+	}
+	if flows < 2 {
+		return nil
+	}
+	return groupOf(d, c.Group)
+}
+
+// groupOf is the group of that number; nil where there is none.
+func groupOf(d *measure.Document, number int) *measure.Group {
+	for i := range d.Groups {
+		if d.Groups[i].Group == number {
+			return &d.Groups[i]
+		}
+	}
+	return nil
+}
+
+// stepLabel is what sets a cell apart from the others of its rung.
+func stepLabel(c *measure.Cell) string {
+	if c.Label != "" {
+		return c.Label
+	}
+	return AxesText(c.Axes)
+}
+
+// rungError is why nothing of a rung was measured.
+func rungError(d *measure.Document, rung string) string {
+	for i := range d.Cells {
+		if c := &d.Cells[i]; c.Rung == rung && c.Error != nil {
+			return c.Error.Message
+		}
+	}
+	return "nothing was measured"
+}
+
+// ceilingOf is that of the best cell, for what all its flows carried together;
+// else that of the stated link at the MTU of the cell's route.
+func ceilingOf(b *climb, link Link) *measure.Ceiling {
+	if b.cell.Ceiling != nil {
+		c := *b.cell.Ceiling
+		c.SharePct = 100 * ratio(b.figure.Value, c.Bps)
+		return &c
+	}
+	lent := *b.cell // what it is told here is not for the document
+	s := newSummary(&lent, nil, link)
+	if link.RateBps <= 0 || s.mtu() == 0 && link.MTU == 0 {
+		return nil
+	}
+	s.ceiling()
+	if lent.Ceiling != nil {
+		lent.Ceiling.SharePct = 100 * ratio(b.figure.Value, lent.Ceiling.Bps)
+	}
+	return lent.Ceiling
+}
+
+// isFull tells whether a share of a ceiling, in percent, is all that passes.
+func isFull(c *measure.Ceiling) bool {
+	return c != nil && c.SharePct >= PassPct && c.SharePct <= AboveCeilingPct
+}
+
+// GeneratorFor judges whether a generator that carries made without a link is
+// fast enough to prove a link: 1.3 times the link's ceiling, or where that is
+// not known 1.3 times what the link carried, since it may carry more. A link
+// that is full is proved. against is what made was held against, in bit/s; 0
+// where there is nothing. Ceiling may be nil.
+func GeneratorFor(made, carried float64, c *measure.Ceiling) (limited bool, against float64) {
+	switch {
+	case c != nil && c.Bps > 0 && isFull(c):
+		return false, c.Bps
+	case c != nil && c.Bps > 0:
+		return GeneratorLimited(made, max(c.Bps, carried)), max(c.Bps, carried)
+	}
+	return carried > 0 && GeneratorLimited(made, carried), carried
+}
+
+// compareRungs fills what a rung takes of the one below, and whether that one
+// was fast enough to tell.
+func compareRungs(l *measure.Ladder, lower, r *measure.Rung, links func(string) Link) {
+	if r.Best == nil {
+		return
+	}
+	if loss := known(100 * LadderLoss(lower.Best.Value, r.Best.Value)); loss != nil {
+		r.LossPct, r.LostBps = loss, new(lower.Best.Value-r.Best.Value)
+		if *loss < 0 && clearlyMore(r.Best, lower.Best) {
+			l.Notes = append(l.Notes, fmt.Sprintf("%s carries more than %s below it, %s against %s: it does not contain it, or one of the two was disturbed",
+				r.Name, lower.Name, unit.Rate(r.Best.Value), unit.Rate(lower.Best.Value)))
+		}
+	}
+	ceiling := r.Ceiling
+	if link := links(r.Name); ceiling == nil && link.RateBps > 0 { // its MTU is not known: the rate itself is the bound
+		ceiling = &measure.Ceiling{Bps: float64(link.RateBps), LinkBps: link.RateBps}
+	}
+	limited, against := GeneratorFor(lower.Best.Value, r.Best.Value, ceiling)
+	r.Limited, r.Why = limited, limitText(lower, r, ceiling, limited, against)
+}
+
+// limitText says what the rung below was held against.
+func limitText(lower, r *measure.Rung, c *measure.Ceiling, limited bool, against float64) string {
+	times := fmt.Sprintf("%s carries %s, %.2f times", lower.Name, unit.Rate(lower.Best.Value), ratio(lower.Best.Value, against))
+	of := "what " + r.Name + " carried, whose link rate is not known"
+	if c != nil {
+		of = "the ceiling of " + unit.Rate(c.Bps)
+		if against > c.Bps {
+			of = "what " + r.Name + " carried"
+		}
+	}
+	switch {
+	case limited && against > 0:
+		return fmt.Sprintf("%s %s: %.1f times are needed to tell the path from the machine", times, of, GeneratorFactor)
+	case isFull(c):
+		return "the link is full: " + lower.Name + " was fast enough"
+	case c == nil:
+		return fmt.Sprintf("%s %s: whether it would fill the link cannot be told", times, of)
+	}
+	return times + " " + of
+}
+
+// rungVerdict judges the best step of a rung by the ceiling of its link; nil
+// where no link lies between the ends, its rate is not known, or the flow was
+// not to fill it.
+func rungVerdict(r *measure.Rung, cell *measure.Cell) *measure.Verdict {
+	c := *cell
+	c.Ceiling, c.Goodput = r.Ceiling, r.Best
+	if r.From == r.To || !judgeable(c) || bounded(c) {
+		return nil
+	}
+	v := verdictOf(c)
+	v.Reason = fmt.Sprintf("%s carries %s, %.2f%% of the ceiling of %s at MTU %d; %s is required",
+		r.Name, unit.Rate(r.Best.Value), v.Share, unit.Rate(c.Ceiling.Bps), c.Ceiling.MTU, unit.Percent(PassPct))
+	if AboveCeiling(&c) {
+		v.Reason = fmt.Sprintf("%s shows %s, more than %s can carry at MTU %d (%s): %s", r.Name, unit.Rate(r.Best.Value),
+			unit.Rate(float64(c.Ceiling.LinkBps)), c.Ceiling.MTU, unit.Rate(c.Ceiling.Bps), wrongAssumption)
+	}
+	if d := c.Datagrams; d != nil && d.LossPct > MostLostPct {
+		v.Reason = r.Name + " loses " + unit.Percent(d.LossPct) + " of the datagrams: at most " + unit.Percent(MostLostPct) + " may be"
+	}
+	return &v
+}
+
+// ladderVerdict is that of the rung that decides; nil where none was judged.
+func ladderVerdict(l *measure.Ladder) *measure.Verdict {
+	var v *measure.Verdict
+	for _, r := range l.Rungs {
+		if r.Verdict != nil && (v == nil || worse(*r.Verdict, *v)) {
+			one := *r.Verdict
+			if !one.Pass && r.Limited {
+				one.Reason += "; " + r.Why
+			}
+			v = &one
+		}
+	}
+	return v
+}

@@ -1,0 +1,285 @@
+package stat
+
+import (
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// overlap is the time in which all flows of a repetition were measured, on the
+// controller's clock, in ns since they should have started.
+type overlap struct {
+	from, to int64
+	skew     int64 // between the first and the last to start
+	bound    int64 // how far off the skew can be
+	longest  int64 // of the runs
+}
+
+func (o overlap) ns() int64 { return max(0, o.to-o.from) }
+
+// bulk are the members that have a goodput.
+func (r *repeat) bulk() []member {
+	return slices.DeleteFunc(slices.Clone(r.members), func(m member) bool { return m.pair.asks })
+}
+
+// Reasons why flows have no time in common.
+const (
+	noClocks  = "the clocks of its end points were not compared, so that nobody knows what ran at the same time"
+	noOverlap = "there was no time in which all of its flows were measured"
+)
+
+// place finds the overlap of the flows of data.
+func (r *repeat) place() {
+	bulk := r.bulk()
+	if len(bulk) == 0 {
+		r.why = "requests and responses have no goodput"
+		return
+	}
+	first := true
+	var starts []int64
+	for _, m := range bulk {
+		start, end, ok := m.span()
+		if !ok {
+			r.why = noClocks
+			return
+		}
+		if first {
+			r.overlap.from, r.overlap.to, first = start, end, false
+		}
+		r.overlap.from, r.overlap.to = max(r.overlap.from, start), min(r.overlap.to, end)
+		r.overlap.longest = max(r.overlap.longest, end-start)
+		starts = append(starts, start)
+	}
+	r.overlap.skew = slices.Max(starts) - slices.Min(starts)
+	r.overlap.bound = boundOf(bulk)
+	if r.overlap.ns() == 0 {
+		r.why = noOverlap
+	}
+}
+
+// span is the measured time of a flow on the controller's clock.
+func (m member) span() (start, end int64, ok bool) {
+	t := m.pair.run.Timing
+	if t == nil || t.EndNs <= t.StartNs || t.EndNs-t.StartNs > int64(2*measure.MaxDuration) {
+		return 0, 0, false
+	}
+	return t.StartNs, t.EndNs, true
+}
+
+// boundOf is how far off the difference of two starts can be: the bounds of the
+// two worst clocks together. Flows that one host receives share its clock.
+func boundOf(bulk []member) int64 {
+	worst := map[string]int64{}
+	for _, m := range bulk {
+		worst[m.cell.To] = max(worst[m.cell.To], m.pair.run.Timing.BoundNs)
+	}
+	bounds := []int64{0}
+	for _, b := range worst {
+		bounds = append(bounds, b)
+	}
+	if len(worst) < 2 {
+		return 0
+	}
+	slices.Sort(bounds)
+	return bounds[len(bounds)-1] + bounds[len(bounds)-2]
+}
+
+// carried are the bytes of a flow in a part of the controller's time: of each
+// of the receiver's seconds as much as lies in it. A flow without seconds
+// counts as steady.
+func (m member) carried(from, to int64) float64 {
+	start, end, ok := m.span()
+	if !ok || to <= from {
+		return 0
+	}
+	e := m.counted()
+	total := 0.0
+	for _, b := range e.Bins {
+		if b.Span > 0 && b.Bytes > 0 {
+			total += float64(b.Bytes) * shared(start+b.At, start+b.At+b.Span, from, to)
+		}
+	}
+	if len(e.Bins) == 0 {
+		total = float64(e.Bytes) * shared(start, end, from, to)
+	}
+	return total
+}
+
+// counted is the end by which the flow's goodput is told.
+func (m member) counted() *measure.Evidence {
+	if onlySender(m.pair) || m.pair.borrowsCourse() && m.pair.sender != nil && m.pair.hasCourse() {
+		return m.pair.sender
+	}
+	return m.pair.receiver
+}
+
+// shared is the share of [a, b) that lies in [from, to).
+func shared(a, b, from, to int64) float64 {
+	if b <= a {
+		return 0
+	}
+	return float64(max(0, min(b, to)-max(a, from))) / float64(b-a)
+}
+
+// rateOf is what a flow carried in the overlap, or without one over its own
+// measured time, in bit/s.
+func (r *repeat) rateOf(m member) float64 {
+	if r.why != "" || len(r.bulk()) == 1 {
+		bps, _ := m.pair.rate()
+		return bps
+	}
+	return m.carried(r.overlap.from, r.overlap.to) * 8e9 / float64(r.overlap.ns())
+}
+
+// total is what all flows of data carried in the overlap, in bit/s.
+func (r *repeat) total() float64 {
+	total := 0.0
+	for _, m := range r.bulk() {
+		total += r.rateOf(m)
+	}
+	return total
+}
+
+// seconds are the rates of all flows together in each whole second of the
+// overlap, in bit/s.
+func (r *repeat) seconds() []float64 {
+	const second = int64(measure.Bin)
+	c := course{from: r.overlap.from, edges: make([]float64, r.overlap.ns()/second+1), steps: make([]float64, r.overlap.ns()/second+1)}
+	for _, m := range r.bulk() {
+		start, end, _ := m.span()
+		e := m.counted()
+		for _, b := range e.Bins {
+			c.add(start+b.At, start+b.At+b.Span, b.Bytes)
+		}
+		if len(e.Bins) == 0 {
+			c.add(start, end, e.Bytes)
+		}
+	}
+	return c.rates()
+}
+
+// course adds up amounts that lie somewhere in time by the second, at the same
+// cost for each however long it is.
+type course struct {
+	from  int64
+	edges []float64 // bytes of each second that belong to it alone
+	steps []float64 // from this second on so many bytes more in each
+}
+
+// add spreads bytes evenly over [a, b).
+func (c *course) add(a, b, bytes int64) {
+	const second = int64(measure.Bin)
+	lo, hi := max(a, c.from), min(b, c.from+int64(len(c.edges))*second)
+	if hi <= lo || bytes <= 0 {
+		return
+	}
+	rate := float64(bytes) / float64(b-a)
+	i, k := (lo-c.from)/second, (hi-1-c.from)/second
+	if i == k {
+		c.edges[i] += rate * float64(hi-lo)
+		return
+	}
+	c.edges[i] += rate * float64(c.from+(i+1)*second-lo)
+	c.edges[k] += rate * float64(hi-c.from-k*second)
+	c.steps[i+1] += rate * float64(second)
+	c.steps[k] -= rate * float64(second)
+}
+
+// rates of the seconds in bit/s, without the one at the end that is not whole.
+func (c *course) rates() []float64 {
+	var rates []float64
+	level := 0.0
+	for i := range len(c.edges) - 1 {
+		level += c.steps[i]
+		rates = append(rates, (c.edges[i]+level)*8)
+	}
+	return rates
+}
+
+// together fills the aggregate and the overlap.
+func (t *team) together() {
+	switch n := len(t.counting()); {
+	case n == 0 && len(t.bulk) == 0:
+		t.missing("aggregate_bps", "requests and responses have no goodput")
+		return
+	case n == 0:
+		t.missing("aggregate_bps", "none of its flows was measured")
+		return
+	case n == 1: // it had the time for itself
+		if f := t.counting()[0].cell.Goodput; f != nil {
+			alone := *f
+			t.group.Aggregate = &alone
+		}
+		return
+	}
+	var rates []float64
+	var last *repeat
+	for i := range t.repeats {
+		if r := &t.repeats[i]; r.why == "" {
+			rates, last = append(rates, r.total()), r
+			t.widen(r.overlap)
+		}
+	}
+	if last == nil {
+		t.missing("aggregate_bps", t.repeats[0].why)
+		return
+	}
+	t.group.Aggregate = aggregate(rates, last, precision(t.bulk[0]))
+	t.warnOverlap()
+}
+
+// aggregate is the figure over the repetitions, or of a single one over its seconds.
+func aggregate(rates []float64, last *repeat, aimPct float64) *measure.Figure {
+	if len(rates) > 1 {
+		return severalRuns(rates, aimPct)
+	}
+	f := &measure.Figure{Value: rates[0], Low: rates[0], High: rates[0], Runs: 1, Basis: "bins of a single run"}
+	bins := last.seconds()
+	for _, b := range bins {
+		f.Low, f.High = min(f.Low, b), max(f.High, b)
+	}
+	if ci, ok := BatchInterval(bins, 0); ok {
+		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
+	}
+	if s := Steady(bins); s.Checked {
+		f.Stable = new(s.Steady)
+	}
+	return f
+}
+
+// widen takes the worst of the repetitions.
+func (t *team) widen(o overlap) {
+	share := 100 * ratio(float64(o.ns()), float64(o.longest))
+	w := t.group.Overlap
+	if w == nil {
+		t.group.Overlap = &measure.Overlap{Ns: o.ns(), SkewNs: o.skew, BoundNs: o.bound, SharePct: share}
+		return
+	}
+	w.Ns, w.SharePct = min(w.Ns, o.ns()), min(w.SharePct, share)
+	w.SkewNs, w.BoundNs = max(w.SkewNs, o.skew), max(w.BoundNs, o.bound)
+}
+
+// Bars of simultaneity.
+const (
+	leastShared  = 90          // percent of the longest run in which all ran
+	leastOverlap = time.Second // a shorter one is no measured time
+	mostUnsure   = 5           // percent of the overlap by which the clocks may be off
+)
+
+// warnOverlap says where flows ran at once for a part of their time only, or
+// where the clocks leave open how long.
+func (t *team) warnOverlap() {
+	o := t.group.Overlap
+	switch {
+	case o.Ns < int64(leastOverlap):
+		t.warn("all flows ran at once for %s only: the aggregate is of that time", unit.Duration(o.Ns))
+	case o.SharePct < leastShared:
+		t.warn("the flows began %s apart and all ran at once for %s, %s of the longest: the aggregate is of that time",
+			unit.Duration(o.SkewNs), unit.Duration(o.Ns), unit.Percent(o.SharePct))
+	}
+	if float64(o.BoundNs) > float64(o.Ns)*mostUnsure/100 {
+		t.warn("the clocks of its end points are known to each other within %s: what ran at once is known no better", unit.Duration(o.BoundNs))
+	}
+}
