@@ -34,7 +34,9 @@ type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Check   checkCmd   `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
 	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
-	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
+	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K, and what each layer costs."`
+	Run     runCmd     `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
+	Plan    planCmd    `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
 	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
@@ -66,10 +68,14 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return moveData(in, out, errw)
 	}
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
+	serve := e.command
+	if len(args) > 0 && args[0] == attendVerb {
+		serve = e.attend
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return untilTwice(signals, e.command)
+	return untilTwice(signals, serve)
 }
 
 // untilTwice runs a command, which the first signal asks to end. A second one
@@ -105,6 +111,15 @@ func (e *env) command(ctx context.Context) int {
 	}
 	if err != nil {
 		e.say(err)
+	}
+	return fault.Code(err)
+}
+
+// attend is the hidden verb of the far end of ssh, whose stdout is no person's.
+func (e *env) attend(ctx context.Context) int {
+	err := attend(ctx, e.version, e.args[1:], e.in, e.out)
+	if err != nil {
+		e.errorLines(err)
 	}
 	return fault.Code(err)
 }

@@ -30,6 +30,7 @@ type dialer struct {
 	Source   string
 	DataAddr string
 	Login    func() (*bus.Login, error) // who we are, where a foreign end point asks
+	Checks   bool                       // facts alone are wanted: a system that is read by its own commands is refused
 }
 
 // pair is the local end and its peer, which may be the same.
@@ -72,6 +73,9 @@ func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
 // is: a joined name, CONTROLLER/NAME, HOST[:PORT], or SCHEME://...
 func (d dialer) endPoint(ctx context.Context, at string) (*control.EndPoint, func(), error) {
 	if scheme, where, ok := strings.Cut(at, "://"); ok {
+		if scheme == sshScheme {
+			return d.overSSH(ctx, at)
+		}
 		e, err := d.foreign(at, scheme, where)
 		return e, func() {}, err
 	}

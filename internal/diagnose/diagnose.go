@@ -26,7 +26,7 @@ func Diagnose(d *measure.Document) {
 			c.Diagnosis = f.diagnose()
 		}
 	}
-	d.Findings = whole(d)
+	d.Findings = settle(slices.Concat(ofGroups(d), whole(d)))
 	d.Missing = wanted(d)
 }
 

@@ -72,6 +72,8 @@ func linkRate(f *flow) *outcome {
 		return no("%s of what it could carry: an assumption is wrong", unit.Percent(share))
 	case f.cell.Spec.Rate > 0 && float64(f.cell.Spec.Rate) < f.cell.Ceiling.Bps:
 		return no("%s was asked for, less than it carries", unit.Rate(float64(f.cell.Spec.Rate)))
+	case share >= linkFullBar && share > f.cell.Ceiling.SharePct:
+		return f.asFull(certain("the link is full: the flows that share it carry %s of what %s carry at MTU %d together", unit.Percent(min(share, 100)), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share)
 	case share >= linkFullBar:
 		return f.asFull(certain("the link is full: %s of what %s carry at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share)
 	}

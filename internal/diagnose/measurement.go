@@ -182,8 +182,8 @@ func strongest(d *measure.Document, any bool) (*flow, *measure.Cell) {
 
 // generator judges one cell of the upper rung by the fastest of the lower one.
 func (f *flow) generator(made *flow, lower *measure.Cell) (measure.Finding, bool) {
-	c := f.cell.Ceiling
-	if c == nil || c.Bps <= 0 || f.linkIsFull() && !f.onOneMachine() || !stat.GeneratorLimited(rateOf(lower), c.Bps) {
+	limited, against := f.outdoes(rateOf(lower))
+	if !limited {
 		return measure.Finding{}, false
 	}
 	cause, at := "sender-cpu", made.sender
@@ -192,14 +192,33 @@ func (f *flow) generator(made *flow, lower *measure.Cell) (measure.Finding, bool
 			cause, at = "receiver-cpu", made.receiver
 		}
 	}
-	o := possible("this machine can generate %s: it cannot prove a link of %s", unit.Rate(rateOf(lower)), unit.Rate(float64(c.LinkBps))).
+	of := "what is not 1.3 times the " + unit.Rate(against) + " that passed here"
+	if c := f.cell.Ceiling; c != nil {
+		of = "a link of " + unit.Rate(float64(c.LinkBps))
+	}
+	o := possible("this machine can generate %s: it cannot prove %s", unit.Rate(rateOf(lower)), of).
 		at(measure.Where{Place: measure.AtTool, EndPoint: at.name}).
-		by(below(at.proof("goodput without a link between", rateOf(lower), "bps"), stat.GeneratorFactor*c.Bps)).
+		by(below(at.proof("goodput without a link between", rateOf(lower), "bps"), stat.GeneratorFactor*against)).
 		costs(rateOf(lower), "no more than "+unit.Rate(rateOf(lower))+" can be shown", "the rung below").
 		then("a faster rung below: more streams, zero-copy, a larger message, another host").
 		mend(advise(at, "more streams, zero-copy (-Z), offloads on, or a faster host: prove 1.3 times the link's ceiling without the link first"))
-	if rateOf(lower) < c.Bps {
+	if rateOf(lower) < against {
 		o.confidence = measure.Likely
 	}
 	return f.finding(judged{rule: Rule{Cause: cause, Source: "methods.md, formula 13"}, outcome: o}), true
+}
+
+// outdoes tells whether the link of this flow may carry too much for a
+// generator of that rate to prove it, and what it was held against. Without a
+// link rate that is judged between the rungs of a ladder alone, of which the
+// plan says that one contains the other.
+func (f *flow) outdoes(made float64) (limited bool, against float64) {
+	c := f.cell.Ceiling
+	switch {
+	case f.onOneMachine() && c != nil && c.Bps > 0: // its own link is stated for what is to be tested by it
+		return stat.GeneratorLimited(made, c.Bps), c.Bps
+	case f.onOneMachine() || c == nil && f.cell.Rung == "":
+		return false, 0
+	}
+	return stat.GeneratorFor(made, rateOf(f.cell), c)
 }

@@ -12,10 +12,15 @@ import (
 // rung, which then proves nothing of the link. Diagnose comes before it.
 //
 // Only a rung on one machine is taken for the lower one: of two paths nobody
-// says that one is a part of the other.
+// says that one is a part of the other. The rungs of one document are a ladder
+// of which the plan says so (stat.Ladder has judged them).
 func Rungs(docs []*measure.Document) {
 	var lower *measure.Document
 	for _, d := range docs {
+		if d.Ladder != nil {
+			climb(d)
+			continue
+		}
 		alone := isAlone(d)
 		switch {
 		case alone: // held against the link rate that was stated for it
@@ -27,6 +32,26 @@ func Rungs(docs []*measure.Document) {
 			addFirst(d, Generator(lower, d))
 		}
 	}
+}
+
+// climb looks at the rungs of one ladder, each with the measured one below it.
+func climb(d *measure.Document) {
+	below := ""
+	for _, r := range d.Ladder.Rungs {
+		if r.Limited && below != "" {
+			addFirst(d, Generator(ofRung(d, below), ofRung(d, r.Name)))
+		}
+		if r.Best != nil {
+			below = r.Name
+		}
+	}
+}
+
+// ofRung is the document with the cells of one rung alone.
+func ofRung(d *measure.Document, name string) *measure.Document {
+	part := *d
+	part.Cells = slices.DeleteFunc(slices.Clone(d.Cells), func(c measure.Cell) bool { return c.Rung != name })
+	return &part
 }
 
 // isAlone tells whether all traffic of a document stayed on one machine.

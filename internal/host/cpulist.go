@@ -3,40 +3,16 @@ package host
 import (
 	"fmt"
 	"math/big"
-	"strconv"
 	"strings"
+
+	"thru/internal/unit"
 )
 
-// maxCPU bounds the numbers of CPUs: no kernel is built for more than some thousands.
-const maxCPU = 1<<16 - 1
+// maxCPU is the greatest number that a CPU can have.
+const maxCPU = unit.MaxCPU
 
-// parseCPUList reads the CPUs of a list such as "0-3,8,10-11" (cpuset(7),
-// formats). The kernel writes them in order (lib/vsprintf.c,
-// bitmap_list_string); a list that is not is refused, and so is an empty one.
-func parseCPUList(s string) ([]int, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		return nil, fmt.Errorf("the list of CPUs is empty")
-	}
-	var cpus []int
-	next := uint64(0)
-	for part := range strings.SplitSeq(s, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		a, err1 := strconv.ParseUint(first, 10, 32)
-		b, err2 := strconv.ParseUint(last, 10, 32)
-		if err1 != nil || err2 != nil || a < next || b < a || b > maxCPU {
-			return nil, fmt.Errorf("%.80q is no list of CPUs", s)
-		}
-		for n := a; n <= b; n++ {
-			cpus = append(cpus, int(n))
-		}
-		next = b + 1
-	}
-	return cpus, nil
-}
+// parseCPUList reads the CPUs of a list such as "0-3,8,10-11".
+func parseCPUList(s string) ([]int, error) { return unit.ParseList(s, maxCPU) }
 
 // cpuList reads a file that holds a list of CPUs.
 func (f FS) cpuList(name string) ([]int, error) {

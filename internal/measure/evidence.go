@@ -12,7 +12,8 @@ type Evidence struct {
 	PeerAddr  string `json:"peer_addr,omitempty"`
 	Route     *Route `json:"route,omitempty"` // how this end reaches the peer
 
-	RTTIdle *RTT `json:"rtt_idle,omitempty"` // socket to socket, before the traffic; at the dialling end
+	CPUs    string `json:"cpus,omitempty"`     // that its process was confined to (Spec.SenderCPUs), as "0-3"
+	RTTIdle *RTT   `json:"rtt_idle,omitempty"` // socket to socket, before the traffic; at the dialling end
 
 	RampNs     int64  `json:"ramp_ns"`            // from the first byte to the start of the measured time
 	MeasuredNs int64  `json:"measured_ns"`        // length of the measured time on this end's monotonic clock

@@ -2,6 +2,9 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,5 +191,162 @@ func TestLivePlan(t *testing.T) {
 	}
 	for width := 60; width <= 200; width += 20 {
 		fits(t, "live", strings.Join(LivePlanLines(many, width, 10), "\n"), width)
+	}
+}
+
+// TestPageOfAFleetIsSmall: many pairs, hosts, paths, gates and targets.
+func TestPageOfAFleetIsSmall(t *testing.T) {
+	for _, x := range [][2]int{{500, 1}, {100, 99}, {30, 29}, {300, 4}} {
+		d := manyPairs(x[0], x[1])
+		page := pageOf(t, d)
+		if len(page) > 1_000_000 {
+			t.Errorf("the page of %d hosts that send to %d others has %d bytes", x[0], x[1], len(page))
+		}
+		if has := strings.Contains(page, `<table class="matrix`); has != (x[1] > 4) {
+			t.Errorf("%d hosts, %d others: a matrix %v", x[0], x[1], has)
+		}
+		said := text(t, d, TextOptions{Width: 100})
+		if n := strings.Count(said, "\n"); n > 250 {
+			t.Errorf("the text of %d hosts that send to %d others has %d lines", x[0], x[1], n)
+		}
+		first, _, _ := strings.Cut(said, "\n")
+		if want := fmt.Sprintf("%d pairs at once carried ", x[0]*x[1]); !strings.HasPrefix(first, want) {
+			t.Errorf("%q, want %q", first, want)
+		}
+	}
+}
+
+// spoil puts foreign text and absurd figures everywhere in a value.
+func spoil(v reflect.Value, n *int) {
+	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
+	switch *n++; v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			spoil(v.Elem(), n)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			spoil(v.Index(i), n)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				spoil(v.Field(i), n)
+			}
+		}
+	case reflect.String:
+		v.SetString(evil + fmt.Sprint(*n%3))
+	case reflect.Float64:
+		v.SetFloat([]float64{1e300, -1e300, 0, math.SmallestNonzeroFloat64}[*n%4])
+	case reflect.Int64:
+		v.SetInt([]int64{math.MinInt64, math.MaxInt64, 0}[*n%3])
+	}
+}
+
+func TestForeignFleetsAreHarmless(t *testing.T) {
+	for name, d := range fleetDocuments() {
+		for _, part := range []any{&d.Groups, &d.Ladder, &d.Targets, &d.Comparisons, &d.Plan, &d.EndPoints, &d.Cells} {
+			spoil(reflect.ValueOf(part).Elem(), new(int))
+			for _, r := range text(t, d, TextOptions{Width: 80}) {
+				if r != '\n' && !unicode.IsPrint(r) {
+					t.Fatalf("text of %s has %U", name, r)
+				}
+			}
+			page := pageOf(t, d)
+			for _, bad := range []string{"<script", "\x00", "\x1b", "\u202e", "NaN", "Inf", "ZgotmplZ"} {
+				if strings.Contains(page, bad) {
+					t.Errorf("the page of %s has %q", name, bad)
+				}
+			}
+			if len(page) > 1_000_000 {
+				t.Errorf("the page of %s has %d bytes", name, len(page))
+			}
+		}
+	}
+}
+
+// TestLongNamesFit: hosts with names that are longer than most terminals have columns.
+func TestLongNamesFit(t *testing.T) {
+	for name, d := range fleetDocuments() {
+		long := func(s *string) { *s = strings.Repeat("x", 70) + *s }
+		for i := range d.EndPoints {
+			long(&d.EndPoints[i].Name)
+		}
+		for i := range d.Cells {
+			long(&d.Cells[i].From)
+			long(&d.Cells[i].To)
+		}
+		for i := range d.Groups {
+			long(&d.Groups[i].Label)
+			for j := range d.Groups[i].Failed {
+				long(&d.Groups[i].Failed[j].From)
+				long(&d.Groups[i].Failed[j].To)
+			}
+			for j := range d.Groups[i].Hosts {
+				long(&d.Groups[i].Hosts[j].Name)
+			}
+		}
+		d.Ladder = nil // its names come from the plan
+		for width := 60; width <= 200; width += 35 {
+			_, below, _ := strings.Cut(text(t, d, TextOptions{Width: width}), "\n\n") // the answer is a sentence
+			for line := range strings.SplitSeq(below, "\n") {
+				if n := utf8.RuneCountInString(line); n > width && !strings.Contains(line, ", TCP, ") {
+					t.Errorf("%s at %d columns: %q", name, width, line)
+				}
+			}
+		}
+	}
+}
+
+func TestByName(t *testing.T) {
+	names := []string{"web10", "web2", "a", "web02", "web1", "web", "b1c2", "b1c10", "web2x"}
+	slices.SortFunc(names, byName)
+	if got, want := strings.Join(names, " "), "a b1c2 b1c10 web web1 web02 web2 web2x web10"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestMatrix: a matrix that is wider than the terminal goes on below, with the
+// numbers of the hosts where names do not fit.
+func TestMatrix(t *testing.T) {
+	for _, hosts := range []int{16, 24} {
+		d := manyPairs(hosts, hosts-1)
+		said := text(t, d, TextOptions{Width: 100})
+		blocks := strings.Count(said, "\n   "+strings.Repeat(" ", 33)) // the heads of its columns
+		if want := map[int]int{16: 2, 24: 2}[hosts]; blocks > want {
+			t.Errorf("%d hosts: %d blocks, want %d:\n%s", hosts, blocks, want, said)
+		}
+		fits(t, "matrix", said, 100)
+	}
+	if said := text(t, manyPairs(25, 24), TextOptions{Width: 100}); !strings.Contains(said, "the slowest pairs") || strings.Contains(said, "senders down") {
+		t.Errorf("25 hosts do not have the worst pairs in place of a matrix:\n%s", said)
+	}
+}
+
+func TestPairWarnings(t *testing.T) {
+	d := meshTest()
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		c.Warnings = nil
+		switch {
+		case c.Group == 0:
+			c.Warnings = []string{fmt.Sprintf("%s: all of CPU %d was used, at %d.5%%", c.To, i%3, 90+i)}
+		case i == 13:
+			c.Warnings = []string{"a window of 4 KiB is small."}
+		}
+	}
+	want := "12 of 24 cells: a, b, c, d: all of CPU 0-2 was used, at 90.5-101.5%|a -> c: a window of 4 KiB is small."
+	if got := strings.Join(warnings(d), "|"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, text := range []string{"a.-b 3.5. of ab -a", "", "b", "a\u00e4 1", "-", "NaN 0x1p-2", "..", "b-"} {
+		words, marks := templateOf(text, "a", "b")
+		back := words[0]
+		for i, m := range marks {
+			back += m + words[i+1]
+		}
+		if back != text || len(words) != len(marks)+1 {
+			t.Errorf("%q: %q and %q", text, words, marks)
+		}
 	}
 }

@@ -2,15 +2,83 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// grid is a table for a terminal. Its first column names the rows.
+// grid is a table, for a terminal and for a page. Its first column names the rows.
 type grid struct {
+	Caption string
 	Columns []column
 	Rows    [][]string
-	Code    func(cell string) string // colour of a cell, "" for none; nil: no colours
+	Tone    func(cell string) tone // nil: none has one
+	More    string                 // what it leaves out
+}
+
+// tone is what a cell says of itself by its colour.
+type tone string
+
+// Tones are classes of the page's style.
+const (
+	toneNone tone = ""
+	toneGood tone = "good"
+	toneWarn tone = "low"
+	toneBad  tone = "bad"
+)
+
+// code is the tone as a colour of the terminal.
+func (t tone) code() string {
+	return map[tone]string{toneGood: green, toneWarn: yellow, toneBad: red}[t]
+}
+
+// ToneOf is the tone of a cell, for the page's template.
+func (g grid) ToneOf(cell string) tone {
+	if g.Tone == nil {
+		return toneNone
+	}
+	return g.Tone(cell)
+}
+
+// ClassOf is the class of a cell on a page.
+func (g grid) ClassOf(column int, cell string) string {
+	class := string(g.ToneOf(cell))
+	if g.Columns[column].Right {
+		class = strings.TrimSpace("n " + class)
+	}
+	return class
+}
+
+// withoutEmpty drops columns of which no row has anything but "-".
+func (g grid) withoutEmpty() grid {
+	keep := make([]bool, len(g.Columns))
+	for i := range g.Columns {
+		keep[i] = i == 0 || slices.ContainsFunc(g.Rows, func(r []string) bool { return r[i] != "-" })
+	}
+	out := grid{Caption: g.Caption, Tone: g.Tone, More: g.More}
+	for i, c := range g.Columns {
+		if keep[i] {
+			out.Columns = append(out.Columns, c)
+		}
+	}
+	for _, r := range g.Rows {
+		var kept []string
+		for i, s := range r {
+			if keep[i] {
+				kept = append(kept, s)
+			}
+		}
+		out.Rows = append(out.Rows, kept)
+	}
+	return out
+}
+
+// firstRows bounds a table, and says how many it leaves out.
+func (g grid) firstRows(most int) grid {
+	if n := len(g.Rows) - most; n > 0 {
+		g.Rows, g.More = g.Rows[:most], fmt.Sprintf("and %d more, see the JSON document", n)
+	}
+	return g
 }
 
 // column is one column of a grid.
@@ -36,6 +104,9 @@ func (p *printer) grid(g grid) {
 		}
 		p.gridPart(g, widths, part)
 	}
+	if g.More != "" {
+		p.broken("", gridIndent, g.More)
+	}
 }
 
 // widths are those of the widest cells.
@@ -50,24 +121,42 @@ func (g grid) widths() []int {
 	return widths
 }
 
-// shrink takes from the widest column that can give, until all fit or none can.
+// shrink takes from the widest column that can give, until all fit or none
+// can: heads that are wider than their cells give first.
 func (g grid) shrink(widths []int, room int) {
+	cells, least := make([]int, len(widths)), make([]int, len(widths))
 	total := gridIndent - gridGap
-	for _, w := range widths {
-		total += w + gridGap
+	for i, c := range g.Columns {
+		for _, r := range g.Rows {
+			cells[i] = max(cells[i], utf8.RuneCountInString(r[i]))
+		}
+		for word := range strings.FieldsSeq(c.Name) {
+			cells[i] = max(cells[i], utf8.RuneCountInString(word))
+		}
+		if least[i] = cells[i]; c.Least > 0 {
+			least[i] = c.Least
+		}
+		total += widths[i] + gridGap
 	}
-	for ; total > room; total-- {
-		widest := -1
-		for i, c := range g.Columns {
-			if c.Least > 0 && widths[i] > c.Least && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
-			}
+	for _, floor := range [][]int{cells, least} {
+		for total > room && takeOne(widths, floor) {
+			total--
 		}
-		if widest < 0 {
-			return
+	}
+}
+
+// takeOne narrows the widest column that is above its floor.
+func takeOne(widths, floor []int) bool {
+	widest := -1
+	for i, w := range widths {
+		if w > floor[i] && (widest < 0 || w > widths[widest]) {
+			widest = i
 		}
+	}
+	if widest >= 0 {
 		widths[widest]--
 	}
+	return widest >= 0
 }
 
 // parts divides the columns into blocks that fit; each begins with the first column.
@@ -84,31 +173,46 @@ func (g grid) parts(widths []int, room int) (parts [][]int) {
 }
 
 func (p *printer) gridPart(g grid, widths, part []int) {
-	head := make([]string, len(g.Columns))
-	for i, c := range g.Columns {
-		head[i] = c.Name
+	heads := make([][]string, len(g.Columns))
+	height := 1
+	for _, i := range part {
+		heads[i] = breakCell(g.Columns[i].Name, widths[i])
+		height = max(height, len(heads[i]))
 	}
-	p.gridRow(g, widths, part, head, func(string) string { return bold })
+	for _, i := range part { // heads end where the table begins
+		heads[i] = append(make([]string, height-len(heads[i])), heads[i]...)
+	}
+	p.gridLines(g, widths, part, heads, func(int) string { return bold })
 	for _, r := range g.Rows {
-		p.gridRow(g, widths, part, r, g.Code)
+		cells := make([][]string, len(r))
+		for _, i := range part {
+			cells[i] = breakCell(r[i], widths[i])
+		}
+		p.gridLines(g, widths, part, cells, func(i int) string { return g.ToneOf(r[i]).code() })
 	}
 }
 
-// gridRow prints a row, over as many lines as its longest cell needs.
-func (p *printer) gridRow(g grid, widths, part []int, cells []string, code func(string) string) {
-	broken := make([][]string, len(cells))
+// painted is paint, but for no colour.
+func (p *printer) painted(code, s string) string {
+	if code == "" {
+		return s
+	}
+	return p.paint(code, s)
+}
+
+// gridLines prints a row of broken cells, over as many lines as the longest needs.
+func (p *printer) gridLines(g grid, widths, part []int, cells [][]string, code func(column int) string) {
 	height := 1
 	for _, i := range part {
-		broken[i] = breakCell(cells[i], widths[i])
-		height = max(height, len(broken[i]))
+		height = max(height, len(cells[i]))
 	}
 	for n := range height {
 		var line strings.Builder
 		blank := gridIndent // spaces that wait for something to follow
 		for _, i := range part {
 			text := ""
-			if n < len(broken[i]) {
-				text = broken[i][n]
+			if n < len(cells[i]) {
+				text = cells[i][n]
 			}
 			room := widths[i] - utf8.RuneCountInString(text)
 			if g.Columns[i].Right {
@@ -116,10 +220,7 @@ func (p *printer) gridRow(g grid, widths, part []int, cells []string, code func(
 			}
 			if text != "" {
 				line.WriteString(strings.Repeat(" ", blank))
-				if code != nil {
-					text = p.paint(code(cells[i]), text)
-				}
-				line.WriteString(text)
+				line.WriteString(p.painted(code(i), text))
 				blank = 0
 			}
 			blank += room + gridGap

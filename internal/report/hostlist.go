@@ -46,7 +46,7 @@ func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
 	if len(hosts) == 0 {
 		return p.flush(w)
 	}
-	g := grid{Code: stateCode, Columns: []column{{Name: "name", Least: 8}, {Name: "state", Least: 12}, {Name: "labels", Least: 8},
+	g := grid{Tone: stateTone, Columns: []column{{Name: "name", Least: 8}, {Name: "state", Least: 12}, {Name: "labels", Least: 8},
 		{Name: "CPUs", Right: true}, {Name: "seen", Right: true}, {Name: "thru", Least: 5}, {Name: "wire"}, {Name: "addresses", Least: 15}}}
 	for _, h := range hosts {
 		cpus := "-"
@@ -80,17 +80,17 @@ func hostsAnswer(hosts []HostRow) string {
 	return count(len(hosts), "host") + ": " + strings.Join(parts, ", ")
 }
 
-// stateCode is the colour of a state.
-func stateCode(cell string) string {
+// stateTone is the colour of a state.
+func stateTone(cell string) tone {
 	switch {
 	case strings.HasPrefix(cell, "refused: "):
-		return red
+		return toneBad
 	case cell == "not there", strings.HasPrefix(cell, "busy: "):
-		return yellow
+		return toneWarn
 	case cell == "free":
-		return green
+		return toneGood
 	}
-	return ""
+	return toneNone
 }
 
 // labelsText is "role=web site=east", by name.

@@ -120,9 +120,9 @@ func (v variant) runsOf() map[int]float64 {
 		r := &v.team.repeats[i]
 		total := 0.0
 		switch {
-		case len(r.bulk()) > 0 && (r.why != noOverlap || len(r.bulk()) == 1):
+		case len(r.flows) > 0 && (r.why != noOverlap || len(r.flows) == 1):
 			total = r.total()
-		case len(r.bulk()) == 0:
+		case len(r.flows) == 0:
 			for _, m := range r.members {
 				rate, _ := m.pair.rate()
 				total += rate

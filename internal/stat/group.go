@@ -3,6 +3,7 @@ package stat
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,7 +77,8 @@ type team struct {
 type repeat struct {
 	index   int
 	members []member // that ran to its end
-	overlap overlap  // of the flows of data; see repeat.place
+	flows   []member // of these the flows of data: those that have a goodput
+	overlap overlap  // of these flows; see repeat.place
 	why     string   // it has none
 }
 
@@ -264,14 +266,14 @@ func (t *team) counting() []member {
 	if len(t.repeats) == 0 {
 		return nil
 	}
-	return t.repeats[0].bulk()
+	return t.repeats[0].flows
 }
 
 // fairness is Jain's index over the pairs, or over the flows of a single pair.
 func (t *team) fairness() {
 	pairs, flows := map[string]float64{}, map[*measure.Cell]float64{}
 	for _, r := range t.repeats {
-		for _, m := range r.bulk() {
+		for _, m := range r.flows {
 			bps := r.rateOf(m) / float64(len(t.repeats))
 			pairs[pairName(m.cell)] += bps
 			flows[m.cell] += bps
@@ -280,9 +282,53 @@ func (t *team) fairness() {
 	switch rates := values(pairs); {
 	case len(rates) > 1:
 		t.group.Fairness = known(Jain(rates))
+		t.warnUnfair(pairs)
 	case len(flows) > 1:
 		t.group.Fairness = known(Jain(values(flows)))
 	}
+}
+
+// Bars of fairness.
+const (
+	unfair  = 0.9 // Jain's index below it is worth a word
+	farther = 2   // times as long a round trip takes a part of TCP's share
+)
+
+// warnUnfair names the pairs with the most and the least where they share
+// unfairly, and where the round trips differ that too: of TCP flows before one
+// queue those with the longer one get less.
+func (t *team) warnUnfair(pairs map[string]float64) {
+	if f := t.group.Fairness; f == nil || *f >= unfair || t.heldApart() {
+		return
+	}
+	names := slices.Sorted(maps.Keys(pairs))
+	most := slices.MaxFunc(names, func(a, b string) int { return compare(pairs[a], pairs[b]) })
+	least := slices.MinFunc(names, func(a, b string) int { return compare(pairs[a], pairs[b]) })
+	text := fmt.Sprintf("its pairs share unfairly (Jain's index %.2f): %s has %s, %s has %s",
+		*t.group.Fairness, most, unit.Rate(pairs[most]), least, unit.Rate(pairs[least]))
+	if a, b := t.idleRTT(most), t.idleRTT(least); a > 0 && b > farther*a {
+		text += fmt.Sprintf("; its round trip is %s against %s", unit.Duration(b), unit.Duration(a))
+	}
+	t.warn("%s", text)
+}
+
+// heldApart tells whether the flows were to differ: rates were asked for or
+// allowed that are not the same, or numbers of streams.
+func (t *team) heldApart() bool {
+	first := t.bulk[0]
+	return slices.ContainsFunc(t.bulk, func(c *measure.Cell) bool {
+		return c.Spec.Rate != first.Spec.Rate || c.Spec.MaxRate != first.Spec.MaxRate || c.Streams != first.Streams
+	})
+}
+
+// idleRTT is the round trip of a pair before the traffic; 0 where it is not known.
+func (t *team) idleRTT(pair string) int64 {
+	for _, c := range t.bulk {
+		if pairName(c) == pair && c.RTTIdle != nil {
+			return *c.RTTIdle
+		}
+	}
+	return 0
 }
 
 // values of a map, in an order that does not change from run to run.

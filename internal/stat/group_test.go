@@ -81,7 +81,7 @@ func TestGroupsOverlap(t *testing.T) {
 	if !isAbout(g.Fairness, (x+y)*(x+y)/2/(x*x+y*y)) {
 		t.Errorf("fairness %v", *g.Fairness)
 	}
-	if len(g.Warnings) != 1 || !strings.Contains(g.Warnings[0], "2.5 s apart") {
+	if len(g.Warnings) != 2 || !strings.Contains(g.Warnings[0], "2.5 s apart") || !strings.Contains(g.Warnings[1], "unfairly") {
 		t.Errorf("warnings %q", g.Warnings)
 	}
 	// Three whole seconds from 2.5 s on.
@@ -250,6 +250,31 @@ func TestGroupsOfWhat(t *testing.T) {
 	Groups(four)
 	if g := four.Groups[0]; g.Label != "end_points 2" || !isAbout(g.Fairness, 16.0/20) || g.Hosts[0].Flows != 2 {
 		t.Errorf("two flows of a pair: %+v", g)
+	}
+}
+
+// Pairs that share unfairly are named, with the round trips that may be why;
+// those that were to differ are not.
+func TestGroupsUnfair(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gbps   [2]float64
+		change func(a, b *measure.Cell)
+		want   string
+	}{
+		"fair":         {[2]float64{4, 3}, nil, ""},
+		"unfair":       {[2]float64{8, 1}, nil, "(Jain's index 0.62): a -> x has 8.00 Gb/s, b -> y has 1.00 Gb/s"},
+		"far":          {[2]float64{8, 1}, func(a, b *measure.Cell) { a.RTTIdle, b.RTTIdle = new(int64(1e6)), new(int64(40e6)) }, "; its round trip is 40.0 ms against 1.00 ms"},
+		"so asked for": {[2]float64{8, 1}, func(a, b *measure.Cell) { a.Spec.Rate, b.Spec.Rate = 8e9, 1e9 }, ""},
+	} {
+		d := planned(cellsOfParts(part{"a", "x", 0, []float64{tt.gbps[0], tt.gbps[0]}, 0}, part{"b", "y", 0, []float64{tt.gbps[1], tt.gbps[1]}, 0})...)
+		if tt.change != nil {
+			tt.change(&d.Cells[0], &d.Cells[1])
+		}
+		Groups(d)
+		said := strings.Join(d.Groups[0].Warnings, "\n")
+		if (said == "") != (tt.want == "") || !strings.Contains(said, tt.want) {
+			t.Errorf("%s: %q, want %q", name, said, tt.want)
+		}
 	}
 }
 

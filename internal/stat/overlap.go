@@ -19,11 +19,6 @@ type overlap struct {
 
 func (o overlap) ns() int64 { return max(0, o.to-o.from) }
 
-// bulk are the members that have a goodput.
-func (r *repeat) bulk() []member {
-	return slices.DeleteFunc(slices.Clone(r.members), func(m member) bool { return m.pair.asks })
-}
-
 // Reasons why flows have no time in common.
 const (
 	noClocks  = "the clocks of its end points were not compared, so that nobody knows what ran at the same time"
@@ -32,8 +27,8 @@ const (
 
 // place finds the overlap of the flows of data.
 func (r *repeat) place() {
-	bulk := r.bulk()
-	if len(bulk) == 0 {
+	bulk := slices.DeleteFunc(slices.Clone(r.members), func(m member) bool { return m.pair.asks })
+	if r.flows = bulk; len(bulk) == 0 {
 		r.why = "requests and responses have no goodput"
 		return
 	}
@@ -126,7 +121,7 @@ func shared(a, b, from, to int64) float64 {
 // rateOf is what a flow carried in the overlap, or without one over its own
 // measured time, in bit/s.
 func (r *repeat) rateOf(m member) float64 {
-	if r.why != "" || len(r.bulk()) == 1 {
+	if r.why != "" || len(r.flows) == 1 {
 		bps, _ := m.pair.rate()
 		return bps
 	}
@@ -136,7 +131,7 @@ func (r *repeat) rateOf(m member) float64 {
 // total is what all flows of data carried in the overlap, in bit/s.
 func (r *repeat) total() float64 {
 	total := 0.0
-	for _, m := range r.bulk() {
+	for _, m := range r.flows {
 		total += r.rateOf(m)
 	}
 	return total
@@ -147,7 +142,7 @@ func (r *repeat) total() float64 {
 func (r *repeat) seconds() []float64 {
 	const second = int64(measure.Bin)
 	c := course{from: r.overlap.from, edges: make([]float64, r.overlap.ns()/second+1), steps: make([]float64, r.overlap.ns()/second+1)}
-	for _, m := range r.bulk() {
+	for _, m := range r.flows {
 		start, end, _ := m.span()
 		e := m.counted()
 		for _, b := range e.Bins {

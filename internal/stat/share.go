@@ -57,7 +57,7 @@ func (t *team) rateWhere(is func(*measure.Cell) bool) *float64 {
 	var totals []float64
 	for _, r := range t.repeats {
 		total, n := 0.0, 0
-		for _, m := range r.bulk() {
+		for _, m := range r.flows {
 			if is(m.cell) {
 				total, n = total+r.rateOf(m), n+1
 			}

@@ -31,6 +31,7 @@ func (s *summary) warnings() {
 	s.warnCongestion()
 	s.warnSilence()
 	s.warnBound()
+	s.warnConfined()
 	switch {
 	case s.asks():
 		s.warnRequests()

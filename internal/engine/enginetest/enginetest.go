@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"thru/internal/engine"
+	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // limit bounds each step of a test; it is no assertion of speed.
@@ -39,6 +41,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("wrong token", s.wrongToken)
 	t.Run("bad requests", s.badRequests)
 	t.Run("amount", s.amount)
+	t.Run("confined", s.confined)
 	t.Run("two ways", s.twoWays)
 	if s.IO == measure.IOCopy || s.IO == measure.IOPortable {
 		t.Run("verified", func(t *testing.T) { s.verified(t, s.Spec(2)) })
@@ -252,6 +255,45 @@ func (s Suite) rateHeld(t *testing.T) {
 	e := receiver.Evidence()
 	if got := float64(e.Bytes) * 8e9 / float64(e.MeasuredNs); got > rate*1.25 || got < rate*0.5 {
 		t.Errorf("%.0f bit/s with a bound of %.0f", got, float64(rate))
+	}
+}
+
+// confined: each end's process stays on the CPUs that the request leaves to it,
+// and says so; a CPU that it may not use is refused.
+func (s Suite) confined(t *testing.T) {
+	allowed := host.Allowed()
+	spec := s.Spec(2)
+	if len(allowed) == 0 { // a system where it is not done
+		spec.SenderCPUs = "0"
+		s.refuses(t, spec)
+		return
+	}
+	first, last := unit.List(allowed[:1]), unit.List(allowed[len(allowed)-1:])
+	spec.SenderCPUs, spec.ReceiverCPUs = first, last
+	sender, receiver := s.Pair(t, spec, true)
+	Start(t, 100*time.Millisecond, sender, receiver)
+	Finish(t, sender)
+	Finish(t, receiver)
+	if a, b := sender.Evidence(), receiver.Evidence(); a.CPUs != first || b.CPUs != last || b.Bytes == 0 {
+		t.Errorf("confined to %q and %q, want %q and %q; %d bytes", a.CPUs, b.CPUs, first, last, b.Bytes)
+	}
+	spec.SenderCPUs = strconv.Itoa(unit.MaxCPU)
+	s.refuses(t, spec)
+	spec.SenderCPUs, spec.SenderCPU = first, new(allowed[0]+1)
+	s.refuses(t, spec)
+}
+
+// refuses: the sender cannot be opened, and the error says what to do.
+func (s Suite) refuses(t *testing.T, spec measure.Spec) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	x, err := s.Engine.Open(ctx, engine.End{Name: "refused", Spec: spec, Sends: true, Listen: loopback()})
+	if err == nil {
+		x.Close()
+	}
+	if fault.Code(err) != fault.Usage || fault.Hint(err) == "" {
+		t.Errorf("CPUs %q: %v, hint %q", spec.SenderCPUs, err, fault.Hint(err))
 	}
 }
 

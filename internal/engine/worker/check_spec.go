@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // threads is how many block in raw calls.
@@ -45,6 +46,8 @@ func Check(s measure.Spec) error {
 		return bad("data path %q does not exist for this traffic", s.IO)
 	case !slices.Contains([]int{0, 4, 6}, s.Family):
 		return bad("IP family %d is not 4 or 6", s.Family)
+	case badCPUs(s.SenderCPUs) || badCPUs(s.ReceiverCPUs):
+		return bad("%q or %q is no list of CPUs such as 0-3,8", s.SenderCPUs, s.ReceiverCPUs)
 	case s.Rate < 0 || s.Rate > measure.MaxRate || s.Amount < 0 || s.FirstStream < 0:
 		return bad("a rate, an amount or a number of a stream is out of range")
 	}
@@ -73,4 +76,10 @@ func validateKind(s measure.Spec, bad func(string, ...any) error) error {
 
 func outside(p measure.Pair, most int64) bool {
 	return p.Send < 0 || p.Recv < 0 || p.Send > most || p.Recv > most
+}
+
+// badCPUs allows none, for all.
+func badCPUs(list string) bool {
+	_, err := unit.ParseList(list, unit.MaxCPU)
+	return list != "" && err != nil
 }

@@ -5,7 +5,9 @@ package worker
 import (
 	"time"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // threadClock is not known on this system.
@@ -20,3 +22,9 @@ func favourThread() {}
 func defaultLength(string) int { return measure.DefaultLength }
 
 func bindThread([]int) error { return nil }
+
+// confineProcess is not done on this system.
+func confineProcess(cpus []int) error {
+	return fault.Usagef("leave the CPUs out for this end point, or confine the agent by the system's own means (cpuset(1), start /affinity)",
+		"worker: confining to CPUs %s: thru does that on Linux only", unit.List(cpus))
+}

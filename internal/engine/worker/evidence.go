@@ -172,7 +172,7 @@ func info(s streamSample) *measure.TCPInfo {
 
 // describe adds what the worker said of some streams at its end.
 func (v *evidence) describe(d doneReply) {
-	v.e.IO, v.e.Latency = d.IO, d.Latency
+	v.e.IO, v.e.Latency, v.e.CPUs = d.IO, d.Latency, d.CPUs
 	v.e.Missing = append(v.e.Missing, d.Missing...)
 	for i, x := range d.Streams {
 		if i >= len(v.e.Streams) {

@@ -82,6 +82,7 @@ type doneReply struct {
 	Missing []measure.NotChecked `json:"not_checked,omitempty"`
 	Latency *measure.Latency     `json:"latency,omitempty"`
 	IO      string               `json:"io"`
+	CPUs    string               `json:"cpus,omitempty"` // that the process was confined to
 	Error   *wireError           `json:"error,omitempty"`
 }
 

@@ -56,6 +56,7 @@ type worker struct {
 	path      path
 	missing   []measure.NotChecked // features that do not work here
 	latency   *measure.Latency     // at the end that asked
+	confined  string               // CPUs that the process may use, where the request says so
 
 	ramp    time.Duration
 	mark    time.Time // when the measured time began
@@ -122,6 +123,9 @@ func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 
 // run is the worker's main flow: connect, wait for the barrier, move, report.
 func (w *worker) run(ctx context.Context) error {
+	if err := w.confine(); err != nil {
+		return errors.Join(err, w.out.json(frameReady, readyReply{Error: toWire(err)}))
+	}
 	l, err := w.connect(ctx)
 	if err != nil {
 		return err
@@ -501,7 +505,7 @@ func (w *worker) close() {
 func (w *worker) fail(err error) error { return errors.Join(err, w.done(err)) }
 
 func (w *worker) done(err error) error {
-	r := doneReply{IO: w.path.name, Missing: w.missing, Latency: w.latency}
+	r := doneReply{IO: w.path.name, CPUs: w.confined, Missing: w.missing, Latency: w.latency}
 	if err != nil {
 		r.Error = toWire(err)
 	}

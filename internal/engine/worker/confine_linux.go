@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/fault"
+	"thru/internal/unit"
+)
+
+// confineProcess binds every thread of this process to some CPUs. A thread that
+// began from one not bound yet is found by the next look at the list: when all
+// of them are bound, so is all that begins from them (sched_setaffinity(2)).
+func confineProcess(cpus []int) error {
+	want := unix.NewCPUSet(unit.MaxCPU + 1)
+	for _, c := range cpus {
+		want.Set(c)
+	}
+	for settled := false; !settled; {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return fault.Failf("thru needs /proc: is it mounted here?", "worker: confining to CPUs %s: %w", unit.List(cpus), err)
+		}
+		settled = true
+		for _, t := range tasks {
+			changed, err := confineThread(t.Name(), want, len(cpus))
+			if err != nil {
+				return fault.Failf("the control group of that process may have no right to these CPUs (cpuset(7))", "worker: confining to CPUs %s: %w", unit.List(cpus), err)
+			}
+			settled = settled && !changed
+		}
+	}
+	return nil
+}
+
+// confineThread binds one thread, and tells whether it had not been. One that
+// has ended by now needs nothing.
+func confineThread(name string, want unix.CPUSetDynamic, n int) (changed bool, err error) {
+	tid, err := strconv.Atoi(name)
+	if err != nil {
+		return false, fmt.Errorf("%q is no thread", name)
+	}
+	is := unix.NewCPUSet(unit.MaxCPU + 1)
+	if err := unix.SchedGetaffinityDynamic(tid, is); errors.Is(err, unix.ESRCH) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if slices.Equal(is, want) {
+		return false, nil
+	}
+	if err := unix.SchedSetaffinityDynamic(tid, want); err != nil && !errors.Is(err, unix.ESRCH) {
+		return false, err
+	}
+	if err := unix.SchedGetaffinityDynamic(tid, is); err == nil && is.Count() != n {
+		return false, fmt.Errorf("the kernel left only %d of %d CPUs", is.Count(), n)
+	}
+	return true, nil
+}
