@@ -172,7 +172,17 @@ func rediagnose(doc *measure.Document, link stat.Link) {
 		summarise(doc, link)
 		return
 	}
+	together(doc)
 	diagnose.Diagnose(doc)
+}
+
+// together judges what ran at the same time in a document that was kept while
+// its plan was running.
+func together(doc *measure.Document) {
+	if doc.Plan != nil && doc.Groups == nil {
+		stat.Groups(doc)
+		stat.Compare(doc)
+	}
 }
 
 // summarise makes figures of the evidence that a document has.
@@ -185,5 +195,6 @@ func summarise(doc *measure.Document, link stat.Link) {
 		stat.Summarise(&doc.Cells[i], facts, link)
 	}
 	doc.Verdict = stat.Verdict(doc.Cells)
+	together(doc)
 	diagnose.Diagnose(doc)
 }

@@ -363,10 +363,8 @@ func (r *planRun) run(ctx context.Context) error {
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil, r.forms.json)
 	v.line("%s", report.PlanLine(p))
-	v.Checking(fmt.Sprintf("connecting %d end point(s)", len(p.EndPoints)))
 	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort}
 	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
-	v.clear()
 	err := ctx.Err()
 	if err == nil && len(missing) > 0 && (!r.flags.GoOn || len(ends) == 0) {
 		err = unreachedError(missing, len(p.EndPoints))
@@ -436,7 +434,8 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	if err != nil {
 		doc.Error = control.Describe(err)
 	}
-	return errors.Join(r.env.outcome(doc, r.forms, err), r.told())
+	r.forms.kept = r.journal.kept()
+	return r.env.outcome(doc, r.forms, err)
 }
 
 // howToGoOn is the command that continues the run, empty where there is none.
@@ -449,14 +448,4 @@ func (r *planRun) howToGoOn() string {
 		return fmt.Sprintf("thru %s --resume --keep %s goes on", r.command, r.flags.Keep)
 	}
 	return fmt.Sprintf("thru %s --resume=%s goes on", r.command, j.head.Run)
-}
-
-// told says where the result is.
-func (r *planRun) told() error {
-	path := r.journal.kept()
-	if path == "" || r.forms.json {
-		return nil
-	}
-	_, err := fmt.Fprintf(r.env.out, "kept: %s\n", path)
-	return err
 }
