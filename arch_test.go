@@ -22,7 +22,7 @@ import (
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0,
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1,
-	"plan": 2, "published": 2, "gate": 2, "diagnose": 2, "report": 2, "iperfdoc": 2,
+	"plan": 2, "planfile": 2, "published": 2, "gate": 2, "diagnose": 2, "report": 2, "iperfdoc": 2,
 	"agent": 3, "control": 3,
 	"cli": 4,
 }
@@ -34,6 +34,7 @@ var beside = map[string][]string{
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
 	"report":   {"published"},
+	"planfile": {"plan"}, // which it builds
 	"diagnose": {"gate"}, // whose remedies it takes
 }
 

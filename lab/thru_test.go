@@ -64,10 +64,17 @@ type program struct {
 // test ends, and after a minute in any case.
 func start(t *testing.T, h *lab.Host, home, stdin string, args ...string) *program {
 	t.Helper()
+	return startWith(t, h, home, stdin, nil, args...)
+}
+
+// startWith is start with more variables in the environment.
+func startWith(t *testing.T, h *lab.Host, home, stdin string, env []string, args ...string) *program {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	p := &program{host: h, ended: make(chan struct{})}
 	p.cmd = h.Command(ctx, lab.Binary(t), args...)
 	p.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=")
+	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdin = strings.NewReader(stdin)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {

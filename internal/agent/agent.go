@@ -35,6 +35,10 @@ type Config struct {
 	DataAddrs []string      // where data connections should go; empty: where control went
 	Listen    engine.Listen // where they are accepted
 	Capture   Capturer      // nil: nothing is captured
+
+	Labels map[string]string // that its operator gave it
+	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
+	Spool  *Spool            // where evidence stays that no client has fetched; nil: nowhere
 }
 
 // Agent implements bus.Handler.
@@ -52,12 +56,14 @@ type Agent struct {
 	opening   int // sessions that are being opened
 	opened    int // sessions that ever were
 	closed    bool
+	id        string    // of this run of the agent
 	began     time.Time // of the clock that it tells
+	busy      func()    // Busy may say something else now
 }
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
-	return &Agent{conf: c, began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}}
+	return &Agent{conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}, busy: func() {}}
 }
 
 // Publisher sets how events reach the clients.
@@ -71,12 +77,16 @@ func (a *Agent) Publisher(p bus.Publish) {
 func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloReply, error) {
 	facts := a.facts.read(a.conf.Host, longestAge)
 	r := bus.HelloReply{
-		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version,
+		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version, ID: a.id,
 		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
 		DataPorts:  bus.PortRange{First: a.conf.Listen.First, Last: a.conf.Listen.Last},
 		Limits:     a.conf.Limits,
 		Privileges: bus.Granted(ctx),
 		NoCapture:  a.noCapture(),
+		Labels:     a.conf.Labels,
+	}
+	if a.conf.Addrs != nil {
+		r.Addrs = a.conf.Addrs()
 	}
 	if facts.Cores != nil {
 		r.CPUs = *facts.Cores
@@ -87,8 +97,11 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloRepl
 // Clock implements bus.Handler.
 func (a *Agent) Clock(context.Context, string, bus.Clock) (bus.ClockReply, error) {
 	now := time.Now()
-	return bus.ClockReply{NowNs: int64(now.Sub(a.began)), WallNs: now.UnixNano()}, nil
+	return bus.ClockReply{NowNs: int64(a.clock(now)), WallNs: now.UnixNano()}, nil
 }
+
+// clock is a moment on the clock that the agent tells.
+func (a *Agent) clock(t time.Time) time.Duration { return t.Sub(a.began) }
 
 // Facts implements bus.Handler.
 func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
@@ -206,7 +219,7 @@ func (a *Agent) enter() (engine.Listen, error) {
 		return listen, fault.Failf("", "agent: preparing: the agent ends")
 	}
 	if len(a.sessions)+a.opening >= a.conf.Limits.Sessions {
-		return listen, fault.Failf("wait for other tests to end", "agent: preparing: %d sessions run already, the limit of this end point", len(a.sessions))
+		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more", "agent: preparing: %d sessions run already, the limit of this end point", a.conf.Limits.Sessions)
 	}
 	a.opening++
 	listen.Offset = a.opened % (listen.Last - listen.First + 1)
@@ -234,6 +247,7 @@ func (a *Agent) add(s *session) bool {
 	}
 	a.sessions[s.id] = s
 	go s.follow()
+	a.busy()
 	return true
 }
 
@@ -267,7 +281,11 @@ func (a *Agent) Start(ctx context.Context, client string, m bus.Start) (bus.Empt
 	if err != nil {
 		return bus.Empty{}, err
 	}
-	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs))
+	at, err := a.startAt(m.AtNs)
+	if err != nil {
+		return bus.Empty{}, err
+	}
+	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs), at)
 }
 
 // Collect implements bus.Handler.
@@ -276,11 +294,20 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.
 	if err != nil {
 		return bus.CollectReply{}, err
 	}
-	return s.evidence(ctx), nil
+	r := s.evidence(ctx)
+	s.collected.Store(true)
+	return r, nil
 }
 
 // Release implements bus.Handler.
 func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Empty, error) {
+	a.mu.Lock()
+	for _, s := range a.sessions {
+		if s.client == client && (m.Session == "" || s.id == m.Session) && s.collected.Load() {
+			s.unwanted.Store(true)
+		}
+	}
+	a.mu.Unlock()
 	a.end(client, m.Session)
 	return bus.Empty{}, nil
 }
@@ -303,6 +330,7 @@ func (a *Agent) end(client, id string) {
 			left++
 		}
 	}
+	tell := a.busy
 	a.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range ours {
@@ -311,6 +339,9 @@ func (a *Agent) end(client, id string) {
 	wg.Wait()
 	if left == 0 {
 		a.turns.giveBack(client)
+	}
+	if len(ours) > 0 {
+		tell()
 	}
 	if id == "" { // after the turn is gone, without which no new one is opened
 		a.endResponder(client)

@@ -24,6 +24,7 @@ type fakeEngine struct {
 	err    error
 
 	opening func() // if set, hears of each opening
+	unseen  bool   // sessions have seen no data
 }
 
 func (*fakeEngine) Name() string { return measure.Native }
@@ -35,7 +36,7 @@ func (f *fakeEngine) Open(_ context.Context, e engine.End) (engine.Session, erro
 	if f.err != nil {
 		return nil, f.err
 	}
-	s := &fakeSession{end: e, updates: make(chan engine.Update, 16), closed: make(chan struct{})}
+	s := &fakeSession{end: e, unseen: f.unseen, updates: make(chan engine.Update, 16), closed: make(chan struct{}), started: make(chan struct{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened = append(f.opened, s)
@@ -44,34 +45,48 @@ func (f *fakeEngine) Open(_ context.Context, e engine.End) (engine.Session, erro
 
 type fakeSession struct {
 	end     engine.End
+	unseen  bool
 	updates chan engine.Update
 	once    sync.Once
 	closed  chan struct{}
+
+	begin      sync.Once
+	started    chan struct{} // closed by Start
+	startError error
 }
 
 func (s *fakeSession) Ready() engine.Ready {
 	return engine.Ready{Token: "t", Port: 5202, Peer: "127.0.0.1:9"}
 }
-func (s *fakeSession) Start(context.Context, time.Duration, host.PlacementFacts) error { return nil }
-func (s *fakeSession) Updates() <-chan engine.Update                                   { return s.updates }
-func (s *fakeSession) Process() int                                                    { return os.Getpid() }
-func (*fakeSession) Joined(context.Context) error                                      { return nil }
+func (s *fakeSession) Start(context.Context, time.Duration, host.PlacementFacts) error {
+	s.begin.Do(func() { close(s.started) })
+	return s.startError
+}
+func (s *fakeSession) Updates() <-chan engine.Update { return s.updates }
+func (s *fakeSession) Process() int                  { return os.Getpid() }
+func (*fakeSession) Joined(context.Context) error    { return nil }
 
 func (*fakeSession) Far() (far, back *measure.Evidence) { return nil, nil }
 
 func (*fakeSession) Back() (measure.Evidence, bool) { return measure.Evidence{}, false }
 
 func (s *fakeSession) Evidence() measure.Evidence {
-	return measure.Evidence{EndPoint: s.end.Name, Bins: make([]measure.StreamBin, 1)}
+	if s.unseen {
+		return measure.Evidence{EndPoint: s.end.Name}
+	}
+	return measure.Evidence{EndPoint: s.end.Name, Sends: s.end.Sends, Bins: make([]measure.StreamBin, 1)}
 }
 func (s *fakeSession) Close() error {
 	s.once.Do(func() { close(s.closed); close(s.updates) })
 	return nil
 }
 
-func (s *fakeSession) isClosed() bool {
+func (s *fakeSession) isClosed() bool  { return isShut(s.closed) }
+func (s *fakeSession) isStarted() bool { return isShut(s.started) }
+
+func isShut(c chan struct{}) bool {
 	select {
-	case <-s.closed:
+	case <-c:
 		return true
 	default:
 		return false

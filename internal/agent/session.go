@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"thru/internal/bus"
@@ -26,16 +27,30 @@ type session struct {
 
 	packets *packets // that were to be captured; nil: none
 
+	since     time.Time     // prepared, and then started
+	kept      chan struct{} // closed when what it saw is in the spool, after over
+	spooled   string        // its id there; empty: it is not
+	collected atomic.Bool   // its client has fetched the evidence
+	unwanted  atomic.Bool   // and has released it: nobody else needs it
+
 	mu    sync.Mutex
 	route *measure.Route
 	host  hostWatch
+	began *int64 // the measured time, on the agent's clock
+
+	// Of a start at a moment that is still to come.
+	starting sync.Mutex // no waiting begins once ctx has ended
+	waiting  sync.WaitGroup
+	ctx      context.Context // ends with the session
+	cancel   context.CancelFunc
 }
 
 func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *session {
 	s := &session{
 		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
-		over: make(chan struct{}),
+		over: make(chan struct{}), kept: make(chan struct{}), since: time.Now(),
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.expire = time.AfterFunc(unstarted, func() { a.end(client, s.id) })
 	return s
 }
@@ -46,41 +61,21 @@ const (
 	leftover  = time.Minute
 )
 
-// start looks up the route to the peer and releases the barrier.
-func (s *session) start(ctx context.Context, ramp time.Duration) error {
-	if ramp < 0 || ramp > measure.MaxRamp {
-		return fault.Usagef("", "agent: starting: a ramp of %v is out of range", ramp)
-	}
-	s.mu.Lock() // no step of the course is missed while the watch is set up
-	defer s.mu.Unlock()
-	if err := s.inner.Joined(ctx); err != nil {
-		return err
-	}
-	ready := s.inner.Ready()
-	route, _ := s.agent.route(ready.Peer, ready.Local)
-	s.route = route
-	if err := s.inner.Start(ctx, ramp, s.near()); err != nil {
-		return err
-	}
-	if s.spec.EachStream {
-		s.agent.tell(s.client, bus.Event{Session: s.id, Kind: bus.EventConnected, Conns: s.inner.Ready().Conns})
-	}
-	s.expire.Reset(ramp + time.Duration(s.spec.Duration) + leftover)
-	s.host.watch(s.agent.conf.Host, s.inner.Process(), route)
-	return nil
-}
-
 // near is what is known of the CPUs close to the session's interface.
-func (s *session) near() host.PlacementFacts {
-	if s.route == nil || s.spec.Unplaced {
+func (s *session) near(route *measure.Route) host.PlacementFacts {
+	if route == nil || s.spec.Unplaced {
 		return host.PlacementFacts{}
 	}
-	return s.agent.conf.Host.PlacementFacts(s.route.Interface)
+	return s.agent.conf.Host.PlacementFacts(route.Interface)
 }
 
 // follow turns the engine's updates into events until the session is over.
 func (s *session) follow() {
-	defer close(s.over)
+	defer func() {
+		close(s.over)
+		s.keep()
+		close(s.kept)
+	}()
 	for u := range s.inner.Updates() {
 		e := bus.Event{Session: s.id, Kind: bus.EventProgress, Phase: bus.PhaseMeasure, AtNs: int64(u.At), SpanNs: int64(u.Span), Bytes: u.Bytes, Retransmits: u.Retransmits,
 			Packets: u.Packets, Lost: u.Lost, Requests: u.Requests, Back: u.Back, Each: u.Each}
@@ -94,6 +89,9 @@ func (s *session) follow() {
 			s.mu.Unlock()
 		case engine.Mark, engine.Bin, engine.Finish:
 			s.mu.Lock()
+			if u.Kind == engine.Mark {
+				s.began = new(int64(s.agent.clock(began(u, time.Now()))))
+			}
 			s.host.step(u.Kind)
 			s.mu.Unlock()
 			continue
@@ -106,24 +104,29 @@ func (s *session) follow() {
 	}
 }
 
-// evidence is the engine's, with what the host did meanwhile; back is that of
-// the other direction of two-way traffic.
+// evidence is the engine's, with what the host did meanwhile.
 func (s *session) evidence(ctx context.Context) bus.CollectReply {
 	e := s.inner.Evidence()
 	var base *measure.HostSpan
 	if len(e.Bins) > 0 {
 		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet)
 	}
+	return s.seen(e, base)
+}
+
+// seen adds to what the engine has seen how the host was meanwhile, and when it
+// is idle; back is of the other direction of two-way traffic.
+func (s *session) seen(e measure.Evidence, base *measure.HostSpan) bus.CollectReply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.Route = s.route
+	e.Route, e.BeganNs = s.route, s.began
 	if e.Base = base; base == nil && len(e.Bins) > 0 {
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host_idle_baseline", Why: "other tests ran, or this one had not ended: the host was not seen idle"})
 	}
 	s.host.into(&e)
 	r := bus.CollectReply{Evidence: e}
 	if b, ok := s.inner.Back(); ok {
-		b.Route, b.Base, b.Host, b.PerSec = e.Route, e.Base, e.Host, e.PerSec
+		b.Route, b.BeganNs, b.Base, b.Host, b.PerSec = e.Route, e.BeganNs, e.Base, e.Host, e.PerSec
 		r.Back = &b
 	}
 	r.Far, r.FarBack = s.inner.Far()
@@ -133,8 +136,13 @@ func (s *session) evidence(ctx context.Context) bus.CollectReply {
 // close ends the session and waits until nothing of it is left.
 func (s *session) close() {
 	s.expire.Stop()
+	s.starting.Lock()
+	s.cancel()
+	s.starting.Unlock()
 	s.inner.Close()
-	<-s.over
+	s.waiting.Wait()
+	<-s.kept
+	s.settle()
 	s.packets.close()
 }
 
@@ -218,7 +226,8 @@ func (w *hostWatch) into(e *measure.Evidence) {
 type baseline struct {
 	mu   sync.Mutex
 	at   time.Time
-	span *measure.HostSpan
+	span *measure.HostSpan // nil: tests ran
+	calm bool              // it was not of that moment only
 }
 
 const (
@@ -228,13 +237,24 @@ const (
 	quietWait     = 300 * time.Millisecond // for workers that have reported their end to be gone
 )
 
-// get reads the baseline, or returns nil when tests run before or after the reading.
+// get reads the baseline, or returns nil when tests run before or after the
+// reading. Sessions that end together share one reading, whatever came of it: in
+// a row they would take so long that the last ones' evidence would be lost.
 func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
+	asked := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.span != nil && time.Since(b.at) < baselineKeeps {
+	if b.at.After(asked) || b.calm && time.Since(b.at) < baselineKeeps {
 		return b.span
 	}
+	span := readBaseline(ctx, h, quiet)
+	if ctx.Err() == nil {
+		b.at, b.span, b.calm = time.Now(), span, span != nil && busyPct(*span) < baselineBusy
+	}
+	return span
+}
+
+func readBaseline(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
 	for give := time.Now().Add(quietWait); !quiet(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(give) {
 			return nil
@@ -251,9 +271,6 @@ func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *me
 		return nil
 	}
 	span.Proto, span.Softnet = nil, nil // only its CPU serves
-	if busyPct(span) < baselineBusy {
-		b.span, b.at = &span, time.Now()
-	}
 	return &span
 }
 

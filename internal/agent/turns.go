@@ -46,6 +46,13 @@ func (t *turns) giveBack(client string) {
 	}
 }
 
+// queued is how many clients hold the turn or wait for it.
+func (t *turns) queued() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue)
+}
+
 func (t *turns) index(client string) int {
 	return slices.IndexFunc(t.queue, func(x turn) bool { return x.client == client })
 }

@@ -168,12 +168,11 @@ func (c *Client) request(ctx context.Context, verb string, m any) (*nats.Msg, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	msg := nats.NewMsg(subject(c.id, verb))
-	msg.Data = body
+	header := nats.Header{}
 	if until, ok := ctx.Deadline(); ok {
-		msg.Header.Set(headerPatience, strconv.FormatInt(max(time.Until(until).Milliseconds(), 1), 10))
+		header.Set(headerPatience, strconv.FormatInt(max(time.Until(until).Milliseconds(), 1), 10))
 	}
-	r, err := c.nc.RequestMsgWithContext(ctx, msg)
+	r, err := c.route.ask(ctx, verb, header, body)
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +194,8 @@ func (c *Client) callError(ctx context.Context, verb string, waited time.Duratio
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fault.Failf("the end point is overloaded or stuck, or the network loses packets",
 			"bus: %s: no reply from %s within %v: %w", verb, c.peer(), waited.Round(100*time.Millisecond), ErrTimeout)
+	case errors.Is(err, nats.ErrNoResponders) && c.name != "":
+		return fault.Failf("`thru hosts` shows who is there", "bus: %s: %s is not there: %w", verb, c.peer(), ErrTimeout)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fault.Failf("wait until `thru serve` says that it is ready", "bus: %s: %s is starting or ending: %w", verb, c.peer(), ErrTimeout)
 	}

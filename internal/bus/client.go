@@ -17,16 +17,16 @@ import (
 // Client is a connection to one agent. Its methods may be called concurrently.
 type Client struct {
 	id      string
-	addr    string // that answered; "" within the process
+	addr    string // that answered; "" within the process and in a fleet
+	name    string // of a host of a fleet
 	version string // of this thru, told in Hello
-	nc      *nats.Conn
+	route   route
 	events  *eventQueue
 	publish Publish // in-process only
 	stop    func()  // in-process: ends service and server
 
 	ctx    context.Context // ends with the connection; its cause says why
 	cancel context.CancelCauseFunc
-	closed chan struct{} // closed when NATS is done with the connection
 	done   chan struct{} // closed by Close
 	once   sync.Once
 	wg     sync.WaitGroup
@@ -36,7 +36,7 @@ type Client struct {
 // returns a client of it: the same code as between hosts, but for TLS. Close
 // ends both.
 func InProcess(h Handler) (*Client, error) {
-	server, err := newServer(ServerConfig{})
+	server, err := newServer(ServerConfig{}, agentFront())
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func InProcess(h Handler) (*Client, error) {
 }
 
 // Memory starts a control plane that listens nowhere: only this process can
-// reach it, by Client.
-func Memory() (*Server, error) { return newServer(ServerConfig{}) }
+// reach it, by Client, and whom it brings in by Carry. So nobody has to show a secret.
+func Memory() (*Server, error) { return newServer(ServerConfig{NoAuth: true}, agentFront()) }
 
 // Client connects this process to its own server, once Serve answers there.
 func (s *Server) Client() (*Client, error) {
@@ -78,49 +78,57 @@ func (d pipeDialer) Dial(string, string) (net.Conn, error) { return d.conn, nil 
 
 // connect logs in over a connection, which it owns from then on.
 func connect(conn net.Conn, secret Secret, timeout time.Duration) (*Client, error) {
-	c := &Client{id: newID(), events: newEventQueue(), closed: make(chan struct{}), done: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c := newClient(newID())
+	way := &ownRoute{client: c.id, closed: make(chan struct{})}
+	c.route = way
 	var err error
-	c.nc, err = nats.Connect("nats://thru",
+	way.nc, err = nats.Connect("nats://thru",
 		nats.SetCustomDialer(pipeDialer{conn}), nats.SkipHostLookup(),
 		nats.UserInfo(c.id, string(secret)), nats.CustomInboxPrefix(inbox(c.id)),
 		nats.NoReconnect(), nats.Timeout(timeout), nats.FlusherTimeout(aliveEvery),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
-		nats.ClosedHandler(func(nc *nats.Conn) { c.cancel(c.lostError(nc.LastError())); close(c.closed) }),
+		nats.ClosedHandler(func(nc *nats.Conn) { c.cancel(c.lostError(nc.LastError())); close(way.closed) }),
 	)
 	if err != nil {
 		conn.Close()
 		c.cancel(err)
 		return nil, err
 	}
-	if _, err := c.nc.Subscribe(eventSubject(c.id), c.hear); err != nil {
+	if _, err := way.nc.Subscribe(eventSubject(c.id), func(m *nats.Msg) { c.hear(m.Data) }); err != nil {
 		c.cancel(err)
-		c.nc.Close()
+		way.nc.Close()
 		return nil, fmt.Errorf("bus: listening to events: %w", err)
 	}
 	c.wg.Go(func() { c.events.run(c.done) })
-	c.wg.Go(c.keepAlive)
+	c.wg.Go(func() { c.keepAlive(way.nc) })
 	return c, nil
 }
 
-// hear takes an event off the connection; what is no event is left out.
-func (c *Client) hear(m *nats.Msg) {
+// newClient is a client that has no route yet.
+func newClient(id string) *Client {
+	c := &Client{id: id, events: newEventQueue(), done: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// hear takes an event; what is no event is left out.
+func (c *Client) hear(body []byte) {
 	var e Event
-	if decode(m.Data, &e) == nil && !c.events.add(e) {
+	if decode(body, &e) == nil && !c.events.add(e) {
 		c.cancel(fault.Failf("", "bus: %s sent more events than can be kept: %w", c.peer(), ErrLost))
-		go c.nc.Close() // not from within its own callback
+		c.route.cut()
 	}
 }
 
 // keepAlive renews the lease until the connection is gone.
-func (c *Client) keepAlive() {
+func (c *Client) keepAlive(nc *nats.Conn) {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			c.nc.Publish(subject(c.id, verbAlive), nil)
+			nc.Publish(subject(c.id, verbAlive), nil)
 		case <-c.ctx.Done():
 			return
 		}
@@ -129,10 +137,13 @@ func (c *Client) keepAlive() {
 
 // peer names the agent in messages.
 func (c *Client) peer() string {
-	if c.addr == "" {
-		return "the agent of this process"
+	switch {
+	case c.name != "":
+		return c.name
+	case c.addr != "":
+		return c.addr
 	}
-	return c.addr
+	return "the agent of this process"
 }
 
 // lostError says why a connection that stood is gone.
@@ -158,7 +169,8 @@ func (c *Client) Lost() <-chan struct{} { return c.ctx.Done() }
 // Err says why the connection is gone; nil while it stands.
 func (c *Client) Err() error { return context.Cause(c.ctx) }
 
-// RemoteAddr is the IP:PORT that answered; empty for an agent in this process.
+// RemoteAddr is the IP:PORT that answered; empty for an agent in this process,
+// and for a host of a fleet, which dials out: there HelloReply says where data may go.
 func (c *Client) RemoteAddr() string { return c.addr }
 
 // Publish pushes an event as the agent behind an in-process client does; for
@@ -174,8 +186,7 @@ func (c *Client) Publish(client string, e Event) {
 func (c *Client) Close() error {
 	c.once.Do(func() {
 		c.cancel(fmt.Errorf("bus: %w", ErrClosed))
-		c.nc.Close()
-		<-c.closed
+		c.route.end()
 		close(c.done)
 		c.wg.Wait()
 		if c.stop != nil {

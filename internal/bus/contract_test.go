@@ -26,7 +26,7 @@ type link func(t *testing.T, h bus.Handler) (*bus.Client, bus.Publish)
 
 // TestContract holds both forms of the control plane to one behaviour.
 func TestContract(t *testing.T) {
-	links := map[string]link{"in process": inProcess, "tcp": overTCP}
+	links := map[string]link{"in process": inProcess, "tcp": overTCP, "hub": overHub, "nats": overNATS(library), "nats-server": overNATS(program)}
 	tests := map[string]func(*testing.T, link){
 		"verbs": testVerbs, "error": testError, "panic": testPanic, "long reply": testLongReply,
 		"long replies at once": testLongReplies, "events": testEvents, "gone": testGone,

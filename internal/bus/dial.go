@@ -60,23 +60,33 @@ func Dial(ctx context.Context, c DialConfig) (*Client, error) {
 		c.Timeout = dialTime
 	}
 	began := time.Now()
+	won, err := c.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := connect(won.conn, c.Secret, max(c.Timeout-time.Since(began), time.Second))
+	if err != nil {
+		return nil, dialer{DialConfig: c}.loginError(won.addr, err)
+	}
+	client.addr, client.version = won.ip.String(), c.Version
+	return client, nil
+}
+
+// reach connects to the first address at which the right certificate is, and
+// sends nothing there yet.
+func (c DialConfig) reach(ctx context.Context) (attempt, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	d := dialer{DialConfig: c, control: socketControl(c.Device)}
 	targets, failed := d.resolve(limited)
 	won, failed := d.race(limited, targets, failed)
 	if ctx.Err() != nil && won.conn == nil {
-		return nil, fmt.Errorf("bus: dialling: %w", context.Cause(ctx))
+		return won, fmt.Errorf("bus: dialling: %w", context.Cause(ctx))
 	}
 	if won.conn == nil {
-		return nil, furthest(failed)
+		return won, furthest(failed)
 	}
-	client, err := connect(won.conn, c.Secret, max(c.Timeout-time.Since(began), time.Second))
-	if err != nil {
-		return nil, d.loginError(won.addr, err)
-	}
-	client.addr, client.version = won.ip.String(), c.Version
-	return client, nil
+	return won, nil
 }
 
 // dialer is a DialConfig on its way.

@@ -24,6 +24,9 @@ const joinVersion = 1
 const (
 	PrivilegeMeasure = "measure" // and nothing else
 	PrivilegeCapture = "capture" // also to capture the packets of what is measured
+
+	PrivilegeAgent   = "agent"   // at a controller: to be a host of its fleet
+	PrivilegeOperate = "operate" // at a controller: to run tests over its fleet
 )
 
 // Privileges are those that an agent can be told to allow besides measuring.
@@ -147,7 +150,8 @@ func (d joinDoc) join() (Join, error) {
 	if copy(j.CertSHA256[:], d.Cert) != len(d.Cert) || len(d.Cert) != len(j.CertSHA256) {
 		return Join{}, fault.Usagef(joinAgain, "bus: the join string has no certificate")
 	}
-	if d.Privilege != PrivilegeMeasure && !slices.Contains(Privileges(), d.Privilege) {
+	known := append(Privileges(), PrivilegeMeasure, PrivilegeAgent, PrivilegeOperate)
+	if !slices.Contains(known, d.Privilege) {
 		return Join{}, fault.Usagef("upgrade thru here, or ask for a join string for measuring", "bus: the join string is for a privilege that this thru does not know")
 	}
 	if err := d.check(); err != nil {

@@ -22,12 +22,16 @@ type link struct {
 	own   bool          // of this process itself
 	id    uint64        // the server's number for the connection
 	login *login        // nil until the client is let in; guarded by Server.mu
+	pace  *pace         // of what the client sends; set once it is known
+	done  chan struct{} // closed by close
+	once  sync.Once
+	who   string // of a fleet's member: its key; guarded by Server.mu
 }
 
 // newLink reads the line by which the server greets a connection: it tells
 // the number under which the server will ask whether to let the client in.
 func newLink(outer, inner net.Conn) (*link, error) {
-	l := &link{outer: outer, inner: inner, read: bufio.NewReaderSize(inner, 32<<10)}
+	l := &link{outer: outer, inner: inner, pace: &pace{}, done: make(chan struct{}), read: bufio.NewReaderSize(inner, 32<<10)}
 	inner.SetReadDeadline(time.Now().Add(writeTime))
 	line, err := l.read.ReadSlice('\n')
 	if err != nil {
@@ -67,7 +71,7 @@ func (l *link) run() {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		io.Copy(l.inner, l.outer)
+		io.Copy(l.inner, pacedReader{l.outer, l.pace, l.done})
 		l.inner.Close() // not outer: the server's last words may still be on their way out
 	})
 	l.carryOut()
@@ -98,6 +102,7 @@ func (l *link) send(b []byte) error {
 
 // close ends both sides; it may be called more than once.
 func (l *link) close() {
+	l.once.Do(func() { close(l.done) })
 	l.inner.Close()
 	l.outer.Close()
 }

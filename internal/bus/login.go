@@ -24,7 +24,8 @@ var (
 type login struct {
 	client     string
 	privileges []string
-	link       *link
+	own        bool            // of this process itself
+	cut        func()          // ends its connection
 	ctx        context.Context // ends with the login
 	cancel     context.CancelFunc
 	once       sync.Once
@@ -36,9 +37,9 @@ type login struct {
 	ended   bool
 }
 
-func newLogin(client string, privileges []string, l *link) *login {
+func newLogin(client string, privileges []string, own bool, cut func()) *login {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &login{client: client, privileges: privileges, link: l, ctx: ctx, cancel: cancel, heard: time.Now()}
+	return &login{client: client, privileges: privileges, own: own, cut: cut, ctx: ctx, cancel: cancel, heard: time.Now()}
 }
 
 // begin takes a place for a request; done gives it back.

@@ -39,6 +39,7 @@ type HelloReply struct {
 	WireMajor  int       `json:"wire_major"`
 	WireMinor  int       `json:"wire_minor"`
 	Thru       string    `json:"thru_version"`
+	ID         string    `json:"id,omitempty"` // of the running agent, whatever way it was reached (wire 1.4)
 	Hostname   string    `json:"hostname"`
 	CPUs       int       `json:"cpus"`
 	DataAddrs  []string  `json:"data_addrs,omitempty"` // where data connections should go; empty: where control went

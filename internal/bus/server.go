@@ -41,6 +41,7 @@ type Server struct {
 	conf        ServerConfig
 	nats        *nats.Server
 	tls         *tls.Config
+	front       front
 	agentUser   string
 	agentSecret Secret
 	listeners   []net.Listener
@@ -61,11 +62,16 @@ type Server struct {
 // ends the server. Addresses that cannot be used are warnings where another
 // one can, else an error with a hint.
 func Listen(ctx context.Context, c ServerConfig) (*Server, []string, error) {
+	return open(ctx, c, agentFront())
+}
+
+// open starts a server behind its listeners.
+func open(ctx context.Context, c ServerConfig, f front) (*Server, []string, error) {
 	listeners, warnings, err := listen(ctx, c.Addrs, c.Device)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := newServer(c)
+	s, err := newServer(c, f)
 	if err != nil {
 		for _, l := range listeners {
 			l.Close()
@@ -79,8 +85,25 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, []string, error) {
 	return s, warnings, nil
 }
 
-// newServer starts the embedded server, without the front.
-func newServer(c ServerConfig) (*Server, error) {
+// front is what differs between the server of an agent and the hub of a fleet.
+type front struct {
+	door        func(*Server) nats.Authentication
+	connections int
+	handshakes  int
+	subs        int   // of a connection
+	pending     int64 // bytes that may wait to be sent on a connection; 0: as NATS has it
+}
+
+// agentFront lets clients in by their join string.
+func agentFront() front {
+	return front{
+		door:        func(s *Server) nats.Authentication { return doorman{s} },
+		connections: maxConnections, handshakes: maxHandshakes, subs: maxSubs,
+	}
+}
+
+// newServer starts the embedded server, without its listeners.
+func newServer(c ServerConfig, f front) (*Server, error) {
 	if c.State == nil {
 		var err error
 		if c.State, err = NewState(); err != nil {
@@ -88,8 +111,8 @@ func newServer(c ServerConfig) (*Server, error) {
 		}
 	}
 	s := &Server{
-		conf: c, agentUser: "agent-" + newID(), agentSecret: newSecret(),
-		places: make(chan struct{}, maxConnections), handshakes: make(chan struct{}, maxHandshakes),
+		conf: c, front: f, agentUser: "agent-" + newID(), agentSecret: newSecret(),
+		places: make(chan struct{}, f.connections), handshakes: make(chan struct{}, f.handshakes),
 		links: map[uint64]*link{}, logins: map[string]*login{},
 	}
 	s.tls = &tls.Config{
@@ -115,10 +138,10 @@ func (s *Server) options() *nats.Options {
 	return &nats.Options{
 		ServerName: "thru-" + s.conf.State.ID,
 		DontListen: true, NoLog: true, NoSigs: true, NoSystemAccount: true,
-		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: maxSubs,
+		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: s.front.subs, MaxPending: s.front.pending,
 		PingInterval: pingEvery, MaxPingsOut: pingsOut,
 		AuthTimeout: handshakeTime.Seconds(), WriteDeadline: writeTime,
-		CustomClientAuthentication: doorman{s},
+		CustomClientAuthentication: s.front.door(s), AlwaysEnableNonce: true,
 	}
 }
 
@@ -225,7 +248,7 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 	if l == nil || l.login != nil || s.logins[client] != nil {
 		return fmt.Errorf("bus: letting a client in: its id is in use: %w", ErrSecret)
 	}
-	l.login = newLogin(client, privileges, l)
+	l.login = newLogin(client, privileges, l.own, l.close)
 	s.logins[client] = l.login
 	return nil
 }
@@ -234,8 +257,16 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 func (s *Server) leave(l *link) {
 	s.mu.Lock()
 	delete(s.links, l.id)
-	gone, ended := s.gone, l.login
+	gone, ended, member := s.gone, l.login, l.who
+	for _, other := range s.links {
+		if other.who == member { // who is still here by another connection
+			member = ""
+		}
+	}
 	s.mu.Unlock()
+	if member != "" && gone != nil {
+		gone(member)
+	}
 	if ended == nil {
 		return
 	}

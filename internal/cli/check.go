@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 type checkCmd struct {
-	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://USER@HOST (ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://[USER@]HOST[:PORT] (Linux; ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
 	gateFlags
 	LinkRate string `group:"Gates" name:"link-rate" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
 	Streams  string `group:"Gates" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections that are planned."`
@@ -79,10 +80,10 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	var doc *measure.Document
-	if strings.HasPrefix(c.EndPoint, "ssh://") {
+	doc, err = c.byAgents(ctx, e, runner, streams)
+	var other *otherSystem
+	if errors.As(err, &other) {
 		doc, err = c.bySSH(ctx, e, runner)
-	} else {
-		doc, err = c.byAgents(ctx, e, runner, streams)
 	}
 	if doc == nil {
 		return err
@@ -133,7 +134,7 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 	case c.IPv6:
 		how.Family = 6
 	}
-	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr}
+	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr, Checks: true}
 	ends, closeAll, err := d.pair(ctx, c.EndPoint)
 	if err != nil {
 		return nil, err

@@ -34,10 +34,14 @@ type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Check   checkCmd   `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
 	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
-	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K."`
+	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K, and what each layer costs."`
+	Run     runCmd     `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
+	Plan    planCmd    `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`
 	IPerf3  iperf3Cmd  `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
+	Control controlCmd `cmd:"" help:"Be the controller of a fleet: hosts come to it, and those who run tests find them here."`
+	Hosts   hostsCmd   `cmd:"" help:"List the hosts of a fleet, and what they are doing."`
 	Report  reportCmd  `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -48,6 +52,7 @@ type env struct {
 	out, err io.Writer
 	args     []string
 	version  string
+	fleets   fleets // that this process has connections to
 }
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.
@@ -63,10 +68,14 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return moveData(in, out, errw)
 	}
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
+	serve := e.command
+	if len(args) > 0 && args[0] == attendVerb {
+		serve = e.attend
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return untilTwice(signals, e.command)
+	return untilTwice(signals, serve)
 }
 
 // untilTwice runs a command, which the first signal asks to end. A second one
@@ -102,6 +111,15 @@ func (e *env) command(ctx context.Context) int {
 	}
 	if err != nil {
 		e.say(err)
+	}
+	return fault.Code(err)
+}
+
+// attend is the hidden verb of the far end of ssh, whose stdout is no person's.
+func (e *env) attend(ctx context.Context) int {
+	err := attend(ctx, e.version, e.args[1:], e.in, e.out)
+	if err != nil {
+		e.errorLines(err)
 	}
 	return fault.Code(err)
 }
@@ -211,8 +229,11 @@ func (e *env) errorLines(err error) {
 
 // line writes one to stderr. Names of files and what other hosts say may hold
 // characters that command a terminal: they are shown as question marks.
-func (e *env) line(text string) {
-	fmt.Fprintln(e.err, strings.Map(func(r rune) rune {
+func (e *env) line(text string) { fmt.Fprintln(e.err, printable(text)) }
+
+// printable is the text as one line without what commands a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
@@ -220,7 +241,7 @@ func (e *env) line(text string) {
 			return r
 		}
 		return '?'
-	}, text))
+	}, text)
 }
 
 // wantsJSON looks at the bare arguments, since flags may be what is wrong.

@@ -14,7 +14,8 @@ import (
 // so do its workers.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"thru": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"thru":  func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"natsd": natsServer,
 	})
 }
 
@@ -30,7 +31,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture,
+			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates,
 		},
 	})
 }

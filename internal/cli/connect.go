@@ -30,6 +30,7 @@ type dialer struct {
 	Source   string
 	DataAddr string
 	Login    func() (*bus.Login, error) // who we are, where a foreign end point asks
+	Checks   bool                       // facts alone are wanted: a system that is read by its own commands is refused
 }
 
 // pair is the local end and its peer, which may be the same.
@@ -69,11 +70,17 @@ func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
 }
 
 // endPoint connects one that is not this machine, by what is said of where it
-// is: a joined name, HOST[:PORT], or SCHEME://...
+// is: a joined name, CONTROLLER/NAME, HOST[:PORT], or SCHEME://...
 func (d dialer) endPoint(ctx context.Context, at string) (*control.EndPoint, func(), error) {
 	if scheme, where, ok := strings.Cut(at, "://"); ok {
+		if scheme == sshScheme {
+			return d.overSSH(ctx, at)
+		}
 		e, err := d.foreign(at, scheme, where)
 		return e, func() {}, err
+	}
+	if controller, name, ok := memberOf(at); ok {
+		return d.member(ctx, at, controller, name)
 	}
 	return d.remote(ctx, at)
 }
@@ -113,12 +120,16 @@ func (d dialer) loopback() []string {
 	return []string{"127.0.0.1"}
 }
 
-// newAgent is an agent with the engines of this program.
-func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen) *agent.Agent {
-	return agent.New(agent.Config{
+// newAgent is an agent with the engines of this program; more changes what it is told.
+func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen, more ...func(*agent.Config)) *agent.Agent {
+	c := agent.Config{
 		Name: name, Version: version, Engines: engines, Host: host.New(),
 		Limits: l, DataAddrs: dataAddrs, Listen: listen, Capture: kernelRing{},
-	})
+	}
+	for _, set := range more {
+		set(&c)
+	}
+	return agent.New(c)
 }
 
 // remote connects an end point that was joined, or a host by its address.
@@ -160,7 +171,7 @@ func (d dialer) target(name string) (bus.DialConfig, error) {
 		}
 		conf.Addrs, conf.Secret = j.Control, j.Secret
 		conf.Pin = j.Pin
-		return conf, nil
+		return conf, noController(name, j)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return conf, err
 	}
@@ -175,11 +186,23 @@ func (d dialer) target(name string) (bus.DialConfig, error) {
 	if ok {
 		conf.Secret = j.Secret
 		conf.Pin = j.Pin
+		err = noController(name, j)
 	} else {
 		conf.Pin = d.pinFirst(keys)
 	}
 	conf.Addrs = []string{addr}
-	return conf, nil
+	return conf, err
+}
+
+// noController refuses a controller, which is no end point itself.
+func noController(name string, j bus.Join) error {
+	switch j.Privilege {
+	case bus.PrivilegeOperate:
+		return fault.Usagef("thru hosts "+name+" lists its hosts; name one: "+name+"/NAME", "%s is a controller, no end point", name)
+	case bus.PrivilegeAgent:
+		return fault.Usagef("thru serve --controller "+name+" is what its string lets do", "%s is a controller, no end point", name)
+	}
+	return nil
 }
 
 // pinFirst trusts a certificate on first use, and says so.
@@ -204,7 +227,7 @@ func hostPort(s string, port int) (string, error) {
 		return "", fault.Usagef("-p takes 1 to 65535", "port %d is none", n)
 	}
 	if h == "" || err != nil || strings.ContainsAny(h, " /\\@") {
-		return "", fault.Usagef("an end point is a joined name or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
+		return "", fault.Usagef("an end point is a joined name, CONTROLLER/NAME or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
 	}
 	return net.JoinHostPort(h, p), nil
 }

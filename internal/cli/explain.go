@@ -80,24 +80,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	view.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	return e.printExplained(doc, k.forms(c.JSON, c.HTML), err)
-}
-
-// printExplained prints what was found, also before an error, and judges it.
-func (e *env) printExplained(doc *measure.Document, f forms, err error) error {
-	if perr := e.print(doc, f); perr != nil && err == nil {
-		return perr
-	}
-	switch v := doc.Verdict; {
-	case err != nil && !f.json:
-		e.errorLines(err)
-		return printed{err}
-	case err != nil:
-		return printed{err}
-	case v != nil && !v.Pass:
-		return printed{fault.New(fault.Verdict, "", "%s", v.Reason)}
-	}
-	return nil
+	return e.outcome(doc, k.forms(c.JSON, c.HTML), err)
 }
 
 // read turns the flags into plan's terms. The request is checked before

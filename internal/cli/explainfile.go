@@ -40,18 +40,30 @@ func (e *env) isFile(name string) bool {
 	if name == "-" || name == "" || strings.Contains(name, "://") {
 		return name == "-"
 	}
-	info, err := os.Stat(name)
-	exists := err == nil && !info.IsDir()
-	if keys, err := bus.DefaultKeyring(); err == nil {
-		if _, err := keys.Load(name); err == nil {
-			if exists {
-				e.line(name + " is the end point of that name; the file here is ./" + name)
-			}
-			return false
-		}
+	joined, exists := e.isJoined(name)
+	if joined {
+		return false
 	}
 	isLike := strings.EqualFold(filepath.Ext(name), ".json") || isCaptureName(name)
 	return exists || isLike || strings.ContainsRune(name, filepath.Separator)
+}
+
+// isJoined tells whether a name is that of an end point that was joined, and
+// whether there is a file of that name.
+func (e *env) isJoined(name string) (joined, exists bool) {
+	info, err := os.Stat(name)
+	exists = err == nil && !info.IsDir()
+	keys, err := bus.DefaultKeyring()
+	if err != nil {
+		return false, exists
+	}
+	if _, err := keys.Load(name); err != nil {
+		return false, exists
+	}
+	if exists {
+		e.line(name + " is the end point of that name; the file here is ./" + name)
+	}
+	return true, exists
 }
 
 // onlyReads tells whether no flag was given that says how to measure.

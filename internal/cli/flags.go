@@ -79,7 +79,7 @@ func (f *flowFlags) request(defaultTime time.Duration) (r plan.Request, err erro
 		{"-O", f.Omit, "2 or 0.5", func(s string) (err error) { r.Ramp, err = unit.ParseDuration(s); return }},
 		{"-w", f.Window, "4M, 800K or 1M/256K", func(s string) (err error) { r.Window, err = sizePair(s); return }},
 		{"-l", f.Length, "128K, 1M or 64K/128K", func(s string) (err error) { r.Length, err = sizePair(s); return }},
-		{"--dscp", f.DSCP, "46, ef or af41", func(s string) (err error) { r.DSCP, err = parseDSCP(s); return }},
+		{"--dscp", f.DSCP, "46, ef or af41", func(s string) (err error) { r.DSCP, err = plan.ParseDSCP(s); return }},
 		{"-A", f.Affinity, "0, 0,1 or off", func(s string) (err error) {
 			if r.Unplaced = s == "off"; !r.Unplaced {
 				r.LocalCPU, r.PeerCPU, err = parseAffinity(s)
@@ -163,38 +163,4 @@ func parseAffinity(s string) (local, peer *int, err error) {
 		return nil, nil, fmt.Errorf("%q is no CPU number", second)
 	}
 	return &a, &b, nil
-}
-
-// parseDSCP reads a number (also 0x2e) or a name of RFC 2474, 2597, 3246, 8622.
-func parseDSCP(s string) (int, error) {
-	s = strings.ToLower(s)
-	var class, drop int
-	switch {
-	case s == "ef":
-		return 46, nil
-	case s == "va": // RFC 5865
-		return 44, nil
-	case s == "le":
-		return 1, nil
-	case s == "lowdelay": // the bits of the old type of service, as iperf names them
-		return 4, nil
-	case s == "throughput":
-		return 2, nil
-	case s == "reliability":
-		return 1, nil
-	case s == "default" || s == "be":
-		return 0, nil
-	case len(s) == 3 && s[:2] == "cs" && s[2] >= '0' && s[2] <= '7':
-		return int(s[2]-'0') * 8, nil
-	case len(s) == 4 && s[:2] == "af":
-		class, drop = int(s[2]-'0'), int(s[3]-'0')
-		if class >= 1 && class <= 4 && drop >= 1 && drop <= 3 {
-			return class*8 + drop*2, nil
-		}
-	}
-	n, err := strconv.ParseInt(s, 0, 16)
-	if err != nil || n < 0 || n > 63 {
-		return 0, fmt.Errorf("%q is no code point", s)
-	}
-	return int(n), nil
 }

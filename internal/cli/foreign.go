@@ -31,14 +31,14 @@ func foreignPort(scheme string) (port int, known bool) {
 // engineOf is the engine that an end point's name asks for.
 func engineOf(name string) (string, error) {
 	scheme, _, ok := strings.Cut(name, "://")
-	if !ok {
+	if !ok || scheme == sshScheme {
 		return measure.Native, nil
 	}
 	if _, known := foreignPort(scheme); !known {
 		if scheme == "iperf" {
 			return "", fault.Usagef("iperf3://HOST where iperf3 answers, iperf2://HOST where iperf (2) does", "iperf:// does not say which of the two")
 		}
-		return "", fault.Usagef("an end point is a joined name, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
+		return "", fault.Usagef("an end point is a joined name, HOST[:PORT], ssh://[USER@]HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
 	}
 	return scheme, nil
 }

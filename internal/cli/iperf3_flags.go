@@ -210,7 +210,7 @@ func (o *original) trafficOptions() []option {
 		{short: 'M', long: "set-mss", value: needsValue, side: ofClient, takes: "BYTES", help: "maximum segment size", set: number(&r.MSS, 0, 32767)},
 		{short: 'N', long: "no-delay", side: ofClient, help: "no Nagle's algorithm", set: on(&r.NoDelay)},
 		{short: 'S', long: "tos", value: needsValue, side: ofClient, takes: "BYTE", help: "type of service: four times the code point", set: o.setTOS},
-		{long: "dscp", value: needsValue, side: ofClient, takes: "VALUE", help: "code point, or its name", set: func(s string) (err error) { r.DSCP, err = parseDSCP(s); return }},
+		{long: "dscp", value: needsValue, side: ofClient, takes: "VALUE", help: "code point, or its name", set: func(s string) (err error) { r.DSCP, err = plan.ParseDSCP(s); return }},
 		{short: 'L', long: "flowlabel", value: needsValue, side: ofClient, takes: "N", set: refuse("thru sets no IPv6 flow label")},
 		{short: 'Z', long: "zerocopy", side: ofClient, help: "send without copying", set: func(string) error { r.IO = measure.IOSendfile; return nil }},
 		{long: "skip-rx-copy", side: ofClient, set: refuse("of an iperf3 server thru asks no such thing; between two thru: thru test --lean")},

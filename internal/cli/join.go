@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"thru/internal/bus"
@@ -17,6 +20,7 @@ type joinCmd struct {
 	Remove  bool   `help:"Forget the name."`
 	List    bool   `help:"List the names (no secrets)."`
 	JSON    bool   `name:"json" help:"Print JSON."`
+	natsFlags
 }
 
 // joined is what is said of a kept join string: never its secret.
@@ -24,9 +28,12 @@ type joined struct {
 	Name      string   `json:"name"`
 	Control   []string `json:"control"`
 	Data      []string `json:"data,omitempty"`
-	Cert      string   `json:"certificate_sha256"`
-	Privilege string   `json:"privilege"`
+	Cert      string   `json:"certificate_sha256,omitempty"`
+	Privilege string   `json:"privilege"` // over a NATS cluster: what the key lets do, "by_key"
 }
+
+// byKey is the privilege of who reaches a controller over a NATS cluster.
+const byKey = "by_key"
 
 // Run keeps, lists or forgets join strings.
 func (c *joinCmd) Run(e *env) error {
@@ -38,11 +45,11 @@ func (c *joinCmd) Run(e *env) error {
 	case c.List:
 		return c.list(e, keys)
 	case c.Name == "":
-		return fault.Usagef("thru join NAME, then paste the line that `thru serve` printed", "join wants a name")
+		return fault.Usagef("thru join NAME, then paste the line that `thru serve` or `thru control` printed", "join wants a name")
 	case c.Name == control.Local:
 		return fault.Usagef("choose another name", "`local` always is this machine")
 	case c.Remove:
-		if err := keys.Remove(c.Name); err != nil {
+		if err := forgetJoined(keys, c.Name); err != nil {
 			return err
 		}
 		return c.answer(e, fmt.Sprintf("%s is forgotten", c.Name), map[string]string{"removed": c.Name})
@@ -53,7 +60,19 @@ func (c *joinCmd) Run(e *env) error {
 // maxJoin bounds what is read from stdin; a join string is a few hundred bytes.
 const maxJoin = 64 << 10
 
+// forgetJoined removes a name, whichever way it is kept.
+func forgetJoined(keys *bus.Keyring, name string) error {
+	err := keys.Remove(name)
+	if file, ferr := natsFile(name); errors.Is(err, os.ErrNotExist) && ferr == nil && os.Remove(file) == nil {
+		return nil
+	}
+	return err
+}
+
 func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
+	if nats, err := c.natsFlags.config(); nats != nil || err != nil {
+		return cmp.Or(err, c.keepNATS(e, nats))
+	}
 	if isTerminal(e.in) {
 		fmt.Fprintln(e.err, "paste the join string and press Enter, then Ctrl-D:")
 	}
@@ -69,7 +88,17 @@ func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
 		return err
 	}
 	d := describeJoin(c.Name, j)
-	return c.answer(e, fmt.Sprintf("%s is kept: control %s, to %s. Try: thru test %s", c.Name, strings.Join(d.Control, " "), lets(j), try(j, c.Name)), d)
+	return c.answer(e, fmt.Sprintf("%s is kept: control %s, to %s. Try: thru %s", c.Name, strings.Join(d.Control, " "), lets(j), try(j, c.Name)), d)
+}
+
+// keepNATS keeps the way to a controller over a NATS cluster.
+func (c *joinCmd) keepNATS(e *env, nats *bus.NATSConfig) error {
+	if err := saveNATS(c.Name, nats, c.Replace); err != nil {
+		return err
+	}
+	d := joined{Name: c.Name, Control: []string{nats.URL}, Privilege: byKey}
+	return c.answer(e, fmt.Sprintf("%s is kept: over %s, with the key in %s. Try: thru hosts %s, or thru serve --controller %s",
+		c.Name, nats.URL, cmp.Or(nats.Nkey, nats.Creds), c.Name, c.Name), d)
 }
 
 func describeJoin(name string, j bus.Join) joined {
@@ -78,18 +107,26 @@ func describeJoin(name string, j bus.Join) joined {
 
 // lets is what the holder of a join string may do.
 func lets(j bus.Join) string {
+	if p, ok := purposes[j.Privilege]; ok {
+		return p.lets
+	}
 	if j.Privilege == bus.PrivilegeMeasure {
 		return j.Privilege
 	}
 	return bus.PrivilegeMeasure + " and " + j.Privilege
 }
 
-// try names the end point with the flag that the join string is for.
+// try is the command that the join string is for.
 func try(j bus.Join, name string) string {
-	if j.Privilege == bus.PrivilegeCapture {
-		return name + " --capture"
+	switch j.Privilege {
+	case bus.PrivilegeCapture:
+		return "test " + name + " --capture"
+	case bus.PrivilegeAgent:
+		return "serve --controller " + name
+	case bus.PrivilegeOperate:
+		return "hosts " + name
 	}
-	return name
+	return "test " + name
 }
 
 func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
@@ -108,6 +145,15 @@ func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
 		d := describeJoin(n, j)
 		all = append(all, d)
 		text = append(text, fmt.Sprintf("%-16s %s  %s  sha256:%.12s...", d.Name, strings.Join(d.Control, " "), lets(j), d.Cert))
+	}
+	for _, n := range listNATS() {
+		k, err := loadNATS(n)
+		if err != nil {
+			text = append(text, fmt.Sprintf("%-16s cannot be read: %v", n, err))
+			continue
+		}
+		all = append(all, joined{Name: n, Control: []string{k.URL}, Privilege: byKey})
+		text = append(text, fmt.Sprintf("%-16s %s  key in %s", n, k.URL, cmp.Or(k.Nkey, k.Creds)))
 	}
 	if len(text) == 0 {
 		text = []string{"no end point has been joined"}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -50,6 +51,18 @@ func waitLine(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(25 * time.Millisecond)
 	}
 	ts.Fatalf("no line of %s begins with %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
+}
+
+// waitFor FILE REGEXP: waits until the file holds what the expression matches.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	want := regexp.MustCompile(args[1])
+	for range 1600 {
+		if b, _ := os.ReadFile(ts.MkAbs(args[0])); want.Match(b) {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	ts.Fatalf("%s does not come to hold %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
 }
 
 // condition answers [captures]: this process may capture packets. Where the lab

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -25,7 +26,7 @@ import (
 type serveCmd struct {
 	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests; needs root)."`
 	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
-	Port        int      `short:"p" default:"5200" help:"Control port."`
+	Port        int      `short:"p" placeholder:"PORT" help:"Control port (default 5200)."`
 	Bind        []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
 	BindDev     string   `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF for control and data."`
 	DataAddr    []string `name:"data-addr" placeholder:"ADDRESS" help:"Addresses for data, if not where control goes."`
@@ -37,6 +38,7 @@ type serveCmd struct {
 	MaxTime     string   `name:"max-time" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
 	MaxSessions int      `name:"max-sessions" default:"32" help:"Upper bound of flow ends at a time, of all clients."`
 	JSON        bool     `name:"json" help:"Print one JSON line when ready, and one for each test of an iperf client."`
+	memberFlags
 	iperfFlags
 }
 
@@ -53,6 +55,10 @@ type serving struct {
 	More     map[string]string `json:"join_strings,omitempty"`
 	IPerf    []string          `json:"iperf,omitempty"` // where clients of iperf3 and iperf2 are answered
 	Warnings []string          `json:"warnings,omitempty"`
+	// Under a controller: it is ready when a line says that it is connected.
+	Controller string            `json:"controller,omitempty"`
+	Name       string            `json:"name,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
 }
 
 // Run serves until SIGTERM or SIGINT.
@@ -73,8 +79,11 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer prog.Close()
-	conf := bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: c.controlAddrs()}
-	server, warnings, err := bus.Listen(ctx, conf)
+	place, err := c.member(e, state)
+	if err != nil {
+		return err
+	}
+	server, warnings, err := c.listen(ctx, state, place)
 	if err != nil {
 		return err
 	}
@@ -84,7 +93,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	warnings = append(warnings, more...)
-	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen)
+	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config)
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -94,14 +103,34 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	c.announce(e, server, state, calls, slices.Concat(warnings, busy, c.inVain()))
+	c.announce(e, server, state, calls, place, slices.Concat(warnings, busy, c.inVain()))
+	if place != nil {
+		if err := place.attach(ctx, a, service.Publish); err != nil {
+			return err
+		}
+	}
 	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), told: tellCalls(e, c.JSON), most: limits.Sessions - limits.Sessions/4}
 	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
-	<-ctx.Done()
+	if place != nil {
+		err = errors.Join(err, place.run(ctx))
+	} else {
+		<-ctx.Done()
+	}
 	r.wait()
+	place.leave()
 	service.Close()
 	a.Close()
 	return err
+}
+
+// listen opens the control plane for clients that come here. Under a controller
+// there are none, unless an address or a port for them is named.
+func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) (*bus.Server, []string, error) {
+	if place != nil && len(c.Bind) == 0 && c.Port == 0 {
+		server, err := bus.Memory()
+		return server, nil, err
+	}
+	return bus.Listen(ctx, bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: c.controlAddrs()})
 }
 
 // known refuses privileges that there are not.
@@ -213,12 +242,16 @@ func defaultState() (string, error) {
 }
 
 func (c *serveCmd) controlAddrs() []string {
-	if len(c.Bind) == 0 {
-		return []string{net.JoinHostPort("", strconv.Itoa(c.Port))}
+	return controlAddrs(c.Bind, c.Port)
+}
+
+// controlAddrs are where control listens: on all addresses unless some are named.
+func controlAddrs(bind []string, port int) (as []string) {
+	if len(bind) == 0 {
+		bind = []string{""}
 	}
-	var as []string
-	for _, a := range c.Bind {
-		as = append(as, net.JoinHostPort(a, strconv.Itoa(c.Port)))
+	for _, a := range bind {
+		as = append(as, net.JoinHostPort(a, strconv.Itoa(cmp.Or(port, bus.DefaultPort))))
 	}
 	return as
 }
@@ -253,18 +286,25 @@ func busyPorts(l engine.Listen) ([]string, error) {
 	return []string{"data ports in use by others, left out: " + strings.Join(busy, " ")}, nil
 }
 
-// announce prints the join string and that the agent is ready.
-func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls desks, warnings []string) {
+// announce prints the join strings, and where nothing else is waited for that
+// the agent is ready.
+func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls desks, place *member, warnings []string) {
 	j := server.Join(c.DataAddr)
 	s := serving{
-		Ready: true, Thru: e.version, Control: j.Control, DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
+		Ready: place == nil, Thru: e.version, Control: append([]string{}, j.Control...), DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
 		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.list(), More: map[string]string{},
 	}
-	if !c.NoAuth {
+	listens := len(j.Control) > 0
+	if !c.NoAuth && listens {
 		s.JoinString = j.String()
 	}
 	for _, p := range c.Allow {
-		s.More[p] = server.JoinFor(p, c.DataAddr).String()
+		if listens {
+			s.More[p] = server.JoinFor(p, c.DataAddr).String()
+		}
+	}
+	if place != nil {
+		s.Controller, s.Name, s.Labels = place.under, place.conf.Name, place.conf.Labels
 	}
 	if c.JSON {
 		json.NewEncoder(e.out).Encode(s)
@@ -273,10 +313,24 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 	for _, w := range warnings {
 		fmt.Fprintf(e.err, "warning: %s\n", w)
 	}
-	fmt.Fprintf(e.out, "thru %s serves measuring at %s; data ports %s\n", e.version, strings.Join(s.Control, " "), c.DataPorts)
+	where := "as " + s.Name
+	if listens {
+		where = "at " + strings.Join(s.Control, " ")
+	}
+	fmt.Fprintf(e.out, "thru %s serves measuring %s; data ports %s\n", e.version, where, c.DataPorts)
 	if len(s.IPerf) > 0 {
 		fmt.Fprintf(e.out, "answers %s; results go to %s\n", strings.Join(s.IPerf, ", "), c.results(state))
 	}
+	if listens {
+		c.invite(e, s)
+	}
+	if s.Ready {
+		fmt.Fprintf(e.out, "ready %s\n", time.Now().Format("15:04:05"))
+	}
+}
+
+// invite says how others get in that come here.
+func (c *serveCmd) invite(e *env, s serving) {
 	if c.NoAuth {
 		fmt.Fprintf(e.out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
 	} else {
@@ -287,7 +341,6 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 			fmt.Fprintf(e.out, "or this one, which lets measure and %s:\n%s\n", p, s.More[p])
 		}
 	}
-	fmt.Fprintf(e.out, "ready %s\n", time.Now().Format("15:04:05"))
 }
 
 // joinName is a name to suggest: the first label of the host's.

@@ -30,9 +30,6 @@ func (c *checkCmd) bySSH(ctx context.Context, e *env, runner runnerOfFacts) (*me
 	if err != nil {
 		return nil, err
 	}
-	if system == "linux" {
-		return nil, fault.Failf("run `thru serve` there, and check it by its address: that tells of the path too", "%s runs Linux, which is not read over ssh", destination)
-	}
 	p.Checking("reading " + destination + " (" + system + ")")
 	facts, err := platform.Read(ctx, system, r)
 	if err != nil {
@@ -45,6 +42,9 @@ func (c *checkCmd) bySSH(ctx context.Context, e *env, runner runnerOfFacts) (*me
 type runnerOfFacts interface {
 	CheckFacts(name, addr string, facts measure.Facts, begin time.Time) (*measure.Document, error)
 }
+
+// sshScheme begins the name of an end point that is reached by ssh.
+const sshScheme = "ssh"
 
 // sshTarget reads ssh://[USER@]HOST[:PORT].
 func sshTarget(endPoint string) (destination string, port int, err error) {

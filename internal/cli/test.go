@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,48 +142,6 @@ func parseStreams(s string) (int, error) {
 	return n, nil
 }
 
-// ladderTime is the length of a ladder's runs (B-09).
-const ladderTime = 60 * time.Second
-
-type ladderCmd struct {
-	EndPoint string `arg:"" optional:"" name:"end-point" help:"As for test; without it the rung of this machine against itself."`
-	trafficFlags
-	loginFlags
-	Reverse bool `group:"Ends and directions" short:"R" help:"From the end point to here."`
-	Port    int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
-}
-
-// Run measures one rung: this machine, or the path to an end point.
-func (c *ladderCmd) Run(ctx context.Context, e *env) error {
-	r, err := c.request(ladderTime)
-	if err != nil {
-		return err
-	}
-	if c.Window != "" {
-		return fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w "+c.Window, "-w does not go with ladder")
-	}
-	link, err := linkRate(c.LinkRate)
-	if err != nil {
-		return err
-	}
-	if r.Engine, err = engineOf(c.EndPoint); err != nil {
-		return err
-	}
-	r.Local, r.Peer, r.Reverse, r.FarOutput = control.Local, cmp.Or(c.EndPoint, control.Local), c.Reverse, c.FarOutput
-	p, err := plan.Ladder(r)
-	if err != nil {
-		return err
-	}
-	d := dialer{env: e, Family: r.Family, Port: c.Port}
-	d.Login = func() (*bus.Login, error) { return c.login(e) }
-	ends, closeAll, err := d.pair(ctx, c.EndPoint)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)
-}
-
 // measure runs a plan and prints what came of it; what was measured before an
 // error is printed too.
 func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags, k *keeper) error {
@@ -198,16 +155,22 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	watch.close()
 	doc.Arguments = e.args
 	keepCosts(doc)
-	if perr := e.print(doc, k.forms(f.JSON, f.HTML)); perr != nil && err == nil {
+	return e.outcome(doc, k.forms(f.JSON, f.HTML), err)
+}
+
+// outcome prints what was measured, also before an error, and makes of it how
+// the command ends.
+func (e *env) outcome(doc *measure.Document, f forms, err error) error {
+	if perr := e.print(doc, f); perr != nil && err == nil {
 		return perr
 	}
-	if err != nil {
-		if !f.JSON {
-			e.errorLines(err)
-		}
+	switch v := doc.Verdict; {
+	case err != nil && !f.json:
+		e.errorLines(err)
 		return printed{err}
-	}
-	if v := doc.Verdict; v != nil && !v.Pass {
+	case err != nil:
+		return printed{err}
+	case v != nil && !v.Pass:
 		return printed{fault.New(fault.Verdict, "", "%s", v.Reason)}
 	}
 	return nil

@@ -72,7 +72,7 @@ func (r *Runner) allowed(p plan.Plan) error {
 		for _, s := range step.Specs {
 			for _, n := range []string{s.From, s.To} {
 				e := r.Ends[n]
-				if s.Capture == 0 || e == nil || e.Foreign {
+				if s.Capture == 0 || e == nil || !e.asked() {
 					continue
 				}
 				if why, hint := e.noCapture(); why != "" {

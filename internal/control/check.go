@@ -101,7 +101,7 @@ func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, 
 	var routes map[string]*measure.Route
 	each(2, func(i int) {
 		if i == 0 {
-			facts, routes, err = r.facts(ctx, doc, loadTime)
+			facts, routes, err = r.facts(ctx, doc, loadTime, func(name string) string { return r.opposite(name, true) })
 		} else if how != nil {
 			path, unprobed = r.probe(ctx, *how)
 		}
@@ -131,11 +131,11 @@ func (r *Runner) noPath(err error) error {
 func (r *Runner) agents() []*EndPoint {
 	var es []*EndPoint
 	for _, e := range r.Ends {
-		if !e.Foreign {
+		if e.asked() {
 			es = append(es, e)
 		}
 	}
-	slices.SortFunc(es, byAddr)
+	slices.SortFunc(es, inOrder)
 	return es
 }
 
@@ -145,7 +145,11 @@ func (r *Runner) probe(ctx context.Context, how Probing) (*measure.Path, error) 
 	if len(names) < 2 {
 		return nil, nil
 	}
-	from, to := r.Ends[names[0]], r.Ends[names[1]]
+	return probe(ctx, r.Ends[names[0]], r.Ends[names[1]], how)
+}
+
+// probe probes the path from one end point, which dials, to another.
+func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path, error) {
 	ask := bus.Probe{Quick: how.Quick, Source: how.Source, Device: how.Device, Family: how.Family}
 	port := to.Port
 	if !to.Foreign {
@@ -191,16 +195,19 @@ func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, 
 		}
 	}
 	for i, e := range doc.EndPoints {
-		x := gate.End{Name: e.Name, Facts: e.Facts, Route: routes[e.Name], Shared: len(doc.EndPoints) == 1}
+		x := r.judged(e, routes[e.Name])
+		x.Shared = len(doc.EndPoints) == 1
 		if s.Path != nil {
 			x.Route = cmp.Or([]*measure.Route{s.Path.Forward.Route, s.Path.Back.Route}[min(i, 1)], x.Route)
-		}
-		if c := r.Gating; c != nil && c.Costs != nil && e.Facts != nil && e.Facts.Hostname != nil {
-			x.Costs = c.Costs(*e.Facts.Hostname)
 		}
 		s.Ends = append(s.Ends, x)
 	}
 	doc.Gates = gate.Judge(s)
+	return r.choose(doc)
+}
+
+// choose keeps the gates that were asked for.
+func (r *Runner) choose(doc *measure.Document) error {
 	if r.Gating == nil {
 		return nil
 	}
@@ -210,6 +217,15 @@ func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, 
 	}
 	doc.Gates = append(gates, absent(gates, r.Gating.Only)...)
 	return nil
+}
+
+// judged is an end point as the gates look at it.
+func (r *Runner) judged(e measure.EndPoint, route *measure.Route) gate.End {
+	x := gate.End{Name: e.Name, Facts: e.Facts, Route: route}
+	if c := r.Gating; c != nil && c.Costs != nil && e.Facts != nil && e.Facts.Hostname != nil {
+		x.Costs = c.Costs(*e.Facts.Hostname)
+	}
+	return x
 }
 
 // absent are the gates that were asked for by name and are about nothing here.

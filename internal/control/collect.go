@@ -11,20 +11,25 @@ import (
 	"thru/internal/measure"
 )
 
-// collectTime bounds fetching the evidence of one end.
-const collectTime = 10 * time.Second
+// Bounds of fetching the evidence of one end. Of many pairs all share the way to
+// this process, and one that is slow holds up none.
+const (
+	collectTime     = 10 * time.Second
+	collectManyTime = 30 * time.Second
+)
 
 // collect fetches the evidence of every end that can still be reached; of the
 // others it keeps what their live figures told.
-func (r *Runner) collect(flows []*flow) {
+func (r *Runner) collect(flows []*flow, within time.Duration) {
 	var sides []*side
 	for _, f := range flows {
 		sides = append(sides, f.sides()...)
 	}
 	got := map[*side]*measure.Evidence{}
 	var mu sync.Mutex
-	each(len(sides), func(i int) {
-		e := sides[i].evidence()
+	atMost(len(sides), width, func(i int) {
+		var e *measure.Evidence
+		sides[i].end.ask(func() { e = sides[i].evidence(within) })
 		mu.Lock()
 		defer mu.Unlock()
 		got[sides[i]] = e
@@ -50,7 +55,7 @@ func (f *flow) nameFar() {
 	}
 }
 
-func (s *side) evidence() *measure.Evidence {
+func (s *side) evidence(within time.Duration) *measure.Evidence {
 	if s.session == "" {
 		return nil
 	}
@@ -59,7 +64,7 @@ func (s *side) evidence() *measure.Evidence {
 		return s.seen.evidence(s)
 	default:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	reply, err := s.end.Client.Collect(ctx, bus.Collect{Session: s.session})
 	if err != nil {
@@ -71,12 +76,6 @@ func (s *side) evidence() *measure.Evidence {
 	}
 	s.far, s.farBack = reply.Far, reply.FarBack
 	return &reply.Evidence
-}
-
-func release(es []*EndPoint) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	each(len(es), func(i int) { es[i].Client.Release(ctx, bus.Release{}) })
 }
 
 // finish turns a flow into its run.
@@ -118,21 +117,15 @@ func trimSilence(e *measure.Evidence) {
 	})
 }
 
-func each(n int, do func(i int)) {
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { do(i) })
-	}
-	wg.Wait()
-}
-
 // partial is what the live figures of one end have told so far.
 type partial struct {
 	bins []measure.StreamBin
 }
 
-func (p *partial) add(e bus.Event) {
-	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 {
+// add keeps the figures of an interval; an agent that sends more than there can
+// be is not listened to.
+func (p *partial) add(e bus.Event, most int) {
+	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 && len(p.bins) < most {
 		p.bins = append(p.bins, measure.StreamBin{At: e.AtNs, Span: e.SpanNs, Bytes: e.Bytes})
 	}
 }

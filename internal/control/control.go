@@ -6,10 +6,8 @@ package control
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"thru/internal/bus"
@@ -51,11 +49,27 @@ type EndPoint struct {
 	Hello     bus.HelloReply
 	DataHosts []string
 	Labels    map[string]string
+	Down      error // why it could not be connected: its pairs fail by that; nil: it is
 
 	Foreign bool
 	Port    int        // of a foreign one that is dialled
 	Token   string     // of a foreign one that has dialled: names it to the engine that took the call
 	Login   *bus.Login // where a foreign one asks who we are
+
+	once   sync.Once
+	places chan struct{} // of requests under way
+}
+
+// asked tells whether there is an agent to ask.
+func (e *EndPoint) asked() bool { return !e.Foreign && e.Client != nil }
+
+// ask makes a request at an agent of which many may be made at the same time:
+// it takes a few of them at once.
+func (e *EndPoint) ask(request func()) {
+	e.once.Do(func() { e.places = make(chan struct{}, perAgent) })
+	e.places <- struct{}{}
+	defer func() { <-e.places }()
+	request()
 }
 
 // Observer hears what happens, in the order in which it happens.
@@ -97,12 +111,19 @@ type Runner struct {
 
 	// Before is what an interrupted run of the same plan has measured: those runs
 	// are not made again. Saved hears of the document after each step.
-	Before *measure.Document
-	Saved  func(*measure.Document)
+	Before  *measure.Document
+	Saved   func(*measure.Document)
+	Planned *measure.Planned // names the plan file in the document; Runner counts its steps
 
 	waited     time.Duration // for the turn, before the first run
 	pathKey    string        // under which the path's facts are kept
 	experiment string        // under way in an explanation: its packets are named after it
+
+	goesOn  bool                     // a pair that fails leaves the others
+	down    map[string]error         // end points that take no part any more, by name
+	unfit   map[route]error          // pairs that a gate keeps from being measured
+	swapped map[route]bool           // pairs of which the other end had to dial
+	walls   map[string]time.Duration // wall clocks, ahead of this machine's
 }
 
 // Run runs the whole plan. The document is always usable: on error it holds
@@ -113,17 +134,10 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
 		EndPoints: []measure.EndPoint{}, Cells: cells(p),
 	}
-	facts, routes, err := r.facts(ctx, doc, 0)
+	r.goesOn = manyPairs(p)
+	err := r.resume(p, doc, begin)
 	if err == nil {
-		err = r.understood(p)
-	}
-	if err == nil {
-		err = r.fit(ctx, p, doc, routes)
-	}
-	if err == nil {
-		if err = r.runAll(ctx, p, doc, facts); err != nil {
-			r.forgetPath()
-		}
+		err = r.carryOut(ctx, p, doc)
 	}
 	if ctx.Err() != nil {
 		err = fault.Failf(kept(doc), "interrupted")
@@ -132,16 +146,40 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	if err == nil {
 		err = damaged(doc)
 	}
-	doc.ElapsedNs = int64(time.Since(begin))
+	if err == nil {
+		err = r.missed(doc)
+	}
+	doc.ElapsedNs += int64(time.Since(begin))
 	if err != nil {
 		doc.Error = Describe(err)
 	}
 	return doc, err
 }
 
+// carryOut reads the hosts, judges the gates and measures.
+func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Document) error {
+	facts, routes, err := r.facts(ctx, doc, 0, r.facing(p))
+	if err == nil {
+		err = r.understood(p)
+	}
+	if err == nil {
+		r.summarise(p, doc, facts)
+		err = r.fit(ctx, p, doc, routes)
+	}
+	if err == nil {
+		if err = r.runAll(ctx, p, doc, facts); err != nil {
+			r.forgetPath()
+		}
+	}
+	return err
+}
+
 // kindsMinor is the wire minor since which an agent knows more than bulk TCP
 // as fast as it goes; an older one would leave out what it does not know.
 const kindsMinor = 1
+
+// confinesMinor is the wire minor since which an agent confines a test to CPUs.
+const confinesMinor = 4
 
 // understood refuses a plan that an end point is too old for.
 func (r *Runner) understood(p plan.Plan) error {
@@ -149,9 +187,15 @@ func (r *Runner) understood(p plan.Plan) error {
 		for _, s := range step.Specs {
 			plain := s.Protocol == measure.TCP && s.Traffic == measure.Bulk && s.Rate == 0 && s.Amount == 0 && !s.Verify && !s.Duplex
 			for _, n := range []string{s.From, s.To} {
-				if e := r.Ends[n]; e != nil && !e.Foreign && !plain && e.Hello.WireMinor < kindsMinor {
+				e := r.end(n)
+				confined := n == s.From && s.SenderCPUs != "" || n == s.To && s.ReceiverCPUs != ""
+				switch {
+				case !e.asked():
+				case !plain && e.Hello.WireMinor < kindsMinor:
 					return fault.Failf("upgrade thru there: it measures TCP as fast as it goes, and nothing else",
 						"control: %s runs thru %s, which is too old for this test", n, e.Hello.Thru)
+				case confined && e.Hello.WireMinor < confinesMinor:
+					return fault.Failf("upgrade thru there, or leave the choice of CPUs out", "control: %s runs thru %s, which cannot confine a test to CPUs", n, e.Hello.Thru)
 				}
 			}
 		}
@@ -193,7 +237,7 @@ func cells(p plan.Plan) []measure.Cell {
 			out = append(out, measure.Cell{
 				From: spec.From, To: spec.To, Label: cellLabel(s, i), Group: g, Protocol: spec.Protocol, Streams: spec.Streams,
 				Window: spec.Window, Length: spec.Length, Spec: spec, Beside: s.Beside, Runs: []measure.Run{},
-				AtOnce: len(s.Specs), AskedPct: p.Repeat.PrecisionPct,
+				AtOnce: len(s.Specs), AskedPct: p.Repeat.PrecisionPct, Rung: s.Rung, Axes: s.Axes,
 			})
 		}
 	}
@@ -201,7 +245,7 @@ func cells(p plan.Plan) []measure.Cell {
 }
 
 // cellLabel tells the flows of a step apart: two directions, and requests
-// beside the traffic.
+// beside the traffic. Pairs are told apart by their names.
 func cellLabel(s plan.Step, i int) string {
 	bulk := 0
 	for _, x := range s.Specs {
@@ -210,7 +254,9 @@ func cellLabel(s plan.Step, i int) string {
 		}
 	}
 	switch {
-	case len(s.Specs) < 2:
+	case i < len(s.Labels):
+		return s.Labels[i]
+	case len(s.Specs) < 2 || s.Apart:
 		return s.Label
 	case s.Specs[i].Traffic != measure.Bulk:
 		return plan.LoadedLatency
@@ -219,63 +265,6 @@ func cellLabel(s plan.Step, i int) string {
 	default:
 		return []string{"forward", "back"}[i%2]
 	}
-}
-
-// facts asks every end point once, at the same time: what it is, how it
-// reaches the other, and over a span of time what else uses it.
-func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Duration) (map[string]*measure.Facts, map[string]*measure.Route, error) {
-	names := r.names()
-	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
-	each(len(names), func(i int) {
-		if e := r.Ends[names[i]]; !e.Foreign {
-			replies[i], errs[i] = e.Client.Facts(ctx, bus.FactsRequest{Peer: r.opposite(names[i], load > 0), LoadNs: int64(load)})
-		}
-	})
-	facts, routes := map[string]*measure.Facts{}, map[string]*measure.Route{}
-	for i, n := range names {
-		if errs[i] != nil {
-			if e := r.Ends[n]; e.Client.Err() != nil {
-				return facts, routes, lost(e)
-			}
-			return facts, routes, fmt.Errorf("control: asking %s for its facts: %w", n, errs[i])
-		}
-		e := r.Ends[n]
-		if e.Foreign {
-			doc.EndPoints = append(doc.EndPoints, e.describe())
-			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points.facts", Why: "no thru runs at " + n})
-			continue
-		}
-		facts[n], routes[n] = &replies[i].Facts, replies[i].Route
-		d := e.describe()
-		d.Thru, d.Facts = e.Hello.Thru, facts[n]
-		doc.EndPoints = append(doc.EndPoints, d)
-	}
-	return facts, routes, nil
-}
-
-// describe is the end point as the document names it.
-func (e *EndPoint) describe() measure.EndPoint {
-	d := measure.EndPoint{Name: e.Name, Addr: e.Addr}
-	why, hint := e.noCapture()
-	if d.Captures = why == ""; !d.Captures {
-		d.NoCapture = strings.TrimSuffix(why+": "+hint, ": ")
-	}
-	return d
-}
-
-// opposite is the data address that an end point faces, where that is known
-// before the two have met: this machine is dialled by nobody. A check of one
-// machine is about all its interfaces, a test of it about loopback.
-func (r *Runner) opposite(name string, check bool) string {
-	if e := r.Ends[name]; len(r.Ends) == 1 && !check && len(e.DataHosts) > 0 {
-		return e.DataHosts[0]
-	}
-	for _, e := range r.Ends {
-		if e.Name != name && e.Name != Local && len(e.DataHosts) > 0 {
-			return e.DataHosts[0]
-		}
-	}
-	return ""
 }
 
 // names of the end points, `local` first.
@@ -302,61 +291,6 @@ func (r *Runner) names() []string {
 // Local is the name of the machine that runs the command.
 const Local = "local"
 
-// runAll repeats the plan's list until the repetitions are enough.
-func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) error {
-	most := max(p.Repeat.Max, 1)
-	done, total := 0, p.Runs()
-	for n := range most {
-		for g, step := range p.Steps {
-			if step.Beside && n > 0 || n > 0 && r.enough(p, doc, g) {
-				continue
-			}
-			r.Watch.Step(step.Label, step.Specs, done, total)
-			runs, err := r.runStep(ctx, step, n)
-			r.keep(doc, g, runs, facts)
-			done++
-			if err == nil && n == most-1 {
-				err = r.searchLossless(ctx, step, doc, g)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// enough is true when all cells of a step have reached the precision asked for.
-func (r *Runner) enough(p plan.Plan, doc *measure.Document, group int) bool {
-	if p.Repeat.PrecisionPct == 0 {
-		return false
-	}
-	for i := range doc.Cells {
-		c := &doc.Cells[i]
-		if c.Group == group && !stat.Enough(stat.RunFigures(c), p.Repeat.PrecisionPct, p.Repeat.Min, p.Repeat.Max) {
-			return false
-		}
-	}
-	return true
-}
-
-// keep adds the runs of a step to its cells and brings their figures up to date.
-func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, facts map[string]*measure.Facts) {
-	for i, k := 0, 0; i < len(doc.Cells) && k < len(runs); i++ {
-		c := &doc.Cells[i]
-		if c.Group != group {
-			continue
-		}
-		c.Runs = append(c.Runs, runs[k])
-		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.Ends[c.From].Hello.Limits.RateBps, r.Ends[c.To].Hello.Limits.RateBps)
-		c.Error = runs[k].Error
-		introduce(doc, runs[k])
-		stat.Summarise(c, facts, r.Link)
-		r.Watch.Ran(c)
-		k++
-	}
-}
-
 // introduce notes which program a foreign end point has turned out to be.
 func introduce(doc *measure.Document, run measure.Run) {
 	for _, f := range run.Flows {
@@ -373,14 +307,54 @@ func introduce(doc *measure.Document, run measure.Run) {
 // conclude adds what is said of the whole.
 func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	onlyShown(doc)
+	r.describeEnds(doc)
+	if w := wallWarning(doc.EndPoints); w != "" {
+		doc.Warnings = append(doc.Warnings, w)
+	}
 	stat.Scale(doc.Cells)
 	stat.LatencyUnderLoad(doc.Cells)
 	doc.Verdict = stat.Verdict(doc.Cells)
+	if r.goesOn {
+		stat.Groups(doc)
+		stat.Ladder(doc, func(rung string) stat.Link { return r.linkOfRung(p, rung) })
+		stat.Compare(doc)
+		stat.Goals(doc, goals(p))
+	}
 	diagnose.Diagnose(doc)
 	diagnose.Rungs([]*measure.Document{doc})
 	if p.Command == "ladder" {
 		doc.Advice = stat.StreamAdvice(doc.Cells, cpusOf(doc))
 	}
+}
+
+// goals are the targets of the plan, as stat knows them.
+func goals(p plan.Plan) (gs []stat.Goal) {
+	for _, t := range p.Targets {
+		gs = append(gs, stat.Goal{Of: t.Of, Where: t.Where, Rung: t.Rung, Figure: t.Figure, Wanted: t.Wanted, AtMost: t.AtMost})
+	}
+	return gs
+}
+
+// link of a step: its own, else the plan's, else what the command was told.
+func (r *Runner) link(p plan.Plan, step plan.Step) stat.Link {
+	link := r.Link
+	for _, l := range []plan.Link{step.Link, p.Link} {
+		if l.RateBps > 0 {
+			link.RateBps, link.Layer = l.RateBps, l.Layer
+			break
+		}
+	}
+	return link
+}
+
+// linkOfRung is that of its first step.
+func (r *Runner) linkOfRung(p plan.Plan, rung string) stat.Link {
+	for _, s := range p.Steps {
+		if s.Rung == rung {
+			return r.link(p, s)
+		}
+	}
+	return r.Link
 }
 
 func cpusOf(doc *measure.Document) int {
@@ -391,6 +365,3 @@ func cpusOf(doc *measure.Document) int {
 	}
 	return 0
 }
-
-// errLost is the reason of a step whose end point has gone.
-var errLost = errors.New("the connection to the end point is gone")

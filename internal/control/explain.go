@@ -246,7 +246,7 @@ func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
 	x.Watch.Step(step.Label, step.Specs, len(x.doc.Steps), 0)
 	x.experiment = x.doc.Cells[cell].Experiment
 	runs, err := x.runStep(ctx, step, 0)
-	x.keep(x.doc, cell, runs, x.facts)
+	x.keep(x.doc, cell, runs, x.facts, x.Link)
 	return err
 }
 

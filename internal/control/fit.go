@@ -26,8 +26,15 @@ const quickTime = 6 * time.Second
 // fit judges the quick gates before a plan runs: the facts that are there, and
 // a probe of some round trips, which is kept for the next time.
 func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
+	if p.Gates == plan.GatesOff {
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: "the plan has gates: off"})
+		return nil
+	}
 	if r.Gating == nil {
 		return nil
+	}
+	if r.goesOn {
+		return r.fitAll(ctx, p, doc, routes)
 	}
 	s := p.Steps[0].Specs[0]
 	how := Probing{Quick: true, Source: s.BindAddr, Device: s.BindDev, DataAddr: s.DataAddr, Family: s.Family}
@@ -147,7 +154,7 @@ func pathKey(doc *measure.Document, routes map[string]*measure.Route, how Probin
 
 // forgetPath drops what was found of a path on which a test has failed.
 func (r *Runner) forgetPath() {
-	if r.Gating != nil && r.Gating.Paths != nil {
+	if r.Gating != nil && r.Gating.Paths != nil && r.pathKey != "" {
 		r.Gating.Paths.Drop(r.pathKey)
 	}
 }

@@ -106,7 +106,7 @@ func varyBuffer(f *flow, s *measure.Spec) bool {
 const largeMessage = 1 << 20
 
 func varyMessage(_ *flow, s *measure.Spec) bool {
-	if s.Length.Send == 0 || s.Length.Send >= usualMessage {
+	if !isSmall(s.Length.Send) && !isSmall(s.Length.Recv) {
 		return false
 	}
 	s.Length = measure.Pair{Send: largeMessage, Recv: largeMessage}

@@ -175,7 +175,7 @@ func (f *flow) lostAlong() *outcome {
 		o.by(x.left.proof("packets that left one place and did not come whole to the other", gone, "pct", x.data.Lost.Packets...))
 		if o.confidence == measure.Likely && l.often > 0 && l.inARow < fewInARow && !x.misses() {
 			o.confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
-			o.text = fmt.Sprintf("%s of the data is lost between the two captures, here and there", rare(l.pct))
+			o.text = fmt.Sprintf("%s of the data is lost between the two captures, packet by packet", rare(l.pct))
 		}
 	}
 	return o

@@ -14,7 +14,7 @@ func senderRules() []Rule {
 			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", judge: appLimited, packets: packetsAppLimited,
 			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full; in captures: nothing is under way and the window is open, half of the time or more",
 			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
-			Source: "methods.md, Traps; checklist C-19", Tests: []string{largeMessages, captured}, Brings: []string{"sender-cpu"},
+			Source: "methods.md, Traps; checklist C-19", Tests: []string{largeMessages, captured}, Brings: []string{"sender-cpu", "slow-reader"},
 		},
 		{
 			Cause: "paced", TCP: true, Title: "the sender paces itself", judge: paced, packets: packetsPaced,
@@ -38,13 +38,8 @@ func appLimited(f *flow) *outcome {
 	if f.cell.Spec.Rate > 0 {
 		return f.asIsAsked()
 	}
-	if large := f.experiment(largeMessages); large != nil && f.message() < usualMessage {
-		if g := f.against(large); g < gainBar {
-			return no("messages of 1 MiB carry %s, no more", unit.Rate(rateOf(large)))
-		}
-		return certain("the messages of %s are too small: with 1 MiB %s pass", unit.Size(f.message()), unit.Rate(rateOf(large))).
-			at(measure.Where{Place: measure.AtTool, EndPoint: f.sender.name}).by(f.sender.proof("bytes a call", float64(f.message()), "bytes")).
-			costs(0, "with messages of 1 MiB "+unit.Rate(rateOf(large))+" pass", "the same traffic with -l 1M").mend(advise(f.sender, "send in blocks of 64 KiB or more (-l)"))
+	if large := f.experiment(largeMessages); large != nil && f.smallBlocks() {
+		return f.tooSmall(large)
 	}
 	t, known := f.sender.threads()
 	if f.message() > 0 && f.message() < smallMessage && known && t.run+t.wait > threadBar {
@@ -55,6 +50,28 @@ func appLimited(f *flow) *outcome {
 	}
 	return f.starved()
 }
+
+// tooSmall judges messages by what larger ones carry, at the end whose are the smaller.
+func (f *flow) tooSmall(large *measure.Cell) *outcome {
+	if g := f.against(large); g < gainBar {
+		return no("messages of 1 MiB carry %s, no more", unit.Rate(rateOf(large)))
+	}
+	end, bytes, do := f.sender, f.message(), "send"
+	if recv := f.cell.Length.Recv; recv > 0 && recv < bytes {
+		end, bytes, do = f.receiver, recv, "read"
+	}
+	return certain("the messages of %s are too small: with 1 MiB %s pass", unit.Size(bytes), unit.Rate(rateOf(large))).
+		at(measure.Where{Place: measure.AtTool, EndPoint: end.name}).by(end.proof("bytes a call", float64(bytes), "bytes")).
+		costs(0, "with messages of 1 MiB "+unit.Rate(rateOf(large))+" pass", "the same traffic with -l 1M").mend(advise(end, do+" in blocks of 64 KiB or more (-l)"))
+}
+
+// smallBlocks tells whether either end moves less a call than is known to be enough.
+func (f *flow) smallBlocks() bool {
+	return f.message() < usualMessage || isSmall(f.cell.Length.Recv)
+}
+
+// isSmall tells of a length that was asked for, and that larger ones may beat.
+func isSmall(length int64) bool { return length > 0 && length < usualMessage }
 
 // starved judges a sender that has nothing to send by the whole of its
 // counters: the app_limited bit alone misleads (methods.md, Traps).

@@ -78,3 +78,13 @@ func TestAskedRate(t *testing.T) {
 		t.Errorf("what an end point allows: %+v", x)
 	}
 }
+
+// Blocks that only the reader takes in small pieces are its fault.
+func TestSmallReads(t *testing.T) {
+	d := with(small(), func(m *made) { m.length = 128 << 10 }).document(experiment(largeMessages, 1900*mb))
+	d.Cells[0].Length.Recv = 1 << 10
+	Diagnose(d)
+	if f := d.Cells[0].Findings[0]; f.Cause != "app-limited" || f.Confidence != measure.Certain || f.Where.EndPoint != d.Cells[0].To {
+		t.Errorf("%s, %s at %+v", f.Cause, f.Confidence, f.Where)
+	}
+}

@@ -37,7 +37,7 @@ func windowRules() []Rule {
 			Cause: "slow-reader", TCP: true, UDP: true, Title: "the program at the receiver reads too slowly", judge: slowReader, packets: packetsSlowReader,
 			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more, or it holds the sender up and is below half of what it was (possible)",
 			Apart: "a larger buffer only fills later",
-			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{leanPath, captured},
+			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{largeMessages, leanPath, captured},
 		},
 		{
 			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", judge: sendBuffer, packets: packetsSendBuffer,

@@ -88,6 +88,7 @@ type Update struct {
 	Back        bool           // of the other direction of two-way traffic
 	Retransmits *int64         // segments in the interval, at the sender
 	Each        []measure.Tick // of each stream, where Spec.EachStream asks for it
+	Began       int64          // Mark: when that was by this host's wall clock, in ns since 1970; 0: just now
 	Err         error          // Failed
 }
 

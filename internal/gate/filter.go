@@ -48,16 +48,14 @@ func nearest(text string) string {
 	if id, ok := otherWords()[text]; ok {
 		return id
 	}
-	best, least := "", 1+len(text)/4
+	var ids []string
 	for _, r := range rules() {
 		if len(text) >= 3 && strings.Contains(r.ID, text) {
 			return r.ID
 		}
-		if d := distance(text, r.ID); d < least || d == least && best == "" {
-			best, least = r.ID, d
-		}
+		ids = append(ids, r.ID)
 	}
-	return best
+	return fault.Nearest(text, ids)
 }
 
 // otherWords are what else rules are called, in small letters.
@@ -86,26 +84,3 @@ func otherWords() map[string]string {
 
 // short bounds what is repeated to the one who typed it.
 func short(id string) string { return string([]rune(id)[:min(40, len([]rune(id)))]) }
-
-// distance is how many letters must be added, taken away or replaced to make
-// b of a (Levenshtein). An id is short, so a is cut at 64 letters.
-func distance(a, b string) int {
-	a = a[:min(len(a), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := corner
-			if a[i] != b[j] {
-				replaced++
-			}
-			corner = row[j+1]
-			row[j+1] = min(replaced, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
-}

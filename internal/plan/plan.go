@@ -12,7 +12,6 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/unit"
 )
 
 // Plan is a list of steps, run in order, the whole list once per repetition,
@@ -28,8 +27,9 @@ type Plan struct {
 	Seed      uint64 // of the order of blocks, for OrderInterleaved
 	EndPoints []EndPoint
 	Targets   []Target
-	Gates     string // GatesOff: none are judged; GatesForce: judged, and measured all the same
-	Link      Link   // nominal rate of the path
+	Gates     string   // GatesOff: none are judged; GatesForce: judged, and measured all the same
+	Link      Link     // nominal rate of the path
+	Warnings  []string // what the one who wrote the plan should know of it
 }
 
 // Orders of a plan.
@@ -107,15 +107,21 @@ const Setup = 200 * time.Millisecond
 // connections adds.
 const fetching = 2 * time.Second
 
+// meeting is an estimate of what comparing the clocks and agreeing on a common
+// start adds, and flowsAtOnce of how many flows are prepared at the same time.
+const (
+	meeting     = time.Second
+	flowsAtOnce = 64
+)
+
 // Time is how long the plan takes at most; ramps that the RTT lengthens come on top.
-func (p Plan) Time() time.Duration {
+func (p Plan) Time() time.Duration { return p.TimeOf(p.Schedule()) }
+
+// TimeOf some runs of the plan, such as those that an interrupted one has left.
+func (p Plan) TimeOf(turns []Turn) time.Duration {
 	var t time.Duration
-	for _, s := range p.Steps {
-		n := max(p.Repeat.Max, 1)
-		if s.Beside {
-			n = 1
-		}
-		t += time.Duration(n) * s.Time()
+	for _, x := range turns {
+		t += p.Steps[x.Step].Time()
 	}
 	return t
 }
@@ -129,6 +135,9 @@ func (s Step) Time() time.Duration {
 			t += fetching
 		}
 		longest = max(longest, t)
+	}
+	if s.Apart {
+		longest += meeting + time.Duration(len(s.Specs)/flowsAtOnce)*Setup
 	}
 	return longest
 }
@@ -170,6 +179,7 @@ type Request struct {
 	NoDelay             bool
 	DSCP                int
 	LocalCPU, PeerCPU   *int
+	CPUs                int // of each end that the test may use, from 0 up; 0: all
 	BindAddr, BindDev   string
 	BindPort            int
 	DataAddr            string
@@ -195,6 +205,8 @@ type Request struct {
 	Repeat              int
 	PrecisionPct        float64
 	Acceptance          bool
+
+	either bool // where the local end cannot connect, the peer tries
 }
 
 // DefaultStreams is half the CPUs of the end that has fewer, since one
@@ -212,8 +224,29 @@ func Test(r Request) (Plan, error) {
 	if r.Acceptance {
 		r.Duration, r.Repeat, r.OneWay, r.Reverse = max(r.Duration, AcceptanceTime), max(r.Repeat, AcceptanceRuns), false, false
 	}
+	r, err := r.settled()
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Command: "test", Repeat: r.Repeats()}
+	main := r.directions()
+	p.Steps = main
+	if r.Latency {
+		p.Steps = withLatency(main, r)
+	}
+	if r.Streams > 1 && r.Traffic == measure.Bulk && r.Protocol != measure.UDP && !r.limited() {
+		p.Steps = append(p.Steps, beside(main[0]))
+	}
+	return p, nil
+}
+
+// settled fills in what was not asked for, and refuses what cannot be measured.
+func (r Request) settled() (Request, error) {
 	if r.Streams == 0 {
 		r.Streams = DefaultStreams(r.LocalCPUs, r.PeerCPUs)
+		if r.CPUs > 0 {
+			r.Streams = DefaultStreams(r.CPUs, r.CPUs)
+		}
 		if r.Traffic != measure.Bulk || r.Protocol == measure.UDP {
 			r.Streams = 1 // one asker's latency, one sender's rate
 		}
@@ -224,19 +257,7 @@ func Test(r Request) (Plan, error) {
 	if r.Blocks > 0 && r.Length.Send == 0 {
 		r.Length.Send = r.block() // so that the calls are as many as were asked for
 	}
-	if err := r.check(); err != nil {
-		return Plan{}, err
-	}
-	p := Plan{Command: "test", Repeat: r.repeat()}
-	main := r.directions()
-	p.Steps = main
-	if r.Latency {
-		p.Steps = withLatency(main, r)
-	}
-	if r.Streams > 1 && r.Traffic == measure.Bulk && r.Protocol != measure.UDP && !r.limited() {
-		p.Steps = append(p.Steps, beside(main[0]))
-	}
-	return p, nil
+	return r, r.check()
 }
 
 // DefaultDatagramRate is what UDP is sent at unless a rate is asked for, in
@@ -292,7 +313,7 @@ func withLatency(steps []Step, r Request) []Step {
 	probe.Protocol, probe.Traffic, probe.Streams = measure.TCP, measure.RR, 1
 	probe.Length, probe.Window, probe.IO, probe.IOForced = measure.Pair{Send: 1, Recv: 1}, measure.Pair{}, "", false
 	probe.PerSecond, probe.Rate, probe.Amount, probe.Verify, probe.Search, probe.DontFragment, probe.BindPort = probesPerSecond, 0, 0, false, false, false, 0
-	probe.SenderCPU, probe.ReceiverCPU, probe.Capture = nil, nil, 0
+	probe.SenderCPU, probe.ReceiverCPU, probe.SenderCPUs, probe.ReceiverCPUs, probe.Capture = nil, nil, "", "", 0
 	probe.Unplaced = true // it shall wait for the traffic as any other program does
 	idle := probe
 	idle.Duration = min(idle.Duration, int64(idleTime))
@@ -319,46 +340,11 @@ func beside(s Step) Step {
 	return Step{Label: "single stream", Specs: []measure.Spec{one}, Beside: true}
 }
 
-// LadderStreams and LadderWindow are the cells of a rung (B-10, B-11): each
-// number of streams with the default window and with 800 KiB.
-func LadderStreams() []int { return []int{1, 2, 4, 8} }
-
-// LadderWindow is the second window of a rung, in bytes.
-const LadderWindow = 800 << 10
-
-// Ladder is the plan of `thru ladder`: the eight cells of one rung, which is
-// this machine against itself or the path to a peer.
-func Ladder(r Request) (Plan, error) {
-	r.Streams = 1
-	if err := r.check(); err != nil {
-		return Plan{}, err
-	}
-	p := Plan{Command: "ladder", Repeat: r.repeat()}
-	for _, window := range []int64{0, LadderWindow} {
-		for _, streams := range LadderStreams() {
-			c := r
-			c.Streams, c.Window = streams, measure.Pair{Send: window, Recv: window}
-			p.Steps = append(p.Steps, Step{Label: cellLabel(streams, window), Specs: []measure.Spec{c.spec(!r.Reverse)}})
-		}
-	}
-	return p, nil
-}
-
-func cellLabel(streams int, window int64) string {
-	name := "default window"
-	if window > 0 {
-		name = unit.Size(window) + " window"
-	}
-	if streams == 1 {
-		return "1 stream, " + name
-	}
-	return fmt.Sprintf("%d streams, %s", streams, name)
-}
-
 // maxRuns caps a search for precision (methods.md: 10 to 15).
 const maxRuns = 15
 
-func (r Request) repeat() Repeat {
+// Repeats says how often the request is measured.
+func (r Request) Repeats() Repeat {
 	n := max(r.Repeat, 1)
 	if r.PrecisionPct > 0 {
 		return Repeat{Min: max(3, r.Repeat), Max: max(maxRuns, r.Repeat), PrecisionPct: r.PrecisionPct}
@@ -376,7 +362,7 @@ func (r Request) spec(forward bool) measure.Spec {
 		Duration: int64(r.Duration), Ramp: int64(r.Ramp), NoRamp: r.RampSet && r.Ramp == 0, Interval: int64(r.Interval), Family: r.Family,
 		EachStream: r.EachStream, FarOutput: r.FarOutput, Capture: r.Capture,
 		Congestion: r.Congestion, MSS: r.MSS, NoDelay: r.NoDelay, DSCP: r.DSCP,
-		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU,
+		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU, SenderCPUs: firstCPUs(r.CPUs), ReceiverCPUs: firstCPUs(r.CPUs), Either: r.either,
 		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,
 	}
 	if s.Protocol == "" {
@@ -393,6 +379,18 @@ func (r Request) spec(forward bool) measure.Spec {
 		s.SenderCPU, s.ReceiverCPU = s.ReceiverCPU, s.SenderCPU
 	}
 	return s
+}
+
+// firstCPUs lists the first n CPUs of a host as the kernel does: "0-3".
+func firstCPUs(n int) string {
+	switch {
+	case n < 1:
+		return ""
+	case n == 1:
+		return "0"
+	default:
+		return fmt.Sprintf("0-%d", n-1)
+	}
 }
 
 // AmountLimit ends a test of a fixed amount that takes too long.
@@ -437,6 +435,9 @@ func (r Request) block() int64 {
 // -k where -l does not say otherwise.
 const usualDatagram = 1500 - 40 - 8
 
+// maxCPUs bounds the CPUs that a test is confined to.
+const maxCPUs = 1024
+
 // check refuses what cannot be measured, with the flag's name.
 func (r Request) check() error {
 	for _, c := range []struct {
@@ -453,6 +454,8 @@ func (r Request) check() error {
 		{r.MSS != 0 && (r.MSS < 88 || r.MSS > 32767), "-M takes 88 to 32767 bytes", fmt.Sprintf("an MSS of %d is out of range", r.MSS)},
 		{r.DSCP < 0 || r.DSCP > 63, "--dscp takes 0 to 63 or a name such as ef, af41, cs1", fmt.Sprintf("DSCP %d is out of range", r.DSCP)},
 		{r.BindPort < 0 || r.BindPort+r.Streams > 65536, "--cport takes the first of as many ports as there are streams", fmt.Sprintf("source ports from %d do not fit %d streams", r.BindPort, r.Streams)},
+		{r.CPUs < 0 || r.CPUs > maxCPUs, fmt.Sprintf("cpus takes 1 to %d", maxCPUs), fmt.Sprintf("%d CPUs are out of range", r.CPUs)},
+		{r.Family != 0 && r.Family != 4 && r.Family != 6, "ip takes 4 or 6", fmt.Sprintf("there is no version %d of IP", r.Family)},
 		{r.Repeat < 0 || r.Repeat > 1000, "--repeat takes 1 to 1000", fmt.Sprintf("%d repeats are out of range", r.Repeat)},
 		{r.PrecisionPct < 0 || r.PrecisionPct > 50, "--precision takes a share such as 2.5%", "the precision is out of range"},
 		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of -R, --bidir and --one-way; without any, both directions are measured one after the other", "the directions contradict each other"},
@@ -485,14 +488,4 @@ func count(bs ...bool) int {
 }
 
 // Runs counts the runs of the plan, at most.
-func (p Plan) Runs() int {
-	n := 0
-	for _, s := range p.Steps {
-		if s.Beside {
-			n++
-		} else {
-			n += max(p.Repeat.Max, 1)
-		}
-	}
-	return n
-}
+func (p Plan) Runs() int { return len(p.Schedule()) }

@@ -16,8 +16,13 @@ import (
 //go:embed results.csv
 var results string
 
-// Localhost is the scenario of one host that sends to itself.
-const Localhost = "localhost"
+// Scenarios of the four rungs of a ladder, the lowest first.
+const (
+	Localhost      = "localhost"       // one host that sends to itself
+	SameHypervisor = "same-hypervisor" // two guests of one host, by its virtual switch
+	SameVLAN       = "same-vlan-25g"   // two hosts in one VLAN, with ports of 25 Gb/s
+	Interconnect   = "dci-10g"         // two data centers, joined by 10 Gb/s
+)
 
 // DefaultWindow is Row.Window where the tool chose it.
 const DefaultWindow = 0

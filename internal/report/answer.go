@@ -15,6 +15,9 @@ func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") 
 // answers are the lines of the answer: two where the directions are held back
 // by different causes, the worse one first.
 func answers(d *measure.Document) []string {
+	if all := fleetAnswers(d); all != nil {
+		return all
+	}
 	if s := ladderAnswer(d); s != "" {
 		return []string{s}
 	}

@@ -200,7 +200,7 @@ func lackText(c *measure.Capture) string {
 		parts = append(parts, cost)
 	}
 	if c.Damage != "" {
-		parts = append(parts, "damaged: "+clean(c.Damage))
+		parts = append(parts, "not read to its end: "+clean(c.Damage))
 	}
 	return join(parts...)
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"math"
 	"time"
 
@@ -206,11 +207,13 @@ func failedTest() *measure.Document {
 
 // goldenDocuments are all of them by name.
 func goldenDocuments() map[string]*measure.Document {
-	return map[string]*measure.Document{"localhost": localhostTest(), "bidir": bidirTest(), "verdict": verdictTest(),
+	all := map[string]*measure.Document{"localhost": localhostTest(), "bidir": bidirTest(), "verdict": verdictTest(),
 		"partial": partialTest(), "ladder": ladderTest(), "failed": failedTest(),
 		"udp-loss": udpLossTest(), "udp": udpTest(), "rr": rrTest(), "crr": crrTest(), "under-load": underLoadTest(),
 		"search": searchTest(), "lean": leanTest(), "check": checked(), "gated": gated(),
 		"receiver-cpu": receiverCPUTest(), "receive-window": receiveWindowTest(), "link-rate": healthyTest(), "none": noneTest(),
 		"apart": apartTest(), "mtu-black-hole": blackHoleTest(), "explain": explainTest(),
 		"captured": capturedTest(), "broken-tso": brokenTSOTest(), "zero-window": zeroWindowTest()}
+	maps.Copy(all, fleetDocuments())
+	return all
 }

@@ -59,6 +59,12 @@ func newDiagnoses(d *measure.Document) (all []diagnosis) {
 	if isSilent(d) {
 		return silentDiagnoses(d)
 	}
+	if isFleet(d) {
+		if found := wholeFindings(d); len(found) > 0 {
+			all = append(all, newDiagnosis(measure.Diagnosis{Findings: found}, nil))
+		}
+		return all
+	}
 	first, back, _ := mainCells(d)
 	if first == nil || len(first.Findings) == 0 && (back == nil || len(back.Findings) == 0) {
 		if len(d.Findings) > 0 {

@@ -24,6 +24,9 @@ func gaps(d *measure.Document) []gap {
 		}
 	}
 	add(d.Missing)
+	for i := range d.Groups {
+		add(d.Groups[i].Missing)
+	}
 	for i := range d.Cells {
 		if d.Cells[i].Beside || isExperiment(&d.Cells[i]) {
 			continue
@@ -119,7 +122,10 @@ func (g gap) text(most int) string {
 
 // warnings lists each warning once, with the cells it belongs to.
 func warnings(d *measure.Document) []string {
-	out := cleanAll(d.Warnings)
+	out := append(cleanAll(d.Warnings), groupWarnings(d)...)
+	if isFleet(d) {
+		return append(out, pairWarnings(d)...)
+	}
 	var found []cellWarning
 	main := 0
 	for i := range d.Cells {
@@ -155,6 +161,37 @@ func warnings(d *measure.Document) []string {
 			label = f.cells[0] + ": "
 		}
 		out = append(out, label+f.text())
+	}
+	return out
+}
+
+// groupWarnings are those of what ran at once, each once.
+func groupWarnings(d *measure.Document) []string {
+	var found []cellWarning
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		for _, w := range g.Warnings {
+			x := newCellWarning(clean(w))
+			at := slices.IndexFunc(found, func(f cellWarning) bool { return f.isLike(x) })
+			if at < 0 {
+				found, at = append(found, x), len(found)
+			}
+			found[at].join(x, setName(conditions(g.Axes), g.Label), true)
+		}
+	}
+	var out []string
+	for i, f := range found {
+		if i == maxLines {
+			break
+		}
+		switch {
+		case len(d.Groups) == 1 || len(f.cells) == len(d.Groups):
+			out = append(out, f.text())
+		case len(f.cells) == 1 && f.cells[0] != "":
+			out = append(out, f.cells[0]+": "+f.text())
+		default:
+			out = append(out, fmt.Sprintf("%d of %d settings: %s", len(f.cells), len(d.Groups), f.text()))
+		}
 	}
 	return out
 }

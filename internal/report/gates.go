@@ -35,7 +35,30 @@ func newGates(d *measure.Document) []gateView {
 			v.At = "at " + clean(g.RemedyAt) + ":"
 		}
 	}
+	if isPlanned(d) {
+		all = joinGates(all)
+	}
 	return all
+}
+
+// joinGates makes one of the gates that say the same of several hosts.
+func joinGates(all []gateView) []gateView {
+	var joined []gateView
+	places := map[string]*gap{}
+	for _, g := range all {
+		where := g.Where
+		g.Where = ""
+		key := fmt.Sprint(g)
+		if places[key] == nil {
+			places[key] = &gap{}
+			joined = append(joined, g)
+		}
+		places[key].Facts = append(places[key].Facts, where)
+	}
+	for i, g := range joined {
+		joined[i].Where = places[fmt.Sprint(g)].text(gapFacts)
+	}
+	return joined
 }
 
 // commandMost bounds a command, in characters; all of it shall be there to be copied.

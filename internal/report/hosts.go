@@ -14,6 +14,7 @@ import (
 type hosts struct {
 	Names []string
 	Rows  []factRow
+	More  string // what it leaves out
 }
 
 type factRow struct {
@@ -31,6 +32,9 @@ const (
 func newHosts(d *measure.Document) hosts {
 	points := d.EndPoints[:min(len(d.EndPoints), maxEndPoints)]
 	h := hosts{}
+	if n := len(d.EndPoints) - len(points); n > 0 {
+		h.More = fmt.Sprintf("The facts of %d more are in the JSON document.", n)
+	}
 	add := func(name, absent string, value func(measure.EndPoint) string) {
 		r := factRow{Name: name}
 		known := false

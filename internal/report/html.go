@@ -14,6 +14,9 @@ import (
 //go:embed page.html.tmpl
 var pageTemplate string
 
+//go:embed fleet.html.tmpl
+var fleetTemplate string
+
 //go:embed page.css
 var pageStyle string
 
@@ -22,6 +25,7 @@ type page struct {
 	*view
 	Style   template.CSS
 	Ladders []ladderPage
+	Falls   *chart  // of a ladder of several rungs
 	Charts  []chart // over time
 	Latency *latencyPage
 	Main    []cellPage
@@ -66,6 +70,9 @@ const (
 // network, under 1 MB.
 func HTML(w io.Writer, d *measure.Document) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(pageTemplate)
+	if err == nil {
+		_, err = t.Parse(fleetTemplate)
+	}
 	if err != nil {
 		return fmt.Errorf("report: parsing the page: %w", err)
 	}
@@ -78,6 +85,9 @@ func HTML(w io.Writer, d *measure.Document) error {
 func newPage(d *measure.Document) page {
 	v := newView(d)
 	p := page{view: v, Style: template.CSS(pageStyle)}
+	if v.Fleet != nil && v.Fleet.Waterfall != nil {
+		p.Falls = new(v.Fleet.Waterfall.chart())
+	}
 	for i := range v.Ladders {
 		p.Ladders = append(p.Ladders, newLadderPage(&v.Ladders[i], i))
 	}
@@ -105,6 +115,9 @@ func newPage(d *measure.Document) page {
 	}
 	return p
 }
+
+// Slowest tells whether the cells shown one by one are but the slowest pairs of a plan.
+func (p page) Slowest() bool { return p.Fleet != nil && !p.Fleet.Few && len(p.view.Ladders) == 0 }
 
 func newLadderPage(l *ladder, n int) ladderPage {
 	p := ladderPage{ladder: l, Charts: ladderCharts(l, n)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/published"
@@ -13,7 +14,8 @@ import (
 
 // ladder is the cells of one path as a matrix of streams by window.
 type ladder struct {
-	Path    string // "localhost", "local -> peer"
+	Path    string // "localhost", "local -> peer", "interconnect, a -> d"
+	Rung    string // of a ladder of several
 	Local   bool   // traffic stayed in one host
 	Unit    scale  // of all rates
 	Streams []int
@@ -34,18 +36,21 @@ type rung struct {
 	Published string // the same cell of a published ladder
 }
 
-// ladders groups the cells of a ladder document by path.
+// ladders groups the cells of a ladder document by rung and path.
 func ladders(d *measure.Document) []ladder {
-	if d.Command != "ladder" {
-		return nil
-	}
 	var all []ladder
 	for i := range d.Cells[:min(len(d.Cells), maxCells)] {
 		c := &d.Cells[i]
+		if !inLadder(d, c) {
+			continue
+		}
 		path := pathName(c)
+		if c.Rung != "" && clean(c.Rung) != path {
+			path = join(clean(c.Rung), path)
+		}
 		at := slices.IndexFunc(all, func(l ladder) bool { return l.Path == path })
 		if at < 0 {
-			all, at = append(all, ladder{Path: path, Local: isLocalhost(c)}), len(all)
+			all, at = append(all, ladder{Path: path, Rung: c.Rung, Local: isLocalhost(c)}), len(all)
 		}
 		all[at].add(c)
 	}
@@ -53,6 +58,15 @@ func ladders(d *measure.Document) []ladder {
 		all[i].finish(d)
 	}
 	return all
+}
+
+// inLadder tells whether a cell has its place in a matrix of streams by window:
+// of a ladder of several rungs, those that nothing else was varied of.
+func inLadder(d *measure.Document, c *measure.Cell) bool {
+	if d.Ladder == nil && d.Command != "ladder" || d.Ladder != nil && (c.Rung == "" || c.AtOnce > 1 || c.Beside) {
+		return false
+	}
+	return !slices.ContainsFunc(conditions(c.Axes), func(a measure.Axis) bool { return a.Name != "streams" && a.Name != "window" })
 }
 
 func (l *ladder) add(c *measure.Cell) {
@@ -82,18 +96,26 @@ func (l *ladder) finish(d *measure.Document) {
 	table, err := published.Load() // a broken table costs the context, not the report
 	for i := range l.Rungs {
 		l.format(&l.Rungs[i])
-		if l.Local && err == nil {
-			l.Rungs[i].Published = publishedText(table, l.Rungs[i].Source)
+		if scenario := l.scenario(); scenario != "" && err == nil {
+			l.Rungs[i].Published = publishedText(table, scenario, l.Rungs[i].Source)
 		}
 	}
 	if note := cutNote(l, d); note != "" {
 		l.Notes = append(l.Notes, note)
 	}
-	if l.Local && err == nil {
-		l.Notes = append(l.Notes, publishedNote(table, l)...)
+	if scenario := l.scenario(); scenario != "" && err == nil {
+		for _, note := range publishedNote(table, scenario, l) {
+			if d.Ladder == nil { // else it is said once for all rungs
+				note += "; " + caution
+			}
+			l.Notes = append(l.Notes, note)
+		}
 	}
 	l.Notes = append(l.Notes, l.heldNotes()...)
 }
+
+// caution is what is to be known of figures that others have published.
+const caution = "absolute figures do not travel between machines"
 
 // heldNotes say what holds back the rung that carried most, and the one that carried least.
 func (l *ladder) heldNotes() (notes []string) {
@@ -210,40 +232,86 @@ func limits(d *measure.Document) string {
 	return ""
 }
 
-// publishedText is the published range for the same streams and window.
-func publishedText(t published.Table, c *measure.Cell) string {
-	row, ok := t.Find(published.Localhost, c.Streams, c.Window.Send)
-	if !ok || row.LowBps == nil || row.HighBps == nil || c.Window.Send != c.Window.Recv {
-		return "" // not published, or suspect
+// scenario is the published one that a rung compares with; "" where there is none.
+func (l *ladder) scenario() string {
+	switch strings.ToLower(l.Rung) {
+	case "virtual switch":
+		return published.SameHypervisor
+	case "lan":
+		return published.SameVLAN
+	case "interconnect":
+		return published.Interconnect
 	}
-	return scale{1e9, "Gb/s"}.span(*row.LowBps, *row.HighBps)
+	if l.Local {
+		return published.Localhost
+	}
+	return ""
 }
 
-// publishedNote puts the published localhost rung beside the best of this
-// one: its cell, or the range of all its cells where that one is no reference.
-func publishedNote(t published.Table, l *ladder) []string {
+// scenarioName is what people call a published scenario.
+func scenarioName(scenario string) string {
+	switch scenario {
+	case published.SameHypervisor:
+		return "two guests of one hypervisor"
+	case published.SameVLAN:
+		return "two hosts in one VLAN with ports of 25 Gb/s"
+	case published.Interconnect:
+		return "two data centers joined by 10 Gb/s"
+	}
+	return scenario
+}
+
+// publishedText is the published range for the same streams and window.
+func publishedText(t published.Table, scenario string, c *measure.Cell) string {
+	row, ok := t.Find(scenario, c.Streams, c.Window.Send)
+	if !ok || c.Window.Send != c.Window.Recv {
+		return "" // not published, or suspect
+	}
+	return referenceText(row)
+}
+
+// publishedNote puts the published figures of a scenario beside the best of
+// this one: its cell, or the range of all its cells where that one is no reference.
+func publishedNote(t published.Table, scenario string, l *ladder) []string {
 	if l.Best == nil {
 		return nil
 	}
 	c := l.Best.Source
-	const caution = "; absolute figures do not travel between machines"
-	if row, ok := t.Find(published.Localhost, c.Streams, c.Window.Send); ok && publishedText(t, c) != "" {
-		return []string{fmt.Sprintf("published for localhost with %s at the %s window: %s Gb/s (%s; %s)",
-			count(c.Streams, "stream"), windowName(c.Window), publishedText(t, c), row.Tool, published.SourceTitle(row.Source)) + caution}
+	if row, ok := t.Find(scenario, c.Streams, c.Window.Send); ok && publishedText(t, scenario, c) != "" {
+		return []string{fmt.Sprintf("published for %s with %s at the %s window: %s Gb/s (%s; %s%s)",
+			scenarioName(scenario), count(c.Streams, "stream"), windowName(c.Window), publishedText(t, scenario, c), row.Tool, published.SourceTitle(row.Source), doubt(row))}
 	}
 	var low, high float64
 	var source string
-	for _, row := range t.Localhost() {
-		if row.LowBps == nil || row.HighBps == nil {
+	least, most := math.Inf(1), 0.0
+	for _, row := range t.Scenario(scenario) {
+		if row.LowBps == nil || row.HighBps == nil || row.Streams == nil {
 			continue
 		}
 		if source == "" || *row.LowBps < low {
 			low = *row.LowBps
 		}
-		high, source = max(high, *row.HighBps), row.Tool+"; "+published.SourceTitle(row.Source)
+		least, most = min(least, row.Streams.Low), max(most, row.Streams.High)
+		high, source = max(high, *row.HighBps), row.Tool+"; "+published.SourceTitle(row.Source)+doubt(row)
 	}
 	if source == "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("published for localhost, 1 to 8 streams: %s Gb/s (%s)", scale{1e9, "Gb/s"}.span(low, high), source) + caution}
+	streams := fmt.Sprintf("%.0f to %.0f streams", least, most)
+	if least == most {
+		streams = count(int(least), "stream")
+	}
+	rates := scale{1e9, "Gb/s"}.span(low, high)
+	if low == high {
+		rates = scale{1e9, "Gb/s"}.number(low)
+	}
+	return []string{fmt.Sprintf("published for %s, %s: %s Gb/s (%s)", scenarioName(scenario), streams, rates, source)}
+}
+
+// doubt is what speaks against a published figure, where its row says so.
+func doubt(row published.Row) string {
+	if !strings.HasPrefix(row.Note, "above ") {
+		return ""
+	}
+	return "; it lies " + row.Note
 }

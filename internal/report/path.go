@@ -15,10 +15,13 @@ type titled struct {
 	Rows []row
 }
 
+// maxPaths bounds the paths of a page; the JSON document has all.
+const maxPaths = 24
+
 // newPaths makes a table of each path.
 func newPaths(d *measure.Document) []titled {
 	var all []titled
-	for i := range d.Paths {
+	for i := range d.Paths[:min(len(d.Paths), maxPaths)] {
 		p := &d.Paths[i]
 		t := titled{Name: clean("path " + p.From + " -> " + p.To)}
 		if p.Cached {

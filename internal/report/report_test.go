@@ -60,6 +60,11 @@ func TestAnswer(t *testing.T) {
 		{"one way", oneWay, "956 of 1000 Mb/s local -> peer (99.4% of what MTU 1500 allows): pass"},
 		{"in Gb/s", tenGig, "9.41 of 10 Gb/s local -> peer, 9.41 back (99.4% of what MTU 1500 allows): pass"},
 		{"partial", partialTest(), "31.2 Gb/s local -> peer, TCP, 4 streams (partial: it ended early)"},
+		{"pairs at once, of two settings", meshTest(), "12 pairs at once carried 8.16 Gb/s, 624-741 Mb/s each with 1 stream, the most of 2 settings"},
+		{"pairs that share a link, and targets", manyToOneTest(), "8 pairs at once carried 7.52 of 10 Gb/s, 905-972 Mb/s each: 2 of 3 targets are not met; the CPU 3 of store is full: it takes in all 8 flows"},
+		{"rungs", rungsTest(), "the interconnect carries 9.41 of 10 Gb/s, 20.3% less than the LAN below it: pass; the LAN fails"},
+		{"variants", variantsTest(), "bbr carries 12.1% more than cubic (95% interval +9.3% to +14.6%, 8 pairs of runs), a -> b: improved"},
+		{"pairs in turn", inTurnTest(), "28 pairs one after the other carried 1.02-9.42 Gb/s each, the middle one 9.36 Gb/s, the slowest n12 -> n13"},
 		{"ladder", ladderTest(), "52.1 Gb/s with 4 streams at the default window: the most localhost carried"},
 	}
 	for _, tt := range tests {
@@ -163,7 +168,7 @@ func TestForeignFiguresAreHarmless(t *testing.T) {
 
 func TestTextFitsItsWidth(t *testing.T) {
 	for name, d := range goldenDocuments() {
-		for _, width := range []int{60, 80, 120} {
+		for _, width := range []int{60, 80, 100, 120, 200} {
 			for i, line := range strings.Split(text(t, d, TextOptions{Width: width}), "\n") {
 				if i > 0 && utf8.RuneCountInString(line) > width {
 					t.Errorf("%s at %d columns: %q", name, width, line)
@@ -200,7 +205,8 @@ func TestNothingMeasured(t *testing.T) {
 func TestPageStandsAlone(t *testing.T) {
 	drawings := map[string]int{"localhost": 1, "bidir": 2, "verdict": 2, "partial": 1, "ladder": 2, "failed": 0,
 		"udp-loss": 1, "udp": 2, "rr": 2, "crr": 2, "under-load": 2, "search": 1, "lean": 1, "check": 0, "gated": 2,
-		"receiver-cpu": 1, "receive-window": 2, "link-rate": 2, "none": 1, "apart": 2, "mtu-black-hole": 1, "explain": 2, "captured": 5, "broken-tso": 2, "zero-window": 2}
+		"receiver-cpu": 1, "receive-window": 2, "link-rate": 2, "none": 1, "apart": 2, "mtu-black-hole": 1, "explain": 2, "captured": 5, "broken-tso": 2, "zero-window": 2,
+		"mesh": 1, "many-to-one": 0, "rungs": 9, "variants": 0, "in-turn": 0, "vcpus": 1}
 	for name, d := range goldenDocuments() {
 		html := pageOf(t, d)
 		for _, bad := range []string{"<script", "src=", "href=", "@import", "url(", "http://", "https://", "NaN", "Inf", "<nil>", "ZgotmplZ"} {
@@ -411,7 +417,7 @@ func smallCapture() *measure.Document {
 }
 
 func FuzzReadJSON(f *testing.F) {
-	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest(), smallKinds(), smallCapture()} {
+	for _, seed := range []*measure.Document{smallDocument("test"), smallDocument("ladder"), failedTest(), smallKinds(), smallCapture(), smallFleet(), variantsTest()} {
 		text, err := json.Marshal(seed) // without indentation: the fuzzer is slow with long inputs
 		if err != nil {
 			f.Fatal(err)

@@ -20,6 +20,7 @@ const (
 	defaultWidth = 80
 	leastWidth   = 40
 	nameWidth    = 15 // column of the names in a cell's table
+	fleetLines   = 8  // warnings and reasons that are printed of a plan of many pairs
 	gapFacts     = 4  // facts named for each reason; the page has all
 )
 
@@ -41,12 +42,18 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		return nil
 	}
 	p.answer(v)
+	if v.Fleet != nil {
+		p.failures(v.Fleet)
+	}
 	p.why(v.Why, false)
 	p.captured(v.Packets, false)
 	p.steps(v)
-	if len(v.Ladders) > 0 {
+	switch {
+	case v.Fleet != nil:
+		p.fleet(v)
+	case len(v.Ladders) > 0:
 		p.ladders(v.Ladders)
-	} else {
+	default:
 		p.cells(v)
 	}
 	p.lists(v)
@@ -191,7 +198,11 @@ func (p *printer) lists(v *view) {
 	for _, s := range v.Advice {
 		p.wrap("", 9, "advice:", s)
 	}
-	for _, s := range v.Warnings {
+	warned := v.Warnings
+	if n := len(warned) - fleetLines; v.Fleet != nil && n > 0 {
+		warned = append(warned[:fleetLines:fleetLines], fmt.Sprintf("%d more, see the HTML report", n))
+	}
+	for _, s := range warned {
 		p.wrap(yellow, 9, "warning:", s)
 	}
 	if s := gapsText(v); s != "" {
@@ -202,7 +213,11 @@ func (p *printer) lists(v *view) {
 // gapsText names what was not checked, grouped by reason; of the hosts' facts only how many.
 func gapsText(v *view) string {
 	var all []string
-	for _, g := range v.Missing {
+	for i, g := range v.Missing {
+		if v.Fleet != nil && i == fleetLines {
+			all = append(all, fmt.Sprintf("%d more reasons, see the HTML report", len(v.Missing)-i))
+			break
+		}
 		all = append(all, g.text(gapFacts))
 	}
 	facts := 0

@@ -22,7 +22,8 @@ func (p *printer) ladders(all []ladder) {
 	for i := range all {
 		l := &all[i]
 		if len(all) > 1 {
-			fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, l.Path))
+			p.out.WriteByte('\n')
+			p.broken(bold, 0, l.Path)
 		}
 		// Windows that do not fit beside each other follow below.
 		most := max(1, (p.width-streamsWidth)/groupWidth)

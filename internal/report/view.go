@@ -39,6 +39,7 @@ type view struct {
 	Ended      string // why an explanation stopped
 	Verdict    *verdict
 	Ladders    []ladder
+	Fleet      *fleet // of a plan of many pairs
 	Cells      []cell
 	Hidden     int // cells over maxCells
 	Gates      []gateView
@@ -114,6 +115,7 @@ func newView(d *measure.Document) *view {
 		Steps:      newSteps(d),
 		Ended:      clean(d.Ended),
 		Ladders:    ladders(d),
+		Fleet:      newFleet(d),
 		Gates:      newGates(d),
 		Paths:      newPaths(d),
 		Brief:      briefHosts(d),
@@ -137,6 +139,20 @@ func newView(d *measure.Document) *view {
 	if d.Verdict != nil {
 		v.Verdict = &verdict{Pass: d.Verdict.Pass, Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
 	}
+	v.showCells(d)
+	return v
+}
+
+// showCells takes the cells that are shown one by one: of a large plan the
+// slowest, for which it is worth it.
+func (v *view) showCells(d *measure.Document) {
+	if v.Fleet != nil && !v.Fleet.Few && len(v.Ladders) == 0 {
+		for _, c := range worstCells(d) {
+			v.Cells = append(v.Cells, newCell(d, c))
+		}
+		v.Hidden = len(d.Cells) - len(v.Cells)
+		return
+	}
 	for i := range d.Cells {
 		if i == maxCells {
 			v.Hidden = len(d.Cells) - maxCells
@@ -144,7 +160,6 @@ func newView(d *measure.Document) *view {
 		}
 		v.Cells = append(v.Cells, newCell(d, &d.Cells[i]))
 	}
-	return v
 }
 
 // maxAnswer bounds a line of the answer, in characters.
@@ -167,7 +182,18 @@ func (v *view) say(lines []string) {
 }
 
 func newCell(d *measure.Document, c *measure.Cell) cell {
-	return cell{Name: pathName(c), What: what(c), Beside: c.Beside, Gauge: isGauge(d, c), Tried: isExperiment(c), Rows: rows(c), Source: c}
+	return cell{Name: pathName(c), What: join(what(c), otherAxes(c)), Beside: c.Beside, Gauge: isGauge(d, c), Tried: isExperiment(c), Rows: rows(c), Source: c}
+}
+
+// otherAxes are what a plan varied beside what the traffic says of itself.
+func otherAxes(c *measure.Cell) string {
+	var words []string
+	for _, a := range conditions(c.Axes) {
+		if a.Name != "streams" && a.Name != "window" {
+			words = append(words, axisWords(a))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // asks tells whether a cell's traffic is requests and responses.

@@ -200,7 +200,7 @@ func (s *summary) latency() {
 // LatencyUnderLoad fills UnderLoad of every cell of bulk data beside which
 // requests were measured. It is called once, over all cells: loaded are the
 // requests of the same group between the same two end points, idle those that
-// ran alone between them.
+// ran alone between them, or beside no traffic.
 //
 // Responsiveness is round trips a minute, as draft-ietf-ippm-responsiveness
 // has them, with these differences: the requests go over connections of their
@@ -223,7 +223,7 @@ func LatencyUnderLoad(cells []measure.Cell) {
 				Why: "the requests beside the traffic could not be sent when they were due: their times are mostly the wait for each other"})
 			continue
 		}
-		idle, _ := askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 })
+		idle, _ := askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 || x.Beside })
 		c.UnderLoad = underLoad(idle, loaded)
 	}
 }

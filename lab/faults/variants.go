@@ -67,7 +67,7 @@ func families() map[string]func(d dice) Fault {
 		},
 		"reordering": func(d dice) Fault {
 			o, rate, _ := d.path()
-			o = forward(o, func(w *wire.Way) { late(d.between(0.03, 0.1), 3*w.Delay)(w) })
+			o = forward(o, func(w *wire.Way) { late(d.between(0.03, 0.1), 10*w.Delay)(w) })
 			return vary(o, rate, is("reordering", path), "")
 		},
 		"mtu-black-hole": func(d dice) Fault {

@@ -149,6 +149,7 @@ const notKnown = int64(-1)
 type sample struct {
 	Why     byte
 	At      time.Duration // since the mark; negative before it
+	Mark    int64         // the mark by the wall clock, which agent and worker share: ns since 1970
 	Usage   usage
 	Streams []streamSample
 }
@@ -179,6 +180,7 @@ const streamHead = 8*(5+cCounters) + 2
 func (s *sample) append(b []byte) []byte {
 	b = append(b, s.Why)
 	b = binary.BigEndian.AppendUint64(b, uint64(s.At))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Mark))
 	for _, v := range s.Usage.fields() {
 		b = binary.BigEndian.AppendUint64(b, uint64(*v))
 	}
@@ -201,13 +203,13 @@ var errShortSample = errors.New("worker: reading sample: it ends early")
 
 // parseSample decodes what append wrote.
 func parseSample(b []byte) (sample, error) {
-	const head = 1 + 8 + 5*8 + 2
+	const head = 1 + 2*8 + 5*8 + 2
 	if len(b) < head {
 		return sample{}, errShortSample
 	}
-	s := sample{Why: b[0], At: time.Duration(binary.BigEndian.Uint64(b[1:]))}
+	s := sample{Why: b[0], At: time.Duration(binary.BigEndian.Uint64(b[1:])), Mark: int64(binary.BigEndian.Uint64(b[9:]))}
 	for i, v := range s.Usage.fields() {
-		*v = int64(binary.BigEndian.Uint64(b[9+8*i:]))
+		*v = int64(binary.BigEndian.Uint64(b[17+8*i:]))
 	}
 	n := int(binary.BigEndian.Uint16(b[head-2:]))
 	if n > 2*measure.MaxStreams { // two-way streams count twice

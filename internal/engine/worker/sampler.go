@@ -258,6 +258,7 @@ func (w *worker) readDescriptor(fd uintptr, x *streamSample) {
 }
 
 func (w *worker) flush() error {
+	w.sample.Mark = w.mark.UnixNano()
 	w.buf = w.sample.append(w.buf[:0])
 	return w.out.raw(frameSample, w.buf)
 }

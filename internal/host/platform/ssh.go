@@ -82,17 +82,14 @@ func remote(name string, args []string) string {
 // client is a call of ssh with the options that every call has. The folder of
 // a shared connection may be empty.
 func (s *Remote) client(ctx context.Context, shared string, more ...string) *exec.Cmd {
-	args := []string{"-T", "-x", "-a"} // no terminal, no X11, no agent there
+	args := []string{}
 	if s.config != "" {
 		args = append(args, "-F", s.config)
 	}
-	for _, o := range []string{
-		"BatchMode=yes", "StrictHostKeyChecking=yes", "UpdateHostKeys=no", "ClearAllForwardings=yes",
-		"PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no", "LogLevel=ERROR", "EscapeChar=none",
-		"ConnectTimeout=" + strconv.Itoa(int(connectTime/time.Second)), "ServerAliveInterval=5", "ServerAliveCountMax=3",
-	} {
+	for _, o := range []string{"BatchMode=yes", "StrictHostKeyChecking=yes", "UpdateHostKeys=no"} {
 		args = append(args, "-o", o)
 	}
+	args = append(args, SSHOptions()...)
 	if shared != "" {
 		args = append(args, "-S", filepath.Join(shared, "s"))
 	} else {
@@ -102,6 +99,19 @@ func (s *Remote) client(ctx context.Context, shared string, more ...string) *exe
 		args = append(args, "-p", strconv.Itoa(s.port))
 	}
 	return exec.CommandContext(ctx, "ssh", append(append(args, more[:len(more)-1]...), "--", s.destination, more[len(more)-1])...)
+}
+
+// SSHOptions are those of every call of ssh: nothing of a user's configuration
+// may add to the connection, and one that is dead is noticed.
+func SSHOptions() []string {
+	args := []string{"-T", "-x", "-a"} // no terminal, no X11, no agent there
+	for _, o := range []string{
+		"ClearAllForwardings=yes", "PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no", "LogLevel=ERROR", "EscapeChar=none",
+		"ConnectTimeout=" + strconv.Itoa(int(connectTime/time.Second)), "ServerAliveInterval=5", "ServerAliveCountMax=3",
+	} {
+		args = append(args, "-o", o)
+	}
+	return args
 }
 
 // connected logs in, once, and returns the folder of the shared connection,
@@ -185,11 +195,17 @@ func greeted(r io.Reader) bool {
 	return false
 }
 
-// explain makes an error of what ssh said, with what to do about it.
+// explain makes an error of what ssh said.
 func (s *Remote) explain(said string, otherwise error) error {
-	byHand := "ssh " + s.destination
-	if s.port != 0 {
-		byHand = fmt.Sprintf("ssh -p %d %s", s.port, s.destination)
+	return SSHFault(s.destination, s.port, said, otherwise)
+}
+
+// SSHFault makes an error of what ssh said before it ended, with what to do
+// about it; otherwise is the error where it said nothing.
+func SSHFault(destination string, port int, said string, otherwise error) error {
+	byHand := "ssh " + destination
+	if port != 0 {
+		byHand = fmt.Sprintf("ssh -p %d %s", port, destination)
 	}
 	hint := "try it by hand: " + byHand
 	for _, c := range [][2]string{
@@ -207,10 +223,10 @@ func (s *Remote) explain(said string, otherwise error) error {
 	}
 	said = clean(strings.TrimSpace(said))
 	if said == "" {
-		return fault.Failf(hint, "platform: connecting to %s by ssh: %w", s.destination, otherwise)
+		return fault.Failf(hint, "platform: connecting to %s by ssh: %w", destination, otherwise)
 	}
 	all := strings.Split(said, "\n")
-	return fault.Failf(hint, "platform: connecting to %s by ssh: %.300s", s.destination, all[len(all)-1])
+	return fault.Failf(hint, "platform: connecting to %s by ssh: %.300s", destination, all[len(all)-1])
 }
 
 // Close ends the login.

@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mostNamed bounds how many tests Busy names.
+const mostNamed = 3
+
+// OnBusy sets who hears that Busy may say something else. It must not block.
+func (a *Agent) OnBusy(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.busy = f
+}
+
+// Busy says what is being measured, for who wants to measure too: "web1 to web2,
+// and 4 more; 2 clients wait". It is empty when nothing is.
+func (a *Agent) Busy() string {
+	var flows []string
+	clients := map[string]bool{}
+	a.mu.Lock()
+	for _, s := range a.sessions {
+		clients[s.client] = true
+		if f := s.spec.From + " to " + s.spec.To; !slices.Contains(flows, f) {
+			flows = append(flows, f)
+		}
+	}
+	a.mu.Unlock()
+	slices.Sort(flows)
+	text := strings.Join(flows[:min(len(flows), mostNamed)], ", ")
+	if more := len(flows) - mostNamed; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	waiting := a.turns.queued() - len(clients)
+	switch {
+	case text == "" && waiting > 0: // between two tests
+		text, waiting = "a client has the turn", waiting-1
+	case text == "":
+		return ""
+	}
+	if waiting > 0 {
+		text += fmt.Sprintf("; %d waiting", waiting)
+	}
+	return text
+}

@@ -1,0 +1,366 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// Bounds of a spool: above them the oldest goes.
+const (
+	spoolFiles = 256
+	spoolBytes = 64 << 20
+)
+
+// Names in the folder of a spool: a whole document, and one that is being written.
+const (
+	spoolEnding = ".thru.json"
+	spoolPart   = ".part-"
+)
+
+// Times between attempts to deliver, while they fail.
+const (
+	spoolRetry   = time.Second
+	spoolLongest = time.Minute
+)
+
+// Spool keeps the evidence of sessions in a folder until somebody else has it:
+// the client that measured, or the controller. Each file is a document
+// (docs/result.md) with what this end saw, and can be read by `thru report`.
+// A disk that is full is told, and disturbs no measurement.
+type Spool struct {
+	dir    string
+	warn   func(text string)
+	most   int
+	room   int64
+	wake   chan struct{} // one place: there may be something to deliver
+	change func()        // Trouble or Waiting is another; nil: nobody asks
+
+	mu      sync.Mutex
+	files   []spooled // the oldest first
+	trouble string
+}
+
+// spooled is one file.
+type spooled struct {
+	id    string // its name without the ending
+	bytes int64
+	held  bool // its client may still fetch it
+}
+
+// OpenSpool takes over what an earlier process left in the folder. Warn hears
+// of each document that is lost, and once when documents cannot be kept.
+func OpenSpool(dir string, warn func(text string)) *Spool {
+	s := &Spool{dir: dir, warn: warn, most: spoolFiles, room: spoolBytes, wake: make(chan struct{}, 1)}
+	entries, err := os.ReadDir(dir) // sorted by name, and so by time
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.failed(err)
+	}
+	for _, e := range entries {
+		id, ours := strings.CutSuffix(e.Name(), spoolEnding)
+		info, err := e.Info()
+		switch {
+		case strings.HasPrefix(e.Name(), spoolPart): // a crash left it half written
+			os.Remove(filepath.Join(dir, e.Name()))
+		case ours && err == nil && info.Mode().IsRegular() && validSpoolName(id):
+			s.files = append(s.files, spooled{id: id, bytes: info.Size()})
+		}
+	}
+	s.makeRoom(0)
+	return s
+}
+
+// validSpoolName tells the names that this package gives from those of others,
+// which no controller would take.
+func validSpoolName(id string) bool {
+	odd := func(r rune) bool { return !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r == '.' || r == '-') }
+	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, odd)
+}
+
+// OnChange sets who hears that Waiting or Trouble is another than it was.
+func (s *Spool) OnChange(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change = f
+}
+
+// Waiting is how many documents wait for the controller.
+func (s *Spool) Waiting() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		if !f.held {
+			n++
+		}
+	}
+	return n
+}
+
+// Trouble says why the last document could not be kept; empty: it could.
+func (s *Spool) Trouble() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
+}
+
+// hold keeps a document that its client may still fetch, and returns its id;
+// empty where it could not be kept.
+func (s *Spool) hold(doc *measure.Document) string {
+	defer s.changed()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := json.Marshal(doc)
+	if err == nil && int64(len(text)) > s.room {
+		err = fmt.Errorf("a document of %d bytes is larger than the whole spool", len(text))
+	}
+	if err != nil {
+		s.failed(err)
+		return ""
+	}
+	s.makeRoom(int64(len(text)))
+	id := doc.StartedAt.UTC().Format("20060102T150405.000000000Z") + "-" + newID()[:8]
+	if err := s.write(id, text); err != nil {
+		s.failed(err)
+		return ""
+	}
+	s.trouble = ""
+	s.files = append(s.files, spooled{id: id, bytes: int64(len(text)), held: true})
+	return id
+}
+
+// write puts a file into its place whole, and on the disk.
+func (s *Spool) write(id string, text []byte) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, spoolPart+"*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = cmp.Or(err, f.Sync())
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.path(id))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// failed notes that a document could not be kept, and warns where that is news.
+func (s *Spool) failed(err error) {
+	news := s.trouble == ""
+	var path *fs.PathError
+	if errors.As(err, &path) { // whose file is another one each time
+		err = path.Err
+	}
+	s.trouble = fmt.Sprintf("evidence cannot be kept in %s: %v", s.dir, err)
+	if news {
+		s.warn(s.trouble + "; what a lost client has not fetched will be gone")
+	}
+}
+
+// makeRoom removes the oldest until that many bytes fit.
+func (s *Spool) makeRoom(bytes int64) {
+	count := len(s.files)
+	if bytes > 0 {
+		count++
+	}
+	for _, f := range s.files {
+		bytes += f.bytes
+	}
+	gone := 0
+	for ; gone < len(s.files) && (count > s.most || bytes > s.room); gone++ {
+		count--
+		bytes -= s.files[gone].bytes
+		os.Remove(s.path(s.files[gone].id))
+	}
+	s.files = slices.Delete(s.files, 0, gone)
+	if gone > 0 {
+		s.warn(fmt.Sprintf("the spool in %s is full: its %d oldest documents are dropped", s.dir, gone))
+	}
+}
+
+func (s *Spool) path(id string) string { return filepath.Join(s.dir, id+spoolEnding) }
+
+// drop removes a document that somebody else has.
+func (s *Spool) drop(id string) {
+	defer s.changed()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.index(id); i >= 0 {
+		s.files = slices.Delete(s.files, i, i+1)
+		os.Remove(s.path(id)) // else the next start finds it, and it is delivered once more
+	}
+}
+
+// release lets a document go to the controller: its client has not fetched it.
+func (s *Spool) release(id string) {
+	s.mu.Lock()
+	if i := s.index(id); i >= 0 {
+		s.files[i].held = false
+	}
+	s.mu.Unlock()
+	s.changed()
+	s.Wake()
+}
+
+func (s *Spool) index(id string) int {
+	return slices.IndexFunc(s.files, func(f spooled) bool { return f.id == id })
+}
+
+func (s *Spool) changed() {
+	s.mu.Lock()
+	tell := s.change
+	s.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+}
+
+// Wake has Deliver try at once: the controller is there again.
+func (s *Spool) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Deliver hands over documents, the oldest first, until the context ends. Send
+// returns nil when the controller has the document for good; else it is sent
+// again later.
+func (s *Spool) Deliver(ctx context.Context, send func(context.Context, bus.Spooled) error) {
+	wait := spoolRetry
+	for ctx.Err() == nil {
+		again := (<-chan time.Time)(nil)
+		if id := s.next(); id != "" {
+			if s.deliver(ctx, id, send) == nil {
+				wait = spoolRetry
+				continue
+			}
+			again = time.After(wait)
+			wait = min(2*wait, spoolLongest)
+		}
+		select {
+		case <-ctx.Done():
+		case <-again:
+		case <-s.wake:
+		}
+	}
+}
+
+// next is the oldest document that no client may fetch any more; "" is none.
+func (s *Spool) next() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		if !f.held {
+			return f.id
+		}
+	}
+	return ""
+}
+
+func (s *Spool) deliver(ctx context.Context, id string, send func(context.Context, bus.Spooled) error) error {
+	text, err := os.ReadFile(s.path(id))
+	if err != nil || len(text) == 0 { // nobody can ever deliver it
+		s.warn(fmt.Sprintf("the spooled document %s is empty or cannot be read, and is given up: %v", id, err))
+		s.drop(id)
+		return nil
+	}
+	if err := send(ctx, bus.Spooled{ID: id, Body: text}); err != nil {
+		return err
+	}
+	s.drop(id)
+	return nil
+}
+
+// keep writes what a session that is over has seen, unless nothing was.
+func (s *session) keep() {
+	spool := s.agent.conf.Spool
+	if spool == nil || s.unwanted.Load() {
+		return
+	}
+	r := s.seen(s.inner.Evidence(), nil)
+	if r.Evidence.TotalBytes == 0 && len(r.Evidence.Bins) == 0 {
+		return
+	}
+	s.spooled = spool.hold(s.document(r))
+}
+
+// settle drops what is kept where its client has it, else lets it go to the controller.
+func (s *session) settle() {
+	switch spool := s.agent.conf.Spool; {
+	case spool == nil || s.spooled == "":
+	case s.unwanted.Load():
+		spool.drop(s.spooled)
+	default:
+		spool.release(s.spooled)
+	}
+}
+
+// document is a result of this end alone.
+func (s *session) document(r bus.CollectReply) *measure.Document {
+	own, far := s.spec.To, s.spec.From
+	if s.sends {
+		own, far = far, own
+	}
+	facts := s.agent.facts.read(s.agent.conf.Host, longestAge)
+	doc := &measure.Document{
+		Schema: measure.Schema, Thru: s.agent.conf.Version, Command: "serve", StartedAt: s.since, ElapsedNs: int64(time.Since(s.since)),
+		EndPoints: []measure.EndPoint{{Name: own, Thru: s.agent.conf.Version, Facts: &facts, Labels: s.agent.conf.Labels}},
+		Error: &measure.Error{
+			Message:  "agent: the client that measured did not fetch this: it is what " + s.agent.conf.Name + " has seen, one end of two",
+			Hint:     "the result of the client, if there is one, has both ends",
+			ExitCode: fault.Failed,
+		},
+		Missing: []measure.NotChecked{{Fact: "evidence", Why: "of " + far + ": this was kept at " + own + " alone"}},
+	}
+	if far != own {
+		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: far, Addr: r.Evidence.PeerAddr})
+	}
+	known := map[string]*measure.Facts{own: &facts}
+	r.Evidence.EndPoint = own
+	doc.Cells = append(doc.Cells, s.cell(s.spec.From, s.spec.To, known, &r.Evidence, r.Far))
+	if r.Back != nil {
+		r.Back.EndPoint = own
+		doc.Cells = append(doc.Cells, s.cell(s.spec.To, s.spec.From, known, r.Back, r.FarBack))
+	}
+	return doc
+}
+
+// cell is one direction: what this end saw of it, and what a program that is no
+// agent has said of the other end.
+func (s *session) cell(from, to string, facts map[string]*measure.Facts, seen, reported *measure.Evidence) measure.Cell {
+	flow := measure.Flow{From: from, To: to, Sender: reported, Receiver: seen}
+	if seen.Sends {
+		flow.Sender, flow.Receiver = seen, reported
+	}
+	run := measure.Run{StartedAt: s.since, Partial: seen.MeasuredNs < s.spec.Duration, Flows: []measure.Flow{flow}}
+	if e := flow.Receiver; e != nil && e.MeasuredNs > 0 && s.spec.Traffic == measure.Bulk {
+		run.Goodput = new(float64(e.Bytes) * 8e9 / float64(e.MeasuredNs))
+	}
+	spec := s.spec
+	spec.From, spec.To = from, to
+	c := measure.Cell{
+		From: from, To: to, Protocol: spec.Protocol, Streams: spec.Streams, Window: spec.Window, Length: spec.Length,
+		Spec: spec, AtOnce: 1, Runs: []measure.Run{run},
+	}
+	stat.Summarise(&c, facts, stat.Link{})
+	return c
+}

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/engine"
+	"thru/internal/fault"
+)
+
+// now is the agent's clock as a client hears it.
+func now(t *testing.T, a *Agent) int64 {
+	t.Helper()
+	r, err := a.Clock(t.Context(), "one", bus.Clock{})
+	if err != nil || r.WallNs == 0 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	return r.NowNs
+}
+
+// A start at a moment is answered at once, and the barrier released then.
+func TestStartAtAMoment(t *testing.T) {
+	a, f, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "one")
+	p, err := prepare(a, "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := now(t, a) + int64(300*time.Millisecond)
+	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: at}); err != nil {
+		t.Fatal(err)
+	}
+	<-f.opened[0].started
+	if early := at - now(t, a); early > 0 {
+		t.Errorf("it was started %v before its moment", time.Duration(early))
+	}
+}
+
+// A moment that has passed is now; one far ahead is refused.
+func TestStartMoments(t *testing.T) {
+	a, f, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "one")
+	p, err := prepare(a, "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: now(t, a) + int64(time.Hour)})
+	if fault.Code(err) != fault.Usage || !strings.Contains(err.Error(), "too far") {
+		t.Errorf("a start in an hour: %v", err)
+	}
+	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: 1}); err != nil || !f.opened[0].isStarted() {
+		t.Errorf("a start at a moment that has passed: %v", err)
+	}
+}
+
+// A session that ends before its moment never starts.
+func TestReleasedBeforeItsMoment(t *testing.T) {
+	a, f, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "one")
+	p, err := prepare(a, "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: now(t, a) + int64(20*time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	a.Release(t.Context(), "one", bus.Release{})
+	if f.opened[0].isStarted() || !f.opened[0].isClosed() {
+		t.Error("the session was started, or not closed")
+	}
+}
+
+// What goes wrong at the moment is told by an event.
+func TestStartThatFailsLater(t *testing.T) {
+	a, f, events := newFake(t, DefaultLimits())
+	takeTurn(t, a, "one")
+	p, err := prepare(a, "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.opened[0].startError = fault.Failf("mend it", "engine: broken")
+	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: now(t, a) + int64(10*time.Millisecond)}); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-events; e.Kind != bus.EventFailed || e.Session != p.Session || e.Error != "engine: broken" || e.Hint != "mend it" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// The evidence tells when the measured time began, by the agent's clock; the
+// worker's word of it counts, and not when that came.
+func TestBeganIsOnTheAgentsClock(t *testing.T) {
+	a, f, events := newFake(t, DefaultLimits())
+	takeTurn(t, a, "one")
+	p, err := prepare(a, "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session}); err != nil {
+		t.Fatal(err)
+	}
+	before := now(t, a)
+	f.opened[0].updates <- engine.Update{Kind: engine.Mark, Began: time.Now().Add(-500 * time.Millisecond).UnixNano()}
+	f.opened[0].updates <- engine.Update{Kind: engine.Done}
+	<-events
+	r, err := a.Collect(t.Context(), "one", bus.Collect{Session: p.Session})
+	if err != nil || r.Evidence.BeganNs == nil {
+		t.Fatalf("%+v %v", r.Evidence, err)
+	}
+	if got := *r.Evidence.BeganNs; got >= before || got < before-int64(600*time.Millisecond) {
+		t.Errorf("it began at %d, and the clock read %d before that was told", got, before)
+	}
+}
+
+// Of the worker's word, what cannot be is left out.
+func TestBegan(t *testing.T) {
+	at := time.Now()
+	for name, c := range map[string]struct{ told, want time.Time }{
+		"a while ago":       {at.Add(-20 * time.Millisecond), at.Add(-20 * time.Millisecond)},
+		"in the future":     {at.Add(time.Hour), at},
+		"an hour ago":       {at.Add(-time.Hour), at},
+		"it does not say":   {time.Unix(0, 0), at},
+		"at this very time": {at, at},
+	} {
+		if got := began(engine.Update{Began: c.told.UnixNano()}, at); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestAgentNamesItself(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	b, _, _ := newFake(t, DefaultLimits())
+	one, _ := a.Hello(context.Background(), "one", bus.Hello{})
+	two, _ := b.Hello(context.Background(), "one", bus.Hello{})
+	again, _ := a.Hello(context.Background(), "other", bus.Hello{})
+	if one.ID == "" || one.ID == two.ID || one.ID != again.ID {
+		t.Errorf("ids %q, %q and %q", one.ID, again.ID, two.ID)
+	}
+}

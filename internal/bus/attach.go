@@ -1,0 +1,406 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// maxClients bounds the operators that an agent serves at a time.
+const maxClients = 256
+
+// AttachConfig says to which fleet an agent belongs, and as what.
+type AttachConfig struct {
+	Join *Join       // of `thru control`, for PrivilegeAgent; or
+	NATS *NATSConfig // an external bus
+
+	State     *State // identity, for Join
+	Name      string // of the host
+	Labels    map[string]string
+	Version   string   // of this thru
+	Addrs     []string // of the host, without loopback
+	DataAddrs []string // where data connections should go; empty: nothing is said
+	CPUs      int
+	Allow     []string // of Privileges: what operators may besides measuring
+	Device    string   // device or VRF to dial from (Linux)
+	LocalAddr string   // address to dial from
+
+	// State of the host, asked for at each presence; nil: idle, nothing waits.
+	Busy  func() string                        // what it does and for whom; empty: idle
+	Spool func() (waiting int, problem string) // results that no controller has taken
+}
+
+// Status is what is known of the link to a fleet.
+type Status struct {
+	Connected bool
+	Fleet     string // names the controller, or the NATS server
+	Err       error  // why it is not connected, or what the fleet refuses; nil: all is well
+	Ended     bool   // for good: a newer process has this agent's identity
+}
+
+// Post is an agent's place in a fleet. It dials out, and again for ever.
+type Post struct {
+	conf     AttachConfig
+	h        Handler
+	trunk    *trunk
+	nc       *nats.Conn
+	answers  *answerer
+	instance string
+	started  time.Time
+
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	closed   chan struct{} // NATS is done
+	close    sync.Once
+	wg       sync.WaitGroup
+	wake     chan struct{} // to announce
+	delivers chan struct{} // of one: a result is delivered at a time
+
+	mu     sync.Mutex
+	posted map[string]*posting // by client
+	acks   map[string]chan ackMessage
+	status Status
+	news   chan Status // of one: the newest
+}
+
+// posting is a client of the agent, and what is kept so that a blip loses nothing.
+type posting struct {
+	*login
+	who   operatorID
+	epoch string // random: tells the client that it is still the same login
+	kept  keptAnswers
+	ends  bool // guarded by Post.mu
+}
+
+// Attach makes an agent a host of a fleet. It returns once the first attempt to
+// connect has ended, well or not: Status says how. An error is of the
+// configuration.
+func Attach(ctx context.Context, c AttachConfig, h Handler) (*Post, error) {
+	p, err := newPost(c, h)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, p.trunk.cancel)()
+	if err := p.connect(); err != nil {
+		p.cancel()
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		p.Close()
+		return nil, fmt.Errorf("bus: joining the fleet: %w", context.Cause(ctx))
+	}
+	p.wg.Go(p.watch)
+	p.wg.Go(p.announce)
+	return p, nil
+}
+
+// newPost checks what is given.
+func newPost(c AttachConfig, h Handler) (*Post, error) {
+	if !validName(c.Name) {
+		return nil, fault.Usagef("name the host with --name: letters, digits and . _ - , up to 64, beginning with a letter or digit", "bus: %q cannot name a host", c.Name)
+	}
+	for k, v := range c.Labels {
+		if err := CheckLabel(k, v); err != nil {
+			return nil, fault.Usagef("a label is KEY=VALUE, without spaces", "%w", err)
+		}
+	}
+	if c.State == nil && c.Join != nil {
+		return nil, errors.New("bus: joining a fleet: an agent needs its state")
+	}
+	t, err := way{c.Join, c.NATS, c.Device, c.LocalAddr}.trunk(PrivilegeAgent, func() (identity, error) { return c.State.identity() })
+	if err != nil {
+		return nil, err
+	}
+	p := &Post{
+		conf: c, h: h, trunk: t, instance: newID(), started: time.Now(), closed: make(chan struct{}), wake: make(chan struct{}, 1), delivers: make(chan struct{}, 1),
+		posted: map[string]*posting{}, acks: map[string]chan ackMessage{}, news: make(chan Status, 1),
+	}
+	p.conf.Labels = maps.Clone(c.Labels)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.answers = newAnswerer(verbsOf(h), p.send)
+	return p, nil
+}
+
+// connect dials for ever from now on.
+func (p *Post) connect() (err error) {
+	p.nc, err = p.trunk.connect(
+		nats.RetryOnFailedConnect(true),
+		nats.ConnectHandler(func(*nats.Conn) { p.linked() }), nats.ReconnectHandler(func(*nats.Conn) { p.linked() }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { p.unlinked(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { p.unlinked(err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { p.trouble(err) }),
+		nats.ClosedHandler(func(*nats.Conn) { close(p.closed) }),
+	)
+	if err != nil {
+		return err
+	}
+	key := p.trunk.id.pub
+	for subject, f := range map[string]nats.MsgHandler{
+		"thru.to." + key + ".>": p.request,
+		"thru.alive.*.*":        p.alive,
+		"thru.roll.*":           p.roll,
+		hereSubject(key):        p.here,
+		ackSubject(key, ">"):    p.ack,
+	} {
+		if _, err := p.nc.Subscribe(subject, f); err != nil {
+			p.trunk.cancel()
+			p.nc.Close()
+			return fmt.Errorf("bus: joining the fleet: listening to %s: %w", subject, err)
+		}
+	}
+	return nil
+}
+
+// ID is the public nkey by which the fleet knows the agent.
+func (p *Post) ID() string { return p.trunk.id.pub }
+
+// Status returns each change of the link, the newest alone where nobody reads.
+// The channel is never closed.
+func (p *Post) Status() <-chan Status { return p.news }
+
+// Announce tells the fleet at once that something has changed: busy, spool.
+func (p *Post) Announce() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// linked is told of each connection that stands.
+func (p *Post) linked() {
+	p.tell(func(s *Status) { s.Connected, s.Err = true, nil })
+	p.Announce()
+}
+
+// unlinked is told of a connection that is gone, or did not come about.
+func (p *Post) unlinked(err error) {
+	if err == nil {
+		err = nats.ErrConnectionClosed
+	}
+	p.tell(func(s *Status) { s.Connected, s.Err = false, p.trunk.why(err) })
+}
+
+// trouble is told of what the server objects to while the connection stands.
+func (p *Post) trouble(err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		p.tell(func(s *Status) { s.Err = p.trunk.why(err) })
+	}
+}
+
+// tell changes the status; an older one that nobody has read is dropped.
+func (p *Post) tell(change func(*Status)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.status)
+	p.status.Fleet = p.trunk.where
+	select {
+	case <-p.news:
+	default:
+	}
+	p.news <- p.status
+}
+
+// request answers a message to thru.to.AGENT.OPERATOR.RUN.VERB.
+func (p *Post) request(m *nats.Msg) {
+	t := tokens(m.Subject, 6)
+	if t == nil {
+		return
+	}
+	who, ok := operatorOf(t[3], t[4])
+	if !ok {
+		return
+	}
+	verb := t[5]
+	if verb == verbBye {
+		p.end(p.known(who))
+		return
+	}
+	x := p.login(who)
+	if x == nil || !strings.HasPrefix(m.Reply, reSubject(who, p.ID(), wordReply)) && verb != verbAgain {
+		return
+	}
+	x.touch()
+	if verb == verbAgain {
+		p.again(x, m.Data)
+		return
+	}
+	if x.kept.seen(m.Reply, func(old *nats.Msg) { p.nc.PublishMsg(old) }) {
+		return
+	}
+	p.answers.begin(x.login, question{verb, m.Reply, m.Header.Get(headerPatience), m.Data})
+}
+
+// send publishes an answer, and keeps it for a client that has not heard it.
+func (p *Post) send(m *nats.Msg) error {
+	if t := tokens(m.Subject, 7); t != nil {
+		if who, ok := operatorOf(t[2], t[3]); ok {
+			if x := p.known(who); x != nil {
+				m.Header.Set(headerLogin, x.epoch)
+				x.kept.answered(m)
+			}
+		}
+	}
+	return p.nc.PublishMsg(m)
+}
+
+// known returns a client that is served, or nil.
+func (p *Post) known(who operatorID) *posting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.posted[who.client()]
+}
+
+// login returns the client, from its first request on; nil where there are too many.
+func (p *Post) login(who operatorID) *posting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.posted[who.client()]; x != nil && x.ends {
+		return nil // what comes next is sent again, and begins anew when this has ended
+	} else if x != nil {
+		return x
+	}
+	if len(p.posted) >= maxClients || p.ctx.Err() != nil {
+		return nil
+	}
+	granted := append([]string{PrivilegeMeasure}, p.conf.Allow...)
+	x := &posting{who: who, epoch: newID()}
+	x.login = newLogin(who.client(), granted, false, func() {})
+	p.posted[who.client()] = x
+	return x
+}
+
+// alive keeps the lease of a client.
+func (p *Post) alive(m *nats.Msg) {
+	t := tokens(m.Subject, 4)
+	if t == nil {
+		return
+	}
+	if x := p.known(operatorID{t[2], t[3]}); x != nil {
+		x.touch()
+	}
+}
+
+// Publish pushes an event to a client; it fits the type Publish. Events that end
+// a session are kept, and sent again where the client has not heard them.
+func (p *Post) Publish(client string, e Event) {
+	who, ok := operatorOfClient(client)
+	if !ok {
+		return
+	}
+	x := p.known(who)
+	if x == nil {
+		return
+	}
+	e.Error, e.Hint = cut(e.Error), cut(e.Hint)
+	body, err := json.Marshal(e)
+	if err != nil {
+		return
+	}
+	m := &nats.Msg{Subject: reSubject(who, p.ID(), wordEvent), Header: nats.Header{}, Data: body}
+	x.kept.publish(m, e.Kind, p.nc.PublishMsg)
+}
+
+// end ends a client: its requests, then everything of it.
+func (p *Post) end(x *posting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x == nil || x.ends || p.ctx.Err() != nil { // Close ends them all
+		return
+	}
+	x.ends = true
+	p.wg.Go(func() {
+		x.login.end(p.gone)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.posted[x.client] == x {
+			delete(p.posted, x.client)
+		}
+	})
+}
+
+// gone forgets a client and tells the handler.
+func (p *Post) gone(client string) {
+	p.answers.long.drop(client)
+	defer func() { _ = recover() }() // a handler's bug must not end the agent
+	p.h.Gone(client)
+}
+
+// everyone returns the clients that are served.
+func (p *Post) everyone() []*posting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*posting, 0, len(p.posted))
+	for _, x := range p.posted {
+		all = append(all, x)
+	}
+	return all
+}
+
+// watch gives signs of life, and ends the clients whose lease is over.
+func (p *Post) watch() {
+	life, lease := time.NewTicker(aliveEvery), time.NewTicker(time.Second)
+	defer life.Stop()
+	defer lease.Stop()
+	for {
+		select {
+		case <-life.C:
+			for _, x := range p.everyone() {
+				p.nc.Publish(reSubject(x.who, p.ID(), wordAlive), x.sign())
+			}
+		case <-lease.C:
+			p.endSilent(leaseTime)
+			p.answers.long.expire()
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Post) endSilent(after time.Duration) {
+	for _, x := range p.everyone() {
+		if x.silent() > after {
+			p.end(x)
+		}
+	}
+}
+
+// Close leaves the fleet: its clients are told and gone when it returns.
+func (p *Post) Close() error {
+	p.close.Do(func() {
+		p.mu.Lock() // nobody is let in, or begins to end, from here on
+		p.cancel()
+		p.mu.Unlock()
+		p.leave()
+		p.wg.Wait()
+		p.trunk.cancel()
+		p.nc.Close()
+		<-p.closed
+	})
+	return nil
+}
+
+// leave tells everybody, and ends all clients.
+func (p *Post) leave() {
+	var ends sync.WaitGroup
+	for _, x := range p.everyone() {
+		ends.Go(func() {
+			x.login.end(p.gone)
+			p.nc.Publish(reSubject(x.who, p.ID(), wordLeave), nil)
+		})
+	}
+	ends.Wait()
+	b, err := json.Marshal(p.presence(true))
+	if err == nil && p.nc.IsConnected() {
+		p.nc.Publish(hereSubject(p.ID()), b)
+		p.nc.FlushTimeout(aliveEvery)
+	}
+}

@@ -1,0 +1,293 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// hostsTime bounds the question who is there.
+const hostsTime = 10 * time.Second
+
+// longAtOnce is how many long replies are fetched at a time, so that what waits
+// for an operator on its bus stays far below what a bus keeps for one.
+const longAtOnce = 32
+
+// FleetConfig says which fleet an operator wants.
+type FleetConfig struct {
+	Join      *Join       // of `thru control`, for PrivilegeOperate; or
+	NATS      *NATSConfig // an external bus
+	Version   string      // of this thru
+	Device    string      // device or VRF to dial from (Linux)
+	LocalAddr string      // address to dial from
+}
+
+// Fleet is an operator's connection to all hosts of a controller, or of an
+// external NATS. Its methods may be called concurrently.
+type Fleet struct {
+	trunk    *trunk
+	nc       *nats.Conn
+	who      operatorID
+	version  string
+	registry *Client
+
+	ctx    context.Context // ends with the connection; its cause says why
+	cancel context.CancelCauseFunc
+	closed chan struct{}
+	once   sync.Once
+	wg     sync.WaitGroup
+
+	long chan struct{} // one for each long reply that may be on its way
+
+	mu      sync.Mutex
+	clients map[string]*Client // by agent
+	names   map[string]string  // of agents
+	broken  *time.Timer        // ends a fleet whose bus stays away; nil while it is there
+}
+
+// DialFleet connects. Errors wrap one of the Err values of this package and
+// carry a hint.
+func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
+	t, err := way{c.Join, c.NATS, c.Device, c.LocalAddr}.trunk(PrivilegeOperate, newIdentity)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{
+		trunk: t, who: operatorID{t.id.pub, newID()}, version: c.Version, closed: make(chan struct{}),
+		clients: map[string]*Client{}, names: map[string]string{}, long: make(chan struct{}, longAtOnce),
+	}
+	f.ctx, f.cancel = context.WithCancelCause(context.Background())
+	stop := context.AfterFunc(ctx, t.cancel)
+	f.nc, err = t.connect(
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { f.away(err) }),
+		nats.ReconnectHandler(func(*nats.Conn) { f.back() }),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { f.trouble(sub, err) }),
+		nats.ClosedHandler(func(*nats.Conn) { close(f.closed) }),
+	)
+	stop()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("bus: dialling: %w", context.Cause(ctx))
+		if f.nc != nil {
+			f.nc.Close()
+			<-f.closed
+		}
+	}
+	if err != nil {
+		f.cancel(err)
+		return nil, err
+	}
+	f.registry = f.Client(tokenRegistry)
+	f.registry.name = "the controller"
+	f.wg.Go(f.keepAlive)
+	return f, nil
+}
+
+// HostsRequest asks a registry for hosts, in the order of their ids.
+type HostsRequest struct {
+	After string `json:"after,omitempty"` // id of the last host of the page before
+}
+
+// HostsReply is a page of them.
+type HostsReply struct {
+	Hosts []Host `json:"hosts"`
+	More  bool   `json:"more,omitempty"`
+}
+
+// ForgetRequest asks a registry to forget the host that has a name.
+type ForgetRequest struct {
+	Name string `json:"name"`
+}
+
+// Hosts returns the hosts of the fleet, also those that are not there now, in
+// the order of their ids.
+func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {
+	var all []Host
+	for after := ""; ; {
+		page, err := call[HostsReply](ctx, f.registry, verbHosts, hostsTime, HostsRequest{After: after})
+		if err != nil {
+			return nil, f.registryError(err)
+		}
+		all = append(all, page.Hosts...)
+		if !page.More || len(page.Hosts) == 0 || page.Hosts[len(page.Hosts)-1].ID <= after {
+			break
+		}
+		after = page.Hosts[len(page.Hosts)-1].ID
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range all {
+		f.names[h.ID] = h.Name
+	}
+	return all, nil
+}
+
+// Forget lets go of a name, so that another agent may have it.
+func (f *Fleet) Forget(ctx context.Context, name string) error {
+	_, err := call[Empty](ctx, f.registry, verbForget, hostsTime, ForgetRequest{name})
+	return f.registryError(err)
+}
+
+// Client returns the connection to an agent, by Host.ID. It is the same one
+// until it is closed. Whether the agent is there shows with the first request.
+func (f *Fleet) Client(agentID string) *Client {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.clients[agentID]; c != nil && c.Err() == nil {
+		return c
+	}
+	c := newClient(f.who.client())
+	c.version, c.name = f.version, "host "+f.names[agentID]
+	if f.names[agentID] == "" {
+		c.name = "host " + agentID[:min(len(agentID), 8)]
+	}
+	f.share(c, agentID)
+	if agentID != tokenRegistry {
+		f.clients[agentID] = c
+	}
+	return c
+}
+
+// share gives a client its part of the connection.
+func (f *Fleet) share(c *Client, agent string) {
+	r := &fleetRoute{fleet: f, agent: agent, client: c, waiting: map[string]chan *nats.Msg{}}
+	r.events.limit(eventRate, eventBurst, time.Now())
+	c.route = r
+	c.wg.Go(func() { c.events.run(c.done) })
+	if !validKey(agent) && agent != tokenRegistry {
+		c.cancel(fault.Usagef("`thru hosts` lists them", "bus: %q is no host's id", agent))
+		return
+	}
+	var err error
+	if r.sub, err = f.nc.Subscribe(reSubject(f.who, agent, ">"), r.hear); err != nil {
+		c.cancel(f.lostError(err))
+		return
+	}
+	r.sub.SetPendingLimits(maxWaiting, replyBytes)
+	if agent != tokenRegistry {
+		c.wg.Go(r.watch)
+	}
+	stop := context.AfterFunc(f.ctx, func() { c.cancel(context.Cause(f.ctx)) })
+	context.AfterFunc(c.ctx, func() { stop() })
+}
+
+// keepAlive renews the leases at all agents at once.
+func (f *Fleet) keepAlive() {
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f.nc.Publish(aliveSubject(f.who), nil)
+		case <-f.ctx.Done():
+			return
+		}
+	}
+}
+
+// away begins to count: a bus that stays away for a lease is lost, as the
+// agents end the sessions then.
+func (f *Fleet) away(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken == nil && f.ctx.Err() == nil {
+		f.broken = time.AfterFunc(leaseTime, func() { f.cancel(f.lostError(err)) })
+	}
+}
+
+// back ends the count; what was lost meanwhile is asked for again.
+func (f *Fleet) back() {
+	f.mu.Lock()
+	if f.broken != nil {
+		f.broken.Stop()
+		f.broken = nil
+	}
+	f.mu.Unlock()
+	f.nc.Publish(aliveSubject(f.who), nil)
+}
+
+// trouble is told of what the connection objects to: of an agent that sends more
+// than is taken, that agent alone is lost.
+func (f *Fleet) trouble(sub *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		f.cancel(f.trunk.why(err)) // nothing works without
+	}
+	if sub == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.clients {
+		if r, ok := c.route.(*fleetRoute); ok && r.sub == sub {
+			c.cancel(fault.Failf("", "bus: %s sends more than can be taken: %w: %w", c.peer(), ErrLost, err))
+			go c.route.cut()
+		}
+	}
+}
+
+func (f *Fleet) lostError(err error) error {
+	if err == nil {
+		err = nats.ErrConnectionClosed
+	}
+	return f.trunk.why(err)
+}
+
+// registryError says what it means that no controller answers.
+func (f *Fleet) registryError(err error) error {
+	if errors.Is(err, ErrTimeout) {
+		return fault.Failf("run `thru control` there: it knows the hosts", "bus: no controller answers at %s: %w", f.trunk.where, ErrTimeout)
+	}
+	return err
+}
+
+// Lost is closed when the connection is gone for good: after the bus was away
+// for 10 s, and after Close.
+func (f *Fleet) Lost() <-chan struct{} { return f.ctx.Done() }
+
+// Err says why the connection is gone; nil while it stands.
+func (f *Fleet) Err() error { return context.Cause(f.ctx) }
+
+// Close says goodbye to all agents, whose sessions of this operator end at once.
+// Nothing of it runs when Close returns.
+func (f *Fleet) Close() error {
+	f.once.Do(func() {
+		for _, c := range f.everyone() {
+			c.Close()
+		}
+		f.registry.Close()
+		f.nc.FlushTimeout(time.Second)
+		f.cancel(fmt.Errorf("bus: %w", ErrClosed))
+		f.trunk.cancel()
+		f.nc.Close()
+		<-f.closed
+		f.wg.Wait()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.broken != nil {
+			f.broken.Stop()
+		}
+	})
+	return nil
+}
+
+func (f *Fleet) everyone() []*Client {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*Client, 0, len(f.clients))
+	for _, c := range f.clients {
+		all = append(all, c)
+	}
+	return all
+}
+
+// jsonOf marshals what always can be.
+func jsonOf(v any) []byte {
+	b, _ := json.Marshal(v)
+	return b
+}

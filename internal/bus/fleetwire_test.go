@@ -1,0 +1,108 @@
+package bus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// FuzzFleetMessages decodes foreign bytes as what a controller and agents hear.
+func FuzzFleetMessages(f *testing.F) {
+	f.Add([]byte(`{"transfer":"AAAAAAAAAAAAAAAAAAAAAAAAAA","id":"x","size_bytes":3,"sha256":"` + strings.Repeat("0", 64) + `","offset_bytes":0,"part":"AAAA"}`))
+	f.Add([]byte(`{"login":"x","events":7}`))
+	f.Add([]byte(`{"version":1,"names":{"a":{"key":"b"}}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, ok := parseSpool(b); ok && (m.Size > spoolBytes || m.Offset+len(m.Part) > m.Size || strings.ContainsAny(m.ID, "/\\ \n") || m.ID == "") {
+			t.Errorf("%+v", m)
+		}
+		if names, err := readNames(b); err == nil {
+			for name := range names {
+				if !validName(name) {
+					t.Errorf("%q", name)
+				}
+			}
+		}
+		for _, v := range []any{&lifeSign{}, &againRequest{}, &ackMessage{}, &HostsRequest{}, &HostsReply{}, &ForgetRequest{}, &Clock{}, &ClockReply{}} {
+			if decode(b, v) == nil && len(b) == 0 {
+				t.Error("an empty message was taken")
+			}
+		}
+	})
+}
+
+// FuzzOperator reads foreign tokens as an operator.
+func FuzzOperator(f *testing.F) {
+	f.Add("a-b")
+	f.Fuzz(func(t *testing.T, s string) {
+		if o, ok := operatorOfClient(s); ok && (o.client() != s || strings.ContainsAny(o.String()[len(o.key)+1:], ".*> ")) {
+			t.Errorf("%q is %v", s, o)
+		}
+	})
+}
+
+func TestPace(t *testing.T) {
+	now := time.Now()
+	var p pace
+	if p.take(1<<30, now) != 0 {
+		t.Error("no bound, and yet a wait")
+	}
+	p.limit(100, 1000, now)
+	for i, c := range []struct {
+		after time.Duration
+		bytes int
+		want  time.Duration
+	}{{0, 1000, 0}, {0, 100, time.Second}, {2 * time.Second, 100, 0}, {0, 50, 500 * time.Millisecond}, {time.Hour, 1000, 0}, {0, 1, 10 * time.Millisecond}} {
+		now = now.Add(c.after)
+		if got := p.take(c.bytes, now); got != c.want {
+			t.Errorf("step %d: wait %v, want %v", i, got, c.want)
+		}
+	}
+}
+
+// TestKeptAnswers: what is kept is bounded, and comes again in order.
+func TestKeptAnswers(t *testing.T) {
+	var k keptAnswers
+	var sent []string
+	send := func(m *nats.Msg) error {
+		sent = append(sent, m.Header.Get(headerNumber)+":"+string(m.Data))
+		return nil
+	}
+	event := func(kind, text string) {
+		k.publish(&nats.Msg{Header: nats.Header{}, Data: []byte(text)}, kind, send)
+	}
+	event(EventDone, "a")
+	event(EventProgress, "p")
+	event(EventFailed, "b")
+	k.again(1, send)
+	if got := strings.Join(sent, " "); got != "1:a :p 2:b 2:b" {
+		t.Error(got)
+	}
+	for i := range 2 * keptEvents {
+		event(EventDone, fmt.Sprint(i))
+	}
+	sent = nil
+	k.again(0, send)
+	if len(sent) != keptEvents || sent[keptEvents-1] != fmt.Sprintf("%d:%d", 2+2*keptEvents, 2*keptEvents-1) {
+		t.Errorf("%d events, the last %s", len(sent), sent[len(sent)-1])
+	}
+	resent := 0
+	again := func(*nats.Msg) { resent++ }
+	if k.seen("x", again) || !k.seen("x", again) || resent != 0 {
+		t.Error("a request that runs")
+	}
+	k.answered(&nats.Msg{Subject: "x", Data: []byte("y")})
+	k.answered(&nats.Msg{Subject: "unknown"})
+	if !k.seen("x", again) || resent != 1 {
+		t.Error("a request that was answered")
+	}
+	for i := range 2 * keptReplies {
+		k.seen(fmt.Sprint(i), again)
+		k.answered(&nats.Msg{Subject: fmt.Sprint(i), Data: make([]byte, partBytes)})
+	}
+	if k.bytes > keptReplyBytes || len(k.order) > keptReplies || len(k.replies) != len(k.order) {
+		t.Error(k.bytes, len(k.order), len(k.replies))
+	}
+}

@@ -1,0 +1,139 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Host is an agent of a fleet as the registry knows it. Where the registry has
+// never heard an agent since it began, all but ID, Name and SeenAt is absent.
+type Host struct {
+	ID        string            `json:"id"`   // the agent's public nkey
+	Name      string            `json:"name"` // that it goes by
+	Labels    map[string]string `json:"labels,omitempty"`
+	Thru      string            `json:"thru_version,omitempty"`
+	WireMajor int               `json:"wire_major,omitzero"`
+	WireMinor int               `json:"wire_minor,omitzero"`
+	Addrs     []string          `json:"addrs,omitempty"`      // of the host, without loopback
+	DataAddrs []string          `json:"data_addrs,omitempty"` // where its operator wants data connections
+	CPUs      int               `json:"cpus,omitzero"`
+	SeenAt    time.Time         `json:"seen_at,omitzero"` // when it was last heard
+	Online    bool              `json:"online"`
+	Busy      string            `json:"busy,omitempty"`    // what it is doing and for whom; empty: idle
+	Waiting   int               `json:"waiting,omitzero"`  // results at the agent that no controller has taken yet
+	Problem   string            `json:"problem,omitempty"` // why those are not taken, in the agent's words
+	Refused   string            `json:"refused,omitempty"` // why it may not be used under this name; empty: it may
+}
+
+// Spooled is a result that an agent keeps until a controller has it.
+type Spooled struct {
+	Agent string // public nkey of who measured; set where it arrives
+	Name  string // that the agent goes by, or empty; set where it arrives
+	ID    string // of the result at its agent: of 1 to 128 characters, printable ASCII without spaces and slashes
+	Body  []byte // at most spoolBytes
+}
+
+// Presence is what an agent tells of itself, when it comes, when it is called
+// and every presenceEvery.
+type Presence struct {
+	Instance  string            `json:"instance"`   // random for each start of the agent
+	StartedNs int64             `json:"started_ns"` // since 1970, by the agent's clock
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Thru      string            `json:"thru_version,omitempty"`
+	WireMajor int               `json:"wire_major"`
+	WireMinor int               `json:"wire_minor"`
+	Addrs     []string          `json:"addrs,omitempty"`
+	DataAddrs []string          `json:"data_addrs,omitempty"`
+	CPUs      int               `json:"cpus,omitzero"`
+	Busy      string            `json:"busy,omitempty"`
+	Waiting   int               `json:"waiting,omitzero"`
+	Problem   string            `json:"problem,omitempty"`
+	Leaving   bool              `json:"leaving,omitempty"` // the agent ends
+}
+
+// Bounds of what an agent may say of itself.
+const (
+	presenceBytes = 16 << 10
+	maxLabels     = 32
+	maxAddrs      = 64
+	maxWord       = 256 // bytes of an address or a label
+	maxSentence   = 1024
+)
+
+// ValidHostName tells whether a name can be that of a host of a fleet: the same
+// form as the names of `thru join`.
+func ValidHostName(name string) bool { return validName(name) }
+
+// CheckLabel says what is wrong with a label of a host.
+func CheckLabel(key, value string) error {
+	switch {
+	case !validName(key):
+		return fmt.Errorf("bus: %q cannot name a label", key)
+	case len(value) > maxWord || !plain(value):
+		return fmt.Errorf("bus: the label %s has a value that is too long or not printable ASCII without spaces", key)
+	}
+	return nil
+}
+
+// parsePresence reads foreign bytes. What it accepts is safe to print and to keep.
+func parsePresence(b []byte) (Presence, error) {
+	var p Presence
+	if len(b) > presenceBytes {
+		return p, errors.New("bus: a presence is too long")
+	}
+	if err := decode(b, &p); err != nil {
+		return Presence{}, fmt.Errorf("bus: reading a presence: %w", err)
+	}
+	if err := p.check(); err != nil {
+		return Presence{}, err
+	}
+	p.Thru, p.Busy, p.Problem = printable(p.Thru, maxWord), printable(p.Busy, maxSentence), printable(p.Problem, maxSentence)
+	return p, nil
+}
+
+func (p Presence) check() error {
+	if !validID(p.Instance) || !validName(p.Name) || p.CPUs < 0 || p.Waiting < 0 || p.WireMajor < 0 || p.WireMinor < 0 {
+		return errors.New("bus: a presence has a name or a number that cannot be right")
+	}
+	if len(p.Labels) > maxLabels || len(p.Addrs) > maxAddrs || len(p.DataAddrs) > maxAddrs {
+		return errors.New("bus: a presence has too many labels or addresses")
+	}
+	for k, v := range p.Labels {
+		if err := CheckLabel(k, v); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]string{p.Addrs, p.DataAddrs} {
+		for _, a := range list {
+			if a == "" || len(a) > maxWord || !plain(a) {
+				return errors.New("bus: a presence has an address that cannot be right")
+			}
+		}
+	}
+	return nil
+}
+
+// printable cuts a text and replaces what would break a line of a terminal.
+func printable(s string, most int) string {
+	out := make([]rune, 0, min(len(s), most))
+	for _, r := range s {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 {
+			r = ' '
+		}
+		if out = append(out, r); len(out) >= most {
+			break
+		}
+	}
+	return string(out)
+}
+
+// host is what the registry lists of an agent that it hears.
+func (p Presence) host(id string, seen time.Time) Host {
+	return Host{
+		ID: id, Name: p.Name, Labels: p.Labels, Thru: p.Thru, WireMajor: p.WireMajor, WireMinor: p.WireMinor,
+		Addrs: p.Addrs, DataAddrs: p.DataAddrs, CPUs: p.CPUs, SeenAt: seen, Online: !p.Leaving,
+		Busy: p.Busy, Waiting: p.Waiting, Problem: p.Problem,
+	}
+}

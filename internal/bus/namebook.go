@@ -1,0 +1,169 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// bookFile keeps the names of a fleet, in the state folder of a controller.
+const bookFile = "hosts.json"
+
+// NameBook keeps which agent has which name: the first that used it, until it
+// is forgotten. An agent has one name at a time.
+type NameBook struct {
+	path string // "" for one in memory
+
+	mu      sync.Mutex
+	names   map[string]pin
+	unsaved bool
+}
+
+// pin is whose a name is.
+type pin struct {
+	Key    string    `json:"key"`
+	SeenAt time.Time `json:"seen_at"`
+}
+
+// bookDoc is the form of bookFile.
+type bookDoc struct {
+	Version int            `json:"version"`
+	Names   map[string]pin `json:"names"`
+}
+
+const bookVersion = 1
+
+// OpenNameBook reads the names in a folder; one without the file has none yet.
+// An empty folder is a book in memory.
+func OpenNameBook(dir string) (*NameBook, error) {
+	if dir == "" {
+		return &NameBook{names: map[string]pin{}}, nil
+	}
+	if err := makePrivateDir(dir); err != nil {
+		return nil, err
+	}
+	b := &NameBook{path: filepath.Join(dir, bookFile), names: map[string]pin{}}
+	text, err := readPrivate(b.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.names, err = readNames(text); err != nil {
+		return nil, fault.Failf("mend or remove it; then the first agent that uses a name has it", "bus: %s is damaged: %w", b.path, err)
+	}
+	return b, nil
+}
+
+// Claim gives a name to the key that has it, or to the first that asks. The
+// text says why a key may not have it.
+func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old, taken := b.names[name]
+	if taken && old.Key != key {
+		return fmt.Sprintf("another host has the name %s (key %s...)", name, old.Key[:8]), nil
+	}
+	if taken {
+		old.SeenAt = now
+		b.names[name], b.unsaved = old, true
+		return "", nil
+	}
+	if len(b.names) >= maxHosts {
+		return "the controller keeps no more names; have it forget those that are no more", nil
+	}
+	previous := ""
+	for n, p := range b.names {
+		if p.Key == key {
+			previous = n
+			delete(b.names, n)
+			break
+		}
+	}
+	b.names[name] = pin{key, now}
+	if err := b.save(); err != nil {
+		delete(b.names, name)
+		if previous != "" {
+			b.names[previous] = pin{key, now}
+		}
+		return "", err
+	}
+	return "", nil
+}
+
+// Forget lets go of a name, and returns the key that had it.
+func (b *NameBook) Forget(name string) (key string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, taken := b.names[name]
+	if !taken {
+		return "", fault.Usagef("`thru hosts` lists them", "bus: no host has the name %q", name)
+	}
+	delete(b.names, name)
+	if err := b.save(); err != nil {
+		b.names[name] = p
+		return "", err
+	}
+	return p.Key, nil
+}
+
+// Save writes down when hosts were last seen.
+func (b *NameBook) Save() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.unsaved {
+		return nil
+	}
+	return b.save()
+}
+
+// save needs the lock.
+func (b *NameBook) save() error {
+	if b.path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(bookDoc{bookVersion, b.names}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("bus: writing %s: %w", b.path, err)
+	}
+	if err := writePrivate(b.path, append(text, '\n'), true); err != nil {
+		return err
+	}
+	b.unsaved = false
+	return nil
+}
+
+// hosts are those with a name, as far as the book knows them.
+func (b *NameBook) hosts() map[string]Host {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make(map[string]Host, len(b.names))
+	for name, p := range b.names {
+		all[p.Key] = Host{ID: p.Key, Name: name, SeenAt: p.SeenAt}
+	}
+	return all
+}
+
+// readNames reads what NameBook has written.
+func readNames(b []byte) (map[string]pin, error) {
+	var doc bookDoc
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	for name, p := range doc.Names {
+		if !validName(name) || !validKey(p.Key) {
+			return nil, fmt.Errorf("the name %q or its key cannot be right", name)
+		}
+	}
+	if doc.Names == nil {
+		doc.Names = map[string]pin{}
+	}
+	return doc.Names, nil
+}

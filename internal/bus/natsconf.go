@@ -1,0 +1,178 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// NATSConfig is how to reach an external NATS server or cluster. It is always
+// reached by TLS, with certificates of the system's or the named authorities.
+type NATSConfig struct {
+	URL   string // nats://HOST:PORT, several with commas; tls:// is the same
+	CA    string // file of PEM certificates; empty: the authorities of the system
+	Nkey  string // file with the seed of an nkey, or
+	Creds string // a credentials file (JWT and key)
+}
+
+// login reads the key, and returns the options by which it logs in.
+func (c NATSConfig) login() (identity, []nats.Option, error) {
+	switch {
+	case c.Nkey != "" && c.Creds != "":
+		return identity{}, nil, fault.Usagef("give one of the two", "bus: both an nkey and a credentials file are named")
+	case c.Nkey != "":
+		id, err := readSeed(c.Nkey)
+		return id, []nats.Option{nats.Nkey(id.pub, id.sign)}, err
+	case c.Creds != "":
+		id, b, err := readCreds(c.Creds)
+		return id, []nats.Option{nats.UserCredentialBytes(b)}, err
+	}
+	return identity{}, nil, fault.Usagef("give --nkey FILE or --creds FILE: nobody gets in without", "bus: no key is named for the NATS server")
+}
+
+// servers checks the URL and returns its parts.
+func (c NATSConfig) servers() ([]string, error) {
+	var all []string
+	for part := range strings.SplitSeq(c.URL, ",") {
+		part = strings.TrimSpace(part)
+		if !strings.Contains(part, "://") {
+			part = "nats://" + part
+		}
+		u, err := url.Parse(part)
+		if err != nil || u.Hostname() == "" || u.Scheme != "nats" && u.Scheme != "tls" || u.Path != "" {
+			return nil, fault.Usagef("name it as nats://HOST:4222, several with commas", "bus: %q names no NATS server", part)
+		}
+		if u.User != nil {
+			return nil, fault.Usagef("give --nkey FILE or --creds FILE instead", "bus: the URL of the NATS server holds a password, which other users of this host can see")
+		}
+		if u.Port() == "" {
+			u.Host = net.JoinHostPort(u.Hostname(), "4222")
+		}
+		all = append(all, u.String())
+	}
+	return all, nil
+}
+
+// tls verifies the server's name and authority.
+func (c NATSConfig) tls() (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CA == "" {
+		return conf, nil
+	}
+	b, err := os.ReadFile(c.CA)
+	if err != nil {
+		return nil, fault.Usagef("name the PEM file of the authority that signed the server's certificate", "bus: reading the certificates of %s: %w", c.CA, err)
+	}
+	conf.RootCAs = x509.NewCertPool()
+	if !conf.RootCAs.AppendCertsFromPEM(b) {
+		return nil, fault.Usagef("name the PEM file of the authority that signed the server's certificate", "bus: %s holds no certificate", c.CA)
+	}
+	return conf, nil
+}
+
+// natsDialer connects by our sockets' options, so that a device can be named.
+type natsDialer struct {
+	ctx    context.Context // of the connection's user: ends an attempt under way
+	dialer net.Dialer
+	seen   *lastError
+}
+
+// Dial implements nats.CustomDialer.
+func (d natsDialer) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.ctx, dialTime)
+	defer cancel()
+	conn, err := d.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		err = natsDialError(address, err)
+		d.seen.set(err)
+	}
+	return conn, err
+}
+
+// natsDialError says why a NATS server is not reached.
+func natsDialError(address string, err error) error {
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return fault.Failf("check the spelling, or name its address", "bus: %s: %w: %w", address, ErrUnknownHost, err)
+	case isErrno(err, syscall.ECONNREFUSED, winRefused):
+		return fault.Failf("is the NATS server running there? Its port is 4222 unless configured otherwise", "bus: connecting to NATS at %s: %w", address, ErrRefused)
+	case timedOut(err):
+		return fault.Failf("a firewall, a wrong address, or the host is down", "bus: connecting to NATS at %s: %w within %v", address, ErrTimeout, dialTime)
+	}
+	return fault.Failf("check the address, and the route to it", "bus: connecting to NATS at %s: %w: %w", address, ErrUnreachable, cause(err))
+}
+
+// explain says what an error of the NATS library means to who runs thru.
+func (c NATSConfig) explain(key string, err error) error {
+	var hinted *fault.Error
+	var name x509.HostnameError
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &hinted):
+		return err
+	case errors.As(err, &name):
+		return fault.Failf("name the server as its certificate does, or have that name put into the certificate (subject alternative name)",
+			"bus: the certificate of the NATS server at %s is for another name: %w: %w", c.URL, ErrCertificate, name)
+	case errors.As(err, &unknown):
+		return fault.Failf("name the file of its authority with --tls-ca", "bus: nobody trusted here has signed the certificate of the NATS server at %s: %w", c.URL, ErrCertificate)
+	case errors.As(err, &invalid):
+		return fault.Failf("renew it at the server; see whether the clock of this host is right", "bus: the certificate of the NATS server at %s: %w: %w", c.URL, ErrCertificate, invalid)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fault.Failf("give the server a certificate (tls {} in its configuration): thru logs in by TLS only", "bus: the NATS server at %s has no TLS: %w", c.URL, ErrCertificate)
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+		return fault.Failf("add the key to the users in the server's configuration (docs/fleet.md has the block)",
+			"bus: the NATS server at %s does not let the key %s in: %w: %w", c.URL, key, ErrSecret, err)
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return fault.Failf("give the key the permissions of docs/fleet.md", "bus: the NATS server at %s refuses what thru needs: %w: %w", c.URL, ErrSecret, err)
+	case errors.Is(err, nats.ErrTimeout), timedOut(err):
+		return fault.Failf("the server is overloaded, or the network loses packets", "bus: logging in to NATS at %s: %w within %v", c.URL, ErrTimeout, dialTime)
+	}
+	return fault.Failf("see whether a NATS server with TLS is at that port", "bus: connecting to NATS at %s: %w", c.URL, err)
+}
+
+// NATSUsers prints the part of a NATS server's configuration that lets these
+// keys in: each agent can answer for itself alone, each operator ask for itself
+// alone. It goes into the server's configuration as it is.
+func NATSUsers(agents, operators, controllers []string) string {
+	var b strings.Builder
+	b.WriteString("authorization {\n  users = [\n")
+	for _, kind := range []struct {
+		name string
+		keys []string
+		may  func(string) allowed
+	}{{"agent", agents, agentMay}, {"operator", operators, operatorMay}, {"controller", controllers, controllerMay}} {
+		for _, key := range kind.keys {
+			may := kind.may(key)
+			fmt.Fprintf(&b, "    # %s\n    { nkey: %s, permissions: {\n", kind.name, key)
+			fmt.Fprintf(&b, "      publish: [%s]\n      subscribe: [%s]\n    } }\n", quoted(may.publish), quoted(may.subscribe))
+		}
+	}
+	b.WriteString("  ]\n}\n")
+	return b.String()
+}
+
+func quoted(list []string) string {
+	return `"` + strings.Join(list, `", "`) + `"`
+}
+
+// reconnectDelay is the wait before the next round of attempts: short at first,
+// so that sessions outlive a blip, then up to 4 s, each spread over its half so
+// that a fleet does not come back in step.
+func reconnectDelay(attempts int) time.Duration {
+	most := min(250*time.Millisecond<<min(attempts, 4), 4*time.Second)
+	return most/2 + spread(most/2)
+}

@@ -1,0 +1,400 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// Bounds of a registry.
+const (
+	maxHosts     = 8192
+	hostsPage    = 200
+	refuseAgain  = 10 * time.Second // between two words to an agent about its name
+	maxOperators = 1024
+)
+
+// RegistryConfig says on which bus a registry listens, and what it does with results.
+type RegistryConfig struct {
+	Hub  *Hub        // of this process; or
+	NATS *NATSConfig // an external bus
+
+	Book *NameBook // whose names are whose; nil: forgotten with the registry
+	// Intake keeps a result; where it returns nil, the agent forgets it. It is
+	// called concurrently, and with the same Agent and ID again where the agent has
+	// not heard that it is kept. nil: results stay at the agents.
+	Intake func(Spooled) error
+}
+
+// Registry is what a controller knows of its fleet: who is there, and whose the
+// names are. Several can serve one external NATS.
+type Registry struct {
+	conf    RegistryConfig
+	nc      *nats.Conn
+	key     string
+	answers *answerer
+	intake  *intake
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	closed  chan struct{}
+	close   sync.Once
+	wg      sync.WaitGroup
+	stop    func() // of the trunk
+	subs    []*nats.Subscription
+
+	mu     sync.Mutex
+	hosts  map[string]*entry // by id
+	logins map[string]*login // of operators
+}
+
+// entry is a host as it was last heard.
+type entry struct {
+	Host
+	taken time.Time // last presence that was looked at
+	told  time.Time // last word about its name
+}
+
+// OpenRegistry begins to listen, and calls the roll: who is there is known
+// within a second.
+func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
+	if c.Book == nil {
+		c.Book = &NameBook{names: map[string]pin{}}
+	}
+	r := &Registry{conf: c, closed: make(chan struct{}), hosts: map[string]*entry{}, logins: map[string]*login{}, stop: func() {}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if err := r.connect(ctx); err != nil {
+		r.cancel()
+		return nil, err
+	}
+	r.answers = newAnswerer(map[string]answer{verbHosts: handle(r.answerHosts), verbForget: handle(r.answerForget)}, r.nc.PublishMsg)
+	r.intake = newIntake(r)
+	if err := r.listen(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	r.wg.Go(r.watch)
+	return r, nil
+}
+
+// connect logs in to the bus.
+func (r *Registry) connect(ctx context.Context) (err error) {
+	common := []nats.Option{
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
+		nats.ClosedHandler(func(*nats.Conn) { close(r.closed) }),
+		nats.ReconnectHandler(func(*nats.Conn) { r.call() }),
+	}
+	if r.conf.Hub != nil {
+		id, err := newIdentity()
+		if err != nil {
+			return err
+		}
+		s := r.conf.Hub.server
+		r.key = id.pub
+		r.nc, err = nats.Connect("nats://thru", append(common, nats.InProcessServer(s.nats), nats.UserInfo(s.agentUser, string(s.agentSecret)),
+			nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))...)
+		if err != nil {
+			return fmt.Errorf("bus: connecting the registry to its hub: %w", err)
+		}
+		return nil
+	}
+	t, err := way{nats: r.conf.NATS}.trunk("", nil)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, t.cancel)
+	defer stop()
+	r.key, r.stop = t.id.pub, t.cancel
+	r.nc, err = t.connect(common...)
+	return err
+}
+
+// listen subscribes to what concerns a registry.
+func (r *Registry) listen() error {
+	keep := func(sub *nats.Subscription, err error) error {
+		r.subs = append(r.subs, sub)
+		return err
+	}
+	queue := func(subject string, f nats.MsgHandler) error {
+		return keep(r.nc.QueueSubscribe(subject, registryQueue, f))
+	}
+	each := func(subject string, f nats.MsgHandler) error { return keep(r.nc.Subscribe(subject, f)) }
+	for _, err := range []error{
+		each("thru.here.*", r.here), each("thru.alive.*.*", r.alive), queue("thru.registry.*.*.*", r.request),
+		queue("thru.spool.*."+tokenAny, r.intake.hear), each("thru.spool.*."+r.key, r.intake.hear), r.nc.Flush(),
+	} {
+		if err != nil {
+			return fmt.Errorf("bus: starting the registry: %w", err)
+		}
+	}
+	if err := r.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) {
+		return r.conf.NATS.explain(r.key, err)
+	}
+	if r.conf.Hub != nil {
+		r.conf.Hub.server.onGone(r.gone)
+	}
+	r.call()
+	return nil
+}
+
+// gone hears from the hub that a connection has ended, before the host is missed.
+func (r *Registry) gone(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.hosts[id]; e != nil {
+		e.Online = false
+	}
+}
+
+// call calls the roll.
+func (r *Registry) call() { r.nc.Publish(rollSubject(r.key), nil) }
+
+// here takes a presence, of each agent at most one a second.
+func (r *Registry) here(m *nats.Msg) {
+	t := tokens(m.Subject, 3)
+	if t == nil || !validKey(t[2]) {
+		return
+	}
+	id, now := t[2], time.Now()
+	if !r.due(id, now) {
+		return
+	}
+	p, err := parsePresence(m.Data)
+	if err != nil {
+		return
+	}
+	h := p.host(id, now)
+	h.Refused, err = r.conf.Book.Claim(p.Name, id, now)
+	if err != nil {
+		h.Refused = "the controller cannot keep its name: " + err.Error()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.hosts[id]
+	if e == nil { // forgotten just now
+		return
+	}
+	letIn := h.Refused == "" && e.Refused != ""
+	e.Host = h
+	if letIn || h.Refused != "" && now.Sub(e.told) >= refuseAgain {
+		e.told = now
+		r.nc.Publish(ackSubject(id, wordName), jsonOf(ackMessage{Refused: h.Refused}))
+	}
+}
+
+// due tells whether a presence of an agent is looked at, and makes its entry.
+func (r *Registry) due(id string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.hosts[id]
+	if e == nil {
+		if len(r.hosts) >= maxHosts && !r.makeRoom(now) {
+			return false
+		}
+		e = &entry{Host: Host{ID: id}}
+		r.hosts[id] = e
+	}
+	if now.Sub(e.taken) < announceGap*9/10 {
+		return false
+	}
+	e.taken = now
+	return true
+}
+
+// makeRoom forgets the host that was away for longest; it needs the lock.
+func (r *Registry) makeRoom(now time.Time) bool {
+	oldest := ""
+	for id, e := range r.hosts {
+		if !e.online(now) && (oldest == "" || e.SeenAt.Before(r.hosts[oldest].SeenAt)) {
+			oldest = id
+		}
+	}
+	delete(r.hosts, oldest)
+	return oldest != ""
+}
+
+// online tells whether a host was heard lately.
+func (e *entry) online(now time.Time) bool {
+	return e.Online && now.Sub(e.SeenAt) < offlineAfter
+}
+
+// Hosts returns all that are known, in the order of their ids: who is there,
+// and who was.
+func (r *Registry) Hosts() []Host {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.conf.Book.hosts()
+	for id, e := range r.hosts {
+		if e.Name == "" { // nothing that it said could be read
+			continue
+		}
+		h := e.Host
+		if h.Online = e.online(now); !h.Online {
+			h.Busy = ""
+		}
+		all[id] = h
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b Host) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// nameOf returns the name that an agent rightly has, or nothing.
+func (r *Registry) nameOf(id string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.hosts[id]; e != nil && e.Refused == "" {
+		return e.Name
+	}
+	return ""
+}
+
+// Forget lets go of a name, so that another agent may have it; the host that
+// had it is listed no more, unless it is heard again.
+func (r *Registry) Forget(name string) error {
+	key, err := r.conf.Book.Forget(name)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	delete(r.hosts, key)
+	r.mu.Unlock()
+	r.call()
+	return nil
+}
+
+func (r *Registry) answerHosts(_ context.Context, _ string, q HostsRequest) (HostsReply, error) {
+	all := r.Hosts()
+	from, _ := slices.BinarySearchFunc(all, q.After, func(h Host, id string) int {
+		if h.ID <= id {
+			return -1
+		}
+		return 1
+	})
+	page := all[from:]
+	more := len(page) > hostsPage
+	return HostsReply{Hosts: page[:min(len(page), hostsPage)], More: more}, nil
+}
+
+func (r *Registry) answerForget(_ context.Context, _ string, q ForgetRequest) (Empty, error) {
+	return Empty{}, r.Forget(q.Name)
+}
+
+// request answers a message to thru.registry.OPERATOR.RUN.VERB.
+func (r *Registry) request(m *nats.Msg) {
+	t := tokens(m.Subject, 5)
+	if t == nil {
+		return
+	}
+	who, ok := operatorOf(t[2], t[3])
+	if !ok || !strings.HasPrefix(m.Reply, reSubject(who, tokenRegistry, wordReply+".")) {
+		return
+	}
+	l := r.login(who)
+	if l == nil {
+		r.answers.refuse(m.Reply, fault.Failf("try again", "bus: too many operators at a time"))
+		return
+	}
+	r.answers.begin(l, question{t[4], m.Reply, m.Header.Get(headerPatience), m.Data})
+}
+
+// login returns an operator, from its first request on.
+func (r *Registry) login(who operatorID) *login {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.logins[who.client()]
+	if l == nil && len(r.logins) < maxOperators && r.ctx.Err() == nil {
+		l = newLogin(who.client(), nil, false, func() {})
+		r.logins[who.client()] = l
+	}
+	return l
+}
+
+// alive keeps the lease of an operator.
+func (r *Registry) alive(m *nats.Msg) {
+	t := tokens(m.Subject, 4)
+	if t == nil {
+		return
+	}
+	r.mu.Lock()
+	l := r.logins[operatorID{t[2], t[3]}.client()]
+	r.mu.Unlock()
+	if l != nil {
+		l.touch()
+	}
+}
+
+// watch forgets operators that are gone, and writes down who was seen.
+func (r *Registry) watch() {
+	tick, keep := time.NewTicker(time.Second), time.NewTicker(time.Minute)
+	defer tick.Stop()
+	defer keep.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.endSilent(leaseTime)
+			r.answers.long.expire()
+			r.intake.expire()
+		case <-keep.C:
+			r.conf.Book.Save() // a full disk loses only when hosts were last seen
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *Registry) endSilent(after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for client, l := range r.logins {
+		if l.silent() > after {
+			delete(r.logins, client)
+			r.wg.Go(func() { l.end(r.answers.long.drop) })
+		}
+	}
+}
+
+// Close stops listening. Results on their way in are not kept, and come again.
+func (r *Registry) Close() error {
+	var err error
+	r.close.Do(func() {
+		r.cancel()
+		r.leave()
+		r.wg.Wait()
+		r.mu.Lock()
+		logins := slices.Collect(maps.Values(r.logins))
+		r.mu.Unlock()
+		for _, l := range logins {
+			l.end(nil)
+		}
+		r.intake.close()
+		r.stop()
+		r.nc.Close()
+		<-r.closed
+		err = r.conf.Book.Save()
+	})
+	return err
+}
+
+// leave hears nothing more, so that what comes from now on goes to another controller.
+func (r *Registry) leave() {
+	if r.conf.Hub != nil {
+		r.conf.Hub.server.onGone(nil)
+	}
+	for _, sub := range r.subs {
+		if sub != nil {
+			sub.Unsubscribe()
+		}
+	}
+	if r.nc.IsConnected() {
+		r.nc.FlushTimeout(time.Second)
+	}
+}

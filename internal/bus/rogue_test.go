@@ -1,0 +1,322 @@
+package bus_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"thru/internal/bus"
+	"thru/internal/bus/bustest"
+)
+
+// thruDialer does TLS as thru does, and trusts anybody.
+type thruDialer string
+
+func (d thruDialer) Dial(string, string) (net.Conn, error) {
+	return tls.Dial("tcp", string(d), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"thru"}})
+}
+
+// rogue is a member of a fleet that keeps to no rules.
+type rogue struct {
+	*nats.Conn
+	key        string
+	violations chan error
+}
+
+// rogueOfHub logs in with a join string and a key of its own.
+func rogueOfHub(t testing.TB, j bus.Join, more ...nats.Option) (*rogue, error) {
+	t.Helper()
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _ := pair.PublicKey()
+	return newRogue(t, key, append([]nats.Option{nats.SetCustomDialer(thruDialer(j.Control[0])), nats.SkipHostLookup(),
+		nats.UserInfo(j.Privilege, string(j.Secret)), nats.Nkey(key, pair.Sign)}, more...)...)
+}
+
+// rogueOfNATS logs in with a key that the server knows.
+func rogueOfNATS(t testing.TB, c bus.NATSConfig, key string) (*rogue, error) {
+	t.Helper()
+	login, err := nats.NkeyOptionFromSeed(c.Nkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRogue(t, key, login, nats.RootCAs(c.CA), func(o *nats.Options) error { o.Servers = []string{c.URL}; return nil })
+}
+
+func newRogue(t testing.TB, key string, options ...nats.Option) (*rogue, error) {
+	r := &rogue{key: key, violations: make(chan error, 64)}
+	var err error
+	r.Conn, err = nats.Connect("nats://x", append(options, nats.NoReconnect(),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { r.violations <- err }))...)
+	if err == nil {
+		t.Cleanup(r.Close)
+	}
+	return r, err
+}
+
+// TestRogueAgent: an agent can neither read nor speak for another, nor ask as an
+// operator or answer as a controller; with a hub and with the configuration that
+// NATSUsers prints.
+func TestRogueAgent(t *testing.T) {
+	forms := map[string]func(t *testing.T) (*rogue, string){
+		"hub": func(t *testing.T) (*rogue, string) {
+			g := openRig(t, nil)
+			p := g.attach(t, bustest.New(), "bee")
+			r, err := rogueOfHub(t, g.agent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r, p.ID()
+		},
+		"library": func(t *testing.T) (*rogue, string) { return rogueBeside(t, library) },
+		"program": func(t *testing.T) (*rogue, string) { return rogueBeside(t, program) },
+	}
+	const run = "AAAAAAAAAAAAAAAAAAAAAAAAAA"
+	for form, open := range forms {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			r, victim := open(t)
+			for _, subject := range []string{
+				">", "thru.>", "thru.to.>", "thru.to." + victim + ".>", "thru.re.>", "thru.re." + victim + ".>", "thru.here.*", "thru.here." + victim,
+				"thru.spool.>", "thru.spool." + victim + ".any", "thru.ack." + victim + ".>", "thru.registry.>", "_INBOX.>", "$SYS.>",
+			} {
+				if _, err := r.Subscribe(subject, func(*nats.Msg) {}); err != nil {
+					t.Fatal(err)
+				}
+				wantViolation(t, r.violations, "subscribing to "+subject)
+			}
+			for _, subject := range []string{
+				"thru.to." + victim + "." + r.key + "." + run + ".hello", "thru.to." + r.key + "." + r.key + "." + run + ".hello", "thru.re." + r.key + "." + run + "." + victim + ".r.1",
+				"thru.re." + r.key + "." + run + ".registry.r.1", "thru.here." + victim, "thru.spool." + victim + ".any", "thru.alive." + r.key + "." + run, "thru.roll." + r.key,
+				"thru.ack." + victim + ".name", "thru.ack." + r.key + ".name", "thru.registry." + r.key + "." + run + ".hosts", "_INBOX.x", "$SYS.REQ.SERVER.PING", "anything",
+			} {
+				if err := r.Publish(subject, []byte("{}")); err != nil {
+					t.Fatal(err)
+				}
+				wantViolation(t, r.violations, "publishing to "+subject)
+			}
+		})
+	}
+}
+
+func rogueBeside(t *testing.T, start run) (*rogue, string) {
+	t.Helper()
+	x := openExternal(t, 2, start)
+	p, _, _ := fleetOn(t, x, bustest.New(), nil)
+	r, err := rogueOfNATS(t, x.agents[1], x.agentKeys[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, p.ID()
+}
+
+// TestRogueOperator: an operator can neither read another's replies, nor ask or
+// keep alive as another, nor speak for an agent or a controller.
+func TestRogueOperator(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	p := g.attach(t, bustest.New(), "bee")
+	other, err := rogueOfHub(t, g.operate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rogueOfHub(t, g.operate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const run = "AAAAAAAAAAAAAAAAAAAAAAAAAA"
+	for _, subject := range []string{">", "thru.re.>", "thru.re." + other.key + ".>", "thru.to.>", "thru.here.>", "thru.spool.>", "thru.alive.>"} {
+		if _, err := r.Subscribe(subject, func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+		wantViolation(t, r.violations, "subscribing to "+subject)
+	}
+	for _, subject := range []string{
+		"thru.to." + p.ID() + "." + other.key + "." + run + ".release", "thru.alive." + other.key + "." + run, "thru.re." + other.key + "." + run + "." + p.ID() + ".event",
+		"thru.here." + p.ID(), "thru.here." + r.key, "thru.spool." + p.ID() + ".any", "thru.ack." + p.ID() + ".name", "thru.roll." + r.key, "thru.registry." + other.key + "." + run + ".forget",
+	} {
+		if err := r.Publish(subject, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		wantViolation(t, r.violations, "publishing to "+subject)
+	}
+}
+
+// TestHubDoor: the secret alone, another's key, an old signature or the wrong
+// privilege let nobody in.
+func TestHubDoor(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	pair, _ := nkeys.CreateUser()
+	key, _ := pair.PublicKey()
+	other, _ := nkeys.CreateUser()
+	account, _ := nkeys.CreateAccount()
+	accountKey, _ := account.PublicKey()
+	var replayed []byte
+	signOnce := func(nonce []byte) ([]byte, error) {
+		if replayed == nil {
+			replayed, _ = pair.Sign(nonce)
+		}
+		return replayed, nil
+	}
+	if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, signOnce)); err != nil {
+		t.Fatal("the right one:", err)
+	}
+	for name, c := range map[string]struct {
+		user    string
+		secret  bus.Secret
+		options []nats.Option
+	}{
+		"a signature of another login":    {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, signOnce)}},
+		"another's key":                   {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, other.Sign)}},
+		"a key of an account":             {"agent", g.agent.Secret, []nats.Option{nats.Nkey(accountKey, account.Sign)}},
+		"the secret of agents, operating": {"operate", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
+		"the secret of operators":         {"agent", g.operate.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
+		"no secret":                       {"agent", "", []nats.Option{nats.Nkey(key, pair.Sign)}},
+		"a privilege of agents":           {"measure", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
+	} {
+		_, err := rogueOfHub(t, g.agent, append(c.options, nats.UserInfo(c.user, string(c.secret)))...)
+		if !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := newRogue(t, "", nats.SetCustomDialer(thruDialer(g.agent.Control[0])), nats.SkipHostLookup(),
+		nats.UserInfo("agent", string(g.agent.Secret))); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("the secret without a key: %v", err)
+	}
+	if _, err := bus.DialFleet(t.Context(), bus.FleetConfig{Join: &g.agent}); err == nil || !strings.Contains(err.Error(), "operate") {
+		t.Errorf("an operator with the join string of agents: %v", err)
+	}
+}
+
+// TestName: the first key that uses a name has it; who else claims it is listed
+// as refused and told so, and may have it when it was forgotten.
+func TestName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir() + "/state"
+	book, err := bus.OpenNameBook(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := openRigAt(t, bus.HubConfig{Addrs: []string{"127.0.0.1:0"}}, bus.RegistryConfig{Book: book})
+	first := g.attach(t, bustest.New(), "bee")
+	f := g.operator(t)
+	waitHosts(t, f, func(h []bus.Host) bool { return named(h, "bee") != nil })
+	liar := g.attach(t, bustest.New(), "bee")
+	told := waitStatus(t, liar, func(s bus.Status) bool { return s.Connected && s.Err != nil })
+	if !strings.Contains(told.Err.Error(), "bee") {
+		t.Error(told.Err)
+	}
+	hosts := waitHosts(t, f, func(h []bus.Host) bool { return len(h) == 2 })
+	for _, h := range hosts {
+		if (h.ID == liar.ID()) != (h.Refused != "") {
+			t.Errorf("%+v", h)
+		}
+	}
+	first.Close()
+	again, err := bus.OpenNameBook(dir) // as a controller that was started anew
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused, err := again.Claim("bee", liar.ID(), time.Now()); refused == "" || err != nil {
+		t.Error("the name does not stay with its key:", refused, err)
+	}
+	if err := f.Forget(t.Context(), "bee"); err != nil {
+		t.Fatal(err)
+	}
+	hosts = waitHosts(t, f, func(h []bus.Host) bool { return named(h, "bee") != nil })
+	if got := named(hosts, "bee"); got.ID != liar.ID() || !got.Online {
+		t.Errorf("%+v", got)
+	}
+	if err := f.Forget(t.Context(), "nobody"); err == nil {
+		t.Error("a name that nobody has was forgotten")
+	}
+}
+
+// TestFlood: an agent that floods its operator is cut off, and another is not.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	good := g.attach(t, bustest.New(), "good")
+	bad, err := rogueOfHub(t, g.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := make(chan string, 1)
+	if _, err := bad.Subscribe("thru.to."+bad.key+".>", func(m *nats.Msg) {
+		bad.Publish(m.Reply, []byte(`{"wire_major":1,"hostname":"bad"}`))
+		select {
+		case replies <- m.Reply:
+		default:
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f := g.operator(t)
+	victim, fine := f.Client(bad.key), f.Client(good.ID())
+	if _, err := victim.Hello(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	to := <-replies
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() && bad.Publish(to, make([]byte, 1000)) == nil {
+		}
+	}()
+	select {
+	case <-victim.Lost():
+	case <-time.After(patience):
+		t.Error("the flood goes on")
+	}
+	if err := victim.Err(); !errors.Is(err, bus.ErrLost) || !strings.Contains(err.Error(), "flood") {
+		t.Error(err)
+	}
+	for range 20 {
+		if _, err := fine.Hello(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop.Store(true)
+	bad.Close()
+	<-done
+	if f.Err() != nil {
+		t.Error(f.Err())
+	}
+}
+
+// TestFloodOfPresence: a registry goes on while an agent tells it more than it takes.
+func TestFloodOfPresence(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	bad, err := rogueOfHub(t, g.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := func(name string) []byte {
+		b, _ := json.Marshal(bus.Presence{Instance: "AAAAAAAAAAAAAAAAAAAAAAAAAA", Name: name, WireMajor: 1})
+		return b
+	}
+	for range 20000 {
+		bad.Publish("thru.here."+bad.key, here("worse"))
+		bad.Publish("thru.here."+bad.key, []byte("{"))
+	}
+	bad.Publish("thru.spool."+bad.key+".any", []byte("{"))
+	bad.Publish("thru.re.x.y."+bad.key+".event", []byte("{"))
+	if err := bad.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	g.attach(t, bustest.New(), "good")
+	waitHosts(t, g.operator(t), func(h []bus.Host) bool { return named(h, "good") != nil })
+}

@@ -1,0 +1,178 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// trunk is how a process reaches the bus of a fleet: the hub of `thru control`
+// by a join string, or an external NATS.
+type trunk struct {
+	id      identity
+	where   string // names the other side in messages
+	options []nats.Option
+	explain func(error) error
+	seen    *lastError
+	cancel  context.CancelFunc // ends an attempt to connect
+}
+
+// way says which: one of the two is set.
+type way struct {
+	join   *Join
+	nats   *NATSConfig
+	device string // to send from (Linux)
+	source string // address to send from
+}
+
+// trunk makes ready to connect. A join string has to be for the privilege; who
+// has one is known by the key given, or by a fresh one.
+func (w way) trunk(privilege string, key func() (identity, error)) (*trunk, error) {
+	if (w.join == nil) == (w.nats == nil) {
+		return nil, errors.New("bus: reaching a fleet: either a join string or a NATS server is needed")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &trunk{seen: &lastError{}, cancel: cancel}
+	var err error
+	if w.join != nil {
+		err = t.viaHub(ctx, w, privilege, key)
+	} else {
+		err = t.viaNATS(ctx, w)
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *trunk) viaHub(ctx context.Context, w way, privilege string, key func() (identity, error)) (err error) {
+	if w.join.Privilege != privilege {
+		return fault.Usagef("`thru control` prints one for each: agent for `thru serve`, operate for who runs tests",
+			"bus: the join string is for %q, and %q is needed here", w.join.Privilege, privilege)
+	}
+	if t.id, err = key(); err != nil {
+		return err
+	}
+	conf := DialConfig{Addrs: w.join.Control, Secret: w.join.Secret, Pin: w.join.Pin, Timeout: dialTime, Device: w.device, LocalAddr: w.source}
+	t.where = w.join.Name
+	if t.where == "" {
+		t.where = w.join.Control[0]
+	}
+	t.explain = func(err error) error { return hubError(t.where, err) }
+	t.options = []nats.Option{
+		nats.SetCustomDialer(hubDialer{ctx, conf, t.seen}), nats.SkipHostLookup(), nats.IgnoreDiscoveredServers(),
+		nats.UserInfo(privilege, string(w.join.Secret)), nats.Nkey(t.id.pub, t.id.sign),
+	}
+	return nil
+}
+
+func (t *trunk) viaNATS(ctx context.Context, w way) error {
+	id, login, err := w.nats.login()
+	if err != nil {
+		return err
+	}
+	servers, err := w.nats.servers()
+	if err != nil {
+		return err
+	}
+	secure, err := w.nats.tls()
+	if err != nil {
+		return err
+	}
+	dial := net.Dialer{Control: socketControl(w.device), KeepAliveConfig: keepAlive()}
+	if ip := net.ParseIP(w.source); ip != nil {
+		dial.LocalAddr = &net.TCPAddr{IP: ip}
+	}
+	t.id, t.where = id, w.nats.URL
+	t.explain = func(err error) error { return w.nats.explain(id.pub, err) }
+	t.options = append(login, nats.Secure(secure), nats.SetCustomDialer(natsDialer{ctx, dial, t.seen}),
+		func(o *nats.Options) error { o.Url, o.Servers = servers[0], servers; return nil })
+	return nil
+}
+
+// connect logs in. Without the option to go on for ever, the first failure is returned.
+func (t *trunk) connect(more ...nats.Option) (*nats.Conn, error) {
+	options := slices.Concat([]nats.Option{
+		nats.Timeout(dialTime), nats.FlusherTimeout(aliveEvery), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
+	}, t.options, more)
+	nc, err := nats.Connect("nats://thru", options...)
+	if err != nil {
+		t.cancel()
+		return nil, t.why(err)
+	}
+	return nc, nil
+}
+
+// why is what an error of the library means; where it says only that no server
+// answered, it is what the last attempt met.
+func (t *trunk) why(err error) error {
+	if errors.Is(err, nats.ErrNoServers) {
+		if last := t.seen.get(); last != nil {
+			err = last
+		}
+	}
+	return t.explain(err)
+}
+
+// hubDialer reaches a hub as a pair is reached: its certificate is pinned.
+type hubDialer struct {
+	ctx  context.Context
+	conf DialConfig
+	seen *lastError
+}
+
+// Dial implements nats.CustomDialer.
+func (d hubDialer) Dial(string, string) (net.Conn, error) {
+	won, err := d.conf.reach(d.ctx)
+	if err != nil {
+		d.seen.set(err)
+		return nil, err
+	}
+	return won.conn, nil
+}
+
+// hubError says why a hub does not let in.
+func hubError(where string, err error) error {
+	var hinted *fault.Error
+	switch {
+	case errors.As(err, &hinted):
+		return err
+	case errors.Is(err, nats.ErrAuthorization):
+		return fault.Failf("ask for a new one: `thru control` prints it; run `thru join NAME --replace` here",
+			"bus: the join string of the controller %s is not, or no longer, valid: %w", where, ErrSecret)
+	case errors.Is(err, nats.ErrTimeout), timedOut(err):
+		return fault.Failf("the controller is overloaded, or the network loses packets", "bus: logging in at the controller %s: %w within %v", where, ErrTimeout, dialTime)
+	}
+	return fault.Failf("see whether `thru control` still runs there, and whether the network was interrupted", "bus: the connection to the controller %s: %w: %w", where, ErrLost, err)
+}
+
+// lastError keeps what the last attempt met.
+type lastError struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (l *lastError) set(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+func (l *lastError) get() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// spread is a random part of a time, so that many do not act at once.
+func spread(most time.Duration) time.Duration { return rand.N(max(most, 1)) }

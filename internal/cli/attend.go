@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"thru/internal/agent"
+	"thru/internal/bus"
+	"thru/internal/engine"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+)
+
+// attendVerb is the hidden command that `ssh://` end points start at the far end.
+const attendVerb = "attend"
+
+// The data ports of an agent that was not told others.
+const firstDataPort, lastDataPort = 5202, 5233
+
+// attend is an agent for the one client at the other end of stdin and stdout:
+// it has no port for control and no secret, leaves no file, and ends with them.
+// Its arguments are the folder in which its program lies, which it removes, and
+// the mark by which the client knows the line after which the control plane begins.
+func attend(ctx context.Context, version string, args []string, in io.Reader, out io.Writer) error {
+	if len(args) != 2 {
+		return fault.Usagef("an end point ssh://HOST starts it by itself", "thru attend is no command for persons")
+	}
+	prog, err := worker.Self()
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	if prog.Held() {
+		removeOwn(args[0])
+	}
+	server, err := bus.Memory()
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	a := newAgent(version, hostname(), desks{}.engines(prog), agent.DefaultLimits(), reachedAt(os.Getenv("SSH_CONNECTION")),
+		engine.Listen{First: firstDataPort, Last: lastDataPort})
+	service, err := bus.Serve(server, a)
+	if err != nil {
+		return err
+	}
+	a.Publisher(service.Publish)
+	if _, err := fmt.Fprintf(out, "%s ready\n", args[1]); err != nil {
+		return fmt.Errorf("cli: answering over ssh: %w", err)
+	}
+	conn := overPipes(in, unclosed{out})
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	server.Carry(conn)
+	service.Close()
+	a.Close()
+	return nil
+}
+
+// unclosed is stdout, which ends with the process.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// removeOwn removes the folder that was made for this program, and no other.
+func removeOwn(dir string) {
+	exe, err := os.Executable()
+	if err == nil && filepath.Dir(exe) == dir && strings.HasPrefix(filepath.Base(dir), "thru-") {
+		os.RemoveAll(dir) // what is left of it the shell removes that started us
+	}
+}
+
+// reachedAt is the address at which ssh has reached this host, for data: the
+// third word of SSH_CONNECTION (ssh(1)). None where that says nothing to others.
+func reachedAt(connection string) []string {
+	w := strings.Fields(connection)
+	if len(w) != 4 {
+		return nil
+	}
+	a, err := netip.ParseAddr(w[2])
+	if err != nil || a.Zone() != "" {
+		return nil
+	}
+	return []string{a.Unmap().String()}
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/plan"
+	"thru/internal/planfile"
+)
+
+// mostDialled bounds the end points that are connected at a time.
+const mostDialled = 64
+
+// unreached is an end point of a plan that could not be connected.
+type unreached struct {
+	name string
+	err  error
+}
+
+// connectAll connects the end points of a plan at the same time, under the
+// names that the plan gives them. It goes through all of them, also past one
+// that cannot be reached; those are returned in the order of the plan.
+func (d dialer) connectAll(ctx context.Context, ends []plan.EndPoint) (map[string]*control.EndPoint, []unreached, func()) {
+	found, errs := make([]*control.EndPoint, len(ends)), make([]error, len(ends))
+	closers := make([]func(), len(ends))
+	var wg sync.WaitGroup
+	room := make(chan struct{}, mostDialled)
+	for i, e := range ends {
+		wg.Go(func() {
+			room <- struct{}{}
+			found[i], closers[i], errs[i] = d.named(ctx, e)
+			<-room
+		})
+	}
+	wg.Wait()
+	all := map[string]*control.EndPoint{}
+	var missing []unreached
+	for i, e := range ends {
+		if errs[i] != nil {
+			missing = append(missing, unreached{e.Name, errs[i]})
+		} else {
+			all[e.Name] = found[i]
+		}
+	}
+	return all, missing, func() {
+		for _, f := range slices.Backward(closers) {
+			if f != nil {
+				f()
+			}
+		}
+	}
+}
+
+// named connects an end point of a plan, with what the plan says of it.
+func (d dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint, func(), error) {
+	var e *control.EndPoint
+	var stop func()
+	var err error
+	if at.Name == control.Local || at.At == control.Local {
+		e, stop, err = d.local(ctx, false)
+	} else {
+		e, stop, err = d.endPoint(ctx, cmp.Or(at.At, at.Name))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	e.Name = at.Name
+	if at.DataAddr != "" {
+		e.DataHosts = []string{at.DataAddr}
+	}
+	labels := map[string]string{}
+	for _, from := range []map[string]string{e.Hello.Labels, e.Labels, at.Labels} {
+		maps.Copy(labels, from)
+	}
+	e.Labels = labels
+	return e, stop, nil
+}
+
+// fleetHosts asks controllers for their hosts, also for those that are not there
+// now: that one is missing is found out when it is connected. A host that is
+// refused is none.
+func (e *env) fleetHosts(ctx context.Context, controllers []string) (map[string][]planfile.Host, error) {
+	all := map[string][]planfile.Host{}
+	for _, name := range controllers {
+		f, back, err := e.fleets.use(ctx, name, func(ctx context.Context) (*bus.Fleet, error) {
+			return e.dialFleet(ctx, name, bus.FleetConfig{})
+		})
+		if err != nil {
+			return nil, err
+		}
+		all[name] = []planfile.Host{}
+		for _, h := range f.hosts {
+			if h.Refused == "" {
+				all[name] = append(all[name], planfile.Host{Name: h.Name, Labels: h.Labels, CPUs: h.CPUs})
+			}
+		}
+		back()
+	}
+	return all, nil
+}
+
+// mostNamed is how many end points or pairs an error names one by one.
+const mostNamed = 8
+
+// unreachedError names all that could not be connected, and why.
+func unreachedError(missing []unreached, of int) error {
+	if len(missing) == 1 {
+		m := missing[0]
+		hint := strings.Join(slices.DeleteFunc([]string{fault.Hint(m.err), "--go-on measures the pairs of the others"}, func(s string) bool { return s == "" }), "; ")
+		return fault.New(fault.Code(m.err), hint, "%s cannot be reached: %w", m.name, m.err)
+	}
+	var all []string
+	for _, m := range missing {
+		all = append(all, fmt.Sprintf("%s (%v)", m.name, m.err))
+	}
+	if more := len(all) - mostNamed; more > 0 {
+		all = append(all[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return fault.Failf("start `thru serve` there, or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
+}
+
+// sameAgent refuses two names for one agent: it has one turn, so that a pair of
+// the two would wait for itself.
+func sameAgent(ends map[string]*control.EndPoint) error {
+	names := map[string]string{}
+	for _, n := range slices.Sorted(maps.Keys(ends)) {
+		e := ends[n]
+		id := cmp.Or(e.Hello.ID, e.Addr)
+		if e.Foreign || id == "" {
+			continue
+		}
+		if other, twice := names[id]; twice {
+			return fault.Usagef("name it once; a path within one host is the pair of an end point with itself", "the end points %s and %s are one agent", other, n)
+		}
+		names[id] = n
+	}
+	return nil
+}
+
+// sameHost warns of agents that seem to be on one host: what their pairs carry
+// at once comes from the same CPUs.
+func sameHost(ends map[string]*control.EndPoint) []string {
+	hosts := map[string][]string{}
+	for _, n := range slices.Sorted(maps.Keys(ends)) {
+		if e := ends[n]; len(e.Hello.Addrs) > 0 {
+			addrs := slices.Sorted(slices.Values(e.Hello.Addrs))
+			key := e.Hello.Hostname + " " + strings.Join(addrs, " ")
+			hosts[key] = append(hosts[key], n)
+		}
+	}
+	var warnings []string
+	for _, key := range slices.Sorted(maps.Keys(hosts)) {
+		if names := hosts[key]; len(names) > 1 {
+			warnings = append(warnings, fmt.Sprintf("%s seem to be on one host: their pairs share its CPUs", list(names)))
+		}
+	}
+	return warnings
+}
+
+// list is "a, b and c", of many the first few and how many more.
+func list(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(slices.Clone(names[:mostNamed]), fmt.Sprintf("%d more", more))
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}

@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+)
+
+type controlCmd struct {
+	Port    int      `short:"p" placeholder:"PORT" help:"Port for hosts and operators (default 5200)."`
+	Bind    []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses to listen at (default: all)."`
+	BindDev string   `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF to listen at."`
+	Name    string   `name:"name" default:"fleet" help:"What the fleet is called in the join strings (default: fleet)."`
+	State   string   `name:"state" type:"path" placeholder:"DIR" help:"Folder for identity, names and results (default: thru/control in the user's state folder)."`
+	Results string   `name:"results" type:"path" placeholder:"DIR" help:"Folder for results that hosts deliver (default: results in the state folder)."`
+	Rotate  bool     `name:"rotate" help:"Make new secrets and a new certificate first; old join strings no longer work."`
+	JSON    bool     `name:"json" help:"Print one JSON line when ready, and one for each thing that happens."`
+	natsFlags
+	permitFlags
+}
+
+// permitFlags are the keys that a NATS cluster is to let in.
+type permitFlags struct {
+	NATSKeys   []string `group:"NATS cluster" name:"nats-key" type:"path" placeholder:"FILE" help:"Make a key for --nkey in this file, if there is none, print its public part, and end; may be given again."`
+	NATSConfig bool     `group:"NATS cluster" name:"nats-config" help:"Print the part of the servers' configuration that lets these keys in, and end:"`
+	Agents     []string `group:"NATS cluster" name:"agent" placeholder:"KEY" help:"Public nkey of a host (U...)."`
+	Operators  []string `group:"NATS cluster" name:"operator" placeholder:"KEY" help:"Public nkey of who runs tests."`
+	Registries []string `group:"NATS cluster" name:"registry" placeholder:"KEY" help:"Public nkey of a controller."`
+}
+
+// controlling is what --json prints when the controller is ready.
+type controlling struct {
+	Ready    bool              `json:"ready"`
+	Thru     string            `json:"thru_version"`
+	Control  []string          `json:"control"`
+	NATS     string            `json:"nats,omitempty"`
+	Cert     string            `json:"certificate_sha256,omitempty"`
+	Joins    map[string]string `json:"join_strings,omitempty"` // by privilege
+	Results  string            `json:"results"`
+	Warnings []string          `json:"warnings,omitempty"`
+}
+
+// Run is the controller until SIGTERM or SIGINT.
+func (c *controlCmd) Run(ctx context.Context, e *env) error {
+	switch {
+	case len(c.NATSKeys) > 0:
+		return c.keys(e)
+	case c.NATSConfig:
+		return c.permits(e)
+	}
+	nats, err := c.natsFlags.config()
+	if err != nil {
+		return err
+	}
+	if err := c.fits(nats); err != nil {
+		return err
+	}
+	state, err := c.openState()
+	if err != nil {
+		return err
+	}
+	say := &sayer{e: e, json: c.JSON}
+	s := controlling{Ready: true, Thru: e.version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
+	keep := &intake{dir: s.Results, say: say}
+	conf := bus.RegistryConfig{NATS: nats, Intake: keep.take}
+	if conf.Book, err = bus.OpenNameBook(state.Dir()); err != nil {
+		return err
+	}
+	if nats == nil {
+		hub, warnings, err := bus.OpenHub(ctx, bus.HubConfig{Addrs: controlAddrs(c.Bind, c.Port), Device: c.BindDev, State: state, Name: c.Name})
+		if err != nil {
+			return err
+		}
+		defer hub.Close()
+		conf.Hub, s.Warnings = hub, warnings
+		if err := s.invite(hub, state); err != nil {
+			return err
+		}
+	} else {
+		s.NATS = nats.URL
+	}
+	registry, err := bus.OpenRegistry(ctx, conf)
+	if err != nil {
+		return err
+	}
+	defer registry.Close()
+	c.announce(e, s)
+	roll{say: say}.follow(ctx, registry.Hosts)
+	return nil
+}
+
+// fits refuses flags that do not go together.
+func (c *controlCmd) fits(nats *bus.NATSConfig) error {
+	switch {
+	case len(c.Agents)+len(c.Operators)+len(c.Registries) > 0:
+		return fault.Usagef("thru control --nats-config --agent KEY ...", "--agent, --operator and --registry are for --nats-config")
+	case nats != nil && (c.Port != 0 || len(c.Bind) > 0 || c.BindDev != "" || c.Rotate):
+		return fault.Usagef("leave them out: the cluster listens, and the keys are its own", "-p, --bind, --bind-dev and --rotate do not go with --nats")
+	case !bus.ValidHostName(c.Name):
+		return fault.Usagef("--name takes letters, digits and . _ -", "%q cannot name a fleet", c.Name)
+	}
+	return nil
+}
+
+// keys makes the files that are not there, and prints the public keys of all.
+func (c *controlCmd) keys(e *env) error {
+	public := map[string]string{}
+	for _, file := range c.NATSKeys {
+		key, err := bus.KeyFile(file)
+		if err != nil {
+			return err
+		}
+		if public[file] = key; !c.JSON {
+			fmt.Fprintf(e.out, "%s %s\n", key, file)
+		}
+	}
+	if c.JSON {
+		return json.NewEncoder(e.out).Encode(map[string]any{"public_keys": public})
+	}
+	return nil
+}
+
+// permits prints the configuration of a NATS server.
+func (c *controlCmd) permits(e *env) error {
+	if len(c.Agents)+len(c.Operators)+len(c.Registries) == 0 {
+		return fault.Usagef("thru control --nats-config --agent UA... --operator UB... --registry UC...", "--nats-config wants the public keys to let in")
+	}
+	for _, key := range slices.Concat(c.Agents, c.Operators, c.Registries) {
+		if len(key) != 56 || key[0] != 'U' { // github.com/nats-io/nkeys: a user's key in base32
+			return fault.Usagef("give the key that begins with U: thru control --nats-key FILE prints it", "this is no public nkey of a user")
+		}
+	}
+	_, err := fmt.Fprint(e.out, bus.NATSUsers(c.Agents, c.Operators, c.Registries))
+	return err
+}
+
+func (c *controlCmd) openState() (*bus.State, error) {
+	dir := c.State
+	if dir == "" {
+		all, err := defaultState()
+		if err != nil {
+			return nil, err
+		}
+		dir = filepath.Join(all, "control") // beside that of an agent on this host
+	}
+	state, err := bus.OpenState(dir)
+	if err == nil && c.Rotate {
+		err = state.Rotate()
+	}
+	return state, err
+}
+
+// invite adds how hosts and operators get in.
+func (s *controlling) invite(hub *bus.Hub, state *bus.State) error {
+	s.Joins = map[string]string{}
+	for p := range purposes {
+		j, err := hub.Join(p)
+		if err != nil {
+			return err
+		}
+		s.Joins[p], s.Control = j.String(), j.Control
+	}
+	s.Cert = fmt.Sprintf("%x", state.CertSHA256())
+	return nil
+}
+
+// announce prints the join strings, and that the controller is ready.
+func (c *controlCmd) announce(e *env, s controlling) {
+	if c.JSON {
+		json.NewEncoder(e.out).Encode(s)
+		return
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintf(e.err, "warning: %s\n", w)
+	}
+	where := "over " + s.NATS
+	if s.NATS == "" {
+		where = "at " + strings.Join(s.Control, " ")
+	}
+	fmt.Fprintf(e.out, "thru %s is the controller %s; results that hosts deliver go to %s\n", e.version, where, s.Results)
+	if s.Joins != nil {
+		fmt.Fprintf(e.out, "on each host run `thru join %s`, paste this line (it lets serve here, nothing else), then `thru serve --controller %s`:\n%s\n",
+			c.Name, c.Name, s.Joins[bus.PrivilegeAgent])
+		fmt.Fprintf(e.out, "who runs tests: `thru join %s`, paste this one (it lets measure between all hosts), then `thru hosts %s`:\n%s\n",
+			c.Name, c.Name, s.Joins[bus.PrivilegeOperate])
+	}
+	fmt.Fprintf(e.out, "ready %s\n", time.Now().Format("15:04:05"))
+}
+
+// roll says who comes and goes.
+type roll struct{ say *sayer }
+
+// rollEvery is how often it looks.
+const rollEvery = time.Second
+
+// follow looks until the context ends.
+func (r roll) follow(ctx context.Context, hosts func() []bus.Host) {
+	was := map[string]bus.Host{}
+	tick := time.NewTicker(rollEvery)
+	defer tick.Stop()
+	for {
+		for _, h := range hosts() {
+			old, known := was[h.ID]
+			was[h.ID] = h
+			if kind, text := turn(old, h, known); kind != "" {
+				r.say.tell(kind, text, map[string]any{"host": h})
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// turn is what has become of a host; "" is nothing that a person wants to hear.
+func turn(old, now bus.Host, known bool) (kind, text string) {
+	switch {
+	case now.Refused != "" && (old.Refused != now.Refused || !old.Online) && now.Online:
+		return "refused", fmt.Sprintf("! a host that calls itself %s is refused: %s", now.Name, now.Refused)
+	case now.Refused != "":
+		return "", ""
+	case now.Online && (!known || !old.Online || old.Refused != ""):
+		return "host", "+ " + introduced(now)
+	case !now.Online && known && old.Online:
+		return "gone", "- " + now.Name + " is gone"
+	case now.Problem != old.Problem && now.Problem != "":
+		return "problem", fmt.Sprintf("! %s: %s", now.Name, now.Problem)
+	}
+	return "", ""
+}
+
+// introduced is a host in one line.
+func introduced(h bus.Host) string {
+	parts := []string{h.Name}
+	for _, k := range slices.Sorted(maps.Keys(h.Labels)) {
+		parts = append(parts, k+"="+h.Labels[k])
+	}
+	if a := append(append([]string{}, h.DataAddrs...), h.Addrs...); len(a) > 0 {
+		parts = append(parts, a[0])
+	}
+	if h.CPUs > 0 {
+		parts = append(parts, fmt.Sprintf("%d CPUs", h.CPUs))
+	}
+	return strings.Join(append(parts, "thru "+h.Thru), "  ")
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+)
+
+// memberOf cuts CONTROLLER/NAME. A name with :// or without a slash is none.
+func memberOf(at string) (controller, name string, ok bool) {
+	if strings.Contains(at, "://") {
+		return "", "", false
+	}
+	return strings.Cut(at, "/")
+}
+
+// fleets holds the connections of this process to controllers: one to each,
+// however many of its hosts are end points.
+type fleets struct {
+	mu   sync.Mutex
+	open map[string]*fleet // by the name of the controller
+}
+
+// fleet is one of them.
+type fleet struct {
+	*bus.Fleet
+	once  sync.Once // connects, and reads the list
+	hosts []bus.Host
+	err   error
+	users int
+}
+
+// use returns the connection to a controller and the hosts that it had when
+// this process asked first. The function gives it back.
+func (f *fleets) use(ctx context.Context, controller string, dial func(context.Context) (*bus.Fleet, error)) (*fleet, func(), error) {
+	f.mu.Lock()
+	if f.open == nil {
+		f.open = map[string]*fleet{}
+	}
+	one := f.open[controller]
+	if one == nil {
+		one = &fleet{}
+		f.open[controller] = one
+	}
+	one.users++
+	f.mu.Unlock()
+	one.once.Do(func() {
+		if one.Fleet, one.err = dial(ctx); one.err == nil {
+			one.hosts, one.err = one.Hosts(ctx)
+		}
+	})
+	back := sync.OnceFunc(func() { f.giveBack(controller, one) })
+	if one.err != nil {
+		back()
+		return nil, nil, one.err
+	}
+	return one, back, nil
+}
+
+func (f *fleets) giveBack(controller string, one *fleet) {
+	f.mu.Lock()
+	one.users--
+	last := one.users == 0
+	if last && f.open[controller] == one {
+		delete(f.open, controller)
+	}
+	f.mu.Unlock()
+	if last && one.Fleet != nil {
+		one.Close()
+	}
+}
+
+// dialFleet connects to a controller that is kept, as one who runs tests.
+func (e *env) dialFleet(ctx context.Context, controller string, c bus.FleetConfig) (*bus.Fleet, error) {
+	w, err := wayTo(controller, bus.PrivilegeOperate)
+	if err != nil {
+		return nil, err
+	}
+	c.Join, c.NATS, c.Version = w.join, w.nats, e.version
+	return bus.DialFleet(ctx, c)
+}
+
+// member connects a host of a fleet as an end point.
+func (d dialer) member(ctx context.Context, at, controller, name string) (*control.EndPoint, func(), error) {
+	if d.Port != bus.DefaultPort && d.Port != 0 {
+		return nil, nil, fault.Usagef("leave -p out: the controller knows how to reach it", "-p %d does not go with %s", d.Port, at)
+	}
+	f, back, err := d.env.fleets.use(ctx, controller, func(ctx context.Context) (*bus.Fleet, error) {
+		return d.env.dialFleet(ctx, controller, bus.FleetConfig{Device: d.Device, LocalAddr: d.Source})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := find(f.hosts, controller, name, time.Now())
+	if err != nil {
+		back()
+		return nil, nil, err
+	}
+	e, err := d.greet(ctx, at, f.Client(h.ID), h)
+	if err != nil {
+		back()
+		return nil, nil, err
+	}
+	return e, back, nil // the client ends with the connection: other names may lead to it
+}
+
+// greet asks a host of a fleet who it is.
+func (d dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.Host) (*control.EndPoint, error) {
+	hctx, cancel := context.WithTimeout(ctx, helloTime)
+	defer cancel()
+	hello, err := client.Hello(hctx)
+	if err != nil {
+		return nil, fmt.Errorf("cli: asking %s who it is: %w", at, err)
+	}
+	e := &control.EndPoint{Name: at, Client: client, Hello: hello, Labels: h.Labels}
+	if len(e.Hello.DataAddrs) == 0 { // nothing was reached that could stand in
+		e.Hello.DataAddrs = hello.Addrs
+	}
+	if len(e.Hello.DataAddrs) == 0 {
+		return nil, fault.Failf("set one there: thru serve --data-addr ADDRESS", "cli: %s has told no address for data", at)
+	}
+	if e.DataHosts, err = d.dataHosts(e); err == nil {
+		e.Addr = e.DataHosts[0] // control goes by the controller
+	}
+	return e, err
+}
+
+// find is the host of a name; an error says which there are.
+func find(hosts []bus.Host, controller, name string, now time.Time) (bus.Host, error) {
+	var names []string
+	refused := ""
+	for _, h := range hosts {
+		switch {
+		case h.Refused != "":
+			if h.Name == name {
+				refused = h.Refused
+			}
+		case h.Name == name && h.Online:
+			return h, nil
+		case h.Name == name:
+			return h, fault.Failf("see whether `thru serve` runs there, and whether it reaches the controller: thru hosts "+controller,
+				"cli: %s/%s is not there: it was last seen %s", controller, name, seen(h, now))
+		default:
+			names = append(names, h.Name)
+		}
+	}
+	switch {
+	case refused != "":
+		return bus.Host{}, fault.Failf("thru hosts "+controller+" lists it", "cli: %s/%s is refused: %s", controller, name, refused)
+	case len(hosts) == 0:
+		return bus.Host{}, fault.Failf(noHosts, "cli: %s has no hosts yet", controller)
+	}
+	return bus.Host{}, fault.Failf(cmp.Or(suggest("did you mean ", name, names), "thru hosts "+controller+" lists all"),
+		"cli: %s has no host named %q", controller, name)
+}
+
+// seen is when a host was last heard of.
+func seen(h bus.Host, now time.Time) string {
+	if h.SeenAt.IsZero() {
+		return "never"
+	}
+	return fmt.Sprintf("%s ago (%s)", max(now.Sub(h.SeenAt), 0).Round(time.Second), h.SeenAt.Local().Format("2006-01-02 15:04:05"))
+}
+
+// mostSuggested bounds how many names a hint has.
+const mostSuggested = 8
+
+// suggest names those that a person may have meant, nearest first; "" where
+// there are none.
+func suggest(before, name string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	names = slices.Clone(names)
+	slices.Sort(names)
+	slices.SortStableFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
+	if distance(name, names[0]) <= len(name)/2 {
+		return before + names[0] + "?"
+	}
+	text := strings.Join(names[:min(len(names), mostSuggested)], ", ")
+	if more := len(names) - mostSuggested; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "there are " + text
+}
+
+// distance is how many bytes must be put in, taken out or replaced to make one
+// word of the other (Levenshtein).
+func distance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

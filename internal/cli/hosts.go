@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/report"
+)
+
+type hostsCmd struct {
+	Controller string `arg:"" optional:"" name:"controller" help:"Name of the controller (thru join), or CONTROLLER/NAME for one host and its facts; may be left out where one is kept."`
+	Facts      bool   `name:"facts" help:"Also ask each host for its facts: system, CPUs, memory, interfaces."`
+	Forget     string `name:"forget" placeholder:"NAME" help:"Forget a host: the name is free for another one."`
+	Watch      bool   `name:"watch" help:"Print the list again whenever it changes, until Ctrl-C."`
+	JSON       bool   `name:"json" help:"Print JSON."`
+	natsFlags
+}
+
+// listed is what --json prints.
+type listed struct {
+	Controller string       `json:"controller"`
+	At         time.Time    `json:"at"`
+	Hosts      []listedHost `json:"hosts"`
+}
+
+// listedHost is a host, with its facts where they were asked for.
+type listedHost struct {
+	bus.Host
+	Facts *measure.Facts `json:"facts,omitempty"`
+	Error string         `json:"error,omitempty"` // why it has no facts
+}
+
+// Run lists the hosts of a fleet.
+func (c *hostsCmd) Run(ctx context.Context, e *env) error {
+	controller, name, one := memberOf(c.Controller)
+	if !one {
+		controller = c.Controller
+	}
+	if one && (name == "" || c.Forget != "") {
+		return fault.Usagef("thru hosts CONTROLLER --forget NAME, or thru hosts CONTROLLER/NAME", "%q does not go here", c.Controller)
+	}
+	controller, fleet, err := c.dial(ctx, e, controller)
+	if err != nil {
+		return err
+	}
+	defer fleet.Close()
+	switch {
+	case c.Forget != "":
+		if err := fleet.Forget(ctx, c.Forget); err != nil {
+			return err
+		}
+		return c.forgotten(e)
+	case c.Watch:
+		return c.watch(ctx, e, fleet, controller, name)
+	}
+	hosts, err := c.list(ctx, fleet, controller, name)
+	if err != nil {
+		return err
+	}
+	if err := c.print(ctx, e, fleet, controller, hosts, c.Facts || one); err != nil {
+		return err
+	}
+	if one { // whether it can be used is the exit code
+		if _, err := find(hosts, controller, name, time.Now()); err != nil {
+			e.errorLines(err)
+			return printed{err}
+		}
+	}
+	if len(hosts) == 0 {
+		e.line("hint: " + noHosts)
+	}
+	return nil
+}
+
+// dial connects to the controller that is named, or to the only one.
+func (c *hostsCmd) dial(ctx context.Context, e *env, controller string) (string, *bus.Fleet, error) {
+	nats, err := c.natsFlags.config()
+	switch {
+	case err != nil:
+		return "", nil, err
+	case nats != nil && controller != "":
+		return "", nil, fault.Usagef("take one of the name and --nats", "two controllers are named")
+	case nats != nil:
+		f, err := bus.DialFleet(ctx, bus.FleetConfig{NATS: nats, Version: e.version})
+		return nats.URL, f, err
+	case controller == "":
+		if controller, err = onlyController(); err != nil {
+			return "", nil, err
+		}
+	}
+	f, err := e.dialFleet(ctx, controller, bus.FleetConfig{})
+	return controller, f, err
+}
+
+// onlyController is the one that is kept, where there is one.
+func onlyController() (string, error) {
+	keys, err := bus.DefaultKeyring()
+	if err != nil {
+		return "", err
+	}
+	switch all := controllers(keys, bus.PrivilegeOperate); len(all) {
+	case 1:
+		return all[0], nil
+	case 0:
+		return "", fault.Usagef("keep the string that `thru control` prints for operators: thru join NAME", "no controller is kept")
+	default:
+		return "", fault.Usagef("thru hosts "+all[0], "say which controller: %s", strings.Join(all, ", "))
+	}
+}
+
+// list asks for the hosts, in the order of their names; or for all that claim one name.
+func (c *hostsCmd) list(ctx context.Context, fleet *bus.Fleet, controller, name string) ([]bus.Host, error) {
+	hosts, err := fleet.Hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(hosts, func(a, b bus.Host) int { return strings.Compare(a.Name, b.Name) })
+	if name == "" {
+		return hosts, nil
+	}
+	same := slices.DeleteFunc(slices.Clone(hosts), func(h bus.Host) bool { return h.Name != name })
+	if len(same) == 0 {
+		_, err := find(hosts, controller, name, time.Now())
+		return nil, err
+	}
+	return same, nil
+}
+
+// print writes the list in the form asked for.
+func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controller string, hosts []bus.Host, facts bool) error {
+	now := time.Now()
+	out := listed{Controller: controller, At: now, Hosts: make([]listedHost, len(hosts))}
+	for i, h := range hosts {
+		out.Hosts[i].Host = h
+	}
+	if facts {
+		readFacts(ctx, fleet, out.Hosts)
+	}
+	if c.JSON {
+		return json.NewEncoder(e.out).Encode(out)
+	}
+	width, colour := terminal(e.out)
+	options := report.TextOptions{Width: width, Colour: colour}
+	rows := make([]report.HostRow, len(hosts))
+	for i, h := range hosts {
+		rows[i] = hostRow(h, now)
+	}
+	if err := report.HostsTable(e.out, rows, options); err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		if h.Waiting > 0 || h.Problem != "" {
+			fmt.Fprintf(e.out, "\n%s: %s\n", h.Name, printable(keeping(h)))
+		}
+	}
+	if !facts {
+		return nil
+	}
+	doc := &measure.Document{Schema: measure.Schema, Command: "hosts"}
+	for _, h := range out.Hosts {
+		if h.Error != "" {
+			e.line(h.Name + ": " + h.Error)
+			continue
+		}
+		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: h.Name, Addr: strings.Join(h.Addrs, " "), Thru: h.Thru, Facts: h.Facts, Labels: h.Labels})
+	}
+	return report.Facts(e.out, doc, options)
+}
+
+// keeping says of results that wait at a host how many, and what is in their way.
+func keeping(h bus.Host) string {
+	waits := fmt.Sprintf("%d results wait there for the controller", h.Waiting)
+	switch {
+	case h.Problem == "":
+		return waits
+	case h.Waiting == 0:
+		return h.Problem
+	}
+	return waits + "; " + h.Problem
+}
+
+// hostRow is a host as report shows it.
+func hostRow(h bus.Host, now time.Time) report.HostRow {
+	r := report.HostRow{
+		Name: h.Name, Labels: h.Labels, Thru: h.Thru, Addrs: h.DataAddrs, CPUs: h.CPUs,
+		Online: h.Online, Busy: h.Busy, Refused: h.Refused,
+	}
+	if len(r.Addrs) == 0 {
+		r.Addrs = h.Addrs
+	}
+	if h.WireMajor > 0 {
+		r.Wire = fmt.Sprintf("%d.%d", h.WireMajor, h.WireMinor)
+	}
+	if !h.SeenAt.IsZero() {
+		r.Ago = max(now.Sub(h.SeenAt), 0)
+	}
+	return r
+}
+
+// factsAtOnce bounds how many hosts are asked for facts at a time.
+const factsAtOnce = 32
+
+// readFacts asks those that are there.
+func readFacts(ctx context.Context, fleet *bus.Fleet, hosts []listedHost) {
+	places := make(chan struct{}, factsAtOnce)
+	done := make(chan struct{})
+	for i := range hosts {
+		go func() {
+			places <- struct{}{}
+			defer func() { <-places; done <- struct{}{} }()
+			h := &hosts[i]
+			if !h.Online || h.Refused != "" {
+				h.Error = "it is not there, or refused: no facts"
+				return
+			}
+			r, err := fleet.Client(h.ID).Facts(ctx, bus.FactsRequest{})
+			if err != nil {
+				h.Error = err.Error()
+				return
+			}
+			h.Facts = &r.Facts
+		}()
+	}
+	for range hosts {
+		<-done
+	}
+}
+
+// watchEvery is how often a list that is watched is asked for.
+const watchEvery = 2 * time.Second
+
+// watch prints the list whenever it is another one.
+func (c *hostsCmd) watch(ctx context.Context, e *env, fleet *bus.Fleet, controller, name string) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	last := ""
+	for {
+		hosts, err := c.list(ctx, fleet, controller, name)
+		if err != nil && (ctx.Err() != nil || fleet.Err() != nil || fault.Code(err) == fault.Usage) {
+			return errors.Join(fleet.Err(), err)
+		}
+		if now := state(hosts); err == nil && now != last {
+			last = now
+			if !c.JSON {
+				fmt.Fprintf(e.out, "\n%s\n", time.Now().Format("15:04:05"))
+			}
+			if err := c.print(ctx, e, fleet, controller, hosts, c.Facts); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-fleet.Lost():
+			return fleet.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// state is a list without what changes by itself.
+func state(hosts []bus.Host) string {
+	still := slices.Clone(hosts)
+	for i := range still {
+		still[i].SeenAt = time.Time{}
+	}
+	b, _ := json.Marshal(still) // strings and numbers always marshal
+	return string(b)
+}
+
+// noHosts is what to do about an empty fleet.
+const noHosts = "on each host run `thru serve --controller NAME` with the string for agents that `thru control` prints"
+
+func (c *hostsCmd) forgotten(e *env) error {
+	if c.JSON {
+		return json.NewEncoder(e.out).Encode(map[string]string{"forgotten": c.Forget})
+	}
+	_, err := fmt.Fprintf(e.out, "%s is forgotten: the next host that comes by this name has it\n", c.Forget)
+	return err
+}

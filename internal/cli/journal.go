@@ -1,0 +1,313 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+)
+
+// mostRuns is how many runs are kept in the state folder.
+const mostRuns = 20
+
+// Files of a run's folder.
+const (
+	planName     = "plan.yaml"     // as it was read
+	headName     = "run.json"      // runHead
+	documentName = "document.json" // what was measured so far (docs/result.md)
+	lockName     = "lock"          // held while the run is under way
+)
+
+// errLocked is the error of a run that another process has under way.
+var errLocked = errors.New("another thru has it under way")
+
+// runOptions are what the command line adds to a plan. A run is continued with
+// those that it began with.
+type runOptions struct {
+	Time     string   `json:"time,omitempty"`
+	LinkRate []string `json:"link_rate,omitempty"`
+	Only     []string `json:"only,omitempty"`
+}
+
+func (o runOptions) empty() bool { return o.Time == "" && len(o.LinkRate)+len(o.Only) == 0 }
+
+// runHead is what is known of a run besides its figures.
+type runHead struct {
+	Run     string      `json:"run"`
+	Command string      `json:"command"`
+	Plan    string      `json:"plan"` // name of the file as it was given
+	SHA256  string      `json:"sha256"`
+	Options runOptions  `json:"options"`
+	Began   []time.Time `json:"began"`
+	Steps   int         `json:"steps"`
+	Done    int         `json:"steps_done"`
+	Ended   bool        `json:"ended,omitempty"` // all was measured
+}
+
+// unfinished tells whether there is something left to measure.
+func (h runHead) unfinished() bool { return !h.Ended }
+
+// journal keeps a run in a folder while it goes on: so an interrupt, the end of
+// this process or of a host costs the step under way, not the run. A nil one
+// keeps nothing.
+type journal struct {
+	dir    string
+	head   runHead
+	before *measure.Document // what the run had measured when it was interrupted
+	unlock func()
+	warn   func(string) // hears once that the folder cannot be written
+	lost   error        // why it could not
+}
+
+// runsFolder is where runs are kept unless a folder is named.
+func runsFolder() (string, error) {
+	state, err := defaultState()
+	return filepath.Join(state, "runs"), err
+}
+
+// checksum names the content of a plan.
+func checksum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// newJournal makes the folder of a run that begins: dir, or one in the state
+// folder, of which the oldest goes.
+func newJournal(dir string, text []byte, head runHead) (*journal, error) {
+	head.SHA256, head.Began = checksum(text), []time.Time{time.Now().UTC()}
+	j := &journal{dir: dir, head: head}
+	var err error
+	if dir == "" {
+		err = j.makeFolder()
+	} else {
+		err = j.takeFolder()
+	}
+	if err == nil {
+		j.unlock, err = lockFile(filepath.Join(j.dir, lockName))
+	}
+	if err == nil {
+		err = writeWhole(filepath.Join(j.dir, planName), text)
+	}
+	if err == nil {
+		err = j.writeHead()
+	}
+	if err != nil {
+		j.close()
+		return nil, fmt.Errorf("cli: keeping the run: %w", err)
+	}
+	return j, nil
+}
+
+// makeFolder makes one in the state folder, named after the moment and the plan.
+func (j *journal) makeFolder() error {
+	runs, err := runsFolder()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(runs, 0o700); err != nil {
+		return err
+	}
+	dropOldRuns(runs, mostRuns-1)
+	base := j.head.Began[0].Format("20060102-150405") + "-" + runName(j.head.Plan)
+	for n := 1; ; n++ {
+		j.head.Run = base
+		if n > 1 {
+			j.head.Run = fmt.Sprintf("%s-%d", base, n)
+		}
+		j.dir = filepath.Join(runs, j.head.Run)
+		if err := os.Mkdir(j.dir, 0o700); !errors.Is(err, os.ErrExist) || n == mostRuns {
+			return err
+		}
+	}
+}
+
+// takeFolder takes the one that was named, unless it holds a run.
+func (j *journal) takeFolder() error {
+	if _, err := os.Stat(filepath.Join(j.dir, headName)); err == nil {
+		return fault.Usagef("continue it with --resume, or name another folder", "%s holds a run already", j.dir)
+	}
+	j.head.Run = filepath.Base(j.dir)
+	return os.MkdirAll(j.dir, 0o700)
+}
+
+// runName is the plan's name as part of a folder's.
+func runName(plan string) string {
+	plan = strings.TrimSuffix(filepath.Base(plan), filepath.Ext(plan))
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, plan)
+	return name[:min(len(name), 40)]
+}
+
+// dropOldRuns keeps the newest and those that are under way.
+func dropOldRuns(runs string, keep int) {
+	heads := listRuns(runs)
+	for _, h := range heads[min(keep, len(heads)):] {
+		dir := filepath.Join(runs, h.Run)
+		if unlock, err := lockFile(filepath.Join(dir, lockName)); err == nil {
+			os.RemoveAll(dir)
+			unlock()
+		}
+	}
+}
+
+// listRuns reads the heads of the runs of a folder, the newest first.
+func listRuns(runs string) []runHead {
+	var heads []runHead
+	entries, _ := os.ReadDir(runs)
+	for _, e := range entries {
+		if h, err := readHead(filepath.Join(runs, e.Name())); err == nil {
+			heads = append(heads, h)
+		}
+	}
+	slices.SortStableFunc(heads, func(a, b runHead) int {
+		return b.Began[len(b.Began)-1].Compare(a.Began[len(a.Began)-1])
+	})
+	return heads
+}
+
+// readHead reads that of the run in a folder.
+func readHead(dir string) (h runHead, err error) {
+	if !readKnown(filepath.Join(dir, headName), &h) || len(h.Began) == 0 {
+		return h, fault.Usagef("the runs that are kept are folders of "+filepath.Dir(dir), "%s holds no run", dir)
+	}
+	h.Run = filepath.Base(dir)
+	return h, nil
+}
+
+// resumeJournal opens the folder of a run that was interrupted, with the text of its plan.
+func resumeJournal(dir string) (j *journal, text []byte, err error) {
+	j = &journal{dir: dir}
+	if j.head, err = readHead(dir); err != nil {
+		return nil, nil, err
+	}
+	j.unlock, err = lockFile(filepath.Join(dir, lockName))
+	if err == nil {
+		text, err = os.ReadFile(filepath.Join(dir, planName))
+	}
+	if err == nil && checksum(text) != j.head.SHA256 {
+		err = fmt.Errorf("%s is not the plan that the run began with", filepath.Join(dir, planName))
+	}
+	if err == nil {
+		j.before, err = readDocument(filepath.Join(dir, documentName))
+	}
+	if err != nil {
+		j.close()
+		hint := "begin anew: leave --resume out"
+		if errors.Is(err, errLocked) {
+			hint = "wait until it has ended, or end it"
+		}
+		return nil, nil, fault.Failf(hint, "cli: continuing the run %s: %w", j.head.Run, err)
+	}
+	j.head.Began = append(j.head.Began, time.Now().UTC())
+	return j, text, nil
+}
+
+// readDocument reads what was measured so far; nil where that was nothing yet.
+func readDocument(path string) (*measure.Document, error) {
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var doc measure.Document
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if doc.Schema != measure.Schema {
+		return nil, fmt.Errorf("%s is of the schema %q, this thru goes on with %q", path, doc.Schema, measure.Schema)
+	}
+	return &doc, nil
+}
+
+// save writes the document as it is now. A folder that cannot be written, as on
+// a full disk, is said once and holds nothing up.
+func (j *journal) save(doc *measure.Document) {
+	if j == nil {
+		return
+	}
+	if doc.Plan != nil {
+		j.head.Steps, j.head.Done = doc.Plan.Steps, doc.Plan.Done
+	}
+	var out bytes.Buffer
+	err := report.JSON(&out, doc)
+	if err == nil {
+		err = writeWhole(filepath.Join(j.dir, documentName), out.Bytes())
+	}
+	if err == nil {
+		err = j.writeHead()
+	}
+	if err != nil && j.lost == nil && j.warn != nil {
+		j.warn(fmt.Sprintf("warning: the run cannot be kept in %s: %v; it goes on, and --resume would make it again from what was kept", j.dir, err))
+	}
+	j.lost = err
+}
+
+// end saves the document that the command prints. A run that was measured to
+// its end is not continued, whatever its verdict.
+func (j *journal) end(doc *measure.Document, err error) {
+	if j != nil {
+		j.head.Ended = err == nil
+		j.save(doc)
+	}
+}
+
+// planned names the run and its plan in the document.
+func (j *journal) planned(p plan.Plan) *measure.Planned {
+	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.head.Run, SHA256: j.head.SHA256}
+}
+
+func (j *journal) writeHead() error {
+	text, err := json.MarshalIndent(j.head, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(j.dir, headName), append(text, '\n'))
+}
+
+// kept is the file of the result, empty where it could not be written.
+func (j *journal) kept() string {
+	if j == nil || j.lost != nil {
+		return ""
+	}
+	return filepath.Join(j.dir, documentName)
+}
+
+func (j *journal) close() {
+	if j != nil && j.unlock != nil {
+		j.unlock()
+		j.unlock = nil
+	}
+}
+
+// writeWhole replaces a file as a whole, for this user alone: whoever reads it
+// at any moment finds the old content or the new one.
+func writeWhole(path string, content []byte) error {
+	tmp := path + part
+	err := os.WriteFile(tmp, content, 0o600)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		os.Remove(tmp)
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// stateAt makes the state folder one of the test's.
+func stateAt(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	return filepath.Join(dir, "thru", "runs")
+}
+
+// documentOf is one of a run of three steps.
+func documentOf(done int) *measure.Document {
+	return &measure.Document{Schema: measure.Schema, Command: "run", StartedAt: time.Now(), Plan: &measure.Planned{Name: "x", Steps: 3, Done: done}}
+}
+
+func begun(t *testing.T, dir, plan, text string) *journal {
+	t.Helper()
+	j, err := newJournal(dir, []byte(text), runHead{Command: "run", Plan: plan, Steps: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(j.close)
+	return j
+}
+
+// What was saved last is what a run is continued with.
+func TestJournalGoesOn(t *testing.T) {
+	runs := stateAt(t)
+	j := begun(t, "", "my plan.yaml", "thru: 1\n")
+	if !strings.HasSuffix(j.head.Run, "-my-plan") {
+		t.Errorf("the run is named %s", j.head.Run)
+	}
+	j.save(documentOf(1))
+	j.save(documentOf(2))
+	if _, _, err := resumeJournal(j.dir); err == nil {
+		t.Error("a run is continued that is under way")
+	}
+	j.close()
+	dir, err := findRun(runs, "", "", "other/my plan.yaml", checksum([]byte("thru: 1\n")))
+	if err != nil || dir != j.dir {
+		t.Fatalf("%s, %v", dir, err)
+	}
+	again, text, err := resumeJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.close()
+	if d := again.before; string(text) != "thru: 1\n" || d == nil || d.Plan.Done != 2 || again.head.Run != j.head.Run || len(again.head.Began) != 2 {
+		t.Errorf("continued with %q, %+v", text, d)
+	}
+	doc := documentOf(3)
+	again.head.Ended = true
+	again.save(doc)
+	if again.head.unfinished() || again.head.Done != 3 {
+		t.Errorf("after the last step: %+v", again.head)
+	}
+}
+
+// The run to continue is the last one that has something left, of the plan that is meant.
+func TestFindRun(t *testing.T) {
+	runs := stateAt(t)
+	for _, r := range []struct {
+		plan, text string
+		done       int
+	}{{"a.yaml", "a", 1}, {"a.yaml", "a", 2}, {"b.yaml", "b", 1}, {"a.yaml", "a", 3}} {
+		j := begun(t, "", r.plan, r.text)
+		j.head.Began[0] = time.Unix(int64(r.done)+j.head.Began[0].Unix(), 0) // runs of one second have an order
+		j.head.Ended = r.done == 3
+		j.save(documentOf(r.done))
+		j.close()
+	}
+	a, b := checksum([]byte("a")), checksum([]byte("b"))
+	for _, tt := range []struct {
+		name, keep, run, file, sum, want, err string
+	}{
+		{"of a plan", "", "", "a.yaml", a, "-a-2", ""},
+		{"of any", "", "", "", "", "-a-2", ""},
+		{"of another", "", "", "b.yaml", b, "-b", ""},
+		{"its text has changed", "", "", "b.yaml", checksum([]byte("c")), "", "b.yaml has changed since the run"},
+		{"there is none", "", "", "c.yaml", checksum([]byte("c")), "", "no run of c.yaml was interrupted"},
+		{"no such run", "", "nosuch", "", "", "", "holds no run"},
+		{"no such folder", t.TempDir(), "", "", "", "", "holds no run"},
+	} {
+		dir, err := findRun(runs, tt.keep, tt.run, tt.file, tt.sum)
+		switch {
+		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) || fault.Code(err) != fault.Usage || fault.Hint(err) == ""):
+			t.Errorf("%s: %s, %v", tt.name, dir, err)
+		case tt.err == "" && (err != nil || !strings.HasSuffix(dir, tt.want)):
+			t.Errorf("%s: %s, %v", tt.name, dir, err)
+		}
+	}
+}
+
+// Of many runs the newest are kept, and those under way whatever their age.
+func TestOldRunsGo(t *testing.T) {
+	runs := stateAt(t)
+	first := begun(t, "", "under-way.yaml", "x")
+	for range mostRuns + 5 {
+		begun(t, "", "many.yaml", "x").close()
+	}
+	heads := listRuns(runs)
+	if len(heads) > mostRuns+1 || len(heads) < mostRuns {
+		t.Errorf("%d runs are kept", len(heads))
+	}
+	if _, err := os.Stat(filepath.Join(first.dir, planName)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A named folder that holds a run is left alone, and damage is an error.
+func TestJournalRefuses(t *testing.T) {
+	stateAt(t)
+	dir := filepath.Join(t.TempDir(), "deep", "kept")
+	j := begun(t, dir, "a.yaml", "a")
+	j.save(documentOf(1))
+	j.close()
+	if _, err := newJournal(dir, []byte("b"), runHead{}); fault.Code(err) != fault.Usage {
+		t.Errorf("a run is written over: %v", err)
+	}
+	for name, text := range map[string]string{
+		documentName: `{"schema":"thru.result/1","cells":[`,
+		planName:     "another plan",
+	} {
+		path := filepath.Join(dir, name)
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := resumeJournal(dir); err == nil || fault.Hint(err) == "" {
+			t.Errorf("with a damaged %s: %v", name, err)
+		}
+		if err := os.WriteFile(path, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, _, err := resumeJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.close()
+}
+
+// A folder that can no longer be written is said once, and the old content stays.
+func TestJournalOnAFullDisk(t *testing.T) {
+	stateAt(t)
+	j := begun(t, "", "a.yaml", "a")
+	j.save(documentOf(1))
+	var said []string
+	j.warn = func(s string) { said = append(said, s) }
+	if err := os.MkdirAll(filepath.Join(j.dir, documentName+part, "x"), 0o700); err != nil { // nothing can be written there
+		t.Fatal(err)
+	}
+	j.save(documentOf(2))
+	j.save(documentOf(3))
+	if len(said) != 1 || j.kept() != "" {
+		t.Errorf("said %q, kept %q", said, j.kept())
+	}
+	if d, err := readDocument(filepath.Join(j.dir, documentName)); err != nil || d.Plan.Done != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}

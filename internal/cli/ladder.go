@@ -1,0 +1,318 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/plan"
+)
+
+// ladderTime is the length of a ladder's runs (B-09).
+const ladderTime = 60 * time.Second
+
+type ladderCmd struct {
+	What     string `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test, whose path is one rung; or a plan file with rungs. A name that was joined is an end point; else a file that exists, and what ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
+	SameHost string `group:"Rungs" name:"same-host" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
+	SameLAN  string `group:"Rungs" name:"same-lan" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
+	Across   string `group:"Rungs" name:"across" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
+	VCPUs    bool   `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
+	trafficFlags
+	loginFlags
+	Reverse bool `group:"Ends and directions" short:"R" help:"From the end point to here; of a rung, from the second to the first."`
+	Port    int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
+	DryRun  bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
+	runFlags
+}
+
+// Run measures rungs: that of this machine, or of the path to an end point, or
+// several that are compared.
+func (c *ladderCmd) Run(ctx context.Context, e *env) error {
+	switch {
+	case c.rungs() > 0 && c.What != "":
+		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with --same-host, --same-lan and --across", c.What)
+	case c.rungs() > 0 && c.VCPUs:
+		return fault.Usagef("first one, then the other", "--vcpus does not go with --same-host, --same-lan and --across")
+	case c.rungs() > 0, c.VCPUs:
+		return c.compare(ctx, e)
+	case c.Resume.Asked && c.What == "", e.isPlan(c.What):
+		return c.planned(ctx, e)
+	case len(c.Only) > 0 || c.GoOn || c.Resume.Asked || c.Keep != "" || c.DryRun:
+		return fault.Usagef("leave them out, or name rungs: --across A,B", "--only, --go-on, --resume, --keep and --dry-run are of plans and of several rungs")
+	}
+	return c.single(ctx, e)
+}
+
+// rungs counts those that flags name.
+func (c *ladderCmd) rungs() (n int) {
+	for _, pair := range []string{c.SameHost, c.SameLAN, c.Across} {
+		if pair != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// isPlan tells a plan file from an end point. A name that was joined is an end
+// point, whatever lies in this folder.
+func (e *env) isPlan(name string) bool {
+	if name == "" || name == control.Local || strings.Contains(name, "://") {
+		return false
+	}
+	if name == "-" {
+		return true
+	}
+	joined, exists := e.isJoined(name)
+	kind := strings.ToLower(filepath.Ext(name))
+	return !joined && (exists || kind == ".yaml" || kind == ".yml")
+}
+
+// single measures one rung, in this process and at an end point.
+func (c *ladderCmd) single(ctx context.Context, e *env) error {
+	r, err := c.asked()
+	if err != nil {
+		return err
+	}
+	link, err := linkRate(c.LinkRate)
+	if err != nil {
+		return err
+	}
+	if r.Engine, err = engineOf(c.What); err != nil {
+		return err
+	}
+	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
+	p, err := plan.Ladder(r)
+	if err != nil {
+		return err
+	}
+	d := dialer{env: e, Family: r.Family, Port: c.Port}
+	d.Login = func() (*bus.Login, error) { return c.login(e) }
+	ends, closeAll, err := d.pair(ctx, c.What)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)
+}
+
+// asked turns the flags into plan's terms.
+func (c *ladderCmd) asked() (plan.Request, error) {
+	r, err := c.request(ladderTime)
+	if err == nil && c.Window != "" {
+		err = fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w "+c.Window, "-w does not go with ladder")
+	}
+	r.Reverse, r.FarOutput = c.Reverse, c.FarOutput
+	return r, err
+}
+
+// planned runs a plan file with rungs, or goes on with a run.
+func (c *ladderCmd) planned(ctx context.Context, e *env) error {
+	if !c.onlyPlan() {
+		return fault.Usagef("write the others into the plan (docs/plan.md)", "with a plan go -t, --link-rate, --force, --json, --html and the flags of a run")
+	}
+	r := c.run(e)
+	r.options.Time = c.Time
+	if err := r.begin(ctx, c.What); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// onlyPlan tells whether no flag was given that a plan says.
+func (c *ladderCmd) onlyPlan() bool {
+	rest := ladderCmd{Port: bus.DefaultPort}
+	rest.Interval = "1"
+	given := *c
+	given.What, given.Time, given.LinkRate, given.JSON, given.HTML, given.Force, given.DryRun = "", "", "", false, "", false, false
+	given.runFlags = runFlags{}
+	return reflect.DeepEqual(given, rest)
+}
+
+// run is the run of a plan with the flags that go with any.
+func (c *ladderCmd) run(e *env) *planRun {
+	r := &planRun{
+		env: e, command: "ladder", flags: c.runFlags, dry: c.DryRun, force: c.Force, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Only: c.Only},
+	}
+	if c.LinkRate != "" {
+		r.options.LinkRate = strings.Split(c.LinkRate, ",")
+	}
+	return r
+}
+
+// askedRungs is what a ladder by flags is made of. It is kept with its run, as a
+// plan file is.
+type askedRungs struct {
+	Rungs   []plan.Rung  `json:"rungs,omitempty"`
+	VCPUs   bool         `json:"vcpus,omitempty"`
+	Request plan.Request `json:"request"`
+}
+
+// compare measures several rungs, or one with more and more CPUs.
+func (c *ladderCmd) compare(ctx context.Context, e *env) error {
+	request, err := c.asked()
+	if err != nil {
+		return err
+	}
+	a := askedRungs{VCPUs: c.VCPUs, Request: request}
+	if c.VCPUs {
+		a.Request.Local, a.Request.Peer = control.Local, cmp.Or(c.What, control.Local)
+	} else if a.Rungs, err = c.pairs(); err != nil {
+		return err
+	}
+	r := c.run(e)
+	r.name = "ladder"
+	if r.text, err = json.Marshal(a); err != nil {
+		return fmt.Errorf("cli: keeping the ladder: %w", err)
+	}
+	if r.text = append(r.text, '\n'); r.flags.Resume.Asked {
+		return c.goOn(ctx, r)
+	}
+	if err := writable("--html", c.HTML); err != nil {
+		return err
+	}
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// goOn continues a ladder that was asked for by the same flags.
+func (c *ladderCmd) goOn(ctx context.Context, r *planRun) error {
+	runs, err := runsFolder()
+	if err != nil {
+		return err
+	}
+	dir, err := findRun(runs, c.Keep, c.Resume.Run, "ladder", checksum(r.text))
+	if err != nil {
+		return err
+	}
+	if err := r.open(ctx, dir); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// pairs are the rungs that flags name, the lowest first.
+func (c *ladderCmd) pairs() ([]plan.Rung, error) {
+	var rungs []plan.Rung
+	for _, x := range []struct{ flag, name, pair string }{
+		{"--same-host", plan.RungSwitch, c.SameHost},
+		{"--same-lan", plan.RungLAN, c.SameLAN},
+		{"--across", plan.RungInterconnect, c.Across},
+	} {
+		if x.pair == "" {
+			continue
+		}
+		from, to, ok := strings.Cut(x.pair, ",")
+		if from, to = strings.TrimSpace(from), strings.TrimSpace(to); !ok || from == "" || to == "" || strings.Contains(to, ",") || from == to {
+			return nil, fault.Usagef(x.flag+" takes two end points, such as "+x.flag+" vm1,vm2", "%s %s: these are no two end points", x.flag, x.pair)
+		}
+		if len(rungs) == 0 {
+			rungs = append(rungs, plan.Rung{Name: plan.RungLocalhost, Pair: between(from, from)})
+		}
+		rungs = append(rungs, plan.Rung{Name: x.name, Pair: between(from, to)})
+	}
+	return rungs, nil
+}
+
+// between is a pair of which this machine, where it is one, opens the
+// connections, since nobody can connect to it; of two others either may.
+func between(from, to string) plan.Pair {
+	local := from == control.Local || to == control.Local
+	return plan.Pair{From: from, To: to, DialTo: to == control.Local && from != to, Either: !local && from != to}
+}
+
+// readRungs reads what compare has kept of a ladder.
+func readRungs(text []byte) (a askedRungs, ok bool) {
+	err := json.Unmarshal(text, &a)
+	return a, err == nil && (len(a.Rungs) > 0 || a.VCPUs)
+}
+
+// plan is that of the rungs. How many CPUs an end has matters to the study of
+// them alone; where that is not known yet, as many are taken as here.
+func (a askedRungs) plan(cpus func(endPoint string) int) (p plan.Plan, err error) {
+	r := a.Request
+	names := []string{r.Local, r.Peer}
+	if a.VCPUs {
+		r.LocalCPUs, r.PeerCPUs = cmp.Or(cpus(r.Local), runtime.NumCPU()), cmp.Or(cpus(r.Peer), runtime.NumCPU())
+		p, err = plan.VCPUs(r)
+	} else {
+		p, err = plan.Rungs(a.Rungs, r)
+		names = nil
+		for _, x := range a.Rungs {
+			names = append(names, x.From, x.To)
+		}
+	}
+	p.Order = plan.OrderSequential
+	for i, name := range names {
+		if slices.Index(names, name) == i {
+			p.EndPoints = append(p.EndPoints, plan.EndPoint{Name: name})
+		}
+	}
+	return p, err
+}
+
+// flagOf names the flag of a rung, by which --link-rate may mean it too.
+func flagOf(rung string) string {
+	return map[string]string{plan.RungSwitch: "same-host", plan.RungLAN: "same-lan", plan.RungInterconnect: "across"}[rung]
+}
+
+// setLinks sets the rates of paths that were stated: RATE of the whole plan, of
+// a ladder of its topmost rung, and RUNG=RATE of one rung.
+func setLinks(p *plan.Plan, stated []string) error {
+	rungs := rungsOf(*p)
+	for _, text := range stated {
+		name, rate, named := strings.Cut(text, "=")
+		if !named {
+			name, rate = "", text
+		}
+		link, err := linkRate(strings.TrimSpace(rate))
+		if err != nil {
+			return err
+		}
+		switch {
+		case !named && len(rungs) == 0:
+			p.Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
+			continue
+		case !named:
+			name = rungs[len(rungs)-1]
+		}
+		if !slices.ContainsFunc(rungs, func(r string) bool { return isRung(r, name) }) {
+			return fault.Usagef("the rungs are: "+cmp.Or(strings.Join(rungs, ", "), "none, so state one rate: --link-rate 10G"), "--link-rate %s: there is no rung %s", text, name)
+		}
+		for i := range p.Steps {
+			if isRung(p.Steps[i].Rung, name) {
+				p.Steps[i].Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
+			}
+		}
+	}
+	return nil
+}
+
+// isRung tells whether a rung is meant by its name, or by that of its flag.
+func isRung(rung, name string) bool {
+	name = strings.TrimSpace(name)
+	return rung != "" && (strings.EqualFold(rung, name) || flagOf(rung) == strings.ToLower(name))
+}
+
+// rungsOf are the rungs of a plan, the lowest first.
+func rungsOf(p plan.Plan) []string {
+	var rungs []string
+	for _, s := range p.Steps {
+		if s.Rung != "" && !slices.Contains(rungs, s.Rung) {
+			rungs = append(rungs, s.Rung)
+		}
+	}
+	return rungs
+}

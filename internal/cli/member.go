@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"thru/internal/agent"
+	"thru/internal/bus"
+	"thru/internal/fault"
+)
+
+// memberFlags have an agent serve under a controller.
+type memberFlags struct {
+	Controller string            `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, dialling out: a name of thru join, the join string itself, or - to read it from stdin. Without -p and --bind nothing listens for control here."`
+	Name       string            `group:"Fleet" name:"name" help:"Name in the fleet (default: that of the host)."`
+	Label      map[string]string `group:"Fleet" name:"label" mapsep:"none" placeholder:"KEY=VALUE" help:"Label by which plans choose hosts, such as site=east; may be given again."`
+	natsFlags
+}
+
+// member is the agent's place in a fleet. Of a nil one nothing is known.
+type member struct {
+	under string // the controller, as the person called it
+	conf  bus.AttachConfig
+	spool *agent.Spool
+	say   *sayer
+
+	agent *agent.Agent
+	post  *bus.Post
+}
+
+// member reads the flags; nil where the agent serves under no controller.
+func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
+	f := c.memberFlags
+	nats, err := f.natsFlags.config()
+	switch {
+	case err != nil:
+		return nil, err
+	case nats != nil && f.Controller != "":
+		return nil, fault.Usagef("take one of --controller and --nats", "two controllers are named")
+	case nats == nil && f.Controller == "":
+		if f.Name != "" || len(f.Label) > 0 {
+			return nil, fault.Usagef("name it with --controller or --nats", "--name and --label are for a controller, and none is named")
+		}
+		return nil, nil
+	}
+	m := &member{under: f.NATS, say: &sayer{e: e, json: c.JSON}}
+	to := route{nats: nats}
+	if nats == nil {
+		if m.under, to, err = e.wayGiven(f.Controller); err != nil {
+			return nil, err
+		}
+	}
+	m.conf = bus.AttachConfig{
+		Join: to.join, NATS: to.nats, State: state, Name: cmp.Or(f.Name, hostname()), Labels: f.Label, Version: e.version,
+		DataAddrs: c.DataAddr, Allow: c.Allow, Device: c.BindDev, Addrs: bus.HostAddrs(c.BindDev),
+	}
+	if err := f.check(m.conf.Name); err != nil {
+		return nil, err
+	}
+	m.spool = agent.OpenSpool(filepath.Join(state.Dir(), "spool"), m.say.warn)
+	return m, nil
+}
+
+// check refuses what cannot name or label a host.
+func (f memberFlags) check(name string) error {
+	if !bus.ValidHostName(name) {
+		return fault.Usagef("--name takes letters, digits and . _ - , up to 64, beginning with a letter or digit", "%q cannot name a host", name)
+	}
+	for k, v := range f.Label {
+		if err := bus.CheckLabel(k, v); err != nil {
+			return fault.Usagef("--label takes KEY=VALUE such as site=east, without spaces", "--label: %w", err)
+		}
+	}
+	return nil
+}
+
+// config is what the agent is told of its place.
+func (m *member) config(c *agent.Config) {
+	if m == nil {
+		return
+	}
+	c.Name, c.Labels, c.Spool = m.conf.Name, m.conf.Labels, m.spool
+	c.Addrs = func() []string { return bus.HostAddrs(m.conf.Device) }
+}
+
+// attach takes the place. The agent's events go to both kinds of clients.
+func (m *member) attach(ctx context.Context, a *agent.Agent, own bus.Publish) error {
+	m.agent, m.conf.Busy = a, a.Busy
+	m.conf.Spool = func() (int, string) { return m.spool.Waiting(), m.spool.Trouble() }
+	hello, err := a.Hello(ctx, "", bus.Hello{})
+	if err != nil {
+		return err
+	}
+	m.conf.CPUs = hello.CPUs
+	if m.post, err = bus.Attach(ctx, m.conf, a); err != nil {
+		return err
+	}
+	a.Publisher(func(client string, e bus.Event) {
+		own(client, e)
+		m.post.Publish(client, e)
+	})
+	a.OnBusy(m.post.Announce)
+	m.spool.OnChange(m.post.Announce)
+	return nil
+}
+
+// run says how the place is, and delivers what is spooled, until the context
+// ends or the place is lost for good.
+func (m *member) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		m.spool.Deliver(ctx, m.deliver)
+	}()
+	defer func() { cancel(); <-delivered }()
+	for ready := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case s := <-m.post.Status():
+			if !ready && (errors.Is(s.Err, bus.ErrSecret) || errors.Is(s.Err, bus.ErrCertificate)) {
+				return s.Err // no waiting mends that
+			}
+			if s.Ended {
+				return s.Err
+			}
+			ready = m.status(s, ready)
+		}
+	}
+}
+
+// mostShown bounds how many addresses of a controller a line names.
+const mostShown = 3
+
+// status says what has changed, once, and whether the agent has ever been ready.
+func (m *member) status(s bus.Status, ready bool) bool {
+	where := m.under
+	if j := m.conf.Join; j != nil {
+		where += " at " + strings.Join(j.Control[:min(len(j.Control), mostShown)], " ")
+	}
+	as := map[string]any{"controller": m.under, "name": m.conf.Name, "connected": s.Connected, "error": nil}
+	if s.Err != nil {
+		as["error"], as["hint"] = s.Err.Error(), fault.Hint(s.Err)
+	}
+	switch {
+	case s.Connected && s.Err == nil:
+		m.say.once("link", "connected", fmt.Sprintf("serves under %s as %s; ready", where, m.conf.Name), as)
+		m.spool.Wake()
+		return true
+	case s.Connected:
+		m.say.once("link", "refused", "is refused: "+withHint(s.Err), as)
+	case ready:
+		m.say.once("link", "disconnected", "is cut off, and tries again: "+withHint(s.Err), as)
+	default:
+		m.say.once("link", "disconnected", "waits for "+where+": "+withHint(s.Err), as)
+	}
+	return ready
+}
+
+// withHint is an error and what to do about it, in one line.
+func withHint(err error) string {
+	if err == nil {
+		return "no reason is known"
+	}
+	if h := fault.Hint(err); h != "" {
+		return err.Error() + " (" + h + ")"
+	}
+	return err.Error()
+}
+
+// deliver hands one document to the controller.
+func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
+	err := m.post.Deliver(ctx, s)
+	switch {
+	case err == nil:
+		m.say.forget("spool")
+		m.say.tell("delivered", "the controller has what a client had not fetched: "+s.ID, map[string]any{"result": s.ID})
+	case ctx.Err() == nil:
+		m.say.once("spool", "warning", "what clients have not fetched stays here for now: "+withHint(err), nil)
+	}
+	return err
+}
+
+// leave gives the place back.
+func (m *member) leave() {
+	if m != nil && m.post != nil {
+		m.post.Close()
+	}
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/planfile"
+	"thru/internal/report"
+)
+
+type planCmd struct {
+	New   planNewCmd   `cmd:"" help:"Write a commented plan to start from."`
+	Check planCheckCmd `cmd:"" help:"Is a plan file right? What is wrong, with line and column, or what it would run."`
+}
+
+type planNewCmd struct {
+	Kind string `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers)."`
+	File string `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
+}
+
+// Run writes a plan to start from.
+func (c *planNewCmd) Run(e *env) error {
+	text, err := planfile.Starter(c.Kind)
+	if err != nil {
+		return err
+	}
+	if c.File == "" || c.File == "-" {
+		_, err := e.out.Write(text)
+		return err
+	}
+	if err := newFileOnly(c.File, text); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.out, "%s is written. Edit its end points, then: thru plan check %[1]s, and thru run %[1]s\n", c.File)
+	return err
+}
+
+// newFileOnly writes a file that does not exist yet.
+func newFileOnly(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fault.Usagef("name another file, or remove it first", "%s exists already", path)
+	}
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fault.Usagef("name a file in a folder that can be written to", "writing the plan: %w", err)
+	}
+	return nil
+}
+
+type planCheckCmd struct {
+	File string `arg:"" help:"A plan file, or - for stdin."`
+	JSON bool   `name:"json" help:"Print what it would run as JSON."`
+}
+
+// Run checks a plan file. A controller that it selects hosts of is asked for them.
+func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
+	r := &planRun{env: e, command: "run", forms: forms{json: c.JSON}}
+	if err := r.begin(ctx, c.File); err != nil {
+		return err
+	}
+	p, err := r.expanded(unknownCPUs)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return r.list(p)
+	}
+	r.sayWarnings(p)
+	_, err = fmt.Fprintf(e.out, "%s is right\n%s\n", c.File, report.PlanLine(p))
+	return err
+}
+
+// unknownCPUs is of end points that are not connected.
+func unknownCPUs(string) int { return 0 }
+
+// sayWarnings tells what the one who wrote the plan should know.
+func (r *planRun) sayWarnings(p plan.Plan) {
+	for _, w := range p.Warnings {
+		r.env.line("warning: " + w)
+	}
+}
+
+// listedPlan is what --dry-run --json prints.
+type listedPlan struct {
+	Thru      string        `json:"thru_version"`
+	Name      string        `json:"name"`
+	SHA256    string        `json:"sha256"` // of the file
+	Order     string        `json:"order,omitempty"`
+	Runs      int           `json:"runs"` // steps times repeats, at most
+	Duration  int64         `json:"duration_ns"`
+	EndPoints []listedEnd   `json:"end_points"`
+	Steps     []listedStep  `json:"steps"`
+	Warnings  []string      `json:"warnings,omitempty"`
+	Error     *listedNoFail `json:"error"`
+}
+
+// listedNoFail is never there: a plan that is wrong gives a document with its error.
+type listedNoFail struct{}
+
+type listedEnd struct {
+	Name   string            `json:"name"`
+	At     string            `json:"at,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+type listedStep struct {
+	Label    string         `json:"label"`
+	Rung     string         `json:"rung,omitempty"`
+	Axes     []measure.Axis `json:"axes,omitempty"`
+	AtOnce   bool           `json:"at_once,omitempty"` // its pairs run at the same time
+	Duration int64          `json:"duration_ns"`       // of one run
+	Specs    []measure.Spec `json:"specs"`
+}
+
+// list prints what would run.
+func (r *planRun) list(p plan.Plan) error {
+	if !r.forms.json {
+		r.sayWarnings(p)
+		width, colour := terminal(r.env.out)
+		return report.PlanList(r.env.out, p, report.TextOptions{Width: width, Colour: colour})
+	}
+	l := listedPlan{
+		Thru: r.env.version, Name: p.Name, SHA256: checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),
+		EndPoints: []listedEnd{}, Steps: []listedStep{}, Warnings: p.Warnings,
+	}
+	for _, x := range p.EndPoints {
+		l.EndPoints = append(l.EndPoints, listedEnd{x.Name, x.At, x.Labels})
+	}
+	for _, s := range p.Steps {
+		l.Steps = append(l.Steps, listedStep{s.Label, s.Rung, s.Axes, s.Apart, int64(s.Time()), s.Specs})
+	}
+	enc := json.NewEncoder(r.env.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(l); err != nil {
+		return fmt.Errorf("cli: printing the plan: %w", err)
+	}
+	return nil
+}

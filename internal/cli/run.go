@@ -1,0 +1,462 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/plan"
+	"thru/internal/planfile"
+	"thru/internal/report"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+type runCmd struct {
+	Plan     string   `arg:"" optional:"" name:"plan" help:"A plan file (docs/plan.md; thru plan new writes one to start from), - for stdin. With --resume it may be left out."`
+	DryRun   bool     `group:"Run" name:"dry-run" help:"Print what would run, and for how long. Connects to nothing, but to a controller whose hosts the plan selects."`
+	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Every run at most so long, without a ramp, and as few as there can be: to try a plan out before it runs for its figures."`
+	LinkRate []string `group:"Output" name:"link-rate" sep:"," placeholder:"RATE" help:"Nominal rate of the path, such as 10G, instead of the plan's; RUNG=RATE of one rung of a ladder."`
+	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
+	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	runFlags
+}
+
+// runFlags are of all commands that run a plan.
+type runFlags struct {
+	Only   []string   `group:"Run" name:"only" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more."`
+	GoOn   bool       `group:"Run" name:"go-on" help:"Measure the other pairs where an end point cannot be reached at the start; the exit code is 1 then."`
+	Resume resumeFlag `group:"Run" name:"resume" help:"Go on with the last run that was interrupted, of this plan if it is named; --resume=RUN with that one."`
+	Keep   string     `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
+}
+
+// resumeFlag is a flag that may have a value: --resume, --resume=RUN.
+type resumeFlag struct {
+	Asked bool
+	Run   string
+}
+
+// IsBool implements kong.BoolMapperValue: the value is no argument of its own.
+func (resumeFlag) IsBool() bool { return true }
+
+// Decode implements kong.MapperValue.
+func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
+	r.Asked = true
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	if r.Run = ctx.Scan.Pop().String(); r.Run == "" {
+		return errors.New("the name of the run is empty")
+	}
+	return nil
+}
+
+// Run runs a plan file, or the rest of it.
+func (c *runCmd) Run(ctx context.Context, e *env) error {
+	r := &planRun{
+		env: e, command: "run", flags: c.runFlags, dry: c.DryRun, force: c.Force, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only},
+	}
+	if c.Plan == "" && !c.Resume.Asked {
+		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run wants a plan file")
+	}
+	if err := r.begin(ctx, c.Plan); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// planRun is one run of a plan, from its text to its document.
+type planRun struct {
+	env     *env
+	command string
+	dry     bool
+	force   bool
+	forms   forms
+	flags   runFlags
+	options runOptions
+
+	name    string // of the plan, as it was given
+	text    []byte
+	plan    expander
+	journal *journal
+}
+
+// expander makes the plan, of what is known of the CPUs of the end points: 0
+// where that is not known.
+type expander func(cpus func(endPoint string) int) (plan.Plan, error)
+
+// begin reads the plan: that of a file, or of the run that is to be continued.
+func (r *planRun) begin(ctx context.Context, file string) error {
+	if err := writable("--html", r.forms.html); err != nil {
+		return err
+	}
+	if r.flags.Resume.Asked {
+		return r.resume(ctx, file)
+	}
+	var err error
+	r.name = file
+	if r.text, err = r.env.readPlan(ctx, file); err != nil {
+		return err
+	}
+	return r.read(ctx)
+}
+
+// resume goes on with a run that was interrupted.
+func (r *planRun) resume(ctx context.Context, file string) error {
+	dir, err := r.folder(ctx, file)
+	if err != nil {
+		return err
+	}
+	return r.open(ctx, dir)
+}
+
+// open takes up the run of a folder, with what it began with.
+func (r *planRun) open(ctx context.Context, dir string) (err error) {
+	if r.journal, r.text, err = resumeJournal(dir); err != nil {
+		return err
+	}
+	h := r.journal.head
+	if !h.unfinished() {
+		r.journal.close()
+		return fault.Usagef("thru report "+filepath.Join(dir, documentName)+" shows it", "the run %s is complete", h.Run)
+	}
+	if !r.options.empty() && !reflect.DeepEqual(r.options, h.Options) {
+		r.journal.close()
+		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
+	}
+	r.name, r.options, r.command = h.Plan, h.Options, h.Command
+	if err := r.read(ctx); err != nil {
+		r.journal.close()
+		return err
+	}
+	return nil
+}
+
+// read makes the plan of its text.
+func (r *planRun) read(ctx context.Context) error {
+	if rungs, ok := readRungs(r.text); ok {
+		r.plan = rungs.plan
+		return nil
+	}
+	file, err := planfile.Parse(r.name, r.text)
+	if err != nil {
+		return err
+	}
+	if err := readAll([]reading{{"-t", r.options.Time, "10, 0.5 or 1m", func(s string) error {
+		d, err := unit.ParseDuration(s)
+		if err == nil {
+			file.Hasten(d)
+		}
+		return err
+	}}}); err != nil {
+		return err
+	}
+	fleets, err := r.env.fleetHosts(ctx, file.Controllers())
+	if err != nil {
+		return err
+	}
+	r.plan = func(cpus func(string) int) (plan.Plan, error) { return file.Expand(fleets, cpus) }
+	return nil
+}
+
+// folder finds that of the run to continue: the one that is named by --keep, or
+// by --resume=RUN, or the last one of the plan, or of any.
+func (r *planRun) folder(ctx context.Context, file string) (string, error) {
+	runs, err := runsFolder()
+	if err != nil {
+		return "", err
+	}
+	name := r.flags.Resume.Run
+	if _, err := os.Stat(filepath.Join(runs, filepath.Base(file), headName)); err == nil && name == "" && file != "" {
+		name, file = file, "" // `thru run --resume RUN`, which reads as the plan
+	}
+	var sum string
+	if file != "" {
+		text, err := r.env.readPlan(ctx, file)
+		if err != nil {
+			return "", err
+		}
+		sum = checksum(text)
+	}
+	return findRun(runs, r.flags.Keep, name, file, sum)
+}
+
+// findRun is the folder of the run that is meant: keep is a folder that was
+// named, run a name, file a plan with the checksum sum; each may be empty.
+func findRun(runs, keep, run, file, sum string) (string, error) {
+	changed := func(h runHead) error {
+		return fault.Usagef("give the plan back its old text, or begin anew: leave --resume out", "%s has changed since the run %s", file, h.Run)
+	}
+	var heads []runHead
+	switch {
+	case keep != "":
+		runs = filepath.Dir(filepath.Clean(keep))
+		run = filepath.Base(filepath.Clean(keep))
+		fallthrough
+	case run != "":
+		h, err := readHead(filepath.Join(runs, run))
+		if err != nil {
+			return "", err
+		}
+		if sum != "" && h.SHA256 != sum {
+			return "", changed(h)
+		}
+		return filepath.Join(runs, run), nil
+	default:
+		heads = listRuns(runs)
+	}
+	for _, h := range heads {
+		if h.unfinished() && (sum == "" || h.SHA256 == sum) {
+			return filepath.Join(runs, h.Run), nil
+		}
+	}
+	for _, h := range heads {
+		if h.unfinished() && filepath.Base(h.Plan) == filepath.Base(file) {
+			return "", changed(h)
+		}
+	}
+	what := "no run"
+	if file != "" {
+		what += " of " + file
+	}
+	return "", fault.Usagef("begin one: leave --resume out", "%s was interrupted", what)
+}
+
+// maxPlan bounds the text that is read, in bytes; the parser has the same bound.
+const maxPlan = 1 << 20
+
+// readPlan reads the text of a plan file.
+func (e *env) readPlan(ctx context.Context, file string) ([]byte, error) {
+	if file == "" {
+		return nil, fault.Usagef("name a plan file, or - for stdin", "the name of the plan is empty")
+	}
+	return until(ctx, file, func() ([]byte, error) {
+		var in io.Reader = e.in
+		if file != "-" {
+			f, err := os.Open(file)
+			if err != nil {
+				return nil, e.noPlan(file, err)
+			}
+			defer f.Close()
+			in = f
+		}
+		text, err := io.ReadAll(io.LimitReader(in, maxPlan+1))
+		if err != nil {
+			return nil, e.noPlan(file, err)
+		}
+		return text, nil
+	})
+}
+
+// noPlan says that a file cannot be read, and how to get one.
+func (e *env) noPlan(file string, err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fault.Usagef("thru plan new mesh "+filepath.Base(file)+" writes one to start from", "%s: %w", file, err)
+}
+
+// expanded is the plan as it will run: with what the command line adds.
+func (r *planRun) expanded(cpus func(string) int) (plan.Plan, error) {
+	p, err := r.plan(cpus)
+	if err != nil {
+		return p, err
+	}
+	p.Command = r.command
+	if r.force {
+		p.Gates = plan.GatesForce
+	}
+	if err := setLinks(&p, r.options.LinkRate); err != nil {
+		return p, err
+	}
+	return p, only(&p, r.options.Only)
+}
+
+// only leaves the steps that hold one of the words.
+func only(p *plan.Plan, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	var labels []string
+	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool {
+		if !slices.Contains(labels, s.Label) {
+			labels = append(labels, s.Label)
+		}
+		return !slices.ContainsFunc(words, func(w string) bool { return holds(s, w) })
+	})
+	if len(steps) == 0 {
+		return fault.Usagef("the steps are: "+strings.Join(labels[:min(len(labels), mostNamed)], "; "), "--only %s leaves no step", strings.Join(words, " --only "))
+	}
+	p.Steps = steps
+	p.EndPoints = usedEnds(*p)
+	return nil
+}
+
+// holds tells whether a step's label or rung holds a word, or it has the value NAME=VALUE.
+func holds(s plan.Step, word string) bool {
+	word = strings.ToLower(word)
+	for _, a := range s.Axes {
+		if strings.ToLower(a.Name+"="+a.Value) == word {
+			return true
+		}
+	}
+	return strings.Contains(strings.ToLower(s.Label), word) || strings.Contains(strings.ToLower(s.Rung), word)
+}
+
+// usedEnds are the end points that some step names.
+func usedEnds(p plan.Plan) []plan.EndPoint {
+	used := map[string]bool{}
+	for _, s := range p.Steps {
+		for _, x := range s.Specs {
+			used[x.From], used[x.To] = true, true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(p.EndPoints), func(e plan.EndPoint) bool { return !used[e.Name] })
+}
+
+// run connects the end points, measures, and prints what came of it.
+func (r *planRun) run(ctx context.Context) error {
+	defer func() { r.journal.close() }()
+	p, err := r.expanded(unknownCPUs)
+	if err != nil {
+		return err
+	}
+	if r.dry {
+		return r.list(p)
+	}
+	ends, closeAll, err := r.connect(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	p, err = r.expanded(func(name string) int {
+		if e := ends[name]; e != nil {
+			return e.Hello.CPUs
+		}
+		return 0
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.keep(p); err != nil {
+		return err
+	}
+	return r.measure(ctx, p, ends)
+}
+
+// connect connects all end points. With --go-on the pairs of one that cannot be
+// reached fail, and the others are measured.
+func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
+	v := newRunView(r.env, p, nil, r.forms.json)
+	v.line("%s", report.PlanLine(p))
+	v.Checking(fmt.Sprintf("connecting %d end point(s)", len(p.EndPoints)))
+	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort}
+	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
+	v.clear()
+	err := ctx.Err()
+	if err == nil && len(missing) > 0 && (!r.flags.GoOn || len(ends) == 0) {
+		err = unreachedError(missing, len(p.EndPoints))
+	}
+	if err == nil {
+		err = sameAgent(ends)
+	}
+	if err != nil {
+		closeAll()
+		return nil, nil, err
+	}
+	for _, m := range missing {
+		ends[m.name] = &control.EndPoint{Name: m.name, Down: m.err}
+	}
+	return ends, closeAll, nil
+}
+
+// family is the version of IP that the traffic asks for.
+func family(p plan.Plan) int {
+	for _, s := range p.Steps {
+		for _, x := range s.Specs {
+			return x.Family
+		}
+	}
+	return 0
+}
+
+// keep opens the journal of a run that begins. Where no folder was named, one
+// that cannot be made is no reason not to measure.
+func (r *planRun) keep(p plan.Plan) error {
+	if r.journal != nil {
+		r.env.line(fmt.Sprintf("goes on with %s: %d of %d runs are done", r.journal.head.Run, r.journal.head.Done, r.journal.head.Steps))
+		return nil
+	}
+	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Steps: p.Runs()})
+	switch {
+	case err == nil:
+		r.journal = j
+	case r.flags.Keep != "":
+		return fault.New(fault.Code(err), fault.Hint(err), "--keep: %w", err)
+	default:
+		r.env.line("warning: this run cannot be continued if it is interrupted: " + err.Error())
+	}
+	return nil
+}
+
+// measure runs the plan and prints its document.
+func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint) error {
+	view := newRunView(r.env, p, ends, false)
+	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
+	if p.Gates != plan.GatesOff {
+		runner.Gating = quickGates(p.Gates == plan.GatesForce)
+	}
+	if r.journal != nil {
+		r.journal.warn = func(text string) { view.clear(); r.env.line(text) }
+		runner.Before, runner.Saved, runner.Planned = r.journal.before, r.journal.save, r.journal.planned(p)
+	}
+	doc, err := runner.Run(ctx, p)
+	view.close()
+	doc.Arguments = r.env.args
+	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
+	keepCosts(doc)
+	r.journal.end(doc, err)
+	if hint := r.howToGoOn(); ctx.Err() != nil && err != nil && hint != "" {
+		err = fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
+	}
+	if err != nil {
+		doc.Error = control.Describe(err)
+	}
+	return errors.Join(r.env.outcome(doc, r.forms, err), r.told())
+}
+
+// howToGoOn is the command that continues the run, empty where there is none.
+func (r *planRun) howToGoOn() string {
+	j := r.journal
+	switch {
+	case j.kept() == "" || !j.head.unfinished():
+		return ""
+	case r.flags.Keep != "":
+		return fmt.Sprintf("thru %s --resume --keep %s goes on", r.command, r.flags.Keep)
+	}
+	return fmt.Sprintf("thru %s --resume=%s goes on", r.command, j.head.Run)
+}
+
+// told says where the result is.
+func (r *planRun) told() error {
+	path := r.journal.kept()
+	if path == "" || r.forms.json {
+		return nil
+	}
+	_, err := fmt.Fprintf(r.env.out, "kept: %s\n", path)
+	return err
+}

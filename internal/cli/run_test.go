@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// flow is a Spec between two end points.
+func flow(from, to string) measure.Spec {
+	return measure.Spec{From: from, To: to, Streams: 1, Duration: int64(time.Second), Protocol: measure.TCP}
+}
+
+// sample is a plan of two rungs and of three pairs at once.
+func sample() plan.Plan {
+	four := []measure.Axis{{Name: "streams", Value: "4"}}
+	return plan.Plan{
+		Name:      "sample",
+		EndPoints: []plan.EndPoint{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		Steps: []plan.Step{
+			{Label: "1 stream", Rung: plan.RungLocalhost, Specs: []measure.Spec{flow("a", "a")}},
+			{Label: "4 streams", Rung: plan.RungInterconnect, Axes: four, Specs: []measure.Spec{flow("a", "b")}},
+			{Label: "3 pairs, 4 streams", Axes: four, Apart: true, Labels: []string{"ab", "bc", "ca"}, Specs: []measure.Spec{flow("a", "b"), flow("b", "c"), flow("c", "a")}},
+		},
+	}
+}
+
+func TestOnly(t *testing.T) {
+	for _, tt := range []struct {
+		words []string
+		steps int
+		ends  int
+	}{
+		{nil, 3, 3}, {[]string{"streams=4"}, 2, 3}, {[]string{"INTER"}, 1, 2}, {[]string{"local"}, 1, 1}, {[]string{"pairs", "local"}, 2, 3},
+		{[]string{"nosuch"}, 0, 0}, {[]string{"streams=8"}, 0, 0},
+	} {
+		p := sample()
+		err := only(&p, tt.words)
+		if tt.steps == 0 {
+			if fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), "3 pairs, 4 streams") {
+				t.Errorf("%q: %v", tt.words, err)
+			}
+			continue
+		}
+		if err != nil || len(p.Steps) != tt.steps || len(p.EndPoints) != tt.ends {
+			t.Errorf("%q: %v, %d steps, %d end points", tt.words, err, len(p.Steps), len(p.EndPoints))
+		}
+	}
+}
+
+// A rate is of the plan, of the topmost rung, or of one that is named.
+func TestSetLinks(t *testing.T) {
+	for _, tt := range []struct {
+		stated []string
+		rates  string // of the plan and of each step
+		hint   string
+	}{
+		{nil, "0 [0 0 0]", ""},
+		{[]string{"10G"}, "0 [0 10000000000 0]", ""},
+		{[]string{"across=1G", "localhost=40G"}, "0 [40000000000 1000000000 0]", ""},
+		{[]string{"Interconnect = 1G"}, "0 [0 1000000000 0]", ""},
+		{[]string{"lan=1G"}, "", "the rungs are: localhost, interconnect"},
+		{[]string{"across=fast"}, "", "--link-rate takes a value"},
+	} {
+		p := sample()
+		err := setLinks(&p, tt.stated)
+		if tt.hint != "" {
+			if fault.Code(err) != fault.Usage || !strings.HasPrefix(fault.Hint(err), tt.hint) {
+				t.Errorf("%q: %v, hint %s", tt.stated, err, fault.Hint(err))
+			}
+			continue
+		}
+		var steps []int64
+		for _, s := range p.Steps {
+			steps = append(steps, s.Link.RateBps)
+		}
+		if got := fmt.Sprint(p.Link.RateBps, " ", steps); err != nil || got != tt.rates {
+			t.Errorf("%q: %v, %s", tt.stated, err, got)
+		}
+	}
+	p := sample()
+	p.Steps = p.Steps[2:]
+	if err := setLinks(&p, []string{"1G"}); err != nil || p.Link.RateBps != 1e9 {
+		t.Errorf("without rungs: %v, %+v", err, p.Link)
+	}
+}
+
+func TestUnreached(t *testing.T) {
+	refused := fault.Failf("start it", "no route")
+	one := unreachedError([]unreached{{"a", refused}}, 3)
+	if got := one.Error(); got != "a cannot be reached: no route" || !strings.HasPrefix(fault.Hint(one), "start it; --go-on") || fault.Code(one) != fault.Failed {
+		t.Errorf("%s, hint %s", got, fault.Hint(one))
+	}
+	var many []unreached
+	for i := range mostNamed + 3 {
+		many = append(many, unreached{fmt.Sprintf("h%d", i), refused})
+	}
+	all := unreachedError(many, 20)
+	if got := all.Error(); !strings.HasPrefix(got, "11 of 20 end points cannot be reached: h0 (no route); h1") || !strings.HasSuffix(got, "and 3 more") {
+		t.Error(got)
+	}
+}
+
+// One agent under two names has one turn: a pair of the two would wait for itself.
+func TestTwoNamesOfOne(t *testing.T) {
+	end := func(id, addr, host string, addrs ...string) *control.EndPoint {
+		return &control.EndPoint{Addr: addr, Hello: bus.HelloReply{ID: id, Hostname: host, Addrs: addrs}}
+	}
+	for _, tt := range []struct {
+		name     string
+		a, b     *control.EndPoint
+		same     bool
+		warnings int
+	}{
+		{"two hosts", end("1", "10.0.0.1:5200", "x", "10.0.0.1"), end("2", "10.0.0.2:5200", "y", "10.0.0.2"), false, 0},
+		{"one agent by two addresses", end("1", "10.0.0.1:5200", "x", "10.0.0.1", "10.1.0.1"), end("1", "10.1.0.1:5200", "x", "10.1.0.1", "10.0.0.1"), true, 1},
+		{"two agents of a host", end("1", "10.0.0.1:5200", "x", "10.0.0.1"), end("2", "10.0.0.1:5300", "x", "10.0.0.1"), false, 1},
+		{"older agents", end("", "10.0.0.1:5200", "x"), end("", "10.0.0.1:5200", "x"), true, 0},
+		{"iperf3 beside", end("1", "10.0.0.1:5200", "x"), &control.EndPoint{Addr: "10.0.0.1:5201", Foreign: true}, false, 0},
+	} {
+		ends := map[string]*control.EndPoint{"a": tt.a, "b": tt.b}
+		if err := sameAgent(ends); (err != nil) != tt.same {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if w := sameHost(ends); len(w) != tt.warnings {
+			t.Errorf("%s: %q", tt.name, w)
+		}
+	}
+}
+
+func TestRungsOfFlags(t *testing.T) {
+	for _, tt := range []struct {
+		same, lan, across string
+		want              string
+	}{
+		{"a,b", "a,c", "a,d", "localhost a a, virtual switch a b, LAN a c, interconnect a d"},
+		{"", "", "x, y", "localhost x x, interconnect x y"},
+		{"a", "", "", "error"}, {"a,a", "", "", "error"}, {"a,b,c", "", "", "error"}, {",b", "", "", "error"},
+	} {
+		rungs, err := (&ladderCmd{SameHost: tt.same, SameLAN: tt.lan, Across: tt.across}).pairs()
+		var got []string
+		for _, r := range rungs {
+			got = append(got, r.Name+" "+r.From+" "+r.To)
+		}
+		if err != nil {
+			got = []string{"error"}
+			if fault.Code(err) != fault.Usage {
+				t.Error(err)
+			}
+		}
+		if s := strings.Join(got, ", "); s != tt.want {
+			t.Errorf("%q %q %q: %s, want %s", tt.same, tt.lan, tt.across, s, tt.want)
+		}
+	}
+}
+
+// What is drawn is taken off again, and a step leaves one line.
+func TestRunView(t *testing.T) {
+	var out bytes.Buffer
+	p := sample()
+	v := newRunView(&env{err: &out}, p, nil, false)
+	v.w, v.width = &out, 80
+	v.Checking("facts")
+	v.Step("3 pairs, 4 streams", p.Steps[2].Specs, 2, 3)
+	receives := bus.Event{Kind: bus.EventProgress, Bytes: 125e6, SpanNs: 1e9}
+	v.drawn = time.Time{}
+	v.Live(control.Live{Flow: 1, EndPoint: "c", Event: receives})
+	v.drawn = time.Time{}
+	v.Live(control.Live{Flow: 0, EndPoint: "b", Event: receives})
+	v.Failed(p.Steps[2].Specs[2], errors.New("closed"))
+	if s := v.state(); s.Bps == nil || *s.Bps != 2e9 || !s.Pairs[2].Failed || s.Failed != 1 || s.Turn != 3 || s.Turns != 3 {
+		t.Errorf("%+v", s)
+	}
+	for i, x := range p.Steps[2].Specs {
+		c := measure.Cell{From: x.From, To: x.To, Spec: x, Runs: []measure.Run{{}}}
+		if i < 2 {
+			c.Runs[0].Goodput = new(1e9)
+		}
+		v.Ran(&c)
+	}
+	v.close()
+	screen := drawn(out.String())
+	if want := "c -> a failed: closed\n3/3    2.00 Gb/s   3 pairs, 4 streams"; strings.TrimSpace(screen) != want {
+		t.Errorf("the screen shows %q, want %q", screen, want)
+	}
+}
+
+// drawn is what a terminal shows in the end: the sequences that runView uses.
+func drawn(text string) string {
+	var lines []string
+	at := 0
+	put := func(s string) {
+		for len(lines) <= at {
+			lines = append(lines, "")
+		}
+		lines[at] += s
+	}
+	for len(text) > 0 {
+		var up int
+		switch n, _ := fmt.Sscanf(text, "\x1b[%dA", &up); {
+		case n == 1:
+			at -= up
+			text = text[strings.IndexByte(text, 'A')+1:]
+		case strings.HasPrefix(text, "\r\x1b[J"):
+			lines = append(lines[:at], "")
+			text = text[len("\r\x1b[J"):]
+		case text[0] == '\n':
+			put("")
+			at++
+			text = text[1:]
+		default:
+			put(text[:1])
+			text = text[1:]
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+	"thru/internal/unit"
+)
+
+// runView shows a running plan on a terminal, and nothing elsewhere: a few lines
+// at the bottom that are drawn anew, and above them a line for each step that
+// is over. It implements control.Observer, whose calls come from one goroutine.
+type runView struct {
+	w       io.Writer // nil: not a terminal
+	width   int
+	plan    plan.Plan
+	turns   []plan.Turn
+	foreign map[string]bool // end points that tell nothing on the way
+
+	begin   time.Time // of the run
+	stepped time.Time // of the step under way
+	label   string
+	turn    int // from 0
+	total   int
+	specs   []measure.Spec
+	flows   []liveFlowState
+	phase   string
+	over    []*measure.Cell // of the step under way
+	failed  int
+
+	drawn   time.Time
+	pending int // lines at the bottom that will be drawn anew
+}
+
+// liveFlowState is what is known of a flow while it runs.
+type liveFlowState struct {
+	bps    *float64
+	failed bool
+}
+
+// How often the lines at the bottom are drawn, and how many there may be.
+const (
+	drawEvery = 200 * time.Millisecond
+	liveLines = 7
+)
+
+func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint, silent bool) *runView {
+	v := &runView{plan: p, turns: p.Schedule(), foreign: map[string]bool{}, begin: time.Now(), stepped: time.Now()}
+	for name, x := range ends {
+		v.foreign[name] = x.Foreign
+	}
+	if width, ok := terminalSize(e.err); ok && !silent {
+		v.w, v.width = e.err, width
+	}
+	return v
+}
+
+func (v *runView) printf(format string, args ...any) {
+	if v.w != nil {
+		fmt.Fprintf(v.w, format, args...)
+	}
+}
+
+// clear removes the lines at the bottom.
+func (v *runView) clear() {
+	if v.pending > 1 {
+		v.printf("\x1b[%dA", v.pending-1)
+	}
+	if v.pending > 0 {
+		v.printf("\r\x1b[J")
+	}
+	v.pending = 0
+}
+
+// line prints one that stays.
+func (v *runView) line(format string, args ...any) {
+	v.clear()
+	v.printf("%s\n", fmt.Sprintf(format, args...))
+}
+
+func (v *runView) close() {
+	v.stepOver()
+	v.clear()
+}
+
+// Checking implements control.Observer.
+func (v *runView) Checking(what string) {
+	v.clear()
+	v.printf("%s ...", what)
+	v.pending = 1
+}
+
+// Waiting implements control.Observer.
+func (v *runView) Waiting(endPoint string, ahead int) {
+	v.line("%s is busy: waiting for %d other test(s)", endPoint, ahead)
+}
+
+// Step implements control.Observer.
+func (v *runView) Step(label string, specs []measure.Spec, done, total int) {
+	v.stepOver()
+	v.label, v.specs, v.turn, v.total = label, specs, done, total
+	v.flows, v.phase, v.stepped = make([]liveFlowState, len(specs)), "connecting", time.Now()
+	v.draw()
+}
+
+// stepOver prints the line of the step that has ended.
+func (v *runView) stepOver() {
+	if len(v.over) == 0 {
+		return
+	}
+	sum, measured := 0.0, 0
+	for _, c := range v.over {
+		if g := lastGoodput(c); g != nil {
+			sum += *g
+			measured++
+		}
+	}
+	what := "-"
+	if measured > 0 {
+		what = unit.Rate(sum)
+	}
+	who := ""
+	if len(v.over) == 1 {
+		who = "   " + v.over[0].From + "->" + v.over[0].To
+	}
+	v.line("%*d/%d   %10s   %s%s", len(fmt.Sprint(v.total)), v.turn+1, v.total, what, v.label, who)
+	v.over = nil
+}
+
+// lastGoodput is that of the cell's last run; nil where it has none.
+func lastGoodput(c *measure.Cell) *float64 {
+	if len(c.Runs) == 0 || c.Spec.Traffic != measure.Bulk {
+		return nil
+	}
+	return c.Runs[len(c.Runs)-1].Goodput
+}
+
+// Live implements control.Observer.
+func (v *runView) Live(l control.Live) {
+	if v.w == nil || l.Event.Kind != bus.EventProgress || l.Flow >= len(v.flows) {
+		return
+	}
+	s := v.specs[l.Flow]
+	if s.Traffic != measure.Bulk || l.Sends != v.foreign[s.To] { // the receiver's figure counts, where it tells one
+		return
+	}
+	if v.phase = ""; l.Event.Phase == "ramp" {
+		v.phase = "ramp"
+	}
+	if l.Event.SpanNs > 0 {
+		v.flows[l.Flow].bps = new(float64(l.Event.Bytes) * 8e9 / float64(l.Event.SpanNs))
+	}
+	if time.Since(v.drawn) >= drawEvery {
+		v.draw()
+	}
+}
+
+// draw shows where the plan is.
+func (v *runView) draw() {
+	if v.w == nil {
+		return
+	}
+	v.clear()
+	v.drawn = time.Now()
+	lines := report.LivePlanLines(v.state(), v.width-1, liveLines)
+	v.printf("%s", strings.Join(lines, "\n"))
+	v.pending = len(lines)
+}
+
+// state is the plan as it is now.
+func (v *runView) state() report.LivePlan {
+	elapsed := time.Since(v.begin)
+	l := report.LivePlan{
+		Turn: v.turn + 1, Turns: v.total, Label: v.label, Phase: v.phase, Failed: v.failed,
+		ElapsedNs: int64(elapsed), TotalNs: int64(elapsed + v.left()),
+	}
+	sum, known := 0.0, false
+	for i, s := range v.specs {
+		f := v.flows[i]
+		l.Pairs = append(l.Pairs, report.LivePair{From: s.From, To: s.To, Bps: f.bps, Failed: f.failed})
+		if f.bps != nil && !f.failed {
+			sum, known = sum+*f.bps, true
+		}
+	}
+	if known {
+		l.Bps = &sum
+	}
+	return l
+}
+
+// left is an estimate of how long the rest of the plan takes.
+func (v *runView) left() time.Duration {
+	if v.turn >= len(v.turns) {
+		return 0
+	}
+	now := v.plan.Steps[v.turns[v.turn].Step].Time() - time.Since(v.stepped)
+	return max(now, 0) + v.plan.TimeOf(v.turns[v.turn+1:])
+}
+
+// Failed implements control.Observer.
+func (v *runView) Failed(s measure.Spec, err error) {
+	v.failed++
+	for i, x := range v.specs {
+		if x.From == s.From && x.To == s.To && i < len(v.flows) {
+			v.flows[i].failed = true
+		}
+	}
+	v.line("%s -> %s failed: %v", s.From, s.To, err)
+}
+
+// Ran implements control.Observer.
+func (v *runView) Ran(c *measure.Cell) {
+	if !slices.Contains(v.over, c) { // a search tells of each trial
+		v.over = append(v.over, c)
+	}
+}
+
+// Told implements control.Observer: a plan has no such steps.
+func (v *runView) Told(measure.Step) {}

@@ -1,0 +1,311 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/host/platform"
+)
+
+// Bounds of the way to an end point over ssh. A copy may take as long as the
+// connection lives: ssh itself notices where it does not.
+const (
+	sshLoginTime  = 30 * time.Second // without a person who may be asked
+	sshAnswerTime = 20 * time.Second // of the far end's shell, and of thru to start there
+	sshEndTime    = 3 * time.Second  // of ssh, once its input is closed
+	sshMostNoise  = 1 << 20          // bytes that a login may print before the far end's shell speaks
+)
+
+// overSSH starts an agent at the far end of ssh and connects it: a copy of the
+// right thru goes there, runs without a file and without a port for control,
+// and ends with the connection.
+func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+	destination, port, err := sshTarget(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.Port != bus.DefaultPort && d.Port != 0 {
+		return nil, nil, fault.Usagef("the port of ssh stands in the end point: ssh://HOST:PORT", "-p %d does not go with %s", d.Port, name)
+	}
+	s, err := startSSH(d.env, destination, port)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := d.attended(ctx, s, name)
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return e, func() { e.Client.(*bus.Client).Close(); s.close() }, nil
+}
+
+// attended brings thru to the far end and connects its agent.
+func (d dialer) attended(ctx context.Context, s *sshProcess, name string) (*control.EndPoint, error) {
+	defer s.killOn(ctx)()
+	far, err := s.greeting()
+	if err != nil {
+		return nil, err
+	}
+	if d.Checks && platform.Known(far.os) {
+		return nil, &otherSystem{far.os}
+	}
+	file, err := openBinary(far)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(d.env)
+	defer p.close()
+	if err := s.bring(file, far, p); err != nil {
+		return nil, err
+	}
+	client, err := bus.Over(s.conn(), s.destination, d.env.version)
+	if err != nil {
+		return nil, s.explain("starting thru there", err)
+	}
+	hctx, cancel := context.WithTimeout(ctx, helloTime)
+	defer cancel()
+	e := &control.EndPoint{Name: name, Addr: net.JoinHostPort(far.addr, strconv.Itoa(cmp.Or(s.port, 22))), Client: client}
+	if e.Hello, err = client.Hello(hctx); err == nil {
+		e.DataHosts, err = d.dataHosts(e)
+	}
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// otherSystem is one that is read by its own commands.
+type otherSystem struct{ os string }
+
+func (o *otherSystem) Error() string { return cmp.Or(o.os, "a login without /bin/sh") }
+
+// sshProcess is one call of ssh, and the shell at its far end.
+type sshProcess struct {
+	destination string
+	port        int
+	mark        string // begins every line that is meant for us
+	person      bool   // one may be asked
+	cmd         *exec.Cmd
+	in          io.WriteCloser
+	pipe        *os.File // where out reads
+	out         *bufio.Reader
+	said        *sayings
+	done        chan struct{} // closed when ssh has ended
+	err         error         // of its end; set before done closes
+}
+
+// startSSH runs the system's own ssh, so that its configuration, keys, agent
+// and list of known hosts hold. Where a person is there, it may ask.
+func startSSH(e *env, destination string, port int) (*sshProcess, error) {
+	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: isTerminal(e.in), said: &sayings{}, done: make(chan struct{})}
+	// No shared connection that outlives this one.
+	args := append(platform.SSHOptions(), "-o", "ControlMaster=no", "-o", "ControlPersist=no")
+	if s.person {
+		s.said.echo = e.err
+	} else {
+		args = append(args, "-o", "BatchMode=yes")
+	}
+	if port != 0 {
+		args = append(args, "-p", strconv.Itoa(port))
+	}
+	args = append(args, "--", destination, remoteScript(s.mark))
+	s.cmd = exec.Command("ssh", args...)
+	if runtime.GOOS != "windows" {
+		// Ctrl-C goes to all of a terminal: ssh must stay until the measurement is put away.
+		s.cmd = exec.Command("/bin/sh", append([]string{"-c", `trap "" INT; exec ssh "$@"`, "ssh"}, args...)...)
+	}
+	s.cmd.Stderr, s.cmd.WaitDelay = s.said, time.Second
+	return s, s.begin()
+}
+
+// begin starts the process.
+func (s *sshProcess) begin() error {
+	in, err1 := s.cmd.StdinPipe()
+	out, theirs, err2 := os.Pipe() // not StdoutPipe, which Wait would close under its reader
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("cli: starting ssh: %w", err)
+	}
+	s.cmd.Stdout = theirs
+	err := s.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		out.Close()
+		return fault.Failf("install the client of OpenSSH", "cli: starting ssh: %w", err)
+	}
+	s.in, s.pipe, s.out = in, out, bufio.NewReaderSize(out, 64<<10)
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	return nil
+}
+
+// killOn ends ssh when the context ends, until the returned function is called.
+func (s *sshProcess) killOn(ctx context.Context) (stop func()) {
+	end := context.AfterFunc(ctx, func() { s.cmd.Process.Kill() })
+	return func() { end() }
+}
+
+// within ends ssh where a step takes longer than that.
+func (s *sshProcess) within(limit time.Duration) (stop func() bool) {
+	return time.AfterFunc(limit, func() {
+		s.said.note(fmt.Sprintf("no answer within %v", limit))
+		s.cmd.Process.Kill()
+	}).Stop
+}
+
+// line waits for the next line that is meant for us: a login may print others.
+func (s *sshProcess) line() (word, rest string, err error) {
+	for seen := 0; seen < sshMostNoise; {
+		b, err := s.out.ReadSlice('\n')
+		seen += len(b)
+		if after, ours := strings.CutPrefix(string(b), s.mark+" "); ours && err == nil {
+			word, rest, _ := strings.Cut(strings.TrimSpace(after), " ")
+			return word, rest, nil
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return "", "", fmt.Errorf("cli: reading from ssh: %w", err)
+		}
+	}
+	return "", "", errors.New("the login there prints too much")
+}
+
+// expect waits for one word of the far end's shell, which may fail instead.
+func (s *sshProcess) expect(want, doing string, limit time.Duration) (rest string, err error) {
+	if limit > 0 {
+		defer s.within(limit)()
+	}
+	word, rest, err := s.line()
+	switch {
+	case err != nil:
+		return "", s.explain(doing, err)
+	case word == "failed":
+		return "", fault.Failf("", "cli: %s: %s: %s%s", s.destination, doing, rest, s.said.because())
+	case word != want:
+		return "", fmt.Errorf("cli: %s: %s: it said %.40q", s.destination, doing, word)
+	}
+	return rest, nil
+}
+
+// greeting logs in, and hears what the far end is.
+func (s *sshProcess) greeting() (farEnd, error) {
+	limit := sshLoginTime
+	if s.person {
+		limit = 0
+	}
+	rest, err := s.expect("here", "logging in", limit)
+	s.said.quiet()
+	if err != nil {
+		return farEnd{}, err
+	}
+	return parseFarEnd(rest, s.destination)
+}
+
+// explain makes an error of how ssh has ended.
+func (s *sshProcess) explain(doing string, err error) error {
+	s.end()
+	var exit *exec.ExitError
+	if errors.As(s.err, &exit) && exit.Exited() && exit.ExitCode() != 255 && doing == "logging in" { // 255 is of ssh itself (ssh(1), EXIT STATUS)
+		return fault.Failf("an end point of ssh needs a login with a shell: "+sshByHand(s.destination, s.port)+" shows what there is",
+			"cli: %s: %s: %w%s", s.destination, doing, &otherSystem{}, s.said.because())
+	}
+	if doing == "logging in" {
+		return platform.SSHFault(s.destination, s.port, s.said.String(), fmt.Errorf("the connection failed: %w", err))
+	}
+	return fault.Failf("try again; "+sshByHand(s.destination, s.port)+" shows whether the connection holds",
+		"cli: %s: %s: the connection has ended%s: %w", s.destination, doing, s.said.because(), err)
+}
+
+func sshByHand(destination string, port int) string {
+	if port != 0 {
+		return fmt.Sprintf("`ssh -p %d %s`", port, destination)
+	}
+	return "`ssh " + destination + "`"
+}
+
+// conn is the connection to the agent, once it has said that it is ready.
+func (s *sshProcess) conn() net.Conn { return overPipes(s.out, s.in) }
+
+// overPipes makes a connection of two ways; in is closed when it ends.
+func overPipes(out io.Reader, in io.WriteCloser) net.Conn {
+	ours, theirs := net.Pipe()
+	go func() { io.Copy(theirs, out); theirs.Close() }()
+	go func() { io.Copy(in, theirs); in.Close(); theirs.Close() }()
+	return ours
+}
+
+// close ends ssh, and with it what runs there.
+func (s *sshProcess) close() {
+	s.end()
+	s.pipe.Close()
+}
+
+// end closes ssh's input, and returns when ssh has ended: killed where it has
+// not ended by itself after a while.
+func (s *sshProcess) end() {
+	s.in.Close()
+	defer time.AfterFunc(sshEndTime, func() { s.cmd.Process.Kill() }).Stop()
+	<-s.done
+}
+
+// sayings are what ssh and the far end say on stderr: the first of it is kept,
+// and until the login is through a person sees it at once.
+type sayings struct {
+	mu   sync.Mutex
+	kept []byte
+	echo io.Writer
+}
+
+// Write implements io.Writer.
+func (s *sayings) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.echo != nil {
+		s.echo.Write(b)
+	}
+	const most = 4 << 10
+	s.kept = append(s.kept, b[:min(len(b), most-len(s.kept))]...)
+	return len(b), nil
+}
+
+// note adds a line of our own.
+func (s *sayings) note(line string) { fmt.Fprintln(s, line) }
+
+// quiet ends the echo.
+func (s *sayings) quiet() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.echo = nil
+}
+
+func (s *sayings) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.kept)
+}
+
+// because is its last line, to end a message with.
+func (s *sayings) because() string {
+	all := strings.Split(strings.TrimSpace(s.String()), "\n")
+	if last := all[len(all)-1]; last != "" {
+		return fmt.Sprintf(" (%.300s)", last)
+	}
+	return ""
+}

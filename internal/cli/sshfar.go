@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"thru/internal/fault"
+	"thru/internal/unit"
+)
+
+// remoteScript is what runs at the far end of ssh. MARK begins each line that it says:
+//
+//	here KERNEL MACHINE SYSTEM CODING SSH_CONNECTION   what it is; then it reads: BYTES SIZE SHA256 CODING
+//	send                                               a folder is there; then it reads so many BYTES
+//	ready                                              said by thru, which speaks the control plane from there on
+//	failed WHY
+//
+// It reads nothing before it has said so, so no byte goes to the wrong reader.
+// The folder is its owner's alone, lies where programs may run and there is
+// room, and goes whatever happens; thru removes it as soon as it runs. The text
+// stands between single quotes, for whichever shell logs in: so it is one line
+// for csh, and has no single quote, no backslash (fish) and no exclamation mark.
+func remoteScript(mark string) string {
+	script := `
+umask 077; LC_ALL=C; PATH="$PATH:/usr/sbin:/sbin"; export LC_ALL PATH; d=;
+gone() { test -z "$d" || rm -rf "$d"; };
+trap gone EXIT; trap "exit 1" HUP INT PIPE TERM;
+fail() { echo "MARK failed $*"; exit 1; };
+has() { command -v "$1" >/dev/null 2>&1; };
+coding=plain; has gzip && coding=gzip;
+o=$(uname -o 2>/dev/null); echo "MARK here $(uname -s) $(uname -m) ${o:-?} $coding $SSH_CONNECTION";
+read -r bytes size sum coding || exit 1;
+for t in "$TMPDIR" /tmp /var/tmp "$HOME" /dev/shm "/run/user/$(id -u)"; do
+test -n "$t" || continue;
+d=$(mktemp -d "$t/thru-XXXXXXXX" 2>/dev/null) || { d=; continue; };
+free=$(df -Pk "$t" 2>/dev/null | { read -r x; read -r x x x k x; echo "$k"; });
+echo "exit 7" > "$d/x" && chmod 700 "$d/x" && { "$d/x" 2>/dev/null; test $? = 7; } && test "${free:-0}" -gt $((size / 1024)) && break;
+rm -rf "$d"; d=;
+done;
+test -n "$d" || fail "no folder has room for $size bytes and lets programs run: TMPDIR, /tmp, /var/tmp, HOME, /dev/shm";
+rm -f "$d/x"; f="$d/thru"; echo "MARK send";
+case $coding in gzip) head -c "$bytes" | gzip -dc > "$f";; *) head -c "$bytes" > "$f";; esac;
+got=$(($(wc -c < "$f"))); test "$got" = "$size" || fail "$got of $size bytes have arrived in $d";
+s="$sum  ";
+if has sha256sum; then s=$(sha256sum < "$f"); elif has shasum; then s=$(shasum -a 256 < "$f"); fi;
+test "${s%% *}" = "$sum" || fail "the copy is damaged";
+chmod 700 "$f"; "$f" ` + attendVerb + ` "$d" MARK`
+	return "/bin/sh -c '" + strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(script), "\n", " "), "MARK", mark) + "'"
+}
+
+// farEnd is what the far end has said of itself.
+type farEnd struct {
+	os, arch string // as Go names them
+	gzip     bool
+	addr     string // where ssh has reached it: its own, without port
+}
+
+// parseFarEnd reads the words behind "here". Where the far end does not tell
+// its address, that is the host which was asked for.
+func parseFarEnd(words, destination string) (farEnd, error) {
+	w := strings.Fields(words)
+	if len(w) < 4 {
+		return farEnd{}, fmt.Errorf("cli: %s says of itself %.60q", destination, words)
+	}
+	far := farEnd{os: systemName(w[0], w[2]), arch: machineName(w[1]), gzip: w[3] == "gzip"}
+	far.addr = destination[strings.LastIndex(destination, "@")+1:]
+	if len(w) == 8 { // SSH_CONNECTION: client, port, server, port (ssh(1))
+		if a, err := netip.ParseAddr(w[6]); err == nil && a.Zone() == "" {
+			far.addr = a.Unmap().String()
+		}
+	}
+	return far, nil
+}
+
+// systemName turns what uname says (-s, -o) into Go's name.
+func systemName(kernel, system string) string {
+	switch kernel {
+	case "VMkernel":
+		return "esxi"
+	case "SunOS":
+		if system == "illumos" {
+			return "illumos"
+		}
+		return "solaris"
+	}
+	return strings.ToLower(kernel) // Linux, FreeBSD, Darwin
+}
+
+// machineName turns what uname -m says into Go's name.
+func machineName(machine string) string {
+	switch machine {
+	case "x86_64", "i86pc": // Solaris names the platform
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "i386", "i486", "i586", "i686":
+		return "386"
+	}
+	if strings.HasPrefix(machine, "arm") && machine != "arm64" {
+		return "arm"
+	}
+	return machine
+}
+
+// binariesVariable names a folder of programs for other systems.
+const binariesVariable = "THRU_BINARIES"
+
+// openBinary opens the thru that runs at the far end: this program, or one of
+// another system as `make cross` names it.
+func openBinary(far farEnd) (*os.File, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cli: finding this program: %w", err)
+	}
+	if far.os == runtime.GOOS && far.arch == runtime.GOARCH {
+		if f, err := os.Open("/proc/self/exe"); err == nil { // also after an upgrade on disk
+			return f, nil
+		}
+		return os.Open(own)
+	}
+	name := "thru-" + far.os + "-" + far.arch
+	for _, dir := range []string{os.Getenv(binariesVariable), filepath.Dir(own)} {
+		if f, err := os.Open(filepath.Join(dir, name)); err == nil && dir != "" {
+			return f, nil
+		}
+	}
+	return nil, fault.Failf(fmt.Sprintf("put %s of the same version (`make cross` builds all) beside this program in %s, or into a folder that %s names",
+		name, filepath.Dir(own), binariesVariable), "cli: there is no thru for %s/%s at hand", far.os, far.arch)
+}
+
+// parcel is a program as it goes over the wire.
+type parcel struct {
+	body   []byte
+	size   int64 // of the program
+	sum    [sha256.Size]byte
+	coding string
+}
+
+// pack reads a program, and compresses it where the far end can undo that.
+func pack(r io.Reader, zip bool) (p parcel, err error) {
+	var body bytes.Buffer
+	sum := sha256.New()
+	p.coding = "plain"
+	var to io.Writer = &body
+	end := func() error { return nil }
+	if zip {
+		z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
+		if err != nil {
+			return p, fmt.Errorf("cli: compressing thru: %w", err)
+		}
+		p.coding, to, end = "gzip", z, z.Close
+	}
+	p.size, err = io.Copy(io.MultiWriter(sum, to), r)
+	if err := errors.Join(err, end()); err != nil {
+		return p, fmt.Errorf("cli: reading thru to copy it: %w", err)
+	}
+	p.body = body.Bytes()
+	sum.Sum(p.sum[:0])
+	return p, nil
+}
+
+// bring copies a program to the far end and waits until it runs there.
+func (s *sshProcess) bring(file io.ReadCloser, far farEnd, p progress) error {
+	defer file.Close()
+	box, err := pack(file, far.gzip)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(s.in, "%d %d %x %s\n", len(box.body), box.size, box.sum, box.coding); err != nil {
+		return s.explain("copying thru there", err)
+	}
+	if _, err := s.expect("send", "finding a place for thru", sshAnswerTime); err != nil {
+		return err
+	}
+	const piece = 1 << 20
+	for done := 0; done < len(box.body); done += piece {
+		p.Checking(fmt.Sprintf("copying %s to %s: %d%%", unit.Size(int64(len(box.body))), s.destination, 100*done/len(box.body)))
+		if _, err := s.in.Write(box.body[done:min(done+piece, len(box.body))]); err != nil {
+			break // the far end says why, or ssh does
+		}
+	}
+	p.Checking("starting thru on " + s.destination)
+	_, err = s.expect("ready", "copying thru there", 0)
+	return err
+}

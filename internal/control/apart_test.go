@@ -1,0 +1,591 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// yard is a set of agents that take turns and keep skewed clocks.
+type yard struct {
+	t    *testing.T
+	zero time.Time
+	quit chan struct{}
+	all  map[string]*yardAgent
+}
+
+// yardAgent answers as an agent of a fleet does. Its faults are chosen by a test.
+type yardAgent struct {
+	*yard
+	name string
+	skew time.Duration // of its clock
+	wall time.Duration // of its wall clock
+
+	refuses string // prefix of the targets that it cannot dial
+	mute    bool   // never answers Prepare
+	deaf    bool   // nor any question about its host
+	dies    bool   // when it is started
+	floods  bool   // when it is started, and for ever
+	broken  string // its sessions end with that
+	quota   float64
+	vanish  string // prefix of the targets towards which large packets vanish
+
+	mu       sync.Mutex
+	sessions map[string]bool // by id: it sends
+	began    map[string]time.Time
+	opened   int
+	calls    []string
+	queue    []*yardClient
+}
+
+// yardClient is one controller's connection to an agent.
+type yardClient struct {
+	*yardAgent
+	events chan bus.Event
+	lost   chan struct{}
+	once   sync.Once
+}
+
+func newYard(t *testing.T) *yard {
+	y := &yard{t: t, zero: time.Now(), quit: make(chan struct{}), all: map[string]*yardAgent{}}
+	t.Cleanup(func() { close(y.quit) })
+	return y
+}
+
+// add an agent; its clock and its wall clock are far from everybody's.
+func (y *yard) add(name string, change func(*yardAgent)) {
+	n := time.Duration(len(y.all))
+	a := &yardAgent{yard: y, name: name, skew: n * 977 * time.Second, wall: (n - 3) * 41 * time.Second, sessions: map[string]bool{}, began: map[string]time.Time{}}
+	if change != nil {
+		change(a)
+	}
+	y.all[name] = a
+}
+
+// connect gives a controller its own connections to all of them.
+func (y *yard) connect(names ...string) map[string]*EndPoint {
+	ends := map[string]*EndPoint{}
+	for i, n := range names {
+		c := &yardClient{yardAgent: y.all[n], events: make(chan bus.Event, 64), lost: make(chan struct{})}
+		ends[n] = &EndPoint{
+			Name: n, Addr: fmt.Sprintf("10.0.%d.%d:5200", i/250, i%250), Client: c, DataHosts: []string{"at-" + n},
+			Hello: bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, ID: "id " + n},
+		}
+	}
+	return ends
+}
+
+func (a *yardAgent) called(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, what)
+}
+
+func (a *yardAgent) asked(what string) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		if strings.HasPrefix(c, what) {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *yardAgent) now() time.Duration { return time.Since(a.zero) + a.skew }
+
+func (c *yardClient) Hello(context.Context) (bus.HelloReply, error) { return bus.HelloReply{}, nil }
+
+func (c *yardClient) Clock(context.Context) (bus.ClockReply, error) {
+	return bus.ClockReply{NowNs: int64(c.now()), WallNs: time.Now().Add(c.wall).UnixNano()}, c.Err()
+}
+
+func (c *yardClient) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
+	if c.deaf {
+		return bus.FactsReply{}, errors.New("bus: facts: no reply")
+	}
+	r := bus.FactsReply{Facts: measure.Facts{Hostname: &c.name, Cores: new(2)}}
+	if c.quota > 0 {
+		r.Facts.Cgroup = &measure.Cgroup{QuotaCPUs: &c.quota}
+	}
+	return r, c.Err()
+}
+
+func (c *yardClient) Answer(context.Context, bus.Answer) (bus.AnswerReply, error) {
+	return bus.AnswerReply{Token: "probe", Port: 1}, c.Err()
+}
+
+func (c *yardClient) Probe(_ context.Context, m bus.Probe) (bus.ProbeReply, error) {
+	c.called("probe " + strings.Join(m.Targets, " "))
+	one := measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: 9000}, MTU: &measure.PathMTU{Bytes: 9000, Claimed: 9000}}
+	path := measure.Path{Forward: one, Back: one}
+	if c.vanish != "" && strings.HasPrefix(m.Targets[0], c.vanish) {
+		path.Forward.MTU = &measure.PathMTU{Bytes: 1500, Claimed: 9000, Silent: true}
+	}
+	return bus.ProbeReply{Path: path}, c.Err()
+}
+
+func (c *yardClient) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.queue, c) {
+		c.queue = append(c.queue, c)
+	}
+	ahead := slices.Index(c.queue, c)
+	return bus.ReserveReply{Granted: ahead == 0, Ahead: ahead}, c.Err()
+}
+
+func (c *yardClient) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply, error) {
+	if c.mute {
+		time.Sleep(20 * time.Millisecond)
+		return bus.PrepareReply{}, fault.Failf("it is stuck", "bus: prepare: no reply within 20ms")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil || c.queue[0] != c {
+		return bus.PrepareReply{}, errors.New("not your turn")
+	}
+	if m.Dials && c.refuses != "" && strings.HasPrefix(m.Targets[0], c.refuses) {
+		return bus.PrepareReply{}, fault.Failf("open the ports", "worker: no data connection: %s: refused", m.Targets[0])
+	}
+	c.opened++
+	id := fmt.Sprintf("%s %d", c.name, c.opened)
+	c.sessions[id] = m.Sends
+	return bus.PrepareReply{Session: id, Token: "token", Port: 5202, RTTIdle: &measure.RTT{Median: int64(time.Millisecond)}}, nil
+}
+
+func (c *yardClient) Start(_ context.Context, m bus.Start) (bus.Empty, error) {
+	go c.run(m)
+	return bus.Empty{}, c.Err()
+}
+
+// run is the life of a session: it begins at its moment, and ends soon.
+func (c *yardClient) run(m bus.Start) {
+	if m.AtNs > 0 {
+		select {
+		case <-time.After(time.Duration(m.AtNs) - c.now()):
+		case <-c.quit:
+			return
+		}
+	}
+	c.mu.Lock()
+	c.began[m.Session] = time.Now()
+	c.mu.Unlock()
+	script := []bus.Event{{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1e9, Bytes: 1000}, {Kind: bus.EventDone}}
+	switch {
+	case c.dies:
+		c.once.Do(func() { close(c.lost) })
+		return
+	case c.broken != "":
+		script[1] = bus.Event{Kind: bus.EventFailed, Error: c.broken, Hint: "mend it"}
+	}
+	for _, e := range script {
+		e.Session = m.Session
+		c.send(e)
+	}
+	for c.floods && c.send(bus.Event{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1, Session: m.Session}) {
+	}
+}
+
+func (c *yardClient) send(e bus.Event) bool {
+	select {
+	case c.events <- e:
+		return true
+	case <-c.quit:
+		return false
+	}
+}
+
+func (c *yardClient) Collect(_ context.Context, m bus.Collect) (bus.CollectReply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	began, started := c.began[m.Session]
+	if !started {
+		return bus.CollectReply{}, c.Err()
+	}
+	return bus.CollectReply{Evidence: measure.Evidence{
+		Sends: c.sessions[m.Session], MeasuredNs: 1e9, Bytes: 1000, TotalBytes: 1000, BeganNs: new(int64(began.Sub(c.zero) + c.skew)),
+		Bins: []measure.StreamBin{{Span: 1e9, Bytes: 1000}},
+	}}, c.Err()
+}
+
+func (c *yardClient) Captured(context.Context, bus.Captured) (bus.CapturedReply, error) {
+	return bus.CapturedReply{}, errors.New("nothing is captured here")
+}
+
+func (c *yardClient) Release(_ context.Context, m bus.Release) (bus.Empty, error) {
+	c.called(strings.TrimSpace("release " + m.Session))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Session == "" {
+		clear(c.sessions)
+	}
+	if delete(c.sessions, m.Session); len(c.sessions) == 0 {
+		c.queue = slices.DeleteFunc(c.queue, func(x *yardClient) bool { return x == c })
+	}
+	return bus.Empty{}, nil
+}
+
+func (c *yardClient) Events() <-chan bus.Event { return c.events }
+func (c *yardClient) Lost() <-chan struct{}    { return c.lost }
+func (c *yardClient) Err() error {
+	select {
+	case <-c.lost:
+		return errors.New("it fell silent")
+	default:
+		return nil
+	}
+}
+
+// spec is a flow of bulk data for a moment.
+func spec(from, to string) measure.Spec {
+	return measure.Spec{From: from, To: to, DialFrom: true, Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), NoRamp: true, Interval: int64(time.Second)}
+}
+
+// atOnce is a plan of pairs that are measured at the same time.
+func atOnce(specs ...measure.Spec) plan.Plan {
+	return plan.Plan{Command: "run", Name: "test", Order: plan.OrderSimultaneous, Steps: []plan.Step{{Label: "all", Apart: true, Specs: specs}}}
+}
+
+// ring of n agents, each of which sends to the next.
+func ring(t *testing.T, n int, change func(*yardAgent)) (*yard, []string, []measure.Spec) {
+	y := newYard(t)
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("h%03d", i))
+		y.add(names[i], change)
+	}
+	var specs []measure.Spec
+	for i := range n {
+		specs = append(specs, spec(names[i], names[(i+1)%n]))
+	}
+	return y, names, specs
+}
+
+// Fifty agents with clocks far apart, of which one dies, one floods, one never
+// answers, one not even for its facts, and one fails: the pairs of these fail, and all others are measured.
+func TestManyPairsAtOnce(t *testing.T) {
+	y, names, specs := ring(t, 50, func(a *yardAgent) {
+		switch a.name {
+		case "h010":
+			a.dies = true
+		case "h020":
+			a.floods = true
+		case "h030":
+			a.mute = true
+		case "h040":
+			a.broken = "worker: stream 1: broken"
+		case "h047":
+			a.deaf = true
+		}
+	})
+	q := &quiet{}
+	r := Runner{Ends: y.connect(names...), Watch: q}
+	doc, err := r.Run(t.Context(), atOnce(specs...))
+	if err == nil || fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "8 of 50 pairs failed") {
+		t.Errorf("error %v", err)
+	}
+	want := []string{"h009 h010", "h010 h011", "h029 h030", "h030 h031", "h039 h040", "h040 h041", "h046 h047", "h047 h048"}
+	if slices.Sort(q.failed); !slices.Equal(q.failed, want) {
+		t.Errorf("the observer heard of %q", q.failed)
+	}
+	for i, c := range doc.Cells {
+		bad := slices.Contains(want, c.From+" "+c.To)
+		if (c.Error != nil) != bad || !bad && (c.Runs[0].Timing == nil || c.Goodput == nil) {
+			t.Errorf("cell %d, %s to %s: error %+v, goodput %+v", i, c.From, c.To, c.Error, c.Goodput)
+		}
+	}
+	if e := endOf(doc, "h010"); !strings.Contains(e.Lost, "h010 is gone: it fell silent") {
+		t.Errorf("h010 was lost: %q", e.Lost)
+	}
+	if e := endOf(doc, "h009"); e.Lost != "" || e.ClockNs == nil {
+		t.Errorf("h009: %+v", e)
+	}
+	for _, n := range names {
+		if a := y.all[n]; n != "h010" && n != "h047" && a.asked("release") == 0 {
+			t.Errorf("%s was not released", n)
+		}
+	}
+}
+
+func endOf(doc *measure.Document, name string) measure.EndPoint {
+	i := slices.IndexFunc(doc.EndPoints, func(e measure.EndPoint) bool { return e.Name == name })
+	if i < 0 {
+		return measure.EndPoint{}
+	}
+	return doc.EndPoints[i]
+}
+
+// What the document says of when pairs began is what happened, within the bound
+// that it names, whatever the agents' clocks say.
+func TestTimingIsWithinItsBound(t *testing.T) {
+	y, names, specs := ring(t, 12, nil)
+	r := Runner{Ends: y.connect(names...), Watch: &quiet{}}
+	doc, err := r.Run(t.Context(), atOnce(specs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := y.all[specs[0].To].began
+	for i, c := range doc.Cells {
+		began, zero := moment(y.all[c.To].began), moment(first)
+		a, b := doc.Cells[0].Runs[0].Timing, c.Runs[0].Timing
+		if a == nil || b == nil {
+			t.Fatalf("cell %d has no timing", i)
+		}
+		if off := time.Duration(b.StartNs-a.StartNs) - began.Sub(zero); off.Abs() > time.Duration(a.BoundNs+b.BoundNs) {
+			t.Errorf("cell %d is off by %v, and the bounds are %v", i, off, time.Duration(a.BoundNs+b.BoundNs))
+		}
+		if b.EndNs-b.StartNs != 1e9 {
+			t.Errorf("cell %d lasted %d", i, b.EndNs-b.StartNs)
+		}
+	}
+	if len(doc.Warnings) != 1 || !strings.Contains(doc.Warnings[0], "h011 is 5 min 28 s ahead of") || !strings.Contains(doc.Warnings[0], "and 8 more") {
+		t.Errorf("of the wall clocks it warns %q", doc.Warnings)
+	}
+}
+
+// moment at which the receiving session of an agent began.
+func moment(began map[string]time.Time) time.Time {
+	var first time.Time
+	for _, t := range began {
+		if first.IsZero() || t.Before(first) { // receivers are ready before senders
+			first = t
+		}
+	}
+	return first
+}
+
+// An agent that is lost in one step is not asked in the next, and the pairs of
+// the others go on.
+func TestLostAgentIsSkipped(t *testing.T) {
+	y, names, specs := ring(t, 4, func(a *yardAgent) { a.dies = a.name == "h001" })
+	p := atOnce(specs...)
+	p.Repeat = plan.Repeat{Min: 3, Max: 3}
+	doc, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}}).Run(t.Context(), p)
+	if err == nil || !strings.Contains(err.Error(), "2 of 4 pairs failed: h000 -> h001") {
+		t.Errorf("error %v", err)
+	}
+	if n := y.all["h001"].opened; n != 2 {
+		t.Errorf("the lost agent was asked to open %d sessions", n)
+	}
+	if c := doc.Cells[2]; len(c.Runs) != 3 || c.Goodput == nil || c.Goodput.Runs != 3 || c.Error != nil {
+		t.Errorf("a pair without it: %+v", c.Goodput)
+	}
+	if c := doc.Cells[0]; len(c.Runs) != 3 || !strings.Contains(c.Error.Message, "h001 is gone") {
+		t.Errorf("a pair with it: %+v", c.Error)
+	}
+}
+
+// The steps of a plan file go on after one that has failed, also where each
+// measures one pair; so does one whose end point could not be connected.
+func TestSequentialPlanGoesOn(t *testing.T) {
+	y, names, specs := ring(t, 3, func(a *yardAgent) {
+		if a.name == "h001" {
+			a.broken = "worker: broken"
+		}
+	})
+	p := plan.Plan{Command: "run", Name: "test", Order: plan.OrderSequential}
+	for _, s := range append(specs, spec("h000", "absent")) {
+		p.Steps = append(p.Steps, plan.Step{Label: s.To, Specs: []measure.Spec{s}})
+	}
+	ends := y.connect(names...)
+	ends["absent"] = &EndPoint{Name: "absent", Down: errors.New("bus: connection refused")}
+	q := &quiet{}
+	saved := 0
+	doc, err := (&Runner{Ends: ends, Watch: q, Saved: func(*measure.Document) { saved++ }}).Run(t.Context(), p)
+	if err == nil || !strings.Contains(err.Error(), "3 of 4 pairs failed") {
+		t.Errorf("error %v", err)
+	}
+	if want := []string{"h000 h001", "h001 h002", "h000 absent"}; !slices.Equal(q.failed, want) {
+		t.Errorf("the observer heard of %q", q.failed)
+	}
+	if c := doc.Cells[2]; c.Goodput == nil || c.Runs[0].Timing != nil {
+		t.Errorf("the pair in between: %+v", c)
+	}
+	if doc.Plan == nil || doc.Plan.Done != 4 || doc.Plan.Steps != 4 || saved != 4 || endOf(doc, "absent").Lost == "" {
+		t.Errorf("%+v, saved %d times", doc.Plan, saved)
+	}
+}
+
+// Where the plan leaves it open who dials, the other end tries; what worked is
+// tried first the next time.
+func TestEitherEndDials(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse []string
+		opened int // at the receiver, in two runs
+		err    string
+	}{
+		"the first way":  {nil, 2, ""},
+		"the other way":  {[]string{"a"}, 3, ""},
+		"neither":        {[]string{"a", "b"}, 2, "a to b: worker: no data connection: at-b:5202: refused; and the other way round: control: connecting b to a"},
+		"not for itself": {[]string{"local"}, 0, "connecting local to b"},
+	} {
+		y := newYard(t)
+		for _, n := range []string{"a", "b", Local} {
+			y.add(n, func(x *yardAgent) {
+				if slices.Contains(c.refuse, n) {
+					x.refuses = "at-"
+				}
+			})
+		}
+		s := spec("a", "b")
+		if name == "not for itself" {
+			s.From = Local
+		}
+		s.Either = true
+		p := atOnce(s)
+		p.Repeat = plan.Repeat{Min: 2, Max: 2}
+		doc, err := (&Runner{Ends: y.connect("a", "b", Local), Watch: &quiet{}}).Run(t.Context(), p)
+		if (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || fault.Hint(err) != "open the ports") {
+			t.Errorf("%s: error %v, hint %q", name, err, fault.Hint(err))
+		}
+		if c.err == "" && doc.Cells[0].Goodput.Runs != 2 {
+			t.Errorf("%s: %+v", name, doc.Cells[0].Goodput)
+		}
+		if n := y.all["b"].opened; c.err == "" && n != c.opened {
+			t.Errorf("%s: the receiver opened %d sessions", name, n)
+		}
+		if n := y.all["b"].asked("release b 1"); name == "the other way" && n != 1 {
+			t.Errorf("the session of the way that failed was released %d times", n)
+		}
+	}
+}
+
+// An agent that is too old to be told a moment is started at once, and its runs
+// say why they are not placed.
+func TestOldAgentIsStartedAtOnce(t *testing.T) {
+	y, names, specs := ring(t, 3, nil)
+	ends := y.connect(names...)
+	ends["h001"].Hello = bus.HelloReply{WireMajor: 1, WireMinor: 3, Thru: "0.8.0"}
+	doc, err := (&Runner{Ends: ends, Watch: &quiet{}}).Run(t.Context(), atOnce(specs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := doc.Cells[0].Runs[0]; x.Timing != nil || len(x.Flows[0].Missing) != 1 || !strings.Contains(x.Flows[0].Missing[0].Why, "0.8.0") {
+		t.Errorf("%+v", x)
+	}
+	if doc.Cells[1].Runs[0].Timing == nil || doc.Cells[0].Goodput == nil {
+		t.Error("the others have no timing, or it has no figure")
+	}
+}
+
+// What was interrupted goes on where it was: complete steps are not made again,
+// one that was cut is, as a whole.
+func TestResume(t *testing.T) {
+	y, names, specs := ring(t, 3, nil)
+	p := atOnce(specs...)
+	p.Repeat = plan.Repeat{Min: 3, Max: 3}
+	var half *measure.Document
+	ctx, cancel := context.WithCancel(t.Context())
+	q := &quiet{step: func(n int) {
+		if n == 3 {
+			cancel()
+		}
+	}}
+	half, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(ctx, p)
+	if err == nil || half.Plan.Done != 2 || len(half.Cells[0].Runs) != 3 || !half.Cells[0].Runs[2].Partial {
+		t.Fatalf("%v, %+v", err, half.Plan)
+	}
+	q = &quiet{}
+	doc, err := (&Runner{Ends: y.connect(names...), Watch: q, Before: half}).Run(t.Context(), p)
+	if err != nil || q.steps != 1 || doc.Plan.Done != 3 || len(doc.Plan.Began) != 2 || !doc.StartedAt.Equal(half.StartedAt) {
+		t.Errorf("%v, %d steps, %+v", err, q.steps, doc.Plan)
+	}
+	for _, c := range doc.Cells {
+		if len(c.Runs) != 3 || c.Goodput == nil || c.Goodput.Runs != 3 || c.Error != nil {
+			t.Errorf("cell %+v", c.Goodput)
+		}
+	}
+	other := atOnce(specs[:2]...)
+	if _, err := (&Runner{Ends: y.connect(names...), Watch: q, Before: half}).Run(t.Context(), other); fault.Code(err) != fault.Usage {
+		t.Errorf("another plan: %v", err)
+	}
+}
+
+// An interrupt at any time ends the plan at that step, gives every turn back,
+// and is no failure of the pairs.
+func TestInterruptedPairs(t *testing.T) {
+	for _, after := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
+		y, names, specs := ring(t, 6, nil)
+		p := atOnce(specs...)
+		p.Repeat = plan.Repeat{Min: 100, Max: 100}
+		ctx, cancel := context.WithCancel(t.Context())
+		q := &quiet{step: func(n int) {
+			if n == 1 {
+				time.AfterFunc(after, cancel)
+			}
+		}}
+		doc, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(ctx, p)
+		if err == nil || err.Error() != "interrupted" || doc.Error == nil || len(q.failed) != 0 || q.steps > 3 {
+			t.Errorf("after %v: %v, %d steps, failed %q", after, err, q.steps, q.failed)
+		}
+		for _, n := range names {
+			if a := y.all[n]; len(a.queue) != 0 {
+				t.Errorf("after %v: %s still has a turn given away", after, n)
+			}
+		}
+	}
+}
+
+// Streams of many flows at one host are counted on, for their placement.
+func TestStreamsAreNumbered(t *testing.T) {
+	y, names, _ := ring(t, 3, nil)
+	specs := []measure.Spec{spec("h000", "h001"), spec("h000", "h000"), spec("h002", "h001"), spec("h002", "h000")}
+	specs[0].Streams = 4
+	r := Runner{Ends: y.connect(names...)}
+	flows := r.flows(plan.Step{Specs: specs}, 0)
+	numberStreams(flows)
+	var got []int
+	for _, f := range flows {
+		got = append(got, f.spec.FirstStream)
+	}
+	if want := []int{0, 4, 4, 5}; !slices.Equal(got, want) {
+		t.Errorf("first streams %v, want %v", got, want)
+	}
+}
+
+// Two controllers whose sets of agents cross come to their ends, however their
+// turns fall.
+func TestCrossingControllers(t *testing.T) {
+	y, names, _ := ring(t, 12, nil)
+	var wg sync.WaitGroup
+	for c := range 4 {
+		ends := y.connect(names...)
+		var specs []measure.Spec
+		for i := range 9 { // sets overlap, and are listed in different orders
+			a, b := names[(i*5+c)%12], names[(i*7+c+1)%12]
+			if a != b {
+				specs = append(specs, spec(a, b))
+			}
+		}
+		p := atOnce(specs...)
+		p.Repeat = plan.Repeat{Min: 2, Max: 2}
+		wg.Go(func() {
+			if _, err := (&Runner{Ends: ends, Watch: &quiet{}}).Run(t.Context(), p); err != nil {
+				t.Errorf("controller %d: %v", c, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// How long many pairs take: told, not judged.
+func TestTwoHundredPairs(t *testing.T) {
+	y, names, specs := ring(t, 200, nil)
+	begin := time.Now()
+	doc, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}}).Run(t.Context(), atOnce(specs...))
+	if err != nil || len(doc.Cells) != 200 {
+		t.Fatal(err)
+	}
+	t.Logf("200 pairs took %v", time.Since(begin))
+}

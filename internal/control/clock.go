@@ -1,0 +1,209 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// clockMinor is the wire minor since which an agent tells its clock.
+const clockMinor = 4
+
+// Exchanges that compare two clocks: the quickest of them counts. More tell
+// little, since what stands in its way is mostly there or not.
+const (
+	exchanges    = 8
+	exchangeTime = time.Second
+)
+
+// reading is how an agent's clock stood to the one of this process.
+type reading struct {
+	here  time.Duration // on this process's clock: in the middle of the exchange
+	ahead time.Duration // the agent's clock, ahead of that
+	bound time.Duration // how far off that can be: half the round trip
+	wall  time.Duration // the agent's wall clock, ahead of this machine's
+}
+
+// readClock compares an agent's clock with one that began at zero, as NTP does
+// (RFC 5905, section 8): the reply was made between question and answer.
+func readClock(ctx context.Context, c Client, zero time.Time) (reading, error) {
+	var best reading
+	var last error
+	for n := range exchanges {
+		asked, cancel := context.WithTimeout(ctx, exchangeTime)
+		t1 := time.Now()
+		reply, err := c.Clock(asked)
+		t4 := time.Now()
+		cancel()
+		if err != nil {
+			if last = err; ctx.Err() != nil || n > 0 { // once is an accident, twice a state
+				break
+			}
+			continue
+		}
+		middle := t1.Add(t4.Sub(t1) / 2)
+		x := reading{
+			here: middle.Sub(zero), ahead: time.Duration(reply.NowNs) - middle.Sub(zero), bound: t4.Sub(t1) / 2,
+			wall: time.Duration(reply.WallNs - middle.UnixNano()),
+		}
+		if best.here == 0 || x.bound < best.bound {
+			best = x
+		}
+	}
+	if best.here == 0 {
+		return best, last
+	}
+	return best, nil
+}
+
+// clocks are those of the agents of one step, before and after its traffic.
+type clocks struct {
+	zero          time.Time // of this process's clock
+	start         time.Time // when all should start
+	before, after map[*EndPoint]reading
+}
+
+// compare reads the clocks of all end points that tell theirs. The map says why
+// one of them could not be read.
+func compare(ctx context.Context, ends []*EndPoint, zero time.Time) (map[*EndPoint]reading, map[*EndPoint]error) {
+	all, failed := map[*EndPoint]reading{}, map[*EndPoint]error{}
+	var mu sync.Mutex
+	atMost(len(ends), perAgent, func(i int) {
+		e := ends[i]
+		if e.Hello.WireMinor < clockMinor {
+			return
+		}
+		x, err := readClock(ctx, e.Client, zero)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failed[e] = fmt.Errorf("control: asking %s for its clock: %w", e.Name, err)
+			return
+		}
+		all[e] = x
+	})
+	return all, failed
+}
+
+// Time from now to the common start: each agent must have heard of it before.
+const (
+	leastLead  = 200 * time.Millisecond
+	roundTrips = 4                    // of the slowest agent, which has two questions to answer
+	leadOfSide = 2 * time.Millisecond // for each session that is told
+	mostLead   = 20 * time.Second     // an agent waits for no moment that is 30 s ahead
+	readyLead  = 20 * time.Millisecond
+)
+
+// setStart chooses the moment at which all sessions start.
+func (c *clocks) setStart(sessions int) {
+	slowest := time.Duration(0)
+	for _, x := range c.before {
+		slowest = max(slowest, 2*x.bound)
+	}
+	c.start = time.Now().Add(min(leastLead+roundTrips*slowest+time.Duration(sessions)*leadOfSide, mostLead))
+}
+
+// startOf is that moment on the clock of one end: 0, at once, where that of
+// either is not known. A receiver is ready a little before the first byte can come.
+func (c *clocks) startOf(s *side) int64 {
+	x, known := c.before[s.end]
+	y, told := c.before[s.other().end]
+	if !known || !told && s.other().end.asked() {
+		return 0
+	}
+	at := c.start.Sub(c.zero) + x.ahead
+	if !s.sends {
+		at -= readyLead + x.bound + y.bound
+	}
+	return max(int64(at), 1)
+}
+
+// driftPerSecond is how far two clocks may go apart in a second where they were
+// compared only once: crystals keep to 100 ppm.
+const driftPerSecond = 100 * time.Microsecond
+
+// here is a moment of an agent's clock on the one of this process, and how far
+// off that can be. Between two comparisons the clocks are taken to drift evenly.
+func (c *clocks) here(e *EndPoint, at time.Duration) (time.Duration, time.Duration) {
+	b, a := c.before[e], c.after[e]
+	guess := at - b.ahead
+	span := a.here - b.here
+	if a.here == 0 || span <= 0 {
+		return guess, b.bound + time.Duration(max(0, (guess-b.here).Seconds())*float64(driftPerSecond))
+	}
+	drift := float64(a.ahead-b.ahead) / float64(span)
+	return guess - time.Duration(drift*float64(guess-b.here)), max(a.bound, b.bound)
+}
+
+// timing places a run beside the others of its step; where it cannot, the run
+// says why.
+func (c *clocks) timing(f *flow) {
+	e := f.run.Flows[0].Receiver
+	_, known := c.before[f.receiver.end]
+	why := ""
+	switch {
+	case e == nil || e.MeasuredNs == 0:
+		return // it has failed, and says why
+	case f.receiver.end.Foreign:
+		why = "no thru runs at " + f.receiver.end.Name + ", whose clock nobody tells"
+	case f.receiver.end.Hello.WireMinor < clockMinor:
+		why = fmt.Sprintf("%s runs thru %s, which tells no clock: it was started at once", f.receiver.end.Name, f.receiver.end.Hello.Thru)
+	case !known || e.BeganNs == nil:
+		why = f.receiver.end.Name + " did not tell when the measured time began"
+	}
+	if why != "" {
+		f.run.Flows[0].Missing = append(f.run.Flows[0].Missing, measure.NotChecked{Fact: "timing", Why: why})
+		return
+	}
+	began, bound := c.here(f.receiver.end, time.Duration(*e.BeganNs))
+	start := int64(began - c.start.Sub(c.zero))
+	f.run.Timing = &measure.Timing{StartNs: start, EndNs: start + e.MeasuredNs, BoundNs: int64(bound)}
+}
+
+// farClock is how far apart two wall clocks are told of. It disturbs no
+// measurement: none counts by them.
+const farClock = time.Second
+
+// wallWarning names the end points whose wall clocks are far from this
+// machine's; empty where none is.
+func wallWarning(ends []measure.EndPoint) string {
+	var far []measure.EndPoint
+	for _, e := range ends {
+		if e.ClockNs != nil && time.Duration(*e.ClockNs).Abs() > farClock {
+			far = append(far, e)
+		}
+	}
+	if len(far) == 0 {
+		return ""
+	}
+	slices.SortFunc(far, func(a, b measure.EndPoint) int {
+		return int(time.Duration(*b.ClockNs).Abs()/time.Millisecond) - int(time.Duration(*a.ClockNs).Abs()/time.Millisecond)
+	})
+	var words []string
+	for _, e := range far {
+		side := "ahead of"
+		if *e.ClockNs < 0 {
+			side = "behind"
+		}
+		words = append(words, fmt.Sprintf("%s is %s %s this machine's", e.Name, unit.Duration(int64(time.Duration(*e.ClockNs).Abs())), side))
+	}
+	return "wall clocks are far apart: the clock of " + some(words, ", ") + "; no figure depends on them, times in logs do"
+}
+
+// namedAtMost bounds the names in a message.
+const namedAtMost = 3
+
+// some names the first few and counts the rest.
+func some(words []string, between string) string {
+	more := len(words) - namedAtMost
+	if more <= 0 {
+		return strings.Join(words, between)
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:namedAtMost], between), more)
+}

@@ -1,0 +1,296 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+)
+
+// manyPairs tells a plan whose pairs do not hang on each other: one that fails
+// leaves the others. A command about two hosts ends with its first failure.
+func manyPairs(p plan.Plan) bool {
+	apart := func(s plan.Step) bool { return s.Apart || s.Rung != "" }
+	return p.Name != "" || len(p.EndPoints) > 0 || slices.ContainsFunc(p.Steps, apart)
+}
+
+// runAll goes through the plan's runs until the repetitions are enough.
+func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) error {
+	last := max(p.Repeat.Max, 1) - 1
+	done, total := 0, p.Runs()
+	for _, t := range p.Schedule() {
+		step := p.Steps[t.Step]
+		if t.Run > 0 && r.enough(p, doc, t.Step) {
+			r.saved(doc)
+			continue
+		}
+		if hasRun(doc, t) {
+			done++
+			continue
+		}
+		r.Watch.Step(step.Label, step.Specs, done, total)
+		runs, err := r.runStep(ctx, step, t.Run)
+		r.keep(doc, t.Step, runs, facts, r.link(p, step))
+		done++
+		if err == nil && t.Run == last {
+			err = r.searchLossless(ctx, step, doc, t.Step)
+		}
+		if err != nil && (!r.goesOn || ctx.Err() != nil) {
+			return err
+		}
+		if err != nil {
+			r.failedStep(step, err)
+		}
+		r.saved(doc)
+	}
+	return nil
+}
+
+// failedStep tells of a step that has failed as a whole, and the next goes on.
+func (r *Runner) failedStep(step plan.Step, err error) {
+	for _, s := range step.Specs {
+		if r.unfitPair(s.From, s.To) == nil { // that was told before the first step
+			r.Watch.Failed(s, err)
+		}
+	}
+}
+
+// saved tells of one more step that is done.
+func (r *Runner) saved(doc *measure.Document) {
+	if doc.Plan != nil {
+		doc.Plan.Done++
+	}
+	if r.Saved != nil {
+		r.describeEnds(doc)
+		r.Saved(doc)
+	}
+}
+
+// enough is true when all cells of a step have reached the precision asked for.
+// One that cannot be measured any more is not waited for.
+func (r *Runner) enough(p plan.Plan, doc *measure.Document, group int) bool {
+	if p.Repeat.PrecisionPct == 0 {
+		return false
+	}
+	left := 0
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		if c.Group != group || r.goesOn && r.hopeless(c) {
+			continue
+		}
+		left++
+		if !stat.Enough(stat.RunFigures(c), p.Repeat.PrecisionPct, p.Repeat.Min, p.Repeat.Max) {
+			return false
+		}
+	}
+	return left > 0 || !r.goesOn
+}
+
+// hopeless tells of a cell whose ends are gone or unfit.
+func (r *Runner) hopeless(c *measure.Cell) bool {
+	return r.gone(r.end(c.From)) != nil || r.gone(r.end(c.To)) != nil || r.unfitPair(c.From, c.To) != nil
+}
+
+// keep adds the runs of a step to its cells and brings their figures up to date.
+func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, facts map[string]*measure.Facts, link stat.Link) {
+	for i, k := 0, 0; i < len(doc.Cells) && k < len(runs); i++ {
+		c := &doc.Cells[i]
+		if c.Group != group {
+			continue
+		}
+		c.Runs = append(c.Runs, runs[k])
+		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.end(c.From).Hello.Limits.RateBps, r.end(c.To).Hello.Limits.RateBps)
+		c.Error = runs[k].Error
+		introduce(doc, runs[k])
+		stat.Summarise(c, facts, link)
+		r.Watch.Ran(c)
+		k++
+	}
+}
+
+// resume takes over what an interrupted run of the same plan has measured.
+func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error {
+	if r.goesOn || r.Planned != nil || r.Saved != nil {
+		doc.Plan = &measure.Planned{Name: p.Name, Order: p.Order}
+		if r.Planned != nil {
+			*doc.Plan = *r.Planned
+		}
+		doc.Plan.Steps, doc.Plan.Done, doc.Plan.Began = len(p.Schedule()), 0, []time.Time{now}
+	}
+	b := r.Before
+	if b == nil {
+		return nil
+	}
+	if !slices.EqualFunc(doc.Cells, b.Cells, sameCell) {
+		return fault.Usagef("run the plan anew, without --resume", "control: what was interrupted is a run of another plan")
+	}
+	doc.StartedAt, doc.ElapsedNs, doc.Arguments = b.StartedAt, b.ElapsedNs, b.Arguments
+	for i := range doc.Cells {
+		doc.Cells[i].Runs = slices.Clone(b.Cells[i].Runs)
+	}
+	dropIncomplete(p, doc)
+	if doc.Plan != nil {
+		if b.Plan != nil {
+			doc.Plan.Began = append(slices.Clone(b.Plan.Began), now)
+		}
+		for _, t := range p.Schedule() {
+			if hasRun(doc, t) {
+				doc.Plan.Done++
+			}
+		}
+	}
+	return nil
+}
+
+// sameCell compares what the plan says of a cell.
+func sameCell(a, b measure.Cell) bool {
+	return a.From == b.From && a.To == b.To && a.Group == b.Group && a.Label == b.Label && a.Rung == b.Rung && slices.Equal(a.Axes, b.Axes) &&
+		a.Protocol == b.Protocol && a.Streams == b.Streams && a.Window == b.Window && a.Length == b.Length && a.Spec.Duration == b.Spec.Duration
+}
+
+// dropIncomplete takes out the runs of steps that did not come to their end:
+// they are made again as a whole, since their flows belong together.
+func dropIncomplete(p plan.Plan, doc *measure.Document) {
+	for _, t := range p.Schedule() {
+		if hasRun(doc, t) {
+			continue
+		}
+		for i := range doc.Cells {
+			if c := &doc.Cells[i]; c.Group == t.Step {
+				c.Runs = slices.DeleteFunc(c.Runs, func(x measure.Run) bool { return x.Index == t.Run })
+			}
+		}
+	}
+}
+
+// hasRun tells whether all flows of a step have a complete run of that number.
+func hasRun(doc *measure.Document, t plan.Turn) bool {
+	complete := func(x measure.Run) bool { return x.Index == t.Run && !x.Partial && x.Error == nil }
+	found := false
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		if c.Group != t.Step {
+			continue
+		}
+		if found = true; !slices.ContainsFunc(c.Runs, complete) {
+			return false
+		}
+	}
+	return found
+}
+
+// summarise brings the figures of what was taken over up to date.
+func (r *Runner) summarise(p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) {
+	for i := range doc.Cells {
+		if c := &doc.Cells[i]; len(c.Runs) > 0 {
+			stat.Summarise(c, facts, r.link(p, p.Steps[c.Group]))
+		}
+	}
+}
+
+// failings are the runs of one pair that failed.
+type failings struct {
+	pair       string
+	runs, of   int
+	first      *measure.Error
+	isOnlyGate bool // a gate, and nothing else, kept it from being measured
+}
+
+// missed is the error of a plan of which some pairs failed: it lists the first
+// few. nil where none did.
+func (r *Runner) missed(doc *measure.Document) error {
+	if !r.goesOn {
+		return nil
+	}
+	pairs, failed := failedPairs(doc)
+	if len(failed) == 0 {
+		return nil
+	}
+	code := fault.Verdict
+	var words []string
+	for _, f := range failed {
+		if !f.isOnlyGate {
+			code = fault.Failed
+		}
+		name := f.pair
+		if f.runs < f.of {
+			name += fmt.Sprintf(" (%d of %d runs)", f.runs, f.of)
+		}
+		words = append(words, name+": "+f.first.Message)
+	}
+	return fault.New(code, failed[0].first.Hint, "control: %d of %d pairs failed: %s", len(failed), pairs, some(words, "; "))
+}
+
+// failedPairs lists those of which a run failed, and counts all.
+func failedPairs(doc *measure.Document) (pairs int, failed []*failings) {
+	all := map[string]*failings{}
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		name := pairName(c.From, c.To)
+		f := all[name]
+		if f == nil {
+			f = &failings{pair: name, isOnlyGate: true}
+			all[name] = f
+		}
+		for _, x := range c.Runs {
+			f.of++
+			if x.Error == nil {
+				continue
+			}
+			if f.runs++; f.first == nil {
+				f.first = x.Error
+				failed = append(failed, f)
+			}
+			f.isOnlyGate = f.isOnlyGate && x.Error.ExitCode == fault.Verdict
+		}
+	}
+	return len(all), failed
+}
+
+// gone says why an end point takes no part any more; nil where it does.
+func (r *Runner) gone(e *EndPoint) error {
+	if e.Down != nil { // it never was
+		return fault.Failf(fault.Hint(e.Down), "control: %s is not there: %w", e.Name, e.Down)
+	}
+	if err := r.down[e.Name]; err != nil || !e.asked() {
+		return err
+	}
+	select {
+	case <-e.Client.Lost():
+		return lost(e)
+	default:
+		return nil
+	}
+}
+
+// unfitPair says which gate keeps a pair from being measured.
+func (r *Runner) unfitPair(from, to string) error { return r.unfit[between(from, to)] }
+
+// between two end points, whichever way.
+func between(a, b string) route {
+	if a > b {
+		a, b = b, a
+	}
+	return route{a, b}
+}
+
+// describeEnds says of the end points what came out on the way: who was lost,
+// and how their clocks stand.
+func (r *Runner) describeEnds(doc *measure.Document) {
+	for i := range doc.EndPoints {
+		e := &doc.EndPoints[i]
+		if x := r.Ends[e.Name]; x != nil && r.goesOn {
+			if err := r.gone(x); err != nil {
+				e.Lost = err.Error()
+			}
+		}
+		if wall, known := r.walls[e.Name]; known {
+			e.ClockNs = new(int64(wall))
+		}
+	}
+}

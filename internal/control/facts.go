@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// facts asks every end point once, at the same time: what it is, how it
+// reaches the address that it faces, and over a span of time what else uses it.
+// One that does not answer ends a command about two hosts; of many it takes no
+// part any more.
+func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Duration, faces func(name string) string) (map[string]*measure.Facts, map[string]*measure.Route, error) {
+	names := r.names()
+	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
+	atMost(len(names), width, func(i int) {
+		if e := r.Ends[names[i]]; e.asked() {
+			replies[i], errs[i] = e.Client.Facts(ctx, bus.FactsRequest{Peer: faces(names[i]), LoadNs: int64(load)})
+		}
+	})
+	facts, routes := map[string]*measure.Facts{}, map[string]*measure.Route{}
+	for i, n := range names {
+		e := r.Ends[n]
+		d := e.describe()
+		switch {
+		case errs[i] != nil && !r.goesOn:
+			return facts, routes, factsError(e, errs[i])
+		case errs[i] != nil:
+			r.leaveOut(n, factsError(e, errs[i]))
+		case e.Foreign:
+			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points.facts", Why: "no thru runs at " + n})
+		case e.asked():
+			facts[n], routes[n] = &replies[i].Facts, replies[i].Route
+			d.Thru, d.Facts = e.Hello.Thru, facts[n]
+		}
+		doc.EndPoints = append(doc.EndPoints, d)
+	}
+	return facts, routes, nil
+}
+
+func factsError(e *EndPoint, err error) error {
+	if e.Client.Err() != nil {
+		return lost(e)
+	}
+	return fmt.Errorf("control: asking %s for its facts: %w", e.Name, err)
+}
+
+// leaveOut has an end point take no part any more.
+func (r *Runner) leaveOut(name string, why error) {
+	if r.down == nil {
+		r.down = map[string]error{}
+	}
+	r.down[name] = why
+}
+
+// describe is the end point as the document names it.
+func (e *EndPoint) describe() measure.EndPoint {
+	d := measure.EndPoint{Name: e.Name, Addr: e.Addr}
+	if len(e.Hello.Labels)+len(e.Labels) > 0 {
+		d.Labels = map[string]string{}
+		maps.Copy(d.Labels, e.Hello.Labels)
+		maps.Copy(d.Labels, e.Labels)
+	}
+	if e.Down != nil {
+		return d
+	}
+	why, hint := e.noCapture()
+	if d.Captures = why == ""; !d.Captures {
+		d.NoCapture = strings.TrimSuffix(why+": "+hint, ": ")
+	}
+	return d
+}
+
+// opposite is the data address that an end point faces, where that is known
+// before the two have met: this machine is dialled by nobody. A check of one
+// machine is about all its interfaces, a test of it about loopback.
+func (r *Runner) opposite(name string, check bool) string {
+	if e := r.Ends[name]; len(r.Ends) == 1 && !check && len(e.DataHosts) > 0 {
+		return e.DataHosts[0]
+	}
+	for _, e := range r.Ends {
+		if e.Name != name && e.Name != Local && len(e.DataHosts) > 0 {
+			return e.DataHosts[0]
+		}
+	}
+	return ""
+}
+
+// facing finds the data address that an end point faces in a plan: of many, that
+// of the first other one that it is paired with.
+func (r *Runner) facing(p plan.Plan) func(name string) string {
+	if len(r.Ends) <= 2 {
+		return func(name string) string { return r.opposite(name, false) }
+	}
+	faces := map[string]string{}
+	for _, step := range p.Steps {
+		for _, s := range step.Specs {
+			for _, w := range []route{{s.From, s.To}, {s.To, s.From}} {
+				to := r.end(w.to)
+				if _, known := faces[w.from]; !known && w.from != w.to && to.Name != Local && len(to.DataHosts) > 0 {
+					faces[w.from] = to.DataHosts[0]
+				}
+			}
+		}
+	}
+	return func(name string) string { return faces[name] }
+}

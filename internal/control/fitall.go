@@ -1,0 +1,295 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/gate"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/unit"
+)
+
+// pairing is two end points that a plan measures between, whichever way, with
+// what a probe told of their path.
+type pairing struct {
+	from, to *EndPoint // from dials
+	spec     measure.Spec
+	link     plan.Link
+	path     *measure.Path
+	why      error // there is none
+}
+
+// Bounds of the probes before a plan: how many pairs, how long altogether, and
+// of how many pairs a document still lists the gates that pass.
+const (
+	mostProbes = 64
+	probesTime = 15 * time.Second
+	mostListed = 16
+)
+
+var (
+	errTooMany = fmt.Errorf("a plan has at most %d of its pairs probed", mostProbes)
+	errNoTime  = fmt.Errorf("the probes before a plan take at most %v", probesTime)
+	errNoAgent = errors.New("no thru runs at one of the ends")
+	errOneHost = errors.New("both ends are one host")
+)
+
+// fitAll judges the quick gates of a plan of many pairs: of each host, and of
+// each path that can be probed in a bounded time. A gate that fails disqualifies
+// its host or its pair, and the others are measured; it ends the run where none
+// is left.
+func (r *Runner) fitAll(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
+	pairs := r.pairings(p)
+	if err := r.probeAll(ctx, pairs); err != nil {
+		return err
+	}
+	r.judgeAll(doc, routes, pairs)
+	if err := r.choose(doc); err != nil {
+		return err
+	}
+	if err := disqualified(doc.Gates, "--force measures all the same, and the result says so"); err != nil {
+		if r.Gating.Force || p.Gates == plan.GatesForce {
+			doc.Forced = true
+			doc.Warnings = append(doc.Warnings, "measured by force, although "+err.Error())
+			return nil
+		}
+		return r.disqualify(p, doc, err)
+	}
+	return nil
+}
+
+// pairings lists what the plan measures between, each pair once.
+func (r *Runner) pairings(p plan.Plan) []*pairing {
+	var all []*pairing
+	seen := map[route]bool{}
+	for _, step := range p.Steps {
+		for _, s := range step.Specs {
+			w := between(s.From, s.To)
+			from, to := r.end(s.From), r.end(s.To)
+			if seen[w] || r.gone(from) != nil || r.gone(to) != nil {
+				continue
+			}
+			seen[w] = true
+			x := &pairing{from: from, to: to, spec: s, link: step.Link}
+			if !s.DialFrom && from.Name != Local || to.Name == Local {
+				x.from, x.to = to, from
+			}
+			switch {
+			case from == to:
+				x.why = errOneHost
+			case !x.from.asked() || !x.to.asked():
+				x.why = errNoAgent
+			}
+			if x.link.RateBps == 0 {
+				x.link = cmp.Or(p.Link, plan.Link{RateBps: r.Link.RateBps, Layer: r.Link.Layer})
+			}
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// probeAll probes the pairs that can be: at the same time only those that share
+// no host, since a probe is disturbed by another.
+func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
+	var open []*pairing
+	for _, x := range pairs {
+		switch {
+		case x.why != nil:
+		case len(open) == mostProbes:
+			x.why = errTooMany
+		default:
+			open = append(open, x)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	ends := endsOfPairs(open)
+	_, failed := r.take(ctx, ends, open[0].spec.Together)
+	defer release(ends) // a step takes its own: who holds more than it waits for may wait for ever
+	r.Watch.Checking(fmt.Sprintf("probing the paths of %d pair(s)", len(open)))
+	within, cancel := context.WithTimeoutCause(ctx, probesTime, errNoTime)
+	defer cancel()
+	for len(open) > 0 {
+		var now []*pairing
+		now, open = disjoint(open)
+		atMost(len(now), width, func(i int) { now[i].probe(within, failed) })
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// endsOfPairs are their agents, in the order in which turns are taken.
+func endsOfPairs(pairs []*pairing) (es []*EndPoint) {
+	for _, x := range pairs {
+		for _, e := range []*EndPoint{x.from, x.to} {
+			if !slices.Contains(es, e) {
+				es = append(es, e)
+			}
+		}
+	}
+	slices.SortFunc(es, inOrder)
+	return es
+}
+
+// disjoint takes the pairs that share no host from the front of a list.
+func disjoint(pairs []*pairing) (now, rest []*pairing) {
+	busy := map[*EndPoint]bool{}
+	for _, x := range pairs {
+		if busy[x.from] || busy[x.to] {
+			rest = append(rest, x)
+			continue
+		}
+		busy[x.from], busy[x.to] = true, true
+		now = append(now, x)
+	}
+	return now, rest
+}
+
+// probe of one pair; why there is no path is kept with it.
+func (x *pairing) probe(ctx context.Context, failed map[*EndPoint]error) {
+	if x.why = cmp.Or(failed[x.from], failed[x.to], context.Cause(ctx)); x.why != nil {
+		return
+	}
+	within, cancel := context.WithTimeoutCause(ctx, quickTime, fmt.Errorf("it took longer than %v", quickTime))
+	defer cancel()
+	s := x.spec
+	x.path, x.why = probe(within, x.from, x.to, Probing{Quick: true, Source: s.BindAddr, Device: s.BindDev, DataAddr: s.DataAddr, Family: s.Family})
+	if x.why != nil && within.Err() != nil {
+		x.why = context.Cause(within)
+	}
+}
+
+// judgeAll makes the gates of all pairs. What is of a host is the same in each
+// of its pairs but for the way it takes: the worst of them is listed.
+func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Route, pairs []*pairing) {
+	ends := map[string]measure.EndPoint{}
+	for _, e := range doc.EndPoints {
+		ends[e.Name] = e
+	}
+	var gates []measure.Gate
+	unprobed := map[string]int{}
+	for _, x := range pairs {
+		doc.AddPath(x.path, nil)
+		if x.path == nil && !errors.Is(x.why, errOneHost) {
+			unprobed[x.why.Error()]++
+		}
+		gates = append(gates, r.gatesOf(x, ends, routes)...)
+	}
+	brief := len(pairs) > mostListed
+	if doc.Gates = worstFirst(gates, brief); brief {
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("of more than %d pairs only the gates that do not pass are listed", mostListed)})
+	}
+	for _, why := range sorted(unprobed) {
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "paths", Why: fmt.Sprintf("%d of %d paths: %s", unprobed[why], len(pairs), why)})
+	}
+}
+
+func sorted(counts map[string]int) (keys []string) {
+	for k := range counts {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// gatesOf a pair. Where its path was not probed, that is said once for all of
+// them, and not by each gate.
+func (r *Runner) gatesOf(x *pairing, ends map[string]measure.EndPoint, routes map[string]*measure.Route) []measure.Gate {
+	s := gate.Subject{Path: x.path, LinkBps: x.link.RateBps, LinkL2: x.link.Layer == unit.L2, Streams: x.spec.Streams, UDP: x.spec.Protocol == measure.UDP}
+	names := []string{x.from.Name, x.to.Name}
+	if x.from == x.to {
+		names = names[:1]
+	}
+	for i, n := range names {
+		e := r.judged(ends[n], routes[n])
+		e.Shared = len(names) == 1
+		if x.path != nil {
+			e.Route = cmp.Or([]*measure.Route{x.path.Forward.Route, x.path.Back.Route}[i], e.Route)
+		}
+		s.Ends = append(s.Ends, e)
+	}
+	gates := gate.Judge(s)
+	if x.path == nil {
+		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.EndPoint == "" && g.Status == measure.GateNotChecked })
+	}
+	for i := range gates {
+		if g := &gates[i]; g.EndPoint == "" && g.From == "" { // of the path as a whole: say of which
+			g.From, g.To = x.from.Name, x.to.Name
+		}
+	}
+	return gates
+}
+
+// worstFirst orders gates, and keeps of those that are of one host the worst.
+func worstFirst(gates []measure.Gate, brief bool) []measure.Gate {
+	order := []string{measure.GateFail, measure.GateWarn, measure.GateNotChecked, measure.GatePass}
+	slices.SortStableFunc(gates, func(a, b measure.Gate) int {
+		return cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status))
+	})
+	type key struct{ id, end, face string }
+	seen := map[key]bool{}
+	kept := []measure.Gate{}
+	for _, g := range gates {
+		k := key{g.ID, g.EndPoint, g.Interface}
+		if g.EndPoint != "" && seen[k] || brief && g.Status == measure.GatePass {
+			continue
+		}
+		seen[k] = true
+		kept = append(kept, g)
+	}
+	return kept
+}
+
+// disqualify leaves out the hosts and pairs of which a gate fails, and names
+// them before anything is measured. all is the error where nothing is left.
+func (r *Runner) disqualify(p plan.Plan, doc *measure.Document, all error) error {
+	hosts := map[string]error{}
+	r.unfit = map[route]error{}
+	for _, g := range doc.Gates {
+		if g.Status != measure.GateFail {
+			continue
+		}
+		err := disqualified([]measure.Gate{g}, "")
+		if g.EndPoint != "" {
+			hosts[g.EndPoint] = cmp.Or(hosts[g.EndPoint], err)
+		} else if w := between(g.From, g.To); r.unfit[w] == nil {
+			r.unfit[w] = err
+		}
+	}
+	left := 0
+	for _, step := range p.Steps {
+		for _, s := range step.Specs {
+			w := between(s.From, s.To)
+			if r.unfit[w] == nil {
+				if err := cmp.Or(hosts[s.From], hosts[s.To]); err != nil {
+					r.unfit[w] = err
+				}
+			}
+			if r.unfit[w] == nil {
+				left++
+			}
+		}
+	}
+	if left == 0 {
+		return all
+	}
+	told := map[route]bool{}
+	for _, step := range p.Steps {
+		for _, s := range step.Specs {
+			if w := between(s.From, s.To); r.unfit[w] != nil && !told[w] {
+				told[w] = true
+				r.Watch.Failed(s, r.unfit[w])
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// flow is one Spec of a step under way, with its two sessions.
+type flow struct {
+	index    int
+	spec     measure.Spec
+	sender   side
+	receiver side
+	run      measure.Run
+	rides    *flow         // the flow whose connections this one uses, the other way round; nil has its own
+	ramp     time.Duration // before its measured time
+
+	// Of a step whose flows fail each by itself.
+	err     error  // why it has; the others go on
+	told    bool   // the observer has heard of it
+	swapped bool   // the end that was to listen has dialled
+	stale   []side // sessions of attempts that came to nothing
+}
+
+// side is one end of a flow: the agent there and its session.
+type side struct {
+	flow    *flow
+	end     *EndPoint
+	sends   bool
+	dials   bool
+	session string
+	rtt     time.Duration
+	over    bool // Done or Failed has come
+	heard   time.Time
+	until   time.Time // when it is waited for no more, since the flow has failed; zero: as long as it takes
+	err     error     // of Failed
+	seen    partial
+	back    *measure.Evidence // of the other direction of two-way traffic
+	far     *measure.Evidence // what the other end reported, where that is foreign
+	farBack *measure.Evidence
+	packets *caught // what was captured here; nil: nothing was to be
+}
+
+// flows of a step. Where an end point is gone, or is not there at all, the
+// flow has that as its error.
+func (r *Runner) flows(step plan.Step, n int) []*flow {
+	fs := make([]*flow, len(step.Specs))
+	for i, s := range step.Specs {
+		fs[i] = r.flow(i, s, n)
+		if before := i - 1; s.Duplex && i > 0 && fs[before].spec.Duplex && fs[before].rides == nil {
+			fs[i].rides = fs[before]
+		}
+	}
+	return fs
+}
+
+func (r *Runner) flow(index int, s measure.Spec, n int) *flow {
+	from, to := r.end(s.From), r.end(s.To)
+	// The sender holds what either end allows; each end enforces its own too.
+	s.MaxRate = lowest(s.MaxRate, from.Hello.Limits.RateBps, to.Hello.Limits.RateBps)
+	if s.Amount > 0 { // its duration is only a limit
+		s.Duration = lowest(s.Duration, from.Hello.Limits.DurationNs, to.Hello.Limits.DurationNs)
+	}
+	f := &flow{
+		index: index, spec: s, run: measure.Run{Index: n, StartedAt: time.Now()}, err: cmp.Or(r.gone(from), r.gone(to), r.unfitPair(s.From, s.To)),
+		sender: side{end: from, sends: true, dials: s.DialFrom}, receiver: side{end: to, dials: !s.DialFrom},
+	}
+	f.sender.flow, f.receiver.flow = f, f
+	f.told = r.unfitPair(s.From, s.To) != nil // before the first step
+	return f
+}
+
+// end by its name; one that is not connected says so.
+func (r *Runner) end(name string) *EndPoint {
+	if e := r.Ends[name]; e != nil {
+		return e
+	}
+	return &EndPoint{Name: name, Down: fmt.Errorf("control: no connection to %s", name)}
+}
+
+func (f *flow) dialling() *side {
+	if f.spec.DialFrom {
+		return &f.sender
+	}
+	return &f.receiver
+}
+
+func (f *flow) listening() *side {
+	if f.spec.DialFrom {
+		return &f.receiver
+	}
+	return &f.sender
+}
+
+// other end of the same flow.
+func (s *side) other() *side {
+	if s == &s.flow.sender {
+		return &s.flow.receiver
+	}
+	return &s.flow.sender
+}
+
+// sides are the sessions of the flow; none where it rides on another's, and
+// none at an end without an agent.
+func (f *flow) sides() []*side {
+	var ss []*side
+	for _, s := range []*side{&f.sender, &f.receiver} {
+		if f.rides == nil && s.end.asked() {
+			ss = append(ss, s)
+		}
+	}
+	return ss
+}
+
+// able are the flows that have not failed.
+func able(flows []*flow) (fs []*flow) {
+	for _, f := range flows {
+		if f.err == nil {
+			fs = append(fs, f)
+		}
+	}
+	return fs
+}
+
+// firstError of the flows.
+func firstError(flows []*flow) error {
+	for _, f := range flows {
+		if f.err != nil {
+			return f.err
+		}
+	}
+	return nil
+}
+
+// lowest of the bounds that are set; 0 is none.
+func lowest(bounds ...int64) int64 {
+	var least int64
+	for _, b := range bounds {
+		if b > 0 && (least == 0 || b < least) {
+			least = b
+		}
+	}
+	return least
+}

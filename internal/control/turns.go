@@ -1,0 +1,178 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+)
+
+// endsOf flows that have an agent, each once, in an order that all controllers
+// share, so that two of them never wait for each other.
+func endsOf(flows []*flow) []*EndPoint {
+	seen := map[*EndPoint]bool{}
+	var es []*EndPoint
+	for _, f := range flows {
+		for _, e := range []*EndPoint{f.sender.end, f.receiver.end} {
+			if e.asked() && !seen[e] {
+				seen[e] = true
+				es = append(es, e)
+			}
+		}
+	}
+	slices.SortFunc(es, inOrder)
+	return es
+}
+
+// inOrder compares by what an agent calls itself, which is the same whatever way
+// it was reached; one that is too old to say so comes first, by its address.
+func inOrder(a, b *EndPoint) int {
+	if c := strings.Compare(a.Hello.ID, b.Hello.ID); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Addr, b.Addr)
+}
+
+// Bounds of requests that are made at the same time: of all, and at one agent,
+// which answers 32 of a client.
+const (
+	width    = 64
+	perAgent = 16
+)
+
+// few is up to how many end points the turn is asked for one after the other
+// from the start.
+const few = 4
+
+const askAgain = 250 * time.Millisecond
+
+// reserve waits for the turn at every end point, in the order of ends; it ends
+// with the first error.
+func (r *Runner) reserve(ctx context.Context, ends []*EndPoint, together bool) (time.Duration, error) {
+	return r.await(ctx, ends, together, func(_ *EndPoint, err error) error { return err })
+}
+
+// take waits for the turn at every end point that it can be had at. The map says
+// why it was not had at the others.
+func (r *Runner) take(ctx context.Context, ends []*EndPoint, together bool) (time.Duration, map[*EndPoint]error) {
+	failed := map[*EndPoint]error{}
+	if len(ends) > few {
+		if r.takeAll(ctx, ends, together, failed) {
+			return 0, failed
+		}
+		ends = slices.DeleteFunc(slices.Clone(ends), func(e *EndPoint) bool { return failed[e] != nil })
+		release(ends)
+	}
+	waited, _ := r.await(ctx, ends, together, func(e *EndPoint, err error) error {
+		failed[e] = err
+		return ctx.Err()
+	})
+	return waited, failed
+}
+
+// takeAll asks all at once, and is true where nobody else was ahead at any. It
+// must not wait: who holds some and waits for others, out of the order, could
+// wait for ever.
+func (r *Runner) takeAll(ctx context.Context, ends []*EndPoint, together bool, failed map[*EndPoint]error) bool {
+	var mu sync.Mutex
+	all := true
+	atMost(len(ends), width, func(i int) {
+		reply, err := ends[i].Client.Reserve(ctx, bus.Reserve{Together: together})
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failed[ends[i]] = turnError(ends[i], err)
+			return
+		}
+		all = all && reply.Granted
+	})
+	return all
+}
+
+func turnError(e *EndPoint, err error) error {
+	return fmt.Errorf("control: taking the turn at %s: %w", e.Name, err)
+}
+
+// await takes the turns one after the other. What goes wrong at an end point is
+// given to failed, which returns an error to end it all.
+func (r *Runner) await(ctx context.Context, ends []*EndPoint, together bool, failed func(*EndPoint, error) error) (time.Duration, error) {
+	begin, asked := time.Now(), false
+	for _, e := range ends {
+		waited, err := r.turn(ctx, e, together)
+		asked = asked || waited
+		if err != nil {
+			if err := failed(e, err); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if !asked {
+		return 0, nil
+	}
+	return time.Since(begin), nil
+}
+
+// turn waits for that of one end point.
+func (r *Runner) turn(ctx context.Context, e *EndPoint, together bool) (waited bool, err error) {
+	for last := -1; ; {
+		reply, err := e.Client.Reserve(ctx, bus.Reserve{Together: together})
+		if err != nil {
+			return waited, turnError(e, err)
+		}
+		if reply.Granted {
+			return waited, nil
+		}
+		if waited = true; reply.Ahead != last {
+			r.Watch.Waiting(e.Name, reply.Ahead)
+			last = reply.Ahead
+		}
+		if err := r.pause(ctx, e, askAgain); err != nil {
+			return waited, err
+		}
+	}
+}
+
+func (r *Runner) pause(ctx context.Context, e *EndPoint, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-e.Client.Lost():
+		return lost(e)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// releaseAllTime bounds giving the turns back.
+const releaseAllTime = 5 * time.Second
+
+func release(es []*EndPoint) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseAllTime)
+	defer cancel()
+	atMost(len(es), width, func(i int) { es[i].Client.Release(ctx, bus.Release{}) })
+}
+
+// each does something for 0 to n-1, all at the same time.
+func each(n int, do func(i int)) { atMost(n, n, do) }
+
+// atMost does something for 0 to n-1, so many at a time.
+func atMost(n, width int, do func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, width) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}

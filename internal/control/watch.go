@@ -1,0 +1,341 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// watching hears the events of flows until all their sessions are over.
+type watching struct {
+	*Runner
+	flows  []*flow
+	apart  bool             // a flow fails by itself; else the first failure ends it all
+	at     map[string]*side // by session
+	left   int              // sessions that are not over
+	events <-chan heard
+	gone   <-chan *EndPoint
+}
+
+// heard is an event with the end point that has sent it.
+type heard struct {
+	from *EndPoint
+	bus.Event
+}
+
+// Bounds of a watch. An end point whose flow has failed at the other end has
+// the time of failTime to say so itself, and its reason may be the better one.
+const (
+	patience  = 30 * time.Second // how much longer than planned a step may take
+	lookEvery = time.Second
+	failTime  = 2 * time.Second
+)
+
+// watch hears events until every session is over, or one has failed. The flows
+// begin at a moment that may be still to come.
+func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin time.Time) error {
+	w := &watching{Runner: r, flows: flows, apart: apart, at: map[string]*side{}}
+	var stop func()
+	w.events, w.gone, stop = listen(flows)
+	defer stop()
+	late := time.NewTimer(time.Until(begin) + longest(flows) + patience)
+	defer late.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for _, f := range flows {
+		for _, s := range f.sides() {
+			s.heard = later(begin, time.Now()) // others may have taken long to start
+			w.at[s.session] = s
+			w.left++
+		}
+	}
+	for w.left > 0 {
+		var err error
+		select {
+		case e := <-w.events:
+			err = w.hear(e)
+		case e := <-w.gone:
+			err = w.lose(e)
+		case <-look.C:
+			err = w.look()
+		case <-late.C:
+			err = w.tooLate()
+		case <-ctx.Done():
+			return w.interrupted(context.Cause(ctx))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.report(flows)
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// hear takes an event; what is of none of the flows, or of another's, is left out.
+func (w *watching) hear(e heard) error {
+	s := w.at[e.Session]
+	if s == nil || s.over || s.end != e.from {
+		return nil
+	}
+	s.heard = time.Now()
+	switch e.Kind {
+	case bus.EventProgress, bus.EventConnected:
+		w.progress(s, e.Event)
+	case bus.EventDone:
+		w.end(s)
+	case bus.EventFailed:
+		if !w.apart {
+			return w.failed(s, e.Event)
+		}
+		s.err = fault.Failf(e.Hint, "%s", e.Error)
+		w.fail(s, fmt.Errorf("control: %s: %w", s.end.Name, s.err))
+	}
+	return nil
+}
+
+// end of a session.
+func (w *watching) end(s *side) {
+	if !s.over {
+		s.over = true
+		w.left--
+	}
+}
+
+// fail ends a session with an error, which is that of its flow unless a better
+// one is known.
+func (w *watching) fail(s *side, err error) {
+	f := s.flow
+	if f.err == nil || isEcho(f.err.Error()) && !isEcho(err.Error()) {
+		f.err = err
+	}
+	w.end(s)
+	s.other().until = time.Now().Add(failTime)
+}
+
+// lose an end point: that ends it all, or the flows there.
+func (w *watching) lose(e *EndPoint) error {
+	if !w.apart {
+		return lost(e)
+	}
+	for _, f := range w.flows {
+		for _, s := range f.sides() {
+			if s.end == e && !s.over {
+				w.fail(s, lost(e))
+			}
+		}
+	}
+	return nil
+}
+
+// look ends what has said nothing for too long.
+func (w *watching) look() error {
+	for s := mute(w.flows); s != nil; s = mute(w.flows) {
+		err := fault.Failf("the process that moves the data there hangs or was stopped; the agent ends it when this command ends",
+			"control: %s: nothing was heard of the test for %v", s.end.Name, muteTime)
+		if !w.apart {
+			return err
+		}
+		w.fail(s, err)
+	}
+	for _, f := range w.flows {
+		for _, s := range f.sides() {
+			if !s.until.IsZero() && time.Now().After(s.until) {
+				w.end(s)
+			}
+		}
+	}
+	w.report(w.flows)
+	return nil
+}
+
+// tooLate ends what did not end by itself.
+func (w *watching) tooLate() error {
+	err := fault.Failf("run it again; if it happens again, the end points' logs say more", "control: the test did not end in time")
+	if !w.apart {
+		return err
+	}
+	for _, f := range w.flows {
+		for _, s := range f.sides() {
+			if !s.over {
+				w.fail(s, err)
+			}
+		}
+	}
+	return nil
+}
+
+// interrupted leaves the flows that had not ended with that as their error.
+func (w *watching) interrupted(err error) error {
+	for _, f := range w.flows {
+		for _, s := range f.sides() {
+			if w.apart && !s.over {
+				f.err = cmp.Or(f.err, err)
+			}
+		}
+	}
+	return err
+}
+
+// report tells the observer of flows that have failed, each once, when nothing
+// more can come of it.
+func (r *Runner) report(flows []*flow) {
+	for _, f := range flows {
+		over := true
+		for _, s := range f.sides() {
+			over = over && (s.over || s.session == "")
+		}
+		if f.err != nil && over && !f.told {
+			f.told = true
+			r.Watch.Failed(f.spec, f.err)
+		}
+	}
+}
+
+// progress passes on one interval of a session.
+func (w *watching) progress(s *side, e bus.Event) {
+	f := s.flow
+	l := Live{
+		Flow: f.index, EndPoint: s.end.Name, Sends: s.sends, Event: e,
+		Total: time.Duration(f.spec.Duration), Ramp: f.ramp,
+	}
+	if !e.Back {
+		s.seen.add(e, f.mostBins())
+	} else {
+		l.Sends = !l.Sends
+		for _, x := range w.flows {
+			if x.rides == f {
+				l.Flow = x.index
+			}
+		}
+	}
+	w.Watch.Live(l)
+}
+
+// mostBins is how many live figures of an end are kept: what an honest agent sends.
+func (f *flow) mostBins() int {
+	const spare = 64
+	return int(f.spec.Duration/int64(measure.MinInterval)) + spare
+}
+
+// muteTime is how long a session may say nothing beyond its interval.
+const muteTime = 8 * time.Second
+
+// lastWordsTime is what an engine may take besides for the last words with a
+// far end that is no agent, which it bounds itself.
+const lastWordsTime = 15 * time.Second
+
+// mute returns an end that should have spoken by now, or nil.
+func mute(flows []*flow) *side {
+	for _, f := range flows {
+		expect := muteTime + max(time.Duration(f.spec.Interval), f.ramp)
+		if f.sender.end.Foreign || f.receiver.end.Foreign {
+			expect += lastWordsTime
+		}
+		for _, s := range f.sides() {
+			if !s.over && !s.heard.IsZero() && time.Since(s.heard) > expect {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+func longest(flows []*flow) time.Duration {
+	var d time.Duration
+	for _, f := range flows {
+		d = max(d, f.ramp+time.Duration(f.spec.Duration))
+	}
+	return d
+}
+
+// failed gives the other events of the same moment a chance: that the peer's
+// host is gone, or what the peer says of its own failure, tells more than that
+// it closed the connection.
+func (w *watching) failed(s *side, e bus.Event) error {
+	grace := time.After(lostGrace)
+	for waiting := true; waiting; {
+		select {
+		case x := <-w.events:
+			o := w.at[x.Session]
+			if o != nil && o.end == x.from && x.Kind == bus.EventFailed && isEcho(e.Error) && !isEcho(x.Error) {
+				s, e = o, x.Event
+			}
+		case <-grace:
+			waiting = false
+		}
+	}
+	s.over, s.err = true, fault.Failf(e.Hint, "%s", e.Error)
+	for _, x := range w.agents() {
+		select {
+		case <-x.Client.Lost():
+			return lost(x)
+		default:
+		}
+	}
+	return fmt.Errorf("control: %s: %w", s.end.Name, s.err)
+}
+
+// isEcho tells of a failure that only says that the other end has failed.
+func isEcho(message string) bool {
+	for _, word := range []string{"the peer closed", "the peer reset", "the peer ended"} {
+		if strings.Contains(message, word) {
+			return true
+		}
+	}
+	return false
+}
+
+const lostGrace = 200 * time.Millisecond
+
+// listen merges the events of all clients of the flows into one channel.
+func listen(flows []*flow) (<-chan heard, <-chan *EndPoint, func()) {
+	ends := endsOf(flows)
+	events, gone, quit := make(chan heard), make(chan *EndPoint, len(ends)), make(chan struct{})
+	var wg sync.WaitGroup
+	for _, e := range ends {
+		wg.Go(func() { forward(e, events, gone, quit) })
+	}
+	return events, gone, func() { close(quit); wg.Wait() }
+}
+
+func forward(e *EndPoint, events chan<- heard, gone chan<- *EndPoint, quit <-chan struct{}) {
+	for {
+		select {
+		case ev := <-e.Client.Events():
+			select {
+			case events <- heard{e, ev}:
+			case <-quit:
+				return
+			}
+		case <-e.Client.Lost():
+			gone <- e
+			return
+		case <-quit:
+			return
+		}
+	}
+}
+
+// lost is the error of an end point that has gone.
+func lost(e *EndPoint) error {
+	return fault.Failf("is that host up, and is `thru serve` still running there?",
+		"control: %s is gone: %w", e.Name, cmp.Or(e.Client.Err(), errLost))
+}
+
+// errLost is the reason of a step whose end point has gone.
+var errLost = errors.New("the connection to the end point is gone")

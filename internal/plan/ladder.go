@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// LadderStreams and LadderWindow are the cells of a rung (B-10, B-11): each
+// number of streams with the default window and with 800 KiB.
+func LadderStreams() []int { return []int{1, 2, 4, 8} }
+
+// LadderWindow is the second window of a rung, in bytes.
+const LadderWindow = 800 << 10
+
+// Names of the rungs, the lowest first (B-03 to B-06).
+const (
+	RungLocalhost    = "localhost"
+	RungSwitch       = "virtual switch"
+	RungLAN          = "LAN"
+	RungInterconnect = "interconnect"
+)
+
+// Rung is one path of a ladder.
+type Rung struct {
+	Name string
+	Pair
+	Link Link // its own nominal rate; a rate of 0: none is known
+}
+
+// Ladder is the plan of `thru ladder`: the eight cells of one rung, which is
+// this machine against itself or the path to a peer.
+func Ladder(r Request) (Plan, error) {
+	return Rungs([]Rung{{Pair: Pair{From: r.Local, To: r.Peer, Engine: r.Engine}}}, r)
+}
+
+// Rungs is the plan of a ladder of several rungs, the lowest first: of each the
+// eight cells, in one direction.
+func Rungs(rungs []Rung, r Request) (Plan, error) {
+	if r.Bidir {
+		return Plan{}, fault.Usagef("a ladder is of one direction: forward or reverse", "a rung is not measured in both directions at once")
+	}
+	r.OneWay, r.Streams = !r.Reverse, 1
+	p := Plan{Command: "ladder", Repeat: r.Repeats()}
+	for _, x := range rungs {
+		for _, window := range []int64{0, LadderWindow} {
+			for _, streams := range LadderStreams() {
+				c := r
+				c.Streams, c.Window = streams, measure.Pair{Send: window, Recv: window}
+				steps, err := x.Steps(c)
+				if err != nil {
+					return Plan{}, err
+				}
+				for _, s := range steps {
+					s.Label, s.Rung, s.Link = cellLabel(streams, window), x.Name, x.Link
+					if x.Name != "" {
+						s.Axes = []measure.Axis{{Name: "streams", Value: strconv.Itoa(streams)}, {Name: "window", Value: windowValue(window)}}
+					}
+					p.Steps = append(p.Steps, s)
+				}
+			}
+		}
+	}
+	return p, nil
+}
+
+// windowValue is a window as a plan file writes it.
+func windowValue(window int64) string {
+	if window == 0 {
+		return "default"
+	}
+	return fmt.Sprintf("%dK", window>>10)
+}
+
+// VCPUs is the study of how far CPUs carry a test (B-16): both ends confined to
+// 1, 2, 4 and 8 CPUs, as far as both have them, with the streams that suit each
+// (B-15). A request that names the streams has them in every cell.
+func VCPUs(r Request) (Plan, error) {
+	r.OneWay = !r.Reverse
+	p := Plan{Command: "ladder", Repeat: r.Repeats()}
+	for cpus := 1; cpus <= min(8, r.LocalCPUs, r.PeerCPUs); cpus *= 2 {
+		c := r
+		c.CPUs = cpus
+		steps, err := Pair{From: r.Local, To: r.Peer, Engine: r.Engine}.Steps(c)
+		if err != nil {
+			return Plan{}, err
+		}
+		for _, s := range steps {
+			streams := s.Specs[0].Streams
+			s.Label = counted(cpus, "CPU") + ", " + counted(streams, "stream")
+			s.Axes = []measure.Axis{{Name: "cpus", Value: strconv.Itoa(cpus)}, {Name: "streams", Value: strconv.Itoa(streams)}}
+			p.Steps = append(p.Steps, s)
+		}
+	}
+	if len(p.Steps) == 0 {
+		return Plan{}, fault.Usagef("the study confines each end to 1, 2, 4 and 8 of its CPUs", "how many CPUs the ends have is not known")
+	}
+	return p, nil
+}
+
+func cellLabel(streams int, window int64) string {
+	name := "default window"
+	if window > 0 {
+		name = unit.Size(window) + " window"
+	}
+	return counted(streams, "stream") + ", " + name
+}
+
+// counted is a number of things: "1 stream", "4 streams".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

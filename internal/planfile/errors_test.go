@@ -1,0 +1,249 @@
+package planfile
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"thru/internal/fault"
+)
+
+// bad are plans that are refused: where, what the message says, and what the
+// hint. `thru: 1` is their first line.
+var bad = map[string]struct{ text, where, message, hint string }{
+	"typo":              {"paris: [{from: local, to: local}]", "2:1", `no key "paris"`, "did you mean pairs?"},
+	"typo in traffic":   {"traffic: {strems: 4}\npairs: [{from: local, to: local}]", "2:11", `no key "strems"`, "did you mean streams?"},
+	"typo in a type":    {"pairs: [{type: one-to-on, from: local, to: local}]", "2:16", `type is "one-to-on"`, "one-to-many"},
+	"flag for a key":    {"traffic: {total-bitrate: 1G}\npairs: [{from: local, to: local}]", "2:11", `no key "total-bitrate"`, "did you mean total_bitrate?"},
+	"key of an axis":    {"pairs: [{from: local, to: local}]\naxes: {stream: [1]}", "3:8", `no key "stream"`, "did you mean streams?"},
+	"of a target":       {"pairs: [{from: local, to: local}]\ntargets: [{agregate: '>= 1G'}]", "3:12", `no key "agregate"`, "did you mean aggregate?"},
+	"of an end point":   {"end_points: [{nam: a}]\npairs: [{from: local, to: local}]", "2:15", `no key "nam"`, "did you mean name?"},
+	"of a rung":         {"rungs: [{name: x, pairs: [local, local]}]", "2:19", `no key "pairs"`, "did you mean pair?"},
+	"twice":             {"pairs: [{from: local, to: local}]\npairs: [{from: local, to: local}]", "3:1", `"pairs" is there twice`, "take one"},
+	"nothing":           {"name: x", "1:1", "no pairs", "pairs: [{"},
+	"empty list":        {"pairs: []", "2:8", "pairs is an empty list", "mesh"},
+	"empty axis":        {"pairs: [{from: local, to: local}]\naxes: {streams: []}", "3:17", "streams is an empty list", "[1, 2, 4]"},
+	"empty axes":        {"pairs: [{from: local, to: local}]\naxes: {}", "3:7", "axes is empty", "such as"},
+	"no list":           {"pairs: {from: a}", "2:9", "not a list", "such as"},
+	"no mapping":        {"pairs: [a]", "2:9", "not a mapping", "type"},
+	"not in YAML":       {"pairs: [{from: local, to: local]", "2:32", "", "brackets"},
+	"a tab":             {"pairs:\n\t- {from: local, to: local}", "3:1", "cannot start any token", "spaces"},
+	"indentation":       {"name: x\n  order: sequential", "2:7", "mapping value is not allowed", "indentation"},
+	"no number":         {"traffic: {streams: four}\npairs: [{from: local, to: local}]", "2:20", `streams is "four"`, "such as 4"},
+	"a number in text":  {"traffic: {streams: '4'}\npairs: [{from: local, to: local}]", "2:20", `streams is "4"`, "whole number"},
+	"parts":             {"traffic: {streams: 1.5}\npairs: [{from: local, to: local}]", "2:20", `streams is "1.5"`, "whole number"},
+	"negative":          {"traffic: {mss: -1}\npairs: [{from: local, to: local}]", "2:16", `mss is "-1"`, "whole number"},
+	"too many streams":  {"traffic: {streams: 129}\npairs: [{from: local, to: local}]", "2:11", "129 streams", "streams takes 1 to 128"},
+	"a size":            {"traffic: {window: 5Q}\npairs: [{from: local, to: local}]", "2:19", `window "5Q"`, "800K"},
+	"zero":              {"traffic: {window: 0}\npairs: [{from: local, to: local}]", "2:19", "zero is no size", "800K"},
+	"too large":         {"traffic: {window: 1T}\npairs: [{from: local, to: local}]", "2:11", "window is out of range", "512M"},
+	"a time":            {"traffic: {time: soon}\npairs: [{from: local, to: local}]", "2:17", `time "soon"`, "10s"},
+	"too long":          {"traffic: {time: 48h}\npairs: [{from: local, to: local}]", "2:11", "48h0m0s", "time takes 0.1"},
+	"true":              {"traffic: {latency: on}\npairs: [{from: local, to: local}]", "2:20", `latency is "on"`, "true or false"},
+	"a word":            {"traffic: {protocol: sctp}\npairs: [{from: local, to: local}]", "2:21", `protocol is "sctp"`, "tcp or udp"},
+	"nothing behind":    {"traffic: {time: }\npairs: [{from: local, to: local}]", "2:16", "time is nothing", "10s"},
+	"contradiction":     {"traffic: {protocol: udp, io: lean}\npairs: [{from: local, to: local}]", "2:11", "io: lean do not go with protocol: udp", "io gso"},
+	"in a variant":      {"pairs: [{from: local, to: local}]\nvariants: [{name: x, protocol: udp, congestion: bbr}, {name: y, mss: 1400}]", "3:22", "do not go with protocol: udp (with variant x)", ""},
+	"at an axis":        {"traffic: {kind: rr}\npairs: [{from: local, to: local}]\naxes: {verify: [false, true]}", "4:8", "verify does not go with", "(copied)"},
+	"two amounts":       {"traffic: {time: 10, bytes: 1G}\npairs: [{from: local, to: local}]", "2:11", "a time and an amount", "take one"},
+	"two rates":         {"traffic: {bitrate: 1G, total_bitrate: 1G}\npairs: [{from: local, to: local}]", "2:39", "two rates", "take one"},
+	"two sends":         {"traffic: {bytes: 1G, blocks: 7}\npairs: [{from: local, to: local}]", "2:30", "two amounts", "take one"},
+	"one connection":    {"traffic: {one_connection: true}\npairs: [{from: local, to: local}]", "2:11", "one_connection does not go without direction: bidir", "direction: bidir"},
+	"connections back":  {"traffic: {kind: crr, direction: reverse}\npairs: [{from: local, to: local}]", "2:11", "kind: crr goes from here only", "other end"},
+	"axis twice":        {"pairs: [{from: local, to: local}]\naxes: {streams: [1, 2, 1]}", "3:24", "twice", "take it out"},
+	"axis of both":      {"pairs: [{from: local, to: local}]\naxes: {direction: [both]}", "3:19", "both is forward and reverse", "forward, reverse and bidir"},
+	"variant and axis":  {"pairs: [{from: local, to: local}]\naxes: {streams: [1]}\nvariants: [{name: x, streams: 2}, {name: y}]", "4:22", "streams is an axis too", "one place"},
+	"one variant":       {"pairs: [{from: local, to: local}]\nvariants: [{name: x}]", "3:11", "1 variants", "against each other"},
+	"variant twice":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x}, {name: x}]", "3:30", "twice", "names tell"},
+	"no name":           {"pairs: [{from: local, to: local}]\nvariants: [{streams: 1}, {name: x}]", "3:13", "no name", "such as"},
+	"interleaved":       {"pairs: [{from: local, to: local}]\norder: interleaved", "3:8", "nothing to hold against", "variants"},
+	"at once":           {"pairs: [{from: local, to: local}]\norder: simultaneous\nat_once: 4", "4:10", "at_once does not go with simultaneous", "leave it out"},
+	"combinations":      {"pairs: [{from: local, to: local}]\naxes: {streams: [1,2,3,4,5,6,7,8,9,10], mss: [91,92,93,94,95,96,97,98,99,100], dscp: [0,1,2,3,4,5,6,7,8,9], length: [1,2,3,4,5,6,7,8,9,10], time: [1, 2]}", "3:8", "combinations", "fewer"},
+	"unknown end":       {"end_points: [web-1, web-2]\npairs: [{from: web1, to: web-2}]", "3:16", `no end point "web1"`, "did you mean web-1?"},
+	"end twice":         {"end_points: [a, a]\npairs: [{from: a, to: a}]", "2:17", "twice", "names tell"},
+	"in a choice twice": {"end_points: [a, b]\npairs: [{type: many-to-one, from: [a, a], to: b}]", "3:39", "twice", "end_points"},
+	"no host":           {"end_points: [{labels: {x: y}}]\npairs: [{from: local, to: local}]", "2:15", "no name", "such as"},
+	"a scheme":          {"end_points: ['http://x']\npairs: [{from: local, to: local}]", "2:14", "http://", "ssh://"},
+	"another local":     {"end_points: [{name: me, at: local}]\npairs: [{from: me, to: me}]", "2:29", "another name", "local"},
+	"local elsewhere":   {"end_points: [{name: local, at: h}]\npairs: [{from: local, to: local}]", "2:32", "local is this machine", "another name"},
+	"spaces":            {"end_points: ['a b']\npairs: [{from: local, to: local}]", "2:14", "no name", "spaces"},
+	"a number for name": {"end_points: [10]\npairs: [{from: local, to: local}]", "2:14", `"10"`, "quotes"},
+	"data of iperf3":    {"end_points: [{at: 'iperf3://h', data: 10.0.0.1}]\npairs: [{from: local, to: local}]", "2:39", "data does not go", "at"},
+	"no controller":     {"end_points: [{match: {role: web}}]\npairs: [{from: local, to: local}]", "2:23", "no controller", "controller: NAME"},
+	"match and name":    {"controller: x\nend_points: [{match: {role: web}, name: a}]\npairs: [{from: local, to: local}]", "3:35", "name does not go with match", "labels"},
+	"empty match":       {"controller: x\nend_points: [{match: {}}]\npairs: [{from: local, to: local}]", "3:22", "match is a mapping", "{role: web}"},
+	"no label":          {"end_points: [{name: a, labels: {x: y}}]\npairs: [{type: mesh, among: {x: z}}]", "3:30", "no end point fits {x: z}", "labels"},
+	"mesh of one":       {"end_points: [a]\npairs: [{type: mesh, among: all}]", "3:8", "no pair", "two hosts"},
+	"mesh of none":      {"pairs: [{type: mesh}]", "2:10", "no end point fits", "end_points"},
+	"mesh from":         {"end_points: [a, b]\npairs: [{type: mesh, from: [a, b]}]", "3:10", "among", "among: all"},
+	"no to":             {"end_points: [a, b]\npairs: [{from: a}]", "3:10", "wants from and to", "to: [b]"},
+	"matrix of what":    {"end_points: [a, b]\npairs: [{type: matrix, among: all}]", "3:10", "wants a label", "by: site"},
+	"by of a mesh":      {"end_points: [a, b]\npairs: [{type: mesh, among: all, by: site}]", "3:10", "by is of the type matrix", "matrix"},
+	"uneven":            {"end_points: [a, b, c]\npairs: [{from: [a, b], to: c}]", "3:10", "2 ends in from and 1 in to", "matrix"},
+	"many from":         {"end_points: [a, b, c]\npairs: [{type: one-to-many, from: [a, b], to: c}]", "3:35", "not 2", "many-to-one"},
+	"many to":           {"end_points: [a, b, c]\npairs: [{type: many-to-one, from: a, to: [b, c]}]", "3:42", "not 2", "one-to-many"},
+	"local listens":     {"end_points: [a]\npairs: [{from: a, to: local, listen: to}]", "3:38", "local opens no port", "either"},
+	"iperf3 and b":      {"end_points: [b, {name: i, at: 'iperf3://h'}]\npairs: [{from: b, to: i}]", "3:10", "i is no agent", "local"},
+	"iperf3 and itself": {"end_points: [{name: i, at: 'iperf3://h'}]\npairs: [{from: i, to: i}]", "3:10", "against itself", "local"},
+	"iperf3 at once":    {"end_points: [{name: i, at: 'iperf3://h'}]\ntraffic: {end_points: 2}\npairs: [{from: local, to: i}]", "3:23", "one test at a time", "sequential"},
+	"iperf3 requests":   {"end_points: [{name: i, at: 'iperf3://h'}]\ntraffic: {kind: rr}\npairs: [{from: local, to: i}]", "3:11", "requests do not go to an iperf3 end point", "thru"},
+	"rungs and pairs":   {"rungs: [{name: x, pair: [local, local]}]\npairs: [{from: local, to: local}]", "3:8", "pairs do not go with rungs", "rungs"},
+	"rungs and axes":    {"rungs: [{name: x, pair: [local, local]}]\naxes: {streams: [1]}", "3:8", "axes do not go with rungs", "pairs"},
+	"rungs and streams": {"rungs: [{name: x, pair: [local, local]}]\ntraffic: {streams: 1}", "3:11", "streams does not go with rungs", "axes"},
+	"rungs both ways":   {"rungs: [{name: x, pair: [local, local]}]\ntraffic: {direction: both}", "3:22", "one direction", "forward or reverse"},
+	"rung twice":        {"rungs: [{name: x, pair: [local, local]}, {name: x, pair: [local, local]}]", "2:43", "twice", "names tell"},
+	"rung of one":       {"rungs: [{name: x, pair: [local]}]", "2:25", "pair of the rung", "[a, a]"},
+	"rung of what":      {"rungs: [{pair: [local, local]}]", "2:10", "no name", "virtual switch"},
+	"rung without pair": {"rungs: [{name: x}]", "2:10", "no pair", "virtual switch"},
+	"rung nowhere":      {"rungs: [{name: x, pair: [local, b]}]", "2:33", `no end point "b"`, "end_points"},
+	"no bound":          {"pairs: [{from: local, to: local}]\ntargets: [{pair: 95%}]", "3:18", "begins with >= or <=", `">= 95%"`},
+	"no figure":         {"pairs: [{from: local, to: local}]\ntargets: [{where: {streams: 1}}]", "3:12", "says no figure", "aggregate"},
+	"two figures":       {"pairs: [{from: local, to: local}]\ntargets: [{pair: '>= 1G', loss: '<= 1%'}]", "3:33", "one figure", "two targets"},
+	"fairness of 2":     {"pairs: [{from: local, to: local}]\ntargets: [{fairness: '>= 2'}]", "3:22", "between 0 and 1", "0.9"},
+	"where of what":     {"pairs: [{from: local, to: local}]\naxes: {streams: [1, 2]}\ntargets: [{pair: '>= 1G', where: {window: 8K}}]", "4:35", `does not vary "window"`, "streams"},
+	"where never":       {"pairs: [{from: local, to: local}]\naxes: {streams: [1, 2]}\ntargets: [{pair: '>= 1G', where: {streams: 8}}]", "4:44", "streams is never", "1 or 2"},
+	"where without":     {"pairs: [{from: local, to: local}]\ntargets: [{pair: '>= 1G', where: {streams: 8}}]", "3:35", "varies nothing", "axes"},
+	"rung of a target":  {"pairs: [{from: local, to: local}]\ntargets: [{pair: '>= 1G', rung: LAN}]", "3:33", "no rung", "rungs"},
+	"precision":         {"pairs: [{from: local, to: local}]\nprecision: 80%", "3:12", "precision", "2.5%"},
+	"repeats":           {"pairs: [{from: local, to: local}]\nrepeat: 5000", "3:9", "5000 repeats", "1 to 1000"},
+	"gates":             {"pairs: [{from: local, to: local}]\ngates: false", "3:8", `gates is "false"`, "on, off or force"},
+	"link rate":         {"pairs: [{from: local, to: local}]\nlink_rate: fast", "3:12", `link_rate "fast"`, "10G"},
+	"merge key":         {"traffic: &t {streams: 1}\npairs: [{from: local, to: local}]\naxes: {<<: *t}", "4:8", "merge keys", "alias"},
+	"an unknown alias":  {"traffic: *t\npairs: [{from: local, to: local}]", "2:10", `"t"`, "&NAME"},
+	"an alias in it":    {"traffic: &t {streams: *t}\npairs: [{from: local, to: local}]", "2:23", `"t"`, "&NAME"},
+	"a tag":             {"traffic: !!map {streams: 1}\npairs: [{from: local, to: local}]", "2:10", "tag", "without"},
+	"two documents":     {"pairs: [{from: local, to: local}]\n---\nthru: 1\n", "4:5", "second document", "---"},
+	"control letters":   {"traffic: {\"a\\u001b[31mb\": 4}\npairs: [{from: local, to: local}]", "2:11", `"a?[31mb"`, "there is"},
+}
+
+func TestErrors(t *testing.T) {
+	for name, c := range bad {
+		_, err := Parse("plan.yaml", []byte("thru: 1\n"+c.text+"\n"))
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		message, hint := err.Error(), fault.Hint(err)
+		if !strings.HasPrefix(message, "plan.yaml:"+c.where+": ") || !strings.Contains(message, c.message) || fault.Code(err) != fault.Usage {
+			t.Errorf("%s: %s\n want %s: %s", name, message, c.where, c.message)
+		}
+		if hint == "" || !strings.Contains(hint, strings.Trim(c.hint, "()")) {
+			t.Errorf("%s: hint %q, want %q", name, hint, c.hint)
+		}
+		if strings.ContainsAny(message, "\n\x1b") {
+			t.Errorf("%s: %q is no line", name, message)
+		}
+	}
+}
+
+// What only the hosts of a controller tell is an error of Expand.
+func TestExpandErrors(t *testing.T) {
+	for message, text := range map[string]string{
+		`no host "w9"`:               "end_points: [{name: a, at: fleet/w9}]\npairs: [{from: local, to: a}]",
+		"no host of the controller":  "controller: fleet\nend_points: [{match: {role: mail}}]\npairs: [{type: mesh}]",
+		"no end point fits":          "controller: fleet\nend_points: [{match: all}]\npairs: [{type: mesh, among: {role: mail}}]",
+		"the same name":              "controller: fleet\nend_points: [{name: w1, at: 'ssh://h'}, {match: all}]\npairs: [{type: mesh}]",
+		"d1 has 16 CPUs":             "controller: fleet\nend_points: [{match: all}]\npairs: [{type: mesh}]\naxes: {cpus: [1, 64]}",
+		"\"other\" is needed":        "controller: other\nend_points: [{match: all}]\npairs: [{type: mesh}]",
+		"2 ends in from and 1 in to": "controller: fleet\nend_points: [{match: all}]\npairs: [{from: {role: web}, to: {role: db}}]",
+	} {
+		f := parse(t, text)
+		if len(f.Controllers()) != 1 {
+			t.Errorf("%s: controllers %v", message, f.Controllers())
+		}
+		_, err := f.Expand(fleet(), nil)
+		if err == nil || !strings.Contains(err.Error(), message) || fault.Hint(err) == "" {
+			t.Errorf("%s: %v, hint %q", message, err, fault.Hint(err))
+		}
+	}
+}
+
+// A plan of more pairs, cells or runs than anyone would keep is refused before
+// it is made.
+func TestTooMany(t *testing.T) {
+	var names []string
+	for i := range 4000 {
+		names = append(names, "h"+strconv.Itoa(i))
+	}
+	list := func(n int) string { return "end_points: [" + strings.Join(names[:n], ", ") + "]\n" }
+	for message, text := range map[string]string{
+		"10000 pairs":            list(4000) + "pairs: [{type: mesh}]",
+		"more than 20000 cells":  list(90) + "pairs: [{type: mesh}]\naxes: {streams: [1, 2, 3]}",
+		"more than 20000 cells:": list(2) + "pairs: [{type: ring}]\naxes: {end_points: [20000]}",
+		"has 1000000 runs":       list(32) + "pairs: [{type: mesh}]\nrepeat: 1000\ntraffic: {direction: forward}\naxes: {dscp: [1, 2]}",
+	} {
+		_, err := Parse("plan.yaml", []byte("thru: 1\n"+text))
+		if message == "has 1000000 runs" {
+			message = "runs, more than"
+		}
+		if err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+}
+
+// Text that would keep a parser busy, or break its stack, is refused at once.
+func TestHostile(t *testing.T) {
+	laughs := "a: &a [x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		laughs += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+", ", 9) + "x]\n"
+	}
+	for name, text := range map[string]string{
+		"laughs":   laughs,
+		"brackets": "a: " + strings.Repeat("[", 500_000),
+		"braces":   strings.Repeat("{a: ", 200_000),
+		"dashes":   strings.Repeat("- ", 500_000),
+		"keys":     strings.Repeat("? ", 500_000),
+		"anchors":  strings.Repeat("&a ", 300_000),
+		"tags":     strings.Repeat("!!a\n", 250_000),
+		"too long": "a: " + strings.Repeat("x", maxBytes),
+		"a list":   "a: [" + strings.Repeat("1,", 400_000) + "1]",
+		"binary":   "thru\x00: 1",
+		"no text":  "\xff\xfe\x00\x01",
+		"nothing":  "",
+		"comment":  "# nothing\n---\n",
+		"scalar":   "thru",
+		"list":     "- thru",
+		"deep":     "a:\n b:\n  c:\n   d:\n    e:\n     f:\n      g:\n       h:\n        i:\n         j:\n          k:\n           l:\n            m:\n             n: 1\n",
+		"version":  "thru: 2\n",
+		"no one":   "name: x\n",
+	} {
+		_, err := Parse("plan.yaml", []byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), "plan.yaml:") || fault.Hint(err) == "" || len(err.Error()) > 400 {
+			t.Errorf("%s: %.500v", name, err)
+		}
+	}
+}
+
+// Every flag that a message of plan names has a word in a plan file.
+func TestFlagsHaveKeys(t *testing.T) {
+	flag := regexp.MustCompile(`(^|[ (,])--?[a-zA-Z]`)
+	found := 0
+	for _, file := range []string{"../plan/kind.go", "../plan/plan.go"} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			l, ok := n.(*ast.BasicLit)
+			if !ok || l.Kind != token.STRING {
+				return true
+			}
+			text, _ := strconv.Unquote(l.Value)
+			if flag.MatchString(text) {
+				found++
+			}
+			if said := inKeys(text); flag.MatchString(said) {
+				t.Errorf("%s: %q reads %q", file, text, said)
+			}
+			return true
+		})
+	}
+	if found < 40 {
+		t.Errorf("%d messages with flags were found", found)
+	}
+}

@@ -1,0 +1,390 @@
+package planfile
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// Bounds of a plan.
+const (
+	mostCells = 20_000
+	mostRuns  = 200_000
+)
+
+// Expand makes the list of steps. fleets are the hosts of the controllers that
+// Controllers names, and cpus says how many CPUs an end point has by its name in
+// the plan (0, or a nil function: not known, then a controller's word counts).
+func (f *File) Expand(fleets map[string][]Host, cpus func(endPoint string) int) (plan.Plan, error) {
+	h, err := f.resolve(fleets)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	for _, x := range h.byName {
+		if cpus != nil && cpus(x.Name) > 0 {
+			x.cpus = cpus(x.Name)
+		}
+	}
+	var p plan.Plan
+	if f.rungs != nil {
+		p, err = f.ladder(h)
+	} else {
+		p, err = f.measured(h)
+	}
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	p.Command, p.Name, p.Order, p.Seed, p.Gates, p.Link = "run", f.Name, f.order, seed(f.Name), f.gates, f.link
+	for _, t := range f.targets {
+		p.Targets = append(p.Targets, t.Target)
+	}
+	if n := p.Runs(); n > mostRuns {
+		return plan.Plan{}, f.errorf(f.root, "repeat less, or vary fewer things", "the plan has %d runs, more than %d", n, mostRuns)
+	}
+	p.EndPoints = h.measured()
+	p.Warnings = append(h.warnings, f.warnings(h, p)...)
+	return p, nil
+}
+
+// seed of the order of blocks: the same plan has the same order.
+func seed(name string) uint64 {
+	hash := fnv.New64a()
+	hash.Write([]byte(name))
+	return hash.Sum64()
+}
+
+// measured is the plan of the pairs.
+func (f *File) measured(h *hosts) (plan.Plan, error) {
+	list, err := f.expandPairs(h)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	b := builder{File: f, hosts: h, points: f.points()}
+	if err := b.count(len(list)); err != nil {
+		return plan.Plan{}, err
+	}
+	rounds := [][]plan.Pair{list}
+	if f.order != plan.OrderSimultaneous {
+		rounds = pack(list, f.atOnce, func(name string) string { return h.byName[name].At })
+	}
+	for i, pairs := range rounds {
+		b.round = ""
+		if len(pairs) > 1 && len(rounds) > 1 {
+			b.round = fmt.Sprintf("round %d of %d", i+1, len(rounds))
+		}
+		for j, p := range b.points {
+			if err := b.add(pairs, p, j == 0); err != nil {
+				return plan.Plan{}, err
+			}
+		}
+	}
+	return plan.Plan{Steps: b.steps, Repeat: f.repeats()}, nil
+}
+
+// pack spreads pairs over rounds: of each at most n, no two of which share a
+// host. A pair goes to the first round that has room for it.
+func pack(list []plan.Pair, n int, place func(string) string) [][]plan.Pair {
+	if n == 1 {
+		return slices.Collect(slices.Chunk(list, 1))
+	}
+	type round struct {
+		pairs []plan.Pair
+		busy  map[string]bool
+	}
+	var rounds []*round
+	full := 0                  // all rounds before it are
+	always := map[string]int{} // a host is in all rounds before it
+	for _, p := range list {
+		a, b := place(p.From), place(p.To)
+		i := max(full, always[a], always[b])
+		for i < len(rounds) && (len(rounds[i].pairs) == n || rounds[i].busy[a] || rounds[i].busy[b]) {
+			i++
+		}
+		if i == len(rounds) {
+			rounds = append(rounds, &round{busy: map[string]bool{}})
+		}
+		r := rounds[i]
+		r.pairs, r.busy[a], r.busy[b] = append(r.pairs, p), true, true
+		for full < len(rounds) && len(rounds[full].pairs) == n {
+			full++
+		}
+		for _, x := range []string{a, b} {
+			for always[x] < len(rounds) && rounds[always[x]].busy[x] {
+				always[x]++
+			}
+		}
+	}
+	out := make([][]plan.Pair, len(rounds))
+	for i, r := range rounds {
+		out[i] = r.pairs
+	}
+	return out
+}
+
+// builder collects the steps.
+type builder struct {
+	*File
+	*hosts
+	points []point
+	round  string // "round 2 of 7", where there are several
+	steps  []plan.Step
+}
+
+// count refuses a plan of more cells than are kept.
+func (b *builder) count(pairs int) error {
+	cells := 0
+	for _, p := range b.points {
+		t, err := b.traffic(p)
+		if err != nil {
+			return err
+		}
+		n := pairs * t.endPoints
+		if t.direction == both || t.direction == bidir {
+			n *= 2
+		}
+		if cells += n; cells > mostCells {
+			return b.File.errorf(b.root, "measure fewer hosts, or vary fewer things at a time", "the plan has more than %d cells: %d pairs, %d combinations of axes", mostCells, pairs, len(b.points))
+		}
+	}
+	return nil
+}
+
+// add adds the steps of some pairs at a point: one for each direction that is
+// measured by itself. The idle path is asked once a round, at its first point.
+func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
+	t, err := b.traffic(p)
+	if err != nil {
+		return err
+	}
+	var labels []string // in the order in which they come
+	merged := map[string]*flowSet{}
+	for _, pair := range pairs {
+		steps, err := b.flows(pair, p, t)
+		if err != nil {
+			return err
+		}
+		for _, s := range steps {
+			set := merged[s.Label]
+			if set == nil {
+				set = &flowSet{step: s, kind: s.Label}
+				set.step.Specs = nil
+				merged[s.Label], labels = set, append(labels, s.Label)
+			}
+			copies := t.endPoints
+			if s.Beside {
+				copies = 1
+			}
+			set.add(s.Specs, copies)
+		}
+	}
+	for _, l := range labels {
+		if merged[l].step.Beside && !first {
+			continue
+		}
+		s := b.finish(merged[l], p, t, len(pairs))
+		if err := b.collide(s, p); err != nil {
+			return err
+		}
+		b.steps = append(b.steps, s)
+	}
+	return nil
+}
+
+// flows are the steps of one pair alone.
+func (b *builder) flows(pair plan.Pair, p point, t traffic) ([]plan.Step, error) {
+	from, to := b.byName[pair.From], b.byName[pair.To]
+	t.LocalCPUs, t.PeerCPUs = from.cpus, to.cpus
+	if from.engine != measure.Native { // as many as here, as for `thru test`
+		t.LocalCPUs = to.cpus
+	}
+	if to.engine != measure.Native {
+		t.PeerCPUs = from.cpus
+	}
+	for _, h := range []*host{from, to} {
+		if t.CPUs > h.cpus && h.cpus > 0 {
+			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take as many as each end has at most", "%s has %s: it cannot be confined to %d", clip(h.Name), counted(h.cpus, "CPU"), t.CPUs)
+		}
+	}
+	steps, err := pair.Steps(t.request())
+	if err != nil {
+		return nil, b.contradiction(err, p)
+	}
+	return steps, nil
+}
+
+// flowSet is the flows of a step while they are collected.
+type flowSet struct {
+	step plan.Step
+	kind string // the label of the step of one pair
+	of   []int  // each flow's number among the copies of its pair, from 1
+	all  []int  // how many copies that pair has
+}
+
+// add adds the flows of a pair, so many times over.
+func (x *flowSet) add(specs []measure.Spec, copies int) {
+	for i := range copies {
+		for _, s := range specs {
+			x.step.Specs = append(x.step.Specs, s)
+			x.of, x.all = append(x.of, i+1), append(x.all, copies)
+		}
+	}
+}
+
+// finish names the step and its flows.
+func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
+	s := x.step
+	s.Apart = pairs > 1 || t.endPoints > 1 && !s.Beside
+	streams := s.Specs[0].Streams
+	if slices.ContainsFunc(s.Specs, func(o measure.Spec) bool { return o.Streams != streams && o.Traffic == s.Specs[0].Traffic }) {
+		streams = 0
+	}
+	if s.Beside {
+		streams = 0
+	}
+	what := []string{p.label(t, streams)}
+	if s.Beside {
+		what = nil
+	}
+	what = append(what, way(t, plan.Step{Label: x.kind}))
+	s.Axes = p.axes
+	if t.direction == both && t.Traffic == measure.Bulk && !s.Beside {
+		s.Axes = append(slices.Clip(p.axes), measure.Axis{Name: directionAxis, Value: x.kind})
+	}
+	if s.Beside {
+		s.Axes = nil
+	}
+	var many []string
+	if pairs > 1 {
+		many = append(many, counted(pairs, "pair"), b.round)
+	}
+	if t.endPoints > 1 && len(b.axes) == 0 && !s.Beside {
+		many = append(many, counted(t.endPoints, "end point")+" a host")
+	}
+	s.Label = joined(append(many, what...)...)
+	if s.Label == "" {
+		s.Label = x.kind
+	}
+	if s.Apart {
+		s.Labels = flowLabels(x, s, joined(what...))
+	}
+	return s
+}
+
+// flowLabels are those of each flow of a step of many.
+func flowLabels(x *flowSet, s plan.Step, label string) []string {
+	out := make([]string, len(s.Specs))
+	for i, o := range s.Specs {
+		name := label
+		switch {
+		case o.Traffic != measure.Bulk && !s.Beside && s.Specs[0].Traffic == measure.Bulk:
+			name = plan.LoadedLatency
+		case i > 0 && o.From == s.Specs[i-1].To && o.To == s.Specs[i-1].From && x.of[i] == x.of[i-1] && strings.HasPrefix(x.kind, "both"):
+			name = joined(label, "back")
+		}
+		if x.all[i] > 1 {
+			name = joined(name, fmt.Sprintf("end point %d of %d", x.of[i], x.all[i]))
+		}
+		out[i] = name
+	}
+	return out
+}
+
+// joined are the parts that there are.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), ", ")
+}
+
+// collide refuses several flows at once where there can be one: a program that
+// is no agent takes one test at a time.
+func (b *builder) collide(s plan.Step, p point) error {
+	if !s.Apart {
+		return nil
+	}
+	busy := map[string]bool{}
+	for i, o := range s.Specs {
+		far := o.From
+		if b.byName[o.To].engine != measure.Native {
+			far = o.To
+		}
+		back := i > 0 && s.Specs[i-1].From == o.To // of the flow before, which is one test with it
+		if o.Engine != measure.Native && busy[far] && !back {
+			return b.File.errorf(b.axisValue(p, "end_points"), "`order: sequential` without at_once measures one pair at a time", "%s takes one test at a time: several flows at once cannot use it", clip(far))
+		}
+		busy[far] = busy[far] || o.Engine != measure.Native
+	}
+	return nil
+}
+
+// repeats says how often the plan is measured.
+func (f *File) repeats() plan.Repeat {
+	t := f.base
+	if f.hasten > 0 {
+		t.Repeat, t.PrecisionPct = 1, 0
+	}
+	return t.Request.Repeats()
+}
+
+// measured are the end points that have part in a pair.
+func (h *hosts) measured() []plan.EndPoint {
+	var list []plan.EndPoint
+	if x := h.byName[Local]; x.used && !slices.Contains(h.list, x) {
+		list = append(list, x.EndPoint)
+	}
+	for _, x := range h.list {
+		if x.used {
+			list = append(list, x.EndPoint)
+		}
+	}
+	return list
+}
+
+// warnings are what the one who wrote the plan should know of it.
+func (f *File) warnings(h *hosts, p plan.Plan) []string {
+	var out, idle []string
+	places := map[string]string{}
+	for _, x := range h.list {
+		if other, shared := places[x.At]; shared {
+			out = append(out, fmt.Sprintf("%s and %s are the same place: their pairs share a host", clip(other), clip(x.Name)))
+		}
+		if places[x.At] = x.Name; !x.used {
+			idle = append(idle, clip(x.Name))
+		}
+	}
+	if n := len(idle); n > 0 {
+		out = append(out, fmt.Sprintf("in no pair: %s", strings.Join(idle[:min(n, 10)], ", ")+map[bool]string{true: " ..."}[n > 10]))
+	}
+	own, unknown := map[string]bool{}, false
+	for _, s := range p.Steps {
+		for _, o := range s.Specs {
+			if o.From == o.To && o.From != Local && s.Rung == "" && !own[o.From] {
+				own[o.From] = true
+				out = append(out, clip(o.From)+" against itself is a path within the host")
+			}
+			known := func(name string) bool { return h.byName[name].cpus > 0 || h.byName[name].engine != measure.Native }
+			unknown = unknown || s.Rung == "" && !(known(o.From) && known(o.To))
+		}
+	}
+	if f.hasten > 0 {
+		out = append(out, "hastened: the runs are too short for figures")
+	} else if f.order == plan.OrderInterleaved && f.base.Repeat < usualBlocks {
+		out = append(out, fmt.Sprintf("fewer than %d repeats cannot tell variants apart with 95%% confidence", usualBlocks))
+	}
+	if unknown && f.streamsOpen() {
+		out = append(out, "streams: how many depends on the CPUs of the ends, which are not known yet")
+	}
+	return out
+}
+
+// streamsOpen tells whether some traffic leaves the number of streams to the CPUs.
+func (f *File) streamsOpen() bool {
+	for _, p := range f.points() {
+		if t, err := f.traffic(p); err == nil && t.Streams == 0 && t.CPUs == 0 && t.Traffic == measure.Bulk && t.Protocol != measure.UDP {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,436 @@
+// Package planfile reads plan files (docs/plan.md): YAML that says which end
+// points are measured against each other, with which traffic, and in which
+// order. Parse checks all that can be checked without a network, and says of a
+// mistake where it stands; Expand makes the list of steps. The same file gives
+// the same plan on every machine.
+package planfile
+
+import (
+	"slices"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/unit"
+)
+
+// Version is that of the format: the value of the key `thru`.
+const Version = 1
+
+// Local is this machine's name in a plan.
+const Local = "local"
+
+// Times and repeats of a plan that does not say them: those of `thru test`, of a
+// ladder (B-09), and the fewest blocks from which an A/B comparison can tell
+// anything with 95% confidence (methods.md).
+const (
+	usualTime   = 10 * time.Second
+	ladderTime  = 60 * time.Second
+	usualBlocks = 6
+)
+
+// File is a plan file that was read. Expand makes a plan of it.
+type File struct {
+	Name string // of the plan
+
+	*source
+	root       *node
+	controller string
+	endPoints  []endPoint
+	pairs      []pairs
+	base       traffic
+	axes       []axis
+	variants   []variant
+	order      string
+	atOnce     int
+	repeat     plan.Repeat
+	gates      string
+	link       plan.Link
+	targets    []target
+	rungs      []rung
+	hasten     time.Duration
+}
+
+// endPoint is an entry of `end_points`: one by its name, or those of the
+// controller with some labels.
+type endPoint struct {
+	*node
+	plan.EndPoint
+	controller string // where it is looked up
+	match      selector
+}
+
+// variant is one of the things that are held against each other.
+type variant struct {
+	name     string
+	settings *node
+}
+
+// axis is a thing that is varied, and its values.
+type axis struct {
+	key    string
+	values []*node
+}
+
+// rung is one path of a ladder.
+type rung struct {
+	*node
+	name     string
+	from, to *node
+	listen   string
+	link     plan.Link
+}
+
+// keys of the file.
+func fileKeys() []string {
+	return []string{"thru", "name", "controller", "end_points", "pairs", "traffic", "axes", "variants", "order", "at_once",
+		"repeat", "precision", "gates", "link_rate", "targets", "rungs"}
+}
+
+// Parse reads a plan file. Its errors are usage errors that begin with
+// NAME:LINE:COLUMN and carry a hint.
+func Parse(name string, text []byte) (*File, error) {
+	f := &File{source: &source{name: name}, base: traffic{direction: forward, endPoints: 1}}
+	root, err := f.parseTree(trimMark(string(text)))
+	if err != nil {
+		return nil, err
+	}
+	f.root = root
+	if err := f.keysOf(root, "the plan", fileKeys()...); err != nil {
+		return nil, err
+	}
+	for _, read := range []func() error{f.readHead, f.readEndPoints, f.readRungs, f.readPairs, f.readTraffic, f.readAxes,
+		f.readVariants, f.countPoints, f.readOrder, f.readRepeat, f.readTargets, f.try} {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// trimMark takes away the mark that editors of some systems put first.
+func trimMark(text string) string {
+	if len(text) >= 3 && text[:3] == "\xef\xbb\xbf" {
+		return text[3:]
+	}
+	return text
+}
+
+// at is the value of a key, and whether the file has it.
+func (f *File) at(key string) (*node, bool) {
+	n := f.root.get(key)
+	return n, n != nil
+}
+
+func (f *File) readHead() error {
+	n, ok := f.at("thru")
+	if !ok {
+		return f.errorf(f.root, "begin the file with `thru: 1`", "the version of the format is missing")
+	}
+	if n.kind != numberNode || n.text != "1" {
+		return f.errorf(n, "this version of thru reads `thru: 1`", "thru is %s: a format that is not known", n.value())
+	}
+	var err error
+	f.Name = "plan"
+	if n, ok := f.at("name"); ok {
+		if f.Name, err = f.nameOf(n, "name"); err != nil {
+			return err
+		}
+	}
+	if n, ok := f.at("controller"); ok {
+		if f.controller, err = f.nameOf(n, "controller"); err != nil {
+			return err
+		}
+	}
+	if n, ok := f.at("gates"); ok {
+		word, err := f.oneOf(n, "gates", "on", plan.GatesOff, plan.GatesForce)
+		if err != nil {
+			return err
+		}
+		if word != "on" {
+			f.gates = word
+		}
+	}
+	if n, ok := f.at("link_rate"); ok {
+		f.link, err = f.linkRate(n)
+	}
+	return err
+}
+
+func (f *File) linkRate(n *node) (plan.Link, error) {
+	return parsed(f.source, n, "link_rate", "10G, 2.5G or 1G/l2", func(text string) (l plan.Link, err error) {
+		l.RateBps, l.Layer, err = unit.ParseLinkRate(text)
+		return l, err
+	})
+}
+
+func (f *File) readTraffic() error {
+	f.base.Duration, f.base.Interval = usualTime, time.Second
+	if f.rungs != nil {
+		f.base.Duration = ladderTime
+	}
+	n, ok := f.at("traffic")
+	if !ok {
+		return nil
+	}
+	if err := f.keysOf(n, "traffic", settingKeys()...); err != nil {
+		return err
+	}
+	if n.get("time") != nil && (n.get("bytes") != nil || n.get("blocks") != nil) {
+		return f.errorf(n, "take one of time, bytes and blocks", "a time and an amount are asked for")
+	}
+	if a, b := n.get("bytes"), n.get("blocks"); a != nil && b != nil {
+		return f.errorf(b, "take one of time, bytes and blocks", "two amounts are asked for")
+	}
+	if a, b := n.get("bitrate"), n.get("total_bitrate"); a != nil && b != nil {
+		return f.errorf(b, "bitrate is of each stream, total_bitrate of all: take one", "two rates are asked for")
+	}
+	if f.rungs != nil {
+		for i, k := range n.keys {
+			if slices.Contains([]string{"streams", "window", "end_points"}, k.text) {
+				return f.errorf(k, "leave it out; for other cells take pairs and axes", "a rung has 1, 2, 4 and 8 streams with the default window and with 800K: %s does not go with rungs", k.text)
+			}
+			if k.text == "direction" && n.items[i].text != forward && n.items[i].text != reverse {
+				return f.errorf(n.items[i], "take forward or reverse", "a rung is measured in one direction")
+			}
+		}
+	}
+	return f.settle(&f.base, n)
+}
+
+// settle applies all settings of a mapping.
+func (f *File) settle(t *traffic, n *node) error {
+	for i, k := range n.keys {
+		if err := f.apply(t, k.text, n.items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostValues bounds the values of an axis, and the variants.
+const mostValues = 256
+
+func (f *File) readAxes() error {
+	n, ok := f.at("axes")
+	if !ok {
+		return nil
+	}
+	if f.rungs != nil {
+		return f.errorf(n, "a rung has cells of its own; for a sweep take pairs instead of rungs", "axes do not go with rungs")
+	}
+	if err := f.keysOf(n, "axes", settingKeys()...); err != nil {
+		return err
+	}
+	if len(n.keys) == 0 {
+		return f.errorf(n, "such as `axes: {streams: [1, 2, 4, 8]}`; leave the key out for none", "axes is empty")
+	}
+	for i, k := range n.keys {
+		values, err := f.list(n.items[i], k.text, "[1, 2, 4]")
+		if err != nil {
+			return err
+		}
+		if k.text == "direction" && slices.ContainsFunc(values, func(v *node) bool { return v.text == both }) {
+			return f.errorf(n.items[i], "as values: forward, reverse and bidir", "both is forward and reverse already")
+		}
+		if len(values) > mostValues {
+			return f.errorf(n.items[i], "take fewer", "an axis has at most %d values", mostValues)
+		}
+		for j, v := range values {
+			if err := f.apply(&traffic{}, k.text, v); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(values[:j], func(o *node) bool { return o.text == v.text }) {
+				return f.errorf(v, "take it out", "%s has %s twice", k.text, v.value())
+			}
+		}
+		f.axes = append(f.axes, axis{k.text, values})
+	}
+	return nil
+}
+
+func (f *File) readVariants() error {
+	n, ok := f.at("variants")
+	if !ok {
+		return nil
+	}
+	if f.rungs != nil {
+		return f.errorf(n, "for variants take pairs instead of rungs", "variants do not go with rungs")
+	}
+	items, err := f.list(n, "variants", "[{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]")
+	if err != nil {
+		return err
+	}
+	if len(items) < 2 || len(items) > mostValues {
+		return f.errorf(n, "name what is held against each other", "there are %d variants", len(items))
+	}
+	for _, x := range items {
+		if err := f.readVariant(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *File) readVariant(x *node) error {
+	if err := f.keysOf(x, "a variant", append([]string{"name"}, settingKeys()...)...); err != nil {
+		return err
+	}
+	v := variant{settings: &node{kind: mapNode, line: x.line, col: x.col}}
+	for i, k := range x.keys {
+		value := x.items[i]
+		if k.text == "name" {
+			name, err := f.titleOf(value, "variant", "such as {name: bbr, congestion: bbr}")
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(f.variants, func(o variant) bool { return o.name == name }) {
+				return f.errorf(value, "names tell variants apart", "the variant %q is there twice", clip(name))
+			}
+			v.name = name
+			continue
+		}
+		if slices.ContainsFunc(f.axes, func(a axis) bool { return a.key == k.text }) {
+			return f.errorf(k, "vary it in one place", "%s is an axis too", k.text)
+		}
+		if k.text == "direction" && value.text == both {
+			return f.errorf(value, "take forward, reverse or bidir", "a variant has one direction")
+		}
+		if err := f.apply(&traffic{}, k.text, value); err != nil {
+			return err
+		}
+		v.settings.keys, v.settings.items = append(v.settings.keys, k), append(v.settings.items, value)
+	}
+	if v.name == "" {
+		return f.errorf(x, "such as {name: bbr, congestion: bbr}", "a variant has no name")
+	}
+	f.variants = append(f.variants, v)
+	return nil
+}
+
+func (f *File) readOrder() error {
+	f.order, f.atOnce = plan.OrderSequential, 1
+	if n, ok := f.at("order"); ok {
+		word, err := f.oneOf(n, "order", plan.OrderSequential, plan.OrderSimultaneous, plan.OrderInterleaved)
+		if err != nil {
+			return err
+		}
+		f.order = word
+		switch {
+		case f.rungs != nil && word != plan.OrderSequential:
+			return f.errorf(n, "leave it out: rungs are measured one after the other", "the order %s does not go with rungs", word)
+		case word == plan.OrderInterleaved && len(f.variants) == 0 && len(f.axes) == 0:
+			return f.errorf(n, "name variants, such as variants: [{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", "interleaved: there is nothing to hold against each other")
+		}
+	}
+	if n, ok := f.at("at_once"); ok {
+		var err error
+		if f.atOnce, err = f.whole(n, "at_once", "16"); err != nil {
+			return err
+		}
+		if f.order == plan.OrderSimultaneous || f.rungs != nil {
+			return f.errorf(n, "leave it out, or take `order: sequential`", "at_once does not go with %s", map[bool]string{true: "rungs", false: "simultaneous: all pairs run at once"}[f.rungs != nil])
+		}
+	}
+	return nil
+}
+
+func (f *File) readRepeat() error {
+	if f.order == plan.OrderInterleaved {
+		f.base.Repeat = usualBlocks
+	}
+	if n, ok := f.at("repeat"); ok {
+		var err error
+		if f.base.Repeat, err = f.whole(n, "repeat", "3"); err != nil {
+			return err
+		}
+		if f.base.Repeat > mostRepeats {
+			return f.errorf(n, "repeat takes 1 to 1000", "%d repeats are out of range", f.base.Repeat)
+		}
+	}
+	if n, ok := f.at("precision"); ok {
+		var err error
+		if f.base.PrecisionPct, err = parsed(f.source, n, "precision", "2.5%", unit.ParsePercent); err != nil {
+			return err
+		}
+		if p := f.base.PrecisionPct; !(p > 0 && p <= mostPrecision) {
+			return f.errorf(n, "precision takes a share such as 2.5%", "the precision %s is out of range", n.value())
+		}
+	}
+	return nil
+}
+
+// Bounds of repeats, as plan has them.
+const (
+	mostRepeats   = 1000
+	mostPrecision = 50
+)
+
+// Hasten makes every run of the plan at most so long, without a ramp, and as
+// few as there can be: to try a plan out before it is run for its figures.
+func (f *File) Hasten(d time.Duration) { f.hasten = d }
+
+// Controllers are the names of those whose lists of hosts Expand needs.
+func (f *File) Controllers() []string {
+	var names []string
+	for _, e := range f.endPoints {
+		if e.controller != "" && !slices.Contains(names, e.controller) {
+			names = append(names, e.controller)
+		}
+	}
+	return names
+}
+
+// try finds what contradicts itself in the traffic, and where no controller is
+// needed, in all the rest.
+func (f *File) try() error {
+	for _, p := range f.points() {
+		t, err := f.traffic(p)
+		if err != nil {
+			return err
+		}
+		t.LocalCPUs, t.PeerCPUs = 2, 2
+		if f.rungs != nil {
+			t.Streams = 1
+		}
+		if _, err := (plan.Pair{From: Local, To: "there"}).Steps(t.request()); err != nil {
+			return f.contradiction(err, p)
+		}
+	}
+	if len(f.Controllers()) > 0 {
+		return nil
+	}
+	_, err := f.Expand(nil, nil)
+	return err
+}
+
+// contradiction is an error of plan about the traffic at a point of the axes.
+func (f *File) contradiction(err error, p point) error {
+	traffic, _ := f.at("traffic")
+	axes, _ := f.at("axes")
+	var variant *node
+	if p.variant != nil {
+		variant = p.variant.settings
+	}
+	where := f.root
+	if traffic != nil {
+		where = traffic
+	}
+	if len(p.axes) > 0 {
+		err = fault.Usagef(fault.Hint(err), "%w (with %s)", err, describeAxes(p.axes))
+	}
+	return f.blame(err, where, traffic, variant, axes)
+}
+
+// describeAxes is "streams 8, window 800K".
+func describeAxes(axes []measure.Axis) string {
+	text := ""
+	for i, a := range axes {
+		if i > 0 {
+			text += ", "
+		}
+		text += a.Name + " " + clip(a.Value)
+	}
+	return text
+}

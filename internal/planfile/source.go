@@ -1,0 +1,132 @@
+package planfile
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"thru/internal/fault"
+)
+
+// starterHint says where a plan comes from.
+const starterHint = "`thru plan new mesh` writes a plan to start from; docs/plan.md describes each key"
+
+// source is the file that is read. Its errors say where.
+type source struct{ name string }
+
+// errorf is an error at a node: "plan.yaml:12:5: what is wrong".
+func (s *source) errorf(n *node, hint, format string, args ...any) error {
+	return fault.Usagef(hint, "%s:%d:%d: %w", s.name, n.line, n.col, fmt.Errorf(format, args...))
+}
+
+// clip is a text from the file as an error repeats it: short, and without
+// signs that would move a terminal's cursor.
+func clip(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+	if r := []rune(clean); len(r) > mostTitle {
+		return string(r[:mostTitle]) + "..."
+	}
+	return clean
+}
+
+// anyOf lists words for a hint: "a, b or c".
+func anyOf(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// meant is the hint about a word that is none of those known.
+func meant(text string, words []string) string {
+	if near := fault.Nearest(strings.ToLower(strings.ReplaceAll(text, "-", "_")), words); near != "" {
+		return fmt.Sprintf("did you mean %s? There is %s", near, anyOf(words))
+	}
+	return "there is " + anyOf(words)
+}
+
+// keysOf refuses a node that is no mapping, and keys that are not known.
+func (s *source) keysOf(n *node, what string, known ...string) error {
+	if n.kind != mapNode {
+		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, anyOf(known)), "%s is %s, and not a mapping", what, n.describe())
+	}
+	for _, k := range n.keys {
+		if !contains(known, k.text) {
+			return s.errorf(k, meant(k.text, known), "%s has no key %q", what, clip(k.text))
+		}
+	}
+	return nil
+}
+
+func contains(list []string, x string) bool {
+	for _, y := range list {
+		if x == y {
+			return true
+		}
+	}
+	return false
+}
+
+// describe is the node's value for an error.
+func (n *node) describe() string {
+	switch n.kind {
+	case numberNode, textNode, boolNode:
+		return fmt.Sprintf("%q", clip(n.text))
+	default:
+		return n.kind.String()
+	}
+}
+
+// words reads a value that is a text; a number will do where it can be one.
+func (s *source) words(n *node, what, example string) (string, error) {
+	if n.kind != textNode && n.kind != numberNode || n.text == "" {
+		return "", s.errorf(n, fmt.Sprintf("%s takes a value such as %s", what, example), "%s is %s", what, n.value())
+	}
+	return n.text, nil
+}
+
+// value is describe, for a scalar that may be empty.
+func (n *node) value() string {
+	if n.kind == textNode && n.text == "" {
+		return "empty"
+	}
+	return n.describe()
+}
+
+// oneOf reads one of a few words.
+func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) {
+	if n.kind == textNode && contains(allowed, n.text) {
+		return n.text, nil
+	}
+	return "", s.errorf(n, fmt.Sprintf("%s takes %s", what, anyOf(allowed)), "%s is %s", what, n.value())
+}
+
+// list reads a list with something in it.
+func (s *source) list(n *node, what, example string) ([]*node, error) {
+	if n.kind != listNode {
+		return nil, s.errorf(n, fmt.Sprintf("%s takes a list such as %s", what, example), "%s is %s, and not a list", what, n.value())
+	}
+	if len(n.items) == 0 {
+		return nil, s.errorf(n, fmt.Sprintf("%s takes a list such as %s; leave the key out for none", what, example), "%s is an empty list", what)
+	}
+	return n.items, nil
+}
+
+// parsed reads a scalar by a parser of its text.
+func parsed[T any](s *source, n *node, what, example string, parse func(string) (T, error)) (T, error) {
+	text, err := s.words(n, what, example)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	v, err := parse(text)
+	if err != nil {
+		return v, s.errorf(n, fmt.Sprintf("%s takes a value such as %s", what, example), "%s %q: %w", what, clip(text), err)
+	}
+	return v, nil
+}

@@ -1,0 +1,22 @@
+package planfile
+
+import (
+	"thru/examples"
+	"thru/internal/fault"
+)
+
+// Starters are the kinds of plan that Starter knows.
+func Starters() []string {
+	return []string{"ladder", "mesh", "sweep", "dci", "ab", "lag", "many-to-one", "vms", "latency", "udp", "fleet"}
+}
+
+// Starter is a commented plan to start from, which is one of the examples.
+func Starter(kind string) ([]byte, error) {
+	if contains(Starters(), kind) {
+		text, err := examples.Files.ReadFile(kind + ".yaml")
+		if err == nil {
+			return text, nil
+		}
+	}
+	return nil, fault.Usagef(meant(kind, Starters()), "planfile: there is no starter %q", clip(kind))
+}

@@ -1,0 +1,197 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// fleetAnswers are the lines of the answer of a plan: of the rungs of a ladder,
+// of an A/B test, or of the pairs that ran at once. None where a test of two
+// hosts says it better.
+func fleetAnswers(d *measure.Document) []string {
+	if !isPlanned(d) {
+		return nil
+	}
+	if s := rungsAnswer(d); s != "" {
+		return []string{s}
+	}
+	sets := slices.DeleteFunc(newSets(d), func(s *set) bool { return inLadders(d, s) })
+	pairs := setsAnswer(d, sets)
+	switch n := len(d.Comparisons); {
+	case n > 1:
+		pairs = fmt.Sprintf("%s; %d more comparisons below", pairs, n-1)
+		fallthrough
+	case n == 1:
+		return []string{comparisonText(&d.Comparisons[0]), pairs}
+	case pairs == "" || len(d.Targets) == 0 && mainCount(d) <= 2 && len(sets) == 1:
+		return nil
+	}
+	return []string{pairs + causeAnswer(d, best(sets))}
+}
+
+// rungsAnswer says "the interconnect carries 9.41 of 10 Gb/s, 53% less than the LAN below it: pass".
+func rungsAnswer(d *measure.Document) string {
+	if d.Ladder == nil {
+		return ""
+	}
+	var top, below *measure.Rung
+	rungs := d.Ladder.Rungs
+	for i := range rungs {
+		if rungs[i].Best != nil {
+			top, below = &rungs[i], top
+		}
+	}
+	if top == nil {
+		return ""
+	}
+	s := rungName(top.Name) + " carries " + rungRate(top)
+	switch {
+	case below == nil || top.LossPct == nil:
+	case *top.LossPct < 0:
+		s += fmt.Sprintf(", %s more than %s below it", unit.Percent(-*top.LossPct), rungName(below.Name))
+	default:
+		s += fmt.Sprintf(", %s less than %s below it", unit.Percent(*top.LossPct), rungName(below.Name))
+	}
+	if top.Limited {
+		s += " (generator-limited: it may carry more)"
+	}
+	if top.Verdict != nil {
+		s += ": " + verdictWord(top.Verdict)
+	}
+	for i := range rungs {
+		if r := &rungs[i]; r != top && r.Verdict != nil && !r.Verdict.Pass {
+			s += "; " + rungName(r.Name) + " fails"
+		}
+	}
+	if len(d.Targets) > 0 {
+		s += "; " + targetsLine(d)
+	}
+	if last := &rungs[len(rungs)-1]; last != top {
+		s += "; " + rungName(last.Name) + " was not measured"
+	}
+	return s
+}
+
+// rungName puts an article where a rung has the name of a kind of network.
+func rungName(name string) string {
+	switch name {
+	case "virtual switch", "LAN", "interconnect":
+		return "the " + name
+	}
+	return clean(name)
+}
+
+// setsAnswer says what the pairs carried: of the set that carried most.
+func setsAnswer(d *measure.Document, sets []*set) string {
+	s := best(sets)
+	if s == nil {
+		return ""
+	}
+	text := s.answer()
+	if len(sets) > 1 && s.Name != "" {
+		text += " with " + join(s.Rung, s.Name) + ", the most of " + count(len(sets), "setting")
+	}
+	if n := s.failed(); n > 0 {
+		text += fmt.Sprintf("; %d failed", n)
+	}
+	if len(d.Targets) > 0 {
+		return text + ": " + targetsLine(d)
+	}
+	if d.Verdict != nil {
+		text += ": " + verdictWord(d.Verdict)
+	}
+	return text
+}
+
+// answer is what the pairs of a set carried: "8 pairs at once carried 7.52 Gb/s, 880-960 Mb/s each".
+func (s *set) answer() string {
+	values := s.values()
+	whole, _, together := s.together()
+	switch {
+	case len(s.Pairs) == 1 && together:
+		return fmt.Sprintf("%s at once carried %s %s", count(s.Groups[0].Cells, "flow"), s.ofLink(whole), s.Pairs[0].Name())
+	case len(s.Pairs) == 1:
+		return s.rate(values[0]) + " " + s.Pairs[0].Name()
+	case together:
+		return fmt.Sprintf("%s at once carried %s, %s each", s.pairsCarried(len(values)), s.ofLink(whole), s.span(values))
+	}
+	one := " one after the other"
+	if len(s.Groups) < len(s.Pairs) {
+		one = " in turns"
+	}
+	text := s.pairsCarried(len(values)) + one + " carried " + s.span(values) + " each, the middle one " + s.rate(stat.Median(values))
+	for _, p := range s.slowest() {
+		if p.Value != nil && *p.Value < tellingShare*stat.Median(values) {
+			return text + ", the slowest " + p.Name()
+		}
+	}
+	return text
+}
+
+// tellingShare is the part of the middle pair below which the slowest is named.
+const tellingShare = 0.8
+
+// pairsCarried is "8 pairs", or "6 of 8 pairs" where two have no figure.
+func (s *set) pairsCarried(n int) string {
+	if n < len(s.Pairs) {
+		return fmt.Sprintf("%d of %s", n, count(len(s.Pairs), "pair"))
+	}
+	return count(n, "pair")
+}
+
+func (s *set) span(sorted []float64) string {
+	low, high := sorted[0], sorted[len(sorted)-1]
+	if s.Asks {
+		return stat.ThreeDigits(low) + "-" + stat.ThreeDigits(high) + " requests/s"
+	}
+	return unit.RateRange(low, high)
+}
+
+// ofLink is a rate as part of a link's that all flows share: they have one end
+// in common, and the same nominal rate.
+func (s *set) ofLink(bps float64) string {
+	if s.Asks || len(s.Cells) == 0 {
+		return s.rate(bps)
+	}
+	first := s.Cells[0]
+	from, to := true, true
+	for _, c := range s.Cells {
+		from, to = from && c.From == first.From, to && c.To == first.To
+		if c.Ceiling == nil || c.Ceiling.LinkBps <= 0 || c.Ceiling.LinkBps != first.Ceiling.LinkBps || !from && !to {
+			return unit.Rate(bps)
+		}
+	}
+	link := float64(first.Ceiling.LinkBps)
+	return rateOf(bps, link, scaleFor(link))
+}
+
+// causeAnswer is what binds the whole, as the end of the answer: a finding of
+// the plan, or of at least half of the pairs that carried most.
+func causeAnswer(d *measure.Document, s *set) string {
+	mark := ": "
+	if len(d.Targets) > 0 || d.Verdict != nil {
+		mark = "; "
+	}
+	if whole := wholeFindings(d); len(whole) > 0 {
+		return mark + inSentence(&whole[0])
+	}
+	var all sayings
+	for _, c := range s.Cells {
+		if isHeld(c) {
+			all.add(c.Findings[0].Cause, inSentence(binding(c)), c)
+		}
+	}
+	for _, x := range all.joined() {
+		switch n := len(x.pairs); {
+		case n == len(s.Cells):
+			return mark + x.text()
+		case 2*n >= len(s.Cells):
+			return fmt.Sprintf("%s%d of them: %s", mark, n, x.text())
+		}
+	}
+	return ""
+}

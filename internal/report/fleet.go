@@ -1,0 +1,306 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// fleet is what a report shows of a plan: many pairs as tables.
+type fleet struct {
+	Failed    []string // hosts that were lost, pairs that failed, and why
+	Waterfall *waterfall
+	Compared  []comparison
+	Targets   grid
+	Sets      grid // a row for each set, where there are several
+	Chart     *chart
+	Details   []setView
+	Hidden    int // sets without details
+	Points    grid
+	Few       bool // few enough pairs to show each as a test of two hosts is shown
+}
+
+// setView is a set in detail.
+type setView struct {
+	Name    string
+	Overlap string
+	Matrix  *matrix
+	Pairs   []grid // all of them, or the slowest and the fastest
+	Slow    grid   // those far below the rest
+	Held    grid   // causes, with how many pairs they hold back
+	Hosts   grid
+	Labels  grid
+}
+
+// Bounds of what is shown in detail.
+const (
+	fewCells    = 4  // main cells that are shown one by one
+	fewPairs    = 24 // that are all listed
+	worstPairs  = 8  // else so many of the slowest, and of the fastest
+	maxDetails  = 12 // sets
+	maxMatrix   = 12000
+	maxFailures = 12 // reasons
+	maxNamed    = 10 // pairs of a reason
+)
+
+// isPlanned tells of a document that tables stand for, not cells.
+func isPlanned(d *measure.Document) bool {
+	return len(d.Groups) > 0 || d.Ladder != nil || len(d.Targets) > 0 || len(d.Comparisons) > 0
+}
+
+// newFleet makes a plan's document ready; nil of a test of two hosts.
+func newFleet(d *measure.Document) *fleet {
+	if !isPlanned(d) {
+		return nil
+	}
+	sets := newSets(d)
+	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: !isFleet(d), Points: pointTable(d)}
+	if len(d.Targets) > 0 {
+		f.Targets = targetTable(d)
+	}
+	tabled := slices.DeleteFunc(slices.Clone(sets), func(s *set) bool { return inLadders(d, s) })
+	if len(tabled) > 1 || len(tabled) == 1 && len(tabled[0].Axes) > 0 && len(sets) > 1 {
+		f.Sets, f.Chart = setTable(tabled), newSetChart(tabled)
+	}
+	f.details(tabled)
+	return f
+}
+
+// mainCount counts the cells that are results of their own.
+func mainCount(d *measure.Document) int {
+	n := 0
+	for i := range d.Cells {
+		if c := &d.Cells[i]; !c.Beside && !isExperiment(c) && !isGauge(d, c) {
+			n++
+		}
+	}
+	return n
+}
+
+// inLadders tells whether the matrix of a rung shows all of a set.
+func inLadders(d *measure.Document, s *set) bool {
+	return len(s.Cells) > 0 && !slices.ContainsFunc(s.Cells, func(c *measure.Cell) bool { return !inLadder(d, c) })
+}
+
+// details shows the sets with more than one pair, the one that carried most first.
+func (f *fleet) details(sets []*set) {
+	most := best(sets)
+	sorted := slices.Clone(sets)
+	slices.SortStableFunc(sorted, func(a, b *set) int {
+		switch {
+		case a == most && b != most:
+			return -1
+		case b == most && a != most:
+			return 1
+		}
+		return 0
+	})
+	places := 0
+	for _, s := range sorted {
+		if len(s.Pairs) < 2 && !s.atOnce() {
+			continue
+		}
+		if len(f.Details) == maxDetails {
+			f.Hidden++
+			continue
+		}
+		v := newSetView(s)
+		if s == most && len(sets) > 1 {
+			v.Name += " (the most)"
+		}
+		if v.Matrix != nil {
+			if places += len(v.Matrix.Rows) * len(v.Matrix.Cols); places > maxMatrix || len(v.Matrix.Rows) > maxPageMatrix || len(v.Matrix.Cols) > maxPageMatrix {
+				v.Matrix = nil
+			}
+		}
+		f.Details = append(f.Details, v)
+	}
+}
+
+func newSetView(s *set) setView {
+	v := setView{Name: s.Name, Matrix: newMatrix(s)}
+	if s.Rung != "" && !strings.Contains(s.Name, s.Rung) {
+		v.Name = join(s.Rung, s.Name)
+	}
+	if len(s.Groups) == 1 {
+		g := s.Groups[0]
+		v.Overlap = overlapText(g.Overlap)
+		v.Hosts, v.Labels = shareTable(g.Hosts, "host", maxHostRows), shareTable(g.Labels, "label", maxHostRows)
+	}
+	slowest := s.slowest()
+	v.Slow, v.Held = slowTable(s, slowest), heldTable(s)
+	if len(slowest) <= fewPairs {
+		all := pairTable(s, s.Pairs)
+		all.Caption = "each pair"
+		v.Pairs = []grid{all}
+		return v
+	}
+	low := pairTable(s, slowest[:worstPairs])
+	low.Caption = "the slowest pairs"
+	fastest := slices.Clone(slowest[len(slowest)-worstPairs:])
+	slices.Reverse(fastest)
+	high := pairTable(s, fastest)
+	high.Caption = fmt.Sprintf("the fastest pairs, of %d", len(slowest))
+	v.Pairs = []grid{low, high}
+	return v
+}
+
+// slowTable lists what a matrix only shows the figure of: pairs that carry less
+// than half of the middle one.
+func slowTable(s *set, slowest []pairFigure) grid {
+	bar := stat.Median(s.values()) / 2
+	var slow []pairFigure
+	for _, p := range slowest {
+		if p.Failed == "" && p.Value != nil && *p.Value < bar && len(slow) < worstPairs {
+			slow = append(slow, p)
+		}
+	}
+	if len(slow) == 0 {
+		return grid{}
+	}
+	g := pairTable(s, slow)
+	g.Caption = "pairs with less than half of the middle one"
+	return g
+}
+
+// AllTargets are the targets in a table of a page.
+func (f *fleet) AllTargets() grid { return f.Targets.firstRows(maxTargetRows) }
+
+// FirstTargets are those that are to be seen at once, or none where all are.
+func (f *fleet) FirstTargets() grid {
+	if g := brief(f.Targets); g.More != "" {
+		return g
+	}
+	return grid{}
+}
+
+// AllSets are the sets in a table of a page.
+func (f *fleet) AllSets() grid { return f.Sets.firstRows(maxSetRows) }
+
+// heldTable says what holds back how many pairs of a set.
+func heldTable(s *set) grid {
+	var all sayings
+	for _, c := range s.Cells {
+		if isHeld(c) {
+			all.add(c.Findings[0].Cause, inSentence(binding(c)), c)
+		}
+	}
+	found := all.joined()
+	slices.SortStableFunc(found, func(a, b *saying) int { return len(b.pairs) - len(a.pairs) })
+	g := grid{Caption: "what holds them back", Columns: []column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "how", Least: 20}, {Name: "which", Least: 12}}}
+	for _, x := range found {
+		which := "all"
+		if len(x.pairs) < len(s.Cells) {
+			which = gap{Facts: x.pairs}.text(min(len(x.pairs), 2))
+		}
+		g.Rows = append(g.Rows, []string{cleanUpTo(x.mark, longestCause), fmt.Sprint(len(x.pairs)), x.text(), which})
+	}
+	return g.firstRows(maxFindings)
+}
+
+// failures are the hosts that were lost and the pairs that failed, by reason,
+// and how much of the plan was not measured.
+func failures(d *measure.Document) []string {
+	var all []string
+	var pairs []gap
+	for _, p := range d.EndPoints {
+		if p.Lost != "" && len(all) < maxFailures {
+			all = append(all, clean(p.Name)+" was lost: "+clean(p.Lost))
+		}
+	}
+	for _, g := range d.Groups {
+		for _, f := range g.Failed {
+			pairs = addGap(pairs, pairName(f.From, f.To), clean(f.Error))
+		}
+	}
+	if len(d.Groups) > 0 {
+		for i := range d.Cells {
+			if c := &d.Cells[i]; c.Error != nil && !c.Beside {
+				pairs = addFailure(pairs, c)
+			}
+		}
+	}
+	for i, g := range pairs {
+		if i == maxFailures {
+			all = append(all, fmt.Sprintf("and %d more reasons, see the JSON document", len(pairs)-i))
+			break
+		}
+		all = append(all, "failed: "+strings.TrimSuffix((gap{Facts: g.Facts}).text(maxNamed)+": "+g.Why, ": "))
+	}
+	if p := d.Plan; p != nil && p.Done < p.Steps {
+		all = append(all, fmt.Sprintf("%d of %d steps were measured", p.Done, p.Steps))
+	}
+	return all
+}
+
+// addFailure adds a cell that failed, unless its group has said so.
+func addFailure(pairs []gap, c *measure.Cell) []gap {
+	name := pairName(c.From, c.To)
+	if slices.ContainsFunc(pairs, func(g gap) bool { return slices.Contains(g.Facts, name) }) {
+		return pairs
+	}
+	return addGap(pairs, name, clean(c.Error.Message))
+}
+
+// pointTable lists the end points, where there are more than stand side by side.
+func pointTable(d *measure.Document) grid {
+	if len(d.EndPoints) <= maxEndPoints {
+		return grid{}
+	}
+	g := grid{Caption: "End points", Columns: []column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
+	for _, p := range d.EndPoints[:min(len(d.EndPoints), maxHostRows)] {
+		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels)), "-", "-", "-", "-", "-", orDash(clean(p.Lost))}
+		if p.Facts != nil {
+			for i, f := range factColumns()[1:5] {
+				r[3+i] = orDash(f.value(p.Facts))
+			}
+		}
+		if p.ClockNs != nil {
+			r[7] = unit.Duration(*p.ClockNs)
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	if n := len(d.EndPoints) - len(g.Rows); n > 0 {
+		g.More = fmt.Sprintf("and %d more, see the JSON document", n)
+	}
+	return g.withoutEmpty()
+}
+
+// wholeFindings are those of the plan as a whole, not of one of its pairs.
+func wholeFindings(d *measure.Document) []measure.Finding {
+	said := map[string]bool{}
+	key := func(f *measure.Finding) string {
+		return f.Cause + "\x00" + whereText(f.Where) + "\x00" + f.Summary
+	}
+	for i := range d.Cells {
+		for j := range d.Cells[i].Findings {
+			said[key(&d.Cells[i].Findings[j])] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f measure.Finding) bool { return said[key(&f)] || f.Cause == measure.CauseNone })
+}
+
+// isFleet tells of a document with more pairs than are shown one by one.
+func isFleet(d *measure.Document) bool { return isPlanned(d) && mainCount(d) > fewCells }
+
+// worstCells are the cells of a large plan that are shown one by one: the
+// slowest of the set that carried most, and what failed with figures.
+func worstCells(d *measure.Document) []*measure.Cell {
+	s := best(newSets(d))
+	if s == nil {
+		return nil
+	}
+	var all []*measure.Cell
+	for _, p := range s.slowest() {
+		for _, c := range p.Cells {
+			if len(c.Runs) > 0 && len(all) < fewCells {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,27 @@
+package report
+
+import (
+	"io"
+
+	"thru/internal/measure"
+)
+
+// factsWidth is the column of the names of facts.
+const factsWidth = 22
+
+// Facts prints what is known of each end point of a document, one after the
+// other: what was not checked is left out.
+func Facts(w io.Writer, d *measure.Document, o TextOptions) error {
+	p := newPrinter(o)
+	for i := range d.EndPoints {
+		h := newHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
+		p.out.WriteByte('\n')
+		p.wrap(bold, 0, "", h.Names[0])
+		for _, r := range h.Rows {
+			if v := r.Values[0]; v != notChecked && v != "-" {
+				p.wrap("", factsWidth, "  "+r.Name, v)
+			}
+		}
+	}
+	return p.flush(w)
+}

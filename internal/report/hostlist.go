@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/unit"
+)
+
+// HostRow is one host of a fleet, as `thru hosts` lists it.
+type HostRow struct {
+	Name    string
+	Labels  map[string]string
+	Thru    string   // version
+	Wire    string   // of the control protocol: "1.4"
+	Addrs   []string // where it takes data, or its own
+	CPUs    int      // 0: not known
+	Ago     time.Duration
+	Online  bool   // it has announced itself lately; Ago says when it last did
+	Busy    string // with what; empty: free
+	Refused string // why the controller does not take it; empty: it does
+}
+
+// state is what a host is doing, in words.
+func (h HostRow) state() string {
+	switch {
+	case h.Refused != "":
+		return "refused: " + clean(h.Refused)
+	case !h.Online:
+		return "not there"
+	case h.Busy != "":
+		return "busy: " + clean(h.Busy)
+	}
+	return "free"
+}
+
+// HostsTable prints the hosts of a fleet: a line that counts them, and a table
+// in the order given.
+func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
+	p := newPrinter(o)
+	p.wrap(bold, 0, "", hostsAnswer(hosts))
+	if len(hosts) == 0 {
+		return p.flush(w)
+	}
+	g := grid{Tone: stateTone, Columns: []column{{Name: "name", Least: 8}, {Name: "state", Least: 12}, {Name: "labels", Least: 8},
+		{Name: "CPUs", Right: true}, {Name: "seen", Right: true}, {Name: "thru", Least: 5}, {Name: "wire"}, {Name: "addresses", Least: 15}}}
+	for _, h := range hosts {
+		cpus := "-"
+		if h.CPUs > 0 {
+			cpus = fmt.Sprint(h.CPUs)
+		}
+		g.Rows = append(g.Rows, []string{clean(h.Name), h.state(), orDash(labelsText(h.Labels)), cpus, agoText(h.Ago),
+			orDash(clean(h.Thru)), orDash(clean(h.Wire)), orDash(strings.Join(cleanAll(h.Addrs), " "))})
+	}
+	p.out.WriteByte('\n')
+	p.grid(g)
+	return p.flush(w)
+}
+
+// hostsAnswer says "14 hosts: 11 free, 1 busy, 1 refused, 1 not there".
+func hostsAnswer(hosts []HostRow) string {
+	if len(hosts) == 0 {
+		return "no hosts"
+	}
+	counts := map[string]int{}
+	for _, h := range hosts {
+		word, _, _ := strings.Cut(h.state(), ":")
+		counts[word]++
+	}
+	var parts []string
+	for _, word := range []string{"free", "busy", "refused", "not there"} {
+		if n := counts[word]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	return count(len(hosts), "host") + ": " + strings.Join(parts, ", ")
+}
+
+// stateTone is the colour of a state.
+func stateTone(cell string) tone {
+	switch {
+	case strings.HasPrefix(cell, "refused: "):
+		return toneBad
+	case cell == "not there", strings.HasPrefix(cell, "busy: "):
+		return toneWarn
+	case cell == "free":
+		return toneGood
+	}
+	return toneNone
+}
+
+// labelsText is "role=web site=east", by name.
+func labelsText(labels map[string]string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, clean(key+"="+labels[key]))
+	}
+	return strings.Join(all, " ")
+}
+
+// agoText is how long ago a host was seen, in whole seconds.
+func agoText(ago time.Duration) string {
+	if ago < time.Second {
+		return "now"
+	}
+	return unit.Duration(int64(ago.Truncate(time.Second))) + " ago"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"thru/internal/unit"
+)
+
+// LivePlan is the state of a plan while it runs.
+type LivePlan struct {
+	Turn, Turns int        // run under way, from 1; steps times repeats
+	Label       string     // of the step: "4 streams, default window"
+	Phase       string     // what is done: "connecting", "ramp", "collecting"; empty while it is measured
+	Bps         *float64   // goodput of all pairs now; nil: not known yet
+	Pairs       []LivePair // of the step under way
+	Failed      int        // pairs that have failed, in the whole plan so far
+	ElapsedNs   int64      // of TotalNs
+	TotalNs     int64      // estimate of the whole plan; 0: not known
+}
+
+// LivePair is one pair of the step under way.
+type LivePair struct {
+	From, To string
+	Bps      *float64 // goodput now; nil: not known
+	Failed   bool
+}
+
+// maxLivePairs bounds the pairs that a running plan shows one by one.
+const (
+	maxLivePairs = 24
+	livePairGap  = 3
+)
+
+// LivePlanLines formats a running plan without newlines: the first line says
+// where it is and what all carry together, the rest each pair: where not
+// all find room, the slowest. The first line leaves parts out from the right
+// where width (0: no bound) has no room. Lines bounds them all.
+func LivePlanLines(l LivePlan, width, lines int) []string {
+	out := []string{livePlanLine(l, width)}
+	if lines > 1 && len(l.Pairs) > 1 {
+		out = append(out, livePairs(l.Pairs, width, lines-1)...)
+	}
+	return out
+}
+
+func livePlanLine(l LivePlan, width int) string {
+	where := fmt.Sprintf("%*d/%d", len(fmt.Sprint(l.Turns)), l.Turn, l.Turns)
+	carried := l.Phase
+	if l.Bps != nil && l.Phase == "" {
+		carried = unit.Rate(*l.Bps)
+	}
+	carried = fmt.Sprintf("%10s", orDash(clean(carried)))
+	pairs := ""
+	if len(l.Pairs) > 1 {
+		pairs = count(len(l.Pairs), "pair")
+	}
+	failed := ""
+	if l.Failed > 0 {
+		failed = fmt.Sprintf("%d failed", l.Failed)
+	}
+	bar, left := livePlanBar(l)
+	label := clean(l.Label)
+	for _, parts := range [][]string{{where, carried, pairs, failed, label, bar + left}, {where, carried, pairs, failed, label, left},
+		{where, carried, pairs, failed, left}, {where, carried, failed, left}, {where, carried, failed}} {
+		line := strings.TrimRight(joinGap(parts), " ")
+		if width <= 0 || utf8.RuneCountInString(line) <= width {
+			return line
+		}
+	}
+	return where
+}
+
+// joinGap puts the parts that are there side by side.
+func joinGap(parts []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), "   ")
+}
+
+// livePlanBar is "[####------] " and "14 min left".
+func livePlanBar(l LivePlan) (bar, left string) {
+	bar, left = liveBar(Live{ElapsedNs: l.ElapsedNs, TotalNs: l.TotalNs})
+	if rest := l.TotalNs - l.ElapsedNs; left != "" && rest > 60*int64(second) {
+		left = aboutTime(time.Duration(rest)) + " left"
+	}
+	return bar, left
+}
+
+// livePairs prints pairs in columns, as many lines as there may be.
+func livePairs(pairs []LivePair, width, lines int) []string {
+	if width <= 0 {
+		width = defaultWidth
+	}
+	widest := 0
+	for _, x := range pairs {
+		widest = max(widest, utf8.RuneCountInString(livePair(x)))
+	}
+	each := max(1, (width-gridIndent)/(widest+livePairGap))
+	room := min(each*lines, maxLivePairs)
+	if len(pairs) > room {
+		pairs = slices.Clone(pairs)
+		slices.SortStableFunc(pairs, slowestFirst)
+		room-- // the last place says how many are not shown
+	}
+	var texts, out []string
+	for _, x := range pairs[:min(len(pairs), room)] {
+		texts = append(texts, livePair(x))
+	}
+	if n := len(pairs) - len(texts); n > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", n))
+	}
+	for row := range slices.Chunk(texts, each) {
+		line := ""
+		for _, s := range row {
+			line += pad(s, widest+livePairGap)
+		}
+		line = strings.TrimRight(strings.Repeat(" ", gridIndent)+line, " ")
+		if r := []rune(line); len(r) > width {
+			line = string(r[:max(0, width-3)]) + "..."
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// slowestFirst orders pairs: failed ones, then those with no figure, then by rate.
+func slowestFirst(a, b LivePair) int {
+	rank := func(x LivePair) float64 {
+		switch {
+		case x.Failed:
+			return -2
+		case x.Bps == nil:
+			return -1
+		}
+		return *x.Bps
+	}
+	switch ra, rb := rank(a), rank(b); {
+	case ra < rb:
+		return -1
+	case ra > rb:
+		return 1
+	}
+	return 0
+}
+
+func livePair(x LivePair) string {
+	value := "-"
+	switch {
+	case x.Failed:
+		value = "failed"
+	case x.Bps != nil:
+		value = unit.Rate(*x.Bps)
+	}
+	return fmt.Sprintf("%s %9s", pairName(x.From, x.To), value)
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"thru/internal/measure"
+)
+
+// saying is what is said of pairs of a plan in the same words, but
+// for numbers and for the names of the hosts.
+type saying struct {
+	mark   string     // tells it from what reads the same
+	words  []string   // what all have in common; "" where a number or a name stands
+	places [][]string // what stood there in each, once
+	pairs  []string   // whose it is
+}
+
+// pairWarnings lists each warning of a plan's pairs once.
+func pairWarnings(d *measure.Document) []string {
+	var all sayings
+	main := 0
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Beside || isExperiment(c) || isGauge(d, c) {
+			continue
+		}
+		main++
+		for _, text := range c.Warnings {
+			if strings.Contains(text, "cut the window") && isCut(c) && inLadder(d, c) {
+				continue // the ladder's note says it once for all cells
+			}
+			all.add("", clean(text), c)
+		}
+	}
+	var out []string
+	for i, w := range all.joined() {
+		if i == maxLines {
+			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(all.list)-i))
+		}
+		out = append(out, whose(w.pairs, main)+w.text())
+	}
+	return out
+}
+
+// sayings are what is said of several pairs, each once.
+type sayings struct {
+	list  []*saying
+	byKey map[string]*saying
+}
+
+// add takes in what is said of a pair. What has another mark is another thing.
+func (s *sayings) add(mark, text string, c *measure.Cell) {
+	words, marks := templateOf(text, c.From, c.To)
+	key := mark + "\x00" + strings.Join(words, "\x00")
+	x := s.byKey[key]
+	if x == nil {
+		x = &saying{mark: mark, words: words, places: make([][]string, len(marks))}
+		if s.byKey == nil {
+			s.byKey = map[string]*saying{}
+		}
+		s.byKey[key], s.list = x, append(s.list, x)
+	}
+	x.add(marks, pathName(c))
+}
+
+// joined are all of them; those that read the same are one, for a host may be
+// called as a word is.
+func (s *sayings) joined() []*saying {
+	var out []*saying
+	for _, x := range s.list {
+		text := x.text()
+		at := slices.IndexFunc(out, func(y *saying) bool { return y.mark == x.mark && y.text() == text })
+		if at >= 0 {
+			out[at].pairs = append(out[at].pairs, x.pairs...)
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// templateOf splits a text at numbers and at the names of its two hosts: there
+// are as many words as marks and one more.
+func templateOf(text, from, to string) (words, marks []string) {
+	word := ""
+	for text != "" {
+		token := strings.TrimRight(text[:len(text)-len(strings.TrimLeftFunc(text, inName))], ".-")
+		_, err := strconv.ParseFloat(token, 64)
+		switch {
+		case token == "":
+			_, n := utf8.DecodeRuneInString(text)
+			token, word = text[:n], word+text[:n]
+		case err == nil || token == from || token == to:
+			words, marks, word = append(words, word), append(marks, token), ""
+		default:
+			word += token
+		}
+		text = text[len(token):]
+	}
+	return append(words, word), marks
+}
+
+// inName tells whether a name of a host or a number may have that character.
+func inName(r rune) bool {
+	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r))
+}
+
+func (w *saying) add(marks []string, pair string) {
+	for i, m := range marks {
+		if !slices.Contains(w.places[i], m) && len(w.places[i]) < maxHostRows {
+			w.places[i] = append(w.places[i], m)
+		}
+	}
+	w.pairs = append(w.pairs, pair)
+}
+
+func (w *saying) text() string {
+	var b strings.Builder
+	for i, s := range w.words {
+		b.WriteString(s)
+		if i < len(w.places) {
+			b.WriteString(variedText(w.places[i]))
+		}
+	}
+	return b.String()
+}
+
+// variedText is a number, the range of several, or names.
+func variedText(marks []string) string {
+	if len(marks) == 1 {
+		return marks[0]
+	}
+	low, high := marks[0], marks[0]
+	for _, m := range marks {
+		v, err := strconv.ParseFloat(m, 64)
+		if err != nil {
+			slices.SortFunc(marks, byName)
+			return gap{Facts: marks}.text(gapFacts)
+		}
+		if l, _ := strconv.ParseFloat(low, 64); v < l {
+			low = m
+		}
+		if h, _ := strconv.ParseFloat(high, 64); v > h {
+			high = m
+		}
+	}
+	return low + "-" + high
+}

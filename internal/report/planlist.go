@@ -1,0 +1,231 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/unit"
+)
+
+// PlanList prints what a plan will do: how much and how long in the first
+// line, then each step with its traffic, and the pairs where they are others
+// than those of the step before.
+func PlanList(w io.Writer, pl plan.Plan, o TextOptions) error {
+	p := newPrinter(o)
+	p.wrap(bold, 0, "", PlanLine(pl))
+	if pl.Order != "" {
+		p.wrap("", nameWidth, "  order", planOrder(pl))
+	}
+	for i, e := range pl.EndPoints {
+		name := ""
+		if i == 0 {
+			name = "  end points"
+		}
+		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), endPointText(e))
+	}
+	for i, t := range pl.Targets {
+		name := ""
+		if i == 0 {
+			name = "  targets"
+		}
+		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), wantedText(t))
+	}
+	p.planSteps(pl)
+	return p.flush(w)
+}
+
+// PlanLine is a plan in a line: "dci: 56 pairs in 12 steps, 3 runs of each, about 14 min".
+func PlanLine(pl plan.Plan) string {
+	pairs := map[[2]string]bool{}
+	for _, s := range pl.Steps {
+		for _, x := range s.Specs {
+			pairs[[2]string{x.From, x.To}] = true
+		}
+	}
+	s := fmt.Sprintf("%s in %s", count(len(pairs), "pair"), count(len(pl.Steps), "step"))
+	if n := max(pl.Repeat.Max, 1); pl.Repeat.Min < pl.Repeat.Max {
+		s += fmt.Sprintf(", %d to %d runs of each until they agree within %s", pl.Repeat.Min, n, unit.Percent(pl.Repeat.PrecisionPct))
+	} else if n > 1 {
+		s += fmt.Sprintf(", %d runs of each", n)
+	}
+	word := "about"
+	if pl.Repeat.Min < pl.Repeat.Max {
+		word = "at most"
+	}
+	s += ", " + word + " " + aboutTime(pl.Time())
+	if pl.Name != "" {
+		s = clean(pl.Name) + ": " + s
+	}
+	return s
+}
+
+// aboutTime rounds a time that is an estimate.
+func aboutTime(d time.Duration) string {
+	switch {
+	case d > 10*time.Minute:
+		d = d.Round(time.Minute)
+	case d > time.Minute:
+		d = d.Round(10 * time.Second)
+	default:
+		d = (d + time.Second - 1).Truncate(time.Second)
+	}
+	return unit.Duration(int64(d))
+}
+
+func planOrder(pl plan.Plan) string {
+	s := clean(pl.Order)
+	switch pl.Order {
+	case plan.OrderSequential:
+		s += ": one step after the other"
+	case plan.OrderSimultaneous:
+		s += ": all pairs of a step at once"
+	case plan.OrderInterleaved:
+		s += fmt.Sprintf(": the steps there and back, in %s", count(max(pl.Repeat.Max, 1), "block"))
+	}
+	return s
+}
+
+func endPointText(e plan.EndPoint) string {
+	at := ""
+	if e.At != "" && e.At != e.Name {
+		at = clean(e.At)
+	}
+	data := ""
+	if e.DataAddr != "" {
+		data = "data at " + clean(e.DataAddr)
+	}
+	return strings.TrimSpace(clean(e.Name) + " " + bracket(join(at, labelsText(e.Labels), data)))
+}
+
+// wantedText is a target: "total goodput at least 9 Gb/s, where streams is 8".
+func wantedText(t plan.Target) string {
+	figure, wanted := targetFigure(t.Figure, t.Wanted)
+	word := "at least"
+	if t.AtMost {
+		word = "at most"
+	}
+	of := map[string]string{plan.TargetTotal: "total", plan.TargetPair: "each pair's", plan.TargetHost: "each host's"}[t.Of]
+	s := strings.TrimSpace(of + " " + figure + " " + word + " " + wanted)
+	if len(t.Where) > 0 {
+		s += ", where " + axesText(t.Where)
+	}
+	if t.Rung != "" {
+		s += ", on the rung " + clean(t.Rung)
+	}
+	return s
+}
+
+// targetFigure names a figure of a target, and prints a value of it.
+func targetFigure(figure string, v float64) (name, value string) {
+	switch figure {
+	case "goodput_bps":
+		return "goodput", unit.Rate(v)
+	case "share_pct":
+		return "goodput", unit.Percent(v) + " of the ceiling"
+	case "rtt_loaded_ns":
+		return "RTT under load", unit.Duration(int64(v))
+	case "loss_pct":
+		return "loss", unit.Percent(v)
+	case "jain_fairness":
+		return "fairness", plain(v)
+	}
+	return clean(figure), plain(v)
+}
+
+// axesText is "streams 8, window 800K".
+func axesText(axes []measure.Axis) string {
+	var all []string
+	for _, a := range axes {
+		all = append(all, clean(strings.ReplaceAll(a.Name, "_", " ")+" "+a.Value))
+	}
+	return strings.Join(all, ", ")
+}
+
+// planSteps prints the steps as a table, and below it the pairs of each step,
+// once where steps that follow each other have the same.
+func (p *printer) planSteps(pl plan.Plan) {
+	g := grid{Columns: []column{{Name: "step", Right: true}, {Name: "what", Least: 12}, {Name: "flows", Right: true}, {Name: "traffic", Least: 12}, {Name: "time", Right: true}}}
+	for i, s := range pl.Steps {
+		g.Rows = append(g.Rows, []string{fmt.Sprint(i + 1), stepName(s), fmt.Sprint(len(s.Specs)), traffics(s), aboutTime(s.Time())})
+	}
+	if len(g.Rows) == 0 {
+		return
+	}
+	p.out.WriteByte('\n')
+	p.grid(g)
+	p.out.WriteByte('\n')
+	for first := 0; first < len(pl.Steps); {
+		pairs, next := pairNames(pl.Steps[first]), first+1
+		for next < len(pl.Steps) && slices.Equal(pairNames(pl.Steps[next]), pairs) {
+			next++
+		}
+		p.within("  "+stepsText(first+1, next), strings.Join(pairs, ", "))
+		first = next
+	}
+}
+
+// stepsText is "step 3", "steps 1-2".
+func stepsText(first, last int) string {
+	if first == last {
+		return fmt.Sprintf("step %d", first)
+	}
+	return fmt.Sprintf("steps %d-%d", first, last)
+}
+
+func stepName(s plan.Step) string {
+	name := clean(s.Label)
+	if s.Rung != "" && !strings.Contains(s.Label, s.Rung) {
+		name = join(clean(s.Rung), name)
+	}
+	if s.Beside {
+		name += " (beside, once)"
+	}
+	return name
+}
+
+// pairNames are the pairs of a step, each once: "a->b", "a->c (4 flows)". They
+// have no spaces around the arrow, so that no line breaks there.
+func pairNames(s plan.Step) []string {
+	flows := map[string]int{}
+	var names []string
+	for _, x := range s.Specs {
+		name := pairName(x.From, x.To)
+		if flows[name]++; flows[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	for i, n := range names {
+		if flows[n] > 1 {
+			names[i] = fmt.Sprintf("%s (%d flows)", n, flows[n])
+		}
+	}
+	return names
+}
+
+func pairName(from, to string) string {
+	if from == to {
+		return clean(from) + " to itself"
+	}
+	return clean(from) + "->" + clean(to)
+}
+
+// traffics are the kinds of traffic of a step, each once.
+func traffics(s plan.Step) string {
+	var all []string
+	for _, x := range s.Specs {
+		c := measure.Cell{From: x.From, To: x.To, Protocol: x.Protocol, Streams: x.Streams, Window: x.Window, Spec: x}
+		text := join(what(&c), unit.Duration(x.Duration))
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	if len(all) > 3 {
+		all = append(all[:3], fmt.Sprintf("and %d more kinds", len(all)-3))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// maxChartLines bounds the lines of a chart, as there are colours for so many.
+const maxChartLines = styles
+
+// numericAxes are those whose values have an order, the most telling one first.
+func numericAxes() []string { return []string{"end_points", "cpus", "streams", "window", "length"} }
+
+// newSetChart draws what the sets carried over one axis, a line for each value of
+// another one; nil where a drawing would not show it.
+func newSetChart(sets []*set) *chart {
+	over, beside, ok := chartAxes(sets)
+	if !ok {
+		return nil
+	}
+	in := scaleOf(sets, (*set).amount)
+	at, names := valuesOf(sets, over), valuesOf(sets, beside)
+	lines, words := make([]line, max(1, len(names))), []string(nil)
+	p := panel{Title: in.name, Height: ladderHeight}
+	for _, s := range sets {
+		n := max(0, slices.Index(names, axisValue(s.Axes, beside)))
+		low, high := s.interval()
+		x := float64(slices.Index(at, axisValue(s.Axes, over))) + (float64(n)-float64(len(lines)-1)/2)*0.08
+		l := &lines[n]
+		l.Style, l.Points, l.Errors = n, append(l.Points, point{x, s.amount() / in.div}), append(l.Errors, span{low / in.div, high / in.div})
+		p.Max = max(p.Max, s.amount()/in.div, high/in.div)
+		words = append(words, s.Name+": "+in.number(s.amount()))
+	}
+	p.Lines = lines
+	x := xAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: axisTitle(over)}
+	for i, v := range at {
+		x.Ticks = append(x.Ticks, tick{float64(i), shortened(v, 12)})
+	}
+	var legends []legend
+	for i, n := range names {
+		legends = append(legends, legend{key(lines[i]), axisWords(measure.Axis{Name: beside, Value: n})})
+	}
+	what := "What a pair carried"
+	if slices.ContainsFunc(sets, (*set).atOnce) {
+		what = "What all pairs carried together"
+	}
+	what += ", by " + x.Title
+	c := chartOf(drawing{ID: "sets", Title: what, Desc: "In " + in.name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}, what+".", legends)
+	return &c
+}
+
+// chartAxes picks the axis that a chart runs over, and the one that its lines
+// tell apart: there must be one point for each pair of their values, at most.
+func chartAxes(sets []*set) (over, beside string, ok bool) {
+	var varied []string
+	for _, n := range axisNames(sets) {
+		if len(valuesOf(sets, n)) > 1 {
+			varied = append(varied, n)
+		}
+	}
+	for _, n := range numericAxes() {
+		if over == "" && slices.Contains(varied, n) {
+			over = n
+		}
+	}
+	if over == "" || slices.ContainsFunc(sets, func(s *set) bool { return s.Rung != "" || s.Asks || len(s.values()) == 0 }) {
+		return "", "", false
+	}
+	if len(sets) == len(valuesOf(sets, over)) {
+		return over, "", true
+	}
+	if len(varied) != 2 {
+		return "", "", false
+	}
+	beside = varied[1-slices.Index(varied, over)]
+	return over, beside, len(valuesOf(sets, beside)) <= maxChartLines
+}
+
+// valuesOf are the values of an axis, in the order in which they first come.
+func valuesOf(sets []*set, name string) []string {
+	var all []string
+	for _, s := range sets {
+		if v := axisValue(s.Axes, name); name != "" && v != "" && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// interval is where what a set carried lies; of several pairs in turn it is the value alone.
+func (s *set) interval() (low, high float64) {
+	switch {
+	case s.atOnce() && s.Groups[0].Aggregate != nil:
+		return interval(s.Groups[0].Aggregate)
+	case len(s.Cells) == 1 && stat.MainFigure(s.Cells[0]) != nil:
+		return interval(stat.MainFigure(s.Cells[0]))
+	}
+	return s.amount(), s.amount()
+}

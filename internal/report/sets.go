@@ -1,0 +1,298 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// set is what a plan measured under the same conditions: the groups that have
+// the same rung and axes. One group is of pairs that ran at once; several ran
+// one after the other.
+type set struct {
+	Name   string // "4 streams, default window"
+	Rung   string
+	Axes   []measure.Axis
+	Asks   bool // requests and responses, which have no bit/s
+	Groups []*measure.Group
+	Cells  []*measure.Cell
+	Pairs  []pairFigure
+}
+
+// pairFigure is what one pair of a set carried: all its flows together.
+type pairFigure struct {
+	From, To string
+	Flows    int
+	Value    *float64 // bit/s, or requests a second; nil: no figure
+	Failed   string   // why; empty: it did not fail
+	Cells    []*measure.Cell
+}
+
+// newSets are those of a document, in the order in which they were measured.
+// Cells beside the main ones and latency probes are not part of them.
+func newSets(d *measure.Document) []*set {
+	var all []*set
+	byKey, byGroup := map[string]*set{}, map[int][]*measure.Cell{}
+	for i := range d.Cells {
+		if c := &d.Cells[i]; !c.Beside && !isExperiment(c) && !isGauge(d, c) {
+			byGroup[c.Group] = append(byGroup[c.Group], c)
+		}
+	}
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		cells := byGroup[g.Group]
+		if len(cells) == 0 && len(g.Failed) == 0 {
+			continue
+		}
+		axes := conditions(g.Axes)
+		asked := len(cells) > 0 && asks(cells[0])
+		key := g.Rung + "\x00" + axesText(axes) + "\x00" + map[bool]string{true: "asks"}[asked]
+		s := byKey[key]
+		if s == nil {
+			s = &set{Name: setName(axes, g.Label), Rung: clean(g.Rung), Axes: axes, Asks: asked}
+			byKey[key] = s
+			all = append(all, s)
+		}
+		s.Groups, s.Cells = append(s.Groups, g), append(s.Cells, cells...)
+	}
+	for _, s := range all {
+		s.pair()
+	}
+	return all
+}
+
+// conditions are the axes that are not the pairs themselves.
+func conditions(axes []measure.Axis) []measure.Axis {
+	return slices.DeleteFunc(slices.Clone(axes), func(a measure.Axis) bool { return a.Name == "pair" || a.Name == "pairs" })
+}
+
+// setName is the axes as people say them, else the label of the group.
+func setName(axes []measure.Axis, label string) string {
+	var words []string
+	for _, a := range axes {
+		words = append(words, axisWords(a))
+	}
+	if len(words) == 0 {
+		return clean(label)
+	}
+	return strings.Join(words, ", ")
+}
+
+// axisWords is one value of an axis: "4 streams", "800K window".
+func axisWords(a measure.Axis) string {
+	v := clean(a.Value)
+	plural := func(one, many string) string {
+		if v == "1" {
+			return "1 " + one
+		}
+		return v + " " + many
+	}
+	switch a.Name {
+	case "streams":
+		return plural("stream", "streams")
+	case "window", "length":
+		return v + " " + a.Name
+	case "end_points":
+		return plural("end point", "end points") + " a host"
+	case "cpus":
+		return plural("CPU", "CPUs")
+	case "dscp":
+		return "DSCP " + v
+	case "congestion", "variant":
+		return v
+	}
+	return clean(strings.ReplaceAll(a.Name, "_", " ")) + " " + v
+}
+
+// pair adds up the flows of each pair. A pair of several groups has their mean.
+func (s *set) pair() {
+	type key struct{ from, to string }
+	at, groups := map[key]int{}, map[key]map[int]bool{}
+	find := func(from, to string, group int) *pairFigure {
+		k := key{from, to}
+		if _, ok := at[k]; !ok {
+			at[k], groups[k] = len(s.Pairs), map[int]bool{}
+			s.Pairs = append(s.Pairs, pairFigure{From: from, To: to})
+		}
+		groups[k][group] = true
+		return &s.Pairs[at[k]]
+	}
+	for _, c := range s.Cells {
+		p := find(c.From, c.To, c.Group)
+		p.Flows, p.Cells = p.Flows+1, append(p.Cells, c)
+		if f := stat.MainFigure(c); f != nil {
+			p.Value = new(valueOf(p.Value) + f.Value)
+		}
+		if c.Error != nil && p.Failed == "" {
+			p.Failed = cmp.Or(clean(c.Error.Message), "failed")
+		}
+	}
+	for _, g := range s.Groups {
+		for _, f := range g.Failed {
+			if p := find(f.From, f.To, g.Group); p.Failed == "" {
+				p.Failed = cmp.Or(clean(f.Error), "failed")
+			}
+		}
+	}
+	for i := range s.Pairs {
+		p := &s.Pairs[i]
+		if n := len(groups[key{p.From, p.To}]); n > 1 && p.Value != nil {
+			p.Value, p.Flows = new(*p.Value/float64(n)), max(1, p.Flows/n)
+		}
+	}
+}
+
+func valueOf(p *float64) float64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// Name is the pair: "a -> b".
+func (p pairFigure) Name() string {
+	if p.From == p.To {
+		return clean(p.From) + " to itself"
+	}
+	return clean(p.From + " -> " + p.To)
+}
+
+// atOnce tells whether the pairs of the set ran at the same time.
+func (s *set) atOnce() bool { return len(s.Groups) == 1 && s.Groups[0].Cells > 1 }
+
+// together is what all pairs of a set that ran at once carried, and whether
+// that is over the time in which all of them ran, not a mere sum.
+func (s *set) together() (bps float64, overlap, ok bool) {
+	if !s.atOnce() {
+		return 0, false, false
+	}
+	g := s.Groups[0]
+	switch {
+	case g.Aggregate != nil:
+		return g.Aggregate.Value, true, true
+	case g.Sum != nil:
+		return *g.Sum, false, true
+	}
+	return 0, false, false
+}
+
+// amount is what sets are ranked by: what all carried at once, else the mean of the pairs.
+func (s *set) amount() float64 {
+	if v, _, ok := s.together(); ok {
+		return v
+	}
+	values := s.values()
+	if len(values) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// values are those of the pairs that have one, in order of size.
+func (s *set) values() []float64 {
+	var all []float64
+	for _, p := range s.Pairs {
+		if p.Value != nil {
+			all = append(all, *p.Value)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// failed counts the pairs that failed.
+func (s *set) failed() int {
+	n := 0
+	for _, p := range s.Pairs {
+		if p.Failed != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// best is the set that carried most; nil where none carried anything.
+func best(sets []*set) *set {
+	var most *set
+	for _, s := range sets {
+		if len(s.values()) > 0 && (most == nil || s.Asks == most.Asks && s.amount() > most.amount() || most.Asks && !s.Asks) {
+			most = s
+		}
+	}
+	return most
+}
+
+// scale is the unit of all figures of the sets.
+func scaleOf(sets []*set, value func(*set) float64) scale {
+	most, asked := 0.0, len(sets) > 0
+	for _, s := range sets {
+		most, asked = max(most, value(s)), asked && s.Asks
+	}
+	if asked {
+		return scale{1, "requests/s"}
+	}
+	return scaleFor(most)
+}
+
+// rate prints a figure of the set with its unit.
+func (s *set) rate(v float64) string {
+	if s.Asks {
+		return stat.ThreeDigits(v) + " requests/s"
+	}
+	return unit.Rate(v)
+}
+
+// slowest are the pairs of a set from the one that carried least: failed ones first.
+func (s *set) slowest() []pairFigure {
+	sorted := slices.Clone(s.Pairs)
+	slices.SortStableFunc(sorted, func(a, b pairFigure) int {
+		if (a.Failed != "") != (b.Failed != "") {
+			if a.Failed != "" {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(valueOf(a.Value), valueOf(b.Value))
+	})
+	return sorted
+}
+
+// perCore is what all hosts of the set sent and received over the cores that
+// they used; nil where a host has no such figure.
+func (s *set) perCore() *float64 {
+	moved, cores := 0.0, 0.0
+	for _, g := range s.Groups {
+		for _, h := range g.Hosts {
+			if h.CPU == nil {
+				return nil
+			}
+			moved += valueOf(h.SentBps) + valueOf(h.ReceivedBps)
+			cores += h.CPU.Cores
+		}
+	}
+	if cores <= 0 || moved <= 0 {
+		return nil
+	}
+	return new(moved / cores)
+}
+
+// busiest is the host whose CPU was used most; nil where none is known.
+func (s *set) busiest() *measure.Share {
+	var most *measure.Share
+	for _, g := range s.Groups {
+		for i := range g.Hosts {
+			if h := &g.Hosts[i]; h.CPU != nil && (most == nil || h.CPU.Pct > most.CPU.Pct) {
+				most = h
+			}
+		}
+	}
+	return most
+}

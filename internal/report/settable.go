@@ -1,0 +1,370 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/published"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bounds of the tables of a fleet.
+const (
+	maxSetRows   = 200 // on the page
+	fewSets      = 3   // that are all shown in detail in a terminal
+	textSetRows  = 40
+	textHostRows = 24
+	maxHostRows  = 200
+)
+
+// setTable is a row for each set of a plan: what was varied, and what came of it.
+func setTable(sets []*set) grid {
+	names, in, most := axisNames(sets), scaleOf(sets, (*set).amount), best(sets)
+	table, err := published.Load() // a broken table costs the context, not the report
+	var columns []setColumn
+	add := func(name string, least int, cell func(*set) string) {
+		columns = append(columns, setColumn{column{Name: name, Right: least == 0, Least: least}, cell})
+	}
+	if slices.ContainsFunc(sets, func(s *set) bool { return s.Rung != "" }) {
+		add("rung", 8, func(s *set) string { return orDash(s.Rung) })
+	}
+	if len(names) == 0 {
+		add("what", 12, func(s *set) string { return orDash(s.Name) })
+	}
+	for _, n := range names {
+		add(axisTitle(n), 6, func(s *set) string { return orDash(axisValue(s.Axes, n)) })
+	}
+	if slices.ContainsFunc(sets, func(s *set) bool { return len(s.Pairs) > 1 }) {
+		add("pairs", 0, (*set).pairsText)
+	}
+	if slices.ContainsFunc(sets, func(s *set) bool { return s.atOnce() }) {
+		add(in.name+" together", 0, func(s *set) string { return s.togetherText(in, most) })
+		add("range", 0, func(s *set) string { return s.rangeText(in) })
+		add("each pair", 0, func(s *set) string { return s.eachText(in) })
+	} else {
+		add(in.name, 0, func(s *set) string { return s.eachText(in) })
+		add("range", 0, func(s *set) string { return s.runsText(in) })
+	}
+	add("fairness", 0, (*set).fairnessText)
+	add("busiest host", 9, (*set).busiestText)
+	add(in.name+" a core", 0, func(s *set) string { return s.perCoreText(in) })
+	if err == nil && slices.Contains(names, "cpus") {
+		add("published, Gb/s", 0, func(s *set) string { return orDash(vcpuText(table, s)) })
+	}
+	return rowsOf(sets, columns).withoutEmpty()
+}
+
+// setColumn is a column of the table, and what it says of a set.
+type setColumn struct {
+	column
+	cell func(*set) string
+}
+
+func rowsOf(sets []*set, columns []setColumn) grid {
+	var g grid
+	for _, c := range columns {
+		g.Columns = append(g.Columns, c.column)
+	}
+	for _, s := range sets {
+		var r []string
+		for _, c := range columns {
+			r = append(r, c.cell(s))
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	return g
+}
+
+// axisNames are the axes of all sets, in the order in which they first come.
+func axisNames(sets []*set) []string {
+	var names []string
+	for _, s := range sets {
+		for _, a := range s.Axes {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
+// axisTitle is what people call an axis.
+func axisTitle(name string) string {
+	switch name {
+	case "cpus":
+		return "CPUs"
+	case "end_points":
+		return "end points a host"
+	}
+	return clean(strings.ReplaceAll(name, "_", " "))
+}
+
+func axisValue(axes []measure.Axis, name string) string {
+	for _, a := range axes {
+		if a.Name == name {
+			return clean(a.Value)
+		}
+	}
+	return ""
+}
+
+// pairsText is "8", or "6 of 8" where two failed.
+func (s *set) pairsText() string {
+	if n := s.failed(); n > 0 {
+		return fmt.Sprintf("%d of %d", len(s.Pairs)-n, len(s.Pairs))
+	}
+	return fmt.Sprint(len(s.Pairs))
+}
+
+// togetherText marks the most with a star, and what may be as much with "~".
+func (s *set) togetherText(in scale, most *set) string {
+	v, overlap, ok := s.together()
+	switch {
+	case !ok:
+		return "-"
+	case !overlap:
+		return in.number(v) + " sum"
+	case s == most:
+		return in.number(v) + "*"
+	case most != nil && most.atOnce() && most.Groups[0].Aggregate != nil:
+		_, high := interval(s.Groups[0].Aggregate)
+		if low, _ := interval(most.Groups[0].Aggregate); high >= low {
+			return in.number(v) + "~"
+		}
+	}
+	return in.number(v) + " "
+}
+
+func (s *set) rangeText(in scale) string {
+	if !s.atOnce() || s.Groups[0].Aggregate == nil || !hasRange(s.Groups[0].Aggregate) {
+		return "-"
+	}
+	return in.span(s.Groups[0].Aggregate.Low, s.Groups[0].Aggregate.High)
+}
+
+// runsText is the range of the runs of a set's only flow.
+func (s *set) runsText(in scale) string {
+	if len(s.Cells) == 1 {
+		if f := stat.MainFigure(s.Cells[0]); f != nil && hasRange(f) {
+			return in.span(f.Low, f.High)
+		}
+	}
+	return "-"
+}
+
+// eachText is the least and the greatest figure of a pair.
+func (s *set) eachText(in scale) string {
+	values := s.values()
+	switch {
+	case len(values) == 0:
+		return "-"
+	case in.number(values[0]) == in.number(values[len(values)-1]):
+		return in.number(values[0])
+	}
+	return in.span(values[0], values[len(values)-1])
+}
+
+func (s *set) fairnessText() string {
+	if len(s.Groups) != 1 || s.Groups[0].Fairness == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", *s.Groups[0].Fairness)
+}
+
+// busiestText is the host whose CPU was used most: "b 87%".
+func (s *set) busiestText() string {
+	h := s.busiest()
+	if h == nil {
+		return "-"
+	}
+	return clean(h.Name) + " " + machinePct(h.CPU)
+}
+
+func (s *set) perCoreText(in scale) string {
+	if v := s.perCore(); v != nil && !s.Asks {
+		return in.number(*v)
+	}
+	return "-"
+}
+
+// vcpuText is what was published for a machine of as many CPUs (B-16).
+func vcpuText(t published.Table, s *set) string {
+	if len(s.Cells) == 0 {
+		return ""
+	}
+	row, ok := t.Find("vm-"+axisValue(s.Axes, "cpus")+"-vcpu", s.Cells[0].Streams, published.DefaultWindow)
+	if !ok {
+		return ""
+	}
+	return referenceText(row)
+}
+
+// referenceText is the rate of a published row in Gb/s.
+func referenceText(row published.Row) string {
+	in := scale{1e9, "Gb/s"}
+	switch low, high := row.LowBps, row.HighBps; {
+	case row.Suspect:
+		return ""
+	case low != nil && high != nil && *low != *high:
+		return in.span(*low, *high)
+	case high != nil:
+		return in.number(*high)
+	case low != nil:
+		return in.number(*low)
+	}
+	return ""
+}
+
+// shareTable is what each host, or all hosts of a label, had of a set that ran at once.
+func shareTable(shares []measure.Share, what string, most int) grid {
+	in := scaleFor(greatestShare(shares))
+	g := grid{Columns: []column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.name, Right: true}, {Name: "received", Right: true},
+		{Name: "CPU", Right: true}, {Name: "cores", Right: true}, {Name: "busiest core", Right: true}, {Name: "memory", Right: true}, {Name: in.name + " a core", Right: true}}}
+	shown := shares
+	if len(shares) > most {
+		shown = slices.Clone(shares)
+		slices.SortStableFunc(shown, func(a, b measure.Share) int { return moreCPU(a, b) })
+		shown = shown[:most]
+		g.More = fmt.Sprintf("of %d, those with most CPU", len(shares))
+	}
+	for _, h := range shown {
+		g.Rows = append(g.Rows, append([]string{clean(h.Name), fmt.Sprint(h.Flows), numberOr(in, h.SentBps), numberOr(in, h.ReceivedBps)}, shareCPU(in, h)...))
+	}
+	return g
+}
+
+func greatestShare(shares []measure.Share) float64 {
+	most := 0.0
+	for _, h := range shares {
+		most = max(most, valueOf(h.SentBps), valueOf(h.ReceivedBps))
+	}
+	return most
+}
+
+// moreCPU orders hosts by the CPU that they used; those that do not say come last.
+func moreCPU(a, b measure.Share) int {
+	pct := func(h measure.Share) float64 {
+		if h.CPU == nil {
+			return -1
+		}
+		return h.CPU.Pct
+	}
+	switch x, y := pct(a), pct(b); {
+	case x > y:
+		return -1
+	case x < y:
+		return 1
+	}
+	return 0
+}
+
+func numberOr(in scale, v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return in.number(*v)
+}
+
+func shareCPU(in scale, h measure.Share) []string {
+	cpu, cores, busiest, memory := "-", "-", "-", "-"
+	if h.CPU != nil {
+		cpu, cores = machinePct(h.CPU), fmt.Sprintf("%.2f", h.CPU.Cores)
+		if h.CPU.MaxCorePct > 0 {
+			busiest = fmt.Sprintf("%.0f%%", h.CPU.MaxCorePct)
+		}
+	}
+	if h.Memory != nil && h.Memory.Used != nil {
+		memory = unit.Size(*h.Memory.Used)
+	}
+	return []string{cpu, cores, busiest, memory, numberOr(in, h.PerCoreBps)}
+}
+
+// overlapText says how simultaneous the pairs of a group were.
+func overlapText(o *measure.Overlap) string {
+	if o == nil {
+		return ""
+	}
+	return fmt.Sprintf("all ran together for %s (%s of the longest run); they started within %s of each other (clocks known to ±%s)",
+		unit.Duration(o.Ns), unit.Percent(o.SharePct), unit.Duration(o.SkewNs), unit.Duration(o.BoundNs))
+}
+
+// pairTable lists pairs with what tells why one is slow.
+func pairTable(s *set, pairs []pairFigure) grid {
+	in := scaleOf([]*set{s}, func(s *set) float64 { return greatestValue(s.values()) })
+	g := grid{Tone: failedTone, Columns: []column{{Name: "pair", Least: 10}, {Name: in.name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
+		{Name: "lost", Right: true}, {Name: "resent", Right: true}, {Name: "RTT", Right: true}, {Name: "CPU snd/rcv", Right: true}, {Name: "held back by", Least: 14}}}
+	for _, p := range pairs {
+		name, value, spread := p.Name(), "-", "-"
+		if p.Flows > 1 {
+			name += fmt.Sprintf(" (%d flows)", p.Flows)
+		}
+		switch {
+		case p.Value != nil:
+			value = in.number(*p.Value)
+		case p.Failed != "":
+			value = "failed"
+		}
+		r := []string{name, value, spread, "-", "-", "-", "-", "-", p.why()}
+		if len(p.Cells) == 1 {
+			cellColumns(r, p.Cells[0], in)
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	return g.withoutEmpty()
+}
+
+// why is what failed a pair, else what binds it.
+func (p pairFigure) why() string {
+	if p.Failed != "" {
+		return p.Failed
+	}
+	for _, c := range p.Cells {
+		if f := binding(c); f != nil && f.Cause != measure.CauseNone {
+			return inSentence(f)
+		}
+	}
+	return "-"
+}
+
+// cellColumns fills what a pair of one flow has beside its rate.
+func cellColumns(r []string, c *measure.Cell, in scale) {
+	if f := stat.MainFigure(c); f != nil && hasRange(f) {
+		r[2] = in.span(f.Low, f.High)
+	}
+	if c.Ceiling != nil {
+		r[3] = unit.Percent(c.Ceiling.SharePct)
+	}
+	if c.Datagrams != nil {
+		r[4] = unit.Percent(c.Datagrams.LossPct)
+	}
+	if c.Retransmits != nil {
+		r[5] = unit.Count(*c.Retransmits)
+	}
+	if c.RTTLoaded != nil {
+		r[6] = unit.Duration(*c.RTTLoaded)
+	}
+	if c.SenderCPU != nil || c.ReceiverCPU != nil {
+		r[7] = machinePct(c.SenderCPU) + "/" + machinePct(c.ReceiverCPU)
+	}
+}
+
+func greatestValue(sorted []float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[len(sorted)-1]
+}
+
+// failedTone marks what failed.
+func failedTone(cell string) tone {
+	switch {
+	case cell == "failed" || cell == "fail":
+		return toneBad
+	case cell == "pass":
+		return toneGood
+	}
+	return toneNone
+}

@@ -1,0 +1,188 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what is said of targets and comparisons.
+const (
+	maxTargetRows  = 200 // on the page
+	textTargetRows = 20
+	fewTargets     = 8 // that are all listed in a terminal
+	maxCompared    = 40
+)
+
+// targetTable lists what the plan demands and what came of it, what failed first.
+func targetTable(d *measure.Document) grid {
+	g := grid{Caption: targetsLine(d), Tone: failedTone, Columns: []column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
+	sorted := slices.Clone(d.Targets)
+	slices.SortStableFunc(sorted, func(a, b measure.Target) int { return passed(a) - passed(b) })
+	for _, t := range sorted {
+		got := "not measured"
+		if t.Got != nil {
+			got = targetValue(*t.Got, t.Unit)
+		}
+		bar := "at least "
+		if t.AtMost {
+			bar = "at most "
+		}
+		bar += targetValue(t.Wanted, t.Unit)
+		why := strings.Replace(clean(t.Reason), ", wanted: "+bar, "", 1) // it stands beside
+		if why == got {
+			why = ""
+		}
+		g.Rows = append(g.Rows, []string{clean(t.What), bar, got, []string{"fail", "pass"}[passed(t)], orDash(why)})
+	}
+	return g
+}
+
+// brief leaves out the targets that are met where there are many.
+func brief(g grid) grid {
+	met := slices.IndexFunc(g.Rows, func(r []string) bool { return r[3] == "pass" })
+	if n := len(g.Rows) - met; met >= 0 && len(g.Rows) > fewTargets {
+		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d that are met", n)
+	}
+	if left := len(g.Rows) - textTargetRows; left > 0 {
+		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more that are not met", left)
+	}
+	return g
+}
+
+func passed(t measure.Target) int {
+	if t.Pass {
+		return 1
+	}
+	return 0
+}
+
+func targetValue(v float64, in string) string {
+	if in == "fairness" {
+		return plain(v)
+	}
+	return valueText(v, in)
+}
+
+// targetsLine says "3 of 8 targets failed", "all 8 targets are met".
+func targetsLine(d *measure.Document) string {
+	failed := failedTargets(d)
+	switch n := len(d.Targets); {
+	case n == 0:
+		return ""
+	case failed == 0 && n == 1:
+		return "the target is met"
+	case failed == 0:
+		return fmt.Sprintf("all %d targets are met", n)
+	case n == 1:
+		return "the target is not met"
+	default:
+		return fmt.Sprintf("%d of %d targets are not met", failed, n)
+	}
+}
+
+func failedTargets(d *measure.Document) int {
+	failed := 0
+	for _, t := range d.Targets {
+		failed += 1 - passed(t)
+	}
+	return failed
+}
+
+// comparison is an A/B test in words.
+type comparison struct {
+	Text    string // one sentence
+	Reason  string
+	Outcome string
+	Guards  []string // figures beside it that got worse, or were not judged
+	Tone    tone
+}
+
+func newComparisons(d *measure.Document) []comparison {
+	var all []comparison
+	for i := range d.Comparisons[:min(len(d.Comparisons), maxCompared)] {
+		c := &d.Comparisons[i]
+		v := comparison{Text: comparisonText(c), Reason: clean(c.Reason), Outcome: clean(c.Outcome)}
+		v.Tone = map[string]tone{measure.Improved: toneGood, measure.Worse: toneBad, measure.Undecided: toneWarn}[c.Outcome]
+		for j := range c.Guardrails[:min(len(c.Guardrails), maxProofs)] {
+			if s := guardText(&c.Guardrails[j]); s != "" {
+				v.Guards = append(v.Guards, s)
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// comparisonText says "bbr carries 12% more than cubic (95% interval 9.1% to
+// 15% more; 8 pairs of runs): improved".
+func comparisonText(c *measure.Comparison) string {
+	verb := "carries"
+	if c.Figure == "transactions_per_s" {
+		verb = "answers"
+	}
+	s := clean(c.Variant)
+	switch {
+	case c.ChangePct == nil:
+		s += " against " + clean(c.Base)
+	case math.Abs(*c.ChangePct) < 0.005:
+		s += " " + verb + " as much as " + clean(c.Base)
+	default:
+		s += " " + verb + " " + moreText(*c.ChangePct) + " than " + clean(c.Base)
+	}
+	interval := ""
+	if c.LowPct != nil && c.HighPct != nil {
+		level := 95.0
+		if c.LevelPct != nil {
+			level = *c.LevelPct
+		}
+		interval = fmt.Sprintf("%s interval %s to %s", unit.Percent(level), changeText(*c.LowPct), changeText(*c.HighPct))
+	}
+	s += " (" + join(interval, count(c.Pairs, "pair")+" of runs") + ")"
+	if c.What != "" {
+		s += ", " + clean(c.What)
+	}
+	return s + ": " + clean(c.Outcome)
+}
+
+// moreText is "12% more", "3% less".
+func moreText(pct float64) string {
+	if pct < 0 {
+		return unit.Percent(-pct) + " less"
+	}
+	return unit.Percent(pct) + " more"
+}
+
+// guardText is a figure beside a comparison: "RTT under load 4.20 ms, was 1.10 ms: worse".
+func guardText(g *measure.Guardrail) string {
+	name := clean(g.Name)
+	if g.Base == nil || g.Variant == nil {
+		return name + " not checked" + spaced(bracket(clean(g.NotJudged)))
+	}
+	print := func(v float64) string {
+		if g.Unit == "pct_per_gbps" {
+			return unit.Percent(v) + " of a core"
+		}
+		return targetValue(v, g.Unit)
+	}
+	s := name + " " + print(*g.Variant) + ", was " + print(*g.Base)
+	if g.Worse {
+		s += ": worse"
+	}
+	return s
+}
+
+// spaced puts a space before what is there.
+func spaced(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " " + s
+}
+
+// GuardLine is all of them in a line.
+func (c comparison) GuardLine() string { return strings.Join(c.Guards, "; ") }

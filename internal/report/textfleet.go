@@ -1,0 +1,111 @@
+package report
+
+import "strings"
+
+// failures prints what went wrong right below the answer.
+func (p *printer) failures(f *fleet) {
+	for _, s := range f.Failed {
+		p.broken(yellow, 0, s)
+	}
+}
+
+// fleet prints the tables of a plan. In a terminal the set that carried most
+// stands for all, where there are more than a few.
+func (p *printer) fleet(v *view) {
+	f := v.Fleet
+	if f.Waterfall != nil {
+		p.waterfall(f.Waterfall)
+	}
+	for _, c := range f.Compared {
+		p.comparison(c, len(f.Compared) == 1)
+	}
+	if len(f.Targets.Rows) > 0 {
+		if g := brief(f.Targets); len(g.Rows) > 0 {
+			p.captioned(g)
+		} else {
+			p.out.WriteByte('\n')
+			p.broken(bold, 0, g.Caption)
+		}
+	}
+	if len(f.Sets.Rows) > 0 {
+		p.captioned(f.Sets.firstRows(textSetRows))
+	}
+	if len(v.Ladders) > 0 {
+		p.ladders(v.Ladders)
+	}
+	few := f.Few && len(f.Sets.Rows) == 0
+	if few {
+		p.cells(v)
+	}
+	for i, s := range f.Details {
+		if i > 0 && len(f.Details) > fewSets {
+			p.out.WriteString("\nthe other settings in detail: see the HTML report\n")
+			break
+		}
+		p.set(s, few)
+	}
+}
+
+// captioned prints a table below its caption.
+func (p *printer) captioned(g grid) {
+	p.out.WriteByte('\n')
+	if g.Caption != "" {
+		p.broken(bold, 0, g.Caption)
+	}
+	p.grid(g)
+}
+
+// comparison prints an A/B test: what the answer has said already stands for its sentence.
+func (p *printer) comparison(c comparison, said bool) {
+	p.out.WriteByte('\n')
+	if !said {
+		p.broken("", 0, c.Text)
+	}
+	if c.Reason != "" {
+		p.wrap("", 3, "  -", c.Reason)
+	}
+	if len(c.Guards) > 0 {
+		p.wrap("", 3, "  -", c.GuardLine())
+	}
+}
+
+// set prints one set: when its pairs ran, the matrix of pairs or a list, and
+// what the hosts had of it. Few pairs have their own tables above.
+func (p *printer) set(s setView, few bool) {
+	p.out.WriteByte('\n')
+	if s.Name != "" {
+		p.broken(bold, 0, s.Name)
+	}
+	if s.Overlap != "" {
+		p.wrap("", 1, " ", s.Overlap)
+	}
+	if m := s.Matrix; m != nil && max(len(m.Rows), len(m.Cols)) <= maxTextMatrix {
+		p.out.WriteByte('\n')
+		p.pairMatrix(m)
+		s.Pairs = nil // the matrix has them all
+		if len(s.Slow.Rows) > 0 {
+			s.Pairs = []grid{s.Slow}
+		}
+	}
+	if !few {
+		for _, g := range s.Pairs {
+			p.captioned(g)
+		}
+		if len(s.Held.Rows) > 1 || len(s.Pairs) == 0 && len(s.Held.Rows) > 0 {
+			p.captioned(s.Held)
+		}
+	}
+	if len(s.Hosts.Rows) > 0 {
+		p.captioned(s.Hosts.firstRows(textHostRows).withoutEmpty())
+	}
+	if len(s.Labels.Rows) > 0 {
+		p.captioned(s.Labels.firstRows(textHostRows).withoutEmpty())
+	}
+}
+
+// broken prints text from a column on, within the width also where a name in it is longer.
+func (p *printer) broken(code string, indent int, text string) {
+	for _, line := range breakCell(text, p.width-indent) {
+		p.out.WriteString(strings.Repeat(" ", indent) + p.painted(code, line) + "\n")
+	}
+}

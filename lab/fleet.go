@@ -1,0 +1,139 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// FleetOptions of a Fleet. The zero value has no hosts.
+type FleetOptions struct {
+	// Rates are the hosts' uplinks, one a host, in bit/s of frames without
+	// preamble and gap, each direction; 0 means no cap.
+	Rates []int64
+	// Control gives every host a second link, to a network that carries control
+	// alone. The controller is on that network only.
+	Control bool
+}
+
+// Fleet is a number of hosts at one bridge, which is a host of its own with a
+// port for each: a switch whose counters say what passed.
+type Fleet struct {
+	Switch     *Host
+	Hosts      []*Host // h1, h2, ...
+	Controller *Host   // without a cap
+	control    bool
+}
+
+// Networks of a Fleet: host N has the address N, the controller 100.
+const (
+	dataNet        = 77
+	controlNet     = 78
+	controllerHost = 100
+)
+
+// NewFleet builds a fleet in a lab of its own. Traffic has cubic.
+func NewFleet(t testing.TB, o FleetOptions) *Fleet {
+	t.Helper()
+	l := New(t)
+	f := &Fleet{Switch: l.Host("switch"), Controller: l.Host("control"), control: o.Control}
+	f.bridge("data")
+	if o.Control {
+		f.bridge("ctl")
+	}
+	for i, rate := range o.Rates {
+		h := l.Host(fmt.Sprintf("h%d", i+1))
+		f.Hosts = append(f.Hosts, h)
+		f.plug(h, DataDev, "data", dataNet, i+1)
+		if rate > 0 {
+			h.limit(DataDev, rate)
+			f.Switch.limit(f.Port(i), rate)
+		}
+		if o.Control {
+			f.plug(h, ControlDev, "ctl", controlNet, i+1)
+		}
+	}
+	if o.Control {
+		f.plug(f.Controller, ControlDev, "ctl", controlNet, controllerHost)
+	} else {
+		f.plug(f.Controller, DataDev, "data", dataNet, controllerHost)
+	}
+	return f
+}
+
+// Data is where a host takes data, by its place in Hosts.
+func (f *Fleet) Data(host int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, dataNet, 0, byte(host + 1)})
+}
+
+// Control is where the controller listens.
+func (f *Fleet) Control() netip.Addr {
+	if f.control {
+		return netip.AddrFrom4([4]byte{10, controlNet, 0, controllerHost})
+	}
+	return netip.AddrFrom4([4]byte{10, dataNet, 0, controllerHost})
+}
+
+// Port is the switch's interface to a host's data link. What it receives the
+// host has sent, after the cap; what it sends goes to the host.
+func (f *Fleet) Port(host int) string { return fmt.Sprintf("data%d", host+1) }
+
+// bridge adds one to the switch.
+func (f *Fleet) bridge(name string) {
+	f.Switch.lab.t.Helper()
+	f.Switch.IP("link", "add", "br-"+name, "type", "bridge")
+	f.Switch.IP("link", "set", "br-"+name, "up")
+}
+
+// plug joins a host to a bridge.
+func (f *Fleet) plug(h *Host, dev, bridge string, net, number int) {
+	h.lab.t.Helper()
+	port := fmt.Sprintf("%s%d", bridge, number)
+	h.lab.must("ip", "link", "add", dev, "netns", h.netns, "type", "veth", "peer", "name", port, "netns", f.Switch.netns)
+	f.Switch.IP("link", "set", port, "master", "br-"+bridge, "up")
+	own := fmt.Sprintf("10.%d.0.%d", net, number)
+	h.IP("addr", "add", own+"/24", "dev", dev)
+	h.IP("link", "set", dev, "up")
+	h.IP("route", "replace", fmt.Sprintf("10.%d.0.0/24", net), "dev", dev, "src", own, "congctl", "cubic")
+}
+
+// Reading is what an interface had counted at a moment.
+type Reading struct {
+	At time.Time
+	Counters
+}
+
+// Watch reads the counters of the switch's data ports over and over until stop is
+// called, which returns the readings of each port.
+func (f *Fleet) Watch(every time.Duration) (stop func() map[string][]Reading) {
+	all := map[string][]Reading{}
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			for i := range f.Hosts {
+				port := f.Port(i)
+				out, err := run("ip", "-netns", f.Switch.netns, "-json", "-stats", "link", "show", "dev", port)
+				at := time.Now()
+				if c, perr := parseCounters(out); err == nil && perr == nil {
+					all[port] = append(all[port], Reading{at, c})
+				}
+			}
+			select {
+			case <-quit:
+				return
+			case <-time.After(every):
+			}
+		}
+	}()
+	return func() map[string][]Reading { close(quit); <-done; return all }
+}
+
+// Payload is the part of counted bytes that is payload of TCP over IPv4 with
+// timestamps: each packet that was counted has one header, however many
+// segments it will be. Acknowledgements are headers alone.
+func Payload(bytes, packets uint64) float64 {
+	const header = 14 + 20 + 32
+	return float64(bytes) - header*float64(packets)
+}

@@ -1,0 +1,188 @@
+package lab_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+)
+
+// share of a frame's bits that is payload of TCP over IPv4 at MTU 1500.
+const payloadShare = goodput4 / gigabit
+
+// uplinks are so many links of one rate.
+func uplinks(n int, rate int64) []int64 { return slices.Repeat([]int64{rate}, n) }
+
+// group returns the only group of a document.
+func group(t *testing.T, doc measure.Document) measure.Group {
+	t.Helper()
+	if len(doc.Groups) != 1 || doc.Groups[0].Aggregate == nil || doc.Groups[0].Overlap == nil {
+		t.Fatalf("the groups are %+v", doc.Groups)
+	}
+	return doc.Groups[0]
+}
+
+// TestFleetAggregates runs eight agents at one switch: each with each, and seven
+// to one. What the document says they carried together is what the switch has
+// counted.
+func TestFleetAggregates(t *testing.T) {
+	const rate, ramp, span = 100e6, time.Second, 4 * time.Second
+	f := startFleet(t, lab.FleetOptions{Rates: uplinks(8, rate), Control: true})
+	for _, tt := range []struct {
+		name, pairs string
+		cells       int
+		most        float64 // what the links can carry together
+	}{
+		{"mesh", "{type: mesh, among: all}", 56, 8 * rate * payloadShare},
+		{"many to one", "{type: many-to-one, from: [h2, h3, h4, h5, h6, h7, h8], to: [h1]}", 7, rate * payloadShare},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := map[string]lab.Counters{}
+			for i := range f.Hosts {
+				before[fmt.Sprintf("h%d", i+1)] = f.Switch.Counters(f.Port(i))
+			}
+			stop := f.Watch(20 * time.Millisecond)
+			p := f.plan(t, "thru: 1\nname: x\ncontroller: fleet\nend_points: [{match: {part: [odd, even]}}]\npairs: ["+tt.pairs+
+				"]\norder: simultaneous\ngates: off\ntraffic: {time: 4s, ramp: 1s, streams: 1}\n")
+			code := p.wait(t, 45*time.Second)
+			watched := stop()
+			if code != 0 {
+				t.Fatalf("exit %d", code)
+			}
+			doc := p.document(t)
+			g := group(t, doc)
+			if g.Cells != tt.cells || len(g.Failed) > 0 {
+				t.Errorf("%d cells, want %d; failed: %+v", g.Cells, tt.cells, g.Failed)
+			}
+			// To the byte, over the whole life of the connections.
+			got := received(doc, 0)
+			for i := range f.Hosts {
+				name := fmt.Sprintf("h%d", i+1)
+				c := f.Switch.Counters(f.Port(i)).Sub(before[name])
+				counted := lab.Payload(c.TxBytes, c.TxPackets)
+				if want := got[name]; want > 0 && !near(counted, want, 1) {
+					t.Errorf("%s says that it has received %.0f bytes, its port has counted %.0f", name, want, counted)
+				}
+			}
+			// And the aggregate, in the time that counts.
+			if counted := plateau(t, watched, ramp, span); !near(g.Aggregate.Value, counted, 1) {
+				t.Errorf("the aggregate is %.2f Mb/s, the switch has counted %.2f", g.Aggregate.Value/1e6, counted/1e6)
+			}
+			if g.Aggregate.Value > tt.most*1.01 || g.Aggregate.Value < tt.most*0.85 {
+				t.Errorf("the aggregate is %.2f Mb/s of %.2f", g.Aggregate.Value/1e6, tt.most/1e6)
+			}
+			// One machine has one clock: what is said of simultaneity can be judged.
+			if o := g.Overlap; o.SharePct < 90 || time.Duration(o.SkewNs) > 500*time.Millisecond {
+				t.Errorf("overlap %+v", *o)
+			}
+			t.Logf("%s: %.1f Mb/s, skew %v of %v, fairness %v", tt.name, g.Aggregate.Value/1e6, time.Duration(g.Overlap.SkewNs), time.Duration(g.Overlap.BoundNs), *g.Fairness)
+		})
+	}
+}
+
+// TestFleetLadder has four rungs of different capacity, and control on a
+// network of its own.
+func TestFleetLadder(t *testing.T) {
+	f := startFleet(t, lab.FleetOptions{Rates: []int64{1e9, 600e6, 300e6, 100e6}, Control: true})
+	p := f.plan(t, `thru: 1
+name: rungs
+controller: fleet
+end_points: [h1, h2, h3, h4]
+rungs:
+  - {name: localhost, pair: [h1, h1]}
+  - {name: virtual switch, pair: [h1, h2], link_rate: 600M/l2}
+  - {name: LAN, pair: [h1, h3], link_rate: 300M/l2}
+  - {name: interconnect, pair: [h1, h4], link_rate: 200M/l2}
+traffic: {time: 500ms, ramp: 300ms}
+gates: off
+`)
+	if code := p.wait(t, 55*time.Second); code != 3 { // the last rung does not carry what is wanted
+		t.Errorf("exit %d, want 3", code)
+	}
+	doc := p.document(t)
+	if doc.Ladder == nil || len(doc.Ladder.Rungs) != 4 {
+		t.Fatalf("the ladder is %+v", doc.Ladder)
+	}
+	for i, want := range []float64{0, 600e6, 300e6, 100e6} {
+		r := doc.Ladder.Rungs[i]
+		if r.Best == nil || want > 0 && !near(r.Best.Value, want*payloadShare, 5) {
+			t.Errorf("rung %s: best %+v, want %.0f", r.Name, r.Best, want*payloadShare)
+		}
+		if pass := r.Verdict != nil && r.Verdict.Pass; i > 0 && pass != (i < 3) {
+			t.Errorf("rung %s: verdict %+v", r.Name, r.Verdict)
+		}
+	}
+	// No byte of the data went where control goes.
+	for i := range f.Hosts {
+		if c := f.Hosts[i].Counters(lab.ControlDev); c.TxBytes > 20<<20 {
+			t.Errorf("h%d has sent %d bytes over the network of control", i+1, c.TxBytes)
+		}
+	}
+}
+
+// ring is a plan of four hosts that runs for a while.
+const ring = `thru: 1
+name: ring
+controller: fleet
+end_points: [h1, h2, h3, h4]
+pairs: [{type: ring, among: all}]
+order: simultaneous
+gates: off
+traffic: {time: 8s, ramp: 1s, streams: 1}
+`
+
+// TestFleetLosesAnAgent kills one in the middle: its pairs fail, the others count.
+func TestFleetLosesAnAgent(t *testing.T) {
+	f := startFleet(t, lab.FleetOptions{Rates: uplinks(4, 100e6)})
+	p := f.plan(t, ring)
+	f.running(t, p, 0)
+	f.agents[2].signal(t, syscall.SIGKILL)
+	if code := p.wait(t, 40*time.Second); code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	doc := p.document(t)
+	for _, c := range doc.Cells {
+		lost := c.From == "h3" || c.To == "h3"
+		if lost != (c.Error != nil) {
+			t.Errorf("%s to %s: error %+v", c.From, c.To, c.Error)
+		}
+		if !lost && (c.Goodput == nil || c.Goodput.Value < 50e6) {
+			t.Errorf("%s to %s: goodput %+v", c.From, c.To, c.Goodput)
+		}
+	}
+	if doc.Error == nil || !strings.Contains(doc.Error.Message, "h3") {
+		t.Errorf("the error is %+v", doc.Error)
+	}
+	eventuallyIdle(t, f.Hosts[2], idle{}, lossLimit)
+	f.awaitHosts(t, 3)
+}
+
+// TestFleetLosesTheController kills it in the middle: the agents stop, deliver
+// what they have seen to the next one, and serve again.
+func TestFleetLosesTheController(t *testing.T) {
+	f := startFleet(t, lab.FleetOptions{Rates: uplinks(4, 100e6)})
+	p := f.plan(t, strings.Replace(ring, "8s", "30s", 1))
+	f.running(t, p, 0)
+	f.control.signal(t, syscall.SIGKILL)
+	if code := p.wait(t, lossLimit+8*time.Second); code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	p.document(t)
+	for i, h := range f.Hosts {
+		lab.Eventually(t, lossLimit+3*time.Second, fmt.Sprintf("h%d has no worker", i+1), func() bool { return len(h.Pids()) == 1 })
+		if !f.agents[i].running() {
+			t.Errorf("the agent of h%d has ended", i+1)
+		}
+	}
+	f.startControl(t)
+	f.awaitHosts(t, 4)
+	again := f.plan(t, strings.Replace(ring, "8s", "1s", 1))
+	if code := again.wait(t, 20*time.Second); code != 0 {
+		t.Errorf("a plan under the new controller ends with exit %d", code)
+	}
+}

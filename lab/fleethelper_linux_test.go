@@ -1,0 +1,185 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+)
+
+// fleet is a lab.Fleet with a controller and an agent on each host.
+type fleet struct {
+	*lab.Fleet
+	state   string   // the controller's folder
+	control *program // nil: the bus is a NATS server
+	agents  []*program
+	homes   []string // of the agents
+	home    string   // of who runs tests, at the controller's host
+}
+
+// startFleet has every host serve under a controller of its own. Hosts are
+// called h1, h2, ..., and have the label "part" with the value odd or even.
+func startFleet(t *testing.T, o lab.FleetOptions) *fleet {
+	t.Helper()
+	f := &fleet{Fleet: lab.NewFleet(t, o), state: t.TempDir(), home: t.TempDir()}
+	agent, operate := f.startControl(t)
+	for i := range f.Hosts {
+		f.homes = append(f.homes, t.TempDir())
+		f.agents = append(f.agents, f.startAgent(t, i, "--controller", agent))
+	}
+	f.join(t, operate)
+	f.awaitHosts(t, len(f.Hosts))
+	return f
+}
+
+// startControl starts the controller, and returns the strings by which agents
+// and operators join it.
+func (f *fleet) startControl(t *testing.T) (agent, operate string) {
+	t.Helper()
+	f.control = start(t, f.Controller, f.state, "", "control", "--json", "--state", f.state)
+	var ready struct {
+		Joins map[string]string `json:"join_strings"`
+	}
+	lab.Eventually(t, 10*time.Second, "thru control is ready", func() bool {
+		line, _, whole := strings.Cut(f.control.stdout.String(), "\n")
+		return whole && json.Unmarshal([]byte(line), &ready) == nil && len(ready.Joins) == 2
+	})
+	return ready.Joins["agent"], ready.Joins["operate"]
+}
+
+// startAgent has a host serve.
+func (f *fleet) startAgent(t *testing.T, host int, where ...string) *program {
+	t.Helper()
+	part := []string{"even", "odd"}[(host+1)%2]
+	args := append([]string{"serve", "--name", fmt.Sprintf("h%d", host+1), "--label", "part=" + part,
+		"--data-addr", f.Data(host).String(), "--state", f.homes[host]}, where...)
+	return start(t, f.Hosts[host], f.homes[host], "", args...)
+}
+
+// join keeps the operator's string under the name fleet.
+func (f *fleet) join(t *testing.T, operate string) {
+	t.Helper()
+	if p := start(t, f.Controller, f.home, operate+"\n", "join", "fleet", "--replace"); p.wait(t, 10*time.Second) != 0 {
+		t.Fatal("thru join has failed")
+	}
+}
+
+// awaitHosts waits until so many hosts are online.
+func (f *fleet) awaitHosts(t *testing.T, online int) {
+	t.Helper()
+	lab.Eventually(t, 20*time.Second, fmt.Sprintf("%d hosts are online", online), func() bool { return f.online(t) == online })
+}
+
+// online counts the hosts that `thru hosts` says are there.
+func (f *fleet) online(t *testing.T) int {
+	t.Helper()
+	p := start(t, f.Controller, f.home, "", "hosts", "fleet", "--json")
+	p.wait(t, 20*time.Second)
+	var list struct {
+		Hosts []struct {
+			Online bool `json:"online"`
+		} `json:"hosts"`
+	}
+	if json.Unmarshal([]byte(p.stdout.String()), &list) != nil {
+		return -1
+	}
+	n := 0
+	for _, h := range list.Hosts {
+		if h.Online {
+			n++
+		}
+	}
+	return n
+}
+
+// plan starts `thru run` of a plan at the controller's host.
+func (f *fleet) plan(t *testing.T, text string, args ...string) *program {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, f.Controller, f.home, "", append([]string{"run", "--json", file}, args...)...)
+}
+
+// running waits until traffic runs on a host's link: a tenth of a second's worth at a gigabit.
+func (f *fleet) running(t *testing.T, p *program, host int) {
+	t.Helper()
+	before := f.Switch.Counters(f.Port(host))
+	lab.Eventually(t, 20*time.Second, "traffic runs", func() bool {
+		if !p.running() {
+			t.Fatalf("the plan ended early with exit %d", p.exit)
+		}
+		return f.Switch.Counters(f.Port(host)).Sub(before).TxBytes > 10<<20
+	})
+}
+
+// received is what the receivers of a group have got over the whole life of
+// their connections, in bytes of payload, by end point.
+func received(doc measure.Document, group int) map[string]float64 {
+	got := map[string]float64{}
+	for _, c := range doc.Cells {
+		for _, r := range c.Runs {
+			for _, fl := range r.Flows {
+				if c.Group == group && fl.Receiver != nil {
+					got[c.To] += float64(fl.Receiver.TotalBytes)
+				}
+			}
+		}
+	}
+	return got
+}
+
+// plateau is the rate of payload in bit/s that ports have counted together, in
+// the time after the traffic has begun and its ramp is over.
+func plateau(t *testing.T, ports map[string][]lab.Reading, ramp, span time.Duration) float64 {
+	t.Helper()
+	total := 0.0
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
+		all := ports[name]
+		begin := slices.IndexFunc(all, func(r lab.Reading) bool { return r.TxBytes-all[0].TxBytes > 1<<20 })
+		if begin < 0 {
+			continue // it has received next to nothing
+		}
+		from, to := at(all, all[begin].At.Add(ramp)), at(all, all[begin].At.Add(ramp+span))
+		total += (to - from) * 8 / span.Seconds()
+	}
+	return total
+}
+
+// at is the payload that a port has sent until a moment, in bytes, between two
+// readings by the straight line.
+func at(all []lab.Reading, moment time.Time) float64 {
+	i := slices.IndexFunc(all, func(r lab.Reading) bool { return !r.At.Before(moment) })
+	switch {
+	case i < 0:
+		return lab.Payload(all[len(all)-1].TxBytes, all[len(all)-1].TxPackets)
+	case i == 0:
+		return lab.Payload(all[0].TxBytes, all[0].TxPackets)
+	}
+	a, b := lab.Payload(all[i-1].TxBytes, all[i-1].TxPackets), lab.Payload(all[i].TxBytes, all[i].TxPackets)
+	part := moment.Sub(all[i-1].At).Seconds() / all[i].At.Sub(all[i-1].At).Seconds()
+	return a + (b-a)*part
+}
+
+// natsServer starts the real one at the controller's host, with a configuration.
+func natsServer(t *testing.T, h *lab.Host, conf string) *exec.Cmd {
+	t.Helper()
+	cmd := h.Command(context.Background(), "nats-server", "-c", conf)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	lab.Eventually(t, 10*time.Second, "nats-server listens", func() bool { return len(h.Sockets()) > 0 })
+	return cmd
+}

@@ -1,0 +1,208 @@
+package lab_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"thru/lab"
+)
+
+// TestSSHEndPoint measures with a host where no thru is, and leaves none.
+func TestSSHEndPoint(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	// A login that prints what nobody asked for.
+	s := startSSHD(t, p.B, p.Data.B4.String(), `ForceCommand echo welcome; eval "$SSH_ORIGINAL_COMMAND"`, "")
+	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "--json", "-t", "3", "ssh://"+s.addr)
+	underWay(t, p, client)
+	for _, pid := range pidsOf(p.B, "thru") {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil || !strings.HasSuffix(exe, " (deleted)") {
+			t.Errorf("process %d runs from the file %s (%v)", pid, exe, err)
+		}
+	}
+	if code := client.wait(t, 40*time.Second); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	doc := client.document(t)
+	for _, c := range mainCells(doc) {
+		if c.Goodput == nil || !near(c.Goodput.Value, goodput4, 2) {
+			t.Errorf("%s to %s: goodput %+v, want %.0f", c.From, c.To, c.Goodput, goodput4)
+		}
+	}
+	if len(mainCells(doc)) != 2 {
+		t.Errorf("%d cells, want both directions", len(mainCells(doc)))
+	}
+	s.eventuallyClean(t, 5*time.Second)
+	eventuallyIdle(t, p.A, idle{}, 5*time.Second)
+}
+
+// TestSSHCheck reads a host by an agent of its own, and one for whose system there
+// is none by its commands.
+func TestSSHCheck(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{})
+	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
+	for system, kernel := range map[string]string{"linux": "", "freebsd": `case "$1" in -s) echo FreeBSD;; *) exec /usr/bin/uname "$@";; esac`} {
+		if kernel != "" {
+			s.stub(t, "uname", kernel)
+		}
+		client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "check", "--json", "ssh://"+s.addr)
+		client.wait(t, 40*time.Second)
+		doc := client.document(t)
+		if far := doc.EndPoints[len(doc.EndPoints)-1]; far.Facts == nil || far.Facts.OS == nil || *far.Facts.OS != system {
+			t.Errorf("a check of %s: %+v", system, far)
+		}
+	}
+	s.eventuallyClean(t, 5*time.Second)
+}
+
+// TestSSHRefusals are ends that cannot be reached or served: each says why, in
+// exit code and hint, and leaves nothing behind.
+func TestSSHRefusals(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{})
+	tests := []struct {
+		name   string
+		config string // of the daemon
+		before string // commands
+		stubs  map[string]string
+		client func(t *testing.T, s *sshd) []string
+		want   []string // in stderr
+	}{
+		{name: "host key unknown", client: func(t *testing.T, s *sshd) []string { return sshClient(t, s.path("user")) },
+			want: []string{"Host key verification failed", "compare the key's fingerprint"}},
+		{name: "host key changed", client: func(t *testing.T, s *sshd) []string {
+			s.write(t, "host.pub", 0o600, s.read(t, "stranger.pub"))
+			return sshClient(t, s.path("user"), s)
+		}, want: []string{"has another key than it had"}},
+		{name: "key refused", client: func(t *testing.T, s *sshd) []string { return sshClient(t, s.path("stranger"), s) },
+			want: []string{"Permission denied", "ssh-agent"}},
+		{name: "no shell", config: "ForceCommand echo no logins today >&2; exit 1", want: []string{"no logins today", "a login with a shell"}},
+		{name: "other processor", stubs: map[string]string{"uname": `test "$1" = -m && echo s390x || echo Linux`},
+			want: []string{"no thru for linux/s390x", "thru-linux-s390x", "THRU_BINARIES"}},
+		{name: "disk full", before: "mount -t tmpfs -o size=1m full DIR/tmp", stubs: map[string]string{"df": "echo head; echo x x x 99999999 x"},
+			want: []string{"bytes have arrived", "No space left on device"}},
+		{name: "damaged copy", stubs: map[string]string{"sha256sum": "echo 0123  -"}, want: []string{"the copy is damaged"}},
+		{name: "no folder", stubs: map[string]string{"mktemp": "exit 1"}, want: []string{"no folder has room"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := startSSHD(t, p.B, p.Data.B4.String(), tt.config, tt.before)
+			for name, script := range tt.stubs {
+				s.stub(t, name, script)
+			}
+			env := sshClient(t, s.path("user"), s)
+			if tt.client != nil {
+				env = tt.client(t, s)
+			}
+			c := startWith(t, p.A, t.TempDir(), "", env, "test", "-t", "1", "ssh://"+s.addr)
+			if code := c.wait(t, 30*time.Second); code != 1 {
+				t.Errorf("exit %d, want 1", code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(c.stderr.String(), want) {
+					t.Errorf("stderr says nothing of %q:\n%s", want, c.stderr.String())
+				}
+			}
+			s.eventuallyClean(t, 5*time.Second)
+		})
+	}
+}
+
+// TestSSHFindsAPlace: where programs may not run in the folder for such files,
+// and where it is too small, another is taken, and is as clean afterwards.
+func TestSSHFindsAPlace(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{})
+	for _, options := range []string{"noexec", "size=1m"} {
+		t.Run(options, func(t *testing.T) {
+			s := startSSHD(t, p.B, p.Data.B4.String(), "", "mount -t tmpfs -o "+options+" x DIR/tmp")
+			s.stub(t, "mktemp", `echo "$*" >> `+s.path("asked")+`; exec /usr/bin/mktemp "$@"`)
+			c := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "--json", "-t", "0.5", "--one-way", "ssh://"+s.addr)
+			if code := c.wait(t, 30*time.Second); code != 0 {
+				t.Fatalf("exit %d", code)
+			}
+			if asked := strings.Count(s.read(t, "asked"), "\n"); asked != 2 {
+				t.Errorf("%d folders were tried, want the one that does not fit and the next", asked)
+			}
+			s.eventuallyClean(t, 5*time.Second)
+		})
+	}
+}
+
+// TestSSHKilled kills each process in turn while data flows, and while the
+// program is copied: nothing stays, at either end.
+func TestSSHKilled(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
+	env := sshClient(t, s.path("user"), s)
+	session := func() []int { // those of sshd that are not the one which listens
+		var found []int
+		for _, pid := range pidsOf(p.B, "sshd") {
+			if pid != s.cmd.Process.Pid {
+				found = append(found, pid)
+			}
+		}
+		return found
+	}
+	for _, tt := range []struct {
+		who  string
+		pids func(client *program) []int
+	}{
+		{"ssh", func(*program) []int { return pidsOf(p.A, "ssh") }},
+		{"the session of sshd", func(*program) []int { return session() }},
+		{"the agent", func(*program) []int { return pidsOf(p.B, "thru")[:1] }},
+		{"the shell", func(*program) []int { return pidsOf(p.B, "sh") }},
+		{"thru", func(client *program) []int { return []int{client.cmd.Process.Pid} }},
+	} {
+		t.Run(tt.who, func(t *testing.T) {
+			client := startWith(t, p.A, t.TempDir(), "", env, "test", "--json", "-t", "30", "--one-way", "--force", "ssh://"+s.addr)
+			underWay(t, p, client)
+			kill(t, tt.pids(client)...)
+			if tt.who != "thru" && tt.who != "the shell" {
+				checkPartial(t, client)
+			} else if tt.who == "the shell" {
+				client.signal(t, syscall.SIGTERM) // the agent needs it no more
+				client.wait(t, lossLimit)
+			}
+			s.eventuallyClean(t, lossLimit)
+			eventuallyIdle(t, p.A, idle{}, lossLimit)
+		})
+	}
+}
+
+// TestSSHKilledWhileCopying has a link so slow that the copy takes a while.
+func TestSSHKilledWhileCopying(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{Rate: 10e6})
+	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
+	for _, who := range []string{"thru", "ssh"} {
+		t.Run(who, func(t *testing.T) {
+			client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "-t", "1", "ssh://"+s.addr)
+			before := p.B.Counters(p.Data.Dev)
+			lab.Eventually(t, 20*time.Second, "the copy is under way", func() bool { return p.B.Counters(p.Data.Dev).Sub(before).RxBytes > 1<<20 })
+			kill(t, pidsOf(p.A, who)...)
+			if client.wait(t, lossLimit); who == "ssh" && (client.exit != 1 || !strings.Contains(client.stderr.String(), "copying thru there")) {
+				t.Errorf("exit %d, %s", client.exit, client.stderr.String())
+			}
+			s.eventuallyClean(t, lossLimit)
+		})
+	}
+}
+
+// TestSSHNetworkCut: ssh there may not notice for hours, the agent does.
+func TestSSHNetworkCut(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
+	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "--json", "-t", "30", "--one-way", "--force", "ssh://"+s.addr)
+	underWay(t, p, client)
+	p.A.LinkDown(lab.DataDev)
+	checkPartial(t, client)
+	lab.Eventually(t, lossLimit, "no thru runs there", func() bool { return len(pidsOf(p.B, "thru")) == 0 })
+}
