@@ -173,6 +173,7 @@ func rediagnose(doc *measure.Document, link stat.Link) {
 		return
 	}
 	diagnose.Diagnose(doc)
+	diagnose.Rungs([]*measure.Document{doc})
 }
 
 // summarise makes figures of the evidence that a document has.
@@ -184,6 +185,16 @@ func summarise(doc *measure.Document, link stat.Link) {
 	for i := range doc.Cells {
 		stat.Summarise(&doc.Cells[i], facts, link)
 	}
+	before := doc.Verdict
 	doc.Verdict = stat.Verdict(doc.Cells)
+	if doc.Plan != nil {
+		stat.Groups(doc)
+		stat.Ladder(doc, func(string) stat.Link { return link })
+		stat.Compare(doc)
+	}
+	if len(doc.Targets) > 0 { // what was demanded then still decides
+		doc.Verdict = before
+	}
 	diagnose.Diagnose(doc)
+	diagnose.Rungs([]*measure.Document{doc})
 }
