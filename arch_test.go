@@ -33,9 +33,9 @@ var beside = map[string][]string{
 	"stat":     {"measure", "unit"}, // figures over evidence, with units in their warnings
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
-	"report":   {"published"},
-	"planfile": {"plan"}, // which it builds
-	"diagnose": {"gate"}, // whose remedies it takes
+	"report":   {"published", "plan"}, // plan: what a dry run lists
+	"planfile": {"plan"},              // which it builds
+	"diagnose": {"gate"},              // whose remedies it takes
 }
 
 // impure are the parts of the standard library that reach out of the

@@ -26,11 +26,6 @@ func (r *Runner) runApart(ctx context.Context, step plan.Step, flows []*flow) ([
 	r.prepareAll(ctx, flows)
 	r.startAll(ctx, flows, c)
 	err := r.watch(ctx, able(flows), true, c.start)
-	for _, f := range flows { // whose connections are another's
-		if f.rides != nil {
-			f.err = cmp.Or(f.err, f.rides.err)
-		}
-	}
 	if ctx.Err() == nil {
 		c.after, _ = compare(ctx, endsOf(able(flows)), c.zero)
 	}
@@ -39,6 +34,12 @@ func (r *Runner) runApart(ctx context.Context, step plan.Step, flows []*flow) ([
 		within = collectTime
 	}
 	r.harvest(ctx, flows, ends, within)
+	for _, f := range flows {
+		f.err = cmp.Or(f.err, f.sender.unread, f.receiver.unread)
+		if f.rides != nil { // on another's connections, which stands before it
+			f.err = cmp.Or(f.err, f.rides.err)
+		}
+	}
 	if err = cmp.Or(err, context.Cause(ctx)); err == nil {
 		r.report(flows)
 	}

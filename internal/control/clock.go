@@ -148,7 +148,7 @@ func (c *clocks) timing(f *flow) {
 	_, known := c.before[f.receiver.end]
 	why := ""
 	switch {
-	case e == nil || e.MeasuredNs == 0:
+	case e == nil || e.MeasuredNs == 0 || f.err != nil && e.BeganNs == nil:
 		return // it has failed, and says why
 	case f.receiver.end.Foreign:
 		why = "no thru runs at " + f.receiver.end.Name + ", whose clock nobody tells"

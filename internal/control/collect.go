@@ -61,6 +61,7 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 	}
 	select {
 	case <-s.end.Client.Lost():
+		s.unread = lost(s.end)
 		return s.seen.evidence(s)
 	default:
 	}
@@ -68,6 +69,7 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 	defer cancel()
 	reply, err := s.end.Client.Collect(ctx, bus.Collect{Session: s.session})
 	if err != nil {
+		s.unread = fmt.Errorf("control: fetching the evidence of %s: %w", s.end.Name, err)
 		return s.seen.evidence(s)
 	}
 	reply.Evidence.EndPoint = s.end.Name

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"thru/internal/fault"
@@ -212,18 +213,25 @@ func (r *Runner) missed(doc *measure.Document) error {
 		return nil
 	}
 	code := fault.Verdict
-	var words []string
+	var reasons []string
+	names := map[string][]string{}
 	for _, f := range failed {
 		if !f.isOnlyGate {
 			code = fault.Failed
 		}
-		name := f.pair
+		name, why := f.pair, strings.TrimPrefix(f.first.Message, "control: ")
 		if f.runs < f.of {
 			name += fmt.Sprintf(" (%d of %d runs)", f.runs, f.of)
 		}
-		words = append(words, name+": "+f.first.Message)
+		if names[why] == nil {
+			reasons = append(reasons, why)
+		}
+		names[why] = append(names[why], name)
 	}
-	return fault.New(code, failed[0].first.Hint, "control: %d of %d pairs failed: %s", len(failed), pairs, some(words, "; "))
+	for i, why := range reasons {
+		reasons[i] = some(names[why], ", ") + ": " + why
+	}
+	return fault.New(code, failed[0].first.Hint, "control: %d of %d pairs failed: %s", len(failed), pairs, some(reasons, "; "))
 }
 
 // failedPairs lists those of which a run failed, and counts all.

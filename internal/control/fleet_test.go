@@ -96,7 +96,7 @@ func TestRealFleet(t *testing.T) {
 		}
 	}
 	doc, err := (&Runner{Ends: r.ends, Watch: q}).Run(t.Context(), p)
-	if err == nil || !strings.Contains(err.Error(), "6 of 12 pairs failed: a -> d (1 of 2 runs): ") {
+	if err == nil || !strings.Contains(err.Error(), "6 of 12 pairs failed: a -> d (1 of 2 runs), ") {
 		t.Errorf("error %v", err)
 	}
 	if e := endOf(doc, "d"); !strings.Contains(e.Lost, "d is gone") {

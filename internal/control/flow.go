@@ -39,6 +39,7 @@ type side struct {
 	until   time.Time // when it is waited for no more, since the flow has failed; zero: as long as it takes
 	err     error     // of Failed
 	seen    partial
+	unread  error             // why its evidence could not be fetched; what is there are its live figures
 	back    *measure.Evidence // of the other direction of two-way traffic
 	far     *measure.Evidence // what the other end reported, where that is foreign
 	farBack *measure.Evidence

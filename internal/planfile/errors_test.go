@@ -17,7 +17,7 @@ import (
 var bad = map[string]struct{ text, where, message, hint string }{
 	"typo":              {"paris: [{from: local, to: local}]", "2:1", `no key "paris"`, "did you mean pairs?"},
 	"typo in traffic":   {"traffic: {strems: 4}\npairs: [{from: local, to: local}]", "2:11", `no key "strems"`, "did you mean streams?"},
-	"typo in a type":    {"pairs: [{type: one-to-on, from: local, to: local}]", "2:16", `type is "one-to-on"`, "one-to-many"},
+	"typo in a type":    {"pairs: [{type: one-to-on, from: local, to: local}]", "2:16", `type is "one-to-on"`, "did you mean one-to-one? type takes one-to-one, one-to-many"},
 	"flag for a key":    {"traffic: {total-bitrate: 1G}\npairs: [{from: local, to: local}]", "2:11", `no key "total-bitrate"`, "did you mean total_bitrate?"},
 	"key of an axis":    {"pairs: [{from: local, to: local}]\naxes: {stream: [1]}", "3:8", `no key "stream"`, "did you mean streams?"},
 	"of a target":       {"pairs: [{from: local, to: local}]\ntargets: [{agregate: '>= 1G'}]", "3:12", `no key "agregate"`, "did you mean aggregate?"},
@@ -57,7 +57,7 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"axis twice":        {"pairs: [{from: local, to: local}]\naxes: {streams: [1, 2, 1]}", "3:24", "twice", "take it out"},
 	"axis of both":      {"pairs: [{from: local, to: local}]\naxes: {direction: [both]}", "3:19", "both is forward and reverse", "forward, reverse and bidir"},
 	"variant and axis":  {"pairs: [{from: local, to: local}]\naxes: {streams: [1]}\nvariants: [{name: x, streams: 2}, {name: y}]", "4:22", "streams is an axis too", "one place"},
-	"one variant":       {"pairs: [{from: local, to: local}]\nvariants: [{name: x}]", "3:11", "1 variants", "against each other"},
+	"one variant":       {"pairs: [{from: local, to: local}]\nvariants: [{name: x}]", "3:11", "and not 1", "against each other"},
 	"variant twice":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x}, {name: x}]", "3:30", "twice", "names tell"},
 	"no name":           {"pairs: [{from: local, to: local}]\nvariants: [{streams: 1}, {name: x}]", "3:13", "no name", "such as"},
 	"interleaved":       {"pairs: [{from: local, to: local}]\norder: interleaved", "3:8", "nothing to hold against", "variants"},

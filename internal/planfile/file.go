@@ -44,7 +44,6 @@ type File struct {
 	variants   []variant
 	order      string
 	atOnce     int
-	repeat     plan.Repeat
 	gates      string
 	link       plan.Link
 	targets    []target
@@ -263,7 +262,7 @@ func (f *File) readVariants() error {
 		return err
 	}
 	if len(items) < 2 || len(items) > mostValues {
-		return f.errorf(n, "name what is held against each other", "there are %d variants", len(items))
+		return f.errorf(n, "name what is held against each other", "there must be 2 to %d variants, and not %d", mostValues, len(items))
 	}
 	for _, x := range items {
 		if err := f.readVariant(x); err != nil {

@@ -23,7 +23,7 @@ func fleetAnswers(d *measure.Document) []string {
 	pairs := setsAnswer(d, sets)
 	switch n := len(d.Comparisons); {
 	case n > 1:
-		pairs = fmt.Sprintf("%s; %d more comparisons below", pairs, n-1)
+		pairs += "; " + count(n-1, "more comparison") + " below"
 		fallthrough
 	case n == 1:
 		return []string{comparisonText(&d.Comparisons[0]), pairs}
@@ -113,7 +113,7 @@ func (s *set) answer() string {
 	whole, _, together := s.together()
 	switch {
 	case len(s.Pairs) == 1 && together:
-		return fmt.Sprintf("%s at once carried %s %s", count(s.Groups[0].Cells, "flow"), s.ofLink(whole), s.Pairs[0].Name())
+		return fmt.Sprintf("%s at once carried %s %s", count(len(s.Cells), "flow"), s.ofLink(whole), s.Pairs[0].Name())
 	case len(s.Pairs) == 1:
 		return s.rate(values[0]) + " " + s.Pairs[0].Name()
 	case together:

@@ -6,9 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"thru/internal/unit"
 )
 
-// scale is a unit of rate that a whole table or axis uses.
+// scale is a unit of rate that a whole table or axis uses. One whose div is 0
+// is none: each figure has its own unit.
 type scale struct {
 	div  float64
 	name string
@@ -28,10 +31,20 @@ func scaleFor(bps float64) scale {
 func (s scale) Name() string { return s.name }
 
 // number prints bps in the scale's unit, without the unit.
-func (s scale) number(bps float64) string { return digits(bps / s.div) }
+func (s scale) number(bps float64) string {
+	if s.div == 0 {
+		return unit.Rate(bps)
+	}
+	return digits(bps / s.div)
+}
 
 // span prints "47.9-49.8".
-func (s scale) span(low, high float64) string { return s.number(low) + "-" + s.number(high) }
+func (s scale) span(low, high float64) string {
+	if s.div == 0 {
+		return unit.RateRange(low, high)
+	}
+	return s.number(low) + "-" + s.number(high)
+}
 
 // digits prints three significant digits, or all of the integer part.
 func digits(v float64) string {

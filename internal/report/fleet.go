@@ -58,7 +58,7 @@ func newFleet(d *measure.Document) *fleet {
 		return nil
 	}
 	sets := newSets(d)
-	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: !isFleet(d), Points: pointTable(d)}
+	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: mainCount(d) <= fewCells, Points: pointTable(d)}
 	if len(d.Targets) > 0 {
 		f.Targets = targetTable(d)
 	}
@@ -229,6 +229,9 @@ func failures(d *measure.Document) []string {
 			all = append(all, fmt.Sprintf("and %d more reasons, see the JSON document", len(pairs)-i))
 			break
 		}
+		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && clean(p.Lost) == g.Why }); at >= 0 {
+			g.Why = clean(d.EndPoints[at].Name) + " was lost" // why is said above
+		}
 		all = append(all, "failed: "+strings.TrimSuffix((gap{Facts: g.Facts}).text(maxNamed)+": "+g.Why, ": "))
 	}
 	if p := d.Plan; p != nil && p.Done < p.Steps {
@@ -284,8 +287,11 @@ func wholeFindings(d *measure.Document) []measure.Finding {
 	return slices.DeleteFunc(slices.Clone(d.Findings), func(f measure.Finding) bool { return said[key(&f)] || f.Cause == measure.CauseNone })
 }
 
-// isFleet tells of a document with more pairs than are shown one by one.
-func isFleet(d *measure.Document) bool { return isPlanned(d) && mainCount(d) > fewCells }
+// isFleet tells of a document with more than a pair of hosts, or more than one
+// setting: no cell of it stands for the whole.
+func isFleet(d *measure.Document) bool {
+	return isPlanned(d) && (mainCount(d) > fewCells || len(newSets(d)) > 1)
+}
 
 // worstCells are the cells of a large plan that are shown one by one: the
 // slowest of the set that carried most, and what failed with figures.

@@ -88,7 +88,7 @@ func meshPlan() plan.Plan {
 		Targets: []plan.Target{{Of: plan.TargetTotal, Figure: "goodput_bps", Wanted: 9e9}, {Of: plan.TargetPair, Figure: "share_pct", Wanted: 95, Where: []measure.Axis{{Name: "streams", Value: "8"}}},
 			{Of: plan.TargetPair, Figure: "loss_pct", Wanted: 0.1, AtMost: true}, {Of: plan.TargetTotal, Figure: "rtt_loaded_ns", Wanted: 5e6, AtMost: true, Rung: "LAN"}}}
 	for _, streams := range []int{1, 8} {
-		s := plan.Step{Label: fmt.Sprintf("%d streams", streams), Apart: true}
+		s := plan.Step{Label: count(streams, "stream"), Apart: true}
 		for _, from := range []string{"a", "b", "local"} {
 			for _, to := range []string{"a", "b", "local"} {
 				if from != to {
@@ -116,7 +116,9 @@ func planText(t *testing.T, p plan.Plan, width int) string {
 }
 
 func TestPlanList(t *testing.T) {
-	want := `mesh: 7 pairs in 4 steps, 3 runs of each, about 4 min 20 s
+	mesh := meshPlan()
+	first := aboutTime(mesh.Steps[0].Time()) // an estimate of package plan
+	want := `mesh: 7 pairs in 4 steps, 3 runs of each, about ` + aboutTime(mesh.Time()) + `
   order         simultaneous: all pairs of a step at once
   end points    a (ssh://root@10.0.0.1, site=east)
                 b
@@ -127,8 +129,8 @@ func TestPlanList(t *testing.T) {
                 total RTT under load at most 5.00 ms, on the rung LAN
 
   step  what                         flows  traffic                                             time
-     1  1 streams                        6  TCP, 1 stream, 10 s                                 12 s
-     2  8 streams                        6  TCP, 8 streams, 10 s                                12 s
+     1  1 stream                         6  TCP, 10 s                                           ` + first + `
+     2  8 streams                        6  TCP, 10 s                                           ` + first + `
      3  LAN, four end points a host      4  UDP, 1 stream, 1.00 Gb/s asked for, 800 KiB        1 min
                                             window, 1 min
      4  self (beside, once)              1  TCP, 1 stream, 3 s                                   5 s
@@ -154,7 +156,7 @@ func TestPlanList(t *testing.T) {
 	}
 	precise := meshPlan()
 	precise.Repeat, precise.Name = plan.Repeat{Min: 3, Max: 15, PrecisionPct: 2.5}, ""
-	if got, want := PlanLine(precise), "7 pairs in 4 steps, 3 to 15 runs of each until they agree within 2.5%, at most 21 min"; got != want {
+	if got, want := PlanLine(precise), "7 pairs in 4 steps, 3 to 15 runs of each until they agree within 2.5%, at most "+aboutTime(precise.Time()); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -348,5 +350,27 @@ func TestPairWarnings(t *testing.T) {
 		if back != text || len(words) != len(marks)+1 {
 			t.Errorf("%q: %q and %q", text, words, marks)
 		}
+	}
+}
+
+// TestFailures: what a lost host did is said once, and a pair that failed on
+// its way is no figure beside those that did not.
+func TestFailures(t *testing.T) {
+	d := meshTest()
+	for i := range d.Groups[1].Failed {
+		d.Groups[1].Failed[i].Error = d.EndPoints[3].Lost
+	}
+	d.Plan.Done = 1
+	want := "d was lost: no answer for 10 s|failed: a->d, b->d, c->d, d->a, d->b, d->c: d was lost|1 of 2 steps were measured"
+	if got := strings.Join(failures(d), "|"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	part := set{Pairs: []pairFigure{{Value: new(3.0)}, {Value: new(1.0), Failed: "lost"}, {Value: new(2.0)}, {Failed: "lost"}}}
+	if got := part.values(); !slices.Equal(got, []float64{2, 3}) {
+		t.Errorf("values %v", got)
+	}
+	part.Pairs = part.Pairs[1:2]
+	if got := part.values(); !slices.Equal(got, []float64{1}) {
+		t.Errorf("values of what failed alone: %v", got)
 	}
 }

@@ -69,6 +69,7 @@ func inWords(key string) string {
 		"sender_cpu.pct_per_gbps": "CPU per Gb/s of the sender", "receiver_cpu.pct_per_gbps": "CPU per Gb/s of the receiver",
 		"end_points.facts": "facts of the host there", "bins": "its seconds", "io": "its data path", "route": "its route", "worker": "CPU time of the program there", "total_bytes": "its bytes with the ramp",
 		"host_idle_baseline": "the host when idle", "streams.window": "its socket buffers", "streams.tcp.rtt_us": "round trips of the sender there", "streams.datagrams.lost": "losses of the omitted time apart", "worker.resident_bytes": "memory of the program there",
+		"aggregate_bps": "what all carried together", "hosts.cpu": "CPU of the hosts",
 		"left_capture":                "which capture is nearer to the sender",
 		"bytes_read":                  "what the program there has read",
 		"streams.datagrams.reordered": "datagrams out of order", "streams.datagrams.duplicates": "duplicates", "streams.datagrams.socket_drops": "drops at its socket",

@@ -37,6 +37,7 @@ func (c matrixCell) Class() string {
 
 // Bounds of a matrix, in hosts on a side.
 const (
+	leastPairs    = 4
 	maxTextMatrix = 24
 	maxPageMatrix = 100
 	heats         = 9
@@ -65,7 +66,7 @@ func newMatrix(s *set) *matrix {
 			m.Cols = append(m.Cols, p.To)
 		}
 	}
-	if len(m.Rows) < 2 || len(m.Cols) < 2 || 3*len(s.Pairs) < len(m.Rows)*len(m.Cols) {
+	if len(m.Rows) < 2 || len(m.Cols) < 2 || len(s.Pairs) < leastPairs || 3*len(s.Pairs) < len(m.Rows)*len(m.Cols) {
 		return nil
 	}
 	m.order(row, col)
@@ -135,7 +136,7 @@ func (m *matrix) fill(s *set, row, col map[string]int) {
 		c := &m.Cells[row[p.From]][col[p.To]]
 		switch {
 		case p.Value != nil:
-			c.Text = m.Unit.number(*p.Value)
+			c.Text = s.number(m.Unit, *p.Value)
 			c.Heat = 1 + int(math.Round((heats-1)*min(max(*p.Value/max(most, 1e-9), 0), 1)))
 			if *p.Value < middle/2 {
 				c.Tone = toneWarn

@@ -214,12 +214,13 @@ func pairName(from, to string) string {
 	return clean(from) + "->" + clean(to)
 }
 
-// traffics are the kinds of traffic of a step, each once.
+// traffics are the kinds of traffic of a step, each once, without what its label says.
 func traffics(s plan.Step) string {
 	var all []string
 	for _, x := range s.Specs {
 		c := measure.Cell{From: x.From, To: x.To, Protocol: x.Protocol, Streams: x.Streams, Window: x.Window, Spec: x}
-		text := join(what(&c), unit.Duration(x.Duration))
+		parts := slices.DeleteFunc(strings.Split(what(&c), ", "), func(part string) bool { return slices.Contains(strings.Split(s.Label, ", "), part) })
+		text := strings.Join(append(parts, unit.Duration(x.Duration)), ", ")
 		if !slices.Contains(all, text) {
 			all = append(all, text)
 		}

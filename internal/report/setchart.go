@@ -22,6 +22,9 @@ func newSetChart(sets []*set) *chart {
 		return nil
 	}
 	in := scaleOf(sets, (*set).amount)
+	if in.div == 0 { // small ones would lie on the ground
+		return nil
+	}
 	at, names := valuesOf(sets, over), valuesOf(sets, beside)
 	lines, words := make([]line, max(1, len(names))), []string(nil)
 	p := panel{Title: in.name, Height: ladderHeight}

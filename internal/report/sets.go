@@ -44,7 +44,7 @@ func newSets(d *measure.Document) []*set {
 	}
 	for i := range d.Groups {
 		g := &d.Groups[i]
-		cells := byGroup[g.Group]
+		cells := bulkFirst(byGroup[g.Group])
 		if len(cells) == 0 && len(g.Failed) == 0 {
 			continue
 		}
@@ -63,6 +63,15 @@ func newSets(d *measure.Document) []*set {
 		s.pair()
 	}
 	return all
+}
+
+// bulkFirst leaves out requests that ran beside data: they show its latency.
+func bulkFirst(cells []*measure.Cell) []*measure.Cell {
+	bulk := slices.DeleteFunc(slices.Clone(cells), asks)
+	if len(bulk) == 0 {
+		return cells
+	}
+	return bulk
 }
 
 // conditions are the axes that are not the pairs themselves.
@@ -94,15 +103,15 @@ func axisWords(a measure.Axis) string {
 	switch a.Name {
 	case "streams":
 		return plural("stream", "streams")
-	case "window", "length":
-		return v + " " + a.Name
+	case "window":
+		return v + " window"
 	case "end_points":
 		return plural("end point", "end points") + " a host"
 	case "cpus":
 		return plural("CPU", "CPUs")
 	case "dscp":
 		return "DSCP " + v
-	case "congestion", "variant":
+	case "congestion", "variant", "direction":
 		return v
 	}
 	return clean(strings.ReplaceAll(a.Name, "_", " ")) + " " + v
@@ -162,7 +171,7 @@ func (p pairFigure) Name() string {
 }
 
 // atOnce tells whether the pairs of the set ran at the same time.
-func (s *set) atOnce() bool { return len(s.Groups) == 1 && s.Groups[0].Cells > 1 }
+func (s *set) atOnce() bool { return len(s.Groups) == 1 && (len(s.Cells) > 1 || len(s.Pairs) > 1) }
 
 // together is what all pairs of a set that ran at once carried, and whether
 // that is over the time in which all of them ran, not a mere sum.
@@ -196,16 +205,23 @@ func (s *set) amount() float64 {
 	return sum / float64(len(values))
 }
 
-// values are those of the pairs that have one, in order of size.
+// values are those of the pairs that have one, in order of size. One that
+// failed on the way counts only where all did.
 func (s *set) values() []float64 {
-	var all []float64
+	var whole, parts []float64
 	for _, p := range s.Pairs {
-		if p.Value != nil {
-			all = append(all, *p.Value)
+		switch {
+		case p.Value != nil && p.Failed == "":
+			whole = append(whole, *p.Value)
+		case p.Value != nil:
+			parts = append(parts, *p.Value)
 		}
 	}
-	slices.Sort(all)
-	return all
+	if len(whole) == 0 {
+		whole = parts
+	}
+	slices.Sort(whole)
+	return whole
 }
 
 // failed counts the pairs that failed.
@@ -230,16 +246,42 @@ func best(sets []*set) *set {
 	return most
 }
 
-// scale is the unit of all figures of the sets.
+// scaleOf is the unit of all figures of the sets: none where they lie so far
+// apart, or are of so different kinds, that each one names its own.
 func scaleOf(sets []*set, value func(*set) float64) scale {
-	most, asked := 0.0, len(sets) > 0
+	most, least, asked := 0.0, 0.0, 0
 	for _, s := range sets {
-		most, asked = max(most, value(s)), asked && s.Asks
+		if s.Asks {
+			asked++
+		}
+		if v := value(s); v > 0 {
+			if most = max(most, v); least == 0 || v < least {
+				least = v
+			}
+		}
 	}
-	if asked {
+	switch {
+	case asked == len(sets) && asked > 0:
 		return scale{1, "requests/s"}
+	case asked > 0 || most > farApart*least:
+		return scale{0, "rate"}
 	}
 	return scaleFor(most)
+}
+
+// farApart is how many times a rate is another one, where one unit would cost
+// the small one its digits.
+const farApart = 50
+
+// number prints a figure of the set in a unit of all.
+func (s *set) number(in scale, v float64) string {
+	if s.Asks {
+		if in.div == 0 {
+			return s.rate(v)
+		}
+		return stat.ThreeDigits(v)
+	}
+	return in.number(v)
 }
 
 // rate prints a figure of the set with its unit.

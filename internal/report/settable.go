@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 // Bounds of the tables of a fleet.
 const (
 	maxSetRows   = 200 // on the page
-	fewSets      = 3   // that are all shown in detail in a terminal
+	fewSets      = 2   // that are all shown in detail in a terminal
 	textSetRows  = 40
 	textHostRows = 24
 	maxHostRows  = 200
@@ -48,9 +49,13 @@ func setTable(sets []*set) grid {
 		add(in.name, 0, func(s *set) string { return s.eachText(in) })
 		add("range", 0, func(s *set) string { return s.runsText(in) })
 	}
+	add("lost", 0, (*set).lostText)
+	add("p50", 0, func(s *set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P50 }) })
+	add("p99", 0, func(s *set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P99 }) })
 	add("fairness", 0, (*set).fairnessText)
 	add("busiest host", 9, (*set).busiestText)
 	add(in.name+" a core", 0, func(s *set) string { return s.perCoreText(in) })
+	add("held back by", 8, (*set).heldBy)
 	if err == nil && slices.Contains(names, "cpus") {
 		add("published, Gb/s", 0, func(s *set) string { return orDash(vcpuText(table, s)) })
 	}
@@ -148,7 +153,7 @@ func (s *set) rangeText(in scale) string {
 // runsText is the range of the runs of a set's only flow.
 func (s *set) runsText(in scale) string {
 	if len(s.Cells) == 1 {
-		if f := stat.MainFigure(s.Cells[0]); f != nil && hasRange(f) {
+		if f := stat.MainFigure(s.Cells[0]); f != nil && hasRange(f) && !s.Asks {
 			return in.span(f.Low, f.High)
 		}
 	}
@@ -161,10 +166,64 @@ func (s *set) eachText(in scale) string {
 	switch {
 	case len(values) == 0:
 		return "-"
-	case in.number(values[0]) == in.number(values[len(values)-1]):
-		return in.number(values[0])
+	case s.number(in, values[0]) == s.number(in, values[len(values)-1]):
+		return s.number(in, values[0])
+	case s.Asks:
+		return s.number(in, values[0]) + "-" + s.number(in, values[len(values)-1])
 	}
 	return in.span(values[0], values[len(values)-1])
+}
+
+// lostText is the greatest loss of the set's datagrams.
+func (s *set) lostText() string {
+	most, known := 0.0, false
+	for _, c := range s.Cells {
+		if c.Datagrams != nil {
+			most, known = max(most, c.Datagrams.LossPct), true
+		}
+	}
+	if !known {
+		return "-"
+	}
+	return unit.Percent(most)
+}
+
+// latencyText is the longest of a percentile: of the requests, or of those
+// beside data under load.
+func (s *set) latencyText(of func(*measure.Latency) int64) string {
+	most := int64(-1)
+	for _, c := range s.Cells {
+		switch {
+		case c.UnderLoad != nil && c.UnderLoad.Loaded != nil:
+			most = max(most, of(c.UnderLoad.Loaded))
+		case c.Latency != nil:
+			most = max(most, of(c.Latency))
+		}
+	}
+	if most < 0 {
+		return "-"
+	}
+	return latencyTime(most)
+}
+
+// heldBy is the cause that holds back most of the set's flows: "paced", "paced 6 of 12".
+func (s *set) heldBy() string {
+	causes := map[string]int{}
+	for _, c := range s.Cells {
+		if isHeld(c) {
+			causes[c.Findings[0].Cause]++
+		}
+	}
+	most := ""
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		if most == "" || causes[cause] > causes[most] {
+			most = cause
+		}
+	}
+	if most == "" || causes[most] == len(s.Cells) {
+		return orDash(cleanUpTo(most, longestCause))
+	}
+	return fmt.Sprintf("%s %d of %d", cleanUpTo(most, longestCause), causes[most], len(s.Cells))
 }
 
 func (s *set) fairnessText() string {
@@ -303,36 +362,36 @@ func pairTable(s *set, pairs []pairFigure) grid {
 		}
 		switch {
 		case p.Value != nil:
-			value = in.number(*p.Value)
+			value = s.number(in, *p.Value)
 		case p.Failed != "":
 			value = "failed"
 		}
 		r := []string{name, value, spread, "-", "-", "-", "-", "-", p.why()}
 		if len(p.Cells) == 1 {
-			cellColumns(r, p.Cells[0], in)
+			cellColumns(r, p.Cells[0], s, in)
 		}
 		g.Rows = append(g.Rows, r)
 	}
 	return g.withoutEmpty()
 }
 
-// why is what failed a pair, else what binds it.
+// why is what failed a pair, else the cause that binds it.
 func (p pairFigure) why() string {
 	if p.Failed != "" {
 		return p.Failed
 	}
 	for _, c := range p.Cells {
-		if f := binding(c); f != nil && f.Cause != measure.CauseNone {
-			return inSentence(f)
+		if isHeld(c) {
+			return cleanUpTo(c.Findings[0].Cause, longestCause)
 		}
 	}
 	return "-"
 }
 
 // cellColumns fills what a pair of one flow has beside its rate.
-func cellColumns(r []string, c *measure.Cell, in scale) {
+func cellColumns(r []string, c *measure.Cell, s *set, in scale) {
 	if f := stat.MainFigure(c); f != nil && hasRange(f) {
-		r[2] = in.span(f.Low, f.High)
+		r[2] = s.number(in, f.Low) + "-" + s.number(in, f.High)
 	}
 	if c.Ceiling != nil {
 		r[3] = unit.Percent(c.Ceiling.SharePct)

@@ -20,7 +20,7 @@ const (
 
 // targetTable lists what the plan demands and what came of it, what failed first.
 func targetTable(d *measure.Document) grid {
-	g := grid{Caption: targetsLine(d), Tone: failedTone, Columns: []column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
+	g := grid{Tone: failedTone, Columns: []column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
 	sorted := slices.Clone(d.Targets)
 	slices.SortStableFunc(sorted, func(a, b measure.Target) int { return passed(a) - passed(b) })
 	for _, t := range sorted {

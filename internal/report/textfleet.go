@@ -1,6 +1,9 @@
 package report
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // failures prints what went wrong right below the answer.
 func (p *printer) failures(f *fleet) {
@@ -24,7 +27,7 @@ func (p *printer) fleet(v *view) {
 			p.captioned(g)
 		} else {
 			p.out.WriteByte('\n')
-			p.broken(bold, 0, g.Caption)
+			p.broken("", 0, fmt.Sprintf("%d targets: all are met", len(f.Targets.Rows)))
 		}
 	}
 	if len(f.Sets.Rows) > 0 {
@@ -91,7 +94,7 @@ func (p *printer) set(s setView, few bool) {
 		for _, g := range s.Pairs {
 			p.captioned(g)
 		}
-		if len(s.Held.Rows) > 1 || len(s.Pairs) == 0 && len(s.Held.Rows) > 0 {
+		if len(s.Held.Rows) > 0 {
 			p.captioned(s.Held)
 		}
 	}

@@ -138,6 +138,9 @@ func newView(d *measure.Document) *view {
 	}
 	if d.Verdict != nil {
 		v.Verdict = &verdict{Pass: d.Verdict.Pass, Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
+		if len(d.Targets) > 0 && strings.Contains(v.Answer, v.Verdict.Reason) {
+			v.Verdict.Reason = "" // it is said
+		}
 	}
 	v.showCells(d)
 	return v

@@ -43,8 +43,7 @@ const (
 //
 //	share of a pair  = what its flows carried together of the ceiling of its path
 //	share of a host  = the same of the greatest ceiling of its flows
-//	share of a total = the same of the stated link, or where the interfaces tell,
-//	                   of the lesser of what those of all senders and of all receivers carry
+//	share of a total = the least that the fullest link of a flow is filled (LinkShare)
 func Goals(d *measure.Document, goals []Goal) {
 	if len(goals) == 0 {
 		return
@@ -257,8 +256,18 @@ func (g Goal) readings(d *measure.Document, x *measure.Group) []reading {
 	if x.Aggregate == nil {
 		return []reading{{why: whyMissing(x.Missing, "aggregate_bps")}}
 	}
-	return []reading{g.rated("", x.Aggregate.Value, totalCeiling(cells))}
+	if g.Figure != FigureShare {
+		return []reading{{value: x.Aggregate.Value}}
+	}
+	pct, least := groupShare(d, cells)
+	if least == nil {
+		return []reading{{why: noLinkRate}}
+	}
+	return []reading{{value: pct, wrong: pct > AboveCeilingPct, note: "the links that " + pairName(least) + " takes, of " + unit.Rate(least.Ceiling.Bps)}}
 }
+
+// noLinkRate is why there is no share.
+const noLinkRate = "the link rate is not known (link_rate states it), or the flows were not to fill it"
 
 // cellsOf are the main cells of a group.
 func cellsOf(d *measure.Document, group int) []*measure.Cell {
@@ -294,7 +303,7 @@ func (g Goal) rated(name string, bps, ceiling float64) reading {
 	case g.Figure != FigureShare:
 		return reading{name: name, value: bps}
 	case !(ceiling > 0):
-		return reading{name: name, why: "the link rate is not known (link_rate states it)"}
+		return reading{name: name, why: noLinkRate}
 	}
 	share := 100 * bps / ceiling
 	return reading{name: name, value: share, wrong: share > AboveCeilingPct, note: unit.Rate(bps) + " of " + unit.Rate(ceiling)}
@@ -423,26 +432,4 @@ func lesser(a, b *float64) *float64 {
 		return b
 	}
 	return a
-}
-
-// totalCeiling is what the links can carry for a group: the one that was
-// stated, else the lesser of what the interfaces of all senders and of all
-// receivers carry. 0 is not known.
-func totalCeiling(cells []*measure.Cell) float64 {
-	senders, receivers := map[string]float64{}, map[string]float64{}
-	link := 0.0
-	for _, c := range bulkOf(cells) {
-		if c.Ceiling == nil {
-			return 0
-		}
-		if c.Ceiling.LinkFrom == stated {
-			link = max(link, c.Ceiling.Bps)
-		}
-		senders[c.From] = max(senders[c.From], c.Ceiling.Bps)
-		receivers[c.To] = max(receivers[c.To], c.Ceiling.Bps)
-	}
-	if link > 0 {
-		return link
-	}
-	return min(sum(values(senders)), sum(values(receivers)))
 }

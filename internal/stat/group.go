@@ -28,11 +28,18 @@ import (
 // Without Timing there is no aggregate; then fairness and the shares of hosts
 // are of the flows' own figures. Requests have no goodput and are left out of
 // all but the CPU.
+//
+// Of a plan it makes d.Verdict, too: flows that share a link are not judged by
+// what each of them has of it. Ladder and Goals, which come after it, have the
+// last word where there are rungs or targets.
 func Groups(d *measure.Document) {
 	d.Groups = nil
 	for _, cells := range teams(d) {
 		t := newTeam(cells)
 		d.Groups = append(d.Groups, t.judge(d))
+	}
+	if d.Plan != nil {
+		d.Verdict = planVerdict(d)
 	}
 }
 
