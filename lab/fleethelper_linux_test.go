@@ -1,12 +1,10 @@
 package lab_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,14 +170,13 @@ func at(all []lab.Reading, moment time.Time) float64 {
 	return a + (b-a)*part
 }
 
-// natsServer starts the real one at the controller's host, with a configuration.
-func natsServer(t *testing.T, h *lab.Host, conf string) *exec.Cmd {
+// allIdle waits until no agent has a worker, and checks that all still serve.
+func (f *fleet) allIdle(t *testing.T) {
 	t.Helper()
-	cmd := h.Command(context.Background(), "nats-server", "-c", conf)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for i, h := range f.Hosts {
+		lab.Eventually(t, lossLimit+3*time.Second, fmt.Sprintf("h%d has no worker", i+1), func() bool { return len(h.Pids()) == 1 })
+		if !f.agents[i].running() {
+			t.Errorf("the agent of h%d has ended", i+1)
+		}
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	lab.Eventually(t, 10*time.Second, "nats-server listens", func() bool { return len(h.Sockets()) > 0 })
-	return cmd
 }

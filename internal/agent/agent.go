@@ -63,7 +63,10 @@ type Agent struct {
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
-	return &Agent{conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, publish: func(string, bus.Event) {}, busy: func() {}}
+	return &Agent{
+		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
+		publish: func(string, bus.Event) {}, busy: func() {},
+	}
 }
 
 // Publisher sets how events reach the clients.

@@ -27,7 +27,7 @@ type session struct {
 
 	packets *packets // that were to be captured; nil: none
 
-	since     time.Time     // prepared, and then started
+	opened    time.Time     // prepared
 	kept      chan struct{} // closed when what it saw is in the spool, after over
 	spooled   string        // its id there; empty: it is not
 	collected atomic.Bool   // its client has fetched the evidence
@@ -48,7 +48,7 @@ type session struct {
 func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *session {
 	s := &session{
 		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
-		over: make(chan struct{}), kept: make(chan struct{}), since: time.Now(),
+		over: make(chan struct{}), kept: make(chan struct{}), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.expire = time.AfterFunc(unstarted, func() { a.end(client, s.id) })

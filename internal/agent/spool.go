@@ -322,7 +322,7 @@ func (s *session) document(r bus.CollectReply) *measure.Document {
 	}
 	facts := s.agent.facts.read(s.agent.conf.Host, longestAge)
 	doc := &measure.Document{
-		Schema: measure.Schema, Thru: s.agent.conf.Version, Command: "serve", StartedAt: s.since, ElapsedNs: int64(time.Since(s.since)),
+		Schema: measure.Schema, Thru: s.agent.conf.Version, Command: "serve", StartedAt: s.opened, ElapsedNs: int64(time.Since(s.opened)),
 		EndPoints: []measure.EndPoint{{Name: own, Thru: s.agent.conf.Version, Facts: &facts, Labels: s.agent.conf.Labels}},
 		Error: &measure.Error{
 			Message:  "agent: the client that measured did not fetch this: it is what " + s.agent.conf.Name + " has seen, one end of two",
@@ -351,7 +351,7 @@ func (s *session) cell(from, to string, facts map[string]*measure.Facts, seen, r
 	if seen.Sends {
 		flow.Sender, flow.Receiver = seen, reported
 	}
-	run := measure.Run{StartedAt: s.since, Partial: seen.MeasuredNs < s.spec.Duration, Flows: []measure.Flow{flow}}
+	run := measure.Run{StartedAt: s.opened, Partial: seen.MeasuredNs < s.spec.Duration, Flows: []measure.Flow{flow}}
 	if e := flow.Receiver; e != nil && e.MeasuredNs > 0 && s.spec.Traffic == measure.Bulk {
 		run.Goodput = new(float64(e.Bytes) * 8e9 / float64(e.MeasuredNs))
 	}

@@ -174,6 +174,7 @@ func rediagnose(doc *measure.Document, link stat.Link) {
 	}
 	together(doc)
 	diagnose.Diagnose(doc)
+	diagnose.Rungs([]*measure.Document{doc})
 }
 
 // together judges what ran at the same time in a document that was kept while
@@ -194,7 +195,16 @@ func summarise(doc *measure.Document, link stat.Link) {
 	for i := range doc.Cells {
 		stat.Summarise(&doc.Cells[i], facts, link)
 	}
+	before := doc.Verdict
 	doc.Verdict = stat.Verdict(doc.Cells)
-	together(doc)
+	if doc.Plan != nil {
+		stat.Groups(doc)
+		stat.Ladder(doc, func(string) stat.Link { return link })
+		stat.Compare(doc)
+	}
+	if len(doc.Targets) > 0 { // what was demanded then still decides
+		doc.Verdict = before
+	}
 	diagnose.Diagnose(doc)
+	diagnose.Rungs([]*measure.Document{doc})
 }

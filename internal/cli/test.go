@@ -23,7 +23,7 @@ import (
 const testTime = 10 * time.Second
 
 type testCmd struct {
-	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	kindFlags
 	loginFlags
 	documentFlags

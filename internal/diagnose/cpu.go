@@ -20,7 +20,7 @@ func cpuRules() []Rule {
 		},
 		{
 			Cause: "too-many-streams", TCP: true, Title: "more streams than the CPUs manage", judge: tooManyStreams,
-			Seen:  "fewer streams carry 1.1 times of it or more",
+			Seen:  "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
 			Apart: "the same with one stream, with half of them",
 			Mends: "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
 			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{oneStream},

@@ -283,51 +283,6 @@ func (f *flow) ceilingShare() (float64, bool) {
 	if f.cell.Ceiling == nil {
 		return 0, false
 	}
-	return max(f.cell.Ceiling.SharePct, f.sharedPct()), true
-}
-
-// sharedPct is what all flows of the group carry over a link that this one
-// takes too, in percent of its ceiling: that of a host, or the stated one. A
-// share beyond the ceiling is of several links, and says nothing; 0 then.
-func (f *flow) sharedPct() float64 {
-	most := 0.0
-	add := func(bps *float64) {
-		if bps == nil {
-			return
-		}
-		if pct := 100 * *bps / f.cell.Ceiling.Bps; pct <= beyondBar {
-			most = max(most, pct)
-		}
-	}
-	g := f.group()
-	if g == nil || !(f.cell.Ceiling.Bps > 0) {
-		return 0
-	}
-	stated := f.cell.Ceiling.LinkFrom == "stated"
-	for _, h := range g.Hosts {
-		for _, e := range f.ends() {
-			if h.Name != e.name || !stated && (e.face == nil || speedOf(e.face) != float64(f.cell.Ceiling.LinkBps)) {
-				continue
-			}
-			if e.sends() {
-				add(h.SentBps)
-			} else {
-				add(h.ReceivedBps)
-			}
-		}
-	}
-	if stated && g.Aggregate != nil {
-		add(&g.Aggregate.Value)
-	}
-	return most
-}
-
-// group is what ran at the same time as the flow; nil where it ran alone.
-func (f *flow) group() *measure.Group {
-	for i := range f.doc.Groups {
-		if g := &f.doc.Groups[i]; g.Group == f.cell.Group && g.Cells > 1 {
-			return g
-		}
-	}
-	return nil
+	pct, _ := stat.LinkShare(f.doc, f.cell)
+	return max(pct, f.cell.Ceiling.SharePct), true
 }

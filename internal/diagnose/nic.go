@@ -34,7 +34,7 @@ func nicRules() []Rule {
 		},
 		{
 			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", judge: func(f *flow) *outcome { return f.either(fewQueues) },
-			Seen:  "one receive queue where more are possible; likely where a CPU is full of received packets",
+			Seen:  "one receive queue where more are possible; likely where a CPU is full of received packets; possible where the aggregate falls as end points are added (A-05)",
 			Apart: "more queues and several streams", Mends: "as many queues as CPUs", Effect: "linear until the CPUs are full",
 			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},

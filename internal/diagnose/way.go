@@ -15,7 +15,8 @@ func wayRules() []Rule {
 	return []Rule{
 		{
 			Cause: "lag-one-member", TCP: true, Title: "one flow uses one member of a bundle", judge: oneMember,
-			Seen:  "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it",
+			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
+				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
 			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream",
 			Mends: "layer3+4 hashing; several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
 			Tests: []string{eightStreams, manyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},

@@ -43,8 +43,7 @@ const (
 //
 //	share of a pair  = what its flows carried together of the ceiling of its path
 //	share of a host  = the same of the greatest ceiling of its flows
-//	share of a total = the same of the stated link, or where the interfaces tell,
-//	                   of the lesser of what those of all senders and of all receivers carry
+//	share of a total = the least that the fullest link of a flow is filled (LinkShare)
 func Goals(d *measure.Document, goals []Goal) {
 	if len(goals) == 0 {
 		return
@@ -53,7 +52,7 @@ func Goals(d *measure.Document, goals []Goal) {
 	for _, g := range goals {
 		found := false
 		for i := range d.Groups {
-			if x := &d.Groups[i]; g.fits(x) {
+			if x := &d.Groups[i]; g.fits(d, x) {
 				found = true
 				d.Targets = append(d.Targets, g.judge(d, x))
 			}
@@ -65,9 +64,12 @@ func Goals(d *measure.Document, goals []Goal) {
 	d.Verdict = goalsVerdict(d.Targets)
 }
 
-// fits tells whether the goal is of that group.
-func (g Goal) fits(x *measure.Group) bool {
+// fits tells whether the goal is of that group. A single flow shares with nobody.
+func (g Goal) fits(d *measure.Document, x *measure.Group) bool {
 	if g.Rung != "" && g.Rung != x.Rung {
+		return false
+	}
+	if g.Figure == FigureFairness && g.Of == OfTotal && len(bulkOf(cellsOf(d, x.Group))) < 2 {
 		return false
 	}
 	return !slices.ContainsFunc(g.Where, func(a measure.Axis) bool { return !slices.Contains(x.Axes, a) })
@@ -75,10 +77,7 @@ func (g Goal) fits(x *measure.Group) bool {
 
 // scope is what a goal is of where it fits no group.
 func (g Goal) scope() string {
-	text := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
-	if text == "" {
-		text = "aggregate"
-	}
+	text := g.noun()
 	if g.Rung != "" {
 		text += " of " + g.Rung
 	}
@@ -86,6 +85,21 @@ func (g Goal) scope() string {
 		text += ", " + AxesText(g.Where)
 	}
 	return text
+}
+
+// noun is what a goal is about.
+func (g Goal) noun() string {
+	figure := map[string]string{FigureRTT: "round trip under load", FigureLoss: "loss", FigureFairness: "fairness"}[g.Figure]
+	of := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
+	switch {
+	case figure == "" && of == "":
+		return "aggregate"
+	case figure == "":
+		return of
+	case of == "":
+		return figure
+	}
+	return figure + " of " + of
 }
 
 func (g Goal) unit() string {
@@ -158,14 +172,11 @@ func (g Goal) judge(d *measure.Document, x *measure.Group) measure.Target {
 	return t
 }
 
-// what a target is of: "aggregate of 8 pairs, streams 4".
+// what a target is of: "aggregate, 4 streams", "loss of each pair, 8 pairs".
 func (g Goal) what(x *measure.Group) string {
-	text := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
-	if text == "" {
-		text = "aggregate"
-	}
+	text := g.noun()
 	if x.Label != "" {
-		text += " of " + x.Label
+		text += ", " + x.Label
 	}
 	if x.Rung != "" {
 		text += ", " + x.Rung
@@ -230,7 +241,7 @@ func goalsVerdict(targets []measure.Target) *measure.Verdict {
 	if first == nil {
 		return &measure.Verdict{Pass: true, Reason: fmt.Sprintf("all %d targets are met", len(targets))}
 	}
-	v := &measure.Verdict{Reason: fmt.Sprintf("%d of %d targets are not met, first the %s: %s", missed, len(targets), first.What, first.Reason)}
+	v := &measure.Verdict{Reason: fmt.Sprintf("%d of %d targets are not met; the first (%s): %s", missed, len(targets), first.What, first.Reason)}
 	if first.Unit == "pct" && !first.AtMost {
 		v.Required, v.Share = first.Wanted, valueOr(first.Got, 0)
 	}
@@ -257,8 +268,18 @@ func (g Goal) readings(d *measure.Document, x *measure.Group) []reading {
 	if x.Aggregate == nil {
 		return []reading{{why: whyMissing(x.Missing, "aggregate_bps")}}
 	}
-	return []reading{g.rated("", x.Aggregate.Value, totalCeiling(cells))}
+	if g.Figure != FigureShare {
+		return []reading{{value: x.Aggregate.Value}}
+	}
+	pct, least := groupShare(d, cells)
+	if least == nil {
+		return []reading{{why: noLinkRate}}
+	}
+	return []reading{{value: pct, wrong: pct > AboveCeilingPct, note: "the links that " + pairName(least) + " takes, of " + unit.Rate(least.Ceiling.Bps)}}
 }
+
+// noLinkRate is why there is no share.
+const noLinkRate = "the link rate is not known (link_rate states it), or the flows were not to fill it"
 
 // cellsOf are the main cells of a group.
 func cellsOf(d *measure.Document, group int) []*measure.Cell {
@@ -294,7 +315,7 @@ func (g Goal) rated(name string, bps, ceiling float64) reading {
 	case g.Figure != FigureShare:
 		return reading{name: name, value: bps}
 	case !(ceiling > 0):
-		return reading{name: name, why: "the link rate is not known (link_rate states it)"}
+		return reading{name: name, why: noLinkRate}
 	}
 	share := 100 * bps / ceiling
 	return reading{name: name, value: share, wrong: share > AboveCeilingPct, note: unit.Rate(bps) + " of " + unit.Rate(ceiling)}
@@ -423,26 +444,4 @@ func lesser(a, b *float64) *float64 {
 		return b
 	}
 	return a
-}
-
-// totalCeiling is what the links can carry for a group: the one that was
-// stated, else the lesser of what the interfaces of all senders and of all
-// receivers carry. 0 is not known.
-func totalCeiling(cells []*measure.Cell) float64 {
-	senders, receivers := map[string]float64{}, map[string]float64{}
-	link := 0.0
-	for _, c := range bulkOf(cells) {
-		if c.Ceiling == nil {
-			return 0
-		}
-		if c.Ceiling.LinkFrom == stated {
-			link = max(link, c.Ceiling.Bps)
-		}
-		senders[c.From] = max(senders[c.From], c.Ceiling.Bps)
-		receivers[c.To] = max(receivers[c.To], c.Ceiling.Bps)
-	}
-	if link > 0 {
-		return link
-	}
-	return min(sum(values(senders)), sum(values(receivers)))
 }

@@ -28,11 +28,18 @@ import (
 // Without Timing there is no aggregate; then fairness and the shares of hosts
 // are of the flows' own figures. Requests have no goodput and are left out of
 // all but the CPU.
+//
+// Of a plan it makes d.Verdict, too: flows that share a link are not judged by
+// what each of them has of it. Ladder and Goals, which come after it, have the
+// last word where there are rungs or targets.
 func Groups(d *measure.Document) {
 	d.Groups = nil
 	for _, cells := range teams(d) {
 		t := newTeam(cells)
 		d.Groups = append(d.Groups, t.judge(d))
+	}
+	if d.Plan != nil {
+		d.Verdict = planVerdict(d)
 	}
 }
 
@@ -144,16 +151,24 @@ func (t *team) judge(d *measure.Document) measure.Group {
 	return t.group
 }
 
-// teamLabel names a group: by what sets it apart, else by the name that its
-// cells share, else by its pairs.
+// teamLabel names a group: by the part that the names of its cells share, such
+// as "4 end points a host" of "4 end points a host, end point 1 of 4", else by
+// what sets it apart, else by its pairs.
 func teamLabel(cells []*measure.Cell) string {
-	first := cells[0]
-	if len(first.Axes) > 0 {
-		return AxesText(first.Axes)
+	shared := strings.Split(cells[0].Label, ", ")
+	for _, c := range cells[1:] {
+		parts := strings.Split(c.Label, ", ")
+		n := 0
+		for n < min(len(parts), len(shared)) && parts[n] == shared[n] {
+			n++
+		}
+		shared = shared[:n]
 	}
-	same := func(c *measure.Cell) bool { return c.Label == first.Label }
-	if first.Label != "" && !slices.ContainsFunc(cells, func(c *measure.Cell) bool { return !same(c) }) {
-		return first.Label
+	if name := strings.Join(shared, ", "); name != "" {
+		return name
+	}
+	if len(cells[0].Axes) > 0 {
+		return AxesText(cells[0].Axes)
 	}
 	return pairsText(cells)
 }
