@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,8 +146,8 @@ func (d hubDialer) Dial(string, string) (net.Conn, error) {
 func hubError(where string, err error) error {
 	var hinted *fault.Error
 	switch {
-	case errors.As(err, &hinted):
-		return err
+	case errors.As(err, &hinted): // what is said of an agent holds for a controller
+		return &fault.Error{Code: hinted.Code, Hint: strings.ReplaceAll(hinted.Hint, "thru serve", "thru control"), Err: err}
 	case errors.Is(err, nats.ErrAuthorization):
 		return fault.Failf("ask for a new one: `thru control` prints it; run `thru join NAME --replace` here",
 			"bus: the join string of the controller %s is not, or no longer, valid: %w", where, ErrSecret)

@@ -19,7 +19,7 @@ type controlCmd struct {
 	Port    int      `short:"p" placeholder:"PORT" help:"Port for hosts and operators (default 5200)."`
 	Bind    []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses to listen at (default: all)."`
 	BindDev string   `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF to listen at."`
-	Name    string   `name:"name" default:"fleet" help:"What the fleet is called in the join strings (default: fleet)."`
+	Name    string   `name:"name" default:"fleet" help:"What the fleet is called in the join strings."`
 	State   string   `name:"state" type:"path" placeholder:"DIR" help:"Folder for identity, names and results (default: thru/control in the user's state folder)."`
 	Results string   `name:"results" type:"path" placeholder:"DIR" help:"Folder for results that hosts deliver (default: results in the state folder)."`
 	Rotate  bool     `name:"rotate" help:"Make new secrets and a new certificate first; old join strings no longer work."`

@@ -18,7 +18,7 @@ import (
 // natsFlags reach a controller over a NATS cluster in place of a join string.
 type natsFlags struct {
 	NATS  string `group:"NATS cluster" name:"nats" placeholder:"URL" help:"NATS cluster that the controller is on, such as tls://nats.example.com:4222."`
-	Nkey  string `group:"NATS cluster" name:"nkey" type:"path" placeholder:"FILE" help:"File of the nkey seed (nk -gen user)."`
+	Nkey  string `group:"NATS cluster" name:"nkey" type:"path" placeholder:"FILE" help:"File of the nkey seed (thru control --nats-key makes one)."`
 	Creds string `group:"NATS cluster" name:"creds" type:"path" placeholder:"FILE" help:"Credentials file, as nsc writes it."`
 	CA    string `group:"NATS cluster" name:"tls-ca" type:"path" placeholder:"FILE" help:"Certificates to trust (default: the system's)."`
 }

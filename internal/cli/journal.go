@@ -256,7 +256,7 @@ func (j *journal) save(doc *measure.Document) {
 		err = j.writeHead()
 	}
 	if err != nil && j.lost == nil && j.warn != nil {
-		j.warn(fmt.Sprintf("warning: the run cannot be kept in %s: %v; it goes on, and --resume would make it again from what was kept", j.dir, err))
+		j.warn(fmt.Sprintf("warning: the run cannot be kept in %s: %v; it goes on, and cannot be continued if it is interrupted", j.dir, err))
 	}
 	j.lost = err
 }

@@ -172,7 +172,18 @@ func rediagnose(doc *measure.Document, link stat.Link) {
 		summarise(doc, link)
 		return
 	}
+	together(doc)
 	diagnose.Diagnose(doc)
+	diagnose.Rungs([]*measure.Document{doc})
+}
+
+// together judges what ran at the same time in a document that was kept while
+// its plan was running.
+func together(doc *measure.Document) {
+	if doc.Plan != nil && doc.Groups == nil {
+		stat.Groups(doc)
+		stat.Compare(doc)
+	}
 }
 
 // summarise makes figures of the evidence that a document has.
@@ -184,6 +195,16 @@ func summarise(doc *measure.Document, link stat.Link) {
 	for i := range doc.Cells {
 		stat.Summarise(&doc.Cells[i], facts, link)
 	}
+	before := doc.Verdict
 	doc.Verdict = stat.Verdict(doc.Cells)
+	if doc.Plan != nil {
+		stat.Groups(doc)
+		stat.Ladder(doc, func(string) stat.Link { return link })
+		stat.Compare(doc)
+	}
+	if len(doc.Targets) > 0 { // what was demanded then still decides
+		doc.Verdict = before
+	}
 	diagnose.Diagnose(doc)
+	diagnose.Rungs([]*measure.Document{doc})
 }

@@ -36,7 +36,7 @@ type runCmd struct {
 
 // runFlags are of all commands that run a plan.
 type runFlags struct {
-	Only   []string   `group:"Run" name:"only" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more."`
+	Only   []string   `group:"Run" name:"only" sep:"none" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more. Targets of other steps are left out."`
 	GoOn   bool       `group:"Run" name:"go-on" help:"Measure the other pairs where an end point cannot be reached at the start; the exit code is 1 then."`
 	Resume resumeFlag `group:"Run" name:"resume" help:"Go on with the last run that was interrupted, of this plan if it is named; --resume=RUN with that one."`
 	Keep   string     `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
@@ -303,7 +303,20 @@ func only(p *plan.Plan, words []string) error {
 	}
 	p.Steps = steps
 	p.EndPoints = usedEnds(*p)
+	p.Targets = slices.DeleteFunc(slices.Clone(p.Targets), func(t plan.Target) bool {
+		return !slices.ContainsFunc(steps, func(s plan.Step) bool { return aims(t, s) })
+	})
 	return nil
+}
+
+// aims tells whether a target is of a step.
+func aims(t plan.Target, s plan.Step) bool {
+	for _, a := range t.Where {
+		if !slices.Contains(s.Axes, a) {
+			return false
+		}
+	}
+	return t.Rung == "" || t.Rung == s.Rung
 }
 
 // holds tells whether a step's label or rung holds a word, or it has the value NAME=VALUE.
@@ -361,12 +374,10 @@ func (r *planRun) run(ctx context.Context) error {
 // connect connects all end points. With --go-on the pairs of one that cannot be
 // reached fail, and the others are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
-	v := newRunView(r.env, p, nil, r.forms.json)
+	v := newRunView(r.env, p, nil)
 	v.line("%s", report.PlanLine(p))
-	v.Checking(fmt.Sprintf("connecting %d end point(s)", len(p.EndPoints)))
 	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort}
 	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
-	v.clear()
 	err := ctx.Err()
 	if err == nil && len(missing) > 0 && (!r.flags.GoOn || len(ends) == 0) {
 		err = unreachedError(missing, len(p.EndPoints))
@@ -415,7 +426,7 @@ func (r *planRun) keep(p plan.Plan) error {
 
 // measure runs the plan and prints its document.
 func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint) error {
-	view := newRunView(r.env, p, ends, false)
+	view := newRunView(r.env, p, ends)
 	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = quickGates(p.Gates == plan.GatesForce)
@@ -430,33 +441,28 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
 	keepCosts(doc)
 	r.journal.end(doc, err)
-	if hint := r.howToGoOn(); ctx.Err() != nil && err != nil && hint != "" {
+	if hint := r.howToGoOn(ctx.Err() != nil); fault.Code(err) == fault.Failed && hint != "" {
 		err = fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
 	}
 	if err != nil {
 		doc.Error = control.Describe(err)
 	}
-	return errors.Join(r.env.outcome(doc, r.forms, err), r.told())
+	r.forms.kept = r.journal.kept()
+	return r.env.outcome(doc, r.forms, err)
 }
 
 // howToGoOn is the command that continues the run, empty where there is none.
-func (r *planRun) howToGoOn() string {
-	j := r.journal
-	switch {
+func (r *planRun) howToGoOn(interrupted bool) string {
+	does := "goes on"
+	if !interrupted {
+		does = "makes the steps again that failed"
+	}
+	switch j := r.journal; {
 	case j.kept() == "" || !j.head.unfinished():
 		return ""
 	case r.flags.Keep != "":
-		return fmt.Sprintf("thru %s --resume --keep %s goes on", r.command, r.flags.Keep)
+		return fmt.Sprintf("thru %s --resume --keep %s %s", r.command, r.flags.Keep, does)
+	default:
+		return fmt.Sprintf("thru %s --resume=%s %s", r.command, j.head.Run, does)
 	}
-	return fmt.Sprintf("thru %s --resume=%s goes on", r.command, j.head.Run)
-}
-
-// told says where the result is.
-func (r *planRun) told() error {
-	path := r.journal.kept()
-	if path == "" || r.forms.json {
-		return nil
-	}
-	_, err := fmt.Fprintf(r.env.out, "kept: %s\n", path)
-	return err
 }

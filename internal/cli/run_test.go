@@ -25,6 +25,7 @@ func sample() plan.Plan {
 	four := []measure.Axis{{Name: "streams", Value: "4"}}
 	return plan.Plan{
 		Name:      "sample",
+		Targets:   []plan.Target{{Where: four}, {Rung: plan.RungLocalhost}, {}},
 		EndPoints: []plan.EndPoint{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 		Steps: []plan.Step{
 			{Label: "1 stream", Rung: plan.RungLocalhost, Specs: []measure.Spec{flow("a", "a")}},
@@ -36,12 +37,13 @@ func sample() plan.Plan {
 
 func TestOnly(t *testing.T) {
 	for _, tt := range []struct {
-		words []string
-		steps int
-		ends  int
+		words   []string
+		steps   int
+		ends    int
+		targets int
 	}{
-		{nil, 3, 3}, {[]string{"streams=4"}, 2, 3}, {[]string{"INTER"}, 1, 2}, {[]string{"local"}, 1, 1}, {[]string{"pairs", "local"}, 2, 3},
-		{[]string{"nosuch"}, 0, 0}, {[]string{"streams=8"}, 0, 0},
+		{nil, 3, 3, 3}, {[]string{"streams=4"}, 2, 3, 2}, {[]string{"INTER"}, 1, 2, 2}, {[]string{"local"}, 1, 1, 2}, {[]string{"pairs", "local"}, 2, 3, 3},
+		{[]string{"nosuch"}, 0, 0, 0}, {[]string{"streams=8"}, 0, 0, 0},
 	} {
 		p := sample()
 		err := only(&p, tt.words)
@@ -50,6 +52,9 @@ func TestOnly(t *testing.T) {
 				t.Errorf("%q: %v", tt.words, err)
 			}
 			continue
+		}
+		if len(p.Targets) != tt.targets {
+			t.Errorf("%q: %d targets", tt.words, len(p.Targets))
 		}
 		if err != nil || len(p.Steps) != tt.steps || len(p.EndPoints) != tt.ends {
 			t.Errorf("%q: %v, %d steps, %d end points", tt.words, err, len(p.Steps), len(p.EndPoints))
@@ -167,7 +172,7 @@ func TestRungsOfFlags(t *testing.T) {
 func TestRunView(t *testing.T) {
 	var out bytes.Buffer
 	p := sample()
-	v := newRunView(&env{err: &out}, p, nil, false)
+	v := newRunView(&env{err: &out}, p, nil)
 	v.w, v.width = &out, 80
 	v.Checking("facts")
 	v.Step("3 pairs, 4 streams", p.Steps[2].Specs, 2, 3)

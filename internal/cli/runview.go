@@ -52,12 +52,12 @@ const (
 	liveLines = 7
 )
 
-func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint, silent bool) *runView {
+func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint) *runView {
 	v := &runView{plan: p, turns: p.Schedule(), foreign: map[string]bool{}, begin: time.Now(), stepped: time.Now()}
 	for name, x := range ends {
 		v.foreign[name] = x.Foreign
 	}
-	if width, ok := terminalSize(e.err); ok && !silent {
+	if width, ok := terminalSize(e.err); ok {
 		v.w, v.width = e.err, width
 	}
 	return v
@@ -128,10 +128,13 @@ func (v *runView) stepOver() {
 		what = unit.Rate(sum)
 	}
 	who := ""
-	if len(v.over) == 1 {
-		who = "   " + v.over[0].From + "->" + v.over[0].To
+	switch c := v.over[0]; {
+	case c.Rung != "":
+		who = c.Rung + ", "
+	case len(v.over) == 1:
+		who = c.From + "->" + c.To + ", "
 	}
-	v.line("%*d/%d   %10s   %s%s", len(fmt.Sprint(v.total)), v.turn+1, v.total, what, v.label, who)
+	v.line("%*d/%d   %10s   %s%s", len(fmt.Sprint(v.total)), v.turn+1, v.total, what, who, v.label)
 	v.over = nil
 }
 
@@ -179,7 +182,7 @@ func (v *runView) draw() {
 func (v *runView) state() report.LivePlan {
 	elapsed := time.Since(v.begin)
 	l := report.LivePlan{
-		Turn: v.turn + 1, Turns: v.total, Label: v.label, Phase: v.phase, Failed: v.failed,
+		Turn: v.turn + 1, Turns: v.total, Label: strings.TrimPrefix(v.label, fmt.Sprintf("%d pairs, ", len(v.specs))), Phase: v.phase, Failed: v.failed,
 		ElapsedNs: int64(elapsed), TotalNs: int64(elapsed + v.left()),
 	}
 	sum, known := 0.0, false

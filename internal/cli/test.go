@@ -181,6 +181,7 @@ type forms struct {
 	json    bool
 	html    string   // file; empty: none
 	packets []string // files that were written already
+	kept    string   // the file that the document is kept in; empty: none
 	unkept  error    // of packets that could not be written
 }
 
@@ -218,6 +219,9 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	}
 	if len(f.packets) > 0 {
 		fmt.Fprintf(e.out, "packets: %s\n", strings.Join(f.packets, " "))
+	}
+	if f.kept != "" {
+		fmt.Fprintf(e.out, "kept: %s\n", f.kept)
 	}
 	return err
 }

@@ -323,8 +323,16 @@ func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	diagnose.Diagnose(doc)
 	diagnose.Rungs([]*measure.Document{doc})
 	if p.Command == "ladder" {
-		doc.Advice = stat.StreamAdvice(doc.Cells, cpusOf(doc))
+		doc.Advice = stat.StreamAdvice(topmost(doc.Cells), cpusOf(doc))
 	}
+}
+
+// topmost are the cells of a ladder's last rung, the path that is in question.
+// Cells that were confined to CPUs say nothing of how many streams to use.
+func topmost(cells []measure.Cell) []measure.Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c measure.Cell) bool {
+		return c.Rung != cells[len(cells)-1].Rung || c.Spec.SenderCPUs != ""
+	})
 }
 
 // goals are the targets of the plan, as stat knows them.

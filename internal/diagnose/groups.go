@@ -130,6 +130,14 @@ func (s sweep) many(i int) string {
 	return fmt.Sprintf("%d %s", s.counts[i], what)
 }
 
+// carry is the verb of many.
+func (s sweep) carry(i int) string {
+	if s.counts[i] == 1 {
+		return "carries"
+	}
+	return "carry"
+}
+
 // Bars of groups.
 const (
 	fallBar   = 5  // percent by which more flows must carry less
@@ -152,11 +160,11 @@ func falls(d *measure.Document, s sweep) *measure.Finding {
 		return nil
 	}
 	x := fallCause(d, s, last)
-	x.Summary = line(fmt.Sprintf("%s carry %s together, %s %s: %s", s.many(best), unit.Rate(most.Value), s.many(last), unit.Rate(least.Value), x.Summary))
+	x.Summary = line(fmt.Sprintf("%s %s %s together, %s %s: %s", s.many(best), s.carry(best), unit.Rate(most.Value), s.many(last), unit.Rate(least.Value), x.Summary))
 	x.Evidence = append([]measure.Proof{below(measure.Proof{Counter: "aggregate of " + s.groups[last].Label, Value: least.Value, Unit: "bps",
 		Note: "with " + s.many(best) + " it is the bar"}, most.Value)}, x.Evidence...)
 	x.Evidence = numbers(x.Evidence)
-	x.Effect = &measure.Effect{BoundBps: new(most.Value), CostPct: new(100 * (1 - least.Value/most.Value)), Text: s.many(best) + " carry " + unit.Rate(most.Value), From: "the same traffic with fewer flows"}
+	x.Effect = &measure.Effect{BoundBps: new(most.Value), CostPct: new(100 * (1 - least.Value/most.Value)), Text: s.many(best) + " " + s.carry(best) + " " + unit.Rate(most.Value), From: "the same traffic with fewer flows"}
 	x.Source = "A-05; methods.md, formula 10"
 	return &x
 }
@@ -197,7 +205,7 @@ func fallCause(d *measure.Document, s sweep, at int) measure.Finding {
 		Remedy:  advise(nil, "as many receive queues as CPUs, and a hash that spreads the flows over them (thru check shows both)")}
 	if shared {
 		x.Cause, x.Where = "too-many-streams", measure.Where{Place: measure.AtTool}
-		x.Summary, x.Next = "its hosts share the CPUs of one machine", "the same on hosts of their own"
+		x.Summary, x.Next = "its ends share the CPUs of one machine", "the same on hosts of their own"
 		x.Remedy = advise(nil, "use "+s.many(bestOf(s)))
 	}
 	return x

@@ -65,7 +65,7 @@ type Share struct {
 
 // Target is what a plan demands, and what came of it.
 type Target struct {
-	What   string   `json:"what"` // "aggregate of 8 pairs, 4 streams", "a -> b"
+	What   string   `json:"what"` // "aggregate, 4 streams", "loss of each pair, 8 pairs"
 	Group  int      `json:"group"`
 	Wanted float64  `json:"wanted"`
 	Got    *float64 `json:"got,omitempty"`

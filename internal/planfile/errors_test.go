@@ -17,7 +17,7 @@ import (
 var bad = map[string]struct{ text, where, message, hint string }{
 	"typo":              {"paris: [{from: local, to: local}]", "2:1", `no key "paris"`, "did you mean pairs?"},
 	"typo in traffic":   {"traffic: {strems: 4}\npairs: [{from: local, to: local}]", "2:11", `no key "strems"`, "did you mean streams?"},
-	"typo in a type":    {"pairs: [{type: one-to-on, from: local, to: local}]", "2:16", `type is "one-to-on"`, "one-to-many"},
+	"typo in a type":    {"pairs: [{type: one-to-on, from: local, to: local}]", "2:16", `type is "one-to-on"`, "did you mean one-to-one? type takes one-to-one, one-to-many"},
 	"flag for a key":    {"traffic: {total-bitrate: 1G}\npairs: [{from: local, to: local}]", "2:11", `no key "total-bitrate"`, "did you mean total_bitrate?"},
 	"key of an axis":    {"pairs: [{from: local, to: local}]\naxes: {stream: [1]}", "3:8", `no key "stream"`, "did you mean streams?"},
 	"of a target":       {"pairs: [{from: local, to: local}]\ntargets: [{agregate: '>= 1G'}]", "3:12", `no key "agregate"`, "did you mean aggregate?"},

@@ -103,7 +103,11 @@ func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) 
 	if n.kind == textNode && contains(allowed, n.text) {
 		return n.text, nil
 	}
-	return "", s.errorf(n, fmt.Sprintf("%s takes %s", what, anyOf(allowed)), "%s is %s", what, n.value())
+	hint := fmt.Sprintf("%s takes %s", what, anyOf(allowed))
+	if near := fault.Nearest(strings.ToLower(n.text), allowed); near != "" {
+		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+	}
+	return "", s.errorf(n, hint, "%s is %s", what, n.value())
 }
 
 // list reads a list with something in it.

@@ -229,6 +229,9 @@ func failures(d *measure.Document) []string {
 			all = append(all, fmt.Sprintf("and %d more reasons, see the JSON document", len(pairs)-i))
 			break
 		}
+		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && clean(p.Lost) == g.Why }); at >= 0 {
+			g.Why = clean(d.EndPoints[at].Name) + " was lost" // why is said above
+		}
 		all = append(all, "failed: "+strings.TrimSuffix((gap{Facts: g.Facts}).text(maxNamed)+": "+g.Why, ": "))
 	}
 	if p := d.Plan; p != nil && p.Done < p.Steps {

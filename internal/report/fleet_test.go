@@ -352,3 +352,25 @@ func TestPairWarnings(t *testing.T) {
 		}
 	}
 }
+
+// TestFailures: what a lost host did is said once, and a pair that failed on
+// its way is no figure beside those that did not.
+func TestFailures(t *testing.T) {
+	d := meshTest()
+	for i := range d.Groups[1].Failed {
+		d.Groups[1].Failed[i].Error = d.EndPoints[3].Lost
+	}
+	d.Plan.Done = 1
+	want := "d was lost: no answer for 10 s|failed: a->d, b->d, c->d, d->a, d->b, d->c: d was lost|1 of 2 steps were measured"
+	if got := strings.Join(failures(d), "|"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	part := set{Pairs: []pairFigure{{Value: new(3.0)}, {Value: new(1.0), Failed: "lost"}, {Value: new(2.0)}, {Failed: "lost"}}}
+	if got := part.values(); !slices.Equal(got, []float64{2, 3}) {
+		t.Errorf("values %v", got)
+	}
+	part.Pairs = part.Pairs[1:2]
+	if got := part.values(); !slices.Equal(got, []float64{1}) {
+		t.Errorf("values of what failed alone: %v", got)
+	}
+}

@@ -205,16 +205,23 @@ func (s *set) amount() float64 {
 	return sum / float64(len(values))
 }
 
-// values are those of the pairs that have one, in order of size.
+// values are those of the pairs that have one, in order of size. One that
+// failed on the way counts only where all did.
 func (s *set) values() []float64 {
-	var all []float64
+	var whole, parts []float64
 	for _, p := range s.Pairs {
-		if p.Value != nil {
-			all = append(all, *p.Value)
+		switch {
+		case p.Value != nil && p.Failed == "":
+			whole = append(whole, *p.Value)
+		case p.Value != nil:
+			parts = append(parts, *p.Value)
 		}
 	}
-	slices.Sort(all)
-	return all
+	if len(whole) == 0 {
+		whole = parts
+	}
+	slices.Sort(whole)
+	return whole
 }
 
 // failed counts the pairs that failed.

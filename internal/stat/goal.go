@@ -52,7 +52,7 @@ func Goals(d *measure.Document, goals []Goal) {
 	for _, g := range goals {
 		found := false
 		for i := range d.Groups {
-			if x := &d.Groups[i]; g.fits(x) {
+			if x := &d.Groups[i]; g.fits(d, x) {
 				found = true
 				d.Targets = append(d.Targets, g.judge(d, x))
 			}
@@ -64,9 +64,12 @@ func Goals(d *measure.Document, goals []Goal) {
 	d.Verdict = goalsVerdict(d.Targets)
 }
 
-// fits tells whether the goal is of that group.
-func (g Goal) fits(x *measure.Group) bool {
+// fits tells whether the goal is of that group. A single flow shares with nobody.
+func (g Goal) fits(d *measure.Document, x *measure.Group) bool {
 	if g.Rung != "" && g.Rung != x.Rung {
+		return false
+	}
+	if g.Figure == FigureFairness && g.Of == OfTotal && len(bulkOf(cellsOf(d, x.Group))) < 2 {
 		return false
 	}
 	return !slices.ContainsFunc(g.Where, func(a measure.Axis) bool { return !slices.Contains(x.Axes, a) })
@@ -74,10 +77,7 @@ func (g Goal) fits(x *measure.Group) bool {
 
 // scope is what a goal is of where it fits no group.
 func (g Goal) scope() string {
-	text := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
-	if text == "" {
-		text = "aggregate"
-	}
+	text := g.noun()
 	if g.Rung != "" {
 		text += " of " + g.Rung
 	}
@@ -85,6 +85,21 @@ func (g Goal) scope() string {
 		text += ", " + AxesText(g.Where)
 	}
 	return text
+}
+
+// noun is what a goal is about.
+func (g Goal) noun() string {
+	figure := map[string]string{FigureRTT: "round trip under load", FigureLoss: "loss", FigureFairness: "fairness"}[g.Figure]
+	of := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
+	switch {
+	case figure == "" && of == "":
+		return "aggregate"
+	case figure == "":
+		return of
+	case of == "":
+		return figure
+	}
+	return figure + " of " + of
 }
 
 func (g Goal) unit() string {
@@ -157,14 +172,11 @@ func (g Goal) judge(d *measure.Document, x *measure.Group) measure.Target {
 	return t
 }
 
-// what a target is of: "aggregate of 8 pairs, streams 4".
+// what a target is of: "aggregate, 4 streams", "loss of each pair, 8 pairs".
 func (g Goal) what(x *measure.Group) string {
-	text := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
-	if text == "" {
-		text = "aggregate"
-	}
+	text := g.noun()
 	if x.Label != "" {
-		text += " of " + x.Label
+		text += ", " + x.Label
 	}
 	if x.Rung != "" {
 		text += ", " + x.Rung
@@ -229,7 +241,7 @@ func goalsVerdict(targets []measure.Target) *measure.Verdict {
 	if first == nil {
 		return &measure.Verdict{Pass: true, Reason: fmt.Sprintf("all %d targets are met", len(targets))}
 	}
-	v := &measure.Verdict{Reason: fmt.Sprintf("%d of %d targets are not met, first the %s: %s", missed, len(targets), first.What, first.Reason)}
+	v := &measure.Verdict{Reason: fmt.Sprintf("%d of %d targets are not met; the first (%s): %s", missed, len(targets), first.What, first.Reason)}
 	if first.Unit == "pct" && !first.AtMost {
 		v.Required, v.Share = first.Wanted, valueOr(first.Got, 0)
 	}

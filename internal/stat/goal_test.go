@@ -47,7 +47,7 @@ func TestGoals(t *testing.T) {
 		"round trip of all":   {Goal{Of: OfTotal, Figure: FigureRTT, Wanted: 5e6, AtMost: true}, []float64{3e6, 4e6}, []bool{true, true}, "at most"},
 		"sent again":          {Goal{Of: OfTotal, Figure: FigureLoss, Wanted: 0.1, AtMost: true, Where: four}, []float64{0.2}, []bool{false}, "c -> z: 0.2%, wanted"},
 		"fairness":            {Goal{Of: OfTotal, Figure: FigureFairness, Wanted: 0.9, Where: four}, []float64{64.0 / 3 / 22}, []bool{true}, "0.970"},
-		"fairness of one":     {Goal{Of: OfTotal, Figure: FigureFairness, Wanted: 0.9, Where: eight}, nil, []bool{false}, "not measured: fairness takes two pairs"},
+		"fairness of one":     {Goal{Of: OfTotal, Figure: FigureFairness, Wanted: 0.9, Where: eight}, nil, []bool{false}, "nothing was measured that it is of"},
 		"of no step":          {Goal{Of: OfTotal, Figure: FigureGoodput, Wanted: 1, Where: []measure.Axis{{Name: "streams", Value: "16"}}}, nil, []bool{false}, "nothing was measured that it is of"},
 	} {
 		d := goalDocument()
@@ -90,7 +90,7 @@ func TestGoalsNotMeasured(t *testing.T) {
 	if x := d.Targets[2]; x.Pass || !strings.Contains(x.Reason, "an assumption") {
 		t.Errorf("%+v", x)
 	}
-	if v := d.Verdict; v.Pass || !strings.HasPrefix(v.Reason, "2 of 3 targets are not met, first the each pair of streams 4: b -> y: not measured") {
+	if v := d.Verdict; v.Pass || !strings.HasPrefix(v.Reason, "2 of 3 targets are not met; the first (each pair, streams 4): b -> y: not measured") {
 		t.Errorf("%+v", v)
 	}
 	before := &measure.Verdict{Pass: true}

@@ -151,16 +151,24 @@ func (t *team) judge(d *measure.Document) measure.Group {
 	return t.group
 }
 
-// teamLabel names a group: by what sets it apart, else by the name that its
-// cells share, else by its pairs.
+// teamLabel names a group: by the part that the names of its cells share, such
+// as "4 end points a host" of "4 end points a host, end point 1 of 4", else by
+// what sets it apart, else by its pairs.
 func teamLabel(cells []*measure.Cell) string {
-	first := cells[0]
-	if len(first.Axes) > 0 {
-		return AxesText(first.Axes)
+	shared := strings.Split(cells[0].Label, ", ")
+	for _, c := range cells[1:] {
+		parts := strings.Split(c.Label, ", ")
+		n := 0
+		for n < min(len(parts), len(shared)) && parts[n] == shared[n] {
+			n++
+		}
+		shared = shared[:n]
 	}
-	same := func(c *measure.Cell) bool { return c.Label == first.Label }
-	if first.Label != "" && !slices.ContainsFunc(cells, func(c *measure.Cell) bool { return !same(c) }) {
-		return first.Label
+	if name := strings.Join(shared, ", "); name != "" {
+		return name
+	}
+	if len(cells[0].Axes) > 0 {
+		return AxesText(cells[0].Axes)
 	}
 	return pairsText(cells)
 }

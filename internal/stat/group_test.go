@@ -245,6 +245,11 @@ func TestGroupsOfWhat(t *testing.T) {
 	if g := alone.Groups[0]; g.Aggregate == nil || g.Aggregate.Value != flows[0].Goodput.Value || g.Overlap != nil || g.Fairness != nil || g.Label != "a -> b" {
 		t.Errorf("one flow: %+v", g)
 	}
+	named := planned(cellsOfParts(part{"a", "b", 0, two, 0}, part{"a", "b", 0, two, 0})...)
+	named.Cells[0].Label, named.Cells[1].Label = "2 end points a host, end point 1 of 2", "2 end points a host, end point 2 of 2"
+	if Groups(named); named.Groups[0].Label != "2 end points a host" {
+		t.Errorf("label %q", named.Groups[0].Label)
+	}
 	four := planned(cellsOfParts(part{"a", "b", 0, []float64{1, 1}, 0}, part{"a", "b", 0, []float64{3, 3}, 0})...)
 	four.Cells[0].Axes = []measure.Axis{{Name: "end_points", Value: "2"}}
 	Groups(four)

@@ -1,0 +1,251 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// yard is a set of agents that take turns and keep skewed clocks.
+type yard struct {
+	t    *testing.T
+	zero time.Time
+	quit chan struct{}
+	all  map[string]*yardAgent
+}
+
+// yardAgent answers as an agent of a fleet does. Its faults are chosen by a test.
+type yardAgent struct {
+	*yard
+	name string
+	skew time.Duration // of its clock
+	wall time.Duration // of its wall clock
+
+	refuses string // prefix of the targets that it cannot dial
+	mute    bool   // never answers Prepare
+	deaf    bool   // nor any question about its host
+	dies    bool   // when it is started
+	leaves  bool   // when it is asked for its evidence
+	floods  bool   // when it is started, and for ever
+	broken  string // its sessions end with that
+	quota   float64
+	vanish  string // prefix of the targets towards which large packets vanish
+
+	mu       sync.Mutex
+	sessions map[string]bool // by id: it sends
+	began    map[string]time.Time
+	opened   int
+	calls    []string
+	queue    []*yardClient
+}
+
+// yardClient is one controller's connection to an agent.
+type yardClient struct {
+	*yardAgent
+	events chan bus.Event
+	lost   chan struct{}
+	once   sync.Once
+}
+
+func newYard(t *testing.T) *yard {
+	y := &yard{t: t, zero: time.Now(), quit: make(chan struct{}), all: map[string]*yardAgent{}}
+	t.Cleanup(func() { close(y.quit) })
+	return y
+}
+
+// add an agent; its clock and its wall clock are far from everybody's.
+func (y *yard) add(name string, change func(*yardAgent)) {
+	n := time.Duration(len(y.all))
+	a := &yardAgent{yard: y, name: name, skew: n * 977 * time.Second, wall: (n - 3) * 41 * time.Second, sessions: map[string]bool{}, began: map[string]time.Time{}}
+	if change != nil {
+		change(a)
+	}
+	y.all[name] = a
+}
+
+// connect gives a controller its own connections to all of them.
+func (y *yard) connect(names ...string) map[string]*EndPoint {
+	ends := map[string]*EndPoint{}
+	for i, n := range names {
+		c := &yardClient{yardAgent: y.all[n], events: make(chan bus.Event, 64), lost: make(chan struct{})}
+		ends[n] = &EndPoint{
+			Name: n, Addr: fmt.Sprintf("10.0.%d.%d:5200", i/250, i%250), Client: c, DataHosts: []string{"at-" + n},
+			Hello: bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, ID: "id " + n},
+		}
+	}
+	return ends
+}
+
+func (a *yardAgent) called(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, what)
+}
+
+func (a *yardAgent) asked(what string) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		if strings.HasPrefix(c, what) {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *yardAgent) now() time.Duration { return time.Since(a.zero) + a.skew }
+
+func (c *yardClient) Hello(context.Context) (bus.HelloReply, error) { return bus.HelloReply{}, nil }
+
+func (c *yardClient) Clock(context.Context) (bus.ClockReply, error) {
+	return bus.ClockReply{NowNs: int64(c.now()), WallNs: time.Now().Add(c.wall).UnixNano()}, c.Err()
+}
+
+func (c *yardClient) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
+	if c.deaf {
+		return bus.FactsReply{}, errors.New("bus: facts: no reply")
+	}
+	r := bus.FactsReply{Facts: measure.Facts{Hostname: &c.name, Cores: new(2)}}
+	if c.quota > 0 {
+		r.Facts.Cgroup = &measure.Cgroup{QuotaCPUs: &c.quota}
+	}
+	return r, c.Err()
+}
+
+func (c *yardClient) Answer(context.Context, bus.Answer) (bus.AnswerReply, error) {
+	return bus.AnswerReply{Token: "probe", Port: 1}, c.Err()
+}
+
+func (c *yardClient) Probe(_ context.Context, m bus.Probe) (bus.ProbeReply, error) {
+	c.called("probe " + strings.Join(m.Targets, " "))
+	one := measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: 9000}, MTU: &measure.PathMTU{Bytes: 9000, Claimed: 9000}}
+	path := measure.Path{Forward: one, Back: one}
+	if c.vanish != "" && strings.HasPrefix(m.Targets[0], c.vanish) {
+		path.Forward.MTU = &measure.PathMTU{Bytes: 1500, Claimed: 9000, Silent: true}
+	}
+	return bus.ProbeReply{Path: path}, c.Err()
+}
+
+func (c *yardClient) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.queue, c) {
+		c.queue = append(c.queue, c)
+	}
+	ahead := slices.Index(c.queue, c)
+	return bus.ReserveReply{Granted: ahead == 0, Ahead: ahead}, c.Err()
+}
+
+func (c *yardClient) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply, error) {
+	if c.mute {
+		time.Sleep(20 * time.Millisecond)
+		return bus.PrepareReply{}, fault.Failf("it is stuck", "bus: prepare: no reply within 20ms")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil || c.queue[0] != c {
+		return bus.PrepareReply{}, errors.New("not your turn")
+	}
+	if m.Dials && c.refuses != "" && strings.HasPrefix(m.Targets[0], c.refuses) {
+		return bus.PrepareReply{}, fault.Failf("open the ports", "worker: no data connection: %s: refused", m.Targets[0])
+	}
+	c.opened++
+	id := fmt.Sprintf("%s %d", c.name, c.opened)
+	c.sessions[id] = m.Sends
+	return bus.PrepareReply{Session: id, Token: "token", Port: 5202, RTTIdle: &measure.RTT{Median: int64(time.Millisecond)}}, nil
+}
+
+func (c *yardClient) Start(_ context.Context, m bus.Start) (bus.Empty, error) {
+	go c.run(m)
+	return bus.Empty{}, c.Err()
+}
+
+// run is the life of a session: it begins at its moment, and ends soon.
+func (c *yardClient) run(m bus.Start) {
+	if m.AtNs > 0 {
+		select {
+		case <-time.After(time.Duration(m.AtNs) - c.now()):
+		case <-c.quit:
+			return
+		}
+	}
+	c.mu.Lock()
+	c.began[m.Session] = time.Now()
+	c.mu.Unlock()
+	script := []bus.Event{{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1e9, Bytes: 1000}, {Kind: bus.EventDone}}
+	switch {
+	case c.dies:
+		c.once.Do(func() { close(c.lost) })
+		return
+	case c.broken != "":
+		script[1] = bus.Event{Kind: bus.EventFailed, Error: c.broken, Hint: "mend it"}
+	}
+	for _, e := range script {
+		e.Session = m.Session
+		c.send(e)
+	}
+	for c.floods && c.send(bus.Event{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1, Session: m.Session}) {
+	}
+}
+
+func (c *yardClient) send(e bus.Event) bool {
+	select {
+	case c.events <- e:
+		return true
+	case <-c.quit:
+		return false
+	}
+}
+
+func (c *yardClient) Collect(_ context.Context, m bus.Collect) (bus.CollectReply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaves {
+		c.once.Do(func() { close(c.lost) })
+	}
+	began, started := c.began[m.Session]
+	if !started {
+		return bus.CollectReply{}, c.Err()
+	}
+	return bus.CollectReply{Evidence: measure.Evidence{
+		Sends: c.sessions[m.Session], MeasuredNs: 1e9, Bytes: 1000, TotalBytes: 1000, BeganNs: new(int64(began.Sub(c.zero) + c.skew)),
+		Bins: []measure.StreamBin{{Span: 1e9, Bytes: 1000}},
+	}}, c.Err()
+}
+
+func (c *yardClient) Captured(context.Context, bus.Captured) (bus.CapturedReply, error) {
+	return bus.CapturedReply{}, errors.New("nothing is captured here")
+}
+
+func (c *yardClient) Release(_ context.Context, m bus.Release) (bus.Empty, error) {
+	c.called(strings.TrimSpace("release " + m.Session))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Session == "" {
+		clear(c.sessions)
+	}
+	if delete(c.sessions, m.Session); len(c.sessions) == 0 {
+		c.queue = slices.DeleteFunc(c.queue, func(x *yardClient) bool { return x == c })
+	}
+	return bus.Empty{}, nil
+}
+
+func (c *yardClient) Events() <-chan bus.Event { return c.events }
+func (c *yardClient) Lost() <-chan struct{}    { return c.lost }
+func (c *yardClient) Err() error {
+	select {
+	case <-c.lost:
+		return errors.New("it fell silent")
+	default:
+		return nil
+	}
+}
