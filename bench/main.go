@@ -18,10 +18,14 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/term"
+
+	"thru/internal/engine/worker"
 )
 
 // settings is what the command line says.
@@ -35,9 +39,24 @@ type settings struct {
 	ceiling    string
 	congestion string
 	idle       time.Duration
+	scale      []int
 }
 
+// main is also the agents of a fleet, and their workers.
 func main() {
+	if len(os.Args) > 1 && (os.Args[1] == worker.Verb || os.Args[1] == agentsVerb) {
+		err := error(nil)
+		if os.Args[1] == worker.Verb {
+			err = worker.Main(os.Stdin, os.Stdout)
+		} else {
+			err = serveAgents(os.Args[2:])
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	runtime.LockOSThread() // children inherit this thread's CPUs, and end with it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -63,6 +82,7 @@ func parse(args []string) (settings, error) {
 	f.StringVar(&s.ceiling, "ceiling", "bin/ceiling", "built from ceiling.c")
 	f.StringVar(&s.congestion, "congestion", "cubic", "congestion control for all, set as the namespace's route attribute")
 	f.DurationVar(&s.idle, "idle", 10*time.Second, "how long the idle agent is watched")
+	scale := f.String("scale", "50,100,200,500", "agents of the fleets that are measured, with commas")
 	if err := f.Parse(args); err != nil {
 		return s, fmt.Errorf("bench: reading the command line: %w", err)
 	}
@@ -71,6 +91,13 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("bench: reading -only: %w", err)
 	}
 	s.only = re
+	for _, word := range strings.Split(*scale, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 2 {
+			return s, fmt.Errorf("bench: -scale takes numbers of agents, from 2 on")
+		}
+		s.scale = append(s.scale, n)
+	}
 	if s.seconds < 1 || s.seconds != float64(int(s.seconds)) || s.repeats < 1 {
 		return s, fmt.Errorf("bench: -seconds takes whole seconds, -repeats 1 or more")
 	}
@@ -107,6 +134,9 @@ func run(ctx context.Context, s settings) error {
 		r.add(os.Stdout, result)
 	}
 	if err := r.addAgent(ctx, os.Stdout); err != nil {
+		return err
+	}
+	if err := r.addScale(ctx, os.Stdout); err != nil {
 		return err
 	}
 	r.writeBars(os.Stdout)

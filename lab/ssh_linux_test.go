@@ -3,6 +3,7 @@ package lab_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +59,41 @@ func TestSSHCheck(t *testing.T) {
 		}
 	}
 	s.eventuallyClean(t, 5*time.Second)
+}
+
+// TestSSHPair measures between two hosts of which neither is this one, and where
+// no thru is.
+func TestSSHPair(t *testing.T) {
+	t.Parallel()
+	f := lab.NewFleet(t, lab.FleetOptions{Rates: uplinks(2, 300e6)})
+	var ends []*sshd
+	var names string
+	for i, h := range f.Hosts {
+		s := startSSHD(t, h, f.Data(i).String(), "", "")
+		ends, names = append(ends, s), names+fmt.Sprintf("  - {name: h%d, at: \"ssh://%s\"}\n", i+1, s.addr)
+	}
+	ends[1].write(t, "authorized", 0o600, ends[0].read(t, "user.pub")) // one key for both
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	text := "thru: 1\nname: pair\nend_points:\n" + names + "pairs: [{from: [h1], to: [h2]}]\ngates: off\ntraffic: {time: 2s, ramp: 500ms, streams: 1, direction: both}\n"
+	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := startWith(t, f.Controller, t.TempDir(), "", sshClient(t, ends[0].path("user"), ends...), "run", "--json", plan)
+	if code := client.wait(t, 40*time.Second); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	doc := client.document(t)
+	if len(doc.Cells) != 2 {
+		t.Errorf("%d cells, want both directions", len(doc.Cells))
+	}
+	for _, c := range doc.Cells {
+		if c.Goodput == nil || !near(c.Goodput.Value, 300e6*payloadShare, 2) {
+			t.Errorf("%s to %s: goodput %+v, want %.0f", c.From, c.To, c.Goodput, 300e6*payloadShare)
+		}
+	}
+	for _, s := range ends {
+		s.eventuallyClean(t, 5*time.Second)
+	}
 }
 
 // TestSSHRefusals are ends that cannot be reached or served: each says why, in

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
@@ -53,6 +54,8 @@ type env struct {
 	args     []string
 	version  string
 	fleets   fleets // that this process has connections to
+	parcels  parcels
+	asking   sync.Mutex // held by the one ssh that may ask a person
 }
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.

@@ -43,11 +43,17 @@ func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 	if d.Port != bus.DefaultPort && d.Port != 0 {
 		return nil, nil, fault.Usagef("the port of ssh stands in the end point: ssh://HOST:PORT", "-p %d does not go with %s", d.Port, name)
 	}
+	heard := func() {}
+	if isTerminal(d.env.in) { // one at a time may ask a person
+		d.env.asking.Lock()
+		heard = sync.OnceFunc(d.env.asking.Unlock)
+		defer heard()
+	}
 	s, err := startSSH(d.env, destination, port)
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := d.attended(ctx, s, name)
+	e, err := d.attended(ctx, s, name, heard)
 	if err != nil {
 		s.close()
 		return nil, nil, err
@@ -55,23 +61,24 @@ func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 	return e, func() { e.Client.(*bus.Client).Close(); s.close() }, nil
 }
 
-// attended brings thru to the far end and connects its agent.
-func (d dialer) attended(ctx context.Context, s *sshProcess, name string) (*control.EndPoint, error) {
+// attended brings thru to the far end and connects its agent. It calls heard
+// when the login is through.
+func (d dialer) attended(ctx context.Context, s *sshProcess, name string, heard func()) (*control.EndPoint, error) {
 	defer s.killOn(ctx)()
 	far, err := s.greeting()
-	if err != nil {
+	if heard(); err != nil {
 		return nil, err
 	}
 	if d.Checks && platform.Known(far.os) {
 		return nil, &otherSystem{far.os}
 	}
-	file, err := openBinary(far)
+	box, err := d.env.parcels.of(far)
 	if err != nil {
 		return nil, err
 	}
 	p := newProgress(d.env)
 	defer p.close()
-	if err := s.bring(file, far, p); err != nil {
+	if err := s.bring(box, p); err != nil {
 		return nil, err
 	}
 	client, err := bus.Over(s.conn(), s.destination, d.env.version)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"thru/internal/fault"
 	"thru/internal/unit"
@@ -168,13 +169,38 @@ func pack(r io.Reader, zip bool) (p parcel, err error) {
 	return p, nil
 }
 
-// bring copies a program to the far end and waits until it runs there.
-func (s *sshProcess) bring(file io.ReadCloser, far farEnd, p progress) error {
+// parcels keeps what was packed: many hosts get the same.
+type parcels struct {
+	mu  sync.Mutex
+	all map[farEnd]parcel
+}
+
+// of packs the program for a far end, once for each kind of host.
+func (p *parcels) of(far farEnd) (parcel, error) {
+	far.addr = "" // it says nothing of the program
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if box, ok := p.all[far]; ok {
+		return box, nil
+	}
+	file, err := openBinary(far)
+	if err != nil {
+		return parcel{}, err
+	}
 	defer file.Close()
 	box, err := pack(file, far.gzip)
 	if err != nil {
-		return err
+		return parcel{}, err
 	}
+	if p.all == nil {
+		p.all = map[farEnd]parcel{}
+	}
+	p.all[far] = box
+	return box, nil
+}
+
+// bring copies a program to the far end and waits until it runs there.
+func (s *sshProcess) bring(box parcel, p progress) error {
 	if _, err := fmt.Fprintf(s.in, "%d %d %x %s\n", len(box.body), box.size, box.sum, box.coding); err != nil {
 		return s.explain("copying thru there", err)
 	}
@@ -189,6 +215,6 @@ func (s *sshProcess) bring(file io.ReadCloser, far farEnd, p progress) error {
 		}
 	}
 	p.Checking("starting thru on " + s.destination)
-	_, err = s.expect("ready", "copying thru there", 0)
+	_, err := s.expect("ready", "copying thru there", 0)
 	return err
 }
