@@ -179,10 +179,11 @@ func suggest(before, name string, names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
+	far := func(other string) int { return fault.Distance(strings.ToLower(name), strings.ToLower(other)) }
 	names = slices.Clone(names)
 	slices.Sort(names)
-	slices.SortStableFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	if distance(name, names[0]) <= len(name)/2 {
+	slices.SortStableFunc(names, func(a, b string) int { return far(a) - far(b) })
+	if far(names[0]) <= len(name)/2 {
 		return before + names[0] + "?"
 	}
 	text := strings.Join(names[:min(len(names), mostSuggested)], ", ")
@@ -190,26 +191,4 @@ func suggest(before, name string, names []string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return "there are " + text
-}
-
-// distance is how many bytes must be put in, taken out or replaced to make one
-// word of the other (Levenshtein).
-func distance(a, b string) int {
-	a, b = strings.ToLower(a), strings.ToLower(b)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

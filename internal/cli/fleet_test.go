@@ -59,17 +59,6 @@ func TestFindHost(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"web1", "web1", 0}, {"WEB1", "web1", 0}, {"web1", "web2", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 // One connection to a controller serves all that use it, and ends with the last.
 func TestFleetsShareAConnection(t *testing.T) {
 	var f fleets

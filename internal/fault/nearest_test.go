@@ -18,3 +18,14 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"web1", "web1", 0}, {"web1", "web2", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}} {
+		if got := Distance(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
