@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -80,9 +81,15 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 	return &reply.Evidence
 }
 
+// errInterrupted is the error of a run that who started it has ended.
+var errInterrupted = errors.New("interrupted")
+
 // finish turns a flow into its run.
 func (f *flow) finish(err error) measure.Run {
 	f.run.Partial = err != nil
+	if errors.Is(err, context.Canceled) {
+		err = errInterrupted
+	}
 	if err != nil {
 		f.run.Error = Describe(err)
 	}

@@ -538,7 +538,7 @@ func TestOtherWork(t *testing.T) {
 	c := recorded(1)
 	c.Runs[0].Flows[0].Sender.Base = hostSpan(90, 90)
 	Summarise(c, nil, Link{})
-	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "local was 90% busy without the test") }) {
+	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "local: 90% busy without the test") }) {
 		t.Errorf("warnings %q", c.Warnings)
 	}
 	if c.SenderCPU.PctPerGbps != nil || c.ReceiverCPU.PctPerGbps == nil {

@@ -111,7 +111,7 @@ func (s *summary) warnOtherWork() {
 				busy += c.Busy() / float64(len(e.Base.CPUs))
 			}
 			if busy > MaxIdleBusyPct {
-				s.warn("%s was %s busy without the test: its CPU figures, and perhaps the rate, are not of the test alone", e.EndPoint, unit.Percent(busy))
+				s.warn("%s: %s busy without the test: CPU figures, and perhaps the rate, are not of the test alone", e.EndPoint, unit.Percent(busy))
 				break
 			}
 		}
