@@ -184,7 +184,7 @@ func (f *fleetAtScale) await(ctx context.Context) (took time.Duration, err error
 			} `json:"hosts"`
 		}
 		online := 0
-		if err == nil && json.Unmarshal([]byte(p.out.String()), &list) == nil {
+		if err == nil && json.Unmarshal(p.out.Bytes(), &list) == nil {
 			for _, h := range list.Hosts {
 				if h.Online {
 					online++
@@ -240,7 +240,7 @@ func (f *fleetAtScale) measurePlan(ctx context.Context, row *scaleRow) error {
 	row.plan, row.planCPU = time.Since(began), p.cpu()
 	row.controlCPU = (runTime(f.control.cmd.Process.Pid) - before).Seconds()
 	var doc measure.Document
-	if jerr := json.Unmarshal([]byte(p.out.String()), &doc); jerr != nil || len(doc.Cells) != f.size {
+	if jerr := json.Unmarshal(p.out.Bytes(), &doc); jerr != nil || len(doc.Cells) != f.size {
 		return fmt.Errorf("the plan gave %d cells: %w", len(doc.Cells), err)
 	}
 	for _, c := range doc.Cells {
