@@ -69,6 +69,7 @@ type journal struct {
 	unlock func()
 	warn   func(string) // hears once that the folder cannot be written
 	lost   error        // why it could not
+	next   time.Time    // when a step is worth writing again
 }
 
 // runsFolder is where runs are kept unless a folder is named.
@@ -236,6 +237,25 @@ func readDocument(path string) (*measure.Document, error) {
 		return nil, fmt.Errorf("%s is of the schema %q, this thru goes on with %q", path, doc.Schema, measure.Schema)
 	}
 	return &doc, nil
+}
+
+// savingShare is how many times as long as writing the document takes, it is
+// not written again: with hundreds of hosts it has tens of megabytes, and would
+// be written after each of hundreds of steps.
+const savingShare = 20
+
+// step writes the document after a step, unless that would take too much of the time.
+func (j *journal) step(doc *measure.Document) {
+	if j == nil {
+		return
+	}
+	began := time.Now()
+	if began.Before(j.next) {
+		return
+	}
+	j.save(doc)
+	now := time.Now()
+	j.next = now.Add(savingShare * now.Sub(began))
 }
 
 // save writes the document as it is now. A folder that cannot be written, as on

@@ -173,3 +173,20 @@ func TestJournalOnAFullDisk(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// A document that takes long to write is not written after each step, and whole at the end.
+func TestJournalPacesItself(t *testing.T) {
+	j := &journal{dir: t.TempDir()}
+	j.step(documentOf(1))
+	j.next = time.Now().Add(time.Hour) // as if that had taken minutes
+	j.step(documentOf(2))
+	if doc, err := readDocument(filepath.Join(j.dir, documentName)); err != nil || doc.Plan.Done != 1 {
+		t.Errorf("in between: %+v, %v", doc, err)
+	}
+	j.end(documentOf(2), nil)
+	if doc, err := readDocument(filepath.Join(j.dir, documentName)); err != nil || doc.Plan.Done != 2 {
+		t.Errorf("at the end: %+v, %v", doc, err)
+	}
+	var none *journal
+	none.step(documentOf(1))
+}

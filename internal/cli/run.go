@@ -433,7 +433,7 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	}
 	if r.journal != nil {
 		r.journal.warn = func(text string) { view.clear(); r.env.line(text) }
-		runner.Before, runner.Saved, runner.Planned = r.journal.before, r.journal.save, r.journal.planned(p)
+		runner.Before, runner.Saved, runner.Planned = r.journal.before, r.journal.step, r.journal.planned(p)
 	}
 	doc, err := runner.Run(ctx, p)
 	view.close()
