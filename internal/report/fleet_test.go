@@ -171,10 +171,10 @@ func TestLivePlan(t *testing.T) {
 		width, lines int
 		want         string
 	}{
-		{"all", l, 100, 3, " 3/12    7.52 Gb/s   3 pairs   1 failed   mesh, 4 streams   [####------] 60 s left\n  a->b  940 Mb/s   a->c    failed   b->a         -"},
+		{"all", l, 100, 3, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   mesh, 4 streams   [####------] 60 s left\n  a->b  940 Mb/s   a->c    failed   b->a         -"},
 		{"a column", l, 30, 4, " 3/12    7.52 Gb/s   1 failed\n  a->b  940 Mb/s\n  a->c    failed\n  b->a         -"},
 		{"the slowest", l, 30, 3, " 3/12    7.52 Gb/s   1 failed\n  a->c    failed\n  and 2 more"},
-		{"one line", l, 60, 1, " 3/12    7.52 Gb/s   3 pairs   1 failed   60 s left"},
+		{"one line", l, 60, 1, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   60 s left"},
 		{"ramp", ramp, 0, 2, "1/1         ramp   [----------] 17 min left"},
 		{"too narrow", l, 8, 1, " 3/12"},
 	}

@@ -58,14 +58,15 @@ func livePlanLine(l LivePlan, width int) string {
 	if len(l.Pairs) > 1 {
 		pairs = count(len(l.Pairs), "pair")
 	}
-	failed := ""
+	failed, soFar := "", ""
 	if l.Failed > 0 {
 		failed = fmt.Sprintf("%d failed", l.Failed)
+		soFar = failed + " so far" // which may be more than there are pairs
 	}
 	bar, left := livePlanBar(l)
 	label := clean(l.Label)
-	for _, parts := range [][]string{{where, carried, pairs, failed, label, bar + left}, {where, carried, pairs, failed, label, left},
-		{where, carried, pairs, failed, left}, {where, carried, failed, left}, {where, carried, failed}} {
+	for _, parts := range [][]string{{where, carried, pairs, soFar, label, bar + left}, {where, carried, pairs, soFar, label, left},
+		{where, carried, pairs, soFar, left}, {where, carried, failed, left}, {where, carried, failed}} {
 		line := strings.TrimRight(joinGap(parts), " ")
 		if width <= 0 || utf8.RuneCountInString(line) <= width {
 			return line

@@ -29,6 +29,7 @@ type pairFigure struct {
 	Flows    int
 	Value    *float64 // bit/s, or requests a second; nil: no figure
 	Failed   string   // why; empty: it did not fail
+	Whole    bool     // a run of it ended as planned, which its figure is of
 	Cells    []*measure.Cell
 }
 
@@ -136,6 +137,7 @@ func (s *set) pair() {
 		if f := stat.MainFigure(c); f != nil {
 			p.Value = new(valueOf(p.Value) + f.Value)
 		}
+		p.Whole = p.Whole || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return !r.Partial && r.Error == nil })
 		if c.Error != nil && p.Failed == "" {
 			p.Failed = cmp.Or(clean(c.Error.Message), "failed")
 		}
@@ -211,7 +213,7 @@ func (s *set) values() []float64 {
 	var whole, parts []float64
 	for _, p := range s.Pairs {
 		switch {
-		case p.Value != nil && p.Failed == "":
+		case p.Value != nil && (p.Failed == "" || p.Whole):
 			whole = append(whole, *p.Value)
 		case p.Value != nil:
 			parts = append(parts, *p.Value)
