@@ -92,7 +92,9 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 		return ""
 	}
 	text := s.answer()
-	if len(sets) > 1 && s.Name != "" {
+	if other := otherWay(sets, s); other != nil {
+		text += "; the other way " + other.answer()
+	} else if len(sets) > 1 && s.Name != "" {
 		text += " with " + join(s.Rung, s.Name) + ", the most of " + count(len(sets), "setting")
 	}
 	if n := s.failed(); n > 0 {
@@ -105,6 +107,20 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 		text += ": " + verdictWord(d.Verdict)
 	}
 	return text
+}
+
+// otherWay is the set of the direction back, where there are but the two: they
+// are no settings of which one is to be taken.
+func otherWay(sets []*set, s *set) *set {
+	if len(sets) != 2 || len(s.Axes) != 1 || s.Axes[0].Name != "direction" {
+		return nil
+	}
+	for _, o := range sets {
+		if o != s && len(o.values()) > 0 {
+			return o
+		}
+	}
+	return nil
 }
 
 // answer is what the pairs of a set carried: "8 pairs at once carried 7.52 Gb/s, 880-960 Mb/s each".
@@ -190,7 +206,7 @@ func causeAnswer(d *measure.Document, s *set) string {
 		case n == len(s.Cells):
 			return mark + x.text()
 		case 2*n >= len(s.Cells):
-			return fmt.Sprintf("%s%d of them: %s", mark, n, x.text())
+			return fmt.Sprintf("%swhat holds back %d of %s: %s", mark, n, count(len(s.Cells), "flow"), x.text())
 		}
 	}
 	return ""

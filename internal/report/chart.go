@@ -251,7 +251,7 @@ func (k course) chart(n int, most course) chart {
 	if len(k.received)+len(k.receiverCPU) > 0 {
 		legends = append(legends, legend{key(receiver), "receiver"})
 	}
-	return chartOf(d, name+" over time, "+what(k.cell)+".", legends)
+	return chartOf(d, name+" over time, "+join(what(k.cell), otherAxes(k.cell))+".", legends)
 }
 
 // rates is the scale of the first panel, named as its title.

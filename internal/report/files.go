@@ -105,14 +105,14 @@ func fileGaps(all []gap) (out []gap) {
 		case g.Why == "a capture does not show it", strings.HasPrefix(g.Why, "a capture shows what was acknowledged"):
 			unseen = true
 		case slices.Contains(g.Facts, "ceiling"):
-			out = append(out, gap{"--link-rate names the link's", []string{"ceiling"}})
+			out = append(out, gap{Why: "--link-rate names the link's", Facts: []string{"ceiling"}})
 		case slices.Contains(g.Facts, "time ratio"), slices.Contains(g.Facts, "steady state"): // the ceiling, and a warning, tell of them
 		default:
 			out = append(out, g)
 		}
 	}
 	if unseen {
-		out = append(out, gap{"packets do not show it", []string{"CPU and memory of both ends", "what the programs read"}})
+		out = append(out, gap{Why: "packets do not show it", Facts: []string{"CPU and memory of both ends", "what the programs read"}})
 	}
 	return out
 }

@@ -13,6 +13,13 @@ import (
 type gap struct {
 	Why   string
 	Facts []string
+	Like  int // reasons for the same that begin alike, and are left out
+}
+
+// isLike tells whether a reason for a fact says what this one says of another place.
+func (g gap) isLike(fact, why string) bool {
+	head := why[:min(alike, len(why))]
+	return len(why) > alike && strings.HasPrefix(g.Why, head) && len(g.Facts) == 1 && g.Facts[0] == fact
 }
 
 // gaps groups by reason what was not checked of the measurement.
@@ -96,13 +103,21 @@ func factGaps(d *measure.Document) []gap {
 	return out
 }
 
+// alike is how much of two reasons for the same fact makes them one: those of
+// many pairs differ in the names of their hosts alone.
+const alike = 40
+
 func addGap(gaps []gap, fact, why string) []gap {
 	i := slices.IndexFunc(gaps, func(g gap) bool { return g.Why == why })
+	if same := slices.IndexFunc(gaps, func(g gap) bool { return g.isLike(fact, why) }); i < 0 && same >= 0 {
+		gaps[same].Like++
+		return gaps
+	}
 	switch {
 	case i < 0 && len(gaps) == maxLines:
 		return gaps
 	case i < 0:
-		return append(gaps, gap{why, []string{fact}})
+		return append(gaps, gap{Why: why, Facts: []string{fact}})
 	case len(gaps[i].Facts) < maxLines && !slices.Contains(gaps[i].Facts, fact):
 		gaps[i].Facts = append(gaps[i].Facts, fact)
 	}
@@ -117,6 +132,9 @@ func (g gap) text(most int) string {
 	}
 	if g.Why == "" {
 		return facts
+	}
+	if g.Like > 0 {
+		return facts + " (" + g.Why + "; and " + strconv.Itoa(g.Like) + " more like it)"
 	}
 	return facts + " (" + g.Why + ")"
 }

@@ -21,7 +21,6 @@ type gateView struct {
 	At        string   // where the commands are to be run, if that is to be said
 	Remedy    []string // commands, whole
 	Risk      string
-	Checklist string
 }
 
 func newGates(d *measure.Document) []gateView {
@@ -29,7 +28,7 @@ func newGates(d *measure.Document) []gateView {
 	for _, g := range d.Gates {
 		all = append(all, gateView{
 			Status: clean(g.Status), Word: gateWord(g.Status), ID: clean(g.ID), Where: gatePlace(g), Fact: clean(g.Fact), Why: clean(g.Why),
-			Advice: clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: clean(g.Risk), Checklist: clean(strings.Join(g.Checklist, " ")),
+			Advice: clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: clean(g.Risk),
 		})
 		if v := &all[len(all)-1]; len(v.Remedy) > 0 && g.RemedyAt != "" && g.RemedyAt != g.EndPoint {
 			v.At = "at " + clean(g.RemedyAt) + ":"

@@ -134,7 +134,7 @@ func (g grid) shrink(widths []int, room int) {
 			cells[i] = max(cells[i], utf8.RuneCountInString(word))
 		}
 		if least[i] = cells[i]; c.Least > 0 {
-			least[i] = c.Least
+			least[i] = min(cells[i], max(c.Least, g.longestWord(i)))
 		}
 		total += widths[i] + gridGap
 	}
@@ -143,6 +143,25 @@ func (g grid) shrink(widths []int, room int) {
 			total--
 		}
 	}
+}
+
+// wholeWord is how long a word may be that is never cut to make room.
+const wholeWord = 16
+
+// longestWord of a column, its head included, of those that are never cut.
+func (g grid) longestWord(i int) (longest int) {
+	take := func(text string) {
+		for word := range strings.FieldsSeq(text) {
+			if n := utf8.RuneCountInString(word); n <= wholeWord {
+				longest = max(longest, n)
+			}
+		}
+	}
+	take(g.Columns[i].Name)
+	for _, r := range g.Rows {
+		take(r[i])
+	}
+	return longest
 }
 
 // takeOne narrows the widest column that is above its floor.

@@ -201,7 +201,7 @@ func (p *printer) pairMatrix(m *matrix) {
 		}
 		p.matrixBlock(m, heads, rows, first, min(first+most, len(heads)), name, width)
 	}
-	p.wrap("", 1, " ", m.Unit.name+"; "+m.Legend()+"; "+cellNoPair+" not in the plan")
+	p.wrap("", 1, " ", m.Unit.name+"; "+m.Legend()+"; "+cellNoPair+" itself, or not in the plan")
 	if legend != "" {
 		p.within("  names", legend)
 	}

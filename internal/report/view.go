@@ -138,12 +138,22 @@ func newView(d *measure.Document) *view {
 	}
 	if d.Verdict != nil {
 		v.Verdict = &verdict{Pass: d.Verdict.Pass, Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
-		if len(d.Targets) > 0 && strings.Contains(v.Answer, v.Verdict.Reason) {
-			v.Verdict.Reason = "" // it is said
-		}
+		v.Verdict.Reason = unsaid(d, v.Answer, v.Verdict.Reason)
 	}
 	v.showCells(d)
 	return v
+}
+
+// unsaid is what the reason of a verdict adds to the answer of a plan. That of a
+// ladder stands below its rungs.
+func unsaid(d *measure.Document, answer, reason string) string {
+	if d.Ladder != nil && len(d.Targets) == 0 && isPlanned(d) {
+		return ""
+	}
+	if said := targetsLine(d); said != "" && strings.Contains(answer, said) {
+		reason = strings.TrimPrefix(strings.TrimPrefix(reason, said), "; ")
+	}
+	return reason
 }
 
 // showCells takes the cells that are shown one by one: of a large plan the
