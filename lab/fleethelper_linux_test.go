@@ -3,7 +3,6 @@ package lab_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,19 +137,19 @@ func received(doc measure.Document, group int) map[string]float64 {
 	return got
 }
 
-// plateau is the rate of payload in bit/s that ports have counted together, in
-// the time after the traffic has begun and its ramp is over.
-func plateau(t *testing.T, ports map[string][]lab.Reading, ramp, span time.Duration) float64 {
-	t.Helper()
-	total := 0.0
-	for _, name := range slices.Sorted(maps.Keys(ports)) {
-		all := ports[name]
-		begin := slices.IndexFunc(all, func(r lab.Reading) bool { return r.TxBytes-all[0].TxBytes > 1<<20 })
-		if begin < 0 {
-			continue // it has received next to nothing
+// plateau is the rate of payload in bit/s that ports have counted together, for
+// a span of time that begins so long after the first of them carried traffic.
+func plateau(ports map[string][]lab.Reading, after, span time.Duration) float64 {
+	var begin time.Time
+	for _, all := range ports {
+		i := slices.IndexFunc(all, func(r lab.Reading) bool { return r.TxBytes-all[0].TxBytes > 100_000 })
+		if i >= 0 && (begin.IsZero() || all[i].At.Before(begin)) {
+			begin = all[i].At
 		}
-		from, to := at(all, all[begin].At.Add(ramp)), at(all, all[begin].At.Add(ramp+span))
-		total += (to - from) * 8 / span.Seconds()
+	}
+	total := 0.0
+	for _, all := range ports {
+		total += (at(all, begin.Add(after+span)) - at(all, begin.Add(after))) * 8 / span.Seconds()
 	}
 	return total
 }
