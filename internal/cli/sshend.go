@@ -183,7 +183,8 @@ func (s *sshProcess) line() (word, rest string, err error) {
 	for seen := 0; seen < sshMostNoise; {
 		b, err := s.out.ReadSlice('\n')
 		seen += len(b)
-		if after, ours := strings.CutPrefix(string(b), s.mark+" "); ours && err == nil {
+		// What a login prints need not end its line.
+		if _, after, ours := strings.Cut(string(b), s.mark+" "); ours && err == nil {
 			word, rest, _ := strings.Cut(strings.TrimSpace(after), " ")
 			return word, rest, nil
 		}

@@ -38,7 +38,7 @@ trap gone EXIT; trap "exit 1" HUP INT PIPE TERM;
 fail() { echo "MARK failed $*"; exit 1; };
 has() { command -v "$1" >/dev/null 2>&1; };
 coding=plain; has gzip && coding=gzip;
-o=$(uname -o 2>/dev/null); echo "MARK here $(uname -s) $(uname -m) ${o:-?} $coding $SSH_CONNECTION";
+o=$(uname -o 2>/dev/null); s=$(uname -s 2>/dev/null); m=$(uname -m 2>/dev/null); echo "MARK here ${s:-?} ${m:-?} ${o:-?} $coding $SSH_CONNECTION";
 read -r bytes size sum coding || exit 1;
 for t in "$TMPDIR" /tmp /var/tmp "$HOME" /dev/shm "/run/user/$(id -u)"; do
 test -n "$t" || continue;
@@ -71,6 +71,9 @@ func parseFarEnd(words, destination string) (farEnd, error) {
 	w := strings.Fields(words)
 	if len(w) < 4 {
 		return farEnd{}, fmt.Errorf("cli: %s says of itself %.60q", destination, words)
+	}
+	if w[0] == "?" || w[1] == "?" {
+		return farEnd{}, fault.Failf("see `ssh "+destination+" uname`: its PATH lacks the usual folders", "cli: %s does not say what system it is: the login there finds no uname", destination)
 	}
 	far := farEnd{os: systemName(w[0], w[2]), arch: machineName(w[1]), gzip: w[3] == "gzip"}
 	far.addr = destination[strings.LastIndex(destination, "@")+1:]

@@ -256,7 +256,7 @@ func pointTable(d *measure.Document) grid {
 	}
 	g := grid{Caption: "End points", Columns: []column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
 	for _, p := range d.EndPoints[:min(len(d.EndPoints), maxHostRows)] {
-		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels)), "-", "-", "-", "-", "-", orDash(clean(p.Lost))}
+		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", orDash(clean(p.Lost))}
 		if p.Facts != nil {
 			for i, f := range factColumns()[1:5] {
 				r[3+i] = orDash(f.value(p.Facts))

@@ -39,11 +39,11 @@ func TestHostsTable(t *testing.T) {
 	got := hostsText(t, fleetHosts()[:3], TextOptions{Width: 110})
 	want := `3 hosts: 1 free, 1 busy, 1 refused
 
-  name  state                                 labels              CPUs     seen  thru   wire  addresses
-  web1  free                                  role=web site=east     8      now  0.1.0  1.4   10.1.0.1 fd00::1
-  web2  busy: tests for ops since 8 s         role=web site=east     8  2 s ago  0.1.0  1.4   10.1.0.2
-  web1  refused: the name web1 belongs to     -                      -  4 s ago  0.1.0  1.4   -
-        another key
+  name  state                          labels              CPUs     seen  thru   wire  addresses
+  web1  free                           role=web site=east     8      now  0.1.0  1.4   10.1.0.1 fd00::1
+  web2  busy: tests for ops since 8 s  role=web site=east     8  2 s ago  0.1.0  1.4   10.1.0.2
+  web1  refused                        -                      -  4 s ago  0.1.0  1.4   -
+web1 is refused: the name web1 belongs to another key
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

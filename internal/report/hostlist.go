@@ -29,7 +29,7 @@ type HostRow struct {
 func (h HostRow) state() string {
 	switch {
 	case h.Refused != "":
-		return "refused: " + clean(h.Refused)
+		return "refused"
 	case !h.Online:
 		return "not there"
 	case h.Busy != "":
@@ -53,11 +53,16 @@ func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
 		if h.CPUs > 0 {
 			cpus = fmt.Sprint(h.CPUs)
 		}
-		g.Rows = append(g.Rows, []string{clean(h.Name), h.state(), orDash(labelsText(h.Labels)), cpus, agoText(h.Ago),
+		g.Rows = append(g.Rows, []string{clean(h.Name), h.state(), orDash(labelsText(h.Labels, len(hosts) > 1)), cpus, agoText(h.Ago),
 			orDash(clean(h.Thru)), orDash(clean(h.Wire)), orDash(strings.Join(cleanAll(h.Addrs), " "))})
 	}
 	p.out.WriteByte('\n')
 	p.grid(g)
+	for _, h := range hosts {
+		if h.Refused != "" {
+			p.broken(yellow, 0, clean(h.Name)+" is refused: "+clean(h.Refused))
+		}
+	}
 	return p.flush(w)
 }
 
@@ -68,7 +73,7 @@ func hostsAnswer(hosts []HostRow) string {
 	}
 	counts := map[string]int{}
 	for _, h := range hosts {
-		word, _, _ := strings.Cut(h.state(), ":")
+		word, _, _ := strings.Cut(h.state(), ":") // of what it is busy with
 		counts[word]++
 	}
 	var parts []string
@@ -83,7 +88,7 @@ func hostsAnswer(hosts []HostRow) string {
 // stateTone is the colour of a state.
 func stateTone(cell string) tone {
 	switch {
-	case strings.HasPrefix(cell, "refused: "):
+	case cell == "refused":
 		return toneBad
 	case cell == "not there", strings.HasPrefix(cell, "busy: "):
 		return toneWarn
@@ -93,11 +98,17 @@ func stateTone(cell string) tone {
 	return toneNone
 }
 
-// labelsText is "role=web site=east", by name.
-func labelsText(labels map[string]string) string {
+// fewLabels of a host are listed where there are others.
+const fewLabels = 4
+
+// labelsText is "role=web site=east", by name; where it is to be short, the first few.
+func labelsText(labels map[string]string, short bool) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		all = append(all, clean(key+"="+labels[key]))
+	}
+	if left := len(all) - fewLabels; short && left > 1 {
+		return strings.Join(all[:fewLabels], " ") + fmt.Sprintf(" and %d more", left)
 	}
 	return strings.Join(all, " ")
 }

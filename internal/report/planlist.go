@@ -99,7 +99,7 @@ func endPointText(e plan.EndPoint) string {
 	if e.DataAddr != "" {
 		data = "data at " + clean(e.DataAddr)
 	}
-	return strings.TrimSpace(clean(e.Name) + " " + bracket(join(at, labelsText(e.Labels), data)))
+	return strings.TrimSpace(clean(e.Name) + " " + bracket(join(at, labelsText(e.Labels, true), data)))
 }
 
 // wantedText is a target: "total goodput at least 9 Gb/s, where streams is 8".
