@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
@@ -34,7 +36,7 @@ const (
 // take returns nil when the result is on the disk, or can never be used.
 func (i *intake) take(s bus.Spooled) error {
 	who := cmp.Or(s.Name, s.Agent)
-	doc, err := report.ReadJSON(bytes.NewReader(s.Body))
+	what, err := about(s.Body)
 	if err != nil { // it would come again for ever
 		i.say.warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
 		return nil
@@ -45,21 +47,43 @@ func (i *intake) take(s bus.Spooled) error {
 		return fault.Failf("make room on the controller's disk", "cli: keeping a result: %w", err)
 	}
 	i.say.forget("intake")
-	i.say.tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
+	i.say.tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, what, path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
 	return nil
 }
 
-// about says what a result is of.
-func about(doc *measure.Document) string {
-	if len(doc.Cells) == 0 {
-		return doc.Command
+// mostObjects bounds what is decoded of a foreign result: three of its bytes can
+// become a kilobyte of memory. One end of a test of minutes has fewer.
+const mostObjects = 20_000
+
+// about says what a result is of. One of a newer thru is kept unread: whoever
+// looks at it may have that.
+func about(text []byte) (string, error) {
+	var head struct {
+		Schema    string    `json:"schema"`
+		Command   string    `json:"command"`
+		StartedAt time.Time `json:"started_at"`
 	}
-	when := doc.StartedAt.Local().Format("2006-01-02 15:04:05")
-	if measured(doc) {
-		return when + ", " + report.Answer(doc)
+	if err := json.Unmarshal(text, &head); err != nil {
+		return "", err
 	}
-	return fmt.Sprintf("%s, %s to %s", when, doc.Cells[0].From, doc.Cells[0].To)
+	if !strings.HasPrefix(head.Schema, "thru.result/") {
+		return "", errors.New("it names no schema of thru")
+	}
+	when := head.StartedAt.Local().Format("2006-01-02 15:04:05")
+	if head.Schema != measure.Schema || bytes.Count(text, []byte("{")) > mostObjects {
+		return when + ", " + head.Command, nil
+	}
+	doc, err := report.ReadJSON(bytes.NewReader(text))
+	switch {
+	case err != nil:
+		return "", err
+	case len(doc.Cells) == 0:
+		return when + ", " + doc.Command, nil
+	case measured(doc):
+		return when + ", " + report.Answer(doc), nil
+	}
+	return fmt.Sprintf("%s, %s to %s", when, doc.Cells[0].From, doc.Cells[0].To), nil
 }
 
 // write puts a result into the folder of its host, whole and on the disk.
