@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -356,4 +357,96 @@ func TestFloodOfPresence(t *testing.T) {
 	}
 	g.attach(t, bustest.New(), "good")
 	waitHosts(t, g.operator(t), func(h []bus.Host) bool { return named(h, "good") != nil })
+}
+
+// TestNothingWaitsForARogue: an agent cannot have the hub keep for it what it
+// sends to itself, nor hear one message many times.
+func TestNothingWaitsForARogue(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	r, err := rogueOfHub(t, g.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Subscribe("thru.here."+r.key, func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	wantViolation(t, r.violations, "hearing its own presence")
+	for range 9 {
+		if _, err := r.Subscribe("thru.to."+r.key+".>", func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-r.violations:
+		if !strings.Contains(strings.ToLower(err.Error()), "subscriptions") {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("an agent may subscribe to one thing any number of times")
+	}
+	o, err := rogueOfHub(t, g.operate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if _, err := o.Subscribe("thru.re."+o.key+".>", func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.FlushTimeout(patience); err != nil {
+		t.Errorf("an operator, who has a subscription for each host: %v", err)
+	}
+}
+
+// TestRunsOfKey: one operator with many clients locks no other one out, and is
+// told why it is not served; a reply that goes elsewhere is not made.
+func TestRunsOfKey(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	p := g.attach(t, bustest.New(), "bee")
+	waitStatus(t, p, func(s bus.Status) bool { return s.Connected })
+	r, err := rogueOfHub(t, g.operate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := make(chan *nats.Msg, 1024)
+	if _, err := r.ChanSubscribe("thru.re."+r.key+".>", replies); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(run int, rest string) {
+		id := fmt.Sprintf("%026s", strings.Map(func(c rune) rune { return 'A' + c - '0' }, fmt.Sprint(run)))
+		id = strings.ReplaceAll(id, "0", "A")
+		for _, x := range [][2]string{{"thru.to." + p.ID() + "." + r.key + "." + id + ".clock", p.ID()}, {"thru.registry." + r.key + "." + id + ".hosts", "registry"}} {
+			r.PublishMsg(&nats.Msg{Subject: x[0], Reply: "thru.re." + r.key + "." + id + "." + x[1] + ".r." + rest, Data: []byte("{}")})
+		}
+	}
+	for i := range 300 {
+		ask(i, "1")
+	}
+	refused := 0
+	for range 2 * 300 {
+		m := <-replies
+		if m.Header.Get("Nats-Service-Error") != "" {
+			refused++
+		}
+	}
+	if refused != 300-64+300-128 {
+		t.Errorf("%d of 300 clients of one key at two places were refused", refused)
+	}
+	if _, err := g.operator(t).Client(p.ID()).Hello(t.Context()); err != nil {
+		t.Errorf("another operator: %v", err)
+	}
+	ask(0, "2.3") // one word more
+	ask(0, "4")
+	for range 3 {
+		select {
+		case m := <-replies:
+			if strings.Contains(m.Subject, p.ID()) && !strings.HasSuffix(m.Subject, ".alive") && strings.HasSuffix(m.Subject, ".2.3") {
+				t.Errorf("a reply to %s", m.Subject)
+			}
+		case <-time.After(patience):
+			t.Fatal("no reply")
+		}
+	}
 }
