@@ -24,6 +24,8 @@ const (
 	linksOfKey     = 8 // connections of one identity; more are refused
 	agentRate      = 4 << 20
 	agentBurst     = 16 << 20 // bytes that an agent may send at once: a long result
+	operatorRate   = 16 << 20 // of requests to many agents
+	operatorBurst  = 8 << 20  // each byte may wait once for each agent: alive is heard by all
 )
 
 // HubConfig says where and for whom `thru control` listens.
@@ -100,7 +102,7 @@ func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allo
 	if !known || !d.s.conf.State.secretOf(given.Username).matches(given.Password) {
 		return allowed{}, fmt.Errorf("bus: letting in: %w", ErrSecret)
 	}
-	if err := verify(given.Nkey, nonce, given.Sig); err != nil {
+	if err := verify(given.Nkey, d.s.conf.State.CertSHA256(), nonce, given.Sig); err != nil {
 		return allowed{}, fmt.Errorf("bus: letting in: %w: %w", ErrSecret, err)
 	}
 	l, err := d.s.note(id, given.Nkey, given.Username)
@@ -108,6 +110,7 @@ func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allo
 		return allowed{}, err
 	}
 	if given.Username == PrivilegeOperate {
+		l.pace.limit(operatorRate, operatorBurst, time.Now())
 		return operatorMay(given.Nkey), nil
 	}
 	if given.JWT, err = subsClaim(memberSubs); err != nil {

@@ -41,7 +41,14 @@ func rogueOfHub(t testing.TB, j bus.Join, more ...nats.Option) (*rogue, error) {
 	}
 	key, _ := pair.PublicKey()
 	return newRogue(t, key, append([]nats.Option{nats.SetCustomDialer(thruDialer(j.Control[0])), nats.SkipHostLookup(),
-		nats.UserInfo(j.Privilege, string(j.Secret)), nats.Nkey(key, pair.Sign)}, more...)...)
+		nats.UserInfo(j.Privilege, string(j.Secret)), nats.Nkey(key, signAt(j, pair))}, more...)...)
+}
+
+// signAt signs as members of that hub do.
+func signAt(j bus.Join, pair nkeys.KeyPair) func([]byte) ([]byte, error) {
+	return func(nonce []byte) ([]byte, error) {
+		return pair.Sign(append(append([]byte("thru hub login\n"), j.CertSHA256[:]...), nonce...))
+	}
 }
 
 // rogueOfNATS logs in with a key that the server knows.
@@ -166,7 +173,7 @@ func TestHubDoor(t *testing.T) {
 	var replayed []byte
 	signOnce := func(nonce []byte) ([]byte, error) {
 		if replayed == nil {
-			replayed, _ = pair.Sign(nonce)
+			replayed, _ = signAt(g.agent, pair)(nonce)
 		}
 		return replayed, nil
 	}
@@ -179,12 +186,14 @@ func TestHubDoor(t *testing.T) {
 		options []nats.Option
 	}{
 		"a signature of another login":    {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, signOnce)}},
-		"another's key":                   {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, other.Sign)}},
-		"a key of an account":             {"agent", g.agent.Secret, []nats.Option{nats.Nkey(accountKey, account.Sign)}},
-		"the secret of agents, operating": {"operate", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
-		"the secret of operators":         {"agent", g.operate.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
-		"no secret":                       {"agent", "", []nats.Option{nats.Nkey(key, pair.Sign)}},
-		"a privilege of agents":           {"measure", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
+		"another's key":                   {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, other))}},
+		"a key of an account":             {"agent", g.agent.Secret, []nats.Option{nats.Nkey(accountKey, signAt(g.agent, account))}},
+		"the secret of agents, operating": {"operate", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
+		"the secret of operators":         {"agent", g.operate.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
+		"a signature for another hub":     {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(bus.Join{CertSHA256: [32]byte{1}}, pair))}},
+		"a signature of the nonce alone":  {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
+		"no secret":                       {"agent", "", []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
+		"a privilege of agents":           {"measure", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
 	} {
 		_, err := rogueOfHub(t, g.agent, append(c.options, nats.UserInfo(c.user, string(c.secret)))...)
 		if !errors.Is(err, nats.ErrAuthorization) {
@@ -251,11 +260,11 @@ func TestLinksOfKey(t *testing.T) {
 	pair, _ := nkeys.CreateUser()
 	key, _ := pair.PublicKey()
 	for range 8 {
-		if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, pair.Sign)); err != nil {
+		if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, signAt(g.agent, pair))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, pair.Sign)); !errors.Is(err, nats.ErrAuthorization) {
+	if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, signAt(g.agent, pair))); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("a ninth connection: %v", err)
 	}
 }
