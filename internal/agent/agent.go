@@ -167,6 +167,11 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.
 	if m.Spec.Engine != measure.Native && !bus.IsOwn(ctx) {
 		return bus.PrepareReply{}, fault.Failf("run thru there itself", "agent: %s is spoken for this process alone, not for others", m.Spec.Engine)
 	}
+	if m.Dials && m.Spec.Engine == measure.Native {
+		if err := trusts(ctx, m.Token); err != nil {
+			return bus.PrepareReply{}, err
+		}
+	}
 	eng, ok := a.conf.Engines[m.Spec.Engine]
 	if !ok {
 		return bus.PrepareReply{}, fault.Failf("both ends need a thru that knows it", "agent: engine %q is not known here", m.Spec.Engine)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
+	"thru/internal/token"
 )
 
 // fakeEngine opens sessions that do nothing until they are closed or told to end.
@@ -268,5 +270,27 @@ func TestStrangersReachNoOtherProgram(t *testing.T) {
 		if _, err := a.Prepare(t.Context(), "c", m); err == nil {
 			t.Errorf("dials %v: a client from the network may speak to other programs", dials)
 		}
+	}
+}
+
+// A client from the network tells the token, so it may only have this host dial
+// who proves to have made it: an older listener answers with bytes that such a
+// client could choose to be an innocent server's.
+func TestStrangersNeedProof(t *testing.T) {
+	a, f, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "c")
+	old := strings.ToLower(token.New())
+	dial := func(shown string) error {
+		_, err := prepare(a, "c", func(m *bus.Prepare) { m.Dials, m.Sends, m.Token = true, true, shown })
+		return err
+	}
+	if err := dial(old); err == nil || len(f.opened) > 0 {
+		t.Errorf("a client from the network has traffic sent to who cannot prove to want it: %v", err)
+	}
+	if _, err := a.Probe(t.Context(), "c", bus.Probe{Targets: []string{"127.0.0.1:1"}, Token: old}); err == nil || !strings.Contains(err.Error(), "prove") {
+		t.Errorf("probing: %v", err)
+	}
+	if err := dial(token.New()); err != nil {
+		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/path"
+	"thru/internal/token"
 )
 
 // Answer implements bus.Handler: it opens the answering end of a probe. A
@@ -42,6 +43,11 @@ func (a *Agent) Probe(ctx context.Context, client string, m bus.Probe) (bus.Prob
 	}
 	if m.Token == "" && !bus.IsOwn(ctx) {
 		return bus.ProbeReply{}, fault.Failf("run thru there itself", "agent: probing without a token is for this process alone, not for others")
+	}
+	if m.Token != "" {
+		if err := trusts(ctx, m.Token); err != nil {
+			return bus.ProbeReply{}, err
+		}
 	}
 	if len(m.Targets) > maxTargets {
 		return bus.ProbeReply{}, fault.Failf("", "agent: probing: %d targets are above the %d that a host can have", len(m.Targets), maxTargets)
@@ -88,6 +94,17 @@ func (a *Agent) endResponder(client string) {
 	if r != nil {
 		r.Close()
 	}
+}
+
+// trusts refuses a token with which traffic could go to somebody who does not
+// want it: whoever tells it to this end can choose what an older thru would
+// answer. This process is trusted, others are not.
+func trusts(ctx context.Context, shown string) error {
+	if token.Proves(shown) || bus.IsOwn(ctx) {
+		return nil
+	}
+	return fault.Failf("the end that listens has an older thru: upgrade it, or run the command at the end that dials",
+		"agent: dialling: the other end cannot prove that it wants the traffic")
 }
 
 func errNotYourTurn(what string) error {

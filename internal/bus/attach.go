@@ -15,8 +15,15 @@ import (
 	"thru/internal/fault"
 )
 
-// maxClients bounds the operators that an agent serves at a time.
-const maxClients = 256
+// Bounds of the operators that an agent serves at a time: of all, and of those
+// with one key, so that none can lock the others out.
+const (
+	maxClients   = 256
+	clientsOfKey = 64
+)
+
+// errFull is why a client is not served.
+var errFull = fault.Failf("end other commands there, or try again in 10 s", "bus: too many clients are served at a time")
 
 // AttachConfig says to which fleet an agent belongs, and as what.
 type AttachConfig struct {
@@ -144,13 +151,16 @@ func (p *Post) connect() (err error) {
 		return err
 	}
 	key := p.trunk.id.pub
-	for subject, f := range map[string]nats.MsgHandler{
+	hears := map[string]nats.MsgHandler{
 		"thru.to." + key + ".>": p.request,
 		"thru.alive.*.*":        p.alive,
 		"thru.roll.*":           p.roll,
-		hereSubject(key):        p.here,
 		ackSubject(key, ">"):    p.ack,
-	} {
+	}
+	if p.conf.NATS != nil { // a hub's registry says it
+		hears[hereSubject(key)] = p.here
+	}
+	for subject, f := range hears {
 		if _, err := p.nc.Subscribe(subject, f); err != nil {
 			p.trunk.cancel()
 			p.nc.Close()
@@ -231,8 +241,15 @@ func (p *Post) request(m *nats.Msg) {
 		p.again(p.known(who), m.Data)
 		return
 	}
-	x := p.login(who)
-	if x == nil || !strings.HasPrefix(m.Reply, reSubject(who, p.ID(), wordReply+".")) {
+	// The reply is told from others by one more word, as send expects it.
+	if !strings.HasPrefix(m.Reply, reSubject(who, p.ID(), wordReply+".")) || tokens(m.Reply, 7) == nil {
+		return
+	}
+	x, err := p.login(who)
+	if err != nil {
+		p.answers.refuse(m.Reply, err)
+	}
+	if x == nil {
 		return
 	}
 	x.touch()
@@ -262,23 +279,33 @@ func (p *Post) known(who operatorID) *posting {
 	return p.posted[who.client()]
 }
 
-// login returns the client, from its first request on; nil where there are too many.
-func (p *Post) login(who operatorID) *posting {
+// login returns the client, from its first request on; nil while it ends, and an
+// error where there are too many.
+func (p *Post) login(who operatorID) (*posting, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if x := p.posted[who.client()]; x != nil && x.ends {
-		return nil // what comes next is sent again, and begins anew when this has ended
+		return nil, nil // what comes next is sent again, and begins anew when this has ended
 	} else if x != nil {
-		return x
+		return x, nil
 	}
-	if len(p.posted) >= maxClients || p.ctx.Err() != nil {
-		return nil
+	if p.ctx.Err() != nil {
+		return nil, nil
+	}
+	same := 0
+	for _, x := range p.posted {
+		if x.who.key == who.key {
+			same++
+		}
+	}
+	if len(p.posted) >= maxClients || same >= clientsOfKey {
+		return nil, errFull
 	}
 	granted := append([]string{PrivilegeMeasure}, p.conf.Allow...)
 	x := &posting{who: who, epoch: newID()}
 	x.login = newLogin(who.client(), granted, false, func() {})
 	p.posted[who.client()] = x
-	return x
+	return x, nil
 }
 
 // alive keeps the lease of a client.

@@ -62,7 +62,7 @@ func Memory() (*Server, error) { return newServer(ServerConfig{NoAuth: true}, ag
 // Client connects this process to its own server, once Serve answers there.
 func (s *Server) Client() (*Client, error) {
 	ours, theirs := net.Pipe()
-	s.wg.Go(func() { s.serve(theirs, true) })
+	s.wg.Go(func() { s.serve(theirs, nil) })
 	c, err := connect(ours, s.conf.State.Secret, startTime)
 	if err != nil {
 		return nil, fmt.Errorf("bus: connecting to the agent of this process: %w", err)

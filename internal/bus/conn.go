@@ -11,7 +11,7 @@ const overTime = 10 * time.Second
 // Carry serves the client at the other end of a connection until it ends. Who
 // has made the connection has shown who he is, as ssh does: he may do all that
 // the own process may. It closes the connection.
-func (s *Server) Carry(conn net.Conn) { s.serve(conn, true) }
+func (s *Server) Carry(conn net.Conn) { s.serve(conn, nil) }
 
 // Over connects to an agent whose server carries the other end of a
 // connection; peer names it in messages. Close closes the connection.

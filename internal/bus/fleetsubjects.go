@@ -2,6 +2,7 @@ package bus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -102,6 +103,15 @@ func agentMay(key string) allowed {
 		publish:   []string{"thru.re.*.*." + key + ".>", hereSubject(key), spoolSubject(key, "*")},
 		subscribe: []string{"thru.to." + key + ".>", hereSubject(key), ackSubject(key, ">"), "thru.alive.*.*", "thru.roll.*"},
 	}
+}
+
+// memberMay is what an agent may at a hub. There the registry tells it of another
+// process with its key: what one can send to itself many times over, and does not
+// read, would wait in the hub's memory.
+func memberMay(key string) allowed {
+	may := agentMay(key)
+	may.subscribe = slices.DeleteFunc(may.subscribe, func(s string) bool { return s == hereSubject(key) })
+	return may
 }
 
 // operatorMay is what an operator may: ask all agents, and hear its own replies.

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -105,4 +106,73 @@ func TestKeptAnswers(t *testing.T) {
 	if k.bytes > keptReplyBytes || len(k.order) > keptReplies || len(k.replies) != len(k.order) {
 		t.Error(k.bytes, len(k.order), len(k.replies))
 	}
+}
+
+// TestIntakeRoom: offers alone hold no room, who holds most makes room for who
+// holds less, and who does not go on yields its place.
+func TestIntakeRoom(t *testing.T) {
+	in := newIntake(&Registry{conf: RegistryConfig{Intake: func(Spooled) error { return nil }}})
+	now := time.Now()
+	offer := func(size int) spoolMessage {
+		return spoolMessage{Transfer: newID(), ID: "x", Size: size, SHA256: strings.Repeat("0", 64)}
+	}
+	for i := range 8 {
+		if a, _ := in.take(fmt.Sprint("rogue", i), offer(spoolBytes), now); a.Error != "" {
+			t.Fatal(a.Error)
+		}
+	}
+	if a, _ := in.take("good", offer(100), now); a.Error != "" || in.held != 0 {
+		t.Errorf("beside offers without data: %q, %d held", a.Error, in.held)
+	}
+	for i := range 5 { // more than there is room for
+		agent := fmt.Sprint("rogue", i)
+		m := in.coming[agent].spoolMessage
+		m.Part = make([]byte, spoolBytes-1)
+		in.take(agent, m, now)
+	}
+	m := in.coming["good"].spoolMessage
+	m.Part = make([]byte, 99)
+	if a, _ := in.take("good", m, now); a.Error != "" || a.Next != 99 || in.held > intakeBytes {
+		t.Errorf("beside those that hold much: %+v, %d held", a, in.held)
+	}
+	for i := range intakeAtime {
+		in.take(fmt.Sprint("idle", i), offer(1), now)
+	}
+	if a, _ := in.take("late", offer(1), now.Add(time.Second)); a.Error == "" {
+		t.Error("a delivery that goes on is dropped")
+	}
+	if a, _ := in.take("late", offer(1), now.Add(time.Minute)); a.Error != "" {
+		t.Error(a.Error)
+	}
+	held := 0
+	for _, x := range in.coming {
+		held += len(x.body)
+	}
+	if held != in.held {
+		t.Errorf("%d bytes are held, and %d counted", held, in.held)
+	}
+}
+
+// TestPorch: who has shown no secret takes a bounded number of places, and one
+// address half of them.
+func TestPorch(t *testing.T) {
+	p := newPorch(4)
+	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
+	enter := func(ip string, want bool) func() {
+		leave, ok := p.enter(at(ip))
+		if ok != want {
+			t.Fatalf("%s is let wait: %v", ip, ok)
+		}
+		return leave
+	}
+	first := enter("10.0.0.1", true)
+	enter("10.0.0.1", true)
+	enter("10.0.0.1", false)
+	enter("10.0.0.2", true)
+	enter("10.0.0.3", true)
+	enter("10.0.0.4", false)
+	first()
+	first()
+	enter("10.0.0.4", true)
+	enter("10.0.0.5", false)
 }

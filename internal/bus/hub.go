@@ -2,10 +2,13 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	nats "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 
 	"thru/internal/fault"
 )
@@ -15,10 +18,14 @@ const (
 	hubConnections = 2048
 	hubHandshakes  = 256
 	hubSubs        = 4096 // an operator has one for each agent
+	memberSubs     = 8    // of an agent, which has four
+	hubReserved    = 256  // places that agents do not take, so that operators get in
 	hubPending     = 128 << 20
 	linksOfKey     = 8 // connections of one identity; more are refused
 	agentRate      = 4 << 20
 	agentBurst     = 16 << 20 // bytes that an agent may send at once: a long result
+	operatorRate   = 16 << 20 // of requests to many agents
+	operatorBurst  = 8 << 20  // each byte may wait once for each agent: alive is heard by all
 )
 
 // HubConfig says where and for whom `thru control` listens.
@@ -72,6 +79,7 @@ func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
 	if d.s.isAgent(given.Username, given.Password) {
 		return true
 	}
+	given.JWT = "" // not ours: what it says would bound the connection
 	may, err := d.admit(c.GetID(), given, c.GetNonce())
 	if err != nil {
 		select {
@@ -80,7 +88,8 @@ func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
 		}
 		return false
 	}
-	c.RegisterUser(&nats.User{Username: given.Nkey, Permissions: &nats.Permissions{
+	// The account is named so that the server reads the bounds of this one connection.
+	c.RegisterUser(&nats.User{Account: d.s.nats.GlobalAccount(), Username: given.Nkey, Permissions: &nats.Permissions{
 		Publish:   &nats.SubjectPermission{Allow: may.publish},
 		Subscribe: &nats.SubjectPermission{Allow: may.subscribe},
 	}})
@@ -93,37 +102,68 @@ func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allo
 	if !known || !d.s.conf.State.secretOf(given.Username).matches(given.Password) {
 		return allowed{}, fmt.Errorf("bus: letting in: %w", ErrSecret)
 	}
-	if err := verify(given.Nkey, nonce, given.Sig); err != nil {
+	if err := verify(given.Nkey, d.s.conf.State.CertSHA256(), nonce, given.Sig); err != nil {
 		return allowed{}, fmt.Errorf("bus: letting in: %w: %w", ErrSecret, err)
 	}
-	l, err := d.s.note(id, given.Nkey)
+	l, err := d.s.note(id, given.Nkey, given.Username)
 	if err != nil {
 		return allowed{}, err
 	}
 	if given.Username == PrivilegeOperate {
+		l.pace.limit(operatorRate, operatorBurst, time.Now())
 		return operatorMay(given.Nkey), nil
 	}
+	if given.JWT, err = subsClaim(memberSubs); err != nil {
+		return allowed{}, err
+	}
 	l.pace.limit(agentRate, agentBurst, time.Now())
-	return agentMay(given.Nkey), nil
+	return memberMay(given.Nkey), nil
 }
 
-// note keeps whose a link is, and bounds how many one has.
-func (s *Server) note(id uint64, key string) (*link, error) {
+// subsClaim bounds the subscriptions of one connection. The server has that for
+// users who bring a JWT, so one is made up, and signed by nobody in particular.
+func subsClaim(most int64) (string, error) {
+	account, err := nkeys.CreateAccount()
+	if err != nil {
+		return "", fmt.Errorf("bus: letting in: %w", err)
+	}
+	user, err := newIdentity()
+	if err != nil {
+		return "", err
+	}
+	claims := jwt.NewUserClaims(user.pub)
+	claims.Limits.Subs = most
+	text, err := claims.Encode(account)
+	if err != nil {
+		return "", fmt.Errorf("bus: letting in: %w", err)
+	}
+	return text, nil
+}
+
+// note keeps whose a link is, and bounds how many one has, and how many are agents'.
+func (s *Server) note(id uint64, key, privilege string) (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.links[id]
 	if l == nil || l.who != "" {
 		return nil, fmt.Errorf("bus: letting in: the link is another's: %w", ErrSecret)
 	}
-	same := 0
+	same, agents := 0, 0
 	for _, other := range s.links {
 		if other.who == key {
 			same++
 		}
+		if other.agent {
+			agents++
+		}
+	}
+	if privilege == PrivilegeAgent && agents >= s.front.connections-hubReserved {
+		return nil, errors.New("bus: letting in: the places for agents are taken")
 	}
 	if same >= linksOfKey {
 		return nil, fmt.Errorf("bus: letting in: %d connections have this key: %w", same, ErrSecret)
 	}
-	l.who = key
+	l.letIn()
+	l.who, l.agent = key, privilege == PrivilegeAgent
 	return l, nil
 }

@@ -97,8 +97,19 @@ func readCreds(path string) (identity, []byte, error) {
 // sign signs the nonce of a server.
 func (i identity) sign(nonce []byte) ([]byte, error) { return i.pair.Sign(nonce) }
 
-// verify tells whether a signature over a nonce is that of a public key.
-func verify(key string, nonce []byte, signature string) error {
+// signFor signs the nonce of the hub that has a certificate.
+func (i identity) signFor(certSHA256 [32]byte) func(nonce []byte) ([]byte, error) {
+	return func(nonce []byte) ([]byte, error) { return i.sign(boundTo(certSHA256, nonce)) }
+}
+
+// boundTo is what is signed at a hub: so whoever runs one cannot log in at another
+// by what its own members sign.
+func boundTo(certSHA256 [32]byte, nonce []byte) []byte {
+	return append(append([]byte("thru hub login\n"), certSHA256[:]...), nonce...)
+}
+
+// verify tells whether a signature over the nonce of a hub is that of a public key.
+func verify(key string, certSHA256 [32]byte, nonce []byte, signature string) error {
 	pub, err := nkeys.FromPublicKey(key)
 	if err != nil || !validKey(key) {
 		return errors.New("bus: no public key of a user")
@@ -107,7 +118,7 @@ func verify(key string, nonce []byte, signature string) error {
 	if err != nil || len(nonce) == 0 {
 		return errors.New("bus: the signature cannot be read")
 	}
-	return pub.Verify(nonce, sig)
+	return pub.Verify(boundTo(certSHA256, nonce), sig)
 }
 
 // validKey tells whether a text is the public nkey of a user: safe in a subject.

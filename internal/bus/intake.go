@@ -16,6 +16,9 @@ const (
 	intakeAtime = 64        // agents that deliver at a time
 	intakeKeeps = 4         // results that are written at a time
 	intakeTime  = 30 * time.Second
+	intakeIdle  = 2 * time.Second // after which a delivery yields its place to another
+	intakeRate  = 64              // messages of an agent a second: 16 MiB of parts
+	intakeBurst = 256
 )
 
 // intake puts together what agents deliver.
@@ -25,8 +28,9 @@ type intake struct {
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	closed bool
-	held   int
+	held   int                  // bytes that have come
 	coming map[string]*incoming // by agent: one at a time
+	rights map[string]*pace     // by agent: to be heard
 }
 
 // incoming is a result on its way in.
@@ -38,7 +42,7 @@ type incoming struct {
 }
 
 func newIntake(r *Registry) *intake {
-	return &intake{r: r, keeps: make(chan struct{}, intakeKeeps), coming: map[string]*incoming{}}
+	return &intake{r: r, keeps: make(chan struct{}, intakeKeeps), coming: map[string]*incoming{}, rights: map[string]*pace{}}
 }
 
 // hear takes a message to thru.spool.AGENT.any|CONTROLLER.
@@ -52,6 +56,9 @@ func (in *intake) hear(m *nats.Msg) {
 	if !ok {
 		return
 	}
+	if !in.due(agent, time.Now()) {
+		return // it would have each answer sent to it many times over
+	}
 	a, whole := in.take(agent, part, time.Now())
 	switch {
 	case whole != nil:
@@ -59,6 +66,58 @@ func (in *intake) hear(m *nats.Msg) {
 	case a != (ackMessage{}):
 		in.say(agent, part.Transfer, a)
 	}
+}
+
+// due tells whether an agent is heard now.
+func (in *intake) due(agent string, now time.Time) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p := in.rights[agent]
+	if p == nil {
+		if len(in.rights) >= maxHosts {
+			clear(in.rights) // a few say more than they may
+		}
+		p = &pace{}
+		p.limit(intakeRate, intakeBurst, now)
+		in.rights[agent] = p
+	}
+	return p.allow(now)
+}
+
+// room makes room for what comes from an agent, at the cost of another: for a
+// place who has not gone on for longest, for bytes who holds most. It needs the lock.
+func (in *intake) room(agent string, bytes int, now time.Time) bool {
+	if in.coming[agent] == nil && len(in.coming) >= intakeAtime {
+		idle := in.other(agent, func(a, b *incoming) bool { return a.asked.Before(b.asked) })
+		if idle == "" || now.Sub(in.coming[idle].asked) < intakeIdle {
+			return false
+		}
+		in.drop(idle)
+	}
+	own := bytes
+	if x := in.coming[agent]; x != nil {
+		own += len(x.body)
+	}
+	for in.held+bytes > intakeBytes {
+		most := in.other(agent, func(a, b *incoming) bool { return len(a.body) > len(b.body) })
+		if most == "" || len(in.coming[most].body) <= own {
+			return false
+		}
+		in.drop(most)
+	}
+	return true
+}
+
+// other is the agent whose delivery comes first by that order, besides one, and
+// besides those that are being kept; empty where there is none. It needs the lock.
+func (in *intake) other(but string, before func(a, b *incoming) bool) string {
+	first := ""
+	for agent, x := range in.coming {
+		if agent != but && !x.whole && (first == "" || before(x, in.coming[first])) {
+			first = agent
+		}
+	}
+	return first
 }
 
 // parseSpool reads foreign bytes.
@@ -87,18 +146,19 @@ func (in *intake) take(agent string, m spoolMessage, now time.Time) (ackMessage,
 	case x != nil && x.whole:
 		return ackMessage{}, nil // the word comes when it is kept
 	case x == nil && len(m.Part) > 0:
-		return ackMessage{Error: "the controller was started anew"}, nil
-	case x == nil && (in.held+m.Size > intakeBytes || len(in.coming) >= intakeAtime):
+		return ackMessage{Error: "the controller has let go of its beginning: it was started anew, or others needed the room"}, nil
+	case !in.room(agent, len(m.Part), now):
+		in.drop(agent)
 		return ackMessage{Error: "the controller is busy with other results"}, nil
 	case x == nil:
-		x = &incoming{spoolMessage: m, body: make([]byte, 0, min(m.Size, spoolPart))}
+		x = &incoming{spoolMessage: m}
 		in.coming[agent] = x
-		in.held += m.Size
 	case x.Size != m.Size || x.SHA256 != m.SHA256 || x.ID != m.ID:
 		in.drop(agent)
 		return ackMessage{Error: "two parts are not of one result"}, nil
 	case m.Offset == len(x.body):
 		x.body = append(x.body, m.Part...)
+		in.held += len(m.Part)
 	}
 	x.asked = now
 	if len(x.body) < x.Size {
@@ -139,7 +199,7 @@ func (in *intake) say(agent, transfer string, a ackMessage) {
 // drop needs the lock.
 func (in *intake) drop(agent string) {
 	if x := in.coming[agent]; x != nil {
-		in.held -= x.Size
+		in.held -= len(x.body)
 		delete(in.coming, agent)
 	}
 }

@@ -20,12 +20,14 @@ type link struct {
 	read  *bufio.Reader // of inner
 	info  []byte        // the server's first line
 	own   bool          // of this process itself
+	letIn func()        // gives back its place among those who are not let in
 	id    uint64        // the server's number for the connection
 	login *login        // nil until the client is let in; guarded by Server.mu
 	pace  *pace         // of what the client sends; set once it is known
 	done  chan struct{} // closed by close
 	once  sync.Once
 	who   string // of a fleet's member: its key; guarded by Server.mu
+	agent bool   // the member is an agent; guarded by Server.mu
 }
 
 // newLink reads the line by which the server greets a connection: it tells

@@ -76,17 +76,17 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 		b.names[name], b.unsaved = old, true
 		return "", nil
 	}
-	if len(b.names) >= maxHosts {
-		return "the controller keeps no more names; have it forget those that are no more", nil
-	}
 	previous := ""
 	for n, p := range b.names {
 		if p.Key == key {
 			previous = n
-			delete(b.names, n)
 			break
 		}
 	}
+	if previous == "" && len(b.names) >= maxHosts {
+		return "the controller keeps no more names; have it forget those that are no more", nil
+	}
+	delete(b.names, previous)
 	b.names[name] = pin{key, now}
 	if err := b.save(); err != nil {
 		delete(b.names, name)

@@ -88,8 +88,12 @@ type ackMessage struct {
 	Refused    string `json:"refused,omitempty"`    // why the host may not be used under its name; empty: it may
 }
 
-// wordName stands last in the subject by which a controller refuses a name.
-const wordName = "name"
+// What stands last in the subjects by which a controller refuses a name, and
+// hands on the presence of another process with the agent's key.
+const (
+	wordName = "name"
+	wordHere = "here"
+)
 
 // ack hears a controller.
 func (p *Post) ack(m *nats.Msg) {
@@ -102,6 +106,10 @@ func (p *Post) ack(m *nats.Msg) {
 		return
 	}
 	if t == nil {
+		return
+	}
+	if t[3] == wordHere {
+		p.here(m)
 		return
 	}
 	if t[3] == wordName {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"thru/internal/fault"
 )
 
 // Bounds of a registry.
@@ -22,7 +20,8 @@ const (
 	hostsPage     = 200
 	refuseAgain   = 10 * time.Second // between two words to an agent about its name
 	maxOperators  = 1024
-	presenceBurst = 3 // presences of an agent; then one each announceGap
+	operatorsKey  = 128 // of one key, so that none locks the others out
+	presenceBurst = 3   // presences of an agent; then one each announceGap
 )
 
 // RegistryConfig says on which bus a registry listens, and what it does with results.
@@ -63,6 +62,8 @@ type entry struct {
 	Host
 	told   time.Time // last word about its name
 	rights pace      // to say that it is here
+
+	instance string // of the process that said so last
 }
 
 // OpenRegistry begins to listen, and calls the roll: who is there is known
@@ -184,6 +185,10 @@ func (r *Registry) here(m *nats.Msg) {
 	if e == nil { // forgotten just now
 		return
 	}
+	if e.instance != "" && e.instance != p.Instance && r.conf.Hub != nil {
+		r.nc.Publish(ackSubject(id, wordHere), m.Data) // the older of the two leaves
+	}
+	e.instance = p.Instance
 	letIn := h.Refused == "" && e.Refused != ""
 	e.Host = h
 	if letIn || h.Refused != "" && now.Sub(e.told) >= refuseAgain {
@@ -298,7 +303,7 @@ func (r *Registry) request(m *nats.Msg) {
 	}
 	l := r.login(who)
 	if l == nil {
-		r.answers.refuse(m.Reply, fault.Failf("try again", "bus: too many operators at a time"))
+		r.answers.refuse(m.Reply, errFull)
 		return
 	}
 	r.answers.begin(l, question{t[4], m.Reply, m.Header.Get(headerPatience), m.Data})
@@ -309,7 +314,16 @@ func (r *Registry) login(who operatorID) *login {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.logins[who.client()]
-	if l == nil && len(r.logins) < maxOperators && r.ctx.Err() == nil {
+	if l != nil || r.ctx.Err() != nil || len(r.logins) >= maxOperators {
+		return l
+	}
+	same := 0
+	for client := range r.logins {
+		if strings.HasPrefix(client, who.key+"-") {
+			same++
+		}
+	}
+	if same < operatorsKey {
 		l = newLogin(who.client(), nil, false, func() {})
 		r.logins[who.client()] = l
 	}

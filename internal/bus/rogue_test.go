@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -40,7 +41,14 @@ func rogueOfHub(t testing.TB, j bus.Join, more ...nats.Option) (*rogue, error) {
 	}
 	key, _ := pair.PublicKey()
 	return newRogue(t, key, append([]nats.Option{nats.SetCustomDialer(thruDialer(j.Control[0])), nats.SkipHostLookup(),
-		nats.UserInfo(j.Privilege, string(j.Secret)), nats.Nkey(key, pair.Sign)}, more...)...)
+		nats.UserInfo(j.Privilege, string(j.Secret)), nats.Nkey(key, signAt(j, pair))}, more...)...)
+}
+
+// signAt signs as members of that hub do.
+func signAt(j bus.Join, pair nkeys.KeyPair) func([]byte) ([]byte, error) {
+	return func(nonce []byte) ([]byte, error) {
+		return pair.Sign(append(append([]byte("thru hub login\n"), j.CertSHA256[:]...), nonce...))
+	}
 }
 
 // rogueOfNATS logs in with a key that the server knows.
@@ -165,7 +173,7 @@ func TestHubDoor(t *testing.T) {
 	var replayed []byte
 	signOnce := func(nonce []byte) ([]byte, error) {
 		if replayed == nil {
-			replayed, _ = pair.Sign(nonce)
+			replayed, _ = signAt(g.agent, pair)(nonce)
 		}
 		return replayed, nil
 	}
@@ -178,12 +186,14 @@ func TestHubDoor(t *testing.T) {
 		options []nats.Option
 	}{
 		"a signature of another login":    {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, signOnce)}},
-		"another's key":                   {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, other.Sign)}},
-		"a key of an account":             {"agent", g.agent.Secret, []nats.Option{nats.Nkey(accountKey, account.Sign)}},
-		"the secret of agents, operating": {"operate", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
-		"the secret of operators":         {"agent", g.operate.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
-		"no secret":                       {"agent", "", []nats.Option{nats.Nkey(key, pair.Sign)}},
-		"a privilege of agents":           {"measure", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
+		"another's key":                   {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, other))}},
+		"a key of an account":             {"agent", g.agent.Secret, []nats.Option{nats.Nkey(accountKey, signAt(g.agent, account))}},
+		"the secret of agents, operating": {"operate", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
+		"the secret of operators":         {"agent", g.operate.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
+		"a signature for another hub":     {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(bus.Join{CertSHA256: [32]byte{1}}, pair))}},
+		"a signature of the nonce alone":  {"agent", g.agent.Secret, []nats.Option{nats.Nkey(key, pair.Sign)}},
+		"no secret":                       {"agent", "", []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
+		"a privilege of agents":           {"measure", g.agent.Secret, []nats.Option{nats.Nkey(key, signAt(g.agent, pair))}},
 	} {
 		_, err := rogueOfHub(t, g.agent, append(c.options, nats.UserInfo(c.user, string(c.secret)))...)
 		if !errors.Is(err, nats.ErrAuthorization) {
@@ -250,11 +260,11 @@ func TestLinksOfKey(t *testing.T) {
 	pair, _ := nkeys.CreateUser()
 	key, _ := pair.PublicKey()
 	for range 8 {
-		if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, pair.Sign)); err != nil {
+		if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, signAt(g.agent, pair))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, pair.Sign)); !errors.Is(err, nats.ErrAuthorization) {
+	if _, err := rogueOfHub(t, g.agent, nats.Nkey(key, signAt(g.agent, pair))); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("a ninth connection: %v", err)
 	}
 }
@@ -356,4 +366,96 @@ func TestFloodOfPresence(t *testing.T) {
 	}
 	g.attach(t, bustest.New(), "good")
 	waitHosts(t, g.operator(t), func(h []bus.Host) bool { return named(h, "good") != nil })
+}
+
+// TestNothingWaitsForARogue: an agent cannot have the hub keep for it what it
+// sends to itself, nor hear one message many times.
+func TestNothingWaitsForARogue(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	r, err := rogueOfHub(t, g.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Subscribe("thru.here."+r.key, func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	wantViolation(t, r.violations, "hearing its own presence")
+	for range 9 {
+		if _, err := r.Subscribe("thru.to."+r.key+".>", func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-r.violations:
+		if !strings.Contains(strings.ToLower(err.Error()), "subscriptions") {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("an agent may subscribe to one thing any number of times")
+	}
+	o, err := rogueOfHub(t, g.operate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if _, err := o.Subscribe("thru.re."+o.key+".>", func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.FlushTimeout(patience); err != nil {
+		t.Errorf("an operator, who has a subscription for each host: %v", err)
+	}
+}
+
+// TestRunsOfKey: one operator with many clients locks no other one out, and is
+// told why it is not served; a reply that goes elsewhere is not made.
+func TestRunsOfKey(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	p := g.attach(t, bustest.New(), "bee")
+	waitStatus(t, p, func(s bus.Status) bool { return s.Connected })
+	r, err := rogueOfHub(t, g.operate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := make(chan *nats.Msg, 1024)
+	if _, err := r.ChanSubscribe("thru.re."+r.key+".>", replies); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(run int, rest string) {
+		id := fmt.Sprintf("%026s", strings.Map(func(c rune) rune { return 'A' + c - '0' }, fmt.Sprint(run)))
+		id = strings.ReplaceAll(id, "0", "A")
+		for _, x := range [][2]string{{"thru.to." + p.ID() + "." + r.key + "." + id + ".clock", p.ID()}, {"thru.registry." + r.key + "." + id + ".hosts", "registry"}} {
+			r.PublishMsg(&nats.Msg{Subject: x[0], Reply: "thru.re." + r.key + "." + id + "." + x[1] + ".r." + rest, Data: []byte("{}")})
+		}
+	}
+	for i := range 300 {
+		ask(i, "1")
+	}
+	refused := 0
+	for range 2 * 300 {
+		m := <-replies
+		if m.Header.Get("Nats-Service-Error") != "" {
+			refused++
+		}
+	}
+	if refused != 300-64+300-128 {
+		t.Errorf("%d of 300 clients of one key at two places were refused", refused)
+	}
+	if _, err := g.operator(t).Client(p.ID()).Hello(t.Context()); err != nil {
+		t.Errorf("another operator: %v", err)
+	}
+	ask(0, "2.3") // one word more
+	ask(0, "4")
+	for range 3 {
+		select {
+		case m := <-replies:
+			if strings.Contains(m.Subject, p.ID()) && !strings.HasSuffix(m.Subject, ".alive") && strings.HasSuffix(m.Subject, ".2.3") {
+				t.Errorf("a reply to %s", m.Subject)
+			}
+		case <-time.After(patience):
+			t.Fatal("no reply")
+		}
+	}
 }

@@ -14,7 +14,7 @@ import (
 // Bounds of the front.
 const (
 	maxConnections = 256
-	maxHandshakes  = 128 // under way; the rest of the places is for those who got in
+	maxHandshakes  = 128 // not let in yet, half of them from one address; the rest of the places is for those who got in
 	handshakeTime  = 5 * time.Second
 	maxControlLine = 1024 // bytes of a line of the NATS protocol
 	maxSubs        = 64   // subscriptions of a connection
@@ -46,7 +46,7 @@ type Server struct {
 	agentSecret Secret
 	listeners   []net.Listener
 	places      chan struct{} // one for each connection
-	handshakes  chan struct{} // one for each handshake under way
+	porch       *porch        // who is not let in yet
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -112,7 +112,7 @@ func newServer(c ServerConfig, f front) (*Server, error) {
 	}
 	s := &Server{
 		conf: c, front: f, agentUser: "agent-" + newID(), agentSecret: newSecret(),
-		places: make(chan struct{}, f.connections), handshakes: make(chan struct{}, f.handshakes),
+		places: make(chan struct{}, f.connections), porch: newPorch(f.handshakes),
 		links: map[uint64]*link{}, logins: map[string]*login{},
 	}
 	s.tls = &tls.Config{
@@ -194,8 +194,13 @@ func (s *Server) accept(l net.Listener) {
 		s.wg.Go(func() {
 			defer leave(s.places)
 			defer conn.Close()
+			leavePorch, ok := s.porch.enter(conn.RemoteAddr())
+			if !ok {
+				return
+			}
+			defer leavePorch()
 			if secure := s.handshake(conn); secure != nil {
-				s.serve(secure, false)
+				s.serve(secure, leavePorch)
 			}
 		})
 	}
@@ -204,10 +209,6 @@ func (s *Server) accept(l net.Listener) {
 // handshake does TLS first, so that nobody reaches the NATS server who does
 // not speak it; nil when it fails.
 func (s *Server) handshake(conn net.Conn) net.Conn {
-	if !enter(s.handshakes) {
-		return nil
-	}
-	defer leave(s.handshakes)
 	ctx, cancel := context.WithTimeout(s.ctx, handshakeTime)
 	defer cancel()
 	secure := tls.Server(conn, s.tls)
@@ -217,8 +218,9 @@ func (s *Server) handshake(conn net.Conn) net.Conn {
 	return secure
 }
 
-// serve joins a connection to the embedded server until one of them ends.
-func (s *Server) serve(outer net.Conn, own bool) {
+// serve joins a connection to the embedded server until one of them ends. letIn
+// is called when its client is let in; nil: it is of this process itself.
+func (s *Server) serve(outer net.Conn, letIn func()) {
 	defer outer.Close()
 	inner, err := s.nats.InProcessConn()
 	if err != nil {
@@ -231,7 +233,10 @@ func (s *Server) serve(outer net.Conn, own bool) {
 	if err != nil {
 		return
 	}
-	l.own = own
+	l.own, l.letIn = letIn == nil, letIn
+	if l.own {
+		l.letIn = func() {}
+	}
 	s.mu.Lock()
 	s.links[l.id] = l
 	s.mu.Unlock()
@@ -248,6 +253,7 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 	if l == nil || l.login != nil || s.logins[client] != nil {
 		return fmt.Errorf("bus: letting a client in: its id is in use: %w", ErrSecret)
 	}
+	l.letIn()
 	l.login = newLogin(client, privileges, l.own, l.close)
 	s.logins[client] = l.login
 	return nil

@@ -71,7 +71,7 @@ func (t *trunk) viaHub(ctx context.Context, w way, privilege string, key func() 
 	t.explain = func(err error) error { return hubError(t.where, err) }
 	t.options = []nats.Option{
 		nats.SetCustomDialer(hubDialer{ctx, conf, t.seen}), nats.SkipHostLookup(), nats.IgnoreDiscoveredServers(),
-		nats.UserInfo(privilege, string(w.join.Secret)), nats.Nkey(t.id.pub, t.id.sign),
+		nats.UserInfo(privilege, string(w.join.Secret)), nats.Nkey(t.id.pub, t.id.signFor(w.join.CertSHA256)),
 	}
 	return nil
 }

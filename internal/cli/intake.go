@@ -16,7 +16,6 @@ import (
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/report"
 )
 
 // intake keeps results that hosts deliver: a folder for each host, so that none
@@ -36,7 +35,7 @@ const (
 // take returns nil when the result is on the disk, or can never be used.
 func (i *intake) take(s bus.Spooled) error {
 	who := cmp.Or(s.Name, s.Agent)
-	what, err := about(s.Body)
+	doc, err := headOf(s.Body)
 	if err != nil { // it would come again for ever
 		i.say.warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
 		return nil
@@ -47,44 +46,60 @@ func (i *intake) take(s bus.Spooled) error {
 		return fault.Failf("make room on the controller's disk", "cli: keeping a result: %w", err)
 	}
 	i.say.forget("intake")
-	i.say.tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, what, path),
+	i.say.tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
 	return nil
 }
 
-// mostObjects bounds what is decoded of a foreign result: three of its bytes can
-// become a kilobyte of memory. One end of a test of minutes has fewer.
-const mostObjects = 20_000
-
-// about says what a result is of. One of a newer thru is kept unread: whoever
-// looks at it may have that.
-func about(text []byte) (string, error) {
-	var head struct {
-		Schema    string    `json:"schema"`
-		Command   string    `json:"command"`
-		StartedAt time.Time `json:"started_at"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return "", err
-	}
-	if !strings.HasPrefix(head.Schema, "thru.result/") {
-		return "", errors.New("it names no schema of thru")
-	}
-	when := head.StartedAt.Local().Format("2006-01-02 15:04:05")
-	if head.Schema != measure.Schema || bytes.Count(text, []byte("{")) > mostObjects {
-		return when + ", " + head.Command, nil
-	}
-	doc, err := report.ReadJSON(bytes.NewReader(text))
-	switch {
-	case err != nil:
-		return "", err
-	case len(doc.Cells) == 0:
-		return when + ", " + doc.Command, nil
-	case measured(doc):
-		return when + ", " + report.Answer(doc), nil
-	}
-	return fmt.Sprintf("%s, %s to %s", when, doc.Cells[0].From, doc.Cells[0].To), nil
+// head is what is read of a delivered result. What a host sends may take a
+// thousand times its length when it is decoded, so no more is.
+type head struct {
+	Schema    string    `json:"schema"`
+	Command   string    `json:"command"`
+	StartedAt time.Time `json:"started_at"`
+	Cells     firstCell `json:"cells"`
 }
+
+// firstCell is who was measured in the first of an array.
+type firstCell struct{ From, To string }
+
+// UnmarshalJSON implements json.Unmarshaler: it reads the first element alone.
+func (f *firstCell) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') || !d.More() {
+		return err
+	}
+	var first struct {
+		From string `json:"from"`
+		To   string `json:"to"`
+	}
+	err := d.Decode(&first)
+	*f = firstCell(first)
+	return err
+}
+
+// headOf refuses what no thru can have written. One of another version of the
+// schema is kept: a newer thru reads it.
+func headOf(text []byte) (h head, err error) {
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, err
+	}
+	if name, _, _ := strings.Cut(measure.Schema, "/"); !strings.HasPrefix(h.Schema, name+"/") {
+		return h, errors.New("it names no schema of a result")
+	}
+	return h, nil
+}
+
+// about says what a result is of.
+func about(h head) string {
+	if h.Cells == (firstCell{}) {
+		return short(h.Command)
+	}
+	return fmt.Sprintf("%s, %s -> %s", h.StartedAt.Local().Format("2006-01-02 15:04:05"), short(h.Cells.From), short(h.Cells.To))
+}
+
+// short is what another host says, fit for a line.
+func short(text string) string { return printable(text[:min(len(text), 128)]) }
 
 // write puts a result into the folder of its host, whole and on the disk.
 func (i *intake) write(host, id string, text []byte) (string, error) {

@@ -1,49 +1,45 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
-	"thru/internal/measure"
+	"thru/internal/bus"
 )
 
-// What a host delivers is foreign: little of it is decoded, and what another
-// version wrote is kept as it is.
-func TestAbout(t *testing.T) {
-	at := time.Date(2026, 11, 22, 9, 30, 0, 0, time.Local)
-	doc := func(schema string, cells ...measure.Cell) []byte {
-		b, err := json.Marshal(measure.Document{Schema: schema, Command: "serve", StartedAt: at, Cells: cells})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+// A small result that would be large when it is decoded costs the controller
+// what it is long.
+func TestIntakeOfMuchInLittle(t *testing.T) {
+	in, _ := newIntake(t)
+	bomb := `{"schema":"thru.result/1","cells":[` + strings.Repeat("{},", 1<<20) + `{}]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := in.take(bus.Spooled{Agent: "UKEY", ID: "a", Body: []byte(bomb)}); err != nil {
+		t.Fatal(err)
 	}
-	one := measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{Value: 940e6}, Protocol: measure.TCP, Streams: 1}
-	bomb := []byte(`{"schema":"` + measure.Schema + `","command":"serve","cells":[` + strings.Repeat("{},", 1<<20) + `{}]}`)
-	for name, c := range map[string]struct {
-		text []byte
-		want string // part of it; empty: an error
-	}{
-		"a figure":        {doc(measure.Schema, one), "2026-11-22 09:30:00, 940 Mb/s a -> b"},
-		"no figure":       {doc(measure.Schema, measure.Cell{From: "a", To: "b"}), "a to b"},
-		"no cells":        {doc(measure.Schema), "serve"},
-		"a newer schema":  {doc("thru.result/9", one), "serve"},
-		"a million cells": {bomb, "serve"},
-		"no result":       {[]byte(`{"schema":"iperf3"}`), ""},
-		"no JSON":         {[]byte("junk"), ""},
-	} {
-		got, err := about(c.text)
-		if (err == nil) != (c.want != "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 4*uint64(len(bomb)) {
+		t.Errorf("%d bytes took %d of memory", len(bomb), took)
 	}
-	if n := testing.AllocsPerRun(1, func() { about(bomb) }); n > 1000 {
-		t.Errorf("a million empty cells take %.0f allocations", n)
+}
+
+// A result of a newer thru is kept for one that reads it, and what is said of
+// one is short.
+func TestIntakeOfANewerSchema(t *testing.T) {
+	in, said := newIntake(t)
+	newer := strings.Replace(aResult, "thru.result/1", "thru.result/2", 1)
+	newer = strings.Replace(newer, `"cells":[]`, `"cells":[{"from":"local","to":"\u001b[2J`+strings.Repeat("x", 1000)+`"},{"from":"b","to":"c"}]`, 1)
+	if err := in.take(bus.Spooled{Agent: "UKEY", ID: "a", Body: []byte(newer)}); err != nil {
+		t.Fatal(err)
 	}
-	if !bytes.Contains(bomb, []byte("{},{}")) {
-		t.Error("the bomb is none")
+	got, err := os.ReadFile(filepath.Join(in.dir, "UKEY", "a"+resultEnding))
+	if err != nil || string(got) != newer {
+		t.Errorf("%v: %q", err, got)
+	}
+	if text := said.String(); !strings.Contains(text, "local -> ") || strings.Contains(text, "\x1b") || strings.Contains(text, strings.Repeat("x", 500)) {
+		t.Errorf("said %q", text)
 	}
 }

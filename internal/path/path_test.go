@@ -21,6 +21,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/token"
 )
 
 // open starts an answering end on loopback that is closed with the test.
@@ -59,14 +60,14 @@ func TestFromWhere(t *testing.T) {
 }
 
 // introduced dials an answering end, and shows it the token.
-func introduced(t *testing.T, target, token string) net.Conn {
+func introduced(t *testing.T, target, shown string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := introduce(c, token); err != nil {
+	if err := introduce(c, shown); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -154,7 +155,7 @@ func TestStrangers(t *testing.T) {
 	leaks(t)
 	r, target := open(t, t.Context(), "127.0.0.1")
 	var strangers []net.Conn
-	for _, says := range []string{"", magic, "GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 100), magic + strings.Repeat("x", 1<<16)} {
+	for _, says := range []string{"", "thru-p2\n", "GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 100), "thru-p2\n" + strings.Repeat("x", 1<<16)} {
 		c, err := net.Dial("tcp", target)
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +164,7 @@ func TestStrangers(t *testing.T) {
 		fmt.Fprint(c, says)
 		strangers = append(strangers, c)
 	}
-	if _, err := Probe(t.Context(), Dial{Targets: []string{target}, Token: newToken(), Quick: true}); err == nil || !strings.Contains(err.Error(), "token") {
+	if _, err := Probe(t.Context(), Dial{Targets: []string{target}, Token: token.New(), Quick: true}); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("with another token: %v", err)
 	}
 	if _, err := Probe(t.Context(), Dial{Targets: []string{target}, Token: "0"}); err == nil {
@@ -224,7 +225,7 @@ func hostile(t *testing.T, then func(net.Conn, *bufio.Reader)) Dial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := newToken()
+	shown := token.New()
 	var wg sync.WaitGroup
 	t.Cleanup(func() { l.Close(); wg.Wait() })
 	wg.Go(func() {
@@ -233,11 +234,11 @@ func hostile(t *testing.T, then func(net.Conn, *bufio.Reader)) Dial {
 			return
 		}
 		defer c.Close()
-		if err := greet(c, token); err == nil {
+		if err := greet(c, shown); err == nil {
 			then(c, bufio.NewReader(c))
 		}
 	})
-	return Dial{Targets: []string{l.Addr().String()}, Token: token, Quick: true}
+	return Dial{Targets: []string{l.Addr().String()}, Token: shown, Quick: true}
 }
 
 // TestHostileAnswers: what the other end says wrong ends the probe with a

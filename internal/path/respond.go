@@ -19,6 +19,7 @@ import (
 	"thru/internal/host"
 	"thru/internal/measure"
 	"thru/internal/sock"
+	"thru/internal/token"
 )
 
 // Bounds of the answering end.
@@ -49,7 +50,7 @@ func Open(ctx context.Context, l Listen, h *host.Host) (*Responder, error) {
 	if h == nil {
 		h = host.New()
 	}
-	r := &Responder{listen: l, host: h, token: newToken(), done: make(chan struct{})}
+	r := &Responder{listen: l, host: h, token: token.New(), done: make(chan struct{})}
 	if err := r.bind(ctx); err != nil {
 		return nil, err
 	}
@@ -204,10 +205,10 @@ func (r *Responder) accept(ctx context.Context) *net.TCPConn {
 }
 
 // welcome hands a connection on that shows the token in time, or closes it.
-func welcome(ctx context.Context, c *net.TCPConn, token string, found chan<- *net.TCPConn) {
+func welcome(ctx context.Context, c *net.TCPConn, own string, found chan<- *net.TCPConn) {
 	hurry := context.AfterFunc(ctx, func() { c.Close() })
 	c.SetDeadline(time.Now().Add(greetTime))
-	if greet(c, token) == nil && hurry() {
+	if greet(c, own) == nil && hurry() {
 		c.SetDeadline(time.Time{})
 		select {
 		case found <- c:

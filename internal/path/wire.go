@@ -2,11 +2,7 @@ package path
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/rand"
-	"crypto/subtle"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,11 +14,12 @@ import (
 	"unicode"
 
 	"thru/internal/measure"
+	"thru/internal/token"
 )
 
-// The two ends talk over one TCP connection. The dialling end sends magic and
-// the first half of the token; the answering end returns the second half. Then
-// come frames: a byte for the kind, two for the length, the payload.
+// The two ends talk over one TCP connection. The dialling end shows the
+// token (package token); the answering end proves to hold it. Then come frames: a
+// byte for the kind, two for the length, the payload.
 //
 //	J  JSON: a hello first, from the answering end; then a request, and its reply
 //	P  a ping: a number. The highest bit marks the last one
@@ -31,9 +28,6 @@ import (
 // The dialling end asks, the answering end answers, one thing at a time. An
 // end that does not know a request says so, and the probe goes on without.
 const (
-	magic     = "thru-p1\n"
-	tokenHalf = 16
-
 	version = 1
 
 	frameJSON = 'J'
@@ -45,53 +39,27 @@ const (
 	pongSize    = pingSize + 8 + 8
 )
 
-// newToken returns a token for one probe, in hexadecimal.
-func newToken() string {
-	var b [2 * tokenHalf]byte
-	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-	return hex.EncodeToString(b[:])
-}
-
-// halves splits a token into what the dialling end shows and what it is answered with.
-func halves(token string) (ask, answer []byte, err error) {
-	b, err := hex.DecodeString(token)
-	if err != nil || len(b) != 2*tokenHalf {
-		return nil, nil, errors.New("path: reading a token: it is not 32 bytes in hexadecimal")
-	}
-	return b[:tokenHalf], b[tokenHalf:], nil
-}
-
 // introduce is the dialling end's side of the token.
-func introduce(c net.Conn, token string) error {
-	ask, answer, err := halves(token)
+func introduce(c net.Conn, shown string) error {
+	t, err := token.Parse(shown)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Write(append([]byte(magic), ask...)); err != nil {
+	if err := t.Introduce(c, token.Path, nil); err != nil {
 		return fmt.Errorf("path: greeting %s: %w", c.RemoteAddr(), err)
-	}
-	got := make([]byte, tokenHalf)
-	if _, err := io.ReadFull(c, got); err != nil {
-		return fmt.Errorf("path: greeting %s: no token came back: %w", c.RemoteAddr(), err)
-	}
-	if subtle.ConstantTimeCompare(got, answer) != 1 {
-		return fmt.Errorf("path: greeting %s: another program answers there", c.RemoteAddr())
 	}
 	return nil
 }
 
 // greet is the answering end's side.
-func greet(c net.Conn, token string) error {
-	ask, answer, err := halves(token)
+func greet(c net.Conn, own string) error {
+	t, err := token.Parse(own)
 	if err != nil {
 		return err
 	}
-	got := make([]byte, len(magic)+tokenHalf)
-	if _, err := io.ReadFull(c, got); err != nil {
+	_, answer, err := t.Hear(c, token.Path, 0)
+	if err != nil {
 		return fmt.Errorf("path: reading a greeting: %w", err)
-	}
-	if !bytes.HasPrefix(got, []byte(magic)) || subtle.ConstantTimeCompare(got[len(magic):], ask) != 1 {
-		return errors.New("path: reading a greeting: it is not the other end's")
 	}
 	_, err = c.Write(answer)
 	return err

@@ -303,7 +303,7 @@ func (s Suite) strangers(t *testing.T) {
 	defer cancel()
 	spec := s.Spec(2)
 	listen := s.open(t, ctx, engine.End{Name: "listen", Spec: spec, Listen: loopback()})
-	for _, say := range []string{"", "GET / HTTP/1.0\r\n\r\n0123456789012345678901234567", "thru-d1\n"} {
+	for _, say := range []string{"", "GET / HTTP/1.0\r\n\r\n0123456789012345678901234567", "thru-d1\n", "thru-d2\n"} {
 		c, err := net.Dial("tcp", target(listen))
 		if err != nil {
 			t.Fatal(err)

@@ -18,23 +18,21 @@ import (
 	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/token"
 )
 
 // The handshake of a UDP stream, which follows that of the TCP connection
-// beside it on the port of the same number. The dialling end sends magic, the
-// first half of the token and the stream's index; the listening end answers
-// with the second half and a number made up for the occasion; the dialling end
-// returns that number. So the listening end, too, sends traffic only to an
-// address that has just answered from there. No message is longer than the one
-// that it answers.
+// beside it on the port of the same number. The dialling end greets as on TCP,
+// with room for a number; the listening end answers with its proof and a number
+// made up for the occasion; the dialling end returns that number. So the listening
+// end, too, sends traffic only to an address that has just answered from there. No
+// message is longer than the one that it answers.
 const (
-	datagramMagic  = "thru-u1\n"
-	nonceSize      = 8
-	datagramHello  = len(datagramMagic) + tokenHalf + 2 + nonceSize // padded to the size of the answer and more
-	datagramAnswer = tokenHalf + nonceSize
-	helloAgain     = 100 * time.Millisecond
-	confirmTime    = 2 * time.Second
-	helloTime      = 6 * time.Second
+	numberBytes = 8   // of the number made up
+	mostHello   = 128 // bytes of a message of the handshake, and more than any has
+	helloAgain  = 100 * time.Millisecond
+	confirmTime = 2 * time.Second
+	helloTime   = 6 * time.Second
 )
 
 // datagramHeader is what every datagram begins with: its number in the stream
@@ -82,15 +80,14 @@ func dialDatagram(ctx context.Context, c openCommand, target string, index int) 
 
 // introduceDatagrams is the dialling end's side of the handshake.
 func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
-	ask, answer, err := splitToken(c.Token)
+	t, err := token.Parse(c.Token)
 	if err != nil {
 		return err
 	}
-	hello := append([]byte(datagramMagic), ask...)
-	hello = binary.BigEndian.AppendUint16(hello, uint16(index))
-	hello = append(hello, make([]byte, nonceSize)...)
+	hello, answer := t.Greeting(token.Datagram, indexBytes(index))
+	hello = append(hello, make([]byte, numberBytes)...)
 	defer u.SetDeadline(time.Time{})
-	var got [2 * datagramHello]byte
+	var got [mostHello]byte
 	for end := time.Now().Add(helloTime); time.Now().Before(end); {
 		if _, err := u.Write(hello); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("worker: greeting %s by UDP: %w", u.RemoteAddr(), err)
@@ -102,9 +99,9 @@ func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
 			sleepThread(helloAgain)
 		case err != nil:
 			continue
-		case n == datagramAnswer && subtle.ConstantTimeCompare(got[:tokenHalf], answer) == 1:
+		case n == len(answer)+numberBytes && subtle.ConstantTimeCompare(got[:len(answer)], answer) == 1:
 			// The confirmation is the hello with the number in its last bytes.
-			copy(hello[len(hello)-nonceSize:], got[tokenHalf:datagramAnswer])
+			copy(hello[len(hello)-numberBytes:], got[len(answer):n])
 			return confirm(u, hello)
 		}
 	}
@@ -119,13 +116,13 @@ func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
 // confirm returns the number until the listening end says that it has it. Its
 // word may be lost: then the connection beside tells whether it went on.
 func confirm(u *net.UDPConn, hello []byte) error {
-	var got [2 * datagramHello]byte
+	var got [mostHello]byte
 	for end := time.Now().Add(confirmTime); time.Now().Before(end); {
 		if _, err := u.Write(hello); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("worker: greeting %s by UDP: %w", u.RemoteAddr(), err)
 		}
 		u.SetReadDeadline(time.Now().Add(helloAgain))
-		if n, err := u.Read(got[:]); err == nil && n == nonceSize && bytes.Equal(got[:n], hello[len(hello)-nonceSize:]) {
+		if n, err := u.Read(got[:]); err == nil && n == numberBytes && bytes.Equal(got[:n], hello[len(hello)-numberBytes:]) {
 			return nil
 		}
 	}
@@ -165,17 +162,17 @@ type datagramAcceptor struct {
 
 // listen answers greetings until every stream is there or time is over.
 func (a *datagramAcceptor) listen(u *net.UDPConn, wg *sync.WaitGroup) {
-	ask, _, err := splitToken(a.cmd.Token)
+	own, err := token.Parse(a.cmd.Token)
 	if err != nil {
 		return
 	}
-	var b [2 * datagramHello]byte
+	var b [mostHello]byte
 	for {
 		n, from, err := u.ReadFromUDPAddrPort(b[:])
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
 			return
 		}
-		index, ok := readHello(b[:n], ask, a.cmd.Spec.Streams)
+		index, answer, ok := readHello(b[:n], own, a.cmd.Spec.Streams)
 		if err != nil || !ok || !a.know(from, true) {
 			continue
 		}
@@ -186,7 +183,7 @@ func (a *datagramAcceptor) listen(u *net.UDPConn, wg *sync.WaitGroup) {
 		}
 		first := bytes.Clone(b[:n])
 		wg.Go(func() {
-			if !a.greet(conn, index, first) {
+			if !a.greet(conn, index, first, answer) {
 				conn.Close()
 				a.know(from, false)
 			}
@@ -210,13 +207,15 @@ func (a *datagramAcceptor) know(from netip.AddrPort, yes bool) bool {
 	return true
 }
 
-func readHello(b, ask []byte, streams int) (index int, ok bool) {
-	if len(b) != datagramHello || !bytes.HasPrefix(b, []byte(datagramMagic)) {
-		return 0, false
+// readHello reads a greeting, and returns what answers it.
+func readHello(b []byte, own token.Token, streams int) (index int, answer []byte, ok bool) {
+	r := bytes.NewReader(b)
+	said, answer, err := own.Hear(r, token.Datagram, indexSize)
+	if err != nil || r.Len() != numberBytes {
+		return 0, nil, false
 	}
-	b = b[len(datagramMagic):]
-	index = int(binary.BigEndian.Uint16(b[tokenHalf:]))
-	return index, subtle.ConstantTimeCompare(b[:tokenHalf], ask) == 1 && index < streams
+	index = int(binary.BigEndian.Uint16(said))
+	return index, answer, index < streams
 }
 
 // connect opens a socket on the same port for one peer: the kernel hands its
@@ -232,23 +231,22 @@ func (a *datagramAcceptor) connect(from netip.AddrPort) (*net.UDPConn, error) {
 }
 
 // greet answers one peer until it has returned the number; false where it does not.
-func (a *datagramAcceptor) greet(u *net.UDPConn, index int, hello []byte) bool {
-	_, answer, _ := splitToken(a.cmd.Token)
-	var nonce [nonceSize]byte
-	rand.Read(nonce[:])
-	reply := append(bytes.Clone(answer), nonce[:]...)
-	var b [2 * datagramHello]byte
+func (a *datagramAcceptor) greet(u *net.UDPConn, index int, hello, answer []byte) bool {
+	var number [numberBytes]byte
+	rand.Read(number[:])
+	reply := append(bytes.Clone(answer), number[:]...)
+	var b [mostHello]byte
 	u.SetReadDeadline(time.Now().Add(2 * helloTime))
 	defer u.SetReadDeadline(time.Time{})
 	got := hello
 	for {
-		if bytes.HasPrefix(got, hello[:len(hello)-nonceSize]) && bytes.Equal(got[len(got)-nonceSize:], nonce[:]) {
+		if bytes.HasPrefix(got, hello[:len(hello)-numberBytes]) && bytes.Equal(got[len(got)-numberBytes:], number[:]) {
 			for range 3 { // they may be lost, and nobody answers after this
-				u.Write(nonce[:])
+				u.Write(number[:])
 			}
 			return a.add(u, index)
 		}
-		if len(got) == datagramHello {
+		if len(got) == len(hello) {
 			u.Write(reply)
 		}
 		n, err := u.Read(b[:])

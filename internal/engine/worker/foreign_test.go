@@ -2,23 +2,49 @@ package worker
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+
+	"thru/internal/token"
 )
 
 // FuzzHello: whatever comes to the data port by UDP, only a hello of this
 // token with an index in range is one.
 func FuzzHello(f *testing.F) {
-	ask := bytes.Repeat([]byte{7}, tokenHalf)
-	good := append(append([]byte(datagramMagic), ask...), make([]byte, 2+nonceSize)...)
-	f.Add(good)
-	f.Add(good[:len(good)-1])
+	for _, shown := range []string{strings.Repeat("AB", 32), strings.Repeat("ab", 32)} {
+		own, err := token.Parse(shown)
+		if err != nil {
+			f.Fatal(err)
+		}
+		hello, _ := own.Greeting(token.Datagram, indexBytes(1))
+		f.Add(append(hello, make([]byte, numberBytes)...))
+		f.Add(hello)
+	}
 	f.Add([]byte{})
+	own, _ := token.Parse(strings.Repeat("AB", 32))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		index, ok := readHello(b, ask, 3)
-		if ok && (index < 0 || index >= 3 || len(b) != datagramHello || !bytes.Contains(b, ask)) {
+		index, answer, ok := readHello(b, own, 3)
+		if ok && (index < 0 || index >= 3 || len(answer)+numberBytes > len(b) || !bytes.Contains(b, bytes.Repeat([]byte{0xab}, 16))) {
 			t.Errorf("%q was taken for a hello of stream %d", b, index)
 		}
 	})
+}
+
+// TestOlderPeers: an end that knows no proof dials one that does, and is dialled
+// by it, over TCP and UDP.
+func TestOlderPeers(t *testing.T) {
+	for _, shown := range []string{token.New(), strings.ToLower(token.New())} {
+		own, err := token.Parse(shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hello, want := own.Greeting(token.Datagram, indexBytes(2))
+		hello = append(hello, make([]byte, numberBytes)...)
+		index, answer, ok := readHello(hello, own, 3)
+		if !ok || index != 2 || !bytes.Equal(answer, want) || len(answer)+numberBytes > len(hello) {
+			t.Errorf("%s: %d, %x for %x, %v", shown, index, answer, want, ok)
+		}
+	}
 }
 
 // FuzzSide: whatever a peer says beside the streams is heard to its end.

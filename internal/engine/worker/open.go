@@ -16,6 +16,7 @@ import (
 	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/token"
 )
 
 // connectWait bounds the time from Open of the listening end to the last connection.
@@ -35,15 +36,15 @@ func Open(ctx context.Context, p *Program, e engine.End, without []string) (*Ses
 	if e.Spec.Duplex && e.Spec.Protocol == measure.UDP {
 		return nil, fault.Usagef("leave --one-connection out", "worker: checking the request: datagrams have no connection to share")
 	}
-	token := e.Token
+	shown := e.Token
 	if !e.Dials {
-		token = newToken()
+		shown = token.New()
 	}
 	proc, err := p.start(threads(e.Spec))
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(e, proc, token, without)
+	s := newSession(e, proc, shown, without)
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -117,7 +117,7 @@ func (q *sequence) late(n uint64) bool {
 // stray counts a datagram too short to have a number. A late word of the
 // handshake is none of anybody's business.
 func (q *sequence) stray(size int) {
-	if size != nonceSize {
+	if size != numberBytes {
 		q.foreign++
 	}
 }
