@@ -106,6 +106,19 @@ func TestAggregateFalls(t *testing.T) {
 	}
 }
 
+// A step of which a pair was lost is no part of a sweep: fewer flows carry less.
+func TestSweepOfLostPair(t *testing.T) {
+	d := planOf(team(0, 4, made{bps: 2e9}, cpus(30, 30)), team(1, 8, made{bps: 0.75e9}, cpus(30, 30)))
+	d.Cells[11].Runs[0].Partial = true
+	stat.Groups(d)
+	if len(d.Groups[1].Failed) != 1 || d.Groups[1].Aggregate == nil {
+		t.Fatalf("%+v", d.Groups[1])
+	}
+	if found := ofGroups(d); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
 // Many senders that fill the link of one receiver are all held by it, though
 // none of them has more than its part.
 func TestSharedLink(t *testing.T) {
