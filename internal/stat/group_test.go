@@ -333,3 +333,23 @@ func TestCourse(t *testing.T) {
 		}
 	}
 }
+
+// A pair that was lost in one repetition, another one in the next: each counts
+// with what it carried where it ran, and not as nothing.
+func TestFairnessOfLostPairs(t *testing.T) {
+	var cells []measure.Cell
+	for i, lost := range []int{-1, 0, 1} {
+		c := measure.Cell{From: string(rune('a' + i)), To: "x", Protocol: measure.TCP}
+		for n := range 2 {
+			r := part{c.From, c.To, 0, []float64{1, 1}, 0}.run(n)
+			r.Partial = n == lost
+			c.Runs = append(c.Runs, r)
+		}
+		Summarise(&c, nil, Link{})
+		cells = append(cells, c)
+	}
+	d := planned(cells...)
+	if Groups(d); !isAbout(d.Groups[0].Fairness, 1) {
+		t.Errorf("fairness %v", *d.Groups[0].Fairness)
+	}
+}
