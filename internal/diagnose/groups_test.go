@@ -190,12 +190,14 @@ func TestRungsOfOneDocument(t *testing.T) {
 		low.Rung = "localhost"
 		d := made{bps: tt.high * 1e9, link: tt.link * 1e9}.document()
 		d.Cells[0].Rung = "LAN"
-		d.Cells = append([]measure.Cell{low}, d.Cells...)
+		slow := made{bps: 1e9, link: tt.link * 1e9}.cell() // is not what the rung can carry
+		slow.Rung = "LAN"
+		d.Cells = []measure.Cell{low, slow, d.Cells[0]}
 		stat.Ladder(d, nil)
 		Diagnose(d)
 		Rungs([]*measure.Document{d})
 		got := ""
-		for _, x := range d.Cells[1].Findings {
+		for _, x := range d.Cells[2].Findings {
 			if x.Where.Place == measure.AtTool && strings.Contains(x.Summary, "can generate") {
 				got = x.Summary
 			}
