@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -59,11 +60,11 @@ func seed(name string) uint64 {
 
 // measured is the plan of the pairs.
 func (f *File) measured(h *hosts) (plan.Plan, error) {
-	list, err := f.expandPairs(h)
+	list, turned, err := f.expandPairs(h)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	b := builder{File: f, hosts: h, points: f.points()}
+	b := builder{File: f, hosts: h, points: f.points(), turned: turned, many: len(list) > 1}
 	if err := b.count(len(list)); err != nil {
 		return plan.Plan{}, err
 	}
@@ -130,7 +131,9 @@ type builder struct {
 	*File
 	*hosts
 	points []point
-	round  string // "round 2 of 7", where there are several
+	turned map[[2]string]bool // pairs of a mesh that are the second order of two hosts
+	many   bool               // the plan has several pairs: a step of one says which
+	round  string             // "round 2 of 7", where there are several
 	steps  []plan.Step
 }
 
@@ -143,8 +146,8 @@ func (b *builder) count(pairs int) error {
 			return err
 		}
 		n := pairs * t.endPoints
-		if t.direction == both || t.direction == bidir {
-			n *= 2
+		if t.twoWays() {
+			n = 2 * (pairs - len(b.turned)) * t.endPoints
 		}
 		if cells += n; cells > mostCells {
 			return b.File.errorf(b.root, "measure fewer hosts, or vary fewer things at a time", "the plan has more than %d cells: %d pairs, %d combinations of axes", mostCells, pairs, len(b.points))
@@ -159,6 +162,9 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 	t, err := b.traffic(p)
 	if err != nil {
 		return err
+	}
+	if t.twoWays() {
+		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p plan.Pair) bool { return b.turned[[2]string{p.From, p.To}] })
 	}
 	var labels []string // in the order in which they come
 	merged := map[string]*flowSet{}
@@ -237,7 +243,7 @@ func (x *flowSet) add(specs []measure.Spec, copies int) {
 // finish names the step and its flows.
 func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
 	s := x.step
-	s.Apart = pairs > 1 || t.endPoints > 1 && !s.Beside
+	s.Apart = pairs > 1 || t.endPoints > 1 && !s.Beside || isTwo(s)
 	streams := s.Specs[0].Streams
 	if slices.ContainsFunc(s.Specs, func(o measure.Spec) bool { return o.Streams != streams && o.Traffic == s.Specs[0].Traffic }) {
 		streams = 0
@@ -268,10 +274,29 @@ func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
 	if s.Label == "" {
 		s.Label = x.kind
 	}
-	if s.Apart {
-		s.Labels = flowLabels(x, s, joined(what...))
+	alone := pairs == 1 && b.many
+	if s.Apart || alone {
+		s.Labels = flowLabels(x, s, cmp.Or(joined(what...), s.Label))
+	}
+	if alone {
+		s.Label = joined(s.Specs[0].From+" -> "+s.Specs[0].To, s.Label)
 	}
 	return s
+}
+
+// isTwo tells of two flows of data that start by themselves: their sum is of the
+// time in which both ran, and so they share a start as those of many pairs do.
+func isTwo(s plan.Step) bool {
+	n := 0
+	for _, o := range s.Specs {
+		if o.Duplex || o.Engine != measure.Native {
+			return false
+		}
+		if o.Traffic == measure.Bulk {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // flowLabels are those of each flow of a step of many.
