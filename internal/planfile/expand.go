@@ -46,9 +46,35 @@ func (f *File) Expand(fleets map[string][]Host, cpus func(endPoint string) int) 
 	if n := p.Runs(); n > mostRuns {
 		return plan.Plan{}, f.errorf(f.root, "repeat less, or vary fewer things", "the plan has %d runs, more than %d", n, mostRuns)
 	}
+	if err := f.samePlace(h); err != nil {
+		return plan.Plan{}, err
+	}
 	p.EndPoints = h.measured()
 	p.Warnings = append(h.warnings, f.warnings(h, p)...)
 	return p, nil
+}
+
+// samePlace refuses two names of one agent: it has one turn. A pair of them
+// would be a path within one host.
+func (f *File) samePlace(h *hosts) error {
+	places := map[string]*host{}
+	for _, x := range h.list {
+		if !x.used || x.engine != measure.Native {
+			continue
+		}
+		other := places[x.At]
+		if other == nil {
+			places[x.At] = x
+			continue
+		}
+		at := slices.IndexFunc(f.endPoints, func(e endPoint) bool { return e.Name == x.Name })
+		where := f.root
+		if at >= 0 {
+			where = f.endPoints[at].node
+		}
+		return f.errorf(where, "name it once; a path within one host is the pair of an end point with itself", "%s and %s are the same place", clip(other.Name), clip(x.Name))
+	}
+	return nil
 }
 
 // seed of the order of blocks: the same plan has the same order.
@@ -370,12 +396,8 @@ func (h *hosts) measured() []plan.EndPoint {
 // warnings are what the one who wrote the plan should know of it.
 func (f *File) warnings(h *hosts, p plan.Plan) []string {
 	var out, idle []string
-	places := map[string]string{}
 	for _, x := range h.list {
-		if other, shared := places[x.At]; shared {
-			out = append(out, fmt.Sprintf("%s and %s are the same place: their pairs share a host", clip(other), clip(x.Name)))
-		}
-		if places[x.At] = x.Name; !x.used {
+		if !x.used {
 			idle = append(idle, clip(x.Name))
 		}
 	}

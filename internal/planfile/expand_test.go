@@ -244,6 +244,17 @@ func TestLadderFile(t *testing.T) {
 	}
 }
 
+// Whatever an address may look like is taken, and a title with spaces.
+func TestAddresses(t *testing.T) {
+	for _, at := range []string{"10.0.0.1", "10.0.0.1:5201", "host", "host:1", "::1", "fe80::1%eth0", "[::1]", "[fd00::1]:5201", "fleet/w1",
+		"ssh://h", "ssh://root@h", "ssh://root@[fd00::1]:22", "ssh://fd00::1", "iperf3://h:5201", "iperf2://[::1]", "iperf3://::1"} {
+		f := parse(t, "name: 'two sites, 10 G'\nend_points: [{name: a, at: '"+at+"'}]\npairs: [{from: local, to: a}]")
+		if _, err := f.Expand(fleet(), nil); err != nil || f.Name != "two sites, 10 G" {
+			t.Errorf("%s: %v, %q", at, err, f.Name)
+		}
+	}
+}
+
 func TestEndPoints(t *testing.T) {
 	p := expand(t, `controller: fleet
 end_points: [{name: x, at: w1, labels: {site: lab}}, {match: all}, "ssh://root@10.0.0.1", {name: z, at: 10.0.0.9, data: 10.1.0.9}]
@@ -264,7 +275,6 @@ pairs: [{type: ring}, {from: local, to: x}]`)
 func TestWarnings(t *testing.T) {
 	for want, text := range map[string]string{
 		"in no pair: c":                                   "end_points: [a, b, c]\npairs: [{from: a, to: b}]\ntraffic: {streams: 1}",
-		"a and b are the same place":                      "end_points: [{name: a, at: h}, {name: b, at: h}]\npairs: [{from: a, to: b}]\ntraffic: {streams: 1}",
 		"a against itself is a path":                      "end_points: [a]\npairs: [{from: a, to: a}]\ntraffic: {streams: 1}",
 		"named more than once, and measured once: 1 pair": "end_points: [a, b]\npairs: [{from: a, to: b}, {from: a, to: b}]\ntraffic: {streams: 1}",
 		"fewer than 6 repeats":                            "pairs: [{from: local, to: local}]\norder: interleaved\nrepeat: 2\naxes: {streams: [1, 2]}",
