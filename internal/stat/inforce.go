@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -85,22 +86,13 @@ func sameInForce(a, b []*measure.Cell) string {
 		}
 		y = alike
 		if why == "" {
-			why = fmt.Sprintf(s.words, join(used))
+			why = fmt.Sprintf(s.words, strings.Join(used, " and "))
 		}
 	}
 	if why != "" && !reflect.DeepEqual(x, y) { // something else sets them apart
 		return ""
 	}
 	return why
-}
-
-// join names what the ends used.
-func join(used []string) string {
-	text := used[0]
-	for _, u := range used[1:] {
-		text += " and " + u
-	}
-	return text
 }
 
 // inForce is what the ends of a cell used in all its runs that have a rate, each
