@@ -90,7 +90,8 @@ func variantCells(d *measure.Document) [][]*measure.Cell {
 			groups = append(groups, c.Group)
 		}
 	}
-	return mapped(groups, func(g int) []*measure.Cell { return cellsOf(d, g) })
+	cells := byGroup(d)
+	return mapped(groups, func(g int) []*measure.Cell { return cells[g] })
 }
 
 // variantOf parts the name of the variant from the other axes.

@@ -50,12 +50,13 @@ func Goals(d *measure.Document, goals []Goal) {
 	}
 	d.Targets = nil
 	var wanted []string // of each target, with what it got
+	cells := byGroup(d)
 	for _, g := range goals {
 		found := false
 		for i := range d.Groups {
-			if x := &d.Groups[i]; g.fits(d, x) {
+			if x := &d.Groups[i]; g.fits(x, cells[x.Group]) {
 				found = true
-				t := g.judge(d, x)
+				t := g.judge(d, x, cells[x.Group])
 				d.Targets, wanted = append(d.Targets, t), append(wanted, g.against(t))
 			}
 		}
@@ -68,11 +69,11 @@ func Goals(d *measure.Document, goals []Goal) {
 }
 
 // fits tells whether the goal is of that group. A single flow shares with nobody.
-func (g Goal) fits(d *measure.Document, x *measure.Group) bool {
+func (g Goal) fits(x *measure.Group, cells []*measure.Cell) bool {
 	if g.Rung != "" && g.Rung != x.Rung {
 		return false
 	}
-	if g.Figure == FigureFairness && g.Of == OfTotal && len(bulkOf(cellsOf(d, x.Group))) < 2 {
+	if g.Figure == FigureFairness && g.Of == OfTotal && len(bulkOf(cells)) < 2 {
 		return false
 	}
 	return !slices.ContainsFunc(g.Where, func(a measure.Axis) bool { return !slices.Contains(x.Axes, a) })
@@ -150,9 +151,9 @@ type reading struct {
 }
 
 // judge holds a group against the goal, by the worst that it is made of.
-func (g Goal) judge(d *measure.Document, x *measure.Group) measure.Target {
+func (g Goal) judge(d *measure.Document, x *measure.Group, cells []*measure.Cell) measure.Target {
 	t := measure.Target{What: g.what(x), Group: x.Group, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost}
-	all := g.readings(d, x)
+	all := g.readings(d, x, cells)
 	var worst *reading
 	missed := 0
 	for i := range all {
@@ -275,8 +276,7 @@ func goalsVerdict(targets []measure.Target, wanted []string) *measure.Verdict {
 }
 
 // readings are the figures of a group that the goal is held against.
-func (g Goal) readings(d *measure.Document, x *measure.Group) []reading {
-	cells := cellsOf(d, x.Group)
+func (g Goal) readings(d *measure.Document, x *measure.Group, cells []*measure.Cell) []reading {
 	switch g.Of {
 	case OfPair:
 		return g.ofPairs(x, cells)
@@ -307,12 +307,12 @@ func (g Goal) readings(d *measure.Document, x *measure.Group) []reading {
 // noLinkRate is why there is no share.
 const noLinkRate = "the link rate is not known (link_rate states it), or the flows were not to fill it"
 
-// cellsOf are the main cells of a group.
-func cellsOf(d *measure.Document, group int) []*measure.Cell {
-	var all []*measure.Cell
+// byGroup are the main cells of each group, in the order of the document.
+func byGroup(d *measure.Document) map[int][]*measure.Cell {
+	all := map[int][]*measure.Cell{}
 	for i := range d.Cells {
-		if c := &d.Cells[i]; c.Group == group && !c.Beside {
-			all = append(all, c)
+		if c := &d.Cells[i]; !c.Beside {
+			all[c.Group] = append(all[c.Group], c)
 		}
 	}
 	return all
