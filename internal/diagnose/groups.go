@@ -40,7 +40,8 @@ type sweep struct {
 	counts []int // of each
 }
 
-// sweeps of a document, with at least two groups that have an aggregate.
+// sweeps of a document, with at least two groups that have an aggregate. A group
+// of which a pair was lost carries less for another reason, and is left out.
 func sweeps(d *measure.Document) []sweep {
 	var all []sweep
 	for _, axis := range []string{"end_points", "streams"} {
@@ -49,7 +50,7 @@ func sweeps(d *measure.Document) []sweep {
 		for i := range d.Groups {
 			g := &d.Groups[i]
 			n, rest, ok := countOn(g.Axes, axis)
-			if !ok || g.Aggregate == nil || isHeldGroup(d, g.Group) {
+			if !ok || g.Aggregate == nil || len(g.Failed) > 0 || isHeldGroup(d, g.Group) {
 				continue
 			}
 			key := g.Rung + "\n" + stat.AxesText(rest) + "\n" + directions(d, g.Group)

@@ -106,6 +106,19 @@ func TestAggregateFalls(t *testing.T) {
 	}
 }
 
+// A step of which a pair was lost is no part of a sweep: fewer flows carry less.
+func TestSweepOfLostPair(t *testing.T) {
+	d := planOf(team(0, 4, made{bps: 2e9}, cpus(30, 30)), team(1, 8, made{bps: 0.75e9}, cpus(30, 30)))
+	d.Cells[11].Runs[0].Partial = true
+	stat.Groups(d)
+	if len(d.Groups[1].Failed) != 1 || d.Groups[1].Aggregate == nil {
+		t.Fatalf("%+v", d.Groups[1])
+	}
+	if found := ofGroups(d); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
 // Many senders that fill the link of one receiver are all held by it, though
 // none of them has more than its part.
 func TestSharedLink(t *testing.T) {
@@ -177,12 +190,14 @@ func TestRungsOfOneDocument(t *testing.T) {
 		low.Rung = "localhost"
 		d := made{bps: tt.high * 1e9, link: tt.link * 1e9}.document()
 		d.Cells[0].Rung = "LAN"
-		d.Cells = append([]measure.Cell{low}, d.Cells...)
+		slow := made{bps: 1e9, link: tt.link * 1e9}.cell() // is not what the rung can carry
+		slow.Rung = "LAN"
+		d.Cells = []measure.Cell{low, slow, d.Cells[0]}
 		stat.Ladder(d, nil)
 		Diagnose(d)
 		Rungs([]*measure.Document{d})
 		got := ""
-		for _, x := range d.Cells[1].Findings {
+		for _, x := range d.Cells[2].Findings {
 			if x.Where.Place == measure.AtTool && strings.Contains(x.Summary, "can generate") {
 				got = x.Summary
 			}

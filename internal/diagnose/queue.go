@@ -55,6 +55,17 @@ func shaper(f *flow) *outcome {
 	return f.plateau()
 }
 
+// isShaped tells whether a shaper at the sender's own interface holds the rate,
+// which it counts, or any queue where more would be let go by what paces: that
+// finds its rate by the queue.
+func (f *flow) isShaped(more bool) bool {
+	if o, ok := f.ownQueue(); ok {
+		return o.state == holds
+	}
+	o := shaper(f)
+	return more && o != nil && o.state == holds && o.confidence != measure.Possible
+}
+
 // overfilled words a queue that datagrams above the rate have filled. One that
 // would let TCP have more drops its bursts.
 func (f *flow) overfilled(s surplus) *outcome {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"strings"
 	"testing"
 
 	"thru/internal/measure"
@@ -37,4 +38,29 @@ func TestOwnQueue(t *testing.T) {
 		}}},
 		{"the rate goes up and down", "no", "differs", edits{rate(95e6), noCeiling, ownShaper, seconds(0.02, 0.09, 0.03, 0.08, 0.02, 0.09, 0.03, 0.08), loaded(80)}},
 	})
+}
+
+// A shaper at the sender's own interface holds what bbr would let go: pacing is
+// not what it is held by, though the host is near.
+func TestShapedNotPaced(t *testing.T) {
+	paced := with(bbrAlone(), func(m *made) { m.bps, m.pacing, m.rtt = 940*mb, 8000*mb, 2*ms })
+	for name, tt := range map[string]struct {
+		of   made
+		edit func(*measure.Document)
+		want string
+	}{
+		"a shaper of its own": {paced, func(d *measure.Document) {
+			h := d.Cells[0].Runs[0].Flows[0].Sender.Host
+			h.Qdisc, h.NIC = &measure.Qdisc{Kind: "tbf", Overlimits: 5000, Drops: 20}, &measure.NICSpan{Name: "eth0"}
+		}, "shaper likely"},
+		"a shaper on the way":       {paced, func(*measure.Document) {}, "shaper likely"},
+		"the rate goes up and down": {with(paced, func(m *made) { m.bins = []float64{0.2, 1.8, 0.3, 1.7, 1} }), func(*measure.Document) {}, "paced likely"},
+		"no queue":                  {with(paced, func(m *made) { m.rtt = ms / 5 }), func(*measure.Document) {}, "paced likely"},
+	} {
+		d := tt.of.document()
+		tt.edit(d)
+		if got := first(t, d); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q, want %q: %+v", name, got, tt.want, d.Cells[0].Findings)
+		}
+	}
 }

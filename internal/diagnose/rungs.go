@@ -39,7 +39,11 @@ func climb(d *measure.Document) {
 	below := ""
 	for _, r := range d.Ladder.Rungs {
 		if r.Limited && below != "" {
-			addFirst(d, Generator(ofRung(d, below), ofRung(d, r.Name)))
+			upper := ofRung(d, r.Name)
+			if _, best := strongest(upper, true); best != nil { // what the rung carried is what its best cell did
+				upper.Cells = []measure.Cell{*best}
+			}
+			addFirst(d, Generator(ofRung(d, below), upper))
 		}
 		if r.Best != nil {
 			below = r.Name

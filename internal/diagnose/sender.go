@@ -170,19 +170,23 @@ func paced(f *flow) *outcome {
 	again, _ := f.againPct()
 	loaded, base, known := f.rtt()
 	rate, ok := f.pacing()
+	all := float64(len(f.sender.streams())) * rate
 	bps, _ := f.goodput()
+	more := all > 1.6*bps
 	switch {
 	case !ok || !known:
 		return f.sender.lacks("tcp_info.pacing_rate_bytes_per_s")
-	case float64(len(f.sender.streams()))*rate > 1.6*bps && base > nearNs:
-		return no("%s would let %s go", used, unit.Rate(float64(len(f.sender.streams()))*rate))
+	case more && base > nearNs:
+		return no("%s would let %s go", used, unit.Rate(all))
+	case f.isShaped(more):
+		return no("%s would let %s go, and a shaper or a queue lets no more pass", used, unit.Rate(all))
 	case base > nearNs && (again > 1 || loaded > 3*base && loaded > base+2e6): // near hosts lose by bbr's own bursts
 		return no("the path is full: its queue is, or it loses")
 	}
 	o := possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
 	if base < nearNs {
 		o.confidence = measure.Likely
-		if float64(len(f.sender.streams()))*rate > 1.6*bps {
+		if more {
 			o.text = fmt.Sprintf("%s paces the sender: to a near host its small bursts cost more than they save", used)
 		}
 	}

@@ -303,12 +303,26 @@ func fixedWindow(f *flow) *outcome {
 			costs(0, "without it "+unit.Rate(rateOf(free))+" pass", "the same traffic with windows that the kernels tune").
 			mend(advise(by, "leave -w out, so that the kernel tunes the window"))
 	}
+	if tuned := f.tuned(); tuned != nil && f.against(tuned) <= 1 {
+		return no("windows that the kernels tune carry %s, no more", unit.Rate(rateOf(tuned)))
+	}
 	if cause.state != holds || cause.confidence == measure.Possible {
 		return no("a window of %s was set, and is not what holds the sender up", unit.Size(size))
 	}
 	o := held(cause.confidence, "the window of %s that was set by hand is too small for the round trip", unit.Size(size))
 	o.effect, o.evidence = cause.effect, append([]measure.Proof{by.proof("window asked for", float64(size), "bytes")}, cause.evidence...)
 	return o.at(measure.Where{Place: measure.AtTool, EndPoint: by.name}).mend(advise(by, "leave -w out, so that the kernel tunes the window"))
+}
+
+// tuned is the fastest other cell of the same traffic without a window of its own; nil where there is none.
+func (f *flow) tuned() *measure.Cell {
+	var best *measure.Cell
+	for _, c := range f.tried(func(s *measure.Spec) { s.Window = measure.Pair{} }) {
+		if c.Spec.Window == (measure.Pair{}) && (best == nil || rateOf(c) > rateOf(best)) {
+			best = c
+		}
+	}
+	return best
 }
 
 // gainBar is how much better an experiment has to be to speak for itself: what

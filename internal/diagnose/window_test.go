@@ -186,3 +186,14 @@ func TestTwiceTheWindow(t *testing.T) {
 		}
 	}
 }
+
+// A window by hand that carries more than one that the kernel tunes is not what
+// holds the flow up, whatever its counters say.
+func TestFixedWindowCarriesMost(t *testing.T) {
+	for rate, want := range map[float64]string{20 * mb: "no", 80 * mb: "certain"} {
+		d := with(smallReceive(), func(m *made) { m.asked.Recv = 64 << 10 }).document(made{bps: rate}.cell())
+		if Diagnose(d); of(d.Cells[0].Diagnosis, "fixed-window") != want {
+			t.Errorf("tuned %v: %q", rate, of(d.Cells[0].Diagnosis, "fixed-window"))
+		}
+	}
+}

@@ -6,6 +6,9 @@ const (
 	Worse      = "worse"      // the whole interval lies below it
 	Equivalent = "equivalent" // the whole interval lies within the bar, whichever way
 	Undecided  = "undecided"  // neither: more pairs of runs would tell
+	// NotCompared is of variants whose figures are of different things, or of which
+	// one setting was not in force. Then there is no change.
+	NotCompared = "not compared"
 )
 
 // Comparison is the outcome of an A/B test: one variant of a plan against the

@@ -65,14 +65,14 @@ type Share struct {
 
 // Target is what a plan demands, and what came of it.
 type Target struct {
-	What   string   `json:"what"` // "aggregate, 4 streams", "loss of each pair, 8 pairs"
+	What   string   `json:"what"` // "aggregate, 4 streams", "goodput of each pair, 8 pairs"
 	Group  int      `json:"group"`
 	Wanted float64  `json:"wanted"`
 	Got    *float64 `json:"got,omitempty"`
 	Unit   string   `json:"unit"` // "bps", "pct" of the ceiling, "ns", "fairness"
 	AtMost bool     `json:"at_most,omitempty"`
 	Pass   bool     `json:"pass"`
-	Reason string   `json:"reason"`
+	Reason string   `json:"reason"` // which pair or host it is, or why there is no value; empty where the value says all
 }
 
 // Planned is the plan that a document came from.

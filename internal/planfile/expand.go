@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -45,9 +46,35 @@ func (f *File) Expand(fleets map[string][]Host, cpus func(endPoint string) int) 
 	if n := p.Runs(); n > mostRuns {
 		return plan.Plan{}, f.errorf(f.root, "repeat less, or vary fewer things", "the plan has %d runs, more than %d", n, mostRuns)
 	}
+	if err := f.samePlace(h); err != nil {
+		return plan.Plan{}, err
+	}
 	p.EndPoints = h.measured()
 	p.Warnings = append(h.warnings, f.warnings(h, p)...)
 	return p, nil
+}
+
+// samePlace refuses two names of one agent: it has one turn. A pair of them
+// would be a path within one host.
+func (f *File) samePlace(h *hosts) error {
+	places := map[string]*host{}
+	for _, x := range h.list {
+		if !x.used || x.engine != measure.Native {
+			continue
+		}
+		other := places[x.At]
+		if other == nil {
+			places[x.At] = x
+			continue
+		}
+		at := slices.IndexFunc(f.endPoints, func(e endPoint) bool { return e.Name == x.Name })
+		where := f.root
+		if at >= 0 {
+			where = f.endPoints[at].node
+		}
+		return f.errorf(where, "name it once; a path within one host is the pair of an end point with itself", "%s and %s are the same place", clip(other.Name), clip(x.Name))
+	}
+	return nil
 }
 
 // seed of the order of blocks: the same plan has the same order.
@@ -59,11 +86,11 @@ func seed(name string) uint64 {
 
 // measured is the plan of the pairs.
 func (f *File) measured(h *hosts) (plan.Plan, error) {
-	list, err := f.expandPairs(h)
+	list, turned, err := f.expandPairs(h)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	b := builder{File: f, hosts: h, points: f.points()}
+	b := builder{File: f, hosts: h, points: f.points(), turned: turned, many: len(list) > 1}
 	if err := b.count(len(list)); err != nil {
 		return plan.Plan{}, err
 	}
@@ -130,7 +157,9 @@ type builder struct {
 	*File
 	*hosts
 	points []point
-	round  string // "round 2 of 7", where there are several
+	turned map[[2]string]bool // pairs of a mesh that are the second order of two hosts
+	many   bool               // the plan has several pairs: a step of one says which
+	round  string             // "round 2 of 7", where there are several
 	steps  []plan.Step
 }
 
@@ -143,8 +172,8 @@ func (b *builder) count(pairs int) error {
 			return err
 		}
 		n := pairs * t.endPoints
-		if t.direction == both || t.direction == bidir {
-			n *= 2
+		if t.twoWays() {
+			n = 2 * (pairs - len(b.turned)) * t.endPoints
 		}
 		if cells += n; cells > mostCells {
 			return b.File.errorf(b.root, "measure fewer hosts, or vary fewer things at a time", "the plan has more than %d cells: %d pairs, %d combinations of axes", mostCells, pairs, len(b.points))
@@ -159,6 +188,9 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 	t, err := b.traffic(p)
 	if err != nil {
 		return err
+	}
+	if t.twoWays() {
+		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p plan.Pair) bool { return b.turned[[2]string{p.From, p.To}] })
 	}
 	var labels []string // in the order in which they come
 	merged := map[string]*flowSet{}
@@ -237,7 +269,7 @@ func (x *flowSet) add(specs []measure.Spec, copies int) {
 // finish names the step and its flows.
 func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
 	s := x.step
-	s.Apart = pairs > 1 || t.endPoints > 1 && !s.Beside
+	s.Apart = pairs > 1 || t.endPoints > 1 && !s.Beside || isTwo(s)
 	streams := s.Specs[0].Streams
 	if slices.ContainsFunc(s.Specs, func(o measure.Spec) bool { return o.Streams != streams && o.Traffic == s.Specs[0].Traffic }) {
 		streams = 0
@@ -268,10 +300,29 @@ func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
 	if s.Label == "" {
 		s.Label = x.kind
 	}
-	if s.Apart {
-		s.Labels = flowLabels(x, s, joined(what...))
+	alone := pairs == 1 && b.many
+	if s.Apart || alone {
+		s.Labels = flowLabels(x, s, cmp.Or(joined(what...), s.Label))
+	}
+	if alone {
+		s.Label = joined(s.Specs[0].From+" -> "+s.Specs[0].To, s.Label)
 	}
 	return s
+}
+
+// isTwo tells of two flows of data that start by themselves: their sum is of the
+// time in which both ran, and so they share a start as those of many pairs do.
+func isTwo(s plan.Step) bool {
+	n := 0
+	for _, o := range s.Specs {
+		if o.Duplex || o.Engine != measure.Native {
+			return false
+		}
+		if o.Traffic == measure.Bulk {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // flowLabels are those of each flow of a step of many.
@@ -345,12 +396,8 @@ func (h *hosts) measured() []plan.EndPoint {
 // warnings are what the one who wrote the plan should know of it.
 func (f *File) warnings(h *hosts, p plan.Plan) []string {
 	var out, idle []string
-	places := map[string]string{}
 	for _, x := range h.list {
-		if other, shared := places[x.At]; shared {
-			out = append(out, fmt.Sprintf("%s and %s are the same place: their pairs share a host", clip(other), clip(x.Name)))
-		}
-		if places[x.At] = x.Name; !x.used {
+		if !x.used {
 			idle = append(idle, clip(x.Name))
 		}
 	}

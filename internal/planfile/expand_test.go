@@ -101,6 +101,8 @@ func TestDirections(t *testing.T) {
 		"mesh both":     {ring + "traffic: {streams: 1, direction: both}", "3 pairs, 1 stream, forward: a>b a>c b>c; 3 pairs, 1 stream, reverse: b<a c<a c<b"},
 		"mesh bidir":    {ring + "traffic: {streams: 1, direction: bidir}", "3 pairs, 1 stream, both directions at once: a>b b<a a>c c<a b>c c<b"},
 		"matrix both":   {"end_points: [a, b]\norder: simultaneous\npairs: [{type: matrix, from: all, to: all}]\ntraffic: {streams: 1, direction: bidir}", "1 stream, both directions at once: a>b b<a"},
+		"some both":     {"end_points: [a, b, c]\norder: simultaneous\npairs: [{type: mesh}]\ntraffic: {streams: 1}\naxes: {direction: [forward, bidir]}", "6 pairs: a>b a>c b>a b>c c>a c>b; 3 pairs, both directions at once: a>b b<a a>c c<a b>c c<b"},
+		"one by one":    {"end_points: [a, b]\npairs: [{type: mesh}]\ntraffic: {streams: 1}\naxes: {direction: [forward, bidir]}", "a -> b, forward: a>b; a -> b, both directions at once: a>b b<a; b -> a, forward: b>a"},
 		"requests":      {dialled + "traffic: {kind: rr}", "1 asker: a<b"},
 		"latency":       {pair + "traffic: {streams: 1, latency: true}", "latency, idle: a>b; 1 stream: a>b a>b"},
 		"latency, many": {ring + "traffic: {streams: 1, latency: true, direction: bidir}", "3 pairs, latency, idle: a>b a>c b>c; 3 pairs, 1 stream, both directions at once: a>b b<a a>b a>c c<a a>c b>c c<b b>c"},
@@ -108,6 +110,19 @@ func TestDirections(t *testing.T) {
 		if got := strings.Join(shown(expand(t, c.text)), "; "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
+	}
+}
+
+// The two flows of a pair start together, as those of many do, and have a sum;
+// the label of a step of one pair of several says which, those of its cells do not.
+func TestStepOfOnePair(t *testing.T) {
+	s := expand(t, "end_points: [a, b]\npairs: [{from: a, to: b}]\ntraffic: {streams: 2, direction: bidir}").Steps[0]
+	if want := []string{"2 streams, both directions at once", "2 streams, both directions at once, back"}; !s.Apart || !slices.Equal(s.Labels, want) {
+		t.Errorf("%v %q", s.Apart, s.Labels)
+	}
+	s = expand(t, "end_points: [a, b, c]\npairs: [{type: mesh}]\ntraffic: {streams: 2}").Steps[3]
+	if s.Apart || s.Label != "b -> c, 2 streams" || !slices.Equal(s.Labels, []string{"2 streams"}) {
+		t.Errorf("%v %q %q", s.Apart, s.Label, s.Labels)
 	}
 }
 
@@ -229,6 +244,17 @@ func TestLadderFile(t *testing.T) {
 	}
 }
 
+// Whatever an address may look like is taken, and a title with spaces.
+func TestAddresses(t *testing.T) {
+	for _, at := range []string{"10.0.0.1", "10.0.0.1:5201", "host", "host:1", "::1", "fe80::1%eth0", "[::1]", "[fd00::1]:5201", "fleet/w1",
+		"ssh://h", "ssh://root@h", "ssh://root@[fd00::1]:22", "ssh://fd00::1", "iperf3://h:5201", "iperf2://[::1]", "iperf3://::1"} {
+		f := parse(t, "name: 'two sites, 10 G'\nend_points: [{name: a, at: '"+at+"'}]\npairs: [{from: local, to: a}]")
+		if _, err := f.Expand(fleet(), nil); err != nil || f.Name != "two sites, 10 G" {
+			t.Errorf("%s: %v, %q", at, err, f.Name)
+		}
+	}
+}
+
 func TestEndPoints(t *testing.T) {
 	p := expand(t, `controller: fleet
 end_points: [{name: x, at: w1, labels: {site: lab}}, {match: all}, "ssh://root@10.0.0.1", {name: z, at: 10.0.0.9, data: 10.1.0.9}]
@@ -249,7 +275,6 @@ pairs: [{type: ring}, {from: local, to: x}]`)
 func TestWarnings(t *testing.T) {
 	for want, text := range map[string]string{
 		"in no pair: c":                                   "end_points: [a, b, c]\npairs: [{from: a, to: b}]\ntraffic: {streams: 1}",
-		"a and b are the same place":                      "end_points: [{name: a, at: h}, {name: b, at: h}]\npairs: [{from: a, to: b}]\ntraffic: {streams: 1}",
 		"a against itself is a path":                      "end_points: [a]\npairs: [{from: a, to: a}]\ntraffic: {streams: 1}",
 		"named more than once, and measured once: 1 pair": "end_points: [a, b]\npairs: [{from: a, to: b}, {from: a, to: b}]\ntraffic: {streams: 1}",
 		"fewer than 6 repeats":                            "pairs: [{from: local, to: local}]\norder: interleaved\nrepeat: 2\naxes: {streams: [1, 2]}",

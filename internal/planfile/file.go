@@ -6,8 +6,12 @@
 package planfile
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -127,13 +131,16 @@ func (f *File) readHead() error {
 	if !ok {
 		return f.errorf(f.root, "begin the file with `thru: 1`", "the version of the format is missing")
 	}
+	if n.kind == textNode && n.text == "1" {
+		return f.errorf(n, "write it without quotes: `thru: 1`", "thru is a text, and not a number")
+	}
 	if n.kind != numberNode || n.text != "1" {
 		return f.errorf(n, "this version of thru reads `thru: 1`", "thru is %s: a format that is not known", n.value())
 	}
 	var err error
 	f.Name = "plan"
 	if n, ok := f.at("name"); ok {
-		if f.Name, err = f.nameOf(n, "name"); err != nil {
+		if f.Name, err = f.planName(n); err != nil {
 			return err
 		}
 	}
@@ -157,11 +164,31 @@ func (f *File) readHead() error {
 	return err
 }
 
+// mostPlanName bounds the name of a plan, in letters.
+const mostPlanName = 120
+
+// planName reads the name of the plan, a title.
+func (f *File) planName(n *node) (string, error) {
+	control := func(r rune) bool { return !unicode.IsPrint(r) }
+	if n.kind != textNode || strings.TrimSpace(n.text) == "" || utf8.RuneCountInString(n.text) > mostPlanName || strings.ContainsFunc(n.text, control) {
+		return "", f.errorf(n, fmt.Sprintf("such as `name: two sites`, of at most %d letters; one that looks like a number wants quotes", mostPlanName), "the name is %s", n.value())
+	}
+	return n.text, nil
+}
+
+// leastLink is a rate in bit/s that no link is as slow as: a suffix is missing.
+const leastLink = 9600
+
 func (f *File) linkRate(n *node) (plan.Link, error) {
-	return parsed(f.source, n, "link_rate", "10G, 2.5G or 1G/l2", func(text string) (l plan.Link, err error) {
+	const example = "10G, 2.5G or 1G/l2"
+	l, err := parsed(f.source, n, "link_rate", example, func(text string) (l plan.Link, err error) {
 		l.RateBps, l.Layer, err = unit.ParseLinkRate(text)
 		return l, err
 	})
+	if err == nil && l.RateBps < leastLink {
+		return l, f.errorf(n, "with a unit: such as "+example, "link_rate is %d bit/s", l.RateBps)
+	}
+	return l, err
 }
 
 func (f *File) readTraffic() error {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -233,7 +235,11 @@ func (f *File) reach(e *endPoint) error {
 		return f.errorf(where, "an end point is at a joined name, HOST[:PORT], CONTROLLER/NAME, ssh://USER@HOST, iperf3://HOST or iperf2://HOST", "end points of the form %s:// are not known", clip(scheme))
 	case engine != measure.Native && e.DataAddr != "":
 		return f.errorf(e.get("data"), "the address is in `at`", "data does not go with an %s end point", engine)
-	case url:
+	}
+	if why := badAddress(scheme, at, url); why != "" {
+		return f.errorf(where, "such as 10.0.0.1, 10.0.0.1:5201, '[fd00::1]:5201', ssh://root@10.0.0.1", "%q is no address: %s", clip(at), why)
+	}
+	if url {
 		return nil
 	}
 	if controller, name, ok := strings.Cut(at, "/"); ok {
@@ -245,6 +251,45 @@ func (f *File) reach(e *endPoint) error {
 	}
 	e.controller = cmp.Or(e.controller, f.controller)
 	return nil
+}
+
+// badAddress says what is wrong with SCHEME://[USER@]HOST[:PORT], HOST[:PORT] or
+// an address of IPv6; "" where nothing is. A name without a colon may be any.
+func badAddress(scheme, at string, url bool) string {
+	if !url {
+		if controller, _, ok := strings.Cut(at, "/"); ok && !strings.Contains(controller, ":") {
+			return ""
+		}
+	}
+	host := at
+	if url {
+		host = strings.TrimPrefix(at, scheme+"://")
+		if user, rest, ok := strings.Cut(host, "@"); ok {
+			if host = rest; user == "" || strings.HasPrefix(user, "-") {
+				return "the user is missing"
+			}
+		}
+	}
+	if _, err := netip.ParseAddr(host); err == nil { // IPv6 without a port
+		return ""
+	}
+	bracketed := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !bracketed {
+		if n, err := strconv.ParseUint(host[i+1:], 10, 16); err != nil || n == 0 {
+			return fmt.Sprintf("a port is 1 to 65535, and not %q", clip(host[i+1:]))
+		}
+		host = host[:i]
+	}
+	inner, opened := strings.CutPrefix(host, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	_, err := netip.ParseAddr(inner)
+	switch {
+	case inner == "" || strings.HasPrefix(inner, "-"):
+		return "the host is missing"
+	case opened != closed || opened && err != nil || !opened && strings.Contains(inner, ":"):
+		return "an address of IPv6 with a port has brackets"
+	}
+	return ""
 }
 
 // engineOf is what moves the data where an end point is no agent.

@@ -13,7 +13,8 @@ import (
 // Bounds of a file, far above what a plan of thousands of hosts needs. They
 // hold before the YAML library sees the text, since its parser recurses.
 const (
-	maxBytes   = 1 << 20
+	// MaxBytes is the longest file that is read.
+	MaxBytes   = 1 << 20
 	maxNesting = 100     // of brackets and dashes in the text
 	maxDepth   = 12      // of the tree
 	maxNodes   = 100_000 // with what aliases repeat
@@ -95,11 +96,11 @@ func (s *source) parseTree(text string) (root *node, err error) {
 // bounds refuses a text that no plan is.
 func (s *source) bounds(text string) error {
 	here := &node{line: 1, col: 1}
-	if len(text) > maxBytes {
-		return s.errorf(here, "a `match` names many hosts in one line", "the file has %d bytes: a plan has at most %d", len(text), maxBytes)
+	if len(text) > MaxBytes {
+		return s.errorf(here, "a `match` names many hosts in one line", "the file has %d bytes: a plan has at most %d", len(text), MaxBytes)
 	}
 	if i := strings.IndexByte(text, 0); i >= 0 {
-		return s.errorf(here, starterHint, "this is no text file")
+		return s.errorf(here, "save it as UTF-8; "+starterHint, "this is no text file")
 	}
 	open, markers := 0, 0
 	col := 0

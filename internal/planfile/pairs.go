@@ -179,36 +179,38 @@ type pairing struct {
 	ordered bool // a mesh has both orders of two hosts; else the direction gives both
 	list    []plan.Pair
 	seen    map[[2]string]bool
+	turned  map[[2]string]bool // of these the second order of two hosts
 	twice   int
 }
 
-// expandPairs lists the pairs of all entries.
-func (f *File) expandPairs(h *hosts) ([]plan.Pair, error) {
-	g := &pairing{hosts: h, ordered: f.ordered(), seen: map[[2]string]bool{}}
+// expandPairs lists the pairs of all entries. turned are the second ones of the
+// two orders of a mesh: where the traffic goes both ways, the first has it all.
+func (f *File) expandPairs(h *hosts) (list []plan.Pair, turned map[[2]string]bool, err error) {
+	g := &pairing{hosts: h, ordered: f.ordered(), seen: map[[2]string]bool{}, turned: map[[2]string]bool{}}
 	for _, p := range f.pairs {
 		if err := g.entry(p); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if len(g.list) == 0 {
 		n, _ := f.at("pairs")
-		return nil, f.errorf(n, "a mesh, a ring or a matrix needs two hosts at least", "there is no pair to measure")
+		return nil, nil, f.errorf(n, "a mesh, a ring or a matrix needs two hosts at least", "there is no pair to measure")
 	}
 	if g.twice > 0 {
 		h.warnings = append(h.warnings, "named more than once, and measured once: "+counted(g.twice, "pair"))
 	}
-	return g.list, nil
+	return g.list, g.turned, nil
 }
 
-// ordered tells whether a -> b and b -> a are two pairs of a mesh. Where the
+// ordered tells whether a -> b and b -> a are two pairs of a mesh. Where all
 // traffic goes both ways they are one.
 func (f *File) ordered() bool {
 	for _, p := range f.points() {
-		if t, err := f.traffic(p); err == nil && (t.direction == both || t.direction == bidir) {
-			return false
+		if t, err := f.traffic(p); err == nil && !t.twoWays() {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // entry adds the pairs of one entry.
@@ -246,10 +248,10 @@ func (g *pairing) entry(p pairs) error {
 	for _, a := range from {
 		for _, b := range to {
 			own := a == b && (len(from) > 1 || len(to) > 1) // in a matrix a host is no peer of its own
-			if own || p.by != "" && !g.differ(a, b, p.by) || !g.ordered && g.seen[[2]string{b.Name, a.Name}] {
+			if own || p.by != "" && !g.differ(a, b, p.by) {
 				continue
 			}
-			if err := g.add(p, a, b); err != nil {
+			if err := g.addOrder(p, a, b, a != b && g.seen[[2]string{b.Name, a.Name}]); err != nil {
 				return err
 			}
 		}
@@ -264,14 +266,10 @@ func (g *pairing) within(p pairs, list []*host) error {
 			switch {
 			case i == j, p.kind == ring && (i+1)%len(list) != j:
 				continue
-			case p.kind != ring && !g.ordered && j < i:
-				continue
-			case p.kind == ring && len(list) == 2 && !g.ordered && j < i:
-				continue
 			case p.by != "" && !g.differ(a, b, p.by):
 				continue
 			}
-			if err := g.add(p, a, b); err != nil {
+			if err := g.addOrder(p, a, b, j < i && (p.kind != ring || len(list) == 2)); err != nil {
 				return err
 			}
 		}
@@ -284,6 +282,19 @@ func (g *pairing) differ(a, b *host, label string) bool {
 	x, hasA := a.Labels[label]
 	y, hasB := b.Labels[label]
 	return hasA && hasB && x != y
+}
+
+// addOrder adds one order of two hosts; the second one only where some traffic
+// goes one way.
+func (g *pairing) addOrder(p pairs, from, to *host, second bool) error {
+	key := [2]string{from.Name, to.Name}
+	switch {
+	case second && !g.ordered:
+		return nil
+	case second && !g.seen[key]:
+		g.turned[key] = true
+	}
+	return g.add(p, from, to)
 }
 
 // add adds a pair, with who opens its port.

@@ -247,6 +247,9 @@ func positive(parse func(string) (int64, error)) func(string) (int64, error) {
 	}
 }
 
+// twoWays tells whether the traffic of a pair goes in both directions.
+func (t traffic) twoWays() bool { return t.direction == both || t.direction == bidir }
+
 // request is the traffic as plan takes it, in the direction asked for.
 func (t traffic) request() plan.Request {
 	r := t.Request

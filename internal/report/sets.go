@@ -315,7 +315,7 @@ func (s *set) perCore() *float64 {
 	moved, cores := 0.0, 0.0
 	for _, g := range s.Groups {
 		for _, h := range g.Hosts {
-			if h.CPU == nil {
+			if h.CPU == nil || h.PerCoreBps == nil {
 				return nil
 			}
 			moved += valueOf(h.SentBps) + valueOf(h.ReceivedBps)

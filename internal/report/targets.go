@@ -146,6 +146,9 @@ func comparisonText(c *measure.Comparison) string {
 	if c.What != "" {
 		s += ", " + clean(c.What)
 	}
+	if c.Outcome == measure.NotCompared {
+		return s + ": " + clean(c.Outcome) + spaced(bracket(clean(c.Reason)))
+	}
 	return s + ": " + clean(c.Outcome)
 }
 

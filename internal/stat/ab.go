@@ -32,6 +32,9 @@ const doubtful = 0.05
 //	equivalent  it lies within +-2%
 //	undecided   else
 //
+// Where what they carried is of different things, or what sets them apart was
+// not in force, they are not compared, and the reason says why.
+//
 // Several variants against one base share the doubt (Holm, 1979): the clearest
 // outcome must hold at 1-0.05/k of k variants, the next at 1-0.05/(k-1), and
 // so on until one does not.
@@ -87,7 +90,8 @@ func variantCells(d *measure.Document) [][]*measure.Cell {
 			groups = append(groups, c.Group)
 		}
 	}
-	return mapped(groups, func(g int) []*measure.Cell { return cellsOf(d, g) })
+	cells := byGroup(d)
+	return mapped(groups, func(g int) []*measure.Cell { return cells[g] })
 }
 
 // variantOf parts the name of the variant from the other axes.
@@ -146,15 +150,23 @@ type versus struct {
 // compare holds every variant of the family against the first one.
 func (f family) compare() []measure.Comparison {
 	base := f.variants[0]
-	var all []*versus
+	var all, tests []*versus
 	for _, v := range f.variants[1:] {
-		all = append(all, f.versus(base, v))
+		x := f.versus(base, v)
+		if why := noTest(base, v); why != "" && x.Pairs > 0 {
+			x.Outcome, x.Reason = measure.NotCompared, why
+		} else {
+			tests = append(tests, x)
+		}
+		all = append(all, x)
 	}
-	settleHolm(all)
-	holmP(all)
+	settleHolm(tests)
+	holmP(tests)
 	var out []measure.Comparison
 	for i, v := range all {
-		v.Guardrails = guardrails(base.team, f.variants[i+1].team)
+		if v.Outcome != measure.NotCompared {
+			v.Guardrails = guardrails(base.team, f.variants[i+1].team)
+		}
 		out = append(out, v.Comparison)
 	}
 	return out

@@ -237,3 +237,54 @@ func TestCompareTheSame(t *testing.T) {
 		}
 	}
 }
+
+// What sets two variants apart must have been in force, and their figures be of
+// the same: else they are not compared.
+func TestNotCompared(t *testing.T) {
+	type side struct {
+		spec measure.Spec
+		used string // congestion control
+		io   string
+		cut  int64 // the kernel granted this window instead
+	}
+	cubic, bbr := measure.Spec{Congestion: "cubic"}, measure.Spec{Congestion: "bbr"}
+	for name, tt := range map[string]struct {
+		a, b side
+		want string // part of the reason; "": they are compared
+	}{
+		"in force":          {side{spec: cubic, used: "cubic"}, side{spec: bbr, used: "bbr"}, ""},
+		"not told":          {side{spec: cubic}, side{spec: bbr}, ""},
+		"the route's":       {side{spec: cubic, used: "cubic"}, side{spec: bbr, used: "cubic"}, "b asked for bbr, but the kernel of a used cubic"},
+		"base not in force": {side{spec: bbr, used: "reno"}, side{spec: cubic, used: "cubic"}, "a asked for bbr, but the kernel of a used reno"},
+		"the default is it": {side{used: "cubic"}, side{spec: cubic, used: "cubic"}, "both used cubic"},
+		"and more streams":  {side{used: "cubic"}, side{spec: measure.Spec{Congestion: "cubic", Streams: 4}, used: "cubic"}, ""},
+		"data path":         {side{spec: measure.Spec{IO: "copy"}, io: "copy"}, side{spec: measure.Spec{IO: "sendfile"}, io: "copy"}, "both used the data path copy"},
+		"windows cut":       {side{spec: measure.Spec{Window: measure.Pair{Send: 8 << 20}}, cut: 4 << 20}, side{spec: measure.Spec{Window: measure.Pair{Send: 16 << 20}}, cut: 4 << 20}, "cut the windows of both to 4 MiB"},
+		"one window cut":    {side{spec: measure.Spec{Window: measure.Pair{Send: 1 << 20}}}, side{spec: measure.Spec{Window: measure.Pair{Send: 16 << 20}}, cut: 4 << 20}, ""},
+		"the same twice":    {side{spec: cubic, used: "cubic"}, side{spec: cubic, used: "cubic"}, ""},
+		"other rate":        {side{spec: measure.Spec{Rate: 1e9}}, side{spec: measure.Spec{Rate: 2e9}}, "different rates are asked for"},
+		"other protocol":    {side{spec: measure.Spec{Protocol: measure.TCP}}, side{spec: measure.Spec{Protocol: measure.UDP}}, "different kinds of traffic"},
+	} {
+		d := variants(map[string][]float64{"a": around(5, 0.3, 8, 1), "b": around(5.5, 0.3, 8, 2)})
+		for i, x := range []side{tt.a, tt.b} {
+			c := &d.Cells[i]
+			c.Spec = x.spec
+			for k := range c.Runs {
+				for _, e := range []*measure.Evidence{c.Runs[k].Flows[0].Sender, c.Runs[k].Flows[0].Receiver} {
+					e.IO, e.Streams = x.io, []measure.Stream{{Congestion: x.used, Window: measure.Buffer{Usable: x.cut, Cut: x.cut > 0}}}
+				}
+			}
+		}
+		Compare(d)
+		c := d.Comparisons[0]
+		if tt.want == "" {
+			if c.Outcome != measure.Improved {
+				t.Errorf("%s: %+v", name, c)
+			}
+			continue
+		}
+		if c.Outcome != measure.NotCompared || !strings.Contains(c.Reason, tt.want) || c.ChangePct != nil || c.P != nil || c.Guardrails != nil || c.Pairs != 8 {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}

@@ -22,7 +22,7 @@ const clockTick = 0.05
 
 // cpuOf is the mean over the runs of one end's CPU.
 func (s *summary) cpuOf(side string) *measure.CPUFigure {
-	var machine, cores, worker []float64
+	var machine, cores, other, worker []float64
 	perCore := map[int][]float64{}
 	for _, p := range s.runs {
 		e := p.side(side)
@@ -35,7 +35,8 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 			perCore[c.Core] = append(perCore[c.Core], c.Busy())
 		}
 		machine = append(machine, mean(busy))
-		cores = append(cores, CoresUsed(busy, s.baseline(side, e)))
+		idle := s.baseline(side, e)
+		cores, other = append(cores, CoresUsed(busy, idle)), append(other, sum(idle)/100)
 		if w := e.Worker; w != nil && e.MeasuredNs > 0 {
 			worker = append(worker, (float64(w.UserNs)+float64(w.SystemNs))/float64(e.MeasuredNs))
 		}
@@ -54,17 +55,34 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	case s.cell.Goodput == nil: // requests have no rate in Gb/s
 	case s.cell.AtOnce > 1:
 		s.missing(side+"_cpu.pct_per_gbps", "other traffic ran at the same time: the machine's CPU is of all of it")
-	case f.WorkerCores != nil && f.Cores+clockTick < *f.WorkerCores:
-		f.Cores = *f.WorkerCores // at least
-		s.missing(side+"_cpu.pct_per_gbps", "the host did other work, more without the test than during it")
-	case f.Cores <= 0:
-		s.missing(side+"_cpu.pct_per_gbps", "the host did other work, as much without the test as during it")
-	case s.cell.Goodput.Value < leastForCPU:
-		s.missing(side+"_cpu.pct_per_gbps", "the rate is too low: what the host did besides weighs more")
 	default:
-		f.PctPerGbps = known(PctPerGbps(f.Cores, s.cell.Goodput.Value))
+		if why := cpuCostOf(f, mean(other), s.cell.Goodput.Value); why != "" {
+			s.missing(side+"_cpu.pct_per_gbps", why)
+		}
 	}
 	return f
+}
+
+// cpuCostOf fills what a Gb/s cost a host, or says why that is not known: the
+// difference of two readings is of the test alone only where other work, which
+// kept so many cores busy without it, is less. Where the machine's counters say
+// less than the worker used, the worker's are the least that it was.
+func cpuCostOf(f *measure.CPUFigure, other, bps float64) (why string) {
+	switch {
+	case f.WorkerCores != nil && f.Cores+clockTick < *f.WorkerCores:
+		f.Cores = *f.WorkerCores // at least
+		return "the host did other work, more without the test than during it"
+	case f.Cores <= 0:
+		return "the host did other work, as much without the test as during it"
+	case f.Cores <= clockTick:
+		return "the test used less of the CPUs than their counters tell apart"
+	case other > f.Cores:
+		return "the host did other work, more than the test took"
+	case bps < leastForCPU:
+		return "the rate is too low: what the host did besides weighs more"
+	}
+	f.PctPerGbps = known(PctPerGbps(f.Cores, bps))
+	return ""
 }
 
 // leastForCPU is the rate in bit/s from which a cost per Gb/s says something.

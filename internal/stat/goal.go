@@ -49,27 +49,31 @@ func Goals(d *measure.Document, goals []Goal) {
 		return
 	}
 	d.Targets = nil
+	var wanted []string // of each target, with what it got
+	cells := byGroup(d)
 	for _, g := range goals {
 		found := false
 		for i := range d.Groups {
-			if x := &d.Groups[i]; g.fits(d, x) {
+			if x := &d.Groups[i]; g.fits(x, cells[x.Group]) {
 				found = true
-				d.Targets = append(d.Targets, g.judge(d, x))
+				t := g.judge(d, x, cells[x.Group])
+				d.Targets, wanted = append(d.Targets, t), append(wanted, g.against(t))
 			}
 		}
 		if !found {
-			d.Targets = append(d.Targets, measure.Target{What: g.scope(), Group: -1, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost, Reason: "nothing was measured that it is of"})
+			t := measure.Target{What: g.scope(), Group: -1, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost, Reason: "nothing was measured that it is of"}
+			d.Targets, wanted = append(d.Targets, t), append(wanted, g.against(t))
 		}
 	}
-	d.Verdict = goalsVerdict(d.Targets)
+	d.Verdict = goalsVerdict(d.Targets, wanted)
 }
 
 // fits tells whether the goal is of that group. A single flow shares with nobody.
-func (g Goal) fits(d *measure.Document, x *measure.Group) bool {
+func (g Goal) fits(x *measure.Group, cells []*measure.Cell) bool {
 	if g.Rung != "" && g.Rung != x.Rung {
 		return false
 	}
-	if g.Figure == FigureFairness && g.Of == OfTotal && len(bulkOf(cellsOf(d, x.Group))) < 2 {
+	if g.Figure == FigureFairness && g.Of == OfTotal && len(bulkOf(cells)) < 2 {
 		return false
 	}
 	return !slices.ContainsFunc(g.Where, func(a measure.Axis) bool { return !slices.Contains(x.Axes, a) })
@@ -95,7 +99,7 @@ func (g Goal) noun() string {
 	case figure == "" && of == "":
 		return "aggregate"
 	case figure == "":
-		return of
+		return "goodput of " + of
 	case of == "":
 		return figure
 	}
@@ -147,9 +151,9 @@ type reading struct {
 }
 
 // judge holds a group against the goal, by the worst that it is made of.
-func (g Goal) judge(d *measure.Document, x *measure.Group) measure.Target {
+func (g Goal) judge(d *measure.Document, x *measure.Group, cells []*measure.Cell) measure.Target {
 	t := measure.Target{What: g.what(x), Group: x.Group, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost}
-	all := g.readings(d, x)
+	all := g.readings(d, x, cells)
 	var worst *reading
 	missed := 0
 	for i := range all {
@@ -201,56 +205,78 @@ func (g Goal) isWorse(a, b reading) bool {
 	return a.value < b.value
 }
 
-// reason words the outcome by the worst reading.
+// against says what was wanted, and what came of it.
+func (g Goal) against(t measure.Target) string {
+	bar, got := "at least", t.Reason
+	if g.AtMost {
+		bar = "at most"
+	}
+	if got == "" && t.Got != nil {
+		got = g.print(*t.Got)
+	}
+	return fmt.Sprintf("%s, wanted %s %s: %s", t.What, bar, g.print(g.Wanted), got)
+}
+
+// reason words the outcome by the worst reading: the value and what was wanted
+// stand beside it, so that of a total there may be nothing to say.
 func (g Goal) reason(r reading, of, missed int) string {
-	text := g.print(r.value)
-	if r.why != "" {
+	text := ""
+	switch {
+	case r.why != "":
 		text = "not measured: " + r.why
+	case r.note != "":
+		text = fmt.Sprintf("%s (%s)", g.print(r.value), r.note)
+	case r.name != "" || r.wrong:
+		text = g.print(r.value)
 	}
 	if r.name != "" {
 		text = r.name + ": " + text
 	}
-	if r.note != "" && r.why == "" {
-		text += " (" + r.note + ")"
-	}
 	if r.wrong {
 		return text + ", " + wrongAssumption
 	}
-	bar := "at least"
-	if g.AtMost {
-		bar = "at most"
-	}
-	text += fmt.Sprintf(", wanted: %s %s", bar, g.print(g.Wanted))
 	if missed > 0 && of > 1 {
 		text += fmt.Sprintf("; %d of %d miss it", missed, of)
 	}
 	return text
 }
 
-// goalsVerdict fails where a target is not met, and names the first.
-func goalsVerdict(targets []measure.Target) *measure.Verdict {
-	missed := 0
-	var first *measure.Target
+// goalsVerdict fails where a target is not met, and says of the first what it
+// wanted.
+func goalsVerdict(targets []measure.Target, wanted []string) *measure.Verdict {
+	missed, first := 0, -1
 	for i := range targets {
 		if !targets[i].Pass {
-			if missed++; first == nil {
-				first = &targets[i]
+			if missed++; first < 0 {
+				first = i
 			}
 		}
 	}
-	if first == nil {
-		return &measure.Verdict{Pass: true, Reason: fmt.Sprintf("all %d targets are met", len(targets))}
+	n := len(targets)
+	if first < 0 {
+		v := &measure.Verdict{Pass: true, Reason: fmt.Sprintf("all %d targets are met", n)}
+		if n == 1 {
+			v.Reason = "the target is met"
+		}
+		return v
 	}
-	v := &measure.Verdict{Reason: fmt.Sprintf("%d of %d targets are not met; the first (%s): %s", missed, len(targets), first.What, first.Reason)}
-	if first.Unit == "pct" && !first.AtMost {
-		v.Required, v.Share = first.Wanted, valueOr(first.Got, 0)
+	t := &targets[first]
+	text := fmt.Sprintf("%d of %d targets are not met; the first is ", missed, n)
+	switch {
+	case n == 1:
+		text = "the target is not met: "
+	case missed == 1:
+		text = fmt.Sprintf("1 of %d targets is not met: ", n)
+	}
+	v := &measure.Verdict{Reason: text + wanted[first]}
+	if t.Unit == "pct" && !t.AtMost {
+		v.Required, v.Share = t.Wanted, valueOr(t.Got, 0)
 	}
 	return v
 }
 
 // readings are the figures of a group that the goal is held against.
-func (g Goal) readings(d *measure.Document, x *measure.Group) []reading {
-	cells := cellsOf(d, x.Group)
+func (g Goal) readings(d *measure.Document, x *measure.Group, cells []*measure.Cell) []reading {
 	switch g.Of {
 	case OfPair:
 		return g.ofPairs(x, cells)
@@ -281,12 +307,12 @@ func (g Goal) readings(d *measure.Document, x *measure.Group) []reading {
 // noLinkRate is why there is no share.
 const noLinkRate = "the link rate is not known (link_rate states it), or the flows were not to fill it"
 
-// cellsOf are the main cells of a group.
-func cellsOf(d *measure.Document, group int) []*measure.Cell {
-	var all []*measure.Cell
+// byGroup are the main cells of each group, in the order of the document.
+func byGroup(d *measure.Document) map[int][]*measure.Cell {
+	all := map[int][]*measure.Cell{}
 	for i := range d.Cells {
-		if c := &d.Cells[i]; c.Group == group && !c.Beside {
-			all = append(all, c)
+		if c := &d.Cells[i]; !c.Beside {
+			all[c.Group] = append(all[c.Group], c)
 		}
 	}
 	return all

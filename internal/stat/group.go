@@ -23,7 +23,8 @@ import (
 //	flow      = sum over the receiver's seconds of bytes * (part of the second in the overlap) * 8 / overlap
 //	aggregate = sum over the flows, then the mean of the repetitions
 //	sum       = sum of the cells' own figures
-//	fairness  = Jain's index over the pairs (of one pair: over its flows), of the means of the repetitions
+//	fairness  = Jain's index over the pairs (of one pair: over its flows), of the means of the
+//	            repetitions in which each of them ran to its end
 //
 // Without Timing there is no aggregate; then fairness and the shares of hosts
 // are of the flows' own figures. Requests have no goodput and are left out of
@@ -286,12 +287,18 @@ func (t *team) counting() []member {
 
 // fairness is Jain's index over the pairs, or over the flows of a single pair.
 func (t *team) fairness() {
-	pairs, flows := map[string]float64{}, map[*measure.Cell]float64{}
+	counts, flows := map[*measure.Cell]float64{}, map[*measure.Cell]float64{}
 	for _, r := range t.repeats {
 		for _, m := range r.flows {
-			bps := r.rateOf(m) / float64(len(t.repeats))
-			pairs[pairName(m.cell)] += bps
-			flows[m.cell] += bps
+			counts[m.cell]++
+			flows[m.cell] += r.rateOf(m)
+		}
+	}
+	pairs := map[string]float64{}
+	for _, c := range t.bulk { // one that failed in a repetition carried what it did in the others
+		if counts[c] > 0 {
+			flows[c] /= counts[c]
+			pairs[pairName(c)] += flows[c]
 		}
 	}
 	switch rates := values(pairs); {

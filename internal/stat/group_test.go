@@ -168,6 +168,39 @@ func TestGroupsHosts(t *testing.T) {
 	if a := g.Labels[0]; math.Abs(a.CPU.Pct-30) > 1e-9 || *a.Memory.Worker != 16<<20 {
 		t.Errorf("east %+v %+v", a.CPU, a.Memory)
 	}
+	if w := g.Labels[1]; w.PerCoreBps != nil || w.CPU.PctPerGbps != nil {
+		t.Errorf("the hub is all of west, and its cost is not known: %+v", w)
+	}
+}
+
+// What a test cost is known where it is more than other work and than the tick
+// of the counters: by the same rule for a cell, a host, a label and an A/B test.
+func TestCostOfHosts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		busy, idle float64 // percent of each of two cores
+		want       bool
+	}{
+		"quiet":            {40, 5, true},
+		"busy otherwise":   {95, 60, false},
+		"a hair":           {11.5, 10, false},
+		"less than before": {10, 20, false},
+	} {
+		c := part{"a", "b", 0, []float64{1, 1}, 0}.cell()
+		for _, e := range []*measure.Evidence{c.Runs[0].Flows[0].Sender, c.Runs[0].Flows[0].Receiver} {
+			e.Host, e.Base, e.Worker = hostSpan(tt.busy, tt.busy), hostSpan(tt.idle, tt.idle), nil
+		}
+		Summarise(&c, nil, Link{})
+		d := planned(c)
+		d.EndPoints = []measure.EndPoint{{Name: "a", Labels: map[string]string{"site": "east"}}}
+		Groups(d)
+		g := d.Groups[0]
+		got := []bool{c.SenderCPU.PctPerGbps != nil, g.Hosts[0].PerCoreBps != nil, g.Hosts[0].CPU.PctPerGbps != nil, g.Labels[0].PerCoreBps != nil, cpuCost(newTeam([]*measure.Cell{&c})) != nil}
+		for i, x := range got {
+			if x != tt.want {
+				t.Errorf("%s: figure %d: known %v", name, i, x)
+			}
+		}
+	}
 }
 
 // A pair that fails is named, and the rest counts; a repetition with fewer
@@ -298,5 +331,25 @@ func TestCourse(t *testing.T) {
 		if math.Abs(got-want[i]) > 1e-6 {
 			t.Errorf("second %d: %g, want %g", i, got, want[i])
 		}
+	}
+}
+
+// A pair that was lost in one repetition, another one in the next: each counts
+// with what it carried where it ran, and not as nothing.
+func TestFairnessOfLostPairs(t *testing.T) {
+	var cells []measure.Cell
+	for i, lost := range []int{-1, 0, 1} {
+		c := measure.Cell{From: string(rune('a' + i)), To: "x", Protocol: measure.TCP}
+		for n := range 2 {
+			r := part{c.From, c.To, 0, []float64{1, 1}, 0}.run(n)
+			r.Partial = n == lost
+			c.Runs = append(c.Runs, r)
+		}
+		Summarise(&c, nil, Link{})
+		cells = append(cells, c)
+	}
+	d := planned(cells...)
+	if Groups(d); !isAbout(d.Groups[0].Fairness, 1) {
+		t.Errorf("fairness %v", *d.Groups[0].Fairness)
 	}
 }

@@ -20,7 +20,7 @@ func guardrails(base, variant *team) []measure.Guardrail {
 		worse      func(a, b float64) bool
 		why        string
 	}{
-		{"CPU per Gb/s", "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "the CPU of a host is not known, or the rate is too low"},
+		{"CPU per Gb/s", "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "what the test cost a host's CPU is not known"},
 		{"loss", "pct", worstPair(lossPct), func(a, b float64) bool { return b > a+lossPoints }, "neither end counts what is lost"},
 		{"RTT under load", "ns", worstPair(loadedRTT), func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastRTTNs }, "no round trip was read under load"},
 		{"fairness", "fairness", fairnessOf, func(a, b float64) bool { return b < a-jainPoints }, "there is one flow of one stream"},
@@ -38,7 +38,8 @@ func guardrails(base, variant *team) []measure.Guardrail {
 	return all
 }
 
-// cpuCost is the CPU of all hosts per Gb/s that passed, in percent of a core.
+// cpuCost is the CPU of all hosts per Gb/s that passed, in percent of a core,
+// where it is known of each of them (cpuCostOf).
 func cpuCost(t *team) *float64 {
 	if len(t.repeats) == 0 || len(t.bulk) == 0 {
 		return nil
@@ -46,14 +47,11 @@ func cpuCost(t *team) *float64 {
 	cores, bps := 0.0, 0.0
 	quiet := &team{cells: t.cells, bulk: t.bulk, repeats: t.repeats} // what it notes is noted already
 	for _, h := range quiet.hosts() {
-		if h.CPU == nil {
+		if h.CPU == nil || h.CPU.PctPerGbps == nil {
 			return nil
 		}
 		cores += h.CPU.Cores
 		bps += valueOr(h.ReceivedBps, 0)
-	}
-	if bps < leastForCPU || cores <= clockTick {
-		return nil
 	}
 	return known(PctPerGbps(cores, bps))
 }

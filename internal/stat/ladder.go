@@ -73,13 +73,13 @@ func rungOf(d *measure.Document, name string, links func(string) Link) measure.R
 // of flows of several pairs each one counts for itself.
 func climbsOf(d *measure.Document, rung string) []climb {
 	var all []climb
-	done := map[int]bool{}
+	done, cells := map[int]bool{}, byGroup(d)
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		if c.Rung != rung || c.Beside || asks(c) {
 			continue
 		}
-		if g := pairGroup(d, c); g != nil {
+		if g := pairGroup(d, cells[c.Group]); g != nil {
 			if !done[c.Group] {
 				all = append(all, climb{c, g.Aggregate, g.Label})
 			}
@@ -91,22 +91,13 @@ func climbsOf(d *measure.Document, rung string) []climb {
 	return all
 }
 
-// pairGroup is the group of a cell where all of it is several flows of one pair.
-func pairGroup(d *measure.Document, c *measure.Cell) *measure.Group {
-	flows := 0
-	for i := range d.Cells {
-		x := &d.Cells[i]
-		if x.Group != c.Group || x.Beside {
-			continue
-		}
-		if flows++; pairName(x) != pairName(c) {
-			return nil
-		}
-	}
-	if flows < 2 {
+// pairGroup is the group of cells that are several flows of one pair; nil of others.
+func pairGroup(d *measure.Document, cells []*measure.Cell) *measure.Group {
+	other := func(c *measure.Cell) bool { return pairName(c) != pairName(cells[0]) }
+	if len(cells) < 2 || slices.ContainsFunc(cells, other) {
 		return nil
 	}
-	return groupOf(d, c.Group)
+	return groupOf(d, cells[0].Group)
 }
 
 // groupOf is the group of that number; nil where there is none.

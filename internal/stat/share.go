@@ -38,10 +38,13 @@ func (t *team) hosts() []measure.Share {
 		s.SentBps = t.rateWhere(func(c *measure.Cell) bool { return c.From == name })
 		s.ReceivedBps = t.rateWhere(func(c *measure.Cell) bool { return c.To == name })
 		ends := t.endsAt(name)
-		s.CPU = cpuOfHost(ends)
+		var other float64
+		s.CPU, other = cpuOfHost(ends)
 		s.Memory = memoryOfHost(ends)
-		if perCore(&s); s.CPU == nil {
+		if s.CPU == nil {
 			unread = append(unread, name)
+		} else if bps := moved(&s); cpuCostOf(s.CPU, other, bps) == "" {
+			s.PerCoreBps = known(ratio(bps, s.CPU.Cores))
 		}
 		all = append(all, s)
 	}
@@ -85,10 +88,13 @@ func (t *team) endsAt(name string) []seen {
 	return all
 }
 
-// cpuOfHost is what the flows of a group cost a host together; nil where its
-// counters were not read.
-func cpuOfHost(ends []seen) *measure.CPUFigure {
-	var machine, cores, workers []float64
+// moved is what a host or a label sent and received.
+func moved(s *measure.Share) float64 { return valueOr(s.SentBps, 0) + valueOr(s.ReceivedBps, 0) }
+
+// cpuOfHost is what the flows of a group cost a host together, and how many
+// cores it used without them; nil where its counters were not read.
+func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {
+	var machine, cores, others, workers []float64
 	perCore := map[int][]float64{}
 	for _, of := range byRun(ends) {
 		busy, idle, worker := readings(of)
@@ -103,12 +109,13 @@ func cpuOfHost(ends []seen) *measure.CPUFigure {
 		slices.Sort(all) // sums of floating point hang on the order
 		machine = append(machine, mean(all))
 		cores = append(cores, CoresUsed(all, values(idle)))
+		others = append(others, sum(values(idle))/100)
 		workers = append(workers, worker)
 	}
 	if len(machine) == 0 {
-		return nil
+		return nil, 0
 	}
-	f := &measure.CPUFigure{Pct: mean(machine), Cores: mean(cores)}
+	f = &measure.CPUFigure{Pct: mean(machine), Cores: mean(cores)}
 	if w := mean(workers); w > 0 {
 		f.WorkerCores = known(w)
 	}
@@ -117,7 +124,7 @@ func cpuOfHost(ends []seen) *measure.CPUFigure {
 			f.MaxCore, f.MaxCorePct = core, pct
 		}
 	}
-	return f
+	return f, mean(others)
 }
 
 // byRun parts the ends by the repetition, in order.
@@ -195,29 +202,9 @@ func memoryOfHost(ends []seen) *measure.MemFigure {
 	return &f
 }
 
-// perCore fills the throughput per core and what a Gb/s costs. Both count what
-// is sent and what is received. Where the machine's counters say less than its
-// workers used, it did other work before, and the figures would be of that.
-func perCore(s *measure.Share) {
-	bps := valueOr(s.SentBps, 0) + valueOr(s.ReceivedBps, 0)
-	f := s.CPU
-	if f == nil {
-		return
-	}
-	if f.WorkerCores != nil && f.Cores+clockTick < *f.WorkerCores {
-		f.Cores = *f.WorkerCores // at least
-		return
-	}
-	if f.Cores <= clockTick || bps < leastForCPU {
-		return
-	}
-	f.PctPerGbps = known(PctPerGbps(f.Cores, bps))
-	s.PerCoreBps = known(ratio(bps, f.Cores))
-}
-
 // ofLabels adds up the hosts of each label, in the order of the labels. Their
 // CPU is the mean of the machines', the sum of the cores used, and the busiest
-// core of any of them.
+// core of any of them. What a Gb/s cost is known where it is of each of its hosts.
 func ofLabels(hosts []measure.Share, ends []measure.EndPoint, cells []*measure.Cell) []measure.Share {
 	members := map[string][]string{}
 	for _, e := range ends {
@@ -245,9 +232,10 @@ func ofLabels(hosts []measure.Share, ends []measure.EndPoint, cells []*measure.C
 			}
 		}
 		if s.CPU != nil {
-			s.CPU.PctPerGbps = nil
 			s.CPU.Pct /= float64(len(hostsWithCPU(hosts, within)))
-			perCore(&s)
+			if bps := moved(&s); !slices.ContainsFunc(hosts, func(h measure.Share) bool { return within(h.Name) && h.PerCoreBps == nil }) {
+				s.CPU.PctPerGbps, s.PerCoreBps = known(PctPerGbps(s.CPU.Cores, bps)), known(ratio(bps, s.CPU.Cores))
+			}
 		}
 		all = append(all, s)
 	}

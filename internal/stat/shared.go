@@ -93,10 +93,10 @@ func groupShare(d *measure.Document, cells []*measure.Cell) (pct float64, least 
 // where no step could be judged, or a cell failed.
 func planVerdict(d *measure.Document) *measure.Verdict {
 	var keys []string
-	best := map[string]*measure.Verdict{}
+	best, all := map[string]*measure.Verdict{}, byGroup(d)
 	for i := range d.Groups {
 		g := &d.Groups[i]
-		cells := cellsOf(d, g.Group)
+		cells := all[g.Group]
 		for _, c := range cells {
 			if c.Error != nil {
 				return nil

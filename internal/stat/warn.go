@@ -134,8 +134,12 @@ func (s *summary) warnRepeats() {
 		return
 	}
 	if ci, ok := MeanInterval(rates); ok && f.Stable != nil && !*f.Stable {
-		s.warn("not stable: the 95%% interval reached %s of the mean after %d runs, %s is asked for",
-			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(precision(s.cell)))
+		bar := "is asked for"
+		if s.cell.AskedPct == 0 {
+			bar = "or less is stable"
+		}
+		s.warn("not stable: the 95%% interval reached %s of the mean after %d runs, %s %s",
+			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(precision(s.cell)), bar)
 	}
 }
 

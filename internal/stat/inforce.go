@@ -1,0 +1,139 @@
+package stat
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// noTest says why two variants are no A/B test; "" where they are: their figures
+// are of different things, or what sets them apart was not in force.
+func noTest(base, v variant) string {
+	a, b := base.team.main(), v.team.main()
+	x, y := a[0].Spec, b[0].Spec
+	switch {
+	case x.Traffic != y.Traffic || x.Protocol != y.Protocol:
+		return "they are different kinds of traffic"
+	case x.Rate != y.Rate || x.PerSecond != y.PerSecond:
+		return "different rates are asked for, so that what they carry is what was asked"
+	}
+	for _, t := range []variant{base, v} {
+		for _, c := range t.team.main() {
+			if used := otherControl(c); used != "" {
+				return fmt.Sprintf("%s asked for %s, but the kernel of %s used %s (a congctl of its route wins)", t.name, c.Spec.Congestion, c.From, used)
+			}
+		}
+	}
+	return sameInForce(a, b)
+}
+
+// main are the flows whose figure is compared: those of data, else all.
+func (t *team) main() []*measure.Cell {
+	if len(t.bulk) > 0 {
+		return t.bulk
+	}
+	return t.cells
+}
+
+// otherControl is the congestion control that a sender's kernel used instead of
+// the one that was asked for; "" where it used that one, or does not say.
+func otherControl(c *measure.Cell) string {
+	if c.Spec.Congestion == "" {
+		return ""
+	}
+	for _, used := range inForce(c, congestionOf) {
+		if used != c.Spec.Congestion {
+			return used
+		}
+	}
+	return ""
+}
+
+// setting is one that kernels may give otherwise than it was asked for.
+type setting struct {
+	words string                                 // "both used %s"
+	equal func(x *measure.Spec, of measure.Spec) // makes x ask for what another one asks for
+	used  func(*measure.Evidence) string         // what was in force at an end; "" where that is not known
+}
+
+func settings() []setting {
+	return []setting{
+		{"both used %s", func(x *measure.Spec, of measure.Spec) { x.Congestion = of.Congestion }, congestionOf},
+		{"both used the data path %s", func(x *measure.Spec, of measure.Spec) { x.IO, x.IOForced = of.IO, of.IOForced }, func(e *measure.Evidence) string { return e.IO }},
+		{"the kernels cut the windows of both to %s", func(x *measure.Spec, of measure.Spec) { x.Window = of.Window }, cutWindow},
+	}
+}
+
+// sameInForce says what two variants had in common where they differ in nothing
+// that was in force; "" where they differ, or where nothing was to differ.
+func sameInForce(a, b []*measure.Cell) string {
+	x, y := a[0].Spec, b[0].Spec
+	why := ""
+	for _, s := range settings() {
+		alike := y
+		if s.equal(&alike, x); reflect.DeepEqual(alike, y) {
+			continue
+		}
+		used := inForce(a[0], s.used)
+		for _, c := range slices.Concat(a, b) {
+			if len(used) == 0 || !slices.Equal(inForce(c, s.used), used) {
+				return ""
+			}
+		}
+		y = alike
+		if why == "" {
+			why = fmt.Sprintf(s.words, strings.Join(used, " and "))
+		}
+	}
+	if why != "" && !reflect.DeepEqual(x, y) { // something else sets them apart
+		return ""
+	}
+	return why
+}
+
+// inForce is what the ends of a cell used in all its runs that have a rate, each
+// once; none where an end that should know does not.
+func inForce(c *measure.Cell, used func(*measure.Evidence) string) []string {
+	var all []string
+	for i := range c.Runs {
+		p := pairOf(c, &c.Runs[i])
+		if _, ok := p.rate(); !ok {
+			continue
+		}
+		for _, e := range []*measure.Evidence{p.sender, p.receiver} {
+			if e == nil {
+				continue
+			}
+			if text := used(e); text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// congestionOf is the congestion control of a sender; a receiver's has no say.
+func congestionOf(e *measure.Evidence) string {
+	for _, s := range streams(e) {
+		if e.Sends && s.Congestion != "" {
+			return s.Congestion
+		}
+	}
+	return ""
+}
+
+// cutWindow is the window that a kernel granted instead of a greater one. A
+// default grows as the kernel sees fit, and is not told by what it began with.
+func cutWindow(e *measure.Evidence) string {
+	for _, s := range streams(e) {
+		if s.Window.Cut {
+			return unit.Size(s.Window.Usable)
+		}
+	}
+	return ""
+}
