@@ -146,7 +146,7 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	}
 	as := map[string]any{"controller": m.under, "name": m.conf.Name, "connected": s.Connected, "error": nil}
 	if s.Err != nil {
-		as["error"], as["hint"] = s.Err.Error(), fault.Hint(s.Err)
+		as["error"], as["hint"] = unsecret(s.Err.Error()), unsecret(fault.Hint(s.Err))
 	}
 	switch {
 	case s.Connected && s.Err == nil:

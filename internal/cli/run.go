@@ -437,7 +437,7 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	}
 	doc, err := runner.Run(ctx, p)
 	view.close()
-	doc.Arguments = r.env.args
+	doc.Arguments = r.env.arguments()
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
 	keepCosts(doc)
 	r.journal.end(doc, err)
