@@ -145,8 +145,7 @@ func (w *watching) lose(e *EndPoint) error {
 // look ends what has said nothing for too long.
 func (w *watching) look() error {
 	for s := mute(w.flows); s != nil; s = mute(w.flows) {
-		err := fault.Failf("the process that moves the data there hangs or was stopped; the agent ends it when this command ends",
-			"control: %s: nothing was heard of the test for %v", s.end.Name, muteTime)
+		err := silence(s, w.flows)
 		if !w.apart {
 			return err
 		}
@@ -161,6 +160,34 @@ func (w *watching) look() error {
 	}
 	w.report(w.flows)
 	return nil
+}
+
+// silence is the error of an end that has said nothing for too long. Where all
+// that speak by one controller have fallen silent together, that is the reason.
+func silence(s *side, flows []*flow) error {
+	via := s.end.Via
+	hint := "the process that moves the data there hangs or was stopped; the agent ends it when this command ends"
+	if via == "" {
+		return fault.Failf(hint, "control: %s: nothing was heard of the test for %v", s.end.Name, muteTime)
+	}
+	silent, speaks := map[*EndPoint]bool{}, false
+	for _, f := range flows {
+		for _, x := range f.sides() {
+			quiet := time.Since(x.heard) > muteTime/2+time.Duration(f.spec.Interval)
+			switch {
+			case x.end.Via != via || x.over || x.heard.IsZero():
+			case quiet:
+				silent[x.end] = true
+			default:
+				speaks = true
+			}
+		}
+	}
+	if len(silent) > 1 && !speaks {
+		return fault.Failf("see whether `thru control` runs there and has not been stopped, and the network to it: thru hosts "+via,
+			"control: the controller %s: nothing was heard by it of any of %d hosts for %v", via, len(silent), muteTime)
+	}
+	return fault.Failf(hint+"; or the controller does not answer: thru hosts "+via, "control: %s: nothing was heard of the test for %v", s.end.Name, muteTime)
 }
 
 // tooLate ends what did not end by itself.
@@ -313,16 +340,29 @@ func listen(flows []*flow) (<-chan heard, <-chan *EndPoint, func()) {
 	return events, gone, func() { close(quit); wg.Wait() }
 }
 
+// forward passes on the events of an end point until it is gone; those that had
+// come before that too: a flow that is done is not lost.
 func forward(e *EndPoint, events chan<- heard, gone chan<- *EndPoint, quit <-chan struct{}) {
+	pass := func(ev bus.Event) (more bool) {
+		select {
+		case events <- heard{e, ev}:
+			return true
+		case <-quit:
+			return false
+		}
+	}
 	for {
 		select {
 		case ev := <-e.Client.Events():
-			select {
-			case events <- heard{e, ev}:
-			case <-quit:
+			if !pass(ev) {
 				return
 			}
 		case <-e.Client.Lost():
+			for range len(e.Client.Events()) { // no more: one that floods has no end
+				if !pass(<-e.Client.Events()) {
+					return
+				}
+			}
 			gone <- e
 			return
 		case <-quit:
