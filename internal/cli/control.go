@@ -119,7 +119,11 @@ func (c *controlCmd) keys(e *env) error {
 		if err != nil {
 			return err
 		}
-		if public[file] = key; !c.JSON {
+		switch public[file] = key; {
+		case c.JSON:
+		case len(c.NATSKeys) == 1: // K=$(thru control --nats-key FILE)
+			fmt.Fprintln(e.out, key)
+		default:
 			fmt.Fprintf(e.out, "%s %s\n", key, file)
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,13 @@ func TestFindRun(t *testing.T) {
 		j.close()
 	}
 	a, b := checksum([]byte("a")), checksum([]byte("b"))
+	last := listRuns(runs)[0].Run
+	if err := os.MkdirAll(filepath.Join(runs, "broken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(runs, "broken", headName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name, keep, run, file, sum, want, err string
 	}{
@@ -91,6 +99,10 @@ func TestFindRun(t *testing.T) {
 		{"there is none", "", "", "c.yaml", checksum([]byte("c")), "", "no run of c.yaml was interrupted"},
 		{"no such run", "", "nosuch", "", "", "", "holds no run"},
 		{"no such folder", t.TempDir(), "", "", "", "", "holds no run"},
+		{"by its folder", "", filepath.Join(runs, last), "", "", last, ""},
+		{"by its document, as it is printed", "", filepath.Join(runs, last, documentName), "", "", last, ""},
+		{"twice", t.TempDir(), last, "", "", "", "name two runs"},
+		{"damaged", "", "broken", "", "", "", "run.json is damaged"},
 	} {
 		dir, err := findRun(runs, tt.keep, tt.run, tt.file, tt.sum)
 		switch {
@@ -152,6 +164,34 @@ func TestJournalRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.close()
+}
+
+// The document is written whole: not after each of many short steps.
+func TestStepsAreWrittenNowAndThen(t *testing.T) {
+	stateAt(t)
+	j := begun(t, "", "a.yaml", "a")
+	done := func() int {
+		d, err := readDocument(filepath.Join(j.dir, documentName))
+		if err != nil || d == nil {
+			t.Fatal(err)
+		}
+		return d.Plan.Done
+	}
+	for n := range 3 {
+		j.step(documentOf(n + 1))
+	}
+	if n := done(); n != 1 {
+		t.Errorf("after short steps %d are written", n)
+	}
+	j.next = time.Now()
+	j.step(documentOf(2))
+	if n := done(); n != 2 {
+		t.Errorf("after a while %d are written", n)
+	}
+	j.end(documentOf(3), errors.New("interrupted"))
+	if n := done(); n != 3 {
+		t.Errorf("in the end %d are written", n)
+	}
 }
 
 // A folder that can no longer be written is said once, and the old content stays.

@@ -100,7 +100,7 @@ func (v *runView) Checking(what string) {
 
 // Waiting implements control.Observer.
 func (v *runView) Waiting(endPoint string, ahead int) {
-	v.line("%s is busy: waiting for %d other test(s)", endPoint, ahead)
+	v.line("%s is busy: waiting for %s", endPoint, otherTests(ahead))
 }
 
 // Step implements control.Observer.
@@ -132,7 +132,7 @@ func (v *runView) stepOver() {
 	case c.Rung != "":
 		who = c.Rung + ", "
 	case len(v.over) == 1:
-		who = c.From + "->" + c.To + ", "
+		who = c.From + " -> " + c.To + ", "
 	}
 	v.line("%*d/%d   %10s   %s%s", len(fmt.Sprint(v.total)), v.turn+1, v.total, what, who, v.label)
 	v.over = nil

@@ -130,7 +130,10 @@ func openBinary(far farEnd) (*os.File, error) {
 	}
 	name := "thru-" + far.os + "-" + far.arch
 	for _, dir := range []string{os.Getenv(binariesVariable), filepath.Dir(own)} {
-		if f, err := os.Open(filepath.Join(dir, name)); err == nil && dir != "" {
+		if dir == "" {
+			continue
+		}
+		if f, err := os.Open(filepath.Join(dir, name)); err == nil {
 			return f, nil
 		}
 	}
