@@ -177,8 +177,11 @@ func saveNATS(name string, c *bus.NATSConfig, replace bool) error {
 		return err
 	}
 	_, here := os.Stat(file)
-	if _, err := keys.Load(name); err == nil || here == nil && !replace {
-		return fault.Usagef("replace it with --replace (a join string: remove it first, --remove), or choose another name", "the name %s is kept already", name)
+	if _, err := keys.Load(name); err == nil {
+		return fault.Usagef("remove it first, thru join "+name+" --remove, or choose another name", "a join string is kept as %s already", name)
+	}
+	if here == nil && !replace {
+		return fault.Usagef("replace it with --replace, or choose another name", "the name %s is kept already", name)
 	}
 	b, err := json.MarshalIndent(keptNATS{URL: c.URL, CA: c.CA, Nkey: c.Nkey, Creds: c.Creds}, "", "  ")
 	if err == nil {

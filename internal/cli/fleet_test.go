@@ -139,6 +139,32 @@ func TestIntake(t *testing.T) {
 	}
 }
 
+// A small result may hold very many cells, and be of a newer thru: neither takes
+// the controller's memory, nor is it thrown away.
+func TestIntakeReadsLittle(t *testing.T) {
+	in, said := newIntake(t)
+	many := `{"schema":"thru.result/9","started_at":"2026-11-22T14:00:00Z","cells":[{"from":"local","to":"web1"}` + strings.Repeat(",{}", 1<<20) + `]}`
+	used := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			if _, err := glanceAt([]byte(many)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}).AllocedBytesPerOp()
+	if most := int64(8 * len(many)); used > most {
+		t.Errorf("reading %d bytes takes %d", len(many), used)
+	}
+	if err := in.take(bus.Spooled{Agent: "UKEY", Name: "web1", ID: "a", Body: []byte(many)}); err != nil || !strings.Contains(said.String(), "local -> web1; kept in") {
+		t.Errorf("%v, said %s", err, said)
+	}
+	for _, bad := range []string{`{}`, `[]`, `{"schema":"other/1"}`, `{"schema":"thru.result/1","cells":{"from":1}}`} {
+		if about, err := glanceAt([]byte(bad)); err == nil {
+			t.Errorf("%s is a result of %q", bad, about)
+		}
+	}
+}
+
 // A disk that is full is said once, and the result is not confirmed.
 func TestIntakeCannotWrite(t *testing.T) {
 	in, said := newIntake(t)

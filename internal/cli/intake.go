@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,11 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/report"
 )
 
 // intake keeps results that hosts deliver: a folder for each host, so that none
@@ -34,7 +35,7 @@ const (
 // take returns nil when the result is on the disk, or can never be used.
 func (i *intake) take(s bus.Spooled) error {
 	who := cmp.Or(s.Name, s.Agent)
-	doc, err := report.ReadJSON(bytes.NewReader(s.Body))
+	of, err := glanceAt(s.Body)
 	if err != nil { // it would come again for ever
 		i.say.warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
 		return nil
@@ -45,21 +46,46 @@ func (i *intake) take(s bus.Spooled) error {
 		return fault.Failf("make room on the controller's disk", "cli: keeping a result: %w", err)
 	}
 	i.say.forget("intake")
-	i.say.tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
+	i.say.tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, of, path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
 	return nil
 }
 
-// about says what a result is of.
-func about(doc *measure.Document) string {
-	if len(doc.Cells) == 0 {
-		return doc.Command
+// glance is what is read of a result: not its cells, of which a small text may
+// hold so many that they fill the memory. It may be of a newer thru.
+type glance struct {
+	Schema  string    `json:"schema"`
+	Command string    `json:"command"`
+	At      time.Time `json:"started_at"`
+	Cells   firstOf   `json:"cells"`
+}
+
+// firstOf is the first of a list of cells, however long that is.
+type firstOf struct{ From, To string }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *firstOf) UnmarshalJSON(list []byte) error {
+	d := json.NewDecoder(bytes.NewReader(list))
+	if _, err := d.Token(); err != nil || !d.More() {
+		return err
 	}
-	when := doc.StartedAt.Local().Format("2006-01-02 15:04:05")
-	if measured(doc) {
-		return when + ", " + report.Answer(doc)
+	type cell firstOf
+	return d.Decode((*cell)(f))
+}
+
+// glanceAt says what a result is of, or why it is none.
+func glanceAt(text []byte) (string, error) {
+	var g glance
+	if err := json.Unmarshal(text, &g); err != nil {
+		return "", err
 	}
-	return fmt.Sprintf("%s, %s to %s", when, doc.Cells[0].From, doc.Cells[0].To)
+	if family, _, _ := strings.Cut(measure.Schema, "/"); !strings.HasPrefix(g.Schema, family+"/") {
+		return "", fmt.Errorf("its schema is %q", g.Schema)
+	}
+	if g.Cells.From == "" {
+		return g.Command, nil
+	}
+	return g.At.Local().Format("2006-01-02 15:04:05") + ", " + measure.PairName(g.Cells.From, g.Cells.To), nil
 }
 
 // write puts a result into the folder of its host, whole and on the disk.

@@ -158,6 +158,9 @@ func (r *planRun) read(ctx context.Context) error {
 	}
 	if err := readAll([]reading{{"-t", r.options.Time, "10, 0.5 or 1m", func(s string) error {
 		d, err := unit.ParseDuration(s)
+		if err == nil && d <= 0 {
+			err = errors.New("no time to measure in")
+		}
 		if err == nil {
 			file.Hasten(d)
 		}

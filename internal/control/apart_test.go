@@ -333,7 +333,7 @@ func TestSilence(t *testing.T) {
 		heard    time.Time // of the other end
 		want     string
 	}{
-		{"all of a fleet", a, b, long, "control: the controller f: nothing was heard by it of any of 2 hosts"},
+		{"all of a fleet", a, b, long, "control: the controller f does not answer: nothing is heard of any of 2 hosts"},
 		{"one of a fleet", a, b, time.Now(), "control: f/a: nothing was heard"},
 		{"the only one", a, direct, time.Now(), "control: f/a: nothing was heard"},
 		{"without one", direct, a, long, "control: c: nothing was heard"},
