@@ -143,6 +143,10 @@ func (c *controlCmd) permits(e *env) error {
 			return fault.Usagef("give the key that begins with U: thru control --nats-key FILE prints it", "this is no public nkey of a user")
 		}
 	}
+	all := slices.Sorted(slices.Values(slices.Concat(c.Agents, c.Operators, c.Registries)))
+	if len(slices.Compact(all)) < len(c.Agents)+len(c.Operators)+len(c.Registries) {
+		return fault.Usagef("make a key for each: thru control --nats-key FILE", "a key is named twice: the server takes each for one thing alone")
+	}
 	_, err := fmt.Fprint(e.out, bus.NATSUsers(c.Agents, c.Operators, c.Registries))
 	return err
 }

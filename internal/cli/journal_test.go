@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/planfile"
 )
 
 // stateAt makes the state folder one of the test's.
@@ -164,6 +165,28 @@ func TestJournalRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.close()
+}
+
+// A run that began with --force goes on with it, and one that a gate has ended may
+// go on with it.
+func TestForceIsKept(t *testing.T) {
+	stateAt(t)
+	text, err := planfile.Starter("mesh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ began, now, want bool }{{true, false, true}, {false, true, true}, {false, false, false}} {
+		j, err := newJournal("", text, runHead{Command: "run", Plan: "a.yaml", Steps: 3, Options: runOptions{Time: "1", Force: tt.began}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.close()
+		r := &planRun{env: &env{}, options: runOptions{Force: tt.now}}
+		if err := r.open(t.Context(), j.dir); err != nil || r.options.Force != tt.want || r.options.Time != "1" || r.journal.head.Options.Force != tt.want {
+			t.Errorf("%+v: %v, %+v", tt, err, r.options)
+		}
+		r.journal.close()
+	}
 }
 
 // The document is written whole: not after each of many short steps.

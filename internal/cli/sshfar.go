@@ -69,8 +69,8 @@ type farEnd struct {
 // its address, that is the host which was asked for.
 func parseFarEnd(words, destination string) (farEnd, error) {
 	w := strings.Fields(words)
-	if len(w) < 4 {
-		return farEnd{}, fmt.Errorf("cli: %s says of itself %.60q", destination, words)
+	if len(w) != 4 && len(w) != 8 { // with SSH_CONNECTION
+		return farEnd{}, fault.Failf("see what `ssh "+destination+" uname -sm` prints: the PATH of the login may be wrong", "cli: %s says of itself %.60q, and not which system it is", destination, words)
 	}
 	far := farEnd{os: systemName(w[0], w[2]), arch: machineName(w[1]), gzip: w[3] == "gzip"}
 	far.addr = destination[strings.LastIndex(destination, "@")+1:]
