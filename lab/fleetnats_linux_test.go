@@ -77,7 +77,7 @@ func (f *natsFleet) once(t *testing.T, args ...string) string {
 // key makes one, and returns its public part.
 func (f *natsFleet) key(t *testing.T, name string) string {
 	t.Helper()
-	public, _, _ := strings.Cut(f.once(t, "--nats-key", f.path(name+".nk")), " ")
+	public := strings.TrimSpace(f.once(t, "--nats-key", f.path(name+".nk")))
 	return strings.TrimSpace(public)
 }
 

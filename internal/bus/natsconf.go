@@ -138,6 +138,9 @@ func (c NATSConfig) explain(key string, err error) error {
 			"bus: the NATS server at %s does not let the key %s in: %w: %w", c.URL, key, ErrSecret, err)
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return fault.Failf("give the key the permissions of docs/fleet.md", "bus: the NATS server at %s refuses what thru needs: %w: %w", c.URL, ErrSecret, err)
+	case errors.Is(err, nats.ErrNkeysNotSupported):
+		return fault.Failf("put the block that `thru control --nats-config` prints into the server's configuration: it lets anybody in as it is",
+			"bus: the NATS server at %s asks for no key: %w", c.URL, err)
 	case errors.Is(err, nats.ErrTimeout), timedOut(err):
 		return fault.Failf("the server is overloaded, or the network loses packets", "bus: logging in to NATS at %s: %w within %v", c.URL, ErrTimeout, dialTime)
 	}

@@ -67,7 +67,11 @@ func (p *Post) here(m *nats.Msg) {
 	}
 	p.tell(func(s *Status) {
 		s.Ended, s.Connected = true, false
-		s.Err = fault.Failf("end one of the two; if the machine was cloned, run `thru serve --rotate` at one of them",
+		hint := "end one of the two; if the machine was cloned, run `thru serve --rotate` at one of them"
+		if p.conf.NATS != nil {
+			hint = "end one of the two, or make a key for each: thru control --nats-key FILE, and let it in at the NATS server"
+		}
+		s.Err = fault.Failf(hint,
 			"bus: another process with the identity of this agent has joined %s, as host %s: %w", p.trunk.where, other.Name, ErrClosed)
 	})
 	go p.Close()

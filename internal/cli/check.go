@@ -88,7 +88,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if doc == nil {
 		return err
 	}
-	doc.Arguments = e.args
+	doc.Arguments = e.arguments()
 	if perr := e.print(doc, forms{json: c.JSON, html: c.HTML}); perr != nil && err == nil {
 		return perr
 	}

@@ -77,6 +77,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup(1) has it ignored
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 	return untilTwice(signals, serve)
 }
@@ -84,6 +87,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 // untilTwice runs a command, which the first signal asks to end. A second one
 // ends the program at once, whatever it waits for. That is not left to what the
 // system does with signals: a shell has those that it starts with & ignore Ctrl-C.
+// A terminal that is closed tells of it more than once: that is one signal.
 func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -93,8 +97,8 @@ func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int
 		select {
 		case code := <-ended:
 			return code
-		case <-signals:
-			if ctx.Err() != nil {
+		case s := <-signals:
+			if ctx.Err() != nil && s != syscall.SIGHUP {
 				return fault.Failed
 			}
 			cancel()
@@ -212,8 +216,8 @@ func (e *env) say(err error) {
 	}
 	if e.wantsJSON() {
 		report.JSON(e.out, &measure.Document{
-			Schema: measure.Schema, Thru: e.version, Command: e.verb(), Arguments: e.args, StartedAt: time.Now(),
-			Error: control.Describe(err), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
+			Schema: measure.Schema, Thru: e.version, Command: e.verb(), Arguments: e.arguments(), StartedAt: time.Now(),
+			Error: unsecretError(control.Describe(err)), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 		})
 	}
 	if e.verb() != "iperf3" {
@@ -231,8 +235,9 @@ func (e *env) errorLines(err error) {
 }
 
 // line writes one to stderr. Names of files and what other hosts say may hold
-// characters that command a terminal: they are shown as question marks.
-func (e *env) line(text string) { fmt.Fprintln(e.err, printable(text)) }
+// characters that command a terminal: they are shown as question marks. No
+// secret is shown.
+func (e *env) line(text string) { fmt.Fprintln(e.err, printable(unsecret(text))) }
 
 // printable is the text as one line without what commands a terminal.
 func printable(text string) string {

@@ -124,7 +124,11 @@ func unreachedError(missing []unreached, of int) error {
 	if more := len(all) - mostNamed; more > 0 {
 		all = append(all[:mostNamed], fmt.Sprintf("and %d more", more))
 	}
-	return fault.Failf("start `thru serve` there, or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
+	hint := fault.Hint(missing[0].err)
+	if hint == "" || slices.ContainsFunc(missing, func(m unreached) bool { return fault.Hint(m.err) != hint }) {
+		hint = "start `thru serve` there"
+	}
+	return fault.Failf(hint+"; or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
 }
 
 // sameAgent refuses two names for one agent: it has one turn, so that a pair of

@@ -119,7 +119,11 @@ func (c *controlCmd) keys(e *env) error {
 		if err != nil {
 			return err
 		}
-		if public[file] = key; !c.JSON {
+		switch public[file] = key; {
+		case c.JSON:
+		case len(c.NATSKeys) == 1: // K=$(thru control --nats-key FILE)
+			fmt.Fprintln(e.out, key)
+		default:
 			fmt.Fprintf(e.out, "%s %s\n", key, file)
 		}
 	}
@@ -138,6 +142,10 @@ func (c *controlCmd) permits(e *env) error {
 		if len(key) != 56 || key[0] != 'U' { // github.com/nats-io/nkeys: a user's key in base32
 			return fault.Usagef("give the key that begins with U: thru control --nats-key FILE prints it", "this is no public nkey of a user")
 		}
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(c.Agents, c.Operators, c.Registries)))
+	if len(slices.Compact(all)) < len(c.Agents)+len(c.Operators)+len(c.Registries) {
+		return fault.Usagef("make a key for each: thru control --nats-key FILE", "a key is named twice: the server takes each for one thing alone")
 	}
 	_, err := fmt.Fprint(e.out, bus.NATSUsers(c.Agents, c.Operators, c.Registries))
 	return err

@@ -53,6 +53,7 @@ var purposes = map[string]struct{ lets, whom string }{
 func wayTo(name, privilege string) (route, error) {
 	want := purposes[privilege]
 	ask := fmt.Sprintf("ask for the string that `thru control` prints for %s, and keep it: thru join %s", want.whom, name)
+	again := ask + " --replace"
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
 		return route{}, err
@@ -68,21 +69,22 @@ func wayTo(name, privilege string) (route, error) {
 	if err != nil {
 		return route{}, err
 	}
-	return route{join: &j}, forController(name, j, privilege, ask)
+	return route{join: &j}, forController(name, j, privilege, again)
 }
 
-// forController refuses a join string that is for something else.
+// forController refuses a join string that is for something else; ask is how to
+// get the right one.
 func forController(name string, j bus.Join, privilege, ask string) error {
 	got, known := purposes[j.Privilege]
 	switch {
 	case j.Privilege == privilege:
 		return nil
 	case known:
-		return fault.Usagef(ask+" --replace", "the join string of %s lets %s, not %s", name, got.lets, purposes[privilege].lets)
+		return fault.Usagef(ask, "the join string of %s lets %s, not %s", name, got.lets, purposes[privilege].lets)
 	case privilege == bus.PrivilegeOperate:
 		return fault.Usagef("as an end point it is "+name+" alone; `thru control` is what has hosts", "%s is an end point, no controller", name)
 	}
-	return fault.Usagef(ask+" --replace", "%s is an end point, no controller", name)
+	return fault.Usagef(ask, "%s is an end point, no controller", name)
 }
 
 // wayGiven is the way to a controller as --controller names it: a kept name,
@@ -175,18 +177,18 @@ func saveNATS(name string, c *bus.NATSConfig, replace bool) error {
 		return err
 	}
 	_, here := os.Stat(file)
-	if _, err := keys.Load(name); err == nil || here == nil && !replace {
-		return fault.Usagef("replace it with --replace (a join string: remove it first, --remove), or choose another name", "the name %s is kept already", name)
+	if _, err := keys.Load(name); err == nil {
+		return fault.Usagef("remove it first, thru join "+name+" --remove, or choose another name", "a join string is kept as %s already", name)
+	}
+	if here == nil && !replace {
+		return fault.Usagef("replace it with --replace, or choose another name", "the name %s is kept already", name)
 	}
 	b, err := json.MarshalIndent(keptNATS{URL: c.URL, CA: c.CA, Nkey: c.Nkey, Creds: c.Creds}, "", "  ")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(file), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(file+part, append(b, '\n'), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(file+part, file)
+		err = writeWhole(file, append(b, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("cli: keeping %s: %w", name, err)

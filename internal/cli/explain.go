@@ -78,7 +78,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
 	doc, err := runner.Explain(ctx, p, how, budget)
 	view.close()
-	doc.Arguments = e.args
+	doc.Arguments = e.arguments()
 	keepCosts(doc)
 	return e.outcome(doc, k.forms(c.JSON, c.HTML), err)
 }

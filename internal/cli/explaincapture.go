@@ -45,7 +45,7 @@ func (c *explainCmd) captures(ctx context.Context, e *env, sources []*source, li
 	if err != nil {
 		return nil, err
 	}
-	doc.Thru, doc.Arguments = e.version, e.args
+	doc.Thru, doc.Arguments = e.version, e.arguments()
 	summarise(doc, link)
 	for _, w := range doc.Warnings {
 		if !c.JSON {

@@ -104,7 +104,7 @@ func (d dialer) member(ctx context.Context, at, controller, name string) (*contr
 		back()
 		return nil, nil, err
 	}
-	e, err := d.greet(ctx, at, f.Client(h.ID), h)
+	e, err := d.greet(ctx, at, f.Client(h.ID), h, controller)
 	if err != nil {
 		back()
 		return nil, nil, err
@@ -113,14 +113,14 @@ func (d dialer) member(ctx context.Context, at, controller, name string) (*contr
 }
 
 // greet asks a host of a fleet who it is.
-func (d dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.Host) (*control.EndPoint, error) {
+func (d dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.Host, controller string) (*control.EndPoint, error) {
 	hctx, cancel := context.WithTimeout(ctx, helloTime)
 	defer cancel()
 	hello, err := client.Hello(hctx)
 	if err != nil {
 		return nil, fmt.Errorf("cli: asking %s who it is: %w", at, err)
 	}
-	e := &control.EndPoint{Name: at, Client: client, Hello: hello, Labels: h.Labels}
+	e := &control.EndPoint{Name: at, Client: client, Hello: hello, Labels: h.Labels, Via: controller}
 	if len(e.Hello.DataAddrs) == 0 { // nothing was reached that could stand in
 		e.Hello.DataAddrs = hello.Addrs
 	}

@@ -136,7 +136,7 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 	v.introduce(ctx, ends.local)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: stat.Link{}, Watch: v}
 	doc, err := runner.Run(ctx, p)
-	doc.Arguments = e.args
+	doc.Arguments = e.arguments()
 	return o.conclude(e, v, v.end(doc, err), err)
 }
 

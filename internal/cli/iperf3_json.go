@@ -40,9 +40,9 @@ func (f documentFlags) settle(r *plan.Request, ours bool) error {
 func (e *env) sayAsIPerf3(err error) {
 	switch {
 	case slices.Contains(e.args, "--json-stream"):
-		iperfdoc.NewStream(e.out).Fail(originalWords(err))
+		iperfdoc.NewStream(e.out).Fail(unsecret(originalWords(err)))
 	case slices.Contains(e.args, "-J"), slices.Contains(e.args, "--iperf3-json"):
-		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.version)}, Error: originalWords(err)}.Write(e.out)
+		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.version)}, Error: unsecret(originalWords(err))}.Write(e.out)
 	}
 }
 
@@ -58,7 +58,7 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 	v.introduce(ctx, ends.local)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force)}
 	doc, err := runner.Run(ctx, p)
-	doc.Arguments = e.args
+	doc.Arguments = e.arguments()
 	if werr := v.end(doc, err); werr != nil && err == nil {
 		return werr
 	}

@@ -97,7 +97,7 @@ func (c *joinCmd) keepNATS(e *env, nats *bus.NATSConfig) error {
 		return err
 	}
 	d := joined{Name: c.Name, Control: []string{nats.URL}, Privilege: byKey}
-	return c.answer(e, fmt.Sprintf("%s is kept: over %s, with the key in %s. Try: thru hosts %s, or thru serve --controller %s",
+	return c.answer(e, fmt.Sprintf("%s is kept: over %s, with the key in %s. If it is an operator's: thru hosts %s; if it is a host's: thru serve --controller %s",
 		c.Name, nats.URL, cmp.Or(nats.Nkey, nats.Creds), c.Name, c.Name), d)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -39,9 +40,16 @@ type runOptions struct {
 	Time     string   `json:"time,omitempty"`
 	LinkRate []string `json:"link_rate,omitempty"`
 	Only     []string `json:"only,omitempty"`
+	Force    bool     `json:"force,omitempty"`
 }
 
 func (o runOptions) empty() bool { return o.Time == "" && len(o.LinkRate)+len(o.Only) == 0 }
+
+// sameSteps tells whether both make the same steps of a plan.
+func (o runOptions) sameSteps(x runOptions) bool {
+	o.Force, x.Force = false, false
+	return reflect.DeepEqual(o, x)
+}
 
 // runHead is what is known of a run besides its figures.
 type runHead struct {
@@ -69,8 +77,15 @@ type journal struct {
 	unlock func()
 	warn   func(string) // hears once that the folder cannot be written
 	lost   error        // why it could not
-	next   time.Time    // when a step is worth writing again
+	next   time.Time    // before that no step is written
 }
+
+// The document is written whole: after a step only where the time that writing
+// takes is a small part of the time between.
+const (
+	leastBetween = 2 * time.Second
+	shareBetween = 20 // times as long as the last writing took
+)
 
 // runsFolder is where runs are kept unless a folder is named.
 func runsFolder() (string, error) {
@@ -185,8 +200,12 @@ func listRuns(runs string) []runHead {
 
 // readHead reads that of the run in a folder.
 func readHead(dir string) (h runHead, err error) {
-	if !readKnown(filepath.Join(dir, headName), &h) || len(h.Began) == 0 {
+	file := filepath.Join(dir, headName)
+	if _, err := os.Stat(file); err != nil {
 		return h, fault.Usagef("the runs that are kept are folders of "+filepath.Dir(dir), "%s holds no run", dir)
+	}
+	if !readKnown(file, &h) || len(h.Began) == 0 {
+		return h, fault.Usagef("begin anew: leave --resume out; what was measured is in "+filepath.Join(dir, documentName), "the run in %s cannot be continued: %s is damaged", dir, file)
 	}
 	h.Run = filepath.Base(dir)
 	return h, nil
@@ -239,23 +258,17 @@ func readDocument(path string) (*measure.Document, error) {
 	return &doc, nil
 }
 
-// savingShare is how many times as long as writing the document takes, it is
-// not written again: with hundreds of hosts it has tens of megabytes, and would
-// be written after each of hundreds of steps.
-const savingShare = 20
-
-// step writes the document after a step, unless that would take too much of the time.
+// step saves the document after a step, unless that was done a moment ago.
 func (j *journal) step(doc *measure.Document) {
 	if j == nil {
 		return
 	}
-	began := time.Now()
-	if began.Before(j.next) {
+	begin := time.Now()
+	if begin.Before(j.next) {
 		return
 	}
 	j.save(doc)
-	now := time.Now()
-	j.next = now.Add(savingShare * now.Sub(began))
+	j.next = time.Now().Add(max(leastBetween, shareBetween*time.Since(begin)))
 }
 
 // save writes the document as it is now. A folder that cannot be written, as on

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/planfile"
 )
 
 // stateAt makes the state folder one of the test's.
@@ -81,6 +83,13 @@ func TestFindRun(t *testing.T) {
 		j.close()
 	}
 	a, b := checksum([]byte("a")), checksum([]byte("b"))
+	last := listRuns(runs)[0].Run
+	if err := os.MkdirAll(filepath.Join(runs, "broken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(runs, "broken", headName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name, keep, run, file, sum, want, err string
 	}{
@@ -91,6 +100,10 @@ func TestFindRun(t *testing.T) {
 		{"there is none", "", "", "c.yaml", checksum([]byte("c")), "", "no run of c.yaml was interrupted"},
 		{"no such run", "", "nosuch", "", "", "", "holds no run"},
 		{"no such folder", t.TempDir(), "", "", "", "", "holds no run"},
+		{"by its folder", "", filepath.Join(runs, last), "", "", last, ""},
+		{"by its document, as it is printed", "", filepath.Join(runs, last, documentName), "", "", last, ""},
+		{"twice", t.TempDir(), last, "", "", "", "name two runs"},
+		{"damaged", "", "broken", "", "", "", "run.json is damaged"},
 	} {
 		dir, err := findRun(runs, tt.keep, tt.run, tt.file, tt.sum)
 		switch {
@@ -152,6 +165,56 @@ func TestJournalRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.close()
+}
+
+// A run that began with --force goes on with it, and one that a gate has ended may
+// go on with it.
+func TestForceIsKept(t *testing.T) {
+	stateAt(t)
+	text, err := planfile.Starter("mesh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ began, now, want bool }{{true, false, true}, {false, true, true}, {false, false, false}} {
+		j, err := newJournal("", text, runHead{Command: "run", Plan: "a.yaml", Steps: 3, Options: runOptions{Time: "1", Force: tt.began}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.close()
+		r := &planRun{env: &env{}, options: runOptions{Force: tt.now}}
+		if err := r.open(t.Context(), j.dir); err != nil || r.options.Force != tt.want || r.options.Time != "1" || r.journal.head.Options.Force != tt.want {
+			t.Errorf("%+v: %v, %+v", tt, err, r.options)
+		}
+		r.journal.close()
+	}
+}
+
+// The document is written whole: not after each of many short steps.
+func TestStepsAreWrittenNowAndThen(t *testing.T) {
+	stateAt(t)
+	j := begun(t, "", "a.yaml", "a")
+	done := func() int {
+		d, err := readDocument(filepath.Join(j.dir, documentName))
+		if err != nil || d == nil {
+			t.Fatal(err)
+		}
+		return d.Plan.Done
+	}
+	for n := range 3 {
+		j.step(documentOf(n + 1))
+	}
+	if n := done(); n != 1 {
+		t.Errorf("after short steps %d are written", n)
+	}
+	j.next = time.Now()
+	j.step(documentOf(2))
+	if n := done(); n != 2 {
+		t.Errorf("after a while %d are written", n)
+	}
+	j.end(documentOf(3), errors.New("interrupted"))
+	if n := done(); n != 3 {
+		t.Errorf("in the end %d are written", n)
+	}
 }
 
 // A folder that can no longer be written is said once, and the old content stays.

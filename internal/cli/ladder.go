@@ -141,8 +141,8 @@ func (c *ladderCmd) onlyPlan() bool {
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
-		env: e, command: "ladder", flags: c.runFlags, dry: c.DryRun, force: c.Force, forms: forms{json: c.JSON, html: c.HTML},
-		options: runOptions{Only: c.Only},
+		env: e, command: "ladder", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Only: c.Only, Force: c.Force},
 	}
 	if c.LinkRate != "" {
 		r.options.LinkRate = strings.Split(c.LinkRate, ",")

@@ -134,7 +134,15 @@ func streams(n int) string {
 // Waiting implements control.Observer.
 func (v *watch) Waiting(endPoint string, ahead int) {
 	v.clear()
-	v.printf("%s is busy: waiting for %d other test(s)\n", endPoint, ahead)
+	v.printf("%s is busy: waiting for %s\n", endPoint, otherTests(ahead))
+}
+
+// otherTests counts those that are ahead.
+func otherTests(n int) string {
+	if n == 1 {
+		return "another test"
+	}
+	return fmt.Sprintf("%d other tests", n)
 }
 
 // Live implements control.Observer: a line is printed when both ends of all
@@ -190,7 +198,7 @@ func (v *watch) combine(row []control.Live) report.Live {
 // liveFlow is one flow of a line, with what its kind of traffic has; of a
 // sender to a foreign end nobody knows the loss yet.
 func liveFlow(s measure.Spec, e bus.Event, several, knowsLoss bool) report.LiveFlow {
-	f := report.LiveFlow{Name: s.From + "->" + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
+	f := report.LiveFlow{Name: s.From + " -> " + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
 	switch {
 	case s.Traffic != measure.Bulk:
 		f.Name, f.Requests = "beside", &e.Requests

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"thru/internal/agent"
 	"thru/internal/bus"
@@ -28,8 +29,9 @@ type member struct {
 	spool *agent.Spool
 	say   *sayer
 
-	agent *agent.Agent
-	post  *bus.Post
+	agent  *agent.Agent
+	post   *bus.Post
+	unlock func() // gives the state folder free
 }
 
 // member reads the flags; nil where the agent serves under no controller.
@@ -61,8 +63,22 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 	if err := f.check(m.conf.Name); err != nil {
 		return nil, err
 	}
+	if err := m.lock(state); err != nil {
+		return nil, err
+	}
 	m.spool = agent.OpenSpool(filepath.Join(state.Dir(), "spool"), m.say.warn)
 	return m, nil
+}
+
+// lock holds the state folder, which is who this host is: of two processes with
+// one identity the bus would end one, and both would deliver what is spooled.
+func (m *member) lock(state *bus.State) (err error) {
+	m.unlock, err = lockFile(filepath.Join(state.Dir(), "serve.lock"))
+	if errors.Is(err, errLocked) {
+		return fault.Failf("end that one, or give this one a folder of its own: --state DIR, and another --name",
+			"cli: another `thru serve` is in a fleet by the state folder %s: two cannot be one host", state.Dir())
+	}
+	return err
 }
 
 // check refuses what cannot name or label a host.
@@ -119,10 +135,13 @@ func (m *member) run(ctx context.Context) error {
 		m.spool.Deliver(ctx, m.deliver)
 	}()
 	defer func() { cancel(); <-delivered }()
+	var settled <-chan time.Time // when nothing has come against the place
 	for ready := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-settled:
+			settled, ready = nil, m.status(bus.Status{Connected: true}, ready)
 		case s := <-m.post.Status():
 			if !ready && (errors.Is(s.Err, bus.ErrSecret) || errors.Is(s.Err, bus.ErrCertificate)) {
 				return s.Err // no waiting mends that
@@ -130,10 +149,18 @@ func (m *member) run(ctx context.Context) error {
 			if s.Ended {
 				return s.Err
 			}
+			if settled = nil; s.Connected && s.Err == nil {
+				settled = time.After(settleTime)
+				continue
+			}
 			ready = m.status(s, ready)
 		}
 	}
 }
+
+// settleTime is how long a controller has to refuse a name before the host calls
+// itself ready: that it accepts one it does not say.
+const settleTime = 500 * time.Millisecond
 
 // mostShown bounds how many addresses of a controller a line names.
 const mostShown = 3
@@ -146,7 +173,7 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	}
 	as := map[string]any{"controller": m.under, "name": m.conf.Name, "connected": s.Connected, "error": nil}
 	if s.Err != nil {
-		as["error"], as["hint"] = s.Err.Error(), fault.Hint(s.Err)
+		as["error"], as["hint"] = unsecret(s.Err.Error()), unsecret(fault.Hint(s.Err))
 	}
 	switch {
 	case s.Connected && s.Err == nil:
@@ -191,5 +218,6 @@ func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 func (m *member) leave() {
 	if m != nil && m.post != nil {
 		m.post.Close()
+		m.unlock()
 	}
 }

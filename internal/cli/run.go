@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -66,8 +66,8 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 // Run runs a plan file, or the rest of it.
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
-		env: e, command: "run", flags: c.runFlags, dry: c.DryRun, force: c.Force, forms: forms{json: c.JSON, html: c.HTML},
-		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only},
+		env: e, command: "run", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
 		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run wants a plan file")
@@ -83,7 +83,6 @@ type planRun struct {
 	env     *env
 	command string
 	dry     bool
-	force   bool
 	forms   forms
 	flags   runFlags
 	options runOptions
@@ -133,10 +132,12 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 		r.journal.close()
 		return fault.Usagef("thru report "+filepath.Join(dir, documentName)+" shows it", "the run %s is complete", h.Run)
 	}
-	if !r.options.empty() && !reflect.DeepEqual(r.options, h.Options) {
+	if !r.options.empty() && !r.options.sameSteps(h.Options) {
 		r.journal.close()
 		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
 	}
+	h.Options.Force = h.Options.Force || r.options.Force // it may be what the run ended for
+	r.journal.head.Options = h.Options
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
 	if err := r.read(ctx); err != nil {
 		r.journal.close()
@@ -157,6 +158,9 @@ func (r *planRun) read(ctx context.Context) error {
 	}
 	if err := readAll([]reading{{"-t", r.options.Time, "10, 0.5 or 1m", func(s string) error {
 		d, err := unit.ParseDuration(s)
+		if err == nil && d <= 0 {
+			err = errors.New("no time to measure in")
+		}
 		if err == nil {
 			file.Hasten(d)
 		}
@@ -200,24 +204,17 @@ func findRun(runs, keep, run, file, sum string) (string, error) {
 	changed := func(h runHead) error {
 		return fault.Usagef("give the plan back its old text, or begin anew: leave --resume out", "%s has changed since the run %s", file, h.Run)
 	}
-	var heads []runHead
-	switch {
-	case keep != "":
-		runs = filepath.Dir(filepath.Clean(keep))
-		run = filepath.Base(filepath.Clean(keep))
-		fallthrough
-	case run != "":
-		h, err := readHead(filepath.Join(runs, run))
-		if err != nil {
-			return "", err
-		}
-		if sum != "" && h.SHA256 != sum {
-			return "", changed(h)
-		}
-		return filepath.Join(runs, run), nil
-	default:
-		heads = listRuns(runs)
+	if keep != "" && run != "" {
+		return "", fault.Usagef("name the run once: --resume=RUN, or --resume --keep FOLDER", "--keep and --resume=%s name two runs", run)
 	}
+	if dir := cmp.Or(keep, runFolder(runs, run)); dir != "" {
+		h, err := readHead(filepath.Clean(dir))
+		if err == nil && sum != "" && h.SHA256 != sum {
+			err = changed(h)
+		}
+		return filepath.Clean(dir), err
+	}
+	heads := listRuns(runs)
 	for _, h := range heads {
 		if h.unfinished() && (sum == "" || h.SHA256 == sum) {
 			return filepath.Join(runs, h.Run), nil
@@ -233,6 +230,20 @@ func findRun(runs, keep, run, file, sum string) (string, error) {
 		what += " of " + file
 	}
 	return "", fault.Usagef("begin one: leave --resume out", "%s was interrupted", what)
+}
+
+// runFolder is where a run is that --resume=RUN names: by its own name, or by its
+// folder or document, as they are printed; "" where none is named.
+func runFolder(runs, run string) string {
+	switch {
+	case run == "":
+		return ""
+	case filepath.Base(run) == run:
+		return filepath.Join(runs, run)
+	case filepath.Base(run) == documentName:
+		return filepath.Dir(run)
+	}
+	return run
 }
 
 // maxPlan bounds the text that is read, in bytes; the parser has the same bound.
@@ -277,7 +288,7 @@ func (r *planRun) expanded(cpus func(string) int) (plan.Plan, error) {
 		return p, err
 	}
 	p.Command = r.command
-	if r.force {
+	if r.options.Force {
 		p.Gates = plan.GatesForce
 	}
 	if err := setLinks(&p, r.options.LinkRate); err != nil {
@@ -409,7 +420,7 @@ func family(p plan.Plan) int {
 // that cannot be made is no reason not to measure.
 func (r *planRun) keep(p plan.Plan) error {
 	if r.journal != nil {
-		r.env.line(fmt.Sprintf("goes on with %s: %d of %d runs are done", r.journal.head.Run, r.journal.head.Done, r.journal.head.Steps))
+		r.env.line(fmt.Sprintf("goes on with %s: %d of %d steps are done", r.journal.head.Run, r.journal.head.Done, r.journal.head.Steps))
 		return nil
 	}
 	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Steps: p.Runs()})
@@ -437,7 +448,7 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	}
 	doc, err := runner.Run(ctx, p)
 	view.close()
-	doc.Arguments = r.env.args
+	doc.Arguments = r.env.arguments()
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
 	keepCosts(doc)
 	r.journal.end(doc, err)

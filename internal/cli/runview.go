@@ -34,7 +34,6 @@ type runView struct {
 	flows   []liveFlowState
 	phase   string
 	over    []*measure.Cell // of the step under way
-	failed  int
 
 	drawn   time.Time
 	pending int // lines at the bottom that will be drawn anew
@@ -100,7 +99,7 @@ func (v *runView) Checking(what string) {
 
 // Waiting implements control.Observer.
 func (v *runView) Waiting(endPoint string, ahead int) {
-	v.line("%s is busy: waiting for %d other test(s)", endPoint, ahead)
+	v.line("%s is busy: waiting for %s", endPoint, otherTests(ahead))
 }
 
 // Step implements control.Observer.
@@ -132,7 +131,7 @@ func (v *runView) stepOver() {
 	case c.Rung != "":
 		who = c.Rung + ", "
 	case len(v.over) == 1:
-		who = c.From + "->" + c.To + ", "
+		who = c.From + " -> " + c.To + ", "
 	}
 	v.line("%*d/%d   %10s   %s%s", len(fmt.Sprint(v.total)), v.turn+1, v.total, what, who, v.label)
 	v.over = nil
@@ -182,13 +181,16 @@ func (v *runView) draw() {
 func (v *runView) state() report.LivePlan {
 	elapsed := time.Since(v.begin)
 	l := report.LivePlan{
-		Turn: v.turn + 1, Turns: v.total, Label: strings.TrimPrefix(v.label, fmt.Sprintf("%d pairs, ", len(v.specs))), Phase: v.phase, Failed: v.failed,
+		Turn: v.turn + 1, Turns: v.total, Label: strings.TrimPrefix(v.label, fmt.Sprintf("%d pairs, ", len(v.specs))), Phase: v.phase,
 		ElapsedNs: int64(elapsed), TotalNs: int64(elapsed + v.left()),
 	}
 	sum, known := 0.0, false
 	for i, s := range v.specs {
 		f := v.flows[i]
 		l.Pairs = append(l.Pairs, report.LivePair{From: s.From, To: s.To, Bps: f.bps, Failed: f.failed})
+		if f.failed {
+			l.Failed++
+		}
 		if f.bps != nil && !f.failed {
 			sum, known = sum+*f.bps, true
 		}
@@ -210,7 +212,6 @@ func (v *runView) left() time.Duration {
 
 // Failed implements control.Observer.
 func (v *runView) Failed(s measure.Spec, err error) {
-	v.failed++
 	for i, x := range v.specs {
 		if x.From == s.From && x.To == s.To && i < len(v.flows) {
 			v.flows[i].failed = true

@@ -50,6 +50,7 @@ func (s *sayer) warn(text string) { s.tell("warning", text, nil) }
 
 func (s *sayer) write(kind, text string, more map[string]any) {
 	now := time.Now()
+	text = unsecret(text)
 	if s.json {
 		line := map[string]any{"event": kind, "at": now, "text": text}
 		maps.Copy(line, more)

@@ -135,8 +135,8 @@ func startSSH(e *env, destination string, port int) (*sshProcess, error) {
 	args = append(args, "--", destination, remoteScript(s.mark))
 	s.cmd = exec.Command("ssh", args...)
 	if runtime.GOOS != "windows" {
-		// Ctrl-C goes to all of a terminal: ssh must stay until the measurement is put away.
-		s.cmd = exec.Command("/bin/sh", append([]string{"-c", `trap "" INT; exec ssh "$@"`, "ssh"}, args...)...)
+		// Ctrl-C, and that it is closed, goes to all of a terminal: ssh must stay until the measurement is put away.
+		s.cmd = exec.Command("/bin/sh", append([]string{"-c", `trap "" INT HUP; exec ssh "$@"`, "ssh"}, args...)...)
 	}
 	s.cmd.Stderr, s.cmd.WaitDelay = s.said, time.Second
 	return s, s.begin()

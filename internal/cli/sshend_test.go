@@ -63,7 +63,7 @@ func TestParseFarEnd(t *testing.T) {
 			t.Errorf("%q: %+v, %v; want %+v", tt.words, got, err, tt.want)
 		}
 	}
-	for _, bad := range []string{"? ? ? plain", "Linux ? ? plain", "", "Linux", "Linux x86_64 GNU/Linux"} {
+	for _, bad := range []string{"? ? ? plain", "Linux ? ? plain", "? plain 10.0.0.1 50000 10.0.0.2 22", "", "Linux", "Linux x86_64 GNU/Linux"} {
 		if far, err := parseFarEnd(bad, "web1"); err == nil {
 			t.Errorf("%q gives %+v", bad, far)
 		}

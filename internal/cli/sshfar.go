@@ -69,11 +69,8 @@ type farEnd struct {
 // its address, that is the host which was asked for.
 func parseFarEnd(words, destination string) (farEnd, error) {
 	w := strings.Fields(words)
-	if len(w) < 4 {
-		return farEnd{}, fmt.Errorf("cli: %s says of itself %.60q", destination, words)
-	}
-	if w[0] == "?" || w[1] == "?" {
-		return farEnd{}, fault.Failf("see `ssh "+destination+" uname`: its PATH lacks the usual folders", "cli: %s does not say what system it is: the login there finds no uname", destination)
+	if len(w) != 4 && len(w) != 8 || w[0] == "?" || w[1] == "?" { // eight with SSH_CONNECTION
+		return farEnd{}, fault.Failf("see what `ssh "+destination+" uname -sm` prints: the PATH of the login may be wrong", "cli: %s says of itself %.60q, and not which system it is", destination, words)
 	}
 	far := farEnd{os: systemName(w[0], w[2]), arch: machineName(w[1]), gzip: w[3] == "gzip"}
 	far.addr = destination[strings.LastIndex(destination, "@")+1:]
@@ -133,7 +130,10 @@ func openBinary(far farEnd) (*os.File, error) {
 	}
 	name := "thru-" + far.os + "-" + far.arch
 	for _, dir := range []string{os.Getenv(binariesVariable), filepath.Dir(own)} {
-		if f, err := os.Open(filepath.Join(dir, name)); err == nil && dir != "" {
+		if dir == "" {
+			continue
+		}
+		if f, err := os.Open(filepath.Join(dir, name)); err == nil {
 			return f, nil
 		}
 	}

@@ -153,7 +153,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	k.into(&runner)
 	doc, err := runner.Run(ctx, p)
 	watch.close()
-	doc.Arguments = e.args
+	doc.Arguments = e.arguments()
 	keepCosts(doc)
 	return e.outcome(doc, k.forms(f.JSON, f.HTML), err)
 }
@@ -190,6 +190,7 @@ type forms struct {
 // the one document that is printed.
 func (e *env) print(doc *measure.Document, f forms) error {
 	var err, unwritten error
+	doc.Error = unsecretError(doc.Error)
 	if f.html != "" {
 		unwritten = writeFile(f.html, doc)
 	}

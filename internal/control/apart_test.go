@@ -297,6 +297,84 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// Steps that the precision makes needless are counted once, and written by no
+// step of their own, also where a run goes on.
+func TestStepsAreCountedOnce(t *testing.T) {
+	y, names, specs := ring(t, 3, nil)
+	p := plan.Plan{Command: "run", Name: "test", Repeat: plan.Repeat{Min: 2, Max: 6, PrecisionPct: 50}}
+	for _, s := range specs[:2] {
+		p.Steps = append(p.Steps, plan.Step{Label: s.From, Apart: true, Specs: []measure.Spec{s}})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	q := &quiet{step: func(n int) {
+		if n == 4 {
+			cancel()
+		}
+	}}
+	half, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(ctx, p)
+	if err == nil || half.Plan.Done != 3 {
+		t.Fatalf("%v, %+v", err, half.Plan)
+	}
+	saves := 0
+	doc, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}, Before: half, Saved: func(*measure.Document) { saves++ }}).Run(t.Context(), p)
+	if err != nil || doc.Plan.Done != doc.Plan.Steps || doc.Plan.Steps != 12 || saves != 1 {
+		t.Errorf("%v, %+v, written %d times", err, doc.Plan, saves)
+	}
+}
+
+// Where all hosts of a controller fall silent together, it is not one of them
+// that hangs.
+func TestSilence(t *testing.T) {
+	long := time.Now().Add(-time.Minute)
+	a, b, direct := &EndPoint{Name: "f/a", Via: "f", Client: &slowClock{}}, &EndPoint{Name: "f/b", Via: "f", Client: &slowClock{}}, &EndPoint{Name: "c", Client: &slowClock{}}
+	for _, tt := range []struct {
+		name     string
+		from, to *EndPoint
+		heard    time.Time // of the other end
+		want     string
+	}{
+		{"all of a fleet", a, b, long, "control: the controller f does not answer: nothing is heard of any of 2 hosts"},
+		{"one of a fleet", a, b, time.Now(), "control: f/a: nothing was heard"},
+		{"the only one", a, direct, time.Now(), "control: f/a: nothing was heard"},
+		{"without one", direct, a, long, "control: c: nothing was heard"},
+	} {
+		f := &flow{sender: side{end: tt.from, heard: long}, receiver: side{end: tt.to, heard: tt.heard}}
+		f.sender.flow, f.receiver.flow = f, f
+		err := silence(&f.sender, []*flow{f})
+		if !strings.HasPrefix(err.Error(), tt.want) || tt.from.Via != "" && !strings.Contains(fault.Hint(err), "thru hosts f") {
+			t.Errorf("%s: %v, hint %s", tt.name, err, fault.Hint(err))
+		}
+	}
+}
+
+// What an end point has said before it was lost counts.
+func TestLastWords(t *testing.T) {
+	for range 50 {
+		y := newYard(t)
+		y.add("a", nil)
+		e := y.connect("a")["a"]
+		c := e.Client.(*yardClient)
+		for range 3 {
+			c.events <- bus.Event{Kind: bus.EventDone}
+		}
+		close(c.lost)
+		events, gone, quit := make(chan heard), make(chan *EndPoint, 1), make(chan struct{})
+		go forward(e, events, gone, quit)
+		n := 0
+		for over := false; !over; {
+			select {
+			case <-events:
+				n++
+			case <-gone:
+				over = true
+			}
+		}
+		if close(quit); n != 3 {
+			t.Fatalf("%d of 3 events were heard", n)
+		}
+	}
+}
+
 // An interrupt at any time ends the plan at that step, gives every turn back,
 // and is no failure of the pairs.
 func TestInterruptedPairs(t *testing.T) {
@@ -311,8 +389,18 @@ func TestInterruptedPairs(t *testing.T) {
 			}
 		}}
 		doc, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(ctx, p)
-		if err == nil || err.Error() != "interrupted" || doc.Error == nil || len(q.failed) != 0 || q.steps > 3 {
+		if err == nil || err.Error() != fmt.Sprintf("interrupted after %d of 100 steps", doc.Plan.Done) || doc.Error == nil || len(q.failed) != 0 || q.steps > 3 {
 			t.Errorf("after %v: %v, %d steps, failed %q", after, err, q.steps, q.failed)
+		}
+		for _, g := range doc.Groups {
+			if len(g.Failed) > 0 {
+				t.Errorf("after %v: %+v", after, g.Failed)
+			}
+		}
+		for _, c := range doc.Cells {
+			if c.Error != nil {
+				t.Errorf("after %v: %s: %+v", after, c.To, c.Error)
+			}
 		}
 		for _, n := range names {
 			if a := y.all[n]; len(a.queue) != 0 {

@@ -35,14 +35,16 @@ type reading struct {
 func readClock(ctx context.Context, c Client, zero time.Time) (reading, error) {
 	var best reading
 	var last error
-	for n := range exchanges {
+	failed := 0
+	for range exchanges {
 		asked, cancel := context.WithTimeout(ctx, exchangeTime)
 		t1 := time.Now()
 		reply, err := c.Clock(asked)
 		t4 := time.Now()
 		cancel()
 		if err != nil {
-			if last = err; ctx.Err() != nil || n > 0 { // once is an accident, twice a state
+			last = err
+			if failed++; ctx.Err() != nil || failed > 1 { // once is an accident, twice a state
 				break
 			}
 			continue

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ type slowClock struct {
 	delays [][2]time.Duration
 	asked  int
 	err    error
+	fails  []int // these questions fail, from 1
 }
 
 func (s *slowClock) Clock(context.Context) (bus.ClockReply, error) {
@@ -28,7 +30,11 @@ func (s *slowClock) Clock(context.Context) (bus.ClockReply, error) {
 	time.Sleep(d[0])
 	now := time.Now()
 	time.Sleep(d[1])
-	return bus.ClockReply{NowNs: int64(now.Sub(s.zero) + s.ahead), WallNs: now.Add(s.ahead).UnixNano()}, s.err
+	err := s.err
+	if slices.Contains(s.fails, s.asked) {
+		err = errors.New("once")
+	}
+	return bus.ClockReply{NowNs: int64(now.Sub(s.zero) + s.ahead), WallNs: now.Add(s.ahead).UnixNano()}, err
 }
 
 // The offset is within its bound of the truth, however the delay is split.
@@ -58,6 +64,19 @@ func TestReadClock(t *testing.T) {
 	}
 	if _, err := readClock(t.Context(), &slowClock{delays: [][2]time.Duration{{0, 0}}, err: errors.New("no")}, time.Now()); err == nil {
 		t.Error("a clock that is not told was read")
+	}
+}
+
+// One question that fails is an accident, whichever it is; two are enough.
+func TestReadClockPastAnError(t *testing.T) {
+	for _, tt := range []struct {
+		fails []int
+		asked int
+	}{{nil, exchanges}, {[]int{1}, exchanges}, {[]int{4}, exchanges}, {[]int{2, 4}, 4}} {
+		c := &slowClock{zero: time.Now(), delays: [][2]time.Duration{{0, 0}}, fails: tt.fails}
+		if _, err := readClock(t.Context(), c, c.zero); err != nil || c.asked != tt.asked {
+			t.Errorf("%v fail: asked %d times, %v", tt.fails, c.asked, err)
+		}
 	}
 }
 

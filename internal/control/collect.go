@@ -82,7 +82,9 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 }
 
 // errInterrupted is the error of a run that who started it has ended.
-var errInterrupted = errors.New("interrupted")
+var errInterrupted = errors.New(measure.Interrupted)
+
+func wasInterrupted(e *measure.Error) bool { return e != nil && e.Message == measure.Interrupted }
 
 // finish turns a flow into its run.
 func (f *flow) finish(err error) measure.Run {

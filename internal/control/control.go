@@ -49,7 +49,8 @@ type EndPoint struct {
 	Hello     bus.HelloReply
 	DataHosts []string
 	Labels    map[string]string
-	Down      error // why it could not be connected: its pairs fail by that; nil: it is
+	Via       string // the controller that what is said to it goes by; empty: none
+	Down      error  // why it could not be connected: its pairs fail by that; nil: it is
 
 	Foreign bool
 	Port    int        // of a foreign one that is dialled
@@ -140,7 +141,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 		err = r.carryOut(ctx, p, doc)
 	}
 	if ctx.Err() != nil {
-		err = fault.Failf(kept(doc), "interrupted")
+		err = interruption(doc)
 	}
 	r.conclude(p, doc)
 	if err == nil {

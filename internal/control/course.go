@@ -26,12 +26,13 @@ func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 	done, total := 0, p.Runs()
 	for _, t := range p.Schedule() {
 		step := p.Steps[t.Step]
-		if t.Run > 0 && r.enough(p, doc, t.Step) {
-			r.saved(doc)
+		if hasRun(doc, t) { // resume has counted it
+			done++
 			continue
 		}
-		if hasRun(doc, t) {
+		if t.Run > 0 && r.enough(p, doc, t.Step) {
 			done++
+			stepDone(doc)
 			continue
 		}
 		r.Watch.Step(step.Label, step.Specs, done, total)
@@ -61,11 +62,16 @@ func (r *Runner) failedStep(step plan.Step, err error) {
 	}
 }
 
-// saved tells of one more step that is done.
-func (r *Runner) saved(doc *measure.Document) {
+// stepDone counts one more step.
+func stepDone(doc *measure.Document) {
 	if doc.Plan != nil {
 		doc.Plan.Done++
 	}
+}
+
+// saved tells of one more step that is done.
+func (r *Runner) saved(doc *measure.Document) {
+	stepDone(doc)
 	if r.Saved != nil {
 		r.describeEnds(doc)
 		r.Saved(doc)
@@ -106,7 +112,9 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 		}
 		c.Runs = append(c.Runs, runs[k])
 		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.end(c.From).Hello.Limits.RateBps, r.end(c.To).Hello.Limits.RateBps)
-		c.Error = runs[k].Error
+		if c.Error = runs[k].Error; r.goesOn && wasInterrupted(c.Error) {
+			c.Error = nil // it has not failed: the run says how it ended
+		}
 		introduce(doc, runs[k])
 		stat.Summarise(c, facts, link)
 		r.Watch.Ran(c)
@@ -146,6 +154,15 @@ func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error
 		}
 	}
 	return nil
+}
+
+// interruption is the error of a run that who started it has ended.
+func interruption(doc *measure.Document) error {
+	hint := kept(doc)
+	if p := doc.Plan; p != nil && p.Steps > 1 {
+		return fault.Failf(hint, "%s after %d of %d steps", measure.Interrupted, p.Done, p.Steps)
+	}
+	return fault.Failf(hint, measure.Interrupted)
 }
 
 // sameCell compares what the plan says of a cell.
@@ -239,7 +256,7 @@ func failedPairs(doc *measure.Document) (pairs int, failed []*failings) {
 	all := map[string]*failings{}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
-		name := pairName(c.From, c.To)
+		name := measure.PairName(c.From, c.To)
 		f := all[name]
 		if f == nil {
 			f = &failings{pair: name, isOnlyGate: true}

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
@@ -90,6 +89,3 @@ func releaseStale(flows []*flow) {
 		s.end.ask(func() { s.end.Client.Release(ctx, bus.Release{Session: s.session}) })
 	})
 }
-
-// pairName is how a flow is named in messages.
-func pairName(from, to string) string { return fmt.Sprintf("%s -> %s", from, to) }

@@ -113,7 +113,11 @@ func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
 	ends := endsOfPairs(open)
 	_, failed := r.take(ctx, ends, open[0].spec.Together)
 	defer release(ends) // a step takes its own: who holds more than it waits for may wait for ever
-	r.Watch.Checking(fmt.Sprintf("probing the paths of %d pair(s)", len(open)))
+	what := "probing the path of 1 pair"
+	if n := len(open); n != 1 {
+		what = fmt.Sprintf("probing the paths of %d pairs", n)
+	}
+	r.Watch.Checking(what)
 	within, cancel := context.WithTimeoutCause(ctx, probesTime, errNoTime)
 	defer cancel()
 	for len(open) > 0 {

@@ -21,6 +21,7 @@ type watching struct {
 	apart  bool             // a flow fails by itself; else the first failure ends it all
 	at     map[string]*side // by session
 	left   int              // sessions that are not over
+	looked time.Time        // when it was last looked for silence
 	events <-chan heard
 	gone   <-chan *EndPoint
 }
@@ -42,7 +43,7 @@ const (
 // watch hears events until every session is over, or one has failed. The flows
 // begin at a moment that may be still to come.
 func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin time.Time) error {
-	w := &watching{Runner: r, flows: flows, apart: apart, at: map[string]*side{}}
+	w := &watching{Runner: r, flows: flows, apart: apart, at: map[string]*side{}, looked: time.Now()}
 	var stop func()
 	w.events, w.gone, stop = listen(flows)
 	defer stop()
@@ -129,13 +130,17 @@ func (w *watching) fail(s *side, err error) {
 
 // lose an end point: that ends it all, or the flows there.
 func (w *watching) lose(e *EndPoint) error {
+	err := lost(e)
+	if n := fellSilent(e.Via, w.flows); n > 1 {
+		err = controllerSilent(e.Via, n)
+	}
 	if !w.apart {
-		return lost(e)
+		return err
 	}
 	for _, f := range w.flows {
 		for _, s := range f.sides() {
 			if s.end == e && !s.over {
-				w.fail(s, lost(e))
+				w.fail(s, err)
 			}
 		}
 	}
@@ -144,9 +149,14 @@ func (w *watching) lose(e *EndPoint) error {
 
 // look ends what has said nothing for too long.
 func (w *watching) look() error {
+	if stopped := time.Since(w.looked); stopped > muteTime/2 { // this process was stopped, and has heard nobody
+		for _, s := range w.at {
+			s.heard = s.heard.Add(stopped)
+		}
+	}
+	w.looked = time.Now()
 	for s := mute(w.flows); s != nil; s = mute(w.flows) {
-		err := fault.Failf("the process that moves the data there hangs or was stopped; the agent ends it when this command ends",
-			"control: %s: nothing was heard of the test for %v", s.end.Name, muteTime)
+		err := silence(s, w.flows)
 		if !w.apart {
 			return err
 		}
@@ -161,6 +171,43 @@ func (w *watching) look() error {
 	}
 	w.report(w.flows)
 	return nil
+}
+
+// silence is the error of an end that has said nothing for too long.
+func silence(s *side, flows []*flow) error {
+	via := s.end.Via
+	hint := "the process that moves the data there hangs or was stopped; the agent ends it when this command ends"
+	if n := fellSilent(via, flows); n > 1 {
+		return controllerSilent(via, n)
+	}
+	if via != "" {
+		hint += "; or the controller does not answer: thru hosts " + via
+	}
+	return fault.Failf(hint, "control: %s: nothing was heard of the test for %v", s.end.Name, s.mayBeMute())
+}
+
+// fellSilent counts the hosts of a controller, where nothing is heard of any.
+func fellSilent(via string, flows []*flow) int {
+	silent := map[*EndPoint]bool{}
+	for _, f := range flows {
+		for _, x := range f.sides() {
+			switch {
+			case via == "" || x.end.Via != via || x.heard.IsZero() || x.over && f.err == nil:
+			case time.Since(x.heard) < muteTime/2+time.Duration(f.spec.Interval):
+				return 0
+			default:
+				silent[x.end] = true
+			}
+		}
+	}
+	return len(silent)
+}
+
+// controllerSilent is the error of hosts that have fallen silent together: it is
+// not one of them that hangs.
+func controllerSilent(via string, hosts int) error {
+	return fault.Failf("see whether `thru control` runs there and was not stopped, and the network to it: thru hosts "+via,
+		"control: the controller %s does not answer: nothing is heard of any of %d hosts", via, hosts)
 }
 
 // tooLate ends what did not end by itself.
@@ -232,8 +279,20 @@ func (f *flow) mostBins() int {
 	return int(f.spec.Duration/int64(measure.MinInterval)) + spare
 }
 
-// muteTime is how long a session may say nothing beyond its interval.
-const muteTime = 8 * time.Second
+// How long a session may say nothing beyond its interval. What goes by a
+// controller comes late where that was away: for 10 s it may be, which bus
+// notices, and some seconds pass until all are there again.
+const (
+	muteTime      = 8 * time.Second
+	muteTimeFleet = 16 * time.Second
+)
+
+func (s *side) mayBeMute() time.Duration {
+	if s.end.Via != "" {
+		return muteTimeFleet
+	}
+	return muteTime
+}
 
 // lastWordsTime is what an engine may take besides for the last words with a
 // far end that is no agent, which it bounds itself.
@@ -242,12 +301,12 @@ const lastWordsTime = 15 * time.Second
 // mute returns an end that should have spoken by now, or nil.
 func mute(flows []*flow) *side {
 	for _, f := range flows {
-		expect := muteTime + max(time.Duration(f.spec.Interval), f.ramp)
+		expect := max(time.Duration(f.spec.Interval), f.ramp)
 		if f.sender.end.Foreign || f.receiver.end.Foreign {
 			expect += lastWordsTime
 		}
 		for _, s := range f.sides() {
-			if !s.over && !s.heard.IsZero() && time.Since(s.heard) > expect {
+			if !s.over && !s.heard.IsZero() && time.Since(s.heard) > expect+s.mayBeMute() {
 				return s
 			}
 		}
@@ -313,16 +372,29 @@ func listen(flows []*flow) (<-chan heard, <-chan *EndPoint, func()) {
 	return events, gone, func() { close(quit); wg.Wait() }
 }
 
+// forward passes on the events of an end point until it is gone; those that had
+// come before that too: a flow that is done is not lost.
 func forward(e *EndPoint, events chan<- heard, gone chan<- *EndPoint, quit <-chan struct{}) {
+	pass := func(ev bus.Event) (more bool) {
+		select {
+		case events <- heard{e, ev}:
+			return true
+		case <-quit:
+			return false
+		}
+	}
 	for {
 		select {
 		case ev := <-e.Client.Events():
-			select {
-			case events <- heard{e, ev}:
-			case <-quit:
+			if !pass(ev) {
 				return
 			}
 		case <-e.Client.Lost():
+			for range len(e.Client.Events()) { // no more: one that floods has no end
+				if !pass(<-e.Client.Events()) {
+					return
+				}
+			}
 			gone <- e
 			return
 		case <-quit:
@@ -331,10 +403,15 @@ func forward(e *EndPoint, events chan<- heard, gone chan<- *EndPoint, quit <-cha
 	}
 }
 
-// lost is the error of an end point that has gone.
+// lost is the error of an end point that has gone. Of one that is reached by a
+// controller bus knows whether that is gone, or the host alone.
 func lost(e *EndPoint) error {
-	return fault.Failf("is that host up, and is `thru serve` still running there?",
-		"control: %s is gone: %w", e.Name, cmp.Or(e.Client.Err(), errLost))
+	err := cmp.Or(e.Client.Err(), errLost)
+	hint := "is that host up, and is `thru serve` still running there?"
+	if e.Via != "" {
+		hint = cmp.Or(fault.Hint(err), hint)
+	}
+	return fault.Failf(hint, "control: %s is gone: %w", e.Name, err)
 }
 
 // errLost is the reason of a step whose end point has gone.

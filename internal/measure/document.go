@@ -44,6 +44,12 @@ type Error struct {
 	ExitCode int    `json:"exit_code"`
 }
 
+// PairName is how a pair is named in messages.
+func PairName(from, to string) string { return from + " -> " + to }
+
+// Interrupted is the message of a run that the one who started it has ended.
+const Interrupted = "interrupted"
+
 // EndPoint is a host that took part.
 type EndPoint struct {
 	Name   string `json:"name"` // `local` is where the command ran

@@ -134,8 +134,8 @@ func TestPlanList(t *testing.T) {
                                             window, 1 min
      4  self (beside, once)              1  TCP, 1 stream, 3 s                                 4.2 s
 
-  steps 1-2     a->b, a->local, b->a, b->local, local->a, local->b
-  step 3        a->b (4 flows)
+  steps 1-2     a -> b, a -> local, b -> a, b -> local, local -> a, local -> b
+  step 3        a -> b (4 flows)
   step 4        a to itself
 `
 	got := planText(t, meshPlan(), 100)
@@ -170,9 +170,9 @@ func TestLivePlan(t *testing.T) {
 		width, lines int
 		want         string
 	}{
-		{"all", l, 100, 3, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   mesh, 4 streams   [####------] 60 s left\n  a->b  940 Mb/s   a->c    failed   b->a         -"},
-		{"a column", l, 30, 4, " 3/12    7.52 Gb/s   1 failed\n  a->b  940 Mb/s\n  a->c    failed\n  b->a         -"},
-		{"the slowest", l, 30, 3, " 3/12    7.52 Gb/s   1 failed\n  a->c    failed\n  and 2 more"},
+		{"all", l, 100, 3, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   mesh, 4 streams   [####------] 60 s left\n  a -> b  940 Mb/s   a -> c    failed   b -> a         -"},
+		{"a column", l, 30, 4, " 3/12    7.52 Gb/s   1 failed\n  a -> b  940 Mb/s\n  a -> c    failed\n  b -> a         -"},
+		{"the slowest", l, 30, 3, " 3/12    7.52 Gb/s   1 failed\n  a -> c    failed\n  and 2 more"},
 		{"one line", l, 60, 1, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   60 s left"},
 		{"ramp", ramp, 0, 2, "1/1         ramp   [----------] 17 min left"},
 		{"too narrow", l, 8, 1, " 3/12"},
@@ -360,7 +360,7 @@ func TestFailures(t *testing.T) {
 		d.Groups[1].Failed[i].Error = d.EndPoints[3].Lost
 	}
 	d.Plan.Done = 1
-	want := "d was lost: no answer for 10 s|failed: a->d, b->d, c->d, d->a, d->b, d->c: d was lost|1 of 2 steps were measured"
+	want := "d was lost: no answer for 10 s|failed: a -> d, b -> d, c -> d, d -> a, d -> b, d -> c: d was lost|1 of 2 steps were measured"
 	if got := strings.Join(failures(d), "|"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

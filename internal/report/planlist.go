@@ -211,7 +211,7 @@ func pairName(from, to string) string {
 	if from == to {
 		return clean(from) + " to itself"
 	}
-	return clean(from) + "->" + clean(to)
+	return clean(from) + " -> " + clean(to)
 }
 
 // traffics are the kinds of traffic of a step, each once, without what its label says.

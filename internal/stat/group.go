@@ -193,7 +193,7 @@ func pairsText(cells []*measure.Cell) string {
 }
 
 // pairName is the direction that a cell measures.
-func pairName(c *measure.Cell) string { return c.From + " -> " + c.To }
+func pairName(c *measure.Cell) string { return measure.PairName(c.From, c.To) }
 
 func mapped[T, U any](xs []T, of func(T) U) []U {
 	var all []U
@@ -208,6 +208,9 @@ func (t *team) failures(d *measure.Document) {
 	for _, c := range t.cells {
 		bad, last := 0, measure.Failure{From: c.From, To: c.To}
 		for i := range c.Runs {
+			if e := c.Runs[i].Error; e != nil && e.Message == measure.Interrupted {
+				continue
+			}
 			if p := pairOf(c, &c.Runs[i]); !p.complete() {
 				bad++
 				last.Error, last.Hint = whyFailed(c, &c.Runs[i])
@@ -218,7 +221,9 @@ func (t *team) failures(d *measure.Document) {
 			continue
 		}
 		if last.Error == "" {
-			last.Error = lostText(d, c)
+			if last.Error = lostText(d, c); last.Error == notRun && d.Plan != nil && d.Plan.Done < d.Plan.Steps {
+				continue // its turn has not come
+			}
 		}
 		if bad+missed < t.made {
 			last.Error = fmt.Sprintf("in %d of %d runs: %s", bad+missed, t.made, last.Error)
@@ -253,8 +258,10 @@ func lostText(d *measure.Document, c *measure.Cell) string {
 	if c.Error != nil {
 		return c.Error.Message
 	}
-	return "it was not run"
+	return notRun
 }
+
+const notRun = "it was not run"
 
 func (t *team) missing(fact, why string) {
 	t.group.Missing = append(t.group.Missing, measure.NotChecked{Fact: fact, Why: why})

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"regexp"
+
+	"thru/internal/measure"
+)
+
+// What stands in a command line can be seen in results and on the screen by more
+// people than those who may know it: a join string, a key, a password in a URL.
+var secrets = []struct {
+	form *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`thru[0-9]+\s*\.\s*[A-Za-z0-9_-]{16,}((\s|\\n)+[A-Za-z0-9_-]{24,})*`), "thru1.***"},
+	{regexp.MustCompile(`[A-Za-z0-9_-]{100,}`), "***"},         // a part of a join string
+	{regexp.MustCompile(`\bS[A-Z][A-Z2-7]{54,}\b`), "S***"},    // the seed of an nkey, of 58 characters
+	{regexp.MustCompile(`((nats|tls|wss?)://)\S*@`), "$1***@"}, // a password, or a token without one
+	{regexp.MustCompile(`[^\s:/@,"=]+:[^\s/@,"]+@`), "***@"},   // user:password@host
+}
+
+// unsecret is a text without the secrets in it.
+func unsecret(text string) string {
+	for _, s := range secrets {
+		text = s.form.ReplaceAllString(text, s.as)
+	}
+	return text
+}
+
+// arguments are those of the command line, for a document.
+func (e *env) arguments() []string {
+	told := make([]string, len(e.args))
+	for i, a := range e.args {
+		told[i] = unsecret(a)
+	}
+	return told
+}
+
+// unsecretError is an error of a document without secrets.
+func unsecretError(e *measure.Error) *measure.Error {
+	if e == nil {
+		return nil
+	}
+	told := *e
+	told.Message, told.Hint = unsecret(e.Message), unsecret(e.Hint)
+	return &told
+}

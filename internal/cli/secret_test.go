@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+)
+
+// What a command line holds of secrets is in no document and no message.
+func TestSecretsStayInside(t *testing.T) {
+	join := bus.Join{Name: "fleet", Control: []string{"10.0.0.1:5200"}, Secret: bus.Secret(strings.Repeat("s", 43)), Privilege: bus.PrivilegeAgent}.String()
+	half := len(join) / 2
+	for _, secret := range []string{
+		join, " " + join + "\n", join[:half] + "\n" + join[half:], join[8:],
+		"nats://me:hunter2@nats:4222", "tls://hunter2@nats", "nats://me:hunter/2@nats", "me:hunter2@nats:4222", "--nats=me:hunter2@h",
+		"SUAM" + strings.Repeat("HUNTER2", 8),
+	} {
+		var out, errw bytes.Buffer
+		e := &env{out: &out, err: &errw, args: []string{"serve", "--controller", secret, "--json"}}
+		e.say(fault.Usagef("not "+secret, "%q is none; nor is %s", secret, secret))
+		for _, part := range []string{strings.TrimSpace(secret), join[20:half], join[half : len(join)-20], "hunter", "HUNTER"} {
+			if strings.Contains(out.String(), part) || strings.Contains(errw.String(), part) {
+				t.Errorf("of %q is told:\n%s\n%s", secret, &out, &errw)
+			}
+		}
+	}
+	for _, text := range []string{
+		"ssh://root@10.0.0.1:22,ssh://root@10.0.0.2", "thru report /home/me/20261122-151300-plan/document.json", "root@[fd00::1]:5200", "cli: a:b: no",
+		"certificate sha256:" + strings.Repeat("0a", 32) + " is kept", "ssh://a:22,ssh://root@b", "nats://10.0.0.1:4222,tls://b",
+	} {
+		if got := unsecret(text); got != text {
+			t.Errorf("%q is told as %q", text, got)
+		}
+	}
+}
+
+// A terminal that is closed is told once or more: the command ends in order.
+func TestHangUp(t *testing.T) {
+	signals := make(chan os.Signal, 3)
+	for range 3 {
+		signals <- syscall.SIGHUP
+	}
+	code := untilTwice(signals, func(ctx context.Context) int {
+		<-ctx.Done()
+		time.Sleep(50 * time.Millisecond) // putting things away
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			return 9
+		}
+		return 7
+	})
+	if code != 7 {
+		t.Errorf("it ended with %d", code)
+	}
+}
