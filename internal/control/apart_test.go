@@ -104,9 +104,9 @@ func TestTimingIsWithinItsBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := y.all[specs[0].To].began
+	first := y.all[specs[0].To]
 	for i, c := range doc.Cells {
-		began, zero := moment(y.all[c.To].began), moment(first)
+		began, zero := received(y.all[c.To]), received(first)
 		a, b := doc.Cells[0].Runs[0].Timing, c.Runs[0].Timing
 		if a == nil || b == nil {
 			t.Fatalf("cell %d has no timing", i)
@@ -123,15 +123,16 @@ func TestTimingIsWithinItsBound(t *testing.T) {
 	}
 }
 
-// moment at which the receiving session of an agent began.
-func moment(began map[string]time.Time) time.Time {
-	var first time.Time
-	for _, t := range began {
-		if first.IsZero() || t.Before(first) { // receivers are ready before senders
-			first = t
+// received is when the one session of an agent that receives began.
+func received(a *yardAgent) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for session, sends := range a.sessions {
+		if !sends {
+			return a.began[session]
 		}
 	}
-	return first
+	return time.Time{}
 }
 
 // An agent that is lost in one step is not asked in the next, and the pairs of
