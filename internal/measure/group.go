@@ -50,6 +50,8 @@ type Failure struct {
 	To    string `json:"to"`
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
+	// Counted is set where it ran to its end in a repetition that counts: it is in the aggregate.
+	Counted bool `json:"counted,omitempty"`
 }
 
 // Share is the part of one host, or of all hosts with a label, in a group.

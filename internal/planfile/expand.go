@@ -238,7 +238,7 @@ func (b *builder) flows(pair plan.Pair, p point, t traffic) ([]plan.Step, error)
 	}
 	for _, h := range []*host{from, to} {
 		if t.CPUs > h.cpus && h.cpus > 0 {
-			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take as many as each end has at most", "%s has %s: it cannot be confined to %d", clip(h.Name), counted(h.cpus, "CPU"), t.CPUs)
+			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take as many as each end has at most", "%s has %s: it cannot be confined to %d", clip(h.Name), plan.Counted(h.cpus, "CPU"), t.CPUs)
 		}
 	}
 	steps, err := pair.Steps(t.request())
@@ -291,10 +291,10 @@ func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
 	}
 	var many []string
 	if pairs > 1 {
-		many = append(many, counted(pairs, "pair"), b.round)
+		many = append(many, plan.Counted(pairs, "pair"), b.round)
 	}
 	if t.endPoints > 1 && len(b.axes) == 0 && !s.Beside {
-		many = append(many, counted(t.endPoints, "end point")+" a host")
+		many = append(many, plan.Counted(t.endPoints, "end point")+" a host")
 	}
 	s.Label = joined(append(many, what...)...)
 	if s.Label == "" {

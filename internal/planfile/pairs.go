@@ -197,7 +197,7 @@ func (f *File) expandPairs(h *hosts) (list []plan.Pair, turned map[[2]string]boo
 		return nil, nil, f.errorf(n, "a mesh, a ring or a matrix needs two hosts at least", "there is no pair to measure")
 	}
 	if g.twice > 0 {
-		h.warnings = append(h.warnings, "named more than once, and measured once: "+counted(g.twice, "pair"))
+		h.warnings = append(h.warnings, "named more than once, and measured once: "+plan.Counted(g.twice, "pair"))
 	}
 	return g.list, g.turned, nil
 }

@@ -2,7 +2,6 @@ package planfile
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"thru/internal/measure"
@@ -115,15 +114,7 @@ func flows(t traffic, n int) string {
 	case t.Protocol == measure.UDP:
 		thing = "UDP stream"
 	}
-	return counted(n, thing)
-}
-
-// counted is a number of things: "1 stream", "4 streams".
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return strconv.Itoa(n) + " " + thing
+	return plan.Counted(n, thing)
 }
 
 // phrase is a value of an axis as a label says it; "" where the label says it otherwise.
@@ -135,9 +126,9 @@ func phrase(a measure.Axis, t traffic) string {
 	case "window", "length":
 		return sizes(v, map[string]measure.Pair{"window": t.Window, "length": t.Length}[a.Name]) + " " + a.Name
 	case "cpus":
-		return counted(t.CPUs, "CPU")
+		return plan.Counted(t.CPUs, "CPU")
 	case "end_points":
-		return counted(t.endPoints, "end point") + " a host"
+		return plan.Counted(t.endPoints, "end point") + " a host"
 	case "dscp":
 		return "DSCP " + v
 	case "mss":

@@ -151,7 +151,7 @@ func axesText(axes []measure.Axis) string {
 func (p *printer) planSteps(pl plan.Plan) {
 	g := grid{Columns: []column{{Name: "step", Right: true}, {Name: "what", Least: 12}, {Name: "flows", Right: true}, {Name: "traffic", Least: 12}, {Name: "time", Right: true}}}
 	for i, s := range pl.Steps {
-		g.Rows = append(g.Rows, []string{fmt.Sprint(i + 1), stepName(s), fmt.Sprint(len(s.Specs)), traffics(s), unit.Duration(int64(s.Time().Round(100*time.Millisecond)))})
+		g.Rows = append(g.Rows, []string{fmt.Sprint(i + 1), stepName(s), fmt.Sprint(len(s.Specs)), traffics(s), unit.Duration(int64(s.Time().Round(100 * time.Millisecond)))})
 	}
 	if len(g.Rows) == 0 {
 		return

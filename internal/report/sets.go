@@ -144,7 +144,7 @@ func (s *set) pair() {
 	}
 	for _, g := range s.Groups {
 		for _, f := range g.Failed {
-			if p := find(f.From, f.To, g.Group); p.Failed == "" {
+			if p := find(f.From, f.To, g.Group); p.Failed == "" && !f.Counted { // one that counts is in the figures
 				p.Failed = cmp.Or(clean(f.Error), "failed")
 			}
 		}

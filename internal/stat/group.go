@@ -227,6 +227,9 @@ func (t *team) failures(d *measure.Document) {
 		}
 		if bad+missed < t.made {
 			last.Error = fmt.Sprintf("in %d of %d runs: %s", bad+missed, t.made, last.Error)
+			last.Counted = slices.ContainsFunc(t.repeats, func(r repeat) bool {
+				return slices.ContainsFunc(r.members, func(m member) bool { return m.cell == c && m.pair.complete() })
+			})
 		}
 		t.group.Failed = append(t.group.Failed, last)
 	}

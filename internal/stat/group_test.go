@@ -241,6 +241,9 @@ func TestGroupsFailures(t *testing.T) {
 		var failed []string
 		for _, f := range g.Failed {
 			failed = append(failed, f.Error)
+			if f.Counted != strings.HasPrefix(f.Error, "in 1 of 2 runs") {
+				t.Errorf("%s: %+v", name, f)
+			}
 		}
 		if fmt.Sprint(failed) != fmt.Sprint(tt.failed) {
 			t.Errorf("%s: failed %q, want %q", name, failed, tt.failed)
