@@ -40,6 +40,7 @@ type fleetRoute struct {
 	heard   time.Time // last message of the agent; zero: none yet
 	login   string    // at the agent, as it first told; "": not yet
 	last    uint64    // number of the newest event
+	gap     uint64    // number of the event that was last asked for again
 }
 
 // ask sends a request, and sends it again until its reply comes: the agent runs
@@ -194,11 +195,15 @@ func (r *fleetRoute) event(m *nats.Msg) {
 	if number == last+1 {
 		r.last = number
 	}
+	gap := number > last+1 && r.gap != last+1 // asked for once; a sign of life has it asked for again
+	if gap {
+		r.gap = last + 1
+	}
 	r.mu.Unlock()
 	switch {
 	case number == last+1:
 		r.client.hear(m.Data)
-	case number > last+1:
+	case gap:
 		r.again(last)
 	}
 }

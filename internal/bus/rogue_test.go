@@ -459,3 +459,55 @@ func TestRunsOfKey(t *testing.T) {
 		}
 	}
 }
+
+// TestGapIsAskedForOnce: each event behind one that is missing does not ask for
+// all of them again.
+func TestGapIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	g := openRig(t, nil)
+	bad, err := rogueOfHub(t, g.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	replies := make(chan string, 1)
+	if _, err := bad.Subscribe("thru.to."+bad.key+".>", func(m *nats.Msg) {
+		if strings.HasSuffix(m.Subject, ".again") {
+			asked.Add(1)
+			return
+		}
+		bad.Publish(m.Reply, []byte(`{"wire_major":1,"hostname":"bad"}`))
+		select {
+		case replies <- m.Reply:
+		default:
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c := g.operator(t).Client(bad.key)
+	if _, err := c.Hello(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	to, _, _ := strings.Cut(<-replies, ".r.")
+	tell := func(number int) {
+		bad.PublishMsg(&nats.Msg{Subject: to + ".event", Header: nats.Header{"Thru-Number": {fmt.Sprint(number)}}, Data: fmt.Appendf(nil, `{"kind":"done","session":"%d"}`, number)})
+	}
+	for n := range 100 { // the first is missing
+		tell(n + 2)
+	}
+	tell(1)
+	select {
+	case e := <-c.Events():
+		if e.Session != "1" {
+			t.Errorf("%+v", e)
+		}
+	case <-time.After(patience):
+		t.Fatal("no event")
+	}
+	if _, err := c.Hello(t.Context()); err != nil { // behind all that was asked before
+		t.Fatal(err)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("a gap was asked for %d times", n)
+	}
+}
