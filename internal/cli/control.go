@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -64,10 +65,11 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 	if err := c.fits(nats); err != nil {
 		return err
 	}
-	state, err := c.openState()
+	state, unlock, err := c.openState()
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	say := &sayer{e: e, json: c.JSON}
 	s := controlling{Ready: true, Thru: e.version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
 	keep := &intake{dir: s.Results, say: say}
@@ -151,20 +153,32 @@ func (c *controlCmd) permits(e *env) error {
 	return err
 }
 
-func (c *controlCmd) openState() (*bus.State, error) {
+// openState opens the state folder and holds it: two controllers would each keep
+// names that the other does not know.
+func (c *controlCmd) openState() (*bus.State, func(), error) {
 	dir := c.State
 	if dir == "" {
 		all, err := defaultState()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		dir = filepath.Join(all, "control") // beside that of an agent on this host
 	}
 	state, err := bus.OpenState(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := lockFile(filepath.Join(dir, "control.lock"))
+	if errors.Is(err, errLocked) {
+		err = fault.Failf("end that one, or give this one a folder of its own: --state DIR", "cli: another `thru control` has the state folder %s", dir)
+	}
 	if err == nil && c.Rotate {
 		err = state.Rotate()
 	}
-	return state, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return state, unlock, nil
 }
 
 // invite adds how hosts and operators get in.

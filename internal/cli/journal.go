@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -66,6 +67,14 @@ type runHead struct {
 
 // unfinished tells whether there is something left to measure.
 func (h runHead) unfinished() bool { return !h.Ended }
+
+// vain is 1 for a run of which nothing was measured, else 0.
+func (h runHead) vain() int {
+	if h.unfinished() && h.Done == 0 {
+		return 1
+	}
+	return 0
+}
 
 // journal keeps a run in a folder while it goes on: so an interrupt, the end of
 // this process or of a host costs the step under way, not the run. A nil one
@@ -149,10 +158,16 @@ func (j *journal) makeFolder() error {
 	}
 }
 
-// takeFolder takes the one that was named, unless it holds a run.
+// takeFolder takes the one that was named, unless it holds a run, or files of
+// somebody's that would be written over.
 func (j *journal) takeFolder() error {
-	if _, err := os.Stat(filepath.Join(j.dir, headName)); err == nil {
+	if _, err := os.Lstat(filepath.Join(j.dir, headName)); err == nil {
 		return fault.Usagef("continue it with --resume, or name another folder", "%s holds a run already", j.dir)
+	}
+	for _, name := range []string{planName, documentName} {
+		if _, err := os.Lstat(filepath.Join(j.dir, name)); err == nil {
+			return fault.Usagef("name another folder, or a new one", "%s holds a %s, which would be written over", j.dir, name)
+		}
 	}
 	j.head.Run = filepath.Base(j.dir)
 	return os.MkdirAll(j.dir, 0o700)
@@ -171,9 +186,11 @@ func runName(plan string) string {
 	return name[:min(len(name), 40)]
 }
 
-// dropOldRuns keeps the newest and those that are under way.
+// dropOldRuns keeps the newest and those that are under way; first those go of
+// which nothing was measured.
 func dropOldRuns(runs string, keep int) {
 	heads := listRuns(runs)
+	slices.SortStableFunc(heads, func(a, b runHead) int { return cmp.Compare(a.vain(), b.vain()) })
 	for _, h := range heads[min(keep, len(heads)):] {
 		dir := filepath.Join(runs, h.Run)
 		if unlock, err := lockFile(filepath.Join(dir, lockName)); err == nil {

@@ -119,6 +119,9 @@ func TestFindRun(t *testing.T) {
 func TestOldRunsGo(t *testing.T) {
 	runs := stateAt(t)
 	first := begun(t, "", "under-way.yaml", "x")
+	measured := begun(t, "", "measured.yaml", "x")
+	measured.save(documentOf(1))
+	measured.close()
 	for range mostRuns + 5 {
 		begun(t, "", "many.yaml", "x").close()
 	}
@@ -126,8 +129,10 @@ func TestOldRunsGo(t *testing.T) {
 	if len(heads) > mostRuns+1 || len(heads) < mostRuns {
 		t.Errorf("%d runs are kept", len(heads))
 	}
-	if _, err := os.Stat(filepath.Join(first.dir, planName)); err != nil {
-		t.Error(err)
+	for _, j := range []*journal{first, measured} {
+		if _, err := os.Stat(filepath.Join(j.dir, planName)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -140,6 +145,16 @@ func TestJournalRefuses(t *testing.T) {
 	j.close()
 	if _, err := newJournal(dir, []byte("b"), runHead{}); fault.Code(err) != fault.Usage {
 		t.Errorf("a run is written over: %v", err)
+	}
+	for _, name := range []string{planName, documentName} {
+		mine := t.TempDir()
+		if err := os.WriteFile(filepath.Join(mine, name), []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := newJournal(mine, []byte("b"), runHead{})
+		if text, _ := os.ReadFile(filepath.Join(mine, name)); fault.Code(err) != fault.Usage || string(text) != "precious" {
+			t.Errorf("%s of somebody is written over: %v, %q", name, err, text)
+		}
 	}
 	for name, text := range map[string]string{
 		documentName: `{"schema":"thru.result/1","cells":[`,

@@ -16,6 +16,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/planfile"
 	"thru/internal/report"
@@ -420,7 +421,11 @@ func family(p plan.Plan) int {
 // that cannot be made is no reason not to measure.
 func (r *planRun) keep(p plan.Plan) error {
 	if r.journal != nil {
-		r.env.line(fmt.Sprintf("goes on with %s: %d of %d steps are done", r.journal.head.Run, r.journal.head.Done, r.journal.head.Steps))
+		text := fmt.Sprintf("goes on with %s: %d of %d steps are done", r.journal.head.Run, r.journal.head.Done, r.journal.head.Steps)
+		if d := r.journal.before; d != nil && slices.ContainsFunc(d.Cells, hasFailed) {
+			text += "; those that failed are made again"
+		}
+		r.env.line(text)
 		return nil
 	}
 	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Steps: p.Runs()})
@@ -433,6 +438,11 @@ func (r *planRun) keep(p plan.Plan) error {
 		r.env.line("warning: this run cannot be continued if it is interrupted: " + err.Error())
 	}
 	return nil
+}
+
+// hasFailed tells of a cell that has a run with an error.
+func hasFailed(c measure.Cell) bool {
+	return slices.ContainsFunc(c.Runs, func(x measure.Run) bool { return x.Error != nil && x.Error.Message != measure.Interrupted })
 }
 
 // measure runs the plan and prints its document.

@@ -18,7 +18,8 @@ import (
 	"thru/internal/unit"
 )
 
-// remoteScript is what runs at the far end of ssh. MARK begins each line that it says:
+// remoteScript is what runs at the far end of ssh. MARK begins each line that it says,
+// after what the login has printed, which may have begun a line:
 //
 //	here KERNEL MACHINE SYSTEM CODING SSH_CONNECTION   what it is; then it reads: BYTES SIZE SHA256 CODING
 //	send                                               a folder is there; then it reads so many BYTES
@@ -38,7 +39,7 @@ trap gone EXIT; trap "exit 1" HUP INT PIPE TERM;
 fail() { echo "MARK failed $*"; exit 1; };
 has() { command -v "$1" >/dev/null 2>&1; };
 coding=plain; has gzip && coding=gzip;
-o=$(uname -o 2>/dev/null); s=$(uname -s 2>/dev/null); m=$(uname -m 2>/dev/null); echo "MARK here ${s:-?} ${m:-?} ${o:-?} $coding $SSH_CONNECTION";
+o=$(uname -o 2>/dev/null); s=$(uname -s 2>/dev/null); m=$(uname -m 2>/dev/null); echo; echo "MARK here ${s:-?} ${m:-?} ${o:-?} $coding $SSH_CONNECTION";
 read -r bytes size sum coding || exit 1;
 for t in "$TMPDIR" /tmp /var/tmp "$HOME" /dev/shm "/run/user/$(id -u)"; do
 test -n "$t" || continue;

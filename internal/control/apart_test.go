@@ -106,7 +106,7 @@ func TestTimingIsWithinItsBound(t *testing.T) {
 	}
 	first := y.all[specs[0].To]
 	for i, c := range doc.Cells {
-		began, zero := received(y.all[c.To]), received(first)
+		began, zero := y.all[c.To].received, first.received
 		a, b := doc.Cells[0].Runs[0].Timing, c.Runs[0].Timing
 		if a == nil || b == nil {
 			t.Fatalf("cell %d has no timing", i)
@@ -121,18 +121,6 @@ func TestTimingIsWithinItsBound(t *testing.T) {
 	if len(doc.Warnings) != 1 || !strings.Contains(doc.Warnings[0], "h011 is 5 min 28 s ahead of") || !strings.Contains(doc.Warnings[0], "and 8 more") {
 		t.Errorf("of the wall clocks it warns %q", doc.Warnings)
 	}
-}
-
-// received is when the one session of an agent that receives began.
-func received(a *yardAgent) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for session, sends := range a.sessions {
-		if !sends {
-			return a.began[session]
-		}
-	}
-	return time.Time{}
 }
 
 // An agent that is lost in one step is not asked in the next, and the pairs of

@@ -43,6 +43,7 @@ type yardAgent struct {
 	mu       sync.Mutex
 	sessions map[string]bool // by id: it sends
 	began    map[string]time.Time
+	received time.Time // when the last session that receives began
 	opened   int
 	calls    []string
 	queue    []*yardClient
@@ -180,6 +181,9 @@ func (c *yardClient) run(m bus.Start) {
 	}
 	c.mu.Lock()
 	c.began[m.Session] = time.Now()
+	if !c.sessions[m.Session] {
+		c.received = c.began[m.Session]
+	}
 	c.mu.Unlock()
 	script := []bus.Event{{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1e9, Bytes: 1000}, {Kind: bus.EventDone}}
 	switch {
