@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -307,8 +308,18 @@ func unreachable(c openCommand, skipped []string) error {
 	if c.PeerFirst > 0 {
 		ports = fmt.Sprintf("TCP ports %d-%d", c.PeerFirst, c.PeerLast)
 	}
+	if f := c.Spec.Family; f != 0 && !slices.ContainsFunc(c.Targets, func(t string) bool { return isFamily(t, f) }) {
+		return fault.Failf(fmt.Sprintf("leave out IPv%d, or name such an address of that host: thru serve --data-addr ADDRESS", f),
+			"worker: no data connection: none of the end point's data addresses is IPv%d: %s", f, strings.Join(c.Targets, " "))
+	}
 	return fault.Failf("control works, data does not: let "+ports+" of the end point through the firewall, or move them: thru serve --data-ports FIRST-LAST",
 		"worker: no data connection: %s", strings.Join(skipped, "; "))
+}
+
+// isFamily tells whether HOST:PORT is an address of that version of IP; a name may be.
+func isFamily(target string, family int) bool {
+	addr, err := netip.ParseAddrPort(target)
+	return err != nil || addr.Addr().Unmap().Is4() == (family == 4)
 }
 
 func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPConn) ([]*net.TCPConn, error) {
