@@ -44,13 +44,14 @@ func TestBothRoles(t *testing.T) {
 				sender, receiver = theirs, ours
 			}
 			x, y := finished(t, sender), finished(t, receiver)
-			if x.TotalBytes != y.TotalBytes || x.TotalBytes == 0 {
-				t.Errorf("sent %d bytes, received %d", x.TotalBytes, y.TotalBytes)
+			missed := missing(t, x, y)
+			if x.TotalBytes != y.TotalBytes+missed || x.TotalBytes == 0 {
+				t.Errorf("sent %d bytes, received %d, missed %d", x.TotalBytes, y.TotalBytes, missed)
 			}
 			if want := c.spec.Amount; want > 0 && c.spec.DialFrom && c.spec.Protocol == measure.TCP && y.TotalBytes != want {
 				t.Errorf("received %d bytes of an amount of %d", y.TotalBytes, want)
 			}
-			if want := c.spec.Amount; y.TotalBytes < want {
+			if want := c.spec.Amount; y.TotalBytes+missed < want {
 				t.Errorf("received %d bytes of an amount of %d", y.TotalBytes, want)
 			}
 			if a.call.Program != "iperf2 2.1.8" || a.call.Name != "iperf2://127.0.0.1" || len(y.Streams) != c.spec.Streams {
@@ -59,6 +60,25 @@ func TestBothRoles(t *testing.T) {
 			checkFar(t, c.spec, ours, x, y)
 		})
 	}
+}
+
+// missing is how many bytes of datagrams the receiver says that it missed: the
+// socket of one that waits for a CPU overflows, but not often.
+func missing(t *testing.T, sent, received measure.Evidence) (bytes int64) {
+	t.Helper()
+	for i, s := range received.Streams {
+		if s.DatagramsAll == nil || i >= len(sent.Streams) || sent.Streams[i].DatagramsAll == nil {
+			continue
+		}
+		lost, all := s.DatagramsAll.Lost, sent.Streams[i].DatagramsAll.Packets
+		if 20*lost > all {
+			t.Errorf("stream %d: %d of %d datagrams were lost", i, lost, all)
+		}
+		if all > 0 {
+			bytes += lost * (sent.Streams[i].TotalBytes / all)
+		}
+	}
+	return bytes
 }
 
 // checkFar: what is known of the other end agrees with what that end counted.
@@ -79,7 +99,7 @@ func checkFar(t *testing.T, x measure.Spec, ours engine.Session, sent, received 
 			t.Errorf("%d bytes were reported, of %d received, in %d ns", far.TotalBytes, received.TotalBytes, far.MeasuredNs)
 		}
 		for i, s := range far.Streams {
-			if own := sent.Streams[i].DatagramsAll; s.DatagramsAll.Packets != own.Packets || s.DatagramsAll.Lost != 0 {
+			if own := sent.Streams[i].DatagramsAll; s.DatagramsAll.Packets+s.DatagramsAll.Lost != own.Packets {
 				t.Errorf("stream %d: %+v of %+v", i, s.DatagramsAll, own)
 			}
 		}
