@@ -26,18 +26,20 @@ build: ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
 
 # The lab runs alone, after the others: it measures, and they would disturb it.
-# Most tests wait most of their time: three at once of a package on two CPUs.
+# Most tests wait most of their time: three at once of a package on two CPUs, and
+# more of those that mostly wait for each other's processes.
 test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
 	$(PLAIN) $(GO) vet ./...
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; \
-	{ $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v '/lab$$') || touch bin/failed; \
-	  $(GO) test -v -parallel 3 $(RACE) -timeout 10m ./lab || touch bin/failed; \
+	{ $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$') || touch bin/failed; \
+	  $(GO) test -v -parallel 6 $(RACE) ./internal/cli || touch bin/failed; \
+	  $(GO) test -v -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 
-lab: ## run the tests in network namespaces; needs root, fails where one cannot run
-	THRU_REQUIRE_LAB=1 $(GO) test -count=1 -v -timeout 10m ./lab
+lab: ## run the tests in network namespaces, the long ones too; needs root, fails where one cannot run
+	THRU_REQUIRE_LAB=1 $(GO) test -tags long -count=1 -v -timeout 15m ./lab
 
 # It runs in the package's folder, so that go test shows the table while it grows.
 interop: ## judge thru against real iperf3 and iperf; needs root; RUN=TestInterop/thru-iperf3 chooses, IPERF3=/path adds one
@@ -83,8 +85,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for three systems, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults ./... || exit 1; done
-	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults ./...
+	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long ./... || exit 1; done
+	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long ./...
 
 cross: ## build for every system, and hold the linux binary to its size
 	@mkdir -p dist

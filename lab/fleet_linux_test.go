@@ -86,46 +86,6 @@ func TestFleetAggregates(t *testing.T) {
 	}
 }
 
-// TestFleetLadder has four rungs of different capacity, and control on a
-// network of its own. It is not parallel: the lowest rung takes all CPUs.
-func TestFleetLadder(t *testing.T) {
-	f := startFleet(t, lab.FleetOptions{Rates: []int64{1e9, 600e6, 300e6, 100e6}, Control: true})
-	p := f.plan(t, `thru: 1
-name: rungs
-controller: fleet
-end_points: [h1, h2, h3, h4]
-rungs:
-  - {name: localhost, pair: [h1, h1]}
-  - {name: virtual switch, pair: [h1, h2], link_rate: 600M/l2}
-  - {name: LAN, pair: [h1, h3], link_rate: 300M/l2}
-  - {name: interconnect, pair: [h1, h4], link_rate: 200M/l2}
-traffic: {time: 400ms, ramp: 200ms}
-gates: off
-`)
-	if code := p.wait(t, 55*time.Second); code != 3 { // the last rung does not carry what is wanted
-		t.Errorf("exit %d, want 3", code)
-	}
-	doc := p.document(t)
-	if doc.Ladder == nil || len(doc.Ladder.Rungs) != 4 {
-		t.Fatalf("the ladder is %+v", doc.Ladder)
-	}
-	for i, want := range []float64{0, 600e6, 300e6, 100e6} {
-		r := doc.Ladder.Rungs[i]
-		if r.Best == nil || want > 0 && !near(r.Best.Value, want*payloadShare, 8) {
-			t.Errorf("rung %s: best %+v, want %.0f", r.Name, r.Best, want*payloadShare)
-		}
-		if pass := r.Verdict != nil && r.Verdict.Pass; i > 0 && pass != (i < 3) {
-			t.Errorf("rung %s: verdict %+v", r.Name, r.Verdict)
-		}
-	}
-	// No byte of the data went where control goes.
-	for i := range f.Hosts {
-		if c := f.Hosts[i].Counters(lab.ControlDev); c.TxBytes > 20<<20 {
-			t.Errorf("h%d has sent %d bytes over the network of control", i+1, c.TxBytes)
-		}
-	}
-}
-
 // ring is a plan of four hosts that runs for a while.
 const ring = `thru: 1
 name: ring

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -166,48 +165,6 @@ func TestSSHFindsAPlace(t *testing.T) {
 				t.Errorf("%d folders were tried, want the one that does not fit and the next", asked)
 			}
 			s.eventuallyClean(t, 5*time.Second)
-		})
-	}
-}
-
-// TestSSHKilled kills each process in turn while data flows, and while the
-// program is copied: nothing stays, at either end.
-func TestSSHKilled(t *testing.T) {
-	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
-	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
-	env := sshClient(t, s.path("user"), s)
-	session := func() []int { // those of sshd that are not the one which listens
-		var found []int
-		for _, pid := range pidsOf(p.B, "sshd") {
-			if pid != s.cmd.Process.Pid {
-				found = append(found, pid)
-			}
-		}
-		return found
-	}
-	for _, tt := range []struct {
-		who  string
-		pids func(client *program) []int
-	}{
-		{"ssh", func(*program) []int { return pidsOf(p.A, "ssh") }},
-		{"the session of sshd", func(*program) []int { return session() }},
-		{"the agent", func(*program) []int { return pidsOf(p.B, "thru")[:1] }},
-		{"the shell", func(*program) []int { return pidsOf(p.B, "sh") }},
-		{"thru", func(client *program) []int { return []int{client.cmd.Process.Pid} }},
-	} {
-		t.Run(tt.who, func(t *testing.T) {
-			client := startWith(t, p.A, t.TempDir(), "", env, "test", "--json", "-t", "30", "--one-way", "--force", "ssh://"+s.addr)
-			underWay(t, p, client)
-			kill(t, tt.pids(client)...)
-			if tt.who != "thru" && tt.who != "the shell" {
-				checkPartial(t, client)
-			} else if tt.who == "the shell" {
-				client.signal(t, syscall.SIGTERM) // the agent needs it no more
-				client.wait(t, lossLimit)
-			}
-			s.eventuallyClean(t, lossLimit)
-			eventuallyIdle(t, p.A, idle{}, lossLimit)
 		})
 	}
 }
