@@ -346,8 +346,12 @@ func overlapText(o *measure.Overlap) string {
 	if o == nil {
 		return ""
 	}
-	return fmt.Sprintf("all ran together for %s (%s of the longest run); they started within %s of each other (clocks known to ±%s)",
-		unit.Duration(o.Ns), unit.Percent(o.SharePct), unit.Duration(o.SkewNs), unit.Duration(o.BoundNs))
+	clocks := "clocks known to ±" + unit.Duration(o.BoundNs)
+	if o.BoundNs == 0 { // one host receives all
+		clocks = "on one clock"
+	}
+	return fmt.Sprintf("all ran together for %s (%s of the longest run); they started within %s of each other (%s)",
+		unit.Duration(o.Ns), unit.Percent(o.SharePct), unit.Duration(o.SkewNs), clocks)
 }
 
 // pairTable lists pairs with what tells why one is slow.
