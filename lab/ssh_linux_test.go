@@ -161,8 +161,8 @@ func TestSSHFindsAPlace(t *testing.T) {
 			if code := c.wait(t, 30*time.Second); code != 0 {
 				t.Fatalf("exit %d", code)
 			}
-			if asked := strings.Count(s.read(t, "asked"), "\n"); asked != 2 {
-				t.Errorf("%d folders were tried, want the one that does not fit and the next", asked)
+			if asked := strings.Count(s.read(t, "asked"), "\n"); asked < 2 {
+				t.Errorf("%d folders were tried, want the one that does not fit and another", asked)
 			}
 			s.eventuallyClean(t, 5*time.Second)
 		})
