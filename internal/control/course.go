@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -85,9 +86,10 @@ func (r *Runner) enough(p plan.Plan, doc *measure.Document, group int) bool {
 		return false
 	}
 	left := 0
-	for i := range doc.Cells {
-		c := &doc.Cells[i]
-		if c.Group != group || r.goesOn && r.hopeless(c) {
+	cells := cellsOf(doc, group)
+	for i := range cells {
+		c := &cells[i]
+		if r.goesOn && r.hopeless(c) {
 			continue
 		}
 		left++
@@ -105,11 +107,9 @@ func (r *Runner) hopeless(c *measure.Cell) bool {
 
 // keep adds the runs of a step to its cells and brings their figures up to date.
 func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, facts map[string]*measure.Facts, link stat.Link) {
-	for i, k := 0, 0; i < len(doc.Cells) && k < len(runs); i++ {
-		c := &doc.Cells[i]
-		if c.Group != group {
-			continue
-		}
+	cells := cellsOf(doc, group)
+	for k := range min(len(cells), len(runs)) {
+		c := &cells[k]
 		c.Runs = append(c.Runs, runs[k])
 		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.end(c.From).Hello.Limits.RateBps, r.end(c.To).Hello.Limits.RateBps)
 		if c.Error = runs[k].Error; r.goesOn && wasInterrupted(c.Error) {
@@ -118,8 +118,16 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 		introduce(doc, runs[k])
 		stat.Summarise(c, facts, link)
 		r.Watch.Ran(c)
-		k++
 	}
+}
+
+// cellsOf are those of one step, which stand together: cells lists them in the
+// order of the steps.
+func cellsOf(doc *measure.Document, group int) []measure.Cell {
+	of := func(c measure.Cell, g int) int { return cmp.Compare(c.Group, g) }
+	from, _ := slices.BinarySearchFunc(doc.Cells, group, of)
+	to, _ := slices.BinarySearchFunc(doc.Cells, group+1, of)
+	return doc.Cells[from:to]
 }
 
 // resume takes over what an interrupted run of the same plan has measured.
@@ -178,10 +186,9 @@ func dropIncomplete(p plan.Plan, doc *measure.Document) {
 		if hasRun(doc, t) {
 			continue
 		}
-		for i := range doc.Cells {
-			if c := &doc.Cells[i]; c.Group == t.Step {
-				c.Runs = slices.DeleteFunc(c.Runs, func(x measure.Run) bool { return x.Index == t.Run })
-			}
+		cells := cellsOf(doc, t.Step)
+		for i := range cells {
+			cells[i].Runs = slices.DeleteFunc(cells[i].Runs, func(x measure.Run) bool { return x.Index == t.Run })
 		}
 	}
 }
@@ -189,17 +196,13 @@ func dropIncomplete(p plan.Plan, doc *measure.Document) {
 // hasRun tells whether all flows of a step have a complete run of that number.
 func hasRun(doc *measure.Document, t plan.Turn) bool {
 	complete := func(x measure.Run) bool { return x.Index == t.Run && !x.Partial && x.Error == nil }
-	found := false
-	for i := range doc.Cells {
-		c := &doc.Cells[i]
-		if c.Group != t.Step {
-			continue
-		}
-		if found = true; !slices.ContainsFunc(c.Runs, complete) {
+	cells := cellsOf(doc, t.Step)
+	for i := range cells {
+		if !slices.ContainsFunc(cells[i].Runs, complete) {
 			return false
 		}
 	}
-	return found
+	return len(cells) > 0
 }
 
 // summarise brings the figures of what was taken over up to date.

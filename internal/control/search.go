@@ -59,10 +59,8 @@ func trialAt(step plan.Step, bps float64, confirming bool) plan.Step {
 
 // cellOf is the first cell of a group.
 func cellOf(doc *measure.Document, group int) *measure.Cell {
-	for i := range doc.Cells {
-		if doc.Cells[i].Group == group {
-			return &doc.Cells[i]
-		}
+	if cells := cellsOf(doc, group); len(cells) > 0 {
+		return &cells[0]
 	}
 	return nil
 }
