@@ -247,8 +247,8 @@ func runFolder(runs, run string) string {
 	return run
 }
 
-// maxPlan bounds the text that is read, in bytes; the parser has the same bound.
-const maxPlan = 1 << 20
+// maxPlan bounds the text that is read, in bytes.
+const maxPlan = planfile.MaxBytes
 
 // readPlan reads the text of a plan file.
 func (e *env) readPlan(ctx context.Context, file string) ([]byte, error) {
