@@ -46,15 +46,19 @@ func TestSSHCheck(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
 	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
-	for system, kernel := range map[string]string{"linux": "", "freebsd": `case "$1" in -s) echo FreeBSD;; *) exec /usr/bin/uname "$@";; esac`} {
-		if kernel != "" {
-			s.stub(t, "uname", kernel)
+	tests := []struct{ system, kernel string }{ // the stub stays, so its row is the last
+		{system: "linux"},
+		{system: "freebsd", kernel: `case "$1" in -s) echo FreeBSD;; *) exec /usr/bin/uname "$@";; esac`},
+	}
+	for _, tt := range tests {
+		if tt.kernel != "" {
+			s.stub(t, "uname", tt.kernel)
 		}
 		client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "check", "--json", "ssh://"+s.addr)
 		client.wait(t, 40*time.Second)
 		doc := client.document(t)
-		if far := doc.EndPoints[len(doc.EndPoints)-1]; far.Facts == nil || far.Facts.OS == nil || *far.Facts.OS != system {
-			t.Errorf("a check of %s: %+v", system, far)
+		if far := doc.EndPoints[len(doc.EndPoints)-1]; far.Facts == nil || far.Facts.OS == nil || *far.Facts.OS != tt.system {
+			t.Errorf("a check of %s: %+v", tt.system, far)
 		}
 	}
 	s.eventuallyClean(t, 5*time.Second)
