@@ -20,9 +20,9 @@ import (
 // layers places each package of internal/. A package that is not listed, nor
 // below one that is, fails the test: a new one is placed on purpose.
 var layers = map[string]int{
-	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0,
-	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1,
-	"plan": 2, "planfile": 2, "published": 2, "gate": 2, "diagnose": 2, "report": 2, "iperfdoc": 2,
+	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "knob": 0,
+	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1,
+	"plan": 2, "planfile": 2, "published": 2, "gate": 2, "diagnose": 2, "advise": 2, "report": 2, "iperfdoc": 2,
 	"agent": 3, "control": 3,
 	"cli": 4,
 }
@@ -31,11 +31,13 @@ var layers = map[string]int{
 var beside = map[string][]string{
 	"bus":      {"sock"},
 	"stat":     {"measure", "unit"}, // figures over evidence, with units in their warnings
+	"knob":     {"measure"}, // whose settings its commands are of
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
 	"report":   {"published", "plan"}, // plan: what a dry run lists
 	"planfile": {"plan"},              // which it builds
 	"diagnose": {"gate"},              // whose remedies it takes
+	"advise":   {"diagnose", "gate"},  // whose findings ask for changes
 }
 
 // impure are the parts of the standard library that reach out of the

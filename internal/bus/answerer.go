@@ -44,6 +44,12 @@ func verbsOf(h Handler) map[string]answer {
 		verbCollect:  handle(h.Collect),
 		verbCaptured: handle(h.Captured),
 		verbRelease:  handle(h.Release),
+		verbKnobs:    handle(h.Knobs),
+		verbTune:     handle(h.Tune),
+		verbAlter:    handle(h.Alter),
+		verbRevert:   handle(h.Revert),
+		verbRollback: handle(h.Rollback),
+		verbTuned:    handle(h.Tuned),
 	}
 }
 

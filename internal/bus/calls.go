@@ -24,6 +24,8 @@ const (
 	collectTime = 30 * time.Second
 	// capturedTime is for one part of a capture: at least 10 kB/s.
 	capturedTime = 30 * time.Second
+	// alterTime is for settings that take a link down and wait for it.
+	alterTime = 30 * time.Second
 )
 
 // Hello introduces the two to each other. An agent of another wire major is
@@ -102,6 +104,36 @@ func (c *Client) Captured(ctx context.Context, m Captured) (CapturedReply, error
 // Release ends a session, or all of the client's.
 func (c *Client) Release(ctx context.Context, m Release) (Empty, error) {
 	return call[Empty](ctx, c, verbRelease, callTime, m)
+}
+
+// Knobs asks what can be set at the agent's host.
+func (c *Client) Knobs(ctx context.Context, m Knobs) (KnobsReply, error) {
+	return call[KnobsReply](ctx, c, verbKnobs, factsTime, m)
+}
+
+// Tune makes this client the one who tunes the agent's host.
+func (c *Client) Tune(ctx context.Context, m Tune) (Empty, error) {
+	return call[Empty](ctx, c, verbTune, callTime, m)
+}
+
+// Alter sets knobs of the agent's host.
+func (c *Client) Alter(ctx context.Context, m Alter) (ChangedReply, error) {
+	return call[ChangedReply](ctx, c, verbAlter, alterTime, m)
+}
+
+// Revert undoes changes of this tuning.
+func (c *Client) Revert(ctx context.Context, m Revert) (ChangedReply, error) {
+	return call[ChangedReply](ctx, c, verbRevert, alterTime, m)
+}
+
+// Rollback undoes all that the journal of the agent's host holds.
+func (c *Client) Rollback(ctx context.Context, m Rollback) (ChangedReply, error) {
+	return call[ChangedReply](ctx, c, verbRollback, alterTime, m)
+}
+
+// Tuned ends this tuning and leaves what was not reverted.
+func (c *Client) Tuned(ctx context.Context, m Tuned) (Empty, error) {
+	return call[Empty](ctx, c, verbTuned, callTime, m)
 }
 
 // call makes one request. An error of the agent comes back as *fault.Error

@@ -14,7 +14,7 @@ import (
 // Wire is the version of the messages. Equal majors work together.
 const (
 	WireMajor = 1
-	WireMinor = 4
+	WireMinor = 5
 )
 
 // DefaultPort is the control port of `thru serve`.
@@ -203,6 +203,52 @@ type Release struct {
 	Session string `json:"session,omitempty"`
 }
 
+// Knobs asks what can be set at the host, and how it is set (wire 1.5). It
+// needs no privilege: what it says is as public as the facts.
+type Knobs struct {
+	Interfaces []string `json:"interfaces,omitempty"` // whose knobs are wanted; empty: that of the route to Peer
+	Peer       string   `json:"peer,omitempty"`
+}
+
+// KnobsReply lists them.
+type KnobsReply struct {
+	Knobs  []measure.KnobState `json:"knobs"`
+	NoTune string              `json:"no_tune,omitempty"` // why this client can set none of them
+	Open   []measure.Changed   `json:"open,omitempty"`    // what the journal says was changed and not undone
+	By     string              `json:"by,omitempty"`      // who tunes this host now
+}
+
+// Tune makes the client the one who tunes this host (wire 1.5; PrivilegeTune).
+// It is so until Tuned, or until it is gone: then all that it has changed is
+// undone.
+type Tune struct {
+	Who string `json:"who"` // for the one who is kept out meanwhile
+}
+
+// Alter sets knobs, in order: each is written to the journal first, and read
+// back afterwards. Where one fails, those before it are undone.
+type Alter struct {
+	Settings []measure.Setting `json:"settings"`
+}
+
+// Revert undoes changes by their numbers, the last first; all of this tuning
+// where there are none. One that somebody else has changed meanwhile is left.
+type Revert struct {
+	Numbers []int64 `json:"numbers,omitempty"`
+}
+
+// Rollback undoes all that the journal says was changed and not undone, also
+// by tunings that have ended, and by earlier runs of the agent.
+type Rollback struct{}
+
+// ChangedReply says what became of each change.
+type ChangedReply struct {
+	Changed []measure.Changed `json:"changed"`
+}
+
+// Tuned ends the tuning: what has not been reverted stays.
+type Tuned struct{}
+
 // Empty is a reply without content.
 type Empty struct{}
 
@@ -256,6 +302,12 @@ type Handler interface {
 	Collect(ctx context.Context, client string, m Collect) (CollectReply, error)
 	Captured(ctx context.Context, client string, m Captured) (CapturedReply, error)
 	Release(ctx context.Context, client string, m Release) (Empty, error)
+	Knobs(ctx context.Context, client string, m Knobs) (KnobsReply, error)
+	Tune(ctx context.Context, client string, m Tune) (Empty, error)
+	Alter(ctx context.Context, client string, m Alter) (ChangedReply, error)
+	Revert(ctx context.Context, client string, m Revert) (ChangedReply, error)
+	Rollback(ctx context.Context, client string, m Rollback) (ChangedReply, error)
+	Tuned(ctx context.Context, client string, m Tuned) (Empty, error)
 	// Gone tells that the client is no more: everything of it must end.
 	Gone(client string)
 }

@@ -25,6 +25,12 @@ const (
 	verbCollect  = "collect"
 	verbCaptured = "captured"
 	verbRelease  = "release"
+	verbKnobs    = "knobs"
+	verbTune     = "tune"
+	verbAlter    = "alter"
+	verbRevert   = "revert"
+	verbRollback = "rollback"
+	verbTuned    = "tuned"
 	verbAlive    = "alive" // keeps the lease; has no reply
 	verbPart     = "part"  // fetches the next part of a long reply
 )

@@ -31,6 +31,12 @@ type Client interface {
 	Collect(ctx context.Context, m bus.Collect) (bus.CollectReply, error)
 	Captured(ctx context.Context, m bus.Captured) (bus.CapturedReply, error)
 	Release(ctx context.Context, m bus.Release) (bus.Empty, error)
+	Knobs(ctx context.Context, m bus.Knobs) (bus.KnobsReply, error)
+	Tune(ctx context.Context, m bus.Tune) (bus.Empty, error)
+	Alter(ctx context.Context, m bus.Alter) (bus.ChangedReply, error)
+	Revert(ctx context.Context, m bus.Revert) (bus.ChangedReply, error)
+	Rollback(ctx context.Context, m bus.Rollback) (bus.ChangedReply, error)
+	Tuned(ctx context.Context, m bus.Tuned) (bus.Empty, error)
 	Events() <-chan bus.Event
 	Lost() <-chan struct{}
 	Err() error

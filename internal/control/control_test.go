@@ -17,6 +17,7 @@ import (
 
 // fakeAgent answers as an agent does, and keeps what it was asked, in order.
 type fakeAgent struct {
+	untuned
 	name     string
 	mu       sync.Mutex
 	calls    []string

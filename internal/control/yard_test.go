@@ -51,6 +51,7 @@ type yardAgent struct {
 
 // yardClient is one controller's connection to an agent.
 type yardClient struct {
+	untuned
 	*yardAgent
 	events chan bus.Event
 	lost   chan struct{}

@@ -28,6 +28,7 @@ type Document struct {
 	Targets   []Target   `json:"targets,omitempty"`  // of a plan
 
 	Comparisons []Comparison `json:"comparisons,omitempty"` // of a plan with variants
+	Tuning      *Tuning      `json:"tuning,omitempty"`      // of `thru tune`
 
 	Ended    string       `json:"ended,omitempty"` // of an explanation: why it stopped there
 	Verdict  *Verdict     `json:"verdict,omitempty"`
@@ -64,6 +65,9 @@ type EndPoint struct {
 
 	Captures  bool   `json:"captures,omitempty"`   // the packets of a test can be captured there
 	NoCapture string `json:"no_capture,omitempty"` // why not; neither: it was not asked
+
+	Knobs  []KnobState `json:"knobs,omitempty"`   // what can be set there
+	NoTune string      `json:"no_tune,omitempty"` // why nothing can; neither: it was not asked
 }
 
 // Figure is a measured value with its doubt. Low and High are the least and

@@ -149,6 +149,36 @@ func (h *Handler) Release(ctx context.Context, client string, m bus.Release) (bu
 	return bus.Empty{}, h.note(ctx, client, "release", m)
 }
 
+// Knobs implements bus.Handler.
+func (h *Handler) Knobs(ctx context.Context, client string, m bus.Knobs) (bus.KnobsReply, error) {
+	return bus.KnobsReply{}, h.note(ctx, client, "knobs", m)
+}
+
+// Tune implements bus.Handler.
+func (h *Handler) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empty, error) {
+	return bus.Empty{}, h.note(ctx, client, "tune", m)
+}
+
+// Alter implements bus.Handler.
+func (h *Handler) Alter(ctx context.Context, client string, m bus.Alter) (bus.ChangedReply, error) {
+	return bus.ChangedReply{}, h.note(ctx, client, "alter", m)
+}
+
+// Revert implements bus.Handler.
+func (h *Handler) Revert(ctx context.Context, client string, m bus.Revert) (bus.ChangedReply, error) {
+	return bus.ChangedReply{}, h.note(ctx, client, "revert", m)
+}
+
+// Rollback implements bus.Handler.
+func (h *Handler) Rollback(ctx context.Context, client string, m bus.Rollback) (bus.ChangedReply, error) {
+	return bus.ChangedReply{}, h.note(ctx, client, "rollback", m)
+}
+
+// Tuned implements bus.Handler.
+func (h *Handler) Tuned(ctx context.Context, client string, m bus.Tuned) (bus.Empty, error) {
+	return bus.Empty{}, h.note(ctx, client, "tuned", m)
+}
+
 // Gone implements bus.Handler.
 func (h *Handler) Gone(client string) {
 	h.mu.Lock()

@@ -1,0 +1,35 @@
+package control
+
+import (
+	"context"
+
+	"thru/internal/bus"
+)
+
+// untuned is the part of an agent's client that changes settings, for agents
+// of tests that have none.
+type untuned struct{}
+
+func (untuned) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
+	return bus.KnobsReply{}, nil
+}
+
+func (untuned) Tune(context.Context, bus.Tune) (bus.Empty, error) {
+	return bus.Empty{}, nil
+}
+
+func (untuned) Alter(context.Context, bus.Alter) (bus.ChangedReply, error) {
+	return bus.ChangedReply{}, nil
+}
+
+func (untuned) Revert(context.Context, bus.Revert) (bus.ChangedReply, error) {
+	return bus.ChangedReply{}, nil
+}
+
+func (untuned) Rollback(context.Context, bus.Rollback) (bus.ChangedReply, error) {
+	return bus.ChangedReply{}, nil
+}
+
+func (untuned) Tuned(context.Context, bus.Tuned) (bus.Empty, error) {
+	return bus.Empty{}, nil
+}

@@ -1,0 +1,82 @@
+// Package knob lists what can be set on a host to make a path carry more: of
+// each knob what it is, where there is one like it, what it needs and risks,
+// how it is read, set and undone by hand on each platform, how it is made to
+// last, and how it shows that it is in force. It changes nothing itself
+// (package tune does), and holds no judgement (package advise does).
+//
+// docs/knobs.md is generated from it.
+package knob
+
+// Scope is what a knob is of.
+type Scope string
+
+// Scopes.
+const (
+	OfHost      Scope = "host"      // one value for the whole host (or network namespace)
+	OfInterface Scope = "interface" // one for each interface
+	OfTest      Scope = "test"      // an option of a test: needs no privilege, changes no host
+)
+
+// Ids of the knobs. They are stable: journals, results and the lists of agents hold them.
+const (
+	TCPRmem         = "tcp-rmem"              // three numbers: least, default and greatest receive buffer of TCP, bytes
+	TCPWmem         = "tcp-wmem"              // the same of the send buffer
+	RmemMax         = "rmem-max"              // greatest receive buffer that a program may ask for, bytes
+	WmemMax         = "wmem-max"              // the same of the send buffer
+	WindowScaling   = "window-scaling"        // "0" or "1"
+	SACK            = "sack"                  // "0" or "1"
+	Timestamps      = "timestamps"            // "0", "1" or "2"
+	MTUProbing      = "mtu-probing"           // "0", "1" or "2"
+	Congestion      = "congestion-control"    // name; of new connections of the host
+	RouteCongestion = "route-congestion"      // name; of connections by the route to the peer, "" for none; Setting.Interface holds the destination of the route as `ip route` names it
+	DefaultQdisc    = "default-qdisc"         // name; of interfaces that come up later
+	Qdisc           = "qdisc"                 // name of the interface's root discipline, where it has no options: "fq", "fq_codel", "pfifo_fast"
+	SlowStartIdle   = "slow-start-after-idle" // "0" or "1"
+	NoMetricsSave   = "no-metrics-save"       // "0" or "1"
+	Backlog         = "netdev-max-backlog"    // packets
+	Budget          = "netdev-budget"         // packets a softirq round
+	MTU             = "mtu"                   // bytes
+	TSO             = "tso"                   // "on" or "off", as of all offloads
+	GSO             = "gso"
+	GRO             = "gro"
+	LRO             = "lro"
+	TXChecksum      = "tx-checksum"
+	RXChecksum      = "rx-checksum"
+	ScatterGather   = "scatter-gather"
+	RXRing          = "rx-ring"      // descriptors
+	TXRing          = "tx-ring"      // descriptors
+	Channels        = "channels"     // "combined 4", or "rx 2 tx 2"
+	Coalescing      = "coalescing"   // "adaptive-rx on rx-usecs 50 rx-frames 0 ..."
+	RSSHash         = "rss-hash"     // fields hashed of TCP over IPv4 and IPv6 and UDP, as "tcp4 sdfn"
+	RSSTable        = "rss-table"    // queues of the indirection table's entries, as "0 1 2 3 0 1 ..."
+	RPS             = "rps"          // CPUs of each receive queue, as "rx-0 3 rx-1 3" (masks as sysfs has them)
+	XPS             = "xps"          // CPUs of each transmit queue
+	IRQAffinity     = "irq-affinity" // CPUs of each interrupt, as "24 0-1 25 2-3"
+	Governor        = "cpu-governor" // name of each CPU's, as "performance", or "cpu0 powersave cpu1 performance" where they differ
+	TxQueueLen      = "txqueuelen"   // packets
+	Pause           = "pause"        // "autoneg on rx on tx on"
+
+	Streams        = "streams" // options of a test
+	Window         = "window"
+	Length         = "length"
+	Lean           = "lean"
+	TestCongestion = "test-congestion"
+	CPUAffinity    = "cpu-affinity"
+)
+
+// Knob is one of them.
+type Knob struct {
+	ID        string
+	Scope     Scope
+	Title     string   // a noun: "receive buffer of TCP"
+	About     string   // what it does, a sentence
+	Linux     string   // what it is on Linux: "net.ipv4.tcp_rmem", "ethtool -K tso"
+	Needs     string   // "root (CAP_NET_ADMIN)"; "nothing"
+	Effect    string   // what to expect, with a figure
+	Source    string   // of the effect: RFC, kernel document, a measured result of reference
+	Risk      string   // what it may cost
+	Cuts      bool     // the connection to the host may be cut or the link go down
+	Verify    string   // how it shows that it is in force, beside being read back
+	Platforms []string // systems for which Commands has words
+	Checklist []string // lines of the checklist that it answers
+}
