@@ -27,13 +27,15 @@ build: ## build bin/thru, one static binary
 
 # The lab runs alone, after the others: it measures, and they would disturb it.
 # Most tests wait most of their time: three at once of a package on two CPUs, and
-# more of those that mostly wait for each other's processes.
+# more of those that mostly wait for each other's processes. The command line's
+# take as long as all others together, so they run beside them.
 test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
 	$(PLAIN) $(GO) vet ./...
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; \
-	{ $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$') || touch bin/failed; \
-	  $(GO) test -v -parallel 6 $(RACE) ./internal/cli || touch bin/failed; \
+	{ { $(GO) test -v -parallel 6 $(RACE) ./internal/cli || touch bin/failed; } > bin/cli.out 2>&1 & \
+	  $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$') || touch bin/failed; \
+	  wait; cat bin/cli.out; \
 	  $(GO) test -v -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed

@@ -112,6 +112,9 @@ func saveDocument(t *testing.T, path string, d *measure.Document) {
 // save makes a file.
 func save(t *testing.T, path string, write func(io.Writer) error) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	file, err := os.Create(path)
 	if err == nil {
 		err = errors.Join(write(file), file.Close())
