@@ -144,7 +144,7 @@ func hostileKinds() []*measure.Document {
 	for range 400 {
 		search.Cells[0].Search.Trials = append(search.Cells[0].Search.Trials, measure.Trial{AskedBps: -1e300, Lost: -1})
 	}
-	return append(hostileCaptures(), udp, asked, search, hostileDiagnosis())
+	return append(hostileCaptures(), udp, asked, search, hostileDiagnosis(), hostileTuning())
 }
 
 func TestForeignFiguresAreHarmless(t *testing.T) {
