@@ -134,15 +134,22 @@ func targetAnswer(d *measure.Document) string {
 	if d.Tuning.TargetBps <= 0 || d.Tuning.DryRun {
 		return ""
 	}
-	_, last := ends(d)
-	met := len(last) > 0
-	for _, c := range last {
-		met = met && amountOf(c) >= d.Tuning.TargetBps
-	}
-	if met {
+	if MeetsTarget(d) {
 		return fmt.Sprintf("; the target of %s is met", unit.Rate(d.Tuning.TargetBps))
 	}
 	return fmt.Sprintf("; the target of %s is not met", unit.Rate(d.Tuning.TargetBps))
+}
+
+// MeetsTarget tells whether each direction carries what a tuning has as its
+// target, in the state that it has ended in.
+func MeetsTarget(d *measure.Document) bool {
+	_, last := ends(d)
+	for _, c := range last {
+		if amountOf(c) < d.Tuning.TargetBps {
+			return false
+		}
+	}
+	return len(last) > 0
 }
 
 // AttemptLine is what became of a change, in one line without a newline: "kept

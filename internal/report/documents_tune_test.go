@@ -39,7 +39,7 @@ func rmemProposal() measure.Proposal {
 		Settings: []measure.Setting{{EndPoint: "b", Knob: "tcp-rmem", Value: "4096 131072 26214400"}}, Before: []measure.Setting{{EndPoint: "b", Knob: "tcp-rmem", Value: "4096 131072 212992"}},
 		From: "local", To: "b", Cause: "receive-window", Why: "the window that b advertises is full: 208 KiB in 20.6 ms",
 		Expect: "200 Mb/s: 25 MiB x 8 / 20.6 ms is more than the link", ExpectBps: new(200e6), Source: "RFC 7323, section 1.1", Risk: "up to 25 MiB of kernel memory for each connection",
-		Commands: []measure.Commands{{EndPoint: "b", Platform: "linux", Set: []string{"sysctl -w net.ipv4.tcp_rmem='4096 131072 26214400'"}, Undo: []string{"sysctl -w net.ipv4.tcp_rmem='4096 131072 212992'"}, Verify: []string{"sysctl net.ipv4.tcp_rmem"}}}}
+		Commands: []measure.Commands{{EndPoint: "b", Platform: "linux", Set: []string{"sysctl -w net.core.rmem_max=26214400"}, Undo: []string{"sysctl -w net.core.rmem_max=212992"}, Verify: []string{"sysctl net.core.rmem_max"}}}}
 }
 
 func tsoProposal() measure.Proposal {

@@ -239,7 +239,10 @@ type attempt struct {
 }
 
 func newAttempt(a *measure.Attempt) attempt {
-	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(a.Comparison), Reason: clean(a.Reason), Why: clean(a.Why), Took: unit.Duration(a.ElapsedNs)}
+	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(a.Comparison), Reason: clean(a.Reason), Why: clean(a.Why)}
+	if a.ElapsedNs > 0 {
+		v.Took = unit.Duration(a.ElapsedNs)
+	}
 	switch a.Outcome {
 	case measure.Kept:
 		v.Tone = toneGood

@@ -3,7 +3,6 @@ package report
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"thru/internal/measure"
 )
@@ -80,21 +79,6 @@ func TestLastState(t *testing.T) {
 	d.Cells[0].Experiment = ""
 	if v := newView(d); len(v.Cells) != 1 {
 		t.Errorf("%d cells, want the one that is no experiment", len(v.Cells))
-	}
-}
-
-// TestTuningFits: no line but one that is to be copied is wider than the terminal.
-func TestTuningFits(t *testing.T) {
-	for name, d := range tuneDocuments() {
-		for _, width := range []int{60, 80, 140} {
-			for line := range strings.Lines(text(t, d, TextOptions{Width: width})) {
-				line = strings.TrimRight(line, "\n")
-				typed := strings.Contains(line, "sysctl") || strings.Contains(line, "ethtool")
-				if utf8.RuneCountInString(line) > width && !typed {
-					t.Errorf("%s at %d columns: %q", name, width, line)
-				}
-			}
-		}
 	}
 }
 
