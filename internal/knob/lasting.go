@@ -233,6 +233,8 @@ func keepsItself(os string) string {
 	switch os {
 	case "windows":
 		return "its cmdlets and netsh keep what they set over a boot: nothing is to do"
+	case "darwin":
+		return "what sysctl and ifconfig set lasts until the next boot: a job of launchd can set it again"
 	case "solaris", "illumos":
 		return "ipadm and dladm keep what they set over a boot; what ndd sets is lost with it"
 	case "esxi":
