@@ -76,13 +76,12 @@ func (h Host) linux(own []measure.Setting) []measure.Lasting {
 	faces, names := map[string][]measure.Setting{}, []string(nil)
 	var governor []measure.Setting
 	for _, s := range own {
-		k, _ := about(s.Knob)
 		switch {
 		case Sysctl(s.Knob) != "" || s.Knob == Qdisc:
 			sysctls = append(sysctls, s)
 		case s.Knob == Governor:
 			governor = append(governor, s)
-		case k.Scope == OfHost || s.Knob == IRQAffinity:
+		case s.Knob == RouteCongestion || s.Knob == IRQAffinity:
 			byHand = append(byHand, s)
 		default:
 			if _, known := faces[s.Interface]; !known {
