@@ -31,9 +31,10 @@ var layers = map[string]int{
 var beside = map[string][]string{
 	"bus":      {"sock"},
 	"stat":     {"measure", "unit"}, // figures over evidence, with units in their warnings
-	"knob":     {"measure"}, // whose settings its commands are of
+	"knob":     {"measure"},         // whose settings its commands are of
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
+	"tune":     {"host"},              // which asks drivers, and knows the interrupts of an interface
 	"report":   {"published", "plan"}, // plan: what a dry run lists
 	"planfile": {"plan"},              // which it builds
 	"diagnose": {"gate"},              // whose remedies it takes
