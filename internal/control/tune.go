@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -50,6 +51,9 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	if interrupted {
 		x.doc.Ended, err = endedInterrupted, fault.Failf(x.stays(), measure.Interrupted)
 	}
+	if err != nil && x.anyLost() != nil {
+		x.doc.Ended = cmp.Or(x.doc.Ended, endedLost)
+	}
 	err = both(err, undoing)
 	r.conclude(p, x.doc)
 	x.sum()
@@ -85,7 +89,7 @@ type tuning struct {
 	ways   []*way
 	level  float64 // of the interval of each comparison
 
-	ours  []*EndPoint       // that this client tunes, in the order in which it began there
+	ours  []*EndPoint       // that this client tunes, this machine last
 	not   map[string]string // why it does not tune the others, by name
 	open  []measure.Changed // of the change that is in force on trial, in order
 	stood []measure.Setting // what was kept

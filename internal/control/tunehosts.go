@@ -43,6 +43,9 @@ func (x *tuning) begin(ctx context.Context) error {
 		}
 		x.ours = append(x.ours, e)
 	}
+	slices.SortStableFunc(x.ours, func(a, b *EndPoint) int { // this machine last: the others may be lost meanwhile
+		return cmp.Compare(min(len(b.Addr), 1), min(len(a.Addr), 1))
+	})
 	return nil
 }
 
@@ -249,11 +252,14 @@ func (x *tuning) finish(ctx context.Context, undo bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 	defer cancel()
 	var all []error
-	for _, e := range slices.Backward(x.ours) {
+	for _, e := range x.ours {
 		if e.Client.Err() != nil { // it undoes all of it by itself
 			continue
 		}
-		all = append(all, x.giveBack(ctx, e, undo))
+		if err := x.giveBack(ctx, e, undo); err != nil {
+			all = append(all, err)
+			undo = true // there it will be undone when this client is gone: so it is at the others
+		}
 	}
 	x.open = nil
 	if undo {

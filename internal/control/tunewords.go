@@ -105,13 +105,14 @@ func (x *tuning) sum() {
 	if x.DryRun || x.AA > 0 || len(x.out.Journey) == 0 {
 		return
 	}
+	tried := map[string]bool{}
 	for _, a := range x.out.Attempts {
-		if a.Outcome == measure.Declined || a.Outcome == measure.NoTime {
+		if tried[a.ID] = true; a.Outcome == measure.Declined || a.Outcome == measure.NoTime {
 			x.out.Advice = append(x.out.Advice, a.Proposal)
 		}
 	}
 	for _, p := range x.propose(x.doc, x.seen) {
-		if !x.mayTry(&p) && !x.isSo(&p) {
+		if !tried[p.ID] && !x.isSo(&p) {
 			x.out.Advice = append(x.out.Advice, p)
 		}
 	}
