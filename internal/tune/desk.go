@@ -36,7 +36,8 @@ type Config struct {
 	Now      func() time.Time // nil: time.Now
 	Root     string           // where the host's files are, such as /etc/sysctl.d; empty: /
 	step     step
-	socket   string // that is held while somebody tunes; empty: lockName
+	socket   string        // that is held while somebody tunes; empty: lockName
+	wait     time.Duration // for somebody who only cleans up; 0: holdWait
 }
 
 // lockName is an abstract socket (unix(7)): one a network namespace, which is
@@ -82,6 +83,9 @@ func Open(dir string, m Machine, c Config) (*Desk, error) {
 	}
 	if c.socket == "" {
 		c.socket = lockName
+	}
+	if c.wait == 0 {
+		c.wait = holdWait
 	}
 	if c.step == nil {
 		c.step = func(string) {}
@@ -186,7 +190,7 @@ func (d *Desk) Begin(client, who string) error {
 		}
 		return taken(t.who)
 	}
-	release, err := d.take(holdWait)
+	release, err := d.take()
 	if err != nil {
 		return err
 	}
@@ -216,12 +220,12 @@ func taken(who string) error {
 	return fault.Failf("wait until that has ended, or end it", "tune: %w: %s", ErrTaken, who)
 }
 
-// take locks the host, for which it waits that long.
-func (d *Desk) take(wait time.Duration) (release func(), err error) {
+// take locks the host, for which it waits as long as cleaning up takes.
+func (d *Desk) take() (release func(), err error) {
 	if err := d.dir.make(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	ctx, cancel := context.WithTimeout(context.Background(), d.conf.wait)
 	defer cancel()
 	for {
 		release, err := hold(string(d.dir), d.conf.socket)
