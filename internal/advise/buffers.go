@@ -105,7 +105,7 @@ func sendBuffer(r request) []draft    { return r.buffers(r.way.sender(), r.way.r
 func (r request) buffers(own, other side) []draft {
 	w := r.way
 	var list []draft
-	first, ok := own.raise(w, r.finding != nil)
+	first, ok := own.raise(w, r.finding != nil && r.finding.BecauseOf == "")
 	if ok {
 		list = append(list, first)
 	}

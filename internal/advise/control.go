@@ -108,7 +108,9 @@ func (w *way) use(want, hope string) []draft {
 			d = d.and(q, "%s, with the qdisc fq that paces it", d.title)
 		}
 	}
-	x := w.best(func(x *measure.Cell) bool { return x.Spec.Congestion == want && w.cell != nil && x.Streams == w.cell.Streams })
+	x := w.best(func(x *measure.Cell) bool {
+		return x.Spec.Congestion == want && w.cell != nil && x.Streams == w.cell.Streams
+	})
 	if x != nil {
 		d = w.shown(d, x)
 	}

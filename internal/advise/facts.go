@@ -2,6 +2,7 @@ package advise
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -95,21 +96,29 @@ func ofInterface(id string, i *measure.Interface) state {
 		return state{value: fmt.Sprintf("autoneg %s rx %s tx %s", onOff(i.Pause.Autoneg), onOff(i.Pause.RX), onOff(i.Pause.TX)), known: true}
 	case id == knob.Qdisc && i.Qdisc != nil:
 		return state{value: *i.Qdisc, known: true}
-	case id == knob.IRQAffinity && len(i.IRQs) > 0:
-		var parts []string
+	}
+	parts := ofParts(id, i)
+	return state{value: strings.Join(parts, " "), known: len(parts) > 0}
+}
+
+// ofParts is the same of a knob that covers several elements, by name and value.
+func ofParts(id string, i *measure.Interface) (parts []string) {
+	switch {
+	case id == knob.IRQAffinity:
 		for _, q := range i.IRQs {
-			parts = append(parts, fmt.Sprintf("%d %s", q.Number, cpuList(q.Allowed)))
+			parts = append(parts, fmt.Sprint(q.Number), cpuList(q.Allowed))
 		}
-		return state{value: strings.Join(parts, " "), known: true}
-	case id == knob.RPS && i.Queues != nil: // facts name the queues for which it is set
-		var parts []string
+	case id == knob.RPS && i.Queues != nil: // facts name only the queues for which it is set
 		for q := range min(max(*i.Queues, 0), 4096) {
 			queue := fmt.Sprintf("rx-%d", q)
 			parts = append(parts, queue, maskOfList(i.RPS[queue]))
 		}
-		return state{value: strings.Join(parts, " "), known: len(parts) > 0}
+	case id == knob.RSSHash && i.RSS != nil:
+		for _, kind := range slices.Sorted(maps.Keys(i.RSS.Fields)) {
+			parts = append(parts, kind, hashed(i.RSS.Fields[kind]))
+		}
 	}
-	return state{}
+	return parts
 }
 
 // ofOffload is the same of an offload.
@@ -147,6 +156,20 @@ func channels(combined, rx, tx int) string {
 		parts = append(parts, fmt.Sprintf("tx %d", tx))
 	}
 	return strings.Join(parts, " ")
+}
+
+// hashed are fields of packets by the letters of ethtool(8), rx-flow-hash.
+func hashed(fields []string) string {
+	letters := ""
+	for _, f := range []struct{ name, letter string }{{"src-ip", "s"}, {"dst-ip", "d"}, {"src-port", "f"}, {"dst-port", "n"}} {
+		if slices.Contains(fields, f.name) {
+			letters += f.letter
+		}
+	}
+	if letters == "" {
+		return "-"
+	}
+	return letters
 }
 
 func onOff(on bool) string {

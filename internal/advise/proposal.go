@@ -13,7 +13,7 @@ import (
 // proposal makes a draft complete: what the knobs are now, why, what it risks,
 // whether thru does it, and how it is done by hand.
 func (sc *scene) proposal(r request, d draft) measure.Proposal {
-	p := measure.Proposal{ID: line(d.name()), Title: line(d.title), Settings: d.settings, Test: d.test, Why: line(r.why()), Expect: line(d.expect), Source: d.source, OnlySaid: line(d.only)}
+	p := measure.Proposal{ID: line(d.name()), Title: line(d.title), Settings: knob.Ordered(d.settings), Test: d.test, Why: line(r.why()), Expect: line(d.expect), Source: d.source, OnlySaid: line(d.only)}
 	if d.from != nil && d.to != nil {
 		p.From, p.To = d.from.name, d.to.name
 	}
@@ -26,7 +26,7 @@ func (sc *scene) proposal(r request, d draft) measure.Proposal {
 		p.ExpectBps = new(d.bps)
 	}
 	risks := []string{d.risk}
-	for _, s := range d.settings {
+	for _, s := range p.Settings {
 		now := sc.named(s.EndPoint).state(s.Knob, s.Interface)
 		if now.known {
 			b := s
@@ -111,7 +111,7 @@ func (sc *scene) commands(d draft) []measure.Commands {
 		return []measure.Commands{*d.words}
 	}
 	var list []measure.Commands
-	for _, name := range ends(d.settings) {
+	for _, name := range ends(knob.Ordered(d.settings)) {
 		h := sc.named(name)
 		c := measure.Commands{EndPoint: name, Platform: h.os}
 		if c.Platform == "" {

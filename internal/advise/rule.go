@@ -126,7 +126,8 @@ func (sc *scene) asGate(g *measure.Gate) request {
 	return r
 }
 
-// drafts are what the rule of the cause asks for, else the words of the remedy.
+// drafts are what the rules of the cause ask for, and the words of its remedy
+// where there is no other, or the fault lies between the hosts.
 func (r request) drafts() []draft {
 	var list []draft
 	if r.way != nil {
@@ -136,7 +137,8 @@ func (r request) drafts() []draft {
 			}
 		}
 	}
-	if !slices.ContainsFunc(list, func(d draft) bool { return !d.late }) {
+	// A setting helps against a fault of the path, and the fault is still there.
+	if len(list) == 0 || r.finding != nil && r.at == nil {
 		list = append(list, r.words()...)
 	}
 	return list
@@ -156,6 +158,8 @@ func (r request) words() []draft {
 	d := draft{only: "no setting of a host that thru knows cures it"}
 	c := measure.Commands{}
 	switch {
+	case r.finding != nil && r.finding.BecauseOf != "": // the cause that brings it along is the one to mend
+		return nil
 	case r.finding != nil && r.finding.Remedy != nil:
 		m := r.finding.Remedy
 		c = measure.Commands{EndPoint: m.EndPoint, Platform: m.Platform, Set: m.Commands, Words: m.Advice}
