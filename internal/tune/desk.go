@@ -36,7 +36,8 @@ type Config struct {
 	Now      func() time.Time // nil: time.Now
 	Root     string           // where the host's files are, such as /etc/sysctl.d; empty: /
 	step     step
-	socket   string // that is held while somebody tunes; empty: lockName
+	socket   string        // that is held while somebody tunes; empty: lockName
+	wait     time.Duration // for somebody who only cleans up; 0: holdWait
 }
 
 // lockName is an abstract socket (unix(7)): one a network namespace, which is
@@ -82,6 +83,9 @@ func Open(dir string, m Machine, c Config) (*Desk, error) {
 	}
 	if c.socket == "" {
 		c.socket = lockName
+	}
+	if c.wait == 0 {
+		c.wait = holdWait
 	}
 	if c.step == nil {
 		c.step = func(string) {}
@@ -186,7 +190,7 @@ func (d *Desk) Begin(client, who string) error {
 		}
 		return taken(t.who)
 	}
-	release, err := d.take(holdWait)
+	release, err := d.take()
 	if err != nil {
 		return err
 	}
@@ -216,12 +220,12 @@ func taken(who string) error {
 	return fault.Failf("wait until that has ended, or end it", "tune: %w: %s", ErrTaken, who)
 }
 
-// take locks the host, for which it waits that long.
-func (d *Desk) take(wait time.Duration) (release func(), err error) {
+// take locks the host, for which it waits as long as cleaning up takes.
+func (d *Desk) take() (release func(), err error) {
 	if err := d.dir.make(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	ctx, cancel := context.WithTimeout(context.Background(), d.conf.wait)
 	defer cancel()
 	for {
 		release, err := hold(string(d.dir), d.conf.socket)
@@ -313,6 +317,12 @@ func (d *Desk) check(settings []measure.Setting) error {
 // set makes one change.
 func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 	s.EndPoint = ""
+	if m, ok := d.machine.(former); ok {
+		var err error
+		if s.Value, err = m.Form(s.Knob, s.Interface, s.Value); err != nil {
+			return measure.Changed{}, err
+		}
+	}
 	before, err := d.machine.Read(s.Knob, s.Interface)
 	if err == nil {
 		err = checkValue(before)
@@ -324,7 +334,7 @@ func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 		return measure.Changed{}, fault.Failf("see who changes it (a tuning daemon, a network manager), and end that for the time of a tuning",
 			"tune: %s: %w: thru left it at %s, it is %s", nameOf(s), ErrForeign, quote(last), quote(before))
 	}
-	if same(before, s.Value) {
+	if holds(s, before) {
 		return measure.Changed{Setting: s, Before: before, Found: before, Outcome: measure.Settled}, nil
 	}
 	if err := d.ready(t); err != nil {
@@ -359,7 +369,7 @@ func (d *Desk) make(t *tuning, c *change) error {
 	}
 	t.seen[c.spot()] = found
 	moved()
-	if !same(found, c.Value) {
+	if !holds(c.Setting, found) {
 		return fault.Failf("its driver or kernel has bounds of its own, or another program sets it at the same time: the kernel's log may say (dmesg)",
 			"tune: setting %s: the host took %s, but it reads %s: it is undone", nameOf(c.Setting), quote(c.Value), quote(found))
 	}
@@ -513,6 +523,16 @@ func (d *Desk) Gone(client string) {
 
 func anyFailed(all []measure.Changed) bool {
 	return slices.ContainsFunc(all, func(c measure.Changed) bool { return c.Outcome == measure.Failed })
+}
+
+// former is a Machine that knows the form that its values have.
+type former interface {
+	Form(knob, iface, value string) (string, error)
+}
+
+// holds tells whether a value is what was asked for, which may be some elements of many.
+func holds(s measure.Setting, found string) bool {
+	return same(found, s.Value) || inForce(s.Knob, s.Value, found)
 }
 
 // same compares two values as text, whatever is between their words.

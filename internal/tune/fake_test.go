@@ -90,6 +90,7 @@ var desks atomic.Int64
 func conf() Config {
 	return Config{
 		Version: "v", Possible: func() error { return nil }, Boot: func() string { return "boot-1" },
+		wait:   100 * time.Millisecond,
 		Now:    func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		socket: fmt.Sprintf("@thru-tune-test-%d-%d", os.Getpid(), desks.Add(1)),
 	}
@@ -167,4 +168,4 @@ func journals(t *testing.T, dir string) (live, done []string) {
 	return live, done
 }
 
-var errRefused = errors.New("the driver says no")
+var errNo = errors.New("the driver says no")

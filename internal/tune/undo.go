@@ -105,7 +105,7 @@ func (d *Desk) ours(j *journal, c *change, now string) bool {
 	case c.made:
 		return same(now, c.Found)
 	case len(j.damaged) > 0: // that it was made may stand in a line that is lost
-		return same(now, c.Value)
+		return holds(c.Setting, now)
 	}
 	return true
 }
@@ -195,7 +195,7 @@ func (d *Desk) Recover() ([]measure.Changed, error) {
 	if err := d.conf.Possible(); err != nil {
 		return nil, fmt.Errorf("tune: a tuning was cut off, and is not undone: %w", err)
 	}
-	release, err := d.take(holdWait)
+	release, err := d.take()
 	if errors.Is(err, ErrTaken) {
 		return nil, nil
 	}
@@ -238,7 +238,7 @@ func (d *Desk) Rollback() ([]measure.Changed, error) {
 	if err := d.conf.Possible(); err != nil {
 		return nil, err
 	}
-	release, err := d.take(holdWait)
+	release, err := d.take()
 	if err != nil {
 		return nil, err
 	}
