@@ -64,15 +64,15 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	return x.doc, err
 }
 
-// both is an error with the one of undoing, whose hint is the one that counts.
-func both(err, undoing error) error {
+// both is an error with one that came of it, whose hint counts more.
+func both(err, then error) error {
 	switch {
-	case undoing == nil:
+	case then == nil:
 		return err
 	case err == nil:
-		return undoing
+		return then
 	}
-	return fault.New(fault.Failed, fault.Hint(undoing), "%w; and %w", err, undoing)
+	return fault.New(fault.Failed, cmp.Or(fault.Hint(then), fault.Hint(err)), "%w; and %w", err, then)
 }
 
 // tuning is one under way.

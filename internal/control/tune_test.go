@@ -19,6 +19,7 @@ import (
 	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/tune"
 )
 
 // world is a pair of hosts whose path carries what their settings let it: the
@@ -687,6 +688,25 @@ func TestTuneLosesAnEnd(t *testing.T) {
 				t.Errorf("request %d: %v", n, outcomes(doc))
 			}
 		}
+	}
+}
+
+// Two agents of one host are one host.
+func TestTuneOneHostTwice(t *testing.T) {
+	w := sick()
+	w.agents["peer"].fails = func(call string) error {
+		if call == "tune" {
+			return fmt.Errorf("agent: %w: another process of this host", tune.ErrTaken)
+		}
+		return nil
+	}
+	r := w.runner(&quiet{})
+	for _, e := range r.Ends {
+		e.Hello.Hostname = "h"
+	}
+	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
+	if err != nil || w.now()[at(Local, knob.TSO)] != "off" || !strings.Contains(doc.EndPoints[1].NoTune, "same host") {
+		t.Errorf("%v, %v", err, w.now())
 	}
 }
 

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"thru/internal/fault"
+	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
 // Experiments of the cells that a tuning leaves behind: what it compared, and the
 // states that it has come from (docs/result.md).
-func tuneTrial(attempt int) string { return fmt.Sprintf("tune-%d", attempt+1) }
-func tuneState(n int) string       { return fmt.Sprintf("tune-state-%d", n) }
+func tuneTrial(attempt int) string { return fmt.Sprintf("%s%d", measure.OfTuning, attempt+1) }
+func tuneState(n int) string       { return fmt.Sprintf("%sstate-%d", measure.OfTuning, n) }
 
 // boundBy says what holds a direction, by its first finding.
 func boundBy(c *measure.Cell) string {
@@ -121,4 +122,7 @@ func (x *tuning) sum() {
 
 // lasting says how what was kept outlives a boot, host by host.
 func (x *tuning) lasting() {
+	for _, e := range x.doc.EndPoints {
+		x.out.Lasting = append(x.out.Lasting, knob.Lasting(knob.HostOf(e.Name, e.Facts), x.stood)...)
+	}
 }
