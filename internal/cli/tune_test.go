@@ -82,10 +82,10 @@ func TestPlannedLine(t *testing.T) {
 		proposals []measure.Proposal
 		want      string
 	}{
-		{measure.Tuning{ExpectNs: 130e9}, two, "a and b: 2 changes to try; about 2 min 10 s, at most 10 min"},
-		{measure.Tuning{ExpectNs: 130e9}, two[:1], "a and b: 1 change to try; about 2 min 10 s, at most 10 min"},
-		{measure.Tuning{}, two[2:], "a and b: no change to try; at most 10 min"},
-		{measure.Tuning{DryRun: true}, nil, "a and b: nothing is changed; at most 10 min"},
+		{measure.Tuning{ExpectNs: 130e9}, two, "a and b: 2 changes to try, about 2 min 10 s, at most 10 min"},
+		{measure.Tuning{ExpectNs: 130e9}, two[:1], "a and b: 1 change to try, about 2 min 10 s, at most 10 min"},
+		{measure.Tuning{}, two[2:], "a and b: no change to try"},
+		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, two, "a and b: 2 changes to try, which would take about 2 min 10 s; now nothing is changed"},
 	}
 	for _, tt := range tests {
 		if got := plannedLine("a and b", tt.t, tt.proposals, 10*time.Minute); got != tt.want {
@@ -100,7 +100,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	e := &env{in: strings.NewReader("y\ny\n"), out: &out, err: &out}
 	self := &control.EndPoint{Name: control.Local}
 	for _, tt := range []struct{ yes, cuts, want bool }{{false, false, true}, {false, true, false}, {true, true, true}} {
-		v := newTuner(t.Context(), e, pair{self, self}, time.Minute, tt.yes)
+		v := newTuneView(t.Context(), e, pair{self, self}, time.Minute, tt.yes)
 		if got := v.accept(measure.Proposal{Title: "MTU of 9000", Cuts: tt.cuts}); got != tt.want {
 			t.Errorf("yes %v, cuts %v: accepted %v", tt.yes, tt.cuts, got)
 		}
@@ -113,7 +113,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 // TestHear: each question takes one line, and the end of the input is a no.
 func TestHear(t *testing.T) {
 	e := &env{in: strings.NewReader("y\nno\n")}
-	v := &tuner{e: e, ctx: t.Context()}
+	v := &tuneView{e: e, ctx: t.Context()}
 	for _, want := range []string{"y", "no", "", ""} {
 		if got := v.hear(); got != want {
 			t.Errorf("%q, want %q", got, want)
