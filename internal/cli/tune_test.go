@@ -110,6 +110,35 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	}
 }
 
+// TestTuneView: on a terminal one line says what is under way and how much time
+// is left, and what has ended stays.
+func TestTuneView(t *testing.T) {
+	var out bytes.Buffer
+	self := &control.EndPoint{Name: control.Local}
+	v := &tuneView{e: &env{err: &out}, ctx: t.Context(), w: &watch{w: &out}, width: 76, ends: pair{self, self}, budget: time.Minute, until: time.Now()}
+	p := measure.Proposal{Title: "receive windows of up to 25 MiB at local"}
+	spec := []measure.Spec{{From: "local", To: "local"}}
+	v.Step("forward", spec, 0, 3)
+	v.Planned(measure.Tuning{ExpectNs: 30e9}, []measure.Proposal{p})
+	v.Trying(p, 0, 1, 0)
+	v.Step(p.Title+": before", spec, 2, 18)
+	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.Undone, Reason: "none of 3 pairs was better"})
+	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
+	v.close()
+	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<\n")
+	want := `run 1 of 3, forward, local -> local<
+this machine against itself: 1 change to try, about 30 s, at most 1 min
+  1 receive windows of up to 25 MiB at local
+[1/1] receive windows of up to 25 MiB at local<
+[1/1] run 3 of 18, before: receive windows of up to 25 MiB at local, loca...<
+undone     receive windows of up to 25 MiB at local: none of 3 pairs was ...
+stands at  4.10 Gb/s local -> local
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestHear: each question takes one line, and the end of the input is a no.
 func TestHear(t *testing.T) {
 	e := &env{in: strings.NewReader("y\nno\n")}

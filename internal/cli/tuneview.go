@@ -27,7 +27,7 @@ type tuneView struct {
 	budget time.Duration
 	yes    bool
 	answer chan string // lines of the terminal, once anything was asked
-	trying string      // "[2/7] TSO off at b"
+	nth    string      // "[2/7] "
 	title  string      // of the change that is tried
 }
 
@@ -84,10 +84,12 @@ func roundTime(d time.Duration) string { return unit.Duration(int64(d.Round(time
 
 // Trying implements control.Observer.
 func (v *tuneView) Trying(p measure.Proposal, done, of int, left time.Duration) {
-	v.until = time.Now().Add(left)
+	if left > 0 {
+		v.until = time.Now().Add(left)
+	}
 	v.title = p.Title
-	v.trying = fmt.Sprintf("[%d/%d] %s", done+1, max(of, done+1), printable(p.Title))
-	v.progress("")
+	v.nth = fmt.Sprintf("[%d/%d] ", done+1, max(of, done+1))
+	v.progress(p.Title)
 }
 
 // Step implements control.Observer.
@@ -96,21 +98,23 @@ func (v *tuneView) Step(label string, specs []measure.Spec, done, total int) {
 	if total > 1 {
 		now = fmt.Sprintf("run %d of %d, ", done+1, total)
 	}
-	label = strings.TrimPrefix(label, v.title+": ") // "before" or "with"
-	v.progress(now + label + ", " + specs[0].From + " -> " + specs[0].To)
+	state, isTrial := strings.CutPrefix(label, v.title+": ") // "before" or "with"
+	if isTrial && v.title != "" {
+		now += state + ": " + v.title
+	} else {
+		now += label
+	}
+	v.progress(now + ", " + measure.PairName(specs[0].From, specs[0].To))
 }
 
-// progress keeps one line on the screen: what is tried, the run, the time left.
+// progress keeps one line on the screen: which change, which run, the time left.
 func (v *tuneView) progress(now string) {
-	var parts []string
-	for _, s := range []string{v.trying, printable(now)} {
-		if s != "" {
-			parts = append(parts, s)
-		}
+	left := ""
+	if rest := time.Until(v.until); rest >= time.Second {
+		left = "; " + roundTime(rest) + " left"
 	}
-	left := roundTime(max(time.Until(v.until), 0)) + " left"
 	v.w.clear()
-	v.w.printf("%s; %s", cut(strings.Join(parts, ": "), v.width-len(left)-3), left)
+	v.w.printf("%s%s", cut(v.nth+printable(now), v.width-len(left)-1), left)
 	v.w.pending = true
 }
 
@@ -124,7 +128,7 @@ func cut(text string, room int) string {
 
 // Tried implements control.Observer.
 func (v *tuneView) Tried(a measure.Attempt) {
-	v.trying, v.title = "", ""
+	v.nth, v.title = "", ""
 	v.w.clear()
 	v.w.printf("%s\n", report.AttemptLine(a, v.width))
 }
