@@ -130,7 +130,7 @@ func TestTuneView(t *testing.T) {
 this machine against itself: 1 change to try, about 30 s, at most 1 min
   1 receive windows of up to 25 MiB at local
 [1/1] receive windows of up to 25 MiB at local<
-[1/1] run 3 of 18, before: receive windows of up to 25 MiB at local, loca...<
+[1/1] run 3 of 18, before: receive windows of up to 25 MiB at local, loc...<
 undone     receive windows of up to 25 MiB at local: none of 3 pairs was ...
 stands at  4.10 Gb/s local -> local
 `
