@@ -117,9 +117,12 @@ func newJourney(d *measure.Document) (all []stage) {
 	}
 	for n, m := range journey[:min(len(journey), maxAttempts)] {
 		for i, c := range cellsOf(d, m.Cells) {
-			s := stage{Way: pathName(c), Figure: in.number(amountOf(c)), Held: heldWord(c)}
+			s := stage{Way: pathName(c), Figure: in.number(amountOf(c)), Held: "-"}
 			if i == 0 {
 				s.State = stateName(m, n)
+			}
+			if i < len(m.Causes) {
+				s.Held = heldWord(m.Causes[i])
 			}
 			if i < len(m.Findings) {
 				s.Words = strings.TrimPrefix(clean(m.Findings[i]), s.Way+": ")
@@ -156,15 +159,15 @@ func (s *stage) fill(c *measure.Cell, in scale, first map[string]float64) {
 	}
 }
 
-// heldWord names the cause that binds a cell.
-func heldWord(c *measure.Cell) string {
-	if len(c.Findings) == 0 {
+// heldWord names a cause.
+func heldWord(cause string) string {
+	switch cause {
+	case "":
 		return "-"
-	}
-	if c.Findings[0].Cause == measure.CauseNone {
+	case measure.CauseNone:
 		return "nothing found"
 	}
-	return cleanUpTo(c.Findings[0].Cause, longestCause)
+	return cleanUpTo(cause, longestCause)
 }
 
 // changeOf is that from one figure to another, "" where there was nothing.
