@@ -23,6 +23,7 @@ type tuning struct {
 	Expected string // time that it was said to take, in words
 	In       scale  // of the figures of the journey
 	Journey  []stage
+	Untuned  []string // end points that are left as they are, and why
 	Attempts []attempt
 	Advice   []proposal
 	Lasting  []lasting
@@ -58,7 +59,22 @@ func newTuning(d *measure.Document) *tuning {
 		v.Lasting = append(v.Lasting, newLasting(&t.Lasting[i]))
 	}
 	v.Restored, v.Left = newRestored(t.Restored)
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxLasting)] {
+		if e.NoTune != "" {
+			v.Untuned = append(v.Untuned, clean(e.Name)+": "+untunedWhy(e))
+		}
+	}
 	return v
+}
+
+// untunedWhy is why nothing is set at an end point, without the part of the
+// program that says so.
+func untunedWhy(e measure.EndPoint) string {
+	why := clean(e.NoTune)
+	for _, part := range []string{"agent: ", "tune: ", "control: "} {
+		why = strings.TrimPrefix(why, part)
+	}
+	return why
 }
 
 // lastState is the document with the cells of the state that a tuning has ended
