@@ -30,8 +30,8 @@ var layers = map[string]int{
 // beside lists the imports within a layer, which are none unless listed.
 var beside = map[string][]string{
 	"bus":      {"sock"},
-	"stat":     {"measure", "unit"}, // figures over evidence, with units in their warnings
-	"knob":     {"measure"}, // whose settings its commands are of
+	"stat":     {"measure", "unit", "knob"}, // figures over evidence, with units in their warnings; whether a knob shows in it
+	"knob":     {"measure"},                 // whose settings its commands are of
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
 	"report":   {"published", "plan"}, // plan: what a dry run lists

@@ -108,6 +108,18 @@ func (v *originalView) Ran(*measure.Cell) {}
 // Told implements control.Observer.
 func (v *originalView) Told(measure.Step) {}
 
+// Planned implements control.Observer: this is no tuning.
+func (v *originalView) Planned(measure.Tuning, []measure.Proposal) {}
+
+// Trying implements control.Observer.
+func (v *originalView) Trying(measure.Proposal, int, int, time.Duration) {}
+
+// Tried implements control.Observer.
+func (v *originalView) Tried(measure.Attempt) {}
+
+// Stands implements control.Observer.
+func (v *originalView) Stands(measure.Milestone, []measure.Cell) {}
+
 // Failed implements control.Observer: there is one flow.
 func (v *originalView) Failed(measure.Spec, error) {}
 

@@ -234,6 +234,18 @@ func localFirst(a, b string) int {
 // Told implements control.Observer: a plan has no such steps.
 func (v *watch) Told(measure.Step) {}
 
+// Planned implements control.Observer: this is no tuning.
+func (v *watch) Planned(measure.Tuning, []measure.Proposal) {}
+
+// Trying implements control.Observer.
+func (v *watch) Trying(measure.Proposal, int, int, time.Duration) {}
+
+// Tried implements control.Observer.
+func (v *watch) Tried(measure.Attempt) {}
+
+// Stands implements control.Observer.
+func (v *watch) Stands(measure.Milestone, []measure.Cell) {}
+
 // Failed implements control.Observer.
 func (v *watch) Failed(s measure.Spec, err error) {
 	v.clear()

@@ -273,10 +273,14 @@ func tellRefused(e *env, addr string, reason error) {
 // unwatched observes nothing.
 type unwatched struct{}
 
-func (unwatched) Step(string, []measure.Spec, int, int) {}
-func (unwatched) Checking(string)                       {}
-func (unwatched) Waiting(string, int)                   {}
-func (unwatched) Live(control.Live)                     {}
-func (unwatched) Ran(*measure.Cell)                     {}
-func (unwatched) Told(measure.Step)                     {}
-func (unwatched) Failed(measure.Spec, error)            {}
+func (unwatched) Step(string, []measure.Spec, int, int)            {}
+func (unwatched) Checking(string)                                  {}
+func (unwatched) Waiting(string, int)                              {}
+func (unwatched) Live(control.Live)                                {}
+func (unwatched) Ran(*measure.Cell)                                {}
+func (unwatched) Told(measure.Step)                                {}
+func (unwatched) Failed(measure.Spec, error)                       {}
+func (unwatched) Planned(measure.Tuning, []measure.Proposal)       {}
+func (unwatched) Trying(measure.Proposal, int, int, time.Duration) {}
+func (unwatched) Tried(measure.Attempt)                            {}
+func (unwatched) Stands(measure.Milestone, []measure.Cell)         {}

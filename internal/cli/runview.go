@@ -229,3 +229,15 @@ func (v *runView) Ran(c *measure.Cell) {
 
 // Told implements control.Observer: a plan has no such steps.
 func (v *runView) Told(measure.Step) {}
+
+// Planned implements control.Observer: this is no tuning.
+func (v *runView) Planned(measure.Tuning, []measure.Proposal) {}
+
+// Trying implements control.Observer.
+func (v *runView) Trying(measure.Proposal, int, int, time.Duration) {}
+
+// Tried implements control.Observer.
+func (v *runView) Tried(measure.Attempt) {}
+
+// Stands implements control.Observer.
+func (v *runView) Stands(measure.Milestone, []measure.Cell) {}

@@ -95,6 +95,15 @@ type Observer interface {
 	Told(s measure.Step)
 	// Failed: a flow of a step has failed, and the others go on.
 	Failed(s measure.Spec, err error)
+	// Planned: a tuning knows what it will try, and how long that takes.
+	Planned(t measure.Tuning, proposals []measure.Proposal)
+	// Trying: a change is to be tried, after so many of those that there are now.
+	// left is what remains of the budget.
+	Trying(p measure.Proposal, done, of int, left time.Duration)
+	// Tried: what became of it.
+	Tried(a measure.Attempt)
+	// Stands: the state that a tuning has come to, with a cell of each direction.
+	Stands(m measure.Milestone, cells []measure.Cell)
 }
 
 // Live is one interval of a flow at one of its ends.

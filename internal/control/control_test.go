@@ -173,6 +173,10 @@ type quiet struct {
 	step    func(n int)
 	told    []measure.Step
 	failed  []string // pairs
+	planned []measure.Proposal
+	tried   []measure.Attempt
+	stood   []measure.Milestone
+	trying  func(measure.Proposal)
 }
 
 func (q *quiet) Step(string, []measure.Spec, int, int) {
@@ -186,6 +190,16 @@ func (q *quiet) Waiting(string, int)              { q.waiting++ }
 func (q *quiet) Ran(*measure.Cell)                {}
 func (q *quiet) Failed(s measure.Spec, err error) { q.failed = append(q.failed, s.From+" "+s.To) }
 func (q *quiet) Told(s measure.Step)              { q.told = append(q.told, s) }
+func (q *quiet) Tried(a measure.Attempt)          { q.tried = append(q.tried, a) }
+func (q *quiet) Planned(_ measure.Tuning, all []measure.Proposal) {
+	q.planned = all
+}
+func (q *quiet) Stands(m measure.Milestone, _ []measure.Cell) { q.stood = append(q.stood, m) }
+func (q *quiet) Trying(p measure.Proposal, _, _ int, _ time.Duration) {
+	if q.trying != nil {
+		q.trying(p)
+	}
+}
 func (q *quiet) Live(l Live) {
 	if q.live != nil {
 		q.live(l)

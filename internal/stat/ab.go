@@ -181,17 +181,21 @@ func (f family) versus(base, v variant) *versus {
 	if len(base.team.bulk) == 0 {
 		x.Figure = "transactions_per_s"
 	}
-	a, b := base.runsOf(), v.runsOf()
+	x.pairUp(base.runsOf(), v.runsOf())
+	return x
+}
+
+// pairUp takes the runs with the same number as pairs.
+func (v *versus) pairUp(a, b map[int]float64) {
 	var as, bs []float64
 	for _, n := range sortedKeys(a) {
 		if b[n] > 0 {
 			as, bs = append(as, a[n]), append(bs, b[n])
-			x.logs = append(x.logs, math.Log(b[n]/a[n]))
+			v.logs = append(v.logs, math.Log(b[n]/a[n]))
 		}
 	}
-	x.Pairs, x.BaseValue, x.Value = len(x.logs), known(mean(as)), known(mean(bs))
-	x.p = SignedRank(x.logs)
-	return x
+	v.Pairs, v.BaseValue, v.Value = len(v.logs), known(mean(as)), known(mean(bs))
+	v.p = SignedRank(v.logs)
 }
 
 // sortedKeys are those of a map from numbers of runs, in order.
@@ -249,7 +253,7 @@ func (v *versus) settle(level float64) {
 	estimate, low, high, found := HodgesLehmann(v.logs, level)
 	v.ChangePct = known(pctOfLog(estimate))
 	if !found {
-		v.Reason = fmt.Sprintf("pairs of runs: %d; an interval at %s takes %d", v.Pairs, unit.Percent(100*level), leastPairs(level))
+		v.Reason = fmt.Sprintf("pairs of runs: %d; an interval at %s takes %d", v.Pairs, unit.Percent(100*level), LeastPairs(level))
 		return
 	}
 	v.LowPct, v.HighPct, v.LevelPct = known(pctOfLog(low)), known(pctOfLog(high)), new(100*level)

@@ -67,8 +67,8 @@ func TestHodgesLehmann(t *testing.T) {
 			t.Errorf("%d differences: %v [%g, %g]", n, found, low, high)
 		}
 	}
-	if leastPairs(0.95) != 6 || leastPairs(0.975) != 7 {
-		t.Errorf("least pairs %d, %d", leastPairs(0.95), leastPairs(0.975))
+	if LeastPairs(0.95) != 6 || LeastPairs(0.975) != 7 {
+		t.Errorf("least pairs %d, %d", LeastPairs(0.95), LeastPairs(0.975))
 	}
 }
 

@@ -148,8 +148,9 @@ func orderOf(n int, tail float64) (at int, found bool) {
 	return 0, false
 }
 
-// leastPairs is how many differences it takes for an interval at a level.
-func leastPairs(level float64) int {
+// LeastPairs is how many differences it takes for an interval at a level such as
+// 0.95: so many pairs of runs a comparison has at least.
+func LeastPairs(level float64) int {
 	n := 1
 	for math.Ldexp(1, -n) > (1-level)/2 && n < exactSigns {
 		n++

@@ -1,0 +1,125 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Before and With are the variants of a change that is tried (VariantAxis).
+const (
+	Before = "before"
+	With   = "with"
+)
+
+// AB compares two cells of one direction whose runs were made in turns: the state
+// before a change, and that with it. It is Compare's test at a level that the
+// caller has chosen, such as 0.99, since several comparisons share the doubt.
+//
+// Traffic that stalls is a figure here, since a change may cure or cause that: a
+// run that did not come to its end counts as what it carried in the time that it
+// was to take, and none as less than one segment.
+func AB(before, with *measure.Cell, level float64) measure.Comparison {
+	x, a, b := abOf(before, with)
+	x.settle(level)
+	if x.Pairs > 0 {
+		x.P = new(x.p)
+	}
+	if why := noTest(a, b); why != "" && x.Pairs > 0 {
+		x.Outcome, x.Reason = measure.NotCompared, why
+	} else {
+		x.Guardrails = guardrails(a.team, b.team)
+	}
+	return x.Comparison
+}
+
+// abOf pairs the runs of a change.
+func abOf(before, with *measure.Cell) (x *versus, a, b variant) {
+	a = variant{name: Before, team: newTeam([]*measure.Cell{before})}
+	b = variant{name: With, team: newTeam([]*measure.Cell{with})}
+	x = &versus{Comparison: measure.Comparison{
+		Base: Before, Variant: With, What: pairName(before), Figure: "goodput_bps", Groups: [2]int{before.Group, with.Group},
+	}}
+	x.pairUp(carriedIn(before), carriedIn(with))
+	return x, a, b
+}
+
+// segment is the payload of one of TCP at an MTU of 1500 with timestamps, in bytes.
+const segment = 1448
+
+// carriedIn is what each run of a cell carried, in bit/s, by its number.
+func carriedIn(c *measure.Cell) map[int]float64 {
+	all := map[int]float64{}
+	for i := range c.Runs {
+		p := pairOf(c, &c.Runs[i])
+		seconds := float64(c.Spec.Duration) / 1e9
+		rate, ok := p.rate()
+		switch {
+		case seconds <= 0:
+			seconds = 1
+		case !ok || !p.complete():
+			rate = 0
+			if p.receiver != nil {
+				rate = float64(max(p.receiver.Bytes, 0)) * 8 / seconds
+			}
+		}
+		if rate = max(rate, segment*8/seconds); !math.IsInf(rate, 0) && !math.IsNaN(rate) {
+			all[c.Runs[i].Index] = rate
+		}
+	}
+	return all
+}
+
+// Carried is what a run of a cell carried in bit/s, as AB counts it.
+func Carried(c *measure.Cell, run int) float64 { return carriedIn(c)[run] }
+
+// futile is after how many pairs a change that never was better is given up.
+const futile = 3
+
+// Futile tells whether a comparison under way can be given up: of three pairs or
+// more none was better by more than 2%. Were it an improvement after all, that
+// would take more pairs to show than it is worth.
+func Futile(before, with *measure.Cell) bool {
+	x, _, _ := abOf(before, with)
+	return x.Pairs >= futile && slices.Max(x.logs) <= math.Log1p(EquivalencePct/100.0)
+}
+
+// Promising tells whether more pairs may show an improvement that so many do not.
+func Promising(c measure.Comparison) bool {
+	return c.Outcome == measure.Undecided && c.ChangePct != nil && *c.ChangePct > EquivalencePct
+}
+
+// fullerPct is from which gain on a path is loaded so much more that its queues,
+// losses and CPUs tell of the load, and no more of what the change costs.
+const fullerPct = 25
+
+// Price names the guardrails by which a gain is too dear; "" where none is. A
+// path that carries a quarter more or above is fuller: a longer queue and some
+// loss are then those of a path that is used, and are told, not held against it.
+func Price(c *measure.Comparison) string {
+	if c.ChangePct != nil && *c.ChangePct >= fullerPct {
+		return ""
+	}
+	for _, g := range c.Guardrails {
+		if g.Worse && g.Base != nil && g.Variant != nil {
+			return fmt.Sprintf("%s went from %s to %s", g.Name, railText(g.Unit, *g.Base), railText(g.Unit, *g.Variant))
+		}
+	}
+	return ""
+}
+
+// railText is the value of a guardrail for a person.
+func railText(name string, x float64) string {
+	switch name {
+	case "ns":
+		return unit.Duration(int64(x))
+	case "pct":
+		return unit.Percent(x)
+	case "pct_per_gbps":
+		return unit.Percent(x) + " of a core"
+	}
+	return fmt.Sprintf("%.2f", x)
+}
