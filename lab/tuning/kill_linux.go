@@ -1,11 +1,14 @@
 package tuning
 
 import (
+	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -43,12 +46,13 @@ func (k Kill) String() string {
 // Killed is what came of it.
 type Killed struct {
 	Kill
-	Ended   bool          // the tuning was over before
-	Altered int           // lines of settings that differed when they were dead
-	Alone   bool          // all was as before without a rollback
-	Healed  time.Duration // after which it was
-	Left    []string      // what differs after the rollback
-	Wrong   string        // what else is not as promised
+	Ended  bool          // the tuning was over before
+	Open   int           // changes in the journals that were not undone then
+	Last   string        // last line of the journal that was written last: "change", "done"; empty: there was none
+	Alone  bool          // all was as before without a rollback
+	Healed time.Duration // after which it was
+	Left   []string      // what differs after the rollback
+	Wrong  string        // what else is not as promised
 }
 
 // String is a row of the table.
@@ -60,7 +64,7 @@ func (k Killed) String() string {
 	if k.Ended {
 		alone = "it was over"
 	}
-	return strings.TrimSpace(fmt.Sprintf("%-44s %3d settings changed, %s %s %s", k.Kill, k.Altered, alone, strings.Join(k.Left, " | "), k.Wrong))
+	return strings.TrimSpace(fmt.Sprintf("%-44s after %-7s %d open, undone %s %s %s", k.Kill, cmp.Or(k.Last, "nothing,")+",", k.Open, alone, strings.Join(k.Left, " | "), k.Wrong))
 }
 
 // Right tells whether all is as it was before the tuning, and came there as promised.
@@ -86,9 +90,9 @@ func (k Kill) Do(s *Scene) Killed {
 	tunes := s.Start(s.A, "", append(words("tune %s --json --yes", Peer), k.Args...)...)
 	k.wait(tunes, writes)
 	r := Killed{Kill: k, Ended: !tunes.Running()}
+	r.Open, r.Last = s.journals()
 	k.strike(s, tunes)
 	dead := time.Now()
-	r.Altered = len(s.Changed(before))
 	if k.Who != PowerCut && !r.Ended {
 		r.wait(s, before, dead)
 	}
@@ -180,6 +184,45 @@ func attempts(r *rand.Rand) []string {
 		args = append(args, "--try", possible[i])
 	}
 	return args
+}
+
+// journals tells how many changes those of both hosts have open, and what the
+// last line is. A line that is being written counts as none.
+func (s *Scene) journals() (open int, last string) {
+	var newest time.Time
+	for _, h := range s.Hosts() {
+		files, _ := filepath.Glob(filepath.Join(s.state(h), "*.jsonl")) // fails of a bad pattern only
+		for _, name := range files {
+			info, err := os.Stat(name)
+			text, err2 := os.ReadFile(name)
+			if errors.Join(err, err2) != nil {
+				continue // put away just now: nothing is open in it
+			}
+			n, kind := journalLines(string(text))
+			open += n
+			if info.ModTime().After(newest) {
+				newest, last = info.ModTime(), kind
+			}
+		}
+	}
+	return open, last
+}
+
+// journalLines counts the changes of a journal that are not undone.
+func journalLines(text string) (open int, last string) {
+	for line := range strings.Lines(text) {
+		var entry struct{ Line string }
+		if json.Unmarshal([]byte(line), &entry) != nil {
+			continue
+		}
+		switch last = entry.Line; last {
+		case "change":
+			open++
+		case "undone":
+			open--
+		}
+	}
+	return open, last
 }
 
 // journalWatch tells of writes to the journals of both hosts (inotify(7)).

@@ -26,3 +26,25 @@ func TestKills(t *testing.T) {
 		t.Errorf("killed %v", who)
 	}
 }
+
+// TestJournalLines: what a kill is told by, beside the settings.
+func TestJournalLines(t *testing.T) {
+	const begin, change, done, undo, undone = `{"line":"begin"}` + "\n", `{"line":"change","number":1}` + "\n", `{"line":"done"}` + "\n", `{"line":"undo"}` + "\n", `{"line":"undone"}` + "\n"
+	tests := []struct {
+		text string
+		open int
+		last string
+	}{
+		{"", 0, ""},
+		{begin, 0, "begin"},
+		{begin + change, 1, "change"},
+		{begin + change + done + change + done + undo, 2, "undo"},
+		{begin + change + done + undo + undone, 0, "undone"},
+		{begin + change + `{"line":"do`, 1, "change"},
+	}
+	for _, tt := range tests {
+		if open, last := journalLines(tt.text); open != tt.open || last != tt.last {
+			t.Errorf("%q: %d open, last %q, want %d, %q", tt.text, open, last, tt.open, tt.last)
+		}
+	}
+}

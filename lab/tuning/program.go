@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +61,7 @@ func (s *Scene) StartBy(h *lab.Host, by []string, stdin string, args ...string) 
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programLimit)
 	p := &Program{t: s.t, ended: make(chan struct{})}
-	line := append(append(append([]string{}, by...), lab.Binary(s.t)), args...)
+	line := slices.Concat(s.booted(), by, []string{lab.Binary(s.t)}, args)
 	p.cmd = h.Command(ctx, line[0], line[1:]...)
 	p.cmd.Env = append(os.Environ(), "HOME="+s.homes[h], "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = strings.NewReader(stdin), &p.out, &p.errors
@@ -75,6 +76,15 @@ func (s *Scene) StartBy(h *lab.Host, by []string, stdin string, args ...string) 
 	}()
 	s.t.Cleanup(func() { cancel(); <-p.ended })
 	return p
+}
+
+// booted is what has a program see the id of another boot (random(4)): each
+// program in a host has mounts of its own (ip-netns(8)).
+func (s *Scene) booted() []string {
+	if s.boot == "" {
+		return nil
+	}
+	return []string{"sh", "-c", `mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"`, s.boot}
 }
 
 // Stdout and Stderr are what it has written so far.

@@ -27,6 +27,7 @@ type Scene struct {
 	joins  map[string]string // of b, by the name that they are kept under
 	wire   *wire.Wire        // nil over a veth
 	ways   [2]wire.Way       // of the wire, as they are set
+	boot   string            // file with the id of another boot; empty: that of this machine
 	t      testing.TB
 }
 
@@ -112,13 +113,19 @@ func (s *Scene) As(home string) *Scene {
 	return &other
 }
 
-// Booted is the same two machines after a boot: other hosts, with other
-// settings, that have the same homes.
+// Booted is the same two machines after a boot: hosts with other settings and
+// another boot id, and with copies of the homes as they are now.
 func (s *Scene) Booted(p *lab.Pair) *Scene {
-	other := *s
-	other.Pair, other.serves = p, nil
-	other.homes = map[*lab.Host]string{p.A: s.homes[s.A], p.B: s.homes[s.B]}
-	return &other
+	s.t.Helper()
+	other := newScene(s.t, p, nil)
+	for now, then := range map[*lab.Host]*lab.Host{p.A: s.A, p.B: s.B} {
+		then.Must("cp", "-a", s.homes[then]+"/.", other.homes[now])
+	}
+	other.boot = filepath.Join(s.t.TempDir(), "boot_id")
+	if err := os.WriteFile(other.boot, []byte("01234567-89ab-4cde-8f01-23456789abcd\n"), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return other
 }
 
 // stopServing ends the end point, if it serves, in order.

@@ -80,27 +80,29 @@ func TestKilled(t *testing.T) {
 	s.RollBack()
 	whole := time.Since(begin)
 	fmt.Printf("a tuning takes %.1f s\n", whole.Seconds())
-	tally := map[string][3]int{} // by who: times, with settings changed, undone alone
+	tally, lines := map[string][3]int{}, map[string]int{} // by who: times, with changes open, undone alone; by the last line
 	for i, k := range Kills(*seed, *first, *kills, whole, 20) {
 		r := k.Do(s)
 		fmt.Printf("%3d %s\n", *first+i, r)
 		n := tally[k.Who]
 		n[0]++
-		if r.Altered > 0 {
+		if r.Open > 0 {
 			n[1]++
 		}
-		if r.Alone && r.Altered > 0 {
+		if r.Open > 0 && r.Alone {
 			n[2]++
 		}
 		tally[k.Who] = n
+		lines[r.Last]++
 		if !r.Right() {
 			t.Errorf("%3d %s (thru tune %q)", *first+i, r, k.Args)
 		}
 	}
 	for _, who := range []string{Controller, Agent, Both, PowerCut} {
 		n := tally[who]
-		fmt.Printf("%-14s killed %3d times, %3d times with settings changed, %3d of them undone without a rollback\n", who, n[0], n[1], n[2])
+		fmt.Printf("%-14s killed %3d times, %3d of them with changes open, of which %3d were undone without a rollback\n", who, n[0], n[1], n[2])
 	}
+	fmt.Println("killed after lines of the journal:", lines)
 }
 
 // TestAA compares a healthy path with itself.
