@@ -93,7 +93,7 @@ func TestTuneKilled(t *testing.T) {
 	t.Parallel()
 	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
 	for i, who := range []string{tuning.Controller, tuning.Agent, tuning.PowerCut} {
-		k := tuning.Kill{Who: who, Write: 3 + 2*i, Args: []string{"-t", "0.3", "-O", "0.1", "--one-way", "--try", useful, "--try", "tso=off@local:" + lab.DataDev}}
+		k := tuning.Kill{Who: who, Write: 3 + 4*i, Open: true, Args: []string{"-t", "0.3", "-O", "0.1", "--one-way", "--try", useful, "--try", "tso=off@local:" + lab.DataDev}}
 		if r := k.Do(s); !r.Right() || r.Open == 0 {
 			t.Errorf("%s", r)
 		}

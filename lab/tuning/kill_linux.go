@@ -31,7 +31,8 @@ type Kill struct {
 	Who    string
 	After  time.Duration // since the tuning began, if Write is 0
 	Write  int           // else after so many writes to the journals of both hosts,
-	Jitter time.Duration // and so much time
+	Jitter time.Duration // and so much time;
+	Open   bool          // then not before a change is open
 	Args   []string      // of the tuning
 }
 
@@ -88,7 +89,7 @@ func (k Kill) Do(s *Scene) Killed {
 	}
 	defer writes.Close()
 	tunes := s.Start(s.A, "", append(words("tune %s --json --yes", Peer), k.Args...)...)
-	k.wait(tunes, writes)
+	k.wait(s, tunes, writes)
 	r := Killed{Kill: k, Ended: !tunes.Running()}
 	r.Open, r.Last = s.journals()
 	k.strike(s, tunes)
@@ -103,7 +104,7 @@ func (k Kill) Do(s *Scene) Killed {
 }
 
 // wait waits for the moment, or for the end of the tuning.
-func (k Kill) wait(tunes *Program, writes *journalWatch) {
+func (k Kill) wait(s *Scene, tunes *Program, writes *journalWatch) {
 	if k.Write == 0 {
 		select {
 		case <-tunes.ended:
@@ -115,6 +116,10 @@ func (k Kill) wait(tunes *Program, writes *journalWatch) {
 		n += writes.next(100 * time.Millisecond)
 	}
 	time.Sleep(k.Jitter)
+	for open := 0; k.Open && open == 0 && tunes.Running(); {
+		writes.next(20 * time.Millisecond)
+		open, _ = s.journals()
+	}
 }
 
 // strike kills.
