@@ -35,6 +35,7 @@ type grammar struct {
 	Test    testCmd    `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Check   checkCmd   `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
 	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
+	Tune    tuneCmd    `cmd:"" help:"Change one setting at a time, measure what it brings, keep it or put it back; --dry-run: advice alone, --rollback: undo it."`
 	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K, and what each layer costs."`
 	Run     runCmd     `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
 	Plan    planCmd    `cmd:"" help:"Write a plan file to start from, or check one."`

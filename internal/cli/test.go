@@ -209,7 +209,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	width, colour := terminal(e.out)
 	options := report.TextOptions{Width: width, Colour: colour}
 	show := report.Text
-	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" {
+	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !tunedAnyhow(doc) {
 		show = report.GateFailures
 	}
 	if terr := show(e.out, doc, options); terr != nil {
@@ -225,6 +225,12 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		fmt.Fprintf(e.out, "kept: %s\n", f.kept)
 	}
 	return err
+}
+
+// tunedAnyhow tells of a tuning that has something to say without any figure: of a
+// rollback, or of advice.
+func tunedAnyhow(doc *measure.Document) bool {
+	return doc.Tuning != nil && (doc.Error == nil || len(doc.Tuning.Restored)+len(doc.Tuning.Attempts) > 0)
 }
 
 // measured is false where an error came before any figure.

@@ -31,6 +31,7 @@ func (h *Host) Facts() measure.Facts {
 	f.Sysctls = h.fs.sysctls(&n)
 	virtual := f.Hypervisor != nil && *f.Hypervisor != "none"
 	f.Interfaces = h.interfaces(&n, virtual)
+	f.Managers = h.fs.managers()
 	h.machineFacts(&n, &f)
 	f.NotChecked = n
 	return f

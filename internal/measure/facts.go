@@ -40,6 +40,7 @@ type Facts struct {
 	RootAdds   []string          `json:"root_would_add,omitempty"`   // facts that root could read
 	Commands   []string          `json:"commands,omitempty"`         // commands that the facts were read with, where it is not by files and the kernel
 	Interfaces []Interface       `json:"interfaces,omitempty"`
+	Managers   []string          `json:"network_managers,omitempty"` // what sets up its interfaces, where that leaves traces: "systemd-networkd", "NetworkManager", "netplan", "ifupdown", "systemd-udevd", "udev"
 	NotChecked []NotChecked      `json:"not_checked,omitempty"`
 }
 

@@ -126,6 +126,7 @@ type Lasting struct {
 	Content  string   `json:"content,omitempty"`  // of that file
 	Commands []string `json:"commands,omitempty"` // to run then
 	Undo     []string `json:"undo,omitempty"`
+	Words    string   `json:"words,omitempty"` // what to know of it, or where no file does it
 }
 
 // Tuning is what `thru tune` did, or with --dry-run would do.

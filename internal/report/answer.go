@@ -15,6 +15,9 @@ func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") 
 // answers are the lines of the answer: two where the directions are held back
 // by different causes, the worse one first.
 func answers(d *measure.Document) []string {
+	if isTuning(d) {
+		return tuningAnswers(d)
+	}
 	if all := fleetAnswers(d); all != nil {
 		return all
 	}

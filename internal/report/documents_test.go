@@ -215,5 +215,6 @@ func goldenDocuments() map[string]*measure.Document {
 		"apart": apartTest(), "mtu-black-hole": blackHoleTest(), "explain": explainTest(),
 		"captured": capturedTest(), "broken-tso": brokenTSOTest(), "zero-window": zeroWindowTest()}
 	maps.Copy(all, fleetDocuments())
+	maps.Copy(all, tuneDocuments())
 	return all
 }

@@ -17,6 +17,9 @@ var pageTemplate string
 //go:embed fleet.html.tmpl
 var fleetTemplate string
 
+//go:embed tuning.html.tmpl
+var tuningTemplate string
+
 //go:embed page.css
 var pageStyle string
 
@@ -70,8 +73,10 @@ const (
 // network, under 1 MB.
 func HTML(w io.Writer, d *measure.Document) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(pageTemplate)
-	if err == nil {
-		_, err = t.Parse(fleetTemplate)
+	for _, more := range []string{fleetTemplate, tuningTemplate} {
+		if err == nil {
+			_, err = t.Parse(more)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("report: parsing the page: %w", err)

@@ -38,6 +38,9 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		p.answer(v)
 		p.filed(v)
 		return p.flush(w)
+	case isTuning(d):
+		p.tuningText(v)
+		return p.flush(w)
 	case !measured(d):
 		return nil
 	}

@@ -40,6 +40,7 @@ type view struct {
 	Verdict    *verdict
 	Ladders    []ladder
 	Fleet      *fleet // of a plan of many pairs
+	Tuning     *tuning
 	Cells      []cell
 	Hidden     int // cells over maxCells
 	Gates      []gateView
@@ -107,7 +108,10 @@ func fixed(text string) string {
 
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
+	said, tuned := answers(d), newTuning(d)
+	d = lastState(d)
 	v := &view{
+		Tuning:     tuned,
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
 		Packets:    newPackets(d),
@@ -129,7 +133,7 @@ func newView(d *measure.Document) *view {
 		Thru:       clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
-	v.say(answers(d))
+	v.say(said)
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}

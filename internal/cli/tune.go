@@ -1,0 +1,342 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+	"thru/internal/unit"
+)
+
+// tuneBudget is how long a tuning may take unless --budget says otherwise.
+const tuneBudget = 10 * time.Minute
+
+// mostAA bounds the comparisons of a state with itself.
+const mostAA = 1000
+
+type tuneCmd struct {
+	What     string   `arg:"" optional:"" name:"end-point|result.json" help:"An end point as for test, or a result that was kept, for advice alone. Without it this machine against itself."`
+	DryRun   bool     `group:"Tuning" name:"dry-run" help:"Change nothing: measure, and print what to change, why, what it should bring, the commands and what undoes them."`
+	Script   string   `group:"Tuning" name:"script" type:"newfile" placeholder:"FILE" help:"With --dry-run: also write the advice as FILE-ENDPOINT.sh, and FILE-ENDPOINT.undo.sh that undoes it."`
+	Yes      bool     `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
+	Target   string   `group:"Tuning" name:"target" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not)."`
+	Budget   string   `group:"Tuning" name:"budget" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold."`
+	Only     []string `group:"Tuning" name:"only" placeholder:"KNOB,..." help:"Change only these (thru tune --list)."`
+	Try      []string `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
+	AA       int      `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
+	Rollback bool     `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`
+	List     bool     `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
+	Streams  string   `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
+	flowFlags
+	endFlags
+}
+
+// Run tunes a path, or does what its flags ask for instead.
+func (c *tuneCmd) Run(ctx context.Context, e *env) error {
+	if err := c.sensible(e); err != nil {
+		return err
+	}
+	switch {
+	case c.Rollback:
+		return rollback(ctx, e, c.What)
+	case c.List:
+		return c.list(ctx, e)
+	case e.isFile(c.What):
+		return c.adviseFile(ctx, e)
+	}
+	return c.tunePath(ctx, e)
+}
+
+// sensible refuses what does not go together, before anything is connected.
+func (c *tuneCmd) sensible(e *env) error {
+	apart := 0
+	for _, asked := range []bool{c.Rollback, c.List, c.DryRun, c.AA != 0} {
+		if asked {
+			apart++
+		}
+	}
+	file := e.isFile(c.What)
+	switch {
+	case c.What == "" && slices.Contains(e.args, ""):
+		return fault.Usagef("leave it out to tune this machine, or say `local`", "the end point is empty")
+	case apart > 1:
+		return fault.Usagef("one after the other", "--dry-run, --aa, --list and --rollback do not go together")
+	case c.AA < 0 || c.AA > mostAA:
+		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 tell enough", mostAA), "--aa %d: no number of comparisons that can be made", c.AA)
+	case c.AA > 0 && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target != ""):
+		return fault.Usagef("--aa changes nothing: leave --try, --only and --target out", "--aa does not go with flags that say what to change")
+	case c.Script != "" && !c.DryRun && !file:
+		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
+	case file && (c.Rollback || c.List || c.AA > 0):
+		return fault.Usagef("thru tune END POINT", "a file is read: --rollback, --list and --aa take an end point")
+	case file && !c.onlyReads():
+		return fault.Usagef("with a file go --only, --script, --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
+	}
+	return nil
+}
+
+// onlyReads tells whether no flag was given that says how to measure.
+func (c *tuneCmd) onlyReads() bool {
+	rest := *c
+	rest.What, rest.DryRun, rest.Script, rest.Only, rest.Yes = "", false, "", nil, false
+	rest.LinkRate, rest.JSON, rest.HTML = "", false, ""
+	return reflect.DeepEqual(rest, tuneCmd{endFlags: endFlags{Port: bus.DefaultPort}})
+}
+
+// tunePath measures, changes, and keeps what helps.
+func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
+	r, t, err := c.read(e)
+	if err != nil {
+		return err
+	}
+	link, err := linkRate(c.LinkRate)
+	if err != nil {
+		return err
+	}
+	if err := c.writable(); err != nil {
+		return err
+	}
+	ends, closeAll, err := c.dial(e, r.Family, loginFlags{}).pair(ctx, c.What)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	r.Local, r.Peer = control.Local, ends.peer.Name
+	p, err := plan.Tune(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
+	if err != nil {
+		return err
+	}
+	if t.Try, err = readSettings(c.Try, []string{control.Local, ends.peer.Name}); err != nil {
+		return err
+	}
+	view := newTuner(ctx, e, ends, t.Budget, c.Yes)
+	t.Accept = view.accept
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
+	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
+	doc, err := runner.Tune(ctx, p, how, t)
+	view.close()
+	doc.Arguments = e.arguments()
+	keepCosts(doc)
+	return c.outcome(e, doc, err)
+}
+
+// writable finds out whether the files that are asked for can be written.
+func (c *tuneCmd) writable() error {
+	if err := writable("--html", c.HTML); err != nil {
+		return err
+	}
+	return writable("--script", c.Script)
+}
+
+// outcome prints what came of it, writes the scripts, and holds it against the target.
+func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
+	if err := e.outcome(doc, forms{json: c.JSON, html: c.HTML}, err); err != nil {
+		return err
+	}
+	if c.Script != "" {
+		if err := c.writeScripts(e, doc); err != nil {
+			return err
+		}
+	}
+	if t := doc.Tuning; t != nil && t.TargetBps > 0 && !t.DryRun && !report.MeetsTarget(doc) {
+		return printed{fault.New(fault.Verdict, "", "the target of %s is not met", unit.Rate(t.TargetBps))}
+	}
+	return nil
+}
+
+// read turns the flags into terms of plan and control. They are checked before
+// anything is connected: usage errors come at once.
+func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
+	if r, err = c.request(plan.TuneTime); err != nil {
+		return r, t, err
+	}
+	if r.Streams, err = parseStreams(c.Streams); err != nil {
+		return r, t, err
+	}
+	c.ends(&r)
+	if r.Engine, err = engineOf(c.What); err != nil {
+		return r, t, err
+	}
+	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, AA: c.AA, Seed: uint64(time.Now().UnixNano())}
+	err = readAll([]reading{
+		{"--budget", c.Budget, "5m or 600", func(s string) (err error) { t.Budget, err = unit.ParseDuration(s); return }},
+		{"--target", c.Target, "9G or 950M", func(s string) (err error) { t.TargetBps, err = targetRate(s); return }},
+	})
+	if err != nil {
+		return r, t, err
+	}
+	if t.Only, err = onlyKnobs(c.Only); err != nil {
+		return r, t, err
+	}
+	if _, err = readSettings(c.Try, []string{control.Local, cmp.Or(c.What, control.Local)}); err != nil {
+		return r, t, err
+	}
+	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
+	p, err := plan.Tune(withCPUs(r, 2, 2))
+	if err == nil && p.Time() > t.Budget {
+		err = fault.Usagef("a longer --budget, a shorter -t, or one direction: -R or --one-way",
+			"a budget of %s: to measure the state that is to be tuned takes %s by itself", unit.Duration(int64(t.Budget)), unit.Duration(int64(p.Time())))
+	}
+	return r, t, err
+}
+
+// targetRate reads a rate above zero.
+func targetRate(text string) (float64, error) {
+	rate, err := unit.ParseRate(text)
+	if err == nil && rate == 0 {
+		err = fmt.Errorf("a target of nothing is met by anything")
+	}
+	return float64(rate), err
+}
+
+// onlyKnobs are those that a list with commas names.
+func onlyKnobs(lists []string) ([]string, error) {
+	ids := splitList(lists)
+	if len(lists) > 0 && len(ids) == 0 {
+		return nil, fault.Usagef("`thru tune --list` names all", "--only names no knob")
+	}
+	for _, id := range ids {
+		if _, err := findKnob("--only", id); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// findKnob is the knob of that id; a mistyped one gets a hint.
+func findKnob(flag, id string) (knob.Knob, error) {
+	k, ok := knob.Find(id)
+	if ok {
+		return k, nil
+	}
+	var ids []string
+	for _, x := range knob.Table() {
+		ids = append(ids, x.ID)
+	}
+	hint := "`thru tune --list` names those of a host"
+	if near := fault.Nearest(strings.ToLower(id), ids); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return k, fault.Usagef(hint, "%s: there is no knob %q", flag, id)
+}
+
+// readSettings reads what is to be tried first: KNOB=VALUE[@END POINT][:INTERFACE].
+func readSettings(texts, ends []string) (all []measure.Setting, err error) {
+	for _, text := range texts {
+		id, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE], such as gro=on@esx2:eth0", "--try %s: no value", text)
+		}
+		k, err := findKnob("--try", strings.TrimSpace(id))
+		if err != nil {
+			return nil, err
+		}
+		if k.Scope == knob.OfTest {
+			return nil, fault.Usagef("give it as that: -P, -w, -l, --lean, -C or -A", "--try %s: it is an option of the test, no setting of a host", text)
+		}
+		s := measure.Setting{Knob: k.ID}
+		if err := place(&s, value, ends); err != nil {
+			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]; the end points are "+strings.Join(compactSame(ends), " and "), "--try %s: %w", text, err)
+		}
+		if s.Value == "" && k.ID != knob.RouteCongestion { // which "" takes away
+			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]", "--try %s: no value", text)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// place parts a value from where it is to be set. Names of end points may hold
+// an at sign and colons, so that they are looked for whole.
+func place(s *measure.Setting, text string, ends []string) error {
+	value, where, located := strings.Cut(text, "@")
+	if !located {
+		s.Value, s.Interface, _ = strings.Cut(text, ":")
+		s.Value = strings.TrimSpace(s.Value)
+		return nil
+	}
+	s.Value = strings.TrimSpace(value)
+	longest := slices.Clone(ends)
+	slices.SortFunc(longest, func(a, b string) int { return len(b) - len(a) })
+	for _, name := range longest {
+		rest, ok := strings.CutPrefix(where, name)
+		if ok && (rest == "" || rest[0] == ':') {
+			s.EndPoint, s.Interface = name, strings.TrimPrefix(rest, ":")
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no end point %s here", where)
+}
+
+// compactSame names this machine once where it is both ends.
+func compactSame(ends []string) []string { return slices.Compact(slices.Clone(ends)) }
+
+// list prints the knobs of both ends.
+func (c *tuneCmd) list(ctx context.Context, e *env) error {
+	family := 0
+	switch {
+	case c.IPv4:
+		family = 4
+	case c.IPv6:
+		family = 6
+	}
+	ends, closeAll, err := c.dial(e, family, loginFlags{}).pair(ctx, c.What)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	doc := &measure.Document{Schema: measure.Schema, Thru: e.version, Command: "tune", Arguments: e.arguments(), StartedAt: time.Now(), Cells: []measure.Cell{}}
+	both := []*control.EndPoint{ends.local}
+	if ends.peer != ends.local {
+		both = append(both, ends.peer)
+	}
+	for _, end := range both {
+		point, err := knobsOf(ctx, end)
+		if err != nil {
+			return err
+		}
+		doc.EndPoints = append(doc.EndPoints, point)
+	}
+	doc.ElapsedNs = int64(time.Since(doc.StartedAt))
+	if c.JSON {
+		return report.JSON(e.out, doc)
+	}
+	width, colour := terminal(e.out)
+	return report.Knobs(e.out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
+}
+
+// knobsOf asks an end point for the knobs of the host and of its interfaces that are up.
+func knobsOf(ctx context.Context, end *control.EndPoint) (measure.EndPoint, error) {
+	point := measure.EndPoint{Name: end.Name, Addr: end.Addr, Thru: end.Hello.Thru}
+	if end.Foreign || end.Client == nil {
+		point.NoTune = "no thru runs there"
+		return point, nil
+	}
+	facts, err := end.Client.Facts(ctx, bus.FactsRequest{})
+	if err != nil {
+		return point, fmt.Errorf("cli: reading the facts of %s: %w", end.Name, err)
+	}
+	var names []string
+	for _, x := range facts.Facts.Interfaces {
+		if x.Up != nil && *x.Up {
+			names = append(names, x.Name)
+		}
+	}
+	reply, err := end.Client.Knobs(ctx, bus.Knobs{Interfaces: names})
+	if err != nil {
+		return point, fmt.Errorf("cli: reading the knobs of %s: %w", end.Name, err)
+	}
+	point.Knobs, point.NoTune = reply.Knobs, reply.NoTune
+	return point, nil
+}

@@ -1,0 +1,136 @@
+package knob
+
+import (
+	"fmt"
+	"strings"
+)
+
+func esxi() map[string]func(*wording) {
+	return map[string]func(*wording){
+		MTU: esxMTU, TSO: esxNIC("tso"), ScatterGather: esxNIC("sg"), TXChecksum: esxNIC("cso"), LRO: esxLRO, GRO: esxLRO,
+		RXRing: esxRing("-r"), TXRing: esxRing("-t"), Coalescing: esxCoalescing, Pause: esxPause, Channels: esxQueues,
+		TxQueueLen: esxAdvanced("/Net/MaxNetifTxQueueLen", "-i"), Congestion: esxCongestion, Governor: esxPower,
+	}
+}
+
+// setting words an advanced setting of the host; kind is "-i" or "-s".
+func (w *wording) setting(name, kind, value, old string) {
+	w.lasts = esxcliKeeps
+	w.change(func(v string) string { return "esxcli system settings advanced set -o " + name + " " + kind + " " + v }, value, old,
+		"esxcli system settings advanced list -o "+name)
+}
+
+func esxAdvanced(name, kind string) func(*wording) {
+	return func(w *wording) { w.setting(name, kind, w.value(), w.old()) }
+}
+
+// esxMTU: a vSwitch has it first, then the VMkernel's port on it.
+func esxMTU(w *wording) {
+	w.lasts = esxcliKeeps
+	vswitch, port := "VSWITCH", strings.HasPrefix(w.set.Interface, "vmk")
+	if i := w.facts.Interface(w.set.Interface); i != nil && i.Master != nil {
+		vswitch = Interface(w.os, *i.Master)
+	}
+	w.change(func(v string) string { return "esxcli network vswitch standard set -m " + v + " -v " + vswitch }, w.value(), w.old(), "esxcli network vswitch standard list")
+	if port {
+		w.change(func(v string) string { return "esxcli network ip interface set -m " + v + " -i " + w.nic() }, w.value(), w.old(), "esxcli network ip interface list")
+	}
+	w.verifyPath("vmkping -d -s %d PEER")
+}
+
+// esxNIC words an offload of a physical adapter.
+func esxNIC(what string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = esxcliKeeps
+		command := "esxcli network nic " + what + " set -n " + w.nic() + " -e "
+		w.toggle(command+"1", command+"0", "esxcli network nic "+what+" get")
+	}
+}
+
+func esxLRO(w *wording) {
+	w.lasts = esxcliKeeps
+	const command = "esxcli system settings advanced set -o /Net/Vmxnet3HwLRO -i "
+	w.toggle(command+"1", command+"0", "esxcli system settings advanced list -o /Net/Vmxnet3HwLRO")
+}
+
+func esxRing(option string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		w.change(func(v string) string {
+			return "esxcli network nic ring current set -n " + w.nic() + " " + option + " " + v
+		}, w.value(), w.old(),
+			"esxcli network nic ring current get -n "+w.nic())
+	}
+}
+
+func esxCoalescing(w *wording) {
+	w.lasts = untilBoot
+	show := "esxcli network nic coalesce get -n " + w.nic()
+	command := func(value string) string {
+		p := pairs(value)
+		switch {
+		case named(p, "adaptive-rx") == "on":
+			return "esxcli network nic coalesce set -n " + w.nic() + " -a true"
+		case named(p, "rx-usecs") != unknownValue:
+			return "esxcli network nic coalesce set -n " + w.nic() + " -r " + named(p, "rx-usecs")
+		}
+		return ""
+	}
+	set := command(w.set.Value)
+	if set == "" {
+		w.say("set how long the adapter waits (esxcli network nic coalesce set)")
+		return
+	}
+	undo := command(w.before)
+	if undo == "" {
+		undo = "esxcli network nic coalesce set -n " + w.nic() + " -r " + unknownValue
+		w.readFirst(show)
+	}
+	w.do(set, undo, show)
+}
+
+func esxPause(w *wording) {
+	w.lasts = untilBoot
+	show := "esxcli network nic pauseParams list"
+	state := func(p []pair, name string) string {
+		switch named(p, name) {
+		case "on":
+			return "true"
+		case "off":
+			return "false"
+		}
+		return unknownValue
+	}
+	command := func(value string) string {
+		p := pairs(value)
+		return fmt.Sprintf("esxcli network nic pauseParams set -n %s -r %s -t %s", w.nic(), state(p, "rx"), state(p, "tx"))
+	}
+	if w.before == "" {
+		w.readFirst(show)
+	}
+	w.do(command(w.set.Value), command(w.before), show)
+}
+
+func esxQueues(w *wording) {
+	w.lasts = afterBoot
+	const command = "esxcli system settings kernel set -s netNetqueueEnabled -v "
+	w.do(command+"TRUE", command+"FALSE", "esxcli system settings kernel list -o netNetqueueEnabled")
+}
+
+func esxCongestion(w *wording) {
+	if w.set.Value == "bbr" {
+		w.say("there is no bbr: newreno and cubic can be chosen")
+		return
+	}
+	w.lasts = esxcliKeeps
+	w.change(format("esxcli network ip netstack set -N defaultTcpipStack -c %s"), w.value(), w.old(), "esxcli network ip netstack get -N defaultTcpipStack")
+}
+
+func esxPower(w *wording) {
+	policy := map[string]string{"performance": "'High Performance'", "powersave": "'Low Power'"}
+	value := policy[w.set.Value]
+	if value == "" {
+		value = "Balanced"
+	}
+	w.setting("/Power/CpuPolicy", "-s", value, policy[w.before])
+}

@@ -1,0 +1,231 @@
+package knob
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// How long changes last on other systems.
+const (
+	afterBoot   = "in force after the next boot"
+	ipadmKeeps  = "ipadm keeps it over a boot"
+	dladmKeeps  = "dladm keeps it over a boot"
+	adapterKeep = "Windows keeps it over a boot; the adapter restarts"
+	netshKeeps  = "Windows keeps it over a boot"
+	esxcliKeeps = "ESXi keeps it over a boot"
+)
+
+// A cluster of FreeBSD's mbufs, and with the mbuf that holds it (MCLBYTES,
+// MSIZE): of maxsockbuf a buffer can use 2048 bytes of 2304.
+const (
+	clusterBytes      = 2048
+	clusterWithHeader = 2304
+)
+
+// MaxSockBuf is the kern.ipc.maxsockbuf under which FreeBSD grants a buffer of
+// so many bytes (sb_max_adj in uipc_sockbuf.c): 4718592 for 4 MiB.
+func MaxSockBuf(buffer int64) int64 {
+	return (buffer + clusterBytes - 1) / clusterBytes * clusterWithHeader
+}
+
+func freebsd() map[string]func(*wording) {
+	return map[string]func(*wording){
+		TCPRmem: bsdBuffer("net.inet.tcp.recvbuf_max"), TCPWmem: bsdBuffer("net.inet.tcp.sendbuf_max"),
+		RmemMax: bsdBuffer(""), WmemMax: bsdBuffer(""),
+		WindowScaling: bsdSysctl("net.inet.tcp.rfc1323"), Timestamps: bsdSysctl("net.inet.tcp.rfc1323"),
+		SACK: bsdSysctl("net.inet.tcp.sack.enable"), MTUProbing: bsdSysctl("net.inet.tcp.pmtud_blackhole_detection"),
+		Congestion: bsdCongestion, NoMetricsSave: bsdHostCache, MTU: bsdMTU,
+		TSO: bsdFlag("tso"), LRO: bsdFlag("lro"), GRO: bsdFlag("lro"), TXChecksum: bsdFlag("txcsum"), RXChecksum: bsdFlag("rxcsum"),
+		RXRing: bsdLoader("override_nrxds"), TXRing: bsdLoader("override_ntxds"), Channels: bsdLoader("override_nrxqs"),
+		Pause: bsdPause, IRQAffinity: bsdInterrupts, Governor: bsdGovernor,
+	}
+}
+
+// bsdSysctl words a switch under FreeBSD's name.
+func bsdSysctl(name string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		value, old := w.value(), w.now(name)
+		if name == "net.inet.tcp.pmtud_blackhole_detection" && value == "2" {
+			value = "1"
+		}
+		if name == "net.inet.tcp.rfc1323" {
+			w.say("one switch for window scaling and timestamps")
+		}
+		w.change(format("sysctl %s=%s", name), value, old, "sysctl "+name)
+	}
+}
+
+// bsdBuffer words the ceiling of all buffers, which is raised first, and the
+// maximum of one side.
+func bsdBuffer(name string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		text := third(w.set.Value)
+		if text == "" {
+			text = w.set.Value
+		}
+		bytes, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || bytes <= 0 {
+			w.say("raise kern.ipc.maxsockbuf, then " + strings.TrimPrefix(name+", ", ", ") + "to the buffer that is needed")
+			return
+		}
+		const ceiling = "kern.ipc.maxsockbuf"
+		most := min(bytes, 1<<40)
+		if has, err := strconv.ParseInt(w.fact(ceiling), 10, 64); err != nil || has < MaxSockBuf(most) {
+			w.change(format("sysctl %s=%s", ceiling), strconv.FormatInt(MaxSockBuf(most), 10), w.known(ceiling), "sysctl "+ceiling)
+		}
+		if name == "" {
+			if len(w.out.Set) == 0 {
+				w.say("kern.ipc.maxsockbuf allows it already")
+			}
+			return
+		}
+		old := w.known(name)
+		if old == "" {
+			old = third(w.before)
+		}
+		w.change(format("sysctl %s=%s", name), strconv.FormatInt(most, 10), w.wordOr(old), "sysctl "+name)
+	}
+}
+
+func bsdCongestion(w *wording) {
+	w.lasts = untilBoot
+	const name = "net.inet.tcp.cc.algorithm"
+	if w.set.Value == "bbr" { // a stack of its own there (tcp_bbr(4))
+		const stack = "net.inet.tcp.functions_default"
+		w.do("kldload tcp_bbr", "kldunload tcp_bbr", "")
+		w.change(format("sysctl %s=%s", stack), "bbr", w.known(stack), "sysctl "+stack)
+		return
+	}
+	w.say(fmt.Sprintf("where sysctl net.inet.tcp.cc.available does not list it: kldload cc_%s", w.value()))
+	w.change(format("sysctl %s=%s", name), w.value(), w.now(name), "sysctl "+name)
+}
+
+// bsdHostCache: what Linux calls no memory is a cache that is off.
+func bsdHostCache(w *wording) {
+	w.lasts = untilBoot
+	const name = "net.inet.tcp.hostcache.enable"
+	turned := map[string]string{"0": "1", "1": "0"}
+	value, old := turned[w.set.Value], turned[w.before]
+	if value == "" {
+		value = unknownValue
+	}
+	if old == "" {
+		old = w.known(name)
+	}
+	w.change(format("sysctl %s=%s", name), value, old, "sysctl "+name)
+}
+
+func bsdMTU(w *wording) {
+	w.lasts = untilBoot
+	w.change(format("ifconfig %s mtu %s", w.nic()), w.value(), w.old(), "ifconfig "+w.nic())
+	w.verifyPath("ping -D -c 3 -s %d PEER")
+}
+
+// bsdFlag words an option of ifconfig: "tso", and "-tso" for off.
+func bsdFlag(flag string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		on, off := "ifconfig "+w.nic()+" "+flag, "ifconfig "+w.nic()+" -"+flag
+		w.toggle(on, off, "ifconfig "+w.nic())
+	}
+}
+
+// toggle words what is on or off: one command each. Where the state before is
+// not known it was the other one.
+func (w *wording) toggle(on, off, show string) {
+	state, _, _ := strings.Cut(w.set.Value, " ")
+	before, _, _ := strings.Cut(w.before, " ")
+	switch {
+	case state != "on" && state != "off":
+		w.say("on or off")
+		return
+	case before == state:
+		w.do(map[string]string{"on": on, "off": off}[state], map[string]string{"on": on, "off": off}[state], show)
+		return
+	case before == "":
+		w.say("undoing supposes that it was the other way round: " + show + " tells")
+	}
+	if state == "on" {
+		w.do(on, off, show)
+		return
+	}
+	w.do(off, on, show)
+}
+
+// bsdDevice is how settings name the device of an interface: "dev.vmx.0" of vmx0.
+func (w *wording) bsdDevice() string {
+	name := w.set.Interface
+	driver := strings.TrimRight(name, "0123456789")
+	if !Plain(name, "") || driver == "" || driver == name {
+		return "dev.DRIVER.UNIT"
+	}
+	return "dev." + driver + "." + name[len(driver):]
+}
+
+// bsdLoader words what the network library reads when a driver is loaded
+// (iflib(4), loader.conf(5)).
+func bsdLoader(name string) func(*wording) {
+	return func(w *wording) {
+		value := w.set.Value
+		if p := pairs(value); len(p) > 0 { // "combined 4"
+			value = p[0].value
+		}
+		if n, err := strconv.Atoi(value); err != nil || n <= 0 {
+			w.say("set " + w.bsdDevice() + ".iflib." + name + " in /boot/loader.conf")
+			return
+		}
+		w.lasts = afterBoot
+		key := w.bsdDevice() + ".iflib." + name
+		w.do(fmt.Sprintf("echo '%s=\"%s\"' >> /boot/loader.conf", key, value), fmt.Sprintf("sed -i '' '/^%s=/d' /boot/loader.conf", key), "sysctl "+key)
+	}
+}
+
+// bsdPause words flow control of the drivers that have the setting (ix, ixl,
+// igb): 0 none, 1 receive, 2 send, 3 both.
+func bsdPause(w *wording) {
+	w.lasts = untilBoot
+	key := w.bsdDevice() + ".fc"
+	old := ""
+	if w.before != "" {
+		old = flowControl(w.before, "0123")
+	}
+	w.change(format("sysctl %s=%s", key), flowControl(w.set.Value, "0123"), old, "sysctl "+key)
+}
+
+// flowControl chooses of four words: for none, receive, send, both.
+func flowControl(value, of string) string {
+	p := pairs(value)
+	i := 0
+	if named(p, "rx") == "on" {
+		i++
+	}
+	if named(p, "tx") == "on" {
+		i += 2
+	}
+	return of[i : i+1]
+}
+
+func bsdInterrupts(w *wording) {
+	w.lasts = untilBoot
+	old := pairs(w.before)
+	for _, p := range differing(w.set.Value, w.before) {
+		show := "cpuset -g -x " + p.name
+		before := named(old, p.name)
+		if before == unknownValue {
+			w.readFirst(show)
+		}
+		w.do("cpuset -l "+p.value+" -x "+p.name, "cpuset -l "+before+" -x "+p.name, show)
+	}
+}
+
+func bsdGovernor(w *wording) {
+	w.lasts = "to keep it: powerd_enable=NO in /etc/rc.conf"
+	if w.set.Value != "performance" {
+		w.do("service powerd start", "service powerd stop", "sysctl dev.cpu.0.freq")
+		return
+	}
+	w.do("service powerd stop", "service powerd start", "sysctl dev.cpu.0.freq")
+}

@@ -1,0 +1,212 @@
+package knob
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// How long changes last on Linux.
+const untilBoot = "lasts until the next boot"
+
+// linux words each knob by the commands that do what package tune does.
+func linux() map[string]func(*wording) {
+	all := map[string]func(*wording){
+		RouteCongestion: linuxRoute, Qdisc: linuxQdisc, MTU: linuxMTU,
+		RXRing: linuxRing("rx"), TXRing: linuxRing("tx"),
+		Channels:   linuxPairs("ethtool -L %s", "ethtool -l %s", true),
+		Coalescing: linuxPairs("ethtool -C %s", "ethtool -c %s", true),
+		Pause:      linuxPairs("ethtool -A %s", "ethtool -a %s", true),
+		RSSHash:    linuxPairs("ethtool -N %s rx-flow-hash", "", false),
+		RSSTable:   linuxTable,
+		RPS:        linuxMasks("rps_cpus"), XPS: linuxMasks("xps_cpus"),
+		IRQAffinity: linuxInterrupts, Governor: linuxGovernor, TxQueueLen: linuxQueueLength,
+	}
+	for _, k := range append(tcpKnobs(), stackKnobs()...) {
+		if strings.HasPrefix(k.Linux, "net.") {
+			all[k.ID] = linuxSysctl(k.Linux)
+		}
+	}
+	for _, k := range offloadKnobs() {
+		all[k.ID] = linuxFeature(strings.TrimPrefix(k.Linux, "ethtool -K "))
+	}
+	return all
+}
+
+func linuxSysctl(name string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		w.change(format("sysctl -w %s=%s", name), w.value(), w.old(), "sysctl "+name)
+	}
+}
+
+// linuxRoute words the congestion control of a route. A route is replaced as a
+// whole, so the command takes the rest of it from what is there.
+func linuxRoute(w *wording) {
+	w.lasts = untilBoot
+	to, rest, ok := routeWords(w.set.Interface)
+	if !ok {
+		w.say("replace the route by itself with `congctl` after it, as `ip route show` prints it")
+		return
+	}
+	ip := "ip route"
+	if strings.Contains(to, ":") {
+		ip = "ip -6 route"
+	}
+	show := strings.TrimSpace(ip + " show exact " + to + " " + rest)
+	command := func(value string) string {
+		// Selectors are left out of what is shown, so they are given again.
+		c := fmt.Sprintf("%s replace $(%s | sed 's/ congctl [^ ]*//') %s", ip, show, rest)
+		if value != "" {
+			c = strings.TrimSpace(c) + " congctl " + value
+		}
+		return strings.TrimSpace(c)
+	}
+	value := ""
+	if w.set.Value != "" {
+		value = w.value()
+	}
+	w.do(command(value), command(w.old()), show)
+}
+
+// routeWords takes a route's name apart ("10.0.0.0/24 dev eth0 table main
+// metric 0"): its destination, and what selects it beside.
+func routeWords(name string) (to, rest string, ok bool) {
+	fields := strings.Fields(name)
+	if len(fields)%2 != 1 || !Plain(fields[0], "/") {
+		return "", "", false
+	}
+	for i := 1; i < len(fields); i += 2 {
+		known := strings.Contains(" dev via table metric proto scope src tos ", " "+fields[i]+" ")
+		if !known || !Plain(fields[i+1], "") {
+			return "", "", false
+		}
+	}
+	return fields[0], strings.Join(fields[1:], " "), true
+}
+
+func linuxQdisc(w *wording) {
+	w.lasts = untilBoot
+	root := func(name string) string {
+		switch name {
+		case "", "noqueue", "mq": // what the kernel gives by itself comes back
+			return fmt.Sprintf("tc qdisc del dev %s root", w.nic())
+		}
+		return fmt.Sprintf("tc qdisc replace dev %s root %s", w.nic(), name)
+	}
+	show := fmt.Sprintf("tc -s qdisc show dev %s", w.nic())
+	value, _, _ := strings.Cut(w.set.Value, " ")
+	before, _, _ := strings.Cut(w.before, " ")
+	if before == "" {
+		w.do(root(w.word(value)), root(unknownValue), show)
+		w.readFirst(show)
+		return
+	}
+	w.do(root(w.word(value)), root(w.word(before)), show)
+}
+
+func linuxMTU(w *wording) {
+	w.lasts = untilBoot
+	w.change(format("ip link set dev %s mtu %s", w.nic()), w.value(), w.old(), "ip link show dev "+w.nic())
+	w.verifyPath("ping -M do -c 3 -s %d PEER")
+}
+
+// verifyPath adds a ping of a full packet that must not be split: the MTU
+// without the headers of IPv4 and ICMP.
+func (w *wording) verifyPath(ping string) {
+	if mtu, err := strconv.Atoi(w.set.Value); err == nil && mtu > 28 {
+		w.verify(fmt.Sprintf(ping, mtu-28))
+	}
+}
+
+func linuxQueueLength(w *wording) {
+	w.lasts = untilBoot
+	w.change(format("ip link set dev %s txqueuelen %s", w.nic()), w.value(), w.old(), "ip link show dev "+w.nic())
+}
+
+func linuxRing(side string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		w.change(format("ethtool -G %s %s %s", w.nic(), side), w.value(), w.old(), "ethtool -g "+w.nic())
+	}
+}
+
+// linuxFeature words an offload. Its value is "on" or "off", and may name the
+// parts that go along ("off tx-tcp-segmentation=off ..."): those that differ
+// are named in the command, so that undoing is exact.
+func linuxFeature(option string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		show := "ethtool -k " + w.nic()
+		value, old := features(option, w.set.Value, w.before), features(option, w.before, w.set.Value)
+		if old == "" {
+			old = option + " " + unknownValue
+			w.readFirst(show)
+		}
+		if value == "" {
+			value = option + " " + unknownValue
+		}
+		w.do("ethtool -K "+w.nic()+" "+value, "ethtool -K "+w.nic()+" "+old, show)
+	}
+}
+
+// features are the arguments of ethtool -K for a value of an offload, without
+// the parts that are the same in another value.
+func features(option, value, other string) string {
+	fields := strings.Fields(value)
+	if len(fields) == 0 {
+		return ""
+	}
+	same := " " + other + " "
+	var list []string
+	for _, f := range fields {
+		name, state, part := strings.Cut(f, "=")
+		if !part {
+			name, state = option, f
+		}
+		if state != "on" && state != "off" || !Plain(name, "") {
+			return ""
+		}
+		if part && !strings.Contains(same, " "+f+" ") {
+			list = append(list, name, state)
+		}
+	}
+	if on := fields[0]; len(list) == 0 && !strings.Contains(on, "=") {
+		return option + " " + on
+	}
+	return strings.Join(list, " ")
+}
+
+// linuxPairs words a value of names and values: those that differ from before,
+// in one command or in one each.
+func linuxPairs(set, show string, together bool) func(*wording) {
+	return func(w *wording) {
+		w.lasts = untilBoot
+		set, shown := fmt.Sprintf(set, w.nic()), ""
+		if show != "" {
+			shown = fmt.Sprintf(show, w.nic())
+		}
+		old := pairs(w.before)
+		var do, undo string
+		for _, p := range differing(w.set.Value, w.before) {
+			if !together { // rx-flow-hash is asked by the kind of flow
+				shown = fmt.Sprintf("ethtool -n %s rx-flow-hash %s", w.nic(), p.name)
+				w.pairUnread(old, shown)
+				w.do(set+" "+p.name+" "+p.value, set+" "+p.name+" "+named(old, p.name), shown)
+				continue
+			}
+			do += " " + p.name + " " + p.value
+			undo += " " + p.name + " " + named(old, p.name)
+		}
+		if do != "" {
+			w.pairUnread(old, shown)
+			w.do(set+do, set+undo, shown)
+		}
+	}
+}
+
+func (w *wording) pairUnread(old []pair, show string) {
+	if len(old) == 0 {
+		w.readFirst(show)
+	}
+}

@@ -1,0 +1,62 @@
+package knob
+
+const irqbalance = "irqbalance may undo it: systemctl stop irqbalance"
+
+// queueKnobs spread packets over queues and CPUs.
+func queueKnobs() []Knob {
+	return []Knob{
+		{ID: Channels, Scope: OfInterface, Title: "queues", Linux: "ethtool -L", Needs: needsNet,
+			About:  "receive and transmit queues of the interface, each with an interrupt of its own",
+			Effect: "several flows: nearly linear until the CPUs are full; one flow: none. Queues in use took 8 VMs from 5-6 to 9.5 Gb/s", Source: "reference, causes (too-few-queues, netqueue-off); Linux scaling.rst",
+			Risk: mayFlap + "; the tables of RSS, RPS and XPS begin anew", Cuts: true, Verify: "packets of several flows are counted in several queues (ethtool -S)", Checklist: []string{"C-22", "C-27", "C-28"}},
+		{ID: RSSHash, Scope: OfInterface, Title: "fields that RSS hashes", Linux: "ethtool -N ... rx-flow-hash", Needs: needsNet,
+			About:  "what of a packet chooses its queue: sd are the addresses, sdfn the ports too",
+			Effect: "flows between two hosts spread over all queues instead of one", Source: "Linux scaling.rst; checklist C-35",
+			Risk: "fragments of one datagram may be reordered where ports of UDP are hashed", Verify: "flows of several ports are counted in several queues", Checklist: []string{"C-22", "C-35"}},
+		{ID: RSSTable, Scope: OfInterface, Title: "table of RSS", Linux: "ethtool -X", Needs: needsNet,
+			About:  "which queue takes which share of the flows",
+			Effect: "all queues take an equal share: as many CPUs as queues handle packets", Source: "Linux scaling.rst",
+			Risk: "flows change their CPU: some packets may be reordered at that moment", Verify: "flows of several ports are counted in all queues", Checklist: []string{"C-22", "C-27"}},
+		{ID: RPS, Scope: OfInterface, Title: "packet steering at receive (RPS)", Linux: "/sys/class/net/.../queues/rx-*/rps_cpus", Needs: needsHost,
+			About:  "the CPU of the interrupt hands packets to other CPUs by flow: RSS in software, for an interface of one queue",
+			Effect: "several flows: up to as many times as CPUs share the work; one flow: it leaves the CPU of the interrupt", Source: "Linux scaling.rst; reference, causes (receiver-cpu)",
+			Risk: "an interrupt between CPUs for each batch of packets: latency and CPU", Verify: "column 10 of /proc/net/softnet_stat rises, and softirq time is spread over those CPUs", Checklist: []string{"C-29", "C-35"}},
+		{ID: XPS, Scope: OfInterface, Title: "packet steering at transmit (XPS)", Linux: "/sys/class/net/.../queues/tx-*/xps_cpus", Needs: needsHost,
+			About:  "which CPUs use which transmit queue",
+			Effect: "less contention for the locks of queues; a few percent with many senders", Source: "Linux scaling.rst",
+			Risk: "none known", Verify: "packets leave by the queues of the CPUs that send", Checklist: []string{"C-29"}},
+		{ID: IRQAffinity, Scope: OfInterface, Title: "CPUs of interrupts", Linux: "/proc/irq/*/smp_affinity_list", Needs: needsHost,
+			About:  "which CPUs take the interrupts of the interface's queues",
+			Effect: "with one CPU for each queue as many times as queues; 10 to 40% where the CPUs were of another NUMA node, at 40 Gb/s and more", Source: "reference, causes (irq-one-cpu, numa-remote); Linux scaling.rst",
+			Risk: irqbalance, Verify: "the counts of /proc/interrupts rise on those CPUs", Checklist: []string{"C-11", "C-29"}},
+		{ID: Governor, Scope: OfHost, Title: "frequency governor of the CPUs", Linux: "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", Needs: needsHost,
+			About:  "how the clock follows the load: performance holds it up",
+			Effect: "5 to 30% where a CPU clocks down between packets", Source: "reference, causes (cpu-governor); Linux cpufreq.rst",
+			Risk: "more power and heat", Verify: "scaling_cur_freq stays high during the test", Checklist: []string{"C-07", "C-29"}},
+	}
+}
+
+// testKnobs are options of a test: they need no privilege and change no host.
+func testKnobs() []Knob {
+	const nothing, none = "nothing", "none: only the test differs"
+	return []Knob{
+		{ID: Streams, Scope: OfTest, Title: "streams", Linux: "-P", Needs: nothing, About: "connections at the same time",
+			Effect: "where a window, a loss or one CPU binds each of them: nearly linear; too many cost about 10%", Source: "checklist B-10, B-15, B-16; reference, methods (formula 10)",
+			Risk: "what one program with one connection gets is not shown any more", Verify: "the result lists so many streams", Checklist: []string{"B-10", "B-15", "C-35"}},
+		{ID: Window, Scope: OfTest, Title: "explicit window", Linux: "-w", Needs: nothing, About: "socket buffer of the test; left out, the kernel grows it by itself",
+			Effect: "a fixed window carries at most window x 8 / RTT; +10% to -24% on a LAN", Source: "checklist B-17, C-18",
+			Risk: "an explicit window switches autotuning off, and the kernel cuts it to rmem_max or wmem_max", Verify: "the result says what the kernel granted", Checklist: []string{"B-11", "B-17", "C-18"}},
+		{ID: Length, Scope: OfTest, Title: "message length", Linux: "-l", Needs: nothing, About: "bytes of each write",
+			Effect: "0.74 to 13.8 Gb/s where messages were small", Source: "checklist C-19; reference, causes (app-limited)",
+			Risk: none, Verify: "CPU per Gb/s of the sender falls", Checklist: []string{"C-19", "B-19"}},
+		{ID: Lean, Scope: OfTest, Title: "data path without copies", Linux: "--lean", Needs: nothing, About: "the test's own work per byte is left out at both ends: sendfile, and data thrown away in the kernel",
+			Effect: "26% over a copying sender on loopback", Source: "measured (design, known ceilings)",
+			Risk: "real programs do copy: it shows what the path carries, not what they get", Verify: "the result names the data path of each end", Checklist: []string{"C-01", "B-07"}},
+		{ID: TestCongestion, Scope: OfTest, Title: "congestion control of the test", Linux: "-C", Needs: nothing + "; of a user that is not root only those that the kernel allows", About: "the same as congestion-control for the test's connections only",
+			Effect: "as of congestion-control", Source: "tcp(7), TCP_CONGESTION",
+			Risk: none, Verify: "the connections name it (TCP_CONGESTION); a route's congctl counts before it", Checklist: []string{"S-10"}},
+		{ID: CPUAffinity, Scope: OfTest, Title: "CPUs of the test", Linux: "-A", Needs: nothing, About: "the CPU that each end's threads stay on",
+			Effect: "1.7 times on loopback with both ends on one CPU; 10 to 40% on the node of the NIC at 40 Gb/s and more", Source: "measured (ARCHITECTURE.md); reference, causes (numa-remote)",
+			Risk: none, Verify: "the CPU times of the result show it", Checklist: []string{"C-03", "C-08"}},
+	}
+}

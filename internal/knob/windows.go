@@ -1,0 +1,159 @@
+package knob
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ethernetHeader is what Windows' *JumboPacket counts beside the MTU.
+const ethernetHeader = 14
+
+func windows() map[string]func(*wording) {
+	const offloadOf = "-NetAdapter"
+	return map[string]func(*wording){
+		TCPRmem: winAutotuning, WindowScaling: winAutotuning, Timestamps: winTimestamps, Congestion: winCongestion,
+		MTU: winMTU, TSO: winToggle(offloadOf + "Lso"), LRO: winToggle(offloadOf + "Rsc"), GRO: winToggle(offloadOf + "Rsc"),
+		TXChecksum: winToggle(offloadOf + "ChecksumOffload"), RXChecksum: winToggle(offloadOf + "ChecksumOffload"),
+		RXRing: winProperty("*ReceiveBuffers"), TXRing: winProperty("*TransmitBuffers"),
+		Coalescing: winModeration, Pause: winPause, Channels: winQueues, RSSTable: winRSS, IRQAffinity: winNUMA, Governor: winPower,
+	}
+}
+
+// autotuningLevels are the levels of netsh with their largest windows in bytes (C-31).
+func autotuningLevel(value string) string {
+	if value == "0" {
+		return "disabled"
+	}
+	if bytes, err := strconv.ParseInt(third(value), 10, 64); err == nil && bytes/2 > 16<<20 {
+		return "experimental"
+	}
+	return "normal"
+}
+
+func winAutotuning(w *wording) {
+	w.lasts = netshKeeps
+	old := strings.ToLower(w.known("Internet.AutoTuningLevelLocal"))
+	w.change(format("netsh int tcp set global autotuninglevel=%s"), autotuningLevel(w.set.Value), old, "netsh int tcp show global")
+}
+
+func winTimestamps(w *wording) {
+	w.lasts = netshKeeps
+	words := map[string]string{"0": "disabled", "1": "enabled", "2": "enabled"}
+	value := words[w.set.Value]
+	if value == "" {
+		value = unknownValue
+	}
+	w.change(format("netsh int tcp set global timestamps=%s"), value, words[w.before], "netsh int tcp show global")
+}
+
+func winCongestion(w *wording) {
+	w.lasts = netshKeeps
+	value := w.value()
+	if value == "bbr" { // of Windows 11 and its servers
+		value = "bbr2"
+	}
+	w.change(format("netsh int tcp set supplemental template=internet congestionprovider=%s"), value, w.old(), "netsh int tcp show supplemental")
+}
+
+func winMTU(w *wording) {
+	w.lasts = adapterKeep
+	mtu, err := strconv.Atoi(w.set.Value)
+	if err != nil {
+		w.say("set the MTU of the adapter (*JumboPacket), then of IP (NlMtuBytes)")
+		return
+	}
+	old, _ := strconv.Atoi(w.before)
+	if mtu > 1500 || old > 1500 { // the adapter has it first, and counts the Ethernet header too
+		jumbo := ""
+		if old > 0 {
+			jumbo = strconv.Itoa(old + ethernetHeader)
+		}
+		w.adapter("*JumboPacket", strconv.Itoa(mtu+ethernetHeader), jumbo)
+	}
+	w.change(format("Set-NetIPInterface -InterfaceAlias %s -NlMtuBytes %s", w.nic()), strconv.Itoa(mtu), w.old(), "Get-NetIPInterface -InterfaceAlias "+w.nic())
+	w.verifyPath("ping -f -l %d PEER")
+}
+
+// adapter words an advanced property of the adapter.
+func (w *wording) adapter(keyword, value, old string) {
+	w.lasts = adapterKeep
+	w.change(format("Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '%s' -RegistryValue %s", w.nic(), keyword), value, old,
+		fmt.Sprintf("Get-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '%s'", w.nic(), keyword))
+}
+
+func winProperty(keyword string) func(*wording) {
+	return func(w *wording) { w.adapter(keyword, w.value(), w.old()) }
+}
+
+// winToggle words an offload: what names the cmdlets after their verb.
+func winToggle(what string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = adapterKeep
+		w.toggle("Enable"+what+" -Name "+w.nic(), "Disable"+what+" -Name "+w.nic(), "Get"+what+" -Name "+w.nic())
+	}
+}
+
+// winModeration: the adapter has moderation (1) or not (0); how long it waits its driver chooses.
+func winModeration(w *wording) {
+	wait := func(value string) string {
+		p := pairs(value)
+		switch {
+		case len(p) == 0:
+			return ""
+		case named(p, "adaptive-rx") != "on" && named(p, "rx-usecs") == "0":
+			return "0"
+		}
+		return "1"
+	}
+	value := wait(w.set.Value)
+	if value == "" {
+		w.say("set *InterruptModeration of the adapter")
+		return
+	}
+	w.adapter("*InterruptModeration", value, wait(w.before))
+}
+
+// winPause: 0 none, 1 send, 2 receive, 3 both.
+func winPause(w *wording) {
+	old := ""
+	if w.before != "" {
+		old = flowControl(w.before, "0213")
+	}
+	w.adapter("*FlowControl", flowControl(w.set.Value, "0213"), old)
+}
+
+func winQueues(w *wording) {
+	w.lasts = adapterKeep
+	show := "Get-NetAdapterRss -Name " + w.nic()
+	p := pairs(w.set.Value)
+	if len(p) == 0 {
+		w.say("set the receive queues of the adapter (Set-NetAdapterRss)")
+		return
+	}
+	old := ""
+	if before := pairs(w.before); len(before) > 0 {
+		old = before[0].value
+	}
+	w.do("netsh int tcp set global rss=enabled", "", "")
+	w.change(format("Set-NetAdapterRss -Name %s -NumberOfReceiveQueues %s", w.nic()), p[0].value, old, show)
+}
+
+func winRSS(w *wording) {
+	w.lasts = adapterKeep
+	w.say("Windows balances the table itself where RSS is on")
+	w.do("Enable-NetAdapterRss -Name "+w.nic(), "Disable-NetAdapterRss -Name "+w.nic(), "Get-NetAdapterRss -Name "+w.nic())
+}
+
+func winNUMA(w *wording) {
+	w.lasts = adapterKeep
+	show := "Get-NetAdapterRss -Name " + w.nic()
+	w.change(format("Set-NetAdapterRss -Name %s -Profile %s", w.nic()), "NUMAStatic", "", show)
+}
+
+func winPower(w *wording) {
+	w.lasts = netshKeeps
+	plan := map[bool]string{true: "SCHEME_MIN", false: "SCHEME_BALANCED"}
+	w.do("powercfg /setactive "+plan[w.set.Value == "performance"], "powercfg /setactive "+plan[w.set.Value != "performance"], "powercfg /getactivescheme")
+	w.say("undoing supposes the plan Balanced or High performance: powercfg /getactivescheme tells it before")
+}

@@ -1,0 +1,283 @@
+package knob
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Words are what a person types at a host to do by hand what a Setting does.
+// Each line is one command as a shell of that system takes it. What the reader
+// has to fill in stands in capitals: PEER, VALUE, INTERFACE.
+type Words struct {
+	Set    []string // in order
+	Undo   []string // brings back the value before, in order
+	Verify []string // shows that it is set
+	Risk   string   // what it may cost, and how long it lasts
+	Words  string   // where no command does it, or what to do before
+}
+
+// By words a setting for a system ("linux", "freebsd", ...). before is the
+// value that the knob has in the same form, "" where that is not known; then
+// the host's facts, which may be nil, are asked, and what they do not tell
+// either is left to the reader, with the command that tells it.
+func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
+	if before == "" {
+		before = FromFacts(f, s.Knob, s.Interface)
+	}
+	w := &wording{os: os, facts: f, set: s, before: before}
+	if k, ok := about(s.Knob); ok {
+		w.out.Risk = k.Risk
+		if k.Scope == OfTest {
+			return w.option(k)
+		}
+		if do := system(os)[s.Knob]; do != nil {
+			do(w)
+		}
+	}
+	return w.words()
+}
+
+// system is how each knob is worded for one system.
+func system(os string) map[string]func(*wording) {
+	switch os {
+	case "linux":
+		return linux()
+	case "freebsd":
+		return freebsd()
+	case "windows":
+		return windows()
+	case "solaris", "illumos":
+		return sun()
+	case "esxi":
+		return esxi()
+	}
+	return nil
+}
+
+// Words for a reader that stand for what is not known, or is no plain word.
+const (
+	unknownValue     = "VALUE"
+	unknownInterface = "INTERFACE"
+)
+
+// wording collects what is typed for one setting.
+type wording struct {
+	os     string
+	facts  *measure.Facts
+	set    measure.Setting
+	before string   // "" where it is not known
+	undo   []string // in the order of what they undo
+	unread []string // commands that tell a value which is not known
+	lasts  string   // how long it lasts
+	out    Words
+}
+
+// words closes the collection: undone is in reverse order.
+func (w *wording) words() Words {
+	slices.Reverse(w.undo)
+	w.out.Undo = w.undo
+	if len(w.unread) > 0 {
+		w.say("the value before is not known: read it first (" + strings.Join(w.unread, "; ") + "), and put it in for " + unknownValue + " to undo")
+	}
+	if len(w.out.Set) == 0 && w.out.Words == "" {
+		w.say("no command of " + systemName(w.os) + " is known for it")
+	}
+	if w.lasts != "" && len(w.out.Set) > 0 {
+		w.out.Risk = strings.Trim(w.out.Risk+"; "+w.lasts, "; ")
+	}
+	return w.out
+}
+
+// systemName is the system's name where it is one of ours, which may stand in a sentence.
+func systemName(os string) string {
+	if slices.Contains(Systems(), os) || os == "darwin" {
+		return os
+	}
+	return "this system"
+}
+
+// option words an option of a test, as a person gives it.
+func (w *wording) option(k Knob) Words {
+	switch {
+	case k.ID == Lean:
+		w.say("give the test " + k.Linux)
+	case w.set.Value == "":
+		w.say("leave " + k.Linux + " out")
+	default:
+		w.say("give the test " + k.Linux + " " + w.word(w.set.Value))
+	}
+	return w.out
+}
+
+// do adds a command, what undoes it and what shows it, "" where there is none.
+func (w *wording) do(set, undo, verify string) {
+	w.out.Set = append(w.out.Set, set)
+	if undo != "" {
+		w.undo = append(w.undo, undo)
+	}
+	w.verify(verify)
+}
+
+// change adds a command that sets a value; the same command with the value
+// before undoes it. Where old is "" that is left to the reader, with read.
+func (w *wording) change(command func(value string) string, value, old, read string) {
+	if old == "" {
+		old = unknownValue
+		w.readFirst(read)
+	}
+	w.do(command(value), command(old), read)
+}
+
+// readFirst names a command that tells a value which is not known.
+func (w *wording) readFirst(command string) {
+	if command != "" && !slices.Contains(w.unread, command) {
+		w.unread = append(w.unread, command)
+	}
+}
+
+// verify adds a command that shows the setting, once.
+func (w *wording) verify(command string) {
+	if command != "" && !slices.Contains(w.out.Verify, command) {
+		w.out.Verify = append(w.out.Verify, command)
+	}
+}
+
+// say adds words.
+func (w *wording) say(text string) {
+	w.out.Words = strings.TrimPrefix(w.out.Words+"; "+text, "; ")
+}
+
+// fact is what the facts say of a setting by its own name, "" where they do not.
+func (w *wording) fact(name string) string {
+	if w.facts == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(w.facts.Sysctls[name]), " ")
+}
+
+// old is the value before as a word of a command; "" where it is not known.
+func (w *wording) old() string {
+	return w.wordOr(w.before)
+}
+
+// now is the value before of a setting that the system calls by this name.
+func (w *wording) now(name string) string {
+	if w.before != "" {
+		return w.old()
+	}
+	return w.known(name)
+}
+
+// wordOr is text as a word of a command, "" where there is none.
+func (w *wording) wordOr(text string) string {
+	if text == "" {
+		return ""
+	}
+	return w.word(text)
+}
+
+// known is what the facts say, as a word of a command; "" where they do not.
+func (w *wording) known(name string) string {
+	if v := w.fact(name); v != "" {
+		return w.word(v)
+	}
+	return ""
+}
+
+// value is the new value as a word of a command.
+func (w *wording) value() string { return w.word(w.set.Value) }
+
+// word is text as one word of a command: plain words as they are, several in
+// single quotes, and VALUE for all that a shell could read something into.
+func (w *wording) word(text string) string {
+	fields := strings.Fields(text)
+	for _, f := range fields {
+		if !Plain(f, "+,") {
+			return unknownValue
+		}
+	}
+	switch len(fields) {
+	case 0:
+		return unknownValue
+	case 1:
+		return fields[0]
+	}
+	return "'" + strings.Join(fields, " ") + "'"
+}
+
+// nic is the setting's interface as a word of a command.
+func (w *wording) nic() string { return Interface(w.os, w.set.Interface) }
+
+// Interface is the name of an interface as the shell of a system takes it.
+// A name that a shell would read something into is INTERFACE, which the
+// reader has to fill in.
+func Interface(os, name string) string {
+	switch {
+	case Plain(name, ""):
+		return name
+	case os == "windows" && Plain(name, " #()"):
+		return "'" + name + "'" // PowerShell takes everything in single quotes as it is
+	}
+	return unknownInterface
+}
+
+// Plain tells whether text is one word that no shell reads anything into, and
+// that no program takes for an option. more are characters allowed beside
+// letters, digits and "._:@-".
+func Plain(text, more string) bool {
+	for _, c := range text {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("._:@-"+more, c) {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 64 && text[0] != '-' && text[0] != ' '
+}
+
+// format is a command with one place for its value.
+func format(text string, args ...any) func(string) string {
+	return func(value string) string { return fmt.Sprintf(text, append(slices.Clone(args), value)...) }
+}
+
+// third is the greatest of the three numbers of a TCP buffer.
+func third(value string) string {
+	fields := strings.Fields(value)
+	if len(fields) != 3 {
+		return ""
+	}
+	return fields[2]
+}
+
+// pair is one element of a value that covers several: "rx-usecs" "50".
+type pair struct{ name, value string }
+
+// pairs reads a value of names and values in turns; only plain ones are taken.
+func pairs(value string) []pair {
+	fields := strings.Fields(value)
+	var list []pair
+	for i := 0; i+1 < len(fields); i += 2 {
+		if Plain(fields[i], "") && Plain(fields[i+1], ",") {
+			list = append(list, pair{fields[i], fields[i+1]})
+		}
+	}
+	return list
+}
+
+// differing are the pairs of a value that are not the same in another.
+func differing(value, other string) []pair {
+	have := pairs(other)
+	return slices.DeleteFunc(pairs(value), func(p pair) bool { return slices.Contains(have, p) })
+}
+
+// named is the pair of that name, VALUE where there is none.
+func named(list []pair, name string) string {
+	for _, p := range list {
+		if p.name == name {
+			return p.value
+		}
+	}
+	return unknownValue
+}

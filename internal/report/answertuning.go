@@ -1,0 +1,178 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// tuningAnswer says "38.9 -> 187 Mb/s local -> b, 41.2 -> 186 Mb/s back: 3 of
+// 7 changes kept", and whether the target is met.
+func tuningAnswer(d *measure.Document) string {
+	t := d.Tuning
+	if t.Restored != nil || isRollback(d) {
+		return restoredAnswer(t.Restored)
+	}
+	if s := newSameness(d); s != nil {
+		return s.text()
+	}
+	s := journeyAnswer(d)
+	if s == "" && !t.DryRun {
+		return ""
+	}
+	return strings.TrimPrefix(s+": "+changesAnswer(t), ": ") + targetAnswer(d)
+}
+
+// tuningAnswers is that as the lines of an answer: none where there is none.
+func tuningAnswers(d *measure.Document) []string {
+	if s := tuningAnswer(d); s != "" {
+		return []string{s}
+	}
+	return nil
+}
+
+// isRollback tells of a tuning that only undid what earlier ones have left.
+func isRollback(d *measure.Document) bool {
+	return !d.Tuning.DryRun && len(d.Cells) == 0 && d.Error == nil && len(d.Tuning.Attempts)+len(d.Tuning.Journey)+len(d.Tuning.Advice) == 0
+}
+
+// journeyAnswer is the way from the first to the last figure of each direction.
+func journeyAnswer(d *measure.Document) string {
+	var parts []string
+	first, last := ends(d)
+	for i, from := range first {
+		to := from
+		if n := slices.IndexFunc(last, func(c *measure.Cell) bool { return sameWay(c, from) }); n >= 0 {
+			to = last[n]
+		}
+		name := pathName(from)
+		if i == 1 && from.From == first[0].To && from.To == first[0].From && from.From != from.To {
+			name = "back"
+		}
+		parts = append(parts, wayText(from, to)+" "+name)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func wayText(from, to *measure.Cell) string {
+	switch {
+	case !stat.Measured(from) && !stat.Measured(to):
+		return "no result"
+	case from == to || amountOf(from) == amountOf(to):
+		return unit.Rate(amountOf(to))
+	}
+	return fromTo(amountOf(from), amountOf(to))
+}
+
+func sameWay(a, b *measure.Cell) bool { return a.From == b.From && a.To == b.To }
+
+// ends are the cells of the first state and of the last; of a result that was
+// kept both are its main cells.
+func ends(d *measure.Document) (first, last []*measure.Cell) {
+	if n := len(d.Tuning.Journey); n > 0 {
+		return cellsOf(d, d.Tuning.Journey[0].Cells), cellsOf(d, d.Tuning.Journey[n-1].Cells)
+	}
+	there, back, _ := mainCells(d)
+	for _, c := range []*measure.Cell{there, back} {
+		if c != nil {
+			first = append(first, c)
+		}
+	}
+	return first, first
+}
+
+// changesAnswer says what became of the changes.
+func changesAnswer(t *measure.Tuning) string {
+	if t.DryRun {
+		return adviceAnswer(t.Advice)
+	}
+	kept, tried := 0, 0
+	for _, a := range t.Attempts {
+		switch a.Outcome {
+		case measure.Kept:
+			kept++
+			tried++
+		case measure.Undone, measure.NotInUse, measure.Failed:
+			tried++
+		}
+	}
+	switch {
+	case tried == 0 && len(t.Attempts)+len(t.Advice) > 0:
+		return "no change was tried"
+	case tried == 0:
+		return "nothing was found to change"
+	case kept == 0 && tried == 1:
+		return "the one change that was tried does not help, and is undone"
+	case kept == 0:
+		return fmt.Sprintf("none of %d changes helps, all are undone", tried)
+	case kept == tried && kept == 1:
+		return "the one change that was tried is kept"
+	case kept == tried:
+		return fmt.Sprintf("all %d changes kept", tried)
+	}
+	return fmt.Sprintf("%d of %d changes kept", kept, tried)
+}
+
+// adviceAnswer names the first change that is advised.
+func adviceAnswer(advice []measure.Proposal) string {
+	switch n := len(advice); n {
+	case 0:
+		return "nothing was found to change"
+	case 1:
+		return "one change to try: " + clean(advice[0].Title)
+	default:
+		return fmt.Sprintf("%d changes to try, first: %s", n, clean(advice[0].Title))
+	}
+}
+
+// targetAnswer is "; the target of 150 Mb/s is met".
+func targetAnswer(d *measure.Document) string {
+	if d.Tuning.TargetBps <= 0 || d.Tuning.DryRun {
+		return ""
+	}
+	if MeetsTarget(d) {
+		return fmt.Sprintf("; the target of %s is met", unit.Rate(d.Tuning.TargetBps))
+	}
+	return fmt.Sprintf("; the target of %s is not met", unit.Rate(d.Tuning.TargetBps))
+}
+
+// MeetsTarget tells whether each direction carries what a tuning has as its
+// target, in the state that it has ended in.
+func MeetsTarget(d *measure.Document) bool {
+	_, last := ends(d)
+	for _, c := range last {
+		if amountOf(c) < d.Tuning.TargetBps {
+			return false
+		}
+	}
+	return len(last) > 0
+}
+
+// AttemptLine is what became of a change, in one line without a newline: "kept
+// receive windows of up to 25 MiB at b: 38.9 -> 181 Mb/s, +365% (+340..+391%)".
+// What has no room in width (0: no bound) is cut.
+func AttemptLine(a measure.Attempt, width int) string {
+	line := pad(clean(a.Outcome), outcomeWidth) + " " + clean(a.Title)
+	switch c := a.Comparison; {
+	case c == nil || c.BaseValue == nil || c.Value == nil || c.ChangePct == nil:
+		if a.Reason != "" {
+			line += ": " + clean(a.Reason)
+		}
+	default:
+		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + relative(*c.ChangePct)
+		if c.LowPct != nil && c.HighPct != nil {
+			line += " (" + strings.TrimSuffix(relative(*c.LowPct), "%") + ".." + relative(*c.HighPct) + ")"
+		}
+	}
+	if r := []rune(line); width > 3 && len(r) > width {
+		line = string(r[:width-3]) + "..."
+	}
+	return line
+}
+
+// outcomeWidth is the longest outcome of an attempt.
+const outcomeWidth = 10

@@ -1,0 +1,199 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// proposal is a change that is advised, ready to print.
+type proposal struct {
+	Number  int
+	Title   string
+	For     string // what asks for it: "finding receive-window, local -> b"
+	Why     string
+	Expect  string
+	Source  string
+	Risk    string
+	Cuts    bool
+	ByHand  string // why thru does not do it itself
+	Flags   string // options of a test that do the same
+	Hosts   []handwork
+	AnyUndo bool
+}
+
+// handwork is what to type at one host.
+type handwork struct {
+	At                string // "at b (linux):"; "" where there is only one host
+	Words             string
+	Set, Undo, Verify []string
+}
+
+func newProposal(p *measure.Proposal, number int, several bool) proposal {
+	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: clean(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, ByHand: clean(p.OnlySaid)}
+	switch {
+	case p.Cause != "":
+		v.For = "finding " + clean(p.Cause)
+	case p.Gate != "":
+		v.For = "gate " + clean(p.Gate)
+	}
+	if p.From != "" && p.To != "" {
+		v.For = join(v.For, clean(p.From+" -> "+p.To))
+	}
+	if p.ExpectBps != nil && !strings.Contains(v.Expect, "b/s") {
+		v.Expect = join(unit.Rate(*p.ExpectBps), v.Expect)
+	}
+	if p.Test != nil {
+		v.Flags = clean(p.Test.Flags)
+	}
+	for _, c := range p.Commands[:min(len(p.Commands), maxLines)] {
+		h := handwork{Words: clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(c.Verify)}
+		if several && c.EndPoint != "" {
+			h.At = "at " + clean(c.EndPoint)
+		}
+		if c.Platform != "" && c.Platform != "linux" {
+			h.At = strings.TrimSpace(h.At + " (" + clean(c.Platform) + ")")
+		}
+		v.AnyUndo = v.AnyUndo || len(h.Undo) > 0
+		v.Hosts = append(v.Hosts, h)
+	}
+	return v
+}
+
+// Danger is the risk, and first that the connection may be cut.
+func (p proposal) Danger() string {
+	if !p.Cuts {
+		return p.Risk
+	}
+	const cut = "may cut the connection to the host for some seconds"
+	if p.Risk == "" {
+		return cut
+	}
+	return cut + "; " + p.Risk
+}
+
+// sameness is the outcome of comparisons of a state with itself (--aa).
+type sameness struct {
+	Total, Wrong int      // comparisons, and those that came out as a difference
+	Counts       string   // "57 equivalent, 3 undecided"
+	Most         string   // the greatest change that was estimated
+	Cases        []string // those that came out as a difference
+}
+
+// falseAlarms is how many of 60 comparisons of the same with the same may come
+// out as a difference (docs/tune.md).
+const falseAlarms = 2.0 / 60
+
+// newSameness counts; nil where the tuning compared something else.
+func newSameness(d *measure.Document) *sameness {
+	compared := d.Comparisons
+	if len(compared) == 0 || len(d.Tuning.Attempts) > 0 {
+		return nil
+	}
+	s := &sameness{Total: len(compared)}
+	counts := map[string]int{}
+	most := 0.0
+	for i := range compared {
+		c := &compared[i]
+		counts[c.Outcome]++
+		if c.ChangePct != nil && abs(*c.ChangePct) > abs(most) {
+			most = *c.ChangePct
+		}
+		if c.Outcome == measure.Improved || c.Outcome == measure.Worse {
+			if s.Wrong++; len(s.Cases) < maxProofs {
+				s.Cases = append(s.Cases, fmt.Sprintf("comparison %d: %s: %s", i+1, comparedText(c), clean(c.Outcome)))
+			}
+		}
+	}
+	var words []string
+	for _, outcome := range []string{measure.Equivalent, measure.Undecided, measure.Improved, measure.Worse, measure.NotCompared} {
+		if n := counts[outcome]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, outcome))
+		}
+	}
+	s.Counts, s.Most = strings.Join(words, ", "), signed(most)
+	return s
+}
+
+func abs(x float64) float64 { return max(x, -x) }
+
+// Trusted tells whether so few came out as a difference as may.
+func (s *sameness) Trusted() bool { return float64(s.Wrong) <= max(falseAlarms*float64(s.Total), 0) }
+
+// text is the outcome in a sentence.
+func (s *sameness) text() string {
+	t := count(s.Total, "comparison") + " of this state with itself: " + s.Counts
+	if s.Wrong > 0 && !s.Trusted() {
+		t += "; at most 2 of 60 may come out as a difference"
+	}
+	return t
+}
+
+// newRestored lists what a rollback has done, and why anything is left.
+func newRestored(changed []measure.Changed) (g grid, left []string) {
+	g = grid{Tone: restoredTone, Columns: []column{{Name: "at", Least: 6}, {Name: "knob"}, {Name: "interface"}, {Name: "set to", Least: 10}, {Name: "before", Least: 10}, {Name: "outcome"}}}
+	for _, c := range changed[:min(len(changed), maxTargetRows)] {
+		g.Rows = append(g.Rows, []string{orDash(clean(c.EndPoint)), clean(c.Knob), orDash(clean(c.Interface)), orDash(clean(c.Value)), orDash(clean(c.Before)), orDash(restoredWord(c.Outcome))})
+		if c.Error != "" {
+			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+clean(c.Error))
+		}
+	}
+	if n := len(changed) - len(g.Rows); n > 0 {
+		g.More = fmt.Sprintf("and %d more, see the JSON document", n)
+	}
+	return g.withoutEmpty(), cleanAll(left)
+}
+
+func at2(endPoint string) string {
+	if endPoint == "" {
+		return ""
+	}
+	return " at " + clean(endPoint)
+}
+
+// restoredWord is the outcome of undoing a change, for a person.
+func restoredWord(outcome string) string {
+	switch outcome {
+	case measure.Undone:
+		return "restored"
+	case measure.Settled:
+		return "was so already"
+	case measure.Foreign:
+		return "left: changed by another"
+	}
+	return clean(outcome)
+}
+
+func restoredTone(cell string) tone {
+	switch cell {
+	case "restored":
+		return toneGood
+	case "failed":
+		return toneBad
+	case "left: changed by another":
+		return toneWarn
+	}
+	return toneNone
+}
+
+// restoredAnswer says "all 3 settings are as they were before".
+func restoredAnswer(changed []measure.Changed) string {
+	left := 0
+	for _, c := range changed {
+		if c.Outcome != measure.Undone && c.Outcome != measure.Settled {
+			left++
+		}
+	}
+	switch n := len(changed); {
+	case n == 0:
+		return "nothing to undo: thru has changed nothing here"
+	case left > 0:
+		return fmt.Sprintf("%d of %d settings are as they were before, %d %s not", n-left, n, left, verb(left, "is", "are"))
+	case n == 1:
+		return "1 setting is as it was before"
+	default:
+		return fmt.Sprintf("all %d settings are as they were before", n)
+	}
+}

@@ -1,0 +1,227 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Columns of what is said of a tuning.
+const (
+	attemptColumn  = outcomeWidth + 2 // where a change and its figures begin
+	proposalColumn = 11               // where the facts of a proposal begin
+)
+
+// tuningText prints what was done, or is advised, and what remains.
+func (p *printer) tuningText(v *view) {
+	t := v.Tuning
+	p.answer(v)
+	p.same(t.Same)
+	if len(t.Restored.Rows) > 0 {
+		p.out.WriteByte('\n')
+		p.grid(t.Restored)
+	}
+	for _, s := range t.Left {
+		p.wrap(yellow, 9, "left:", s)
+	}
+	p.journey(t)
+	if len(t.Attempts) > 0 {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what was tried"))
+	}
+	for _, a := range t.Attempts {
+		p.attempt(a)
+	}
+	if v.Ended != "" {
+		p.wrap("", 0, "", "ended: "+v.Ended)
+	}
+	p.toKeep(t)
+	if len(t.Remains) > 0 {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what remains"))
+	}
+	for _, s := range t.Remains {
+		p.wrap("", 3, "  -", s)
+	}
+	p.proposals(t)
+	p.lists(v)
+}
+
+// same prints the outcome of comparisons of a state with itself.
+func (p *printer) same(s *sameness) {
+	if s == nil {
+		return
+	}
+	p.wrap("", 0, "", "the greatest change that was estimated, where nothing was changed: "+s.Most)
+	for _, c := range s.Cases {
+		p.wrap(yellow, 3, "  -", c)
+	}
+}
+
+// journey prints the states as a table: with one unit in its head, or a unit at each figure.
+func (p *printer) journey(t *tuning) {
+	if len(t.Journey) == 0 {
+		return
+	}
+	p.out.WriteByte('\n')
+	p.grid(t.table())
+}
+
+// table is the journey for a terminal.
+func (t *tuning) table() grid {
+	g := grid{Columns: []column{{Name: "state", Least: 14}, {Name: "path", Least: 8}, {Name: t.Unit(), Right: true}, {Name: "range", Right: true}, {Name: "change", Right: true}, {Name: "held back by", Least: 14}}}
+	for _, s := range t.Journey {
+		g.Rows = append(g.Rows, []string{s.State, s.Way, s.Figure, orDash(s.Range), orDash(s.Change), s.Held})
+	}
+	return g.withoutEmpty()
+}
+
+// attempt prints a change with its outcome, and what it was judged by.
+func (p *printer) attempt(a attempt) {
+	p.wrap(a.Tone.code(), attemptColumn, "  "+a.Outcome, a.Title)
+	for _, s := range []string{a.Figures, a.Other, a.Reason} {
+		if s != "" {
+			p.wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), s)
+		}
+	}
+	for _, s := range a.Guards {
+		p.wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), s)
+	}
+	if len(a.Proofs) > 0 {
+		p.wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), "in force? "+strings.Join(a.Proofs, "; "))
+	}
+}
+
+// toKeep prints how to make last what was kept, and how to undo it.
+func (p *printer) toKeep(t *tuning) {
+	if t.Flags != "" {
+		fmt.Fprintf(&p.out, "\n%s\n  %s\n", p.paint(bold, "options of the test that were kept"), t.Flags)
+	}
+	if len(t.Lasting) > 0 {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "to make it last beyond the next boot"))
+	}
+	for _, l := range t.Lasting {
+		p.lasting(l)
+	}
+	if len(t.Undo) > 0 {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "to undo it"))
+		p.typed(2, t.Undo)
+	}
+}
+
+func (p *printer) lasting(l lasting) {
+	head := "at " + l.At
+	if l.Manager != "" {
+		head += " (" + l.Manager + ")"
+	}
+	if l.File != "" {
+		head += ": write " + l.File
+	}
+	p.wrap("", 1, " ", head)
+	p.typed(6, l.Content)
+	if len(l.Commands) > 0 && l.File != "" {
+		fmt.Fprintln(&p.out, "    then")
+	}
+	p.typed(6, l.Commands)
+	if len(l.Undo) > 0 {
+		fmt.Fprintln(&p.out, "    to take it back")
+		p.typed(6, l.Undo)
+	}
+}
+
+// typed prints lines that are to be copied: they are not broken.
+func (p *printer) typed(indent int, all []string) {
+	for _, s := range all {
+		fmt.Fprintln(&p.out, strings.TrimRight(strings.Repeat(" ", indent)+s, " "))
+	}
+}
+
+// proposals prints what a dry run advises, else what is left to the reader.
+func (p *printer) proposals(t *tuning) {
+	if len(t.Advice) == 0 {
+		return
+	}
+	title := "left to you"
+	if t.DryRun {
+		title = "what to try, in this order"
+	}
+	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+	for _, x := range t.Advice {
+		p.proposal(x)
+	}
+}
+
+func (p *printer) proposal(x proposal) {
+	p.wrap(bold, 3, fmt.Sprintf("%3d", x.Number), x.Title)
+	for _, f := range []struct{ name, text string }{
+		{"why", x.Why + spaced(bracket(x.For))}, {"expect", x.Expect}, {"source", x.Source}, {"risk", x.Danger()}, {"by hand", x.ByHand}, {"flags", x.Flags},
+	} {
+		if f.text != "" {
+			p.wrap("", proposalColumn, "    "+f.name, f.text)
+		}
+	}
+	for _, h := range x.Hosts {
+		p.handwork(h)
+	}
+}
+
+// handwork prints what to type at one host.
+func (p *printer) handwork(h handwork) {
+	label := "    do"
+	for _, words := range []string{strings.TrimPrefix(h.At+":", ":"), h.Words} {
+		if words != "" {
+			p.wrap("", proposalColumn, label, words)
+			label = strings.Repeat(" ", proposalColumn)
+		}
+	}
+	p.labelled(label, h.Set)
+	p.labelled("    check", h.Verify)
+	p.labelled("    undo", h.Undo)
+}
+
+// labelled prints commands, whole, the first behind a name.
+func (p *printer) labelled(name string, commands []string) {
+	for _, c := range commands {
+		fmt.Fprintf(&p.out, "%-*s %s\n", proposalColumn, name, c)
+		name = ""
+	}
+}
+
+// Knobs prints what can be set at the end points, and why what cannot cannot.
+func Knobs(w io.Writer, points []measure.EndPoint, o TextOptions) error {
+	p := newPrinter(o)
+	for i, e := range points {
+		if i > 0 {
+			p.out.WriteByte('\n')
+		}
+		p.knobs(e)
+	}
+	return p.flush(w)
+}
+
+// knobs prints those of one end point.
+func (p *printer) knobs(e measure.EndPoint) {
+	name := clean(e.Name)
+	switch {
+	case len(e.Knobs) == 0 && e.NoTune == "":
+		p.wrap(bold, 0, "", name+": there is nothing to set")
+		return
+	case e.NoTune != "":
+		p.wrap(bold, 0, "", name+": "+clean(e.NoTune))
+	default:
+		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
+	}
+	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface"}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}, {Name: "cannot be set", Least: 12}}}
+	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
+		g.Rows = append(g.Rows, []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), orDash(cleanUpTo(k.Possible, longestWhy)), orDash(cleanUpTo(k.Refused, longestWhy))})
+	}
+	if n := len(e.Knobs) - len(g.Rows); n > 0 {
+		g.More = fmt.Sprintf("and %d more, see --json", n)
+	}
+	if len(g.Rows) > 0 {
+		p.grid(g.withoutEmpty())
+	}
+}
+
+// maxKnobs bounds the knobs of one end point that are listed.
+const maxKnobs = 400

@@ -1,0 +1,414 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what is shown of a tuning, so that foreign documents keep it small.
+const (
+	maxAttempts  = 100
+	maxProposals = 100
+	maxLasting   = 30
+	maxFileLines = 60
+)
+
+// tuning is what `thru tune` has done, or with --dry-run would do, ready to print.
+type tuning struct {
+	DryRun   bool
+	Expected string // time that it was said to take, in words
+	In       scale  // of the figures of the journey
+	Journey  []stage
+	Attempts []attempt
+	Advice   []proposal
+	Lasting  []lasting
+	Undo     []string // commands that bring back what was there before
+	Flags    string   // options of a test that were kept
+	Remains  []string
+	Same     *sameness // --aa
+	Restored grid      // --rollback
+	Left     []string  // of it, why
+}
+
+// isTuning tells of a document of `thru tune`.
+func isTuning(d *measure.Document) bool { return d.Tuning != nil }
+
+func newTuning(d *measure.Document) *tuning {
+	if !isTuning(d) {
+		return nil
+	}
+	t := d.Tuning
+	v := &tuning{DryRun: t.DryRun, In: journeyScale(d), Journey: newJourney(d), Undo: undoCommands(t), Flags: keptFlags(t), Remains: cleanAll(t.Remains), Same: newSameness(d)}
+	if t.ExpectNs > 0 {
+		v.Expected = unit.Duration(t.ExpectNs)
+	}
+	if v.Same == nil {
+		for i := range t.Attempts[:min(len(t.Attempts), maxAttempts)] {
+			v.Attempts = append(v.Attempts, newAttempt(&t.Attempts[i]))
+		}
+	}
+	for i := range t.Advice[:min(len(t.Advice), maxProposals)] {
+		v.Advice = append(v.Advice, newProposal(&t.Advice[i], i+1, len(d.EndPoints) > 1))
+	}
+	for i := range t.Lasting[:min(len(t.Lasting), maxLasting)] {
+		v.Lasting = append(v.Lasting, newLasting(&t.Lasting[i]))
+	}
+	v.Restored, v.Left = newRestored(t.Restored)
+	return v
+}
+
+// lastState is the document with the cells of the state that a tuning has ended
+// in, as results of their own. The runs that were compared on the way are not
+// shown one by one.
+func lastState(d *measure.Document) *measure.Document {
+	if !isTuning(d) {
+		return d
+	}
+	shown := *d
+	shown.Cells, shown.Comparisons, shown.Steps = nil, nil, nil
+	take := func(c measure.Cell) {
+		c.Experiment, c.Axes = "", nil
+		shown.Cells = append(shown.Cells, c)
+	}
+	if n := len(d.Tuning.Journey); n > 0 {
+		for _, i := range d.Tuning.Journey[n-1].Cells {
+			if i >= 0 && i < len(d.Cells) {
+				take(d.Cells[i])
+			}
+		}
+	}
+	if len(shown.Cells) == 0 {
+		for i := range d.Cells {
+			if !isExperiment(&d.Cells[i]) {
+				take(d.Cells[i])
+			}
+		}
+	}
+	return &shown
+}
+
+// stage is one direction in one state of a tuning.
+type stage struct {
+	State  string // "as found", or the change that led to it; "" of a further direction
+	Way    string
+	Figure string // with its unit, or in that of the journey
+	Range  string
+	Change string  // from the state that was found
+	Held   string  // the cause that binds it
+	Words  string  // the same in words
+	Bar    float64 // percent of the greatest figure
+}
+
+// newJourney lists the states, first to last, each direction of each.
+func newJourney(d *measure.Document) (all []stage) {
+	journey := d.Tuning.Journey
+	first, most := map[string]float64{}, 0.0
+	in := journeyScale(d)
+	for _, m := range journey {
+		for _, c := range cellsOf(d, m.Cells) {
+			if amountOf(c) > most {
+				most = amountOf(c)
+			}
+		}
+	}
+	for n, m := range journey[:min(len(journey), maxAttempts)] {
+		for i, c := range cellsOf(d, m.Cells) {
+			s := stage{Way: pathName(c), Figure: in.number(amountOf(c)), Held: heldWord(c)}
+			if i == 0 {
+				s.State = stateName(m, n)
+			}
+			if i < len(m.Findings) {
+				s.Words = clean(m.Findings[i])
+			}
+			s.fill(c, in, first)
+			if most > 0 {
+				s.Bar = share(amountOf(c), most)
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// fill adds the doubt of a figure, and how far it is from the first one.
+func (s *stage) fill(c *measure.Cell, in scale, first map[string]float64) {
+	if c.Goodput == nil {
+		s.Figure = "-"
+		return
+	}
+	g := c.Goodput
+	low, high := g.Low, g.High
+	if g.CI95Low != nil && g.CI95High != nil {
+		low, high = max(*g.CI95Low, 0), *g.CI95High
+	}
+	if high > low {
+		s.Range = in.span(low, high)
+	}
+	key := c.From + "\n" + c.To
+	if base, known := first[key]; !known {
+		first[key] = g.Value
+	} else {
+		s.Change = changeOf(base, g.Value)
+	}
+}
+
+// heldWord names the cause that binds a cell.
+func heldWord(c *measure.Cell) string {
+	if len(c.Findings) == 0 {
+		return "-"
+	}
+	if c.Findings[0].Cause == measure.CauseNone {
+		return "nothing found"
+	}
+	return cleanUpTo(c.Findings[0].Cause, longestCause)
+}
+
+// changeOf is that from one figure to another, "" where there was nothing.
+func changeOf(base, value float64) string {
+	if base <= 0 {
+		return ""
+	}
+	return relative(100 * (value/base - 1))
+}
+
+// relative is a change in percent, "+365%"; from ten times on a factor, "x155".
+func relative(pct float64) string {
+	switch factor := 1 + pct/100; {
+	case factor >= 1e6:
+		return "from next to nothing"
+	case factor >= 10:
+		return "x" + digits(factor)
+	}
+	return signed(pct)
+}
+
+func stateName(m measure.Milestone, n int) string {
+	switch {
+	case n == 0 && m.Title == "":
+		return "as found"
+	case n == 0 || m.Attempt == nil:
+		return clean(m.Title)
+	}
+	return "+ " + clean(m.Title)
+}
+
+// cellsOf are those of a document by their indices.
+func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
+	for _, i := range indices[:min(len(indices), maxLines)] {
+		if i >= 0 && i < len(d.Cells) {
+			all = append(all, &d.Cells[i])
+		}
+	}
+	return all
+}
+
+// journeyScale is one unit for all figures, or none where they are too far apart for one.
+func journeyScale(d *measure.Document) scale {
+	least, most := 0.0, 0.0
+	for _, m := range d.Tuning.Journey {
+		for _, c := range cellsOf(d, m.Cells) {
+			if v := amountOf(c); v > 0 && (least == 0 || v < least) {
+				least = v
+			}
+			most = max(most, amountOf(c))
+		}
+	}
+	in := scaleFor(most)
+	if least < 0.1*in.div {
+		return scale{}
+	}
+	return in
+}
+
+// attempt is a change that was tried, ready to print.
+type attempt struct {
+	Outcome string
+	Tone    tone
+	Title   string
+	Figures string // "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)"
+	Reason  string
+	Other   string   // what it did to the other direction
+	Guards  []string // figures that got worse
+	Proofs  []string // how it showed that it is in force, or not
+	Why     string   // what it was tried for
+	Took    string
+}
+
+func newAttempt(a *measure.Attempt) attempt {
+	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(a.Comparison), Reason: clean(a.Reason), Why: clean(a.Why)}
+	if a.ElapsedNs > 0 {
+		v.Took = unit.Duration(a.ElapsedNs)
+	}
+	switch a.Outcome {
+	case measure.Kept:
+		v.Tone = toneGood
+		if v.Figures != "" { // they are the reason
+			v.Reason = ""
+		}
+	case measure.Failed, measure.NotInUse:
+		v.Tone = toneBad
+	case measure.Foreign, measure.Declined, measure.OnlySaid, measure.NoTime:
+		v.Tone = toneWarn
+	}
+	if a.OtherWay != nil {
+		v.Other = comparedText(a.OtherWay)
+	}
+	for _, c := range []*measure.Comparison{a.Comparison, a.OtherWay} {
+		v.guard(c)
+	}
+	for i := range a.Verified[:min(len(a.Verified), maxProofs)] {
+		v.Proofs = append(v.Proofs, proofOf(&a.Verified[i]))
+	}
+	return v
+}
+
+// guard adds what a comparison says that the change costs.
+func (v *attempt) guard(c *measure.Comparison) {
+	if c == nil {
+		return
+	}
+	for i := range c.Guardrails[:min(len(c.Guardrails), maxProofs)] {
+		if g := &c.Guardrails[i]; g.Worse {
+			v.Guards = append(v.Guards, guardText(g))
+		}
+	}
+}
+
+// proofOf says "read back: 4096 131072 26214400", "window of the connection not seen: ...".
+func proofOf(x *measure.Verification) string {
+	s := clean(x.What)
+	if x.EndPoint != "" {
+		s += " at " + clean(x.EndPoint)
+	}
+	switch {
+	case x.Holds == nil:
+		s += ", not checked"
+	case !*x.Holds:
+		s += ", NOT in force"
+	}
+	if x.Fact != "" {
+		s += ": " + clean(x.Fact)
+	}
+	return s
+}
+
+// comparedText says "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)".
+func comparedText(c *measure.Comparison) string {
+	if c == nil || c.BaseValue == nil || c.Value == nil {
+		return ""
+	}
+	s := fromTo(*c.BaseValue, *c.Value)
+	if c.Figure == "transactions_per_s" {
+		s = unit.Count(int64(*c.BaseValue)) + " -> " + unit.Count(int64(*c.Value)) + " requests/s"
+	}
+	if c.What != "" {
+		s += " " + clean(c.What)
+	}
+	if c.ChangePct != nil {
+		s += ", " + relative(*c.ChangePct)
+	}
+	interval := ""
+	if c.LowPct != nil && c.HighPct != nil {
+		interval = relative(*c.LowPct) + " to " + relative(*c.HighPct)
+		if c.LevelPct != nil {
+			interval = unit.Percent(*c.LevelPct) + " interval " + interval
+		}
+	}
+	return s + spaced(bracket(join(interval, count(c.Pairs, "pair")+" of runs")))
+}
+
+// fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.
+func fromTo(from, to float64) string {
+	if in := scaleFor(to); scaleFor(from) == in || from > 0.1*in.div && from < 10*in.div {
+		return in.number(from) + " -> " + unit.Rate(to)
+	}
+	return unit.Rate(from) + " -> " + unit.Rate(to)
+}
+
+// undoCommands bring back what was there before, at each host of which anything was kept.
+func undoCommands(t *measure.Tuning) (all []string) {
+	for _, host := range keptHosts(t) {
+		all = append(all, strings.TrimSpace("thru tune --rollback "+host))
+	}
+	return all
+}
+
+// keptHosts are those with settings that were kept, as words of a command line;
+// "" is the host where the command ran.
+func keptHosts(t *measure.Tuning) (hosts []string) {
+	for _, a := range t.Attempts {
+		if a.Outcome != measure.Kept {
+			continue
+		}
+		for _, s := range a.Settings {
+			host := quote(s.EndPoint)
+			if s.EndPoint == "" || s.EndPoint == "local" {
+				host = ""
+			}
+			if !slices.Contains(hosts, host) && len(hosts) < maxLasting {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+// keptFlags are the options of a test that were kept.
+func keptFlags(t *measure.Tuning) string {
+	var flags []string
+	for _, a := range t.Attempts {
+		if a.Outcome == measure.Kept && a.Test != nil && a.Test.Flags != "" {
+			flags = append(flags, clean(a.Test.Flags))
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// lasting is what makes kept settings outlive a boot of one host.
+type lasting struct {
+	At, Manager, File string
+	Content           []string // lines of the file
+	Commands, Undo    []string
+}
+
+func newLasting(l *measure.Lasting) lasting {
+	v := lasting{At: clean(l.EndPoint), Manager: clean(l.Manager), File: clean(l.File)}
+	if l.Platform != "" {
+		v.Manager = join(v.Manager, clean(l.Platform))
+	}
+	if l.Content != "" {
+		for i, line := range strings.Split(strings.TrimRight(l.Content, "\n"), "\n") {
+			if i == maxFileLines {
+				v.Content = append(v.Content, "...")
+				break
+			}
+			v.Content = append(v.Content, cleanUpTo(line, longestOrder))
+		}
+	}
+	v.Commands, v.Undo = orders(l.Commands), orders(l.Undo)
+	return v
+}
+
+// orders are commands, made safe and bounded; none is cut where it can be read.
+func orders(commands []string) (all []string) {
+	for i, c := range commands {
+		if i == maxLines {
+			return append(all, fmt.Sprintf("# and %d more, see the JSON document", len(commands)-i))
+		}
+		all = append(all, cleanUpTo(c, longestOrder))
+	}
+	return all
+}
+
+// Unit is that of the journey's figures.
+func (t *tuning) Unit() string {
+	if t.In.div == 0 {
+		return "rate"
+	}
+	return t.In.name
+}

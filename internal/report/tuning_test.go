@@ -1,0 +1,96 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+func TestTuningAnswer(t *testing.T) {
+	changed := func(change func(d *measure.Document)) *measure.Document {
+		d := tunedTest()
+		change(d)
+		return d
+	}
+	tests := []struct {
+		name string
+		d    *measure.Document
+		want string
+	}{
+		{"kept", tunedTest(), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: 2 of 4 changes kept; the target of 150 Mb/s is met"},
+		{"a target that one direction misses", changed(func(d *measure.Document) { d.Tuning.TargetBps = 185e6 }), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: 2 of 4 changes kept; the target of 185 Mb/s is not met"},
+		{"nothing to change", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1]}
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: nothing was found to change"},
+		{"all declined", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Attempts: d.Tuning.Attempts[4:5]}
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was tried"},
+		{"all kept", changed(func(d *measure.Document) {
+			d.Tuning.TargetBps, d.Tuning.Attempts = 0, d.Tuning.Attempts[:2]
+		}), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: all 2 changes kept"},
+		{"before any figure", changed(func(d *measure.Document) {
+			d.Cells, d.Tuning, d.Error = nil, &measure.Tuning{}, &measure.Error{Message: "b cannot be reached"}
+		}), ""},
+		{"advice", advisedTest(), "25.3 Mb/s local -> b, 25.4 Mb/s back: 3 changes to try, first: receive windows of up to 25 MiB at b"},
+		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change that was tried does not help, and is undone"},
+		{"the same", sameTest(), "60 comparisons of this state with itself: 56 equivalent, 3 undecided, 1 worse"},
+		{"restored", restoredTest(), "2 of 3 settings are as they were before, 1 is not"},
+		{"nothing to restore", &measure.Document{Command: "tune", Tuning: &measure.Tuning{}}, "nothing to undo: thru has changed nothing here"},
+	}
+	for _, tt := range tests {
+		if got := Answer(tt.d); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestAttemptLine(t *testing.T) {
+	attempts := tunedTest().Tuning.Attempts
+	tests := []struct {
+		attempt int
+		width   int
+		want    string
+	}{
+		{0, 0, "kept       receive windows of up to 25 MiB at b: 38.9 -> 181 Mb/s, +365% (+340..+391%)"},
+		{0, 60, "kept       receive windows of up to 25 MiB at b: 38.9 -> ..."},
+		{1, 0, "kept       TSO off at b (eth0): 1.20 -> 186 Mb/s, x155 (x141..x162)"},
+		{4, 0, "declined   MTU of 9000 at b (eth0): it may cut the connection, and --yes was not given"},
+	}
+	for _, tt := range tests {
+		if got := AttemptLine(attempts[tt.attempt], tt.width); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestLastState: the page of a tuning shows the cells of its last state, whatever
+// its journey claims, and never those that were compared on the way.
+func TestLastState(t *testing.T) {
+	d := tunedTest()
+	v := newView(d)
+	if len(v.Cells) != 2 || v.Cells[0].Source.Goodput.Value != 181e6 || v.Cells[0].Tried {
+		t.Errorf("%d cells of the last state", len(v.Cells))
+	}
+	d.Tuning.Journey[2].Cells = []int{-1, 99}
+	for i := range d.Cells[1:] {
+		d.Cells[i+1].Experiment = "tune-3"
+	}
+	d.Cells[0].Experiment = ""
+	if v := newView(d); len(v.Cells) != 1 {
+		t.Errorf("%d cells, want the one that is no experiment", len(v.Cells))
+	}
+}
+
+func TestKnobs(t *testing.T) {
+	var b strings.Builder
+	points := append(tunedTest().EndPoints, measure.EndPoint{Name: "c"})
+	if err := Knobs(&b, points, TextOptions{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "the driver has no", "c: there is nothing to set\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
