@@ -251,16 +251,30 @@ type ifreq struct {
 }
 
 // ioctl sends one request about an interface; the kernel answers into b.
-func ioctl(fd int, name string, b []byte) error {
+func ioctl(fd int, name string, b []byte) error { return answered(request(fd, name, b)) }
+
+// request is ioctl with the kernel's own error.
+func request(fd int, name string, b []byte) error {
 	if len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("%q is too long for an interface", name)
 	}
 	r := ifreq{data: unsafe.Pointer(&b[0])}
 	copy(r.name[:], name)
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&r))); errno != 0 {
-		return answered(errno)
+		return errno
 	}
 	return nil
+}
+
+// Ethtool sends a request about an interface of the calling thread's network
+// namespace to its driver (a struct of include/uapi/linux/ethtool.h, which
+// begins with its command); the driver answers into it. It may be one that
+// changes something: package tune makes those. The error is the kernel's.
+func Ethtool(iface string, b []byte) error {
+	if len(b) < 4 {
+		return errShort
+	}
+	return ethtool{}.with(func(fd int) error { return request(fd, iface, b) })
 }
 
 // answered says in words what the two usual refusals mean; other errors, of

@@ -176,3 +176,19 @@ func ownName(names []string, word *regexp.Regexp) (own string, shared []string) 
 	}
 	return own, shared
 }
+
+// Interrupts lists the interrupts of an interface's own device that somebody
+// has asked for, in order; software has none. It is of /sys and /proc as they
+// are mounted: see OwnSysfs.
+func (h *Host) Interrupts(iface string) ([]int, error) {
+	dir := path.Join("sys/class/net", iface, "device")
+	if !h.fs.exists(dir) {
+		return nil, nil
+	}
+	t, err := parsed(h.fs.read, "proc/interrupts", parseInterrupts)
+	if err != nil {
+		return nil, err
+	}
+	all, err := h.fs.irqsOf(iface, dir, func() (interruptTable, error) { return t, nil })
+	return slices.DeleteFunc(all, func(irq int) bool { _, used := t.irqs[irq]; return !used }), err
+}

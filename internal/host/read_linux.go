@@ -30,7 +30,7 @@ func (h *Host) Watch(iface string, pid int) *Watch {
 	if iface == "" {
 		return w
 	}
-	err := h.ownSysfs(iface)
+	err := h.OwnSysfs(iface)
 	if err == nil {
 		w.irqs, err = h.fs.irqsBelow(iface)
 	}

@@ -29,7 +29,7 @@ func Allowed() []int {
 func (h *Host) PlacementFacts(iface string) PlacementFacts {
 	var n notes
 	var p PlacementFacts
-	if err := h.ownSysfs(iface); err != nil {
+	if err := h.OwnSysfs(iface); err != nil {
 		n.add("interface", err.Error())
 	} else {
 		p = h.fs.placement(&n, iface)
@@ -38,9 +38,9 @@ func (h *Host) PlacementFacts(iface string) PlacementFacts {
 	return p
 }
 
-// ownSysfs tells whether /sys speaks of the interface of that name that this
+// OwnSysfs tells whether /sys speaks of the interface of that name that this
 // thread sees. A recorded tree does.
-func (h *Host) ownSysfs(iface string) error {
+func (h *Host) OwnSysfs(iface string) error {
 	if h.kernel == nil {
 		return nil
 	}

@@ -1,0 +1,158 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"thru/internal/host"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// machine is a Machine made of one row for each knob.
+type machine struct{ rows []row }
+
+// row is how one knob is read and set. Reading and setting are of the network
+// namespace of the calling thread.
+type row struct {
+	knob   string
+	scope  knob.Scope
+	form   func(value string) (string, error) // the one form of a value; an error is of one that can be none
+	read   func(iface string) (string, error) // in that form
+	set    func(iface, before, value string) error
+	states func(iface, value string) (possible, refused string)
+	names  func(interfaces []string) []string // where it is, if not at each interface
+	link   bool                               // the driver may take the link down for a moment
+}
+
+// At returns the machine whose files lie below root: a tree for tests, with the
+// knobs that are files of /proc and /sys. "/" is this machine without those
+// that only its kernel knows.
+func At(root string) Machine {
+	return &machine{rows: fileRows(files{root}, host.At(root), func(string) error { return nil })}
+}
+
+// Knobs implements Machine.
+func (m *machine) Knobs(interfaces []string) []measure.KnobState {
+	var list []measure.KnobState
+	for _, scope := range []knob.Scope{knob.OfHost, knob.OfInterface} {
+		for _, name := range places(scope, interfaces) {
+			for _, r := range m.rows {
+				if r.scope == scope && r.names == nil {
+					list = append(list, r.state(name)...)
+				}
+			}
+		}
+	}
+	for _, r := range m.rows {
+		if r.names == nil {
+			continue
+		}
+		for _, name := range r.names(interfaces) {
+			list = append(list, r.state(name)...)
+		}
+	}
+	return list
+}
+
+// places are the names under which a knob of that scope is found.
+func places(scope knob.Scope, interfaces []string) []string {
+	if scope == knob.OfHost {
+		return []string{""}
+	}
+	return interfaces
+}
+
+// state is what Knobs says of one, or nothing where it is not there.
+func (r row) state(iface string) []measure.KnobState {
+	value, err := r.read(iface)
+	if err != nil {
+		return nil
+	}
+	s := measure.KnobState{Knob: r.knob, Interface: iface, Value: value}
+	s.Possible, s.Refused = r.states(iface, value)
+	return []measure.KnobState{s}
+}
+
+// find is the row of a knob.
+func (m *machine) find(id, iface string) (row, error) {
+	i := slices.IndexFunc(m.rows, func(r row) bool { return r.knob == id })
+	if i < 0 {
+		return row{}, fmt.Errorf("tune: knob %q: %w", id, ErrUnknown)
+	}
+	if r := m.rows[i]; (r.scope == knob.OfHost) != (iface == "") {
+		return row{}, fmt.Errorf("tune: knob %q is of %s: %w", id, map[bool]string{true: "the host, not of an interface", false: "an interface, and none is named"}[iface != ""], ErrUnknown)
+	}
+	return m.rows[i], nil
+}
+
+// Read implements Machine.
+func (m *machine) Read(id, iface string) (string, error) {
+	r, err := m.find(id, iface)
+	if err != nil {
+		return "", err
+	}
+	value, err := r.read(iface)
+	if absent(err) {
+		err = errors.Join(err, ErrUnknown)
+	}
+	if err != nil {
+		return "", fmt.Errorf("tune: reading %s: %w", called(id, iface), err)
+	}
+	return value, nil
+}
+
+// Set implements Machine. A value of many elements may name some of them: the
+// others stay. What is so already is not touched, and after an error what was
+// set is set back.
+func (m *machine) Set(id, iface, value string) error {
+	r, err := m.find(id, iface)
+	if err != nil {
+		return err
+	}
+	if value, err = r.form(value); err != nil {
+		return fmt.Errorf("tune: setting %s: %w", called(id, iface), err)
+	}
+	before, err := m.Read(id, iface)
+	if err != nil {
+		return err
+	}
+	if inForce(id, value, before) {
+		return nil
+	}
+	if err = r.change(iface, before, value); err == nil {
+		return nil
+	}
+	err = fmt.Errorf("tune: setting %s to %.200q: %w", called(id, iface), value, err)
+	if now, lost := r.read(iface); lost == nil && now != before && !errors.Is(err, errInactive) {
+		if back := r.change(iface, now, before); back != nil {
+			err = errors.Join(err, fmt.Errorf("tune: setting %s back to %.200q: %w", called(id, iface), before, back))
+		}
+	}
+	return err
+}
+
+// change sets a value, and makes sure that it is so.
+func (r row) change(iface, before, value string) error {
+	if err := r.set(iface, before, value); err != nil {
+		return err
+	}
+	after, err := r.read(iface)
+	if err == nil && !inForce(r.knob, value, after) {
+		err = fmt.Errorf("the host took it, but reads %.200q", after)
+	}
+	return err
+}
+
+// errInactive is of a setting that was taken and stays, but that the kernel
+// keeps from working, since something that it needs is off.
+var errInactive = errors.New("it was taken, but the kernel keeps it off, since what it needs is off")
+
+// called names a knob in an error.
+func called(id, iface string) string {
+	if iface == "" {
+		return id
+	}
+	return id + " of " + iface
+}

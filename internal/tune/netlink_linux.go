@@ -1,0 +1,351 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"thru/internal/knob"
+)
+
+// linkRows are the knobs of an interface that rtnetlink sets.
+func linkRows(f files) []row {
+	return []row{mtuRow(f), lengthRow(), qdiscRow(f)}
+}
+
+// linkOf looks an interface up by its name.
+func linkOf(iface string) (*netlink.LinkAttrs, netlink.Link, error) {
+	l, err := netlink.LinkByName(iface)
+	if err != nil {
+		var none netlink.LinkNotFoundError
+		if errors.As(err, &none) {
+			err = fmt.Errorf("%w: %w", err, errNone)
+		}
+		return nil, nil, err
+	}
+	return l.Attrs(), l, nil
+}
+
+// running tells whether an interface is up and has its carrier.
+func running(iface string) bool {
+	a, _, err := linkOf(iface)
+	return err == nil && a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_RUNNING != 0
+}
+
+// privileged is a row's states where any value is possible.
+func privileged(string, string) (possible, refused string) { return "", privilege() }
+
+// lengthRow is txqueuelen.
+func lengthRow() row {
+	return row{
+		knob: knob.TxQueueLen, scope: knob.OfInterface, form: numbers(1),
+		read: func(iface string) (string, error) {
+			a, _, err := linkOf(iface)
+			if err != nil {
+				return "", err
+			}
+			return strconv.Itoa(a.TxQLen), nil
+		},
+		set: func(iface, _, value string) error {
+			_, l, err := linkOf(iface)
+			if err != nil {
+				return err
+			}
+			n, err := strconv.ParseUint(value, 10, 31)
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetTxQLen(l, int(n))
+		},
+		states: privileged,
+	}
+}
+
+// Bounds of an MTU, in bytes: what every host of IPv4 must take in one piece
+// (RFC 791), and the least of IPv6 (RFC 8200), below which the kernel takes the
+// addresses of IPv6 from an interface and does not give them back.
+const leastMTU, leastMTU6 = 576, 1280
+
+// mtuRow is the MTU.
+func mtuRow(f files) row {
+	return row{
+		knob: knob.MTU, scope: knob.OfInterface, form: numbers(1), link: true,
+		read: func(iface string) (string, error) {
+			a, _, err := linkOf(iface)
+			if err != nil {
+				return "", err
+			}
+			return strconv.Itoa(a.MTU), nil
+		},
+		set: func(iface, _, value string) error {
+			a, l, err := linkOf(iface)
+			if err != nil {
+				return err
+			}
+			n, err := strconv.ParseUint(value, 10, 31)
+			if err != nil {
+				return err
+			}
+			if err := lasting(f, a, int(n)); err != nil {
+				return err
+			}
+			return netlink.LinkSetMTU(l, int(n))
+		},
+		states: func(iface, _ string) (possible, refused string) {
+			if most := greatestMTU(iface); most > 0 {
+				possible = strconv.Itoa(most)
+			}
+			return possible, privilege()
+		},
+	}
+}
+
+// greatestMTU is the largest that the driver takes (IFLA_MAX_MTU); 0: it does
+// not tell.
+func greatestMTU(iface string) int {
+	const maxMTU = 51 // since Linux 4.19
+	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
+	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+	req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(iface)))
+	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	if err != nil || len(answers) == 0 || len(answers[0]) < unix.SizeofIfInfomsg {
+		return 0
+	}
+	attrs, err := nl.ParseRouteAttr(answers[0][unix.SizeofIfInfomsg:])
+	for _, a := range attrs {
+		if err == nil && a.Attr.Type == maxMTU && len(a.Value) == 4 {
+			return int(nl.NativeEndian().Uint32(a.Value))
+		}
+	}
+	return 0
+}
+
+// lasting refuses an MTU that would change more than itself: what the kernel
+// then takes away or moves along it does not bring back with the old MTU.
+func lasting(f files, a *netlink.LinkAttrs, mtu int) error {
+	six := f.exists("proc/sys/net/ipv6")
+	switch {
+	case min(mtu, a.MTU) < leastMTU:
+		return fmt.Errorf("%w: below %d bytes IPv4 is not sure to work", errRefused, leastMTU)
+	case six && (mtu < leastMTU6) != (a.MTU < leastMTU6):
+		return fmt.Errorf("%w: below %d bytes an interface loses its addresses of IPv6", errRefused, leastMTU6)
+	}
+	if err := uppers(a, mtu); err != nil || !six || mtu < leastMTU6 {
+		return err
+	}
+	conf := path.Join("proc/sys/net/ipv6/conf", a.Name, "mtu")
+	if text, err := f.text(conf); err == nil && text != strconv.Itoa(a.MTU) {
+		return fmt.Errorf("%w: IPv6 has an MTU of its own there (%s in /%s), which would be lost", errRefused, text, conf)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return routes6(a, mtu)
+}
+
+// uppers refuses an MTU that interfaces which lie on this one would have to
+// follow: VLANs are made smaller with it, but not larger again.
+func uppers(a *netlink.LinkAttrs, mtu int) error {
+	all, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	follow := []string{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}
+	for _, l := range all {
+		u := l.Attrs()
+		switch {
+		case u.ParentIndex == a.Index && u.NetNsID < 0 && slices.Contains(follow, l.Type()) && u.MTU > mtu:
+			return fmt.Errorf("%w: %s lies on it and has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
+		case u.MasterIndex == a.Index && slices.Contains([]string{"bond", "team"}, typeOf(all, a.Index)) && u.MTU != a.MTU:
+			return fmt.Errorf("%w: its member %s has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
+		}
+	}
+	return nil
+}
+
+func typeOf(all []netlink.Link, index int) string {
+	for _, l := range all {
+		if l.Attrs().Index == index {
+			return l.Type()
+		}
+	}
+	return ""
+}
+
+// routes6 refuses an MTU along which the kernel would move that of a route of
+// IPv6 (net/ipv6/route.c, rt6_mtu_change_route).
+func routes6(a *netlink.LinkAttrs, mtu int) error {
+	list, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{LinkIndex: a.Index, Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.MTU != 0 && !r.MTULock && r.MTU != a.MTU && r.MTU >= mtu {
+			return fmt.Errorf("%w: the route to %v has an MTU of %d, which would be lost", errRefused, r.Dst, r.MTU)
+		}
+	}
+	return nil
+}
+
+// ownHandle is that of disciplines that thru makes ("7475:"): by it they are told
+// from those of somebody else, which are never replaced.
+const ownHandle = 0x7475 << 16
+
+// discipline is a queueing discipline of an interface.
+type discipline struct {
+	kind           string
+	handle, parent uint32
+}
+
+// qdiscRow is the root discipline. Its value is the name of one that the kernel
+// chose, or that thru has made without options; else name and handle.
+func qdiscRow(f files) row {
+	return row{
+		knob: knob.Qdisc, scope: knob.OfInterface, form: qdiscForm,
+		read: func(iface string) (string, error) {
+			root, err := rootQdisc(iface)
+			return root.text(), err
+		},
+		set: func(iface, _, value string) error { return setQdisc(f, iface, value) },
+		states: func(iface, value string) (string, string) {
+			root, err := rootQdisc(iface)
+			if err == nil {
+				err = replaceable(f, root)
+			}
+			if err != nil {
+				return "", err.Error()
+			}
+			return privileged(iface, value)
+		},
+	}
+}
+
+// qdiscForm is one name, or a name and a handle.
+func qdiscForm(value string) (string, error) {
+	name, handle, more := strings.Cut(strings.TrimSpace(value), " ")
+	if _, err := word(name); err != nil || more && handle == "" {
+		return "", fmt.Errorf("%.80q is no queueing discipline", value)
+	}
+	if !more {
+		return name, nil
+	}
+	return name + " " + handle, nil
+}
+
+// text is the value of a root.
+func (d discipline) text() string {
+	if d.handle == 0 || d.handle == ownHandle {
+		return d.kind
+	}
+	return fmt.Sprintf("%s %x:", d.kind, d.handle>>16)
+}
+
+// rootQdisc is the root of an interface. One of mq whose queues somebody has given
+// disciplines has the handle of the first of those.
+func rootQdisc(iface string) (discipline, error) {
+	a, _, err := linkOf(iface)
+	if err != nil {
+		return discipline{}, err
+	}
+	list, err := disciplines(int32(a.Index))
+	if err != nil {
+		return discipline{}, err
+	}
+	i := slices.IndexFunc(list, func(d discipline) bool { return d.parent == netlink.HANDLE_ROOT })
+	if i < 0 {
+		return discipline{}, errNone
+	}
+	root := list[i]
+	for _, d := range list {
+		if root.handle == 0 && d.handle != 0 && d.parent != netlink.HANDLE_ROOT && d.parent != netlink.HANDLE_INGRESS {
+			root.handle = d.handle
+		}
+	}
+	return root, nil
+}
+
+// disciplines asks for those of an interface.
+func disciplines(index int32) ([]discipline, error) {
+	req := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
+	req.AddData(&nl.TcMsg{Family: unix.AF_UNSPEC, Ifindex: index})
+	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWQDISC)
+	if err != nil {
+		return nil, err
+	}
+	var list []discipline
+	for _, b := range answers {
+		if len(b) < nl.SizeofTcMsg {
+			return nil, errors.New("the kernel's answer is too short")
+		}
+		m := nl.DeserializeTcMsg(b)
+		attrs, err := nl.ParseRouteAttr(b[nl.SizeofTcMsg:])
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attrs {
+			if m.Ifindex == index && a.Attr.Type == nl.TCA_KIND {
+				list = append(list, discipline{unix.ByteSliceToString(a.Value), m.Handle, m.Parent})
+			}
+		}
+	}
+	return list, nil
+}
+
+// replaceable tells whether a root can be replaced so that it comes back: by
+// removing what replaced it, upon which the kernel makes its default anew.
+func replaceable(f files, root discipline) error {
+	switch {
+	case root.handle == ownHandle || root.handle == 0 && root.kind == "noqueue":
+		return nil
+	case root.handle != 0:
+		return fmt.Errorf("%w: somebody has set up %s", errRefused, root.text())
+	case root.kind == "noop":
+		return errors.New("the interface is down")
+	}
+	usual, err := f.text("proc/sys/net/core/default_qdisc")
+	if err == nil && root.kind != "mq" && root.kind != usual {
+		return fmt.Errorf("%w: it has %s, and the host's default is %s by now", errRefused, root.kind, usual)
+	}
+	return nil
+}
+
+// setQdisc takes thru's own discipline away and, unless the kernel's default is
+// what is wanted, makes one.
+func setQdisc(f files, iface, value string) error {
+	a, _, err := linkOf(iface)
+	if err != nil {
+		return err
+	}
+	root, err := rootQdisc(iface)
+	if err == nil {
+		err = replaceable(f, root)
+	}
+	if err != nil {
+		return err
+	}
+	q := netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: a.Index, Parent: netlink.HANDLE_ROOT}, QdiscType: value}
+	if root.handle == ownHandle {
+		if err := netlink.QdiscDel(&q); err != nil {
+			return err
+		}
+		if root, err = rootQdisc(iface); err != nil || root.text() == value {
+			return err
+		}
+	}
+	if value == "noqueue" || value == "mq" || value == "noop" {
+		return fmt.Errorf("%s is the kernel's to give, and it gives %s", value, root.text())
+	}
+	q.Handle = ownHandle
+	err = netlink.QdiscReplace(&q)
+	if errors.Is(err, unix.ENOENT) {
+		err = fmt.Errorf("this kernel has no discipline %q: %w", value, err)
+	}
+	return err
+}

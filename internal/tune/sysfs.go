@@ -1,0 +1,309 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"thru/internal/host"
+	"thru/internal/knob"
+)
+
+// files is the tree in which the kernel shows its settings. Names are given
+// without the leading slash.
+type files struct{ root string }
+
+// maxFile bounds one file in bytes.
+const maxFile = 1 << 20
+
+// text is a file without the space around it.
+func (f files) text(name string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(f.root, name))
+	if err == nil && len(b) > maxFile {
+		err = errors.New("it is too long for a setting")
+	}
+	return strings.TrimSpace(string(b)), named(name, err)
+}
+
+// write writes one line to a file that is there.
+func (f files) write(name, value string) error {
+	file, err := os.OpenFile(filepath.Join(f.root, name), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return named(name, err)
+	}
+	_, err = file.WriteString(value + "\n")
+	return named(name, errors.Join(err, file.Close()))
+}
+
+// refusal is why a file cannot be written; empty: it can.
+func (f files) refusal(name string) string {
+	file, err := os.OpenFile(filepath.Join(f.root, name), os.O_WRONLY, 0)
+	switch {
+	case err == nil:
+		file.Close()
+		return ""
+	case errors.Is(err, syscall.EROFS):
+		return "/" + name + " is read-only here, as in a container"
+	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
+		return needsRoot
+	case errors.Is(err, fs.ErrPermission):
+		return "the kernel lets only the host itself change /" + name + ", no container or network namespace"
+	}
+	return named(name, err).Error()
+}
+
+// needsRoot is why a user cannot change a setting.
+const needsRoot = "only root may change it (CAP_NET_ADMIN)"
+
+func (f files) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(f.root, name))
+	return err == nil
+}
+
+// numbered lists the entries of a folder that are a prefix and a number, in the
+// order of the numbers.
+func (f files) numbered(dir, prefix string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(f.root, dir))
+	if err != nil {
+		return nil, named(dir, err)
+	}
+	var all []int
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), prefix)
+		if n, err := strconv.Atoi(number); ok && err == nil && strconv.Itoa(n) == number {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	var names []string
+	for _, n := range all {
+		names = append(names, prefix+strconv.Itoa(n))
+	}
+	return names, nil
+}
+
+// named names the file of an error as it is called on the machine.
+func named(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("/%s: %w", name, err)
+}
+
+// absent tells of an error that means that there is no such thing here: a file,
+// an interface, or a question that the driver does not know.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, errNone)
+}
+
+// errNone is of a knob that has no element here: no queue, no interrupt.
+var errNone = errors.New("there is none")
+
+// fileRows are the knobs that are files. own tells whether /sys shows the
+// interface that the calling thread's network namespace has.
+func fileRows(f files, h *host.Host, own func(iface string) error) []row {
+	var rows []row
+	for _, s := range sysctls() {
+		rows = append(rows, s.row(f))
+	}
+	for _, e := range []elements{
+		{knob.Governor, knob.OfHost, func(string) ([]string, error) { return f.numbered(cpuFolder, "cpu") },
+			func(_, cpu string) string { return path.Join(cpuFolder, cpu, "cpufreq/scaling_governor") }, word},
+		queues(f, knob.RPS, "rx-", "rps_cpus", own),
+		queues(f, knob.XPS, "tx-", "xps_cpus", own),
+		{knob.IRQAffinity, knob.OfInterface, func(iface string) ([]string, error) { return interrupts(h, iface, own) },
+			func(_, irq string) string { return path.Join("proc/irq", irq, "smp_affinity_list") }, cpus},
+	} {
+		rows = append(rows, e.row(f))
+	}
+	return rows
+}
+
+const cpuFolder = "sys/devices/system/cpu"
+
+// elements is a knob of many files with one value each.
+type elements struct {
+	knob  string
+	scope knob.Scope
+	list  func(iface string) ([]string, error)
+	file  func(iface, element string) string
+	form  func(string) (string, error) // of one
+}
+
+// queues is the CPUs of the receive or transmit queues of an interface
+// (Documentation/networking/scaling.rst).
+func queues(f files, id, prefix, file string, own func(string) error) elements {
+	dir := func(iface string) string { return path.Join("sys/class/net", iface, "queues") }
+	return elements{id, knob.OfInterface, func(iface string) ([]string, error) {
+		if err := plainName(iface, own); err != nil {
+			return nil, err
+		}
+		return f.numbered(dir(iface), prefix)
+	}, func(iface, queue string) string { return path.Join(dir(iface), queue, file) }, mask}
+}
+
+// interrupts lists those of an interface.
+func interrupts(h *host.Host, iface string, own func(string) error) ([]string, error) {
+	if err := plainName(iface, own); err != nil {
+		return nil, err
+	}
+	all, err := h.Interrupts(iface)
+	var names []string
+	for _, irq := range all {
+		names = append(names, strconv.Itoa(irq))
+	}
+	return names, err
+}
+
+// plainName refuses a name that leads elsewhere in /sys, or to the interface of
+// that name in another network namespace.
+func plainName(iface string, own func(string) error) error {
+	if iface == "." || iface == ".." || strings.ContainsAny(iface, "/\x00") {
+		return fmt.Errorf("%.80q is no name of an interface: %w", iface, errNone)
+	}
+	if err := own(iface); err != nil {
+		return fmt.Errorf("%w: %w", errNone, err)
+	}
+	return nil
+}
+
+// row makes the row of such a knob.
+func (e elements) row(f files) row {
+	r := row{
+		knob: e.knob, scope: e.scope, form: pairsOf(e.form),
+		read: func(iface string) (string, error) {
+			list, err := e.values(f, iface)
+			return joined(list), err
+		},
+		set: func(iface, before, value string) error {
+			return each(before, value, func(p pair) error { return f.write(e.file(iface, p.name), p.value) })
+		},
+		states: func(iface, _ string) (string, string) { return "", e.refusal(f, iface) },
+	}
+	switch e.knob {
+	case knob.Governor:
+		e.alike(f, &r)
+	case knob.IRQAffinity:
+		r.states = func(iface, _ string) (possible, refused string) {
+			if balanced(f) {
+				possible = "irqbalance runs here, and may move them again"
+			}
+			return possible, e.refusal(f, iface)
+		}
+	}
+	return r
+}
+
+// values reads all elements. One that has no such file is left out: a CPU that
+// is off line, the queues of an interface that has only one.
+func (e elements) values(f files, iface string) ([]pair, error) {
+	names, err := e.list(iface)
+	if err != nil {
+		return nil, err
+	}
+	var list []pair
+	for _, name := range names {
+		text, err := f.text(e.file(iface, name))
+		if absent(err) {
+			continue
+		}
+		if err == nil {
+			text, err = e.form(text)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, pair{name, text})
+	}
+	if len(list) == 0 {
+		return nil, errNone
+	}
+	return list, nil
+}
+
+// refusal is why the first of them cannot be written.
+func (e elements) refusal(f files, iface string) string {
+	list, err := e.values(f, iface)
+	if err != nil {
+		return err.Error()
+	}
+	return f.refusal(e.file(iface, list[0].name))
+}
+
+// alike makes a row whose value is one word where all elements have the same.
+func (e elements) alike(f files, r *row) {
+	many := *r
+	spread := func(value string) (string, error) { // the same as a list of all
+		if len(strings.Fields(value)) != 1 {
+			return value, nil
+		}
+		list, err := e.values(f, "")
+		for i := range list {
+			list[i].value = value
+		}
+		return joined(list), err
+	}
+	r.form = func(value string) (string, error) {
+		if len(strings.Fields(value)) == 1 {
+			return e.form(value)
+		}
+		return many.form(value)
+	}
+	r.read = func(iface string) (string, error) {
+		list, err := e.values(f, iface)
+		return together(list), err
+	}
+	r.set = func(iface, before, value string) error {
+		before, err := spread(before)
+		if err != nil {
+			return err
+		}
+		if value, err = spread(value); err != nil {
+			return err
+		}
+		return many.set(iface, before, value)
+	}
+	r.states = func(string, string) (string, string) {
+		list, err := e.values(f, "")
+		if err != nil {
+			return "", err.Error()
+		}
+		possible, _ := f.text(path.Join(cpuFolder, list[0].name, "cpufreq/scaling_available_governors"))
+		return possible, e.refusal(f, "")
+	}
+}
+
+// together is the text of a list: one word where all have the same.
+func together(list []pair) string {
+	for _, p := range list {
+		if p.value != list[0].value {
+			return joined(list)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].value
+}
+
+// balanced tells whether the program runs that moves interrupts by itself.
+func balanced(f files) bool {
+	processes, err := f.numbered("proc", "")
+	for _, pid := range processes {
+		if name, lost := f.text(path.Join("proc", pid, "comm")); err == nil && lost == nil && name == "irqbalance" {
+			return true
+		}
+	}
+	return false
+}

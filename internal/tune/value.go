@@ -1,0 +1,218 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/knob"
+	"thru/internal/unit"
+)
+
+// maxText bounds a value in bytes: an interface may have a thousand queues.
+const maxText = 64 << 10
+
+// pair is an element of a value that has many: a queue and its CPUs, a field and
+// its number.
+type pair struct{ name, value string }
+
+// pairs takes a value of many elements apart. Each is named once.
+func pairs(value string) ([]pair, error) {
+	words := strings.Fields(value)
+	if len(words) == 0 || len(words)%2 != 0 || len(value) > maxText {
+		return nil, fmt.Errorf("%.80q is no list of names, each with its value", value)
+	}
+	list := make([]pair, 0, len(words)/2)
+	seen := map[string]bool{}
+	for i := 0; i < len(words); i += 2 {
+		if seen[words[i]] {
+			return nil, fmt.Errorf("%.80q is named twice", words[i])
+		}
+		seen[words[i]] = true
+		list = append(list, pair{words[i], words[i+1]})
+	}
+	return list, nil
+}
+
+// joined is the text of pairs.
+func joined(list []pair) string {
+	words := make([]string, 0, 2*len(list))
+	for _, p := range list {
+		words = append(words, p.name, p.value)
+	}
+	return strings.Join(words, " ")
+}
+
+// inForce tells whether a value that was found holds what was asked for. Of
+// many elements those count that were asked for. Both have the form of the knob.
+func inForce(id, asked, found string) bool {
+	if asked == found {
+		return true
+	}
+	switch id {
+	case knob.Channels, knob.Coalescing, knob.RSSHash, knob.RPS, knob.XPS, knob.IRQAffinity, knob.Pause, knob.Governor:
+	default:
+		return false
+	}
+	want, err := pairs(asked)
+	if err != nil {
+		return false
+	}
+	if have, err := pairs(found); err == nil {
+		return len(differing(have, want)) == 0
+	}
+	return !slices.ContainsFunc(want, func(p pair) bool { return p.value != found }) // one word for all
+}
+
+// differing are the elements of want that are not so in have.
+func differing(have, want []pair) []pair {
+	var list []pair
+	for _, p := range want {
+		if !slices.Contains(have, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// each sets those elements of a value that differ from what is.
+func each(before, value string, set func(pair) error) error {
+	have, err := pairs(before)
+	if err != nil {
+		return err
+	}
+	want, err := pairs(value)
+	if err != nil {
+		return err
+	}
+	for _, p := range want {
+		if !slices.ContainsFunc(have, func(h pair) bool { return h.name == p.name }) {
+			return fmt.Errorf("there is no %q", p.name)
+		}
+	}
+	for _, p := range differing(have, want) {
+		if err := set(p); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// pairsOf is the form of a value whose elements all have the same form.
+func pairsOf(form func(string) (string, error)) func(string) (string, error) {
+	return namedPairs(func(_, value string) (string, error) { return form(value) })
+}
+
+// namedPairs is pairsOf where the form depends on the name.
+func namedPairs(form func(name, value string) (string, error)) func(string) (string, error) {
+	return func(value string) (string, error) {
+		list, err := pairs(value)
+		if err != nil {
+			return "", err
+		}
+		for i, p := range list {
+			if list[i].value, err = form(p.name, p.value); err != nil {
+				return "", fmt.Errorf("%.80q: %w", p.name, err)
+			}
+		}
+		return joined(list), nil
+	}
+}
+
+// numbers is the form of n whole numbers.
+func numbers(n int) func(string) (string, error) {
+	return func(value string) (string, error) {
+		words := strings.Fields(value)
+		if len(words) != n {
+			return "", fmt.Errorf("%.80q has not %d numbers", value, n)
+		}
+		for i, w := range words {
+			v, err := strconv.ParseInt(w, 10, 64)
+			if err != nil {
+				return "", fmt.Errorf("%.80q is no number", w)
+			}
+			words[i] = strconv.FormatInt(v, 10)
+		}
+		return strings.Join(words, " "), nil
+	}
+}
+
+// word is the form of a name: of a congestion control, a discipline, a governor.
+func word(value string) (string, error) {
+	value = strings.TrimSpace(value)
+	if value == "" || len(value) > 32 || strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
+		return "", fmt.Errorf("%.80q is no name", value)
+	}
+	return value, nil
+}
+
+// onOff is the form of a switch.
+func onOff(value string) (string, error) {
+	if value != "on" && value != "off" {
+		return "", fmt.Errorf(`%.80q is neither "on" nor "off"`, value)
+	}
+	return value, nil
+}
+
+// mask is the form of a set of CPUs as /sys has it, without zeros in front:
+// hexadecimal, in groups of 8 digits, the highest first (lib/vsprintf.c,
+// bitmap_string).
+func mask(value string) (string, error) {
+	var digits strings.Builder
+	for group := range strings.SplitSeq(strings.TrimSpace(value), ",") {
+		if group == "" || len(group) > 8 || strings.Trim(group, "0123456789abcdefABCDEF") != "" || digits.Len() > unit.MaxCPU/4 {
+			return "", fmt.Errorf("%.80q is no mask of CPUs", value)
+		}
+		digits.WriteString(strings.Repeat("0", 8-len(group)) + strings.ToLower(group))
+	}
+	all := strings.TrimLeft(digits.String(), "0")
+	if all == "" {
+		return "0", nil
+	}
+	var groups []string
+	for ; len(all) > 8; all = all[:len(all)-8] {
+		groups = append(groups, all[len(all)-8:])
+	}
+	groups = append(groups, all)
+	slices.Reverse(groups)
+	return strings.Join(groups, ","), nil
+}
+
+// cpus is the form of a list of CPUs: "0-3,8".
+func cpus(value string) (string, error) {
+	list, err := unit.ParseList(value, unit.MaxCPU)
+	if err != nil {
+		return "", err
+	}
+	var parts []string
+	for i := 0; i < len(list); {
+		last := i
+		for last+1 < len(list) && list[last+1] == list[last]+1 {
+			last++
+		}
+		part := strconv.Itoa(list[i])
+		if last > i {
+			part += "-" + strconv.Itoa(list[last])
+		}
+		parts, i = append(parts, part), last+1
+	}
+	return strings.Join(parts, ","), nil
+}
+
+// queueTable is the form of an indirection table: a queue for each entry.
+func queueTable(value string) (string, error) {
+	if n := len(strings.Fields(value)); n == 0 || len(value) > maxText {
+		return "", errors.New("it is no table of queues")
+	}
+	words := strings.Fields(value)
+	for i, w := range words {
+		q, err := strconv.ParseUint(w, 10, 16)
+		if err != nil {
+			return "", fmt.Errorf("%.80q is no queue", w)
+		}
+		words[i] = strconv.FormatUint(q, 10)
+	}
+	return strings.Join(words, " "), nil
+}
