@@ -5,7 +5,12 @@
 // out, so that advice can be had from a stored result too.
 package advise
 
-import "thru/internal/measure"
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
 
 // Seen is what a tuning has come to know so far. The zero Seen is that of one
 // that begins, and of advice from a stored result.
@@ -26,14 +31,71 @@ type Seen struct {
 
 // Propose lists the changes to try, in order: what the findings ask for, the
 // binding one first; then what gates ask for that fail; then what gates ask for
-// that warn; then options of the test. A change that thru cannot or may not make
-// itself says why (Proposal.OnlySaid), and has its commands. The document has to
-// be diagnosed (package diagnose). Of several measurements of one direction the
-// last counts; what a host says of its knobs counts before its facts.
-func Propose(doc *measure.Document, seen Seen) []measure.Proposal { return nil }
+// that warn; then options of the test, and what asks much of both hosts. A
+// change that thru cannot or may not make itself says why (Proposal.OnlySaid),
+// and has its commands. The document has to be diagnosed (package diagnose). Of
+// several measurements of one direction the last counts; what a host says of
+// its knobs counts before its facts. The same document gives the same list.
+func Propose(doc *measure.Document, seen Seen) []measure.Proposal {
+	sc := newScene(doc)
+	var now, late []measure.Proposal
+	for _, r := range sc.requests() {
+		for _, d := range r.drafts() {
+			if !sc.changes(d) {
+				continue
+			}
+			if len(seen.Kept) > 0 && d.once && slices.ContainsFunc(seen.Kept, d.isLike) {
+				continue
+			}
+			p := sc.proposal(r, d)
+			if d.late {
+				late = add(late, p)
+			} else {
+				now = add(now, p)
+			}
+		}
+	}
+	for _, p := range late {
+		now = add(now, p)
+	}
+	return slices.DeleteFunc(now, func(p measure.Proposal) bool { return !seen.lets(p) })
+}
 
-// Script writes the changes of one end point as two scripts: the first makes
-// them, in order, the second undoes them in reverse. They are for the shell of
-// its system: POSIX sh, or PowerShell on Windows. Both are empty where there is
-// nothing to do at that end point.
-func Script(proposals []measure.Proposal, endPoint string) (do, undo string) { return "", "" }
+// add appends a proposal, or where the same one is there already says in it who
+// else asks for it.
+func add(list []measure.Proposal, p measure.Proposal) []measure.Proposal {
+	i := slices.IndexFunc(list, func(o measure.Proposal) bool { return o.ID == p.ID })
+	if i < 0 {
+		return append(list, p)
+	}
+	if has := &list[i]; has.Gate == "" {
+		has.Gate = p.Gate
+	}
+	return list
+}
+
+// lets tells whether a proposal may come, after what was seen.
+func (s Seen) lets(p measure.Proposal) bool {
+	if s.Never[p.ID] || !s.wants(p) {
+		return false
+	}
+	before, tried := s.Undone[p.ID]
+	return !tried || p.Cause != "" && len(s.Kept) > before
+}
+
+// wants tells whether all knobs of a proposal may be proposed.
+func (s Seen) wants(p measure.Proposal) bool {
+	if len(s.Only) == 0 {
+		return true
+	}
+	for _, x := range p.Settings {
+		if !slices.Contains(s.Only, x.Knob) {
+			return false
+		}
+	}
+	if p.Test != nil {
+		name, _, _ := strings.Cut(p.ID, "=")
+		return slices.Contains(s.Only, name)
+	}
+	return len(p.Settings) > 0
+}
