@@ -1,0 +1,123 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Experiments of the cells that a tuning leaves behind: what it compared, and the
+// states that it has come from (docs/result.md).
+func tuneTrial(attempt int) string { return fmt.Sprintf("tune-%d", attempt+1) }
+func tuneState(n int) string       { return fmt.Sprintf("tune-state-%d", n) }
+
+// boundBy says what holds a direction, by its first finding.
+func boundBy(c *measure.Cell) string {
+	way := measure.PairName(c.From, c.To)
+	if len(c.Findings) == 0 {
+		return way + ": not known"
+	}
+	return way + ": " + c.Findings[0].Summary
+}
+
+// nothingLeft words that no change is left to try.
+func (x *tuning) nothingLeft() string {
+	if len(x.out.Attempts) == 0 {
+		return "nothing was found that a setting would mend"
+	}
+	return "nothing that is proposed helps any more"
+}
+
+// kept are the changes that stand.
+func (x *tuning) keptTitles() (titles []string) {
+	for _, a := range x.out.Attempts {
+		if a.Outcome == measure.Kept {
+			titles = append(titles, a.Title)
+		}
+	}
+	return titles
+}
+
+// stays is the hint of an interrupted tuning.
+func (x *tuning) stays() string {
+	titles := x.keptTitles()
+	if len(titles) == 0 {
+		return "nothing was changed that stays"
+	}
+	return "what was shown to help stays: " + strings.Join(titles, "; ") + " (thru tune --rollback undoes it)"
+}
+
+// allUndone says of what was kept that it stands no more.
+func (x *tuning) allUndone() {
+	for i := range x.out.Attempts {
+		if a := &x.out.Attempts[i]; a.Outcome == measure.Kept {
+			a.Outcome, a.Reason = measure.Undone, a.Reason+"; undone all the same, since the tuning did not come to its end"
+		}
+	}
+	x.stood = nil
+}
+
+// mayTake is what an end point says of a knob that is to be set by hand, or why
+// that cannot be.
+func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
+	now, known := x.state(s)
+	switch {
+	case !slices.ContainsFunc(x.doc.EndPoints, func(e measure.EndPoint) bool { return e.Name == s.EndPoint }):
+		return now, fault.Usagef("name one of those that are tuned", "control: %s is no end point of this tuning", s.EndPoint)
+	case x.not[s.EndPoint] != "":
+		return now, fault.Failf("", "control: %s cannot be set at %s: %s", s.Knob, s.EndPoint, x.not[s.EndPoint])
+	case !known:
+		return now, fault.Usagef("thru tune --list shows what there is", "control: there is no %s at %s", strings.TrimSpace(s.Knob+" "+s.Interface), s.EndPoint)
+	case now.Refused != "":
+		return now, fault.Failf("", "control: %s cannot be set at %s: %s", s.Knob, s.EndPoint, now.Refused)
+	}
+	return now, nil
+}
+
+// advise is the whole of a dry run: what would be tried, in order, and what is
+// left to the reader.
+func (x *tuning) advise() error {
+	todo, err := x.todo()
+	if err != nil {
+		return err
+	}
+	x.plan(todo, len(todo))
+	byHand, err := x.byHand()
+	if err != nil {
+		return err
+	}
+	x.out.Advice = append(byHand, x.propose(x.doc, x.seen)...)
+	x.doc.Ended = "advice alone: nothing was changed"
+	return nil
+}
+
+// sum adds what is said of a tuning that is over: what is left to the reader, how
+// what was kept is made to last, and what holds the path now.
+func (x *tuning) sum() {
+	for _, w := range x.ways {
+		if w.cell < len(x.doc.Cells) && len(x.out.Journey) > 0 {
+			x.out.Remains = append(x.out.Remains, boundBy(&x.doc.Cells[w.cell]))
+		}
+	}
+	if x.DryRun || x.AA > 0 || len(x.out.Journey) == 0 {
+		return
+	}
+	for _, a := range x.out.Attempts {
+		if a.Outcome == measure.Declined || a.Outcome == measure.NoTime {
+			x.out.Advice = append(x.out.Advice, a.Proposal)
+		}
+	}
+	for _, p := range x.propose(x.doc, x.seen) {
+		if !x.mayTry(&p) && !x.isSo(&p) {
+			x.out.Advice = append(x.out.Advice, p)
+		}
+	}
+	x.lasting()
+}
+
+// lasting says how what was kept outlives a boot, host by host.
+func (x *tuning) lasting() {
+}
