@@ -85,7 +85,7 @@ func tunedTest() *measure.Document {
 	}
 	t.Attempts[0].Comparison.Guardrails[1] = measure.Guardrail{Name: "RTT under load", Unit: "ns", Base: new(20.6e6), Variant: new(34.1e6), Worse: true}
 	t.Lasting = []measure.Lasting{
-		{EndPoint: "b", Platform: "linux", Manager: "sysctl.d", File: "/etc/sysctl.d/90-thru.conf", Content: "net.ipv4.tcp_rmem = 4096 131072 26214400\n", Commands: []string{"sysctl --system"}, Undo: []string{"rm /etc/sysctl.d/90-thru.conf"}},
+		{EndPoint: "b", Platform: "linux", Manager: "sysctl.d", File: "/etc/sysctl.d/90-thru.conf", Content: "net.ipv4.tcp_rmem = 4096 131072 26214400\n", Commands: []string{"sysctl --system"}, Undo: []string{"rm /etc/sysctl.d/90-thru.conf"}, Words: "read at boot by systemd-sysctl"},
 		{EndPoint: "b", Platform: "linux", Manager: "systemd.link", File: "/etc/systemd/network/90-thru-eth0.link", Content: "[Match]\nOriginalName=eth0\n\n[Link]\nTCPSegmentationOffload=no\n", Commands: []string{"udevadm control --reload", "udevadm trigger -s net -c add"}},
 	}
 	t.Remains = []string{"local -> b: the link is full: 95% of what MTU 1500 allows", "b -> local: the same"}
@@ -104,7 +104,8 @@ func advisedTest() *measure.Document {
 	jumbo.Commands = append(jumbo.Commands, measure.Commands{EndPoint: "local", Platform: "freebsd", Set: []string{"ifconfig vmx0 mtu 9000"}, Undo: []string{"ifconfig vmx0 mtu 1500"}, Words: "the switch first"})
 	jumbo.OnlySaid = "thru changes no settings of FreeBSD"
 	d.Tuning = &measure.Tuning{DryRun: true, Advice: []measure.Proposal{rmemProposal(), jumbo,
-		{ID: "streams=4", Title: "4 streams instead of 1", Test: &measure.TestOptions{Streams: 4, Flags: "-P 4"}, Why: "one stream fills one window", Expect: "up to four times as much", ExpectBps: new(100e6)}}}
+		{ID: "streams=4", Title: "4 streams instead of 1", Test: &measure.TestOptions{Streams: 4, Flags: "-P 4"}, Why: "one stream fills one window", Expect: "up to four times as much", ExpectBps: new(100e6)},
+		{ID: "cpu-load@b", Title: "see what process 7 does", Gate: "cpu-load", Why: "64% of the CPUs of b are busy", OnlySaid: "no setting of a host that thru knows cures it", Commands: []measure.Commands{{EndPoint: "b", Platform: "linux", Words: "see what process 7 does"}}}}}
 	return d
 }
 

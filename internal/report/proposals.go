@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -21,7 +22,6 @@ type proposal struct {
 	ByHand  string // why thru does not do it itself
 	Flags   string // options of a test that do the same
 	Hosts   []handwork
-	AnyUndo bool
 }
 
 // handwork is what to type at one host.
@@ -49,17 +49,35 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 		v.Flags = clean(p.Test.Flags)
 	}
 	for _, c := range p.Commands[:min(len(p.Commands), maxLines)] {
-		h := handwork{Words: clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(c.Verify)}
+		h := handwork{Words: clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(once(c.Verify))}
+		if h.Words == v.Title { // advice without commands: it says it already
+			h.Words = ""
+		}
+		if h.Words == "" && len(h.Set) == 0 {
+			if several && c.EndPoint != "" && !strings.Contains(v.Title, clean(c.EndPoint)) {
+				v.Title += " (at " + clean(c.EndPoint) + ")"
+			}
+			continue
+		}
 		if several && c.EndPoint != "" {
 			h.At = "at " + clean(c.EndPoint)
 		}
 		if c.Platform != "" && c.Platform != "linux" {
 			h.At = strings.TrimSpace(h.At + " (" + clean(c.Platform) + ")")
 		}
-		v.AnyUndo = v.AnyUndo || len(h.Undo) > 0
 		v.Hosts = append(v.Hosts, h)
 	}
 	return v
+}
+
+// once leaves out lines that stand further up already.
+func once(lines []string) (all []string) {
+	for _, s := range lines {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // Danger is the risk, and first that the connection may be cut.

@@ -118,6 +118,9 @@ func (p *printer) lasting(l lasting) {
 		head += ": write " + l.File
 	}
 	p.wrap("", 1, " ", head)
+	if l.Words != "" {
+		p.wrap("", 3, "   ", l.Words)
+	}
 	p.typed(6, l.Content)
 	if len(l.Commands) > 0 && l.File != "" {
 		fmt.Fprintln(&p.out, "    then")
@@ -146,7 +149,10 @@ func (p *printer) proposals(t *tuning) {
 		title = "what to try, in this order"
 	}
 	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
-	for _, x := range t.Advice {
+	for i, x := range t.Advice {
+		if i > 0 && x.Why != "" && x.Why == t.Advice[i-1].Why && x.For == t.Advice[i-1].For {
+			x.Why, x.For = "as above", ""
+		}
 		p.proposal(x)
 	}
 }

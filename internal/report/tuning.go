@@ -372,12 +372,13 @@ func keptFlags(t *measure.Tuning) string {
 // lasting is what makes kept settings outlive a boot of one host.
 type lasting struct {
 	At, Manager, File string
+	Words             string
 	Content           []string // lines of the file
 	Commands, Undo    []string
 }
 
 func newLasting(l *measure.Lasting) lasting {
-	v := lasting{At: clean(l.EndPoint), Manager: clean(l.Manager), File: clean(l.File)}
+	v := lasting{At: clean(l.EndPoint), Manager: clean(l.Manager), File: clean(l.File), Words: clean(l.Words)}
 	if l.Platform != "" {
 		v.Manager = join(v.Manager, clean(l.Platform))
 	}
