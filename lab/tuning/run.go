@@ -53,14 +53,14 @@ func (s *Scene) rates(traffic []string) map[string]float64 {
 	if code != 0 {
 		s.t.Fatalf("tuning: thru test: %s", wrong(d, code))
 	}
-	return ratesOf(d.Cells)
+	return ratesOf(slices.DeleteFunc(d.Cells, func(c measure.Cell) bool { return c.Beside }))
 }
 
-// ratesOf are the rates of cells, by direction; those that stand beside are left out.
+// ratesOf are the rates of cells, by direction.
 func ratesOf(cells []measure.Cell) map[string]float64 {
 	all := map[string]float64{}
 	for _, c := range cells {
-		if name := measure.PairName(c.From, c.To); !c.Beside && c.Goodput != nil {
+		if name := measure.PairName(c.From, c.To); c.Goodput != nil {
 			all[name] = max(all[name], c.Goodput.Value)
 		}
 	}
