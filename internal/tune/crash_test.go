@@ -86,7 +86,7 @@ func setAll(d *Desk, s ...measure.Setting) (numbers []int64) {
 func TestCrash(t *testing.T) {
 	world := func(at int) (*fake, Config, *crasher) {
 		f, c, k := newFake(settings()), conf(), &crasher{at: at}
-		f.refuses[spot{"tso", "eth0"}] = errRefused
+		f.refuses[spot{"tso", "eth0"}] = errNo
 		f.step, c.step = k.step, k.step
 		return f, c, k
 	}

@@ -317,6 +317,12 @@ func (d *Desk) check(settings []measure.Setting) error {
 // set makes one change.
 func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 	s.EndPoint = ""
+	if m, ok := d.machine.(former); ok {
+		var err error
+		if s.Value, err = m.Form(s.Knob, s.Interface, s.Value); err != nil {
+			return measure.Changed{}, err
+		}
+	}
 	before, err := d.machine.Read(s.Knob, s.Interface)
 	if err == nil {
 		err = checkValue(before)
@@ -328,7 +334,7 @@ func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 		return measure.Changed{}, fault.Failf("see who changes it (a tuning daemon, a network manager), and end that for the time of a tuning",
 			"tune: %s: %w: thru left it at %s, it is %s", nameOf(s), ErrForeign, quote(last), quote(before))
 	}
-	if same(before, s.Value) {
+	if holds(s, before) {
 		return measure.Changed{Setting: s, Before: before, Found: before, Outcome: measure.Settled}, nil
 	}
 	if err := d.ready(t); err != nil {
@@ -363,7 +369,7 @@ func (d *Desk) make(t *tuning, c *change) error {
 	}
 	t.seen[c.spot()] = found
 	moved()
-	if !same(found, c.Value) {
+	if !holds(c.Setting, found) {
 		return fault.Failf("its driver or kernel has bounds of its own, or another program sets it at the same time: the kernel's log may say (dmesg)",
 			"tune: setting %s: the host took %s, but it reads %s: it is undone", nameOf(c.Setting), quote(c.Value), quote(found))
 	}
@@ -517,6 +523,16 @@ func (d *Desk) Gone(client string) {
 
 func anyFailed(all []measure.Changed) bool {
 	return slices.ContainsFunc(all, func(c measure.Changed) bool { return c.Outcome == measure.Failed })
+}
+
+// former is a Machine that knows the form that its values have.
+type former interface {
+	Form(knob, iface, value string) (string, error)
+}
+
+// holds tells whether a value is what was asked for, which may be some elements of many.
+func holds(s measure.Setting, found string) bool {
+	return same(found, s.Value) || inForce(s.Knob, s.Value, found)
 }
 
 // same compares two values as text, whatever is between their words.

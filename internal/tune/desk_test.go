@@ -103,7 +103,7 @@ func TestAlterFails(t *testing.T) {
 		want, hint string
 	}{
 		{"unknown", nil, nil, measure.Setting{Knob: "warp", Value: "9"}, "there is no such knob", ""},
-		{"refused by the driver", func(f *fake) { f.refuses[spot{"tso", "eth0"}] = errRefused }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "the driver says no", ""},
+		{"refused by the driver", func(f *fake) { f.refuses[spot{"tso", "eth0"}] = errNo }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "the driver says no", ""},
 		{"busy", func(f *fake) { f.refuses[spot{"tso", "eth0"}] = syscall.EBUSY }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "busy", "take the link down"},
 		{"reads otherwise", func(f *fake) { f.lies[spot{"tso", "eth0"}] = "maybe" }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, `took "off", but it reads "maybe"`, "dmesg"},
 		{"not on the list", nil, []string{"cc"}, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "not on the list", "--dry-run"},

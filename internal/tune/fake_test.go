@@ -168,4 +168,4 @@ func journals(t *testing.T, dir string) (live, done []string) {
 	return live, done
 }
 
-var errRefused = errors.New("the driver says no")
+var errNo = errors.New("the driver says no")

@@ -3,6 +3,7 @@ package tune
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"thru/internal/knob"
@@ -20,19 +21,11 @@ var linkKeys = map[string]string{
 	knob.Channels: "CombinedChannels", knob.TxQueueLen: "TransmitQueueLength", knob.Pause: "RxFlowControl",
 }
 
-// sysctls are the knobs that sysctl.conf(5) sets.
-var sysctls = map[string]string{
-	knob.TCPRmem: "net.ipv4.tcp_rmem", knob.TCPWmem: "net.ipv4.tcp_wmem", knob.RmemMax: "net.core.rmem_max", knob.WmemMax: "net.core.wmem_max",
-	knob.WindowScaling: "net.ipv4.tcp_window_scaling", knob.SACK: "net.ipv4.tcp_sack", knob.Timestamps: "net.ipv4.tcp_timestamps",
-	knob.MTUProbing: "net.ipv4.tcp_mtu_probing", knob.Congestion: "net.ipv4.tcp_congestion_control", knob.DefaultQdisc: "net.core.default_qdisc",
-	knob.SlowStartIdle: "net.ipv4.tcp_slow_start_after_idle", knob.NoMetricsSave: "net.ipv4.tcp_no_metrics_save",
-	knob.Backlog: "net.core.netdev_max_backlog", knob.Budget: "net.core.netdev_budget",
-}
-
 // lastingIn is the file below root that sets a knob at each boot; empty where
 // none is found that does. Those read last win (sysctl.d(5), systemd.link(5)).
 func lastingIn(root string, s measure.Setting) string {
-	if key := sysctls[s.Knob]; key != "" {
+	if i := slices.IndexFunc(sysctls(), func(c sysctl) bool { return c.knob == s.Knob }); i >= 0 {
+		key := strings.ReplaceAll(sysctls()[i].name, "/", ".")
 		return findIn(root, []string{"/etc/sysctl.conf", "/etc/sysctl.d/*.conf", "/run/sysctl.d/*.conf", "/usr/lib/sysctl.d/*.conf"}, func(line string) bool {
 			name, _, ok := strings.Cut(strings.TrimLeft(line, "- "), "=")
 			return ok && strings.ReplaceAll(strings.TrimSpace(name), "/", ".") == key

@@ -107,14 +107,8 @@ func ownedAlone(info fs.FileInfo) bool {
 
 // Possible says why this process cannot change settings of the host; nil: it can.
 func Possible() error {
-	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var d [2]unix.CapUserData
-	if err := unix.Capget(&h, &d[0]); err != nil {
-		return fmt.Errorf("tune: asking for the privileges of this process: %w", err)
-	}
-	if d[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0 {
-		return fault.Failf("run it as root there, or print the advice alone: thru tune --dry-run",
-			"tune: thru does not run as root here (CAP_NET_ADMIN): it can read the settings, and change none")
+	if why := privilege(); why != "" {
+		return fault.Failf("run it as root there, or print the advice alone: thru tune --dry-run", "tune: this thru can read the settings of the host, and change none: %s", why)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (d *Desk) ours(j *journal, c *change, now string) bool {
 	case c.made:
 		return same(now, c.Found)
 	case len(j.damaged) > 0: // that it was made may stand in a line that is lost
-		return same(now, c.Value)
+		return holds(c.Setting, now)
 	}
 	return true
 }
