@@ -131,7 +131,7 @@ func adviceAnswer(advice []measure.Proposal) string {
 	}
 	more := ""
 	if n := len(advice) - changes; n > 0 {
-		more = ", and " + count(n, "thing") + " to see to"
+		more = "; " + count(n, "thing") + " to see to"
 	}
 	switch {
 	case len(advice) == 0:
@@ -139,9 +139,9 @@ func adviceAnswer(advice []measure.Proposal) string {
 	case changes == 0:
 		return "no setting to change" + more
 	case changes == 1:
-		return "one change to try" + more + ": " + first
+		return "one change to try: " + first + more
 	}
-	return fmt.Sprintf("%d changes to try%s, first: %s", changes, more, first)
+	return fmt.Sprintf("%d changes to try, first: %s%s", changes, first, more)
 }
 
 // isChange tells a change that commands or flags make from what is left to people.

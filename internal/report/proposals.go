@@ -11,17 +11,17 @@ import (
 
 // proposal is a change that is advised, ready to print.
 type proposal struct {
-	Number  int
-	Title   string
-	For     string // what asks for it: "finding receive-window, local -> b"
-	Why     string
-	Expect  string
-	Source  string
-	Risk    string
-	Cuts    bool
-	ByHand  string // why thru does not do it itself
-	Flags   string // options of a test that do the same
-	Hosts   []handwork
+	Number int
+	Title  string
+	For    string // what asks for it: "finding receive-window, local -> b"
+	Why    string
+	Expect string
+	Source string
+	Risk   string
+	Cuts   bool
+	ByHand string // why thru does not do it itself
+	Flags  string // options of a test that do the same
+	Hosts  []handwork
 }
 
 // handwork is what to type at one host.
