@@ -95,7 +95,7 @@ func bsdCongestion(w *wording) {
 	const name = "net.inet.tcp.cc.algorithm"
 	if w.set.Value == "bbr" { // a stack of its own there (tcp_bbr(4))
 		const stack = "net.inet.tcp.functions_default"
-		w.do("kldload tcp_bbr", "kldunload tcp_bbr", "")
+		w.do("kldload -n tcp_bbr", "kldunload tcp_bbr", "")
 		w.change(format("sysctl %s=%s", stack), "bbr", w.known(stack), "sysctl "+stack)
 		return
 	}

@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+
+	"thru/internal/host"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// state is what commands of the system say of all that a knob can change in a host.
+func state(h *Host) string {
+	var b strings.Builder
+	for _, c := range []string{
+		"sysctl -a -r '^net' 2>/dev/null | grep -v conntrack_count", "ip -d link show dev " + DataDev, "ip route", "ip -6 route", "tc qdisc show dev " + DataDev,
+		"ethtool -k " + DataDev, "ethtool -l " + DataDev, "grep . /sys/class/net/" + DataDev + "/queues/*/?ps_cpus",
+	} {
+		b.WriteString("$ " + c + "\n" + h.Must("sh", "-c", c))
+	}
+	return b.String()
+}
+
+// TestKnobCommands types the commands of package knob at a real kernel: what is
+// set is seen, and undoing leaves everything as it was. The values before are
+// those of the host's facts. Knobs that no network namespace has (net.core,
+// rings, moderation, interrupts, governors) have tables in package knob only.
+func TestKnobCommands(t *testing.T) {
+	Require(t, Root(), Program("ip"), Program("tc"), Program("sysctl"), Program("ethtool"), Namespaces())
+	t.Parallel()
+	p := NewPair(t, Options{})
+	var facts measure.Facts
+	p.A.Inside(func() error { facts = host.New().Facts(); return nil })
+	route := "10.77.0.0/24 dev " + DataDev + " table main metric 0"
+	rps := "/sys/class/net/" + DataDev + "/queues/rx-0/rps_cpus"
+	for _, c := range []struct{ knob, value, before, shows string }{
+		{knob.TCPRmem, "4096 131072 75000000", "", "net.ipv4.tcp_rmem = 4096\t131072\t75000000"},
+		{knob.TCPWmem, "4096 16384 75000000", "", "net.ipv4.tcp_wmem = 4096\t16384\t75000000"},
+		{knob.WindowScaling, "0", "", "tcp_window_scaling = 0"}, {knob.SACK, "0", "", "tcp_sack = 0"}, {knob.Timestamps, "0", "", "tcp_timestamps = 0"},
+		{knob.MTUProbing, "2", "", "tcp_mtu_probing = 2"}, {knob.SlowStartIdle, "0", "", "tcp_slow_start_after_idle = 0"}, {knob.NoMetricsSave, "1", "", "tcp_no_metrics_save = 1"},
+		{knob.RouteCongestion, "reno", "cubic", "congctl reno"}, {knob.RouteCongestion, "", "cubic", "10.77.0.0/24"},
+		{knob.MTU, "9000", "", "mtu 9000"}, {knob.TxQueueLen, "5000", "", "qlen 5000"}, {knob.Qdisc, "pfifo", "", "qdisc pfifo"},
+		{knob.TSO, "off", "", "tcp-segmentation-offload: off"}, {knob.GSO, "off", "", "generic-segmentation-offload: off"}, {knob.GRO, "on", "", "generic-receive-offload: on"},
+		{knob.TXChecksum, "off", "", "tx-checksumming: off"}, {knob.ScatterGather, "off", "", "scatter-gather: off"},
+		{knob.RPS, "rx-0 1", "rx-0 " + strings.TrimSpace(p.A.Must("cat", rps)), "1"},
+	} {
+		iface := DataDev
+		if c.knob == knob.RouteCongestion {
+			iface = route
+		}
+		s := measure.Setting{Knob: c.knob, Interface: iface, Value: c.value}
+		w := knob.By("linux", &facts, s, c.before)
+		if strings.Contains(strings.Join(w.Undo, " "), "VALUE") || len(w.Set) == 0 {
+			t.Errorf("%s: the value before is not known: %+v", c.knob, w)
+			continue
+		}
+		before := state(p.A)
+		p.A.Must("sh", "-c", strings.Join(w.Set, " && "))
+		if out := p.A.Must("sh", "-c", w.Verify[0]); !strings.Contains(out, c.shows) {
+			t.Errorf("%s: %q shows %q, not %q", c.knob, w.Verify[0], out, c.shows)
+		}
+		if state(p.A) == before {
+			t.Errorf("%s: %q changed nothing", c.knob, w.Set)
+		}
+		p.A.Must("sh", "-c", strings.Join(w.Undo, " && "))
+		if after := state(p.A); after != before {
+			t.Errorf("%s: %q left\n%s", c.knob, w.Undo, changed(before, after))
+		}
+	}
+}
+
+// changed are the lines that two texts do not share.
+func changed(before, after string) string {
+	var b strings.Builder
+	for sign, texts := range map[string][2]string{"- ": {before, after}, "+ ": {after, before}} {
+		for line := range strings.Lines(texts[0]) {
+			if !strings.Contains(texts[1], line) {
+				b.WriteString(sign + line)
+			}
+		}
+	}
+	return b.String()
+}
