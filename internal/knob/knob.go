@@ -28,15 +28,15 @@ const (
 	Timestamps      = "timestamps"            // "0", "1" or "2"
 	MTUProbing      = "mtu-probing"           // "0", "1" or "2"
 	Congestion      = "congestion-control"    // name; of new connections of the host
-	RouteCongestion = "route-congestion"      // name; of connections by the route to the peer, "" for none; Setting.Interface holds the destination of the route as `ip route` names it
+	RouteCongestion = "route-congestion"      // name; of connections by one route, "" for none; Setting.Interface names the route: "10.0.0.0/24 dev eth0 table main metric 0" (a default is "0.0.0.0/0" or "::/0")
 	DefaultQdisc    = "default-qdisc"         // name; of interfaces that come up later
-	Qdisc           = "qdisc"                 // name of the interface's root discipline, where it has no options: "fq", "fq_codel", "pfifo_fast"
+	Qdisc           = "qdisc"                 // name of the interface's root discipline, where the kernel chose it or thru made it: "fq", "noqueue", "mq"; with its handle ("htb 1:") where somebody else did, and then it is left alone
 	SlowStartIdle   = "slow-start-after-idle" // "0" or "1"
 	NoMetricsSave   = "no-metrics-save"       // "0" or "1"
 	Backlog         = "netdev-max-backlog"    // packets
 	Budget          = "netdev-budget"         // packets a softirq round
 	MTU             = "mtu"                   // bytes
-	TSO             = "tso"                   // "on" or "off", as of all offloads
+	TSO             = "tso"                   // "on" or "off", as of all offloads: what is asked of the features that it stands for, whether or not another one keeps them off now; where only some of several are asked for, each: "on tx-tcp-segmentation=on tx-tcp6-segmentation=off"
 	GSO             = "gso"
 	GRO             = "gro"
 	LRO             = "lro"
@@ -45,11 +45,11 @@ const (
 	ScatterGather   = "scatter-gather"
 	RXRing          = "rx-ring"      // descriptors
 	TXRing          = "tx-ring"      // descriptors
-	Channels        = "channels"     // "combined 4", or "rx 2 tx 2"
-	Coalescing      = "coalescing"   // "adaptive-rx on rx-usecs 50 rx-frames 0 ..."
-	RSSHash         = "rss-hash"     // fields hashed of TCP over IPv4 and IPv6 and UDP, as "tcp4 sdfn"
+	Channels        = "channels"     // "combined 4", or "rx 2 tx 2"; here and below a value to set may name some of the elements, and the others stay
+	Coalescing      = "coalescing"   // "adaptive-rx on adaptive-tx off rx-usecs 50 rx-frames 0 tx-usecs 50 tx-frames 0"
+	RSSHash         = "rss-hash"     // fields hashed of TCP and UDP over IPv4 and IPv6, as "tcp4 sdfn tcp6 sdfn udp4 sd", by the letters of ethtool -N; "-" for none
 	RSSTable        = "rss-table"    // queues of the indirection table's entries, as "0 1 2 3 0 1 ..."
-	RPS             = "rps"          // CPUs of each receive queue, as "rx-0 3 rx-1 3" (masks as sysfs has them)
+	RPS             = "rps"          // CPUs of each receive queue, as "rx-0 3 rx-1 3" (masks as /sys has them, without zeros in front: "1,00000000")
 	XPS             = "xps"          // CPUs of each transmit queue
 	IRQAffinity     = "irq-affinity" // CPUs of each interrupt, as "24 0-1 25 2-3"
 	Governor        = "cpu-governor" // name of each CPU's, as "performance", or "cpu0 powersave cpu1 performance" where they differ

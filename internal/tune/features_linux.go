@@ -95,6 +95,9 @@ func (o offload) set(d driver, iface, value string) error {
 		}
 		all[i].wanted = state == "on"
 	}
+	if text := featuresText(all); text != value {
+		return fmt.Errorf("it is to be written %q", text)
+	}
 	if err := d.want(iface, all, count); err != nil {
 		return err
 	}
@@ -110,9 +113,9 @@ func inactive(all []feature) bool {
 	return wanted && !slices.ContainsFunc(all, func(f feature) bool { return f.active })
 }
 
-// featuresForm is the form of such a value: "on", "off", or which of several
-// features is, after what they are together: "on tx-tcp-segmentation=on
-// tx-tcp6-segmentation=off". Those that are not named are as the first word says.
+// featuresForm is the form of such a value: "on", "off", or where only some of
+// several are on, each by its name: "on tx-tcp-segmentation=on
+// tx-tcp6-segmentation=off".
 func featuresForm(value string) (string, error) {
 	words := strings.Fields(value)
 	if len(words) == 0 {

@@ -87,6 +87,19 @@ func (m *machine) find(id, iface string) (row, error) {
 	return m.rows[i], nil
 }
 
+// Form is a value in the form that Read gives it, as far as that can be told
+// without asking the host; an error is of text that can be no value of the knob.
+func (m *machine) Form(id, iface, value string) (string, error) {
+	r, err := m.find(id, iface)
+	if err != nil {
+		return "", err
+	}
+	if value, err = r.form(value); err != nil {
+		return "", fmt.Errorf("tune: setting %s: %w", called(id, iface), err)
+	}
+	return value, nil
+}
+
 // Read implements Machine.
 func (m *machine) Read(id, iface string) (string, error) {
 	r, err := m.find(id, iface)
@@ -123,8 +136,8 @@ func (m *machine) Set(id, iface, value string) error {
 	if err != nil {
 		return err
 	}
-	if value, err = r.form(value); err != nil {
-		return fmt.Errorf("tune: setting %s: %w", called(id, iface), err)
+	if value, err = m.Form(id, iface, value); err != nil {
+		return err
 	}
 	before, err := m.Read(id, iface)
 	if err != nil {

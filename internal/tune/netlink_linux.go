@@ -119,11 +119,9 @@ func greatestMTU(iface string) int {
 	if err != nil || len(answers) == 0 || len(answers[0]) < unix.SizeofIfInfomsg {
 		return 0
 	}
-	attrs, err := nl.ParseRouteAttr(answers[0][unix.SizeofIfInfomsg:])
-	for _, a := range attrs {
-		if err == nil && a.Attr.Type == maxMTU && len(a.Value) == 4 {
-			return int(nl.NativeEndian().Uint32(a.Value))
-		}
+	attrs, err := attributes(answers[0][unix.SizeofIfInfomsg:])
+	if v := at(attrs, maxMTU); err == nil && len(v) == 4 {
+		return int(nl.NativeEndian().Uint32(v))
 	}
 	return 0
 }
@@ -285,14 +283,12 @@ func disciplines(index int32) ([]discipline, error) {
 			return nil, errors.New("the kernel's answer is too short")
 		}
 		m := nl.DeserializeTcMsg(b)
-		attrs, err := nl.ParseRouteAttr(b[nl.SizeofTcMsg:])
+		attrs, err := attributes(b[nl.SizeofTcMsg:])
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range attrs {
-			if m.Ifindex == index && a.Attr.Type == nl.TCA_KIND {
-				list = append(list, discipline{unix.ByteSliceToString(a.Value), m.Handle, m.Parent})
-			}
+		if m.Ifindex == index { // the kernel gives those of all interfaces
+			list = append(list, discipline{unix.ByteSliceToString(at(attrs, nl.TCA_KIND)), m.Handle, m.Parent})
 		}
 	}
 	return list, nil

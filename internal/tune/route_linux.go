@@ -41,13 +41,16 @@ func parseRoute(b []byte) (route, error) {
 }
 
 // attributes reads a sequence of attributes.
-func attributes(b []byte) ([]attribute, error) {
-	raw, err := nl.ParseRouteAttr(b)
-	var list []attribute
-	for _, a := range raw {
-		list = append(list, attribute{a.Attr.Type, a.Value})
+func attributes(b []byte) (list []attribute, err error) {
+	for len(b) >= unix.SizeofRtAttr {
+		size := int(nl.NativeEndian().Uint16(b))
+		if size < unix.SizeofRtAttr || size > len(b) {
+			return nil, errors.New("the kernel's answer is no list of attributes")
+		}
+		list = append(list, attribute{nl.NativeEndian().Uint16(b[2:]), b[unix.SizeofRtAttr:size]})
+		b = b[min((size+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(b)):]
 	}
-	return list, err
+	return list, nil
 }
 
 // kindMask cuts off the flags of an attribute's kind, and nextHop is the kind
