@@ -55,13 +55,13 @@ type request struct {
 func (sc *scene) requests() []request {
 	var all []request
 	for _, f := range sc.findings() {
-		if !f.Healthy && f.Cause != measure.CauseNone {
+		if !f.Healthy && f.Cause != measure.CauseNone && f.Cause != "" && f.Summary != "" {
 			all = append(all, sc.asFinding(f))
 		}
 	}
 	for _, status := range []string{measure.GateFail, measure.GateWarn} {
 		for i := range sc.doc.Gates {
-			if g := &sc.doc.Gates[i]; g.Status == status {
+			if g := &sc.doc.Gates[i]; g.Status == status && g.ID != "" {
 				all = append(all, sc.asGate(g))
 			}
 		}
@@ -138,7 +138,7 @@ func (r request) drafts() []draft {
 		}
 	}
 	// A setting helps against a fault of the path, and the fault is still there.
-	if len(list) == 0 || r.finding != nil && r.at == nil {
+	if len(list) == 0 || r.finding != nil && r.finding.Where.Place == measure.AtPath {
 		list = append(list, r.words()...)
 	}
 	return list

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -268,12 +269,13 @@ func (w *way) routed() bool {
 func (w *way) local() bool { return w.from == w.to }
 
 // best is the fastest measurement of the same traffic in this direction that
-// fits; nil where there is none.
+// fits; nil where there is none. What a tuning measured before is of another
+// state of the hosts.
 func (w *way) best(fits func(*measure.Cell) bool) *measure.Cell {
 	var best *measure.Cell
 	for i := range w.doc.Cells {
 		c := &w.doc.Cells[i]
-		if w.cell == nil || c == w.cell || c.From != w.from.name || c.To != w.to.name || c.Protocol != w.cell.Protocol || c.Goodput == nil || !fits(c) {
+		if w.cell == nil || c == w.cell || c.From != w.from.name || c.To != w.to.name || c.Protocol != w.cell.Protocol || c.Goodput == nil || strings.HasPrefix(c.Experiment, "tune-") || !fits(c) {
 			continue
 		}
 		if sane(c.Goodput.Value) > 0 && (best == nil || c.Goodput.Value > best.Goodput.Value) {

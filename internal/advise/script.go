@@ -12,8 +12,8 @@ import (
 // Script writes the changes of one end point as two scripts: the first makes
 // them, in order, the second undoes them in reverse. They are for the shell of
 // its system: POSIX sh, or PowerShell on Windows. Each value is shown before it
-// is changed. Of several changes of the same knob the first is made, the others
-// stand there as comments. Both are empty where there is nothing to do at that
+// is changed. Of several changes of the same knob the first is made; the others,
+// and what no knob does, stand there as comments. Both are empty where there is nothing to do at that
 // end point. Making them twice does no harm: each sets a value, none adds to one.
 func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 	var makes, undoes []string
@@ -27,6 +27,10 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 			}
 			platform = c.Platform
 			made := fmt.Sprintf("%d. %s", i+1, p.Title)
+			if len(p.Settings) == 0 { // commands of a remedy: of a stored result anybody may have written them
+				makes = append(makes, block(made+": look at it before you do it", p, c, true))
+				continue
+			}
 			if taken(p, set, endPoint) {
 				makes = append(makes, block(made+": another way, where the one above does not help", p, c, true))
 				continue

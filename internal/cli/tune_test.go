@@ -82,10 +82,10 @@ func TestPlannedLine(t *testing.T) {
 		proposals []measure.Proposal
 		want      string
 	}{
-		{measure.Tuning{ExpectNs: 130e9}, two, "a and b: 2 changes to try; about 2 min 10 s, at most 10 min"},
-		{measure.Tuning{ExpectNs: 130e9}, two[:1], "a and b: 1 change to try; about 2 min 10 s, at most 10 min"},
-		{measure.Tuning{}, two[2:], "a and b: no change to try; at most 10 min"},
-		{measure.Tuning{DryRun: true}, nil, "a and b: nothing is changed; at most 10 min"},
+		{measure.Tuning{ExpectNs: 130e9}, two, "a and b: 2 changes to try, about 2 min 10 s, at most 10 min"},
+		{measure.Tuning{ExpectNs: 130e9}, two[:1], "a and b: 1 change to try, about 2 min 10 s, at most 10 min"},
+		{measure.Tuning{}, two[2:], "a and b: no change to try"},
+		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, two, "a and b: 2 changes to try, which would take about 2 min 10 s; now nothing is changed"},
 	}
 	for _, tt := range tests {
 		if got := plannedLine("a and b", tt.t, tt.proposals, 10*time.Minute); got != tt.want {
@@ -100,7 +100,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	e := &env{in: strings.NewReader("y\ny\n"), out: &out, err: &out}
 	self := &control.EndPoint{Name: control.Local}
 	for _, tt := range []struct{ yes, cuts, want bool }{{false, false, true}, {false, true, false}, {true, true, true}} {
-		v := newTuner(t.Context(), e, pair{self, self}, time.Minute, tt.yes)
+		v := newTuneView(t.Context(), e, pair{self, self}, time.Minute, tt.yes)
 		if got := v.accept(measure.Proposal{Title: "MTU of 9000", Cuts: tt.cuts}); got != tt.want {
 			t.Errorf("yes %v, cuts %v: accepted %v", tt.yes, tt.cuts, got)
 		}
@@ -110,10 +110,39 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	}
 }
 
+// TestTuneView: on a terminal one line says what is under way and how much time
+// is left, and what has ended stays.
+func TestTuneView(t *testing.T) {
+	var out bytes.Buffer
+	self := &control.EndPoint{Name: control.Local}
+	v := &tuneView{e: &env{err: &out}, ctx: t.Context(), w: &watch{w: &out}, width: 76, ends: pair{self, self}, budget: time.Minute, until: time.Now()}
+	p := measure.Proposal{Title: "receive windows of up to 25 MiB at local"}
+	spec := []measure.Spec{{From: "local", To: "local"}}
+	v.Step("forward", spec, 0, 3)
+	v.Planned(measure.Tuning{ExpectNs: 30e9}, []measure.Proposal{p})
+	v.Trying(p, 0, 1, 0)
+	v.Step(p.Title+": before", spec, 2, 18)
+	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.Undone, Reason: "none of 3 pairs was better"})
+	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
+	v.close()
+	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<\n")
+	want := `run 1 of 3, forward, local -> local<
+this machine against itself: 1 change to try, about 30 s, at most 1 min
+  1 receive windows of up to 25 MiB at local
+[1/1] receive windows of up to 25 MiB at local<
+[1/1] run 3 of 18, before: receive windows of up to 25 MiB at local, loc...<
+undone     receive windows of up to 25 MiB at local: none of 3 pairs was ...
+stands at  4.10 Gb/s local -> local
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestHear: each question takes one line, and the end of the input is a no.
 func TestHear(t *testing.T) {
 	e := &env{in: strings.NewReader("y\nno\n")}
-	v := &tuner{e: e, ctx: t.Context()}
+	v := &tuneView{e: e, ctx: t.Context()}
 	for _, want := range []string{"y", "no", "", ""} {
 		if got := v.hear(); got != want {
 			t.Errorf("%q, want %q", got, want)

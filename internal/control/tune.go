@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -50,6 +51,9 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	if interrupted {
 		x.doc.Ended, err = endedInterrupted, fault.Failf(x.stays(), measure.Interrupted)
 	}
+	if err != nil && x.anyLost() != nil {
+		x.doc.Ended = cmp.Or(x.doc.Ended, endedLost)
+	}
 	err = both(err, undoing)
 	r.conclude(p, x.doc)
 	x.sum()
@@ -60,15 +64,15 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	return x.doc, err
 }
 
-// both is an error with the one of undoing, whose hint is the one that counts.
-func both(err, undoing error) error {
+// both is an error with one that came of it, whose hint counts more.
+func both(err, then error) error {
 	switch {
-	case undoing == nil:
+	case then == nil:
 		return err
 	case err == nil:
-		return undoing
+		return then
 	}
-	return fault.New(fault.Failed, fault.Hint(undoing), "%w; and %w", err, undoing)
+	return fault.New(fault.Failed, cmp.Or(fault.Hint(then), fault.Hint(err)), "%w; and %w", err, then)
 }
 
 // tuning is one under way.
@@ -85,7 +89,7 @@ type tuning struct {
 	ways   []*way
 	level  float64 // of the interval of each comparison
 
-	ours  []*EndPoint       // that this client tunes, in the order in which it began there
+	ours  []*EndPoint       // that this client tunes, this machine last
 	not   map[string]string // why it does not tune the others, by name
 	open  []measure.Changed // of the change that is in force on trial, in order
 	stood []measure.Setting // what was kept

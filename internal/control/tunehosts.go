@@ -12,6 +12,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/plan"
 	"thru/internal/tune"
 )
 
@@ -35,15 +36,39 @@ func (x *tuning) begin(ctx context.Context) error {
 		case reply.NoTune != "":
 			x.not[e.Name] = reply.NoTune
 			continue
-		case x.DryRun:
+		}
+		x.noteOpen(e, reply.Open)
+		if x.DryRun {
 			continue
 		}
-		if _, err := e.Client.Tune(ctx, bus.Tune{Who: x.who()}); err != nil {
+		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.who()})
+		if tune.IsTaken(err) && x.isSameHost(e) {
+			x.not[e.Name] = "it is the same host as " + x.ours[0].Name + ", where it is tuned"
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("control: beginning at %s: %w", e.Name, err)
 		}
 		x.ours = append(x.ours, e)
 	}
+	slices.SortStableFunc(x.ours, func(a, b *EndPoint) int { // this machine last: the others may be lost meanwhile
+		return cmp.Compare(min(len(b.Addr), 1), min(len(a.Addr), 1))
+	})
 	return nil
+}
+
+// isSameHost tells of an end point that is another agent of a host that this
+// client tunes already, as where both ends are this machine.
+func (x *tuning) isSameHost(e *EndPoint) bool {
+	return e.Hello.Hostname != "" && slices.ContainsFunc(x.ours, func(o *EndPoint) bool { return o.Hello.Hostname == e.Hello.Hostname })
+}
+
+// noteOpen says what earlier tunings have left: advice and comparisons are of that
+// state.
+func (x *tuning) noteOpen(e *EndPoint, open []measure.Changed) {
+	if n := len(open); n > 0 {
+		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, plan.Counted(n, "setting")))
+	}
 }
 
 // who names this tuning for somebody whom it keeps out.
@@ -78,7 +103,7 @@ func (x *tuning) facedBy(name string) string {
 		case p.From:
 			return p.ToAddr
 		case p.To:
-			return cmp.Or(p.SeenAs, p.FromAddr)
+			return p.FromAddr
 		}
 	}
 	return x.opposite(name, false)
@@ -104,7 +129,7 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 			return e.Client.Alter(ctx, bus.Alter{Settings: at})
 		})
 		if err != nil {
-			return errors.Join(x.alterError(e, at, err), x.revert(ctx))
+			return both(x.alterError(e, at, err), x.revert(ctx))
 		}
 		for _, c := range reply.Changed {
 			c.EndPoint = e.Name
@@ -113,7 +138,7 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 		}
 	}
 	if err := x.foreign(p); err != nil {
-		return errors.Join(err, x.revert(ctx))
+		return both(err, x.revert(ctx))
 	}
 	if settled && len(p.Settings) > 0 {
 		x.open = nil
@@ -193,7 +218,7 @@ func (x *tuning) handsOff(settings []measure.Setting) {
 func (x *tuning) revert(ctx context.Context) error {
 	open := x.open
 	x.open = nil
-	var all []error
+	var failed error
 	for len(open) > 0 {
 		name := open[len(open)-1].EndPoint
 		var numbers []int64
@@ -211,12 +236,12 @@ func (x *tuning) revert(ctx context.Context) error {
 		})
 		if err != nil {
 			x.unsure = true
-			all = append(all, undoError(name, err))
+			failed = both(failed, undoError(name, err))
 			continue
 		}
-		all = append(all, x.undone(name, reply.Changed))
+		failed = both(failed, x.undone(name, reply.Changed))
 	}
-	return errors.Join(all...)
+	return failed
 }
 
 func undoError(name string, err error) error {
@@ -224,20 +249,19 @@ func undoError(name string, err error) error {
 }
 
 // undone looks at what became of changes that were to be undone at an end point.
-func (x *tuning) undone(name string, changed []measure.Changed) error {
-	var all []error
+func (x *tuning) undone(name string, changed []measure.Changed) (left error) {
 	for _, c := range changed {
 		c.EndPoint = name
 		switch c.Outcome {
 		case measure.Failed:
 			x.unsure = true
-			all = append(all, undoError(name, fmt.Errorf("%s: %s", c.Knob, c.Error)))
+			left = both(left, undoError(name, fmt.Errorf("%s: %s", c.Knob, c.Error)))
 		case measure.Foreign:
 			x.handsOff([]measure.Setting{c.Setting})
-			all = append(all, &fallen{measure.Foreign, fmt.Sprintf("%s at %s is left: %s", c.Knob, name, c.Error)})
+			left = both(left, &fallen{measure.Foreign, fmt.Sprintf("%s at %s is left: %s", c.Knob, name, c.Error)})
 		}
 	}
-	return errors.Join(all...)
+	return left
 }
 
 // finishTime bounds giving the hosts back, also after an interrupt.
@@ -248,18 +272,21 @@ const finishTime = 20 * time.Second
 func (x *tuning) finish(ctx context.Context, undo bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 	defer cancel()
-	var all []error
-	for _, e := range slices.Backward(x.ours) {
+	var failed error
+	for _, e := range x.ours {
 		if e.Client.Err() != nil { // it undoes all of it by itself
 			continue
 		}
-		all = append(all, x.giveBack(ctx, e, undo))
+		if err := x.giveBack(ctx, e, undo); err != nil {
+			failed = both(failed, err)
+			undo = true // there it will be undone when this client is gone: so it is at the others
+		}
 	}
 	x.open = nil
 	if undo {
 		x.allUndone()
 	}
-	return errors.Join(all...)
+	return failed
 }
 
 // giveBack ends the tuning at one end point. Where something of it cannot be

@@ -189,8 +189,10 @@ func (x *tuning) byHand() (all []measure.Proposal, err error) {
 		ends := []string{s.EndPoint}
 		if s.EndPoint == "" {
 			ends = nil
-			for _, e := range x.ours {
-				ends = append(ends, e.Name)
+			for _, e := range x.doc.EndPoints {
+				if x.not[e.Name] == "" {
+					ends = append(ends, e.Name)
+				}
 			}
 		}
 		p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}

@@ -1,8 +1,8 @@
 package control
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,7 +29,11 @@ func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt
 	if f, ok := givenUp(err); ok {
 		a.Outcome, a.Reason, err = f.outcome, f.why, nil
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		a.Outcome, a.Reason = measure.Undone, "interrupted before it was judged"
+	default:
 		a.Outcome, a.Reason = measure.Failed, "the tuning ended: "+err.Error()
 	}
 	a.ElapsedNs = int64(time.Since(begin))
@@ -54,21 +58,24 @@ func risk(p measure.Proposal) string {
 	return p.Risk
 }
 
-// givenUp tells whether an error costs a change alone: every part of it is a fallen.
+// givenUp tells whether an error costs a change alone: all that it wraps is of type
+// fallen.
 func givenUp(err error) (*fallen, bool) {
 	switch e := err.(type) {
 	case *fallen:
 		return e, true
+	case interface{ Unwrap() error }:
+		return givenUp(e.Unwrap())
 	case interface{ Unwrap() []error }:
-		var last *fallen
+		var first *fallen
 		for _, part := range e.Unwrap() {
 			f, ok := givenUp(part)
 			if !ok {
 				return nil, false
 			}
-			last = f
+			first = cmp.Or(first, f)
 		}
-		return last, last != nil
+		return first, first != nil
 	}
 	return nil, false
 }
@@ -360,7 +367,7 @@ func (c *contest) measure(ctx context.Context, with bool, n, done int) error {
 			return nil
 		}
 		if gone := c.anyLost(); gone != nil || ctx.Err() != nil {
-			return errors.Join(gone, context.Cause(ctx))
+			return cmp.Or(gone, context.Cause(ctx))
 		}
 		if try == 0 {
 			continue

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"thru/internal/fault"
+	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
 // Experiments of the cells that a tuning leaves behind: what it compared, and the
 // states that it has come from (docs/result.md).
-func tuneTrial(attempt int) string { return fmt.Sprintf("tune-%d", attempt+1) }
-func tuneState(n int) string       { return fmt.Sprintf("tune-state-%d", n) }
+func tuneTrial(attempt int) string { return fmt.Sprintf("%s%d", measure.OfTuning, attempt+1) }
+func tuneState(n int) string       { return fmt.Sprintf("%sstate-%d", measure.OfTuning, n) }
 
 // boundBy says what holds a direction, by its first finding.
 func boundBy(c *measure.Cell) string {
@@ -105,13 +106,14 @@ func (x *tuning) sum() {
 	if x.DryRun || x.AA > 0 || len(x.out.Journey) == 0 {
 		return
 	}
+	tried := map[string]bool{}
 	for _, a := range x.out.Attempts {
-		if a.Outcome == measure.Declined || a.Outcome == measure.NoTime {
+		if tried[a.ID] = true; a.Outcome == measure.Declined || a.Outcome == measure.NoTime {
 			x.out.Advice = append(x.out.Advice, a.Proposal)
 		}
 	}
 	for _, p := range x.propose(x.doc, x.seen) {
-		if !x.mayTry(&p) && !x.isSo(&p) {
+		if !tried[p.ID] && !x.isSo(&p) {
 			x.out.Advice = append(x.out.Advice, p)
 		}
 	}
@@ -120,4 +122,7 @@ func (x *tuning) sum() {
 
 // lasting says how what was kept outlives a boot, host by host.
 func (x *tuning) lasting() {
+	for _, e := range x.doc.EndPoints {
+		x.out.Lasting = append(x.out.Lasting, knob.Lasting(knob.HostOf(e.Name, e.Facts), x.stood)...)
+	}
 }

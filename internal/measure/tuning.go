@@ -13,6 +13,11 @@ const (
 	Settled  = "as it was"  // nothing was to do
 )
 
+// OfTuning begins the experiment (Cell.Experiment) of cells that a tuning leaves
+// behind: "tune-1" of the two states that its first attempt compared, "tune-state-0"
+// of the state that was found, once a later one stands.
+const OfTuning = "tune-"
+
 // Setting is the value of a knob (package knob) at a host: what it is, or what
 // it is to be. The value is text as reading the knob gives it.
 type Setting struct {

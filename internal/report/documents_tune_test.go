@@ -66,7 +66,7 @@ func tunedTest() *measure.Document {
 	windows := []int{stateOf(d, "local", "b", 181e6, nothingFound()), stateOf(d, "b", "local", 1.21e6, nothingFound())}
 	whole := []int{stateOf(d, "local", "b", 181e6, fullLink()), stateOf(d, "b", "local", 186e6, fullLink())}
 	t.Journey = []measure.Milestone{
-		{Title: "as found", Cells: found, Findings: []string{"the window that b advertises is full: 208 KiB in 20.6 ms", "segments that TSO makes of b's data do not arrive"}},
+		{Title: "as it was found", Cells: found, Findings: []string{"local -> b: the window that b advertises is full: 208 KiB in 20.6 ms", "b -> local: segments that TSO makes of b's data do not arrive"}},
 		{Title: rmemProposal().Title, Attempt: new(0), Cells: windows, Findings: []string{"nothing was found that holds it back", "segments that TSO makes of b's data do not arrive"}},
 		{Title: tsoProposal().Title, Attempt: new(1), Cells: whole, Findings: []string{"the link is full: 95% of what MTU 1500 allows"}},
 	}
@@ -114,7 +114,7 @@ func unhelpedTest() *measure.Document {
 	d := newDocument("tune", "b")
 	d.EndPoints[1].Name, d.Ended = "b", "nothing that is left to try is expected to help"
 	cells := []int{stateOf(d, "local", "b", 941e6, fullLink()), stateOf(d, "b", "local", 938e6, fullLink())}
-	d.Tuning = &measure.Tuning{ExpectNs: 120e9, Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as found", Cells: cells}},
+	d.Tuning = &measure.Tuning{ExpectNs: 120e9, Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as it was found", Cells: cells}},
 		Attempts: []measure.Attempt{{Proposal: rmemProposal(), Outcome: measure.Undone, Reason: "none of 3 pairs of runs carried 2% more with it", Comparison: against("local -> b", 941e6, 940e6, -0.4, 0.2, 3, measure.Undecided), ElapsedNs: 21e9}}}
 	d.Tuning.Attempts[0].Comparison.LowPct, d.Tuning.Attempts[0].Comparison.HighPct, d.Tuning.Attempts[0].Comparison.LevelPct = nil, nil, nil
 	return d
@@ -125,7 +125,7 @@ func sameTest() *measure.Document {
 	d := newDocument("tune", "b", "--aa", "60")
 	d.EndPoints[1].Name = "b"
 	cells := []int{stateOf(d, "local", "b", 941e6, fullLink())}
-	d.Tuning = &measure.Tuning{Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as found", Cells: cells}}}
+	d.Tuning = &measure.Tuning{Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as it was found", Cells: cells}}}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 60 {
 		change := random.Float64() - 0.5
@@ -136,7 +136,8 @@ func sameTest() *measure.Document {
 		if i == 33 {
 			c.Outcome, c.ChangePct, c.LowPct, c.HighPct = measure.Worse, new(-3.1), new(-4.0), new(-2.1)
 		}
-		d.Comparisons = append(d.Comparisons, c)
+		d.Tuning.Attempts = append(d.Tuning.Attempts, measure.Attempt{Proposal: measure.Proposal{ID: fmt.Sprintf("a-a-%d", i+1), Title: fmt.Sprintf("the state with itself, %d of 60", i+1), Why: "to show how far the comparison can be trusted", Expect: "no difference"},
+			Outcome: measure.Settled, Comparison: &c, ElapsedNs: 30e9})
 	}
 	return d
 }

@@ -104,17 +104,28 @@ type sameness struct {
 // out as a difference (docs/tune.md).
 const falseAlarms = 2.0 / 60
 
-// newSameness counts; nil where the tuning compared something else.
+// isAlike tells of an attempt that changed nothing: the state with itself.
+func isAlike(a *measure.Attempt) bool { return strings.HasPrefix(a.ID, "a-a-") && len(a.Settings) == 0 }
+
+// newSameness counts; nil where the tuning has changed anything.
 func newSameness(d *measure.Document) *sameness {
-	compared := d.Comparisons
-	if len(compared) == 0 || len(d.Tuning.Attempts) > 0 {
+	var compared []*measure.Comparison
+	for i := range d.Tuning.Attempts {
+		a := &d.Tuning.Attempts[i]
+		if !isAlike(a) {
+			return nil
+		}
+		if a.Comparison != nil {
+			compared = append(compared, a.Comparison)
+		}
+	}
+	if len(compared) == 0 {
 		return nil
 	}
 	s := &sameness{Total: len(compared)}
 	counts := map[string]int{}
 	most := 0.0
-	for i := range compared {
-		c := &compared[i]
+	for i, c := range compared {
 		counts[c.Outcome]++
 		if c.ChangePct != nil && abs(*c.ChangePct) > abs(most) {
 			most = *c.ChangePct

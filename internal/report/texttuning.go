@@ -217,7 +217,7 @@ func (p *printer) knobs(e measure.EndPoint) {
 	default:
 		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
 	}
-	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface"}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}, {Name: "cannot be set", Least: 12}}}
+	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}, {Name: "cannot be set", Least: 12}}}
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
 		g.Rows = append(g.Rows, []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), orDash(cleanUpTo(k.Possible, longestWhy)), orDash(cleanUpTo(k.Refused, longestWhy))})
 	}

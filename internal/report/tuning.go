@@ -93,7 +93,7 @@ func lastState(d *measure.Document) *measure.Document {
 
 // stage is one direction in one state of a tuning.
 type stage struct {
-	State  string // "as found", or the change that led to it; "" of a further direction
+	State  string // "as it was found", or the change that led to it; "" of a further direction
 	Way    string
 	Figure string // with its unit, or in that of the journey
 	Range  string
@@ -122,7 +122,7 @@ func newJourney(d *measure.Document) (all []stage) {
 				s.State = stateName(m, n)
 			}
 			if i < len(m.Findings) {
-				s.Words = clean(m.Findings[i])
+				s.Words = strings.TrimPrefix(clean(m.Findings[i]), s.Way+": ")
 			}
 			s.fill(c, in, first)
 			if most > 0 {
@@ -189,7 +189,7 @@ func relative(pct float64) string {
 func stateName(m measure.Milestone, n int) string {
 	switch {
 	case n == 0 && m.Title == "":
-		return "as found"
+		return "as it was found"
 	case n == 0 || m.Attempt == nil:
 		return clean(m.Title)
 	}

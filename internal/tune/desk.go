@@ -99,7 +99,7 @@ func (d *Desk) Knobs(interfaces []string) []measure.KnobState {
 	all := d.machine.Knobs(interfaces)
 	for i := range all {
 		if all[i].Refused == "" && !d.allows(all[i].Knob) {
-			all[i].Refused = "its operator does not allow it (thru serve --tune-only)"
+			all[i].Refused = "not allowed by its operator (--tune-only)"
 		}
 	}
 	return all

@@ -76,10 +76,10 @@ func held(socket string) bool {
 	return !errors.Is(err, syscall.ECONNREFUSED) && holderCounts(socket)
 }
 
-// namespace is the network namespace of this process: its inode, 0 where that
+// namespace is the network namespace of this thread: its inode, 0 where that
 // is not told.
 func namespace() uint64 {
-	info, err := os.Stat("/proc/self/ns/net")
+	info, err := os.Stat("/proc/thread-self/ns/net")
 	if err != nil {
 		return 0
 	}

@@ -116,18 +116,6 @@ func (m *machine) Read(id, iface string) (string, error) {
 	return value, nil
 }
 
-// Form brings a value into the form that Read gives it.
-func (m *machine) Form(id, iface, value string) (string, error) {
-	r, err := m.find(id, iface)
-	if err != nil {
-		return "", err
-	}
-	if value, err = r.form(value); err != nil {
-		return "", fmt.Errorf("tune: setting %s: %w", called(id, iface), err)
-	}
-	return value, nil
-}
-
 // Set implements Machine. A value of many elements may name some of them: the
 // others stay. What is so already is not touched, and after an error what was
 // set is set back.
