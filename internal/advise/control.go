@@ -95,7 +95,7 @@ func (w *way) use(want, hope string) []draft {
 	overridden := host.known && w.there != nil && w.there.Congestion != nil && !strings.EqualFold(*w.there.Congestion, host.value)
 	var d draft
 	switch {
-	case named, host.refused != "" && route != nil:
+	case named, route != nil && (host.refused != "" || !host.offers(want)):
 		d = change(h, knob.RouteCongestion, route.Interface, want, "%s for connections of %s to this peer", want, h.name)
 	case overridden && route == nil && len(h.point.Knobs) == 0:
 		d = change(h, knob.RouteCongestion, "", want, "%s for connections of %s to this peer: a route names %s", want, h.name, w.control())

@@ -187,7 +187,7 @@ func (h *host) route(to netip.Addr) *measure.KnobState {
 }
 
 // covers is the length of the prefix that an address is in; -1 where it is not.
-// "default" holds all; an address that is not known is held by "default" alone.
+// "default" holds all; an address that is not known is held by a default alone.
 func covers(dest string, to netip.Addr) int {
 	if dest == "default" {
 		return 0
@@ -199,7 +199,7 @@ func covers(dest string, to netip.Addr) int {
 		return -1
 	}
 	p, err := netip.ParsePrefix(dest)
-	if err != nil || !to.IsValid() || !p.Contains(to) {
+	if err != nil || !p.Contains(to) && (to.IsValid() || p.Bits() > 0) {
 		return -1
 	}
 	return p.Bits()

@@ -99,6 +99,8 @@ func (sc *scene) refused(s measure.Setting) string {
 	switch {
 	case now.refused != "":
 		return now.refused
+	case slices.Contains([]string{knob.Congestion, knob.RouteCongestion, knob.Governor}, s.Knob) && !now.offers(s.Value):
+		return fmt.Sprintf("%s can be %s at %s", s.Knob, strings.Join(strings.Fields(now.possible), " or "), h.name)
 	case !now.known && s.Knob == knob.RouteCongestion:
 		return "the route that names the congestion control is not known"
 	}

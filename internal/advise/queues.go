@@ -37,29 +37,41 @@ func (r request) receiving() *host {
 }
 
 // moreQueues gives an interface as many queues as it can have, but no more than
-// CPUs. A pair of software interfaces has those of both ends, so where the other
-// one has too few as well both are the next change.
+// CPUs.
 func moreQueues(r request) []draft {
-	own, ok := r.channels(r.receiving())
-	if !ok {
-		return r.oneQueue()
+	h := r.receiving()
+	if h.kind(r.here(h)) == "veth" {
+		return r.queuesOfPair(h)
 	}
-	list := []draft{own}
-	h := r.way.from
-	if r.receiving() == h {
-		h = r.way.to
+	if own, ok := r.channels(h, "combined", "rx", "tx"); ok {
+		return []draft{own}
 	}
-	if r.receiving().kind(r.here(r.receiving())) != "veth" || h == r.receiving() {
-		return list
-	}
-	if other, ok := r.channels(h); ok {
-		list = append(list, other, own.and(other, "%s, and %s", own.title, other.title))
-	}
-	return list
+	return steering(r)
 }
 
-// channels raises the queues of one host; ok is false where it has all.
-func (r request) channels(h *host) (d draft, ok bool) {
+// queuesOfPair is the same of a veth. What one end receives by comes from the
+// other one's transmit queues, which may not be more (veth_set_channels). So
+// first the receiving end alone, then with the sending one.
+func (r request) queuesOfPair(h *host) []draft {
+	peer := r.way.from
+	if h == peer {
+		peer = r.way.to
+	}
+	own, ok := r.channels(h, "rx")
+	other, too := r.channels(peer, "tx")
+	switch {
+	case ok && too && peer != h:
+		return []draft{own, own.and(other, "%s; %s", own.title, other.title)}
+	case ok:
+		return []draft{own}
+	case too && peer != h:
+		return []draft{other}
+	}
+	return steering(r)
+}
+
+// channels raises queues of some kinds of one host; ok is false where it has all.
+func (r request) channels(h *host, kinds ...string) (d draft, ok bool) {
 	face := r.here(h)
 	s := h.state(knob.Channels, face)
 	has, most := counts(s.value), counts(s.possible)
@@ -67,7 +79,7 @@ func (r request) channels(h *host) (d draft, ok bool) {
 		return draft{}, false
 	}
 	var change, titles []string
-	for _, kind := range []string{"combined", "rx", "tx"} {
+	for _, kind := range kinds {
 		want := min(most[kind], h.cpus())
 		if want <= has[kind] || kind != "combined" && has["combined"] > 0 {
 			continue
@@ -163,9 +175,6 @@ func interrupts(r request) []draft {
 	return []draft{d}
 }
 
-// oneQueue is for an interface that can have no more.
-func (r request) oneQueue() []draft { return steering(r) }
-
 // steering spreads the packets of the one queue by software (RPS), over the CPUs
 // of the adapter's node without the one that takes its interrupts.
 func steering(r request) []draft {
@@ -174,7 +183,7 @@ func steering(r request) []draft {
 		return nil
 	}
 	face := r.here(h)
-	queues, now := h.queues(face)
+	queues, _ := pairs(h.value(knob.RPS, face))
 	cpus := h.near(face)
 	if len(queues) != 1 || len(cpus) < 2 || h.kind(face) == "loopback" || r.way.local() {
 		return nil
@@ -182,17 +191,12 @@ func steering(r request) []draft {
 	if taker, known := r.taker(h, face); known && len(cpus) > 1 {
 		cpus = slices.DeleteFunc(slices.Clone(cpus), func(c int) bool { return c == taker })
 	}
-	value := with("", queues[0], mask(cpus, now[queues[0]]))
+	value := with("", queues[0], mask(cpus))
 	where := "CPUs " + unit.List(cpus) + " share them"
 	if len(cpus) == 1 {
 		where = fmt.Sprintf("CPU %d takes them", cpus[0])
 	}
 	return []draft{change(h, knob.RPS, face, value, "packets of the one queue of %s at %s: %s (RPS)", face, h.name, where).forWay(r.way)}
-}
-
-// queues are the receive queues of an interface, with the masks that RPS has.
-func (h *host) queues(face string) (names []string, masks map[string]string) {
-	return pairs(h.value(knob.RPS, face))
 }
 
 // taker is the CPU that takes the interrupts of an interface: as found, or as set.

@@ -50,11 +50,11 @@ func TestRules(t *testing.T) {
 		})),
 			"b rps eth0=rx-0 f0"},
 		"queues of a veth, of which each end has its own": {pair(warns("queues", "too-few-queues", "b"), face(0, veth), face(1, veth)),
-			"b channels eth0=rx 2 tx 2\na channels eth0=rx 2 tx 2\nb channels eth0=rx 2 tx 2 + a channels eth0=rx 2 tx 2"},
+			"b channels eth0=rx 2 tx 1\nb channels eth0=rx 2 tx 1 + a channels eth0=rx 1 tx 2"},
 		"flows that are not spread":  {pair(warns("rss", "rss-not-spreading", "b")), "b rss-table eth0=0 1 2 3 0 1 2 3\nb rss-hash eth0=tcp4 sdfn udp4 sdfn"},
 		"one CPU for all interrupts": {pair(finds("irq-one-cpu", rx)), "b irq-affinity eth0=24 4 25 5 26 6 27 7"},
-		"RPS without the CPU that is full": {pair(finds("receiver-cpu", rx, func(f *measure.Finding) { f.Where.CPU = new(4) }), knobs(1, "rps eth0=rx-0 00000000,00000000"), knobs(0, "mtu eth0=1500|1500")),
-			"b rps eth0=rx-0 00000000,000000e0\ntest --lean\ntest -P 8"},
+		"RPS without the CPU that is full": {pair(finds("receiver-cpu", rx, func(f *measure.Finding) { f.Where.CPU = new(4) }), knobs(1, "rps eth0=rx-0 0"), knobs(0, "mtu eth0=1500|1500")),
+			"b rps eth0=rx-0 e0\ntest --lean\ntest -P 8"},
 		"a ring that overflows":    {pair(finds("ring-overflow", rx, func(f *measure.Finding) { f.Where.Interface = "eth0" })), "b rx-ring eth0=4096"},
 		"a backlog that overflows": {pair(finds("backlog-overflow", rx)), "b netdev-max-backlog=2000"},
 		"a late interrupt":         {pair(warns("interrupt-moderation", "interrupt-moderation", "b")), "b coalescing eth0=adaptive-rx on rx-usecs 600"},
@@ -71,6 +71,10 @@ func TestRules(t *testing.T) {
 			"a route-congestion 10.0.0.0/24 dev eth0 table main metric 0=bbr\nsay mend loss"},
 		"loss, where the system refuses it": {pair(finds("loss", at), knobs(0, "congestion-control=cubic|reno cubic bbr|not in a namespace", "route-congestion 10.0.0.0/24 dev eth0=|reno cubic bbr")),
 			"a route-congestion 10.0.0.0/24 dev eth0=bbr\nsay mend loss\ntest -C bbr"},
+		"loss, where the system offers no other": {pair(finds("loss", at), knobs(0, "congestion-control=cubic|cubic reno", "route-congestion 0.0.0.0/0 dev eth0 table main metric 0=|reno cubic bbr", "route-congestion 10.1.0.0/16 dev eth0 table main metric 0=|reno cubic bbr")),
+			"a route-congestion 0.0.0.0/0 dev eth0 table main metric 0=bbr\nsay mend loss\ntest -C bbr"},
+		"loss, where only the test can ask for another": {pair(finds("loss", at), knobs(0, "congestion-control=cubic|cubic reno")),
+			"a congestion-control=bbr (congestion-control can be cubic or reno at a)\nsay mend loss\ntest -C bbr"},
 		"loss under bbr": {pair(finds("loss", at), func(d *measure.Document) {
 			d.Paths[0].Forward.Congestion = new("bbr")
 			d.EndPoints[0].Facts.Congestion = new("bbr")

@@ -42,27 +42,26 @@ func with(value string, change ...string) string {
 // same tells whether two values are the same, whatever is between their words.
 func same(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
 
-// mask of CPUs as sysfs has it: groups of 32 in hexadecimal, the highest first.
-// like is a mask of the same host, whose length is taken; "" is none.
-func mask(cpus []int, like string) string {
-	words := make([]uint32, max(1, strings.Count(like, ",")+1))
+// mask of CPUs as sysfs has it: groups of 32 in hexadecimal, the highest first,
+// without zeros in front.
+func mask(cpus []int) string {
+	words := []uint32{0}
 	for _, c := range cpus {
 		for c/32 >= len(words) {
 			words = append(words, 0)
 		}
 		words[c/32] |= 1 << (c % 32)
 	}
-	top := len(words) - 1
-	first, _, _ := strings.Cut(like, ",")
-	out := fmt.Sprintf("%0*x", max(1, min(len(first), 8)), words[top])
-	for i := top - 1; i >= 0; i-- {
-		out += fmt.Sprintf(",%08x", words[i])
+	slices.Reverse(words)
+	out := fmt.Sprintf("%x", words[0])
+	for _, w := range words[1:] {
+		out += fmt.Sprintf(",%08x", w)
 	}
 	return out
 }
 
 // maskOfList is the mask of a list as the kernel writes it ("0-3,8").
-func maskOfList(list string) string { return mask(cpusOf(list), "") }
+func maskOfList(list string) string { return mask(cpusOf(list)) }
 
 // cpusOf reads such a list; what is no number of a CPU is left out.
 func cpusOf(list string) (cpus []int) {
