@@ -177,9 +177,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 		w.cell = x.add(w.step, diagnose.Base, false)
 		m.Cells = append(m.Cells, w.cell)
 		for n := range x.repeat {
-			runs, err := x.run(ctx, w.step, n, n, x.repeat)
-			x.keep(x.doc, w.cell, runs, x.facts, x.Link)
-			if err != nil && !x.mayStall(ctx, runs) {
+			if err := x.measure(ctx, w.step, w.cell, n, n, x.repeat, true); err != nil {
 				return err
 			}
 		}
@@ -216,18 +214,32 @@ func (x *tuning) add(step plan.Step, experiment string, beside bool) int {
 	return c.Group
 }
 
-// run measures a step once, as the run of that number.
-func (x *tuning) run(ctx context.Context, step plan.Step, n, done, of int) ([]measure.Run, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+// measure makes the run of that number of a step, and adds it to its cell. One
+// that fails is made again, once. Where the traffic may stall, that it carried
+// nothing is its figure, and no failure.
+func (x *tuning) measure(ctx context.Context, step plan.Step, cell, n, done, of int, mayStall bool) error {
+	for again := true; ; again = false {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		x.Watch.Step(step.Label, step.Specs, done, of)
+		runs, err := x.runStep(ctx, step, n)
+		if err == nil || mayStall && x.stalled(ctx, runs) {
+			x.keep(x.doc, cell, runs, x.facts, x.Link)
+			return nil
+		}
+		if gone := cmp.Or(x.anyLost(), context.Cause(ctx)); gone != nil {
+			return gone
+		}
+		if !again {
+			return err
+		}
 	}
-	x.Watch.Step(step.Label, step.Specs, done, of)
-	return x.runStep(ctx, step, n)
 }
 
-// mayStall tells of a run that failed although its connections were open, and
+// stalled tells of a run that failed although its connections were open, and
 // both ends are there: then that it carried nothing is its figure.
-func (x *tuning) mayStall(ctx context.Context, runs []measure.Run) bool {
+func (x *tuning) stalled(ctx context.Context, runs []measure.Run) bool {
 	return ctx.Err() == nil && x.anyLost() == nil && began(&measure.Cell{Runs: runs})
 }
 

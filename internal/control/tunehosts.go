@@ -13,7 +13,6 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
-	"thru/internal/tune"
 )
 
 // tuneMinor is the wire minor since which an agent changes settings.
@@ -42,7 +41,7 @@ func (x *tuning) begin(ctx context.Context) error {
 			continue
 		}
 		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.who()})
-		if tune.IsTaken(err) && x.isSameHost(e) {
+		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && x.isSameHost(e) {
 			x.not[e.Name] = "it is the same host as " + x.ours[0].Name + ", where it is tuned"
 			continue
 		}
@@ -181,7 +180,7 @@ func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error 
 	case errors.Is(err, bus.ErrTimeout) || errors.Is(err, bus.ErrLost) || errors.Is(err, bus.ErrClosed):
 		x.unsure = true
 		return fmt.Errorf("control: changing %s at %s: %w", at[0].Knob, e.Name, err)
-	case tune.IsForeign(err):
+	case strings.Contains(err.Error(), measure.SaysForeign):
 		x.handsOff(at)
 		return &fallen{measure.Foreign, fmt.Sprintf("%s: %v", e.Name, err)}
 	}

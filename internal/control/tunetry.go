@@ -289,7 +289,7 @@ func (c *contest) pair(ctx context.Context, n int) error {
 		if err := c.enter(ctx, with); err != nil {
 			return err
 		}
-		if err := c.measure(ctx, with, n, 2*n+i); err != nil {
+		if err := c.run(ctx, with, n, 2*n+i); err != nil {
 			return err
 		}
 	}
@@ -352,32 +352,18 @@ func readBack(changed []measure.Changed) (all []measure.Verification) {
 	return all
 }
 
-// measure makes one run in a state. One that fails is made again, once; then the
-// traffic does not survive the change. Where it stalls without the change too,
-// that it carries nothing is its figure.
-func (c *contest) measure(ctx context.Context, with bool, n, done int) error {
+// run makes one run in a state. Traffic that fails twice does not survive the
+// change; where it stalls without it too, that it carries nothing is its figure.
+func (c *contest) run(ctx context.Context, with bool, n, done int) error {
 	of := 2 * c.out.Pairs
 	if done >= of {
 		of *= looks
 	}
-	for try := range 2 {
-		runs, err := c.run(ctx, c.steps[with], n, done, of)
-		if err == nil || c.stalls && c.mayStall(ctx, runs) {
-			c.keep(c.doc, c.cells[with], runs, c.facts, c.Link)
-			return nil
-		}
-		if gone := c.anyLost(); gone != nil || ctx.Err() != nil {
-			return cmp.Or(gone, context.Cause(ctx))
-		}
-		if try == 0 {
-			continue
-		}
-		if with {
-			return &fallen{measure.Failed, "the traffic does not survive it: " + err.Error()}
-		}
-		return err
+	err := c.measure(ctx, c.steps[with], c.cells[with], n, done, of, c.stalls)
+	if err != nil && with && ctx.Err() == nil && c.anyLost() == nil {
+		return &fallen{measure.Failed, "the traffic does not survive it: " + err.Error()}
 	}
-	return nil
+	return err
 }
 
 // strip leaves of the runs of a comparison the figures, and of the first run of
