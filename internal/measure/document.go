@@ -228,7 +228,7 @@ type UnderLoad struct {
 
 // Search is the outcome of a search for the capacity of a path by UDP.
 type Search struct {
-	CapacityBps   *float64 `json:"capacity_bps,omitempty"`    // payload received in the best second (RFC 9097)
+	CapacityBps   *float64 `json:"capacity_bps,omitempty"`    // payload received in the best second (RFC 9097, section 5)
 	IPCapacityBps *float64 `json:"ip_capacity_bps,omitempty"` // the same with IP and UDP headers
 	LossPct       *float64 `json:"loss_pct,omitempty"`        // in that second
 	LosslessBps   *float64 `json:"lossless_bps,omitempty"`    // the highest payload rate of a trial that lost nothing

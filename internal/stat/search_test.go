@@ -23,6 +23,8 @@ func TestSearchCapacity(t *testing.T) {
 	near(t, "lost in that second", *found.LossPct, 1, 1e-4)
 	found = SearchCapacity(e, Link{MTU: 1500, IPv6: true}, 2888) // two fragments, each with headers of 48
 	near(t, "with headers of fragments", *found.IPCapacityBps, 956e6*(2888+8+2*48)/2888, 1)
+	late := &measure.Evidence{Bins: []measure.StreamBin{bin(1e9, 125e5, 8491, 90), bin(1e9, 12e6, 8152, 90), bin(1e9, 13e6, 8831, 90)}}
+	near(t, "what was read late", *SearchCapacity(late, Link{}, 1472).CapacityBps, 100e6, 1)
 	for _, none := range []*measure.Evidence{nil, {}, {Bins: []measure.StreamBin{{Span: 1e9}}}} {
 		if found := SearchCapacity(none, Link{}, 1472); found.CapacityBps != nil || found.Why == "" {
 			t.Errorf("%+v", found)
