@@ -64,7 +64,9 @@ func Propose(doc *measure.Document, seen Seen) []measure.Proposal {
 // add appends a proposal, or where the same one is there already says in it who
 // else asks for it.
 func add(list []measure.Proposal, p measure.Proposal) []measure.Proposal {
-	i := slices.IndexFunc(list, func(o measure.Proposal) bool { return o.ID == p.ID })
+	i := slices.IndexFunc(list, func(o measure.Proposal) bool {
+		return o.ID == p.ID || len(p.Settings) == 0 && p.Test == nil && o.Title == p.Title && ofHost(o) == ofHost(p)
+	})
 	if i < 0 {
 		return append(list, p)
 	}
@@ -72,6 +74,14 @@ func add(list []measure.Proposal, p measure.Proposal) []measure.Proposal {
 		has.Gate = p.Gate
 	}
 	return list
+}
+
+// ofHost is the end point whose advice in words it is; "" of the path.
+func ofHost(p measure.Proposal) string {
+	if len(p.Commands) == 0 {
+		return ""
+	}
+	return p.Commands[0].EndPoint
 }
 
 // lets tells whether a proposal may come, after what was seen.

@@ -91,9 +91,6 @@ func (s side) expect(d draft, w *way, holds int64) draft {
 	if w.ceiling() > 0 && carries >= w.ceiling() {
 		text = fmt.Sprintf("up to the %s that the link carries: %s of window are enough at %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.rtt()))
 	}
-	if now := s.holds(); now > 0 {
-		text += fmt.Sprintf("; %s carry at most %s", unit.Size(now), unit.Rate(w.carries(now)))
-	}
 	return d.bring(carries, "RFC 6349, section 3.3.1", "%s", text)
 }
 

@@ -24,6 +24,7 @@ func queueRules() []rule {
 		{"backlog-overflow", largerBacklog},
 		{"interrupt-moderation", moderation},
 		{"pause-frames", noPause},
+		{"shaper", longerQueue},
 	}
 }
 
@@ -264,4 +265,30 @@ func noPause(r request) []draft {
 	d := change(h, knob.Pause, face, with(s.value, "autoneg", "off", "rx", "off"), "%s of %s does not stop for pause frames", face, h.name)
 	d.risk = "packets are dropped where they had to wait; never on a network for storage (FCoE, RoCE)"
 	return []draft{d}
+}
+
+// longerQueue is for datagrams for which the sender's own host has no room: in
+// the queue of the interface, or in the ring of its adapter.
+func longerQueue(r request) []draft {
+	c, h := r.way.cell, r.way.from
+	if c == nil || r.at != h {
+		return nil
+	}
+	face := r.here(h)
+	var list []draft
+	for _, x := range []struct{ place, knob, title string }{
+		{measure.LossQdisc, knob.TxQueueLen, "up to %s packets wait for %s at %s, instead of %d"},
+		{measure.LossSendNIC, knob.TXRing, "transmit ring of %s descriptors at %s of %s, instead of %d"},
+	} {
+		s := h.state(x.knob, face)
+		want := min(2*s.number(), mostBacklog)
+		if s.most() > 0 {
+			want = s.most()
+		}
+		lost := slices.ContainsFunc(c.LossPlaces, func(p measure.LossPlace) bool { return p.Place == x.place && p.Packets > 0 })
+		if lost && s.number() > 0 && want > s.number() {
+			list = append(list, change(h, x.knob, face, fmt.Sprint(want), x.title, fmt.Sprint(want), face, h.name, s.number()).forWay(r.way))
+		}
+	}
+	return list
 }

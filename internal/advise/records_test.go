@@ -113,7 +113,7 @@ func records() map[string]string {
 		"mss-clamp":               "(mss-clamp@local->10.77.0.2) (mss-clamp@10.77.0.2->local)",
 		"mtu-black-hole-1400":     "mtu-probing@local mtu@local:data0 (mtu-black-hole@local->10.78.0.1) mtu-probing@10.78.0.1 mtu@10.78.0.1:data0",
 		"mtu-black-hole-back":     "mtu-probing@10.77.0.2 mtu@10.77.0.2:data0+mtu@local:data0 (mtu-black-hole@10.77.0.2->local) (shaper@local->10.77.0.2)",
-		"mtu-black-hole":          "mtu-probing@local mtu@local:data0 (mtu-black-hole@local->10.78.0.1) (jumbo-mismatch@local->10.78.0.1) mtu@10.78.0.1:data0",
+		"mtu-black-hole":          "mtu-probing@local mtu@local:data0 (mtu-black-hole@local->10.78.0.1) mtu@10.78.0.1:data0",
 		"offloads-off":            "gso@local:data0+tso@local:data0+tx-checksum@local:data0 (route-congestion@local) (reordering@local->10.77.0.2) lean streams=2",
 		"policer-fast":            "(route-congestion@local) (policer@local->10.77.0.2) (cpu-steal@local) (cpu-steal@10.77.0.2)",
 		"policer":                 "(route-congestion@local) (policer@local->10.77.0.2)",

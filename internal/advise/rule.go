@@ -138,8 +138,17 @@ func (r request) drafts() []draft {
 		}
 	}
 	// A setting helps against a fault of the path, and the fault is still there.
-	if len(list) == 0 || r.finding != nil && r.finding.Where.Place == measure.AtPath {
-		list = append(list, r.words()...)
+	if len(list) == 0 {
+		return r.words()
+	}
+	if r.finding != nil && r.finding.Where.Place == measure.AtPath {
+		for _, d := range r.words() {
+			d.words.Set, d.risk = nil, "" // what can be set is proposed already
+			d.only = "it is a fault of the path: a setting of a host helps against it, and does not mend it"
+			if d.words.Words != "" {
+				list = append(list, d)
+			}
+		}
 	}
 	return list
 }

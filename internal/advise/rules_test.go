@@ -1,9 +1,11 @@
 package advise
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"thru/internal/diagnose"
 	"thru/internal/measure"
 )
 
@@ -60,7 +62,10 @@ func TestRules(t *testing.T) {
 		"a late interrupt":         {pair(warns("interrupt-moderation", "interrupt-moderation", "b")), "b coalescing eth0=adaptive-rx on rx-usecs 600"},
 		"a late interrupt, all fields": {pair(warns("interrupt-moderation", "interrupt-moderation", "b"), knobs(1, "coalescing eth0=adaptive-rx on rx-usecs 600 rx-frames 0 tx-usecs 9")),
 			"b coalescing eth0=adaptive-rx on rx-usecs 50 rx-frames 0 tx-usecs 9"},
-		"pause frames":         {pair(finds("pause-frames", rx)), "b pause eth0=autoneg off rx off tx on"},
+		"pause frames": {pair(finds("pause-frames", rx)), "b pause eth0=autoneg off rx off tx on"},
+		"datagrams that find no room at the sender": {pair(finds("shaper", tx), func(d *measure.Document) {
+			d.Cells[0].LossPlaces = []measure.LossPlace{{Place: measure.LossQdisc, Packets: 5}, {Place: measure.LossSendNIC, Packets: 5}}
+		}, face(0, func(i *measure.Interface) { i.TxLength, i.Rings = new(1000), &measure.Rings{TX: 512, TXMax: 1024} })), "a txqueuelen eth0=2000\na tx-ring eth0=1024"},
 		"CPUs that clock down": {pair(warns("governor", "cpu-governor", "a")), "a cpu-governor=performance"},
 		"a round that is too short": {pair(finds("receiver-cpu", rx, func(f *measure.Finding) { f.Evidence = []measure.Proof{{Counter: "softnet time_squeeze", Value: 9}} }), face(1, func(i *measure.Interface) { i.MaxMTU = new(1500) })),
 			"b netdev-budget=600\ntest --lean\ntest -P 8"},
@@ -165,7 +170,7 @@ func TestExpect(t *testing.T) {
 	if p.ExpectBps == nil || *p.ExpectBps < 15.0e9 || *p.ExpectBps > 15.2e9 { // half of 72 MiB x 8 / 20 ms
 		t.Errorf("expects %v: %s", p.ExpectBps, p.Expect)
 	}
-	if !strings.Contains(p.Expect, "128 KiB carry at most 52.4 Mb/s") || !strings.HasPrefix(p.Why, "400 Mb/s a -> b: it is receive-window") {
+	if !strings.HasPrefix(p.Expect, "up to 15.1 Gb/s: 36 MiB of window x 8 / 20.0 ms of RTT") || !strings.HasPrefix(p.Why, "400 Mb/s a -> b: it is receive-window") {
 		t.Errorf("%s; %s", p.Expect, p.Why)
 	}
 	if len(p.Before) != 1 || p.Before[0].Value != "4096 131072 262144" || p.From != "a" || p.To != "b" {
@@ -233,5 +238,25 @@ func TestSeen(t *testing.T) {
 	}
 	if got := ids(Propose(pair(finds("sender-cpu", measure.AtSender)), Seen{Only: []string{"streams"}})); got != "streams=8" {
 		t.Errorf("only streams: %s", got)
+	}
+}
+
+// TestCauses: each cause of the catalogue has a rule, or is one that no setting
+// of a host cures.
+func TestCauses(t *testing.T) {
+	words := []string{"measurement", "mss-clamp", "cpu-quota", "cpu-steal", "memory-pressure", "slow-reader", "emulated-nic", "wrong-driver", "link-rate",
+		"link-negotiated-low", "duplex", "bad-link", "pcie", "asymmetric-route", "tcp-proxy", "vpn-cpu", "token-bucket", "noisy-neighbour", "firewall-cost", "vswitch", "netqueue-off"}
+	var known []string
+	for _, c := range diagnose.Catalogue() {
+		known = append(known, c.Cause)
+		has := slices.ContainsFunc(rules(), func(r rule) bool { return r.cause == c.Cause })
+		if has == slices.Contains(words, c.Cause) {
+			t.Errorf("%s: has a rule: %v, and is said to have none: %v", c.Cause, has, !has)
+		}
+	}
+	for _, r := range rules() {
+		if !slices.Contains(known, r.cause) {
+			t.Errorf("%s is no cause of the catalogue", r.cause)
+		}
 	}
 }

@@ -191,7 +191,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 	var cells []measure.Cell
 	for _, w := range x.ways {
 		c := x.doc.Cells[w.cell]
-		m.Findings = append(m.Findings, boundBy(&c))
+		m.Findings, m.Causes = append(m.Findings, boundBy(&c)), append(m.Causes, causeOf(&c))
 		cells = append(cells, c)
 	}
 	x.out.Journey = append(x.out.Journey, m)

@@ -23,6 +23,14 @@ func boundBy(c *measure.Cell) string {
 	return way + ": " + c.Findings[0].Summary
 }
 
+// causeOf is the cause of that finding.
+func causeOf(c *measure.Cell) string {
+	if len(c.Findings) == 0 {
+		return ""
+	}
+	return c.Findings[0].Cause
+}
+
 // nothingLeft words that no change is left to try.
 func (x *tuning) nothingLeft() string {
 	if len(x.out.Attempts) == 0 {

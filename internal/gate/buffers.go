@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thru/internal/knob"
 	"thru/internal/stat"
 )
 
@@ -79,7 +80,7 @@ func (h *host) limitsBSD() limits {
 	if !ok || h.os == "darwin" {
 		return l
 	}
-	usable := ceiling / clusterWithHeader * clusterBytes
+	usable := knob.UsableSockBuf(ceiling)
 	if l.window > usable {
 		l.window, l.windowOf = usable, "kern.ipc.maxsockbuf"
 	}
@@ -88,12 +89,6 @@ func (h *host) limitsBSD() limits {
 	}
 	return l
 }
-
-// A cluster of FreeBSD's mbufs, and with the mbuf that holds it (MCLBYTES, MSIZE).
-const (
-	clusterBytes      = 2048
-	clusterWithHeader = 2304
-)
 
 // autotuning is the largest window of a level (C-31); 0 where it is not known.
 func autotuning(level string) int64 {
@@ -172,7 +167,7 @@ func explicitWindow(h *host) *finding {
 		limit, of = min(r, w), "rmem_max, wmem_max"
 	case "freebsd":
 		n, _ := h.number("kern.ipc.maxsockbuf")
-		limit, of = n/clusterWithHeader*clusterBytes, "kern.ipc.maxsockbuf"
+		limit, of = knob.UsableSockBuf(n), "kern.ipc.maxsockbuf"
 	case "solaris", "illumos":
 		limit, _ = h.number("tcp.max_buf")
 		of = "max_buf"

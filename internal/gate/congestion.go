@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"thru/internal/knob"
 )
 
 // Bounds of round trips in ns.
@@ -137,7 +139,7 @@ func (h *host) fairQueue() bool {
 // fairQueueing sets it.
 func fairQueueing(h *host) remedy {
 	if i := h.top(); i != nil {
-		return commands(linkLasts, command("tc qdisc replace dev %s root fq", i.nic()))
+		return commands(linkLasts, i.typed(knob.Qdisc, "fq")...)
 	}
 	return sysctls(h, "net.core.default_qdisc=fq")
 }

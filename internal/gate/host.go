@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
@@ -119,6 +120,7 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // setting is a switch of TCP that every system has under another name.
 type setting struct {
+	knob  string // of package knob, which sets it
 	what  string // "window scaling"
 	names map[string][]string
 	off   []string // values that mean off, in small letters
@@ -145,7 +147,7 @@ func (h *host) key(s setting) string {
 // That of Solaris is whether it offers scaling with a small
 // buffer too; Windows ties it to the autotuning of the window.
 func windowScaling() setting {
-	return setting{"window scaling", map[string][]string{
+	return setting{knob.WindowScaling, "window scaling", map[string][]string{
 		"linux":   {"net.ipv4.tcp_window_scaling"},
 		"freebsd": {"net.inet.tcp.rfc1323"},
 		"darwin":  {"net.inet.tcp.rfc1323"},
@@ -155,7 +157,7 @@ func windowScaling() setting {
 }
 
 func sackSetting() setting {
-	return setting{"selective acknowledgement (SACK)", map[string][]string{
+	return setting{knob.SACK, "selective acknowledgement (SACK)", map[string][]string{
 		"linux":   {"net.ipv4.tcp_sack"},
 		"freebsd": {"net.inet.tcp.sack.enable"},
 		"darwin":  {"net.inet.tcp.sack"},
@@ -164,7 +166,7 @@ func sackSetting() setting {
 }
 
 func timestampsSetting() setting {
-	return setting{"TCP timestamps", map[string][]string{
+	return setting{knob.Timestamps, "TCP timestamps", map[string][]string{
 		"linux":   {"net.ipv4.tcp_timestamps"},
 		"freebsd": {"net.inet.tcp.rfc1323"},
 		"darwin":  {"net.inet.tcp.rfc1323"},

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -85,7 +86,7 @@ func spreadInterrupts(f *face) remedy {
 	switch f.host.os {
 	case "linux":
 	case "windows":
-		return commands(cmdletLasts, command("Set-NetAdapterRss -Name %s -Profile NUMAStatic", f.nic()))
+		return commands(cmdletLasts, f.typed(knob.IRQAffinity, "")...)
 	default:
 		return remedy{}
 	}
@@ -172,5 +173,5 @@ func adaptive(f *face) remedy {
 	if f.host.os != "linux" {
 		return remedy{}
 	}
-	return commands(linkLasts, command("ethtool -C %s adaptive-rx on", f.nic()))
+	return commands(linkLasts, f.typed(knob.Coalescing, "adaptive-rx on")...)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"thru/internal/knob"
 )
 
 // deepSleep is the time to leave an idle state from which on it counts, in ns.
@@ -83,19 +85,16 @@ func (h *host) clocks() string {
 
 // performance holds the clock up.
 func performance(h *host) remedy {
+	risk := "more power and heat"
 	switch h.os {
 	case "linux":
-		return commands("more power and heat; lasts until the next boot", "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+		risk += "; lasts until the next boot"
 	case "freebsd":
-		return commands("more power and heat; to keep it: powerd_enable=NO in /etc/rc.conf", "service powerd stop")
-	case "windows":
-		return commands("more power and heat", "powercfg /setactive SCHEME_MIN")
-	case "solaris", "illumos":
-		return commands("more power and heat", "poweradm set administrative-authority=none")
+		risk += "; to keep it: powerd_enable=NO in /etc/rc.conf"
 	case "esxi":
-		return commands("more power and heat; "+esxcliLasts, "esxcli system settings advanced set -o /Power/CpuPolicy -s 'High Performance'")
+		risk += "; " + esxcliLasts
 	}
-	return remedy{}
+	return worded(risk, h.typed(knob.Governor, "", "performance"))
 }
 
 func idleStates(h *host) *finding {

@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
@@ -94,7 +96,7 @@ func packetSteering(f *face) remedy {
 		return remedy{}
 	}
 	mask := uint64(1)<<n - 1
-	return commands(linkLasts, command("echo %x > /sys/class/net/%s/queues/rx-0/rps_cpus", mask, f.nic()))
+	return commands(linkLasts, f.typed(knob.RPS, fmt.Sprintf("rx-0 %x", mask))...)
 }
 
 // perQueue are the packets of the receive queues by name, in the order of the facts.

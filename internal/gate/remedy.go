@@ -2,7 +2,9 @@ package gate
 
 import (
 	"fmt"
-	"strings"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
 )
 
 // remedy is what to do on a host: in words, by commands of its system, or both.
@@ -15,19 +17,17 @@ type remedy struct {
 
 // How long changes last, by system.
 const (
-	sysctlLasts    = "lasts until the next boot; to keep it, put it into /etc/sysctl.d/90-thru.conf"
-	sysctlConf     = "lasts until the next boot; to keep it, put it into /etc/sysctl.conf"
-	linkLasts      = "lasts until the next boot; to keep it, put it into the network configuration"
-	linkMayFlap    = "the link may go down for some seconds: not over the only connection to the host"
-	ipadmLasts     = "ipadm keeps it over a boot"
-	dladmLasts     = "dladm keeps it over a boot"
-	cmdletLasts    = "Windows keeps it over a boot; the adapter restarts"
-	netshLasts     = "Windows keeps it over a boot"
-	esxcliLasts    = "ESXi keeps it over a boot"
-	onTheHost      = "by the administrator of the hypervisor"
-	placeholder    = "INTERFACE"
-	kernelPlaced   = "VALUE"
-	powershellName = " #()" // characters that a name in quotes may hold beside those of a plain word
+	sysctlLasts  = "lasts until the next boot; to keep it, put it into /etc/sysctl.d/90-thru.conf"
+	sysctlConf   = "lasts until the next boot; to keep it, put it into /etc/sysctl.conf"
+	linkLasts    = "lasts until the next boot; to keep it, put it into the network configuration"
+	linkMayFlap  = "the link may go down for some seconds: not over the only connection to the host"
+	ipadmLasts   = "ipadm keeps it over a boot"
+	dladmLasts   = "dladm keeps it over a boot"
+	cmdletLasts  = "Windows keeps it over a boot; the adapter restarts"
+	netshLasts   = "Windows keeps it over a boot"
+	esxcliLasts  = "ESXi keeps it over a boot"
+	onTheHost    = "by the administrator of the hypervisor"
+	kernelPlaced = "VALUE"
 )
 
 // command fills a template of a command. Text that comes from a host gets in
@@ -79,23 +79,33 @@ func (f *face) nic() nic { return nic{f.Name, f.host.os} }
 
 // word is the name as a shell of its system takes it.
 func (n nic) word() string {
-	switch {
-	case n.os == "windows" && plain(n.name, powershellName):
-		return "'" + n.name + "'" // PowerShell takes everything in single quotes as it is
-	case plain(n.name, ""):
-		return n.name
+	return knob.Interface(n.os, n.name)
+}
+
+// typed are the commands of a knob on this host, none where its system has
+// none: package knob has them for every system.
+func (h *host) typed(id, iface, value string) []string {
+	return knob.By(h.os, h.Facts, measure.Setting{Knob: id, Interface: iface, Value: value}, "").Set
+}
+
+// typed are the commands of a knob of this interface.
+func (f *face) typed(id, value string) []string { return f.host.typed(id, f.Name, value) }
+
+// lasts tells how long a setting of an interface lasts, by the system.
+func (h *host) lasts() string {
+	switch h.os {
+	case "windows":
+		return cmdletLasts
+	case "solaris":
+		return "lasts until the next boot"
+	case "illumos":
+		return ipadmLasts
+	case "esxi":
+		return esxcliLasts
 	}
-	return placeholder
+	return linkLasts
 }
 
 // plain tells whether text is one word that no shell reads anything into, and
 // that no program takes for an option.
-func plain(text, more string) bool {
-	for _, c := range text {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && !strings.ContainsRune("._:@-"+more, c) {
-			return false
-		}
-	}
-	return text != "" && len(text) <= 64 && text[0] != '-' && text[0] != ' '
-}
+func plain(text, more string) bool { return knob.Plain(text, more) }

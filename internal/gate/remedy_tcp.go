@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"thru/internal/knob"
 )
 
 // sysctls words settings of one system, with how to keep them.
@@ -36,21 +38,17 @@ func ipadm(settings ...string) remedy {
 
 // switchOn turns a switch of TCP on.
 func switchOn(h *host, s setting) remedy {
-	names := s.names[h.os]
-	if len(names) == 0 {
+	if len(s.names[h.os]) == 0 {
 		return remedy{}
 	}
+	risk := sysctls(h).risk
 	switch h.os {
 	case "windows":
-		return commands(netshLasts, "netsh int tcp set global autotuninglevel=normal")
+		risk = netshLasts
 	case "solaris", "illumos":
-		name, value := strings.TrimPrefix(names[0], "tcp."), "1"
-		if name == "sack" {
-			value = "active"
-		}
-		return ipadm(name + "=" + value)
+		risk = ipadmLasts
 	}
-	return sysctls(h, names[0]+"=1")
+	return worded(risk, h.typed(s.knob, "", "1"))
 }
 
 // setBuffers lets one connection have the window under way: twice of it as
@@ -72,9 +70,9 @@ func setBuffers(h *host, window int64, sends bool) remedy {
 		return sysctls(h, fmt.Sprintf("%s='%s %d'", name, h.lower(name), h.atLeast(buffer, name)))
 	case "freebsd":
 		// The ceiling first: the other is refused above it.
-		return sysctls(h, h.raise("kern.ipc.maxsockbuf", ceilingBSD(buffer)), h.raise(side("net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"), buffer))
+		return sysctls(h, h.raise("kern.ipc.maxsockbuf", knob.MaxSockBuf(buffer)), h.raise(side("net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"), buffer))
 	case "darwin":
-		return sysctls(h, h.raise("kern.ipc.maxsockbuf", ceilingBSD(buffer)), h.raise(side("net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax"), buffer))
+		return sysctls(h, h.raise("kern.ipc.maxsockbuf", knob.MaxSockBuf(buffer)), h.raise(side("net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax"), buffer))
 	case "solaris", "illumos":
 		name := side("recv_buf", "send_buf")
 		return ipadm(fmt.Sprintf("max_buf=%d", h.atLeast(buffer, "tcp.max_buf")), fmt.Sprintf("%s=%d", name, h.atLeast(buffer, "tcp."+name)))
@@ -108,11 +106,6 @@ func (h *host) raise(name string, value int64) string {
 	return fmt.Sprintf("%s=%d", name, h.atLeast(value, name))
 }
 
-// ceilingBSD is the maxsockbuf under which a buffer of so many bytes is granted.
-func ceilingBSD(buffer int64) int64 {
-	return (buffer + clusterBytes - 1) / clusterBytes * clusterWithHeader
-}
-
 // lower are the first two of the three numbers of tcp_rmem or tcp_wmem, as
 // the host has them; the kernel's defaults where it does not say (tcp(7)).
 func (h *host) lower(name string) string {
@@ -140,7 +133,7 @@ func raiseLimit(h *host, window int64) remedy {
 		}
 		return sysctls(h, short...)
 	case "freebsd":
-		return sysctls(h, h.raise("kern.ipc.maxsockbuf", ceilingBSD(window)))
+		return sysctls(h, h.raise("kern.ipc.maxsockbuf", knob.MaxSockBuf(window)))
 	case "solaris", "illumos":
 		return ipadm(fmt.Sprintf("max_buf=%d", h.atLeast(window, "tcp.max_buf")))
 	}
@@ -149,28 +142,21 @@ func raiseLimit(h *host, window int64) remedy {
 
 // mtuProbing lets TCP find the size that passes by itself (RFC 4821).
 func mtuProbing(h *host) remedy {
-	switch h.os {
-	case "linux":
-		return sysctls(h, "net.ipv4.tcp_mtu_probing=1")
-	case "freebsd", "darwin":
-		return sysctls(h, "net.inet.tcp.pmtud_blackhole_detection=1")
-	}
-	return remedy{}
+	return worded(sysctls(h).risk, h.typed(knob.MTUProbing, "", "1"))
 }
 
 // congestionControl chooses another one.
 func congestionControl(h *host, name string) remedy {
+	risk := sysctls(h).risk
 	switch h.os {
-	case "linux":
-		return sysctls(h, command("net.ipv4.tcp_congestion_control=%s", name))
-	case "freebsd":
-		return sysctls(h, command("net.inet.tcp.cc.algorithm=%s", name))
 	case "solaris", "illumos":
-		return ipadm(command("cong_default=%s", name))
+		risk = ipadmLasts
 	case "windows":
-		return commands(netshLasts, command("netsh int tcp set supplemental template=internet congestionprovider=%s", name))
+		risk = netshLasts
+	case "esxi":
+		risk = esxcliLasts
 	}
-	return remedy{}
+	return worded(risk, h.typed(knob.Congestion, "", name))
 }
 
 // tcpPages words tcp_mem by its most, in pages of 4 KiB (ip-sysctl.rst).

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
@@ -203,7 +204,7 @@ func TestWindowToSet(t *testing.T) {
 	if w := sc.window(bdp); bdp != 25e6 || w < 25e6 || w%(2*1448) != 0 || w-25e6 >= 2*1448 {
 		t.Errorf("BDP %v, window %d", bdp, w)
 	}
-	if got := ceilingBSD(4 << 20); got != 4718592 {
+	if got := knob.MaxSockBuf(4 << 20); got != 4718592 {
 		t.Errorf("maxsockbuf for 4 MiB is %d, want 4718592", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 func esxi() map[string]func(*wording) {
 	return map[string]func(*wording){
-		MTU: esxMTU, TSO: esxNIC("tso"), ScatterGather: esxNIC("sg"), TXChecksum: esxNIC("cso"), LRO: esxLRO, GRO: esxLRO,
+		MTU: esxMTU, TSO: esxTSO, ScatterGather: esxNIC("sg"), TXChecksum: esxNIC("cso"), LRO: esxLRO, GRO: esxLRO,
 		RXRing: esxRing("-r"), TXRing: esxRing("-t"), Coalescing: esxCoalescing, Pause: esxPause, Channels: esxQueues,
 		TxQueueLen: esxAdvanced("/Net/MaxNetifTxQueueLen", "-i"), Congestion: esxCongestion, Governor: esxPower,
 	}
@@ -44,6 +44,15 @@ func esxNIC(what string) func(*wording) {
 		w.lasts = esxcliKeeps
 		command := "esxcli network nic " + what + " set -n " + w.nic() + " -e "
 		w.toggle(command+"1", command+"0", "esxcli network nic "+what+" get")
+	}
+}
+
+// esxTSO: one setting for each version of IP, of all adapters.
+func esxTSO(w *wording) {
+	w.lasts = esxcliKeeps
+	for _, name := range []string{"/Net/UseHwTSO", "/Net/UseHwTSO6"} {
+		command := "esxcli system settings advanced set -o " + name + " -i "
+		w.toggle(command+"1", command+"0", "esxcli system settings advanced list -o "+name)
 	}
 }
 

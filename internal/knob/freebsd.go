@@ -29,6 +29,9 @@ func MaxSockBuf(buffer int64) int64 {
 	return (buffer + clusterBytes - 1) / clusterBytes * clusterWithHeader
 }
 
+// UsableSockBuf is what of a kern.ipc.maxsockbuf a buffer can hold.
+func UsableSockBuf(ceiling int64) int64 { return ceiling / clusterWithHeader * clusterBytes }
+
 func freebsd() map[string]func(*wording) {
 	return map[string]func(*wording){
 		TCPRmem: bsdBuffer("net.inet.tcp.recvbuf_max"), TCPWmem: bsdBuffer("net.inet.tcp.sendbuf_max"),
@@ -42,6 +45,26 @@ func freebsd() map[string]func(*wording) {
 	}
 }
 
+// darwin words what macOS has in common with FreeBSD, under its own names.
+func darwin() map[string]func(*wording) {
+	return map[string]func(*wording){
+		TCPRmem: bsdBuffer("net.inet.tcp.autorcvbufmax"), TCPWmem: bsdBuffer("net.inet.tcp.autosndbufmax"), RmemMax: bsdBuffer(""), WmemMax: bsdBuffer(""),
+		WindowScaling: bsdSysctl("net.inet.tcp.rfc1323"), Timestamps: bsdSysctl("net.inet.tcp.rfc1323"),
+		SACK: bsdSysctl("net.inet.tcp.sack"), MTUProbing: bsdSysctl("net.inet.tcp.pmtud_blackhole_detection"), MTU: bsdMTU,
+		TSO: bsdFlag("tso"), LRO: bsdFlag("lro"), GRO: bsdFlag("lro"), TXChecksum: bsdFlag("txcsum"), RXChecksum: bsdFlag("rxcsum"),
+	}
+}
+
+// sysctl words a setting of the kernel, which macOS wants -w for.
+func (w *wording) sysctl(name, value, old string) {
+	w.lasts = untilBoot
+	set := "sysctl "
+	if w.os == "darwin" {
+		set = "sysctl -w "
+	}
+	w.change(func(v string) string { return set + name + "=" + v }, value, old, "sysctl "+name)
+}
+
 // bsdSysctl words a switch under FreeBSD's name.
 func bsdSysctl(name string) func(*wording) {
 	return func(w *wording) {
@@ -53,7 +76,7 @@ func bsdSysctl(name string) func(*wording) {
 		if name == "net.inet.tcp.rfc1323" {
 			w.say("one switch for window scaling and timestamps")
 		}
-		w.change(format("sysctl %s=%s", name), value, old, "sysctl "+name)
+		w.sysctl(name, value, old)
 	}
 }
 
@@ -74,7 +97,7 @@ func bsdBuffer(name string) func(*wording) {
 		const ceiling = "kern.ipc.maxsockbuf"
 		most := min(bytes, 1<<40)
 		if has, err := strconv.ParseInt(w.fact(ceiling), 10, 64); err != nil || has < MaxSockBuf(most) {
-			w.change(format("sysctl %s=%s", ceiling), strconv.FormatInt(MaxSockBuf(most), 10), w.known(ceiling), "sysctl "+ceiling)
+			w.sysctl(ceiling, strconv.FormatInt(MaxSockBuf(most), 10), w.known(ceiling))
 		}
 		if name == "" {
 			if len(w.out.Set) == 0 {
@@ -86,7 +109,7 @@ func bsdBuffer(name string) func(*wording) {
 		if old == "" {
 			old = third(w.before)
 		}
-		w.change(format("sysctl %s=%s", name), strconv.FormatInt(most, 10), w.wordOr(old), "sysctl "+name)
+		w.sysctl(name, strconv.FormatInt(most, 10), w.wordOr(old))
 	}
 }
 
@@ -96,11 +119,11 @@ func bsdCongestion(w *wording) {
 	if w.set.Value == "bbr" { // a stack of its own there (tcp_bbr(4))
 		const stack = "net.inet.tcp.functions_default"
 		w.do("kldload -n tcp_bbr", "kldunload tcp_bbr", "")
-		w.change(format("sysctl %s=%s", stack), "bbr", w.known(stack), "sysctl "+stack)
+		w.sysctl(stack, "bbr", w.known(stack))
 		return
 	}
 	w.say(fmt.Sprintf("where sysctl net.inet.tcp.cc.available does not list it: kldload cc_%s", w.value()))
-	w.change(format("sysctl %s=%s", name), w.value(), w.now(name), "sysctl "+name)
+	w.sysctl(name, w.value(), w.now(name))
 }
 
 // bsdHostCache: what Linux calls no memory is a cache that is off.
@@ -115,7 +138,7 @@ func bsdHostCache(w *wording) {
 	if old == "" {
 		old = w.known(name)
 	}
-	w.change(format("sysctl %s=%s", name), value, old, "sysctl "+name)
+	w.sysctl(name, value, old)
 }
 
 func bsdMTU(w *wording) {
@@ -170,8 +193,8 @@ func (w *wording) bsdDevice() string {
 func bsdLoader(name string) func(*wording) {
 	return func(w *wording) {
 		value := w.set.Value
-		if p := pairs(value); len(p) > 0 { // "combined 4"
-			value = p[0].value
+		if n := queues(value); n != "" {
+			value = n
 		}
 		if n, err := strconv.Atoi(value); err != nil || n <= 0 {
 			w.say("set " + w.bsdDevice() + ".iflib." + name + " in /boot/loader.conf")
@@ -192,7 +215,7 @@ func bsdPause(w *wording) {
 	if w.before != "" {
 		old = flowControl(w.before, "0123")
 	}
-	w.change(format("sysctl %s=%s", key), flowControl(w.set.Value, "0123"), old, "sysctl "+key)
+	w.sysctl(key, flowControl(w.set.Value, "0123"), old)
 }
 
 // flowControl chooses of four words: for none, receive, send, both.

@@ -13,7 +13,7 @@ type Scope string
 // Scopes.
 const (
 	OfHost      Scope = "host"      // one value for the whole host (or network namespace)
-	OfInterface Scope = "interface" // one for each interface
+	OfInterface Scope = "interface" // one for each interface, or route
 	OfTest      Scope = "test"      // an option of a test: needs no privilege, changes no host
 )
 

@@ -76,13 +76,12 @@ func (h Host) linux(own []measure.Setting) []measure.Lasting {
 	faces, names := map[string][]measure.Setting{}, []string(nil)
 	var governor []measure.Setting
 	for _, s := range own {
-		k, _ := about(s.Knob)
 		switch {
 		case Sysctl(s.Knob) != "" || s.Knob == Qdisc:
 			sysctls = append(sysctls, s)
 		case s.Knob == Governor:
 			governor = append(governor, s)
-		case k.Scope == OfHost || s.Knob == IRQAffinity:
+		case s.Knob == RouteCongestion || s.Knob == IRQAffinity:
 			byHand = append(byHand, s)
 		default:
 			if _, known := faces[s.Interface]; !known {
@@ -233,6 +232,8 @@ func keepsItself(os string) string {
 	switch os {
 	case "windows":
 		return "its cmdlets and netsh keep what they set over a boot: nothing is to do"
+	case "darwin":
+		return "what sysctl and ifconfig set lasts until the next boot: a job of launchd can set it again"
 	case "solaris", "illumos":
 		return "ipadm and dladm keep what they set over a boot; what ndd sets is lost with it"
 	case "esxi":

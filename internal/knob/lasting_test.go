@@ -71,6 +71,16 @@ func TestLastingLosesNothing(t *testing.T) {
 	}
 }
 
+// TestSortsAll: a knob of the host that nobody makes last would get lost among
+// those of interfaces.
+func TestSortsAll(t *testing.T) {
+	for _, k := range Table() {
+		if k.Scope == OfHost && Sysctl(k.ID) == "" && k.ID != Governor {
+			t.Errorf("%s: Lasting takes it for one of an interface", k.ID)
+		}
+	}
+}
+
 func TestLastingTakesTheLast(t *testing.T) {
 	settings := []measure.Setting{{EndPoint: "a", Knob: Backlog, Value: "2000"}, {EndPoint: "b", Knob: Backlog, Value: "3000"}, {EndPoint: "a", Knob: Backlog, Value: "4000"},
 		{EndPoint: "a", Knob: "no-such-knob", Value: "1"}}

@@ -106,17 +106,12 @@ func (w *wording) dladm(name, value, old string) {
 }
 
 func sunQueues(w *wording) {
-	p := pairs(w.set.Value)
-	if len(p) == 0 {
-		w.say("set rxrings and txrings of the link (dladm)")
+	n := queues(w.set.Value)
+	if n == "" {
+		w.say("set rxrings of the link (dladm)")
 		return
 	}
-	old := ""
-	if before := pairs(w.before); len(before) > 0 {
-		old = before[0].value
-	}
-	w.dladm("rxrings", p[0].value, old)
-	w.dladm("txrings", p[len(p)-1].value, old)
+	w.dladm("rxrings", n, queues(w.before))
 }
 
 func sunPause(w *wording) {

@@ -7,7 +7,7 @@ import (
 
 // Systems whose words By knows. On Linux thru can set the knobs itself.
 func Systems() []string {
-	return []string{"linux", "freebsd", "windows", "solaris", "illumos", "esxi"}
+	return []string{"linux", "freebsd", "darwin", "windows", "solaris", "illumos", "esxi"}
 }
 
 // Table is all knobs: of TCP, of interfaces, of queues and CPUs, of a test.

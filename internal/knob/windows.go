@@ -126,17 +126,13 @@ func winPause(w *wording) {
 func winQueues(w *wording) {
 	w.lasts = adapterKeep
 	show := "Get-NetAdapterRss -Name " + w.nic()
-	p := pairs(w.set.Value)
-	if len(p) == 0 {
+	n := queues(w.set.Value)
+	if n == "" {
 		w.say("set the receive queues of the adapter (Set-NetAdapterRss)")
 		return
 	}
-	old := ""
-	if before := pairs(w.before); len(before) > 0 {
-		old = before[0].value
-	}
 	w.do("netsh int tcp set global rss=enabled", "", "")
-	w.change(format("Set-NetAdapterRss -Name %s -NumberOfReceiveQueues %s", w.nic()), p[0].value, old, show)
+	w.change(format("Set-NetAdapterRss -Name %s -NumberOfReceiveQueues %s", w.nic()), n, queues(w.before), show)
 }
 
 func winRSS(w *wording) {

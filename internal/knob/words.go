@@ -47,6 +47,8 @@ func system(os string) map[string]func(*wording) {
 		return linux()
 	case "freebsd":
 		return freebsd()
+	case "darwin":
+		return darwin()
 	case "windows":
 		return windows()
 	case "solaris", "illumos":
@@ -93,7 +95,7 @@ func (w *wording) words() Words {
 
 // systemName is the system's name where it is one of ours, which may stand in a sentence.
 func systemName(os string) string {
-	if slices.Contains(Systems(), os) || os == "darwin" {
+	if slices.Contains(Systems(), os) {
 		return os
 	}
 	return "this system"
@@ -264,6 +266,17 @@ func pairs(value string) []pair {
 		}
 	}
 	return list
+}
+
+// queues is how many receive queues a value of Channels has: "combined 4" or
+// "rx 4 tx 1"; "" where it says none.
+func queues(value string) string {
+	for _, name := range []string{"combined", "rx"} {
+		if n := named(pairs(value), name); n != unknownValue && n != "0" {
+			return n
+		}
+	}
+	return ""
 }
 
 // differing are the pairs of a value that are not the same in another.

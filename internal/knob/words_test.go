@@ -53,7 +53,7 @@ func sample() []struct{ knob, value, before string } {
 
 // TestWords holds the commands of every knob on every system that is claimed.
 func TestWords(t *testing.T) {
-	nics := map[string]string{"linux": "eth0", "freebsd": "ix0", "windows": "Ethernet 2", "solaris": "net0", "illumos": "vioif0", "esxi": "vmnic0"}
+	nics := map[string]string{"linux": "eth0", "freebsd": "ix0", "darwin": "en0", "windows": "Ethernet 2", "solaris": "net0", "illumos": "vioif0", "esxi": "vmnic0"}
 	var b strings.Builder
 	for _, os := range Systems() {
 		fmt.Fprintf(&b, "## %s\n", os)

@@ -127,6 +127,7 @@ type Milestone struct {
 	Attempt  *int     `json:"attempt,omitempty"`  // index in Tuning.Attempts; none of the first
 	Cells    []int    `json:"cells"`              // each direction, measured in this state
 	Findings []string `json:"findings,omitempty"` // what bound it then, one a direction, in words
+	Causes   []string `json:"causes,omitempty"`   // the causes of these findings, by id; "" where none is known
 }
 
 // Lasting makes kept settings outlive a boot at one host.

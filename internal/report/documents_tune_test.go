@@ -66,9 +66,9 @@ func tunedTest() *measure.Document {
 	windows := []int{stateOf(d, "local", "b", 181e6, nothingFound()), stateOf(d, "b", "local", 1.21e6, nothingFound())}
 	whole := []int{stateOf(d, "local", "b", 181e6, fullLink()), stateOf(d, "b", "local", 186e6, fullLink())}
 	t.Journey = []measure.Milestone{
-		{Title: "as it was found", Cells: found, Findings: []string{"local -> b: the window that b advertises is full: 208 KiB in 20.6 ms", "b -> local: segments that TSO makes of b's data do not arrive"}},
-		{Title: rmemProposal().Title, Attempt: new(0), Cells: windows, Findings: []string{"nothing was found that holds it back", "segments that TSO makes of b's data do not arrive"}},
-		{Title: tsoProposal().Title, Attempt: new(1), Cells: whole, Findings: []string{"the link is full: 95% of what MTU 1500 allows"}},
+		{Title: "as it was found", Cells: found, Findings: []string{"local -> b: the window that b advertises is full: 208 KiB in 20.6 ms", "b -> local: segments that TSO makes of b's data do not arrive"}, Causes: []string{"receive-window", "broken-tso"}},
+		{Title: rmemProposal().Title, Attempt: new(0), Cells: windows, Findings: []string{"nothing was found that holds it back", "segments that TSO makes of b's data do not arrive"}, Causes: []string{"none", "broken-tso"}},
+		{Title: tsoProposal().Title, Attempt: new(1), Cells: whole, Findings: []string{"the link is full: 95% of what MTU 1500 allows"}, Causes: []string{"link-rate", "link-rate"}},
 	}
 	t.Attempts = []measure.Attempt{
 		{Proposal: rmemProposal(), Outcome: measure.Kept, Reason: "with against before: +365%", Comparison: against("local -> b", 38.9e6, 181e6, 340, 391, 9, measure.Improved), OtherWay: against("b -> local", 1.2e6, 1.21e6, -1.2, 2.4, 9, measure.Undecided),

@@ -27,6 +27,9 @@ func (p *printer) tuningText(v *view) {
 		p.wrap(yellow, 9, "left:", s)
 	}
 	p.journey(t)
+	for _, s := range t.Untuned {
+		p.wrap("", 11, "not set at", s)
+	}
 	if len(t.Attempts) > 0 {
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what was tried"))
 	}
@@ -213,7 +216,7 @@ func (p *printer) knobs(e measure.EndPoint) {
 		p.wrap(bold, 0, "", name+": there is nothing to set")
 		return
 	case e.NoTune != "":
-		p.wrap(bold, 0, "", name+": "+clean(e.NoTune))
+		p.wrap(bold, 0, "", name+": "+untunedWhy(e))
 	default:
 		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
 	}

@@ -21,7 +21,8 @@ import (
 )
 
 // inHost does something in a network namespace of its own, of which /sys shows
-// the interfaces: a veth pair with 4 queues and an address, and a tap.
+// the interfaces: a veth pair with 4 queues and addresses, a tap, and an ifb, whose
+// two queues have the discipline mq.
 func inHost(t *testing.T, do func(m tune.Machine) error) {
 	t.Helper()
 	lab.Require(t, lab.Root(), lab.Program("ip"), lab.Program("tc"), lab.Program("ethtool"), lab.Program("sysctl"), lab.Namespaces())
@@ -34,7 +35,7 @@ func inHost(t *testing.T, do func(m tune.Machine) error) {
 				unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""), unix.Mount("sysfs", "/sys", "sysfs", 0, ""),
 				shell("sysctl -q -w net.ipv6.conf.default.accept_dad=0", "ip link set lo up", "ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 numtxqueues 4 numrxqueues 4",
 					"ip link set v0 up", "ip link set v1 up", "ip addr add 10.7.0.1/24 dev v0", "ip -6 addr add fd07::1/64 dev v0 nodad",
-					"ip tuntap add dev t0 mode tap", "ip route add 10.8.0.0/16 via 10.7.0.2 dev v0 metric 7 mtu 1400 advmss 1300 proto static",
+					"ip tuntap add dev t0 mode tap", "ip link add i0 numtxqueues 2 numrxqueues 2 type ifb", "ip link set i0 up", "ip route add 10.8.0.0/16 via 10.7.0.2 dev v0 metric 7 mtu 1400 advmss 1300 proto static",
 					"ip route add default via 10.7.0.2 dev v0 src 10.7.0.1 onlink", "ip -6 route add fd08::/64 via fd07::2 dev v0 metric 70 pref high"),
 			)
 		}
@@ -63,7 +64,7 @@ func shell(lines ...string) error {
 func snapshot() (string, error) {
 	var all strings.Builder
 	lines := []string{"ip -d link", "ip addr", "ip route show table all", "ip -6 route show table all", "tc qdisc", "sysctl -a --pattern ^net\\."}
-	for _, iface := range []string{"v0", "v1", "t0", "lo"} {
+	for _, iface := range []string{"v0", "v1", "t0", "i0", "lo"} {
 		lines = append(lines, "ethtool -k "+iface)
 	}
 	for _, line := range append(lines, "ethtool -l v0", "ethtool -l v1", "ethtool -c t0") {
@@ -133,7 +134,7 @@ func others(s measure.KnobState) []string {
 func TestEveryKnobBack(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		tried := map[string]int{}
-		for _, s := range m.Knobs([]string{"v0", "v1", "t0", "lo"}) {
+		for _, s := range m.Knobs([]string{"v0", "v1", "t0", "i0", "lo"}) {
 			if s.Refused != "" {
 				t.Logf("%s of %s: refused: %s", s.Knob, s.Interface, s.Refused)
 				continue
@@ -151,6 +152,9 @@ func TestEveryKnobBack(t *testing.T) {
 			if tried[id] == 0 {
 				t.Errorf("%s was not tried", id)
 			}
+		}
+		if got, err := m.Read(knob.Qdisc, "i0"); got != "mq" || err != nil {
+			t.Errorf("the discipline of several queues: %q, %v", got, err)
 		}
 		return nil
 	})

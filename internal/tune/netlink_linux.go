@@ -34,10 +34,12 @@ func linkOf(iface string) (*netlink.LinkAttrs, netlink.Link, error) {
 	return l.Attrs(), l, nil
 }
 
-// running tells whether an interface is up and has its carrier.
+// running tells whether an interface is up and has its carrier, and the kernel has
+// taken note of both: IFF_LOWER_UP is the driver's word, IFF_RUNNING what came of it.
 func running(iface string) bool {
+	const all = unix.IFF_UP | unix.IFF_RUNNING | unix.IFF_LOWER_UP
 	a, _, err := linkOf(iface)
-	return err == nil && a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_RUNNING != 0
+	return err == nil && a.RawFlags&all == all
 }
 
 // privileged is a row's states where any value is possible.
@@ -200,6 +202,7 @@ const ownHandle = 0x7475 << 16
 type discipline struct {
 	kind           string
 	handle, parent uint32
+	below          string // of mq: that of its queues
 }
 
 // qdiscRow is the root discipline. Its value is the name of one that the kernel
@@ -262,7 +265,10 @@ func rootQdisc(iface string) (discipline, error) {
 	}
 	root := list[i]
 	for _, d := range list {
-		if root.handle == 0 && d.handle != 0 && d.parent != netlink.HANDLE_ROOT && d.parent != netlink.HANDLE_INGRESS {
+		if d.parent == netlink.HANDLE_ROOT || d.parent == netlink.HANDLE_INGRESS {
+			continue
+		}
+		if root.below = d.kind; root.handle == 0 {
 			root.handle = d.handle
 		}
 	}
@@ -288,7 +294,7 @@ func disciplines(index int32) ([]discipline, error) {
 			return nil, err
 		}
 		if m.Ifindex == index { // the kernel gives those of all interfaces
-			list = append(list, discipline{unix.ByteSliceToString(at(attrs, nl.TCA_KIND)), m.Handle, m.Parent})
+			list = append(list, discipline{kind: unix.ByteSliceToString(at(attrs, nl.TCA_KIND)), handle: m.Handle, parent: m.Parent})
 		}
 	}
 	return list, nil
@@ -305,9 +311,12 @@ func replaceable(f files, root discipline) error {
 	case root.kind == "noop":
 		return errors.New("the interface is down")
 	}
-	usual, err := f.text("proc/sys/net/core/default_qdisc")
-	if err == nil && root.kind != "mq" && root.kind != usual {
-		return fmt.Errorf("%w: it has %s, and the host's default is %s by now", errRefused, root.kind, usual)
+	kind := root.kind
+	if kind == "mq" {
+		kind = root.below
+	}
+	if usual, err := f.text("proc/sys/net/core/default_qdisc"); err == nil && kind != usual {
+		return fmt.Errorf("%w: it has %s, and the host's default is %s by now", errRefused, kind, usual)
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func tableRow(d driver) row {
 			}
 			table := make([]uint32, len(words))
 			for i, w := range words {
-				q, err := strconv.ParseUint(w, 10, 32)
+				q, err := strconv.ParseUint(w, 10, 16)
 				if err != nil {
 					return err
 				}
@@ -148,7 +148,8 @@ func tableRow(d driver) row {
 	}
 }
 
-const maxTable = 1 << 14
+// Bounds of a table: entries, and queues that they name.
+const maxTable, maxQueue = 1 << 13, 1<<16 - 1
 
 // table asks for the indirection table (ETHTOOL_GRXFHINDIR): first for its size.
 func (d driver) table(iface string) ([]uint32, error) {
@@ -167,7 +168,9 @@ func (d driver) table(iface string) ([]uint32, error) {
 	}
 	table := make([]uint32, n)
 	for i := range table {
-		table[i] = wordAt(b, 2+i)
+		if table[i] = wordAt(b, 2+i); table[i] > maxQueue {
+			return nil, fmt.Errorf("the driver's table names a queue %d: %w", table[i], errNone)
+		}
 	}
 	return table, nil
 }
