@@ -17,7 +17,7 @@ CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump ts
 CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab interop faults captures bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build test lab interop faults captures tunes bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ faults: ## have thru explain every fault of the lab, and healthy paths; needs ro
 captures: ## have thru explain captures of the lab's faults, taken by tcpdump around iperf3; needs root; RUN=TestCaptures/loss chooses
 	cd lab/faults && $(GO) test -tags faults -count=1 -timeout 60m -run '$(or $(RUN),TestCaptures)' $(if $(KEEP),-keep $(abspath $(KEEP))) $(FAULTS)
 
+# RUN=TestCases/long chooses, RUN=TestKilled and RUN=TestAA are the others; TUNES='-kills 40 -seed 7' passes flags on.
+tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, compare a path with itself; needs root; hours
+	cd lab/tuning && $(GO) test -tags tuning -count=1 -timeout 6h $(if $(RUN),-run '$(RUN)') $(TUNES)
+
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
 	$(GO) run ./bench $(BENCH)
 
@@ -87,8 +91,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for three systems, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long ./... || exit 1; done
-	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long ./...
+	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning ./... || exit 1; done
+	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long,tuning ./...
 
 cross: ## build for every system, and hold the linux binary to its size
 	@mkdir -p dist

@@ -35,6 +35,7 @@ type Config struct {
 	DataAddrs []string      // where data connections should go; empty: where control went
 	Listen    engine.Listen // where they are accepted
 	Capture   Capturer      // nil: nothing is captured
+	Tuner     Tuner         // nil: no setting is changed
 
 	Labels map[string]string // that its operator gave it
 	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
@@ -59,6 +60,8 @@ type Agent struct {
 	id        string    // of this run of the agent
 	began     time.Time // of the clock that it tells
 	busy      func()    // Busy may say something else now
+
+	tuner, tunedBy string // client that tunes this host, and what it calls itself
 }
 
 // New returns an agent that serves nobody yet.
@@ -321,7 +324,10 @@ func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Em
 }
 
 // Gone implements bus.Handler.
-func (a *Agent) Gone(client string) { a.end(client, "") }
+func (a *Agent) Gone(client string) {
+	a.end(client, "") // first: what still sends would be measured in a host in change
+	a.untune(client)
+}
 
 // end closes one session of a client, or all; the turn goes with the last.
 func (a *Agent) end(client, id string) {
@@ -367,9 +373,12 @@ func (a *Agent) Close() {
 	for c := range a.answering {
 		clients[c] = true
 	}
+	if a.tuner != "" {
+		clients[a.tuner] = true
+	}
 	a.mu.Unlock()
 	for c := range clients {
-		a.end(c, "")
+		a.Gone(c)
 	}
 }
 

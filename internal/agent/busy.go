@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ func (a *Agent) Busy() string {
 	var flows []string
 	clients := map[string]bool{}
 	a.mu.Lock()
+	tunedBy, tuner := a.tunedBy, a.tuner
 	for _, s := range a.sessions {
 		clients[s.client] = true
 		if f := s.spec.From + " to " + s.spec.To; !slices.Contains(flows, f) {
@@ -35,6 +37,10 @@ func (a *Agent) Busy() string {
 		text += fmt.Sprintf(", and %d more", more)
 	}
 	waiting := a.turns.queued() - len(clients)
+	if tuner != "" {
+		waiting = a.turns.queuedBeside(tuner)
+		text = strings.TrimSuffix("is being tuned by "+cmp.Or(tunedBy, "a client")+": "+text, ": ")
+	}
 	switch {
 	case text == "" && waiting > 0: // between two tests
 		text, waiting = "a client has the turn", waiting-1

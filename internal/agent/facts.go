@@ -39,3 +39,10 @@ func (f *facts) read(h *host.Host, age time.Duration) measure.Facts {
 	all.NotChecked = slices.Clip(all.NotChecked) // a caller adds to its own
 	return all
 }
+
+// forget has the next reading be a fresh one: something was changed.
+func (f *facts) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at = time.Time{}
+}

@@ -2,42 +2,162 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
+	"thru/internal/measure"
 )
+
+// Tuner reads and changes the settings of this host, for one client at a time:
+// tune.Desk, or what stands in for it in tests.
+type Tuner interface {
+	// Knobs are those of the host and of the interfaces named.
+	Knobs(interfaces []string) []measure.KnobState
+	// NoTune says why nothing can be changed here, whoever asks; empty: it can.
+	NoTune() string
+	// Open is what was changed and not undone.
+	Open() []measure.Changed
+	// By says who tunes this host now; empty: nobody.
+	By() string
+	Begin(client, who string) error
+	Alter(client string, settings []measure.Setting) ([]measure.Changed, error)
+	Revert(client string, numbers []int64) ([]measure.Changed, error)
+	Rollback() ([]measure.Changed, error)
+	End(client string) error
+	// Gone undoes all of a client's tuning that has not come to its end.
+	Gone(client string)
+}
 
 // errNoTuning is what an agent without a tuner answers.
 func errNoTuning() error {
 	return fault.Failf("print its advice instead: thru tune --dry-run", "agent: this end point changes no settings")
 }
 
-// Knobs implements bus.Handler.
-func (a *Agent) Knobs(context.Context, string, bus.Knobs) (bus.KnobsReply, error) {
-	return bus.KnobsReply{NoTune: errNoTuning().Error()}, nil
+// mayTune says why a client may not change settings here; nil: it may.
+func (a *Agent) mayTune(ctx context.Context) error {
+	switch {
+	case a.conf.Tuner == nil:
+		return errNoTuning()
+	case !bus.Allows(ctx, bus.PrivilegeTune):
+		return fault.Failf("ask for the string that `thru serve --allow tune` prints there, and keep it: thru join NAME --replace",
+			"agent: this client may measure here, but not tune")
+	}
+	return nil
 }
 
-// Tune implements bus.Handler.
-func (a *Agent) Tune(context.Context, string, bus.Tune) (bus.Empty, error) {
-	return bus.Empty{}, errNoTuning()
+// noTune is the same in words, with what keeps everybody from it.
+func (a *Agent) noTune(ctx context.Context) string {
+	if err := a.mayTune(ctx); err != nil {
+		return strings.TrimSuffix(err.Error()+": "+fault.Hint(err), ": ")
+	}
+	return a.conf.Tuner.NoTune()
+}
+
+// Knobs implements bus.Handler.
+func (a *Agent) Knobs(ctx context.Context, _ string, m bus.Knobs) (bus.KnobsReply, error) {
+	r := bus.KnobsReply{NoTune: a.noTune(ctx)}
+	if a.conf.Tuner == nil {
+		return r, nil
+	}
+	interfaces := m.Interfaces
+	if len(interfaces) == 0 && m.Peer != "" {
+		route, err := a.route(m.Peer, "")
+		if err != nil {
+			return r, err
+		}
+		if route.Interface != "" {
+			interfaces = []string{route.Interface}
+		}
+	}
+	r.Knobs, r.Open, r.By = a.conf.Tuner.Knobs(interfaces), a.conf.Tuner.Open(), a.conf.Tuner.By()
+	return r, nil
+}
+
+// Tune implements bus.Handler. A client that tunes keeps the turn: nobody else
+// measures a host whose settings come and go.
+func (a *Agent) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empty, error) {
+	if err := a.mayTune(ctx); err != nil {
+		return bus.Empty{}, err
+	}
+	if !a.turns.keep(client) {
+		return bus.Empty{}, fault.Failf("try again when that has ended", "agent: tuning has to wait, another client is here: %s", a.Busy())
+	}
+	if err := a.conf.Tuner.Begin(client, m.Who); err != nil {
+		a.turns.yield(client)
+		return bus.Empty{}, err
+	}
+	a.tuning(client, m.Who)
+	return bus.Empty{}, nil
+}
+
+// tuning notes who tunes, for Busy; nobody where who is empty.
+func (a *Agent) tuning(client, who string) {
+	a.mu.Lock()
+	a.tuner, a.tunedBy = client, who
+	tell := a.busy
+	a.mu.Unlock()
+	tell()
 }
 
 // Alter implements bus.Handler.
-func (a *Agent) Alter(context.Context, string, bus.Alter) (bus.ChangedReply, error) {
-	return bus.ChangedReply{}, errNoTuning()
+func (a *Agent) Alter(ctx context.Context, client string, m bus.Alter) (bus.ChangedReply, error) {
+	return a.change(ctx, func(t Tuner) ([]measure.Changed, error) { return t.Alter(client, m.Settings) })
 }
 
 // Revert implements bus.Handler.
-func (a *Agent) Revert(context.Context, string, bus.Revert) (bus.ChangedReply, error) {
-	return bus.ChangedReply{}, errNoTuning()
+func (a *Agent) Revert(ctx context.Context, client string, m bus.Revert) (bus.ChangedReply, error) {
+	return a.change(ctx, func(t Tuner) ([]measure.Changed, error) { return t.Revert(client, m.Numbers) })
 }
 
 // Rollback implements bus.Handler.
-func (a *Agent) Rollback(context.Context, string, bus.Rollback) (bus.ChangedReply, error) {
-	return bus.ChangedReply{}, errNoTuning()
+func (a *Agent) Rollback(ctx context.Context, _ string, _ bus.Rollback) (bus.ChangedReply, error) {
+	return a.change(ctx, Tuner.Rollback)
+}
+
+// change has the tuner change something. What was read of the host before holds
+// no longer then.
+func (a *Agent) change(ctx context.Context, do func(Tuner) ([]measure.Changed, error)) (bus.ChangedReply, error) {
+	if err := a.mayTune(ctx); err != nil {
+		return bus.ChangedReply{}, err
+	}
+	defer a.facts.forget()
+	changed, err := do(a.conf.Tuner)
+	if err != nil {
+		return bus.ChangedReply{}, fmt.Errorf("agent: %w", err)
+	}
+	return bus.ChangedReply{Changed: changed}, nil
 }
 
 // Tuned implements bus.Handler.
-func (a *Agent) Tuned(context.Context, string, bus.Tuned) (bus.Empty, error) {
-	return bus.Empty{}, errNoTuning()
+func (a *Agent) Tuned(ctx context.Context, client string, _ bus.Tuned) (bus.Empty, error) {
+	if err := a.mayTune(ctx); err != nil {
+		return bus.Empty{}, err
+	}
+	if err := a.conf.Tuner.End(client); err != nil {
+		return bus.Empty{}, fmt.Errorf("agent: %w", err)
+	}
+	a.tuned(client)
+	return bus.Empty{}, nil
+}
+
+// tuned gives the turn back that a client has kept.
+func (a *Agent) tuned(client string) {
+	a.mu.Lock()
+	ours := a.tuner == client && client != ""
+	a.mu.Unlock()
+	if ours {
+		a.turns.yield(client)
+		a.tuning("", "")
+	}
+}
+
+// untune ends the tuning of a client that is no more, and undoes it.
+func (a *Agent) untune(client string) {
+	if a.conf.Tuner != nil {
+		a.conf.Tuner.Gone(client)
+		a.facts.forget()
+	}
+	a.tuned(client)
 }

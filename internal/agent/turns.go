@@ -10,6 +10,7 @@ import (
 type turns struct {
 	mu    sync.Mutex
 	queue []turn // the first ones hold the turn
+	keeps string // client that has it until it yields, also while it does not ask for it
 }
 
 type turn struct {
@@ -46,10 +47,45 @@ func (t *turns) giveBack(client string) {
 	}
 }
 
+// keep gives a client the turn until it yields, if no other has it now.
+func (t *turns) keep(client string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.keeps != "" && t.keeps != client {
+		return false
+	}
+	for i, x := range t.queue {
+		if x.client != client && t.ahead(i) == 0 {
+			return false
+		}
+	}
+	t.keeps = client
+	return true
+}
+
+// yield ends what keep has begun.
+func (t *turns) yield(client string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.keeps == client {
+		t.keeps = ""
+	}
+}
+
 // queued is how many clients hold the turn or wait for it.
 func (t *turns) queued() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return len(t.queue)
+}
+
+// queuedBeside is how many others do so.
+func (t *turns) queuedBeside(client string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.index(client) >= 0 {
+		return len(t.queue) - 1
+	}
 	return len(t.queue)
 }
 
@@ -58,8 +94,15 @@ func (t *turns) index(client string) int {
 }
 
 // ahead counts those before i that i cannot share the turn with: none when
-// all up to i want to run together.
+// all up to i want to run together. Who keeps the turn is before all others.
 func (t *turns) ahead(i int) int {
+	switch t.keeps {
+	case "":
+	case t.queue[i].client:
+		return 0
+	default:
+		return i + 1
+	}
 	for _, x := range t.queue[:i+1] {
 		if !x.together {
 			return i

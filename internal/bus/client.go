@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,8 +23,9 @@ type Client struct {
 	version string // of this thru, told in Hello
 	route   route
 	events  *eventQueue
-	publish Publish // in-process only
-	stop    func()  // in-process: ends service and server
+	publish Publish      // in-process only
+	stop    func()       // in-process: ends service and server
+	minor   atomic.Int64 // of the agent's wire, one more than it has said; 0: it has not
 
 	ctx    context.Context // ends with the connection; its cause says why
 	cancel context.CancelCauseFunc

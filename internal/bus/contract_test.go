@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ func TestContract(t *testing.T) {
 	tests := map[string]func(*testing.T, link){
 		"verbs": testVerbs, "error": testError, "panic": testPanic, "long reply": testLongReply,
 		"long replies at once": testLongReplies, "events": testEvents, "gone": testGone,
-		"wire": testWire, "deadline": testDeadline, "gone after requests": testGoneLast, "busy": testBusy,
+		"wire": testWire, "old agent": testOldAgent, "deadline": testDeadline, "gone after requests": testGoneLast, "busy": testBusy,
 	}
 	for form, link := range links {
 		for name, test := range tests {
@@ -110,6 +111,9 @@ func testVerbs(t *testing.T, connect link) {
 	h.PrepareReply = bus.PrepareReply{Session: "s7", Port: 5203}
 	h.ReserveReply, h.CapturedReply = bus.ReserveReply{Ahead: 3}, bus.CapturedReply{Pcapng: []byte("p")}
 	h.AnswerReply, h.ProbeReply = bus.AnswerReply{Token: "t", Port: 5210}, bus.ProbeReply{Path: measure.Path{To: "bee"}}
+	changed := measure.Changed{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}
+	h.ChangedReply = bus.ChangedReply{Changed: []measure.Changed{changed}}
+	h.KnobsReply = bus.KnobsReply{Knobs: []measure.KnobState{{Knob: "tcp-rmem", Value: "1 2 3"}}, Open: h.ChangedReply.Changed, By: "bob"}
 	c, _ := connect(t, h)
 	ctx := t.Context()
 	if r, err := c.Hello(ctx); err != nil || r.Hostname != "fake" {
@@ -142,16 +146,48 @@ func testVerbs(t *testing.T, connect link) {
 	if _, err := c.Release(ctx, bus.Release{}); err != nil {
 		t.Error(err)
 	}
+	askTuning(t, c)
 	calls := h.Calls()
 	var verbs []string
 	for _, call := range calls {
 		verbs = append(verbs, call.Verb)
 	}
-	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release"; got != want {
+	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned"; got != want {
 		t.Errorf("the agent heard %q, want %q", got, want)
 	}
 	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
 		t.Errorf("prepare came as %+v", m)
+	}
+	if m := calls[12].Message.(bus.Alter); len(m.Settings) != 1 || m.Settings[0].Value != "4096 131072 8388608" {
+		t.Errorf("alter came as %+v", m)
+	}
+	if m := calls[13].Message.(bus.Revert); !slices.Equal(m.Numbers, []int64{300001}) {
+		t.Errorf("revert came as %+v", m)
+	}
+}
+
+// askTuning makes the requests of a tuning.
+func askTuning(t *testing.T, c *bus.Client) {
+	t.Helper()
+	ctx := t.Context()
+	changed := []measure.Changed{{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}}
+	if r, err := c.Knobs(ctx, bus.Knobs{Peer: "10.0.0.1"}); err != nil || len(r.Knobs) != 1 || r.Knobs[0].Value != "1 2 3" || r.By != "bob" || len(r.Open) != 1 {
+		t.Error(r, err)
+	}
+	if _, err := c.Tune(ctx, bus.Tune{Who: "alice"}); err != nil {
+		t.Error(err)
+	}
+	if r, err := c.Alter(ctx, bus.Alter{Settings: []measure.Setting{changed[0].Setting}}); err != nil || !slices.Equal(r.Changed, changed) {
+		t.Error(r, err)
+	}
+	if r, err := c.Revert(ctx, bus.Revert{Numbers: []int64{300001}}); err != nil || !slices.Equal(r.Changed, changed) {
+		t.Error(r, err)
+	}
+	if r, err := c.Rollback(ctx, bus.Rollback{}); err != nil || !slices.Equal(r.Changed, changed) {
+		t.Error(r, err)
+	}
+	if _, err := c.Tuned(ctx, bus.Tuned{}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -305,6 +341,31 @@ func testWire(t *testing.T, connect link) {
 	}
 	if m := h.Calls()[0].Message.(bus.Hello); m.WireMajor != bus.WireMajor {
 		t.Errorf("hello told wire %d", m.WireMajor)
+	}
+}
+
+// testOldAgent: what an older minor does not know is not asked for, and says so.
+func testOldAgent(t *testing.T, connect link) {
+	h := bustest.New()
+	h.HelloReply.WireMinor = 4
+	c, _ := connect(t, h)
+	if _, err := c.Hello(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]func() error{
+		"knobs":    func() error { _, err := c.Knobs(t.Context(), bus.Knobs{}); return err },
+		"tune":     func() error { _, err := c.Tune(t.Context(), bus.Tune{}); return err },
+		"rollback": func() error { _, err := c.Rollback(t.Context(), bus.Rollback{}); return err },
+	} {
+		if err := ask(); err == nil || fault.Hint(err) != "upgrade thru at the end point" || !strings.Contains(err.Error(), "wire 1.4") {
+			t.Errorf("%s: %v (%s)", name, err, fault.Hint(err))
+		}
+	}
+	if n := len(h.Calls()); n != 1 {
+		t.Errorf("the agent heard %d requests", n)
+	}
+	if _, err := c.Clock(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

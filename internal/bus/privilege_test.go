@@ -27,6 +27,9 @@ func TestPrivileges(t *testing.T) {
 	}{
 		{"measuring", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeMeasure, both[:1]},
 		{"capturing", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeCapture, both},
+		{"tuning", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeTune, []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},
+		{"tuning, where only capturing is allowed", bus.ServerConfig{Allow: []string{bus.PrivilegeCapture}}, bus.PrivilegeTune, both[:1]},
+		{"tuning where anybody measures", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeTune, []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},
 		{"capturing, no longer allowed", bus.ServerConfig{}, bus.PrivilegeCapture, both[:1]},
 		{"anybody", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeMeasure, both[:1]},
 		{"capturing where anybody measures", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeCapture, both},
@@ -70,6 +73,21 @@ func asking() (*bustest.Handler, func() []string) {
 	return h, func() []string { return <-last }
 }
 
+// TestFleetPrivileges: an operator may at each host what that allows, and no more.
+func TestFleetPrivileges(t *testing.T) {
+	r := openRig(t, nil)
+	for name, allow := range map[string][]string{"bee": nil, "wasp": {bus.PrivilegeTune}} {
+		h, granted := asking()
+		p := r.attach(t, h, name, func(c *bus.AttachConfig) { c.Allow = allow })
+		if _, err := r.operator(t).Client(p.ID()).Hello(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := granted(), append([]string{bus.PrivilegeMeasure}, allow...); !slices.Equal(got, want) {
+			t.Errorf("%s: granted %v, want %v", name, got, want)
+		}
+	}
+}
+
 // TestOwnProcessMayAll: who runs thru may do what thru may.
 func TestOwnProcessMayAll(t *testing.T) {
 	h, granted := asking()
@@ -77,7 +95,7 @@ func TestOwnProcessMayAll(t *testing.T) {
 	if _, err := c.Hello(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := granted(); !slices.Contains(got, bus.PrivilegeCapture) || !slices.Contains(got, bus.PrivilegeMeasure) {
+	if got := granted(); !slices.Contains(got, bus.PrivilegeCapture) || !slices.Contains(got, bus.PrivilegeTune) || !slices.Contains(got, bus.PrivilegeMeasure) {
 		t.Errorf("granted %v", got)
 	}
 }

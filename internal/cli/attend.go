@@ -23,7 +23,8 @@ const attendVerb = "attend"
 const firstDataPort, lastDataPort = 5202, 5233
 
 // attend is an agent for the one client at the other end of stdin and stdout:
-// it has no port for control and no secret, leaves no file, and ends with them.
+// it has no port for control and no secret, leaves no file but the journal of
+// settings that it changes where the login may (root), and ends with them.
 // Its arguments are the folder in which its program lies, which it removes, and
 // the mark by which the client knows the line after which the control plane begins.
 func attend(ctx context.Context, version string, args []string, in io.Reader, out io.Writer) error {
@@ -38,13 +39,14 @@ func attend(ctx context.Context, version string, args []string, in io.Reader, ou
 	if prog.Held() {
 		removeOwn(args[0])
 	}
+	desk, _ := ownDesk(version, prog) // without a state folder it measures, and tunes nothing
 	server, err := bus.Memory()
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	a := newAgent(version, hostname(), desks{}.engines(prog), agent.DefaultLimits(), reachedAt(os.Getenv("SSH_CONNECTION")),
-		engine.Listen{First: firstDataPort, Last: lastDataPort})
+		engine.Listen{First: firstDataPort, Last: lastDataPort}, by(desk))
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err

@@ -71,6 +71,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if len(args) > 0 && args[0] == worker.Verb {
 		return moveData(in, out, errw)
 	}
+	if len(args) > 0 && args[0] == guardVerb {
+		return guardTuning(args[1:], in, errw)
+	}
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
 	serve := e.command
 	if len(args) > 0 && args[0] == attendVerb {

@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates,
+			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
 		},
 	})
 }

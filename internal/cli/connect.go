@@ -30,6 +30,7 @@ type dialer struct {
 	Source   string
 	DataAddr string
 	Login    func() (*bus.Login, error) // who we are, where a foreign end point asks
+	Tunes    bool                       // settings are changed: what an earlier tuning has left is undone first
 	Checks   bool                       // facts alone are wanted: a system that is read by its own commands is refused
 }
 
@@ -92,9 +93,19 @@ func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(
 	if err != nil {
 		return nil, nil, err
 	}
+	desk, err := ownDesk(d.env.version, prog)
+	if err != nil && d.Tunes {
+		prog.Close()
+		return nil, nil, err
+	}
+	if d.Tunes {
+		for _, s := range undidTuning(desk) {
+			d.env.line("warning: " + s)
+		}
+	}
 	hosts := d.loopback()
 	listen := engine.Listen{Addrs: hosts[:1]} // any free port
-	a := newAgent(d.env.version, "local", desks{}.engines(prog), agent.DefaultLimits(), nil, listen)
+	a := newAgent(d.env.version, "local", desks{}.engines(prog), agent.DefaultLimits(), nil, listen, by(desk))
 	client, err := bus.InProcess(a)
 	if err != nil {
 		prog.Close()

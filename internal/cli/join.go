@@ -119,6 +119,8 @@ func lets(j bus.Join) string {
 // try is the command that the join string is for.
 func try(j bus.Join, name string) string {
 	switch j.Privilege {
+	case bus.PrivilegeTune:
+		return "tune " + name
 	case bus.PrivilegeCapture:
 		return "test " + name + " --capture"
 	case bus.PrivilegeAgent:

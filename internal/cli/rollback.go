@@ -2,11 +2,106 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/engine/worker"
 	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/tune"
 )
 
-// rollback is another's to write.
-func rollback(ctx context.Context, e *env, endPoint string) error {
-	return fault.Failf("", "cli: not built yet")
+// rollback undoes what thru has changed at an end point, by the journal there:
+// of this host by this process alone, without an agent.
+func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
+	doc := &measure.Document{
+		Schema: measure.Schema, Thru: e.version, Command: "tune", Arguments: e.arguments(), StartedAt: time.Now(),
+		Cells: []measure.Cell{}, Tuning: &measure.Tuning{Restored: []measure.Changed{}},
+	}
+	point, changed, err := c.restore(ctx, e)
+	if err != nil {
+		return err
+	}
+	for i := range changed {
+		changed[i].EndPoint = point.Name
+	}
+	doc.EndPoints = []measure.EndPoint{point}
+	doc.Tuning.Restored = append(doc.Tuning.Restored, changed...)
+	doc.ElapsedNs = int64(time.Since(doc.StartedAt))
+	if err = notRestored(changed); err != nil {
+		doc.Error = control.Describe(err)
+	}
+	return e.outcome(doc, forms{json: c.JSON, html: c.HTML}, err)
+}
+
+// restore does it, here or at an end point.
+func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []measure.Changed, error) {
+	if c.What == "" || c.What == control.Local {
+		changed, err := restoreHere(e.version, c.State)
+		return measure.EndPoint{Name: control.Local, Thru: e.version}, changed, err
+	}
+	if c.State != "" {
+		return measure.EndPoint{}, nil, fault.Usagef("run it there: thru tune --rollback --state DIR", "--state is a folder of this host, and %s is another", c.What)
+	}
+	end, closeEnd, err := c.dial(e, 0, loginFlags{}).endPoint(ctx, c.What)
+	if err != nil {
+		return measure.EndPoint{}, nil, err
+	}
+	defer closeEnd()
+	if end.Foreign || end.Client == nil {
+		return measure.EndPoint{}, nil, fault.Usagef("run thru there", "cli: no thru runs at %s: it has changed nothing there", c.What)
+	}
+	point := measure.EndPoint{Name: end.Name, Addr: end.Addr, Thru: end.Hello.Thru}
+	reply, err := end.Client.Rollback(ctx, bus.Rollback{})
+	if err != nil {
+		return point, nil, fmt.Errorf("cli: rolling back %s: %w", end.Name, err)
+	}
+	return point, reply.Changed, nil
+}
+
+// restoreHere needs the journal alone.
+func restoreHere(version, state string) ([]measure.Changed, error) {
+	prog, err := worker.Self()
+	if err != nil {
+		return nil, err
+	}
+	defer prog.Close()
+	if state == "" {
+		if state, err = defaultState(); err != nil {
+			return nil, err
+		}
+	}
+	desk, err := openDesk(version, prog, state, nil)
+	if err != nil {
+		return nil, err
+	}
+	return desk.Rollback()
+}
+
+// notRestored names what is not as it was before; nil where all is.
+func notRestored(changed []measure.Changed) error {
+	if tune.Restored(changed) {
+		return nil
+	}
+	var names []string
+	failed := false
+	for _, c := range changed {
+		if c.Outcome == measure.Undone || c.Outcome == measure.Settled {
+			continue
+		}
+		failed = failed || c.Outcome == measure.Failed
+		name := strings.TrimSpace(c.Knob + " " + c.Interface)
+		if name == "" {
+			name = "a line of the journal"
+		}
+		names = append(names, name)
+	}
+	hint := "what another has set is theirs, and is not tried again: set it by hand if you want the value before"
+	if failed {
+		hint = "do what the reason says, and run it again: what failed stays in the journal"
+	}
+	return fault.Failf(hint, "cli: %d of %d are not as they were before: %s", len(names), len(changed), strings.Join(names, ", "))
 }

@@ -20,11 +20,13 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/tune"
 	"thru/internal/unit"
 )
 
 type serveCmd struct {
-	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests; needs root)."`
+	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them). Both need root."`
+	TuneOnly    []string `name:"tune-only" placeholder:"KNOB,..." help:"With --allow tune: only these (docs/knobs.md has all)."`
 	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
 	Port        int      `short:"p" placeholder:"PORT" help:"Control port (default 5200)."`
 	Bind        []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
@@ -79,6 +81,10 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer prog.Close()
+	desk, err := openDesk(e.version, prog, state.Dir(), c.TuneOnly)
+	if err != nil {
+		return err
+	}
 	place, err := c.member(e, state)
 	if err != nil {
 		return err
@@ -92,8 +98,8 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	warnings = append(warnings, more...)
-	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config)
+	warnings = slices.Concat(warnings, more, undidTuning(desk))
+	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk))
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -140,17 +146,23 @@ func (c *serveCmd) known() error {
 			return fault.Usagef("--allow takes "+strings.Join(bus.Privileges(), ", ")+"; measuring is always allowed", "--allow %s: no such privilege", p)
 		}
 	}
-	return nil
+	return c.checkTuneOnly(slices.Contains(c.Allow, bus.PrivilegeTune))
 }
 
 // inVain warns of privileges that this host could not follow up.
-func (c *serveCmd) inVain() []string {
-	if slices.Contains(c.Allow, bus.PrivilegeCapture) {
-		if err := (kernelRing{}).Possible(); err != nil {
-			return []string{"capturing is allowed, but cannot be: " + err.Error()}
+func (c *serveCmd) inVain() (said []string) {
+	for privilege, possible := range map[string]func() error{
+		bus.PrivilegeCapture: kernelRing{}.Possible, bus.PrivilegeTune: tune.Possible,
+	} {
+		if !slices.Contains(c.Allow, privilege) {
+			continue
+		}
+		if err := possible(); err != nil {
+			said = append(said, "--allow "+privilege+" is in vain here: "+err.Error())
 		}
 	}
-	return nil
+	slices.Sort(said)
+	return said
 }
 
 // desks opens those that were asked for.

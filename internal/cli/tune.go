@@ -32,10 +32,11 @@ type tuneCmd struct {
 	Yes      bool     `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
 	Target   string   `group:"Tuning" name:"target" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not)."`
 	Budget   string   `group:"Tuning" name:"budget" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold."`
-	Only     []string `group:"Tuning" name:"only" placeholder:"KNOB,..." help:"Change only these (thru tune --list)."`
+	Only     []string `group:"Tuning" name:"only" placeholder:"KNOB" help:"Change only these (thru tune --list)."`
 	Try      []string `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
 	AA       int      `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
 	Rollback bool     `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`
+	State    string   `group:"Tuning" name:"state" type:"path" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve that has one of its own."`
 	List     bool     `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
 	Streams  string   `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	flowFlags
@@ -49,7 +50,7 @@ func (c *tuneCmd) Run(ctx context.Context, e *env) error {
 	}
 	switch {
 	case c.Rollback:
-		return rollback(ctx, e, c.What)
+		return c.rollback(ctx, e)
 	case c.List:
 		return c.list(ctx, e)
 	case e.isFile(c.What):
@@ -76,6 +77,8 @@ func (c *tuneCmd) sensible(e *env) error {
 		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 tell enough", mostAA), "--aa %d: no number of comparisons that can be made", c.AA)
 	case c.AA > 0 && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target != ""):
 		return fault.Usagef("--aa changes nothing: leave --try, --only and --target out", "--aa does not go with flags that say what to change")
+	case c.State != "" && !c.Rollback:
+		return fault.Usagef("thru tune --rollback --state DIR", "--state says where a journal is, and there is no --rollback")
 	case c.Script != "" && !c.DryRun && !file:
 		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
 	case file && (c.Rollback || c.List || c.AA > 0):
@@ -107,7 +110,9 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.dial(e, r.Family, loginFlags{}).pair(ctx, c.What)
+	d := c.dial(e, r.Family, loginFlags{})
+	d.Tunes = !c.DryRun
+	ends, closeAll, err := d.pair(ctx, c.What)
 	if err != nil {
 		return err
 	}
@@ -120,7 +125,7 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	if t.Try, err = readSettings(c.Try, []string{control.Local, ends.peer.Name}); err != nil {
 		return err
 	}
-	view := newTuner(ctx, e, ends, t.Budget, c.Yes)
+	view := newTuneView(ctx, e, ends, t.Budget, c.Yes)
 	t.Accept = view.accept
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
 	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}

@@ -14,9 +14,9 @@ import (
 	"thru/internal/unit"
 )
 
-// tuner tells on a terminal what a tuning does, and asks there before what is
+// tuneView tells on a terminal what a tuning does, and asks there before what is
 // risky. It implements control.Observer.
-type tuner struct {
+type tuneView struct {
 	unwatched
 	e      *env
 	ctx    context.Context
@@ -27,26 +27,28 @@ type tuner struct {
 	budget time.Duration
 	yes    bool
 	answer chan string // lines of the terminal, once anything was asked
-	trying string      // "[2/7] TSO off at b"
+	nth    string      // "[2/7] "
+	title  string      // of the change that is tried
 }
 
-func newTuner(ctx context.Context, e *env, ends pair, budget time.Duration, yes bool) *tuner {
-	v := &tuner{e: e, ctx: ctx, w: &watch{}, ends: ends, budget: budget, until: time.Now().Add(budget), yes: yes}
+func newTuneView(ctx context.Context, e *env, ends pair, budget time.Duration, yes bool) *tuneView {
+	v := &tuneView{e: e, ctx: ctx, w: &watch{}, ends: ends, budget: budget, until: time.Now().Add(budget), yes: yes}
 	if width, ok := terminalSize(e.err); ok {
 		v.w.w, v.width = e.err, width
 	}
+	v.w.printf("%s: the traffic as it is first, then one change at a time; at most %s\n", theEnds(ends), roundTime(budget))
 	return v
 }
 
 // Checking implements control.Observer.
-func (v *tuner) Checking(what string) { v.w.Checking(what) }
+func (v *tuneView) Checking(what string) { v.w.Checking(what) }
 
 // Waiting implements control.Observer.
-func (v *tuner) Waiting(endPoint string, ahead int) { v.w.Waiting(endPoint, ahead) }
+func (v *tuneView) Waiting(endPoint string, ahead int) { v.w.Waiting(endPoint, ahead) }
 
 // Planned implements control.Observer: how long it will take is said first, also
 // where nobody watches.
-func (v *tuner) Planned(t measure.Tuning, proposals []measure.Proposal) {
+func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 	v.w.clear()
 	v.e.line(plannedLine(theEnds(v.ends), t, proposals, v.budget))
 	for i, p := range proposals {
@@ -54,7 +56,7 @@ func (v *tuner) Planned(t measure.Tuning, proposals []measure.Proposal) {
 	}
 }
 
-// plannedLine says "local and b: 4 changes to try; about 5 min, at most 10 min".
+// plannedLine says "local and b: 4 changes to try, about 5 min, at most 10 min".
 func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, budget time.Duration) string {
 	n := 0
 	for _, p := range proposals {
@@ -63,50 +65,56 @@ func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, b
 		}
 	}
 	what := fmt.Sprintf("%d changes to try", n)
-	switch {
-	case t.DryRun:
-		what = "nothing is changed"
-	case n == 0:
-		what = "no change to try"
-	case n == 1:
+	switch n {
+	case 0:
+		return where + ": no change to try"
+	case 1:
 		what = "1 change to try"
 	}
-	about := "at most " + roundTime(budget)
-	if t.ExpectNs > 0 {
-		about = "about " + roundTime(time.Duration(t.ExpectNs)) + ", " + about
+	switch expected := roundTime(time.Duration(t.ExpectNs)); {
+	case t.DryRun:
+		return where + ": " + what + ", which would take about " + expected + "; now nothing is changed"
+	case t.ExpectNs > 0:
+		what += ", about " + expected
 	}
-	return where + ": " + what + "; " + about
+	return where + ": " + what + ", at most " + roundTime(budget)
 }
 
 func roundTime(d time.Duration) string { return unit.Duration(int64(d.Round(time.Second))) }
 
 // Trying implements control.Observer.
-func (v *tuner) Trying(p measure.Proposal, done, of int, left time.Duration) {
-	v.until = time.Now().Add(left)
-	v.trying = fmt.Sprintf("[%d/%d] %s", done+1, max(of, done+1), printable(p.Title))
-	v.progress("")
+func (v *tuneView) Trying(p measure.Proposal, done, of int, left time.Duration) {
+	if left > 0 {
+		v.until = time.Now().Add(left)
+	}
+	v.title = p.Title
+	v.nth = fmt.Sprintf("[%d/%d] ", done+1, max(of, done+1))
+	v.progress(p.Title)
 }
 
 // Step implements control.Observer.
-func (v *tuner) Step(label string, specs []measure.Spec, done, total int) {
+func (v *tuneView) Step(label string, specs []measure.Spec, done, total int) {
 	now := ""
 	if total > 1 {
 		now = fmt.Sprintf("run %d of %d, ", done+1, total)
 	}
-	v.progress(now + label + ", " + specs[0].From + " -> " + specs[0].To)
+	state, isTrial := strings.CutPrefix(label, v.title+": ") // "before" or "with"
+	if isTrial && v.title != "" {
+		now += state + ": " + v.title
+	} else {
+		now += label
+	}
+	v.progress(now + ", " + measure.PairName(specs[0].From, specs[0].To))
 }
 
-// progress keeps one line on the screen: what is tried, the run, the time left.
-func (v *tuner) progress(now string) {
-	var parts []string
-	for _, s := range []string{v.trying, printable(now)} {
-		if s != "" {
-			parts = append(parts, s)
-		}
+// progress keeps one line on the screen: which change, which run, the time left.
+func (v *tuneView) progress(now string) {
+	left := ""
+	if rest := time.Until(v.until); rest >= time.Second {
+		left = "; " + roundTime(rest) + " left"
 	}
-	left := roundTime(max(time.Until(v.until), 0)) + " left"
 	v.w.clear()
-	v.w.printf("%s; %s", cut(strings.Join(parts, ": "), v.width-len(left)-3), left)
+	v.w.printf("%s%s", cut(v.nth+printable(now), v.width-len(left)-1), left)
 	v.w.pending = true
 }
 
@@ -119,14 +127,14 @@ func cut(text string, room int) string {
 }
 
 // Tried implements control.Observer.
-func (v *tuner) Tried(a measure.Attempt) {
-	v.trying = ""
+func (v *tuneView) Tried(a measure.Attempt) {
+	v.nth, v.title = "", ""
 	v.w.clear()
 	v.w.printf("%s\n", report.AttemptLine(a, v.width))
 }
 
 // Stands implements control.Observer.
-func (v *tuner) Stands(m measure.Milestone, cells []measure.Cell) {
+func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 	var all []string
 	for _, c := range cells {
 		if c.Goodput != nil {
@@ -139,11 +147,11 @@ func (v *tuner) Stands(m measure.Milestone, cells []measure.Cell) {
 	}
 }
 
-func (v *tuner) close() { v.w.clear() }
+func (v *tuneView) close() { v.w.clear() }
 
 // accept tells whether a change may be tried: one that may cut the connection to
 // its host only where --yes, or somebody at the terminal, says so.
-func (v *tuner) accept(p measure.Proposal) bool {
+func (v *tuneView) accept(p measure.Proposal) bool {
 	switch {
 	case !p.Cuts || v.yes:
 		return true
@@ -166,7 +174,7 @@ func question(p measure.Proposal) string {
 }
 
 // hear waits for a line of the terminal; an interrupt is a no.
-func (v *tuner) hear() string {
+func (v *tuneView) hear() string {
 	if v.answer == nil {
 		v.answer = make(chan string)
 		go linesOf(v.ctx, v.e.in, v.answer)
@@ -191,4 +199,4 @@ func linesOf(ctx context.Context, in io.Reader, to chan<- string) {
 	}
 }
 
-var _ control.Observer = (*tuner)(nil)
+var _ control.Observer = (*tuneView)(nil)

@@ -257,16 +257,7 @@ func (x *explanation) told(s measure.Step) {
 }
 
 // gone tells whether an end point is lost.
-func (x *explanation) gone() bool {
-	for _, e := range x.agents() {
-		select {
-		case <-e.Client.Lost():
-			return true
-		default:
-		}
-	}
-	return false
-}
+func (x *explanation) gone() bool { return x.anyLost() != nil }
 
 // idleRTT of a cell; 0 where it is not known.
 func idleRTT(c *measure.Cell) time.Duration {

@@ -1,10 +1,14 @@
 package control
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"math/rand/v2"
 	"time"
 
+	"thru/internal/advise"
+	"thru/internal/diagnose"
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )
@@ -14,17 +18,255 @@ type Tuning struct {
 	Budget    time.Duration     // no change is begun that it does not hold
 	TargetBps float64           // rate of each direction at which it ends; 0: none
 	DryRun    bool              // measures and advises, and changes nothing
-	AA        int               // instead of changes so many comparisons of the state with itself
+	AA        int               // instead of changes so many comparisons of the state with itself, whatever the budget is
 	Try       []measure.Setting // are tried before all proposals; no EndPoint: at each end
 	Only      []string          // ids of the knobs that may be changed; none: all
 	Seed      uint64            // of the order of runs
 	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts); nil
 	// declines those that may cut the connection.
 	Accept func(measure.Proposal) bool
+
+	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: advise.Propose
 }
 
-// Tune measures the plan's traffic, changes one setting at a time at the end
-// points, and keeps what is shown to help.
+// Tune changes one setting at a time at the end points of a plan's traffic, and
+// keeps those that are shown to help. It reads the hosts and probes the path,
+// measures the traffic as it is, and has the findings and gates propose changes.
+// Each is applied, must show that it is in force, and is measured in turns with
+// the state before it; what does not improve that is undone at once. After one
+// that is kept all is measured and proposed anew. It ends when the target is met,
+// nothing that is proposed helps, or the budget is spent.
+//
+// On an error, such as a lost end point, all is undone; an interrupt undoes what
+// is under way, and leaves what was shown to help. The document is always usable.
 func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (*measure.Document, error) {
-	return nil, errors.New("control: not built yet")
+	begin := time.Now()
+	x := newTuning(r, p, how, t, begin)
+	err := r.understood(p)
+	if err == nil {
+		err = x.carryOut(ctx)
+	}
+	interrupted := ctx.Err() != nil
+	undoing := x.finish(ctx, x.unsure || err != nil && !interrupted)
+	if interrupted {
+		x.doc.Ended, err = endedInterrupted, fault.Failf(x.stays(), measure.Interrupted)
+	}
+	if err != nil && x.anyLost() != nil {
+		x.doc.Ended = cmp.Or(x.doc.Ended, endedLost)
+	}
+	err = both(err, undoing)
+	r.conclude(p, x.doc)
+	x.sum()
+	x.doc.ElapsedNs = int64(time.Since(begin))
+	if err != nil {
+		x.doc.Error = Describe(err)
+	}
+	return x.doc, err
+}
+
+// both is an error with one that came of it, whose hint counts more.
+func both(err, then error) error {
+	switch {
+	case then == nil:
+		return err
+	case err == nil:
+		return then
+	}
+	return fault.New(fault.Failed, cmp.Or(fault.Hint(then), fault.Hint(err)), "%w; and %w", err, then)
+}
+
+// tuning is one under way.
+type tuning struct {
+	*Runner
+	Tuning
+	doc    *measure.Document
+	out    *measure.Tuning // of the document
+	how    Probing
+	repeat int // runs of each state in each direction
+	until  time.Time
+	random *rand.Rand
+	facts  map[string]*measure.Facts
+	ways   []*way
+	level  float64 // of the interval of each comparison
+
+	ours  []*EndPoint       // that this client tunes, this machine last
+	not   map[string]string // why it does not tune the others, by name
+	open  []measure.Changed // of the change that is in force on trial, in order
+	stood []measure.Setting // what was kept
+	seen  advise.Seen
+	taken map[spot]bool      // by somebody else, who changed it meanwhile: hands off
+	hand  []measure.Proposal // of Try, what has not had its turn
+	// unsure is set where an answer did not come, so that nobody knows what is set.
+	unsure bool
+}
+
+// way is the traffic of one direction.
+type way struct {
+	step plan.Step // with the options of the test that were kept
+	cell int       // of the state as it is, in the document
+}
+
+// spot is one knob of one host.
+type spot struct{ end, knob, face string }
+
+func spotOf(s measure.Setting) spot { return spot{s.EndPoint, s.Knob, s.Interface} }
+
+func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *tuning {
+	x := &tuning{
+		Runner: r, Tuning: t, how: how, repeat: max(p.Repeat.Max, 1), until: begin.Add(t.Budget), random: rand.New(rand.NewPCG(t.Seed, t.Seed)),
+		doc: &measure.Document{
+			Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
+			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps},
+		},
+		not: map[string]string{}, taken: map[spot]bool{},
+		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},
+	}
+	x.out = x.doc.Tuning
+	if x.propose == nil {
+		x.propose = advise.Propose
+	}
+	for _, s := range p.Steps {
+		x.ways = append(x.ways, &way{step: s})
+	}
+	return x
+}
+
+// carryOut does all but to give back what was taken.
+func (x *tuning) carryOut(ctx context.Context) error {
+	if err := x.begin(ctx); err != nil {
+		return err
+	}
+	if err := x.look(ctx); err != nil {
+		return err
+	}
+	if err := x.stand(ctx, "as it was found", nil); err != nil {
+		return err
+	}
+	var err error
+	if x.hand, err = x.byHand(); err != nil {
+		return err
+	}
+	switch {
+	case x.AA > 0:
+		return x.alike(ctx)
+	case x.DryRun:
+		x.advise()
+		return nil
+	}
+	return x.improve(ctx)
+}
+
+// look reads the hosts anew, what can be set there, and the path between them. A
+// probe or a gate that fails ends nothing: the traffic shows whether data passes.
+func (x *tuning) look(ctx context.Context) error {
+	now := &measure.Document{}
+	probing := &x.how
+	if len(x.agents()) < 2 {
+		probing = nil
+	}
+	facts, _, err := x.Runner.look(ctx, now, probing, x.ways[0].step.Specs[0])
+	release(x.agents())
+	if err != nil {
+		return err
+	}
+	x.facts = facts
+	x.doc.EndPoints, x.doc.Paths, x.doc.Gates, x.doc.Missing = now.EndPoints, now.Paths, now.Gates, now.Missing
+	return x.readKnobs(ctx)
+}
+
+// stand measures the state as it is in each direction: a row of the journey.
+func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
+	m := measure.Milestone{Title: title, Attempt: attempt}
+	x.retire()
+	for _, w := range x.ways {
+		w.cell = x.add(w.step, diagnose.Base, false)
+		m.Cells = append(m.Cells, w.cell)
+		for n := range x.repeat {
+			if err := x.measure(ctx, w.step, w.cell, n, n, x.repeat, true); err != nil {
+				return err
+			}
+		}
+	}
+	diagnose.Diagnose(x.doc)
+	var cells []measure.Cell
+	for _, w := range x.ways {
+		c := x.doc.Cells[w.cell]
+		m.Findings, m.Causes = append(m.Findings, boundBy(&c)), append(m.Causes, causeOf(&c))
+		cells = append(cells, c)
+	}
+	x.out.Journey = append(x.out.Journey, m)
+	x.Watch.Stands(m, cells)
+	return nil
+}
+
+// retire takes the cells of an earlier state out of what is judged now.
+func (x *tuning) retire() {
+	n := len(x.out.Journey)
+	if n == 0 {
+		return
+	}
+	for _, i := range x.out.Journey[n-1].Cells {
+		c := &x.doc.Cells[i]
+		c.Experiment, c.Beside = tuneState(n-1), true
+	}
+}
+
+// add appends the cell of a step of one flow, and returns its index.
+func (x *tuning) add(step plan.Step, experiment string, beside bool) int {
+	c := cells(plan.Plan{Steps: []plan.Step{step}})[0]
+	c.Group, c.Experiment, c.Beside = len(x.doc.Cells), experiment, beside
+	x.doc.Cells = append(x.doc.Cells, c)
+	return c.Group
+}
+
+// measure makes the run of that number of a step, and adds it to its cell. One
+// that fails is made again, once. Where the traffic may stall, that it carried
+// nothing is its figure, and no failure.
+func (x *tuning) measure(ctx context.Context, step plan.Step, cell, n, done, of int, mayStall bool) error {
+	for again := true; ; again = false {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		x.Watch.Step(step.Label, step.Specs, done, of)
+		runs, err := x.runStep(ctx, step, n)
+		if err == nil || mayStall && x.stalled(ctx, runs) {
+			x.keep(x.doc, cell, runs, x.facts, x.Link)
+			return nil
+		}
+		if gone := cmp.Or(x.anyLost(), context.Cause(ctx)); gone != nil {
+			return gone
+		}
+		if !again {
+			return err
+		}
+	}
+}
+
+// stalled tells of a run that failed although its connections were open, and
+// both ends are there: then that it carried nothing is its figure.
+func (x *tuning) stalled(ctx context.Context, runs []measure.Run) bool {
+	return ctx.Err() == nil && x.anyLost() == nil && began(&measure.Cell{Runs: runs})
+}
+
+// anyLost is the error of an end point that has gone; nil where all are there.
+func (r *Runner) anyLost() error {
+	for _, e := range r.agents() {
+		select {
+		case <-e.Client.Lost():
+			return lost(e)
+		default:
+		}
+	}
+	return nil
+}
+
+// met tells whether each direction has reached the target.
+func (x *tuning) met() bool {
+	for _, w := range x.ways {
+		c := &x.doc.Cells[w.cell]
+		if c.Goodput == nil || c.Goodput.Value < x.TargetBps {
+			return false
+		}
+	}
+	return x.TargetBps > 0
 }

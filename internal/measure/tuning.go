@@ -13,6 +13,18 @@ const (
 	Settled  = "as it was"  // nothing was to do
 )
 
+// What an agent's errors of changing settings say, so that they can be told apart
+// where they come as text.
+const (
+	SaysForeign = "somebody else has changed it meanwhile"
+	SaysTaken   = "this host is being tuned by another"
+)
+
+// OfTuning begins the experiment (Cell.Experiment) of cells that a tuning leaves
+// behind: "tune-1" of the two states that its first attempt compared, "tune-state-0"
+// of the state that was found, once a later one stands.
+const OfTuning = "tune-"
+
 // Setting is the value of a knob (package knob) at a host: what it is, or what
 // it is to be. The value is text as reading the knob gives it.
 type Setting struct {
@@ -115,6 +127,7 @@ type Milestone struct {
 	Attempt  *int     `json:"attempt,omitempty"`  // index in Tuning.Attempts; none of the first
 	Cells    []int    `json:"cells"`              // each direction, measured in this state
 	Findings []string `json:"findings,omitempty"` // what bound it then, one a direction, in words
+	Causes   []string `json:"causes,omitempty"`   // the causes of these findings, by id; "" where none is known
 }
 
 // Lasting makes kept settings outlive a boot at one host.

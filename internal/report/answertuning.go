@@ -117,16 +117,36 @@ func changesAnswer(t *measure.Tuning) string {
 	return fmt.Sprintf("%d of %d changes kept", kept, tried)
 }
 
-// adviceAnswer names the first change that is advised.
+// adviceAnswer names the first change that is advised, and counts what no
+// command does.
 func adviceAnswer(advice []measure.Proposal) string {
-	switch n := len(advice); n {
-	case 0:
-		return "nothing was found to change"
-	case 1:
-		return "one change to try: " + clean(advice[0].Title)
-	default:
-		return fmt.Sprintf("%d changes to try, first: %s", n, clean(advice[0].Title))
+	first, changes := "", 0
+	for _, p := range advice {
+		if !isChange(&p) {
+			continue
+		}
+		if changes++; first == "" {
+			first = clean(p.Title)
+		}
 	}
+	more := ""
+	if n := len(advice) - changes; n > 0 {
+		more = "; " + count(n, "thing") + " to see to"
+	}
+	switch {
+	case len(advice) == 0:
+		return "nothing was found to change"
+	case changes == 0:
+		return "no setting to change" + more
+	case changes == 1:
+		return "one change to try: " + first + more
+	}
+	return fmt.Sprintf("%d changes to try, first: %s%s", changes, first, more)
+}
+
+// isChange tells a change that commands or flags make from what is left to people.
+func isChange(p *measure.Proposal) bool {
+	return p.Test != nil || slices.ContainsFunc(p.Commands, func(c measure.Commands) bool { return len(c.Set) > 0 })
 }
 
 // targetAnswer is "; the target of 150 Mb/s is met".

@@ -66,9 +66,9 @@ func tunedTest() *measure.Document {
 	windows := []int{stateOf(d, "local", "b", 181e6, nothingFound()), stateOf(d, "b", "local", 1.21e6, nothingFound())}
 	whole := []int{stateOf(d, "local", "b", 181e6, fullLink()), stateOf(d, "b", "local", 186e6, fullLink())}
 	t.Journey = []measure.Milestone{
-		{Title: "as found", Cells: found, Findings: []string{"the window that b advertises is full: 208 KiB in 20.6 ms", "segments that TSO makes of b's data do not arrive"}},
-		{Title: rmemProposal().Title, Attempt: new(0), Cells: windows, Findings: []string{"nothing was found that holds it back", "segments that TSO makes of b's data do not arrive"}},
-		{Title: tsoProposal().Title, Attempt: new(1), Cells: whole, Findings: []string{"the link is full: 95% of what MTU 1500 allows"}},
+		{Title: "as it was found", Cells: found, Findings: []string{"local -> b: the window that b advertises is full: 208 KiB in 20.6 ms", "b -> local: segments that TSO makes of b's data do not arrive"}, Causes: []string{"receive-window", "broken-tso"}},
+		{Title: rmemProposal().Title, Attempt: new(0), Cells: windows, Findings: []string{"nothing was found that holds it back", "segments that TSO makes of b's data do not arrive"}, Causes: []string{"none", "broken-tso"}},
+		{Title: tsoProposal().Title, Attempt: new(1), Cells: whole, Findings: []string{"the link is full: 95% of what MTU 1500 allows"}, Causes: []string{"link-rate", "link-rate"}},
 	}
 	t.Attempts = []measure.Attempt{
 		{Proposal: rmemProposal(), Outcome: measure.Kept, Reason: "with against before: +365%", Comparison: against("local -> b", 38.9e6, 181e6, 340, 391, 9, measure.Improved), OtherWay: against("b -> local", 1.2e6, 1.21e6, -1.2, 2.4, 9, measure.Undecided),
@@ -85,7 +85,7 @@ func tunedTest() *measure.Document {
 	}
 	t.Attempts[0].Comparison.Guardrails[1] = measure.Guardrail{Name: "RTT under load", Unit: "ns", Base: new(20.6e6), Variant: new(34.1e6), Worse: true}
 	t.Lasting = []measure.Lasting{
-		{EndPoint: "b", Platform: "linux", Manager: "sysctl.d", File: "/etc/sysctl.d/90-thru.conf", Content: "net.ipv4.tcp_rmem = 4096 131072 26214400\n", Commands: []string{"sysctl --system"}, Undo: []string{"rm /etc/sysctl.d/90-thru.conf"}},
+		{EndPoint: "b", Platform: "linux", Manager: "sysctl.d", File: "/etc/sysctl.d/90-thru.conf", Content: "net.ipv4.tcp_rmem = 4096 131072 26214400\n", Commands: []string{"sysctl --system"}, Undo: []string{"rm /etc/sysctl.d/90-thru.conf"}, Words: "read at boot by systemd-sysctl"},
 		{EndPoint: "b", Platform: "linux", Manager: "systemd.link", File: "/etc/systemd/network/90-thru-eth0.link", Content: "[Match]\nOriginalName=eth0\n\n[Link]\nTCPSegmentationOffload=no\n", Commands: []string{"udevadm control --reload", "udevadm trigger -s net -c add"}},
 	}
 	t.Remains = []string{"local -> b: the link is full: 95% of what MTU 1500 allows", "b -> local: the same"}
@@ -104,7 +104,8 @@ func advisedTest() *measure.Document {
 	jumbo.Commands = append(jumbo.Commands, measure.Commands{EndPoint: "local", Platform: "freebsd", Set: []string{"ifconfig vmx0 mtu 9000"}, Undo: []string{"ifconfig vmx0 mtu 1500"}, Words: "the switch first"})
 	jumbo.OnlySaid = "thru changes no settings of FreeBSD"
 	d.Tuning = &measure.Tuning{DryRun: true, Advice: []measure.Proposal{rmemProposal(), jumbo,
-		{ID: "streams=4", Title: "4 streams instead of 1", Test: &measure.TestOptions{Streams: 4, Flags: "-P 4"}, Why: "one stream fills one window", Expect: "up to four times as much", ExpectBps: new(100e6)}}}
+		{ID: "streams=4", Title: "4 streams instead of 1", Test: &measure.TestOptions{Streams: 4, Flags: "-P 4"}, Why: "one stream fills one window", Expect: "up to four times as much", ExpectBps: new(100e6)},
+		{ID: "cpu-load@b", Title: "see what process 7 does", Gate: "cpu-load", Why: "64% of the CPUs of b are busy", OnlySaid: "no setting of a host that thru knows cures it", Commands: []measure.Commands{{EndPoint: "b", Platform: "linux", Words: "see what process 7 does"}}}}}
 	return d
 }
 
@@ -113,7 +114,7 @@ func unhelpedTest() *measure.Document {
 	d := newDocument("tune", "b")
 	d.EndPoints[1].Name, d.Ended = "b", "nothing that is left to try is expected to help"
 	cells := []int{stateOf(d, "local", "b", 941e6, fullLink()), stateOf(d, "b", "local", 938e6, fullLink())}
-	d.Tuning = &measure.Tuning{ExpectNs: 120e9, Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as found", Cells: cells}},
+	d.Tuning = &measure.Tuning{ExpectNs: 120e9, Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as it was found", Cells: cells}},
 		Attempts: []measure.Attempt{{Proposal: rmemProposal(), Outcome: measure.Undone, Reason: "none of 3 pairs of runs carried 2% more with it", Comparison: against("local -> b", 941e6, 940e6, -0.4, 0.2, 3, measure.Undecided), ElapsedNs: 21e9}}}
 	d.Tuning.Attempts[0].Comparison.LowPct, d.Tuning.Attempts[0].Comparison.HighPct, d.Tuning.Attempts[0].Comparison.LevelPct = nil, nil, nil
 	return d
@@ -124,7 +125,7 @@ func sameTest() *measure.Document {
 	d := newDocument("tune", "b", "--aa", "60")
 	d.EndPoints[1].Name = "b"
 	cells := []int{stateOf(d, "local", "b", 941e6, fullLink())}
-	d.Tuning = &measure.Tuning{Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as found", Cells: cells}}}
+	d.Tuning = &measure.Tuning{Pairs: 7, LevelPct: 97.5, Journey: []measure.Milestone{{Title: "as it was found", Cells: cells}}}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 60 {
 		change := random.Float64() - 0.5
@@ -135,7 +136,8 @@ func sameTest() *measure.Document {
 		if i == 33 {
 			c.Outcome, c.ChangePct, c.LowPct, c.HighPct = measure.Worse, new(-3.1), new(-4.0), new(-2.1)
 		}
-		d.Comparisons = append(d.Comparisons, c)
+		d.Tuning.Attempts = append(d.Tuning.Attempts, measure.Attempt{Proposal: measure.Proposal{ID: fmt.Sprintf("a-a-%d", i+1), Title: fmt.Sprintf("the state with itself, %d of 60", i+1), Why: "to show how far the comparison can be trusted", Expect: "no difference"},
+			Outcome: measure.Settled, Comparison: &c, ElapsedNs: 30e9})
 	}
 	return d
 }

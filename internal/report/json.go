@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -37,6 +38,7 @@ func complete(d *measure.Document) *measure.Document {
 	c.Schema = measure.Schema
 	c.EndPoints = list(c.EndPoints)
 	c.Cells = list(c.Cells)
+	c.Tuning = completeTuning(c.Tuning)
 	for i := range c.Cells {
 		runs := list(c.Cells[i].Runs)
 		for j := range runs {
@@ -51,6 +53,33 @@ func complete(d *measure.Document) *measure.Document {
 		c.Cells[i].Runs = runs
 	}
 	return &c
+}
+
+// completeTuning has lists of commands and of cells where there are none.
+func completeTuning(t *measure.Tuning) *measure.Tuning {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	c.Advice, c.Attempts, c.Journey = slices.Clone(t.Advice), slices.Clone(t.Attempts), slices.Clone(t.Journey)
+	for i := range c.Advice {
+		c.Advice[i].Commands = completeCommands(c.Advice[i].Commands)
+	}
+	for i := range c.Attempts {
+		c.Attempts[i].Commands = completeCommands(c.Attempts[i].Commands)
+	}
+	for i := range c.Journey {
+		c.Journey[i].Cells = list(c.Journey[i].Cells)
+	}
+	return &c
+}
+
+func completeCommands(all []measure.Commands) []measure.Commands {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Set = list(all[i].Set)
+	}
+	return all
 }
 
 func completeEvidence(e *measure.Evidence) *measure.Evidence {

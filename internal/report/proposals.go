@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -10,18 +11,17 @@ import (
 
 // proposal is a change that is advised, ready to print.
 type proposal struct {
-	Number  int
-	Title   string
-	For     string // what asks for it: "finding receive-window, local -> b"
-	Why     string
-	Expect  string
-	Source  string
-	Risk    string
-	Cuts    bool
-	ByHand  string // why thru does not do it itself
-	Flags   string // options of a test that do the same
-	Hosts   []handwork
-	AnyUndo bool
+	Number int
+	Title  string
+	For    string // what asks for it: "finding receive-window, local -> b"
+	Why    string
+	Expect string
+	Source string
+	Risk   string
+	Cuts   bool
+	ByHand string // why thru does not do it itself
+	Flags  string // options of a test that do the same
+	Hosts  []handwork
 }
 
 // handwork is what to type at one host.
@@ -49,17 +49,35 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 		v.Flags = clean(p.Test.Flags)
 	}
 	for _, c := range p.Commands[:min(len(p.Commands), maxLines)] {
-		h := handwork{Words: clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(c.Verify)}
+		h := handwork{Words: clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(once(c.Verify))}
+		if h.Words == v.Title { // advice without commands: it says it already
+			h.Words = ""
+		}
+		if h.Words == "" && len(h.Set) == 0 {
+			if several && c.EndPoint != "" && !strings.Contains(v.Title, clean(c.EndPoint)) {
+				v.Title += " (at " + clean(c.EndPoint) + ")"
+			}
+			continue
+		}
 		if several && c.EndPoint != "" {
 			h.At = "at " + clean(c.EndPoint)
 		}
 		if c.Platform != "" && c.Platform != "linux" {
 			h.At = strings.TrimSpace(h.At + " (" + clean(c.Platform) + ")")
 		}
-		v.AnyUndo = v.AnyUndo || len(h.Undo) > 0
 		v.Hosts = append(v.Hosts, h)
 	}
 	return v
+}
+
+// once leaves out lines that stand further up already.
+func once(lines []string) (all []string) {
+	for _, s := range lines {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // Danger is the risk, and first that the connection may be cut.
@@ -86,17 +104,28 @@ type sameness struct {
 // out as a difference (docs/tune.md).
 const falseAlarms = 2.0 / 60
 
-// newSameness counts; nil where the tuning compared something else.
+// isAlike tells of an attempt that changed nothing: the state with itself.
+func isAlike(a *measure.Attempt) bool { return strings.HasPrefix(a.ID, "a-a-") && len(a.Settings) == 0 }
+
+// newSameness counts; nil where the tuning has changed anything.
 func newSameness(d *measure.Document) *sameness {
-	compared := d.Comparisons
-	if len(compared) == 0 || len(d.Tuning.Attempts) > 0 {
+	var compared []*measure.Comparison
+	for i := range d.Tuning.Attempts {
+		a := &d.Tuning.Attempts[i]
+		if !isAlike(a) {
+			return nil
+		}
+		if a.Comparison != nil {
+			compared = append(compared, a.Comparison)
+		}
+	}
+	if len(compared) == 0 {
 		return nil
 	}
 	s := &sameness{Total: len(compared)}
 	counts := map[string]int{}
 	most := 0.0
-	for i := range compared {
-		c := &compared[i]
+	for i, c := range compared {
 		counts[c.Outcome]++
 		if c.ChangePct != nil && abs(*c.ChangePct) > abs(most) {
 			most = *c.ChangePct

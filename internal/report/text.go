@@ -195,7 +195,7 @@ func (p *printer) lists(v *view) {
 	if len(v.Advice)+len(v.Warnings)+len(v.Missing)+len(v.FactGaps) > 0 {
 		p.out.WriteByte('\n')
 	}
-	if v.Command != "check" {
+	if v.Command != "check" && v.Tuning == nil { // whose proposals name them
 		p.gateLines(v)
 	}
 	for _, s := range v.Advice {

@@ -27,6 +27,9 @@ func (p *printer) tuningText(v *view) {
 		p.wrap(yellow, 9, "left:", s)
 	}
 	p.journey(t)
+	for _, s := range t.Untuned {
+		p.wrap("", 11, "not set at", s)
+	}
 	if len(t.Attempts) > 0 {
 		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what was tried"))
 	}
@@ -118,6 +121,9 @@ func (p *printer) lasting(l lasting) {
 		head += ": write " + l.File
 	}
 	p.wrap("", 1, " ", head)
+	if l.Words != "" {
+		p.wrap("", 3, "   ", l.Words)
+	}
 	p.typed(6, l.Content)
 	if len(l.Commands) > 0 && l.File != "" {
 		fmt.Fprintln(&p.out, "    then")
@@ -146,7 +152,10 @@ func (p *printer) proposals(t *tuning) {
 		title = "what to try, in this order"
 	}
 	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
-	for _, x := range t.Advice {
+	for i, x := range t.Advice {
+		if i > 0 && x.Why != "" && x.Why == t.Advice[i-1].Why && x.For == t.Advice[i-1].For {
+			x.Why, x.For = "as above", ""
+		}
 		p.proposal(x)
 	}
 }
@@ -207,11 +216,11 @@ func (p *printer) knobs(e measure.EndPoint) {
 		p.wrap(bold, 0, "", name+": there is nothing to set")
 		return
 	case e.NoTune != "":
-		p.wrap(bold, 0, "", name+": "+clean(e.NoTune))
+		p.wrap(bold, 0, "", name+": "+untunedWhy(e))
 	default:
 		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
 	}
-	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface"}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}, {Name: "cannot be set", Least: 12}}}
+	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}, {Name: "cannot be set", Least: 12}}}
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
 		g.Rows = append(g.Rows, []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), orDash(cleanUpTo(k.Possible, longestWhy)), orDash(cleanUpTo(k.Refused, longestWhy))})
 	}

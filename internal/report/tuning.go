@@ -23,6 +23,7 @@ type tuning struct {
 	Expected string // time that it was said to take, in words
 	In       scale  // of the figures of the journey
 	Journey  []stage
+	Untuned  []string // end points that are left as they are, and why
 	Attempts []attempt
 	Advice   []proposal
 	Lasting  []lasting
@@ -58,7 +59,22 @@ func newTuning(d *measure.Document) *tuning {
 		v.Lasting = append(v.Lasting, newLasting(&t.Lasting[i]))
 	}
 	v.Restored, v.Left = newRestored(t.Restored)
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxLasting)] {
+		if e.NoTune != "" {
+			v.Untuned = append(v.Untuned, clean(e.Name)+": "+untunedWhy(e))
+		}
+	}
 	return v
+}
+
+// untunedWhy is why nothing is set at an end point, without the part of the
+// program that says so.
+func untunedWhy(e measure.EndPoint) string {
+	why := clean(e.NoTune)
+	for _, part := range []string{"agent: ", "tune: ", "control: "} {
+		why = strings.TrimPrefix(why, part)
+	}
+	return why
 }
 
 // lastState is the document with the cells of the state that a tuning has ended
@@ -93,7 +109,7 @@ func lastState(d *measure.Document) *measure.Document {
 
 // stage is one direction in one state of a tuning.
 type stage struct {
-	State  string // "as found", or the change that led to it; "" of a further direction
+	State  string // "as it was found", or the change that led to it; "" of a further direction
 	Way    string
 	Figure string // with its unit, or in that of the journey
 	Range  string
@@ -117,12 +133,15 @@ func newJourney(d *measure.Document) (all []stage) {
 	}
 	for n, m := range journey[:min(len(journey), maxAttempts)] {
 		for i, c := range cellsOf(d, m.Cells) {
-			s := stage{Way: pathName(c), Figure: in.number(amountOf(c)), Held: heldWord(c)}
+			s := stage{Way: pathName(c), Figure: in.number(amountOf(c)), Held: "-"}
 			if i == 0 {
 				s.State = stateName(m, n)
 			}
+			if i < len(m.Causes) {
+				s.Held = heldWord(m.Causes[i])
+			}
 			if i < len(m.Findings) {
-				s.Words = clean(m.Findings[i])
+				s.Words = strings.TrimPrefix(clean(m.Findings[i]), s.Way+": ")
 			}
 			s.fill(c, in, first)
 			if most > 0 {
@@ -156,15 +175,15 @@ func (s *stage) fill(c *measure.Cell, in scale, first map[string]float64) {
 	}
 }
 
-// heldWord names the cause that binds a cell.
-func heldWord(c *measure.Cell) string {
-	if len(c.Findings) == 0 {
+// heldWord names a cause.
+func heldWord(cause string) string {
+	switch cause {
+	case "":
 		return "-"
-	}
-	if c.Findings[0].Cause == measure.CauseNone {
+	case measure.CauseNone:
 		return "nothing found"
 	}
-	return cleanUpTo(c.Findings[0].Cause, longestCause)
+	return cleanUpTo(cause, longestCause)
 }
 
 // changeOf is that from one figure to another, "" where there was nothing.
@@ -189,7 +208,7 @@ func relative(pct float64) string {
 func stateName(m measure.Milestone, n int) string {
 	switch {
 	case n == 0 && m.Title == "":
-		return "as found"
+		return "as it was found"
 	case n == 0 || m.Attempt == nil:
 		return clean(m.Title)
 	}
@@ -372,12 +391,13 @@ func keptFlags(t *measure.Tuning) string {
 // lasting is what makes kept settings outlive a boot of one host.
 type lasting struct {
 	At, Manager, File string
+	Words             string
 	Content           []string // lines of the file
 	Commands, Undo    []string
 }
 
 func newLasting(l *measure.Lasting) lasting {
-	v := lasting{At: clean(l.EndPoint), Manager: clean(l.Manager), File: clean(l.File)}
+	v := lasting{At: clean(l.EndPoint), Manager: clean(l.Manager), File: clean(l.File), Words: clean(l.Words)}
 	if l.Platform != "" {
 		v.Manager = join(v.Manager, clean(l.Platform))
 	}

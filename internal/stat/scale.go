@@ -3,6 +3,7 @@ package stat
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -13,7 +14,7 @@ import (
 func Scale(cells []measure.Cell) {
 	for i := range cells {
 		c := &cells[i]
-		if c.Streams < 2 || c.Goodput == nil {
+		if c.Streams < 2 || c.Goodput == nil || ofTuning(c) {
 			continue
 		}
 		if one := single(cells, c); one != nil && one.Goodput.Value > 0 {
@@ -26,12 +27,15 @@ func Scale(cells []measure.Cell) {
 func single(cells []measure.Cell, c *measure.Cell) *measure.Cell {
 	for i := range cells {
 		x := &cells[i]
-		if x.Streams == 1 && x.Goodput != nil && x.From == c.From && x.To == c.To && x.Protocol == c.Protocol && x.Window == c.Window && x.Length == c.Length && alike(&x.Spec, &c.Spec) {
+		if x.Streams == 1 && x.Goodput != nil && !ofTuning(x) && x.From == c.From && x.To == c.To && x.Protocol == c.Protocol && x.Window == c.Window && x.Length == c.Length && alike(&x.Spec, &c.Spec) {
 			return x
 		}
 	}
 	return nil
 }
+
+// ofTuning tells of a cell of another state of the hosts than the one that stands.
+func ofTuning(c *measure.Cell) bool { return strings.HasPrefix(c.Experiment, measure.OfTuning) }
 
 // alike tells whether two Specs ask for the same of their sockets and CPUs,
 // which those of an explanation's experiments do not.

@@ -28,6 +28,6 @@ type Machine interface {
 // Errors that callers tell apart, wrapped by what is returned.
 var (
 	ErrUnknown = errors.New("there is no such knob here")
-	ErrForeign = errors.New("somebody else has changed it meanwhile")
-	ErrTaken   = errors.New("this host is being tuned by another")
+	ErrForeign = errors.New(measure.SaysForeign)
+	ErrTaken   = errors.New(measure.SaysTaken)
 )

@@ -28,6 +28,8 @@ type Handler struct {
 	CollectReply  bus.CollectReply
 	CapturedReply bus.CapturedReply
 	ClockReply    bus.ClockReply
+	KnobsReply    bus.KnobsReply
+	ChangedReply  bus.ChangedReply // of alter, revert and rollback
 	// On, if set, hears each call before it is answered; it may wait, or make
 	// the call fail.
 	On func(ctx context.Context, c Call) error
@@ -151,7 +153,7 @@ func (h *Handler) Release(ctx context.Context, client string, m bus.Release) (bu
 
 // Knobs implements bus.Handler.
 func (h *Handler) Knobs(ctx context.Context, client string, m bus.Knobs) (bus.KnobsReply, error) {
-	return bus.KnobsReply{}, h.note(ctx, client, "knobs", m)
+	return h.KnobsReply, h.note(ctx, client, "knobs", m)
 }
 
 // Tune implements bus.Handler.
@@ -161,17 +163,17 @@ func (h *Handler) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empt
 
 // Alter implements bus.Handler.
 func (h *Handler) Alter(ctx context.Context, client string, m bus.Alter) (bus.ChangedReply, error) {
-	return bus.ChangedReply{}, h.note(ctx, client, "alter", m)
+	return h.ChangedReply, h.note(ctx, client, "alter", m)
 }
 
 // Revert implements bus.Handler.
 func (h *Handler) Revert(ctx context.Context, client string, m bus.Revert) (bus.ChangedReply, error) {
-	return bus.ChangedReply{}, h.note(ctx, client, "revert", m)
+	return h.ChangedReply, h.note(ctx, client, "revert", m)
 }
 
 // Rollback implements bus.Handler.
 func (h *Handler) Rollback(ctx context.Context, client string, m bus.Rollback) (bus.ChangedReply, error) {
-	return bus.ChangedReply{}, h.note(ctx, client, "rollback", m)
+	return h.ChangedReply, h.note(ctx, client, "rollback", m)
 }
 
 // Tuned implements bus.Handler.

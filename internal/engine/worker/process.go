@@ -63,6 +63,13 @@ func (p *Program) Close() error {
 	return p.file.Close()
 }
 
+// Command is this program with other arguments, not started yet.
+func (p *Program) Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(p.path, args...)
+	cmd.Args[0] = os.Args[0] // the name that process lists show
+	return cmd
+}
+
 // spareThreads are the worker's threads beside those that block in raw calls:
 // the sampler, the reader of the pipe and the runtime's own.
 const spareThreads = 4
@@ -84,8 +91,7 @@ type process struct {
 // start runs a worker with room for the threads of that many streams. It
 // inherits the extra files from descriptor 3 on.
 func (p *Program) start(streams int, extra ...*os.File) (*process, error) {
-	w := &process{cmd: exec.Command(p.path, p.args...), exited: make(chan struct{})}
-	w.cmd.Args[0] = os.Args[0] // the name that process lists show
+	w := &process{cmd: p.Command(p.args...), exited: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(),
 		"GOGC=off", "GOMEMLIMIT=off", // a collection would wait for the blocked threads
 		"GODEBUG=asyncpreemptoff=1",

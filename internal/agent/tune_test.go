@@ -1,0 +1,247 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// fakeTuner notes what it is asked, in order.
+type fakeTuner struct {
+	mu    sync.Mutex
+	asked []string
+	no    string // why nothing can be changed
+	fails error
+}
+
+func (f *fakeTuner) note(s ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, strings.Join(s, " "))
+	return f.fails
+}
+
+func (f *fakeTuner) heard() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.asked)
+}
+
+func (f *fakeTuner) Knobs(interfaces []string) []measure.KnobState {
+	return []measure.KnobState{{Knob: "mtu", Interface: strings.Join(interfaces, " "), Value: "1500"}}
+}
+func (f *fakeTuner) NoTune() string          { return f.no }
+func (f *fakeTuner) Open() []measure.Changed { return []measure.Changed{{Number: 7}} }
+func (f *fakeTuner) By() string              { return "bob" }
+
+func (f *fakeTuner) Begin(client, who string) error { return f.note("begin", client, who) }
+func (f *fakeTuner) Alter(client string, s []measure.Setting) ([]measure.Changed, error) {
+	return []measure.Changed{{Number: 1, Setting: s[0]}}, f.note("alter", client, s[0].Knob)
+}
+func (f *fakeTuner) Revert(client string, n []int64) ([]measure.Changed, error) {
+	return nil, f.note("revert", client)
+}
+func (f *fakeTuner) Rollback() ([]measure.Changed, error) {
+	return []measure.Changed{{Number: 2}}, f.note("rollback")
+}
+func (f *fakeTuner) End(client string) error { return f.note("end", client) }
+func (f *fakeTuner) Gone(client string)      { f.note("gone", client) }
+
+// tuneTable asks an agent for all that changes something.
+func tuneTable(c *bus.Client, ctx context.Context) map[string]error {
+	_, tune := c.Tune(ctx, bus.Tune{Who: "alice"})
+	_, alter := c.Alter(ctx, bus.Alter{Settings: []measure.Setting{{Knob: "mtu", Value: "9000"}}})
+	_, revert := c.Revert(ctx, bus.Revert{})
+	_, tuned := c.Tuned(ctx, bus.Tuned{})
+	_, rollback := c.Rollback(ctx, bus.Rollback{})
+	return map[string]error{"tune": tune, "alter": alter, "revert": revert, "tuned": tuned, "rollback": rollback}
+}
+
+// TestTunePrivilege: each request that changes something wants the privilege,
+// and reading what can be changed wants none.
+func TestTunePrivilege(t *testing.T) {
+	tests := []struct {
+		name      string
+		privilege string
+		allow     []string
+		may       bool
+	}{
+		{"who may measure", bus.PrivilegeMeasure, bus.Privileges(), false},
+		{"who may capture", bus.PrivilegeCapture, bus.Privileges(), false},
+		{"who may tune", bus.PrivilegeTune, bus.Privileges(), true},
+		{"who may no longer", bus.PrivilegeTune, nil, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a, _, _ := newFake(t, DefaultLimits())
+			f := &fakeTuner{}
+			a.conf.Tuner = f
+			s, _, err := bus.Listen(t.Context(), bus.ServerConfig{Addrs: []string{"127.0.0.1:0"}, Allow: tt.allow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			service, err := bus.Serve(s, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer service.Close()
+			j := s.JoinFor(tt.privilege, nil)
+			c, err := bus.Dial(t.Context(), bus.DialConfig{Addrs: j.Control, Secret: j.Secret, Pin: j.Pin})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			for verb, err := range tuneTable(c, t.Context()) {
+				if (err == nil) != tt.may || !tt.may && !strings.Contains(fault.Hint(err), "--allow tune") {
+					t.Errorf("%s: %v (%s)", verb, err, fault.Hint(err))
+				}
+			}
+			if heard := f.heard(); tt.may != (len(heard) == 5) {
+				t.Errorf("the tuner heard %q", heard)
+			}
+			r, err := c.Knobs(t.Context(), bus.Knobs{Interfaces: []string{"eth0"}})
+			if err != nil || (r.NoTune == "") != tt.may || len(r.Knobs) != 1 || r.Knobs[0].Interface != "eth0" || len(r.Open) != 1 || r.By != "bob" {
+				t.Errorf("%+v %v", r, err)
+			}
+		})
+	}
+}
+
+// own connects the agent's own process to it.
+func own(t *testing.T, a *Agent) *bus.Client {
+	t.Helper()
+	c, err := bus.InProcess(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// TestOwnProcessTunes: what the host itself cannot do, nobody can, and it says why.
+func TestOwnProcessTunes(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	c := own(t, a)
+	for verb, err := range tuneTable(c, t.Context()) {
+		if err == nil || !strings.Contains(err.Error(), "changes no settings") {
+			t.Errorf("%s without a tuner: %v", verb, err)
+		}
+	}
+	if r, err := c.Knobs(t.Context(), bus.Knobs{}); err != nil || r.NoTune == "" {
+		t.Error(r, err)
+	}
+	f := &fakeTuner{no: "no root"}
+	a.conf.Tuner = f
+	if r, err := c.Knobs(t.Context(), bus.Knobs{Peer: "127.0.0.1:9"}); err != nil || r.NoTune != "no root" || r.Knobs[0].Interface != "lo" {
+		t.Error(r, err)
+	}
+	if _, err := c.Knobs(t.Context(), bus.Knobs{Peer: "nowhere"}); err == nil {
+		t.Error("a peer without an address")
+	}
+	for verb, err := range tuneTable(c, t.Context()) {
+		if err != nil {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+	f.fails = fault.Failf("do this", "tune: no")
+	for verb, err := range tuneTable(c, t.Context()) {
+		if err == nil || fault.Hint(err) != "do this" {
+			t.Errorf("%s: %v (%s)", verb, err, fault.Hint(err))
+		}
+	}
+}
+
+// TestTuningKeepsTheTurn: nobody else measures a host that is being tuned, until
+// that has ended in whatever way.
+func TestTuningKeepsTheTurn(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	f := &fakeTuner{}
+	a.conf.Tuner = f
+	told := 0
+	a.OnBusy(func() { told++ })
+	ctx := t.Context()
+	tuner := own(t, a)
+	takeTurn(t, a, "other")
+	if _, err := tuner.Tune(ctx, bus.Tune{Who: "alice"}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
+		t.Error("a tuning begins while another measures:", err)
+	}
+	a.Gone("other")
+	if _, err := tuner.Tune(ctx, bus.Tune{Who: "alice"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Busy(); got != "is being tuned by alice" || told == 0 {
+		t.Error(got, told)
+	}
+	if r, _ := a.Reserve(ctx, "other", bus.Reserve{Together: true}); r.Granted || r.Ahead != 1 {
+		t.Error(r)
+	}
+	if r, err := tuner.Reserve(ctx, bus.Reserve{}); err != nil || !r.Granted {
+		t.Error("the tuner waits for others:", r, err)
+	}
+	if got := a.Busy(); got != "is being tuned by alice; 1 waiting" {
+		t.Error(got)
+	}
+	if _, err := tuner.Release(ctx, bus.Release{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := prepare(a, "other", nil); err == nil {
+		t.Error("another measures between two runs of a tuning")
+	}
+	if _, err := a.Tune(ctx, "third", bus.Tune{}); err == nil {
+		t.Error("without a login there is no privilege")
+	}
+	if _, err := tuner.Tuned(ctx, bus.Tuned{}); err != nil {
+		t.Error(err)
+	}
+	takeTurn(t, a, "other")
+	a.Gone("other")
+	if a.Busy() != "" {
+		t.Error(a.Busy())
+	}
+	tuner.Tune(ctx, bus.Tune{Who: "alice"})
+	if err := tuner.Close(); err != nil {
+		t.Error(err)
+	}
+	heard := f.heard()
+	if n := len(heard); n < 2 || !strings.HasPrefix(heard[n-1], "gone ") {
+		t.Errorf("a client that is gone is not undone: %q", heard)
+	}
+	takeTurn(t, a, "other")
+}
+
+// TestTuneFails: a host that could not be taken is free for others.
+func TestTuneFails(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	a.conf.Tuner = &fakeTuner{fails: errors.New("tune: taken")}
+	c := own(t, a)
+	if _, err := c.Tune(t.Context(), bus.Tune{}); err == nil || !strings.Contains(err.Error(), "tune: taken") {
+		t.Error(err)
+	}
+	takeTurn(t, a, "other")
+	if a.Busy() != "a client has the turn" {
+		t.Error(a.Busy())
+	}
+}
+
+// TestCloseUndoes: an agent that ends leaves no tuning.
+func TestCloseUndoes(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	f := &fakeTuner{}
+	a.conf.Tuner = f
+	c := own(t, a)
+	if _, err := c.Tune(t.Context(), bus.Tune{}); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	if heard := f.heard(); !strings.HasPrefix(heard[len(heard)-1], "gone ") {
+		t.Errorf("%q", heard)
+	}
+}

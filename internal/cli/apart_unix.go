@@ -1,0 +1,8 @@
+//go:build unix
+
+package cli
+
+import "syscall"
+
+// apart has a process begin a session of its own (setsid(2)).
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+func TestReadSettings(t *testing.T) {
+	ends := []string{"local", "ssh://root@esx2:22"}
+	tests := []struct {
+		text string
+		want measure.Setting
+		err  string
+	}{
+		{"mtu=9000", measure.Setting{Knob: "mtu", Value: "9000"}, ""},
+		{"tcp-rmem=4096 131072 8388608", measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, ""},
+		{"gro=on:eth0", measure.Setting{Knob: "gro", Value: "on", Interface: "eth0"}, ""},
+		{"gro=on@local:eth0.7", measure.Setting{Knob: "gro", Value: "on", EndPoint: "local", Interface: "eth0.7"}, ""},
+		{"irq-affinity=24 0-1,3@ssh://root@esx2:22", measure.Setting{Knob: "irq-affinity", Value: "24 0-1,3", EndPoint: "ssh://root@esx2:22"}, ""},
+		{"channels=combined 4@ssh://root@esx2:22:eth1", measure.Setting{Knob: "channels", Value: "combined 4", EndPoint: "ssh://root@esx2:22", Interface: "eth1"}, ""},
+		{"route-congestion=bbr:2001:db8::/64", measure.Setting{Knob: "route-congestion", Value: "bbr", Interface: "2001:db8::/64"}, ""},
+		{"route-congestion=@local:10.0.0.0/8", measure.Setting{Knob: "route-congestion", EndPoint: "local", Interface: "10.0.0.0/8"}, ""},
+		{"mtu=", measure.Setting{}, "no value"},
+		{"mtu", measure.Setting{}, "no value"},
+		{"mtu=9000@elsewhere", measure.Setting{}, "no end point elsewhere"},
+		{"mtu=9000@localhost", measure.Setting{}, "no end point localhost"},
+		{"mtuu=9000", measure.Setting{}, `no knob "mtuu"`},
+		{"streams=4", measure.Setting{}, "an option of the test"},
+	}
+	for _, tt := range tests {
+		got, err := readSettings([]string{tt.text}, ends)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || fault.Code(err) != fault.Usage || fault.Hint(err) == "" {
+				t.Errorf("%s: %v (hint %q), want %q", tt.text, err, fault.Hint(err), tt.err)
+			}
+			continue
+		}
+		if err != nil || len(got) != 1 || got[0] != tt.want {
+			t.Errorf("%s: %+v, %v", tt.text, got, err)
+		}
+	}
+}
+
+func FuzzReadSettings(f *testing.F) {
+	f.Add("gro=on@b:eth0", "b")
+	f.Add("route-congestion=@b:c:2001:db8::/64", "b:c")
+	f.Fuzz(func(t *testing.T, text, end string) {
+		all, err := readSettings([]string{text}, []string{"local", end})
+		if err != nil {
+			return
+		}
+		s := all[0]
+		if _, ok := knob.Find(s.Knob); !ok || s.EndPoint != "" && s.EndPoint != "local" && s.EndPoint != end {
+			t.Errorf("%q: %+v", text, s)
+		}
+	})
+}
+
+func TestMistypedKnob(t *testing.T) {
+	_, err := onlyKnobs([]string{"tcp-rmem,tcp-wmen"})
+	if err == nil || !strings.HasPrefix(fault.Hint(err), "did you mean tcp-wmem?") {
+		t.Errorf("%v, hint %q", err, fault.Hint(err))
+	}
+	if ids, err := onlyKnobs([]string{"tcp-rmem, mtu", "tso"}); err != nil || !cmp.Equal(ids, []string{"tcp-rmem", "mtu", "tso"}) {
+		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+func TestPlannedLine(t *testing.T) {
+	two := []measure.Proposal{{Title: "a"}, {Title: "b"}, {Title: "c", OnlySaid: "no root"}}
+	tests := []struct {
+		t         measure.Tuning
+		proposals []measure.Proposal
+		want      string
+	}{
+		{measure.Tuning{ExpectNs: 130e9}, two, "a and b: 2 changes to try, about 2 min 10 s, at most 10 min"},
+		{measure.Tuning{ExpectNs: 130e9}, two[:1], "a and b: 1 change to try, about 2 min 10 s, at most 10 min"},
+		{measure.Tuning{}, two[2:], "a and b: no change to try"},
+		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, two, "a and b: 2 changes to try, which would take about 2 min 10 s; now nothing is changed"},
+	}
+	for _, tt := range tests {
+		if got := plannedLine("a and b", tt.t, tt.proposals, 10*time.Minute); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestAcceptWithoutTerminal: nobody is there to say yes to what may cut the connection.
+func TestAcceptWithoutTerminal(t *testing.T) {
+	var out bytes.Buffer
+	e := &env{in: strings.NewReader("y\ny\n"), out: &out, err: &out}
+	self := &control.EndPoint{Name: control.Local}
+	for _, tt := range []struct{ yes, cuts, want bool }{{false, false, true}, {false, true, false}, {true, true, true}} {
+		v := newTuneView(t.Context(), e, pair{self, self}, time.Minute, tt.yes)
+		if got := v.accept(measure.Proposal{Title: "MTU of 9000", Cuts: tt.cuts}); got != tt.want {
+			t.Errorf("yes %v, cuts %v: accepted %v", tt.yes, tt.cuts, got)
+		}
+	}
+	if out.Len() > 0 {
+		t.Errorf("it was asked: %q", out.String())
+	}
+}
+
+// TestTuneView: on a terminal one line says what is under way and how much time
+// is left, and what has ended stays.
+func TestTuneView(t *testing.T) {
+	var out bytes.Buffer
+	self := &control.EndPoint{Name: control.Local}
+	v := &tuneView{e: &env{err: &out}, ctx: t.Context(), w: &watch{w: &out}, width: 76, ends: pair{self, self}, budget: time.Minute, until: time.Now()}
+	p := measure.Proposal{Title: "receive windows of up to 25 MiB at local"}
+	spec := []measure.Spec{{From: "local", To: "local"}}
+	v.Step("forward", spec, 0, 3)
+	v.Planned(measure.Tuning{ExpectNs: 30e9}, []measure.Proposal{p})
+	v.Trying(p, 0, 1, 0)
+	v.Step(p.Title+": before", spec, 2, 18)
+	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.Undone, Reason: "none of 3 pairs was better"})
+	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
+	v.close()
+	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<\n")
+	want := `run 1 of 3, forward, local -> local<
+this machine against itself: 1 change to try, about 30 s, at most 1 min
+  1 receive windows of up to 25 MiB at local
+[1/1] receive windows of up to 25 MiB at local<
+[1/1] run 3 of 18, before: receive windows of up to 25 MiB at local, loc...<
+undone     receive windows of up to 25 MiB at local: none of 3 pairs was ...
+stands at  4.10 Gb/s local -> local
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestHear: each question takes one line, and the end of the input is a no.
+func TestHear(t *testing.T) {
+	e := &env{in: strings.NewReader("y\nno\n")}
+	v := &tuneView{e: e, ctx: t.Context()}
+	for _, want := range []string{"y", "no", "", ""} {
+		if got := v.hear(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestFileWord(t *testing.T) {
+	for name, want := range map[string]string{"esx2": "esx2", "ssh://root@10.0.0.2:22": "ssh___root_10.0.0.2_22", "../../etc/x": ".._.._etc_x", "a\nb": "a_b"} {
+		if got := fileWord(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

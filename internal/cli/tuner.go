@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"thru/internal/agent"
+	"thru/internal/engine/worker"
+	"thru/internal/fault"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/tune"
+)
+
+// tuneFolder holds the journals of changed settings, in the state folder.
+const tuneFolder = "tune"
+
+// guardVerb is the hidden command that undoes a tuning whose process has died.
+// Its argument is the folder of the journals.
+const guardVerb = "tune-guard"
+
+// guardEnd is how long a guard may take to end when it is told to.
+const guardEnd = 2 * time.Second
+
+// openDesk is the one that changes the settings of this host. Its journals are
+// in a state folder; only are the knobs that are allowed, all where it is empty.
+func openDesk(version string, prog *worker.Program, state string, only []string) (*tune.Desk, error) {
+	return tune.Open(filepath.Join(state, tuneFolder), tune.New(), tune.Config{
+		Version: version, Only: only,
+		Guard: func(dir string) (func(bool), error) { return startGuard(prog, dir) },
+	})
+}
+
+// ownDesk is that with the user's state folder. Without one nothing can be
+// changed, and all else goes on: there the desk is nil, and the error says why.
+func ownDesk(version string, prog *worker.Program) (*tune.Desk, error) {
+	state, err := defaultState()
+	if err != nil {
+		return nil, err
+	}
+	return openDesk(version, prog, state, nil)
+}
+
+// by gives an agent the desk, if there is one.
+func by(d *tune.Desk) func(*agent.Config) {
+	return func(c *agent.Config) {
+		if d != nil {
+			c.Tuner = d
+		}
+	}
+}
+
+// startGuard starts the process that undoes a tuning if this one dies. It is in a
+// session of its own, so that what ends this one does not end it.
+func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err error) {
+	cmd := prog.Command(guardVerb, dir)
+	cmd.SysProcAttr = apart()
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cli: starting the guard of a tuning: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	return func(orderly bool) {
+		if !orderly { // it goes to work, also when this process has ended
+			in.Close()
+			return
+		}
+		tune.Dismiss(in) // fails only where it has ended
+		in.Close()
+		select {
+		case <-ended:
+		case <-time.After(guardEnd):
+			cmd.Process.Kill()
+			<-ended
+		}
+	}, nil
+}
+
+// guardTuning is the hidden verb: it waits for the end of its input.
+func guardTuning(args []string, in io.Reader, errw io.Writer) int {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // it ends when its pipe does
+	if len(args) != 1 {
+		fmt.Fprintln(errw, "thru tune-guard is no command for persons")
+		return fault.Usage
+	}
+	d, err := tune.Open(args[0], tune.New(), tune.Config{})
+	if err == nil {
+		err = tune.Guard(context.Background(), d, in)
+	}
+	if err != nil {
+		fmt.Fprintln(errw, err)
+		return fault.Failed
+	}
+	return fault.OK
+}
+
+// undidTuning undoes what a crash has left of an earlier tuning, and says so.
+func undidTuning(d *tune.Desk) (said []string) {
+	changed, err := d.Recover()
+	if err != nil {
+		return []string{withHint(err)}
+	}
+	for _, c := range changed {
+		s := "an earlier tuning was cut off; " + changedLine(c)
+		if c.Outcome == measure.Failed {
+			s += " (thru tune --rollback tries again)"
+		}
+		said = append(said, s)
+	}
+	return said
+}
+
+// changedLine says what became of a change that was to be undone.
+func changedLine(c measure.Changed) string {
+	name := strings.TrimSpace(c.Knob + " " + c.Interface)
+	switch c.Outcome {
+	case measure.Undone:
+		return fmt.Sprintf("%s is as it was before: %s", name, shortly(c.Before))
+	case measure.Settled:
+		return fmt.Sprintf("%s was as before already: %s", name, shortly(c.Before))
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s is not undone: %s", name, c.Error))
+}
+
+// shortly is a value in a line.
+func shortly(v string) string {
+	const most = 60
+	if len(v) > most {
+		v = v[:most] + "..."
+	}
+	return v
+}
+
+// checkTuneOnly refuses a list of knobs that there are not.
+func (c *serveCmd) checkTuneOnly(tunes bool) error {
+	if len(c.TuneOnly) > 0 && !tunes {
+		return fault.Usagef("thru serve --allow tune --tune-only "+strings.Join(c.TuneOnly, ","), "--tune-only says what may be tuned, and tuning is not allowed")
+	}
+	for _, id := range c.TuneOnly {
+		k, err := findKnob("--tune-only", id)
+		if err != nil {
+			return err
+		}
+		if k.Scope == knob.OfTest {
+			return fault.Usagef("leave it out: it changes nothing of this host", "--tune-only %s: it is an option of a test, and always allowed", id)
+		}
+	}
+	return nil
+}

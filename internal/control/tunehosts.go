@@ -1,0 +1,319 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// tuneMinor is the wire minor since which an agent changes settings.
+const tuneMinor = 5
+
+// begin makes this client the one who tunes, at each end that lets it. A dry run
+// and a comparison of the state with itself change nothing; of these the latter
+// keeps others from it, too.
+func (x *tuning) begin(ctx context.Context) error {
+	x.Watch.Checking("asking what may be changed")
+	for _, e := range x.agents() {
+		if e.Hello.WireMinor < tuneMinor {
+			x.not[e.Name] = fmt.Sprintf("thru %s there is too old to change settings", e.Hello.Thru)
+			continue
+		}
+		reply, err := e.Client.Knobs(ctx, bus.Knobs{})
+		switch {
+		case err != nil:
+			return fmt.Errorf("control: asking %s what can be set there: %w", e.Name, err)
+		case reply.NoTune != "":
+			x.not[e.Name] = reply.NoTune
+			continue
+		}
+		x.noteOpen(e, reply.Open)
+		if x.DryRun {
+			continue
+		}
+		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.who()})
+		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && x.isSameHost(e) {
+			x.not[e.Name] = "it is the same host as " + x.ours[0].Name + ", where it is tuned"
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("control: beginning at %s: %w", e.Name, err)
+		}
+		x.ours = append(x.ours, e)
+	}
+	slices.SortStableFunc(x.ours, func(a, b *EndPoint) int { // this machine last: the others may be lost meanwhile
+		return cmp.Compare(min(len(b.Addr), 1), min(len(a.Addr), 1))
+	})
+	return nil
+}
+
+// isSameHost tells of an end point that is another agent of a host that this
+// client tunes already, as where both ends are this machine.
+func (x *tuning) isSameHost(e *EndPoint) bool {
+	return e.Hello.Hostname != "" && slices.ContainsFunc(x.ours, func(o *EndPoint) bool { return o.Hello.Hostname == e.Hello.Hostname })
+}
+
+// noteOpen says what earlier tunings have left: advice and comparisons are of that
+// state.
+func (x *tuning) noteOpen(e *EndPoint, open []measure.Changed) {
+	if n := len(open); n > 0 {
+		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, plan.Counted(n, "setting")))
+	}
+}
+
+// who names this tuning for somebody whom it keeps out.
+func (x *tuning) who() string {
+	if e := x.Ends[Local]; e != nil && e.Hello.Hostname != "" {
+		return "thru tune at " + e.Hello.Hostname
+	}
+	return "thru tune"
+}
+
+// readKnobs asks each end what is set there, and what can be.
+func (x *tuning) readKnobs(ctx context.Context) error {
+	for i := range x.doc.EndPoints {
+		d := &x.doc.EndPoints[i]
+		e := x.Ends[d.Name]
+		if d.NoTune = x.not[d.Name]; e.Hello.WireMinor < tuneMinor {
+			continue
+		}
+		reply, err := e.Client.Knobs(ctx, bus.Knobs{Peer: x.facedBy(d.Name)})
+		if err != nil {
+			return fmt.Errorf("control: asking %s what is set there: %w", d.Name, err)
+		}
+		d.Knobs = reply.Knobs
+	}
+	return nil
+}
+
+// facedBy is the address that an end point reaches the other one by.
+func (x *tuning) facedBy(name string) string {
+	if len(x.doc.Paths) > 0 {
+		switch p := x.doc.Paths[0]; name {
+		case p.From:
+			return p.ToAddr
+		case p.To:
+			return p.FromAddr
+		}
+	}
+	return x.opposite(name, false)
+}
+
+// tunes tells whether this client may change settings at an end point.
+func (x *tuning) tunes(name string) bool {
+	return slices.ContainsFunc(x.ours, func(e *EndPoint) bool { return e.Name == name })
+}
+
+// fallen is why a change is given up; the tuning goes on.
+type fallen struct{ outcome, why string }
+
+func (f *fallen) Error() string { return f.why }
+
+// alter makes a change, at one end after the other. An error of type fallen gives
+// it up; another one ends the tuning.
+func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
+	settled := true
+	for _, at := range byEnd(p.Settings) {
+		e := x.Ends[at[0].EndPoint]
+		reply, err := answered(ctx, func(ctx context.Context) (bus.ChangedReply, error) {
+			return e.Client.Alter(ctx, bus.Alter{Settings: at})
+		})
+		if err != nil {
+			return both(x.alterError(e, at, err), x.revert(ctx))
+		}
+		for _, c := range reply.Changed {
+			c.EndPoint = e.Name
+			settled = settled && c.Number == 0
+			x.open = append(x.open, c)
+		}
+	}
+	if err := x.foreign(p); err != nil {
+		return both(err, x.revert(ctx))
+	}
+	if settled && len(p.Settings) > 0 {
+		x.open = nil
+		return &fallen{measure.Settled, "it is set so already"}
+	}
+	return nil
+}
+
+// alterTime bounds one request that changes settings: a link may have to come up.
+const alterTime = 20 * time.Second
+
+// answered makes a request whose answer must be had, also where the tuning is
+// interrupted meanwhile: without it nobody knows what is set.
+func answered(ctx context.Context, ask func(context.Context) (bus.ChangedReply, error)) (bus.ChangedReply, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alterTime)
+	defer cancel()
+	return ask(ctx)
+}
+
+// byEnd are settings in order, those of one end point together.
+func byEnd(settings []measure.Setting) (all [][]measure.Setting) {
+	for _, s := range settings {
+		at := slices.IndexFunc(all, func(o []measure.Setting) bool { return o[0].EndPoint == s.EndPoint })
+		if at < 0 {
+			at, all = len(all), append(all, nil)
+		}
+		all[at] = append(all[at], s)
+	}
+	return all
+}
+
+// alterError tells what the host refuses, which costs the change alone, from an
+// answer that did not come, after which nobody knows what is set.
+func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error {
+	gone := x.anyLost()
+	switch {
+	case gone != nil:
+		x.unsure = true
+		return gone
+	case errors.Is(err, bus.ErrTimeout) || errors.Is(err, bus.ErrLost) || errors.Is(err, bus.ErrClosed):
+		x.unsure = true
+		return fmt.Errorf("control: changing %s at %s: %w", at[0].Knob, e.Name, err)
+	case strings.Contains(err.Error(), measure.SaysForeign):
+		x.handsOff(at)
+		return &fallen{measure.Foreign, fmt.Sprintf("%s: %v", e.Name, err)}
+	}
+	return &fallen{measure.Failed, strings.TrimSuffix(fmt.Sprintf("%s: %v: %s", e.Name, err, fault.Hint(err)), ": ")}
+}
+
+// foreign compares what the hosts had with what they said that they have when the
+// change was proposed: what is another value now, somebody else has set.
+func (x *tuning) foreign(p *measure.Proposal) error {
+	for _, c := range x.open {
+		at := slices.IndexFunc(p.Before, func(s measure.Setting) bool { return spotOf(s) == spotOf(c.Setting) })
+		if at < 0 || c.Number == 0 || alikeText(p.Before[at].Value, c.Before) {
+			continue
+		}
+		x.handsOff([]measure.Setting{c.Setting})
+		return &fallen{measure.Foreign, fmt.Sprintf("%s at %s was %q when it was read, and %q when it was to be changed", c.Knob, c.EndPoint, p.Before[at].Value, c.Before)}
+	}
+	return nil
+}
+
+// alikeText compares values whatever is between their words.
+func alikeText(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
+
+// handsOff leaves knobs to whoever else changes them.
+func (x *tuning) handsOff(settings []measure.Setting) {
+	for _, s := range settings {
+		x.taken[spotOf(s)] = true
+	}
+}
+
+// revert undoes the change that is on trial, the last first. One that somebody
+// else has changed is left to them, which gives the change up; one that cannot be
+// undone ends the tuning.
+func (x *tuning) revert(ctx context.Context) error {
+	open := x.open
+	x.open = nil
+	var failed error
+	for len(open) > 0 {
+		name := open[len(open)-1].EndPoint
+		var numbers []int64
+		for n := len(open); n > 0 && open[n-1].EndPoint == name; n-- {
+			if c := open[n-1]; c.Number > 0 {
+				numbers = append(numbers, c.Number)
+			}
+			open = open[:n-1]
+		}
+		if len(numbers) == 0 { // none is all to the agent
+			continue
+		}
+		reply, err := answered(ctx, func(ctx context.Context) (bus.ChangedReply, error) {
+			return x.Ends[name].Client.Revert(ctx, bus.Revert{Numbers: numbers})
+		})
+		if err != nil {
+			x.unsure = true
+			failed = both(failed, undoError(name, err))
+			continue
+		}
+		failed = both(failed, x.undone(name, reply.Changed))
+	}
+	return failed
+}
+
+func undoError(name string, err error) error {
+	return fault.Failf("thru tune --rollback "+name+" undoes it from the journal there", "control: undoing the change at %s: %w", name, err)
+}
+
+// undone looks at what became of changes that were to be undone at an end point.
+func (x *tuning) undone(name string, changed []measure.Changed) (left error) {
+	for _, c := range changed {
+		c.EndPoint = name
+		switch c.Outcome {
+		case measure.Failed:
+			x.unsure = true
+			left = both(left, undoError(name, fmt.Errorf("%s: %s", c.Knob, c.Error)))
+		case measure.Foreign:
+			x.handsOff([]measure.Setting{c.Setting})
+			left = both(left, &fallen{measure.Foreign, fmt.Sprintf("%s at %s is left: %s", c.Knob, name, c.Error)})
+		}
+	}
+	return left
+}
+
+// finishTime bounds giving the hosts back, also after an interrupt.
+const finishTime = 20 * time.Second
+
+// finish gives the hosts back: what is on trial is undone, and all of this
+// tuning where it is to be; then others may tune.
+func (x *tuning) finish(ctx context.Context, undo bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+	defer cancel()
+	var failed error
+	for _, e := range x.ours {
+		if e.Client.Err() != nil { // it undoes all of it by itself
+			continue
+		}
+		if err := x.giveBack(ctx, e, undo); err != nil {
+			failed = both(failed, err)
+			undo = true // there it will be undone when this client is gone: so it is at the others
+		}
+	}
+	x.open = nil
+	if undo {
+		x.allUndone()
+	}
+	return failed
+}
+
+// giveBack ends the tuning at one end point. Where something of it cannot be
+// undone, its end is not told: the agent tries again when this client is gone.
+func (x *tuning) giveBack(ctx context.Context, e *EndPoint, undo bool) error {
+	var numbers []int64
+	for _, c := range x.open {
+		if c.EndPoint == e.Name && c.Number > 0 {
+			numbers = append(numbers, c.Number)
+		}
+	}
+	if undo || len(numbers) > 0 {
+		if undo {
+			numbers = nil // all of it
+		}
+		reply, err := e.Client.Revert(ctx, bus.Revert{Numbers: numbers})
+		if err != nil {
+			return undoError(e.Name, err)
+		}
+		if err := x.undone(e.Name, reply.Changed); err != nil {
+			if _, left := givenUp(err); !left {
+				return err
+			}
+			x.doc.Warnings = append(x.doc.Warnings, err.Error())
+		}
+	}
+	if _, err := e.Client.Tuned(ctx, bus.Tuned{}); err != nil {
+		return fmt.Errorf("control: ending at %s: %w", e.Name, err)
+	}
+	return nil
+}

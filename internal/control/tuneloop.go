@@ -1,0 +1,228 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// doubt is the share of tunings in which something may be kept, or found worse,
+// that changes nothing. The proposals of a tuning and the two looks at each share it.
+const (
+	doubt = 0.05
+	looks = 2
+)
+
+// plan fixes how changes are judged, and says how long that takes. It is done once:
+// what is proposed later is judged as the rest.
+func (x *tuning) plan(todo []measure.Proposal, of int) {
+	x.level = 1 - doubt/float64(looks*max(of, 1))
+	x.out.LevelPct, x.out.Pairs = 100*x.level, stat.LeastPairs(x.level)
+	var longest, states time.Duration
+	for _, w := range x.ways {
+		longest = max(longest, x.timeOf(w))
+		states += time.Duration(x.repeat) * x.timeOf(w)
+	}
+	each := x.turnsTime(longest)
+	if x.AA == 0 {
+		each += states // if it is kept
+	}
+	x.out.ExpectNs = int64(time.Duration(of) * each)
+	if x.AA == 0 {
+		x.out.ExpectNs = min(x.out.ExpectNs, int64(max(time.Until(x.until), 0)))
+	}
+	if x.DryRun {
+		x.out.ExpectNs = int64(time.Duration(of) * each)
+	}
+	x.Watch.Planned(*x.out, todo)
+}
+
+// timeOf is how long a run in a direction takes.
+func (x *tuning) timeOf(w *way) time.Duration {
+	s := w.step.Specs[0]
+	return plan.Ramp(s, idleRTT(&x.doc.Cells[w.cell])) + time.Duration(s.Duration) + plan.Setup
+}
+
+// turnsTime is how long the least comparison takes, of runs that long.
+func (x *tuning) turnsTime(run time.Duration) time.Duration {
+	return 2 * time.Duration(x.out.Pairs) * run
+}
+
+// improve tries what is proposed, one change at a time, until an end is reached.
+func (x *tuning) improve(ctx context.Context) error {
+	for first := true; ; first = false {
+		todo := x.todo()
+		if first {
+			x.plan(todo, len(todo))
+		}
+		switch {
+		case x.met():
+			x.doc.Ended = "each direction carries " + unit.Rate(x.TargetBps) + " or more"
+			return nil
+		case len(todo) == 0:
+			x.doc.Ended = x.nothingLeft()
+			return nil
+		case time.Until(x.until) < x.turnsTime(x.timeOf(x.wayOf(&todo[0]))):
+			x.noTime(todo)
+			return nil
+		}
+		if err := x.next(ctx, todo); err != nil {
+			return err
+		}
+	}
+}
+
+// next tries the first of the proposals. Where it is kept, the state is measured anew.
+func (x *tuning) next(ctx context.Context, todo []measure.Proposal) error {
+	n := len(x.out.Attempts)
+	x.Watch.Trying(todo[0], n, n+len(todo), max(time.Until(x.until), 0))
+	x.hand = x.hand[min(1, len(x.hand)):] // they come first
+	a, err := x.try(ctx, todo[0])
+	x.record(a)
+	if err != nil || a.Outcome != measure.Kept {
+		return err
+	}
+	if err := x.look(ctx); err != nil {
+		return err
+	}
+	return x.stand(ctx, a.Title, new(n))
+}
+
+// record notes an attempt, and what it teaches of its proposal.
+func (x *tuning) record(a measure.Attempt) {
+	x.out.Attempts = append(x.out.Attempts, a)
+	switch a.Outcome {
+	case measure.Kept:
+		x.seen.Kept = append(x.seen.Kept, a.ID)
+	case measure.Undone:
+		x.seen.Undone[a.ID] = len(x.seen.Kept)
+	default:
+		x.seen.Never[a.ID] = true
+	}
+	x.Watch.Tried(a)
+}
+
+// noTime ends the tuning with what the budget does not hold.
+func (x *tuning) noTime(todo []measure.Proposal) {
+	x.doc.Ended = fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.Budget)))
+	for _, p := range todo {
+		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it: --budget gives more"})
+	}
+}
+
+// todo lists what is still to be tried, in order: what was asked for by hand, then
+// what is proposed in the state as it is.
+func (x *tuning) todo() []measure.Proposal {
+	all := slices.Clone(x.hand)
+	for i := range all {
+		all[i].Before = x.asTheyAre(all[i].Settings)
+	}
+	for _, p := range x.propose(x.doc, x.seen) {
+		if x.mayTry(&p) && !slices.ContainsFunc(all, func(o measure.Proposal) bool { return o.ID == p.ID }) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// mayTry tells whether a proposal is one that thru makes, and that has not had
+// its turn in this state.
+func (x *tuning) mayTry(p *measure.Proposal) bool {
+	if p.OnlySaid != "" || x.seen.Never[p.ID] || len(p.Settings) == 0 && p.Test == nil {
+		return false
+	}
+	if kept, undone := x.seen.Undone[p.ID]; undone && kept >= len(x.seen.Kept) {
+		return false
+	}
+	for _, s := range p.Settings {
+		if !x.DryRun && !x.tunes(s.EndPoint) || x.taken[spotOf(s)] {
+			return false
+		}
+	}
+	return !x.isSo(p)
+}
+
+// isSo tells whether all that a proposal changes is so already.
+func (x *tuning) isSo(p *measure.Proposal) bool {
+	for _, s := range p.Settings {
+		if now, known := x.state(s); !known || !alikeText(now.Value, s.Value) {
+			return false
+		}
+	}
+	return p.Test == nil
+}
+
+// state is what an end point says of a knob.
+func (x *tuning) state(s measure.Setting) (measure.KnobState, bool) {
+	for _, e := range x.doc.EndPoints {
+		if e.Name != s.EndPoint {
+			continue
+		}
+		for _, k := range e.Knobs {
+			if k.Knob == s.Knob && (s.Interface == "" || k.Interface == s.Interface) {
+				return k, true
+			}
+		}
+	}
+	return measure.KnobState{}, false
+}
+
+// asTheyAre are the same knobs with the values that they have.
+func (x *tuning) asTheyAre(settings []measure.Setting) (all []measure.Setting) {
+	for _, s := range settings {
+		if now, known := x.state(s); known {
+			s.Value = now.Value
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// byHand are the changes that were asked for by hand, each by itself.
+func (x *tuning) byHand() (all []measure.Proposal, err error) {
+	for _, s := range x.Try {
+		p, err := x.wished(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// wished is the change to a setting that was asked for by hand: without an end point
+// at each that can be tuned, without an interface at that of the route.
+func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
+	p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}
+	if k, ok := knob.Find(s.Knob); ok {
+		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, k.Effect, k.Source
+	}
+	for _, e := range x.doc.EndPoints {
+		if s.EndPoint != "" && s.EndPoint != e.Name || s.EndPoint == "" && x.not[e.Name] != "" {
+			continue
+		}
+		at := s
+		at.EndPoint = e.Name
+		now, err := x.mayTake(at)
+		if err != nil {
+			return p, err
+		}
+		at.Interface = now.Interface
+		p.Settings = append(p.Settings, at)
+		p.ID, p.Title = p.ID+"@"+e.Name, p.Title+" at "+e.Name
+		w := knob.By(knob.HostOf(e.Name, e.Facts).OS, e.Facts, at, now.Value)
+		p.Commands = append(p.Commands, measure.Commands{EndPoint: e.Name, Platform: knob.HostOf(e.Name, e.Facts).OS, Set: w.Set, Undo: w.Undo, Verify: w.Verify, Words: w.Words})
+	}
+	if len(p.Settings) == 0 {
+		return p, x.nowhere(s)
+	}
+	p.Before = x.asTheyAre(p.Settings)
+	return p, nil
+}

@@ -1,0 +1,279 @@
+package control
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"thru/internal/advise"
+	"thru/internal/bus"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// world is a pair of hosts whose path carries what their settings let it: the
+// least of what each of them allows.
+type world struct {
+	mu      sync.Mutex
+	set     map[spot]string
+	allows  func(set map[spot]string, from string, streams int) float64 // bit/s
+	noise   func() float64
+	streams int
+	agents  map[string]*tunedAgent
+	after   func(what string) // hears of each request that changes something, after it
+}
+
+// tunedAgent is an agent of one of them, with a journal.
+type tunedAgent struct {
+	*fakeAgent
+	world   *world
+	name    string
+	journal []measure.Changed
+	closed  map[int64]bool
+	begun   bool
+	refuses map[string]error // by knob
+	deaf    map[string]bool  // knobs that read back otherwise
+	noTune  string
+	fails   func(call string) error // of a request, before anything is done
+}
+
+func newWorld(set map[spot]string, allows func(map[spot]string, string, int) float64) *world {
+	w := &world{set: set, allows: allows, noise: func() float64 { return 1 }, agents: map[string]*tunedAgent{}}
+	for _, n := range []string{Local, "peer"} {
+		f := probed(1500, 1500)
+		f.name = n
+		f.events = make(chan bus.Event, 64)
+		a := &tunedAgent{fakeAgent: f, world: w, name: n, closed: map[int64]bool{}, refuses: map[string]error{}}
+		w.agents[n] = a
+		f.evidence = func(r *bus.CollectReply) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			from := map[bool]string{true: n, false: map[string]string{Local: "peer", "peer": Local}[n]}[r.Evidence.Sends]
+			bytes := int64(w.allows(w.set, from, w.streams) * w.noise() / 8)
+			r.Evidence.EndPoint, r.Evidence.Bytes, r.Evidence.TotalBytes = n, bytes, bytes
+			r.Evidence.Streams, r.Evidence.Bins = make([]measure.Stream, w.streams), []measure.StreamBin{{Span: 1e9, Bytes: bytes}}
+			if bytes == 0 {
+				r.Evidence.MeasuredNs, r.Evidence.Bins = 0, nil
+			}
+		}
+	}
+	return w
+}
+
+// now is a copy of all that is set.
+func (w *world) now() map[spot]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.set)
+}
+
+func (w *world) put(s spot, value string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set[s] = value
+}
+
+func (w *world) did(what string) {
+	if w.after != nil {
+		w.after(what)
+	}
+}
+
+func (w *world) runner(q *quiet) *Runner {
+	ends := pairOf(w.agents[Local].fakeAgent, w.agents["peer"].fakeAgent)
+	for n, e := range ends {
+		e.Client = w.agents[n]
+	}
+	return &Runner{Ends: ends, Watch: q, Gating: &Gating{}}
+}
+
+func (a *tunedAgent) failing(call string) error {
+	if a.fails != nil {
+		return a.fails(call)
+	}
+	return nil
+}
+
+func (a *tunedAgent) Prepare(ctx context.Context, m bus.Prepare) (bus.PrepareReply, error) {
+	a.world.mu.Lock()
+	a.world.streams = m.Spec.Streams
+	a.world.mu.Unlock()
+	if err := a.failing("prepare"); err != nil {
+		return bus.PrepareReply{}, err
+	}
+	return a.fakeAgent.Prepare(ctx, m)
+}
+
+// Start ends a run that carries nothing as a worker does.
+func (a *tunedAgent) Start(ctx context.Context, m bus.Start) (bus.Empty, error) {
+	sends := strings.HasSuffix(m.Session, "sender")
+	from := a.name
+	if !sends {
+		from = map[string]string{Local: "peer", "peer": Local}[a.name]
+	}
+	a.world.mu.Lock()
+	dead := a.world.allows(a.world.set, from, a.world.streams) == 0
+	a.world.mu.Unlock()
+	if dead {
+		a.called("start " + m.Session)
+		a.events <- bus.Event{Session: m.Session, Kind: bus.EventFailed, Error: "worker: connected, but no data came within 8s"}
+		return bus.Empty{}, nil
+	}
+	return a.fakeAgent.Start(ctx, m)
+}
+
+func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
+	reply := bus.KnobsReply{NoTune: a.noTune}
+	for s, v := range a.world.now() {
+		if s.end == a.name {
+			reply.Knobs = append(reply.Knobs, measure.KnobState{Knob: s.knob, Interface: s.face, Value: v})
+		}
+	}
+	return reply, a.failing("knobs")
+}
+
+func (a *tunedAgent) Tune(context.Context, bus.Tune) (bus.Empty, error) {
+	a.called("tune")
+	a.begun = true
+	return bus.Empty{}, a.failing("tune")
+}
+
+func (a *tunedAgent) Alter(_ context.Context, m bus.Alter) (bus.ChangedReply, error) {
+	a.called("alter")
+	if err := a.failing("alter"); err != nil {
+		return bus.ChangedReply{}, err
+	}
+	var reply bus.ChangedReply
+	for _, s := range m.Settings {
+		if err := a.refuses[s.Knob]; err != nil {
+			return reply, err
+		}
+		at := spot{a.name, s.Knob, s.Interface}
+		c := measure.Changed{Setting: s, Before: a.world.now()[at], Found: s.Value}
+		if c.EndPoint = ""; a.deaf[s.Knob] {
+			c.Found = c.Before
+		}
+		if c.Before == s.Value {
+			c.Outcome = measure.Settled
+		} else {
+			c.Number = int64(len(a.journal) + 1)
+			a.journal = append(a.journal, c)
+			a.world.put(at, s.Value)
+		}
+		reply.Changed = append(reply.Changed, c)
+	}
+	a.world.did("alter " + a.name)
+	return reply, nil
+}
+
+func (a *tunedAgent) Revert(_ context.Context, m bus.Revert) (bus.ChangedReply, error) {
+	a.called("revert")
+	if err := a.failing("revert"); err != nil {
+		return bus.ChangedReply{}, err
+	}
+	var reply bus.ChangedReply
+	for _, c := range slices.Backward(a.journal) {
+		if a.closed[c.Number] || len(m.Numbers) > 0 && !slices.Contains(m.Numbers, c.Number) {
+			continue
+		}
+		a.closed[c.Number] = true
+		at := spot{a.name, c.Knob, c.Interface}
+		if c.Outcome = measure.Undone; a.world.now()[at] != c.Value {
+			c.Outcome, c.Error = measure.Foreign, "it is another value"
+		} else {
+			a.world.put(at, c.Before)
+		}
+		reply.Changed = append(reply.Changed, c)
+	}
+	a.world.did("revert " + a.name)
+	return reply, nil
+}
+
+func (a *tunedAgent) Tuned(context.Context, bus.Tuned) (bus.Empty, error) {
+	a.called("tuned")
+	a.begun = false
+	return bus.Empty{}, a.failing("tuned")
+}
+
+// at is a knob of an end point.
+func at(end, k string) spot { return spot{end: end, knob: k} }
+
+// change is a proposal to set one knob.
+func change(end, k, value, cause string) measure.Proposal {
+	return measure.Proposal{
+		ID: k + "@" + end, Title: k + " " + value + " at " + end, Why: "a test", Expect: "more", Cause: cause,
+		Settings: []measure.Setting{{EndPoint: end, Knob: k, Value: value}},
+	}
+}
+
+// proposing offers the same changes as long as they are not made, with what their
+// knobs are set to now.
+func proposing(all ...measure.Proposal) func(*measure.Document, advise.Seen) []measure.Proposal {
+	return func(doc *measure.Document, _ advise.Seen) (out []measure.Proposal) {
+		for _, p := range all {
+			p.Before = nil
+			for _, s := range p.Settings {
+				for _, e := range doc.EndPoints {
+					for _, k := range e.Knobs {
+						if e.Name == s.EndPoint && k.Knob == s.Knob {
+							s.Value = k.Value
+							p.Before = append(p.Before, s)
+						}
+					}
+				}
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+}
+
+func tunePlan(t *testing.T) plan.Plan {
+	t.Helper()
+	r := request()
+	r.Duration, r.Repeat = 0, 2
+	p, err := plan.Tune(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func outcomes(doc *measure.Document) map[string]string {
+	all := map[string]string{}
+	for _, a := range doc.Tuning.Attempts {
+		all[a.ID] = a.Outcome
+	}
+	return all
+}
+
+// orderly tells whether an agent was told the end, and has no change left that was not kept.
+func (a *tunedAgent) orderly() bool { return !a.begun && slices.Contains(a.asked(), "tuned") }
+
+// sick is a pair with a small receive buffer at the peer and a broken offload here,
+// of which only both mended carry the full 10 Gb/s; what else can be set is no matter.
+func sick() *world {
+	set := map[spot]string{
+		at("peer", knob.TCPRmem): "small", at(Local, knob.TSO): "on", at(Local, knob.TxQueueLen): "1000", at("peer", knob.Backlog): "1000",
+	}
+	return newWorld(set, func(set map[spot]string, from string, _ int) float64 {
+		rate := 1e10
+		if from == Local && set[at("peer", knob.TCPRmem)] == "small" {
+			rate = min(rate, 4e7)
+		}
+		if from == Local && set[at(Local, knob.TSO)] == "on" {
+			rate = min(rate, 5e6)
+		}
+		return rate
+	})
+}
+
+func cures() []measure.Proposal {
+	return []measure.Proposal{
+		change("peer", knob.Backlog, "2000", ""), change("peer", knob.TCPRmem, "large", "receive-window"), change(Local, knob.TSO, "off", "broken-tso"), change(Local, knob.TxQueueLen, "2000", ""),
+	}
+}

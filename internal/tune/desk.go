@@ -1,0 +1,556 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Bounds of what is asked for at a time.
+const (
+	mostSettings = 64
+	maxName      = 256 // bytes of a knob's, an interface's, a person's name
+)
+
+// holdWait is how long somebody who only cleans up is waited for.
+const holdWait = 3 * time.Second
+
+// Config describes a desk.
+type Config struct {
+	Version string   // of thru
+	Only    []string // knobs that the host's operator allows, by id; empty: all
+	// Guard starts what undoes the tuning where this process dies; stop tells it
+	// whether the tuning came to its end. Nil: nothing does.
+	Guard func(dir string) (stop func(orderly bool), err error)
+	// Possible says why nothing can be changed here; nil: the function of that name.
+	Possible func() error
+	Boot     func() string    // id of this boot; nil: as the kernel tells it
+	Now      func() time.Time // nil: time.Now
+	Root     string           // where the host's files are, such as /etc/sysctl.d; empty: /
+	step     step
+	socket   string        // that is held while somebody tunes; empty: lockName
+	wait     time.Duration // for somebody who only cleans up; 0: holdWait
+}
+
+// lockName is an abstract socket (unix(7)): one a network namespace, which is
+// what the knobs are of, and gone with the process that holds it.
+const lockName = "@thru-tune"
+
+// Desk changes the settings of a host for one client at a time. Its journal is
+// on the disk before a change is made, and is enough to undo it. Its methods
+// may be called concurrently; they run one after the other.
+type Desk struct {
+	dir     folder
+	machine Machine
+	conf    Config
+
+	mu     sync.Mutex
+	tuning *tuning // under way; nil: none
+}
+
+// tuning is one under way.
+type tuning struct {
+	client, who string
+	release     func()             // of the lock
+	journal     *journal           // nil until something is changed
+	stop        func(orderly bool) // of the guard; nil: there is none
+	seen        map[spot]string    // what this tuning has last left there
+}
+
+// Open returns the desk of this host, whose journals are in a folder; nothing
+// is written to it before a tuning begins. Recover undoes what a crash has left.
+func Open(dir string, m Machine, c Config) (*Desk, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("tune: finding the folder of the journal: %w", err)
+	}
+	if c.Boot == nil {
+		c.Boot = bootID
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Possible == nil {
+		c.Possible = Possible
+	}
+	if c.socket == "" {
+		c.socket = lockName
+	}
+	if c.wait == 0 {
+		c.wait = holdWait
+	}
+	if c.step == nil {
+		c.step = func(string) {}
+	}
+	return &Desk{dir: folder(abs), machine: m, conf: c}, nil
+}
+
+// Knobs are those of the host and of the interfaces named. One that the
+// operator has not allowed says so.
+func (d *Desk) Knobs(interfaces []string) []measure.KnobState {
+	all := d.machine.Knobs(interfaces)
+	for i := range all {
+		if all[i].Refused == "" && !d.allows(all[i].Knob) {
+			all[i].Refused = "not allowed by its operator (--tune-only)"
+		}
+	}
+	return all
+}
+
+// NoTune says why nothing can be changed here; empty: something can.
+func (d *Desk) NoTune() string {
+	err := d.conf.Possible()
+	if err == nil {
+		return ""
+	}
+	return strings.TrimSuffix(err.Error()+": "+fault.Hint(err), ": ")
+}
+
+// By says who tunes this host now; empty: nobody.
+func (d *Desk) By() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.tuning != nil:
+		return d.tuning.who
+	case !held(d.conf.socket):
+		return ""
+	}
+	return d.other()
+}
+
+// other names the tuner of another process, as far as the journal tells.
+func (d *Desk) other() string {
+	for _, r := range d.records() {
+		if !r.ended && r.begin.Who != "" {
+			return r.begin.Who
+		}
+	}
+	return "another process of this host"
+}
+
+// Open is what the journals say was changed and not undone, the last first.
+func (d *Desk) Open() []measure.Changed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []measure.Changed
+	for _, r := range d.records() {
+		for _, c := range r.open() {
+			all = append(all, c.Changed)
+		}
+	}
+	return all
+}
+
+// records are the journals of this host that can be read, the newest first.
+func (d *Desk) records() (all []record) {
+	ids, _ := d.dir.numbers() // a folder that cannot be read is told by what writes to it
+	for _, id := range ids {
+		if r, err := d.dir.read(id); err == nil && d.isHere(r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// isHere is false for the journal of another network namespace that shares the folder.
+func (d *Desk) isHere(r record) bool {
+	return r.begin.Line == "" || d.afterBoot(r) || r.begin.Namespace == namespace()
+}
+
+// afterBoot is true where the host has been booted since.
+func (d *Desk) afterBoot(r record) bool {
+	boot := d.conf.Boot()
+	return r.begin.Boot != "" && boot != "" && r.begin.Boot != boot
+}
+
+func (d *Desk) allows(knob string) bool {
+	return len(d.conf.Only) == 0 || slices.Contains(d.conf.Only, knob)
+}
+
+// Begin makes a client the one who tunes this host. What an earlier tuning has
+// left behind in a crash is undone first.
+func (d *Desk) Begin(client, who string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.conf.Possible(); err != nil {
+		return err
+	}
+	if t := d.tuning; t != nil {
+		if t.client == client {
+			return nil
+		}
+		return taken(t.who)
+	}
+	release, err := d.take()
+	if err != nil {
+		return err
+	}
+	left, err := d.recover()
+	if err == nil {
+		err = leftError(left)
+	}
+	if err != nil {
+		release()
+		return err
+	}
+	d.tuning = &tuning{client: client, who: who[:min(len(who), maxName)], release: release, seen: map[spot]string{}}
+	return nil
+}
+
+// leftError is why no tuning can begin where an earlier one could not be undone.
+func leftError(changed []measure.Changed) error {
+	for _, c := range changed {
+		if c.Outcome == measure.Failed {
+			return fault.Failf("thru tune --rollback shows all of it, and tries again", "tune: an earlier tuning was cut off and cannot be undone: %s: %s", nameOf(c.Setting), c.Error)
+		}
+	}
+	return nil
+}
+
+func taken(who string) error {
+	return fault.Failf("wait until that has ended, or end it", "tune: %w: %s", ErrTaken, who)
+}
+
+// take locks the host, for which it waits as long as cleaning up takes.
+func (d *Desk) take() (release func(), err error) {
+	if err := d.dir.make(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.conf.wait)
+	defer cancel()
+	for {
+		release, err := hold(string(d.dir), d.conf.socket)
+		if !errors.Is(err, ErrTaken) {
+			return release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, taken(d.other())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// of is the tuning under way of that client.
+func (d *Desk) of(client string) (*tuning, error) {
+	if d.tuning == nil || d.tuning.client != client {
+		return nil, fault.Failf("", "tune: this client does not tune this host, or does not any more")
+	}
+	return d.tuning, nil
+}
+
+// Alter sets knobs, in order. Each change is in the journal, on the disk, before
+// it is made, and read back afterwards. One that is so already changes nothing
+// (outcome "as it was", no number). On an error those before it are undone.
+func (d *Desk) Alter(client string, settings []measure.Setting) ([]measure.Changed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.check(settings); err != nil {
+		return nil, err
+	}
+	var made []measure.Changed
+	for _, s := range settings {
+		c, err := d.set(t, s)
+		if err != nil {
+			return nil, d.takeBack(t, made, err)
+		}
+		made = append(made, c)
+	}
+	return made, nil
+}
+
+// takeBack undoes what an Alter has changed before it failed.
+func (d *Desk) takeBack(t *tuning, made []measure.Changed, cause error) error {
+	numbers := map[int64]bool{}
+	for _, c := range made {
+		numbers[c.Number] = true
+	}
+	for _, c := range d.undo(t.journal, numbers, t.seen) {
+		if c.Outcome == measure.Failed {
+			cause = errors.Join(cause, fmt.Errorf("tune: and undoing %s: %s", nameOf(c.Setting), c.Error))
+		}
+	}
+	return cause
+}
+
+// check refuses what is not on the list of this host, before anything is changed.
+func (d *Desk) check(settings []measure.Setting) error {
+	if len(settings) > mostSettings {
+		return fmt.Errorf("tune: %d settings at a time are too many: at most %d", len(settings), mostSettings)
+	}
+	var interfaces []string
+	for _, s := range settings {
+		if len(s.Knob) > maxName || len(s.Interface) > maxName {
+			return errors.New("tune: the name of a setting is too long")
+		}
+		if err := checkValue(s.Value); err != nil {
+			return fmt.Errorf("tune: setting %s: %w", nameOf(s), err)
+		}
+		if !d.allows(s.Knob) {
+			return fault.Failf("its operator allows others, or does it by hand: thru tune --dry-run prints how", "tune: %s is not on the list of this end point (thru serve --tune-only)", s.Knob)
+		}
+		if s.Interface != "" && !slices.Contains(interfaces, s.Interface) {
+			interfaces = append(interfaces, s.Interface)
+		}
+	}
+	for _, k := range d.machine.Knobs(interfaces) {
+		if k.Refused != "" && slices.ContainsFunc(settings, func(s measure.Setting) bool { return s.Knob == k.Knob && s.Interface == k.Interface }) {
+			return fault.Failf("thru tune --dry-run prints how to do it by hand", "tune: %s cannot be changed here: %s", nameOf(measure.Setting{Knob: k.Knob, Interface: k.Interface}), k.Refused)
+		}
+	}
+	return nil
+}
+
+// set makes one change.
+func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
+	s.EndPoint = ""
+	if m, ok := d.machine.(former); ok {
+		var err error
+		if s.Value, err = m.Form(s.Knob, s.Interface, s.Value); err != nil {
+			return measure.Changed{}, err
+		}
+	}
+	before, err := d.machine.Read(s.Knob, s.Interface)
+	if err == nil {
+		err = checkValue(before)
+	}
+	if err != nil {
+		return measure.Changed{}, fmt.Errorf("tune: reading %s: %w", nameOf(s), err)
+	}
+	if last, ours := t.seen[spot{s.Knob, s.Interface}]; ours && !same(last, before) {
+		return measure.Changed{}, fault.Failf("see who changes it (a tuning daemon, a network manager), and end that for the time of a tuning",
+			"tune: %s: %w: thru left it at %s, it is %s", nameOf(s), ErrForeign, quote(last), quote(before))
+	}
+	if holds(s, before) {
+		return measure.Changed{Setting: s, Before: before, Found: before, Outcome: measure.Settled}, nil
+	}
+	if err := d.ready(t); err != nil {
+		return measure.Changed{}, err
+	}
+	number := t.journal.next()
+	if err := t.journal.add(entry{Line: lineChange, At: d.now(), Number: number, Knob: s.Knob, Interface: s.Interface, Value: s.Value, Before: before}); err != nil {
+		return measure.Changed{}, err
+	}
+	c := t.journal.find(number)
+	if err := d.make(t, c); err != nil {
+		return measure.Changed{}, d.takeBack(t, []measure.Changed{c.Changed}, err)
+	}
+	return c.Changed, nil
+}
+
+// make sets the knob of a change that is in the journal, and reads it back.
+func (d *Desk) make(t *tuning, c *change) error {
+	moved := d.watch(t.journal, c, t.seen)
+	d.conf.step("set")
+	setErr := d.machine.Set(c.Knob, c.Interface, c.Value)
+	d.conf.step("read")
+	found, err := d.machine.Read(c.Knob, c.Interface)
+	if err == nil {
+		err = checkValue(found)
+	}
+	if err = errors.Join(setErr, err); err != nil {
+		return setFailed(c.Setting, err)
+	}
+	if err := t.journal.add(entry{Line: lineDone, Number: c.Number, Found: found}); err != nil {
+		return err
+	}
+	t.seen[c.spot()] = found
+	moved()
+	if !holds(c.Setting, found) {
+		return fault.Failf("its driver or kernel has bounds of its own, or another program sets it at the same time: the kernel's log may say (dmesg)",
+			"tune: setting %s: the host took %s, but it reads %s: it is undone", nameOf(c.Setting), quote(c.Value), quote(found))
+	}
+	return nil
+}
+
+// setFailed says what to do about a host that refuses a setting.
+func setFailed(s measure.Setting, err error) error {
+	hint := fault.Hint(err)
+	if hint == "" && isBusy(err) {
+		hint = "something holds the link or the device: end what uses it, take the link down (ip link set DEVICE down), set it, and up again"
+	}
+	return fault.Failf(hint, "tune: setting %s to %s: %w", nameOf(s), quote(s.Value), err)
+}
+
+// ready has the journal and the guard of a tuning stand before its first change.
+func (d *Desk) ready(t *tuning) error {
+	if t.journal != nil {
+		return nil
+	}
+	j, err := d.dir.create(entry{
+		Line: lineBegin, At: d.now(), Who: t.who, Thru: d.conf.Version, Boot: d.conf.Boot(), Namespace: namespace(),
+	}, d.conf.step)
+	if err != nil {
+		return err
+	}
+	if d.conf.Guard != nil {
+		if t.stop, err = d.conf.Guard(string(d.dir)); err != nil {
+			j.close()
+			return errors.Join(fmt.Errorf("tune: starting the guard, which would undo it if thru dies: %w", err), d.dir.finish(j))
+		}
+	}
+	t.journal = j
+	return nil
+}
+
+func (d *Desk) now() string { return d.conf.Now().UTC().Format(time.RFC3339Nano) }
+
+// Revert undoes changes of this tuning by their numbers, the last first; all of
+// them where there are none. The outcome of each says what became of it: one
+// that somebody else has changed is left to them.
+func (d *Desk) Revert(client string, numbers []int64) ([]measure.Changed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return nil, err
+	}
+	var which map[int64]bool
+	if len(numbers) > 0 {
+		which = map[int64]bool{}
+	}
+	for _, n := range numbers {
+		if t.journal == nil || t.journal.find(n) == nil {
+			return nil, fault.Failf("", "tune: undoing: there is no change %d in this tuning", n)
+		}
+		which[n] = true
+	}
+	if t.journal == nil {
+		return nil, nil
+	}
+	return d.undo(t.journal, which, t.seen), nil
+}
+
+// End is the orderly end of a tuning: what was not reverted stays, and stays in
+// the journal, so that Rollback can undo it later.
+func (d *Desk) End(client string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return err
+	}
+	return d.end(t)
+}
+
+// end closes the journal of a tuning, and lets others tune. Where the journal
+// cannot be written the tuning goes on, as it could not be told from a crash.
+func (d *Desk) end(t *tuning) error {
+	if t.journal != nil {
+		if err := d.settle(t.journal); err != nil {
+			return err
+		}
+	}
+	d.leave(t, true)
+	return nil
+}
+
+// settle writes the last line of a journal, and puts it away where nothing is
+// left to undo.
+func (d *Desk) settle(j *journal) error {
+	open := j.open()
+	stays := make([]int64, 0, len(open))
+	for _, c := range open {
+		stays = append(stays, c.Number)
+	}
+	if !j.ended {
+		if err := j.add(entry{Line: lineEnd, At: d.now(), Stays: stays}); err != nil {
+			return err
+		}
+	}
+	if len(open) > 0 {
+		return nil
+	}
+	return d.dir.finish(j)
+}
+
+// leave gives everything of a tuning back.
+func (d *Desk) leave(t *tuning, orderly bool) {
+	if t.journal != nil {
+		t.journal.close()
+	}
+	d.tuning = nil
+	t.release()
+	if t.stop != nil { // after the lock is free: the guard may have to take it
+		t.stop(orderly)
+	}
+}
+
+// Times of undoing what a lost client has left.
+const (
+	goneTries = 3
+	goneWait  = time.Second
+)
+
+// Gone tells that a client is no more. Where it has not ended its tuning, all
+// of it is undone at once. What cannot be is left to the guard, and to whoever
+// opens the journal next.
+func (d *Desk) Gone(client string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return
+	}
+	for try := range goneTries {
+		if t.journal == nil || !anyFailed(d.undo(t.journal, nil, t.seen)) {
+			break
+		}
+		if try < goneTries-1 {
+			time.Sleep(goneWait)
+		}
+	}
+	if t.journal == nil || len(t.journal.open()) == 0 {
+		if d.end(t) == nil {
+			return
+		}
+	}
+	d.leave(t, false)
+}
+
+func anyFailed(all []measure.Changed) bool {
+	return slices.ContainsFunc(all, func(c measure.Changed) bool { return c.Outcome == measure.Failed })
+}
+
+// former is a Machine that knows the form that its values have.
+type former interface {
+	Form(knob, iface, value string) (string, error)
+}
+
+// holds tells whether a value is what was asked for, which may be some elements of many.
+func holds(s measure.Setting, found string) bool {
+	return same(found, s.Value) || inForce(s.Knob, s.Value, found)
+}
+
+// same compares two values as text, whatever is between their words.
+func same(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
+
+// nameOf is a setting as messages call it: "tso of eth0".
+func nameOf(s measure.Setting) string {
+	if s.Interface == "" {
+		return s.Knob
+	}
+	return s.Knob + " of " + s.Interface
+}
+
+// quote is a value in a message: long ones are cut.
+func quote(v string) string {
+	const most = 80
+	if len(v) > most {
+		return fmt.Sprintf("%.*q...", most, v)
+	}
+	return fmt.Sprintf("%q", v)
+}

@@ -1,0 +1,85 @@
+package tune_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/tune"
+)
+
+// TestDeskOfAKernel: knobs of a real kernel that move each other are changed,
+// undone, and rolled back, and all is as it was, byte for byte.
+func TestDeskOfAKernel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tune")
+	inHost(t, func(m tune.Machine) error {
+		before, err := snapshot()
+		if err != nil {
+			return err
+		}
+		d, err := tune.Open(dir, m, tune.Config{Version: "v"})
+		if err != nil {
+			return err
+		}
+		for _, end := range []func(string) error{d.End, func(c string) error { d.Gone(c); return nil }} {
+			if err := tuneKernel(d); err != nil {
+				return err
+			}
+			if now, err := snapshot(); err != nil || now == before {
+				return fmt.Errorf("nothing is changed: %w", err)
+			}
+			if err := end("a"); err != nil {
+				return err
+			}
+			all, err := d.Rollback()
+			if err != nil || !tune.Restored(all) {
+				return fmt.Errorf("%+v: %w", all, err)
+			}
+			after, err := snapshot()
+			if err != nil || differs(before, after) != "" {
+				return fmt.Errorf("it is not as it was: %s: %w", differs(before, after), err)
+			}
+		}
+		return nil
+	})
+}
+
+// tuneKernel changes what depends on each other, in an order that makes it hard.
+func tuneKernel(d *tune.Desk) error {
+	if err := d.Begin("a", "alice"); err != nil {
+		return err
+	}
+	steps := [][]measure.Setting{
+		{{Knob: knob.TCPRmem, Value: "4096\t65536  33554432"}, {Knob: knob.SACK, Value: "0"}},
+		{{Knob: knob.TSO, Interface: "v0", Value: "off"}},
+		{{Knob: knob.TXChecksum, Interface: "v0", Value: "off"}, {Knob: knob.GRO, Interface: "v0", Value: "on"}},
+		{{Knob: knob.MTU, Interface: "v0", Value: "9000"}, {Knob: knob.MTU, Interface: "v1", Value: "9000"}},
+		{{Knob: knob.Channels, Interface: "v0", Value: "rx 2 tx 2"}},
+		{{Knob: knob.RPS, Interface: "v0", Value: "rx-0 3"}},
+		{{Knob: knob.MTU, Interface: "v0", Value: "4000"}},
+	}
+	var numbers []int64
+	for _, s := range steps {
+		made, err := d.Alter("a", s)
+		if err != nil {
+			return err
+		}
+		for _, c := range made {
+			if c.Number > 0 {
+				numbers = append(numbers, c.Number)
+			}
+		}
+	}
+	undone, err := d.Revert("a", numbers[len(numbers)-2:])
+	if err == nil && !tune.Restored(undone) {
+		err = fmt.Errorf("%+v", undone)
+	}
+	_, refused := d.Alter("a", []measure.Setting{{Knob: knob.SACK, Value: "1"}, {Knob: knob.MTU, Interface: "v0", Value: "1"}})
+	if refused == nil {
+		err = errors.Join(err, errors.New("an MTU of 1 was taken"))
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/fault"
+)
+
+// folder holds the journals: one a tuning, those of which nothing can be undone
+// any more below it.
+//
+//	000003.jsonl      not all of it is undone
+//	done/000002.jsonl all of it is; the last 20 are kept
+type folder string
+
+const (
+	journalEnding = ".jsonl"
+	doneFolder    = "done"
+	doneKept      = 20
+)
+
+// make makes the folder, so that a crash does not lose it, and refuses one that
+// others can change: who writes a journal decides what is restored.
+func (f folder) make() error {
+	var fresh []string
+	for dir := string(f); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		fresh = append(fresh, dir)
+	}
+	if err := os.MkdirAll(filepath.Join(string(f), doneFolder), 0o700); err != nil {
+		return fault.Failf("the journal needs a folder on a disk: name another state folder", "tune: making the folder of the journal: %w", err)
+	}
+	for _, dir := range fresh {
+		if err := syncDir(dir); err != nil {
+			return fmt.Errorf("tune: making the folder of the journal: %w", err)
+		}
+	}
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return fmt.Errorf("tune: looking at the folder of the journal: %w", err)
+	}
+	if !ownedAlone(info) {
+		return fault.Failf("it is to be yours alone: chown it, chmod 700 "+string(f), "tune: the folder %s can be changed by others (mode %04o)", string(f), info.Mode().Perm())
+	}
+	return nil
+}
+
+// numbers are those of the journals in the folder, the newest first; none where
+// there is no folder.
+func (f folder) numbers(sub ...string) ([]int64, error) {
+	entries, err := os.ReadDir(filepath.Join(append([]string{string(f)}, sub...)...))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("tune: looking for journals: %w", err)
+	}
+	var all []int64
+	for _, e := range entries {
+		name, ours := strings.CutSuffix(e.Name(), journalEnding)
+		n, err := strconv.ParseInt(name, 10, 40)
+		if ours && err == nil && n > 0 && e.Type().IsRegular() {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all, nil
+}
+
+func (f folder) path(id int64) string {
+	return filepath.Join(string(f), fmt.Sprintf("%06d%s", id, journalEnding))
+}
+
+// create begins the next journal.
+func (f folder) create(first entry, step step) (*journal, error) {
+	live, err := f.numbers()
+	if err != nil {
+		return nil, err
+	}
+	done, err := f.numbers(doneFolder)
+	if err != nil {
+		return nil, err
+	}
+	id := int64(0)
+	for _, n := range append(live, done...) {
+		id = max(id, n)
+	}
+	for {
+		id++
+		j, err := createJournal(f.path(id), id, first, step)
+		if !errors.Is(err, fs.ErrExist) { // else one of another network namespace was quicker
+			return j, err
+		}
+	}
+}
+
+// finish puts a journal away of which nothing is left to undo.
+func (f folder) finish(j *journal) error {
+	j.step("rename")
+	to := filepath.Join(string(f), doneFolder, filepath.Base(j.path))
+	if err := os.Rename(j.path, to); err != nil {
+		return fmt.Errorf("tune: putting a journal away: %w", err)
+	}
+	j.path = to
+	done, err := f.numbers(doneFolder)
+	if err != nil || len(done) <= doneKept {
+		return err
+	}
+	for _, id := range done[doneKept:] {
+		os.Remove(filepath.Join(string(f), doneFolder, filepath.Base(f.path(id)))) // else the next one tries again
+	}
+	return nil
+}
+
+// read reads a journal without writing to it.
+func (f folder) read(id int64) (record, error) {
+	file, err := os.Open(f.path(id))
+	if err != nil {
+		return record{}, fmt.Errorf("tune: opening a journal: %w", err)
+	}
+	defer file.Close()
+	r, _, err := readRecord(file)
+	if err != nil {
+		return record{}, fmt.Errorf("tune: reading the journal %s: %w", f.path(id), err)
+	}
+	return r, nil
+}
+
+// syncDir makes the name of a file or folder durable.
+func syncDir(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

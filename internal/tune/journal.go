@@ -1,0 +1,302 @@
+package tune
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Kinds of lines in a journal. What is about to be done is on the disk before
+// it is done, so that a crash at any point leaves enough to undo it.
+const (
+	lineBegin  = "begin"  // who tunes, on which boot and network namespace of the host
+	lineChange = "change" // a knob is about to be set
+	lineDone   = "done"   // what it was then found at; again where another change of ours has moved it
+	lineUndo   = "undo"   // it is about to be set back
+	lineUndone = "undone" // what became of that
+	lineEnd    = "end"    // the tuning has come to its end; what is not undone stays
+)
+
+// Bounds of a journal, in bytes. Changes have half of it, so that undoing them
+// always finds room.
+const (
+	maxJournal = 32 << 20
+	maxChanges = maxJournal / 2
+	maxValue   = 64 << 10 // of one value
+)
+
+// perJournal is how many numbers of changes a journal has for itself.
+const perJournal = 100_000
+
+// entry is a line of a journal.
+type entry struct {
+	Line string `json:"line"`
+	At   string `json:"at,omitempty"` // RFC 3339
+
+	Who       string `json:"who,omitempty"`       // of begin
+	Thru      string `json:"thru,omitempty"`      // its version
+	Boot      string `json:"boot,omitempty"`      // id of the boot
+	Namespace uint64 `json:"namespace,omitempty"` // inode of the network namespace
+
+	Number    int64  `json:"number,omitempty"`
+	Knob      string `json:"knob,omitempty"`
+	Interface string `json:"interface,omitempty"`
+	Value     string `json:"value,omitempty"`
+	Before    string `json:"before,omitempty"`
+	Found     string `json:"found,omitempty"`
+	Outcome   string `json:"outcome,omitempty"`
+	Why       string `json:"why,omitempty"`
+
+	Stays []int64 `json:"stays,omitempty"` // of end: what was kept
+}
+
+// What follows the fields of a line: a checksum (CRC-32C) of all before it.
+const sumBefore, sumAfter, sumDigits = `,"sum":"`, `"}`, 8
+
+func sumOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// encode is the line with its checksum and its end.
+func (e entry) encode() ([]byte, error) {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	b = b[:len(b)-1]
+	return fmt.Appendf(b, "%s%0*x%s\n", sumBefore, sumDigits, sumOf(b), sumAfter), nil
+}
+
+var errDamaged = errors.New("it does not hold what was written")
+
+// decodeLine reads a line without its end.
+func decodeLine(line []byte) (entry, error) {
+	var e entry
+	const tail = len(sumBefore) + sumDigits + len(sumAfter)
+	at := len(line) - tail
+	if at < 0 || string(line[at:at+len(sumBefore)]) != sumBefore || string(line[len(line)-len(sumAfter):]) != sumAfter {
+		return e, errDamaged
+	}
+	digits := string(line[at+len(sumBefore) : len(line)-len(sumAfter)])
+	if sum, err := strconv.ParseUint(digits, 16, 32); err != nil || uint32(sum) != sumOf(line[:at]) {
+		return e, errDamaged
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return entry{}, errDamaged
+	}
+	return e, nil
+}
+
+// change is one change of a journal, and how far it has come.
+type change struct {
+	measure.Changed
+	made    bool // Found is what it was read at afterwards
+	undoing bool // it was about to be set back: what it holds now is ours, whatever it is
+	closed  bool // nothing is left to undo
+}
+
+// spot is what a change is of.
+type spot struct{ knob, iface string }
+
+func (c *change) spot() spot { return spot{c.Knob, c.Interface} }
+
+// record is what a journal says.
+type record struct {
+	begin   entry
+	changes []*change
+	ended   bool
+	damaged []int // numbers of lines that cannot be read
+}
+
+// find is the change of a number, or nil.
+func (r *record) find(number int64) *change {
+	for _, c := range r.changes {
+		if c.Number == number {
+			return c
+		}
+	}
+	return nil
+}
+
+// open are the changes that are not undone, the last first.
+func (r *record) open() (all []*change) {
+	for _, c := range slices.Backward(r.changes) {
+		if !c.closed {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// apply takes a line over; an error is of one that cannot stand where it does.
+func (r *record) apply(e entry) error {
+	switch e.Line {
+	case lineBegin:
+		if r.begin.Line != "" || len(r.changes) > 0 {
+			return errDamaged
+		}
+		r.begin = e
+		return nil
+	case lineChange:
+		if r.find(e.Number) != nil || e.Knob == "" {
+			return errDamaged
+		}
+		r.changes = append(r.changes, &change{Changed: measure.Changed{
+			Number: e.Number, Before: e.Before, Setting: measure.Setting{Knob: e.Knob, Interface: e.Interface, Value: e.Value},
+		}})
+		return nil
+	case lineEnd:
+		r.ended = true
+		return nil
+	}
+	c := r.find(e.Number)
+	switch {
+	case c == nil:
+		return errDamaged
+	case e.Line == lineDone:
+		c.made, c.Found = true, e.Found
+	case e.Line == lineUndo:
+		c.undoing = true
+	case e.Line == lineUndone:
+		c.closed, c.Outcome, c.Error = true, e.Outcome, e.Why
+	default:
+		return errDamaged
+	}
+	return nil
+}
+
+// readRecord reads a journal, and tells how many of its bytes are whole lines.
+// A last line without its end is one that a crash has cut off: nothing was done
+// on its word yet. Other lines that cannot be read are named, never guessed.
+func readRecord(r io.Reader) (rec record, whole int64, err error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxJournal+1))
+	switch {
+	case err != nil:
+		return rec, 0, err
+	case len(b) > maxJournal:
+		return rec, 0, fmt.Errorf("it is longer than %d bytes", maxJournal)
+	}
+	n := 0
+	for line := range bytes.Lines(b) {
+		text, complete := bytes.CutSuffix(line, []byte("\n"))
+		if !complete {
+			break
+		}
+		n++
+		whole += int64(len(line))
+		e, err := decodeLine(text)
+		if err == nil {
+			err = rec.apply(e)
+		}
+		if err != nil {
+			rec.damaged = append(rec.damaged, n)
+		}
+	}
+	return rec, whole, nil
+}
+
+// step is told of each thing that a crash could come before: tests crash there.
+type step func(what string)
+
+// journal is a file that one process at a time writes.
+type journal struct {
+	record
+	id   int64 // its number: the name of the file
+	path string
+	file *os.File
+	size int64
+	step step
+}
+
+// createJournal begins one. Its first line, and its name in the folder, are on
+// the disk when it returns.
+func createJournal(path string, id int64, first entry, step step) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("tune: making a journal: %w", err)
+	}
+	j := &journal{id: id, path: path, file: f, step: step}
+	err = j.add(first)
+	if err == nil {
+		err = syncDir(path)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
+	return j, nil
+}
+
+// openJournal reads one that another process has left, and takes off what a
+// crash has cut.
+func openJournal(path string, id int64, step step) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("tune: opening a journal: %w", err)
+	}
+	j := &journal{id: id, path: path, file: f, step: step}
+	j.record, j.size, err = readRecord(f)
+	if err == nil {
+		err = f.Truncate(j.size)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("tune: reading the journal %s: %w", path, err)
+	}
+	return j, nil
+}
+
+// add writes a line; it is on the disk when add returns.
+func (j *journal) add(e entry) error {
+	b, err := e.encode()
+	if err != nil {
+		return fmt.Errorf("tune: writing the journal: %w", err)
+	}
+	room := int64(maxJournal)
+	if e.Line == lineChange {
+		room = maxChanges
+	}
+	if j.size+int64(len(b)) > room {
+		return fault.Failf("end this tuning, and begin another", "tune: the journal %s is full", j.path)
+	}
+	if err := j.write(b); err != nil {
+		j.file.Truncate(j.size) // else what comes next would follow half a line
+		return fault.Failf("nothing is changed that is not in the journal: see whether the disk is full", "tune: writing the journal %s: %w", j.path, err)
+	}
+	j.size += int64(len(b))
+	return j.apply(e)
+}
+
+func (j *journal) write(b []byte) error {
+	j.step("write")
+	if _, err := j.file.WriteAt(b, j.size); err != nil {
+		return err
+	}
+	j.step("sync")
+	return j.file.Sync()
+}
+
+// next is the number of the change that comes next.
+func (j *journal) next() int64 { return j.id*perJournal + int64(len(j.changes)) + 1 }
+
+func (j *journal) close() { j.file.Close() }
+
+// checkValue refuses what a journal could not give back byte for byte.
+func checkValue(v string) error {
+	switch {
+	case len(v) > maxValue:
+		return fmt.Errorf("a value of %d bytes is too long", len(v))
+	case !utf8.ValidString(v):
+		return errors.New("a value is not text")
+	}
+	return nil
+}

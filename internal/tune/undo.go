@@ -1,0 +1,319 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// undo undoes the changes of a journal that have these numbers (nil: all), the
+// last first. seen, if not nil, is kept as what this process has last left there.
+func (d *Desk) undo(j *journal, which map[int64]bool, seen map[spot]string) (all []measure.Changed) {
+	if j == nil {
+		return nil
+	}
+	blocked := map[spot]int64{} // by a later change that is not undone
+	for i := len(j.changes) - 1; i >= 0; i-- {
+		c := j.changes[i]
+		if which != nil && !which[c.Number] {
+			if !c.closed {
+				blocked[c.spot()] = c.Number
+			}
+			continue
+		}
+		if c.closed {
+			if which != nil { // asked for by its number again: nothing is to do
+				all = append(all, settledAgain(c))
+			}
+			continue
+		}
+		r := c.Changed
+		if later, yes := blocked[c.spot()]; yes {
+			r.Outcome, r.Error = measure.Failed, fmt.Sprintf("change %d was made after it: undo that first", later)
+		} else {
+			r = d.undoOne(j, c, seen)
+		}
+		if r.Outcome == measure.Failed {
+			blocked[c.spot()] = c.Number
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// settledAgain answers for a change that is undone already.
+func settledAgain(c *change) measure.Changed {
+	r := c.Changed
+	if r.Outcome == measure.Undone {
+		r.Outcome = measure.Settled
+	}
+	return r
+}
+
+// undoOne brings back the value before a change, unless somebody else has
+// changed it since.
+func (d *Desk) undoOne(j *journal, c *change, seen map[spot]string) measure.Changed {
+	now, err := d.machine.Read(c.Knob, c.Interface)
+	boot := d.afterBoot(j.record)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
+	case err != nil:
+		return failed(c, fmt.Errorf("reading it: %w", err))
+	case same(now, c.Before):
+		return d.closed(j, c, measure.Settled, "")
+	case !boot && !d.ours(j, c, now):
+		return d.closed(j, c, measure.Foreign, fmt.Sprintf("%v: thru left it at %s, it is %s", ErrForeign, quote(c.left()), quote(now)))
+	}
+	// Undoing goes on where the journal cannot be written: the disk may be full.
+	// Then the journal says that the change is open, and whoever reads it finds
+	// the value that was before.
+	written := j.add(entry{Line: lineUndo, Number: c.Number})
+	moved := d.watch(j, c, seen)
+	d.conf.step("set")
+	if err := d.machine.Set(c.Knob, c.Interface, c.Before); err != nil {
+		return failed(c, errors.Join(setFailed(measure.Setting{Knob: c.Knob, Interface: c.Interface, Value: c.Before}, err), written))
+	}
+	d.conf.step("read")
+	after, err := d.machine.Read(c.Knob, c.Interface)
+	switch {
+	case err != nil:
+		return failed(c, fmt.Errorf("reading it back: %w", err))
+	case !same(after, c.Before):
+		return failed(c, fmt.Errorf("the host took %s, but it reads %s", quote(c.Before), quote(after)))
+	}
+	if seen != nil {
+		seen[c.spot()] = after
+	}
+	moved()
+	why := ""
+	if boot {
+		why = d.sinceBoot(c, now)
+	}
+	return d.closed(j, c, measure.Undone, why)
+}
+
+// ours is true where a value is what this change, or one that a crash has cut
+// off, left there.
+func (d *Desk) ours(j *journal, c *change, now string) bool {
+	switch {
+	case c.undoing:
+		return true
+	case c.made:
+		return same(now, c.Found)
+	case len(j.damaged) > 0: // that it was made may stand in a line that is lost
+		return holds(c.Setting, now)
+	}
+	return true
+}
+
+// left is the value at which thru has left it.
+func (c *change) left() string {
+	if c.made {
+		return c.Found
+	}
+	return c.Value
+}
+
+// closed notes that nothing is left to undo.
+func (d *Desk) closed(j *journal, c *change, outcome, why string) measure.Changed {
+	if err := j.add(entry{Line: lineUndone, At: d.now(), Number: c.Number, Outcome: outcome, Why: why}); err != nil {
+		r := c.Changed
+		r.Outcome, r.Error = outcome, strings.TrimPrefix(why+"; "+err.Error(), "; ")
+		return r
+	}
+	return c.Changed
+}
+
+// failed is a change that could not be undone; it stays open.
+func failed(c *change, err error) measure.Changed {
+	r := c.Changed
+	r.Outcome, r.Error = measure.Failed, withHint(err)
+	return r
+}
+
+func withHint(err error) string {
+	if h := fault.Hint(err); h != "" {
+		return err.Error() + " (" + h + ")"
+	}
+	return err.Error()
+}
+
+// watch is for a knob that moves others when it is set (an offload that others
+// need, the number of channels). What this tuning has changed, and the kernel
+// moves along now, is not somebody else's change: the function that it returns
+// notes the new values.
+func (d *Desk) watch(j *journal, about *change, seen map[spot]string) (moved func()) {
+	before := map[spot]string{}
+	for s, last := range seen {
+		if s == about.spot() {
+			continue
+		}
+		if now, err := d.machine.Read(s.knob, s.iface); err == nil && same(now, last) {
+			before[s] = now
+		}
+	}
+	return func() {
+		for s, old := range before {
+			now, err := d.machine.Read(s.knob, s.iface)
+			if err != nil || same(now, old) {
+				continue
+			}
+			seen[s] = now
+			for _, c := range j.open() { // the last one is what left it there
+				if c.spot() == s {
+					j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is left alone later, as foreign
+					break
+				}
+			}
+		}
+	}
+}
+
+// sinceBoot says what a person should know of a value that a boot has changed.
+func (d *Desk) sinceBoot(c *change, now string) string {
+	if !same(now, c.left()) {
+		return "since the boot it was " + quote(now)
+	}
+	if file := lastingIn(d.conf.Root, c.Setting); file != "" {
+		return "the boot had brought it back: " + file + " sets it; remove it there, or it comes again"
+	}
+	return "the boot had brought it back: something on this host makes it last; find it, or it comes again"
+}
+
+// Recover undoes tunings that a crash has cut off, and says what it did. Where
+// somebody tunes this host now there is nothing to do.
+func (d *Desk) Recover() ([]measure.Changed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.tuning != nil || len(d.cutOff()) == 0 {
+		return nil, nil
+	}
+	if err := d.conf.Possible(); err != nil {
+		return nil, fmt.Errorf("tune: a tuning was cut off, and is not undone: %w", err)
+	}
+	release, err := d.take()
+	if errors.Is(err, ErrTaken) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return d.recover()
+}
+
+// cutOff are the tunings of this host that have no end; whoever holds the lock
+// knows that they are dead.
+func (d *Desk) cutOff() (open []record) {
+	for _, r := range d.records() {
+		if !r.ended {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// recover does it under the lock.
+func (d *Desk) recover() ([]measure.Changed, error) {
+	return d.each(func(r record) bool { return !r.ended })
+}
+
+// Rollback undoes all that the journals say was changed and not undone, also of
+// tunings that have ended, and of earlier boots. It fails where a tuning is
+// under way.
+func (d *Desk) Rollback() ([]measure.Changed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.tuning != nil {
+		return nil, taken(d.tuning.who)
+	}
+	ids, err := d.dir.numbers()
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	if err := d.conf.Possible(); err != nil {
+		return nil, err
+	}
+	release, err := d.take()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return d.each(func(record) bool { return true })
+}
+
+// each undoes all of the journals of this host that are wanted, the newest first.
+// A journal that cannot be read is named, and does not keep the others from it.
+func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error) {
+	ids, err := d.dir.numbers()
+	if err != nil {
+		return nil, err
+	}
+	stuck := map[spot]bool{} // a later journal could not undo it
+	for _, id := range ids {
+		r, err := d.dir.read(id)
+		if err == nil && (!d.isHere(r) || !wanted(r)) {
+			for _, c := range r.open() {
+				stuck[c.spot()] = stuck[c.spot()] || d.isHere(r)
+			}
+			continue
+		}
+		var some []measure.Changed
+		if err == nil {
+			some, err = d.undoJournal(id, stuck)
+		}
+		all = append(all, some...)
+		if err != nil {
+			all = append(all, measure.Changed{Outcome: measure.Failed, Error: withHint(err)})
+		}
+	}
+	return all, nil
+}
+
+// undoJournal undoes what is open in one journal, and closes it.
+func (d *Desk) undoJournal(id int64, stuck map[spot]bool) ([]measure.Changed, error) {
+	j, err := openJournal(d.dir.path(id), id, d.conf.step)
+	if err != nil {
+		return nil, err
+	}
+	defer j.close()
+	which := map[int64]bool{}
+	for _, c := range j.open() {
+		which[c.Number] = !stuck[c.spot()]
+	}
+	all := d.undo(j, which, nil)
+	for _, c := range j.open() {
+		stuck[c.spot()] = true
+		if !which[c.Number] {
+			all = append(all, failed(c, errors.New("a later change of it could not be undone: that comes first")))
+		}
+	}
+	for _, n := range j.damaged {
+		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf("line %d of the journal %s is damaged: what it says was changed is not undone",
+			n, filepath.Join(string(d.dir), doneFolder, filepath.Base(j.path)))})
+	}
+	if len(j.open()) > 0 {
+		return all, nil // it has no end yet: the next one tries again
+	}
+	return all, d.settle(j)
+}
+
+// isBusy is what a driver says of a device that is in use.
+func isBusy(err error) bool { return errors.Is(err, syscall.EBUSY) }
+
+// IsForeign tells whether an error of Alter, also one that has come over the
+// network as text, says that somebody else has changed the setting.
+func IsForeign(err error) bool {
+	return err != nil && (errors.Is(err, ErrForeign) || strings.Contains(err.Error(), ErrForeign.Error()))
+}
+
+// IsTaken tells the same of ErrTaken.
+func IsTaken(err error) bool {
+	return err != nil && (errors.Is(err, ErrTaken) || strings.Contains(err.Error(), ErrTaken.Error()))
+}

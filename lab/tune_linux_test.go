@@ -1,0 +1,198 @@
+package lab_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+	"thru/lab/tuning"
+	"thru/lab/wire"
+)
+
+// What tests of this file try at the peer: the second value does no good.
+const (
+	large     = "4096 131072 8388608"
+	small     = "4096 65536 131072"
+	useful    = "tcp-rmem=" + large + "@" + tuning.Peer
+	pointless = "tcp-wmem=4096 65536 6291456@" + tuning.Peer
+	rmem      = "net.ipv4.tcp_rmem"
+)
+
+// tuneLimit bounds a tuning of these tests, far above what it takes.
+const tuneLimit = 100 * time.Second
+
+// tune are the arguments of a quick tuning of the peer.
+func tune(args ...string) []string {
+	return append(strings.Fields("tune "+tuning.Peer+" --json --yes -t 0.4 -O 0.2 --one-way --budget 60s"), args...)
+}
+
+// outcome of the attempt that changes a knob, "" where there is none.
+func outcome(d *measure.Document, knob string) string {
+	if d.Tuning == nil {
+		return ""
+	}
+	for _, a := range d.Tuning.Attempts {
+		for _, s := range a.Settings {
+			if s.Knob == knob {
+				return a.Outcome
+			}
+		}
+	}
+	return ""
+}
+
+// value of a kernel parameter, with single spaces.
+func value(h *lab.Host, name string) string {
+	return strings.Join(strings.Fields(h.Must("sysctl", "-n", name)), " ")
+}
+
+// TestTuneKeepsWhatHelps: of three changes one helps and stays, one does not
+// and is undone, one is nothing to do. A rollback takes back the first, also
+// after a boot.
+func TestTuneKeepsWhatHelps(t *testing.T) {
+	way := wire.Way{Rate: 200e6, Delay: 10 * time.Millisecond, Queue: 2 << 20}
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
+	x.B.Sysctl(rmem, small)
+	s := tuning.Over(t, x.Pair)
+	before := s.Settings()
+	d, code := s.Run(s.A, tuneLimit, tune("--only", "tcp-rmem,tcp-wmem,mtu", "--try", useful, "--try", pointless, "--try", "mtu=1500@"+tuning.Peer+":"+lab.DataDev)...)
+	if code != 0 || d.Tuning == nil || len(d.Tuning.Journey) < 2 {
+		t.Fatalf("exit %d, error %+v, tuning %+v", code, d.Error, d.Tuning)
+	}
+	for knob, want := range map[string]string{"tcp-rmem": measure.Kept, "tcp-wmem": measure.Undone, "mtu": measure.Settled} {
+		if got := outcome(d, knob); got != want {
+			t.Errorf("%s: %q, want %q", knob, got, want)
+		}
+	}
+	want := []string{"b: - parameters: net.ipv4.tcp_rmem = " + strings.ReplaceAll(small, " ", "\t"), "b: + parameters: net.ipv4.tcp_rmem = " + strings.ReplaceAll(large, " ", "\t")}
+	if got := s.Changed(before); !slices.Equal(got, want) {
+		t.Errorf("it left %q, want %q", got, want)
+	}
+	boot := s.Booted(lab.NewPair(t, lab.Options{}))
+	s.RollBack()
+	if left := s.Changed(before); len(left) > 0 {
+		t.Errorf("not rolled back: %q", left)
+	}
+	boot.B.Sysctl(rmem, large) // something brings it back at each boot
+	boot.RollBack()
+	if got := value(boot.B, rmem); got != small {
+		t.Errorf("a rollback after a boot leaves %q", got)
+	}
+}
+
+// TestTuneKilled: whoever is killed while a change is in force, both hosts are
+// as they were.
+func TestTuneKilled(t *testing.T) {
+	t.Parallel()
+	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
+	for i, who := range []string{tuning.Controller, tuning.Agent, tuning.PowerCut} {
+		k := tuning.Kill{Who: who, Write: 3 + 4*i, Open: true, Args: []string{"-t", "0.3", "-O", "0.1", "--one-way", "--try", useful, "--try", "tso=off@local:" + lab.DataDev}}
+		if r := k.Do(s); !r.Right() || r.Open == 0 {
+			t.Errorf("%s", r)
+		}
+	}
+}
+
+// TestTuneOneAtATime: who tunes a host keeps out others, at either end; and what
+// somebody else sets meanwhile stays.
+func TestTuneOneAtATime(t *testing.T) {
+	t.Parallel()
+	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
+	was := value(s.B, rmem)
+	one := s.Start(s.A, "", tune("--try", useful)...)
+	lab.Eventually(t, tuneLimit, "the change is in force", func() bool {
+		if !one.Running() {
+			t.Fatalf("it has ended: %s", one.Stdout())
+		}
+		return value(s.B, rmem) != was
+	})
+	const foreign = "4096 131072 5555555"
+	s.B.Sysctl(rmem, foreign)
+	other := s.As(t.TempDir())
+	other.Join(nil)
+	for host, args := range map[*lab.Host][]string{s.A: tune("--try", useful), s.B: strings.Fields("tune --json --yes -t 0.3 --budget 20s")} {
+		d, code := other.Run(host, tuneLimit, args...)
+		if code != 1 || d.Error == nil || d.Error.Hint == "" || !strings.Contains(d.Error.Message, "tun") {
+			t.Errorf("a second tuning at %s: exit %d, error %+v", host.Name, code, d.Error)
+		}
+	}
+	one.Wait(tuneLimit)
+	if got := outcome(one.Document(), "tcp-rmem"); got != measure.Foreign {
+		t.Errorf("what somebody else has set ended as %q", got)
+	}
+	if got := value(s.B, rmem); got != foreign {
+		t.Errorf("what somebody else has set was overwritten by %q", got)
+	}
+}
+
+// TestTuneWithoutRights: who may change neither end gets advice, and nothing is
+// changed.
+func TestTuneWithoutRights(t *testing.T) {
+	t.Parallel()
+	lab.Require(t, lab.Program("setpriv"))
+	way := wire.Way{Rate: 100e6, Delay: 10 * time.Millisecond, Queue: 1 << 20}
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
+	x.B.Sysctl(rmem, small)
+	s := tuning.Over(t, x.Pair)
+	before := s.Settings()
+	home, by := nobody(t)
+	other := s.As(home)
+	other.Join(by)
+	p := other.StartBy(s.A, by, "", strings.Fields("tune "+tuning.Measured+" --json --yes -t 0.5 -O 0.2 --one-way --budget 15s")...)
+	code := p.Wait(tuneLimit)
+	d := p.Document()
+	if code != 0 || d.Tuning == nil || len(d.Tuning.Advice) == 0 {
+		t.Fatalf("exit %d, error %+v, tuning %+v", code, d.Error, d.Tuning)
+	}
+	asked := false
+	for _, p := range d.Tuning.Advice {
+		for _, set := range p.Settings {
+			asked = asked || set.Knob == "tcp-rmem" && set.EndPoint == tuning.Measured && p.OnlySaid != "" && len(p.Commands) > 0
+		}
+	}
+	if !asked {
+		t.Errorf("the advice has no larger window: %+v", d.Tuning.Advice)
+	}
+	if left := s.Changed(before); len(left) > 0 {
+		t.Errorf("changed without the right to: %q", left)
+	}
+}
+
+// nobody is a user without rights: a home of its own with a copy of the
+// program, and what runs a command as that user.
+func nobody(t *testing.T) (home string, by []string) {
+	t.Helper()
+	home, err := os.MkdirTemp("", "thru-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	const id = 65534
+	if err := errors.Join(copyFile(lab.Binary(t), filepath.Join(home, "thru")), os.Chown(home, id, id)); err != nil {
+		t.Fatal(err)
+	}
+	// The shell's $0 is the program as the lab names it, which that user may not reach.
+	return home, []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", `exec "$HOME/thru" "$@"`}
+}
+
+// copyFile copies a program.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,76 @@
+package tuning
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/lab"
+	"thru/lab/wire"
+)
+
+// Kernel parameters that are spoiled.
+const (
+	rmem = "net.ipv4.tcp_rmem"
+	wmem = "net.ipv4.tcp_wmem"
+)
+
+// What is set badly, and what mends it.
+var (
+	smallReceive = Bad{Name: "small-receive", About: "the receiver may buffer 128 KB", Cures: []string{"tcp-rmem@peer"},
+		Spoil: func(s *Scene) { s.B.Sysctl(rmem, "4096 65536 131072") }}
+	smallReceiveBack = Bad{Name: "small-receive-back", About: "the client may buffer 256 KB of what it gets", Cures: []string{"tcp-rmem@local"},
+		Spoil: func(s *Scene) { s.A.Sysctl(rmem, "4096 65536 262144") }}
+	smallSend = Bad{Name: "small-send", About: "the sender may buffer 128 KB", Cures: []string{"tcp-wmem@local"},
+		Spoil: func(s *Scene) { s.A.Sysctl(wmem, "4096 16384 131072") }}
+	noScaling = Bad{Name: "no-scaling", About: "the receiver does not scale windows", Cures: []string{"window-scaling@peer"},
+		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_window_scaling", "0") }}
+	wrongControl = Bad{Name: "wrong-control", About: "reno, where packets are lost", Cures: []string{"route-congestion@local", "congestion-control@local"},
+		Spoil: func(s *Scene) { s.control(s.A, s.Data.A4.String(), "reno") }}
+	brokenTSO = Bad{Name: "broken-tso", About: "segments that the sender's NIC should have cut are lost", Cures: segmentation(Local),
+		Spoil: func(s *Scene) { s.change(wire.AtoB, func(w *wire.Way) { w.DropAbove = 1514 }) }}
+	brokenTSONear = Bad{Name: "broken-tso", About: "the peer drops segments that were not cut", Cures: segmentation(Local),
+		Spoil: func(s *Scene) { s.B.Nft(dropAbove(1514)) }}
+	offloadsOff = Bad{Name: "offloads-off", About: "neither segmentation nor checksum offload at the sender", Cures: append(segmentation(Local), "tx-checksum@local", "scatter-gather@local"),
+		Spoil: func(s *Scene) { s.A.Must("ethtool", words("-K %s tso off gso off tx off", lab.DataDev)...) }}
+	oneQueue = Bad{Name: "one-queue", About: "one queue of two is used", Cures: []string{"channels@local", "channels@peer"},
+		Spoil: func(s *Scene) {
+			for _, h := range []*lab.Host{s.A, s.B} {
+				h.Must("ethtool", words("-L %s rx 1 tx 1", lab.DataDev)...)
+			}
+		}}
+	oneEnd = Bad{Name: "mtu-one-end", About: "jumbo frames at the sender alone", Cures: []string{"mtu@peer", "mtu@local"},
+		Spoil: func(s *Scene) { s.B.IP("link", "set", lab.DataDev, "mtu", "1500") }}
+)
+
+// What is not as a guide would have it, and does no harm here: it must end as it was.
+var (
+	noSACK = Bad{Name: "no-sack", About: "no SACK where nothing is lost",
+		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
+	idleBuffers = Bad{Name: "idle-buffers", About: "small buffers of the direction that carries no data",
+		Spoil: func(s *Scene) {
+			s.A.Sysctl(rmem, "4096 65536 131072")
+			s.B.Sysctl(wmem, "4096 16384 131072")
+		}}
+	shortQueue = Bad{Name: "short-queue", About: "a queue of 100 packets for acknowledgements",
+		Spoil: func(s *Scene) { s.B.IP("link", "set", lab.DataDev, "txqueuelen", "100") }}
+)
+
+// segmentation are the changes that have the kernel cut segments, or the NIC.
+func segmentation(endPoint string) []string {
+	return []string{"tso@" + endPoint, "gso@" + endPoint}
+}
+
+// dropAbove is a ruleset that drops what comes in longer than a frame may be
+// (nft(8), netdev family): it sees what the sender has not cut.
+func dropAbove(bytes int) string {
+	return fmt.Sprintf(`table netdev broken {
+	chain in {
+		type filter hook ingress device "%s" priority 0
+		meta length > %d drop
+	}
+}
+`, lab.DataDev, bytes)
+}
+
+// words splits a command line.
+func words(format string, args ...any) []string { return strings.Fields(fmt.Sprintf(format, args...)) }

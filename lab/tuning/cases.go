@@ -1,0 +1,128 @@
+package tuning
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"thru/lab"
+	"thru/lab/wire"
+)
+
+// Cases is the table: each thing alone, then several at once.
+func Cases() []Case {
+	return slices.Concat(longCases(), lossyCases(), fastCases(), jumboCases(), healthyCases())
+}
+
+// Rates and times of the paths: fast enough that a bad setting shows, slow
+// enough that no CPU of a small machine does.
+const (
+	longRate = 200_000_000
+	longRTT  = 20 * time.Millisecond
+	fastRate = 1_000_000_000
+)
+
+// roomy is a path whose queue holds what is under way, and what piles up while
+// a busy machine does something else.
+func roomy(rate int64, rtt time.Duration) lab.WiredOptions {
+	w := wire.Way{Rate: rate, Delay: rtt / 2, Queue: int64(float64(rate) / 8 * max(rtt, 25*time.Millisecond).Seconds())}
+	return lab.WiredOptions{AtoB: w, BtoA: w}
+}
+
+// overWire is a path in user space.
+func overWire(o lab.WiredOptions) func(testing.TB) *Scene {
+	return func(t testing.TB) *Scene {
+		t.Helper()
+		x := lab.NewWired(t, o)
+		s := newScene(t, x.Pair, x.Wire)
+		s.ways = [2]wire.Way{o.AtoB, o.BtoA}
+		return s
+	}
+}
+
+// overVeth is a link without delay.
+func overVeth(o lab.Options) func(testing.TB) *Scene {
+	return func(t testing.TB) *Scene {
+		t.Helper()
+		return newScene(t, lab.NewPair(t, o), nil)
+	}
+}
+
+// twoQueues is a link without delay, both of whose queues are used: a veth
+// begins with one.
+func twoQueues(o lab.Options) func(testing.TB) *Scene {
+	return func(t testing.TB) *Scene {
+		t.Helper()
+		s := overVeth(o)(t)
+		for _, h := range s.Hosts() {
+			h.Must("ethtool", words("-L %s rx 2 tx 2", lab.DataDev)...)
+		}
+		return s
+	}
+}
+
+// long is a path on which a window must be large.
+func long(args ...string) Case {
+	return Case{Name: "long", Build: overWire(roomy(longRate, longRTT)), Args: args}
+}
+
+// longCases: buffers, and segments that are lost, on a long path.
+func longCases() []Case {
+	const oneWay = "--one-way"
+	return []Case{
+		named(long(oneWay), smallReceive),
+		named(long(oneWay), smallSend),
+		named(long(oneWay), brokenTSO),
+		named(long(oneWay), noScaling),
+		named(long(), smallReceive, smallSend, smallReceiveBack),
+		named(long(oneWay), smallReceive, smallSend, noSACK, idleBuffers, shortQueue),
+		named(long(oneWay), brokenTSO, smallReceive, smallSend, idleBuffers),
+	}
+}
+
+// lossyCases: a path that loses a packet in a thousand, on which only what does
+// not take a loss for a full queue is fast.
+func lossyCases() []Case {
+	o := roomy(longRate, longRTT)
+	o.AtoB.Loss, o.AtoB.Seed, o.Congestion = 0.001, 7, "bbr"
+	lossy := Case{Name: "lossy", Build: overWire(o), Args: []string{"--one-way"}}
+	return []Case{
+		named(lossy, wrongControl),
+		named(lossy, wrongControl, smallReceive, smallSend),
+	}
+}
+
+// fastCases: a link on which what each packet costs is what counts.
+func fastCases() []Case {
+	tools := []lab.Need{lab.Program("ethtool"), lab.Program("nft")}
+	tso := Case{Name: "fast", Build: overVeth(lab.Options{Rate: fastRate}), Args: []string{"--one-way"}, Needs: tools}
+	cpu := Case{Name: "faster", Build: twoQueues(lab.Options{Rate: 10 * fastRate}), Args: []string{"--one-way"}, Needs: tools}
+	return []Case{
+		named(tso, brokenTSONear),
+		named(cpu, offloadsOff),
+		named(cpu, oneQueue),
+		named(cpu, offloadsOff, oneQueue, idleBuffers),
+	}
+}
+
+// jumboCases: frames of 9000 bytes.
+func jumboCases() []Case {
+	jumbo := Case{Name: "jumbo", Build: overVeth(lab.Options{MTU: 9000, Rate: fastRate}), Args: []string{"--one-way"}, Needs: []lab.Need{lab.Program("ethtool")}}
+	return []Case{
+		named(jumbo, oneEnd),
+		named(jumbo, oneEnd, offloadsOff, idleBuffers),
+	}
+}
+
+// healthyCases: nothing is wrong, or nothing that does harm. They must end as
+// they were.
+func healthyCases() []Case {
+	link := Case{Name: "healthy-link", Build: overVeth(lab.Options{Rate: fastRate})}
+	path := long()
+	path.Name = "healthy-long"
+	return []Case{
+		link,
+		path,
+		named(path, noSACK, shortQueue),
+	}
+}

@@ -1,0 +1,69 @@
+package tuning
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// goal is the share of the healthy path that a tuning must reach.
+const goal = 0.95
+
+// Head is the first line of the table of outcomes.
+func Head() string {
+	return fmt.Sprintf("%-58s %9s %9s %9s %9s %6s %5s  %s", "case", "healthy", "found", "reached", "confirmed", "share", "time", "kept")
+}
+
+// Lines are the rows of an outcome, one a direction, with rates in Mb/s.
+func (o Outcome) Lines() []string {
+	found, reached := milestone(o.Document, 0), milestone(o.Document, -1)
+	kept, _ := o.kept()
+	var all []string
+	for _, way := range slices.Sorted(maps.Keys(o.Healthy)) {
+		name := o.Name
+		if len(o.Healthy) > 1 {
+			name += " " + way
+		}
+		all = append(all, fmt.Sprintf("%-58s %9.1f %9.1f %9.1f %9.1f %5.1f%% %4.0fs  %s", name, o.Healthy[way]/1e6, found[way]/1e6,
+			reached[way]/1e6, o.Confirmed[way]/1e6, 100*reached[way]/o.Healthy[way], o.Elapsed.Seconds(), strings.Join(kept, " ")))
+	}
+	return all
+}
+
+// Wrong says what is not as it must be: nothing where all is well.
+func (o Outcome) Wrong() []string {
+	var all []string
+	if o.Exit != 0 || o.Document.Error != nil {
+		all = append(all, "thru tune: "+wrong(o.Document, o.Exit))
+	}
+	kept, test := o.kept()
+	hosts := 0 // changes of hosts; an option of the test changes none
+	for _, k := range kept {
+		if strings.Contains(k, "@") {
+			hosts++
+			if !o.may(k) {
+				all = append(all, "kept "+k+", which mends nothing here")
+			}
+		}
+	}
+	if hosts == 0 {
+		for _, line := range o.Stayed {
+			all = append(all, "nothing was kept, and yet: "+line)
+		}
+	}
+	reached := milestone(o.Document, -1)
+	for way, healthy := range o.Healthy {
+		if reached[way] < goal*healthy {
+			all = append(all, fmt.Sprintf("%s reached %.1f of %.1f Mb/s", way, reached[way]/1e6, healthy/1e6))
+		}
+		if !test && o.Confirmed[way] < goal*healthy {
+			all = append(all, fmt.Sprintf("%s: thru test finds %.1f of %.1f Mb/s", way, o.Confirmed[way]/1e6, healthy/1e6))
+		}
+	}
+	for _, line := range o.Left {
+		all = append(all, "not rolled back: "+line)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,267 @@
+package tuning
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"thru/lab"
+)
+
+// Who is killed.
+const (
+	Controller = "controller"   // thru tune at a, with the agent of its process
+	Agent      = "agent"        // thru serve at b
+	Both       = "both"         // at the same moment
+	PowerCut   = "both, guards" // and every process of theirs, as where the power fails: nobody is left to undo
+)
+
+// Kill is one moment at which somebody is killed.
+type Kill struct {
+	Who    string
+	After  time.Duration // since the tuning began, if Write is 0
+	Write  int           // else after so many writes to the journals of both hosts,
+	Jitter time.Duration // and so much time;
+	Open   bool          // then not before a change is open
+	Args   []string      // of the tuning
+}
+
+// String says when.
+func (k Kill) String() string {
+	if k.Write > 0 {
+		return fmt.Sprintf("%s at write %d + %v", k.Who, k.Write, k.Jitter)
+	}
+	return fmt.Sprintf("%s after %v", k.Who, k.After.Round(time.Millisecond))
+}
+
+// Killed is what came of it.
+type Killed struct {
+	Kill
+	Ended  bool          // the tuning was over before
+	Open   int           // changes in the journals that were not undone then
+	Last   string        // last line of the journal that was written last: "change", "done"; empty: there was none
+	Alone  bool          // all was as before without a rollback
+	Healed time.Duration // after which it was
+	Left   []string      // what differs after the rollback
+	Wrong  string        // what else is not as promised
+}
+
+// String is a row of the table.
+func (k Killed) String() string {
+	alone := "by rollback"
+	if k.Alone {
+		alone = fmt.Sprintf("alone, %.1f s", k.Healed.Seconds())
+	}
+	if k.Ended {
+		alone = "it was over"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%-44s after %-7s %d open, undone %s %s %s", k.Kill, cmp.Or(k.Last, "nothing,")+",", k.Open, alone, strings.Join(k.Left, " | "), k.Wrong))
+}
+
+// Right tells whether all is as it was before the tuning, and came there as promised.
+func (k Killed) Right() bool { return len(k.Left) == 0 && k.Wrong == "" }
+
+// aloneLimit is the promise: so long after a controller or an agent is lost,
+// what they were at is undone.
+const aloneLimit = 30 * time.Second
+
+// Do has a tune b, kills, waits until what survives has undone everything, rolls
+// back, and compares. The end point serves again afterwards.
+func (k Kill) Do(s *Scene) Killed {
+	s.t.Helper()
+	if s.serves == nil || !s.serves.Running() {
+		s.Serve()
+	}
+	before := s.Settings()
+	writes, err := s.watchJournals()
+	if err != nil {
+		s.t.Fatalf("tuning: watching the journals: %v", err)
+	}
+	defer writes.Close()
+	tunes := s.Start(s.A, "", append(words("tune %s --json --yes", Peer), k.Args...)...)
+	k.wait(s, tunes, writes)
+	r := Killed{Kill: k, Ended: !tunes.Running()}
+	r.Open, r.Last = s.journals()
+	k.strike(s, tunes)
+	dead := time.Now()
+	if k.Who != PowerCut && !r.Ended {
+		r.wait(s, before, dead)
+	}
+	tunes.Wait(aloneLimit) // where it lost the agent, it undoes its own part and says so
+	s.RollBack()
+	r.Left = s.Changed(before)
+	return r
+}
+
+// wait waits for the moment, or for the end of the tuning.
+func (k Kill) wait(s *Scene, tunes *Program, writes *journalWatch) {
+	if k.Write == 0 {
+		select {
+		case <-tunes.ended:
+		case <-time.After(k.After):
+		}
+		return
+	}
+	for n := 0; n < k.Write && tunes.Running(); {
+		n += writes.next(100 * time.Millisecond)
+	}
+	time.Sleep(k.Jitter)
+	for open := 0; k.Open && open == 0 && tunes.Running(); {
+		writes.next(20 * time.Millisecond)
+		open, _ = s.journals()
+	}
+}
+
+// strike kills.
+func (k Kill) strike(s *Scene, tunes *Program) {
+	s.t.Helper()
+	if k.Who == PowerCut {
+		for _, h := range s.Hosts() {
+			for _, pid := range h.Pids() {
+				_ = unix.Kill(pid, unix.SIGKILL) // gone already: what was wanted
+			}
+		}
+	}
+	if k.Who != Agent {
+		tunes.Signal(syscall.SIGKILL)
+	}
+	if k.Who != Controller {
+		s.serves.Signal(syscall.SIGKILL)
+		s.serves.Wait(shortLimit)
+	}
+	if k.Who != Agent {
+		tunes.Wait(shortLimit)
+	}
+}
+
+// wait waits until what survives has undone all.
+func (r *Killed) wait(s *Scene, before [2]lab.Settings, dead time.Time) {
+	s.t.Helper()
+	var left []string
+	for time.Since(dead) < aloneLimit {
+		if left = s.Changed(before); len(left) == 0 {
+			r.Alone, r.Healed = true, time.Since(dead)
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	r.Wrong = fmt.Sprintf("not undone within %v: %s", aloneLimit, strings.Join(left, " | "))
+}
+
+// Kills chooses moments by chance: half of them when a journal has been written,
+// where a change is about to be made, and half at any time.
+func Kills(seed uint64, first, n int, whole time.Duration, writes int) []Kill {
+	var all []Kill
+	for i := first; i < first+n; i++ {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		k := Kill{Who: []string{Controller, Agent, Both, PowerCut}[i%4], Args: attempts(r)}
+		if r.IntN(2) == 0 {
+			k.After = time.Duration(r.Int64N(int64(whole)))
+		} else {
+			k.Write, k.Jitter = 1+r.IntN(writes), time.Duration(r.Int64N(int64(3*time.Millisecond)))
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// attempts are three changes by chance that a tuning is to try, of which some
+// touch several settings; runs are as short as can be.
+func attempts(r *rand.Rand) []string {
+	dev := ":" + lab.DataDev
+	possible := []string{
+		"tcp-rmem=4096 131072 8388608@peer", "tcp-wmem=4096 65536 8388608@local", "tcp-rmem=4096 131072 8388608@local", "mtu=1400@peer" + dev,
+		"tso=off@local" + dev, "tx-checksum=off@peer" + dev, "gso=off@local" + dev, "txqueuelen=500@peer" + dev, "mtu-probing=1@local",
+		"slow-start-after-idle=0@peer", "channels=rx 2 tx 2@local" + dev, "scatter-gather=off@local" + dev,
+	}
+	args := words("-t 0.3 -O 0.1 --one-way --budget 60s")
+	for _, i := range r.Perm(len(possible))[:3] {
+		args = append(args, "--try", possible[i])
+	}
+	return args
+}
+
+// journals tells how many changes those of both hosts have open, and what the
+// last line is. A line that is being written counts as none.
+func (s *Scene) journals() (open int, last string) {
+	var newest time.Time
+	for _, h := range s.Hosts() {
+		files, _ := filepath.Glob(filepath.Join(s.state(h), "*.jsonl")) // fails of a bad pattern only
+		for _, name := range files {
+			info, err := os.Stat(name)
+			text, err2 := os.ReadFile(name)
+			if errors.Join(err, err2) != nil {
+				continue // put away just now: nothing is open in it
+			}
+			n, kind := journalLines(string(text))
+			open += n
+			if info.ModTime().After(newest) {
+				newest, last = info.ModTime(), kind
+			}
+		}
+	}
+	return open, last
+}
+
+// journalLines counts the changes of a journal that are not undone.
+func journalLines(text string) (open int, last string) {
+	for line := range strings.Lines(text) {
+		var entry struct{ Line string }
+		if json.Unmarshal([]byte(line), &entry) != nil {
+			continue
+		}
+		switch last = entry.Line; last {
+		case "change":
+			open++
+		case "undone":
+			open--
+		}
+	}
+	return open, last
+}
+
+// journalWatch tells of writes to the journals of both hosts (inotify(7)).
+type journalWatch struct{ *os.File }
+
+// watchJournals watches the folders, which it makes where they are not there yet.
+func (s *Scene) watchJournals() (*journalWatch, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "journals")
+	for _, h := range s.Hosts() {
+		err = errors.Join(err, os.MkdirAll(s.state(h), 0o700))
+		_, wrong := unix.InotifyAddWatch(fd, s.state(h), unix.IN_MODIFY)
+		err = errors.Join(err, wrong)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &journalWatch{file}, nil
+}
+
+// next waits for writes, at most so long, and counts them.
+func (w *journalWatch) next(limit time.Duration) int {
+	var b [4096]byte
+	_ = w.SetReadDeadline(time.Now().Add(limit))
+	got, err := w.Read(b[:])
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for at := 0; at+unix.SizeofInotifyEvent <= got; n++ {
+		at += unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[at+12:])) // the length of the name ends struct inotify_event
+	}
+	return n
+}

@@ -1,0 +1,50 @@
+package tuning
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestKills: the same seed gives the same moments, in whatever parts they are
+// asked for, and each of the four is killed as often.
+func TestKills(t *testing.T) {
+	whole := Kills(1, 0, 40, 8*time.Second, 20)
+	parts := append(Kills(1, 0, 15, 8*time.Second, 20), Kills(1, 15, 25, 8*time.Second, 20)...)
+	who := map[string]int{}
+	for i, k := range whole {
+		if k.String() != parts[i].String() || !slices.Equal(k.Args, parts[i].Args) {
+			t.Errorf("kill %d: %s and %s", i, k, parts[i])
+		}
+		if (k.Write > 0) == (k.After > 0) {
+			t.Errorf("kill %d is at two moments or none: %+v", i, k)
+		}
+		who[k.Who]++
+	}
+	if want := map[string]int{Controller: 10, Agent: 10, Both: 10, PowerCut: 10}; !maps.Equal(who, want) {
+		t.Errorf("killed %v", who)
+	}
+}
+
+// TestJournalLines: what a kill is told by, beside the settings.
+func TestJournalLines(t *testing.T) {
+	const begin, change, done, undo, undone = `{"line":"begin"}` + "\n", `{"line":"change","number":1}` + "\n", `{"line":"done"}` + "\n", `{"line":"undo"}` + "\n", `{"line":"undone"}` + "\n"
+	tests := []struct {
+		text string
+		open int
+		last string
+	}{
+		{"", 0, ""},
+		{begin, 0, "begin"},
+		{begin + change, 1, "change"},
+		{begin + change + done + change + done + undo, 2, "undo"},
+		{begin + change + done + undo + undone, 0, "undone"},
+		{begin + change + `{"line":"do`, 1, "change"},
+	}
+	for _, tt := range tests {
+		if open, last := journalLines(tt.text); open != tt.open || last != tt.last {
+			t.Errorf("%q: %d open, last %q, want %d, %q", tt.text, open, last, tt.open, tt.last)
+		}
+	}
+}

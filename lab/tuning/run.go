@@ -1,0 +1,132 @@
+package tuning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/lab"
+)
+
+// Outcome is what came of one case: rates in bit/s by direction.
+type Outcome struct {
+	Case
+	Healthy   map[string]float64 // before anything was spoiled
+	Confirmed map[string]float64 // by thru test, after the tuning
+	Document  *measure.Document
+	Exit      int
+	Stayed    []string // what differs when it has ended
+	Left      []string // the same after thru tune --rollback
+	Elapsed   time.Duration
+}
+
+// tuneLimit bounds a tuning beyond its budget.
+const tuneLimit = 30 * time.Minute
+
+// Run makes the path, measures it, spoils it, has thru tune it, measures it
+// again, and takes back what was kept.
+func Run(t testing.TB, c Case, args ...string) Outcome {
+	t.Helper()
+	lab.Require(t, c.Needs...)
+	s := c.Build(t)
+	s.Serve()
+	o := Outcome{Case: c, Healthy: s.rates(c.Args)}
+	for _, b := range c.Bad {
+		b.Spoil(s)
+	}
+	before, begin := s.Settings(), time.Now()
+	o.Document, o.Exit = s.Run(s.A, tuneLimit, slices.Concat(words("tune %s --json --yes", Peer), args, c.Args)...)
+	o.Elapsed, o.Stayed = time.Since(begin), s.Changed(before)
+	o.Confirmed = s.rates(c.Args)
+	s.RollBack()
+	o.Left = s.Changed(before)
+	return o
+}
+
+// rates are what thru test measures between the hosts, by direction.
+func (s *Scene) rates(traffic []string) map[string]float64 {
+	s.t.Helper()
+	d, code := s.Run(s.A, shortLimit, slices.Concat(words("test %s --json --force -t 3", Peer), traffic)...)
+	if code != 0 {
+		s.t.Fatalf("tuning: thru test: %s", wrong(d, code))
+	}
+	return ratesOf(slices.DeleteFunc(d.Cells, func(c measure.Cell) bool { return c.Beside }))
+}
+
+// ratesOf are the rates of cells, by direction.
+func ratesOf(cells []measure.Cell) map[string]float64 {
+	all := map[string]float64{}
+	for _, c := range cells {
+		if name := measure.PairName(c.From, c.To); c.Goodput != nil {
+			all[name] = max(all[name], c.Goodput.Value)
+		}
+	}
+	return all
+}
+
+// milestone are the rates of a row of the journey; negative counts from its end.
+func milestone(d *measure.Document, n int) map[string]float64 {
+	if d.Tuning == nil || len(d.Tuning.Journey) == 0 {
+		return nil
+	}
+	if n < 0 {
+		n += len(d.Tuning.Journey)
+	}
+	var cells []measure.Cell
+	for _, i := range d.Tuning.Journey[n].Cells {
+		if i >= 0 && i < len(d.Cells) {
+			cells = append(cells, d.Cells[i])
+		}
+	}
+	return ratesOf(cells)
+}
+
+// RollBack restores both hosts from their journals. A host that is still at it
+// by itself says so, and is asked again, as a person would.
+func (s *Scene) RollBack() {
+	s.t.Helper()
+	for _, h := range s.Hosts() {
+		var d *measure.Document
+		code := 0
+		for deadline := time.Now().Add(shortLimit); ; time.Sleep(500 * time.Millisecond) {
+			if d, code = s.Run(h, shortLimit, "tune", "--rollback", "--json"); code == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				s.t.Errorf("tuning: thru tune --rollback at %s: %s", h.Name, wrong(d, code))
+				break
+			}
+		}
+	}
+}
+
+// kept and others list what became of the attempts.
+func (o Outcome) kept() (all []string, test bool) {
+	for _, a := range o.attempts() {
+		if a.Outcome == measure.Kept {
+			all = append(all, changes(a.Proposal)...)
+			test = test || a.Test != nil
+		}
+	}
+	return all, test
+}
+
+// attempts of the document.
+func (o Outcome) attempts() []measure.Attempt {
+	if o.Document.Tuning == nil {
+		return nil
+	}
+	return o.Document.Tuning.Attempts
+}
+
+// tried says of each attempt what became of it, in one line.
+func tried(a measure.Attempt) string {
+	text := fmt.Sprintf("%-10s %s", a.Outcome, strings.Join(changes(a.Proposal), " "))
+	if c := a.Comparison; c != nil && c.ChangePct != nil && c.LowPct != nil && c.HighPct != nil {
+		text += fmt.Sprintf(" %+.1f%% (%+.1f..%+.1f) %d pairs", *c.ChangePct, *c.LowPct, *c.HighPct, c.Pairs)
+	}
+	return fmt.Sprintf("%s %.0f s: %s", text, time.Duration(a.ElapsedNs).Seconds(), a.Reason)
+}
