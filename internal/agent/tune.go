@@ -82,7 +82,7 @@ func (a *Agent) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empty,
 		return bus.Empty{}, err
 	}
 	if !a.turns.keep(client) {
-		return bus.Empty{}, fault.Failf("wait until it has ended", "agent: another client measures here or tunes: %s", a.Busy())
+		return bus.Empty{}, fault.Failf("try again when that has ended", "agent: tuning has to wait, another client is here: %s", a.Busy())
 	}
 	if err := a.conf.Tuner.Begin(client, m.Who); err != nil {
 		a.turns.yield(client)

@@ -39,10 +39,7 @@ func attend(ctx context.Context, version string, args []string, in io.Reader, ou
 	if prog.Held() {
 		removeOwn(args[0])
 	}
-	desk, err := openDesk(version, prog, "", nil)
-	if err != nil {
-		return err
-	}
+	desk, _ := ownDesk(version, prog) // without a state folder it measures, and tunes nothing
 	server, err := bus.Memory()
 	if err != nil {
 		return err

@@ -93,8 +93,8 @@ func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	desk, err := openDesk(d.env.version, prog, "", nil)
-	if err != nil {
+	desk, err := ownDesk(d.env.version, prog)
+	if err != nil && d.Tunes {
 		prog.Close()
 		return nil, nil, err
 	}

@@ -69,6 +69,11 @@ func restoreHere(version, state string) ([]measure.Changed, error) {
 		return nil, err
 	}
 	defer prog.Close()
+	if state == "" {
+		if state, err = defaultState(); err != nil {
+			return nil, err
+		}
+	}
 	desk, err := openDesk(version, prog, state, nil)
 	if err != nil {
 		return nil, err

@@ -32,21 +32,29 @@ const guardEnd = 2 * time.Second
 // openDesk is the one that changes the settings of this host. Its journals are
 // in a state folder; only are the knobs that are allowed, all where it is empty.
 func openDesk(version string, prog *worker.Program, state string, only []string) (*tune.Desk, error) {
-	if state == "" {
-		var err error
-		if state, err = defaultState(); err != nil {
-			return nil, err
-		}
-	}
 	return tune.Open(filepath.Join(state, tuneFolder), tune.New(), tune.Config{
 		Version: version, Only: only,
 		Guard: func(dir string) (func(bool), error) { return startGuard(prog, dir) },
 	})
 }
 
-// by gives an agent the desk.
+// ownDesk is that with the user's state folder. Without one nothing can be
+// changed, and all else goes on: there the desk is nil, and the error says why.
+func ownDesk(version string, prog *worker.Program) (*tune.Desk, error) {
+	state, err := defaultState()
+	if err != nil {
+		return nil, err
+	}
+	return openDesk(version, prog, state, nil)
+}
+
+// by gives an agent the desk, if there is one.
 func by(d *tune.Desk) func(*agent.Config) {
-	return func(c *agent.Config) { c.Tuner = d }
+	return func(c *agent.Config) {
+		if d != nil {
+			c.Tuner = d
+		}
+	}
 }
 
 // startGuard starts the process that undoes a tuning if this one dies. It is in a

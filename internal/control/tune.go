@@ -94,8 +94,8 @@ type tuning struct {
 	open  []measure.Changed // of the change that is in force on trial, in order
 	stood []measure.Setting // what was kept
 	seen  advise.Seen
-	taken map[spot]bool // by somebody else, who changed it meanwhile: hands off
-	tried int           // of Try, changes that had their turn
+	taken map[spot]bool      // by somebody else, who changed it meanwhile: hands off
+	hand  []measure.Proposal // of Try, what has not had its turn
 	// unsure is set where an answer did not come, so that nobody knows what is set.
 	unsure bool
 }
@@ -142,11 +142,16 @@ func (x *tuning) carryOut(ctx context.Context) error {
 	if err := x.stand(ctx, "as it was found", nil); err != nil {
 		return err
 	}
+	var err error
+	if x.hand, err = x.byHand(); err != nil {
+		return err
+	}
 	switch {
 	case x.AA > 0:
 		return x.alike(ctx)
 	case x.DryRun:
-		return x.advise()
+		x.advise()
+		return nil
 	}
 	return x.improve(ctx)
 }

@@ -58,10 +58,7 @@ func (x *tuning) turnsTime(run time.Duration) time.Duration {
 // improve tries what is proposed, one change at a time, until an end is reached.
 func (x *tuning) improve(ctx context.Context) error {
 	for first := true; ; first = false {
-		todo, err := x.todo()
-		if err != nil {
-			return err
-		}
+		todo := x.todo()
 		if first {
 			x.plan(todo, len(todo))
 		}
@@ -86,9 +83,7 @@ func (x *tuning) improve(ctx context.Context) error {
 func (x *tuning) next(ctx context.Context, todo []measure.Proposal) error {
 	n := len(x.out.Attempts)
 	x.Watch.Trying(todo[0], n, n+len(todo), max(time.Until(x.until), 0))
-	if x.tried < x.forced() {
-		x.tried++
-	}
+	x.hand = x.hand[min(1, len(x.hand)):] // they come first
 	a, err := x.try(ctx, todo[0])
 	x.record(a)
 	if err != nil || a.Outcome != measure.Kept {
@@ -124,18 +119,17 @@ func (x *tuning) noTime(todo []measure.Proposal) {
 
 // todo lists what is still to be tried, in order: what was asked for by hand, then
 // what is proposed in the state as it is.
-func (x *tuning) todo() ([]measure.Proposal, error) {
-	byHand, err := x.byHand()
-	if err != nil {
-		return nil, err
+func (x *tuning) todo() []measure.Proposal {
+	all := slices.Clone(x.hand)
+	for i := range all {
+		all[i].Before = x.asTheyAre(all[i].Settings)
 	}
-	all := byHand[min(x.tried, len(byHand)):]
 	for _, p := range x.propose(x.doc, x.seen) {
 		if x.mayTry(&p) && !slices.ContainsFunc(all, func(o measure.Proposal) bool { return o.ID == p.ID }) {
 			all = append(all, p)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // mayTry tells whether a proposal is one that thru makes, and that has not had
@@ -180,41 +174,55 @@ func (x *tuning) state(s measure.Setting) (measure.KnobState, bool) {
 	return measure.KnobState{}, false
 }
 
-// forced is how many changes were asked for by hand.
-func (x *tuning) forced() int { return len(x.Try) }
+// asTheyAre are the same knobs with the values that they have.
+func (x *tuning) asTheyAre(settings []measure.Setting) (all []measure.Setting) {
+	for _, s := range settings {
+		if now, known := x.state(s); known {
+			s.Value = now.Value
+			all = append(all, s)
+		}
+	}
+	return all
+}
 
 // byHand are the changes that were asked for by hand, each by itself.
 func (x *tuning) byHand() (all []measure.Proposal, err error) {
 	for _, s := range x.Try {
-		ends := []string{s.EndPoint}
-		if s.EndPoint == "" {
-			ends = nil
-			for _, e := range x.doc.EndPoints {
-				if x.not[e.Name] == "" {
-					ends = append(ends, e.Name)
-				}
-			}
-		}
-		p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}
-		if k, ok := knob.Find(s.Knob); ok {
-			p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, k.Effect, k.Source
-		}
-		for _, name := range ends {
-			s.EndPoint = name
-			now, err := x.mayTake(s)
-			if err != nil {
-				return nil, err
-			}
-			if s.Interface == "" {
-				s.Interface = now.Interface
-			}
-			was := s
-			was.Value = now.Value
-			p.Settings, p.Before = append(p.Settings, s), append(p.Before, was)
-			p.ID, p.Title = p.ID+"@"+name, p.Title+" at "+name
-			s.Interface = ""
+		p, err := x.wished(s)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// wished is the change to a setting that was asked for by hand: without an end point
+// at each that can be tuned, without an interface at that of the route.
+func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
+	p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}
+	if k, ok := knob.Find(s.Knob); ok {
+		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, k.Effect, k.Source
+	}
+	for _, e := range x.doc.EndPoints {
+		if s.EndPoint != "" && s.EndPoint != e.Name || s.EndPoint == "" && x.not[e.Name] != "" {
+			continue
+		}
+		at := s
+		at.EndPoint = e.Name
+		now, err := x.mayTake(at)
+		if err != nil {
+			return p, err
+		}
+		at.Interface = now.Interface
+		p.Settings = append(p.Settings, at)
+		p.ID, p.Title = p.ID+"@"+e.Name, p.Title+" at "+e.Name
+		w := knob.By(knob.HostOf(e.Name, e.Facts).OS, e.Facts, at, now.Value)
+		p.Commands = append(p.Commands, measure.Commands{EndPoint: e.Name, Platform: knob.HostOf(e.Name, e.Facts).OS, Set: w.Set, Undo: w.Undo, Verify: w.Verify, Words: w.Words})
+	}
+	if len(p.Settings) == 0 {
+		return p, x.nowhere(s)
+	}
+	p.Before = x.asTheyAre(p.Settings)
+	return p, nil
 }

@@ -402,10 +402,7 @@ func stripEvidence(e *measure.Evidence) {
 // alike compares the state with itself so many times, in turns of the directions:
 // how often that comes out as a difference tells how far the method can be trusted.
 func (x *tuning) alike(ctx context.Context) error {
-	todo, err := x.todo()
-	if err != nil {
-		return err
-	}
+	todo := x.todo()
 	x.plan(todo, len(todo))
 	x.out.ExpectNs = int64(time.Duration(x.AA) * x.turnsTime(x.timeOf(x.ways[0])))
 	differ := 0

@@ -2,7 +2,6 @@ package control
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"thru/internal/fault"
@@ -69,13 +68,21 @@ func (x *tuning) allUndone() {
 	x.stood = nil
 }
 
+// nowhere says why a setting that was asked for by hand has no place.
+func (x *tuning) nowhere(s measure.Setting) error {
+	if s.EndPoint != "" {
+		return fault.Usagef("name one of those that are tuned", "control: %s is no end point of this tuning", s.EndPoint)
+	}
+	s.EndPoint = x.doc.EndPoints[0].Name
+	_, err := x.mayTake(s)
+	return err
+}
+
 // mayTake is what an end point says of a knob that is to be set by hand, or why
 // that cannot be.
 func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 	now, known := x.state(s)
 	switch {
-	case !slices.ContainsFunc(x.doc.EndPoints, func(e measure.EndPoint) bool { return e.Name == s.EndPoint }):
-		return now, fault.Usagef("name one of those that are tuned", "control: %s is no end point of this tuning", s.EndPoint)
 	case x.not[s.EndPoint] != "":
 		return now, fault.Failf("", "control: %s cannot be set at %s: %s", s.Knob, s.EndPoint, x.not[s.EndPoint])
 	case !known:
@@ -88,19 +95,11 @@ func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 
 // advise is the whole of a dry run: what would be tried, in order, and what is
 // left to the reader.
-func (x *tuning) advise() error {
-	todo, err := x.todo()
-	if err != nil {
-		return err
-	}
+func (x *tuning) advise() {
+	todo := x.todo()
 	x.plan(todo, len(todo))
-	byHand, err := x.byHand()
-	if err != nil {
-		return err
-	}
-	x.out.Advice = append(byHand, x.propose(x.doc, x.seen)...)
+	x.out.Advice = append(x.hand, x.propose(x.doc, x.seen)...)
 	x.doc.Ended = "advice alone: nothing was changed"
-	return nil
 }
 
 // sum adds what is said of a tuning that is over: what is left to the reader, how

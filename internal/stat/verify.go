@@ -299,27 +299,40 @@ func (c check) mtu() (*bool, string) {
 	if err != nil || c.PathNow == nil {
 		return nil, "the path could not be probed"
 	}
-	out, in := c.PathNow.Forward, c.PathNow.Back
-	if c.EndPoint == c.PathNow.To {
-		out, in = in, out
-	}
-	if out.MTU == nil {
+	out, in := sizes(c.PathNow, c.EndPoint)
+	if out == nil {
 		return nil, "the probe did not find what passes"
 	}
-	fact := fmt.Sprintf("%d bytes pass from there", out.MTU.Bytes)
-	if in.MTU != nil {
-		fact += fmt.Sprintf(", %d bytes towards it", in.MTU.Bytes)
+	fact := fmt.Sprintf("%d bytes pass from there", out.Bytes)
+	if in != nil {
+		fact += fmt.Sprintf(", %d bytes towards it", in.Bytes)
+	}
+	outWas, inWas := sizes(c.PathWas, c.EndPoint)
+	if outWas != nil && inWas != nil {
+		fact += fmt.Sprintf("; %d and %d before", outWas.Bytes, inWas.Bytes)
 	}
 	if mss := segmentOf(c.with.sender); mss > 0 {
 		fact += fmt.Sprintf("; segments of the connection: %d bytes", mss)
 	}
 	switch {
-	case out.MTU.Silent:
+	case out.Silent:
 		return new(false), fact + "; larger ones vanish"
-	case in.MTU != nil && in.MTU.Silent:
+	case in != nil && in.Silent && (inWas == nil || !inWas.Silent): // else it is no fault of this change, and may be what it is against
 		return new(false), fact + "; larger ones towards it vanish"
 	}
-	return new(out.MTU.Bytes >= wanted || out.MTU.Claimed <= wanted && out.MTU.Bytes == out.MTU.Claimed), fact
+	return new(out.Bytes >= wanted || out.Claimed <= wanted && out.Bytes == out.Claimed), fact
+}
+
+// sizes are what passes of a path from an end point, and towards it; nil where that
+// was not found.
+func sizes(p *measure.Path, endPoint string) (out, in *measure.PathMTU) {
+	switch {
+	case p == nil:
+		return nil, nil
+	case endPoint == p.To:
+		return p.Back.MTU, p.Forward.MTU
+	}
+	return p.Forward.MTU, p.Back.MTU
 }
 
 // segmentOf is the size of a sender's segments; 0 is not known.

@@ -148,6 +148,12 @@ func TestInForceMTU(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	x := tried(measure.Setting{EndPoint: "b", Knob: knob.MTU, Interface: "eth0", Value: "1400"}, measure.Setting{}, nil, nil)
+	x.PathWas = &measure.Path{From: "a", To: "b", Forward: way(1400, 1500, true), Back: way(1400, 1500, true)}
+	x.PathNow = &measure.Path{From: "a", To: "b", Forward: way(1400, 1500, true), Back: way(1400, 1400, false)}
+	if got := InForce(x); !same(got[0].Holds, yes) {
+		t.Errorf("what vanished before is held against the cure: %+v", got)
+	}
 	if got := InForce(tried(measure.Setting{EndPoint: "a", Knob: knob.MTU, Value: "9000"}, measure.Setting{}, nil, nil)); got[0].Holds != nil {
 		t.Errorf("without a probe: %+v", got)
 	}

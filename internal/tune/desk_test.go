@@ -240,6 +240,11 @@ func TestGone(t *testing.T) {
 		t.Error(outcomes(all), err)
 	}
 	delete(f.refuses, spot{"mtu", "eth0"})
+	f.gone[spot{"mtu", "eth0"}] = true
+	if all, err := d.Rollback(); err != nil || outcomes(all) != "mtu failed" || !strings.Contains(all[0].Error, "remove "+dir) {
+		t.Error(all, err)
+	}
+	delete(f.gone, spot{"mtu", "eth0"})
 	if err := d.Begin("b", "bob"); err != nil {
 		t.Error(err)
 	}

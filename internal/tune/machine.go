@@ -108,7 +108,7 @@ func (m *machine) Read(id, iface string) (string, error) {
 	}
 	value, err := r.read(iface)
 	if absent(err) {
-		err = errors.Join(err, ErrUnknown)
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("tune: reading %s: %w", called(id, iface), err)
@@ -140,7 +140,7 @@ func (m *machine) Set(id, iface, value string) error {
 	err = fmt.Errorf("tune: setting %s to %.200q: %w", called(id, iface), value, err)
 	if now, lost := r.read(iface); lost == nil && now != before && !errors.Is(err, errInactive) {
 		if back := r.change(iface, now, before); back != nil {
-			err = errors.Join(err, fmt.Errorf("tune: setting %s back to %.200q: %w", called(id, iface), before, back))
+			err = fmt.Errorf("%w; and setting it back to %.200q: %w", err, before, back)
 		}
 	}
 	return err

@@ -3,10 +3,13 @@ package tune
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"thru/internal/host"
@@ -23,8 +26,11 @@ func New() Machine {
 	rows = append(rows, linkRows(f)...)
 	rows = append(rows, routeRow(f))
 	for i, r := range rows {
-		if r.knob == knob.Channels {
-			rows[i].set = keepMasks(rows, r.set)
+		switch r.knob {
+		case knob.Channels:
+			rows[i].set = kept(f, h.OwnSysfs, r.set)
+		case knob.LRO:
+			rows[i].set = single(r.set)
 		}
 		if r.link {
 			rows[i].set = awaited(rows[i].set)
@@ -63,33 +69,68 @@ func awaited(set func(iface, before, value string) error) func(iface, before, va
 	}
 }
 
-// keepMasks refuses a change of the queues that would lose which CPUs somebody
-// has given to them: a queue that goes takes them along, and does not bring them
-// back. Drivers give transmit queues to CPUs by themselves, and again when the
-// number changes; software does not.
-func keepMasks(rows []row, set func(iface, before, value string) error) func(iface, before, value string) error {
-	read := func(id, iface string) string {
-		i := slices.IndexFunc(rows, func(r row) bool { return r.knob == id })
-		value, err := rows[i].read(iface)
-		if err != nil {
-			return ""
-		}
-		return value
-	}
+// kept refuses a change of the number of queues that would lose what somebody has
+// set of a queue: one that goes takes it along, and does not bring it back. Drivers
+// give their transmit queues to CPUs by themselves, and again when the number
+// changes; software does not. Where /sys shows another network namespace, nothing
+// can be said.
+func kept(f files, own func(string) error, set func(iface, before, value string) error) func(iface, before, value string) error {
 	return func(iface, before, value string) error {
-		masks := map[string]string{knob.RPS: read(knob.RPS, iface)}
-		if read(knob.IRQAffinity, iface) == "" {
-			masks[knob.XPS] = read(knob.XPS, iface)
+		if plainName(iface, own) != nil {
+			return set(iface, before, value)
+		}
+		dir := path.Join("sys/class/net", iface)
+		ofTx := []string{"xps_rxqs", "tx_maxrate"}
+		if !f.exists(path.Join(dir, "device")) {
+			ofTx = append(ofTx, "xps_cpus")
 		}
 		rx, tx := queuesOf(before, value)
-		for id, value := range masks {
-			list, _ := pairs(value)
-			keep := map[string]int{knob.RPS: rx, knob.XPS: tx}[id]
-			for i, p := range list {
-				if i >= keep && p.value != "0" {
-					return fmt.Errorf("%w: queue %s would lose its CPUs (%s %s)", errRefused, p.name, id, p.value)
-				}
+		err := f.unset(path.Join(dir, "queues"), "rx-", rx, "rps_cpus", "rps_flow_cnt")
+		if err == nil {
+			err = f.unset(path.Join(dir, "queues"), "tx-", tx, ofTx...)
+		}
+		if err != nil {
+			return err
+		}
+		return set(iface, before, value)
+	}
+}
+
+// unset refuses where a queue from one number on has something set in these files.
+func (f files) unset(dir, prefix string, from int, names ...string) error {
+	queues, err := f.numbered(dir, prefix)
+	if err != nil {
+		return err
+	}
+	for _, q := range queues[min(from, len(queues)):] {
+		for _, name := range names {
+			if text, err := f.text(path.Join(dir, q, name)); err == nil && strings.Trim(text, "0,") != "" {
+				return fmt.Errorf("%w: queue %s would lose its %s (%s)", errRefused, q, name, text)
 			}
+		}
+	}
+	return nil
+}
+
+// single refuses a change of an interface that others lie below: where it gives up
+// a feature, the kernel takes it from those too, and does not give it back to them
+// (net/core/dev.c, netdev_sync_lower_features).
+func single(set func(iface, before, value string) error) func(iface, before, value string) error {
+	return func(iface, before, value string) error {
+		a, l, err := linkOf(iface)
+		if err != nil {
+			return err
+		}
+		all, err := netlink.LinkList()
+		if err != nil {
+			return err
+		}
+		below := slices.Contains(followers(), l.Type())
+		for _, o := range all {
+			below = below || o.Attrs().MasterIndex == a.Index
+		}
+		if below {
+			return fmt.Errorf("%w: the interfaces below it would lose theirs", errRefused)
 		}
 		return set(iface, before, value)
 	}

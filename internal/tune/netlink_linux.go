@@ -157,11 +157,10 @@ func uppers(a *netlink.LinkAttrs, mtu int) error {
 	if err != nil {
 		return err
 	}
-	follow := []string{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}
 	for _, l := range all {
 		u := l.Attrs()
 		switch {
-		case u.ParentIndex == a.Index && u.NetNsID < 0 && slices.Contains(follow, l.Type()) && u.MTU > mtu:
+		case u.ParentIndex == a.Index && u.NetNsID < 0 && slices.Contains(followers(), l.Type()) && u.MTU > mtu:
 			return fmt.Errorf("%w: %s lies on it and has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
 		case u.MasterIndex == a.Index && slices.Contains([]string{"bond", "team"}, typeOf(all, a.Index)) && u.MTU != a.MTU:
 			return fmt.Errorf("%w: its member %s has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
@@ -169,6 +168,9 @@ func uppers(a *netlink.LinkAttrs, mtu int) error {
 	}
 	return nil
 }
+
+// followers are the kinds of interfaces that lie on one other.
+func followers() []string { return []string{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"} }
 
 func typeOf(all []netlink.Link, index int) string {
 	for _, l := range all {

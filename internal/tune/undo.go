@@ -61,6 +61,8 @@ func (d *Desk) undoOne(j *journal, c *change, seen map[spot]string) measure.Chan
 	now, err := d.machine.Read(c.Knob, c.Interface)
 	boot := d.afterBoot(j.record)
 	switch {
+	case errors.Is(err, ErrUnknown):
+		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
 	case err != nil:
 		return failed(c, fmt.Errorf("reading it: %w", err))
 	case same(now, c.Before):
