@@ -171,6 +171,27 @@ func (x *tuning) state(s measure.Setting) (measure.KnobState, bool) {
 	return measure.KnobState{}, false
 }
 
+// placeOf is the interface that a setting is of: where none is named that by which
+// the end point reaches the other one, if the knob is one of interfaces.
+func (x *tuning) placeOf(s measure.Setting) string {
+	if s.Interface != "" || len(x.doc.Paths) == 0 {
+		return s.Interface
+	}
+	route := x.doc.Paths[0].Forward.Route
+	if s.EndPoint == x.doc.Paths[0].To {
+		route = x.doc.Paths[0].Back.Route
+	}
+	if route == nil {
+		return ""
+	}
+	there := s
+	there.Interface = route.Interface
+	if _, known := x.state(there); !known {
+		return ""
+	}
+	return route.Interface
+}
+
 // asTheyAre are the same knobs with the values that they have.
 func (x *tuning) asTheyAre(settings []measure.Setting) (all []measure.Setting) {
 	for _, s := range settings {
@@ -207,6 +228,7 @@ func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 		}
 		at := s
 		at.EndPoint = e.Name
+		at.Interface = x.placeOf(at)
 		now, err := x.mayTake(at)
 		if err != nil {
 			return p, err
