@@ -30,17 +30,14 @@ func (x *tuning) plan(todo []measure.Proposal, of int) {
 		longest = max(longest, x.timeOf(w))
 		states += time.Duration(x.repeat) * x.timeOf(w)
 	}
-	each := x.turnsTime(longest)
-	if x.AA == 0 {
-		each += states // if it is kept
+	total := time.Duration(of) * (x.turnsTime(longest) + states) // if each is kept
+	if !x.DryRun {
+		total = min(total, max(time.Until(x.until), 0))
 	}
-	x.out.ExpectNs = int64(time.Duration(of) * each)
-	if x.AA == 0 {
-		x.out.ExpectNs = min(x.out.ExpectNs, int64(max(time.Until(x.until), 0)))
+	if x.AA > 0 {
+		total = time.Duration(x.AA) * x.turnsTime(longest)
 	}
-	if x.DryRun {
-		x.out.ExpectNs = int64(time.Duration(of) * each)
-	}
+	x.out.ExpectNs = int64(total)
 	x.Watch.Planned(*x.out, todo)
 }
 

@@ -404,7 +404,6 @@ func stripEvidence(e *measure.Evidence) {
 func (x *tuning) alike(ctx context.Context) error {
 	todo := x.todo()
 	x.plan(todo, len(todo))
-	x.out.ExpectNs = int64(time.Duration(x.AA) * x.turnsTime(x.timeOf(x.ways[0])))
 	differ := 0
 	for k := range x.AA {
 		p := measure.Proposal{
