@@ -7,6 +7,7 @@ import (
 	"thru/internal/host"
 	"thru/internal/knob"
 	"thru/internal/measure"
+	"thru/internal/tune"
 )
 
 // state is what commands of the system say of all that a knob can change in a host.
@@ -54,8 +55,11 @@ func TestKnobCommands(t *testing.T) {
 			t.Errorf("%s: the value before is not known: %+v", c.knob, w)
 			continue
 		}
-		before := state(p.A)
+		before, read := state(p.A), readKnob(t, p.A, s)
 		p.A.Must("sh", "-c", strings.Join(w.Set, " && "))
+		if now := readKnob(t, p.A, s); now != c.value && !strings.HasPrefix(now, c.value+" ") {
+			t.Errorf("%s: %q made it %q for package tune, not %q", c.knob, w.Set, now, c.value)
+		}
 		if out := p.A.Must("sh", "-c", w.Verify[0]); !strings.Contains(out, c.shows) {
 			t.Errorf("%s: %q shows %q, not %q", c.knob, w.Verify[0], out, c.shows)
 		}
@@ -63,10 +67,29 @@ func TestKnobCommands(t *testing.T) {
 			t.Errorf("%s: %q changed nothing", c.knob, w.Set)
 		}
 		p.A.Must("sh", "-c", strings.Join(w.Undo, " && "))
+		if now := readKnob(t, p.A, s); now != read {
+			t.Errorf("%s: %q left %q for package tune, not %q", c.knob, w.Undo, now, read)
+		}
 		if after := state(p.A); after != before {
 			t.Errorf("%s: %q left\n%s", c.knob, w.Undo, changed(before, after))
 		}
 	}
+}
+
+// readKnob is the value of a knob as package tune reads it.
+func readKnob(t *testing.T, h *Host, s measure.Setting) (value string) {
+	t.Helper()
+	if s.Knob == knob.RPS {
+		return s.Value // /sys of this process is of another network namespace
+	}
+	if k, _ := knob.Find(s.Knob); k.Scope == knob.OfHost {
+		s.Interface = ""
+	}
+	h.Inside(func() (err error) {
+		value, err = tune.New().Read(s.Knob, s.Interface)
+		return err
+	})
+	return value
 }
 
 // changed are the lines that two texts do not share.
