@@ -10,6 +10,8 @@ LDFLAGS     := -s -w $(if $(VERSION),-X thru/internal/cli.Version=$(VERSION))
 # One set of flags for all that is not a test, so that what one compiles the others find.
 PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
 BUILD       := $(PLAIN) $(GO) build -ldflags '$(LDFLAGS)'
+# Systems that thru is built for.
+CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Package archives and programs of Debian that the lab and the browser tests use.
@@ -27,15 +29,13 @@ build: ## build bin/thru, one static binary
 
 # The lab runs alone, after the others: it measures, and they would disturb it.
 # Most tests wait most of their time: three at once of a package on two CPUs, and
-# more of those that mostly wait for each other's processes. The command line's
-# take as long as all others together, so they run beside them.
+# more of those that mostly wait for each other's processes.
 test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
 	$(PLAIN) $(GO) vet ./...
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; \
-	{ { $(GO) test -v -parallel 6 $(RACE) ./internal/cli || touch bin/failed; } > bin/cli.out 2>&1 & \
-	  $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$') || touch bin/failed; \
-	  wait; cat bin/cli.out; \
+	{ $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$') || touch bin/failed; \
+	  $(GO) test -v -parallel 6 $(RACE) ./internal/cli || touch bin/failed; \
 	  $(GO) test -v -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
@@ -94,9 +94,9 @@ lint: ## check format, vet for three systems, staticcheck
 	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning ./... || exit 1; done
 	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long,tuning ./...
 
-cross: ## build for every system, and hold the linux binary to its size
+cross: ## build for every system, and hold the linux binary to its size; CROSS=linux/amd64 chooses
 	@mkdir -p dist
-	@for target in linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64; do \
+	@for target in $(CROSS); do \
 		echo "build $$target"; \
 		GOOS=$${target%/*} GOARCH=$${target#*/} $(BUILD) -o dist/thru-$${target%/*}-$${target#*/} ./cmd/thru || exit 1; \
 	done

@@ -40,7 +40,7 @@ func build() (string, error) {
 	root := filepath.Dir(strings.TrimSpace(string(mod)))
 	path := filepath.Join(root, "bin", "thru-lab")
 	unfinished := fmt.Sprintf("%s-%d", path, os.Getpid())
-	cmd := exec.Command("go", "build", "-o", unfinished, "./cmd/thru")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", unfinished, "./cmd/thru") // as make builds it: what that has compiled is found
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

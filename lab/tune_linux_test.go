@@ -30,7 +30,7 @@ const tuneLimit = 100 * time.Second
 
 // tune are the arguments of a quick tuning of the peer.
 func tune(args ...string) []string {
-	return append(strings.Fields("tune "+tuning.Peer+" --json --yes -t 0.4 -O 0.2 --one-way --budget 60s"), args...)
+	return append(strings.Fields("tune "+tuning.Peer+" --json --yes -t 0.3 -O 0.1 --one-way --budget 60s"), args...)
 }
 
 // outcome of the attempt that changes a knob, "" where there is none.
@@ -107,14 +107,16 @@ func TestTuneOneAtATime(t *testing.T) {
 	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
 	was := value(s.B, rmem)
 	one := s.Start(s.A, "", tune("--try", useful)...)
-	lab.Eventually(t, tuneLimit, "the change is in force", func() bool {
-		if !one.Running() {
-			t.Fatalf("it has ended: %s", one.Stdout())
-		}
-		return value(s.B, rmem) != was
-	})
-	const foreign = "4096 131072 5555555"
-	s.B.Sysctl(rmem, foreign)
+	inForce := func() {
+		t.Helper()
+		lab.Eventually(t, tuneLimit, "the change is in force", func() bool {
+			if !one.Running() {
+				t.Fatalf("it has ended: %s", one.Stdout())
+			}
+			return value(s.B, rmem) != was
+		})
+	}
+	inForce()
 	other := s.As(t.TempDir())
 	other.Join(nil)
 	for host, args := range map[*lab.Host][]string{s.A: tune("--try", useful), s.B: strings.Fields("tune --json --yes -t 0.3 --budget 20s")} {
@@ -123,6 +125,9 @@ func TestTuneOneAtATime(t *testing.T) {
 			t.Errorf("a second tuning at %s: exit %d, error %+v", host.Name, code, d.Error)
 		}
 	}
+	inForce()
+	const foreign = "4096 131072 5555555"
+	s.B.Sysctl(rmem, foreign)
 	one.Wait(tuneLimit)
 	if got := outcome(one.Document(), "tcp-rmem"); got != measure.Foreign {
 		t.Errorf("what somebody else has set ended as %q", got)

@@ -33,6 +33,7 @@ var otherwise = map[string]string{
 
 // Every flag of the recorded lists means the same here, or has an answer of its own.
 func TestEveryFlagHasAnAnswer(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/habits/*.flags")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d lists, %v", len(files), err)

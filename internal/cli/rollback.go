@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
 // restore does it, here or at an end point.
 func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []measure.Changed, error) {
 	if c.What == "" || c.What == control.Local {
-		changed, err := restoreHere(e.version, c.State)
+		changed, err := restoreHere(e, c.State)
 		return measure.EndPoint{Name: control.Local, Thru: e.version}, changed, err
 	}
 	if c.State != "" {
@@ -63,7 +64,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 }
 
 // restoreHere needs the journal alone.
-func restoreHere(version, state string) ([]measure.Changed, error) {
+func restoreHere(e *env, state string) ([]measure.Changed, error) {
 	prog, err := worker.Self()
 	if err != nil {
 		return nil, err
@@ -74,11 +75,24 @@ func restoreHere(version, state string) ([]measure.Changed, error) {
 			return nil, err
 		}
 	}
-	desk, err := openDesk(version, prog, state, nil)
+	desk, err := openDesk(e.version, prog, state, nil)
 	if err != nil {
 		return nil, err
 	}
-	return desk.Rollback()
+	changed, err := desk.Rollback()
+	if err == nil && len(changed) == 0 {
+		e.line(lookedAt(state))
+	}
+	return changed, err
+}
+
+// lookedAt says whose journal had nothing in it.
+func lookedAt(state string) string {
+	s := "looked for journals in " + filepath.Join(state, tuneFolder)
+	if tune.Possible() != nil {
+		s += "; those of root are others: run it as root"
+	}
+	return s
 }
 
 // notRestored names what is not as it was before; nil where all is.

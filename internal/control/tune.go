@@ -97,7 +97,8 @@ type tuning struct {
 	taken map[spot]bool      // by somebody else, who changed it meanwhile: hands off
 	hand  []measure.Proposal // of Try, what has not had its turn
 	// unsure is set where an answer did not come, so that nobody knows what is set.
-	unsure bool
+	unsure     bool
+	rolledBack bool // all of this tuning is undone
 }
 
 // way is the traffic of one direction.

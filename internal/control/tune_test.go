@@ -237,6 +237,21 @@ func TestTuneGivesUp(t *testing.T) {
 	}
 }
 
+// What a host reads back may have more parts than what was asked for.
+func TestReadBack(t *testing.T) {
+	for _, tt := range []struct {
+		before, value, found string
+		want                 bool
+	}{
+		{"on tx=on", "off", "off tx=off", true}, {"on tx=on", "off", "on tx=on", false}, {"rx-0 0 rx-1 0", "rx-0 3", "rx-0 3 rx-1 0", true}, {"1", "1", "1", true},
+	} {
+		got := readBack([]measure.Changed{{Setting: measure.Setting{EndPoint: "b", Knob: "k", Value: tt.value}, Before: tt.before, Found: tt.found}})
+		if len(got) != 1 || *got[0].Holds != tt.want || got[0].EndPoint != "b" {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
+
 // A change at both ends is one: where the second end refuses, the first is undone.
 func TestTuneBothEnds(t *testing.T) {
 	both := change(Local, "x", "new", "loss")

@@ -30,17 +30,14 @@ func (x *tuning) plan(todo []measure.Proposal, of int) {
 		longest = max(longest, x.timeOf(w))
 		states += time.Duration(x.repeat) * x.timeOf(w)
 	}
-	each := x.turnsTime(longest)
-	if x.AA == 0 {
-		each += states // if it is kept
+	total := time.Duration(of) * (x.turnsTime(longest) + states) // if each is kept
+	if !x.DryRun {
+		total = min(total, max(time.Until(x.until), 0))
 	}
-	x.out.ExpectNs = int64(time.Duration(of) * each)
-	if x.AA == 0 {
-		x.out.ExpectNs = min(x.out.ExpectNs, int64(max(time.Until(x.until), 0)))
+	if x.AA > 0 {
+		total = time.Duration(x.AA) * x.turnsTime(longest)
 	}
-	if x.DryRun {
-		x.out.ExpectNs = int64(time.Duration(of) * each)
-	}
+	x.out.ExpectNs = int64(total)
 	x.Watch.Planned(*x.out, todo)
 }
 
@@ -174,6 +171,27 @@ func (x *tuning) state(s measure.Setting) (measure.KnobState, bool) {
 	return measure.KnobState{}, false
 }
 
+// placeOf is the interface that a setting is of: where none is named that by which
+// the end point reaches the other one, if the knob is one of interfaces.
+func (x *tuning) placeOf(s measure.Setting) string {
+	if s.Interface != "" || len(x.doc.Paths) == 0 {
+		return s.Interface
+	}
+	route := x.doc.Paths[0].Forward.Route
+	if s.EndPoint == x.doc.Paths[0].To {
+		route = x.doc.Paths[0].Back.Route
+	}
+	if route == nil {
+		return ""
+	}
+	there := s
+	there.Interface = route.Interface
+	if _, known := x.state(there); !known {
+		return ""
+	}
+	return route.Interface
+}
+
 // asTheyAre are the same knobs with the values that they have.
 func (x *tuning) asTheyAre(settings []measure.Setting) (all []measure.Setting) {
 	for _, s := range settings {
@@ -210,6 +228,7 @@ func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 		}
 		at := s
 		at.EndPoint = e.Name
+		at.Interface = x.placeOf(at)
 		now, err := x.mayTake(at)
 		if err != nil {
 			return p, err

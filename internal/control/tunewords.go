@@ -39,7 +39,7 @@ func (x *tuning) nothingLeft() string {
 	return "nothing that is proposed helps any more"
 }
 
-// kept are the changes that stand.
+// keptTitles names the changes that stand.
 func (x *tuning) keptTitles() (titles []string) {
 	for _, a := range x.out.Attempts {
 		if a.Outcome == measure.Kept {
@@ -65,7 +65,7 @@ func (x *tuning) allUndone() {
 			a.Outcome, a.Reason = measure.Undone, a.Reason+"; undone all the same, since the tuning did not come to its end"
 		}
 	}
-	x.stood = nil
+	x.stood, x.rolledBack = nil, true
 }
 
 // nowhere says why a setting that was asked for by hand has no place.
@@ -105,12 +105,13 @@ func (x *tuning) advise() {
 // sum adds what is said of a tuning that is over: what is left to the reader, how
 // what was kept is made to last, and what holds the path now.
 func (x *tuning) sum() {
-	for _, w := range x.ways {
-		if w.cell < len(x.doc.Cells) && len(x.out.Journey) > 0 {
-			x.out.Remains = append(x.out.Remains, boundBy(&x.doc.Cells[w.cell]))
-		}
+	if len(x.out.Journey) == 0 || x.rolledBack && len(x.out.Journey) > 1 { // the last state stands no more
+		return
 	}
-	if x.DryRun || x.AA > 0 || len(x.out.Journey) == 0 {
+	for _, w := range x.ways {
+		x.out.Remains = append(x.out.Remains, boundBy(&x.doc.Cells[w.cell]))
+	}
+	if x.DryRun || x.AA > 0 {
 		return
 	}
 	tried := map[string]bool{}

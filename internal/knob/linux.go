@@ -96,7 +96,12 @@ func linuxQdisc(w *wording) {
 	}
 	show := fmt.Sprintf("tc -s qdisc show dev %s", w.nic())
 	value, _, _ := strings.Cut(w.set.Value, " ")
-	before, _, _ := strings.Cut(w.before, " ")
+	before, handle, _ := strings.Cut(w.before, " ")
+	if handle != "" {
+		w.say("somebody has configured a discipline there: change it where that is done, since replacing it loses its options")
+		w.verify(show)
+		return
+	}
 	if before == "" {
 		w.do(root(w.word(value)), root(unknownValue), show)
 		w.readFirst(show)

@@ -158,6 +158,14 @@ func TestFromFacts(t *testing.T) {
 	}
 }
 
+// TestConfiguredQdisc: what somebody has configured cannot be brought back by
+// its name, so no command replaces it.
+func TestConfiguredQdisc(t *testing.T) {
+	if w := By("linux", nil, measure.Setting{Knob: Qdisc, Interface: "eth0", Value: "fq"}, "htb 1:"); len(w.Set) > 0 || len(w.Undo) > 0 || !strings.Contains(w.Words, "loses its options") {
+		t.Errorf("%+v", w)
+	}
+}
+
 func TestInTurns(t *testing.T) {
 	for _, c := range []struct {
 		table        string

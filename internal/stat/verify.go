@@ -361,16 +361,17 @@ func (c check) packetSize() (*bool, string) {
 		return nil, "the packets of the sender's interface were not counted"
 	}
 	was, large := meanSent(c.before.sender), mean > float64(mss+headers)
+	value, _, _ := strings.Cut(c.Value, " ") // what follows are its parts
 	fact := fmt.Sprintf("%.0f bytes on average", mean)
 	if was > 0 {
 		fact += fmt.Sprintf(", %.0f before", was)
 	}
 	switch {
-	case c.Value == "on" && large:
+	case value == "on" && large:
 		return new(true), fact
-	case c.Value == "off" && c.Knob == knob.TSO && large:
+	case value == "off" && c.Knob == knob.TSO && large:
 		return new(false), fact
-	case c.Value == "off" && !large && was > float64(mss+headers):
+	case value == "off" && !large && was > float64(mss+headers):
 		return new(true), fact
 	}
 	return nil, fact + ": this interface may count before it splits them, or after"

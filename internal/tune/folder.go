@@ -142,3 +142,12 @@ func syncDir(path string) error {
 	defer d.Close()
 	return d.Sync()
 }
+
+// machineID names the machine (machine-id(5)); empty where it is not told.
+func machineID(root string) string {
+	b, err := os.ReadFile(filepath.Join("/", root, "etc/machine-id"))
+	if err != nil || len(b) > maxName {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -19,7 +19,7 @@ import (
 // Kinds of lines in a journal. What is about to be done is on the disk before
 // it is done, so that a crash at any point leaves enough to undo it.
 const (
-	lineBegin  = "begin"  // who tunes, on which boot and network namespace of the host
+	lineBegin  = "begin"  // who tunes, on which machine, boot and network namespace
 	lineChange = "change" // a knob is about to be set
 	lineDone   = "done"   // what it was then found at; again where another change of ours has moved it
 	lineUndo   = "undo"   // it is about to be set back
@@ -45,6 +45,7 @@ type entry struct {
 
 	Who       string `json:"who,omitempty"`       // of begin
 	Thru      string `json:"thru,omitempty"`      // its version
+	Machine   string `json:"machine,omitempty"`   // id of the machine
 	Boot      string `json:"boot,omitempty"`      // id of the boot
 	Namespace uint64 `json:"namespace,omitempty"` // inode of the network namespace
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -19,9 +18,8 @@ import (
 // hold keeps others from tuning this host until it is released, or the process
 // ends in whatever way. Those who use the same folder are kept out by a file,
 // which no other user can take; those with another folder by the socket.
-func hold(dir, socket string) (release func(), err error) {
-	name := fmt.Sprintf("lock-%d", namespace()) // hosts that are namespaces may share a folder
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600)
+func hold(file, socket string) (release func(), err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("tune: locking the journal: %w", err)
 	}

@@ -11,9 +11,16 @@ import (
 	"thru/internal/measure"
 )
 
+// pass is what is known while changes are undone.
+type pass struct {
+	seen  map[spot]string // what this tuning has last left there, and is kept so; nil: it is not under way
+	first map[spot]string // what was there before the first of all changes that are undone; nil: not all are
+	back  map[spot]bool   // set back already by a later change of it; nil: not told
+}
+
 // undo undoes the changes of a journal that have these numbers (nil: all), the
-// last first. seen, if not nil, is kept as what this process has last left there.
-func (d *Desk) undo(j *journal, which map[int64]bool, seen map[spot]string) (all []measure.Changed) {
+// last first.
+func (d *Desk) undo(j *journal, which map[int64]bool, p pass) (all []measure.Changed) {
 	if j == nil {
 		return nil
 	}
@@ -36,7 +43,7 @@ func (d *Desk) undo(j *journal, which map[int64]bool, seen map[spot]string) (all
 		if later, yes := blocked[c.spot()]; yes {
 			r.Outcome, r.Error = measure.Failed, fmt.Sprintf("change %d was made after it: undo that first", later)
 		} else {
-			r = d.undoOne(j, c, seen)
+			r = d.undoOne(j, c, p)
 		}
 		if r.Outcome == measure.Failed {
 			blocked[c.spot()] = c.Number
@@ -57,24 +64,24 @@ func settledAgain(c *change) measure.Changed {
 
 // undoOne brings back the value before a change, unless somebody else has
 // changed it since.
-func (d *Desk) undoOne(j *journal, c *change, seen map[spot]string) measure.Changed {
+func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	now, err := d.machine.Read(c.Knob, c.Interface)
-	boot := d.afterBoot(j.record)
+	first, all := p.first[c.spot()]
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
 	case err != nil:
 		return failed(c, fmt.Errorf("reading it: %w", err))
-	case same(now, c.Before):
+	case same(now, c.Before), all && same(now, first):
 		return d.closed(j, c, measure.Settled, "")
-	case !boot && !d.ours(j, c, now):
-		return d.closed(j, c, measure.Foreign, fmt.Sprintf("%v: thru left it at %s, it is %s", ErrForeign, quote(c.left()), quote(now)))
+	case !d.ours(j, c, now):
+		return d.closed(j, c, measure.Foreign, d.foreign(j, c, now))
 	}
 	// Undoing goes on where the journal cannot be written: the disk may be full.
 	// Then the journal says that the change is open, and whoever reads it finds
 	// the value that was before.
 	written := j.add(entry{Line: lineUndo, Number: c.Number})
-	moved := d.watch(j, c, seen)
+	moved := d.watch(j, c, p.seen)
 	d.conf.step("set")
 	if err := d.machine.Set(c.Knob, c.Interface, c.Before); err != nil {
 		return failed(c, errors.Join(setFailed(measure.Setting{Knob: c.Knob, Interface: c.Interface, Value: c.Before}, err), written))
@@ -87,21 +94,27 @@ func (d *Desk) undoOne(j *journal, c *change, seen map[spot]string) measure.Chan
 	case !same(after, c.Before):
 		return failed(c, fmt.Errorf("the host took %s, but it reads %s", quote(c.Before), quote(after)))
 	}
-	if seen != nil {
-		seen[c.spot()] = after
+	if p.seen != nil {
+		p.seen[c.spot()] = after
 	}
 	moved()
 	why := ""
-	if boot {
-		why = d.sinceBoot(c, now)
+	if d.afterBoot(j.record) && !p.back[c.spot()] {
+		why = d.cameBack(c)
+	}
+	if p.back != nil {
+		p.back[c.spot()] = true
 	}
 	return d.closed(j, c, measure.Undone, why)
 }
 
-// ours is true where a value is what this change, or one that a crash has cut
-// off, left there.
+// ours is true where a value is what this change left there, or where a crash
+// has cut it off: then anything is. A boot ends what was cut off, and brings in
+// values of its own.
 func (d *Desk) ours(j *journal, c *change, now string) bool {
 	switch {
+	case d.afterBoot(j.record):
+		return same(now, c.left()) || holds(c.Setting, now)
 	case c.undoing:
 		return true
 	case c.made:
@@ -110,6 +123,14 @@ func (d *Desk) ours(j *journal, c *change, now string) bool {
 		return holds(c.Setting, now)
 	}
 	return true
+}
+
+// foreign says whose the value is.
+func (d *Desk) foreign(j *journal, c *change, now string) string {
+	if d.afterBoot(j.record) {
+		return fmt.Sprintf("since the host was booted it is %s, which thru has not set: it stays so (before it was %s)", quote(now), quote(c.Before))
+	}
+	return fmt.Sprintf("%v: thru left it at %s, it is %s", ErrForeign, quote(c.left()), quote(now))
 }
 
 // left is the value at which thru has left it.
@@ -175,11 +196,9 @@ func (d *Desk) watch(j *journal, about *change, seen map[spot]string) (moved fun
 	}
 }
 
-// sinceBoot says what a person should know of a value that a boot has changed.
-func (d *Desk) sinceBoot(c *change, now string) string {
-	if !same(now, c.left()) {
-		return "since the boot it was " + quote(now)
-	}
+// cameBack says what a person should know of a value of ours that a boot has
+// brought back.
+func (d *Desk) cameBack(c *change) string {
 	if file := lastingIn(d.conf.Root, c.Setting); file != "" {
 		return "the boot had brought it back: " + file + " sets it; remove it there, or it comes again"
 	}
@@ -255,7 +274,15 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 	if err != nil {
 		return nil, err
 	}
-	stuck := map[spot]bool{} // a later journal could not undo it
+	stuck, p := map[spot]bool{}, pass{first: map[spot]string{}, back: map[spot]bool{}} // stuck: a later journal could not undo it
+	for _, id := range ids {
+		r, err := d.dir.read(id)
+		if err == nil && d.isHere(r) && wanted(r) {
+			for _, c := range r.open() { // the oldest comes last
+				p.first[c.spot()] = c.Before
+			}
+		}
+	}
 	for _, id := range ids {
 		r, err := d.dir.read(id)
 		if err == nil && (!d.isHere(r) || !wanted(r)) {
@@ -266,7 +293,7 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 		}
 		var some []measure.Changed
 		if err == nil {
-			some, err = d.undoJournal(id, stuck)
+			some, err = d.undoJournal(id, stuck, p)
 		}
 		all = append(all, some...)
 		if err != nil {
@@ -277,7 +304,7 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 }
 
 // undoJournal undoes what is open in one journal, and closes it.
-func (d *Desk) undoJournal(id int64, stuck map[spot]bool) ([]measure.Changed, error) {
+func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) ([]measure.Changed, error) {
 	j, err := openJournal(d.dir.path(id), id, d.conf.step)
 	if err != nil {
 		return nil, err
@@ -287,7 +314,7 @@ func (d *Desk) undoJournal(id int64, stuck map[spot]bool) ([]measure.Changed, er
 	for _, c := range j.open() {
 		which[c.Number] = !stuck[c.spot()]
 	}
-	all := d.undo(j, which, nil)
+	all := d.undo(j, which, p)
 	for _, c := range j.open() {
 		stuck[c.spot()] = true
 		if !which[c.Number] {
@@ -306,14 +333,3 @@ func (d *Desk) undoJournal(id int64, stuck map[spot]bool) ([]measure.Changed, er
 
 // isBusy is what a driver says of a device that is in use.
 func isBusy(err error) bool { return errors.Is(err, syscall.EBUSY) }
-
-// IsForeign tells whether an error of Alter, also one that has come over the
-// network as text, says that somebody else has changed the setting.
-func IsForeign(err error) bool {
-	return err != nil && (errors.Is(err, ErrForeign) || strings.Contains(err.Error(), ErrForeign.Error()))
-}
-
-// IsTaken tells the same of ErrTaken.
-func IsTaken(err error) bool {
-	return err != nil && (errors.Is(err, ErrTaken) || strings.Contains(err.Error(), ErrTaken.Error()))
-}

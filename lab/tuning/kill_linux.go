@@ -65,7 +65,7 @@ func (k Killed) String() string {
 	if k.Ended {
 		alone = "it was over"
 	}
-	return strings.TrimSpace(fmt.Sprintf("%-44s after %-7s %d open, undone %s %s %s", k.Kill, cmp.Or(k.Last, "nothing,")+",", k.Open, alone, strings.Join(k.Left, " | "), k.Wrong))
+	return strings.TrimSpace(fmt.Sprintf("%-44s after %-7s %d open, undone %s %s %s", k.Kill, cmp.Or(k.Last, "nothing")+",", k.Open, alone, strings.Join(k.Left, " | "), k.Wrong))
 }
 
 // Right tells whether all is as it was before the tuning, and came there as promised.
@@ -168,7 +168,7 @@ func Kills(seed uint64, first, n int, whole time.Duration, writes int) []Kill {
 		if r.IntN(2) == 0 {
 			k.After = time.Duration(r.Int64N(int64(whole)))
 		} else {
-			k.Write, k.Jitter = 1+r.IntN(writes), time.Duration(r.Int64N(int64(3*time.Millisecond)))
+			k.Write, k.Jitter = 1+r.IntN(writes), max(0, time.Duration(r.Int64N(int64(4*time.Millisecond)))-2*time.Millisecond) // half of these at once, before it is on the disk
 		}
 		all = append(all, k)
 	}

@@ -263,11 +263,12 @@ func checkRequests(t *testing.T, sent, got measure.Evidence, rate float64) {
 	for _, b := range sent.Bins {
 		bins += b.Requests
 	}
-	near := 4 + asked/50 // the reading and the flag are not one moment
+	near := 4 + asked/10 // the reading and the flag are not one moment, and a CPU may be away between them
 	if asked == 0 || asked != bins || l.Count < asked-near || l.Count > asked+near {
 		t.Errorf("%d requests, %d in the bins, %d latencies", asked, bins, l.Count)
 	}
-	if most := 2 * rate * float64(sent.MeasuredNs) / 1e9; rate > 0 && float64(asked) > most+4 {
+	// What was due in the ramp may come late, when a CPU was away.
+	if most := 2 * rate * float64(sent.RampNs+sent.MeasuredNs) / 1e9; rate > 0 && float64(asked) > most+4 {
 		t.Errorf("%d requests at a rate that allows %.0f", asked, most)
 	}
 	if answered == 0 {

@@ -1,0 +1,178 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Alter sets knobs, in order. Each change is in the journal, on the disk, before
+// it is made, and read back afterwards. One that is so already changes nothing
+// (outcome "as it was", no number). On an error those before it are undone.
+func (d *Desk) Alter(client string, settings []measure.Setting) ([]measure.Changed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.check(settings); err != nil {
+		return nil, err
+	}
+	var made []measure.Changed
+	for _, s := range settings {
+		c, err := d.set(t, s)
+		if err != nil {
+			return nil, d.takeBack(t, made, err)
+		}
+		made = append(made, c)
+	}
+	return made, nil
+}
+
+// takeBack undoes what an Alter has changed before it failed.
+func (d *Desk) takeBack(t *tuning, made []measure.Changed, cause error) error {
+	numbers := map[int64]bool{}
+	for _, c := range made {
+		numbers[c.Number] = true
+	}
+	for _, c := range d.undo(t.journal, numbers, pass{seen: t.seen}) {
+		if c.Outcome == measure.Failed {
+			cause = errors.Join(cause, fmt.Errorf("tune: and undoing %s: %s", nameOf(c.Setting), c.Error))
+		}
+	}
+	return cause
+}
+
+// check refuses what is not on the list of this host, before anything is changed.
+func (d *Desk) check(settings []measure.Setting) error {
+	if len(settings) > mostSettings {
+		return fmt.Errorf("tune: %d settings at a time are too many: at most %d", len(settings), mostSettings)
+	}
+	var interfaces []string
+	for _, s := range settings {
+		if len(s.Knob) > maxName || len(s.Interface) > maxName {
+			return errors.New("tune: the name of a setting is too long")
+		}
+		if err := checkValue(s.Value); err != nil {
+			return fmt.Errorf("tune: setting %s: %w", nameOf(s), err)
+		}
+		if !d.allows(s.Knob) {
+			return fault.Failf("its operator allows others, or does it by hand: thru tune --dry-run prints how", "tune: %s is not on the list of this end point (thru serve --tune-only)", s.Knob)
+		}
+		if s.Interface != "" && !slices.Contains(interfaces, s.Interface) {
+			interfaces = append(interfaces, s.Interface)
+		}
+	}
+	for _, k := range d.machine.Knobs(interfaces) {
+		if k.Refused != "" && slices.ContainsFunc(settings, func(s measure.Setting) bool { return s.Knob == k.Knob && s.Interface == k.Interface }) {
+			return fault.Failf("thru tune --dry-run prints how to do it by hand", "tune: %s cannot be changed here: %s", nameOf(measure.Setting{Knob: k.Knob, Interface: k.Interface}), k.Refused)
+		}
+	}
+	return nil
+}
+
+// set makes one change.
+func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
+	s.EndPoint = ""
+	if m, ok := d.machine.(former); ok {
+		var err error
+		if s.Value, err = m.Form(s.Knob, s.Interface, s.Value); err != nil {
+			return measure.Changed{}, err
+		}
+	}
+	before, err := d.machine.Read(s.Knob, s.Interface)
+	if err == nil {
+		err = checkValue(before)
+	}
+	if err != nil {
+		return measure.Changed{}, fmt.Errorf("tune: reading %s: %w", nameOf(s), err)
+	}
+	if last, ours := t.seen[spot{s.Knob, s.Interface}]; ours && !same(last, before) {
+		return measure.Changed{}, fault.Failf("see who changes it (a tuning daemon, a network manager), and end that for the time of a tuning",
+			"tune: %s: %w: thru left it at %s, it is %s", nameOf(s), ErrForeign, quote(last), quote(before))
+	}
+	if holds(s, before) {
+		return measure.Changed{Setting: s, Before: before, Found: before, Outcome: measure.Settled}, nil
+	}
+	if err := d.ready(t); err != nil {
+		return measure.Changed{}, err
+	}
+	number := t.journal.next()
+	if err := t.journal.add(entry{Line: lineChange, At: d.now(), Number: number, Knob: s.Knob, Interface: s.Interface, Value: s.Value, Before: before}); err != nil {
+		return measure.Changed{}, err
+	}
+	c := t.journal.find(number)
+	if err := d.make(t, c); err != nil {
+		return measure.Changed{}, d.takeBack(t, []measure.Changed{c.Changed}, err)
+	}
+	return c.Changed, nil
+}
+
+// make sets the knob of a change that is in the journal, and reads it back.
+func (d *Desk) make(t *tuning, c *change) error {
+	moved := d.watch(t.journal, c, t.seen)
+	d.conf.step("set")
+	setErr := d.machine.Set(c.Knob, c.Interface, c.Value)
+	d.conf.step("read")
+	found, err := d.machine.Read(c.Knob, c.Interface)
+	if err == nil {
+		err = checkValue(found)
+	}
+	if err = errors.Join(setErr, err); err != nil {
+		return setFailed(c.Setting, err)
+	}
+	if err := t.journal.add(entry{Line: lineDone, Number: c.Number, Found: found}); err != nil {
+		return err
+	}
+	t.seen[c.spot()] = found
+	moved()
+	if !holds(c.Setting, found) {
+		return fault.Failf("its driver or kernel has bounds of its own, or another program sets it at the same time: the kernel's log may say (dmesg)",
+			"tune: setting %s: the host took %s, but it reads %s: it is undone", nameOf(c.Setting), quote(c.Value), quote(found))
+	}
+	return nil
+}
+
+// setFailed says what to do about a host that refuses a setting.
+func setFailed(s measure.Setting, err error) error {
+	hint := fault.Hint(err)
+	if hint == "" && isBusy(err) {
+		hint = "something holds the link or the device: end what uses it, take the link down (ip link set DEVICE down), set it, and up again"
+	}
+	return fault.Failf(hint, "tune: setting %s to %s: %w", nameOf(s), quote(s.Value), err)
+}
+
+// ready has the journal and the guard of a tuning stand before its first change.
+func (d *Desk) ready(t *tuning) error {
+	if t.journal != nil {
+		return nil
+	}
+	j, err := d.dir.create(entry{
+		Line: lineBegin, At: d.now(), Who: t.who, Thru: d.conf.Version, Machine: machineID(d.conf.Root), Boot: d.conf.Boot(), Namespace: namespace(),
+	}, d.conf.step)
+	if err != nil {
+		return err
+	}
+	if d.conf.Guard != nil {
+		if t.stop, err = d.conf.Guard(string(d.dir)); err != nil {
+			j.close()
+			return errors.Join(fmt.Errorf("tune: starting the guard, which would undo it if thru dies: %w", err), d.dir.finish(j))
+		}
+	}
+	t.journal = j
+	return nil
+}
+
+// former is a Machine that knows the form that its values have.
+type former interface {
+	Form(knob, iface, value string) (string, error)
+}
+
+// holds tells whether a value is what was asked for, which may be some elements of many.
+func holds(s measure.Setting, found string) bool {
+	return same(found, s.Value) || inForce(s.Knob, s.Value, found)
+}
