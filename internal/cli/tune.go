@@ -308,7 +308,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 		both = append(both, ends.peer)
 	}
 	for _, end := range both {
-		point, err := knobsOf(ctx, end)
+		point, err := knobsOf(ctx, end, len(both) == 1)
 		if err != nil {
 			return err
 		}
@@ -322,8 +322,9 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	return report.Knobs(e.out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
 }
 
-// knobsOf asks an end point for the knobs of the host and of its interfaces that are up.
-func knobsOf(ctx context.Context, end *control.EndPoint) (measure.EndPoint, error) {
+// knobsOf asks an end point for the knobs of the host and of its interfaces that are
+// up; of loopback where it is tuned against itself.
+func knobsOf(ctx context.Context, end *control.EndPoint, alone bool) (measure.EndPoint, error) {
 	point := measure.EndPoint{Name: end.Name, Addr: end.Addr, Thru: end.Hello.Thru}
 	if end.Foreign || end.Client == nil {
 		point.NoTune = "no thru runs there"
@@ -335,7 +336,8 @@ func knobsOf(ctx context.Context, end *control.EndPoint) (measure.EndPoint, erro
 	}
 	var names []string
 	for _, x := range facts.Facts.Interfaces {
-		if x.Up != nil && *x.Up {
+		loopback := x.Kind != nil && *x.Kind == "loopback"
+		if x.Up != nil && *x.Up && (alone || !loopback) {
 			names = append(names, x.Name)
 		}
 	}

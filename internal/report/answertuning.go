@@ -62,7 +62,7 @@ func wayText(from, to *measure.Cell) string {
 	switch {
 	case !stat.Measured(from) && !stat.Measured(to):
 		return "no result"
-	case from == to || amountOf(from) == amountOf(to):
+	case abs(amountOf(to)-amountOf(from)) <= stat.EquivalencePct/100.0*amountOf(from): // as much as before
 		return unit.Rate(amountOf(to))
 	}
 	return fromTo(amountOf(from), amountOf(to))

@@ -36,8 +36,8 @@ func (p *printer) tuningText(v *view) {
 	for _, a := range t.Attempts {
 		p.attempt(a)
 	}
-	if v.Ended != "" {
-		p.wrap("", 0, "", "ended: "+v.Ended)
+	if t.Ending != "" {
+		p.wrap("", 0, "", "ended: "+t.Ending)
 	}
 	p.toKeep(t)
 	if len(t.Remains) > 0 {
@@ -48,6 +48,17 @@ func (p *printer) tuningText(v *view) {
 	}
 	p.proposals(t)
 	p.lists(v)
+}
+
+// ending says why it ended, and how long it took beside what was said before.
+func (t *tuning) ending(v *view) string {
+	if v.Ended == "" || t.Expected == "" {
+		return v.Ended
+	}
+	if t.DryRun {
+		return v.Ended + "; to try it would take about " + t.Expected
+	}
+	return v.Ended + "; took " + v.Elapsed + ", expected " + t.Expected
 }
 
 // same prints the outcome of comparisons of a state with itself.
@@ -220,15 +231,22 @@ func (p *printer) knobs(e measure.EndPoint) {
 	default:
 		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
 	}
-	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}, {Name: "cannot be set", Least: 12}}}
+	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}}}
+	var refused []gap
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
-		g.Rows = append(g.Rows, []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), orDash(cleanUpTo(k.Possible, longestWhy)), orDash(cleanUpTo(k.Refused, longestWhy))})
+		g.Rows = append(g.Rows, []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), orDash(cleanUpTo(k.Possible, longestWhy))})
+		if k.Refused != "" {
+			refused = addGap(refused, strings.TrimSpace(clean(k.Knob)+" "+clean(k.Interface)), cleanUpTo(k.Refused, longestWhy))
+		}
 	}
 	if n := len(e.Knobs) - len(g.Rows); n > 0 {
 		g.More = fmt.Sprintf("and %d more, see --json", n)
 	}
 	if len(g.Rows) > 0 {
 		p.grid(g.withoutEmpty())
+	}
+	for _, r := range refused {
+		p.wrap("", 15, "  cannot be set", r.text(maxLines))
 	}
 }
 

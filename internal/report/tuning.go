@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -21,6 +22,7 @@ const (
 type tuning struct {
 	DryRun   bool
 	Expected string // time that it was said to take, in words
+	Ending   string // why it ended, and how long it took
 	In       scale  // of the figures of the journey
 	Journey  []stage
 	Untuned  []string // end points that are left as they are, and why
@@ -45,7 +47,7 @@ func newTuning(d *measure.Document) *tuning {
 	t := d.Tuning
 	v := &tuning{DryRun: t.DryRun, In: journeyScale(d), Journey: newJourney(d), Undo: undoCommands(t), Flags: keptFlags(t), Remains: cleanAll(t.Remains), Same: newSameness(d)}
 	if t.ExpectNs > 0 {
-		v.Expected = unit.Duration(t.ExpectNs)
+		v.Expected = aboutTime(time.Duration(t.ExpectNs))
 	}
 	if v.Same == nil {
 		for i := range t.Attempts[:min(len(t.Attempts), maxAttempts)] {

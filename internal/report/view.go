@@ -134,6 +134,9 @@ func newView(d *measure.Document) *view {
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
 	v.say(said)
+	if tuned != nil {
+		tuned.Ending = tuned.ending(v)
+	}
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
