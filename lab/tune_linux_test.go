@@ -57,6 +57,7 @@ func value(h *lab.Host, name string) string {
 // and is undone, one is nothing to do. A rollback takes back the first, also
 // after a boot.
 func TestTuneKeepsWhatHelps(t *testing.T) {
+	t.Parallel()
 	way := wire.Way{Rate: 200e6, Delay: 10 * time.Millisecond, Queue: 2 << 20}
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
 	x.B.Sysctl(rmem, small)
@@ -106,7 +107,8 @@ func TestTuneOneAtATime(t *testing.T) {
 	t.Parallel()
 	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
 	was := value(s.B, rmem)
-	one := s.Start(s.A, "", tune("--try", useful)...)
+	long := strings.Fields("tune " + tuning.Peer + " --json -t 3 -O 0.1 --one-way --budget 60s --only tcp-rmem") // so that it outlasts the others
+	one := s.Start(s.A, "", append(long, "--try", useful)...)
 	inForce := func() {
 		t.Helper()
 		lab.Eventually(t, tuneLimit, "the change is in force", func() bool {
@@ -121,7 +123,7 @@ func TestTuneOneAtATime(t *testing.T) {
 	other.Join(nil)
 	for host, args := range map[*lab.Host][]string{s.A: tune("--try", useful), s.B: strings.Fields("tune --json --yes -t 0.3 --budget 20s")} {
 		d, code := other.Run(host, tuneLimit, args...)
-		if code != 1 || d.Error == nil || d.Error.Hint == "" || !strings.Contains(d.Error.Message, "tun") {
+		if code != 1 || d.Error == nil || d.Error.Hint == "" || !strings.Contains(d.Error.Message, "tuned by another") {
 			t.Errorf("a second tuning at %s: exit %d, error %+v", host.Name, code, d.Error)
 		}
 	}
