@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"thru/internal/knob"
@@ -23,11 +24,9 @@ func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt
 	} else {
 		a.Outcome, a.Reason = measure.Declined, "its risk was not accepted: "+risk(p)
 	}
+	err = giveUp(&a, err)
 	if err == nil && a.Outcome != measure.Kept {
-		err = x.revert(ctx)
-	}
-	if f, ok := givenUp(err); ok {
-		a.Outcome, a.Reason, err = f.outcome, f.why, nil
+		err = giveUp(&a, x.revert(ctx)) // also of one that is given up: it is in force where the last run was with it
 	}
 	switch {
 	case err == nil:
@@ -38,6 +37,18 @@ func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt
 	}
 	a.ElapsedNs = int64(time.Since(begin))
 	return a, err
+}
+
+// giveUp notes in an attempt why it is given up, and returns an error that costs
+// more than that attempt.
+func giveUp(a *measure.Attempt, err error) error {
+	f, up := givenUp(err)
+	if !up {
+		return err
+	}
+	a.Outcome = f.outcome
+	a.Reason = strings.TrimPrefix(a.Reason+"; "+f.why, "; ")
+	return nil
 }
 
 // accepts asks whether the risk of a change is taken.

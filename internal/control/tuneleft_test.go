@@ -1,0 +1,71 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"thru/internal/advise"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// told hears of each attempt as it ends.
+type told struct {
+	*quiet
+	hear func(measure.Attempt)
+}
+
+func (h *told) Tried(a measure.Attempt) { h.hear(a); h.quiet.Tried(a) }
+
+// A change that is given up is undone before the next one is tried, whichever
+// state the last run was in: else the next one is measured on top of it.
+func TestTuneUndoesWhatItGivesUp(t *testing.T) {
+	for seed := range uint64(12) {
+		w := sick()
+		allows := w.allows
+		w.allows = func(set map[spot]string, from string, n int) float64 {
+			if set[at("peer", knob.Backlog)] == "2000" {
+				return 0
+			}
+			return allows(set, from, n)
+		}
+		r := w.runner(&quiet{})
+		r.Watch = &told{&quiet{}, func(a measure.Attempt) {
+			if v := w.now()[at("peer", knob.Backlog)]; v != "1000" {
+				t.Errorf("seed %d: after %s (%s) it is %s", seed, a.ID, a.Outcome, v)
+			}
+		}}
+		doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Seed: seed, propose: proposing(cures()...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := outcomes(doc); got["netdev-max-backlog@peer"] != measure.Failed || got["tso@local"] != measure.Kept || got["tcp-rmem@peer"] != measure.Kept {
+			t.Errorf("seed %d: %v", seed, got)
+		}
+	}
+}
+
+// What a change brings that is not in use is no merit of the options that are
+// tried after it, and it does not stay with them.
+func TestTuneOptionAfterNotInUse(t *testing.T) {
+	for seed := range uint64(6) {
+		w := newWorld(map[spot]string{at("peer", knob.Backlog): "1000"}, func(set map[spot]string, _ string, n int) float64 {
+			if set[at("peer", knob.Backlog)] == "2000" {
+				return float64(n) * 1e9
+			}
+			return 1e9
+		})
+		w.agents["peer"].deaf = map[string]bool{knob.Backlog: true}
+		first := proposing(change("peer", knob.Backlog, "2000", ""))
+		streams := measure.Proposal{ID: "streams=4", Title: "4 streams", Test: &measure.TestOptions{Streams: 4, Flags: "-P 4"}}
+		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Seed: seed, propose: func(d *measure.Document, s advise.Seen) []measure.Proposal {
+			return append(first(d, s), streams)
+		}})
+		if got := outcomes(doc); err != nil || got["netdev-max-backlog@peer"] != measure.NotInUse || got["streams=4"] != measure.Undone {
+			t.Errorf("seed %d: %v, %v", seed, err, got)
+		}
+		if v := w.now()[at("peer", knob.Backlog)]; v != "1000" {
+			t.Errorf("seed %d: it stays %s", seed, v)
+		}
+	}
+}
