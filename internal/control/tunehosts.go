@@ -267,53 +267,89 @@ func (x *tuning) undone(name string, changed []measure.Changed) (left error) {
 const finishTime = 20 * time.Second
 
 // finish gives the hosts back: what is on trial is undone, and all of this
-// tuning where it is to be; then others may tune.
+// tuning where it is to be; then others may tune. An end that has been told the
+// end can be undone no more, so all have undone their trials by then.
 func (x *tuning) finish(ctx context.Context, undo bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 	defer cancel()
-	var failed error
-	for _, e := range x.ours {
-		if e.Client.Err() != nil { // it undoes all of it by itself
-			continue
+	failed := map[string]error{}
+	for _, e := range x.there() {
+		if !undo {
+			failed[e.Name] = x.undoTrial(ctx, e)
 		}
-		if err := x.giveBack(ctx, e, undo); err != nil {
-			failed = both(failed, err)
-			undo = true // there it will be undone when this client is gone: so it is at the others
+		undo = undo || failed[e.Name] != nil // there all is undone when this client is gone: so it is at the others
+	}
+	stays := map[string]bool{} // what was kept at an end
+	var all error
+	for _, e := range x.there() {
+		err := failed[e.Name]
+		if err == nil && undo {
+			err = x.undoAt(ctx, e, nil)
 		}
+		if err == nil {
+			err = x.end(ctx, e)
+		}
+		all, undo = both(all, err), undo || err != nil
+		stays[e.Name] = !undo
 	}
 	x.open = nil
 	if undo {
-		x.allUndone()
+		x.allUndone(stays)
+		all = both(all, x.stayError(stays))
 	}
-	return failed
+	return all
 }
 
-// giveBack ends the tuning at one end point. Where something of it cannot be
-// undone, its end is not told: the agent tries again when this client is gone.
-func (x *tuning) giveBack(ctx context.Context, e *EndPoint, undo bool) error {
+// there are the ends that this client tunes, but for those that have gone, which
+// undo all of it by themselves.
+func (x *tuning) there() (ends []*EndPoint) {
+	for _, e := range x.ours {
+		if e.Client.Err() == nil {
+			ends = append(ends, e)
+		}
+	}
+	return ends
+}
+
+// undoTrial undoes what is on trial at one end point.
+func (x *tuning) undoTrial(ctx context.Context, e *EndPoint) error {
 	var numbers []int64
 	for _, c := range x.open {
 		if c.EndPoint == e.Name && c.Number > 0 {
 			numbers = append(numbers, c.Number)
 		}
 	}
-	if undo || len(numbers) > 0 {
-		if undo {
-			numbers = nil // all of it
-		}
-		reply, err := e.Client.Revert(ctx, bus.Revert{Numbers: numbers})
-		if err != nil {
-			return undoError(e.Name, err)
-		}
-		if err := x.undone(e.Name, reply.Changed); err != nil {
-			if _, left := givenUp(err); !left {
-				return err
-			}
-			x.doc.Warnings = append(x.doc.Warnings, err.Error())
-		}
+	if len(numbers) == 0 { // none is all to the agent
+		return nil
 	}
-	if _, err := e.Client.Tuned(ctx, bus.Tuned{}); err != nil {
-		return fmt.Errorf("control: ending at %s: %w", e.Name, err)
+	return x.undoAt(ctx, e, numbers)
+}
+
+// undoAt undoes changes at one end point; no numbers are all of this tuning. What
+// is left to somebody else is said.
+func (x *tuning) undoAt(ctx context.Context, e *EndPoint, numbers []int64) error {
+	reply, err := e.Client.Revert(ctx, bus.Revert{Numbers: numbers})
+	if err != nil {
+		return undoError(e.Name, err)
 	}
-	return nil
+	err = x.undone(e.Name, reply.Changed)
+	if _, left := givenUp(err); left {
+		x.doc.Warnings = append(x.doc.Warnings, err.Error())
+		return nil
+	}
+	return err
+}
+
+// end tells one end point the orderly end: what was not undone there stays. Where
+// that fails all is undone there.
+func (x *tuning) end(ctx context.Context, e *EndPoint) error {
+	_, err := e.Client.Tuned(ctx, bus.Tuned{})
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("control: ending at %s: %w", e.Name, err)
+	if e.Client.Err() != nil {
+		return err
+	}
+	return both(err, x.undoAt(ctx, e, nil))
 }

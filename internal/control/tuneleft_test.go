@@ -1,6 +1,8 @@
 package control
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,5 +69,24 @@ func TestTuneOptionAfterNotInUse(t *testing.T) {
 		if v := w.now()[at("peer", knob.Backlog)]; v != "1000" {
 			t.Errorf("seed %d: it stays %s", seed, v)
 		}
+	}
+}
+
+// Where the end cannot be told to one of the hosts, each of them is as the result says.
+func TestTuneEndsHalf(t *testing.T) {
+	w := sick()
+	w.agents[Local].fails = func(call string) error {
+		if call == "tuned" {
+			return errors.New("no space left on device")
+		}
+		return nil
+	}
+	doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
+	if err == nil || doc.Error == nil || !strings.Contains(doc.Error.Hint, "--rollback peer") || w.agents["peer"].begun {
+		t.Fatalf("%v, %+v", err, doc.Error)
+	}
+	got := outcomes(doc)
+	if now := w.now(); got["tcp-rmem@peer"] != measure.Kept || now[at("peer", knob.TCPRmem)] != "large" || got["tso@local"] != measure.Undone || now[at(Local, knob.TSO)] != "on" {
+		t.Errorf("%v, %v", got, now)
 	}
 }

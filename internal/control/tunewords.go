@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"thru/internal/fault"
@@ -58,14 +59,36 @@ func (x *tuning) stays() string {
 	return "what was shown to help stays: " + strings.Join(titles, "; ") + " (thru tune --rollback undoes it)"
 }
 
-// allUndone says of what was kept that it stands no more.
-func (x *tuning) allUndone() {
+// allUndone says of what was kept that it stands no more, but at the ends where it stays.
+func (x *tuning) allUndone(stays map[string]bool) {
+	gone := func(s measure.Setting) bool { return !stays[s.EndPoint] }
 	for i := range x.out.Attempts {
-		if a := &x.out.Attempts[i]; a.Outcome == measure.Kept {
+		a := &x.out.Attempts[i]
+		if a.Outcome != measure.Kept {
+			continue
+		}
+		n := slices.IndexFunc(a.Settings, gone)
+		switch {
+		case len(a.Settings) > 0 && n < 0:
+			continue
+		case slices.ContainsFunc(a.Settings, func(s measure.Setting) bool { return stays[s.EndPoint] }):
+			a.Reason += "; undone all the same at " + a.Settings[n].EndPoint + ", where the tuning did not come to its end"
+		default:
 			a.Outcome, a.Reason = measure.Undone, a.Reason+"; undone all the same, since the tuning did not come to its end"
 		}
 	}
-	x.stood, x.rolledBack = nil, true
+	x.stood, x.rolledBack = slices.DeleteFunc(x.stood, gone), true
+}
+
+// stayError says where something of a tuning stays that did not come to its end
+// everywhere; nil where nothing does.
+func (x *tuning) stayError(stays map[string]bool) error {
+	for _, s := range x.stood {
+		if stays[s.EndPoint] {
+			return fault.Failf("thru tune --rollback "+s.EndPoint+" undoes it", "control: what was kept at %s stays", s.EndPoint)
+		}
+	}
+	return nil
 }
 
 // nowhere says why a setting that was asked for by hand has no place.
