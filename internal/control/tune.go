@@ -15,7 +15,7 @@ import (
 
 // Tuning says how a path is tuned.
 type Tuning struct {
-	Budget    time.Duration     // no change is begun that it does not hold
+	Budget    time.Duration     // no change is begun, and no comparison goes on, that it does not hold
 	TargetBps float64           // rate of each direction at which it ends; 0: none
 	DryRun    bool              // measures and advises, and changes nothing
 	AA        int               // instead of changes so many comparisons of the state with itself, whatever the budget is
@@ -84,6 +84,7 @@ type tuning struct {
 	how    Probing
 	repeat int // runs of each state in each direction
 	until  time.Time
+	looked time.Duration // what reading the hosts and the path took
 	random *rand.Rand
 	facts  map[string]*measure.Facts
 	ways   []*way
@@ -105,6 +106,7 @@ type tuning struct {
 type way struct {
 	step plan.Step // with the options of the test that were kept
 	cell int       // of the state as it is, in the document
+	pace pace
 }
 
 // spot is one knob of one host.
@@ -160,7 +162,8 @@ func (x *tuning) carryOut(ctx context.Context) error {
 // look reads the hosts anew, what can be set there, and the path between them. A
 // probe or a gate that fails ends nothing: the traffic shows whether data passes.
 func (x *tuning) look(ctx context.Context) error {
-	now := &measure.Document{}
+	now, begin := &measure.Document{}, time.Now()
+	defer func() { x.looked = time.Since(begin) }()
 	probing := &x.how
 	if len(x.agents()) < 2 {
 		probing = nil
@@ -180,7 +183,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 	m := measure.Milestone{Title: title, Attempt: attempt}
 	x.retire()
 	for _, w := range x.ways {
-		w.cell = x.add(w.step, diagnose.Base, false)
+		w.cell, w.pace = x.add(w.step, diagnose.Base, false), pace{}
 		m.Cells = append(m.Cells, w.cell)
 		for n := range x.repeat {
 			if err := x.measure(ctx, w.step, w.cell, n, n, x.repeat, true); err != nil {
@@ -224,6 +227,8 @@ func (x *tuning) add(step plan.Step, experiment string, beside bool) int {
 // that fails is made again, once. Where the traffic may stall, that it carried
 // nothing is its figure, and no failure.
 func (x *tuning) measure(ctx context.Context, step plan.Step, cell, n, done, of int, mayStall bool) error {
+	begin := time.Now()
+	defer func() { x.ran(step, time.Since(begin)) }()
 	for again := true; ; again = false {
 		if err := context.Cause(ctx); err != nil {
 			return err

@@ -2,55 +2,13 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"thru/internal/knob"
 	"thru/internal/measure"
-	"thru/internal/plan"
-	"thru/internal/stat"
 	"thru/internal/unit"
 )
-
-// doubt is the share of tunings in which something may be kept, or found worse,
-// that changes nothing. The proposals of a tuning and the two looks at each share it.
-const (
-	doubt = 0.05
-	looks = 2
-)
-
-// plan fixes how changes are judged, and says how long that takes. It is done once:
-// what is proposed later is judged as the rest.
-func (x *tuning) plan(todo []measure.Proposal, of int) {
-	x.level = 1 - doubt/float64(looks*max(of, 1))
-	x.out.LevelPct, x.out.Pairs = 100*x.level, stat.LeastPairs(x.level)
-	var longest, states time.Duration
-	for _, w := range x.ways {
-		longest = max(longest, x.timeOf(w))
-		states += time.Duration(x.repeat) * x.timeOf(w)
-	}
-	total := time.Duration(of) * (x.turnsTime(longest) + states) // if each is kept
-	if !x.DryRun {
-		total = min(total, max(time.Until(x.until), 0))
-	}
-	if x.AA > 0 {
-		total = time.Duration(x.AA) * x.turnsTime(longest)
-	}
-	x.out.ExpectNs = int64(total)
-	x.Watch.Planned(*x.out, todo)
-}
-
-// timeOf is how long a run in a direction takes.
-func (x *tuning) timeOf(w *way) time.Duration {
-	s := w.step.Specs[0]
-	return plan.Ramp(s, idleRTT(&x.doc.Cells[w.cell])) + time.Duration(s.Duration) + plan.Setup
-}
-
-// turnsTime is how long the least comparison takes, of runs that long.
-func (x *tuning) turnsTime(run time.Duration) time.Duration {
-	return 2 * time.Duration(x.out.Pairs) * run
-}
 
 // improve tries what is proposed, one change at a time, until an end is reached.
 func (x *tuning) improve(ctx context.Context) error {
@@ -66,7 +24,7 @@ func (x *tuning) improve(ctx context.Context) error {
 		case len(todo) == 0:
 			x.doc.Ended = x.nothingLeft()
 			return nil
-		case time.Until(x.until) < x.turnsTime(x.timeOf(x.wayOf(&todo[0]))):
+		case time.Until(x.until) < x.wants(x.wayOf(&todo[0])):
 			x.noTime(todo)
 			return nil
 		}
@@ -104,14 +62,6 @@ func (x *tuning) record(a measure.Attempt) {
 		x.seen.Never[a.ID] = true
 	}
 	x.Watch.Tried(a)
-}
-
-// noTime ends the tuning with what the budget does not hold.
-func (x *tuning) noTime(todo []measure.Proposal) {
-	x.doc.Ended = fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.Budget)))
-	for _, p := range todo {
-		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it: --budget gives more"})
-	}
 }
 
 // todo lists what is still to be tried, in order: what was asked for by hand, then

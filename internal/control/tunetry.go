@@ -103,11 +103,12 @@ func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
 	if err != nil {
 		return err
 	}
+	if found.Outcome == measure.NotCompared {
+		return &fallen{measure.NotInUse, found.Reason}
+	}
 	a.Reason = found.Reason
 	price := stat.Price(&found)
 	switch {
-	case found.Outcome == measure.NotCompared:
-		return &fallen{measure.NotInUse, found.Reason}
 	case found.Outcome != measure.Improved:
 		a.Outcome = measure.Undone
 		return nil
@@ -116,9 +117,13 @@ func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
 		return nil
 	}
 	if other := x.otherWay(c.way); other != nil {
-		if harm, err := x.harms(ctx, a, other); err != nil || harm != "" {
-			a.Outcome, a.Reason = measure.Undone, a.Reason+"; but "+harm
+		harm, err := x.harms(ctx, a, other)
+		if err != nil {
 			return err
+		}
+		if harm != "" {
+			a.Outcome, a.Reason = measure.Undone, a.Reason+"; but "+harm
+			return nil
 		}
 	}
 	if err := c.enter(ctx, true); err != nil {
@@ -205,6 +210,9 @@ func (x *tuning) harms(ctx context.Context, a *measure.Attempt, other *way) (str
 	before, with := c.cell(false), c.cell(true)
 	if stat.Carried(with, 0) < (1-harmPct/100.0)*stat.Carried(before, 0) {
 		for n := 1; n < x.out.Pairs; n++ {
+			if time.Until(x.until) <= 0 {
+				return "", &fallen{measure.NoTime, "the other direction may lose by it, and the budget does not hold the runs that would tell" + moreTime}
+			}
 			if err := c.pair(ctx, n); err != nil {
 				return "", err
 			}
@@ -269,6 +277,9 @@ func (c *contest) compare(ctx context.Context) (found measure.Comparison, err er
 		}
 		found = stat.AB(c.cell(false), c.cell(true), c.level)
 		if err != nil || c.enough(n+1, &found) {
+			return found, err
+		}
+		if err = c.outOfTime(n + 1); err != nil {
 			return found, err
 		}
 	}

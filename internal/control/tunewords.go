@@ -34,6 +34,9 @@ func causeOf(c *measure.Cell) string {
 
 // nothingLeft words that no change is left to try.
 func (x *tuning) nothingLeft() string {
+	if x.ranOut() {
+		return x.budgetSpent()
+	}
 	if len(x.out.Attempts) == 0 {
 		return "nothing was found that a setting would mend"
 	}

@@ -1,0 +1,119 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// doubt is the share of tunings in which something may be kept, or found worse,
+// that changes nothing. The proposals of a tuning and the two looks at each share it.
+const (
+	doubt = 0.05
+	looks = 2
+)
+
+// plan fixes how changes are judged, and says how long that takes. It is done once:
+// what is proposed later is judged as the rest.
+func (x *tuning) plan(todo []measure.Proposal, of int) {
+	x.level = 1 - doubt/float64(looks*max(of, 1))
+	x.out.LevelPct, x.out.Pairs = 100*x.level, stat.LeastPairs(x.level)
+	var longest *way
+	for _, w := range x.ways {
+		if longest == nil || x.timeOf(w) > x.timeOf(longest) {
+			longest = w
+		}
+	}
+	total := time.Duration(of) * x.wants(longest) // if each is kept
+	if !x.DryRun {
+		total = min(total, max(time.Until(x.until), 0))
+	}
+	if x.AA > 0 {
+		total = time.Duration(x.AA) * x.turnsTime(longest)
+	}
+	x.out.ExpectNs = int64(total)
+	x.Watch.Planned(*x.out, todo)
+}
+
+// pace is how long the runs of one direction have taken since the state that
+// stands was first measured: a stalled path ends its runs late.
+type pace struct {
+	runs int
+	took time.Duration
+}
+
+// ran notes how long a run of a step took.
+func (x *tuning) ran(step plan.Step, took time.Duration) {
+	for _, w := range x.ways {
+		if w.step.Specs[0].From == step.Specs[0].From {
+			w.pace.runs, w.pace.took = w.pace.runs+1, w.pace.took+took
+		}
+	}
+}
+
+// timeOf is how long a run in a direction takes: as planned, or as measured where
+// that is longer.
+func (x *tuning) timeOf(w *way) time.Duration {
+	s := w.step.Specs[0]
+	planned := plan.Ramp(s, idleRTT(&x.doc.Cells[w.cell])) + time.Duration(s.Duration) + plan.Setup
+	return max(planned, w.pace.took/time.Duration(max(w.pace.runs, 1)))
+}
+
+// turnsTime is how long the least comparison takes in a direction.
+func (x *tuning) turnsTime(w *way) time.Duration {
+	return 2 * time.Duration(x.out.Pairs) * x.timeOf(w)
+}
+
+// wants is what a change takes that is kept after the least comparison in a
+// direction: that, a look at the other one, and the new state read and measured.
+func (x *tuning) wants(w *way) time.Duration {
+	total := x.turnsTime(w) + x.looked
+	if other := x.otherWay(w); other != nil {
+		total += 2 * x.timeOf(other)
+	}
+	for _, w := range x.ways {
+		total += time.Duration(x.repeat) * x.timeOf(w)
+	}
+	return total
+}
+
+// moreTime is the advice where the budget ends something.
+const moreTime = ": --budget gives more"
+
+// outOfTime gives a comparison up after so many pairs for which the budget does not
+// hold what is left to do.
+func (c *contest) outOfTime(pairs int) error {
+	left := time.Until(c.until)
+	switch {
+	case c.isAlike():
+		return nil
+	case pairs == c.out.Pairs && left < c.wants(c.way):
+		return &fallen{measure.NoTime, fmt.Sprintf("%d pairs of runs leave open whether it helps, and the budget does not hold as many again", pairs) + moreTime}
+	case left <= 0:
+		return &fallen{measure.NoTime, fmt.Sprintf("the budget was spent after %s of runs", plan.Counted(pairs, "pair")) + moreTime}
+	}
+	return nil
+}
+
+// noTime ends the tuning with what the budget does not hold.
+func (x *tuning) noTime(todo []measure.Proposal) {
+	for _, p := range todo {
+		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it" + moreTime})
+	}
+	x.doc.Ended = x.nothingLeft()
+}
+
+// ranOut tells whether the budget has ended an attempt.
+func (x *tuning) ranOut() bool {
+	return slices.ContainsFunc(x.out.Attempts, func(a measure.Attempt) bool { return a.Outcome == measure.NoTime })
+}
+
+// budgetSpent words that end.
+func (x *tuning) budgetSpent() string {
+	return fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.Budget)))
+}

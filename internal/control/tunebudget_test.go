@@ -1,0 +1,79 @@
+package control
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// The budget ends a comparison too: at once where its runs take longer than they
+// should, and before a second look that it does not hold.
+func TestTuneBudget(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before, then time.Duration // what a run takes before the first change is tried, and then
+		budget       time.Duration
+		part         string // of the reason
+		pairs        int    // most
+		noise        float64
+	}{
+		"slow runs":   {0, 12 * time.Second, 2 * time.Minute, "was spent after", 5, 0.01},
+		"second look": {4 * time.Second, 4 * time.Second, 2 * time.Minute, "as many again", 7, 0.1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, q := sick(), &quiet{}
+			random := rand.New(rand.NewPCG(2, 3))
+			w.allows = func(set map[spot]string, _ string, _ int) float64 {
+				if set[at("peer", knob.Backlog)] == "2000" {
+					return 1.1e9
+				}
+				return 1e9
+			}
+			w.noise = func() float64 { return 1 + tt.noise*random.NormFloat64() }
+			takes := tt.before
+			q.trying = func(measure.Proposal) { takes = tt.then }
+			w.agents[Local].fails = func(call string) error {
+				if call == "prepare" {
+					time.Sleep(takes)
+				}
+				return nil
+			}
+			doc, err := w.runner(q).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: tt.budget, propose: proposing(cures()[0])})
+			if err != nil || len(doc.Tuning.Attempts) != 1 || w.now()[at("peer", knob.Backlog)] != "1000" || !strings.Contains(doc.Ended, "is spent") {
+				t.Fatalf("%s: %v, %+v, ended by %q", name, err, doc.Tuning.Attempts, doc.Ended)
+			}
+			a := doc.Tuning.Attempts[0]
+			if a.Outcome != measure.NoTime || !strings.Contains(a.Reason, tt.part) || a.Comparison == nil || a.Comparison.Pairs > tt.pairs || len(doc.Tuning.Advice) != 1 {
+				t.Errorf("%s: %s, %s, %+v", name, a.Outcome, a.Reason, a.Comparison)
+			}
+			if took := time.Duration(doc.ElapsedNs); took > tt.budget+2*tt.then {
+				t.Errorf("%s: it took %s", name, took)
+			}
+		})
+	}
+}
+
+// What a change takes is reckoned from runs as they were, and with all that
+// follows it.
+func TestTuneExpects(t *testing.T) {
+	for _, takes := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := sick()
+			w.agents[Local].fails = func(call string) error {
+				if call == "prepare" {
+					time.Sleep(takes)
+				}
+				return nil
+			}
+			doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{DryRun: true, propose: proposing(cures()[0])})
+			runs := time.Duration(2*7 + 2 + 2*2) // least pairs, the other direction, the new state
+			if got := time.Duration(doc.Tuning.ExpectNs); err != nil || got < runs*max(takes, 2*time.Second) || got > runs*(takes+4*time.Second) {
+				t.Errorf("runs of %s: %v, %s expected", takes, err, got)
+			}
+		})
+	}
+}
