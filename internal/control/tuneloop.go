@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"thru/internal/knob"
@@ -85,7 +86,7 @@ func (x *tuning) mayTry(p *measure.Proposal) bool {
 	if p.OnlySaid != "" || x.seen.Never[p.ID] || len(p.Settings) == 0 && p.Test == nil {
 		return false
 	}
-	if kept, undone := x.seen.Undone[p.ID]; undone && kept >= len(x.seen.Kept) {
+	if x.triedHere(p) || x.takesBack(p) {
 		return false
 	}
 	for _, s := range p.Settings {
@@ -94,6 +95,33 @@ func (x *tuning) mayTry(p *measure.Proposal) bool {
 		}
 	}
 	return !x.isSo(p)
+}
+
+// triedHere tells whether a proposal was undone in the state that stands.
+func (x *tuning) triedHere(p *measure.Proposal) bool {
+	kept, undone := x.seen.Undone[p.ID]
+	return undone && kept >= len(x.seen.Kept)
+}
+
+// takesBack tells whether a proposal gives a knob the value back that a change has
+// ended which was shown to help, as a gate may that looks at that knob alone.
+func (x *tuning) takesBack(p *measure.Proposal) bool {
+	for _, a := range x.out.Attempts {
+		for _, c := range a.Changed {
+			again := func(s measure.Setting) bool { return spotOf(s) == spotOf(c.Setting) && isPartOf(s.Value, c.Before) }
+			if a.Outcome == measure.Kept && c.Number > 0 && slices.ContainsFunc(p.Settings, again) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isPartOf tells whether a value asks for nothing that is not so in another one,
+// which may name more after it: "on" in "on tx=on".
+func isPartOf(value, whole string) bool {
+	v, w := strings.Fields(value), strings.Fields(whole)
+	return len(v) <= len(w) && slices.Equal(v, w[:len(v)])
 }
 
 // isSo tells whether all that a proposal changes is so already.

@@ -8,6 +8,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/knob"
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // Experiments of the cells that a tuning leaves behind: what it compared, and the
@@ -134,8 +135,9 @@ func (x *tuning) sum() {
 	if len(x.out.Journey) == 0 || x.rolledBack && len(x.out.Journey) > 1 { // the last state stands no more
 		return
 	}
+	left := slices.DeleteFunc(x.propose(x.doc, x.seen), func(p measure.Proposal) bool { return x.triedHere(&p) || x.takesBack(&p) || x.isSo(&p) })
 	for _, w := range x.ways {
-		x.out.Remains = append(x.out.Remains, boundBy(&x.doc.Cells[w.cell]))
+		x.out.Remains = append(x.out.Remains, x.remains(&x.doc.Cells[w.cell], left))
 	}
 	if x.DryRun || x.AA > 0 {
 		return
@@ -146,12 +148,56 @@ func (x *tuning) sum() {
 			x.out.Advice = append(x.out.Advice, a.Proposal)
 		}
 	}
-	for _, p := range x.propose(x.doc, x.seen) {
-		if !tried[p.ID] && !x.isSo(&p) {
+	for _, p := range left {
+		if !tried[p.ID] {
 			x.out.Advice = append(x.out.Advice, p)
 		}
 	}
 	x.lasting()
+}
+
+// remains says what holds a direction when its tuning is over: its first finding
+// that was not refuted by what was tried. left is what is still proposed.
+func (x *tuning) remains(c *measure.Cell, left []measure.Proposal) string {
+	n := slices.IndexFunc(c.Findings, func(f measure.Finding) bool { return !x.refuted(c, f.Cause, left) && !x.refuted(c, f.BecauseOf, left) })
+	switch {
+	case n == 0 || len(c.Findings) == 0:
+		return boundBy(c)
+	case n < 0:
+		return boundBy(c) + "; but what was tried against it brought nothing"
+	}
+	return fmt.Sprintf("%s: %s; seen too, but what was tried against it brought nothing: %s", measure.PairName(c.From, c.To), c.Findings[n].Summary, c.Findings[0].Summary)
+}
+
+// refuted tells whether a cause was shown not to hold a direction: all that was
+// proposed for it was tried in the state that stands, and brought nothing.
+func (x *tuning) refuted(c *measure.Cell, cause string, left []measure.Proposal) bool {
+	isFor := func(p measure.Proposal) bool {
+		return cause != "" && p.Cause == cause && (p.From == "" || p.From == c.From)
+	}
+	if slices.ContainsFunc(left, isFor) {
+		return false
+	}
+	tried := false
+	for _, a := range x.out.Attempts {
+		switch kept, undone := x.seen.Undone[a.ID]; {
+		case !isFor(a.Proposal) || a.Outcome == measure.Kept || undone && kept < len(x.seen.Kept): // of another state
+		case a.Outcome != measure.Undone || !broughtNothing(a.Comparison):
+			return false
+		default:
+			tried = true
+		}
+	}
+	return tried
+}
+
+// telling is how many pairs of runs tell that a change brings nothing: one that was
+// interrupted may have fewer.
+const telling = 3
+
+// broughtNothing tells whether a comparison leaves no hope in a change.
+func broughtNothing(c *measure.Comparison) bool {
+	return c != nil && c.Pairs >= telling && c.Outcome != measure.Improved && !stat.Promising(*c)
 }
 
 // lasting says how what was kept outlives a boot, host by host.
