@@ -2,6 +2,8 @@ package control
 
 import (
 	"errors"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -88,5 +90,43 @@ func TestTuneEndsHalf(t *testing.T) {
 	got := outcomes(doc)
 	if now := w.now(); got["tcp-rmem@peer"] != measure.Kept || now[at("peer", knob.TCPRmem)] != "large" || got["tso@local"] != measure.Undone || now[at(Local, knob.TSO)] != "on" {
 		t.Errorf("%v, %v", got, now)
+	}
+}
+
+// A loss of the other direction counts where it is large and certain, not where
+// the runs differ so much that its estimate is chance.
+func TestTuneLoses(t *testing.T) {
+	for _, tt := range []struct {
+		change, high float64
+		want         bool
+	}{
+		{-12, -1, true}, {-12, 3, false}, {-8, -5, false}, {5, 9, false},
+	} {
+		if got := loses(measure.Comparison{ChangePct: &tt.change, HighPct: &tt.high}); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+	if loses(measure.Comparison{ChangePct: new(-50.0)}) {
+		t.Error("a loss without an interval is certain")
+	}
+}
+
+// A change that helps one direction stands where the other one is merely restless.
+func TestTuneRestlessOtherWay(t *testing.T) {
+	for seed := range uint64(8) {
+		w := sick()
+		random := rand.New(rand.NewPCG(seed, 5))
+		allows := w.allows
+		w.allows = func(set map[spot]string, from string, n int) float64 {
+			rate := allows(set, from, n)
+			if from == "peer" {
+				rate *= math.Exp(0.3 * random.NormFloat64())
+			}
+			return rate
+		}
+		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Seed: seed, propose: proposing(cures()...)})
+		if got := outcomes(doc); err != nil || got["tso@local"] != measure.Kept || got["tcp-rmem@peer"] != measure.Kept {
+			t.Errorf("seed %d: %v, %v", seed, err, got)
+		}
 	}
 }

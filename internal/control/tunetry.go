@@ -197,8 +197,12 @@ func (x *tuning) otherWay(w *way) *way {
 }
 
 // harmPct is how much the other direction may lose in one pair of runs before it
-// is looked at closely, in percent; so much is harm, however wide the interval is.
-const harmPct = 10
+// is looked at closely, in percent. A loss above it is harm where it is certain at
+// harmLevel: less than of a gain, since a doubt speaks against the change.
+const (
+	harmPct   = 10
+	harmLevel = 0.95
+)
 
 // harms looks whether an improvement of one direction costs the other one.
 func (x *tuning) harms(ctx context.Context, a *measure.Attempt, other *way) (string, error) {
@@ -220,11 +224,15 @@ func (x *tuning) harms(ctx context.Context, a *measure.Attempt, other *way) (str
 	}
 	found := stat.AB(c.cell(false), c.cell(true), x.level)
 	a.OtherWay = &found
-	lost := found.Pairs > 1 && found.ChangePct != nil && *found.ChangePct < -harmPct
-	if found.Outcome == measure.Worse || lost {
+	if found.Outcome == measure.Worse || found.Pairs > 1 && loses(stat.AB(c.cell(false), c.cell(true), harmLevel)) {
 		return "the other direction loses by it: " + found.Reason, nil
 	}
 	return "", nil
+}
+
+// loses tells whether a direction loses more than harmPct, and surely something.
+func loses(c measure.Comparison) bool {
+	return c.ChangePct != nil && c.HighPct != nil && *c.ChangePct < -harmPct && *c.HighPct < 0
 }
 
 // contest is the comparison of two states of one direction.
