@@ -17,9 +17,10 @@ import (
 // try makes one change, and keeps it where it is shown to help. The error is one
 // that ends the tuning; the attempt tells what came of it in any case.
 func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt, err error) {
-	begin := time.Now()
 	a = measure.Attempt{Proposal: p}
-	if x.accepts(p) {
+	accepted := x.accepts(p)
+	begin := time.Now()
+	if accepted {
 		err = x.judge(ctx, &a)
 	} else {
 		a.Outcome, a.Reason = measure.Declined, "its risk was not accepted: "+risk(p)
@@ -59,6 +60,8 @@ func (x *tuning) accepts(p measure.Proposal) bool {
 	case x.Accept == nil:
 		return !p.Cuts
 	}
+	asked := time.Now()
+	defer func() { x.until = x.until.Add(time.Since(asked)) }() // the budget is of tuning, not of thinking
 	return x.Accept(p)
 }
 
