@@ -242,6 +242,9 @@ func (d *Desk) take() (release func(), err error) {
 		}
 		select {
 		case <-ctx.Done():
+			if errors.Is(err, errElsewhere) {
+				return nil, fault.Failf("wait until that has ended, or end it", "tune: %w", err)
+			}
 			return nil, taken(d.other())
 		case <-time.After(50 * time.Millisecond):
 		}

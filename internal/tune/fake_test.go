@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(guardDir); dir != "" {
 		os.Exit(beGuard(dir))
 	}
+	if socket := os.Getenv(hogSocket); socket != "" {
+		os.Exit(beHog(socket))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -37,7 +37,7 @@ func hold(file, socket string) (release func(), err error) {
 	case errors.Is(err, syscall.EADDRINUSE) && !holderCounts(socket):
 		return func() { f.Close() }, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		err = ErrTaken
+		err = errElsewhere
 	default:
 		err = fmt.Errorf("tune: locking this host: %w", err)
 	}
@@ -45,12 +45,13 @@ func hold(file, socket string) (release func(), err error) {
 	return nil, err
 }
 
-// holderCounts is false where the socket is held by a user who could not tune:
-// nobody may keep an administrator from undoing.
+// holderCounts is false where the socket is held by a user who could not tune,
+// or by nobody: no user may keep an administrator from undoing.
 func holderCounts(socket string) bool {
 	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil {
-		return !errors.Is(err, syscall.ECONNREFUSED)
+	if err != nil { // its holder takes no connections, or keeps its queue full
+		uid, err := listenerOf(socket)
+		return err == nil && mayTune(uid)
 	}
 	defer c.Close()
 	raw, err := c.(*net.UnixConn).SyscallConn()
@@ -60,19 +61,15 @@ func holderCounts(socket string) bool {
 	counts := true
 	raw.Control(func(fd uintptr) {
 		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		counts = err != nil || cred.Uid == 0 || int(cred.Uid) == os.Geteuid()
+		counts = err != nil || mayTune(cred.Uid)
 	})
 	return counts
 }
 
+func mayTune(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
+
 // held tells whether somebody tunes this host now, here or in another process.
-func held(socket string) bool {
-	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err == nil {
-		c.Close()
-	}
-	return !errors.Is(err, syscall.ECONNREFUSED) && holderCounts(socket)
-}
+func held(socket string) bool { return holderCounts(socket) }
 
 // namespace is the network namespace of this thread: its inode, 0 where that
 // is not told.

@@ -206,7 +206,7 @@ func (d *Desk) cameBack(c *change) string {
 }
 
 // Recover undoes tunings that a crash has cut off, and says what it did. Where
-// somebody tunes this host now there is nothing to do.
+// it is not cut off at all, but under way, there is nothing to do.
 func (d *Desk) Recover() ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,10 +217,12 @@ func (d *Desk) Recover() ([]measure.Changed, error) {
 		return nil, fmt.Errorf("tune: a tuning was cut off, and is not undone: %w", err)
 	}
 	release, err := d.take()
-	if errors.Is(err, ErrTaken) {
+	switch {
+	case errors.Is(err, errElsewhere):
+		return nil, fault.Failf("thru tune --rollback, when that has ended", "tune: a tuning was cut off, and is not undone: %w", err)
+	case errors.Is(err, ErrTaken):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	defer release()
