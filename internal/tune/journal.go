@@ -21,7 +21,7 @@ import (
 const (
 	lineBegin  = "begin"  // who tunes, on which machine, boot and network namespace
 	lineChange = "change" // a knob is about to be set
-	lineDone   = "done"   // what it was then found at; again where another change of ours has moved it
+	lineDone   = "done"   // what it was then found at; again where another change of ours, or an undo that failed, has moved it
 	lineUndo   = "undo"   // it is about to be set back
 	lineUndone = "undone" // what became of that
 	lineEnd    = "end"    // the tuning has come to its end; what is not undone stays
@@ -100,7 +100,7 @@ func decodeLine(line []byte) (entry, error) {
 type change struct {
 	measure.Changed
 	made    bool // Found is what it was read at afterwards
-	undoing bool // it was about to be set back: what it holds now is ours, whatever it is
+	undoing bool // it was about to be set back, and not read since: what it holds now is ours, whatever it is
 	closed  bool // nothing is left to undo
 }
 
@@ -163,7 +163,7 @@ func (r *record) apply(e entry) error {
 	case c == nil:
 		return errDamaged
 	case e.Line == lineDone:
-		c.made, c.Found = true, e.Found
+		c.made, c.undoing, c.Found = true, false, e.Found
 	case e.Line == lineUndo:
 		c.undoing = true
 	case e.Line == lineUndone:
@@ -275,6 +275,14 @@ func (j *journal) add(e entry) error {
 	}
 	j.size += int64(len(b))
 	return j.apply(e)
+}
+
+// takeBack takes the line that a change is about to be set back off again: its
+// outcome cannot be written, as on a full disk. Less of a file needs no room.
+func (j *journal) takeBack(c *change, size int64) {
+	if err := j.file.Truncate(size); err == nil {
+		j.size, c.undoing = size, false
+	}
 }
 
 func (j *journal) write(b []byte) error {

@@ -80,10 +80,13 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	// Undoing goes on where the journal cannot be written: the disk may be full.
 	// Then the journal says that the change is open, and whoever reads it finds
 	// the value that was before.
+	size, undoing := j.size, c.undoing
 	written := j.add(entry{Line: lineUndo, Number: c.Number})
+	end := j.size
 	moved := d.watch(j, c, p.seen)
 	d.conf.step("set")
 	if err := d.machine.Set(c.Knob, c.Interface, c.Before); err != nil {
+		d.stays(j, c)
 		return failed(c, errors.Join(setFailed(measure.Setting{Knob: c.Knob, Interface: c.Interface, Value: c.Before}, err), written))
 	}
 	d.conf.step("read")
@@ -92,6 +95,7 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	case err != nil:
 		return failed(c, fmt.Errorf("reading it back: %w", err))
 	case !same(after, c.Before):
+		d.stays(j, c)
 		return failed(c, fmt.Errorf("the host took %s, but it reads %s", quote(c.Before), quote(after)))
 	}
 	if p.seen != nil {
@@ -105,7 +109,19 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	if p.back != nil {
 		p.back[c.spot()] = true
 	}
-	return d.closed(j, c, measure.Undone, why)
+	r := d.closed(j, c, measure.Undone, why)
+	if !c.closed && !undoing && j.size == end {
+		j.takeBack(c, size)
+	}
+	return r
+}
+
+// stays notes at what an undo that failed has left a knob: any other value is
+// somebody else's from then on.
+func (d *Desk) stays(j *journal, c *change) {
+	if now, err := d.machine.Read(c.Knob, c.Interface); err == nil && checkValue(now) == nil {
+		j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is taken for ours when that is tried again
+	}
 }
 
 // ours is true where a value is what this change left there, or where a crash
