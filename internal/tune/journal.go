@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"unicode/utf8"
 
 	"thru/internal/fault"
@@ -215,6 +216,8 @@ type journal struct {
 	file *os.File
 	size int64
 	step step
+
+	sealed bool // its file system is read-only
 }
 
 // createJournal begins one. Its first line, and its name in the folder, are on
@@ -238,15 +241,20 @@ func createJournal(path string, id int64, first entry, step step) (*journal, err
 }
 
 // openJournal reads one that another process has left, and takes off what a
-// crash has cut.
+// crash has cut. On a file system that is read-only by now it can still be undone,
+// though not written.
 func openJournal(path string, id int64, step step) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	sealed := errors.Is(err, syscall.EROFS)
+	if sealed {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tune: opening a journal: %w", err)
 	}
-	j := &journal{id: id, path: path, file: f, step: step}
+	j := &journal{id: id, path: path, file: f, step: step, sealed: sealed}
 	j.record, j.size, err = readRecord(f)
-	if err == nil {
+	if err == nil && !sealed {
 		err = f.Truncate(j.size)
 	}
 	if err != nil {
@@ -271,7 +279,7 @@ func (j *journal) add(e entry) error {
 	}
 	if err := j.write(b); err != nil {
 		j.file.Truncate(j.size) // else what comes next would follow half a line
-		return fault.Failf("nothing is changed that is not in the journal: see whether the disk is full", "tune: writing the journal %s: %w", j.path, err)
+		return fault.Failf("nothing is changed that is not in the journal: see whether the disk is full, or has become read-only", "tune: writing the journal %s: %w", j.path, err)
 	}
 	j.size += int64(len(b))
 	return j.apply(e)
@@ -286,6 +294,9 @@ func (j *journal) takeBack(c *change, size int64) {
 }
 
 func (j *journal) write(b []byte) error {
+	if j.sealed {
+		return syscall.EROFS
+	}
 	j.step("write")
 	if _, err := j.file.WriteAt(b, j.size); err != nil {
 		return err

@@ -2,9 +2,11 @@ package tune
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,5 +105,40 @@ func TestHeldByAnother(t *testing.T) {
 	}
 	if _, err := d.Rollback(); !errors.Is(err, ErrTaken) {
 		t.Error(err)
+	}
+}
+
+// TestReadOnly: a journal that can only be read, since its disk has failed, is
+// enough to undo what it says; with the file of the lock, and without it.
+func TestReadOnly(t *testing.T) {
+	lab.Require(t, lab.Root(), lab.Namespaces())
+	for _, lock := range []string{"there", "missing"} {
+		dir, f, c := t.TempDir(), newFake(settings()), conf()
+		done := make(chan string)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread, and its mounts, end with the goroutine
+			err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""), unix.Mount("state", dir, "tmpfs", 0, "mode=700"))
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			life(open(t, dir, f, c), func(d *Desk) {
+				must(d.Begin("a", "alice"))
+				setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}, measure.Setting{Knob: "cc", Value: "reno"})
+			})
+			d := open(t, dir, f, c)
+			if lock == "missing" {
+				must(os.Remove(d.lockFile()))
+			}
+			must(unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+			all, err := d.Rollback()
+			again, err2 := d.Rollback()
+			done <- fmt.Sprint(outcomes(all), "; ", outcomes(again), "; ", all[0].Error, err, err2)
+		}()
+		got := <-done
+		if !strings.HasPrefix(got, "cc undone, cc undone; cc as it was, cc as it was; tune: writing the journal") || !strings.HasSuffix(got, "read-only file system<nil> <nil>") {
+			t.Errorf("%s: %s", lock, got)
+		}
+		unchanged(t, f)
 	}
 }
