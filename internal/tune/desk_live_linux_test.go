@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"thru/internal/knob"
@@ -104,4 +105,31 @@ func tuneKernel(d *tune.Desk) error {
 		err = errors.Join(err, errors.New("an MTU of 1 was taken"))
 	}
 	return err
+}
+
+// TestInterfaceIsGone: what was set of an interface, and of a route by it, went with
+// it; the rest is undone.
+func TestInterfaceIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tune")
+	inHost(t, func(m tune.Machine) error {
+		d, err := tune.Open(dir, m, tune.Config{Version: "v"})
+		if err != nil {
+			return err
+		}
+		err = d.Begin("a", "alice")
+		if err == nil {
+			_, err = d.Alter("a", []measure.Setting{{Knob: knob.MTU, Interface: "v0", Value: "1400"}})
+		}
+		if err == nil {
+			_, err = d.Alter("a", []measure.Setting{{Knob: knob.RouteCongestion, Interface: "10.8.0.0/16 dev v0 table main metric 7", Value: "reno"}, {Knob: knob.SACK, Value: "0"}})
+		}
+		if err = errors.Join(err, shell("ip link del v0"), d.End("a")); err != nil {
+			return err
+		}
+		all, err := d.Rollback()
+		if err != nil || len(all) != 3 || !tune.Restored(all) || all[0].Error != "" || !strings.Contains(all[1].Error, "gone") || !strings.Contains(all[2].Error, "gone") {
+			return fmt.Errorf("%+v: %w", all, err)
+		}
+		return nil
+	})
 }

@@ -310,6 +310,31 @@ func TestGone(t *testing.T) {
 	d.Gone("b")
 }
 
+// TestInterfaceGone: a setting that went with its interface is told of once, and
+// keeps nobody from tuning the rest.
+func TestInterfaceGone(t *testing.T) {
+	dir, f, c := t.TempDir(), newFake(settings()), conf()
+	d := tuned(t, dir, f, c)
+	alter(t, d, "mtu", "eth0", "9000")
+	alter(t, d, "cc", "", "cubic")
+	alter(t, d, "tso", "eth0", "off")
+	f.missing["eth0"] = true
+	if r, err := d.Revert("a", nil); err != nil || outcomes(r) != "tso as it was, cc undone, mtu as it was" || !strings.Contains(r[0].Error, "it is gone") || r[1].Error != "" {
+		t.Errorf("%+v %v", r, err)
+	}
+	d.Gone("a")
+	if live, done := journals(t, dir); len(live) != 0 || len(done) != 1 {
+		t.Error(live, done)
+	}
+	if err := d.Begin("b", "bob"); err != nil {
+		t.Error(err)
+	}
+	d.Gone("b")
+	if all, err := d.Rollback(); err != nil || len(all) > 0 {
+		t.Error(outcomes(all), err)
+	}
+}
+
 // TestTwoDesks: two tuners exclude each other, in one folder and in two.
 func TestTwoDesks(t *testing.T) {
 	f, c := newFake(settings()), conf()

@@ -11,7 +11,10 @@ import (
 )
 
 // machine is a Machine made of one row for each knob.
-type machine struct{ rows []row }
+type machine struct {
+	rows []row
+	link func(iface string) error // nil: there is an interface of that name; errNone (wrapped): there is none
+}
 
 // row is how one knob is read and set. Reading and setting are of the network
 // namespace of the calling thread.
@@ -30,8 +33,11 @@ type row struct {
 // knobs that are files of /proc and /sys. "/" is this machine without those
 // that only its kernel knows.
 func At(root string) Machine {
-	return &machine{rows: fileRows(files{root}, host.At(root), func(string) error { return nil })}
+	return &machine{fileRows(files{root}, host.At(root), func(string) error { return nil }), anyLink}
 }
+
+// anyLink takes any name for that of an interface.
+func anyLink(string) error { return nil }
 
 // Knobs implements Machine.
 func (m *machine) Knobs(interfaces []string) []measure.KnobState {
@@ -85,6 +91,20 @@ func (m *machine) find(id, iface string) (row, error) {
 		return row{}, fmt.Errorf("tune: knob %q is of %s: %w", id, map[bool]string{true: "the host, not of an interface", false: "an interface, and none is named"}[iface != ""], ErrUnknown)
 	}
 	return m.rows[i], nil
+}
+
+// Gone tells whether that is no more which a knob is of: its interface, its route.
+func (m *machine) Gone(id, iface string) bool {
+	r, err := m.find(id, iface)
+	switch {
+	case err != nil || r.scope == knob.OfHost:
+		return false
+	case r.names != nil: // it is of a route
+		_, err = r.read(iface)
+	default:
+		err = m.link(iface)
+	}
+	return errors.Is(err, errNone)
 }
 
 // Form is a value in the form that Read gives it, as far as that can be told

@@ -68,6 +68,9 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	now, err := d.machine.Read(c.Knob, c.Interface)
 	first, all := p.first[c.spot()]
 	switch {
+	case errors.Is(err, ErrUnknown) && d.gone(c):
+		delete(p.seen, c.spot()) // another of that name has values of its own
+		return d.closed(j, c, measure.Settled, "it is gone, and what was set with it: an interface that has another name now keeps it, set it back there by hand")
 	case errors.Is(err, ErrUnknown):
 		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
 	case err != nil:
@@ -122,6 +125,12 @@ func (d *Desk) stays(j *journal, c *change) {
 	if now, err := d.machine.Read(c.Knob, c.Interface); err == nil && checkValue(now) == nil {
 		j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is taken for ours when that is tried again
 	}
+}
+
+// gone tells whether the interface, or the route, of a change is no more.
+func (d *Desk) gone(c *change) bool {
+	m, ok := d.machine.(interface{ Gone(knob, iface string) bool })
+	return ok && m.Gone(c.Knob, c.Interface)
 }
 
 // ours is true where a value is what this change left there, or where a crash
