@@ -133,3 +133,29 @@ func TestInterfaceIsGone(t *testing.T) {
 		return nil
 	})
 }
+
+// TestOneName: an interface is changed by its own name alone, and listed once.
+func TestOneName(t *testing.T) {
+	inHost(t, func(m tune.Machine) error {
+		if err := shell("ip link property add dev v0 altname other", "ip link property add dev v0 altname anothernameofv0"); err != nil {
+			return err
+		}
+		for _, s := range []measure.Setting{
+			{Knob: knob.MTU, Interface: "other", Value: "1400"}, {Knob: knob.MTU, Interface: "anothernameofv0", Value: "1400"}, {Knob: knob.MTU, Interface: "v0\x00x", Value: "1400"},
+			{Knob: knob.TSO, Interface: "v0:1", Value: "off"}, {Knob: knob.TSO, Interface: "other", Value: "off"}, {Knob: knob.RPS, Interface: "other", Value: "rx-0 1"},
+			{Knob: knob.RouteCongestion, Interface: "10.8.0.0/16 dev other table main metric 7", Value: "reno"},
+		} {
+			if err := m.Set(s.Knob, s.Interface, s.Value); err == nil {
+				return fmt.Errorf("%s of %q is set", s.Knob, s.Interface)
+			}
+			if _, err := m.Read(s.Knob, s.Interface); err == nil {
+				return fmt.Errorf("%s of %q is read", s.Knob, s.Interface)
+			}
+		}
+		once, many := m.Knobs([]string{"v0"}), m.Knobs([]string{"v0", "other", "v0", "v0:1", "v0\x00x", "none"})
+		if len(once) == 0 || len(many) != len(once) {
+			return fmt.Errorf("%d knobs of one interface, and %d of the same by its names", len(once), len(many))
+		}
+		return nil
+	})
+}

@@ -110,6 +110,9 @@ func TestAlterFails(t *testing.T) {
 		{"cannot be changed there", func(f *fake) { f.values[spot{"refused", "eth0"}] = "x" }, nil, measure.Setting{Knob: "refused", Interface: "eth0", Value: "y"}, "the driver has none", "--dry-run"},
 		{"too long", nil, nil, measure.Setting{Knob: "rmem", Value: strings.Repeat("1", maxValue+1)}, "too long", ""},
 		{"no text", nil, nil, measure.Setting{Knob: "rmem", Value: "\xff"}, "not text", ""},
+		{"a name of two lines", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\n", Value: "1"}, `"mtueth0\n" is no name`, ""},
+		{"a name that is cut", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\x00x", Value: "1"}, "no name", ""},
+		{"a name that is no text", nil, nil, measure.Setting{Knob: "mtu", Interface: "\xff", Value: "1"}, "no name", ""},
 		{"no text before", func(f *fake) { f.values[spot{"odd", ""}] = "\xff" }, nil, measure.Setting{Knob: "odd", Value: "1"}, "not text", ""},
 	}
 	for _, tt := range tests {
