@@ -3,7 +3,6 @@ package tune
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -348,14 +347,24 @@ func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) ([]measure.Cha
 			all = append(all, failed(c, errors.New("a later change of it could not be undone: that comes first")))
 		}
 	}
-	for _, n := range j.damaged {
-		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf("line %d of the journal %s is damaged: what it says was changed is not undone",
-			n, filepath.Join(string(d.dir), doneFolder, filepath.Base(j.path)))})
+	if len(j.damaged) > 0 {
+		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf(
+			"the journal %s is damaged (%s): what it says there is not undone (see to it by hand, and remove the file then)", j.path, linesOf(j.damaged))})
 	}
 	if len(j.open()) > 0 {
 		return all, nil // it has no end yet: the next one tries again
 	}
 	return all, d.settle(j)
+}
+
+// linesOf names the first of some lines.
+func linesOf(numbers []int) string {
+	const most = 5
+	text := "line " + strings.Trim(fmt.Sprint(numbers[:min(len(numbers), most)]), "[]")
+	if n := len(numbers) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // isBusy is what a driver says of a device that is in use.
