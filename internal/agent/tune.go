@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"thru/internal/bus"
@@ -29,6 +30,10 @@ type Tuner interface {
 	// Gone undoes all of a client's tuning that has not come to its end.
 	Gone(client string)
 }
+
+// mostInterfaces bounds of how many the knobs are read at a time: it takes this
+// host a moment for each, also while somebody measures here.
+const mostInterfaces = 1024
 
 // errNoTuning is what an agent without a tuner answers.
 func errNoTuning() error {
@@ -61,7 +66,10 @@ func (a *Agent) Knobs(ctx context.Context, _ string, m bus.Knobs) (bus.KnobsRepl
 	if a.conf.Tuner == nil {
 		return r, nil
 	}
-	interfaces := m.Interfaces
+	if len(m.Interfaces) > mostInterfaces {
+		return r, fmt.Errorf("agent: the knobs of %d interfaces are asked for: at most %d at a time", len(m.Interfaces), mostInterfaces)
+	}
+	interfaces := slices.Compact(slices.Sorted(slices.Values(m.Interfaces)))
 	if len(interfaces) == 0 && m.Peer != "" {
 		route, err := a.route(m.Peer, "")
 		if err != nil {
@@ -70,6 +78,9 @@ func (a *Agent) Knobs(ctx context.Context, _ string, m bus.Knobs) (bus.KnobsRepl
 		if route.Interface != "" {
 			interfaces = []string{route.Interface}
 		}
+	}
+	if err := ctx.Err(); err != nil { // nobody waits for it any more
+		return r, fmt.Errorf("agent: reading knobs: %w", err)
 	}
 	r.Knobs, r.Open, r.By = a.conf.Tuner.Knobs(interfaces), a.conf.Tuner.Open(), a.conf.Tuner.By()
 	return r, nil

@@ -159,6 +159,26 @@ func TestOwnProcessTunes(t *testing.T) {
 	}
 }
 
+// TestKnobsAreBounded: a client that may only measure cannot keep the host busy by
+// naming one interface many times.
+func TestKnobsAreBounded(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	a.conf.Tuner = &fakeTuner{}
+	c := own(t, a)
+	r, err := c.Knobs(t.Context(), bus.Knobs{Interfaces: append(slices.Repeat([]string{"lo"}, mostInterfaces-1), "eth0")})
+	if err != nil || r.Knobs[0].Interface != "eth0 lo" {
+		t.Error(r, err)
+	}
+	if _, err := c.Knobs(t.Context(), bus.Knobs{Interfaces: slices.Repeat([]string{"lo"}, mostInterfaces+1)}); err == nil {
+		t.Error("too many are read")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Knobs(over, "a", bus.Knobs{Interfaces: []string{"lo"}}); !errors.Is(err, context.Canceled) {
+		t.Error("it is read though nobody waits:", err)
+	}
+}
+
 // TestTuningKeepsTheTurn: nobody else measures a host that is being tuned, until
 // that has ended in whatever way.
 func TestTuningKeepsTheTurn(t *testing.T) {

@@ -206,7 +206,7 @@ type Release struct {
 // Knobs asks what can be set at the host, and how it is set (wire 1.5). It
 // needs no privilege: what it says is as public as the facts.
 type Knobs struct {
-	Interfaces []string `json:"interfaces,omitempty"` // whose knobs are wanted; empty: that of the route to Peer
+	Interfaces []string `json:"interfaces,omitempty"` // whose knobs are wanted, at most 1024; empty: that of the route to Peer
 	Peer       string   `json:"peer,omitempty"`
 }
 

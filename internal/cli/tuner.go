@@ -124,10 +124,12 @@ func undidTuning(d *tune.Desk) (said []string) {
 // changedLine says what became of a change that was to be undone.
 func changedLine(c measure.Changed) string {
 	name := strings.TrimSpace(c.Knob + " " + c.Interface)
-	switch c.Outcome {
-	case measure.Undone:
+	switch {
+	case c.Outcome == measure.Settled && c.Error != "":
+		return fmt.Sprintf("%s: %s", name, c.Error)
+	case c.Outcome == measure.Undone:
 		return fmt.Sprintf("%s is as it was before: %s", name, shortly(c.Before))
-	case measure.Settled:
+	case c.Outcome == measure.Settled:
 		return fmt.Sprintf("%s was as before already: %s", name, shortly(c.Before))
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s is not undone: %s", name, c.Error))

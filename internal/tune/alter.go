@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -56,6 +59,9 @@ func (d *Desk) check(settings []measure.Setting) error {
 	for _, s := range settings {
 		if len(s.Knob) > maxName || len(s.Interface) > maxName {
 			return errors.New("tune: the name of a setting is too long")
+		}
+		if name := s.Knob + s.Interface; !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+			return fmt.Errorf("tune: %q is no name of a setting", name)
 		}
 		if err := checkValue(s.Value); err != nil {
 			return fmt.Errorf("tune: setting %s: %w", nameOf(s), err)

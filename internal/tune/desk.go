@@ -217,7 +217,7 @@ func (d *Desk) Begin(client, who string) error {
 // leftError is why no tuning can begin where an earlier one could not be undone.
 func leftError(changed []measure.Changed) error {
 	for _, c := range changed {
-		if c.Outcome == measure.Failed {
+		if c.Outcome == measure.Failed && c.Knob != "" { // a journal that cannot be read names none, and --rollback tells it
 			return fault.Failf("thru tune --rollback shows all of it, and tries again", "tune: an earlier tuning was cut off and cannot be undone: %s: %s", nameOf(c.Setting), c.Error)
 		}
 	}
@@ -242,6 +242,9 @@ func (d *Desk) take() (release func(), err error) {
 		}
 		select {
 		case <-ctx.Done():
+			if errors.Is(err, errElsewhere) {
+				return nil, fault.Failf("wait until that has ended, or end it", "tune: %w", err)
+			}
 			return nil, taken(d.other())
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -326,7 +329,7 @@ func (d *Desk) settle(j *journal) error {
 			return err
 		}
 	}
-	if len(open) > 0 {
+	if len(open) > 0 || len(j.damaged) > 0 { // what a line that cannot be read says may be in force still
 		return nil
 	}
 	return d.dir.finish(j)

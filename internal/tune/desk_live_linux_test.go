@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"thru/internal/knob"
@@ -104,4 +105,57 @@ func tuneKernel(d *tune.Desk) error {
 		err = errors.Join(err, errors.New("an MTU of 1 was taken"))
 	}
 	return err
+}
+
+// TestInterfaceIsGone: what was set of an interface, and of a route by it, went with
+// it; the rest is undone.
+func TestInterfaceIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tune")
+	inHost(t, func(m tune.Machine) error {
+		d, err := tune.Open(dir, m, tune.Config{Version: "v"})
+		if err != nil {
+			return err
+		}
+		err = d.Begin("a", "alice")
+		if err == nil {
+			_, err = d.Alter("a", []measure.Setting{{Knob: knob.MTU, Interface: "v0", Value: "1400"}})
+		}
+		if err == nil {
+			_, err = d.Alter("a", []measure.Setting{{Knob: knob.RouteCongestion, Interface: "10.8.0.0/16 dev v0 table main metric 7", Value: "reno"}, {Knob: knob.SACK, Value: "0"}})
+		}
+		if err = errors.Join(err, shell("ip link del v0"), d.End("a")); err != nil {
+			return err
+		}
+		all, err := d.Rollback()
+		if err != nil || len(all) != 3 || !tune.Restored(all) || all[0].Error != "" || !strings.Contains(all[1].Error, "gone") || !strings.Contains(all[2].Error, "gone") {
+			return fmt.Errorf("%+v: %w", all, err)
+		}
+		return nil
+	})
+}
+
+// TestOneName: an interface is changed by its own name alone, and listed once.
+func TestOneName(t *testing.T) {
+	inHost(t, func(m tune.Machine) error {
+		if err := shell("ip link property add dev v0 altname other", "ip link property add dev v0 altname anothernameofv0"); err != nil {
+			return err
+		}
+		for _, s := range []measure.Setting{
+			{Knob: knob.MTU, Interface: "other", Value: "1400"}, {Knob: knob.MTU, Interface: "anothernameofv0", Value: "1400"}, {Knob: knob.MTU, Interface: "v0\x00x", Value: "1400"},
+			{Knob: knob.TSO, Interface: "v0:1", Value: "off"}, {Knob: knob.TSO, Interface: "other", Value: "off"}, {Knob: knob.RPS, Interface: "other", Value: "rx-0 1"},
+			{Knob: knob.RouteCongestion, Interface: "10.8.0.0/16 dev other table main metric 7", Value: "reno"},
+		} {
+			if err := m.Set(s.Knob, s.Interface, s.Value); err == nil {
+				return fmt.Errorf("%s of %q is set", s.Knob, s.Interface)
+			}
+			if _, err := m.Read(s.Knob, s.Interface); err == nil {
+				return fmt.Errorf("%s of %q is read", s.Knob, s.Interface)
+			}
+		}
+		once, many := m.Knobs([]string{"v0"}), m.Knobs([]string{"v0", "other", "v0", "v0:1", "v0\x00x", "none"})
+		if len(once) == 0 || len(many) != len(once) {
+			return fmt.Errorf("%d knobs of one interface, and %d of the same by its names", len(once), len(many))
+		}
+		return nil
+	})
 }

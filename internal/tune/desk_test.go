@@ -110,6 +110,9 @@ func TestAlterFails(t *testing.T) {
 		{"cannot be changed there", func(f *fake) { f.values[spot{"refused", "eth0"}] = "x" }, nil, measure.Setting{Knob: "refused", Interface: "eth0", Value: "y"}, "the driver has none", "--dry-run"},
 		{"too long", nil, nil, measure.Setting{Knob: "rmem", Value: strings.Repeat("1", maxValue+1)}, "too long", ""},
 		{"no text", nil, nil, measure.Setting{Knob: "rmem", Value: "\xff"}, "not text", ""},
+		{"a name of two lines", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\n", Value: "1"}, `"mtueth0\n" is no name`, ""},
+		{"a name that is cut", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\x00x", Value: "1"}, "no name", ""},
+		{"a name that is no text", nil, nil, measure.Setting{Knob: "mtu", Interface: "\xff", Value: "1"}, "no name", ""},
 		{"no text before", func(f *fake) { f.values[spot{"odd", ""}] = "\xff" }, nil, measure.Setting{Knob: "odd", Value: "1"}, "not text", ""},
 	}
 	for _, tt := range tests {
@@ -184,6 +187,64 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestForeignAfterAFailedUndo: what somebody sets after an undo that failed is theirs.
+func TestForeignAfterAFailedUndo(t *testing.T) {
+	at := spot{"mtu", "eth0"}
+	for name, how := range map[string]struct {
+		breaks, mends func(*fake)
+		first, now    string // outcome, and what is there then
+	}{
+		"refused": {func(f *fake) { f.refuses[at] = errNo }, func(f *fake) { delete(f.refuses, at) }, "mtu failed", "9000"},
+		"lies":    {func(f *fake) { f.lies[at] = "1400" }, func(f *fake) { delete(f.lies, at) }, "mtu failed", "1400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, f, c := t.TempDir(), newFake(settings()), conf()
+			d := tuned(t, dir, f, c)
+			alter(t, d, "mtu", "eth0", "9000")
+			if err := d.End("a"); err != nil {
+				t.Fatal(err)
+			}
+			how.breaks(f)
+			if all, err := d.Rollback(); err != nil || outcomes(all) != how.first || f.values[at] != how.now || len(d.Open()) != 1 {
+				t.Fatal(outcomes(all), err, f.values[at], d.Open())
+			}
+			how.mends(f)
+			f.values[at] = "3000"
+			all, err := open(t, dir, f, c).Rollback()
+			if err != nil || outcomes(all) != "mtu changed" || f.values[at] != "3000" {
+				t.Error(outcomes(all), err, f.values[at])
+			}
+		})
+	}
+}
+
+// TestFullDisk: an undo whose outcome cannot be written leaves no word that
+// whatever comes is thru's own.
+func TestFullDisk(t *testing.T) {
+	at, dir, f, c := spot{"mtu", "eth0"}, t.TempDir(), newFake(settings()), conf()
+	d := tuned(t, dir, f, c)
+	alter(t, d, "mtu", "eth0", "9000")
+	j, writes := d.tuning.journal, 0
+	j.step = func(what string) {
+		if what == "write" {
+			writes++
+		}
+		if what == "write" && writes == 2 { // a file to append to takes no WriteAt
+			j.file.Close()
+			j.file, _ = os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, 0)
+		}
+	}
+	d.Gone("a")
+	if f.values[at] != "1500" || len(d.Open()) != 1 {
+		t.Fatal(f.values[at], d.Open())
+	}
+	f.values[at] = "3000"
+	all, err := open(t, dir, f, c).Rollback()
+	if err != nil || outcomes(all) != "mtu changed" || f.values[at] != "3000" {
+		t.Error(outcomes(all), err, f.values[at])
+	}
+}
+
 // TestMoved: a knob that another one moves along is not somebody else's change.
 func TestMoved(t *testing.T) {
 	f := newFake(settings())
@@ -250,6 +311,31 @@ func TestGone(t *testing.T) {
 	}
 	unchanged(t, f)
 	d.Gone("b")
+}
+
+// TestInterfaceGone: a setting that went with its interface is told of once, and
+// keeps nobody from tuning the rest.
+func TestInterfaceGone(t *testing.T) {
+	dir, f, c := t.TempDir(), newFake(settings()), conf()
+	d := tuned(t, dir, f, c)
+	alter(t, d, "mtu", "eth0", "9000")
+	alter(t, d, "cc", "", "cubic")
+	alter(t, d, "tso", "eth0", "off")
+	f.missing["eth0"] = true
+	if r, err := d.Revert("a", nil); err != nil || outcomes(r) != "tso as it was, cc undone, mtu as it was" || !strings.Contains(r[0].Error, "it is gone") || r[1].Error != "" {
+		t.Errorf("%+v %v", r, err)
+	}
+	d.Gone("a")
+	if live, done := journals(t, dir); len(live) != 0 || len(done) != 1 {
+		t.Error(live, done)
+	}
+	if err := d.Begin("b", "bob"); err != nil {
+		t.Error(err)
+	}
+	d.Gone("b")
+	if all, err := d.Rollback(); err != nil || len(all) > 0 {
+		t.Error(outcomes(all), err)
+	}
 }
 
 // TestTwoDesks: two tuners exclude each other, in one folder and in two.

@@ -131,7 +131,9 @@ func aNIC() *nic {
 	return n
 }
 
-func (n *nic) machine() *machine { return &machine{driverRows(n.send, func() string { return "" })} }
+func (n *nic) machine() *machine {
+	return &machine{driverRows(n.send, func() string { return "" }), anyLink}
+}
 
 func TestKnobsOfADriver(t *testing.T) {
 	got := map[string][3]string{}
@@ -247,7 +249,7 @@ func stateOf(m *machine, id string) string {
 
 // Without the privilege everything is read, and said to need it.
 func TestUnprivileged(t *testing.T) {
-	m := &machine{driverRows(aNIC().send, func() string { return needsRoot })}
+	m := &machine{driverRows(aNIC().send, func() string { return needsRoot }), anyLink}
 	for _, s := range m.Knobs([]string{"eth0"}) {
 		if s.Knob != knob.LRO && s.Refused != needsRoot {
 			t.Errorf("%+v", s)
@@ -265,7 +267,7 @@ func FuzzDriver(f *testing.F) {
 				copy(b[4:], answer)
 			}
 			return nil
-		}, func() string { return "" })}
+		}, func() string { return "" }), anyLink}
 		m.Knobs([]string{"eth0"})
 		for _, r := range m.rows {
 			once, err := r.form(value)

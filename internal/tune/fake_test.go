@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(guardDir); dir != "" {
 		os.Exit(beGuard(dir))
 	}
+	if socket := os.Getenv(hogSocket); socket != "" {
+		os.Exit(beHog(socket))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -34,12 +37,13 @@ type fake struct {
 	lies    map[spot]string            // what is there after a Set, whatever was set
 	moves   map[spot]map[string]string // knobs of the same interface that a Set moves along
 	gone    map[spot]bool              // cannot be read
+	missing map[string]bool            // interfaces that are no more
 	step    step
 	sets    int
 }
 
 func newFake(values map[spot]string) *fake {
-	return &fake{values: maps.Clone(values), refuses: map[spot]error{}, lies: map[spot]string{}, moves: map[spot]map[string]string{}, gone: map[spot]bool{}, step: func(string) {}}
+	return &fake{values: maps.Clone(values), refuses: map[spot]error{}, lies: map[spot]string{}, moves: map[spot]map[string]string{}, gone: map[spot]bool{}, missing: map[string]bool{}, step: func(string) {}}
 }
 
 func (f *fake) Knobs(interfaces []string) (all []measure.KnobState) {
@@ -58,11 +62,13 @@ func (f *fake) Knobs(interfaces []string) (all []measure.KnobState) {
 func (f *fake) Read(knob, iface string) (string, error) {
 	s := spot{knob, iface}
 	v, ok := f.values[s]
-	if !ok || f.gone[s] {
+	if !ok || f.gone[s] || f.missing[iface] {
 		return "", fmt.Errorf("fake: reading %s: %w", knob, ErrUnknown)
 	}
 	return v, nil
 }
+
+func (f *fake) Gone(_, iface string) bool { return f.missing[iface] }
 
 // Set has a value of its own for a moment, as a knob of several files has.
 func (f *fake) Set(knob, iface, value string) error {

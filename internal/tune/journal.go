@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"unicode/utf8"
 
 	"thru/internal/fault"
@@ -21,7 +22,7 @@ import (
 const (
 	lineBegin  = "begin"  // who tunes, on which machine, boot and network namespace
 	lineChange = "change" // a knob is about to be set
-	lineDone   = "done"   // what it was then found at; again where another change of ours has moved it
+	lineDone   = "done"   // what it was then found at; again where another change of ours, or an undo that failed, has moved it
 	lineUndo   = "undo"   // it is about to be set back
 	lineUndone = "undone" // what became of that
 	lineEnd    = "end"    // the tuning has come to its end; what is not undone stays
@@ -100,7 +101,7 @@ func decodeLine(line []byte) (entry, error) {
 type change struct {
 	measure.Changed
 	made    bool // Found is what it was read at afterwards
-	undoing bool // it was about to be set back: what it holds now is ours, whatever it is
+	undoing bool // it was about to be set back, and not read since: what it holds now is ours, whatever it is
 	closed  bool // nothing is left to undo
 }
 
@@ -163,7 +164,7 @@ func (r *record) apply(e entry) error {
 	case c == nil:
 		return errDamaged
 	case e.Line == lineDone:
-		c.made, c.Found = true, e.Found
+		c.made, c.undoing, c.Found = true, false, e.Found
 	case e.Line == lineUndo:
 		c.undoing = true
 	case e.Line == lineUndone:
@@ -215,6 +216,8 @@ type journal struct {
 	file *os.File
 	size int64
 	step step
+
+	sealed bool // its file system is read-only
 }
 
 // createJournal begins one. Its first line, and its name in the folder, are on
@@ -238,15 +241,20 @@ func createJournal(path string, id int64, first entry, step step) (*journal, err
 }
 
 // openJournal reads one that another process has left, and takes off what a
-// crash has cut.
+// crash has cut. On a file system that is read-only by now it can still be undone,
+// though not written.
 func openJournal(path string, id int64, step step) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	sealed := errors.Is(err, syscall.EROFS)
+	if sealed {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tune: opening a journal: %w", err)
 	}
-	j := &journal{id: id, path: path, file: f, step: step}
+	j := &journal{id: id, path: path, file: f, step: step, sealed: sealed}
 	j.record, j.size, err = readRecord(f)
-	if err == nil {
+	if err == nil && !sealed {
 		err = f.Truncate(j.size)
 	}
 	if err != nil {
@@ -271,13 +279,24 @@ func (j *journal) add(e entry) error {
 	}
 	if err := j.write(b); err != nil {
 		j.file.Truncate(j.size) // else what comes next would follow half a line
-		return fault.Failf("nothing is changed that is not in the journal: see whether the disk is full", "tune: writing the journal %s: %w", j.path, err)
+		return fault.Failf("nothing is changed that is not in the journal: see whether the disk is full, or has become read-only", "tune: writing the journal %s: %w", j.path, err)
 	}
 	j.size += int64(len(b))
 	return j.apply(e)
 }
 
+// takeBack takes the line that a change is about to be set back off again: its
+// outcome cannot be written, as on a full disk. Less of a file needs no room.
+func (j *journal) takeBack(c *change, size int64) {
+	if err := j.file.Truncate(size); err == nil {
+		j.size, c.undoing = size, false
+	}
+}
+
 func (j *journal) write(b []byte) error {
+	if j.sealed {
+		return syscall.EROFS
+	}
 	j.step("write")
 	if _, err := j.file.WriteAt(b, j.size); err != nil {
 		return err

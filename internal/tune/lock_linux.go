@@ -19,9 +19,12 @@ import (
 // ends in whatever way. Those who use the same folder are kept out by a file,
 // which no other user can take; those with another folder by the socket.
 func hold(file, socket string) (release func(), err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := lockable(file)
 	if err != nil {
 		return nil, fmt.Errorf("tune: locking the journal: %w", err)
+	}
+	if f == nil {
+		return holdSocket(socket, func() {})
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
@@ -30,27 +33,46 @@ func hold(file, socket string) (release func(), err error) {
 		}
 		return nil, fmt.Errorf("tune: locking the journal: %w", err)
 	}
+	return holdSocket(socket, func() { f.Close() })
+}
+
+// lockable opens the file of a lock. Where the file system is read-only by now, the
+// one that is there will do, and none (nil) where none is: nobody else makes one.
+func lockable(file string) (*os.File, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if !errors.Is(err, syscall.EROFS) {
+		return f, err
+	}
+	if f, err = os.Open(file); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return f, err
+}
+
+// holdSocket is the second half of hold; unlock gives the first back.
+func holdSocket(socket string, unlock func()) (release func(), err error) {
 	l, err := net.Listen("unix", socket)
 	switch {
 	case err == nil:
-		return func() { l.Close(); f.Close() }, nil
+		return func() { l.Close(); unlock() }, nil
 	case errors.Is(err, syscall.EADDRINUSE) && !holderCounts(socket):
-		return func() { f.Close() }, nil
+		return unlock, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		err = ErrTaken
+		err = errElsewhere
 	default:
 		err = fmt.Errorf("tune: locking this host: %w", err)
 	}
-	f.Close()
+	unlock()
 	return nil, err
 }
 
-// holderCounts is false where the socket is held by a user who could not tune:
-// nobody may keep an administrator from undoing.
+// holderCounts is false where the socket is held by a user who could not tune,
+// or by nobody: no user may keep an administrator from undoing.
 func holderCounts(socket string) bool {
 	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil {
-		return !errors.Is(err, syscall.ECONNREFUSED)
+	if err != nil { // its holder takes no connections, or keeps its queue full
+		uid, err := listenerOf(socket)
+		return err == nil && mayTune(uid)
 	}
 	defer c.Close()
 	raw, err := c.(*net.UnixConn).SyscallConn()
@@ -60,19 +82,15 @@ func holderCounts(socket string) bool {
 	counts := true
 	raw.Control(func(fd uintptr) {
 		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		counts = err != nil || cred.Uid == 0 || int(cred.Uid) == os.Geteuid()
+		counts = err != nil || mayTune(cred.Uid)
 	})
 	return counts
 }
 
+func mayTune(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
+
 // held tells whether somebody tunes this host now, here or in another process.
-func held(socket string) bool {
-	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err == nil {
-		c.Close()
-	}
-	return !errors.Is(err, syscall.ECONNREFUSED) && holderCounts(socket)
-}
+func held(socket string) bool { return holderCounts(socket) }
 
 // namespace is the network namespace of this thread: its inode, 0 where that
 // is not told.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"thru/internal/host"
 	"thru/internal/knob"
@@ -11,7 +13,10 @@ import (
 )
 
 // machine is a Machine made of one row for each knob.
-type machine struct{ rows []row }
+type machine struct {
+	rows []row
+	link func(iface string) error // nil: there is an interface of that name; errNone (wrapped): there is none
+}
 
 // row is how one knob is read and set. Reading and setting are of the network
 // namespace of the calling thread.
@@ -30,12 +35,16 @@ type row struct {
 // knobs that are files of /proc and /sys. "/" is this machine without those
 // that only its kernel knows.
 func At(root string) Machine {
-	return &machine{rows: fileRows(files{root}, host.At(root), func(string) error { return nil })}
+	return &machine{fileRows(files{root}, host.At(root), func(string) error { return nil }), anyLink}
 }
+
+// anyLink takes any name for that of an interface.
+func anyLink(string) error { return nil }
 
 // Knobs implements Machine.
 func (m *machine) Knobs(interfaces []string) []measure.KnobState {
 	var list []measure.KnobState
+	interfaces = m.there(interfaces)
 	for _, scope := range []knob.Scope{knob.OfHost, knob.OfInterface} {
 		for _, name := range places(scope, interfaces) {
 			for _, r := range m.rows {
@@ -84,7 +93,46 @@ func (m *machine) find(id, iface string) (row, error) {
 	if r := m.rows[i]; (r.scope == knob.OfHost) != (iface == "") {
 		return row{}, fmt.Errorf("tune: knob %q is of %s: %w", id, map[bool]string{true: "the host, not of an interface", false: "an interface, and none is named"}[iface != ""], ErrUnknown)
 	}
+	if m.rows[i].names == nil && iface != "" {
+		if err := m.called(iface); err != nil && !errors.Is(err, errNone) { // that it is gone is for others to say
+			return row{}, fmt.Errorf("tune: knob %q: %w: %w", id, ErrUnknown, err)
+		}
+	}
 	return m.rows[i], nil
+}
+
+// called refuses what is not the one name of an interface: two names of one would
+// be two knobs, of which each undoes the other. The kernel takes what stands before
+// a NUL or, for a driver, a colon (an alias), and alternative names.
+func (m *machine) called(iface string) error {
+	if strings.ContainsFunc(iface, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune(":/", c) }) {
+		return fmt.Errorf("%.80q is no name of an interface", iface)
+	}
+	return m.link(iface)
+}
+
+// there are the interfaces of a list that are here, each once.
+func (m *machine) there(list []string) (all []string) {
+	for _, iface := range list {
+		if !slices.Contains(all, iface) && m.called(iface) == nil {
+			all = append(all, iface)
+		}
+	}
+	return all
+}
+
+// Gone tells whether that is no more which a knob is of: its interface, its route.
+func (m *machine) Gone(id, iface string) bool {
+	r, err := m.find(id, iface)
+	switch {
+	case err != nil || r.scope == knob.OfHost:
+		return false
+	case r.names != nil: // it is of a route
+		_, err = r.read(iface)
+	default:
+		err = m.link(iface)
+	}
+	return errors.Is(err, errNone)
 }
 
 // Form is a value in the form that Read gives it, as far as that can be told
@@ -95,7 +143,7 @@ func (m *machine) Form(id, iface, value string) (string, error) {
 		return "", err
 	}
 	if value, err = r.form(value); err != nil {
-		return "", fmt.Errorf("tune: setting %s: %w", called(id, iface), err)
+		return "", fmt.Errorf("tune: setting %s: %w", labelled(id, iface), err)
 	}
 	return value, nil
 }
@@ -111,7 +159,7 @@ func (m *machine) Read(id, iface string) (string, error) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	if err != nil {
-		return "", fmt.Errorf("tune: reading %s: %w", called(id, iface), err)
+		return "", fmt.Errorf("tune: reading %s: %w", labelled(id, iface), err)
 	}
 	return value, nil
 }
@@ -137,7 +185,7 @@ func (m *machine) Set(id, iface, value string) error {
 	if err = r.change(iface, before, value); err == nil {
 		return nil
 	}
-	err = fmt.Errorf("tune: setting %s to %.200q: %w", called(id, iface), value, err)
+	err = fmt.Errorf("tune: setting %s to %.200q: %w", labelled(id, iface), value, err)
 	if now, lost := r.read(iface); lost == nil && now != before && !errors.Is(err, errInactive) {
 		if back := r.change(iface, now, before); back != nil {
 			err = fmt.Errorf("%w; and setting it back to %.200q: %w", err, before, back)
@@ -162,8 +210,8 @@ func (r row) change(iface, before, value string) error {
 // keeps from working, since something that it needs is off.
 var errInactive = errors.New("it was taken, but the kernel keeps it off, since what it needs is off")
 
-// called names a knob in an error.
-func called(id, iface string) string {
+// labelled names a knob in an error.
+func labelled(id, iface string) string {
 	if iface == "" {
 		return id
 	}

@@ -36,7 +36,7 @@ func New() Machine {
 			rows[i].set = awaited(rows[i].set)
 		}
 	}
-	return &machine{rows}
+	return &machine{rows, func(iface string) error { _, _, err := linkOf(iface); return err }}
 }
 
 // privilege is why this process cannot change interfaces; empty: it can.

@@ -194,7 +194,7 @@ func TestSetBack(t *testing.T) {
 	} {
 		now := map[string]string{"a": "x", "b": "x", "c": "x"}
 		failed := false
-		m := &machine{[]row{faulty(now, func(p pair) error {
+		m := &machine{link: anyLink, rows: []row{faulty(now, func(p pair) error {
 			switch {
 			case p.name == "b" && p.value == "y" && c.other == "", failed && c.fault == "both":
 				failed = true

@@ -21,7 +21,7 @@ func linkRows(f files) []row {
 	return []row{mtuRow(f), lengthRow(), qdiscRow(f)}
 }
 
-// linkOf looks an interface up by its name.
+// linkOf looks an interface up by its own name, not an alternative one.
 func linkOf(iface string) (*netlink.LinkAttrs, netlink.Link, error) {
 	l, err := netlink.LinkByName(iface)
 	if err != nil {
@@ -30,6 +30,9 @@ func linkOf(iface string) (*netlink.LinkAttrs, netlink.Link, error) {
 			err = fmt.Errorf("%w: %w", err, errNone)
 		}
 		return nil, nil, err
+	}
+	if l.Attrs().Name != iface {
+		return nil, nil, fmt.Errorf("%.80q is another name of %s: name that", iface, l.Attrs().Name)
 	}
 	return l.Attrs(), l, nil
 }

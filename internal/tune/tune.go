@@ -9,6 +9,7 @@ package tune
 
 import (
 	"errors"
+	"fmt"
 
 	"thru/internal/measure"
 )
@@ -31,3 +32,7 @@ var (
 	ErrForeign = errors.New(measure.SaysForeign)
 	ErrTaken   = errors.New(measure.SaysTaken)
 )
+
+// errElsewhere is ErrTaken by a process whose journals are in another folder: what
+// is in this one is not its own.
+var errElsewhere = fmt.Errorf("%w, with another state folder", ErrTaken)

@@ -3,7 +3,6 @@ package tune
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -68,6 +67,9 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	now, err := d.machine.Read(c.Knob, c.Interface)
 	first, all := p.first[c.spot()]
 	switch {
+	case errors.Is(err, ErrUnknown) && d.gone(c):
+		delete(p.seen, c.spot()) // another of that name has values of its own
+		return d.closed(j, c, measure.Settled, "it is gone, and what was set with it: an interface that has another name now keeps it, set it back there by hand")
 	case errors.Is(err, ErrUnknown):
 		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
 	case err != nil:
@@ -80,10 +82,13 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	// Undoing goes on where the journal cannot be written: the disk may be full.
 	// Then the journal says that the change is open, and whoever reads it finds
 	// the value that was before.
+	size, undoing := j.size, c.undoing
 	written := j.add(entry{Line: lineUndo, Number: c.Number})
+	end := j.size
 	moved := d.watch(j, c, p.seen)
 	d.conf.step("set")
 	if err := d.machine.Set(c.Knob, c.Interface, c.Before); err != nil {
+		d.stays(j, c)
 		return failed(c, errors.Join(setFailed(measure.Setting{Knob: c.Knob, Interface: c.Interface, Value: c.Before}, err), written))
 	}
 	d.conf.step("read")
@@ -92,6 +97,7 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	case err != nil:
 		return failed(c, fmt.Errorf("reading it back: %w", err))
 	case !same(after, c.Before):
+		d.stays(j, c)
 		return failed(c, fmt.Errorf("the host took %s, but it reads %s", quote(c.Before), quote(after)))
 	}
 	if p.seen != nil {
@@ -105,7 +111,25 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 	if p.back != nil {
 		p.back[c.spot()] = true
 	}
-	return d.closed(j, c, measure.Undone, why)
+	r := d.closed(j, c, measure.Undone, why)
+	if !c.closed && !undoing && j.size == end {
+		j.takeBack(c, size)
+	}
+	return r
+}
+
+// stays notes at what an undo that failed has left a knob: any other value is
+// somebody else's from then on.
+func (d *Desk) stays(j *journal, c *change) {
+	if now, err := d.machine.Read(c.Knob, c.Interface); err == nil && checkValue(now) == nil {
+		j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is taken for ours when that is tried again
+	}
+}
+
+// gone tells whether the interface, or the route, of a change is no more.
+func (d *Desk) gone(c *change) bool {
+	m, ok := d.machine.(interface{ Gone(knob, iface string) bool })
+	return ok && m.Gone(c.Knob, c.Interface)
 }
 
 // ours is true where a value is what this change left there, or where a crash
@@ -206,7 +230,7 @@ func (d *Desk) cameBack(c *change) string {
 }
 
 // Recover undoes tunings that a crash has cut off, and says what it did. Where
-// somebody tunes this host now there is nothing to do.
+// it is not cut off at all, but under way, there is nothing to do.
 func (d *Desk) Recover() ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,10 +241,12 @@ func (d *Desk) Recover() ([]measure.Changed, error) {
 		return nil, fmt.Errorf("tune: a tuning was cut off, and is not undone: %w", err)
 	}
 	release, err := d.take()
-	if errors.Is(err, ErrTaken) {
+	switch {
+	case errors.Is(err, errElsewhere):
+		return nil, fault.Failf("thru tune --rollback, when that has ended", "tune: a tuning was cut off, and is not undone: %w", err)
+	case errors.Is(err, ErrTaken):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	defer release()
@@ -321,14 +347,24 @@ func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) ([]measure.Cha
 			all = append(all, failed(c, errors.New("a later change of it could not be undone: that comes first")))
 		}
 	}
-	for _, n := range j.damaged {
-		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf("line %d of the journal %s is damaged: what it says was changed is not undone",
-			n, filepath.Join(string(d.dir), doneFolder, filepath.Base(j.path)))})
+	if len(j.damaged) > 0 {
+		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf(
+			"the journal %s is damaged (%s): what it says there is not undone (see to it by hand, and remove the file then)", j.path, linesOf(j.damaged))})
 	}
 	if len(j.open()) > 0 {
 		return all, nil // it has no end yet: the next one tries again
 	}
 	return all, d.settle(j)
+}
+
+// linesOf names the first of some lines.
+func linesOf(numbers []int) string {
+	const most = 5
+	text := "line " + strings.Trim(fmt.Sprint(numbers[:min(len(numbers), most)]), "[]")
+	if n := len(numbers) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // isBusy is what a driver says of a device that is in use.
