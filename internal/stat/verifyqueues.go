@@ -141,34 +141,67 @@ func cpusOfMasks(value string) (n int) {
 }
 
 // interrupts tells whether the interface interrupts the CPUs that it was told to.
+// A value may name some of its interrupts; the others stay where they were. What
+// was counted does not tell them apart, so only a CPU that none of them was
+// allowed to use before shows that they have moved.
 func (c check) interrupts() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	if e == nil || e.Host == nil || len(e.Host.IRQs) == 0 || e.Host.NIC == nil || e.Host.NIC.Name != c.Interface {
 		return nil, "the interrupts of that interface were not counted"
 	}
+	if c.was == "" {
+		return nil, "where its interrupts were is not known"
+	}
+	before, allowed := cpusOfInterrupts(c.was), cpusOfInterrupts(c.was, c.Value)
+	if before == nil || allowed == nil {
+		return nil, "the CPUs of its value cannot be read"
+	}
+	there, moved, all := 0.0, 0.0, 0.0
+	for _, s := range e.Host.IRQs {
+		n := float64(s.Count)
+		all += n
+		if allowed[s.Core] {
+			there += n
+		}
+		if allowed[s.Core] && !before[s.Core] {
+			moved += n
+		}
+	}
+	if all <= 0 {
+		return nil, "there were no interrupts"
+	}
+	share := 100 * there / all
+	fact := unit.Percent(share) + " of them on its CPUs"
+	switch {
+	case share < fullPct:
+		return new(false), fact
+	case moved >= worthwhileShare*all:
+		return new(true), fact
+	}
+	return nil, fact + ", as they may have been before"
+}
+
+// cpusOfInterrupts are the CPUs that some interrupt may use by values of the form
+// "24 0-1 25 2", of which a later one counts; nil where one cannot be read.
+func cpusOfInterrupts(values ...string) map[int]bool {
+	lists := map[string]string{}
+	for _, v := range values {
+		fields := strings.Fields(v)
+		for i := 0; i+1 < len(fields); i += 2 {
+			lists[fields[i]] = fields[i+1]
+		}
+	}
 	allowed := map[int]bool{}
-	fields := strings.Fields(c.Value) // number of the interrupt, CPUs, number ...
-	for i := 1; i < len(fields); i += 2 {
-		cpus, err := unit.ParseList(fields[i], mostCPUs)
+	for _, list := range lists {
+		cpus, err := unit.ParseList(list, mostCPUs)
 		if err != nil {
-			return nil, "the CPUs of its value cannot be read"
+			return nil
 		}
 		for _, n := range cpus {
 			allowed[n] = true
 		}
 	}
-	there, all := 0.0, 0.0
-	for _, s := range e.Host.IRQs {
-		all += float64(s.Count)
-		if allowed[s.Core] {
-			there += float64(s.Count)
-		}
-	}
-	if all <= 0 || len(allowed) == 0 {
-		return nil, "there were no interrupts"
-	}
-	share := 100 * there / all
-	return new(share >= fullPct), unit.Percent(share) + " of them on its CPUs"
+	return allowed
 }
 
 // mostCPUs bounds the numbers of CPUs in a value.
