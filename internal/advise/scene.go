@@ -105,6 +105,12 @@ func (sc *scene) named(name string) *host {
 	return h
 }
 
+// isOurs tells whether a host is the one that the command runs at: a document
+// names that first.
+func (sc *scene) isOurs(h *host) bool {
+	return len(sc.hosts) > 0 && sc.hosts[0] == h
+}
+
 // full tells that the link is full for certain in every direction that was measured.
 func (sc *scene) full() bool {
 	measured := 0
