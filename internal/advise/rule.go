@@ -27,7 +27,7 @@ func rules() []rule {
 type draft struct {
 	settings []measure.Setting
 	test     *measure.TestOptions
-	id       string // of a test's option, or of words
+	id       string // of a test's option, of words, or of another way to set the same knob
 	title    string
 	expect   string // "" where the knob's own effect is what to expect
 	bps      float64
@@ -245,9 +245,10 @@ func (d draft) and(o draft, title string, args ...any) draft {
 	return d
 }
 
-// name of a draft: "tcp-rmem@b", "tso@a:eth0", "tcp-rmem@b+tcp-wmem@a", "streams=4".
+// name of a draft: "tcp-rmem@b", "tso@a:eth0", "tcp-rmem@b+tcp-wmem@a", "streams=4",
+// "coalescing@b:eth0=50".
 func (d draft) name() string {
-	if len(d.settings) == 0 {
+	if len(d.settings) == 0 || d.id != "" {
 		return d.id
 	}
 	var parts []string

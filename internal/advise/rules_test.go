@@ -59,9 +59,12 @@ func TestRules(t *testing.T) {
 			"b rps eth0=rx-0 e0\ntest --lean\ntest -P 8"},
 		"a ring that overflows":    {pair(finds("ring-overflow", rx, func(f *measure.Finding) { f.Where.Interface = "eth0" })), "b rx-ring eth0=4096"},
 		"a backlog that overflows": {pair(finds("backlog-overflow", rx)), "b netdev-max-backlog=2000"},
-		"a late interrupt":         {pair(warns("interrupt-moderation", "interrupt-moderation", "b")), "b coalescing eth0=adaptive-rx on rx-usecs 600"},
+		"a late interrupt": {pair(warns("interrupt-moderation", "interrupt-moderation", "b")),
+			"b coalescing eth0=adaptive-rx on rx-usecs 600\nb coalescing eth0=adaptive-rx off rx-usecs 50"},
+		"an interrupt that is early enough": {pair(warns("interrupt-moderation", "interrupt-moderation", "b"), face(1, func(i *measure.Interface) { i.Coalesce.RXNs = 20_000 })),
+			"b coalescing eth0=adaptive-rx on rx-usecs 20"},
 		"a late interrupt, all fields": {pair(warns("interrupt-moderation", "interrupt-moderation", "b"), knobs(1, "coalescing eth0=adaptive-rx on rx-usecs 600 rx-frames 0 tx-usecs 9")),
-			"b coalescing eth0=adaptive-rx on rx-usecs 50 rx-frames 0 tx-usecs 9"},
+			"b coalescing eth0=adaptive-rx off rx-usecs 50 rx-frames 0 tx-usecs 9"},
 		"pause frames": {pair(finds("pause-frames", rx)), "b pause eth0=autoneg off rx off tx on"},
 		"datagrams that find no room at the sender": {pair(finds("shaper", tx), func(d *measure.Document) {
 			d.Cells[0].LossPlaces = []measure.LossPlace{{Place: measure.LossQdisc, Packets: 5}, {Place: measure.LossSendNIC, Packets: 5}}
@@ -230,6 +233,10 @@ func TestSeen(t *testing.T) {
 		if got := ids(Propose(d, x.seen)); got != x.want {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
+	}
+	late := pair(warns("interrupt-moderation", "interrupt-moderation", "b"))
+	if got := ids(Propose(late, Seen{Never: map[string]bool{"coalescing@b:eth0": true}})); got != "coalescing@b:eth0=50" {
+		t.Errorf("where the driver cannot choose: %q", got)
 	}
 	jumbo := pair(finds("sender-cpu", measure.AtSender))
 	for kept, want := range map[string]bool{"sack@a": true, "mtu@a:eth0+mtu@b:eth0": false} {
