@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -166,6 +167,27 @@ func TestConfiguredQdisc(t *testing.T) {
 	}
 }
 
+// TestRouteText: of a route as ip shows it stays what ip takes.
+func TestRouteText(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh")
+	}
+	for shown, want := range map[string]string{
+		"10.0.0.0/24 dev v0 proto kernel scope link linkdown \n":                            "10.0.0.0/24 dev v0 proto kernel scope link",
+		"10.0.0.0/24 via 10.0.1.1 dev deadbeef dead linkdown":                               "10.0.0.0/24 via 10.0.1.1 dev deadbeef",
+		"default via fd00::2 dev v0 metric 1024 expires 998sec congctl cubic pref medium\n": "default via fd00::2 dev v0 metric 1024 pref medium",
+		"10.0.0.0/24 via 10.0.1.1 dev v0 onlink congctl bbr\n":                              "10.0.0.0/24 via 10.0.1.1 dev v0 onlink",
+		"": "gone",
+	} {
+		c := exec.Command(shell, "-c", routeText)
+		c.Stdin = strings.NewReader(shown)
+		if got, err := c.Output(); err != nil || strings.Join(strings.Fields(string(got)), " ") != want {
+			t.Errorf("%q: %q, want %q: %v", shown, got, want, err)
+		}
+	}
+}
+
 func TestInTurns(t *testing.T) {
 	for _, c := range []struct {
 		table        string
@@ -195,7 +217,7 @@ var quoted = regexp.MustCompile(`'[^']*'`)
 func checkShell(t *testing.T, os string, w Words) {
 	t.Helper()
 	for _, line := range slices.Concat(w.Set, w.Undo, w.Verify) {
-		rest := strings.NewReplacer("$(ip route show", "", "$(ip -6 route show", "", " | sed 's/ congctl [^ ]*//')", "", " | tee /", "/", " > /", "/", " >> /boot/loader.conf", "", "cpu*/", "").Replace(line)
+		rest := strings.NewReplacer("$(ip route show", "", "$(ip -6 route show", "", " | "+routeText+")", "", " | tee /", "/", " > /", "/", " >> /boot/loader.conf", "", "cpu*/", "").Replace(line)
 		for _, q := range quoted.FindAllString(rest, -1) {
 			if os == "windows" && strings.ContainsAny(q, ";$`\n") {
 				t.Errorf("%s: %q", os, line)
