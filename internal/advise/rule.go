@@ -253,14 +253,37 @@ func (d draft) name() string {
 	}
 	var parts []string
 	for _, s := range d.settings {
-		part := s.Knob + "@" + s.EndPoint
-		if s.Interface != "" && s.Knob != knob.RouteCongestion {
-			part += ":" + s.Interface
-		}
-		parts = append(parts, part)
+		parts = append(parts, spot(s))
 	}
 	slices.Sort(parts) // the same whichever end asked for it
 	return strings.Join(parts, "+")
+}
+
+// spot is the knob of a setting, where it is: "tso@a:eth0".
+func spot(s measure.Setting) string {
+	if s.Interface != "" && s.Knob != knob.RouteCongestion {
+		return s.Knob + "@" + s.EndPoint + ":" + s.Interface
+	}
+	return s.Knob + "@" + s.EndPoint
+}
+
+// wasKept tells whether a change of the same knob was kept.
+func (sc *scene) wasKept(s measure.Setting) bool {
+	return slices.ContainsFunc(sc.kept, func(id string) bool {
+		for part := range strings.SplitSeq(id, "+") {
+			if name, _, _ := strings.Cut(part, "="); name == spot(s) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// takesBack tells whether a setting would undo what was kept: what was shown to
+// help stands against a gate's rule of thumb, and an offload that was switched off
+// against every wish for less work.
+func (r request) takesBack(s measure.Setting) bool {
+	return r.wasKept(s) && (r.gate != nil || isOffload(s.Knob) && s.Value == "on")
 }
 
 // changes tells whether a draft differs from what is there.

@@ -234,6 +234,22 @@ func TestSeen(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
 	}
+	mended := pair(warns("offloads", "offloads-off", "a"), finds("sender-cpu", measure.AtSender), face(0, func(i *measure.Interface) {
+		i.Offloads["tcp-segmentation-offload"], i.Offloads["generic-receive-offload"], i.MaxMTU = false, false, new(1500)
+	}))
+	for kept, want := range map[string]string{"": "gro@a:eth0+tso@a:eth0 lean streams=8", "tso@a:eth0": "gro@a:eth0 lean streams=8", "gso@a:eth0+tso@a:eth0": "gro@a:eth0 lean streams=8", "tso@b:eth0": "gro@a:eth0+tso@a:eth0 lean streams=8"} {
+		if got := ids(Propose(mended, Seen{Kept: []string{kept}})); got != want {
+			t.Errorf("offloads after %q: %q, want %q", kept, got, want)
+		}
+	}
+	mended = pair(warns("offloads", "offloads-off", "a"), finds("offloads-off", measure.AtSender), face(0, func(i *measure.Interface) { i.Offloads["tcp-segmentation-offload"] = false }))
+	if got := sets(Propose(mended, Seen{Kept: []string{"tso@a:eth0"}})); got != "" {
+		t.Errorf("after TSO off was kept: %q", got)
+	}
+	buffers := pair(warns("receive-window", "receive-window", "b"), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"))
+	if got := ids(Propose(buffers, Seen{Kept: []string{"tcp-rmem@b"}})); got != "" {
+		t.Errorf("a gate asks again for what was kept: %q", got)
+	}
 	late := pair(warns("interrupt-moderation", "interrupt-moderation", "b"))
 	if got := ids(Propose(late, Seen{Never: map[string]bool{"coalescing@b:eth0": true}})); got != "coalescing@b:eth0=50" {
 		t.Errorf("where the driver cannot choose: %q", got)

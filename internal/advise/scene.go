@@ -15,7 +15,8 @@ import (
 type scene struct {
 	doc   *measure.Document
 	hosts []*host
-	ways  []*way // directions, what needs help most first
+	kept  []string // ids of the proposals that were kept
+	ways  []*way   // directions, what needs help most first
 }
 
 // way is one direction of the data.
