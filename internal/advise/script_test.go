@@ -28,6 +28,10 @@ func TestScript(t *testing.T) {
 			t.Errorf("%q is not in\n%s", words, do)
 		}
 	}
+	queues := Propose(pair(warns("queues", "too-few-queues", "b"), face(0, veth), face(1, veth)), Seen{})
+	if do, undo := Script(queues, "a"); strings.Contains(orders(do)+orders(undo), "ethtool") || !strings.Contains(do, "another way") {
+		t.Errorf("half of another way is made:\n%s", do)
+	}
 	if do, undo := Script(list, "c"); do != "" || undo != "" {
 		t.Error("a script for an end point that nothing is proposed for")
 	}
