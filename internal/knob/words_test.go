@@ -167,6 +167,23 @@ func TestConfiguredQdisc(t *testing.T) {
 	}
 }
 
+// TestOtherSystems: what Linux has another word for, and undoing that leaves nothing.
+func TestOtherSystems(t *testing.T) {
+	for _, c := range []struct{ os, knob, iface, value, before, set, undo string }{
+		{"freebsd", Timestamps, "", "2", "0", "sysctl net.inet.tcp.rfc1323=1", "sysctl net.inet.tcp.rfc1323=0"},
+		{"freebsd", Timestamps, "", "0", "2", "sysctl net.inet.tcp.rfc1323=0", "sysctl net.inet.tcp.rfc1323=1"},
+		{"solaris", Timestamps, "", "2", "0", "ipadm set-prop -p _tstamp_always=1 tcp", "ipadm set-prop -p _tstamp_always=0 tcp"},
+		{"freebsd", RXRing, "ix0", "4096", "512", `echo 'dev.ix.0.iflib.override_nrxds="4096"' >> /boot/loader.conf`, `sed -i '' '/^dev\.ix\.0\.iflib\.override_nrxds="4096"$/d' /boot/loader.conf`},
+		{"esxi", Coalescing, "vmnic0", "adaptive-rx on rx-usecs 3", "adaptive-rx off rx-usecs 3", "esxcli network nic coalesce set -n vmnic0 -a true -r 3", "esxcli network nic coalesce set -n vmnic0 -a false -r 3"},
+		{"illumos", Governor, "", "performance", "powersave", "", ""},
+	} {
+		w := By(c.os, nil, measure.Setting{Knob: c.knob, Interface: c.iface, Value: c.value}, c.before)
+		if set, undo := strings.Join(w.Set, "; "), strings.Join(w.Undo, "; "); set != c.set || undo != c.undo {
+			t.Errorf("%s, %s: %q, undone by %q", c.os, c.knob, set, undo)
+		}
+	}
+}
+
 // TestRouteText: of a route as ip shows it stays what ip takes.
 func TestRouteText(t *testing.T) {
 	shell, err := exec.LookPath("sh")
