@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
@@ -65,7 +66,12 @@ func scriptHead(platform string) string {
 // taken tells whether a knob of a proposal was set before, at any end, and else
 // notes those of it: a change of both ends is made at both, or at none.
 func taken(p *measure.Proposal, before map[string]bool) bool {
-	key := func(s measure.Setting) string { return s.EndPoint + " " + s.Knob + " " + s.Interface }
+	key := func(s measure.Setting) string {
+		if s.Knob == knob.MTU { // both ends agree on one: to change that of either is another way
+			return s.Knob + " " + min(p.From, p.To) + " " + max(p.From, p.To)
+		}
+		return s.EndPoint + " " + s.Knob + " " + s.Interface
+	}
 	if slices.ContainsFunc(p.Settings, func(s measure.Setting) bool { return before[key(s)] }) {
 		return true
 	}
