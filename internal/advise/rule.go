@@ -137,6 +137,13 @@ func (r request) drafts() []draft {
 			}
 		}
 	}
+	// It is judged where the fault is: in the direction of the finding, or in that
+	// which the host of the gate receives.
+	for i, d := range list {
+		if d.from == nil && len(d.settings) > 0 && (r.finding != nil || r.way.to == r.at) {
+			list[i] = d.forWay(r.way)
+		}
+	}
 	// A setting helps against a fault of the path, and the fault is still there.
 	if len(list) == 0 {
 		return r.words()

@@ -186,6 +186,18 @@ func TestExpect(t *testing.T) {
 	}
 }
 
+// TestDirection: a change is judged in the direction in which the fault is.
+func TestDirection(t *testing.T) {
+	for _, d := range []*measure.Document{
+		pair(finds("ring-overflow", measure.AtReceiver)), pair(finds("backlog-overflow", measure.AtReceiver)), pair(finds("pause-frames", measure.AtSender)),
+		pair(warns("rings", "ring-overflow", "b")), pair(warns("rss", "rss-not-spreading", "b")),
+	} {
+		if list := Propose(d, Seen{}); len(list) == 0 || list[0].From != "a" || list[0].To != "b" {
+			t.Errorf("%+v", list)
+		}
+	}
+}
+
 // TestFullLink: nothing is tried where every direction is full.
 func TestFullLink(t *testing.T) {
 	full := func(f *measure.Finding) { f.Healthy, f.Cause = true, "link-rate" }
