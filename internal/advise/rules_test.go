@@ -198,6 +198,14 @@ func TestDirection(t *testing.T) {
 	}
 }
 
+// TestFewerPackets: how many fewer is that of the MTU, not of a usual one.
+func TestFewerPackets(t *testing.T) {
+	p := Propose(pair(finds("jumbo-mismatch", measure.AtPath), face(0, func(i *measure.Interface) { i.MTU = new(2000) })), Seen{})[0]
+	if want := "packets of 2000 bytes pass both ways: 75% of the packets"; !strings.HasPrefix(p.Expect, want) {
+		t.Errorf("%q, want %q", p.Expect, want)
+	}
+}
+
 // TestFullLink: nothing is tried where every direction is full.
 func TestFullLink(t *testing.T) {
 	full := func(f *measure.Finding) { f.Healthy, f.Cause = true, "link-rate" }
