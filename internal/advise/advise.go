@@ -38,6 +38,7 @@ type Seen struct {
 // its knobs counts before its facts. The same document gives the same list.
 func Propose(doc *measure.Document, seen Seen) []measure.Proposal {
 	sc := newScene(doc)
+	sc.kept = seen.Kept
 	var now, late []measure.Proposal
 	for _, r := range sc.requests() {
 		for _, d := range r.drafts() {
@@ -45,6 +46,9 @@ func Propose(doc *measure.Document, seen Seen) []measure.Proposal {
 				continue
 			}
 			if len(seen.Kept) > 0 && d.once && slices.ContainsFunc(seen.Kept, d.isLike) {
+				continue
+			}
+			if slices.ContainsFunc(d.settings, func(s measure.Setting) bool { return r.takesBack(s) }) {
 				continue
 			}
 			p := sc.proposal(r, d)

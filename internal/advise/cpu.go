@@ -70,8 +70,11 @@ func nearCPU(r request) []draft {
 	if i := h.facts.Interface(r.here(h)); i == nil || i.NUMANode == nil || len(cpus) == 0 {
 		return nil
 	}
-	cpu := cpus[len(cpus)-1] // interrupts are at the first ones
-	t := &measure.TestOptions{}
+	cpu := cpus[len(cpus)-1]                                     // interrupts are at the first ones
+	t := &measure.TestOptions{Flags: fmt.Sprintf("-A ,%d", cpu)} // the other end's, as the command line has it
+	if r.isOurs(h) {
+		t.Flags = fmt.Sprintf("-A %d", cpu)
+	}
 	if h == r.way.from {
 		t.SenderCPU = &cpu
 	} else {

@@ -102,7 +102,7 @@ func jumboMismatch(r request) []draft {
 	var list []draft
 	if d, ok := w.setMTU(small, most); ok {
 		d.risk = crossing
-		list = append(list, d.bring(0, "C-20, C-21; measured", "packets of %d bytes pass both ways, a sixth of the packets of MTU %d for the same data", most, usualMTU))
+		list = append(list, d.bring(0, "C-20, C-21; measured", "packets of %d bytes pass both ways: %.0f%% of the packets of MTU %d for the same data", most, 100*usualMTU/float64(most), usualMTU))
 	}
 	if d, ok := w.setMTU(large, least); ok {
 		list = append(list, d.bring(0, "C-20, C-21", "what is larger than %d bytes is no longer sent: both ends agree", least))

@@ -46,11 +46,13 @@ func offloadsOff(r request) []draft {
 		return nil
 	}
 	face := r.here(r.at)
-	var off, fixed []string
+	var off, fixed, kept []string
 	for _, o := range offloads() {
 		s := r.at.state(o.knob, face)
 		switch {
 		case o.knob == knob.LRO || !s.is("off") || o.knob == knob.GRO && r.at.kind(face) == "veth":
+		case r.takesBack(r.at.set(o.knob, face, "on")):
+			kept = append(kept, o.knob)
 		case s.refused != "":
 			fixed = append(fixed, o.knob)
 		default:
@@ -59,6 +61,9 @@ func offloadsOff(r request) []draft {
 	}
 	if len(off) == 0 {
 		off = fixed // then it is said why not
+	}
+	if len(off) == 0 {
+		off = kept // which is dropped, so that no remedy in words asks for it either
 	}
 	if len(off) == 0 {
 		return nil

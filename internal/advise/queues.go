@@ -233,19 +233,27 @@ func largerBacklog(r request) []draft {
 	return []draft{change(h, knob.Backlog, "", fmt.Sprint(2*has), "up to %d received packets wait for a CPU of %s, instead of %d", 2*has, h.name, has)}
 }
 
-// moderation has the driver choose how long it gathers packets; where it does
-// so already, or has no such choice, a fixed time.
+// moderation has the driver choose how long it gathers packets, and where it can
+// or does not help, has a fixed time that is shorter. They are proposals of their
+// own: a driver that cannot choose says so only when it is told to.
 func moderation(r request) []draft {
 	h := r.receiving()
 	face := r.here(h)
 	s := h.state(knob.Coalescing, face)
 	_, now := pairs(s.value)
-	const wait = "50" // us: of 10 Gb/s some 40 full packets
+	const wait = 50 // us: of 10 Gb/s some 40 full packets
 	var list []draft
 	if now["adaptive-rx"] == "off" {
 		list = append(list, change(h, knob.Coalescing, face, with(s.value, "adaptive-rx", "on"), "%s of %s chooses how long it gathers packets", face, h.name))
-	} else if s.known && now["rx-usecs"] != wait {
-		list = append(list, change(h, knob.Coalescing, face, with(s.value, "rx-usecs", wait), "%s of %s interrupts %s us after a packet at the latest", face, h.name, wait))
+	}
+	if has, err := strconv.Atoi(now["rx-usecs"]); err == nil && has > wait {
+		fixed := []string{"rx-usecs", strconv.Itoa(wait)}
+		if now["adaptive-rx"] == "on" { // which would choose another
+			fixed = append(fixed, "adaptive-rx", "off")
+		}
+		d := change(h, knob.Coalescing, face, with(s.value, fixed...), "%s of %s interrupts %d us after a packet at the latest", face, h.name, wait)
+		d.id = fmt.Sprintf("%s=%d", d.name(), wait)
+		list = append(list, d)
 	}
 	return list
 }

@@ -27,7 +27,7 @@ func rules() []rule {
 type draft struct {
 	settings []measure.Setting
 	test     *measure.TestOptions
-	id       string // of a test's option, or of words
+	id       string // of a test's option, of words, or of another way to set the same knob
 	title    string
 	expect   string // "" where the knob's own effect is what to expect
 	bps      float64
@@ -135,6 +135,13 @@ func (r request) drafts() []draft {
 			if x.cause == r.cause {
 				list = append(list, x.propose(r)...)
 			}
+		}
+	}
+	// It is judged where the fault is: in the direction of the finding, or in that
+	// which the host of the gate receives.
+	for i, d := range list {
+		if d.from == nil && len(d.settings) > 0 && (r.finding != nil || r.way.to == r.at) {
+			list[i] = d.forWay(r.way)
 		}
 	}
 	// A setting helps against a fault of the path, and the fault is still there.
@@ -245,21 +252,45 @@ func (d draft) and(o draft, title string, args ...any) draft {
 	return d
 }
 
-// name of a draft: "tcp-rmem@b", "tso@a:eth0", "tcp-rmem@b+tcp-wmem@a", "streams=4".
+// name of a draft: "tcp-rmem@b", "tso@a:eth0", "tcp-rmem@b+tcp-wmem@a", "streams=4",
+// "coalescing@b:eth0=50".
 func (d draft) name() string {
-	if len(d.settings) == 0 {
+	if len(d.settings) == 0 || d.id != "" {
 		return d.id
 	}
 	var parts []string
 	for _, s := range d.settings {
-		part := s.Knob + "@" + s.EndPoint
-		if s.Interface != "" && s.Knob != knob.RouteCongestion {
-			part += ":" + s.Interface
-		}
-		parts = append(parts, part)
+		parts = append(parts, spot(s))
 	}
 	slices.Sort(parts) // the same whichever end asked for it
 	return strings.Join(parts, "+")
+}
+
+// spot is the knob of a setting, where it is: "tso@a:eth0".
+func spot(s measure.Setting) string {
+	if s.Interface != "" && s.Knob != knob.RouteCongestion {
+		return s.Knob + "@" + s.EndPoint + ":" + s.Interface
+	}
+	return s.Knob + "@" + s.EndPoint
+}
+
+// wasKept tells whether a change of the same knob was kept.
+func (sc *scene) wasKept(s measure.Setting) bool {
+	return slices.ContainsFunc(sc.kept, func(id string) bool {
+		for part := range strings.SplitSeq(id, "+") {
+			if name, _, _ := strings.Cut(part, "="); name == spot(s) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// takesBack tells whether a setting would undo what was kept: what was shown to
+// help stands against a gate's rule of thumb, and an offload that was switched off
+// against every wish for less work.
+func (r request) takesBack(s measure.Setting) bool {
+	return r.wasKept(s) && (r.gate != nil || isOffload(s.Knob) && s.Value == "on")
 }
 
 // changes tells whether a draft differs from what is there.

@@ -59,9 +59,12 @@ func TestRules(t *testing.T) {
 			"b rps eth0=rx-0 e0\ntest --lean\ntest -P 8"},
 		"a ring that overflows":    {pair(finds("ring-overflow", rx, func(f *measure.Finding) { f.Where.Interface = "eth0" })), "b rx-ring eth0=4096"},
 		"a backlog that overflows": {pair(finds("backlog-overflow", rx)), "b netdev-max-backlog=2000"},
-		"a late interrupt":         {pair(warns("interrupt-moderation", "interrupt-moderation", "b")), "b coalescing eth0=adaptive-rx on rx-usecs 600"},
+		"a late interrupt": {pair(warns("interrupt-moderation", "interrupt-moderation", "b")),
+			"b coalescing eth0=adaptive-rx on rx-usecs 600\nb coalescing eth0=adaptive-rx off rx-usecs 50"},
+		"an interrupt that is early enough": {pair(warns("interrupt-moderation", "interrupt-moderation", "b"), face(1, func(i *measure.Interface) { i.Coalesce.RXNs = 20_000 })),
+			"b coalescing eth0=adaptive-rx on rx-usecs 20"},
 		"a late interrupt, all fields": {pair(warns("interrupt-moderation", "interrupt-moderation", "b"), knobs(1, "coalescing eth0=adaptive-rx on rx-usecs 600 rx-frames 0 tx-usecs 9")),
-			"b coalescing eth0=adaptive-rx on rx-usecs 50 rx-frames 0 tx-usecs 9"},
+			"b coalescing eth0=adaptive-rx off rx-usecs 50 rx-frames 0 tx-usecs 9"},
 		"pause frames": {pair(finds("pause-frames", rx)), "b pause eth0=autoneg off rx off tx on"},
 		"datagrams that find no room at the sender": {pair(finds("shaper", tx), func(d *measure.Document) {
 			d.Cells[0].LossPlaces = []measure.LossPlace{{Place: measure.LossQdisc, Packets: 5}, {Place: measure.LossSendNIC, Packets: 5}}
@@ -96,7 +99,8 @@ func TestRules(t *testing.T) {
 		"small messages":                      {pair(finds("app-limited", measure.AtTool), func(d *measure.Document) { d.Cells[0].Spec.Length = measure.Pair{Send: 64, Recv: 64} }), "test -l 1M"},
 		"a full CPU on a fast link: larger packets, last": {pair(finds("sender-cpu", tx), warns("governor", "cpu-governor", "a")),
 			"a cpu-governor=performance\na mtu eth0=9000 + b mtu eth0=9000\ntest --lean\ntest -P 8"},
-		"the adapter's other node":      {pair(finds("numa-remote", rx)), "b irq-affinity eth0=24 4 25 5 26 6 27 7\ntest "},
+		"the adapter's other node":      {pair(finds("numa-remote", rx)), "b irq-affinity eth0=24 4 25 5 26 6 27 7\ntest -A ,7"},
+		"the same at this end":          {pair(finds("numa-remote", tx)), "a irq-affinity eth0=24 4 25 5 26 6 27 7\ntest -A 7"},
 		"a policer":                     {pair(finds("policer", at), func(d *measure.Document) { d.EndPoints[0].Facts.CongAvail = nil }), "say mend policer"},
 		"a cause that no setting cures": {pair(finds("vswitch", tx)), "say mend vswitch"},
 		"a cause that another brings":   {pair(finds("vswitch", tx, func(f *measure.Finding) { f.BecauseOf = "pcie" })), ""},
@@ -182,6 +186,26 @@ func TestExpect(t *testing.T) {
 	}
 }
 
+// TestDirection: a change is judged in the direction in which the fault is.
+func TestDirection(t *testing.T) {
+	for _, d := range []*measure.Document{
+		pair(finds("ring-overflow", measure.AtReceiver)), pair(finds("backlog-overflow", measure.AtReceiver)), pair(finds("pause-frames", measure.AtSender)),
+		pair(warns("rings", "ring-overflow", "b")), pair(warns("rss", "rss-not-spreading", "b")),
+	} {
+		if list := Propose(d, Seen{}); len(list) == 0 || list[0].From != "a" || list[0].To != "b" {
+			t.Errorf("%+v", list)
+		}
+	}
+}
+
+// TestFewerPackets: how many fewer is that of the MTU, not of a usual one.
+func TestFewerPackets(t *testing.T) {
+	p := Propose(pair(finds("jumbo-mismatch", measure.AtPath), face(0, func(i *measure.Interface) { i.MTU = new(2000) })), Seen{})[0]
+	if want := "packets of 2000 bytes pass both ways: 75% of the packets"; !strings.HasPrefix(p.Expect, want) {
+		t.Errorf("%q, want %q", p.Expect, want)
+	}
+}
+
 // TestFullLink: nothing is tried where every direction is full.
 func TestFullLink(t *testing.T) {
 	full := func(f *measure.Finding) { f.Healthy, f.Cause = true, "link-rate" }
@@ -229,6 +253,26 @@ func TestSeen(t *testing.T) {
 		if got := ids(Propose(d, x.seen)); got != x.want {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
+	}
+	mended := pair(warns("offloads", "offloads-off", "a"), finds("sender-cpu", measure.AtSender), face(0, func(i *measure.Interface) {
+		i.Offloads["tcp-segmentation-offload"], i.Offloads["generic-receive-offload"], i.MaxMTU = false, false, new(1500)
+	}))
+	for kept, want := range map[string]string{"": "gro@a:eth0+tso@a:eth0 lean streams=8", "tso@a:eth0": "gro@a:eth0 lean streams=8", "gso@a:eth0+tso@a:eth0": "gro@a:eth0 lean streams=8", "tso@b:eth0": "gro@a:eth0+tso@a:eth0 lean streams=8"} {
+		if got := ids(Propose(mended, Seen{Kept: []string{kept}})); got != want {
+			t.Errorf("offloads after %q: %q, want %q", kept, got, want)
+		}
+	}
+	mended = pair(warns("offloads", "offloads-off", "a"), finds("offloads-off", measure.AtSender), face(0, func(i *measure.Interface) { i.Offloads["tcp-segmentation-offload"] = false }))
+	if got := sets(Propose(mended, Seen{Kept: []string{"tso@a:eth0"}})); got != "" {
+		t.Errorf("after TSO off was kept: %q", got)
+	}
+	buffers := pair(warns("receive-window", "receive-window", "b"), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"))
+	if got := ids(Propose(buffers, Seen{Kept: []string{"tcp-rmem@b"}})); got != "" {
+		t.Errorf("a gate asks again for what was kept: %q", got)
+	}
+	late := pair(warns("interrupt-moderation", "interrupt-moderation", "b"))
+	if got := ids(Propose(late, Seen{Never: map[string]bool{"coalescing@b:eth0": true}})); got != "coalescing@b:eth0=50" {
+		t.Errorf("where the driver cannot choose: %q", got)
 	}
 	jumbo := pair(finds("sender-cpu", measure.AtSender))
 	for kept, want := range map[string]bool{"sack@a": true, "mtu@a:eth0+mtu@b:eth0": false} {

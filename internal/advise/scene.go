@@ -15,7 +15,8 @@ import (
 type scene struct {
 	doc   *measure.Document
 	hosts []*host
-	ways  []*way // directions, what needs help most first
+	kept  []string // ids of the proposals that were kept
+	ways  []*way   // directions, what needs help most first
 }
 
 // way is one direction of the data.
@@ -103,6 +104,12 @@ func (sc *scene) named(name string) *host {
 		sc.hosts = append(sc.hosts, h)
 	}
 	return h
+}
+
+// isOurs tells whether a host is the one that the command runs at: a document
+// names that first.
+func (sc *scene) isOurs(h *host) bool {
+	return len(sc.hosts) > 0 && sc.hosts[0] == h
 }
 
 // full tells that the link is full for certain in every direction that was measured.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
@@ -21,6 +22,7 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 	platform := ""
 	for i := range proposals {
 		p := &proposals[i]
+		another := taken(p, set)
 		for _, c := range p.Commands {
 			if c.EndPoint != endPoint || len(c.Set) == 0 {
 				continue
@@ -31,7 +33,7 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 				makes = append(makes, block(made+": look at it before you do it", p, c, true))
 				continue
 			}
-			if taken(p, set, endPoint) {
+			if another {
 				makes = append(makes, block(made+": another way, where the one above does not help", p, c, true))
 				continue
 			}
@@ -61,18 +63,22 @@ func scriptHead(platform string) string {
 	return "#!/bin/sh\nset -eu\n"
 }
 
-// taken tells whether a knob of a proposal was set before in the script, and
-// notes those of it.
-func taken(p *measure.Proposal, before map[string]bool, endPoint string) bool {
-	was := false
-	for _, s := range p.Settings {
-		key := s.Knob + " " + s.Interface
-		if s.EndPoint == endPoint {
-			was = was || before[key]
-			before[key] = true
+// taken tells whether a knob of a proposal was set before, at any end, and else
+// notes those of it: a change of both ends is made at both, or at none.
+func taken(p *measure.Proposal, before map[string]bool) bool {
+	key := func(s measure.Setting) string {
+		if s.Knob == knob.MTU { // both ends agree on one: to change that of either is another way
+			return s.Knob + " " + min(p.From, p.To) + " " + max(p.From, p.To)
 		}
+		return s.EndPoint + " " + s.Knob + " " + s.Interface
 	}
-	return was
+	if slices.ContainsFunc(p.Settings, func(s measure.Setting) bool { return before[key(s)] }) {
+		return true
+	}
+	for _, s := range p.Settings {
+		before[key(s)] = true
+	}
+	return false
 }
 
 // block is one change: what, why, what it brings and risks, the values now, and

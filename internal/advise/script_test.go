@@ -28,6 +28,16 @@ func TestScript(t *testing.T) {
 			t.Errorf("%q is not in\n%s", words, do)
 		}
 	}
+	queues := Propose(pair(warns("queues", "too-few-queues", "b"), face(0, veth), face(1, veth)), Seen{})
+	if do, undo := Script(queues, "a"); strings.Contains(orders(do)+orders(undo), "ethtool") || !strings.Contains(do, "another way") {
+		t.Errorf("half of another way is made:\n%s", do)
+	}
+	mismatch := Propose(pair(finds("jumbo-mismatch", measure.AtPath), face(0, func(i *measure.Interface) { i.MTU = new(9000) })), Seen{})
+	raised, _ := Script(mismatch, "b")
+	lowered, _ := Script(mismatch, "a")
+	if !strings.Contains(orders(raised), "mtu 9000") || strings.Contains(orders(lowered), "mtu 1500") {
+		t.Errorf("the mismatch is swapped:\n%s\n%s", raised, lowered)
+	}
 	if do, undo := Script(list, "c"); do != "" || undo != "" {
 		t.Error("a script for an end point that nothing is proposed for")
 	}

@@ -54,6 +54,7 @@ func esxTSO(w *wording) {
 		command := "esxcli system settings advanced set -o " + name + " -i "
 		w.toggle(command+"1", command+"0", "esxcli system settings advanced list -o "+name)
 	}
+	w.say("adapters take it when their driver is loaded anew: boot the host, or reload the module (esxcli system module), which cuts its links")
 }
 
 func esxLRO(w *wording) {
@@ -75,15 +76,22 @@ func esxRing(option string) func(*wording) {
 func esxCoalescing(w *wording) {
 	w.lasts = untilBoot
 	show := "esxcli network nic coalesce get -n " + w.nic()
+	// A time counts only where the adapter does not choose one itself.
 	command := func(value string) string {
-		p := pairs(value)
-		switch {
-		case named(p, "adaptive-rx") == "on":
-			return "esxcli network nic coalesce set -n " + w.nic() + " -a true"
-		case named(p, "rx-usecs") != unknownValue:
-			return "esxcli network nic coalesce set -n " + w.nic() + " -r " + named(p, "rx-usecs")
+		p, options := pairs(value), ""
+		switch named(p, "adaptive-rx") {
+		case "on":
+			options = " -a true"
+		case "off":
+			options = " -a false"
 		}
-		return ""
+		if n := named(p, "rx-usecs"); n != unknownValue {
+			options += " -r " + n
+		}
+		if options == "" {
+			return ""
+		}
+		return "esxcli network nic coalesce set -n " + w.nic() + options
 	}
 	set := command(w.set.Value)
 	if set == "" {

@@ -74,6 +74,12 @@ func bsdSysctl(name string) func(*wording) {
 			value = "1"
 		}
 		if name == "net.inet.tcp.rfc1323" {
+			if value == "2" { // Linux's word for timestamps without a random offset
+				value = "1"
+			}
+			if old == "2" {
+				old = "1"
+			}
 			w.say("one switch for window scaling and timestamps")
 		}
 		w.sysctl(name, value, old)
@@ -202,7 +208,8 @@ func bsdLoader(name string) func(*wording) {
 		}
 		w.lasts = afterBoot
 		key := w.bsdDevice() + ".iflib." + name
-		w.do(fmt.Sprintf("echo '%s=\"%s\"' >> /boot/loader.conf", key, value), fmt.Sprintf("sed -i '' '/^%s=/d' /boot/loader.conf", key), "sysctl "+key)
+		line := fmt.Sprintf("%s=\"%s\"", key, value) // the last one counts, so that an earlier one comes back
+		w.do("echo '"+line+"' >> /boot/loader.conf", "sed -i '' '/^"+strings.ReplaceAll(line, ".", `\.`)+"$/d' /boot/loader.conf", "sysctl "+key)
 	}
 }
 

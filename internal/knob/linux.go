@@ -56,7 +56,7 @@ func linuxRoute(w *wording) {
 	show := strings.TrimSpace(ip + " show exact " + to + " " + rest)
 	command := func(value string) string {
 		// Selectors are left out of what is shown, so they are given again.
-		c := fmt.Sprintf("%s replace $(%s | sed 's/ congctl [^ ]*//') %s", ip, show, rest)
+		c := fmt.Sprintf("%s replace $(%s | %s) %s", ip, show, routeText, rest)
 		if value != "" {
 			c = strings.TrimSpace(c) + " congctl " + value
 		}
@@ -67,7 +67,16 @@ func linuxRoute(w *wording) {
 		value = w.value()
 	}
 	w.do(command(value), command(w.old()), show)
+	if ip != "ip route" {
+		w.say("a route that a router advertised loses its lifetime by it")
+	}
 }
+
+// routeText takes out of a route as it is shown what is to change, and what ip
+// shows and does not take (iproute2 6.1): flags of a link that is down, and a
+// lifetime in seconds. Where the route is gone it gives a word that ip refuses,
+// since without a destination ip would replace the default route.
+const routeText = `sed 's/$/ /; s/ congctl [^ ]*//; s/ expires [^ ]*//; s/ linkdown / /; s/ dead / /' | grep . || echo gone`
 
 // routeWords takes a route's name apart ("10.0.0.0/24 dev eth0 table main
 // metric 0"): its destination, and what selects it beside.

@@ -6,7 +6,7 @@ import "strconv"
 func sun() map[string]func(*wording) {
 	return map[string]func(*wording){
 		TCPRmem: sunBuffer("recv_buf"), TCPWmem: sunBuffer("send_buf"), RmemMax: sunBuffer(""), WmemMax: sunBuffer(""),
-		WindowScaling: sunTCP("_wscale_always", nil), Timestamps: sunTCP("_tstamp_always", nil),
+		WindowScaling: sunTCP("_wscale_always", nil), Timestamps: sunTCP("_tstamp_always", map[string]string{"0": "0", "1": "1", "2": "1"}),
 		SACK: sunTCP("sack", map[string]string{"0": "never", "1": "active"}), Congestion: sunCongestion,
 		MTU: sunMTU, TSO: sunLSO, Channels: sunQueues, Pause: sunPause, Governor: sunPower,
 	}
@@ -123,7 +123,14 @@ func sunPause(w *wording) {
 	w.dladm("flowctrl", words[flowControl(w.set.Value, "0123")], old)
 }
 
+// sunPower: only Solaris has poweradm; illumos reads a file.
 func sunPower(w *wording) {
+	if w.os == "illumos" {
+		line := map[bool]string{true: "cpupm disable", false: "cpupm enable"}[w.set.Value == "performance"]
+		w.say("put the line `" + line + "` into /etc/power.conf instead of the one that begins with cpupm, then run pmconfig; undo it the same way")
+		w.verify("grep cpupm /etc/power.conf")
+		return
+	}
 	w.lasts = "poweradm keeps it over a boot"
 	authority := map[bool]string{true: "none", false: "platform"}
 	fast := w.set.Value == "performance"

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -166,6 +167,44 @@ func TestConfiguredQdisc(t *testing.T) {
 	}
 }
 
+// TestOtherSystems: what Linux has another word for, and undoing that leaves nothing.
+func TestOtherSystems(t *testing.T) {
+	for _, c := range []struct{ os, knob, iface, value, before, set, undo string }{
+		{"freebsd", Timestamps, "", "2", "0", "sysctl net.inet.tcp.rfc1323=1", "sysctl net.inet.tcp.rfc1323=0"},
+		{"freebsd", Timestamps, "", "0", "2", "sysctl net.inet.tcp.rfc1323=0", "sysctl net.inet.tcp.rfc1323=1"},
+		{"solaris", Timestamps, "", "2", "0", "ipadm set-prop -p _tstamp_always=1 tcp", "ipadm set-prop -p _tstamp_always=0 tcp"},
+		{"freebsd", RXRing, "ix0", "4096", "512", `echo 'dev.ix.0.iflib.override_nrxds="4096"' >> /boot/loader.conf`, `sed -i '' '/^dev\.ix\.0\.iflib\.override_nrxds="4096"$/d' /boot/loader.conf`},
+		{"esxi", Coalescing, "vmnic0", "adaptive-rx on rx-usecs 3", "adaptive-rx off rx-usecs 3", "esxcli network nic coalesce set -n vmnic0 -a true -r 3", "esxcli network nic coalesce set -n vmnic0 -a false -r 3"},
+		{"illumos", Governor, "", "performance", "powersave", "", ""},
+	} {
+		w := By(c.os, nil, measure.Setting{Knob: c.knob, Interface: c.iface, Value: c.value}, c.before)
+		if set, undo := strings.Join(w.Set, "; "), strings.Join(w.Undo, "; "); set != c.set || undo != c.undo {
+			t.Errorf("%s, %s: %q, undone by %q", c.os, c.knob, set, undo)
+		}
+	}
+}
+
+// TestRouteText: of a route as ip shows it stays what ip takes.
+func TestRouteText(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh")
+	}
+	for shown, want := range map[string]string{
+		"10.0.0.0/24 dev v0 proto kernel scope link linkdown \n":                            "10.0.0.0/24 dev v0 proto kernel scope link",
+		"10.0.0.0/24 via 10.0.1.1 dev deadbeef dead linkdown":                               "10.0.0.0/24 via 10.0.1.1 dev deadbeef",
+		"default via fd00::2 dev v0 metric 1024 expires 998sec congctl cubic pref medium\n": "default via fd00::2 dev v0 metric 1024 pref medium",
+		"10.0.0.0/24 via 10.0.1.1 dev v0 onlink congctl bbr\n":                              "10.0.0.0/24 via 10.0.1.1 dev v0 onlink",
+		"": "gone",
+	} {
+		c := exec.Command(shell, "-c", routeText)
+		c.Stdin = strings.NewReader(shown)
+		if got, err := c.Output(); err != nil || strings.Join(strings.Fields(string(got)), " ") != want {
+			t.Errorf("%q: %q, want %q: %v", shown, got, want, err)
+		}
+	}
+}
+
 func TestInTurns(t *testing.T) {
 	for _, c := range []struct {
 		table        string
@@ -195,7 +234,7 @@ var quoted = regexp.MustCompile(`'[^']*'`)
 func checkShell(t *testing.T, os string, w Words) {
 	t.Helper()
 	for _, line := range slices.Concat(w.Set, w.Undo, w.Verify) {
-		rest := strings.NewReplacer("$(ip route show", "", "$(ip -6 route show", "", " | sed 's/ congctl [^ ]*//')", "", " | tee /", "/", " > /", "/", " >> /boot/loader.conf", "", "cpu*/", "").Replace(line)
+		rest := strings.NewReplacer("$(ip route show", "", "$(ip -6 route show", "", " | "+routeText+")", "", " | tee /", "/", " > /", "/", " >> /boot/loader.conf", "", "cpu*/", "").Replace(line)
 		for _, q := range quoted.FindAllString(rest, -1) {
 			if os == "windows" && strings.ContainsAny(q, ";$`\n") {
 				t.Errorf("%s: %q", os, line)

@@ -92,19 +92,20 @@ func Promising(c measure.Comparison) bool {
 	return c.Outcome == measure.Undecided && c.ChangePct != nil && *c.ChangePct > EquivalencePct
 }
 
-// fullerPct is from which gain on a path is loaded so much more that its queues,
-// losses and CPUs tell of the load, and no more of what the change costs.
+// fullerPct is from which gain on a path was far from full before: it carried at
+// most 4/5 of what it carries now.
 const fullerPct = 25
 
-// Price names the guardrails by which a gain is too dear; "" where none is. A
-// path that carries a quarter more or above is fuller: a longer queue and some
-// loss are then those of a path that is used, and are told, not held against it.
+// Price names the guardrails by which a gain is too dear; "" where none is. Where
+// the path was far from full, a longer queue and some loss are those of a path
+// that is used at last, and are told, not held against the change. What each
+// Gb/s costs the CPUs, and whether streams get the same, has nothing to do with
+// how full a path is.
 func Price(c *measure.Comparison) string {
-	if c.ChangePct != nil && *c.ChangePct >= fullerPct {
-		return ""
-	}
+	wasFar := c.ChangePct != nil && *c.ChangePct >= fullerPct
 	for _, g := range c.Guardrails {
-		if g.Worse && g.Base != nil && g.Variant != nil {
+		ofLoad := g.Name == railLoss || g.Name == railRTT
+		if g.Worse && g.Base != nil && g.Variant != nil && !(wasFar && ofLoad) {
 			return fmt.Sprintf("%s went from %s to %s", g.Name, railText(g.Unit, *g.Base), railText(g.Unit, *g.Variant))
 		}
 	}

@@ -90,7 +90,8 @@ func TestFutileAndPromising(t *testing.T) {
 	}
 }
 
-// A guardrail stands against a small gain, not against a path that is used at last.
+// A guardrail stands against a gain; only those of a path's load do not where it is
+// used at last.
 func TestPrice(t *testing.T) {
 	rail := []measure.Guardrail{{Name: "loss", Unit: "pct", NotJudged: "x"}, {Name: "RTT under load", Unit: "ns", Base: new(20e6), Variant: new(140e6), Worse: true}}
 	for _, tt := range []struct {
@@ -107,6 +108,10 @@ func TestPrice(t *testing.T) {
 		g.Worse, g.Base, g.Variant = true, new(1.0), new(2.0)
 		if got := Price(&measure.Comparison{ChangePct: new(3.0), Guardrails: []measure.Guardrail{g}}); !strings.HasPrefix(got, g.Name+" went from 1") {
 			t.Errorf("%q", got)
+		}
+		full := Price(&measure.Comparison{ChangePct: new(900.0), Guardrails: []measure.Guardrail{g}})
+		if (full == "") != (g.Name == "loss") {
+			t.Errorf("%s of a path that was far from full: %q", g.Name, full)
 		}
 	}
 }

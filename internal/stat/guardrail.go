@@ -11,6 +11,12 @@ const (
 	leastCostPP = 1   // percent of a core per Gb/s, likewise
 )
 
+// Guardrails that grow with the load of a path too.
+const (
+	railLoss = "loss"
+	railRTT  = "RTT under load"
+)
+
 // guardrails are the figures that a gain may have cost: CPU per Gb/s of all
 // hosts together, and of the pairs the worst loss and round trip under load.
 func guardrails(base, variant *team) []measure.Guardrail {
@@ -21,8 +27,8 @@ func guardrails(base, variant *team) []measure.Guardrail {
 		why        string
 	}{
 		{"CPU per Gb/s", "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "what the test cost a host's CPU is not known"},
-		{"loss", "pct", worstPair(lossPct), func(a, b float64) bool { return b > a+lossPoints }, "neither end counts what is lost"},
-		{"RTT under load", "ns", worstPair(loadedRTT), func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastRTTNs }, "no round trip was read under load"},
+		{railLoss, "pct", worstPair(lossPct), func(a, b float64) bool { return b > a+lossPoints }, "neither end counts what is lost"},
+		{railRTT, "ns", worstPair(loadedRTT), func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastRTTNs }, "no round trip was read under load"},
 		{"fairness", "fairness", fairnessOf, func(a, b float64) bool { return b < a-jainPoints }, "there is one flow of one stream"},
 	}
 	var all []measure.Guardrail

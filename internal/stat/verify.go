@@ -28,19 +28,28 @@ type Tried struct {
 func InForce(t Tried) []measure.Verification {
 	var all []measure.Verification
 	b, w := sightOf(t.Before), sightOf(t.With)
-	for i, s := range t.Proposal.Settings {
-		x := check{Tried: t, Setting: s, before: b, with: w}
-		if i < len(t.Proposal.Before) {
-			x.was = t.Proposal.Before[i].Value
-		}
+	for _, s := range t.Proposal.Settings {
+		x := check{Tried: t, Setting: s, was: valueBefore(t.Proposal, s), before: b, with: w}
 		v := measure.Verification{EndPoint: s.EndPoint, What: "by what happened", Fact: "no counter of a test tells whether it is in force"}
 		if by, ok := checks()[s.Knob]; ok {
-			v.What, v.Holds, v.Fact = by.what, nil, ""
+			v.What = by.what
 			v.Holds, v.Fact = by.of(x)
 		}
 		all = append(all, v)
 	}
 	return append(all, optionsInForce(t.Proposal.Test, w)...)
+}
+
+// valueBefore is what the knob of a setting was, "" where that is not known: what
+// is not known of one knob is left out of Before, so that the places differ.
+func valueBefore(p *measure.Proposal, s measure.Setting) string {
+	i := slices.IndexFunc(p.Before, func(b measure.Setting) bool {
+		return b.EndPoint == s.EndPoint && b.Knob == s.Knob && b.Interface == s.Interface
+	})
+	if i < 0 {
+		return ""
+	}
+	return p.Before[i].Value
 }
 
 // sight is what both ends of a direction saw, in a run that came to its end if
@@ -124,112 +133,8 @@ func (c check) otherEnd(role string) (*bool, string) {
 	return nil, fmt.Sprintf("it is of the %s, which %s is not in this direction", role, c.EndPoint)
 }
 
-// grownPct is by how much a figure must grow to show that its bound was lifted,
-// and fullPct how often a bound must be reached to hold the rate.
-const (
-	grownPct = 5
-	fullPct  = 50
-)
-
-// recvWindow compares the greatest window that the receiver advertised.
-func (c check) recvWindow() (*bool, string) {
-	if c.EndPoint != c.with.cell.To {
-		return c.otherEnd("receiver")
-	}
-	window := func(s sight) float64 {
-		return max(most(s.receiver, func(x *measure.Course) *measure.Spread { return x.RecvWnd }),
-			most(s.sender, func(x *measure.Course) *measure.Spread { return x.SendWnd }))
-	}
-	was, now := window(c.before), window(c.with)
-	fact := fmt.Sprintf("up to %s, %s before", unit.Size(int64(now)), unit.Size(int64(was)))
-	switch {
-	case was <= 0 || now <= 0:
-		return nil, "this kernel does not tell the window"
-	case now > was*(1+grownPct/100.0):
-		return new(true), fact
-	case shrinks(c.was, c.Value):
-		return new(now < was), fact
-	case windowFull(c.with.sender) >= fullPct && now < was*1.01:
-		return new(false), fact + ", and the sender still waits for it"
-	}
-	return nil, fact + ": more was not needed"
-}
-
-// shrinks tells whether the greatest of the numbers of a value got smaller.
-func shrinks(was, now string) bool {
-	a, b := lastNumber(was), lastNumber(now)
-	return a > 0 && b > 0 && b < a
-}
-
-// lastNumber of a value: of "4096 131072 6291456" the greatest that is allowed.
-func lastNumber(s string) int64 {
-	f := strings.Fields(s)
-	if len(f) == 0 {
-		return 0
-	}
-	n, err := strconv.ParseInt(f[len(f)-1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// most is the greatest reading of a figure in the course of any stream; 0 where
-// there is none.
-func most(e *measure.Evidence, of func(*measure.Course) *measure.Spread) (greatest float64) {
-	for _, s := range streams(e) {
-		if s.Course == nil {
-			continue
-		}
-		if x := of(s.Course); x != nil {
-			greatest = max(greatest, x.Max)
-		}
-	}
-	return greatest
-}
-
-// windowFull is how often the window of the peer was used up, in percent of the
-// readings of the stream where that was most.
-func windowFull(e *measure.Evidence) (pct float64) {
-	for _, s := range streams(e) {
-		if s.Course != nil && s.Course.WndFull != nil {
-			pct = max(pct, *s.Course.WndFull)
-		}
-	}
-	return pct
-}
-
-// sendBuffer compares what the sender's socket held: sent and not acknowledged,
-// and not sent yet.
-func (c check) sendBuffer() (*bool, string) {
-	if c.EndPoint != c.with.cell.From {
-		return c.otherEnd("sender")
-	}
-	was, now := held(c.before.sender), held(c.with.sender)
-	fact := fmt.Sprintf("up to %s, %s before", unit.Size(int64(now)), unit.Size(int64(was)))
-	switch {
-	case was <= 0 || now <= 0:
-		return nil, "this kernel does not tell how much waits in the socket"
-	case now > was*(1+grownPct/100.0):
-		return new(true), fact
-	}
-	return nil, fact + ": more was not needed"
-}
-
-// held is the most that a socket of an end held, in bytes.
-func held(e *measure.Evidence) (bytes float64) {
-	for _, s := range streams(e) {
-		if s.Course == nil || s.Course.InFlight == nil {
-			continue
-		}
-		x := s.Course.InFlight.Max * float64(max(s.MSS, 1))
-		if s.Course.NotSent != nil {
-			x += s.Course.NotSent.Max
-		}
-		bytes = max(bytes, x)
-	}
-	return bytes
-}
+// fullPct is how often a bound must be reached to hold the rate.
+const fullPct = 50
 
 // option tells whether an option of TCP was negotiated as it was set.
 func (c check) option(of func(*measure.TCPInfo) *bool) (*bool, string) {
@@ -384,105 +289,6 @@ func meanSent(e *measure.Evidence) float64 {
 	}
 	return float64(e.Host.NIC.TxBytes) / float64(e.Host.NIC.TxPackets)
 }
-
-// worthwhileShare is the part of all packets or interrupts from which on a queue
-// or a CPU is said to take part.
-const worthwhileShare = 0.05
-
-// queues tells whether more queues carry the traffic.
-func (c check) queues() (*bool, string) {
-	was, now := queuesUsed(c.before.at(c.EndPoint)), queuesUsed(c.with.at(c.EndPoint))
-	fact := fmt.Sprintf("queues that carry it: %d, %d before", now, was)
-	switch {
-	case now == 0 || was == 0:
-		return nil, "the driver counts no packets of its queues"
-	case now > was:
-		return new(true), fact
-	}
-	return nil, fact + ": so many streams may need no more"
-}
-
-// queuesUsed counts the queues of an end's interface that carried a part of the
-// traffic worth a word: of the direction in which most went.
-func queuesUsed(e *measure.Evidence) int {
-	if e == nil || e.Host == nil || e.Host.NIC == nil {
-		return 0
-	}
-	way := map[bool]string{true: "tx", false: "rx"}[e.Sends]
-	var counts []float64
-	for name, n := range e.Host.NIC.Driver {
-		name = strings.ToLower(name)
-		packets := strings.Contains(name, "packets") || strings.Contains(name, "pkts") || strings.HasSuffix(name, "cnt")
-		if packets && strings.Contains(name, way) && strings.ContainsAny(name, "0123456789") && !strings.Contains(name, "xdp") {
-			counts = append(counts, float64(n))
-		}
-	}
-	return takingPart(counts)
-}
-
-// takingPart counts those that have a part of the sum worth a word.
-func takingPart(counts []float64) (n int) {
-	total := sum(counts)
-	for _, x := range counts {
-		if total > 0 && x >= worthwhileShare*total {
-			n++
-		}
-	}
-	return n
-}
-
-// spread tells whether more CPUs handle the packets.
-func (c check) spread() (*bool, string) {
-	cpus := func(e *measure.Evidence) int {
-		if e == nil || e.Host == nil {
-			return 0
-		}
-		return takingPart(mapped(e.Host.Softnet, func(s measure.Softnet) float64 { return float64(s.Processed) }))
-	}
-	was, now := cpus(c.before.at(c.EndPoint)), cpus(c.with.at(c.EndPoint))
-	fact := fmt.Sprintf("CPUs that handle them: %d, %d before", now, was)
-	switch {
-	case was == 0 || now == 0:
-		return nil, "the host does not count the packets of each CPU"
-	case now > was:
-		return new(true), fact
-	}
-	return nil, fact + ": so many streams may need no more"
-}
-
-// interrupts tells whether the interface interrupts the CPUs that it was told to.
-func (c check) interrupts() (*bool, string) {
-	e := c.with.at(c.EndPoint)
-	if e == nil || e.Host == nil || len(e.Host.IRQs) == 0 || e.Host.NIC == nil || e.Host.NIC.Name != c.Interface {
-		return nil, "the interrupts of that interface were not counted"
-	}
-	allowed := map[int]bool{}
-	fields := strings.Fields(c.Value) // number of the interrupt, CPUs, number ...
-	for i := 1; i < len(fields); i += 2 {
-		cpus, err := unit.ParseList(fields[i], mostCPUs)
-		if err != nil {
-			return nil, "the CPUs of its value cannot be read"
-		}
-		for _, n := range cpus {
-			allowed[n] = true
-		}
-	}
-	there, all := 0.0, 0.0
-	for _, s := range e.Host.IRQs {
-		all += float64(s.Count)
-		if allowed[s.Core] {
-			there += float64(s.Count)
-		}
-	}
-	if all <= 0 || len(allowed) == 0 {
-		return nil, "there were no interrupts"
-	}
-	share := 100 * there / all
-	return new(share >= fullPct), unit.Percent(share) + " of them on its CPUs"
-}
-
-// mostCPUs bounds the numbers of CPUs in a value.
-const mostCPUs = 8192
 
 // optionsInForce checks what a change asks of the test itself.
 func optionsInForce(o *measure.TestOptions, with sight) (all []measure.Verification) {

@@ -77,6 +77,15 @@ func TestInForce(t *testing.T) {
 		want         *bool
 	}{
 		"the window grew":            {at("b", knob.TCPRmem, "4096 131072 8000000"), at("b", knob.TCPRmem, "4096 131072 100000"), window(50e3, 99), window(3e6, 0), yes},
+		"tuned, but not past it":     {at("b", knob.TCPRmem, "4096 131072 8000000"), at("b", knob.TCPRmem, "4096 131072 6000000"), window(1e6, 0), window(2e6, 0), nil},
+		"of windows asked for":       {at("b", knob.RmemMax, "8000000"), at("b", knob.RmemMax, "200000"), window(1e5, 0), window(3e6, 0), nil},
+		"a bound never reached":      {at("b", knob.TCPRmem, "4096 131072 4000000"), at("b", knob.TCPRmem, "4096 131072 6000000"), window(1e6, 0), window(1.01e6, 0), nil},
+		"larger than it allows":      {at("b", knob.TCPRmem, "4096 131072 4000000"), at("b", knob.TCPRmem, "4096 131072 6000000"), window(5e6, 0), window(5e6, 0), no},
+		"the socket held that much":  {at("a", knob.TCPWmem, "4096 16384 8000000"), at("a", knob.TCPWmem, "4096 16384 6000000"), socket(400, 0), socket(800, 0), nil},
+		"queues by chance":           {at("b", knob.RSSHash, "tcp4 sdfn udp4 sdfn"), at("b", knob.RSSHash, "tcp4 sdfn udp4 sd"), queues(map[string]uint64{"rx0_packets": 9}), queues(map[string]uint64{"rx0_packets": 5, "rx1_packets": 5}), nil},
+		"queues by ports":            {at("b", knob.RSSHash, "tcp4 sdfn"), at("b", knob.RSSHash, "tcp4 sd"), queues(map[string]uint64{"rx0_packets": 9}), queues(map[string]uint64{"rx0_packets": 5, "rx1_packets": 5}), yes},
+		"a table of more queues":     {at("b", knob.RSSTable, "0 1"), at("b", knob.RSSTable, "0 0"), queues(map[string]uint64{"rx0_packets": 9}), queues(map[string]uint64{"rx0_packets": 5, "rx1_packets": 5}), yes},
+		"CPUs by chance":             {at("b", knob.RPS, "rx-0 7"), at("b", knob.RPS, "rx-0 3"), cpus(100, 0), cpus(50, 60), nil},
 		"it was not needed":          {at("b", knob.TCPRmem, "4096 131072 8000000"), at("b", knob.TCPRmem, "4096 131072 100000"), window(50e3, 0), window(50e3, 0), nil},
 		"it is as small as before":   {at("b", knob.TCPRmem, "4096 131072 8000000"), at("b", knob.TCPRmem, "4096 131072 100000"), window(50e3, 99), window(50e3, 99), no},
 		"a smaller one":              {at("b", knob.TCPRmem, "4096 131072 100000"), at("b", knob.TCPRmem, "4096 131072 8000000"), window(3e6, 0), window(50e3, 99), yes},
@@ -103,6 +112,9 @@ func TestInForce(t *testing.T) {
 		"more CPUs":                  {at("b", knob.RPS, "rx-0 3"), at("b", knob.RPS, "rx-0 0"), cpus(100, 0), cpus(50, 60), yes},
 		"interrupts there":           {at("b", knob.IRQAffinity, "24 1 25 1"), at("b", knob.IRQAffinity, "24 0 25 0"), cpus(100, 0), cpus(3, 97), yes},
 		"interrupts elsewhere":       {at("b", knob.IRQAffinity, "24 1"), at("b", knob.IRQAffinity, "24 0"), cpus(100, 0), cpus(97, 3), no},
+		"another interrupt's":        {at("b", knob.IRQAffinity, "24 0"), at("b", knob.IRQAffinity, "24 2 25 1"), cpus(3, 97), cpus(3, 97), nil},
+		"interrupts there before":    {at("b", knob.IRQAffinity, "24 1"), at("b", knob.IRQAffinity, "24 0-1"), cpus(3, 97), cpus(3, 97), nil},
+		"some moved":                 {at("b", knob.IRQAffinity, "25 1"), at("b", knob.IRQAffinity, "24 0 25 0"), cpus(100, 0), cpus(60, 40), yes},
 		"interrupts of a bad list":   {at("b", knob.IRQAffinity, "24 x"), at("b", knob.IRQAffinity, "24 0"), cpus(100, 0), cpus(97, 3), nil},
 		"qdisc":                      {at("a", knob.Qdisc, "fq"), at("a", knob.Qdisc, "fq_codel"), disc("fq_codel"), disc("fq"), yes},
 		"another qdisc":              {at("a", knob.Qdisc, "fq"), at("a", knob.Qdisc, "fq_codel"), disc("fq_codel"), disc("fq_codel"), no},
@@ -115,6 +127,16 @@ func TestInForce(t *testing.T) {
 		if len(got) != 1 || got[0].Fact == "" || got[0].What == "" || !same(got[0].Holds, tt.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+	x := tried(at("b", knob.TCPRmem, "4096 131072 8000000"), at("b", knob.TCPRmem, "4096 131072 100000"), window(5e4, 0), window(2e6, 0))
+	x.Proposal.Settings = append([]measure.Setting{at("a", knob.Qdisc, "fq")}, x.Proposal.Settings...) // what that was is not known
+	if got := InForce(x); len(got) != 2 || !same(got[1].Holds, yes) {
+		t.Errorf("the value before of another knob: %+v", got)
+	}
+	x = tried(at("b", knob.RmemMax, "8000000"), at("b", knob.RmemMax, "200000"), window(1e5, 0), window(3e6, 0))
+	x.With.Spec.Window.Recv = 4e6
+	if got := InForce(x); !same(got[0].Holds, yes) {
+		t.Errorf("a window that was asked for: %+v", got)
 	}
 	if got := InForce(Tried{Proposal: &measure.Proposal{Settings: []measure.Setting{at("a", knob.TCPRmem, "1")}}}); len(got) != 1 || got[0].Holds != nil {
 		t.Errorf("without any run: %+v", got)

@@ -1,0 +1,130 @@
+package stat
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// recvWindow tells whether the receiver advertised a window that the value before
+// did not allow. Windows that the kernel tunes differ from run to run; only one
+// beyond the bound shows that it was lifted.
+func (c check) recvWindow() (*bool, string) {
+	if c.EndPoint != c.with.cell.To {
+		return c.otherEnd("receiver")
+	}
+	window := func(s sight) float64 {
+		return max(most(s.receiver, func(x *measure.Course) *measure.Spread { return x.RecvWnd }),
+			most(s.sender, func(x *measure.Course) *measure.Spread { return x.SendWnd }))
+	}
+	was, now := window(c.before), window(c.with)
+	fact := fmt.Sprintf("up to %s, %s before", unit.Size(int64(now)), unit.Size(int64(was)))
+	old, value := c.bound(c.was), c.bound(c.Value)
+	switch {
+	case was <= 0 || now <= 0:
+		return nil, "this kernel does not tell the window"
+	case !c.bounds(c.with.cell.Spec.Window.Recv):
+		return nil, fact + ", which this does not bound in this test"
+	case old > 0 && value > 0 && value < old && now > value:
+		return new(false), fact
+	case old > 0 && value > 0 && value < old && was > value, old > 0 && value > old && was <= old && now > old:
+		return new(true), fact
+	case value > old && windowFull(c.with.sender) >= fullPct && now < was*1.01:
+		return new(false), fact + ", and the sender still waits for it"
+	}
+	return nil, fact + ": more was not needed"
+}
+
+// bounds tells whether the knob bounds buffers of the test: tcp_rmem and tcp_wmem
+// those that the kernel tunes, the others those that were asked for (-w).
+func (c check) bounds(asked int64) bool {
+	return (asked > 0) == (c.Knob == knob.RmemMax || c.Knob == knob.WmemMax)
+}
+
+// bound is the most that a buffer can hold by a value, in bytes; 0 is not known.
+// The kernel grants twice what it is asked for (socket(7), SO_RCVBUF).
+func (c check) bound(value string) float64 {
+	n := float64(lastNumber(value))
+	if c.Knob == knob.RmemMax || c.Knob == knob.WmemMax {
+		n *= 2
+	}
+	return n
+}
+
+// lastNumber of a value: of "4096 131072 6291456" the greatest that is allowed.
+func lastNumber(s string) int64 {
+	f := strings.Fields(s)
+	if len(f) == 0 {
+		return 0
+	}
+	n, err := strconv.ParseInt(f[len(f)-1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// most is the greatest reading of a figure in the course of any stream; 0 where
+// there is none.
+func most(e *measure.Evidence, of func(*measure.Course) *measure.Spread) (greatest float64) {
+	for _, s := range streams(e) {
+		if s.Course == nil {
+			continue
+		}
+		if x := of(s.Course); x != nil {
+			greatest = max(greatest, x.Max)
+		}
+	}
+	return greatest
+}
+
+// windowFull is how often the window of the peer was used up, in percent of the
+// readings of the stream where that was most.
+func windowFull(e *measure.Evidence) (pct float64) {
+	for _, s := range streams(e) {
+		if s.Course != nil && s.Course.WndFull != nil {
+			pct = max(pct, *s.Course.WndFull)
+		}
+	}
+	return pct
+}
+
+// sendBuffer tells whether the sender's socket held more than the value before
+// allowed.
+func (c check) sendBuffer() (*bool, string) {
+	if c.EndPoint != c.with.cell.From {
+		return c.otherEnd("sender")
+	}
+	was, now := held(c.before.sender), held(c.with.sender)
+	fact := fmt.Sprintf("up to %s, %s before", unit.Size(int64(now)), unit.Size(int64(was)))
+	old := c.bound(c.was)
+	switch {
+	case was <= 0 || now <= 0:
+		return nil, "this kernel does not tell how much waits in the socket"
+	case !c.bounds(c.with.cell.Spec.Window.Send):
+		return nil, fact + ", which this does not bound in this test"
+	case old > 0 && was <= old && now > old:
+		return new(true), fact
+	}
+	return nil, fact + ": more was not needed"
+}
+
+// held is the most that a socket of an end held, in bytes: of what was sent and
+// not acknowledged, or of what was not sent yet. They are not added, since each
+// was greatest at a time of its own.
+func held(e *measure.Evidence) (bytes float64) {
+	for _, s := range streams(e) {
+		if s.Course == nil || s.Course.InFlight == nil {
+			continue
+		}
+		bytes = max(bytes, s.Course.InFlight.Max*float64(max(s.MSS, 1)))
+		if s.Course.NotSent != nil {
+			bytes = max(bytes, s.Course.NotSent.Max)
+		}
+	}
+	return bytes
+}

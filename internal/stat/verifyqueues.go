@@ -1,0 +1,208 @@
+package stat
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// worthwhileShare is the part of all packets or interrupts from which on a queue
+// or a CPU is said to take part.
+const worthwhileShare = 0.05
+
+// queues tells whether more queues carry the traffic than could before: how many
+// do it in one run is chance, up to that.
+func (c check) queues() (*bool, string) {
+	e := c.with.at(c.EndPoint)
+	was, now := queuesUsed(c.before.at(c.EndPoint)), queuesUsed(e)
+	if now == 0 || was == 0 {
+		return nil, "the driver counts no packets of its queues"
+	}
+	return moreThan(c.queuesBefore(wayOf(e)), was, now, "queues that carry it")
+}
+
+// moreThan tells of a number of queues or CPUs whether it shows that their bound,
+// 0 where it is not known, was lifted.
+func moreThan(bound, was, now int, what string) (*bool, string) {
+	fact := fmt.Sprintf("%s: %d, %d before", what, now, was)
+	switch {
+	case bound <= 0:
+		return nil, fact + ", and how many could is not known"
+	case was <= bound && now > bound:
+		return new(true), fact
+	}
+	return nil, fact + ": so many streams may need no more"
+}
+
+// queuesBefore are how many queues could carry traffic of a way ("rx", "tx")
+// between two hosts by the value before; 0 is not known.
+func (c check) queuesBefore(way string) (n int) {
+	fields := strings.Fields(c.was)
+	switch c.Knob {
+	case knob.Channels:
+		for i := 0; i+1 < len(fields); i += 2 {
+			if count, err := strconv.Atoi(fields[i+1]); err == nil && (fields[i] == "combined" || fields[i] == way) {
+				n += max(count, 0)
+			}
+		}
+	case knob.RSSTable:
+		queues := map[string]bool{}
+		for _, f := range fields {
+			queues[f] = true
+		}
+		n = len(queues)
+	case knob.RSSHash:
+		// Without ports (ethtool's f and n) all flows of two hosts are one.
+		for i := 0; i+1 < len(fields); i += 2 {
+			if !strings.HasPrefix(fields[i], c.with.cell.Protocol) {
+				continue
+			}
+			if strings.ContainsAny(fields[i+1], "fn") {
+				return 0
+			}
+			n = 1
+		}
+	}
+	return n
+}
+
+// wayOf is the way of an end's data through its interface, as drivers name it.
+func wayOf(e *measure.Evidence) string {
+	if e != nil && e.Sends {
+		return "tx"
+	}
+	return "rx"
+}
+
+// queuesUsed counts the queues of an end's interface that carried a part of the
+// traffic worth a word: of the direction in which most went.
+func queuesUsed(e *measure.Evidence) int {
+	if e == nil || e.Host == nil || e.Host.NIC == nil {
+		return 0
+	}
+	var counts []float64
+	for name, n := range e.Host.NIC.Driver {
+		name = strings.ToLower(name)
+		packets := strings.Contains(name, "packets") || strings.Contains(name, "pkts") || strings.HasSuffix(name, "cnt")
+		if packets && strings.Contains(name, wayOf(e)) && strings.ContainsAny(name, "0123456789") && !strings.Contains(name, "xdp") {
+			counts = append(counts, float64(n))
+		}
+	}
+	return takingPart(counts)
+}
+
+// takingPart counts those that have a part of the sum worth a word.
+func takingPart(counts []float64) (n int) {
+	total := sum(counts)
+	for _, x := range counts {
+		if total > 0 && x >= worthwhileShare*total {
+			n++
+		}
+	}
+	return n
+}
+
+// spread tells whether more CPUs handle the packets than could before.
+func (c check) spread() (*bool, string) {
+	cpus := func(e *measure.Evidence) int {
+		if e == nil || e.Host == nil {
+			return 0
+		}
+		return takingPart(mapped(e.Host.Softnet, func(s measure.Softnet) float64 { return float64(s.Processed) }))
+	}
+	was, now := cpus(c.before.at(c.EndPoint)), cpus(c.with.at(c.EndPoint))
+	if was == 0 || now == 0 {
+		return nil, "the host does not count the packets of each CPU"
+	}
+	return moreThan(cpusOfMasks(c.was), was, now, "CPUs that handle them")
+}
+
+// cpusOfMasks are how many CPUs the queues of a value can have their packets
+// handled by ("rx-0 3 rx-1 0"): where a mask is empty, the one that takes the interrupt.
+func cpusOfMasks(value string) (n int) {
+	fields := strings.Fields(value)
+	for i := 1; i < len(fields); i += 2 {
+		count := 0
+		for word := range strings.SplitSeq(fields[i], ",") {
+			x, err := strconv.ParseUint(word, 16, 64)
+			if err != nil {
+				return 0
+			}
+			count += bits.OnesCount64(x)
+		}
+		n += max(count, 1)
+	}
+	return n
+}
+
+// interrupts tells whether the interface interrupts the CPUs that it was told to.
+// A value may name some of its interrupts; the others stay where they were. What
+// was counted does not tell them apart, so only a CPU that none of them was
+// allowed to use before shows that they have moved.
+func (c check) interrupts() (*bool, string) {
+	e := c.with.at(c.EndPoint)
+	if e == nil || e.Host == nil || len(e.Host.IRQs) == 0 || e.Host.NIC == nil || e.Host.NIC.Name != c.Interface {
+		return nil, "the interrupts of that interface were not counted"
+	}
+	if c.was == "" {
+		return nil, "where its interrupts were is not known"
+	}
+	before, allowed := cpusOfInterrupts(c.was), cpusOfInterrupts(c.was, c.Value)
+	if before == nil || allowed == nil {
+		return nil, "the CPUs of its value cannot be read"
+	}
+	there, moved, all := 0.0, 0.0, 0.0
+	for _, s := range e.Host.IRQs {
+		n := float64(s.Count)
+		all += n
+		if allowed[s.Core] {
+			there += n
+		}
+		if allowed[s.Core] && !before[s.Core] {
+			moved += n
+		}
+	}
+	if all <= 0 {
+		return nil, "there were no interrupts"
+	}
+	share := 100 * there / all
+	fact := unit.Percent(share) + " of them on its CPUs"
+	switch {
+	case share < fullPct:
+		return new(false), fact
+	case moved >= worthwhileShare*all:
+		return new(true), fact
+	}
+	return nil, fact + ", as they may have been before"
+}
+
+// cpusOfInterrupts are the CPUs that some interrupt may use by values of the form
+// "24 0-1 25 2", of which a later one counts; nil where one cannot be read.
+func cpusOfInterrupts(values ...string) map[int]bool {
+	lists := map[string]string{}
+	for _, v := range values {
+		fields := strings.Fields(v)
+		for i := 0; i+1 < len(fields); i += 2 {
+			lists[fields[i]] = fields[i+1]
+		}
+	}
+	allowed := map[int]bool{}
+	for _, list := range lists {
+		cpus, err := unit.ParseList(list, mostCPUs)
+		if err != nil {
+			return nil
+		}
+		for _, n := range cpus {
+			allowed[n] = true
+		}
+	}
+	return allowed
+}
+
+// mostCPUs bounds the numbers of CPUs in a value.
+const mostCPUs = 8192
