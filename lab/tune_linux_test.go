@@ -77,7 +77,9 @@ func TestTuneKeepsWhatHelps(t *testing.T) {
 		t.Errorf("it left %q, want %q", got, want)
 	}
 	boot := s.Booted(lab.NewPair(t, lab.Options{}))
-	s.RollBack()
+	if stood := s.RollBack(); !slices.Equal(stood, []string{"tcp-rmem@" + tuning.Peer}) {
+		t.Errorf("a rollback found %q in force", stood)
+	}
 	if left := s.Changed(before); len(left) > 0 {
 		t.Errorf("not rolled back: %q", left)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ type tuneCmd struct {
 	Budget   string   `group:"Tuning" name:"budget" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold."`
 	Only     []string `group:"Tuning" name:"only" placeholder:"KNOB" help:"Change only these (thru tune --list)."`
 	Try      []string `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
-	AA       int      `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
+	AA       *int     `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
 	Rollback bool     `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`
 	State    string   `group:"Tuning" name:"state" type:"path" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve that has one of its own."`
 	List     bool     `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
@@ -62,31 +63,64 @@ func (c *tuneCmd) Run(ctx context.Context, e *env) error {
 // sensible refuses what does not go together, before anything is connected.
 func (c *tuneCmd) sensible(e *env) error {
 	apart := 0
-	for _, asked := range []bool{c.Rollback, c.List, c.DryRun, c.AA != 0} {
+	for _, asked := range []bool{c.Rollback, c.List, c.DryRun, c.AA != nil} {
 		if asked {
 			apart++
 		}
 	}
-	file := e.isFile(c.What)
+	file, empty := e.isFile(c.What), withoutValue(e.args)
 	switch {
+	case empty != "":
+		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
 	case c.What == "" && slices.Contains(e.args, ""):
 		return fault.Usagef("leave it out to tune this machine, or say `local`", "the end point is empty")
 	case apart > 1:
 		return fault.Usagef("one after the other", "--dry-run, --aa, --list and --rollback do not go together")
-	case c.AA < 0 || c.AA > mostAA:
-		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 tell enough", mostAA), "--aa %d: no number of comparisons that can be made", c.AA)
-	case c.AA > 0 && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target != ""):
+	case c.AA != nil && (*c.AA < 1 || *c.AA > mostAA):
+		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 tell enough", mostAA), "--aa %d: no number of comparisons that can be made", *c.AA)
+	case c.AA != nil && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target != ""):
 		return fault.Usagef("--aa changes nothing: leave --try, --only and --target out", "--aa does not go with flags that say what to change")
 	case c.State != "" && !c.Rollback:
 		return fault.Usagef("thru tune --rollback --state DIR", "--state says where a journal is, and there is no --rollback")
 	case c.Script != "" && !c.DryRun && !file:
 		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
-	case file && (c.Rollback || c.List || c.AA > 0):
+	case file && (c.Rollback || c.List || c.AA != nil):
 		return fault.Usagef("thru tune END POINT", "a file is read: --rollback, --list and --aa take an end point")
 	case file && !c.onlyReads():
 		return fault.Usagef("with a file go --only, --script, --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
 	}
+	return c.stateThere()
+}
+
+// stateThere fails where the folder that --state names is not there: a mistyped
+// one would look like a host of which nothing is to be undone.
+func (c *tuneCmd) stateThere() error {
+	if c.State == "" || c.What != "" && c.What != control.Local {
+		return nil
+	}
+	if info, err := os.Stat(c.State); err != nil {
+		return fault.Failf("it is the folder that `thru serve --state` was given", "cli: reading --state: %w", err)
+	} else if !info.IsDir() {
+		return fault.Usagef("it is the folder that `thru serve --state` was given", "--state %s: that is no folder", c.State)
+	}
 	return nil
+}
+
+// withoutValue is the flag of a tuning that was given an empty value, as an unset
+// variable of a shell leaves it; "" where there is none. An empty --only would
+// else leave all knobs to be changed.
+func withoutValue(args []string) string {
+	for i, a := range args {
+		flag, given := strings.CutSuffix(a, "=")
+		if !given && !(i+1 < len(args) && args[i+1] == "") {
+			continue
+		}
+		switch flag {
+		case "--only", "--try", "--target", "--budget", "--state", "--script":
+			return flag
+		}
+	}
+	return ""
 }
 
 // onlyReads tells whether no flag was given that says how to measure.
@@ -174,7 +208,10 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r.Engine, err = engineOf(c.What); err != nil {
 		return r, t, err
 	}
-	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, AA: c.AA, Seed: uint64(time.Now().UnixNano())}
+	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano())}
+	if c.AA != nil {
+		t.AA = *c.AA
+	}
 	err = readAll([]reading{
 		{"--budget", c.Budget, "5m or 600", func(s string) (err error) { t.Budget, err = unit.ParseDuration(s); return }},
 		{"--target", c.Target, "9G or 950M", func(s string) (err error) { t.TargetBps, err = targetRate(s); return }},

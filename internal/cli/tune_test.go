@@ -111,7 +111,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 }
 
 // TestTuneView: on a terminal one line says what is under way and how much time
-// is left, and what has ended stays.
+// is left, also where none is, and what has ended stays.
 func TestTuneView(t *testing.T) {
 	var out bytes.Buffer
 	self := &control.EndPoint{Name: control.Local}
@@ -126,11 +126,11 @@ func TestTuneView(t *testing.T) {
 	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
 	v.close()
 	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<\n")
-	want := `run 1 of 3, forward, local -> local<
+	want := `run 1 of 3, forward, local -> local; no time left<
 this machine against itself: 1 change to try, about 30 s, at most 1 min
   1 receive windows of up to 25 MiB at local
-[1/1] receive windows of up to 25 MiB at local<
-[1/1] run 3 of 18, before: receive windows of up to 25 MiB at local, loc...<
+[1/1] receive windows of up to 25 MiB at local; no time left<
+[1/1] run 3 of 18, before: receive windows of up to 25 MiB...; no time left<
 undone     receive windows of up to 25 MiB at local: none of 3 pairs was ...
 stands at  4.10 Gb/s local -> local
 `

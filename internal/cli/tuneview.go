@@ -109,7 +109,7 @@ func (v *tuneView) Step(label string, specs []measure.Spec, done, total int) {
 
 // progress keeps one line on the screen: which change, which run, the time left.
 func (v *tuneView) progress(now string) {
-	left := ""
+	left := "; no time left"
 	if rest := time.Until(v.until); rest >= time.Second {
 		left = "; " + roundTime(rest) + " left"
 	}

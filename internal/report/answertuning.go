@@ -106,9 +106,9 @@ func changesAnswer(t *measure.Tuning) string {
 	case tried == 0:
 		return "nothing was found to change"
 	case kept == 0 && tried == 1:
-		return "the one change that was tried does not help, and is undone"
+		return "the one change that was tried is not shown to help, and is undone"
 	case kept == 0:
-		return fmt.Sprintf("none of %d changes helps, all are undone", tried)
+		return fmt.Sprintf("none of %d changes is shown to help, all are undone", tried)
 	case kept == tried && kept == 1:
 		return "the one change that was tried is kept"
 	case kept == tried:

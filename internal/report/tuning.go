@@ -279,7 +279,7 @@ func newAttempt(a *measure.Attempt) attempt {
 		v.Other = comparedText(a.OtherWay)
 	}
 	for _, c := range []*measure.Comparison{a.Comparison, a.OtherWay} {
-		v.guard(c)
+		v.guard(c, a.Outcome == measure.Kept)
 	}
 	for i := range a.Verified[:min(len(a.Verified), maxProofs)] {
 		v.Proofs = append(v.Proofs, proofOf(&a.Verified[i]))
@@ -287,14 +287,19 @@ func newAttempt(a *measure.Attempt) attempt {
 	return v
 }
 
-// guard adds what a comparison says that the change costs.
-func (v *attempt) guard(c *measure.Comparison) {
+// guard adds what a comparison says that the change costs; what was kept all the
+// same is worth that.
+func (v *attempt) guard(c *measure.Comparison, kept bool) {
 	if c == nil {
 		return
 	}
 	for i := range c.Guardrails[:min(len(c.Guardrails), maxProofs)] {
 		if g := &c.Guardrails[i]; g.Worse {
-			v.Guards = append(v.Guards, guardText(g))
+			s := guardText(g)
+			if kept {
+				s = "its price: " + strings.TrimSuffix(s, ": worse")
+			}
+			v.Guards = append(v.Guards, s)
 		}
 	}
 }

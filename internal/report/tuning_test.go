@@ -33,7 +33,7 @@ func TestTuningAnswer(t *testing.T) {
 			d.Cells, d.Tuning, d.Error = nil, &measure.Tuning{}, &measure.Error{Message: "b cannot be reached"}
 		}), ""},
 		{"advice", advisedTest(), "25.3 Mb/s local -> b, 25.4 Mb/s back: 3 changes to try, first: receive windows of up to 25 MiB at b; 1 thing to see to"},
-		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change that was tried does not help, and is undone"},
+		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change that was tried is not shown to help, and is undone"},
 		{"the same", sameTest(), "60 comparisons of this state with itself: 56 equivalent, 3 undecided, 1 worse"},
 		{"restored", restoredTest(), "2 of 3 settings are as they were before, 1 is not"},
 		{"nothing to restore", &measure.Document{Command: "tune", Tuning: &measure.Tuning{}}, "nothing to undo: thru has changed nothing here"},

@@ -31,33 +31,43 @@ func (o Outcome) Lines() []string {
 	return all
 }
 
+// strays are changes that stand although they were not kept: by what a rollback
+// has found to undo, and by the settings where nothing was kept at all.
+func (o Outcome) strays() []string {
+	kept, _ := o.kept()
+	var all []string
+	for _, c := range o.Stood {
+		if !slices.Contains(kept, c) {
+			all = append(all, c+" stands, and was not kept")
+		}
+	}
+	if !slices.ContainsFunc(kept, func(c string) bool { return strings.Contains(c, "@") }) { // an option of the test changes no host
+		for _, line := range o.Stayed {
+			all = append(all, "nothing was kept, and yet: "+line)
+		}
+	}
+	return all
+}
+
 // Wrong says what is not as it must be: nothing where all is well.
 func (o Outcome) Wrong() []string {
 	var all []string
 	if o.Exit != 0 || o.Document.Error != nil {
 		all = append(all, "thru tune: "+wrong(o.Document, o.Exit))
 	}
-	kept, test := o.kept()
-	hosts := 0 // changes of hosts; an option of the test changes none
+	kept, _ := o.kept()
 	for _, k := range kept {
-		if strings.Contains(k, "@") {
-			hosts++
-			if !o.may(k) {
-				all = append(all, "kept "+k+", which mends nothing here")
-			}
+		if strings.Contains(k, "@") && !o.may(k) {
+			all = append(all, "kept "+k+", which mends nothing here")
 		}
 	}
-	if hosts == 0 {
-		for _, line := range o.Stayed {
-			all = append(all, "nothing was kept, and yet: "+line)
-		}
-	}
+	all = append(all, o.strays()...)
 	reached := milestone(o.Document, -1)
 	for way, healthy := range o.Healthy {
 		if reached[way] < goal*healthy {
 			all = append(all, fmt.Sprintf("%s reached %.1f of %.1f Mb/s", way, reached[way]/1e6, healthy/1e6))
 		}
-		if !test && o.Confirmed[way] < goal*healthy {
+		if o.Confirmed[way] < goal*healthy {
 			all = append(all, fmt.Sprintf("%s: thru test finds %.1f of %.1f Mb/s", way, o.Confirmed[way]/1e6, healthy/1e6))
 		}
 	}

@@ -71,6 +71,26 @@ func (k Killed) String() string {
 // Right tells whether all is as it was before the tuning, and came there as promised.
 func (k Killed) Right() bool { return len(k.Left) == 0 && k.Wrong == "" }
 
+// TooFew says of whom too few of the kills met a change that was open, less than
+// one in five: then they have shown little.
+func TooFew(all []Killed) (wrong []string) {
+	for _, who := range []string{Controller, Agent, Both, PowerCut, ""} { // "": all together
+		killed, open := 0, 0
+		for _, k := range all {
+			if who != "" && k.Who != who {
+				continue
+			}
+			if killed++; k.Open > 0 {
+				open++
+			}
+		}
+		if open < killed/5 {
+			wrong = append(wrong, fmt.Sprintf("%s: of %d kills only %d met a change that was open", cmp.Or(who, "all"), killed, open))
+		}
+	}
+	return wrong
+}
+
 // aloneLimit is the promise: so long after a controller or an agent is lost,
 // what they were at is undone.
 const aloneLimit = 30 * time.Second

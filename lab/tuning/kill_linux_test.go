@@ -27,6 +27,35 @@ func TestKills(t *testing.T) {
 	}
 }
 
+// TestTooFew: kills that met nothing to undo have shown nothing.
+func TestTooFew(t *testing.T) {
+	rows := func(who string, n, open int) (all []Killed) {
+		for i := range n {
+			k := Killed{Kill: Kill{Who: who}}
+			if i < open {
+				k.Open = 1
+			}
+			all = append(all, k)
+		}
+		return all
+	}
+	tests := []struct {
+		name string
+		all  []Killed
+		want int
+	}{
+		{"half of them", slices.Concat(rows(Controller, 50, 25), rows(PowerCut, 50, 25)), 0},
+		{"none", slices.Concat(rows(Controller, 50, 0), rows(Agent, 50, 0)), 3},
+		{"none of one", slices.Concat(rows(Controller, 50, 25), rows(Agent, 50, 0)), 1},
+		{"a few", rows(Both, 4, 0), 0},
+	}
+	for _, tt := range tests {
+		if got := TooFew(tt.all); len(got) != tt.want {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
 // TestJournalLines: what a kill is told by, beside the settings.
 func TestJournalLines(t *testing.T) {
 	const begin, change, done, undo, undone = `{"line":"begin"}` + "\n", `{"line":"change","number":1}` + "\n", `{"line":"done"}` + "\n", `{"line":"undo"}` + "\n", `{"line":"undone"}` + "\n"

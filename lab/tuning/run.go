@@ -15,11 +15,12 @@ import (
 type Outcome struct {
 	Case
 	Healthy   map[string]float64 // before anything was spoiled
-	Confirmed map[string]float64 // by thru test, after the tuning
+	Confirmed map[string]float64 // by thru test, after the tuning, with the options that were kept
 	Document  *measure.Document
 	Exit      int
 	Stayed    []string // what differs when it has ended
-	Left      []string // the same after thru tune --rollback
+	Stood     []string // changes that thru tune --rollback has found in force: "tcp-rmem@peer"
+	Left      []string // what differs after it
 	Elapsed   time.Duration
 }
 
@@ -40,8 +41,9 @@ func Run(t testing.TB, c Case, args ...string) Outcome {
 	before, begin := s.Settings(), time.Now()
 	o.Document, o.Exit = s.Run(s.A, tuneLimit, slices.Concat(words("tune %s --json --yes", Peer), args, c.Args)...)
 	o.Elapsed, o.Stayed = time.Since(begin), s.Changed(before)
-	o.Confirmed = s.rates(c.Args)
-	s.RollBack()
+	_, options := o.kept()
+	o.Confirmed = s.rates(slices.Concat(c.Args, options))
+	o.Stood = s.RollBack()
 	o.Left = s.Changed(before)
 	return o
 }
@@ -85,10 +87,12 @@ func milestone(d *measure.Document, n int) map[string]float64 {
 }
 
 // RollBack restores both hosts from their journals. A host that is still at it
-// by itself says so, and is asked again, as a person would.
-func (s *Scene) RollBack() {
+// by itself says so, and is asked again, as a person would. It returns what was
+// to be undone, as changes does.
+func (s *Scene) RollBack() []string {
 	s.t.Helper()
-	for _, h := range s.Hosts() {
+	var stood []string
+	for i, h := range s.Hosts() {
 		var d *measure.Document
 		code := 0
 		for deadline := time.Now().Add(shortLimit); ; time.Sleep(500 * time.Millisecond) {
@@ -100,18 +104,28 @@ func (s *Scene) RollBack() {
 				break
 			}
 		}
-	}
-}
-
-// kept and others list what became of the attempts.
-func (o Outcome) kept() (all []string, test bool) {
-	for _, a := range o.attempts() {
-		if a.Outcome == measure.Kept {
-			all = append(all, changes(a.Proposal)...)
-			test = test || a.Test != nil
+		if d.Tuning != nil {
+			for _, c := range d.Tuning.Restored {
+				stood = append(stood, c.Knob+"@"+[]string{Local, Peer}[i])
+			}
 		}
 	}
-	return all, test
+	return stood
+}
+
+// kept lists the changes that were kept, and those of them that are options of
+// the test as a command line has them.
+func (o Outcome) kept() (all, options []string) {
+	for _, a := range o.attempts() {
+		if a.Outcome != measure.Kept {
+			continue
+		}
+		all = append(all, changes(a.Proposal)...)
+		if a.Test != nil && strings.HasPrefix(a.Test.Flags, "-") {
+			options = append(options, strings.Fields(a.Test.Flags)...)
+		}
+	}
+	return all, options
 }
 
 // attempts of the document.

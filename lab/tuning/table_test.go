@@ -43,24 +43,27 @@ func TestWrong(t *testing.T) {
 		name               string
 		reached, confirmed float64
 		attempts           []measure.Attempt
-		stayed, left       []string
+		stayed, stood      []string
+		left               []string
 		exit               int
 		want               string // in the one thing that is wrong; empty: nothing is
 	}{
-		{"all is well", 96, 95, []measure.Attempt{attempt("tcp-rmem", Peer, measure.Kept), attempt("sack", Peer, measure.Undone)}, []string{"rmem"}, nil, 0, ""},
-		{"an option of the test", 96, 30, []measure.Attempt{streams}, nil, nil, 0, ""},
-		{"too slow", 94, 96, nil, nil, nil, 0, "reached 94.0 of 100.0"},
-		{"not so for a test", 96, 94, nil, nil, nil, 0, "thru test finds 94.0"},
-		{"what does no good", 96, 96, []measure.Attempt{attempt("sack", Peer, measure.Kept)}, nil, nil, 0, "kept sack@peer"},
-		{"at the wrong end", 96, 96, []measure.Attempt{attempt("tcp-rmem", Local, measure.Kept)}, nil, nil, 0, "kept tcp-rmem@local"},
-		{"something stays", 96, 96, []measure.Attempt{attempt("sack", Peer, measure.Undone)}, []string{"sack"}, nil, 0, "nothing was kept, and yet: sack"},
-		{"not rolled back", 96, 96, nil, nil, []string{"rmem"}, 0, "not rolled back: rmem"},
-		{"failed", 96, 96, nil, nil, nil, 1, "exit 1"},
+		{"all is well", 96, 95, []measure.Attempt{attempt("tcp-rmem", Peer, measure.Kept), attempt("sack", Peer, measure.Undone)}, []string{"rmem"}, []string{"tcp-rmem@peer"}, nil, 0, ""},
+		{"an option of the test", 96, 96, []measure.Attempt{streams}, nil, nil, nil, 0, ""},
+		{"not so with that option", 96, 30, []measure.Attempt{streams}, nil, nil, nil, 0, "thru test finds 30.0"},
+		{"a stray beside what was kept", 96, 96, []measure.Attempt{attempt("tcp-rmem", Peer, measure.Kept)}, []string{"rmem", "backlog"}, []string{"tcp-rmem@peer", "netdev-max-backlog@peer"}, nil, 0, "netdev-max-backlog@peer stands"},
+		{"too slow", 94, 96, nil, nil, nil, nil, 0, "reached 94.0 of 100.0"},
+		{"not so for a test", 96, 94, nil, nil, nil, nil, 0, "thru test finds 94.0"},
+		{"what does no good", 96, 96, []measure.Attempt{attempt("sack", Peer, measure.Kept)}, nil, nil, nil, 0, "kept sack@peer"},
+		{"at the wrong end", 96, 96, []measure.Attempt{attempt("tcp-rmem", Local, measure.Kept)}, nil, nil, nil, 0, "kept tcp-rmem@local"},
+		{"something stays", 96, 96, []measure.Attempt{attempt("sack", Peer, measure.Undone)}, []string{"sack"}, nil, nil, 0, "nothing was kept, and yet: sack"},
+		{"not rolled back", 96, 96, nil, nil, nil, []string{"rmem"}, 0, "not rolled back: rmem"},
+		{"failed", 96, 96, nil, nil, nil, nil, 1, "exit 1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			figure := &measure.Figure{Value: tt.reached * 1e6}
-			o := Outcome{Case: Case{Bad: []Bad{smallReceive}}, Healthy: rate(100), Confirmed: rate(tt.confirmed), Exit: tt.exit, Stayed: tt.stayed, Left: tt.left,
+			o := Outcome{Case: Case{Bad: []Bad{smallReceive}}, Healthy: rate(100), Confirmed: rate(tt.confirmed), Exit: tt.exit, Stayed: tt.stayed, Stood: tt.stood, Left: tt.left,
 				Document: &measure.Document{Cells: []measure.Cell{{From: Local, To: Peer, Goodput: figure}},
 					Tuning: &measure.Tuning{Attempts: tt.attempts, Journey: []measure.Milestone{{Cells: []int{0}}}}}}
 			got := o.Wrong()

@@ -80,6 +80,7 @@ func TestKilled(t *testing.T) {
 	s.RollBack()
 	whole := time.Since(begin)
 	fmt.Printf("a tuning takes %.1f s\n", whole.Seconds())
+	var all []Killed
 	tally, lines := map[string][3]int{}, map[string]int{} // by who: times, with changes open, undone alone; by the last line
 	for i, k := range Kills(*seed, *first, *kills, whole, 20) {
 		r := k.Do(s)
@@ -94,6 +95,7 @@ func TestKilled(t *testing.T) {
 		}
 		tally[k.Who] = n
 		lines[r.Last]++
+		all = append(all, r)
 		if !r.Right() {
 			t.Errorf("%3d %s (thru tune %q)", *first+i, r, k.Args)
 		}
@@ -103,6 +105,9 @@ func TestKilled(t *testing.T) {
 		fmt.Printf("%-14s killed %3d times, %3d of them with changes open, of which %3d were undone without a rollback\n", who, n[0], n[1], n[2])
 	}
 	fmt.Println("killed after lines of the journal:", lines)
+	for _, w := range TooFew(all) {
+		t.Error(w)
+	}
 }
 
 // TestAA compares a healthy path with itself.
