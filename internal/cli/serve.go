@@ -69,7 +69,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.known(); err != nil {
+	if err := c.known(e); err != nil {
 		return err
 	}
 	state, err := c.openState()
@@ -140,7 +140,10 @@ func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) 
 }
 
 // known refuses privileges that there are not.
-func (c *serveCmd) known() error {
+func (c *serveCmd) known(e *env) error {
+	if empty := withoutValue(e.args, "--tune-only", "--allow"); empty != "" {
+		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
+	}
 	for _, p := range c.Allow {
 		if !slices.Contains(bus.Privileges(), p) {
 			return fault.Usagef("--allow takes "+strings.Join(bus.Privileges(), ", ")+"; measuring is always allowed", "--allow %s: no such privilege", p)

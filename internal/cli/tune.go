@@ -68,7 +68,7 @@ func (c *tuneCmd) sensible(e *env) error {
 			apart++
 		}
 	}
-	file, empty := e.isFile(c.What), withoutValue(e.args)
+	file, empty := e.isFile(c.What), withoutValue(e.args, "--only", "--try", "--target", "--budget", "--state", "--script")
 	switch {
 	case empty != "":
 		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
@@ -106,17 +106,16 @@ func (c *tuneCmd) stateThere() error {
 	return nil
 }
 
-// withoutValue is the flag of a tuning that was given an empty value, as an unset
-// variable of a shell leaves it; "" where there is none. An empty --only would
-// else leave all knobs to be changed.
-func withoutValue(args []string) string {
+// withoutValue is which of some flags was given an empty value, as an unset
+// variable of a shell leaves it; "" where none was. An empty --only would else
+// leave all knobs to be changed.
+func withoutValue(args []string, flags ...string) string {
 	for i, a := range args {
 		flag, given := strings.CutSuffix(a, "=")
 		if !given && !(i+1 < len(args) && args[i+1] == "") {
 			continue
 		}
-		switch flag {
-		case "--only", "--try", "--target", "--budget", "--state", "--script":
+		if slices.Contains(flags, flag) {
 			return flag
 		}
 	}

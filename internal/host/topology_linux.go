@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"net"
 	"os"
 
@@ -48,5 +49,30 @@ func (h *Host) OwnSysfs(iface string) error {
 	if err != nil {
 		return err
 	}
-	return h.fs.sameLink(link{name: i.Name, index: i.Index, mac: i.HardwareAddr.String()})
+	if i.Flags&net.FlagLoopback != 0 {
+		return h.ownNeighbour()
+	}
+	return h.fs.sameLink(linkOf(i))
+}
+
+// ownNeighbour tells whose /sys it is by another interface: all namespaces have
+// the same loopback.
+func (h *Host) ownNeighbour() error {
+	all, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	err = errors.New("all network namespaces have the same loopback, and there is nothing else to tell whose /sys it is")
+	for i := range all {
+		if all[i].Flags&net.FlagLoopback == 0 && len(all[i].HardwareAddr) > 0 {
+			if err = h.fs.sameLink(linkOf(&all[i])); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+func linkOf(i *net.Interface) link {
+	return link{name: i.Name, index: i.Index, mac: i.HardwareAddr.String()}
 }
