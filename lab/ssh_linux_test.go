@@ -11,9 +11,9 @@ import (
 	"thru/lab"
 )
 
-// TestSSHEndPoint measures with a host where no thru is, and leaves none.
+// TestSSHEndPoint measures with a host where no thru is, and leaves none. It holds
+// a gigabit to 2%, so nothing runs beside it.
 func TestSSHEndPoint(t *testing.T) {
-	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	// A login that prints what nobody asked for.
 	s := startSSHD(t, p.B, p.Data.B4.String(), `ForceCommand echo welcome; eval "$SSH_ORIGINAL_COMMAND"`, "")
@@ -65,9 +65,8 @@ func TestSSHCheck(t *testing.T) {
 }
 
 // TestSSHPair measures between two hosts of which neither is this one, and where
-// no thru is.
+// no thru is. Nothing runs beside it, as it holds a rate to 2%.
 func TestSSHPair(t *testing.T) {
-	t.Parallel()
 	f := lab.NewFleet(t, lab.FleetOptions{Rates: uplinks(2, 300e6)})
 	var ends []*sshd
 	var names string

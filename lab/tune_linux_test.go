@@ -1,3 +1,5 @@
+//go:build long
+
 package lab_test
 
 import (
@@ -57,7 +59,6 @@ func value(h *lab.Host, name string) string {
 // and is undone, one is nothing to do. A rollback takes back the first, also
 // after a boot.
 func TestTuneKeepsWhatHelps(t *testing.T) {
-	t.Parallel()
 	way := wire.Way{Rate: 200e6, Delay: 10 * time.Millisecond, Queue: 2 << 20}
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
 	x.B.Sysctl(rmem, small)
