@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"thru/internal/knob"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // rule says what to change where a cause of a slow result was found, or a gate
@@ -316,17 +316,4 @@ func (d draft) isLike(kept string) bool {
 const longestLine = 300
 
 // line makes one line of printable text.
-func line(text string) string {
-	var b strings.Builder
-	n := 0
-	for _, c := range text {
-		if n++; n > longestLine {
-			return b.String() + "..."
-		}
-		if !unicode.IsPrint(c) {
-			c = '?'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
-}
+func line(text string) string { return unit.Line(text, longestLine) }

@@ -3,10 +3,9 @@ package diagnose
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Rule is one cause of the catalogue, with how it is recognised.
@@ -174,17 +173,4 @@ func numbers(proofs []measure.Proof) []measure.Proof {
 const longestLine = 300
 
 // line makes one line of printable text.
-func line(text string) string {
-	var b strings.Builder
-	n := 0
-	for _, c := range text {
-		if n++; n > longestLine {
-			return b.String() + "..."
-		}
-		if !unicode.IsPrint(c) {
-			c = '?'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
-}
+func line(text string) string { return unit.Line(text, longestLine) }

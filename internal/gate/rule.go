@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Rule is one condition of the catalogue.
@@ -138,17 +137,4 @@ func (r Rule) gate(f *finding, g measure.Gate) measure.Gate {
 const longestLine = 240
 
 // line makes one line of printable text.
-func line(text string) string {
-	var b strings.Builder
-	n := 0
-	for _, c := range text {
-		if n++; n > longestLine {
-			return b.String() + "..."
-		}
-		if !unicode.IsPrint(c) {
-			c = '?'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
-}
+func line(text string) string { return unit.Line(text, longestLine) }
