@@ -32,7 +32,7 @@ type tuneCmd struct {
 	Script   string   `group:"Tuning" name:"script" type:"newfile" placeholder:"FILE" help:"With --dry-run: also write the advice as FILE-ENDPOINT.sh, and FILE-ENDPOINT.undo.sh that undoes it."`
 	Yes      bool     `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
 	Target   string   `group:"Tuning" name:"target" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not)."`
-	Budget   string   `group:"Tuning" name:"budget" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold."`
+	Budget   string   `group:"Tuning" name:"budget" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold, and one under way is undone when it ends."`
 	Only     []string `group:"Tuning" name:"only" placeholder:"KNOB" help:"Change only these (thru tune --list)."`
 	Try      []string `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
 	AA       *int     `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
