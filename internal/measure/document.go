@@ -8,24 +8,25 @@ const Schema = "thru.result/1"
 // Document is everything one command measured: the stable JSON of `--json`,
 // described in docs/result.md and docs/result.schema.json.
 type Document struct {
-	Schema    string     `json:"schema"`
-	Thru      string     `json:"thru_version"`
-	Command   string     `json:"command"`             // "test", "ladder"
-	Arguments []string   `json:"arguments,omitempty"` // as given, secrets redacted
-	StartedAt time.Time  `json:"started_at"`
-	ElapsedNs int64      `json:"elapsed_ns"`
-	Error     *Error     `json:"error"`
-	EndPoints []EndPoint `json:"end_points"`
-	Paths     []Path     `json:"paths,omitempty"`  // what lies between the end points
-	Gates     []Gate     `json:"gates,omitempty"`  // conditions, the worst first
-	Forced    bool       `json:"forced,omitempty"` // --force: measured although a gate failed
-	Cells     []Cell     `json:"cells"`
-	Findings  []Finding  `json:"findings,omitempty"` // why it is not more: of the whole, the binding one first
-	Steps     []Step     `json:"steps,omitempty"`    // of an explanation: what was tried, in order
-	Plan      *Planned   `json:"plan,omitempty"`     // that it came from
-	Groups    []Group    `json:"groups,omitempty"`   // of a plan: what ran at the same time, together
-	Ladder    *Ladder    `json:"ladder,omitempty"`   // of several rungs
-	Targets   []Target   `json:"targets,omitempty"`  // of a plan
+	Schema    string            `json:"schema"`
+	Thru      string            `json:"thru_version"`
+	Command   string            `json:"command"`             // "test", "ladder"
+	Arguments []string          `json:"arguments,omitempty"` // as given, secrets redacted
+	Labels    map[string]string `json:"labels,omitempty"`    // of the result (--label), to find it by
+	StartedAt time.Time         `json:"started_at"`
+	ElapsedNs int64             `json:"elapsed_ns"`
+	Error     *Error            `json:"error"`
+	EndPoints []EndPoint        `json:"end_points"`
+	Paths     []Path            `json:"paths,omitempty"`  // what lies between the end points
+	Gates     []Gate            `json:"gates,omitempty"`  // conditions, the worst first
+	Forced    bool              `json:"forced,omitempty"` // --force: measured although a gate failed
+	Cells     []Cell            `json:"cells"`
+	Findings  []Finding         `json:"findings,omitempty"` // why it is not more: of the whole, the binding one first
+	Steps     []Step            `json:"steps,omitempty"`    // of an explanation: what was tried, in order
+	Plan      *Planned          `json:"plan,omitempty"`     // that it came from
+	Groups    []Group           `json:"groups,omitempty"`   // of a plan: what ran at the same time, together
+	Ladder    *Ladder           `json:"ladder,omitempty"`   // of several rungs
+	Targets   []Target          `json:"targets,omitempty"`  // of a plan
 
 	Comparisons []Comparison `json:"comparisons,omitempty"` // of a plan with variants
 	Tuning      *Tuning      `json:"tuning,omitempty"`      // of `thru tune`
