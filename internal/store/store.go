@@ -29,12 +29,13 @@ type Entry struct {
 	Hosts     []string          `json:"hosts"`   // names of the end points and of their machines, each once
 	Pairs     []string          `json:"pairs"`   // measure.PairName of its cells, each once
 	Plan      string            `json:"plan,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"` // of the result, and of its end points
-	Verdict   string            `json:"verdict"`          // Pass, Fail or NoVerdict
-	Goodput   *float64          `json:"goodput_bps,omitempty"`
-	Error     string            `json:"error,omitempty"` // how it ended, where it failed
+	Labels    map[string]string `json:"labels,omitempty"`      // of the result, and of its end points
+	Verdict   string            `json:"verdict"`               // Pass, Fail or NoVerdict
+	Goodput   *float64          `json:"goodput_bps,omitempty"` // of the first cell that is a result of its own, bulk data before requests
+	Error     string            `json:"error,omitempty"`       // how it ended, where it failed
 	Thru      string            `json:"thru_version"`
 	Bytes     int64             `json:"document_bytes"` // of its JSON
+	KeptAt    time.Time         `json:"kept_at"`        // when this store took it, UTC
 }
 
 // Verdicts of an Entry.
@@ -59,13 +60,17 @@ type Filter struct {
 	Failed   *bool     // ended by an error
 	Prefix   string    // only ids that begin with it
 	Limit    int       // at most so many; 0 is DefaultLimit
-	Before   string    // only ids that sort before this one: for the next page
+	Before   string    // only what comes after this id in the order of Find: for the next page
 }
 
 // Options of Open.
 type Options struct {
 	ReadOnly bool // make nothing: a file that is not there is an error (fs.ErrNotExist)
 }
+
+// MaxDocument bounds a document, in bytes of its JSON: as large as thru reads
+// from a file.
+const MaxDocument = 64 << 20
 
 // DefaultLimit is how many entries Find returns where Limit is 0.
 const DefaultLimit = 100
@@ -74,7 +79,17 @@ const DefaultLimit = 100
 type Retention struct {
 	Age   time.Duration // older ones go
 	Count int           // more than so many: the oldest go
-	Bytes int64         // while the store's file is larger: the oldest go
+	Bytes int64         // while the store's file is larger: the oldest go, up to the newest one
+
+	DryRun bool // only count what would go
+}
+
+// Stats are figures of a whole store.
+type Stats struct {
+	Count  int       `json:"count"`
+	Bytes  int64     `json:"bytes"` // that it takes on the disk
+	Oldest time.Time `json:"oldest,omitzero"`
+	Newest time.Time `json:"newest,omitzero"`
 }
 
 // Store keeps results. What is not found is ErrNotFound.
@@ -86,12 +101,14 @@ type Store interface {
 	Get(ctx context.Context, id string) (*measure.Document, error)
 	// Entry returns what Find would of one id.
 	Entry(ctx context.Context, id string) (Entry, error)
-	// Find returns entries, the newest first, and whether there are more.
+	// Find returns entries, the newest first by when they began, and whether there are more.
 	Find(ctx context.Context, f Filter) (found []Entry, more bool, err error)
 	// Delete removes results; ids that are not there are no error. It returns how many went.
 	Delete(ctx context.Context, ids ...string) (int, error)
 	// Prune removes what a retention lets go, and returns how many went.
 	Prune(ctx context.Context, r Retention) (int, error)
+	// Stats counts.
+	Stats(ctx context.Context) (Stats, error)
 	// Close gives the file back.
 	Close() error
 }

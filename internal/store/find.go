@@ -1,0 +1,133 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+)
+
+// Find implements Store.
+func (s *database) Find(ctx context.Context, f Filter) (found []Entry, more bool, err error) {
+	err = s.read(ctx, "searching in", func() error {
+		found, err = s.find(ctx, f)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if len(found) > f.limit() {
+		return found[:f.limit()], true, nil
+	}
+	return found, false, nil
+}
+
+// find returns one entry more than a filter wants, where there is one.
+func (s *database) find(ctx context.Context, f Filter) ([]Entry, error) {
+	q := f.query()
+	if err := s.after(ctx, &q, f.Before); err != nil {
+		return nil, err
+	}
+	rows, err := s.db.QueryContext(ctx, q.sql(f.limit()), q.args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []Entry
+	for rows.Next() {
+		var e Entry
+		if err := scanEntry(rows, &e); err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	return found, rows.Err()
+}
+
+// query is what must hold, with the values for its question marks.
+type query struct {
+	conditions []string
+	args       []any
+}
+
+func (q *query) and(condition string, args ...any) {
+	q.conditions = append(q.conditions, condition)
+	q.args = append(q.args, args...)
+}
+
+// sql is the question, for one row more than is wanted: so it is known whether
+// there are more.
+func (q *query) sql(limit int) string {
+	text := "SELECT entry FROM results"
+	if len(q.conditions) > 0 {
+		text += " WHERE " + strings.Join(q.conditions, " AND ")
+	}
+	q.args = append(q.args, int64(limit)+1)
+	return text + " ORDER BY started DESC, id DESC LIMIT ?"
+}
+
+// query is a filter as SQL, but for its page.
+func (f Filter) query() (q query) {
+	marked := func(kind, value string) {
+		q.and("n IN (SELECT result FROM marks WHERE kind = ? AND value = ?)", kind, value)
+	}
+	for _, h := range f.Hosts {
+		marked(hostMark, h)
+	}
+	for key, value := range f.Labels {
+		marked(labelMark+key, value)
+	}
+	if f.Pair != "" {
+		marked(pairMark, f.Pair)
+	}
+	if f.Plan != "" {
+		q.and("plan = ?", f.Plan)
+	}
+	if len(f.Commands) > 0 {
+		args := make([]any, len(f.Commands))
+		for i, c := range f.Commands {
+			args[i] = c
+		}
+		q.and("command IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
+	}
+	if f.Verdict != "" {
+		q.and("verdict = ?", f.Verdict)
+	}
+	if !f.Since.IsZero() {
+		q.and("started >= ?", sortTime(f.Since))
+	}
+	if !f.Until.IsZero() {
+		q.and("started < ?", sortTime(f.Until))
+	}
+	if f.Failed != nil {
+		q.and("failed = ?", *f.Failed)
+	}
+	if f.Prefix != "" {
+		q.and("id >= ? AND id < ?", f.Prefix, f.Prefix+"~") // which sorts behind all that an id has
+	}
+	if f.Text != "" {
+		q.and("instr(words, ?) > 0", strings.ToLower(f.Text))
+	}
+	return q
+}
+
+// after asks for what comes after an id. One that has gone meanwhile still tells
+// its second.
+func (s *database) after(ctx context.Context, q *query, id string) error {
+	if id == "" {
+		return nil
+	}
+	var started string
+	err := s.db.QueryRowContext(ctx, "SELECT started FROM results WHERE id = ?", id).Scan(&started)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		q.and("id < ?", id)
+		return nil
+	case err != nil:
+		return err
+	}
+	q.and("(started, id) < (?, ?)", started, id)
+	return nil
+}

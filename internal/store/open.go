@@ -1,0 +1,183 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+
+	"thru/internal/fault"
+)
+
+// patience is how long a store waits for other processes that write to it.
+const patience = 30 * time.Second
+
+// connections is how many a process has at most: one writes, the others read
+// beside it.
+const connections = 4
+
+// Open opens the store in a file, and makes it and its folder for this user alone
+// where they are not there.
+func Open(path string, o Options) (Store, error) {
+	s, err := open(path, o)
+	if err != nil {
+		return nil, explain("opening", path, err)
+	}
+	return s, nil
+}
+
+func open(path string, o Options) (*database, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = prepare(path, o.ReadOnly)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &database{path: path, readOnly: o.ReadOnly, writing: make(chan struct{}, 1)}
+	if s.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err != nil {
+		return nil, err
+	}
+	if s.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument)); err != nil {
+		return nil, err
+	}
+	if err = s.connect(""); err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
+		s.db.Close()
+		err = s.connect("&mode=ro&immutable=1") // nobody writes to it, so it is read as it lies there
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare makes the file, for this user alone.
+func prepare(path string, readOnly bool) error {
+	if readOnly {
+		_, err := os.Stat(path)
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// logged tells whether a log lies beside the file, without which it is not whole.
+func logged(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}
+
+// connect opens the database and brings it to this version.
+func (s *database) connect(mode string) (err error) {
+	if s.db, err = sql.Open("sqlite", source(s.path)+mode); err != nil {
+		return err
+	}
+	s.db.SetMaxOpenConns(connections)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return patiently(ctx, func() error {
+		version, err := s.version(ctx)
+		if err == nil && version < len(steps) {
+			err = migrate(ctx, s.db, steps)
+		}
+		if err == nil && mode == "" {
+			err = s.journal(ctx)
+		}
+		return err
+	})
+}
+
+// source is the file as SQLite is to open it (sqlite.org/uri.html), with what
+// each connection sets: synchronous=FULL, so that what was acknowledged outlives
+// the machine; foreign keys, so that marks go with their result.
+func source(path string) string {
+	slashed := filepath.ToSlash(path)
+	if !strings.HasPrefix(slashed, "/") { // C:/...
+		slashed = "/" + slashed
+	}
+	u := url.URL{Scheme: "file", Path: slashed}
+	q := url.Values{
+		"_busy_timeout": {"2000"}, // ms; patiently goes on after it
+		"_auto_vacuum":  {"incremental"},
+		"_synchronous":  {"full"},
+		"_foreign_keys": {"on"},
+		"_txlock":       {"immediate"}, // a transaction that began by reading could not wait for its turn to write
+		"_defensive":    {"1"},
+		"_error_rc":     {"1"},
+		"_pragma":       {"trusted_schema(off)"},
+	}
+	return u.String() + "?" + q.Encode()
+}
+
+// errForeign is the error of a database that another program has made.
+var errForeign = errors.New("it is a database of another program")
+
+// version is that of the store in the file; 0 where it is empty.
+func (s *database) version(ctx context.Context) (version int, err error) {
+	var app, tables int
+	row := s.db.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version")
+	if err := row.Scan(&app, &version, &tables); err != nil {
+		return 0, err
+	}
+	switch {
+	case app != application && (app != 0 || version != 0 || tables > 0):
+		return 0, errForeign
+	case version > len(steps):
+		return 0, fault.Failf("use a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
+	}
+	return version, nil
+}
+
+// journal sets how the file is kept whole: by a log that readers need not wait
+// for, and where other machines may write too, by the older journal, which
+// needs no memory shared with them (sqlite.org/wal.html). The file remembers it.
+func (s *database) journal(ctx context.Context) error {
+	wanted, have := "wal", ""
+	if onNetwork(s.path) {
+		wanted = "delete"
+	}
+	err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&have)
+	if err != nil || have == wanted || s.readOnly {
+		return err
+	}
+	if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode="+wanted).Scan(&have); err != nil {
+		return err
+	}
+	if have != wanted && wanted == "delete" {
+		return fmt.Errorf("its journal is %q, and cannot be made fit for a network file system", have)
+	}
+	return nil
+}
+
+// patiently does something again while other processes are in its way, until
+// the context ends or patience does.
+func patiently(ctx context.Context, do func() error) error {
+	end := time.Now().Add(patience)
+	for {
+		err := do()
+		if !busy(err) || time.Now().After(end) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}

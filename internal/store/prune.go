@@ -1,0 +1,111 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Delete implements Store.
+func (s *database) Delete(ctx context.Context, ids ...string) (gone int, err error) {
+	err = s.write(ctx, "deleting in", func(tx *sql.Tx) error {
+		gone = 0
+		for _, id := range ids {
+			if err := remove(ctx, tx, &gone, "DELETE FROM results WHERE id = ?", id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.shrink(ctx)
+	return gone, nil
+}
+
+// remove counts what a statement has deleted.
+func remove(ctx context.Context, tx *sql.Tx, gone *int, statement string, args ...any) error {
+	r, err := tx.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	n, err := r.RowsAffected()
+	*gone += int(n)
+	return err
+}
+
+// errDry ends a transaction that only counts.
+var errDry = errors.New("dry run")
+
+// Prune implements Store.
+func (s *database) Prune(ctx context.Context, r Retention) (gone int, err error) {
+	err = s.write(ctx, "pruning", func(tx *sql.Tx) error {
+		gone = 0
+		if r.Age > 0 {
+			if err := remove(ctx, tx, &gone, "DELETE FROM results WHERE started < ?", sortTime(time.Now().Add(-r.Age))); err != nil {
+				return err
+			}
+		}
+		if r.Count > 0 {
+			const older = "DELETE FROM results WHERE n IN (SELECT n FROM results ORDER BY started DESC, id DESC LIMIT -1 OFFSET ?)"
+			if err := remove(ctx, tx, &gone, older, r.Count); err != nil {
+				return err
+			}
+		}
+		if r.Bytes > 0 {
+			if err := makeRoom(ctx, tx, &gone, r.Bytes); err != nil {
+				return err
+			}
+		}
+		if r.DryRun {
+			return errDry
+		}
+		return nil
+	})
+	if r.DryRun && errors.Is(err, errDry) {
+		return gone, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.shrink(ctx)
+	return gone, nil
+}
+
+// makeRoom deletes the oldest results until the file's pages that are in use
+// take no more than so many bytes. The newest result stays.
+func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, most int64) error {
+	const used = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+	// Of the results from the oldest on, those before whose end the excess is reached: at least one.
+	const oldest = `DELETE FROM results WHERE n IN (SELECT n FROM (
+			SELECT n, sum(size) OVER (ORDER BY started, id) - size AS before FROM results
+		) WHERE before < ?) AND n <> (SELECT n FROM results ORDER BY started DESC, id DESC LIMIT 1)`
+	for {
+		var bytes int64
+		if err := tx.QueryRowContext(ctx, used).Scan(&bytes); err != nil || bytes <= most {
+			return err
+		}
+		before := *gone
+		if err := remove(ctx, tx, gone, oldest, bytes-most); err != nil || *gone == before {
+			return err
+		}
+	}
+}
+
+// shrink gives the room of what was deleted back to the file system. Where that
+// fails, as on a full disk, it is used by what comes next.
+func (s *database) shrink(ctx context.Context) {
+	rows, err := s.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // gives back a page a row
+	if err != nil {
+		return
+	}
+	for rows.Next() {
+	}
+	rows.Close()
+	var state, log, moved int
+	_ = s.db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&state, &log, &moved)
+}

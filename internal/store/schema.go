@@ -1,0 +1,71 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// application is what marks a SQLite file as a store of thru (PRAGMA
+// application_id): "thru" in ASCII.
+const application = 0x74687275
+
+// steps bring a store from each version to the next: the first makes version 1
+// of an empty file. A step that has been released is never changed.
+var steps = []string{`
+CREATE TABLE results (
+	n       INTEGER PRIMARY KEY,
+	id      TEXT NOT NULL UNIQUE,
+	sha256  TEXT NOT NULL UNIQUE, -- of the document's JSON
+	started TEXT NOT NULL,        -- UTC, as it sorts
+	command TEXT NOT NULL,
+	plan    TEXT NOT NULL,
+	verdict TEXT NOT NULL,
+	failed  INTEGER NOT NULL,
+	size    INTEGER NOT NULL,     -- bytes of document, entry and words here
+	words   TEXT NOT NULL,        -- what a search looks in, in small letters
+	entry   TEXT NOT NULL         -- JSON of Entry
+);
+CREATE INDEX results_by_time ON results (started DESC, id DESC);
+CREATE INDEX results_by_plan ON results (plan) WHERE plan <> '';
+
+-- Names that a result is found by, of which it may have several.
+CREATE TABLE marks (
+	kind   TEXT NOT NULL, -- 'host', 'pair', or 'label KEY'
+	value  TEXT NOT NULL,
+	result INTEGER NOT NULL REFERENCES results (n) ON DELETE CASCADE,
+	PRIMARY KEY (kind, value, result)
+) WITHOUT ROWID;
+CREATE INDEX marks_by_result ON marks (result);
+
+CREATE TABLE documents (
+	result INTEGER PRIMARY KEY REFERENCES results (n) ON DELETE CASCADE,
+	zstd   BLOB NOT NULL -- its JSON (docs/result.md), compressed
+);
+`}
+
+// migrate takes the steps that a store has not taken, all of them or none.
+func migrate(ctx context.Context, db *sql.DB, steps []string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var version int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil { // another process may have been first
+		return err
+	}
+	for ; version < len(steps); version++ {
+		if _, err := tx.ExecContext(ctx, steps[version]); err != nil {
+			return fmt.Errorf("bringing it to version %d: %w", version+1, err)
+		}
+	}
+	// PRAGMA takes no parameters.
+	set := fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", application, version)
+	if _, err := tx.ExecContext(ctx, set); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

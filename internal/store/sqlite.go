@@ -1,0 +1,224 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"thru/internal/measure"
+)
+
+// database keeps results in one file: documents, and beside them what they are
+// found by.
+type database struct {
+	db       *sql.DB
+	path     string
+	readOnly bool
+	writing  chan struct{} // held by the one goroutine of this process that writes: SQLite has one writer at a time
+	zip      *zstd.Encoder
+	unzip    *zstd.Decoder
+}
+
+// write does something to the file, whole or not at all.
+func (s *database) write(ctx context.Context, doing string, do func(*sql.Tx) error) error {
+	if s.readOnly {
+		return explain(doing, s.path, errReadOnly)
+	}
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return explain(doing, s.path, ctx.Err())
+	}
+	return explain(doing, s.path, patiently(ctx, func() error {
+		tx, err := s.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}))
+}
+
+// read does something that changes nothing.
+func (s *database) read(ctx context.Context, doing string, do func() error) error {
+	return explain(doing, s.path, patiently(ctx, do))
+}
+
+// Put implements Store.
+func (s *database) Put(ctx context.Context, doc *measure.Document, title string) (string, error) {
+	k, err := newKept(doc, title)
+	if err != nil {
+		return "", err
+	}
+	zipped := s.zip.EncodeAll(k.text, nil)
+	id := ""
+	err = s.write(ctx, "keeping a result in", func(tx *sql.Tx) error {
+		var there bool
+		if id, there, err = name(ctx, tx, k); err != nil || there {
+			return err
+		}
+		k.ID = id
+		return insert(ctx, tx, k, zipped)
+	})
+	if err != nil {
+		return "", err
+	}
+	return id, nil
+}
+
+// name finds the id that a document has, or is to have.
+func name(ctx context.Context, tx *sql.Tx, k kept) (id string, there bool, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT id FROM results WHERE sha256 = ?", k.sum).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err == nil, err
+	}
+	for _, id = range ids(k.StartedAt, k.sum) {
+		var n int
+		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM results WHERE id = ?", id).Scan(&n); err != nil || n == 0 {
+			return id, false, err
+		}
+	}
+	return id, false, fmt.Errorf("%s is the id of another result", id)
+}
+
+// insert writes a document with all that it is found by.
+func insert(ctx context.Context, tx *sql.Tx, k kept, zipped []byte) error {
+	entry, err := marshal(k.Entry)
+	if err != nil {
+		return err
+	}
+	text := words(k.Entry)
+	size := len(zipped) + len(entry) + len(text)
+	r, err := tx.ExecContext(ctx, `INSERT INTO results (id, sha256, started, command, plan, verdict, failed, size, words, entry)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		k.ID, k.sum, sortTime(k.StartedAt), k.Command, k.Plan, k.Verdict, k.Error != "", size, text, string(entry))
+	if err != nil {
+		return err
+	}
+	n, err := r.LastInsertId()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO documents (result, zstd) VALUES (?, ?)", n, zipped); err != nil {
+		return err
+	}
+	add, err := tx.PrepareContext(ctx, "INSERT INTO marks (kind, value, result) VALUES (?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	defer add.Close()
+	for _, m := range marksOf(k) {
+		if _, err := add.ExecContext(ctx, m.key, m.value, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kinds of marks.
+const (
+	hostMark  = "host"
+	pairMark  = "pair"
+	labelMark = "label " // and its key
+)
+
+// marksOf are all names that a result is found by, each with its kind.
+func marksOf(k kept) []label {
+	var all []label
+	for _, h := range k.Hosts {
+		all = append(all, label{hostMark, h})
+	}
+	for _, p := range k.Pairs {
+		all = append(all, label{pairMark, p})
+	}
+	for _, l := range k.labels {
+		all = append(all, label{labelMark + l.key, l.value})
+	}
+	return all
+}
+
+// Get implements Store.
+func (s *database) Get(ctx context.Context, id string) (*measure.Document, error) {
+	var zipped []byte
+	err := s.read(ctx, "reading "+id+" in", func() error {
+		return s.db.QueryRowContext(ctx, "SELECT zstd FROM documents JOIN results ON n = result WHERE id = ?", id).Scan(&zipped)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.unzip.DecodeAll(zipped, nil)
+	if err != nil {
+		return nil, explain("reading "+id+" in", s.path, fmt.Errorf("%w: %w", errDamaged, err))
+	}
+	doc, err := decode(text)
+	if err != nil {
+		return nil, explain("reading "+id+" in", s.path, err)
+	}
+	return doc, nil
+}
+
+// Entry implements Store.
+func (s *database) Entry(ctx context.Context, id string) (e Entry, err error) {
+	err = s.read(ctx, "reading "+id+" in", func() error {
+		return scanEntry(s.db.QueryRowContext(ctx, "SELECT entry FROM results WHERE id = ?", id), &e)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return Entry{}, missing(id)
+	}
+	return e, err
+}
+
+// scanEntry reads the one column of a row.
+func scanEntry(row interface{ Scan(...any) error }, e *Entry) error {
+	var text []byte
+	if err := row.Scan(&text); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, e); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return nil
+}
+
+// Stats implements Store.
+func (s *database) Stats(ctx context.Context) (all Stats, err error) {
+	err = s.read(ctx, "counting in", func() error {
+		const size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+		if err := s.db.QueryRowContext(ctx, "SELECT count(*), ("+size+") FROM results").Scan(&all.Count, &all.Bytes); err != nil || all.Count == 0 {
+			return err
+		}
+		var newest, oldest Entry
+		if err := scanEntry(s.db.QueryRowContext(ctx, "SELECT entry FROM results ORDER BY started DESC LIMIT 1"), &newest); err != nil {
+			return err
+		}
+		err := scanEntry(s.db.QueryRowContext(ctx, "SELECT entry FROM results ORDER BY started LIMIT 1"), &oldest)
+		all.Newest, all.Oldest = newest.StartedAt, oldest.StartedAt
+		return err
+	})
+	return all, err
+}
+
+// Close implements Store.
+func (s *database) Close() error {
+	s.unzip.Close()
+	if s.db == nil {
+		return nil
+	}
+	if err := s.db.Close(); err != nil {
+		return explain("closing", s.path, err)
+	}
+	return nil
+}

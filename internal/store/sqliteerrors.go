@@ -1,0 +1,109 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"thru/internal/fault"
+)
+
+var (
+	errReadOnly = errors.New("it was opened for reading")
+	errDamaged  = errors.New("it is damaged")
+)
+
+// trouble is what a result code of SQLite means for a person.
+type trouble struct{ says, hint string }
+
+// Hints that fit several troubles.
+const (
+	elsewhere = "name a file elsewhere with --store, or leave it out with --no-store"
+	damaged   = "nothing was changed in it: move it away, and a new one is begun; bring back what was exported with `thru history import`"
+)
+
+// explain wraps an error of the database in what a person needs to go on.
+func explain(doing, path string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) && fault.Hint(err) != "" {
+		return err
+	}
+	t := troubleOf(err)
+	if t.says == "" {
+		return fault.New(fault.Code(err), fault.Hint(err), "store: %s %s: %w", doing, path, err)
+	}
+	return fault.Failf(t.hint, "store: %s %s: %s: %w", doing, path, t.says, err)
+}
+
+// troubleOf knows the errors that come from outside: the disk, its file system,
+// other processes, another file than expected.
+func troubleOf(err error) trouble {
+	switch {
+	case errors.Is(err, errForeign):
+		return trouble{"nothing was changed in it", "name another file with --store"}
+	case errors.Is(err, errDamaged):
+		return trouble{"a result cannot be read", damaged}
+	case errors.Is(err, syscall.ENOSPC):
+		return full
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return trouble{"it cannot be written", elsewhere}
+	}
+	code := codeOf(err)
+	if lockless(code) {
+		return trouble{"its file system does not lock files as the store needs", "name a file on a local disk with --store, or leave it out with --no-store"}
+	}
+	switch code & 0xff { // the primary result code
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return trouble{"another process has held it all the time", "end that process, or " + elsewhere}
+	case sqlite3.SQLITE_FULL:
+		return full
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return trouble{"it cannot be written", elsewhere}
+	case sqlite3.SQLITE_NOTADB:
+		return trouble{"it is no store of thru", "nothing was changed in it: name another file with --store"}
+	case sqlite3.SQLITE_CORRUPT:
+		return trouble{"it is damaged", damaged}
+	case sqlite3.SQLITE_IOERR:
+		return trouble{"the disk or its file system fails", "see what the kernel says of the disk (dmesg), and " + elsewhere}
+	}
+	return trouble{}
+}
+
+var full = trouble{"no room is left on its disk", "make room there, or " + elsewhere}
+
+// codeOf is the extended result code of SQLite in an error (sqlite.org/rescode.html), or 0.
+func codeOf(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	return 0
+}
+
+// busy tells of an error that goes away when another process has done its work.
+func busy(err error) bool {
+	code := codeOf(err) & 0xff
+	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
+}
+
+// unwritable tells of a file, or a folder, in which nothing can be written.
+func unwritable(err error) bool {
+	code := codeOf(err) & 0xff
+	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY
+}
+
+// lockless tells of a file system without the locks, or the shared memory, that
+// keep processes apart.
+func lockless(code int) bool {
+	switch code {
+	case sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
+		sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_SHMMAP:
+		return true
+	}
+	return code&0xff == sqlite3.SQLITE_PROTOCOL || code&0xff == sqlite3.SQLITE_NOLFS
+}
