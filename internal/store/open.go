@@ -115,7 +115,6 @@ func source(path string) string {
 	u := url.URL{Scheme: "file", Path: slashed}
 	q := url.Values{
 		"_busy_timeout": {"2000"}, // ms; patiently goes on after it
-		"_auto_vacuum":  {"incremental"},
 		"_synchronous":  {"full"},
 		"_foreign_keys": {"on"},
 		"_txlock":       {"immediate"}, // a transaction that began by reading could not wait for its turn to write
@@ -172,8 +171,11 @@ func patiently(ctx context.Context, do func() error) error {
 	end := time.Now().Add(patience)
 	for {
 		err := do()
-		if !busy(err) || time.Now().After(end) || ctx.Err() != nil {
+		switch {
+		case !busy(err) || time.Now().After(end):
 			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):

@@ -48,7 +48,16 @@ CREATE TABLE documents (
 
 // migrate takes the steps that a store has not taken, all of them or none.
 func migrate(ctx context.Context, db *sql.DB, steps []string) error {
-	tx, err := db.BeginTx(ctx, nil)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// So that room can be given back. It takes hold only of an empty file, and not within a transaction.
+	if _, err := conn.ExecContext(ctx, "PRAGMA auto_vacuum=incremental"); err != nil {
+		return err
+	}
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,10 @@ func troubleOf(err error) trouble {
 		return full
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return trouble{"it cannot be written", elsewhere}
+	case errors.Is(err, fs.ErrNotExist):
+		return trouble{"nothing is kept there yet", "commands that measure keep their results there; --store names another file"}
+	case errors.As(err, new(*fs.PathError)):
+		return trouble{"no file can be there", elsewhere}
 	}
 	code := codeOf(err)
 	if lockless(code) {

@@ -1,0 +1,183 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// file opens a store with one connection, so that what is set on it holds.
+func file(t testing.TB) *database {
+	t.Helper()
+	s, err := open(filepath.Join(t.TempDir(), "results.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	s.db.SetMaxOpenConns(1)
+	return s
+}
+
+func (s *database) set(t testing.TB, pragma string) (value string) {
+	t.Helper()
+	if err := s.db.QueryRow("PRAGMA " + pragma).Scan(&value); err != nil && !strings.Contains(err.Error(), "no rows") {
+		t.Fatalf("PRAGMA %s: %v", pragma, err)
+	}
+	return value
+}
+
+func TestSettings(t *testing.T) {
+	s := file(t)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "auto_vacuum": "2", "application_id": fmt.Sprint(0x74687275), "user_version": fmt.Sprint(len(steps))} {
+		if got := s.set(t, pragma); got != want {
+			t.Errorf("%s is %s, want %s", pragma, got, want)
+		}
+	}
+}
+
+// A step that fails leaves the store at the version that it had.
+func TestMigrate(t *testing.T) {
+	s := file(t)
+	ctx := context.Background()
+	if _, err := s.Put(ctx, &measure.Document{}, "before"); err != nil {
+		t.Fatal(err)
+	}
+	next := append(steps[:len(steps):len(steps)], "ALTER TABLE results ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'")
+	bad := append(next[:len(next):len(next)], "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1)")
+	if err := migrate(ctx, s.db, bad); err == nil {
+		t.Fatal("no error")
+	}
+	if got := s.set(t, "user_version"); got != fmt.Sprint(len(steps)) {
+		t.Errorf("version %s after a step that failed", got)
+	}
+	var n int
+	if err := s.db.QueryRow("SELECT count(*) FROM pragma_table_info('results') WHERE name = 'colour'").Scan(&n); err != nil || n != 0 {
+		t.Errorf("a step before it was taken: %d, %v", n, err)
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := migrate(ctx, s.db, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.db.QueryRow("SELECT count(*) FROM results WHERE colour = 'grey'").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d results, %v", n, err)
+	}
+}
+
+// A disk that is full: what was kept stays, and when there is room again it goes on.
+func TestFull(t *testing.T) {
+	s := file(t)
+	ctx := context.Background()
+	if _, err := s.Put(ctx, noisy(1, 1000), ""); err != nil {
+		t.Fatal(err)
+	}
+	s.set(t, "max_page_count=30")
+	_, err := s.Put(ctx, noisy(2, 1_000_000), "")
+	if err == nil || !strings.Contains(err.Error(), "no room is left") || !strings.Contains(fault.Hint(err), "make room") {
+		t.Errorf("error %v, hint %q", err, fault.Hint(err))
+	}
+	if all, err := s.Stats(ctx); err != nil || all.Count != 1 {
+		t.Errorf("kept: %+v, %v", all, err)
+	}
+	s.set(t, "max_page_count=100000")
+	if _, err := s.Put(ctx, noisy(2, 1_000_000), ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that cannot be written: reading goes on.
+func TestUnwritable(t *testing.T) {
+	s := file(t)
+	ctx := context.Background()
+	id, err := s.Put(ctx, noisy(1, 1000), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(t, "query_only=1")
+	if _, err = s.Put(ctx, noisy(2, 1000), ""); err == nil || !strings.Contains(err.Error(), "cannot be written") || !strings.Contains(fault.Hint(err), "--no-store") {
+		t.Errorf("error %v, hint %q", err, fault.Hint(err))
+	}
+	if _, err := s.Get(ctx, id); err != nil {
+		t.Error(err)
+	}
+}
+
+// noisy is a document that takes about so many bytes however it is compressed.
+func noisy(seed uint64, bytes int) *measure.Document {
+	r := rand.New(rand.NewPCG(3, seed))
+	doc := &measure.Document{Command: "test", StartedAt: time.Date(2026, 1, 1, 0, 0, int(seed), 0, time.UTC)}
+	for size := 0; size < bytes; size += 12 {
+		doc.Arguments = append(doc.Arguments, fmt.Sprintf("%x", r.Uint64()))
+	}
+	return doc
+}
+
+// searched is a store of 10,000 results, made without waiting for the disk.
+func searched(b *testing.B) *database {
+	s := file(b)
+	s.set(b, "synchronous=off")
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 10_000 {
+		name, value := fmt.Sprintf("host-%03d.example.org", i%400), float64(i)*1e6
+		doc := noisy(uint64(i), 2000)
+		doc.StartedAt = begin.Add(time.Duration(i) * time.Minute)
+		doc.Labels = map[string]string{"ticket": fmt.Sprint(i % 1000), "rack": fmt.Sprint(i % 50)}
+		doc.EndPoints = []measure.EndPoint{{Name: "local", Facts: &measure.Facts{Hostname: &name}}, {Name: fmt.Sprintf("db%d", i%60)}}
+		doc.Cells = []measure.Cell{
+			{From: "local", To: doc.EndPoints[1].Name, Goodput: &measure.Figure{Value: value}},
+			{From: doc.EndPoints[1].Name, To: "local", Goodput: &measure.Figure{Value: value}},
+		}
+		if _, err := s.Put(context.Background(), doc, fmt.Sprintf("%d Mb/s local -> db%d, 4 streams, %d Mb/s back: the path carries no more", i, i%60, i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.set(b, "synchronous=full")
+	return s
+}
+
+// Searches among 10,000 results (the promise of docs/store.md: under 100 ms).
+func BenchmarkFind(b *testing.B) {
+	s := searched(b)
+	for _, c := range []struct {
+		name string
+		f    Filter
+	}{
+		{"newest", Filter{}},
+		{"text of one", Filter{Text: "9 mb/s local -> db17"}},
+		{"text of none", Filter{Text: "nobody has said this"}},
+		{"host", Filter{Hosts: []string{"host-123.example.org"}}},
+		{"host that all have", Filter{Hosts: []string{"local"}, Text: "nobody has said this"}},
+		{"label and pair", Filter{Labels: map[string]string{"rack": "7"}, Pair: "local -> db17"}},
+		{"verdict of none", Filter{Verdict: Fail}},
+		{"prefix", Filter{Prefix: "20260103-0405"}},
+		{"all", Filter{Limit: 10_000}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := s.Find(context.Background(), c.f); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Keeping a result of 100 KB, on the disk.
+func BenchmarkPut(b *testing.B) {
+	s, seed := file(b), uint64(0)
+	for b.Loop() {
+		seed++
+		if _, err := s.Put(context.Background(), noisy(seed, 100_000), ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

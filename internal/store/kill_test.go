@@ -1,0 +1,264 @@
+//go:build linux || darwin || freebsd || windows
+
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/store"
+	"thru/internal/store/storetest"
+)
+
+// kills is how often TestKilled kills; `make lab` does 200.
+var kills = flag.Int("kills", 20, "how often TestKilled kills processes that write")
+
+// Environment of a child process: the store's file, the number of its first
+// document, and after how many it ends (0: never).
+const (
+	childOf    = "THRU_TEST_STORE"
+	childFirst = "THRU_TEST_FIRST"
+	childCount = "THRU_TEST_COUNT"
+)
+
+// child writes to a store, and says on stdout what was acknowledged.
+func child(path string) int {
+	first, _ := strconv.Atoi(os.Getenv(childFirst))
+	count, _ := strconv.Atoi(os.Getenv(childCount))
+	s, err := store.Open(path, store.Options{})
+	for i := 0; err == nil && (count == 0 || i < count); i++ {
+		err = work(s, first+i)
+	}
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// work keeps a document; every fifth one it deletes again.
+func work(s store.Store, i int) error {
+	doc := sized(i)
+	id, err := s.Put(context.Background(), doc, "")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("kept %s %s\n", id, fingerprint(doc))
+	if i%5 != 0 {
+		return nil
+	}
+	fmt.Printf("deleting %s -\n", id)
+	if _, err = s.Delete(context.Background(), id); err == nil {
+		fmt.Printf("deleted %s -\n", id)
+	}
+	return err
+}
+
+// sized is a document of some length between 1 and 200 KB.
+func sized(i int) *measure.Document {
+	doc := storetest.Document(i)
+	r := rand.New(rand.NewPCG(7, uint64(i)))
+	for range r.IntN(8) * r.IntN(8) * 100 {
+		doc.Arguments = append(doc.Arguments, strconv.FormatUint(r.Uint64(), 36))
+	}
+	return doc
+}
+
+func fingerprint(doc *measure.Document) string {
+	text, err := json.Marshal(measure.Complete(doc))
+	return fmt.Sprintf("%x %v", sha256.Sum256(text), err)
+}
+
+// acknowledged is what children have said of each id: "kept", "deleting" or "deleted",
+// and the fingerprint of its document.
+type acknowledged map[string]struct{ state, print string }
+
+func (a acknowledged) hear(line string) {
+	state, rest, _ := strings.Cut(line, " ")
+	id, print, whole := strings.Cut(rest, " ")
+	if !whole {
+		return // killed while it spoke
+	}
+	if state != "kept" {
+		print = a[id].print
+	}
+	a[id] = struct{ state, print string }{state, print}
+}
+
+// Processes that write are killed at any moment, while they open, keep and
+// delete, two at a time: what they acknowledged is there, and nothing half.
+func TestKilled(t *testing.T) {
+	const perFile = 20 // so that some kills meet the making of the file
+	r := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	path, said, all := "", acknowledged{}, 0
+	for round := range *kills {
+		if round%perFile == 0 {
+			path, said = filepath.Join(t.TempDir(), "new", "results.db"), acknowledged{}
+		}
+		for _, line := range killTwo(t, path, round*2_000, r) {
+			said.hear(line)
+			all++
+		}
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			continue // before it was made
+		}
+		verify(t, path, said)
+		if t.Failed() {
+			t.Fatalf("after kill %d of %d", round+1, *kills)
+		}
+	}
+	if all < *kills {
+		t.Errorf("%d kills met %d acknowledgements: too few to say anything", *kills, all)
+	}
+	t.Logf("%d kills, %d acknowledgements", *kills, all)
+}
+
+// killTwo runs two children and kills them, sometimes before the first word. It
+// returns what they said.
+func killTwo(t *testing.T, path string, first int, r *rand.Rand) (lines []string) {
+	t.Helper()
+	heard := make(chan string, 1000)
+	begun, ended := make(chan bool, 2), make(chan bool)
+	var both []*exec.Cmd
+	for i := range 2 {
+		cmd, out := start(t, path, first+i*1_000, 0)
+		both = append(both, cmd)
+		go func() {
+			in := bufio.NewReader(out)
+			for n := 0; ; n++ {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					break // what has no end of line was not said
+				}
+				heard <- strings.TrimSuffix(line, "\n")
+				if n == 0 {
+					begun <- true
+				}
+			}
+			ended <- true
+		}()
+	}
+	if r.IntN(4) > 0 {
+		<-begun
+	}
+	for _, cmd := range both {
+		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for left := 2; left > 0; {
+		select {
+		case line := <-heard:
+			lines = append(lines, line)
+		case <-ended:
+			left--
+		}
+	}
+	for _, cmd := range both {
+		_ = cmd.Wait() // it was killed
+	}
+	for len(heard) > 0 {
+		lines = append(lines, <-heard)
+	}
+	return lines
+}
+
+// start begins a child.
+func start(t *testing.T, path string, first, count int) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childOf+"="+path, childFirst+"="+strconv.Itoa(first), childCount+"="+strconv.Itoa(count))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, out
+}
+
+// verify holds a file to what was acknowledged of it.
+func verify(t *testing.T, path string, said acknowledged) {
+	t.Helper()
+	s, err := store.Open(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	check(t, path, -1)
+	for id, a := range said {
+		doc, err := s.Get(context.Background(), id)
+		switch {
+		case a.state == "deleted" && !errors.Is(err, store.ErrNotFound):
+			t.Errorf("%s was deleted: %v", id, err)
+		case a.state == "kept" && err != nil:
+			t.Errorf("%s was acknowledged: %v", id, err)
+		case err == nil && fingerprint(doc) != a.print:
+			t.Errorf("%s is not what was kept", id)
+		}
+	}
+	for f := (store.Filter{Limit: 50}); ; {
+		found, more, err := s.Find(context.Background(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range found {
+			if _, err := s.Get(context.Background(), e.ID); err != nil {
+				t.Errorf("%s is listed: %v", e.ID, err)
+			}
+			f.Before = e.ID
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// Several processes write at once, to a file that is not there yet.
+func TestProcesses(t *testing.T) {
+	const processes, each = 5, 20
+	path := filepath.Join(t.TempDir(), "results.db")
+	said := acknowledged{}
+	var all []*exec.Cmd
+	var outs []io.Reader
+	for p := range processes {
+		cmd, out := start(t, path, p*1000, each)
+		all, outs = append(all, cmd), append(outs, out)
+	}
+	for p, cmd := range all {
+		text, err := io.ReadAll(outs[p])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("process %d: %v", p, err)
+		}
+		for line := range strings.Lines(string(text)) {
+			said.hear(strings.TrimSpace(line))
+		}
+	}
+	verify(t, path, said)
+	check(t, path, processes*each*4/5)
+}
