@@ -49,9 +49,18 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
+// A result has an object for each 90 bytes of its JSON or more.
+const (
+	leastObject = 32
+	fewObjects  = 10_000 // that any may have
+)
+
 // decode reads a document of the schema that this program writes. Unknown
 // fields are passed over: a minor version may add some.
 func decode(text []byte) (*measure.Document, error) {
+	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("null")) > fewObjects+len(text)/leastObject {
+		return nil, errors.New("it holds more objects than a result of its length") // each may take a thousand times its length in memory
+	}
 	var head struct {
 		Schema *string `json:"schema"`
 	}

@@ -58,6 +58,9 @@ func troubleOf(err error) trouble {
 		return trouble{"no file can be there", elsewhere}
 	}
 	code := codeOf(err)
+	if code == sqlite3.SQLITE_IOERR_SHMSIZE {
+		return full
+	}
 	if lockless(code) {
 		return trouble{"its file system does not lock files as the store needs", "name a file on a local disk with --store, or leave it out with --no-store"}
 	}
@@ -66,8 +69,10 @@ func troubleOf(err error) trouble {
 		return trouble{"another process has held it all the time", "end that process, or " + elsewhere}
 	case sqlite3.SQLITE_FULL:
 		return full
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return trouble{"it cannot be written", elsewhere}
+	case sqlite3.SQLITE_CANTOPEN:
+		return trouble{"it cannot be opened, or nothing can be written beside it", elsewhere}
 	case sqlite3.SQLITE_NOTADB:
 		return trouble{"it is no store of thru", "nothing was changed in it: name another file with --store"}
 	case sqlite3.SQLITE_CORRUPT:
@@ -95,9 +100,13 @@ func busy(err error) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
-// unwritable tells of a file, or a folder, in which nothing can be written.
+// unwritable tells of a file beside which nothing can be written.
 func unwritable(err error) bool {
-	code := codeOf(err) & 0xff
+	code := codeOf(err)
+	if code == sqlite3.SQLITE_IOERR_SHMSIZE { // the disk is full
+		return true
+	}
+	code &= 0xff
 	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY
 }
 
@@ -106,7 +115,7 @@ func unwritable(err error) bool {
 func lockless(code int) bool {
 	switch code {
 	case sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
-		sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_SHMMAP:
+		sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_SHMMAP:
 		return true
 	}
 	return code&0xff == sqlite3.SQLITE_PROTOCOL || code&0xff == sqlite3.SQLITE_NOLFS
