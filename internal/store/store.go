@@ -75,6 +75,7 @@ type Retention struct {
 	Age   time.Duration // older ones go
 	Count int           // more than so many: the oldest go
 	Bytes int64         // while the store's file is larger: the oldest go
+	Dry   bool          // only count them
 }
 
 // Store keeps results. What is not found is ErrNotFound.
