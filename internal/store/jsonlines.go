@@ -84,17 +84,22 @@ type Imported struct {
 }
 
 const (
-	mostNamed = 100             // lines left out that are named
-	mostLine  = MaxDocument * 2 // bytes of one: a document may be written with spaces
+	mostNamed = 100                 // lines left out that are named
+	mostLine  = MaxDocument + 1<<20 // bytes of one, with what stands beside the document
 )
 
 // Import keeps the results of JSON lines: those of Export, or documents as they
 // are. Lines that hold no result are left out and named. The error is that of
 // reading r or of the store; what was kept until then is in the store.
 func Import(ctx context.Context, r io.Reader, s Store) (done Imported, err error) {
+	return importLines(ctx, r, s, mostLine)
+}
+
+// importLines leaves out lines of more than so many bytes.
+func importLines(ctx context.Context, r io.Reader, s Store, most int) (done Imported, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for number := 1; ; number++ {
-		text, long, err := readLine(in)
+		text, long, err := readLine(in, most)
 		if errors.Is(err, io.EOF) && len(text) == 0 && !long {
 			return done, nil
 		}
@@ -104,8 +109,10 @@ func Import(ctx context.Context, r io.Reader, s Store) (done Imported, err error
 		if text = bytes.TrimSpace(text); len(text) == 0 && !long {
 			continue
 		}
-		why, err := keepLine(ctx, s, text, long)
-		if err != nil {
+		why := error(nil)
+		if long {
+			why = fmt.Errorf("it is longer than %d bytes", most)
+		} else if why, err = keepLine(ctx, s, text); err != nil {
 			return done, err
 		}
 		if why == nil {
@@ -120,8 +127,8 @@ func Import(ctx context.Context, r io.Reader, s Store) (done Imported, err error
 
 // keepLine keeps the result of a line. Why is of a line that holds none; err is
 // of the store.
-func keepLine(ctx context.Context, s Store, text []byte, long bool) (why, err error) {
-	doc, title, why := readResult(text, long)
+func keepLine(ctx context.Context, s Store, text []byte) (why, err error) {
+	doc, title, why := readResult(text)
 	if why != nil {
 		return why, nil
 	}
@@ -134,10 +141,7 @@ func keepLine(ctx context.Context, s Store, text []byte, long bool) (why, err er
 }
 
 // readResult reads a line: what Export writes, or a document.
-func readResult(text []byte, long bool) (doc *measure.Document, title string, why error) {
-	if long {
-		return nil, "", fmt.Errorf("it is longer than %d MiB", mostLine>>20)
-	}
+func readResult(text []byte) (doc *measure.Document, title string, why error) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
 		return nil, "", err
@@ -149,11 +153,12 @@ func readResult(text []byte, long bool) (doc *measure.Document, title string, wh
 	return doc, l.Title, why
 }
 
-// readLine reads up to the end of a line; of one that is too long nothing is kept.
-func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
+// readLine reads up to the end of a line; of one that is longer than most bytes
+// nothing is kept.
+func readLine(in *bufio.Reader, most int) (text []byte, long bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if long = long || len(text)+len(part) > mostLine; long {
+		if long = long || len(text)+len(part) > most; long {
 			text = nil
 		} else {
 			text = append(text, part...)

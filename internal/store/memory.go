@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -116,7 +117,10 @@ func (m *memory) Find(ctx context.Context, f Filter) (found []Entry, more bool, 
 
 // limit is how many entries are wanted at most.
 func (f Filter) limit() int {
-	if f.Limit <= 0 {
+	switch {
+	case f.Limit < 0:
+		return math.MaxInt32
+	case f.Limit == 0:
 		return DefaultLimit
 	}
 	return f.Limit

@@ -59,7 +59,7 @@ type Filter struct {
 	Text     string    // in title, hosts, plan or labels, whatever the case
 	Failed   *bool     // ended by an error
 	Prefix   string    // only ids that begin with it
-	Limit    int       // at most so many; 0 is DefaultLimit
+	Limit    int       // at most so many; 0 is DefaultLimit, and less no bound
 	Before   string    // only what comes after this id in the order of Find: for the next page
 }
 
@@ -68,9 +68,9 @@ type Options struct {
 	ReadOnly bool // make nothing: a file that is not there is an error (fs.ErrNotExist)
 }
 
-// MaxDocument bounds a document, in bytes of its JSON: as large as thru reads
-// from a file.
-const MaxDocument = 64 << 20
+// MaxDocument bounds a document, in bytes of its JSON without spaces: twice what
+// a plan of 10,000 pairs has (docs/scale.md).
+const MaxDocument = 256 << 20
 
 // DefaultLimit is how many entries Find returns where Limit is 0.
 const DefaultLimit = 100

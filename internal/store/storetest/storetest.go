@@ -319,6 +319,15 @@ func (x Suite) pages(t *testing.T) {
 			t.Errorf("pages of %d: %v\nwant %v", size, got, want)
 		}
 	}
+	for i := range store.DefaultLimit {
+		want = slices.Insert(want, 0, Put(t, s, Document(7+i), ""))
+	}
+	if got, more := find(t, s, store.Filter{}); !slices.Equal(got, want[:store.DefaultLimit]) || !more {
+		t.Errorf("a page that is not bounded has %d, more %v", len(got), more)
+	}
+	if got, more := find(t, s, store.Filter{Limit: -1}); !slices.Equal(got, want) || more {
+		t.Errorf("all are %d, more %v; want %d", len(got), more, len(want))
+	}
 	if got, _ := find(t, s, store.Filter{Before: "20261122-201630"}); !slices.Equal(got, want[len(want)-1:]) {
 		t.Errorf("before an id that is not there: %v", got)
 	}
