@@ -37,9 +37,37 @@ func (s *database) set(t testing.TB, pragma string) (value string) {
 
 func TestSettings(t *testing.T) {
 	s := file(t)
-	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "auto_vacuum": "2", "application_id": fmt.Sprint(0x74687275), "user_version": fmt.Sprint(len(steps))} {
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "3", "foreign_keys": "1", "auto_vacuum": "2", "application_id": fmt.Sprint(0x74687275), "user_version": fmt.Sprint(len(steps))} {
 		if got := s.set(t, pragma); got != want {
 			t.Errorf("%s is %s, want %s", pragma, got, want)
+		}
+	}
+}
+
+// On a network file system the file has the older journal; moved to a local disk
+// it has the log again.
+func TestJournal(t *testing.T) {
+	s := file(t)
+	ctx := context.Background()
+	for i, c := range []struct {
+		shared bool
+		want   string
+	}{{true, "delete"}, {true, "delete"}, {false, "wal"}, {true, "delete"}} {
+		if err := s.journal(ctx, c.shared); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.set(t, "journal_mode"); got != c.want {
+			t.Errorf("%d: journal %s, want %s", i, got, c.want)
+		}
+		id, err := s.Put(ctx, noisy(uint64(i), 50_000), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Get(ctx, id); err != nil {
+			t.Error(err)
+		}
+		if n, err := s.Prune(ctx, Retention{Count: 1}); err != nil || n != min(i, 1) {
+			t.Errorf("%d: %d pruned, %v", i, n, err)
 		}
 	}
 }
@@ -140,7 +168,7 @@ func searched(b *testing.B) *database {
 			b.Fatal(err)
 		}
 	}
-	s.set(b, "synchronous=full")
+	s.set(b, "synchronous=extra")
 	return s
 }
 

@@ -98,15 +98,15 @@ func (s *database) connect(mode string) (err error) {
 			err = migrate(ctx, s.db, steps)
 		}
 		if err == nil && mode == "" {
-			err = s.journal(ctx)
+			err = s.journal(ctx, onNetwork(s.path))
 		}
 		return err
 	})
 }
 
 // source is the file as SQLite is to open it (sqlite.org/uri.html), with what
-// each connection sets: synchronous=FULL, so that what was acknowledged outlives
-// the machine; foreign keys, so that marks go with their result.
+// each connection sets: synchronous=EXTRA, so that what was acknowledged outlives
+// the machine with either journal; foreign keys, so that marks go with their result.
 func source(path string) string {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") { // C:/...
@@ -115,7 +115,7 @@ func source(path string) string {
 	u := url.URL{Scheme: "file", Path: slashed}
 	q := url.Values{
 		"_busy_timeout": {"2000"}, // ms; patiently goes on after it
-		"_synchronous":  {"full"},
+		"_synchronous":  {"extra"},
 		"_foreign_keys": {"on"},
 		"_txlock":       {"immediate"}, // a transaction that began by reading could not wait for its turn to write
 		"_defensive":    {"1"},
@@ -147,9 +147,9 @@ func (s *database) version(ctx context.Context) (version int, err error) {
 // journal sets how the file is kept whole: by a log that readers need not wait
 // for, and where other machines may write too, by the older journal, which
 // needs no memory shared with them (sqlite.org/wal.html). The file remembers it.
-func (s *database) journal(ctx context.Context) error {
+func (s *database) journal(ctx context.Context, shared bool) error {
 	wanted, have := "wal", ""
-	if onNetwork(s.path) {
+	if shared {
 		wanted = "delete"
 	}
 	err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&have)
@@ -159,7 +159,7 @@ func (s *database) journal(ctx context.Context) error {
 	if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode="+wanted).Scan(&have); err != nil {
 		return err
 	}
-	if have != wanted && wanted == "delete" {
+	if shared && have != wanted {
 		return fmt.Errorf("its journal is %q, and cannot be made fit for a network file system", have)
 	}
 	return nil
