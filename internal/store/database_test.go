@@ -199,6 +199,22 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
+// What a command does: open a store of 10,000 results, search, close.
+func BenchmarkOpen(b *testing.B) {
+	s := searched(b)
+	s.Close()
+	for b.Loop() {
+		s, err := open(s.path, Options{ReadOnly: true})
+		if err == nil {
+			_, _, err = s.Find(context.Background(), Filter{Text: "nobody has said this"})
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+}
+
 // Keeping a result of 100 KB, on the disk.
 func BenchmarkPut(b *testing.B) {
 	s, seed := file(b), uint64(0)

@@ -236,8 +236,8 @@ func TestHeld(t *testing.T) {
 	execute(t, holder, "BEGIN IMMEDIATE")
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := s.Put(ctx, storetest.Document(1), ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Put while it is held: %v", err)
+	if _, err := s.Put(ctx, storetest.Document(1), ""); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fault.Hint(err), "end that process") {
+		t.Errorf("Put while it is held: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, _, err := s.Find(context.Background(), store.Filter{}); err != nil {
 		t.Errorf("Find while it is held: %v", err)

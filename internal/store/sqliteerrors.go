@@ -30,8 +30,8 @@ const (
 
 // explain wraps an error of the database in what a person needs to go on.
 func explain(doing, path string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) && fault.Hint(err) != "" {
-		return err
+	if err == nil {
+		return nil
 	}
 	t := troubleOf(err)
 	if t.says == "" {
@@ -48,6 +48,8 @@ func troubleOf(err error) trouble {
 		return trouble{"nothing was changed in it", "name another file with --store"}
 	case errors.Is(err, errDamaged):
 		return trouble{"a result cannot be read", damaged}
+	case errors.Is(err, context.DeadlineExceeded):
+		return held
 	case errors.Is(err, syscall.ENOSPC):
 		return full
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -66,7 +68,7 @@ func troubleOf(err error) trouble {
 	}
 	switch code & 0xff { // the primary result code
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return trouble{"another process has held it all the time", "end that process, or " + elsewhere}
+		return held
 	case sqlite3.SQLITE_FULL:
 		return full
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
@@ -83,7 +85,10 @@ func troubleOf(err error) trouble {
 	return trouble{}
 }
 
-var full = trouble{"no room is left on its disk", "make room there, or " + elsewhere}
+var (
+	held = trouble{"another process has held it all the time", "end that process, or " + elsewhere}
+	full = trouble{"no room is left on its disk", "make room there, or " + elsewhere}
+)
 
 // codeOf is the extended result code of SQLite in an error (sqlite.org/rescode.html), or 0.
 func codeOf(err error) int {
