@@ -110,7 +110,7 @@ func write(t *testing.T, name string, d *measure.Document) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".html")
 	var b strings.Builder
-	if err := HTML(&b, d); err != nil {
+	if err := HTML(&b, d, HTMLOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {

@@ -33,6 +33,8 @@ type page struct {
 	Latency *latencyPage
 	Main    []cellPage
 	Details []cellPage
+	Signed  *Signature
+	Raw     template.HTML // the document itself
 }
 
 // ladderPage is a ladder with its charts and the rows of its table.
@@ -69,9 +71,23 @@ const (
 	maxSecondRows = 120
 )
 
+// HTMLOptions say what a page has beside the result itself.
+type HTMLOptions struct {
+	Raw    bool       // the whole document inside, which Embedded reads back; the page may be larger than 1 MB then
+	Signed *Signature // who signs the page; nil: nobody
+}
+
+// Signature is what a page says of the one who signs it. The signature itself
+// stands behind the page, over all of its bytes.
+type Signature struct {
+	Host   string // name of the host whose key it is
+	Key    string // public key, as the host prints it
+	Verify string // command that checks it
+}
+
 // HTML prints a document as one page that needs nothing else: no script, no
-// network, under 1 MB.
-func HTML(w io.Writer, d *measure.Document) error {
+// network, and without the raw result under 1 MB.
+func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(pageTemplate)
 	for _, more := range []string{fleetTemplate, tuningTemplate} {
 		if err == nil {
@@ -81,7 +97,16 @@ func HTML(w io.Writer, d *measure.Document) error {
 	if err != nil {
 		return fmt.Errorf("report: parsing the page: %w", err)
 	}
-	if err := t.Execute(w, newPage(d)); err != nil {
+	p := newPage(d)
+	if s := o.Signed; s != nil {
+		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
+	}
+	if o.Raw {
+		if p.Raw, err = rawOf(d); err != nil {
+			return err
+		}
+	}
+	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("report: writing the page: %w", err)
 	}
 	return nil

@@ -30,7 +30,7 @@ func text(t *testing.T, d *measure.Document, o TextOptions) string {
 func pageOf(t *testing.T, d *measure.Document) string {
 	t.Helper()
 	var b strings.Builder
-	if err := HTML(&b, d); err != nil {
+	if err := HTML(&b, d, HTMLOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
