@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"strconv"
 
 	"thru/internal/measure"
@@ -28,8 +29,10 @@ type page struct {
 	*view
 	Style   template.CSS
 	Ladders []ladderPage
-	Falls   *chart  // of a ladder of several rungs
-	Charts  []chart // over time
+	Falls   *chart   // of a ladder of several rungs
+	Charts  []chart  // over time
+	Heat    []chart  // of cores and queues
+	Unseen  []string // queues that are not in it, and why
 	Latency *latencyPage
 	Main    []cellPage
 	Details []cellPage
@@ -88,7 +91,7 @@ type Signature struct {
 // HTML prints a document as one page that needs nothing else: no script, no
 // network, and without the raw result under 1 MB.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(pageTemplate)
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown}).Parse(pageTemplate)
 	for _, more := range []string{fleetTemplate, tuningTemplate} {
 		if err == nil {
 			_, err = t.Parse(more)
@@ -123,7 +126,8 @@ func newPage(d *measure.Document) page {
 	}
 	if len(v.Ladders) == 0 {
 		p.Charts = courseCharts(v.Cells)
-		p.Latency = newLatencyPage(v.Cells)
+		p.Latency, p.Heat = newLatencyPage(v.Cells), heatmaps(v.Cells)
+		p.Unseen = uncounted(v.Cells)
 	}
 	for i, c := range v.Cells {
 		if v.Silent {
@@ -295,7 +299,7 @@ func secondTable(k course) table {
 
 // nth prints the value of a series at an index, "-" where it has none.
 func nth(ps []point, i int, print func(float64) string) string {
-	if i >= len(ps) {
+	if i >= len(ps) || math.IsNaN(ps[i].Y) || math.IsInf(ps[i].Y, 0) {
 		return "-"
 	}
 	return print(ps[i].Y)
