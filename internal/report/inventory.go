@@ -97,7 +97,9 @@ func settingItems() []inventoryItem {
 	return []inventoryItem{
 		{"kind of machine", machineKind, []string{"hypervisor"}, nil},
 		{"hypervisor, version and build", hypervisorText, []string{"hypervisor"}, outsideOnly("its version and build")},
-		{"system", func(f *measure.Facts) string { return join(value(f.Distro), prefixed("kernel ", value(f.Kernel)), value(f.Arch)) }, []string{"distribution", "kernel"}, nil},
+		{"system", func(f *measure.Facts) string {
+			return join(value(f.Distro), prefixed("kernel ", value(f.Kernel)), value(f.Arch))
+		}, []string{"distribution", "kernel"}, nil},
 		{"BIOS settings that are not default", func(*measure.Facts) string { return "" }, nil, whyOf("the firmware does not show its settings to the system; turbo, SMT, idle states and NUMA are below as the system sees them")},
 		{"system settings that are not default", changedText, []string{"settings_changed"}, whyOf("this system does not tell which settings are its defaults; those that bound TCP are below with their values")},
 		{"boot device", func(f *measure.Facts) string { return value(f.Boot) }, []string{"boot_device"}, nil},

@@ -347,4 +347,3 @@ func nothingToDo(a acceptance, d *measure.Document) string {
 func nonEmpty(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
-
