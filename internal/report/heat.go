@@ -60,7 +60,11 @@ func heatmaps(cells []cell) (all []chart) {
 			if e == nil || e == receiver && c.Source.From == c.Source.To {
 				continue // of one host, one is enough
 			}
-			for _, h := range []heatmap{coreHeat(e), queueHeat(e), interruptHeat(e)} {
+			place := "the " + endName(e) + " " + clean(e.EndPoint)
+			if c.Source.From == c.Source.To {
+				place = clean(e.EndPoint)
+			}
+			for _, h := range []heatmap{coreHeat(e, place), queueHeat(e, place), interruptHeat(e, place)} {
 				if len(h.Rows) > 0 {
 					h.ID = fmt.Sprintf("heat%d", len(all))
 					all = append(all, h.chart(c.Name))
@@ -80,9 +84,12 @@ func uncounted(cells []cell) (all []string) {
 		if !c.main() {
 			continue
 		}
+		if isLocalhost(c.Source) {
+			return nil // which has none
+		}
 		sender, receiver := shownFlow(c.Source)
 		for _, e := range []*measure.Evidence{sender, receiver} {
-			if e == nil || len(e.PerSec) == 0 || len(queueHeat(e).Rows) > 0 {
+			if e == nil || len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
 				continue
 			}
 			s := "Packets of each queue at the " + endName(e) + " " + clean(e.EndPoint) + ": " + notChecked + ", " + queueReason(e)
@@ -104,8 +111,8 @@ func queueReason(e *measure.Evidence) string {
 }
 
 // coreHeat is how busy each core of an end's host was.
-func coreHeat(e *measure.Evidence) heatmap {
-	h := heatmap{Title: "Busy share of each core at the " + endName(e) + " " + clean(e.EndPoint), Unit: "%", Most: 100}
+func coreHeat(e *measure.Evidence, place string) heatmap {
+	h := heatmap{Title: "Busy share of each core at " + place, Unit: "%", Most: 100}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
 		for _, c := range s.CPUs {
 			set(c.Core, fmt.Sprintf("CPU %d", c.Core), c.Busy())
@@ -115,8 +122,8 @@ func coreHeat(e *measure.Evidence) heatmap {
 }
 
 // queueHeat is the packets of each queue, where the driver counts them.
-func queueHeat(e *measure.Evidence) heatmap {
-	h := heatmap{Title: "Packets a second of each queue at the " + endName(e) + " " + clean(e.EndPoint), Unit: "/s"}
+func queueHeat(e *measure.Evidence, place string) heatmap {
+	h := heatmap{Title: "Packets a second of each queue at " + place, Unit: "/s"}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
 		if s.NIC == nil || s.Span <= 0 {
 			return
@@ -131,8 +138,8 @@ func queueHeat(e *measure.Evidence) heatmap {
 }
 
 // interruptHeat is the interrupts that each core took of the interface.
-func interruptHeat(e *measure.Evidence) heatmap {
-	h := heatmap{Title: "Interrupts a second of the interface, by core, at the " + endName(e) + " " + clean(e.EndPoint), Unit: "/s"}
+func interruptHeat(e *measure.Evidence, place string) heatmap {
+	h := heatmap{Title: "Interrupts a second of the interface, by core, at " + place, Unit: "/s"}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
 		for _, i := range s.IRQs {
 			if s.Span > 0 {

@@ -86,7 +86,7 @@ func machineItems() []inventoryItem {
 		{"CPU number", cpuNumber, []string{"cpu.sockets", "cores", "cpu"}, nil},
 		{"CPU speed", func(f *measure.Facts) string { return frequencyText(f.CPU) }, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil},
 		{"RAM", memoryOf, []string{"memory_bytes", "ram"}, nil},
-		{"disks", func(f *measure.Facts) string { return disksText(f.Disks) }, []string{"disks"}, nil},
+		{"disks", diskNames, []string{"disks"}, nil},
 		{"disk array, RAID", func(*measure.Facts) string { return "" }, nil, whyOf("what an array or a RAID controller is made of is not read; the disks above are what the system sees")},
 		{"file systems", fileSystems, []string{"disks"}, nil},
 		{"network cards", cardsText, []string{"interfaces"}, nil},
@@ -118,7 +118,7 @@ func guestItems() []inventoryItem {
 	return []inventoryItem{
 		{"vCPUs", guest(func(f *measure.Facts) string { return coresText(f.Cores) }), []string{"cores"}, noGuest("")},
 		{"RAM of the guest", guest(memoryOf), []string{"memory_bytes"}, noGuest("")},
-		{"virtual disks and their adapters", guest(virtualDisks), []string{"disks"}, noGuest("")},
+		{"virtual disks and their adapters", guest(diskNames), []string{"disks"}, noGuest("")},
 		{"virtual network cards", guest(virtualCards), []string{"interfaces"}, noGuest("")},
 		{"reservations, limits and shares", func(*measure.Facts) string { return "" }, nil, noGuest("reservations, limits and shares")},
 		{"CPU affinity of the guest", func(*measure.Facts) string { return "" }, nil, noGuest("where its CPUs may run")},
@@ -262,8 +262,8 @@ func interfaceKinds(f *measure.Facts) string {
 	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
 }
 
-// virtualDisks names disks with the driver of their adapter.
-func virtualDisks(f *measure.Facts) string {
+// diskNames names disks with the driver of their adapter.
+func diskNames(f *measure.Facts) string {
 	var all []string
 	for _, d := range f.Disks[:min(len(f.Disks), maxInterfaces)] {
 		about := []string{d.Driver, d.Model}
@@ -286,3 +286,11 @@ func changedText(f *measure.Facts) string {
 
 // isUnknown tells a reason why something is not known from a value.
 func isUnknown(s string) bool { return strings.HasPrefix(s, notChecked) }
+
+// One is the value of all end points where it is the same one; "" elsewhere.
+func (r factRow) One() string {
+	if len(r.Values) < 2 || slices.ContainsFunc(r.Values, func(v string) bool { return v != r.Values[0] }) {
+		return ""
+	}
+	return r.Values[0]
+}

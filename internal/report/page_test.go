@@ -129,7 +129,7 @@ func TestHeat(t *testing.T) {
 		e.PerSec[i].NIC = &measure.NICSpan{Driver: map[string]uint64{"rx_queue_1_packets": 900, "rx_queue_0_packets": 100, "tx-2.packets": 50, "rx_queue_x_packets": 1, "rx_queue_0_drops": 7}}
 		e.PerSec[i].IRQs = []measure.IRQSpan{{Core: 3, Count: 12000}}
 	}
-	cores, queues, irqs := coreHeat(e), queueHeat(e), interruptHeat(e)
+	cores, queues, irqs := coreHeat(e, "b"), queueHeat(e, "b"), interruptHeat(e, "b")
 	for _, tt := range []struct {
 		h    heatmap
 		want string
@@ -153,7 +153,7 @@ func TestHeat(t *testing.T) {
 		}
 		e.PerSec = append(e.PerSec, h)
 	}
-	h := coreHeat(e)
+	h := coreHeat(e, "b")
 	if len(h.Rows) != maxHeatRows || h.Rows[0].Name != "CPU 168" || len(h.Rows[0].Values) > maxHeatColumns || !strings.Contains(h.More, "32 of 200") {
 		t.Errorf("%d rows from %s, %d columns%s", len(h.Rows), h.Rows[0].Name, len(h.Rows[0].Values), h.More)
 	}
