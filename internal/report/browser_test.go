@@ -180,7 +180,7 @@ func TestPrintedReport(t *testing.T) {
 	if err := chromedp.Do(ctx, listenTo()); err != nil { // the browser lives as long as the context that starts it
 		t.Fatal(err)
 	}
-	for name, most := range map[string]int{"failed": 1, "verdict": 10, "check": 7, "mesh": 12, "tuned": 12} {
+	for name, most := range map[string]int{"failed": 1, "verdict": 10, "check": 9, "mesh": 12, "tuned": 12} {
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		var pdf []byte
 		err := chromedp.Do(ctx, chromedp.Navigate("file://"+write(t, name, goldenDocuments()[name])), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {

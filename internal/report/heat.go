@@ -42,7 +42,7 @@ const (
 const (
 	heatLeft   = 64.0
 	heatRight  = 62.0
-	heatHeight = 18.0 // height of a row
+	heatHeight = 20.0 // height of a row
 	heatTop    = 26.0
 	heatBottom = 40.0
 )

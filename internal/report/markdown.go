@@ -166,8 +166,11 @@ func (m *markdown) top(p *page) {
 		m.code(a.How)
 	}
 	for _, r := range p.First.Rows {
-		fmt.Fprintf(&m.out, "**%s:** %s\n\n", escape(r.Name), strings.ReplaceAll(escape(strings.Join(r.Lines, "\x00")), "\x00", "  \n"))
-		m.code(r.Commands)
+		fmt.Fprintf(&m.out, "**%s:** ", escape(r.Name))
+		for _, i := range r.Items {
+			m.para(i.Text)
+			m.code(i.Commands)
+		}
 	}
 	if p.Error != nil {
 		m.head(2, "Error")

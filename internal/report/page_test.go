@@ -55,11 +55,11 @@ func TestFirstMinute(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", tt.name, a, tt.word)
 		}
 		var all []string
-		for _, how := range v.First.Accepted.How {
-			all = append(all, how)
-		}
+		all = append(all, v.First.Accepted.How...)
 		for _, r := range v.First.Rows {
-			all = append(all, r.Name+": "+strings.Join(append(r.Lines, r.Commands...), "\n"))
+			for _, i := range r.Items {
+				all = append(all, r.Name+": "+i.Text+"\n"+strings.Join(i.Commands, "\n"))
+			}
 		}
 		said := strings.Join(all, "\n")
 		for _, want := range tt.rows {

@@ -438,7 +438,7 @@ func FuzzReadJSON(f *testing.F) {
 		if html := pageOf(t, d); strings.Contains(html, "<script") || len(html) > 1<<20 {
 			t.Fatalf("a page of %d bytes", len(html))
 		}
-		if err := JSON(io.Discard, d); err != nil {
+		if err := errors.Join(JSON(io.Discard, d), Markdown(io.Discard, d, MarkdownOptions{}), CSV(io.Discard, d)); err != nil {
 			t.Fatal(err)
 		}
 	})

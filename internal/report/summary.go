@@ -31,17 +31,22 @@ func (a acceptance) Mark() string {
 	return map[tone]string{toneGood: "✓", toneBad: "✗"}[a.Tone]
 }
 
-// summaryRow is an answer of a few lines, and what to type for it.
+// summaryRow is an answer of a few lines.
 type summaryRow struct {
-	Name     string
-	Lines    []string
+	Name  string
+	Items []summaryItem
+}
+
+// summaryItem is a line, and what to type for it.
+type summaryItem struct {
+	Text     string
 	Commands []string
 }
 
 // Bounds of what stands at the top of a page.
 const (
-	maxBriefLines = 4
-	maxBriefHosts = 8
+	maxSummary = 4 // lines of a row
+	maxNames   = 8 // hosts
 )
 
 // newSummary takes what the view says elsewhere in detail: of the whole
@@ -60,12 +65,28 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 }
 
 func (b *summary) add(name string, lines []string) {
-	lines = slices.DeleteFunc(lines, func(s string) bool { return s == "" })
-	if n := len(lines) - maxBriefLines; n > 0 {
-		lines = append(lines[:maxBriefLines:maxBriefLines], fmt.Sprintf("and %d more below", n))
+	r := summaryRow{Name: name}
+	for _, s := range lines {
+		r.say(s)
 	}
-	if len(lines) > 0 {
-		b.Rows = append(b.Rows, summaryRow{Name: name, Lines: lines})
+	b.take(r)
+}
+
+// say adds a line, once; one without words is none.
+func (r *summaryRow) say(text string, commands ...string) {
+	same := func(i summaryItem) bool { return i.Text == text && slices.Equal(i.Commands, commands) }
+	if text+strings.Join(commands, "") != "" && !slices.ContainsFunc(r.Items, same) {
+		r.Items = append(r.Items, summaryItem{text, commands[:min(len(commands), maxCommands)]})
+	}
+}
+
+// take adds a row of a bounded number of lines; one without any is none.
+func (b *summary) take(r summaryRow) {
+	if n := len(r.Items) - maxSummary; n > 0 {
+		r.Items = append(r.Items[:maxSummary:maxSummary], summaryItem{Text: fmt.Sprintf("and %d more below", n)})
+	}
+	if len(r.Items) > 0 {
+		b.Rows = append(b.Rows, r)
 	}
 }
 
@@ -81,6 +102,8 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "not accepted", Tone: toneBad, Why: targetsLine(d)}
 	case v != nil && brokeOff(d):
 		return acceptance{Word: "no verdict", Why: "what was measured would pass, but it did not run to its end"}
+	case v != nil && len(d.Targets) > 0:
+		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
 	case v != nil:
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(clean(v.Reason), forcedText(d))}
 	case !measured(d):
@@ -142,14 +165,16 @@ func verdictCommands(d *measure.Document) []string {
 	if first == nil || asks(first) || first.From == first.To || !again || slices.Contains(d.Arguments, "--link-rate") {
 		return nil
 	}
-	return []string{reproduce(d) + " --link-rate 10G"}
+	plain := *d
+	plain.Arguments = slices.DeleteFunc(slices.Clone(d.Arguments), func(a string) bool { return a == "--json" || a == "-J" || a == "--json-stream" })
+	return []string{reproduce(&plain) + " --link-rate 10G"}
 }
 
 // betweenLines say who is behind the names: "local is alpha; peer is beta, 192.0.2.2".
 func betweenLines(d *measure.Document) (all []string) {
-	if len(d.EndPoints) > maxBriefHosts/2 {
+	if len(d.EndPoints) > maxNames/2 {
 		var names []string
-		for _, e := range d.EndPoints[:min(len(d.EndPoints), maxBriefHosts)] {
+		for _, e := range d.EndPoints[:min(len(d.EndPoints), maxNames)] {
 			names = append(names, clean(e.Name))
 		}
 		more := ""
@@ -250,13 +275,26 @@ func limitLines(d *measure.Document, v *view) (all []string) {
 		first, _, _ := mainCells(d)
 		switch {
 		case first == nil || asks(first):
-		case d.Verdict != nil && d.Verdict.Pass && d.Verdict.Share >= stat.PassPct:
+		case fillsLink(d, first):
 			return []string{"the link itself: it carries what its rate leaves for payload"}
 		default:
 			return []string{"not known: nothing in this result says it"}
 		}
 	}
 	return all
+}
+
+// fillsLink tells whether the figures reach what the link leaves for payload:
+// of a plan those of the setting that carried most.
+func fillsLink(d *measure.Document, first *measure.Cell) bool {
+	if v := d.Verdict; v != nil && v.Pass && v.Share >= stat.PassPct {
+		return true
+	}
+	cells := []*measure.Cell{first}
+	if s := best(newSets(d)); s != nil {
+		cells = s.Cells
+	}
+	return !slices.ContainsFunc(cells, func(c *measure.Cell) bool { return c.Ceiling == nil || !(c.Ceiling.SharePct >= stat.PassPct) })
 }
 
 func limitLine(w *diagnosis, f *finding) string {
@@ -278,17 +316,16 @@ func limitLine(w *diagnosis, f *finding) string {
 	return s
 }
 
-// do says what is to be done: against what limits it, or so that it can be measured.
+// do says what is to be done: so that it can be measured, or against what limits it.
 func (b *summary) do(d *measure.Document, v *view) {
 	r := summaryRow{Name: "To do"}
 	for _, g := range v.Open() {
 		if g.Status == measure.GateFail {
-			r.Lines = append(r.Lines, strings.Join(nonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "))
-			r.Commands = append(r.Commands, g.Remedy...)
+			r.say(strings.Join(nonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
 		}
 	}
-	if v.Error != nil && v.Error.Hint != "" && brokeOff(d) {
-		r.Lines = append(r.Lines, v.Error.Hint)
+	if v.Error != nil && brokeOff(d) {
+		r.say(v.Error.Hint)
 	}
 	for i := range v.Why {
 		if f := v.Why[i].Findings; len(f) > 0 && !f[0].Healthy {
@@ -298,37 +335,32 @@ func (b *summary) do(d *measure.Document, v *view) {
 	if v.Tuning != nil {
 		r.tuned(v.Tuning)
 	}
-	r.Lines = append(r.Lines, v.Advice...)
-	if len(r.Lines)+len(r.Commands) == 0 {
-		r.Lines = []string{nothingToDo(b.Accepted, d)}
+	for _, s := range v.Advice {
+		r.say(s)
 	}
-	r.Lines = slices.Compact(r.Lines)
-	if n := len(r.Lines) - maxBriefLines; n > 0 {
-		r.Lines = append(r.Lines[:maxBriefLines:maxBriefLines], fmt.Sprintf("and %d more below", n))
+	if len(r.Items) == 0 {
+		r.say(nothingToDo(b.Accepted, d))
 	}
-	r.Commands = r.Commands[:min(len(r.Commands), maxCommands)]
-	b.Rows = append(b.Rows, r)
+	b.take(r)
 }
 
 // against takes what a finding says to do, or the test that would tell.
 func (r *summaryRow) against(f *finding) {
-	if f.Advice+f.At != "" {
-		r.Lines = append(r.Lines, nonEmpty(f.Advice, f.At)...)
-		r.Commands = append(r.Commands, f.Commands...)
-		return
-	}
-	if f.Next != "" {
-		r.Lines = append(r.Lines, "to be sure: "+f.Next)
+	switch {
+	case f.Advice+f.At != "":
+		r.say(strings.Join(nonEmpty(f.Advice, f.At), "; "), f.Commands...)
+	case f.Next != "":
+		r.say("to be sure: " + f.Next)
 	}
 }
 
 // tuned takes what a tuning leaves to its reader.
 func (r *summaryRow) tuned(t *tuning) {
 	if len(t.Lasting) > 0 {
-		r.Lines = append(r.Lines, "make what was kept last beyond the next boot (below)")
+		r.say("make what was kept last beyond the next boot (below)")
 	}
-	for _, a := range t.Advice[:min(len(t.Advice), maxBriefLines)] {
-		r.Lines = append(r.Lines, "try "+a.Title)
+	for _, a := range t.Advice {
+		r.say("try " + a.Title)
 	}
 }
 
@@ -338,7 +370,7 @@ func nothingToDo(a acceptance, d *measure.Document) string {
 		return "see the error below"
 	case a.Tone == toneGood:
 		return "nothing: it does what was asked of it"
-	case a.Tone == toneBad:
+	case a.Tone == toneBad && !isCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
 		return "let `thru explain` find by experiment what holds it back"
 	}
 	return "nothing was found that a setting would mend"
