@@ -57,8 +57,14 @@ type Filter struct {
 	Until    time.Time // began before
 	Text     string    // in title, hosts, plan or labels, whatever the case
 	Failed   *bool     // ended by an error
+	Prefix   string    // only ids that begin with it
 	Limit    int       // at most so many; 0 is DefaultLimit
 	Before   string    // only ids that sort before this one: for the next page
+}
+
+// Options of Open.
+type Options struct {
+	ReadOnly bool // make nothing: a file that is not there is an error (fs.ErrNotExist)
 }
 
 // DefaultLimit is how many entries Find returns where Limit is 0.
@@ -69,6 +75,7 @@ type Retention struct {
 	Age   time.Duration // older ones go
 	Count int           // more than so many: the oldest go
 	Bytes int64         // while the store's file is larger: the oldest go
+	Dry   bool          // only count them
 }
 
 // Store keeps results. What is not found is ErrNotFound.
