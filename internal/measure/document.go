@@ -30,6 +30,8 @@ type Document struct {
 
 	Comparisons []Comparison `json:"comparisons,omitempty"` // of a plan with variants
 	Tuning      *Tuning      `json:"tuning,omitempty"`      // of `thru tune`
+	Transfer    *Transfer    `json:"transfer,omitempty"`    // of `thru transfer`
+	Disks       []DiskTest   `json:"disks,omitempty"`       // of `thru disk`
 
 	Ended    string       `json:"ended,omitempty"` // of an explanation: why it stopped there
 	Verdict  *Verdict     `json:"verdict,omitempty"`

@@ -1,0 +1,131 @@
+package measure
+
+// Transfer is what one `thru transfer` found: the same bytes by several layers,
+// so that it shows which of them binds.
+type Transfer struct {
+	URL       string `json:"url"`       // secrets and query left out
+	Protocol  string `json:"protocol"`  // "ftp", "ftps", "sftp", "smb", "nfs", "rsync", "http", "https", "thru"
+	Direction string `json:"direction"` // Download or Upload
+	Client    string `json:"client"`    // what moved the bytes: "jlaffaye/ftp v0.2.0", "rsync 3.2.7"
+	Server    string `json:"server,omitempty"`
+	Asked     Amount `json:"asked"`
+
+	Layers []Layer       `json:"layers"`              // from the lowest to the whole; the least of them binds
+	Binds  string        `json:"binds,omitempty"`     // name of the layer that binds
+	Why    string        `json:"why,omitempty"`       // in one line
+	Runs   []TransferRun `json:"runs"`                // the transfers themselves
+	Small  *TransferRun  `json:"small,omitempty"`     // --many-small: many small files, beside the large one
+	Disks  []DiskTest    `json:"disks,omitempty"`     // of the ends whose disk took part
+	Cells  []int         `json:"cells,omitempty"`     // of the document: the network's own goodput
+	Ratios []Ratio       `json:"published,omitempty"` // published figures, as context
+}
+
+// Directions of a transfer, as the one who runs the command sees it.
+const (
+	Download = "download"
+	Upload   = "upload"
+)
+
+// Amount is how much is moved, and how.
+type Amount struct {
+	Bytes       int64  `json:"bytes"`   // of each client
+	Files       int    `json:"files"`   // of each client
+	Clients     int    `json:"clients"` // at once
+	BlockBytes  int64  `json:"block_bytes,omitempty"`
+	BufferBytes int64  `json:"socket_buffer_bytes,omitempty"` // 0: the system's own
+	From        string `json:"from"`                          // "generated", "file", "server"
+	To          string `json:"to"`                            // "nowhere", "memory", "disk", "server"
+}
+
+// Layer is one floor of the waterfall.
+type Layer struct {
+	Name    string   `json:"name"` // LayerDiskFar...
+	Bps     *float64 `json:"rate_bps,omitempty"`
+	Low     *float64 `json:"low_bps,omitempty"`
+	High    *float64 `json:"high_bps,omitempty"`
+	Where   string   `json:"where,omitempty"` // end point
+	How     string   `json:"how"`             // how it was measured
+	Missing string   `json:"not_checked,omitempty"`
+}
+
+// Names of layers.
+const (
+	LayerNetwork  = "network"    // memory to memory, thru's own data plane
+	LayerDiskHere = "disk here"  // sequential, the direction that the transfer needs
+	LayerDiskFar  = "disk there" //
+	LayerLibrary  = "client"     // the client against a server of its kind on this machine
+	LayerMemory   = "protocol over memory"
+	LayerWhole    = "protocol over disk"
+)
+
+// TransferRun is one run of all clients together.
+type TransferRun struct {
+	Bytes     int64      `json:"bytes"`
+	Files     int        `json:"files"`
+	ElapsedNs int64      `json:"elapsed_ns"`
+	SetupNs   int64      `json:"setup_ns"` // name, connection, login, until the first byte
+	Bps       *Figure    `json:"goodput_bps,omitempty"`
+	Seconds   []float64  `json:"seconds_bps,omitempty"` // each second, of all clients
+	SHA256    string     `json:"sha256,omitempty"`      // of what arrived; empty: of several files
+	Checked   bool       `json:"checksum_matches"`      // what arrived is what was sent
+	Sockets   []Stream   `json:"sockets,omitempty"`     // TCP of the data connections at this end, where it can be read
+	HereCPU   *CPUFigure `json:"here_cpu,omitempty"`
+	ThereCPU  *CPUFigure `json:"there_cpu,omitempty"`
+	Error     *Error     `json:"error,omitempty"`
+}
+
+// Ratio is a published figure beside the one measured.
+type Ratio struct {
+	ID   string  `json:"id"` // "C10"
+	Name string  `json:"name"`
+	Bps  float64 `json:"published_bps"`
+}
+
+// DiskTest is what `thru disk` found of one file system.
+type DiskTest struct {
+	Where      string       `json:"where"` // end point
+	Path       string       `json:"path"`
+	Method     string       `json:"method"` // "fio 3.33", "thru"
+	Cache      string       `json:"cache"`  // how the page cache was kept out: "O_DIRECT", "file of 2 x memory", "not kept out: why"
+	FileBytes  int64        `json:"file_bytes"`
+	FreeBytes  int64        `json:"free_before_bytes"`
+	FileSystem string       `json:"file_system,omitempty"`
+	Mount      string       `json:"mount,omitempty"`
+	Options    string       `json:"mount_options,omitempty"`
+	Device     string       `json:"device,omitempty"`
+	Model      string       `json:"model,omitempty"`
+	Scheduler  string       `json:"scheduler,omitempty"`
+	Rotational *bool        `json:"rotational,omitempty"`
+	Runs       []DiskRun    `json:"runs"`
+	Memory     []DiskRun    `json:"memory,omitempty"` // the same over a file in memory, and to nowhere: what the method itself can do
+	Missing    []NotChecked `json:"not_checked,omitempty"`
+	Error      *Error       `json:"error,omitempty"`
+}
+
+// DiskRun is one access pattern with the number of workers that it took to reach
+// the ceiling.
+type DiskRun struct {
+	Pattern    string     `json:"pattern"` // SequentialRead...
+	BlockBytes int64      `json:"block_bytes"`
+	Workers    int        `json:"workers"` // at which the aggregate stopped rising
+	Tried      []DiskStep `json:"tried"`
+	Bytes      *Figure    `json:"bytes_per_s,omitempty"`
+	IOPS       *Figure    `json:"iops,omitempty"`
+	Latency    *Latency   `json:"latency,omitempty"`
+	BusyPct    *float64   `json:"device_busy_pct,omitempty"`
+	CPU        *CPUFigure `json:"cpu,omitempty"`
+}
+
+// DiskStep is what a number of workers reached.
+type DiskStep struct {
+	Workers int     `json:"workers"`
+	Bytes   float64 `json:"bytes_per_s"`
+}
+
+// Patterns of disk access.
+const (
+	SequentialRead  = "sequential read"
+	SequentialWrite = "sequential write"
+	RandomRead      = "random read"
+	RandomWrite     = "random write"
+)

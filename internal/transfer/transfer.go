@@ -1,0 +1,69 @@
+// Package transfer moves whole files as applications do: real clients of real
+// protocols, against servers that are there already. Each protocol is a Client
+// of its own; none knows another, and none judges what it reached.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrLogin    = errors.New("the server refused the login")
+	ErrMissing  = errors.New("there is no such file or share")
+	ErrReadOnly = errors.New("the server does not let this user write there")
+	ErrFull     = errors.New("there is no room for it")
+	ErrExists   = errors.New("there is something of that name already")
+	ErrShort    = errors.New("fewer bytes came than the server had said")
+	ErrUnknown  = errors.New("the server's certificate or host key is not known")
+)
+
+// Config is what a client of one URL needs. Secrets never stand in an error.
+type Config struct {
+	Host, Port string // port: empty for the protocol's own
+	Path       string // as the URL has it, decoded, without a leading slash where the protocol has none
+	User       string
+	Password   func() (string, error) // asked for once, where the server wants one
+	Pin        string                 // SHA-256 of the certificate or host key that alone is accepted; empty: the system's trust
+	Insecure   bool                   // accept any
+	Buffer     int                    // SO_SNDBUF and SO_RCVBUF of data connections; 0 leaves them
+	Block      int                    // bytes per read and write of the protocol; 0 is its own
+	Dial       func(ctx context.Context, network, addr string) (net.Conn, error)
+	Timeout    time.Duration // without any byte
+}
+
+// Info is what a server says of itself.
+type Info struct {
+	Server      string   // product and version as it says
+	Client      string   // what speaks to it here: library or program with version
+	Fingerprint string   // of certificate or host key: "sha256:..."
+	Details     []string // what was negotiated: cipher, dialect, block sizes
+	Library     bool     // its bytes pass through this process
+}
+
+// Client moves files of one server. It is used by one goroutine at a time.
+type Client interface {
+	// Open connects and logs in. What it returns must be closed.
+	Open(ctx context.Context) (Session, error)
+}
+
+// Session is a connection that is logged in.
+type Session interface {
+	Info() Info
+	// Size of a file; ErrMissing where there is none.
+	Size(ctx context.Context, path string) (int64, error)
+	// Get writes a file's bytes to w and returns how many there were.
+	Get(ctx context.Context, path string, w io.Writer) (int64, error)
+	// Put makes a file of size bytes of r. Unless overwrite, one that exists is ErrExists.
+	// One that was not written whole is removed.
+	Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error
+	// Remove removes what Put made.
+	Remove(ctx context.Context, path string) error
+	// Sockets are the data connections' descriptors, where the protocol gives them: for TCP_INFO.
+	Sockets() []net.Conn
+	Close() error
+}
