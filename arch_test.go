@@ -34,6 +34,7 @@ var beside = map[string][]string{
 	"knob":     {"measure"},                 // whose settings its commands are of
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
+	"transfer": {"sock", "host"}, // the sockets' options, and what a transfer costs this host
 	"tune":     {"host"},                         // which asks drivers, and knows the interrupts of an interface
 	"report":   {"published", "plan", "compare"}, // plan: what a dry run lists
 	"planfile": {"plan"},                         // which it builds

@@ -3,19 +3,20 @@ package measure
 // Transfer is what one `thru transfer` found: the same bytes by several layers,
 // so that it shows which of them binds.
 type Transfer struct {
-	URL       string `json:"url"`       // secrets and query left out
-	Protocol  string `json:"protocol"`  // "ftp", "ftps", "sftp", "smb", "nfs", "rsync", "http", "https", "thru"
-	Direction string `json:"direction"` // Download or Upload
-	Client    string `json:"client"`    // what moved the bytes: "jlaffaye/ftp v0.2.0", "rsync 3.2.7"
-	Server    string `json:"server,omitempty"`
-	Asked     Amount `json:"asked"`
+	URL       string   `json:"url"`       // secrets and query left out
+	Protocol  string   `json:"protocol"`  // "ftp", "ftps", "sftp", "smb", "nfs", "rsync", "http", "https", "thru"
+	Direction string   `json:"direction"` // Download or Upload
+	Client    string   `json:"client"`    // what moved the bytes: "jlaffaye/ftp v0.2.0", "rsync 3.2.7"
+	Server    string   `json:"server,omitempty"`
+	Identity  string   `json:"server_fingerprint,omitempty"` // of its certificate or host key: "sha256:..."
+	Agreed    []string `json:"negotiated,omitempty"`         // cipher, dialect, block sizes
+	Asked     Amount   `json:"asked"`
 
 	Layers []Layer       `json:"layers"`              // from the lowest to the whole; the least of them binds
 	Binds  string        `json:"binds,omitempty"`     // name of the layer that binds
 	Why    string        `json:"why,omitempty"`       // in one line
 	Runs   []TransferRun `json:"runs"`                // the transfers themselves
-	Small  *TransferRun  `json:"small,omitempty"`     // --many-small: many small files, beside the large one
-	Disks  []DiskTest    `json:"disks,omitempty"`     // of the ends whose disk took part
+	Small  *TransferRun  `json:"small,omitempty"`     // --small: many small files, beside the large one
 	Cells  []int         `json:"cells,omitempty"`     // of the document: the network's own goodput
 	Ratios []Ratio       `json:"published,omitempty"` // published figures, as context
 }
@@ -60,15 +61,17 @@ const (
 
 // TransferRun is one run of all clients together.
 type TransferRun struct {
+	Layer     string     `json:"layer"` // LayerMemory, LayerWhole
 	Bytes     int64      `json:"bytes"`
 	Files     int        `json:"files"`
 	ElapsedNs int64      `json:"elapsed_ns"`
 	SetupNs   int64      `json:"setup_ns"` // name, connection, login, until the first byte
 	Bps       *Figure    `json:"goodput_bps,omitempty"`
-	Seconds   []float64  `json:"seconds_bps,omitempty"` // each second, of all clients
-	SHA256    string     `json:"sha256,omitempty"`      // of what arrived; empty: of several files
-	Checked   bool       `json:"checksum_matches"`      // what arrived is what was sent
-	Sockets   []Stream   `json:"sockets,omitempty"`     // TCP of the data connections at this end, where it can be read
+	Seconds   []float64  `json:"seconds_bps,omitempty"`      // each second, of all clients
+	SHA256    string     `json:"sha256,omitempty"`           // of what arrived; empty: of several files
+	Checked   *bool      `json:"checksum_matches,omitempty"` // what arrived is what was sent; absent: there was nothing to compare it with
+	LocalNs   int64      `json:"local_file_ns,omitzero"`     // that clients waited for files of this end, all together
+	Sockets   []Stream   `json:"sockets,omitempty"`          // TCP of the data connections at this end, where it can be read
 	HereCPU   *CPUFigure `json:"here_cpu,omitempty"`
 	ThereCPU  *CPUFigure `json:"there_cpu,omitempty"`
 	Error     *Error     `json:"error,omitempty"`

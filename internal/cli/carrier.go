@@ -1,0 +1,430 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/transfer"
+	"thru/internal/transfer/mover"
+	"thru/internal/unit"
+)
+
+// carrier moves the files of one `thru transfer`. It is control's Mover.
+type carrier struct {
+	cmd       *transferCmd
+	target    transferURL
+	direction string
+	config    transfer.Config
+	dialer    *mover.Dialer
+	stream    mover.Stream
+	size      int64 // of each file that is large; 0: not known yet
+	live      func(mover.Live)
+
+	info     transfer.Info
+	made     []string // files at the server that are to go again
+	warnings []string
+}
+
+// client is a new client of the URL.
+func (m *carrier) client() transfer.Client {
+	for _, c := range transferClients() {
+		if c.name == m.target.protocol {
+			return c.make(m.config)
+		}
+	}
+	return nil // known has seen to it
+}
+
+// clients are as many as are to work at once.
+func (m *carrier) clients(n int) (all []transfer.Client) {
+	for range n {
+		all = append(all, m.client())
+	}
+	return all
+}
+
+// uploads tells whether the server's file comes from here.
+func (m *carrier) uploads() bool { return m.direction == measure.Upload }
+
+// generates tells whether thru makes the data.
+func (m *carrier) generates() bool {
+	return m.cmd.From == fromGenerated || m.uploads() && m.cmd.From == ""
+}
+
+// asked is the transfer as far as the command line says it.
+func (m *carrier) asked() measure.Transfer {
+	a := measure.Amount{
+		Bytes: m.size, Files: 1, Clients: m.cmd.Many, BlockBytes: int64(m.config.Block), BufferBytes: int64(m.config.Buffer),
+		From: "server", To: m.cmd.To,
+	}
+	switch {
+	case m.uploads():
+		a.To = "server"
+	case m.cmd.toFile() != "":
+		a.To = "disk"
+	case a.To == "":
+		a.To = toNowhere
+	}
+	switch {
+	case m.generates():
+		a.From = "generated"
+	case m.uploads():
+		a.From = "file"
+	}
+	return measure.Transfer{URL: m.target.String(), Protocol: m.target.protocol, Direction: m.direction, Asked: a}
+}
+
+// Greet logs in, and finds out before any data moves what would fail later.
+func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
+	if err := m.local(); err != nil {
+		return err
+	}
+	s, err := m.client().Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	size, err := s.Size(ctx, m.target.path)
+	m.info = s.Info()
+	t.Server, t.Client, t.Identity, t.Agreed = m.info.Server, m.info.Client, m.info.Fingerprint, m.info.Details
+	if m.generates() || m.uploads() {
+		return m.vacant(err)
+	}
+	if err != nil {
+		return err
+	}
+	if size == 0 {
+		return fault.Failf("a larger file, or --from generated", "cli: %s is empty: there is nothing to measure", m.target)
+	}
+	m.size, t.Asked.Bytes = size, size
+	return m.room()
+}
+
+// local looks at the file of this end.
+func (m *carrier) local() error {
+	if from := m.cmd.fromFile(); m.uploads() && from != "" {
+		info, err := os.Stat(from)
+		switch {
+		case err != nil:
+			return fault.Failf("--from names a file that can be read, or generated", "cli: looking for the file to upload: %w", err)
+		case !info.Mode().IsRegular():
+			return fault.Failf("--from names a file that can be read, or generated", "cli: %s is no file", from)
+		case info.Size() == 0:
+			return fault.Failf("a larger one, or --from generated", "cli: %s is empty: there is nothing to measure", from)
+		}
+		m.size = info.Size()
+	}
+	if to := m.cmd.toFile(); to != "" {
+		return mover.CheckTarget(to, m.cmd.Overwrite)
+	}
+	return nil
+}
+
+// vacant refuses to write where something is already, by what asking for its size came to.
+func (m *carrier) vacant(err error) error {
+	switch {
+	case errors.Is(err, transfer.ErrMissing):
+		return nil
+	case err != nil:
+		return err
+	case m.cmd.Overwrite:
+		return nil
+	}
+	return fault.Failf("--overwrite replaces it, or name another", "cli: %s: %w", m.target, transfer.ErrExists)
+}
+
+// margin is how much of a disk is left free, in bytes.
+const margin = 64 << 20
+
+// room refuses a download that this end's disk cannot take.
+func (m *carrier) room() error {
+	to := m.cmd.toFile()
+	if to == "" {
+		return nil
+	}
+	if free, known := mover.Room(filepath.Dir(to)); known && m.size > free-margin {
+		return fault.Failf("a file on a larger disk, or --to nowhere", "cli: %s are to come, %s are free in %s: %w",
+			unit.Size(m.size), unit.Size(free), filepath.Dir(to), transfer.ErrFull)
+	}
+	return nil
+}
+
+// name is that of a file of a client at the server.
+func (m *carrier) name(suffix string) func(client, file int) string {
+	several := m.cmd.Many > 1 && (m.uploads() || m.generates())
+	return func(client, file int) string {
+		n := m.target.path
+		if several {
+			n += fmt.Sprintf(".%d", client+1)
+		}
+		if suffix != "" {
+			n += fmt.Sprintf("%s%d", suffix, file)
+		}
+		return n
+	}
+}
+
+// Settle chooses how much is generated, and has it uploaded where it is to be downloaded.
+func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
+	if m.size == 0 {
+		size, err := m.suggest(ctx)
+		if err != nil {
+			return err
+		}
+		m.size = size
+		m.warnings = append(m.warnings, "each client moves "+unit.Size(size)+": by a short trial that lasts 10 s (--size says another)")
+	}
+	t.Asked.Bytes = m.size
+	if !m.generates() || m.uploads() {
+		return nil
+	}
+	if err := m.room(); err != nil {
+		return err
+	}
+	_, err := m.put(ctx, m.name(""), m.generated, m.size, 1, m.cmd.Many, m.cmd.Overwrite)
+	return err
+}
+
+// Sizes of trials, and what they may suggest, in bytes.
+const (
+	firstTrial = 4 << 20
+	leastSize  = 16 << 20
+	mostSize   = 16 << 30
+	trials     = 3
+)
+
+// suggest is a size that lasts 10 s and 100 round trips, by the rate of trials
+// that grow until they last a second.
+func (m *carrier) suggest(ctx context.Context) (int64, error) {
+	size := int64(firstTrial)
+	for n := range trials {
+		run, err := m.put(ctx, m.name(".thru-trial"), m.generated, size, 1, 1, true)
+		if err != nil {
+			return 0, err
+		}
+		if run.Bps == nil {
+			return leastSize, nil
+		}
+		perSecond := run.Bps.Value / 8
+		if run.ElapsedNs < int64(time.Second) && n+1 < trials {
+			size = min(max(int64(perSecond), 2*size), 16*size)
+			continue
+		}
+		return roundMiB(min(max(int64(perSecond*10), leastSize), mostSize)), nil
+	}
+	return leastSize, nil
+}
+
+func roundMiB(n int64) int64 { return (n + 1<<20 - 1) >> 20 << 20 }
+
+// generated is the stream as a file of so many bytes.
+func (m *carrier) generated(size int64) (io.ReadCloser, error) {
+	return io.NopCloser(m.stream.Reader(0, size)), nil
+}
+
+// put uploads files, which Clean removes.
+func (m *carrier) put(ctx context.Context, name func(int, int) string, from func(int64) (io.ReadCloser, error), size int64, files, clients int, overwrite bool) (measure.TransferRun, error) {
+	out, err := mover.Run(ctx, mover.Job{
+		Direction: measure.Upload, Clients: m.clients(clients), Files: files, Bytes: size, Name: name,
+		Source: func(int, int) (io.ReadCloser, error) { return from(size) },
+		Sum:    files*clients == 1, Overwrite: overwrite, Dialer: m.dialer, Watch: m.live,
+	})
+	m.note(out.Info)
+	m.made = append(m.made, out.Made...)
+	return out.Run, err
+}
+
+func (m *carrier) note(info transfer.Info) {
+	if info.Client != "" {
+		m.info = info
+	}
+}
+
+// Layers are those that there is something to measure of: with a file of this
+// end both, else the protocol alone.
+func (m *carrier) Layers() []string {
+	if m.uploads() && m.cmd.fromFile() != "" || m.cmd.toFile() != "" {
+		return []string{measure.LayerMemory, measure.LayerWhole}
+	}
+	return []string{measure.LayerMemory}
+}
+
+// Move makes the transfer of all clients over a layer.
+func (m *carrier) Move(ctx context.Context, layer string) (measure.TransferRun, error) {
+	if m.uploads() {
+		return m.moveUp(ctx, layer)
+	}
+	return m.moveDown(ctx, layer)
+}
+
+// moveUp uploads generated data, or over the disk the file itself, which stays.
+func (m *carrier) moveUp(ctx context.Context, layer string) (measure.TransferRun, error) {
+	from, suffix, kept := m.generated, "", m.cmd.Keep
+	switch {
+	case layer == measure.LayerWhole:
+		from, kept = func(int64) (io.ReadCloser, error) { return os.Open(m.cmd.fromFile()) }, true
+	case m.cmd.fromFile() != "": // beside the place of the file, which comes last
+		suffix, kept = ".thru-memory", false
+	}
+	before := len(m.made)
+	name := m.name(suffix)
+	run, err := m.put(ctx, name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "")
+	if err != nil {
+		return run, err
+	}
+	if !m.cmd.Unread {
+		m.readBack(ctx, name(0, 0), &run)
+	}
+	if kept {
+		m.made = slices.Delete(m.made, before, len(m.made))
+	}
+	return run, ctx.Err()
+}
+
+// readBack downloads the first file that was uploaded, and compares it.
+func (m *carrier) readBack(ctx context.Context, name string, run *measure.TransferRun) {
+	same := &m.stream
+	if run.SHA256 != "" && run.Files == 1 {
+		same = nil // the sum says it, also of a file
+	} else if m.cmd.fromFile() != "" && !m.generates() {
+		return
+	}
+	out, err := mover.Run(ctx, mover.Job{
+		Direction: measure.Download, Clients: m.clients(1), Files: 1, Bytes: m.size, Sum: same == nil, Same: same,
+		Name: func(int, int) string { return name },
+		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil }, Dialer: m.dialer,
+	})
+	switch {
+	case err != nil:
+		m.warnings = append(m.warnings, "what was uploaded could not be read back to compare it: "+err.Error())
+	case same != nil:
+		run.Checked = out.Run.Checked
+	default:
+		run.Checked = new(out.Run.SHA256 == run.SHA256)
+	}
+}
+
+// moveDown downloads: to nowhere or to memory, or over the disk to the file.
+func (m *carrier) moveDown(ctx context.Context, layer string) (measure.TransferRun, error) {
+	job := mover.Job{
+		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live,
+		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil },
+		Sum:  m.cmd.Many == 1,
+	}
+	if m.generates() {
+		job.Same = &m.stream
+	}
+	switch {
+	case layer == measure.LayerWhole:
+		job.Sink = m.file
+	case m.cmd.To == toMemory:
+		job.Sink = func(int, int) (mover.Sink, error) { return mover.Memory(), nil }
+	}
+	out, err := mover.Run(ctx, job)
+	m.note(out.Info)
+	return out.Run, err
+}
+
+// file is the target of a download.
+func (m *carrier) file(int, int) (mover.Sink, error) {
+	f, left, err := mover.NewFile(m.cmd.toFile(), m.cmd.Overwrite)
+	if left {
+		m.warnings = append(m.warnings, mover.PartName(m.cmd.toFile())+" was removed: a transfer that was killed had left it")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Small uploads, or downloads, many small files one after the other.
+func (m *carrier) Small(ctx context.Context) (*measure.TransferRun, error) {
+	if m.cmd.Small == 0 {
+		return nil, nil
+	}
+	name := m.name(".thru-small")
+	run, err := m.put(ctx, name, m.generated, smallBytes, m.cmd.Small, 1, true)
+	if err == nil && !m.uploads() {
+		var out mover.Outcome
+		out, err = mover.Run(ctx, mover.Job{
+			Direction: measure.Download, Clients: m.clients(1), Files: m.cmd.Small, Bytes: smallBytes, Name: name, Same: &m.stream,
+			Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil }, Dialer: m.dialer,
+		})
+		run = out.Run
+	}
+	run.Layer = measure.LayerMemory
+	return &run, err
+}
+
+// Ceiling is what the client carries against a server in this process.
+func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
+	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server in this process, over loopback"}
+	encrypted, served := map[string]bool{"http": false, "https": true}[m.target.protocol]
+	if !served {
+		l.Missing = "thru has no server of " + m.target.protocol + " to measure its client against"
+		return l
+	}
+	bps, err := m.againstItself(ctx, encrypted)
+	if err != nil {
+		l.Missing = err.Error()
+		return l
+	}
+	l.Bps = &bps
+	return l
+}
+
+// ceilingBytes is what is moved to know the client's own ceiling.
+const ceilingBytes = 512 << 20
+
+func (m *carrier) againstItself(ctx context.Context, encrypted bool) (float64, error) {
+	server, err := mover.ServeHTTP(m.stream, encrypted)
+	if err != nil {
+		return 0, err
+	}
+	defer server.Close()
+	there := *m
+	there.config.Host, there.config.Port, there.config.Pin, there.config.Insecure = server.Host, server.Port, server.Pin, false
+	there.config.User, there.config.Dial = "", (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial
+	out, err := mover.Run(ctx, mover.Job{
+		Direction: m.direction, Clients: there.clients(1), Files: 1, Bytes: ceilingBytes, Overwrite: true,
+		Name:   func(int, int) string { return fmt.Sprint(ceilingBytes) },
+		Sink:   func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil },
+		Source: func(int, int) (io.ReadCloser, error) { return m.generated(ceilingBytes) },
+	})
+	if err != nil {
+		return 0, err
+	}
+	if out.Run.Bps == nil {
+		return 0, errors.New("no byte passed")
+	}
+	return out.Run.Bps.Value, nil
+}
+
+// Disk is not measured apart from the transfer.
+func (m *carrier) Disk(context.Context) (*measure.DiskTest, error) { return nil, nil }
+
+// cleanTime bounds the removal of what was made, also after an interrupt.
+const cleanTime = 10 * time.Second
+
+// Clean removes what was made for the measurement's sake.
+func (m *carrier) Clean() error {
+	if m.cmd.Keep {
+		m.made = slices.DeleteFunc(m.made, func(n string) bool { return n == m.target.path })
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cleanTime)
+	defer cancel()
+	slices.Sort(m.made)
+	return mover.Remove(ctx, m.client(), slices.Compact(m.made))
+}
+
+// Warnings are what is to be said of the transfers.
+func (m *carrier) Warnings() []string { return m.warnings }

@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/transfer"
+	"thru/internal/transfer/mover"
+	"thru/internal/unit"
+)
+
+// networkTime is how long the network is measured beside a transfer.
+const networkTime = 5 * time.Second
+
+// Bounds of what is asked of a server.
+const (
+	mostClients = 64
+	mostSmall   = 10_000
+	smallBytes  = 64 << 10 // of each small file
+)
+
+// Words that stand for no file.
+const (
+	toNowhere     = "nowhere"
+	toMemory      = "memory"
+	fromGenerated = "generated"
+)
+
+type transferCmd struct {
+	URL       string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, rsync, http or https; of smb the first part of PATH is the share."`
+	Upload    bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
+	From      string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
+	To        string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`
+	Size      string `group:"What" name:"size" placeholder:"SIZE" help:"Bytes of generated data, of each client (default: what lasts 10 s, by a short trial)."`
+	Many      int    `group:"What" name:"many" placeholder:"N" default:"1" help:"Clients at once."`
+	Small     int    `group:"What" name:"small" placeholder:"N" help:"Also N files of 64 KiB, one after the other, against the large one: they are uploaded, and removed."`
+	Overwrite bool   `group:"What" name:"overwrite" help:"Replace a file that is there."`
+	Keep      bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
+	Unread    bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
+
+	Buffer string        `group:"How" name:"buffer" placeholder:"SIZE" help:"Socket buffers of data connections, such as 64K or 2000000 (default: the kernel tunes them)."`
+	Block  string        `group:"How" name:"block" placeholder:"SIZE" help:"Bytes per read and write of the protocol, such as 128K (default: the protocol's own)."`
+	Wait   time.Duration `group:"How" name:"timeout" default:"30s" placeholder:"TIME" help:"Give up after so long without any byte."`
+
+	PasswordStdin bool   `group:"Login" name:"password-stdin" help:"Read the password from the first line of stdin (else: THRU_PASSWORD)."`
+	Key           string `group:"Login" short:"i" name:"identity" type:"path" placeholder:"FILE" help:"sftp: private key."`
+	Pin           string `group:"Login" name:"pin" placeholder:"SHA256" help:"Accept this certificate or host key alone."`
+	Insecure      bool   `group:"Login" name:"insecure" help:"Accept any certificate or host key."`
+
+	EndPoint string `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too."`
+	Port     int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
+	Time     string `group:"Ends" short:"t" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
+	Force    bool   `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
+	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+}
+
+// Run moves files, measures what lies below them, and says which layer binds.
+func (c *transferCmd) Run(ctx context.Context, e *env) error {
+	m, err := c.carrier(e)
+	if err != nil {
+		return err
+	}
+	if err := writable("--html", c.HTML); err != nil {
+		return err
+	}
+	d := dialer{env: e, Port: c.Port}
+	ends, closeAll, err := d.pair(ctx, c.EndPoint)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	x := control.Transferring{Transfer: m.asked(), Mover: m}
+	if x.Network, err = c.network(ends); err != nil {
+		return err
+	}
+	p := newProgress(e)
+	m.live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Watch: p, Gating: quickGates(c.Force)}
+	doc, err := runner.Transfer(ctx, x)
+	p.close()
+	doc.Arguments = e.arguments()
+	return e.outcome(doc, forms{json: c.JSON, html: c.HTML}, hinted(err))
+}
+
+// liveTransfer is a line of a transfer under way.
+func liveTransfer(l mover.Live) string {
+	if l.Total <= 0 {
+		return unit.Size(l.Bytes) + ", " + unit.Rate(l.Bps)
+	}
+	left := ""
+	if l.Bps > 0 {
+		left = ", about " + unit.Duration(int64(time.Duration(float64(l.Total-l.Bytes)*8/l.Bps*float64(time.Second)).Round(time.Second))) + " left"
+	}
+	return unit.Size(l.Bytes) + " of " + unit.Size(l.Total) + ", " + unit.Rate(l.Bps) + left
+}
+
+// carrier is what moves the files, before anything is connected.
+func (c *transferCmd) carrier(e *env) (*carrier, error) {
+	target, err := parseTransferURL(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.sensible(e); err != nil {
+		return nil, err
+	}
+	m := &carrier{cmd: c, target: target, direction: measure.Download}
+	if c.Upload {
+		m.direction = measure.Upload
+	}
+	var buffer, block int64
+	err = readAll([]reading{
+		{"--size", c.Size, "1G or 64M", func(s string) (err error) { m.size, err = positive(unit.ParseSize(s)); return }},
+		{"--buffer", c.Buffer, "64K or 2000000", func(s string) (err error) { buffer, err = upTo(1 << 30)(positive(unit.ParseSize(s))); return }},
+		{"--block", c.Block, "128K or 1M", func(s string) (err error) { block, err = upTo(1 << 30)(positive(unit.ParseSize(s))); return }},
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.dialer = &mover.Dialer{Buffer: int(buffer), Timeout: c.Wait}
+	m.config = transfer.Config{
+		Host: target.host, Port: target.port, Path: target.path, User: target.user, Password: c.password(e),
+		Pin: c.Pin, Insecure: c.Insecure, Key: c.Key, Buffer: int(buffer), Block: int(block), Dial: m.dialer.Dial, Timeout: c.Wait,
+	}
+	if m.stream, err = mover.NewStream(uint64(time.Now().UnixNano())); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// upTo bounds what was parsed.
+func upTo(most int64) func(int64, error) (int64, error) {
+	return func(n int64, err error) (int64, error) {
+		if err == nil && n > most {
+			err = fmt.Errorf("that is more than %s", unit.Size(most))
+		}
+		return n, err
+	}
+}
+
+// sensible refuses flags that do not go together.
+func (c *transferCmd) sensible(e *env) error {
+	generated := c.From == fromGenerated || c.From == "" && c.Upload
+	empty := withoutValue(e.args, "--from", "--to", "--size", "--pin", "--buffer", "--block", "--end-point", "--identity", "-i")
+	switch {
+	case empty != "":
+		return fault.Usagef("leave it out for the default", "%s has no value", empty)
+	case c.Upload && c.To != "":
+		return fault.Usagef("an upload goes to the file that the URL names", "--to does not go with --upload")
+	case !c.Upload && c.From != "" && !generated:
+		return fault.Usagef("--upload --from FILE, or the file's URL alone", "a download comes from the server")
+	case c.Size != "" && !generated:
+		return fault.Usagef("--size is of generated data: --from generated", "--size does not go with a file that is there")
+	case c.Many < 1 || c.Many > mostClients:
+		return fault.Usagef(fmt.Sprintf("--many takes 1 to %d", mostClients), "--many %d: no number of clients", c.Many)
+	case c.Small < 0 || c.Small > mostSmall:
+		return fault.Usagef(fmt.Sprintf("--small takes 1 to %d", mostSmall), "--small %d: no number of files", c.Small)
+	case c.Pin != "" && c.Insecure:
+		return fault.Usagef("take one of them", "--pin and --insecure do not go together")
+	case c.Many > 1 && c.toFile() != "":
+		return fault.Usagef("several clients write nowhere or to memory", "--many does not go with --to FILE")
+	case c.Wait < time.Second:
+		return fault.Usagef("--timeout takes a second or more", "--timeout %s is too short", c.Wait)
+	}
+	return nil
+}
+
+// toFile is the file that a download goes to, or "".
+func (c *transferCmd) toFile() string {
+	if c.To == toNowhere || c.To == toMemory {
+		return ""
+	}
+	return c.To
+}
+
+// fromFile is the file that is uploaded, or "".
+func (c *transferCmd) fromFile() string {
+	if c.From == fromGenerated {
+		return ""
+	}
+	return c.From
+}
+
+// passwordVariable holds a password, where stdin does not.
+const passwordVariable = "THRU_PASSWORD"
+
+// longestPassword bounds what is read of stdin, in bytes.
+const longestPassword = 4096
+
+// password reads it once, when the server asks.
+func (c *transferCmd) password(e *env) func() (string, error) {
+	var known *string
+	return func() (string, error) {
+		if known != nil {
+			return *known, nil
+		}
+		p, err := c.askPassword(e)
+		if err == nil {
+			known = &p
+		}
+		return p, err
+	}
+}
+
+func (c *transferCmd) askPassword(e *env) (string, error) {
+	if c.PasswordStdin {
+		line, err := bufio.NewReader(io.LimitReader(e.in, longestPassword)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("cli: reading the password: %w", err)
+		}
+		return strings.TrimRight(line, "\r\n"), nil
+	}
+	if p, ok := os.LookupEnv(passwordVariable); ok {
+		return p, nil
+	}
+	if f, ok := e.in.(*os.File); ok && isTerminal(e.in) {
+		fmt.Fprint(e.err, "password: ")
+		p, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(e.err)
+		if err != nil {
+			return "", fmt.Errorf("cli: reading the password: %w", err)
+		}
+		return string(p), nil
+	}
+	return "", fault.Failf(passwordVariable+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", transfer.ErrLogin)
+}
+
+// network is the plan of the path to the agent at the server; nil without one.
+func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
+	if c.EndPoint == "" || c.EndPoint == control.Local {
+		return nil, nil
+	}
+	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: 1}
+	err := readAll([]reading{{"-t", c.Time, "10 or 0.5", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }}})
+	if err != nil {
+		return nil, err
+	}
+	if r.Engine, err = engineOf(c.EndPoint); err != nil {
+		return nil, err
+	}
+	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
+	p.Command = "transfer"
+	return &p, err
+}
+
+// hinted adds what can be done where the client that failed has not said it.
+func hinted(err error) error {
+	if err == nil || fault.Hint(err) != "" {
+		return err
+	}
+	for _, x := range []struct {
+		is   error
+		hint string
+	}{
+		{transfer.ErrLogin, "USER@ in the URL; the password from " + passwordVariable + " or --password-stdin"},
+		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
+		{transfer.ErrReadOnly, "a folder that this user may write to"},
+		{transfer.ErrFull, "a smaller --size, or more room"},
+		{transfer.ErrExists, "--overwrite replaces it"},
+		{transfer.ErrShort, "the server ended the transfer early: its log says why"},
+		{transfer.ErrUnknown, "--pin SHA256 accepts that one alone"},
+	} {
+		if errors.Is(err, x.is) {
+			return fault.Failf(x.hint, "%w", err)
+		}
+	}
+	return err
+}
+
+// protocols that a URL may name.
+func protocols() []string {
+	var all []string
+	for _, p := range transferClients() {
+		all = append(all, p.name)
+	}
+	slices.Sort(all)
+	return all
+}

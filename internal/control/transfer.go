@@ -1,0 +1,287 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/diagnose"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/published"
+	"thru/internal/unit"
+)
+
+// Mover makes the transfers of one command. The clients are no agents: who runs
+// the command has them.
+type Mover interface {
+	// Greet logs in once, finds out whether the transfer can be made, and fills
+	// what the server says of itself.
+	Greet(ctx context.Context, t *measure.Transfer) error
+	// Settle decides how much is moved, where nobody has said it.
+	Settle(ctx context.Context, t *measure.Transfer) error
+	// Layers are those that Move can make, LayerMemory and LayerWhole.
+	Layers() []string
+	// Move makes the transfer of all clients over a layer.
+	Move(ctx context.Context, layer string) (measure.TransferRun, error)
+	// Small moves many small files; nil where none were asked for.
+	Small(ctx context.Context) (*measure.TransferRun, error)
+	// Ceiling is what the client carries on this machine alone.
+	Ceiling(ctx context.Context) measure.Layer
+	// Disk is what the disk of this end carries; nil: none takes part.
+	Disk(ctx context.Context) (*measure.DiskTest, error)
+	// Clean removes what was made for the measurement's sake.
+	Clean() error
+	// Warnings are what is to be said of the transfers.
+	Warnings() []string
+}
+
+// Transferring is what a transfer is to find out.
+type Transferring struct {
+	Transfer measure.Transfer
+	Mover    Mover
+	Network  *plan.Plan                                       // memory to memory; nil: there is no agent at the server
+	FarDisk  func(context.Context) (*measure.DiskTest, error) // disk of the server; nil: no agent may read it
+}
+
+// Transfer makes the transfers, measures the layers below them, and says which
+// binds. The document is always usable: on error it holds what was measured.
+func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Document, error) {
+	begin := time.Now()
+	t := x.Transfer
+	t.Layers, t.Runs = []measure.Layer{}, []measure.TransferRun{}
+	doc := &measure.Document{
+		Schema: measure.Schema, Thru: r.Version, Command: "transfer", StartedAt: begin,
+		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Transfer: &t,
+	}
+	err := r.transfer(ctx, doc, x)
+	if cerr := x.Mover.Clean(); cerr != nil {
+		doc.Warnings = append(doc.Warnings, "what was made for the measurement could not be removed: "+cerr.Error())
+	}
+	doc.Warnings = append(doc.Warnings, x.Mover.Warnings()...)
+	if ctx.Err() != nil {
+		err = interruption(doc)
+	}
+	diagnose.Transfer(doc)
+	doc.ElapsedNs = int64(time.Since(begin))
+	if err != nil {
+		doc.Error = Describe(err)
+	}
+	return doc, err
+}
+
+func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transferring) error {
+	t := doc.Transfer
+	r.Watch.Checking("logging in at " + t.URL)
+	if err := x.Mover.Greet(ctx, t); err != nil {
+		return err
+	}
+	if err := r.network(ctx, doc, x.Network); err != nil {
+		return err
+	}
+	if err := x.Mover.Settle(ctx, t); err != nil {
+		return err
+	}
+	r.below(ctx, doc, x)
+	for _, layer := range x.Mover.Layers() {
+		r.Watch.Checking(layer + ": " + unit.Size(t.Asked.Bytes))
+		run, err := x.Mover.Move(ctx, layer)
+		run.Layer = layer
+		t.Runs = append(t.Runs, run)
+		if err != nil {
+			return err
+		}
+		if err := spoiled(t, &run); err != nil {
+			return err
+		}
+		t.Layers = append(t.Layers, layerOf(&run, t))
+	}
+	var err error
+	if t.Small, err = x.Mover.Small(ctx); err != nil {
+		return err
+	}
+	afterwards(doc)
+	return nil
+}
+
+// spoiled is an error where what arrived is not what was sent.
+func spoiled(t *measure.Transfer, run *measure.TransferRun) error {
+	if run.Checked != nil && !*run.Checked {
+		return fault.Failf("something between the ends changes data: the path is not to be trusted", "control: what arrived by %s is not what was sent", t.Protocol)
+	}
+	return nil
+}
+
+// layerOf is the floor of a run.
+func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
+	l := measure.Layer{Name: run.Layer, Where: Local}
+	switch {
+	case run.Layer == measure.LayerMemory && t.Direction == measure.Upload:
+		l.How = "generated data to the server's file"
+	case run.Layer == measure.LayerMemory:
+		l.How = "the server's file to " + strings.Replace(t.Asked.To, "disk", "nowhere", 1)
+	case t.Direction == measure.Upload:
+		l.How = "a file here to the server's file"
+	default:
+		l.How = "the server's file to a file here, until it is on the disk"
+	}
+	if f := run.Bps; f != nil {
+		l.Bps, l.Low, l.High = &f.Value, &f.Low, &f.High
+	} else {
+		l.Missing = "no byte passed"
+	}
+	return l
+}
+
+// network measures memory to memory, and takes over what came of it. Where it
+// cannot be measured the layer says why; the transfers are made all the same.
+func (r *Runner) network(ctx context.Context, doc *measure.Document, p *plan.Plan) error {
+	layer := measure.Layer{Name: measure.LayerNetwork, How: "thru's own data plane"}
+	if p == nil {
+		layer.Missing = "there is no agent at the server: thru serve there, and --end-point NAME here"
+		doc.Transfer.Layers = append(doc.Transfer.Layers, layer)
+		_, _, err := r.facts(ctx, doc, 0, func(name string) string { return r.opposite(name, true) })
+		return err
+	}
+	net, err := r.Run(ctx, *p)
+	doc.EndPoints, doc.Paths, doc.Gates, doc.Cells, doc.Findings = net.EndPoints, net.Paths, net.Gates, net.Cells, net.Findings
+	doc.Warnings, doc.Missing, doc.Verdict = net.Warnings, net.Missing, nil
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		if c.Goodput == nil || c.Beside {
+			continue
+		}
+		f := c.Goodput
+		layer.Bps, layer.Low, layer.High, layer.Where = &f.Value, &f.Low, &f.High, measure.PairName(c.From, c.To)
+		layer.How = fmt.Sprintf("thru's own data plane, memory to memory, %d streams", c.Streams)
+		doc.Transfer.Cells = append(doc.Transfer.Cells, i)
+		break
+	}
+	if layer.Bps == nil {
+		layer.Missing = "the test of the network failed"
+		if err != nil {
+			layer.Missing = err.Error()
+		}
+	}
+	doc.Transfer.Layers = append(doc.Transfer.Layers, layer)
+	return ctx.Err()
+}
+
+// below measures the disks, and the client on this machine alone.
+func (r *Runner) below(ctx context.Context, doc *measure.Document, x Transferring) {
+	t := doc.Transfer
+	far := measure.Layer{Name: measure.LayerDiskFar, How: "thru disk at the server", Missing: "no agent at the server may read its files: thru serve --allow files there, and --end-point NAME here"}
+	if x.FarDisk != nil {
+		r.Watch.Checking("the server's disk")
+		pattern := measure.SequentialRead
+		if t.Direction == measure.Upload {
+			pattern = measure.SequentialWrite
+		}
+		test, err := x.FarDisk(ctx)
+		diskLayer(doc, &far, test, pattern, err)
+	}
+	pattern := measure.SequentialWrite
+	if t.Direction == measure.Upload {
+		pattern = measure.SequentialRead
+	}
+	t.Layers = append([]measure.Layer{far}, t.Layers...)
+	here := measure.Layer{Name: measure.LayerDiskHere, Where: Local, How: "thru disk", Missing: "no disk of this end takes part"}
+	if slices.Contains(x.Mover.Layers(), measure.LayerWhole) {
+		r.Watch.Checking("the disk here")
+		test, err := x.Mover.Disk(ctx)
+		diskLayer(doc, &here, test, pattern, err)
+	}
+	r.Watch.Checking("the client on this machine alone")
+	t.Layers = append(t.Layers, here, x.Mover.Ceiling(ctx))
+}
+
+// diskLayer takes the rate of one pattern of a disk test.
+func diskLayer(doc *measure.Document, l *measure.Layer, test *measure.DiskTest, pattern string, err error) {
+	l.Missing = "the disk was not measured"
+	if err != nil {
+		l.Missing = err.Error()
+	}
+	if test == nil {
+		return
+	}
+	doc.Disks = append(doc.Disks, *test)
+	l.Where = test.Where
+	for _, run := range test.Runs {
+		if run.Pattern == pattern && run.Bytes != nil {
+			bits := func(bytes float64) *float64 { return new(8 * bytes) }
+			l.Bps, l.Low, l.High, l.Missing = bits(run.Bytes.Value), bits(run.Bytes.Low), bits(run.Bytes.High), ""
+			l.How = pattern + " by " + test.Method + ", " + test.Cache
+		}
+	}
+}
+
+// afterwards adds what the runs show together, and figures of others as context.
+func afterwards(doc *measure.Document) {
+	t := doc.Transfer
+	inUse(t)
+	if why := tooShort(t); why != "" {
+		doc.Warnings = append(doc.Warnings, why)
+	}
+	var sums []string
+	for _, run := range t.Runs {
+		if run.SHA256 != "" {
+			sums = append(sums, run.SHA256)
+		}
+	}
+	if len(slices.Compact(sums)) > 1 && t.Direction == measure.Download {
+		doc.Warnings = append(doc.Warnings, "the file was not the same in all transfers: it changes at the server, or on the way")
+	}
+	if !slices.ContainsFunc(t.Runs, func(x measure.TransferRun) bool { return x.ThereCPU != nil }) {
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "transfer.runs.there_cpu", Why: "the server's CPU is not watched during a transfer"})
+	}
+	table, err := published.Load()
+	if err != nil {
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "transfer.published", Why: err.Error()})
+		return
+	}
+	for _, row := range table.All() {
+		if row.HighBps != nil && !row.Suspect && isAbout(row, t) {
+			name := row.Scenario
+			if row.Note != "" {
+				name += ": " + row.Note
+			}
+			t.Ratios = append(t.Ratios, measure.Ratio{ID: row.ID, Name: name, Bps: *row.HighBps})
+		}
+	}
+}
+
+// inUse fills the layer of this end's disk from the transfer itself, where no
+// test of the disk was made: what it took in the time that was spent in the file.
+func inUse(t *measure.Transfer) {
+	for _, run := range t.Runs {
+		i := slices.IndexFunc(t.Layers, func(l measure.Layer) bool { return l.Name == measure.LayerDiskHere })
+		if run.Layer != measure.LayerWhole || run.LocalNs <= 0 || i < 0 || t.Layers[i].Bps != nil {
+			continue
+		}
+		bps := float64(run.Bytes) * 8e9 * float64(max(t.Asked.Clients, 1)) / float64(run.LocalNs)
+		t.Layers[i] = measure.Layer{Name: measure.LayerDiskHere, Where: Local, Bps: &bps, How: "the time that the transfer spent in its file, the page cache included"}
+	}
+}
+
+// shortest is how long a transfer should last, so that the windows have grown
+// and a second more or less does not matter.
+const shortest = 5 * time.Second
+
+func tooShort(t *measure.Transfer) string {
+	for _, run := range t.Runs {
+		if run.Bps != nil && run.ElapsedNs < int64(shortest) {
+			wanted := int64(run.Bps.Value / 8 * 10)
+			return fmt.Sprintf("the transfer took %s: too short for windows that grow with it; %s would last 10 s", unit.Duration(run.ElapsedNs), unit.Size(wanted))
+		}
+	}
+	return ""
+}
+
+// isAbout tells whether a published figure is of this protocol.
+func isAbout(row published.Row, t *measure.Transfer) bool {
+	of := map[string][]string{"ftp": {"C9", "C10"}, "ftps": {"C9", "C10"}, "smb": {"C11"}, "nfs": {"C12", "C13", "C14"}}[t.Protocol]
+	return slices.Contains(append(of, "C15"), row.ID)
+}

@@ -1,0 +1,60 @@
+package stat
+
+import (
+	"thru/internal/measure"
+)
+
+// TransferFigure is the goodput of a run over the time from its first byte to
+// its end, with the doubt of its whole seconds. Nil where nothing passed.
+func TransferFigure(x *measure.TransferRun) *measure.Figure {
+	if x.ElapsedNs <= 0 || x.Bytes <= 0 {
+		return nil
+	}
+	rate := float64(x.Bytes) * 8e9 / float64(x.ElapsedNs)
+	f := &measure.Figure{Value: rate, Low: rate, High: rate, Runs: 1, Basis: "bins of a single run"}
+	for _, b := range x.Seconds {
+		f.Low, f.High = min(f.Low, b), max(f.High, b)
+	}
+	if ci, ok := BatchInterval(x.Seconds, TransferRTT(x)); ok {
+		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
+	}
+	if s := Steady(x.Seconds); s.Checked {
+		f.Stable = new(s.Steady)
+	}
+	return f
+}
+
+// TransferRTT is the round trip of the connection that carried the most, in ns:
+// the least that its kernel saw; 0 where it is not known.
+func TransferRTT(x *measure.TransferRun) int64 {
+	if len(x.Sockets) == 0 || x.Sockets[0].TCP == nil {
+		return 0
+	}
+	for _, us := range []*uint32{x.Sockets[0].TCP.MinRTTUs, x.Sockets[0].TCP.RTTUs} {
+		if us != nil && *us > 0 && *us < 1<<31 { // MinRTTUs is all ones before the first
+			return int64(*us) * 1000
+		}
+	}
+	return 0
+}
+
+// SpanCPU is what a span of time cost a host, other work included: no baseline
+// was seen. WorkerCores is of the process that was watched. Nil where the
+// counters were not read.
+func SpanCPU(s *measure.HostSpan) *measure.CPUFigure {
+	if s == nil || len(s.CPUs) == 0 {
+		return nil
+	}
+	f := &measure.CPUFigure{}
+	for _, c := range s.CPUs {
+		f.Cores += c.Busy() / 100
+		if c.Busy() > f.MaxCorePct {
+			f.MaxCore, f.MaxCorePct = c.Core, c.Busy()
+		}
+	}
+	f.Pct = 100 * f.Cores / float64(len(s.CPUs))
+	if s.Worker != nil && s.Span > 0 {
+		f.WorkerCores = known(float64(s.Worker.UserNs+s.Worker.SystemNs) / float64(s.Span))
+	}
+	return f
+}

@@ -1,0 +1,244 @@
+package mover
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"thru/internal/fault"
+	"thru/internal/transfer"
+)
+
+// Sink is where the bytes of one file go.
+type Sink interface {
+	io.Writer
+	Keep() error // it has come whole
+	Drop()       // what came of it is removed; after Keep it does nothing
+}
+
+// Nowhere takes everything and keeps nothing.
+func Nowhere() Sink { return void{} }
+
+type void struct{}
+
+func (void) Write(p []byte) (int, error) { return len(p), nil }
+func (void) Keep() error                 { return nil }
+func (void) Drop()                       {}
+
+// memoryBytes is how much of a file lies in memory at a time.
+const memoryBytes = 64 << 20
+
+// Memory copies everything into memory once, the newest over the oldest.
+func Memory() Sink { return &memory{kept: make([]byte, memoryBytes)} }
+
+type memory struct {
+	void
+	kept []byte
+	at   int
+}
+
+func (m *memory) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		n := copy(m.kept[m.at:], rest)
+		m.at, rest = (m.at+n)%len(m.kept), rest[n:]
+	}
+	return len(p), nil
+}
+
+// PartEnding ends the name of a file that has not come whole: of TARGET it is
+// .TARGET.thru-part in the same folder. It is locked while it is written, so that
+// the next transfer to TARGET knows one that a killed run has left, and removes it.
+const PartEnding = ".thru-part"
+
+// PartName is the name under which a target is written until it is whole.
+func PartName(target string) string {
+	dir, name := filepath.Split(target)
+	return filepath.Join(dir, "."+name+PartEnding)
+}
+
+// errLocked is of a file that another process is writing.
+var errLocked = errors.New("another transfer is writing it")
+
+// CheckTarget finds out before a transfer whether a file may be written: that
+// its folder is there, that it is no folder itself, and without overwrite that
+// there is nothing of its name (ErrExists).
+func CheckTarget(target string, overwrite bool) error {
+	if info, err := os.Stat(filepath.Dir(target)); err != nil {
+		return fault.Failf("--to names a file in a folder that is there", "mover: looking for the folder of %s: %w", target, err)
+	} else if !info.IsDir() {
+		return fault.Failf("--to names a file in a folder that is there", "mover: %s is no folder", filepath.Dir(target))
+	}
+	info, err := os.Lstat(target)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("mover: looking for %s: %w", target, err)
+	case info.IsDir():
+		return fault.Failf("--to names a file", "mover: %s is a folder", target)
+	case !overwrite:
+		return fault.Failf("--overwrite replaces it", "mover: %s: %w", target, transfer.ErrExists)
+	}
+	return nil
+}
+
+// NewFile begins a file that gets its name when it has come whole. left tells of
+// a part that a run that was killed had left behind, which is gone now. A
+// target that is there is replaced with overwrite, else the error is ErrExists.
+func NewFile(target string, overwrite bool) (f *File, left bool, err error) {
+	if err := CheckTarget(target, overwrite); err != nil {
+		return nil, false, err
+	}
+	part := PartName(target)
+	_, serr := os.Lstat(part)
+	left = serr == nil
+	if err := removeLeft(part); err != nil {
+		return nil, false, err
+	}
+	out, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, left, fault.Failf("--to names a file in a folder that can be written to", "mover: making %s: %w", part, err)
+	}
+	if err := lock(out); err != nil {
+		out.Close()
+		return nil, left, fmt.Errorf("mover: making %s: %w", part, err)
+	}
+	return &File{out: out, target: target, overwrite: overwrite}, left, nil
+}
+
+// removeLeft removes a part that nobody is writing. What is there and is no
+// file is nobody's to remove.
+func removeLeft(part string) error {
+	info, err := os.Lstat(part)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no file of thru's")
+	}
+	if err != nil {
+		return fmt.Errorf("mover: looking for %s: %w", part, err)
+	}
+	f, err := os.OpenFile(part, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("mover: opening what an earlier transfer has left: %w", err)
+	}
+	defer f.Close()
+	if err := lock(f); err != nil {
+		return fault.Failf("wait until it ends, or name another file", "mover: %s: %w", part, err)
+	}
+	if err := os.Remove(part); err != nil {
+		return fmt.Errorf("mover: removing what an earlier transfer has left: %w", err)
+	}
+	return nil
+}
+
+// File is a Sink with a name on a disk.
+type File struct {
+	out       *os.File
+	target    string
+	overwrite bool
+	done      bool
+}
+
+// Write appends. A full disk is ErrFull.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.out.Write(p)
+	if isFull(err) {
+		err = fmt.Errorf("mover: writing %s: %w: %w", f.target, transfer.ErrFull, err)
+	}
+	return n, err
+}
+
+// Keep waits until it is on the disk, and gives it its name.
+func (f *File) Keep() error {
+	err := f.out.Sync()
+	if err == nil {
+		err = f.name()
+	}
+	if err != nil {
+		f.Drop()
+		return fmt.Errorf("mover: keeping %s: %w", f.target, err)
+	}
+	f.done = true
+	return f.out.Close()
+}
+
+// name gives the file its own. A link never replaces what has come there meanwhile.
+func (f *File) name() error {
+	if f.overwrite {
+		return os.Rename(f.out.Name(), f.target)
+	}
+	err := os.Link(f.out.Name(), f.target)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return transfer.ErrExists
+	case err != nil: // a file system without links
+		if _, serr := os.Lstat(f.target); serr == nil {
+			return transfer.ErrExists
+		}
+		return os.Rename(f.out.Name(), f.target)
+	}
+	return os.Remove(f.out.Name())
+}
+
+// Drop removes it.
+func (f *File) Drop() {
+	if !f.done {
+		f.done = true
+		os.Remove(f.out.Name()) // before it is unlocked: nobody else takes it for their own
+		f.out.Close()
+	}
+}
+
+// hasher sums on a thread of its own, so that it holds up the data only where it
+// is slower than all the rest.
+type hasher struct {
+	sum   hash.Hash
+	parts chan []byte
+	free  chan []byte
+	done  chan struct{}
+}
+
+const (
+	hashParts = 8
+	hashBytes = 256 << 10
+)
+
+func newHasher() *hasher {
+	h := &hasher{sum: sha256.New(), parts: make(chan []byte, hashParts), free: make(chan []byte, hashParts), done: make(chan struct{})}
+	for range hashParts {
+		h.free <- make([]byte, 0, hashBytes)
+	}
+	go func() {
+		defer close(h.done)
+		for p := range h.parts {
+			h.sum.Write(p)
+			h.free <- p[:0]
+		}
+	}()
+	return h
+}
+
+func (h *hasher) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		part := <-h.free
+		k := min(len(p), cap(part))
+		h.parts <- append(part, p[:k]...)
+		p = p[k:]
+	}
+	return n, nil
+}
+
+// hex ends it and returns the sum.
+func (h *hasher) hex() string {
+	close(h.parts)
+	<-h.done
+	return hex.EncodeToString(h.sum.Sum(nil))
+}

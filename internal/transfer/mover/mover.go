@@ -1,0 +1,355 @@
+// Package mover runs transfers and measures them: some clients at once, each
+// with some files, to or from where the job says. It knows no protocol, and
+// does not judge what was reached.
+package mover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"thru/internal/host"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/transfer"
+)
+
+// Job is one run of all clients together.
+type Job struct {
+	Direction string            // measure.Download or measure.Upload
+	Clients   []transfer.Client // at once
+	Files     int               // of each client, one after the other
+	Bytes     int64             // of each file
+
+	Name   func(client, file int) string                 // at the server
+	Sink   func(client, file int) (Sink, error)          // of a download: where it goes
+	Source func(client, file int) (io.ReadCloser, error) // of an upload: where it comes from
+
+	Same      *Stream // a download is to be this stream; nil: it is compared with nothing
+	Sum       bool    // SHA-256 of what passes, of a job of one file
+	Overwrite bool    // replace what is at the server
+	Dialer    *Dialer // that the clients connect by; nil: their sockets are not read
+	Watch     func(Live)
+}
+
+// Live is how far a run is.
+type Live struct {
+	Bytes, Total int64
+	Bps          float64 // in the latest second
+}
+
+// Outcome is what came of a job. Of one that failed it holds what was measured
+// until then.
+type Outcome struct {
+	Run  measure.TransferRun
+	Info transfer.Info
+	Made []string // files that are whole at the server now
+}
+
+// run is a job under way.
+type run struct {
+	job   Job
+	begin time.Time
+	moved atomic.Int64
+	first atomic.Int64 // ns after begin, when the first byte passed; 0: none has
+	local atomic.Int64 // ns that clients waited for files of this end
+
+	mu      sync.Mutex
+	outcome Outcome
+	seconds []float64
+	wrong   bool
+}
+
+// Run opens all sessions, then moves all files. The first error ends the others.
+func Run(ctx context.Context, job Job) (Outcome, error) {
+	r := &run{job: job, begin: time.Now()}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if job.Dialer != nil {
+		job.Dialer.Forget()
+	}
+	sessions := make([]transfer.Session, len(job.Clients))
+	defer func() {
+		for _, s := range sessions {
+			if s != nil {
+				s.Close()
+			}
+		}
+	}()
+	err := atOnce(ctx, cancel, len(job.Clients), func(i int) (err error) {
+		sessions[i], err = job.Clients[i].Open(ctx)
+		return err
+	})
+	if err != nil {
+		return r.failed(err), err
+	}
+	h := host.New()
+	before := h.Read("", os.Getpid())
+	stop := r.sample()
+	err = atOnce(ctx, cancel, len(sessions), func(i int) error { return r.client(ctx, sessions[i], i) })
+	ended := time.Now()
+	stop()
+	r.outcome.Info = sessions[0].Info()
+	r.figures(ended, host.Span(before, h.Read("", os.Getpid()), r.begin))
+	if err != nil {
+		return r.failed(err), err
+	}
+	return r.outcome, nil
+}
+
+// atOnce runs n parts, of which the first error ends the others.
+func atOnce(ctx context.Context, cancel context.CancelCauseFunc, n int, part func(i int) error) error {
+	var parts sync.WaitGroup
+	for i := range n {
+		parts.Go(func() {
+			if err := part(i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	parts.Wait()
+	return context.Cause(ctx)
+}
+
+func (r *run) failed(err error) Outcome {
+	r.outcome.Run.Error = &measure.Error{Message: err.Error(), ExitCode: 1}
+	return r.outcome
+}
+
+// client moves the files of one.
+func (r *run) client(ctx context.Context, s transfer.Session, n int) error {
+	for i := range r.job.Files {
+		move := r.get
+		if r.job.Direction == measure.Upload {
+			move = r.put
+		}
+		if err := move(ctx, s, n, i); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.outcome.Run.Files++
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// start notes the moment of the first byte.
+func (r *run) start() {
+	if r.first.Load() == 0 {
+		r.first.CompareAndSwap(0, max(1, int64(time.Since(r.begin))))
+	}
+}
+
+// get downloads a file, and leaves nothing of one that did not come whole.
+func (r *run) get(ctx context.Context, s transfer.Session, client, file int) error {
+	sink, err := r.job.Sink(client, file)
+	if err != nil {
+		return err
+	}
+	defer sink.Drop()
+	w := &intake{run: r, to: sink}
+	if r.job.Same != nil {
+		w.compared = r.job.Same.checker()
+	}
+	if r.job.Sum {
+		w.sum = newHasher()
+	}
+	n, err := s.Get(ctx, r.job.Name(client, file), w)
+	sum := w.end()
+	if err == nil && n < r.job.Bytes {
+		err = fmt.Errorf("mover: %d of %d bytes came: %w", n, r.job.Bytes, transfer.ErrShort)
+	}
+	if err != nil {
+		return err
+	}
+	r.start()
+	r.moved.Add(n - w.bytes) // of a program whose bytes do not pass here
+	begun := time.Now()
+	if err := sink.Keep(); err != nil {
+		return err
+	}
+	r.local.Add(int64(time.Since(begun)))
+	r.arrived(sum, w.compared, n)
+	return nil
+}
+
+func (r *run) arrived(sum string, compared *checker, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcome.Run.SHA256 = sum
+	if compared != nil {
+		r.wrong = r.wrong || !compared.holds(n)
+		r.outcome.Run.Checked = new(!r.wrong)
+	}
+}
+
+// put uploads a file; the client removes one that did not get there whole.
+func (r *run) put(ctx context.Context, s transfer.Session, client, file int) error {
+	from, err := r.job.Source(client, file)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	o := &outlet{run: r, from: from}
+	if r.job.Sum {
+		o.sum = newHasher()
+	}
+	name := r.job.Name(client, file)
+	err = s.Put(ctx, name, o, r.job.Bytes, r.job.Overwrite)
+	sum := o.end()
+	if err != nil {
+		return err
+	}
+	r.start()
+	r.moved.Add(r.job.Bytes - o.bytes)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcome.Run.SHA256 = sum
+	r.outcome.Made = append(r.outcome.Made, name)
+	return nil
+}
+
+// intake is what a client writes a download to.
+type intake struct {
+	run      *run
+	to       io.Writer
+	sum      *hasher
+	compared *checker
+	bytes    int64
+}
+
+// Write passes on and counts. Only the time of the file itself is this end's.
+func (w *intake) Write(p []byte) (int, error) {
+	w.run.start()
+	begun := time.Now()
+	n, err := w.to.Write(p)
+	w.run.local.Add(int64(time.Since(begun)))
+	if w.sum != nil {
+		w.sum.Write(p[:n])
+	}
+	if w.compared != nil {
+		w.compared.Write(p[:n])
+	}
+	w.bytes += int64(n)
+	w.run.moved.Add(int64(n))
+	return n, err
+}
+
+func (w *intake) end() string {
+	if w.sum == nil {
+		return ""
+	}
+	return w.sum.hex()
+}
+
+// outlet is what a client reads an upload from.
+type outlet struct {
+	run   *run
+	from  io.Reader
+	sum   *hasher
+	bytes int64
+}
+
+func (o *outlet) Read(p []byte) (int, error) {
+	o.run.start()
+	begun := time.Now()
+	n, err := o.from.Read(p)
+	o.run.local.Add(int64(time.Since(begun)))
+	if o.sum != nil {
+		o.sum.Write(p[:n])
+	}
+	o.bytes += int64(n)
+	o.run.moved.Add(int64(n))
+	return n, err
+}
+
+func (o *outlet) end() string {
+	if o.sum == nil {
+		return ""
+	}
+	return o.sum.hex()
+}
+
+// sampleEvery is how often sockets are read.
+const sampleEvery = 100 * time.Millisecond
+
+// sample reads the sockets and counts the seconds until it is stopped.
+func (r *run) sample() (stop func()) {
+	done := make(chan struct{})
+	var sampler sync.WaitGroup
+	sampler.Go(func() {
+		tick := time.NewTicker(sampleEvery)
+		defer tick.Stop()
+		var from time.Duration
+		var bytes int64
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if r.job.Dialer != nil {
+				r.job.Dialer.Sample()
+			}
+			now, first := time.Since(r.begin), time.Duration(r.first.Load())
+			if first == 0 {
+				continue
+			}
+			if from = max(from, first); now-from >= time.Second {
+				moved := r.moved.Load()
+				r.second(float64(moved-bytes) * 8 / (now - from).Seconds())
+				from, bytes = now, moved
+			}
+		}
+	})
+	return func() { close(done); sampler.Wait() }
+}
+
+func (r *run) second(bps float64) {
+	r.seconds = append(r.seconds, bps)
+	if r.job.Watch != nil {
+		total := r.job.Bytes * int64(r.job.Files) * int64(len(r.job.Clients))
+		r.job.Watch(Live{Bytes: r.moved.Load(), Total: total, Bps: bps})
+	}
+}
+
+// figures fills what was measured until it ended.
+func (r *run) figures(ended time.Time, span measure.HostSpan) {
+	x := &r.outcome.Run
+	first := r.first.Load()
+	x.SetupNs, x.Bytes, x.LocalNs = first, r.moved.Load(), r.local.Load()
+	if first == 0 {
+		return
+	}
+	x.ElapsedNs = max(1, int64(ended.Sub(r.begin))-first)
+	if r.outcome.Info.Library || len(r.seconds) > 0 && x.Bytes > 0 {
+		x.Seconds = r.seconds
+	}
+	if d := r.job.Dialer; d != nil {
+		d.Sample()
+		x.Sockets = d.Streams()
+	}
+	x.Bps = stat.TransferFigure(x)
+	x.HereCPU = stat.SpanCPU(&span)
+}
+
+// Remove removes files at the server by a session of its own.
+func Remove(ctx context.Context, c transfer.Client, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	s, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range names {
+		errs = append(errs, s.Remove(ctx, n))
+	}
+	return errors.Join(append(errs, s.Close())...)
+}
