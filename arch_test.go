@@ -34,7 +34,7 @@ var beside = map[string][]string{
 	"knob":     {"measure"},                 // whose settings its commands are of
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
-	"transfer": {"sock", "host"}, // the sockets' options, and what a transfer costs this host
+	"transfer": {"sock", "host"},                 // the sockets' options, and what a transfer costs this host
 	"tune":     {"host"},                         // which asks drivers, and knows the interrupts of an interface
 	"report":   {"published", "plan", "compare"}, // plan: what a dry run lists
 	"planfile": {"plan"},                         // which it builds
@@ -50,7 +50,7 @@ var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall",
 const dataPlane = "worker"
 
 // testKits are packages that only tests import; they are held to the rules of tests.
-var testKits = []string{"engine/enginetest", "bus/bustest", "store/storetest"}
+var testKits = []string{"engine/enginetest", "bus/bustest", "store/storetest", "transfer/transfertest"}
 
 // allowed lists exceptions to a rule by "rule: file", each with its reason.
 var allowed = map[string]string{

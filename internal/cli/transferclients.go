@@ -16,4 +16,4 @@ func transferClients() []transferClient {
 }
 
 // checkTransferName refuses names that could mean another file than they say.
-func checkTransferName(name string) error { return nil }
+func checkTransferName(name string) error { return transfer.CheckName(name) }

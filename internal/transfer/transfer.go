@@ -5,6 +5,7 @@ package transfer
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -20,6 +21,10 @@ var (
 	ErrExists   = errors.New("there is something of that name already")
 	ErrShort    = errors.New("fewer bytes came than the server had said")
 	ErrUnknown  = errors.New("the server's certificate or host key is not known")
+	ErrDenied   = errors.New("the server does not let this user read it")
+	ErrName     = errors.New("a name that no server is asked for")
+	ErrSilent   = errors.New("no byte went either way for as long as is waited")
+	ErrSource   = errors.New("what is to be sent ended early")
 )
 
 // Config is what a client of one URL needs. Secrets never stand in an error.
@@ -30,10 +35,13 @@ type Config struct {
 	Password   func() (string, error) // asked for once, where the server wants one
 	Pin        string                 // SHA-256 of the certificate or host key that alone is accepted; empty: the system's trust
 	Insecure   bool                   // accept any
+	Roots      *x509.CertPool         // trusted instead of the system's certificates, where not nil
+	KnownHosts string                 // SSH's file of host keys; empty: that of the user
+	Key        string                 // file of a private SSH key, offered before the agent's
 	Buffer     int                    // SO_SNDBUF and SO_RCVBUF of data connections; 0 leaves them
 	Block      int                    // bytes per read and write of the protocol; 0 is its own
 	Dial       func(ctx context.Context, network, addr string) (net.Conn, error)
-	Timeout    time.Duration // without any byte
+	Timeout    time.Duration // without any byte either way; 0 is DefaultTimeout
 }
 
 // Info is what a server says of itself.
@@ -51,7 +59,8 @@ type Client interface {
 	Open(ctx context.Context) (Session, error)
 }
 
-// Session is a connection that is logged in.
+// Session is a connection that is logged in. One that was cancelled, or went
+// silent, is over: its methods fail from then on, and Close is what is left.
 type Session interface {
 	Info() Info
 	// Size of a file; ErrMissing where there is none.
@@ -63,7 +72,8 @@ type Session interface {
 	Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error
 	// Remove removes what Put made.
 	Remove(ctx context.Context, path string) error
-	// Sockets are the data connections' descriptors, where the protocol gives them: for TCP_INFO.
+	// Sockets are the connections that are open now and carry data, where the protocol
+	// gives them: for TCP_INFO. It may be called beside any other method.
 	Sockets() []net.Conn
 	Close() error
 }

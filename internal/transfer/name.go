@@ -1,0 +1,53 @@
+package transfer
+
+import (
+	"crypto/rand"
+	"path"
+	"strings"
+
+	"thru/internal/fault"
+)
+
+// Bounds of a name in bytes: PATH_MAX without its end, and NAME_MAX (limits.h).
+const (
+	longestPath = 4095
+	longestName = 255
+)
+
+// CheckName refuses a path of a URL that could mean another file than it says,
+// here or at the server, before any byte of it is sent. The error is ErrName.
+func CheckName(name string) error {
+	why := ""
+	switch {
+	case name == "":
+		why = "it is empty"
+	case len(name) > longestPath:
+		why = "it is longer than 4095 bytes"
+	case strings.HasPrefix(name, "/"), strings.HasPrefix(name, `\`):
+		why = "it begins with a second slash"
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		why = "it holds a control character"
+	}
+	for element := range strings.FieldsFuncSeq(strings.ReplaceAll(name, "//", "/./"), func(r rune) bool { return r == '/' || r == '\\' }) {
+		switch {
+		case why != "":
+		case element == "." || element == "..":
+			why = "a part of it is empty, . or .."
+		case len(element) > longestName:
+			why = "a part of it is longer than 255 bytes"
+		}
+	}
+	if why == "" && strings.HasSuffix(name, "/") {
+		why = "it names a folder"
+	}
+	if why == "" {
+		return nil
+	}
+	return fault.Usagef("name a file: folders and a name, with a single slash between them", "transfer: %.60q: %w: %s", name, ErrName, why)
+}
+
+// TempName is a name beside the given one under which a file is written until it
+// is whole. Nobody else has it, and it says whose it is.
+func TempName(name string) string {
+	return path.Join(path.Dir(name), ".thru-"+rand.Text()[:12]+".part")
+}

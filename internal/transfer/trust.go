@@ -1,0 +1,80 @@
+package transfer
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"thru/internal/fault"
+)
+
+// Fingerprint names a certificate (DER) or an SSH host key (its wire form).
+func Fingerprint(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Pinned tells whether pin is raw's SHA-256: in hexadecimal, with or without
+// colons, or in base64 as OpenSSH writes it, with or without "sha256:" before it.
+func Pinned(pin string, raw []byte) bool {
+	sum := sha256.Sum256(raw)
+	if len(pin) > 7 && strings.EqualFold(pin[:7], "sha256:") {
+		pin = pin[7:]
+	}
+	if got, err := hex.DecodeString(strings.ReplaceAll(pin, ":", "")); err == nil {
+		return string(got) == string(sum[:])
+	}
+	got, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(pin, "="))
+	return err == nil && string(got) == string(sum[:])
+}
+
+// TLS is how a client of cfg speaks TLS: with certificates that the pin names,
+// else with those that the system or cfg.Roots trusts. A refusal is ErrUnknown
+// and says the fingerprint.
+func (c Config) TLS() *tls.Config {
+	return &tls.Config{
+		ServerName: c.Host, MinVersion: tls.VersionTLS12,
+		ClientSessionCache: tls.NewLRUClientSessionCache(8),
+		// The library's own verification would not say the fingerprint: verify does its work.
+		InsecureSkipVerify: true,
+		VerifyConnection:   c.verify,
+	}
+}
+
+// verify judges the certificates of a handshake, a resumed one too.
+func (c Config) verify(s tls.ConnectionState) error {
+	if len(s.PeerCertificates) == 0 {
+		return errors.New("transfer: the server shows no certificate")
+	}
+	leaf := s.PeerCertificates[0]
+	if c.Pin != "" {
+		if Pinned(c.Pin, leaf.Raw) {
+			return nil
+		}
+		return fault.Failf("compare it with the server's own, then pin that", "transfer: %w: it is %s, not the one pinned", ErrUnknown, Fingerprint(leaf.Raw))
+	}
+	if c.Insecure {
+		return nil
+	}
+	between := x509.NewCertPool()
+	for _, cert := range s.PeerCertificates[1:] {
+		between.AddCert(cert)
+	}
+	if _, err := leaf.Verify(x509.VerifyOptions{DNSName: c.Host, Roots: c.Roots, Intermediates: between}); err != nil {
+		return fault.Failf("if it is the server's own, pin it: "+Fingerprint(leaf.Raw), "transfer: %w: %w", ErrUnknown, err)
+	}
+	return nil
+}
+
+// Describe says what a TLS connection has agreed on.
+func Describe(s tls.ConnectionState) string {
+	text := tls.VersionName(s.Version) + " " + tls.CipherSuiteName(s.CipherSuite)
+	if s.DidResume {
+		text += ", session resumed"
+	}
+	return text
+}

@@ -1,0 +1,277 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"thru/internal/sock"
+)
+
+// DefaultTimeout is how long nothing may move before a session is given up.
+const DefaultTimeout = 30 * time.Second
+
+// grace is what remains after a session was cancelled to remove what is half
+// there: together with the rest it stays below the second that was promised.
+const grace = 700 * time.Millisecond
+
+// defaultBlock is what one read or write moves where nothing else was asked for.
+const defaultBlock = 256 << 10
+
+// Wires are the connections of one session. They count what moves, so that
+// silence is seen, and they end with the context of what is under way.
+type Wires struct {
+	cfg   Config
+	moved atomic.Int64
+
+	mu   sync.Mutex
+	open map[*wire]bool // true: carries data alone
+	over error          // why none of them works any more
+}
+
+// NewWires returns no connections yet, which will be as cfg asks for.
+func NewWires(cfg Config) *Wires { return &Wires{cfg: cfg, open: map[*wire]bool{}} }
+
+// Control dials a connection that commands go along: when a session ends early
+// it lives a little longer than the others, for what must be cleaned up.
+func (w *Wires) Control(ctx context.Context, addr string) (net.Conn, error) {
+	return w.dial(ctx, addr, false)
+}
+
+// Data dials a connection that carries a file.
+func (w *Wires) Data(ctx context.Context, addr string) (net.Conn, error) {
+	return w.dial(ctx, addr, true)
+}
+
+func (w *Wires) dial(ctx context.Context, addr string, data bool) (net.Conn, error) {
+	dial := w.cfg.Dial
+	if dial == nil {
+		// Before the handshake, which carries the window's scale.
+		buffers := sock.Options{SendBuffer: int64(w.cfg.Buffer), RecvBuffer: int64(w.cfg.Buffer), NoDelay: true}
+		dial = (&net.Dialer{Control: buffers.Control}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &wire{Conn: conn, of: w}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over != nil {
+		return nil, errors.Join(w.over, conn.Close())
+	}
+	w.open[c] = data
+	return c, nil
+}
+
+// Sockets are the connections that are open; where some carry data alone, those.
+func (w *Wires) Sockets() []net.Conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var control, data []net.Conn
+	for c, carries := range w.open {
+		if carries {
+			data = append(data, c.Conn)
+		} else {
+			control = append(control, c.Conn)
+		}
+	}
+	if len(data) > 0 {
+		return data
+	}
+	return control
+}
+
+// Close closes what is open.
+func (w *Wires) Close() error {
+	w.mu.Lock()
+	open := w.open
+	w.open = map[*wire]bool{}
+	w.mu.Unlock()
+	var errs []error
+	for c := range open {
+		errs = append(errs, c.Conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Guard watches one operation. The context that it returns ends with the given
+// one, and where nothing moved for the time allowed; then reads and writes fail.
+// The function ends the watch, and explains the operation's error by what ended it.
+func (w *Wires) Guard(ctx context.Context) (context.Context, func(error) error) {
+	watched, cancel := context.WithCancelCause(ctx)
+	w.mu.Lock()
+	if w.over != nil {
+		cancel(w.over)
+	}
+	w.mu.Unlock()
+	stop := context.AfterFunc(watched, func() { w.end(context.Cause(watched)) })
+	silence := w.silence(cancel)
+	return watched, func(err error) error {
+		silence.Stop()
+		ended := !stop()
+		cause := context.Cause(watched)
+		cancel(context.Canceled)
+		if err == nil || !ended || errors.Is(err, cause) {
+			return err
+		}
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+}
+
+// silence calls give where nothing moved for the whole time.
+func (w *Wires) silence(give context.CancelCauseFunc) *watch {
+	timeout := w.cfg.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	s := &watch{}
+	last, since := w.moved.Load(), time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(timeout/4, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if now := w.moved.Load(); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) >= timeout {
+			give(ErrSilent)
+		} else if !s.stopped {
+			s.timer.Reset(timeout / 4)
+		}
+	})
+	return s
+}
+
+// watch is a timer that sets itself again until it is stopped.
+type watch struct {
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+// Stop stops it for good.
+func (s *watch) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	s.timer.Stop()
+}
+
+// end makes every connection fail: those of data at once.
+func (w *Wires) end(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over != nil {
+		return
+	}
+	w.over = cause
+	for c, data := range w.open {
+		if data {
+			c.SetDeadline(time.Now())
+		} else {
+			c.SetDeadline(time.Now().Add(grace))
+		}
+	}
+}
+
+// wire is one connection.
+type wire struct {
+	net.Conn
+	of *Wires
+}
+
+// Read counts.
+func (c *wire) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.of.moved.Add(int64(n))
+	return n, err
+}
+
+// Write counts, piece by piece where there is much.
+func (c *wire) Write(b []byte) (int, error) {
+	done := 0
+	for {
+		n, err := c.Conn.Write(b[done:min(len(b), done+defaultBlock)])
+		c.of.moved.Add(int64(n))
+		done += n
+		if err != nil || done == len(b) {
+			return done, err
+		}
+	}
+}
+
+// ReadFrom is what io.Copy uses: blocks of the size that was asked for.
+func (c *wire) ReadFrom(r io.Reader) (int64, error) {
+	return Copy(struct{ io.Writer }{c}, r, c.of.cfg.Block)
+}
+
+// Close forgets it.
+func (c *wire) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Copy copies by blocks of so many bytes, 0 for the usual ones, whatever other
+// ways reader and writer know.
+func Copy(w io.Writer, r io.Reader, block int) (int64, error) {
+	if block <= 0 {
+		block = defaultBlock
+	}
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, block))
+}
+
+// Source is the first size bytes of r. It fails with ErrSource where there are
+// fewer, and with the context's cause where that has ended.
+func Source(ctx context.Context, r io.Reader, size int64) io.Reader {
+	return &source{ctx: ctx, r: r, left: size}
+}
+
+type source struct {
+	ctx  context.Context
+	r    io.Reader
+	left int64
+}
+
+// Read gives what is left.
+func (s *source) Read(b []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := s.r.Read(b[:min(int64(len(b)), s.left)])
+	s.left -= int64(n)
+	if errors.Is(err, io.EOF) {
+		err = nil
+		if s.left > 0 {
+			err = fmt.Errorf("transfer: reading what is to be sent: %w, %d bytes before its end", ErrSource, s.left)
+		}
+	}
+	return n, err
+}
+
+// Sink is w, which fails with the context's cause where that has ended.
+func Sink(ctx context.Context, w io.Writer) io.Writer { return sink{ctx, w} }
+
+type sink struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+// Write passes on.
+func (s sink) Write(b []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	return s.w.Write(b)
+}
