@@ -209,7 +209,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	width, colour := terminal(e.out)
 	options := report.TextOptions{Width: width, Colour: colour}
 	show := report.Text
-	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !tunedAnyhow(doc) {
+	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !tunedAnyhow(doc) && !moved(doc) {
 		show = report.GateFailures
 	}
 	if terr := show(e.out, doc, options); terr != nil {
@@ -232,6 +232,9 @@ func (e *env) print(doc *measure.Document, f forms) error {
 func tunedAnyhow(doc *measure.Document) bool {
 	return doc.Tuning != nil && (doc.Error == nil || len(doc.Tuning.Restored)+len(doc.Tuning.Attempts) > 0)
 }
+
+// moved tells of a transfer of which anything is known.
+func moved(doc *measure.Document) bool { return doc.Transfer != nil && len(doc.Transfer.Runs) > 0 }
 
 // measured is false where an error came before any figure.
 func measured(doc *measure.Document) bool {

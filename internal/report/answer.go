@@ -15,8 +15,11 @@ func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") 
 // answers are the lines of the answer: two where the directions are held back
 // by different causes, the worse one first.
 func answers(d *measure.Document) []string {
-	if isTuning(d) {
+	switch {
+	case isTuning(d):
 		return tuningAnswers(d)
+	case isTransfer(d):
+		return transferAnswers(d)
 	}
 	if all := fleetAnswers(d); all != nil {
 		return all

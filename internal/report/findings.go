@@ -59,7 +59,7 @@ func newDiagnoses(d *measure.Document) (all []diagnosis) {
 	if isSilent(d) {
 		return silentDiagnoses(d)
 	}
-	if isFleet(d) {
+	if isFleet(d) || isTransfer(d) {
 		if found := wholeFindings(d); len(found) > 0 {
 			all = append(all, newDiagnosis(measure.Diagnosis{Findings: found}, nil))
 		}

@@ -21,6 +21,9 @@ var fleetTemplate string
 //go:embed tuning.html.tmpl
 var tuningTemplate string
 
+//go:embed transfer.html.tmpl
+var transferTemplate string
+
 //go:embed page.css
 var pageStyle string
 
@@ -92,7 +95,7 @@ type Signature struct {
 // network, and without the raw result under 1 MB.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown}).Parse(pageTemplate)
-	for _, more := range []string{fleetTemplate, tuningTemplate} {
+	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate} {
 		if err == nil {
 			_, err = t.Parse(more)
 		}

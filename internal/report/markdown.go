@@ -22,6 +22,7 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	m := &markdown{}
 	m.top(&p)
 	m.why(&p)
+	m.transferred(p.Moving)
 	m.tuned(p.Tuning)
 	m.captured(p.Packets)
 	m.tried(&p)

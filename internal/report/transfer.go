@@ -1,0 +1,316 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what is shown of a transfer.
+const (
+	maxLayers  = 20
+	maxRatios  = 20
+	maxSockets = 8
+)
+
+// moving is a file transfer, ready to print.
+type moving struct {
+	Fall      waterfall // its layers as the rungs of a waterfall
+	Binds     string
+	Why       string
+	Rows      []row // facts of the transfer
+	Published grid
+}
+
+// isTransfer tells of a document of `thru transfer`.
+func isTransfer(d *measure.Document) bool { return d.Transfer != nil }
+
+// newMoving makes a transfer ready; nil where there is none.
+func newMoving(d *measure.Document) *moving {
+	if !isTransfer(d) {
+		return nil
+	}
+	t := d.Transfer
+	m := &moving{Binds: clean(t.Binds), Why: clean(t.Why), Rows: transferRows(t)}
+	m.Fall = fallOf(t)
+	m.Published = grid{Caption: "Published figures of such transfers: they are of other machines, and no bar to reach",
+		Columns: []column{{Name: "id"}, {Name: "of"}, {Name: "carried", Right: true}}}
+	for _, r := range t.Ratios[:min(len(t.Ratios), maxRatios)] {
+		m.Published.Rows = append(m.Published.Rows, []string{clean(r.ID), clean(r.Name), unit.Rate(r.Bps)})
+	}
+	return m
+}
+
+// fallOf draws layers as rungs: each against the one before it that was measured.
+func fallOf(t *measure.Transfer) waterfall {
+	var w waterfall
+	layers := t.Layers[:min(len(t.Layers), maxLayers)]
+	for _, l := range layers {
+		if l.Bps != nil {
+			w.Most = max(w.Most, *l.Bps)
+		}
+	}
+	w.Unit = scaleFor(w.Most)
+	for _, l := range layers {
+		b := rungBar{Name: clean(l.Name), Way: clean(l.Where), Value: "not checked", With: clean(l.How), Limited: l.Name == t.Binds}
+		if l.Bps != nil {
+			b.Value, b.Carried = unit.Rate(*l.Bps), w.share(*l.Bps)
+		} else {
+			b.With = clean(l.Missing)
+		}
+		w.Rungs = append(w.Rungs, b)
+	}
+	return w
+}
+
+// Layers are the floors as a table.
+func (m *moving) Layers() grid {
+	g := grid{Caption: "What each layer carries; the whole carries what the least of them does", Tone: bindsTone,
+		Columns: []column{{Name: "layer", Least: 14}, {Name: ""}, {Name: "carries", Right: true}, {Name: ""}, {Name: "how", Least: 20}}}
+	for _, r := range m.Fall.Rungs {
+		mark := "-"
+		if r.Limited {
+			mark = "binds"
+		}
+		g.Rows = append(g.Rows, []string{r.Name, "-", r.Value, mark, orDash(r.With)})
+	}
+	return g
+}
+
+func bindsTone(cell string) tone {
+	if cell == "binds" {
+		return toneWarn
+	}
+	return toneNone
+}
+
+// Page is the table for a page, which draws the bars beside it.
+func (m *moving) Page() grid { return m.Layers().withoutEmpty() }
+
+// Chart draws the layers as bars.
+func (m *moving) Chart() chart {
+	var c canvas
+	var words []string
+	w := &m.Fall
+	c.add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="layers-t layers-d">`, svgWidth, barPitch*float64(len(w.Rungs))+8)
+	for _, r := range w.Rungs {
+		words = append(words, r.Name+": "+r.Value)
+	}
+	c.add(`<title id="layers-t">What each layer carries</title><desc id="layers-d">%s</desc>`, template.HTMLEscapeString(strings.Join(words, "; ")))
+	for i, r := range w.Rungs {
+		w.drawRung(&c, r, barPitch*float64(i))
+	}
+	c.add("</svg>")
+	return chart{SVG: template.HTML(c.String()), Caption: "What each layer carries.",
+		Legend: []legend{{barKey("fall"), "carried"}, {barKey("fall limited"), "binds"}}}
+}
+
+// transferAnswers says "94.1 Mb/s by sftp, download: the network carries no more".
+func transferAnswers(d *measure.Document) []string {
+	t := d.Transfer
+	var last *measure.TransferRun
+	for i := range t.Runs {
+		if t.Runs[i].Bps != nil {
+			last = &t.Runs[i]
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	s := fmt.Sprintf("%s by %s, %s of %s", unit.Rate(last.Bps.Value), clean(t.Protocol), clean(t.Direction), unit.Size(last.Bytes))
+	if t.Asked.Clients > 1 {
+		s += " by " + count(t.Asked.Clients, "client")
+	}
+	if last.Error != nil {
+		s += " (partial: it ended early)"
+	}
+	if t.Why != "" {
+		s += ": " + clean(t.Why)
+	}
+	return []string{s}
+}
+
+// transferRows are the facts of a transfer.
+func transferRows(t *measure.Transfer) (rows []row) {
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, row{name, value})
+		}
+	}
+	add("from", clean(t.URL))
+	if t.Direction == measure.Upload {
+		rows[len(rows)-1].Name = "to"
+	}
+	add("server", join(clean(t.Server), clean(t.Identity)))
+	add("client", clean(t.Client))
+	add("agreed", strings.Join(cleanAll(t.Agreed), "; "))
+	add("asked", askedText(t.Asked))
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		for _, x := range runRows(r) {
+			if len(t.Runs) > 1 {
+				x.Name += ", " + strings.TrimPrefix(clean(r.Layer), "protocol over ")
+			}
+			rows = append(rows, x)
+		}
+	}
+	return append(rows, smallRows(t)...)
+}
+
+func askedText(a measure.Amount) string {
+	s := join(unit.Size(a.Bytes), clean(a.From)+" -> "+clean(a.To))
+	if a.Clients > 1 {
+		s = join(s, count(a.Clients, "client"))
+	}
+	if a.BlockBytes > 0 {
+		s = join(s, "blocks of "+unit.Size(a.BlockBytes))
+	}
+	if a.BufferBytes > 0 {
+		s = join(s, "socket buffers of "+unit.Size(a.BufferBytes))
+	}
+	return s
+}
+
+// runRows are the facts of one run.
+func runRows(r *measure.TransferRun) (rows []row) {
+	if r.Bps != nil {
+		value := unit.Rate(r.Bps.Value)
+		if r.Bps.High > r.Bps.Low {
+			value += ", seconds " + unit.RateRange(r.Bps.Low, r.Bps.High)
+		}
+		rows = append(rows, row{"goodput", join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
+	}
+	if c := r.HereCPU; c != nil {
+		s := fmt.Sprintf("%s of the machine, core %d %s", unit.Percent(c.Pct), c.MaxCore, unit.Percent(c.MaxCorePct))
+		if c.WorkerCores != nil {
+			s += fmt.Sprintf(", this process %.2f cores", *c.WorkerCores)
+		}
+		rows = append(rows, row{"CPU here", s})
+	}
+	if s := socketText(r); s != "" {
+		rows = append(rows, row{"TCP here", s})
+	}
+	switch {
+	case r.Checked != nil && *r.Checked:
+		rows = append(rows, row{"compared", join("what arrived is what was sent", prefixed("SHA-256 ", clean(r.SHA256)))})
+	case r.Checked != nil:
+		rows = append(rows, row{"compared", "what arrived is NOT what was sent"})
+	case r.SHA256 != "":
+		rows = append(rows, row{"SHA-256", clean(r.SHA256)})
+	}
+	if r.Error != nil {
+		rows = append(rows, row{"error", clean(r.Error.Message)})
+	}
+	return rows
+}
+
+// socketText says what TCP did on the connection that carried the most.
+func socketText(r *measure.TransferRun) string {
+	if len(r.Sockets) == 0 || r.Sockets[0].TCP == nil {
+		return ""
+	}
+	s, parts := &r.Sockets[0], []string{}
+	if n := len(r.Sockets); n > 1 {
+		parts = append(parts, count(n, "connection"))
+	}
+	if us := s.TCP.MinRTTUs; us != nil && *us > 0 && *us < 1<<31 {
+		parts = append(parts, "least RTT "+unit.Duration(int64(*us)*1000))
+	}
+	if us := s.TCP.RTTUs; us != nil {
+		parts = append(parts, "RTT "+unit.Duration(int64(*us)*1000))
+	}
+	if n := s.TCP.Retrans; n != nil {
+		parts = append(parts, unit.Count(int64(*n))+" retransmits")
+	}
+	if n := s.TCP.RecvSpace; n != nil && s.TCP.BytesReceived != nil && (s.TCP.BytesAcked == nil || *s.TCP.BytesReceived > *s.TCP.BytesAcked) {
+		parts = append(parts, "receive window "+unit.Size(int64(*n)))
+	} else if n, mss := s.TCP.Cwnd, s.TCP.SendMSS; n != nil && mss != nil {
+		parts = append(parts, "congestion window "+unit.Size(int64(*n)*int64(*mss)))
+	}
+	if s.Window.Asked > 0 {
+		parts = append(parts, "buffer "+unit.Size(s.Window.Usable)+" of "+unit.Size(s.Window.Asked)+" asked")
+	}
+	if s.Congestion != "" {
+		parts = append(parts, clean(s.Congestion))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// smallRows compare many small files with the large one.
+func smallRows(t *measure.Transfer) []row {
+	s := t.Small
+	if s == nil || s.Bps == nil || s.Files == 0 {
+		return nil
+	}
+	each := s.ElapsedNs / int64(s.Files)
+	text := fmt.Sprintf("%s of %s: %s, %s each", count(s.Files, "file"), unit.Size(s.Bytes/int64(s.Files)), unit.Rate(s.Bps.Value), unit.Duration(each))
+	for _, r := range t.Runs {
+		if r.Bps != nil && r.Layer == measure.LayerMemory && r.Bps.Value > 0 {
+			text += fmt.Sprintf(" (%s of what one large file carries)", unit.Percent(100*s.Bps.Value/r.Bps.Value))
+		}
+	}
+	return []row{{"small files", text}}
+}
+
+// transferText prints a transfer for a terminal.
+func (p *printer) transferText(v *view) {
+	m := v.Moving
+	p.answer(v)
+	p.why(v.Why, false)
+	p.layers(m)
+	p.out.WriteByte('\n')
+	for _, r := range m.Rows {
+		p.wrap("", nameWidth, "  "+r.Name, r.Value)
+	}
+	if len(m.Published.Rows) > 0 {
+		p.out.WriteByte('\n')
+		p.wrap("", 0, "", "published: "+publishedLine(m.Published)+" (other machines: no bar to reach)")
+	}
+	p.lists(v)
+}
+
+func publishedLine(g grid) string {
+	var all []string
+	for _, r := range g.Rows {
+		all = append(all, r[0]+" "+r[2]+" ("+r[1]+")")
+	}
+	return strings.Join(all, ", ")
+}
+
+// layers prints a bar for each floor; how it was measured stands below.
+func (p *printer) layers(m *moving) {
+	g := grid{Tone: bindsTone, Columns: []column{{Name: "layer", Least: 14}, {Name: ""}, {Name: "carries", Right: true}, {Name: ""}}}
+	for _, r := range m.Layers().Rows {
+		g.Rows = append(g.Rows, r[:4])
+	}
+	if room := barRoom(g, p.width); room >= leastBar {
+		for i, r := range m.Fall.Rungs {
+			if r.Carried > 0 {
+				g.Rows[i][1] = barText(r, room)
+			}
+		}
+	}
+	p.out.WriteByte('\n')
+	p.grid(g.withoutEmpty())
+	for _, r := range m.Fall.Rungs {
+		if r.With != "" {
+			p.wrap("", 3, "  -", r.Name+": "+r.With)
+		}
+	}
+}
+
+// transferred is the same for Markdown.
+func (m *markdown) transferred(t *moving) {
+	if t == nil {
+		return
+	}
+	m.head(2, "Layers")
+	m.grid(t.Page())
+	m.pairs("The transfer", t.Rows)
+	if len(t.Published.Rows) > 0 {
+		m.grid(t.Published)
+	}
+}
