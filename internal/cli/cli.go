@@ -37,6 +37,7 @@ type grammar struct {
 	Explain explainCmd `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
 	Tune    tuneCmd    `cmd:"" help:"Change one setting at a time, measure what it brings, keep it or put it back; --dry-run: advice alone, --rollback: undo it."`
 	Ladder  ladderCmd  `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K, and what each layer costs."`
+	Disk    diskCmd    `cmd:"" help:"What does the disk below a folder give? Reading and writing, in order and at random, here or at an end point."`
 	Run     runCmd     `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
 	Plan    planCmd    `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve   serveCmd   `cmd:"" help:"Make this host an end point that others can measure with."`

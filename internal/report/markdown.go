@@ -23,6 +23,7 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	m.top(&p)
 	m.why(&p)
 	m.tuned(p.Tuning)
+	m.disks(p.Disks)
 	m.captured(p.Packets)
 	m.tried(&p)
 	m.planned(&p)

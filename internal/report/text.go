@@ -41,6 +41,9 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	case isTuning(d):
 		p.tuningText(v)
 		return p.flush(w)
+	case isDisk(d):
+		p.diskText(v)
+		return p.flush(w)
 	case !measured(d):
 		return nil
 	}

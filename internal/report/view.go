@@ -41,6 +41,7 @@ type view struct {
 	Ladders    []ladder
 	Fleet      *fleet // of a plan of many pairs
 	Tuning     *tuning
+	Disks      []titled
 	Cells      []cell
 	Hidden     int // cells over maxCells
 	Gates      []gateView
@@ -115,6 +116,7 @@ func newView(d *measure.Document) *view {
 	d = lastState(d)
 	v := &view{
 		Tuning:     tuned,
+		Disks:      newDisks(d.Disks),
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
 		Packets:    newPackets(d),
