@@ -21,7 +21,7 @@ import (
 // below one that is, fails the test: a new one is placed on purpose.
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "knob": 0,
-	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1,
+	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1,
 	"plan": 2, "planfile": 2, "published": 2, "gate": 2, "diagnose": 2, "advise": 2, "compare": 2, "report": 2, "iperfdoc": 2,
 	"agent": 3, "control": 3,
 	"cli": 4,
@@ -35,6 +35,7 @@ var beside = map[string][]string{
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
 	"transfer": {"sock", "host"},                 // the sockets' options, and what a transfer costs this host
+	"disk":     {"host"},                         // which knows what a file lies on
 	"tune":     {"host"},                         // which asks drivers, and knows the interrupts of an interface
 	"report":   {"published", "plan", "compare"}, // plan: what a dry run lists
 	"planfile": {"plan"},                         // which it builds

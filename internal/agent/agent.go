@@ -36,6 +36,7 @@ type Config struct {
 	Listen    engine.Listen // where they are accepted
 	Capture   Capturer      // nil: nothing is captured
 	Tuner     Tuner         // nil: no setting is changed
+	Files     Files         // where clients from outside may measure disks
 
 	Labels map[string]string // that its operator gave it
 	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
@@ -60,6 +61,8 @@ type Agent struct {
 	id        string    // of this run of the agent
 	began     time.Time // of the clock that it tells
 	busy      func()    // Busy may say something else now
+
+	disk *diskTest // that is measured, or whose result was not fetched; nil: none
 
 	tuner, tunedBy string // client that tunes this host, and what it calls itself
 }
@@ -229,6 +232,9 @@ func (a *Agent) enter() (engine.Listen, error) {
 	if a.closed {
 		return listen, fault.Failf("", "agent: preparing: the agent ends")
 	}
+	if a.disk != nil {
+		return listen, fault.Failf("try again when that has ended", "agent: preparing: a disk is measured here")
+	}
 	if len(a.sessions)+a.opening >= a.conf.Limits.Sessions {
 		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more", "agent: preparing: %d sessions run already, the limit of this end point", a.conf.Limits.Sessions)
 	}
@@ -351,6 +357,7 @@ func (a *Agent) end(client, id string) {
 		wg.Go(s.close)
 	}
 	wg.Wait()
+	a.endDisk(client, id)
 	if left == 0 {
 		a.turns.giveBack(client)
 	}
@@ -375,6 +382,9 @@ func (a *Agent) Close() {
 	}
 	if a.tuner != "" {
 		clients[a.tuner] = true
+	}
+	if a.disk != nil {
+		clients[a.disk.client] = true
 	}
 	a.mu.Unlock()
 	for c := range clients {

@@ -24,6 +24,10 @@ func (a *Agent) Busy() string {
 	clients := map[string]bool{}
 	a.mu.Lock()
 	tunedBy, tuner := a.tunedBy, a.tuner
+	if a.disk != nil {
+		clients[a.disk.client] = true
+		flows = append(flows, "a disk")
+	}
 	for _, s := range a.sessions {
 		clients[s.client] = true
 		if f := s.spec.From + " to " + s.spec.To; !slices.Contains(flows, f) {

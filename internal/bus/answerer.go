@@ -50,6 +50,8 @@ func verbsOf(h Handler) map[string]answer {
 		verbRevert:   handle(h.Revert),
 		verbRollback: handle(h.Rollback),
 		verbTuned:    handle(h.Tuned),
+		verbDisk:     handle(h.Disk),
+		verbDisked:   handle(h.Disked),
 	}
 }
 

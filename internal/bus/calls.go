@@ -57,6 +57,8 @@ func sinceMinor(verb string) int {
 	switch verb {
 	case verbKnobs, verbTune, verbAlter, verbRevert, verbRollback, verbTuned:
 		return 5
+	case verbDisk, verbDisked:
+		return 6
 	}
 	return 0
 }
@@ -157,6 +159,17 @@ func (c *Client) Rollback(ctx context.Context, m Rollback) (ChangedReply, error)
 // Tuned ends this tuning and leaves what was not reverted.
 func (c *Client) Tuned(ctx context.Context, m Tuned) (Empty, error) {
 	return call[Empty](ctx, c, verbTuned, alterTime, m)
+}
+
+// Disk begins to measure a disk of the agent's host.
+func (c *Client) Disk(ctx context.Context, m Disk) (DiskReply, error) {
+	return call[DiskReply](ctx, c, verbDisk, callTime, m)
+}
+
+// Disked ends that measurement and fetches its result: the last access of a
+// slow disk is waited for.
+func (c *Client) Disked(ctx context.Context, m Disked) (DiskedReply, error) {
+	return call[DiskedReply](ctx, c, verbDisked, collectTime, m)
 }
 
 // call makes one request. An error of the agent comes back as *fault.Error

@@ -25,13 +25,14 @@ const (
 	PrivilegeMeasure = "measure" // and nothing else
 	PrivilegeCapture = "capture" // also to capture the packets of what is measured
 	PrivilegeTune    = "tune"    // also to change settings of the host that are on its list
+	PrivilegeFiles   = "files"   // also to measure the disks below folders that it names
 
 	PrivilegeAgent   = "agent"   // at a controller: to be a host of its fleet
 	PrivilegeOperate = "operate" // at a controller: to run tests over its fleet
 )
 
 // Privileges are those that an agent can be told to allow besides measuring.
-func Privileges() []string { return []string{PrivilegeCapture, PrivilegeTune} }
+func Privileges() []string { return []string{PrivilegeCapture, PrivilegeTune, PrivilegeFiles} }
 
 // Bounds of a join string.
 const (

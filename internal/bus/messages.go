@@ -14,7 +14,7 @@ import (
 // Wire is the version of the messages. Equal majors work together.
 const (
 	WireMajor = 1
-	WireMinor = 5
+	WireMinor = 6
 )
 
 // DefaultPort is the control port of `thru serve`.
@@ -45,7 +45,7 @@ type HelloReply struct {
 	DataAddrs  []string  `json:"data_addrs,omitempty"` // where data connections should go; empty: where control went
 	DataPorts  PortRange `json:"data_ports"`
 	Limits     Limits    `json:"limits"`
-	Privileges []string  `json:"privileges"`           // of this client: PrivilegeMeasure, PrivilegeCapture
+	Privileges []string  `json:"privileges"`           // of this client: PrivilegeMeasure and others
 	NoCapture  string    `json:"no_capture,omitempty"` // why this host cannot capture, whoever asks
 
 	Addrs  []string          `json:"addrs,omitempty"`  // of the host, without loopback: where data may go if nothing else is known
@@ -249,6 +249,30 @@ type ChangedReply struct {
 // Tuned ends the tuning: what has not been reverted stays.
 type Tuned struct{}
 
+// Disk has the disk below a folder of the host measured (wire 1.6;
+// PrivilegeFiles). The client must have the turn; nothing else is measured
+// meanwhile. Events tell of its progress and its end.
+type Disk struct {
+	Path string           `json:"path"` // absolute, of a folder
+	Spec measure.DiskSpec `json:"spec"`
+}
+
+// DiskReply names the measurement, in its events and for Disked.
+type DiskReply struct {
+	Session string `json:"session"`
+}
+
+// Disked asks for the result of such a measurement, once; one under way is
+// ended. Release, and the end of the client, end it too.
+type Disked struct {
+	Session string `json:"session"`
+}
+
+// DiskedReply carries it. Where the measurement failed, Test.Error says why.
+type DiskedReply struct {
+	Test measure.DiskTest `json:"test"`
+}
+
 // Empty is a reply without content.
 type Empty struct{}
 
@@ -284,6 +308,7 @@ type Event struct {
 	Each        []measure.Tick      `json:"streams,omitempty"`     // of each stream (Spec.EachStream)
 	CPUPct      *float64            `json:"cpu_pct,omitempty"`     // of the whole machine
 	CPUMaxPct   *float64            `json:"cpu_max_pct,omitempty"` // busiest core
+	Disk        *measure.DiskTick   `json:"disk,omitempty"`        // of a disk that is measured
 	Error       string              `json:"error,omitempty"`
 	Hint        string              `json:"hint,omitempty"`
 }
@@ -308,6 +333,8 @@ type Handler interface {
 	Revert(ctx context.Context, client string, m Revert) (ChangedReply, error)
 	Rollback(ctx context.Context, client string, m Rollback) (ChangedReply, error)
 	Tuned(ctx context.Context, client string, m Tuned) (Empty, error)
+	Disk(ctx context.Context, client string, m Disk) (DiskReply, error)
+	Disked(ctx context.Context, client string, m Disked) (DiskedReply, error)
 	// Gone tells that the client is no more: everything of it must end.
 	Gone(client string)
 }

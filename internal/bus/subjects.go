@@ -31,6 +31,8 @@ const (
 	verbRevert   = "revert"
 	verbRollback = "rollback"
 	verbTuned    = "tuned"
+	verbDisk     = "disk"
+	verbDisked   = "disked"
 	verbAlive    = "alive" // keeps the lease; has no reply
 	verbPart     = "part"  // fetches the next part of a long reply
 )

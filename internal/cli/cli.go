@@ -47,6 +47,7 @@ type grammar struct {
 	Transfer transferCmd `cmd:"" help:"Move a file by a real protocol (ftp, sftp, smb, nfs, rsync, http), and say which layer holds it up: disk, network, protocol or client."`
 	Report   reportCmd   `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Disk     diskCmd     `cmd:"" help:"What does the disk below a folder give? Reading and writing, in order and at random, here or at an end point."`
 }
 
 // env is what a command needs of the world.

@@ -25,8 +25,10 @@ import (
 )
 
 type serveCmd struct {
-	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them). Both need root."`
+	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (measure the disks below --files)."`
 	TuneOnly    []string `name:"tune-only" placeholder:"KNOB,..." help:"With --allow tune: only these (docs/knobs.md has all)."`
+	Files       []string `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured. A file is written there, without a name, of at most half of what is free."`
+	MaxFile     string   `name:"max-file" default:"16G" placeholder:"SIZE" help:"Upper bound of that file."`
 	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
 	Port        int      `short:"p" placeholder:"PORT" help:"Control port (default 5200)."`
 	Bind        []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
@@ -72,6 +74,10 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err := c.known(e); err != nil {
 		return err
 	}
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
 	state, err := c.openState()
 	if err != nil {
 		return err
@@ -99,7 +105,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	warnings = slices.Concat(warnings, more, undidTuning(desk))
-	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk))
+	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files)
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -141,7 +147,7 @@ func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) 
 
 // known refuses privileges that there are not.
 func (c *serveCmd) known(e *env) error {
-	if empty := withoutValue(e.args, "--tune-only", "--allow"); empty != "" {
+	if empty := withoutValue(e.args, "--tune-only", "--allow", "--files", "--max-file"); empty != "" {
 		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
 	}
 	for _, p := range c.Allow {

@@ -37,6 +37,8 @@ type Client interface {
 	Revert(ctx context.Context, m bus.Revert) (bus.ChangedReply, error)
 	Rollback(ctx context.Context, m bus.Rollback) (bus.ChangedReply, error)
 	Tuned(ctx context.Context, m bus.Tuned) (bus.Empty, error)
+	Disk(ctx context.Context, m bus.Disk) (bus.DiskReply, error)
+	Disked(ctx context.Context, m bus.Disked) (bus.DiskedReply, error)
 	Events() <-chan bus.Event
 	Lost() <-chan struct{}
 	Err() error

@@ -6,8 +6,8 @@ import (
 	"thru/internal/bus"
 )
 
-// untuned is the part of an agent's client that changes settings, for agents
-// of tests that have none.
+// untuned is the part of an agent's client that changes settings and measures
+// disks, for agents of tests that have none.
 type untuned struct{}
 
 func (untuned) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
@@ -32,4 +32,12 @@ func (untuned) Rollback(context.Context, bus.Rollback) (bus.ChangedReply, error)
 
 func (untuned) Tuned(context.Context, bus.Tuned) (bus.Empty, error) {
 	return bus.Empty{}, nil
+}
+
+func (untuned) Disk(context.Context, bus.Disk) (bus.DiskReply, error) {
+	return bus.DiskReply{}, nil
+}
+
+func (untuned) Disked(context.Context, bus.Disked) (bus.DiskedReply, error) {
+	return bus.DiskedReply{}, nil
 }

@@ -11,8 +11,8 @@ import (
 func TestMountInfo(t *testing.T) {
 	all, err := parseMountInfo(strings.NewReader("36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/ro\\134ot rw,errors=continue\n" +
 		"43 42 0:4 net:[4026532247] /run/netns/x rw - nsfs nsfs rw\n44 42 0:5 / /none rw - tmpfs  rw\n"))
-	want := []mount{{"98:0", "/mnt1", "/mnt 2", "ext3", `/dev/ro\ot`, "rw,errors=continue"},
-		{"0:4", "net:[4026532247]", "/run/netns/x", "nsfs", "nsfs", "rw"}, {device: "0:5", root: "/", point: "/none", kind: "tmpfs"}}
+	want := []mount{{36, "98:0", "/mnt1", "/mnt 2", "ext3", `/dev/ro\ot`, "rw,errors=continue", "rw,noatime"},
+		{43, "0:4", "net:[4026532247]", "/run/netns/x", "nsfs", "nsfs", "rw", "rw"}, {id: 44, device: "0:5", root: "/", point: "/none", kind: "tmpfs", own: "rw"}}
 	if err != nil || !slices.Equal(all, want) {
 		t.Errorf("%+v, %v", all, err)
 	}

@@ -11,12 +11,14 @@ import (
 
 // mount is a line of /proc/self/mountinfo.
 type mount struct {
+	id      int
 	device  string // "8:1"
 	root    string // what of the file system is mounted: "/", or the source of a bind mount
 	point   string // where
 	kind    string // "ext4"
 	source  string // "/dev/sda1"
 	options string // of the file system: "rw,cpu,cpuacct"
+	own     string // of this mount: "rw,relatime"
 }
 
 // parseMountInfo reads /proc/self/mountinfo (proc_pid_mountinfo(5)). The
@@ -31,7 +33,11 @@ func parseMountInfo(r io.Reader) ([]mount, error) {
 		if !ok || len(b) < 6 || len(a) < 1 {
 			return nil, fmt.Errorf("%s is no mount", quoted(s.Text()))
 		}
-		m := mount{device: b[2], root: unescaped(b[3]), point: unescaped(b[4]), kind: a[0]}
+		id, err := strconv.Atoi(b[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s is no mount", quoted(s.Text()))
+		}
+		m := mount{id: id, own: b[5], device: b[2], root: unescaped(b[3]), point: unescaped(b[4]), kind: a[0]}
 		if len(a) >= 3 { // a source may be empty
 			m.source, m.options = unescaped(a[len(a)-2]), a[len(a)-1]
 		}

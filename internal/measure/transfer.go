@@ -1,5 +1,7 @@
 package measure
 
+import "time"
+
 // Transfer is what one `thru transfer` found: the same bytes by several layers,
 // so that it shows which of them binds.
 type Transfer struct {
@@ -86,9 +88,9 @@ type Ratio struct {
 
 // DiskTest is what `thru disk` found of one file system.
 type DiskTest struct {
-	Where      string       `json:"where"` // end point
-	Path       string       `json:"path"`
-	Method     string       `json:"method"` // "fio 3.33", "thru"
+	Where      string       `json:"where"`  // end point
+	Path       string       `json:"path"`   // folder in which the file lay
+	Method     string       `json:"method"` // "fio-3.33", "thru"
 	Cache      string       `json:"cache"`  // how the page cache was kept out: "O_DIRECT", "file of 2 x memory", "not kept out: why"
 	FileBytes  int64        `json:"file_bytes"`
 	FreeBytes  int64        `json:"free_before_bytes"`
@@ -108,9 +110,12 @@ type DiskTest struct {
 // DiskRun is one access pattern with the number of workers that it took to reach
 // the ceiling.
 type DiskRun struct {
-	Pattern    string     `json:"pattern"` // SequentialRead...
+	Pattern    string     `json:"pattern"`          // SequentialRead...
+	Target     string     `json:"target,omitempty"` // of a baseline: "/dev/shm", "/dev/null", "/dev/zero"; empty: the file
 	BlockBytes int64      `json:"block_bytes"`
-	Workers    int        `json:"workers"` // at which the aggregate stopped rising
+	Workers    int        `json:"workers"`                // that reached the most
+	Rising     bool       `json:"still_rising,omitempty"` // the aggregate still rose with the most workers that were allowed
+	ElapsedNs  int64      `json:"elapsed_ns"`             // of the step that the figures are of
 	Tried      []DiskStep `json:"tried"`
 	Bytes      *Figure    `json:"bytes_per_s,omitempty"`
 	IOPS       *Figure    `json:"iops,omitempty"`
@@ -132,3 +137,48 @@ const (
 	RandomRead      = "random read"
 	RandomWrite     = "random write"
 )
+
+// DiskPatterns are all of them, in the order in which they are measured: reads
+// first, so that what a write leaves behind in a device slows none of them.
+func DiskPatterns() []string {
+	return []string{SequentialRead, RandomRead, SequentialWrite, RandomWrite}
+}
+
+// DiskSpec says what is to be measured of a disk.
+type DiskSpec struct {
+	Patterns   []string `json:"patterns,omitempty"`    // none: all
+	BlockBytes int64    `json:"block_bytes,omitempty"` // 0: SequentialBlock, RandomBlock
+	FileBytes  int64    `json:"file_bytes,omitempty"`  // 0: chosen
+	RunNs      int64    `json:"run_ns"`                // of each step
+	By         string   `json:"by,omitempty"`          // DiskByFio, DiskByThru; empty: fio where it is installed
+	Workers    int      `json:"workers,omitempty"`     // the most; 0: DiskWorkers
+	NoMemory   bool     `json:"no_memory,omitempty"`   // leave the baseline in memory out
+}
+
+// Methods of DiskSpec.By.
+const (
+	DiskByFio  = "fio"
+	DiskByThru = "thru"
+)
+
+// Bounds and defaults of a DiskSpec.
+const (
+	SequentialBlock = 128 << 10 // bytes
+	RandomBlock     = 4 << 10   // bytes
+	LeastDiskBlock  = 512       // bytes: a sector
+	MostDiskBlock   = 64 << 20  // bytes
+	DiskWorkers     = 64        // at most, unless told
+	MostDiskWorkers = 1024      //
+	LeastDiskRun    = 200 * time.Millisecond
+	MostDiskRun     = time.Hour
+)
+
+// DiskTick is what a disk test is doing, for who watches it.
+type DiskTick struct {
+	Doing   string  `json:"doing"`             // pattern, or "making the file"
+	Target  string  `json:"target,omitempty"`  // of a baseline
+	Workers int     `json:"workers,omitempty"` //
+	Bytes   float64 `json:"bytes_per_s"`       // in the last interval
+	IOPS    float64 `json:"iops"`              //
+	DonePct float64 `json:"done_pct"`          // of this step
+}

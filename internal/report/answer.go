@@ -27,6 +27,9 @@ func answers(d *measure.Document) []string {
 	if s := ladderAnswer(d); s != "" {
 		return []string{s}
 	}
+	if isDisk(d) {
+		return diskAnswers(d)
+	}
 	if isCheck(d) {
 		return []string{gatesAnswer(d)}
 	}

@@ -24,6 +24,7 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	m.why(&p)
 	m.transferred(p.Moving)
 	m.tuned(p.Tuning)
+	m.disks(p.Disks)
 	m.captured(p.Packets)
 	m.tried(&p)
 	m.planned(&p)

@@ -58,6 +58,7 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	}
 	b.add("Between", betweenLines(d))
 	b.add("Carries", carriedLines(d))
+	b.add("Gives", diskAnswers(d))
 	b.add("Limited by", limitLines(d, v))
 	b.do(d, v)
 	b.add("Labels", []string{labelsText(d.Labels, true)})
@@ -106,6 +107,8 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
 	case v != nil:
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(clean(v.Reason), forcedText(d))}
+	case isDisk(d):
+		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
 	case !measured(d):
 		return acceptance{Word: "no verdict", Why: "nothing was measured"}
 	}

@@ -44,6 +44,9 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	case isTransfer(d):
 		p.transferText(v)
 		return p.flush(w)
+	case isDisk(d):
+		p.diskText(v)
+		return p.flush(w)
 	case !measured(d):
 		return nil
 	}

@@ -42,6 +42,7 @@ type view struct {
 	Fleet      *fleet // of a plan of many pairs
 	Tuning     *tuning
 	Moving     *moving // of a file transfer
+	Disks      []titled
 	Cells      []cell
 	Hidden     int // cells over maxCells
 	Gates      []gateView
@@ -117,6 +118,7 @@ func newView(d *measure.Document) *view {
 	v := &view{
 		Tuning:     tuned,
 		Moving:     newMoving(d),
+		Disks:      newDisks(d.Disks),
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
 		Packets:    newPackets(d),

@@ -30,6 +30,8 @@ type Handler struct {
 	ClockReply    bus.ClockReply
 	KnobsReply    bus.KnobsReply
 	ChangedReply  bus.ChangedReply // of alter, revert and rollback
+	DiskReply     bus.DiskReply
+	DiskedReply   bus.DiskedReply
 	// On, if set, hears each call before it is answered; it may wait, or make
 	// the call fail.
 	On func(ctx context.Context, c Call) error
@@ -179,6 +181,16 @@ func (h *Handler) Rollback(ctx context.Context, client string, m bus.Rollback) (
 // Tuned implements bus.Handler.
 func (h *Handler) Tuned(ctx context.Context, client string, m bus.Tuned) (bus.Empty, error) {
 	return bus.Empty{}, h.note(ctx, client, "tuned", m)
+}
+
+// Disk implements bus.Handler.
+func (h *Handler) Disk(ctx context.Context, client string, m bus.Disk) (bus.DiskReply, error) {
+	return h.DiskReply, h.note(ctx, client, "disk", m)
+}
+
+// Disked implements bus.Handler.
+func (h *Handler) Disked(ctx context.Context, client string, m bus.Disked) (bus.DiskedReply, error) {
+	return h.DiskedReply, h.note(ctx, client, "disked", m)
 }
 
 // Gone implements bus.Handler.

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/disk"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/unit"
+)
+
+type diskCmd struct {
+	Path     string   `arg:"" name:"path" help:"Folder whose file system is measured. A file without a name is made in it, of at most half of what is free; nothing of it stays."`
+	EndPoint string   `arg:"" optional:"" name:"end-point" help:"Where that folder is: a name that was joined (thru serve --allow files --files DIR), or ssh://[USER@]HOST[:PORT]; without it on this machine."`
+	Pattern  []string `group:"What" name:"pattern" placeholder:"PATTERN,..." help:"Only these: seq-read, rand-read, seq-write, rand-write (default: all)."`
+	Block    string   `group:"What" name:"block" placeholder:"SIZE" help:"Bytes of each access (default: 128K in order, 4K at random)."`
+	Size     string   `group:"What" name:"size" placeholder:"SIZE" help:"Size of the file (default: 1G past the page cache, else twice the memory; less where there is no room or the disk is slow)."`
+	Time     string   `group:"What" short:"t" name:"time" default:"3s" placeholder:"TIME" help:"Measured time of each step."`
+	By       string   `group:"What" name:"by" placeholder:"METHOD" help:"fio, or thru for its own workers (default: fio where it is installed)."`
+	Workers  int      `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5%."`
+	NoMemory bool     `group:"What" name:"no-memory" help:"Leave the baseline out: the same over a file in memory, and to nowhere."`
+	Port     int      `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
+	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+}
+
+// diskPatterns are the names of the patterns on the command line.
+func diskPatterns() map[string]string {
+	return map[string]string{
+		"seq-read": measure.SequentialRead, "seq-write": measure.SequentialWrite, "rand-read": measure.RandomRead, "rand-write": measure.RandomWrite,
+	}
+}
+
+// Run measures the disk below one folder.
+func (c *diskCmd) Run(ctx context.Context, e *env) error {
+	spec, err := c.spec()
+	if err != nil {
+		return err
+	}
+	if err := writable("--html", c.HTML); err != nil {
+		return err
+	}
+	path, err := c.folder()
+	if err != nil {
+		return err
+	}
+	end, closeEnd, err := c.end(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer closeEnd()
+	w := newDiskWatch(e)
+	runner := &control.Runner{Version: e.version, Watch: w}
+	doc, err := runner.Disk(ctx, end, bus.Disk{Path: path, Spec: spec}, w.tick)
+	w.close()
+	doc.Arguments = e.arguments()
+	if len(doc.Disks) == 0 && err != nil && !c.JSON {
+		return err
+	}
+	if perr := e.print(doc, forms{json: c.JSON, html: c.HTML}); perr != nil && err == nil {
+		return perr
+	}
+	if err == nil {
+		return nil
+	}
+	if !c.JSON {
+		e.errorLines(err)
+	}
+	return printed{err}
+}
+
+// spec reads the flags that say what to measure.
+func (c *diskCmd) spec() (measure.DiskSpec, error) {
+	s := measure.DiskSpec{By: c.By, Workers: c.Workers, NoMemory: c.NoMemory}
+	known := diskPatterns()
+	for _, name := range splitList(c.Pattern) {
+		p, ok := known[name]
+		if !ok {
+			return s, fault.Usagef("--pattern takes seq-read, rand-read, seq-write, rand-write", "--pattern %s: there is no such pattern", name)
+		}
+		s.Patterns = append(s.Patterns, p)
+	}
+	if len(c.Pattern) > 0 && len(s.Patterns) == 0 {
+		return s, fault.Usagef("--pattern takes seq-read, rand-read, seq-write, rand-write", "--pattern names none")
+	}
+	if c.Workers < 1 {
+		return s, fault.Usagef("take 1 or more", "--max-workers %d: nobody would measure", c.Workers)
+	}
+	err := readAll([]reading{
+		{"--block", c.Block, "128K or 4K", func(text string) (err error) { s.BlockBytes, err = positive(unit.ParseSize(text)); return }},
+		{"--size", c.Size, "1G", func(text string) (err error) { s.FileBytes, err = positive(unit.ParseSize(text)); return }},
+		{"-t", c.Time, "3s", func(text string) (err error) {
+			d, err := unit.ParseDuration(text)
+			s.RunNs = int64(d)
+			return err
+		}},
+	})
+	if err != nil {
+		return s, err
+	}
+	return s, disk.Check(s)
+}
+
+// folder is the path as the agent wants it: here made absolute, there as it is.
+func (c *diskCmd) folder() (string, error) {
+	if c.Path == "" {
+		return "", fault.Usagef("thru disk PATH [END POINT], such as thru disk /srv web1", "the path is empty")
+	}
+	if c.EndPoint != "" && c.EndPoint != control.Local {
+		return c.Path, nil
+	}
+	if _, err := os.Lstat(c.Path); err != nil {
+		if end, path, ok := strings.Cut(c.Path, ":/"); ok && end != "" && !strings.HasPrefix(path, "/") {
+			return "", fault.Usagef(fmt.Sprintf("thru disk /%s %s", path, end), "%s: no such folder here", c.Path)
+		}
+	}
+	path, err := filepath.Abs(c.Path)
+	if err != nil {
+		return "", fmt.Errorf("cli: finding %s: %w", c.Path, err)
+	}
+	return path, nil
+}
+
+// end connects the end point whose disk it is.
+func (c *diskCmd) end(ctx context.Context, e *env) (*control.EndPoint, func(), error) {
+	if _, err := engineOf(c.EndPoint); err != nil {
+		return nil, nil, err
+	}
+	d := dialer{env: e, Port: c.Port}
+	if c.EndPoint == "" || c.EndPoint == control.Local {
+		return d.local(ctx, true)
+	}
+	return d.endPoint(ctx, c.EndPoint)
+}
+
+// diskWatch shows on a terminal what a disk test is doing.
+type diskWatch struct {
+	progress
+	last time.Time
+}
+
+func newDiskWatch(e *env) *diskWatch { return &diskWatch{progress: newProgress(e)} }
+
+func (w *diskWatch) tick(t measure.DiskTick) {
+	if now := time.Now(); now.Sub(w.last) >= drawEvery {
+		w.last = now
+		w.Checking(report.DiskLive(t))
+	}
+}

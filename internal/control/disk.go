@@ -1,0 +1,114 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// diskMinor is the wire minor since which an agent measures disks.
+const diskMinor = 6
+
+// diskSilence is how long a disk test may say nothing: an access of a broken disk
+// may take minutes, and the agent says when it gives up.
+const diskSilence = 5 * time.Minute
+
+// Disk measures the disk below a folder of one end point. watch hears what it is
+// doing. The document is always usable: on error it holds what was measured.
+func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure.DiskTick)) (*measure.Document, error) {
+	begin := time.Now()
+	r.Ends = map[string]*EndPoint{e.Name: e}
+	doc := &measure.Document{
+		Schema: measure.Schema, Thru: r.Version, Command: "disk", StartedAt: begin,
+		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
+	}
+	ends := []*EndPoint{e}
+	defer release(ends)
+	_, err := r.reserve(ctx, ends, false)
+	if err == nil {
+		_, _, err = r.facts(ctx, doc, 0, func(string) string { return "" })
+	}
+	if err == nil {
+		var test measure.DiskTest
+		test, err = diskTest(ctx, e, ask, watch)
+		if len(test.Runs) > 0 || err == nil {
+			doc.Disks = append(doc.Disks, test)
+		}
+	}
+	if ctx.Err() != nil {
+		err = fault.Failf("", measure.Interrupted)
+	}
+	doc.ElapsedNs = int64(time.Since(begin))
+	if err != nil {
+		doc.Error = Describe(err)
+	}
+	return doc, err
+}
+
+// diskTest has an end point that has given its turn measure one disk. The result
+// is usable on an error too.
+func diskTest(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure.DiskTick)) (measure.DiskTest, error) {
+	none := measure.DiskTest{Where: e.Name, Path: ask.Path, Runs: []measure.DiskRun{}}
+	switch {
+	case !e.asked():
+		return none, fault.Usagef("run thru there", "control: %s is no thru: its disk cannot be measured", e.Name)
+	case e.Hello.WireMinor < diskMinor:
+		return none, fault.Failf("upgrade thru there", "control: %s runs thru %s, which measures no disks", e.Name, e.Hello.Thru)
+	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeFiles):
+		return none, fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
+			"control: at %s this client may not measure disks", e.Name)
+	}
+	reply, err := e.Client.Disk(ctx, ask)
+	if err != nil {
+		return none, fmt.Errorf("control: %s: %w", e.Name, err)
+	}
+	err = followDisk(ctx, e, reply.Session, watch)
+	if e.Client.Err() != nil {
+		return none, lost(e)
+	}
+	result, ferr := e.Client.Disked(context.WithoutCancel(ctx), bus.Disked{Session: reply.Session})
+	if ferr != nil {
+		return none, errors.Join(err, fmt.Errorf("control: %s: fetching the figures of the disk: %w", e.Name, ferr))
+	}
+	t := result.Test
+	t.Where = e.Name
+	if t.Error != nil {
+		err = fault.New(t.Error.ExitCode, t.Error.Hint, "control: %s: %s", e.Name, t.Error.Message)
+	}
+	return t, err
+}
+
+// followDisk hears the events of a disk test until it is over.
+func followDisk(ctx context.Context, e *EndPoint, session string, watch func(measure.DiskTick)) error {
+	silent := time.NewTimer(diskSilence)
+	defer silent.Stop()
+	for {
+		select {
+		case x := <-e.Client.Events():
+			if x.Session != session {
+				continue
+			}
+			silent.Reset(diskSilence)
+			switch {
+			case x.Kind == bus.EventDone:
+				return nil
+			case x.Kind == bus.EventFailed:
+				return fault.Failf(x.Hint, "control: %s: %s", e.Name, x.Error)
+			case x.Disk != nil && watch != nil:
+				watch(*x.Disk)
+			}
+		case <-e.Client.Lost():
+			return lost(e)
+		case <-silent.C:
+			return fault.Failf("see the kernel's messages there: dmesg", "control: %s: its disk has not answered for %v", e.Name, diskSilence)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

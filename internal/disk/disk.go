@@ -1,0 +1,171 @@
+// Package disk measures what the disk below a folder gives: reading and writing,
+// in order and at random, with as many workers as it takes to reach its ceiling,
+// past the page cache. It does so by fio where that is installed, else by its
+// own workers, and says which.
+//
+// The one file that it makes has no name from the first moment where the file
+// system can do that, and else none as soon as it is open. So nothing is left,
+// whatever ends the process.
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrRoom  = errors.New("there is too little room")
+	ErrStuck = errors.New("the disk does not answer")
+)
+
+// Config says what to measure, and where.
+type Config struct {
+	Root     *os.Root // the folder; it stays open
+	Path     string   // its name in the result
+	Host     *host.Host
+	Spec     measure.DiskSpec
+	MaxBytes int64  // of the file; 0: half of what is free is the only bound
+	Memory   string // folder in memory, for the baseline; empty: DefaultMemory
+
+	noDirect bool  // a test's: as if the file system did not take O_DIRECT
+	memory   int64 // a test's: bytes of memory that the host is taken to have
+}
+
+// DefaultMemory is the folder in memory that every Linux has (shm_overview(7)).
+const DefaultMemory = "/dev/shm"
+
+// Check says what is wrong with a request before anything is opened.
+func Check(s measure.DiskSpec) error {
+	for _, p := range s.Patterns {
+		if !slices.Contains(measure.DiskPatterns(), p) {
+			return fault.Usagef("the patterns are: "+strings.Join(measure.DiskPatterns(), ", "), "disk: there is no pattern %q", p)
+		}
+	}
+	switch {
+	case s.BlockBytes != 0 && (s.BlockBytes < measure.LeastDiskBlock || s.BlockBytes > measure.MostDiskBlock || s.BlockBytes%measure.LeastDiskBlock != 0):
+		return fault.Usagef("take a multiple of 512 up to 64M, such as 128K", "disk: a block of %d bytes cannot be measured with", s.BlockBytes)
+	case s.FileBytes < 0 || s.FileBytes > 0 && s.FileBytes < leastFile:
+		return fault.Usagef("take "+unit.Size(leastFile)+" or more", "disk: a file of %d bytes is too small", s.FileBytes)
+	case s.RunNs < int64(measure.LeastDiskRun) || s.RunNs > int64(measure.MostDiskRun):
+		return fault.Usagef("take 200ms to 1h", "disk: a step of %v cannot be measured", time.Duration(s.RunNs))
+	case s.Workers < 0 || s.Workers > measure.MostDiskWorkers:
+		return fault.Usagef(fmt.Sprintf("take 1 to %d", measure.MostDiskWorkers), "disk: %d workers cannot be measured with", s.Workers)
+	case !slices.Contains([]string{"", measure.DiskByFio, measure.DiskByThru}, s.By):
+		return fault.Usagef("take fio or thru", "disk: nothing measures by %q", s.By)
+	}
+	return nil
+}
+
+// Measure measures one folder. tell hears what it is doing, from one goroutine
+// at a time. The result is always usable: on error it holds what was measured
+// until then.
+func Measure(ctx context.Context, c Config, tell func(measure.DiskTick)) (measure.DiskTest, error) {
+	t := &test{conf: c, tell: tell, DiskTest: measure.DiskTest{Path: c.Path, Runs: []measure.DiskRun{}}}
+	err := Check(c.Spec)
+	if err == nil {
+		err = t.measure(ctx)
+	}
+	if ctx.Err() != nil {
+		err = fault.Failf("", "disk: measuring %s: %w", c.Path, context.Cause(ctx))
+	}
+	return t.DiskTest, err
+}
+
+// test is one measurement under way.
+type test struct {
+	conf Config
+	measure.DiskTest
+	tell   func(measure.DiskTick)
+	method method
+	file   *os.File
+	cached bool // the page cache is not passed by: it is emptied before each step
+}
+
+func (t *test) measure(ctx context.Context) (err error) {
+	if t.method, err = t.choose(ctx); err != nil {
+		return err
+	}
+	t.Method = t.method.name()
+	if t.file, err = create(t.conf.Root); err != nil {
+		return t.explain("making a file in", err)
+	}
+	defer t.file.Close()
+	if err := t.place(); err != nil {
+		return err
+	}
+	if err := t.prime(ctx); err != nil {
+		return err
+	}
+	for _, p := range t.patterns() {
+		r, err := t.climb(ctx, p)
+		if len(r.Tried) > 0 {
+			t.Runs = append(t.Runs, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !t.conf.Spec.NoMemory {
+		t.baseline(ctx)
+	}
+	return nil
+}
+
+// patterns are those that were asked for, in order.
+func (t *test) patterns() (all []string) {
+	for _, p := range measure.DiskPatterns() {
+		if len(t.conf.Spec.Patterns) == 0 || slices.Contains(t.conf.Spec.Patterns, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// choose takes the method that was asked for: fio where it is installed, unless told.
+func (t *test) choose(ctx context.Context) (method, error) {
+	if t.conf.Spec.By == measure.DiskByThru {
+		return own{}, nil
+	}
+	f, err := findFio(ctx)
+	switch {
+	case err == nil:
+		return f, nil
+	case t.conf.Spec.By == measure.DiskByFio:
+		return nil, fault.Failf("install it (Debian: apt install fio), or leave --by out", "disk: measuring by fio: %w", err)
+	case !errors.Is(err, errNoFio):
+		t.lacks("method", "fio is installed and was not used: "+err.Error())
+	}
+	return own{}, nil
+}
+
+func (t *test) lacks(fact, why string) {
+	t.Missing = append(t.Missing, measure.NotChecked{Fact: fact, Why: why})
+}
+
+// explain says what a person can do about an error of the file system.
+func (t *test) explain(doing string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		hint = "the file system is mounted read-only: name a folder of one that can be written"
+	case errors.Is(err, os.ErrPermission):
+		hint = "name a folder that this user may write to, or run thru as one who may"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		hint, err = "make room, or take a smaller file: --size", fmt.Errorf("%w: %w", ErrRoom, err)
+	case errors.Is(err, errors.ErrUnsupported):
+		hint = "measure the disk of a Linux host"
+	}
+	return fault.Failf(hint, "disk: %s %s: %w", doing, t.Path, err)
+}

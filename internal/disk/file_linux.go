@@ -1,0 +1,113 @@
+package disk
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// create makes a file in a folder that has no name there (open(2), O_TMPFILE),
+// or on a file system that has no such files one whose name is removed at once.
+// A name is never followed, and never that of a file that is there.
+func create(root *os.Root) (*os.File, error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_TMPFILE|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(fd), "the file of thru disk"), nil
+	}
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return nil, err
+	}
+	return createNamed(root)
+}
+
+// createNamed makes a file whose name is gone when it returns.
+func createNamed(root *os.Root) (*os.File, error) {
+	name := ".thru-disk-" + rand.Text()
+	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, bare(err)
+	}
+	if err := root.Remove(name); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("removing the name %s: %w", name, bare(err))
+	}
+	return f, nil
+}
+
+// bare is an error without the name of the file, which says nothing to a person.
+func bare(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// setDirect keeps the page cache out of what is read and written from now on.
+func setDirect(f *os.File) error {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, flags|unix.O_DIRECT)
+	}
+	return err
+}
+
+// isDirect tells whether setDirect was heard.
+func isDirect(f *os.File) bool {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_DIRECT != 0
+}
+
+// dropCache empties the page cache of a file.
+func dropCache(f *os.File) error {
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+}
+
+// space is what a file system says of itself.
+type space struct {
+	free     int64 // bytes that this user may take
+	inMemory bool
+	deaf     bool // takes O_DIRECT and may answer from its own cache
+}
+
+// magicZFS is of OpenZFS (include/sys/fs/zfs.h), which before 2.3 takes O_DIRECT
+// and reads from its own cache.
+const magicZFS = 0x2fc12fc1
+
+func spaceOf(f *os.File) (space, error) {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
+		return space{}, err
+	}
+	kind := uint32(s.Type)
+	return space{
+		free:     int64(min(s.Bavail, 1<<40)) * int64(s.Bsize),
+		inMemory: kind == unix.TMPFS_MAGIC || kind == unix.RAMFS_MAGIC,
+		deaf:     kind == magicZFS,
+	}, nil
+}
+
+// memoryBytes is how much memory the host has; 0: not known.
+func memoryBytes() int64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return int64(s.Totalram) * int64(s.Unit)
+}
+
+// bind has a program end with the thread that starts it.
+func bind(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package disk
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+// space is what a file system says of itself.
+type space struct {
+	free           int64
+	inMemory, deaf bool
+}
+
+func create(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }
+func setDirect(*os.File) error          { return errors.ErrUnsupported }
+func isDirect(*os.File) bool            { return false }
+func dropCache(*os.File) error          { return errors.ErrUnsupported }
+func spaceOf(*os.File) (space, error)   { return space{}, errors.ErrUnsupported }
+func memoryBytes() int64                { return 0 }
+func bind(*exec.Cmd)                    {}

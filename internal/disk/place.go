@@ -1,0 +1,152 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Sizes of the file, in bytes.
+const (
+	leastFile   = 4 << 20
+	usualFile   = 1 << 30
+	memoryFile  = 256 << 20 // on a file system in memory, and of the baseline
+	primeBlock  = 1 << 20
+	sectorBytes = 4096 // what buffers are aligned to: no disk has larger sectors
+)
+
+// primeTime is how long the file is written at most where its size was not
+// asked for: on a slow disk it is smaller.
+const primeTime = 20 * time.Second
+
+// place looks at what the file lies on, keeps the page cache out, and chooses
+// how large the file will be.
+func (t *test) place() error {
+	v := t.conf.Host.Volume(t.file.Fd())
+	t.FileSystem, t.Mount, t.Options = v.FileSystem, v.Mount, v.Options
+	t.Device, t.Model, t.Scheduler, t.Rotational = v.Device, v.Model, v.Scheduler, v.Rotational
+	t.Missing = append(t.Missing, v.Missing...)
+	s, err := spaceOf(t.file)
+	if err != nil {
+		return t.explain("asking for the free space of", err)
+	}
+	t.FreeBytes = s.free
+	kind := cmp.Or(t.FileSystem, "this file system")
+	refused := setDirect(t.file)
+	if t.conf.noDirect {
+		refused = fmt.Errorf("%s is told not to take it", kind)
+	}
+	switch {
+	case s.inMemory: // Linux 6.6 takes O_DIRECT there, and means nothing by it
+		t.Cache, t.cached = "not kept out: "+kind+" lies in memory itself", false
+		return t.size(memoryFile)
+	case refused == nil && !s.deaf:
+		t.Cache = "O_DIRECT"
+		return t.size(usualFile)
+	}
+	return t.sizeBesideCache(kind)
+}
+
+// sizeBesideCache is for a file system that does not pass by the page cache.
+func (t *test) sizeBesideCache(kind string) error {
+	t.cached = true
+	memory := cmp.Or(t.conf.memory, memoryBytes())
+	if most := t.most(); t.conf.Spec.FileBytes == 0 && memory > 0 && 2*memory <= most {
+		t.Cache = fmt.Sprintf("file of 2 x memory: %s does not take O_DIRECT", kind)
+		return t.size(2 * memory)
+	}
+	if t.conf.Spec.FileBytes >= 2*memory && memory > 0 {
+		t.Cache = fmt.Sprintf("file of more than 2 x memory: %s does not take O_DIRECT", kind)
+		return t.size(0)
+	}
+	t.Cache = fmt.Sprintf("emptied before each step (posix_fadvise): %s does not take O_DIRECT, and there is no room for a file of 2 x memory", kind)
+	if t.conf.Spec.FileBytes > 0 {
+		t.Cache = fmt.Sprintf("emptied before each step (posix_fadvise): %s does not take O_DIRECT, and the file asked for is smaller than 2 x memory", kind)
+	}
+	return t.size(usualFile)
+}
+
+// most is how large the file may be: a disk is never filled.
+func (t *test) most() int64 {
+	most := t.FreeBytes / 2
+	if t.conf.MaxBytes > 0 {
+		most = min(most, t.conf.MaxBytes)
+	}
+	return most
+}
+
+// size takes the size asked for, or the usual one as far as there is room.
+func (t *test) size(usual int64) error {
+	most := t.most()
+	why := fmt.Sprintf("%s has %s free, of which at most half is taken", t.Path, unit.Size(t.FreeBytes))
+	if t.conf.MaxBytes > 0 && t.conf.MaxBytes < t.FreeBytes/2 {
+		why = fmt.Sprintf("%s is the most that this end point lets take", unit.Size(t.conf.MaxBytes))
+	}
+	switch {
+	case most < leastFile:
+		return fault.Failf("make room, or name a folder of another disk", "disk: %w: %s", ErrRoom, why)
+	case t.conf.Spec.FileBytes > most:
+		return fault.Failf("take at most --size "+fmt.Sprint(most), "disk: %w for a file of %s: %s", ErrRoom, unit.Size(t.conf.Spec.FileBytes), why)
+	}
+	n := cmp.Or(t.conf.Spec.FileBytes, min(usual, most))
+	unitBytes := max(t.block(measure.SequentialRead), t.block(measure.RandomRead), sectorBytes)
+	if t.FileBytes = n - n%unitBytes; t.FileBytes < unitBytes {
+		return fault.Usagef("take a smaller --block, or a larger --size", "disk: a block of %s does not fit a file of %s", unit.Size(unitBytes), unit.Size(n))
+	}
+	return nil
+}
+
+// block is that of a pattern, in bytes.
+func (t *test) block(pattern string) int64 {
+	if isRandom(pattern) {
+		return cmp.Or(t.conf.Spec.BlockBytes, measure.RandomBlock)
+	}
+	return cmp.Or(t.conf.Spec.BlockBytes, measure.SequentialBlock)
+}
+
+// prime writes the whole file, so that all that is read later was written, and
+// writing later finds its place allocated.
+func (t *test) prime(ctx context.Context) error {
+	longest := primeTime
+	if t.conf.Spec.FileBytes > 0 || t.cached {
+		longest = 0
+	}
+	n, err := fill(ctx, t.file, t.FileBytes, longest, func(done int64, bps float64) {
+		t.tell(measure.DiskTick{Doing: "making the file", Bytes: bps, DonePct: 100 * float64(done) / float64(t.FileBytes)})
+	})
+	if err != nil {
+		return t.explain("writing a file in", err)
+	}
+	unitBytes := max(t.block(measure.SequentialRead), t.block(measure.RandomRead))
+	t.FileBytes = n - n%unitBytes
+	return ctx.Err()
+}
+
+// fill writes a file of size bytes that no file system can make smaller, for at
+// most so long (0: as long as it takes), and returns how many there are.
+func fill(ctx context.Context, f *os.File, size int64, longest time.Duration, tell func(done int64, bps float64)) (int64, error) {
+	b := newPattern(primeBlock)
+	begin := time.Now()
+	told, at := begin, int64(0)
+	for at < size && ctx.Err() == nil {
+		if longest > 0 && at >= min(4*leastFile, size) && at%measure.MostDiskBlock == 0 && time.Since(begin) > longest {
+			break
+		}
+		b.stamp()
+		n, err := f.WriteAt(b.bytes[:min(int64(len(b.bytes)), size-at)], at)
+		if at += int64(n); err != nil {
+			return at, err
+		}
+		if since := time.Since(told); since > tellEvery {
+			tell(at, float64(at)/time.Since(begin).Seconds())
+			told = time.Now()
+		}
+	}
+	return at, f.Sync()
+}

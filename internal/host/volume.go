@@ -1,0 +1,148 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Volume is what a file lies on. What could not be read is empty, and named in
+// Missing with the key of measure.DiskTest.
+type Volume struct {
+	FileSystem string // "ext4"
+	Mount      string // where it is mounted
+	Options    string // "rw,relatime,discard"
+	Device     string // the whole disk: "nvme0n1", also where the file system is on a part of it
+	Model      string // as the disk says; empty too where it says none
+	Scheduler  string
+	Rotational *bool
+	Missing    []measure.NotChecked
+}
+
+// Volume tells what an open file of this process lies on, by its descriptor: the
+// kernel says of which mount it is (proc_pid_fdinfo(5)), so no link and no mount
+// over a path can mislead.
+func (h *Host) Volume(fd uintptr) Volume {
+	var n notes
+	v := h.volume(&n, fd)
+	v.Missing = n
+	return v
+}
+
+func (h *Host) volume(n *notes, fd uintptr) (v Volume) {
+	id, err := parsed(h.fs.read, fmt.Sprintf("proc/self/fdinfo/%d", fd), parseMountID)
+	if err != nil {
+		n.add("file_system", err.Error())
+		return v
+	}
+	list, err := parsed(h.fs.read, "proc/self/mountinfo", parseMountInfo)
+	i := slices.IndexFunc(list, func(m mount) bool { return m.id == id })
+	switch {
+	case err != nil:
+		n.add("file_system", err.Error())
+		return v
+	case i < 0:
+		n.add("file_system", fmt.Sprintf("/proc/self/mountinfo has no mount %d", id))
+		return v
+	}
+	m := list[i]
+	v.FileSystem, v.Mount, v.Options = m.kind, m.point, joinOptions(m.own, m.options)
+	at, err := h.diskOf(m)
+	if err != nil {
+		n.add("device", err.Error())
+		return v
+	}
+	v.Device, v.Model = path.Base(at), h.fs.diskModel(at)
+	if s := keeper[string](n, "scheduler")(h.fs.choice(path.Join(at, "queue/scheduler"))); s != nil {
+		v.Scheduler = *s
+	}
+	v.Rotational = keeper[bool](n, "rotational")(h.fs.flag(path.Join(at, "queue/rotational")))
+	return v
+}
+
+// diskOf is the folder of the disk that a mount is on (Documentation/ABI/stable/sysfs-block).
+func (h *Host) diskOf(m mount) (string, error) {
+	device := m.device
+	if strings.HasPrefix(device, "0:") { // btrfs has numbers of its own: go by its source
+		device = h.fs.optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
+	}
+	if device == "" || !strings.HasPrefix(m.source, "/dev/") {
+		return "", fmt.Errorf("%s has no device of its own", m.kind)
+	}
+	at := h.fs.target(path.Join("sys/dev/block", device))
+	if h.fs.exists(path.Join(at, "partition")) {
+		at = path.Dir(at)
+	}
+	if !h.fs.exists(path.Join(at, "queue")) {
+		return "", fmt.Errorf("/sys/dev/block/%s is no disk", device)
+	}
+	if strings.Contains(at, "sys/dev/block") { // a recorded tree without links
+		return at, nil
+	}
+	return path.Join("sys/block", path.Base(at)), nil
+}
+
+// joinOptions names each option of the mount and of the file system once.
+func joinOptions(lists ...string) string {
+	var all []string
+	for _, word := range strings.Split(strings.Join(lists, ","), ",") {
+		if word != "" && !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// parseMountID reads the line "mnt_id:" of /proc/PID/fdinfo/FD.
+func parseMountID(r io.Reader) (int, error) {
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		if rest, ok := strings.CutPrefix(s.Text(), "mnt_id:"); ok {
+			return strconv.Atoi(strings.TrimSpace(rest))
+		}
+	}
+	return 0, errors.Join(errors.New("no line mnt_id"), s.Err())
+}
+
+// DiskBusy is how long a disk has had something to do since boot: field 10 of
+// its line in /proc/diskstats (Documentation/admin-guide/iostats.rst).
+func (h *Host) DiskBusy(device string) (time.Duration, error) {
+	b, err := h.fs.read("proc/diskstats")
+	if err != nil {
+		return 0, err
+	}
+	busy, err := parseDiskBusy(bytes.NewReader(b), device)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/diskstats: %w", err)
+	}
+	return busy, nil
+}
+
+// parseDiskBusy reads one device's line: major, minor, name, and then the fields.
+func parseDiskBusy(r io.Reader, device string) (time.Duration, error) {
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) < 13 || f[2] != device {
+			continue
+		}
+		ms, err := strconv.ParseUint(f[12], 10, 43)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %.40q is no time", device, f[12])
+		}
+		return time.Duration(ms) * time.Millisecond, nil
+	}
+	if err := s.Err(); err != nil {
+		return 0, err
+	}
+	return 0, fmt.Errorf("no line of %.40q", device)
+}

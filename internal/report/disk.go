@@ -1,0 +1,215 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// maxDisks bounds the disks of a page; the JSON document has all.
+const maxDisks = 16
+
+// isDisk tells of a document of `thru disk` that has something to say.
+func isDisk(d *measure.Document) bool { return len(d.Disks) > 0 }
+
+// byteRate prints bytes a second as disks are sold: "3.21 GB/s".
+func byteRate(bytes float64) string {
+	for _, s := range []scale{{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}} {
+		if bytes >= 0.9995*s.div {
+			return digits(bytes/s.div) + " " + s.name
+		}
+	}
+	return digits(bytes) + " B/s"
+}
+
+// perSecond prints accesses a second: "85.2k".
+func perSecond(n float64) string {
+	switch {
+	case n >= 0.9995e6:
+		return digits(n/1e6) + "M"
+	case n >= 9995:
+		return digits(n/1e3) + "k"
+	}
+	return digits(n)
+}
+
+// DiskLive is a line about a disk test under way.
+func DiskLive(t measure.DiskTick) string {
+	what := clean(t.Doing)
+	if t.Target != "" {
+		what += ", baseline in " + clean(t.Target)
+	}
+	if t.Workers > 0 {
+		what += ", " + count(t.Workers, "worker")
+	}
+	what += ": " + byteRate(t.Bytes)
+	if t.Workers > 0 {
+		what += ", " + perSecond(t.IOPS) + " IOPS"
+	}
+	return fmt.Sprintf("%s (%.0f%%)", what, t.DonePct)
+}
+
+// diskAnswers are a line for each disk.
+func diskAnswers(d *measure.Document) (all []string) {
+	for i := range d.Disks[:min(len(d.Disks), maxDisks)] {
+		all = append(all, diskAnswer(&d.Disks[i]))
+	}
+	return all
+}
+
+// diskAnswer is what a disk gives, in a sentence.
+func diskAnswer(t *measure.DiskTest) string {
+	var said []string
+	for _, r := range t.Runs {
+		verb := map[string]string{
+			measure.SequentialRead: "reads", measure.SequentialWrite: "writes", measure.RandomRead: "random reads", measure.RandomWrite: "random writes",
+		}[r.Pattern]
+		switch {
+		case r.Bytes == nil || verb == "":
+		case strings.HasPrefix(verb, "random") && r.IOPS != nil:
+			said = append(said, verb+" "+perSecond(r.IOPS.Value)+" IOPS")
+		default:
+			said = append(said, verb+" "+byteRate(r.Bytes.Value))
+		}
+	}
+	what := strings.Join(said, ", ")
+	if what == "" {
+		what = "nothing was measured"
+	}
+	return diskName(t) + ": " + what
+}
+
+// diskName is "/srv at web1 (ext4 on nvme0n1)".
+func diskName(t *measure.DiskTest) string {
+	s := clean(t.Path) + " at " + clean(t.Where)
+	switch {
+	case t.FileSystem != "" && t.Device != "":
+		return s + " (" + clean(t.FileSystem) + " on " + clean(t.Device) + ")"
+	case t.FileSystem != "":
+		return s + " (" + clean(t.FileSystem) + ")"
+	}
+	return s
+}
+
+// newDisks makes tables of each disk: what it gives, the baseline, and how it was measured.
+func newDisks(tests []measure.DiskTest) (all []titled) {
+	for i := range tests[:min(len(tests), maxDisks)] {
+		t := &tests[i]
+		gives := titled{Name: diskName(t)}
+		for _, r := range t.Runs {
+			gives.Rows = append(gives.Rows, row{clean(r.Pattern), diskRunText(&r)}, row{"workers tried", triedText(&r)})
+			if r.Latency != nil {
+				gives.Rows = append(gives.Rows, row{"latency", percentilesText(r.Latency) + ", max " + latencyTime(r.Latency.Max)})
+			}
+		}
+		memory := titled{Name: "the same without the disk"}
+		for _, r := range t.Memory {
+			memory.Rows = append(memory.Rows, row{clean(r.Pattern), clean(r.Target) + ": " + diskRunText(&r)})
+		}
+		for _, x := range []titled{gives, memory, {"how it was measured", diskRows(t)}} {
+			if len(x.Rows) > 0 {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// diskRunText is what one pattern reached.
+func diskRunText(r *measure.DiskRun) string {
+	var parts []string
+	if r.Bytes != nil {
+		parts = append(parts, fmt.Sprintf("%s (%s to %s)", byteRate(r.Bytes.Value), byteRate(r.Bytes.Low), byteRate(r.Bytes.High)))
+	}
+	if r.IOPS != nil {
+		parts = append(parts, perSecond(r.IOPS.Value)+" IOPS")
+	}
+	parts = append(parts, count(r.Workers, "worker")+" of "+unit.Size(r.BlockBytes))
+	if r.BusyPct != nil {
+		parts = append(parts, "device busy "+unit.Percent(*r.BusyPct))
+	}
+	if r.CPU != nil {
+		parts = append(parts, "CPU "+stat.ThreeDigits(r.CPU.Cores)+" cores")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// triedText is what each number of workers reached: "1: 210 MB/s, 2: 395 MB/s".
+func triedText(r *measure.DiskRun) string {
+	var steps []string
+	for _, s := range r.Tried {
+		steps = append(steps, fmt.Sprintf("%d: %s", s.Workers, byteRate(s.Bytes)))
+	}
+	s := strings.Join(steps, ", ")
+	if r.Rising {
+		s += "; it still rose: more workers than were allowed may reach more"
+	}
+	return s
+}
+
+// diskRows are how it was measured, and on what.
+func diskRows(t *measure.DiskTest) (rows []row) {
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, row{name, clean(value)})
+		}
+	}
+	add("method", t.Method)
+	add("page cache", t.Cache)
+	if t.FileBytes > 0 {
+		add("file", fmt.Sprintf("%s; %s were free before", unit.Size(t.FileBytes), unit.Size(t.FreeBytes)))
+	}
+	add("file system", join(t.FileSystem, mountText(t)))
+	add("device", join(t.Device, t.Model, kindOfDisk(t)))
+	add("scheduler", t.Scheduler)
+	for _, m := range t.Missing {
+		add("not checked", m.Fact+": "+m.Why)
+	}
+	return rows
+}
+
+func mountText(t *measure.DiskTest) string {
+	if t.Mount == "" {
+		return ""
+	}
+	return "at " + t.Mount + ": " + t.Options
+}
+
+func kindOfDisk(t *measure.DiskTest) string {
+	switch {
+	case t.Rotational == nil:
+		return ""
+	case *t.Rotational:
+		return "rotational"
+	}
+	return "not rotational"
+}
+
+// diskText prints a document of `thru disk`.
+func (p *printer) diskText(v *view) {
+	p.answer(v)
+	for _, t := range v.Disks {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, t.Name))
+		for _, r := range t.Rows {
+			p.wrap("", diskColumn, "  "+r.Name, r.Value)
+		}
+	}
+	p.lists(v)
+}
+
+// diskColumn is where the values stand: behind the longest pattern.
+const diskColumn = 19
+
+// disks prints the same in Markdown.
+func (m *markdown) disks(all []titled) {
+	if len(all) == 0 {
+		return
+	}
+	m.head(2, "Disk")
+	for _, t := range all {
+		m.pairs(t.Name, t.Rows)
+	}
+}
