@@ -199,14 +199,14 @@ const (
 	firstTrial = 4 << 20
 	leastSize  = 16 << 20
 	mostSize   = 16 << 30
-	trials     = 3
+	mostTrials = 3
 )
 
 // suggest is a size that lasts 10 s and 100 round trips, by the rate of trials
 // that grow until they last a second.
 func (m *carrier) suggest(ctx context.Context) (int64, error) {
 	size := int64(firstTrial)
-	for n := range trials {
+	for n := range mostTrials {
 		run, err := m.put(ctx, m.name(".thru-trial"), m.generated, size, 1, 1, true)
 		if err != nil {
 			return 0, err
@@ -215,7 +215,7 @@ func (m *carrier) suggest(ctx context.Context) (int64, error) {
 			return leastSize, nil
 		}
 		perSecond := run.Bps.Value / 8
-		if run.ElapsedNs < int64(time.Second) && n+1 < trials {
+		if run.ElapsedNs < int64(time.Second) && n+1 < mostTrials {
 			size = min(max(int64(perSecond), 2*size), 16*size)
 			continue
 		}
@@ -409,8 +409,21 @@ func (m *carrier) againstItself(ctx context.Context, encrypted bool) (float64, e
 	return out.Run.Bps.Value, nil
 }
 
-// Disk is not measured apart from the transfer.
-func (m *carrier) Disk(context.Context) (*measure.DiskTest, error) { return nil, nil }
+// folder is that of the file at this end; "" where none takes part.
+func (m *carrier) folder() (string, error) {
+	file := m.cmd.toFile()
+	if m.uploads() {
+		file = m.cmd.fromFile()
+	}
+	if file == "" {
+		return "", nil
+	}
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return "", fmt.Errorf("cli: finding the folder of %s: %w", file, err)
+	}
+	return dir, nil
+}
 
 // cleanTime bounds the removal of what was made, also after an interrupt.
 const cleanTime = 10 * time.Second

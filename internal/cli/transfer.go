@@ -60,12 +60,13 @@ type transferCmd struct {
 	Pin           string `group:"Login" name:"pin" placeholder:"SHA256" help:"Accept this certificate or host key alone."`
 	Insecure      bool   `group:"Login" name:"insecure" help:"Accept any certificate or host key."`
 
-	EndPoint string `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too."`
-	Port     int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
-	Time     string `group:"Ends" short:"t" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
-	Force    bool   `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
-	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	EndPoint     string `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too."`
+	ServerFolder string `group:"Ends" name:"server-folder" placeholder:"DIR" help:"With --end-point: the folder of the file as that host has it; its disk is measured (thru serve --allow files --files DIR there)."`
+	Port         int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
+	Time         string `group:"Ends" short:"t" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
+	Force        bool   `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
+	JSON         bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	HTML         string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 }
 
 // Run moves files, measures what lies below them, and says which layer binds.
@@ -83,7 +84,13 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
-	x := control.Transferring{Transfer: m.asked(), Mover: m}
+	x := control.Transferring{Transfer: m.asked(), Mover: m, There: c.ServerFolder}
+	if x.Here, err = m.folder(); err != nil {
+		return err
+	}
+	if c.EndPoint != "" && c.EndPoint != control.Local {
+		x.Server = ends.peer
+	}
 	if x.Network, err = c.network(ends); err != nil {
 		return err
 	}
@@ -154,7 +161,7 @@ func upTo(most int64) func(int64, error) (int64, error) {
 // sensible refuses flags that do not go together.
 func (c *transferCmd) sensible(e *env) error {
 	generated := c.From == fromGenerated || c.From == "" && c.Upload
-	empty := withoutValue(e.args, "--from", "--to", "--size", "--pin", "--buffer", "--block", "--end-point", "--identity", "-i")
+	empty := withoutValue(e.args, "--from", "--to", "--size", "--pin", "--buffer", "--block", "--end-point", "--server-folder", "--identity", "-i")
 	switch {
 	case empty != "":
 		return fault.Usagef("leave it out for the default", "%s has no value", empty)
@@ -172,6 +179,8 @@ func (c *transferCmd) sensible(e *env) error {
 		return fault.Usagef("take one of them", "--pin and --insecure do not go together")
 	case c.Many > 1 && c.toFile() != "":
 		return fault.Usagef("several clients write nowhere or to memory", "--many does not go with --to FILE")
+	case c.ServerFolder != "" && c.EndPoint == "":
+		return fault.Usagef("--end-point NAME names the agent at the server", "--server-folder is of an end point, and none is named")
 	case c.Wait < time.Second:
 		return fault.Usagef("--timeout takes a second or more", "--timeout %s is too short", c.Wait)
 	}
@@ -194,8 +203,8 @@ func (c *transferCmd) fromFile() string {
 	return c.From
 }
 
-// passwordVariable holds a password, where stdin does not.
-const passwordVariable = "THRU_PASSWORD"
+// transferPassword holds a password, where stdin does not.
+const transferPassword = "THRU_PASSWORD"
 
 // longestPassword bounds what is read of stdin, in bytes.
 const longestPassword = 4096
@@ -223,7 +232,7 @@ func (c *transferCmd) askPassword(e *env) (string, error) {
 		}
 		return strings.TrimRight(line, "\r\n"), nil
 	}
-	if p, ok := os.LookupEnv(passwordVariable); ok {
+	if p, ok := os.LookupEnv(transferPassword); ok {
 		return p, nil
 	}
 	if f, ok := e.in.(*os.File); ok && isTerminal(e.in) {
@@ -235,7 +244,7 @@ func (c *transferCmd) askPassword(e *env) (string, error) {
 		}
 		return string(p), nil
 	}
-	return "", fault.Failf(passwordVariable+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", transfer.ErrLogin)
+	return "", fault.Failf(transferPassword+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", transfer.ErrLogin)
 }
 
 // network is the plan of the path to the agent at the server; nil without one.
@@ -265,7 +274,7 @@ func hinted(err error) error {
 		is   error
 		hint string
 	}{
-		{transfer.ErrLogin, "USER@ in the URL; the password from " + passwordVariable + " or --password-stdin"},
+		{transfer.ErrLogin, "USER@ in the URL; the password from " + transferPassword + " or --password-stdin"},
 		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
 		{transfer.ErrReadOnly, "a folder that this user may write to"},
 		{transfer.ErrFull, "a smaller --size, or more room"},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"thru/internal/transfer"
+	"thru/internal/transfer/smb"
 )
 
 // transferClient makes the client of one protocol.
@@ -12,7 +13,9 @@ type transferClient struct {
 
 // transferClients are all protocols that files are moved by.
 func transferClients() []transferClient {
-	return []transferClient{}
+	return []transferClient{
+		{"smb", func(c transfer.Config) transfer.Client { return smb.New(c) }},
+	}
 }
 
 // checkTransferName refuses names that could mean another file than they say.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -31,8 +32,6 @@ type Mover interface {
 	Small(ctx context.Context) (*measure.TransferRun, error)
 	// Ceiling is what the client carries on this machine alone.
 	Ceiling(ctx context.Context) measure.Layer
-	// Disk is what the disk of this end carries; nil: none takes part.
-	Disk(ctx context.Context) (*measure.DiskTest, error)
 	// Clean removes what was made for the measurement's sake.
 	Clean() error
 	// Warnings are what is to be said of the transfers.
@@ -43,8 +42,10 @@ type Mover interface {
 type Transferring struct {
 	Transfer measure.Transfer
 	Mover    Mover
-	Network  *plan.Plan                                       // memory to memory; nil: there is no agent at the server
-	FarDisk  func(context.Context) (*measure.DiskTest, error) // disk of the server; nil: no agent may read it
+	Network  *plan.Plan // memory to memory; nil: there is no agent at the server
+	Server   *EndPoint  // the agent there; nil: there is none
+	Here     string     // folder of the file at this end; empty: none takes part
+	There    string     // folder of the file at the server, as the agent there has it; empty: not known
 }
 
 // Transfer makes the transfers, measures the layers below them, and says which
@@ -173,29 +174,47 @@ func (r *Runner) network(ctx context.Context, doc *measure.Document, p *plan.Pla
 // below measures the disks, and the client on this machine alone.
 func (r *Runner) below(ctx context.Context, doc *measure.Document, x Transferring) {
 	t := doc.Transfer
-	far := measure.Layer{Name: measure.LayerDiskFar, How: "thru disk at the server", Missing: "no agent at the server may read its files: thru serve --allow files there, and --end-point NAME here"}
-	if x.FarDisk != nil {
-		r.Watch.Checking("the server's disk")
-		pattern := measure.SequentialRead
-		if t.Direction == measure.Upload {
-			pattern = measure.SequentialWrite
-		}
-		test, err := x.FarDisk(ctx)
-		diskLayer(doc, &far, test, pattern, err)
-	}
-	pattern := measure.SequentialWrite
-	if t.Direction == measure.Upload {
-		pattern = measure.SequentialRead
+	write := t.Direction == measure.Upload
+	far := measure.Layer{Name: measure.LayerDiskFar, How: "thru disk at the server"}
+	switch {
+	case x.Server == nil:
+		far.Missing = "there is no agent at the server: thru serve --allow files --files DIR there, and --end-point NAME --server-folder DIR here"
+	case x.There == "":
+		far.Missing = "where the file lies there is not known: --server-folder DIR"
+	default:
+		r.disk(ctx, doc, &far, x.Server, x.There, write)
 	}
 	t.Layers = append([]measure.Layer{far}, t.Layers...)
 	here := measure.Layer{Name: measure.LayerDiskHere, Where: Local, How: "thru disk", Missing: "no disk of this end takes part"}
-	if slices.Contains(x.Mover.Layers(), measure.LayerWhole) {
-		r.Watch.Checking("the disk here")
-		test, err := x.Mover.Disk(ctx)
-		diskLayer(doc, &here, test, pattern, err)
+	if x.Here != "" {
+		r.disk(ctx, doc, &here, r.end(Local), x.Here, !write)
 	}
 	r.Watch.Checking("the client on this machine alone")
 	t.Layers = append(t.Layers, here, x.Mover.Ceiling(ctx))
+}
+
+// diskTime is how long each step of a disk test lasts beside a transfer.
+const diskTime = 2 * time.Second
+
+// diskWorkers are enough for one file: a transfer has few of them under way.
+const diskWorkers = 8
+
+// disk measures one disk in the direction that the transfer needs.
+func (r *Runner) disk(ctx context.Context, doc *measure.Document, l *measure.Layer, e *EndPoint, folder string, write bool) {
+	pattern := measure.SequentialRead
+	if write {
+		pattern = measure.SequentialWrite
+	}
+	r.Watch.Checking("the disk below " + folder + " at " + e.Name)
+	ends := []*EndPoint{e}
+	defer release(ends)
+	_, err := r.reserve(ctx, ends, false)
+	var test measure.DiskTest
+	if err == nil {
+		spec := measure.DiskSpec{Patterns: []string{pattern}, RunNs: int64(diskTime), Workers: diskWorkers, NoMemory: true}
+		test, err = diskTest(ctx, e, bus.Disk{Path: folder, Spec: spec}, nil)
+	}
+	diskLayer(doc, l, &test, pattern, err)
 }
 
 // diskLayer takes the rate of one pattern of a disk test.
@@ -204,7 +223,7 @@ func diskLayer(doc *measure.Document, l *measure.Layer, test *measure.DiskTest, 
 	if err != nil {
 		l.Missing = err.Error()
 	}
-	if test == nil {
+	if len(test.Runs) == 0 {
 		return
 	}
 	doc.Disks = append(doc.Disks, *test)

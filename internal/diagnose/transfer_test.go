@@ -1,0 +1,136 @@
+package diagnose
+
+import (
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// moved is a transfer with its layers in Mb/s, and the runs that they came of.
+func moved(t measure.Transfer, layers map[string]float64, change func(memory, whole *measure.TransferRun)) *measure.Document {
+	if t.Direction == "" {
+		t.Direction = measure.Download
+	}
+	if t.Protocol == "" {
+		t.Protocol = "http"
+	}
+	t.Asked.Clients = max(t.Asked.Clients, 1)
+	runs := map[string]*measure.TransferRun{}
+	for _, name := range []string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerDiskHere, measure.LayerLibrary, measure.LayerMemory, measure.LayerWhole} {
+		l := measure.Layer{Name: name, Missing: "a test leaves it out"}
+		if mbps, ok := layers[name]; ok {
+			l.Bps, l.Missing = new(mbps*1e6), ""
+		}
+		t.Layers = append(t.Layers, l)
+		if l.Bps != nil && (name == measure.LayerMemory || name == measure.LayerWhole) {
+			runs[name] = &measure.TransferRun{Layer: name, Bytes: int64(*l.Bps / 8 * 10), ElapsedNs: 10e9, Files: 1, Bps: &measure.Figure{Value: *l.Bps}}
+		}
+	}
+	memory, whole := runs[measure.LayerMemory], runs[measure.LayerWhole]
+	if change != nil {
+		change(memory, whole)
+	}
+	for _, r := range []*measure.TransferRun{memory, whole} {
+		if r != nil {
+			t.Runs = append(t.Runs, *r)
+		}
+	}
+	return &measure.Document{Command: "transfer", Transfer: &t}
+}
+
+// connection is one with a round trip in ms.
+func connection(rttMs float64, change func(*measure.Stream)) []measure.Stream {
+	s := measure.Stream{TCP: &measure.TCPInfo{MinRTTUs: new(uint32(rttMs * 1000))}}
+	if change != nil {
+		change(&s)
+	}
+	return []measure.Stream{s}
+}
+
+// TestTransferBinds: which layer is named, and why.
+func TestTransferBinds(t *testing.T) {
+	const net, far, here, client, memory, whole = measure.LayerNetwork, measure.LayerDiskFar, measure.LayerDiskHere, measure.LayerLibrary, measure.LayerMemory, measure.LayerWhole
+	up := measure.Transfer{Direction: measure.Upload}
+	tests := []struct {
+		name       string
+		transfer   measure.Transfer
+		layers     map[string]float64
+		change     func(memory, whole *measure.TransferRun)
+		binds      string
+		cause      string
+		confidence string
+	}{
+		{"the disk here is slower", measure.Transfer{}, map[string]float64{net: 950, here: 210, memory: 900, whole: 200},
+			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, CauseDisk, measure.Certain},
+		{"the disk here is slower, and was not measured apart", measure.Transfer{}, map[string]float64{net: 950, memory: 900, whole: 200},
+			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, CauseDisk, measure.Likely},
+		{"a run varies, and the file is not waited for", measure.Transfer{}, map[string]float64{net: 950, here: 5000, memory: 940, whole: 700},
+			func(_, w *measure.TransferRun) { w.LocalNs = 1e9 }, net, "network", measure.Certain},
+		{"the file to upload is read slowly", up, map[string]float64{net: 950, here: 100, memory: 900, whole: 100},
+			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, CauseDisk, measure.Certain},
+		{"the network is full", measure.Transfer{}, map[string]float64{net: 100, here: 2000, client: 9000, memory: 94, whole: 94},
+			func(_, w *measure.TransferRun) { w.LocalNs = 2e8 }, net, "network", measure.Certain},
+		{"the server's disk", measure.Transfer{}, map[string]float64{net: 950, far: 300, client: 9000, memory: 290}, nil, far, CauseDisk, measure.Likely},
+		{"the client's own ceiling", measure.Transfer{}, map[string]float64{net: 9000, client: 1600, memory: 1500}, nil, client, CauseClient, measure.Likely},
+		{"a buffer that was set", measure.Transfer{Asked: measure.Amount{BufferBytes: 65536}}, map[string]float64{net: 900, memory: 25},
+			func(m, _ *measure.TransferRun) {
+				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 65536, Usable: 65536} })
+			}, memory, "receive-window", measure.Certain},
+		{"a buffer that was set, of an upload", measure.Transfer{Direction: measure.Upload, Asked: measure.Amount{BufferBytes: 65536}}, map[string]float64{net: 900, memory: 25},
+			func(m, _ *measure.TransferRun) {
+				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 65536, Usable: 65536} })
+			}, memory, "send-buffer", measure.Certain},
+		{"a buffer that is large enough", measure.Transfer{Asked: measure.Amount{BufferBytes: 4 << 20}}, map[string]float64{net: 900, memory: 25},
+			func(m, _ *measure.TransferRun) {
+				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 4 << 20, Usable: 4 << 20} })
+			}, memory, CauseRoundTrip, measure.Likely},
+		{"the server's window", up, map[string]float64{net: 900, memory: 100},
+			func(m, _ *measure.TransferRun) {
+				m.Sockets = connection(20, func(s *measure.Stream) { s.TCP.BusyUs, s.TCP.RwndLimitedUs = new(uint64(10e6)), new(uint64(9e6)) })
+			}, memory, "receive-window", measure.Likely},
+		{"a cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, CauseCipher, measure.Likely},
+		{"a CPU without a cipher", measure.Transfer{Protocol: "nfs"}, map[string]float64{net: 9000, memory: 1700},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.0)} }, memory, CauseClient, measure.Likely},
+		{"four clients share the CPUs", measure.Transfer{Protocol: "sftp", Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, "app-limited", measure.Likely},
+		{"loss", up, map[string]float64{net: 900, memory: 40},
+			func(m, _ *measure.TransferRun) {
+				m.Sockets = connection(0.2, func(s *measure.Stream) { s.TCP.Retrans, s.TCP.DataSegsOut = new(uint32(500)), new(uint32(50_000)) })
+			}, memory, "loss", measure.Possible},
+		{"the server offers no more", measure.Transfer{}, map[string]float64{net: 900, client: 8000, memory: 80},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(0.1, nil) }, memory, "app-limited", measure.Likely},
+		{"round trips, the network not known", measure.Transfer{}, map[string]float64{memory: 80},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, CauseRoundTrip, measure.Possible},
+		{"nothing else is known", measure.Transfer{}, map[string]float64{memory: 80}, nil, memory, "app-limited", measure.Possible},
+		{"too brief to be sure", measure.Transfer{}, map[string]float64{net: 100, memory: 94},
+			func(m, _ *measure.TransferRun) { m.ElapsedNs = 5e8 }, net, "network", measure.Possible},
+		{"nothing was moved", measure.Transfer{}, map[string]float64{net: 100}, nil, "", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := moved(tt.transfer, tt.layers, tt.change)
+			Transfer(d)
+			got := measure.Finding{}
+			if len(d.Findings) > 0 {
+				got = d.Findings[0]
+			}
+			if d.Transfer.Binds != tt.binds || got.Cause != tt.cause || got.Confidence != tt.confidence {
+				t.Errorf("%q binds by %s (%s: %s), want %q by %s (%s)", d.Transfer.Binds, got.Cause, got.Confidence, got.Summary, tt.binds, tt.cause, tt.confidence)
+			}
+			if (d.Transfer.Why == "") != (tt.binds == "") || got.Confidence != measure.Certain && got.Cause != "" && got.Next == "" && got.Remedy == nil && len(got.Evidence) == 0 {
+				t.Errorf("nothing is said of it: %+v", got)
+			}
+		})
+	}
+}
+
+// TestTransferNetwork: where the network binds, what holds it is taken over.
+func TestTransferNetwork(t *testing.T) {
+	d := moved(measure.Transfer{Cells: []int{0}}, map[string]float64{measure.LayerNetwork: 100, measure.LayerMemory: 96}, nil)
+	d.Findings = []measure.Finding{{Cause: "link-full", Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}}
+	Transfer(d)
+	if f := d.Findings[0]; f.Cause != "link-full" || !f.Healthy || d.Transfer.Binds != measure.LayerNetwork {
+		t.Errorf("%+v", f)
+	}
+}
