@@ -31,9 +31,6 @@ const (
 	credits = 512
 	// largest is what Windows takes in one request, whatever it says.
 	largest = 1 << 20
-	// deepest is how many requests are in flight: 8 MiB fill 1 Gb/s over 64 ms, and
-	// more of them gained nothing on loopback.
-	deepest = 8
 	// linger is what remains after an end to close and remove what is half there.
 	linger = 700 * time.Millisecond
 )
@@ -129,7 +126,7 @@ func (s *session) open(ctx context.Context, i *initiator) error {
 func (s *session) describe(seen *tap, i *initiator) {
 	n, _ := seen.negotiated()
 	encrypted := seen.stop()
-	s.shape = pump.Shape{Block: n.block(s.cfg.Block), Depth: deepest}
+	s.shape = pump.Fit(n.block(s.cfg.Block))
 	s.info = transfer.Info{
 		Server: i.server(), Client: named(), Library: true,
 		Details: append(n.describe(encrypted),
