@@ -2,7 +2,11 @@ package cli
 
 import (
 	"thru/internal/transfer"
+	"thru/internal/transfer/ftp"
+	"thru/internal/transfer/nfs"
+	"thru/internal/transfer/sftp"
 	"thru/internal/transfer/smb"
+	"thru/internal/transfer/web"
 )
 
 // transferClient makes the client of one protocol.
@@ -13,8 +17,14 @@ type transferClient struct {
 
 // transferClients are all protocols that files are moved by.
 func transferClients() []transferClient {
+	of := func(make func(string, transfer.Config) transfer.Client, name string) transferClient {
+		return transferClient{name, func(c transfer.Config) transfer.Client { return make(name, c) }}
+	}
 	return []transferClient{
+		of(ftp.New, "ftp"), of(ftp.New, "ftps"), of(web.New, "http"), of(web.New, "https"),
+		{"sftp", sftp.New},
 		{"smb", func(c transfer.Config) transfer.Client { return smb.New(c) }},
+		{"nfs", func(c transfer.Config) transfer.Client { return nfs.New(c) }},
 	}
 }
 
