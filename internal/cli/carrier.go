@@ -190,7 +190,7 @@ func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 	if err := m.room(); err != nil {
 		return err
 	}
-	_, err := m.put(ctx, m.name(""), m.generated, m.size, 1, m.cmd.Many, m.cmd.Overwrite)
+	_, err := m.put(ctx, upload{name: m.name(""), from: m.generated, size: m.size, files: 1, clients: m.cmd.Many, overwrite: m.cmd.Overwrite})
 	return err
 }
 
@@ -207,7 +207,7 @@ const (
 func (m *carrier) suggest(ctx context.Context) (int64, error) {
 	size := int64(firstTrial)
 	for n := range mostTrials {
-		run, err := m.put(ctx, m.name(".thru-trial"), m.generated, size, 1, 1, true)
+		run, err := m.put(ctx, upload{name: m.name(".thru-trial"), from: m.generated, size: size, files: 1, clients: 1, overwrite: true})
 		if err != nil {
 			return 0, err
 		}
@@ -231,12 +231,23 @@ func (m *carrier) generated(size int64) (io.ReadCloser, error) {
 	return io.NopCloser(m.stream.Reader(0, size)), nil
 }
 
+// upload is a run of files to the server.
+type upload struct {
+	name      func(client, file int) string
+	from      func(size int64) (io.ReadCloser, error)
+	size      int64
+	files     int // of each client
+	clients   int
+	overwrite bool
+	sum       bool
+}
+
 // put uploads files, which Clean removes.
-func (m *carrier) put(ctx context.Context, name func(int, int) string, from func(int64) (io.ReadCloser, error), size int64, files, clients int, overwrite bool) (measure.TransferRun, error) {
+func (m *carrier) put(ctx context.Context, u upload) (measure.TransferRun, error) {
 	out, err := mover.Run(ctx, mover.Job{
-		Direction: measure.Upload, Clients: m.clients(clients), Files: files, Bytes: size, Name: name,
-		Source: func(int, int) (io.ReadCloser, error) { return from(size) },
-		Sum:    files*clients == 1, Overwrite: overwrite, Dialer: m.dialer, Watch: m.live,
+		Direction: measure.Upload, Clients: m.clients(u.clients), Files: u.files, Bytes: u.size, Name: u.name,
+		Source: func(int, int) (io.ReadCloser, error) { return u.from(u.size) },
+		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.live,
 	})
 	m.note(out.Info)
 	m.made = append(m.made, out.Made...)
@@ -277,11 +288,11 @@ func (m *carrier) moveUp(ctx context.Context, layer string) (measure.TransferRun
 	}
 	before := len(m.made)
 	name := m.name(suffix)
-	run, err := m.put(ctx, name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "")
+	run, err := m.put(ctx, upload{name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "", m.sums(layer)})
 	if err != nil {
 		return run, err
 	}
-	if !m.cmd.Unread {
+	if run.Layer = layer; !m.cmd.Unread {
 		m.readBack(ctx, name(0, 0), &run)
 	}
 	if kept {
@@ -293,9 +304,10 @@ func (m *carrier) moveUp(ctx context.Context, layer string) (measure.TransferRun
 // readBack downloads the first file that was uploaded, and compares it.
 func (m *carrier) readBack(ctx context.Context, name string, run *measure.TransferRun) {
 	same := &m.stream
-	if run.SHA256 != "" && run.Files == 1 {
+	switch {
+	case run.SHA256 != "":
 		same = nil // the sum says it, also of a file
-	} else if m.cmd.fromFile() != "" && !m.generates() {
+	case run.Layer != measure.LayerMemory:
 		return
 	}
 	out, err := mover.Run(ctx, mover.Job{
@@ -318,7 +330,7 @@ func (m *carrier) moveDown(ctx context.Context, layer string) (measure.TransferR
 	job := mover.Job{
 		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live,
 		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil },
-		Sum:  m.cmd.Many == 1,
+		Sum:  m.sums(layer),
 	}
 	if m.generates() {
 		job.Same = &m.stream
@@ -332,6 +344,13 @@ func (m *carrier) moveDown(ctx context.Context, layer string) (measure.TransferR
 	out, err := mover.Run(ctx, job)
 	m.note(out.Info)
 	return out.Run, err
+}
+
+// sums tells whether the checksum is taken over a layer: it costs CPU, so only
+// the last one has it.
+func (m *carrier) sums(layer string) bool {
+	all := m.Layers()
+	return m.cmd.Many == 1 && !m.cmd.NoChecksum && layer == all[len(all)-1]
 }
 
 // file is the target of a download.
@@ -352,7 +371,7 @@ func (m *carrier) Small(ctx context.Context) (*measure.TransferRun, error) {
 		return nil, nil
 	}
 	name := m.name(".thru-small")
-	run, err := m.put(ctx, name, m.generated, smallBytes, m.cmd.Small, 1, true)
+	run, err := m.put(ctx, upload{name: name, from: m.generated, size: smallBytes, files: m.cmd.Small, clients: 1, overwrite: true})
 	if err == nil && !m.uploads() {
 		var out mover.Outcome
 		out, err = mover.Run(ctx, mover.Job{

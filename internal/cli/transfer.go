@@ -40,16 +40,17 @@ const (
 )
 
 type transferCmd struct {
-	URL       string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, rsync, http or https; of smb the first part of PATH is the share."`
-	Upload    bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
-	From      string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
-	To        string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`
-	Size      string `group:"What" name:"size" placeholder:"SIZE" help:"Bytes of generated data, of each client (default: what lasts 10 s, by a short trial)."`
-	Many      int    `group:"What" name:"many" placeholder:"N" default:"1" help:"Clients at once."`
-	Small     int    `group:"What" name:"small" placeholder:"N" help:"Also N files of 64 KiB, one after the other, against the large one: they are uploaded, and removed."`
-	Overwrite bool   `group:"What" name:"overwrite" help:"Replace a file that is there."`
-	Keep      bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
-	Unread    bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
+	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, rsync, http or https; of smb the first part of PATH is the share."`
+	Upload     bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
+	From       string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
+	To         string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`
+	Size       string `group:"What" name:"size" placeholder:"SIZE" help:"Bytes of generated data, of each client (default: what lasts 10 s, by a short trial)."`
+	Many       int    `group:"What" name:"many" placeholder:"N" default:"1" help:"Clients at once."`
+	Small      int    `group:"What" name:"small" placeholder:"N" help:"Also N files of 64 KiB, one after the other, against the large one: they are uploaded, and removed."`
+	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there."`
+	Keep       bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
+	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave SHA-256 out: it takes CPU."`
+	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
 
 	Buffer string        `group:"How" name:"buffer" placeholder:"SIZE" help:"Socket buffers of data connections, such as 64K or 2000000 (default: the kernel tunes them)."`
 	Block  string        `group:"How" name:"block" placeholder:"SIZE" help:"Bytes per read and write of the protocol, such as 128K (default: the protocol's own)."`

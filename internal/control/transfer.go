@@ -244,15 +244,6 @@ func afterwards(doc *measure.Document) {
 	if why := tooShort(t); why != "" {
 		doc.Warnings = append(doc.Warnings, why)
 	}
-	var sums []string
-	for _, run := range t.Runs {
-		if run.SHA256 != "" {
-			sums = append(sums, run.SHA256)
-		}
-	}
-	if len(slices.Compact(sums)) > 1 && t.Direction == measure.Download {
-		doc.Warnings = append(doc.Warnings, "the file was not the same in all transfers: it changes at the server, or on the way")
-	}
 	if !slices.ContainsFunc(t.Runs, func(x measure.TransferRun) bool { return x.ThereCPU != nil }) {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "transfer.runs.there_cpu", Why: "the server's CPU is not watched during a transfer"})
 	}

@@ -22,6 +22,7 @@ const (
 	reachedShare = 0.85   // of a layer's rate: from there on that layer binds
 	waitedShare  = 60.0   // percent of the time spent in this end's file: then it binds
 	busyCores    = 0.85   // of one CPU, used by this process: one stream fills it
+	busyMachine  = 95.0   // percent of all CPUs of this machine
 	farNs        = 1e6    // round trip in ns from which waiting for answers costs
 	briefNs      = 1e9    // a run shorter than this says little
 	windowLow    = 0.6    // of window over round trip: a rate from here ...
@@ -165,6 +166,9 @@ func (c *course) diskHere() *bound {
 		return nil // slower, but not for the file: it varies
 	}
 	o := binds(CauseDisk, measure.Likely, "the disk here takes %s%s", unit.Rate(w.Bps.Value), c.without(w))
+	if known && !at {
+		o.next = "the disk itself carries " + unit.Rate(disk) + " with several workers: one file, written by one program, does not reach that"
+	}
 	if at && (slower || waited >= waitedShare) {
 		o.confidence = measure.Certain
 	}
@@ -287,6 +291,9 @@ func (c *course) peerWindow(s *measure.Stream) *bound {
 		if x.us == nil || 100*float64(*x.us)/busy < rwndBar {
 			continue
 		}
+		if x.where.EndPoint == "" && stat.TransferRTT(c.run) < farNs { // no window is too small for so short a way
+			x.cause, x.text = "slow-reader", "the server takes the data no faster: its window is used up on a short way"
+		}
 		o := binds(x.cause, measure.Likely, "%s", x.text)
 		o.at(x.where).by(above(c.proof(x.counter, 100*float64(*x.us)/busy, "pct"), rwndBar))
 		return o
@@ -302,6 +309,12 @@ func (c *course) encrypted() bool {
 // cipher holds where this process keeps a whole CPU busy for each stream.
 func (c *course) cipher() *bound {
 	cpu := c.run.HereCPU
+	if cpu != nil && cpu.Pct >= busyMachine {
+		o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy")
+		o.at(c.here()).by(above(c.proof("here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
+		o.mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
+		return o
+	}
 	if cpu == nil || cpu.WorkerCores == nil || *cpu.WorkerCores < busyCores*float64(max(c.t.Asked.Clients, 1)) {
 		return nil
 	}
@@ -313,6 +326,9 @@ func (c *course) cipher() *bound {
 		return o
 	}
 	o := binds(CauseClient, measure.Likely, "the client takes a whole CPU here")
+	if c.run.SHA256 != "" {
+		o.text += ", its checksum included (--no-checksum)"
+	}
 	o.at(c.here()).by(p).then("--many 2: with two at once it carries more")
 	return o
 }

@@ -71,7 +71,10 @@ func (m *moving) Layers() grid {
 	g := grid{Caption: "What each layer carries; the whole carries what the least of them does", Tone: bindsTone,
 		Columns: []column{{Name: "layer", Least: 14}, {Name: ""}, {Name: "carries", Right: true}, {Name: ""}, {Name: "how", Least: 20}}}
 	for _, r := range m.Fall.Rungs {
-		mark := "-"
+		mark := ""
+		if m.Binds == "" {
+			mark = "-"
+		}
 		if r.Limited {
 			mark = "binds"
 		}
