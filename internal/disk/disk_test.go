@@ -77,12 +77,14 @@ func TestMethods(t *testing.T) {
 				if by == measure.DiskByFio {
 					lab.Require(t, lab.Program("fio"))
 				}
-				folder := t.TempDir()
+				folder, workers := t.TempDir(), 2
 				if where == "memory" {
-					folder = memoryFolder(t)
+					folder, workers = memoryFolder(t), 1
 				}
 				var ticks []measure.DiskTick
-				got, err := Measure(t.Context(), small(t, folder, by), func(k measure.DiskTick) { ticks = append(ticks, k) })
+				c := small(t, folder, by)
+				c.Spec.Workers = workers
+				got, err := Measure(t.Context(), c, func(k measure.DiskTick) { ticks = append(ticks, k) })
 				if err != nil {
 					t.Fatal(err)
 				}
