@@ -214,7 +214,7 @@ func openFolder(path string, open func(string) (*os.Root, error)) (*os.Root, err
 		hint = "name a folder that is there"
 	case errors.Is(err, fs.ErrPermission):
 		hint = "name a folder that the user may write to under whom thru runs there"
-	case isNoFolder(err):
+	case strings.Contains(err.Error(), "not a directory"): // os.Root has no value for it
 		return nil, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: measuring a disk: %.200s is no folder", path)
 	case strings.Contains(err.Error(), "escapes"):
 		hint = "a link there leads out of the folders that this end point allows"

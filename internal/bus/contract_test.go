@@ -114,6 +114,7 @@ func testVerbs(t *testing.T, connect link) {
 	changed := measure.Changed{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}
 	h.ChangedReply = bus.ChangedReply{Changed: []measure.Changed{changed}}
 	h.KnobsReply = bus.KnobsReply{Knobs: []measure.KnobState{{Knob: "tcp-rmem", Value: "1 2 3"}}, Open: h.ChangedReply.Changed, By: "bob"}
+	h.DiskReply, h.DiskedReply = bus.DiskReply{Session: "d1"}, bus.DiskedReply{Test: measure.DiskTest{Path: "/srv"}}
 	c, _ := connect(t, h)
 	ctx := t.Context()
 	if r, err := c.Hello(ctx); err != nil || r.Hostname != "fake" {
@@ -147,12 +148,18 @@ func testVerbs(t *testing.T, connect link) {
 		t.Error(err)
 	}
 	askTuning(t, c)
+	if r, err := c.Disk(ctx, bus.Disk{Path: "/srv", Spec: measure.DiskSpec{RunNs: 5}}); err != nil || r.Session != "d1" {
+		t.Error(r, err)
+	}
+	if r, err := c.Disked(ctx, bus.Disked{Session: "d1"}); err != nil || r.Test.Path != "/srv" {
+		t.Error(r, err)
+	}
 	calls := h.Calls()
 	var verbs []string
 	for _, call := range calls {
 		verbs = append(verbs, call.Verb)
 	}
-	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned"; got != want {
+	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked"; got != want {
 		t.Errorf("the agent heard %q, want %q", got, want)
 	}
 	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
@@ -160,6 +167,9 @@ func testVerbs(t *testing.T, connect link) {
 	}
 	if m := calls[12].Message.(bus.Alter); len(m.Settings) != 1 || m.Settings[0].Value != "4096 131072 8388608" {
 		t.Errorf("alter came as %+v", m)
+	}
+	if m := calls[16].Message.(bus.Disk); m.Path != "/srv" || m.Spec.RunNs != 5 {
+		t.Errorf("disk came as %+v", m)
 	}
 	if m := calls[13].Message.(bus.Revert); !slices.Equal(m.Numbers, []int64{300001}) {
 		t.Errorf("revert came as %+v", m)
@@ -356,6 +366,7 @@ func testOldAgent(t *testing.T, connect link) {
 		"knobs":    func() error { _, err := c.Knobs(t.Context(), bus.Knobs{}); return err },
 		"tune":     func() error { _, err := c.Tune(t.Context(), bus.Tune{}); return err },
 		"rollback": func() error { _, err := c.Rollback(t.Context(), bus.Rollback{}); return err },
+		"disk":     func() error { _, err := c.Disk(t.Context(), bus.Disk{}); return err },
 	} {
 		if err := ask(); err == nil || fault.Hint(err) != "upgrade thru at the end point" || !strings.Contains(err.Error(), "wire 1.4") {
 			t.Errorf("%s: %v (%s)", name, err, fault.Hint(err))

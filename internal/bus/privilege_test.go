@@ -28,6 +28,8 @@ func TestPrivileges(t *testing.T) {
 		{"measuring", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeMeasure, both[:1]},
 		{"capturing", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeCapture, both},
 		{"tuning", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeTune, []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},
+		{"disks", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeFiles, []string{bus.PrivilegeMeasure, bus.PrivilegeFiles}},
+		{"disks, no longer allowed", bus.ServerConfig{}, bus.PrivilegeFiles, both[:1]},
 		{"tuning, where only capturing is allowed", bus.ServerConfig{Allow: []string{bus.PrivilegeCapture}}, bus.PrivilegeTune, both[:1]},
 		{"tuning where anybody measures", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeTune, []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},
 		{"capturing, no longer allowed", bus.ServerConfig{}, bus.PrivilegeCapture, both[:1]},

@@ -29,8 +29,11 @@ func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.Disk, watch func
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 	}
 	ends := []*EndPoint{e}
-	defer release(ends)
-	_, err := r.reserve(ctx, ends, false)
+	err := mayMeasureDisk(e)
+	if err == nil {
+		defer release(ends)
+		_, err = r.reserve(ctx, ends, false)
+	}
 	if err == nil {
 		_, _, err = r.facts(ctx, doc, 0, func(string) string { return "" })
 	}
@@ -55,18 +58,12 @@ func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.Disk, watch func
 // is usable on an error too.
 func diskTest(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure.DiskTick)) (measure.DiskTest, error) {
 	none := measure.DiskTest{Where: e.Name, Path: ask.Path, Runs: []measure.DiskRun{}}
-	switch {
-	case !e.asked():
-		return none, fault.Usagef("run thru there", "control: %s is no thru: its disk cannot be measured", e.Name)
-	case e.Hello.WireMinor < diskMinor:
-		return none, fault.Failf("upgrade thru there", "control: %s runs thru %s, which measures no disks", e.Name, e.Hello.Thru)
-	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeFiles):
-		return none, fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
-			"control: at %s this client may not measure disks", e.Name)
+	if err := mayMeasureDisk(e); err != nil {
+		return none, err
 	}
 	reply, err := e.Client.Disk(ctx, ask)
 	if err != nil {
-		return none, fmt.Errorf("control: %s: %w", e.Name, err)
+		return none, whose(e, err)
 	}
 	err = followDisk(ctx, e, reply.Session, watch)
 	if e.Client.Err() != nil {
@@ -79,9 +76,31 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure
 	t := result.Test
 	t.Where = e.Name
 	if t.Error != nil {
-		err = fault.New(t.Error.ExitCode, t.Error.Hint, "control: %s: %s", e.Name, t.Error.Message)
+		err = whose(e, fault.New(t.Error.ExitCode, t.Error.Hint, "%s", t.Error.Message))
 	}
 	return t, err
+}
+
+// mayMeasureDisk says why no disk can be measured there.
+func mayMeasureDisk(e *EndPoint) error {
+	switch {
+	case !e.asked():
+		return fault.Usagef("run thru there", "control: %s is no thru: its disk cannot be measured", e.Name)
+	case e.Hello.WireMinor < diskMinor:
+		return fault.Failf("upgrade thru there", "control: %s runs thru %s, which measures no disks", e.Name, e.Hello.Thru)
+	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeFiles):
+		return fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
+			"control: at %s this client may not measure disks", e.Name)
+	}
+	return nil
+}
+
+// whose names the end point of an error, where that is not this machine's.
+func whose(e *EndPoint, err error) error {
+	if e.Name == Local {
+		return err
+	}
+	return fmt.Errorf("control: %s: %w", e.Name, err)
 }
 
 // followDisk hears the events of a disk test until it is over.
@@ -99,7 +118,7 @@ func followDisk(ctx context.Context, e *EndPoint, session string, watch func(mea
 			case x.Kind == bus.EventDone:
 				return nil
 			case x.Kind == bus.EventFailed:
-				return fault.Failf(x.Hint, "control: %s: %s", e.Name, x.Error)
+				return whose(e, fault.Failf(x.Hint, "%s", x.Error))
 			case x.Disk != nil && watch != nil:
 				watch(*x.Disk)
 			}

@@ -65,7 +65,6 @@ func (t *test) step(ctx context.Context, j job) (measure.DiskRun, float64, error
 			IOPS: max(0, float64(ops-lastOps)/span), DonePct: min(100, 100*float64(now.Sub(began))/float64(j.length))})
 		last, lastOps, lastAt = bytes, ops, now
 	})
-	took := time.Since(began)
 	after := t.conf.Host.Read("", 0)
 	if err != nil {
 		return measure.DiskRun{}, 0, t.explain(verb(j.pattern), err)
@@ -76,7 +75,7 @@ func (t *test) step(ctx context.Context, j job) (measure.DiskRun, float64, error
 		CPU: cpuOf(before, after),
 	}
 	if then, err := t.busy(); busyErr == nil && err == nil && j.target == "" {
-		r.BusyPct = new(min(100, 100*float64(then-busy)/float64(took)))
+		r.BusyPct = new(min(100, 100*float64(then-busy)/float64(o.elapsed)))
 	}
 	return r, r.Bytes.Value, nil
 }

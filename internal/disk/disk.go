@@ -164,6 +164,10 @@ func (t *test) explain(doing string, err error) error {
 		hint = "name a folder that this user may write to, or run thru as one who may"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		hint, err = "make room, or take a smaller file: --size", fmt.Errorf("%w: %w", ErrRoom, err)
+	case errors.Is(err, syscall.EINVAL) && t.conf.Spec.BlockBytes%sectorBytes != 0:
+		hint = "the disk takes no blocks of that size: take a multiple of 4K"
+	case errors.Is(err, os.ErrNotExist):
+		hint = "no files can be made there: name a folder of a disk"
 	case errors.Is(err, errors.ErrUnsupported):
 		hint = "measure the disk of a Linux host"
 	}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -95,6 +96,10 @@ func (f fio) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outco
 	err := cmd.Run()
 	in.Close()
 	r := <-read
+	var reason syscall.Errno
+	if errors.As(r.err, &reason) { // which says more than its exit code
+		err = r.err
+	}
 	if err = cmp.Or(ctx.Err(), err, r.err); err != nil {
 		return outcome{}, fmt.Errorf("%s: %w%s", f.version, err, said)
 	}

@@ -92,7 +92,7 @@ func (t *test) size(usual int64) error {
 	case most < leastFile:
 		return fault.Failf("make room, or name a folder of another disk", "disk: %w: %s", ErrRoom, why)
 	case t.conf.Spec.FileBytes > most:
-		return fault.Failf("take at most --size "+fmt.Sprint(most), "disk: %w for a file of %s: %s", ErrRoom, unit.Size(t.conf.Spec.FileBytes), why)
+		return fault.Failf(fmt.Sprintf("take at most --size %dM", most>>20), "disk: %w for a file of %s: %s", ErrRoom, unit.Size(t.conf.Spec.FileBytes), why)
 	}
 	n := cmp.Or(t.conf.Spec.FileBytes, min(usual, most))
 	unitBytes := max(t.block(measure.SequentialRead), t.block(measure.RandomRead), sectorBytes)

@@ -116,8 +116,8 @@ func (own) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outcome
 type crew struct {
 	job
 	team []*worker
-	stop    atomic.Bool
-	done    chan error
+	stop atomic.Bool
+	done chan error
 }
 
 // watch follows the workers until the last has ended.

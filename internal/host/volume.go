@@ -85,10 +85,7 @@ func (h *Host) diskOf(m mount) (string, error) {
 	if !h.fs.exists(path.Join(at, "queue")) {
 		return "", fmt.Errorf("/sys/dev/block/%s is no disk", device)
 	}
-	if strings.Contains(at, "sys/dev/block") { // a recorded tree without links
-		return at, nil
-	}
-	return path.Join("sys/block", path.Base(at)), nil
+	return at, nil
 }
 
 // joinOptions names each option of the mount and of the file system once.

@@ -122,7 +122,11 @@ func newDisks(tests []measure.DiskTest) (all []titled) {
 func diskRunText(r *measure.DiskRun) string {
 	var parts []string
 	if r.Bytes != nil {
-		parts = append(parts, fmt.Sprintf("%s (%s to %s)", byteRate(r.Bytes.Value), byteRate(r.Bytes.Low), byteRate(r.Bytes.High)))
+		s := byteRate(r.Bytes.Value)
+		if hasRange(r.Bytes) {
+			s += " (" + byteRate(r.Bytes.Low) + " to " + byteRate(r.Bytes.High) + ")"
+		}
+		parts = append(parts, s)
 	}
 	if r.IOPS != nil {
 		parts = append(parts, perSecond(r.IOPS.Value)+" IOPS")

@@ -1,0 +1,224 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// quickDisk is a disk test of less than a second.
+func quickDisk(path string) bus.Disk {
+	return bus.Disk{Path: path, Spec: measure.DiskSpec{Patterns: []string{measure.SequentialRead}, FileBytes: 4 << 20, RunNs: int64(measure.LeastDiskRun), By: measure.DiskByThru, Workers: 1, NoMemory: true}}
+}
+
+// endless is one that has to be ended.
+func endless(path string) bus.Disk {
+	m := quickDisk(path)
+	m.Spec.RunNs = int64(time.Hour)
+	return m
+}
+
+// stranger connects to an agent from outside with a privilege.
+func stranger(t *testing.T, a *Agent, privilege string) *bus.Client {
+	t.Helper()
+	s, _, err := bus.Listen(t.Context(), bus.ServerConfig{Addrs: []string{"127.0.0.1:0"}, Allow: bus.Privileges()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	service, err := bus.Serve(s, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { service.Close() })
+	a.Publisher(service.Publish)
+	j := s.JoinFor(privilege, nil)
+	c, err := bus.Dial(t.Context(), bus.DialConfig{Addrs: j.Control, Secret: j.Secret, Pin: j.Pin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// ended waits for the last event of a disk test, and counts those before it.
+func ended(t *testing.T, c *bus.Client, session string) (last bus.Event, ticks int) {
+	t.Helper()
+	over := time.After(30 * time.Second)
+	for {
+		select {
+		case e := <-c.Events():
+			if e.Session != session {
+				t.Fatalf("an event of %q", e.Session)
+			}
+			if e.Kind != bus.EventProgress {
+				return e, ticks
+			}
+			if e.Disk != nil {
+				ticks++
+			}
+		case <-over:
+			t.Fatal("it does not end")
+		}
+	}
+}
+
+// TestDiskOfStrangers: who has the privilege measures below the folders that are
+// named, and nowhere else.
+func TestDiskOfStrangers(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(dir, "in"), 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
+		os.Symlink(outside, filepath.Join(dir, "out")), os.Symlink("in", filepath.Join(dir, "link")), os.Mkdir(dir+"-beside", 0o700),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, _, _ := newFake(t, DefaultLimits())
+	a.conf.Files = Files{Folders: []string{dir}, MaxBytes: 8 << 20}
+	c := stranger(t, a, bus.PrivilegeFiles)
+	if _, err := c.Disk(t.Context(), quickDisk(dir)); err == nil || !strings.Contains(err.Error(), "turn") {
+		t.Error("without the turn:", err)
+	}
+	if r, err := c.Reserve(t.Context(), bus.Reserve{}); err != nil || !r.Granted {
+		t.Fatal(r, err)
+	}
+	refused := map[string]string{
+		outside: "not below", dir + "/../" + filepath.Base(outside): "without ..", dir + "/in/../..": "without ..", "in": "no absolute path", "": "no absolute path",
+		dir + "-beside": "not below", dir + "/none": "no such file", dir + "/file": "no folder", dir + "/out": "escapes", "/": "not below", dir + "\x00": "no absolute path",
+	}
+	for path, want := range refused {
+		if _, err := c.Disk(t.Context(), quickDisk(path)); err == nil || !strings.Contains(err.Error(), want) || fault.Hint(err) == "" {
+			t.Errorf("%q: %v (%s), want %q", path, err, fault.Hint(err), want)
+		}
+	}
+	for _, path := range []string{dir, dir + "/", dir + "/in", dir + "/link", dir + "/./in"} {
+		r, err := c.Disk(t.Context(), quickDisk(path))
+		if err != nil {
+			t.Errorf("%q: %v", path, err)
+			continue
+		}
+		last, ticks := ended(t, c, r.Session)
+		if last.Kind != bus.EventDone || ticks == 0 {
+			t.Errorf("%q: %+v after %d ticks", path, last, ticks)
+		}
+		got, err := c.Disked(t.Context(), bus.Disked{Session: r.Session})
+		if err != nil || len(got.Test.Runs) != 1 || got.Test.Path != path || got.Test.Error != nil {
+			t.Errorf("%q: %+v %v", path, got, err)
+		}
+		if _, err := c.Disked(t.Context(), bus.Disked{Session: r.Session}); err == nil {
+			t.Error("it is told twice")
+		}
+	}
+	tooLarge := quickDisk(dir)
+	tooLarge.Spec.FileBytes = 9 << 20
+	r, err := c.Disk(t.Context(), tooLarge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, _ := ended(t, c, r.Session); last.Kind != bus.EventFailed || !strings.Contains(last.Error, "8 MiB is the most") || last.Hint == "" {
+		t.Errorf("%+v", last)
+	}
+	if got, err := c.Disked(t.Context(), bus.Disked{Session: r.Session}); err != nil || got.Test.Error == nil || got.Test.Error.ExitCode != fault.Failed {
+		t.Errorf("%+v %v", got, err)
+	}
+	tooLong := quickDisk(dir)
+	tooLong.Spec.RunNs = a.conf.Limits.DurationNs + 1
+	if a.conf.Limits.DurationNs < int64(measure.MostDiskRun) {
+		if _, err := c.Disk(t.Context(), tooLong); err == nil {
+			t.Error("a step above the limit")
+		}
+	}
+}
+
+// TestDiskPrivilege: measuring does not measure disks, and where no folder is
+// named nobody does from outside.
+func TestDiskPrivilege(t *testing.T) {
+	dir := t.TempDir()
+	a, _, _ := newFake(t, DefaultLimits())
+	a.conf.Files = Files{Folders: []string{dir}}
+	for _, p := range []string{bus.PrivilegeMeasure, bus.PrivilegeTune} {
+		c := stranger(t, a, p)
+		c.Reserve(t.Context(), bus.Reserve{})
+		if _, err := c.Disk(t.Context(), quickDisk(dir)); err == nil || !strings.Contains(fault.Hint(err), "--allow files") {
+			t.Errorf("%s: %v (%s)", p, err, fault.Hint(err))
+		}
+		c.Release(t.Context(), bus.Release{})
+	}
+	none, _, _ := newFake(t, DefaultLimits())
+	c := stranger(t, none, bus.PrivilegeFiles)
+	c.Reserve(t.Context(), bus.Reserve{})
+	if _, err := c.Disk(t.Context(), quickDisk(dir)); err == nil || !strings.Contains(fault.Hint(err), "--files DIR") {
+		t.Errorf("%v (%s)", err, fault.Hint(err))
+	}
+}
+
+// TestDiskKeepsOthersOut: nothing is measured beside a disk test, nor a disk
+// beside anything, and it ends with its client.
+func TestDiskKeepsOthersOut(t *testing.T) {
+	dir := t.TempDir()
+	a, _, _ := newFake(t, DefaultLimits())
+	c := own(t, a)
+	a.Publisher(c.Publish)
+	ctx := t.Context()
+	if r, err := c.Reserve(ctx, bus.Reserve{Together: true}); err != nil || !r.Granted {
+		t.Fatal(r, err)
+	}
+	if r, _ := a.Reserve(ctx, "other", bus.Reserve{Together: true}); !r.Granted {
+		t.Fatal(r)
+	}
+	flow, err := prepare(a, "other", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Disk(ctx, endless(dir)); err == nil || !strings.Contains(err.Error(), "something else is measured") {
+		t.Error("a disk beside a flow:", err)
+	}
+	if _, err := a.Release(ctx, "other", bus.Release{Session: flow.Session}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Disk(ctx, endless(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Disk(ctx, endless(dir)); err == nil {
+		t.Error("two disk tests at a time")
+	}
+	a.Reserve(ctx, "other", bus.Reserve{Together: true})
+	if _, err := prepare(a, "other", nil); err == nil || !strings.Contains(err.Error(), "a disk is measured") {
+		t.Error("a flow beside a disk:", err)
+	}
+	if got := a.Busy(); !strings.Contains(got, "a disk") {
+		t.Error(got)
+	}
+	if _, err := a.Disked(ctx, "other", bus.Disked{Session: r.Session}); err == nil {
+		t.Error("another's test is ended")
+	}
+	got, err := c.Disked(ctx, bus.Disked{Session: r.Session}) // in mid-test
+	if err != nil || got.Test.Error == nil || got.Test.Path != dir {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err := c.Disk(ctx, endless(dir)); err != nil {
+		t.Error("after one that was ended:", err)
+	}
+	c.Close()
+	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for a.Busy() != "" && strings.Contains(a.Busy(), "a disk") && deadline.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got := a.Busy(); strings.Contains(got, "a disk") {
+		t.Error("it goes on without its client:", got)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("left: %v %v", entries, err)
+	}
+}
