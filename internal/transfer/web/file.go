@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path"
 	"time"
 
 	"thru/internal/transfer"
@@ -138,10 +139,28 @@ func (s *session) send(ctx context.Context, path string, r io.Reader, size int64
 	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)); err != nil {
 		return fmt.Errorf("web: hearing the server's answer: %w", err)
 	}
-	if err := judge("putting it", resp, true); err != nil {
-		return &refused{err}
+	err = judge("putting it", resp, true)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if resp.StatusCode == http.StatusInternalServerError && s.noFolder(ctx, path) {
+		err = fmt.Errorf("web: putting it: %w: the folder (%s)", transfer.ErrMissing, resp.Status)
+	}
+	return &refused{err}
+}
+
+// noFolder tells whether a file's folder is missing, of which nginx says only that it failed.
+func (s *session) noFolder(ctx context.Context, file string) bool {
+	folder := path.Dir(file)
+	if folder == "." {
+		return false
+	}
+	resp, err := s.ask(ctx, http.MethodHead, folder+"/", nil, nil)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusNotFound
 }
 
 // undo removes what a broken PUT left, by a connection of its own.
@@ -188,6 +207,7 @@ func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
 
 // Close closes the connections.
 func (s *session) Close() error {
+	err := s.wires.Close() // first: TLS would wait for a far end that is silent
 	s.http.CloseIdleConnections()
-	return s.wires.Close()
+	return err
 }
