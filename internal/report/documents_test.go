@@ -210,7 +210,7 @@ func goldenDocuments() map[string]*measure.Document {
 	all := map[string]*measure.Document{"localhost": localhostTest(), "bidir": bidirTest(), "verdict": verdictTest(),
 		"partial": partialTest(), "ladder": ladderTest(), "failed": failedTest(),
 		"udp-loss": udpLossTest(), "udp": udpTest(), "rr": rrTest(), "crr": crrTest(), "under-load": underLoadTest(),
-		"search": searchTest(), "lean": leanTest(), "disk": diskDocument(), "check": checked(), "gated": gated(),
+		"search": searchTest(), "lean": leanTest(), "disk": diskDocument(), "transfer": transferDocument(), "check": checked(), "gated": gated(),
 		"receiver-cpu": receiverCPUTest(), "receive-window": receiveWindowTest(), "link-rate": healthyTest(), "none": noneTest(),
 		"apart": apartTest(), "mtu-black-hole": blackHoleTest(), "explain": explainTest(),
 		"captured": capturedTest(), "broken-tso": brokenTSOTest(), "zero-window": zeroWindowTest()}

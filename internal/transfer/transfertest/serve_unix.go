@@ -18,7 +18,7 @@ import (
 // starts. Where the test fails, the log shows what the server said.
 func Serve(t testing.TB, argv ...string) {
 	t.Helper()
-	said := &log{}
+	said := &lines{}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -35,14 +35,14 @@ func Serve(t testing.TB, argv ...string) {
 	})
 }
 
-// log is what a server said, as much of it as a person would read.
-type log struct {
+// lines are what a server said, as much of it as a person would read.
+type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
 // Write keeps the end.
-func (l *log) Write(b []byte) (int, error) {
+func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.b.Len() > 64<<10 {
@@ -52,7 +52,7 @@ func (l *log) Write(b []byte) (int, error) {
 }
 
 // String is what was kept.
-func (l *log) String() string {
+func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
