@@ -40,7 +40,10 @@ func parseEntry(out string) (entry, bool) {
 		return entry{}, false
 	}
 	n, ok := parseCount(words[1])
-	return entry{words[0][0], n}, ok
+	if !ok {
+		return entry{}, false
+	}
+	return entry{words[0][0], n}, true
 }
 
 // version is that of a program: 3.2.7.

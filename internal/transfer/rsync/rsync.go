@@ -18,6 +18,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"thru/internal/fault"
 	"thru/internal/transfer"
@@ -158,13 +159,17 @@ func (s *session) target(p string) string {
 	return "rsync://" + user + s.address() + "/" + p
 }
 
+// timeout is how long nothing may move.
+func (s *session) timeout() time.Duration {
+	if s.cfg.Timeout > 0 {
+		return s.cfg.Timeout
+	}
+	return transfer.DefaultTimeout
+}
+
 // call runs the program for the data of one file or a listing.
 func (s *session) call(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
-	timeout := s.cfg.Timeout
-	if timeout <= 0 {
-		timeout = transfer.DefaultTimeout
-	}
-	seconds := int(math.Ceil(timeout.Seconds()))
+	seconds := int(math.Ceil(s.timeout().Seconds()))
 	all := []string{"--no-motd", "--no-human-readable", "--outbuf=L", fmt.Sprintf("--timeout=%d", seconds), fmt.Sprintf("--contimeout=%d", seconds)}
 	if s.cfg.Buffer > 0 {
 		all = append(all, fmt.Sprintf("--sockopts=SO_SNDBUF=%d,SO_RCVBUF=%d", s.cfg.Buffer, s.cfg.Buffer))
@@ -181,7 +186,8 @@ func (s *session) list(ctx context.Context, p string) (e entry, found bool, err 
 	case err != nil:
 		return entry{}, false, err
 	}
-	if e, found = parseEntry(out); !found {
+	e, found = parseEntry(out)
+	if !found {
 		err = errors.New("the program's listing cannot be read")
 	}
 	return e, found, err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -168,11 +167,12 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%q: %d, %v", line, n, ok)
 		}
 	}
-	text, last := follow(strings.NewReader("hello\n  0   0%  a\r  5  10%  a\r  3  10%\r\n  9 100%\nbye"), nil)
-	if text != "hello\nbye\n" || last != 9 {
-		t.Errorf("%q, %d", text, last)
+	var heard []int64
+	text := follow(strings.NewReader("hello\n  0   0%  a\r  5  10%  a\r  3  10%\r\n  9 100%\nbye"), func(n int64) { heard = append(heard, n) })
+	if text != "hello\nbye\n" || !slices.Equal(heard, []int64{5, 9}) {
+		t.Errorf("%q, %d", text, heard)
 	}
-	if text, _ := follow(strings.NewReader(strings.Repeat("a", 1<<20)), nil); len(text) > saidMost {
+	if text := follow(strings.NewReader(strings.Repeat("a", 1<<20)), nil); len(text) > saidMost {
 		t.Errorf("%d bytes are kept", len(text))
 	}
 }
@@ -218,10 +218,10 @@ func TestGreeting(t *testing.T) {
 
 func TestMeaning(t *testing.T) {
 	for name, c := range map[string]struct {
-		code  int
-		said  string
-		begun bool
-		want  error
+		code   int
+		said   string
+		silent bool
+		want   error
 	}{
 		"login":     {5, "@ERROR: auth failed on module auth\nrsync error: error starting client-server protocol (code 5)", false, transfer.ErrLogin},
 		"module":    {5, "@ERROR: Unknown module 'zz'\n", false, transfer.ErrMissing},
@@ -231,11 +231,17 @@ func TestMeaning(t *testing.T) {
 		"full":      {11, `rsync: [receiver] write failed on "f": No space left on device (28)`, true, transfer.ErrFull},
 		"silent":    {30, "rsync error: timeout in data send/receive (code 30)", true, transfer.ErrSilent},
 		"broken":    {12, "rsync: connection unexpectedly closed", false, transfer.ErrShort},
-		"reset":     {10, "rsync: read error", true, transfer.ErrShort},
+		"given up":  {12, "rsync: connection unexpectedly closed", true, transfer.ErrSilent},
 	} {
-		if err := meaning(c.code, c.said, transfer.ErrDenied, c.begun); !errors.Is(err, c.want) {
+		if err := meaning(c.code, c.said, transfer.ErrDenied, c.silent, c.silent); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if err := meaning(exitSocket, "rsync: read error", transfer.ErrDenied, true, false); !errors.Is(err, transfer.ErrShort) {
+		t.Error(err)
+	}
+	if err := meaning(exitSocket, "rsync: failed to connect", transfer.ErrDenied, false, false); errors.Is(err, transfer.ErrShort) {
+		t.Error(err)
 	}
 	if got := complaint("rsync: [sender] read error: Connection reset by peer (104)\n@ERROR: Unknown \x1b[31mmodule\nrsync error: x\n"); got != "@ERROR: Unknown [31mmodule" {
 		t.Errorf("%q", got)
@@ -263,8 +269,15 @@ func FuzzParse(f *testing.F) {
 		if got := complaint(text); len(got) > 310 || strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%q", got)
 		}
-		if kept, last := follow(io.Reader(strings.NewReader(text)), nil); last < 0 || len(kept) > saidMost+bufferMost {
-			t.Errorf("%d, %d bytes kept", last, len(kept))
+		last := int64(0)
+		kept := follow(strings.NewReader(text), func(n int64) {
+			if n <= last {
+				t.Errorf("%d after %d", n, last)
+			}
+			last = n
+		})
+		if len(kept) > saidMost+bufferMost {
+			t.Errorf("%d bytes kept", len(kept))
 		}
 	})
 }

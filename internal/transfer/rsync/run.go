@@ -40,20 +40,29 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	if err := cmd.Start(); err != nil {
 		return "", errors.Join(context.Cause(ctx), err)
 	}
-	text, n := follow(out, progress)
+	moved := time.Now()
+	begun := false
+	text := follow(out, func(n int64) {
+		moved, begun = time.Now(), true
+		if progress != nil {
+			progress(n)
+		}
+	})
+	// The daemon waits no longer than this end does, and what it closes looks broken here.
+	silent := time.Since(moved) >= s.timeout()
 	err = cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return text, context.Cause(ctx)
 	case err != nil:
-		return text, meaning(cmd.ProcessState.ExitCode(), said.String(), denied, n > 0)
+		return text, meaning(cmd.ProcessState.ExitCode(), said.String(), denied, begun, silent)
 	}
 	return text, nil
 }
 
-// follow reads until the end, and returns the begin of what was no progress, and
-// the last progress.
-func follow(out io.Reader, progress func(int64)) (text string, last int64) {
+// follow reads until the end, and returns the begin of what was no progress.
+func follow(out io.Reader, progress func(int64)) (text string) {
+	last := int64(0)
 	lines := bufio.NewScanner(out)
 	lines.Split(scanLines)
 	for lines.Scan() {
@@ -61,15 +70,13 @@ func follow(out io.Reader, progress func(int64)) (text string, last int64) {
 		switch {
 		case ok && n > last:
 			last = n
-			if progress != nil {
-				progress(n)
-			}
+			progress(n)
 		case !ok && len(text) < saidMost && lines.Text() != "":
 			text += lines.Text() + "\n"
 		}
 	}
 	_, _ = io.Copy(io.Discard, out) // after a line that is too long
-	return text, last
+	return text
 }
 
 // tail keeps the begin of what the program complains of.
@@ -125,8 +132,8 @@ var phrases = []struct {
 }
 
 // meaning is the error of an exit code and what was said with it; begun tells
-// whether bytes had come.
-func meaning(code int, said string, denied error, begun bool) error {
+// whether bytes had come, and silent whether none did for the time allowed.
+func meaning(code int, said string, denied error, begun, silent bool) error {
 	program := fmt.Errorf("rsync, exit code %d: %s", code, complaint(said))
 	for _, p := range phrases {
 		if strings.Contains(said, p.text) {
@@ -136,8 +143,8 @@ func meaning(code int, said string, denied error, begun bool) error {
 			return fmt.Errorf("%w (%w)", p.means, program)
 		}
 	}
-	switch {
-	case code == exitSilent || code == exitSilentOpen:
+	switch lost := code == exitStream || code == exitSocket; {
+	case code == exitSilent || code == exitSilentOpen || lost && silent:
 		return fmt.Errorf("%w (%w)", transfer.ErrSilent, program)
 	case code == exitStream || code == exitSocket && begun:
 		return fmt.Errorf("%w (%w)", transfer.ErrShort, program)
