@@ -43,6 +43,20 @@ func Start(t testing.TB, addr, program string, args ...string) {
 	Await(t, addr)
 }
 
+// StartFull is Start for a server that sees a file system of 1 MiB at dir: in a mount
+// namespace of its own, so nobody else does. Without root it is Start, and false.
+func StartFull(t testing.TB, dir, addr, program string, args ...string) bool {
+	t.Helper()
+	unshare, err := exec.LookPath("unshare")
+	if os.Geteuid() != 0 || err != nil {
+		Start(t, addr, program, args...)
+		return false
+	}
+	script := `mount -t tmpfs -o size=1m,mode=0777 tmpfs "$0" && exec "$@"`
+	Start(t, addr, unshare, append([]string{"--mount", "sh", "-c", script, dir, program}, args...)...)
+	return true
+}
+
 // log is what a server says, while it says it.
 type log struct {
 	mu sync.Mutex
