@@ -1,0 +1,148 @@
+// Package pump moves the blocks of one file with several requests in flight, for
+// protocols in which each block is a request of its own: with one at a time a
+// path carries a block per round trip, whatever its rate.
+package pump
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"thru/internal/transfer"
+)
+
+// At reads or writes one block at an offset, and returns how many bytes of p it
+// did, which may be fewer. It ends soon after ctx.
+type At func(ctx context.Context, p []byte, off int64) (int, error)
+
+// Shape is how a file is cut.
+type Shape struct {
+	Block int // bytes of a request
+	Depth int // requests in flight
+}
+
+// pump is one transfer: buffers go round, an error ends all.
+type pump struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	free   chan []byte // as many as may be in flight
+	work   sync.WaitGroup
+}
+
+func start(ctx context.Context, s Shape) *pump {
+	p := &pump{free: make(chan []byte, s.Depth)}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	for range s.Depth {
+		p.free <- make([]byte, s.Block)
+	}
+	return p
+}
+
+// end waits for what is in flight and returns the first error.
+func (p *pump) end() error {
+	p.work.Wait()
+	err := context.Cause(p.ctx)
+	p.cancel(nil)
+	return err
+}
+
+// buffer is the next free one; nil when the transfer is over.
+func (p *pump) buffer() []byte {
+	if p.ctx.Err() != nil {
+		return nil
+	}
+	select {
+	case b := <-p.free:
+		return b
+	case <-p.ctx.Done():
+		return nil
+	}
+}
+
+// whole repeats at until all of b is done.
+func (p *pump) whole(at At, b []byte, off int64) error {
+	for done := 0; done < len(b); {
+		n, err := at(p.ctx, b[done:], off+int64(done))
+		switch {
+		case err != nil:
+			return err
+		case n <= 0 || n > len(b)-done:
+			return fmt.Errorf("%w: %d of %d at %d", transfer.ErrShort, n, len(b)-done, off+int64(done))
+		}
+		done += n
+	}
+	return nil
+}
+
+// block is one that is on its way.
+type block struct {
+	b    []byte
+	done chan struct{}
+}
+
+// Read writes size bytes to w, in order, and returns how many were written.
+func Read(ctx context.Context, w io.Writer, size int64, s Shape, at At) (int64, error) {
+	p := start(ctx, s)
+	way := make(chan block, s.Depth)
+	p.work.Go(func() {
+		defer close(way)
+		for off := int64(0); off < size; off += int64(s.Block) {
+			b := p.buffer()
+			if b == nil {
+				return
+			}
+			n := block{b[:min(int64(s.Block), size-off)], make(chan struct{})}
+			way <- n // never waits: it has room for every buffer
+			p.work.Go(func() {
+				defer close(n.done)
+				if err := p.whole(at, n.b, off); err != nil {
+					p.cancel(err)
+				}
+			})
+		}
+	})
+	written := p.deliver(w, way)
+	return written, p.end()
+}
+
+// deliver writes the blocks as they were asked for. After an error it writes none.
+func (p *pump) deliver(w io.Writer, way <-chan block) (written int64) {
+	for n := range way {
+		<-n.done
+		if p.ctx.Err() != nil {
+			continue
+		}
+		m, err := w.Write(n.b) // in order: one at a time
+		written += int64(m)
+		if err != nil {
+			p.cancel(err)
+		}
+		p.free <- n.b[:cap(n.b)]
+	}
+	return written
+}
+
+// Write writes size bytes of r. Where there are fewer, it fails with ErrSource.
+func Write(ctx context.Context, r io.Reader, size int64, s Shape, at At) error {
+	p := start(ctx, s)
+	source := transfer.Source(p.ctx, r, size)
+	for off := int64(0); off < size; off += int64(s.Block) {
+		b := p.buffer()
+		if b == nil {
+			break
+		}
+		b = b[:min(int64(s.Block), size-off)]
+		if _, err := io.ReadFull(source, b); err != nil {
+			p.cancel(err)
+			break
+		}
+		p.work.Go(func() {
+			if err := p.whole(at, b, off); err != nil {
+				p.cancel(err)
+			}
+			p.free <- b[:cap(b)]
+		})
+	}
+	return p.end()
+}
