@@ -174,9 +174,9 @@ func (w *Wires) end(cause error) {
 	w.over = cause
 	for c, data := range w.open {
 		if data {
-			c.SetDeadline(time.Now())
+			c.Conn.SetDeadline(time.Now())
 		} else {
-			c.SetDeadline(time.Now().Add(grace))
+			c.Conn.SetDeadline(time.Now().Add(grace))
 		}
 	}
 }
@@ -205,6 +205,25 @@ func (c *wire) Write(b []byte) (int, error) {
 			return done, err
 		}
 	}
+}
+
+// SetDeadline does nothing any more when the session is over: TLS would give
+// itself another five seconds to say goodbye.
+func (c *wire) SetDeadline(t time.Time) error { return c.deadline(c.Conn.SetDeadline, t) }
+
+// SetReadDeadline likewise.
+func (c *wire) SetReadDeadline(t time.Time) error { return c.deadline(c.Conn.SetReadDeadline, t) }
+
+// SetWriteDeadline likewise.
+func (c *wire) SetWriteDeadline(t time.Time) error { return c.deadline(c.Conn.SetWriteDeadline, t) }
+
+func (c *wire) deadline(set func(time.Time) error, t time.Time) error {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.of.over != nil {
+		return nil
+	}
+	return set(t)
 }
 
 // ReadFrom is what io.Copy uses: blocks of the size that was asked for.

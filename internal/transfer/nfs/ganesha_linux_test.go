@@ -41,7 +41,8 @@ func ganesha(t *testing.T) transfertest.Server {
 	}
 	script := `mount -t tmpfs none /run; rpcbind -f & until rpcinfo -p 127.0.0.1 >/dev/null 2>&1; do sleep 0.05; done; exec ganesha.nfsd -F -L STDERR -f "$1" -p /run/ganesha.pid`
 	words := append(before[1:], "sh", "-c", script, "sh", conf)
-	transfertest.Serve(t, host.Command(t.Context(), before[0], words...).Args...)
+	argv := host.Command(t.Context(), before[0], words...).Args
+	transfertest.Serve(t, argv[0], argv[1:]...)
 	dial := func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		host.Inside(func() error { conn, err = reserved(0)(ctx, network, addr); return nil })
 		return conn, err
@@ -71,20 +72,20 @@ func await(t *testing.T, cfg transfer.Config) {
 }
 
 func TestContractGanesha(t *testing.T) {
-	transfertest.Run(t, transfertest.Suite{Start: ganesha, New: open, Open: true, Large: 16 << 20})
+	transfertest.Run(t, transfertest.Suite{Start: ganesha, New: New, Open: true, Large: 16 << 20})
 }
 
 // TestGanesha holds what is said of a session to what the server was told.
 func TestGanesha(t *testing.T) {
 	server := ganesha(t)
-	text := strings.Join(session4(t, server.Config).Info().Details, "\n")
+	text := strings.Join(opened(t, server.Config).Info().Details, "\n")
 	for _, want := range []string{"as user 0, group 0 (AUTH_SYS), from a port below 1024", "8 calls of 1048576 bytes in flight"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}
 	}
 	server.Config.Path = "nowhere/x"
-	s, err := open(server.Config).Open(t.Context())
+	s, err := New(server.Config).Open(t.Context())
 	if err == nil {
 		s.Close()
 	}

@@ -26,11 +26,11 @@ import (
 
 const port = "873"
 
-// Client opens sessions of one daemon.
-type Client struct{ cfg transfer.Config }
+// client opens sessions of one daemon.
+type client struct{ cfg transfer.Config }
 
 // New returns a client of cfg.Host.
-func New(cfg transfer.Config) *Client { return &Client{cfg} }
+func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
 
 // session is a program, and how it is called.
 type session struct {
@@ -45,7 +45,7 @@ var _ transfer.Outside = (*session)(nil)
 
 // Open finds the program, hears the daemon's greeting, and logs in to the module
 // that cfg.Path begins with.
-func (c *Client) Open(ctx context.Context) (transfer.Session, error) {
+func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{cfg: c.cfg}
 	if err := checkName(c.cfg.Path); err != nil {
 		return nil, err

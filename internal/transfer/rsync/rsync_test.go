@@ -1,3 +1,5 @@
+//go:build unix
+
 package rsync
 
 import (
@@ -21,10 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(cfg transfer.Config) transfer.Client { return New(cfg) }
-
 func TestContract(t *testing.T) {
-	transfertest.Run(t, transfertest.Suite{Start: daemon, New: open, Dials: true, Large: 16 << 20})
+	transfertest.Run(t, transfertest.Suite{Start: daemon, New: New, Dials: true, Large: 16 << 20})
 	left, err := filepath.Glob(memory + "/thru-rsync-*")
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
@@ -33,7 +33,7 @@ func TestContract(t *testing.T) {
 
 func opened(t *testing.T, cfg transfer.Config) *session {
 	t.Helper()
-	s, err := open(cfg).Open(t.Context())
+	s, err := New(cfg).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,13 +104,13 @@ func TestRefused(t *testing.T) {
 	} {
 		cfg := server.Config
 		c.change(&cfg)
-		if _, err := open(cfg).Open(t.Context()); !errors.Is(err, c.want) {
+		if _, err := New(cfg).Open(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 	cfg := server.Config
 	cfg.User = "bob@elsewhere"
-	if _, err := open(cfg).Open(t.Context()); fault.Code(err) != fault.Usage {
+	if _, err := New(cfg).Open(t.Context()); fault.Code(err) != fault.Usage {
 		t.Error(err)
 	}
 	cfg = server.Config

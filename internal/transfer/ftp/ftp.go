@@ -1,0 +1,245 @@
+// Package ftp moves files by FTP (RFC 959) and FTPS (RFC 4217) through the library
+// jlaffaye/ftp: passive connections alone (EPSV, RFC 2428), type I.
+package ftp
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"thru/internal/fault"
+	"thru/internal/transfer"
+)
+
+// library is what speaks the protocol, as go.mod names it.
+const library = "jlaffaye/ftp v0.2.4"
+
+// implicitPort is where TLS begins with the first byte (RFC 4217, section 2.2 tells of it).
+const implicitPort = "990"
+
+// goodbye bounds the wait for the far end's end of an upload.
+const goodbye = 2 * time.Second
+
+// New returns a client of a server by scheme "ftp" or "ftps". The latter asks for
+// TLS by AUTH, except at port 990.
+func New(scheme string, cfg transfer.Config) transfer.Client { return client{scheme, cfg} }
+
+type client struct {
+	scheme string
+	cfg    transfer.Config
+}
+
+// session is one control connection that is logged in.
+type session struct {
+	cfg   transfer.Config
+	wires *transfer.Wires
+	tls   *tls.Config // of control and data; nil: in the clear
+	conn  *ftp.ServerConn
+
+	ctx context.Context // of what is under way: the library asks for connections without one
+
+	mu   sync.Mutex
+	info transfer.Info
+	met1 bool // TLS of the control connection is known
+	met2 bool // and that of one for data
+}
+
+// Open connects and logs in.
+func (c client) Open(ctx context.Context) (transfer.Session, error) {
+	s := &session{cfg: c.cfg, wires: transfer.NewWires(c.cfg)}
+	s.info = transfer.Info{Client: library, Library: true}
+	if c.scheme == "ftps" {
+		s.tls = c.cfg.TLS()
+		known := s.tls.VerifyConnection
+		s.tls.VerifyConnection = func(state tls.ConnectionState) error {
+			if err := known(state); err != nil {
+				return err
+			}
+			s.met(state)
+			return nil
+		}
+	} else {
+		s.info.Details = append(s.info.Details, "password and data in clear text")
+	}
+	watched, done := s.wires.Guard(ctx)
+	if err := done(s.open(watched)); err != nil {
+		return nil, errors.Join(err, s.wires.Close())
+	}
+	return s, nil
+}
+
+func (s *session) open(ctx context.Context) error {
+	port := cmp.Or(s.cfg.Port, "21")
+	greeting := &greeting{}
+	options := []ftp.DialOption{
+		ftp.DialWithDialFunc(s.dial(port == implicitPort)),
+		ftp.DialWithDebugOutput(greeting),
+	}
+	if s.tls != nil && port != implicitPort {
+		options = append(options, ftp.DialWithExplicitTLS(s.tls))
+	} else if s.tls != nil {
+		options = append(options, ftp.DialWithTLS(s.tls))
+	}
+	s.ctx = ctx
+	conn, err := ftp.Dial(net.JoinHostPort(s.cfg.Host, port), options...)
+	if err != nil {
+		return fmt.Errorf("ftp: connecting: %w", err)
+	}
+	s.conn, s.info.Server = conn, greeting.end()
+	// TLS begins with the first command, and what it says of the server is no refusal of a login.
+	var reply *textproto.Error
+	if err := conn.NoOp(); err != nil && !errors.As(err, &reply) {
+		return fmt.Errorf("ftp: connecting: %w", err)
+	}
+	user, password, err := s.credentials()
+	if err != nil {
+		return err
+	}
+	if err := conn.Login(user, password); err != nil {
+		return loginError(err, password)
+	}
+	return nil
+}
+
+// dial makes the connections that the library asks for: first that for control.
+func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, error) {
+	first := true
+	return func(_, addr string) (net.Conn, error) {
+		if first {
+			first = false
+			conn, err := s.wires.Control(s.ctx, addr)
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := conn.RemoteAddr().(*net.TCPAddr); !ok {
+				return nil, errors.Join(errors.New("it is no TCP connection"), conn.Close()) // the library takes that for granted
+			}
+			if s.tls == nil || !implicit {
+				return conn, nil
+			}
+			return tls.Client(conn, s.tls), nil
+		}
+		conn, err := s.wires.Data(s.ctx, addr)
+		if err != nil || s.tls == nil {
+			return conn, err
+		}
+		// The handshake waits for the first byte: servers begin it when they have the command.
+		return &sealed{Conn: tls.Client(conn, s.tls), of: s}, nil
+	}
+}
+
+// met keeps what TLS has agreed on: first of the control connection, then of the first for data.
+func (s *session) met(state tls.ConnectionState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what := "control"
+	if s.met1 {
+		what = "data"
+	}
+	if s.info.Fingerprint = transfer.Fingerprint(state.PeerCertificates[0].Raw); !s.met2 {
+		s.info.Details = append(s.info.Details, what+": "+transfer.Describe(state))
+	}
+	s.met1, s.met2 = true, s.met1
+}
+
+// sealed is a data connection in TLS.
+type sealed struct {
+	*tls.Conn
+	of   *session
+	sent bool
+}
+
+// ReadFrom is what io.Copy uses: blocks of the size that was asked for.
+func (c *sealed) ReadFrom(r io.Reader) (int64, error) {
+	c.sent = true
+	return transfer.Copy(struct{ io.Writer }{c.Conn}, r, c.of.cfg.Block)
+}
+
+// Close first waits, after an upload, for the far end's: session tickets that nobody
+// has read would make a reset of the end, and that costs the server the last bytes.
+func (c *sealed) Close() error {
+	if c.sent && c.Conn.CloseWrite() == nil {
+		c.Conn.SetReadDeadline(time.Now().Add(goodbye))
+		io.Copy(io.Discard, io.LimitReader(c.Conn, 64<<10))
+	}
+	c.Conn.Close()
+	return nil
+}
+
+// credentials are the user's, or those of a guest (RFC 1635).
+func (s *session) credentials() (user, password string, err error) {
+	user = cmp.Or(s.cfg.User, "anonymous")
+	if user == "anonymous" || user == "ftp" {
+		return user, "thru@", nil
+	}
+	if s.cfg.Password == nil {
+		return "", "", fault.Failf("give a password, or no user for a guest's login", "ftp: logging in: %w: a password is wanted", transfer.ErrLogin)
+	}
+	if password, err = s.cfg.Password(); err != nil {
+		return "", "", fmt.Errorf("ftp: asking for the password: %w", err)
+	}
+	if strings.ContainsAny(user+password, "\r\n") {
+		return "", "", fault.Usagef("FTP ends a line there", "ftp: logging in: user or password holds a line break")
+	}
+	return user, password, nil
+}
+
+// loginError keeps what a server repeats of the password out of its words.
+func loginError(err error, password string) error {
+	text := err.Error()
+	if password != "" {
+		text = strings.ReplaceAll(text, password, "...")
+	}
+	var broken net.Error
+	if errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("ftp: logging in: %w", err)
+	}
+	return fault.Failf("check user and password", "ftp: logging in: %w (%.200q)", transfer.ErrLogin, text)
+}
+
+// greeting keeps the begin of what the server says first, and nothing after that:
+// the library shows it the commands too, and with them the password.
+type greeting struct {
+	said []byte
+	over bool
+}
+
+// Write keeps some of it.
+func (g *greeting) Write(b []byte) (int, error) {
+	if !g.over {
+		g.said = append(g.said, b[:min(len(b), max(0, 4096-len(g.said)))]...)
+	}
+	return len(b), nil
+}
+
+// end is who the greeting says it is.
+func (g *greeting) end() string {
+	g.over = true
+	return parseGreeting(string(g.said))
+}
+
+// parseGreeting takes the text of the reply 220's last line (RFC 959, 4.2).
+func parseGreeting(said string) string {
+	for line := range strings.Lines(said) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "220 "); ok {
+			text = strings.Map(func(r rune) rune {
+				if r < ' ' || r == 0x7f {
+					return -1
+				}
+				return r
+			}, strings.ToValidUTF8(text, "?"))
+			return strings.Trim(text[:min(len(text), 200)], "() ")
+		}
+	}
+	return ""
+}

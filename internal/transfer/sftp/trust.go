@@ -1,0 +1,110 @@
+package sftp
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"thru/internal/fault"
+	"thru/internal/transfer"
+)
+
+// trust tells whether a server's key is the right one.
+type trust struct {
+	cfg         transfer.Config
+	file        string
+	known       ssh.HostKeyCallback // of the file of host keys; nil: there is none
+	fingerprint string              // of the key that came
+}
+
+// trust reads the user's file of host keys, where nothing else decides.
+func (s *session) trust(addr string) (*trust, error) {
+	t := &trust{cfg: s.cfg, file: s.cfg.KnownHosts}
+	if s.cfg.Pin != "" || s.cfg.Insecure {
+		return t, nil
+	}
+	if t.file == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return t, nil
+		}
+		t.file = filepath.Join(home, ".ssh", "known_hosts")
+	}
+	known, err := knownhosts.New(t.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, fault.Failf("mend the line, or name another file", "sftp: reading the host keys: %w", err)
+	}
+	t.known = known
+	return t, nil
+}
+
+// check is what ssh asks with the server's key.
+func (t *trust) check(hostname string, remote net.Addr, key ssh.PublicKey) error {
+	t.fingerprint = transfer.Fingerprint(key.Marshal())
+	said := fmt.Sprintf("%s key %s, %s", key.Type(), ssh.FingerprintSHA256(key), t.fingerprint)
+	switch {
+	case t.cfg.Pin != "" && transfer.Pinned(t.cfg.Pin, key.Marshal()):
+		return nil
+	case t.cfg.Pin != "":
+		return fault.Failf("compare it with the server's own, then pin that", "%w: it shows the %s, not the one pinned", transfer.ErrUnknown, said)
+	case t.cfg.Insecure:
+		return nil
+	case t.known == nil:
+		return fault.Failf("if it is the server's own, pin it: "+t.fingerprint, "%w: it shows the %s", transfer.ErrUnknown, said)
+	}
+	err := t.known(hostname, remote, key)
+	var wrong *knownhosts.KeyError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && len(wrong.Want) > 0:
+		return fault.Failf("somebody may be in between: ask the server's owner", "%w: it shows the %s, but %s has another", transfer.ErrUnknown, said, t.file)
+	case errors.As(err, &wrong):
+		return fault.Failf("if it is the server's own, pin it: "+t.fingerprint, "%w: it shows the %s, which %s has not", transfer.ErrUnknown, said, t.file)
+	}
+	return fmt.Errorf("%w: %w", transfer.ErrUnknown, err)
+}
+
+// algorithms are those of the keys that are known of the host, so that it shows
+// one of them; nil where none is.
+func (t *trust) algorithms(addr string) []string {
+	if t.known == nil {
+		return nil
+	}
+	var wrong *knownhosts.KeyError
+	// A key that nobody has is answered with those that would have been right.
+	if err := t.known(addr, &net.TCPAddr{}, nobody{}); !errors.As(err, &wrong) {
+		return nil
+	}
+	var names []string
+	for _, k := range wrong.Want {
+		switch kind := k.Key.Type(); kind {
+		case ssh.KeyAlgoRSA:
+			names = append(names, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+		default:
+			names = append(names, kind)
+		}
+	}
+	return names
+}
+
+// nobody is a key of no kind.
+type nobody struct{}
+
+// Type is of no kind.
+func (nobody) Type() string { return "none" }
+
+// Marshal is empty.
+func (nobody) Marshal() []byte { return nil }
+
+// Verify refuses.
+func (nobody) Verify([]byte, *ssh.Signature) error { return errors.New("sftp: this key signs nothing") }

@@ -1,0 +1,121 @@
+//go:build unix
+
+package transfertest
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Start starts a server in a session of its own, and kills all of that when the test
+// ends. What it said is shown where the test has failed.
+func Start(t testing.TB, addr, program string, args ...string) {
+	t.Helper()
+	Serve(t, program, args...)
+	Await(t, addr)
+}
+
+// Serve is Start for a server of which only the caller knows when it is there.
+func Serve(t testing.TB, program string, args ...string) {
+	t.Helper()
+	cmd, said := exec.Command(program, args...), &log{}
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		cmd.Wait()
+		if t.Failed() {
+			text := said.text()
+			t.Logf("%s said at last:\n%s", program, text[max(0, len(text)-2000):])
+		}
+	})
+}
+
+// StartFull is Start for a server that sees a file system of 1 MiB at dir: in a mount
+// namespace of its own, so nobody else does. Without root it is Start, and false.
+func StartFull(t testing.TB, dir, addr, program string, args ...string) bool {
+	t.Helper()
+	unshare, err := exec.LookPath("unshare")
+	if os.Geteuid() != 0 || err != nil {
+		Start(t, addr, program, args...)
+		return false
+	}
+	script := `mount -t tmpfs -o size=1m,mode=0777 tmpfs "$0" && exec "$@"`
+	Start(t, addr, unshare, append([]string{"--mount", "sh", "-c", script, dir, program}, args...)...)
+	return true
+}
+
+// log is what a server says, while it says it.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write keeps it.
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *log) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// File writes a file of a server's own, and returns its path.
+func File(t testing.TB, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Certificate makes a certificate for 127.0.0.1 that signs itself, as files, and
+// those who trust it.
+func Certificate(t testing.TB) (cert, key string, trusted *x509.CertPool, raw []byte) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "transfertest"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	raw, err = x509.CreateCertificate(rand.Reader, template, template, &secret.PublicKey, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert = File(t, dir, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})))
+	key = File(t, dir, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	trusted = x509.NewCertPool()
+	trusted.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
+	return cert, key, trusted, raw
+}

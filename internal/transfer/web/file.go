@@ -1,0 +1,213 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"time"
+
+	"thru/internal/transfer"
+)
+
+// cleanUp bounds what is done after a failure to leave nothing behind.
+const cleanUp = 700 * time.Millisecond
+
+// head asks how large a file is; -1 where the server does not say.
+func (s *session) head(ctx context.Context, path string) (int64, error) {
+	ctx, done := s.wires.Guard(ctx)
+	size, err := func() (int64, error) {
+		resp, err := s.ask(ctx, http.MethodHead, path, nil, nil)
+		if err != nil {
+			return 0, err
+		}
+		resp.Body.Close()
+		return resp.ContentLength, judge("asking for its size", resp, false)
+	}()
+	return size, done(err)
+}
+
+// Size of a file.
+func (s *session) Size(ctx context.Context, path string) (int64, error) {
+	if err := transfer.CheckName(path); err != nil {
+		return 0, err
+	}
+	size, err := s.head(ctx, path)
+	if err == nil && size < 0 {
+		err = errors.New("web: the server does not say how large it is")
+	}
+	return max(0, size), err
+}
+
+// Get writes a file's bytes to w.
+func (s *session) Get(ctx context.Context, path string, w io.Writer) (int64, error) {
+	if err := transfer.CheckName(path); err != nil {
+		return 0, err
+	}
+	ctx, done := s.wires.Guard(ctx)
+	n, err := s.fetch(ctx, path, w)
+	return n, done(err)
+}
+
+func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, error) {
+	resp, err := s.ask(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if err := judge("getting it", resp, false); err != nil {
+		return 0, err
+	}
+	sink := &sink{w: transfer.Sink(ctx, w)}
+	n, err := transfer.Copy(sink, resp.Body, s.cfg.Block)
+	switch {
+	case err == nil && (resp.ContentLength < 0 || n == resp.ContentLength):
+		return n, nil
+	case sink.err != nil || ctx.Err() != nil:
+		return n, fmt.Errorf("web: getting it: %w", err)
+	}
+	return n, fmt.Errorf("web: getting it: %w: %d of %d (%w)", transfer.ErrShort, n, resp.ContentLength, orEOF(err))
+}
+
+// orEOF is the error, or the end that came instead of one.
+func orEOF(err error) error {
+	if err == nil {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// sink remembers whether it was the writer that failed.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+// Write passes on.
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	s.err = err
+	return n, err
+}
+
+// Put makes a file. HTTP knows no temporary names, so what a failed one has left
+// is removed where it is not what was there before.
+func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
+	if err := transfer.CheckName(path); err != nil {
+		return err
+	}
+	before, err := s.head(ctx, path)
+	switch {
+	case err == nil && !overwrite:
+		return fmt.Errorf("web: putting it: %w", transfer.ErrExists)
+	case errors.Is(err, transfer.ErrMissing):
+		before = absent
+	case err != nil:
+		return err
+	}
+	watched, done := s.wires.Guard(ctx)
+	err = done(s.send(watched, path, r, size, overwrite))
+	if sent := (*refused)(nil); err != nil && !errors.As(err, &sent) {
+		err = errors.Join(err, s.undo(path, before))
+	}
+	return err
+}
+
+// absent is the size of a file that was not there.
+const absent = -2
+
+// refused is an answer of a server that took nothing.
+type refused struct{ error }
+
+// Unwrap returns the reason.
+func (r *refused) Unwrap() error { return r.error }
+
+func (s *session) send(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
+	header := http.Header{}
+	if !overwrite {
+		header.Set("If-None-Match", "*") // for servers that know it, nothing made meanwhile is lost either
+	}
+	source := transfer.Source(ctx, r, size)
+	resp, err := s.ask(ctx, http.MethodPut, path, &body{source, size}, header)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)); err != nil {
+		return fmt.Errorf("web: hearing the server's answer: %w", err)
+	}
+	err = judge("putting it", resp, true)
+	if err == nil {
+		return nil
+	}
+	if resp.StatusCode == http.StatusInternalServerError && s.noFolder(ctx, path) {
+		err = fmt.Errorf("web: putting it: %w: the folder (%s)", transfer.ErrMissing, resp.Status)
+	}
+	return &refused{err}
+}
+
+// noFolder tells whether a file's folder is missing, of which nginx says only that it failed.
+func (s *session) noFolder(ctx context.Context, file string) bool {
+	folder := path.Dir(file)
+	if folder == "." {
+		return false
+	}
+	resp, err := s.ask(ctx, http.MethodHead, folder+"/", nil, nil)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusNotFound
+}
+
+// undo removes what a broken PUT left, by a connection of its own.
+func (s *session) undo(path string, before int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
+	defer cancel()
+	fresh := &session{scheme: s.scheme, cfg: s.cfg, wires: transfer.NewWires(s.cfg), password: s.password}
+	fresh.http = &http.Client{CheckRedirect: fresh.redirect, Transport: &http.Transport{
+		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return fresh.wires.Control(ctx, addr) },
+		TLSClientConfig: s.tls,
+	}}
+	defer fresh.Close()
+	now, err := fresh.head(ctx, path)
+	switch {
+	case errors.Is(err, transfer.ErrMissing), err == nil && now == before:
+		return nil // nothing there, or what was there before
+	case err == nil:
+		err = fresh.Remove(ctx, path)
+	}
+	if err != nil {
+		return fmt.Errorf("web: a part of it may be left at the server: %w", err)
+	}
+	return nil
+}
+
+// Remove removes a file.
+func (s *session) Remove(ctx context.Context, path string) error {
+	if err := transfer.CheckName(path); err != nil {
+		return err
+	}
+	ctx, done := s.wires.Guard(ctx)
+	return done(func() error {
+		resp, err := s.ask(ctx, http.MethodDelete, path, nil, nil)
+		if err != nil {
+			return err
+		}
+		resp.Body.Close()
+		return judge("removing it", resp, true)
+	}())
+}
+
+// Sockets are the connections to the server.
+func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
+
+// Close closes the connections.
+func (s *session) Close() error {
+	err := s.wires.Close() // first: TLS would wait for a far end that is silent
+	s.http.CloseIdleConnections()
+	return err
+}

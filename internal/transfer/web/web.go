@@ -1,0 +1,250 @@
+// Package web moves files by HTTP and HTTPS (RFC 9110) through Go's net/http:
+// GET brings a file, PUT makes one.
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/transfer"
+)
+
+// New returns a client of a server by scheme "http" or "https".
+func New(scheme string, cfg transfer.Config) transfer.Client { return client{scheme, cfg} }
+
+type client struct {
+	scheme string
+	cfg    transfer.Config
+}
+
+// session is a server that has answered once.
+type session struct {
+	scheme string
+	cfg    transfer.Config
+	wires  *transfer.Wires
+	http   *http.Client
+	tls    *tls.Config
+
+	mu       sync.Mutex
+	info     transfer.Info
+	password *string // nil until the server has asked for one
+}
+
+// Open asks the server for the head of the URL's path: that shows who it is, and
+// whether it wants a login. That nothing is there is no failure yet.
+func (c client) Open(ctx context.Context) (transfer.Session, error) {
+	s := &session{scheme: c.scheme, cfg: c.cfg, wires: transfer.NewWires(c.cfg), tls: c.cfg.TLS()}
+	s.info = transfer.Info{Client: "net/http of " + runtime.Version(), Library: true}
+	s.http = &http.Client{CheckRedirect: s.redirect, Transport: &http.Transport{
+		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return s.wires.Data(ctx, addr) },
+		TLSClientConfig: s.tls, DisableCompression: true,
+		// The body waits for the server's word that it wants it: a refusal costs no traffic.
+		ExpectContinueTimeout: time.Second,
+		ReadBufferSize:        64 << 10, WriteBufferSize: 64 << 10,
+	}}
+	if err := s.greet(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *session) greet(ctx context.Context) error {
+	if s.cfg.Path != "" {
+		if err := transfer.CheckName(s.cfg.Path); err != nil {
+			return err
+		}
+	}
+	ctx, done := s.wires.Guard(ctx)
+	resp, err := s.ask(ctx, http.MethodHead, s.cfg.Path, nil, nil)
+	if err == nil {
+		resp.Body.Close()
+	}
+	return done(err)
+}
+
+// redirect lets a server send us elsewhere on itself only, and keeps what it said.
+func (s *session) redirect(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	same := req.URL.Host == first.Host && req.URL.Scheme == first.Scheme
+	secured := first.Scheme == "http" && req.URL.Scheme == "https" && req.URL.Hostname() == first.Hostname()
+	if !same && !secured {
+		return fault.Failf("name that one, if it is meant", "it sends us elsewhere, to %.200q, where we do not go by ourselves", req.URL.Scheme+"://"+req.URL.Host)
+	}
+	if len(via) >= 5 {
+		return errors.New("it sends us on and on")
+	}
+	s.say(fmt.Sprintf("redirected to %.200q", req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath()))
+	return nil
+}
+
+// say keeps what was negotiated, once.
+func (s *session) say(detail string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.info.Details, detail) {
+		s.info.Details = append(s.info.Details, detail)
+	}
+}
+
+// Info is what the last answers said.
+func (s *session) Info() transfer.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := s.info
+	info.Details = slices.Clone(info.Details)
+	return info
+}
+
+// url is that of a path of the server.
+func (s *session) url(path string) string {
+	host := s.cfg.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if s.cfg.Port != "" {
+		host = net.JoinHostPort(s.cfg.Host, s.cfg.Port)
+	}
+	return (&url.URL{Scheme: s.scheme, Host: host, Path: "/" + path}).String()
+}
+
+// body is what a request carries; nil is nothing.
+type body struct {
+	io.Reader
+	size int64
+}
+
+// ask sends a request, and again with the password where the server wants one.
+// The answer's body must be closed.
+func (s *session) ask(ctx context.Context, method, path string, b *body, header http.Header) (*http.Response, error) {
+	for {
+		req, err := http.NewRequestWithContext(ctx, method, s.url(path), nil)
+		if err != nil {
+			return nil, fmt.Errorf("web: making a request: %w", err)
+		}
+		counted := &counter{}
+		if req.Header = header.Clone(); req.Header == nil {
+			req.Header = http.Header{}
+		}
+		req.Header.Set("User-Agent", "thru")
+		if b != nil {
+			counted.r = b.Reader
+			req.Body, req.ContentLength = io.NopCloser(counted), b.size
+			if b.size == 0 {
+				req.Body = http.NoBody
+			}
+			req.Header.Set("Expect", "100-continue")
+		}
+		if s.password != nil {
+			req.SetBasicAuth(s.cfg.User, *s.password)
+		}
+		resp, err := s.http.Do(req)
+		if err != nil {
+			return nil, fmt.Errorf("web: %s %.200s: %w", method, req.URL.Redacted(), plain(err))
+		}
+		s.met(resp)
+		if resp.StatusCode != http.StatusUnauthorized {
+			return resp, nil
+		}
+		resp.Body.Close()
+		if err := s.ready(resp, counted.n); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// plain takes the URL out of an error of net/http, which says it with the method.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// met keeps what an answer tells of the server.
+func (s *session) met(resp *http.Response) {
+	s.mu.Lock()
+	s.info.Server = cmp.Or(resp.Header.Get("Server"), s.info.Server)
+	if resp.TLS != nil && len(resp.TLS.PeerCertificates) > 0 {
+		s.info.Fingerprint = transfer.Fingerprint(resp.TLS.PeerCertificates[0].Raw)
+	}
+	s.mu.Unlock()
+	s.say(resp.Proto)
+	if resp.TLS != nil {
+		s.say(transfer.Describe(*resp.TLS))
+	}
+}
+
+// ready has the password that a refused request was missing.
+func (s *session) ready(refusal *http.Response, sent int64) error {
+	basic := slices.ContainsFunc(refusal.Header.Values("WWW-Authenticate"), func(v string) bool {
+		return len(v) >= 5 && strings.EqualFold(v[:5], "basic")
+	})
+	switch {
+	case s.password != nil:
+		return fault.Failf("check user and password", "web: logging in: %w (%s)", transfer.ErrLogin, refusal.Status)
+	case !basic:
+		return fault.Failf("only the scheme Basic is known here", "web: logging in: %w: it asks for %.100q", transfer.ErrLogin, refusal.Header.Get("WWW-Authenticate"))
+	case sent > 0:
+		return fmt.Errorf("web: logging in: %w: it asked for a password when %d bytes had been sent", transfer.ErrLogin, sent)
+	case s.cfg.Password == nil:
+		return fault.Failf("give user and password", "web: logging in: %w: it wants a password", transfer.ErrLogin)
+	}
+	password, err := s.cfg.Password()
+	if err != nil {
+		return fmt.Errorf("web: asking for the password: %w", err)
+	}
+	if s.scheme == "http" {
+		s.say("password sent in clear text")
+	}
+	s.password = &password
+	return nil
+}
+
+// counter counts what was read of a body.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+// Read counts.
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// judge makes an error of an answer that is no success. writing tells what 403 means.
+func judge(doing string, resp *http.Response, writing bool) error {
+	var kind error
+	switch code := resp.StatusCode; {
+	case code >= 200 && code < 300:
+		return nil
+	case code == http.StatusNotFound || code == http.StatusGone || code == http.StatusConflict && writing:
+		kind = transfer.ErrMissing // 409: a folder above it (RFC 4918, 9.7.1)
+	case code == http.StatusPreconditionFailed:
+		kind = transfer.ErrExists
+	case code == http.StatusInsufficientStorage || code == http.StatusRequestEntityTooLarge:
+		kind = transfer.ErrFull
+	case writing && (code == http.StatusForbidden || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented):
+		kind = transfer.ErrReadOnly
+	case code == http.StatusForbidden:
+		kind = transfer.ErrDenied
+	default:
+		kind = errors.New("the server failed or did not understand")
+	}
+	return fmt.Errorf("web: %s: %w (%s)", doing, kind, resp.Status)
+}
