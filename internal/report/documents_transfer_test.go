@@ -27,7 +27,7 @@ func transferDocument() *measure.Document {
 		Identity: "sha256:11aa", Agreed: []string{"aes128-gcm@openssh.com"},
 		Asked: measure.Amount{Bytes: 4 << 30, Files: 1, Clients: 1, From: "server", To: "disk"},
 		Layers: []measure.Layer{
-			layer(measure.LayerDiskFar, 9.3e9, "sequential read by fio-3.33, O_DIRECT"), layer(measure.LayerNetwork, 9.41e9, "thru's own data plane, memory to memory, 1 streams"),
+			layer(measure.LayerDiskFar, 9.3e9, "sequential read by fio-3.33, O_DIRECT"), layer(measure.LayerNetwork, 9.41e9, "thru's own data plane, memory to memory, 1 stream"),
 			layer(measure.LayerDiskHere, 1.1e9, "sequential write by thru, O_DIRECT"), {Name: measure.LayerLibrary, How: "the same client against a server in this process, over loopback", Missing: "thru has no server of sftp to measure its client against"},
 			layer(measure.LayerMemory, 1.71e9, "the server's file to nowhere"), layer(measure.LayerWhole, 1.02e9, "the server's file to a file here, until it is on the disk"),
 		},

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/textproto"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jlaffaye/ftp"
 
@@ -24,6 +26,9 @@ const library = "jlaffaye/ftp v0.2.4"
 
 // implicitPort is where TLS begins with the first byte (RFC 4217, section 2.2 tells of it).
 const implicitPort = "990"
+
+// goodbye bounds the wait for the far end's end of an upload.
+const goodbye = 2 * time.Second
 
 // New returns a client of a server by scheme "ftp" or "ftps". The latter asks for
 // TLS by AUTH, except at port 990.
@@ -45,7 +50,8 @@ type session struct {
 
 	mu   sync.Mutex
 	info transfer.Info
-	told bool // of the data connections
+	met1 bool // TLS of the control connection is known
+	met2 bool // and that of one for data
 }
 
 // Open connects and logs in.
@@ -54,6 +60,14 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	s.info = transfer.Info{Client: library, Library: true}
 	if c.scheme == "ftps" {
 		s.tls = c.cfg.TLS()
+		known := s.tls.VerifyConnection
+		s.tls.VerifyConnection = func(state tls.ConnectionState) error {
+			if err := known(state); err != nil {
+				return err
+			}
+			s.met(state)
+			return nil
+		}
 	} else {
 		s.info.Details = append(s.info.Details, "password and data in clear text")
 	}
@@ -82,6 +96,11 @@ func (s *session) open(ctx context.Context) error {
 		return fmt.Errorf("ftp: connecting: %w", err)
 	}
 	s.conn, s.info.Server = conn, greeting.end()
+	// TLS begins with the first command, and what it says of the server is no refusal of a login.
+	var reply *textproto.Error
+	if err := conn.NoOp(); err != nil && !errors.As(err, &reply) {
+		return fmt.Errorf("ftp: connecting: %w", err)
+	}
 	user, password, err := s.credentials()
 	if err != nil {
 		return err
@@ -115,32 +134,46 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 			return conn, err
 		}
 		// The handshake waits for the first byte: servers begin it when they have the command.
-		return &sealed{tls.Client(conn, s.tls), s}, nil
+		return &sealed{Conn: tls.Client(conn, s.tls), of: s}, nil
 	}
 }
 
-// sealed is a data connection in TLS, which is told of when it closes.
+// met keeps what TLS has agreed on: first of the control connection, then of the first for data.
+func (s *session) met(state tls.ConnectionState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what := "control"
+	if s.met1 {
+		what = "data"
+	}
+	if s.info.Fingerprint = transfer.Fingerprint(state.PeerCertificates[0].Raw); !s.met2 {
+		s.info.Details = append(s.info.Details, what+": "+transfer.Describe(state))
+	}
+	s.met1, s.met2 = true, s.met1
+}
+
+// sealed is a data connection in TLS.
 type sealed struct {
 	*tls.Conn
-	of *session
+	of   *session
+	sent bool
 }
 
 // ReadFrom is what io.Copy uses: blocks of the size that was asked for.
 func (c *sealed) ReadFrom(r io.Reader) (int64, error) {
+	c.sent = true
 	return transfer.Copy(struct{ io.Writer }{c.Conn}, r, c.of.cfg.Block)
 }
 
-// Close tells what was negotiated. Its error is of no interest: who sends ends first.
+// Close first waits, after an upload, for the far end's: session tickets that nobody
+// has read would make a reset of the end, and that costs the server the last bytes.
 func (c *sealed) Close() error {
-	state := c.ConnectionState()
-	c.of.mu.Lock()
-	if state.HandshakeComplete && !c.of.told {
-		c.of.told = true
-		c.of.info.Fingerprint = transfer.Fingerprint(state.PeerCertificates[0].Raw)
-		c.of.info.Details = append(c.of.info.Details, "data: "+transfer.Describe(state))
+	if c.sent && c.Conn.CloseWrite() == nil {
+		c.Conn.SetReadDeadline(time.Now().Add(goodbye))
+		io.Copy(io.Discard, io.LimitReader(c.Conn, 64<<10))
 	}
-	c.of.mu.Unlock()
-	return c.Conn.Close()
+	c.Conn.Close()
+	return nil
 }
 
 // credentials are the user's, or those of a guest (RFC 1635).

@@ -3,9 +3,11 @@
 package ftp
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -42,7 +44,7 @@ func vsftpd(t *testing.T, more string) transfertest.Server {
 	t.Helper()
 	program, dir, port := transfertest.Program(t, "vsftpd"), t.TempDir(), transfertest.FreePort(t)
 	root := filepath.Join(dir, "root")
-	for _, d := range []string{root, filepath.Join(root, "box")} {
+	for _, d := range []string{root, filepath.Join(root, "box"), filepath.Join(root, "full")} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -52,10 +54,20 @@ func vsftpd(t *testing.T, more string) transfertest.Server {
 		oneProcess = "NO"
 	}
 	conf := transfertest.File(t, dir, "conf", fmt.Sprintf(vsftpdConf, port, oneProcess, root)+more)
-	transfertest.Start(t, "127.0.0.1:"+port, program, conf)
-	return transfertest.Server{
+	s := transfertest.Server{
 		Config: transfer.Config{Host: "127.0.0.1", Port: port}, Folder: filepath.Join(root, "box"), Dir: "box",
 	}
+	if transfertest.StartFull(t, filepath.Join(root, "full"), "127.0.0.1:"+port, program, conf) {
+		s.Full = "full/large"
+	}
+	if os.Geteuid() != 0 { // whom no mode stops
+		fixed := filepath.Join(root, "fixed")
+		if err := os.Mkdir(fixed, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		s.ReadOnly = "fixed/new"
+	}
+	return s
 }
 
 func TestFTP(t *testing.T) {
@@ -64,6 +76,23 @@ func TestFTP(t *testing.T) {
 		New:   func(cfg transfer.Config) transfer.Client { return New("ftp", cfg) },
 		Open:  true,
 	})
+}
+
+// TestReadOnly: a server that takes nothing of anyone.
+func TestReadOnly(t *testing.T) {
+	server := vsftpd(t, "write_enable=NO\n")
+	s, err := New("ftp", server.Config).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Put(t.Context(), "box/new", strings.NewReader("x"), 1, false); !errors.Is(err, transfer.ErrReadOnly) {
+		t.Errorf("%v, want %v", err, transfer.ErrReadOnly)
+	}
+	server.Config.User, server.Config.Password = "somebody", func() (string, error) { return "s3cret", nil }
+	if _, err := New("ftp", server.Config).Open(t.Context()); !errors.Is(err, transfer.ErrLogin) || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("a user where only guests are: %v", err)
+	}
 }
 
 func TestFTPS(t *testing.T) {

@@ -105,7 +105,7 @@ func (s *session) mount(ctx context.Context, dir string) (mounted, error) {
 			refusal = err
 		}
 		if dir == "" {
-			return mounted{}, refusal
+			return mounted{}, fault.Failf("have the server export it to this address; where this user has no port below 1024, as `insecure`", "%w", refusal)
 		}
 		dir = parent(dir)
 	}

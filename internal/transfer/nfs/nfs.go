@@ -29,18 +29,18 @@ const (
 	largest = 1 << 20
 )
 
-// Client opens sessions of one server.
-type Client struct{ cfg transfer.Config }
+// client opens sessions of one server.
+type client struct{ cfg transfer.Config }
 
 // New returns a client of cfg.Host. cfg.User is UID or UID:GID, which the server
 // believes (AUTH_SYS, RFC 5531 appendix A); empty is who runs this process. Where
 // cfg.Dial is nil and the process may, it dials from a port below 1024, which
 // most servers ask for.
-func New(cfg transfer.Config) *Client {
+func New(cfg transfer.Config) transfer.Client {
 	if cfg.Dial == nil {
 		cfg.Dial = reserved(cfg.Buffer)
 	}
-	return &Client{cfg}
+	return &client{cfg}
 }
 
 // session is a connection with the folders that were mounted.
@@ -58,7 +58,7 @@ type session struct {
 }
 
 // Open connects and mounts the folder of cfg.Path.
-func (c *Client) Open(ctx context.Context) (_ transfer.Session, err error) {
+func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 	if err := transfer.CheckName(c.cfg.Path); err != nil {
 		return nil, err
 	}

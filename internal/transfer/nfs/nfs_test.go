@@ -15,18 +15,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(cfg transfer.Config) transfer.Client { return New(cfg) }
-
 func TestContractFake(t *testing.T) {
 	transfertest.Run(t, transfertest.Suite{
 		Start: func(t *testing.T) transfertest.Server { return (&fake{}).serve(t) },
-		New:   open, Open: true, Large: 16 << 20,
+		New:   New, Open: true, Large: 16 << 20,
 	})
 }
 
-func session4(t *testing.T, cfg transfer.Config) transfer.Session {
+func opened(t *testing.T, cfg transfer.Config) transfer.Session {
 	t.Helper()
-	s, err := open(cfg).Open(t.Context())
+	s, err := New(cfg).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +36,7 @@ func session4(t *testing.T, cfg transfer.Config) transfer.Session {
 func TestPieces(t *testing.T) {
 	server := (&fake{short: true}).serve(t)
 	server.Config.Block = 65535
-	s, b, got := session4(t, server.Config), transfertest.Bytes(1, 300001), &bytes.Buffer{}
+	s, b, got := opened(t, server.Config), transfertest.Bytes(1, 300001), &bytes.Buffer{}
 	if err := s.Put(t.Context(), server.Dir+"/f", bytes.NewReader(b), int64(len(b)), false); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +51,7 @@ func TestPieces(t *testing.T) {
 // TestRebooted: what was written before a restart of the server is not believed in.
 func TestRebooted(t *testing.T) {
 	server := (&fake{boots: true}).serve(t)
-	s := session4(t, server.Config)
+	s := opened(t, server.Config)
 	err := s.Put(t.Context(), server.Dir+"/f", bytes.NewReader(make([]byte, 200000)), 200000, false)
 	if !errors.Is(err, errRebooted) {
 		t.Error(err)
@@ -66,7 +64,7 @@ func TestRebooted(t *testing.T) {
 // TestMounts: the deepest folder that is exported is mounted, others when they are asked for.
 func TestMounts(t *testing.T) {
 	server := (&fake{}).serve(t)
-	s := session4(t, server.Config).(*session)
+	s := opened(t, server.Config).(*session)
 	if len(s.mounts) != 1 || s.mounts[0].dir != "export/files" {
 		t.Errorf("%+v", s.mounts)
 	}
@@ -80,7 +78,7 @@ func TestMounts(t *testing.T) {
 		t.Errorf("a folder: %v", err)
 	}
 	server.Config.Path = "nowhere/at/all"
-	deep := session4(t, server.Config).(*session)
+	deep := opened(t, server.Config).(*session)
 	if deep.mounts[0].dir != "" {
 		t.Errorf("%+v", deep.mounts)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -110,8 +111,13 @@ func (l *login) answer(_, _ string, questions []string, shown []bool) ([]string,
 	return []string{password}, err
 }
 
-// explain tells what of a login failed. The library has no type for a refusal, but
-// its words are of the password's place, never of the password.
+// refusals are the library's words where a server lets nobody in: it has no type for
+// them. 51 is SSH_MSG_USERAUTH_FAILURE (RFC 4252, section 6).
+func refusals() []string {
+	return []string{"unable to authenticate", "too many authentication failures", "unexpected message type 51"}
+}
+
+// explain tells what of a login failed.
 func (l *login) explain(err error) error {
 	words := strings.ToLower(err.Error())
 	switch {
@@ -119,7 +125,7 @@ func (l *login) explain(err error) error {
 		return l.err
 	case errors.Is(err, transfer.ErrUnknown):
 		return fmt.Errorf("sftp: knowing the server: %w", err)
-	case strings.Contains(words, "unable to authenticate"), strings.Contains(words, "too many authentication failures"):
+	case slices.ContainsFunc(refusals(), func(r string) bool { return strings.Contains(words, r) }):
 		return fault.Failf("check user, password and keys", "sftp: logging in: %w (%w)", transfer.ErrLogin, err)
 	}
 	return fmt.Errorf("sftp: logging in: %w", err)

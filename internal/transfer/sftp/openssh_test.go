@@ -59,12 +59,12 @@ func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 		"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + hostFile, "PidFile none", "UsePAM no", "StrictModes no",
 		"AuthorizedKeysFile " + authorized, "PasswordAuthentication yes", "PermitRootLogin yes", "Subsystem sftp " + server, "",
 	}, "\n"))
-	for _, d := range []string{"box", "fixed"} {
+	for _, d := range []string{"box", "fixed", "full"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	transfertest.Start(t, "127.0.0.1:"+port, program, "-D", "-e", "-f", conf)
+	full := transfertest.StartFull(t, filepath.Join(dir, "full"), "127.0.0.1:"+port, program, "-D", "-e", "-f", conf)
 	line := knownhosts.Line([]string{net.JoinHostPort("127.0.0.1", port)}, host)
 	s := transfertest.Server{
 		Config: transfer.Config{
@@ -72,6 +72,9 @@ func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 			KnownHosts: transfertest.File(t, dir, "known_hosts", line+"\n"),
 		},
 		Folder: filepath.Join(dir, "box"), Dir: strings.TrimPrefix(filepath.Join(dir, "box"), "/"),
+	}
+	if full {
+		s.Full = strings.TrimPrefix(filepath.Join(dir, "full", "large"), "/")
 	}
 	if os.Geteuid() != 0 { // whom no mode stops
 		os.Chmod(filepath.Join(dir, "fixed"), 0o555)
@@ -86,12 +89,12 @@ func TestSFTP(t *testing.T) {
 		Start: func(*testing.T) transfertest.Server { return server }, New: New,
 	})
 	t.Run("trust", func(t *testing.T) { transfertest.Trust(t, server.Config, key.Marshal(), New) })
-	t.Run("block", func(t *testing.T) {
-		cfg := server.Config
-		cfg.Block = largestBlock
-		transfertest.Run(t, transfertest.Suite{
-			Start: func(*testing.T) transfertest.Server { s := server; s.Config = cfg; return s }, New: New,
-		})
+	t.Run("blocks", func(t *testing.T) {
+		for _, block := range []int{1000, largestBlock} {
+			cfg := server.Config
+			cfg.Block = block
+			transfertest.RoundTrip(t, transfertest.Server{Config: cfg, Folder: server.Folder, Dir: server.Dir}, New)
+		}
 	})
 	t.Run("info", func(t *testing.T) {
 		s, err := New(server.Config).Open(t.Context())

@@ -35,15 +35,15 @@ const (
 	linger = 700 * time.Millisecond
 )
 
-// Client opens sessions of one server.
-type Client struct{ cfg transfer.Config }
+// client opens sessions of one server.
+type client struct{ cfg transfer.Config }
 
 // New returns a client of cfg.Host. cfg.User may be DOMAIN;user or DOMAIN\user; an
 // empty one is a guest.
-func New(cfg transfer.Config) *Client { return &Client{cfg} }
+func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
 
 // Open connects, logs in and connects to the share that cfg.Path begins with.
-func (c *Client) Open(ctx context.Context) (_ transfer.Session, err error) {
+func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 	share, _, _ := strings.Cut(c.cfg.Path, "/")
 	if err := checkName(share); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (c *Client) Open(ctx context.Context) (_ transfer.Session, err error) {
 }
 
 // initiator asks for the password, where there is a user that has one.
-func (c *Client) initiator() (*initiator, error) {
+func (c *client) initiator() (*initiator, error) {
 	domain, user, found := strings.Cut(strings.ReplaceAll(c.cfg.User, ";", `\`), `\`)
 	if !found {
 		domain, user = "", domain

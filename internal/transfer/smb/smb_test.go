@@ -1,3 +1,5 @@
+//go:build unix
+
 package smb
 
 import (
@@ -21,12 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(cfg transfer.Config) transfer.Client { return New(cfg) }
-
 func TestContract(t *testing.T) {
 	transfertest.Run(t, transfertest.Suite{
 		Start: func(t *testing.T) transfertest.Server { return samba(t) },
-		New:   open,
+		New:   New,
 		Large: 16 << 20,
 	})
 }
@@ -46,7 +46,7 @@ func TestAgreed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := samba(t, c.options...)
-			s, err := open(server.Config).Open(t.Context())
+			s, err := New(server.Config).Open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func roundTrip(t *testing.T, s transfer.Session, name string, size int64) {
 func TestBlock(t *testing.T) {
 	server := samba(t)
 	server.Config.Block = 60000
-	s, err := open(server.Config).Open(t.Context())
+	s, err := New(server.Config).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestBlock(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Run("SMB1", func(t *testing.T) {
 		server := samba(t, "server min protocol = NT1", "server max protocol = NT1", "client min protocol = NT1")
-		_, err := open(server.Config).Open(t.Context())
+		_, err := New(server.Config).Open(t.Context())
 		if !errors.Is(err, ErrOld) || fault.Hint(err) == "" {
 			t.Errorf("%v, hint %q", err, fault.Hint(err))
 		}
@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := server.Config
 			c.change(&cfg)
-			if s, err := open(cfg).Open(t.Context()); !errors.Is(err, c.want) {
+			if s, err := New(cfg).Open(t.Context()); !errors.Is(err, c.want) {
 				if err == nil {
 					s.Close()
 				}
@@ -120,7 +120,7 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	s, err := open(server.Config).Open(t.Context())
+	s, err := New(server.Config).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestDomain(t *testing.T) {
 	for _, sign := range []string{";", `\`} {
 		cfg := server.Config
 		cfg.User = "THRUTEST" + sign + cfg.User
-		s, err := open(cfg).Open(t.Context())
+		s, err := New(cfg).Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestDomain(t *testing.T) {
 // TestEnds: a cancelled download ends although its sink was waiting.
 func TestEnds(t *testing.T) {
 	server := samba(t)
-	s, err := open(server.Config).Open(t.Context())
+	s, err := New(server.Config).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

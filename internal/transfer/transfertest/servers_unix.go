@@ -25,6 +25,13 @@ import (
 // ends. What it said is shown where the test has failed.
 func Start(t testing.TB, addr, program string, args ...string) {
 	t.Helper()
+	Serve(t, program, args...)
+	Await(t, addr)
+}
+
+// Serve is Start for a server of which only the caller knows when it is there.
+func Serve(t testing.TB, program string, args ...string) {
+	t.Helper()
 	cmd, said := exec.Command(program, args...), &log{}
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -40,7 +47,20 @@ func Start(t testing.TB, addr, program string, args ...string) {
 			t.Logf("%s said at last:\n%s", program, text[max(0, len(text)-2000):])
 		}
 	})
-	Await(t, addr)
+}
+
+// StartFull is Start for a server that sees a file system of 1 MiB at dir: in a mount
+// namespace of its own, so nobody else does. Without root it is Start, and false.
+func StartFull(t testing.TB, dir, addr, program string, args ...string) bool {
+	t.Helper()
+	unshare, err := exec.LookPath("unshare")
+	if os.Geteuid() != 0 || err != nil {
+		Start(t, addr, program, args...)
+		return false
+	}
+	script := `mount -t tmpfs -o size=1m,mode=0777 tmpfs "$0" && exec "$@"`
+	Start(t, addr, unshare, append([]string{"--mount", "sh", "-c", script, dir, program}, args...)...)
+	return true
 }
 
 // log is what a server says, while it says it.

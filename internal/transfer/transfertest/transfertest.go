@@ -71,6 +71,12 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
+// RoundTrip is the first part of the contract alone, for what has passed it all in
+// another setting.
+func RoundTrip(t *testing.T, server Server, client func(transfer.Config) transfer.Client) {
+	contract{Suite{New: client, Large: 1 << 20}, server}.roundTrip(t)
+}
+
 // Bytes are n bytes that no compression makes less, the same for each seed.
 func Bytes(seed uint64, n int64) []byte {
 	b := make([]byte, n)

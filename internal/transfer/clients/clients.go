@@ -1,0 +1,52 @@
+// Package clients is the table of file protocols: which there are, and what makes
+// a client of each. It is the one place that knows them all.
+package clients
+
+import (
+	"thru/internal/fault"
+	"thru/internal/transfer"
+	"thru/internal/transfer/ftp"
+	"thru/internal/transfer/nfs"
+	"thru/internal/transfer/rsync"
+	"thru/internal/transfer/sftp"
+	"thru/internal/transfer/smb"
+	"thru/internal/transfer/web"
+)
+
+// Protocol is one row.
+type Protocol struct {
+	Name string // scheme of the URL
+	Port string // where its servers listen, unless the URL has another
+	Safe bool   // password and data are encrypted
+	New  func(transfer.Config) transfer.Client
+}
+
+// All protocols, in the order of the manual.
+func All() []Protocol {
+	return []Protocol{
+		{"http", "80", false, func(c transfer.Config) transfer.Client { return web.New("http", c) }},
+		{"https", "443", true, func(c transfer.Config) transfer.Client { return web.New("https", c) }},
+		{"ftp", "21", false, func(c transfer.Config) transfer.Client { return ftp.New("ftp", c) }},
+		{"ftps", "21", true, func(c transfer.Config) transfer.Client { return ftp.New("ftps", c) }},
+		{"sftp", "22", true, sftp.New},
+		{"smb", "445", false, smb.New},
+		{"nfs", "2049", false, nfs.New},
+		{"rsync", "873", false, rsync.New},
+	}
+}
+
+// Of is the protocol of a URL's scheme.
+func Of(scheme string) (Protocol, error) {
+	var names []string
+	for _, p := range All() {
+		if p.Name == scheme {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	hint := "the protocols are in `thru transfer --help`"
+	if near := fault.Nearest(scheme, names); near != "" {
+		hint = "did you mean " + near + "://?"
+	}
+	return Protocol{}, fault.Usagef(hint, "transfer: no client speaks %.40q", scheme)
+}

@@ -1,0 +1,177 @@
+package ftp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"thru/internal/transfer"
+)
+
+func TestParseGreeting(t *testing.T) {
+	for said, want := range map[string]string{
+		"220 (vsFTPd 3.0.3)\r\n":                      "vsFTPd 3.0.3",
+		"220-Welcome\r\n220 ProFTPD Server ready\r\n": "ProFTPD Server ready",
+		"421 too many\r\n":                            "",
+		"":                                            "",
+		"220 a\x1b[31mred\r\n":                        "a[31mred",
+		"220 " + strings.Repeat("x", 500) + "\r\nUSER me\r": strings.Repeat("x", 200),
+	} {
+		if got := parseGreeting(said); got != want {
+			t.Errorf("%.40q: %q, want %q", said, got, want)
+		}
+	}
+}
+
+func FuzzParseGreeting(f *testing.F) {
+	f.Add("220 (vsFTPd 3.0.3)\r\n")
+	f.Add("220-a\r\n220 \xff\x1b\r\n")
+	f.Fuzz(func(t *testing.T, said string) {
+		got := parseGreeting(said)
+		if len(got) > 200 || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(got) < 190 && !utf8.ValidString(got) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// TestJudge: replies of real servers.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		code    int
+		text    string
+		writing bool
+		want    error
+	}{
+		{550, "Failed to open file.", false, transfer.ErrMissing},                  // vsftpd
+		{550, "/x: No such file or directory", false, transfer.ErrMissing},         // proftpd
+		{550, "Permission denied.", false, transfer.ErrDenied},                     // vsftpd
+		{553, "Could not create file.", true, transfer.ErrReadOnly},                // vsftpd
+		{550, "Permission denied.", true, transfer.ErrReadOnly},                    // vsftpd, write_enable=NO
+		{451, "Failure writing to local file.", true, transfer.ErrFull},            // vsftpd
+		{452, "Transfer aborted. No space left on device", true, transfer.ErrFull}, // proftpd
+		{552, "Transfer aborted. Disk quota exceeded", true, transfer.ErrFull},     // proftpd
+		{530, "Please login with USER and PASS.", false, transfer.ErrLogin},        // vsftpd
+	} {
+		err := judge("testing", &textproto.Error{Code: c.code, Msg: c.text}, c.writing)
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%d %s: %v, want %v", c.code, c.text, err, c.want)
+		}
+	}
+}
+
+// actor is a server that says what a test wants: replies by command, and a file.
+type actor struct {
+	replies map[string]string
+	data    string // what RETR sends
+
+	mu    sync.Mutex
+	heard []string
+}
+
+// serve answers one client until it goes.
+func (a *actor) serve(t *testing.T) transfer.Config {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	all.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		a.talk(conn)
+	})
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	return transfer.Config{Host: host, Port: port, User: "me", Password: func() (string, error) { return "s3cret", nil }}
+}
+
+func (a *actor) talk(conn net.Conn) {
+	fmt.Fprint(conn, "220 actor\r\n")
+	data, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return
+	}
+	defer data.Close()
+	_, port, _ := net.SplitHostPort(data.Addr().String())
+	usual := map[string]string{
+		"NOOP": "200 ok", "USER": "331 password?", "PASS": "230 welcome", "FEAT": "500 what?", "TYPE": "200 ok",
+		"EPSV": "229 here (|||" + port + "|)", "SIZE": "213 4", "RETR": "150 it comes", "QUIT": "221 bye",
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		verb, _, _ := strings.Cut(lines.Text(), " ")
+		a.mu.Lock()
+		a.heard = append(a.heard, lines.Text())
+		a.mu.Unlock()
+		reply := usual[verb]
+		if own, ok := a.replies[verb]; ok {
+			reply = own
+		}
+		fmt.Fprintf(conn, "%s\r\n", reply)
+		if verb == "RETR" && strings.HasPrefix(reply, "150") {
+			if c, err := data.Accept(); err == nil {
+				io.WriteString(c, a.data)
+				c.Close()
+			}
+			fmt.Fprint(conn, "226 done\r\n")
+		}
+	}
+}
+
+// TestReplies: servers that lie, or repeat what they should not.
+func TestReplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		actor *actor
+		want  string // in the error; none: all is well
+		is    error
+	}{
+		"as it should be":      {&actor{data: "four"}, "", nil},
+		"less than it said":    {&actor{data: "fo"}, "2 of 4", transfer.ErrShort},
+		"more than it said":    {&actor{data: "fourteen"}, "8 bytes came of a file of 4", nil},
+		"less than nothing":    {&actor{replies: map[string]string{"SIZE": "213 -4"}}, "-4 bytes", nil},
+		"no number":            {&actor{replies: map[string]string{"SIZE": "213 many"}}, "asking for its size", nil},
+		"a port that is none":  {&actor{replies: map[string]string{"EPSV": "229 (|||99999999|)", "PASV": "500 no"}}, "getting it", nil},
+		"the password is said": {&actor{replies: map[string]string{"PASS": "530 s3cret is wrong"}}, "... is wrong", transfer.ErrLogin},
+		"an unknown user":      {&actor{replies: map[string]string{"USER": "530 who?"}}, "who?", transfer.ErrLogin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := c.actor.serve(t)
+			s, err := New("ftp", cfg).Open(t.Context())
+			if err == nil {
+				_, err = s.Get(t.Context(), "file", io.Discard)
+				s.Close()
+			}
+			switch {
+			case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)), c.is != nil && !errors.Is(err, c.is):
+				t.Errorf("%v, want %q, %v", err, c.want, c.is)
+			case err != nil && strings.Contains(err.Error(), "s3cret"):
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestNoLineBreaks: a password cannot be a command.
+func TestNoLineBreaks(t *testing.T) {
+	a := &actor{}
+	cfg := a.serve(t)
+	cfg.Password = func() (string, error) { return "x\r\nDELE file", nil }
+	if _, err := New("ftp", cfg).Open(t.Context()); err == nil {
+		t.Error("a password with a command in it was sent")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if strings.Contains(strings.Join(a.heard, "\n"), "DELE") {
+		t.Errorf("the server heard %q", a.heard)
+	}
+}
