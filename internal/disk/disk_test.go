@@ -25,6 +25,10 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killedFolder); dir != "" {
+		if os.Getenv(onceOnly) != "" {
+			measureOnce(dir, os.Getenv(killedBy))
+			return
+		}
 		measureUntilKilled(dir, os.Getenv(killedBy))
 		return
 	}

@@ -47,7 +47,9 @@ func (t *test) place() error {
 		t.Cache, t.cached = "not kept out: "+kind+" lies in memory itself", false
 		return t.size(memoryFile)
 	case refused == nil && !s.deaf:
-		t.Cache = "O_DIRECT"
+		if t.Cache = "O_DIRECT"; t.FileSystem == "overlay" {
+			t.Cache += ", which overlay passes on to a file system that it does not show"
+		}
 		return t.size(usualFile)
 	}
 	return t.sizeBesideCache(kind)
