@@ -238,6 +238,22 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// TestRoomInMemory: a file in memory takes a part of it that ends nobody.
+func TestRoomInMemory(t *testing.T) {
+	x := &test{memory: 32 << 20}
+	x.FreeBytes = 12 << 30
+	if err := x.size(memoryFile); err != nil || x.FileBytes != 32<<20 {
+		t.Errorf("%d, %v", x.FileBytes, err)
+	}
+	x.conf.Spec.FileBytes = 33 << 20
+	if err := x.size(memoryFile); !errors.Is(err, ErrRoom) || !strings.Contains(err.Error(), "in memory") {
+		t.Error(err)
+	}
+	if share := memoryShare(host.New()); share < 1<<20 || share > memoryBytes() {
+		t.Errorf("%d of %d bytes of memory", share, memoryBytes())
+	}
+}
+
 // TestBesideTheCache: where O_DIRECT is not taken, what keeps the cache out is said.
 func TestBesideTheCache(t *testing.T) {
 	tests := []struct {
