@@ -279,7 +279,7 @@ func (a *Agent) isQuiet() bool {
 			return false
 		}
 	}
-	return a.opening == 0
+	return a.opening == 0 && a.disk == nil
 }
 
 // find returns a session of that client; another's is as unknown as none.

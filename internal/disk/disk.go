@@ -90,7 +90,8 @@ type test struct {
 	tell   func(measure.DiskTick)
 	method method
 	file   *os.File
-	cached bool // the page cache is not passed by: it is emptied before each step
+	memory int64 // most of a file that lies in memory, in bytes; 0: it does not
+	cached bool  // the page cache is not passed by: it is emptied before each step
 }
 
 func (t *test) measure(ctx context.Context) (err error) {

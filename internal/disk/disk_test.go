@@ -25,6 +25,10 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killedFolder); dir != "" {
+		if os.Getenv(onceOnly) != "" {
+			measureOnce(dir, os.Getenv(killedBy))
+			return
+		}
 		measureUntilKilled(dir, os.Getenv(killedBy))
 		return
 	}
@@ -231,6 +235,22 @@ func TestRoom(t *testing.T) {
 				t.Errorf("%d, %v (%s)", x.FileBytes, err, fault.Hint(err))
 			}
 		})
+	}
+}
+
+// TestRoomInMemory: a file in memory takes a part of it that ends nobody.
+func TestRoomInMemory(t *testing.T) {
+	x := &test{memory: 32 << 20}
+	x.FreeBytes = 12 << 30
+	if err := x.size(memoryFile); err != nil || x.FileBytes != 32<<20 {
+		t.Errorf("%d, %v", x.FileBytes, err)
+	}
+	x.conf.Spec.FileBytes = 33 << 20
+	if err := x.size(memoryFile); !errors.Is(err, ErrRoom) || !strings.Contains(err.Error(), "in memory") {
+		t.Error(err)
+	}
+	if share := memoryShare(host.New()); share < 1<<20 || share > memoryBytes() {
+		t.Errorf("%d of %d bytes of memory", share, memoryBytes())
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 // What makes this program one that measures until it is killed.
 const killedFolder, killedBy = "THRU_TEST_DISK_FOLDER", "THRU_TEST_DISK_BY"
 
+// onceOnly makes it measure once.
+const onceOnly = "THRU_TEST_DISK_ONCE"
+
 func measureUntilKilled(dir, by string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

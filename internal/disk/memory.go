@@ -55,6 +55,9 @@ func (t *test) inMemory(ctx context.Context, folder string) error {
 		return fmt.Errorf("%s does not lie in memory", folder)
 	}
 	size := min(memoryFile, s.free/2, t.FileBytes)
+	if share := memoryShare(t.conf.Host); share > 0 {
+		size = min(size, share)
+	}
 	if size < leastFile {
 		return fmt.Errorf("%w: %d bytes are free", ErrRoom, s.free)
 	}

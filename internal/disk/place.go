@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/host"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -44,10 +45,13 @@ func (t *test) place() error {
 	}
 	switch {
 	case s.inMemory: // Linux 6.6 takes O_DIRECT there, and means nothing by it
-		t.Cache, t.cached = "not kept out: "+kind+" lies in memory itself", false
+		t.Cache = "not kept out: " + kind + " lies in memory itself"
+		t.memory = memoryShare(t.conf.Host)
 		return t.size(memoryFile)
 	case refused == nil && !s.deaf:
-		t.Cache = "O_DIRECT"
+		if t.Cache = "O_DIRECT"; t.FileSystem == "overlay" {
+			t.Cache += ", which overlay passes on to a file system that it does not show"
+		}
 		return t.size(usualFile)
 	}
 	return t.sizeBesideCache(kind)
@@ -57,7 +61,7 @@ func (t *test) place() error {
 func (t *test) sizeBesideCache(kind string) error {
 	t.cached = true
 	memory := cmp.Or(t.conf.memory, memoryBytes())
-	if most := t.most(); t.conf.Spec.FileBytes == 0 && memory > 0 && 2*memory <= most {
+	if most, _ := t.most(); t.conf.Spec.FileBytes == 0 && memory > 0 && 2*memory <= most {
 		t.Cache = fmt.Sprintf("file of 2 x memory: %s does not take O_DIRECT", kind)
 		return t.size(2 * memory)
 	}
@@ -72,22 +76,25 @@ func (t *test) sizeBesideCache(kind string) error {
 	return t.size(usualFile)
 }
 
-// most is how large the file may be: a disk is never filled.
-func (t *test) most() int64 {
-	most := t.FreeBytes / 2
-	if t.conf.MaxBytes > 0 {
-		most = min(most, t.conf.MaxBytes)
+// most is how large the file may be, and why no larger: a disk is never filled.
+func (t *test) most() (most int64, why string) {
+	most, why = t.FreeBytes/2, fmt.Sprintf("%s has %s free, of which at most half is taken", t.Path, unit.Size(t.FreeBytes))
+	if m := t.conf.MaxBytes; m > 0 && m < most {
+		most, why = m, fmt.Sprintf("%s is the most that this end point lets take", unit.Size(m))
 	}
-	return most
+	if m := t.memory; m > 0 && m < most {
+		most, why = m, fmt.Sprintf("%s lies in memory, of which %s is taken at most", t.Path, unit.Size(m))
+	}
+	return most, why
 }
+
+// memoryShare is how large a file in memory may be, in bytes; 0: not known. What
+// is in it counts for the control group of this process, which is ended above its limit.
+func memoryShare(h *host.Host) int64 { return h.MemoryRoom() / 4 }
 
 // size takes the size asked for, or the usual one as far as there is room.
 func (t *test) size(usual int64) error {
-	most := t.most()
-	why := fmt.Sprintf("%s has %s free, of which at most half is taken", t.Path, unit.Size(t.FreeBytes))
-	if t.conf.MaxBytes > 0 && t.conf.MaxBytes < t.FreeBytes/2 {
-		why = fmt.Sprintf("%s is the most that this end point lets take", unit.Size(t.conf.MaxBytes))
-	}
+	most, why := t.most()
 	switch {
 	case most < leastFile:
 		return fault.Failf("make room, or name a folder of another disk", "disk: %w: %s", ErrRoom, why)

@@ -104,6 +104,9 @@ func (own) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outcome
 		o.bytes, o.ops = o.bytes+w.bytes.Load(), o.ops+w.ops.Load()
 		all.Merge(w.times)
 	}
+	if o.ops == 0 {
+		return o, cmp.Or(ctx.Err(), errors.New("no access came to its end in time"))
+	}
 	l := stat.LatencyOf(all)
 	if l.Histogram, err = stat.EncodeHistogram(all); err != nil {
 		return o, err

@@ -69,3 +69,17 @@ func kilobytes(s string) (int64, error) {
 	}
 	return int64(n) << 10, nil
 }
+
+// MemoryRoom is how much memory this process may take at most before the kernel
+// takes it from others or ends it: what is available, or all that its control
+// groups allow where that is less. In bytes; 0: not known.
+func (h *Host) MemoryRoom() int64 {
+	room := int64(0)
+	if m, err := parsed(h.fs.read, "proc/meminfo", parseMeminfo); err == nil {
+		room = m.Available
+	}
+	if g := h.fs.cgroup(&notes{}); g != nil && g.MemoryMax != nil {
+		room = min(room, *g.MemoryMax)
+	}
+	return room
+}

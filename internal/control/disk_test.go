@@ -1,0 +1,111 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// diskAgent measures disks as a test says.
+type diskAgent struct {
+	*fakeAgent
+	refuses error
+	course  []bus.Event
+	test    measure.DiskTest
+	untold  error // of asking for the result
+}
+
+func (d *diskAgent) Disk(_ context.Context, m bus.Disk) (bus.DiskReply, error) {
+	d.called("disk " + m.Path)
+	for _, e := range d.course {
+		d.events <- e
+	}
+	return bus.DiskReply{Session: "d1"}, d.refuses
+}
+
+func (d *diskAgent) Disked(_ context.Context, m bus.Disked) (bus.DiskedReply, error) {
+	d.called("disked " + m.Session)
+	return bus.DiskedReply{Test: d.test}, d.untold
+}
+
+// TestDisk: the turn is taken, what the agent says is heard, and what it measured
+// stands in the document, also where it failed.
+func TestDisk(t *testing.T) {
+	tick := bus.Event{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{Doing: measure.RandomRead}}
+	other := bus.Event{Session: "d0", Kind: bus.EventFailed, Error: "of another"}
+	done := bus.Event{Session: "d1", Kind: bus.EventDone}
+	failed := bus.Event{Session: "d1", Kind: bus.EventFailed, Error: "disk: full", Hint: "make room"}
+	measured := measure.DiskTest{Path: "/srv", Runs: []measure.DiskRun{{Pattern: measure.RandomRead}}}
+	half := measured
+	half.Error = &measure.Error{Message: "disk: full", Hint: "make room", ExitCode: fault.Failed}
+	tests := []struct {
+		name  string
+		agent diskAgent
+		hello func(*bus.HelloReply)
+		want  string // of the error
+		hint  string
+		ticks int
+		disks int
+		calls string
+	}{
+		{"measured", diskAgent{course: []bus.Event{other, tick, tick, done}, test: measured}, nil, "", "", 2, 1, "reserve disk /srv disked d1 release"},
+		{"failed in the middle", diskAgent{course: []bus.Event{tick, failed}, test: half}, nil, "control: peer: disk: full", "make room", 1, 1, "reserve disk /srv disked d1 release"},
+		{"failed at once", diskAgent{course: []bus.Event{failed}, test: measure.DiskTest{Error: half.Error}}, nil, "control: peer: disk: full", "make room", 0, 0, "reserve disk /srv disked d1 release"},
+		{"refused", diskAgent{refuses: fault.Usagef("there", "agent: not here")}, nil, "control: peer: agent: not here", "there", 0, 0, "reserve disk /srv release"},
+		{"its figures do not come", diskAgent{course: []bus.Event{done}, untold: errors.New("bus: no reply")}, nil, "fetching the figures", "", 0, 0, "reserve disk /srv disked d1 release"},
+		{"too old", diskAgent{}, func(h *bus.HelloReply) { h.WireMinor = 5 }, "measures no disks", "upgrade thru there", 0, 0, ""},
+		{"not allowed", diskAgent{}, func(h *bus.HelloReply) { h.Privileges = []string{bus.PrivilegeMeasure} }, "may not measure disks", "--allow files", 0, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.agent.fakeAgent = newAgent("peer")
+			e := &EndPoint{Name: "peer", Client: &tt.agent, Hello: bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeMeasure, bus.PrivilegeFiles}}}
+			if tt.hello != nil {
+				tt.hello(&e.Hello)
+			}
+			ticks := 0
+			r := &Runner{Version: "v", Watch: &quiet{}}
+			doc, err := r.Disk(t.Context(), e, bus.Disk{Path: "/srv"}, func(measure.DiskTick) { ticks++ })
+			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(fault.Hint(err), tt.hint)) {
+				t.Errorf("%v (%s)", err, fault.Hint(err))
+			}
+			if ticks != tt.ticks || len(doc.Disks) != tt.disks || doc.Command != "disk" || (doc.Error == nil) != (err == nil) {
+				t.Errorf("%d ticks, %+v", ticks, doc)
+			}
+			for _, d := range doc.Disks {
+				if d.Where != "peer" {
+					t.Errorf("measured at %q", d.Where)
+				}
+			}
+			if got := strings.Join(tt.agent.asked(), " "); got != tt.calls {
+				t.Errorf("asked %q, want %q", got, tt.calls)
+			}
+		})
+	}
+}
+
+// TestDiskInterrupted: what was measured until then is fetched.
+func TestDiskInterrupted(t *testing.T) {
+	a := &diskAgent{fakeAgent: newAgent("peer"), course: []bus.Event{{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{}}},
+		test: measure.DiskTest{Runs: []measure.DiskRun{{}}, Error: &measure.Error{Message: "disk: context canceled", ExitCode: 1}}}
+	e := &EndPoint{Name: "peer", Client: a, Hello: bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeFiles}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	doc, err := (&Runner{Watch: &quiet{}}).Disk(ctx, e, bus.Disk{}, func(measure.DiskTick) { cancel() })
+	if err == nil || err.Error() != measure.Interrupted || len(doc.Disks) != 1 {
+		t.Errorf("%v, %+v", err, doc.Disks)
+	}
+}
+
+// TestDiskOfNoAgent: a program that is no thru has no disk to measure.
+func TestDiskOfNoAgent(t *testing.T) {
+	doc, err := (&Runner{Watch: &quiet{}}).Disk(t.Context(), &EndPoint{Name: "iperf3://b", Foreign: true}, bus.Disk{}, nil)
+	if err == nil || fault.Code(err) != fault.Usage || doc.Error == nil {
+		t.Error(err)
+	}
+}
