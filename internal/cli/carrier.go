@@ -14,6 +14,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/transfer"
+	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
 	"thru/internal/unit"
 )
@@ -22,6 +23,7 @@ import (
 type carrier struct {
 	cmd       *transferCmd
 	target    transferURL
+	protocol  clients.Protocol
 	direction string
 	config    transfer.Config
 	dialer    *mover.Dialer
@@ -36,12 +38,7 @@ type carrier struct {
 
 // client is a new client of the URL.
 func (m *carrier) client() transfer.Client {
-	for _, c := range transferClients() {
-		if c.name == m.target.protocol {
-			return c.make(m.config)
-		}
-	}
-	return nil // known has seen to it
+	return m.protocol.New(m.config)
 }
 
 // clients are as many as are to work at once.

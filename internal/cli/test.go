@@ -209,7 +209,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	width, colour := terminal(e.out)
 	options := report.TextOptions{Width: width, Colour: colour}
 	show := report.Text
-	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !tunedAnyhow(doc) && !moved(doc) {
+	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !tunedAnyhow(doc) {
 		show = report.GateFailures
 	}
 	if terr := show(e.out, doc, options); terr != nil {
@@ -243,7 +243,7 @@ func measured(doc *measure.Document) bool {
 			return true
 		}
 	}
-	return len(doc.Disks) > 0
+	return len(doc.Disks) > 0 || moved(doc)
 }
 
 // writable finds out before a long measurement whether a file that a flag names

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/transfer"
+	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
 	"thru/internal/unit"
 )
@@ -49,6 +49,7 @@ type transferCmd struct {
 	Small      int    `group:"What" name:"small" placeholder:"N" help:"Also N files of 64 KiB, one after the other, against the large one: they are uploaded, and removed."`
 	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there."`
 	Keep       bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
+	NoDisk     bool   `group:"What" name:"no-disk" help:"Do not measure the disk here apart: what it carries is told by the time that the transfer spent in its file."`
 	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave SHA-256 out: it takes CPU."`
 	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
 
@@ -89,6 +90,9 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if x.Here, err = m.folder(); err != nil {
 		return err
 	}
+	if c.NoDisk {
+		x.Here = ""
+	}
 	if c.EndPoint != "" && c.EndPoint != control.Local {
 		x.Server = ends.peer
 	}
@@ -125,7 +129,11 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	if err := c.sensible(e); err != nil {
 		return nil, err
 	}
-	m := &carrier{cmd: c, target: target, direction: measure.Download}
+	protocol, err := clients.Of(target.protocol)
+	if err != nil {
+		return nil, err
+	}
+	m := &carrier{cmd: c, target: target, protocol: protocol, direction: measure.Download}
 	if c.Upload {
 		m.direction = measure.Upload
 	}
@@ -288,14 +296,4 @@ func hinted(err error) error {
 		}
 	}
 	return err
-}
-
-// protocols that a URL may name.
-func protocols() []string {
-	var all []string
-	for _, p := range transferClients() {
-		all = append(all, p.name)
-	}
-	slices.Sort(all)
-	return all
 }

@@ -2,11 +2,12 @@ package cli
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"thru/internal/fault"
+	"thru/internal/transfer"
+	"thru/internal/transfer/clients"
 )
 
 // transferURL is PROTO://[USER@]HOST[:PORT]/PATH.
@@ -57,7 +58,7 @@ func parseTransferURL(text string) (transferURL, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return t, fault.Usagef("encode ? as %3F and # as %23 where they belong to the name", "a URL of a transfer has no query")
 	}
-	return t, checkTransferName(t.path)
+	return t, transfer.CheckName(t.path)
 }
 
 // known refuses protocols that thru does not speak, with the reason.
@@ -68,8 +69,6 @@ func (u transferURL) known() error {
 	case "thru":
 		return fault.Usagef("thru test END POINT measures memory to memory, thru disk the disks; a transfer has both beside it: --end-point NAME", "thru:// is not there yet: thru moves no files by its own data plane")
 	}
-	if all := protocols(); !slices.Contains(all, u.protocol) {
-		return fault.Usagef("there are "+strings.Join(all, ", "), "thru has no client of %s", u.protocol)
-	}
-	return nil
+	_, err := clients.Of(u.protocol)
+	return err
 }

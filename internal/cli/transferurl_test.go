@@ -21,7 +21,7 @@ func TestTransferURL(t *testing.T) {
 		{"smb1://host/share/a", transferURL{}, "", "SMB1 is refused"},
 		{"cifs://host/share/a", transferURL{}, "", "SMB1 is refused"},
 		{"thru://host/a", transferURL{}, "", "thru:// is not there yet"},
-		{"gopher://host/a", transferURL{}, "", "thru has no client of gopher"},
+		{"gopher://host/a", transferURL{}, "", "no client speaks"},
 		{"host/a", transferURL{}, "", "no URL"},
 		{"/etc/passwd", transferURL{}, "", "no URL"},
 		{"", transferURL{}, "", "no URL"},

@@ -185,7 +185,7 @@ func (r *Runner) below(ctx context.Context, doc *measure.Document, x Transferrin
 		r.disk(ctx, doc, &far, x.Server, x.There, write)
 	}
 	t.Layers = append([]measure.Layer{far}, t.Layers...)
-	here := measure.Layer{Name: measure.LayerDiskHere, Where: Local, How: "thru disk", Missing: "no disk of this end takes part"}
+	here := measure.Layer{Name: measure.LayerDiskHere, Where: Local, How: "thru disk", Missing: "it was not measured apart, or no file of this end takes part"}
 	if x.Here != "" {
 		r.disk(ctx, doc, &here, r.end(Local), x.Here, !write)
 	}

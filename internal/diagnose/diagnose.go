@@ -28,6 +28,7 @@ func Diagnose(d *measure.Document) {
 	}
 	d.Findings = settle(slices.Concat(ofGroups(d), whole(d)))
 	d.Missing = wanted(d)
+	Transfer(d)
 }
 
 // newFlow is the work on one cell; nil where there is nothing to diagnose:
