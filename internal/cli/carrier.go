@@ -308,7 +308,7 @@ func (m *carrier) readBack(ctx context.Context, name string, run *measure.Transf
 		return
 	}
 	out, err := mover.Run(ctx, mover.Job{
-		Direction: measure.Download, Clients: m.clients(1), Files: 1, Bytes: m.size, Sum: same == nil, Same: same,
+		Direction: measure.Download, Clients: m.clients(1), Files: 1, Bytes: m.size, Sum: same == nil, Same: same, Through: true,
 		Name: func(int, int) string { return name },
 		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil }, Dialer: m.dialer,
 	})

@@ -143,6 +143,7 @@ type File struct {
 	out       *os.File
 	target    string
 	overwrite bool
+	replaced  bool // a program has written the part anew, under its name
 	done      bool
 }
 
@@ -157,7 +158,7 @@ func (f *File) Write(p []byte) (int, error) {
 
 // Keep waits until it is on the disk, and gives it its name.
 func (f *File) Keep() error {
-	err := f.out.Sync()
+	err := f.sync()
 	if err == nil {
 		err = f.name()
 	}
@@ -167,6 +168,18 @@ func (f *File) Keep() error {
 	}
 	f.done = true
 	return f.out.Close()
+}
+
+// sync waits until what has the part's name is on the disk.
+func (f *File) sync() error {
+	if !f.replaced {
+		return f.out.Sync()
+	}
+	now, err := os.OpenFile(f.out.Name(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(now.Sync(), now.Close())
 }
 
 // name gives the file its own. A link never replaces what has come there meanwhile.

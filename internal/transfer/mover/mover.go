@@ -32,6 +32,7 @@ type Job struct {
 
 	Same      *Stream // a download is to be this stream; nil: it is compared with nothing
 	Sum       bool    // SHA-256 of what passes, of a job of one file
+	Through   bool    // the bytes are to pass through this process, also those of a program
 	Overwrite bool    // replace what is at the server
 	Dialer    *Dialer // that the clients connect by; nil: their sockets are not read
 	Watch     func(Live)
@@ -58,6 +59,8 @@ type run struct {
 	moved atomic.Int64
 	first atomic.Int64 // ns after begin, when the first byte passed; 0: none has
 	local atomic.Int64 // ns that clients waited for files of this end
+
+	staged []string // of each client: the file that a program sends
 
 	mu      sync.Mutex
 	outcome Outcome
@@ -88,6 +91,11 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if err != nil {
 		return r.failed(err), err
 	}
+	clear, err := r.stageAll(sessions)
+	defer clear()
+	if err != nil {
+		return r.failed(err), err
+	}
 	h := host.New()
 	before := h.Read("", os.Getpid())
 	stop := r.sample()
@@ -100,6 +108,28 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 		return r.failed(err), err
 	}
 	return r.outcome, nil
+}
+
+// stageAll stages what programs are to send, before any clock begins.
+func (r *run) stageAll(sessions []transfer.Session) (clear func(), err error) {
+	var made []func()
+	clear = func() {
+		for _, remove := range made {
+			remove()
+		}
+	}
+	r.staged = make([]string, len(sessions))
+	for i, s := range sessions {
+		if _, ok := r.outside(s); !ok || r.job.Direction != measure.Upload {
+			continue
+		}
+		name, remove, err := r.stage(i)
+		if err != nil {
+			return clear, err
+		}
+		r.staged[i], made = name, append(made, remove)
+	}
+	return clear, nil
 }
 
 // atOnce runs n parts, of which the first error ends the others.
@@ -152,6 +182,9 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 		return err
 	}
 	defer sink.Drop()
+	if o, ok := r.outside(s); ok {
+		return r.fetch(ctx, o, sink, r.job.Name(client, file))
+	}
 	w := &intake{run: r, to: sink}
 	if r.job.Same != nil {
 		w.compared = r.job.Same.checker()
@@ -167,15 +200,19 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	if err != nil {
 		return err
 	}
-	r.start()
-	r.moved.Add(n - w.bytes) // of a program whose bytes do not pass here
-	begun := time.Now()
-	if err := sink.Keep(); err != nil {
+	if err := r.keep(sink); err != nil {
 		return err
 	}
-	r.local.Add(int64(time.Since(begun)))
 	r.arrived(sum, w.compared, n)
 	return nil
+}
+
+// keep ends a file of this end.
+func (r *run) keep(sink Sink) error {
+	begun := time.Now()
+	err := sink.Keep()
+	r.local.Add(int64(time.Since(begun)))
+	return err
 }
 
 func (r *run) arrived(sum string, compared *checker, n int64) {
@@ -190,6 +227,9 @@ func (r *run) arrived(sum string, compared *checker, n int64) {
 
 // put uploads a file; the client removes one that did not get there whole.
 func (r *run) put(ctx context.Context, s transfer.Session, client, file int) error {
+	if o, ok := r.outside(s); ok {
+		return r.send(ctx, o, r.staged[client], r.job.Name(client, file))
+	}
 	from, err := r.job.Source(client, file)
 	if err != nil {
 		return err
@@ -205,8 +245,6 @@ func (r *run) put(ctx context.Context, s transfer.Session, client, file int) err
 	if err != nil {
 		return err
 	}
-	r.start()
-	r.moved.Add(r.job.Bytes - o.bytes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcome.Run.SHA256 = sum
@@ -327,9 +365,7 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 		return
 	}
 	x.ElapsedNs = max(1, int64(ended.Sub(r.begin))-first)
-	if r.outcome.Info.Library || len(r.seconds) > 0 && x.Bytes > 0 {
-		x.Seconds = r.seconds
-	}
+	x.Seconds = r.seconds
 	if d := r.job.Dialer; d != nil {
 		d.Sample()
 		x.Sockets = d.Streams()
