@@ -340,6 +340,9 @@ func (m *carrier) moveDown(ctx context.Context, layer string) (measure.TransferR
 	}
 	out, err := mover.Run(ctx, job)
 	m.note(out.Info)
+	if err == nil && layer == measure.LayerWhole && job.Sum && out.Run.SHA256 == "" { // by a program
+		out.Run.SHA256, err = mover.Sum(m.cmd.toFile())
+	}
 	return out.Run, err
 }
 

@@ -249,6 +249,20 @@ func (h *hasher) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// Sum is the SHA-256 of a file of this end.
+func Sum(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("mover: summing %s: %w", name, err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("mover: summing %s: %w", name, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
 // hex ends it and returns the sum.
 func (h *hasher) hex() string {
 	close(h.parts)

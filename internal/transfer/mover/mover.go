@@ -368,7 +368,9 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 	x.Seconds = r.seconds
 	if d := r.job.Dialer; d != nil {
 		d.Sample()
-		x.Sockets = d.Streams()
+		if r.outcome.Info.Library { // else they are not those that the data goes along
+			x.Sockets = d.Streams()
+		}
 	}
 	x.Bps = stat.TransferFigure(x)
 	x.HereCPU = stat.SpanCPU(&span)

@@ -334,3 +334,76 @@ func TestLoopback(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// program is a shelf whose bytes do not pass through this process.
+type program struct{ shelf }
+
+func (p *program) Open(context.Context) (transfer.Session, error) { return errand{visit{&p.shelf}}, nil }
+
+type errand struct{ visit }
+
+func (errand) Info() transfer.Info { return transfer.Info{Client: "program"} }
+
+func (e errand) Fetch(_ context.Context, path, local string, progress func(int64)) (int64, error) {
+	b, err := e.file(path)
+	if err == nil && e.cut > 0 {
+		b, err = b[:e.cut], transfer.ErrShort
+	}
+	progress(int64(len(b) / 2))
+	if local != "" && b != nil { // as programs do it: a new file with the name of the old
+		os.Remove(local)
+		err = errors.Join(err, os.WriteFile(local, b, 0o600))
+	}
+	return int64(len(b)), err
+}
+
+func (e errand) Send(ctx context.Context, local, path string, overwrite bool, progress func(int64)) error {
+	b, err := os.ReadFile(local)
+	if err != nil {
+		return err
+	}
+	progress(int64(len(b)))
+	return e.Put(ctx, path, bytes.NewReader(b), int64(len(b)), overwrite)
+}
+
+// TestOutside: programs move files of this machine, of which nothing is left.
+func TestOutside(t *testing.T) {
+	s := stream(t, 1)
+	data := read(t, s.Reader(0, 1<<20))
+	server := &program{shelf{files: map[string][]byte{}}}
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	up := Job{
+		Direction: measure.Upload, Clients: []transfer.Client{server, server}, Files: 2, Bytes: 1 << 20,
+		Name:   func(client, file int) string { return fmt.Sprintf("f%d.%d", client, file) },
+		Source: func(int, int) (io.ReadCloser, error) { return io.NopCloser(s.Reader(0, 1<<20)), nil },
+	}
+	out, err := Run(t.Context(), up)
+	if err != nil || out.Run.Bytes != 4<<20 || len(out.Made) != 4 || !bytes.Equal(server.files["f1.1"], data) {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	file := filepath.Join(dir, "mine")
+	os.WriteFile(file, data, 0o600)
+	up.Files, up.Overwrite, up.Source = 1, true, func(int, int) (io.ReadCloser, error) { return os.Open(file) }
+	if _, err := Run(t.Context(), up); err != nil {
+		t.Error(err)
+	}
+	target := filepath.Join(dir, "got")
+	server.files["f"] = data
+	down := download(server, nil, func(int, int) (Sink, error) {
+		f, _, err := NewFile(target, false)
+		return f, err
+	})
+	out, err = Run(t.Context(), down)
+	if got, _ := os.ReadFile(target); err != nil || !bytes.Equal(got, data) || out.Run.Bytes != 1<<20 || out.Run.SHA256 != "" {
+		t.Errorf("%d bytes came, %+v, %v", len(got), out.Run, err)
+	}
+	os.Remove(target)
+	server.cut = 1000
+	if _, err := Run(t.Context(), down); !errors.Is(err, transfer.ErrShort) {
+		t.Errorf("a file that is too short: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
