@@ -338,7 +338,9 @@ func TestLoopback(t *testing.T) {
 // program is a shelf whose bytes do not pass through this process.
 type program struct{ shelf }
 
-func (p *program) Open(context.Context) (transfer.Session, error) { return errand{visit{&p.shelf}}, nil }
+func (p *program) Open(context.Context) (transfer.Session, error) {
+	return errand{visit{&p.shelf}}, nil
+}
 
 type errand struct{ visit }
 
