@@ -1,9 +1,6 @@
-//go:build unix
-
 package transfertest
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,68 +10,10 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
-
-// Start starts a server in a session of its own, and kills all of that when the test
-// ends. What it said is shown where the test has failed.
-func Start(t testing.TB, addr, program string, args ...string) {
-	t.Helper()
-	cmd, said := exec.Command(program, args...), &log{}
-	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		cmd.Wait()
-		if t.Failed() {
-			text := said.text()
-			t.Logf("%s said at last:\n%s", program, text[max(0, len(text)-2000):])
-		}
-	})
-	Await(t, addr)
-}
-
-// StartFull is Start for a server that sees a file system of 1 MiB at dir: in a mount
-// namespace of its own, so nobody else does. Without root it is Start, and false.
-func StartFull(t testing.TB, dir, addr, program string, args ...string) bool {
-	t.Helper()
-	unshare, err := exec.LookPath("unshare")
-	if os.Geteuid() != 0 || err != nil {
-		Start(t, addr, program, args...)
-		return false
-	}
-	script := `mount -t tmpfs -o size=1m,mode=0777 tmpfs "$0" && exec "$@"`
-	Start(t, addr, unshare, append([]string{"--mount", "sh", "-c", script, dir, program}, args...)...)
-	return true
-}
-
-// log is what a server says, while it says it.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write keeps it.
-func (l *log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *log) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // File writes a file of a server's own, and returns its path.
 func File(t testing.TB, dir, name, text string) string {
