@@ -38,7 +38,7 @@ type Config struct {
 	Roots      *x509.CertPool         // trusted instead of the system's certificates, where not nil
 	KnownHosts string                 // SSH's file of host keys; empty: that of the user
 	Key        string                 // file of a private SSH key, offered before the agent's
-	Buffer     int                    // SO_SNDBUF and SO_RCVBUF of data connections; 0 leaves them
+	Buffer     int                    // SO_SNDBUF and SO_RCVBUF, set before the connection is made; 0 leaves them; a Dial of one's own sets them itself
 	Block      int                    // bytes per read and write of the protocol; 0 is its own
 	Dial       func(ctx context.Context, network, addr string) (net.Conn, error)
 	Timeout    time.Duration // without any byte either way; 0 is DefaultTimeout

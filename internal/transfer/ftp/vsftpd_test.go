@@ -44,7 +44,7 @@ func vsftpd(t *testing.T, more string) transfertest.Server {
 	t.Helper()
 	program, dir, port := transfertest.Program(t, "vsftpd"), t.TempDir(), transfertest.FreePort(t)
 	root := filepath.Join(dir, "root")
-	for _, d := range []string{root, filepath.Join(root, "box"), filepath.Join(root, "full")} {
+	for _, d := range []string{root, filepath.Join(root, "box")} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -57,16 +57,11 @@ func vsftpd(t *testing.T, more string) transfertest.Server {
 	s := transfertest.Server{
 		Config: transfer.Config{Host: "127.0.0.1", Port: port}, Folder: filepath.Join(root, "box"), Dir: "box",
 	}
-	if transfertest.StartFull(t, filepath.Join(root, "full"), "127.0.0.1:"+port, program, conf) {
-		s.Full = "full/large"
+	apart := transfertest.Apart(t, root)
+	if transfertest.Serve(t, append(apart, program, conf)...); apart != nil {
+		s.Full, s.ReadOnly = "full/large", "ro/new"
 	}
-	if os.Geteuid() != 0 { // whom no mode stops
-		fixed := filepath.Join(root, "fixed")
-		if err := os.Mkdir(fixed, 0o555); err != nil {
-			t.Fatal(err)
-		}
-		s.ReadOnly = "fixed/new"
-	}
+	transfertest.Await(t, "127.0.0.1:"+port)
 	return s
 }
 

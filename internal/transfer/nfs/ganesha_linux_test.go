@@ -41,8 +41,7 @@ func ganesha(t *testing.T) transfertest.Server {
 	}
 	script := `mount -t tmpfs none /run; rpcbind -f & until rpcinfo -p 127.0.0.1 >/dev/null 2>&1; do sleep 0.05; done; exec ganesha.nfsd -F -L STDERR -f "$1" -p /run/ganesha.pid`
 	words := append(before[1:], "sh", "-c", script, "sh", conf)
-	argv := host.Command(t.Context(), before[0], words...).Args
-	transfertest.Serve(t, argv[0], argv[1:]...)
+	transfertest.Serve(t, host.Command(t.Context(), before[0], words...).Args...)
 	dial := func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		host.Inside(func() error { conn, err = reserved(0)(ctx, network, addr); return nil })
 		return conn, err
@@ -79,7 +78,7 @@ func TestContractGanesha(t *testing.T) {
 func TestGanesha(t *testing.T) {
 	server := ganesha(t)
 	text := strings.Join(opened(t, server.Config).Info().Details, "\n")
-	for _, want := range []string{"as user 0, group 0 (AUTH_SYS), from a port below 1024", "8 calls of 1048576 bytes in flight"} {
+	for _, want := range []string{"as user 0, group 0 (AUTH_SYS), from a port below 1024", "16 calls of 1048576 bytes in flight"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

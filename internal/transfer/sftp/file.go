@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/pkg/sftp"
@@ -24,6 +25,9 @@ const (
 	statusNoSpace  = 14
 	statusQuota    = 15
 )
+
+// readOnlyDisk is SSH2_FXE_STATVFS_ST_RDONLY (OpenSSH's PROTOCOL, section 4.4).
+const readOnlyDisk = 1
 
 // place is a path as the server takes it: from its root, or with ~/ at the
 // begin from the user's home, as curl's URLs have it.
@@ -125,7 +129,7 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 		temp := transfer.TempName(path)
 		file, err := s.sftp.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 		if err != nil {
-			return judge("putting it", err, true)
+			return s.whyNot(temp, err)
 		}
 		source := &source{r: transfer.Source(ctx, r, size)}
 		_, err = file.ReadFromWithConcurrency(source, inFlight)
@@ -145,14 +149,19 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 	})
 }
 
-// whyNot explains a write that failed. OpenSSH says nothing but "Failure" where
-// there is no room; its extension statvfs@openssh.com tells.
+// whyNot explains a write that failed. OpenSSH says nothing but "Failure" of a disk
+// that is full or read-only; its extension statvfs@openssh.com tells.
 func (s *session) whyNot(temp string, err error) error {
 	var status *sftp.StatusError
-	if errors.As(err, &status) && status.Code == statusFailure {
-		if room, asked := s.sftp.StatVFS(temp); asked == nil && room.Bavail*room.Frsize < largestBlock {
-			return fmt.Errorf("sftp: putting it: %w (%w)", transfer.ErrFull, err)
-		}
+	if !errors.As(err, &status) || status.Code != statusFailure {
+		return judge("putting it", err, true)
+	}
+	disk, asked := s.sftp.StatVFS(path.Dir(temp))
+	switch {
+	case asked == nil && disk.Flag&readOnlyDisk != 0:
+		return fmt.Errorf("sftp: putting it: %w (%w)", transfer.ErrReadOnly, err)
+	case asked == nil && disk.Bavail*disk.Frsize < largestBlock:
+		return fmt.Errorf("sftp: putting it: %w (%w)", transfer.ErrFull, err)
 	}
 	return judge("putting it", err, true)
 }

@@ -6,12 +6,15 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -59,12 +62,12 @@ func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 		"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + hostFile, "PidFile none", "UsePAM no", "StrictModes no",
 		"AuthorizedKeysFile " + authorized, "PasswordAuthentication yes", "PermitRootLogin yes", "Subsystem sftp " + server, "",
 	}, "\n"))
-	for _, d := range []string{"box", "fixed", "full"} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Mkdir(filepath.Join(dir, "box"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	full := transfertest.StartFull(t, filepath.Join(dir, "full"), "127.0.0.1:"+port, program, "-D", "-e", "-f", conf)
+	apart := transfertest.Apart(t, dir)
+	transfertest.Serve(t, append(apart, program, "-D", "-e", "-f", conf)...)
+	transfertest.Await(t, "127.0.0.1:"+port)
 	line := knownhosts.Line([]string{net.JoinHostPort("127.0.0.1", port)}, host)
 	s := transfertest.Server{
 		Config: transfer.Config{
@@ -73,12 +76,9 @@ func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 		},
 		Folder: filepath.Join(dir, "box"), Dir: strings.TrimPrefix(filepath.Join(dir, "box"), "/"),
 	}
-	if full {
-		s.Full = strings.TrimPrefix(filepath.Join(dir, "full", "large"), "/")
-	}
-	if os.Geteuid() != 0 { // whom no mode stops
-		os.Chmod(filepath.Join(dir, "fixed"), 0o555)
-		s.ReadOnly = strings.TrimPrefix(filepath.Join(dir, "fixed", "new"), "/")
+	if apart != nil {
+		root := strings.TrimPrefix(dir, "/")
+		s.Full, s.ReadOnly = root+"/full/large", root+"/ro/new"
 	}
 	return s, host
 }
@@ -109,4 +109,105 @@ func TestSFTP(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPassword: servers that ask for it in either way, once; the files are those of
+// OpenSSH's sftp-server, behind a door of our own.
+func TestPassword(t *testing.T) {
+	t.Setenv(agentVariable, "")
+	server, dir := transfertest.Program(t, "sftp-server"), t.TempDir()
+	for name, ways := range map[string]func(*ssh.ServerConfig){
+		"password": func(c *ssh.ServerConfig) {
+			c.PasswordCallback = func(_ ssh.ConnMetadata, p []byte) (*ssh.Permissions, error) { return nil, isRight(string(p)) }
+		},
+		"questions": func(c *ssh.ServerConfig) {
+			c.KeyboardInteractiveCallback = func(_ ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
+				answers, err := ask("", "", []string{"Password: "}, []bool{false})
+				if err != nil || len(answers) != 1 {
+					return nil, errors.Join(err, errors.New("no answer"))
+				}
+				return nil, isRight(answers[0])
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, password := range []string{"right", "wr0ng"} {
+				cfg, asked := door(t, server, ways), 0
+				cfg.Password = func() (string, error) { asked++; return password, nil }
+				s, err := New(cfg).Open(t.Context())
+				switch {
+				case password == "right" && err != nil, asked != 1:
+					t.Errorf("asked %d times, %v", asked, err)
+				case password != "right" && (!errors.Is(err, transfer.ErrLogin) || strings.Contains(err.Error(), password)):
+					t.Errorf("%v, want %v", err, transfer.ErrLogin)
+				}
+				if err != nil {
+					continue
+				}
+				name := strings.TrimPrefix(dir, "/") + "/file"
+				if err := s.Put(t.Context(), name, strings.NewReader("some"), 4, true); err != nil {
+					t.Error(err)
+				}
+				s.Close()
+			}
+		})
+	}
+}
+
+func isRight(password string) error {
+	if password != "right" {
+		return errors.New("wrong")
+	}
+	return nil
+}
+
+// door is an SSH server for one client, which has the real server of files behind it.
+func door(t *testing.T, program string, ways func(*ssh.ServerConfig)) transfer.Config {
+	t.Helper()
+	_, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &ssh.ServerConfig{}
+	config.AddHostKey(signer)
+	ways(config)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	all.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, channels, requests, err := ssh.NewServerConn(conn, config)
+		if err != nil {
+			return
+		}
+		all.Go(func() { ssh.DiscardRequests(requests) })
+		for c := range channels {
+			channel, requests, err := c.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				for r := range requests {
+					r.Reply(r.Type == "subsystem", nil)
+				}
+			})
+			files := exec.Command(program)
+			files.Stdin, files.Stdout = channel, channel
+			files.Run()
+			channel.Close()
+		}
+	})
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	return transfer.Config{Host: host, Port: port, User: "me", Pin: transfer.Fingerprint(signer.PublicKey().Marshal())}
 }

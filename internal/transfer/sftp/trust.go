@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
@@ -18,7 +19,7 @@ import (
 // trust tells whether a server's key is the right one.
 type trust struct {
 	cfg         transfer.Config
-	file        string
+	file        string              // of host keys, as errors name it
 	known       ssh.HostKeyCallback // of the file of host keys; nil: there is none
 	fingerprint string              // of the key that came
 }
@@ -29,22 +30,32 @@ func (s *session) trust(addr string) (*trust, error) {
 	if s.cfg.Pin != "" || s.cfg.Insecure {
 		return t, nil
 	}
+	files := []string{t.file}
 	if t.file == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return t, nil
-		}
-		t.file = filepath.Join(home, ".ssh", "known_hosts")
+		t.file, files = "known_hosts", usualFiles()
 	}
-	known, err := knownhosts.New(t.file)
-	if errors.Is(err, fs.ErrNotExist) {
+	files = slices.DeleteFunc(files, func(name string) bool {
+		_, err := os.Stat(name)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	if len(files) == 0 {
 		return t, nil
 	}
+	known, err := knownhosts.New(files...)
 	if err != nil {
 		return nil, fault.Failf("mend the line, or name another file", "sftp: reading the host keys: %w", err)
 	}
 	t.known = known
 	return t, nil
+}
+
+// usualFiles are those of OpenSSH's client: the user's, and the system's (ssh_config(5)).
+func usualFiles() []string {
+	files := []string{"/etc/ssh/ssh_known_hosts"}
+	if home, err := os.UserHomeDir(); err == nil {
+		files = append(files, filepath.Join(home, ".ssh", "known_hosts"))
+	}
+	return files
 }
 
 // check is what ssh asks with the server's key.

@@ -178,6 +178,28 @@ func (c contract) silent(t *testing.T) {
 		t.Error("half a file has the name of a whole one")
 	}
 	c.sweep()
+	c.cancelSilent(t, name, b)
+}
+
+// cancelSilent: who gives up does not wait for a server that says nothing.
+func (c contract) cancelSilent(t *testing.T, name string, b []byte) {
+	cfg := c.broken(t, false)
+	cfg.Timeout = time.Hour
+	for way, do := range map[string]func(context.Context, transfer.Session) error{
+		"Get": func(ctx context.Context, s transfer.Session) error {
+			_, err := s.Get(ctx, name, io.Discard)
+			return err
+		},
+		"Put": func(ctx context.Context, s transfer.Session) error {
+			return s.Put(ctx, c.at("silent up"), bytes.NewReader(b), c.Large, false)
+		},
+	} {
+		s := c.session(t, cfg)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		is(t, way+" of a silent server, cancelled", do(ctx, s), context.DeadlineExceeded)
+		cancel()
+	}
+	c.sweep()
 }
 
 func (c contract) noServer(t *testing.T) {

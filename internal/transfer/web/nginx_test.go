@@ -52,7 +52,8 @@ func nginx(t *testing.T, cert, key string) transfertest.Server {
 	}
 	transfertest.File(t, dir, "users", "me:{PLAIN}right\n")
 	conf := transfertest.File(t, dir, "conf", fmt.Sprintf(nginxConf, dir, port, tls, "", user))
-	transfertest.Start(t, "127.0.0.1:"+port, program, "-p", dir, "-c", conf, "-e", "stderr")
+	transfertest.Serve(t, program, "-p", dir, "-c", conf, "-e", "stderr")
+	transfertest.Await(t, "127.0.0.1:"+port)
 	if err := os.Mkdir(filepath.Join(dir, "files", "box"), 0o777); err != nil {
 		t.Fatal(err)
 	}

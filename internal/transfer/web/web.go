@@ -51,7 +51,7 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	s.http = &http.Client{CheckRedirect: s.redirect, Transport: &http.Transport{
 		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return s.wires.Data(ctx, addr) },
 		TLSClientConfig: s.tls, DisableCompression: true,
-		// The body waits for the server's word that it wants it: a refusal costs no traffic.
+		// A large body waits for the server's word that it wants it: a refusal costs no traffic.
 		ExpectContinueTimeout: time.Second,
 		ReadBufferSize:        64 << 10, WriteBufferSize: 64 << 10,
 	}}
@@ -120,6 +120,10 @@ func (s *session) url(path string) string {
 	return (&url.URL{Scheme: s.scheme, Host: host, Path: "/" + path}).String()
 }
 
+// muchToSend is from how many bytes on a server is asked first whether it wants them,
+// as curl does: one that does not answer costs a second.
+const muchToSend = 1 << 20
+
 // body is what a request carries; nil is nothing.
 type body struct {
 	io.Reader
@@ -145,7 +149,9 @@ func (s *session) ask(ctx context.Context, method, path string, b *body, header 
 			if b.size == 0 {
 				req.Body = http.NoBody
 			}
-			req.Header.Set("Expect", "100-continue")
+			if b.size > muchToSend {
+				req.Header.Set("Expect", "100-continue")
+			}
 		}
 		if s.password != nil {
 			req.SetBasicAuth(s.cfg.User, *s.password)

@@ -1,0 +1,54 @@
+package sftp
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/pkg/sftp"
+
+	"thru/internal/transfer"
+)
+
+// TestJudge: statuses of real servers.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		err     error
+		writing bool
+		want    error
+	}{
+		{fs.ErrNotExist, false, transfer.ErrMissing},
+		{fs.ErrPermission, false, transfer.ErrDenied},
+		{fs.ErrPermission, true, transfer.ErrReadOnly},
+		{&sftp.StatusError{Code: statusNoSpace}, true, transfer.ErrFull},
+		{&sftp.StatusError{Code: statusQuota}, true, transfer.ErrFull},
+		{&sftp.StatusError{Code: statusReadOnly}, true, transfer.ErrReadOnly},
+		{&sftp.StatusError{Code: statusExists}, true, transfer.ErrExists},
+	} {
+		if err := judge("testing", c.err, c.writing); !errors.Is(err, c.want) || !errors.Is(err, c.err) {
+			t.Errorf("%v: %v, want %v", c.err, err, c.want)
+		}
+	}
+	if judge("testing", nil, true) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestPlace(t *testing.T) {
+	for name, want := range map[string]string{"tmp/x": "/tmp/x", "~/x": "x", "~x": "/~x", "a/~/x": "/a/~/x"} {
+		if got := place(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func FuzzPrintable(f *testing.F) {
+	f.Add("SSH-2.0-OpenSSH_9.2p1 Debian")
+	f.Add("\x1b[2J\xff\n")
+	f.Fuzz(func(t *testing.T, said string) {
+		if got := printable(said); len(got) > 300 || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			t.Errorf("%q", got)
+		}
+	})
+}
