@@ -6,7 +6,10 @@ import (
 	"thru/internal/fault"
 	"thru/internal/transfer"
 	"thru/internal/transfer/ftp"
+	"thru/internal/transfer/nfs"
+	"thru/internal/transfer/rsync"
 	"thru/internal/transfer/sftp"
+	"thru/internal/transfer/smb"
 	"thru/internal/transfer/web"
 )
 
@@ -26,6 +29,9 @@ func All() []Protocol {
 		{"ftp", "21", false, func(c transfer.Config) transfer.Client { return ftp.New("ftp", c) }},
 		{"ftps", "21", true, func(c transfer.Config) transfer.Client { return ftp.New("ftps", c) }},
 		{"sftp", "22", true, sftp.New},
+		{"smb", "445", false, smb.New},
+		{"nfs", "2049", false, nfs.New},
+		{"rsync", "873", false, rsync.New},
 	}
 }
 

@@ -146,3 +146,12 @@ func Write(ctx context.Context, r io.Reader, size int64, s Shape, at At) error {
 	}
 	return p.end()
 }
+
+// window is what is in flight of a file: it fills 1 Gb/s over 64 ms.
+const window = 8 << 20
+
+// Fit is a file cut into blocks of that many bytes, with as many in flight as fill
+// the window, within reason.
+func Fit(block int) Shape {
+	return Shape{Block: block, Depth: min(max(window/block, 4), 64)}
+}

@@ -1,0 +1,13 @@
+//go:build unix
+
+package nfs
+
+import (
+	"errors"
+	"syscall"
+)
+
+// inUse tells whether another port may be free.
+func inUse(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
+}

@@ -1,0 +1,183 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"strconv"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/transfer"
+)
+
+// Programs, versions and ports: RFC 1833 (the port mapper), RFC 1813 appendix I
+// (the mount protocol).
+const (
+	portmapPort = "111"
+	nfsPort     = "2049"
+	overTCP     = 6
+
+	portmapProgram, portmapVersion = 100000, 2
+	mountProgram, mountVersion     = 100005, 3
+	nfsProgram, nfsVersion         = 100003, 3
+
+	maxHandle = 64
+
+	// portmapWait is for a port mapper behind a firewall that drops.
+	portmapWait = 3 * time.Second
+)
+
+// errNoProgram says that the port mapper knows no such program.
+var errNoProgram = errors.New("the server's port mapper knows none over TCP")
+
+// ports are where the two programs listen.
+type ports struct{ nfs, mount string }
+
+// findPorts asks the port mapper. Servers without one take both at the same port.
+func (s *session) findPorts(ctx context.Context) (ports, error) {
+	p := ports{s.cfg.Port, s.cfg.Port}
+	if s.cfg.Port == "" {
+		p = ports{nfsPort, nfsPort}
+	}
+	brief, cancel := context.WithTimeout(ctx, portmapWait)
+	defer cancel()
+	conn, err := s.wires.Control(brief, net.JoinHostPort(s.cfg.Host, portmapPort))
+	if err != nil {
+		return p, ctx.Err() // nobody there
+	}
+	c := newCaller(conn, appendUint32(nil, authNone, 0))
+	defer c.close()
+	switch mount, err := getPort(ctx, c, mountProgram, mountVersion); {
+	case err == nil:
+		p.mount = mount
+	case s.cfg.Port == "" || !errors.Is(err, errNoProgram):
+		return p, fmt.Errorf("the mount protocol's port: %w", err)
+	}
+	if s.cfg.Port != "" {
+		return p, nil
+	}
+	p.nfs, err = getPort(ctx, c, nfsProgram, nfsVersion)
+	if errors.Is(err, errNoProgram) {
+		return p, fault.Failf("let it offer version 3: in /etc/nfs.conf `vers3=y` below [nfsd]", "NFS version 3: %w", err)
+	}
+	return p, err
+}
+
+func getPort(ctx context.Context, c *caller, program, version uint32) (string, error) {
+	r, err := c.call(ctx, procedure{portmapProgram, portmapVersion, 3, "GETPORT"}, appendUint32(nil, program, version, overTCP, 0), nil)
+	if err != nil {
+		return "", err
+	}
+	port := r.uint32()
+	if r.bad || port == 0 || port > 65535 {
+		return "", errNoProgram
+	}
+	return strconv.Itoa(int(port)), nil
+}
+
+// mounted is a folder of the server with its handle.
+type mounted struct {
+	dir    string // as a URL has it, "" for the root
+	handle []byte
+}
+
+// mount asks for the deepest folder on the way to dir that the server exports,
+// as one would mount it.
+func (s *session) mount(ctx context.Context, dir string) (mounted, error) {
+	conn, err := s.wires.Control(ctx, net.JoinHostPort(s.cfg.Host, s.ports.mount))
+	if err != nil {
+		return mounted{}, err
+	}
+	c := newCaller(conn, s.cred)
+	defer c.close()
+	var refusal error
+	for {
+		handle, err := mnt(ctx, c, "/"+dir)
+		if err == nil {
+			return mounted{dir, handle}, nil
+		}
+		if refused := mountStatus(0); !errors.As(err, &refused) {
+			return mounted{}, err
+		} else if refusal == nil || refused.denies() {
+			refusal = err
+		}
+		if dir == "" {
+			return mounted{}, fault.Failf("have the server export it to this address; where this user has no port below 1024, as `insecure`", "%w", refusal)
+		}
+		dir = parent(dir)
+	}
+}
+
+// parent is the folder that a path lies in, "" at the end.
+func parent(p string) string {
+	if dir := path.Dir(p); dir != "." {
+		return dir
+	}
+	return ""
+}
+
+// mnt asks for the handle of one folder.
+func mnt(ctx context.Context, c *caller, dir string) ([]byte, error) {
+	r, err := c.call(ctx, procedure{mountProgram, mountVersion, 1, "MNT"}, appendOpaque(nil, dir), nil)
+	if err != nil {
+		return nil, err
+	}
+	return parseMount(r)
+}
+
+func parseMount(r *reader) ([]byte, error) {
+	if status := mountStatus(r.uint32()); status != 0 && !r.bad {
+		return nil, status
+	}
+	handle := append([]byte(nil), r.opaque(maxHandle)...)
+	sys := false
+	for n := r.uint32(); n > 0 && !r.bad; n-- {
+		flavor := r.uint32()
+		sys = sys || flavor == authSys || flavor == authNone
+	}
+	switch {
+	case r.bad:
+		return nil, errors.New("a reply that is too short")
+	case !sys:
+		return nil, fmt.Errorf("%w: it takes Kerberos only, which is not supported", transfer.ErrLogin)
+	}
+	return handle, nil
+}
+
+// unmount tells the server that its list may forget the mounts. Nothing hangs on it.
+func (s *session) unmount(ctx context.Context) {
+	conn, err := s.wires.Control(ctx, net.JoinHostPort(s.cfg.Host, s.ports.mount))
+	if err != nil {
+		return
+	}
+	c := newCaller(conn, s.cred)
+	defer c.close()
+	for _, m := range s.mounts {
+		_, _ = c.call(ctx, procedure{mountProgram, mountVersion, 3, "UMNT"}, appendOpaque(nil, "/"+m.dir), nil)
+	}
+}
+
+// mountStatus is why a server does not let a folder be mounted (mountstat3).
+type mountStatus uint32
+
+// denies tells whether it is there, but not for us.
+func (m mountStatus) denies() bool { return m == 1 || m == 13 }
+
+// Error says it as the standard does.
+func (m mountStatus) Error() string {
+	switch m {
+	case 1, 13:
+		return "MNT: the server does not export it to this address, this user or this port"
+	case 2:
+		return "MNT: the server exports no such folder"
+	}
+	return fmt.Sprintf("MNT: the server refuses it (mountstat3 %d)", uint32(m))
+}
+
+// Is maps it to the errors of transfer.
+func (m mountStatus) Is(target error) bool {
+	return m.denies() && target == transfer.ErrLogin || !m.denies() && target == transfer.ErrMissing
+}

@@ -1,0 +1,209 @@
+package nfs
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"thru/internal/transfer"
+)
+
+// Numbers of ONC RPC (RFC 5531).
+const (
+	rpcVersion = 2
+	msgCall    = 0
+	msgReply   = 1
+	authNone   = 0
+	authSys    = 1
+	lastPiece  = 1 << 31 // of a record (section 11)
+	maxVerf    = 400
+	maxRecord  = 2 << 20 // more is never asked for
+)
+
+// errBroken says that the connection is over.
+var errBroken = errors.New("the connection ended")
+
+// caller makes remote procedure calls over one connection, many at once.
+type caller struct {
+	conn net.Conn
+	cred []byte        // flavor and body, as they stand in a call
+	over chan struct{} // closed when nothing comes any more
+
+	write sync.Mutex // of a whole call
+
+	mu      sync.Mutex
+	xid     uint32
+	waiting map[uint32]chan []byte
+	why     error // why it is over
+}
+
+// newCaller takes the connection over: close closes it.
+func newCaller(conn net.Conn, cred []byte) *caller {
+	c := &caller{conn: conn, cred: cred, over: make(chan struct{}), waiting: map[uint32]chan []byte{}}
+	go c.receive()
+	return c
+}
+
+// close ends it, and waits for the receiver.
+func (c *caller) close() error {
+	err := c.conn.Close()
+	<-c.over
+	return err
+}
+
+// procedure names what is called.
+type procedure struct {
+	program, version, number uint32
+	name                     string
+}
+
+// call sends the arguments and, where data is not nil, data as their last one. It
+// returns what the reply says beyond that the call was accepted.
+func (c *caller) call(ctx context.Context, p procedure, args, data []byte) (*reader, error) {
+	reply, err := c.exchange(ctx, p, args, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	r := &reader{b: reply}
+	if err := accepted(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	return r, nil
+}
+
+func (c *caller) exchange(ctx context.Context, p procedure, args, data []byte) ([]byte, error) {
+	answer := make(chan []byte, 1)
+	c.mu.Lock()
+	c.xid++
+	xid := c.xid
+	c.waiting[xid] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.waiting, xid)
+		c.mu.Unlock()
+	}()
+	if err := c.send(c.message(xid, p, args, data), data); err != nil {
+		return nil, errors.Join(errBroken, err)
+	}
+	select {
+	case reply := <-answer:
+		return reply, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-c.over:
+		return nil, fmt.Errorf("%w: %w", errBroken, c.why)
+	}
+}
+
+// message is a call up to its data.
+func (c *caller) message(xid uint32, p procedure, args, data []byte) []byte {
+	m := make([]byte, 4, 256+len(args))
+	m = appendUint32(m, xid, msgCall, rpcVersion, p.program, p.version, p.number)
+	m = append(m, c.cred...)
+	m = appendUint32(m, authNone, 0)
+	m = append(m, args...)
+	length := len(m) - 4
+	if data != nil {
+		m = appendUint32(m, uint32(len(data)))
+		length += 4 + len(data) + padding(len(data))
+	}
+	binary.BigEndian.PutUint32(m, lastPiece|uint32(length))
+	return m
+}
+
+func (c *caller) send(message, data []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	_, err := c.conn.Write(message)
+	if err == nil && len(data) > 0 {
+		_, err = c.conn.Write(data)
+	}
+	if n := padding(len(data)); err == nil && n > 0 {
+		_, err = c.conn.Write(make([]byte, n))
+	}
+	return err
+}
+
+// receive hands each reply to who waits for it.
+func (c *caller) receive() {
+	in := bufio.NewReaderSize(c.conn, 64<<10)
+	for {
+		record, err := readRecord(in)
+		if err != nil {
+			c.why = err
+			close(c.over)
+			return
+		}
+		if len(record) < 4 {
+			continue
+		}
+		c.mu.Lock()
+		answer := c.waiting[binary.BigEndian.Uint32(record)]
+		c.mu.Unlock()
+		if answer == nil { // nobody waits any more
+			continue
+		}
+		select {
+		case answer <- record:
+		default: // a second answer to the same call
+		}
+	}
+}
+
+// readRecord reads the pieces of one record.
+func readRecord(in io.Reader) ([]byte, error) {
+	var record []byte
+	for {
+		var mark [4]byte
+		if _, err := io.ReadFull(in, mark[:]); err != nil {
+			return nil, err
+		}
+		v := binary.BigEndian.Uint32(mark[:])
+		n := int(v &^ lastPiece)
+		if n > maxRecord-len(record) {
+			return nil, fmt.Errorf("a reply of more than %d bytes", maxRecord)
+		}
+		begin := len(record)
+		record = append(record, make([]byte, n)...)
+		if _, err := io.ReadFull(in, record[begin:]); err != nil {
+			return nil, err
+		}
+		if v&lastPiece != 0 {
+			return record, nil
+		}
+	}
+}
+
+// accepted reads a reply's head (RFC 5531, section 9).
+func accepted(r *reader) error {
+	const denied, authError = 1, 1
+	r.uint32() // the call's number, by which it was found
+	kind, state := r.uint32(), r.uint32()
+	if r.bad || kind != msgReply {
+		return errors.New("this is no reply")
+	}
+	if state == denied {
+		if r.uint32() == authError {
+			return fmt.Errorf("%w: RPC authentication error %d", transfer.ErrLogin, r.uint32())
+		}
+		return errors.New("the server speaks another version of RPC")
+	}
+	r.uint32()
+	r.opaque(maxVerf)
+	outcome := r.uint32()
+	switch {
+	case r.bad:
+		return errors.New("a reply that is too short")
+	case outcome == 1 || outcome == 2:
+		return fmt.Errorf("the server has no such program or version")
+	case outcome != 0:
+		return fmt.Errorf("the server could not do it (RPC accept status %d)", outcome)
+	}
+	return nil
+}

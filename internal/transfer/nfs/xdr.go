@@ -1,0 +1,67 @@
+package nfs
+
+import "encoding/binary"
+
+// XDR (RFC 4506): all is big-endian, and padded to four bytes.
+
+func appendUint32(b []byte, values ...uint32) []byte {
+	for _, v := range values {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+func appendUint64(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
+
+// appendOpaque adds bytes with their length before them: handles, names.
+func appendOpaque[T []byte | string](b []byte, v T) []byte {
+	b = appendUint32(b, uint32(len(v)))
+	b = append(b, v...)
+	return append(b, make([]byte, padding(len(v)))...)
+}
+
+func padding(n int) int { return -n & 3 }
+
+// reader takes values off a reply. One that is too short makes it bad, and every
+// value after that zero.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+// bytes are the next n; nil where they are not there.
+func (r *reader) bytes(n int) []byte {
+	if n < 0 || n > len(r.b) {
+		r.b, r.bad = nil, true
+		return nil
+	}
+	taken := r.b[:n]
+	r.b = r.b[n:]
+	return taken
+}
+
+func (r *reader) uint32() uint32 {
+	if b := r.bytes(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) uint64() uint64 {
+	if b := r.bytes(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+// opaque are bytes with a length of at most limit.
+func (r *reader) opaque(limit int) []byte {
+	n := int64(r.uint32())
+	if n > int64(limit) {
+		r.b, r.bad = nil, true
+		return nil
+	}
+	taken := r.bytes(int(n))
+	r.bytes(padding(int(n)))
+	return taken
+}

@@ -1,0 +1,16 @@
+package transfer
+
+import "context"
+
+// Outside is a Session of a program of its own: the bytes of its files do not pass
+// through this process. Its Get and Put go by way of a file on this machine, and
+// count that; Fetch and Send do not.
+type Outside interface {
+	Session
+	// Fetch writes a file of the server to a local path, which it replaces, or to
+	// nowhere where that is empty. Where progress is not nil, it hears how many
+	// bytes have come so far. Fetch returns how many there were.
+	Fetch(ctx context.Context, path, local string, progress func(bytes int64)) (int64, error)
+	// Send makes a file of a local one, as Put does.
+	Send(ctx context.Context, local, path string, overwrite bool, progress func(bytes int64)) error
+}

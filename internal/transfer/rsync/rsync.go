@@ -1,0 +1,379 @@
+// Package rsync moves files of an rsync daemon by the program rsync (rsync(1),
+// rsyncd.conf(5)): no library of Go is what people copy with. The first name of a
+// path is the module.
+//
+// The program dials by itself: of a configuration, Dial is used only to hear the
+// daemon's greeting, and Block is not used.
+package rsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/transfer"
+)
+
+const port = "873"
+
+// client opens sessions of one daemon.
+type client struct{ cfg transfer.Config }
+
+// New returns a client of cfg.Host.
+func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
+
+// session is a program, and how it is called.
+type session struct {
+	cfg      transfer.Config
+	program  string
+	version  version
+	password string
+	info     transfer.Info
+}
+
+var _ transfer.Outside = (*session)(nil)
+
+// Open finds the program, hears the daemon's greeting, and logs in to the module
+// that cfg.Path begins with.
+func (c *client) Open(ctx context.Context) (transfer.Session, error) {
+	s := &session{cfg: c.cfg}
+	if err := checkName(c.cfg.Path); err != nil {
+		return nil, err
+	}
+	if strings.ContainsAny(c.cfg.User, "@:/") {
+		return nil, fault.Usagef("a user of rsync has none of @ : / in its name", "rsync: the user %q", c.cfg.User)
+	}
+	if err := s.find(ctx); err != nil {
+		return nil, err
+	}
+	if c.cfg.User != "" && c.cfg.Password != nil {
+		password, err := c.cfg.Password()
+		if err != nil {
+			return nil, fmt.Errorf("rsync: reading the password: %w", err)
+		}
+		s.password = password
+	}
+	protocol, err := s.greeting(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, err)
+	}
+	if _, _, err := s.list(ctx, c.cfg.Path); err != nil {
+		return nil, fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, err)
+	}
+	s.describe(protocol)
+	return s, nil
+}
+
+// find looks for the program and asks for its version.
+func (s *session) find(ctx context.Context) (err error) {
+	const hint = "install rsync 3.1 or newer at this end"
+	if s.program, err = exec.LookPath("rsync"); err != nil {
+		return fault.Failf(hint, "rsync: %w", err)
+	}
+	out, err := s.run(ctx, nil, nil, "--version")
+	if err != nil {
+		return fmt.Errorf("rsync: asking for its version: %w", err)
+	}
+	v, ok := parseVersion(out)
+	if !ok || !v.atLeast(3, 1) {
+		return fault.Failf(hint, "rsync: %s is another program, or too old", s.program)
+	}
+	s.version = v
+	return nil
+}
+
+// greeting is the version of the daemon's protocol.
+func (s *session) greeting(ctx context.Context) (protocol string, err error) {
+	wires := transfer.NewWires(s.cfg)
+	watched, explain := wires.Guard(ctx)
+	conn, err := wires.Data(watched, s.address())
+	if err == nil {
+		protocol, err = readGreeting(conn)
+	}
+	return protocol, errors.Join(explain(err), wires.Close())
+}
+
+func (s *session) address() string {
+	if s.cfg.Port == "" {
+		return net.JoinHostPort(s.cfg.Host, port)
+	}
+	return net.JoinHostPort(s.cfg.Host, s.cfg.Port)
+}
+
+func (s *session) describe(protocol string) {
+	buffers := "the system's own socket buffers"
+	if s.cfg.Buffer > 0 {
+		buffers = fmt.Sprintf("SO_SNDBUF and SO_RCVBUF %d", s.cfg.Buffer)
+	}
+	s.info = transfer.Info{
+		Server: "rsync daemon, protocol " + protocol, Client: "rsync " + s.version.String(),
+		Details: []string{
+			"whole files, neither compressed nor encrypted", buffers,
+			"one file is one connection of the program, which asks the daemon for it first",
+		},
+	}
+	if s.discards() {
+		s.info.Details = append(s.info.Details, "to nowhere is --write-devices to "+os.DevNull)
+	}
+}
+
+// discards tells whether the program can write to the null device.
+func (s *session) discards() bool { return os.DevNull == "/dev/null" && s.version.atLeast(3, 2) }
+
+// Info is what was found when it was opened.
+func (s *session) Info() transfer.Info { return s.info }
+
+// Sockets are the program's own.
+func (s *session) Sockets() []net.Conn { return nil }
+
+// Close has nothing to close.
+func (s *session) Close() error { return nil }
+
+// checkName refuses what is no name, and what the daemon would take for a pattern.
+func checkName(p string) error {
+	if err := transfer.CheckName(p); err != nil {
+		return err
+	}
+	if i := strings.IndexAny(p, `*?[\`); i >= 0 {
+		return fault.Usagef("give it another name", "rsync: %q: %w: a daemon gives %q a meaning of its own", p, transfer.ErrName, p[i])
+	}
+	return nil
+}
+
+// target is what the program is told. It decodes nothing, so nothing is encoded.
+func (s *session) target(p string) string {
+	user := ""
+	if s.cfg.User != "" {
+		user = s.cfg.User + "@"
+	}
+	return "rsync://" + user + s.address() + "/" + p
+}
+
+// timeout is how long nothing may move.
+func (s *session) timeout() time.Duration {
+	if s.cfg.Timeout > 0 {
+		return s.cfg.Timeout
+	}
+	return transfer.DefaultTimeout
+}
+
+// call runs the program for the data of one file or a listing.
+func (s *session) call(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
+	seconds := int(math.Ceil(s.timeout().Seconds()))
+	all := []string{"--no-motd", "--no-human-readable", "--outbuf=L", fmt.Sprintf("--timeout=%d", seconds), fmt.Sprintf("--contimeout=%d", seconds)}
+	if s.cfg.Buffer > 0 {
+		all = append(all, fmt.Sprintf("--sockopts=SO_SNDBUF=%d,SO_RCVBUF=%d", s.cfg.Buffer, s.cfg.Buffer))
+	}
+	return s.run(ctx, denied, progress, append(all, args...)...)
+}
+
+// list asks for one file, and tells whether the module has it.
+func (s *session) list(ctx context.Context, p string) (e entry, found bool, err error) {
+	out, err := s.call(ctx, transfer.ErrDenied, nil, "--list-only", "--", s.target(p))
+	switch {
+	case errors.Is(err, errNoFile):
+		return entry{}, false, nil
+	case err != nil:
+		return entry{}, false, err
+	}
+	e, found = parseEntry(out)
+	if !found {
+		err = errors.New("the program's listing cannot be read")
+	}
+	return e, found, err
+}
+
+// file is the size of a regular file.
+func (s *session) file(ctx context.Context, p string) (int64, error) {
+	e, found, err := s.list(ctx, p)
+	switch {
+	case err != nil:
+		return 0, err
+	case !found:
+		return 0, errNoFile
+	case e.kind != '-':
+		return 0, fmt.Errorf("%w: it is a folder, a link or a device", transfer.ErrMissing)
+	}
+	return e.size, nil
+}
+
+// Size is the length of a file.
+func (s *session) Size(ctx context.Context, p string) (int64, error) {
+	if err := checkName(p); err != nil {
+		return 0, err
+	}
+	n, err := s.file(ctx, p)
+	if err != nil {
+		return 0, fmt.Errorf("rsync: size of %q: %w", p, err)
+	}
+	return n, nil
+}
+
+// Fetch has the program write a file here.
+func (s *session) Fetch(ctx context.Context, p, local string, progress func(int64)) (int64, error) {
+	if err := checkName(p); err != nil {
+		return 0, err
+	}
+	size, err := s.file(ctx, p)
+	if err == nil {
+		err = s.fetch(ctx, p, local, size, progress)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("rsync: getting %q: %w", p, err)
+	}
+	return size, nil
+}
+
+func (s *session) fetch(ctx context.Context, p, local string, size int64, progress func(int64)) error {
+	args := []string{"--whole-file", "--info=progress2"}
+	var came int64
+	count := func(n int64) {
+		came = n
+		if progress != nil {
+			progress(n)
+		}
+	}
+	switch {
+	case local != "":
+		args = append(args, "--ignore-times") // one of the same size and time may be another
+	case s.discards():
+		args, local = append(args, "--write-devices"), os.DevNull
+	default:
+		folder, err := stage(size)
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		local = filepath.Join(folder, "file")
+	}
+	local, err := filepath.Abs(local)
+	if err != nil {
+		return err
+	}
+	if _, err = s.call(ctx, transfer.ErrDenied, count, append(args, "--", s.target(p), local)...); err == nil && came < size {
+		err = fmt.Errorf("%w: %d of %d", transfer.ErrShort, came, size)
+	}
+	return err
+}
+
+// Get has the program write a file to memory or the disk, and passes it on.
+func (s *session) Get(ctx context.Context, p string, w io.Writer) (int64, error) {
+	if w == io.Discard {
+		return s.Fetch(ctx, p, "", nil)
+	}
+	if err := checkName(p); err != nil {
+		return 0, err
+	}
+	n, err := s.get(ctx, p, w)
+	if err != nil {
+		return n, fmt.Errorf("rsync: getting %q: %w", p, err)
+	}
+	return n, nil
+}
+
+func (s *session) get(ctx context.Context, p string, w io.Writer) (n int64, err error) {
+	size, err := s.file(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	folder, err := stage(size)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	local := filepath.Join(folder, "file")
+	if err := s.fetch(ctx, p, local, size, nil); err != nil {
+		return 0, err
+	}
+	file, err := os.Open(local)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	return transfer.Copy(transfer.Sink(ctx, w), file, 0)
+}
+
+// Put writes a file to memory or the disk, and has the program send it.
+func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) (err error) {
+	if err := checkName(p); err != nil {
+		return err
+	}
+	folder, err := stage(size)
+	if err != nil {
+		return fmt.Errorf("rsync: putting %q: %w", p, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	local := filepath.Join(folder, "file")
+	// For everyone, as the copy at the server shall be; the folder is for nobody else.
+	file, err := os.OpenFile(local, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("rsync: putting %q: %w", p, err)
+	}
+	_, err = transfer.Copy(file, transfer.Source(ctx, r, size), 0)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("rsync: putting %q: %w", p, err)
+	}
+	return s.Send(ctx, local, p, overwrite, nil)
+}
+
+// Send has the program make a file of a local one. The daemon gives it its name
+// when it is whole.
+func (s *session) Send(ctx context.Context, local, p string, overwrite bool, progress func(int64)) error {
+	if err := checkName(p); err != nil {
+		return err
+	}
+	local, err := filepath.Abs(local)
+	if err == nil {
+		err = s.vacant(ctx, p, overwrite)
+	}
+	if err == nil {
+		_, err = s.call(ctx, transfer.ErrReadOnly, progress, "--whole-file", "--ignore-times", "--info=progress2", "--", local, s.target(p))
+	}
+	if err != nil {
+		return fmt.Errorf("rsync: putting %q: %w", p, err)
+	}
+	return nil
+}
+
+// vacant tells whether the name may be written to.
+func (s *session) vacant(ctx context.Context, p string, overwrite bool) error {
+	e, found, err := s.list(ctx, p)
+	if err == nil && found && (!overwrite || e.kind != '-') {
+		return transfer.ErrExists
+	}
+	return err
+}
+
+// Remove has the daemon delete the one file that an empty folder here has not: the
+// protocol has no other way.
+func (s *session) Remove(ctx context.Context, p string) (err error) {
+	if err := checkName(p); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("rsync: removing %q: %w", p, err)
+		}
+	}()
+	if _, err := s.file(ctx, p); err != nil {
+		return err
+	}
+	empty, err := stage(0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(empty)) }()
+	dir, name := path.Split(p)
+	_, err = s.call(ctx, transfer.ErrReadOnly, nil, "--recursive", "--delete", "--include=/"+name, "--exclude=*", "--", empty+"/", s.target(dir))
+	return err
+}

@@ -1,0 +1,333 @@
+// Package smb moves files of an SMB2 or SMB3 server ([MS-SMB2]). The first name of
+// a path is the share. SMB1 is refused: it has one request in flight, and neither
+// signatures nor encryption that hold.
+package smb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	smb2 "github.com/cloudsoda/go-smb2"
+
+	"thru/internal/fault"
+	"thru/internal/transfer"
+	"thru/internal/transfer/pump"
+)
+
+const (
+	port    = "445"
+	library = "github.com/cloudsoda/go-smb2"
+
+	// credits bound what is in flight, at 64 KiB each ([MS-SMB2] 3.2.4.1.5).
+	credits = 512
+	// largest is what Windows takes in one request, whatever it says.
+	largest = 1 << 20
+	// linger is what remains after an end to close and remove what is half there.
+	linger = 700 * time.Millisecond
+)
+
+// client opens sessions of one server.
+type client struct{ cfg transfer.Config }
+
+// New returns a client of cfg.Host. cfg.User may be DOMAIN;user or DOMAIN\user; an
+// empty one is a guest.
+func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
+
+// Open connects, logs in and connects to the share that cfg.Path begins with.
+func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
+	share, _, _ := strings.Cut(c.cfg.Path, "/")
+	if err := checkName(share); err != nil {
+		return nil, err
+	}
+	initiator, err := c.initiator()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{cfg: c.cfg, share: share, wires: transfer.NewWires(c.cfg)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.wires.Close())
+		}
+	}()
+	watched, explain := s.wires.Guard(ctx)
+	err = explain(s.open(watched, initiator))
+	if err != nil {
+		return nil, fmt.Errorf("smb: opening %s of %s: %w", share, c.cfg.Host, err)
+	}
+	return s, nil
+}
+
+// initiator asks for the password, where there is a user that has one.
+func (c *client) initiator() (*initiator, error) {
+	domain, user, found := strings.Cut(strings.ReplaceAll(c.cfg.User, ";", `\`), `\`)
+	if !found {
+		domain, user = "", domain
+	}
+	i := &initiator{NTLMInitiator: smb2.NTLMInitiator{User: user, Domain: domain}}
+	switch {
+	case user == "":
+		i.User = "guest"
+	case c.cfg.Password != nil:
+		password, err := c.cfg.Password()
+		if err != nil {
+			return nil, fmt.Errorf("smb: reading the password: %w", err)
+		}
+		i.Password = password
+	}
+	return i, nil
+}
+
+// session is a connection to one share.
+type session struct {
+	cfg   transfer.Config
+	share string
+	wires *transfer.Wires
+	smb   *smb2.Session
+	tree  *smb2.Share
+	shape pump.Shape
+	info  transfer.Info
+}
+
+// open does what Open says. The caller closes the wires where it fails.
+func (s *session) open(ctx context.Context, i *initiator) error {
+	address := net.JoinHostPort(s.cfg.Host, or(s.cfg.Port, port))
+	conn, err := s.wires.Control(ctx, address)
+	if err != nil {
+		return err
+	}
+	seen := &tap{Conn: conn}
+	dialer := &smb2.Dialer{MaxCreditBalance: credits, Initiator: i}
+	s.smb, err = dialer.DialConn(ctx, seen, s.cfg.Host)
+	if err != nil {
+		if _, spoken := seen.negotiated(); !spoken && s.onlyOld(ctx, address) {
+			return fault.Failf("let the server speak SMB2 or SMB3: in Samba `server max protocol = SMB3`", "%w", ErrOld)
+		}
+		return refined(err, transfer.ErrLogin)
+	}
+	tree, err := s.smb.WithContext(ctx).Mount(s.share)
+	if err != nil {
+		return refined(err, transfer.ErrLogin)
+	}
+	s.tree = tree
+	s.describe(seen, i)
+	return nil
+}
+
+// describe settles the sizes, and says what was agreed on.
+func (s *session) describe(seen *tap, i *initiator) {
+	n, _ := seen.negotiated()
+	encrypted := seen.stop()
+	s.shape = pump.Fit(n.block(s.cfg.Block))
+	s.info = transfer.Info{
+		Server: i.server(), Client: named(), Library: true,
+		Details: append(n.describe(encrypted),
+			fmt.Sprintf("%d requests of %d bytes in flight, %d credits asked for", s.shape.Depth, s.shape.Block, credits)),
+	}
+}
+
+// named is the library with the version that this program was built with.
+func named() string {
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range build.Deps {
+			if module.Path == library {
+				return "cloudsoda/go-smb2 " + module.Version
+			}
+		}
+	}
+	return "cloudsoda/go-smb2"
+}
+
+// Info is what was agreed on.
+func (s *session) Info() transfer.Info { return s.info }
+
+// Sockets is the one connection.
+func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
+
+// work is one operation: its tree ends a little after ctx, so that what is half
+// there can still be closed and removed. done explains an error.
+func (s *session) work(ctx context.Context) (watched context.Context, tree *smb2.Share, done func(error) error) {
+	watched, explain := s.wires.Guard(ctx)
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(watched, func() { time.AfterFunc(linger, cancel) })
+	return watched, s.tree.WithContext(lasting), func(err error) error {
+		err = explain(err)
+		stop()
+		cancel() // also what the library's finalizers would wait for
+		return err
+	}
+}
+
+// within is the path inside the share.
+func (s *session) within(p string) (string, error) {
+	if err := checkName(p); err != nil {
+		return "", err
+	}
+	share, name, _ := strings.Cut(p, "/")
+	if !strings.EqualFold(share, s.share) || name == "" {
+		return "", fmt.Errorf("smb: %q: %w: it is no file of the share %s", p, transfer.ErrMissing, s.share)
+	}
+	return name, nil
+}
+
+// Size is the length of a file.
+func (s *session) Size(ctx context.Context, p string) (int64, error) {
+	name, err := s.within(p)
+	if err != nil {
+		return 0, err
+	}
+	_, tree, done := s.work(ctx)
+	size, err := size(tree, name)
+	if err := done(err); err != nil {
+		return 0, fmt.Errorf("smb: size of %q: %w", p, err)
+	}
+	return size, nil
+}
+
+func size(tree *smb2.Share, name string) (int64, error) {
+	facts, err := tree.Stat(name)
+	switch {
+	case err != nil:
+		return 0, refined(err, transfer.ErrDenied)
+	case facts.IsDir():
+		return 0, fmt.Errorf("%w: it is a folder", transfer.ErrMissing)
+	}
+	return facts.Size(), nil
+}
+
+// Get reads a file with several requests in flight.
+func (s *session) Get(ctx context.Context, p string, w io.Writer) (int64, error) {
+	name, err := s.within(p)
+	if err != nil {
+		return 0, err
+	}
+	watched, tree, done := s.work(ctx)
+	n, err := s.get(watched, tree, name, w)
+	if err := done(err); err != nil {
+		return n, fmt.Errorf("smb: getting %q: %w", p, err)
+	}
+	return n, nil
+}
+
+func (s *session) get(ctx context.Context, tree *smb2.Share, name string, w io.Writer) (int64, error) {
+	size, err := size(tree, name)
+	if err != nil {
+		return 0, err
+	}
+	file, err := tree.Open(name)
+	if err != nil {
+		return 0, refined(err, transfer.ErrDenied)
+	}
+	n, err := pump.Read(ctx, w, size, s.shape, func(_ context.Context, b []byte, off int64) (int, error) {
+		n, err := file.ReadAt(b, off)
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%w: the file ends at %d", transfer.ErrShort, off+int64(n))
+		}
+		return n, err
+	})
+	return n, refined(errors.Join(err, file.Close()), transfer.ErrDenied)
+}
+
+// Put writes a file under another name, which it gives up when all is there.
+func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) error {
+	name, err := s.within(p)
+	if err != nil {
+		return err
+	}
+	watched, tree, done := s.work(ctx)
+	if err := done(s.put(watched, tree, name, r, size, overwrite)); err != nil {
+		return fmt.Errorf("smb: putting %q: %w", p, err)
+	}
+	return nil
+}
+
+func (s *session) put(ctx context.Context, tree *smb2.Share, name string, r io.Reader, size int64, overwrite bool) error {
+	if err := free(tree, name, overwrite); err != nil {
+		return err
+	}
+	temp := transfer.TempName(name)
+	file, err := tree.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return refined(err, transfer.ErrReadOnly)
+	}
+	err = pump.Write(ctx, r, size, s.shape, func(_ context.Context, b []byte, off int64) (int, error) { return file.WriteAt(b, off) })
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = free(tree, name, overwrite)
+	}
+	if err == nil {
+		err = tree.Rename(temp, name)
+	}
+	if err == nil {
+		return nil
+	}
+	if left := tree.Remove(temp); left != nil {
+		err = fmt.Errorf("%w; %s is left behind: %w", err, path.Base(temp), left)
+	}
+	return refined(err, transfer.ErrReadOnly)
+}
+
+// free tells whether the name may be written to.
+func free(tree *smb2.Share, name string, overwrite bool) error {
+	facts, err := tree.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return refined(err, transfer.ErrDenied)
+	case facts.IsDir():
+		return fmt.Errorf("%w: a folder", transfer.ErrExists)
+	case !overwrite:
+		return transfer.ErrExists
+	}
+	return nil
+}
+
+// Remove removes a file.
+func (s *session) Remove(ctx context.Context, p string) error {
+	name, err := s.within(p)
+	if err != nil {
+		return err
+	}
+	_, tree, done := s.work(ctx)
+	if err := done(refined(tree.Remove(name), transfer.ErrReadOnly)); err != nil {
+		return fmt.Errorf("smb: removing %q: %w", p, err)
+	}
+	return nil
+}
+
+// Close leaves the share, logs off and closes the connection.
+func (s *session) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), linger)
+	defer cancel()
+	_ = s.tree.WithContext(ctx).Umount() // the end of the connection does the same
+	_ = s.smb.WithContext(ctx).Logoff()
+	return s.wires.Close()
+}
+
+// checkName refuses what is no name, and what Windows takes for a separator, a
+// stream or a pattern.
+func checkName(p string) error {
+	if err := transfer.CheckName(p); err != nil {
+		return err
+	}
+	if i := strings.IndexAny(p, `\:*?"<>|`); i >= 0 {
+		return fault.Usagef("give it another name", "smb: %q: %w: SMB gives %q a meaning of its own", p, transfer.ErrName, p[i])
+	}
+	return nil
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
