@@ -69,7 +69,7 @@ func TestParseJoinErrors(t *testing.T) {
 		{"bad address", encodeJoin(fmt.Sprintf(form, "host", "measure")), "HOST:PORT"},
 		{"port 0", encodeJoin(fmt.Sprintf(form, "host:0", "measure")), "HOST:PORT"},
 		{"escape sequence", encodeJoin(fmt.Sprintf(form, `h\u001b:1`, "measure")), "HOST:PORT"},
-		{"privilege", encodeJoin(fmt.Sprintf(form, "host:1", "files")), "privilege"},
+		{"privilege", encodeJoin(fmt.Sprintf(form, "host:1", "shell")), "privilege"},
 	}
 	for _, tt := range tests {
 		_, err := ParseJoin(tt.in)

@@ -16,6 +16,7 @@ import (
 
 	"thru/internal/agent"
 	"thru/internal/bus"
+	"thru/internal/disk"
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
@@ -161,7 +162,7 @@ func (c *serveCmd) known(e *env) error {
 // inVain warns of privileges that this host could not follow up.
 func (c *serveCmd) inVain() (said []string) {
 	for privilege, possible := range map[string]func() error{
-		bus.PrivilegeCapture: kernelRing{}.Possible, bus.PrivilegeTune: tune.Possible,
+		bus.PrivilegeCapture: kernelRing{}.Possible, bus.PrivilegeTune: tune.Possible, bus.PrivilegeFiles: disk.Possible,
 	} {
 		if !slices.Contains(c.Allow, privilege) {
 			continue

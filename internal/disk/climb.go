@@ -18,7 +18,7 @@ const riseNeeded = 1.05
 const tellEvery = 250 * time.Millisecond
 
 // mostBuffers bounds the memory of all workers together, in bytes.
-const mostBuffers = 1 << 30
+const mostBuffers = 256 << 20
 
 // climb measures a pattern with 1, 2, 4, 8 ... workers until the aggregate
 // rises by less than 5%, and keeps the step that reached the most.

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Possible says why no disk can be measured on this system.
+func Possible() error { return nil }
+
 // create makes a file in a folder that has no name there (open(2), O_TMPFILE),
 // or on a file system that has no such files one whose name is removed at once.
 // A name is never followed, and never that of a file that is there.

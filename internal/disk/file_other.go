@@ -4,6 +4,7 @@ package disk
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 )
@@ -13,6 +14,9 @@ type space struct {
 	free           int64
 	inMemory, deaf bool
 }
+
+// Possible says why no disk can be measured on this system.
+func Possible() error { return fmt.Errorf("disk: measuring on this system: %w", errors.ErrUnsupported) }
 
 func create(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }
 func setDirect(*os.File) error          { return errors.ErrUnsupported }

@@ -168,7 +168,7 @@ const (
 	LeastDiskBlock  = 512       // bytes: a sector
 	MostDiskBlock   = 64 << 20  // bytes
 	DiskWorkers     = 64        // at most, unless told
-	MostDiskWorkers = 1024      //
+	MostDiskWorkers = 256       // each has a histogram and a buffer
 	LeastDiskRun    = 200 * time.Millisecond
 	MostDiskRun     = time.Hour
 )
