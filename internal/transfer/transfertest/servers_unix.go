@@ -21,8 +21,6 @@ import (
 	"time"
 )
 
-<<<<<<< HEAD:internal/transfer/transfertest/files.go
-=======
 // Start starts a server in a session of its own, and kills all of that when the test
 // ends. What it said is shown where the test has failed.
 func Start(t testing.TB, addr, program string, args ...string) {
@@ -70,7 +68,6 @@ func (l *log) text() string {
 	return l.b.String()
 }
 
->>>>>>> s11-t1:internal/transfer/transfertest/servers_unix.go
 // File writes a file of a server's own, and returns its path.
 func File(t testing.TB, dir, name, text string) string {
 	t.Helper()
