@@ -58,10 +58,10 @@ func vsftpd(t *testing.T, more string) transfertest.Server {
 		Config: transfer.Config{Host: "127.0.0.1", Port: port}, Folder: filepath.Join(root, "box"), Dir: "box",
 	}
 	apart := transfertest.Apart(t, root)
-	if transfertest.Serve(t, append(apart, program, conf)...); apart != nil {
+	words := append(apart, program, conf)
+	if transfertest.Start(t, "127.0.0.1:"+port, words[0], words[1:]...); apart != nil {
 		s.Full, s.ReadOnly = "full/large", "ro/new"
 	}
-	transfertest.Await(t, "127.0.0.1:"+port)
 	return s
 }
 

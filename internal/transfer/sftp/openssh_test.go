@@ -66,8 +66,8 @@ func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 		t.Fatal(err)
 	}
 	apart := transfertest.Apart(t, dir)
-	transfertest.Serve(t, append(apart, program, "-D", "-e", "-f", conf)...)
-	transfertest.Await(t, "127.0.0.1:"+port)
+	words := append(apart, program, "-D", "-e", "-f", conf)
+	transfertest.Start(t, "127.0.0.1:"+port, words[0], words[1:]...)
 	line := knownhosts.Line([]string{net.JoinHostPort("127.0.0.1", port)}, host)
 	s := transfertest.Server{
 		Config: transfer.Config{

@@ -52,8 +52,7 @@ func nginx(t *testing.T, cert, key string) transfertest.Server {
 	}
 	transfertest.File(t, dir, "users", "me:{PLAIN}right\n")
 	conf := transfertest.File(t, dir, "conf", fmt.Sprintf(nginxConf, dir, port, tls, "", user))
-	transfertest.Serve(t, program, "-p", dir, "-c", conf, "-e", "stderr")
-	transfertest.Await(t, "127.0.0.1:"+port)
+	transfertest.Start(t, "127.0.0.1:"+port, program, "-p", dir, "-c", conf, "-e", "stderr")
 	if err := os.Mkdir(filepath.Join(dir, "files", "box"), 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
+//go:build unix
+
 package transfertest
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,10 +13,60 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
+
+// Start starts a server in a session of its own, and kills all of that when the test
+// ends. What it said is shown where the test has failed.
+func Start(t testing.TB, addr, program string, args ...string) {
+	t.Helper()
+	Serve(t, program, args...)
+	Await(t, addr)
+}
+
+// Serve is Start for a server of which only the caller knows when it is there.
+func Serve(t testing.TB, program string, args ...string) {
+	t.Helper()
+	cmd, said := exec.Command(program, args...), &log{}
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		cmd.Wait()
+		if t.Failed() {
+			text := said.text()
+			t.Logf("%s said at last:\n%s", program, text[max(0, len(text)-2000):])
+		}
+	})
+}
+
+// log is what a server says, while it says it.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write keeps it.
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *log) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
 
 // File writes a file of a server's own, and returns its path.
 func File(t testing.TB, dir, name, text string) string {
