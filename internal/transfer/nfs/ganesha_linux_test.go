@@ -41,7 +41,8 @@ func ganesha(t *testing.T) transfertest.Server {
 	}
 	script := `mount -t tmpfs none /run; rpcbind -f & until rpcinfo -p 127.0.0.1 >/dev/null 2>&1; do sleep 0.05; done; exec ganesha.nfsd -F -L STDERR -f "$1" -p /run/ganesha.pid`
 	words := append(before[1:], "sh", "-c", script, "sh", conf)
-	transfertest.Serve(t, host.Command(t.Context(), before[0], words...).Args...)
+	argv := host.Command(t.Context(), before[0], words...).Args
+	transfertest.Serve(t, argv[0], argv[1:]...)
 	dial := func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		host.Inside(func() error { conn, err = reserved(0)(ctx, network, addr); return nil })
 		return conn, err

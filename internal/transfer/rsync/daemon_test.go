@@ -38,8 +38,8 @@ func daemon(t *testing.T) transfertest.Server {
 			t.Fatal(err)
 		}
 	}
-	transfertest.Serve(t, append(before, program, "--daemon", "--no-detach", "--config="+conf)...)
-	transfertest.Await(t, net.JoinHostPort("127.0.0.1", port))
+	words := append(before, program, "--daemon", "--no-detach", "--config="+conf)
+	transfertest.Start(t, net.JoinHostPort("127.0.0.1", port), words[0], words[1:]...)
 	s := transfertest.Server{
 		Config: transfer.Config{
 			Host: "127.0.0.1", Port: port, Path: "data/files/x", User: "bob",

@@ -48,8 +48,8 @@ func samba(t *testing.T, options ...string) transfertest.Server {
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("pdbedit: %v\n%s", err, out)
 	}
-	transfertest.Serve(t, append(before, smbd, "-F", "--no-process-group", "-s", conf, "--debug-stdout", "-l", dir)...)
-	transfertest.Await(t, net.JoinHostPort("127.0.0.1", port))
+	words := append(before, smbd, "-F", "--no-process-group", "-s", conf, "--debug-stdout", "-l", dir)
+	transfertest.Start(t, net.JoinHostPort("127.0.0.1", port), words[0], words[1:]...)
 	s := transfertest.Server{
 		Config: transfer.Config{
 			Host: "127.0.0.1", Port: port, Path: "data/files/x", User: me.Username,
