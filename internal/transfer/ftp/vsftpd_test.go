@@ -3,8 +3,10 @@
 package ftp
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,15 +92,47 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// secured are vsftpd's lines for TLS, with the session of the control connection for data.
+func secured(cert, key string) string {
+	return fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
+		"require_ssl_reuse=YES\nssl_tlsv1=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\nrsa_private_key_file=%s\n", cert, key)
+}
+
+func ftps(cfg transfer.Config) transfer.Client { return New("ftps", cfg) }
+
 func TestFTPS(t *testing.T) {
 	cert, key, trusted, raw := transfertest.Certificate(t)
-	server := vsftpd(t, fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
-		"require_ssl_reuse=YES\nssl_tlsv1=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\nrsa_private_key_file=%s\n", cert, key))
+	server := vsftpd(t, secured(cert, key))
 	server.Config.Roots = trusted
-	client := func(cfg transfer.Config) transfer.Client { return New("ftps", cfg) }
 	transfertest.Run(t, transfertest.Suite{
 		Start: func(*testing.T) transfertest.Server { return server },
-		New:   client, Open: true,
+		New:   ftps, Open: true,
 	})
-	t.Run("trust", func(t *testing.T) { transfertest.Trust(t, server.Config, raw, client) })
+	t.Run("trust", func(t *testing.T) { transfertest.Trust(t, server.Config, raw, ftps) })
+}
+
+// TestImplicit: at port 990 TLS comes first. The test's server has another, which needs no privilege.
+func TestImplicit(t *testing.T) {
+	cert, key, trusted, _ := transfertest.Certificate(t)
+	server := vsftpd(t, secured(cert, key)+"implicit_ssl=YES\n")
+	real := net.JoinHostPort("127.0.0.1", server.Config.Port)
+	server.Config.Roots, server.Config.Port = trusted, implicitPort
+	server.Config.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == "127.0.0.1:"+implicitPort {
+			addr = real
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+	transfertest.RoundTrip(t, server, ftps)
+	s, err := ftps(server.Config).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Size(t.Context(), "box/none"); !errors.Is(err, transfer.ErrMissing) {
+		t.Error(err)
+	}
+	if said := strings.Join(s.Info().Details, "\n"); !strings.Contains(said, "control: TLS") {
+		t.Errorf("%q", said)
+	}
 }
