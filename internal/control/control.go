@@ -239,6 +239,9 @@ func kept(doc *measure.Document) string {
 			return "what was measured so far is kept"
 		}
 	}
+	if t := doc.Transfer; t != nil && slices.ContainsFunc(t.Runs, func(x measure.TransferRun) bool { return x.Bps != nil }) {
+		return "what was measured so far is kept"
+	}
 	return "nothing had been measured yet"
 }
 
