@@ -285,15 +285,24 @@ func (w *intake) end() string {
 	return w.sum.hex()
 }
 
-// outlet is what a client reads an upload from.
+// outlet is what a client reads an upload from. A client may still be reading
+// when its Put has failed: net/http does.
 type outlet struct {
-	run   *run
-	from  io.Reader
+	run  *run
+	from io.Reader
+
+	mu    sync.Mutex
 	sum   *hasher
 	bytes int64
+	over  bool
 }
 
 func (o *outlet) Read(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return 0, io.ErrClosedPipe
+	}
 	o.run.start()
 	begun := time.Now()
 	n, err := o.from.Read(p)
@@ -306,7 +315,11 @@ func (o *outlet) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// end takes no more readers, and returns the checksum.
 func (o *outlet) end() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
 	if o.sum == nil {
 		return ""
 	}

@@ -409,3 +409,17 @@ func TestOutside(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// TestLateReader: a client that still reads when its Put has failed gets nothing.
+func TestLateReader(t *testing.T) {
+	s := stream(t, 1)
+	o := &outlet{run: &run{}, from: s.Reader(0, 1<<20), sum: newHasher()}
+	b := make([]byte, 1000)
+	if n, err := o.Read(b); n != 1000 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	o.end()
+	if n, err := o.Read(b); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("%d, %v", n, err)
+	}
+}
