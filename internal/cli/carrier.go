@@ -199,7 +199,7 @@ const (
 	mostTrials = 3
 )
 
-// suggest is a size that lasts 10 s and 100 round trips, by the rate of trials
+// suggest is a size that lasts 10 s, by the rate of trials
 // that grow until they last a second.
 func (m *carrier) suggest(ctx context.Context) (int64, error) {
 	size := int64(firstTrial)
