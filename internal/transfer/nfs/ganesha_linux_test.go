@@ -79,7 +79,7 @@ func TestContractGanesha(t *testing.T) {
 func TestGanesha(t *testing.T) {
 	server := ganesha(t)
 	text := strings.Join(opened(t, server.Config).Info().Details, "\n")
-	for _, want := range []string{"as user 0, group 0 (AUTH_SYS), from a port below 1024", "8 calls of 1048576 bytes in flight"} {
+	for _, want := range []string{"as user 0, group 0 (AUTH_SYS), from a port below 1024", "16 calls of 1048576 bytes in flight"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

@@ -30,6 +30,13 @@ type pump struct {
 	work   sync.WaitGroup
 }
 
+// of is the shape for a file of size bytes: one small file needs one small buffer.
+func (s Shape) of(size int64) Shape {
+	s.Block = int(max(1, min(int64(s.Block), size)))
+	s.Depth = int(max(1, min(int64(s.Depth), (size+int64(s.Block)-1)/int64(s.Block))))
+	return s
+}
+
 func start(ctx context.Context, s Shape) *pump {
 	p := &pump{free: make(chan []byte, s.Depth)}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
@@ -83,6 +90,7 @@ type block struct {
 
 // Read writes size bytes to w, in order, and returns how many were written.
 func Read(ctx context.Context, w io.Writer, size int64, s Shape, at At) (int64, error) {
+	s = s.of(size)
 	p := start(ctx, s)
 	way := make(chan block, s.Depth)
 	p.work.Go(func() {
@@ -125,6 +133,7 @@ func (p *pump) deliver(w io.Writer, way <-chan block) (written int64) {
 
 // Write writes size bytes of r. Where there are fewer, it fails with ErrSource.
 func Write(ctx context.Context, r io.Reader, size int64, s Shape, at At) error {
+	s = s.of(size)
 	p := start(ctx, s)
 	source := transfer.Source(p.ctx, r, size)
 	for off := int64(0); off < size; off += int64(s.Block) {
@@ -147,8 +156,8 @@ func Write(ctx context.Context, r io.Reader, size int64, s Shape, at At) error {
 	return p.end()
 }
 
-// window is what is in flight of a file: it fills 1 Gb/s over 64 ms.
-const window = 8 << 20
+// window is what is in flight of a file: it fills 1 Gb/s over 128 ms.
+const window = 16 << 20
 
 // Fit is a file cut into blocks of that many bytes, with as many in flight as fill
 // the window, within reason.

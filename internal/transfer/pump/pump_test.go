@@ -106,6 +106,19 @@ func TestDepth(t *testing.T) {
 	}
 }
 
+func TestShapes(t *testing.T) {
+	for size, want := range map[int64]Shape{0: {1, 1}, 1: {1, 1}, 999: {999, 1}, 1000: {1000, 1}, 1001: {1000, 2}, 5 << 40: {1000, 8}} {
+		if got := (Shape{1000, 8}).of(size); got != want {
+			t.Errorf("%d bytes: %+v, want %+v", size, got, want)
+		}
+	}
+	for block, want := range map[int]int{1 << 20: 16, 65536: 64, 512: 64, 64 << 20: 4} {
+		if got := Fit(block); got != (Shape{block, want}) {
+			t.Errorf("blocks of %d: %+v", block, got)
+		}
+	}
+}
+
 // bad fails to be written to after a while.
 type bad struct{ left int }
 

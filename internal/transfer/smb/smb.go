@@ -14,6 +14,7 @@ import (
 	"path"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	smb2 "github.com/cloudsoda/go-smb2"
@@ -95,6 +96,7 @@ type session struct {
 	tree  *smb2.Share
 	shape pump.Shape
 	info  transfer.Info
+	over  atomic.Bool // an operation was cut off
 }
 
 // open does what Open says. The caller closes the wires where it fails.
@@ -157,12 +159,14 @@ func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
 func (s *session) work(ctx context.Context) (watched context.Context, tree *smb2.Share, done func(error) error) {
 	watched, explain := s.wires.Guard(ctx)
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(watched, func() { time.AfterFunc(linger, cancel) })
+	stop := context.AfterFunc(watched, func() {
+		s.over.Store(true)
+		time.AfterFunc(linger, cancel)
+	})
 	return watched, s.tree.WithContext(lasting), func(err error) error {
-		err = explain(err)
 		stop()
 		cancel() // also what the library's finalizers would wait for
-		return err
+		return explain(err)
 	}
 }
 
@@ -304,8 +308,13 @@ func (s *session) Remove(ctx context.Context, p string) error {
 	return nil
 }
 
-// Close leaves the share, logs off and closes the connection.
+// Close leaves the share, logs off and closes the connection. After an operation
+// that was cut off it says nothing more: the library may still be sending, out of
+// the one buffer that it would write the next request to.
 func (s *session) Close() error {
+	if s.over.Load() {
+		return s.wires.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), linger)
 	defer cancel()
 	_ = s.tree.WithContext(ctx).Umount() // the end of the connection does the same
