@@ -16,7 +16,7 @@ CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind
-CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
+CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server nginx vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
 
 .DEFAULT_GOAL := help
 .PHONY: help build test lab interop faults captures tunes bench bench-packages pprof perf fuzz lint cross ci-deps clean
