@@ -5,16 +5,11 @@ package rsync
 import (
 	"os/exec"
 	"syscall"
-	"time"
 )
 
 // own gives the program a session: without a terminal, on which it would ask for
 // a password, and with its children in one group, which ends as a whole.
 func own(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Cancel = func() error {
-		group := -cmd.Process.Pid
-		time.AfterFunc(mercy, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
-		return syscall.Kill(group, syscall.SIGTERM)
-	}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

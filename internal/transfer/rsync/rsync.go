@@ -169,7 +169,9 @@ func (s *session) timeout() time.Duration {
 
 // call runs the program for the data of one file or a listing.
 func (s *session) call(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
-	seconds := int(math.Ceil(s.timeout().Seconds()))
+	// The daemon hears it too. It must not be the one that gives up first: what it
+	// closes looks broken here, not silent.
+	seconds := int(math.Ceil(2 * s.timeout().Seconds()))
 	all := []string{"--no-motd", "--no-human-readable", "--outbuf=L", fmt.Sprintf("--timeout=%d", seconds), fmt.Sprintf("--contimeout=%d", seconds)}
 	if s.cfg.Buffer > 0 {
 		all = append(all, fmt.Sprintf("--sockopts=SO_SNDBUF=%d,SO_RCVBUF=%d", s.cfg.Buffer, s.cfg.Buffer))
@@ -245,7 +247,7 @@ func (s *session) fetch(ctx context.Context, p, local string, size int64, progre
 	}
 	switch {
 	case local != "":
-		args = append(args, "--ignore-times") // one of the same size and time may be another
+		return s.land(ctx, p, local, size, count, append(args, "--inplace"))
 	case s.discards():
 		args, local = append(args, "--write-devices"), os.DevNull
 	default:
@@ -256,12 +258,33 @@ func (s *session) fetch(ctx context.Context, p, local string, size int64, progre
 		defer os.RemoveAll(folder)
 		local = filepath.Join(folder, "file")
 	}
+	_, err := s.call(ctx, transfer.ErrDenied, count, append(args, "--", s.target(p), local)...)
+	if err == nil && came < size {
+		err = fmt.Errorf("%w: %d of %d", transfer.ErrShort, came, size)
+	}
+	return err
+}
+
+// land has the program write a file under a name that is known here, so that it can
+// be removed whatever becomes of the program, and gives it its own when it is whole.
+func (s *session) land(ctx context.Context, p, local string, size int64, count func(int64), args []string) error {
 	local, err := filepath.Abs(local)
 	if err != nil {
 		return err
 	}
-	if _, err = s.call(ctx, transfer.ErrDenied, count, append(args, "--", s.target(p), local)...); err == nil && came < size {
-		err = fmt.Errorf("%w: %d of %d", transfer.ErrShort, came, size)
+	temp := filepath.FromSlash(transfer.TempName(filepath.ToSlash(local)))
+	_, err = s.call(ctx, transfer.ErrDenied, count, append(args, "--", s.target(p), temp)...)
+	if err == nil {
+		var facts os.FileInfo
+		if facts, err = os.Stat(temp); err == nil && facts.Size() < size {
+			err = fmt.Errorf("%w: %d of %d", transfer.ErrShort, facts.Size(), size)
+		}
+	}
+	if err == nil {
+		err = os.Rename(temp, local)
+	}
+	if err != nil {
+		_ = os.Remove(temp) // it may not be there yet
 	}
 	return err
 }

@@ -218,10 +218,10 @@ func TestGreeting(t *testing.T) {
 
 func TestMeaning(t *testing.T) {
 	for name, c := range map[string]struct {
-		code   int
-		said   string
-		silent bool
-		want   error
+		code  int
+		said  string
+		begun bool
+		want  error
 	}{
 		"login":     {5, "@ERROR: auth failed on module auth\nrsync error: error starting client-server protocol (code 5)", false, transfer.ErrLogin},
 		"module":    {5, "@ERROR: Unknown module 'zz'\n", false, transfer.ErrMissing},
@@ -231,16 +231,15 @@ func TestMeaning(t *testing.T) {
 		"full":      {11, `rsync: [receiver] write failed on "f": No space left on device (28)`, true, transfer.ErrFull},
 		"silent":    {30, "rsync error: timeout in data send/receive (code 30)", true, transfer.ErrSilent},
 		"broken":    {12, "rsync: connection unexpectedly closed", false, transfer.ErrShort},
-		"given up":  {12, "rsync: connection unexpectedly closed", true, transfer.ErrSilent},
 	} {
-		if err := meaning(c.code, c.said, transfer.ErrDenied, c.silent, c.silent); !errors.Is(err, c.want) {
+		if err := meaning(c.code, c.said, transfer.ErrDenied, c.begun); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := meaning(exitSocket, "rsync: read error", transfer.ErrDenied, true, false); !errors.Is(err, transfer.ErrShort) {
+	if err := meaning(exitSocket, "rsync: read error", transfer.ErrDenied, true); !errors.Is(err, transfer.ErrShort) {
 		t.Error(err)
 	}
-	if err := meaning(exitSocket, "rsync: failed to connect", transfer.ErrDenied, false, false); errors.Is(err, transfer.ErrShort) {
+	if err := meaning(exitSocket, "rsync: failed to connect", transfer.ErrDenied, false); errors.Is(err, transfer.ErrShort) {
 		t.Error(err)
 	}
 	if got := complaint("rsync: [sender] read error: Connection reset by peer (104)\n@ERROR: Unknown \x1b[31mmodule\nrsync error: x\n"); got != "@ERROR: Unknown [31mmodule" {

@@ -16,21 +16,26 @@ import (
 )
 
 const (
-	// mercy is what the program has to remove what is half there.
-	mercy = 400 * time.Millisecond
+	// drain is how long its output may stay open when it was killed.
+	drain = 500 * time.Millisecond
 	// saidMost bounds what is kept of what it says.
 	saidMost = 16 << 10
 )
 
 // run runs the program and returns what it wrote to its standard output, but for
 // the progress, which goes to progress. denied is what it means where a file may
-// not be touched. When ctx ends, the program and its children do.
+// not be touched. When ctx ends, or nothing moves for the time allowed, the program
+// and its children do.
 func (s *session) run(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, s.program, args...)
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(s.timeout(), func() { cancel(transfer.ErrSilent) })
+	defer silence.Stop()
+	cmd := exec.CommandContext(watched, s.program, args...)
 	// Nothing of this process's own: neither a proxy nor another password.
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "RSYNC_PASSWORD=" + s.password}
 	own(cmd)
-	cmd.WaitDelay = 2 * mercy
+	cmd.WaitDelay = drain
 	said := &tail{}
 	cmd.Stderr = said
 	out, err := cmd.StdoutPipe()
@@ -38,24 +43,22 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 		return "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", errors.Join(context.Cause(ctx), err)
+		return "", errors.Join(context.Cause(watched), err)
 	}
-	moved := time.Now()
 	begun := false
 	text := follow(out, func(n int64) {
-		moved, begun = time.Now(), true
+		begun = true
+		silence.Reset(s.timeout())
 		if progress != nil {
 			progress(n)
 		}
 	})
-	// The daemon waits no longer than this end does, and what it closes looks broken here.
-	silent := time.Since(moved) >= s.timeout()
 	err = cmd.Wait()
 	switch {
-	case ctx.Err() != nil:
-		return text, context.Cause(ctx)
+	case watched.Err() != nil:
+		return text, context.Cause(watched)
 	case err != nil:
-		return text, meaning(cmd.ProcessState.ExitCode(), said.String(), denied, begun, silent)
+		return text, meaning(cmd.ProcessState.ExitCode(), said.String(), denied, begun)
 	}
 	return text, nil
 }
@@ -132,8 +135,8 @@ var phrases = []struct {
 }
 
 // meaning is the error of an exit code and what was said with it; begun tells
-// whether bytes had come, and silent whether none did for the time allowed.
-func meaning(code int, said string, denied error, begun, silent bool) error {
+// whether bytes had come.
+func meaning(code int, said string, denied error, begun bool) error {
 	program := fmt.Errorf("rsync, exit code %d: %s", code, complaint(said))
 	for _, p := range phrases {
 		if strings.Contains(said, p.text) {
@@ -143,8 +146,8 @@ func meaning(code int, said string, denied error, begun, silent bool) error {
 			return fmt.Errorf("%w (%w)", p.means, program)
 		}
 	}
-	switch lost := code == exitStream || code == exitSocket; {
-	case code == exitSilent || code == exitSilentOpen || lost && silent:
+	switch {
+	case code == exitSilent || code == exitSilentOpen:
 		return fmt.Errorf("%w (%w)", transfer.ErrSilent, program)
 	case code == exitStream || code == exitSocket && begun:
 		return fmt.Errorf("%w (%w)", transfer.ErrShort, program)
