@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -51,9 +52,14 @@ func open(path string, o Options) (*database, error) {
 	if s.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument)); err != nil {
 		return nil, err
 	}
-	if err = s.connect(""); err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
+	if o.ReadOnly {
+		err = s.connect("rw")
+	} else {
+		err = s.connect("rwc")
+	}
+	if err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
 		s.db.Close()
-		err = s.connect("&mode=ro&immutable=1") // nobody writes to it, so it is read as it lies there
+		err = s.connect("ro&immutable=1") // nobody writes to it, so it is read as it lies there
 	}
 	if err != nil {
 		s.Close()
@@ -62,20 +68,15 @@ func open(path string, o Options) (*database, error) {
 	return s, nil
 }
 
-// prepare makes the file, for this user alone.
+// prepare makes the folder, for this user alone. It does not open the file: to
+// close it would let go of the locks that this process has on it by another store
+// (fcntl(2)).
 func prepare(path string, readOnly bool) error {
-	if readOnly {
-		_, err := os.Stat(path)
+	_, err := os.Stat(path)
+	if readOnly || err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
 // logged tells whether a log lies beside the file, without which it is not whole.
@@ -84,9 +85,9 @@ func logged(path string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// connect opens the database and brings it to this version.
+// connect opens the database and brings it to this version. Mode is SQLite's.
 func (s *database) connect(mode string) (err error) {
-	if s.db, err = sql.Open("sqlite", source(s.path)+mode); err != nil {
+	if s.db, err = sql.Open("sqlite", source(s.path)+"&mode="+mode); err != nil {
 		return err
 	}
 	s.db.SetMaxOpenConns(connections)
@@ -94,10 +95,13 @@ func (s *database) connect(mode string) (err error) {
 	defer cancel()
 	return patiently(ctx, func() error {
 		version, err := s.version(ctx)
+		if err == nil && version == 0 {
+			err = os.Chmod(s.path, 0o600) // before there is anything in it
+		}
 		if err == nil && version < len(steps) {
 			err = migrate(ctx, s.db, steps)
 		}
-		if err == nil && mode == "" {
+		if err == nil && !s.readOnly {
 			err = s.journal(ctx, onNetwork(s.path))
 		}
 		return err
@@ -153,7 +157,7 @@ func (s *database) journal(ctx context.Context, shared bool) error {
 		wanted = "delete"
 	}
 	err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&have)
-	if err != nil || have == wanted || s.readOnly {
+	if err != nil || have == wanted {
 		return err
 	}
 	if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode="+wanted).Scan(&have); err != nil {
