@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -204,30 +203,6 @@ func TestNoPlace(t *testing.T) {
 		} else if fault.Hint(err) == "" {
 			t.Errorf("%q: no hint with: %v", path, err)
 		}
-	}
-}
-
-// To open a store a second time lets go of nothing that the first one holds.
-func TestLocksStay(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "results.db")
-	s := open(t, path)
-	storetest.Put(t, s, storetest.Document(0), "")
-	again, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd, out := start(t, path, 1, 1) // which would be the last to close it, and take the log away
-	if _, err := io.ReadAll(out); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path + "-wal"); err != nil {
-		t.Errorf("the log went while a store was open: %v", err)
 	}
 }
 
