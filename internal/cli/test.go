@@ -271,7 +271,7 @@ const part = ".part"
 // writeFile writes the HTML report.
 func writeFile(path string, doc *measure.Document) error {
 	var b bytes.Buffer
-	if err := report.HTML(&b, doc); err != nil {
+	if err := report.HTML(&b, doc, report.HTMLOptions{}); err != nil {
 		return fmt.Errorf("cli: writing the report: %w", err)
 	}
 	return replaceFile("--html", path, b.Bytes())

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	printing "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -82,8 +84,8 @@ func listenTo() chromedp.Action[chromedp.Void] {
 // out of a phone's screen, and dark is not light.
 func TestReportInABrowser(t *testing.T) {
 	ctx := browser(t)
-	var page seen
-	if err := chromedp.Listen(ctx, page.hear); err != nil {
+	var heard seen
+	if err := chromedp.Listen(ctx, heard.hear); err != nil {
 		t.Fatal(err)
 	}
 	if err := chromedp.Do(ctx, listenTo()); err != nil {
@@ -94,15 +96,15 @@ func TestReportInABrowser(t *testing.T) {
 		lookAt(t, ctx, name, write(t, name, d))
 		stop()
 	}
-	page.mu.Lock()
-	defer page.mu.Unlock()
-	for _, u := range page.asked {
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	for _, u := range heard.asked {
 		if !strings.HasPrefix(u, "file://") {
 			t.Errorf("the report asked for %s", u)
 		}
 	}
-	if len(page.asked) == 0 || len(page.said) > 0 {
-		t.Errorf("%d requests; the browser says %q", len(page.asked), page.said)
+	if len(heard.asked) == 0 || len(heard.said) > 0 {
+		t.Errorf("%d requests; the browser says %q", len(heard.asked), heard.said)
 	}
 }
 
@@ -110,7 +112,7 @@ func write(t *testing.T, name string, d *measure.Document) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".html")
 	var b strings.Builder
-	if err := HTML(&b, d); err != nil {
+	if err := HTML(&b, d, HTMLOptions{Signed: &Signature{Host: "alpha", Key: strings.Repeat("k", 60), Verify: "thru report --verify " + name}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
@@ -147,8 +149,79 @@ func lookAt(t *testing.T, ctx context.Context, name, file string) {
 	if dark := ask(background); dark == light {
 		t.Errorf("%s: dark is as light: %s", name, dark)
 	}
-	do(chromedp.EmulateViewport(390, 800))
-	if w := ask(`document.documentElement.scrollWidth - innerWidth`); w != "0" {
-		t.Errorf("%s: %s pixels run out of a phone's screen", name, w)
+	for _, wide := range []int64{390, 1280} {
+		do(chromedp.EmulateViewport(wide, 800))
+		if w := ask(`document.documentElement.scrollWidth - innerWidth`); w != "0" {
+			t.Errorf("%s: %s pixels run out of a screen of %d", name, w, wide)
+		}
+	}
+	do(onPaper())
+	if n := ask(`[...document.querySelectorAll("details")].filter(d => d.lastElementChild.getBoundingClientRect().height == 0).length`); n != "0" {
+		t.Errorf("%s: %s parts stay closed on paper", name, n)
+	}
+	if back := ask(background); back != "rgb(255, 255, 255)" && back != "rgba(0, 0, 0, 0)" {
+		t.Errorf("%s: paper is %s for who likes it dark", name, back)
+	}
+}
+
+// onPaper makes the page believe that it is printed by somebody who likes dark screens.
+func onPaper() chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}},
+		})
+		return err
+	})
+}
+
+// TestPrintedReport: a report becomes a PDF of A4 pages, as many as it needs.
+func TestPrintedReport(t *testing.T) {
+	ctx := browser(t)
+	if err := chromedp.Do(ctx, listenTo()); err != nil { // the browser lives as long as the context that starts it
+		t.Fatal(err)
+	}
+	for name, most := range map[string]int{"failed": 1, "verdict": 10, "check": 9, "mesh": 12, "tuned": 12} {
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		var pdf []byte
+		err := chromedp.Do(ctx, chromedp.Navigate("file://"+write(t, name, goldenDocuments()[name])), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			r, err := cdp.Call(ctx, target, printing.PrintToPDF, printing.PrintToPDFParams{PreferCSSPageSize: new(true)})
+			if err == nil {
+				pdf = r.Data
+			}
+			return err
+		}))
+		stop()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if n := len(regexp.MustCompile(`/Type\s*/Page\b[^s]`).FindAll(pdf, -1)); n < 1 || n > most {
+			t.Errorf("%s: %d pages, want at most %d", name, n, most)
+		}
+		if !regexp.MustCompile(`/MediaBox \[0 0 59[45]\.?\d* 84[12]`).Match(pdf) {
+			t.Errorf("%s: the pages are not A4", name)
+		}
+	}
+}
+
+// TestTheWorstInABrowser: pages of the largest and of hostile results run
+// nothing, ask for nothing and stay within a screen.
+func TestTheWorstInABrowser(t *testing.T) {
+	ctx := browser(t)
+	var heard seen
+	if err := chromedp.Listen(ctx, heard.hear); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(ctx, listenTo()); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range worst() {
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		lookAt(t, ctx, name, write(t, name, d))
+		stop()
+	}
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	if len(heard.asked) != len(worst()) || len(heard.said) > 0 {
+		t.Errorf("asked for %q; the browser says %q", heard.asked, heard.said)
 	}
 }

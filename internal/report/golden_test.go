@@ -21,7 +21,7 @@ func TestGolden(t *testing.T) {
 	printers := map[string]func(io.Writer, *measure.Document) error{
 		"txt":  func(w io.Writer, d *measure.Document) error { return Text(w, d, TextOptions{Width: 80}) },
 		"json": JSON,
-		"html": HTML,
+		"html": func(w io.Writer, d *measure.Document) error { return HTML(w, d, HTMLOptions{}) },
 	}
 	for name, d := range goldenDocuments() {
 		for kind, print := range printers {

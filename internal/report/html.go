@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"strconv"
 
 	"thru/internal/measure"
@@ -28,11 +29,15 @@ type page struct {
 	*view
 	Style   template.CSS
 	Ladders []ladderPage
-	Falls   *chart  // of a ladder of several rungs
-	Charts  []chart // over time
+	Falls   *chart   // of a ladder of several rungs
+	Charts  []chart  // over time
+	Heat    []chart  // of cores and queues
+	Unseen  []string // queues that are not in it, and why
 	Latency *latencyPage
 	Main    []cellPage
 	Details []cellPage
+	Signed  *Signature
+	Raw     template.HTML // the document itself
 }
 
 // ladderPage is a ladder with its charts and the rows of its table.
@@ -69,10 +74,24 @@ const (
 	maxSecondRows = 120
 )
 
+// HTMLOptions say what a page has beside the result itself.
+type HTMLOptions struct {
+	Raw    bool       // the whole document inside, which Embedded reads back; the page may be larger than 1 MB then
+	Signed *Signature // who signs the page; nil: nobody
+}
+
+// Signature is what a page says of the one who signs it. The signature itself
+// stands behind the page, over all of its bytes.
+type Signature struct {
+	Host   string // name of the host whose key it is
+	Key    string // public key, as the host prints it
+	Verify string // command that checks it
+}
+
 // HTML prints a document as one page that needs nothing else: no script, no
-// network, under 1 MB.
-func HTML(w io.Writer, d *measure.Document) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(pageTemplate)
+// network, and without the raw result under 1 MB.
+func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown}).Parse(pageTemplate)
 	for _, more := range []string{fleetTemplate, tuningTemplate} {
 		if err == nil {
 			_, err = t.Parse(more)
@@ -81,7 +100,16 @@ func HTML(w io.Writer, d *measure.Document) error {
 	if err != nil {
 		return fmt.Errorf("report: parsing the page: %w", err)
 	}
-	if err := t.Execute(w, newPage(d)); err != nil {
+	p := newPage(d)
+	if s := o.Signed; s != nil {
+		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
+	}
+	if o.Raw {
+		if p.Raw, err = rawOf(d); err != nil {
+			return err
+		}
+	}
+	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("report: writing the page: %w", err)
 	}
 	return nil
@@ -98,7 +126,8 @@ func newPage(d *measure.Document) page {
 	}
 	if len(v.Ladders) == 0 {
 		p.Charts = courseCharts(v.Cells)
-		p.Latency = newLatencyPage(v.Cells)
+		p.Latency, p.Heat = newLatencyPage(v.Cells), heatmaps(v.Cells)
+		p.Unseen = uncounted(v.Cells)
 	}
 	for i, c := range v.Cells {
 		if v.Silent {
@@ -270,7 +299,7 @@ func secondTable(k course) table {
 
 // nth prints the value of a series at an index, "-" where it has none.
 func nth(ps []point, i int, print func(float64) string) string {
-	if i >= len(ps) {
+	if i >= len(ps) || math.IsNaN(ps[i].Y) || math.IsInf(ps[i].Y, 0) {
 		return "-"
 	}
 	return print(ps[i].Y)

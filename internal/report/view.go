@@ -46,6 +46,10 @@ type view struct {
 	Gates      []gateView
 	Paths      []titled
 	Brief      []titled // a short table of each host
+	First      summary
+	Method     []string
+	Again      repeating
+	Inventory  inventory
 	Hosts      hosts
 	Interfaces []titled // of all hosts
 	Advice     []string
@@ -53,7 +57,6 @@ type view struct {
 	Missing    []gap // of the measurement
 	FactGaps   []gap // of the hosts
 	Error      *measure.Error
-	Reproduce  string
 	Thru       string
 	Started    string
 	Elapsed    string
@@ -90,7 +93,7 @@ func (c cell) main() bool { return !c.Beside && !c.Gauge && !c.Tried }
 
 // Title is the answer as the page's heading, in which no line breaks within an arrow.
 func (v *view) Title() template.HTML {
-	return template.HTML(strings.ReplaceAll(html.EscapeString(v.Answer), "-&gt;", `<span class="arrow">-&gt;</span>`))
+	return template.HTML(strings.ReplaceAll(html.EscapeString(fixed(v.Answer)), "-&gt;", `<span class="arrow">-&gt;</span>`))
 }
 
 type row struct{ Name, Value string }
@@ -108,7 +111,7 @@ func fixed(text string) string {
 
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
-	said, tuned := answers(d), newTuning(d)
+	whole, said, tuned := d, answers(d), newTuning(d)
 	d = lastState(d)
 	v := &view{
 		Tuning:     tuned,
@@ -129,7 +132,9 @@ func newView(d *measure.Document) *view {
 		Warnings:   warnings(d),
 		Missing:    gaps(d),
 		FactGaps:   factGaps(d),
-		Reproduce:  reproduce(d),
+		Method:     methodLines(d),
+		Again:      newRepeating(d),
+		Inventory:  newInventory(d),
 		Thru:       clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
@@ -148,6 +153,7 @@ func newView(d *measure.Document) *view {
 		v.Verdict.Reason = unsaid(d, v.Answer, v.Verdict.Reason)
 	}
 	v.showCells(d)
+	v.First = newSummary(whole, d, v)
 	return v
 }
 

@@ -1,0 +1,248 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// csvColumns are the columns of CSV; each names its unit. The first ones say
+// what a row is of, and stand in every row.
+func csvColumns() []string {
+	return []string{"cell", "from", "to", "protocol", "traffic", "experiment", "run", "run_started_at", "run_partial", "end", "end_point",
+		"scope", "number", "at_s", "length_s",
+		"goodput_bps", "retransmits_segments", "rtt_us", "rtt_variation_us", "cwnd_segments", "mss_bytes", "requests_per_s",
+		"datagrams", "datagrams_lost", "datagrams_reordered", "jitter_ns",
+		"cpu_busy_pct", "cpu_user_pct", "cpu_system_pct", "cpu_irq_pct", "cpu_softirq_pct", "cpu_steal_pct", "busiest_core", "busiest_core_pct",
+		"memory_used_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped"}
+}
+
+// CSV prints every sample of a document, one row for each second of a flow
+// ("flow"), of each of its streams ("stream"), and of each core of the host
+// ("core"), of both ends and of every run. The time is in seconds since that
+// end's measured time began. What was not measured is empty. No cell can be
+// read as a formula by a spreadsheet.
+func CSV(w io.Writer, d *measure.Document) error {
+	t := &csvTable{out: bufio.NewWriter(w), index: map[string]int{}}
+	for i, name := range csvColumns() {
+		t.index[name] = i
+	}
+	fmt.Fprintf(t.out, "%s\r\n", strings.Join(csvColumns(), ","))
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		for _, r := range c.Runs {
+			for _, f := range r.Flows {
+				for _, e := range []*measure.Evidence{f.Sender, f.Receiver} {
+					if e != nil {
+						t.about(i, c, &r, &f, e)
+						t.flow(e)
+						t.cores(e)
+					}
+				}
+			}
+		}
+	}
+	if err := t.out.Flush(); err != nil {
+		return fmt.Errorf("report: writing CSV: %w", err)
+	}
+	return nil
+}
+
+// csvTable prints rows whose first cells stay the same.
+type csvTable struct {
+	out   *bufio.Writer
+	index map[string]int
+	head  []string // what the rows are of, ready to print
+	row   []string
+}
+
+func (t *csvTable) about(n int, c *measure.Cell, r *measure.Run, f *measure.Flow, e *measure.Evidence) {
+	began := ""
+	if !r.StartedAt.IsZero() {
+		began = r.StartedAt.UTC().Format(time.RFC3339Nano)
+	}
+	traffic := c.Spec.Traffic
+	if traffic == measure.Bulk {
+		traffic = "bulk"
+	}
+	t.head = []string{strconv.Itoa(n), csvText(f.From), csvText(f.To), csvText(c.Protocol), csvText(traffic), csvText(c.Experiment),
+		strconv.Itoa(r.Index), began, strconv.FormatBool(r.Partial), endName(e), csvText(e.EndPoint)}
+}
+
+// begin begins a row of a scope; number is the stream's or core's, -1 for none.
+func (t *csvTable) begin(scope string, number int, at, span int64) {
+	t.row = append(append(t.row[:0], t.head...), make([]string, len(t.index)-len(t.head))...)
+	t.row[t.index["scope"]] = scope
+	if number >= 0 {
+		t.row[t.index["number"]] = strconv.Itoa(number)
+	}
+	t.set("at_s", float64(at)/second)
+	t.set("length_s", float64(span)/second)
+}
+
+// set fills a cell; what is no number stays empty.
+func (t *csvTable) set(name string, v float64) {
+	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		t.row[t.index[name]] = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+}
+
+func (t *csvTable) end() {
+	t.out.WriteString(strings.Join(t.row, ",")) // an error stays in the writer
+	t.out.WriteString("\r\n")
+}
+
+// flow prints each second of an end: the flow with its host, then its streams.
+func (t *csvTable) flow(e *measure.Evidence) {
+	retransmits := map[float64]float64{}
+	for _, p := range retransmitsOf(e) {
+		retransmits[p.X] = p.Y
+	}
+	rtt := map[float64]float64{}
+	for _, p := range rttOf(e) {
+		rtt[p.X] = p.Y / 1000
+	}
+	for i := range e.Bins {
+		b := &e.Bins[i]
+		t.begin("flow", -1, b.At, b.Span)
+		t.rate(b.Bytes, b.Span)
+		if v, ok := retransmits[middle(b.At, b.Span)]; ok && e.Sends {
+			t.set("retransmits_segments", v)
+		}
+		if v, ok := rtt[middle(b.At, b.Span)]; ok {
+			t.set("rtt_us", v)
+		}
+		if b.Requests > 0 && b.Span > 0 {
+			t.set("requests_per_s", float64(b.Requests)*second/float64(b.Span))
+		}
+		t.datagrams(b.Datagrams)
+		t.host(hostAt(e, i))
+		t.end()
+		t.streams(e, i)
+	}
+}
+
+func (t *csvTable) rate(bytes, span int64) {
+	if span > 0 {
+		t.set("goodput_bps", float64(bytes)*8*second/float64(span))
+	}
+}
+
+// streams prints one second of each stream of an end.
+func (t *csvTable) streams(e *measure.Evidence, n int) {
+	b := &e.Bins[n]
+	for s := range max(len(b.Streams), len(b.TCP)) {
+		t.begin("stream", s, b.At, b.Span)
+		if s < len(b.Streams) {
+			t.rate(b.Streams[s], b.Span)
+		}
+		if s < len(b.TCP) {
+			now := &b.TCP[s]
+			t.kernel("rtt_us", now.RTTUs)
+			t.kernel("rtt_variation_us", now.RTTVarUs)
+			t.kernel("cwnd_segments", now.Cwnd)
+			t.kernel("mss_bytes", now.SendMSS)
+			if before := tcpBefore(e, n, s); e.Sends && before != nil && now.Retrans != nil && before.Retrans != nil && *now.Retrans >= *before.Retrans {
+				t.set("retransmits_segments", float64(*now.Retrans-*before.Retrans))
+			}
+		}
+		t.end()
+	}
+}
+
+func (t *csvTable) kernel(name string, v *uint32) {
+	if v != nil {
+		t.set(name, float64(*v))
+	}
+}
+
+// tcpBefore is what the kernel said of a stream when a second began.
+func tcpBefore(e *measure.Evidence, bin, stream int) *measure.TCPInfo {
+	switch {
+	case bin > 0 && stream < len(e.Bins[bin-1].TCP):
+		return &e.Bins[bin-1].TCP[stream]
+	case bin == 0 && stream < len(e.Streams):
+		return e.Streams[stream].TCPStart
+	}
+	return nil
+}
+
+func (t *csvTable) datagrams(d *measure.Datagrams) {
+	if d == nil {
+		return
+	}
+	t.set("datagrams", float64(d.Packets))
+	t.set("datagrams_lost", float64(d.Lost))
+	t.set("datagrams_reordered", float64(d.Reordered))
+	if d.JitterNs != nil {
+		t.set("jitter_ns", float64(*d.JitterNs))
+	}
+}
+
+// hostAt is what the host's counters did in the second of a bin, which stands
+// at about the same place; nil where they were not read.
+func hostAt(e *measure.Evidence, n int) *measure.HostSpan {
+	b := &e.Bins[n]
+	for i := max(0, n-1); i < min(len(e.PerSec), n+2); i++ {
+		if h := &e.PerSec[i]; max(h.At, b.At)-min(h.At, b.At) < b.Span/2 {
+			return h
+		}
+	}
+	return nil
+}
+
+func (t *csvTable) host(h *measure.HostSpan) {
+	if mean, most, ok := machineBusy(h); ok {
+		t.set("cpu_busy_pct", mean)
+		t.set("busiest_core_pct", most)
+		for _, c := range h.CPUs {
+			if c.Busy() == most {
+				t.set("busiest_core", float64(c.Core))
+				break
+			}
+		}
+	}
+	if h != nil && h.Memory != nil {
+		t.set("memory_used_bytes", float64(h.Memory.Total-h.Memory.Available))
+	}
+	if h != nil && h.NIC != nil {
+		t.set("rx_packets", float64(h.NIC.RxPackets))
+		t.set("tx_packets", float64(h.NIC.TxPackets))
+		t.set("rx_dropped", float64(h.NIC.RxDropped))
+		t.set("tx_dropped", float64(h.NIC.TxDropped))
+	}
+}
+
+// cores prints what each core of an end's host did.
+func (t *csvTable) cores(e *measure.Evidence) {
+	for i := range e.PerSec {
+		h := &e.PerSec[i]
+		for _, c := range h.CPUs {
+			t.begin("core", c.Core, h.At, h.Span)
+			t.set("cpu_busy_pct", c.Busy())
+			t.set("cpu_user_pct", c.User)
+			t.set("cpu_system_pct", c.System)
+			t.set("cpu_irq_pct", c.IRQ)
+			t.set("cpu_softirq_pct", c.SoftIRQ)
+			t.set("cpu_steal_pct", c.Steal)
+			t.end()
+		}
+	}
+}
+
+// csvText is foreign text as a cell. It is quoted, so that no separator of any
+// country divides it, and what a spreadsheet would run as a formula gets an
+// apostrophe before it.
+func csvText(s string) string {
+	s = clean(s)
+	if strings.IndexAny(strings.TrimSpace(s), "=+-@＝＋－＠") == 0 {
+		s = "'" + s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+}

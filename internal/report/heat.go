@@ -1,0 +1,326 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// heatmap is one quantity of several things over time: a row for each thing, a
+// column for each second.
+type heatmap struct {
+	ID      string
+	Title   string
+	Unit    string // of the figures behind the rows
+	Most    float64
+	Seconds float64 // at the right edge
+	Rows    []heatRow
+	More    string // what it leaves out
+}
+
+// heatRow is one thing: a core, a queue. A second without a value is NaN.
+type heatRow struct {
+	Name   string
+	Values []float64
+}
+
+// Bounds of a heat map, so that a page stays small.
+const (
+	maxHeatRows    = 32
+	maxHeatColumns = 60
+	maxHeatCells   = 2 // flows that are drawn
+	heatLevels     = 9
+)
+
+// Geometry of a heat map in SVG units: the names of rows stand left, what they
+// came to on average right.
+const (
+	heatLeft   = 64.0
+	heatRight  = 62.0
+	heatHeight = 20.0 // height of a row
+	heatTop    = 26.0
+	heatBottom = 40.0
+)
+
+// heatmaps draws CPU and queues of both ends of the first main cells.
+func heatmaps(cells []cell) (all []chart) {
+	drawn := 0
+	for _, c := range cells {
+		if !c.main() || drawn == maxHeatCells {
+			continue
+		}
+		sender, receiver := shownFlow(c.Source)
+		before := len(all)
+		for _, e := range []*measure.Evidence{sender, receiver} {
+			if e == nil || e == receiver && c.Source.From == c.Source.To {
+				continue // of one host, one is enough
+			}
+			place := "the " + endName(e) + " " + clean(e.EndPoint)
+			if c.Source.From == c.Source.To {
+				place = clean(e.EndPoint)
+			}
+			for _, h := range []heatmap{coreHeat(e, place), queueHeat(e, place), interruptHeat(e, place)} {
+				if len(h.Rows) > 0 {
+					h.ID = fmt.Sprintf("heat%d", len(all))
+					all = append(all, h.chart(c.Name))
+				}
+			}
+		}
+		if len(all) > before {
+			drawn++
+		}
+	}
+	return all
+}
+
+// uncounted says at which ends the packets of each queue are not known, and why.
+func uncounted(cells []cell) (all []string) {
+	for _, c := range cells {
+		if !c.main() {
+			continue
+		}
+		if isLocalhost(c.Source) {
+			return nil // which has none
+		}
+		sender, receiver := shownFlow(c.Source)
+		for _, e := range []*measure.Evidence{sender, receiver} {
+			if e == nil || len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
+				continue
+			}
+			s := "Packets of each queue at the " + endName(e) + " " + clean(e.EndPoint) + ": " + notChecked + ", " + queueReason(e)
+			all = append(all, s)
+		}
+		return all // one flow says it for all
+	}
+	return nil
+}
+
+// queueReason is why an end's driver told nothing of its queues.
+func queueReason(e *measure.Evidence) string {
+	for _, m := range e.Missing {
+		if strings.HasPrefix(m.Fact, "interface") {
+			return clean(m.Why)
+		}
+	}
+	return "its driver does not count them"
+}
+
+// coreHeat is how busy each core of an end's host was.
+func coreHeat(e *measure.Evidence, place string) heatmap {
+	h := heatmap{Title: "Busy share of each core at " + place, Unit: "%", Most: 100}
+	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
+		for _, c := range s.CPUs {
+			set(c.Core, fmt.Sprintf("CPU %d", c.Core), c.Busy())
+		}
+	})
+	return h
+}
+
+// queueHeat is the packets of each queue, where the driver counts them.
+func queueHeat(e *measure.Evidence, place string) heatmap {
+	h := heatmap{Title: "Packets a second of each queue at " + place, Unit: "/s"}
+	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
+		if s.NIC == nil || s.Span <= 0 {
+			return
+		}
+		for name, n := range s.NIC.Driver {
+			if way, q, ok := queueOf(name); ok {
+				set(2*q+int(way[0]&1), fmt.Sprintf("%s %d", way, q), float64(n)*second/float64(s.Span))
+			}
+		}
+	})
+	return h
+}
+
+// interruptHeat is the interrupts that each core took of the interface.
+func interruptHeat(e *measure.Evidence, place string) heatmap {
+	h := heatmap{Title: "Interrupts a second of the interface, by core, at " + place, Unit: "/s"}
+	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
+		for _, i := range s.IRQs {
+			if s.Span > 0 {
+				set(i.Core, fmt.Sprintf("CPU %d", i.Core), float64(i.Count)*second/float64(s.Span))
+			}
+		}
+	})
+	return h
+}
+
+// queueOf reads way and number of a queue out of the name of its counter of packets.
+func queueOf(counter string) (way string, q int, ok bool) {
+	for _, way := range []string{"rx", "tx"} {
+		for _, form := range []string{"_queue_%d_packets", "-%d.packets", "%d_packets", "_%d_packets"} {
+			if _, err := fmt.Sscanf(counter, way+form, &q); err == nil && fmt.Sprintf(way+form, q) == counter && q >= 0 && q < 1<<16 {
+				return way, q, true
+			}
+		}
+	}
+	return "", 0, false
+}
+
+// gather fills the rows second by second, at most maxHeatColumns of them: of
+// more, neighbours are averaged. Rows are in the order of their keys.
+func (h *heatmap) gather(e *measure.Evidence, read func(*measure.HostSpan, func(key int, name string, v float64))) {
+	type sum struct{ total, n float64 }
+	group := max(1, (len(e.PerSec)+maxHeatColumns-1)/maxHeatColumns)
+	columns := (len(e.PerSec) + group - 1) / group
+	sums, names := map[int][]sum{}, map[int]string{}
+	for i := range e.PerSec {
+		s := &e.PerSec[i]
+		h.Seconds = max(h.Seconds, float64(s.At+s.Span)/second)
+		read(s, func(key int, name string, v float64) {
+			if sums[key] == nil {
+				sums[key], names[key] = make([]sum, columns), name
+			}
+			if x := &sums[key][i/group]; !math.IsNaN(v) && !math.IsInf(v, 0) {
+				x.total, x.n = x.total+v, x.n+1
+			}
+		})
+	}
+	keys := make([]int, 0, len(sums))
+	for k := range sums {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		r := heatRow{Name: names[k]}
+		for _, x := range sums[k] {
+			r.Values = append(r.Values, x.total/x.n) // NaN where there is none
+		}
+		h.Rows = append(h.Rows, r)
+	}
+	h.busiest()
+	if h.Most == 0 {
+		for _, r := range h.Rows {
+			h.Most = max(h.Most, greatestOf(r.Values))
+		}
+	}
+}
+
+// busiest keeps the rows that came to most, in their order.
+func (h *heatmap) busiest() {
+	if len(h.Rows) <= maxHeatRows {
+		return
+	}
+	h.More = fmt.Sprintf(", the busiest %d of %d", maxHeatRows, len(h.Rows))
+	means := make([]float64, 0, len(h.Rows))
+	for _, r := range h.Rows {
+		means = append(means, r.mean())
+	}
+	slices.Sort(means)
+	bar := means[len(means)-maxHeatRows]
+	h.Rows = slices.DeleteFunc(h.Rows, func(r heatRow) bool { return r.mean() < bar })
+	h.Rows = h.Rows[:min(len(h.Rows), maxHeatRows)]
+}
+
+// mean of the seconds that have a value; 0 where none has.
+func (r heatRow) mean() float64 {
+	total, n := 0.0, 0.0
+	for _, v := range r.Values {
+		if !math.IsNaN(v) {
+			total, n = total+v, n+1
+		}
+	}
+	return total / max(n, 1)
+}
+
+func greatestOf(values []float64) (most float64) {
+	for _, v := range values {
+		if v > most {
+			most = v
+		}
+	}
+	return most
+}
+
+// level is the step of the scale that a value falls on, 0 to heatLevels.
+func (h *heatmap) level(v float64) int {
+	if math.IsNaN(v) || !(h.Most > 0) {
+		return 0
+	}
+	return int(math.Round(min(max(v/h.Most, 0), 1) * heatLevels))
+}
+
+// print is a figure beside a row.
+func (h *heatmap) print(v float64) string {
+	if h.Unit == "%" {
+		return fmt.Sprintf("%.0f%%", min(max(v, 0), 1e6))
+	}
+	return digits(v) + h.Unit
+}
+
+// chart draws it. Neighbours of one level are one shape, and each level is one path.
+func (h *heatmap) chart(of string) chart {
+	height := heatTop + float64(len(h.Rows))*heatHeight + heatBottom
+	right := svgWidth - heatRight
+	var c canvas
+	c.add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s-t %s-d">`, svgWidth, height, h.ID, h.ID)
+	c.add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, h.ID, template.HTMLEscapeString(h.Title+", "+of), h.ID, template.HTMLEscapeString(h.words()))
+	c.text("tick", "end", svgWidth, heatTop-8, "mean")
+	for level, path := range h.paths(right) {
+		if path != "" {
+			c.add(`<path class="heat h%d" d="%s"/>`, level, path)
+		}
+	}
+	for i, r := range h.Rows {
+		y := heatTop + float64(i)*heatHeight + heatHeight - 5
+		c.text("tick", "end", heatLeft-8, y, r.Name)
+		c.text("tick", "end", svgWidth, y, h.print(r.mean()))
+	}
+	bottom := height - heatBottom
+	ticks := niceTicks(h.Seconds, 6)
+	for _, t := range ticks {
+		if t.At <= h.Seconds {
+			c.text("tick", "middle", project(t.At, 0, h.Seconds, heatLeft, right), bottom+18, t.Label)
+		}
+	}
+	c.text("axis", "middle", (heatLeft+right)/2, bottom+36, "time, s")
+	c.add("</svg>")
+	return chart{SVG: template.HTML(c.String()), Caption: h.Title + h.More + ".", Legend: h.legend()}
+}
+
+// paths are the shapes of each level.
+func (h *heatmap) paths(right float64) []string {
+	paths := make([]strings.Builder, heatLevels+1)
+	for i, r := range h.Rows {
+		wide := (right - heatLeft) / float64(max(len(r.Values), 1))
+		for j := 0; j < len(r.Values); {
+			n := 1
+			for j+n < len(r.Values) && h.level(r.Values[j+n]) == h.level(r.Values[j]) && math.IsNaN(r.Values[j+n]) == math.IsNaN(r.Values[j]) {
+				n++
+			}
+			if !math.IsNaN(r.Values[j]) {
+				w := wide * float64(n)
+				fmt.Fprintf(&paths[h.level(r.Values[j])], "M%.1f %.0fh%.1fv%.0fh-%.1fz", heatLeft+wide*float64(j), heatTop+float64(i)*heatHeight+1, w, heatHeight-2, w)
+			}
+			j += n
+		}
+	}
+	all := make([]string, len(paths))
+	for i := range paths {
+		all[i] = paths[i].String()
+	}
+	return all
+}
+
+// legend is the scale, from none to the most.
+func (h *heatmap) legend() (all []legend) {
+	for _, l := range []int{0, heatLevels / 3, 2 * heatLevels / 3, heatLevels} {
+		k := fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="heat h%d" d="M1 1h32v14h-32z"/></svg>`, l)
+		all = append(all, legend{template.HTML(k), h.print(h.Most * float64(l) / heatLevels)})
+	}
+	return all
+}
+
+// words say it without a picture: the mean of each row.
+func (h *heatmap) words() string {
+	var all []string
+	for _, r := range h.Rows {
+		all = append(all, r.Name+" "+h.print(r.mean())+" on average, at most "+h.print(greatestOf(r.Values)))
+	}
+	return strings.Join(all, "; ") + " over " + unit.Duration(int64(min(h.Seconds, 1e9)*second))
+}

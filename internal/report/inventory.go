@@ -1,0 +1,296 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// inventory is what an acceptance record says of every machine and guest: each
+// line of the checklists C-07 (host) and C-08 (guest) has a row, and a value
+// that is not known says why.
+type inventory struct {
+	Names []string
+	Parts []inventoryPart
+}
+
+// inventoryPart is the lines of one checklist.
+type inventoryPart struct {
+	Name string
+	Rows []factRow
+}
+
+// inventoryItem is one line: what it is called, its value, and why it may be missing.
+type inventoryItem struct {
+	name    string
+	value   func(*measure.Facts) string
+	missing []string // facts that it is made of, by the beginning of their keys
+	why     func(*measure.Facts) string
+}
+
+// newInventory lays the lines of all end points side by side.
+func newInventory(d *measure.Document) inventory {
+	points := d.EndPoints[:min(len(d.EndPoints), maxEndPoints)]
+	v := inventory{}
+	for _, p := range points {
+		v.Names = append(v.Names, clean(p.Name))
+	}
+	if len(points) == 0 {
+		return v
+	}
+	for _, part := range []struct {
+		name  string
+		items []inventoryItem
+	}{{"Machine", machineItems()}, {"Hypervisor and settings", settingItems()}, {"Guest", guestItems()}} {
+		rows := inventoryPart{Name: part.name}
+		for _, item := range part.items {
+			r := factRow{Name: item.name}
+			for _, p := range points {
+				r.Values = append(r.Values, item.of(p))
+			}
+			rows.Rows = append(rows.Rows, r)
+		}
+		v.Parts = append(v.Parts, rows)
+	}
+	return v
+}
+
+// of is the value of an item at an end point, or why there is none.
+func (i inventoryItem) of(p measure.EndPoint) string {
+	if p.Facts == nil {
+		return notChecked + ": this end point told no facts of its host"
+	}
+	if s := i.value(p.Facts); s != "" {
+		return clean(s)
+	}
+	for _, m := range p.Facts.NotChecked {
+		if slices.ContainsFunc(i.missing, func(key string) bool { return m.Fact == key || strings.HasPrefix(m.Fact, key+".") }) {
+			return notChecked + ": " + clean(m.Why)
+		}
+	}
+	if i.why != nil {
+		return i.why(p.Facts)
+	}
+	return notChecked + ": the system does not tell it"
+}
+
+func machineItems() []inventoryItem {
+	return []inventoryItem{
+		{"make and model", func(f *measure.Facts) string { return machineText(f.Machine) }, []string{"machine"}, nil},
+		{"firmware", func(f *measure.Facts) string { return firmwareText(f.Machine) }, []string{"machine"}, nil},
+		{"CPU type", func(f *measure.Facts) string { return value(f.CPUModel) }, []string{"cpu_model"}, nil},
+		{"CPU number", cpuNumber, []string{"cpu.sockets", "cores", "cpu"}, nil},
+		{"CPU speed", func(f *measure.Facts) string { return frequencyText(f.CPU) }, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil},
+		{"RAM", memoryOf, []string{"memory_bytes", "ram"}, nil},
+		{"disks", diskNames, []string{"disks"}, nil},
+		{"disk array, RAID", func(*measure.Facts) string { return "" }, nil, whyOf("what an array or a RAID controller is made of is not read; the disks above are what the system sees")},
+		{"file systems", fileSystems, []string{"disks"}, nil},
+		{"network cards", cardsText, []string{"interfaces"}, nil},
+	}
+}
+
+func settingItems() []inventoryItem {
+	return []inventoryItem{
+		{"kind of machine", machineKind, []string{"hypervisor"}, nil},
+		{"hypervisor, version and build", hypervisorText, []string{"hypervisor"}, outsideOnly("its version and build")},
+		{"system", func(f *measure.Facts) string {
+			return join(value(f.Distro), prefixed("kernel ", value(f.Kernel)), value(f.Arch))
+		}, []string{"distribution", "kernel"}, nil},
+		{"BIOS settings that are not default", func(*measure.Facts) string { return "" }, nil, whyOf("the firmware does not show its settings to the system; turbo, SMT, idle states and NUMA are below as the system sees them")},
+		{"system settings that are not default", changedText, []string{"settings_changed"}, whyOf("this system does not tell which settings are its defaults; those that bound TCP are below with their values")},
+		{"boot device", func(f *measure.Facts) string { return value(f.Boot) }, []string{"boot_device"}, nil},
+	}
+}
+
+func guestItems() []inventoryItem {
+	guest := func(of func(*measure.Facts) string) func(*measure.Facts) string {
+		return func(f *measure.Facts) string {
+			if isGuest(f) {
+				return of(f)
+			}
+			return ""
+		}
+	}
+	return []inventoryItem{
+		{"vCPUs", guest(func(f *measure.Facts) string { return coresText(f.Cores) }), []string{"cores"}, noGuest("")},
+		{"RAM of the guest", guest(memoryOf), []string{"memory_bytes"}, noGuest("")},
+		{"virtual disks and their adapters", guest(diskNames), []string{"disks"}, noGuest("")},
+		{"virtual network cards", guest(virtualCards), []string{"interfaces"}, noGuest("")},
+		{"reservations, limits and shares", func(*measure.Facts) string { return "" }, nil, noGuest("reservations, limits and shares")},
+		{"CPU affinity of the guest", func(*measure.Facts) string { return "" }, nil, noGuest("where its CPUs may run")},
+		{"limits seen from inside", func(f *measure.Facts) string { return cgroupText(f.Cgroup) }, []string{"cgroup"}, nil},
+	}
+}
+
+// whyOf is a reason that is the same for every host.
+func whyOf(why string) func(*measure.Facts) string {
+	return func(*measure.Facts) string { return notChecked + ": " + why }
+}
+
+// isGuest tells whether facts are of a virtual machine.
+func isGuest(f *measure.Facts) bool { return f.Hypervisor != nil && *f.Hypervisor != "none" }
+
+// noGuest is the reason of a line about guests: there is none, or only its host knows.
+func noGuest(what string) func(*measure.Facts) string {
+	return func(f *measure.Facts) string {
+		switch {
+		case f.Hypervisor == nil:
+			return notChecked + ": it is not known whether this is a guest"
+		case !isGuest(f):
+			return "no guest"
+		case what == "":
+			return notChecked + ": the system does not tell it"
+		}
+		return outsideOnly(what)(f)
+	}
+}
+
+// outsideOnly is the reason of what a guest cannot see.
+func outsideOnly(what string) func(*measure.Facts) string {
+	return func(f *measure.Facts) string {
+		if !isGuest(f) {
+			return notChecked + ": the system does not tell it"
+		}
+		return notChecked + ": a guest cannot see " + what + ", only its host can"
+	}
+}
+
+func machineKind(f *measure.Facts) string {
+	switch {
+	case f.Hypervisor == nil:
+		return ""
+	case *f.Hypervisor == "none":
+		return "physical"
+	}
+	return "virtual, under " + *f.Hypervisor
+}
+
+// hypervisorText is what runs the guests here, or that nothing does.
+func hypervisorText(f *measure.Facts) string {
+	switch own := strings.ToLower(value(f.OS)); {
+	case own == "esxi" || own == "vmkernel":
+		return join(value(f.Distro), value(f.Kernel))
+	case f.Hypervisor == nil:
+		return ""
+	case !isGuest(f):
+		return join("none above it", prefixed("runs ", hypervisesText(f.Hypervises)))
+	}
+	return ""
+}
+
+func cpuNumber(f *measure.Facts) string {
+	if s := processorsText(f.CPU); s != "" {
+		return s
+	}
+	return coresText(f.Cores)
+}
+
+func memoryOf(f *measure.Facts) string {
+	switch {
+	case f.Memory != nil:
+		return unit.Size(*f.Memory)
+	case f.RAM != nil && f.RAM.Total != nil:
+		return unit.Size(*f.RAM.Total)
+	}
+	return ""
+}
+
+// fileSystems names each with its type, VMFS with its version among them.
+func fileSystems(f *measure.Facts) string {
+	var all []string
+	for _, d := range f.Disks[:min(len(f.Disks), maxInterfaces)] {
+		for _, m := range d.Mounts[:min(len(d.Mounts), maxInterfaces)] {
+			s := m.Path + " " + m.Type
+			if m.FreeBytes != nil {
+				s += ", " + unit.Size(*m.FreeBytes) + " free"
+			}
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// cardsText names the real network cards with driver, firmware and speed.
+func cardsText(f *measure.Facts) string {
+	return interfacesOf(f, func(i *measure.Interface) bool {
+		return i.Kind != nil && (*i.Kind == "physical" || *i.Kind == "virtual function") || i.Kind == nil && i.Driver != nil
+	}, isGuest(f))
+}
+
+// virtualCards names those that a hypervisor offers.
+func virtualCards(f *measure.Facts) string {
+	return interfacesOf(f, func(i *measure.Interface) bool {
+		return i.Kind != nil && (*i.Kind == "paravirtual" || *i.Kind == "emulated" || *i.Kind == "virtual function") || i.Kind == nil && i.Driver != nil
+	}, false)
+}
+
+func interfacesOf(f *measure.Facts, want func(*measure.Interface) bool, ofGuest bool) string {
+	var all []string
+	for n := range f.Interfaces {
+		i := &f.Interfaces[n]
+		if !want(i) || len(all) == maxInterfaces {
+			continue
+		}
+		about := join(value(i.Kind), value(i.Driver), prefixed("version ", value(i.Version)), prefixed("firmware ", value(i.Firmware)), linkText(i))
+		all = append(all, strings.TrimSpace(i.Name+" "+bracket(about)))
+	}
+	if len(all) == 0 && len(f.Interfaces) > 0 {
+		if ofGuest {
+			return "none of its own: a guest has virtual ones (below)"
+		}
+		return "none: " + interfaceKinds(f)
+	}
+	return strings.Join(all, "; ")
+}
+
+// interfaceKinds counts what interfaces there are instead of cards.
+func interfaceKinds(f *measure.Facts) string {
+	kinds := map[string]int{}
+	for _, i := range f.Interfaces {
+		if i.Kind != nil {
+			kinds[*i.Kind]++
+		}
+	}
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		all = append(all, fmt.Sprintf("%d %s", kinds[k], k))
+	}
+	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
+}
+
+// diskNames names disks with the driver of their adapter.
+func diskNames(f *measure.Facts) string {
+	var all []string
+	for _, d := range f.Disks[:min(len(f.Disks), maxInterfaces)] {
+		about := []string{d.Driver, d.Model}
+		if d.SizeBytes != nil {
+			about = append(about, unit.Size(*d.SizeBytes))
+		}
+		all = append(all, strings.TrimSpace(d.Name+" "+bracket(join(about...))))
+	}
+	return strings.Join(all, "; ")
+}
+
+// changedText are settings that somebody has changed, by the system's own names.
+func changedText(f *measure.Facts) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(f.Changed)) {
+		all = append(all, k+"="+f.Changed[k])
+	}
+	return strings.Join(all[:min(len(all), maxLines)], ", ")
+}
+
+// isUnknown tells a reason why something is not known from a value.
+func isUnknown(s string) bool { return strings.HasPrefix(s, notChecked) }
+
+// One is the value of all end points where it is the same one; "" elsewhere.
+func (r factRow) One() string {
+	if len(r.Values) < 2 || slices.ContainsFunc(r.Values, func(v string) bool { return v != r.Values[0] }) {
+		return ""
+	}
+	return r.Values[0]
+}

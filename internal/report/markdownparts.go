@@ -1,0 +1,263 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// tuned is what a tuning did: the journey, each change, what makes it last.
+func (m *markdown) tuned(t *tuning) {
+	if t == nil {
+		return
+	}
+	if len(t.Restored.Rows) > 0 {
+		m.head(2, "What was undone")
+		m.grid(t.Restored)
+		m.list(t.Left)
+	}
+	if t.Same != nil {
+		m.head(2, "Trust in the method")
+		m.para("The greatest change that was estimated, where nothing was changed: " + t.Same.Most)
+		m.list(t.Same.Cases)
+	}
+	var rows [][]string
+	for _, s := range t.Journey {
+		held := s.Words
+		if held == "" {
+			held = s.Held
+		}
+		rows = append(rows, []string{s.State, s.Way, s.Figure, orDash(s.Range), orDash(s.Change), held})
+	}
+	if len(rows) > 0 {
+		m.head(2, "The journey")
+		m.table("", []string{"state", "path", t.Unit(), "range", "change", "held back by"}, []bool{false, false, true, true, true}, rows)
+	}
+	m.list(t.Untuned)
+	m.attempts(t.Attempts)
+	m.para(prefixed("Ended: ", t.Ending))
+	if t.Flags != "" {
+		m.head(2, "Options of the test that were kept")
+		m.code([]string{t.Flags})
+	}
+	m.lasting(t)
+	if len(t.Remains) > 0 {
+		m.head(2, "What remains")
+		m.list(t.Remains)
+	}
+	m.proposals(t)
+}
+
+func (m *markdown) attempts(all []attempt) {
+	if len(all) > 0 {
+		m.head(2, "What was tried")
+	}
+	for _, a := range all {
+		m.head(3, a.Outcome+": "+a.Title)
+		m.list(nonEmpty(append(append([]string{a.Figures, a.Other, a.Reason, prefixed("why: ", a.Why)}, a.Guards...), a.Proofs...)...))
+	}
+}
+
+func (m *markdown) lasting(t *tuning) {
+	if len(t.Lasting) > 0 {
+		m.head(2, "To make it last beyond the next boot")
+	}
+	for _, l := range t.Lasting {
+		m.head(3, "At "+l.At+spaced(bracket(l.Manager)))
+		m.para(l.Words)
+		m.para(prefixed("Write ", l.File))
+		m.code(l.Content)
+		m.code(l.Commands)
+	}
+	if len(t.Undo) > 0 {
+		m.head(2, "To undo it")
+		m.code(t.Undo)
+	}
+}
+
+func (m *markdown) proposals(t *tuning) {
+	if len(t.Advice) == 0 {
+		return
+	}
+	m.head(2, map[bool]string{true: "What to try, in this order", false: "Left to you"}[t.DryRun])
+	for _, a := range t.Advice {
+		m.head(3, fmt.Sprintf("%d. %s", a.Number, a.Title))
+		m.list(nonEmpty(prefixed("why: ", a.Why), prefixed("for: ", a.For), prefixed("expect: ", a.Expect), prefixed("risk: ", a.Risk), prefixed("by hand: ", a.ByHand), prefixed("flags: ", a.Flags)))
+		for _, h := range a.Hosts {
+			m.para(strings.TrimSpace(h.At + " " + h.Words))
+			m.code(h.Set)
+		}
+	}
+}
+
+// captured is what the packets show.
+func (m *markdown) captured(all []packets) {
+	for _, p := range all {
+		title := "What the packets show"
+		if p.Way != "" {
+			title += ", " + p.Way
+		}
+		m.head(2, title)
+		places := p.Places()
+		m.pairs(places.Name, places.Rows)
+		if x := p.Crossed(); x != nil {
+			m.pairs(x.Name, x.Rows)
+		}
+		var rows [][]string
+		for _, r := range p.Conns.Rows {
+			row := []string{r.Label()}
+			for _, v := range r.Values {
+				row = append(row, orDash(v))
+			}
+			rows = append(rows, row)
+		}
+		m.table("Connections", append([]string{""}, p.Conns.Names...), nil, rows)
+	}
+}
+
+// tried is the steps of an explanation.
+func (m *markdown) tried(p *page) {
+	if len(p.Steps) == 0 {
+		return
+	}
+	m.head(2, "What was tried")
+	var rows [][]string
+	for _, s := range p.Steps {
+		rows = append(rows, []string{fmt.Sprint(s.Number), join(s.Title, s.Way), s.Figure, orDash(s.Against), s.Tells, s.Took})
+	}
+	m.table("", []string{"", "tried", "figure", "against", "what it says", "took"}, nil, rows)
+	m.para(prefixed("Ended: ", p.Ended))
+}
+
+// planned is what a plan measured: rungs, comparisons, targets, settings, pairs.
+func (m *markdown) planned(p *page) {
+	for _, l := range p.Ladders {
+		m.head(2, l.Path)
+		m.ladder(l)
+	}
+	f := p.Fleet
+	if f == nil {
+		return
+	}
+	if f.Waterfall != nil {
+		m.head(2, "What each layer costs")
+		m.grid(f.Waterfall.Page())
+		m.list(f.Waterfall.Lines())
+	}
+	if len(f.Compared) > 0 {
+		m.head(2, "Against each other")
+	}
+	for _, c := range f.Compared {
+		m.para(c.Text)
+		m.list(nonEmpty(append([]string{c.Reason}, c.Guards...)...))
+	}
+	for _, part := range []struct {
+		name string
+		grid grid
+	}{{"Targets", f.AllTargets()}, {"What was varied", f.AllSets()}} {
+		if len(part.grid.Rows) > 0 {
+			m.head(2, part.name)
+			m.grid(part.grid)
+		}
+	}
+	for _, s := range f.Details {
+		m.set(s)
+	}
+	if len(f.Points.Rows) > 0 {
+		m.head(2, "End points")
+		m.grid(f.Points)
+	}
+}
+
+func (m *markdown) set(s setView) {
+	name := s.Name
+	if name == "" {
+		name = "All pairs"
+	}
+	m.head(2, name)
+	m.para(s.Overlap)
+	if x := s.Matrix; x != nil && len(x.Cols) <= maxMarkdownColumns {
+		var rows [][]string
+		for i, r := range x.Cells {
+			row := []string{x.Rows[i]}
+			for _, c := range r {
+				row = append(row, c.Text)
+			}
+			rows = append(rows, row)
+		}
+		m.table("", append([]string{x.Unit.Name()}, x.Cols...), nil, rows)
+	}
+	for _, g := range append([]grid{s.Hosts, s.Labels, s.Held, s.Slow}, s.Pairs...) {
+		if len(g.Rows) > 0 {
+			m.grid(g)
+		}
+	}
+}
+
+// maxMarkdownColumns is how many columns of a matrix a text can show.
+const maxMarkdownColumns = 16
+
+func (m *markdown) ladder(l ladderPage) {
+	head, right := []string{"streams"}, []bool{true}
+	for _, n := range l.Names {
+		head, right = append(head, n+" window, "+l.Unit.Name(), "range", "CPU sender/receiver"), append(right, true, true, true)
+	}
+	var rows [][]string
+	for _, r := range l.Table {
+		row := []string{fmt.Sprint(r.Streams)}
+		for _, x := range r.Rungs {
+			row = append(row, strings.TrimSpace(x.Value+" "+x.Mark()), x.Range, x.CPU)
+		}
+		rows = append(rows, row)
+	}
+	m.table("* the most; ~ may be as much", head, right, rows)
+	m.list(l.Notes)
+}
+
+// gates are the conditions, those that did not pass first.
+func (m *markdown) gates(p *page) {
+	if len(p.Gates) == 0 {
+		return
+	}
+	m.head(2, "Gates")
+	var rows [][]string
+	for _, g := range append(p.Open(), p.Passed()...) {
+		found := strings.Join(nonEmpty(g.Fact, g.Advice, g.At, strings.Join(g.Remedy, "; ")), "; ")
+		rows = append(rows, []string{g.Word + " " + g.ID, g.Where, found, g.Why})
+	}
+	m.table("", []string{"gate", "of", "found", "why it matters"}, nil, rows)
+	for _, t := range p.Paths {
+		m.pairs("Path, "+t.Name, t.Rows)
+	}
+}
+
+// measured is the figures of each flow, with its seconds.
+func (m *markdown) measured(p *page) {
+	if len(p.Main) > 0 {
+		m.head(2, "Figures")
+	}
+	for _, c := range p.Main {
+		m.pairs(join(c.Name, c.What), c.Rows)
+	}
+	if p.Latency != nil {
+		m.head(2, "Latency")
+		m.tableOf(p.Latency.Table)
+	}
+	if len(p.Details) > 0 {
+		m.head(2, "Each cell")
+	}
+	for _, c := range p.Details {
+		m.head(3, join(c.Name, c.What))
+		if !c.Shown {
+			m.pairs("", c.Rows)
+		}
+		if len(c.Streams.Rows) > 0 {
+			m.tableOf(c.Streams)
+		}
+		if len(c.Seconds.Rows) > 0 {
+			m.tableOf(c.Seconds)
+		}
+	}
+	if p.Hidden > 0 {
+		m.para(fmt.Sprintf("%d more cells are in the JSON document.", p.Hidden))
+	}
+}

@@ -1,0 +1,202 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// methodLines say in plain words how a result was measured, and what that
+// leaves open: a reader shall not have to believe a figure.
+func methodLines(d *measure.Document) (all []string) {
+	if isCheck(d) {
+		return []string{
+			"The facts were read from each host's own kernel; the path was probed by some hundred small packets between the end points, in both directions.",
+			"Each gate holds one fact against a bar that its line names. No load was put on the path: a gate that passes says that a measurement counts, not what it will show.",
+		}
+	}
+	c := methodCell(d)
+	if c == nil {
+		return nil
+	}
+	if s := filesMethod(d); s != "" {
+		all = append(all, s)
+	} else {
+		all = append(all, countMethod(c), timeMethod(c))
+	}
+	all = append(all, doubtMethod(c), machineMethod(c))
+	if c.Ceiling != nil {
+		all = append(all, fmt.Sprintf("The ceiling is what the link's rate (%s) leaves for payload at MTU %d, when the headers of Ethernet, IP and %s are taken off.",
+			ceilingSource(c.Ceiling), c.Ceiling.MTU, strings.ToUpper(clean(c.Protocol))))
+	}
+	if len(d.Findings)+len(c.Findings) > 0 {
+		all = append(all, `Causes are judged by rules over the counters of both ends. "Certain": its own evidence is there, and what it could be mistaken for is ruled out; "likely": one of those is not ruled out; "possible": a condition for it holds, and what it costs was not tried.`)
+	}
+	if len(d.Groups) > 0 && len(newSets(d)) > 0 {
+		all = append(all, "Pairs of one group were started at the same moment on clocks that had been compared before; what they carried together counts only the time in which all of them ran.")
+	}
+	if len(d.Comparisons) > 0 || isTuning(d) && len(d.Tuning.Attempts) > 0 {
+		all = append(all, "What is compared ran in turns, one with the change and one without, again and again, so that a drift of the network falls on both.")
+	}
+	return nonEmpty(all...)
+}
+
+// methodCell is the cell whose way of measuring stands for all.
+func methodCell(d *measure.Document) *measure.Cell {
+	first, _, _ := mainCells(d)
+	for i := range d.Cells {
+		if first == nil && stat.MainFigure(&d.Cells[i]) != nil {
+			first = &d.Cells[i]
+		}
+	}
+	return first
+}
+
+// filesMethod is of a result that thru has read, not measured.
+func filesMethod(d *measure.Document) string {
+	switch {
+	case d.Command == "import":
+		return "These are the figures of another program, read from its output; thru has measured nothing itself."
+	case ofFiles(d):
+		return "These figures come from captured packets; thru has sent nothing itself."
+	}
+	return ""
+}
+
+// countMethod says what is counted, and by whom.
+func countMethod(c *measure.Cell) string {
+	switch {
+	case c.Spec.Traffic == measure.CRR:
+		return "A connection counts when it was opened, one request was answered on it, and it was closed, by the clock of the end that asks."
+	case asks(c) && c.Spec.PerSecond > 0:
+		return "A request's time counts from the moment at which it was due, so that a stall shows in all the requests that it held up (no coordinated omission)."
+	case asks(c):
+		return "A request's time is that from its sending to the whole response, by the clock of the end that asks; the next request waits for it."
+	case isUDP(c):
+		return "Goodput is the payload of the datagrams that the receiver's program got, by the receiver's own clock. Loss is told by sequence numbers, over the life of the streams."
+	}
+	return "Goodput is the payload that the receiver's program got, by the receiver's own clock: no headers, nothing that was sent twice, nothing that only left the sender."
+}
+
+// timeMethod says how long was measured, after which ramp, and how often.
+func timeMethod(c *measure.Cell) string {
+	sender, receiver := shownFlow(c)
+	e := receiver
+	if e == nil {
+		e = sender
+	}
+	if e == nil || e.MeasuredNs <= 0 {
+		return ""
+	}
+	s := "The run shown was measured for " + unit.Duration(e.MeasuredNs)
+	if e.RampNs > 0 {
+		s += ", after a ramp of " + unit.Duration(e.RampNs) + " that is not counted"
+	}
+	s += fmt.Sprintf(", in bins of 1 s at both ends, over %s", count(max(c.Streams, 1), "connection"))
+	if n := len(c.Runs); n > 1 {
+		s += fmt.Sprintf("; there are %d runs", n)
+	}
+	return s + "."
+}
+
+// doubtMethod says what the interval of a figure means.
+func doubtMethod(c *measure.Cell) string {
+	f := stat.MainFigure(c)
+	switch {
+	case f == nil:
+		return ""
+	case f.Runs > 1:
+		return fmt.Sprintf("The interval is that of the mean of %d runs (95%%): it says where the mean of many more runs would lie.", f.Runs)
+	case f.CI95Low != nil:
+		return "There is a single run. Its interval (95%) is of its seconds: it says how steady this run was, not how another one would end. Repeat it to know that (--repeat)."
+	}
+	return "There is a single run, too short for an interval. Repeat it to know how much it varies (--repeat)."
+}
+
+func machineMethod(c *measure.Cell) string {
+	if c.SenderCPU == nil && c.ReceiverCPU == nil {
+		return ""
+	}
+	return "CPU is read at both ends each second, of every core, for the whole machine; cores used are less what it used when no test ran."
+}
+
+func ceilingSource(c *measure.Ceiling) string {
+	return linkRate(c) + ", " + clean(c.LinkFrom)
+}
+
+// repeating is how to do it again: what to run at each host, and the plan.
+type repeating struct {
+	Steps []repeatStep
+	Plan  []row
+}
+
+// repeatStep is what to type at one host.
+type repeatStep struct {
+	At      string
+	Command string
+	Says    string
+}
+
+// newRepeating lists the far ends first, which must be there before.
+func newRepeating(d *measure.Document) repeating {
+	r := repeating{}
+	command := reproduce(d)
+	if command == "" {
+		return r
+	}
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxEndPoints)] {
+		if e.Name == "local" || ofFiles(d) {
+			continue
+		}
+		if s, ok := farStep(d, e); ok {
+			r.Steps = append(r.Steps, s)
+		}
+	}
+	if n := len(d.EndPoints) - maxEndPoints; n > 0 {
+		r.Steps = append(r.Steps, repeatStep{At: fmt.Sprintf("%d more", n), Command: "thru serve", Says: "the same"})
+	}
+	here := repeatStep{At: "where it was measured", Command: command}
+	if d.Thru != "" {
+		here.Says = "thru " + clean(d.Thru)
+	}
+	r.Steps = append(r.Steps, here)
+	if p := d.Plan; p != nil {
+		r.Plan = []row{{"plan", clean(p.Name)}, {"run", clean(p.Run)}, {"SHA-256 of the plan file", clean(p.SHA256)}, {"order", clean(p.Order)},
+			{"steps", fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
+	}
+	return r
+}
+
+// farStep is what an end point other than the one in command has to run.
+func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
+	s := repeatStep{At: clean(e.Name)}
+	program := strings.ToLower(e.Speaks)
+	switch {
+	case strings.HasPrefix(program, "iperf3"):
+		s.Command, s.Says = "iperf3 -s", clean(e.Speaks)
+	case strings.HasPrefix(program, "iperf"):
+		s.Command, s.Says = "iperf -s", clean(e.Speaks)
+	case e.Speaks != "" || asksOverSSH(d, e.Name):
+		return s, false // nothing is to be started there
+	default:
+		s.Command = "thru serve"
+		s.Says = "once, at the other end: thru join NAME takes the join string that it prints"
+		if e.Thru != "" {
+			s.Says = "thru " + clean(e.Thru) + "; " + s.Says
+		}
+	}
+	return s, true
+}
+
+// asksOverSSH tells whether an end point was reached by ssh, which brings the program along.
+func asksOverSSH(d *measure.Document, name string) bool {
+	for _, a := range d.Arguments {
+		if strings.HasPrefix(a, "ssh://") && (a == name || strings.Contains(a, name)) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "ssh://")
+}

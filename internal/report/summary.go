@@ -1,0 +1,381 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// summary is what a reader wants to know in the first minute: is it accepted,
+// what does it carry, what limits it, what is to be done.
+type summary struct {
+	Accepted acceptance
+	Rows     []summaryRow
+}
+
+// acceptance is the verdict in words that an acceptance record needs.
+type acceptance struct {
+	Word string   // "accepted", "not accepted", "no verdict"
+	Tone tone     // good, bad, or none
+	Why  string   // what it was held against, or why there is none
+	How  []string // commands that would give one
+}
+
+// Mark is a sign beside the word, so that colour does not say it alone.
+func (a acceptance) Mark() string {
+	return map[tone]string{toneGood: "✓", toneBad: "✗"}[a.Tone]
+}
+
+// summaryRow is an answer of a few lines.
+type summaryRow struct {
+	Name  string
+	Items []summaryItem
+}
+
+// summaryItem is a line, and what to type for it.
+type summaryItem struct {
+	Text     string
+	Commands []string
+}
+
+// Bounds of what stands at the top of a page.
+const (
+	maxSummary = 4 // lines of a row
+	maxNames   = 8 // hosts
+)
+
+// newSummary takes what the view says elsewhere in detail: of the whole
+// document, and of its last state where a tuning has several.
+func newSummary(whole, d *measure.Document, v *view) summary {
+	b := summary{Accepted: newAcceptance(d)}
+	if isTuning(whole) && targetAnswer(whole) != "" {
+		b.Accepted = targetAcceptance(whole)
+	}
+	b.add("Between", betweenLines(d))
+	b.add("Carries", carriedLines(d))
+	b.add("Limited by", limitLines(d, v))
+	b.do(d, v)
+	b.add("Labels", []string{labelsText(d.Labels, true)})
+	return b
+}
+
+func (b *summary) add(name string, lines []string) {
+	r := summaryRow{Name: name}
+	for _, s := range lines {
+		r.say(s)
+	}
+	b.take(r)
+}
+
+// say adds a line, once; one without words is none.
+func (r *summaryRow) say(text string, commands ...string) {
+	same := func(i summaryItem) bool { return i.Text == text && slices.Equal(i.Commands, commands) }
+	if text+strings.Join(commands, "") != "" && !slices.ContainsFunc(r.Items, same) {
+		r.Items = append(r.Items, summaryItem{text, commands[:min(len(commands), maxCommands)]})
+	}
+}
+
+// take adds a row of a bounded number of lines; one without any is none.
+func (b *summary) take(r summaryRow) {
+	if n := len(r.Items) - maxSummary; n > 0 {
+		r.Items = append(r.Items[:maxSummary:maxSummary], summaryItem{Text: fmt.Sprintf("and %d more below", n)})
+	}
+	if len(r.Items) > 0 {
+		b.Rows = append(b.Rows, r)
+	}
+}
+
+// newAcceptance says whether what was measured is accepted. Without a rate or
+// a target to hold it against there is no verdict, and a way to one.
+func newAcceptance(d *measure.Document) acceptance {
+	switch v := d.Verdict; {
+	case isCheck(d):
+		return checkAcceptance(d)
+	case v != nil && !v.Pass:
+		return acceptance{Word: "not accepted", Tone: toneBad, Why: clean(v.Reason)}
+	case failedTargets(d) > 0:
+		return acceptance{Word: "not accepted", Tone: toneBad, Why: targetsLine(d)}
+	case v != nil && brokeOff(d):
+		return acceptance{Word: "no verdict", Why: "what was measured would pass, but it did not run to its end"}
+	case v != nil && len(d.Targets) > 0:
+		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
+	case v != nil:
+		return acceptance{Word: "accepted", Tone: toneGood, Why: join(clean(v.Reason), forcedText(d))}
+	case !measured(d):
+		return acceptance{Word: "no verdict", Why: "nothing was measured"}
+	}
+	return acceptance{Word: "no verdict", Why: noVerdictText(d), How: verdictCommands(d)}
+}
+
+// brokeOff tells of a document whose command failed, other than by its verdict.
+func brokeOff(d *measure.Document) bool {
+	return d.Error != nil && d.Error.ExitCode != fault.Verdict
+}
+
+// targetAcceptance is that of a tuning with a target.
+func targetAcceptance(d *measure.Document) acceptance {
+	why := strings.TrimPrefix(targetAnswer(d), "; ")
+	if MeetsTarget(d) {
+		return acceptance{Word: "accepted", Tone: toneGood, Why: why}
+	}
+	return acceptance{Word: "not accepted", Tone: toneBad, Why: why}
+}
+
+func checkAcceptance(d *measure.Document) acceptance {
+	switch fail := countGates(d.Gates, measure.GateFail); {
+	case fail == 1:
+		return acceptance{Word: "not fit", Tone: toneBad, Why: "a gate fails: a measurement would not count"}
+	case fail > 1:
+		return acceptance{Word: "not fit", Tone: toneBad, Why: fmt.Sprintf("%d gates fail: a measurement would not count", fail)}
+	case brokeOff(d) || countGates(d.Gates, measure.GatePass) == 0:
+		return acceptance{Word: "no verdict", Why: "it could not be checked to the end"}
+	}
+	return acceptance{Word: "fit", Tone: toneGood, Why: "no gate fails: a measurement counts"}
+}
+
+// forcedText reminds of gates that failed and were overruled.
+func forcedText(d *measure.Document) string {
+	if !d.Forced || countGates(d.Gates, measure.GateFail) == 0 {
+		return ""
+	}
+	return "although a gate fails (--force)"
+}
+
+// noVerdictText is why nothing says whether it is enough.
+func noVerdictText(d *measure.Document) string {
+	first, _, _ := mainCells(d)
+	switch {
+	case first != nil && asks(first):
+		return "requests have no link's rate to be held against; a plan can set targets for them"
+	case first != nil && first.From == first.To:
+		return "traffic within one host has no link that it could be held against"
+	}
+	return "no rate is known that this could be held against"
+}
+
+// verdictCommands measure the same again, held against a rate; the reader puts in which.
+func verdictCommands(d *measure.Document) []string {
+	first, _, _ := mainCells(d)
+	again := slices.Contains([]string{"test", "explain", "ladder", "run", "tune"}, d.Command)
+	if first == nil || asks(first) || first.From == first.To || !again || slices.Contains(d.Arguments, "--link-rate") {
+		return nil
+	}
+	plain := *d
+	plain.Arguments = slices.DeleteFunc(slices.Clone(d.Arguments), func(a string) bool { return a == "--json" || a == "-J" || a == "--json-stream" })
+	return []string{reproduce(&plain) + " --link-rate 10G"}
+}
+
+// betweenLines say who is behind the names: "local is alpha; peer is beta, 192.0.2.2".
+func betweenLines(d *measure.Document) (all []string) {
+	if len(d.EndPoints) > maxNames/2 {
+		var names []string
+		for _, e := range d.EndPoints[:min(len(d.EndPoints), maxNames)] {
+			names = append(names, clean(e.Name))
+		}
+		more := ""
+		if n := len(d.EndPoints) - len(names); n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		return []string{count(len(d.EndPoints), "host") + ": " + strings.Join(names, ", ") + more}
+	}
+	for _, e := range d.EndPoints {
+		host, system := "", ""
+		if e.Facts != nil {
+			host, system = value(e.Facts.Hostname), value(e.Facts.Distro)
+		}
+		about := join(host, e.Addr, system)
+		if about = clean(strings.TrimPrefix(about, e.Name+", ")); about != "" {
+			about = ": " + about
+		}
+		all = append(all, clean(e.Name)+about)
+	}
+	return all
+}
+
+// carriedLines are the figures of each direction, of each rung, or of the
+// setting under which the pairs carried most.
+func carriedLines(d *measure.Document) (all []string) {
+	if isCheck(d) {
+		return nil
+	}
+	if d.Ladder != nil {
+		for i := range d.Ladder.Rungs {
+			if r := &d.Ladder.Rungs[i]; r.Best != nil {
+				all = append(all, clean(r.Name)+": "+rungRate(r))
+			}
+		}
+		slices.Reverse(all) // the way that is of most interest is the highest one
+		return all
+	}
+	if s := best(newSets(d)); s != nil && mainCount(d) > 2 {
+		return []string{join(s.answer(), s.Name)}
+	}
+	if s := ladderAnswer(d); s != "" {
+		return []string{s}
+	}
+	first, back, _ := mainCells(d)
+	for _, c := range []*measure.Cell{first, back} {
+		if c != nil && stat.MainFigure(c) != nil {
+			all = append(all, carriedLine(c))
+		}
+	}
+	if first != nil && !asks(first) {
+		if s := rttText(first.RTTIdle, first.RTTLoaded); s != "" {
+			all = append(all, "round trip "+s)
+		}
+	}
+	return all
+}
+
+// carriedLine is "956 Mb/s local -> peer (95% interval 948-964), 100% of what MTU 1500 allows on 1 Gb/s".
+func carriedLine(c *measure.Cell) string {
+	if asks(c) {
+		return requestsAnswer(c, nil)
+	}
+	s := amounts(c, nil, unit.Rate)
+	if f := c.Goodput; f != nil && f.CI95Low != nil && f.CI95High != nil && !hasCapacity(c) {
+		s += " (95% interval " + scaleFor(f.Value).span(*f.CI95Low, *f.CI95High) + ")"
+	}
+	if x := c.Ceiling; x != nil {
+		s += fmt.Sprintf(", %s of the %s that %s leaves for payload at MTU %d", unit.Percent(x.SharePct), unit.Rate(x.Bps), linkRate(x), x.MTU)
+	}
+	return s
+}
+
+// linkRate is a nominal rate with no more digits than it has: "10 Gb/s".
+func linkRate(c *measure.Ceiling) string {
+	in := scaleFor(float64(c.LinkBps))
+	return plain(float64(c.LinkBps)/in.div) + " " + in.name
+}
+
+// limitLines name what binds each direction, and how sure that is.
+func limitLines(d *measure.Document, v *view) (all []string) {
+	if isCheck(d) {
+		return nil
+	}
+	if v.Tuning != nil && len(v.Tuning.Remains) > 0 {
+		return v.Tuning.Remains
+	}
+	for i := range v.Why {
+		if f := v.Why[i].Findings; len(f) > 0 {
+			all = append(all, limitLine(&v.Why[i], &f[0]))
+		}
+	}
+	if len(all) == 0 && v.Fleet != nil {
+		if s := best(newSets(d)); s != nil {
+			all = append(all, strings.TrimLeft(causeAnswer(d, s), ":; "))
+		}
+	}
+	if len(all) == 0 || all[0] == "" {
+		first, _, _ := mainCells(d)
+		switch {
+		case first == nil || asks(first):
+		case fillsLink(d, first):
+			return []string{"the link itself: it carries what its rate leaves for payload"}
+		default:
+			return []string{"not known: nothing in this result says it"}
+		}
+	}
+	return all
+}
+
+// fillsLink tells whether the figures reach what the link leaves for payload:
+// of a plan those of the setting that carried most.
+func fillsLink(d *measure.Document, first *measure.Cell) bool {
+	if v := d.Verdict; v != nil && v.Pass && v.Share >= stat.PassPct {
+		return true
+	}
+	cells := []*measure.Cell{first}
+	if s := best(newSets(d)); s != nil {
+		cells = s.Cells
+	}
+	return !slices.ContainsFunc(cells, func(c *measure.Cell) bool { return c.Ceiling == nil || !(c.Ceiling.SharePct >= stat.PassPct) })
+}
+
+func limitLine(w *diagnosis, f *finding) string {
+	s := strings.TrimSuffix(f.Summary, ".")
+	switch {
+	case f.Cause == measure.CauseNone:
+		s = "nothing was found that holds it back"
+	case f.Cause == causeLinkRate:
+		s = "the link itself: it is full"
+	case s == "":
+		s = f.Cause
+	}
+	if f.Cause != measure.CauseNone && f.Confidence != measure.Certain {
+		s += " (" + f.Confidence + ")"
+	}
+	if w.Way != "" {
+		s = w.Way + ": " + s
+	}
+	return s
+}
+
+// do says what is to be done: so that it can be measured, or against what limits it.
+func (b *summary) do(d *measure.Document, v *view) {
+	r := summaryRow{Name: "To do"}
+	for _, g := range v.Open() {
+		if g.Status == measure.GateFail {
+			r.say(strings.Join(nonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
+		}
+	}
+	if v.Error != nil && brokeOff(d) {
+		r.say(v.Error.Hint)
+	}
+	for i := range v.Why {
+		if f := v.Why[i].Findings; len(f) > 0 && !f[0].Healthy {
+			r.against(&f[0])
+		}
+	}
+	if v.Tuning != nil {
+		r.tuned(v.Tuning)
+	}
+	for _, s := range v.Advice {
+		r.say(s)
+	}
+	if len(r.Items) == 0 {
+		r.say(nothingToDo(b.Accepted, d))
+	}
+	b.take(r)
+}
+
+// against takes what a finding says to do, or the test that would tell.
+func (r *summaryRow) against(f *finding) {
+	switch {
+	case f.Advice+f.At != "":
+		r.say(strings.Join(nonEmpty(f.Advice, f.At), "; "), f.Commands...)
+	case f.Next != "":
+		r.say("to be sure: " + f.Next)
+	}
+}
+
+// tuned takes what a tuning leaves to its reader.
+func (r *summaryRow) tuned(t *tuning) {
+	if len(t.Lasting) > 0 {
+		r.say("make what was kept last beyond the next boot (below)")
+	}
+	for _, a := range t.Advice {
+		r.say("try " + a.Title)
+	}
+}
+
+func nothingToDo(a acceptance, d *measure.Document) string {
+	switch {
+	case !measured(d) && !isCheck(d):
+		return "see the error below"
+	case a.Tone == toneGood:
+		return "nothing: it does what was asked of it"
+	case a.Tone == toneBad && !isCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
+		return "let `thru explain` find by experiment what holds it back"
+	}
+	return "nothing was found that a setting would mend"
+}
+
+func nonEmpty(all ...string) []string {
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
