@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -136,6 +138,30 @@ func TestUnwritable(t *testing.T) {
 	}
 	if _, err := s.Get(ctx, id); err != nil {
 		t.Error(err)
+	}
+}
+
+// What no test can make happen: the codes are SQLite's for a disk or a network
+// file system that fails (sqlite.org/rescode.html).
+func TestTroubles(t *testing.T) {
+	for _, c := range []struct {
+		code       int
+		says, hint string
+	}{
+		{sqlite3.SQLITE_IOERR_LOCK, "does not lock files", "on a local disk"}, // NFS without its lock service
+		{sqlite3.SQLITE_IOERR_RDLOCK, "does not lock files", "on a local disk"},
+		{sqlite3.SQLITE_PROTOCOL, "does not lock files", "on a local disk"},
+		{sqlite3.SQLITE_IOERR_SHMMAP, "does not lock files", "on a local disk"},
+		{sqlite3.SQLITE_IOERR_SHMSIZE, "no room is left", "make room"},
+		{sqlite3.SQLITE_IOERR_FSYNC, "the disk or its file system fails", "dmesg"},
+		{sqlite3.SQLITE_BUSY_SNAPSHOT, "another process", "end that process"},
+		{sqlite3.SQLITE_READONLY_DBMOVED, "cannot be written", "--no-store"},
+		{sqlite3.SQLITE_CORRUPT_INDEX, "damaged", "history import"},
+		{0, "", ""},
+	} {
+		if got := troubleOfCode(c.code); !strings.Contains(got.says, c.says) || !strings.Contains(got.hint, c.hint) || (c.says == "") != (got.says == "") {
+			t.Errorf("%d: %+v, want %q and %q", c.code, got, c.says, c.hint)
+		}
 	}
 }
 

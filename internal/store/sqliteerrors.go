@@ -59,7 +59,11 @@ func troubleOf(err error) trouble {
 	case errors.As(err, new(*fs.PathError)):
 		return trouble{"no file can be there", elsewhere}
 	}
-	code := codeOf(err)
+	return troubleOfCode(codeOf(err))
+}
+
+// troubleOfCode knows the extended result codes of SQLite.
+func troubleOfCode(code int) trouble {
 	if code == sqlite3.SQLITE_IOERR_SHMSIZE {
 		return full
 	}
