@@ -45,8 +45,11 @@ type markdown struct{ out strings.Builder }
 func escape(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`,
 		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//").Replace(s)
-	return regexp.MustCompile(`\b_\B|\B_`).ReplaceAllString(s, `\_`)
+	return edge().ReplaceAllStringFunc(s, func(found string) string { return strings.ReplaceAll(found, "_", `\_`) })
 }
+
+// edge finds underscores that are not between two letters or digits.
+func edge() *regexp.Regexp { return regexp.MustCompile(`(^|[^0-9A-Za-z])_+|_+([^0-9A-Za-z]|$)`) }
 
 // head begins a section; level is 1 to 6.
 func (m *markdown) head(level int, text string) {

@@ -136,7 +136,7 @@ func TestHeat(t *testing.T) {
 	}{
 		{cores, "CPU 0 29% on average, at most 31%; CPU 1 97% on average, at most 99% over 3 s"},
 		{queues, "rx 0 100/s on average, at most 100/s; rx 1 900/s on average, at most 900/s; tx 2 50.0/s on average, at most 50.0/s over 3 s"},
-		{irqs, "CPU 3 12000/s on average, at most 12000/s over 3 s"},
+		{irqs, "CPU 3 12.0k/s on average, at most 12.0k/s over 3 s"},
 	} {
 		if got := tt.h.words(); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
@@ -393,6 +393,22 @@ func TestTheWorstIsSmallAndHarmless(t *testing.T) {
 					t.Errorf("%s: the %s has %q in %q", name, form, bad, tt.text[max(0, i-80):min(len(tt.text), i+40)])
 				}
 			}
+		}
+	}
+}
+
+func TestEscape(t *testing.T) {
+	for in, want := range map[string]string{
+		"SO_SNDBUF 4 KiB": "SO_SNDBUF 4 KiB", "_a_b_": `\_a_b\_`, "__x__": `\_\_x\_\_`, "a*b": `a\*b`, "<b>": "&lt;b>", "a|b": `a\|b`, "[x](y)": `\[x\](y)`,
+		"a -> b": "a -> b", "http://x": "http:&#8203;//x", "`": "\\`", "a\nb": "a b",
+	} {
+		if got := escape(in); got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"- x": `\- x`, "> x": `\> x`, "# x": `\# x`, "1. x": `1\. x`, "9.41 Gb/s": "9.41 Gb/s", "12) x": `12\) x`, "x - y": "x - y"} {
+		if got := lineStart(in); got != want {
+			t.Errorf("a line of %q is %q, want %q", in, got, want)
 		}
 	}
 }

@@ -89,6 +89,13 @@ func hostile() *measure.Document {
 	d.Missing = []measure.NotChecked{{Fact: evil, Why: evil}}
 	d.EndPoints[0].Name, d.EndPoints[0].Facts.Hostname = evil, new(evil)
 	d.EndPoints[0].Facts.Sysctls[evil] = evil
+	d.Labels, d.Verdict = map[string]string{evil: evil, "=1+1": "-1"}, &measure.Verdict{Reason: evil, Share: 1e308}
+	d.Plan = &measure.Planned{Name: evil, Run: evil, SHA256: evil, Order: evil, Steps: -1}
+	d.EndPoints[1].Addr, d.EndPoints[1].Speaks = evil, evil
+	d.EndPoints[0].Facts.Hypervisor, d.EndPoints[0].Facts.Machine = new(evil), &measure.Machine{Vendor: evil, BIOSVersion: evil}
+	d.EndPoints[0].Facts.Disks = []measure.Disk{{Name: evil, Model: evil, SizeBytes: new(int64(-1)), Mounts: []measure.Mount{{Path: evil, Type: evil}}}}
+	d.EndPoints[0].Facts.Changed, d.EndPoints[0].Facts.Interfaces[1].Kind = map[string]string{evil: evil}, new(evil)
+	d.EndPoints[0].Facts.NotChecked = []measure.NotChecked{{Fact: "firmware", Why: evil}, {Fact: "disks", Why: evil}}
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		c.From, c.To, c.IO, c.Protocol, c.Label = evil, evil+"x", evil, evil, evil

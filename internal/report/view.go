@@ -1,5 +1,5 @@
-// Package report prints a measure.Document for people (Text, HTML, Live) and
-// for programs (JSON). It is pure: data in, an io.Writer out.
+// Package report prints a measure.Document for people (Text, HTML, Markdown, Live) and
+// for programs (JSON, CSV). It is pure: data in, an io.Writer out.
 //
 // Text and HTML print the same view, in which it is decided what to show and
 // every figure is formatted, so that the two never disagree. What was not
