@@ -91,6 +91,7 @@ type tuning struct {
 	level  float64 // of the interval of each comparison
 
 	ours  []*EndPoint       // that this client tunes, this machine last
+	hosts map[string]string // their names, by what they call the host that they are
 	not   map[string]string // why it does not tune the others, by name
 	open  []measure.Changed // of the change that is in force on trial, in order
 	stood []measure.Setting // what was kept
@@ -121,7 +122,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 			Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
 			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps},
 		},
-		not: map[string]string{}, taken: map[spot]bool{},
+		hosts: map[string]string{}, not: map[string]string{}, taken: map[spot]bool{},
 		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},
 	}
 	x.out = x.doc.Tuning

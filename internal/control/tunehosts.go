@@ -41,25 +41,23 @@ func (x *tuning) begin(ctx context.Context) error {
 			continue
 		}
 		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.who()})
-		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && x.isSameHost(e) {
-			x.not[e.Name] = "it is the same host as " + x.ours[0].Name + ", where it is tuned"
+		other := x.hosts[reply.Host]
+		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && other != "" { // another agent of a host that this client tunes already
+			x.not[e.Name] = "it is the same host as " + other + ", where it is tuned"
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("control: beginning at %s: %w", e.Name, err)
 		}
 		x.ours = append(x.ours, e)
+		if reply.Host != "" {
+			x.hosts[reply.Host] = e.Name
+		}
 	}
 	slices.SortStableFunc(x.ours, func(a, b *EndPoint) int { // this machine last: the others may be lost meanwhile
 		return cmp.Compare(min(len(b.Addr), 1), min(len(a.Addr), 1))
 	})
 	return nil
-}
-
-// isSameHost tells of an end point that is another agent of a host that this
-// client tunes already, as where both ends are this machine.
-func (x *tuning) isSameHost(e *EndPoint) bool {
-	return e.Hello.Hostname != "" && slices.ContainsFunc(x.ours, func(o *EndPoint) bool { return o.Hello.Hostname == e.Hello.Hostname })
 }
 
 // noteOpen says what earlier tunings have left: advice and comparisons are of that

@@ -38,6 +38,7 @@ type tunedAgent struct {
 	refuses map[string]error // by knob
 	deaf    map[string]bool  // knobs that read back otherwise
 	noTune  string
+	host    string                  // as it calls itself
 	fails   func(call string) error // of a request, before anything is done
 }
 
@@ -127,7 +128,7 @@ func (a *tunedAgent) Start(ctx context.Context, m bus.Start) (bus.Empty, error) 
 }
 
 func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
-	reply := bus.KnobsReply{NoTune: a.noTune}
+	reply := bus.KnobsReply{NoTune: a.noTune, Host: a.host}
 	for s, v := range a.world.now() {
 		if s.end == a.name {
 			reply.Knobs = append(reply.Knobs, measure.KnobState{Knob: s.knob, Interface: s.face, Value: v})
