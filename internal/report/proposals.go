@@ -207,22 +207,37 @@ func restoredTone(cell string) tone {
 	return toneNone
 }
 
-// restoredAnswer says "all 3 settings are as they were before".
+// restoredAnswer says "all 3 settings are as they were before". What is of no
+// setting is of a journal that could not be read, or not all of it.
 func restoredAnswer(changed []measure.Changed) string {
-	left := 0
+	n, left := 0, 0
 	for _, c := range changed {
-		if c.Outcome != measure.Undone && c.Outcome != measure.Settled {
-			left++
+		if c.Knob != "" {
+			n++
+			if c.Outcome != measure.Undone && c.Outcome != measure.Settled {
+				left++
+			}
 		}
 	}
-	switch n := len(changed); {
+	s := settingsAnswer(n, left)
+	switch journals := len(changed) - n; {
+	case journals == 0:
+		return s
+	case n == 0:
+		return count(journals, "journal") + " could not be read, or not all of it"
+	default:
+		return s + "; " + count(journals, "journal") + " could not be read, or not all of it"
+	}
+}
+
+func settingsAnswer(n, left int) string {
+	switch {
 	case n == 0:
 		return "nothing to undo: thru has changed nothing here"
 	case left > 0:
 		return fmt.Sprintf("%d of %d settings are as they were before, %d %s not", n-left, n, left, verb(left, "is", "are"))
 	case n == 1:
 		return "1 setting is as it was before"
-	default:
-		return fmt.Sprintf("all %d settings are as they were before", n)
 	}
+	return fmt.Sprintf("all %d settings are as they were before", n)
 }

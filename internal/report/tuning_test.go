@@ -36,6 +36,12 @@ func TestTuningAnswer(t *testing.T) {
 		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change that was tried is not shown to help, and is undone"},
 		{"the same", sameTest(), "60 comparisons of this state with itself: 56 equivalent, 3 undecided, 1 worse"},
 		{"restored", restoredTest(), "2 of 3 settings are as they were before, 1 is not"},
+		{"a damaged journal", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Restored: append(restoredTest().Tuning.Restored[1:2:2], measure.Changed{Outcome: measure.Failed, Error: "damaged"})}
+		}), "1 setting is as it was before; 1 journal could not be read, or not all of it"},
+		{"a damaged journal alone", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Restored: []measure.Changed{{Outcome: measure.Failed, Error: "damaged"}}}
+		}), "1 journal could not be read, or not all of it"},
 		{"nothing to restore", &measure.Document{Command: "tune", Tuning: &measure.Tuning{}}, "nothing to undo: thru has changed nothing here"},
 	}
 	for _, tt := range tests {
