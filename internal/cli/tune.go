@@ -207,7 +207,7 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r.Engine, err = engineOf(c.What); err != nil {
 		return r, t, err
 	}
-	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano())}
+	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Who: "thru tune at " + hostname()}
 	if c.AA != nil {
 		t.AA = *c.AA
 	}

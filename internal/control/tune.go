@@ -22,6 +22,7 @@ type Tuning struct {
 	Try       []measure.Setting // are tried before all proposals; no EndPoint: at each end
 	Only      []string          // ids of the knobs that may be changed; none: all
 	Seed      uint64            // of the order of runs
+	Who       string            // names this tuning for somebody whom it keeps out
 	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts); nil
 	// declines those that may cut the connection.
 	Accept func(measure.Proposal) bool

@@ -464,7 +464,10 @@ func tuneTaken(t *testing.T, w *world, one bool) {
 	for _, e := range r.Ends {
 		e.Hello.Hostname = "h"
 	}
-	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
+	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Who: "me", propose: proposing(cures()...)})
+	if by := w.agents["peer"].by; by != "me" {
+		t.Errorf("begun by %q", by)
+	}
 	if !one {
 		if err == nil || !strings.Contains(err.Error(), "another process of this host") {
 			t.Errorf("two hosts of one name: %v", err)

@@ -40,7 +40,7 @@ func (x *tuning) begin(ctx context.Context) error {
 		if x.DryRun {
 			continue
 		}
-		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.who()})
+		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.Who})
 		other := x.hosts[reply.Host]
 		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && other != "" { // another agent of a host that this client tunes already
 			x.not[e.Name] = "it is the same host as " + other + ", where it is tuned"
@@ -66,14 +66,6 @@ func (x *tuning) noteOpen(e *EndPoint, open []measure.Changed) {
 	if n := len(open); n > 0 {
 		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, plan.Counted(n, "setting")))
 	}
-}
-
-// who names this tuning for somebody whom it keeps out.
-func (x *tuning) who() string {
-	if e := x.Ends[Local]; e != nil && e.Hello.Hostname != "" {
-		return "thru tune at " + e.Hello.Hostname
-	}
-	return "thru tune"
 }
 
 // readKnobs asks each end what is set there, and what can be.

@@ -35,6 +35,7 @@ type tunedAgent struct {
 	journal []measure.Changed
 	closed  map[int64]bool
 	begun   bool
+	by      string
 	refuses map[string]error // by knob
 	deaf    map[string]bool  // knobs that read back otherwise
 	noTune  string
@@ -137,9 +138,9 @@ func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
 	return reply, a.failing("knobs")
 }
 
-func (a *tunedAgent) Tune(context.Context, bus.Tune) (bus.Empty, error) {
+func (a *tunedAgent) Tune(_ context.Context, m bus.Tune) (bus.Empty, error) {
 	a.called("tune")
-	a.begun = true
+	a.begun, a.by = true, m.Who
 	return bus.Empty{}, a.failing("tune")
 }
 
