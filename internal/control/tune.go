@@ -15,6 +15,7 @@ import (
 
 // Tuning says how a path is tuned.
 type Tuning struct {
+	Who       string            // names it for somebody whom it keeps out
 	Budget    time.Duration     // no change is begun, and no comparison goes on, that it does not hold
 	TargetBps float64           // rate of each direction at which it ends; 0: none
 	DryRun    bool              // measures and advises, and changes nothing
@@ -22,7 +23,6 @@ type Tuning struct {
 	Try       []measure.Setting // are tried before all proposals; no EndPoint: at each end
 	Only      []string          // ids of the knobs that may be changed; none: all
 	Seed      uint64            // of the order of runs
-	Who       string            // names this tuning for somebody whom it keeps out
 	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts); nil
 	// declines those that may cut the connection.
 	Accept func(measure.Proposal) bool
@@ -123,7 +123,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 			Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
 			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps},
 		},
-		hosts: map[string]string{}, not: map[string]string{}, taken: map[spot]bool{},
+		not: map[string]string{}, taken: map[spot]bool{},
 		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},
 	}
 	x.out = x.doc.Tuning

@@ -23,6 +23,7 @@ const tuneMinor = 5
 // keeps others from it, too.
 func (x *tuning) begin(ctx context.Context) error {
 	x.Watch.Checking("asking what may be changed")
+	x.hosts = map[string]string{}
 	for _, e := range x.agents() {
 		if e.Hello.WireMinor < tuneMinor {
 			x.not[e.Name] = fmt.Sprintf("thru %s there is too old to change settings", e.Hello.Thru)
