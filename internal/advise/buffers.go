@@ -94,6 +94,19 @@ func (s side) expect(d draft, w *way, holds int64) draft {
 	return d.bring(carries, "RFC 6349, section 3.3.1", "%s", text)
 }
 
+// isTight tells that a request is about a buffer that is known to hold less than the path needs.
+func (r request) isTight() bool {
+	if r.way == nil || r.cause != "receive-window" && r.cause != "send-buffer" {
+		return false
+	}
+	own := r.way.receiver()
+	if r.cause == "send-buffer" {
+		own = r.way.sender()
+	}
+	holds := own.holds()
+	return r.way.mayBeHeld() && own.h == r.at && holds > 0 && holds < r.way.window()
+}
+
 func receiveWindow(r request) []draft { return r.buffers(r.way.receiver(), r.way.sender()) }
 func sendBuffer(r request) []draft    { return r.buffers(r.way.sender(), r.way.receiver()) }
 
@@ -101,6 +114,9 @@ func sendBuffer(r request) []draft    { return r.buffers(r.way.sender(), r.way.r
 // path as well, each alone may show no gain: then that one, and both together.
 func (r request) buffers(own, other side) []draft {
 	w := r.way
+	if r.gate != nil && !w.mayBeHeld() {
+		return nil
+	}
 	var list []draft
 	first, ok := own.raise(w, r.finding != nil && r.finding.BecauseOf == "")
 	if ok {
