@@ -128,6 +128,25 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestExpectBuffers: a window that would carry more than any connection does is no figure to expect.
+func TestExpectBuffers(t *testing.T) {
+	for name, x := range map[string]struct {
+		rtt  int64
+		want string
+		bps  bool
+	}{
+		"far away": {20e6, "up to 15.1 Gb/s: 36 MiB of window x 8 / 20.0 ms of RTT", true},
+		"near":     {80e3, "no longer a bound: 3 MiB of window are enough for any rate at 80 µs of RTT", false},
+	} {
+		d := pair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 4096 6144"), sysctl(0, "net.ipv4.tcp_wmem", "4096 4096 4096"))
+		d.Paths[0].RTT.P50 = x.rtt
+		list := Propose(d, Seen{})
+		if len(list) != 3 || list[0].Expect != x.want || (list[0].ExpectBps != nil) != x.bps || (list[2].ExpectBps != nil) != x.bps || strings.Contains(list[2].Expect, "up to 0") {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+}
+
 // stalls has the flow carry so much, and send so many percent again.
 func stalls(bps, againPct float64) func(*measure.Document) {
 	return func(d *measure.Document) {
