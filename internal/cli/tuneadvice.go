@@ -48,7 +48,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 // adviceOf is a dry run on what a document says. Of one that was tuned it is
 // about the state that it has come to.
 func adviceOf(doc *measure.Document, seen advise.Seen) *measure.Tuning {
-	t := &measure.Tuning{DryRun: true}
+	t := &measure.Tuning{DryRun: true, Only: seen.Only}
 	if old := doc.Tuning; old != nil && len(old.Journey) > 0 {
 		t.Journey = old.Journey[len(old.Journey)-1:]
 		t.Journey[0].Attempt = nil

@@ -119,7 +119,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 		Runner: r, Tuning: t, how: how, repeat: max(p.Repeat.Max, 1), until: begin.Add(t.Budget), random: rand.New(rand.NewPCG(t.Seed, t.Seed)),
 		doc: &measure.Document{
 			Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
-			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps},
+			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps, Only: t.Only},
 		},
 		not: map[string]string{}, taken: map[spot]bool{},
 		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},
