@@ -66,7 +66,7 @@ func (p *printer) same(s *sameness) {
 	if s == nil {
 		return
 	}
-	p.wrap("", 0, "", "the greatest change that was estimated, where nothing was changed: "+s.Most)
+	p.wrap("", 0, "", "where nothing was changed, a change of at most "+s.Most+" was estimated, up or down")
 	for _, c := range s.Cases {
 		p.wrap(yellow, 3, "  -", c)
 	}
@@ -227,7 +227,7 @@ func (p *printer) knobs(e measure.EndPoint) {
 		p.wrap(bold, 0, "", name+": there is nothing to set")
 		return
 	case e.NoTune != "":
-		p.wrap(bold, 0, "", name+": "+untunedWhy(e))
+		p.wrap(bold, 0, "", name+": "+reasonText(e.NoTune))
 	default:
 		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
 	}
