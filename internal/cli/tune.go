@@ -158,7 +158,8 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	if t.Try, err = readSettings(c.Try, []string{control.Local, ends.peer.Name}); err != nil {
 		return err
 	}
-	view := newTuneView(ctx, e, ends, t.Budget, c.Yes)
+	view := newTuneView(ctx, e, ends, t, c.Yes)
+	view.begin(p.Time())
 	t.Accept = view.accept
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
 	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}

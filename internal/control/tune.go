@@ -22,9 +22,9 @@ type Tuning struct {
 	Try       []measure.Setting // are tried before all proposals; no EndPoint: at each end
 	Only      []string          // ids of the knobs that may be changed; none: all
 	Seed      uint64            // of the order of runs
-	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts); nil
-	// declines those that may cut the connection.
-	Accept func(measure.Proposal) bool
+	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts), and says
+	// why it is not made; "" makes it. nil declines those that may cut the connection.
+	Accept func(measure.Proposal) (declined string)
 
 	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: advise.Propose
 }

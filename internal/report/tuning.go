@@ -346,6 +346,9 @@ func comparedText(c *measure.Comparison) string {
 	}
 	if c.ChangePct != nil {
 		s += ", " + relative(*c.ChangePct)
+		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); abs(of-*c.ChangePct) > max(2, abs(of)/4) {
+			s += " pair by pair" // a restless path: the two figures beside it say something else
+		}
 	}
 	interval := ""
 	if c.LowPct != nil && c.HighPct != nil {
