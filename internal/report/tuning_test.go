@@ -138,6 +138,36 @@ func TestSourceText(t *testing.T) {
 	}
 }
 
+func TestSettable(t *testing.T) {
+	for _, tt := range []struct{ value, possible, refused, want string }{
+		{"1500", "65535", "", "up to 65535"},
+		{"rx 1 tx 1", "rx 2 tx 2", "", "up to rx 2 tx 2"},
+		{"combined 4", "rx 2", "", "rx 2"},
+		{"1", "0 1 2", "", "0 1 2"},
+		{"bbr", "reno bbr", "", "reno bbr"},
+		{"on", "off", "", "off"},
+		{"4194304", "", "", "yes"},
+		{"off", "off", "the driver does not let it be changed", "no"},
+	} {
+		if got := settableText(measure.KnobState{Value: tt.value, Possible: tt.possible, Refused: tt.refused}); got != tt.want {
+			t.Errorf("%s, %s: %q, want %q", tt.value, tt.possible, got, tt.want)
+		}
+	}
+}
+
+// TestKnobsUntuned: where nothing may be set no knob is said to be settable.
+func TestKnobsUntuned(t *testing.T) {
+	var b strings.Builder
+	point := tunedTest().EndPoints[1]
+	point.NoTune = "agent: this client may measure here, but not tune"
+	if err := Knobs(&b, []measure.EndPoint{point}, TextOptions{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.HasPrefix(got, "b: this client may measure here, but not tune\n") || strings.Contains(got, "settable") || strings.Contains(got, "cannot be set") {
+		t.Errorf("%s", got)
+	}
+}
+
 // TestSignless: what rounds to nothing has no sign.
 func TestSignless(t *testing.T) {
 	for pct, want := range map[float64]string{-0.04: "0.0%", 0: "0.0%", 0.05: "+0.1%", -1.04: "-1.0%", 340: "+340%"} {
@@ -171,7 +201,7 @@ func TestKnobs(t *testing.T) {
 	if err := Knobs(&b, points, TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "the driver has no", "c: there is nothing to set\n"} {
+	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "cannot be set rx-ring eth0 (the driver has no", "up to 4096 131072 2147483647", " on off\n", "256 ", " no\n", "c: there is nothing to set\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
