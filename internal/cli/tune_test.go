@@ -36,6 +36,11 @@ func TestReadSettings(t *testing.T) {
 		{"mtu=9000@localhost", measure.Setting{}, "no end point localhost"},
 		{"mtuu=9000", measure.Setting{}, `no knob "mtuu"`},
 		{"streams=4", measure.Setting{}, "an option of the test"},
+		{"tcp-rmem=abc@local", measure.Setting{}, "has not 3 numbers"},
+		{"mtu=-5", measure.Setting{}, "below zero"},
+		{"mtu=a\nb", measure.Setting{}, "has not 1 number"},
+		{"gro=maybe:eth0", measure.Setting{}, "neither"},
+		{"qdisc=blackhole", measure.Setting{}, "drops all that is sent"},
 	}
 	for _, tt := range tests {
 		got, err := readSettings([]string{tt.text}, ends)
@@ -86,6 +91,7 @@ func TestPlannedLine(t *testing.T) {
 	}{
 		{measure.Tuning{ExpectNs: 130e9}, 0, two, "a and b: 2 changes to try at first, about 2 min 10 s; at most 10 min"},
 		{measure.Tuning{ExpectNs: 130e9}, 0, two[:1], "a and b: 1 change to try at first, about 2 min 10 s; at most 10 min"},
+		{measure.Tuning{ExpectNs: 1330e9}, 0, two, "a and b: 2 changes to try at first, about 22 min; the budget ends it after 10 min"},
 		{measure.Tuning{}, 0, two[2:], "a and b: no change to try"},
 		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, 0, two, "a and b: to try what is proposed would take about 2 min 10 s"},
 		{measure.Tuning{ExpectNs: 37e9}, 3, two, "a and b: 3 comparisons of the state with itself, about 37 s"},
@@ -164,6 +170,26 @@ func TestHear(t *testing.T) {
 		if got := v.hear(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestScriptNames: no script takes the file of another, and each name is short
+// enough for a file system.
+func TestScriptNames(t *testing.T) {
+	long := strings.Repeat("b", 300)
+	names := scriptNames("fix", []string{"a/b", "a_b", "A_B", "x", "x.undo", long, long + "c"})
+	seen := map[string]bool{}
+	for _, base := range names {
+		for _, ending := range []string{".sh", ".undo.sh"} {
+			name := strings.ToLower(base + ending)
+			if seen[name] || len(name) > 255 || !strings.HasPrefix(name, "fix-") {
+				t.Errorf("%s is taken, or too long", name)
+			}
+			seen[name] = true
+		}
+	}
+	if names[0] != "fix-a_b" || names[3] != "fix-x" {
+		t.Errorf("%q", names)
 	}
 }
 

@@ -95,7 +95,10 @@ func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, h
 		return where + ": to try what is proposed would take about " + expected
 	}
 	what := plan.Counted(n, "change") + " to try at first"
-	if t.ExpectNs > 0 {
+	switch {
+	case time.Duration(t.ExpectNs) > how.Budget:
+		return where + ": " + what + ", about " + expected + "; the budget ends it after " + roundTime(how.Budget)
+	case t.ExpectNs > 0:
 		what += ", about " + expected
 	}
 	return where + ": " + what + "; at most " + roundTime(how.Budget)
