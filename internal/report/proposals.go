@@ -80,7 +80,7 @@ func sourceText(source string) string {
 		case strings.HasPrefix(s, "checklist ") || strings.HasPrefix(s, "checklist,") || strings.HasPrefix(s, "reference"):
 			continue
 		case what == "measured" && where != "":
-			s = "measured with thru in a lab"
+			s = measuredSource
 		}
 		if !slices.Contains(parts, s) {
 			parts = append(parts, s)
@@ -88,6 +88,9 @@ func sourceText(source string) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// measuredSource is a source that is no publication.
+const measuredSource = "measured with thru in a lab"
 
 // once leaves out lines that stand further up already.
 func once(lines []string) (all []string) {
