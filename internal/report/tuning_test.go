@@ -207,3 +207,16 @@ func TestKnobs(t *testing.T) {
 		}
 	}
 }
+
+// TestGapOfBothDirections: what both directions lack for the same reason is said once.
+func TestGapOfBothDirections(t *testing.T) {
+	const one = "the link rate is not known: interface va at local has a speed in name only; interface vb at peer has a speed in name only"
+	const other = "the link rate is not known: interface vb at peer has a speed in name only; interface va at local has a speed in name only"
+	var all []gap
+	for _, why := range []string{one, other, "the goodput is not known"} {
+		all = addGap(all, "ceiling", why)
+	}
+	if len(all) != 2 || all[0].Why != one || len(all[0].Facts) != 1 {
+		t.Errorf("%+v", all)
+	}
+}
