@@ -309,7 +309,7 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]", "--try %s: no value", text)
 		}
 		if err := tune.CheckValue(s.Knob, s.Value); err != nil {
-			return nil, fault.Usagef("docs/knobs.md says what it takes, `thru tune --list` what it is now", "--try %s: %w", text, err)
+			return nil, fault.Usagef("`thru tune --list` prints what it is now, in the same form", "--try %s: %w", text, err)
 		}
 		all = append(all, s)
 	}
