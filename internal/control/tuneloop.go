@@ -16,7 +16,7 @@ func (x *tuning) improve(ctx context.Context) error {
 	for first := true; ; first = false {
 		todo := x.todo()
 		if first {
-			x.plan(todo, len(todo))
+			x.plan(todo)
 		}
 		switch {
 		case x.met():
@@ -25,7 +25,7 @@ func (x *tuning) improve(ctx context.Context) error {
 		case len(todo) == 0:
 			x.doc.Ended = x.nothingLeft()
 			return nil
-		case time.Until(x.until) < x.wants(x.wayOf(&todo[0])):
+		case time.Until(x.until) < x.wants(x.waysOf(&todo[0])[0]):
 			x.noTime(todo)
 			return nil
 		}

@@ -124,7 +124,7 @@ func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 // left to the reader.
 func (x *tuning) advise() {
 	todo := x.todo()
-	x.plan(todo, len(todo))
+	x.plan(todo)
 	x.out.Advice = append(x.hand, x.propose(x.doc, x.seen)...)
 	x.doc.Ended = "advice alone: nothing was changed"
 }
