@@ -84,6 +84,7 @@ func TestPlannedLine(t *testing.T) {
 	}{
 		{measure.Tuning{ExpectNs: 130e9}, two, "a and b: 2 changes to try, about 2 min 10 s, at most 10 min"},
 		{measure.Tuning{ExpectNs: 130e9}, two[:1], "a and b: 1 change to try, about 2 min 10 s, at most 10 min"},
+		{measure.Tuning{ExpectNs: 1330e9}, two, "a and b: 2 changes to try, about 22 min 10 s; the budget ends it after 10 min"},
 		{measure.Tuning{}, two[2:], "a and b: no change to try"},
 		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, two, "a and b: 2 changes to try, which would take about 2 min 10 s; now nothing is changed"},
 	}

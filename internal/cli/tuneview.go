@@ -74,6 +74,8 @@ func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, b
 	switch expected := roundTime(time.Duration(t.ExpectNs)); {
 	case t.DryRun:
 		return where + ": " + what + ", which would take about " + expected + "; now nothing is changed"
+	case time.Duration(t.ExpectNs) > budget:
+		return where + ": " + what + ", about " + expected + "; the budget ends it after " + roundTime(budget)
 	case t.ExpectNs > 0:
 		what += ", about " + expected
 	}

@@ -272,7 +272,7 @@ func newAttempt(a *measure.Attempt) attempt {
 		}
 	case measure.Failed, measure.NotInUse:
 		v.Tone = toneBad
-	case measure.Foreign, measure.Declined, measure.OnlySaid, measure.NoTime:
+	case measure.Foreign, measure.Declined, measure.NoTime:
 		v.Tone = toneWarn
 	}
 	if a.OtherWay != nil {
