@@ -7,6 +7,7 @@ import (
 	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/stat"
 )
 
 // way is the traffic of one direction.
@@ -66,6 +67,19 @@ func known(f *measure.Figure) int {
 		return 0
 	}
 	return 1
+}
+
+// ofState are the cells of a direction in the state that stands: as it was measured
+// by itself, and then beside each change.
+func (x *tuning) ofState(w *way) (all []*measure.Cell) {
+	without := measure.Axis{Name: stat.VariantAxis, Value: stat.Before}
+	base := &x.doc.Cells[w.cell]
+	for i := w.cell; i < len(x.doc.Cells); i++ {
+		if c := &x.doc.Cells[i]; c.From == base.From && c.To == base.To && (i == w.cell || slices.Contains(c.Axes, without)) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // otherWay is the direction that a change was not made for; nil where one alone is tuned.

@@ -123,3 +123,22 @@ func TestWaysOf(t *testing.T) {
 		}
 	}
 }
+
+// A path whose runs differ much is told as such: gains are missed there.
+func TestTuneTellsOfARestlessPath(t *testing.T) {
+	for noise, want := range map[float64]int{0.15: 1, 0.01: 0} {
+		w := newWorld(sick().set, func(map[spot]string, string, int) float64 { return 1e9 })
+		random := rand.New(rand.NewPCG(3, 4))
+		w.noise = func() float64 { return 1 + noise*random.NormFloat64() }
+		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
+		said := 0
+		for _, s := range doc.Warnings {
+			if strings.HasPrefix(s, "local -> peer: ") && strings.Contains(s, "runs of the same state carried") {
+				said++
+			}
+		}
+		if err != nil || said != want {
+			t.Errorf("noise %g: %v, %q", noise, err, doc.Warnings)
+		}
+	}
+}

@@ -137,7 +137,11 @@ func (x *tuning) sum() {
 	}
 	left := slices.DeleteFunc(x.propose(x.doc, x.seen), func(p measure.Proposal) bool { return x.triedHere(&p) || x.takesBack(&p) || x.isSo(&p) })
 	for _, w := range x.ways {
-		x.out.Remains = append(x.out.Remains, x.remains(&x.doc.Cells[w.cell], left))
+		c := &x.doc.Cells[w.cell]
+		x.out.Remains = append(x.out.Remains, x.remains(c, left))
+		if s := stat.ScatterOf(x.ofState(w)).String(); s != "" {
+			x.doc.Warnings = append(x.doc.Warnings, measure.PairName(c.From, c.To)+": "+s)
+		}
 	}
 	if x.DryRun || x.AA > 0 {
 		return
