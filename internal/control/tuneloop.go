@@ -127,7 +127,7 @@ func isPartOf(value, whole string) bool {
 // isSo tells whether all that a proposal changes is so already.
 func (x *tuning) isSo(p *measure.Proposal) bool {
 	for _, s := range p.Settings {
-		if now, known := x.state(s); !known || !alikeText(now.Value, s.Value) {
+		if now, known := x.state(s); !known || !knob.Same(now.Value, s.Value) {
 			return false
 		}
 	}

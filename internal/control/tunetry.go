@@ -378,7 +378,7 @@ func (c *contest) verify(t stat.Tried) error {
 // parts that were not asked for; one that is still as it was is not.
 func readBack(changed []measure.Changed) (all []measure.Verification) {
 	for _, c := range changed {
-		taken := alikeText(c.Found, c.Value) || !alikeText(c.Found, c.Before)
+		taken := knob.Same(c.Found, c.Value) || !knob.Same(c.Found, c.Before)
 		all = append(all, measure.Verification{EndPoint: c.EndPoint, What: "read back", Holds: &taken, Fact: c.Knob + " " + c.Found})
 	}
 	return all
