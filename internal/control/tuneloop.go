@@ -198,7 +198,7 @@ func (x *tuning) byHand() (all []measure.Proposal, err error) {
 func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 	p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}
 	if k, ok := knob.Find(s.Knob); ok {
-		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, k.Effect, k.Source
+		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, "nothing is known of this value; of the knob: "+k.Effect, k.Source
 	}
 	for _, e := range x.doc.EndPoints {
 		if s.EndPoint != "" && s.EndPoint != e.Name || s.EndPoint == "" && x.not[e.Name] != "" {
