@@ -22,9 +22,9 @@ type Tuning struct {
 	Try       []measure.Setting // are tried before all proposals; no EndPoint: at each end
 	Only      []string          // ids of the knobs that may be changed; none: all
 	Seed      uint64            // of the order of runs
-	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts); nil
-	// declines those that may cut the connection.
-	Accept func(measure.Proposal) bool
+	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts), and says
+	// why it is not made; "" makes it. nil declines those that may cut the connection.
+	Accept func(measure.Proposal) (declined string)
 
 	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: advise.Propose
 }
@@ -112,7 +112,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 		Runner: r, Tuning: t, how: how, repeat: max(p.Repeat.Max, 1), until: begin.Add(t.Budget), random: rand.New(rand.NewPCG(t.Seed, t.Seed)),
 		doc: &measure.Document{
 			Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
-			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps},
+			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps, Only: t.Only},
 		},
 		not: map[string]string{}, taken: map[spot]bool{},
 		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},

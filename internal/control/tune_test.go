@@ -170,7 +170,7 @@ func TestTuneGivesUp(t *testing.T) {
 			w.agents[Local].deaf = map[string]bool{knob.TSO: true}
 		}, measure.NotInUse, "read back"},
 		"declined": {func(_ *world, all *[]measure.Proposal, how *Tuning) {
-			(*all)[2].Risk, how.Accept = "it may hurt", func(p measure.Proposal) bool { return p.Risk == "" }
+			(*all)[2].Risk, how.Accept = "it may hurt", func(p measure.Proposal) string { return p.Risk }
 		}, measure.Declined, "it may hurt"},
 		"nobody to ask": {func(_ *world, all *[]measure.Proposal, _ *Tuning) { (*all)[2].Cuts = true }, measure.Declined, "cut the connection"},
 		"the other way": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {

@@ -106,9 +106,9 @@ func TestTuneWaitsForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, all := sick(), cures()
 		all[2].Risk = "it may hurt"
-		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(all...), Accept: func(measure.Proposal) bool {
+		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(all...), Accept: func(measure.Proposal) string {
 			time.Sleep(2 * time.Hour)
-			return true
+			return ""
 		}})
 		if got := outcomes(doc); err != nil || got["tso@local"] != measure.Kept || got["tcp-rmem@peer"] != measure.Kept {
 			t.Errorf("%v, %v", err, got)

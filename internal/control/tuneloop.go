@@ -15,11 +15,12 @@ import (
 func (x *tuning) improve(ctx context.Context) error {
 	for first := true; ; first = false {
 		todo := x.todo()
-		if first {
+		met := x.met()
+		if first && !met {
 			x.plan(todo)
 		}
 		switch {
-		case x.met():
+		case met:
 			x.doc.Ended = "each direction carries " + unit.Rate(x.TargetBps) + " or more"
 			return nil
 		case len(todo) == 0:

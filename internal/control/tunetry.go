@@ -18,12 +18,12 @@ import (
 // that ends the tuning; the attempt tells what came of it in any case.
 func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt, err error) {
 	a = measure.Attempt{Proposal: p}
-	accepted := x.accepts(p)
+	declined := x.declines(p)
 	begin := time.Now()
-	if accepted {
+	if declined == "" {
 		err = x.judge(ctx, &a)
 	} else {
-		a.Outcome, a.Reason = measure.Declined, "its risk was not accepted: "+risk(p)
+		a.Outcome, a.Reason = measure.Declined, declined
 	}
 	err = giveUp(&a, err)
 	if err == nil && a.Outcome != measure.Kept {
@@ -52,24 +52,17 @@ func giveUp(a *measure.Attempt, err error) error {
 	return nil
 }
 
-// accepts asks whether the risk of a change is taken.
-func (x *tuning) accepts(p measure.Proposal) bool {
+// declines asks whether the risk of a change is taken, and says why not; "" where it is.
+func (x *tuning) declines(p measure.Proposal) string {
 	switch {
-	case !p.Cuts && p.Risk == "":
-		return true
+	case !p.Cuts && (p.Risk == "" || x.Accept == nil):
+		return ""
 	case x.Accept == nil:
-		return !p.Cuts
+		return "nobody accepts its risk: " + cmp.Or(p.Risk, "it may cut the connection")
 	}
 	asked := time.Now()
 	defer func() { x.until = x.until.Add(time.Since(asked)) }() // the budget is of tuning, not of thinking
 	return x.Accept(p)
-}
-
-func risk(p measure.Proposal) string {
-	if p.Risk == "" {
-		return "it may cut the connection"
-	}
-	return p.Risk
 }
 
 // givenUp tells whether an error costs a change alone: all that it wraps is of type

@@ -38,7 +38,10 @@ func (x *tuning) nothingLeft() string {
 	if x.ranOut() {
 		return x.budgetSpent()
 	}
-	if len(x.out.Attempts) == 0 {
+	switch {
+	case len(x.out.Attempts) == 0 && len(x.Only) > 0:
+		return "nothing that --only names would mend what was found"
+	case len(x.out.Attempts) == 0:
 		return "nothing was found that a setting would mend"
 	}
 	return "nothing that is proposed helps any more"

@@ -146,6 +146,7 @@ type Lasting struct {
 type Tuning struct {
 	DryRun    bool        `json:"dry_run,omitempty"`
 	TargetBps float64     `json:"target_bps,omitzero"`
+	Only      []string    `json:"only,omitempty"`       // ids of the knobs that might be changed; absent: all
 	ExpectNs  int64       `json:"expected_ns,omitzero"` // time that it was said to take, if each change is kept
 	Advice    []Proposal  `json:"advice,omitempty"`     // in order: of a dry run all, else what is left to the reader
 	Attempts  []Attempt   `json:"attempts,omitempty"`

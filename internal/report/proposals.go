@@ -32,7 +32,7 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) proposal {
-	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: clean(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, ByHand: clean(p.OnlySaid)}
+	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, ByHand: reasonText(p.OnlySaid)}
 	switch {
 	case p.Cause != "":
 		v.For = "finding " + clean(p.Cause)
@@ -70,6 +70,28 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 	return v
 }
 
+// sourceText names the sources of an expectation that a reader can look up: lines
+// of the checklist, and notes that are not published, are for those who build thru.
+func sourceText(source string) string {
+	var parts []string
+	for _, s := range strings.Split(clean(source), "; ") {
+		what, where, _ := strings.Cut(s, " (")
+		switch {
+		case strings.HasPrefix(s, "checklist ") || strings.HasPrefix(s, "checklist,") || strings.HasPrefix(s, "reference"):
+			continue
+		case what == "measured" && where != "":
+			s = measuredSource
+		}
+		if !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// measuredSource is a source that is no publication.
+const measuredSource = "measured with thru in a lab"
+
 // once leaves out lines that stand further up already.
 func once(lines []string) (all []string) {
 	for _, s := range lines {
@@ -96,7 +118,7 @@ func (p proposal) Danger() string {
 type sameness struct {
 	Total, Wrong int      // comparisons, and those that came out as a difference
 	Counts       string   // "57 equivalent, 3 undecided"
-	Most         string   // the greatest change that was estimated
+	Most         string   // the greatest change that was estimated, up or down
 	Cases        []string // those that came out as a difference
 }
 
@@ -142,7 +164,7 @@ func newSameness(d *measure.Document) *sameness {
 			words = append(words, fmt.Sprintf("%d %s", n, outcome))
 		}
 	}
-	s.Counts, s.Most = strings.Join(words, ", "), signed(most)
+	s.Counts, s.Most = strings.Join(words, ", "), unit.Percent(abs(most))
 	return s
 }
 
@@ -166,7 +188,7 @@ func newRestored(changed []measure.Changed) (g grid, left []string) {
 	for _, c := range changed[:min(len(changed), maxTargetRows)] {
 		g.Rows = append(g.Rows, []string{orDash(clean(c.EndPoint)), clean(c.Knob), orDash(clean(c.Interface)), orDash(clean(c.Value)), orDash(clean(c.Before)), orDash(restoredWord(c.Outcome))})
 		if c.Error != "" {
-			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+clean(c.Error))
+			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+reasonText(c.Error))
 		}
 	}
 	if n := len(changed) - len(g.Rows); n > 0 {
