@@ -16,7 +16,7 @@ type Scatter struct {
 	Pct       float64 // standard deviation of a run, in percent of the rate
 }
 
-// ScatterOf takes all runs of cells that came to their end; the cells are of one
+// ScatterOf takes all runs of data that came to their end; the cells are of one
 // direction in the same state. The deviation is that of the logarithms, as AB counts.
 func ScatterOf(cells []*measure.Cell) (s Scatter) {
 	var logs []float64
@@ -24,7 +24,7 @@ func ScatterOf(cells []*measure.Cell) (s Scatter) {
 		for i := range c.Runs {
 			p := pairOf(c, &c.Runs[i])
 			rate, ok := p.rate()
-			if !ok || !p.complete() || rate <= 0 {
+			if !ok || p.asks || !p.complete() || rate <= 0 {
 				continue
 			}
 			if logs = append(logs, math.Log(rate)); s.Low == 0 || rate < s.Low {
