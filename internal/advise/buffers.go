@@ -97,6 +97,9 @@ func (s side) expect(d draft, w *way, holds int64) draft {
 	if w.ceiling() > 0 && carries >= w.ceiling() {
 		text = fmt.Sprintf("up to the %s that the link carries: %s of window are enough at %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.rtt()))
 	}
+	if bps, of := w.rate(); w.ceiling() <= 0 && bps > 0 && carries > bps { // what a window would hold is no rate of a path
+		carries, text = bps, fmt.Sprintf("enough for %s, %s: %s of window at %s of RTT", unit.Rate(bps), of, unit.Size(holds), unit.Duration(w.rtt()))
+	}
 	return d.bring(carries, "RFC 6349, section 3.3.1", "%s", text)
 }
 

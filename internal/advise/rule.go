@@ -327,7 +327,7 @@ func (r request) takesBack(s measure.Setting) bool {
 func (sc *scene) changes(d draft) bool {
 	return len(d.settings) == 0 || slices.ContainsFunc(d.settings, func(s measure.Setting) bool {
 		now := sc.named(s.EndPoint).state(s.Knob, s.Interface)
-		return !now.known || !same(now.value, s.Value) && !(isOffload(s.Knob) && now.is(s.Value))
+		return !now.known || !knob.Same(now.value, s.Value) && !(isOffload(s.Knob) && now.is(s.Value))
 	})
 }
 

@@ -220,11 +220,15 @@ func TestOnlySaid(t *testing.T) {
 func TestExpect(t *testing.T) {
 	d := pair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"))
 	p := Propose(d, Seen{})[0]
-	if p.ExpectBps == nil || *p.ExpectBps < 15.0e9 || *p.ExpectBps > 15.2e9 { // half of 72 MiB x 8 / 20 ms
+	if p.ExpectBps == nil || *p.ExpectBps != 10e9 { // half of 72 MiB x 8 / 20 ms would be 15.1 Gb/s
 		t.Errorf("expects %v: %s", p.ExpectBps, p.Expect)
 	}
-	if !strings.HasPrefix(p.Expect, "up to 15.1 Gb/s: 36 MiB of window x 8 / 20.0 ms of RTT") || !strings.HasPrefix(p.Why, "400 Mb/s a -> b: it is receive-window") {
+	if !strings.HasPrefix(p.Expect, "enough for 10.0 Gb/s, the interfaces' rate: 36 MiB of window at 20.0 ms of RTT") || !strings.HasPrefix(p.Why, "400 Mb/s a -> b: it is receive-window") {
 		t.Errorf("%s; %s", p.Expect, p.Why)
+	}
+	unknown := pair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"), face(0, func(i *measure.Interface) { i.SpeedBps = nil }))
+	if u := Propose(unknown, Seen{})[0]; !strings.HasPrefix(u.Expect, "enough for 800 Mb/s, twice the best that was measured: ") || *u.ExpectBps != 8e8 {
+		t.Errorf("expects %v: %s", *u.ExpectBps, u.Expect)
 	}
 	if len(p.Before) != 1 || p.Before[0].Value != "4096 131072 262144" || p.From != "a" || p.To != "b" {
 		t.Errorf("%+v", p)

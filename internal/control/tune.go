@@ -104,13 +104,6 @@ type tuning struct {
 	rolledBack bool // all of this tuning is undone
 }
 
-// way is the traffic of one direction.
-type way struct {
-	step plan.Step // with the options of the test that were kept
-	cell int       // of the state as it is, in the document
-	pace pace
-}
-
 // spot is one knob of one host.
 type spot struct{ end, knob, face string }
 

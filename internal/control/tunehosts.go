@@ -11,6 +11,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/fault"
+	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )
@@ -137,15 +138,10 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 	return nil
 }
 
-// alterTime bounds one request that changes settings: a link may have to come up.
-const alterTime = 20 * time.Second
-
 // answered makes a request whose answer must be had, also where the tuning is
-// interrupted meanwhile: without it nobody knows what is set.
+// interrupted meanwhile: without it nobody knows what is set. bus bounds it.
 func answered(ctx context.Context, ask func(context.Context) (bus.ChangedReply, error)) (bus.ChangedReply, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alterTime)
-	defer cancel()
-	return ask(ctx)
+	return ask(context.WithoutCancel(ctx))
 }
 
 // byEnd are settings in order, those of one end point together.
@@ -183,7 +179,7 @@ func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error 
 func (x *tuning) foreign(p *measure.Proposal) error {
 	for _, c := range x.open {
 		at := slices.IndexFunc(p.Before, func(s measure.Setting) bool { return spotOf(s) == spotOf(c.Setting) })
-		if at < 0 || c.Number == 0 || alikeText(p.Before[at].Value, c.Before) {
+		if at < 0 || c.Number == 0 || knob.Same(p.Before[at].Value, c.Before) {
 			continue
 		}
 		x.handsOff([]measure.Setting{c.Setting})
@@ -191,9 +187,6 @@ func (x *tuning) foreign(p *measure.Proposal) error {
 	}
 	return nil
 }
-
-// alikeText compares values whatever is between their words.
-func alikeText(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
 
 // handsOff leaves knobs to whoever else changes them.
 func (x *tuning) handsOff(settings []measure.Setting) {

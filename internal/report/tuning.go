@@ -282,7 +282,7 @@ func newAttempt(a *measure.Attempt) attempt {
 		}
 	case measure.Failed, measure.NotInUse:
 		v.Tone = toneBad
-	case measure.Foreign, measure.Declined, measure.OnlySaid, measure.NoTime:
+	case measure.Foreign, measure.Declined, measure.NoTime:
 		v.Tone = toneWarn
 	}
 	if a.OtherWay != nil {
@@ -397,15 +397,23 @@ func keptHosts(t *measure.Tuning) (hosts []string) {
 	return hosts
 }
 
-// keptFlags are the options of a test that were kept.
+// keptFlags are the options of a test that were kept, as they are typed: of one that
+// was kept twice the last. What is no flag ("leave -w out") follows in words.
 func keptFlags(t *measure.Tuning) string {
-	var flags []string
+	var flags, words []string
 	for _, a := range t.Attempts {
-		if a.Outcome == measure.Kept && a.Test != nil && a.Test.Flags != "" {
-			flags = append(flags, clean(a.Test.Flags))
+		if a.Outcome != measure.Kept || a.Test == nil || a.Test.Flags == "" {
+			continue
 		}
+		text := clean(a.Test.Flags)
+		name, _, _ := strings.Cut(text, " ")
+		if !strings.HasPrefix(name, "-") {
+			words = append(words, text)
+			continue
+		}
+		flags = append(slices.DeleteFunc(flags, func(f string) bool { return f == name || strings.HasPrefix(f, name+" ") }), text)
 	}
-	return strings.Join(flags, " ")
+	return strings.TrimPrefix(strings.Join(append([]string{strings.Join(flags, " ")}, words...), "; "), "; ")
 }
 
 // lasting is what makes kept settings outlive a boot of one host.

@@ -93,6 +93,22 @@ func TestAttemptLine(t *testing.T) {
 	}
 }
 
+// TestKeptFlags: a line of options that can be typed.
+func TestKeptFlags(t *testing.T) {
+	for want, kept := range map[string][]string{
+		"": {""}, "-P 4 --lean": {"-P 2", "-P 4", "--lean"}, "--lean -P 4": {"-P 2", "--lean", "-P 4"}, "-P 4; leave -w out": {"leave -w out", "-P 4"}, "leave -w out": {"leave -w out"},
+	} {
+		var list measure.Tuning
+		for _, f := range kept {
+			list.Attempts = append(list.Attempts, measure.Attempt{Outcome: measure.Kept, Proposal: measure.Proposal{Test: &measure.TestOptions{Flags: f}}})
+		}
+		list.Attempts = append(list.Attempts, measure.Attempt{Outcome: measure.Undone, Proposal: measure.Proposal{Test: &measure.TestOptions{Flags: "-P 8"}}})
+		if got := keptFlags(&list); got != want {
+			t.Errorf("%q: %q, want %q", kept, got, want)
+		}
+	}
+}
+
 // TestAdviceCounts: commands that set nothing are no change.
 func TestAdviceCounts(t *testing.T) {
 	d := advisedTest()

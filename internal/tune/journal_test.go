@@ -193,6 +193,7 @@ func TestLasting(t *testing.T) {
 		"etc/sysctl.conf":               "#net.core.rmem_max=1\n; net.core.wmem_max = 3\nnet.core.rmem_maximum = 2\n-net.ipv4.tcp_sack = 0\n",
 		"usr/lib/sysctl.d/50-b.conf":    "\n\nnet.core.rmem_max = 9\n",
 		"etc/systemd/network/10-a.link": "[Match]\nName=eth0\n[Link]\nMTUBytes=9000\n",
+		"etc/systemd/network/20-b.link": "[Link]\nRxChannels = 2\nTCP6SegmentationOffload=no\n",
 		"etc/udev/rules.d/7.rules":      `ACTION=="add", KERNEL=="eth1", RUN+="x"`,
 	} {
 		p := filepath.Join(root, name)
@@ -209,6 +210,11 @@ func TestLasting(t *testing.T) {
 	} {
 		if got := lastingIn(root, measure.Setting{Knob: s.knob, Interface: s.iface}); got != want {
 			t.Errorf("%v: %q, want %q", s, got, want)
+		}
+	}
+	for _, s := range []measure.Setting{{Knob: "channels", Interface: "eth0", Value: "rx 2 tx 2"}, {Knob: "tso", Interface: "eth0", Value: "off"}} { // each has several keys
+		if got := lastingIn(root, s); got != "/etc/systemd/network/20-b.link" {
+			t.Errorf("%v: %q", s, got)
 		}
 	}
 }
