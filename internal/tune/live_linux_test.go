@@ -55,7 +55,7 @@ func inHost(t *testing.T, do func(m tune.Machine) error) {
 // some time after an interface is up, also where it detects no duplicates.
 func settled() error {
 	for range 400 {
-		out, err := exec.Command("ip", "addr", "show", "tentative").Output()
+		out, err := exec.Command("ip", "-6", "-o", "addr", "show", "tentative").Output()
 		if err != nil || len(out) == 0 {
 			return err
 		}
