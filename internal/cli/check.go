@@ -187,7 +187,7 @@ type progress struct {
 }
 
 func newProgress(e *env) progress {
-	w := &watch{}
+	w := &watch{say: e.line}
 	if _, ok := terminalSize(e.err); ok {
 		w.w = e.err
 	}

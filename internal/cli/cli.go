@@ -232,7 +232,7 @@ func (e *env) say(err error) {
 
 // errorLines are the error and its hint, on stderr.
 func (e *env) errorLines(err error) {
-	e.line("thru: " + err.Error())
+	e.line("thru: " + report.Plain(err.Error()))
 	if h := fault.Hint(err); h != "" {
 		e.line("hint: " + h)
 	}

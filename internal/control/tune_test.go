@@ -170,7 +170,7 @@ func TestTuneGivesUp(t *testing.T) {
 			w.agents[Local].deaf = map[string]bool{knob.TSO: true}
 		}, measure.NotInUse, "read back"},
 		"declined": {func(_ *world, all *[]measure.Proposal, how *Tuning) {
-			(*all)[2].Risk, how.Accept = "it may hurt", func(p measure.Proposal) bool { return p.Risk == "" }
+			(*all)[2].Risk, how.Accept = "it may hurt", func(p measure.Proposal) string { return p.Risk }
 		}, measure.Declined, "it may hurt"},
 		"nobody to ask": {func(_ *world, all *[]measure.Proposal, _ *Tuning) { (*all)[2].Cuts = true }, measure.Declined, "cut the connection"},
 		"the other way": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {
@@ -439,9 +439,21 @@ func TestTuneLosesAnEnd(t *testing.T) {
 	}
 }
 
-// Two agents of one host are one host.
+// Two agents of one host are one host; two hosts of one name are two, and the
+// reason why one cannot be tuned is told.
 func TestTuneOneHostTwice(t *testing.T) {
-	w := sick()
+	for _, one := range []bool{true, false} {
+		w := sick()
+		w.agents[Local].host, w.agents["peer"].host = "1", "2"
+		if one {
+			w.agents["peer"].host = "1"
+		}
+		tuneTaken(t, w, one)
+	}
+}
+
+func tuneTaken(t *testing.T, w *world, one bool) {
+	t.Helper()
 	w.agents["peer"].fails = func(call string) error {
 		if call == "tune" {
 			return fmt.Errorf("agent: tune: %s: another process of this host", measure.SaysTaken)
@@ -452,8 +464,17 @@ func TestTuneOneHostTwice(t *testing.T) {
 	for _, e := range r.Ends {
 		e.Hello.Hostname = "h"
 	}
-	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
-	if err != nil || w.now()[at(Local, knob.TSO)] != "off" || !strings.Contains(doc.EndPoints[1].NoTune, "same host") {
+	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Who: "me", propose: proposing(cures()...)})
+	if by := w.agents["peer"].by; by != "me" {
+		t.Errorf("begun by %q", by)
+	}
+	if !one {
+		if err == nil || !strings.Contains(err.Error(), "another process of this host") {
+			t.Errorf("two hosts of one name: %v", err)
+		}
+		return
+	}
+	if err != nil || w.now()[at(Local, knob.TSO)] != "off" || !strings.Contains(doc.EndPoints[1].NoTune, "same host as local") {
 		t.Errorf("%v, %v", err, w.now())
 	}
 }

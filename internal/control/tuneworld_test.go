@@ -35,9 +35,11 @@ type tunedAgent struct {
 	journal []measure.Changed
 	closed  map[int64]bool
 	begun   bool
+	by      string
 	refuses map[string]error // by knob
 	deaf    map[string]bool  // knobs that read back otherwise
 	noTune  string
+	host    string                  // as it calls itself
 	fails   func(call string) error // of a request, before anything is done
 }
 
@@ -127,7 +129,7 @@ func (a *tunedAgent) Start(ctx context.Context, m bus.Start) (bus.Empty, error) 
 }
 
 func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
-	reply := bus.KnobsReply{NoTune: a.noTune}
+	reply := bus.KnobsReply{NoTune: a.noTune, Host: a.host}
 	for s, v := range a.world.now() {
 		if s.end == a.name {
 			reply.Knobs = append(reply.Knobs, measure.KnobState{Knob: s.knob, Interface: s.face, Value: v})
@@ -136,9 +138,9 @@ func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
 	return reply, a.failing("knobs")
 }
 
-func (a *tunedAgent) Tune(context.Context, bus.Tune) (bus.Empty, error) {
+func (a *tunedAgent) Tune(_ context.Context, m bus.Tune) (bus.Empty, error) {
 	a.called("tune")
-	a.begun = true
+	a.begun, a.by = true, m.Who
 	return bus.Empty{}, a.failing("tune")
 }
 

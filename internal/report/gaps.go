@@ -107,8 +107,17 @@ func factGaps(d *measure.Document) []gap {
 // many pairs differ in the names of their hosts alone.
 const alike = 40
 
+// sameWords tells of two reasons that name the same in another order, as those of
+// the two directions between two hosts do.
+func sameWords(a, b string) bool {
+	words := func(s string) []string {
+		return slices.Sorted(strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" ;,", r) }))
+	}
+	return len(a) == len(b) && slices.Equal(words(a), words(b))
+}
+
 func addGap(gaps []gap, fact, why string) []gap {
-	i := slices.IndexFunc(gaps, func(g gap) bool { return g.Why == why })
+	i := slices.IndexFunc(gaps, func(g gap) bool { return g.Why == why || slices.Contains(g.Facts, fact) && sameWords(g.Why, why) })
 	if same := slices.IndexFunc(gaps, func(g gap) bool { return g.isLike(fact, why) }); i < 0 && same >= 0 {
 		gaps[same].Like++
 		return gaps

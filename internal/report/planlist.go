@@ -64,6 +64,9 @@ func PlanLine(pl plan.Plan) string {
 	return s
 }
 
+// AboutTime is a time that is an estimate, rounded, in words: "2 min 10 s".
+func AboutTime(d time.Duration) string { return aboutTime(d) }
+
 // aboutTime rounds a time that is an estimate.
 func aboutTime(d time.Duration) string {
 	switch {

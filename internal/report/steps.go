@@ -80,8 +80,11 @@ func newStep(s *measure.Step, number int) step {
 
 // signed is a change in percent, with its sign.
 func signed(pct float64) string {
-	if math.Abs(pct) >= 100 {
+	switch {
+	case math.Abs(pct) >= 100:
 		return fmt.Sprintf("%+.0f%%", pct)
+	case math.Abs(pct) < 0.05: // no sign of what is not seen
+		return "0.0%"
 	}
 	return fmt.Sprintf("%+.1f%%", pct)
 }
