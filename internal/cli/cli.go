@@ -44,7 +44,8 @@ type grammar struct {
 	Join    joinCmd    `cmd:"" help:"Keep a join string (from stdin) under a name."`
 	Control controlCmd `cmd:"" help:"Be the controller of a fleet: hosts come to it, and those who run tests find them here."`
 	Hosts   hostsCmd   `cmd:"" help:"List the hosts of a fleet, and what they are doing."`
-	Report  reportCmd  `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
+	Report  reportCmd  `cmd:"" help:"Show a result that was kept, as text, page, Markdown, CSV or JSON; check who signed a page."`
+	History historyCmd `cmd:"" help:"List the results that are kept; export, import, remove them."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -54,7 +55,8 @@ type env struct {
 	out, err io.Writer
 	args     []string
 	version  string
-	fleets   fleets // that this process has connections to
+	archive  archive // where the result goes
+	fleets   fleets  // that this process has connections to
 	parcels  parcels
 	asking   sync.Mutex // held by the one ssh that may ask a person
 }
@@ -164,7 +166,7 @@ func run(ctx context.Context, e *env) (err error) {
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
 	if err != nil {
 		return fmt.Errorf("cli: building the command line: %w", err)
 	}
@@ -196,6 +198,16 @@ func newFile(ctx *kong.DecodeContext, to reflect.Value) error {
 		return errors.New("the name of the file is empty")
 	}
 	to.SetString(kong.ExpandPath(path))
+	return nil
+}
+
+// outFile is one that may be stdout.
+func outFile(ctx *kong.DecodeContext, to reflect.Value) error {
+	if ctx.Scan.Peek().String() != "-" {
+		return newFile(ctx, to)
+	}
+	ctx.Scan.Pop()
+	to.SetString("-")
 	return nil
 }
 

@@ -33,6 +33,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/config")
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
+			e.Setenv("XDG_DATA_HOME", e.WorkDir+"/data")
+			e.Setenv("THRU_STORE", "")
+			e.Setenv("THRU_NO_STORE", "")
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("GORACE", os.Getenv("GORACE")) // of the programs, as of the test
 			return nil

@@ -62,7 +62,8 @@ type runHead struct {
 	Began   []time.Time `json:"began"`
 	Steps   int         `json:"steps"`
 	Done    int         `json:"steps_done"`
-	Ended   bool        `json:"ended,omitempty"` // all was measured
+	Ended   bool        `json:"ended,omitempty"`  // all was measured
+	Stored  string      `json:"stored,omitempty"` // id in the store of what was measured so far
 }
 
 // unfinished tells whether there is something left to measure.
@@ -317,6 +318,26 @@ func (j *journal) end(doc *measure.Document, err error) {
 	if j != nil {
 		j.head.Ended = err == nil
 		j.save(doc)
+	}
+}
+
+// stored is the id under which the run was kept when it was interrupted.
+func (j *journal) stored() string {
+	if j == nil {
+		return ""
+	}
+	return j.head.Stored
+}
+
+// setStored notes the id, so that what continues the run replaces it. Where it
+// cannot be noted both are kept.
+func (j *journal) setStored(id string) {
+	if j == nil || id == "" || j.dir == "" {
+		return
+	}
+	j.head.Stored = id
+	if err := j.writeHead(); err != nil && j.lost == nil && j.warn != nil {
+		j.warn("warning: the run's id cannot be noted: " + err.Error())
 	}
 }
 

@@ -32,6 +32,7 @@ type runCmd struct {
 	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
 	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	storeFlags
 	runFlags
 }
 
@@ -469,7 +470,10 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 		doc.Error = control.Describe(err)
 	}
 	r.forms.kept = r.journal.kept()
-	return r.env.outcome(doc, r.forms, err)
+	r.env.archive.instead = r.journal.stored()
+	err = r.env.outcome(doc, r.forms, err)
+	r.journal.setStored(r.env.archive.id)
+	return err
 }
 
 // howToGoOn is the command that continues the run, empty where there is none.

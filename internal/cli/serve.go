@@ -42,6 +42,7 @@ type serveCmd struct {
 	JSON        bool     `name:"json" help:"Print one JSON line when ready, and one for each test of an iperf client."`
 	memberFlags
 	iperfFlags
+	keepFlags
 }
 
 // serving is what --json prints when the agent is ready.
@@ -115,7 +116,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), told: tellCalls(e, c.JSON), most: limits.Sessions - limits.Sessions/4}
+	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags), told: tellCalls(e, c.JSON), most: limits.Sessions - limits.Sessions/4}
 	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -158,10 +157,13 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	return e.outcome(doc, k.forms(f.JSON, f.HTML), err)
 }
 
-// outcome prints what was measured, also before an error, and makes of it how
-// the command ends.
+// outcome prints and keeps what was measured, also before an error, and makes of
+// it how the command ends.
 func (e *env) outcome(doc *measure.Document, f forms, err error) error {
-	if perr := e.print(doc, f); perr != nil && err == nil {
+	doc.Labels = e.archive.labels
+	perr := e.print(doc, f)
+	e.store(doc, f.json)
+	if perr != nil && err == nil {
 		return perr
 	}
 	switch v := doc.Verdict; {
@@ -178,11 +180,13 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 
 // forms are those in which a document is asked for.
 type forms struct {
-	json    bool
-	html    string   // file; empty: none
-	packets []string // files that were written already
-	kept    string   // the file that the document is kept in; empty: none
-	unkept  error    // of packets that could not be written
+	json          bool
+	html          string   // file; empty: none
+	raw           bool     // the page has the whole document inside
+	packets       []string // files that were written already
+	kept          string   // the file that the document is kept in; empty: none
+	markdown, csv string   // files; empty: none, - is stdout
+	unkept        error    // of packets that could not be written
 }
 
 // print writes the document in the forms asked for. A file that cannot be
@@ -191,9 +195,7 @@ type forms struct {
 func (e *env) print(doc *measure.Document, f forms) error {
 	var err, unwritten error
 	doc.Error = unsecretError(doc.Error)
-	if f.html != "" {
-		unwritten = writeFile(f.html, doc)
-	}
+	unwritten = e.writeForms(doc, f)
 	for _, x := range []error{f.unkept, unwritten} {
 		if x != nil {
 			e.errorLines(x)
@@ -215,8 +217,10 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	if terr := show(e.out, doc, options); terr != nil {
 		return errors.Join(err, terr)
 	}
-	if f.html != "" && unwritten == nil {
-		fmt.Fprintf(e.out, "report: %s\n", f.html)
+	for _, file := range []string{f.html, f.markdown, f.csv} {
+		if file != "" && unwritten == nil {
+			fmt.Fprintf(e.out, "report: %s\n", file)
+		}
 	}
 	if len(f.packets) > 0 {
 		fmt.Fprintf(e.out, "packets: %s\n", strings.Join(f.packets, " "))
@@ -267,15 +271,6 @@ func unwritten(flag string, err error) error {
 
 // part is the ending of a file that is not whole yet.
 const part = ".part"
-
-// writeFile writes the HTML report.
-func writeFile(path string, doc *measure.Document) error {
-	var b bytes.Buffer
-	if err := report.HTML(&b, doc, report.HTMLOptions{}); err != nil {
-		return fmt.Errorf("cli: writing the report: %w", err)
-	}
-	return replaceFile("--html", path, b.Bytes())
-}
 
 // replaceFile writes a file beside its place and renames it, so that no half
 // one is ever found there.

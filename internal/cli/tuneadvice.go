@@ -43,6 +43,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	}
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
+	e.archive.off = true // nothing was measured
 	return c.outcome(e, doc, nil)
 }
 

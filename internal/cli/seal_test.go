@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/bus"
+)
+
+func testSigner(t *testing.T) *bus.Signer {
+	t.Helper()
+	state, err := bus.NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := state.Signer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestVerify(t *testing.T) {
+	own, other := testSigner(t), testSigner(t)
+	at := time.Date(2026, 11, 22, 20, 15, 30, 0, time.UTC)
+	page := []byte("<!DOCTYPE html>\n<p>956 Mb/s, accepted</p>\n</html>")
+	good, err := sealed(bytes.Clone(page), own, "esx 2/böse -->", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := sealed(bytes.Clone(page), other, "esx2", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := func(old, new string) string {
+		if !bytes.Contains(good, []byte(old)) {
+			t.Fatalf("%q is not in it", old)
+		}
+		return strings.Replace(string(good), old, new, 1)
+	}
+	trailer := string(good[bytes.Index(good, []byte(sealBegin)):])
+	for _, c := range []struct {
+		name, text, signer string
+		signed, valid      bool
+		by                 string
+	}{
+		{"as written", string(good), "", true, true, signerOwn},
+		{"by the key that is named", string(good), own.Key, true, true, signerNamed},
+		{"by another host", string(foreign), "", true, true, signerUnknown},
+		{"by another host, as named", string(foreign), other.Key, true, true, signerNamed},
+		{"by another than is named", string(foreign), own.Key, true, false, signerUnknown},
+		{"a figure changed", replace("956", "957"), "", true, false, signerOwn},
+		{"a letter of the key", replace("key="+own.Key, "key="+other.Key), "", true, false, signerUnknown},
+		{"another host", replace("host=esx", "host=fra"), "", true, false, signerOwn},
+		{"another time", replace("at=2026", "at=2025"), "", true, false, signerOwn},
+		{"another signature", replace(" sig=", " sig=A")[:len(good)], "", true, false, ""},
+		{"something behind it", string(good) + "<p>and more</p>", "", true, false, ""},
+		{"an empty line behind it", string(good) + "\n", "", true, false, ""},
+		{"something before it", "<p>before</p>" + string(good), "", true, false, signerOwn},
+		{"two signatures", string(good) + trailer, "", true, false, ""},
+		{"cut off within the signature", string(good[:len(good)-20]), "", true, false, ""},
+		{"the line alone", trailer, "", true, false, signerOwn},
+		{"without its line", string(page), "", false, false, ""},
+		{"empty", "", "", false, false, ""},
+		{"line ends of another system", strings.ReplaceAll(string(good), "\n", "\r\n"), "", true, false, ""},
+	} {
+		v := verify("x.html", []byte(c.text), c.signer, own.Key)
+		if v.Signed != c.signed || v.Valid != c.valid || v.Signer != c.by || v.Valid == (v.Reason != "") {
+			t.Errorf("%s: %+v, want signed %v, valid %v, by %q", c.name, v, c.signed, c.valid, c.by)
+		}
+	}
+	if v := verify("x.html", good, "", own.Key); v.Host != "esx-2-b-se----" || !v.SignedAt.Equal(at) {
+		t.Errorf("host %q at %v", v.Host, v.SignedAt)
+	}
+	if _, err := sealed(good, own, "again", at); err == nil {
+		t.Error("a signed text is signed again")
+	}
+}
+
+func FuzzReadSeal(f *testing.F) {
+	f.Add([]byte("<p>\n<!-- thru-signature 1 key=A host=h at=2026-11-22T20:15:30Z sig=s -->\n"))
+	f.Add([]byte(sealBegin))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := readSeal(text)
+		if s != nil && (err != nil || !bytes.HasPrefix(text, s.over)) {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
