@@ -1,4 +1,173 @@
 // Package compare puts results beside each other and says what changed: of the
 // figures, with their doubt, and of the hosts, their settings and the path. It
 // is pure: documents in, a judgement out.
+//
+// Flows are paired by what they measure (teams.go), refused where their settings
+// make other things of their figures (settings.go), and judged by runs, or of a
+// range by results (judge.go). What changed beside them comes from the facts
+// that the documents hold (facts.go, path.go, causes.go).
 package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+)
+
+// DefaultBar is within how many percent a change is none (methods.md).
+const DefaultBar = 2
+
+// Options say how results are compared.
+type Options struct {
+	BarPct      float64  // DefaultBar where 0
+	Anyway      bool     // compare although settings differ
+	Guards      bool     // a guardrail that got worse is a regression too
+	Before      string   // how people have named the sides
+	After       string   //
+	BeforeNames []string // of the results, in the order given
+	AfterNames  []string
+}
+
+// Of compares what was before with what is after. Each side holds one result,
+// or those of a range; it needs not be in order of time.
+func Of(before, after []*measure.Document, o Options) *measure.Compared {
+	if !(o.BarPct > 0) {
+		o.BarPct = DefaultBar
+	}
+	a, b := newSide(before, o.Before, o.BeforeNames), newSide(after, o.After, o.AfterNames)
+	x := &measure.Compared{Schema: measure.ComparedSchema, Before: a.told(), After: b.told(), BarPct: o.BarPct, Anyway: o.Anyway, Cells: []measure.ComparedCell{}}
+	pairs, restA, restB := match(a, b)
+	x.Unmatched = append(unmatched("before", restA), unmatched("after", restB)...)
+	all := make([]*contest, 0, len(pairs))
+	for _, p := range pairs {
+		all = append(all, newContest(p, o))
+	}
+	settle(all, o.BarPct)
+	for _, c := range all {
+		x.Cells = append(x.Cells, c.ComparedCell)
+	}
+	ends := endPoints(a, b, pairs)
+	x.Facts = append(pathChanges(a, b, ends), factChanges(a, b, ends, pairs)...)
+	sortFacts(x.Facts)
+	x.Causes = causeChanges(pairs)
+	x.Gates = gateChanges(a, b, ends)
+	x.Warnings = sideWarnings(a, b, pairs)
+	conclude(x, o)
+	return x
+}
+
+// side is one of the two, the oldest result first.
+type side struct {
+	name string
+	docs []*measure.Document
+	ids  []string
+}
+
+func newSide(docs []*measure.Document, name string, ids []string) *side {
+	order := make([]int, len(docs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return docs[i].StartedAt.Compare(docs[k].StartedAt) })
+	s := &side{name: name}
+	for _, i := range order {
+		s.docs = append(s.docs, docs[i])
+		id := ""
+		if i < len(ids) {
+			id = ids[i]
+		}
+		s.ids = append(s.ids, id)
+	}
+	return s
+}
+
+// last is the newest result; an empty one of none.
+func (s *side) last() *measure.Document {
+	if len(s.docs) == 0 {
+		return &measure.Document{}
+	}
+	return s.docs[len(s.docs)-1]
+}
+
+func (s *side) told() measure.ComparedSide {
+	out := measure.ComparedSide{Name: s.name, Results: []measure.ComparedResult{}}
+	for i, d := range s.docs {
+		r := measure.ComparedResult{Name: s.ids[i], Command: d.Command, Thru: d.Thru, StartedAt: d.StartedAt}
+		if d.Error != nil {
+			r.Error = d.Error.Message
+		}
+		out.Results = append(out.Results, r)
+	}
+	return out
+}
+
+// conclude says the outcome of all: a regression before what is open, that
+// before an improvement.
+func conclude(x *measure.Compared, o Options) {
+	count := map[string]int{}
+	failed, rails, main := 0, 0, 0
+	for _, c := range x.Cells {
+		if c.Beside {
+			continue
+		}
+		main++
+		count[c.Outcome]++
+		if c.Failed {
+			failed++
+		}
+		if slices.ContainsFunc(c.Guards, func(g measure.ComparedRail) bool { return g.Worse }) {
+			rails++
+		}
+	}
+	x.Outcome = measure.NotCompared
+	for _, outcome := range []string{measure.Worse, measure.Undecided, measure.Improved, measure.Equivalent} {
+		if count[outcome] > 0 {
+			x.Outcome = outcome
+			break
+		}
+	}
+	compared := main - count[measure.NotCompared]
+	x.Regression = count[measure.Worse] > 0 || o.Guards && rails > 0
+	switch {
+	case compared == 0 && len(x.Cells) == 0:
+		x.Reason = "no flow was measured on both sides"
+	case compared == 0:
+		x.Reason = "no flow can be compared"
+	default:
+		x.Reason = fmt.Sprintf("%s of %d", tally(count), main)
+	}
+	if failed > 0 {
+		x.Reason += fmt.Sprintf("; %d measured before, and failed after", failed)
+	}
+	if o.Guards && rails > 0 {
+		x.Reason += fmt.Sprintf("; guardrails that got worse: of %d", rails)
+	}
+}
+
+// tally names outcomes with how many flows had them: "1 worse, 2 equivalent".
+func tally(count map[string]int) string {
+	text := ""
+	for _, outcome := range []string{measure.Worse, measure.Undecided, measure.Improved, measure.Equivalent, measure.NotCompared} {
+		if n := count[outcome]; n > 0 {
+			if text != "" {
+				text += ", "
+			}
+			text += fmt.Sprintf("%d %s", n, outcome)
+		}
+	}
+	return text
+}
+
+// sideWarnings tell what the reader should know of both sides.
+func sideWarnings(a, b *side, pairs []matched) (all []string) {
+	if len(a.docs) > 0 && len(b.docs) > 0 && a.last().StartedAt.After(b.last().StartedAt) && !b.last().StartedAt.IsZero() {
+		all = append(all, "before is newer than after: gains and losses are the other way round in time")
+	}
+	for _, p := range pairs {
+		if w := p.renamed(); w != "" && !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
