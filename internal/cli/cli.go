@@ -46,6 +46,7 @@ type grammar struct {
 	Hosts   hostsCmd   `cmd:"" help:"List the hosts of a fleet, and what they are doing."`
 	Report  reportCmd  `cmd:"" help:"Show a result that was kept, as text, page, Markdown, CSV or JSON; check who signed a page."`
 	History historyCmd `cmd:"" help:"List the results that are kept; export, import, remove them."`
+	Compare compareCmd `cmd:"" help:"What changed between results: the figures with their doubt, and which fact beside them. A regression ends with exit code 3."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

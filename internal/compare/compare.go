@@ -164,10 +164,18 @@ func sideWarnings(a, b *side, pairs []matched) (all []string) {
 	if len(a.docs) > 0 && len(b.docs) > 0 && a.last().StartedAt.After(b.last().StartedAt) && !b.last().StartedAt.IsZero() {
 		all = append(all, "before is newer than after: gains and losses are the other way round in time")
 	}
+	if len(a.docs) == 1 && len(b.docs) == 1 && sameResult(a.docs[0], b.docs[0]) {
+		all = append(all, "before and after are the same result")
+	}
 	for _, p := range pairs {
 		if w := p.renamed(); w != "" && !slices.Contains(all, w) {
 			all = append(all, w)
 		}
 	}
 	return all
+}
+
+// sameResult tells of one document that was named twice.
+func sameResult(x, y *measure.Document) bool {
+	return x == y || !x.StartedAt.IsZero() && x.StartedAt.Equal(y.StartedAt) && x.ElapsedNs == y.ElapsedNs && slices.Equal(x.Arguments, y.Arguments)
 }

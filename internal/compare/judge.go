@@ -243,9 +243,9 @@ func (x *contest) words(barPct float64) string {
 	bar := unit.Percent(barPct)
 	switch x.Outcome {
 	case measure.Equivalent:
-		text = "any change is within " + bar
+		text = "within " + bar
 	case measure.Undecided:
-		text = fmt.Sprintf("it may be more than %s and it may be less: %s", bar, x.advice())
+		text = fmt.Sprintf("whether it is beyond %s cannot be told: %s", bar, x.advice())
 	default:
 		text = "beyond " + bar
 	}
@@ -265,7 +265,7 @@ func (x *contest) advice() string {
 	if x.Basis == measure.OfResults {
 		return "more results would tell"
 	}
-	return "more runs would tell (--runs 5)"
+	return "more runs would tell (--repeat 5)"
 }
 
 // whyNot is the reason that a flow has no figure.

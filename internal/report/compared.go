@@ -1,0 +1,402 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bounds of what is shown of a comparison. The JSON document has all.
+const (
+	maxFlowRows = 100 // flows
+	maxFacts    = 40  // facts that changed
+	answerFacts = 3   // of these, named in the answer
+)
+
+// compared is a comparison made ready to print.
+type compared struct {
+	Answer   string
+	Outcome  string
+	Tone     tone
+	Tells    []string // what the answer does not say of the outcome
+	Sides    []row    // what is compared
+	Flows    grid
+	Reasons  []row // why a flow has its outcome
+	Facts    grid
+	Minor    grid // facts that hardly bear on a rate
+	Causes   []row
+	Rails    grid
+	AsBefore string // names of the guardrails that have not changed
+	Settings grid
+	Gates    grid
+	Alone    []string // flows that one side alone has
+	Warnings []string
+	Command  string
+	Thru     string
+}
+
+func newCompared(x *measure.Compared) *compared {
+	v := &compared{Outcome: clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: clean(x.Thru), Warnings: cleanAll(x.Warnings)}
+	v.Answer = comparedAnswer(x)
+	v.Sides = []row{{"before", sideText(x.Before)}, {"after", sideText(x.After)}}
+	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
+	v.Facts, v.Minor = factsGrid(x.Facts)
+	v.Rails, v.AsBefore = railsGrid(x.Cells)
+	v.Settings, v.Gates = settingsGrid(x.Cells), gatesGrid(x.Gates)
+	for _, c := range x.Causes[:min(len(x.Causes), maxLines)] {
+		v.Causes = append(v.Causes, row{clean(endsText(c.From, c.To)), clean(c.Before) + " -> " + clean(c.After) + prefixed(": ", clean(c.Says))})
+	}
+	for _, u := range x.Unmatched[:min(len(x.Unmatched), maxLines)] {
+		v.Alone = append(v.Alone, clean("only "+u.Side+": "+endsText(u.From, u.To)+", "+u.What))
+	}
+	if n := len(x.Unmatched) - maxLines; n > 0 {
+		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
+	}
+	if len(x.Cells) > 1 && tellsMore(x) {
+		v.Tells = append(v.Tells, clean(x.Reason))
+	}
+	if x.Regression && x.Outcome != measure.Worse {
+		v.Tells = append(v.Tells, "a guardrail got worse")
+	}
+	words := []string{"thru"}
+	for _, a := range x.Arguments[:min(len(x.Arguments), maxLines)] {
+		words = append(words, quote(a))
+	}
+	if len(words) > 1 {
+		v.Command = strings.Join(words, " ")
+	}
+	return v
+}
+
+// tellsMore tells whether there is more than one main flow, or none was compared.
+func tellsMore(x *measure.Compared) bool {
+	main := 0
+	for _, c := range x.Cells {
+		if !c.Beside {
+			main++
+		}
+	}
+	return main > 1 || x.Outcome == measure.NotCompared
+}
+
+// outcomeTone colours an outcome: what is undecided is not fine.
+func outcomeTone(outcome string) tone {
+	switch outcome {
+	case measure.Improved, "better":
+		return toneGood
+	case measure.Worse:
+		return toneBad
+	case measure.Undecided, measure.NotCompared:
+		return toneWarn
+	}
+	return toneNone
+}
+
+// comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse;
+// changed: MTU of eth0 at peer 9000 -> 1500". Of several flows it is the worst one.
+func comparedAnswer(x *measure.Compared) string {
+	if len(x.Cells) == 0 {
+		return clean(x.Reason)
+	}
+	c := worstCompared(x.Cells)
+	text := flowAnswer(c)
+	if more := facts(x.Facts); more != "" {
+		text += "; changed: " + more
+	}
+	return cleanUpTo(text, maxAnswer)
+}
+
+// worstCompared is the flow to name first: of the worst outcome, and of these the
+// one with the greatest fall.
+func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
+	rank := func(c *measure.ComparedCell) int {
+		r := slices.Index([]string{measure.Worse, measure.Undecided, measure.Improved, measure.Equivalent, measure.NotCompared}, c.Outcome)
+		if c.Failed {
+			r = 0
+		}
+		if c.Beside {
+			r += 10
+		}
+		return r
+	}
+	change := func(c *measure.ComparedCell) float64 {
+		if c.ChangePct == nil {
+			return 0
+		}
+		return *c.ChangePct
+	}
+	worst := &all[0]
+	for i := range all {
+		if c := &all[i]; cmp.Or(cmp.Compare(rank(c), rank(worst)), cmp.Compare(change(c), change(worst))) < 0 {
+			worst = c
+		}
+	}
+	return worst
+}
+
+// flowAnswer is a flow with its figures in a line.
+func flowAnswer(c *measure.ComparedCell) string {
+	way := comparedWay(c)
+	if c.Before == nil || c.After == nil || c.ChangePct == nil {
+		return way + ": " + c.Outcome + ", " + c.Reason
+	}
+	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + prefixed(" ", bracket(rangeText(c))) + ": " + c.Outcome
+}
+
+// comparedWay is the direction of a flow.
+func comparedWay(c *measure.ComparedCell) string { return endsText(c.From, c.To) }
+
+func endsText(from, to string) string {
+	if from == to {
+		return "localhost"
+	}
+	return measure.PairName(from, to)
+}
+
+// flowChange says "956 -> 812 Mb/s", or of requests "204 000 -> 180 000/s".
+func flowChange(c *measure.ComparedCell) string {
+	a, b := c.Before.Value, c.After.Value
+	if c.Figure == "transactions_per_s" {
+		return stat.ThreeDigits(a) + " -> " + stat.ThreeDigits(b) + "/s"
+	}
+	if in := scaleFor(max(a, b)); min(a, b) >= in.div/100 {
+		return in.number(a) + " -> " + in.number(b) + " " + in.name
+	}
+	return unit.Rate(a) + " -> " + unit.Rate(b)
+}
+
+// sampleText is one side's figure.
+func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
+	switch {
+	case s == nil:
+		return "-"
+	case c.Figure == "transactions_per_s":
+		return stat.ThreeDigits(s.Value) + "/s"
+	}
+	return unit.Rate(s.Value)
+}
+
+// rangeText is the interval of a change: "-16.0..-14.2".
+func rangeText(c *measure.ComparedCell) string {
+	if c.LowPct == nil || c.HighPct == nil {
+		return ""
+	}
+	return strings.TrimSuffix(signedPct(*c.LowPct), "%") + ".." + strings.TrimSuffix(signedPct(*c.HighPct), "%")
+}
+
+// signedPct is a change with its sign: "-15.1%"; of a hundredfold and more how many
+// times as much.
+func signedPct(pct float64) string {
+	switch {
+	case math.IsNaN(pct) || math.IsInf(pct, 0):
+		return "?"
+	case pct >= 9900:
+		return digits(1+pct/100) + " times"
+	}
+	return fmt.Sprintf("%+.1f%%", pct)
+}
+
+// facts names the changes that the answer tells.
+func facts(all []measure.FactChange) string {
+	var words []string
+	more := 0
+	for _, f := range all {
+		switch {
+		case f.Minor:
+		case len(words) == answerFacts:
+			more++
+		default:
+			words = append(words, fmt.Sprintf("%s at %s %s -> %s", f.Name, f.Of, f.Before, f.After))
+		}
+	}
+	if more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+// sideText names the results of a side.
+func sideText(s measure.ComparedSide) string {
+	n := len(s.Results)
+	if n == 0 {
+		return "no result"
+	}
+	when := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format("2006-01-02 15:04") + " UTC"
+	}
+	first, last := s.Results[0], s.Results[n-1]
+	if n > 1 {
+		return clean(join(s.Name, fmt.Sprintf("%d results", n), when(first.StartedAt)+" to "+when(last.StartedAt)))
+	}
+	called := s.Name
+	if first.Name != "" && first.Name != s.Name {
+		called += " " + bracket(first.Name)
+	}
+	failed := ""
+	if first.Error != "" {
+		failed = "which failed: " + first.Error
+	}
+	return clean(join(called, prefixed("thru ", first.Command), when(first.StartedAt), failed))
+}
+
+// flowsGrid has a row for each flow.
+func flowsGrid(x *measure.Compared) grid {
+	g := grid{Caption: "Each flow, before and after. The interval is of 95%, or more where flows share the doubt", Tone: outcomeTone,
+		Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}, {Name: "outcome"}}}
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		change := "-"
+		if c.ChangePct != nil {
+			change = signedPct(*c.ChangePct)
+		}
+		what := c.What
+		if c.Beside {
+			what += " (beside)"
+		}
+		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), clean(what), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c)), clean(c.Outcome)})
+	}
+	return g.firstRows(maxFlowRows).withoutEmpty()
+}
+
+// flowReasons are why flows have their outcome, each reason once.
+func flowReasons(x *measure.Compared) (all []row) {
+	at := map[string]int{}
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		if c.Reason == "" || len(all) == maxLines {
+			continue
+		}
+		text := clean(c.Outcome + ": " + c.Reason)
+		name := clean(comparedWay(c))
+		if k, known := at[text]; known {
+			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < maxText {
+				all[k].Name += "; " + name
+			}
+			continue
+		}
+		at[text] = len(all)
+		all = append(all, row{name, text})
+	}
+	return all
+}
+
+// factsGrid are the facts that changed, and those of them that hardly matter.
+func factsGrid(all []measure.FactChange) (main, minor grid) {
+	columns := []column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
+	main = grid{Caption: "Facts that changed; what bears most on a rate comes first", Columns: columns}
+	minor = grid{Caption: "Facts that changed and hardly bear on a rate", Columns: columns}
+	for _, f := range all {
+		to := &main
+		if f.Minor {
+			to = &minor
+		}
+		to.Rows = append(to.Rows, []string{clean(f.Of), clean(f.Name), orDash(clean(f.Before)), orDash(clean(f.After))})
+	}
+	return main.firstRows(maxFacts), minor.firstRows(maxFacts)
+}
+
+// railsGrid are the guardrails that changed, the worse first, and the names of
+// those that did not.
+func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
+	g = grid{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
+		Columns: []column{{Name: "flow", Least: 14}, {Name: "figure", Least: 12}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "outcome"}}}
+	var better [][]string
+	var same []string
+	for i := range cells {
+		for _, r := range cells[i].Guards {
+			change := "-"
+			if r.ChangePct != nil {
+				change = signedPct(*r.ChangePct)
+			}
+			line := []string{clean(comparedWay(&cells[i])), clean(r.Name), railText(r.Unit, r.Before), railText(r.Unit, r.After), change}
+			switch {
+			case r.Worse:
+				g.Rows = append(g.Rows, append(line, "worse"))
+			case r.Better:
+				better = append(better, append(line, "better"))
+			case !slices.Contains(same, clean(r.Name)):
+				same = append(same, clean(r.Name))
+			}
+		}
+	}
+	g.Rows = append(g.Rows, better...)
+	if len(same) > 0 && len(g.Rows) > 0 {
+		asBefore = "others are as before: " + strings.Join(same, ", ")
+	} else if len(same) > 0 {
+		asBefore = "as before: " + strings.Join(same, ", ")
+	}
+	return g.firstRows(maxFlowRows), asBefore
+}
+
+func railText(of string, x float64) string {
+	switch of {
+	case "ns":
+		return unit.Duration(int64(min(x, math.MaxInt64/2)))
+	case "pct":
+		return unit.Percent(x)
+	case "pct_per_gbps":
+		return digits(x) + "%"
+	}
+	return digits(x)
+}
+
+// settingsGrid are the settings that differ, each once.
+func settingsGrid(cells []measure.ComparedCell) grid {
+	g := grid{Caption: "Settings of the measurement that were not the same",
+		Columns: []column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
+	for i := range cells {
+		for _, s := range cells[i].Settings {
+			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedWay(&cells[i]))}
+			k := slices.IndexFunc(g.Rows, func(x []string) bool { return slices.Equal(x[:3], r[:3]) })
+			switch {
+			case k < 0:
+				g.Rows = append(g.Rows, r)
+			case len(g.Rows[k][3]) < maxText && !strings.Contains(g.Rows[k][3], r[3]):
+				g.Rows[k][3] += "; " + r[3]
+			}
+		}
+	}
+	return g.firstRows(maxLines)
+}
+
+func gatesGrid(all []measure.GateChange) grid {
+	g := grid{Caption: "Gates that are not what they were", Tone: gateTone,
+		Columns: []column{{Name: "gate"}, {Name: "of", Least: 8}, {Name: "before"}, {Name: "after"}, {Name: "found", Least: 20}}}
+	for _, x := range all {
+		g.Rows = append(g.Rows, []string{clean(x.ID), orDash(clean(x.Of)), clean(x.Before), clean(x.After), orDash(clean(x.Fact))})
+	}
+	return g.firstRows(maxFacts)
+}
+
+func gateTone(status string) tone {
+	return map[string]tone{measure.GatePass: toneGood, measure.GateWarn: toneWarn, measure.GateFail: toneBad}[status]
+}
+
+// ComparedJSON prints the document of docs/comparison.md. It writes nothing where
+// that cannot be encoded.
+func ComparedJSON(w io.Writer, x *measure.Compared) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(x); err != nil {
+		return fmt.Errorf("report: encoding the comparison: %w", err)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("report: writing JSON: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+//go:embed compared.html.tmpl
+var comparedTemplate string
+
+// ComparedText prints a comparison whose first line is the answer.
+func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
+	p, v := newPrinter(o), newCompared(x)
+	p.loud(strings.TrimSuffix(bold+";"+v.Tone.code(), ";"), v.Answer)
+	for _, s := range v.Tells {
+		p.wrap("", 0, "", s)
+	}
+	p.out.WriteByte('\n')
+	for _, r := range v.Sides {
+		p.wrap("", 9, "  "+r.Name, r.Value)
+	}
+	p.titledGrid("", v.Flows)
+	if len(v.Reasons) > 0 {
+		p.out.WriteByte('\n')
+	}
+	for _, r := range v.Reasons {
+		p.broken("", gridIndent, r.Name+": "+r.Value)
+	}
+	p.titledGrid("what changed", v.Facts)
+	p.titledRows("held back by", v.Causes)
+	p.rails(v)
+	p.titledGrid("settings that differ", v.Settings)
+	p.titledGrid("gates", v.Gates)
+	if n := len(v.Minor.Rows); n > 0 {
+		fmt.Fprintf(&p.out, "\nand %s that hardly %s on a rate, see --html or --json\n", count(n, "fact"), map[bool]string{true: "bears", false: "bear"}[n == 1])
+	}
+	if len(v.Alone)+len(v.Warnings) > 0 {
+		p.out.WriteByte('\n')
+	}
+	for _, s := range v.Alone {
+		p.wrap("", 0, "", s)
+	}
+	for _, s := range v.Warnings {
+		p.wrap(yellow, 9, "warning:", s)
+	}
+	return p.flush(w)
+}
+
+// rails prints the guardrails that changed, and names the others.
+func (p *printer) rails(v *compared) {
+	if len(v.Rails.Rows) == 0 && v.AsBefore != "" {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "beside the rate"))
+	}
+	p.titledGrid("beside the rate (more is worse)", v.Rails)
+	if v.AsBefore != "" {
+		p.broken("", gridIndent, v.AsBefore)
+	}
+}
+
+// titledGrid prints a table that has rows below its title.
+func (p *printer) titledGrid(title string, g grid) {
+	if len(g.Rows) == 0 {
+		return
+	}
+	p.out.WriteByte('\n')
+	if title != "" {
+		fmt.Fprintln(&p.out, p.paint(bold, title))
+	}
+	p.grid(g)
+}
+
+func (p *printer) titledRows(title string, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+	for _, r := range rows {
+		p.broken("", gridIndent, r.Name+": "+r.Value)
+	}
+}
+
+// comparedPage is a comparison with what only a page has.
+type comparedPage struct {
+	*compared
+	Style  template.CSS
+	Signed *Signature
+}
+
+// ComparedHTML prints a comparison as one page that needs nothing else.
+func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(comparedTemplate)
+	if err == nil {
+		_, err = t.Parse(fleetTemplate)
+	}
+	if err != nil {
+		return fmt.Errorf("report: parsing the page: %w", err)
+	}
+	p := comparedPage{compared: newCompared(x), Style: template.CSS(pageStyle)}
+	if s := o.Signed; s != nil {
+		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
+	}
+	if err := t.Execute(w, p); err != nil {
+		return fmt.Errorf("report: writing the page: %w", err)
+	}
+	return nil
+}
+
+// Title is the answer as the page's heading, in which no line breaks within a figure.
+func (v *compared) Title() string { return fixed(v.Answer) }
+
+// Badge is the class of the outcome's badge.
+func (v *compared) Badge() string {
+	switch v.Tone {
+	case toneGood, toneNone:
+		return "pass"
+	case toneBad:
+		return "fail"
+	}
+	return "open"
+}
