@@ -135,7 +135,7 @@ func conclude(x *measure.Compared, o Options) {
 	case compared == 0:
 		x.Reason = "no flow can be compared"
 	default:
-		x.Reason = fmt.Sprintf("%s of %d", tally(count), main)
+		x.Reason = "flows: " + tally(count)
 	}
 	if failed > 0 {
 		x.Reason += fmt.Sprintf("; %d measured before, and failed after", failed)

@@ -26,7 +26,6 @@ type Compared struct {
 	Causes    []CauseChange   `json:"causes_changed,omitempty"`
 	Gates     []GateChange    `json:"gates_changed,omitempty"`
 	Warnings  []string        `json:"warnings,omitempty"`
-	Missing   []NotChecked    `json:"not_checked,omitempty"`
 }
 
 // ComparedSide are the results of one side, the oldest first.

@@ -216,13 +216,21 @@ func facts(all []measure.FactChange) string {
 		case len(words) == answerFacts:
 			more++
 		default:
-			words = append(words, fmt.Sprintf("%s at %s %s -> %s", f.Name, f.Of, f.Before, f.After))
+			words = append(words, fmt.Sprintf("%s %s -> %s %s", f.Name, f.Before, f.After, changedAt(f.Of)))
 		}
 	}
 	if more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(words, ", ")
+}
+
+// changedAt is "at peer", or of a path "on local -> peer".
+func changedAt(of string) string {
+	if strings.Contains(of, " -> ") {
+		return "on " + of
+	}
+	return "at " + of
 }
 
 // sideText names the results of a side.
@@ -252,21 +260,27 @@ func sideText(s measure.ComparedSide) string {
 	return clean(join(called, prefixed("thru ", first.Command), when(first.StartedAt), failed))
 }
 
-// flowsGrid has a row for each flow.
+// flowsGrid has a row for each flow. Where all are of one traffic, the caption names it.
 func flowsGrid(x *measure.Compared) grid {
-	g := grid{Caption: "Each flow, before and after. The interval is of 95%, or more where flows share the doubt", Tone: outcomeTone,
-		Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}, {Name: "outcome"}}}
+	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "before", Right: true}, {Name: "after", Right: true},
+		{Name: "change", Right: true}, {Name: "interval, %", Right: true}, {Name: "outcome"}}}
+	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
+	if alike {
+		g.Caption = clean(x.Cells[0].What)
+	}
 	for i := range x.Cells {
 		c := &x.Cells[i]
-		change := "-"
+		change, what := "-", c.What
 		if c.ChangePct != nil {
 			change = signedPct(*c.ChangePct)
 		}
-		what := c.What
-		if c.Beside {
+		switch {
+		case alike:
+			what = ""
+		case c.Beside:
 			what += " (beside)"
 		}
-		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), clean(what), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c)), clean(c.Outcome)})
+		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c)), clean(c.Outcome)})
 	}
 	return g.firstRows(maxFlowRows).withoutEmpty()
 }

@@ -24,7 +24,7 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	for _, r := range v.Sides {
 		p.wrap("", 9, "  "+r.Name, r.Value)
 	}
-	p.titledGrid("", v.Flows)
+	p.titledGrid(v.Flows.Caption, v.Flows)
 	if len(v.Reasons) > 0 {
 		p.out.WriteByte('\n')
 	}
