@@ -254,7 +254,7 @@ func (x *contest) words(barPct float64) string {
 		text += fmt.Sprintf("; single runs: indicative, runs are taken to differ by %d%%", stat.RunSpreadPct)
 	case x.Indicative:
 		text += fmt.Sprintf("; indicative: %d against %d %s", len(x.b), len(x.a), x.Basis)
-	case x.Basis == measure.OfRuns:
+	case x.Basis == measure.OfRuns && x.Outcome != measure.Undecided:
 		text += "; of one session each: what differs from day to day is not in it"
 	}
 	return text

@@ -26,6 +26,7 @@ const (
 // compared is a comparison made ready to print.
 type compared struct {
 	Answer   string
+	Changed  string // the facts that stand beside it first
 	Outcome  string
 	Tone     tone
 	Tells    []string // what the answer does not say of the outcome
@@ -47,7 +48,7 @@ type compared struct {
 
 func newCompared(x *measure.Compared) *compared {
 	v := &compared{Outcome: clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: clean(x.Thru), Warnings: cleanAll(x.Warnings)}
-	v.Answer = comparedAnswer(x)
+	v.Answer, v.Changed = comparedAnswer(x)
 	v.Sides = []row{{"before", sideText(x.Before)}, {"after", sideText(x.After)}}
 	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
 	v.Facts, v.Minor = factsGrid(x.Facts)
@@ -102,18 +103,13 @@ func outcomeTone(outcome string) tone {
 	return toneNone
 }
 
-// comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse;
-// changed: MTU of eth0 at peer 9000 -> 1500". Of several flows it is the worst one.
-func comparedAnswer(x *measure.Compared) string {
+// comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse",
+// and "changed: MTU of eth0 9000 -> 1500 at peer". Of several flows it is the worst.
+func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	if len(x.Cells) == 0 {
-		return clean(x.Reason)
+		return clean(x.Reason), ""
 	}
-	c := worstCompared(x.Cells)
-	text := flowAnswer(c)
-	if more := facts(x.Facts); more != "" {
-		text += "; changed: " + more
-	}
-	return cleanUpTo(text, maxAnswer)
+	return cleanUpTo(flowAnswer(worstCompared(x.Cells)), maxAnswer), cleanUpTo(prefixed("changed: ", facts(x.Facts)), maxAnswer)
 }
 
 // worstCompared is the flow to name first: of the worst outcome, and of these the
@@ -262,8 +258,8 @@ func sideText(s measure.ComparedSide) string {
 
 // flowsGrid has a row for each flow. Where all are of one traffic, the caption names it.
 func flowsGrid(x *measure.Compared) grid {
-	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "before", Right: true}, {Name: "after", Right: true},
-		{Name: "change", Right: true}, {Name: "interval, %", Right: true}, {Name: "outcome"}}}
+	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
+		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
 	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
 	if alike {
 		g.Caption = clean(x.Cells[0].What)
@@ -280,7 +276,7 @@ func flowsGrid(x *measure.Compared) grid {
 		case c.Beside:
 			what += " (beside)"
 		}
-		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c)), clean(c.Outcome)})
+		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c))})
 	}
 	return g.firstRows(maxFlowRows).withoutEmpty()
 }
@@ -326,7 +322,7 @@ func factsGrid(all []measure.FactChange) (main, minor grid) {
 // those that did not.
 func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 	g = grid{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
-		Columns: []column{{Name: "flow", Least: 14}, {Name: "figure", Least: 12}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "outcome"}}}
+		Columns: []column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
 	var better [][]string
 	var same []string
 	for i := range cells {
@@ -335,12 +331,13 @@ func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 			if r.ChangePct != nil {
 				change = signedPct(*r.ChangePct)
 			}
-			line := []string{clean(comparedWay(&cells[i])), clean(r.Name), railText(r.Unit, r.Before), railText(r.Unit, r.After), change}
+			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedWay(&cells[i]))}
 			switch {
 			case r.Worse:
-				g.Rows = append(g.Rows, append(line, "worse"))
+				g.Rows = append(g.Rows, line)
 			case r.Better:
-				better = append(better, append(line, "better"))
+				line[1] = "better"
+				better = append(better, line)
 			case !slices.Contains(same, clean(r.Name)):
 				same = append(same, clean(r.Name))
 			}

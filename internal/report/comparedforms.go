@@ -16,7 +16,11 @@ var comparedTemplate string
 // ComparedText prints a comparison whose first line is the answer.
 func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	p, v := newPrinter(o), newCompared(x)
-	p.loud(strings.TrimSuffix(bold+";"+v.Tone.code(), ";"), v.Answer)
+	answer := v.Answer
+	if v.Changed != "" {
+		answer += "; " + v.Changed
+	}
+	p.loud(strings.TrimSuffix(bold+";"+v.Tone.code(), ";"), answer)
 	for _, s := range v.Tells {
 		p.wrap("", 0, "", s)
 	}
