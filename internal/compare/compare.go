@@ -49,7 +49,7 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	}
 	ends := endPoints(a, b, pairs)
 	x.Facts = append(pathChanges(a, b, ends), factChanges(a, b, ends, pairs)...)
-	sortFacts(x.Facts)
+	sortFacts(x.Facts, pairs)
 	x.Causes = causeChanges(pairs)
 	x.Gates = gateChanges(a, b, ends)
 	x.Warnings = sideWarnings(a, b, pairs)

@@ -96,7 +96,8 @@ func judgeFact(c *measure.FactChange, used []string) {
 	switch {
 	case strings.HasPrefix(kind, "interfaces."):
 		c.Name = interfaceName(c.Name, kind, c.Fact, thing)
-		c.Minor = len(used) > 0 && !slices.Contains(used, thing)
+		part := kind == "interfaces.offloads" && strings.Contains(c.Fact, "[tx-tcp") // of TSO, which is told
+		c.Minor = part || len(used) > 0 && !slices.Contains(used, thing)
 	case kind == "sysctls" || kind == "settings_changed":
 		c.Name = thing
 	case thing != "":
@@ -133,16 +134,23 @@ func plainName(kind string) string {
 	return strings.NewReplacer("_", " ", ".", " ").Replace(kind)
 }
 
-// sortFacts has what bears on a rate first.
-func sortFacts(all []measure.FactChange) {
+// sortFacts has what bears on a rate first, of paths those of the first flow.
+func sortFacts(all []measure.FactChange, pairs []matched) {
 	names := factNames()
+	first := ""
+	if len(pairs) > 0 {
+		first = measure.PairName(pairs[0].after.from, pairs[0].after.to)
+	}
 	rank := func(c measure.FactChange) int {
-		r := 40
+		r := 80
 		if known, found := names[kindOfFact(c.Fact)]; found {
-			r = known.rank
+			r = 2 * known.rank
 		}
 		if c.Minor {
-			r += 100
+			r += 200
+		}
+		if strings.HasPrefix(c.Fact, "paths.") && c.Of != first {
+			r++
 		}
 		return r
 	}

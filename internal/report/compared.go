@@ -202,18 +202,28 @@ func signedPct(pct float64) string {
 	return fmt.Sprintf("%+.1f%%", pct)
 }
 
-// facts names the changes that the answer tells.
+// facts names the changes that the answer tells; what changed alike at several
+// places is one.
 func facts(all []measure.FactChange) string {
 	var words []string
+	var places [][]string
 	more := 0
 	for _, f := range all {
+		said := fmt.Sprintf("%s %s -> %s", f.Name, f.Before, f.After)
+		i := slices.Index(words, said)
 		switch {
 		case f.Minor:
+		case i >= 0 && len(places[i]) < answerFacts:
+			places[i] = append(places[i], f.Of)
+		case i >= 0:
 		case len(words) == answerFacts:
 			more++
 		default:
-			words = append(words, fmt.Sprintf("%s %s -> %s %s", f.Name, f.Before, f.After, changedAt(f.Of)))
+			words, places = append(words, said), append(places, []string{f.Of})
 		}
+	}
+	for i := range words {
+		words[i] += " " + changedAt(places[i])
 	}
 	if more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
@@ -222,11 +232,11 @@ func facts(all []measure.FactChange) string {
 }
 
 // changedAt is "at peer", or of a path "on local -> peer".
-func changedAt(of string) string {
-	if strings.Contains(of, " -> ") {
-		return "on " + of
+func changedAt(places []string) string {
+	if strings.Contains(places[0], " -> ") {
+		return "on " + strings.Join(places, " and ")
 	}
-	return "at " + of
+	return "at " + strings.Join(places, " and ")
 }
 
 // sideText names the results of a side.
