@@ -27,6 +27,8 @@ type compareCmd struct {
 	FailOn string `name:"fail-on" enum:"rate,any" default:"rate" placeholder:"rate|any" help:"What ends with exit code 3: a rate that got worse, or also CPU, round trip, loss or latency (default rate)."`
 	JSON   bool   `group:"Form" name:"json" help:"Print one JSON document (docs/comparison.md)."`
 	HTML   string `group:"Form" name:"html" type:"newfile" placeholder:"FILE" help:"Write one page to hand over, signed by this host."`
+
+	Markdown string `group:"Form" name:"markdown" type:"outfile" placeholder:"FILE" help:"Write it as Markdown, signed; - is stdout."`
 }
 
 // Help says what the outcomes are.
@@ -49,8 +51,13 @@ func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	if err != nil || !(bar > 0) || bar > 50 || math.IsNaN(bar) {
 		return fault.Usagef("such as --bar 5%", "--bar %s: no percentage above 0 and up to 50", short(c.Bar))
 	}
-	if err := writable("--html", c.HTML); err != nil {
-		return err
+	for _, f := range []struct{ flag, file string }{{"--html", c.HTML}, {"--markdown", strings.TrimPrefix(c.Markdown, "-")}} {
+		if err := writable(f.flag, f.file); err != nil {
+			return err
+		}
+	}
+	if c.JSON && c.Markdown == "-" {
+		return fault.Usagef("name a file for one of them", "two forms go to stdout")
 	}
 	before, after, err := c.find(ctx, e)
 	if err != nil {
@@ -105,23 +112,38 @@ func documentsOf(all []named) (docs []*measure.Document) {
 
 // print writes the comparison in the forms that were asked for.
 func (c *compareCmd) print(e *env, x *measure.Compared) error {
-	if c.HTML != "" {
-		err := e.writeForm("--html", c.HTML, func(w io.Writer, s *report.Signature) error {
+	var files []string
+	for _, f := range []struct {
+		flag, file string
+		write      func(w io.Writer, s *report.Signature) error
+	}{
+		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
 			return report.ComparedHTML(w, x, report.HTMLOptions{Signed: s})
-		}, true)
-		if err != nil {
+		}},
+		{"--markdown", c.Markdown, func(w io.Writer, s *report.Signature) error {
+			return report.ComparedMarkdown(w, x, report.MarkdownOptions{Signed: s})
+		}},
+	} {
+		if f.file == "" {
+			continue
+		}
+		if err := e.writeForm(f.flag, f.file, f.write, true); err != nil {
 			return err
 		}
+		files = append(files, f.file)
 	}
-	if c.JSON {
+	switch {
+	case c.JSON:
 		return report.ComparedJSON(e.out, x)
+	case c.Markdown == "-":
+		return nil
 	}
 	width, colour := terminal(e.out)
 	if err := report.ComparedText(e.out, x, report.TextOptions{Width: width, Colour: colour}); err != nil {
 		return err
 	}
-	if c.HTML != "" {
-		fmt.Fprintf(e.out, "report: %s\n", c.HTML)
+	for _, f := range files {
+		fmt.Fprintf(e.out, "report: %s\n", f)
 	}
 	return nil
 }

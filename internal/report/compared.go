@@ -168,7 +168,7 @@ func flowChange(c *measure.ComparedCell) string {
 	if in := scaleFor(max(a, b)); min(a, b) >= in.div/100 {
 		return in.number(a) + " -> " + in.number(b) + " " + in.name
 	}
-	return unit.Rate(a) + " -> " + unit.Rate(b)
+	return bitRate(a) + " -> " + bitRate(b)
 }
 
 // sampleText is one side's figure.
@@ -179,7 +179,15 @@ func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
 	case c.Figure == "transactions_per_s":
 		return stat.ThreeDigits(s.Value) + "/s"
 	}
-	return unit.Rate(s.Value)
+	return bitRate(s.Value)
+}
+
+// bitRate keeps what no link carries, and only a hostile document says, short.
+func bitRate(bps float64) string {
+	if !(math.Abs(bps) < 1e18) {
+		return digits(bps) + " b/s"
+	}
+	return unit.Rate(bps)
 }
 
 // rangeText is the interval of a change: "-16.0..-14.2".

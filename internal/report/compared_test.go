@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -10,8 +11,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -61,7 +64,7 @@ func comparisons() map[string]*measure.Compared {
 
 func TestComparedGolden(t *testing.T) {
 	for name, x := range comparisons() {
-		for _, kind := range []string{"txt", "wide.txt", "html"} {
+		for _, kind := range []string{"txt", "wide.txt", "html", "md"} {
 			var got bytes.Buffer
 			if err := printCompared(&got, kind, x); err != nil {
 				t.Fatal(err)
@@ -105,6 +108,8 @@ func printCompared(w *bytes.Buffer, kind string, x *measure.Compared) error {
 		return ComparedText(w, x, TextOptions{Width: 80})
 	case "wide.txt":
 		return ComparedText(w, x, TextOptions{Width: 120})
+	case "md":
+		return ComparedMarkdown(w, x, MarkdownOptions{})
 	}
 	return ComparedHTML(w, x, HTMLOptions{Signed: &Signature{Host: "a", Key: "k", Verify: "thru report --verify FILE"}})
 }
@@ -173,7 +178,13 @@ func TestComparedHostile(t *testing.T) {
 			x.Cells = append(x.Cells, x.Cells[r.IntN(len(x.Cells))])
 		}
 		distort(reflect.ValueOf(&x).Elem(), r, foreign)
-		var page, plain bytes.Buffer
+		var page, plain, marked bytes.Buffer
+		if err := ComparedMarkdown(&marked, &x, MarkdownOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if prose, _, _ := strings.Cut(marked.String(), "## Reproduce"); strings.Contains(prose, "<script") {
+			t.Fatalf("%.2000s", prose)
+		}
 		if err := printCompared(&page, "html", &x); err != nil {
 			t.Fatal(err)
 		}
@@ -183,6 +194,38 @@ func TestComparedHostile(t *testing.T) {
 		if page.Len() > 1<<20 || strings.Contains(page.String(), "<script") || strings.ContainsAny(page.String()+plain.String(), "\x1b\x07\u202e") {
 			t.Fatalf("%d bytes:\n%.2000s", page.Len(), plain.String())
 		}
+	}
+}
+
+// TestComparedInABrowser: a comparison opens without asking for anything else, and
+// stays within a screen, a phone and a sheet of paper.
+func TestComparedInABrowser(t *testing.T) {
+	ctx := browser(t)
+	var heard seen
+	if err := chromedp.Listen(ctx, heard.hear); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(ctx, listenTo()); err != nil {
+		t.Fatal(err)
+	}
+	all := comparisons()
+	for name, x := range all {
+		var page bytes.Buffer
+		if err := printCompared(&page, "html", x); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), name+".html")
+		if err := os.WriteFile(file, page.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		lookAt(t, ctx, name, file)
+		stop()
+	}
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	if len(heard.asked) != len(all) || len(heard.said) > 0 {
+		t.Errorf("asked for %q; the browser says %q", heard.asked, heard.said)
 	}
 }
 

@@ -127,3 +127,56 @@ func (v *compared) Badge() string {
 	}
 	return "open"
 }
+
+// ComparedMarkdown prints a comparison as text with headings and tables.
+func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error {
+	v, m := newCompared(x), &markdown{}
+	m.head(1, v.Answer)
+	m.para(v.Changed)
+	for _, s := range v.Tells {
+		m.para(s)
+	}
+	m.pairs("", v.Sides)
+	m.part("The change", v.Flows, flatRows(v.Reasons))
+	m.part("What changed beside it", v.Facts, flatRows(v.Causes))
+	m.part("Facts that hardly bear on a rate", v.Minor, nil)
+	var same []string
+	if v.AsBefore != "" {
+		same = []string{v.AsBefore}
+	}
+	m.part("Beside the rate", v.Rails, same)
+	m.part("Settings that differ", v.Settings, nil)
+	m.part("Gates", v.Gates, nil)
+	m.part("Measured on one side only", grid{}, v.Alone)
+	m.part("Warnings", grid{}, v.Warnings)
+	if v.Command != "" {
+		m.head(2, "Reproduce")
+		m.code([]string{v.Command})
+	}
+	m.para("thru " + v.Thru)
+	if s := o.Signed; s != nil {
+		m.para("Signed by " + clean(s.Host) + " with the key " + clean(s.Key) + ". To check it:")
+		m.code([]string{clean(s.Verify)})
+	}
+	if _, err := io.WriteString(w, m.out.String()); err != nil {
+		return fmt.Errorf("report: writing Markdown: %w", err)
+	}
+	return nil
+}
+
+// part is a section; one without a row and a line is none.
+func (m *markdown) part(title string, g grid, lines []string) {
+	if len(g.Rows)+len(lines) == 0 {
+		return
+	}
+	m.head(2, title)
+	m.grid(g)
+	m.list(lines)
+}
+
+func flatRows(rows []row) (lines []string) {
+	for _, r := range rows {
+		lines = append(lines, r.Name+": "+r.Value)
+	}
+	return lines
+}
