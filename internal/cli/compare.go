@@ -38,7 +38,7 @@ of a span every result is one; so one run a side tells little: thru test --repea
 
   improved, worse  the whole 95% interval of the change is beyond the bar
   equivalent       it is within
-  undecided        it is both
+  undecided        neither: it takes more runs, or more results
   not compared     settings differ, or a side has no figure
 
 A regression ends with exit code 3, and where nothing could be compared, or a flow

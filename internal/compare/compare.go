@@ -53,6 +53,9 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	x.Causes = causeChanges(pairs)
 	x.Gates = gateChanges(a, b, ends)
 	x.Warnings = sideWarnings(a, b, pairs)
+	for _, c := range all {
+		x.Warnings = append(x.Warnings, c.warnings()...)
+	}
 	conclude(x, o)
 	return x
 }
@@ -164,8 +167,11 @@ func sideWarnings(a, b *side, pairs []matched) (all []string) {
 	if len(a.docs) > 0 && len(b.docs) > 0 && a.last().StartedAt.After(b.last().StartedAt) && !b.last().StartedAt.IsZero() {
 		all = append(all, "before is newer than after: gains and losses are the other way round in time")
 	}
-	if len(a.docs) == 1 && len(b.docs) == 1 && sameResult(a.docs[0], b.docs[0]) {
+	switch n := onBothSides(a, b); {
+	case n == 1 && len(a.docs) == 1 && len(b.docs) == 1:
 		all = append(all, "before and after are the same result")
+	case n > 0:
+		all = append(all, fmt.Sprintf("%d of the results of after are among those of before too", n))
 	}
 	for _, p := range pairs {
 		if w := p.renamed(); w != "" && !slices.Contains(all, w) {
@@ -173,6 +179,16 @@ func sideWarnings(a, b *side, pairs []matched) (all []string) {
 		}
 	}
 	return all
+}
+
+// onBothSides is how many results of b are among those of a.
+func onBothSides(a, b *side) (n int) {
+	for _, y := range b.docs {
+		if slices.ContainsFunc(a.docs, func(x *measure.Document) bool { return sameResult(x, y) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // sameResult tells of one document that was named twice.

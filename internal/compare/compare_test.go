@@ -51,6 +51,42 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// A mean of what has no one level is told of.
+func TestUneven(t *testing.T) {
+	level := func(n int, bps float64) (all []float64) {
+		for i := range n {
+			all = append(all, bps*(1+0.001*float64(i%3-1)))
+		}
+		return all
+	}
+	drift := make([]float64, 12)
+	for i := range drift {
+		drift[i] = 1e9 * (1 - 0.01*float64(i))
+	}
+	today := one(result("local", "peer", 10, 1e9))
+	tests := []struct {
+		name   string
+		before []*measure.Document
+		want   string
+	}{
+		{"steady", docs("local", "peer", level(12, 1e9)...), ""},
+		{"two levels", docs("local", "peer", append(level(6, 1e9), level(6, 8e8)...)...), "before, local -> peer: two levels, the later results at 80% of the earlier ones: compare spans of one level"},
+		{"a drift", docs("local", "peer", drift...), "before, local -> peer: the results drift, by -1"},
+		{"two groups of runs", one(result("local", "peer", 10, 1e9, 8e8, 1.001e9, 8.01e8, 1.002e9, 8.02e8)), "before, local -> peer: the runs fall into two groups, one at 8"},
+	}
+	for _, tt := range tests {
+		after := today
+		if len(tt.before) == 1 {
+			after = one(result("local", "peer", 10, 1e9, 1.001e9))
+		}
+		after[0].StartedAt = began().AddDate(0, 0, 1)
+		got := strings.Join(Of(tt.before, after, Options{}).Warnings, "; ")
+		if tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // A week against today is by results: runs of one day are no values of their own.
 func TestRangeUnits(t *testing.T) {
 	x := Of(docs("local", "peer", 900e6, 910e6, 890e6), one(result("local", "peer", 10, 900e6, 901e6)), Options{})

@@ -268,6 +268,44 @@ func (x *contest) advice() string {
 	return "more runs would tell (--repeat 5)"
 }
 
+// warnings tell where a side has no one level that its mean would be of.
+func (x *contest) warnings() (all []string) {
+	if x.Outcome == measure.NotCompared {
+		return nil
+	}
+	for _, s := range []struct {
+		name string
+		logs []float64
+	}{{"before", x.a}, {"after", x.b}} {
+		if why := unevenness(s.logs, x.Basis); why != "" {
+			all = append(all, fmt.Sprintf("%s, %s: %s", s.name, measure.PairName(x.From, x.To), why))
+		}
+	}
+	return all
+}
+
+// unevenness says what keeps a mean from standing for values in order of time.
+func unevenness(logs []float64, basis string) string {
+	rates := make([]float64, len(logs))
+	for i, l := range logs {
+		rates[i] = math.Exp(l - slices.Max(logs)) // of the greatest, so that none is beyond what can be said
+	}
+	if basis == measure.OfRuns {
+		if low, high, found := stat.TwoGroups(rates); found {
+			return fmt.Sprintf("the runs fall into two groups, one at %s of the other: their mean is of neither", unit.Percent(100*low/high))
+		}
+		return ""
+	}
+	s := stat.Steady(rates)
+	switch {
+	case !s.Checked || s.Steady:
+		return ""
+	case len(s.Levels) == 2:
+		return fmt.Sprintf("two levels, the later results at %s of the earlier ones: compare spans of one level", unit.Percent(100*s.Levels[1]/s.Levels[0]))
+	}
+	return fmt.Sprintf("the results drift, by %s over the span: compare shorter spans", unit.Percent(s.SlopePct))
+}
+
 // whyNot is the reason that a flow has no figure.
 func whyNot(p placed) string {
 	c := p.cell
