@@ -109,7 +109,8 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	if len(x.Cells) == 0 {
 		return clean(x.Reason), ""
 	}
-	return cleanUpTo(flowAnswer(worstCompared(x.Cells)), maxAnswer), cleanUpTo(prefixed("changed: ", facts(x.Facts)), maxAnswer)
+	c := worstCompared(x.Cells)
+	return cleanUpTo(flowAnswer(c), maxAnswer), cleanUpTo(prefixed("changed: ", facts(x.Facts, c)), maxAnswer)
 }
 
 // worstCompared is the flow to name first: of the worst outcome, and of these the
@@ -212,7 +213,7 @@ func signedPct(pct float64) string {
 
 // facts names the changes that the answer tells; what changed alike at several
 // places is one.
-func facts(all []measure.FactChange) string {
+func facts(all []measure.FactChange, of *measure.ComparedCell) string {
 	var words []string
 	var places [][]string
 	more := 0
@@ -231,7 +232,7 @@ func facts(all []measure.FactChange) string {
 		}
 	}
 	for i := range words {
-		words[i] += " " + changedAt(places[i])
+		words[i] += " " + changedAt(places[i], of)
 	}
 	if more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
@@ -239,9 +240,18 @@ func facts(all []measure.FactChange) string {
 	return strings.Join(words, ", ")
 }
 
-// changedAt is "at peer", or of a path "on local -> peer".
-func changedAt(places []string) string {
-	if strings.Contains(places[0], " -> ") {
+// changedAt is "at peer", "at both ends" of a flow, or of a path "on local -> peer"
+// and "both ways".
+func changedAt(places []string, of *measure.ComparedCell) string {
+	are := func(a, b string) bool {
+		return len(places) == 2 && slices.Contains(places, a) && slices.Contains(places, b)
+	}
+	switch {
+	case are(of.From, of.To):
+		return "at both ends"
+	case are(measure.PairName(of.From, of.To), measure.PairName(of.To, of.From)):
+		return "both ways"
+	case strings.Contains(places[0], " -> "):
 		return "on " + strings.Join(places, " and ")
 	}
 	return "at " + strings.Join(places, " and ")

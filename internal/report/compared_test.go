@@ -51,7 +51,7 @@ func comparisons() map[string]*measure.Compared {
 	return map[string]*measure.Compared{
 		"compared-worse": {Schema: measure.ComparedSchema, Thru: "0.1.0", Arguments: []string{"compare", "last~1", "last"}, Before: side("last~1"), After: side("last"), BarPct: 2, Outcome: measure.Worse, Regression: true, Reason: "flows: 1 worse, 1 equivalent",
 			Cells: []measure.ComparedCell{worse, back},
-			Facts: []measure.FactChange{{Of: "peer", Fact: "interfaces[eth0].mtu_bytes", Name: "MTU of eth0", Before: "9000", After: "1500"}, {Of: "local -> peer", Fact: "paths.mtu", Name: "path MTU", Before: "9000", After: "1500"},
+			Facts: []measure.FactChange{{Of: "peer", Fact: "interfaces[eth0].mtu_bytes", Name: "MTU of eth0", Before: "9000", After: "1500"}, {Of: "local -> peer", Fact: "paths.mtu", Name: "path MTU", Before: "9000", After: "1500"}, {Of: "peer -> local", Fact: "paths.mtu", Name: "path MTU", Before: "9000", After: "1500"},
 				{Of: "peer", Fact: "kernel", Name: "kernel", Before: "6.12.48", After: "6.13.1"}, {Of: "peer", Fact: "boot_device", Name: "boot device", Before: "sda", After: "sdb", Minor: true}},
 			Causes:    []measure.CauseChange{{From: "local", To: "peer", Before: "link-rate", After: "receiver-cpu (receiver)", Says: "one CPU of the receiver is busy"}},
 			Gates:     []measure.GateChange{{ID: "mtu-path", Of: "local -> peer", Before: "pass", After: "warn", Fact: "1500 of 9000 bytes pass"}},
@@ -114,6 +114,15 @@ func printCompared(w *bytes.Buffer, kind string, x *measure.Compared) error {
 	return ComparedHTML(w, x, HTMLOptions{Signed: &Signature{Host: "a", Key: "k", Verify: "thru report --verify FILE"}})
 }
 
+// Every badge has a colour in the style sheet of all pages.
+func TestComparedBadge(t *testing.T) {
+	for name, x := range comparisons() {
+		if class := newCompared(x).Badge(); !strings.Contains(pageStyle, ".badge."+class+" {") {
+			t.Errorf("%s: the style has no badge %q", name, class)
+		}
+	}
+}
+
 // The answer is one line for a program, whatever the width of a terminal.
 func TestComparedAnswer(t *testing.T) {
 	var text bytes.Buffer
@@ -121,7 +130,7 @@ func TestComparedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, _, _ := strings.Cut(text.String(), "\n")
-	want := "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse; changed: MTU of eth0 9000 -> 1500 at peer, path MTU 9000 -> 1500 on local -> peer, kernel 6.12.48 -> 6.13.1 at peer"
+	want := "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse; changed: MTU of eth0 9000 -> 1500 at peer, path MTU 9000 -> 1500 both ways, kernel 6.12.48 -> 6.13.1 at peer"
 	if first != want {
 		t.Errorf("%q, want %q", first, want)
 	}

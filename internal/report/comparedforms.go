@@ -3,6 +3,7 @@ package report
 import (
 	_ "embed"
 	"fmt"
+	"html"
 	"html/template"
 	"io"
 	"strings"
@@ -114,18 +115,26 @@ func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
 	return nil
 }
 
-// Title is the answer as the page's heading, in which no line breaks within a figure.
-func (v *compared) Title() string { return fixed(v.Answer) }
+// Title is the answer as the page's heading.
+func (v *compared) Title() template.HTML { return unbrokenArrows(v.Answer) }
 
-// Badge is the class of the outcome's badge.
+// Beside are the facts that changed, below it.
+func (v *compared) Beside() template.HTML { return unbrokenArrows(v.Changed) }
+
+// unbrokenArrows is a text for a page, in which no line breaks within a figure or an arrow.
+func unbrokenArrows(text string) template.HTML {
+	return template.HTML(strings.ReplaceAll(html.EscapeString(fixed(text)), "-&gt;", `<span class="arrow">-&gt;</span>`))
+}
+
+// Badge is the class of the outcome's badge: what is the same is fine too.
 func (v *compared) Badge() string {
 	switch v.Tone {
 	case toneGood, toneNone:
-		return "pass"
+		return "good"
 	case toneBad:
-		return "fail"
+		return "bad"
 	}
-	return "open"
+	return "none"
 }
 
 // ComparedMarkdown prints a comparison as text with headings and tables.
