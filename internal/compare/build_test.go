@@ -32,7 +32,7 @@ func result(from, to string, seconds int, rates ...float64) *measure.Document {
 func run(from, to string, index, seconds int, rate float64) measure.Run {
 	end := func(name string, sends bool) *measure.Evidence {
 		e := &measure.Evidence{EndPoint: name, Sends: sends, PeerAddr: "192.0.2.2:5201", MeasuredNs: int64(seconds) * 1e9, Route: &measure.Route{Interface: "eth0"},
-			Streams: []measure.Stream{{Congestion: "cubic", MSS: 1448}}}
+			Streams: []measure.Stream{{Congestion: "cubic", MSS: 1448, CPU: new(1)}}}
 		for s := range seconds {
 			wave := 1 + 0.002*float64(s%3-1)
 			e.Bins = append(e.Bins, measure.StreamBin{At: int64(s) * 1e9, Span: 1e9, Bytes: int64(rate / 8 * wave)})

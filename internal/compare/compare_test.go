@@ -164,6 +164,7 @@ func TestSettings(t *testing.T) {
 			d.Cells[0].Runs[0].Flows[0].Sender.Streams[0].Congestion = "bbr"
 		}, "congestion control", false},
 		{"version", func(d *measure.Document) { d.Thru = "2.0" }, "thru", false},
+		{"placement", func(d *measure.Document) { d.Cells[0].Runs[0].Flows[0].Receiver.Streams[0].CPU = new(3) }, "threads of the receiver at CPUs", false},
 	}
 	for _, tt := range tests {
 		after := result("local", "peer", 10, 1e9)

@@ -77,11 +77,33 @@ func factChanges(a, b *side, e ends, pairs []matched) (all []measure.FactChange)
 			judgeFact(&c, after)
 			all = append(all, c)
 		}
+		all = append(all, versionChanges(a, b, was, name)...)
 		if i, k := strings.Join(before, ", "), strings.Join(after, ", "); i != k && i != "" && k != "" {
 			all = append(all, measure.FactChange{Of: name, Fact: "end_points.route.interface", Name: "interface that the traffic takes", Before: i, After: k})
 		}
 	}
 	return all
+}
+
+// versionChanges are what runs at an end point: thru, or another program.
+func versionChanges(a, b *side, was, name string) (all []measure.FactChange) {
+	x, y := endPoint(a.last(), was), endPoint(b.last(), name)
+	if x.Thru != "" && y.Thru != "" && x.Thru != y.Thru {
+		all = append(all, measure.FactChange{Of: name, Fact: "end_points.thru_version", Name: "thru", Before: x.Thru, After: y.Thru})
+	}
+	if x.Speaks != y.Speaks {
+		all = append(all, measure.FactChange{Of: name, Fact: "end_points.program", Name: "program", Before: cmp.Or(x.Speaks, "thru"), After: cmp.Or(y.Speaks, "thru")})
+	}
+	return all
+}
+
+func endPoint(d *measure.Document, name string) measure.EndPoint {
+	for _, e := range d.EndPoints {
+		if e.Name == name {
+			return e
+		}
+	}
+	return measure.EndPoint{}
 }
 
 // leavesOf are all values that the results of a side have of each fact of an end

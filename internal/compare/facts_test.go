@@ -45,6 +45,7 @@ func TestFactChanges(t *testing.T) {
 			peer(d).NotChecked = []measure.NotChecked{{Fact: "interfaces.eth0.rps", Why: "no root"}}
 		}, ""},
 		{"another machine", func(d *measure.Document) { peer(d).Hostname = new("host-c") }, "peer machine: host-peer -> host-c"},
+		{"thru there", func(d *measure.Document) { d.EndPoints[1].Thru = "1.1" }, "peer thru: 1.0 -> 1.1"},
 		{"the interface has another name", func(d *measure.Document) {
 			peer(d).Interfaces[0].Name = "ens3"
 			d.Cells[0].Runs[0].Flows[0].Receiver.Route.Interface = "ens3"
@@ -53,6 +54,7 @@ func TestFactChanges(t *testing.T) {
 	for _, tt := range tests {
 		before, after := result("local", "peer", 10, 1e9), result("local", "peer", 10, 1e9)
 		for _, d := range []*measure.Document{before, after} {
+			d.EndPoints[1].Thru = "1.0"
 			peer(d).CPU = &measure.Processors{Governors: []string{"performance"}}
 			peer(d).Interfaces[0].RPS = map[string]string{"rx-0": "0-3"}
 		}

@@ -252,6 +252,8 @@ func (x *contest) words(barPct float64) string {
 	switch {
 	case x.Basis == measure.OfSingles:
 		text += fmt.Sprintf("; single runs: indicative, runs are taken to differ by %d%%", stat.RunSpreadPct)
+	case !x.Indicative && x.Basis == measure.OfResults:
+		text += fmt.Sprintf("; %d against %d results", len(x.b), len(x.a))
 	case x.Indicative:
 		text += fmt.Sprintf("; indicative: %d against %d %s", len(x.b), len(x.a), x.Basis)
 	case x.Basis == measure.OfRuns && x.Outcome != measure.Undecided:

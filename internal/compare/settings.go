@@ -93,6 +93,8 @@ func softSettings(p placed) []setting {
 		{name: "congestion control", value: congestionOf(c)},
 		{name: "MSS in use", value: mssOf(c)},
 		{name: "data path", value: c.IO},
+		{name: "threads of the sender at CPUs", value: placesOf(c, true)},
+		{name: "threads of the receiver at CPUs", value: placesOf(c, false)},
 		{name: "engine", value: s.Engine},
 		{name: "ramp left out", value: yesNo(!s.NoRamp)},
 		{name: "DSCP", value: strconv.Itoa(s.DSCP)},
@@ -248,6 +250,29 @@ func mssOf(c *measure.Cell) string {
 		}
 	}
 	return numberOr(least, "")
+}
+
+// placesOf are the CPUs that the threads of an end were bound to in the last run.
+func placesOf(c *measure.Cell, sends bool) string {
+	f := flowOf(c)
+	if f == nil {
+		return ""
+	}
+	e := f.Receiver
+	if sends {
+		e = f.Sender
+	}
+	if e == nil {
+		return ""
+	}
+	var cpus []int
+	for _, s := range e.Streams {
+		if s.CPU != nil && *s.CPU >= 0 && !slices.Contains(cpus, *s.CPU) {
+			cpus = append(cpus, *s.CPU)
+		}
+	}
+	slices.Sort(cpus)
+	return unit.List(cpus)
 }
 
 // familyOf is the version of IP by the sender's address.

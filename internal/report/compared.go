@@ -263,15 +263,18 @@ func sideText(s measure.ComparedSide) string {
 	if n == 0 {
 		return "no result"
 	}
-	when := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format("2006-01-02 15:04") + " UTC"
-	}
 	first, last := s.Results[0], s.Results[n-1]
 	if n > 1 {
-		return clean(join(s.Name, fmt.Sprintf("%d results", n), when(first.StartedAt)+" to "+when(last.StartedAt)))
+		failed, lost := 0, ""
+		for _, r := range s.Results {
+			if r.Error != "" {
+				failed++
+			}
+		}
+		if failed > 0 {
+			lost = fmt.Sprintf("%d of them failed", failed)
+		}
+		return clean(join(s.Name, fmt.Sprintf("%d results", n), lost, when(first.StartedAt)+" to "+when(last.StartedAt)))
 	}
 	called := s.Name
 	if first.Name != "" && first.Name != s.Name {
@@ -282,6 +285,14 @@ func sideText(s measure.ComparedSide) string {
 		failed = "which failed: " + first.Error
 	}
 	return clean(join(called, prefixed("thru ", first.Command), when(first.StartedAt), failed))
+}
+
+// when is a time for people; "" of none.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04") + " UTC"
 }
 
 // flowsGrid has a row for each flow. Where all are of one traffic, the caption names it.

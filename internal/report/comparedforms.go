@@ -47,8 +47,11 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	if len(v.Alone)+len(v.Warnings) > 0 {
 		p.out.WriteByte('\n')
 	}
-	for _, s := range v.Alone {
+	for _, s := range v.Alone[:min(len(v.Alone), fleetLines)] {
 		p.wrap("", 0, "", s)
+	}
+	if n := len(v.Alone) - fleetLines; n > 0 {
+		fmt.Fprintf(&p.out, "and %s, see --html or --json\n", count(n, "more flow"))
 	}
 	for _, s := range v.Warnings {
 		p.wrap(yellow, 9, "warning:", s)
