@@ -70,13 +70,18 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 	return v
 }
 
-// sourceText names the sources of an expectation that a reader can look up: lines
+// sourceText names the sources of a finding or an expectation that a reader can look up: lines
 // of the checklist, and notes that are not published, are for those who build thru.
 func sourceText(source string) string {
 	var parts []string
 	for _, s := range strings.Split(clean(source), "; ") {
+		if strings.HasPrefix(s, "methods.md") {
+			_, s, _ = strings.Cut(s, ": ")
+		}
 		what, where, _ := strings.Cut(s, " (")
 		switch {
+		case s == "":
+			continue
 		case strings.HasPrefix(s, "checklist ") || strings.HasPrefix(s, "checklist,") || strings.HasPrefix(s, "reference"):
 			continue
 		case what == "measured" && where != "":
