@@ -21,6 +21,8 @@ func TestFirstMinute(t *testing.T) {
 	forced.Forced, forced.Gates = true, []measure.Gate{{ID: "mtu-path", Status: measure.GateFail, Fact: "1400 of 1500 bytes pass", Why: "w", Advice: "mend the path"}}
 	cut.Error = &measure.Error{Message: "lost", Hint: "look there", ExitCode: 1}
 	noRate.Verdict, noRate.Arguments = nil, []string{"test", "peer"}
+	held := failedTest()
+	held.Gates, held.Error = forced.Gates, &measure.Error{Message: "a gate fails", ExitCode: 3}
 	unfit := &measure.Document{Command: "check", Gates: []measure.Gate{{ID: "x", Status: measure.GateFail, Fact: "f"}}, Error: &measure.Error{ExitCode: 3}}
 	labelled := verdictTest()
 	labelled.Labels = map[string]string{"site": "east", "rack": "7"}
@@ -42,6 +44,7 @@ func TestFirstMinute(t *testing.T) {
 		{"requests", rrTest(), "no verdict", toneNone, []string{"Carries: requests/s"}, "Limited by"},
 		{"one host", localhostTest(), "no verdict", toneNone, []string{"Carries: 48.9 Gb/s localhost"}, "--link-rate"},
 		{"nothing", failedTest(), "no verdict", toneNone, []string{"To do: start thru serve on that host"}, "Carries"},
+		{"held back by a gate", held, "no verdict", toneNone, []string{"To do: mend the path"}, "Carries"},
 		{"empty", &measure.Document{}, "no verdict", toneNone, nil, "Carries"},
 		{"unfit", unfit, "not fit", toneBad, []string{"To do: path: f"}, "Carries"},
 		{"checked", checked(), "not fit", toneBad, nil, "Limited by"},

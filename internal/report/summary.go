@@ -106,6 +106,8 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
 	case v != nil:
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(clean(v.Reason), forcedText(d))}
+	case !measured(d) && countGates(d.Gates, measure.GateFail) > 0:
+		return acceptance{Word: "no verdict", Why: "nothing was measured: a gate fails, so it would not have counted"}
 	case !measured(d):
 		return acceptance{Word: "no verdict", Why: "nothing was measured"}
 	}
