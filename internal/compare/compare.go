@@ -174,8 +174,10 @@ func sideWarnings(a, b *side, pairs []matched) (all []string) {
 		all = append(all, fmt.Sprintf("%d of the results of after are among those of before too", n))
 	}
 	for _, p := range pairs {
-		if w := p.renamed(); w != "" && !slices.Contains(all, w) {
-			all = append(all, w)
+		for _, w := range p.renamed() {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
 		}
 	}
 	return all

@@ -132,6 +132,7 @@ func TestMatching(t *testing.T) {
 		{"by name", both("local", "peer"), both("local", "peer"), 2, 0, ""},
 		{"by the machines' names", named(mesh2("a", "b"), "x", "y"), named(mesh2("c", "d"), "x", "y"), 1, 0, "before it was a -> b, after it is c -> d"},
 		{"by who ran it", named(both("local", "10.0.0.2"), "x", "y"), named(both("local", "10.0.0.3"), "x", "z"), 2, 0, "before it was local -> 10.0.0.2"},
+		{"another machine of the same name", named(both("local", "peer"), "x", "y"), named(both("local", "peer"), "x", "z"), 2, 0, "peer is another machine: it was y, and is z"},
 		{"other pairs of a mesh are not the same", mesh("a", "b", "c"), mesh("a", "b", "d"), 2, 8, ""},
 		{"another protocol", result("local", "peer", 10, 1e9), udp, 0, 2, ""},
 		{"the other direction", result("local", "peer", 10, 1e9), result("peer", "local", 10, 1e9), 0, 2, ""},

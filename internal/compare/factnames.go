@@ -61,7 +61,7 @@ func factNames() map[string]factName {
 		"interfaces.bond.mode": {9, "bond mode"}, "interfaces.bond.hash_policy": {9, "bond hash"}, "interfaces.bond.active_member": {9, "active member"}, "interfaces.bond.members.up": {9, "bond member up"},
 		"interfaces.tunnel.kind": {9, "tunnel"}, "interfaces.tunnel.overhead_bytes": {9, "tunnel overhead"}, "interfaces.vlan": {15, "VLAN"}, "interfaces.name": {16, "interface"}, "interfaces.master": {15, "belongs to"},
 		"end_points.thru_version": {14, "thru"}, "end_points.program": {2, "program"},
-		"hostname": {14, "machine"}, "hypervisor": {12, "hypervisor"}, "os": {12, "system"}, "distribution": {20, "system"}, "arch": {12, "architecture"},
+		"hostname": {0, "machine"}, "hypervisor": {12, "hypervisor"}, "os": {12, "system"}, "distribution": {20, "system"}, "arch": {12, "architecture"},
 		"cpu_model": {12, "CPU"}, "cores": {12, "CPUs"}, "cpu.usable_cpus": {12, "CPUs that thru may use"}, "cpu.physical_cores": {16, "physical cores"}, "cpu.sockets": {16, "sockets"}, "cpu.smt_active": {16, "SMT"},
 		"cpu.governors": {12, "governor"}, "cpu.energy_preference": {16, "energy preference"}, "cpu.boost": {14, "boost"}, "cpu.max_hz": {16, "highest clock"}, "cpu.base_hz": {18, "base clock"},
 		"cpu.frequency_driver": {18, "frequency driver"}, "cpu.deepest_idle": {18, "deepest idle state"}, "cpu.isolated_cpus": {16, "isolated CPUs"},

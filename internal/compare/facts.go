@@ -20,9 +20,12 @@ type ends struct {
 }
 
 // endPoints follows the flows that were paired; end points beside them are paired
-// by their names.
+// by their names. Where no flow is, no host is held against another.
 func endPoints(a, b *side, pairs []matched) ends {
 	e := ends{before: map[string]string{}}
+	if len(pairs) == 0 {
+		return e
+	}
 	for _, p := range pairs {
 		e.before[p.after.from], e.before[p.after.to] = p.before.from, p.before.to
 	}

@@ -131,6 +131,9 @@ func lengthOf(c *measure.Cell) measure.Pair {
 	if c.Length == (measure.Pair{Send: measure.DefaultLength, Recv: measure.DefaultLength}) {
 		return measure.Pair{}
 	}
+	if l := c.Length; l.Recv == 0 && c.Protocol == measure.UDP { // the receiver takes what comes
+		return measure.Pair{Send: l.Send, Recv: l.Send}
+	}
 	return c.Length
 }
 

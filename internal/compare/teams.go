@@ -177,13 +177,19 @@ func ordered(pairs []matched) []matched {
 // isBeside tells whether a cell decides nothing.
 func isBeside(c *measure.Cell) bool { return c.Beside && !ofTuning(c) }
 
-// renamed tells of a flow whose end points are not called what they were.
-func (p matched) renamed() string {
+// renamed tells of a flow whose end points are not called what they were, or are
+// other machines by their own names.
+func (p matched) renamed() (all []string) {
 	was, is := measure.PairName(p.before.from, p.before.to), measure.PairName(p.after.from, p.after.to)
-	if was == is {
-		return ""
+	if was != is {
+		all = append(all, "before it was "+was+", after it is "+is)
 	}
-	return "before it was " + was + ", after it is " + is
+	for i, name := range []string{p.after.from, p.after.to} {
+		if x, y := p.before.hosts[i], p.after.hosts[i]; x != "" && y != "" && x != y {
+			all = append(all, name+" is another machine: it was "+x+", and is "+y)
+		}
+	}
+	return all
 }
 
 // unmatched are the flows that only one side has.

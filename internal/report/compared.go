@@ -384,9 +384,9 @@ func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 	}
 	g.Rows = append(g.Rows, better...)
 	if len(same) > 0 && len(g.Rows) > 0 {
-		asBefore = "others are as before: " + strings.Join(same, ", ")
+		asBefore = "others are as before: " + strings.Join(same, "; ")
 	} else if len(same) > 0 {
-		asBefore = "as before: " + strings.Join(same, ", ")
+		asBefore = "as before: " + strings.Join(same, "; ")
 	}
 	return g.firstRows(maxFlowRows), asBefore
 }
