@@ -69,9 +69,9 @@ func TestComparedGolden(t *testing.T) {
 			if err := printCompared(&got, kind, x); err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join("testdata", name+"."+kind+".golden")
+			file, text := filepath.Join("testdata", name+"."+kind+".golden"), withoutStyle(got.String())
 			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -79,7 +79,7 @@ func TestComparedGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(withoutStyle(string(want)), withoutStyle(got.String())); diff != "" {
+			if diff := cmp.Diff(string(want), text); diff != "" {
 				t.Errorf("%s -want +got (accept with -update):\n%s", file, diff)
 			}
 			wrapped := map[string]int{"txt": 80, "wide.txt": 120}[kind]
