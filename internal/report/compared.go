@@ -110,7 +110,19 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 		return clean(x.Reason), ""
 	}
 	c := worstCompared(x.Cells)
-	return cleanUpTo(flowAnswer(c), maxAnswer), cleanUpTo(prefixed("changed: ", facts(x.Facts, c)), maxAnswer)
+	return cleanUpTo(flowAnswer(c), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), facts(x.Facts, c))), maxAnswer)
+}
+
+// chosen are the settings of a flow that somebody has asked for otherwise, and that
+// make another figure.
+func chosen(c *measure.ComparedCell) string {
+	var words []string
+	for _, s := range c.Settings {
+		if s.Refuses && c.ChangePct != nil || slices.Contains([]string{"congestion control", "data path", "engine", "IP version"}, s.Name) {
+			words = append(words, fmt.Sprintf("%s %s -> %s", s.Name, s.Before, s.After))
+		}
+	}
+	return strings.Join(words[:min(len(words), answerFacts)], ", ")
 }
 
 // worstCompared is the flow to name first: of the worst outcome, and of these the

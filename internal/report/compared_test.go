@@ -136,6 +136,18 @@ func TestComparedAnswer(t *testing.T) {
 	}
 }
 
+// What somebody has asked for otherwise stands before what has changed by itself.
+func TestComparedSettingsInTheAnswer(t *testing.T) {
+	x := comparisons()["compared-worse"]
+	x.Cells[0].Settings = []measure.SettingDiff{{Name: "streams", Before: "4", After: "1", Refuses: true}, {Name: "congestion control", Before: "bbr", After: "reno"}, {Name: "MSS in use", Before: "8948", After: "1448"}}
+	if v := newCompared(x); !strings.HasPrefix(v.Changed, "changed: streams 4 -> 1, congestion control bbr -> reno, MTU of eth0 9000 -> 1500 at peer") {
+		t.Error(v.Changed)
+	}
+	if v := newCompared(comparisons()["compared-refused"]); v.Changed != "" { // its reason has said it
+		t.Error(v.Changed)
+	}
+}
+
 // TestComparedSchema holds comparisons, made by hand and of recorded results, to
 // docs/comparison.schema.json.
 func TestComparedSchema(t *testing.T) {
