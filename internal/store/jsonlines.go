@@ -149,7 +149,7 @@ func readResult(text []byte) (doc *measure.Document, title string, why error) {
 	if l.Document != nil {
 		text = l.Document
 	}
-	doc, why = decode(text)
+	doc, why = measure.Decode(text)
 	return doc, l.Title, why
 }
 

@@ -77,7 +77,7 @@ func (m *memory) Get(ctx context.Context, id string) (*measure.Document, error) 
 	if i < 0 || ctx.Err() != nil {
 		return nil, cmp.Or(ctx.Err(), missing(id))
 	}
-	return decode(m.kept[i].text)
+	return measure.Decode(m.kept[i].text)
 }
 
 // Entry implements Store.
