@@ -50,9 +50,15 @@ func hostsOf(doc *measure.Document) []string {
 	return once(all)
 }
 
-// pairsOf are the pairs that were measured, or were to be.
+// pairsOf are the pairs that were measured, or were to be; of a check those whose
+// path was looked at.
 func pairsOf(doc *measure.Document) []string {
 	var all []string
+	if len(doc.Cells) == 0 {
+		for _, p := range doc.Paths {
+			all = append(all, measure.PairName(p.From, p.To))
+		}
+	}
 	for _, c := range doc.Cells {
 		all = append(all, measure.PairName(c.From, c.To))
 	}

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -39,13 +40,14 @@ func Open(path string, o Options) (Store, error) {
 
 func open(path string, o Options) (*database, error) {
 	path, err := filepath.Abs(path)
+	isThere := false
 	if err == nil {
-		err = prepare(path, o.ReadOnly)
+		isThere, err = prepare(path, o.ReadOnly)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &database{path: path, readOnly: o.ReadOnly, writing: make(chan struct{}, 1)}
+	s := &database{path: path, readOnly: o.ReadOnly, isThere: isThere, patience: cmp.Or(o.Patience, patience), writing: make(chan struct{}, 1)}
 	if s.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, err
 	}
@@ -68,15 +70,23 @@ func open(path string, o Options) (*database, error) {
 	return s, nil
 }
 
-// prepare makes the folder, for this user alone. It does not open the file: to
-// close it would let go of the locks that this process has on it by another store
-// (fcntl(2)).
-func prepare(path string, readOnly bool) error {
-	_, err := os.Stat(path)
-	if readOnly || err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
+// errNoFile is the error of a folder, a device or a pipe.
+var errNoFile = errors.New("it is no file")
+
+// prepare makes the folder, for this user alone, and tells whether the file is
+// there. It does not open the file: to close it would let go of the locks that
+// this process has on it by another store (fcntl(2)).
+func prepare(path string, readOnly bool) (isThere bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return true, errNoFile
+	case err == nil && readOnly && info.Size() == 0:
+		return false, fs.ErrNotExist // nothing was kept in it, and reading makes nothing
+	case readOnly || err == nil || !errors.Is(err, fs.ErrNotExist):
+		return err == nil, err
 	}
-	return os.MkdirAll(filepath.Dir(path), 0o700)
+	return false, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
 // logged tells whether a log lies beside the file, without which it is not whole.
@@ -91,11 +101,11 @@ func (s *database) connect(mode string) (err error) {
 		return err
 	}
 	s.db.SetMaxOpenConns(connections)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	return patiently(ctx, func() error {
 		version, err := s.version(ctx)
-		if err == nil && version == 0 {
+		if err == nil && version == 0 && !s.isThere {
 			err = os.Chmod(s.path, 0o600) // before there is anything in it
 		}
 		if err == nil && version < len(steps) {

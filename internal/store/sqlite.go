@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -20,6 +21,8 @@ type database struct {
 	db       *sql.DB
 	path     string
 	readOnly bool
+	isThere  bool          // the file was, before it was opened
+	patience time.Duration // with other processes, when it is opened
 	writing  chan struct{} // held by the one goroutine of this process that writes: SQLite has one writer at a time
 	zip      *zstd.Encoder
 	unzip    *zstd.Decoder
@@ -163,7 +166,7 @@ func (s *database) Get(ctx context.Context, id string) (*measure.Document, error
 	if err != nil {
 		return nil, explain("reading "+id+" in", s.path, fmt.Errorf("%w: %w", errDamaged, err))
 	}
-	doc, err := decode(text)
+	doc, err := measure.Decode(text)
 	if err != nil {
 		return nil, explain("reading "+id+" in", s.path, err)
 	}

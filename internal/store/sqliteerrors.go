@@ -46,6 +46,8 @@ func troubleOf(err error) trouble {
 	switch {
 	case errors.Is(err, errForeign):
 		return trouble{"nothing was changed in it", "name another file with --store"}
+	case errors.Is(err, errNoFile):
+		return trouble{"a store is a file", "name a file with --store; --no-store keeps nothing"}
 	case errors.Is(err, errDamaged):
 		return trouble{"a result cannot be read", damaged}
 	case errors.Is(err, context.DeadlineExceeded):

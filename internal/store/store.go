@@ -65,7 +65,8 @@ type Filter struct {
 
 // Options of Open.
 type Options struct {
-	ReadOnly bool // make nothing: a file that is not there is an error (fs.ErrNotExist)
+	ReadOnly bool          // make nothing: a file that is not there, or is empty, is an error (fs.ErrNotExist)
+	Patience time.Duration // how long to wait for other processes; 0 is half a minute
 }
 
 // MaxDocument bounds a document, in bytes of its JSON without spaces: twice what
