@@ -66,7 +66,7 @@ func Verify(text []byte, key, signature string) (bool, error) {
 	if !ValidSigner(key) {
 		return false, fault.Usagef("a key is one word that begins with A, as thru report --key prints it", "bus: %.80q is no signing key", key)
 	}
-	sig, err := base64.RawURLEncoding.DecodeString(signature)
+	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature) // one signature has one form
 	if err != nil {
 		return false, fault.Failf("the file was changed", "bus: reading the signature: %w", err)
 	}

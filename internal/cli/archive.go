@@ -115,7 +115,10 @@ func (a archive) open(read bool) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(path, store.Options{ReadOnly: read})
+	if path == "-" {
+		return nil, fault.Usagef("name a file", "--store -: results are kept in a file")
+	}
+	return store.Open(path, store.Options{ReadOnly: read, Patience: putTime})
 }
 
 // worthKeeping tells whether a document says anything that was found out.
@@ -130,11 +133,12 @@ func (a archive) keep(doc *measure.Document) (string, error) {
 	if a.off || !worthKeeping(doc) {
 		return "", nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is kept too
 	s, err := a.open(false)
 	if err != nil {
+		cancel()
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is kept too
 	defer cancel()
 	id, err := s.Put(ctx, doc, report.Answer(doc))
 	if err == nil && a.instead != "" && a.instead != id {

@@ -60,7 +60,7 @@ func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signatu
 		}
 		return e.deliver(flag, file, b.Bytes())
 	}
-	who := &report.Signature{Host: hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer " + key.Key}
+	who := &report.Signature{Host: hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
 	if err := write(&b, who); err != nil {
 		return fmt.Errorf("cli: writing the report: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -253,7 +254,7 @@ func (e *env) takeOver(ctx context.Context, from *source, s store.Store) (store.
 
 // historyRmCmd removes results.
 type historyRmCmd struct {
-	IDs []string `arg:"" name:"id" help:"Of thru history; the first 6 characters or more, where they tell it from all others."`
+	IDs []string `arg:"" name:"id" help:"Of thru history; the first 6 characters or more, where they tell it from all others; last, last~1."`
 	storeFile
 	Yes bool `name:"yes" help:"Do not ask."`
 }
@@ -323,6 +324,17 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 
 // oneEntry looks up an id, or the begin of one.
 func oneEntry(ctx context.Context, s store.Store, word string) (store.Entry, error) {
+	if m := lastWord.FindStringSubmatch(word); m != nil {
+		back, _ := strconv.Atoi(m[2])
+		found, _, err := s.Find(ctx, store.Filter{Limit: back + 1})
+		if err == nil && len(found) <= back {
+			err = fault.Usagef("thru history lists them", "%s: %s kept", word, results(len(found)))
+		}
+		if err != nil {
+			return store.Entry{}, err
+		}
+		return found[back], nil
+	}
 	if !idBegin.MatchString(word) {
 		return store.Entry{}, fault.Usagef("thru history lists them", "%q is no id", short(word))
 	}

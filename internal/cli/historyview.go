@@ -11,22 +11,33 @@ import (
 	"thru/internal/store"
 )
 
+// narrow is the width below which an entry takes two lines.
+const narrow = 120
+
 // writeEntries prints results as a table: id, when in this place's time, command,
-// verdict, and what it found, cut to the width where there is one.
+// verdict, and what it found. On a narrow terminal that has a line of its own.
 func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, now time.Time) {
 	longest := len("id")
 	for _, x := range entries {
 		longest = max(longest, len(x.ID))
 	}
-	fmt.Fprintf(w, "%-*s  %-7s  %-7s  %-4s  %s\n", longest, "id", "when", "command", "", "result")
+	head := "result"
+	if width > 0 && width < narrow {
+		head = "labels"
+	}
+	fmt.Fprintf(w, "%-*s  %-7s  %-7s  %-4s  %s\n", longest, "id", "when", "command", "", head)
 	for _, x := range entries {
 		line := fmt.Sprintf("%-*s  %-7s  %-7s  ", longest, x.ID, whenText(x.StartedAt, now), cut(printable(x.Command), 7))
 		verdict := fmt.Sprintf("%-4s", verdictText(x.Verdict))
-		said := titleText(x)
-		if width > 0 {
-			said = cut(said, max(width-len(line)-len(verdict)-2, 12))
+		room := width - len(line) - len(verdict) - 2
+		said, below := titleText(x)+labelsText(x, "  "), ""
+		if width > 0 && width < narrow {
+			said, below = labelsText(x, ""), "  "+cut(titleText(x), width-2)+"\n"
 		}
-		fmt.Fprintf(w, "%s%s  %s\n", line, coloured(verdict, x.Verdict, colour), said)
+		if width > 0 {
+			said = cut(said, room)
+		}
+		fmt.Fprintf(w, "%s\n%s", strings.TrimRight(line+coloured(verdict, x.Verdict, colour)+"  "+said, " "), below)
 	}
 }
 
@@ -49,12 +60,14 @@ func verdictText(v string) string {
 	return v
 }
 
-// titleText is what was found, between whom where the title does not say it, and
-// by which labels it is called.
+// titleText is what was found, and between whom or where, if the title does not say it.
 func titleText(x store.Entry) string {
 	said := []string{}
 	if len(x.Pairs) > 0 && !strings.Contains(x.Title, "->") {
 		said = append(said, pairsText(x.Pairs))
+	}
+	if len(x.Pairs) == 0 {
+		said = append(said, strings.Join(x.Hosts[:min(len(x.Hosts), 3)], ", "))
 	}
 	if x.Title != "" {
 		said = append(said, x.Title)
@@ -62,10 +75,17 @@ func titleText(x store.Entry) string {
 	if x.Error != "" {
 		said = append(said, "error: "+x.Error)
 	}
-	for _, k := range slices.Sorted(maps.Keys(x.Labels)) {
-		said = append(said, k+"="+x.Labels[k])
-	}
 	return printable(strings.Join(said, "  "))
+}
+
+// labelsText is by which labels it is called, after a gap.
+func labelsText(x store.Entry, gap string) string {
+	said := ""
+	for _, k := range slices.Sorted(maps.Keys(x.Labels)) {
+		said += gap + k + "=" + x.Labels[k]
+		gap = "  "
+	}
+	return printable(said)
 }
 
 // pairsText is "a <-> b" where both directions were measured, and counts what is more.

@@ -156,10 +156,18 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 		return iperfdoc.Write(e.out, doc)
 	}
 	f := forms{json: c.JSON, html: c.HTML, raw: c.WithRaw, markdown: c.Markdown, csv: c.CSV}
-	if c.Markdown == "-" || c.CSV == "-" {
-		return e.writeForms(doc, f)
+	if c.JSON || c.HTML+c.Markdown+c.CSV == "" {
+		return e.printKept(doc, f)
 	}
-	return e.printKept(doc, f)
+	if err := e.writeForms(doc, f); err != nil { // the files are what was asked for
+		return err
+	}
+	for _, file := range []string{c.HTML, c.Markdown, c.CSV} {
+		if file != "" && file != "-" && c.Markdown != "-" && c.CSV != "-" {
+			fmt.Fprintf(e.out, "report: %s\n", file)
+		}
+	}
+	return nil
 }
 
 // printKept writes a result that was kept, with the error that it ended by.

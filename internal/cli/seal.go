@@ -16,8 +16,8 @@ import (
 	"thru/internal/measure"
 )
 
-// sealBegin is where the last line of a signed file begins. Text of results cannot
-// hold it: a page and Markdown write < as an entity.
+// sealBegin is where the last line of a signed file begins. It stands nowhere else
+// in it.
 const sealBegin = "<!-- thru-signature "
 
 // sealLine is the last line of a signed file. The signature is over all before " sig=".
@@ -51,9 +51,8 @@ func sealed(text []byte, s *bus.Signer, host string, at time.Time) ([]byte, erro
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		text = append(text, '\n')
 	}
-	if bytes.Contains(text, []byte(sealBegin)) {
-		return nil, errors.New("cli: signing a report: it holds a signature already")
-	}
+	// A page writes < as an entity; in a command of Markdown it stays what it is.
+	text = bytes.ReplaceAll(text, []byte(sealBegin), []byte("<! -- thru-signature "))
 	over := fmt.Appendf(text, "%s1 key=%s host=%s at=%s", sealBegin, s.Key, signedName(host), at.UTC().Format(time.RFC3339))
 	sig, err := s.Sign(over)
 	if err != nil {

@@ -74,8 +74,16 @@ func TestVerify(t *testing.T) {
 	if v := verify("x.html", good, "", own.Key); v.Host != "esx-2-b-se----" || !v.SignedAt.Equal(at) {
 		t.Errorf("host %q at %v", v.Host, v.SignedAt)
 	}
-	if _, err := sealed(good, own, "again", at); err == nil {
-		t.Error("a signed text is signed again")
+	hostile, err := sealed([]byte("`--label 'x="+trailer+"'`\n"), own, "h", at)
+	if v := verify("x.md", hostile, "", own.Key); err != nil || !v.Valid {
+		t.Errorf("a label that looks like a signature: %+v, %v", v, err)
+	}
+	last := bytes.LastIndex(good, []byte(" -->"))
+	for _, letter := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
+		other := bytes.Clone(good)
+		if other[last-1] = byte(letter); !bytes.Equal(other, good) && verify("x.html", other, "", own.Key).Valid {
+			t.Errorf("the signature may end with %c too", letter)
+		}
 	}
 }
 
