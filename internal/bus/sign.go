@@ -64,7 +64,7 @@ func ValidSigner(key string) bool { return nkeys.IsValidPublicAccountKey(key) }
 // key or a signature that cannot be one.
 func Verify(text []byte, key, signature string) (bool, error) {
 	if !ValidSigner(key) {
-		return false, fault.Usagef("a key is one word that begins with A, as thru report --key prints it", "bus: %.80q is no signing key", key)
+		return false, fault.Usagef("a key is one word that begins with A, as thru report --my-key prints it", "bus: %.80q is no signing key", key)
 	}
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature) // one signature has one form
 	if err != nil {

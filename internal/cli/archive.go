@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func readLabels(words []string) (map[string]string, error) {
 	labels := map[string]string{}
 	for _, w := range words {
 		key, value, found := strings.Cut(w, "=")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		key, value = unsecret(strings.TrimSpace(key)), unsecret(strings.TrimSpace(value))
 		switch {
 		case !found, key == "", value == "":
 			return nil, fault.Usagef("such as --label site=fra", "--label %q: no KEY=VALUE", short(w))
@@ -87,11 +88,18 @@ type archive struct {
 	labels  map[string]string
 	instead string // id of what the same run had kept before, which goes
 	id      string // under which it was kept
+	most    int    // results of the command that are kept; 0 is no bound
+}
+
+// atMost is the same with a bound: strangers cause what a server keeps.
+func (a archive) atMost(n int) archive {
+	a.most = n
+	return a
 }
 
 // archiveOf is what flags ask for, and where they say nothing the environment.
 func archiveOf(f keepFlags) archive {
-	return archive{path: cmp.Or(f.Store, os.Getenv("THRU_STORE")), off: f.NoStore || os.Getenv("THRU_NO_STORE") != ""}
+	return archive{path: cmp.Or(f.Store, os.Getenv("THRU_STORE")), off: f.NoStore || !slices.Contains([]string{"", "0", "no", "false"}, os.Getenv("THRU_NO_STORE"))}
 }
 
 // defaultStore is the default place of the store (XDG Base Directory Specification).
@@ -114,9 +122,6 @@ func (a archive) open(read bool) (store.Store, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	if path == "-" {
-		return nil, fault.Usagef("name a file", "--store -: results are kept in a file")
 	}
 	return store.Open(path, store.Options{ReadOnly: read, Patience: putTime})
 }
@@ -156,7 +161,7 @@ func (e *env) store(doc *measure.Document, quiet bool) {
 	case err != nil:
 		e.line("warning: the result is not in the history: " + err.Error())
 		if h := fault.Hint(err); h != "" {
-			e.line("hint: " + h + "; --no-store keeps none")
+			e.line("hint: " + h)
 		}
 	case id != "" && !quiet:
 		fmt.Fprintf(e.out, "stored: %s\n", id)

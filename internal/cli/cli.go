@@ -198,6 +198,9 @@ func newFile(ctx *kong.DecodeContext, to reflect.Value) error {
 	if path == "" {
 		return errors.New("the name of the file is empty")
 	}
+	if path == "-" {
+		return errors.New("it takes a file, and - is none")
+	}
 	to.SetString(kong.ExpandPath(path))
 	return nil
 }

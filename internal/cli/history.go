@@ -18,7 +18,6 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
-	"thru/internal/stat"
 	"thru/internal/store"
 	"thru/internal/unit"
 )
@@ -103,6 +102,9 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	var text []string
 	for _, w := range c.Words {
 		if when, err := readSpan(w, now); err == nil {
+			if !f.Since.IsZero() || !f.Until.IsZero() {
+				return fault.Usagef("give one: a span, or --since and --until", "%s: another time is given too", w)
+			}
 			f.Since, f.Until = when.since, when.until
 			continue
 		}
@@ -126,6 +128,9 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 
 // print writes the table, or why there is none.
 func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now time.Time) error {
+	if none && c.Store != "" {
+		return fault.Failf("without --store the usual one is read", "nothing is kept in %s", c.Store)
+	}
 	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
 		_, err := fmt.Fprintln(e.out, "No result is kept yet. Each test keeps its own: thru test, and then thru history.")
 		return err
@@ -157,6 +162,14 @@ func (e *env) withStore(at storeFile, read bool, use func(store.Store) error) er
 	return errors.Join(use(s), s.Close())
 }
 
+// withOldStore does so with one that is there already.
+func (e *env) withOldStore(at storeFile, use func(store.Store) error) error {
+	if err := e.withStore(at, true, func(store.Store) error { return nil }); err != nil {
+		return err
+	}
+	return e.withStore(at, false, use)
+}
+
 func printJSON(w io.Writer, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err == nil {
@@ -186,21 +199,37 @@ func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
 			_, err := store.Export(ctx, e.out, s, f)
 			return err
 		}
-		out, err := os.OpenFile(c.File+part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		n, err := exportTo(ctx, c.File, s, f)
 		if err != nil {
-			return unwritten("export", err)
-		}
-		n, err := store.Export(ctx, out, s, f)
-		if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-			err = os.Link(out.Name(), c.File) // fails where it exists
-		}
-		os.Remove(out.Name())
-		if err != nil {
-			return fault.Failf("name a file that does not exist yet, in a folder that can be written to", "cli: writing %s: %w", c.File, err)
+			return err
 		}
 		_, err = fmt.Fprintf(e.out, "%s written to %s\n", results(n), c.File)
 		return err
 	})
+}
+
+// exportTo writes a file that is not there yet, whole or not at all.
+func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (int, error) {
+	const hint = "name a file that does not exist yet, in a folder that can be written to"
+	if _, err := os.Lstat(path); err == nil {
+		return 0, fault.Failf(hint, "%s is there already", path)
+	}
+	out, err := besideFile(path, 0o600)
+	if err != nil {
+		return 0, unwritten("export", err)
+	}
+	defer os.Remove(out.Name())
+	n, err := store.Export(ctx, out, s, f)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = os.Link(out.Name(), path)                                                // fails where somebody has made one meanwhile
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission) { // a file system without links
+			err = os.Rename(out.Name(), path)
+		}
+	}
+	if err != nil {
+		return 0, fault.Failf(hint, "cli: writing %s: %w", path, err)
+	}
+	return n, nil
 }
 
 // historyImportCmd takes results over.
@@ -235,21 +264,24 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// takeOver imports JSON lines, or the one document of a file that --json wrote.
+// takeOver imports JSON lines, or the one document of a file that --json wrote or
+// of a page --with-raw, as it is.
 func (e *env) takeOver(ctx context.Context, from *source, s store.Store) (store.Imported, error) {
-	if !bytes.HasPrefix(from.begin, []byte("{\n")) && !bytes.HasPrefix(from.begin, []byte("{\r\n")) {
+	read := report.ReadJSON
+	switch {
+	case isPage(from.begin):
+		read = report.Embedded
+	case !bytes.HasPrefix(from.begin, []byte("{\n")) && !bytes.HasPrefix(from.begin, []byte("{\r\n")):
 		return store.Import(ctx, from, s)
 	}
-	all, err := e.results(ctx, from, stat.Link{})
+	doc, err := read(from)
 	if err != nil {
 		return store.Imported{}, err
 	}
-	for i, x := range all {
-		if _, err := s.Put(ctx, x.doc, report.Answer(x.doc)); err != nil {
-			return store.Imported{Kept: i}, err
-		}
+	if _, err := s.Put(ctx, doc, report.Answer(doc)); err != nil {
+		return store.Imported{}, err
 	}
-	return store.Imported{Kept: len(all)}, nil
+	return store.Imported{Kept: 1}, nil
 }
 
 // historyRmCmd removes results.
@@ -261,7 +293,7 @@ type historyRmCmd struct {
 
 // Run removes results.
 func (c *historyRmCmd) Run(ctx context.Context, e *env) error {
-	return e.withStore(c.storeFile, false, func(s store.Store) error {
+	return e.withOldStore(c.storeFile, func(s store.Store) error {
 		var going []store.Entry
 		for _, word := range c.IDs {
 			x, err := oneEntry(ctx, s, word)
@@ -302,7 +334,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 	if r.Count = c.Keep; c.Keep < 0 || r == (store.Retention{}) {
 		return fault.Usagef("such as --older 90d, --keep 1000 or --max-bytes 500M", "nothing says what may go")
 	}
-	return e.withStore(c.storeFile, false, func(s store.Store) error {
+	return e.withOldStore(c.storeFile, func(s store.Store) error {
 		if !c.Yes {
 			count := r
 			count.DryRun = true

@@ -19,7 +19,7 @@ const narrow = 120
 func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, now time.Time) {
 	longest := len("id")
 	for _, x := range entries {
-		longest = max(longest, len(x.ID))
+		longest = max(longest, len(printable(x.ID)))
 	}
 	head := "result"
 	if width > 0 && width < narrow {
@@ -27,8 +27,8 @@ func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, no
 	}
 	fmt.Fprintf(w, "%-*s  %-7s  %-7s  %-4s  %s\n", longest, "id", "when", "command", "", head)
 	for _, x := range entries {
-		line := fmt.Sprintf("%-*s  %-7s  %-7s  ", longest, x.ID, whenText(x.StartedAt, now), cut(printable(x.Command), 7))
-		verdict := fmt.Sprintf("%-4s", verdictText(x.Verdict))
+		line := fmt.Sprintf("%-*s  %-7s  %-7s  ", longest, printable(x.ID), whenText(x.StartedAt, now), cut(printable(x.Command), 7))
+		verdict := fmt.Sprintf("%-4s", printable(verdictText(x.Verdict)))
 		room := width - len(line) - len(verdict) - 2
 		said, below := titleText(x)+labelsText(x, "  "), ""
 		if width > 0 && width < narrow {

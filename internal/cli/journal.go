@@ -54,16 +54,17 @@ func (o runOptions) sameSteps(x runOptions) bool {
 
 // runHead is what is known of a run besides its figures.
 type runHead struct {
-	Run     string      `json:"run"`
-	Command string      `json:"command"`
-	Plan    string      `json:"plan"` // name of the file as it was given
-	SHA256  string      `json:"sha256"`
-	Options runOptions  `json:"options"`
-	Began   []time.Time `json:"began"`
-	Steps   int         `json:"steps"`
-	Done    int         `json:"steps_done"`
-	Ended   bool        `json:"ended,omitempty"`  // all was measured
-	Stored  string      `json:"stored,omitempty"` // id in the store of what was measured so far
+	Run     string            `json:"run"`
+	Command string            `json:"command"`
+	Plan    string            `json:"plan"` // name of the file as it was given
+	SHA256  string            `json:"sha256"`
+	Options runOptions        `json:"options"`
+	Began   []time.Time       `json:"began"`
+	Steps   int               `json:"steps"`
+	Done    int               `json:"steps_done"`
+	Ended   bool              `json:"ended,omitempty"` // all was measured
+	Labels  map[string]string `json:"labels,omitempty"`
+	Stored  string            `json:"stored,omitempty"` // id in the store of what was measured so far
 }
 
 // unfinished tells whether there is something left to measure.

@@ -136,7 +136,7 @@ func (l *library) last(ctx context.Context, word string, f store.Filter) ([]name
 		return nil, err
 	}
 	if len(found) <= back {
-		return nil, fault.Usagef("thru history lists them", "%s: %d results are kept", word, len(found))
+		return nil, fault.Usagef("thru history lists them", "%s: there are %s to choose from", word, results(len(found)))
 	}
 	return l.get(ctx, found[back:])
 }

@@ -195,6 +195,9 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 		read := report.ReadJSON
 		if isPage(text) {
 			read = report.Embedded
+			if v := verify(from.name, text, "", ""); v.Signed && !v.Valid {
+				e.line("warning: " + from.name + ": " + v.Reason + "; what is shown is the result inside")
+			}
 		}
 		doc, err := read(bytes.NewReader(text))
 		if err != nil {

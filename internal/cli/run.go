@@ -141,6 +141,9 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 	h.Options.Force = h.Options.Force || r.options.Force // it may be what the run ended for
 	r.journal.head.Options = h.Options
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
+	if len(r.env.archive.labels) == 0 {
+		r.env.archive.labels = h.Labels
+	}
 	if err := r.read(ctx); err != nil {
 		r.journal.close()
 		return err
@@ -429,7 +432,7 @@ func (r *planRun) keep(p plan.Plan) error {
 		r.env.line(text)
 		return nil
 	}
-	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Steps: p.Runs()})
+	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Labels: r.env.archive.labels, Steps: p.Runs()})
 	switch {
 	case err == nil:
 		r.journal = j

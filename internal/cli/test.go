@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -160,7 +161,9 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 // outcome prints and keeps what was measured, also before an error, and makes of
 // it how the command ends.
 func (e *env) outcome(doc *measure.Document, f forms, err error) error {
-	doc.Labels = e.archive.labels
+	if len(e.archive.labels) > 0 { // a document that was read has its own
+		doc.Labels = e.archive.labels
+	}
 	perr := e.print(doc, f)
 	e.store(doc, f.json)
 	if perr != nil && err == nil {
@@ -256,12 +259,18 @@ func writable(flag, path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return unwritten(flag, fmt.Errorf("%s is a folder", path))
 	}
-	f, err := os.OpenFile(path+part, os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := besideFile(path, 0o644)
 	if err != nil {
 		return unwritten(flag, err)
 	}
 	f.Close()
-	return os.Remove(path + part)
+	return os.Remove(f.Name())
+}
+
+// besideFile makes a file of a name of its own where another one is to be: it is
+// nobody's, and no link is followed.
+func besideFile(path string, mode os.FileMode) (*os.File, error) {
+	return os.OpenFile(fmt.Sprintf("%s.%s%s", path, rand.Text()[:8], part), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 }
 
 // unwritten is the error of a file that a flag names.
@@ -275,13 +284,16 @@ const part = ".part"
 // replaceFile writes a file beside its place and renames it, so that no half
 // one is ever found there.
 func replaceFile(flag, path string, content []byte) error {
-	tmp := path + part
-	err := os.WriteFile(tmp, content, 0o644)
-	if err == nil {
-		err = os.Rename(tmp, path)
+	f, err := besideFile(path, 0o644)
+	if err != nil {
+		return unwritten(flag, err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(tmp)
+		os.Remove(f.Name())
 		return unwritten(flag, err)
 	}
 	return nil
