@@ -189,5 +189,8 @@ func overText(d *measure.Document) string {
 	if v := d.Verdict; v == nil || !v.Pass || !(v.Share > tooMuch) {
 		return ""
 	}
-	return "more than the link can carry: what waited in queues before the measured time counts too where it is short (-t), or an assumption about link rate, MTU or accounting is wrong"
+	return overWords
 }
+
+// overWords say why a figure may be above its ceiling and pass.
+const overWords = "more than the link can carry: what waited in queues before the measured time counts too where it is short (-t), or an assumption about link rate, MTU or accounting is wrong"

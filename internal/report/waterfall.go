@@ -88,6 +88,9 @@ func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
 		if r.Verdict.Reason != "" {
 			b.Said = append(b.Said, b.Verdict+": "+strings.TrimPrefix(clean(r.Verdict.Reason), b.Name+" "))
 		}
+		if r.Verdict.Pass && r.Verdict.Share > tooMuch {
+			b.Said = append(b.Said, overWords)
+		}
 	}
 	return b
 }
