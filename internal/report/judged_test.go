@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/csv"
 	"fmt"
 	"regexp"
 	"slices"
@@ -255,6 +256,31 @@ func TestLevel(t *testing.T) {
 	}
 }
 
+// TestStalledRequests: a second in which nothing was answered is 0 in the samples, not empty.
+func TestStalledRequests(t *testing.T) {
+	d := rrTest()
+	sender, _ := shownFlow(&d.Cells[0])
+	sender.Bins[1].Requests = 0
+	var out bytes.Buffer
+	if err := CSV(&out, d); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(r []string, name string) string { return r[slices.Index(rows[0], name)] }
+	zero := 0
+	for _, r := range rows[1:] {
+		if at(r, "scope") == "flow" && at(r, "end") == "sender" && at(r, "requests_per_s") == "0" {
+			zero++
+		}
+	}
+	if zero != 1 {
+		t.Errorf("%d seconds without an answer, want 1", zero)
+	}
+}
+
 // TestManyGates: a page with the gates of a thousand hosts stays under 1 MB, and says what it leaves out.
 func TestManyGates(t *testing.T) {
 	d := verdictTest()
@@ -272,6 +298,9 @@ func TestManyGates(t *testing.T) {
 func TestMarkdownFence(t *testing.T) {
 	d := rungsTest()
 	d.Arguments = append(d.Arguments, "--label", "x=<!-- thru-signature ")
+	if s := escape("www.evil.example and a@evil.example and http://evil.example"); strings.Contains(s, "www.e") || strings.Contains(s, "@e") || strings.Contains(s, "://") {
+		t.Errorf("%q becomes a link", s)
+	}
 	var out bytes.Buffer
 	if err := Markdown(&out, d, MarkdownOptions{}); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ type markdown struct{ out strings.Builder }
 // its own. An underscore within a word is none, and stays as it is.
 func escape(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`,
-		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//").Replace(s)
+		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//", "www.", "www&#8203;.", "WWW.", "WWW&#8203;.", "@", "@&#8203;").Replace(s)
 	return edge().ReplaceAllStringFunc(s, func(found string) string { return strings.ReplaceAll(found, "_", `\_`) })
 }
 
