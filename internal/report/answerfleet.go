@@ -95,7 +95,7 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 	if other := otherWay(sets, s); other != nil {
 		text += "; the other way " + other.answer()
 	} else if len(sets) > 1 && s.Name != "" {
-		text += " with " + join(s.Rung, s.Name) + ", the most of " + count(len(sets), "setting")
+		text += " with " + join(s.Rung, s.Name) + ", the most of " + count(len(sets), "setting") + levelText(sets, s)
 	}
 	if n := s.failed(); n > 0 {
 		text += fmt.Sprintf("; %d failed", n)
@@ -107,6 +107,24 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 		text += ": " + verdictWord(d.Verdict)
 	}
 	return text
+}
+
+// levelText says how many settings cannot be told from the one that carried most.
+func levelText(sets []*set, most *set) string {
+	low, _ := most.interval()
+	n := 0
+	for _, s := range sets {
+		if _, high := s.interval(); s != most && s.Asks == most.Asks && len(s.values()) > 0 && high >= low {
+			n++
+		}
+	}
+	switch {
+	case n == 0 || most.Asks:
+		return ""
+	case n == len(sets)-1:
+		return ", all of which may carry as much"
+	}
+	return fmt.Sprintf(", %d of which may carry as much", n)
 }
 
 // otherWay is the set of the direction back, where there are but the two: they

@@ -89,6 +89,9 @@ func ends(d *measure.Document) (first, last []*measure.Cell) {
 func changesAnswer(d *measure.Document) string {
 	t := d.Tuning
 	if t.DryRun && d.Error == nil {
+		if linkIsFull(d) && len(t.Advice) > 0 {
+			return "the link is full; " + adviceAnswer(t)
+		}
 		return adviceAnswer(t)
 	}
 	kept, tried, last := 0, 0, ""
@@ -176,6 +179,16 @@ func adviceAnswer(t *measure.Tuning) string {
 		return "one change to try: " + first + more
 	}
 	return fmt.Sprintf("%d changes to try, first: %s%s", changes, first, more)
+}
+
+// linkIsFull tells whether all that was measured last fills its link: then no
+// change can be shown to help.
+func linkIsFull(d *measure.Document) bool {
+	_, last := ends(d)
+	return len(last) > 0 && !slices.ContainsFunc(last, func(c *measure.Cell) bool {
+		f := binding(c)
+		return f == nil || f.Cause != causeLinkRate || !f.Healthy
+	})
 }
 
 // isChange tells a change that commands or flags make from what is left to people:

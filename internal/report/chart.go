@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -241,7 +242,10 @@ func (k course) chart(n int, most course) chart {
 		counted("lost datagrams a second", k.lost)
 	}
 	x := xAxis{High: most.seconds, Ticks: niceTicks(most.seconds, 6), Title: "time, s"}
-	x.High = x.Ticks[len(x.Ticks)-1].At
+	if x.High <= 0 {
+		x.High = x.Ticks[len(x.Ticks)-1].At
+	}
+	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
 	name := pathName(k.cell)
 	d := drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: x, Panels: panels}
 	var legends []legend

@@ -139,7 +139,7 @@ func coalesceText(c *measure.Coalesce) string {
 	return "receive " + one(c.AdaptiveRX, c.RXNs, c.RXFrames) + ", transmit " + one(c.AdaptiveTX, c.TXNs, c.TXFrames)
 }
 
-// offloadsText names what is on, and what is off.
+// offloadsText names what is off, and what is on: the first is what is looked for.
 func offloadsText(o map[string]bool) string {
 	var on, off []string
 	for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -149,7 +149,7 @@ func offloadsText(o map[string]bool) string {
 			off = append(off, name)
 		}
 	}
-	return join(strings.Join(on, ", "), prefixed("off: ", strings.Join(off, ", ")))
+	return strings.Join(nonEmpty(prefixed("off: ", strings.Join(off, ", ")), prefixed("on: ", strings.Join(on, ", "))), "; ")
 }
 
 func pauseText(p *measure.Pause) string {
@@ -265,6 +265,10 @@ func tunnelText(t *measure.Tunnel) string {
 	return s
 }
 
+// longestList bounds a list of an interface, in characters: some 60 offloads are
+// told whole, since the one that is off is what is looked for.
+const longestList = 4000
+
 // newInterfaces makes a table of each interface of each host.
 func newInterfaces(d *measure.Document) []titled {
 	var all []titled
@@ -276,7 +280,7 @@ func newInterfaces(d *measure.Document) []titled {
 			i := &e.Facts.Interfaces[n]
 			t := titled{Name: clean(i.Name + " at " + e.Name), Rows: interfaceRows(i)}
 			for k := range t.Rows {
-				t.Rows[k].Value = clean(t.Rows[k].Value)
+				t.Rows[k].Value = cleanUpTo(t.Rows[k].Value, longestList)
 			}
 			all = append(all, t)
 		}

@@ -137,7 +137,11 @@ func queueHeat(e *measure.Evidence, place string) heatmap {
 		}
 		for name, n := range s.NIC.Driver {
 			if way, q, ok := queueOf(name); ok {
-				set(2*q+int(way[0]&1), fmt.Sprintf("%s %d", way, q), float64(n)*second/float64(s.Span))
+				key := 2 * q
+				if way == "tx" {
+					key++
+				}
+				set(key, fmt.Sprintf("%s %d", way, q), float64(n)*second/float64(s.Span))
 			}
 		}
 	})

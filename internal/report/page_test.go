@@ -129,7 +129,7 @@ func TestInventory(t *testing.T) {
 func TestHeat(t *testing.T) {
 	e := end("b", false, 1e9, 1, 3)
 	for i := range e.PerSec {
-		e.PerSec[i].NIC = &measure.NICSpan{Driver: map[string]uint64{"rx_queue_1_packets": 900, "rx_queue_0_packets": 100, "tx-2.packets": 50, "rx_queue_x_packets": 1, "rx_queue_0_drops": 7}}
+		e.PerSec[i].NIC = &measure.NICSpan{Driver: map[string]uint64{"rx_queue_1_packets": 900, "rx_queue_0_packets": 100, "tx-1.packets": 50, "rx_queue_x_packets": 1, "rx_queue_0_drops": 7}}
 		e.PerSec[i].IRQs = []measure.IRQSpan{{Core: 3, Count: 12000}}
 	}
 	cores, queues, irqs := coreHeat(e, "b"), queueHeat(e, "b"), interruptHeat(e, "b")
@@ -138,7 +138,7 @@ func TestHeat(t *testing.T) {
 		want string
 	}{
 		{cores, "CPU 0 29% on average, at most 31%; CPU 1 97% on average, at most 99% over 3 s"},
-		{queues, "rx 0 100/s on average, at most 100/s; rx 1 900/s on average, at most 900/s; tx 2 50.0/s on average, at most 50.0/s over 3 s"},
+		{queues, "rx 0 100/s on average, at most 100/s; rx 1 900/s on average, at most 900/s; tx 1 50.0/s on average, at most 50.0/s over 3 s"},
 		{irqs, "CPU 3 12.0k/s on average, at most 12.0k/s over 3 s"},
 	} {
 		if got := tt.h.words(); got != tt.want {

@@ -19,6 +19,7 @@ type proposal struct {
 	Source string
 	Risk   string
 	Cuts   bool
+	Change bool   // commands or flags make it; else a person has to see to it
 	ByHand string // why thru does not do it itself
 	Flags  string // options of a test that do the same
 	Hosts  []handwork
@@ -32,7 +33,7 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) proposal {
-	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, ByHand: reasonText(p.OnlySaid)}
+	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: reasonText(p.OnlySaid)}
 	switch {
 	case p.Cause != "":
 		v.For = "finding " + clean(p.Cause)

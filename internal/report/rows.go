@@ -277,9 +277,9 @@ func bufferDelayText(m *measure.RFC6349) string {
 	case m.BaseRTT == nil:
 		return "buffer delay " + unit.Percent(*m.BufferDelayPct)
 	case *m.BufferDelayPct > tellingPct && *m.BufferDelayPct < 1e15:
-		return "buffer delay " + unit.Duration(int64(*m.BufferDelayPct/100*float64(*m.BaseRTT))) + " over the least RTT of " + unit.Duration(*m.BaseRTT)
+		return "buffer delay " + unit.Duration(int64(*m.BufferDelayPct/100*float64(*m.BaseRTT))) + " over the kernel's least RTT of " + unit.Duration(*m.BaseRTT)
 	default:
-		return "buffer delay " + unit.Percent(*m.BufferDelayPct) + " over the least RTT of " + unit.Duration(*m.BaseRTT)
+		return "buffer delay " + unit.Percent(*m.BufferDelayPct) + " over the kernel's least RTT of " + unit.Duration(*m.BaseRTT)
 	}
 }
 

@@ -172,12 +172,8 @@ func (s *stage) fill(c *measure.Cell, in scale, first map[string]float64) {
 		return
 	}
 	g := c.Goodput
-	low, high := g.Low, g.High
-	if g.CI95Low != nil && g.CI95High != nil {
-		low, high = max(*g.CI95Low, 0), *g.CI95High
-	}
-	if high > low {
-		s.Range = in.span(low, high)
+	if g.High > g.Low {
+		s.Range = in.span(g.Low, g.High)
 	}
 	key := c.From + "\n" + c.To
 	if base, known := first[key]; !known {

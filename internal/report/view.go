@@ -33,6 +33,7 @@ type view struct {
 	Answer     string // what a person would say first; "" where nothing was measured
 	Back       string // the direction back, where another cause holds it
 	Why        []diagnosis
+	Judged     []diagnosis // why the flow of a plan that is judged carries no more
 	Packets    []packets
 	Steps      []step
 	Silent     bool   // captured connections without any figure
@@ -117,6 +118,7 @@ func newView(d *measure.Document) *view {
 		Tuning:     tuned,
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
+		Judged:     judgedDiagnosis(d),
 		Packets:    newPackets(d),
 		Silent:     isSilent(d),
 		Steps:      newSteps(d),
