@@ -32,10 +32,17 @@ func TestOutcomes(t *testing.T) {
 		{"the same", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 955e6, 956e6, 957e6)), Options{}, measure.Equivalent, measure.OfRuns, false, "within 2%"},
 		{"noise", one(result("local", "peer", 10, 900e6, 700e6, 800e6)), one(result("local", "peer", 10, 850e6, 650e6, 790e6)), Options{}, measure.Undecided, measure.OfRuns, false, "--repeat"},
 		{"a wider bar", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 812e6, 811e6, 813e6)), Options{BarPct: 20}, measure.Equivalent, measure.OfRuns, false, "within 20%"},
-		{"single runs, a great fall", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 700e6)), Options{}, measure.Worse, measure.OfSingles, true, "indicative"},
+		{"single runs, a great fall", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 600e6)), Options{}, measure.Worse, measure.OfSingles, true, "single runs, which are taken to differ by 12%"},
+		{"a single run that carried nothing", one(result("local", "peer", 10, 47e6)), one(result("local", "peer", 10, 0)), Options{}, measure.Worse, measure.OfSingles, true, "beyond 2%; nothing passed after"},
+		{"a single run, and nothing before", one(result("local", "peer", 10, 0)), one(result("local", "peer", 10, 47e6)), Options{}, measure.Improved, measure.OfSingles, false, "nothing passed before"},
+		{"three runs of two sessions", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 186e6, 185e6, 184e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 3 against 3 runs, which are taken to differ by 3%"},
+		{"one run below few", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 160e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 1 against 3 runs, which are taken to differ by 12%"},
+		{"five runs that vary", one(result("local", "peer", 10, 900e6, 700e6, 800e6, 750e6, 850e6)), one(result("local", "peer", 10, 850e6, 650e6, 790e6, 800e6, 810e6)), Options{}, measure.Undecided, measure.OfRuns, false, "the runs of a side vary by up to 30.8%: longer runs (-t 30)"},
 		{"single runs, what runs differ by", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 900e6)), Options{}, measure.Undecided, measure.OfSingles, false, "indicative"},
 		{"a week that varies, a day within it", docs("local", "peer", 900e6, 800e6, 950e6, 700e6, 850e6), docs("local", "peer", 790e6), Options{}, measure.Undecided, measure.OfResults, false, "more results"},
-		{"a steady week, a bad day", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6), Options{}, measure.Worse, measure.OfResults, true, "indicative: 1 against 5 results"},
+		{"a steady week, a bad day", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6), Options{}, measure.Undecided, measure.OfResults, false, "indicative: 1 against 5 results, which are taken to differ by 12%"},
+		{"a steady week, a day far below", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 590e6), Options{}, measure.Worse, measure.OfResults, true, "indicative: 1 against 5 results"},
+		{"a steady week, bad days", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6, 791e6, 792e6), Options{}, measure.Worse, measure.OfResults, true, "3 against 5 results"},
 		{"a run that carried nothing", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 0, 0, 0)), Options{}, measure.Worse, measure.OfRuns, true, "beyond 2%"},
 	}
 	for _, tt := range tests {
@@ -48,6 +55,18 @@ func TestOutcomes(t *testing.T) {
 		if c.Outcome != tt.outcome || c.Basis != tt.basis || x.Regression != tt.regression || x.Outcome != tt.outcome || !strings.Contains(c.Reason, tt.reason) {
 			t.Errorf("%s: %s of %s (%s), %v; want %s of %s (%s)", tt.name, c.Outcome, c.Basis, c.Reason, x.Regression, tt.outcome, tt.basis, tt.reason)
 		}
+	}
+}
+
+// What carried nothing is shown as nothing, and has no share of it.
+func TestNothingPassed(t *testing.T) {
+	down := Of(one(result("local", "peer", 10, 47e6)), one(result("local", "peer", 10, 0)), Options{}).Cells[0]
+	if down.After.Value != 0 || down.After.High != 0 || down.ChangePct == nil || *down.ChangePct > -99.9 {
+		t.Errorf("%+v, %v", down.After, down.ChangePct)
+	}
+	up := Of(one(result("local", "peer", 10, 0)), one(result("local", "peer", 10, 47e6)), Options{}).Cells[0]
+	if up.Before.Value != 0 || up.ChangePct != nil || up.HighPct != nil {
+		t.Errorf("%+v, %v", up.Before, up.ChangePct)
 	}
 }
 
@@ -265,7 +284,7 @@ func TestAA(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
 		runs, flows, pct int
-	}{{"5 runs", 5, 1, 5}, {"3 runs", 3, 1, 3}, {"single runs", 1, 1, 3}, {"8 flows of 5 runs", 5, 8, 5}} {
+	}{{"5 runs", 5, 1, 5}, {"3 runs", 3, 1, 3}, {"single runs, 3%", 1, 1, 3}, {"single runs, 5%", 1, 1, 5}, {"single runs, 8%", 1, 1, 8}, {"8 flows of 5 runs", 5, 8, 5}, {"8 flows of single runs", 1, 8, 8}} {
 		const pairs = 400
 		r := rand.New(rand.NewPCG(7, uint64(tt.runs)))
 		worse := 0
