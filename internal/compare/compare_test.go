@@ -70,6 +70,41 @@ func TestNothingPassed(t *testing.T) {
 	}
 }
 
+// A run that stalled is told of; it is no share of the others.
+func TestStalled(t *testing.T) {
+	x := Of(one(result("local", "peer", 10, 900e6, 901e6, 902e6)), one(result("local", "peer", 10, 900e6, 0, 900e6)), Options{})
+	c := x.Cells[0]
+	if c.Outcome != measure.Undecided || !strings.HasPrefix(c.Reason, "1 of the 3 runs after carried nothing") || math.Abs(c.After.Value-600e6) > 1e6 || c.ChangePct == nil || math.Abs(*c.ChangePct+33.4) > 0.2 || c.LowPct != nil {
+		t.Errorf("%s, %+v, %v", c.Reason, c.After, c.ChangePct)
+	}
+}
+
+// One name for several machines is told of.
+func TestSeveralMachines(t *testing.T) {
+	mixed := docs("local", "local", 2e10, 5e9, 2e10)
+	mixed[0].EndPoints[0].Facts.Hostname, mixed[1].EndPoints[0].Facts.Hostname = new("alpha"), new("beta")
+	mixed[2].EndPoints[0].Facts.Hostname = new("alpha")
+	x := Of(mixed, one(result("local", "local", 10, 2e10)), Options{})
+	if got := strings.Join(x.Warnings, "; "); !strings.Contains(got, "before, local is several machines (alpha / beta): choose one by --host") {
+		t.Error(got)
+	}
+}
+
+// Rungs, and what a plan varies, are never held against another.
+func TestOtherKinds(t *testing.T) {
+	for name, change := range map[string]func(c *measure.Cell, v string){
+		"rung": func(c *measure.Cell, v string) { c.Rung = v },
+		"axis": func(c *measure.Cell, v string) { c.Axes = []measure.Axis{{Name: "variant", Value: v}} },
+	} {
+		before, after := result("local", "peer", 10, 1e9), result("local", "peer", 10, 1e9)
+		change(&before.Cells[0], "a")
+		change(&after.Cells[0], "b")
+		if x := Of(one(before), one(after), Options{Anyway: true}); len(x.Cells) > 0 || len(x.Unmatched) != 2 {
+			t.Errorf("%s: %+v", name, x.Cells)
+		}
+	}
+}
+
 // A mean of what has no one level is told of.
 func TestUneven(t *testing.T) {
 	level := func(n int, bps float64) (all []float64) {
@@ -165,6 +200,24 @@ func TestMatching(t *testing.T) {
 	}
 }
 
+// One stream against four: the short single stream beside the four is no partner.
+func TestOtherStreams(t *testing.T) {
+	one1, four := result("local", "peer", 10, 1e9), result("local", "peer", 10, 2e9)
+	one1.Cells[0].Streams = 1
+	beside := result("local", "peer", 10, 1e9).Cells[0]
+	beside.Beside, beside.Streams = true, 1
+	four.Cells = append(four.Cells, beside)
+	for _, tt := range []struct{ before, after *measure.Document }{{one1, four}, {four, one1}} {
+		x := Of(one(tt.before), one(tt.after), Options{})
+		if len(x.Cells) != 1 || x.Cells[0].Outcome != measure.NotCompared || !strings.Contains(x.Cells[0].Reason, "streams: ") || len(x.Unmatched) != 1 || x.Unmatched[0].What != "TCP, 1 stream (beside)" {
+			t.Errorf("%s: %+v, %+v", x.Reason, x.Cells, x.Unmatched)
+		}
+		if y := Of(one(tt.before), one(tt.after), Options{Anyway: true}); y.Cells[0].ChangePct == nil || y.Outcome == measure.NotCompared {
+			t.Errorf("%s: %+v", y.Reason, y.Cells)
+		}
+	}
+}
+
 func mesh2(a, b string) *measure.Document { return result(a, b, 10, 1e9) }
 
 func TestSettings(t *testing.T) {
@@ -250,9 +303,10 @@ func TestRails(t *testing.T) {
 		worse         string
 	}{
 		{"the same", d(10, 0, 5e6), d(10.5, 0.05, 5.4e6), ""},
-		{"CPU", d(10, 0, 5e6), d(12, 0, 5e6), "CPU per Gb/s, sender"},
-		{"sent again", d(10, 0, 5e6), d(10, 0.2, 5e6), "sent again"},
-		{"round trip", d(10, 0, 5e6), d(10, 0, 7e6), "RTT under load"},
+		{"what two results differ by", d(10, 0, 4.4e6), d(12, 0.2, 6.39e6), ""},
+		{"CPU", d(10, 0, 5e6), d(18, 0, 5e6), "CPU per Gb/s, sender"},
+		{"sent again", d(10, 0, 5e6), d(10, 0.8, 5e6), "sent again"},
+		{"round trip", d(10, 0, 5e6), d(10, 0, 12e6), "RTT under load"},
 	}
 	for _, tt := range tests {
 		x := Of(one(tt.before), one(tt.after), Options{Guards: true})
@@ -261,6 +315,9 @@ func TestRails(t *testing.T) {
 			if g.Worse {
 				worse += g.Name
 			}
+		}
+		if worse != "" && !strings.Contains(x.Reason, "worse beside the rate: "+worse) {
+			t.Errorf("%s: %s", tt.name, x.Reason)
 		}
 		if worse != tt.worse || x.Regression != (worse != "") || x.Outcome != measure.Equivalent {
 			t.Errorf("%s: worse %q, regression %v", tt.name, worse, x.Regression)

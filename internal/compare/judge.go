@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -18,9 +19,9 @@ const leastValues = 3
 // contest is the comparison of one flow under way.
 type contest struct {
 	measure.ComparedCell
-	a, b     []float64       // logarithms of the units
-	was, is  *measure.Figure // of single runs
-	widened  bool            // the interval is what so few values take, not what they say
+	a, b    []float64       // logarithms of the units
+	was, is *measure.Figure // of single runs
+	widened bool            // the interval is what so few values take, not what they say
 }
 
 // newContest gathers what is to be judged of a flow, or why it cannot be.
@@ -170,8 +171,14 @@ func sampleOf(logs []float64) *measure.Sample {
 	for _, l := range logs {
 		total += l / float64(len(logs))
 	}
-	low, high := rateOf(slices.Min(logs)), rateOf(slices.Max(logs))
-	return &measure.Sample{Value: min(max(rateOf(total), low), high), Low: low, High: high, Units: len(logs)}
+	low, high, value := rateOf(slices.Min(logs)), rateOf(slices.Max(logs)), rateOf(total)
+	if low == 0 && high > 0 { // nothing has no ratio to the others: their common mean
+		value = 0
+		for _, l := range logs {
+			value += rateOf(l) / float64(len(logs))
+		}
+	}
+	return &measure.Sample{Value: min(max(value, low), high), Low: low, High: high, Units: len(logs)}
 }
 
 // rateOf is what a logarithm stands for: of leastRate nothing.
@@ -209,6 +216,10 @@ func settle(all []*contest, barPct float64) {
 //	undecided   else
 func (x *contest) judge(level, barPct float64) {
 	x.LowPct, x.HighPct, x.LevelPct, x.Outcome, x.widened = nil, nil, nil, measure.Undecided, false
+	if stalled := x.stalled(); stalled != "" {
+		x.ChangePct, x.Reason = known(100*(x.After.Value/x.Before.Value-1)), stalled
+		return
+	}
 	var change, low, high float64
 	var found bool
 	if x.Basis == measure.OfSingles {
@@ -236,6 +247,30 @@ func (x *contest) judge(level, barPct float64) {
 		x.Outcome = measure.Worse
 	}
 	x.Reason = x.words(barPct)
+}
+
+// stalled says that some values of a side are nothing, and not all: they have no
+// ratio, so that nothing can be said of it but this.
+func (x *contest) stalled() string {
+	var words []string
+	for _, s := range []struct {
+		name string
+		logs []float64
+	}{{"before", x.a}, {"after", x.b}} {
+		n := 0
+		for _, l := range s.logs {
+			if rateOf(l) == 0 {
+				n++
+			}
+		}
+		if n > 0 && n < len(s.logs) {
+			words = append(words, fmt.Sprintf("%d of the %d %s %s carried nothing", n, len(s.logs), x.Basis, s.name))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return strings.Join(words, ", ") + ": find out why before rates are compared"
 }
 
 // percent is the change of a logarithm; nil where there was nothing before, of

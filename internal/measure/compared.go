@@ -12,6 +12,7 @@ type Compared struct {
 	Schema     string       `json:"schema"`
 	Thru       string       `json:"thru_version"`
 	Arguments  []string     `json:"arguments,omitempty"` // as given
+	ComparedAt *time.Time   `json:"compared_at,omitempty"`
 	Before     ComparedSide `json:"before"`
 	After      ComparedSide `json:"after"`
 	BarPct     float64      `json:"bar_pct"`          // a change within it is none
@@ -40,6 +41,7 @@ type ComparedResult struct {
 	Command   string    `json:"command"`
 	Thru      string    `json:"thru_version"`
 	StartedAt time.Time `json:"started_at"`
+	Hosts     []string  `json:"hosts,omitempty"` // its machines by their own names: "local is vm1"
 	Error     string    `json:"error,omitempty"` // how it ended, where it failed
 }
 
