@@ -235,7 +235,7 @@ func (x *contest) judge(level, barPct float64) {
 	up, down := math.Log1p(barPct/100), math.Log1p(-min(barPct, 99)/100)
 	alike := low > down && high < up
 	if least := stat.LeastTold(len(x.a), len(x.b), x.Basis != measure.OfResults, level); !alike && high-change < least {
-		low, high, x.widened = change-least, change+least, true
+		low, high, x.widened, x.Indicative = change-least, change+least, true, true
 	}
 	x.LowPct, x.HighPct, x.LevelPct = x.percent(low), x.percent(high), known(100*level)
 	switch {

@@ -273,12 +273,26 @@ func TestComparedInABrowser(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		lookAt(t, ctx, name, file)
+		onAPhone(t, ctx, name)
 		stop()
 	}
 	heard.mu.Lock()
 	defer heard.mu.Unlock()
 	if len(heard.asked) != len(all) || len(heard.said) > 0 {
 		t.Errorf("asked for %q; the browser says %q", heard.asked, heard.said)
+	}
+}
+
+// onAPhone holds that no table of the page that is open runs out of a phone's screen:
+// before and after are both seen.
+func onAPhone(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	if err := chromedp.Do(ctx, colours("light"), chromedp.EmulateViewport(390, 800)); err != nil {
+		t.Fatal(err)
+	}
+	hidden, err := chromedp.Run(ctx, chromedp.Evaluate[string](`!matchMedia("screen").matches ? "on paper all" : String([...document.querySelectorAll(".cards td")].filter(d => d.getBoundingClientRect().right > innerWidth).length)`))
+	if err != nil || hidden != "0" {
+		t.Errorf("%s: %s cells are beyond a phone's screen, %v", name, hidden, err)
 	}
 }
 
