@@ -65,7 +65,7 @@ func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	}
 	o := compare.Options{BarPct: bar, Anyway: c.Anyway, Guards: c.FailOn == "any", Before: c.Before, After: c.After, BeforeNames: namesOf(before), AfterNames: namesOf(after)}
 	x := compare.Of(documentsOf(before), documentsOf(after), o)
-	x.Thru, x.Arguments = e.version, e.arguments()
+	x.Thru, x.Arguments, x.ComparedAt = e.version, e.arguments(), new(time.Now().UTC().Truncate(time.Second))
 	if err := c.print(e, x); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *compareCmd) find(ctx context.Context, e *env) (before, after []named, e
 	if err != nil {
 		return nil, nil, err
 	}
-	e.archive.path = c.Store
+	e.archive = archiveOf(keepFlags{storeFile: c.storeFile})
 	shelf := e.library(stat.Link{})
 	defer func() { err = errors.Join(err, shelf.Close()) }()
 	if before, err = c.one(ctx, shelf, c.Before, filter); err != nil {

@@ -11,6 +11,7 @@ package compare
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 )
@@ -50,6 +51,7 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	ends := endPoints(a, b, pairs)
 	x.Facts = append(pathChanges(a, b, ends), factChanges(a, b, ends, pairs)...)
 	sortFacts(x.Facts, pairs)
+	sayOnce(x)
 	x.Causes = causeChanges(pairs)
 	x.Gates = gateChanges(a, b, ends)
 	x.Warnings = sideWarnings(a, b, pairs)
@@ -96,7 +98,7 @@ func (s *side) last() *measure.Document {
 func (s *side) told() measure.ComparedSide {
 	out := measure.ComparedSide{Name: s.name, Results: []measure.ComparedResult{}}
 	for i, d := range s.docs {
-		r := measure.ComparedResult{Name: s.ids[i], Command: d.Command, Thru: d.Thru, StartedAt: d.StartedAt}
+		r := measure.ComparedResult{Name: s.ids[i], Command: d.Command, Thru: d.Thru, StartedAt: d.StartedAt, Hosts: hostsOf(d)}
 		if d.Error != nil {
 			r.Error = d.Error.Message
 		}
@@ -105,11 +107,26 @@ func (s *side) told() measure.ComparedSide {
 	return out
 }
 
+// hostsOf are the machines of a result by their own names: "local is vm1".
+func hostsOf(d *measure.Document) (all []string) {
+	for _, e := range d.EndPoints {
+		switch host := hostOf(d, e.Name); host {
+		case "":
+		case e.Name:
+			all = append(all, host)
+		default:
+			all = append(all, e.Name+" is "+host)
+		}
+	}
+	return all
+}
+
 // conclude says the outcome of all: a regression before what is open, that
 // before an improvement.
 func conclude(x *measure.Compared, o Options) {
 	count := map[string]int{}
-	failed, rails, main := 0, 0, 0
+	failed, main := 0, 0
+	var rails []string
 	for _, c := range x.Cells {
 		if c.Beside {
 			continue
@@ -119,8 +136,10 @@ func conclude(x *measure.Compared, o Options) {
 		if c.Failed {
 			failed++
 		}
-		if slices.ContainsFunc(c.Guards, func(g measure.ComparedRail) bool { return g.Worse }) {
-			rails++
+		for _, g := range c.Guards {
+			if g.Worse && !slices.Contains(rails, g.Name) {
+				rails = append(rails, g.Name)
+			}
 		}
 	}
 	x.Outcome = measure.NotCompared
@@ -131,7 +150,7 @@ func conclude(x *measure.Compared, o Options) {
 		}
 	}
 	compared := main - count[measure.NotCompared]
-	x.Regression = count[measure.Worse] > 0 || o.Guards && rails > 0
+	x.Regression = count[measure.Worse] > 0 || o.Guards && len(rails) > 0
 	switch {
 	case compared == 0 && len(x.Cells) == 0:
 		x.Reason = "no flow was measured on both sides"
@@ -143,8 +162,8 @@ func conclude(x *measure.Compared, o Options) {
 	if failed > 0 {
 		x.Reason += fmt.Sprintf("; %d measured before, and failed after", failed)
 	}
-	if o.Guards && rails > 0 {
-		x.Reason += fmt.Sprintf("; guardrails that got worse: of %d", rails)
+	if o.Guards && len(rails) > 0 {
+		x.Reason += "; worse beside the rate: " + strings.Join(rails, ", ")
 	}
 }
 
@@ -173,11 +192,37 @@ func sideWarnings(a, b *side, pairs []matched) (all []string) {
 	case n > 0:
 		all = append(all, fmt.Sprintf("%d of the results of after are among those of before too", n))
 	}
+	all = append(all, append(machinesWarning("before", a), machinesWarning("after", b)...)...)
 	for _, p := range pairs {
 		for _, w := range p.renamed() {
 			if !slices.Contains(all, w) {
 				all = append(all, w)
 			}
+		}
+	}
+	return all
+}
+
+// machinesWarning tells of a range in which one name stands for several machines,
+// such as "local" of results that were imported.
+func machinesWarning(name string, s *side) (all []string) {
+	hosts := map[string][]string{}
+	var order []string
+	for _, d := range s.docs {
+		for _, e := range d.EndPoints {
+			host := hostOf(d, e.Name)
+			if host == "" || slices.Contains(hosts[e.Name], host) {
+				continue
+			}
+			if hosts[e.Name] == nil {
+				order = append(order, e.Name)
+			}
+			hosts[e.Name] = append(hosts[e.Name], host)
+		}
+	}
+	for _, end := range order {
+		if h := hosts[end]; len(h) > 1 {
+			all = append(all, fmt.Sprintf("%s, %s is several machines (%s): choose one by --host", name, end, told(h)))
 		}
 	}
 	return all

@@ -32,10 +32,17 @@ func TestOutcomes(t *testing.T) {
 		{"the same", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 955e6, 956e6, 957e6)), Options{}, measure.Equivalent, measure.OfRuns, false, "within 2%"},
 		{"noise", one(result("local", "peer", 10, 900e6, 700e6, 800e6)), one(result("local", "peer", 10, 850e6, 650e6, 790e6)), Options{}, measure.Undecided, measure.OfRuns, false, "--repeat"},
 		{"a wider bar", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 812e6, 811e6, 813e6)), Options{BarPct: 20}, measure.Equivalent, measure.OfRuns, false, "within 20%"},
-		{"single runs, a great fall", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 700e6)), Options{}, measure.Worse, measure.OfSingles, true, "indicative"},
+		{"single runs, a great fall", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 600e6)), Options{}, measure.Worse, measure.OfSingles, true, "single runs, which are taken to differ by 12%"},
+		{"a single run that carried nothing", one(result("local", "peer", 10, 47e6)), one(result("local", "peer", 10, 0)), Options{}, measure.Worse, measure.OfSingles, true, "beyond 2%; nothing passed after"},
+		{"a single run, and nothing before", one(result("local", "peer", 10, 0)), one(result("local", "peer", 10, 47e6)), Options{}, measure.Improved, measure.OfSingles, false, "nothing passed before"},
+		{"three runs of two sessions", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 186e6, 185e6, 184e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 3 against 3 runs, which are taken to differ by 3%"},
+		{"one run below few", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 160e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 1 against 3 runs, which are taken to differ by 12%"},
+		{"five runs that vary", one(result("local", "peer", 10, 900e6, 700e6, 800e6, 750e6, 850e6)), one(result("local", "peer", 10, 850e6, 650e6, 790e6, 800e6, 810e6)), Options{}, measure.Undecided, measure.OfRuns, false, "the runs of a side vary by up to 30.8%: longer runs (-t 30)"},
 		{"single runs, what runs differ by", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 900e6)), Options{}, measure.Undecided, measure.OfSingles, false, "indicative"},
 		{"a week that varies, a day within it", docs("local", "peer", 900e6, 800e6, 950e6, 700e6, 850e6), docs("local", "peer", 790e6), Options{}, measure.Undecided, measure.OfResults, false, "more results"},
-		{"a steady week, a bad day", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6), Options{}, measure.Worse, measure.OfResults, true, "indicative: 1 against 5 results"},
+		{"a steady week, a bad day", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6), Options{}, measure.Undecided, measure.OfResults, false, "indicative: 1 against 5 results, which are taken to differ by 12%"},
+		{"a steady week, a day far below", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 590e6), Options{}, measure.Worse, measure.OfResults, true, "indicative: 1 against 5 results"},
+		{"a steady week, bad days", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6, 791e6, 792e6), Options{}, measure.Worse, measure.OfResults, true, "3 against 5 results"},
 		{"a run that carried nothing", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 0, 0, 0)), Options{}, measure.Worse, measure.OfRuns, true, "beyond 2%"},
 	}
 	for _, tt := range tests {
@@ -47,6 +54,53 @@ func TestOutcomes(t *testing.T) {
 		c := x.Cells[0]
 		if c.Outcome != tt.outcome || c.Basis != tt.basis || x.Regression != tt.regression || x.Outcome != tt.outcome || !strings.Contains(c.Reason, tt.reason) {
 			t.Errorf("%s: %s of %s (%s), %v; want %s of %s (%s)", tt.name, c.Outcome, c.Basis, c.Reason, x.Regression, tt.outcome, tt.basis, tt.reason)
+		}
+	}
+}
+
+// What carried nothing is shown as nothing, and has no share of it.
+func TestNothingPassed(t *testing.T) {
+	down := Of(one(result("local", "peer", 10, 47e6)), one(result("local", "peer", 10, 0)), Options{}).Cells[0]
+	if down.After.Value != 0 || down.After.High != 0 || down.ChangePct == nil || *down.ChangePct > -99.9 {
+		t.Errorf("%+v, %v", down.After, down.ChangePct)
+	}
+	up := Of(one(result("local", "peer", 10, 0)), one(result("local", "peer", 10, 47e6)), Options{}).Cells[0]
+	if up.Before.Value != 0 || up.ChangePct != nil || up.HighPct != nil {
+		t.Errorf("%+v, %v", up.Before, up.ChangePct)
+	}
+}
+
+// A run that stalled is told of; it is no share of the others.
+func TestStalled(t *testing.T) {
+	x := Of(one(result("local", "peer", 10, 900e6, 901e6, 902e6)), one(result("local", "peer", 10, 900e6, 0, 900e6)), Options{})
+	c := x.Cells[0]
+	if c.Outcome != measure.Undecided || !strings.HasPrefix(c.Reason, "1 of the 3 runs after carried nothing") || math.Abs(c.After.Value-600e6) > 1e6 || c.ChangePct == nil || math.Abs(*c.ChangePct+33.4) > 0.2 || c.LowPct != nil {
+		t.Errorf("%s, %+v, %v", c.Reason, c.After, c.ChangePct)
+	}
+}
+
+// One name for several machines is told of.
+func TestSeveralMachines(t *testing.T) {
+	mixed := docs("local", "local", 2e10, 5e9, 2e10)
+	mixed[0].EndPoints[0].Facts.Hostname, mixed[1].EndPoints[0].Facts.Hostname = new("alpha"), new("beta")
+	mixed[2].EndPoints[0].Facts.Hostname = new("alpha")
+	x := Of(mixed, one(result("local", "local", 10, 2e10)), Options{})
+	if got := strings.Join(x.Warnings, "; "); !strings.Contains(got, "before, local is several machines (alpha / beta): choose one by --host") {
+		t.Error(got)
+	}
+}
+
+// Rungs, and what a plan varies, are never held against another.
+func TestOtherKinds(t *testing.T) {
+	for name, change := range map[string]func(c *measure.Cell, v string){
+		"rung": func(c *measure.Cell, v string) { c.Rung = v },
+		"axis": func(c *measure.Cell, v string) { c.Axes = []measure.Axis{{Name: "variant", Value: v}} },
+	} {
+		before, after := result("local", "peer", 10, 1e9), result("local", "peer", 10, 1e9)
+		change(&before.Cells[0], "a")
+		change(&after.Cells[0], "b")
+		if x := Of(one(before), one(after), Options{Anyway: true}); len(x.Cells) > 0 || len(x.Unmatched) != 2 {
+			t.Errorf("%s: %+v", name, x.Cells)
 		}
 	}
 }
@@ -146,6 +200,24 @@ func TestMatching(t *testing.T) {
 	}
 }
 
+// One stream against four: the short single stream beside the four is no partner.
+func TestOtherStreams(t *testing.T) {
+	one1, four := result("local", "peer", 10, 1e9), result("local", "peer", 10, 2e9)
+	one1.Cells[0].Streams = 1
+	beside := result("local", "peer", 10, 1e9).Cells[0]
+	beside.Beside, beside.Streams = true, 1
+	four.Cells = append(four.Cells, beside)
+	for _, tt := range []struct{ before, after *measure.Document }{{one1, four}, {four, one1}} {
+		x := Of(one(tt.before), one(tt.after), Options{})
+		if len(x.Cells) != 1 || x.Cells[0].Outcome != measure.NotCompared || !strings.Contains(x.Cells[0].Reason, "streams: ") || len(x.Unmatched) != 1 || x.Unmatched[0].What != "TCP, 1 stream (beside)" {
+			t.Errorf("%s: %+v, %+v", x.Reason, x.Cells, x.Unmatched)
+		}
+		if y := Of(one(tt.before), one(tt.after), Options{Anyway: true}); y.Cells[0].ChangePct == nil || y.Outcome == measure.NotCompared {
+			t.Errorf("%s: %+v", y.Reason, y.Cells)
+		}
+	}
+}
+
 func mesh2(a, b string) *measure.Document { return result(a, b, 10, 1e9) }
 
 func TestSettings(t *testing.T) {
@@ -231,9 +303,10 @@ func TestRails(t *testing.T) {
 		worse         string
 	}{
 		{"the same", d(10, 0, 5e6), d(10.5, 0.05, 5.4e6), ""},
-		{"CPU", d(10, 0, 5e6), d(12, 0, 5e6), "CPU per Gb/s, sender"},
-		{"sent again", d(10, 0, 5e6), d(10, 0.2, 5e6), "sent again"},
-		{"round trip", d(10, 0, 5e6), d(10, 0, 7e6), "RTT under load"},
+		{"what two results differ by", d(10, 0, 4.4e6), d(12, 0.2, 6.39e6), ""},
+		{"CPU", d(10, 0, 5e6), d(18, 0, 5e6), "CPU per Gb/s, sender"},
+		{"sent again", d(10, 0, 5e6), d(10, 0.8, 5e6), "sent again"},
+		{"round trip", d(10, 0, 5e6), d(10, 0, 12e6), "RTT under load"},
 	}
 	for _, tt := range tests {
 		x := Of(one(tt.before), one(tt.after), Options{Guards: true})
@@ -242,6 +315,9 @@ func TestRails(t *testing.T) {
 			if g.Worse {
 				worse += g.Name
 			}
+		}
+		if worse != "" && !strings.Contains(x.Reason, "worse beside the rate: "+worse) {
+			t.Errorf("%s: %s", tt.name, x.Reason)
 		}
 		if worse != tt.worse || x.Regression != (worse != "") || x.Outcome != measure.Equivalent {
 			t.Errorf("%s: worse %q, regression %v", tt.name, worse, x.Regression)
@@ -265,7 +341,7 @@ func TestAA(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
 		runs, flows, pct int
-	}{{"5 runs", 5, 1, 5}, {"3 runs", 3, 1, 3}, {"single runs", 1, 1, 3}, {"8 flows of 5 runs", 5, 8, 5}} {
+	}{{"5 runs", 5, 1, 5}, {"3 runs", 3, 1, 3}, {"single runs, 3%", 1, 1, 3}, {"single runs, 5%", 1, 1, 5}, {"single runs, 8%", 1, 1, 8}, {"8 flows of 5 runs", 5, 8, 5}, {"8 flows of single runs", 1, 8, 8}} {
 		const pairs = 400
 		r := rand.New(rand.NewPCG(7, uint64(tt.runs)))
 		worse := 0

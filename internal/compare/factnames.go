@@ -41,9 +41,9 @@ type factName struct {
 func factNames() map[string]factName {
 	return map[string]factName{
 		"interfaces.mtu_bytes": {1, "MTU"}, "paths.mtu": {1, "path MTU"}, "interfaces.speed_bps": {2, "speed"}, "interfaces.duplex": {2, "duplex"},
-		"end_points.route.interface": {2, "interface that the traffic takes"}, "paths.gateway": {3, "next hop"}, "paths.hops": {3, "routers on the way"},
+		"end_points.route.interface": {1, "interface that the traffic takes"}, "paths.gateway": {3, "next hop"}, "paths.hops": {3, "routers on the way"},
 		"paths.silent": {2, "larger packets vanish silently"}, "paths.seen_as": {5, "address seen by the other end (NAT)"}, "paths.ways": {5, "ways of source ports"},
-		"paths.syn_mss": {12, "MSS in the handshake"}, "paths.window_scale": {3, "window scale in the handshake"}, "paths.sack": {3, "SACK"}, "paths.timestamps": {5, "TCP time stamps"}, "paths.ecn": {6, "ECN"},
+		"paths.syn_mss": {12, "MSS in the handshake"}, "paths.window_scale": {7, "window scale in the handshake"}, "paths.sack": {3, "SACK"}, "paths.timestamps": {5, "TCP time stamps"}, "paths.ecn": {6, "ECN"},
 		"congestion_control": {4, "congestion control"}, "paths.congestion": {4, "congestion control of the route"}, "interfaces.qdisc": {4, "qdisc"},
 		"sysctls": {5, "sysctl"}, "settings_changed": {5, "setting"}, "interfaces.offloads": {6, "offload"},
 		"interfaces.channels.combined": {7, "queues"}, "interfaces.channels.rx": {7, "receive queues"}, "interfaces.channels.tx": {7, "transmit queues"},

@@ -67,18 +67,14 @@ func factChanges(a, b *side, e ends, pairs []matched) (all []measure.FactChange)
 			continue
 		}
 		before, after := a.interfacesUsed(was), b.interfacesUsed(name)
-		alias := map[string]string{}
-		for i := range min(len(before), len(after)) {
-			if before[i] != after[i] && !slices.Contains(after, before[i]) {
-				alias[before[i]] = after[i]
-			}
-		}
-		x, gapsA := a.leavesOf(was, alias)
-		y, gapsB := b.leavesOf(name, nil)
+		roles := rolesOf(before, after)
+		x, gapsA := a.leavesOf(was, func(r role) string { return r.before }, roles)
+		y, gapsB := b.leavesOf(name, func(r role) string { return r.after }, roles)
 		for _, c := range differingFacts(x, y, slices.Concat(gapsA, gapsB)) {
 			c.Of = name
-			judgeFact(&c, after)
-			all = append(all, c)
+			if named := roles.name(&c, after); named && !repeats(all, &c) {
+				all = append(all, c)
+			}
 		}
 		all = append(all, versionChanges(a, b, was, name)...)
 		if i, k := strings.Join(before, ", "), strings.Join(after, ", "); i != k && i != "" && k != "" {
@@ -111,8 +107,12 @@ func endPoint(d *measure.Document, name string) measure.EndPoint {
 
 // leavesOf are all values that the results of a side have of each fact of an end
 // point, and the facts that some could not be asked for.
-func (s *side) leavesOf(name string, alias map[string]string) (all map[string][]string, gaps []string) {
+func (s *side) leavesOf(name string, of func(role) string, roles roles) (all map[string][]string, gaps []string) {
 	all = map[string][]string{}
+	called := map[string]string{}
+	for _, r := range roles {
+		called[of(r)] = r.id
+	}
 	for _, d := range s.docs {
 		f := factsOf(d, name)
 		if f == nil {
@@ -121,7 +121,7 @@ func (s *side) leavesOf(name string, alias map[string]string) (all map[string][]
 		for _, m := range f.NotChecked {
 			gaps = append(gaps, m.Fact)
 		}
-		for key, value := range flatten(f, alias) {
+		for key, value := range flatten(f, called) {
 			if !slices.Contains(all[key], value) {
 				all[key] = append(all[key], value)
 			}
@@ -143,7 +143,7 @@ func differingFacts(x, y map[string][]string, gaps []string) (all []measure.Fact
 	slices.Sort(keys)
 	for _, key := range keys {
 		was, is := x[key], y[key]
-		if len(x) == 0 || len(y) == 0 || sameSet(was, is) {
+		if len(x) == 0 || len(y) == 0 || sameSet(was, is) || ofGone(key, x, y) {
 			continue
 		}
 		if len(was) == 0 || len(is) == 0 {
@@ -154,6 +154,16 @@ func differingFacts(x, y map[string][]string, gaps []string) (all []measure.Fact
 		all = append(all, measure.FactChange{Fact: key, Before: told(was), After: told(is)})
 	}
 	return all
+}
+
+// ofGone tells of facts of an interface that one side does not have: that it is
+// not there is said once.
+func ofGone(key string, x, y map[string][]string) bool {
+	if !strings.HasPrefix(key, "interfaces[") || kindOfFact(key) == "interfaces.name" {
+		return false
+	}
+	there := "interfaces[" + nameIn(key) + "].name"
+	return (len(x[there]) == 0) != (len(y[there]) == 0)
 }
 
 func sameSet(a, b []string) bool {
@@ -192,9 +202,9 @@ func covers(gap, key string) bool {
 	return gap != "" && (plain == gap || strings.HasPrefix(plain, gap+"."))
 }
 
-// flatten names each fact by its key: "interfaces[eth0].mtu_bytes". Interfaces are
-// called as alias has them.
-func flatten(f *measure.Facts, alias map[string]string) leaves {
+// flatten names each fact by its key: "interfaces[eth0].mtu_bytes". Interfaces that
+// have a role are there by that too.
+func flatten(f *measure.Facts, roles map[string]string) leaves {
 	text, err := json.Marshal(f)
 	if err != nil { // a figure that JSON cannot hold: nothing is known of it
 		return nil
@@ -206,14 +216,14 @@ func flatten(f *measure.Facts, alias map[string]string) leaves {
 		return nil
 	}
 	all := leaves{}
-	w := walker{all, alias}
+	w := walker{all, roles}
 	w.object("", root)
 	return all
 }
 
 type walker struct {
 	leaves
-	alias map[string]string
+	roles map[string]string // by name of the interface
 }
 
 // namedMaps are objects whose keys are names of things, not of this program's.
@@ -261,9 +271,11 @@ func (w walker) list(key string, all []any) {
 		}
 		id := idOf(fields, i)
 		if key == "interfaces" {
-			id = cmp.Or(w.alias[id], id)
 			w.leaves[key+"["+id+"].name"] = "there"
 			delete(fields, "name")
+			if role := w.roles[id]; role != "" {
+				w.object(key+"["+role+"]", fields)
+			}
 		}
 		w.object(key+"["+id+"]", fields)
 	}

@@ -46,6 +46,18 @@ func TestFactChanges(t *testing.T) {
 		}, ""},
 		{"another machine", func(d *measure.Document) { peer(d).Hostname = new("host-c") }, "peer machine: host-peer -> host-c"},
 		{"thru there", func(d *measure.Document) { d.EndPoints[1].Thru = "1.1" }, "peer thru: 1.0 -> 1.1"},
+		{"the traffic takes another interface, which is there before too", func(d *measure.Document) {
+			d.Cells[0].Runs[0].Flows[0].Receiver.Route.Interface = "eth1"
+			peer(d).Interfaces[1].MTU = new(1500)
+			peer(d).Interfaces[1].Driver = new("veth")
+		}, "peer interface that the traffic takes: eth0 -> eth1; peer RPS rx-0 of the interface in use: 0-3 (eth0) -> none (eth1); peer driver of the interface in use: ixgbe (eth0) -> veth (eth1)"},
+		{"the traffic takes a new interface", func(d *measure.Document) {
+			d.Cells[0].Runs[0].Flows[0].Receiver.Route.Interface = "va"
+			peer(d).Interfaces = append(peer(d).Interfaces, measure.Interface{Name: "va", MTU: new(9000)})
+		}, "peer interface that the traffic takes: eth0 -> va; peer MTU of the interface in use: 1500 (eth0) -> 9000 (va); peer RPS rx-0 of the interface in use: 0-3 (eth0) -> none (va)"},
+		{"congestion control", func(d *measure.Document) {
+			peer(d).Congestion, peer(d).Sysctls["net.ipv4.tcp_congestion_control"] = new("bbr"), "bbr"
+		}, "peer congestion control: cubic -> bbr"},
 		{"the interface has another name", func(d *measure.Document) {
 			peer(d).Interfaces[0].Name = "ens3"
 			d.Cells[0].Runs[0].Flows[0].Receiver.Route.Interface = "ens3"
@@ -56,6 +68,7 @@ func TestFactChanges(t *testing.T) {
 		for _, d := range []*measure.Document{before, after} {
 			d.EndPoints[1].Thru = "1.0"
 			peer(d).CPU = &measure.Processors{Governors: []string{"performance"}}
+			peer(d).Sysctls["net.ipv4.tcp_congestion_control"] = "cubic"
 			peer(d).Interfaces[0].RPS = map[string]string{"rx-0": "0-3"}
 		}
 		tt.change(after)
@@ -70,6 +83,27 @@ func TestFactChanges(t *testing.T) {
 		if strings.Join(got, "; ") != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, strings.Join(got, "; "), tt.want)
 		}
+	}
+}
+
+// One change is named once, where it was made.
+func TestSayOnce(t *testing.T) {
+	d := func(name string) *measure.Document {
+		x := result("local", "peer", 10, 1e9)
+		f := x.EndPoints[0].Facts
+		f.Congestion, f.Sysctls["net.ipv4.tcp_congestion_control"] = &name, name
+		x.Paths = []measure.Path{{From: "local", To: "peer", Forward: measure.OneWay{Congestion: &name}, Back: measure.OneWay{Congestion: new("cubic")}}}
+		x.Cells[0].Runs[0].Flows[0].Sender.Streams[0].Congestion = name
+		return x
+	}
+	x := Of(one(d("bbr")), one(d("reno")), Options{})
+	if len(x.Facts) != 1 || x.Facts[0].Name != "congestion control" || x.Facts[0].Of != "local" || len(x.Cells[0].Settings) > 0 {
+		t.Errorf("%+v, %+v", x.Facts, x.Cells[0].Settings)
+	}
+	route := d("bbr")
+	route.Paths[0].Forward.Congestion = new("reno")
+	if x := Of(one(d("bbr")), one(route), Options{}); len(x.Facts) != 1 || x.Facts[0].Fact != "paths.congestion" {
+		t.Errorf("%+v", x.Facts)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -18,9 +19,9 @@ const leastValues = 3
 // contest is the comparison of one flow under way.
 type contest struct {
 	measure.ComparedCell
-	a, b     []float64       // logarithms of the units
-	was, is  *measure.Figure // of single runs
-	settings bool            // figures are of different things, and it was asked not to mind
+	a, b    []float64       // logarithms of the units
+	was, is *measure.Figure // of single runs
+	widened bool            // the interval is what so few values take, not what they say
 }
 
 // newContest gathers what is to be judged of a flow, or why it cannot be.
@@ -170,8 +171,22 @@ func sampleOf(logs []float64) *measure.Sample {
 	for _, l := range logs {
 		total += l / float64(len(logs))
 	}
-	low, high := math.Exp(slices.Min(logs)), math.Exp(slices.Max(logs))
-	return &measure.Sample{Value: min(max(math.Exp(total), low), high), Low: low, High: high, Units: len(logs)}
+	low, high, value := rateOf(slices.Min(logs)), rateOf(slices.Max(logs)), rateOf(total)
+	if low == 0 && high > 0 { // nothing has no ratio to the others: their common mean
+		value = 0
+		for _, l := range logs {
+			value += rateOf(l) / float64(len(logs))
+		}
+	}
+	return &measure.Sample{Value: min(max(value, low), high), Low: low, High: high, Units: len(logs)}
+}
+
+// rateOf is what a logarithm stands for: of leastRate nothing.
+func rateOf(log float64) float64 {
+	if log <= math.Log(leastRate) {
+		return 0
+	}
+	return math.Exp(log)
 }
 
 // settle judges all flows that can be compared: the main ones share the doubt,
@@ -195,12 +210,16 @@ func settle(all []*contest, barPct float64) {
 
 // judge says the outcome at a level such as 0.95:
 //
-//	improved    the lower bound is above the bar
-//	worse       the upper bound is below it
-//	equivalent  both lie within it
+//	equivalent  the interval lies within the bar
+//	improved    it lies above, and would if it were as wide as so few values take
+//	worse       below, likewise
 //	undecided   else
 func (x *contest) judge(level, barPct float64) {
-	x.LowPct, x.HighPct, x.LevelPct, x.Outcome = nil, nil, nil, measure.Undecided
+	x.LowPct, x.HighPct, x.LevelPct, x.Outcome, x.widened = nil, nil, nil, measure.Undecided, false
+	if stalled := x.stalled(); stalled != "" {
+		x.ChangePct, x.Reason = known(100*(x.After.Value/x.Before.Value-1)), stalled
+		return
+	}
 	var change, low, high float64
 	var found bool
 	if x.Basis == measure.OfSingles {
@@ -208,22 +227,59 @@ func (x *contest) judge(level, barPct float64) {
 	} else {
 		change, low, high, found = stat.Welch(x.a, x.b, level)
 	}
-	x.ChangePct = known(pctOf(change))
+	x.ChangePct = x.percent(change)
 	if !found {
 		x.Reason = "too little was measured for an interval: " + x.advice()
 		return
 	}
-	x.LowPct, x.HighPct, x.LevelPct = known(pctOf(low)), known(pctOf(high)), known(100*level)
 	up, down := math.Log1p(barPct/100), math.Log1p(-min(barPct, 99)/100)
+	alike := low > down && high < up
+	if least := stat.LeastTold(len(x.a), len(x.b), x.Basis != measure.OfResults, level); !alike && high-change < least {
+		low, high, x.widened, x.Indicative = change-least, change+least, true, true
+	}
+	x.LowPct, x.HighPct, x.LevelPct = x.percent(low), x.percent(high), known(100*level)
 	switch {
+	case alike:
+		x.Outcome = measure.Equivalent
 	case low > up:
 		x.Outcome = measure.Improved
 	case high < down:
 		x.Outcome = measure.Worse
-	case low > down && high < up:
-		x.Outcome = measure.Equivalent
 	}
 	x.Reason = x.words(barPct)
+}
+
+// stalled says that some values of a side are nothing, and not all: they have no
+// ratio, so that nothing can be said of it but this.
+func (x *contest) stalled() string {
+	var words []string
+	for _, s := range []struct {
+		name string
+		logs []float64
+	}{{"before", x.a}, {"after", x.b}} {
+		n := 0
+		for _, l := range s.logs {
+			if rateOf(l) == 0 {
+				n++
+			}
+		}
+		if n > 0 && n < len(s.logs) {
+			words = append(words, fmt.Sprintf("%d of the %d %s %s carried nothing", n, len(s.logs), x.Basis, s.name))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return strings.Join(words, ", ") + ": find out why before rates are compared"
+}
+
+// percent is the change of a logarithm; nil where there was nothing before, of
+// which no share can be taken.
+func (x *contest) percent(log float64) *float64 {
+	if x.Before != nil && x.Before.High == 0 {
+		return nil
+	}
+	return known(pctOf(log))
 }
 
 // pctOf is the change in percent of the logarithm of a ratio.
@@ -249,9 +305,12 @@ func (x *contest) words(barPct float64) string {
 	default:
 		text = "beyond " + bar
 	}
+	if x.Before.High == 0 || x.After.High == 0 {
+		return text + "; nothing passed " + map[bool]string{true: "before", false: "after"}[x.Before.High == 0]
+	}
 	switch {
-	case x.Basis == measure.OfSingles:
-		text += fmt.Sprintf("; single runs: indicative, runs are taken to differ by %d%%", stat.RunSpreadPct)
+	case x.widened || x.Basis == measure.OfSingles:
+		text += "; indicative: " + x.fewText()
 	case !x.Indicative && x.Basis == measure.OfResults:
 		text += fmt.Sprintf("; %d against %d results", len(x.b), len(x.a))
 	case x.Indicative:
@@ -262,13 +321,34 @@ func (x *contest) words(barPct float64) string {
 	return text
 }
 
+// fewText says what so few values are taken to differ by.
+func (x *contest) fewText() string {
+	values, spread := fmt.Sprintf("%d against %d %s", len(x.b), len(x.a), x.Basis), stat.RunSpreadPct
+	if x.Basis == measure.OfSingles {
+		values = "single runs"
+	}
+	if min(len(x.a), len(x.b)) >= leastValues {
+		spread = stat.SessionSpreadPct
+	}
+	return fmt.Sprintf("%s, which are taken to differ by %d%% (standard deviation)", values, spread)
+}
+
+// enoughRuns is the number beyond which other conditions tell more than more runs.
+const enoughRuns = 5
+
 // advice is what would tell.
 func (x *contest) advice() string {
-	if x.Basis == measure.OfResults {
+	switch {
+	case x.Basis == measure.OfResults:
 		return "more results would tell"
+	case min(len(x.a), len(x.b)) >= enoughRuns:
+		return fmt.Sprintf("the runs of a side vary by up to %s: longer runs (-t 30) on a quiet path would tell, or several results each side", unit.Percent(100*max(spanOf(x.a), spanOf(x.b))))
 	}
 	return "more runs would tell (--repeat 5)"
 }
+
+// spanOf is by how much the greatest of values exceeds the least, relative to that.
+func spanOf(logs []float64) float64 { return math.Expm1(slices.Max(logs) - slices.Min(logs)) }
 
 // warnings tell where a side has no one level that its mean would be of.
 func (x *contest) warnings() (all []string) {

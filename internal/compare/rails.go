@@ -110,8 +110,15 @@ func (r rail) values(cells []placed) (all []float64) {
 	return all
 }
 
+// fewFactor is how many times the bars of guardrails are as wide where a side has
+// fewer than leastValues results: nothing tells then what they vary by.
+const fewFactor = 5
+
 // judge takes the median of each side: a range has results that were disturbed.
 func (r rail) judge(before, after []float64) measure.ComparedRail {
+	if min(len(before), len(after)) < leastValues {
+		r.pct, r.least = fewFactor*r.pct, fewFactor*r.least
+	}
 	was, is := stat.Median(before), stat.Median(after)
 	g := measure.ComparedRail{Name: r.name, Unit: r.unit, Before: was, After: is, Bar: r.bar()}
 	if was > 0 {

@@ -20,8 +20,11 @@ type setting struct {
 	refuses bool   // figures under two values of it are of different things
 }
 
-// kindOf is what must be alike for flows to be held against each other at all.
-func kindOf(c *measure.Cell) string { return protocolText(c) }
+// kindOf is what must be alike for flows to be held against each other at all:
+// protocol, rung, what a plan varied beside the settings, and whether the flow counts.
+func kindOf(c *measure.Cell) string {
+	return strings.Join([]string{protocolText(c), c.Rung, stat.AxesText(axesBeside(c)), label(c), strconv.FormatBool(isBeside(c))}, ";")
+}
 
 // protocolText is "TCP", "UDP", "TCP request and response".
 func protocolText(c *measure.Cell) string {
@@ -39,9 +42,9 @@ func protocolText(c *measure.Cell) string {
 	return text
 }
 
-// keyOf names all by which flows of one kind are told apart.
+// keyOf names all settings by which flows of one kind are told apart.
 func keyOf(c *measure.Cell) string {
-	words := []string{c.Rung, stat.AxesText(axesBeside(c)), strconv.FormatBool(isBeside(c)), strconv.Itoa(c.AtOnce), label(c)}
+	words := []string{strconv.Itoa(c.AtOnce)}
 	for _, s := range settingsOf(placed{cell: c}) {
 		if s.refuses {
 			words = append(words, s.name+"="+s.value)

@@ -15,7 +15,7 @@ type team struct {
 	from, to string // names of the end points
 	hosts    [2]string
 	roles    [2]string
-	kind     string // protocol and traffic
+	kind     string // what no other is ever held against
 	key      string // settings that make the figure what it is
 	cells    []placed
 }
@@ -35,6 +35,9 @@ func (t *team) newest() placed {
 	}
 	return t.cells[len(t.cells)-1]
 }
+
+// beside tells whether the flow decides nothing.
+func (t *team) beside() bool { return isBeside(t.newest().cell) }
 
 // matched are the teams of both sides that measure the same.
 type matched struct{ before, after *team }
@@ -103,7 +106,8 @@ func roleOf(name string) string {
 // match pairs the teams of both sides: those of the same end points by name, then
 // by the machines' own names, then, where each side has a single pair, by who
 // ran the command. Flows of the same settings come first; what is left is paired
-// although its settings differ, where there is but one on each side.
+// although its settings differ, where there is but one on each side: main flows
+// among themselves, and those beside them.
 func match(a, b *side) (pairs []matched, restA, restB []*team) {
 	restA, restB = a.teams(), b.teams()
 	lone := singlePair(restA) && singlePair(restB)
@@ -195,7 +199,11 @@ func (p matched) renamed() (all []string) {
 // unmatched are the flows that only one side has.
 func unmatched(name string, rest []*team) (all []measure.UnmatchedCell) {
 	for _, t := range rest {
-		all = append(all, measure.UnmatchedCell{Side: name, From: t.from, To: t.to, What: whatOf(t.newest().cell)})
+		what := whatOf(t.newest().cell)
+		if t.beside() {
+			what += " (beside)"
+		}
+		all = append(all, measure.UnmatchedCell{Side: name, From: t.from, To: t.to, What: what})
 	}
 	return all
 }

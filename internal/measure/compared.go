@@ -12,6 +12,7 @@ type Compared struct {
 	Schema     string       `json:"schema"`
 	Thru       string       `json:"thru_version"`
 	Arguments  []string     `json:"arguments,omitempty"` // as given
+	ComparedAt *time.Time   `json:"compared_at,omitempty"`
 	Before     ComparedSide `json:"before"`
 	After      ComparedSide `json:"after"`
 	BarPct     float64      `json:"bar_pct"`          // a change within it is none
@@ -40,6 +41,7 @@ type ComparedResult struct {
 	Command   string    `json:"command"`
 	Thru      string    `json:"thru_version"`
 	StartedAt time.Time `json:"started_at"`
+	Hosts     []string  `json:"hosts,omitempty"` // its machines by their own names: "local is vm1"
 	Error     string    `json:"error,omitempty"` // how it ended, where it failed
 }
 
@@ -68,7 +70,7 @@ type ComparedCell struct {
 	Before     *Sample        `json:"before,omitempty"`
 	After      *Sample        `json:"after,omitempty"`
 	Basis      string         `json:"basis,omitempty"`
-	Indicative bool           `json:"indicative,omitempty"` // too few values to know what they vary by: under 3 on both sides, or one on a side
+	Indicative bool           `json:"indicative,omitempty"` // too few values to know what they vary by: one on a side, under 3 on both, or so few that what they are taken to differ by decides
 	ChangePct  *float64       `json:"change_pct,omitempty"`
 	LowPct     *float64       `json:"low_pct,omitempty"` // its interval
 	HighPct    *float64       `json:"high_pct,omitempty"`

@@ -44,6 +44,7 @@ type compared struct {
 	Warnings []string
 	Command  string
 	Thru     string
+	When     string // it was compared
 }
 
 func newCompared(x *measure.Compared) *compared {
@@ -67,16 +68,81 @@ func newCompared(x *measure.Compared) *compared {
 		v.Tells = append(v.Tells, clean(x.Reason))
 	}
 	if x.Regression && x.Outcome != measure.Worse {
-		v.Tells = append(v.Tells, "a guardrail got worse")
+		v.Answer = cleanUpTo(worstRail(x.Cells)+"; "+v.Answer, maxAnswer)
+		v.Tone = toneBad
 	}
-	words := []string{"thru"}
-	for _, a := range x.Arguments[:min(len(x.Arguments), maxLines)] {
-		words = append(words, quote(a))
-	}
-	if len(words) > 1 {
-		v.Command = strings.Join(words, " ")
+	v.Command = comparedCommand(x)
+	if x.ComparedAt != nil {
+		v.When = when(*x.ComparedAt)
 	}
 	return v
+}
+
+// worstRail names the guardrail that made a regression of a comparison whose rates
+// are none: the one that grew most, and how many others did.
+func worstRail(cells []measure.ComparedCell) string {
+	var worst *measure.ComparedRail
+	grown := func(r *measure.ComparedRail) float64 {
+		if r.ChangePct == nil { // from nothing
+			return math.Inf(1)
+		}
+		return *r.ChangePct
+	}
+	way, more := "", -1
+	for i := range cells {
+		for k := range cells[i].Guards {
+			r := &cells[i].Guards[k]
+			if cells[i].Beside || !r.Worse {
+				continue
+			}
+			more++
+			if worst == nil || grown(r) > grown(worst) {
+				worst, way = r, comparedWay(&cells[i])
+			}
+		}
+	}
+	if worst == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %s -> %s", worst.Name, railText(worst.Unit, worst.Before), railText(worst.Unit, worst.After))
+	if worst.ChangePct != nil {
+		text += " (" + signedPct(*worst.ChangePct) + ")"
+	}
+	text += " " + way + ": worse"
+	if more > 0 {
+		text += fmt.Sprintf(" (and %s)", count(more, "more figure"))
+	}
+	return text
+}
+
+// comparedCommand is the command to make the comparison again: of words such as
+// "last", which name another result after the next one, it has the ids.
+func comparedCommand(x *measure.Compared) string {
+	words := []string{"thru"}
+	sides := []measure.ComparedSide{x.Before, x.After}
+	for _, a := range x.Arguments[:min(len(x.Arguments), maxLines)] {
+		if len(sides) > 0 && a == sides[0].Name && len(words) > 1 {
+			a, sides = pinned(sides[0]), sides[1:]
+		}
+		words = append(words, quote(a))
+	}
+	if len(words) == 1 {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+// pinned is a side by a word that will name the same later: an id, or of a span its
+// results' first and last second.
+func pinned(s measure.ComparedSide) string {
+	n := len(s.Results)
+	switch {
+	case n == 1 && s.Results[0].Name != "":
+		return s.Results[0].Name
+	case n > 1 && !s.Results[0].StartedAt.IsZero():
+		return s.Results[0].StartedAt.UTC().Format(time.RFC3339) + ".." + s.Results[n-1].StartedAt.UTC().Format(time.RFC3339)
+	}
+	return s.Name
 }
 
 // tellsMore tells whether there is more than one main flow, or none was compared.
@@ -233,7 +299,7 @@ func facts(all []measure.FactChange, of *measure.ComparedCell) string {
 		said := fmt.Sprintf("%s %s -> %s", f.Name, f.Before, f.After)
 		i := slices.Index(words, said)
 		switch {
-		case f.Minor:
+		case f.Minor, f.Fact == "paths.mtu" && followsMTU(all, f):
 		case i >= 0 && len(places[i]) < answerFacts:
 			places[i] = append(places[i], f.Of)
 		case i >= 0:
@@ -250,6 +316,13 @@ func facts(all []measure.FactChange, of *measure.ComparedCell) string {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(words, ", ")
+}
+
+// followsMTU tells of a path's MTU that is that of an interface which changed alike.
+func followsMTU(all []measure.FactChange, p measure.FactChange) bool {
+	return slices.ContainsFunc(all, func(f measure.FactChange) bool {
+		return !f.Minor && strings.HasPrefix(f.Fact, "interfaces[") && strings.HasSuffix(f.Fact, "].mtu_bytes") && f.Before == p.Before && f.After == p.After
+	})
 }
 
 // changedAt is "at peer", "at both ends" of a flow, or of a path "on local -> peer"
@@ -286,7 +359,7 @@ func sideText(s measure.ComparedSide) string {
 		if failed > 0 {
 			lost = fmt.Sprintf("%d of them failed", failed)
 		}
-		return clean(join(s.Name, fmt.Sprintf("%d results", n), lost, when(first.StartedAt)+" to "+when(last.StartedAt)))
+		return clean(join(s.Name, fmt.Sprintf("%d results", n), lost, when(first.StartedAt)+" to "+when(last.StartedAt), machinesText(last)))
 	}
 	called := s.Name
 	if first.Name != "" && first.Name != s.Name {
@@ -296,7 +369,17 @@ func sideText(s measure.ComparedSide) string {
 	if first.Error != "" {
 		failed = "which failed: " + first.Error
 	}
-	return clean(join(called, prefixed("thru ", first.Command), when(first.StartedAt), failed))
+	return clean(join(called, prefixed("thru ", first.Command), when(first.StartedAt), machinesText(first), failed))
+}
+
+// machinesText are the machines of a result, at most a few.
+func machinesText(r measure.ComparedResult) string {
+	names := r.Hosts[:min(len(r.Hosts), fleetLines)]
+	more := ""
+	if n := len(r.Hosts) - len(names); n > 0 {
+		more = fmt.Sprintf("%d hosts more", n)
+	}
+	return join(strings.Join(names, ", "), more)
 }
 
 // when is a time for people; "" of none.

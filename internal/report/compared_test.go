@@ -130,9 +130,41 @@ func TestComparedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, _, _ := strings.Cut(text.String(), "\n")
-	want := "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse; changed: MTU of eth0 9000 -> 1500 at peer, path MTU 9000 -> 1500 both ways, kernel 6.12.48 -> 6.13.1 at peer"
+	want := "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse; changed: MTU of eth0 9000 -> 1500 at peer, kernel 6.12.48 -> 6.13.1 at peer"
 	if first != want {
 		t.Errorf("%q, want %q", first, want)
+	}
+}
+
+// Where a guardrail ends --fail-on any, the first line begins with it.
+func TestComparedRailInTheAnswer(t *testing.T) {
+	x := comparisons()["compared-range"]
+	x.Regression = true
+	x.Cells[0].Guards = []measure.ComparedRail{{Name: "loss", Unit: "pct", Before: 1, After: 2, ChangePct: new(100.0), Worse: true},
+		{Name: "RTT under load", Unit: "ns", Before: 4.4e6, After: 12e6, ChangePct: new(172.7), Worse: true}, {Name: "jitter", Unit: "ns", Before: 1e6, After: 9e6}}
+	v := newCompared(x)
+	if !strings.HasPrefix(v.Answer, "RTT under load 4.40 ms -> 12.0 ms (+172.7%) local -> peer: worse (and 1 more figure); ") || v.Tone != toneBad {
+		t.Error(v.Answer)
+	}
+}
+
+// The command to make it again names results by what will name them then, and the
+// page says whose they are and when they were compared.
+func TestComparedReproduce(t *testing.T) {
+	x := comparisons()["compared-worse"]
+	x.Arguments, x.ComparedAt = []string{"compare", "last~1", "last", "--html", "x.html"}, new(began())
+	x.Before.Results[0].Hosts, x.After.Results[0].Name = []string{"local is vm1", "peer is vm2"}, "20260314-092653-b7c1"
+	v := newCompared(x)
+	if want := "thru compare 20260314-092653-a3f9 20260314-092653-b7c1 --html x.html"; v.Command != want {
+		t.Errorf("%q, want %q", v.Command, want)
+	}
+	if !strings.Contains(v.Sides[0].Value, "local is vm1, peer is vm2") || v.Made() != "thru 0.1.0, compared 2026-03-14 09:26 UTC" {
+		t.Errorf("%q, %q", v.Sides[0].Value, v.Made())
+	}
+	x = comparisons()["compared-range"]
+	x.Arguments = []string{"compare", "--pair", "local..peer", "last-week", "today"}
+	if v, want := newCompared(x), "thru compare --pair local..peer 2026-03-07T09:26:53Z..2026-03-13T09:26:53Z 20260314-092653-a3f9"; v.Command != want {
+		t.Errorf("%q, want %q", v.Command, want)
 	}
 }
 
@@ -241,12 +273,26 @@ func TestComparedInABrowser(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		lookAt(t, ctx, name, file)
+		onAPhone(t, ctx, name)
 		stop()
 	}
 	heard.mu.Lock()
 	defer heard.mu.Unlock()
 	if len(heard.asked) != len(all) || len(heard.said) > 0 {
 		t.Errorf("asked for %q; the browser says %q", heard.asked, heard.said)
+	}
+}
+
+// onAPhone holds that no table of the page that is open runs out of a phone's screen:
+// before and after are both seen.
+func onAPhone(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	if err := chromedp.Do(ctx, colours("light"), chromedp.EmulateViewport(390, 800)); err != nil {
+		t.Fatal(err)
+	}
+	hidden, err := chromedp.Run(ctx, chromedp.Evaluate[string](`!matchMedia("screen").matches ? "on paper all" : String([...document.querySelectorAll(".cards td")].filter(d => d.getBoundingClientRect().right > innerWidth).length)`))
+	if err != nil || hidden != "0" {
+		t.Errorf("%s: %s cells are beyond a phone's screen, %v", name, hidden, err)
 	}
 }
 

@@ -121,6 +121,9 @@ func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
 // Title is the answer as the page's heading.
 func (v *compared) Title() template.HTML { return unbrokenArrows(v.Answer) }
 
+// Made says by which thru and when.
+func (v *compared) Made() string { return join("thru "+v.Thru, prefixed("compared ", v.When)) }
+
 // Beside are the facts that changed, below it.
 func (v *compared) Beside() template.HTML { return unbrokenArrows(v.Changed) }
 
@@ -165,7 +168,7 @@ func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error
 		m.head(2, "Reproduce")
 		m.code([]string{v.Command})
 	}
-	m.para("thru " + v.Thru)
+	m.para(v.Made())
 	if s := o.Signed; s != nil {
 		m.para("Signed by " + clean(s.Host) + " with the key " + clean(s.Key) + ". To check it:")
 		m.code([]string{clean(s.Verify)})

@@ -15,7 +15,9 @@ import (
 // 13.4.2). Where one side has a single value, it is held against the range in
 // which one more value of the other side would lie: a prediction interval, which
 // takes it that both sides scatter alike. Two single values have no interval
-// (found is false).
+// (found is false). Where the smaller side scatters less than the other, it is the
+// wider of Welch's interval and Student's of a common variance: two values that
+// happen to be alike do not know what they vary by.
 //
 // Mann-Whitney's test assumes less, but needs 4 values a side for 95%, and more
 // where several comparisons share the doubt: runs are few. Each is a mean of
@@ -30,12 +32,34 @@ func Welch(a, b []float64, level float64) (difference, low, high float64, found 
 	if !found {
 		return difference, math.NaN(), math.NaN(), false
 	}
-	half := 0.0
-	if square > 0 {
-		t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}
-		half = t.Quantile(0.5+level/2) * math.Sqrt(square)
+	half := halfWidth(square, degrees, level)
+	if len(a) > 1 && len(b) > 1 {
+		half = max(half, pooledHalf(a, b, level))
 	}
 	return difference, difference - half, difference + half, true
+}
+
+// halfWidth is that of an interval by Student's t.
+func halfWidth(square, degrees, level float64) float64 {
+	if !(square > 0) {
+		return 0
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}
+	return t.Quantile(0.5+level/2) * math.Sqrt(square)
+}
+
+// pooledHalf is the half width where both sides are taken to vary alike; 0 where it
+// is the larger side that varies less.
+func pooledHalf(a, b []float64, level float64) float64 {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	x, y, n, m := variance(a), variance(b), float64(len(a)), float64(len(b))
+	if x >= y {
+		return 0
+	}
+	pooled := (x*(n-1) + y*(m-1)) / (n + m - 2)
+	return halfWidth(pooled*(1/n+1/m), n+m-2, level)
 }
 
 // welchError is the squared standard error of a difference of means, and its
@@ -68,24 +92,53 @@ func variance(xs []float64) float64 {
 	return squares / float64(len(xs)-1)
 }
 
-// RunSpreadPct is how much single runs of one pair are taken to differ by, as a
-// standard deviation in percent, where there is nothing to know it from: seconds
-// within a run say nothing of what differs from run to run (connections and
-// ports, placement, other load). So of two single runs a change below some 10%
-// is not told from chance.
-const RunSpreadPct = 3
+// What is taken of values that are too few to tell what they vary by, as standard
+// deviations in percent. Seconds within a run say nothing of what differs from run
+// to run: connections and ports, placement, other load. RunSpreadPct covers paths
+// on which one run in ten loses a quarter, or half of them a fifth; so of two
+// single runs a fall by less than some 30% is not told from chance.
+// SessionSpreadPct is of the means of runs in one session each. TestFewRarelyFire
+// measures how often either is too little.
+const (
+	RunSpreadPct     = 12
+	SessionSpreadPct = 3
+)
+
+// LeastTold is the least change, as a logarithm, that n values against m tell from
+// chance at a level, whatever they say of themselves; 0 where they are enough.
+// One value tells no more against many than against one. With sessions, values are
+// runs of one session each side.
+func LeastTold(n, m int, sessions bool, level float64) float64 {
+	z, few := distuv.UnitNormal.Quantile(0.5+level/2), min(n, m)
+	switch {
+	case few < 2:
+		return z * RunSpreadPct / 100 * math.Sqrt2
+	case few < 3:
+		return z * RunSpreadPct / 100 * math.Sqrt(1/float64(n)+1/float64(m))
+	case few < fewRuns && sessions:
+		return z * SessionSpreadPct / 100 * math.Sqrt2
+	}
+	return 0
+}
+
+// fewRuns is how many runs a session has at least, whose scatter is believed.
+const fewRuns = 5
 
 // SingleRuns is the logarithm of how many times as much the one run of b carried
 // as the one of a, and its interval. To the doubt within each run (batch means)
 // comes what runs differ by (RunSpreadPct). There is no interval where a run was
-// too short to have seconds.
+// too short to have seconds, or where neither carried anything. A run that carried
+// nothing counts as 1 bit/s: no doubt within the other makes that chance.
 func SingleRuns(a, b *measure.Figure, level float64) (difference, low, high float64, found bool) {
-	if !(a.Value > 0) || !(b.Value > 0) {
+	if !(a.Value >= 0) || !(b.Value >= 0) || a.Value == 0 && b.Value == 0 {
 		return math.NaN(), math.NaN(), math.NaN(), false
 	}
-	difference = math.Log(b.Value) - math.Log(a.Value)
+	difference = math.Log(max(b.Value, 1)) - math.Log(max(a.Value, 1))
 	x, known := withinRun(a)
 	y, also := withinRun(b)
+	if a.Value == 0 || b.Value == 0 {
+		x, y, known, also = 0, 0, true, true
+	}
 	if !known || !also {
 		return difference, math.NaN(), math.NaN(), false
 	}
