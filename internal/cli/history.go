@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +17,6 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
-	"thru/internal/stat"
 	"thru/internal/store"
 	"thru/internal/unit"
 )
@@ -219,7 +217,7 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 	return e.withStore(c.storeFile, false, func(s store.Store) error {
 		bad := 0
 		for _, from := range sources {
-			got, err := e.takeOver(ctx, from, s)
+			got, err := store.Import(ctx, from, s, report.Answer)
 			for _, b := range got.Left {
 				e.line(fmt.Sprintf("%s, line %d: %s", from.name, b.Line, b.Why))
 			}
@@ -233,23 +231,6 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 		}
 		return nil
 	})
-}
-
-// takeOver imports JSON lines, or the one document of a file that --json wrote.
-func (e *env) takeOver(ctx context.Context, from *source, s store.Store) (store.Imported, error) {
-	if !bytes.HasPrefix(from.begin, []byte("{\n")) && !bytes.HasPrefix(from.begin, []byte("{\r\n")) {
-		return store.Import(ctx, from, s)
-	}
-	all, err := e.results(ctx, from, stat.Link{})
-	if err != nil {
-		return store.Imported{}, err
-	}
-	for i, x := range all {
-		if _, err := s.Put(ctx, x.doc, report.Answer(x.doc)); err != nil {
-			return store.Imported{Kept: i}, err
-		}
-	}
-	return store.Imported{Kept: len(all)}, nil
 }
 
 // historyRmCmd removes results.
