@@ -114,8 +114,8 @@ func defaultStore() (string, error) {
 	return filepath.Join(home, ".local", "share", "thru", "results.db"), nil
 }
 
-// open opens the store. Where it is only read, none is made.
-func (a archive) open(read bool) (store.Store, error) {
+// open opens the store.
+func (a archive) open(o store.Options) (store.Store, error) {
 	path, err := a.path, error(nil)
 	if path == "" {
 		path, err = defaultStore()
@@ -123,7 +123,8 @@ func (a archive) open(read bool) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(path, store.Options{ReadOnly: read, Patience: putTime})
+	o.Patience = putTime
+	return store.Open(path, o)
 }
 
 // worthKeeping tells whether a document says anything that was found out.
@@ -139,7 +140,7 @@ func (a archive) keep(doc *measure.Document) (string, error) {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is kept too
-	s, err := a.open(false)
+	s, err := a.open(store.Options{})
 	if err != nil {
 		cancel()
 		return "", err
@@ -148,6 +149,9 @@ func (a archive) keep(doc *measure.Document) (string, error) {
 	id, err := s.Put(ctx, doc, report.Answer(doc))
 	if err == nil && a.instead != "" && a.instead != id {
 		_, err = s.Delete(ctx, a.instead)
+	}
+	if err == nil && a.most > 0 {
+		_, err = s.Prune(ctx, store.Retention{Command: doc.Command, Count: a.most})
 	}
 	return id, errors.Join(err, s.Close())
 }

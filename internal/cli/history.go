@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,7 +112,7 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	f.Text = strings.Join(text, " ")
 	var found []store.Entry
 	var more bool
-	err = e.withStore(c.storeFile, true, func(s store.Store) (err error) {
+	err = e.withStore(c.storeFile, store.Options{ReadOnly: true}, func(s store.Store) (err error) {
 		found, more, err = s.Find(ctx, f)
 		return err
 	})
@@ -154,20 +153,12 @@ func (f filterFlags) none() bool {
 }
 
 // withStore opens the store, uses it and gives it back.
-func (e *env) withStore(at storeFile, read bool, use func(store.Store) error) error {
-	s, err := archiveOf(keepFlags{storeFile: at}).open(read)
+func (e *env) withStore(at storeFile, o store.Options, use func(store.Store) error) error {
+	s, err := archiveOf(keepFlags{storeFile: at}).open(o)
 	if err != nil {
 		return err
 	}
 	return errors.Join(use(s), s.Close())
-}
-
-// withOldStore does so with one that is there already.
-func (e *env) withOldStore(at storeFile, use func(store.Store) error) error {
-	if err := e.withStore(at, true, func(store.Store) error { return nil }); err != nil {
-		return err
-	}
-	return e.withStore(at, false, use)
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -194,7 +185,7 @@ func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	f.Limit = -1 // all
-	return e.withStore(c.storeFile, true, func(s store.Store) error {
+	return e.withStore(c.storeFile, store.Options{ReadOnly: true}, func(s store.Store) error {
 		if c.File == "" || c.File == "-" {
 			_, err := store.Export(ctx, e.out, s, f)
 			return err
@@ -245,10 +236,10 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeSources(sources)
-	return e.withStore(c.storeFile, false, func(s store.Store) error {
+	return e.withStore(c.storeFile, store.Options{}, func(s store.Store) error {
 		bad := 0
 		for _, from := range sources {
-			got, err := e.takeOver(ctx, from, s)
+			got, err := store.Import(ctx, from, s, report.Answer)
 			for _, b := range got.Left {
 				e.line(fmt.Sprintf("%s, line %d: %s", from.name, b.Line, b.Why))
 			}
@@ -264,26 +255,6 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// takeOver imports JSON lines, or the one document of a file that --json wrote or
-// of a page --with-raw, as it is.
-func (e *env) takeOver(ctx context.Context, from *source, s store.Store) (store.Imported, error) {
-	read := report.ReadJSON
-	switch {
-	case isPage(from.begin):
-		read = report.Embedded
-	case !bytes.HasPrefix(from.begin, []byte("{\n")) && !bytes.HasPrefix(from.begin, []byte("{\r\n")):
-		return store.Import(ctx, from, s)
-	}
-	doc, err := read(from)
-	if err != nil {
-		return store.Imported{}, err
-	}
-	if _, err := s.Put(ctx, doc, report.Answer(doc)); err != nil {
-		return store.Imported{}, err
-	}
-	return store.Imported{Kept: 1}, nil
-}
-
 // historyRmCmd removes results.
 type historyRmCmd struct {
 	IDs []string `arg:"" name:"id" help:"Of thru history; the first 6 characters or more, where they tell it from all others; last, last~1."`
@@ -293,7 +264,7 @@ type historyRmCmd struct {
 
 // Run removes results.
 func (c *historyRmCmd) Run(ctx context.Context, e *env) error {
-	return e.withOldStore(c.storeFile, func(s store.Store) error {
+	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {
 		var going []store.Entry
 		for _, word := range c.IDs {
 			x, err := oneEntry(ctx, s, word)
@@ -334,7 +305,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 	if r.Count = c.Keep; c.Keep < 0 || r == (store.Retention{}) {
 		return fault.Usagef("such as --older 90d, --keep 1000 or --max-bytes 500M", "nothing says what may go")
 	}
-	return e.withOldStore(c.storeFile, func(s store.Store) error {
+	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {
 		if !c.Yes {
 			count := r
 			count.DryRun = true

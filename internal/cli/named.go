@@ -69,7 +69,7 @@ func (l *library) store() (store.Store, error) {
 	if l.open != nil {
 		return l.open, nil
 	}
-	s, err := l.env.archive.open(true)
+	s, err := l.env.archive.open(store.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Usagef("each test keeps its result, unless --no-store says otherwise; thru history lists them", "no result is kept yet")
 	}

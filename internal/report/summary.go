@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -104,7 +103,7 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "not accepted", Tone: toneBad, Why: clean(v.Reason)}
 	case failedTargets(d) > 0:
 		return acceptance{Word: "not accepted", Tone: toneBad, Why: targetsLine(d)}
-	case v != nil && brokeOff(d):
+	case v != nil && d.BrokeOff():
 		return acceptance{Word: "no verdict", Why: "what was measured would pass, but it did not run to its end"}
 	case v != nil && len(d.Targets) > 0:
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
@@ -116,11 +115,6 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "no verdict", Why: "nothing was measured"}
 	}
 	return acceptance{Word: "no verdict", Why: noVerdictText(d), How: verdictCommands(d)}
-}
-
-// brokeOff tells of a document whose command failed, other than by its verdict.
-func brokeOff(d *measure.Document) bool {
-	return d.Error != nil && d.Error.ExitCode != fault.Verdict
 }
 
 // targetAcceptance is that of a tuning with a target.
@@ -138,7 +132,7 @@ func checkAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "not fit", Tone: toneBad, Why: "a gate fails: a measurement would not count"}
 	case fail > 1:
 		return acceptance{Word: "not fit", Tone: toneBad, Why: fmt.Sprintf("%d gates fail: a measurement would not count", fail)}
-	case brokeOff(d) || countGates(d.Gates, measure.GatePass) == 0:
+	case d.BrokeOff() || countGates(d.Gates, measure.GatePass) == 0:
 		return acceptance{Word: "no verdict", Why: "it could not be checked to the end"}
 	}
 	a := acceptance{Word: "fit", Tone: toneGood, Why: "no gate fails: a measurement counts"}
@@ -359,7 +353,7 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 	if isCheck(d) && b.Accepted.Tone == toneGood {
 		r.warned(v)
 	}
-	if v.Error != nil && brokeOff(d) {
+		if v.Error != nil && d.BrokeOff() {
 		r.say(v.Error.Hint)
 	}
 	for _, w := range slices.Concat(v.Why, v.Judged) {

@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -100,6 +101,34 @@ func TestMigrate(t *testing.T) {
 	}
 	if err := s.db.QueryRow("SELECT count(*) FROM results WHERE colour = 'grey'").Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d results, %v", n, err)
+	}
+}
+
+// A look into a file ends, whatever is in it.
+func TestEndless(t *testing.T) {
+	s := file(t)
+	s.readTime = 50 * time.Millisecond
+	if _, err := s.Put(context.Background(), noisy(1, 100), ""); err != nil {
+		t.Fatal(err)
+	}
+	s.set(t, "foreign_keys=off") // the document stays
+	if _, err := s.db.Exec("DROP TABLE results; CREATE VIEW results AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r) SELECT n, n || '' AS id, '' AS entry, '' AS started, '' AS sha256 FROM r WHERE n < 0"); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	_, _, find := s.Find(ctx, Filter{})
+	_, entry := s.Entry(ctx, "x")
+	_, get := s.Get(ctx, "x")
+	_, stats := s.Stats(ctx)
+	for name, err := range map[string]error{"Find": find, "Entry": entry, "Get": get, "Stats": stats} {
+		if !errors.Is(err, errSlow) || fault.Hint(err) == "" {
+			t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
+		}
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, _, err := s.Find(cancelled, Filter{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Find without time: %v", err)
 	}
 }
 

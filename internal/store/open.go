@@ -42,21 +42,23 @@ func open(path string, o Options) (*database, error) {
 	path, err := filepath.Abs(path)
 	isThere := false
 	if err == nil {
-		isThere, err = prepare(path, o.ReadOnly)
+		isThere, err = prepare(path, o.ReadOnly || o.Existing)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &database{path: path, readOnly: o.ReadOnly, isThere: isThere, patience: cmp.Or(o.Patience, patience), writing: make(chan struct{}, 1)}
+	s := &database{path: path, readOnly: o.ReadOnly, isThere: isThere, patience: cmp.Or(o.Patience, patience), readTime: readTime, writing: make(chan struct{}, 1)}
 	if s.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, err
 	}
 	if s.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument)); err != nil {
 		return nil, err
 	}
-	if o.ReadOnly {
+	switch err = s.glance(); {
+	case err != nil:
+	case o.ReadOnly || o.Existing:
 		err = s.connect("rw")
-	} else {
+	default:
 		err = s.connect("rwc")
 	}
 	if err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
@@ -76,14 +78,14 @@ var errNoFile = errors.New("it is no file")
 // prepare makes the folder, for this user alone, and tells whether the file is
 // there. It does not open the file: to close it would let go of the locks that
 // this process has on it by another store (fcntl(2)).
-func prepare(path string, readOnly bool) (isThere bool, err error) {
+func prepare(path string, makeNone bool) (isThere bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
 		return true, errNoFile
-	case err == nil && readOnly && info.Size() == 0:
-		return false, fs.ErrNotExist // nothing was kept in it, and reading makes nothing
-	case readOnly || err == nil || !errors.Is(err, fs.ErrNotExist):
+	case err == nil && makeNone && info.Size() == 0:
+		return false, fs.ErrNotExist // nothing was kept in it
+	case makeNone || err == nil || !errors.Is(err, fs.ErrNotExist):
 		return err == nil, err
 	}
 	return false, os.MkdirAll(filepath.Dir(path), 0o700)
@@ -105,6 +107,9 @@ func (s *database) connect(mode string) (err error) {
 	defer cancel()
 	return patiently(ctx, func() error {
 		version, err := s.version(ctx)
+		if err == nil && version > 0 {
+			err = checkTables(ctx, s.db, version)
+		}
 		if err == nil && version == 0 && !s.isThere {
 			err = os.Chmod(s.path, 0o600) // before there is anything in it
 		}
@@ -142,20 +147,61 @@ func source(path string) string {
 // errForeign is the error of a database that another program has made.
 var errForeign = errors.New("it is a database of another program")
 
-// version is that of the store in the file; 0 where it is empty.
-func (s *database) version(ctx context.Context) (version int, err error) {
-	var app, tables int
-	row := s.db.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version")
-	if err := row.Scan(&app, &version, &tables); err != nil {
-		return 0, err
+// glance refuses a file by its header, as it lies there: where SQLite opens it as
+// usual, it writes into the file what a crash has left in its log. What cannot be
+// read so is left to what comes after. SQLite reads it, since by a file of our own
+// the locks would go (prepare).
+func (s *database) glance() error {
+	db, err := sql.Open("sqlite", source(s.path)+"&mode=ro&immutable=1")
+	if err != nil {
+		return err
 	}
+	defer db.Close()
+	log := logged(s.path) // looked at first: another process may be making the store, and its log begins when it is made
+	h, err := headOf(context.Background(), db)
 	switch {
-	case app != application && (app != 0 || version != 0 || tables > 0):
-		return 0, errForeign
-	case version > len(steps):
-		return 0, fault.Failf("use a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
+	case err != nil:
+		return nil
+	case h.foreign() || log && h.app != application:
+		return errForeign
 	}
-	return version, nil
+	return checkVersion(h.version)
+}
+
+// head is what tells whose a database is.
+type head struct{ app, version, tables int }
+
+// headOf reads it in one statement, so that it is of one moment.
+func headOf(ctx context.Context, db *sql.DB) (h head, err error) {
+	row := db.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version")
+	err = row.Scan(&h.app, &h.version, &h.tables)
+	return h, err
+}
+
+// foreign tells of a database of another program. One without anything is what a
+// process leaves that ends as it makes a store.
+func (h head) foreign() bool {
+	return h.app != application && (h.app != 0 || h.version != 0 || h.tables > 0)
+}
+
+// version is that of the store in the file; 0 where it is empty.
+func (s *database) version(ctx context.Context) (int, error) {
+	h, err := headOf(ctx, s.db)
+	switch {
+	case err != nil:
+		return 0, err
+	case h.foreign():
+		return 0, errForeign
+	}
+	return h.version, checkVersion(h.version)
+}
+
+// checkVersion refuses what this thru does not know.
+func checkVersion(version int) error {
+	if version >= 0 && version <= len(steps) {
+		return nil
+	}
+	return fault.Failf("use a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
 }
 
 // journal sets how the file is kept whole: by a log that readers need not wait

@@ -21,7 +21,7 @@ func (x Suite) exported(t *testing.T) {
 	}
 	to := store.Memory()
 	for range 2 { // the second time all of them are there already
-		done, err := store.Import(within(t), bytes.NewReader(out.Bytes()), to)
+		done, err := store.Import(within(t), bytes.NewReader(out.Bytes()), to, nil)
 		if err != nil || done.Kept != n || done.Bad != 0 {
 			t.Fatalf("Import: %+v, %v", done, err)
 		}
@@ -58,7 +58,7 @@ func (x Suite) hostileLines(t *testing.T) {
 		"null", "[]", "\x00\xff",
 		`{"document":` + text1(t, Document(3)) + "}\r",
 	}
-	done, err := store.Import(within(t), strings.NewReader(strings.Join(lines, "\n")), s)
+	done, err := store.Import(within(t), strings.NewReader(strings.Join(lines, "\n")), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

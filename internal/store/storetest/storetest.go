@@ -41,6 +41,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("pages", s.pages)
 	t.Run("delete", s.deletes)
 	t.Run("prune", s.prunes)
+	t.Run("prune a command", s.prunesCommand)
 	t.Run("not there", s.notThere)
 	t.Run("unfit", s.unfit)
 	t.Run("hostile", s.hostile)
@@ -202,6 +203,15 @@ func (x Suite) again(t *testing.T) {
 	}
 	if e, err := s.Entry(within(t), id); err != nil || e.Title != "first" {
 		t.Errorf("entry %+v, %v: want the first title", e, err)
+	}
+	untitled := Put(t, s, Document(2), "")
+	Put(t, s, Document(2), "")
+	Put(t, s, Document(2), "Said later")
+	if e, err := s.Entry(within(t), untitled); err != nil || e.Title != "Said later" {
+		t.Errorf("entry %+v, %v: want the title that it had not", e, err)
+	}
+	if ids, _ := find(t, s, store.Filter{Text: "said LATER"}); !slices.Equal(ids, []string{untitled}) {
+		t.Errorf("found by it: %v", ids)
 	}
 }
 
@@ -398,6 +408,47 @@ func (x Suite) prunes(t *testing.T) {
 	}
 	ids = ids[:len(ids)-n]
 	step(store.Retention{Bytes: 1}, len(ids)-1)
+}
+
+func (x Suite) prunesCommand(t *testing.T) {
+	s := x.Open(t)
+	Fill(t, s, 12) // a third each of test, ladder and check, the oldest in 2026
+	count := func(command string, want int) {
+		t.Helper()
+		if got, _ := find(t, s, store.Filter{Commands: []string{command}}); len(got) != want {
+			t.Fatalf("%d of %s, want %d", len(got), command, want)
+		}
+	}
+	for _, c := range []struct {
+		r            store.Retention
+		gone, ladder int
+	}{
+		{store.Retention{Command: "none", Count: 1, Age: 1, Bytes: 1}, 0, 4},
+		{store.Retention{Command: "ladder", Count: 4, Bytes: 1 << 40}, 0, 4},
+		{store.Retention{Command: "ladder", Count: 3}, 1, 3},
+		{store.Retention{Command: "ladder", Bytes: 1}, 2, 1},
+	} {
+		dry := c.r
+		dry.DryRun = true
+		for _, r := range []store.Retention{dry, c.r} {
+			if n, err := s.Prune(within(t), r); n != c.gone || err != nil {
+				t.Fatalf("Prune %+v: %d, %v; want %d", r, n, err, c.gone)
+			}
+		}
+		count("test", 4)
+		count("ladder", c.ladder)
+		count("check", 4)
+	}
+	old := Document(1)
+	old.StartedAt, old.ElapsedNs = time.Now().AddDate(-1, 0, 0), 99
+	Put(t, s, old, "")
+	other := Document(0)
+	other.StartedAt = old.StartedAt
+	Put(t, s, other, "")
+	if n, err := s.Prune(within(t), store.Retention{Command: "ladder", Age: 300 * 24 * time.Hour}); n != 1 || err != nil {
+		t.Fatalf("Prune by age: %d, %v", n, err)
+	}
+	count("test", 5)
 }
 
 // noise is text that hardly gets smaller by being compressed.
