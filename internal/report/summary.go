@@ -353,7 +353,7 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 	if isCheck(d) && b.Accepted.Tone == toneGood {
 		r.warned(v)
 	}
-		if v.Error != nil && d.BrokeOff() {
+	if v.Error != nil && d.BrokeOff() {
 		r.say(v.Error.Hint)
 	}
 	for _, w := range slices.Concat(v.Why, v.Judged) {
