@@ -135,7 +135,7 @@ func TestExpectBuffers(t *testing.T) {
 		want string
 		bps  bool
 	}{
-		"far away": {20e6, "up to 15.1 Gb/s: 36 MiB of window x 8 / 20.0 ms of RTT", true},
+		"far away": {20e6, "enough for 10.0 Gb/s, the interfaces' rate: 36 MiB of window at 20.0 ms of RTT", true},
 		"near":     {80e3, "no longer a bound: 3 MiB of window are enough for any rate at 80 µs of RTT", false},
 	} {
 		d := pair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 4096 6144"), sysctl(0, "net.ipv4.tcp_wmem", "4096 4096 4096"))
