@@ -12,6 +12,9 @@ PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
 BUILD       := $(PLAIN) $(GO) build -ldflags '$(LDFLAGS)'
 # Systems that thru is built for.
 CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64
+# Systems that lint looks at, and packages that test vets first.
+SYSTEMS     := linux freebsd windows
+VET         := ./...
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Package archives and programs of Debian that the lab and the browser tests use.
@@ -34,7 +37,7 @@ build: ## build bin/thru, one static binary
 # programs: GORACE. go vet comes first and sees more than go test's own, which would
 # look at it all again.
 test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
-	$(PLAIN) $(GO) vet ./...
+	$(if $(VET),$(PLAIN) $(GO) vet $(VET))
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
 	{ $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$' -e '/iperf[23]$$') || touch bin/failed; \
@@ -94,9 +97,9 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 		done; \
 	done
 
-lint: ## check format, vet for three systems, staticcheck
+lint: ## check format, vet for SYSTEMS (linux freebsd windows), staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning ./... || exit 1; done
+	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning ./... || exit 1; done
 	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long,tuning ./...
 
 cross: ## build for every system, and hold the linux binary to its size; CROSS=linux/amd64 chooses
