@@ -66,7 +66,7 @@ var (
 
 // What is not as a guide would have it, and does no harm here: it must end as it was.
 var (
-	noSACK = Bad{Name: "no-sack", About: "no SACK where nothing is lost",
+	noSACK = Bad{Name: "no-sack", About: "no SACK, which costs only where a queue overflows at the start", Cures: []string{"sack@peer"},
 		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
 	idleBuffers = Bad{Name: "idle-buffers", About: "small buffers of the direction that carries no data",
 		Spoil: func(s *Scene) {
