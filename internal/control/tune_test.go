@@ -23,7 +23,7 @@ import (
 func TestTune(t *testing.T) {
 	w, q := sick(), &quiet{}
 	random := rand.New(rand.NewPCG(1, 2))
-	w.noise = func() float64 { return 1 + 0.01*random.NormFloat64() }
+	w.noise = func(string) float64 { return 1 + 0.01*random.NormFloat64() }
 	doc, err := w.runner(q).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
 	if err != nil || doc.Error != nil || doc.Command != "tune" {
 		t.Fatal(err, doc.Error)
@@ -93,7 +93,7 @@ func TestTuneHealthy(t *testing.T) {
 	for seed := range uint64(5) {
 		w := newWorld(sick().set, func(map[spot]string, string, int) float64 { return 1e9 })
 		random := rand.New(rand.NewPCG(seed, 2))
-		w.noise = func() float64 { return 1 + 0.05*random.NormFloat64() }
+		w.noise = func(string) float64 { return 1 + 0.05*random.NormFloat64() }
 		before := w.now()
 		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Seed: seed, propose: proposing(cures()...)})
 		if err != nil || !reflect.DeepEqual(w.now(), before) || len(doc.Tuning.Journey) != 1 || len(doc.Tuning.Attempts) != 4 {
@@ -107,7 +107,7 @@ func TestTuneChangesNothing(t *testing.T) {
 	for name, how := range map[string]Tuning{"dry run": {DryRun: true}, "A/A": {AA: 5}} {
 		w, q := sick(), &quiet{}
 		random := rand.New(rand.NewPCG(3, 4))
-		w.noise = func() float64 { return 1 + 0.02*random.NormFloat64() }
+		w.noise = func(string) float64 { return 1 + 0.02*random.NormFloat64() }
 		before := w.now()
 		how.propose = proposing(cures()...)
 		doc, err := w.runner(q).Tune(t.Context(), tunePlan(t), Probing{}, how)

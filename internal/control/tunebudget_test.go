@@ -33,7 +33,7 @@ func TestTuneBudget(t *testing.T) {
 				}
 				return 1e9
 			}
-			w.noise = func() float64 { return 1 + tt.noise*random.NormFloat64() }
+			w.noise = func(string) float64 { return 1 + tt.noise*random.NormFloat64() }
 			takes := tt.before
 			q.trying = func(measure.Proposal) { takes = tt.then }
 			w.agents[Local].fails = func(call string) error {

@@ -43,7 +43,7 @@ func TestTuneJudgesTheRightDirection(t *testing.T) {
 				}
 				return rate
 			})
-			w.noise = func() float64 { return 1 + 0.01*random.NormFloat64() }
+			w.noise = func(string) float64 { return 1 + 0.01*random.NormFloat64() }
 			how := Tuning{Budget: time.Hour, propose: proposing()}
 			if tt.hand {
 				how.Try = []measure.Setting{{EndPoint: tt.end, Knob: tt.knob, Value: "new"}}
@@ -129,7 +129,7 @@ func TestTuneTellsOfARestlessPath(t *testing.T) {
 	for noise, want := range map[float64]int{0.15: 1, 0.01: 0} {
 		w := newWorld(sick().set, func(map[spot]string, string, int) float64 { return 1e9 })
 		random := rand.New(rand.NewPCG(3, 4))
-		w.noise = func() float64 { return 1 + noise*random.NormFloat64() }
+		w.noise = func(string) float64 { return 1 + noise*random.NormFloat64() }
 		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
 		said := 0
 		for _, s := range doc.Warnings {
