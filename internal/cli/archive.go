@@ -140,12 +140,11 @@ func (a archive) keep(doc *measure.Document) (string, error) {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is kept too
+	defer cancel()
 	s, err := a.open(store.Options{})
 	if err != nil {
-		cancel()
 		return "", err
 	}
-	defer cancel()
 	id, err := s.Put(ctx, doc, report.Answer(doc))
 	if err == nil && a.instead != "" && a.instead != id {
 		_, err = s.Delete(ctx, a.instead)
@@ -163,10 +162,7 @@ func (e *env) store(doc *measure.Document, quiet bool) {
 	switch {
 	case errors.Is(err, store.ErrNone): // nothing that anybody here could mend
 	case err != nil:
-		e.line("warning: the result is not in the history: " + err.Error())
-		if h := fault.Hint(err); h != "" {
-			e.line("hint: " + h)
-		}
+		e.warn("the result is not in the history", err)
 	case id != "" && !quiet:
 		fmt.Fprintf(e.out, "stored: %s\n", id)
 	}

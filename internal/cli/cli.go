@@ -254,6 +254,14 @@ func (e *env) errorLines(err error) {
 	}
 }
 
+// warn says that something beside the figures went wrong, and what would mend it.
+func (e *env) warn(what string, err error) {
+	e.line("warning: " + what + ": " + err.Error())
+	if h := fault.Hint(err); h != "" {
+		e.line("hint: " + h)
+	}
+}
+
 // line writes one to stderr. Names of files and what other hosts say may hold
 // characters that command a terminal: they are shown as question marks. No
 // secret is shown.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"thru/internal/fault"
+	"thru/internal/bus"
 	"thru/internal/measure"
 	"thru/internal/report"
 )
@@ -42,31 +42,26 @@ func (e *env) writeForms(doc *measure.Document, f forms) error {
 // writeForm writes one of them. Where this host has no key it is written without
 // a signature, and says so.
 func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signature) error, signs bool) error {
+	var who *report.Signature
+	var key *bus.Signer
+	if signs {
+		var err error
+		if key, err = e.signer(); err != nil {
+			e.warn("the report is not signed", err)
+		} else {
+			who = &report.Signature{Host: hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
+		}
+	}
 	var b bytes.Buffer
-	if !signs {
-		if err := write(&b, nil); err != nil {
-			return fmt.Errorf("cli: writing the report: %w", err)
-		}
-		return e.deliver(flag, file, b.Bytes())
-	}
-	key, err := e.signer()
-	if err != nil {
-		e.line("warning: the report is not signed: " + err.Error())
-		if h := fault.Hint(err); h != "" {
-			e.line("hint: " + h)
-		}
-		if err := write(&b, nil); err != nil {
-			return fmt.Errorf("cli: writing the report: %w", err)
-		}
-		return e.deliver(flag, file, b.Bytes())
-	}
-	who := &report.Signature{Host: hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
 	if err := write(&b, who); err != nil {
 		return fmt.Errorf("cli: writing the report: %w", err)
 	}
-	text, err := sealed(b.Bytes(), key, who.Host, time.Now())
-	if err != nil {
-		return err
+	text := b.Bytes()
+	if who != nil {
+		var err error
+		if text, err = sealed(text, key, who.Host, time.Now()); err != nil {
+			return err
+		}
 	}
 	return e.deliver(flag, file, text)
 }

@@ -9,8 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -249,7 +247,7 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 			fmt.Fprintf(e.out, "%s: %s taken over\n", from.name, results(got.Kept))
 		}
 		if bad > 0 {
-			return fault.Failf("what could be read is there; the rest is no result of thru", "%s could not be taken over", counted(bad, "line"))
+			return fault.Failf("what could be read is there; the rest is no result of thru", "%s could not be taken over", unit.Plural(bad, "line"))
 		}
 		return nil
 	})
@@ -267,7 +265,7 @@ func (c *historyRmCmd) Run(ctx context.Context, e *env) error {
 	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {
 		var going []store.Entry
 		for _, word := range c.IDs {
-			x, err := oneEntry(ctx, s, word)
+			x, err := entryOf(ctx, s, word, store.Filter{})
 			if err != nil {
 				return err
 			}
@@ -325,35 +323,6 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// oneEntry looks up an id, or the begin of one.
-func oneEntry(ctx context.Context, s store.Store, word string) (store.Entry, error) {
-	if m := lastWord.FindStringSubmatch(word); m != nil {
-		back, _ := strconv.Atoi(m[2])
-		found, _, err := s.Find(ctx, store.Filter{Limit: back + 1})
-		if err == nil && len(found) <= back {
-			err = fault.Usagef("thru history lists them", "%s: %s kept", word, results(len(found)))
-		}
-		if err != nil {
-			return store.Entry{}, err
-		}
-		return found[back], nil
-	}
-	if !idBegin.MatchString(word) {
-		return store.Entry{}, fault.Usagef("thru history lists them", "%q is no id", short(word))
-	}
-	found, _, err := s.Find(ctx, store.Filter{Prefix: word, Limit: 2})
-	switch {
-	case err != nil:
-		return store.Entry{}, err
-	case len(found) == 0:
-		return store.Entry{}, fault.Usagef("thru history lists them", "no result has the id %s", word)
-	case len(found) > 1 && found[0].ID != word && found[1].ID != word:
-		return store.Entry{}, fault.Usagef("give more of it", "%s begins the ids of several results", word)
-	}
-	i := slices.IndexFunc(found, func(x store.Entry) bool { return x.ID == word })
-	return found[max(i, 0)], nil
-}
-
 // remove removes results after it has asked.
 func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, yes bool) error {
 	ids := make([]string, len(going))
@@ -388,7 +357,7 @@ func (e *env) confirm(ctx context.Context, question string) error {
 	go linesOf(ctx, e.in, lines)
 	select {
 	case line := <-lines:
-		if line = strings.ToLower(strings.TrimSpace(line)); line == "y" || line == "yes" {
+		if isYes(line) {
 			return nil
 		}
 	case <-ctx.Done():
@@ -398,11 +367,4 @@ func (e *env) confirm(ctx context.Context, question string) error {
 }
 
 // results counts them.
-func results(n int) string { return counted(n, "result") }
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func results(n int) string { return unit.Plural(n, "result") }

@@ -89,10 +89,8 @@ func (l *library) find(ctx context.Context, word string, f store.Filter) ([]name
 		return nil, fault.Usagef("thru history lists them", "the name of a result is empty")
 	case l.isFile(word):
 		return l.file(ctx, word)
-	case lastWord.MatchString(word):
-		return l.last(ctx, word, f)
-	case idBegin.MatchString(word):
-		return l.id(ctx, word)
+	case lastWord.MatchString(word), idBegin.MatchString(word):
+		return l.one(ctx, word, f)
 	case isSpan(word):
 		return l.span(ctx, word, f)
 	}
@@ -120,54 +118,58 @@ func (l *library) file(ctx context.Context, path string) ([]named, error) {
 	return l.env.results(ctx, sources[0], l.link)
 }
 
-// last counts back from the newest result.
-func (l *library) last(ctx context.Context, word string, f store.Filter) ([]named, error) {
-	back := 0
-	if m := lastWord.FindStringSubmatch(word); m[2] != "" {
-		back, _ = strconv.Atoi(m[2])
-	}
+// one returns the result that a word names by itself.
+func (l *library) one(ctx context.Context, word string, f store.Filter) ([]named, error) {
 	s, err := l.store()
 	if err != nil {
 		return nil, err
 	}
-	f.Limit = back + 1
-	found, _, err := s.Find(ctx, f)
+	x, err := entryOf(ctx, s, word, f)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) <= back {
-		return nil, fault.Usagef("thru history lists them", "%s: there are %s to choose from", word, results(len(found)))
-	}
-	return l.get(ctx, found[back:])
+	return l.get(ctx, []store.Entry{x})
 }
 
-// id looks up an id, or the begin of one, which must tell it from all others.
-func (l *library) id(ctx context.Context, word string) ([]named, error) {
-	s, err := l.store()
-	if err != nil {
-		return nil, err
+// entryOf looks up an id, or the begin of one, which must tell it from all others,
+// or counts back from the newest result that fits the filter.
+func entryOf(ctx context.Context, s store.Store, word string, f store.Filter) (store.Entry, error) {
+	if m := lastWord.FindStringSubmatch(word); m != nil {
+		back, _ := strconv.Atoi(m[2])
+		f.Limit = back + 1
+		found, _, err := s.Find(ctx, f)
+		if err == nil && len(found) <= back {
+			err = fault.Usagef("thru history lists them", "%s: there are %s to choose from", word, results(len(found)))
+		}
+		if err != nil {
+			return store.Entry{}, err
+		}
+		return found[back], nil
+	}
+	if !idBegin.MatchString(word) {
+		return store.Entry{}, fault.Usagef("thru history lists them", "%q is no id", short(word))
 	}
 	found, more, err := s.Find(ctx, store.Filter{Prefix: word, Limit: 4})
 	if err != nil {
-		return nil, err
+		return store.Entry{}, err
 	}
 	if i := slices.IndexFunc(found, func(e store.Entry) bool { return e.ID == word }); i >= 0 {
-		found, more = found[i:i+1], false
+		return found[i], nil
 	}
-	switch {
-	case len(found) == 0:
-		return nil, fault.Usagef("thru history lists them", "no result has the id %s", word)
-	case len(found) > 1:
-		var ids []string
-		for _, e := range found {
-			ids = append(ids, e.ID)
-		}
-		if more {
-			ids = append(ids, "...")
-		}
-		return nil, fault.Usagef("give more of it; the first 8 digits and two dots are all of that day: 2026-11-20..2026-11-20", "%s may be %s", word, strings.Join(ids, ", "))
+	switch len(found) {
+	case 0:
+		return store.Entry{}, fault.Usagef("thru history lists them", "no result has the id %s", word)
+	case 1:
+		return found[0], nil
 	}
-	return l.get(ctx, found)
+	var ids []string
+	for _, e := range found {
+		ids = append(ids, e.ID)
+	}
+	if more {
+		ids = append(ids, "...")
+	}
+	return store.Entry{}, fault.Usagef("give more of it; the first 8 digits and two dots are all of that day: 2026-11-20..2026-11-20", "%s may be %s", word, strings.Join(ids, ", "))
 }
 
 func (l *library) span(ctx context.Context, word string, f store.Filter) ([]named, error) {
@@ -211,17 +213,24 @@ func (l *library) get(ctx context.Context, entries []store.Entry) ([]named, erro
 	return all, nil
 }
 
-// text is the JSON of the one result that a word names.
-func (l *library) text(ctx context.Context, word string) ([]byte, error) {
-	all, err := l.find(ctx, word, store.Filter{})
-	if err == nil && len(all) != 1 {
-		err = fault.Usagef("name one", "%s names %d results", word, len(all))
+// text is the JSON of a result as it is kept: whoever reads it diagnoses it.
+func (l *library) text(ctx context.Context, word string) (text []byte, err error) {
+	s, err := l.store()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	x, err := entryOf(ctx, s, word, store.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	doc, err := s.Get(ctx, x.ID)
+	if err != nil {
+		return nil, fmt.Errorf("cli: reading the result %s: %w", x.ID, err)
 	}
 	var b bytes.Buffer
-	if err == nil {
-		err = report.JSON(&b, all[0].doc)
-	}
-	return b.Bytes(), errors.Join(err, l.Close())
+	err = report.JSON(&b, doc)
+	return b.Bytes(), err
 }
 
 // run reads the document of a run that is kept in the state folder; nil where

@@ -32,7 +32,7 @@ type reception struct {
 	connect func() (*bus.Client, error)                         // to the agent of this process
 	keep    string                                              // folder for the results; none are kept where it is empty
 	archive archive                                             // for thru history
-	warn    func(string)                                        // of what takes no figure along; nil: nobody hears
+	warn    func(string, error)                                 // of what takes no figure along; nil: nobody hears
 	watch   func(engine.Call) control.Observer                  // nil: nobody does
 	told    func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
 
@@ -87,7 +87,7 @@ func (r *reception) take(ctx context.Context, call engine.Call) {
 				err = errors.Join(err, kerr)
 			}
 			if _, kerr = r.archive.keep(doc); kerr != nil && !errors.Is(kerr, store.ErrNone) && r.warn != nil {
-				r.warn("warning: the result is not in the history: " + kerr.Error())
+				r.warn("the result is not in the history", kerr)
 			}
 		}
 		r.told(call, doc, path, err)

@@ -87,13 +87,30 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// Whatever is signed is found as it was signed, and no byte of it can be changed.
 func FuzzReadSeal(f *testing.F) {
-	f.Add([]byte("<p>\n<!-- thru-signature 1 key=A host=h at=2026-11-22T20:15:30Z sig=s -->\n"))
-	f.Add([]byte(sealBegin))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := readSeal(text)
-		if s != nil && (err != nil || !bytes.HasPrefix(text, s.over)) {
-			t.Errorf("%+v, %v", s, err)
+	f.Add([]byte("<p>\n<!-- thru-signature 1 key=A host=h at=2026-11-22T20:15:30Z sig=s -->\n"), uint(3), byte(1))
+	f.Add([]byte(sealBegin), uint(40), byte(0x20))
+	f.Add([]byte{}, uint(90), byte(0xff))
+	state, err := bus.NewState()
+	if err != nil {
+		f.Fatal(err)
+	}
+	signer, err := state.Signer()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, at uint, by byte) {
+		verify("raw", text, "", "") // what is foreign is judged, whatever it is
+		good, err := sealed(bytes.Clone(text), signer, "h", time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := verify("good", good, signer.Key, ""); !v.Valid {
+			t.Fatalf("as signed: %+v", v)
+		}
+		if good[at%uint(len(good))] ^= by; by != 0 && verify("bad", good, signer.Key, "").Valid {
+			t.Errorf("byte %d of %q may be another", at%uint(len(good)), good)
 		}
 	})
 }

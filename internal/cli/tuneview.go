@@ -187,7 +187,7 @@ func (v *tuneView) accept(p measure.Proposal) (declined string) {
 	}
 	v.w.clear()
 	v.w.printf("%s", question(p))
-	if answer := strings.ToLower(strings.TrimSpace(v.hear())); answer == "y" || answer == "yes" {
+	if isYes(v.hear()) {
 		return ""
 	}
 	return "it may cut the connection to the host for a while, and you said no"
@@ -200,6 +200,12 @@ func question(p measure.Proposal) string {
 		risk = " (" + risk + ")"
 	}
 	return fmt.Sprintf("%s may cut the connection to the host for a while%s. Try it? [y/N] ", printable(p.Title), risk)
+}
+
+// isYes tells whether an answer lets something be done: nothing else does.
+func isYes(answer string) bool {
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
 
 // hear waits for a line of the terminal; an interrupt is a no.

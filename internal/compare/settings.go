@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,7 +71,7 @@ func axesBeside(c *measure.Cell) []measure.Axis {
 func settingsOf(p placed) []setting {
 	c, s := p.cell, &p.cell.Spec
 	all := []setting{
-		{"streams", strconv.Itoa(c.Streams), plural(c.Streams, "stream"), true},
+		{"streams", strconv.Itoa(c.Streams), unit.Plural(c.Streams, "stream"), true},
 		{"window", pairText(c.Window), worded(c.Window != measure.Pair{}, pairText(c.Window)+" window"), true},
 		{"length", pairText(lengthOf(c)), worded(lengthOf(c) != measure.Pair{}, pairText(lengthOf(c))+" length"), true},
 		{"rate", rateText(s.Rate), worded(s.Rate > 0, rateText(s.Rate)+" asked for"), true},
@@ -145,13 +144,6 @@ func worded(when bool, text string) string {
 		return text
 	}
 	return ""
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // pairText is a size in each direction: "default", "800 KiB", "1 MiB/4 MiB".

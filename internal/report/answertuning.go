@@ -168,7 +168,7 @@ func adviceAnswer(t *measure.Tuning) string {
 	}
 	more := ""
 	if n := len(advice) - changes; n > 0 {
-		more = "; " + count(n, "thing") + " to see to"
+		more = "; " + unit.Plural(n, "thing") + " to see to"
 	}
 	switch {
 	case len(advice) == 0:

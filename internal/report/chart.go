@@ -62,7 +62,7 @@ func ladderThroughput(l *ladder, x xAxis, n int) chart {
 			s.Points = append(s.Points, point{beside(l, j, i), g.Value / l.Unit.div})
 			s.Errors = append(s.Errors, span{low / l.Unit.div, high / l.Unit.div})
 			p.Max = max(p.Max, g.Value/l.Unit.div, high/l.Unit.div)
-			words = append(words, fmt.Sprintf("%s, %s window: %s", count(streams, "stream"), windowName(w), l.Unit.number(g.Value)))
+			words = append(words, fmt.Sprintf("%s, %s window: %s", unit.Plural(streams, "stream"), windowName(w), l.Unit.number(g.Value)))
 		}
 		p.Lines = append(p.Lines, s)
 		legends = append(legends, legend{key(s), windowName(w) + " window"})
@@ -94,7 +94,7 @@ func ladderCPU(l *ladder, x xAxis, n int) chart {
 			if f := r.Source.ReceiverCPU; f != nil {
 				receiver.Points = append(receiver.Points, point{beside(l, j, i), f.Pct})
 			}
-			words = append(words, fmt.Sprintf("%s, %s window: %s", count(streams, "stream"), windowName(w), r.CPU))
+			words = append(words, fmt.Sprintf("%s, %s window: %s", unit.Plural(streams, "stream"), windowName(w), r.CPU))
 		}
 		p.Lines = append(p.Lines, sender, receiver)
 		legends = append(legends, legend{key(sender), "sender, " + windowName(w) + " window"}, legend{key(receiver), "receiver, " + windowName(w) + " window"})

@@ -110,7 +110,7 @@ func worstRail(cells []measure.ComparedCell) string {
 	}
 	text += " " + way + ": worse"
 	if more > 0 {
-		text += fmt.Sprintf(" (and %s)", count(more, "more figure"))
+		text += fmt.Sprintf(" (and %s)", unit.Plural(more, "more figure"))
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 //go:embed compared.html.tmpl
@@ -42,7 +43,7 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	p.titledGrid("settings that differ", v.Settings)
 	p.titledGrid("gates", v.Gates)
 	if n := len(v.Minor.Rows); n > 0 {
-		fmt.Fprintf(&p.out, "\nand %s that hardly %s on a rate, see --html or --json\n", count(n, "fact"), map[bool]string{true: "bears", false: "bear"}[n == 1])
+		fmt.Fprintf(&p.out, "\nand %s that hardly %s on a rate, see --html or --json\n", unit.Plural(n, "fact"), map[bool]string{true: "bears", false: "bear"}[n == 1])
 	}
 	if len(v.Alone)+len(v.Warnings) > 0 {
 		p.out.WriteByte('\n')
@@ -51,7 +52,7 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 		p.wrap("", 0, "", s)
 	}
 	if n := len(v.Alone) - fleetLines; n > 0 {
-		fmt.Fprintf(&p.out, "and %s, see --html or --json\n", count(n, "more flow"))
+		fmt.Fprintf(&p.out, "and %s, see --html or --json\n", unit.Plural(n, "more flow"))
 	}
 	for _, s := range v.Warnings {
 		p.wrap(yellow, 9, "warning:", s)

@@ -129,7 +129,7 @@ func coalesceText(c *measure.Coalesce) string {
 	one := func(adaptive bool, ns int64, frames int) string {
 		s := unit.Duration(ns)
 		if frames > 0 {
-			s += " or " + count(frames, "frame")
+			s += " or " + unit.Plural(frames, "frame")
 		}
 		if adaptive {
 			s = "adaptive"
@@ -168,7 +168,7 @@ func rssText(r *measure.RSS) string {
 		all = append(all, r.Hash)
 	}
 	if r.Table > 0 {
-		all = append(all, fmt.Sprintf("%d entries over %s", r.Table, count(len(r.Queues), "queue")))
+		all = append(all, fmt.Sprintf("%d entries over %s", r.Table, unit.Plural(len(r.Queues), "queue")))
 	}
 	for _, flow := range slices.Sorted(maps.Keys(r.Fields)) {
 		all = append(all, flow+" by "+strings.Join(r.Fields[flow], "+"))
@@ -198,7 +198,7 @@ func irqsText(irqs []measure.IRQ) string {
 	if len(irqs) == 0 {
 		return ""
 	}
-	s := count(len(irqs), "interrupt")
+	s := unit.Plural(len(irqs), "interrupt")
 	if len(cpus) > 0 {
 		s += " on CPUs " + unit.List(slices.Sorted(maps.Keys(cpus)))
 	}

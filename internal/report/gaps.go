@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // gap is a reason and the facts that could not be had because of it.
@@ -291,9 +292,9 @@ func cellLabel(d *measure.Document, c *measure.Cell) string {
 	case d.Command == "ladder" && c.Label != "" || isGauge(d, c):
 		return clean(c.Label)
 	case d.Command == "ladder":
-		return count(c.Streams, "stream") + ", " + windowName(c.Window) + " window"
+		return unit.Plural(c.Streams, "stream") + ", " + windowName(c.Window) + " window"
 	case c.Beside:
-		return pathName(c) + ", " + count(c.Streams, "stream")
+		return pathName(c) + ", " + unit.Plural(c.Streams, "stream")
 	default:
 		return pathName(c)
 	}

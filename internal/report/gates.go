@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // gateView is one gate made ready to print.
@@ -159,7 +160,7 @@ func gatesAnswer(d *measure.Document) string {
 	passes := countGates(d.Gates, measure.GatePass)
 	all := []string{fmt.Sprintf("%d ", passes) + verb(passes, "passes", "pass")}
 	if fails == 0 {
-		all[0] = count(passes, "gate") + verb(passes, " passes", " pass")
+		all[0] = unit.Plural(passes, "gate") + verb(passes, " passes", " pass")
 	}
 	if warns > 0 {
 		all = append(all, fmt.Sprintf("%d ", warns)+verb(warns, "warns", "warn"))
@@ -168,10 +169,10 @@ func gatesAnswer(d *measure.Document) string {
 		all = append(all, fmt.Sprintf("%d not checked", n))
 	}
 	if passes+warns+fails == 0 {
-		return "nothing could be checked: " + count(len(d.Gates), "gate") + " without the fact that it judges"
+		return "nothing could be checked: " + unit.Plural(len(d.Gates), "gate") + " without the fact that it judges"
 	}
 	if fails > 0 {
-		all = append([]string{count(fails, "gate") + verb(fails, " fails", " fail")}, all...)
+		all = append([]string{unit.Plural(fails, "gate") + verb(fails, " fails", " fail")}, all...)
 	}
 	answer := "fit to be measured: "
 	switch {

@@ -225,7 +225,7 @@ func streamTable(c *measure.Cell) table {
 	}
 	for i, s := range e.Streams {
 		if i == maxStreamRows {
-			t.More = fmt.Sprintf("and %s, see the JSON document", count(len(e.Streams)-i, "more stream"))
+			t.More = fmt.Sprintf("and %s, see the JSON document", unit.Plural(len(e.Streams)-i, "more stream"))
 			break
 		}
 		t.Rows = append(t.Rows, print(s, e.MeasuredNs))

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // judged is the flow that the verdict of a plan or ladder is about, and what to
@@ -21,7 +22,7 @@ func judged(d *measure.Document) (c *measure.Cell, name string) {
 	case d.Command == "ladder":
 		if all := ladders(d); len(all) > 0 && all[0].Best != nil {
 			c = all[0].Best.Source
-			return c, join(all[0].Path, count(c.Streams, "stream"), windowName(c.Window)+" window")
+			return c, join(all[0].Path, unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
 		}
 		return nil, ""
 	case !isFleet(d):
@@ -85,7 +86,7 @@ func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 	if c == nil {
 		return nil, ""
 	}
-	return c, join(clean(of.Name), pathName(c), count(c.Streams, "stream"), windowName(c.Window)+" window")
+	return c, join(clean(of.Name), pathName(c), unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
 }
 
 // ofTarget is the flow that a target is about: that of the pair which its reason

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // found is a finding of a certain cause.
@@ -65,7 +66,7 @@ func TestJudged(t *testing.T) {
 	failed.Findings = nil
 	failed.Targets = []measure.Target{{What: "goodput of each pair", Group: last.Group, Wanted: 95, Unit: "pct", Reason: last.From + " -> " + last.To + ": 50%"}}
 	plain := each(ladderTest(), func(c *measure.Cell) []measure.Finding {
-		return []measure.Finding{found(fmt.Sprintf("of-%d", c.Streams), fmt.Sprintf("held with %s", count(c.Streams, "stream")))}
+		return []measure.Finding{found(fmt.Sprintf("of-%d", c.Streams), fmt.Sprintf("held with %s", unit.Plural(c.Streams, "stream")))}
 	})
 	for _, tt := range []struct {
 		name, limit, do, cause string

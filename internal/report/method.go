@@ -103,7 +103,7 @@ func timeMethod(c *measure.Cell) string {
 	if e.RampNs > 0 {
 		s += ", after a ramp of " + unit.Duration(e.RampNs) + " that is not counted"
 	}
-	s += fmt.Sprintf(", in bins of 1 s at both ends, over %s", count(max(c.Streams, 1), "connection"))
+	s += fmt.Sprintf(", in bins of 1 s at both ends, over %s", unit.Plural(max(c.Streams, 1), "connection"))
 	if n := len(c.Runs); n > 1 {
 		s += fmt.Sprintf("; there are %d runs", n)
 	}

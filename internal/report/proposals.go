@@ -181,7 +181,7 @@ func (s *sameness) Trusted() bool { return float64(s.Wrong) <= max(falseAlarms*f
 
 // text is the outcome in a sentence.
 func (s *sameness) text() string {
-	t := count(s.Total, "comparison") + " of this state with itself: " + s.Counts
+	t := unit.Plural(s.Total, "comparison") + " of this state with itself: " + s.Counts
 	if s.Wrong > 0 && !s.Trusted() {
 		t += "; at most 2 of 60 may come out as a difference"
 	}
@@ -252,9 +252,9 @@ func restoredAnswer(changed []measure.Changed) string {
 	case journals == 0:
 		return s
 	case n == 0:
-		return count(journals, "journal") + " could not be read, or not all of it"
+		return unit.Plural(journals, "journal") + " could not be read, or not all of it"
 	default:
-		return s + "; " + count(journals, "journal") + " could not be read, or not all of it"
+		return s + "; " + unit.Plural(journals, "journal") + " could not be read, or not all of it"
 	}
 }
 

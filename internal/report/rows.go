@@ -132,7 +132,7 @@ func basisText(c *measure.Cell, f *measure.Figure) string {
 		s = ""
 	}
 	if f.Runs > 1 {
-		s = count(f.Runs, "run")
+		s = unit.Plural(f.Runs, "run")
 	}
 	if isPartial(c) {
 		s += " that ended early"

@@ -98,7 +98,7 @@ func tellsText(s *measure.Step) string {
 	}{{"points to ", s.Raised}, {"rules out ", s.RuledOut}} {
 		switch n := len(p.causes); {
 		case n > mostTold: // a first look rules out nearly all: the report lists them
-			parts = append(parts, p.verb+count(n, "cause"))
+			parts = append(parts, p.verb+unit.Plural(n, "cause"))
 		case n > 0:
 			parts = append(parts, p.verb+cleanUpTo(strings.Join(p.causes, ", "), maxAnswer))
 		}

@@ -137,7 +137,7 @@ func checkAcceptance(d *measure.Document) acceptance {
 	}
 	a := acceptance{Word: "fit", Tone: toneGood, Why: "no gate fails: a measurement counts"}
 	if n := countGates(d.Gates, measure.GateWarn); n > 0 {
-		a.But = []string{count(n, "gate") + verb(n, " warns", " warn") + ": what is measured may be less than the path carries"}
+		a.But = []string{unit.Plural(n, "gate") + verb(n, " warns", " warn") + ": what is measured may be less than the path carries"}
 	}
 	return a
 }
@@ -185,7 +185,7 @@ func betweenLines(d *measure.Document) (all []string) {
 		if n := len(d.EndPoints) - len(names); n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		return []string{count(len(d.EndPoints), "host") + ": " + strings.Join(names, ", ") + more}
+		return []string{unit.Plural(len(d.EndPoints), "host") + ": " + strings.Join(names, ", ") + more}
 	}
 	for _, e := range d.EndPoints {
 		host, system := "", ""

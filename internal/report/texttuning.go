@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Columns of what is said of a tuning.
@@ -230,7 +231,7 @@ func (p *printer) knobs(e measure.EndPoint) {
 	case e.NoTune != "":
 		p.wrap(bold, 0, "", name+": "+reasonText(e.NoTune))
 	default:
-		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
+		p.wrap(bold, 0, "", name+": "+unit.Plural(len(e.Knobs), "knob"))
 	}
 	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "settable", Least: 10}}}
 	var refused []gap

@@ -83,7 +83,7 @@ func foldUntried(attempts []attempt) (all []attempt) {
 			all = append(all, attempts[i])
 			continue
 		}
-		all = append(all, attempt{Outcome: attempts[i].Outcome, Tone: attempts[i].Tone, Title: count(n, "change") + ", the last that are left to you below", Reason: attempts[i].Reason})
+		all = append(all, attempt{Outcome: attempts[i].Outcome, Tone: attempts[i].Tone, Title: unit.Plural(n, "change") + ", the last that are left to you below", Reason: attempts[i].Reason})
 		i += n - 1
 	}
 	return all
@@ -353,7 +353,7 @@ func comparedText(c *measure.Comparison) string {
 			interval = unit.Percent(*c.LevelPct) + " interval " + interval
 		}
 	}
-	return s + spaced(bracket(join(interval, count(c.Pairs, "pair")+" of runs")))
+	return s + spaced(bracket(join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
 }
 
 // fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.

@@ -267,7 +267,7 @@ func what(c *measure.Cell) string {
 	if c.Window != (measure.Pair{}) {
 		window = windowName(c.Window) + " window"
 	}
-	return join(label, protocolName(c)+trafficName(c), count(c.Streams, "stream"), rate, window)
+	return join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window)
 }
 
 func trafficName(c *measure.Cell) string {
