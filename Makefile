@@ -12,6 +12,9 @@ PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
 BUILD       := $(PLAIN) $(GO) build -ldflags '$(LDFLAGS)'
 # Systems that thru is built for.
 CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64
+# Systems that lint looks at, and packages that test vets first.
+SYSTEMS     := linux freebsd windows
+VET         := ./...
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Package archives and programs of Debian that the lab and the browser tests use.
@@ -27,16 +30,20 @@ help: ## list the targets
 build: ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
 
-# The lab runs alone, after the others: it measures, and they would disturb it.
-# Most tests wait most of their time: three at once of a package on two CPUs, and
-# more of those that mostly wait for each other's processes.
+# One after the other: the packages; those that keep time with real iperfs, which mostly
+# wait; the command line, whose scripts take all CPUs; and the lab alone, since it
+# measures. Three or four tests at once of a package on two CPUs, as most wait. What is
+# built with the race detector sleeps a second before it ends, and the tests run many
+# programs: GORACE. go vet comes first and sees more than go test's own, which would
+# look at it all again.
 test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
-	$(PLAIN) $(GO) vet ./...
+	$(if $(VET),$(PLAIN) $(GO) vet $(VET))
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
-	mkdir -p bin; rm -f bin/failed; \
-	{ $(GO) test -v -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$') || touch bin/failed; \
-	  $(GO) test -v -parallel 6 $(RACE) ./internal/cli || touch bin/failed; \
-	  $(GO) test -v -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \
+	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
+	{ $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$' -e '/iperf[23]$$') || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 
@@ -56,7 +63,7 @@ faults: ## have thru explain every fault of the lab, and healthy paths; needs ro
 captures: ## have thru explain captures of the lab's faults, taken by tcpdump around iperf3; needs root; RUN=TestCaptures/loss chooses
 	cd lab/faults && $(GO) test -tags faults -count=1 -timeout 60m -run '$(or $(RUN),TestCaptures)' $(if $(KEEP),-keep $(abspath $(KEEP))) $(FAULTS)
 
-# RUN=TestCases/long chooses, RUN=TestKilled and RUN=TestAA are the others; TUNES='-kills 40 -seed 7' passes flags on.
+# RUN='TestCases/^long_small-receive$$' chooses (TUNES=-names lists them), RUN=TestKilled and RUN=TestAA are the others; TUNES='-kills 40 -seed 7' passes flags on.
 tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, compare a path with itself; needs root; hours
 	cd lab/tuning && $(GO) test -tags tuning -count=1 -timeout 6h $(if $(RUN),-run '$(RUN)') $(TUNES)
 
@@ -90,9 +97,9 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 		done; \
 	done
 
-lint: ## check format, vet for three systems, staticcheck
+lint: ## check format, vet for SYSTEMS (linux freebsd windows), staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux freebsd windows; do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning ./... || exit 1; done
+	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning ./... || exit 1; done
 	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long,tuning ./...
 
 cross: ## build for every system, and hold the linux binary to its size; CROSS=linux/amd64 chooses

@@ -31,7 +31,7 @@ var layers = map[string]int{
 var beside = map[string][]string{
 	"bus":      {"sock"},
 	"stat":     {"measure", "unit", "knob"}, // figures over evidence, with units in their warnings; whether a knob shows in it
-	"knob":     {"measure"},                 // whose settings its commands are of
+	"knob":     {"measure", "unit"},         // whose settings its commands are of, and lists of CPUs in their values
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
 	"transfer": {"sock", "host"},                 // the sockets' options, and what a transfer costs this host

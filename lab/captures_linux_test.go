@@ -42,6 +42,14 @@ func slow(w wire.Way) wire.Way {
 	return w
 }
 
+// deep is such a path with a queue that a second of traffic cannot fill, however
+// the sender starts.
+func deep(w wire.Way) wire.Way {
+	w = slow(w)
+	w.Queue = 8 << 20
+	return w
+}
+
 // back is the other direction of such a path.
 var back = wire.Way{Delay: 10 * time.Millisecond}
 
@@ -49,8 +57,8 @@ var captures = []captured{
 	{name: "loss", path: WiredOptions{AtoB: slow(wire.Way{Loss: 0.01}), BtoA: back}, run: iperfs(), inOrder: true},
 	{name: "loss without SACK", path: WiredOptions{AtoB: slow(wire.Way{Loss: 0.01, StripSACK: true}), BtoA: back}, run: iperfs(), inOrder: true},
 	{name: "no window scaling", path: WiredOptions{AtoB: slow(wire.Way{StripWScale: true}), BtoA: back}, run: iperfs(), inOrder: true, lossless: true},
-	{name: "reordering", path: WiredOptions{AtoB: slow(wire.Way{Reorder: 0.03, ReorderDelay: 3 * time.Millisecond}), BtoA: back}, run: iperfs(), lossless: true},
-	{name: "duplicates", path: WiredOptions{AtoB: slow(wire.Way{Duplicate: 0.02}), BtoA: back}, run: iperfs(), inOrder: true, lossless: true},
+	{name: "reordering", path: WiredOptions{AtoB: deep(wire.Way{Reorder: 0.03, ReorderDelay: 3 * time.Millisecond}), BtoA: back}, run: iperfs(), lossless: true},
+	{name: "duplicates", path: WiredOptions{AtoB: deep(wire.Way{Duplicate: 0.02}), BtoA: back}, run: iperfs(), inOrder: true, lossless: true},
 	{name: "broken segmentation offload", path: WiredOptions{AtoB: wire.Way{DropAbove: 1514, Delay: 5 * time.Millisecond}, BtoA: back}, run: iperfs(), inOrder: true},
 	{name: "both ways", path: WiredOptions{AtoB: slow(wire.Way{Loss: 0.005}), BtoA: slow(wire.Way{Loss: 0.005})}, run: iperfs("--bidir"), inOrder: true},
 	{name: "slow reader", path: WiredOptions{AtoB: wire.Way{Delay: 2 * time.Millisecond}, BtoA: wire.Way{Delay: 2 * time.Millisecond}}, run: slowReader, inOrder: true, lossless: true},

@@ -9,7 +9,8 @@ import (
 )
 
 // TestFaultsLive finds five of the faults of `make faults` on this machine's
-// kernel: the evidence that the other tests replay is still what it gives.
+// kernel: the evidence that the other tests replay is still what it gives. They
+// wait more than they work, so they run together, and nothing else beside them.
 func TestFaultsLive(t *testing.T) {
 	live := []string{"receive-window", "loss-1", "mtu-black-hole", "broken-tso-far", "healthy-200M-20ms"}
 	for _, f := range faults.All() {
@@ -18,6 +19,7 @@ func TestFaultsLive(t *testing.T) {
 		}
 		live = slices.DeleteFunc(live, func(name string) bool { return name == f.Name })
 		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
 			_, rows := faults.Run(t, f, strings.Fields("explain -t 2 --budget 12")...)
 			for _, r := range rows {
 				if !r.Right() {

@@ -95,6 +95,7 @@ func TestPathLoses(t *testing.T) {
 
 // TestUDPIsBlocked: TCP passes, UDP does not, and the error says so with the ports.
 func TestUDPIsBlocked(t *testing.T) {
+	t.Parallel()
 	lab.Require(t, lab.Program("nft"))
 	p := lab.NewPair(t, lab.Options{})
 	serve(t, p.B, "--no-auth")
@@ -129,6 +130,7 @@ func fails(t *testing.T, h *lab.Host, code int, args ...string) measure.Document
 
 // TestLargeDatagrams: above the MTU they are split, or refused where that was asked for.
 func TestLargeDatagrams(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
 	serve(t, p.B, "--no-auth")
 	c := udpCell(t, p, "-t", "1", "-l", "8000", "-b", "50M")
@@ -157,6 +159,7 @@ func TestSearchFindsTheLink(t *testing.T) {
 
 // TestLatencyUnderLoad: the queue before a slow link shows as added latency.
 func TestLatencyUnderLoad(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
 	doc := test(t, p.A, p.Data.B4.String(), "-t", "2", "--one-way", "--latency")

@@ -36,6 +36,7 @@ func capturing(t *testing.T, x *lab.Wired, args ...string) (home string) {
 // TestCaptureAtBothEnds: what the path loses is lost between the two captures,
 // and the counts are those of the kernels and of the files that are kept.
 func TestCaptureAtBothEnds(t *testing.T) {
+	t.Parallel()
 	lab.Require(t, lab.Root())
 	way := wire.Way{Rate: 40e6, Queue: 256 << 10, Delay: 5 * time.Millisecond, Loss: 0.01, Seed: 7}
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: wire.Way{Delay: 5 * time.Millisecond}})
@@ -108,6 +109,7 @@ func countTCP(t *testing.T, file string) int64 {
 // TestExplainCaptures: where counters leave it open, an explanation captures by
 // itself, and names the packets that show the cause.
 func TestExplainCaptures(t *testing.T) {
+	t.Parallel()
 	lab.Require(t, lab.Root())
 	delay := 5 * time.Millisecond
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Way{DropAbove: 1514, Delay: delay}, BtoA: wire.Way{Delay: delay}})
@@ -141,6 +143,7 @@ func causes(doc measure.Document) string {
 
 // TestCaptureIsRefused where the end point does not allow it.
 func TestCaptureIsRefused(t *testing.T) {
+	t.Parallel()
 	lab.Require(t, lab.Root())
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Way{DropAbove: 1514, Delay: 5 * time.Millisecond}, BtoA: wire.Way{Delay: 5 * time.Millisecond}})
 	home := capturing(t, x)

@@ -101,6 +101,7 @@ func checkTotals(t *testing.T, doc measure.Document, wire map[bool]uint64) {
 // TestControlAndDataApart joins the hosts by two links: the session is
 // opened over one, the data moves over the other.
 func TestControlAndDataApart(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit, Control: true})
 	serve(t, p.B, "--no-auth", "--data-addr", p.Data.B4.String())
 	before, beforeControl := p.B.Counters(lab.DataDev), p.B.Counters(lab.ControlDev)

@@ -63,6 +63,7 @@ func goroutines(t *testing.T, p *program) int {
 }
 
 func TestSeveralClientsAtOnce(t *testing.T) {
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	serve(t, p.B, "--no-auth")
 	before := look(p.B)

@@ -19,8 +19,8 @@ type Seen struct {
 	Kept []string
 	// Undone are the ids of those that were tried and brought nothing, each with
 	// how many had been kept by then (len(Kept)). One comes again only where a
-	// finding asks for it, not a gate alone, and more has been kept since: what
-	// held the path up then may have hidden what it brings.
+	// finding asks for it, or a gate of the buffers, and more has been kept since:
+	// what held the path up then may have hidden what it brings.
 	Undone map[string]int
 	// Never are the ids of those that must not come again, whatever is found:
 	// declined, failed, not in use, or changed by somebody else meanwhile.
@@ -31,7 +31,8 @@ type Seen struct {
 
 // Propose lists the changes to try, in order: what the findings ask for, the
 // binding one first; then what gates ask for that fail; then what gates ask for
-// that warn; then options of the test, and what asks much of both hosts. A
+// that warn, the costlier first; then the last resort where next to nothing passes;
+// then options of the test, and what asks much of both hosts. A
 // change that thru cannot or may not make itself says why (Proposal.OnlySaid),
 // and has its commands. The document has to be diagnosed (package diagnose). Of
 // several measurements of one direction the last counts; what a host says of
@@ -94,7 +95,8 @@ func (s Seen) lets(p measure.Proposal) bool {
 		return false
 	}
 	before, tried := s.Undone[p.ID]
-	return !tried || p.Cause != "" && len(s.Kept) > before
+	again := p.Cause != "" || p.Gate == "receive-window" || p.Gate == "send-buffer"
+	return !tried || again && len(s.Kept) > before
 }
 
 // wants tells whether all knobs of a proposal may be proposed.

@@ -81,17 +81,39 @@ func (s side) raise(w *way, binds bool) (d draft, ok bool) {
 	return s.expect(d, w, holds), true
 }
 
+// anyRate is one that no single connection exceeds, in bit/s: a window for that is no figure to expect.
+const anyRate = 100e9
+
 // expect words what the window carries.
 func (s side) expect(d draft, w *way, holds int64) draft {
 	carries := w.carries(holds)
 	if carries <= 0 {
 		return d
 	}
+	if w.ceiling() <= 0 && carries >= anyRate {
+		return d.bring(0, "RFC 6349, section 3.3.1", "no longer a bound: %s of window are enough for any rate at %s of RTT", unit.Size(holds), unit.Duration(w.rtt()))
+	}
 	text := fmt.Sprintf("up to %s: %s of window x 8 / %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.rtt()))
 	if w.ceiling() > 0 && carries >= w.ceiling() {
 		text = fmt.Sprintf("up to the %s that the link carries: %s of window are enough at %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.rtt()))
 	}
+	if bps, of := w.rate(); w.ceiling() <= 0 && bps > 0 && carries > bps { // what a window would hold is no rate of a path
+		carries, text = bps, fmt.Sprintf("enough for %s, %s: %s of window at %s of RTT", unit.Rate(bps), of, unit.Size(holds), unit.Duration(w.rtt()))
+	}
 	return d.bring(carries, "RFC 6349, section 3.3.1", "%s", text)
+}
+
+// isTight tells that a request is about a buffer that is known to hold less than the path needs.
+func (r request) isTight() bool {
+	if r.way == nil || r.cause != "receive-window" && r.cause != "send-buffer" {
+		return false
+	}
+	own := r.way.receiver()
+	if r.cause == "send-buffer" {
+		own = r.way.sender()
+	}
+	holds := own.holds()
+	return r.way.mayBeHeld() && own.h == r.at && holds > 0 && holds < r.way.window()
 }
 
 func receiveWindow(r request) []draft { return r.buffers(r.way.receiver(), r.way.sender()) }
@@ -101,6 +123,9 @@ func sendBuffer(r request) []draft    { return r.buffers(r.way.sender(), r.way.r
 // path as well, each alone may show no gain: then that one, and both together.
 func (r request) buffers(own, other side) []draft {
 	w := r.way
+	if r.gate != nil && !w.mayBeHeld() {
+		return nil
+	}
 	var list []draft
 	first, ok := own.raise(w, r.finding != nil && r.finding.BecauseOf == "")
 	if ok {
@@ -117,7 +142,11 @@ func (r request) buffers(own, other side) []draft {
 	if ok && too {
 		bps := min(first.bps, second.bps)
 		both := first.and(second, "%s, and %s", first.title, second.title)
-		list = append(list, both.bring(bps, first.source, "up to %s: neither end's buffer holds the %s that the path needs", unit.Rate(bps), unit.Size(need)))
+		text := "neither end's buffer holds the " + unit.Size(need) + " that the path needs"
+		if bps > 0 {
+			text = "up to " + unit.Rate(bps) + ": " + text
+		}
+		list = append(list, both.bring(bps, first.source, "%s", text))
 	}
 	return list
 }

@@ -38,7 +38,7 @@ func hostFacts() *measure.Facts {
 		Coalesce: &measure.Coalesce{RXNs: 600_000}, Pause: &measure.Pause{Autoneg: true, RX: true, TX: true}, Qdisc: new("fq_codel"),
 		RSS: &measure.RSS{Table: 8, Queues: []int{8}, Fields: map[string][]string{"tcp4": {"src-ip", "dst-ip", "src-port", "dst-port"}, "udp4": {"src-ip", "dst-ip"}}}}
 	for _, o := range offloads() {
-		eth.Offloads[o.name] = o.knob != knob.LRO
+		eth.Offloads[knob.Offload(o.knob)] = o.knob != knob.LRO
 	}
 	for n := range 4 {
 		eth.IRQs = append(eth.IRQs, measure.IRQ{Number: 24 + n, Allowed: []int{0}, Effective: []int{0}})

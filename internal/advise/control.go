@@ -96,13 +96,13 @@ func (w *way) use(want, hope string) []draft {
 	var d draft
 	switch {
 	case named, route != nil && (host.refused != "" || !host.offers(want)):
-		d = change(h, knob.RouteCongestion, route.Interface, want, "%s for connections of %s to this peer", want, h.name)
+		d = change(h, knob.RouteCongestion, route.Interface, want, "%s for connections from %s to %s", want, h.name, w.to.name)
 	case overridden && route == nil && len(h.point.Knobs) == 0:
-		d = change(h, knob.RouteCongestion, "", want, "%s for connections of %s to this peer: a route names %s", want, h.name, w.control())
+		d = change(h, knob.RouteCongestion, "", want, "%s for connections from %s to %s: a route names %s", want, h.name, w.to.name, w.control())
 	default:
 		d = change(h, knob.Congestion, "", want, "%s for new connections of %s", want, h.name)
 	}
-	d = d.forWay(w).bring(0, "measured (docs/causes.md)", "%s", hope)
+	d = d.forWay(w).bring(0, "measured with thru in a lab", "%s", hope)
 	if paces(want) && h.needsFairQueue() {
 		for _, q := range w.fairQueue(h, w.face(h)) {
 			d = d.and(q, "%s, with the qdisc fq that paces it", d.title)

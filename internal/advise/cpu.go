@@ -27,7 +27,7 @@ func governor(r request) []draft {
 		return nil
 	}
 	s := h.state(knob.Governor, "")
-	if !s.known || same(s.value, want) || !s.offers(want) {
+	if !s.known || knob.Same(s.value, want) || !s.offers(want) {
 		return nil
 	}
 	return []draft{change(h, knob.Governor, "", want, "the CPUs of %s keep their clock up", h.name)}

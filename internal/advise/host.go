@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"thru/internal/knob"
@@ -68,22 +67,10 @@ func (s state) is(value string) bool {
 
 // number is the last of the numbers of a value: of three sizes the greatest.
 // 0 where there is none.
-func (s state) number() int64 { return lastNumber(s.value) }
+func (s state) number() int64 { return knob.Greatest(s.value) }
 
 // most is the greatest that is possible; 0 where it is not told.
-func (s state) most() int64 { return lastNumber(s.possible) }
-
-func lastNumber(text string) int64 {
-	fields := strings.Fields(text)
-	if len(fields) == 0 {
-		return 0
-	}
-	n, err := strconv.ParseInt(fields[len(fields)-1], 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
-}
+func (s state) most() int64 { return knob.Greatest(s.possible) }
 
 // offers tells whether a value is among those that are possible; true where it is not told.
 func (s state) offers(value string) bool {

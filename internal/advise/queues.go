@@ -105,7 +105,7 @@ func counts(value string) map[string]int {
 		}
 	}
 	if len(n) == 0 { // one number stands for queues of both kinds
-		n["combined"] = int(lastNumber(value))
+		n["combined"] = int(knob.Greatest(value))
 	}
 	return n
 }
@@ -130,7 +130,7 @@ func spread(r request) []draft {
 		for i := range each {
 			each[i] = strconv.Itoa(i % queues)
 		}
-		if value := strings.Join(each, " "); !same(value, table.value) {
+		if value := strings.Join(each, " "); !knob.Same(value, table.value) {
 			list = append(list, change(h, knob.RSSTable, face, value, "flows to %s of %s go to all %d queues in turns", face, h.name, queues))
 		}
 	}
@@ -192,7 +192,7 @@ func steering(r request) []draft {
 	if taker, known := r.taker(h, face); known && len(cpus) > 1 {
 		cpus = slices.DeleteFunc(slices.Clone(cpus), func(c int) bool { return c == taker })
 	}
-	value := with("", queues[0], mask(cpus))
+	value := with("", queues[0], knob.Mask(cpus))
 	where := "CPUs " + unit.List(cpus) + " share them"
 	if len(cpus) == 1 {
 		where = fmt.Sprintf("CPU %d takes them", cpus[0])

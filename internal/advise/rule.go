@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,22 +52,51 @@ type request struct {
 	iface   string
 }
 
-// requests in order: findings, gates that fail, gates that warn.
+// costly are causes that gates name, by what they may cost, the most first: what keeps
+// a rate down to a window a round trip, what loses, what takes CPU. Others follow.
+func costly() []string {
+	return []string{"window-scaling-off", "receive-window", "send-buffer", "jumbo-mismatch", "mtu-black-hole", "sack-off", "offloads-off", "too-few-queues"}
+}
+
+// byCost orders gates so.
+func byCost(a, b *measure.Gate) int {
+	place := func(g *measure.Gate) int {
+		if i := slices.Index(costly(), g.Cause); i >= 0 {
+			return i
+		}
+		return len(costly())
+	}
+	return cmp.Compare(place(a), place(b))
+}
+
+// requests in order: findings, gates that fail, gates that warn, and what is tried where
+// next to nothing passes. Buffers that hold less than the path needs come right after the
+// first finding: where several faults are there at once, the others hide them.
 func (sc *scene) requests() []request {
-	var all []request
+	var first, all []request
 	for _, f := range sc.findings() {
 		if !f.Healthy && f.Cause != measure.CauseNone && f.Cause != "" && f.Summary != "" {
 			all = append(all, sc.asFinding(f))
 		}
 	}
+	first, all = slices.Clone(all[:min(1, len(all))]), all[min(1, len(all)):]
 	for _, status := range []string{measure.GateFail, measure.GateWarn} {
+		var gates []*measure.Gate
 		for i := range sc.doc.Gates {
 			if g := &sc.doc.Gates[i]; g.Status == status && g.ID != "" {
-				all = append(all, sc.asGate(g))
+				gates = append(gates, g)
+			}
+		}
+		slices.SortStableFunc(gates, byCost)
+		for _, g := range gates {
+			if r := sc.asGate(g); r.isTight() {
+				first = append(first, r)
+			} else {
+				all = append(all, r)
 			}
 		}
 	}
-	return all
+	return slices.Concat(first, all, sc.stalls())
 }
 
 // findings of the last measurement of each direction, the one that needs help
@@ -297,7 +327,7 @@ func (r request) takesBack(s measure.Setting) bool {
 func (sc *scene) changes(d draft) bool {
 	return len(d.settings) == 0 || slices.ContainsFunc(d.settings, func(s measure.Setting) bool {
 		now := sc.named(s.EndPoint).state(s.Knob, s.Interface)
-		return !now.known || !same(now.value, s.Value) && !(isOffload(s.Knob) && now.is(s.Value))
+		return !now.known || !knob.Same(now.value, s.Value) && !(isOffload(s.Knob) && now.is(s.Value))
 	})
 }
 

@@ -114,18 +114,23 @@ func (sc *scene) isOurs(h *host) bool {
 
 // full tells that the link is full for certain in every direction that was measured.
 func (sc *scene) full() bool {
-	measured := 0
-	for _, w := range sc.ways {
-		if w.cell == nil || len(w.cell.Findings) == 0 {
-			continue
-		}
-		measured++
-		if f := w.cell.Findings[0]; f.Cause != "link-rate" || f.Confidence != measure.Certain {
-			return false
-		}
-	}
-	return measured > 0
+	return sc.isMeasured() && !slices.ContainsFunc(sc.ways, func(w *way) bool { return w.isMeasured() && !w.full() })
 }
+
+// isMeasured tells whether any direction was.
+func (sc *scene) isMeasured() bool { return slices.ContainsFunc(sc.ways, (*way).isMeasured) }
+
+// isMeasured tells whether the direction was measured, and diagnosed.
+func (w *way) isMeasured() bool { return w.cell != nil && len(w.cell.Findings) > 0 }
+
+// full tells that the link is full for certain in this direction.
+func (w *way) full() bool {
+	return w.isMeasured() && w.cell.Findings[0].Cause == "link-rate" && w.cell.Findings[0].Confidence == measure.Certain
+}
+
+// mayBeHeld tells of a direction that a setting may hold back: not of one that is full,
+// nor of one that carries no data where others do.
+func (w *way) mayBeHeld() bool { return !w.full() && (w.cell != nil || !w.scene.isMeasured()) }
 
 // goodput of the direction in bit/s; 0 where it is not known.
 func (w *way) goodput() float64 {

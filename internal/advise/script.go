@@ -39,7 +39,7 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 			}
 			makes = append(makes, block(made, p, c, false))
 			if len(c.Undo) > 0 {
-				undoes = append(undoes, comments("undoes "+made)+commandLines(c.Undo, false))
+				undoes = append(undoes, comments("undoes "+made)+commandLines(goingOn(c.Undo, c.Platform), false))
 			}
 		}
 	}
@@ -50,7 +50,8 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 	head := scriptHead(platform)
 	do = head + comments("Changes at "+endPoint+" that thru advises, in order. Another script undoes them: keep it.") + "\n" + strings.Join(makes, "\n")
 	if len(undoes) > 0 {
-		undo = head + comments("Undoes the changes at "+endPoint+" that thru advised: in reverse, to the values that were found.") + "\n" + strings.Join(undoes, "\n")
+		undo = undoHead(platform) + comments("Undoes the changes at "+endPoint+" that thru advised: in reverse, to the values that were found. Where a command fails, it goes on with the next.") +
+			"\n" + strings.Join(undoes, "\n") + "\nexit $failed\n"
 	}
 	return do, undo
 }
@@ -61,6 +62,29 @@ func scriptHead(platform string) string {
 		return "$ErrorActionPreference = 'Stop'\n"
 	}
 	return "#!/bin/sh\nset -eu\n"
+}
+
+// undoHead has a script go on where a command fails: what can be undone is.
+func undoHead(platform string) string {
+	if platform == "windows" {
+		return "$ErrorActionPreference = 'Stop'\n$failed = 0\n"
+	}
+	return "#!/bin/sh\nset -u\nfailed=0\n"
+}
+
+// goingOn are commands after whose failure a script goes on, and ends as failed.
+func goingOn(commands []string, platform string) (list []string) {
+	for _, c := range commands {
+		switch {
+		case toFill(c): // it becomes a comment
+			list = append(list, c)
+		case platform == "windows":
+			list = append(list, "try { "+c+" } catch { $_; $failed = 1 }")
+		default:
+			list = append(list, c+" || failed=1")
+		}
+	}
+	return list
 }
 
 // taken tells whether a knob of a proposal was set before, at any end, and else

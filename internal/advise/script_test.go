@@ -20,7 +20,7 @@ func TestScript(t *testing.T) {
 	if got, want := orders(do), "sysctl net.ipv4.tcp_rmem || true\nsysctl -w net.ipv4.tcp_rmem='4096 131072 75497472'\nsysctl net.ipv4.tcp_sack || true\nsysctl -w net.ipv4.tcp_sack=1"; got != want {
 		t.Errorf("it does\n%s\nnot\n%s\nin\n%s", got, want, do)
 	}
-	if got, want := orders(undo), "sysctl -w net.ipv4.tcp_sack=0\nsysctl -w net.ipv4.tcp_rmem='4096 131072 262144'"; got != want {
+	if got, want := orders(undo), "set -u\nfailed=0\nsysctl -w net.ipv4.tcp_sack=0 || failed=1\nsysctl -w net.ipv4.tcp_rmem='4096 131072 262144' || failed=1\nexit $failed"; got != want {
 		t.Errorf("it undoes\n%s\nnot\n%s", got, want)
 	}
 	for _, words := range []string{"another way", "found: tcp-rmem  4096 131072 262144", "why: 400 Mb/s a -> b", "to expect: up to"} {
@@ -92,6 +92,13 @@ func runs(t *testing.T, do, undo string) {
 		run(undo)
 		holds("4096 131072 262144")
 	}
+	run(do)
+	c := exec.Command(shell, "-c", strings.Replace(undo, "sysctl -w net.ipv4.tcp_sack=0", "false", 1)) // the first that it undoes
+	c.Env = []string{"PATH=" + dir + ":/bin:/usr/bin"}
+	if err := c.Run(); err == nil {
+		t.Error("an undo that failed in part is no failure")
+	}
+	holds("4096 131072 262144")
 }
 
 // TestScriptOfWindows: it is one of PowerShell there.

@@ -5,15 +5,6 @@ import (
 	"testing"
 )
 
-// TestMasks: CPUs as sysfs has them, there and back by lists.
-func TestMasks(t *testing.T) {
-	for list, want := range map[string]string{"": "0", "0": "1", "0-3": "f", "1,3": "a", "32": "1,00000000", "0,63": "80000000,00000001", "4-7,64": "1,00000000,000000f0", "x,3-1,-2,9999": "0"} {
-		if got := maskOfList(list); got != want {
-			t.Errorf("%q is %q, not %q", list, got, want)
-		}
-	}
-}
-
 // TestWith: parts of a value are replaced where they stand, and others stay.
 func TestWith(t *testing.T) {
 	for _, x := range []struct {

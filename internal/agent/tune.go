@@ -18,6 +18,8 @@ type Tuner interface {
 	Knobs(interfaces []string) []measure.KnobState
 	// NoTune says why nothing can be changed here, whoever asks; empty: it can.
 	NoTune() string
+	// Host names what is tuned, for a client that reaches it as two end points; empty: not told.
+	Host() string
 	// Open is what was changed and not undone.
 	Open() []measure.Changed
 	// By says who tunes this host now; empty: nobody.
@@ -82,7 +84,8 @@ func (a *Agent) Knobs(ctx context.Context, _ string, m bus.Knobs) (bus.KnobsRepl
 	if err := ctx.Err(); err != nil { // nobody waits for it any more
 		return r, fmt.Errorf("agent: reading knobs: %w", err)
 	}
-	r.Knobs, r.Open, r.By = a.conf.Tuner.Knobs(interfaces), a.conf.Tuner.Open(), a.conf.Tuner.By()
+	t := a.conf.Tuner
+	r.Knobs, r.Open, r.By, r.Host = t.Knobs(interfaces), t.Open(), t.By(), t.Host()
 	return r, nil
 }
 
@@ -92,15 +95,27 @@ func (a *Agent) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empty,
 	if err := a.mayTune(ctx); err != nil {
 		return bus.Empty{}, err
 	}
-	if !a.turns.keep(client) {
-		return bus.Empty{}, fault.Failf("try again when that has ended", "agent: tuning has to wait, another client is here: %s", a.Busy())
+	if err := a.keepTurn(client, "tuning"); err != nil {
+		return bus.Empty{}, err
 	}
 	if err := a.conf.Tuner.Begin(client, m.Who); err != nil {
 		a.turns.yield(client)
 		return bus.Empty{}, err
 	}
 	a.tuning(client, m.Who)
+	if err := ctx.Err(); err != nil { // Gone may have come before Begin had the host; from here on it finds it
+		a.untune(client)
+		return bus.Empty{}, fmt.Errorf("agent: tuning: %w", err)
+	}
 	return bus.Empty{}, nil
+}
+
+// keepTurn gives a client the turn until it yields it.
+func (a *Agent) keepTurn(client, what string) error {
+	if !a.turns.keep(client) {
+		return fault.Failf("try again when that has ended", "agent: %s has to wait, another client is here: %s", what, a.Busy())
+	}
+	return nil
 }
 
 // tuning notes who tunes, for Busy; nobody where who is empty.
@@ -122,8 +137,18 @@ func (a *Agent) Revert(ctx context.Context, client string, m bus.Revert) (bus.Ch
 	return a.change(ctx, func(t Tuner) ([]measure.Changed, error) { return t.Revert(client, m.Numbers) })
 }
 
-// Rollback implements bus.Handler.
-func (a *Agent) Rollback(ctx context.Context, _ string, _ bus.Rollback) (bus.ChangedReply, error) {
+// Rollback implements bus.Handler. It has the turn meanwhile: nobody measures a
+// host whose settings change.
+func (a *Agent) Rollback(ctx context.Context, client string, _ bus.Rollback) (bus.ChangedReply, error) {
+	if err := a.mayTune(ctx); err != nil {
+		return bus.ChangedReply{}, err
+	}
+	if !a.isTuning(client) { // else it has the turn, and is told to end that first
+		if err := a.keepTurn(client, "rolling back"); err != nil {
+			return bus.ChangedReply{}, err
+		}
+		defer a.turns.yield(client)
+	}
 	return a.change(ctx, Tuner.Rollback)
 }
 
@@ -155,13 +180,17 @@ func (a *Agent) Tuned(ctx context.Context, client string, _ bus.Tuned) (bus.Empt
 
 // tuned gives the turn back that a client has kept.
 func (a *Agent) tuned(client string) {
-	a.mu.Lock()
-	ours := a.tuner == client && client != ""
-	a.mu.Unlock()
-	if ours {
+	if a.isTuning(client) {
 		a.turns.yield(client)
 		a.tuning("", "")
 	}
+}
+
+// isTuning tells whether a client is the one who tunes this host.
+func (a *Agent) isTuning(client string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tuner == client && client != ""
 }
 
 // untune ends the tuning of a client that is no more, and undoes it.

@@ -19,12 +19,16 @@ type fakeTuner struct {
 	asked []string
 	no    string // why nothing can be changed
 	fails error
+	meets func(what string) // what else happens while it is asked
 }
 
 func (f *fakeTuner) note(s ...string) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.asked = append(f.asked, strings.Join(s, " "))
+	f.mu.Unlock()
+	if f.meets != nil {
+		f.meets(s[0])
+	}
 	return f.fails
 }
 
@@ -38,6 +42,7 @@ func (f *fakeTuner) Knobs(interfaces []string) []measure.KnobState {
 	return []measure.KnobState{{Knob: "mtu", Interface: strings.Join(interfaces, " "), Value: "1500"}}
 }
 func (f *fakeTuner) NoTune() string          { return f.no }
+func (f *fakeTuner) Host() string            { return "h" }
 func (f *fakeTuner) Open() []measure.Changed { return []measure.Changed{{Number: 7}} }
 func (f *fakeTuner) By() string              { return "bob" }
 
@@ -108,7 +113,7 @@ func TestTunePrivilege(t *testing.T) {
 				t.Errorf("the tuner heard %q", heard)
 			}
 			r, err := c.Knobs(t.Context(), bus.Knobs{Interfaces: []string{"eth0"}})
-			if err != nil || (r.NoTune == "") != tt.may || len(r.Knobs) != 1 || r.Knobs[0].Interface != "eth0" || len(r.Open) != 1 || r.By != "bob" {
+			if err != nil || (r.NoTune == "") != tt.may || len(r.Knobs) != 1 || r.Knobs[0].Interface != "eth0" || len(r.Open) != 1 || r.By != "bob" || r.Host != "h" {
 				t.Errorf("%+v %v", r, err)
 			}
 		})
@@ -235,6 +240,86 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 		t.Errorf("a client that is gone is not undone: %q", heard)
 	}
 	takeTurn(t, a, "other")
+}
+
+// losing is an agent whose client is lost while its tuning begins: the bus has
+// ended its context, has waited for as long as it does, and has said that it is gone.
+type losing struct {
+	*Agent
+	tuner *fakeTuner
+}
+
+func (l losing) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empty, error) {
+	ctx, lose := context.WithCancel(ctx)
+	l.tuner.meets = func(what string) {
+		if what == "begin" {
+			lose()
+			l.Gone(client)
+		}
+	}
+	return l.Agent.Tune(ctx, client, m)
+}
+
+// TestLostWhileItBegins: a client that is gone before its tuning has begun keeps
+// neither the host nor the turn.
+func TestLostWhileItBegins(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	f := &fakeTuner{}
+	a.conf.Tuner = f
+	c, err := bus.InProcess(losing{a, f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Tune(t.Context(), bus.Tune{Who: "alice"}); err == nil {
+		t.Error("a client that is gone tunes")
+	}
+	var heard []string
+	for _, s := range f.heard() {
+		verb, _, _ := strings.Cut(s, " ")
+		heard = append(heard, verb)
+	}
+	if !slices.Equal(heard, []string{"begin", "gone", "gone"}) { // the second after it has the host
+		t.Errorf("%q", heard)
+	}
+	if a.Busy() != "" {
+		t.Error(a.Busy())
+	}
+	takeTurn(t, a, "other")
+}
+
+// TestRollbackTakesTheTurn: nothing is undone in the middle of a measurement, and
+// nobody measures meanwhile.
+func TestRollbackTakesTheTurn(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	f := &fakeTuner{}
+	a.conf.Tuner = f
+	c := own(t, a)
+	takeTurn(t, a, "other")
+	if _, err := c.Rollback(t.Context(), bus.Rollback{}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
+		t.Error("settings change while another measures:", err)
+	}
+	a.Gone("other")
+	f.meets = func(string) {
+		if r, _ := a.Reserve(t.Context(), "other", bus.Reserve{}); r.Granted {
+			t.Error("another measures meanwhile")
+		}
+	}
+	if _, err := c.Rollback(t.Context(), bus.Rollback{}); err != nil {
+		t.Error(err)
+	}
+	f.meets = nil
+	takeTurn(t, a, "other")
+	a.Gone("other")
+	if _, err := c.Tune(t.Context(), bus.Tune{Who: "alice"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Rollback(t.Context(), bus.Rollback{}); err != nil { // which the desk refuses
+		t.Error(err)
+	}
+	if r, _ := a.Reserve(t.Context(), "other", bus.Reserve{}); r.Granted {
+		t.Error("who tunes has lost the turn")
+	}
 }
 
 // TestTuneFails: a host that could not be taken is free for others.

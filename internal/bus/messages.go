@@ -216,6 +216,7 @@ type KnobsReply struct {
 	NoTune string              `json:"no_tune,omitempty"` // why this client can set none of them
 	Open   []measure.Changed   `json:"open,omitempty"`    // what the journal says was changed and not undone
 	By     string              `json:"by,omitempty"`      // who tunes this host now
+	Host   string              `json:"host,omitempty"`    // names what is tuned, a network namespace of one boot, the same at each agent there; empty: not told
 }
 
 // Tune makes the client the one who tunes this host (wire 1.5; PrivilegeTune).

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -77,6 +78,12 @@ func OpenState(dir string) (*State, error) {
 		return nil, err
 	}
 	return s, s.read() // what is in the file holds, even if another process was faster
+}
+
+// HasState tells whether there is an identity in a folder.
+func HasState(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, stateFile))
+	return err == nil
 }
 
 // Rotate replaces secret and certificate: join strings made before do not

@@ -28,6 +28,7 @@ type checkCmd struct {
 	DataAddr string `group:"Ends" name:"data-addr" placeholder:"ADDRESS" help:"Where the probe goes, if not where control goes."`
 	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
 	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	storeFlags
 }
 
 // gateFlags choose gates.
@@ -88,8 +89,10 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if doc == nil {
 		return err
 	}
-	doc.Arguments = e.arguments()
-	if perr := e.print(doc, forms{json: c.JSON, html: c.HTML}); perr != nil && err == nil {
+	doc.Arguments, doc.Labels = e.arguments(), e.archive.labels
+	perr := e.print(doc, forms{json: c.JSON, html: c.HTML})
+	e.store(doc, c.JSON)
+	if perr != nil && err == nil {
 		return perr
 	}
 	if err == nil {
@@ -187,7 +190,7 @@ type progress struct {
 }
 
 func newProgress(e *env) progress {
-	w := &watch{}
+	w := &watch{say: e.line}
 	if _, ok := terminalSize(e.err); ok {
 		w.w = e.err
 	}

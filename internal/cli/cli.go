@@ -44,10 +44,12 @@ type grammar struct {
 	Join     joinCmd     `cmd:"" help:"Keep a join string (from stdin) under a name."`
 	Control  controlCmd  `cmd:"" help:"Be the controller of a fleet: hosts come to it, and those who run tests find them here."`
 	Hosts    hostsCmd    `cmd:"" help:"List the hosts of a fleet, and what they are doing."`
-	Transfer transferCmd `cmd:"" help:"Move a file by a real protocol (ftp, sftp, smb, nfs, rsync, http), and say which layer holds it up: disk, network, protocol or client."`
-	Report   reportCmd   `cmd:"" help:"Show results that were kept: of thru, and of iperf3 (-J)."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
 	Disk     diskCmd     `cmd:"" help:"What does the disk below a folder give? Reading and writing, in order and at random, here or at an end point."`
+	Transfer transferCmd `cmd:"" help:"Move a file by a real protocol (ftp, sftp, smb, nfs, rsync, http), and say which layer holds it up: disk, network, protocol or client."`
+	Report   reportCmd   `cmd:"" help:"Show a result that was kept, as text, page, Markdown, CSV or JSON; check who signed a page."`
+	History  historyCmd  `cmd:"" help:"List the results that are kept; export, import, remove them."`
+	Compare  compareCmd  `cmd:"" help:"What changed between results: the figures with their doubt, and which fact beside them. A regression ends with exit code 3."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 // env is what a command needs of the world.
@@ -56,7 +58,8 @@ type env struct {
 	out, err io.Writer
 	args     []string
 	version  string
-	fleets   fleets // that this process has connections to
+	archive  archive // where the result goes
+	fleets   fleets  // that this process has connections to
 	parcels  parcels
 	asking   sync.Mutex // held by the one ssh that may ask a person
 }
@@ -66,7 +69,7 @@ const description = `thru proves what a network path carries, and explains why i
 With no END POINT a command measures this machine against itself.`
 
 const exitCodes = `
-Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required rate, or a gate fails.`
+Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required rate or worse than before, or a gate fails.`
 
 // Main runs the command line and returns the exit code of the process.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
@@ -166,7 +169,7 @@ func run(ctx context.Context, e *env) (err error) {
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
 	if err != nil {
 		return fmt.Errorf("cli: building the command line: %w", err)
 	}
@@ -197,7 +200,20 @@ func newFile(ctx *kong.DecodeContext, to reflect.Value) error {
 	if path == "" {
 		return errors.New("the name of the file is empty")
 	}
+	if path == "-" {
+		return errors.New("it takes a file, and - is none")
+	}
 	to.SetString(kong.ExpandPath(path))
+	return nil
+}
+
+// outFile is one that may be stdout.
+func outFile(ctx *kong.DecodeContext, to reflect.Value) error {
+	if ctx.Scan.Peek().String() != "-" {
+		return newFile(ctx, to)
+	}
+	ctx.Scan.Pop()
+	to.SetString("-")
 	return nil
 }
 
@@ -234,7 +250,15 @@ func (e *env) say(err error) {
 
 // errorLines are the error and its hint, on stderr.
 func (e *env) errorLines(err error) {
-	e.line("thru: " + err.Error())
+	e.line("thru: " + report.Plain(err.Error()))
+	if h := fault.Hint(err); h != "" {
+		e.line("hint: " + h)
+	}
+}
+
+// warn says that something beside the figures went wrong, and what would mend it.
+func (e *env) warn(what string, err error) {
+	e.line("warning: " + what + ": " + err.Error())
 	if h := fault.Hint(err); h != "" {
 		e.line("hint: " + h)
 	}

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command line as a person does, one topic a file.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/config")
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
+			e.Setenv("XDG_DATA_HOME", e.WorkDir+"/data")
+			e.Setenv("THRU_STORE", "")
+			e.Setenv("THRU_NO_STORE", "")
 			e.Setenv("EXAMPLES", examples)
+			e.Setenv("GORACE", os.Getenv("GORACE")) // of the programs, as of the test
 			return nil
 		},
 		Condition: condition,

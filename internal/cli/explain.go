@@ -131,7 +131,7 @@ type trials struct {
 }
 
 func newTrials(e *env, p plan.Plan, ends pair, budget time.Duration) *trials {
-	v := &trials{w: &watch{}, until: time.Now().Add(budget)}
+	v := &trials{w: &watch{say: e.line}, until: time.Now().Add(budget)}
 	if width, ok := terminalSize(e.err); ok {
 		v.w.w, v.width = e.err, width
 	}

@@ -44,7 +44,7 @@ func (e *env) isFile(name string) bool {
 	if joined {
 		return false
 	}
-	isLike := strings.EqualFold(filepath.Ext(name), ".json") || isCaptureName(name)
+	isLike := e.isStored(name) || strings.EqualFold(filepath.Ext(name), ".json") || isCaptureName(name)
 	return exists || isLike || strings.ContainsRune(name, filepath.Separator)
 }
 

@@ -33,6 +33,7 @@ type flowFlags struct {
 	Together   bool   `group:"Ends and directions" name:"together" help:"Do not queue behind other clients of the end point that say so too."`
 	JSON       bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
 	HTML       string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	storeFlags
 }
 
 // trafficFlags are those and how often it is measured.

@@ -199,8 +199,9 @@ func misread(args []string) error {
 // flag is another program's habit the right spelling, else where to look.
 func usage(args []string, err error) error {
 	var p *kong.ParseError
-	verb := ""
+	all, verb := &kong.Application{Node: &kong.Node{}}, ""
 	if errors.As(err, &p) && p.Context != nil {
+		all = p.Context.Model
 		verb, _, _ = strings.Cut(p.Context.Command(), " ")
 	}
 	flag, unknown := unknownFlag(err)
@@ -208,7 +209,7 @@ func usage(args []string, err error) error {
 	case unknown && name != "":
 		return fault.Usagef("./"+name+" is the file of that name", "%s begins like a flag", name)
 	case unknown:
-		return unknownFlagUsage(args, verb, flag, err)
+		return unknownFlagUsage(all, args, verb, flag, err)
 	case verb == "":
 		return fault.Usagef("see `thru --help`", "%w", err)
 	}
@@ -232,9 +233,9 @@ func unknownFlag(err error) (flag string, unknown bool) {
 	return flag, unknown
 }
 
-func unknownFlagUsage(args []string, verb, flag string, err error) error {
+func unknownFlagUsage(all *kong.Application, args []string, verb, flag string, err error) error {
 	command := strings.TrimSpace("thru " + verb)
-	if verb != "test" && hasFlag("test", flag) {
+	if verb != "test" && hasFlag(all, "test", flag) {
 		return fault.Usagef(elsewhere(verb, flag), "%s is a flag of thru test, not of %s", flag, command)
 	}
 	lead := ""
@@ -266,12 +267,8 @@ func elsewhere(verb, flag string) string {
 }
 
 // hasFlag tells whether a command has a flag.
-func hasFlag(verb, flag string) bool {
-	parser, err := kong.New(&grammar{})
-	if err != nil {
-		return false
-	}
-	for _, n := range parser.Model.Children {
+func hasFlag(all *kong.Application, verb, flag string) bool {
+	for _, n := range all.Children {
 		for _, f := range n.Flags {
 			names := append([]string{f.Name}, f.Aliases...)
 			short := flag == "-"+string(f.Short)

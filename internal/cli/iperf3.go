@@ -137,6 +137,8 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: stat.Link{}, Watch: v}
 	doc, err := runner.Run(ctx, p)
 	doc.Arguments = e.arguments()
+	e.archive = archiveOf(keepFlags{})
+	defer e.store(doc, true)
 	return o.conclude(e, v, v.end(doc, err), err)
 }
 

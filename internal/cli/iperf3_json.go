@@ -58,7 +58,8 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 	v.introduce(ctx, ends.local)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force)}
 	doc, err := runner.Run(ctx, p)
-	doc.Arguments = e.arguments()
+	doc.Arguments, doc.Labels = e.arguments(), e.archive.labels
+	defer e.store(doc, true)
 	if werr := v.end(doc, err); werr != nil && err == nil {
 		return werr
 	}

@@ -54,15 +54,17 @@ func (o runOptions) sameSteps(x runOptions) bool {
 
 // runHead is what is known of a run besides its figures.
 type runHead struct {
-	Run     string      `json:"run"`
-	Command string      `json:"command"`
-	Plan    string      `json:"plan"` // name of the file as it was given
-	SHA256  string      `json:"sha256"`
-	Options runOptions  `json:"options"`
-	Began   []time.Time `json:"began"`
-	Steps   int         `json:"steps"`
-	Done    int         `json:"steps_done"`
-	Ended   bool        `json:"ended,omitempty"` // all was measured
+	Run     string            `json:"run"`
+	Command string            `json:"command"`
+	Plan    string            `json:"plan"` // name of the file as it was given
+	SHA256  string            `json:"sha256"`
+	Options runOptions        `json:"options"`
+	Began   []time.Time       `json:"began"`
+	Steps   int               `json:"steps"`
+	Done    int               `json:"steps_done"`
+	Ended   bool              `json:"ended,omitempty"` // all was measured
+	Labels  map[string]string `json:"labels,omitempty"`
+	Stored  string            `json:"stored,omitempty"` // id in the store of what was measured so far
 }
 
 // unfinished tells whether there is something left to measure.
@@ -317,6 +319,26 @@ func (j *journal) end(doc *measure.Document, err error) {
 	if j != nil {
 		j.head.Ended = err == nil
 		j.save(doc)
+	}
+}
+
+// stored is the id under which the run was kept when it was interrupted.
+func (j *journal) stored() string {
+	if j == nil {
+		return ""
+	}
+	return j.head.Stored
+}
+
+// setStored notes the id, so that what continues the run replaces it. Where it
+// cannot be noted both are kept.
+func (j *journal) setStored(id string) {
+	if j == nil || id == "" || j.dir == "" {
+		return
+	}
+	j.head.Stored = id
+	if err := j.writeHead(); err != nil && j.lost == nil && j.warn != nil {
+		j.warn("warning: the run's id cannot be noted: " + err.Error())
 	}
 }
 

@@ -134,7 +134,7 @@ func (c *ladderCmd) onlyPlan() bool {
 	rest.Interval = "1"
 	given := *c
 	given.What, given.Time, given.LinkRate, given.JSON, given.HTML, given.Force, given.DryRun = "", "", "", false, "", false, false
-	given.runFlags = runFlags{}
+	given.runFlags, given.storeFlags = runFlags{}, storeFlags{}
 	return reflect.DeepEqual(given, rest)
 }
 

@@ -18,7 +18,8 @@ import (
 // watch shows the progress of a plan on a terminal, and nothing elsewhere.
 // It implements control.Observer, whose calls come from one goroutine.
 type watch struct {
-	w        io.Writer // nil: not a terminal
+	w        io.Writer         // nil: not a terminal
+	say      func(text string) // a line on stderr, also where that is no terminal; nil: nothing
 	plan     plan.Plan
 	interval time.Duration
 	begin    time.Time
@@ -36,6 +37,9 @@ func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration, silent boo
 	v := &watch{plan: p, interval: interval, begin: time.Now(), each: 2}
 	if ends.peer.Foreign {
 		v.each = 1
+	}
+	if !silent {
+		v.say = e.line
 	}
 	if _, ok := terminalSize(e.err); ok && !silent {
 		v.w = e.err
@@ -131,10 +135,13 @@ func streams(n int) string {
 	return fmt.Sprintf("%d streams", n)
 }
 
-// Waiting implements control.Observer.
+// Waiting implements control.Observer: it may take long, so that it is said also
+// where nobody watches.
 func (v *watch) Waiting(endPoint string, ahead int) {
 	v.clear()
-	v.printf("%s is busy: waiting for %s\n", endPoint, otherTests(ahead))
+	if v.say != nil {
+		v.say(fmt.Sprintf("%s is busy: waiting for %s", endPoint, otherTests(ahead)))
+	}
 }
 
 // otherTests counts those that are ahead.

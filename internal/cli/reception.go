@@ -21,6 +21,7 @@ import (
 	"thru/internal/plan"
 	"thru/internal/report"
 	"thru/internal/stat"
+	"thru/internal/store"
 )
 
 // reception makes an ordinary test of each call of an iperf3 or iperf2 client:
@@ -30,6 +31,8 @@ type reception struct {
 	version string
 	connect func() (*bus.Client, error)                         // to the agent of this process
 	keep    string                                              // folder for the results; none are kept where it is empty
+	archive archive                                             // for thru history
+	warn    func(string, error)                                 // of what takes no figure along; nil: nobody hears
 	watch   func(engine.Call) control.Observer                  // nil: nobody does
 	told    func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
 
@@ -82,6 +85,9 @@ func (r *reception) take(ctx context.Context, call engine.Call) {
 			var kerr error
 			if path, kerr = keepResult(r.keep, doc); kerr != nil {
 				err = errors.Join(err, kerr)
+			}
+			if _, kerr = r.archive.keep(doc); kerr != nil && !errors.Is(kerr, store.ErrNone) && r.warn != nil {
+				r.warn("the result is not in the history", kerr)
 			}
 		}
 		r.told(call, doc, path, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,41 +15,110 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report"
 	"thru/internal/stat"
+	"thru/internal/store"
 )
 
 type reportCmd struct {
-	Files    []string `arg:"" name:"file" help:"Results of thru (--json) or of iperf3 (-J, --json-stream); - is stdin."`
-	JSON     bool     `name:"json" xor:"form" help:"Print the thru result."`
-	IPerf3   bool     `short:"J" name:"iperf3-json" xor:"form" help:"Print iperf3's JSON."`
-	HTML     string   `name:"html" type:"newfile" placeholder:"FILE" help:"Write the report as one page."`
+	Results  []string `arg:"" optional:"" name:"result" help:"Results that are kept: an id of thru history or its first characters, last, last~1, a run, a span such as today; or files: of thru (--json, a page --with-raw), of iperf3 (-J, --json-stream); - is stdin."`
+	JSON     bool     `group:"Form" name:"json" xor:"form" help:"Print the thru result."`
+	IPerf3   bool     `group:"Form" short:"J" name:"iperf3-json" xor:"form" help:"Print iperf3's JSON."`
+	HTML     string   `group:"Form" name:"html" type:"newfile" placeholder:"FILE" help:"Write one page to hand over, signed by this host."`
+	WithRaw  bool     `group:"Form" name:"with-raw" help:"With --html: the whole result is inside, and thru report FILE reads it back."`
+	Markdown string   `group:"Form" name:"markdown" type:"outfile" placeholder:"FILE" help:"Write it as Markdown, signed; - is stdout."`
+	CSV      string   `group:"Form" name:"csv" type:"outfile" placeholder:"FILE" help:"Write all samples as CSV; - is stdout."`
 	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
+	Verify   bool     `group:"Signature" name:"verify" help:"The files are pages or Markdown: who signed them, and were they changed since (exit code 3)?"`
+	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: it must be this key that signed."`
+	MyKey    bool     `group:"Signature" name:"my-key" help:"Print the key with which this host signs."`
+	storeFile
 }
 
-// Run prints results that were kept.
+// Run prints results that were kept, or judges signatures.
 func (c *reportCmd) Run(ctx context.Context, e *env) error {
+	if err := c.sensible(); err != nil {
+		return err
+	}
+	switch {
+	case c.MyKey:
+		return c.printKey(e)
+	case c.Verify:
+		return c.verify(ctx, e)
+	}
 	link, err := linkRate(c.LinkRate)
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
-		return err
+	for _, f := range []struct{ flag, file string }{{"--html", c.HTML}, {"--markdown", c.Markdown}, {"--csv", c.CSV}} {
+		if err := writable(f.flag, strings.TrimPrefix(f.file, "-")); err != nil {
+			return err
+		}
 	}
-	sources, err := e.open(ctx, c.Files)
+	all, err := c.find(ctx, e, link)
 	if err != nil {
 		return err
 	}
-	defer closeSources(sources)
-	var all []named
-	for _, s := range sources {
-		found, err := e.results(ctx, s, link)
+	if len(all) > 1 && (c.JSON || c.HTML+c.Markdown+c.CSV != "") {
+		return fault.Usagef("name them one at a time: `thru report` without --json, --html, --markdown and --csv prints them all", "these forms take one result, and here are %d", len(all))
+	}
+	return c.printAll(e, all)
+}
+
+// sensible refuses what does not go together.
+func (c *reportCmd) sensible() error {
+	stdouts := 0
+	for _, x := range []bool{c.JSON, c.IPerf3, c.Markdown == "-", c.CSV == "-"} {
+		if x {
+			stdouts++
+		}
+	}
+	switch {
+	case c.MyKey && (len(c.Results) > 0 || c.Verify):
+		return fault.Usagef("first one, then the other", "--my-key prints the key of this host alone")
+	case c.MyKey:
+	case len(c.Results) == 0:
+		return fault.Usagef("thru report last; thru history lists all", "no result is named")
+	case c.Signer != "" && !c.Verify:
+		return fault.Usagef("thru report --verify FILE --signer KEY", "--signer goes with --verify")
+	case c.Verify && c.HTML+c.Markdown+c.CSV != "":
+		return fault.Usagef("first one, then the other", "--verify writes no file")
+	case c.WithRaw && c.HTML == "":
+		return fault.Usagef("name the page: --html FILE", "--with-raw goes with --html")
+	case stdouts > 1:
+		return fault.Usagef("name a file for one of them", "two forms go to stdout")
+	}
+	return nil
+}
+
+// printKey prints the key of this host, for those who get its reports.
+func (c *reportCmd) printKey(e *env) error {
+	s, err := e.signer()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.out, map[string]any{"key": s.Key, "host": hostname(), "error": nil})
+	}
+	_, err = fmt.Fprintln(e.out, s.Key)
+	return err
+}
+
+// find looks the results up.
+func (c *reportCmd) find(ctx context.Context, e *env, link stat.Link) (all []named, err error) {
+	e.archive = archiveOf(keepFlags{storeFile: c.storeFile})
+	shelf := e.library(link)
+	defer func() { err = errors.Join(err, shelf.Close()) }()
+	for _, word := range c.Results {
+		found, err := shelf.find(ctx, word, store.Filter{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, found...)
 	}
-	if len(all) > 1 && (c.JSON || c.HTML != "") {
-		return fault.Usagef("name them one at a time: `thru report` without --json and --html prints them all", "--json and --html take one result, and here are %d", len(all))
-	}
+	return all, nil
+}
+
+// printAll prints them, and makes of them how the command ends.
+func (c *reportCmd) printAll(e *env, all []named) error {
 	failed := 0
 	var below *measure.Verdict
 	for i, r := range all {
@@ -58,7 +128,7 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 		if err := c.print(e, r.doc); err != nil {
 			return err
 		}
-		if !measured(r.doc) && !tunedAnyhow(r.doc) {
+		if !measured(r.doc) && !tunedAnyhow(r.doc) && !worthKeeping(r.doc) {
 			failed++
 		}
 		if v := r.doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
@@ -85,7 +155,19 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.IPerf3 {
 		return iperfdoc.Write(e.out, doc)
 	}
-	return e.printKept(doc, forms{json: c.JSON, html: c.HTML})
+	f := forms{json: c.JSON, html: c.HTML, raw: c.WithRaw, markdown: c.Markdown, csv: c.CSV}
+	if c.JSON || c.HTML+c.Markdown+c.CSV == "" {
+		return e.printKept(doc, f)
+	}
+	if err := e.writeForms(doc, f); err != nil { // the files are what was asked for
+		return err
+	}
+	for _, file := range []string{c.HTML, c.Markdown, c.CSV} {
+		if file != "" && file != "-" && c.Markdown != "-" && c.CSV != "-" {
+			fmt.Fprintf(e.out, "report: %s\n", file)
+		}
+	}
+	return nil
 }
 
 // printKept writes a result that was kept, with the error that it ended by.
@@ -109,8 +191,15 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 	if isCapture(text) {
 		return nil, fault.Usagef("thru explain "+from.name+" reads it", "%s is a packet capture, no result", from.name)
 	}
-	if isResult(text) {
-		doc, err := report.ReadJSON(bytes.NewReader(text))
+	if isResult(text) || isPage(text) {
+		read := report.ReadJSON
+		if isPage(text) {
+			read = report.Embedded
+			if v := verify(from.name, text, "", ""); v.Signed && !v.Valid {
+				e.line("warning: " + from.name + ": " + v.Reason + "; what is shown is the result inside")
+			}
+		}
+		doc, err := read(bytes.NewReader(text))
 		if err != nil {
 			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", from.name, err)
 		}
@@ -153,6 +242,9 @@ func isResult(text []byte) bool {
 	}
 	return json.Unmarshal(text, &head) == nil && head.Schema != nil
 }
+
+// isPage recognises a page that thru has written.
+func isPage(text []byte) bool { return bytes.HasPrefix(text, []byte("<!DOCTYPE html>")) }
 
 // isCapture recognises pcap files, of either byte order and with times in
 // microseconds or nanoseconds, and pcapng (draft-ietf-opsawg-pcap, -pcapng).

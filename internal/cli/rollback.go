@@ -12,6 +12,7 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/plan"
 	"thru/internal/tune"
 )
 
@@ -100,22 +101,27 @@ func notRestored(changed []measure.Changed) error {
 	if tune.Restored(changed) {
 		return nil
 	}
-	var names []string
-	failed := false
+	var names, said []string
+	settings, journals, failed := 0, 0, false
 	for _, c := range changed {
-		if c.Outcome == measure.Undone || c.Outcome == measure.Settled {
+		failed = failed || c.Outcome == measure.Failed
+		if c.Knob == "" { // of a journal that cannot be read, in whole or in part
+			journals++
 			continue
 		}
-		failed = failed || c.Outcome == measure.Failed
-		name := strings.TrimSpace(c.Knob + " " + c.Interface)
-		if name == "" {
-			name = "a line of the journal"
+		if settings++; c.Outcome != measure.Undone && c.Outcome != measure.Settled {
+			names = append(names, strings.TrimSpace(c.Knob+" "+c.Interface))
 		}
-		names = append(names, name)
+	}
+	if n := len(names); n > 0 {
+		said = append(said, fmt.Sprintf("not as before: %s (%d of %s)", strings.Join(names, ", "), n, plan.Counted(settings, "setting")))
+	}
+	if journals > 0 {
+		said = append(said, plan.Counted(journals, "journal")+" not read, or not all of it")
 	}
 	hint := "what another has set is theirs, and is not tried again: set it by hand if you want the value before"
 	if failed {
 		hint = "do what the reason says, and run it again: what failed stays in the journal"
 	}
-	return fault.Failf(hint, "cli: %d of %d are not as they were before: %s", len(names), len(changed), strings.Join(names, ", "))
+	return fault.Failf(hint, "cli: %s", strings.Join(said, "; "))
 }

@@ -32,6 +32,7 @@ type runCmd struct {
 	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
 	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	storeFlags
 	runFlags
 }
 
@@ -140,6 +141,9 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 	h.Options.Force = h.Options.Force || r.options.Force // it may be what the run ended for
 	r.journal.head.Options = h.Options
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
+	if len(r.env.archive.labels) == 0 {
+		r.env.archive.labels = h.Labels
+	}
 	if err := r.read(ctx); err != nil {
 		r.journal.close()
 		return err
@@ -428,7 +432,7 @@ func (r *planRun) keep(p plan.Plan) error {
 		r.env.line(text)
 		return nil
 	}
-	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Steps: p.Runs()})
+	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Labels: r.env.archive.labels, Steps: p.Runs()})
 	switch {
 	case err == nil:
 		r.journal = j
@@ -469,7 +473,10 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 		doc.Error = control.Describe(err)
 	}
 	r.forms.kept = r.journal.kept()
-	return r.env.outcome(doc, r.forms, err)
+	r.env.archive.instead = r.journal.stored()
+	err = r.env.outcome(doc, r.forms, err)
+	r.journal.setStored(r.env.archive.id)
+	return err
 }
 
 // howToGoOn is the command that continues the run, empty where there is none.

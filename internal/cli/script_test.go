@@ -12,16 +12,25 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"thru/internal/capture/live"
+	"thru/internal/measure"
 )
 
-const schemaPath = "../../docs/result.schema.json"
+// Schemas of what commands print.
+const (
+	schemaPath     = "../../docs/result.schema.json"
+	comparisonPath = "../../docs/comparison.schema.json"
+)
 
-// validJSON FILE: the file is one document that fits docs/result.schema.json.
+// validJSON FILE: the file is one document that fits the schema in docs that it names.
 // Further arguments KEY=VALUE must hold for fields of its error.
 func validJSON(ts *testscript.TestScript, neg bool, args []string) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(ts.ReadFile(args[0])))
 	ts.Check(err)
-	schema, err := jsonschema.NewCompiler().Compile(schemaPath)
+	path := schemaPath
+	if o, ok := doc.(map[string]any); ok && o["schema"] == measure.ComparedSchema {
+		path = comparisonPath
+	}
+	schema, err := jsonschema.NewCompiler().Compile(path)
 	ts.Check(err)
 	if err := schema.Validate(doc); (err != nil) != neg {
 		ts.Fatalf("%s against the schema: %v", args[0], err)

@@ -45,6 +45,7 @@ type serveCmd struct {
 	JSON        bool     `name:"json" help:"Print one JSON line when ready, and one for each test of an iperf client."`
 	memberFlags
 	iperfFlags
+	keepFlags
 }
 
 // serving is what --json prints when the agent is ready.
@@ -122,7 +123,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), told: tellCalls(e, c.JSON), most: limits.Sessions - limits.Sessions/4}
+	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags).atMost(mostResults), warn: e.warn, told: tellCalls(e, c.JSON), most: limits.Sessions - limits.Sessions/4}
 	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))

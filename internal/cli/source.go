@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"thru/internal/fault"
+	"thru/internal/stat"
 )
 
 // source is a file that was named, or stdin. It is opened once, since a pipe
@@ -38,7 +39,7 @@ func (e *env) open(ctx context.Context, paths []string) (all []*source, err erro
 		return nil, fault.Usagef("name - once", "stdin (-) is named %d times, and it can be read once", stdin)
 	}
 	for _, path := range paths {
-		s, err := until(ctx, path, func() (*source, error) { return e.openOne(path) })
+		s, err := until(ctx, path, func() (*source, error) { return e.openOne(ctx, path) })
 		if err != nil {
 			closeSources(all)
 			return nil, err
@@ -49,10 +50,17 @@ func (e *env) open(ctx context.Context, paths []string) (all []*source, err erro
 }
 
 // openOne may wait until somebody writes to a pipe.
-func (e *env) openOne(path string) (*source, error) {
+func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 	s := &source{name: path}
 	in := e.in
-	if path != "-" {
+	switch {
+	case e.isStored(path):
+		text, err := e.library(stat.Link{}).text(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		in, s.size = bytes.NewReader(text), int64(len(text))
+	case path != "-":
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, e.notOpened(path, err)

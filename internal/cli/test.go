@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -158,10 +158,15 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	return e.outcome(doc, k.forms(f.JSON, f.HTML), err)
 }
 
-// outcome prints what was measured, also before an error, and makes of it how
-// the command ends.
+// outcome prints and keeps what was measured, also before an error, and makes of
+// it how the command ends.
 func (e *env) outcome(doc *measure.Document, f forms, err error) error {
-	if perr := e.print(doc, f); perr != nil && err == nil {
+	if len(e.archive.labels) > 0 { // a document that was read has its own
+		doc.Labels = e.archive.labels
+	}
+	perr := e.print(doc, f)
+	e.store(doc, f.json)
+	if perr != nil && err == nil {
 		return perr
 	}
 	switch v := doc.Verdict; {
@@ -178,11 +183,13 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 
 // forms are those in which a document is asked for.
 type forms struct {
-	json    bool
-	html    string   // file; empty: none
-	packets []string // files that were written already
-	kept    string   // the file that the document is kept in; empty: none
-	unkept  error    // of packets that could not be written
+	json          bool
+	html          string   // file; empty: none
+	raw           bool     // the page has the whole document inside
+	packets       []string // files that were written already
+	kept          string   // the file that the document is kept in; empty: none
+	markdown, csv string   // files; empty: none, - is stdout
+	unkept        error    // of packets that could not be written
 }
 
 // print writes the document in the forms asked for. A file that cannot be
@@ -191,9 +198,7 @@ type forms struct {
 func (e *env) print(doc *measure.Document, f forms) error {
 	var err, unwritten error
 	doc.Error = unsecretError(doc.Error)
-	if f.html != "" {
-		unwritten = writeFile(f.html, doc)
-	}
+	unwritten = e.writeForms(doc, f)
 	for _, x := range []error{f.unkept, unwritten} {
 		if x != nil {
 			e.errorLines(x)
@@ -215,8 +220,10 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	if terr := show(e.out, doc, options); terr != nil {
 		return errors.Join(err, terr)
 	}
-	if f.html != "" && unwritten == nil {
-		fmt.Fprintf(e.out, "report: %s\n", f.html)
+	for _, file := range []string{f.html, f.markdown, f.csv} {
+		if file != "" && unwritten == nil {
+			fmt.Fprintf(e.out, "report: %s\n", file)
+		}
 	}
 	if len(f.packets) > 0 {
 		fmt.Fprintf(e.out, "packets: %s\n", strings.Join(f.packets, " "))
@@ -255,12 +262,18 @@ func writable(flag, path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return unwritten(flag, fmt.Errorf("%s is a folder", path))
 	}
-	f, err := os.OpenFile(path+part, os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := besideFile(path, 0o644)
 	if err != nil {
 		return unwritten(flag, err)
 	}
 	f.Close()
-	return os.Remove(path + part)
+	return os.Remove(f.Name())
+}
+
+// besideFile makes a file of a name of its own where another one is to be: it is
+// nobody's, and no link is followed.
+func besideFile(path string, mode os.FileMode) (*os.File, error) {
+	return os.OpenFile(fmt.Sprintf("%s.%s%s", path, rand.Text()[:8], part), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 }
 
 // unwritten is the error of a file that a flag names.
@@ -271,25 +284,19 @@ func unwritten(flag string, err error) error {
 // part is the ending of a file that is not whole yet.
 const part = ".part"
 
-// writeFile writes the HTML report.
-func writeFile(path string, doc *measure.Document) error {
-	var b bytes.Buffer
-	if err := report.HTML(&b, doc, report.HTMLOptions{}); err != nil {
-		return fmt.Errorf("cli: writing the report: %w", err)
-	}
-	return replaceFile("--html", path, b.Bytes())
-}
-
 // replaceFile writes a file beside its place and renames it, so that no half
 // one is ever found there.
 func replaceFile(flag, path string, content []byte) error {
-	tmp := path + part
-	err := os.WriteFile(tmp, content, 0o644)
-	if err == nil {
-		err = os.Rename(tmp, path)
+	f, err := besideFile(path, 0o644)
+	if err != nil {
+		return unwritten(flag, err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(tmp)
+		os.Remove(f.Name())
 		return unwritten(flag, err)
 	}
 	return nil

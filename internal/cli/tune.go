@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/report"
+	"thru/internal/tune"
 	"thru/internal/unit"
 )
 
@@ -82,6 +84,8 @@ func (c *tuneCmd) sensible(e *env) error {
 		return fault.Usagef("--aa changes nothing: leave --try, --only and --target out", "--aa does not go with flags that say what to change")
 	case c.State != "" && !c.Rollback:
 		return fault.Usagef("thru tune --rollback --state DIR", "--state says where a journal is, and there is no --rollback")
+	case len(filepath.Base(c.Script)) > longestScript:
+		return fault.Usagef("a shorter name", "--script: the scripts' names would be too long for a file system")
 	case c.Script != "" && !c.DryRun && !file:
 		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
 	case file && (c.Rollback || c.List || c.AA != nil):
@@ -158,7 +162,8 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	if t.Try, err = readSettings(c.Try, []string{control.Local, ends.peer.Name}); err != nil {
 		return err
 	}
-	view := newTuneView(ctx, e, ends, t.Budget, c.Yes)
+	view := newTuneView(ctx, e, ends, t, c.Yes)
+	view.begin(p.Time())
 	t.Accept = view.accept
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
 	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
@@ -207,12 +212,12 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r.Engine, err = engineOf(c.What); err != nil {
 		return r, t, err
 	}
-	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano())}
+	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Who: "thru tune at " + hostname()}
 	if c.AA != nil {
 		t.AA = *c.AA
 	}
 	err = readAll([]reading{
-		{"--budget", c.Budget, "5m or 600", func(s string) (err error) { t.Budget, err = unit.ParseDuration(s); return }},
+		{"--budget", c.Budget, "5m or 600", func(s string) (err error) { t.Budget, err = someTime(s); return }},
 		{"--target", c.Target, "9G or 950M", func(s string) (err error) { t.TargetBps, err = targetRate(s); return }},
 	})
 	if err != nil {
@@ -231,6 +236,15 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 			"a budget of %s: to measure the state that is to be tuned takes %s by itself", unit.Duration(int64(t.Budget)), unit.Duration(int64(p.Time())))
 	}
 	return r, t, err
+}
+
+// someTime reads a time above zero.
+func someTime(text string) (time.Duration, error) {
+	d, err := unit.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("a budget of 0 s holds nothing")
+	}
+	return d, err
 }
 
 // targetRate reads a rate above zero.
@@ -293,6 +307,9 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 		}
 		if s.Value == "" && k.ID != knob.RouteCongestion { // which "" takes away
 			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]", "--try %s: no value", text)
+		}
+		if err := tune.CheckValue(s.Knob, s.Value); err != nil {
+			return nil, fault.Usagef("`thru tune --list` prints what it is now, in the same form", "--try %s: %w", text, err)
 		}
 		all = append(all, s)
 	}

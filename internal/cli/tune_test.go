@@ -12,6 +12,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/knob"
 	"thru/internal/measure"
+	"thru/internal/plan"
 )
 
 func TestReadSettings(t *testing.T) {
@@ -35,6 +36,11 @@ func TestReadSettings(t *testing.T) {
 		{"mtu=9000@localhost", measure.Setting{}, "no end point localhost"},
 		{"mtuu=9000", measure.Setting{}, `no knob "mtuu"`},
 		{"streams=4", measure.Setting{}, "an option of the test"},
+		{"tcp-rmem=abc@local", measure.Setting{}, "has not 3 numbers"},
+		{"mtu=-5", measure.Setting{}, "below zero"},
+		{"mtu=a\nb", measure.Setting{}, "has not 1 number"},
+		{"gro=maybe:eth0", measure.Setting{}, "neither"},
+		{"qdisc=blackhole", measure.Setting{}, "drops all that is sent"},
 	}
 	for _, tt := range tests {
 		got, err := readSettings([]string{tt.text}, ends)
@@ -79,16 +85,19 @@ func TestPlannedLine(t *testing.T) {
 	two := []measure.Proposal{{Title: "a"}, {Title: "b"}, {Title: "c", OnlySaid: "no root"}}
 	tests := []struct {
 		t         measure.Tuning
+		aa        int
 		proposals []measure.Proposal
 		want      string
 	}{
-		{measure.Tuning{ExpectNs: 130e9}, two, "a and b: 2 changes to try, about 2 min 10 s, at most 10 min"},
-		{measure.Tuning{ExpectNs: 130e9}, two[:1], "a and b: 1 change to try, about 2 min 10 s, at most 10 min"},
-		{measure.Tuning{}, two[2:], "a and b: no change to try"},
-		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, two, "a and b: 2 changes to try, which would take about 2 min 10 s; now nothing is changed"},
+		{measure.Tuning{ExpectNs: 130e9}, 0, two, "a and b: 2 changes to try at first, about 2 min 10 s; at most 10 min"},
+		{measure.Tuning{ExpectNs: 130e9}, 0, two[:1], "a and b: 1 change to try at first, about 2 min 10 s; at most 10 min"},
+		{measure.Tuning{ExpectNs: 1330e9}, 0, two, "a and b: 2 changes to try at first, about 22 min; the budget ends it after 10 min"},
+		{measure.Tuning{}, 0, two[2:], "a and b: no change to try"},
+		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, 0, two, "a and b: to try what is proposed would take about 2 min 10 s"},
+		{measure.Tuning{ExpectNs: 37e9}, 3, two, "a and b: 3 comparisons of the state with itself, about 37 s"},
 	}
 	for _, tt := range tests {
-		if got := plannedLine("a and b", tt.t, tt.proposals, 10*time.Minute); got != tt.want {
+		if got := plannedLine("a and b", tt.t, tt.proposals, control.Tuning{Budget: 10 * time.Minute, AA: tt.aa}); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
@@ -100,9 +109,10 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	e := &env{in: strings.NewReader("y\ny\n"), out: &out, err: &out}
 	self := &control.EndPoint{Name: control.Local}
 	for _, tt := range []struct{ yes, cuts, want bool }{{false, false, true}, {false, true, false}, {true, true, true}} {
-		v := newTuneView(t.Context(), e, pair{self, self}, time.Minute, tt.yes)
-		if got := v.accept(measure.Proposal{Title: "MTU of 9000", Cuts: tt.cuts}); got != tt.want {
-			t.Errorf("yes %v, cuts %v: accepted %v", tt.yes, tt.cuts, got)
+		v := newTuneView(t.Context(), e, pair{self, self}, control.Tuning{Budget: time.Minute}, tt.yes)
+		got := v.accept(measure.Proposal{Title: "MTU of 9000", Cuts: tt.cuts})
+		if (got == "") != tt.want || got != "" && !strings.Contains(got, "--yes makes it") {
+			t.Errorf("yes %v, cuts %v: declined %q", tt.yes, tt.cuts, got)
 		}
 	}
 	if out.Len() > 0 {
@@ -115,19 +125,22 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 func TestTuneView(t *testing.T) {
 	var out bytes.Buffer
 	self := &control.EndPoint{Name: control.Local}
-	v := &tuneView{e: &env{err: &out}, ctx: t.Context(), w: &watch{w: &out}, width: 76, ends: pair{self, self}, budget: time.Minute, until: time.Now()}
+	v := &tuneView{e: &env{err: &out}, ctx: t.Context(), w: &watch{w: &out}, width: 76, ends: pair{self, self}, how: control.Tuning{Budget: time.Minute}, until: time.Now()}
 	p := measure.Proposal{Title: "receive windows of up to 25 MiB at local"}
 	spec := []measure.Spec{{From: "local", To: "local"}}
+	v.begin(6 * time.Second)
 	v.Step("forward", spec, 0, 3)
 	v.Planned(measure.Tuning{ExpectNs: 30e9}, []measure.Proposal{p})
 	v.Trying(p, 0, 1, 0)
 	v.Step(p.Title+": before", spec, 2, 18)
 	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.Undone, Reason: "none of 3 pairs was better"})
+	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it"})
 	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
 	v.close()
 	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<\n")
-	want := `run 1 of 3, forward, local -> local; no time left<
-this machine against itself: 1 change to try, about 30 s, at most 1 min
+	want := `this machine against itself: about 8 s for the traffic as it is, then one change at a time; at most 1 min
+run 1 of 3, forward, local -> local; no time left<
+this machine against itself: 1 change to try at first, about 30 s; at most 1 min
   1 receive windows of up to 25 MiB at local
 [1/1] receive windows of up to 25 MiB at local; no time left<
 [1/1] run 3 of 18, before: receive windows of up to 25 MiB...; no time left<
@@ -139,6 +152,16 @@ stands at  4.10 Gb/s local -> local
 	}
 }
 
+// TestWaitingIsSaid: also where nobody watches a terminal.
+func TestWaitingIsSaid(t *testing.T) {
+	var out bytes.Buffer
+	v := newWatch(&env{err: &out}, plan.Plan{Steps: []plan.Step{{Specs: []measure.Spec{{From: "local", To: "b"}}}}}, pair{&control.EndPoint{Name: control.Local}, &control.EndPoint{Name: "b"}}, time.Second, false)
+	v.Waiting("b", 1)
+	if out.String() != "b is busy: waiting for another test\n" {
+		t.Errorf("%q", out.String())
+	}
+}
+
 // TestHear: each question takes one line, and the end of the input is a no.
 func TestHear(t *testing.T) {
 	e := &env{in: strings.NewReader("y\nno\n")}
@@ -147,6 +170,26 @@ func TestHear(t *testing.T) {
 		if got := v.hear(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestScriptNames: no script takes the file of another, and each name is short
+// enough for a file system.
+func TestScriptNames(t *testing.T) {
+	long := strings.Repeat("b", 300)
+	names := scriptNames("fix", []string{"a/b", "a_b", "A_B", "x", "x.undo", long, long + "c"})
+	seen := map[string]bool{}
+	for _, base := range names {
+		for _, ending := range []string{".sh", ".undo.sh"} {
+			name := strings.ToLower(base + ending)
+			if seen[name] || len(name) > 255 || !strings.HasPrefix(name, "fix-") {
+				t.Errorf("%s is taken, or too long", name)
+			}
+			seen[name] = true
+		}
+	}
+	if names[0] != "fix-a_b" || names[3] != "fix-x" {
+		t.Errorf("%q", names)
 	}
 }
 

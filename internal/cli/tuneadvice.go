@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"thru/internal/advise"
@@ -42,13 +43,14 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	}
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
+	e.archive.off = true // nothing was measured
 	return c.outcome(e, doc, nil)
 }
 
 // adviceOf is a dry run on what a document says. Of one that was tuned it is
 // about the state that it has come to.
 func adviceOf(doc *measure.Document, seen advise.Seen) *measure.Tuning {
-	t := &measure.Tuning{DryRun: true}
+	t := &measure.Tuning{DryRun: true, Only: seen.Only}
 	if old := doc.Tuning; old != nil && len(old.Journey) > 0 {
 		t.Journey = old.Journey[len(old.Journey)-1:]
 		t.Journey[0].Attempt = nil
@@ -65,8 +67,12 @@ func scriptsOf(doc *measure.Document, path string) (all []script) {
 	if doc.Tuning == nil {
 		return nil
 	}
-	path = strings.TrimSuffix(path, ".sh")
+	var hosts []string
 	for _, p := range doc.EndPoints {
+		hosts = append(hosts, p.Name)
+	}
+	names := scriptNames(strings.TrimSuffix(path, ".sh"), hosts)
+	for i, p := range doc.EndPoints {
 		do, undo := advise.Script(doc.Tuning.Advice, p.Name)
 		if do == "" {
 			continue
@@ -75,10 +81,34 @@ func scriptsOf(doc *measure.Document, path string) (all []script) {
 		if p.Facts != nil && p.Facts.OS != nil && *p.Facts.OS == "windows" {
 			ending = ".ps1"
 		}
-		base := path + "-" + fileWord(p.Name)
-		all = append(all, script{base + ending, do}, script{base + ".undo" + ending, undo})
+		all = append(all, script{names[i] + ending, do}, script{names[i] + ".undo" + ending, undo})
 	}
 	return all
+}
+
+// Lengths of names of files in bytes: most file systems take 255.
+const (
+	longestFile   = 255
+	longestScript = 180 // of --script, so that there is room for a host and an ending
+	scriptEnding  = len("-99.undo.ps1") + len(part)
+)
+
+// scriptNames are the names of the scripts of hosts, without their endings. Names
+// that would be those of another host's script, also where capitals do not count,
+// get a number.
+func scriptNames(path string, hosts []string) (names []string) {
+	taken := map[string]bool{}
+	for _, h := range hosts {
+		word := fileWord(h)
+		word = word[:min(len(word), longestFile-scriptEnding-len(filepath.Base(path))-1)]
+		name := path + "-" + word
+		for n := 2; taken[strings.ToLower(name)] || taken[strings.ToLower(name+".undo")]; n++ {
+			name = fmt.Sprintf("%s-%s-%d", path, word, n)
+		}
+		taken[strings.ToLower(name)], taken[strings.ToLower(name+".undo")] = true, true
+		names = append(names, name)
+	}
+	return names
 }
 
 // fileWord is the name of a host as part of a file's name.

@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/control"
 	"thru/internal/measure"
+	"thru/internal/plan"
 	"thru/internal/report"
 	"thru/internal/unit"
 )
@@ -24,21 +25,37 @@ type tuneView struct {
 	width  int
 	ends   pair
 	until  time.Time
-	budget time.Duration
+	how    control.Tuning
 	yes    bool
 	answer chan string // lines of the terminal, once anything was asked
 	nth    string      // "[2/7] "
 	title  string      // of the change that is tried
 }
 
-func newTuneView(ctx context.Context, e *env, ends pair, budget time.Duration, yes bool) *tuneView {
-	v := &tuneView{e: e, ctx: ctx, w: &watch{}, ends: ends, budget: budget, until: time.Now().Add(budget), yes: yes}
+func newTuneView(ctx context.Context, e *env, ends pair, how control.Tuning, yes bool) *tuneView {
+	v := &tuneView{e: e, ctx: ctx, w: &watch{say: e.line}, ends: ends, how: how, until: time.Now().Add(how.Budget), yes: yes}
 	if width, ok := terminalSize(e.err); ok {
 		v.w.w, v.width = e.err, width
 	}
-	v.w.printf("%s: the traffic as it is first, then one change at a time; at most %s\n", theEnds(ends), roundTime(budget))
 	return v
 }
+
+// begin says what will be done, and how long the part takes that is known before
+// anything was measured: also where nobody watches.
+func (v *tuneView) begin(base time.Duration) {
+	about := report.AboutTime(base + lookTime)
+	switch {
+	case v.how.DryRun:
+		v.e.line(fmt.Sprintf("%s: about %s for the traffic as it is; nothing is changed", theEnds(v.ends), about))
+	case v.how.AA > 0:
+		v.e.line(fmt.Sprintf("%s: about %s for the traffic as it is, then %d comparisons of it with itself; nothing is changed", theEnds(v.ends), about, v.how.AA))
+	default:
+		v.e.line(fmt.Sprintf("%s: about %s for the traffic as it is, then one change at a time; at most %s", theEnds(v.ends), about, roundTime(v.how.Budget)))
+	}
+}
+
+// lookTime is about what it takes to read the hosts and to probe the path.
+const lookTime = 2 * time.Second
 
 // Checking implements control.Observer.
 func (v *tuneView) Checking(what string) { v.w.Checking(what) }
@@ -50,34 +67,41 @@ func (v *tuneView) Waiting(endPoint string, ahead int) { v.w.Waiting(endPoint, a
 // where nobody watches.
 func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 	v.w.clear()
-	v.e.line(plannedLine(theEnds(v.ends), t, proposals, v.budget))
+	v.e.line(plannedLine(theEnds(v.ends), t, proposals, v.how))
+	if v.how.AA > 0 { // none of them is made
+		return
+	}
 	for i, p := range proposals {
 		v.w.printf("%3d %s\n", i+1, cut(printable(p.Title), v.width-4))
 	}
 }
 
-// plannedLine says "local and b: 4 changes to try, about 5 min, at most 10 min".
-func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, budget time.Duration) string {
+// plannedLine says "local and b: 4 changes to try at first, about 5 min; at most
+// 10 min". What one that is kept brings along comes on top.
+func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, how control.Tuning) string {
+	expected := report.AboutTime(time.Duration(t.ExpectNs))
 	n := 0
 	for _, p := range proposals {
 		if p.OnlySaid == "" {
 			n++
 		}
 	}
-	what := fmt.Sprintf("%d changes to try", n)
-	switch n {
-	case 0:
+	switch {
+	case how.AA > 0:
+		return fmt.Sprintf("%s: %s of the state with itself, about %s", where, plan.Counted(how.AA, "comparison"), expected)
+	case n == 0:
 		return where + ": no change to try"
-	case 1:
-		what = "1 change to try"
-	}
-	switch expected := roundTime(time.Duration(t.ExpectNs)); {
 	case t.DryRun:
-		return where + ": " + what + ", which would take about " + expected + "; now nothing is changed"
+		return where + ": to try what is proposed would take about " + expected
+	}
+	what := plan.Counted(n, "change") + " to try at first"
+	switch {
+	case time.Duration(t.ExpectNs) > how.Budget:
+		return where + ": " + what + ", about " + expected + "; the budget ends it after " + roundTime(how.Budget)
 	case t.ExpectNs > 0:
 		what += ", about " + expected
 	}
-	return where + ": " + what + ", at most " + roundTime(budget)
+	return where + ": " + what + "; at most " + roundTime(how.Budget)
 }
 
 func roundTime(d time.Duration) string { return unit.Duration(int64(d.Round(time.Second))) }
@@ -130,6 +154,9 @@ func cut(text string, room int) string {
 func (v *tuneView) Tried(a measure.Attempt) {
 	v.nth, v.title = "", ""
 	v.w.clear()
+	if a.Outcome == measure.NoTime && a.Comparison == nil && a.ElapsedNs == 0 { // the result says it of all of them
+		return
+	}
 	v.w.printf("%s\n", report.AttemptLine(a, v.width))
 }
 
@@ -149,19 +176,21 @@ func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 
 func (v *tuneView) close() { v.w.clear() }
 
-// accept tells whether a change may be tried: one that may cut the connection to
-// its host only where --yes, or somebody at the terminal, says so.
-func (v *tuneView) accept(p measure.Proposal) bool {
+// accept tells why a change may not be tried; "" where it may: one that may cut
+// the connection to its host only where --yes, or somebody at the terminal, says so.
+func (v *tuneView) accept(p measure.Proposal) (declined string) {
 	switch {
 	case !p.Cuts || v.yes:
-		return true
+		return ""
 	case v.w.w == nil || !isTerminal(v.e.in):
-		return false
+		return "it may cut the connection to the host for a while, and there is no terminal to ask at: --yes makes it"
 	}
 	v.w.clear()
 	v.w.printf("%s", question(p))
-	answer := strings.ToLower(strings.TrimSpace(v.hear()))
-	return answer == "y" || answer == "yes"
+	if isYes(v.hear()) {
+		return ""
+	}
+	return "it may cut the connection to the host for a while, and you said no"
 }
 
 // question names the risk of a change.
@@ -171,6 +200,12 @@ func question(p measure.Proposal) string {
 		risk = " (" + risk + ")"
 	}
 	return fmt.Sprintf("%s may cut the connection to the host for a while%s. Try it? [y/N] ", printable(p.Title), risk)
+}
+
+// isYes tells whether an answer lets something be done: nothing else does.
+func isYes(answer string) bool {
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
 
 // hear waits for a line of the terminal; an interrupt is a no.

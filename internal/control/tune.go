@@ -15,6 +15,7 @@ import (
 
 // Tuning says how a path is tuned.
 type Tuning struct {
+	Who       string            // names it for somebody whom it keeps out
 	Budget    time.Duration     // no change is begun, and no comparison goes on, that it does not hold
 	TargetBps float64           // rate of each direction at which it ends; 0: none
 	DryRun    bool              // measures and advises, and changes nothing
@@ -22,9 +23,9 @@ type Tuning struct {
 	Try       []measure.Setting // are tried before all proposals; no EndPoint: at each end
 	Only      []string          // ids of the knobs that may be changed; none: all
 	Seed      uint64            // of the order of runs
-	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts); nil
-	// declines those that may cut the connection.
-	Accept func(measure.Proposal) bool
+	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts), and says
+	// why it is not made; "" makes it. nil declines those that may cut the connection.
+	Accept func(measure.Proposal) (declined string)
 
 	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: advise.Propose
 }
@@ -91,6 +92,7 @@ type tuning struct {
 	level  float64 // of the interval of each comparison
 
 	ours  []*EndPoint       // that this client tunes, this machine last
+	hosts map[string]string // their names, by what they call the host that they are
 	not   map[string]string // why it does not tune the others, by name
 	open  []measure.Changed // of the change that is in force on trial, in order
 	stood []measure.Setting // what was kept
@@ -100,13 +102,6 @@ type tuning struct {
 	// unsure is set where an answer did not come, so that nobody knows what is set.
 	unsure     bool
 	rolledBack bool // all of this tuning is undone
-}
-
-// way is the traffic of one direction.
-type way struct {
-	step plan.Step // with the options of the test that were kept
-	cell int       // of the state as it is, in the document
-	pace pace
 }
 
 // spot is one knob of one host.
@@ -119,7 +114,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 		Runner: r, Tuning: t, how: how, repeat: max(p.Repeat.Max, 1), until: begin.Add(t.Budget), random: rand.New(rand.NewPCG(t.Seed, t.Seed)),
 		doc: &measure.Document{
 			Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
-			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps},
+			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps, Only: t.Only},
 		},
 		not: map[string]string{}, taken: map[spot]bool{},
 		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},

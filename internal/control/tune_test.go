@@ -23,7 +23,7 @@ import (
 func TestTune(t *testing.T) {
 	w, q := sick(), &quiet{}
 	random := rand.New(rand.NewPCG(1, 2))
-	w.noise = func() float64 { return 1 + 0.01*random.NormFloat64() }
+	w.noise = func(string) float64 { return 1 + 0.01*random.NormFloat64() }
 	doc, err := w.runner(q).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
 	if err != nil || doc.Error != nil || doc.Command != "tune" {
 		t.Fatal(err, doc.Error)
@@ -93,7 +93,7 @@ func TestTuneHealthy(t *testing.T) {
 	for seed := range uint64(5) {
 		w := newWorld(sick().set, func(map[spot]string, string, int) float64 { return 1e9 })
 		random := rand.New(rand.NewPCG(seed, 2))
-		w.noise = func() float64 { return 1 + 0.05*random.NormFloat64() }
+		w.noise = func(string) float64 { return 1 + 0.05*random.NormFloat64() }
 		before := w.now()
 		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Seed: seed, propose: proposing(cures()...)})
 		if err != nil || !reflect.DeepEqual(w.now(), before) || len(doc.Tuning.Journey) != 1 || len(doc.Tuning.Attempts) != 4 {
@@ -107,7 +107,7 @@ func TestTuneChangesNothing(t *testing.T) {
 	for name, how := range map[string]Tuning{"dry run": {DryRun: true}, "A/A": {AA: 5}} {
 		w, q := sick(), &quiet{}
 		random := rand.New(rand.NewPCG(3, 4))
-		w.noise = func() float64 { return 1 + 0.02*random.NormFloat64() }
+		w.noise = func(string) float64 { return 1 + 0.02*random.NormFloat64() }
 		before := w.now()
 		how.propose = proposing(cures()...)
 		doc, err := w.runner(q).Tune(t.Context(), tunePlan(t), Probing{}, how)
@@ -170,7 +170,7 @@ func TestTuneGivesUp(t *testing.T) {
 			w.agents[Local].deaf = map[string]bool{knob.TSO: true}
 		}, measure.NotInUse, "read back"},
 		"declined": {func(_ *world, all *[]measure.Proposal, how *Tuning) {
-			(*all)[2].Risk, how.Accept = "it may hurt", func(p measure.Proposal) bool { return p.Risk == "" }
+			(*all)[2].Risk, how.Accept = "it may hurt", func(p measure.Proposal) string { return p.Risk }
 		}, measure.Declined, "it may hurt"},
 		"nobody to ask": {func(_ *world, all *[]measure.Proposal, _ *Tuning) { (*all)[2].Cuts = true }, measure.Declined, "cut the connection"},
 		"the other way": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {
@@ -439,9 +439,21 @@ func TestTuneLosesAnEnd(t *testing.T) {
 	}
 }
 
-// Two agents of one host are one host.
+// Two agents of one host are one host; two hosts of one name are two, and the
+// reason why one cannot be tuned is told.
 func TestTuneOneHostTwice(t *testing.T) {
-	w := sick()
+	for _, one := range []bool{true, false} {
+		w := sick()
+		w.agents[Local].host, w.agents["peer"].host = "1", "2"
+		if one {
+			w.agents["peer"].host = "1"
+		}
+		tuneTaken(t, w, one)
+	}
+}
+
+func tuneTaken(t *testing.T, w *world, one bool) {
+	t.Helper()
 	w.agents["peer"].fails = func(call string) error {
 		if call == "tune" {
 			return fmt.Errorf("agent: tune: %s: another process of this host", measure.SaysTaken)
@@ -452,8 +464,17 @@ func TestTuneOneHostTwice(t *testing.T) {
 	for _, e := range r.Ends {
 		e.Hello.Hostname = "h"
 	}
-	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
-	if err != nil || w.now()[at(Local, knob.TSO)] != "off" || !strings.Contains(doc.EndPoints[1].NoTune, "same host") {
+	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Who: "me", propose: proposing(cures()...)})
+	if by := w.agents["peer"].by; by != "me" {
+		t.Errorf("begun by %q", by)
+	}
+	if !one {
+		if err == nil || !strings.Contains(err.Error(), "another process of this host") {
+			t.Errorf("two hosts of one name: %v", err)
+		}
+		return
+	}
+	if err != nil || w.now()[at(Local, knob.TSO)] != "off" || !strings.Contains(doc.EndPoints[1].NoTune, "same host as local") {
 		t.Errorf("%v, %v", err, w.now())
 	}
 }

@@ -18,23 +18,25 @@ const (
 	looks = 2
 )
 
-// plan fixes how changes are judged, and says how long that takes. It is done once:
-// what is proposed later is judged as the rest.
-func (x *tuning) plan(todo []measure.Proposal, of int) {
-	x.level = 1 - doubt/float64(looks*max(of, 1))
-	x.out.LevelPct, x.out.Pairs = 100*x.level, stat.LeastPairs(x.level)
-	var longest *way
-	for _, w := range x.ways {
-		if longest == nil || x.timeOf(w) > x.timeOf(longest) {
-			longest = w
-		}
+// plan fixes how changes are judged, and says how long that takes, if each is kept:
+// the budget may end it before. It is done once: what is proposed later is judged
+// as the rest.
+func (x *tuning) plan(todo []measure.Proposal) {
+	judged := 0 // one that may be judged in both directions has two chances to be kept wrongly
+	for i := range todo {
+		judged += len(x.waysOf(&todo[i]))
 	}
-	total := time.Duration(of) * x.wants(longest) // if each is kept
-	if !x.DryRun {
-		total = min(total, max(time.Until(x.until), 0))
+	x.level = 1 - doubt/float64(looks*max(judged, 1))
+	x.out.LevelPct, x.out.Pairs = 100*x.level, stat.LeastPairs(x.level)
+	var total time.Duration
+	for i := range todo {
+		total += x.takes(&todo[i])
 	}
 	if x.AA > 0 {
-		total = time.Duration(x.AA) * x.turnsTime(longest)
+		total = 0
+		for n := range x.AA {
+			total += x.turnsTime(x.ways[n%len(x.ways)])
+		}
 	}
 	x.out.ExpectNs = int64(total)
 	x.Watch.Planned(*x.out, todo)
@@ -78,6 +80,16 @@ func (x *tuning) wants(w *way) time.Duration {
 	}
 	for _, w := range x.ways {
 		total += time.Duration(x.repeat) * x.timeOf(w)
+	}
+	return total
+}
+
+// takes is what a change takes that is kept after the least comparisons.
+func (x *tuning) takes(p *measure.Proposal) time.Duration {
+	ways := x.waysOf(p)
+	total := x.wants(ways[0])
+	for _, w := range ways[1:] {
+		total += x.turnsTime(w)
 	}
 	return total
 }

@@ -33,7 +33,7 @@ func TestTuneBudget(t *testing.T) {
 				}
 				return 1e9
 			}
-			w.noise = func() float64 { return 1 + tt.noise*random.NormFloat64() }
+			w.noise = func(string) float64 { return 1 + tt.noise*random.NormFloat64() }
 			takes := tt.before
 			q.trying = func(measure.Proposal) { takes = tt.then }
 			w.agents[Local].fails = func(call string) error {
@@ -78,14 +78,37 @@ func TestTuneExpects(t *testing.T) {
 	}
 }
 
+// The time that is announced is that which all takes, whatever the budget holds of it.
+func TestTuneExpectsWhateverTheBudget(t *testing.T) {
+	expects := func(how Tuning) time.Duration {
+		var told time.Duration
+		synctest.Test(t, func(t *testing.T) {
+			how.propose = proposing(cures()...)
+			doc, err := sick().runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = time.Duration(doc.Tuning.ExpectNs)
+		})
+		return told
+	}
+	ample := expects(Tuning{Budget: time.Hour})
+	if scarce := expects(Tuning{Budget: time.Minute}); scarce != ample || ample < 2*time.Minute {
+		t.Errorf("%s with an hour, %s with a minute", ample, scarce)
+	}
+	if one, four := expects(Tuning{AA: 1, Budget: time.Second}), expects(Tuning{AA: 4, Budget: time.Second}); four != 4*one || one == 0 {
+		t.Errorf("%s of one comparison, %s of four", one, four)
+	}
+}
+
 // The time that somebody takes to answer is not of the budget.
 func TestTuneWaitsForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, all := sick(), cures()
 		all[2].Risk = "it may hurt"
-		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(all...), Accept: func(measure.Proposal) bool {
+		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(all...), Accept: func(measure.Proposal) string {
 			time.Sleep(2 * time.Hour)
-			return true
+			return ""
 		}})
 		if got := outcomes(doc); err != nil || got["tso@local"] != measure.Kept || got["tcp-rmem@peer"] != measure.Kept {
 			t.Errorf("%v, %v", err, got)

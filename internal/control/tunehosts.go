@@ -11,6 +11,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/fault"
+	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )
@@ -23,6 +24,7 @@ const tuneMinor = 5
 // keeps others from it, too.
 func (x *tuning) begin(ctx context.Context) error {
 	x.Watch.Checking("asking what may be changed")
+	x.hosts = map[string]string{}
 	for _, e := range x.agents() {
 		if e.Hello.WireMinor < tuneMinor {
 			x.not[e.Name] = fmt.Sprintf("thru %s there is too old to change settings", e.Hello.Thru)
@@ -40,26 +42,24 @@ func (x *tuning) begin(ctx context.Context) error {
 		if x.DryRun {
 			continue
 		}
-		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.who()})
-		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && x.isSameHost(e) {
-			x.not[e.Name] = "it is the same host as " + x.ours[0].Name + ", where it is tuned"
+		_, err = e.Client.Tune(ctx, bus.Tune{Who: x.Who})
+		other := x.hosts[reply.Host]
+		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && other != "" { // another agent of a host that this client tunes already
+			x.not[e.Name] = "it is the same host as " + other + ", where it is tuned"
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("control: beginning at %s: %w", e.Name, err)
 		}
 		x.ours = append(x.ours, e)
+		if reply.Host != "" {
+			x.hosts[reply.Host] = e.Name
+		}
 	}
 	slices.SortStableFunc(x.ours, func(a, b *EndPoint) int { // this machine last: the others may be lost meanwhile
 		return cmp.Compare(min(len(b.Addr), 1), min(len(a.Addr), 1))
 	})
 	return nil
-}
-
-// isSameHost tells of an end point that is another agent of a host that this
-// client tunes already, as where both ends are this machine.
-func (x *tuning) isSameHost(e *EndPoint) bool {
-	return e.Hello.Hostname != "" && slices.ContainsFunc(x.ours, func(o *EndPoint) bool { return o.Hello.Hostname == e.Hello.Hostname })
 }
 
 // noteOpen says what earlier tunings have left: advice and comparisons are of that
@@ -68,14 +68,6 @@ func (x *tuning) noteOpen(e *EndPoint, open []measure.Changed) {
 	if n := len(open); n > 0 {
 		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, plan.Counted(n, "setting")))
 	}
-}
-
-// who names this tuning for somebody whom it keeps out.
-func (x *tuning) who() string {
-	if e := x.Ends[Local]; e != nil && e.Hello.Hostname != "" {
-		return "thru tune at " + e.Hello.Hostname
-	}
-	return "thru tune"
 }
 
 // readKnobs asks each end what is set there, and what can be.
@@ -146,15 +138,10 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 	return nil
 }
 
-// alterTime bounds one request that changes settings: a link may have to come up.
-const alterTime = 20 * time.Second
-
 // answered makes a request whose answer must be had, also where the tuning is
-// interrupted meanwhile: without it nobody knows what is set.
+// interrupted meanwhile: without it nobody knows what is set. bus bounds it.
 func answered(ctx context.Context, ask func(context.Context) (bus.ChangedReply, error)) (bus.ChangedReply, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alterTime)
-	defer cancel()
-	return ask(ctx)
+	return ask(context.WithoutCancel(ctx))
 }
 
 // byEnd are settings in order, those of one end point together.
@@ -192,7 +179,7 @@ func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error 
 func (x *tuning) foreign(p *measure.Proposal) error {
 	for _, c := range x.open {
 		at := slices.IndexFunc(p.Before, func(s measure.Setting) bool { return spotOf(s) == spotOf(c.Setting) })
-		if at < 0 || c.Number == 0 || alikeText(p.Before[at].Value, c.Before) {
+		if at < 0 || c.Number == 0 || knob.Same(p.Before[at].Value, c.Before) {
 			continue
 		}
 		x.handsOff([]measure.Setting{c.Setting})
@@ -200,9 +187,6 @@ func (x *tuning) foreign(p *measure.Proposal) error {
 	}
 	return nil
 }
-
-// alikeText compares values whatever is between their words.
-func alikeText(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
 
 // handsOff leaves knobs to whoever else changes them.
 func (x *tuning) handsOff(settings []measure.Setting) {

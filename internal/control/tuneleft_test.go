@@ -111,22 +111,28 @@ func TestTuneLoses(t *testing.T) {
 	}
 }
 
-// A change that helps one direction stands where the other one is merely restless.
+// A change that helps one direction stands where the other one is merely restless:
+// what is lost by chance is seldom taken for a loss.
 func TestTuneRestlessOtherWay(t *testing.T) {
-	for seed := range uint64(8) {
+	undone := 0
+	for seed := range uint64(100) {
 		w := sick()
 		random := rand.New(rand.NewPCG(seed, 5))
-		allows := w.allows
-		w.allows = func(set map[spot]string, from string, n int) float64 {
-			rate := allows(set, from, n)
+		w.noise = func(from string) float64 {
 			if from == "peer" {
-				rate *= math.Exp(0.3 * random.NormFloat64())
+				return math.Exp(0.3 * random.NormFloat64())
 			}
-			return rate
+			return 1
 		}
 		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Seed: seed, propose: proposing(cures()...)})
-		if got := outcomes(doc); err != nil || got["tso@local"] != measure.Kept || got["tcp-rmem@peer"] != measure.Kept {
-			t.Errorf("seed %d: %v, %v", seed, err, got)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
 		}
+		if got := outcomes(doc); got["tso@local"] != measure.Kept || got["tcp-rmem@peer"] != measure.Kept {
+			undone++
+		}
+	}
+	if undone > 5 {
+		t.Errorf("undone in %d of 100 tunings", undone)
 	}
 }

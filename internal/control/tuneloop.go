@@ -15,17 +15,18 @@ import (
 func (x *tuning) improve(ctx context.Context) error {
 	for first := true; ; first = false {
 		todo := x.todo()
-		if first {
-			x.plan(todo, len(todo))
+		met := x.met()
+		if first && !met {
+			x.plan(todo)
 		}
 		switch {
-		case x.met():
+		case met:
 			x.doc.Ended = "each direction carries " + unit.Rate(x.TargetBps) + " or more"
 			return nil
 		case len(todo) == 0:
 			x.doc.Ended = x.nothingLeft()
 			return nil
-		case time.Until(x.until) < x.wants(x.wayOf(&todo[0])):
+		case time.Until(x.until) < x.wants(x.waysOf(&todo[0])[0]):
 			x.noTime(todo)
 			return nil
 		}
@@ -127,7 +128,7 @@ func isPartOf(value, whole string) bool {
 // isSo tells whether all that a proposal changes is so already.
 func (x *tuning) isSo(p *measure.Proposal) bool {
 	for _, s := range p.Settings {
-		if now, known := x.state(s); !known || !alikeText(now.Value, s.Value) {
+		if now, known := x.state(s); !known || !knob.Same(now.Value, s.Value) {
 			return false
 		}
 	}
@@ -198,7 +199,7 @@ func (x *tuning) byHand() (all []measure.Proposal, err error) {
 func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 	p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}
 	if k, ok := knob.Find(s.Knob); ok {
-		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, k.Effect, k.Source
+		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, "nothing is known of this value; of the knob: "+k.Effect, k.Source
 	}
 	for _, e := range x.doc.EndPoints {
 		if s.EndPoint != "" && s.EndPoint != e.Name || s.EndPoint == "" && x.not[e.Name] != "" {

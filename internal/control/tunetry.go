@@ -18,12 +18,12 @@ import (
 // that ends the tuning; the attempt tells what came of it in any case.
 func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt, err error) {
 	a = measure.Attempt{Proposal: p}
-	accepted := x.accepts(p)
+	declined := x.declines(p)
 	begin := time.Now()
-	if accepted {
+	if declined == "" {
 		err = x.judge(ctx, &a)
 	} else {
-		a.Outcome, a.Reason = measure.Declined, "its risk was not accepted: "+risk(p)
+		a.Outcome, a.Reason = measure.Declined, declined
 	}
 	err = giveUp(&a, err)
 	if err == nil && a.Outcome != measure.Kept {
@@ -52,24 +52,17 @@ func giveUp(a *measure.Attempt, err error) error {
 	return nil
 }
 
-// accepts asks whether the risk of a change is taken.
-func (x *tuning) accepts(p measure.Proposal) bool {
+// declines asks whether the risk of a change is taken, and says why not; "" where it is.
+func (x *tuning) declines(p measure.Proposal) string {
 	switch {
-	case !p.Cuts && p.Risk == "":
-		return true
+	case !p.Cuts && (p.Risk == "" || x.Accept == nil):
+		return ""
 	case x.Accept == nil:
-		return !p.Cuts
+		return "nobody accepts its risk: " + cmp.Or(p.Risk, "it may cut the connection")
 	}
 	asked := time.Now()
 	defer func() { x.until = x.until.Add(time.Since(asked)) }() // the budget is of tuning, not of thinking
 	return x.Accept(p)
-}
-
-func risk(p measure.Proposal) string {
-	if p.Risk == "" {
-		return "it may cut the connection"
-	}
-	return p.Risk
 }
 
 // givenUp tells whether an error costs a change alone: all that it wraps is of type
@@ -95,32 +88,69 @@ func givenUp(err error) (*fallen, bool) {
 }
 
 // judge compares the state with a change to that before it, and says whether the
-// change is kept.
+// change is kept. One that is of no direction is kept where either one improves.
 func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
-	c := x.contest(a, x.wayOf(&a.Proposal))
-	defer c.strip()
+	var c, before *contest // before: in the direction that was looked at first
+	ways, said := x.waysOf(&a.Proposal), ""
+	for n, w := range ways {
+		if n > 0 && time.Until(x.until) < x.wants(w) {
+			return &fallen{measure.NoTime, "the budget does not hold the runs of " + w.name() + moreTime}
+		}
+		before, c = c, x.contest(a, w)
+		defer c.strip()
+		better, err := c.judge(ctx)
+		if err != nil {
+			return err
+		}
+		if len(ways) > 1 {
+			said = strings.TrimPrefix(said+"; "+w.name()+": "+a.Reason, "; ")
+			a.Reason = said
+		}
+		switch {
+		case better:
+			return x.keepHarmless(ctx, c, before)
+		case a.Outcome == measure.Undone:
+			return nil
+		}
+	}
+	a.Outcome = measure.Undone
+	return nil
+}
+
+// judge compares in one direction, and tells whether that is better. A change that
+// harms it is undone whatever it brings to the other one.
+func (c *contest) judge(ctx context.Context) (better bool, err error) {
+	a := c.attempt
 	found, err := c.compare(ctx)
 	if found.Pairs > 0 {
-		a.Comparison = &found
+		a.Comparison, a.OtherWay = &found, a.Comparison
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if found.Outcome == measure.NotCompared {
-		return &fallen{measure.NotInUse, found.Reason}
+		return false, &fallen{measure.NotInUse, found.Reason}
 	}
 	a.Reason = found.Reason
-	price := stat.Price(&found)
-	switch {
-	case found.Outcome != measure.Improved:
+	switch price := stat.Price(&found); {
+	case found.Outcome == measure.Worse:
 		a.Outcome = measure.Undone
-		return nil
-	case price != "":
+	case found.Outcome == measure.Improved && price != "":
 		a.Outcome, a.Reason = measure.Undone, a.Reason+"; but "+price
-		return nil
 	}
-	if other := x.otherWay(c.way); other != nil {
-		harm, err := x.harms(ctx, a, other)
+	return found.Outcome == measure.Improved && a.Outcome != measure.Undone, nil
+}
+
+// keepHarmless keeps a change that improves a direction, if that does not cost the
+// other one. before is its comparison there; nil: none was made.
+func (x *tuning) keepHarmless(ctx context.Context, c, before *contest) error {
+	a, other := c.attempt, before
+	if w := x.otherWay(c.way); w != nil && other == nil {
+		other = x.contest(a, w)
+		defer other.strip()
+	}
+	if other != nil {
+		harm, err := other.harms(ctx)
 		if err != nil {
 			return err
 		}
@@ -158,47 +188,6 @@ func (x *tuning) optionsFor(p *measure.Proposal, w *way) *measure.TestOptions {
 	return &o
 }
 
-// wayOf is the direction for whose sake a change is proposed, else the one that
-// carries less of what it could.
-func (x *tuning) wayOf(p *measure.Proposal) *way {
-	for _, w := range x.ways {
-		if s := w.step.Specs[0]; s.From == p.From && s.To == p.To {
-			return w
-		}
-	}
-	return slices.MinFunc(x.ways, func(a, b *way) int {
-		switch d := x.share(a) - x.share(b); {
-		case d < 0:
-			return -1
-		case d > 0:
-			return 1
-		}
-		return 0
-	})
-}
-
-// share is what a direction carries of its ceiling, else in bit/s.
-func (x *tuning) share(w *way) float64 {
-	c := &x.doc.Cells[w.cell]
-	switch {
-	case c.Goodput == nil:
-		return 0
-	case c.Ceiling != nil:
-		return c.Ceiling.SharePct
-	}
-	return c.Goodput.Value
-}
-
-// otherWay is the direction that a change was not made for; nil where one alone is tuned.
-func (x *tuning) otherWay(w *way) *way {
-	for _, o := range x.ways {
-		if o != w {
-			return o
-		}
-	}
-	return nil
-}
-
 // harmPct is how much the other direction may lose in one pair of runs before it
 // is looked at closely, in percent. A loss above it is harm where it is certain at
 // harmLevel: less than of a gain, since a doubt speaks against the change.
@@ -207,26 +196,26 @@ const (
 	harmLevel = 0.95
 )
 
-// harms looks whether an improvement of one direction costs the other one.
-func (x *tuning) harms(ctx context.Context, a *measure.Attempt, other *way) (string, error) {
-	c := x.contest(a, other)
-	defer c.strip()
-	if err := c.pair(ctx, 0); err != nil {
-		return "", err
+// harms looks whether an improvement of the other direction costs this one.
+func (c *contest) harms(ctx context.Context) (string, error) {
+	if c.pairs == 0 {
+		if err := c.pair(ctx); err != nil {
+			return "", err
+		}
 	}
 	before, with := c.cell(false), c.cell(true)
 	if stat.Carried(with, 0) < (1-harmPct/100.0)*stat.Carried(before, 0) {
-		for n := 1; n < x.out.Pairs; n++ {
-			if time.Until(x.until) <= 0 {
+		for c.pairs < c.out.Pairs {
+			if time.Until(c.until) <= 0 {
 				return "", &fallen{measure.NoTime, "the other direction may lose by it, and the budget does not hold the runs that would tell" + moreTime}
 			}
-			if err := c.pair(ctx, n); err != nil {
+			if err := c.pair(ctx); err != nil {
 				return "", err
 			}
 		}
 	}
-	found := stat.AB(c.cell(false), c.cell(true), x.level)
-	a.OtherWay = &found
+	found := stat.AB(c.cell(false), c.cell(true), c.level)
+	c.attempt.OtherWay = &found
 	if found.Outcome == measure.Worse || found.Pairs > 1 && loses(stat.AB(c.cell(false), c.cell(true), harmLevel)) {
 		return "the other direction loses by it: " + found.Reason, nil
 	}
@@ -246,6 +235,7 @@ type contest struct {
 	cells   map[bool]int // with the change, and without
 	steps   map[bool]plan.Step
 	stalls  bool          // runs without the change stall, too
+	pairs   int           // that were made
 	first   bool          // which state comes first in this pair
 	path    *measure.Path // as it was probed with the change
 }
@@ -279,18 +269,18 @@ func (c *contest) isAlike() bool { return c.AA > 0 }
 // compare makes pairs of runs until they tell enough. After the first one the
 // change must have shown that it is in force.
 func (c *contest) compare(ctx context.Context) (found measure.Comparison, err error) {
-	for n := 0; ; n++ {
-		if err = c.pair(ctx, n); err != nil {
+	for {
+		if err = c.pair(ctx); err != nil {
 			return stat.AB(c.cell(false), c.cell(true), c.level), err
 		}
-		if n == 0 {
+		if c.pairs == 1 {
 			err = c.verify(stat.Tried{Before: c.cell(false), With: c.cell(true)})
 		}
 		found = stat.AB(c.cell(false), c.cell(true), c.level)
-		if err != nil || c.enough(n+1, &found) {
+		if err != nil || c.enough(c.pairs, &found) {
 			return found, err
 		}
-		if err = c.outOfTime(n + 1); err != nil {
+		if err = c.outOfTime(c.pairs); err != nil {
 			return found, err
 		}
 	}
@@ -314,7 +304,8 @@ func (c *contest) enough(pairs int, found *measure.Comparison) bool {
 
 // pair makes a run of each state. The state that comes first is chosen at random
 // for each block of two pairs, A B B A or B A A B (methods.md).
-func (c *contest) pair(ctx context.Context, n int) error {
+func (c *contest) pair(ctx context.Context) error {
+	n := c.pairs
 	if c.first = !c.first; n%2 == 0 {
 		c.first = c.random.IntN(2) == 0
 	}
@@ -326,6 +317,7 @@ func (c *contest) pair(ctx context.Context, n int) error {
 			return err
 		}
 	}
+	c.pairs++
 	return nil
 }
 
@@ -379,7 +371,7 @@ func (c *contest) verify(t stat.Tried) error {
 // parts that were not asked for; one that is still as it was is not.
 func readBack(changed []measure.Changed) (all []measure.Verification) {
 	for _, c := range changed {
-		taken := alikeText(c.Found, c.Value) || !alikeText(c.Found, c.Before)
+		taken := knob.Same(c.Found, c.Value) || !knob.Same(c.Found, c.Before)
 		all = append(all, measure.Verification{EndPoint: c.EndPoint, What: "read back", Holds: &taken, Fact: c.Knob + " " + c.Found})
 	}
 	return all
@@ -436,7 +428,7 @@ func stripEvidence(e *measure.Evidence) {
 // how often that comes out as a difference tells how far the method can be trusted.
 func (x *tuning) alike(ctx context.Context) error {
 	todo := x.todo()
-	x.plan(todo, len(todo))
+	x.plan(todo)
 	differ := 0
 	for k := range x.AA {
 		p := measure.Proposal{
@@ -448,7 +440,7 @@ func (x *tuning) alike(ctx context.Context) error {
 		x.Watch.Trying(p, k, x.AA, 0)
 		begin := time.Now()
 		a := measure.Attempt{Proposal: p, Outcome: measure.Settled}
-		c := x.contest(&a, x.wayOf(&p))
+		c := x.contest(&a, x.waysOf(&p)[0])
 		found, err := c.compare(ctx)
 		c.strip()
 		if err != nil {

@@ -38,7 +38,10 @@ func (x *tuning) nothingLeft() string {
 	if x.ranOut() {
 		return x.budgetSpent()
 	}
-	if len(x.out.Attempts) == 0 {
+	switch {
+	case len(x.out.Attempts) == 0 && len(x.Only) > 0:
+		return "nothing that --only names would mend what was found"
+	case len(x.out.Attempts) == 0:
 		return "nothing was found that a setting would mend"
 	}
 	return "nothing that is proposed helps any more"
@@ -124,7 +127,7 @@ func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 // left to the reader.
 func (x *tuning) advise() {
 	todo := x.todo()
-	x.plan(todo, len(todo))
+	x.plan(todo)
 	x.out.Advice = append(x.hand, x.propose(x.doc, x.seen)...)
 	x.doc.Ended = "advice alone: nothing was changed"
 }
@@ -137,7 +140,11 @@ func (x *tuning) sum() {
 	}
 	left := slices.DeleteFunc(x.propose(x.doc, x.seen), func(p measure.Proposal) bool { return x.triedHere(&p) || x.takesBack(&p) || x.isSo(&p) })
 	for _, w := range x.ways {
-		x.out.Remains = append(x.out.Remains, x.remains(&x.doc.Cells[w.cell], left))
+		c := &x.doc.Cells[w.cell]
+		x.out.Remains = append(x.out.Remains, x.remains(c, left))
+		if s := stat.ScatterOf(x.ofState(w)).String(); s != "" {
+			x.doc.Warnings = append(x.doc.Warnings, measure.PairName(c.From, c.To)+": "+s)
+		}
 	}
 	if x.DryRun || x.AA > 0 {
 		return

@@ -21,7 +21,8 @@ type world struct {
 	mu      sync.Mutex
 	set     map[spot]string
 	allows  func(set map[spot]string, from string, streams int) float64 // bit/s
-	noise   func() float64
+	noise   func(from string) float64                                   // asked once for a run
+	factor  float64                                                     // that the noise of this run is
 	streams int
 	agents  map[string]*tunedAgent
 	after   func(what string) // hears of each request that changes something, after it
@@ -35,14 +36,16 @@ type tunedAgent struct {
 	journal []measure.Changed
 	closed  map[int64]bool
 	begun   bool
+	by      string
 	refuses map[string]error // by knob
 	deaf    map[string]bool  // knobs that read back otherwise
 	noTune  string
+	host    string                  // as it calls itself
 	fails   func(call string) error // of a request, before anything is done
 }
 
 func newWorld(set map[spot]string, allows func(map[spot]string, string, int) float64) *world {
-	w := &world{set: set, allows: allows, noise: func() float64 { return 1 }, agents: map[string]*tunedAgent{}}
+	w := &world{set: set, allows: allows, noise: func(string) float64 { return 1 }, factor: 1, agents: map[string]*tunedAgent{}}
 	for _, n := range []string{Local, "peer"} {
 		f := probed(1500, 1500)
 		f.name = n
@@ -53,7 +56,7 @@ func newWorld(set map[spot]string, allows func(map[spot]string, string, int) flo
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			from := map[bool]string{true: n, false: map[string]string{Local: "peer", "peer": Local}[n]}[r.Evidence.Sends]
-			bytes := int64(w.allows(w.set, from, w.streams) * w.noise() / 8)
+			bytes := int64(w.allows(w.set, from, w.streams) * w.factor / 8)
 			r.Evidence.EndPoint, r.Evidence.Bytes, r.Evidence.TotalBytes = n, bytes, bytes
 			r.Evidence.Streams, r.Evidence.Bins = make([]measure.Stream, w.streams), []measure.StreamBin{{Span: 1e9, Bytes: bytes}}
 			if bytes == 0 {
@@ -116,6 +119,9 @@ func (a *tunedAgent) Start(ctx context.Context, m bus.Start) (bus.Empty, error) 
 		from = map[string]string{Local: "peer", "peer": Local}[a.name]
 	}
 	a.world.mu.Lock()
+	if sends {
+		a.world.factor = a.world.noise(from)
+	}
 	dead := a.world.allows(a.world.set, from, a.world.streams) == 0
 	a.world.mu.Unlock()
 	if dead {
@@ -127,7 +133,7 @@ func (a *tunedAgent) Start(ctx context.Context, m bus.Start) (bus.Empty, error) 
 }
 
 func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
-	reply := bus.KnobsReply{NoTune: a.noTune}
+	reply := bus.KnobsReply{NoTune: a.noTune, Host: a.host}
 	for s, v := range a.world.now() {
 		if s.end == a.name {
 			reply.Knobs = append(reply.Knobs, measure.KnobState{Knob: s.knob, Interface: s.face, Value: v})
@@ -136,9 +142,9 @@ func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
 	return reply, a.failing("knobs")
 }
 
-func (a *tunedAgent) Tune(context.Context, bus.Tune) (bus.Empty, error) {
+func (a *tunedAgent) Tune(_ context.Context, m bus.Tune) (bus.Empty, error) {
 	a.called("tune")
-	a.begun = true
+	a.begun, a.by = true, m.Who
 	return bus.Empty{}, a.failing("tune")
 }
 

@@ -20,6 +20,7 @@ type made struct {
 	window       float64       // bytes, advertised
 	unread       float64       // bytes, at the receiver
 	flight, cwnd float64       // bytes
+	flightMost   float64       // bytes of a reading; 0: as the mean
 	notSent      float64       // bytes
 	idle         float64       // share of readings with nothing to send, in percent
 	againPct     float64
@@ -94,6 +95,7 @@ func (m made) stream() measure.Stream {
 			Samples: 250, InFlight: one(m.flight / madeMSS), Cwnd: one(m.cwnd / madeMSS), NotSent: one(m.notSent), SendWnd: one(m.window),
 			RTT: one(float64(m.rtt.Microseconds())), Pacing: one(m.pacing / 8), WndFull: new(m.wndFull), Idle: new(m.idle),
 		}
+		s.Course.InFlight.Max = max(m.flight, m.flightMost) / madeMSS
 	}
 	return s
 }

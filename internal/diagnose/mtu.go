@@ -27,7 +27,7 @@ func mtuRules() []Rule {
 		},
 		{
 			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", judge: brokenTSO, packets: packetsTSO,
-			Seen:  "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes all that the sender claims; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
+			Seen:  "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
 			Apart: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
 			Mends: "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
 			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{captured, smallSegments, udpThrice}, Brings: []string{"loss", "policer", "reordering"},
@@ -286,7 +286,7 @@ func brokenTSO(f *flow) *outcome {
 	}
 	s, searched := f.sizes()
 	switch {
-	case searched && !s.passes():
+	case searched && !s.passes() && !f.segmentsFit(s):
 		return no("the path itself takes no more than %d bytes", s.Bytes)
 	case f.offload("tcp-segmentation-offload") == "off":
 		return no("segmentation offload is off at the sender")
@@ -301,6 +301,13 @@ func brokenTSO(f *flow) *outcome {
 		o.by(f.sender.proof("bytes of a packet sent", float64(n.TxBytes)/float64(n.TxPackets), "bytes"))
 	}
 	return f.triedSmall(o, again, bps, searched)
+}
+
+// segmentsFit tells that single segments are known to be no larger than what passes,
+// whatever the sender's MTU claims: the other end's MSS keeps them small.
+func (f *flow) segmentsFit(s sized) bool {
+	n := f.packet(s)
+	return n > 0 && n <= float64(s.Bytes)
 }
 
 // triedSmall settles a broken offload by what small segments and datagrams do.

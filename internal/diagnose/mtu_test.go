@@ -144,6 +144,7 @@ func TestBrokenTSO(t *testing.T) {
 		{"a slower link", "no", "", edits{broken(1e6, 17), try(smallSegments, 1e6, asked(0))}},
 		{"not searched, small segments pass", "likely", "", edits{broken(0.7e6, 17), noPath, clean}},
 		{"the path takes less", "no", "no more than 1400", edits{broken(1.6e6, 17), searched(1400, 1500, 1500, true)}},
+		{"the path takes less than the sender's MTU, and its segments fit", "likely", "segmentation offload", edits{broken(1.6e6, 17), searched(1504, 9000, 1500, true)}},
 		{"offload is off", "no", "off at the sender", edits{broken(1.6e6, 17), func(d *measure.Document) { face(d).Offloads["tcp-segmentation-offload"] = false }}},
 		{"just fast enough", "no", "", edits{broken(501e6, 17)}},
 		{"few sent again", "no", "", edits{broken(1.6e6, 2.9)}},

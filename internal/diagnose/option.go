@@ -39,7 +39,7 @@ func sackOff(f *flow) *outcome {
 	switch {
 	case !counted || !told:
 		o.confidence = measure.Likely
-	case again < againBar || timeouts+reno == 0 || f.linkIsFull() || steady && flat < flatBar && f.hasQueue():
+	case again < againBar || timeouts+reno == 0 || f.offloadLoses(again) || f.linkIsFull() || steady && flat < flatBar && f.hasQueue():
 		o.beside()
 	default:
 		o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar),
@@ -51,6 +51,16 @@ func sackOff(f *flow) *outcome {
 	}
 	return o.costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
 		mend(f.switchOn("net.ipv4.tcp_sack", where))
+}
+
+// offloadBar is how many percent of the segments have to be sent again for SACK to be
+// beside it where a broken offload loses them: what is sent again is lost again.
+const offloadBar = 30
+
+// offloadLoses tells that the packets that are lost are those of a broken offload.
+func (f *flow) offloadLoses(again float64) bool {
+	o := brokenTSO(f)
+	return again >= offloadBar && o.state == holds && o.confidence != measure.Possible
 }
 
 func timestampsOff(f *flow) *outcome {

@@ -176,6 +176,8 @@ func paced(f *flow) *outcome {
 	switch {
 	case !ok || !known:
 		return f.sender.lacks("tcp_info.pacing_rate_bytes_per_s")
+	case again > bbrBar:
+		return no("%s of the segments had to be sent again: they are lost, not paced", unit.Percent(again))
 	case more && base > nearNs:
 		return no("%s would let %s go", used, unit.Rate(all))
 	case f.isShaped(more):

@@ -36,6 +36,7 @@ func TestSender(t *testing.T) {
 		{"nothing to send", with(bbrAlone(), func(m *made) { m.control, m.idle, m.notSent, m.sender = "cubic", 95, 0, threads{20, 1, 79} }), nil, "app-limited", "no"}, // blocked in send()
 		{"no course", with(small(), func(m *made) { m.noCourse, m.length = true, 128<<10 }), nil, "app-limited", "?"},
 		{"bbr on a LAN", bbrAlone(), nil, "paced", "likely"},
+		{"bbr on a LAN that loses half of all", with(bbrAlone(), func(m *made) { m.againPct = 47 }), nil, "paced", "no"},
 		{"cubic carries more", bbrAlone(), []measure.Cell{cubic(43000 * mb)}, "paced", "certain"},
 		{"cubic carries the same", bbrAlone(), []measure.Cell{cubic(15100 * mb)}, "paced", "no"},
 		{"the route keeps bbr", bbrAlone(), []measure.Cell{func() measure.Cell {

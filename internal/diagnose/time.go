@@ -116,8 +116,13 @@ func (f *flow) overAllowance() *outcome {
 // stepDown finds two levels in a course too short for a change-point test: a
 // first one of which every second exceeds by far every second of the rest.
 func stepDown(bins []float64) (at int, before, after float64, found bool) {
+	highest := slices.Clone(bins) // of that second and all after it: a soak has 100,000 seconds
+	for i := len(bins) - 2; i >= 0; i-- {
+		highest[i] = max(bins[i], highest[i+1])
+	}
+	least := math.Inf(1)
 	for n := 1; n <= len(bins)-2; n++ {
-		if slices.Min(bins[:n]) > 2*slices.Max(bins[n:]) {
+		if least = min(least, bins[n-1]); least > 2*highest[n] {
 			return n, stat.Median(bins[:n]), stat.Median(bins[n:]), true
 		}
 	}

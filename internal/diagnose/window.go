@@ -117,12 +117,17 @@ func (f *flow) windowOver() (float64, measure.Proof, bool) {
 	return 100, f.sender.proof("congestion window over the receiver's", 100*cwnd/w, "pct"), true
 }
 
-// windowFull is the share of readings in which the peer's window was used up.
+// windowFull is the share of readings in which the peer's window was used up, of
+// those in which there was anything to send.
 func (e *end) windowFull() (float64, bool) {
 	var all []float64
 	for _, s := range e.streams() {
 		if s.Course != nil && s.Course.WndFull != nil {
-			all = append(all, *s.Course.WndFull)
+			sends := 100.0
+			if s.Course.Idle != nil {
+				sends -= *s.Course.Idle
+			}
+			all = append(all, min(100*(*s.Course.WndFull)/max(sends, 1), 100))
 		}
 	}
 	if len(all) == 0 {
@@ -332,50 +337,96 @@ const gainBar = 1.2
 // blockedBar is the share of time blocked in send() above which a sender waits for room.
 const blockedBar = 50
 
+// sendSide is what was seen of the sender's socket, in bytes of a stream.
+type sendSide struct {
+	blocked                     float64 // percent of the time in send()
+	buffer, flight, waits, cwnd float64
+	few                         bool // the buffer holds next to nothing
+}
+
+// sendSide of the flow; false where a part of it is not known.
+func (f *flow) sendSide(t threads) (s sendSide, ok bool) {
+	s = sendSide{blocked: t.blocked, buffer: f.sendBuffer()}
+	var ok1, ok2, ok3 bool
+	s.flight, ok1 = f.inFlight()
+	s.waits, ok2 = f.notSent()
+	s.cwnd, ok3 = f.cwnd()
+	s.few = s.buffer < fewSegments*f.mss()
+	return s, s.buffer > 0 && ok1 && ok2 && ok3
+}
+
 func sendBuffer(f *flow) *outcome {
 	t, ok := f.sender.threads()
 	if !ok {
 		return f.sender.lacks("time blocked in send()")
 	}
-	buffer := f.sendBuffer()
-	flight, ok1 := f.inFlight()
-	waits, ok2 := f.notSent()
-	cwnd, ok3 := f.cwnd()
-	if buffer == 0 || !ok1 || !ok2 || !ok3 {
+	s, ok := f.sendSide(t)
+	if !ok {
 		return f.sender.lacks("tcp_info.notsent_bytes, unacked_segments or SO_SNDBUF")
 	}
+	if o := f.otherThanBuffer(s); o != nil {
+		return o
+	}
+	loaded, base, _ := f.rtt()
+	o := likely("the sender's socket buffer (SO_SNDBUF %s) is too small for a round trip of %s", unit.Size(int64(s.buffer)), unit.Duration(int64(loaded)))
+	again, known := f.againPct()
+	bar, carried := float64(blockedBar), s.flight
+	switch more := f.experiment(moreBuffer); {
+	case f.against(more) > gainBar:
+		o.confidence = measure.Certain
+		o.by(above(f.sender.proof("goodput with twice the buffer over this", f.against(more), ""), gainBar))
+	case s.blocked < blockedBar || f.fitOf(s.flight) > sendFitBar: // readings say little of what is so short
+		o.confidence, bar, carried = measure.Possible, fewBlocked, s.buffer
+	case known && again < 0.01 && base > 0 && loaded < 1.5*base && s.blocked > 80:
+		o.confidence = measure.Certain
+	}
+	bound := f.boundOf(carried)
+	return o.at(f.sender.where()).by(above(f.sender.proof("thread blocked in send()", s.blocked, "pct"), bar),
+		f.sender.proof("tcp_info.notsent_bytes, mean", s.waits, "bytes"), f.sender.proof("in flight, mean", s.flight, "bytes"),
+		f.sender.proof("SO_SNDBUF as granted", s.buffer, "bytes"), f.sender.proof("congestion window, mean", s.cwnd, "bytes")).
+		costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(carried)), unit.Duration(int64(loaded)))).
+		mend(f.raiseWindow(f.sender, base))
+}
+
+// otherThanBuffer is what speaks against the sender's buffer; nil where nothing does.
+func (f *flow) otherThanBuffer(s sendSide) *outcome {
 	rwnd, _, _ := f.windowHeld()
 	switch {
-	case t.blocked < blockedBar:
-		return no("the sender waited in send() %s of the time", unit.Percent(t.blocked))
-	case waits > flight/4 && waits > 2*f.mss():
-		return no("%s waited in the sender's socket to be sent", unit.Size(int64(waits)))
-	case flight > 0.85*cwnd:
+	case s.blocked < blockedBar && !s.few || s.blocked < fewBlocked:
+		return no("the sender waited in send() %s of the time", unit.Percent(s.blocked))
+	case s.waits > s.flight/4 && s.waits > 2*f.mss():
+		return no("%s waited in the sender's socket to be sent", unit.Size(int64(s.waits)))
+	case s.flight > 0.85*s.cwnd:
 		return no("the congestion window was full")
 	case rwnd > rwndBar:
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
 	case f.receiver.isFull() || f.receiver.isBehind():
 		return no("the receiver does not keep up")
-	case f.fitOf(flight) > sendFitBar:
-		return no("%s under way would make %s, not what passes", unit.Size(int64(flight)), unit.Rate(f.boundOf(flight)))
-	case flight < buffer/4:
-		return no("%s were under way, the sender's buffer has %s", unit.Size(int64(flight)), unit.Size(int64(buffer)))
+	case f.fitOf(s.flight) > sendFitBar && !(s.few && f.boundOf(s.flight) < f.rate() && f.boundOf(s.buffer) > f.rate()):
+		return no("%s under way would make %s, not what passes", unit.Size(int64(s.flight)), unit.Rate(f.boundOf(s.flight)))
+	case s.flight < s.buffer/4 && (!s.few || f.mostInFlight() < s.buffer/4):
+		return no("%s were under way, the sender's buffer has %s", unit.Size(int64(s.flight)), unit.Size(int64(s.buffer)))
 	}
-	loaded, base, _ := f.rtt()
-	bound := f.boundOf(flight)
-	o := likely("the sender's socket buffer (SO_SNDBUF %s) is too small for a round trip of %s", unit.Size(int64(buffer)), unit.Duration(int64(loaded)))
-	if more := f.experiment(moreBuffer); f.against(more) > gainBar {
-		o.confidence = measure.Certain
-		o.by(above(f.sender.proof("goodput with twice the buffer over this", f.against(more), ""), gainBar))
+	return nil
+}
+
+// A buffer of so few segments (their bookkeeping counts) makes a wake-up of the thread of each
+// of them: it is busy with that for a good part of the time that it would be blocked, and a
+// reading finds what has just been acknowledged as often as what is under way.
+const (
+	fewSegments = 16
+	fewBlocked  = 20 // percent of the time in send()
+)
+
+// mostInFlight is the most that a reading found under way in a stream, in bytes.
+func (f *flow) mostInFlight() float64 {
+	most := 0.0
+	for _, s := range f.sender.streams() {
+		if s.Course != nil && s.Course.InFlight != nil {
+			most = max(most, s.Course.InFlight.Max)
+		}
 	}
-	if again, known := f.againPct(); known && again < 0.01 && base > 0 && loaded < 1.5*base && t.blocked > 80 {
-		o.confidence = measure.Certain
-	}
-	return o.at(f.sender.where()).by(above(f.sender.proof("thread blocked in send()", t.blocked, "pct"), blockedBar),
-		f.sender.proof("tcp_info.notsent_bytes, mean", waits, "bytes"), f.sender.proof("in flight, mean", flight, "bytes"),
-		f.sender.proof("SO_SNDBUF as granted", buffer, "bytes"), f.sender.proof("congestion window, mean", cwnd, "bytes")).
-		costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
-		mend(f.raiseWindow(f.sender, base))
+	return most * f.mss()
 }
 
 // sendFitBar is by how many percent what is under way over the round trip may

@@ -28,6 +28,11 @@ func smallSend() made {
 	return made{bps: 36.9 * mb, rtt: 22 * ms, base: 20 * ms, window: 2730 * kb, flight: 96 * kb, cwnd: 320 * kb, notSent: 2 * kb, buffer: 128 << 10}
 }
 
+// tinySend was measured between namespaces, with tcp_wmem "4096 4096 4096".
+func tinySend() made {
+	return made{bps: 395 * mb, rtt: 32 * time.Microsecond, base: 24 * time.Microsecond, window: 2730 * kb, flight: 891, flightMost: 2 * madeMSS, cwnd: 10 * madeMSS, buffer: 4096, sender: threads{30, 5, 65}}
+}
+
 func TestWindows(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -55,6 +60,12 @@ func TestWindows(t *testing.T) {
 		{"data waits to be sent", smallSend(), func(m *made) { m.notSent = 200 * kb }, map[string]string{"send-buffer": "no"}},
 		{"congestion window full", smallSend(), func(m *made) { m.cwnd = 97 * kb }, map[string]string{"send-buffer": "no"}},
 		{"sender hardly blocked", smallSend(), func(m *made) { m.sender = threads{60, 10, 30} }, map[string]string{"send-buffer": "no"}},
+		{"a tiny buffer, of which readings find little", tinySend(), nil, map[string]string{"send-buffer": "possible", "receive-window": "no"}},
+		{"a tiny buffer, whose wake-ups keep the sender busy", tinySend(), func(m *made) { m.sender, m.flight = threads{60, 5, 35}, 0.8*madeMSS }, map[string]string{"send-buffer": "possible"}},
+		{"a tiny buffer, and a sender that is busy otherwise", tinySend(), func(m *made) { m.sender = threads{80, 10, 10} }, map[string]string{"send-buffer": "no"}},
+		{"a tiny buffer that was never full", tinySend(), func(m *made) { m.flightMost = 891 }, map[string]string{"send-buffer": "no"}},
+		{"a tiny buffer that would carry less", tinySend(), func(m *made) { m.bps = 2000 * mb }, map[string]string{"send-buffer": "no"}},
+		{"a tiny window, whenever there is anything to send", tinySend(), func(m *made) { m.flight, m.window, m.wndFull, m.idle, m.bps = 1.76*madeMSS, 2944, 88, 12, 878*mb }, map[string]string{"receive-window": "certain", "send-buffer": "no"}},
 		{"much of the buffer unused", smallSend(), func(m *made) { m.buffer = 4 << 20 }, map[string]string{"send-buffer": "no"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

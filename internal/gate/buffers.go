@@ -20,14 +20,14 @@ import (
 func bufferRules() []Rule {
 	return []Rule{
 		{ID: "receive-window", Title: "Largest receive window", About: "the window that the host's receive buffer can grow to, against the bandwidth-delay product of the path",
-			Warns:  "the product exceeds the window (of all planned connections together)",
+			Warns:  "the product exceeds the window (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 			Why:    "a connection carries one window a round trip: 3 MiB at 20 ms is 1.26 Gb/s, whatever the link",
-			Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
+			Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst; 6 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
 			Cause: "receive-window", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, host: receiveWindow},
 		{ID: "send-buffer", Title: "Largest send buffer", About: "what the host's send buffer can grow to, against the bandwidth-delay product of the path",
-			Warns:  "the product exceeds it (of all planned connections together)",
+			Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 			Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
-			Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
+			Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
 			Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, host: sendBuffer},
 		{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
 			Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
@@ -96,9 +96,16 @@ func autotuning(level string) int64 {
 		"normal": 16 << 20, "experimental": 1 << 30}[strings.ToLower(strings.ReplaceAll(level, " ", ""))]
 }
 
+// buffer is one of the two of a host.
+type buffer struct {
+	most          int64 // what one connection can have under way by it, in bytes; 0: not known
+	what, of, key string
+	sends         bool
+}
+
 func receiveWindow(h *host) *finding {
 	l := h.limits()
-	return h.holds(l.window, "receive window", l.windowOf, l.keys[0], false)
+	return h.holds(buffer{l.window, "receive window", l.windowOf, l.keys[0], false})
 }
 
 func sendBuffer(h *host) *finding {
@@ -106,48 +113,86 @@ func sendBuffer(h *host) *finding {
 		return nil // it has no such limit: the send buffer follows the window (SO_SNDBUF, ISB)
 	}
 	l := h.limits()
-	return h.holds(l.send, "send buffer", l.sendOf, l.keys[1], true)
+	return h.holds(buffer{l.send, "send buffer", l.sendOf, l.keys[1], true})
 }
 
 // holds compares what one connection can have under way with the path.
-func (h *host) holds(most int64, what, of, key string, sends bool) *finding {
+func (h *host) holds(b buffer) *finding {
 	if !h.known {
 		return nil
 	}
-	if most <= 0 {
-		return h.missing("largest "+what, key)
+	if b.most <= 0 {
+		return h.missing("largest "+b.what, b.key)
 	}
 	product, why := h.bdp()
-	all := float64(most) * float64(h.streams())
+	all := float64(b.most) * float64(h.streams())
 	if product == 0 {
-		return h.suffices(all, what, most, why)
+		return h.suffices(b, why)
 	}
 	if product <= all {
-		return pass("%s up to %s (%s); bandwidth-delay product %s", what, size(most), of, size(product))
+		return pass("%s up to %s (%s); bandwidth-delay product %s", b.what, size(b.most), b.of, size(product))
 	}
 	window := h.window(product / float64(h.streams()))
 	together := ""
 	if h.streams() > 1 {
 		together = " together"
 	}
-	return warn("%s at most %s (%s); bandwidth-delay product %s: %s at %s RTT", what, size(most), of, size(product), rate(h.rate()), span(h.rtt())).
+	return warn("%s at most %s (%s); bandwidth-delay product %s: %s at %s RTT", b.what, size(b.most), b.of, size(product), rate(h.rate()), span(h.rtt())).
 		because("it carries at most %s%s; window needed: %s", rate(stat.WindowRate(all, h.rtt())), together, size(window)).
-		do(setBuffers(h, window, sends))
+		do(setBuffers(h, window, b.sends))
 }
 
-// suffices judges a window where no rate is known: by the rate that it carries.
-func (h *host) suffices(all float64, what string, most int64, why string) *finding {
+// suffices judges a buffer where no rate is known: by the rate that it carries,
+// and by what the system would have set itself.
+func (h *host) suffices(b buffer, why string) *finding {
+	carries, says := 0.0, ""
+	if h.rtt() > 0 {
+		carries = stat.WindowRate(float64(b.most)*float64(h.streams()), h.rtt())
+		says = fmt.Sprintf("it carries %s at %s RTT", rate(carries), span(h.rtt()))
+	}
+	booted := h.booted(b.sends)
 	switch {
 	case h.rtt() == 0 && h.onOneMachine():
 		return nil // nothing is under way for long
-	case h.rtt() == 0:
-		return notChecked("whether a "+what+" of "+size(most)+" suffices", why)
+	case carries >= anyRate:
+		return pass("%s up to %s carries %s at %s RTT", b.what, size(b.most), rate(carries), span(h.rtt()))
+	case booted > 0 && b.most < booted/2:
+		f := warn("%s at most %s (%s), where Linux sets %s by itself", b.what, size(b.most), b.of, size(booted)).do(bootedBuffer(h, b.sends))
+		if says != "" {
+			f = f.because("%s; somebody has made it smaller", says)
+		}
+		return f
+	case says == "":
+		return notChecked("whether a "+b.what+" of "+size(b.most)+" suffices", why)
 	}
-	carries := stat.WindowRate(all, h.rtt())
-	if carries >= anyRate {
-		return pass("%s up to %s carries %s at %s RTT", what, size(most), rate(carries), span(h.rtt()))
+	return notChecked(fmt.Sprintf("whether a %s of %s suffices: %s", b.what, size(b.most), says), why)
+}
+
+// Greatest buffers that Linux sets as it boots, in bytes: a 128th of the memory, between
+// these (net/ipv4/tcp.c, tcp_init; receive buffers of newer kernels are larger).
+const (
+	leastRmem, mostRmem = 128 << 10, 6 << 20
+	leastWmem, mostWmem = 64 << 10, 4 << 20
+)
+
+// bootBuffer is the greatest buffer that the kernel of a Linux host sets as it boots, in
+// bytes; 0 of another system, and where its memory is not known.
+func (h *host) bootBuffer(sends bool) int64 {
+	if h.os != "linux" || h.RAM == nil || h.RAM.Total == nil || *h.RAM.Total <= 0 {
+		return 0
 	}
-	return notChecked(fmt.Sprintf("whether a %s of %s suffices: it carries %s at %s RTT", what, size(most), rate(carries), span(h.rtt())), why)
+	if sends {
+		return min(max(*h.RAM.Total/128, leastWmem), mostWmem)
+	}
+	return min(max(*h.RAM.Total/128, leastRmem), mostRmem)
+}
+
+// booted is what one connection can have under way by that buffer.
+func (h *host) booted(sends bool) int64 {
+	if sends {
+		return h.bootBuffer(sends)
+	}
+	return h.bootBuffer(sends) / 2
 }
 
 // anyRate is one that no single connection exceeds, in bit/s.

@@ -82,6 +82,15 @@ func setBuffers(h *host, window int64, sends bool) remedy {
 	return remedy{}
 }
 
+// bootedBuffer gives a Linux host the greatest buffer back that it would set as it boots.
+func bootedBuffer(h *host, sends bool) remedy {
+	name := "net.ipv4.tcp_rmem"
+	if sends {
+		name = "net.ipv4.tcp_wmem"
+	}
+	return sysctls(h, fmt.Sprintf("%s='%s %d'", name, h.lower(name), h.bootBuffer(sends)))
+}
+
 // raiseAutotuning chooses the level whose window suffices; there is none above
 // the highest.
 func (h *host) raiseAutotuning(window int64) remedy {

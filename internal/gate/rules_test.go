@@ -54,6 +54,19 @@ func wan(s *Subject) {
 	s.Path.Handshake.RTTNs = new(int64(20e6))
 }
 
+// cutTo sets a buffer of the first end, of a host of so much memory (0: not known), where
+// no speed of a link is known.
+func cutTo(name, value string, memory int64) func(*Subject) {
+	return func(s *Subject) {
+		wan(s)
+		s.face(0).Nominal, s.face(1).Nominal = new(true), new(true)
+		s.Ends[0].Facts.Sysctls[name], s.Ends[0].Facts.RAM.Total = value, nil
+		if memory > 0 {
+			s.Ends[0].Facts.RAM.Total = &memory
+		}
+	}
+}
+
 // smaller makes only so many bytes pass, one way.
 func smaller(w *measure.OneWay, bytes int, router *int) {
 	*w.MTU = measure.PathMTU{Bytes: bytes, Claimed: w.MTU.Claimed, Silent: router == nil, Router: router, Jumbo: new(false), Probes: 20}
@@ -268,6 +281,13 @@ func tcpCases() []ruleCase {
 		{"receive-window", none_, on(func(f ff, i ii, p pp) { p.RTT = nil }), "round trip", ""},
 		{"receive-window", none_, gap("sysctls.net.ipv4.tcp_rmem", func(f ff, i ii, p pp) { delete(f.Sysctls, "net.ipv4.tcp_rmem") }), "because of a test", ""},
 		{"receive-window", none_, func(s *Subject) { wan(s); s.face(0).Nominal, s.face(1).Nominal = new(true), new(true) }, "carries 1.26 Gb/s", ""},
+		{"receive-window", warn_, cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30), "receive window at most 3 KiB (tcp_rmem), where Linux sets 3 MiB by itself", "net.ipv4.tcp_rmem='4096 4096 6291456'"},
+		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 3145728", 4<<30), "carries 629 Mb/s", ""},
+		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 1048576", 128<<20), "suffices", ""},
+		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 1048576", 0), "suffices", ""},
+		{"receive-window", warn_, func(s *Subject) { cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30)(s); s.Path.RTT = nil }, "where Linux sets 3 MiB by itself", "6291456"},
+		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 4<<30), "send buffer at most 4 KiB (tcp_wmem), where Linux sets 4 MiB by itself", "net.ipv4.tcp_wmem='4096 4096 4194304'"},
+		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 128<<20), "where Linux sets 1 MiB by itself", "1048576"},
 		{"send-buffer", pass_, nil, "4 MiB", ""},
 		{"send-buffer", warn_, wan, "bandwidth-delay product 59.6 MiB: ", "net.ipv4.tcp_wmem='4096 16384 187"},
 		{"send-buffer", none_, gap("sysctls", func(f ff, i ii, p pp) { f.Sysctls = nil }), "because of a test", ""},

@@ -2,10 +2,13 @@ package knob
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // FromFacts is the value of a knob as the facts of its host tell it, in the
@@ -48,17 +51,70 @@ func ofInterface(i *measure.Interface, id string) string {
 		return strconv.Itoa(i.Rings.RX)
 	case id == TXRing && i.Rings != nil:
 		return strconv.Itoa(i.Rings.TX)
-	case id == Channels && i.Channels != nil && i.Channels.Combined > 0:
-		return fmt.Sprintf("combined %d", i.Channels.Combined)
 	case id == Channels && i.Channels != nil:
-		return fmt.Sprintf("rx %d tx %d", i.Channels.RX, i.Channels.TX)
+		return Queues(i.Channels.Combined, i.Channels.RX, i.Channels.TX)
+	case id == Coalescing && i.Coalesce != nil:
+		return fmt.Sprintf("adaptive-rx %s rx-usecs %d", onOff(i.Coalesce.AdaptiveRX), i.Coalesce.RXNs/1000)
 	case id == Pause && i.Pause != nil:
 		return fmt.Sprintf("autoneg %s rx %s tx %s", onOff(i.Pause.Autoneg), onOff(i.Pause.RX), onOff(i.Pause.TX))
 	}
 	if on, ok := i.Offloads[Offload(id)]; ok {
 		return onOff(on)
 	}
-	return ""
+	return strings.Join(elements(i, id), " ")
+}
+
+// Queues is a value of Channels: those that a driver has, for both ways or for each.
+func Queues(combined, rx, tx int) string {
+	var parts []string
+	for _, kind := range []struct {
+		name  string
+		count int
+	}{{"combined", combined}, {"rx", rx}, {"tx", tx}} {
+		if kind.count > 0 {
+			parts = append(parts, kind.name, strconv.Itoa(kind.count))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// most bounds the numbers of queues and CPUs.
+const most = 4096
+
+// elements of a knob that covers several, by name and value.
+func elements(i *measure.Interface, id string) (parts []string) {
+	switch {
+	case id == IRQAffinity:
+		for _, q := range i.IRQs {
+			cpus := slices.DeleteFunc(slices.Clone(q.Allowed), func(c int) bool { return c < 0 || c >= most })
+			parts = append(parts, strconv.Itoa(q.Number), unit.List(cpus))
+		}
+	case id == RPS && i.Queues != nil: // facts name only the queues for which it is set
+		for q := range min(max(*i.Queues, 0), most) {
+			queue := fmt.Sprintf("rx-%d", q)
+			cpus, _ := unit.ParseList(i.RPS[queue], most-1) // none where it is no list
+			parts = append(parts, queue, Mask(cpus))
+		}
+	case id == RSSHash && i.RSS != nil:
+		for _, kind := range slices.Sorted(maps.Keys(i.RSS.Fields)) {
+			parts = append(parts, kind, hashed(i.RSS.Fields[kind]))
+		}
+	}
+	return parts
+}
+
+// hashed are fields of packets by the letters of ethtool(8), rx-flow-hash.
+func hashed(fields []string) string {
+	letters := ""
+	for _, f := range []struct{ name, letter string }{{"src-ip", "s"}, {"dst-ip", "d"}, {"src-port", "f"}, {"dst-port", "n"}} {
+		if slices.Contains(fields, f.name) {
+			letters += f.letter
+		}
+	}
+	if letters == "" {
+		return "-"
+	}
+	return letters
 }
 
 // Offload is the name that ethtool and the facts have for the offload of that

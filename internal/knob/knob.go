@@ -17,6 +17,15 @@ const (
 	OfTest      Scope = "test"      // an option of a test: needs no privilege, changes no host
 )
 
+// Role is what a host does with the data of a direction.
+type Role string
+
+// Roles.
+const (
+	Sender   Role = "sender"
+	Receiver Role = "receiver"
+)
+
 // Ids of the knobs. They are stable: journals, results and the lists of agents hold them.
 const (
 	TCPRmem         = "tcp-rmem"              // three numbers: least, default and greatest receive buffer of TCP, bytes
@@ -68,6 +77,7 @@ const (
 type Knob struct {
 	ID        string
 	Scope     Scope
+	Role      Role     // of the host, where it acts on one direction alone: data that it sends, or receives; empty: on both
 	Title     string   // a noun: "receive buffer of TCP"
 	About     string   // what it does, a sentence
 	Linux     string   // what it is on Linux: "net.ipv4.tcp_rmem", "ethtool -K tso"

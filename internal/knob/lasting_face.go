@@ -179,7 +179,16 @@ func (f *face) linkFile() []measure.Lasting {
 		Words: "read at the next boot; of all .link files only the first by name that matches counts: where the second command names another file than this one, put the lines under [Link] there" + note})}
 }
 
-// linkKeys are the keys of systemd.link(5) for a setting; none where it has none.
+// LinkKeys are the names of the keys by which systemd.link(5) sets a setting; none
+// where it has none.
+func LinkKeys(s measure.Setting) (names []string) {
+	for _, k := range linkKeys(s) {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// linkKeys are these keys with their values.
 func linkKeys(s measure.Setting) []pair {
 	value := plainWords(s.Value)
 	yes := map[string]string{"on": "yes", "off": "no"}

@@ -9,15 +9,15 @@ func linkKnobs() []Knob {
 			About:  "the largest packet, in bytes; both ends and every switch between must carry it",
 			Effect: "9000 for 1500: the ceiling rises from 94.1% to 99.0% of the line (+5%), and a host handles a sixth of the packets: 1.3 to 2 times the rate where one CPU binds", Source: "reference, methods (formula 4) and causes (single-flow)",
 			Risk: mayFlap + "; where something between does not carry it, full packets vanish", Cuts: true, Verify: "a search with packets that must not be split (ping -M do) finds the size on the path, both ways; and the MSS of a new connection", Checklist: []string{"B-19", "C-20", "C-21", "S-03"}},
-		{ID: TxQueueLen, Scope: OfInterface, Title: "length of the transmit queue", Linux: "ip link set dev ... txqueuelen", Needs: needsNet,
+		{ID: TxQueueLen, Scope: OfInterface, Role: Sender, Title: "length of the transmit queue", Linux: "ip link set dev ... txqueuelen", Needs: needsNet,
 			About:  "packets that may wait for the interface in a qdisc without a length of its own (pfifo_fast)",
 			Effect: "drops of the qdisc end; with fq and fq_codel none, which have limits of their own", Source: "ip-link(8); Linux net/sched/sch_generic.c",
 			Risk: "latency: so many packets may wait", Verify: "tc -s qdisc show counts no new drops during the test", Checklist: []string{"C-37"}},
-		{ID: RXRing, Scope: OfInterface, Title: "receive ring", Linux: "ethtool -G ... rx", Needs: needsNet,
+		{ID: RXRing, Scope: OfInterface, Role: Receiver, Title: "receive ring", Linux: "ethtool -G ... rx", Needs: needsNet,
 			About:  "descriptors of a receive queue: packets that can arrive while no CPU takes them off",
 			Effect: "rx_missed_errors end where bursts overflow the ring; on a path of 10 ms a loss of 0.01% alone takes 987 to 177 Mb/s", Source: "ethtool(8); measured (reference, lab)",
 			Risk: mayFlap + "; memory, and more cache misses", Cuts: true, Verify: "the interface's counters of missing descriptors stand still during the test", Checklist: []string{"C-24", "C-37"}},
-		{ID: TXRing, Scope: OfInterface, Title: "transmit ring", Linux: "ethtool -G ... tx", Needs: needsNet,
+		{ID: TXRing, Scope: OfInterface, Role: Sender, Title: "transmit ring", Linux: "ethtool -G ... tx", Needs: needsNet,
 			About:  "descriptors of a transmit queue: packets that wait for the wire",
 			Effect: "the queue is stopped less often where the adapter fetches late; seldom more than a few percent", Source: "ethtool(8)",
 			Risk: mayFlap + "; latency", Cuts: true, Verify: "the driver's counters of a stopped queue (tx_busy, tx_restart) stand still", Checklist: []string{"C-24"}},
@@ -57,6 +57,11 @@ func offloadKnobs() []Knob {
 			"about 40% better rate and CPU of a receiver; off, where the host passes packets on: uploads that crawled recover", "checklist C-22; Linux netdev-features.rst", "the mean size of received packets changes"),
 	}
 	for i := range list {
+		list[i].Role = Sender
+		switch list[i].ID {
+		case RXChecksum, GRO, LRO:
+			list[i].Role = Receiver
+		}
 		if list[i].ID == TSO {
 			list[i].Checklist = append(list[i].Checklist, "C-23", "S-06", "S-07")
 		}

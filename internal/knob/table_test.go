@@ -113,7 +113,7 @@ func document() string {
 		if k.Cuts {
 			cuts = "yes"
 		}
-		for _, row := range [][2]string{{"About", k.About}, {"Of a", string(k.Scope)}, {"On Linux", "`" + k.Linux + "`"}, {"Needs", k.Needs}, {"Effect", k.Effect},
+		for _, row := range [][2]string{{"About", k.About}, {"Of a", string(k.Scope)}, {"Acts on data of the", string(k.Role)}, {"On Linux", "`" + k.Linux + "`"}, {"Needs", k.Needs}, {"Effect", k.Effect},
 			{"Source", k.Source}, {"Risk", k.Risk}, {"May cut the connection", cuts}, {"In force when", k.Verify}, {"Commands for", strings.Join(k.Platforms, ", ")}, {"Checklist", strings.Join(k.Checklist, ", ")}} {
 			if row[1] != "" {
 				fmt.Fprintf(&b, "- %s: %s\n", row[0], row[1])

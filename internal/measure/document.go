@@ -48,6 +48,13 @@ type Error struct {
 	ExitCode int    `json:"exit_code"`
 }
 
+// exitVerdict is the exit code of what was measured to its end, and is not accepted.
+const exitVerdict = 3
+
+// BrokeOff tells of a document whose command failed, other than by its verdict: what
+// it has measured until then has not passed.
+func (d *Document) BrokeOff() bool { return d.Error != nil && d.Error.ExitCode != exitVerdict }
+
 // PairName is how a pair is named in messages.
 func PairName(from, to string) string { return from + " -> " + to }
 

@@ -8,7 +8,6 @@ const (
 	Failed   = "failed"     // it could not be set, or the path did not survive it: undone
 	Declined = "declined"   // the person, or a missing --yes, did not want its risk
 	Foreign  = "changed"    // somebody else has changed it meanwhile: left as they want it
-	OnlySaid = "advice"     // thru cannot or may not set it there: its commands are printed
 	NoTime   = "no time"    // the budget did not hold it
 	Settled  = "as it was"  // nothing was to do
 )
@@ -114,7 +113,8 @@ type Attempt struct {
 	Verified []Verification `json:"verified,omitempty"`
 	// Comparison holds the runs with it against those without, made in turns.
 	Comparison *Comparison `json:"comparison,omitempty"`
-	// OtherWay is the other direction: a gain must not be its loss.
+	// OtherWay is the other direction: a gain must not be its loss. Of a change that
+	// was judged in both it is the first, where the second was no better.
 	OtherWay  *Comparison `json:"other_direction,omitempty"`
 	Changed   []Changed   `json:"changed,omitempty"` // in the hosts' journals
 	ElapsedNs int64       `json:"elapsed_ns"`
@@ -134,7 +134,7 @@ type Milestone struct {
 type Lasting struct {
 	EndPoint string   `json:"end_point"`
 	Platform string   `json:"platform"`
-	Manager  string   `json:"manager"`            // "sysctl.d", "systemd.link", "udev", "NetworkManager", "netplan", "ifupdown"
+	Manager  string   `json:"manager"`            // "sysctl.d", "systemd.link", "udev", "NetworkManager", "netplan", "boot script"
 	File     string   `json:"file,omitempty"`     // to write
 	Content  string   `json:"content,omitempty"`  // of that file
 	Commands []string `json:"commands,omitempty"` // to run then
@@ -146,7 +146,8 @@ type Lasting struct {
 type Tuning struct {
 	DryRun    bool        `json:"dry_run,omitempty"`
 	TargetBps float64     `json:"target_bps,omitzero"`
-	ExpectNs  int64       `json:"expected_ns,omitzero"` // time that it was said to take
+	Only      []string    `json:"only,omitempty"`       // ids of the knobs that might be changed; absent: all
+	ExpectNs  int64       `json:"expected_ns,omitzero"` // time that it was said to take, if each change is kept
 	Advice    []Proposal  `json:"advice,omitempty"`     // in order: of a dry run all, else what is left to the reader
 	Attempts  []Attempt   `json:"attempts,omitempty"`
 	Journey   []Milestone `json:"journey,omitempty"`

@@ -63,7 +63,7 @@ func sentence(v *measure.Verdict, first, back *measure.Cell, others int) string 
 	}
 	s += losslessAnswer(first.Search) + underLoadAnswer(first.UnderLoad)
 	if others > 0 {
-		s += ", and " + count(others, "more flow")
+		s += ", and " + unit.Plural(others, "more flow")
 	}
 	if isPartial(first) || back != nil && isPartial(back) {
 		s += " (partial: it ended early)"
@@ -246,7 +246,7 @@ func ladderAnswer(d *measure.Document) string {
 	l := all[0]
 	c := l.Best.Source
 	s := fmt.Sprintf("%s with %s at the %s window: the most %s carried",
-		unit.Rate(c.Goodput.Value), count(c.Streams, "stream"), windowName(c.Window), l.Path)
+		unit.Rate(c.Goodput.Value), unit.Plural(c.Streams, "stream"), windowName(c.Window), l.Path)
 	if d.Error != nil {
 		s += " before the ladder broke off"
 	}

@@ -23,7 +23,7 @@ func fleetAnswers(d *measure.Document) []string {
 	pairs := setsAnswer(d, sets)
 	switch n := len(d.Comparisons); {
 	case n > 1:
-		pairs += "; " + count(n-1, "more comparison") + " below"
+		pairs += "; " + unit.Plural(n-1, "more comparison") + " below"
 		fallthrough
 	case n == 1:
 		return []string{comparisonText(&d.Comparisons[0]), pairs}
@@ -95,7 +95,7 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 	if other := otherWay(sets, s); other != nil {
 		text += "; the other way " + other.answer()
 	} else if len(sets) > 1 && s.Name != "" {
-		text += " with " + join(s.Rung, s.Name) + ", the most of " + count(len(sets), "setting")
+		text += " with " + join(s.Rung, s.Name) + ", the most of " + unit.Plural(len(sets), "setting") + levelText(sets, s)
 	}
 	if n := s.failed(); n > 0 {
 		text += fmt.Sprintf("; %d failed", n)
@@ -107,6 +107,24 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 		text += ": " + verdictWord(d.Verdict)
 	}
 	return text
+}
+
+// levelText says how many settings cannot be told from the one that carried most.
+func levelText(sets []*set, most *set) string {
+	low, _ := most.interval()
+	n := 0
+	for _, s := range sets {
+		if _, high := s.interval(); s != most && s.Asks == most.Asks && len(s.values()) > 0 && high >= low {
+			n++
+		}
+	}
+	switch {
+	case n == 0 || most.Asks:
+		return ""
+	case n == len(sets)-1:
+		return ", all of which may carry as much"
+	}
+	return fmt.Sprintf(", %d of which may carry as much", n)
 }
 
 // otherWay is the set of the direction back, where there are but the two: they
@@ -129,7 +147,7 @@ func (s *set) answer() string {
 	whole, _, together := s.together()
 	switch {
 	case len(s.Pairs) == 1 && together:
-		return fmt.Sprintf("%s at once carried %s %s", count(len(s.Cells), "flow"), s.ofLink(whole), s.Pairs[0].Name())
+		return fmt.Sprintf("%s at once carried %s %s", unit.Plural(len(s.Cells), "flow"), s.ofLink(whole), s.Pairs[0].Name())
 	case len(s.Pairs) == 1:
 		return s.rate(values[0]) + " " + s.Pairs[0].Name()
 	case together:
@@ -154,9 +172,9 @@ const tellingShare = 0.8
 // pairsCarried is "8 pairs", or "6 of 8 pairs" where two have no figure.
 func (s *set) pairsCarried(n int) string {
 	if n < len(s.Pairs) {
-		return fmt.Sprintf("%d of %s", n, count(len(s.Pairs), "pair"))
+		return fmt.Sprintf("%d of %s", n, unit.Plural(len(s.Pairs), "pair"))
 	}
-	return count(n, "pair")
+	return unit.Plural(n, "pair")
 }
 
 func (s *set) span(sorted []float64) string {
@@ -206,7 +224,7 @@ func causeAnswer(d *measure.Document, s *set) string {
 		case n == len(s.Cells):
 			return mark + x.text()
 		case 2*n >= len(s.Cells):
-			return fmt.Sprintf("%swhat holds back %d of %s: %s", mark, n, count(len(s.Cells), "flow"), x.text())
+			return fmt.Sprintf("%swhat holds back %d of %s: %s", mark, n, unit.Plural(len(s.Cells), "flow"), x.text())
 		}
 	}
 	return ""

@@ -24,7 +24,7 @@ func tuningAnswer(d *measure.Document) string {
 	if s == "" && !t.DryRun {
 		return ""
 	}
-	return strings.TrimPrefix(s+": "+changesAnswer(t), ": ") + targetAnswer(d)
+	return strings.TrimPrefix(s+": "+changesAnswer(d), ": ") + targetAnswer(d)
 }
 
 // tuningAnswers is that as the lines of an answer: none where there is none.
@@ -86,27 +86,31 @@ func ends(d *measure.Document) (first, last []*measure.Cell) {
 }
 
 // changesAnswer says what became of the changes.
-func changesAnswer(t *measure.Tuning) string {
-	if t.DryRun {
-		return adviceAnswer(t.Advice)
+func changesAnswer(d *measure.Document) string {
+	t := d.Tuning
+	if t.DryRun && d.Error == nil {
+		if linkIsFull(d) && len(t.Advice) > 0 {
+			return "the link is full; " + adviceAnswer(t)
+		}
+		return adviceAnswer(t)
 	}
-	kept, tried := 0, 0
+	kept, tried, last := 0, 0, ""
 	for _, a := range t.Attempts {
 		switch a.Outcome {
 		case measure.Kept:
 			kept++
-			tried++
 		case measure.Undone, measure.NotInUse, measure.Failed:
-			tried++
+		default:
+			continue
 		}
+		tried++
+		last = a.Outcome
 	}
 	switch {
-	case tried == 0 && len(t.Attempts)+len(t.Advice) > 0:
-		return "no change was tried"
 	case tried == 0:
-		return "nothing was found to change"
+		return untriedAnswer(d)
 	case kept == 0 && tried == 1:
-		return "the one change that was tried is not shown to help, and is undone"
+		return oneAnswer(last)
 	case kept == 0:
 		return fmt.Sprintf("none of %d changes is shown to help, all are undone", tried)
 	case kept == tried && kept == 1:
@@ -117,10 +121,43 @@ func changesAnswer(t *measure.Tuning) string {
 	return fmt.Sprintf("%d of %d changes kept", kept, tried)
 }
 
+// untriedAnswer says of a tuning that has tried nothing why.
+func untriedAnswer(d *measure.Document) string {
+	switch t := d.Tuning; {
+	case d.Error != nil:
+		return "it ended before any change was tried"
+	case t.TargetBps > 0 && MeetsTarget(d):
+		return "no change was needed"
+	case len(t.Attempts)+len(t.Advice) > 0:
+		return "no change was tried"
+	}
+	return nothingAnswer(d.Tuning)
+}
+
+// nothingAnswer says that there is nothing to change, and where that was not all
+// that could be looked at.
+func nothingAnswer(t *measure.Tuning) string {
+	if len(t.Only) > 0 {
+		return "nothing was found to change among what --only names"
+	}
+	return "nothing was found to change"
+}
+
+// oneAnswer says what became of the only change that was tried, and not kept.
+func oneAnswer(outcome string) string {
+	switch outcome {
+	case measure.Failed:
+		return "the one change that was tried failed, and nothing is changed"
+	case measure.NotInUse:
+		return "the one change that was tried was made and not in use, and is undone"
+	}
+	return "the one change that was tried is not shown to help, and is undone"
+}
+
 // adviceAnswer names the first change that is advised, and counts what no
-// command does.
-func adviceAnswer(advice []measure.Proposal) string {
-	first, changes := "", 0
+// command changes.
+func adviceAnswer(t *measure.Tuning) string {
+	first, changes, advice := "", 0, t.Advice
 	for _, p := range advice {
 		if !isChange(&p) {
 			continue
@@ -131,11 +168,11 @@ func adviceAnswer(advice []measure.Proposal) string {
 	}
 	more := ""
 	if n := len(advice) - changes; n > 0 {
-		more = "; " + count(n, "thing") + " to see to"
+		more = "; " + unit.Plural(n, "thing") + " to see to"
 	}
 	switch {
 	case len(advice) == 0:
-		return "nothing was found to change"
+		return nothingAnswer(t)
 	case changes == 0:
 		return "no setting to change" + more
 	case changes == 1:
@@ -144,9 +181,20 @@ func adviceAnswer(advice []measure.Proposal) string {
 	return fmt.Sprintf("%d changes to try, first: %s%s", changes, first, more)
 }
 
-// isChange tells a change that commands or flags make from what is left to people.
+// linkIsFull tells whether all that was measured last fills its link: then no
+// change can be shown to help.
+func linkIsFull(d *measure.Document) bool {
+	_, last := ends(d)
+	return len(last) > 0 && !slices.ContainsFunc(last, func(c *measure.Cell) bool {
+		f := binding(c)
+		return f == nil || f.Cause != causeLinkRate || !f.Healthy
+	})
+}
+
+// isChange tells a change that commands or flags make from what is left to people:
+// commands of what sets no knob only show.
 func isChange(p *measure.Proposal) bool {
-	return p.Test != nil || slices.ContainsFunc(p.Commands, func(c measure.Commands) bool { return len(c.Set) > 0 })
+	return p.Test != nil || len(p.Settings) > 0 && slices.ContainsFunc(p.Commands, func(c measure.Commands) bool { return len(c.Set) > 0 })
 }
 
 // targetAnswer is "; the target of 150 Mb/s is met".
@@ -180,7 +228,7 @@ func AttemptLine(a measure.Attempt, width int) string {
 	switch c := a.Comparison; {
 	case c == nil || c.BaseValue == nil || c.Value == nil || c.ChangePct == nil:
 		if a.Reason != "" {
-			line += ": " + clean(a.Reason)
+			line += ": " + reasonText(a.Reason)
 		}
 	default:
 		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + relative(*c.ChangePct)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -61,7 +62,7 @@ func ladderThroughput(l *ladder, x xAxis, n int) chart {
 			s.Points = append(s.Points, point{beside(l, j, i), g.Value / l.Unit.div})
 			s.Errors = append(s.Errors, span{low / l.Unit.div, high / l.Unit.div})
 			p.Max = max(p.Max, g.Value/l.Unit.div, high/l.Unit.div)
-			words = append(words, fmt.Sprintf("%s, %s window: %s", count(streams, "stream"), windowName(w), l.Unit.number(g.Value)))
+			words = append(words, fmt.Sprintf("%s, %s window: %s", unit.Plural(streams, "stream"), windowName(w), l.Unit.number(g.Value)))
 		}
 		p.Lines = append(p.Lines, s)
 		legends = append(legends, legend{key(s), windowName(w) + " window"})
@@ -93,7 +94,7 @@ func ladderCPU(l *ladder, x xAxis, n int) chart {
 			if f := r.Source.ReceiverCPU; f != nil {
 				receiver.Points = append(receiver.Points, point{beside(l, j, i), f.Pct})
 			}
-			words = append(words, fmt.Sprintf("%s, %s window: %s", count(streams, "stream"), windowName(w), r.CPU))
+			words = append(words, fmt.Sprintf("%s, %s window: %s", unit.Plural(streams, "stream"), windowName(w), r.CPU))
 		}
 		p.Lines = append(p.Lines, sender, receiver)
 		legends = append(legends, legend{key(sender), "sender, " + windowName(w) + " window"}, legend{key(receiver), "receiver, " + windowName(w) + " window"})
@@ -113,8 +114,8 @@ type course struct {
 	sent, received               []point // bit/s
 	senderCPU, senderMax         []point // %
 	receiverCPU, receiverMax     []point
-	rtt                          []point // ns
-	retransmits                  []point // segments
+	rtt, farRTT                  []point // ns, of the sender's kernel and of the receiver's
+	retransmits, farAgain        []point // segments, likewise
 	lost                         []point // datagrams
 	seconds, rateMax, rttMax, re float64 // greatest values; re of retransmits or losses
 }
@@ -125,10 +126,13 @@ const maxPoints = 240
 func newCourse(c *measure.Cell) course {
 	sender, receiver := shownFlow(c)
 	k := course{cell: c, sent: thin(throughputOf(sender)), received: thin(throughputOf(receiver)),
-		rtt: thin(rttOf(sender)), retransmits: thin(retransmitsOf(sender))}
+		rtt: thin(rttOf(sender)), farRTT: thin(rttOf(receiver)), retransmits: thin(retransmitsOf(sender)), farAgain: thin(retransmitsOf(receiver))}
+	if greatest(k.farAgain) == 0 { // it sends acknowledgements alone, which are not sent again
+		k.farAgain = nil
+	}
 	switch {
 	case asks(c):
-		k.sent, k.received, k.rtt = thin(requestsOf(sender)), nil, nil
+		k.sent, k.received, k.rtt, k.farRTT = thin(requestsOf(sender)), nil, nil, nil
 	case isUDP(c):
 		k.lost = thin(lostOf(receiver))
 	}
@@ -138,7 +142,7 @@ func newCourse(c *measure.Cell) course {
 		*l = thin(*l)
 	}
 	k.rateMax = greatest(k.sent, k.received)
-	k.rttMax, k.re = greatest(k.rtt), greatest(k.retransmits, k.lost)
+	k.rttMax, k.re = greatest(k.rtt, k.farRTT), greatest(k.retransmits, k.farAgain, k.lost)
 	for _, e := range []*measure.Evidence{sender, receiver} {
 		if e != nil {
 			k.seconds = max(k.seconds, float64(e.MeasuredNs)/second)
@@ -226,22 +230,25 @@ func (k course) chart(n int, most course) chart {
 		panels = append(panels, panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
 			Lines: []line{peak(0, k.senderMax), peak(1, k.receiverMax), with(sender, k.senderCPU, 1), with(receiver, k.receiverCPU, 1)}})
 	}
-	if len(k.rtt) > 0 {
-		panels = append(panels, panel{Title: "RTT under load, " + times.name, Height: coursePanel, Max: most.rttMax / times.div,
-			Lines: []line{with(sender, k.rtt, times.div)}})
+	if len(k.rtt)+len(k.farRTT) > 0 {
+		panels = append(panels, panel{Title: "RTT as each end's kernel has it, " + times.name, Height: coursePanel, Max: most.rttMax / times.div,
+			Lines: []line{with(sender, k.rtt, times.div), with(receiver, k.farRTT, times.div)}})
 	}
-	counted := func(title string, ps []point) {
-		if len(ps) > 0 {
+	counted := func(title string, ps, far []point) {
+		if len(ps)+len(far) > 0 {
 			panels = append(panels, panel{Title: title, Height: coursePanel * 0.7, Max: max(most.re, leastCount),
-				Lines: []line{with(line{Stems: true}, ps, 1)}})
+				Lines: []line{with(line{Stems: true}, ps, 1), with(line{Style: 1, Stems: true}, far, 1)}})
 		}
 	}
-	counted("retransmitted segments a second", k.retransmits)
+	counted("retransmitted segments a second", k.retransmits, k.farAgain)
 	if most.re > 0 {
-		counted("lost datagrams a second", k.lost)
+		counted("lost datagrams a second", k.lost, nil)
 	}
 	x := xAxis{High: most.seconds, Ticks: niceTicks(most.seconds, 6), Title: "time, s"}
-	x.High = x.Ticks[len(x.Ticks)-1].At
+	if x.High <= 0 {
+		x.High = x.Ticks[len(x.Ticks)-1].At
+	}
+	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
 	name := pathName(k.cell)
 	d := drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: x, Panels: panels}
 	var legends []legend

@@ -221,7 +221,7 @@ func lateText(c *measure.Connection) string {
 	if c.Data.Late.N <= 0 || c.Data.LateMost <= 0 {
 		return ""
 	}
-	return count(c.Data.LateMost, "packet")
+	return unit.Plural(c.Data.LateMost, "packet")
 }
 
 func windowMean(c *measure.Connection) string {

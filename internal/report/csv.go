@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,6 +109,7 @@ func (t *csvTable) flow(e *measure.Evidence) {
 	for _, p := range rttOf(e) {
 		rtt[p.X] = p.Y / 1000
 	}
+	asked := slices.ContainsFunc(e.Bins, func(b measure.StreamBin) bool { return b.Requests > 0 })
 	for i := range e.Bins {
 		b := &e.Bins[i]
 		t.begin("flow", -1, b.At, b.Span)
@@ -118,7 +120,7 @@ func (t *csvTable) flow(e *measure.Evidence) {
 		if v, ok := rtt[middle(b.At, b.Span)]; ok {
 			t.set("rtt_us", v)
 		}
-		if b.Requests > 0 && b.Span > 0 {
+		if asked && b.Span > 0 { // a second without an answer is a stall, and no gap
 			t.set("requests_per_s", float64(b.Requests)*second/float64(b.Span))
 		}
 		t.datagrams(b.Datagrams)

@@ -43,7 +43,7 @@ func DiskLive(t measure.DiskTick) string {
 		what += ", baseline in " + clean(t.Target)
 	}
 	if t.Workers > 0 {
-		what += ", " + count(t.Workers, "worker")
+		what += ", " + unit.Plural(t.Workers, "worker")
 	}
 	what += ": " + byteRate(t.Bytes)
 	if t.Workers > 0 {
@@ -131,7 +131,7 @@ func diskRunText(r *measure.DiskRun) string {
 	if r.IOPS != nil {
 		parts = append(parts, perSecond(r.IOPS.Value)+" IOPS")
 	}
-	parts = append(parts, count(r.Workers, "worker")+" of "+unit.Size(r.BlockBytes))
+	parts = append(parts, unit.Plural(r.Workers, "worker")+" of "+unit.Size(r.BlockBytes))
 	if r.BusyPct != nil {
 		parts = append(parts, "device busy "+unit.Percent(*r.BusyPct))
 	}

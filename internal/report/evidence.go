@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -26,6 +27,17 @@ func shownRun(c *measure.Cell) *measure.Run {
 		}
 	}
 	return best
+}
+
+// shownName is "run 2 of 3, the one nearest to the figure of all", or "the run" where there is but one.
+func shownName(c *measure.Cell) string {
+	shown := shownRun(c)
+	for i := range c.Runs {
+		if &c.Runs[i] == shown && len(c.Runs) > 1 {
+			return fmt.Sprintf("run %d of %d, the one nearest to the figure of all", i+1, len(c.Runs))
+		}
+	}
+	return "the run"
 }
 
 // runFigure is what the document says of a run's goodput, else what its evidence does.

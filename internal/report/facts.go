@@ -48,7 +48,7 @@ func processorsText(c *measure.Processors) string {
 		noun string
 	}{{c.Sockets, "socket"}, {c.Cores, "core"}, {c.Threads, "thread"}} {
 		if x.n != nil {
-			all = append(all, count(*x.n, x.noun))
+			all = append(all, unit.Plural(*x.n, x.noun))
 		}
 	}
 	if c.SMT != nil {
@@ -195,7 +195,7 @@ func firewallText(f *measure.Firewall) string {
 	}
 	var all []string
 	if f.Rules != nil && f.Chains != nil {
-		s := count(*f.Rules, "rule") + " in " + count(*f.Chains, "base chain")
+		s := unit.Plural(*f.Rules, "rule") + " in " + unit.Plural(*f.Chains, "base chain")
 		if f.LongestChain != nil && *f.LongestChain > 0 {
 			s += fmt.Sprintf(", the longest has %d", *f.LongestChain)
 		}
@@ -266,10 +266,10 @@ func hypervisesText(h *measure.Hypervises) string {
 	}
 	var all []string
 	if h.Guests > 0 {
-		all = append(all, count(h.Guests, "guest"))
+		all = append(all, unit.Plural(h.Guests, "guest"))
 	}
 	if h.Vhost > 0 {
-		all = append(all, count(h.Vhost, "vhost thread"))
+		all = append(all, unit.Plural(h.Vhost, "vhost thread"))
 	}
 	return strings.Join(append(all, h.Switch...), ", ")
 }

@@ -129,7 +129,7 @@ func coalesceText(c *measure.Coalesce) string {
 	one := func(adaptive bool, ns int64, frames int) string {
 		s := unit.Duration(ns)
 		if frames > 0 {
-			s += " or " + count(frames, "frame")
+			s += " or " + unit.Plural(frames, "frame")
 		}
 		if adaptive {
 			s = "adaptive"
@@ -139,7 +139,7 @@ func coalesceText(c *measure.Coalesce) string {
 	return "receive " + one(c.AdaptiveRX, c.RXNs, c.RXFrames) + ", transmit " + one(c.AdaptiveTX, c.TXNs, c.TXFrames)
 }
 
-// offloadsText names what is on, and what is off.
+// offloadsText names what is off, and what is on: the first is what is looked for.
 func offloadsText(o map[string]bool) string {
 	var on, off []string
 	for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -149,7 +149,7 @@ func offloadsText(o map[string]bool) string {
 			off = append(off, name)
 		}
 	}
-	return join(strings.Join(on, ", "), prefixed("off: ", strings.Join(off, ", ")))
+	return strings.Join(nonEmpty(prefixed("off: ", strings.Join(off, ", ")), prefixed("on: ", strings.Join(on, ", "))), "; ")
 }
 
 func pauseText(p *measure.Pause) string {
@@ -168,7 +168,7 @@ func rssText(r *measure.RSS) string {
 		all = append(all, r.Hash)
 	}
 	if r.Table > 0 {
-		all = append(all, fmt.Sprintf("%d entries over %s", r.Table, count(len(r.Queues), "queue")))
+		all = append(all, fmt.Sprintf("%d entries over %s", r.Table, unit.Plural(len(r.Queues), "queue")))
 	}
 	for _, flow := range slices.Sorted(maps.Keys(r.Fields)) {
 		all = append(all, flow+" by "+strings.Join(r.Fields[flow], "+"))
@@ -198,7 +198,7 @@ func irqsText(irqs []measure.IRQ) string {
 	if len(irqs) == 0 {
 		return ""
 	}
-	s := count(len(irqs), "interrupt")
+	s := unit.Plural(len(irqs), "interrupt")
 	if len(cpus) > 0 {
 		s += " on CPUs " + unit.List(slices.Sorted(maps.Keys(cpus)))
 	}
@@ -265,6 +265,10 @@ func tunnelText(t *measure.Tunnel) string {
 	return s
 }
 
+// longestList bounds a list of an interface, in characters: some 60 offloads are
+// told whole, since the one that is off is what is looked for.
+const longestList = 4000
+
 // newInterfaces makes a table of each interface of each host.
 func newInterfaces(d *measure.Document) []titled {
 	var all []titled
@@ -276,7 +280,7 @@ func newInterfaces(d *measure.Document) []titled {
 			i := &e.Facts.Interfaces[n]
 			t := titled{Name: clean(i.Name + " at " + e.Name), Rows: interfaceRows(i)}
 			for k := range t.Rows {
-				t.Rows[k].Value = clean(t.Rows[k].Value)
+				t.Rows[k].Value = cleanUpTo(t.Rows[k].Value, longestList)
 			}
 			all = append(all, t)
 		}

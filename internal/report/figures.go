@@ -72,14 +72,6 @@ func plain(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
-// count prints "1 stream", "4 streams".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
 // maxText bounds one foreign string, so that a page stays small.
 const maxText = 300
 

@@ -169,7 +169,7 @@ func fateOf(c *measure.Capture) string {
 		return said + fates[0] + untilItsEnd(c, first)
 	}
 	for i, s := range fates {
-		fates[i] = fmt.Sprintf("%s: %s", count(times[s], "connection"), s)
+		fates[i] = fmt.Sprintf("%s: %s", unit.Plural(times[s], "connection"), s)
 	}
 	return said + strings.Join(fates[:min(len(fates), maxKinds)], "; ")
 }

@@ -116,7 +116,7 @@ func newDiagnosis(from measure.Diagnosis, flow *measure.Flow) diagnosis {
 
 func newFinding(f *measure.Finding, flow *measure.Flow) finding {
 	v := finding{Cause: cleanUpTo(f.Cause, longestCause), Confidence: cleanUpTo(f.Confidence, longestCause), Where: whereText(f.Where),
-		BecauseOf: cleanUpTo(f.BecauseOf, longestCause), Summary: clean(f.Summary), Healthy: f.Healthy, Next: clean(f.Next), Source: clean(f.Source)}
+		BecauseOf: cleanUpTo(f.BecauseOf, longestCause), Summary: clean(f.Summary), Healthy: f.Healthy, Next: clean(f.Next), Source: sourceText(f.Source)}
 	for i := range f.Evidence[:min(len(f.Evidence), maxProofs)] {
 		p := worded(f.Evidence[i], flow)
 		v.Evidence = append(v.Evidence, proofIn(&p, barWords(flow)))

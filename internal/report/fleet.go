@@ -293,17 +293,20 @@ func isFleet(d *measure.Document) bool {
 	return isPlanned(d) && (mainCount(d) > fewCells || len(newSets(d)) > 1)
 }
 
-// worstCells are the cells of a large plan that are shown one by one: the
-// slowest of the set that carried most, and what failed with figures.
+// worstCells are the cells of a large plan that are shown one by one: the one
+// that is judged, the slowest of the set that carried most, and what failed with figures.
 func worstCells(d *measure.Document) []*measure.Cell {
 	s := best(newSets(d))
 	if s == nil {
 		return nil
 	}
 	var all []*measure.Cell
+	if c, _ := judged(d); c != nil {
+		all = append(all, c)
+	}
 	for _, p := range s.slowest() {
 		for _, c := range p.Cells {
-			if len(c.Runs) > 0 && len(all) < fewCells {
+			if len(c.Runs) > 0 && len(all) < fewCells && !slices.Contains(all, c) {
 				all = append(all, c)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // fleetHosts are four hosts in the four states that a host can have, and one with a name from elsewhere.
@@ -88,7 +89,7 @@ func meshPlan() plan.Plan {
 		Targets: []plan.Target{{Of: plan.TargetTotal, Figure: "goodput_bps", Wanted: 9e9}, {Of: plan.TargetPair, Figure: "share_pct", Wanted: 95, Where: []measure.Axis{{Name: "streams", Value: "8"}}},
 			{Of: plan.TargetPair, Figure: "loss_pct", Wanted: 0.1, AtMost: true}, {Of: plan.TargetTotal, Figure: "rtt_loaded_ns", Wanted: 5e6, AtMost: true, Rung: "LAN"}}}
 	for _, streams := range []int{1, 8} {
-		s := plan.Step{Label: count(streams, "stream"), Apart: true}
+		s := plan.Step{Label: unit.Plural(streams, "stream"), Apart: true}
 		for _, from := range []string{"a", "b", "local"} {
 			for _, to := range []string{"a", "b", "local"} {
 				if from != to {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // gap is a reason and the facts that could not be had because of it.
@@ -107,8 +108,17 @@ func factGaps(d *measure.Document) []gap {
 // many pairs differ in the names of their hosts alone.
 const alike = 40
 
+// sameWords tells of two reasons that name the same in another order, as those of
+// the two directions between two hosts do.
+func sameWords(a, b string) bool {
+	words := func(s string) []string {
+		return slices.Sorted(strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" ;,", r) }))
+	}
+	return len(a) == len(b) && slices.Equal(words(a), words(b))
+}
+
 func addGap(gaps []gap, fact, why string) []gap {
-	i := slices.IndexFunc(gaps, func(g gap) bool { return g.Why == why })
+	i := slices.IndexFunc(gaps, func(g gap) bool { return g.Why == why || slices.Contains(g.Facts, fact) && sameWords(g.Why, why) })
 	if same := slices.IndexFunc(gaps, func(g gap) bool { return g.isLike(fact, why) }); i < 0 && same >= 0 {
 		gaps[same].Like++
 		return gaps
@@ -282,9 +292,9 @@ func cellLabel(d *measure.Document, c *measure.Cell) string {
 	case d.Command == "ladder" && c.Label != "" || isGauge(d, c):
 		return clean(c.Label)
 	case d.Command == "ladder":
-		return count(c.Streams, "stream") + ", " + windowName(c.Window) + " window"
+		return unit.Plural(c.Streams, "stream") + ", " + windowName(c.Window) + " window"
 	case c.Beside:
-		return pathName(c) + ", " + count(c.Streams, "stream")
+		return pathName(c) + ", " + unit.Plural(c.Streams, "stream")
 	default:
 		return pathName(c)
 	}

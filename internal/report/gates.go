@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // gateView is one gate made ready to print.
@@ -81,6 +82,31 @@ func (v *view) Passed() []gateView {
 	return v.gatesBy(func(g gateView) bool { return g.Status == measure.GatePass })
 }
 
+// maxGateRows bounds the gates in one table of a page.
+const maxGateRows = 400
+
+// firstGates are those that a table shows.
+func firstGates(all []gateView) []gateView { return all[:min(len(all), maxGateRows)] }
+
+// moreGates says how many a table leaves out; "" where it has all.
+func moreGates(all []gateView) string {
+	if n := len(all) - maxGateRows; n > 0 {
+		return fmt.Sprintf("and %d more, see the JSON document", n)
+	}
+	return ""
+}
+
+// PassedNames are those that hold, each once, for paper.
+func (v *view) PassedNames() string {
+	var ids []string
+	for _, g := range v.Passed() {
+		if !slices.Contains(ids, g.ID) && len(ids) < maxLines {
+			ids = append(ids, g.ID)
+		}
+	}
+	return strings.Join(ids, ", ")
+}
+
 func (v *view) gatesBy(want func(gateView) bool) (all []gateView) {
 	for _, g := range v.Gates {
 		if want(g) {
@@ -134,7 +160,7 @@ func gatesAnswer(d *measure.Document) string {
 	passes := countGates(d.Gates, measure.GatePass)
 	all := []string{fmt.Sprintf("%d ", passes) + verb(passes, "passes", "pass")}
 	if fails == 0 {
-		all[0] = count(passes, "gate") + verb(passes, " passes", " pass")
+		all[0] = unit.Plural(passes, "gate") + verb(passes, " passes", " pass")
 	}
 	if warns > 0 {
 		all = append(all, fmt.Sprintf("%d ", warns)+verb(warns, "warns", "warn"))
@@ -143,10 +169,10 @@ func gatesAnswer(d *measure.Document) string {
 		all = append(all, fmt.Sprintf("%d not checked", n))
 	}
 	if passes+warns+fails == 0 {
-		return "nothing could be checked: " + count(len(d.Gates), "gate") + " without the fact that it judges"
+		return "nothing could be checked: " + unit.Plural(len(d.Gates), "gate") + " without the fact that it judges"
 	}
 	if fails > 0 {
-		all = append([]string{count(fails, "gate") + verb(fails, " fails", " fail")}, all...)
+		all = append([]string{unit.Plural(fails, "gate") + verb(fails, " fails", " fail")}, all...)
 	}
 	answer := "fit to be measured: "
 	switch {

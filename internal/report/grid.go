@@ -40,11 +40,14 @@ func (g grid) ToneOf(cell string) tone {
 	return g.Tone(cell)
 }
 
-// ClassOf is the class of a cell on a page.
+// ClassOf is the class of a cell on a page; "none" is of one without a value.
 func (g grid) ClassOf(column int, cell string) string {
 	class := string(g.ToneOf(cell))
 	if g.Columns[column].Right {
 		class = strings.TrimSpace("n " + class)
+	}
+	if cell == "-" {
+		class = strings.TrimSpace(class + " none")
 	}
 	return class
 }

@@ -40,8 +40,8 @@ const (
 // Geometry of a heat map in SVG units: the names of rows stand left, what they
 // came to on average right.
 const (
-	heatLeft   = 64.0
-	heatRight  = 62.0
+	heatLeft   = 84.0
+	heatRight  = 76.0
 	heatHeight = 20.0 // height of a row
 	heatTop    = 26.0
 	heatBottom = 40.0
@@ -54,18 +54,14 @@ func heatmaps(cells []cell) (all []chart) {
 		if !c.main() || drawn == maxHeatCells {
 			continue
 		}
-		sender, receiver := shownFlow(c.Source)
 		before := len(all)
-		for _, e := range []*measure.Evidence{sender, receiver} {
-			if e == nil || e == receiver && c.Source.From == c.Source.To {
-				continue // of one host, one is enough
-			}
-			place := "the " + endName(e) + " " + clean(e.EndPoint)
-			if c.Source.From == c.Source.To {
-				place = clean(e.EndPoint)
-			}
-			for _, h := range []heatmap{coreHeat(e, place), queueHeat(e, place), interruptHeat(e, place)} {
-				if len(h.Rows) > 0 {
+		for _, kind := range []func(*measure.Evidence, string) heatmap{coreHeat, queueHeat, interruptHeat} {
+			for _, e := range heatEnds(c.Source) { // the ends of one kind stand side by side
+				place := "the " + endName(e) + " " + clean(e.EndPoint)
+				if c.Source.From == c.Source.To {
+					place = clean(e.EndPoint)
+				}
+				if h := kind(e, place); len(h.Rows) > 0 {
 					h.ID = fmt.Sprintf("heat%d", len(all))
 					all = append(all, h.chart(c.Name))
 				}
@@ -78,6 +74,18 @@ func heatmaps(cells []cell) (all []chart) {
 	return all
 }
 
+// heatEnds are the ends of the flow shown; of one host, one is enough.
+func heatEnds(c *measure.Cell) (ends []*measure.Evidence) {
+	sender, receiver := shownFlow(c)
+	if sender != nil {
+		ends = append(ends, sender)
+	}
+	if receiver != nil && (sender == nil || c.From != c.To) {
+		ends = append(ends, receiver)
+	}
+	return ends
+}
+
 // uncounted says at which ends the packets of each queue are not known, and why.
 func uncounted(cells []cell) (all []string) {
 	for _, c := range cells {
@@ -87,9 +95,8 @@ func uncounted(cells []cell) (all []string) {
 		if isLocalhost(c.Source) {
 			return nil // which has none
 		}
-		sender, receiver := shownFlow(c.Source)
-		for _, e := range []*measure.Evidence{sender, receiver} {
-			if e == nil || len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
+		for _, e := range heatEnds(c.Source) {
+			if len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
 				continue
 			}
 			s := "Packets of each queue at the " + endName(e) + " " + clean(e.EndPoint) + ": " + notChecked + ", " + queueReason(e)
@@ -130,7 +137,11 @@ func queueHeat(e *measure.Evidence, place string) heatmap {
 		}
 		for name, n := range s.NIC.Driver {
 			if way, q, ok := queueOf(name); ok {
-				set(2*q+int(way[0]&1), fmt.Sprintf("%s %d", way, q), float64(n)*second/float64(s.Span))
+				key := 2 * q
+				if way == "tx" {
+					key++
+				}
+				set(key, fmt.Sprintf("%s %d", way, q), float64(n)*second/float64(s.Span))
 			}
 		}
 	})
@@ -249,6 +260,11 @@ func (h *heatmap) level(v float64) int {
 func (h *heatmap) print(v float64) string {
 	if h.Unit == "%" {
 		return fmt.Sprintf("%.0f%%", min(max(v, 0), 1e6))
+	}
+	for _, s := range []scale{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if v >= 0.9995*s.div {
+			return digits(v/s.div) + s.name + h.Unit
+		}
 	}
 	return digits(v) + h.Unit
 }

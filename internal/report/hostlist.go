@@ -82,7 +82,7 @@ func hostsAnswer(hosts []HostRow) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 	}
-	return count(len(hosts), "host") + ": " + strings.Join(parts, ", ")
+	return unit.Plural(len(hosts), "host") + ": " + strings.Join(parts, ", ")
 }
 
 // stateTone is the colour of a state.

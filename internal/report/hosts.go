@@ -118,7 +118,7 @@ func coresText(n *int) string {
 	if n == nil {
 		return ""
 	}
-	return count(*n, "logical core")
+	return unit.Plural(*n, "logical core")
 }
 
 // interfacesText names each interface with what bounds it.

@@ -35,6 +35,7 @@ type page struct {
 	Falls   *chart   // of a ladder of several rungs
 	Charts  []chart  // over time
 	Heat    []chart  // of cores and queues
+	Drawn   []string // which run is drawn, where there are several
 	Unseen  []string // queues that are not in it, and why
 	Latency *latencyPage
 	Main    []cellPage
@@ -94,7 +95,7 @@ type Signature struct {
 // HTML prints a document as one page that needs nothing else: no script, no
 // network, and without the raw result under 1 MB.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown}).Parse(pageTemplate)
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown, "firstGates": firstGates, "moreGates": moreGates}).Parse(pageTemplate)
 	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate} {
 		if err == nil {
 			_, err = t.Parse(more)
@@ -127,11 +128,16 @@ func newPage(d *measure.Document) page {
 	for i := range v.Ladders {
 		p.Ladders = append(p.Ladders, newLadderPage(&v.Ladders[i], i))
 	}
-	if len(v.Ladders) == 0 {
-		p.Charts = courseCharts(v.Cells)
-		p.Latency, p.Heat = newLatencyPage(v.Cells), heatmaps(v.Cells)
-		p.Unseen = uncounted(v.Cells)
+	drawn := v.Cells
+	if len(v.Ladders) > 0 {
+		drawn = nil // of a ladder the cell that is judged
+		if c, _ := judged(d); c != nil {
+			drawn = []cell{newCell(d, c)}
+		}
 	}
+	p.Charts = courseCharts(drawn)
+	p.Latency, p.Heat = newLatencyPage(drawn), heatmaps(drawn)
+	p.Unseen, p.Drawn = uncounted(drawn), drawnRuns(drawn)
 	for i, c := range v.Cells {
 		if v.Silent {
 			break // what the packets show is all there is
@@ -152,6 +158,24 @@ func newPage(d *measure.Document) page {
 	}
 	return p
 }
+
+// drawnRuns says which run of each flow is drawn, since the figures are of all.
+func drawnRuns(cells []cell) (all []string) {
+	n := 0
+	for _, c := range cells {
+		if !c.main() || n == maxCourses {
+			continue
+		}
+		n++
+		if len(c.Source.Runs) > 1 {
+			all = append(all, c.Name+": drawn is "+shownName(c.Source)+"; the figures are of all runs")
+		}
+	}
+	return all
+}
+
+// ManyDetails tells whether the cells are too many to be printed one by one.
+func (p page) ManyDetails() bool { return len(p.Details) > fewCells }
 
 // Slowest tells whether the cells shown one by one are but the slowest pairs of a plan.
 func (p page) Slowest() bool { return p.Fleet != nil && !p.Fleet.Few && len(p.view.Ladders) == 0 }
@@ -195,7 +219,7 @@ func streamTable(c *measure.Cell) table {
 	if e == nil || e.MeasuredNs <= 0 || asks(c) {
 		return table{}
 	}
-	t := table{Caption: "Streams, as the " + endName(e) + " saw them",
+	t := table{Caption: "Streams of " + shownName(c) + ", as the " + endName(e) + " saw them",
 		Head: []string{"stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls"}}
 	print := streamRow
 	if isUDP(c) {
@@ -204,7 +228,7 @@ func streamTable(c *measure.Cell) table {
 	}
 	for i, s := range e.Streams {
 		if i == maxStreamRows {
-			t.More = fmt.Sprintf("and %s, see the JSON document", count(len(e.Streams)-i, "more stream"))
+			t.More = fmt.Sprintf("and %s, see the JSON document", unit.Plural(len(e.Streams)-i, "more stream"))
 			break
 		}
 		t.Rows = append(t.Rows, print(s, e.MeasuredNs))
@@ -276,7 +300,7 @@ func secondTable(k course) table {
 	if len(k.received) == 0 {
 		return table{}
 	}
-	t := table{Caption: "Course of the run shown", Head: []string{"at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits"}}
+	t := table{Caption: "Course of " + shownName(k.cell), Head: []string{"at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits"}}
 	if isUDP(k.cell) {
 		t.Head = append(t.Head[:5:5], "lost")
 	}

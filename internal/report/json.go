@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -41,29 +40,9 @@ func ReadJSON(r io.Reader) (*measure.Document, error) {
 	if len(text) > MaxDocument {
 		return nil, fault.Failf(hint, "report: reading a result: more than %d MiB", MaxDocument>>20)
 	}
-	var head struct {
-		Schema *string `json:"schema"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
+	d, err := measure.Decode(text)
+	if err != nil {
 		return nil, fault.Failf(hint, "report: reading a result: %w", err)
 	}
-	if err := checkSchema(head.Schema); err != nil {
-		return nil, fault.Failf(hint, "report: reading a result: %w", err)
-	}
-	var d measure.Document
-	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, fault.Failf(hint, "report: reading a result: %w", err)
-	}
-	return &d, nil
-}
-
-func checkSchema(name *string) error {
-	switch {
-	case name == nil:
-		return errors.New("it names no schema")
-	case *name != measure.Schema:
-		return fmt.Errorf("its schema is %q, this thru reads %q", clean(*name), measure.Schema)
-	default:
-		return nil
-	}
+	return d, nil
 }

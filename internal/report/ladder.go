@@ -133,7 +133,7 @@ func (l *ladder) heldNotes() (notes []string) {
 		*rung
 	}{{"the most", l.Best}, {"the least", least}} {
 		if c := x.Source; len(c.Findings) > 0 && (x.rung != l.Best || len(notes) == 0) {
-			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, count(c.Streams, "stream"), windowName(c.Window), heldText(c)))
+			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), windowName(c.Window), heldText(c)))
 		}
 	}
 	return notes
@@ -279,7 +279,7 @@ func publishedNote(t published.Table, scenario string, l *ladder) []string {
 	c := l.Best.Source
 	if row, ok := t.Find(scenario, c.Streams, c.Window.Send); ok && publishedText(t, scenario, c) != "" {
 		return []string{fmt.Sprintf("published for %s with %s at the %s window: %s Gb/s (%s; %s%s)",
-			scenarioName(scenario), count(c.Streams, "stream"), windowName(c.Window), publishedText(t, scenario, c), row.Tool, published.SourceTitle(row.Source), doubt(row))}
+			scenarioName(scenario), unit.Plural(c.Streams, "stream"), windowName(c.Window), publishedText(t, scenario, c), row.Tool, published.SourceTitle(row.Source), doubt(row))}
 	}
 	var low, high float64
 	var source string
@@ -299,7 +299,7 @@ func publishedNote(t published.Table, scenario string, l *ladder) []string {
 	}
 	streams := fmt.Sprintf("%.0f to %.0f streams", least, most)
 	if least == most {
-		streams = count(int(least), "stream")
+		streams = unit.Plural(int(least), "stream")
 	}
 	rates := scale{1e9, "Gb/s"}.span(low, high)
 	if low == high {

@@ -56,7 +56,7 @@ func livePlanLine(l LivePlan, width int) string {
 	carried = fmt.Sprintf("%10s", orDash(clean(carried)))
 	pairs := ""
 	if len(l.Pairs) > 1 {
-		pairs = count(len(l.Pairs), "pair")
+		pairs = unit.Plural(len(l.Pairs), "pair")
 	}
 	failed, soFar := "", ""
 	if l.Failed > 0 {

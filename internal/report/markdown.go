@@ -21,16 +21,17 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	p := newPage(d)
 	m := &markdown{}
 	m.top(&p)
-	m.why(&p)
 	m.transferred(p.Moving)
-	m.tuned(p.Tuning)
 	m.disks(p.Disks)
+	m.tuned(p.Tuning)
+	m.why(&p)
 	m.captured(p.Packets)
 	m.tried(&p)
 	m.planned(&p)
 	m.gates(&p)
 	m.measured(&p)
 	m.open(&p)
+	m.cells(&p)
 	m.about(&p)
 	m.foot(&p, o.Signed)
 	if _, err := io.WriteString(w, m.out.String()); err != nil {
@@ -46,9 +47,12 @@ type markdown struct{ out strings.Builder }
 // its own. An underscore within a word is none, and stays as it is.
 func escape(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`,
-		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//").Replace(s)
-	return regexp.MustCompile(`\b_\B|\B_`).ReplaceAllString(s, `\_`)
+		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//", "www.", "www&#8203;.", "WWW.", "WWW&#8203;.", "@", "@&#8203;").Replace(s)
+	return edge().ReplaceAllStringFunc(s, func(found string) string { return strings.ReplaceAll(found, "_", `\_`) })
 }
+
+// edge finds underscores that are not between two letters or digits.
+func edge() *regexp.Regexp { return regexp.MustCompile(`(^|[^0-9A-Za-z])_+|_+([^0-9A-Za-z]|$)`) }
 
 // head begins a section; level is 1 to 6.
 func (m *markdown) head(level int, text string) {
@@ -82,10 +86,15 @@ func (m *markdown) list(lines []string) {
 	}
 }
 
-// code is a block of commands, fenced by more ticks than any of them has.
+// code is a block of commands, fenced by more ticks than any of them has. No
+// element begins in it, not even what looks like a signature of the file.
 func (m *markdown) code(lines []string) {
 	if len(lines) == 0 {
 		return
+	}
+	lines = slices.Clone(lines)
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], "<!--", "<\u200b!--")
 	}
 	fence := "```"
 	for strings.Contains(strings.Join(lines, "\n"), fence) {
@@ -163,6 +172,7 @@ func (m *markdown) top(p *page) {
 	m.para(p.Back)
 	a := p.First.Accepted
 	fmt.Fprintf(&m.out, "**Verdict:** **%s** %s\n\n", escape(strings.TrimSpace(a.Mark()+" "+a.Word)), escape(a.Why))
+	m.para(prefixed("With care: ", strings.Join(a.But, "; ")))
 	if len(a.How) > 0 {
 		m.para("To get one, say what the link is meant to carry:")
 		m.code(a.How)
@@ -187,7 +197,7 @@ func (m *markdown) top(p *page) {
 
 // why is each direction's findings with their evidence.
 func (m *markdown) why(p *page) {
-	for _, w := range p.Why {
+	for _, w := range slices.Concat(p.Why, p.Judged) {
 		title := "Why not more"
 		if w.Way != "" {
 			title += ", " + w.Way
@@ -247,6 +257,10 @@ func (m *markdown) open(p *page) {
 
 // about is who took part, how it was measured, and how to do it again.
 func (m *markdown) about(p *page) {
+	if p.Fleet != nil && len(p.Fleet.Points.Rows) > 0 {
+		m.head(2, "End points")
+		m.grid(p.Fleet.Points)
+	}
 	if len(p.Inventory.Names) > 0 {
 		m.head(2, "Hosts and guests")
 	}

@@ -130,14 +130,16 @@ func (m *markdown) tried(p *page) {
 
 // planned is what a plan measured: rungs, comparisons, targets, settings, pairs.
 func (m *markdown) planned(p *page) {
+	if p.Fleet != nil {
+		m.fleet(p.Fleet)
+	}
 	for _, l := range p.Ladders {
 		m.head(2, l.Path)
 		m.ladder(l)
 	}
-	f := p.Fleet
-	if f == nil {
-		return
-	}
+}
+
+func (m *markdown) fleet(f *fleet) {
 	if f.Waterfall != nil {
 		m.head(2, "What each layer costs")
 		m.grid(f.Waterfall.Page())
@@ -161,10 +163,6 @@ func (m *markdown) planned(p *page) {
 	}
 	for _, s := range f.Details {
 		m.set(s)
-	}
-	if len(f.Points.Rows) > 0 {
-		m.head(2, "End points")
-		m.grid(f.Points)
 	}
 }
 
@@ -215,25 +213,28 @@ func (m *markdown) ladder(l ladderPage) {
 
 // gates are the conditions, those that did not pass first.
 func (m *markdown) gates(p *page) {
-	if len(p.Gates) == 0 {
-		return
+	if len(p.Gates) > 0 {
+		m.head(2, "Gates")
 	}
-	m.head(2, "Gates")
 	var rows [][]string
-	for _, g := range append(p.Open(), p.Passed()...) {
+	for _, g := range append(firstGates(p.Open()), firstGates(p.Passed())...) {
 		found := strings.Join(nonEmpty(g.Fact, g.Advice, g.At, strings.Join(g.Remedy, "; ")), "; ")
 		rows = append(rows, []string{g.Word + " " + g.ID, g.Where, found, g.Why})
 	}
 	m.table("", []string{"gate", "of", "found", "why it matters"}, nil, rows)
+	m.para(join(moreGates(p.Open()), moreGates(p.Passed())))
+	if len(p.Paths) > 0 {
+		m.head(2, "Path")
+	}
 	for _, t := range p.Paths {
-		m.pairs("Path, "+t.Name, t.Rows)
+		m.pairs(t.Name, t.Rows)
 	}
 }
 
 // measured is the figures of each flow, with its seconds.
 func (m *markdown) measured(p *page) {
 	if len(p.Main) > 0 {
-		m.head(2, "Figures")
+		m.head(2, map[bool]string{true: "The slowest pairs", false: "Figures"}[p.Slowest()])
 	}
 	for _, c := range p.Main {
 		m.pairs(join(c.Name, c.What), c.Rows)
@@ -242,6 +243,10 @@ func (m *markdown) measured(p *page) {
 		m.head(2, "Latency")
 		m.tableOf(p.Latency.Table)
 	}
+}
+
+// cells are the streams and seconds of each flow.
+func (m *markdown) cells(p *page) {
 	if len(p.Details) > 0 {
 		m.head(2, "Each cell")
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -28,6 +29,9 @@ func methodLines(d *measure.Document) (all []string) {
 		all = append(all, countMethod(c), timeMethod(c))
 	}
 	all = append(all, doubtMethod(c), machineMethod(c))
+	if c.RTTIdle != nil || c.RTTLoaded != nil {
+		all = append(all, "Round trips differ by who measures them. RTT idle is that of a small message on the test's own connection, before the traffic; RTT loaded is what the sender's kernel had smoothed under the traffic (tcp_info); the kernel's least RTT is its quickest acknowledgement, without any program; the probes of the path go from agent to agent, with the time that both need to be woken.")
+	}
 	if c.Ceiling != nil {
 		all = append(all, fmt.Sprintf("The ceiling is what the link's rate (%s) leaves for payload at MTU %d, when the headers of Ethernet, IP and %s are taken off.",
 			ceilingSource(c.Ceiling), c.Ceiling.MTU, strings.ToUpper(clean(c.Protocol))))
@@ -36,7 +40,11 @@ func methodLines(d *measure.Document) (all []string) {
 		all = append(all, `Causes are judged by rules over the counters of both ends. "Certain": its own evidence is there, and what it could be mistaken for is ruled out; "likely": one of those is not ruled out; "possible": a condition for it holds, and what it costs was not tried.`)
 	}
 	if len(d.Groups) > 0 && len(newSets(d)) > 0 {
-		all = append(all, "Pairs of one group were started at the same moment on clocks that had been compared before; what they carried together counts only the time in which all of them ran.")
+		if slices.ContainsFunc(newSets(d), (*set).atOnce) {
+			all = append(all, "Pairs of one group were started at the same moment on clocks that had been compared before; what they carried together counts only the time in which all of them ran.")
+		} else {
+			all = append(all, "Pairs were measured one after the other: no two ran at the same time.")
+		}
 	}
 	if len(d.Comparisons) > 0 || isTuning(d) && len(d.Tuning.Attempts) > 0 {
 		all = append(all, "What is compared ran in turns, one with the change and one without, again and again, so that a drift of the network falls on both.")
@@ -95,7 +103,7 @@ func timeMethod(c *measure.Cell) string {
 	if e.RampNs > 0 {
 		s += ", after a ramp of " + unit.Duration(e.RampNs) + " that is not counted"
 	}
-	s += fmt.Sprintf(", in bins of 1 s at both ends, over %s", count(max(c.Streams, 1), "connection"))
+	s += fmt.Sprintf(", in bins of 1 s at both ends, over %s", unit.Plural(max(c.Streams, 1), "connection"))
 	if n := len(c.Runs); n > 1 {
 		s += fmt.Sprintf("; there are %d runs", n)
 	}

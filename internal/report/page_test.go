@@ -21,6 +21,8 @@ func TestFirstMinute(t *testing.T) {
 	forced.Forced, forced.Gates = true, []measure.Gate{{ID: "mtu-path", Status: measure.GateFail, Fact: "1400 of 1500 bytes pass", Why: "w", Advice: "mend the path"}}
 	cut.Error = &measure.Error{Message: "lost", Hint: "look there", ExitCode: 1}
 	noRate.Verdict, noRate.Arguments = nil, []string{"test", "peer"}
+	held := failedTest()
+	held.Gates, held.Error = forced.Gates, &measure.Error{Message: "a gate fails", ExitCode: 3}
 	unfit := &measure.Document{Command: "check", Gates: []measure.Gate{{ID: "x", Status: measure.GateFail, Fact: "f"}}, Error: &measure.Error{ExitCode: 3}}
 	labelled := verdictTest()
 	labelled.Labels = map[string]string{"site": "east", "rack": "7"}
@@ -42,6 +44,7 @@ func TestFirstMinute(t *testing.T) {
 		{"requests", rrTest(), "no verdict", toneNone, []string{"Carries: requests/s"}, "Limited by"},
 		{"one host", localhostTest(), "no verdict", toneNone, []string{"Carries: 48.9 Gb/s localhost"}, "--link-rate"},
 		{"nothing", failedTest(), "no verdict", toneNone, []string{"To do: start thru serve on that host"}, "Carries"},
+		{"held back by a gate", held, "no verdict", toneNone, []string{"To do: mend the path"}, "Carries"},
 		{"empty", &measure.Document{}, "no verdict", toneNone, nil, "Carries"},
 		{"unfit", unfit, "not fit", toneBad, []string{"To do: path: f"}, "Carries"},
 		{"checked", checked(), "not fit", toneBad, nil, "Limited by"},
@@ -126,7 +129,7 @@ func TestInventory(t *testing.T) {
 func TestHeat(t *testing.T) {
 	e := end("b", false, 1e9, 1, 3)
 	for i := range e.PerSec {
-		e.PerSec[i].NIC = &measure.NICSpan{Driver: map[string]uint64{"rx_queue_1_packets": 900, "rx_queue_0_packets": 100, "tx-2.packets": 50, "rx_queue_x_packets": 1, "rx_queue_0_drops": 7}}
+		e.PerSec[i].NIC = &measure.NICSpan{Driver: map[string]uint64{"rx_queue_1_packets": 900, "rx_queue_0_packets": 100, "tx-1.packets": 50, "rx_queue_x_packets": 1, "rx_queue_0_drops": 7}}
 		e.PerSec[i].IRQs = []measure.IRQSpan{{Core: 3, Count: 12000}}
 	}
 	cores, queues, irqs := coreHeat(e, "b"), queueHeat(e, "b"), interruptHeat(e, "b")
@@ -135,8 +138,8 @@ func TestHeat(t *testing.T) {
 		want string
 	}{
 		{cores, "CPU 0 29% on average, at most 31%; CPU 1 97% on average, at most 99% over 3 s"},
-		{queues, "rx 0 100/s on average, at most 100/s; rx 1 900/s on average, at most 900/s; tx 2 50.0/s on average, at most 50.0/s over 3 s"},
-		{irqs, "CPU 3 12000/s on average, at most 12000/s over 3 s"},
+		{queues, "rx 0 100/s on average, at most 100/s; rx 1 900/s on average, at most 900/s; tx 1 50.0/s on average, at most 50.0/s over 3 s"},
+		{irqs, "CPU 3 12.0k/s on average, at most 12.0k/s over 3 s"},
 	} {
 		if got := tt.h.words(); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
@@ -393,6 +396,22 @@ func TestTheWorstIsSmallAndHarmless(t *testing.T) {
 					t.Errorf("%s: the %s has %q in %q", name, form, bad, tt.text[max(0, i-80):min(len(tt.text), i+40)])
 				}
 			}
+		}
+	}
+}
+
+func TestEscape(t *testing.T) {
+	for in, want := range map[string]string{
+		"SO_SNDBUF 4 KiB": "SO_SNDBUF 4 KiB", "_a_b_": `\_a_b\_`, "__x__": `\_\_x\_\_`, "a*b": `a\*b`, "<b>": "&lt;b>", "a|b": `a\|b`, "[x](y)": `\[x\](y)`,
+		"a -> b": "a -> b", "http://x": "http:&#8203;//x", "`": "\\`", "a\nb": "a b",
+	} {
+		if got := escape(in); got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"- x": `\- x`, "> x": `\> x`, "# x": `\# x`, "1. x": `1\. x`, "9.41 Gb/s": "9.41 Gb/s", "12) x": `12\) x`, "x - y": "x - y"} {
+		if got := lineStart(in); got != want {
+			t.Errorf("a line of %q is %q, want %q", in, got, want)
 		}
 	}
 }

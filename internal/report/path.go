@@ -28,7 +28,7 @@ func newPaths(d *measure.Document) []titled {
 			t.Name += " (as it was found lately)"
 		}
 		for _, r := range []row{
-			{"address", addressText(p)}, {"route", bothWays(p, "route", routeText)}, {"RTT, idle", pathRTTText(p.RTT)}, {"MTU", bothWays(p, "mtu", mtuText)},
+			{"address", addressText(p)}, {"route", bothWays(p, "route", routeText)}, {"RTT, probes", pathRTTText(p.RTT)}, {"MTU", bothWays(p, "mtu", mtuText)},
 			{"TCP options", handshakeText(p.Handshake)}, {"hops", bothWays(p, "hops", hopsText)}, {"UDP", bothWays(p, "udp", udpReachText)},
 			{"DSCP, ECN", bothWays(p, "dscp", marksText)}, {"clocks", clockText(p)}, {"source ports", portsText(p.Ports)},
 		} {
@@ -95,7 +95,7 @@ func pathRTTText(r *measure.PathRTT) string {
 	if r == nil || r.Samples == 0 {
 		return ""
 	}
-	return fmt.Sprintf("p50 %s; %s to %s, p99 %s, of %s", unit.Duration(r.P50), unit.Duration(r.Min), unit.Duration(r.Max), unit.Duration(r.P99), count(r.Samples, "round trip"))
+	return fmt.Sprintf("p50 %s; %s to %s, p99 %s, of %s from program to program", unit.Duration(r.P50), unit.Duration(r.Min), unit.Duration(r.Max), unit.Duration(r.P99), unit.Plural(r.Samples, "round trip"))
 }
 
 func mtuText(w measure.OneWay) string {
@@ -121,7 +121,7 @@ func hopsText(w measure.OneWay) string {
 	if w.Hops == nil {
 		return ""
 	}
-	return count(*w.Hops, "router")
+	return unit.Plural(*w.Hops, "router")
 }
 
 func udpReachText(w measure.OneWay) string {
@@ -241,9 +241,9 @@ func portsText(s *measure.SourcePorts) string {
 	}
 	var groups []string
 	for _, g := range s.Groups {
-		t := count(len(g.Ports), "port") + " with " + unit.Duration(g.RTTNs)
+		t := unit.Plural(len(g.Ports), "port") + " with " + unit.Duration(g.RTTNs)
 		if g.Hops != nil {
-			t += ", " + count(*g.Hops, "router")
+			t += ", " + unit.Plural(*g.Hops, "router")
 		}
 		groups = append(groups, t)
 	}

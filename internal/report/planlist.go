@@ -47,7 +47,7 @@ func PlanLine(pl plan.Plan) string {
 			pairs[[2]string{x.From, x.To}] = true
 		}
 	}
-	s := fmt.Sprintf("%s in %s", count(len(pairs), "pair"), count(len(pl.Steps), "step"))
+	s := fmt.Sprintf("%s in %s", unit.Plural(len(pairs), "pair"), unit.Plural(len(pl.Steps), "step"))
 	if n := max(pl.Repeat.Max, 1); pl.Repeat.Min < pl.Repeat.Max {
 		s += fmt.Sprintf(", %d to %d runs of each until they agree within %s", pl.Repeat.Min, n, unit.Percent(pl.Repeat.PrecisionPct))
 	} else if n > 1 {
@@ -63,6 +63,9 @@ func PlanLine(pl plan.Plan) string {
 	}
 	return s
 }
+
+// AboutTime is a time that is an estimate, rounded, in words: "2 min 10 s".
+func AboutTime(d time.Duration) string { return aboutTime(d) }
 
 // aboutTime rounds a time that is an estimate.
 func aboutTime(d time.Duration) string {
@@ -85,7 +88,7 @@ func planOrder(pl plan.Plan) string {
 	case plan.OrderSimultaneous:
 		s += ": all pairs of a step at once"
 	case plan.OrderInterleaved:
-		s += fmt.Sprintf(": the steps there and back, in %s", count(max(pl.Repeat.Max, 1), "block"))
+		s += fmt.Sprintf(": the steps there and back, in %s", unit.Plural(max(pl.Repeat.Max, 1), "block"))
 	}
 	return s
 }

@@ -19,6 +19,7 @@ type proposal struct {
 	Source string
 	Risk   string
 	Cuts   bool
+	Change bool   // commands or flags make it; else a person has to see to it
 	ByHand string // why thru does not do it itself
 	Flags  string // options of a test that do the same
 	Hosts  []handwork
@@ -32,7 +33,7 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) proposal {
-	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: clean(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, ByHand: clean(p.OnlySaid)}
+	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: reasonText(p.OnlySaid)}
 	switch {
 	case p.Cause != "":
 		v.For = "finding " + clean(p.Cause)
@@ -70,6 +71,33 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 	return v
 }
 
+// sourceText names the sources of a finding or an expectation that a reader can look up: lines
+// of the checklist, and notes that are not published, are for those who build thru.
+func sourceText(source string) string {
+	var parts []string
+	for _, s := range strings.Split(clean(source), "; ") {
+		if strings.HasPrefix(s, "methods.md") {
+			_, s, _ = strings.Cut(s, ": ")
+		}
+		what, where, _ := strings.Cut(s, " (")
+		switch {
+		case s == "":
+			continue
+		case strings.HasPrefix(s, "checklist ") || strings.HasPrefix(s, "checklist,") || strings.HasPrefix(s, "reference"):
+			continue
+		case what == "measured" && where != "":
+			s = measuredSource
+		}
+		if !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// measuredSource is a source that is no publication.
+const measuredSource = "measured with thru in a lab"
+
 // once leaves out lines that stand further up already.
 func once(lines []string) (all []string) {
 	for _, s := range lines {
@@ -96,7 +124,7 @@ func (p proposal) Danger() string {
 type sameness struct {
 	Total, Wrong int      // comparisons, and those that came out as a difference
 	Counts       string   // "57 equivalent, 3 undecided"
-	Most         string   // the greatest change that was estimated
+	Most         string   // the greatest change that was estimated, up or down
 	Cases        []string // those that came out as a difference
 }
 
@@ -142,7 +170,7 @@ func newSameness(d *measure.Document) *sameness {
 			words = append(words, fmt.Sprintf("%d %s", n, outcome))
 		}
 	}
-	s.Counts, s.Most = strings.Join(words, ", "), signed(most)
+	s.Counts, s.Most = strings.Join(words, ", "), unit.Percent(abs(most))
 	return s
 }
 
@@ -153,7 +181,7 @@ func (s *sameness) Trusted() bool { return float64(s.Wrong) <= max(falseAlarms*f
 
 // text is the outcome in a sentence.
 func (s *sameness) text() string {
-	t := count(s.Total, "comparison") + " of this state with itself: " + s.Counts
+	t := unit.Plural(s.Total, "comparison") + " of this state with itself: " + s.Counts
 	if s.Wrong > 0 && !s.Trusted() {
 		t += "; at most 2 of 60 may come out as a difference"
 	}
@@ -166,7 +194,7 @@ func newRestored(changed []measure.Changed) (g grid, left []string) {
 	for _, c := range changed[:min(len(changed), maxTargetRows)] {
 		g.Rows = append(g.Rows, []string{orDash(clean(c.EndPoint)), clean(c.Knob), orDash(clean(c.Interface)), orDash(clean(c.Value)), orDash(clean(c.Before)), orDash(restoredWord(c.Outcome))})
 		if c.Error != "" {
-			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+clean(c.Error))
+			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+reasonText(c.Error))
 		}
 	}
 	if n := len(changed) - len(g.Rows); n > 0 {
@@ -207,22 +235,37 @@ func restoredTone(cell string) tone {
 	return toneNone
 }
 
-// restoredAnswer says "all 3 settings are as they were before".
+// restoredAnswer says "all 3 settings are as they were before". What is of no
+// setting is of a journal that could not be read, or not all of it.
 func restoredAnswer(changed []measure.Changed) string {
-	left := 0
+	n, left := 0, 0
 	for _, c := range changed {
-		if c.Outcome != measure.Undone && c.Outcome != measure.Settled {
-			left++
+		if c.Knob != "" {
+			n++
+			if c.Outcome != measure.Undone && c.Outcome != measure.Settled {
+				left++
+			}
 		}
 	}
-	switch n := len(changed); {
+	s := settingsAnswer(n, left)
+	switch journals := len(changed) - n; {
+	case journals == 0:
+		return s
+	case n == 0:
+		return unit.Plural(journals, "journal") + " could not be read, or not all of it"
+	default:
+		return s + "; " + unit.Plural(journals, "journal") + " could not be read, or not all of it"
+	}
+}
+
+func settingsAnswer(n, left int) string {
+	switch {
 	case n == 0:
 		return "nothing to undo: thru has changed nothing here"
 	case left > 0:
 		return fmt.Sprintf("%d of %d settings are as they were before, %d %s not", n-left, n, left, verb(left, "is", "are"))
 	case n == 1:
 		return "1 setting is as it was before"
-	default:
-		return fmt.Sprintf("all %d settings are as they were before", n)
 	}
+	return fmt.Sprintf("all %d settings are as they were before", n)
 }

@@ -89,6 +89,13 @@ func hostile() *measure.Document {
 	d.Missing = []measure.NotChecked{{Fact: evil, Why: evil}}
 	d.EndPoints[0].Name, d.EndPoints[0].Facts.Hostname = evil, new(evil)
 	d.EndPoints[0].Facts.Sysctls[evil] = evil
+	d.Labels, d.Verdict = map[string]string{evil: evil, "=1+1": "-1"}, &measure.Verdict{Reason: evil, Share: 1e308}
+	d.Plan = &measure.Planned{Name: evil, Run: evil, SHA256: evil, Order: evil, Steps: -1}
+	d.EndPoints[1].Addr, d.EndPoints[1].Speaks = evil, evil
+	d.EndPoints[0].Facts.Hypervisor, d.EndPoints[0].Facts.Machine = new(evil), &measure.Machine{Vendor: evil, BIOSVersion: evil}
+	d.EndPoints[0].Facts.Disks = []measure.Disk{{Name: evil, Model: evil, SizeBytes: new(int64(-1)), Mounts: []measure.Mount{{Path: evil, Type: evil}}}}
+	d.EndPoints[0].Facts.Changed, d.EndPoints[0].Facts.Interfaces[1].Kind = map[string]string{evil: evil}, new(evil)
+	d.EndPoints[0].Facts.NotChecked = []measure.NotChecked{{Fact: "firmware", Why: evil}, {Fact: "disks", Why: evil}}
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		c.From, c.To, c.IO, c.Protocol, c.Label = evil, evil+"x", evil, evil, evil
@@ -203,7 +210,7 @@ func TestNothingMeasured(t *testing.T) {
 // TestPageStandsAlone looks for what a page could fetch or run, and that its
 // drawings are well-formed and described.
 func TestPageStandsAlone(t *testing.T) {
-	drawings := map[string]int{"localhost": 2, "bidir": 6, "verdict": 6, "partial": 2, "ladder": 2, "failed": 0,
+	drawings := map[string]int{"localhost": 2, "bidir": 6, "verdict": 6, "partial": 2, "ladder": 4, "failed": 0,
 		"udp-loss": 3, "udp": 6, "rr": 3, "crr": 4, "under-load": 4, "search": 3, "lean": 2, "check": 0, "gated": 6,
 		"receiver-cpu": 3, "receive-window": 6, "link-rate": 6, "none": 3, "transfer": 1, "disk": 0, "apart": 6, "mtu-black-hole": 3, "explain": 6, "captured": 7, "broken-tso": 2, "zero-window": 2,
 		"tuned": 6, "advised": 6, "unhelped": 6, "same": 3, "restored": 0, "mesh": 1, "many-to-one": 0, "rungs": 9, "variants": 0, "in-turn": 0, "vcpus": 1}
@@ -354,7 +361,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{"other schema", `{"schema":"thru.result/2"}`, `"thru.result/2"`},
 		{"no schema", `{"start":{"version":"iperf 3.12"}}`, "no schema"},
 		{"no object", `[1]`, "cannot unmarshal"},
-		{"wrong type", `{"schema":"thru.result/1","cells":{}}`, "cannot unmarshal"},
+		{"wrong type", `{"schema":"thru.result/1","cells":{}}`, "an object stands where a slice belongs"},
 		{"two documents", `{"schema":"thru.result/1"} {}`, "after top-level value"},
 		{"too large", `{"schema":"thru.result/1"}` + strings.Repeat(" ", MaxDocument), "64 MiB"},
 	}

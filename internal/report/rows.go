@@ -132,7 +132,7 @@ func basisText(c *measure.Cell, f *measure.Figure) string {
 		s = ""
 	}
 	if f.Runs > 1 {
-		s = count(f.Runs, "run")
+		s = unit.Plural(f.Runs, "run")
 	}
 	if isPartial(c) {
 		s += " that ended early"
@@ -277,9 +277,9 @@ func bufferDelayText(m *measure.RFC6349) string {
 	case m.BaseRTT == nil:
 		return "buffer delay " + unit.Percent(*m.BufferDelayPct)
 	case *m.BufferDelayPct > tellingPct && *m.BufferDelayPct < 1e15:
-		return "buffer delay " + unit.Duration(int64(*m.BufferDelayPct/100*float64(*m.BaseRTT))) + " over the least RTT of " + unit.Duration(*m.BaseRTT)
+		return "buffer delay " + unit.Duration(int64(*m.BufferDelayPct/100*float64(*m.BaseRTT))) + " over the kernel's least RTT of " + unit.Duration(*m.BaseRTT)
 	default:
-		return "buffer delay " + unit.Percent(*m.BufferDelayPct) + " over the least RTT of " + unit.Duration(*m.BaseRTT)
+		return "buffer delay " + unit.Percent(*m.BufferDelayPct) + " over the kernel's least RTT of " + unit.Duration(*m.BaseRTT)
 	}
 }
 

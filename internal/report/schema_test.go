@@ -73,8 +73,8 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// documentTypes are the structs of measure that a Document reaches.
-func documentTypes() []reflect.Type {
+// typesOf are the structs of measure that one of them reaches.
+func typesOf(root reflect.Type) []reflect.Type {
 	var found []reflect.Type
 	var walk func(reflect.Type)
 	walk = func(x reflect.Type) {
@@ -93,7 +93,7 @@ func documentTypes() []reflect.Type {
 			}
 		}
 	}
-	walk(reflect.TypeFor[measure.Document]())
+	walk(root)
 	return found
 }
 
@@ -104,9 +104,15 @@ type object struct {
 	Defs       map[string]object `json:"$defs"`
 }
 
-// TestKeysAreDescribed holds docs/result.md and the schema to the types: every
-// key in its section, required where it is always written, and nothing more.
+// TestKeysAreDescribed holds guides and schemas to the types: every key in its
+// section, required where it is always written, and nothing more.
 func TestKeysAreDescribed(t *testing.T) {
+	keysAreDescribed(t, reflect.TypeFor[measure.Document](), schemaFile, guideFile)
+	keysAreDescribed(t, reflect.TypeFor[measure.Compared](), comparisonSchema, "../../docs/comparison.md")
+}
+
+func keysAreDescribed(t *testing.T, of reflect.Type, schemaFile, guideFile string) {
+	t.Helper()
 	text, err := os.ReadFile(schemaFile)
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +125,9 @@ func TestKeysAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range documentTypes() {
+	for _, x := range typesOf(of) {
 		def := root
-		if x.Name() != "Document" {
+		if x != of {
 			def = root.Defs[x.Name()]
 		}
 		section := sectionOf(string(guide), x.Name())
@@ -142,11 +148,11 @@ func TestKeysAreDescribed(t *testing.T) {
 			}
 			line := lineOf(section, "| `"+key+"` |")
 			if line == "" || always != strings.Contains(line, "| always |") {
-				t.Errorf("docs/result.md, section %s: %q does not describe %s (always %v)", x.Name(), line, key, always)
+				t.Errorf("%s, section %s: %q does not describe %s (always %v)", guideFile, x.Name(), line, key, always)
 			}
 		}
 		if len(def.Properties) != keys || strings.Count(section, "\n| `") != keys {
-			t.Errorf("%s has %d keys; the schema describes %d, docs/result.md %d", x.Name(), keys, len(def.Properties), strings.Count(section, "\n| `"))
+			t.Errorf("%s has %d keys; the schema describes %d, %s %d", x.Name(), keys, len(def.Properties), guideFile, strings.Count(section, "\n| `"))
 		}
 	}
 }

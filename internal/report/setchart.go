@@ -51,7 +51,7 @@ func newSetChart(sets []*set) *chart {
 		what = "What all pairs carried together"
 	}
 	what += ", by " + x.Title
-	c := chartOf(drawing{ID: "sets", Title: what, Desc: "In " + in.name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}, what+".", legends)
+	c := chartOf(drawing{ID: "sets", Title: what, Desc: "In " + in.name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}, what+". Bars: the 95% interval where there is one, else the range.", legends)
 	return &c
 }
 

@@ -80,8 +80,11 @@ func newStep(s *measure.Step, number int) step {
 
 // signed is a change in percent, with its sign.
 func signed(pct float64) string {
-	if math.Abs(pct) >= 100 {
+	switch {
+	case math.Abs(pct) >= 100:
 		return fmt.Sprintf("%+.0f%%", pct)
+	case math.Abs(pct) < 0.05: // no sign of what is not seen
+		return "0.0%"
 	}
 	return fmt.Sprintf("%+.1f%%", pct)
 }
@@ -95,7 +98,7 @@ func tellsText(s *measure.Step) string {
 	}{{"points to ", s.Raised}, {"rules out ", s.RuledOut}} {
 		switch n := len(p.causes); {
 		case n > mostTold: // a first look rules out nearly all: the report lists them
-			parts = append(parts, p.verb+count(n, "cause"))
+			parts = append(parts, p.verb+unit.Plural(n, "cause"))
 		case n > 0:
 			parts = append(parts, p.verb+cleanUpTo(strings.Join(p.causes, ", "), maxAnswer))
 		}

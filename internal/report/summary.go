@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -24,6 +23,7 @@ type acceptance struct {
 	Tone tone     // good, bad, or none
 	Why  string   // what it was held against, or why there is none
 	How  []string // commands that would give one
+	But  []string // what makes it no more than an indication
 }
 
 // Mark is a sign beside the word, so that colour does not say it alone.
@@ -56,11 +56,14 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	if isTuning(whole) && targetAnswer(whole) != "" {
 		b.Accepted = targetAcceptance(whole)
 	}
+	if b.Accepted.Tone != toneNone && !isCheck(d) {
+		b.Accepted.But = doubts(d)
+	}
 	b.add("Between", betweenLines(d))
 	b.add("Carries", carriedLines(d))
 	b.add("Gives", diskAnswers(d))
 	b.add("Limited by", limitLines(d, v))
-	b.do(d, v)
+	b.do(whole, d, v)
 	b.add("Labels", []string{labelsText(d.Labels, true)})
 	return b
 }
@@ -101,7 +104,7 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "not accepted", Tone: toneBad, Why: clean(v.Reason)}
 	case failedTargets(d) > 0:
 		return acceptance{Word: "not accepted", Tone: toneBad, Why: targetsLine(d)}
-	case v != nil && brokeOff(d):
+	case v != nil && d.BrokeOff():
 		return acceptance{Word: "no verdict", Why: "what was measured would pass, but it did not run to its end"}
 	case v != nil && len(d.Targets) > 0:
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
@@ -109,15 +112,12 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(clean(v.Reason), forcedText(d))}
 	case isDisk(d):
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
+	case !measured(d) && countGates(d.Gates, measure.GateFail) > 0:
+		return acceptance{Word: "no verdict", Why: "nothing was measured: a gate fails, so it would not have counted"}
 	case !measured(d):
 		return acceptance{Word: "no verdict", Why: "nothing was measured"}
 	}
 	return acceptance{Word: "no verdict", Why: noVerdictText(d), How: verdictCommands(d)}
-}
-
-// brokeOff tells of a document whose command failed, other than by its verdict.
-func brokeOff(d *measure.Document) bool {
-	return d.Error != nil && d.Error.ExitCode != fault.Verdict
 }
 
 // targetAcceptance is that of a tuning with a target.
@@ -135,10 +135,14 @@ func checkAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "not fit", Tone: toneBad, Why: "a gate fails: a measurement would not count"}
 	case fail > 1:
 		return acceptance{Word: "not fit", Tone: toneBad, Why: fmt.Sprintf("%d gates fail: a measurement would not count", fail)}
-	case brokeOff(d) || countGates(d.Gates, measure.GatePass) == 0:
+	case d.BrokeOff() || countGates(d.Gates, measure.GatePass) == 0:
 		return acceptance{Word: "no verdict", Why: "it could not be checked to the end"}
 	}
-	return acceptance{Word: "fit", Tone: toneGood, Why: "no gate fails: a measurement counts"}
+	a := acceptance{Word: "fit", Tone: toneGood, Why: "no gate fails: a measurement counts"}
+	if n := countGates(d.Gates, measure.GateWarn); n > 0 {
+		a.But = []string{unit.Plural(n, "gate") + verb(n, " warns", " warn") + ": what is measured may be less than the path carries"}
+	}
+	return a
 }
 
 // forcedText reminds of gates that failed and were overruled.
@@ -184,7 +188,7 @@ func betweenLines(d *measure.Document) (all []string) {
 		if n := len(d.EndPoints) - len(names); n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		return []string{count(len(d.EndPoints), "host") + ": " + strings.Join(names, ", ") + more}
+		return []string{unit.Plural(len(d.EndPoints), "host") + ": " + strings.Join(names, ", ") + more}
 	}
 	for _, e := range d.EndPoints {
 		host, system := "", ""
@@ -229,7 +233,7 @@ func carriedLines(d *measure.Document) (all []string) {
 	}
 	if first != nil && !asks(first) {
 		if s := rttText(first.RTTIdle, first.RTTLoaded); s != "" {
-			all = append(all, "round trip "+s)
+			all = append(all, "round trip on its own connections "+s)
 		}
 	}
 	return all
@@ -264,27 +268,49 @@ func limitLines(d *measure.Document, v *view) (all []string) {
 	if v.Tuning != nil && len(v.Tuning.Remains) > 0 {
 		return v.Tuning.Remains
 	}
-	for i := range v.Why {
-		if f := v.Why[i].Findings; len(f) > 0 {
-			all = append(all, limitLine(&v.Why[i], &f[0]))
+	diagnosed := slices.Concat(v.Why, v.Judged)
+	for i := range diagnosed {
+		if f := diagnosed[i].Findings; len(f) > 0 {
+			all = append(all, limitLine(&diagnosed[i], &f[0]))
 		}
 	}
-	if len(all) == 0 && v.Fleet != nil {
-		if s := best(newSets(d)); s != nil {
-			all = append(all, strings.TrimLeft(causeAnswer(d, s), ":; "))
+	if s := pairsLimit(d, v); s != "" {
+		all = append(all, s)
+	}
+	if len(all) > 0 {
+		return all
+	}
+	first, _, _ := mainCells(d)
+	if c, _ := judged(d); c != nil {
+		first = c
+	}
+	switch {
+	case first == nil || asks(first):
+		return nil
+	case fillsLink(d, first):
+		return []string{"the link itself: it carries what its rate leaves for payload"}
+	}
+	return []string{"not known: nothing in this result says it"}
+}
+
+// pairsLimit is what binds most pairs of a plan, where that is not said of the one that is judged.
+func pairsLimit(d *measure.Document, v *view) string {
+	s := best(newSets(d))
+	if v.Fleet == nil || d.Ladder != nil || len(v.Why) > 0 || s == nil {
+		return ""
+	}
+	if c, _ := judged(d); c != nil && len(c.Findings) > 0 {
+		same := 0
+		for _, x := range s.Cells {
+			if f := binding(x); f != nil && f.Cause == c.Findings[0].Cause {
+				same++
+			}
+		}
+		if 2*same >= len(s.Cells) {
+			return ""
 		}
 	}
-	if len(all) == 0 || all[0] == "" {
-		first, _, _ := mainCells(d)
-		switch {
-		case first == nil || asks(first):
-		case fillsLink(d, first):
-			return []string{"the link itself: it carries what its rate leaves for payload"}
-		default:
-			return []string{"not known: nothing in this result says it"}
-		}
-	}
-	return all
+	return strings.TrimLeft(causeAnswer(d, s), ":; ")
 }
 
 // fillsLink tells whether the figures reach what the link leaves for payload:
@@ -320,23 +346,26 @@ func limitLine(w *diagnosis, f *finding) string {
 }
 
 // do says what is to be done: so that it can be measured, or against what limits it.
-func (b *summary) do(d *measure.Document, v *view) {
+func (b *summary) do(whole, d *measure.Document, v *view) {
 	r := summaryRow{Name: "To do"}
 	for _, g := range v.Open() {
 		if g.Status == measure.GateFail {
 			r.say(strings.Join(nonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
 		}
 	}
-	if v.Error != nil && brokeOff(d) {
+	if isCheck(d) && b.Accepted.Tone == toneGood {
+		r.warned(v)
+	}
+	if v.Error != nil && d.BrokeOff() {
 		r.say(v.Error.Hint)
 	}
-	for i := range v.Why {
-		if f := v.Why[i].Findings; len(f) > 0 && !f[0].Healthy {
+	for _, w := range slices.Concat(v.Why, v.Judged) {
+		if f := w.Findings; len(f) > 0 && !f[0].Healthy {
 			r.against(&f[0])
 		}
 	}
 	if v.Tuning != nil {
-		r.tuned(v.Tuning)
+		r.tuned(v.Tuning, linkIsFull(whole))
 	}
 	for _, s := range v.Advice {
 		r.say(s)
@@ -344,7 +373,48 @@ func (b *summary) do(d *measure.Document, v *view) {
 	if len(r.Items) == 0 {
 		r.say(nothingToDo(b.Accepted, d))
 	}
+	if slices.ContainsFunc(b.Accepted.But, func(s string) bool { return strings.Contains(s, "single run") || strings.Contains(s, "indicative") }) {
+		r.say(repeatText(d))
+	}
 	b.take(r)
+}
+
+// repeatText is how an indication becomes an acceptance.
+func repeatText(d *measure.Document) string {
+	switch d.Command {
+	case "test", "ladder":
+	case "run":
+		return fmt.Sprintf("to be sure of it, measure it %d times (repeat: %d in the plan)", stat.AcceptanceRuns, stat.AcceptanceRuns)
+	default:
+		return ""
+	}
+	return fmt.Sprintf("to be sure of it, measure it %d times (--repeat %d)", stat.AcceptanceRuns, stat.AcceptanceRuns)
+}
+
+// warned takes what the gates of a host that is fit warn of, a line for each gate.
+func (r *summaryRow) warned(v *view) {
+	said := map[string]int{}
+	warns := joinGates(v.gatesBy(func(g gateView) bool { return g.Status == measure.GateWarn }))
+	for _, g := range warns {
+		said[g.ID]++
+	}
+	for _, g := range warns {
+		if said[g.ID] == 0 {
+			continue // another place of it is said
+		}
+		where, advice := g.Where, g.Advice
+		if n := said[g.ID] - 1; n > 0 {
+			where += fmt.Sprintf(", and %d more", n)
+		}
+		if len(g.Remedy) > 0 { // the commands say it; exceptions stand with the gate
+			advice = ""
+		}
+		if len(r.Items) == 0 {
+			r.say("nothing has to be done: it may be measured. Better first:")
+		}
+		r.say(strings.Join(nonEmpty(g.ID+" ("+where+"): "+g.Fact, advice, g.At), "; "), g.Remedy...)
+		said[g.ID] = 0
+	}
 }
 
 // against takes what a finding says to do, or the test that would tell.
@@ -357,13 +427,21 @@ func (r *summaryRow) against(f *finding) {
 	}
 }
 
-// tuned takes what a tuning leaves to its reader.
-func (r *summaryRow) tuned(t *tuning) {
+// tuned takes what a tuning leaves to its reader: of a link that is full nothing.
+func (r *summaryRow) tuned(t *tuning, full bool) {
 	if len(t.Lasting) > 0 {
 		r.say("make what was kept last beyond the next boot (below)")
 	}
+	if full && len(t.Advice) > 0 {
+		r.say("nothing has to be changed: the link is full. What could be tried is below")
+		return
+	}
 	for _, a := range t.Advice {
-		r.say("try " + a.Title)
+		if a.Change {
+			r.say("try " + a.Title)
+		} else {
+			r.say("see to this: " + a.Title)
+		}
 	}
 }
 

@@ -142,7 +142,7 @@ func comparisonText(c *measure.Comparison) string {
 		}
 		interval = fmt.Sprintf("%s interval %s to %s", unit.Percent(level), changeText(*c.LowPct), changeText(*c.HighPct))
 	}
-	s += " (" + join(interval, count(c.Pairs, "pair")+" of runs") + ")"
+	s += " (" + join(interval, unit.Plural(c.Pairs, "pair")+" of runs") + ")"
 	if c.What != "" {
 		s += ", " + clean(c.What)
 	}

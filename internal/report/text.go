@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // TextOptions say how Text lays out its lines.
@@ -158,7 +159,7 @@ func (p *printer) cells(v *view) {
 		}
 	}
 	if v.Hidden > 0 {
-		fmt.Fprintf(&p.out, "\nand %s, see the JSON document\n", count(v.Hidden, "more cell"))
+		fmt.Fprintf(&p.out, "\nand %s, see the JSON document\n", unit.Plural(v.Hidden, "more cell"))
 	}
 	p.beside(v)
 }
@@ -188,7 +189,7 @@ func besideText(c cell) string {
 	if figure == "" {
 		figure = "no result"
 	}
-	s := c.Name + ", " + count(c.Source.Streams, "stream") + ": " + figure
+	s := c.Name + ", " + unit.Plural(c.Source.Streams, "stream") + ": " + figure
 	if c.Source.SenderCPU != nil || c.Source.ReceiverCPU != nil {
 		s += ", CPU sender/receiver " + machinePct(c.Source.SenderCPU) + "/" + machinePct(c.Source.ReceiverCPU)
 	}
@@ -234,7 +235,7 @@ func gapsText(v *view) string {
 		facts += len(g.Facts)
 	}
 	if facts > 0 {
-		all = append(all, count(facts, "fact")+" of the hosts (named in the JSON and HTML reports)")
+		all = append(all, unit.Plural(facts, "fact")+" of the hosts (named in the JSON and HTML reports)")
 	}
 	return strings.Join(all, "; ")
 }

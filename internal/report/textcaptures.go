@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"slices"
+
+	"thru/internal/unit"
 )
 
 // Columns of connections beside each other.
@@ -46,7 +48,7 @@ func (p *printer) connections(t connTable) {
 	case 1:
 		name := t.Names[0]
 		if more := t.More + len(t.Names) - shown; more > 0 {
-			name += ", and " + count(more, "more connection")
+			name += ", and " + unit.Plural(more, "more connection")
 		}
 		p.wrap("", nameWidth, "  connection", name)
 		p.named(t.lines())
@@ -63,6 +65,6 @@ func (p *printer) connections(t connTable) {
 		}
 	}
 	if more := t.More + len(t.Names) - shown; more > 0 {
-		p.wrap("", nameWidth, " ", "and "+count(more, "more connection"))
+		p.wrap("", nameWidth, " ", "and "+unit.Plural(more, "more connection"))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Bounds of what text shows of a diagnosis; page and JSON document have more.
@@ -139,7 +140,7 @@ func (p *printer) others(d diagnosis) {
 		parts = append(parts, g.text(gapFacts))
 	}
 	if n := len(groups) - textGroups; n > 0 {
-		parts = append(parts, "and more that lack "+count(n, "other fact"))
+		parts = append(parts, "and more that lack "+unit.Plural(n, "other fact"))
 	}
-	p.wrap("", othersColumn, "  not checked:", count(len(d.Open), "cause")+": "+strings.Join(parts, "; "))
+	p.wrap("", othersColumn, "  not checked:", unit.Plural(len(d.Open), "cause")+": "+strings.Join(parts, "; "))
 }

@@ -3,9 +3,11 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Columns of what is said of a tuning.
@@ -66,7 +68,7 @@ func (p *printer) same(s *sameness) {
 	if s == nil {
 		return
 	}
-	p.wrap("", 0, "", "the greatest change that was estimated, where nothing was changed: "+s.Most)
+	p.wrap("", 0, "", "where nothing was changed, a change of at most "+s.Most+" was estimated, up or down")
 	for _, c := range s.Cases {
 		p.wrap(yellow, 3, "  -", c)
 	}
@@ -227,17 +229,20 @@ func (p *printer) knobs(e measure.EndPoint) {
 		p.wrap(bold, 0, "", name+": there is nothing to set")
 		return
 	case e.NoTune != "":
-		p.wrap(bold, 0, "", name+": "+untunedWhy(e))
+		p.wrap(bold, 0, "", name+": "+reasonText(e.NoTune))
 	default:
-		p.wrap(bold, 0, "", name+": "+count(len(e.Knobs), "knob"))
+		p.wrap(bold, 0, "", name+": "+unit.Plural(len(e.Knobs), "knob"))
 	}
-	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "possible", Least: 10}}}
+	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "settable", Least: 10}}}
 	var refused []gap
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
-		g.Rows = append(g.Rows, []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), orDash(cleanUpTo(k.Possible, longestWhy))})
-		if k.Refused != "" {
-			refused = addGap(refused, strings.TrimSpace(clean(k.Knob)+" "+clean(k.Interface)), cleanUpTo(k.Refused, longestWhy))
+		row := []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), settableText(k)}
+		if e.NoTune != "" { // nothing is, whatever the host could take
+			row[3] = "-"
+		} else if k.Refused != "" {
+			refused = addGap(refused, strings.TrimSpace(clean(k.Knob)+" "+clean(k.Interface)), reasonText(cleanUpTo(k.Refused, longestWhy)))
 		}
+		g.Rows = append(g.Rows, row)
 	}
 	if n := len(e.Knobs) - len(g.Rows); n > 0 {
 		g.More = fmt.Sprintf("and %d more, see --json", n)
@@ -248,6 +253,42 @@ func (p *printer) knobs(e measure.EndPoint) {
 	for _, r := range refused {
 		p.wrap("", 15, "  cannot be set", r.text(maxLines))
 	}
+}
+
+// settableText says what a knob can be set to: "no", "yes" where its values are not
+// known beforehand, "up to 65535" of numbers, else all values.
+func settableText(k measure.KnobState) string {
+	possible := cleanUpTo(k.Possible, longestWhy)
+	switch {
+	case k.Refused != "":
+		return "no"
+	case possible == "":
+		return "yes"
+	case isBound(k.Value, k.Possible):
+		return "up to " + possible
+	}
+	return possible
+}
+
+// isBound tells whether a text names the greatest of a value's numbers: it has the
+// same words, and other numbers.
+func isBound(value, possible string) bool {
+	now, most := strings.Fields(value), strings.Fields(possible)
+	if len(now) != len(most) {
+		return false
+	}
+	numbers := 0
+	for i := range now {
+		_, is := strconv.ParseUint(now[i], 10, 64)
+		_, was := strconv.ParseUint(most[i], 10, 64)
+		if (is == nil) != (was == nil) || is != nil && now[i] != most[i] {
+			return false
+		}
+		if is == nil {
+			numbers++
+		}
+	}
+	return numbers > 0
 }
 
 // maxKnobs bounds the knobs of one end point that are listed.

@@ -259,7 +259,7 @@ func markTable(c *measure.Connection) table {
 	slices.SortStableFunc(all, func(a, b marked) int { return int(min(max(a.Packet-b.Packet, -1), 1)) })
 	for i, m := range all {
 		if i == maxMarkRows {
-			t.More = fmt.Sprintf("and %s, see the JSON document", count(len(all)-i, "more packet"))
+			t.More = fmt.Sprintf("and %s, see the JSON document", unit.Plural(len(all)-i, "more packet"))
 			break
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(m.Packet), m.as, unit.Duration(m.AtNs), unit.Count(m.Seq)})

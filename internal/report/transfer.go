@@ -125,7 +125,7 @@ func transferAnswers(d *measure.Document) []string {
 	}
 	s := fmt.Sprintf("%s by %s, %s of %s", unit.Rate(last.Bps.Value), clean(t.Protocol), clean(t.Direction), unit.Size(last.Bytes))
 	if t.Asked.Clients > 1 {
-		s += " by " + count(t.Asked.Clients, "client")
+		s += " by " + unit.Plural(t.Asked.Clients, "client")
 	}
 	if last.Error != nil {
 		s += " (partial: it ended early)"
@@ -166,7 +166,7 @@ func transferRows(t *measure.Transfer) (rows []row) {
 func askedText(a measure.Amount) string {
 	s := join(unit.Size(a.Bytes), clean(a.From)+" -> "+clean(a.To))
 	if a.Clients > 1 {
-		s = join(s, count(a.Clients, "client"))
+		s = join(s, unit.Plural(a.Clients, "client"))
 	}
 	if a.BlockBytes > 0 {
 		s = join(s, "blocks of "+unit.Size(a.BlockBytes))
@@ -217,7 +217,7 @@ func socketText(r *measure.TransferRun) string {
 	}
 	s, parts := &r.Sockets[0], []string{}
 	if n := len(r.Sockets); n > 1 {
-		parts = append(parts, count(n, "connection"))
+		parts = append(parts, unit.Plural(n, "connection"))
 	}
 	if us := s.TCP.MinRTTUs; us != nil && *us > 0 && *us < 1<<31 {
 		parts = append(parts, "least RTT "+unit.Duration(int64(*us)*1000))
@@ -249,7 +249,7 @@ func smallRows(t *measure.Transfer) []row {
 		return nil
 	}
 	each := s.ElapsedNs / int64(s.Files)
-	text := fmt.Sprintf("%s of %s: %s, %s each", count(s.Files, "file"), unit.Size(s.Bytes/int64(s.Files)), unit.Rate(s.Bps.Value), unit.Duration(each))
+	text := fmt.Sprintf("%s of %s: %s, %s each", unit.Plural(s.Files, "file"), unit.Size(s.Bytes/int64(s.Files)), unit.Rate(s.Bps.Value), unit.Duration(each))
 	for _, r := range t.Runs {
 		if r.Bps != nil && r.Layer == measure.LayerMemory && r.Bps.Value > 0 {
 			text += fmt.Sprintf(" (%s of what one large file carries)", unit.Percent(100*s.Bps.Value/r.Bps.Value))

@@ -53,6 +53,7 @@ func newTuning(d *measure.Document) *tuning {
 		for i := range t.Attempts[:min(len(t.Attempts), maxAttempts)] {
 			v.Attempts = append(v.Attempts, newAttempt(&t.Attempts[i]))
 		}
+		v.Attempts = foldUntried(v.Attempts)
 	}
 	for i := range t.Advice[:min(len(t.Advice), maxProposals)] {
 		v.Advice = append(v.Advice, newProposal(&t.Advice[i], i+1, len(d.EndPoints) > 1))
@@ -63,20 +64,29 @@ func newTuning(d *measure.Document) *tuning {
 	v.Restored, v.Left = newRestored(t.Restored)
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxLasting)] {
 		if e.NoTune != "" {
-			v.Untuned = append(v.Untuned, clean(e.Name)+": "+untunedWhy(e))
+			v.Untuned = append(v.Untuned, clean(e.Name)+": "+reasonText(e.NoTune))
 		}
 	}
 	return v
 }
 
-// untunedWhy is why nothing is set at an end point, without the part of the
-// program that says so.
-func untunedWhy(e measure.EndPoint) string {
-	why := clean(e.NoTune)
-	for _, part := range []string{"agent: ", "tune: ", "control: "} {
-		why = strings.TrimPrefix(why, part)
+// foldUntried makes one of those in a row that the budget did not hold at all: they
+// stand in full in what is left to the reader.
+func foldUntried(attempts []attempt) (all []attempt) {
+	untried := func(a attempt) bool { return a.Outcome == measure.NoTime && a.Figures == "" }
+	for i := 0; i < len(attempts); i++ {
+		n := 1
+		for untried(attempts[i]) && i+n < len(attempts) && untried(attempts[i+n]) && attempts[i+n].Reason == attempts[i].Reason {
+			n++
+		}
+		if n == 1 {
+			all = append(all, attempts[i])
+			continue
+		}
+		all = append(all, attempt{Outcome: attempts[i].Outcome, Tone: attempts[i].Tone, Title: unit.Plural(n, "change") + ", the last that are left to you below", Reason: attempts[i].Reason})
+		i += n - 1
 	}
-	return why
+	return all
 }
 
 // lastState is the document with the cells of the state that a tuning has ended
@@ -162,12 +172,8 @@ func (s *stage) fill(c *measure.Cell, in scale, first map[string]float64) {
 		return
 	}
 	g := c.Goodput
-	low, high := g.Low, g.High
-	if g.CI95Low != nil && g.CI95High != nil {
-		low, high = max(*g.CI95Low, 0), *g.CI95High
-	}
-	if high > low {
-		s.Range = in.span(low, high)
+	if g.High > g.Low {
+		s.Range = in.span(g.Low, g.High)
 	}
 	key := c.From + "\n" + c.To
 	if base, known := first[key]; !known {
@@ -260,7 +266,7 @@ type attempt struct {
 }
 
 func newAttempt(a *measure.Attempt) attempt {
-	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(a.Comparison), Reason: clean(a.Reason), Why: clean(a.Why)}
+	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(a.Comparison), Reason: reasonText(a.Reason), Why: clean(a.Why)}
 	if a.ElapsedNs > 0 {
 		v.Took = unit.Duration(a.ElapsedNs)
 	}
@@ -272,7 +278,7 @@ func newAttempt(a *measure.Attempt) attempt {
 		}
 	case measure.Failed, measure.NotInUse:
 		v.Tone = toneBad
-	case measure.Foreign, measure.Declined, measure.OnlySaid, measure.NoTime:
+	case measure.Foreign, measure.Declined, measure.NoTime:
 		v.Tone = toneWarn
 	}
 	if a.OtherWay != nil {
@@ -336,6 +342,9 @@ func comparedText(c *measure.Comparison) string {
 	}
 	if c.ChangePct != nil {
 		s += ", " + relative(*c.ChangePct)
+		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); abs(of-*c.ChangePct) > max(2, abs(of)/4) {
+			s += " pair by pair" // a restless path: the two figures beside it say something else
+		}
 	}
 	interval := ""
 	if c.LowPct != nil && c.HighPct != nil {
@@ -344,7 +353,7 @@ func comparedText(c *measure.Comparison) string {
 			interval = unit.Percent(*c.LevelPct) + " interval " + interval
 		}
 	}
-	return s + spaced(bracket(join(interval, count(c.Pairs, "pair")+" of runs")))
+	return s + spaced(bracket(join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
 }
 
 // fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.
@@ -384,15 +393,23 @@ func keptHosts(t *measure.Tuning) (hosts []string) {
 	return hosts
 }
 
-// keptFlags are the options of a test that were kept.
+// keptFlags are the options of a test that were kept, as they are typed: of one that
+// was kept twice the last. What is no flag ("leave -w out") follows in words.
 func keptFlags(t *measure.Tuning) string {
-	var flags []string
+	var flags, words []string
 	for _, a := range t.Attempts {
-		if a.Outcome == measure.Kept && a.Test != nil && a.Test.Flags != "" {
-			flags = append(flags, clean(a.Test.Flags))
+		if a.Outcome != measure.Kept || a.Test == nil || a.Test.Flags == "" {
+			continue
 		}
+		text := clean(a.Test.Flags)
+		name, _, _ := strings.Cut(text, " ")
+		if !strings.HasPrefix(name, "-") {
+			words = append(words, text)
+			continue
+		}
+		flags = append(slices.DeleteFunc(flags, func(f string) bool { return f == name || strings.HasPrefix(f, name+" ") }), text)
 	}
-	return strings.Join(flags, " ")
+	return strings.TrimPrefix(strings.Join(append([]string{strings.Join(flags, " ")}, words...), "; "), "; ")
 }
 
 // lasting is what makes kept settings outlive a boot of one host.

@@ -26,6 +26,29 @@ func TestTuningAnswer(t *testing.T) {
 		{"all declined", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Attempts: d.Tuning.Attempts[4:5]}
 		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was tried"},
+		{"interrupted before anything was looked for", changed(func(d *measure.Document) {
+			d.Tuning, d.Error = &measure.Tuning{}, &measure.Error{Message: "interrupted", ExitCode: 1}
+			for i := range d.Cells {
+				d.Cells[i].Experiment = ""
+			}
+			d.Cells = d.Cells[:2]
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: it ended before any change was tried"},
+		{"nothing among what may be changed", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Only: []string{"mtu"}}
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: nothing was found to change among what --only names"},
+		{"advice on some knobs", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{DryRun: true, Journey: d.Tuning.Journey[:1], Only: []string{"mtu"}}
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: nothing was found to change among what --only names"},
+		{"the target was met before", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{TargetBps: 1e6, Journey: d.Tuning.Journey[:1], Advice: d.Tuning.Advice}
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was needed; the target of 1.00 Mb/s is met"},
+		{"the only one failed", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Attempts: d.Tuning.Attempts[2:3]}
+			d.Tuning.Attempts[0].Outcome = measure.Failed
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: the one change that was tried failed, and nothing is changed"},
+		{"the only one was not in use", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Attempts: d.Tuning.Attempts[3:4]}
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: the one change that was tried was made and not in use, and is undone"},
 		{"all kept", changed(func(d *measure.Document) {
 			d.Tuning.TargetBps, d.Tuning.Attempts = 0, d.Tuning.Attempts[:2]
 		}), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: all 2 changes kept"},
@@ -36,6 +59,12 @@ func TestTuningAnswer(t *testing.T) {
 		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change that was tried is not shown to help, and is undone"},
 		{"the same", sameTest(), "60 comparisons of this state with itself: 56 equivalent, 3 undecided, 1 worse"},
 		{"restored", restoredTest(), "2 of 3 settings are as they were before, 1 is not"},
+		{"a damaged journal", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Restored: append(restoredTest().Tuning.Restored[1:2:2], measure.Changed{Outcome: measure.Failed, Error: "damaged"})}
+		}), "1 setting is as it was before; 1 journal could not be read, or not all of it"},
+		{"a damaged journal alone", changed(func(d *measure.Document) {
+			d.Tuning = &measure.Tuning{Restored: []measure.Changed{{Outcome: measure.Failed, Error: "damaged"}}}
+		}), "1 journal could not be read, or not all of it"},
 		{"nothing to restore", &measure.Document{Command: "tune", Tuning: &measure.Tuning{}}, "nothing to undo: thru has changed nothing here"},
 	}
 	for _, tt := range tests {
@@ -64,6 +93,112 @@ func TestAttemptLine(t *testing.T) {
 	}
 }
 
+// TestKeptFlags: a line of options that can be typed.
+func TestKeptFlags(t *testing.T) {
+	for want, kept := range map[string][]string{
+		"": {""}, "-P 4 --lean": {"-P 2", "-P 4", "--lean"}, "--lean -P 4": {"-P 2", "--lean", "-P 4"}, "-P 4; leave -w out": {"leave -w out", "-P 4"}, "leave -w out": {"leave -w out"},
+	} {
+		var list measure.Tuning
+		for _, f := range kept {
+			list.Attempts = append(list.Attempts, measure.Attempt{Outcome: measure.Kept, Proposal: measure.Proposal{Test: &measure.TestOptions{Flags: f}}})
+		}
+		list.Attempts = append(list.Attempts, measure.Attempt{Outcome: measure.Undone, Proposal: measure.Proposal{Test: &measure.TestOptions{Flags: "-P 8"}}})
+		if got := keptFlags(&list); got != want {
+			t.Errorf("%q: %q, want %q", kept, got, want)
+		}
+	}
+}
+
+// TestAdviceCounts: commands that set nothing are no change.
+func TestAdviceCounts(t *testing.T) {
+	d := advisedTest()
+	d.Tuning.Advice[3].Commands[0].Set = []string{"tc -s qdisc show dev eth0"}
+	if got := Answer(d); !strings.HasSuffix(got, "25 MiB at b; 1 thing to see to") || !strings.Contains(got, "3 changes to try") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestFoldUntried: what the budget did not hold is one line; what it ended is not.
+func TestFoldUntried(t *testing.T) {
+	d := tunedTest()
+	none := measure.Attempt{Proposal: mtuProposal(), Outcome: measure.NoTime, Reason: "the budget does not hold it"}
+	begun := none
+	begun.Comparison = against("local -> b", 1e6, 1e6, -1, 1, 3, measure.Undecided)
+	d.Tuning.Attempts = []measure.Attempt{none, begun, none, none, none}
+	got := newTuning(d).Attempts
+	if len(got) != 3 || got[0].Title != mtuProposal().Title || got[1].Figures == "" || !strings.HasPrefix(got[2].Title, "3 changes,") || got[2].Reason != none.Reason {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"control: beginning at local: tune: this host is being tuned": "control: beginning at local: this host is being tuned",
+		"peer: agent: tune: setting tcp-rmem: it has no 3 numbers":    "peer: setting tcp-rmem: it has no 3 numbers",
+		"the bus: b tunes: it is busy":                                "the bus: b tunes: it is busy",
+	} {
+		if got := Plain(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := reasonText("agent: this client may measure here, but not tune"); got != "this client may measure here, but not tune" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSourceText(t *testing.T) {
+	for source, want := range map[string]string{
+		"RFC 6349, 3.3.1; checklist S-09; Linux ip-sysctl.rst":        "RFC 6349, 3.3.1; Linux ip-sysctl.rst",
+		"measured (reference, lab); checklist S-07":                   "measured with thru in a lab",
+		"measured (docs/causes.md); measured (ARCHITECTURE.md)":       "measured with thru in a lab",
+		"reference, causes (too-few-queues, numa); Linux scaling.rst": "Linux scaling.rst",
+		"checklist B-17, C-18":                                        "",
+	} {
+		if got := sourceText(source); got != want {
+			t.Errorf("%q: %q, want %q", source, got, want)
+		}
+	}
+}
+
+func TestSettable(t *testing.T) {
+	for _, tt := range []struct{ value, possible, refused, want string }{
+		{"1500", "65535", "", "up to 65535"},
+		{"rx 1 tx 1", "rx 2 tx 2", "", "up to rx 2 tx 2"},
+		{"combined 4", "rx 2", "", "rx 2"},
+		{"1", "0 1 2", "", "0 1 2"},
+		{"bbr", "reno bbr", "", "reno bbr"},
+		{"on", "off", "", "off"},
+		{"4194304", "", "", "yes"},
+		{"off", "off", "the driver does not let it be changed", "no"},
+	} {
+		if got := settableText(measure.KnobState{Value: tt.value, Possible: tt.possible, Refused: tt.refused}); got != tt.want {
+			t.Errorf("%s, %s: %q, want %q", tt.value, tt.possible, got, tt.want)
+		}
+	}
+}
+
+// TestKnobsUntuned: where nothing may be set no knob is said to be settable.
+func TestKnobsUntuned(t *testing.T) {
+	var b strings.Builder
+	point := tunedTest().EndPoints[1]
+	point.NoTune = "agent: this client may measure here, but not tune"
+	if err := Knobs(&b, []measure.EndPoint{point}, TextOptions{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.HasPrefix(got, "b: this client may measure here, but not tune\n") || strings.Contains(got, "settable") || strings.Contains(got, "cannot be set") {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestSignless: what rounds to nothing has no sign.
+func TestSignless(t *testing.T) {
+	for pct, want := range map[float64]string{-0.04: "0.0%", 0: "0.0%", 0.05: "+0.1%", -1.04: "-1.0%", 340: "+340%"} {
+		if got := signed(pct); got != want {
+			t.Errorf("%v: %s, want %s", pct, got, want)
+		}
+	}
+}
+
 // TestLastState: the page of a tuning shows the cells of its last state, whatever
 // its journey claims, and never those that were compared on the way.
 func TestLastState(t *testing.T) {
@@ -88,9 +223,22 @@ func TestKnobs(t *testing.T) {
 	if err := Knobs(&b, points, TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "the driver has no", "c: there is nothing to set\n"} {
+	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "cannot be set rx-ring eth0 (the driver has no", "up to 4096 131072 2147483647", " on off\n", "256 ", " no\n", "c: there is nothing to set\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+}
+
+// TestGapOfBothDirections: what both directions lack for the same reason is said once.
+func TestGapOfBothDirections(t *testing.T) {
+	const one = "the link rate is not known: interface va at local has a speed in name only; interface vb at peer has a speed in name only"
+	const other = "the link rate is not known: interface vb at peer has a speed in name only; interface va at local has a speed in name only"
+	var all []gap
+	for _, why := range []string{one, other, "the goodput is not known"} {
+		all = addGap(all, "ceiling", why)
+	}
+	if len(all) != 2 || all[0].Why != one || len(all[0].Facts) != 1 {
+		t.Errorf("%+v", all)
 	}
 }

@@ -1,5 +1,5 @@
-// Package report prints a measure.Document for people (Text, HTML, Live) and
-// for programs (JSON). It is pure: data in, an io.Writer out.
+// Package report prints a measure.Document for people (Text, HTML, Markdown, Live) and
+// for programs (JSON, CSV). It is pure: data in, an io.Writer out.
 //
 // Text and HTML print the same view, in which it is decided what to show and
 // every figure is formatted, so that the two never disagree. What was not
@@ -33,6 +33,7 @@ type view struct {
 	Answer     string // what a person would say first; "" where nothing was measured
 	Back       string // the direction back, where another cause holds it
 	Why        []diagnosis
+	Judged     []diagnosis // why the flow of a plan that is judged carries no more
 	Packets    []packets
 	Steps      []step
 	Silent     bool   // captured connections without any figure
@@ -121,6 +122,7 @@ func newView(d *measure.Document) *view {
 		Disks:      newDisks(d.Disks),
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
+		Judged:     judgedDiagnosis(d),
 		Packets:    newPackets(d),
 		Silent:     isSilent(d),
 		Steps:      newSteps(d),
@@ -150,7 +152,7 @@ func newView(d *measure.Document) *view {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
 	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
-		v.Error = &measure.Error{Message: clean(d.Error.Message), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
+		v.Error = &measure.Error{Message: Plain(clean(d.Error.Message)), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
 		v.Verdict = &verdict{Pass: d.Verdict.Pass, Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
@@ -269,7 +271,7 @@ func what(c *measure.Cell) string {
 	if c.Window != (measure.Pair{}) {
 		window = windowName(c.Window) + " window"
 	}
-	return join(label, protocolName(c)+trafficName(c), count(c.Streams, "stream"), rate, window)
+	return join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window)
 }
 
 func trafficName(c *measure.Cell) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -86,6 +87,9 @@ func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
 		b.Verdict = verdictWord(r.Verdict)
 		if r.Verdict.Reason != "" {
 			b.Said = append(b.Said, b.Verdict+": "+strings.TrimPrefix(clean(r.Verdict.Reason), b.Name+" "))
+		}
+		if r.Verdict.Pass && r.Verdict.Share > tooMuch {
+			b.Said = append(b.Said, overWords)
 		}
 	}
 	return b
@@ -221,6 +225,7 @@ const (
 func (w *waterfall) chart() chart {
 	var c canvas
 	var words []string
+	w, logarithmic := w.drawn()
 	height := barPitch*float64(len(w.Rungs)) + 8
 	c.add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="waterfall-t waterfall-d">`, svgWidth, height)
 	for _, r := range w.Rungs {
@@ -242,7 +247,41 @@ func (w *waterfall) chart() chart {
 	if limited {
 		legends = append(legends, legend{barKey("fall limited"), "generator-limited"})
 	}
-	return chart{SVG: template.HTML(c.String()), Caption: "What each layer costs, by the best cell of each rung.", Legend: legends}
+	caption := "What each layer costs, by the best cell of each rung."
+	if logarithmic {
+		caption += " The scale is logarithmic: half the length is far less than half the rate."
+	}
+	return chart{SVG: template.HTML(c.String()), Caption: caption, Legend: legends}
+}
+
+// leastShare of the longest bar is the least that still can be seen beside it.
+const leastShare = 0.02
+
+// drawn is the waterfall as it is drawn: where a bar would be too short to be
+// seen, all have the length of the logarithm of their rate.
+func (w *waterfall) drawn() (shown *waterfall, logarithmic bool) {
+	least := 1.0
+	for _, r := range w.Rungs {
+		if r.Carried > 0 {
+			least = min(least, r.Carried)
+		}
+	}
+	if least >= leastShare {
+		return w, false
+	}
+	length := func(share float64) float64 {
+		if !(share > 0) {
+			return 0
+		}
+		return max(0.1+0.9*(1-math.Log(share)/math.Log(least)), 0.01)
+	}
+	shown = new(*w)
+	shown.Rungs = slices.Clone(w.Rungs)
+	for i := range shown.Rungs {
+		r := &shown.Rungs[i]
+		r.Carried, r.Below, r.Mark = length(r.Carried), length(r.Below), length(r.Mark)
+	}
+	return shown, true
 }
 
 func barKey(class string) template.HTML {

@@ -144,7 +144,6 @@ type versus struct {
 	measure.Comparison
 	logs []float64 // of the ratios of the pairs
 	p    float64
-	done bool
 }
 
 // compare holds every variant of the family against the first one.
@@ -211,22 +210,10 @@ func sortedKeys(m map[int]float64) []int {
 // settleHolm judges comparisons with one base: at the level at which as many
 // share the doubt as are not settled yet, until none more is.
 func settleHolm(all []*versus) {
-	for open := len(all); open > 0; {
-		level := 1 - doubtful/float64(open)
-		settled := 0
-		for _, v := range all {
-			if !v.done {
-				if v.settle(level); v.Outcome != measure.Undecided {
-					v.done = true
-					settled++
-				}
-			}
-		}
-		if settled == 0 {
-			return
-		}
-		open -= settled
-	}
+	Holm(len(all), func(i int, level float64) bool {
+		all[i].settle(level)
+		return all[i].Outcome != measure.Undecided
+	})
 }
 
 // holmP corrects the p-values for their number.

@@ -156,7 +156,6 @@ func TestSettleHolm(t *testing.T) {
 	if clear.Outcome != measure.Improved || near.Outcome != measure.Improved || *near.LevelPct != 95 {
 		t.Errorf("%+v, %+v", clear.Comparison, near.Comparison)
 	}
-	near.done = false
 	settleHolm([]*versus{near, same}) // neither is clear
 	if near.Outcome != measure.Undecided || same.Outcome != measure.Undecided || *near.LevelPct != 97.5 {
 		t.Errorf("%+v, %+v", near.Comparison, same.Comparison)

@@ -98,14 +98,21 @@ const fullerPct = 25
 
 // Price names the guardrails by which a gain is too dear; "" where none is. Where
 // the path was far from full, a longer queue and some loss are those of a path
-// that is used at last, and are told, not held against the change. What each
-// Gb/s costs the CPUs, and whether streams get the same, has nothing to do with
-// how full a path is.
+// that is used at last, and are told, not held against the change. A Gb/s may
+// cost the CPUs more by half of what the rate grows by. Whether streams get the
+// same has nothing to do with how full a path is.
 func Price(c *measure.Comparison) string {
-	wasFar := c.ChangePct != nil && *c.ChangePct >= fullerPct
+	gain := 0.0
+	if c.ChangePct != nil {
+		gain = *c.ChangePct
+	}
 	for _, g := range c.Guardrails {
-		ofLoad := g.Name == railLoss || g.Name == railRTT
-		if g.Worse && g.Base != nil && g.Variant != nil && !(wasFar && ofLoad) {
+		if !g.Worse || g.Base == nil || g.Variant == nil {
+			continue
+		}
+		paid := gain >= fullerPct && (g.Name == railLoss || g.Name == railRTT) ||
+			g.Name == railCPU && *g.Variant <= *g.Base*(1+gain/2/100)
+		if !paid {
 			return fmt.Sprintf("%s went from %s to %s", g.Name, railText(g.Unit, *g.Base), railText(g.Unit, *g.Variant))
 		}
 	}

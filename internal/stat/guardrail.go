@@ -11,8 +11,9 @@ const (
 	leastCostPP = 1   // percent of a core per Gb/s, likewise
 )
 
-// Guardrails that grow with the load of a path too.
+// Guardrails that Price weighs against the gain.
 const (
+	railCPU  = "CPU per Gb/s"
 	railLoss = "loss"
 	railRTT  = "RTT under load"
 )
@@ -26,7 +27,7 @@ func guardrails(base, variant *team) []measure.Guardrail {
 		worse      func(a, b float64) bool
 		why        string
 	}{
-		{"CPU per Gb/s", "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "what the test cost a host's CPU is not known"},
+		{railCPU, "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "what the test cost a host's CPU is not known"},
 		{railLoss, "pct", worstPair(lossPct), func(a, b float64) bool { return b > a+lossPoints }, "neither end counts what is lost"},
 		{railRTT, "ns", worstPair(loadedRTT), func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastRTTNs }, "no round trip was read under load"},
 		{"fairness", "fairness", fairnessOf, func(a, b float64) bool { return b < a-jainPoints }, "there is one flow of one stream"},

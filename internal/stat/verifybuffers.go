@@ -2,8 +2,6 @@ package stat
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"thru/internal/knob"
 	"thru/internal/measure"
@@ -48,22 +46,9 @@ func (c check) bounds(asked int64) bool {
 // bound is the most that a buffer can hold by a value, in bytes; 0 is not known.
 // The kernel grants twice what it is asked for (socket(7), SO_RCVBUF).
 func (c check) bound(value string) float64 {
-	n := float64(lastNumber(value))
+	n := float64(knob.Greatest(value))
 	if c.Knob == knob.RmemMax || c.Knob == knob.WmemMax {
 		n *= 2
-	}
-	return n
-}
-
-// lastNumber of a value: of "4096 131072 6291456" the greatest that is allowed.
-func lastNumber(s string) int64 {
-	f := strings.Fields(s)
-	if len(f) == 0 {
-		return 0
-	}
-	n, err := strconv.ParseInt(f[len(f)-1], 10, 64)
-	if err != nil {
-		return 0
 	}
 	return n
 }

@@ -4,12 +4,15 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -101,6 +104,34 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// A look into a file ends, whatever is in it.
+func TestEndless(t *testing.T) {
+	s := file(t)
+	s.readTime = 50 * time.Millisecond
+	if _, err := s.Put(context.Background(), noisy(1, 100), ""); err != nil {
+		t.Fatal(err)
+	}
+	s.set(t, "foreign_keys=off") // the document stays
+	if _, err := s.db.Exec("DROP TABLE results; CREATE VIEW results AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r) SELECT n, n || '' AS id, '' AS entry, '' AS started, '' AS sha256 FROM r WHERE n < 0"); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	_, _, find := s.Find(ctx, Filter{})
+	_, entry := s.Entry(ctx, "x")
+	_, get := s.Get(ctx, "x")
+	_, stats := s.Stats(ctx)
+	for name, err := range map[string]error{"Find": find, "Entry": entry, "Get": get, "Stats": stats} {
+		if !errors.Is(err, errSlow) || fault.Hint(err) == "" {
+			t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
+		}
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, _, err := s.Find(cancelled, Filter{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Find without time: %v", err)
+	}
+}
+
 // A disk that is full: what was kept stays, and when there is room again it goes on.
 func TestFull(t *testing.T) {
 	s := file(t)
@@ -136,6 +167,30 @@ func TestUnwritable(t *testing.T) {
 	}
 	if _, err := s.Get(ctx, id); err != nil {
 		t.Error(err)
+	}
+}
+
+// What no test can make happen: the codes are SQLite's for a disk or a network
+// file system that fails (sqlite.org/rescode.html).
+func TestTroubles(t *testing.T) {
+	for _, c := range []struct {
+		code       int
+		says, hint string
+	}{
+		{sqlite3.SQLITE_IOERR_LOCK, "does not lock files", "on a local disk"}, // NFS without its lock service
+		{sqlite3.SQLITE_IOERR_RDLOCK, "does not lock files", "on a local disk"},
+		{sqlite3.SQLITE_PROTOCOL, "does not lock files", "on a local disk"},
+		{sqlite3.SQLITE_IOERR_SHMMAP, "does not lock files", "on a local disk"},
+		{sqlite3.SQLITE_IOERR_SHMSIZE, "no room is left", "make room"},
+		{sqlite3.SQLITE_IOERR_FSYNC, "the disk or its file system fails", "dmesg"},
+		{sqlite3.SQLITE_BUSY_SNAPSHOT, "another process", "end that process"},
+		{sqlite3.SQLITE_READONLY_DBMOVED, "cannot be written", "--no-store"},
+		{sqlite3.SQLITE_CORRUPT_INDEX, "damaged", "history import"},
+		{0, "", ""},
+	} {
+		if got := troubleOfCode(c.code); !strings.Contains(got.says, c.says) || !strings.Contains(got.hint, c.hint) || (c.says == "") != (got.says == "") {
+			t.Errorf("%d: %+v, want %q and %q", c.code, got, c.says, c.hint)
+		}
 	}
 }
 

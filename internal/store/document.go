@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/unit"
 )
 
 // content is a document as it is kept.
@@ -47,37 +45,6 @@ func marshal(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
-}
-
-// A result has an object for each 90 bytes of its JSON or more.
-const (
-	leastObject = 32
-	fewObjects  = 10_000 // that any may have
-)
-
-// decode reads a document of the schema that this program writes. Unknown
-// fields are passed over: a minor version may add some.
-func decode(text []byte) (*measure.Document, error) {
-	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("null")) > fewObjects+len(text)/leastObject {
-		return nil, errors.New("it holds more objects than a result of its length") // each may take a thousand times its length in memory
-	}
-	var head struct {
-		Schema *string `json:"schema"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, err
-	}
-	switch {
-	case head.Schema == nil:
-		return nil, errors.New("it names no schema")
-	case *head.Schema != measure.Schema:
-		return nil, fmt.Errorf("its schema is %q, this thru reads %q", unit.Line(*head.Schema, 40), measure.Schema)
-	}
-	var doc measure.Document
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return nil, err
-	}
-	return &doc, nil
 }
 
 // idTime is the part of an id by which it sorts.

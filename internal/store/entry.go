@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,15 +14,23 @@ import (
 
 // Bounds of an entry: what others have written must not make a list endless.
 const (
-	mostNames = 20_000 // hosts, and pairs: a mesh of 128 hosts has 16,256
-	mostTitle = 1_000  // characters
+	mostNames = 20_000  // hosts, and pairs: a mesh of 128 hosts has 16,256
+	mostTitle = 1_000   // characters, also of an error
+	mostName  = 300     // characters of a name, and of a label's key and value; an address has 253 at most
+	mostText  = 2 << 20 // bytes of all hosts, and of all pairs
 )
+
+// mostPair is what a pair of two names takes, both of them cut.
+const mostPair = 2*(mostName+len("...")) + len(" -> ")
+
+// shortName is a name as entry and index have it.
+func shortName(text string) string { return unit.Line(text, mostName) }
 
 // EntryOf is what is known of a document without reading it again. ID, KeptAt and
 // Bytes are what a store adds.
 func EntryOf(doc *measure.Document, title string) Entry {
 	e := Entry{
-		StartedAt: doc.StartedAt.UTC(), ElapsedNs: doc.ElapsedNs, Command: doc.Command, Title: unit.Line(title, mostTitle),
+		StartedAt: doc.StartedAt.UTC(), ElapsedNs: doc.ElapsedNs, Command: doc.Command, Title: title,
 		Hosts: hostsOf(doc), Pairs: pairsOf(doc), Labels: map[string]string{}, Verdict: verdictOf(doc), Thru: doc.Thru,
 	}
 	for _, l := range labelsOf(doc) {
@@ -35,7 +45,36 @@ func EntryOf(doc *measure.Document, title string) Entry {
 	if c := mainCell(doc); c != nil {
 		e.Goodput = &c.Goodput.Value
 	}
+	return e.bounded()
+}
+
+// bounded is an entry of printable text, none of it longer than a list can show.
+func (e Entry) bounded() Entry {
+	e.Title, e.Error = unit.Line(e.Title, mostTitle), unit.Line(e.Error, mostTitle)
+	e.Command, e.Plan, e.Thru = shortName(e.Command), shortName(e.Plan), shortName(e.Thru)
+	e.Hosts, e.Pairs = once(e.Hosts, mostName), once(e.Pairs, mostPair)
+	labels := e.Labels
+	e.Labels = map[string]string{}
+	for k, v := range labels {
+		e.Labels[shortName(k)] = unit.Line(v, mostTitle) // of several values
+	}
 	return e
+}
+
+// idForm is what ids returns.
+var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,64}$`)
+
+// check tells what is wrong with an entry that was read for an id.
+func (e Entry) check(id string) error {
+	switch {
+	case !idForm.MatchString(id):
+		return fmt.Errorf("%.40q is no id", id)
+	case e.ID != id:
+		return fmt.Errorf("the entry of %s is that of %.40q", id, e.ID)
+	case e.Verdict != Pass && e.Verdict != Fail && e.Verdict != NoVerdict:
+		return fmt.Errorf("the verdict of %s is %.40q", id, e.Verdict)
+	}
+	return checkTime(e.StartedAt)
 }
 
 // hostsOf are the names of end points and of the machines behind them.
@@ -47,26 +86,37 @@ func hostsOf(doc *measure.Document) []string {
 			all = append(all, *p.Facts.Hostname)
 		}
 	}
-	return once(all)
+	return once(all, mostName)
 }
 
-// pairsOf are the pairs that were measured, or were to be.
+// pairsOf are the pairs that were measured, or were to be; of a check those whose
+// path was looked at.
 func pairsOf(doc *measure.Document) []string {
 	var all []string
-	for _, c := range doc.Cells {
-		all = append(all, measure.PairName(c.From, c.To))
+	if len(doc.Cells) == 0 {
+		for _, p := range doc.Paths {
+			all = append(all, measure.PairName(shortName(p.From), shortName(p.To)))
+		}
 	}
-	return once(all)
+	for _, c := range doc.Cells {
+		all = append(all, measure.PairName(shortName(c.From), shortName(c.To)))
+	}
+	return once(all, mostPair)
 }
 
-// once leaves out what is empty or was there before, and what is beyond mostNames.
-func once(names []string) []string {
-	seen, all := map[string]bool{"": true}, []string{}
+// once cuts names to so many characters, and leaves out what is empty or was there
+// before, and what is beyond mostNames or mostText.
+func once(names []string, most int) []string {
+	seen, all, left := map[string]bool{"": true}, []string{}, mostText
 	for _, n := range names {
-		if !seen[n] && len(all) < mostNames {
-			all = append(all, n)
+		if n = unit.Line(n, most); seen[n] {
+			continue
+		}
+		if left -= len(n); left < 0 || len(all) == mostNames {
+			break
 		}
 		seen[n] = true
+		all = append(all, n)
 	}
 	return all
 }
@@ -80,7 +130,7 @@ func labelsOf(doc *measure.Document) []label {
 	var all []label
 	add := func(labels map[string]string) {
 		for k, v := range labels {
-			if l := (label{k, v}); !slices.Contains(all, l) && len(all) < mostTitle {
+			if l := (label{shortName(k), shortName(v)}); !slices.Contains(all, l) && len(all) < mostTitle {
 				all = append(all, l)
 			}
 		}
@@ -97,9 +147,11 @@ func labelsOf(doc *measure.Document) []label {
 }
 
 // verdictOf is the document's own; of a check that of its gates. A refusal by a
-// gate (exit code 3) is a verdict too.
+// gate (exit code 3) is a verdict too. What broke off has not passed.
 func verdictOf(doc *measure.Document) string {
 	switch {
+	case doc.Verdict != nil && doc.Verdict.Pass && doc.BrokeOff():
+		return NoVerdict
 	case doc.Verdict != nil && doc.Verdict.Pass:
 		return Pass
 	case doc.Verdict != nil, doc.Error != nil && doc.Error.ExitCode == fault.Verdict:

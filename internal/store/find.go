@@ -11,7 +11,7 @@ import (
 
 // Find implements Store.
 func (s *database) Find(ctx context.Context, f Filter) (found []Entry, more bool, err error) {
-	err = s.read(ctx, "searching in", func() error {
+	err = s.read(ctx, "searching in", func(ctx context.Context) error {
 		found, err = s.find(ctx, f)
 		return err
 	})
@@ -37,8 +37,8 @@ func (s *database) find(ctx context.Context, f Filter) ([]Entry, error) {
 	defer rows.Close()
 	var found []Entry
 	for rows.Next() {
-		var e Entry
-		if err := scanEntry(rows, &e); err != nil {
+		e, err := scanEntry(rows)
+		if err != nil {
 			return nil, err
 		}
 		found = append(found, e)
@@ -60,7 +60,7 @@ func (q *query) and(condition string, args ...any) {
 // sql is the question, for one row more than is wanted: so it is known whether
 // there are more.
 func (q *query) sql(limit int) string {
-	text := "SELECT entry FROM results"
+	text := "SELECT id, entry FROM results"
 	if len(q.conditions) > 0 {
 		text += " WHERE " + strings.Join(q.conditions, " AND ")
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -88,51 +89,107 @@ const (
 	mostLine  = MaxDocument + 1<<20 // bytes of one, with what stands beside the document
 )
 
-// Import keeps the results of JSON lines: those of Export, or documents as they
-// are. Lines that hold no result are left out and named. The error is that of
-// reading r or of the store; what was kept until then is in the store.
-func Import(ctx context.Context, r io.Reader, s Store) (done Imported, err error) {
-	return importLines(ctx, r, s, mostLine)
+// mostNoJSON is after how many lines a text that began with no JSON is given up.
+const mostNoJSON = 3
+
+// errNoLines is the error of a text that is something else.
+var errNoLines = errors.New("it holds neither JSON lines nor a result")
+
+// Import keeps the results of JSON lines, those of Export or documents as they are,
+// or of one document of several lines as --json prints it. Title makes a title of a
+// document where its line has none. Lines that hold no result are left out and named.
+// The error is that of reading r, of the store, or of a text that is no JSON at all;
+// what was kept until then is in the store.
+func Import(ctx context.Context, r io.Reader, s Store, title func(*measure.Document) string) (Imported, error) {
+	return importLines(ctx, r, &importer{store: s, title: title, most: mostLine})
 }
 
-// importLines leaves out lines of more than so many bytes.
-func importLines(ctx context.Context, r io.Reader, s Store, most int) (done Imported, err error) {
+// importer is an import under way.
+type importer struct {
+	store Store
+	title func(*measure.Document) string
+	most  int // bytes of a line
+
+	lines  int // read, but for empty ones
+	noJSON int // of these
+	done   Imported
+}
+
+func importLines(ctx context.Context, r io.Reader, i *importer) (Imported, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
+	if mark, _ := in.Peek(3); string(mark) == "\ufeff" { // as editors of Windows begin a text
+		_, _ = in.Discard(3)
+	}
 	for number := 1; ; number++ {
-		text, long, err := readLine(in, most)
+		text, long, err := readLine(in, i.most)
 		if errors.Is(err, io.EOF) && len(text) == 0 && !long {
-			return done, nil
+			err = i.givenUp()
+			return i.done, err
+		}
+		if err == nil && i.lines == 0 && string(bytes.TrimSpace(text)) == "{" {
+			text, long, err = readRest(in, text, i.most)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return done, failed("importing", err)
+			return i.done, failed("importing", err)
 		}
 		if text = bytes.TrimSpace(text); len(text) == 0 && !long {
 			continue
 		}
-		why := error(nil)
-		if long {
-			why = fmt.Errorf("it is longer than %d bytes", most)
-		} else if why, err = keepLine(ctx, s, text); err != nil {
-			return done, err
-		}
-		if why == nil {
-			done.Kept++
-			continue
-		}
-		if done.Bad++; done.Bad <= mostNamed {
-			done.Left = append(done.Left, BadLine{number, why.Error()})
+		if err := i.take(ctx, number, text, long); err != nil {
+			return i.done, err
 		}
 	}
 }
 
+// take keeps the result of a line, or names what is wrong with it. The error ends
+// the import.
+func (i *importer) take(ctx context.Context, number int, text []byte, long bool) error {
+	why, err := fmt.Errorf("it is longer than %d bytes", i.most), error(nil)
+	if !long {
+		why, err = i.keepLine(ctx, text)
+	}
+	if err != nil {
+		return err
+	}
+	i.lines++
+	if why == nil {
+		i.done.Kept++
+		return nil
+	}
+	if i.done.Bad++; i.done.Bad <= mostNamed {
+		i.done.Left = append(i.done.Left, BadLine{number, why.Error()})
+	}
+	if !long && !json.Valid(text) {
+		i.noJSON++
+	}
+	if i.lines == mostNoJSON {
+		return i.givenUp()
+	}
+	return nil
+}
+
+// givenUp is the error of a text of which no line was JSON; they are not named each.
+func (i *importer) givenUp() error {
+	if i.lines == 0 || i.noJSON < i.lines {
+		return nil
+	}
+	first := i.done.Left[0]
+	i.done = Imported{}
+	return fault.Failf("import what thru history export or --json has written; of a page with its data, thru report PAGE --json > FILE makes such a file",
+		"store: importing: %w: line %d: %s", errNoLines, first.Line, first.Why)
+}
+
 // keepLine keeps the result of a line. Why is of a line that holds none; err is
 // of the store.
-func keepLine(ctx context.Context, s Store, text []byte) (why, err error) {
+func (i *importer) keepLine(ctx context.Context, text []byte) (why, err error) {
 	doc, title, why := readResult(text)
 	if why != nil {
 		return why, nil
 	}
-	_, err = s.Put(ctx, doc, title)
+	if title == "" && i.title != nil {
+		title = i.title(doc)
+	}
+	_, err = i.store.Put(ctx, doc, title)
 	var bad unfit
 	if errors.As(err, &bad) {
 		return bad, nil
@@ -149,8 +206,21 @@ func readResult(text []byte) (doc *measure.Document, title string, why error) {
 	if l.Document != nil {
 		text = l.Document
 	}
-	doc, why = decode(text)
+	doc, why = measure.Decode(text)
 	return doc, l.Title, why
+}
+
+// readRest reads all that follows the first line of a document; nothing is kept of
+// more than most bytes.
+func readRest(in *bufio.Reader, begin []byte, most int) (text []byte, long bool, err error) {
+	rest, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
+	if len(begin)+len(rest) <= most {
+		return append(begin, rest...), false, err
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, in)
+	}
+	return nil, true, err
 }
 
 // readLine reads up to the end of a line; of one that is longer than most bytes

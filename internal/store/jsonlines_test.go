@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -30,7 +32,7 @@ func TestLongLines(t *testing.T) {
 		{"as long as the buffer", strings.Repeat(" ", 64<<10) + "\n" + small, 1, []BadLine{{1, "it is longer than 100 bytes"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			done, err := importLines(context.Background(), strings.NewReader(c.text), Memory(), 100)
+			done, err := importLines(context.Background(), strings.NewReader(c.text), &importer{store: Memory(), most: 100})
 			if d := cmp.Diff(Imported{Kept: c.kept, Bad: len(c.bad), Left: c.bad}, done); d != "" || err != nil {
 				t.Errorf("%v\n%s", err, d)
 			}
@@ -40,7 +42,7 @@ func TestLongLines(t *testing.T) {
 
 // Of many bad lines the first are named, and all are counted.
 func TestManyBadLines(t *testing.T) {
-	done, err := Import(context.Background(), strings.NewReader(strings.Repeat("x\n", 1000)+small), Memory())
+	done, err := Import(context.Background(), strings.NewReader(small+"\n"+strings.Repeat("x\n", 1000)), Memory(), nil)
 	if err != nil || done.Kept != 1 || done.Bad != 1000 || len(done.Left) != mostNamed {
 		t.Errorf("%d kept, %d bad, %d named, %v", done.Kept, done.Bad, len(done.Left), err)
 	}
@@ -50,7 +52,7 @@ func TestManyBadLines(t *testing.T) {
 func TestReadingFails(t *testing.T) {
 	s, broken := Memory(), errors.New("broken")
 	r := io.MultiReader(strings.NewReader(small+"\n"+small[:10]), iotest.ErrReader(broken))
-	if done, err := Import(context.Background(), r, s); !errors.Is(err, broken) || done.Kept != 1 {
+	if done, err := Import(context.Background(), r, s, nil); !errors.Is(err, broken) || done.Kept != 1 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
@@ -59,8 +61,99 @@ func TestReadingFails(t *testing.T) {
 func TestStoreFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if done, err := Import(ctx, strings.NewReader(small), Memory()); !errors.Is(err, context.Canceled) || done.Bad != 0 {
+	if done, err := Import(ctx, strings.NewReader(small), Memory(), nil); !errors.Is(err, context.Canceled) || done.Bad != 0 {
 		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// A document of several lines is one, whatever stands before it, and a text that is
+// something else is one error.
+func TestWholeFiles(t *testing.T) {
+	indented := "{\n  \"schema\": \"thru.result/1\",\n  \"command\": \"test\"\n}\n"
+	for _, c := range []struct {
+		name, text string
+		kept, bad  int
+		err        string
+	}{
+		{"indented", indented, 1, 0, ""},
+		{"of Windows", "\ufeff" + strings.ReplaceAll(indented, "\n", "\r\n"), 1, 0, ""},
+		{"an empty line first", "\n" + indented, 1, 0, ""},
+		{"lines of Windows", "\ufeff" + small + "\r\n" + small, 2, 0, ""},
+		{"cut off", indented[:30], 0, 0, "line 1: unexpected end"},
+		{"two of them", indented + indented, 0, 0, "after top-level value"},
+		{"too long", "{\n" + strings.Repeat(" ", 2000), 0, 1, ""},
+		{"another schema", "{\n\"schema\": \"x\"}", 0, 1, ""},
+		{"a page", "<!doctype html>\n<html>\n\n<head>\n<meta>\n", 0, 0, "line 1: invalid character '<'"},
+		{"a word", "x", 0, 0, "line 1: invalid character 'x'"},
+		{"JSON among it", "x\ny\n[]\nz\n" + small, 1, 4, ""},
+		{"nothing", "\n\n", 0, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			i := &importer{store: Memory(), most: 1000}
+			done, err := importLines(context.Background(), strings.NewReader(c.text), i)
+			if done.Kept != c.kept || done.Bad != c.bad || len(done.Left) != c.bad || (err != nil) != (c.err != "") {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			if err != nil && (!errors.Is(err, errNoLines) || !strings.Contains(err.Error(), c.err) || fault.Hint(err) == "") {
+				t.Errorf("%v, hint %q", err, fault.Hint(err))
+			}
+		})
+	}
+}
+
+// A document is the same result in one line and in several, and one that came
+// without a title gets it.
+func TestTitles(t *testing.T) {
+	s, ctx := Memory(), context.Background()
+	said := func(d *measure.Document) string { return "the answer of " + d.Command }
+	for _, c := range []struct {
+		text, want string
+		title      func(*measure.Document) string
+	}{
+		{small[:len(small)-1] + `,"command":"test"}`, "", nil},
+		{"{\n\"schema\":\"thru.result/1\",\n\"command\":\"test\"\n}\n", "the answer of test", said},
+		{`{"title":"given","document":{"schema":"thru.result/1","command":"test"}}`, "the answer of test", said},
+	} {
+		if done, err := Import(ctx, strings.NewReader(c.text), s, c.title); err != nil || done.Kept != 1 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if found, _, err := s.Find(ctx, Filter{}); err != nil || len(found) != 1 || found[0].Title != c.want {
+			t.Errorf("%+v, %v; want the title %q", found, err, c.want)
+		}
+	}
+	if done, err := Import(ctx, strings.NewReader(`{"title":"given","document":`+small+`}`), s, said); err != nil || done.Kept != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if found, _, err := s.Find(ctx, Filter{Text: "given"}); err != nil || len(found) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// No name of others makes an entry long.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x", 1<<20) + "\x1b[31m"
+	doc := &measure.Document{
+		Command: long, Thru: long, Labels: map[string]string{long: long}, Plan: &measure.Planned{Name: long}, Error: &measure.Error{Message: long},
+		EndPoints: []measure.EndPoint{{Name: long, Facts: &measure.Facts{Hostname: &long}}}, Cells: []measure.Cell{{From: long, To: long}},
+	}
+	e := EntryOf(doc, long)
+	text, err := marshal(e)
+	if err != nil || len(text) > 10_000 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	if len(e.Hosts) != 1 || len(e.Pairs) != 1 || len(e.Labels) != 1 {
+		t.Errorf("%d hosts, %d pairs, %d labels", len(e.Hosts), len(e.Pairs), len(e.Labels))
+	}
+	if d := cmp.Diff(e, e.bounded()); d != "" {
+		t.Errorf("bounded once more it is another:\n%s", d)
+	}
+	doc.EndPoints = nil
+	for i := range mostNames {
+		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: fmt.Sprint(i, long[:400])})
+	}
+	hosts := EntryOf(doc, "").Hosts
+	if total := len(strings.Join(hosts, "")); len(hosts) < 1000 || total > mostText {
+		t.Errorf("%d hosts, %d bytes", len(hosts), total)
 	}
 }
 
@@ -83,6 +176,11 @@ func TestEntryOf(t *testing.T) {
 		{"requests alone", measure.Document{Cells: []measure.Cell{{Goodput: rate(1), Spec: asks}, {Goodput: rate(2), Spec: asks}}}, func(e Entry) bool { return *e.Goodput == 1 }},
 		{"the base of an explanation", measure.Document{Cells: []measure.Cell{{Goodput: rate(6), Experiment: "base"}}}, func(e Entry) bool { return *e.Goodput == 6 }},
 		{"nothing measured", measure.Document{Cells: []measure.Cell{{}}}, func(e Entry) bool { return e.Goodput == nil && e.Verdict == NoVerdict }},
+		{"passed", measure.Document{Verdict: &measure.Verdict{Pass: true}}, func(e Entry) bool { return e.Verdict == Pass }},
+		{"passed, and broke off", measure.Document{Verdict: &measure.Verdict{Pass: true}, Error: &measure.Error{ExitCode: 1, Message: "interrupted"}},
+			func(e Entry) bool { return e.Verdict == NoVerdict }},
+		{"failed, and broke off", measure.Document{Verdict: &measure.Verdict{}, Error: &measure.Error{ExitCode: 1}}, func(e Entry) bool { return e.Verdict == Fail }},
+		{"passed, and a regression", measure.Document{Verdict: &measure.Verdict{Pass: true}, Error: &measure.Error{ExitCode: 3}}, func(e Entry) bool { return e.Verdict == Pass }},
 		{"check", measure.Document{Command: "check", Gates: []measure.Gate{{Status: measure.GatePass}}}, func(e Entry) bool { return e.Verdict == Pass }},
 		{"check that fails", measure.Document{Command: "check", Gates: []measure.Gate{{Status: measure.GateFail}}, Error: &measure.Error{ExitCode: 3, Message: "no"}},
 			func(e Entry) bool { return e.Verdict == Fail && e.Error == "no" }},

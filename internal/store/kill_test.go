@@ -5,11 +5,8 @@ package store_test
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -20,72 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/measure"
 	"thru/internal/store"
-	"thru/internal/store/storetest"
 )
 
 // kills is how often TestKilled kills; `make lab` does 200.
 var kills = flag.Int("kills", 20, "how often TestKilled kills processes that write")
-
-// Environment of a child process: the store's file, the number of its first
-// document, and after how many it ends (0: never).
-const (
-	childOf    = "THRU_TEST_STORE"
-	childFirst = "THRU_TEST_FIRST"
-	childCount = "THRU_TEST_COUNT"
-)
-
-// child writes to a store, and says on stdout what was acknowledged.
-func child(path string) int {
-	first, _ := strconv.Atoi(os.Getenv(childFirst))
-	count, _ := strconv.Atoi(os.Getenv(childCount))
-	s, err := store.Open(path, store.Options{})
-	for i := 0; err == nil && (count == 0 || i < count); i++ {
-		err = work(s, first+i)
-	}
-	if err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-// work keeps a document; every fifth one it deletes again.
-func work(s store.Store, i int) error {
-	doc := sized(i)
-	id, err := s.Put(context.Background(), doc, "")
-	if err != nil {
-		return err
-	}
-	fmt.Printf("kept %s %s\n", id, fingerprint(doc))
-	if i%5 != 0 {
-		return nil
-	}
-	fmt.Printf("deleting %s -\n", id)
-	if _, err = s.Delete(context.Background(), id); err == nil {
-		fmt.Printf("deleted %s -\n", id)
-	}
-	return err
-}
-
-// sized is a document of some length between 1 and 200 KB.
-func sized(i int) *measure.Document {
-	doc := storetest.Document(i)
-	r := rand.New(rand.NewPCG(7, uint64(i)))
-	for range r.IntN(8) * r.IntN(8) * 100 {
-		doc.Arguments = append(doc.Arguments, strconv.FormatUint(r.Uint64(), 36))
-	}
-	return doc
-}
-
-func fingerprint(doc *measure.Document) string {
-	text, err := json.Marshal(measure.Complete(doc))
-	return fmt.Sprintf("%x %v", sha256.Sum256(text), err)
-}
 
 // acknowledged is what children have said of each id: "kept", "deleting" or "deleted",
 // and the fingerprint of its document.

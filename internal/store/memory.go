@@ -36,6 +36,9 @@ func (m *memory) Put(ctx context.Context, doc *measure.Document, title string) (
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := slices.IndexFunc(m.kept, func(x kept) bool { return x.sum == k.sum }); i >= 0 {
+		if known := &m.kept[i]; known.Title == "" {
+			known.Title = k.Title
+		}
 		return m.kept[i].ID, nil
 	}
 	for _, k.ID = range ids(k.StartedAt, k.sum) {
@@ -77,7 +80,7 @@ func (m *memory) Get(ctx context.Context, id string) (*measure.Document, error) 
 	if i < 0 || ctx.Err() != nil {
 		return nil, cmp.Or(ctx.Err(), missing(id))
 	}
-	return decode(m.kept[i].text)
+	return measure.Decode(m.kept[i].text)
 }
 
 // Entry implements Store.
@@ -164,23 +167,40 @@ func (m *memory) Delete(ctx context.Context, ids ...string) (int, error) {
 func (m *memory) Prune(ctx context.Context, r Retention) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	keep, bytes := 0, int64(0)
-	oldest := time.Now().Add(-r.Age)
-	for i, k := range m.kept {
-		bytes += k.Bytes
-		if r.Age > 0 && k.StartedAt.Before(oldest) || r.Count > 0 && i >= r.Count || r.Bytes > 0 && bytes > r.Bytes && i > 0 {
-			break
-		}
-		keep++
-	}
-	gone := len(m.kept) - keep
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
+	stay := m.staying(r)
+	gone := len(m.kept) - len(stay)
 	if !r.DryRun {
-		m.kept = m.kept[:keep]
+		m.kept = stay
 	}
 	return gone, nil
+}
+
+// staying is what a retention leaves, the newest first.
+func (m *memory) staying(r Retention) (stay []kept) {
+	others := func(k kept) bool { return r.Command != "" && k.Command != r.Command }
+	bytes := int64(0)
+	for _, k := range m.kept {
+		if others(k) {
+			bytes += k.Bytes
+		}
+	}
+	oldest, n := time.Now().Add(-r.Age), 0
+	for _, k := range m.kept {
+		if others(k) {
+			stay = append(stay, k)
+			continue
+		}
+		bytes += k.Bytes
+		if r.Age > 0 && k.StartedAt.Before(oldest) || r.Count > 0 && n >= r.Count || r.Bytes > 0 && bytes > r.Bytes && n > 0 {
+			continue // and so do all that are older
+		}
+		stay = append(stay, k)
+		n++
+	}
+	return stay
 }
 
 // Stats implements Store.

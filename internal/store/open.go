@@ -3,10 +3,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -38,22 +40,30 @@ func Open(path string, o Options) (Store, error) {
 
 func open(path string, o Options) (*database, error) {
 	path, err := filepath.Abs(path)
+	isThere := false
 	if err == nil {
-		err = prepare(path, o.ReadOnly)
+		isThere, err = prepare(path, o.ReadOnly || o.Existing)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &database{path: path, readOnly: o.ReadOnly, writing: make(chan struct{}, 1)}
+	s := &database{path: path, readOnly: o.ReadOnly, isThere: isThere, patience: cmp.Or(o.Patience, patience), readTime: readTime, writing: make(chan struct{}, 1)}
 	if s.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, err
 	}
 	if s.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument)); err != nil {
 		return nil, err
 	}
-	if err = s.connect(""); err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
+	switch err = s.glance(); {
+	case err != nil:
+	case o.ReadOnly || o.Existing:
+		err = s.connect("rw")
+	default:
+		err = s.connect("rwc")
+	}
+	if err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
 		s.db.Close()
-		err = s.connect("&mode=ro&immutable=1") // nobody writes to it, so it is read as it lies there
+		err = s.connect("ro&immutable=1") // nobody writes to it, so it is read as it lies there
 	}
 	if err != nil {
 		s.Close()
@@ -62,20 +72,23 @@ func open(path string, o Options) (*database, error) {
 	return s, nil
 }
 
-// prepare makes the file, for this user alone.
-func prepare(path string, readOnly bool) error {
-	if readOnly {
-		_, err := os.Stat(path)
-		return err
+// errNoFile is the error of a folder, a device or a pipe.
+var errNoFile = errors.New("it is no file")
+
+// prepare makes the folder, for this user alone, and tells whether the file is
+// there. It does not open the file: to close it would let go of the locks that
+// this process has on it by another store (fcntl(2)).
+func prepare(path string, makeNone bool) (isThere bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return true, errNoFile
+	case err == nil && makeNone && info.Size() == 0:
+		return false, fs.ErrNotExist // nothing was kept in it
+	case makeNone || err == nil || !errors.Is(err, fs.ErrNotExist):
+		return err == nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return false, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
 // logged tells whether a log lies beside the file, without which it is not whole.
@@ -84,20 +97,26 @@ func logged(path string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// connect opens the database and brings it to this version.
+// connect opens the database and brings it to this version. Mode is SQLite's.
 func (s *database) connect(mode string) (err error) {
-	if s.db, err = sql.Open("sqlite", source(s.path)+mode); err != nil {
+	if s.db, err = sql.Open("sqlite", source(s.path)+"&mode="+mode); err != nil {
 		return err
 	}
 	s.db.SetMaxOpenConns(connections)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	return patiently(ctx, func() error {
 		version, err := s.version(ctx)
+		if err == nil && version > 0 {
+			err = checkTables(ctx, s.db, version)
+		}
+		if err == nil && version == 0 && !s.isThere {
+			err = os.Chmod(s.path, 0o600) // before there is anything in it
+		}
 		if err == nil && version < len(steps) {
 			err = migrate(ctx, s.db, steps)
 		}
-		if err == nil && mode == "" {
+		if err == nil && !s.readOnly {
 			err = s.journal(ctx, onNetwork(s.path))
 		}
 		return err
@@ -128,20 +147,61 @@ func source(path string) string {
 // errForeign is the error of a database that another program has made.
 var errForeign = errors.New("it is a database of another program")
 
-// version is that of the store in the file; 0 where it is empty.
-func (s *database) version(ctx context.Context) (version int, err error) {
-	var app, tables int
-	row := s.db.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version")
-	if err := row.Scan(&app, &version, &tables); err != nil {
-		return 0, err
+// glance refuses a file by its header, as it lies there: where SQLite opens it as
+// usual, it writes into the file what a crash has left in its log. What cannot be
+// read so is left to what comes after. SQLite reads it, since by a file of our own
+// the locks would go (prepare).
+func (s *database) glance() error {
+	db, err := sql.Open("sqlite", source(s.path)+"&mode=ro&immutable=1")
+	if err != nil {
+		return err
 	}
+	defer db.Close()
+	log := logged(s.path) // looked at first: another process may be making the store, and its log begins when it is made
+	h, err := headOf(context.Background(), db)
 	switch {
-	case app != application && (app != 0 || version != 0 || tables > 0):
-		return 0, errForeign
-	case version > len(steps):
-		return 0, fault.Failf("use a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
+	case err != nil:
+		return nil
+	case h.foreign() || log && h.app != application:
+		return errForeign
 	}
-	return version, nil
+	return checkVersion(h.version)
+}
+
+// head is what tells whose a database is.
+type head struct{ app, version, tables int }
+
+// headOf reads it in one statement, so that it is of one moment.
+func headOf(ctx context.Context, db *sql.DB) (h head, err error) {
+	row := db.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version")
+	err = row.Scan(&h.app, &h.version, &h.tables)
+	return h, err
+}
+
+// foreign tells of a database of another program. One without anything is what a
+// process leaves that ends as it makes a store.
+func (h head) foreign() bool {
+	return h.app != application && (h.app != 0 || h.version != 0 || h.tables > 0)
+}
+
+// version is that of the store in the file; 0 where it is empty.
+func (s *database) version(ctx context.Context) (int, error) {
+	h, err := headOf(ctx, s.db)
+	switch {
+	case err != nil:
+		return 0, err
+	case h.foreign():
+		return 0, errForeign
+	}
+	return h.version, checkVersion(h.version)
+}
+
+// checkVersion refuses what this thru does not know.
+func checkVersion(version int) error {
+	if version >= 0 && version <= len(steps) {
+		return nil
+	}
+	return fault.Failf("use a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
 }
 
 // journal sets how the file is kept whole: by a log that readers need not wait
@@ -153,7 +213,7 @@ func (s *database) journal(ctx context.Context, shared bool) error {
 		wanted = "delete"
 	}
 	err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&have)
-	if err != nil || have == wanted || s.readOnly {
+	if err != nil || have == wanted {
 		return err
 	}
 	if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode="+wanted).Scan(&have); err != nil {

@@ -46,18 +46,19 @@ func (s *database) Prune(ctx context.Context, r Retention) (gone int, err error)
 	err = s.write(ctx, "pruning", func(tx *sql.Tx) error {
 		gone = 0
 		if r.Age > 0 {
-			if err := remove(ctx, tx, &gone, "DELETE FROM results WHERE started < ?", sortTime(time.Now().Add(-r.Age))); err != nil {
+			const old = "DELETE FROM results WHERE started < ? AND " + concerned
+			if err := remove(ctx, tx, &gone, old, sortTime(time.Now().Add(-r.Age)), r.Command, r.Command); err != nil {
 				return err
 			}
 		}
 		if r.Count > 0 {
-			const older = "DELETE FROM results WHERE n IN (SELECT n FROM results ORDER BY started DESC, id DESC LIMIT -1 OFFSET ?)"
-			if err := remove(ctx, tx, &gone, older, r.Count); err != nil {
+			const older = "DELETE FROM results WHERE n IN (SELECT n FROM results WHERE " + concerned + " ORDER BY started DESC, id DESC LIMIT -1 OFFSET ?)"
+			if err := remove(ctx, tx, &gone, older, r.Command, r.Command, r.Count); err != nil {
 				return err
 			}
 		}
 		if r.Bytes > 0 {
-			if err := makeRoom(ctx, tx, &gone, r.Bytes); err != nil {
+			if err := makeRoom(ctx, tx, &gone, r); err != nil {
 				return err
 			}
 		}
@@ -76,21 +77,24 @@ func (s *database) Prune(ctx context.Context, r Retention) (gone int, err error)
 	return gone, nil
 }
 
+// concerned chooses the results of a retention's command, which is given twice.
+const concerned = "(? = '' OR command = ?)"
+
 // makeRoom deletes the oldest results until the file's pages that are in use
 // take no more than so many bytes. The newest result stays.
-func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, most int64) error {
+func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, r Retention) error {
 	const used = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
 	// Of the results from the oldest on, those before whose end the excess is reached: at least one.
 	const oldest = `DELETE FROM results WHERE n IN (SELECT n FROM (
-			SELECT n, sum(size) OVER (ORDER BY started, id) - size AS before FROM results
-		) WHERE before < ?) AND n <> (SELECT n FROM results ORDER BY started DESC, id DESC LIMIT 1)`
+			SELECT n, sum(size) OVER (ORDER BY started, id) - size AS before FROM results WHERE ` + concerned + `
+		) WHERE before < ?) AND n <> (SELECT n FROM results WHERE ` + concerned + ` ORDER BY started DESC, id DESC LIMIT 1)`
 	for {
 		var bytes int64
-		if err := tx.QueryRowContext(ctx, used).Scan(&bytes); err != nil || bytes <= most {
+		if err := tx.QueryRowContext(ctx, used).Scan(&bytes); err != nil || bytes <= r.Bytes {
 			return err
 		}
 		before := *gone
-		if err := remove(ctx, tx, gone, oldest, bytes-most); err != nil || *gone == before {
+		if err := remove(ctx, tx, gone, oldest, r.Command, r.Command, bytes-r.Bytes, r.Command, r.Command); err != nil || *gone == before {
 			return err
 		}
 	}

@@ -46,6 +46,62 @@ CREATE TABLE documents (
 );
 `}
 
+// object is what sqlite_schema says of a table, an index, a view or a trigger.
+type object struct{ kind, table, sql string }
+
+// objects are those of a database, by name.
+func objects(ctx context.Context, db *sql.DB) (map[string]object, error) {
+	rows, err := db.QueryContext(ctx, "SELECT name, type, tbl_name, coalesce(sql, '') FROM sqlite_schema")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[string]object{}
+	for rows.Next() {
+		var name string
+		var o object
+		if err := rows.Scan(&name, &o.kind, &o.table, &o.sql); err != nil {
+			return nil, err
+		}
+		all[name] = o
+	}
+	return all, rows.Err()
+}
+
+// checkTables refuses a store whose tables are not those that the steps to its
+// version make: a view in their place may never come to its end, and a trigger does
+// what it likes. Tables of somebody else beside them are left alone.
+func checkTables(ctx context.Context, db *sql.DB, version int) error {
+	blank, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return err
+	}
+	defer blank.Close()
+	blank.SetMaxOpenConns(1) // another connection would be another database
+	if err := migrate(ctx, blank, steps[:version]); err != nil {
+		return err
+	}
+	want, err := objects(ctx, blank)
+	if err != nil {
+		return err
+	}
+	have, err := objects(ctx, db)
+	if err != nil {
+		return err
+	}
+	for name, o := range want {
+		if have[name] != o {
+			return fmt.Errorf("%w: %s", errStrange, name)
+		}
+	}
+	for name, o := range have {
+		if _, known := want[name]; !known && (o.kind == "view" || o.kind == "trigger" || want[o.table] != object{}) {
+			return fmt.Errorf("%w: %.40q", errStrange, name)
+		}
+	}
+	return nil
+}
+
 // migrate takes the steps that a store has not taken, all of them or none.
 func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 	conn, err := db.Conn(ctx)

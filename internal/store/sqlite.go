@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -20,6 +21,9 @@ type database struct {
 	db       *sql.DB
 	path     string
 	readOnly bool
+	isThere  bool          // the file was, before it was opened
+	patience time.Duration // with other processes, when it is opened
+	readTime time.Duration // for each look into it
 	writing  chan struct{} // held by the one goroutine of this process that writes: SQLite has one writer at a time
 	zip      *zstd.Encoder
 	unzip    *zstd.Decoder
@@ -49,9 +53,19 @@ func (s *database) write(ctx context.Context, doing string, do func(*sql.Tx) err
 	}))
 }
 
+// readTime bounds each look into a file, which others may have made: well above the
+// wait for those who hold it.
+const readTime = 2 * patience
+
 // read does something that changes nothing.
-func (s *database) read(ctx context.Context, doing string, do func() error) error {
-	return explain(doing, s.path, patiently(ctx, do))
+func (s *database) read(ctx context.Context, doing string, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.readTime)
+	defer cancel()
+	err := patiently(limited, func() error { return do(limited) })
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = errSlow
+	}
+	return explain(doing, s.path, err)
 }
 
 // Put implements Store.
@@ -64,8 +78,12 @@ func (s *database) Put(ctx context.Context, doc *measure.Document, title string)
 	id := ""
 	err = s.write(ctx, "keeping a result in", func(tx *sql.Tx) error {
 		var there bool
-		if id, there, err = name(ctx, tx, k); err != nil || there {
+		id, there, err = name(ctx, tx, k)
+		switch {
+		case err != nil:
 			return err
+		case there:
+			return entitle(ctx, tx, id, k.Title)
 		}
 		k.ID = id
 		return insert(ctx, tx, k, zipped)
@@ -89,6 +107,24 @@ func name(ctx context.Context, tx *sql.Tx, k kept) (id string, there bool, err e
 		}
 	}
 	return id, false, fmt.Errorf("%s is the id of another result", id)
+}
+
+// entitle gives a result that is there a title, where it has none.
+func entitle(ctx context.Context, tx *sql.Tx, id, title string) error {
+	if title == "" {
+		return nil
+	}
+	e, err := scanEntry(tx.QueryRowContext(ctx, "SELECT id, entry FROM results WHERE id = ?", id))
+	if err != nil || e.Title != "" {
+		return err
+	}
+	e.Title = title
+	entry, err := marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE results SET entry = ?, words = ? WHERE id = ?", string(entry), words(e), id)
+	return err
 }
 
 // insert writes a document with all that it is found by.
@@ -150,7 +186,7 @@ func marksOf(k kept) []label {
 // Get implements Store.
 func (s *database) Get(ctx context.Context, id string) (*measure.Document, error) {
 	var zipped []byte
-	err := s.read(ctx, "reading "+id+" in", func() error {
+	err := s.read(ctx, "reading "+id+" in", func(ctx context.Context) error {
 		return s.db.QueryRowContext(ctx, "SELECT zstd FROM documents JOIN results ON n = result WHERE id = ?", id).Scan(&zipped)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -163,7 +199,7 @@ func (s *database) Get(ctx context.Context, id string) (*measure.Document, error
 	if err != nil {
 		return nil, explain("reading "+id+" in", s.path, fmt.Errorf("%w: %w", errDamaged, err))
 	}
-	doc, err := decode(text)
+	doc, err := measure.Decode(text)
 	if err != nil {
 		return nil, explain("reading "+id+" in", s.path, err)
 	}
@@ -172,8 +208,9 @@ func (s *database) Get(ctx context.Context, id string) (*measure.Document, error
 
 // Entry implements Store.
 func (s *database) Entry(ctx context.Context, id string) (e Entry, err error) {
-	err = s.read(ctx, "reading "+id+" in", func() error {
-		return scanEntry(s.db.QueryRowContext(ctx, "SELECT entry FROM results WHERE id = ?", id), &e)
+	err = s.read(ctx, "reading "+id+" in", func(ctx context.Context) error {
+		e, err = scanEntry(s.db.QueryRowContext(ctx, "SELECT id, entry FROM results WHERE id = ?", id))
+		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return Entry{}, missing(id)
@@ -181,30 +218,35 @@ func (s *database) Entry(ctx context.Context, id string) (e Entry, err error) {
 	return e, err
 }
 
-// scanEntry reads the one column of a row.
-func scanEntry(row interface{ Scan(...any) error }, e *Entry) error {
+// scanEntry reads an id and the entry of it. Others may have written them: they are
+// what EntryOf makes, or an error.
+func scanEntry(row interface{ Scan(...any) error }) (e Entry, err error) {
+	var id string
 	var text []byte
-	if err := row.Scan(&text); err != nil {
-		return err
+	if err := row.Scan(&id, &text); err != nil {
+		return Entry{}, err
 	}
-	if err := json.Unmarshal(text, e); err != nil {
-		return fmt.Errorf("%w: %w", errDamaged, err)
+	if err = json.Unmarshal(text, &e); err == nil {
+		err = e.check(id)
 	}
-	return nil
+	if err != nil {
+		return Entry{}, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return e.bounded(), nil
 }
 
 // Stats implements Store.
 func (s *database) Stats(ctx context.Context) (all Stats, err error) {
-	err = s.read(ctx, "counting in", func() error {
+	err = s.read(ctx, "counting in", func(ctx context.Context) error {
 		const size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 		if err := s.db.QueryRowContext(ctx, "SELECT count(*), ("+size+") FROM results").Scan(&all.Count, &all.Bytes); err != nil || all.Count == 0 {
 			return err
 		}
-		var newest, oldest Entry
-		if err := scanEntry(s.db.QueryRowContext(ctx, "SELECT entry FROM results ORDER BY started DESC LIMIT 1"), &newest); err != nil {
+		newest, err := scanEntry(s.db.QueryRowContext(ctx, "SELECT id, entry FROM results ORDER BY started DESC LIMIT 1"))
+		if err != nil {
 			return err
 		}
-		err := scanEntry(s.db.QueryRowContext(ctx, "SELECT entry FROM results ORDER BY started LIMIT 1"), &oldest)
+		oldest, err := scanEntry(s.db.QueryRowContext(ctx, "SELECT id, entry FROM results ORDER BY started LIMIT 1"))
 		all.Newest, all.Oldest = newest.StartedAt, oldest.StartedAt
 		return err
 	})

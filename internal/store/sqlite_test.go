@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,13 +110,164 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-func TestReadOnlyMakesNothing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "thru")
-	if _, err := store.Open(filepath.Join(dir, "results.db"), store.Options{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v", err)
+func TestMakesNothing(t *testing.T) {
+	for _, o := range []store.Options{{ReadOnly: true}, {Existing: true}} {
+		dir := filepath.Join(t.TempDir(), "thru")
+		if _, err := store.Open(filepath.Join(dir, "results.db"), o); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%+v: %v", o, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%+v: the folder: %v", o, err)
+		}
+		empty := filepath.Join(t.TempDir(), "results.db")
+		write(t, empty, "")
+		if _, err := store.Open(empty, o); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%+v of an empty file: %v", o, err)
+		}
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder: %v", err)
+	path := filepath.Join(t.TempDir(), "results.db")
+	fill(t, path, 3)
+	s, err := store.Open(path, store.Options{Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Prune(context.Background(), store.Retention{Count: 1}); n != 2 || err != nil {
+		t.Errorf("Prune of what is there: %d, %v", n, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A database of another program whose log a crash has left: neither of the files changes.
+func TestForeignLog(t *testing.T) {
+	for _, statement := range []string{"CREATE TABLE bookmarks (url TEXT)", "PRAGMA application_id=7", "PRAGMA user_version=3"} {
+		dir := t.TempDir()
+		db := raw(t, filepath.Join(dir, "its.db"))
+		db.SetMaxOpenConns(1)
+		execute(t, db, "PRAGMA journal_mode=wal")
+		execute(t, db, statement)
+		path := filepath.Join(dir, "left.db")
+		before := map[string][32]byte{}
+		for _, end := range []string{"", "-wal"} { // as they lie there while it is open
+			b, err := os.ReadFile(filepath.Join(dir, "its.db"+end))
+			if err != nil || len(b) == 0 {
+				t.Fatalf("%s: %d bytes, %v", end, len(b), err)
+			}
+			write(t, path+end, string(b))
+			before[end] = sum(t, path+end)
+		}
+		for _, o := range []store.Options{{}, {ReadOnly: true}, {Existing: true}} {
+			if s, err := store.Open(path, o); err == nil {
+				s.Close()
+				t.Errorf("%s: opened with %+v", statement, o)
+			} else if !strings.Contains(err.Error(), "of another program") {
+				t.Errorf("%s: %v", statement, err)
+			}
+			for end, want := range before {
+				if sum(t, path+end) != want {
+					t.Errorf("%s: %q was changed with %+v", statement, end, o)
+				}
+			}
+		}
+	}
+}
+
+// A process that ended as it made a store has left an empty database: it is made anew.
+func TestHalfMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.db")
+	execute(t, raw(t, path), "PRAGMA auto_vacuum=incremental")
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		t.Fatalf("%v, %v: want a page", info, err)
+	}
+	fill(t, path, 2)
+	check(t, path, 2)
+}
+
+// A store whose log a crash has left is opened as ever.
+func TestOwnLog(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "its.db"))
+	storetest.Fill(t, s, 3)
+	path := filepath.Join(dir, "left.db")
+	for _, end := range []string{"", "-wal"} {
+		b, err := os.ReadFile(filepath.Join(dir, "its.db"+end))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path+end, string(b))
+	}
+	if all, err := open(t, path).Stats(context.Background()); err != nil || all.Count != 3 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A store that somebody else has made: what stands in the place of its tables is not asked.
+func TestStrangeTables(t *testing.T) {
+	const endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r) SELECT n, 'x' AS id, '{}' AS entry FROM r WHERE n < 0"
+	for name, statements := range map[string][]string{
+		"a view":         {"DROP TABLE results", "CREATE VIEW results AS " + endless},
+		"a view beside":  {"CREATE VIEW more AS " + endless},
+		"a trigger":      {"CREATE TRIGGER more AFTER INSERT ON results BEGIN DELETE FROM results; END"},
+		"a column":       {"ALTER TABLE results ADD COLUMN more"},
+		"no marks":       {"DROP TABLE marks"},
+		"another index":  {"DROP INDEX results_by_plan", "CREATE INDEX results_by_plan ON results (words)"},
+		"an index more":  {"CREATE INDEX more ON results (words)"},
+		"nothing at all": {"DROP TABLE marks", "DROP TABLE documents", "DROP TABLE results"},
+	} {
+		path := filepath.Join(t.TempDir(), "results.db")
+		fill(t, path, 1)
+		for _, x := range statements {
+			execute(t, raw(t, path), x)
+		}
+		for _, o := range []store.Options{{}, {ReadOnly: true}} {
+			if s, err := store.Open(path, o); err == nil {
+				s.Close()
+				t.Errorf("%s: opened with %+v", name, o)
+			} else if !strings.Contains(err.Error(), "no store of thru") || fault.Hint(err) == "" {
+				t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "results.db")
+	fill(t, path, 1)
+	execute(t, raw(t, path), "CREATE TABLE notes (a)")
+	execute(t, raw(t, path), "ANALYZE")
+	check(t, path, 1)
+	open(t, path)
+}
+
+// What stands in an entry is what Put makes, or it is damaged.
+func TestForgedEntries(t *testing.T) {
+	for name, c := range map[string]struct{ set, says string }{
+		"id":            {`id = 'x' || char(27) || '[31m'`, "is no id"},
+		"another id":    {`entry = json_set(entry, '$.id', '20261122-201530-ffff')`, "the entry of"},
+		"verdict":       {`entry = json_set(entry, '$.verdict', 'pass' || char(10))`, "the verdict of"},
+		"year":          {`entry = json_set(entry, '$.started_at', '9999-12-31T23:59:59-12:00')`, "year 10000"},
+		"no time":       {`entry = json_set(entry, '$.started_at', 'x')`, "damaged"},
+		"escape, 1 MB":  {`entry = json_set(entry, '$.title', char(27) || printf('%1000000s', 'x'), '$.plan', char(27), '$.error', char(27), '$.thru_version', char(27), '$.command', char(27))`, ""},
+		"labels, hosts": {`entry = json_set(entry, '$.labels', json_object(char(27), char(27)), '$.hosts', json_array(char(27)), '$.pairs', json_array(char(27)))`, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "results.db")
+		fill(t, path, 1)
+		execute(t, raw(t, path), "UPDATE results SET "+c.set)
+		s := open(t, path)
+		found, _, err := s.Find(context.Background(), store.Filter{})
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) || strings.ContainsAny(err.Error(), "\x1b\n") || fault.Hint(err) == "" {
+				t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
+			}
+			if n, err := store.Export(context.Background(), io.Discard, s, store.Filter{Limit: -1}); err == nil {
+				t.Errorf("%s: %d exported", name, n)
+			}
+			continue
+		}
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s: %v, %v", name, found, err)
+		}
+		if text := fmt.Sprint(found); strings.Contains(text, "\x1b") || len(text) > 5000 {
+			t.Errorf("%s: %d bytes, %.80q", name, len(text), text)
+		}
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 var (
 	errReadOnly = errors.New("it was opened for reading")
 	errDamaged  = errors.New("it is damaged")
+	errSlow     = errors.New("it took too long")
+	errStrange  = errors.New("its tables are not those of thru")
 )
 
 // trouble is what a result code of SQLite means for a person.
@@ -44,10 +46,16 @@ func explain(doing, path string, err error) error {
 // other processes, another file than expected.
 func troubleOf(err error) trouble {
 	switch {
+	case errors.Is(err, errStrange):
+		return trouble{"it is no store of thru", "name another file with --store"}
 	case errors.Is(err, errForeign):
 		return trouble{"nothing was changed in it", "name another file with --store"}
+	case errors.Is(err, errNoFile):
+		return trouble{"a store is a file", "name a file with --store; --no-store keeps nothing"}
 	case errors.Is(err, errDamaged):
 		return trouble{"a result cannot be read", damaged}
+	case errors.Is(err, errSlow):
+		return trouble{"it cannot be read", "see whether its disk, or the network to it, answers, or name another file with --store"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return held
 	case errors.Is(err, syscall.ENOSPC):
@@ -59,7 +67,11 @@ func troubleOf(err error) trouble {
 	case errors.As(err, new(*fs.PathError)):
 		return trouble{"no file can be there", elsewhere}
 	}
-	code := codeOf(err)
+	return troubleOfCode(codeOf(err))
+}
+
+// troubleOfCode knows the extended result codes of SQLite.
+func troubleOfCode(code int) trouble {
 	if code == sqlite3.SQLITE_IOERR_SHMSIZE {
 		return full
 	}

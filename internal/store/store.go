@@ -63,9 +63,12 @@ type Filter struct {
 	Before   string    // only what comes after this id in the order of Find: for the next page
 }
 
-// Options of Open.
+// Options of Open. With ReadOnly or Existing nothing is made: a file that is not
+// there, or is empty, is an error (fs.ErrNotExist).
 type Options struct {
-	ReadOnly bool // make nothing: a file that is not there is an error (fs.ErrNotExist)
+	ReadOnly bool          // change nothing
+	Existing bool          // change what is there
+	Patience time.Duration // how long to wait for other processes; 0 is half a minute
 }
 
 // MaxDocument bounds a document, in bytes of its JSON without spaces: twice what
@@ -81,6 +84,8 @@ type Retention struct {
 	Count int           // more than so many: the oldest go
 	Bytes int64         // while the store's file is larger: the oldest go, up to the newest one
 
+	Command string // only results of this command go, and Count counts only them
+
 	DryRun bool // only count what would go
 }
 
@@ -95,7 +100,8 @@ type Stats struct {
 // Store keeps results. What is not found is ErrNotFound.
 type Store interface {
 	// Put keeps a document and returns its id. The same document again has the
-	// same id and is kept once. It is on disk when Put returns.
+	// same id and is kept once; a title that it had not yet is added. It is on disk
+	// when Put returns.
 	Put(ctx context.Context, doc *measure.Document, title string) (id string, err error)
 	// Get returns a document as it was kept.
 	Get(ctx context.Context, id string) (*measure.Document, error)

@@ -157,8 +157,9 @@ func (d *Desk) ready(t *tuning) error {
 	if t.journal != nil {
 		return nil
 	}
+	at := d.conf.space()
 	j, err := d.dir.create(entry{
-		Line: lineBegin, At: d.now(), Who: t.who, Thru: d.conf.Version, Machine: machineID(d.conf.Root), Boot: d.conf.Boot(), Namespace: namespace(),
+		Line: lineBegin, At: d.now(), Who: t.who, Thru: d.conf.Version, Machine: machineID(d.conf.Root), Boot: d.conf.Boot(), Namespace: at.id, First: at.first,
 	}, d.conf.step)
 	if err != nil {
 		return err

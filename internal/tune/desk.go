@@ -2,6 +2,8 @@ package tune
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -37,8 +39,19 @@ type Config struct {
 	Root     string           // where the host's files are, such as /etc/machine-id; empty: /
 	step     step
 	socket   string        // that is held while somebody tunes; empty: lockName
+	run      string        // folder of the lock that root alone can take; empty: runFolder
+	space    func() space  // the network namespace; nil: that of this thread
 	wait     time.Duration // for somebody who only cleans up; 0: holdWait
 }
+
+// space is a network namespace, which the knobs are of.
+type space struct {
+	id    uint64 // 0: not told
+	first bool   // of the host: it comes again with each boot, and others do not
+}
+
+// runFolder is where root alone can write, and what a boot empties (hier(7)).
+const runFolder = "/run"
 
 // lockName is an abstract socket (unix(7)): one a network namespace, which is
 // what the knobs are of, and gone with the process that holds it.
@@ -84,6 +97,12 @@ func Open(dir string, m Machine, c Config) (*Desk, error) {
 	if c.socket == "" {
 		c.socket = lockName
 	}
+	if c.run == "" {
+		c.run = runFolder
+	}
+	if c.space == nil {
+		c.space = ownSpace
+	}
 	if c.wait == 0 {
 		c.wait = holdWait
 	}
@@ -121,7 +140,7 @@ func (d *Desk) By() string {
 	switch {
 	case d.tuning != nil:
 		return d.tuning.who
-	case !held(d.conf.socket):
+	case !held(d.hostLock(), d.conf.socket):
 		return ""
 	}
 	return d.other()
@@ -135,6 +154,17 @@ func (d *Desk) other() string {
 		}
 	}
 	return "another process of this host"
+}
+
+// Host names this host and network namespace until the next boot, the same for all
+// who ask; empty where it cannot be told.
+func (d *Desk) Host() string {
+	boot, at := d.conf.Boot(), d.conf.space().id
+	if boot == "" || at == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", machineID(d.conf.Root), boot, at))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Open is what the journals say was changed and not undone, the last first.
@@ -154,24 +184,38 @@ func (d *Desk) Open() []measure.Changed {
 func (d *Desk) records() (all []record) {
 	ids, _ := d.dir.numbers() // a folder that cannot be read is told by what writes to it
 	for _, id := range ids {
-		if r, err := d.dir.read(id); err == nil && d.isHere(r) {
+		if r, err := d.dir.read(id); err == nil && d.isOf(r) == here {
 			all = append(all, r)
 		}
 	}
 	return all
 }
 
-// isHere is false for the journal of another machine, or network namespace, that
-// shares the folder.
-func (d *Desk) isHere(r record) bool {
-	machine := machineID(d.conf.Root)
+// of says of which host the settings of a journal are.
+type of int
+
+const (
+	here      of = iota
+	elsewhere    // another machine, or network namespace, that shares the folder
+	past         // a network namespace that has ended with an earlier boot, and all that was set there with it
+	unknown      // the line that says it is damaged
+)
+
+func (d *Desk) isOf(r record) of {
+	machine, b, now := machineID(d.conf.Root), r.begin, d.conf.space()
 	switch {
-	case r.begin.Line == "":
-		return true
-	case r.begin.Machine != "" && machine != "" && r.begin.Machine != machine:
-		return false
+	case b.Line == "" && len(r.changes)+len(r.damaged) > 0:
+		return unknown
+	case b.Line == "": // a crash has cut it off before anything was changed
+		return here
+	case b.Machine != "" && machine != "" && b.Machine != machine:
+		return elsewhere
+	case d.afterBoot(r) && !b.First:
+		return past
+	case d.afterBoot(r) && now.first, !d.afterBoot(r) && b.Namespace == now.id:
+		return here
 	}
-	return d.afterBoot(r) || r.begin.Namespace == namespace()
+	return elsewhere
 }
 
 // afterBoot is true where the host has been booted since.
@@ -228,6 +272,20 @@ func taken(who string) error {
 	return fault.Failf("wait until that has ended, or end it", "tune: %w: %s", ErrTaken, who)
 }
 
+// takenHere is that by another process of this host, which may have been stopped.
+func (d *Desk) takenHere(err error) error {
+	who := ""
+	if !errors.Is(err, errElsewhere) {
+		err, who = ErrTaken, ": "+d.other()
+	}
+	pid := holderPID(d.conf.socket)
+	if pid == 0 {
+		return fault.Failf("wait until that has ended, or end it", "tune: %w%s", err, who)
+	}
+	return fault.Failf(fmt.Sprintf("wait until that has ended, or end it there: kill %d; where it is stopped or hangs, kill -9 %d: what it has changed is undone then", pid, pid),
+		"tune: %w%s (process %d)", err, who, pid)
+}
+
 // take locks the host, for which it waits as long as cleaning up takes.
 func (d *Desk) take() (release func(), err error) {
 	if err := d.dir.make(); err != nil {
@@ -236,16 +294,13 @@ func (d *Desk) take() (release func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.conf.wait)
 	defer cancel()
 	for {
-		release, err := hold(d.lockFile(), d.conf.socket)
+		release, err := hold(d.lockFile(), d.hostLock(), d.conf.socket)
 		if !errors.Is(err, ErrTaken) {
 			return release, err
 		}
 		select {
 		case <-ctx.Done():
-			if errors.Is(err, errElsewhere) {
-				return nil, fault.Failf("wait until that has ended, or end it", "tune: %w", err)
-			}
-			return nil, taken(d.other())
+			return nil, d.takenHere(err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -253,7 +308,12 @@ func (d *Desk) take() (release func(), err error) {
 
 // lockFile is that of this host: several may share the folder.
 func (d *Desk) lockFile() string {
-	return filepath.Join(string(d.dir), fmt.Sprintf("lock-%08x-%d", sumOf([]byte(machineID(d.conf.Root))), namespace()))
+	return filepath.Join(string(d.dir), fmt.Sprintf("lock-%08x-%d", sumOf([]byte(machineID(d.conf.Root))), d.conf.space().id))
+}
+
+// hostLock is that for all folders of this host.
+func (d *Desk) hostLock() string {
+	return filepath.Join(d.conf.run, fmt.Sprintf("thru-tune-%d.lock", d.conf.space().id))
 }
 
 // of is the tuning under way of that client.

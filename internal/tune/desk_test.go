@@ -424,33 +424,6 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestSharedFolder: a folder that several machines share is not one journal.
-func TestSharedFolder(t *testing.T) {
-	dir, f, c := t.TempDir(), newFake(settings()), conf()
-	on := func(id string) Config {
-		c := c
-		c.Root = t.TempDir()
-		if err := errors.Join(os.Mkdir(c.Root+"/etc", 0o755), os.WriteFile(c.Root+"/etc/machine-id", []byte(id+"\n"), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	one, two := on("1"), on("2")
-	two.Boot = func() string { return "boot-2" }
-	d := tuned(t, dir, f, one)
-	alter(t, d, "cc", "", "cubic")
-	if err := d.End("a"); err != nil {
-		t.Fatal(err)
-	}
-	other := open(t, dir, f, two)
-	if all, err := other.Rollback(); err != nil || len(all) > 0 || len(other.Open()) > 0 {
-		t.Error("another machine undoes it:", all, err)
-	}
-	if all, err := d.Rollback(); err != nil || outcomes(all) != "cc undone" {
-		t.Error(all, err)
-	}
-}
-
 // TestSetBackByHand: who has brought back by hand what was there before the first
 // change has undone all of them.
 func TestSetBackByHand(t *testing.T) {

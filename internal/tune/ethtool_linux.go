@@ -77,7 +77,7 @@ const ringWords = 8 // struct ethtool_ringparam without the command
 // number and the one that is set.
 func ringRow(d driver, id string, most, now int) row {
 	return row{
-		knob: id, form: numbers(1),
+		knob: id, form: amounts(1),
 		read: func(iface string) (string, error) {
 			b, err := d.get(iface, unix.ETHTOOL_GRINGPARAM, ringWords)
 			if err == nil && wordAt(b, most) == 0 {

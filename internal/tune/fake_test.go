@@ -97,6 +97,8 @@ func conf() Config {
 	return Config{
 		Version: "v", Possible: func() error { return nil }, Boot: func() string { return "boot-1" },
 		wait:   100 * time.Millisecond,
+		run:    "/nowhere", // root of this machine may tune meanwhile
+		space:  func() space { return space{7, true} },
 		Now:    func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		socket: fmt.Sprintf("@thru-tune-test-%d-%d", os.Getpid(), desks.Add(1)),
 	}

@@ -24,6 +24,7 @@ const (
 	journalEnding = ".jsonl"
 	doneFolder    = "done"
 	doneKept      = 20
+	mostJournal   = 999_999_999 // the last number
 )
 
 // make makes the folder, so that a crash does not lose it, and refuses one that
@@ -64,8 +65,8 @@ func (f folder) numbers(sub ...string) ([]int64, error) {
 	var all []int64
 	for _, e := range entries {
 		name, ours := strings.CutSuffix(e.Name(), journalEnding)
-		n, err := strconv.ParseInt(name, 10, 40)
-		if ours && err == nil && n > 0 && e.Type().IsRegular() {
+		n, err := strconv.ParseInt(name, 10, 64)
+		if ours && err == nil && n > 0 && n <= mostJournal && e.Type().IsRegular() {
 			all = append(all, n)
 		}
 	}
@@ -93,7 +94,9 @@ func (f folder) create(first entry, step step) (*journal, error) {
 		id = max(id, n)
 	}
 	for {
-		id++
+		if id++; id > mostJournal {
+			return nil, fault.Failf(fmt.Sprintf("thru tune --rollback, then remove %s", filepath.Join(string(f), doneFolder)), "tune: making a journal: there is one of the last number, %d", mostJournal)
+		}
 		j, err := createJournal(f.path(id), id, first, step)
 		if !errors.Is(err, fs.ErrExist) { // else one of another network namespace was quicker
 			return j, err
@@ -126,7 +129,11 @@ func (f folder) read(id int64) (record, error) {
 		return record{}, fmt.Errorf("tune: opening a journal: %w", err)
 	}
 	defer file.Close()
-	r, _, err := readRecord(file)
+	err = ownedFile(file)
+	var r record
+	if err == nil {
+		r, _, err = readRecord(file)
+	}
 	if err != nil {
 		return record{}, fmt.Errorf("tune: reading the journal %s: %w", f.path(id), err)
 	}

@@ -48,7 +48,8 @@ type entry struct {
 	Thru      string `json:"thru,omitempty"`      // its version
 	Machine   string `json:"machine,omitempty"`   // id of the machine
 	Boot      string `json:"boot,omitempty"`      // id of the boot
-	Namespace uint64 `json:"namespace,omitempty"` // inode of the network namespace
+	Namespace uint64 `json:"namespace,omitempty"` // id of the network namespace
+	First     bool   `json:"first,omitempty"`     // that is the host's own
 
 	Number    int64  `json:"number,omitempty"`
 	Knob      string `json:"knob,omitempty"`
@@ -253,7 +254,9 @@ func openJournal(path string, id int64, step step) (*journal, error) {
 		return nil, fmt.Errorf("tune: opening a journal: %w", err)
 	}
 	j := &journal{id: id, path: path, file: f, step: step, sealed: sealed}
-	j.record, j.size, err = readRecord(f)
+	if err = ownedFile(f); err == nil {
+		j.record, j.size, err = readRecord(f)
+	}
 	if err == nil && !sealed {
 		err = f.Truncate(j.size)
 	}
@@ -262,6 +265,19 @@ func openJournal(path string, id int64, step step) (*journal, error) {
 		return nil, fmt.Errorf("tune: reading the journal %s: %w", path, err)
 	}
 	return j, nil
+}
+
+// ownedFile refuses a journal that somebody else may have written: it decides what
+// is restored.
+func ownedFile(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !ownedAlone(info) {
+		return fault.Failf("see who wrote it: if it is yours, chown it and chmod 600; else remove it", "it is another user's, or can be changed by others (mode %04o): it is not obeyed", info.Mode().Perm())
+	}
+	return nil
 }
 
 // add writes a line; it is on the disk when add returns.

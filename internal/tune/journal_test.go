@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -108,6 +109,70 @@ func TestDamagedJournal(t *testing.T) {
 	}
 }
 
+// TestDamagedBegin: a journal that does not say any more of which host it is, is of
+// none: it is named, and left as it is.
+func TestDamagedBegin(t *testing.T) {
+	dir, f, c := t.TempDir(), newFake(settings()), conf()
+	life(open(t, dir, f, c), func(d *Desk) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
+	path := filepath.Join(dir, "000001.jsonl")
+	b, err := os.ReadFile(path)
+	must(err)
+	b[10] ^= 1
+	b = append(b, `{"line":"cut`...)
+	must(os.WriteFile(path, b, 0o600))
+	d := open(t, dir, f, c)
+	if some, err := d.Recover(); err != nil || len(some) > 0 || len(d.Open()) > 0 {
+		t.Error(outcomes(some), err, d.Open())
+	}
+	d = tuned(t, dir, f, c)
+	d.Gone("a")
+	for range 2 {
+		if all, err := d.Rollback(); err != nil || outcomes(all) != " failed" || !strings.Contains(all[0].Error, path+" is damaged") {
+			t.Error(all, err)
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) || f.values[spot{"cc", ""}] != "cubic" {
+		t.Errorf("it is not left: %s %v", now, err)
+	}
+}
+
+// TestUnreadable: a journal that is too long to be read keeps nobody from tuning,
+// and is named by each rollback.
+func TestUnreadable(t *testing.T) {
+	dir, f, c := t.TempDir(), newFake(settings()), conf()
+	path := filepath.Join(dir, "000007.jsonl")
+	must(os.WriteFile(path, nil, 0o600))
+	must(os.Truncate(path, maxJournal+1))
+	d := tuned(t, dir, f, c)
+	alter(t, d, "cc", "", "cubic")
+	must(d.End("a"))
+	if all, err := d.Rollback(); err != nil || outcomes(all) != "cc undone,  failed" || !strings.Contains(all[1].Error, path+": it is longer") {
+		t.Error(all, err)
+	}
+}
+
+// TestNumbers: a file of a number that thru gives to no journal is none, and the
+// next journal can be found again.
+func TestNumbers(t *testing.T) {
+	dir, f, c := t.TempDir(), newFake(settings()), conf()
+	must(os.MkdirAll(filepath.Join(dir, doneFolder), 0o700))
+	for _, name := range []string{"549755813887.jsonl", "9223372036854775807.jsonl", "1000000000.jsonl", "-1.jsonl"} {
+		must(os.WriteFile(filepath.Join(dir, doneFolder, name), nil, 0o600))
+	}
+	d := tuned(t, dir, f, c)
+	alter(t, d, "cc", "", "cubic")
+	must(d.End("a"))
+	if all, err := d.Rollback(); err != nil || outcomes(all) != "cc undone" {
+		t.Error(outcomes(all), err)
+	}
+	must(os.WriteFile(filepath.Join(dir, doneFolder, "999999999.jsonl"), nil, 0o600))
+	must(d.Begin("a", "alice"))
+	defer d.Gone("a")
+	if _, err := d.Alter("a", []measure.Setting{{Knob: "cc", Value: "cubic"}}); err == nil || fault.Hint(err) == "" {
+		t.Error("a journal that nobody finds again is made:", err)
+	}
+}
+
 // TestDoneIsBounded: of the journals that are done the last ones are kept.
 func TestDoneIsBounded(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
@@ -128,6 +193,7 @@ func TestLasting(t *testing.T) {
 		"etc/sysctl.conf":               "#net.core.rmem_max=1\n; net.core.wmem_max = 3\nnet.core.rmem_maximum = 2\n-net.ipv4.tcp_sack = 0\n",
 		"usr/lib/sysctl.d/50-b.conf":    "\n\nnet.core.rmem_max = 9\n",
 		"etc/systemd/network/10-a.link": "[Match]\nName=eth0\n[Link]\nMTUBytes=9000\n",
+		"etc/systemd/network/20-b.link": "[Link]\nRxChannels = 2\nTCP6SegmentationOffload=no\n",
 		"etc/udev/rules.d/7.rules":      `ACTION=="add", KERNEL=="eth1", RUN+="x"`,
 	} {
 		p := filepath.Join(root, name)
@@ -144,6 +210,11 @@ func TestLasting(t *testing.T) {
 	} {
 		if got := lastingIn(root, measure.Setting{Knob: s.knob, Interface: s.iface}); got != want {
 			t.Errorf("%v: %q, want %q", s, got, want)
+		}
+	}
+	for _, s := range []measure.Setting{{Knob: "channels", Interface: "eth0", Value: "rx 2 tx 2"}, {Knob: "tso", Interface: "eth0", Value: "off"}} { // each has several keys
+		if got := lastingIn(root, s); got != "/etc/systemd/network/20-b.link" {
+			t.Errorf("%v: %q", s, got)
 		}
 	}
 }

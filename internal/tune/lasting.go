@@ -13,14 +13,6 @@ import (
 // maxConfig bounds what is read of a configuration file, in bytes.
 const maxConfig = 1 << 20
 
-// linkKeys are the knobs that systemd.link(5) sets.
-var linkKeys = map[string]string{
-	knob.MTU: "MTUBytes", knob.TSO: "TCPSegmentationOffload", knob.GSO: "GenericSegmentationOffload",
-	knob.GRO: "GenericReceiveOffload", knob.LRO: "LargeReceiveOffload", knob.TXChecksum: "TransmitChecksumOffload",
-	knob.RXChecksum: "ReceiveChecksumOffload", knob.RXRing: "RxBufferSize", knob.TXRing: "TxBufferSize",
-	knob.Channels: "CombinedChannels", knob.TxQueueLen: "TransmitQueueLength", knob.Pause: "RxFlowControl",
-}
-
 // lastingIn is the file below root that sets a knob at each boot; empty where
 // none is found that does. Those read last win (sysctl.d(5), systemd.link(5)).
 func lastingIn(root string, s measure.Setting) string {
@@ -31,10 +23,10 @@ func lastingIn(root string, s measure.Setting) string {
 			return ok && strings.ReplaceAll(strings.TrimSpace(name), "/", ".") == key
 		})
 	}
-	if key := linkKeys[s.Knob]; key != "" {
+	if keys := knob.LinkKeys(s); len(keys) > 0 {
 		file := findIn(root, []string{"/etc/systemd/network/*.link", "/run/systemd/network/*.link"}, func(line string) bool {
 			name, _, ok := strings.Cut(line, "=")
-			return ok && strings.TrimSpace(name) == key
+			return ok && slices.Contains(keys, strings.TrimSpace(name))
 		})
 		if file != "" {
 			return file

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,6 +38,7 @@ func inHost(t *testing.T, do func(m tune.Machine) error) {
 					"ip link set v0 up", "ip link set v1 up", "ip addr add 10.7.0.1/24 dev v0", "ip -6 addr add fd07::1/64 dev v0 nodad",
 					"ip tuntap add dev t0 mode tap", "ip link add i0 numtxqueues 2 numrxqueues 2 type ifb", "ip link set i0 up", "ip route add 10.8.0.0/16 via 10.7.0.2 dev v0 metric 7 mtu 1400 advmss 1300 proto static",
 					"ip route add default via 10.7.0.2 dev v0 src 10.7.0.1 onlink", "ip -6 route add fd08::/64 via fd07::2 dev v0 metric 70 pref high"),
+				settled(),
 			)
 		}
 		if err == nil {
@@ -47,6 +49,19 @@ func inHost(t *testing.T, do func(m tune.Machine) error) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// settled waits until no address is tentative: the kernel takes the mark off
+// some time after an interface is up, also where it detects no duplicates.
+func settled() error {
+	for range 400 {
+		out, err := exec.Command("ip", "-6", "-o", "addr", "show", "tentative").Output()
+		if err != nil || len(out) == 0 {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return errors.New("addresses stay tentative")
 }
 
 // shell runs commands in the calling thread's namespaces.

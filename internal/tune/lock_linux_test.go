@@ -3,9 +3,11 @@ package tune
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -108,6 +110,137 @@ func TestHeldByAnother(t *testing.T) {
 	}
 }
 
+// TestTwoFoldersAndAHog: a user who could not tune does not bring two tuners of one
+// host together by holding the socket.
+func TestTwoFoldersAndAHog(t *testing.T) {
+	lab.Require(t, lab.Root())
+	f, c := newFake(settings()), conf()
+	c.run = t.TempDir()
+	hog(t, c.socket, 65534)
+	d1, d2 := tuned(t, t.TempDir(), f, c), open(t, t.TempDir(), f, c)
+	if d2.By() == "" {
+		t.Error("nobody tunes")
+	}
+	if err := d2.Begin("b", "bob"); !errors.Is(err, errElsewhere) || strings.Contains(fault.Hint(err), "kill") {
+		t.Error("two tune one host, or the hog is to be killed:", err, fault.Hint(err))
+	}
+	must(os.WriteFile(d1.hostLock()+"x", nil, 0o600)) // of another network namespace
+	d1.Gone("a")
+	if d2.By() != "" {
+		t.Error(d2.By())
+	}
+	must(os.WriteFile(d2.hostLock(), nil, 0o600)) // as a crash leaves it
+	if err := d2.Begin("b", "bob"); err != nil {
+		t.Error(err)
+	}
+	d2.Gone("b")
+	if left, err := os.ReadDir(c.run); err != nil || len(left) != 1 {
+		t.Error("the lock is left behind:", left, err)
+	}
+}
+
+// TestOpenRun: a place where others can write holds no lock.
+func TestOpenRun(t *testing.T) {
+	lab.Require(t, lab.Root())
+	c := conf()
+	c.run = t.TempDir()
+	must(os.Chmod(c.run, 0o777))
+	d := tuned(t, t.TempDir(), newFake(settings()), c)
+	defer d.Gone("a")
+	if _, err := os.Stat(d.hostLock()); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestLockIsRemoved: who has opened the file of a lock before its holder removed it
+// holds nothing.
+func TestLockIsRemoved(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(name)
+	must(err)
+	f, err := os.Open(name)
+	must(err)
+	defer f.Close()
+	if err := flock(f); !errors.Is(err, ErrTaken) || !locked(name) {
+		t.Error("it is held twice:", err)
+	}
+	unlock()
+	if err := flock(f); !errors.Is(err, ErrTaken) || locked(name) {
+		t.Error(err)
+	}
+}
+
+// TestTakenNamesTheProcess: it may be a stopped one, that only a person can end.
+func TestTakenNamesTheProcess(t *testing.T) {
+	f, c := newFake(settings()), conf()
+	for _, folder := range []string{"same", "other"} {
+		dir := t.TempDir()
+		d := tuned(t, dir, f, c)
+		alter(t, d, "cc", "", "cubic")
+		if folder == "other" {
+			dir = t.TempDir()
+			must(os.WriteFile(filepath.Join(dir, "000001.jsonl"), nil, 0o600)) // else there is nothing to roll back
+		}
+		_, err := open(t, dir, f, c).Rollback()
+		if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", os.Getpid())) || !strings.Contains(fault.Hint(err), fmt.Sprintf("kill -9 %d:", os.Getpid())) {
+			t.Errorf("%s: %v (%s)", folder, err, fault.Hint(err))
+		}
+		d.Gone("a")
+	}
+}
+
+// TestOwnSpace: no two network namespaces of a boot are taken for one, also where
+// the kernel gives the number of one that has ended to the next.
+func TestOwnSpace(t *testing.T) {
+	lab.Require(t, lab.Root(), lab.Namespaces())
+	seen := map[uint64]bool{ownSpace().id: true}
+	for range 4 {
+		got, inode := make(chan space), uint64(0)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the namespace ends with the thread
+			if unix.Unshare(unix.CLONE_NEWNET) != nil {
+				got <- space{first: true}
+				return
+			}
+			var own unix.Stat_t
+			must(unix.Stat("/proc/thread-self/ns/net", &own))
+			inode = own.Ino
+			got <- ownSpace()
+		}()
+		if s := <-got; s.id == 0 || s.first || seen[s.id] || s.id == inode { // since Linux 5.14
+			t.Errorf("%+v, before %v, inode %d", s, seen, inode)
+		} else {
+			seen[s.id] = true
+		}
+	}
+}
+
+// TestJournalOfAnother: who writes a journal decides what is restored, so another
+// user's is not obeyed, but named.
+func TestJournalOfAnother(t *testing.T) {
+	lab.Require(t, lab.Root())
+	for name, how := range map[string]struct{ spoil, mend func(path string) error }{
+		"mode":  {func(p string) error { return os.Chmod(p, 0o666) }, func(p string) error { return os.Chmod(p, 0o600) }},
+		"owner": {func(p string) error { return os.Chown(p, 65534, 65534) }, func(p string) error { return os.Chown(p, 0, 0) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, f, c := t.TempDir(), newFake(settings()), conf()
+			path := filepath.Join(dir, "000001.jsonl")
+			life(open(t, dir, f, c), func(d *Desk) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
+			must(how.spoil(path))
+			d := tuned(t, dir, f, c) // it keeps nobody from tuning
+			d.Gone("a")
+			if all, err := d.Rollback(); err != nil || outcomes(all) != " failed" || !strings.Contains(all[0].Error, path+": it is another user's") || f.values[spot{"cc", ""}] != "cubic" {
+				t.Error(all, err)
+			}
+			must(how.mend(path))
+			if all, err := d.Rollback(); err != nil || outcomes(all) != "cc undone" {
+				t.Error(all, err)
+			}
+		})
+	}
+}
+
 // TestReadOnly: a journal that can only be read, since its disk has failed, is
 // enough to undo what it says; with the file of the lock, and without it.
 func TestReadOnly(t *testing.T) {
@@ -127,8 +260,8 @@ func TestReadOnly(t *testing.T) {
 				setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}, measure.Setting{Knob: "cc", Value: "reno"})
 			})
 			d := open(t, dir, f, c)
-			if lock == "missing" {
-				must(os.Remove(d.lockFile()))
+			if lock == "there" { // as a crash leaves it
+				must(os.WriteFile(d.lockFile(), nil, 0o600))
 			}
 			must(unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 			all, err := d.Rollback()

@@ -10,12 +10,16 @@ import (
 )
 
 // hold is not possible where nothing is changed.
-func hold(_, _ string) (release func(), err error) { return nil, Possible() }
+func hold(_, _, _ string) (release func(), err error) { return nil, Possible() }
 
 // held: nobody tunes such a host.
-func held(string) bool { return false }
+func held(_, _ string) bool { return false }
 
-func namespace() uint64 { return 0 }
+// holderPID: nobody holds it.
+func holderPID(string) int { return 0 }
+
+// ownSpace: such systems have no network namespaces, or none that matter here.
+func ownSpace() space { return space{first: true} }
 
 func bootID() string { return "" }
 

@@ -148,6 +148,21 @@ func (m *machine) Form(id, iface, value string) (string, error) {
 	return value, nil
 }
 
+// CheckValue tells why a text can be no value of a knob of this system, whatever the
+// host; nil where it can be one, or where only the host can say.
+func CheckValue(id, value string) error {
+	m, ok := New().(*machine)
+	if !ok {
+		return nil
+	}
+	i := slices.IndexFunc(m.rows, func(r row) bool { return r.knob == id })
+	if i < 0 {
+		return nil
+	}
+	_, err := m.rows[i].form(value)
+	return err
+}
+
 // Read implements Machine.
 func (m *machine) Read(id, iface string) (string, error) {
 	r, err := m.find(id, iface)

@@ -51,7 +51,7 @@ func privileged(string, string) (possible, refused string) { return "", privileg
 // lengthRow is txqueuelen.
 func lengthRow() row {
 	return row{
-		knob: knob.TxQueueLen, scope: knob.OfInterface, form: numbers(1),
+		knob: knob.TxQueueLen, scope: knob.OfInterface, form: amounts(1),
 		read: func(iface string) (string, error) {
 			a, _, err := linkOf(iface)
 			if err != nil {
@@ -82,7 +82,7 @@ const leastMTU, leastMTU6 = 576, 1280
 // mtuRow is the MTU.
 func mtuRow(f files) row {
 	return row{
-		knob: knob.MTU, scope: knob.OfInterface, form: numbers(1), link: true,
+		knob: knob.MTU, scope: knob.OfInterface, form: amounts(1), link: true,
 		read: func(iface string) (string, error) {
 			a, _, err := linkOf(iface)
 			if err != nil {
@@ -238,6 +238,9 @@ func qdiscForm(value string) (string, error) {
 	name, handle, more := strings.Cut(strings.TrimSpace(value), " ")
 	if _, err := word(name); err != nil || more && handle == "" {
 		return "", fmt.Errorf("%.80q is no queueing discipline", value)
+	}
+	if name == "blackhole" || name == "plug" { // the host would be cut off
+		return "", fmt.Errorf("%q drops all that is sent, or holds it back", name)
 	}
 	if !more {
 		return name, nil

@@ -19,12 +19,12 @@ type sysctl struct {
 // sysctls are those of Linux (Documentation/networking/ip-sysctl.rst,
 // Documentation/admin-guide/sysctl/net.rst).
 func sysctls() []sysctl {
-	one, three := numbers(1), numbers(3)
+	one, three, bytes := numbers(1), amounts(3), amounts(1)
 	return []sysctl{
 		{knob.TCPRmem, "net/ipv4/tcp_rmem", three, ""},
 		{knob.TCPWmem, "net/ipv4/tcp_wmem", three, ""},
-		{knob.RmemMax, "net/core/rmem_max", one, ""},
-		{knob.WmemMax, "net/core/wmem_max", one, ""},
+		{knob.RmemMax, "net/core/rmem_max", bytes, ""},
+		{knob.WmemMax, "net/core/wmem_max", bytes, ""},
 		{knob.WindowScaling, "net/ipv4/tcp_window_scaling", one, "0 1"},
 		{knob.SACK, "net/ipv4/tcp_sack", one, "0 1"},
 		{knob.Timestamps, "net/ipv4/tcp_timestamps", one, "0 1 2"},

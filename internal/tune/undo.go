@@ -266,7 +266,7 @@ func (d *Desk) cutOff() (open []record) {
 
 // recover does it under the lock.
 func (d *Desk) recover() ([]measure.Changed, error) {
-	return d.each(func(r record) bool { return !r.ended })
+	return d.each(func(r record) bool { return !r.ended && d.isOf(r) == here })
 }
 
 // Rollback undoes all that the journals say was changed and not undone, also of
@@ -290,7 +290,7 @@ func (d *Desk) Rollback() ([]measure.Changed, error) {
 		return nil, err
 	}
 	defer release()
-	return d.each(func(record) bool { return true })
+	return d.each(func(r record) bool { return d.isOf(r) != elsewhere })
 }
 
 // each undoes all of the journals of this host that are wanted, the newest first.
@@ -303,7 +303,7 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 	stuck, p := map[spot]bool{}, pass{first: map[spot]string{}, back: map[spot]bool{}} // stuck: a later journal could not undo it
 	for _, id := range ids {
 		r, err := d.dir.read(id)
-		if err == nil && d.isHere(r) && wanted(r) {
+		if err == nil && d.isOf(r) == here && wanted(r) {
 			for _, c := range r.open() { // the oldest comes last
 				p.first[c.spot()] = c.Before
 			}
@@ -311,14 +311,18 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 	}
 	for _, id := range ids {
 		r, err := d.dir.read(id)
-		if err == nil && (!d.isHere(r) || !wanted(r)) {
+		if err == nil && !wanted(r) {
 			for _, c := range r.open() {
-				stuck[c.spot()] = stuck[c.spot()] || d.isHere(r)
+				stuck[c.spot()] = stuck[c.spot()] || d.isOf(r) == here
 			}
 			continue
 		}
 		var some []measure.Changed
-		if err == nil {
+		switch {
+		case err != nil:
+		case d.isOf(r) == unknown:
+			err = fault.Failf("see to it by hand, and remove the file then", "tune: the journal %s is damaged: its first line does not say any more of which host it is, and nothing of it is undone", d.dir.path(id))
+		default:
 			some, err = d.undoJournal(id, stuck, p)
 		}
 		all = append(all, some...)
@@ -330,12 +334,31 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 }
 
 // undoJournal undoes what is open in one journal, and closes it.
-func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) ([]measure.Changed, error) {
+func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) (all []measure.Changed, err error) {
 	j, err := openJournal(d.dir.path(id), id, d.conf.step)
 	if err != nil {
 		return nil, err
 	}
 	defer j.close()
+	if d.isOf(j.record) == here {
+		all = d.undoHere(j, stuck, p)
+	} else {
+		for _, c := range j.open() {
+			all = append(all, d.closed(j, c, measure.Settled, "it was set in a network namespace that has ended since, and what was set there with it"))
+		}
+	}
+	if len(j.damaged) > 0 {
+		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf(
+			"the journal %s is damaged (%s): what it says there is not undone (see to it by hand, and remove the file then)", j.path, linesOf(j.damaged))})
+	}
+	if len(j.open()) > 0 {
+		return all, nil // it has no end yet: the next one tries again
+	}
+	return all, d.settle(j)
+}
+
+// undoHere undoes what is open in a journal of this host.
+func (d *Desk) undoHere(j *journal, stuck map[spot]bool, p pass) []measure.Changed {
 	which := map[int64]bool{}
 	for _, c := range j.open() {
 		which[c.Number] = !stuck[c.spot()]
@@ -347,14 +370,7 @@ func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) ([]measure.Cha
 			all = append(all, failed(c, errors.New("a later change of it could not be undone: that comes first")))
 		}
 	}
-	if len(j.damaged) > 0 {
-		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf(
-			"the journal %s is damaged (%s): what it says there is not undone (see to it by hand, and remove the file then)", j.path, linesOf(j.damaged))})
-	}
-	if len(j.open()) > 0 {
-		return all, nil // it has no end yet: the next one tries again
-	}
-	return all, d.settle(j)
+	return all
 }
 
 // linesOf names the first of some lines.

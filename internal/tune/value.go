@@ -126,7 +126,7 @@ func numbers(n int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		words := strings.Fields(value)
 		if len(words) != n {
-			return "", fmt.Errorf("%.80q has not %d numbers", value, n)
+			return "", fmt.Errorf("%.80q has not %d number%s", value, n, map[bool]string{false: "s"}[n == 1])
 		}
 		for i, w := range words {
 			v, err := strconv.ParseInt(w, 10, 64)
@@ -136,6 +136,18 @@ func numbers(n int) func(string) (string, error) {
 			words[i] = strconv.FormatInt(v, 10)
 		}
 		return strings.Join(words, " "), nil
+	}
+}
+
+// amounts is the form of n whole numbers of what there can be no less than none of.
+func amounts(n int) func(string) (string, error) {
+	form := numbers(n)
+	return func(value string) (string, error) {
+		text, err := form(value)
+		if err == nil && strings.Contains(text, "-") {
+			return "", fmt.Errorf("%.80q is below zero", text)
+		}
+		return text, err
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // forms are all forms of values that do not ask a driver.
 func forms() map[string]func(string) (string, error) {
 	return map[string]func(string) (string, error){
-		"one number": numbers(1), "three numbers": numbers(3), "word": word, "on or off": onOff, "mask": mask, "cpus": cpus,
+		"one number": numbers(1), "three numbers": numbers(3), "amount": amounts(1), "word": word, "on or off": onOff, "mask": mask, "cpus": cpus,
 		"table": queueTable, "masks": pairsOf(mask), "lists": pairsOf(cpus), "words": pairsOf(word),
 	}
 }
@@ -19,6 +19,7 @@ func TestForms(t *testing.T) {
 	for _, c := range []struct{ form, value, want string }{
 		{"one number", " 007\n", "7"}, {"one number", "-1", "-1"}, {"one number", "", ""}, {"one number", "1 2", ""}, {"one number", "1e3", ""},
 		{"one number", "9223372036854775808", ""},
+		{"amount", "007", "7"}, {"amount", "-1", ""}, {"amount", "x", ""},
 		{"three numbers", "4096\t131072\t6291456", "4096 131072 6291456"}, {"three numbers", "4096 131072", ""},
 		{"word", "fq_codel\n", "fq_codel"}, {"word", "a b", ""}, {"word", "../x", ""}, {"word", "", ""}, {"word", strings.Repeat("a", 33), ""},
 		{"on or off", "on", "on"}, {"on or off", "ON", ""},

@@ -132,6 +132,14 @@ func Count(n int64) string {
 	return text
 }
 
+// Plural counts things by an English noun that takes an s: "1 run", "3 runs".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // digits3 prints three significant digits (four from 1000 to 1023, in a binary

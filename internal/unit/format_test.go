@@ -117,3 +117,11 @@ func TestList(t *testing.T) {
 		}
 	}
 }
+
+func TestPlural(t *testing.T) {
+	for n, want := range map[int]string{0: "0 runs", 1: "1 run", 2: "2 runs", 1200: "1200 runs"} {
+		if got := Plural(n, "run"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

@@ -42,9 +42,31 @@ var (
 		Spoil: func(s *Scene) { s.B.IP("link", "set", lab.DataDev, "mtu", "1500") }}
 )
 
+// Faults of which each hides others from the rules: small windows keep the losses of a broken
+// offload few, and what is lost keeps the windows from mattering.
+var (
+	tinySend = Bad{Name: "tiny-send", About: "the sender may buffer a page", Cures: []string{"tcp-wmem@local"},
+		Spoil: func(s *Scene) { s.A.Sysctl(wmem, "4096 4096 4096") }}
+	tinyReceive = Bad{Name: "tiny-receive", About: "the receiver may buffer 6 KB", Cures: []string{"tcp-rmem@peer"},
+		Spoil: func(s *Scene) { s.B.Sysctl(rmem, "4096 4096 6144") }}
+	littleReceive = Bad{Name: "little-receive", About: "the receiver may buffer 16 KB", Cures: []string{"tcp-rmem@peer"},
+		Spoil: func(s *Scene) { s.B.Sysctl(rmem, "4096 8192 16384") }}
+	jumboHere = Bad{Name: "jumbo-here", About: "the sender is set to jumbo frames, the peer is not", Cures: []string{"mtu@peer", "mtu@local"},
+		Spoil: func(s *Scene) { s.A.IP("link", "set", lab.DataDev, "mtu", "9000") }}
+	noSegmentation = Bad{Name: "no-segmentation", About: "the sender cuts segments one by one, and takes them so", Cures: append(segmentation(Local), "gro@local"),
+		Spoil: func(s *Scene) { s.A.Must("ethtool", words("-K %s tso off gso off gro off", lab.DataDev)...) }}
+	noRepair = Bad{Name: "no-repair", About: "no SACK where much is lost", Cures: []string{"sack@peer"},
+		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
+	usualControl = Bad{Name: "usual-control", About: "cubic at both ends",
+		Spoil: func(s *Scene) {
+			s.control(s.A, s.Data.A4.String(), "cubic")
+			s.control(s.B, s.Data.B4.String(), "cubic")
+		}}
+)
+
 // What is not as a guide would have it, and does no harm here: it must end as it was.
 var (
-	noSACK = Bad{Name: "no-sack", About: "no SACK where nothing is lost",
+	noSACK = Bad{Name: "no-sack", About: "no SACK, which costs only where a queue overflows at the start", Cures: []string{"sack@peer"},
 		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
 	idleBuffers = Bad{Name: "idle-buffers", About: "small buffers of the direction that carries no data",
 		Spoil: func(s *Scene) {

@@ -11,7 +11,7 @@ import (
 
 // Cases is the table: each thing alone, then several at once.
 func Cases() []Case {
-	return slices.Concat(longCases(), lossyCases(), fastCases(), jumboCases(), healthyCases())
+	return slices.Concat(longCases(), lossyCases(), fastCases(), hiddenCases(), jumboCases(), healthyCases())
 }
 
 // Rates and times of the paths: fast enough that a bad setting shows, slow
@@ -102,6 +102,15 @@ func fastCases() []Case {
 		named(cpu, offloadsOff),
 		named(cpu, oneQueue),
 		named(cpu, offloadsOff, oneQueue, idleBuffers),
+	}
+}
+
+// hiddenCases: several faults at once of which each hides others.
+func hiddenCases() []Case {
+	hidden := Case{Name: "hidden", Build: overVeth(lab.Options{Rate: fastRate}), Needs: []lab.Need{lab.Program("ethtool"), lab.Program("nft")}}
+	return []Case{
+		named(hidden, tinySend, jumboHere, noSegmentation, tinyReceive, usualControl),
+		named(hidden, brokenTSONear, noRepair, littleReceive, jumboHere),
 	}
 }
 

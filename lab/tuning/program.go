@@ -17,8 +17,9 @@ import (
 	"thru/lab"
 )
 
-// programLimit ends a program that nobody waits for.
-const programLimit = 40 * time.Minute
+// programLimit ends a program that nobody waits for: 60 comparisons of a path with
+// itself take half an hour, twice that where all are looked at twice.
+const programLimit = 90 * time.Minute
 
 // Program is thru running in a host.
 type Program struct {

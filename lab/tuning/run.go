@@ -34,7 +34,11 @@ func Run(t testing.TB, c Case, args ...string) Outcome {
 	lab.Require(t, c.Needs...)
 	s := c.Build(t)
 	s.Serve()
-	o := Outcome{Case: c, Healthy: s.rates(c.Args)}
+	o := Outcome{Case: c}
+	var err error
+	if o.Healthy, err = s.rates(c.Args); err != nil {
+		t.Fatal(err)
+	}
 	for _, b := range c.Bad {
 		b.Spoil(s)
 	}
@@ -42,20 +46,22 @@ func Run(t testing.TB, c Case, args ...string) Outcome {
 	o.Document, o.Exit = s.Run(s.A, tuneLimit, slices.Concat(words("tune %s --json --yes", Peer), args, c.Args)...)
 	o.Elapsed, o.Stayed = time.Since(begin), s.Changed(before)
 	_, options := o.kept()
-	o.Confirmed = s.rates(slices.Concat(c.Args, options))
+	if o.Confirmed, err = s.rates(slices.Concat(c.Args, options)); err != nil {
+		t.Error(err) // what the tuning came to is told all the same
+	}
 	o.Stood = s.RollBack()
 	o.Left = s.Changed(before)
 	return o
 }
 
 // rates are what thru test measures between the hosts, by direction.
-func (s *Scene) rates(traffic []string) map[string]float64 {
+func (s *Scene) rates(traffic []string) (map[string]float64, error) {
 	s.t.Helper()
 	d, code := s.Run(s.A, shortLimit, slices.Concat(words("test %s --json --force -t 3", Peer), traffic)...)
 	if code != 0 {
-		s.t.Fatalf("tuning: thru test: %s", wrong(d, code))
+		return nil, fmt.Errorf("tuning: thru test: %s", wrong(d, code))
 	}
-	return ratesOf(slices.DeleteFunc(d.Cells, func(c measure.Cell) bool { return c.Beside }))
+	return ratesOf(slices.DeleteFunc(d.Cells, func(c measure.Cell) bool { return c.Beside })), nil
 }
 
 // ratesOf are the rates of cells, by direction.

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,9 +12,9 @@ import (
 // TestTable: every case has a name of its own and can be built, and what mends
 // it is a knob that there is.
 func TestTable(t *testing.T) {
-	names := map[string]bool{}
+	names, name := map[string]bool{}, regexp.MustCompile(`^[a-z0-9_-]+$`) // nothing that -run understands otherwise
 	for _, c := range Cases() {
-		if names[c.Name] || c.Name == "" || c.Build == nil {
+		if names[c.Name] || !name.MatchString(c.Name) || c.Build == nil {
 			t.Errorf("%q is a name that stands twice, or lacks something", c.Name)
 		}
 		names[c.Name] = true

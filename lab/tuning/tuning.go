@@ -4,7 +4,13 @@
 // compares all settings of both hosts before and after.
 //
 // `make tunes` runs all of it, one after the other, and prints what came of
-// it. It needs root and a quiet machine.
+// it. It needs root and a quiet machine. One case alone, by a binary that was
+// built before:
+//
+//	go test -c -tags tuning -o tuning.test ./lab/tuning
+//	./tuning.test -names
+//	THRU_BINARY=bin/thru ./tuning.test -test.run 'TestCases/^long_small-receive$'
+//	THRU_BINARY=bin/thru ./tuning.test -test.run TestAA -aa 20
 package tuning
 
 import (
@@ -42,13 +48,14 @@ type Bad struct {
 	Cures []string
 }
 
-// Name joins those of what is bad.
+// named is a case with these things bad, and a name of all of them in which
+// nothing has a meaning to -run.
 func named(c Case, bad ...Bad) Case {
 	var names []string
 	for _, b := range bad {
 		names = append(names, b.Name)
 	}
-	c.Name, c.Bad = strings.Join(append([]string{c.Name}, names...), "+"), bad
+	c.Name, c.Bad = strings.Join(append([]string{c.Name}, names...), "_"), bad
 	return c
 }
 

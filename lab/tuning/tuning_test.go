@@ -24,12 +24,19 @@ var (
 	kills   = flag.Int("kills", 200, "so often somebody is killed")
 	first   = flag.Int("first", 0, "number of the first of them: with -seed and -kills a part of the row")
 	seed    = flag.Uint64("seed", 1, "of the moments")
+	names   = flag.Bool("names", false, "print the names of the cases, and run nothing")
 	aa      = flag.Int("aa", 60, "comparisons of a healthy path with itself")
 )
 
 // TestMain: whoever asks for tunings wants none skipped.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *names {
+		for _, c := range Cases() {
+			fmt.Println(c.Name)
+		}
+		return
+	}
 	os.Setenv(lab.RequireVariable, "1")
 	os.Exit(m.Run())
 }
@@ -50,7 +57,7 @@ func TestCases(t *testing.T) {
 				fmt.Println("  ! " + w)
 				t.Fail()
 			}
-			save(t, strings.ReplaceAll(c.Name, "+", "-"), o.Document)
+			save(t, c.Name, o.Document)
 		})
 	}
 }
@@ -127,7 +134,7 @@ func TestAA(t *testing.T) {
 		}
 		outcomes[a.Comparison.Outcome]++
 	}
-	fmt.Printf("%d comparisons: %v\n", *aa, outcomes)
+	fmt.Printf("%-58s %d comparisons of %.1f Mb/s with itself: %v\n", "a-a", *aa, milestone(d, 0)["local -> peer"]/1e6, outcomes)
 	if n := *aa - outcomes[measure.Equivalent] - outcomes[measure.Undecided]; n > *aa/30 {
 		t.Errorf("%d of %d are neither equivalent nor undecided", n, *aa)
 	}

@@ -2,7 +2,6 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +41,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("pages", s.pages)
 	t.Run("delete", s.deletes)
 	t.Run("prune", s.prunes)
+	t.Run("prune a command", s.prunesCommand)
 	t.Run("not there", s.notThere)
 	t.Run("unfit", s.unfit)
 	t.Run("hostile", s.hostile)
@@ -203,6 +203,15 @@ func (x Suite) again(t *testing.T) {
 	}
 	if e, err := s.Entry(within(t), id); err != nil || e.Title != "first" {
 		t.Errorf("entry %+v, %v: want the first title", e, err)
+	}
+	untitled := Put(t, s, Document(2), "")
+	Put(t, s, Document(2), "")
+	Put(t, s, Document(2), "Said later")
+	if e, err := s.Entry(within(t), untitled); err != nil || e.Title != "Said later" {
+		t.Errorf("entry %+v, %v: want the title that it had not", e, err)
+	}
+	if ids, _ := find(t, s, store.Filter{Text: "said LATER"}); !slices.Equal(ids, []string{untitled}) {
+		t.Errorf("found by it: %v", ids)
 	}
 }
 
@@ -401,6 +410,47 @@ func (x Suite) prunes(t *testing.T) {
 	step(store.Retention{Bytes: 1}, len(ids)-1)
 }
 
+func (x Suite) prunesCommand(t *testing.T) {
+	s := x.Open(t)
+	Fill(t, s, 12) // a third each of test, ladder and check, the oldest in 2026
+	count := func(command string, want int) {
+		t.Helper()
+		if got, _ := find(t, s, store.Filter{Commands: []string{command}}); len(got) != want {
+			t.Fatalf("%d of %s, want %d", len(got), command, want)
+		}
+	}
+	for _, c := range []struct {
+		r            store.Retention
+		gone, ladder int
+	}{
+		{store.Retention{Command: "none", Count: 1, Age: 1, Bytes: 1}, 0, 4},
+		{store.Retention{Command: "ladder", Count: 4, Bytes: 1 << 40}, 0, 4},
+		{store.Retention{Command: "ladder", Count: 3}, 1, 3},
+		{store.Retention{Command: "ladder", Bytes: 1}, 2, 1},
+	} {
+		dry := c.r
+		dry.DryRun = true
+		for _, r := range []store.Retention{dry, c.r} {
+			if n, err := s.Prune(within(t), r); n != c.gone || err != nil {
+				t.Fatalf("Prune %+v: %d, %v; want %d", r, n, err, c.gone)
+			}
+		}
+		count("test", 4)
+		count("ladder", c.ladder)
+		count("check", 4)
+	}
+	old := Document(1)
+	old.StartedAt, old.ElapsedNs = time.Now().AddDate(-1, 0, 0), 99
+	Put(t, s, old, "")
+	other := Document(0)
+	other.StartedAt = old.StartedAt
+	Put(t, s, other, "")
+	if n, err := s.Prune(within(t), store.Retention{Command: "ladder", Age: 300 * 24 * time.Hour}); n != 1 || err != nil {
+		t.Fatalf("Prune by age: %d, %v", n, err)
+	}
+	count("test", 5)
+}
+
 // noise is text that hardly gets smaller by being compressed.
 func noise(seed, bytes int) string {
 	var b strings.Builder
@@ -521,76 +571,4 @@ func (x Suite) writers(t *testing.T) {
 			t.Errorf("%d are kept, want %d", len(got), writers*each)
 		}
 	}
-}
-
-func (x Suite) exported(t *testing.T) {
-	from, n := x.Open(t), store.DefaultLimit+20 // more than a page
-	ids := Fill(t, from, n)
-	var out bytes.Buffer
-	if written, err := store.Export(within(t), &out, from, store.Filter{}); written != n || err != nil {
-		t.Fatalf("Export: %d, %v", written, err)
-	}
-	to := store.Memory()
-	for range 2 { // the second time all of them are there already
-		done, err := store.Import(within(t), bytes.NewReader(out.Bytes()), to)
-		if err != nil || done.Kept != n || done.Bad != 0 {
-			t.Fatalf("Import: %+v, %v", done, err)
-		}
-	}
-	for i, id := range ids {
-		Same(t, get(t, to, id), Document(i))
-		if e, err := to.Entry(within(t), id); err != nil || e.Title != fmt.Sprintf("%d Mb/s, Number %d", i, i) {
-			t.Errorf("entry %+v, %v", e, err)
-		}
-	}
-	for _, limit := range []int{1, store.DefaultLimit, store.DefaultLimit + 7} {
-		if written, err := store.Export(within(t), &out, from, store.Filter{Limit: limit}); written != limit || err != nil {
-			t.Errorf("Export of %d: %d, %v", limit, written, err)
-		}
-	}
-	if written, err := store.Export(within(t), &out, from, store.Filter{Plan: "nightly"}); written != n/6 || err != nil {
-		t.Errorf("Export of a plan: %d, %v", written, err)
-	}
-}
-
-func (x Suite) hostileLines(t *testing.T) {
-	s := x.Open(t)
-	lines := []string{
-		text1(t, Document(0)), // a document as it is
-		"",
-		`{"title":"x"}`,
-		`{"title":"x","document":{"schema":"thru.result/9"}}`,
-		`{"title":"x","document":` + text1(t, Document(1)) + `}`,
-		"not JSON",
-		`{"title":1,"document":` + text1(t, Document(2)) + `}`,
-		`{"document":{"schema":"thru.result/1","started_at":"9999-12-31T23:59:59-12:00"}}`,
-		strings.Repeat("[", 100_000),
-		`{"schema":"thru.result/1","cells":[{}` + strings.Repeat(",{}", 100_000) + "]}",
-		"null", "[]", "\x00\xff",
-		`{"document":` + text1(t, Document(3)) + "}\r",
-	}
-	done, err := store.Import(within(t), strings.NewReader(strings.Join(lines, "\n")), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var bad []int
-	for _, l := range done.Left {
-		bad = append(bad, l.Line)
-	}
-	if want := []int{3, 4, 6, 7, 8, 9, 10, 11, 12, 13}; done.Kept != 3 || done.Bad != len(want) || !slices.Equal(bad, want) {
-		t.Errorf("%+v", done)
-	}
-	if got, _ := find(t, s, store.Filter{}); len(got) != 3 {
-		t.Errorf("kept: %v", got)
-	}
-}
-
-// text1 is a document in one line.
-func text1(t testing.TB, doc *measure.Document) string {
-	t.Helper()
-	b, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"thru/internal/compare"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/stat"
+	"thru/internal/store"
+	"thru/internal/unit"
+)
+
+type compareCmd struct {
+	Before string `arg:"" help:"What was: an id of thru history, last~1, a span such as last-week or 2026-11-01..2026-11-07, a run, or a file (of thru or iperf3)."`
+	After  string `arg:"" help:"What is, by the same words: last, today."`
+	filterFlags
+	Bar    string `name:"bar" default:"2%" placeholder:"PCT" help:"A change within it is none (default 2%)."`
+	Anyway bool   `name:"anyway" help:"Compare although settings differ that make other things of the figures."`
+	FailOn string `name:"fail-on" enum:"rate,any" default:"rate" placeholder:"rate|any" help:"What ends with exit code 3: a rate that got worse, or also CPU, round trip, loss or latency (default rate)."`
+	JSON   bool   `group:"Form" name:"json" help:"Print one JSON document (docs/comparison.md)."`
+	HTML   string `group:"Form" name:"html" type:"newfile" placeholder:"FILE" help:"Write one page to hand over, signed by this host."`
+
+	Markdown string `group:"Form" name:"markdown" type:"outfile" placeholder:"FILE" help:"Write it as Markdown, signed; - is stdout."`
+}
+
+// Help says what the outcomes are.
+func (compareCmd) Help() string {
+	return `Flows are paired by what they measure. Of one result each side every run is a value,
+of a span every result is one; so one run a side tells little: thru test --repeat 5.
+
+  improved, worse  the whole 95% interval of the change is beyond the bar
+  equivalent       it is within
+  undecided        neither: it takes more runs, or more results
+  not compared     settings differ, or a side has no figure
+
+A regression ends with exit code 3, and where nothing could be compared, or a flow
+that was measured before has failed, it is 1.`
+}
+
+// Run compares.
+func (c *compareCmd) Run(ctx context.Context, e *env) error {
+	bar, err := unit.ParsePercent(c.Bar)
+	if err != nil || !(bar > 0) || bar > 50 || math.IsNaN(bar) {
+		return fault.Usagef("such as --bar 5%", "--bar %s: no percentage above 0 and up to 50", short(c.Bar))
+	}
+	for _, f := range []struct{ flag, file string }{{"--html", c.HTML}, {"--markdown", strings.TrimPrefix(c.Markdown, "-")}} {
+		if err := writable(f.flag, f.file); err != nil {
+			return err
+		}
+	}
+	if c.JSON && c.Markdown == "-" {
+		return fault.Usagef("name a file for one of them", "two forms go to stdout")
+	}
+	before, after, err := c.find(ctx, e)
+	if err != nil {
+		return err
+	}
+	o := compare.Options{BarPct: bar, Anyway: c.Anyway, Guards: c.FailOn == "any", Before: c.Before, After: c.After, BeforeNames: namesOf(before), AfterNames: namesOf(after)}
+	x := compare.Of(documentsOf(before), documentsOf(after), o)
+	x.Thru, x.Arguments, x.ComparedAt = e.version, e.arguments(), new(time.Now().UTC().Truncate(time.Second))
+	if err := c.print(e, x); err != nil {
+		return err
+	}
+	return e.comparedError(x)
+}
+
+// find looks both words up.
+func (c *compareCmd) find(ctx context.Context, e *env) (before, after []named, err error) {
+	filter, err := c.filter(time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	e.archive = archiveOf(keepFlags{storeFile: c.storeFile})
+	shelf := e.library(stat.Link{})
+	defer func() { err = errors.Join(err, shelf.Close()) }()
+	if before, err = c.one(ctx, shelf, c.Before, filter); err != nil {
+		return nil, nil, err
+	}
+	after, err = c.one(ctx, shelf, c.After, filter)
+	return before, after, err
+}
+
+func (c *compareCmd) one(ctx context.Context, shelf *library, word string, f store.Filter) ([]named, error) {
+	found, err := shelf.find(ctx, word, f)
+	if err == nil && len(found) == 0 {
+		err = fault.Usagef("thru history lists what is kept", "%s: no result", short(word))
+	}
+	return found, err
+}
+
+func namesOf(all []named) (names []string) {
+	for _, n := range all {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+func documentsOf(all []named) (docs []*measure.Document) {
+	for _, n := range all {
+		docs = append(docs, n.doc)
+	}
+	return docs
+}
+
+// print writes the comparison in the forms that were asked for.
+func (c *compareCmd) print(e *env, x *measure.Compared) error {
+	var files []string
+	for _, f := range []struct {
+		flag, file string
+		write      func(w io.Writer, s *report.Signature) error
+	}{
+		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
+			return report.ComparedHTML(w, x, report.HTMLOptions{Signed: s})
+		}},
+		{"--markdown", c.Markdown, func(w io.Writer, s *report.Signature) error {
+			return report.ComparedMarkdown(w, x, report.MarkdownOptions{Signed: s})
+		}},
+	} {
+		if f.file == "" {
+			continue
+		}
+		if err := e.writeForm(f.flag, f.file, f.write, true); err != nil {
+			return err
+		}
+		files = append(files, f.file)
+	}
+	switch {
+	case c.JSON:
+		return report.ComparedJSON(e.out, x)
+	case c.Markdown == "-":
+		return nil
+	}
+	width, colour := terminal(e.out)
+	if err := report.ComparedText(e.out, x, report.TextOptions{Width: width, Colour: colour}); err != nil {
+		return err
+	}
+	for _, f := range files {
+		fmt.Fprintf(e.out, "report: %s\n", f)
+	}
+	return nil
+}
+
+// comparedError is how the command ends; the document has been printed.
+func (e *env) comparedError(x *measure.Compared) error {
+	failed := 0
+	for _, f := range x.Cells {
+		if f.Failed && !f.Beside {
+			failed++
+		}
+	}
+	if x.Regression {
+		return printed{fault.New(fault.Verdict, "", "%s", x.Reason)}
+	}
+	if x.Outcome != measure.NotCompared && failed == 0 {
+		return nil
+	}
+	err := fault.Failf(nothingHint(x), "%s", x.Reason)
+	e.errorLines(err)
+	return printed{err}
+}
+
+// nothingHint is what to do where nothing could be compared.
+func nothingHint(x *measure.Compared) string {
+	refused := false
+	for _, c := range x.Cells {
+		refused = refused || c.Before != nil && c.After != nil
+	}
+	switch {
+	case len(x.Cells) > 0 && !refused:
+		return ""
+	case len(x.Cells) > 0:
+		return "measure with the same settings, or compare them --anyway"
+	}
+	var words []string
+	for _, u := range x.Unmatched {
+		words = append(words, u.Side+" has "+measure.PairName(u.From, u.To)+" ("+u.What+")")
+		if len(words) == 4 {
+			break
+		}
+	}
+	if len(words) == 0 {
+		return "thru history lists results with figures"
+	}
+	return strings.Join(words, "; ")
+}

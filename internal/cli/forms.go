@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/measure"
+	"thru/internal/report"
+)
+
+// writeForms writes the files in which a document is asked for beside what is
+// printed. A page and Markdown are signed.
+func (e *env) writeForms(doc *measure.Document, f forms) error {
+	for _, x := range []struct {
+		flag, file string
+		write      func(w io.Writer, s *report.Signature) error
+		signs      bool
+	}{
+		{"--html", f.html, func(w io.Writer, s *report.Signature) error {
+			return report.HTML(w, doc, report.HTMLOptions{Raw: f.raw, Signed: s})
+		}, true},
+		{"--markdown", f.markdown, func(w io.Writer, s *report.Signature) error {
+			return report.Markdown(w, doc, report.MarkdownOptions{Signed: s})
+		}, true},
+		{"--csv", f.csv, func(w io.Writer, _ *report.Signature) error { return report.CSV(w, doc) }, false},
+	} {
+		if x.file == "" {
+			continue
+		}
+		if err := e.writeForm(x.flag, x.file, x.write, x.signs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeForm writes one of them. Where this host has no key it is written without
+// a signature, and says so.
+func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signature) error, signs bool) error {
+	var who *report.Signature
+	var key *bus.Signer
+	if signs {
+		var err error
+		if key, err = e.signer(); err != nil {
+			e.warn("the report is not signed", err)
+		} else {
+			who = &report.Signature{Host: hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
+		}
+	}
+	var b bytes.Buffer
+	if err := write(&b, who); err != nil {
+		return fmt.Errorf("cli: writing the report: %w", err)
+	}
+	text := b.Bytes()
+	if who != nil {
+		var err error
+		if text, err = sealed(text, key, who.Host, time.Now()); err != nil {
+			return err
+		}
+	}
+	return e.deliver(flag, file, text)
+}
+
+// plainLetters mean nothing to a shell.
+const plainLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+// plainName is a file's name where a shell takes it as it is.
+func plainName(name string) string {
+	if name == "-" || strings.Trim(name, plainLetters) != "" {
+		return "FILE"
+	}
+	return name
+}
+
+// deliver writes a form to its file, or to stdout.
+func (e *env) deliver(flag, file string, text []byte) error {
+	if file == "-" {
+		_, err := e.out.Write(text)
+		return err
+	}
+	return replaceFile(flag, file, text)
+}

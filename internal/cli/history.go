@@ -1,0 +1,370 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/store"
+	"thru/internal/unit"
+)
+
+// historyCmd is about the results that are kept.
+type historyCmd struct {
+	List   historyListCmd   `cmd:"" default:"withargs" help:"List them, the newest first: what history does by itself. --help has the filters."`
+	Export historyExportCmd `cmd:"" help:"Write them as JSON lines: a copy to keep, or for another machine."`
+	Import historyImportCmd `cmd:"" help:"Take over what export has written, or documents of --json."`
+	Rm     historyRmCmd     `cmd:"" help:"Remove some."`
+	Prune  historyPruneCmd  `cmd:"" help:"Remove the oldest: by age, number or size."`
+}
+
+// filterFlags say which results are meant.
+type filterFlags struct {
+	storeFile
+	Host    []string `group:"Which" name:"host" placeholder:"NAME" help:"This host took part, by its name as an end point or its own."`
+	Pair    string   `group:"Which" name:"pair" placeholder:"A..B" help:"Measured from A to B."`
+	Plan    string   `group:"Which" name:"plan" placeholder:"NAME" help:"Of this plan."`
+	Command []string `group:"Which" name:"command" placeholder:"COMMAND" help:"Of thru test, ladder, run, check, explain, tune or serve."`
+	Label   []string `group:"Which" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"With this label, of the result or of one of its hosts."`
+	Since   string   `group:"Which" name:"since" placeholder:"WHEN" help:"Not before: 7d, 12h, 2026-11-20, 2026-11-20T15:04, yesterday, last-week."`
+	Until   string   `group:"Which" name:"until" placeholder:"WHEN" help:"Not after."`
+	Verdict string   `group:"Which" name:"verdict" enum:",pass,fail,none" default:"" placeholder:"pass|fail|none" help:"With this verdict; none is without one."`
+	Failed  bool     `group:"Which" name:"failed" help:"Ended by an error."`
+}
+
+// filter turns the flags into the store's terms.
+func (f filterFlags) filter(now time.Time) (store.Filter, error) {
+	s := store.Filter{Hosts: f.Host, Plan: f.Plan, Commands: f.Command, Verdict: f.Verdict}
+	if f.Failed {
+		s.Failed = &f.Failed
+	}
+	if f.Pair != "" {
+		from, to, found := strings.Cut(f.Pair, "..")
+		if !found || from == "" || to == "" {
+			return s, fault.Usagef("such as --pair local..peer", "--pair %q: no A..B", short(f.Pair))
+		}
+		s.Pair = measure.PairName(from, to)
+	}
+	var err error
+	if s.Labels, err = readLabels(f.Label); err != nil {
+		return s, err
+	}
+	if f.Since != "" {
+		if s.Since, _, err = readWhen(f.Since, now); err != nil {
+			return s, err
+		}
+	}
+	if f.Until != "" {
+		_, s.Until, err = readWhen(f.Until, now)
+	}
+	return s, err
+}
+
+// historyListCmd lists results.
+type historyListCmd struct {
+	Words []string `arg:"" optional:"" name:"word" help:"What title, hosts, plan or labels hold; a span such as today or 2026-11-01..2026-11-07."`
+	filterFlags
+	Limit int  `group:"Output" name:"limit" default:"50" placeholder:"N" help:"At most so many (default 50)."`
+	JSON  bool `group:"Output" name:"json" help:"Print them as one JSON document."`
+}
+
+// historyList is what --json prints.
+type historyList struct {
+	Results []store.Entry  `json:"results"`
+	More    bool           `json:"more"` // than --limit
+	Error   *measure.Error `json:"error"`
+}
+
+// Run lists what is kept.
+func (c *historyListCmd) Run(ctx context.Context, e *env) error {
+	if c.Limit < 1 {
+		return fault.Usagef("such as --limit 50", "--limit %d: no number of results", c.Limit)
+	}
+	now := time.Now()
+	f, err := c.filter(now)
+	if err != nil {
+		return err
+	}
+	f.Limit = c.Limit
+	var text []string
+	for _, w := range c.Words {
+		if when, err := readSpan(w, now); err == nil {
+			if !f.Since.IsZero() || !f.Until.IsZero() {
+				return fault.Usagef("give one: a span, or --since and --until", "%s: another time is given too", w)
+			}
+			f.Since, f.Until = when.since, when.until
+			continue
+		}
+		text = append(text, w)
+	}
+	f.Text = strings.Join(text, " ")
+	var found []store.Entry
+	var more bool
+	err = e.withStore(c.storeFile, store.Options{ReadOnly: true}, func(s store.Store) (err error) {
+		found, more, err = s.Find(ctx, f)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.out, historyList{Results: append([]store.Entry{}, found...), More: more})
+	}
+	return c.print(e, found, more, errors.Is(err, fs.ErrNotExist), now)
+}
+
+// print writes the table, or why there is none.
+func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now time.Time) error {
+	if none && c.Store != "" {
+		return fault.Failf("without --store the usual one is read", "nothing is kept in %s", c.Store)
+	}
+	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
+		_, err := fmt.Fprintln(e.out, "No result is kept yet. Each test keeps its own: thru test, and then thru history.")
+		return err
+	}
+	if len(found) == 0 {
+		_, err := fmt.Fprintln(e.out, "No result fits. `thru history` lists all.")
+		return err
+	}
+	width, colour := terminal(e.out)
+	w := bufio.NewWriter(e.out)
+	writeEntries(w, found, width, colour, now)
+	if more {
+		fmt.Fprintf(w, "There are more: --limit %d, or ask for some: --host, --pair, --since.\n", 4*c.Limit)
+	}
+	return w.Flush()
+}
+
+// none tells that no flag asks for some of them.
+func (f filterFlags) none() bool {
+	return len(f.Host)+len(f.Command)+len(f.Label) == 0 && f.Pair+f.Plan+f.Since+f.Until+f.Verdict == "" && !f.Failed
+}
+
+// withStore opens the store, uses it and gives it back.
+func (e *env) withStore(at storeFile, o store.Options, use func(store.Store) error) error {
+	s, err := archiveOf(keepFlags{storeFile: at}).open(o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(s), s.Close())
+}
+
+func printJSON(w io.Writer, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		_, err = w.Write(append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("cli: printing JSON: %w", err)
+	}
+	return nil
+}
+
+// historyExportCmd writes results as JSON lines.
+type historyExportCmd struct {
+	File string `arg:"" optional:"" name:"file" help:"Where they go (default: stdout). A file that exists is left alone."`
+	filterFlags
+}
+
+// Run exports.
+func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
+	f, err := c.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	f.Limit = -1 // all
+	return e.withStore(c.storeFile, store.Options{ReadOnly: true}, func(s store.Store) error {
+		if c.File == "" || c.File == "-" {
+			_, err := store.Export(ctx, e.out, s, f)
+			return err
+		}
+		n, err := exportTo(ctx, c.File, s, f)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(e.out, "%s written to %s\n", results(n), c.File)
+		return err
+	})
+}
+
+// exportTo writes a file that is not there yet, whole or not at all.
+func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (int, error) {
+	const hint = "name a file that does not exist yet, in a folder that can be written to"
+	if _, err := os.Lstat(path); err == nil {
+		return 0, fault.Failf(hint, "%s is there already", path)
+	}
+	out, err := besideFile(path, 0o600)
+	if err != nil {
+		return 0, unwritten("export", err)
+	}
+	defer os.Remove(out.Name())
+	n, err := store.Export(ctx, out, s, f)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = os.Link(out.Name(), path)                                                // fails where somebody has made one meanwhile
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission) { // a file system without links
+			err = os.Rename(out.Name(), path)
+		}
+	}
+	if err != nil {
+		return 0, fault.Failf(hint, "cli: writing %s: %w", path, err)
+	}
+	return n, nil
+}
+
+// historyImportCmd takes results over.
+type historyImportCmd struct {
+	Files []string `arg:"" name:"file" help:"What export has written, or a document of --json; - is stdin."`
+	storeFile
+}
+
+// Run imports.
+func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
+	sources, err := e.open(ctx, c.Files)
+	if err != nil {
+		return err
+	}
+	defer closeSources(sources)
+	return e.withStore(c.storeFile, store.Options{}, func(s store.Store) error {
+		bad := 0
+		for _, from := range sources {
+			got, err := store.Import(ctx, from, s, report.Answer)
+			for _, b := range got.Left {
+				e.line(fmt.Sprintf("%s, line %d: %s", from.name, b.Line, b.Why))
+			}
+			if bad += got.Bad; err != nil {
+				return fmt.Errorf("%s: %w", from.name, err)
+			}
+			fmt.Fprintf(e.out, "%s: %s taken over\n", from.name, results(got.Kept))
+		}
+		if bad > 0 {
+			return fault.Failf("what could be read is there; the rest is no result of thru", "%s could not be taken over", unit.Plural(bad, "line"))
+		}
+		return nil
+	})
+}
+
+// historyRmCmd removes results.
+type historyRmCmd struct {
+	IDs []string `arg:"" name:"id" help:"Of thru history; the first 6 characters or more, where they tell it from all others; last, last~1."`
+	storeFile
+	Yes bool `name:"yes" help:"Do not ask."`
+}
+
+// Run removes results.
+func (c *historyRmCmd) Run(ctx context.Context, e *env) error {
+	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {
+		var going []store.Entry
+		for _, word := range c.IDs {
+			x, err := entryOf(ctx, s, word, store.Filter{})
+			if err != nil {
+				return err
+			}
+			going = append(going, x)
+		}
+		return e.remove(ctx, s, going, c.Yes)
+	})
+}
+
+// historyPruneCmd removes the oldest results.
+type historyPruneCmd struct {
+	Older string `name:"older" placeholder:"TIME" help:"Those that are older, such as 90d or 12w."`
+	Keep  int    `name:"keep" placeholder:"N" help:"All but the newest so many."`
+	Bytes string `name:"max-bytes" placeholder:"SIZE" help:"The oldest, until the file is at most so large, such as 500M."`
+	storeFile
+	Yes bool `name:"yes" help:"Do not ask."`
+}
+
+// Run prunes.
+func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
+	var r store.Retention
+	var err error
+	if c.Older != "" {
+		begin, _, werr := readWhen(c.Older, time.Now())
+		if !ago.MatchString(c.Older) || werr != nil {
+			return fault.Usagef("such as --older 90d", "--older %q is no age", short(c.Older))
+		}
+		r.Age = time.Since(begin)
+	}
+	if c.Bytes != "" {
+		if r.Bytes, err = unit.ParseSize(c.Bytes); err != nil || r.Bytes <= 0 {
+			return fault.Usagef("such as --max-bytes 500M", "--max-bytes %q is no size", short(c.Bytes))
+		}
+	}
+	if r.Count = c.Keep; c.Keep < 0 || r == (store.Retention{}) {
+		return fault.Usagef("such as --older 90d, --keep 1000 or --max-bytes 500M", "nothing says what may go")
+	}
+	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {
+		if !c.Yes {
+			count := r
+			count.DryRun = true
+			n, err := s.Prune(ctx, count)
+			if err == nil && n > 0 {
+				err = e.confirm(ctx, fmt.Sprintf("Remove the oldest %s?", results(n)))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		n, err := s.Prune(ctx, r)
+		if err == nil {
+			_, err = fmt.Fprintf(e.out, "%s removed\n", results(n))
+		}
+		return err
+	})
+}
+
+// remove removes results after it has asked.
+func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, yes bool) error {
+	ids := make([]string, len(going))
+	for i, x := range going {
+		ids[i] = x.ID
+	}
+	named := strings.Join(ids, ", ")
+	if len(ids) > 4 {
+		named = strings.Join(ids[:3], ", ") + ", ..."
+	}
+	if !yes {
+		if err := e.confirm(ctx, fmt.Sprintf("Remove %s (%s)?", results(len(ids)), named)); err != nil {
+			return err
+		}
+	}
+	n, err := s.Delete(ctx, ids...)
+	if err == nil {
+		_, err = fmt.Fprintf(e.out, "%s removed\n", results(n))
+	}
+	return err
+}
+
+// confirm asks at the terminal. Anything but a yes is an error, and so is that nobody is there.
+func (e *env) confirm(ctx context.Context, question string) error {
+	if !isTerminal(e.in) {
+		return fault.Usagef("--yes does it without asking", "there is no terminal to ask at: %s", question)
+	}
+	fmt.Fprint(e.err, printable(question)+" [y/N] ")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := make(chan string)
+	go linesOf(ctx, e.in, lines)
+	select {
+	case line := <-lines:
+		if isYes(line) {
+			return nil
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return fault.Failf("", "nothing was removed")
+}
+
+// results counts them.
+func results(n int) string { return unit.Plural(n, "result") }

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// span is a time from since until before until; what is zero does not bind.
+type span struct{ since, until time.Time }
+
+// whenHint is how times may be given.
+const whenHint = "such as 7d or 12h ago, 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two with .. between"
+
+// ago is a time before now: 30m, 12h, 7d, 4w.
+var ago = regexp.MustCompile(`^([0-9]{1,6})(m|min|h|d|w)$`)
+
+// readSpan reads a span of time: a day or week by its name, or SINCE..UNTIL, of
+// which either may be left out. Days begin at midnight here; weeks on Monday (ISO 8601).
+func readSpan(word string, now time.Time) (span, error) {
+	if s, ok := namedSpan(strings.ReplaceAll(word, " ", "-"), now); ok {
+		return s, nil
+	}
+	from, to, both := strings.Cut(word, "..")
+	var s span
+	var err error
+	if from != "" {
+		if s.since, _, err = readWhen(from, now); err != nil {
+			return s, err
+		}
+	}
+	switch {
+	case both && to != "":
+		_, s.until, err = readWhen(to, now)
+	case !both:
+		_, s.until, err = readWhen(from, now)
+		if ago.MatchString(from) { // the last so many days
+			s.until = time.Time{}
+		}
+	}
+	if err == nil && !s.until.IsZero() && !s.since.Before(s.until) {
+		err = fault.Usagef("the earlier one comes first", "%s: it ends before it begins", word)
+	}
+	return s, err
+}
+
+// namedSpan is a span that has a name.
+func namedSpan(word string, now time.Time) (span, bool) {
+	day := midnight(now)
+	week := day.AddDate(0, 0, -(int(day.Weekday())+6)%7)
+	month := day.AddDate(0, 0, 1-day.Day())
+	switch word {
+	case "today":
+		return span{day, day.AddDate(0, 0, 1)}, true
+	case "yesterday":
+		return span{day.AddDate(0, 0, -1), day}, true
+	case "this-week":
+		return span{week, week.AddDate(0, 0, 7)}, true
+	case "last-week":
+		return span{week.AddDate(0, 0, -7), week}, true
+	case "this-month":
+		return span{month, month.AddDate(0, 1, 0)}, true
+	case "last-month":
+		return span{month.AddDate(0, -1, 0), month}, true
+	}
+	return span{}, false
+}
+
+func midnight(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
+}
+
+// readWhen reads one moment, or a day, which has a begin and an end.
+func readWhen(word string, now time.Time) (begin, end time.Time, err error) {
+	if s, ok := namedSpan(word, now); ok {
+		return s.since, s.until, nil
+	}
+	if m := ago.FindStringSubmatch(word); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		switch m[2] {
+		case "d":
+			begin = now.AddDate(0, 0, -n)
+		case "w":
+			begin = now.AddDate(0, 0, -7*n)
+		case "h":
+			begin = now.Add(-time.Duration(n) * time.Hour)
+		default:
+			begin = now.Add(-time.Duration(n) * time.Minute)
+		}
+		return begin, begin, nil
+	}
+	for _, f := range []struct {
+		layout string
+		days   int
+		long   time.Duration
+	}{{"2006-01-02", 1, 0}, {"2006-01-02T15:04", 0, time.Minute}, {"2006-01-02 15:04", 0, time.Minute}, {"2006-01-02T15:04:05", 0, time.Second}, {time.RFC3339, 0, time.Second}} {
+		if t, err := time.ParseInLocation(f.layout, word, now.Location()); err == nil {
+			return t, t.AddDate(0, 0, f.days).Add(f.long), nil
+		}
+	}
+	return begin, end, fault.Usagef(whenHint, "%q is no time", short(word))
+}
+
+// isSpan tells whether a word is meant as a span of time.
+func isSpan(word string) bool {
+	_, err := readSpan(word, time.Now())
+	return err == nil || strings.Contains(word, "..")
+}

@@ -1,0 +1,118 @@
+package compare
+
+import (
+	"slices"
+	"strconv"
+
+	"thru/internal/measure"
+)
+
+// pathChanges are the facts of paths that are not what they were: of each
+// direction that the newest result of either side has probed or taken.
+func pathChanges(a, b *side, e ends) (all []measure.FactChange) {
+	before, after := a.wayFacts(), b.wayFacts()
+	for _, w := range after {
+		from, to := e.before[w.from], e.before[w.to]
+		i := slices.IndexFunc(before, func(x wayFacts) bool { return x.from == from && x.to == to })
+		if i < 0 {
+			continue
+		}
+		for _, f := range w.facts {
+			k := slices.IndexFunc(before[i].facts, func(x wayFact) bool { return x.kind == f.kind })
+			if k < 0 || before[i].facts[k].value == f.value {
+				continue
+			}
+			all = append(all, measure.FactChange{Of: measure.PairName(w.from, w.to), Fact: f.kind, Name: factNames()[f.kind].name, Before: before[i].facts[k].value, After: f.value})
+		}
+	}
+	return all
+}
+
+// wayFacts are the facts of one direction.
+type wayFacts struct {
+	from, to string
+	facts    []wayFact
+}
+
+type wayFact struct{ kind, value string }
+
+// wayFacts are those of the newest result that has probed a path.
+func (s *side) wayFacts() (all []wayFacts) {
+	for _, d := range slices.Backward(s.docs) {
+		for i := range d.Paths {
+			p := &d.Paths[i]
+			for _, w := range []wayFacts{oneWay(p, p.From, p.To, &p.Forward), oneWay(p, p.To, p.From, &p.Back)} {
+				if !slices.ContainsFunc(all, func(x wayFacts) bool { return x.from == w.from && x.to == w.to }) {
+					all = append(all, w)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func oneWay(p *measure.Path, from, to string, o *measure.OneWay) wayFacts {
+	w := wayFacts{from: from, to: to}
+	add := func(kind, value string) { w.facts = append(w.facts, wayFact{kind, value}) }
+	if o.MTU != nil {
+		add("paths.mtu", strconv.Itoa(o.MTU.Bytes))
+		add("paths.silent", yesNo(o.MTU.Silent))
+	}
+	if o.Route != nil {
+		gateway := o.Route.Gateway
+		if gateway == "" {
+			gateway = "none, on the link"
+		}
+		add("paths.gateway", gateway)
+	}
+	if o.Hops != nil {
+		add("paths.hops", strconv.Itoa(*o.Hops))
+	}
+	if o.Congestion != nil {
+		add("paths.congestion", *o.Congestion)
+	}
+	if p.Ports != nil && from == p.From {
+		add("paths.ways", strconv.Itoa(p.Ports.Ways))
+	}
+	if from == p.From && !p.Quick {
+		seen := p.SeenAs
+		if seen == "" {
+			seen = "its own"
+		}
+		add("paths.seen_as", seen)
+	}
+	if h := p.Handshake; h != nil {
+		if from == p.From {
+			w.facts = append(w.facts, synFacts(h.SYNSeen)...)
+		} else {
+			w.facts = append(w.facts, synFacts(h.SYNACKSeen)...)
+		}
+	}
+	return w
+}
+
+// synFacts are the options of a segment of the handshake as they arrived.
+func synFacts(s *measure.SYN) (all []wayFact) {
+	if s == nil {
+		return nil
+	}
+	if s.MSS != nil {
+		all = append(all, wayFact{"paths.syn_mss", strconv.Itoa(*s.MSS)})
+	}
+	if s.HasScale != nil {
+		value := "no such option"
+		if *s.HasScale && s.WindowScale != nil {
+			value = strconv.Itoa(*s.WindowScale)
+		}
+		all = append(all, wayFact{"paths.window_scale", value})
+	}
+	for _, o := range []struct {
+		kind string
+		on   *bool
+	}{{"paths.sack", s.SACK}, {"paths.timestamps", s.Timestamps}, {"paths.ecn", s.ECN}} {
+		if o.on != nil {
+			all = append(all, wayFact{o.kind, map[bool]string{true: "on", false: "off"}[*o.on]})
+		}
+	}
+	return all
+}

@@ -1,0 +1,87 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// role is the part that one interface had before and another has after: the
+// traffic took the one, and takes the other. Facts are compared by it, beside those
+// of each interface by its own name.
+type role struct {
+	id            string // in keys, where no interface has such a name
+	before, after string
+}
+
+// roles are those of one end point.
+type roles []role
+
+// rolesOf pairs the interfaces that only one side's traffic takes, in their order.
+func rolesOf(before, after []string) (all roles) {
+	without := func(all, of []string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(of, s) })
+	}
+	was, is := without(before, after), without(after, before)
+	for i := range min(len(was), len(is)) {
+		all = append(all, role{fmt.Sprintf("in use, %d", i), was[i], is[i]})
+	}
+	return all
+}
+
+// name judges a fact and names it; false of one that a role has said otherwise:
+// that an interface which has another name now is gone, and hardware addresses.
+func (all roles) name(c *measure.FactChange, used []string) bool {
+	thing, kind := nameIn(c.Fact), kindOfFact(c.Fact)
+	for _, r := range all {
+		switch {
+		case kind == "interfaces.name" && (thing == r.before || thing == r.after):
+			return false
+		case thing == r.id && strings.HasPrefix(kind, "interfaces."):
+			c.Fact = strings.Replace(c.Fact, "["+r.id+"]", "["+r.after+"]", 1)
+			judgeFact(c, used)
+			c.Name = strings.TrimSuffix(c.Name, " of "+r.after) + " of the interface in use"
+			c.Before, c.After = c.Before+" ("+r.before+")", c.After+" ("+r.after+")"
+			return !isMinor(kind)
+		}
+	}
+	judgeFact(c, used)
+	return true
+}
+
+// repeats tells of a change that another key of the same end point has said.
+func repeats(all []measure.FactChange, c *measure.FactChange) bool {
+	return slices.ContainsFunc(all, func(x measure.FactChange) bool {
+		return x.Of == c.Of && x.Before == c.Before && x.After == c.After && (x.Name == c.Name || isCongestion(x.Fact) && isCongestion(c.Fact))
+	})
+}
+
+// isCongestion tells of the keys under which the congestion control of a host, and of
+// what it sends, is a fact.
+func isCongestion(key string) bool {
+	return slices.Contains([]string{"congestion_control", "sysctls[net.ipv4.tcp_congestion_control]", "settings_changed[net.ipv4.tcp_congestion_control]", "paths.congestion"}, key)
+}
+
+// sayOnce leaves out of paths what the sending host has said, and of settings what
+// a fact has: one change is named once.
+func sayOnce(x *measure.Compared) {
+	alike := func(f measure.FactChange, before, after string) bool { return f.Before == before && f.After == after }
+	hosts := slices.Clone(x.Facts)
+	x.Facts = slices.DeleteFunc(x.Facts, func(p measure.FactChange) bool {
+		from, _, isPath := strings.Cut(p.Of, " -> ")
+		return isPath && isCongestion(p.Fact) && slices.ContainsFunc(hosts, func(f measure.FactChange) bool {
+			return f.Of == from && isCongestion(f.Fact) && alike(f, p.Before, p.After)
+		})
+	})
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		c.Settings = slices.DeleteFunc(c.Settings, func(s measure.SettingDiff) bool {
+			return !s.Refuses && slices.ContainsFunc(x.Facts, func(f measure.FactChange) bool {
+				at := f.Of == c.From || f.Of == measure.PairName(c.From, c.To)
+				return at && strings.HasPrefix(f.Name, s.Name) && alike(f, s.Before, s.After)
+			})
+		})
+	}
+}

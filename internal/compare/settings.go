@@ -1,0 +1,286 @@
+package compare
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// setting is one thing that was asked of a measurement, or by which it was made.
+type setting struct {
+	name    string
+	value   string
+	shown   string // with its noun, where it belongs to what people call the flow
+	refuses bool   // figures under two values of it are of different things
+}
+
+// kindOf is what must be alike for flows to be held against each other at all:
+// protocol, rung, what a plan varied beside the settings, and whether the flow counts.
+func kindOf(c *measure.Cell) string {
+	return strings.Join([]string{protocolText(c), c.Rung, stat.AxesText(axesBeside(c)), label(c), strconv.FormatBool(isBeside(c))}, ";")
+}
+
+// protocolText is "TCP", "UDP", "TCP request and response".
+func protocolText(c *measure.Cell) string {
+	text := strings.ToUpper(c.Protocol)
+	switch {
+	case c.Spec.Traffic == measure.RR:
+		text += " request and response"
+	case c.Spec.Traffic == measure.CRR:
+		text += " connect, request, response"
+	case c.Spec.Traffic != measure.Bulk:
+		text += " " + c.Spec.Traffic
+	case c.Spec.Search:
+		text += " search"
+	}
+	return text
+}
+
+// keyOf names all settings by which flows of one kind are told apart.
+func keyOf(c *measure.Cell) string {
+	words := []string{strconv.Itoa(c.AtOnce)}
+	for _, s := range settingsOf(placed{cell: c}) {
+		if s.refuses {
+			words = append(words, s.name+"="+s.value)
+		}
+	}
+	return strings.Join(words, ";")
+}
+
+// label is what a plan or a flow at the same time is called, where nothing else
+// tells two cells apart: "there" and "back" of localhost.
+func label(c *measure.Cell) string {
+	if c.From == c.To {
+		return c.Label
+	}
+	return ""
+}
+
+// axesBeside are what a plan varied beside what the settings say.
+func axesBeside(c *measure.Cell) []measure.Axis {
+	said := []string{"streams", "window", "length", "rate", "duration", "end_points", "congestion"}
+	return slices.DeleteFunc(slices.Clone(c.Axes), func(a measure.Axis) bool { return slices.Contains(said, a.Name) })
+}
+
+// settingsOf are all settings of a cell. Those that refuse come first.
+func settingsOf(p placed) []setting {
+	c, s := p.cell, &p.cell.Spec
+	all := []setting{
+		{"streams", strconv.Itoa(c.Streams), unit.Plural(c.Streams, "stream"), true},
+		{"window", pairText(c.Window), worded(c.Window != measure.Pair{}, pairText(c.Window)+" window"), true},
+		{"length", pairText(lengthOf(c)), worded(lengthOf(c) != measure.Pair{}, pairText(lengthOf(c))+" length"), true},
+		{"rate", rateText(s.Rate), worded(s.Rate > 0, rateText(s.Rate)+" asked for"), true},
+		{"highest rate", rateText(s.MaxRate), "", true},
+		{"request rate", perSecondText(s.PerSecond), worded(s.PerSecond > 0, perSecondText(s.PerSecond)), true},
+		{"flows at once", strconv.Itoa(max(c.AtOnce, 1)), worded(c.AtOnce > 1, strconv.Itoa(c.AtOnce)+" flows at once"), true},
+		{"one connection", yesNo(s.Duplex), worded(s.Duplex, "one connection"), true},
+		{"data compared", yesNo(s.Verify), worded(s.Verify, "data compared"), true},
+		{"MSS asked", numberOr(s.MSS, "default"), "", true},
+		{"CPUs", cpusText(s), "", true},
+	}
+	return append(all, softSettings(p)...)
+}
+
+// softSettings are those that are told and do not refuse: people compare results
+// for their sake, or they bear on the doubt of a figure alone.
+func softSettings(p placed) []setting {
+	c, s := p.cell, &p.cell.Spec
+	all := []setting{
+		{name: "measured time", value: spanText(s.Duration)},
+		{name: "congestion control", value: congestionOf(c)},
+		{name: "MSS in use", value: mssOf(c)},
+		{name: "data path", value: c.IO},
+		{name: "threads of the sender at CPUs", value: placesOf(c, true)},
+		{name: "threads of the receiver at CPUs", value: placesOf(c, false)},
+		{name: "engine", value: s.Engine},
+		{name: "ramp left out", value: yesNo(!s.NoRamp)},
+		{name: "DSCP", value: strconv.Itoa(s.DSCP)},
+		{name: "no delay (Nagle off)", value: yesNo(s.NoDelay)},
+		{name: "IP version", value: familyOf(c)},
+		{name: "packets captured", value: yesNo(s.Capture > 0)},
+		{name: "beside other clients", value: yesNo(s.Together)},
+		{name: "opened by", value: map[bool]string{true: "sender", false: "receiver"}[s.DialFrom]},
+	}
+	if p.doc != nil {
+		all = append(all, setting{name: "thru", value: p.doc.Thru}, setting{name: "gates overruled (--force)", value: yesNo(p.doc.Forced)})
+	}
+	return all
+}
+
+// differing are the settings that are not the same on both sides; of a range
+// those of its newest result.
+func differing(a, b placed) (all []measure.SettingDiff) {
+	with := map[string]string{}
+	for _, s := range settingsOf(b) {
+		with[s.name] = s.value
+	}
+	for _, s := range settingsOf(a) {
+		if is := with[s.name]; is != s.value && (s.refuses || s.value != "" && is != "") {
+			all = append(all, measure.SettingDiff{Name: s.name, Before: s.value, After: is, Refuses: s.refuses})
+		}
+	}
+	return all
+}
+
+// lengthOf is the length that was asked for, where it makes another traffic: that
+// of datagrams and requests. A length of calls on a byte stream is told of too.
+func lengthOf(c *measure.Cell) measure.Pair {
+	if c.Length == (measure.Pair{Send: measure.DefaultLength, Recv: measure.DefaultLength}) {
+		return measure.Pair{}
+	}
+	if l := c.Length; l.Recv == 0 && c.Protocol == measure.UDP { // the receiver takes what comes
+		return measure.Pair{Send: l.Send, Recv: l.Send}
+	}
+	return c.Length
+}
+
+func worded(when bool, text string) string {
+	if when {
+		return text
+	}
+	return ""
+}
+
+// pairText is a size in each direction: "default", "800 KiB", "1 MiB/4 MiB".
+func pairText(p measure.Pair) string {
+	one := func(n int64) string {
+		if n == 0 {
+			return "default"
+		}
+		return unit.Size(n)
+	}
+	if p.Send == p.Recv {
+		return one(p.Send)
+	}
+	return one(p.Send) + "/" + one(p.Recv)
+}
+
+func rateText(bps int64) string {
+	if bps <= 0 {
+		return "as fast as it goes"
+	}
+	return unit.Rate(float64(bps))
+}
+
+func perSecondText(rate float64) string {
+	if !(rate > 0) {
+		return "back to back"
+	}
+	return stat.ThreeDigits(rate) + " requests/s a stream"
+}
+
+func spanText(ns int64) string {
+	if ns <= 0 {
+		return ""
+	}
+	return time.Duration(ns).String()
+}
+
+func yesNo(x bool) string {
+	if x {
+		return "yes"
+	}
+	return "no"
+}
+
+func numberOr(n int, none string) string {
+	if n == 0 {
+		return none
+	}
+	return strconv.Itoa(n)
+}
+
+// cpusText are the CPUs that the flow was confined to.
+func cpusText(s *measure.Spec) string {
+	one := func(cpus string, cpu *int) string {
+		switch {
+		case cpus != "":
+			return cpus
+		case cpu != nil:
+			return strconv.Itoa(*cpu)
+		}
+		return "any"
+	}
+	return one(s.SenderCPUs, s.SenderCPU) + "/" + one(s.ReceiverCPUs, s.ReceiverCPU)
+}
+
+// flowOf is the cell's own flow in its last run that has one.
+func flowOf(c *measure.Cell) *measure.Flow {
+	for _, r := range slices.Backward(c.Runs) {
+		for i := range r.Flows {
+			if f := &r.Flows[i]; f.From == c.From && f.To == c.To {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// senderStreams are the connections of the last run, as the sender has them.
+func senderStreams(c *measure.Cell) []measure.Stream {
+	if f := flowOf(c); f != nil && f.Sender != nil {
+		return f.Sender.Streams
+	}
+	return nil
+}
+
+// congestionOf is the congestion control in use; of the kernel's word, else as asked.
+func congestionOf(c *measure.Cell) string {
+	for _, s := range senderStreams(c) {
+		if s.Congestion != "" {
+			return s.Congestion
+		}
+	}
+	return c.Spec.Congestion
+}
+
+// mssOf is the least MSS of the connections.
+func mssOf(c *measure.Cell) string {
+	least := 0
+	for _, s := range senderStreams(c) {
+		if s.MSS > 0 && (least == 0 || s.MSS < least) {
+			least = s.MSS
+		}
+	}
+	return numberOr(least, "")
+}
+
+// placesOf are the CPUs that the threads of an end were bound to in the last run.
+func placesOf(c *measure.Cell, sends bool) string {
+	f := flowOf(c)
+	if f == nil {
+		return ""
+	}
+	e := f.Receiver
+	if sends {
+		e = f.Sender
+	}
+	if e == nil {
+		return ""
+	}
+	var cpus []int
+	for _, s := range e.Streams {
+		if s.CPU != nil && *s.CPU >= 0 && !slices.Contains(cpus, *s.CPU) {
+			cpus = append(cpus, *s.CPU)
+		}
+	}
+	slices.Sort(cpus)
+	return unit.List(cpus)
+}
+
+// familyOf is the version of IP by the sender's address.
+func familyOf(c *measure.Cell) string {
+	f := flowOf(c)
+	switch {
+	case f == nil || f.Sender == nil || f.Sender.PeerAddr == "":
+		return ""
+	case strings.HasPrefix(f.Sender.PeerAddr, "["):
+		return "6"
+	}
+	return "4"
+}

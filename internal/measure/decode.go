@@ -1,0 +1,178 @@
+package measure
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// Bounds of what Decode makes of a text. Documents of thru take 1 to 3 times the
+// length of their JSON in memory.
+const (
+	mostTimes = 8
+	alwaysMay = 16 << 20 // bytes
+	mostDeep  = 100      // levels
+)
+
+// Decode reads a document of this schema from JSON that may come from anybody.
+// What is no document, or would take far more memory than its length says, is an
+// error before that memory is taken: encoding/json makes an element of any size of
+// two letters, also of one that has the wrong type. Unknown fields are passed
+// over: a minor version may add some.
+func Decode(text []byte) (*Document, error) {
+	var head struct {
+		Schema *string `json:"schema"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, err
+	}
+	switch {
+	case head.Schema == nil:
+		return nil, errors.New("it names no schema")
+	case *head.Schema != Schema:
+		return nil, fmt.Errorf("its schema is %.40q, this thru reads %q", *head.Schema, Schema)
+	}
+	s := scale{from: json.NewDecoder(bytes.NewReader(text)), left: alwaysMay + mostTimes*len(text), fields: map[reflect.Type]map[string]reflect.Type{}}
+	if err := s.value(reflect.TypeFor[Document](), 0); err != nil {
+		return nil, err
+	}
+	var d Document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// scale walks through JSON beside the type that it is to become, and adds up what
+// that takes.
+type scale struct {
+	from   *json.Decoder
+	left   int // bytes
+	fields map[reflect.Type]map[string]reflect.Type
+}
+
+// take counts memory that a value will need.
+func (s *scale) take(bytes uintptr) error {
+	if s.left -= int(bytes); s.left < 0 {
+		return errors.New("it holds more than a result of its length")
+	}
+	return nil
+}
+
+// value walks through one that is to become a t; nil where nothing reads it.
+func (s *scale) value(t reflect.Type, deep int) error {
+	if deep > mostDeep {
+		return fmt.Errorf("it is nested deeper than %d levels", mostDeep)
+	}
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		if err := s.take(t.Size()); err != nil {
+			return err
+		}
+	}
+	if t != nil && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		t = nil // it reads itself, and makes no more than its text
+	}
+	token, err := s.from.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('{'):
+		return s.object(t, deep)
+	case json.Delim('['):
+		return s.array(t, deep)
+	}
+	if token != nil && t != nil && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map || t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8) {
+		return fmt.Errorf("%.20q stands where a %s belongs", fmt.Sprint(token), t.Kind())
+	}
+	return nil
+}
+
+func (s *scale) object(t reflect.Type, deep int) error {
+	switch {
+	case t == nil, t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
+	default:
+		return fmt.Errorf("an object stands where a %s belongs", t.Kind())
+	}
+	for s.from.More() {
+		key, err := s.from.Token()
+		if err != nil {
+			return err
+		}
+		var of reflect.Type
+		switch {
+		case t == nil:
+		case t.Kind() == reflect.Struct:
+			of = s.fieldsOf(t)[folded(key.(string))]
+		default:
+			if of = t.Elem(); s.take(of.Size()+t.Key().Size()) != nil {
+				return s.take(0)
+			}
+		}
+		if err := s.value(of, deep+1); err != nil {
+			return err
+		}
+	}
+	_, err := s.from.Token()
+	return err
+}
+
+func (s *scale) array(t reflect.Type, deep int) error {
+	if t != nil && t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+		return fmt.Errorf("an array stands where a %s belongs", t.Kind())
+	}
+	var of reflect.Type
+	if t != nil {
+		of = t.Elem()
+	}
+	for s.from.More() {
+		if of != nil {
+			if err := s.take(of.Size()); err != nil {
+				return err
+			}
+		}
+		if err := s.value(of, deep+1); err != nil {
+			return err
+		}
+	}
+	_, err := s.from.Token()
+	return err
+}
+
+// fieldsOf are the types of a struct's fields by their folded JSON names, those of
+// embedded structs too.
+func (s *scale) fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if known, ok := s.fields[t]; ok {
+		return known
+	}
+	all := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && !f.Anonymous && name != "-" {
+			if name == "" {
+				name = f.Name
+			}
+			all[folded(name)] = f.Type
+		}
+	}
+	s.fields[t] = all
+	return all
+}
+
+// folded is a name as encoding/json compares it: whatever the case, also of letters
+// beyond ASCII that fold to such.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, name)
+}

@@ -1,0 +1,547 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bounds of what is shown of a comparison. The JSON document has all.
+const (
+	maxFlowRows = 100 // flows
+	maxFacts    = 40  // facts that changed
+	answerFacts = 3   // of these, named in the answer
+)
+
+// compared is a comparison made ready to print.
+type compared struct {
+	Answer   string
+	Changed  string // the facts that stand beside it first
+	Outcome  string
+	Tone     tone
+	Tells    []string // what the answer does not say of the outcome
+	Sides    []row    // what is compared
+	Flows    grid
+	Reasons  []row // why a flow has its outcome
+	Facts    grid
+	Minor    grid // facts that hardly bear on a rate
+	Causes   []row
+	Rails    grid
+	AsBefore string // names of the guardrails that have not changed
+	Settings grid
+	Gates    grid
+	Alone    []string // flows that one side alone has
+	Warnings []string
+	Command  string
+	Thru     string
+	When     string // it was compared
+}
+
+func newCompared(x *measure.Compared) *compared {
+	v := &compared{Outcome: clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: clean(x.Thru), Warnings: cleanAll(x.Warnings)}
+	v.Answer, v.Changed = comparedAnswer(x)
+	v.Sides = []row{{"before", sideText(x.Before)}, {"after", sideText(x.After)}}
+	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
+	v.Facts, v.Minor = factsGrid(x.Facts)
+	v.Rails, v.AsBefore = railsGrid(x.Cells)
+	v.Settings, v.Gates = settingsGrid(x.Cells), gatesGrid(x.Gates)
+	for _, c := range x.Causes[:min(len(x.Causes), maxLines)] {
+		v.Causes = append(v.Causes, row{clean(endsText(c.From, c.To)), clean(c.Before) + " -> " + clean(c.After) + prefixed(": ", clean(c.Says))})
+	}
+	for _, u := range x.Unmatched[:min(len(x.Unmatched), maxLines)] {
+		v.Alone = append(v.Alone, clean("only "+u.Side+": "+endsText(u.From, u.To)+", "+u.What))
+	}
+	if n := len(x.Unmatched) - maxLines; n > 0 {
+		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
+	}
+	if len(x.Cells) > 1 && tellsMore(x) {
+		v.Tells = append(v.Tells, clean(x.Reason))
+	}
+	if x.Regression && x.Outcome != measure.Worse {
+		v.Answer = cleanUpTo(worstRail(x.Cells)+"; "+v.Answer, maxAnswer)
+		v.Tone = toneBad
+	}
+	v.Command = comparedCommand(x)
+	if x.ComparedAt != nil {
+		v.When = when(*x.ComparedAt)
+	}
+	return v
+}
+
+// worstRail names the guardrail that made a regression of a comparison whose rates
+// are none: the one that grew most, and how many others did.
+func worstRail(cells []measure.ComparedCell) string {
+	var worst *measure.ComparedRail
+	grown := func(r *measure.ComparedRail) float64 {
+		if r.ChangePct == nil { // from nothing
+			return math.Inf(1)
+		}
+		return *r.ChangePct
+	}
+	way, more := "", -1
+	for i := range cells {
+		for k := range cells[i].Guards {
+			r := &cells[i].Guards[k]
+			if cells[i].Beside || !r.Worse {
+				continue
+			}
+			more++
+			if worst == nil || grown(r) > grown(worst) {
+				worst, way = r, comparedWay(&cells[i])
+			}
+		}
+	}
+	if worst == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %s -> %s", worst.Name, railText(worst.Unit, worst.Before), railText(worst.Unit, worst.After))
+	if worst.ChangePct != nil {
+		text += " (" + signedPct(*worst.ChangePct) + ")"
+	}
+	text += " " + way + ": worse"
+	if more > 0 {
+		text += fmt.Sprintf(" (and %s)", unit.Plural(more, "more figure"))
+	}
+	return text
+}
+
+// comparedCommand is the command to make the comparison again: of words such as
+// "last", which name another result after the next one, it has the ids.
+func comparedCommand(x *measure.Compared) string {
+	words := []string{"thru"}
+	sides := []measure.ComparedSide{x.Before, x.After}
+	for _, a := range x.Arguments[:min(len(x.Arguments), maxLines)] {
+		if len(sides) > 0 && a == sides[0].Name && len(words) > 1 {
+			a, sides = pinned(sides[0]), sides[1:]
+		}
+		words = append(words, quote(a))
+	}
+	if len(words) == 1 {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+// pinned is a side by a word that will name the same later: an id, or of a span its
+// results' first and last second.
+func pinned(s measure.ComparedSide) string {
+	n := len(s.Results)
+	switch {
+	case n == 1 && s.Results[0].Name != "":
+		return s.Results[0].Name
+	case n > 1 && !s.Results[0].StartedAt.IsZero():
+		return s.Results[0].StartedAt.UTC().Format(time.RFC3339) + ".." + s.Results[n-1].StartedAt.UTC().Format(time.RFC3339)
+	}
+	return s.Name
+}
+
+// tellsMore tells whether there is more than one main flow, or none was compared.
+func tellsMore(x *measure.Compared) bool {
+	main := 0
+	for _, c := range x.Cells {
+		if !c.Beside {
+			main++
+		}
+	}
+	return main > 1 || x.Outcome == measure.NotCompared
+}
+
+// outcomeTone colours an outcome: what is undecided is not fine.
+func outcomeTone(outcome string) tone {
+	switch outcome {
+	case measure.Improved, "better":
+		return toneGood
+	case measure.Worse:
+		return toneBad
+	case measure.Undecided, measure.NotCompared:
+		return toneWarn
+	}
+	return toneNone
+}
+
+// comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse",
+// and "changed: MTU of eth0 9000 -> 1500 at peer". Of several flows it is the worst.
+func comparedAnswer(x *measure.Compared) (answer, changed string) {
+	if len(x.Cells) == 0 {
+		return clean(x.Reason), ""
+	}
+	c := worstCompared(x.Cells)
+	return cleanUpTo(flowAnswer(c), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), facts(x.Facts, c))), maxAnswer)
+}
+
+// chosen are the settings of a flow that somebody has asked for otherwise, and that
+// make another figure.
+func chosen(c *measure.ComparedCell) string {
+	var words []string
+	for _, s := range c.Settings {
+		if s.Refuses && c.ChangePct != nil || slices.Contains([]string{"congestion control", "data path", "engine", "IP version"}, s.Name) {
+			words = append(words, fmt.Sprintf("%s %s -> %s", s.Name, s.Before, s.After))
+		}
+	}
+	return strings.Join(words[:min(len(words), answerFacts)], ", ")
+}
+
+// worstCompared is the flow to name first: of the worst outcome, and of these the
+// one with the greatest fall.
+func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
+	rank := func(c *measure.ComparedCell) int {
+		r := slices.Index([]string{measure.Worse, measure.Undecided, measure.Improved, measure.Equivalent, measure.NotCompared}, c.Outcome)
+		if c.Failed {
+			r = 0
+		}
+		if c.Beside {
+			r += 10
+		}
+		return r
+	}
+	change := func(c *measure.ComparedCell) float64 {
+		if c.ChangePct == nil {
+			return 0
+		}
+		return *c.ChangePct
+	}
+	worst := &all[0]
+	for i := range all {
+		if c := &all[i]; cmp.Or(cmp.Compare(rank(c), rank(worst)), cmp.Compare(change(c), change(worst))) < 0 {
+			worst = c
+		}
+	}
+	return worst
+}
+
+// flowAnswer is a flow with its figures in a line.
+func flowAnswer(c *measure.ComparedCell) string {
+	way := comparedWay(c)
+	if c.Before == nil || c.After == nil || c.ChangePct == nil {
+		return way + ": " + c.Outcome + ", " + c.Reason
+	}
+	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + prefixed(" ", bracket(rangeText(c))) + ": " + c.Outcome
+}
+
+// comparedWay is the direction of a flow.
+func comparedWay(c *measure.ComparedCell) string { return endsText(c.From, c.To) }
+
+func endsText(from, to string) string {
+	if from == to {
+		return "localhost"
+	}
+	return measure.PairName(from, to)
+}
+
+// flowChange says "956 -> 812 Mb/s", or of requests "204 000 -> 180 000/s".
+func flowChange(c *measure.ComparedCell) string {
+	a, b := c.Before.Value, c.After.Value
+	if c.Figure == "transactions_per_s" {
+		return stat.ThreeDigits(a) + " -> " + stat.ThreeDigits(b) + "/s"
+	}
+	if in := scaleFor(max(a, b)); min(a, b) >= in.div/100 {
+		return in.number(a) + " -> " + in.number(b) + " " + in.name
+	}
+	return bitRate(a) + " -> " + bitRate(b)
+}
+
+// sampleText is one side's figure.
+func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
+	switch {
+	case s == nil:
+		return "-"
+	case c.Figure == "transactions_per_s":
+		return stat.ThreeDigits(s.Value) + "/s"
+	}
+	return bitRate(s.Value)
+}
+
+// bitRate keeps what no link carries, and only a hostile document says, short.
+func bitRate(bps float64) string {
+	if !(math.Abs(bps) < 1e18) {
+		return digits(bps) + " b/s"
+	}
+	return unit.Rate(bps)
+}
+
+// rangeText is the interval of a change: "-16.0..-14.2".
+func rangeText(c *measure.ComparedCell) string {
+	if c.LowPct == nil || c.HighPct == nil {
+		return ""
+	}
+	return strings.TrimSuffix(signedPct(*c.LowPct), "%") + ".." + strings.TrimSuffix(signedPct(*c.HighPct), "%")
+}
+
+// signedPct is a change with its sign: "-15.1%"; of a hundredfold and more how many
+// times as much.
+func signedPct(pct float64) string {
+	switch {
+	case math.IsNaN(pct) || math.IsInf(pct, 0):
+		return "?"
+	case pct >= 9900:
+		return digits(1+pct/100) + " times"
+	}
+	return fmt.Sprintf("%+.1f%%", pct)
+}
+
+// facts names the changes that the answer tells; what changed alike at several
+// places is one.
+func facts(all []measure.FactChange, of *measure.ComparedCell) string {
+	var words []string
+	var places [][]string
+	more := 0
+	for _, f := range all {
+		said := fmt.Sprintf("%s %s -> %s", f.Name, f.Before, f.After)
+		i := slices.Index(words, said)
+		switch {
+		case f.Minor, f.Fact == "paths.mtu" && followsMTU(all, f):
+		case i >= 0 && len(places[i]) < answerFacts:
+			places[i] = append(places[i], f.Of)
+		case i >= 0:
+		case len(words) == answerFacts:
+			more++
+		default:
+			words, places = append(words, said), append(places, []string{f.Of})
+		}
+	}
+	for i := range words {
+		words[i] += " " + changedAt(places[i], of)
+	}
+	if more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+// followsMTU tells of a path's MTU that is that of an interface which changed alike.
+func followsMTU(all []measure.FactChange, p measure.FactChange) bool {
+	return slices.ContainsFunc(all, func(f measure.FactChange) bool {
+		return !f.Minor && strings.HasPrefix(f.Fact, "interfaces[") && strings.HasSuffix(f.Fact, "].mtu_bytes") && f.Before == p.Before && f.After == p.After
+	})
+}
+
+// changedAt is "at peer", "at both ends" of a flow, or of a path "on local -> peer"
+// and "both ways".
+func changedAt(places []string, of *measure.ComparedCell) string {
+	are := func(a, b string) bool {
+		return len(places) == 2 && slices.Contains(places, a) && slices.Contains(places, b)
+	}
+	switch {
+	case are(of.From, of.To):
+		return "at both ends"
+	case are(measure.PairName(of.From, of.To), measure.PairName(of.To, of.From)):
+		return "both ways"
+	case strings.Contains(places[0], " -> "):
+		return "on " + strings.Join(places, " and ")
+	}
+	return "at " + strings.Join(places, " and ")
+}
+
+// sideText names the results of a side.
+func sideText(s measure.ComparedSide) string {
+	n := len(s.Results)
+	if n == 0 {
+		return "no result"
+	}
+	first, last := s.Results[0], s.Results[n-1]
+	if n > 1 {
+		failed, lost := 0, ""
+		for _, r := range s.Results {
+			if r.Error != "" {
+				failed++
+			}
+		}
+		if failed > 0 {
+			lost = fmt.Sprintf("%d of them failed", failed)
+		}
+		return clean(join(s.Name, fmt.Sprintf("%d results", n), lost, when(first.StartedAt)+" to "+when(last.StartedAt), machinesText(last)))
+	}
+	called := s.Name
+	if first.Name != "" && first.Name != s.Name {
+		called += " " + bracket(first.Name)
+	}
+	failed := ""
+	if first.Error != "" {
+		failed = "which failed: " + first.Error
+	}
+	return clean(join(called, prefixed("thru ", first.Command), when(first.StartedAt), machinesText(first), failed))
+}
+
+// machinesText are the machines of a result, at most a few.
+func machinesText(r measure.ComparedResult) string {
+	names := r.Hosts[:min(len(r.Hosts), fleetLines)]
+	more := ""
+	if n := len(r.Hosts) - len(names); n > 0 {
+		more = fmt.Sprintf("%d hosts more", n)
+	}
+	return join(strings.Join(names, ", "), more)
+}
+
+// when is a time for people; "" of none.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04") + " UTC"
+}
+
+// flowsGrid has a row for each flow. Where all are of one traffic, the caption names it.
+func flowsGrid(x *measure.Compared) grid {
+	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
+		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
+	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
+	if alike {
+		g.Caption = clean(x.Cells[0].What)
+	}
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		change, what := "-", c.What
+		if c.ChangePct != nil {
+			change = signedPct(*c.ChangePct)
+		}
+		switch {
+		case alike:
+			what = ""
+		case c.Beside:
+			what += " (beside)"
+		}
+		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c))})
+	}
+	return g.firstRows(maxFlowRows).withoutEmpty()
+}
+
+// flowReasons are why flows have their outcome, each reason once.
+func flowReasons(x *measure.Compared) (all []row) {
+	at := map[string]int{}
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		if c.Reason == "" || len(all) == maxLines {
+			continue
+		}
+		text := clean(c.Outcome + ": " + c.Reason)
+		name := clean(comparedWay(c))
+		if k, known := at[text]; known {
+			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < maxText {
+				all[k].Name += "; " + name
+			}
+			continue
+		}
+		at[text] = len(all)
+		all = append(all, row{name, text})
+	}
+	return all
+}
+
+// factsGrid are the facts that changed, and those of them that hardly matter.
+func factsGrid(all []measure.FactChange) (main, minor grid) {
+	columns := []column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
+	main = grid{Caption: "Facts that changed; what bears most on a rate comes first", Columns: columns}
+	minor = grid{Caption: "Facts that changed and hardly bear on a rate", Columns: columns}
+	for _, f := range all {
+		to := &main
+		if f.Minor {
+			to = &minor
+		}
+		to.Rows = append(to.Rows, []string{clean(f.Of), clean(f.Name), orDash(clean(f.Before)), orDash(clean(f.After))})
+	}
+	return main.firstRows(maxFacts), minor.firstRows(maxFacts)
+}
+
+// railsGrid are the guardrails that changed, the worse first, and the names of
+// those that did not.
+func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
+	g = grid{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
+		Columns: []column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
+	var better [][]string
+	var same []string
+	for i := range cells {
+		for _, r := range cells[i].Guards {
+			change := "-"
+			if r.ChangePct != nil {
+				change = signedPct(*r.ChangePct)
+			}
+			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedWay(&cells[i]))}
+			switch {
+			case r.Worse:
+				g.Rows = append(g.Rows, line)
+			case r.Better:
+				line[1] = "better"
+				better = append(better, line)
+			case !slices.Contains(same, clean(r.Name)):
+				same = append(same, clean(r.Name))
+			}
+		}
+	}
+	g.Rows = append(g.Rows, better...)
+	if len(same) > 0 && len(g.Rows) > 0 {
+		asBefore = "others are as before: " + strings.Join(same, "; ")
+	} else if len(same) > 0 {
+		asBefore = "as before: " + strings.Join(same, "; ")
+	}
+	return g.firstRows(maxFlowRows), asBefore
+}
+
+func railText(of string, x float64) string {
+	switch of {
+	case "ns":
+		return unit.Duration(int64(min(x, math.MaxInt64/2)))
+	case "pct":
+		return unit.Percent(x)
+	case "pct_per_gbps":
+		return digits(x) + "%"
+	}
+	return digits(x)
+}
+
+// settingsGrid are the settings that differ, each once.
+func settingsGrid(cells []measure.ComparedCell) grid {
+	g := grid{Caption: "Settings of the measurement that were not the same",
+		Columns: []column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
+	for i := range cells {
+		for _, s := range cells[i].Settings {
+			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedWay(&cells[i]))}
+			k := slices.IndexFunc(g.Rows, func(x []string) bool { return slices.Equal(x[:3], r[:3]) })
+			switch {
+			case k < 0:
+				g.Rows = append(g.Rows, r)
+			case len(g.Rows[k][3]) < maxText && !strings.Contains(g.Rows[k][3], r[3]):
+				g.Rows[k][3] += "; " + r[3]
+			}
+		}
+	}
+	return g.firstRows(maxLines)
+}
+
+func gatesGrid(all []measure.GateChange) grid {
+	g := grid{Caption: "Gates that are not what they were", Tone: gateTone,
+		Columns: []column{{Name: "gate"}, {Name: "of", Least: 8}, {Name: "before"}, {Name: "after"}, {Name: "found", Least: 20}}}
+	for _, x := range all {
+		g.Rows = append(g.Rows, []string{clean(x.ID), orDash(clean(x.Of)), clean(x.Before), clean(x.After), orDash(clean(x.Fact))})
+	}
+	return g.firstRows(maxFacts)
+}
+
+func gateTone(status string) tone {
+	return map[string]tone{measure.GatePass: toneGood, measure.GateWarn: toneWarn, measure.GateFail: toneBad}[status]
+}
+
+// ComparedJSON prints the document of docs/comparison.md. It writes nothing where
+// that cannot be encoded.
+func ComparedJSON(w io.Writer, x *measure.Compared) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(x); err != nil {
+		return fmt.Errorf("report: encoding the comparison: %w", err)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("report: writing JSON: %w", err)
+	}
+	return nil
+}

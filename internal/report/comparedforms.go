@@ -1,0 +1,198 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html"
+	"html/template"
+	"io"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+//go:embed compared.html.tmpl
+var comparedTemplate string
+
+// ComparedText prints a comparison whose first line is the answer.
+func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
+	p, v := newPrinter(o), newCompared(x)
+	answer := v.Answer
+	if v.Changed != "" {
+		answer += "; " + v.Changed
+	}
+	p.loud(strings.TrimSuffix(bold+";"+v.Tone.code(), ";"), answer)
+	for _, s := range v.Tells {
+		p.wrap("", 0, "", s)
+	}
+	p.out.WriteByte('\n')
+	for _, r := range v.Sides {
+		p.wrap("", 9, "  "+r.Name, r.Value)
+	}
+	p.titledGrid(v.Flows.Caption, v.Flows)
+	if len(v.Reasons) > 0 {
+		p.out.WriteByte('\n')
+	}
+	for _, r := range v.Reasons {
+		p.broken("", gridIndent, r.Name+": "+r.Value)
+	}
+	p.titledGrid("what changed", v.Facts)
+	p.titledRows("held back by", v.Causes)
+	p.rails(v)
+	p.titledGrid("settings that differ", v.Settings)
+	p.titledGrid("gates", v.Gates)
+	if n := len(v.Minor.Rows); n > 0 {
+		fmt.Fprintf(&p.out, "\nand %s that hardly %s on a rate, see --html or --json\n", unit.Plural(n, "fact"), map[bool]string{true: "bears", false: "bear"}[n == 1])
+	}
+	if len(v.Alone)+len(v.Warnings) > 0 {
+		p.out.WriteByte('\n')
+	}
+	for _, s := range v.Alone[:min(len(v.Alone), fleetLines)] {
+		p.wrap("", 0, "", s)
+	}
+	if n := len(v.Alone) - fleetLines; n > 0 {
+		fmt.Fprintf(&p.out, "and %s, see --html or --json\n", unit.Plural(n, "more flow"))
+	}
+	for _, s := range v.Warnings {
+		p.wrap(yellow, 9, "warning:", s)
+	}
+	return p.flush(w)
+}
+
+// rails prints the guardrails that changed, and names the others.
+func (p *printer) rails(v *compared) {
+	if len(v.Rails.Rows) == 0 && v.AsBefore != "" {
+		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "beside the rate"))
+	}
+	p.titledGrid("beside the rate (more is worse)", v.Rails)
+	if v.AsBefore != "" {
+		p.broken("", gridIndent, v.AsBefore)
+	}
+}
+
+// titledGrid prints a table that has rows below its title.
+func (p *printer) titledGrid(title string, g grid) {
+	if len(g.Rows) == 0 {
+		return
+	}
+	p.out.WriteByte('\n')
+	if title != "" {
+		fmt.Fprintln(&p.out, p.paint(bold, title))
+	}
+	p.grid(g)
+}
+
+func (p *printer) titledRows(title string, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+	for _, r := range rows {
+		p.broken("", gridIndent, r.Name+": "+r.Value)
+	}
+}
+
+// comparedPage is a comparison with what only a page has.
+type comparedPage struct {
+	*compared
+	Style  template.CSS
+	Signed *Signature
+}
+
+// ComparedHTML prints a comparison as one page that needs nothing else.
+func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(comparedTemplate)
+	if err == nil {
+		_, err = t.Parse(fleetTemplate)
+	}
+	if err != nil {
+		return fmt.Errorf("report: parsing the page: %w", err)
+	}
+	p := comparedPage{compared: newCompared(x), Style: template.CSS(pageStyle)}
+	if s := o.Signed; s != nil {
+		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
+	}
+	if err := t.Execute(w, p); err != nil {
+		return fmt.Errorf("report: writing the page: %w", err)
+	}
+	return nil
+}
+
+// Title is the answer as the page's heading.
+func (v *compared) Title() template.HTML { return unbrokenArrows(v.Answer) }
+
+// Made says by which thru and when.
+func (v *compared) Made() string { return join("thru "+v.Thru, prefixed("compared ", v.When)) }
+
+// Beside are the facts that changed, below it.
+func (v *compared) Beside() template.HTML { return unbrokenArrows(v.Changed) }
+
+// unbrokenArrows is a text for a page, in which no line breaks within a figure or an arrow.
+func unbrokenArrows(text string) template.HTML {
+	return template.HTML(strings.ReplaceAll(html.EscapeString(fixed(text)), "-&gt;", `<span class="arrow">-&gt;</span>`))
+}
+
+// Badge is the class of the outcome's badge: what is the same is fine too.
+func (v *compared) Badge() string {
+	switch v.Tone {
+	case toneGood, toneNone:
+		return "good"
+	case toneBad:
+		return "bad"
+	}
+	return "none"
+}
+
+// ComparedMarkdown prints a comparison as text with headings and tables.
+func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error {
+	v, m := newCompared(x), &markdown{}
+	m.head(1, v.Answer)
+	m.para(v.Changed)
+	for _, s := range v.Tells {
+		m.para(s)
+	}
+	m.pairs("", v.Sides)
+	m.part("The change", v.Flows, flatRows(v.Reasons))
+	m.part("What changed beside it", v.Facts, flatRows(v.Causes))
+	m.part("Facts that hardly bear on a rate", v.Minor, nil)
+	var same []string
+	if v.AsBefore != "" {
+		same = []string{v.AsBefore}
+	}
+	m.part("Beside the rate", v.Rails, same)
+	m.part("Settings that differ", v.Settings, nil)
+	m.part("Gates", v.Gates, nil)
+	m.part("Measured on one side only", grid{}, v.Alone)
+	m.part("Warnings", grid{}, v.Warnings)
+	if v.Command != "" {
+		m.head(2, "Reproduce")
+		m.code([]string{v.Command})
+	}
+	m.para(v.Made())
+	if s := o.Signed; s != nil {
+		m.para("Signed by " + clean(s.Host) + " with the key " + clean(s.Key) + ". To check it:")
+		m.code([]string{clean(s.Verify)})
+	}
+	if _, err := io.WriteString(w, m.out.String()); err != nil {
+		return fmt.Errorf("report: writing Markdown: %w", err)
+	}
+	return nil
+}
+
+// part is a section; one without a row and a line is none.
+func (m *markdown) part(title string, g grid, lines []string) {
+	if len(g.Rows)+len(lines) == 0 {
+		return
+	}
+	m.head(2, title)
+	m.grid(g)
+	m.list(lines)
+}
+
+func flatRows(rows []row) (lines []string) {
+	for _, r := range rows {
+		lines = append(lines, r.Name+": "+r.Value)
+	}
+	return lines
+}

@@ -1,0 +1,197 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// judged is the flow that the verdict of a plan or ladder is about, and what to
+// call it: the rung that is judged, the pair that fails its target, else the
+// slowest pair under the setting that carried most. Nil of a test of two hosts,
+// of which every main cell is shown.
+func judged(d *measure.Document) (c *measure.Cell, name string) {
+	switch {
+	case isCheck(d) || isTuning(d):
+		return nil, ""
+	case d.Ladder != nil:
+		return judgedRung(d)
+	case d.Command == "ladder":
+		if all := ladders(d); len(all) > 0 && all[0].Best != nil {
+			c = all[0].Best.Source
+			return c, join(all[0].Path, unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
+		}
+		return nil, ""
+	case !isFleet(d):
+		return nil, ""
+	}
+	for i := range d.Targets {
+		if t := &d.Targets[i]; !t.Pass {
+			if c = ofTarget(d, t); c != nil {
+				return c, join(pathName(c), setName(conditions(c.Axes), ""), "of which a target is not met")
+			}
+		}
+	}
+	if d.Verdict != nil && !d.Verdict.Pass {
+		if c = worstShare(d); c != nil {
+			return c, join(pathName(c), setName(conditions(c.Axes), ""), "the least of its link")
+		}
+	}
+	s := best(newSets(d))
+	if s == nil {
+		return nil, ""
+	}
+	slowest := s.slowest()
+	for _, p := range slowest { // one that failed has nothing to show
+		if c = shownOf(p.Cells); c != nil {
+			break
+		}
+	}
+	if c == nil {
+		return nil, ""
+	}
+	name = join(pathName(c), setName(conditions(c.Axes), ""))
+	if len(slowest) > 1 {
+		name += ", the slowest pair"
+	}
+	return c, name
+}
+
+// judgedRung is the best cell of the rung that the verdict names, else of the highest one.
+func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
+	var of *measure.Rung
+	for i := range d.Ladder.Rungs {
+		r := &d.Ladder.Rungs[i]
+		if r.Best != nil {
+			of = r
+		}
+	}
+	for i := range d.Ladder.Rungs {
+		if r := &d.Ladder.Rungs[i]; d.Verdict != nil && r.Best != nil && r.Verdict != nil && strings.HasPrefix(d.Verdict.Reason, r.Name+" ") && r.Verdict.Pass == d.Verdict.Pass {
+			of = r
+		}
+	}
+	if of == nil {
+		return nil, ""
+	}
+	for i := range d.Cells {
+		x := &d.Cells[i]
+		if x.Rung == of.Name && !x.Beside && !isExperiment(x) && stat.Measured(x) && (c == nil || amountOf(x) > amountOf(c)) {
+			c = x
+		}
+	}
+	if c == nil {
+		return nil, ""
+	}
+	return c, join(clean(of.Name), pathName(c), unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
+}
+
+// ofTarget is the flow that a target is about: that of the pair which its reason
+// names, else the slowest of its group.
+func ofTarget(d *measure.Document, t *measure.Target) (least *measure.Cell) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Group != t.Group || c.Beside || isExperiment(c) || len(c.Runs) == 0 {
+			continue
+		}
+		if strings.HasPrefix(t.Reason, c.From+" -> "+c.To+":") {
+			return c
+		}
+		if least == nil || amountOf(c) < amountOf(least) {
+			least = c
+		}
+	}
+	return least
+}
+
+// worstShare is the flow that carries least of what its link leaves for payload.
+func worstShare(d *measure.Document) (least *measure.Cell) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Beside || isExperiment(c) || c.Ceiling == nil || len(c.Runs) == 0 {
+			continue
+		}
+		if least == nil || c.Ceiling.SharePct < least.Ceiling.SharePct {
+			least = c
+		}
+	}
+	return least
+}
+
+// shownOf is the first of some cells that has anything to show.
+func shownOf(cells []*measure.Cell) *measure.Cell {
+	if i := slices.IndexFunc(cells, func(c *measure.Cell) bool { return len(c.Runs) > 0 }); i >= 0 {
+		return cells[i]
+	}
+	return nil
+}
+
+// judgedDiagnosis is what the flow that is judged is held back by, with its evidence.
+func judgedDiagnosis(d *measure.Document) []diagnosis {
+	c, name := judged(d)
+	if c == nil || len(c.Findings) == 0 {
+		return nil
+	}
+	x := newDiagnosis(c.Diagnosis, capturedFlow(c))
+	x.Way = name
+	return []diagnosis{x}
+}
+
+// tooMuch is the share of a ceiling, in percent, from which on a figure that
+// passes has to be explained: no link carries more than it can.
+const tooMuch = 101
+
+// doubts are what keeps a verdict from being more than an indication: of the
+// flows that it is about.
+func doubts(d *measure.Document) (all []string) {
+	if over := overText(d); over != "" {
+		all = append(all, over)
+	}
+	first, back, _ := mainCells(d)
+	lines := []string{}
+	switch c, _ := judged(d); {
+	case c != nil && d.Ladder == nil && d.Command != "ladder":
+		lines = warnings(d)
+	case c != nil:
+		lines = cleanAll(c.Warnings)
+	default:
+		for _, c := range []*measure.Cell{first, back} {
+			if c != nil {
+				lines = append(lines, cleanAll(c.Warnings)...)
+			}
+		}
+	}
+	for _, s := range lines {
+		if before, _, ok := strings.Cut(s, " busy without the test"); ok { // what follows stands among the warnings
+			s = before + " busy without the test"
+		}
+		if isDoubt(s) && !slices.Contains(all, s) && len(all) < maxSummary {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// isDoubt tells of a warning that a reader of the verdict has to know.
+func isDoubt(warning string) bool {
+	for _, mark := range []string{"single run", "indicative", "not stable", "not steady", "two groups", "busy without the test", "too short to speak", "ended early"} {
+		if strings.Contains(warning, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// overText says that what passes is more than its link can carry.
+func overText(d *measure.Document) string {
+	if v := d.Verdict; v == nil || !v.Pass || !(v.Share > tooMuch) {
+		return ""
+	}
+	return overWords
+}
+
+// overWords say why a figure may be above its ceiling and pass.
+const overWords = "more than the link can carry: what waited in queues before the measured time counts too where it is short (-t), or an assumption about link rate, MTU or accounting is wrong"

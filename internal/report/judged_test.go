@@ -1,0 +1,312 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// found is a finding of a certain cause.
+func found(cause, summary string, commands ...string) measure.Finding {
+	f := measure.Finding{Cause: cause, Confidence: measure.Certain, Summary: summary, Where: measure.Where{Place: measure.AtSender, EndPoint: "a"},
+		Evidence: []measure.Proof{{Counter: "overlimits of " + cause, Value: 172952, Unit: "packets"}}}
+	if len(commands) > 0 {
+		f.Remedy = &measure.Remedy{EndPoint: "a", Advice: "look at it", Commands: commands}
+	}
+	return f
+}
+
+// linesOf are the lines of a row of the summary.
+func linesOf(v *view, name string) string {
+	var all []string
+	for _, r := range v.First.Rows {
+		for _, i := range r.Items {
+			if r.Name == name {
+				all = append(all, strings.Join(append([]string{i.Text}, i.Commands...), "\n"))
+			}
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// TestJudged: what limits a plan or ladder is said of the flow that its verdict
+// is about, with the evidence, on one time axis, and never of another one.
+func TestJudged(t *testing.T) {
+	each := func(d *measure.Document, find func(*measure.Cell) []measure.Finding) *measure.Document {
+		for i := range d.Cells {
+			d.Cells[i].Findings = find(&d.Cells[i])
+			if len(d.Cells[i].Runs) > 0 {
+				d.Cells[i].Runs = verdictTest().Cells[0].Runs
+			}
+		}
+		return d
+	}
+	byRung := func(c *measure.Cell) []measure.Finding {
+		return []measure.Finding{found("of-"+strings.ReplaceAll(c.Rung, " ", "-"), "held on "+c.Rung, "show "+strings.ReplaceAll(c.Rung, " ", "-"))}
+	}
+	passed := each(rungsTest(), byRung)
+	passed.Ladder.Rungs[2].Verdict.Pass = true
+	passed.Verdict = passed.Ladder.Rungs[3].Verdict
+	mesh := each(meshTest(), func(c *measure.Cell) []measure.Finding {
+		return []measure.Finding{found("of-"+c.From+"-"+c.To, "held from "+c.From+" to "+c.To, "show "+c.From)}
+	})
+	mesh.Targets, mesh.Verdict, mesh.Findings = nil, nil, nil
+	slowest := best(newSets(mesh)).slowest()[0]
+	failed := each(meshTest(), func(c *measure.Cell) []measure.Finding {
+		return []measure.Finding{found("of-"+c.From+"-"+c.To, "held from "+c.From+" to "+c.To, "show "+c.From)}
+	})
+	last := failed.Cells[5]
+	failed.Findings = nil
+	failed.Targets = []measure.Target{{What: "goodput of each pair", Group: last.Group, Wanted: 95, Unit: "pct", Reason: last.From + " -> " + last.To + ": 50%"}}
+	plain := each(ladderTest(), func(c *measure.Cell) []measure.Finding {
+		return []measure.Finding{found(fmt.Sprintf("of-%d", c.Streams), fmt.Sprintf("held with %s", unit.Plural(c.Streams, "stream")))}
+	})
+	for _, tt := range []struct {
+		name, limit, do, cause string
+		d                      *measure.Document
+	}{
+		{"the rung that fails", "held on LAN", "show LAN", "of-LAN", each(rungsTest(), byRung)},
+		{"the highest rung", "held on interconnect", "show interconnect", "of-interconnect", passed},
+		{"the slowest pair", "held from " + slowest.From + " to " + slowest.To, "show " + slowest.From, "of-" + slowest.From + "-" + slowest.To, mesh},
+		{"the target that is not met", "held from " + last.From + " to " + last.To, "show " + last.From, "of-" + last.From + "-" + last.To, failed},
+		{"the best of a ladder", "held with 4 streams", "", "of-4", plain},
+	} {
+		v := newView(tt.d)
+		limit, do, page := linesOf(v, "Limited by"), linesOf(v, "To do"), pageOf(t, tt.d)
+		if !strings.Contains(limit, tt.limit) || strings.Count(limit, "held ") != 1 {
+			t.Errorf("%s: limited by %q", tt.name, limit)
+		}
+		if !strings.Contains(do, tt.do) {
+			t.Errorf("%s: to do %q", tt.name, do)
+		}
+		for _, want := range []string{"Why not more, ", "<code>" + tt.cause + "</code>", "172\u202f952", "over time, ", "Busy share of each core"} {
+			if !strings.Contains(page, want) && !strings.Contains(page, strings.ReplaceAll(want, "\u202f", "\u00a0")) {
+				t.Errorf("%s: the page has no %q", tt.name, want)
+			}
+		}
+	}
+	if c, name := judged(verdictTest()); c != nil || name != "" {
+		t.Errorf("a test of two hosts is about %q", name)
+	}
+}
+
+// TestDoubts: an acceptance has its doubt beside it, and what passes with more
+// than the link can carry is said to.
+func TestDoubts(t *testing.T) {
+	single, over, steady := verdictTest(), verdictTest(), verdictTest()
+	single.Cells[0].Warnings = []string{"single run: how far runs differ is not known", "not stable: its halves differ by 30.6%", "local: 100% busy without the test: CPU figures are not of the test alone", "of no matter"}
+	over.Cells[0].Warnings, over.Verdict.Share = nil, 106.09
+	steady.Cells[0].Warnings = nil
+	for _, tt := range []struct {
+		name string
+		d    *measure.Document
+		want []string
+		do   string
+	}{
+		{"single", single, []string{"single run", "not stable", "100% busy"}, "--repeat 5"},
+		{"over", over, []string{"more than the link can carry"}, "nothing"},
+		{"steady", steady, nil, "nothing"},
+	} {
+		v := newView(tt.d)
+		said := strings.Join(v.First.Accepted.But, "\n")
+		for _, w := range tt.want {
+			if !strings.Contains(said, w) {
+				t.Errorf("%s: no %q in %q", tt.name, w, said)
+			}
+		}
+		if len(v.First.Accepted.But) != len(tt.want) || !strings.Contains(linesOf(v, "To do"), tt.do) {
+			t.Errorf("%s: %q, to do %q", tt.name, said, linesOf(v, "To do"))
+		}
+		if page := pageOf(t, tt.d); strings.Contains(page, "With care") != (tt.want != nil) {
+			t.Errorf("%s: the page does not say so", tt.name)
+		}
+	}
+}
+
+// TestCheckWarns: a host that is fit and warned of says what to do first.
+func TestCheckWarns(t *testing.T) {
+	warn := func(at string) measure.Gate {
+		return measure.Gate{ID: "cpu-load", EndPoint: at, Status: measure.GateWarn, Fact: "100% of the CPUs are busy", Why: "w", Advice: "measure when it is idle"}
+	}
+	d := &measure.Document{Command: "check", Gates: []measure.Gate{warn("local"), warn("peer"), {ID: "sack", Status: measure.GatePass, Fact: "on", Why: "w"}}}
+	v := newView(d)
+	do := linesOf(v, "To do")
+	if v.First.Accepted.Word != "fit" || !strings.Contains(do, "Better first:") || strings.Count(do, "measure when it is idle") != 1 || !strings.Contains(do, "local, peer") {
+		t.Errorf("%s: %q", v.First.Accepted.Word, do)
+	}
+	d.Gates = d.Gates[2:]
+	if do := linesOf(newView(d), "To do"); do != "nothing: it does what was asked of it" {
+		t.Errorf("nothing warns: %q", do)
+	}
+}
+
+// TestAdvised: of a link that is full the report says first that nothing is to be changed.
+func TestAdvised(t *testing.T) {
+	d := advisedTest()
+	d.Tuning.Advice = append(d.Tuning.Advice, measure.Proposal{Title: "`tc -s qdisc show dev va` tells its rate"})
+	if do := linesOf(newView(d), "To do"); strings.Contains(do, "try `tc") {
+		t.Errorf("to do %q", do)
+	}
+	for i := range d.Cells {
+		d.Cells[i].Findings = []measure.Finding{{Cause: causeLinkRate, Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}}
+	}
+	v := newView(d)
+	if do := linesOf(v, "To do"); !strings.HasPrefix(do, "nothing has to be changed") || !strings.Contains(v.Answer, "the link is full; ") {
+		t.Errorf("%q, to do %q", v.Answer, do)
+	}
+}
+
+// TestOffloads: what is off comes first, and nothing is cut.
+func TestOffloads(t *testing.T) {
+	all := map[string]bool{"tcp-segmentation-offload": false}
+	for i := range 60 {
+		all[fmt.Sprintf("a-feature-of-a-driver-%d", i)] = i%2 == 0
+	}
+	f := linuxFacts("a", 2)
+	f.Interfaces = []measure.Interface{{Name: "eth0", Offloads: all}}
+	for _, r := range newInterfaces(&measure.Document{EndPoints: []measure.EndPoint{{Name: "a", Facts: f}}})[0].Rows {
+		if r.Name != "offloads" {
+			continue
+		}
+		if !strings.HasPrefix(r.Value, "off: ") || strings.Contains(r.Value, "...") || !strings.Contains(r.Value, "tcp-segmentation-offload; on: ") {
+			t.Errorf("offloads %q", r.Value)
+		}
+	}
+}
+
+// TestJourneyRange: the range of a state is that of its runs, not the interval.
+func TestJourneyRange(t *testing.T) {
+	c := &measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{Value: 124e6, Low: 24.6e6, High: 175.9e6, CI95Low: new(0.0), CI95High: new(339e6), Runs: 3}}
+	s := stage{}
+	if s.fill(c, scale{1e6, "Mb/s"}, map[string]float64{}); s.Range != "24.6-176" {
+		t.Errorf("range %s", s.Range)
+	}
+}
+
+// TestDrawn: of several runs the page says which one is drawn.
+func TestDrawn(t *testing.T) {
+	d := verdictTest()
+	c := &d.Cells[0]
+	c.Runs = slices.Repeat(c.Runs[:1], 3)
+	for i, bps := range []float64{1, 956e6, 2e9} {
+		c.Runs[i].Goodput = new(bps)
+	}
+	c.Goodput.Value = 956e6
+	if page := pageOf(t, d); !strings.Contains(page, "drawn is run\u00a02 of\u00a03") && !strings.Contains(page, "drawn is run 2 of 3") {
+		t.Error("the page does not say which run is drawn")
+	}
+	c.Runs = c.Runs[:1]
+	if page := pageOf(t, d); strings.Contains(page, "drawn is") {
+		t.Error("there is but one run")
+	}
+}
+
+// TestNarrow: each cell of a table that is a card on a phone says what it is, and
+// on paper the gates that pass are one line.
+func TestNarrow(t *testing.T) {
+	for name, d := range map[string]*measure.Document{"rungs": rungsTest(), "mesh": meshTest(), "tuned": tunedTest(), "check": checked()} {
+		page := pageOf(t, d)
+		for _, table := range regexp.MustCompile(`(?s)<table class="[a-z ]*cards">.*?</table>`).FindAllString(page, -1) {
+			for _, cell := range regexp.MustCompile(`<td[^>]*>`).FindAllString(table, -1) {
+				if !strings.Contains(cell, "data-of=") {
+					t.Errorf("%s: %s in a card", name, cell)
+				}
+			}
+		}
+		if n := len(newView(d).Passed()); n > 0 && !strings.Contains(page, fmt.Sprintf(`<details class="brief-print"><summary>%d that pass<span class="paper">: `, n)) {
+			t.Errorf("%s: %d gates that pass are no line", name, n)
+		}
+	}
+}
+
+// TestUnlikeRungs: beside a rung that is hundreds of times as fast a bar can still be seen, and the
+// drawing says that its scale is another one.
+func TestUnlikeRungs(t *testing.T) {
+	far := &waterfall{Rungs: []rungBar{{Carried: 1}, {Carried: 0.0048, Below: 1, Mark: 0.0044}, {Carried: 0.0023, Below: 0.0048, Mark: 0.0022}, {}}}
+	w, logarithmic := far.drawn()
+	if last := w.Rungs[2]; !logarithmic || last.Carried < 0.09 || last.Carried >= w.Rungs[1].Carried || w.Rungs[0].Carried != 1 || last.Mark > last.Carried || w.Rungs[3].Carried != 0 || far.Rungs[2].Carried != 0.0023 {
+		t.Errorf("%+v", w.Rungs)
+	}
+	if c := far.chart(); !strings.Contains(c.Caption, "logarithmic") {
+		t.Error(c.Caption)
+	}
+	if _, logarithmic := (&waterfall{Rungs: []rungBar{{Carried: 1}, {Carried: 0.5}}}).drawn(); logarithmic {
+		t.Error("bars that can be seen are drawn as they are")
+	}
+}
+
+// TestLevel: settings that cannot be told apart are said to be so.
+func TestLevel(t *testing.T) {
+	one := func(low, high float64) *set {
+		v := (low + high) / 2
+		c := &measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{Value: v, Low: low, High: high, Runs: 3}}
+		return &set{Cells: []*measure.Cell{c}, Pairs: []pairFigure{{From: "a", To: "b", Value: &v, Cells: []*measure.Cell{c}}}}
+	}
+	most, near, far := one(190e6, 194e6), one(188e6, 191e6), one(90e6, 95e6)
+	for want, sets := range map[string][]*set{"": {most, far}, ", all of which may carry as much": {most, near}, ", 1 of which may carry as much": {near, most, far}} {
+		if got := levelText(sets, most); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestStalledRequests: a second in which nothing was answered is 0 in the samples, not empty.
+func TestStalledRequests(t *testing.T) {
+	d := rrTest()
+	sender, _ := shownFlow(&d.Cells[0])
+	sender.Bins[1].Requests = 0
+	var out bytes.Buffer
+	if err := CSV(&out, d); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(r []string, name string) string { return r[slices.Index(rows[0], name)] }
+	zero := 0
+	for _, r := range rows[1:] {
+		if at(r, "scope") == "flow" && at(r, "end") == "sender" && at(r, "requests_per_s") == "0" {
+			zero++
+		}
+	}
+	if zero != 1 {
+		t.Errorf("%d seconds without an answer, want 1", zero)
+	}
+}
+
+// TestManyGates: a page with the gates of a thousand hosts stays under 1 MB, and says what it leaves out.
+func TestManyGates(t *testing.T) {
+	d := verdictTest()
+	for i := range 20_000 {
+		d.Gates = append(d.Gates, measure.Gate{ID: fmt.Sprintf("gate-%d", i%25), EndPoint: fmt.Sprintf("host%d", i/25), Status: []string{measure.GatePass, measure.GateWarn}[i%2], Fact: strings.Repeat("fact ", 20), Why: strings.Repeat("why ", 20)})
+	}
+	page := pageOf(t, d)
+	if len(page) > 1<<20 || !strings.Contains(page, "10000 that pass") || !strings.Contains(page, "and 9600 more, see the JSON document") {
+		t.Errorf("%d bytes, or it does not say what it leaves out", len(page))
+	}
+}
+
+// TestMarkdownFence: nothing in a command looks like the signature of the file, and
+// the sections come in the order of the page.
+func TestMarkdownFence(t *testing.T) {
+	d := rungsTest()
+	d.Arguments = append(d.Arguments, "--label", "x=<!-- thru-signature ")
+	if s := escape("www.evil.example and a@evil.example and http://evil.example"); strings.Contains(s, "www.e") || strings.Contains(s, "@e") || strings.Contains(s, "://") {
+		t.Errorf("%q becomes a link", s)
+	}
+	var out bytes.Buffer
+	if err := Markdown(&out, d, MarkdownOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := out.String(); strings.Contains(s, "<!--") || strings.Index(s, "## What each layer costs") > strings.Index(s, "## localhost") {
+		t.Error("a command can look like a signature, or the sections are in another order than on the page")
+	}
+}

@@ -1,0 +1,57 @@
+package stat
+
+import (
+	"math"
+
+	gonum "gonum.org/v1/gonum/stat"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Scatter is by how much runs of one state differ.
+type Scatter struct {
+	Runs      int
+	Low, High float64 // least and greatest rate, in bit/s
+	Pct       float64 // standard deviation of a run, in percent of the rate
+}
+
+// ScatterOf takes all runs of data that came to their end; the cells are of one
+// direction in the same state. The deviation is that of the logarithms, as AB counts.
+func ScatterOf(cells []*measure.Cell) (s Scatter) {
+	var logs []float64
+	for _, c := range cells {
+		for i := range c.Runs {
+			p := pairOf(c, &c.Runs[i])
+			rate, ok := p.rate()
+			if !ok || p.asks || !p.complete() || rate <= 0 {
+				continue
+			}
+			if logs = append(logs, math.Log(rate)); s.Low == 0 || rate < s.Low {
+				s.Low = rate
+			}
+			s.High = max(s.High, rate)
+		}
+	}
+	if s.Runs = len(logs); s.Runs > 1 {
+		s.Pct = 100 * math.Expm1(gonum.StdDev(logs, nil))
+	}
+	return s
+}
+
+// restlessRuns is how many runs tell a scatter, and restlessPct from which one
+// gains that are worth having are missed: at 5% a gain of 5% is found in one of
+// nine tunings, one of 10% in most (docs/tune.md).
+const (
+	restlessRuns = 6
+	restlessPct  = 5
+)
+
+// String says what that means for a tuning; "" where the runs are alike, or too few.
+func (s Scatter) String() string {
+	if s.Runs < restlessRuns || s.Pct < restlessPct {
+		return ""
+	}
+	return unit.Count(int64(s.Runs)) + " runs of the same state carried " + unit.Rate(s.Low) + " to " + unit.Rate(s.High) + ", a scatter of " + unit.Percent(s.Pct) +
+		": many changes that bring less than twice that are not found; longer runs (-t) and quieter hosts find more"
+}

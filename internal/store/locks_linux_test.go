@@ -1,0 +1,37 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/store"
+	"thru/internal/store/storetest"
+)
+
+// To open a store a second time lets go of nothing that this process holds by
+// the first one: by that lock other processes know that somebody reads.
+func TestLocksStay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.db")
+	s := open(t, path)
+	storetest.Put(t, s, storetest.Document(0), "")
+	again, err := store.Open(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() // and with it go the locks: nothing may follow
+	// SQLite's shared lock (os.h, SHARED_FIRST), asked for by a descriptor that shares no locks with the process.
+	l := unix.Flock_t{Type: unix.F_WRLCK, Start: 0x40000000 + 2, Len: 510}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil || l.Type != unix.F_RDLCK {
+		t.Errorf("lock of type %d, %v; want one for reading (%d)", l.Type, err, unix.F_RDLCK)
+	}
+}
