@@ -74,6 +74,7 @@ type TransferRun struct {
 	Checked   *bool      `json:"checksum_matches,omitempty"` // what arrived is what was sent; absent: there was nothing to compare it with
 	LocalNs   int64      `json:"local_file_ns,omitzero"`     // that clients waited for files of this end, all together
 	Sockets   []Stream   `json:"sockets,omitempty"`          // TCP of the data connections at this end, where it can be read
+	There     []Stream   `json:"there_sockets,omitempty"`    // the same connections as the server's kernel has them, where an agent is there
 	HereCPU   *CPUFigure `json:"here_cpu,omitempty"`
 	ThereCPU  *CPUFigure `json:"there_cpu,omitempty"`
 	Error     *Error     `json:"error,omitempty"`
