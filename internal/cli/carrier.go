@@ -92,7 +92,7 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	defer s.Close()
 	size, err := s.Size(ctx, m.target.path)
 	m.info = s.Info()
-	t.Server, t.Client, t.Identity, t.Agreed = m.info.Server, m.info.Client, m.info.Fingerprint, m.info.Details
+	t.Server, t.Client, t.Identity, t.Agreed, t.InFlight = m.info.Server, m.info.Client, m.info.Fingerprint, m.info.Details, m.info.InFlight
 	if m.generates() || m.uploads() {
 		return m.vacant(err)
 	}
@@ -173,12 +173,12 @@ func (m *carrier) name(suffix string) func(client, file int) string {
 // Settle chooses how much is generated, and has it uploaded where it is to be downloaded.
 func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 	if m.size == 0 {
-		size, err := m.suggest(ctx)
+		size, why, err := m.suggest(ctx)
 		if err != nil {
 			return err
 		}
 		m.size = size
-		m.warnings = append(m.warnings, "each client moves "+unit.Size(size)+": by a short trial that lasts 10 s (--size says another)")
+		m.warnings = append(m.warnings, "each client moves "+unit.Size(size)+" ("+why+"; --size says another)")
 	}
 	t.Asked.Bytes = m.size
 	if !m.generates() || m.uploads() {
@@ -190,38 +190,6 @@ func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 	_, err := m.put(ctx, upload{name: m.name(""), from: m.generated, size: m.size, files: 1, clients: m.cmd.Many, overwrite: m.cmd.Overwrite})
 	return err
 }
-
-// Sizes of trials, and what they may suggest, in bytes.
-const (
-	firstTrial = 4 << 20
-	leastSize  = 16 << 20
-	mostSize   = 16 << 30
-	mostTrials = 3
-)
-
-// suggest is a size that lasts 10 s, by the rate of trials
-// that grow until they last a second.
-func (m *carrier) suggest(ctx context.Context) (int64, error) {
-	size := int64(firstTrial)
-	for n := range mostTrials {
-		run, err := m.put(ctx, upload{name: m.name(".thru-trial"), from: m.generated, size: size, files: 1, clients: 1, overwrite: true})
-		if err != nil {
-			return 0, err
-		}
-		if run.Bps == nil {
-			return leastSize, nil
-		}
-		perSecond := run.Bps.Value / 8
-		if run.ElapsedNs < int64(time.Second) && n+1 < mostTrials {
-			size = min(max(int64(perSecond), 2*size), 16*size)
-			continue
-		}
-		return roundMiB(min(max(int64(perSecond*10), leastSize), mostSize)), nil
-	}
-	return leastSize, nil
-}
-
-func roundMiB(n int64) int64 { return (n + 1<<20 - 1) >> 20 << 20 }
 
 // generated is the stream as a file of so many bytes.
 func (m *carrier) generated(size int64) (io.ReadCloser, error) {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -185,6 +186,9 @@ func runRows(r *measure.TransferRun) (rows []row) {
 			value += ", seconds " + unit.RateRange(r.Bps.Low, r.Bps.High)
 		}
 		rows = append(rows, row{"goodput", join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
+	}
+	if len(r.Each) > 0 {
+		rows = append(rows, row{"each client", unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
 	}
 	if c := r.HereCPU; c != nil {
 		s := fmt.Sprintf("%s of the machine, core %d %s", unit.Percent(c.Pct), c.MaxCore, unit.Percent(c.MaxCorePct))

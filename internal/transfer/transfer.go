@@ -51,6 +51,7 @@ type Info struct {
 	Fingerprint string   // of certificate or host key: "sha256:..."
 	Details     []string // what was negotiated: cipher, dialect, block sizes
 	Library     bool     // its bytes pass through this process
+	InFlight    int64    // bytes of requests that are under way at most; 0: it streams, or that is not known
 }
 
 // Client moves files of one server. It is used by one goroutine at a time.

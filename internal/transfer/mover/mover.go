@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,8 @@ type run struct {
 	first atomic.Int64 // ns after begin, when the first byte passed; 0: none has
 	local atomic.Int64 // ns that clients waited for files of this end
 
-	staged []string // of each client: the file that a program sends
+	staged []string  // of each client: the file that a program sends
+	each   []float64 // of each client: its goodput in bit/s, until it had all
 
 	mu      sync.Mutex
 	outcome Outcome
@@ -70,7 +72,7 @@ type run struct {
 
 // Run opens all sessions, then moves all files. The first error ends the others.
 func Run(ctx context.Context, job Job) (Outcome, error) {
-	r := &run{job: job, begin: time.Now()}
+	r := &run{job: job, begin: time.Now(), each: make([]float64, len(job.Clients))}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if job.Dialer != nil {
@@ -164,6 +166,9 @@ func (r *run) client(ctx context.Context, s transfer.Session, n int) error {
 		r.mu.Lock()
 		r.outcome.Run.Files++
 		r.mu.Unlock()
+	}
+	if took := int64(time.Since(r.begin)) - r.first.Load(); took > 0 {
+		r.each[n] = float64(r.job.Bytes*int64(r.job.Files)) * 8e9 / float64(took)
 	}
 	return nil
 }
@@ -379,6 +384,9 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 	}
 	x.ElapsedNs = max(1, int64(ended.Sub(r.begin))-first)
 	x.Seconds = r.seconds
+	if len(r.each) > 1 && !slices.Contains(r.each, 0) { // else one did not get all
+		x.Each = r.each
+	}
 	if d := r.job.Dialer; d != nil {
 		d.Sample()
 		if r.outcome.Info.Library { // else they are not those that the data goes along
