@@ -30,7 +30,8 @@ type binding struct {
 	upload   bool
 	size     int64    // MiB
 	more     string   // a line of the server's configuration
-	slow     string   // disk of 5 MB/s: slowHere, slowThere
+	slow     string   // disk of 10 MB/s: slowHere, slowThere
+	alone    bool     // nothing else runs beside it
 	quota    int      // us of CPU that the server has in each 100 ms; 0: all
 	flags    string   // of thru transfer
 	layer    string   // that binds
@@ -40,7 +41,7 @@ type binding struct {
 // Ends that a disk can be slow at, and how slow it is, in bytes a second.
 const (
 	slowHere, slowThere = "here", "there"
-	slowDisk            = 5_000_000
+	slowDisk            = 10_000_000
 )
 
 // capped is a link of a rate without delay.
@@ -79,6 +80,7 @@ func (b binding) check(t *testing.T) {
 	if doc.Error != nil || x == nil || len(doc.Findings) == 0 {
 		t.Fatalf("no result: %+v", doc.Error)
 	}
+	b.keep(t, doc)
 	f := doc.Findings[0]
 	row := []string{}
 	for _, l := range x.Layers {
@@ -95,12 +97,30 @@ func (b binding) check(t *testing.T) {
 	}
 }
 
+// keepVariable names a folder that the documents are kept in, to look at.
+const keepVariable = "THRU_LAB_KEEP"
+
+func (b binding) keep(t *testing.T, doc *measure.Document) {
+	t.Helper()
+	dir := os.Getenv(keepVariable)
+	if dir == "" {
+		return
+	}
+	text, err := json.MarshalIndent(doc, "", " ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(b.title(), " ", "-")+".json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (b binding) title() string {
 	way := "down"
 	if b.upload {
 		way = "up"
 	}
-	return strings.Join([]string{b.name, b.protocol, way}, ", ")
+	return strings.Join([]string{b.name, b.protocol, way}, " ")
 }
 
 // transfer builds the path, server, agent and limits, and runs the command.
@@ -115,19 +135,18 @@ func (b binding) transfer(t *testing.T) *measure.Document {
 	case slowThere:
 		there.limits = append(there.limits, slowGroup(t, there.folder))
 	}
-	agent := place{host: p.B, limits: slices.Clone(there.limits)}
+	home := there.agent(t, p.A) // the disk's limit holds for it too, the server's CPU is the server's alone
 	if b.quota > 0 {
 		there.limits = append(there.limits, limitGroup(t, "cpu", map[string]string{"cpu.cfs_quota_us": fmt.Sprint(b.quota)}, "cpu.max", fmt.Sprint(b.quota, " 100000")))
 	}
 	server := servers()[b.protocol](t, there)
-	agent.run(t, "5200", "env", "HOME="+t.TempDir(), "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", lab.Binary(t), "serve", "--no-auth", "--allow", "files", "--files", there.folder)
-	args := append([]string{"transfer", "--json", "--end-point", there.addr, "-t", "1"}, server.args...)
+	args := append([]string{"transfer", "--json", "--end-point", "server", "-t", "1"}, server.args...)
 	args = append(args, strings.Fields(b.flags)...)
 	if b.slow == slowThere {
 		args = append(args, "--server-folder", there.folder)
 	}
 	args = append(args, b.amount(t, there.folder)...)
-	return command(t, p.A, here, server.env, append(args, server.url+"f"))
+	return command(t, p.A, home, here, server.env, append(args, server.url+"f"))
 }
 
 // folder is where the server's files lie: in memory, but where its disk is to show.
@@ -200,14 +219,14 @@ func coldFile(t *testing.T, dir string, mib int64) string {
 const transferLimit = 100 * time.Second
 
 // command runs thru in a host, in control groups, and returns its document.
-func command(t *testing.T, h *lab.Host, groups, env, args []string) *measure.Document {
+func command(t *testing.T, h *lab.Host, home string, groups, env, args []string) *measure.Document {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), transferLimit)
 	defer cancel()
 	cmd := h.Command(ctx, lab.Binary(t), args...)
 	groupsFirst(cmd, groups)
 	var stdout, stderr output
-	cmd.Env = append(append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME="), env...)
+	cmd.Env = append(append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME="), env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var doc measure.Document

@@ -9,8 +9,7 @@ import (
 )
 
 // TestTransferBinds holds each layer back on purpose, over real servers with an
-// agent beside them: that layer is named, and no other. It is not parallel: the
-// disk and the CPUs are shared.
+// agent beside them: that layer is named, and no other. What takes all CPUs runs alone.
 func TestTransferBinds(t *testing.T) {
 	const (
 		network     = measure.LayerNetwork
@@ -44,8 +43,8 @@ func TestTransferBinds(t *testing.T) {
 	add("the server's limit", binding{path: slow, protocol: "http", size: 10, more: "limit_rate 3m;", layer: protocol, causes: server}, down)
 	add("the server's limit", binding{path: slow, protocol: "ftp", size: 10, more: "anon_max_rate=3000000", layer: protocol, causes: server}, down, up)
 	add("the server's limit, far away", binding{path: far, protocol: "ftp", size: 10, more: "anon_max_rate=3000000", layer: protocol, causes: server}, down)
-	add("the server's CPU", binding{path: gigabit, protocol: "sftp", size: 40, quota: 10_000, layer: protocol, causes: server}, down, up)
-	add("the server's CPU", binding{path: gigabit, protocol: "smb", size: 40, quota: 10_000, layer: protocol, causes: server}, down, up)
+	add("the server's CPU", binding{path: gigabit, protocol: "sftp", size: 40, quota: 5_000, layer: protocol, causes: server}, down, up)
+	add("the server's CPU", binding{path: gigabit, protocol: "smb", size: 40, quota: 5_000, layer: protocol, causes: server}, down, up)
 
 	for _, p := range []string{"http", "ftp"} {
 		add("a buffer here", binding{path: far, protocol: p, size: 20, flags: "--buffer 64K", layer: protocol, causes: []string{"receive-window"}}, down)
@@ -61,11 +60,16 @@ func TestTransferBinds(t *testing.T) {
 	add("nothing", binding{path: far, protocol: "http", size: 100, layer: network, causes: full}, down, up)
 	add("nothing", binding{path: far, protocol: "smb", size: 100, layer: network, causes: full}, down)
 	healthy := []string{"client", "cipher-cpu", "receiver-cpu", "sender-cpu", "network", "single-flow"}
-	add("nothing", binding{path: capped(0), protocol: "http", size: 2000, causes: healthy}, down, up)
-	add("nothing", binding{path: capped(0), protocol: "sftp", size: 500, causes: healthy}, down, up)
+	add("nothing", binding{path: capped(0), protocol: "http", size: 2000, causes: healthy, alone: true}, down, up)
+	add("nothing", binding{path: capped(0), protocol: "sftp", size: 500, causes: append(healthy, "app-limited"), alone: true}, down, up)
 	add("four clients", binding{path: slow, protocol: "http", size: 10, flags: "--many 4", layer: network, causes: full}, down, up)
 	add("four clients of a slow server", binding{path: slow, protocol: "http", size: 5, more: "limit_rate 1m;", flags: "--many 4", layer: protocol, causes: server}, down)
 	for _, b := range rows {
-		t.Run(b.title(), b.check)
+		t.Run(b.title(), func(t *testing.T) {
+			if !b.alone {
+				t.Parallel()
+			}
+			b.check(t)
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,7 +49,7 @@ func groupsFirst(cmd *exec.Cmd, groups []string) {
 }
 
 // run starts a server, waits until it listens, and kills all of it when the test ends.
-func (p place) run(t *testing.T, port string, words ...string) {
+func (p place) run(t *testing.T, port string, words ...string) *output {
 	t.Helper()
 	cmd, said := p.host.Command(context.Background(), words[0], words[1:]...), &output{}
 	groupsFirst(cmd, p.limits)
@@ -67,6 +68,26 @@ func (p place) run(t *testing.T, port string, words ...string) {
 	lab.Eventually(t, 20*time.Second, words[0]+" listens", func() bool {
 		return strings.Contains(strings.Join(p.host.Sockets(), "\n"), ":"+port+" ")
 	})
+	return said
+}
+
+// agent starts thru beside the server, whose folder's disk it may measure, and
+// lets the host of a client in. It returns the client's home folder; the end
+// point is called "server" there.
+func (p place) agent(t *testing.T, client *lab.Host) (home string) {
+	t.Helper()
+	said := p.run(t, "5200", "env", "HOME="+t.TempDir(), "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", lab.Binary(t), "serve", "--allow", "files", "--files", p.folder)
+	secrets := regexp.MustCompile(`thru1\.[\w-]+`)
+	lab.Eventually(t, 10*time.Second, "thru serve is ready", func() bool { return strings.Contains(said.String(), "ready") })
+	all := secrets.FindAllString(said.String(), -1)
+	if len(all) != 2 {
+		t.Fatalf("thru serve --allow files printed %d join strings", len(all))
+	}
+	home = t.TempDir()
+	if code := start(t, client, home, all[1], "join", "server").wait(t, 20*time.Second); code != 0 {
+		t.Fatalf("thru join ended with exit %d", code)
+	}
+	return home
 }
 
 // config writes a file of a server's own.

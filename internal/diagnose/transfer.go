@@ -19,17 +19,17 @@ const (
 	farNs        = 1e6    // round trip in ns from which waiting for answers costs
 	briefNs      = 1e9    // a run shorter than this says little
 	windowLow    = 0.6    // of window over round trip: a rate from here ...
+	sentLow      = 0.4    // the same of a send buffer, in which a kernel counts its own overhead
 	windowHigh   = 1.3    // ... to here is that of the window, or of the requests under way
 	lossBar      = 0.0005 // of the segments sent
 )
 
 // course is one transfer with what its rules ask of it.
 type course struct {
-	doc   *measure.Document
-	t     *measure.Transfer
-	run   *measure.TransferRun // over memory, else the whole
-	bps   float64              // that it reached
-	brief bool
+	doc *measure.Document
+	t   *measure.Transfer
+	run *measure.TransferRun // over memory, else the whole
+	bps float64              // that it reached
 }
 
 // Transfer names which layer of a transfer binds, and why. It does nothing where
@@ -52,11 +52,20 @@ func Transfer(d *measure.Document) {
 		Cause: o.cause, Where: o.where, Confidence: o.confidence, Summary: line(o.text), Evidence: numbers(o.evidence),
 		Effect: o.effect, Next: o.next, Remedy: o.remedy, Healthy: o.healthy, Source: "causes.md; docs/transfer.md",
 	}
-	if c.brief && f.Confidence != measure.Possible {
+	if c.brief(layer) && f.Confidence != measure.Possible {
 		f.Confidence, f.Next = measure.Possible, "a larger --size: this run took under a second"
 	}
 	t.Binds, t.Why = layer, f.Summary
 	d.Findings = append([]measure.Finding{f}, c.beside(layer, f.Cause)...)
+}
+
+// brief tells whether the run that shows the layer was too short to be sure.
+func (c *course) brief(layer string) bool {
+	run := c.run
+	if layer == measure.LayerDiskHere {
+		run = c.wholeRun()
+	}
+	return run.ElapsedNs < briefNs
 }
 
 // beside are the findings of the network's own test that are said of the transfer
@@ -91,7 +100,6 @@ func newCourse(d *measure.Document) *course {
 	if c.run == nil {
 		return nil
 	}
-	c.brief = c.run.ElapsedNs < briefNs
 	return c
 }
 
@@ -276,23 +284,46 @@ func (c *course) buffer() *bound {
 	if s == nil || rtt <= 0 || s.Window.Asked <= 0 || s.Window.Usable <= 0 {
 		return nil
 	}
-	most := stat.WindowRate(float64(s.Window.Usable), rtt) * float64(c.connections())
-	if share := c.bps / most; share < windowLow || share > windowHigh {
+	passes := c.inRoundTrip(rtt)
+	cause, whose, least, most := "receive-window", "receive", windowLow, windowHigh
+	window, counter := s.Window.Usable, "socket buffer, usable"
+	switch {
+	case c.t.Direction == measure.Upload:
+		if c.congestionHolds(s, passes) {
+			return nil
+		}
+		cause, whose, least, most = "send-buffer", "send", sentLow, 1/sentLow
+		window, counter = s.Window.Usable+s.Window.Granted/2, "socket buffer, usable and as granted, mean"
+	case s.TCP.RecvWnd != nil && int64(*s.TCP.RecvWnd) > 0: // what the kernel makes of the buffer is its own
+		window, counter = int64(*s.TCP.RecvWnd), "tcp_info.rcv_wnd"
+	}
+	if share := passes / float64(window); share < least || share > most {
 		return nil
 	}
-	cause, whose := "receive-window", "receive"
-	if c.t.Direction == measure.Upload {
-		cause, whose = "send-buffer", "send"
-	}
-	o := binds(cause, measure.Likely, "a %s buffer of %s, which was set (--buffer), carries %s over a round trip of %s",
-		whose, unit.Size(s.Window.Usable), unit.Rate(most), unit.Duration(rtt))
+	o := binds(cause, measure.Likely, "a %s buffer of %s was set (--buffer): %s pass in each round trip of %s",
+		whose, unit.Size(s.Window.Asked), unit.Size(int64(passes)), unit.Duration(rtt))
 	if rtt >= farNs {
 		o.confidence = measure.Certain
 	}
-	o.at(c.here()).by(c.proof("socket buffer, usable", float64(s.Window.Usable), "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
-	o.costs(most, "W * 8 / RTT", fmt.Sprintf("%s * 8 / %s", unit.Size(s.Window.Usable), unit.Duration(rtt)))
-	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take the bandwidth-delay product twice"})
+	o.at(c.here()).by(c.proof(counter, float64(window), "bytes"), c.proof("goodput * RTT / 8 of each connection", passes, "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
+	o.costs(stat.WindowRate(passes, rtt)*float64(c.connections()), "W * 8 / RTT", fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
+	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
 	return o
+}
+
+// inRoundTrip is what a connection carries in a round trip, in bytes.
+func (c *course) inRoundTrip(rtt int64) float64 {
+	return c.bps * float64(rtt) / 8e9 / float64(c.connections())
+}
+
+// congestionHolds tells whether the congestion window of an upload, or the
+// server's window, lets no more pass: then it is not the send buffer.
+func (c *course) congestionHolds(s *measure.Stream, passes float64) bool {
+	if n, mss := s.TCP.Cwnd, s.TCP.SendMSS; n != nil && mss != nil && float64(*n)*float64(*mss) < 1.2*passes {
+		return true
+	}
+	x := s.TCP.RwndLimitedUs
+	return x != nil && s.TCP.BusyUs != nil && *s.TCP.BusyUs > 0 && 100*float64(*x)/float64(*s.TCP.BusyUs) >= rwndBar
 }
 
 // peerWindow holds where the kernel counts that the server's window, or this
@@ -434,6 +465,5 @@ func (c *course) underWay() string {
 	if rtt < farNs {
 		return ""
 	}
-	bytes := c.bps * float64(rtt) / 8e9 / float64(c.connections())
-	return fmt.Sprintf(" (%s are under way in a round trip of %s: a socket buffer of that size there does the same)", unit.Size(int64(bytes)), unit.Duration(rtt))
+	return fmt.Sprintf(" (%s pass in a round trip of %s: a socket buffer of that size there does the same)", unit.Size(int64(c.inRoundTrip(rtt))), unit.Duration(rtt))
 }

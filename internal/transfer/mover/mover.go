@@ -197,6 +197,9 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	if r.job.Sum {
 		w.sum = newHasher()
 	}
+	if s.Info().InFlight > 0 { // the first byte of so many requests comes with the last
+		r.start()
+	}
 	n, err := s.Get(ctx, r.job.Name(client, file), w)
 	sum := w.end()
 	if err == nil && n < r.job.Bytes {
