@@ -18,7 +18,7 @@ func TestSuggested(t *testing.T) {
 	}{
 		{"10 s of 100 Mb/s", 100e6, 20 * time.Millisecond, 1, 120 << 20, "10 s at 100 Mb/s"},
 		{"100 round trips of 300 ms", 100e6, 300 * time.Millisecond, 1, 358 << 20, "100 round trips of 300 ms at 100 Mb/s"},
-		{"a slow path", 1e6, time.Millisecond, 1, 4 << 20, "10 s at 1 Mb/s, within"},
+		{"a slow path", 1e6, time.Millisecond, 1, 4 << 20, "10 s at 1.00 Mb/s, within"},
 		{"faster than a disk is large", 400e9, 0, 4, 4 << 30, "within 4 MiB for each and 16 GiB for all"},
 		{"nothing passed", 0, 0, 1, 4 << 20, "within"},
 	} {
