@@ -110,7 +110,7 @@ func (c *course) judge() (string, *bound) {
 	if layer, o := c.floor(); o != nil {
 		return layer, o
 	}
-	for _, rule := range []func() *bound{c.window, c.cipher, c.tcp, c.roundTrips, c.open} {
+	for _, rule := range []func() *bound{c.window, c.sureTCP, c.cipher, c.tcp, c.roundTrips, c.starved, c.open} {
 		if o := rule(); o != nil {
 			return c.run.Layer, o
 		}
@@ -308,7 +308,7 @@ func (c *course) encrypted() bool {
 // cipher holds where this process keeps a whole CPU busy for each stream.
 func (c *course) cipher() *bound {
 	cpu := c.run.HereCPU
-	if cpu != nil && cpu.Pct >= busyMachine {
+	if isBusy(cpu, c.run.HereHost) {
 		o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy")
 		o.at(c.here()).by(above(c.proof("here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 		o.mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})

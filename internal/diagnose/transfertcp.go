@@ -10,12 +10,54 @@ import (
 	"thru/internal/unit"
 )
 
-// tcp holds where the server has no CPU left, or TCP holds the data connections
-// up: by what both kernels have of them, and the rules of any flow.
+// sureTCP holds where TCP holds the data connections up for certain, however busy
+// the CPUs are.
+func (c *course) sureTCP() *bound {
+	if o := c.heldByTCP(); o != nil && o.confidence == measure.Certain {
+		return o
+	}
+	return nil
+}
+
+// tcp holds where the server has no CPU left, or TCP holds the data connections up.
 func (c *course) tcp() *bound {
 	if o := c.farCPU(); o != nil {
 		return o
 	}
+	return c.heldByTCP()
+}
+
+// starved holds where the server's program has nothing to send most of the time,
+// though there is room for it.
+func (c *course) starved() *bound {
+	f := c.dataFlow()
+	if f == nil || c.t.Direction == measure.Upload {
+		return nil
+	}
+	idle, known := f.sender.idlePct()
+	full, counted := f.sender.bufferFull()
+	if !known || !counted || idle < starvedBar || full >= blockedBar {
+		return nil
+	}
+	o := binds("app-limited", measure.Likely, "the server offers no more: its socket had room, and nothing to send %s of the time", unit.Percent(idle))
+	if idle > surelyStarved {
+		o.confidence = measure.Certain
+	}
+	o.at(c.farEnd()).by(above(c.farProof("readings in which nothing waits and no window is full", idle, "pct"), starvedBar),
+		below(c.farProof("readings in which the send buffer was used up", full, "pct"), blockedBar))
+	o.then("CPU, disk and limits of the server: thru disk, thru check there")
+	return o
+}
+
+// Bars of a server that has nothing to send, in percent of the readings.
+const (
+	starvedBar    = 50
+	surelyStarved = 90
+)
+
+// heldByTCP holds where TCP holds the data connections up: by what both
+// kernels have of them, and the rules of any flow.
+func (c *course) heldByTCP() *bound {
 	f := c.dataFlow()
 	if f == nil {
 		return nil
@@ -138,7 +180,7 @@ func (c *course) farCPU() *bound {
 	if cpu == nil {
 		return nil
 	}
-	if cpu.Pct >= busyMachine {
+	if isBusy(cpu, c.run.ThereHost) {
 		o := binds(c.there().Place+"-cpu", measure.Likely, "all CPUs of the server are busy")
 		o.at(c.farEnd()).by(above(c.farProof("there_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 		o.mend(&measure.Remedy{EndPoint: c.server(), Advice: "nothing else beside it, or more CPUs at the server"})
@@ -162,6 +204,24 @@ func (c *course) farCPU() *bound {
 	o := binds(c.there().Place+"-cpu", measure.Likely, "%s takes a whole CPU", program)
 	o.at(c.farEnd()).by(p).then("--many 2: with two at once it carries more, where the server takes a process or thread for each")
 	return o
+}
+
+// isBusy tells whether all CPUs of a host are busy, and a real part of it with the
+// transfer: its process, or packets. What others do there slows it down, too, but
+// is not known to bind.
+func isBusy(cpu *measure.CPUFigure, span *measure.HostSpan) bool {
+	const part = 10.0 // percent of the machine
+	if cpu == nil || cpu.Pct < busyMachine {
+		return false
+	}
+	if cpu.WorkerCores == nil || span == nil || len(span.CPUs) == 0 {
+		return true
+	}
+	taken := 0.0
+	for _, c := range span.CPUs {
+		taken += packets(c)
+	}
+	return (100**cpu.WorkerCores+taken)/float64(len(span.CPUs)) >= part
 }
 
 // sendRoom holds where the send buffer is used up though nothing else holds the

@@ -100,11 +100,11 @@ func (d *Dialer) Sample() {
 func (d *Dialer) Forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.conns = slices.DeleteFunc(d.conns, func(w *watched) bool { return w.done })
 	for _, w := range d.conns {
 		w.series.Begin(false)
 		w.sample()
 	}
+	d.conns = slices.DeleteFunc(d.conns, func(w *watched) bool { return w.done })
 }
 
 // mostStreams bounds the connections that a result lists.
