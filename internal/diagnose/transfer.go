@@ -363,7 +363,7 @@ func (c *course) encrypted() bool {
 // cipher holds where this process keeps a whole CPU busy for each stream.
 func (c *course) cipher() *bound {
 	cpu := c.run.HereCPU
-	if isBusy(cpu, c.run.HereHost) {
+	if isBusy(cpu) {
 		o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy")
 		o.at(c.here()).by(above(c.proof("here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 		o.mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
