@@ -92,6 +92,9 @@ func (b binding) check(t *testing.T) {
 	if x.Binds != b.layer && b.layer != "" {
 		t.Errorf("%q binds, want %q", x.Binds, b.layer)
 	}
+	if b.layer == measure.LayerDiskFar && f.Where.EndPoint != "server" || slices.Contains(b.causes, "app-limited") && f.Where.EndPoint == "local" {
+		t.Errorf("%s is laid to %+v", f.Cause, f.Where)
+	}
 	if !slices.Contains(b.causes, f.Cause) {
 		t.Errorf("the cause is %q, want one of %v: %+v", f.Cause, b.causes, f)
 	}

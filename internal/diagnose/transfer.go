@@ -219,11 +219,14 @@ func (c *course) floor() (string, *bound) {
 	if name == "" {
 		return "", nil
 	}
-	p := above(c.proof("goodput of the transfer over that of the layer", c.bps/least, ""), reachedShare)
+	p := above(c.proof("share of the rate of the layer below", c.bps/least, ""), reachedShare)
 	switch name {
 	case measure.LayerDiskFar:
 		o := binds(CauseDisk, measure.Likely, "the server's disk carries %s", unit.Rate(least))
-		o.at(c.there()).by(p).mend(&measure.Remedy{Advice: "none in the network: a faster disk at the server"})
+		o.at(c.farEnd()).by(p).mend(&measure.Remedy{EndPoint: c.server(), Advice: "none in the network: a faster disk at the server"})
+		if o.then("thru disk at the server, with other block sizes"); c.t.Direction == measure.Download {
+			o.then("the same again: what the server's memory has kept meanwhile passes faster")
+		}
 		return name, o
 	case measure.LayerLibrary:
 		o := binds(CauseClient, measure.Likely, "the client (%s) carries no more than %s, also on this machine alone", c.t.Client, unit.Rate(least))
@@ -304,8 +307,8 @@ func (c *course) buffer() *bound {
 	if rtt >= farNs {
 		o.confidence = measure.Certain
 	}
-	o.at(c.here()).by(c.proof(counter, float64(window), "bytes"), c.proof("goodput * RTT / 8 of each connection", passes, "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
-	o.costs(stat.WindowRate(passes, rtt)*float64(c.connections()), "W * 8 / RTT", fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
+	o.at(c.here()).by(c.proof(counter, float64(window), "bytes"), c.proof("in a round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
+	o.costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
 	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
 	return o
 }
@@ -408,8 +411,8 @@ func (c *course) roundTrips() *bound {
 		o.confidence = measure.Certain
 		o.text += fmt.Sprintf("; the network carries %s", unit.Rate(net))
 	}
-	o.at(measure.Where{Place: measure.AtPath}).by(c.proof("bytes of requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
-	o.costs(most, "in flight * 8 / RTT", fmt.Sprintf("%s * 8 / %s", unit.Size(c.t.InFlight), unit.Duration(rtt)))
+	o.at(measure.Where{Place: measure.AtPath}).by(c.proof("requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
+	o.costs(most, "what is under way carries "+unit.Rate(most), fmt.Sprintf("%s * 8 / %s", unit.Size(c.t.InFlight), unit.Duration(rtt)))
 	o.then("--many 4: where round trips bind, it carries more in proportion")
 	o.mend(&measure.Remedy{EndPoint: "local", Advice: "larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})
 	return o
@@ -428,7 +431,7 @@ func (c *course) open() *bound {
 		return o
 	}
 	o := binds("app-limited", measure.Likely, "the server %s no more: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.underWay())
-	o.at(c.there()).by(below(c.proof("goodput of the transfer over the network's", c.bps/net, ""), reachedShare))
+	o.at(c.farEnd()).by(below(c.proof("share of the network's rate", c.bps/net, ""), reachedShare))
 	o.then("CPU, disk and limits of the server: thru disk, thru check there")
 	return o
 }
