@@ -261,7 +261,7 @@ func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
 	if c.EndPoint == "" || c.EndPoint == control.Local {
 		return nil, nil
 	}
-	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: 1}
+	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: c.Many}
 	err := readAll([]reading{{"-t", c.Time, "10 or 0.5", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }}})
 	if err != nil {
 		return nil, err

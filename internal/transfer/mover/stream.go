@@ -33,6 +33,12 @@ func (s Stream) at(offset int64) cipher.Stream {
 	return c
 }
 
+// Fill makes what the stream holds from an offset on.
+func (s Stream) Fill(b []byte, offset int64) {
+	clear(b)
+	s.at(offset).XORKeyStream(b, b)
+}
+
 // Reader reads size bytes of the stream from an offset on.
 func (s Stream) Reader(offset, size int64) io.Reader {
 	return &streamReader{s.at(offset), size}
