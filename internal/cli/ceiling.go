@@ -17,10 +17,12 @@ import (
 const (
 	// ceilingTime is how long the run lasts that tells the client's own ceiling.
 	ceilingTime = 1500 * time.Millisecond
-	// ceilingLimit is what all of it may take: the server's start, and trials.
+	// ceilingLimit is what that and its trials may take.
 	ceilingLimit = 3 * time.Second
-	// ceilingTrial is how much is moved first, in bytes, of each client.
-	ceilingTrial = 4 << 20
+	// ceilingTrial is how much is moved first, in bytes, of each client; of a server
+	// with bounded room a share of that: its client is a program that starts slowly, too.
+	ceilingTrial      = 4 << 20
+	ceilingTrialShare = 8
 	// ceilingGrowth bounds how much more is moved next.
 	ceilingGrowth = 16
 )
@@ -28,14 +30,12 @@ const (
 // Ceiling is what as many clients as the transfer has carry on this machine alone.
 func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
 	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server on this machine, over loopback"}
-	limited, cancel := context.WithTimeout(ctx, ceilingLimit)
-	defer cancel()
-	server, err := loopback.Serve(limited, m.target.protocol, loopback.Options{Fill: m.fill(), Agreed: m.info.Details})
+	server, err := loopback.Serve(ctx, m.target.protocol, loopback.Options{Fill: m.fill(), Agreed: m.info.Details})
 	if err != nil {
 		l.Missing = err.Error()
 		return l
 	}
-	run, err := m.alone(limited, server)
+	run, err := m.alone(ctx, server)
 	switch err = errors.Join(err, server.Close()); {
 	case ctx.Err() != nil:
 		l.Missing = "it was interrupted"
@@ -68,18 +68,21 @@ func (m *carrier) fill() func([]byte, int64) {
 // alone moves more and more until it lasts long enough. A run that is cut off counts
 // by what had passed until then: of a client that is that slow nothing else is known.
 func (m *carrier) alone(ctx context.Context, server *loopback.Server) (measure.TransferRun, error) {
+	ctx, cancel := context.WithTimeout(ctx, ceilingLimit)
+	defer cancel()
 	there := *m
 	there.config.Dial = (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
 	there.config = server.Config(there.config)
 	if m.info.Block > 0 {
 		there.config.Block = m.info.Block
 	}
-	most := int64(mostSize)
+	size, most := int64(ceilingTrial), int64(mostSize)
 	if server.Most > 0 {
-		most = server.Most / int64(m.cmd.Many)
+		most = max(1, server.Most/int64(m.cmd.Many))
+		size = max(1, most/ceilingTrialShare)
 	}
 	var best measure.TransferRun
-	for size := min(ceilingTrial, most); ; {
+	for {
 		job, err := there.aloneJob(server, size)
 		if err != nil {
 			return best, err

@@ -65,16 +65,19 @@ func (d *door) drop(c io.Closer) {
 
 // close ends all, and waits for it.
 func (d *door) close() error {
-	errs := []error{d.listener.Close()}
 	d.mu.Lock()
 	open := d.open
 	d.open = nil
 	d.mu.Unlock()
+	if open == nil {
+		return nil
+	}
+	err := d.listener.Close()
 	for c := range open {
 		_ = c.Close()
 	}
 	d.inside.Wait()
-	return errors.Join(errs...)
+	return err
 }
 
 // server is what clients see of it.
