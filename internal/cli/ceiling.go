@@ -17,7 +17,8 @@ import (
 const (
 	// ceilingTime is how long the run lasts that tells the client's own ceiling.
 	ceilingTime = 1500 * time.Millisecond
-	// ceilingLimit is what that and its trials may take.
+	// ceilingLimit is what that and its trials may take, of a program three times as
+	// much: a run of it that is cut off says nothing.
 	ceilingLimit = 3 * time.Second
 	// ceilingTrial is how much is moved first, in bytes, of each client; of a server
 	// with bounded room a share of that: its client is a program that starts slowly, too.
@@ -30,6 +31,10 @@ const (
 // Ceiling is what as many clients as the transfer has carry on this machine alone.
 func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
 	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server on this machine, over loopback"}
+	if m.cmd.NoCeiling {
+		l.Missing = "--no-ceiling"
+		return l
+	}
 	server, err := loopback.Serve(ctx, m.target.protocol, loopback.Options{Fill: m.fill(), Agreed: m.info.Details})
 	if err != nil {
 		l.Missing = err.Error()
@@ -42,7 +47,7 @@ func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
 	case err != nil:
 		l.Missing = err.Error()
 	case run.Bps == nil:
-		l.Missing = "no byte passed"
+		l.Missing = "no run of it ended in the time that is taken for it: this machine is busy"
 	default:
 		l.Bps = &run.Bps.Value
 		l.How = fmt.Sprintf("%s against %s, over loopback: %s in %s", sameClients(m.cmd.Many), server.Is, unit.Size(run.Bytes), unit.Duration(run.ElapsedNs))
@@ -67,40 +72,50 @@ func (m *carrier) fill() func([]byte, int64) {
 
 // alone moves more and more until it lasts long enough. A run that is cut off counts
 // by what had passed until then: of a client that is that slow nothing else is known.
-func (m *carrier) alone(ctx context.Context, server *loopback.Server) (measure.TransferRun, error) {
-	ctx, cancel := context.WithTimeout(ctx, ceilingLimit)
-	defer cancel()
-	there := *m
-	there.config.Dial = (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
-	there.config = server.Config(there.config)
-	if m.info.Block > 0 {
-		there.config.Block = m.info.Block
+func (m *carrier) alone(ctx context.Context, server *loopback.Server) (best measure.TransferRun, err error) {
+	limit := ceilingLimit
+	if !m.info.Library {
+		limit *= 3
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	there := m.led(server)
 	size, most := int64(ceilingTrial), int64(mostSize)
 	if server.Most > 0 {
 		most = max(1, server.Most/int64(m.cmd.Many))
 		size = max(1, most/ceilingTrialShare)
 	}
-	var best measure.TransferRun
 	for {
 		job, err := there.aloneJob(server, size)
 		if err != nil {
 			return best, err
 		}
 		out, err := mover.Run(ctx, job)
-		late := errors.Is(err, context.DeadlineExceeded)
+		late := ctx.Err() != nil
 		if err != nil && !late {
 			return best, err
 		}
-		if out.Run.ElapsedNs > best.ElapsedNs {
+		if err == nil || m.info.Library && out.Run.ElapsedNs > best.ElapsedNs {
 			best = out.Run
 		}
-		if late || best.ElapsedNs >= int64(ceilingTime)*2/3 || size >= most || out.Run.Bps == nil {
+		if late || best.Bps == nil || best.ElapsedNs >= int64(ceilingTime)*2/3 || size >= most {
 			return best, nil
 		}
-		wanted := int64(out.Run.Bps.Value / 8 * ceilingTime.Seconds() / float64(m.cmd.Many))
+		wanted := int64(best.Bps.Value / 8 * ceilingTime.Seconds() / float64(m.cmd.Many))
 		size = min(max(wanted, 2*size), ceilingGrowth*size, most)
 	}
+}
+
+// led is the carrier with clients that go to a server of this machine, with the
+// blocks that the real one has agreed to.
+func (m *carrier) led(server *loopback.Server) *carrier {
+	there := *m
+	there.config.Dial = (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
+	there.config = server.Config(there.config)
+	if m.info.Block > 0 {
+		there.config.Block = m.info.Block
+	}
+	return &there
 }
 
 // aloneJob is the run over memory, with a server of this machine.

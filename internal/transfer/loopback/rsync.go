@@ -21,7 +21,7 @@ func serveRsync(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	text := fmt.Sprintf("port = %s\naddress = 127.0.0.1\nuse chroot = no\nlog file = /dev/stderr\n"+
+	text := fmt.Sprintf("port = %s\naddress = 127.0.0.1\nuse chroot = no\nreverse lookup = no\nlog file = /dev/stderr\n"+
 		"[%s]\npath = %s\nread only = no\nhosts allow = 127.0.0.1\nauth users = %s\nsecrets file = %s\n", p.port, share, p.data(), s.user, secrets)
 	if os.Geteuid() == 0 { // who owns the folder; else it becomes nobody
 		text += "uid = 0\ngid = 0\n"
