@@ -89,9 +89,16 @@ func (s *Server) keep(dial dialer) dialer {
 		if s.refused(address) {
 			return nil, fmt.Errorf("loopback: %s is not this server's", address)
 		}
-		return dial(ctx, network, address)
+		return dial(modest{ctx}, network, address)
 	}
 }
+
+// modest is a context that asks for nothing by its values: a port below 1024
+// (transfer.LowPort) would be one less, for a minute, for the real server.
+type modest struct{ context.Context }
+
+// Value is none.
+func (modest) Value(any) any { return nil }
 
 // dialer makes a connection, as net.Dialer.DialContext does.
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
