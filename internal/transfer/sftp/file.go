@@ -104,8 +104,10 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	sink := &sink{w: transfer.Sink(ctx, w)}
 	_, err = file.WriteTo(sink)
 	switch {
-	case sink.err != nil || ctx.Err() != nil:
-		return sink.n, fmt.Errorf("sftp: getting it: %w", errors.Join(sink.err, err))
+	case sink.err != nil:
+		return sink.n, fmt.Errorf("sftp: getting it: %w", sink.err)
+	case ctx.Err() != nil:
+		return sink.n, fmt.Errorf("sftp: getting it: %w", err)
 	case sink.n < info.Size():
 		return sink.n, fmt.Errorf("sftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, sink.n, info.Size(), errors.Join(err, io.ErrUnexpectedEOF))
 	case err != nil:
