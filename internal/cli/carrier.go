@@ -242,6 +242,7 @@ type upload struct {
 	clients   int
 	overwrite bool
 	sum       bool
+	beside    mover.Beside
 }
 
 // put uploads files, which Clean removes.
@@ -249,7 +250,7 @@ func (m *carrier) put(ctx context.Context, u upload) (measure.TransferRun, error
 	out, err := mover.Run(ctx, mover.Job{
 		Direction: measure.Upload, Clients: m.clients(u.clients), Files: u.files, Bytes: u.size, Name: u.name,
 		Source: func(int, int) (io.ReadCloser, error) { return u.from(u.size) },
-		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.live,
+		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.live, Beside: u.beside,
 	})
 	m.note(out.Info)
 	m.made = append(m.made, out.Made...)
@@ -275,15 +276,15 @@ func (m *carrier) Layers() []string {
 }
 
 // Move makes the transfer of all clients over a layer.
-func (m *carrier) Move(ctx context.Context, layer string) (measure.TransferRun, error) {
+func (m *carrier) Move(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	if m.uploads() {
-		return m.moveUp(ctx, layer)
+		return m.moveUp(ctx, layer, beside)
 	}
-	return m.moveDown(ctx, layer)
+	return m.moveDown(ctx, layer, beside)
 }
 
 // moveUp uploads generated data, or over the disk the file itself, which stays.
-func (m *carrier) moveUp(ctx context.Context, layer string) (measure.TransferRun, error) {
+func (m *carrier) moveUp(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	from, suffix, kept := m.generated, "", m.cmd.Keep
 	switch {
 	case layer == measure.LayerWhole:
@@ -293,7 +294,7 @@ func (m *carrier) moveUp(ctx context.Context, layer string) (measure.TransferRun
 	}
 	before := len(m.made)
 	name := m.name(suffix)
-	run, err := m.put(ctx, upload{name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "", m.sums(layer)})
+	run, err := m.put(ctx, upload{name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "", m.sums(layer), beside})
 	if err != nil {
 		return run, err
 	}
@@ -331,9 +332,9 @@ func (m *carrier) readBack(ctx context.Context, name string, run *measure.Transf
 }
 
 // moveDown downloads: to nowhere or to memory, or over the disk to the file.
-func (m *carrier) moveDown(ctx context.Context, layer string) (measure.TransferRun, error) {
+func (m *carrier) moveDown(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	job := mover.Job{
-		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live,
+		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live, Beside: beside,
 		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil },
 		Sum:  m.sums(layer),
 	}
