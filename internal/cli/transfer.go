@@ -305,6 +305,8 @@ func hinted(err error, overwrite bool) error {
 		{transfer.ErrSource, "a file that nobody changes while it is sent"},
 		{transfer.ErrSilent, "--timeout TIME waits longer; a firewall drops what it does not allow without a word"},
 		{syscall.ECONNREFUSED, "is the server running, and is that its port? The URL names another: PROTO://HOST:PORT/PATH"},
+		{syscall.ECONNRESET, "the server, or something on the way, closed the connection: its log says why"},
+		{syscall.EPIPE, "the server, or something on the way, closed the connection: its log says why"},
 		{syscall.ENAMETOOLONG, "a shorter name"},
 	} {
 		if errors.Is(err, x.is) {

@@ -274,7 +274,7 @@ func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, ov
 		}
 		gone := status(2)
 		if left := s.remove(lasting, dir, temp); left != nil && !errors.Is(left, gone) && handle != nil {
-			err = fmt.Errorf("%w; %s is left behind: %w", err, temp, left)
+			err = &transfer.Left{Path: path.Join(path.Dir(p), temp), Cause: err, Err: left}
 		}
 		return refined(err, transfer.ErrReadOnly)
 	})
