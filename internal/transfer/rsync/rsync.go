@@ -43,8 +43,8 @@ type session struct {
 
 var _ transfer.Outside = (*session)(nil)
 
-// Open finds the program, hears the daemon's greeting, and logs in to the module
-// that cfg.Path begins with.
+// Open finds the program and hears the daemon's greeting. There is no login beside
+// that of each call: what the daemon refuses, the first one says.
 func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{cfg: c.cfg}
 	if err := checkName(c.cfg.Path); err != nil {
@@ -65,9 +65,6 @@ func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	}
 	protocol, err := s.greeting(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, err)
-	}
-	if _, _, err := s.list(ctx, c.cfg.Path); err != nil {
 		return nil, fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, err)
 	}
 	s.describe(protocol)
