@@ -47,7 +47,8 @@ type moving struct {
 	nowhere *result // of thru the goodput of the protocol over memory, of others a file in memory to nowhere
 	whole   *result // from the connection to the end, a file in memory to a file in memory
 	named   []string
-	calls   int // names of what is sent differ: a server may remember one that is gone
+	setups  []float64 // ns of thru's until the first byte of the file
+	calls   int       // names of what is sent differ: a server may remember one that is gone
 }
 
 // addTransfer compares `thru transfer` with the clients of each protocol.
@@ -112,6 +113,7 @@ func (r *report) addService(ctx context.Context, w io.Writer, service fileServic
 		}
 		r.settings.progress("")
 		m.nowhere.out = append(m.nowhere.out, m.words())
+		m.whole.out = append(m.whole.out, "thru's first byte comes after "+digits(median(m.setups)/1e6)+" ms")
 		r.add(w, m.nowhere)
 		r.add(w, m.whole)
 	}
@@ -238,6 +240,7 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 			nowhere = run.Bps.Value
 		case run.Layer == measure.LayerWhole:
 			whole = float64(run.Bytes) * 8e9 / float64(run.SetupNs+run.ElapsedNs)
+			m.setups = append(m.setups, float64(run.SetupNs))
 		}
 	}
 	m.named = append(m.named, d.Transfer.Binds)

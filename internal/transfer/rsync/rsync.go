@@ -180,7 +180,8 @@ func (s *session) call(ctx context.Context, denied error, progress func(int64), 
 
 // list asks for one file, and tells whether the module has it.
 func (s *session) list(ctx context.Context, p string) (e entry, found bool, err error) {
-	out, err := s.call(ctx, transfer.ErrDenied, nil, "--list-only", "--", s.target(p))
+	// The program's small messages would wait for each other's acknowledgement (Nagle).
+	out, err := s.call(ctx, transfer.ErrDenied, nil, "--list-only", "--sockopts=TCP_NODELAY", "--", s.target(p))
 	switch {
 	case errors.Is(err, errNoFile):
 		return entry{}, false, nil
