@@ -19,19 +19,24 @@ func (c *course) sureTCP() *bound {
 	return nil
 }
 
-// tcp holds where the server has no CPU left, or TCP holds the data connections up.
+// tcp holds where the server has no CPU left, TCP holds the data connections up,
+// or they have nothing to carry.
 func (c *course) tcp() *bound {
 	if o := c.farCPU(); o != nil {
 		return o
 	}
-	return c.heldByTCP()
+	if o := c.heldByTCP(); o != nil {
+		return o
+	}
+	return c.starved()
 }
 
 // starved holds where the server's program has nothing to send most of the time,
-// though there is room for it.
+// though there is room for it. One that is asked for each block waits for that.
 func (c *course) starved() *bound {
 	f := c.dataFlow()
-	if f == nil || c.t.Direction == measure.Upload {
+	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync"}, c.t.Protocol)
+	if f == nil || c.t.Direction == measure.Upload || !streams {
 		return nil
 	}
 	idle, known := f.sender.idlePct()
