@@ -13,6 +13,7 @@ import (
 	"thru/internal/host"
 	"thru/internal/measure"
 	"thru/internal/sock"
+	"thru/internal/transfer"
 )
 
 // Dialer makes the connections of clients, and remembers them, so that their TCP
@@ -41,7 +42,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	// Before the handshake, which carries the window's scale.
 	buffers := sock.Options{SendBuffer: int64(d.Buffer), RecvBuffer: int64(d.Buffer), NoDelay: true}
 	nd := net.Dialer{Timeout: d.Timeout, Control: buffers.Control}
-	c, err := nd.DialContext(ctx, network, addr)
+	c, err := transfer.Dial(ctx, nd, network, addr)
 	if err != nil {
 		return nil, fmt.Errorf("mover: connecting to %s: %w", addr, err)
 	}
