@@ -96,16 +96,20 @@ func TestTransferServer(t *testing.T) {
 		place    string
 		who      string
 	}{
-		{"the server's cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "sshd", "sshd"), CauseCipher, measure.AtSender, "server"},
-		{"the server's process", up, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "nginx"), "receiver-cpu", measure.AtReceiver, "server"},
-		{"one process for all clients", measure.Transfer{Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "nginx"), "sender-cpu", measure.AtSender, "server"},
+		{"the server's cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "sshd", "sshd"), CauseCipher, measure.AtSender, ""},
+		{"the server's process", up, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "nginx"), "receiver-cpu", measure.AtReceiver, ""},
+		{"one process for all clients", measure.Transfer{Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "nginx"), "sender-cpu", measure.AtSender, ""},
 		{"a process for each client", measure.Transfer{Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "smbd", "smbd", "smbd", "smbd"), "app-limited", measure.AtSender, ""},
-		{"all CPUs of the server", measure.Transfer{}, map[string]float64{net: 9000, memory: 1700}, busy(99, 0.6, "nginx"), "sender-cpu", measure.AtSender, "server"},
+		{"all CPUs of the server", measure.Transfer{}, map[string]float64{net: 9000, memory: 1700}, busy(99, 0.6, "nginx"), "sender-cpu", measure.AtSender, ""},
 		{"the server's CPUs are busy with something else", measure.Transfer{}, map[string]float64{net: 9000, memory: 1700}, busy(99, 0.02, "nginx"), "app-limited", measure.AtSender, ""},
+		{"the server's process has a CPU quota", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, func(m, _ *measure.TransferRun) {
+			m.There = carried(0.2, 100, idle)
+			m.ThereHost = &measure.HostSpan{CPUs: make([]measure.CPU, 4), Quota: &measure.QuotaSpan{CPUs: 0.2, Periods: 100, Throttled: 96}}
+		}, "cpu-quota", measure.AtSender, ""},
 		{"the client's window holds a download up", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, held)), "receive-window", measure.AtReceiver, "local"},
-		{"the server's send buffer", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, full)), "send-buffer", measure.AtSender, "server"},
+		{"the server's send buffer", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, full)), "send-buffer", measure.AtSender, ""},
 		{"this end's send buffer", up, map[string]float64{net: 900, memory: 57.9}, here(carried(20, 100, full)), "send-buffer", measure.AtSender, "local"},
-		{"the server offers no more", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, idle)), "app-limited", measure.AtSender, "server"},
+		{"the server offers no more", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, idle)), "app-limited", measure.AtSender, ""},
 		{"loss on the way to the server", up, map[string]float64{memory: 8}, here(carried(20, 12, lost)), "loss", measure.AtPath, ""},
 		{"loss on the way from it", measure.Transfer{}, map[string]float64{memory: 8}, there(carried(20, 12, lost)), "loss", measure.AtPath, ""},
 	}
