@@ -59,7 +59,7 @@ func newCompared(x *measure.Compared) *compared {
 		v.Causes = append(v.Causes, row{clean(endsText(c.From, c.To)), clean(c.Before) + " -> " + clean(c.After) + prefixed(": ", clean(c.Says))})
 	}
 	for _, u := range x.Unmatched[:min(len(x.Unmatched), maxLines)] {
-		v.Alone = append(v.Alone, clean("only "+u.Side+": "+endsText(u.From, u.To)+", "+u.What))
+		v.Alone = append(v.Alone, clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))
 	}
 	if n := len(x.Unmatched) - maxLines; n > 0 {
 		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
@@ -176,7 +176,10 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 		return clean(x.Reason), ""
 	}
 	c := worstCompared(x.Cells)
-	return cleanUpTo(flowAnswer(c), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), facts(x.Facts, c))), maxAnswer)
+	several := slices.ContainsFunc(x.Cells, func(o measure.ComparedCell) bool {
+		return !o.Beside && comparedWay(&o) == comparedWay(c) && o.What != c.What
+	})
+	return cleanUpTo(flowAnswer(c, several || c.Place != ""), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), facts(x.Facts, c))), maxAnswer)
 }
 
 // chosen are the settings of a flow that somebody has asked for otherwise, and that
@@ -219,17 +222,29 @@ func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
 	return worst
 }
 
-// flowAnswer is a flow with its figures in a line.
-func flowAnswer(c *measure.ComparedCell) string {
+// flowAnswer is a flow with its figures in a line, named by its traffic too where
+// its direction alone would not tell which it is.
+func flowAnswer(c *measure.ComparedCell, named bool) string {
 	way := comparedWay(c)
+	if named {
+		way += " (" + c.What + ")"
+	}
 	if c.Before == nil || c.After == nil || c.ChangePct == nil {
 		return way + ": " + c.Outcome + ", " + c.Reason
 	}
 	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + prefixed(" ", bracket(rangeText(c))) + ": " + c.Outcome
 }
 
-// comparedWay is the direction of a flow.
-func comparedWay(c *measure.ComparedCell) string { return endsText(c.From, c.To) }
+// comparedWay is the direction of a flow, or where a disk is.
+func comparedWay(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
+
+// atText is "/srv at web1" of a disk, else the direction.
+func atText(place, from, to string) string {
+	if place != "" {
+		return place + " at " + from
+	}
+	return endsText(from, to)
+}
 
 func endsText(from, to string) string {
 	if from == to {
@@ -238,11 +253,17 @@ func endsText(from, to string) string {
 	return measure.PairName(from, to)
 }
 
-// flowChange says "956 -> 812 Mb/s", or of requests "204 000 -> 180 000/s".
+// flowChange says "956 -> 812 Mb/s", of requests "204 000 -> 180 000/s", of a disk
+// "3.21 GB/s -> 2.87 GB/s" or "85.2k -> 61.0k IOPS".
 func flowChange(c *measure.ComparedCell) string {
 	a, b := c.Before.Value, c.After.Value
-	if c.Figure == "transactions_per_s" {
+	switch c.Figure {
+	case "transactions_per_s":
 		return stat.ThreeDigits(a) + " -> " + stat.ThreeDigits(b) + "/s"
+	case "iops":
+		return perSecond(a) + " -> " + perSecond(b) + " IOPS"
+	case "bytes_per_s":
+		return byteRate(a) + " -> " + byteRate(b)
 	}
 	if in := scaleFor(max(a, b)); min(a, b) >= in.div/100 {
 		return in.number(a) + " -> " + in.number(b) + " " + in.name
@@ -257,6 +278,10 @@ func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
 		return "-"
 	case c.Figure == "transactions_per_s":
 		return stat.ThreeDigits(s.Value) + "/s"
+	case c.Figure == "iops":
+		return perSecond(s.Value) + " IOPS"
+	case c.Figure == "bytes_per_s":
+		return byteRate(s.Value)
 	}
 	return bitRate(s.Value)
 }
