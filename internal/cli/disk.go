@@ -28,8 +28,8 @@ type diskCmd struct {
 	Workers  int      `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5%."`
 	NoMemory bool     `group:"What" name:"no-memory" help:"Leave the baseline out: the same over a file in memory, and to nowhere."`
 	Port     int      `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
-	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	formFlags
+	storeFlags
 }
 
 // diskPatterns are the names of the patterns on the command line.
@@ -45,7 +45,8 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	out, err := c.wanted()
+	if err != nil {
 		return err
 	}
 	path, err := c.folder()
@@ -62,19 +63,7 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	doc, err := runner.Disk(ctx, end, bus.Disk{Path: path, Spec: spec}, w.tick)
 	w.close()
 	doc.Arguments = e.arguments()
-	if len(doc.Disks) == 0 && err != nil && !c.JSON {
-		return err
-	}
-	if perr := e.print(doc, forms{json: c.JSON, html: c.HTML}); perr != nil && err == nil {
-		return perr
-	}
-	if err == nil {
-		return nil
-	}
-	if !c.JSON {
-		e.errorLines(err)
-	}
-	return printed{err}
+	return e.outcome(doc, out, err)
 }
 
 // spec reads the flags that say what to measure.
