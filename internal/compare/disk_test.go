@@ -151,16 +151,13 @@ func TestTransfers(t *testing.T) {
 	after.Findings[0].Cause = "disk"
 	x := Of(one(transferResult(1.71e9, 1.02e9)), one(after), Options{})
 	whole := cellOf(t, x, "sftp download, protocol over disk")
-	if len(x.Cells) != 5 || whole.Outcome != measure.Worse || whole.From != "files" || whole.To != "local" || whole.Beside || whole.Basis != measure.OfSingles {
+	if len(x.Cells) != 4 || whole.Outcome != measure.Worse || whole.From != "files" || whole.To != "local" || whole.Beside || whole.Basis != measure.OfSingles {
 		t.Fatalf("%d cells: %+v", len(x.Cells), whole)
 	}
-	for _, what := range []string{"sftp download, network", "sftp download, disk here", "sftp download, disk there"} {
+	for _, what := range []string{"sftp download, network", "sftp download, disk here"} {
 		if c := cellOf(t, x, what); !c.Beside {
 			t.Errorf("%s decides", what)
 		}
-	}
-	if c := cellOf(t, x, "sftp download, disk there"); c.Outcome != measure.NotCompared || !strings.Contains(c.Reason, "there is no agent") {
-		t.Errorf("%+v", c)
 	}
 	if len(x.Causes) != 1 || x.Causes[0].Before != "network" || x.Causes[0].After != "disk" {
 		t.Errorf("%+v", x.Causes)

@@ -307,7 +307,7 @@ func (x *contest) advice() string {
 	case x.Basis == measure.OfResults:
 		return "more results would tell"
 	case x.family != flows:
-		return "several results each side would tell (thru compare DAY DAY)"
+		return "several results each side would tell (spans, such as last-week and today)"
 	case min(len(x.a), len(x.b)) >= enoughRuns:
 		return fmt.Sprintf("the runs of a side vary by up to %s: longer runs (-t 30) on a quiet path would tell, or several results each side", unit.Percent(100*max(spanOf(x.a), spanOf(x.b))))
 	}

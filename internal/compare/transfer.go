@@ -20,8 +20,8 @@ func layerSubjects(d *measure.Document) (all []*subject) {
 		if s.figure == nil {
 			s.figure = ranged(l.Bps, l.Low, l.High)
 		}
-		if s.figure == nil {
-			s.why = l.Missing
+		if s.beside && s.figure == nil { // not every transfer looks for each of them
+			continue
 		}
 		if s.beside && strings.HasPrefix(l.Name, "disk") {
 			s.settings = append(s.settings, setting{name: "how the disk was measured", value: l.How})

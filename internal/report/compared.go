@@ -238,6 +238,39 @@ func flowAnswer(c *measure.ComparedCell, named bool) string {
 // comparedWay is the direction of a flow, or where a disk is.
 func comparedWay(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
 
+// commonWay is the direction, or the disk, of all cells where these are of several
+// things; else "".
+func commonWay(cells []measure.ComparedCell) string {
+	several := false
+	for i := range cells {
+		if comparedWay(&cells[i]) != comparedWay(&cells[0]) {
+			return ""
+		}
+		several = several || cells[i].What != cells[0].What
+	}
+	if !several {
+		return ""
+	}
+	return comparedWay(&cells[0])
+}
+
+// comparedName is what tells a cell from the others: its direction, or where all
+// have the same its traffic.
+func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string {
+	if commonWay(cells) != "" {
+		return whatCompared(c)
+	}
+	return comparedWay(c)
+}
+
+// whatCompared is the traffic of a cell, marked where it decides nothing.
+func whatCompared(c *measure.ComparedCell) string {
+	if c.Beside {
+		return c.What + " (beside)"
+	}
+	return c.What
+}
+
 // atText is "/srv at web1" of a disk, else the direction.
 func atText(place, from, to string) string {
 	if place != "" {
@@ -415,27 +448,32 @@ func when(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04") + " UTC"
 }
 
-// flowsGrid has a row for each flow. Where all are of one traffic, the caption names it.
+// flowsGrid has a row for each flow. Where all are of one traffic, or of one
+// direction, the caption names it.
 func flowsGrid(x *measure.Compared) grid {
 	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
 		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
 	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
-	if alike {
+	way := commonWay(x.Cells)
+	if g.Caption = clean(way); alike {
 		g.Caption = clean(x.Cells[0].What)
 	}
 	for i := range x.Cells {
 		c := &x.Cells[i]
-		change, what := "-", c.What
+		change, what := "-", whatCompared(c)
 		if c.ChangePct != nil {
 			change = signedPct(*c.ChangePct)
 		}
-		switch {
-		case alike:
+		if alike {
 			what = ""
-		case c.Beside:
-			what += " (beside)"
 		}
 		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c))})
+	}
+	if way != "" && !alike {
+		g.Columns = g.Columns[1:]
+		for i := range g.Rows {
+			g.Rows[i] = g.Rows[i][1:]
+		}
 	}
 	return g.firstRows(maxFlowRows).withoutEmpty()
 }
@@ -449,7 +487,7 @@ func flowReasons(x *measure.Compared) (all []row) {
 			continue
 		}
 		text := clean(c.Outcome + ": " + c.Reason)
-		name := clean(comparedWay(c))
+		name := clean(comparedName(x.Cells, c))
 		if k, known := at[text]; known {
 			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < maxText {
 				all[k].Name += "; " + name
@@ -490,7 +528,7 @@ func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 			if r.ChangePct != nil {
 				change = signedPct(*r.ChangePct)
 			}
-			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedWay(&cells[i]))}
+			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedName(cells, &cells[i]))}
 			switch {
 			case r.Worse:
 				g.Rows = append(g.Rows, line)
@@ -529,7 +567,7 @@ func settingsGrid(cells []measure.ComparedCell) grid {
 		Columns: []column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
 	for i := range cells {
 		for _, s := range cells[i].Settings {
-			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedWay(&cells[i]))}
+			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedName(cells, &cells[i]))}
 			k := slices.IndexFunc(g.Rows, func(x []string) bool { return slices.Equal(x[:3], r[:3]) })
 			switch {
 			case k < 0:
