@@ -104,6 +104,9 @@ func (c *diskCmd) folder() (string, error) {
 		return "", fault.Usagef("thru disk PATH [END POINT], such as thru disk /srv web1", "the path is empty")
 	}
 	if c.EndPoint != "" && c.EndPoint != control.Local {
+		if !strings.HasPrefix(c.Path, "/") { // of which folder there, nobody knows
+			return "", fault.Usagef("thru disk /srv "+c.EndPoint, "%s is no absolute path of that host", c.Path)
+		}
 		return c.Path, nil
 	}
 	if _, err := os.Lstat(c.Path); err != nil {

@@ -67,6 +67,9 @@ func diskAnswers(d *measure.Document) (all []string) {
 	for i := range d.Disks[:min(len(d.Disks), maxDisks)] {
 		all = append(all, diskAnswer(&d.Disks[i]))
 	}
+	if n := len(all); n > 0 && d.Error != nil && !isTransfer(d) {
+		all[n-1] += " (partial: it ended early)"
+	}
 	return all
 }
 
