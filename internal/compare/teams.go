@@ -201,8 +201,8 @@ func (p matched) renamed() (all []string) {
 // unmatched are the subjects that only one side has.
 func unmatched(name string, rest []*team) (all []measure.UnmatchedCell) {
 	for _, t := range rest {
-		if t.family != flows && t.newest().figure == nil { // what broke off before it is not known to have been wanted
-			continue
+		if t.family != flows && t.newest().figure == nil || t.family == disks && t.beside() {
+			continue // nobody is known to have wanted it, or it is the baseline of what is named
 		}
 		what := t.newest().what()
 		if t.beside() {

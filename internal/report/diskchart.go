@@ -22,42 +22,51 @@ func diskCharts(tests []measure.DiskTest) (all []chart) {
 	return all
 }
 
-// diskChart is the drawing of one disk; none where no pattern was tried with two
-// numbers of workers.
+// diskChart is the drawing of one disk: in order by bytes, at random by accesses.
+// There is none where no pattern was tried with two numbers of workers.
 func diskChart(t *measure.DiskTest, n int) (chart, bool) {
-	most, workers, several := 0.0, []int{}, false
-	for _, r := range t.Runs {
-		for _, s := range r.Tried {
-			most = max(most, s.Bytes)
-			if !slices.Contains(workers, s.Workers) {
-				workers = append(workers, s.Workers)
-			}
-		}
-		several = several || len(r.Tried) > 1
-	}
-	if !several || len(workers) > maxLines {
+	workers := triedWorkers(t)
+	if len(workers) < 2 || len(workers) > maxLines {
 		return chart{}, false
-	}
-	slices.Sort(workers)
-	div, name := 1e6, "MB/s"
-	if most >= 1e9 {
-		div, name = 1e9, "GB/s"
 	}
 	d := drawing{ID: fmt.Sprintf("disk%d", n), Title: "Rate by workers, " + diskName(t), X: xAxis{Low: -0.5, High: float64(len(workers)) - 0.5, Title: "workers"}}
 	for i, w := range workers {
 		d.X.Ticks = append(d.X.Ticks, tick{float64(i), fmt.Sprint(w)})
 	}
-	p := panel{Title: "all workers together, " + name, Height: 180, Max: most / div}
 	var legends []legend
 	var words []string
+	order, random := panel{Title: "in order, MB/s", Height: 130}, panel{Title: "at random, IOPS", Height: 130}
 	for i, r := range t.Runs[:min(len(t.Runs), styles)] {
+		p, div := &order, 1e6
+		if strings.HasPrefix(r.Pattern, "random") {
+			p, div = &random, float64(max(r.BlockBytes, 1))
+		}
 		l := line{Style: i}
 		for _, s := range r.Tried {
 			l.Points = append(l.Points, point{float64(slices.Index(workers, s.Workers)), s.Bytes / div})
+			p.Max = max(p.Max, s.Bytes/div)
 		}
 		p.Lines, legends = append(p.Lines, l), append(legends, legend{key(l), clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
 		words = append(words, clean(r.Pattern)+": "+triedText(&r))
 	}
-	d.Panels, d.Desc = []panel{p}, strings.Join(words, "; ")
+	for _, p := range []panel{order, random} {
+		if len(p.Lines) > 0 {
+			d.Panels = append(d.Panels, p)
+		}
+	}
+	d.Desc = strings.Join(words, "; ")
 	return chartOf(d, "Workers are raised until their sum stops rising: "+diskName(t)+".", legends), true
+}
+
+// triedWorkers are all numbers of workers that a disk was tried with.
+func triedWorkers(t *measure.DiskTest) (all []int) {
+	for _, r := range t.Runs {
+		for _, s := range r.Tried {
+			if !slices.Contains(all, s.Workers) {
+				all = append(all, s.Workers)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
 }
