@@ -28,6 +28,10 @@ func (a *Agent) Busy() string {
 		clients[a.disk.client] = true
 		flows = append(flows, "a disk")
 	}
+	for c := range a.observed {
+		clients[c] = true
+		flows = append(flows, "a file transfer")
+	}
 	for _, s := range a.sessions {
 		clients[s.client] = true
 		if f := s.spec.From + " to " + s.spec.To; !slices.Contains(flows, f) {

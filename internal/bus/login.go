@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -25,6 +26,7 @@ type login struct {
 	client     string
 	privileges []string
 	own        bool            // of this process itself
+	addr       netip.Addr      // that its connection comes from; not valid: not known
 	cut        func()          // ends its connection
 	ctx        context.Context // ends with the login
 	cancel     context.CancelFunc

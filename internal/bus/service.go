@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +105,25 @@ type loginKey struct{}
 func IsOwn(ctx context.Context) bool {
 	l, _ := ctx.Value(loginKey{}).(*login)
 	return l != nil && l.own
+}
+
+// ClientAddr is the address from which the client of a request is connected. It
+// is not known of one of this process, and of one that came by a controller or
+// over ssh.
+func ClientAddr(ctx context.Context) (netip.Addr, bool) {
+	l, _ := ctx.Value(loginKey{}).(*login)
+	if l == nil {
+		return netip.Addr{}, false
+	}
+	return l.addr, l.addr.IsValid()
+}
+
+// addrOf is the IP address of a TCP end; not valid where it has none.
+func addrOf(a net.Addr) netip.Addr {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
 }
 
 // Granted are the privileges of the client that makes a request. The own

@@ -33,6 +33,8 @@ const (
 	verbTuned    = "tuned"
 	verbDisk     = "disk"
 	verbDisked   = "disked"
+	verbObserve  = "observe"
+	verbObserved = "observed"
 	verbAlive    = "alive" // keeps the lease; has no reply
 	verbPart     = "part"  // fetches the next part of a long reply
 )

@@ -35,11 +35,11 @@ func diskChart(t *measure.DiskTest, n int) (chart, bool) {
 	}
 	var legends []legend
 	var words []string
-	order, random := panel{Title: "in order, MB/s", Height: 130}, panel{Title: "at random, IOPS", Height: 130}
+	order, random := panel{Title: "in order, MB/s", Height: 130}, panel{Title: "at random, 1000 IOPS", Height: 130}
 	for i, r := range t.Runs[:min(len(t.Runs), styles)] {
 		p, div := &order, 1e6
 		if strings.HasPrefix(r.Pattern, "random") {
-			p, div = &random, float64(max(r.BlockBytes, 1))
+			p, div = &random, 1e3*float64(max(r.BlockBytes, 1))
 		}
 		l := line{Style: i}
 		for _, s := range r.Tried {
