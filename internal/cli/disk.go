@@ -25,7 +25,7 @@ type diskCmd struct {
 	Size     string   `group:"What" name:"size" placeholder:"SIZE" help:"Size of the file (default: 1G past the page cache, else twice the memory; less where there is no room or the disk is slow)."`
 	Time     string   `group:"What" short:"t" name:"time" default:"3s" placeholder:"TIME" help:"Measured time of each step."`
 	By       string   `group:"What" name:"by" placeholder:"METHOD" help:"fio, or thru for its own workers (default: fio where it is installed)."`
-	Workers  int      `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5%."`
+	Workers  int      `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5% twice in a row."`
 	NoMemory bool     `group:"What" name:"no-memory" help:"Leave the baseline out: the same over a file in memory, and to nowhere."`
 	Port     int      `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags

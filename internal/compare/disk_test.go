@@ -86,7 +86,9 @@ func TestDiskSettings(t *testing.T) {
 		{"file", func(d *measure.DiskTest) { d.FileBytes = 8 << 30 }, "file", false},
 		{"folder", func(d *measure.DiskTest) { d.Path = "/mnt" }, "folder", false},
 		{"time", func(d *measure.DiskTest) { d.Runs[0].ElapsedNs = 10.02e9 }, "measured time", false},
-		{"the same over another layer", func(d *measure.DiskTest) { d.Cache = "O_DIRECT, which overlay passes on to a file system that it does not show" }, "", false},
+		{"the same over another layer", func(d *measure.DiskTest) {
+			d.Cache = "O_DIRECT, which overlay passes on to a file system that it does not show"
+		}, "", false},
 	} {
 		after := diskResult(3.2e9, 90_000)
 		tt.change(&after.Disks[0])
