@@ -71,8 +71,8 @@ type transferCmd struct {
 	Port         int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	Time         string `group:"Ends" short:"t" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
 	Force        bool   `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
-	JSON         bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML         string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	formFlags
+	storeFlags
 }
 
 // Run moves files, measures what lies below them, and says which layer binds.
@@ -81,7 +81,8 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	out, err := c.wanted()
+	if err != nil {
 		return err
 	}
 	d := dialer{env: e, Port: c.Port}
@@ -109,7 +110,7 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	doc, err := runner.Transfer(ctx, x)
 	p.close()
 	doc.Arguments = e.arguments()
-	return e.outcome(doc, forms{json: c.JSON, html: c.HTML}, hinted(err, c.Overwrite))
+	return e.outcome(doc, out, hinted(err, c.Overwrite))
 }
 
 // liveTransfer is a line of a transfer under way.
