@@ -28,6 +28,12 @@ func (a *Agent) Busy() string {
 		clients[a.disk.client] = true
 		flows = append(flows, "a disk")
 	}
+	if a.moving() > 0 {
+		flows = append(flows, "files")
+	}
+	for _, x := range a.files {
+		clients[x.client] = true
+	}
 	for _, s := range a.sessions {
 		clients[s.client] = true
 		if f := s.spec.From + " to " + s.spec.To; !slices.Contains(flows, f) {

@@ -52,6 +52,10 @@ func verbsOf(h Handler) map[string]answer {
 		verbTuned:    handle(h.Tuned),
 		verbDisk:     handle(h.Disk),
 		verbDisked:   handle(h.Disked),
+		verbFile:     handle(h.File),
+		verbFiled:    handle(h.Filed),
+		verbSize:     handle(h.FileSize),
+		verbRemove:   handle(h.FileRemove),
 	}
 }
 

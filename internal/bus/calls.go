@@ -57,7 +57,7 @@ func sinceMinor(verb string) int {
 	switch verb {
 	case verbKnobs, verbTune, verbAlter, verbRevert, verbRollback, verbTuned:
 		return 5
-	case verbDisk, verbDisked:
+	case verbDisk, verbDisked, verbFile, verbFiled, verbSize, verbRemove:
 		return 6
 	}
 	return 0
@@ -170,6 +170,26 @@ func (c *Client) Disk(ctx context.Context, m Disk) (DiskReply, error) {
 // slow disk is waited for.
 func (c *Client) Disked(ctx context.Context, m Disked) (DiskedReply, error) {
 	return call[DiskedReply](ctx, c, verbDisked, collectTime, m)
+}
+
+// File begins to move one file; what it replies says where to connect.
+func (c *Client) File(ctx context.Context, m File) (FileReply, error) {
+	return call[FileReply](ctx, c, verbFile, callTime, m)
+}
+
+// Filed asks how that has ended, for a moment; its error is that of the agent's end.
+func (c *Client) Filed(ctx context.Context, m Filed) (FiledReply, error) {
+	return call[FiledReply](ctx, c, verbFiled, callTime, m)
+}
+
+// FileSize asks for the size of a file.
+func (c *Client) FileSize(ctx context.Context, m FileSize) (FileSizeReply, error) {
+	return call[FileSizeReply](ctx, c, verbSize, callTime, m)
+}
+
+// FileRemove removes a file.
+func (c *Client) FileRemove(ctx context.Context, m FileRemove) (Empty, error) {
+	return call[Empty](ctx, c, verbRemove, callTime, m)
 }
 
 // call makes one request. An error of the agent comes back as *fault.Error

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -25,6 +26,7 @@ type login struct {
 	client     string
 	privileges []string
 	own        bool            // of this process itself
+	from       netip.Addr      // where it connects from; invalid where that is not known
 	cut        func()          // ends its connection
 	ctx        context.Context // ends with the login
 	cancel     context.CancelFunc

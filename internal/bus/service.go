@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +104,15 @@ type loginKey struct{}
 func IsOwn(ctx context.Context) bool {
 	l, _ := ctx.Value(loginKey{}).(*login)
 	return l != nil && l.own
+}
+
+// From is the address that the client of a request connects from; invalid where
+// that is not known, as of a client that came along a fleet's bus.
+func From(ctx context.Context) netip.Addr {
+	if l, _ := ctx.Value(loginKey{}).(*login); l != nil {
+		return l.from
+	}
+	return netip.Addr{}
 }
 
 // Granted are the privileges of the client that makes a request. The own

@@ -16,6 +16,7 @@ import (
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
+	"thru/internal/transfer/own"
 	"thru/internal/unit"
 )
 
@@ -34,6 +35,19 @@ type carrier struct {
 	info     transfer.Info
 	made     []string // files at the server that are to go again
 	warnings []string
+}
+
+// meet is told the agent at the server, whose clients those of thru:// are.
+func (m *carrier) meet(e *control.EndPoint) error {
+	if m.protocol.Name != clients.Thru {
+		return nil
+	}
+	agent, ok := e.Client.(own.Agent)
+	if !ok {
+		return fault.Usagef("name an end point where thru serve runs", "%s is no thru: it moves no files", e.Name)
+	}
+	m.protocol.New = own.NewEnd(agent, e.Hello, e.DataHosts).Client
+	return nil
 }
 
 // client is a new client of the URL.
@@ -388,7 +402,11 @@ func (m *carrier) Small(ctx context.Context) (*measure.TransferRun, error) {
 func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
 	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server in this process, over loopback"}
 	encrypted, served := map[string]bool{"http": false, "https": true}[m.target.protocol]
-	if !served {
+	switch {
+	case m.target.protocol == clients.Thru:
+		l.Missing = "the network is measured by the same data plane"
+		return l
+	case !served:
 		l.Missing = "thru has no server of " + m.target.protocol + " to measure its client against"
 		return l
 	}

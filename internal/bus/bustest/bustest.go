@@ -32,6 +32,9 @@ type Handler struct {
 	ChangedReply  bus.ChangedReply // of alter, revert and rollback
 	DiskReply     bus.DiskReply
 	DiskedReply   bus.DiskedReply
+	FileReply     bus.FileReply
+	FiledReply    bus.FiledReply
+	FileSizeReply bus.FileSizeReply
 	// On, if set, hears each call before it is answered; it may wait, or make
 	// the call fail.
 	On func(ctx context.Context, c Call) error
@@ -191,6 +194,26 @@ func (h *Handler) Disk(ctx context.Context, client string, m bus.Disk) (bus.Disk
 // Disked implements bus.Handler.
 func (h *Handler) Disked(ctx context.Context, client string, m bus.Disked) (bus.DiskedReply, error) {
 	return h.DiskedReply, h.note(ctx, client, "disked", m)
+}
+
+// File implements bus.Handler.
+func (h *Handler) File(ctx context.Context, client string, m bus.File) (bus.FileReply, error) {
+	return h.FileReply, h.note(ctx, client, "file", m)
+}
+
+// Filed implements bus.Handler.
+func (h *Handler) Filed(ctx context.Context, client string, m bus.Filed) (bus.FiledReply, error) {
+	return h.FiledReply, h.note(ctx, client, "filed", m)
+}
+
+// FileSize implements bus.Handler.
+func (h *Handler) FileSize(ctx context.Context, client string, m bus.FileSize) (bus.FileSizeReply, error) {
+	return h.FileSizeReply, h.note(ctx, client, "size", m)
+}
+
+// FileRemove implements bus.Handler.
+func (h *Handler) FileRemove(ctx context.Context, client string, m bus.FileRemove) (bus.Empty, error) {
+	return bus.Empty{}, h.note(ctx, client, "remove", m)
 }
 
 // Gone implements bus.Handler.
