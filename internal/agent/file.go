@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +30,7 @@ type fileMove struct {
 	bytes, moved    atomic.Int64
 	rate            int64         // bit/s at most; 0: no bound
 	longest         time.Duration // 0: no bound
+	silence         time.Duration // without a byte
 	cancel          context.CancelCauseFunc
 	over            chan struct{} // closed when err is known
 	err             error
@@ -58,7 +61,7 @@ func (a *Agent) File(ctx context.Context, client string, m bus.File) (bus.FileRe
 	if err != nil {
 		return bus.FileReply{}, fileError(doing, m.Path, err)
 	}
-	from := bus.From(ctx)
+	from, _ := bus.ClientAddr(ctx)
 	if len(a.conf.DataAddrs) > 0 { // data may come by another network
 		from = netip.Addr{}
 	}
@@ -67,7 +70,7 @@ func (a *Agent) File(ctx context.Context, client string, m bus.File) (bus.FileRe
 		end.drop()
 		return bus.FileReply{}, fmt.Errorf("agent: %s: %w", doing, err)
 	}
-	x := &fileMove{client: client, session: newID(), door: door, rate: a.conf.Limits.RateBps, over: make(chan struct{})}
+	x := &fileMove{client: client, session: newID(), door: door, rate: a.conf.Limits.RateBps, silence: fileSilence, over: make(chan struct{})}
 	if x.bytes.Store(end.size()); !bus.IsOwn(ctx) {
 		x.longest = time.Duration(a.conf.Limits.DurationNs)
 	}
@@ -101,7 +104,7 @@ func (a *Agent) fileAt(ctx context.Context, client, doing, path string) (*os.Roo
 	if !filepath.IsAbs(path) || name == "" || name == "." || name == ".." {
 		return nil, "", fault.Usagef("name the file by its whole path there, such as /srv/data/file", "agent: %s: %.200q is no absolute path of a file", doing, path)
 	}
-	root, err := a.folder(doing, filepath.Clean(dir), bus.IsOwn(ctx))
+	root, err := a.folder(doing, cmp.Or(strings.TrimRight(dir, `/\`), dir), bus.IsOwn(ctx))
 	return root, name, err
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,14 +68,14 @@ func (x *fileMove) stream(ctx context.Context, conn *net.TCPConn, end fileEnd) e
 func (x *fileMove) chunks(ctx context.Context, conn *net.TCPConn, end fileEnd) error {
 	begin := time.Now()
 	for at, size := int64(0), x.bytes.Load(); at < size; {
-		conn.SetDeadline(time.Now().Add(fileSilence))
+		conn.SetDeadline(time.Now().Add(x.silence))
 		n, err := end.carry(conn, min(size-at, x.chunk()))
 		at += n
 		x.moved.Store(at)
 		switch {
 		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, and not silent
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return bus.Because(bus.ReasonSilent, fmt.Errorf("no byte passed for %v", fileSilence))
+			return bus.Because(bus.ReasonSilent, fmt.Errorf("no byte passed for %v", x.silence))
 		case errors.Is(err, io.EOF):
 			return bus.Because(bus.ReasonShort, fmt.Errorf("it ended after %d of %d bytes", at, size))
 		case err != nil:
@@ -167,7 +168,7 @@ func fileError(doing, path string, err error) error {
 	switch {
 	case reason != "" || fault.Hint(err) != "":
 	case errors.Is(err, fs.ErrNotExist):
-		reason = bus.ReasonMissing
+		hint, reason = "PATH is the whole path of the file at that host", bus.ReasonMissing
 	case errors.Is(err, fs.ErrExist):
 		reason = bus.ReasonExists
 	case errors.Is(err, syscall.EROFS):
@@ -175,13 +176,9 @@ func fileError(doing, path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		hint, reason = "the user under whom thru runs there may not", bus.ReasonDenied
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
-		reason = bus.ReasonFull
+		hint, reason = "a smaller file, or more room there", bus.ReasonFull
 	case isEscape(err):
 		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
 	}
-	err = bus.Because(reason, fmt.Errorf("agent: %s: %.200s: %w", doing, path, bare(err)))
-	if hint != "" {
-		return fault.Failf(hint, "%w", err)
-	}
-	return err
+	return bus.Because(reason, fault.Failf(cmp.Or(hint, fault.Hint(err)), "agent: %s: %.200s: %w", doing, path, bare(err)))
 }

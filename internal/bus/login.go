@@ -26,7 +26,7 @@ type login struct {
 	client     string
 	privileges []string
 	own        bool            // of this process itself
-	from       netip.Addr      // where it connects from; invalid where that is not known
+	addr       netip.Addr      // that its connection comes from; not valid: not known
 	cut        func()          // ends its connection
 	ctx        context.Context // ends with the login
 	cancel     context.CancelFunc

@@ -19,7 +19,10 @@ func newPorch(most int) *porch { return &porch{most: most, from: map[netip.Addr]
 
 // enter takes a place if one is free; leave gives it back, once.
 func (p *porch) enter(at net.Addr) (leave func(), ok bool) {
-	addr := hostOf(at)
+	var addr netip.Addr // of what is no TCP connection: none
+	if tcp, isTCP := at.(*net.TCPAddr); isTCP {
+		addr = tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all >= p.most || p.from[addr] >= (p.most+1)/2 {
@@ -35,13 +38,4 @@ func (p *porch) enter(at net.Addr) (leave func(), ok bool) {
 			delete(p.from, addr)
 		}
 	}), true
-}
-
-// hostOf is the address of one end of a TCP connection, without its zone; of what
-// is no TCP connection it is invalid.
-func hostOf(at net.Addr) netip.Addr {
-	if tcp, ok := at.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
-	}
-	return netip.Addr{}
 }

@@ -255,7 +255,7 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 	}
 	l.letIn()
 	l.login = newLogin(client, privileges, l.own, l.close)
-	l.login.from = hostOf(l.outer.RemoteAddr())
+	l.login.addr = addrOf(l.outer.RemoteAddr())
 	s.logins[client] = l.login
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -106,11 +107,21 @@ func IsOwn(ctx context.Context) bool {
 	return l != nil && l.own
 }
 
-// From is the address that the client of a request connects from; invalid where
-// that is not known, as of a client that came along a fleet's bus.
-func From(ctx context.Context) netip.Addr {
-	if l, _ := ctx.Value(loginKey{}).(*login); l != nil {
-		return l.from
+// ClientAddr is the address from which the client of a request is connected. It
+// is not known of one of this process, and of one that came by a controller or
+// over ssh.
+func ClientAddr(ctx context.Context) (netip.Addr, bool) {
+	l, _ := ctx.Value(loginKey{}).(*login)
+	if l == nil {
+		return netip.Addr{}, false
+	}
+	return l.addr, l.addr.IsValid()
+}
+
+// addrOf is the IP address of a TCP end; not valid where it has none.
+func addrOf(a net.Addr) netip.Addr {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap().WithZone("")
 	}
 	return netip.Addr{}
 }

@@ -54,7 +54,7 @@ func (s *session) Size(ctx context.Context, path string) (size int64, err error)
 	err = s.guard(ctx, path, func(ctx context.Context) error {
 		r, err := ask(ctx, s.end.words, s.end.agent.FileSize, bus.FileSize{Path: at(path)})
 		size = r.Bytes
-		return judge("asking for its size", err)
+		return judge(err)
 	})
 	return size, err
 }
@@ -63,7 +63,7 @@ func (s *session) Size(ctx context.Context, path string) (size int64, err error)
 func (s *session) Remove(ctx context.Context, path string) error {
 	return s.guard(ctx, path, func(ctx context.Context) error {
 		_, err := ask(ctx, s.end.words, s.end.agent.FileRemove, bus.FileRemove{Path: at(path)})
-		return judge("removing it", err)
+		return judge(err)
 	})
 }
 
@@ -79,7 +79,7 @@ func (s *session) Get(ctx context.Context, path string, w io.Writer) (n int64, e
 func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, error) {
 	conn, begun, err := s.begin(ctx, bus.File{Path: at(path), Buffer: s.cfg.Buffer})
 	if err != nil {
-		return 0, judge("getting it", err)
+		return 0, judge(err)
 	}
 	defer conn.Close()
 	to := &sink{w: transfer.Sink(ctx, w)}
@@ -87,12 +87,12 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	switch {
 	case to.err != nil || ctx.Err() != nil:
 		s.give(ctx, begun.Session)
-		return n, fmt.Errorf("own: getting it: %w", err)
+		return n, fmt.Errorf("own: reading a file: %w", err)
 	case n < begun.Bytes:
 		why := errors.Join(err, s.give(ctx, begun.Session), io.ErrUnexpectedEOF)
-		return n, fmt.Errorf("own: getting it: %w: %d of %d (%w)", transfer.ErrShort, n, begun.Bytes, why)
+		return n, fmt.Errorf("own: reading a file: %w: %d of %d (%w)", transfer.ErrShort, n, begun.Bytes, why)
 	}
-	return n, judge("getting it", s.finish(ctx, begun.Session))
+	return n, judge(s.finish(ctx, begun.Session))
 }
 
 // sink remembers whether it was the writer that failed.
@@ -113,18 +113,18 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 	return s.guard(ctx, path, func(ctx context.Context) error {
 		conn, begun, err := s.begin(ctx, bus.File{Path: at(path), Put: true, Bytes: size, Overwrite: overwrite, Buffer: s.cfg.Buffer})
 		if err != nil {
-			return judge("putting it", err)
+			return judge(err)
 		}
 		defer conn.Close()
 		_, err = transfer.Copy(conn, transfer.Source(ctx, r, size), s.cfg.Block)
 		if err == nil {
-			return judge("putting it", s.finish(ctx, begun.Session))
+			return judge(s.finish(ctx, begun.Session))
 		}
 		// What the agent says of its disk explains why it hung up.
 		if there := s.give(ctx, begun.Session); ctx.Err() == nil && (bus.ReasonOf(there) == bus.ReasonFull || bus.ReasonOf(there) == bus.ReasonSilent) {
 			err = there
 		}
-		return judge("putting it", err)
+		return judge(err)
 	})
 }
 
@@ -163,12 +163,12 @@ func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, erro
 		}
 	}
 	ports := s.end.hello.DataPorts
-	return nil, fault.Failf(fmt.Sprintf("let the data ports %d-%d through the firewall there", ports.First, ports.Last), "own: connecting for data: %w", errors.Join(errs...))
+	return nil, fault.Failf(fmt.Sprintf("let the data ports %d-%d through the firewall there", ports.First, ports.Last), "connecting for data: %w", errors.Join(errs...))
 }
 
 // finish waits until the agent's end is over: of a file that was put, until it is on the disk there.
 func (s *session) finish(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fault.Failf("see the kernel's messages there: dmesg", "own: its disk has not taken all within %v", keepTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fault.Failf("see the kernel's messages there: dmesg", "its disk has not taken all within %v", keepTime))
 	defer cancel()
 	for {
 		r, err := ask(ctx, s.end.waits, s.end.agent.Filed, bus.Filed{Session: id})
@@ -201,7 +201,7 @@ type known struct {
 func (k known) Unwrap() []error { return []error{k.error, k.kind} }
 
 // judge makes an error of the agent one that callers tell apart, by its reason.
-func judge(doing string, err error) error {
+func judge(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -212,5 +212,5 @@ func judge(doing string, err error) error {
 	if kind != nil {
 		err = known{err, kind}
 	}
-	return fmt.Errorf("own: %s: %w", doing, err)
+	return fmt.Errorf("own: %w", err)
 }
