@@ -17,6 +17,8 @@ SYSTEMS     := linux freebsd windows
 VET         := ./...
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# Packages that start nothing beside themselves (arch_test.go): no race can be in them.
+SEQUENTIAL  := stat advise compare diagnose gate planfile report
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind
 CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
@@ -30,7 +32,7 @@ help: ## list the targets
 build: ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
 
-# One after the other: the packages; those that keep time with real iperfs, which mostly
+# One after the other: the packages, those first that need no race detector; those that keep time with real iperfs, which mostly
 # wait; the command line, whose scripts take all CPUs; and the lab alone, since it
 # measures. Three or four tests at once of a package on two CPUs, as most wait. What is
 # built with the race detector sleeps a second before it ends, and the tests run many
@@ -40,7 +42,8 @@ test: ## vet and run all tests; needs no root, installs nothing, lists what it s
 	$(if $(VET),$(PLAIN) $(GO) vet $(VET))
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
-	{ $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$' -e '/iperf[23]$$') || touch bin/failed; \
+	{ $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$' -e '/iperf[23]$$' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \

@@ -313,6 +313,55 @@ func parse(name string, text []byte) (source, error) {
 	}, nil
 }
 
+// TestSequential: what the Makefile tests without the race detector starts no
+// goroutine and shares nothing, so that there is nothing to detect.
+func TestSequential(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(text), "\nSEQUENTIAL")
+	list, _, _ = strings.Cut(list, "\n")
+	packages := strings.Fields(strings.TrimLeft(list, " :="))
+	if !found || len(packages) == 0 {
+		t.Fatal("the Makefile has no SEQUENTIAL")
+	}
+	for _, p := range packages {
+		files, err := fs.Glob(os.DirFS("."), path.Join("internal", p, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: no files, %v", p, err)
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := parse(name, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, violation := range concurrent(s) {
+				t.Error(violation)
+			}
+		}
+	}
+}
+
+// concurrent lists what makes a file of a package, tests aside, more than one course.
+func concurrent(s source) []string {
+	if s.test {
+		return nil
+	}
+	found := forbid(s, func(p string) bool { return p == "sync" || p == "sync/atomic" })
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if g, ok := n.(*ast.GoStmt); ok {
+			found = append(found, s.at(g)+": a goroutine")
+		}
+		return true
+	})
+	return found
+}
+
 // TestArchitecture holds every file of the repository to every rule.
 func TestArchitecture(t *testing.T) {
 	var all []source

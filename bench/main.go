@@ -6,8 +6,10 @@
 // holds itself to. `make bench` runs it; docs/performance.md holds its tables.
 //
 // Peers are looked for on PATH: iperf3, iperf, netperf with netserver,
-// tcp_stream, tcp_rr, tcp_crr and udp_stream of neper, nuttcp, sockperf.
-// IPERF3 names a second, newer iperf3. What is missing is said.
+// tcp_stream, tcp_rr, tcp_crr and udp_stream of neper, nuttcp, sockperf; for files
+// curl, lftp, sftp, scp, smbclient, nfs-cp, rsync, with nginx, vsftpd, sshd, smbd,
+// ganesha.nfsd, rsync as servers. IPERF3 names a second, newer iperf3. What is
+// missing is said.
 package main
 
 import (
@@ -26,6 +28,7 @@ import (
 	"golang.org/x/term"
 
 	"thru/internal/engine/worker"
+	"thru/internal/unit"
 )
 
 // settings is what the command line says.
@@ -40,6 +43,7 @@ type settings struct {
 	congestion string
 	idle       time.Duration
 	scale      []int
+	bytes      int64
 }
 
 // main is also the agents of a fleet, and their workers.
@@ -82,6 +86,7 @@ func parse(args []string) (settings, error) {
 	f.StringVar(&s.ceiling, "ceiling", "bin/ceiling", "built from ceiling.c")
 	f.StringVar(&s.congestion, "congestion", "cubic", "congestion control for all, set as the namespace's route attribute")
 	f.DurationVar(&s.idle, "idle", 10*time.Second, "how long the idle agent is watched")
+	bytes := f.String("bytes", "1G", "`size` of the file of the transfers; four times as much is needed in /dev/shm")
 	scale := f.String("scale", "50,100,200,500", "agents of the fleets that are measured, with commas")
 	if err := f.Parse(args); err != nil {
 		return s, fmt.Errorf("bench: reading the command line: %w", err)
@@ -91,6 +96,9 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("bench: reading -only: %w", err)
 	}
 	s.only = re
+	if s.bytes, err = unit.ParseSize(*bytes); err != nil || s.bytes < 1 {
+		return s, fmt.Errorf("bench: -bytes takes a size, such as 1G")
+	}
 	for _, word := range strings.Split(*scale, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 2 {
@@ -132,6 +140,9 @@ func run(ctx context.Context, s settings) error {
 			return fmt.Errorf("bench: comparison %s: %w", c.name, err)
 		}
 		r.add(os.Stdout, result)
+	}
+	if err := r.addTransfer(ctx, os.Stdout); err != nil {
+		return err
 	}
 	if err := r.addAgent(ctx, os.Stdout); err != nil {
 		return err

@@ -73,38 +73,40 @@ func (r *report) add(w io.Writer, c *result) {
 
 // table is the comparison with a line for each tool.
 func (c *result) table(at site) table {
-	unit, scale := c.shape.unit()
-	latency := c.shape.kind == requests || c.shape.kind == connects
+	unit, _ := c.shape.unit()
 	head := []string{"tool", unit, "range"}
-	if latency {
+	switch {
+	case c.shape.latency():
 		head = append(head, "p50 µs", "p99 µs")
-	} else {
+	case c.shape.kind != fileMove:
 		head = append(head, "CPU s/GB")
 	}
 	t := table{title: fmt.Sprintf("%s: %s; %s", c.name, c.title, c.shape.place), rows: [][]string{append(head, "thru / tool (95%)")}}
 	thru := c.find("thru")
 	for i := range c.entries {
 		e := &c.entries[i]
-		t.rows = append(t.rows, e.row(thru, scale, latency))
+		t.rows = append(t.rows, e.row(thru, c.shape))
 		t.remarks = append(t.remarks, e.remarks(at, c.shape)...)
 	}
 	t.remarks = append(t.remarks, c.out...)
 	return t
 }
 
-func (e *entry) row(thru *entry, scale float64, latency bool) []string {
+func (e *entry) row(thru *entry, s shape) []string {
+	_, scale := s.unit()
 	xs := slices.DeleteFunc(e.column(figure), math.IsNaN)
 	if len(xs) == 0 {
 		return []string{e.name, "failed"}
 	}
 	row := []string{e.name, digits(e.median(figure) / scale), digits(slices.Min(xs)/scale) + "-" + digits(slices.Max(xs)/scale)}
-	if latency {
+	switch {
+	case s.latency():
 		var p50 []float64
 		for _, r := range e.readings {
 			p50 = append(p50, r.p50)
 		}
 		row = append(row, digits(median(p50)/1e3), digits(e.median(p99)/1e3))
-	} else {
+	case s.kind != fileMove:
 		row = append(row, digits(e.median(cost)))
 	}
 	if thru == nil || thru == e {

@@ -15,6 +15,7 @@ const (
 	udpGSO   kind = "udp gso"  // many a message
 	requests kind = "rr"       // request and response on one connection
 	connects kind = "crr"      // connect, request, response, close
+	fileMove kind = "file"     // a file by a protocol for files
 )
 
 // placement says on which CPUs the two ends run. It is the same for all tools
@@ -71,10 +72,13 @@ type shape struct {
 func (s shape) udp() bool  { return s.kind == udpBatch || s.kind == udpGSO }
 func (s shape) bulk() bool { return s.kind == tcpCopy || s.kind == tcpLean }
 
+// latency tells whether a tool says how long each took.
+func (s shape) latency() bool { return s.kind == requests || s.kind == connects }
+
 // Units in which the tables give figures.
 func (s shape) unit() (name string, scale float64) {
 	switch {
-	case s.bulk():
+	case s.bulk() || s.kind == fileMove:
 		return "Gb/s", 1e9
 	case s.udp():
 		return "M packets/s", 1e6

@@ -65,13 +65,17 @@ type Agent struct {
 	disk  *diskTest            // that is measured, or whose result was not fetched; nil: none
 	files map[string]*fileMove // that move, or whose end was not asked for
 
+	observed map[string]*observation // of transfers, by client
+	met      map[string][]netip.Addr // from where clients have measured
+
 	tuner, tunedBy string // client that tunes this host, and what it calls itself
 }
 
 // New returns an agent that serves nobody yet.
 func New(c Config) *Agent {
 	return &Agent{
-		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{}, files: map[string]*fileMove{},
+		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
+		observed: map[string]*observation{}, met: map[string][]netip.Addr{}, files: map[string]*fileMove{},
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
 }
@@ -314,6 +318,7 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.
 	}
 	r := s.evidence(ctx)
 	s.collected.Store(true)
+	a.meet(client, r.Evidence.PeerAddr)
 	return r, nil
 }
 
@@ -334,6 +339,9 @@ func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Em
 func (a *Agent) Gone(client string) {
 	a.end(client, "") // first: what still sends would be measured in a host in change
 	a.untune(client)
+	a.mu.Lock()
+	delete(a.met, client)
+	a.mu.Unlock()
 }
 
 // end closes one session of a client, or all; the turn goes with the last.
@@ -359,6 +367,7 @@ func (a *Agent) end(client, id string) {
 	}
 	wg.Wait()
 	a.endDisk(client, id)
+	a.endObservation(client, id)
 	left += a.endFiles(client, id)
 	if left == 0 {
 		a.turns.giveBack(client)
@@ -387,6 +396,9 @@ func (a *Agent) Close() {
 	}
 	if a.disk != nil {
 		clients[a.disk.client] = true
+	}
+	for c := range a.observed {
+		clients[c] = true
 	}
 	for _, x := range a.files {
 		clients[x.client] = true

@@ -28,6 +28,10 @@ func (a *Agent) Busy() string {
 		clients[a.disk.client] = true
 		flows = append(flows, "a disk")
 	}
+	for c := range a.observed {
+		clients[c] = true
+		flows = append(flows, "a file transfer")
+	}
 	if a.moving() > 0 {
 		flows = append(flows, "files")
 	}

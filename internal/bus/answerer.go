@@ -52,6 +52,8 @@ func verbsOf(h Handler) map[string]answer {
 		verbTuned:    handle(h.Tuned),
 		verbDisk:     handle(h.Disk),
 		verbDisked:   handle(h.Disked),
+		verbObserve:  handle(h.Observe),
+		verbObserved: handle(h.Observed),
 		verbFile:     handle(h.File),
 		verbFiled:    handle(h.Filed),
 		verbSize:     handle(h.FileSize),

@@ -57,7 +57,7 @@ func sinceMinor(verb string) int {
 	switch verb {
 	case verbKnobs, verbTune, verbAlter, verbRevert, verbRollback, verbTuned:
 		return 5
-	case verbDisk, verbDisked, verbFile, verbFiled, verbSize, verbRemove:
+	case verbDisk, verbDisked, verbObserve, verbObserved, verbFile, verbFiled, verbSize, verbRemove:
 		return 6
 	}
 	return 0
@@ -170,6 +170,16 @@ func (c *Client) Disk(ctx context.Context, m Disk) (DiskReply, error) {
 // slow disk is waited for.
 func (c *Client) Disked(ctx context.Context, m Disked) (DiskedReply, error) {
 	return call[DiskedReply](ctx, c, verbDisked, collectTime, m)
+}
+
+// Observe begins to observe the agent's host during a transfer, or adds connections.
+func (c *Client) Observe(ctx context.Context, m Observe) (ObserveReply, error) {
+	return call[ObserveReply](ctx, c, verbObserve, callTime, m)
+}
+
+// Observed ends that and fetches what was seen.
+func (c *Client) Observed(ctx context.Context, m Observed) (ObservedReply, error) {
+	return call[ObservedReply](ctx, c, verbObserved, factsTime, m)
 }
 
 // File begins to move one file; what it replies says where to connect.

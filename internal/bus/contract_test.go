@@ -116,6 +116,8 @@ func testVerbs(t *testing.T, connect link) {
 	h.KnobsReply = bus.KnobsReply{Knobs: []measure.KnobState{{Knob: "tcp-rmem", Value: "1 2 3"}}, Open: h.ChangedReply.Changed, By: "bob"}
 	h.FileReply, h.FiledReply, h.FileSizeReply = bus.FileReply{Session: "f1", Token: "T", Port: 5204, Bytes: 9}, bus.FiledReply{Over: true, Bytes: 8}, bus.FileSizeReply{Bytes: 9}
 	h.DiskReply, h.DiskedReply = bus.DiskReply{Session: "d1"}, bus.DiskedReply{Test: measure.DiskTest{Path: "/srv"}}
+	h.ObserveReply = bus.ObserveReply{Session: "o1"}
+	h.ObservedReply = bus.ObservedReply{Programs: []string{"nginx"}, Host: measure.HostSpan{Span: 7}, Streams: []measure.Stream{}}
 	c, _ := connect(t, h)
 	ctx := t.Context()
 	if r, err := c.Hello(ctx); err != nil || r.Hostname != "fake" {
@@ -155,13 +157,19 @@ func testVerbs(t *testing.T, connect link) {
 	if r, err := c.Disked(ctx, bus.Disked{Session: "d1"}); err != nil || r.Test.Path != "/srv" {
 		t.Error(r, err)
 	}
+	if r, err := c.Observe(ctx, bus.Observe{Conns: []measure.Addresses{{Local: "10.0.0.1:5", Peer: "10.0.0.2:80"}}}); err != nil || r.Session != "o1" {
+		t.Error(r, err)
+	}
+	if r, err := c.Observed(ctx, bus.Observed{Session: "o1"}); err != nil || len(r.Programs) != 1 || r.Host.Span != 7 {
+		t.Error(r, err)
+	}
 	askFiles(t, c)
 	calls := h.Calls()
 	var verbs []string
 	for _, call := range calls {
 		verbs = append(verbs, call.Verb)
 	}
-	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked file filed size remove"; got != want {
+	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked observe observed file filed size remove"; got != want {
 		t.Errorf("the agent heard %q, want %q", got, want)
 	}
 	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
@@ -173,7 +181,10 @@ func testVerbs(t *testing.T, connect link) {
 	if m := calls[16].Message.(bus.Disk); m.Path != "/srv" || m.Spec.RunNs != 5 {
 		t.Errorf("disk came as %+v", m)
 	}
-	if m := calls[18].Message.(bus.File); m != (bus.File{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}) {
+	if m := calls[18].Message.(bus.Observe); m.Session != "" || len(m.Conns) != 1 || m.Conns[0].Peer != "10.0.0.2:80" {
+		t.Errorf("observe came as %+v", m)
+	}
+	if m := calls[20].Message.(bus.File); m != (bus.File{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}) {
 		t.Errorf("file came as %+v", m)
 	}
 	if m := calls[13].Message.(bus.Revert); !slices.Equal(m.Numbers, []int64{300001}) {
@@ -389,6 +400,7 @@ func testOldAgent(t *testing.T, connect link) {
 		"knobs":    func() error { _, err := c.Knobs(t.Context(), bus.Knobs{}); return err },
 		"tune":     func() error { _, err := c.Tune(t.Context(), bus.Tune{}); return err },
 		"rollback": func() error { _, err := c.Rollback(t.Context(), bus.Rollback{}); return err },
+		"observe":  func() error { _, err := c.Observe(t.Context(), bus.Observe{}); return err },
 		"disk":     func() error { _, err := c.Disk(t.Context(), bus.Disk{}); return err },
 		"file":     func() error { _, err := c.File(t.Context(), bus.File{}); return err },
 		"remove":   func() error { _, err := c.FileRemove(t.Context(), bus.FileRemove{}); return err },

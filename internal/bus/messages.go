@@ -274,6 +274,37 @@ type DiskedReply struct {
 	Test measure.DiskTest `json:"test"`
 }
 
+// Observe has the host watched while a server there, which is no part of thru,
+// moves a file for the client (wire 1.6). Without Session it begins; with it
+// connections are added. The client must have the turn. Only connections that
+// lead to an address of the client are looked at.
+type Observe struct {
+	Session string              `json:"session,omitempty"`
+	Conns   []measure.Addresses `json:"conns,omitempty"` // as the client has them; at most MostObserved in all
+}
+
+// MostObserved bounds the connections that are observed at a time.
+const MostObserved = 4096
+
+// ObserveReply names the observation, for Observe and Observed.
+type ObserveReply struct {
+	Session string `json:"session"`
+}
+
+// Observed ends an observation, and asks what was seen, once. Release, and the
+// end of the client, end it too.
+type Observed struct {
+	Session string `json:"session"`
+}
+
+// ObservedReply carries it.
+type ObservedReply struct {
+	Host     measure.HostSpan     `json:"host"`                  // Worker is of all Programs together
+	Programs []string             `json:"programs,omitempty"`    // names of the processes that had these connections, the busiest first
+	Streams  []measure.Stream     `json:"streams"`               // those that carried data, as this host has them
+	Missing  []measure.NotChecked `json:"not_checked,omitempty"` // "worker", "streams"
+}
+
 // File has a file of the host moved along a connection of its own (wire 1.6;
 // PrivilegeFiles). The client must have the turn; it may have several under way.
 // Errors have a Reason.
@@ -384,6 +415,8 @@ type Handler interface {
 	Tuned(ctx context.Context, client string, m Tuned) (Empty, error)
 	Disk(ctx context.Context, client string, m Disk) (DiskReply, error)
 	Disked(ctx context.Context, client string, m Disked) (DiskedReply, error)
+	Observe(ctx context.Context, client string, m Observe) (ObserveReply, error)
+	Observed(ctx context.Context, client string, m Observed) (ObservedReply, error)
 	File(ctx context.Context, client string, m File) (FileReply, error)
 	Filed(ctx context.Context, client string, m Filed) (FiledReply, error)
 	FileSize(ctx context.Context, client string, m FileSize) (FileSizeReply, error)

@@ -33,6 +33,8 @@ const (
 	verbTuned    = "tuned"
 	verbDisk     = "disk"
 	verbDisked   = "disked"
+	verbObserve  = "observe"
+	verbObserved = "observed"
 	verbFile     = "file"
 	verbFiled    = "filed"
 	verbSize     = "size"

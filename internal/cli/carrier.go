@@ -32,8 +32,9 @@ type carrier struct {
 	size      int64 // of each file that is large; 0: not known yet
 	live      func(mover.Live)
 
-	info     transfer.Info
-	made     []string // files at the server that are to go again
+	told     *measure.Transfer // of the document; nil until Greet
+	mark     string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
+	made     []string          // files at the server that are to go again
 	warnings []string
 }
 
@@ -105,8 +106,8 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	}
 	defer s.Close()
 	size, err := s.Size(ctx, m.target.path)
-	m.info = s.Info()
-	t.Server, t.Client, t.Identity, t.Agreed = m.info.Server, m.info.Client, m.info.Fingerprint, m.info.Details
+	m.told = t
+	m.note(s.Info())
 	if m.generates() || m.uploads() {
 		return m.vacant(err)
 	}
@@ -134,10 +135,14 @@ func (m *carrier) local() error {
 		}
 		m.size = info.Size()
 	}
-	if to := m.cmd.toFile(); to != "" {
-		return mover.CheckTarget(to, m.cmd.Overwrite)
+	if m.cmd.toFile() == "" {
+		return nil
 	}
-	return nil
+	f, err := m.file(0, 0)
+	if err == nil {
+		f.Drop() // that it can be made is known
+	}
+	return err
 }
 
 // vacant refuses to write where something is already, by what asking for its size came to.
@@ -163,8 +168,8 @@ func (m *carrier) room() error {
 		return nil
 	}
 	if free, known := mover.Room(filepath.Dir(to)); known && m.size > free-margin {
-		return fault.Failf("a file on a larger disk, or --to nowhere", "cli: %s are to come, %s are free in %s: %w",
-			unit.Size(m.size), unit.Size(free), filepath.Dir(to), transfer.ErrFull)
+		return fault.Failf("a file on a larger disk, or --to nowhere", "cli: %s are to come, and %s to stay free, where %s are free in %s: %w",
+			unit.Size(m.size), unit.Size(margin), unit.Size(free), filepath.Dir(to), transfer.ErrFull)
 	}
 	return nil
 }
@@ -178,7 +183,7 @@ func (m *carrier) name(suffix string) func(client, file int) string {
 			n += fmt.Sprintf(".%d", client+1)
 		}
 		if suffix != "" {
-			n += fmt.Sprintf("%s%d", suffix, file)
+			n += fmt.Sprintf("%s-%s-%d", suffix, m.mark, file)
 		}
 		return n
 	}
@@ -251,6 +256,7 @@ type upload struct {
 	clients   int
 	overwrite bool
 	sum       bool
+	beside    mover.Beside
 }
 
 // put uploads files, which Clean removes.
@@ -258,17 +264,20 @@ func (m *carrier) put(ctx context.Context, u upload) (measure.TransferRun, error
 	out, err := mover.Run(ctx, mover.Job{
 		Direction: measure.Upload, Clients: m.clients(u.clients), Files: u.files, Bytes: u.size, Name: u.name,
 		Source: func(int, int) (io.ReadCloser, error) { return u.from(u.size) },
-		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.live,
+		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.live, Beside: u.beside,
 	})
 	m.note(out.Info)
 	m.made = append(m.made, out.Made...)
 	return out.Run, err
 }
 
+// note keeps what a server has said of itself: data connections tell more than the first one.
 func (m *carrier) note(info transfer.Info) {
-	if info.Client != "" {
-		m.info = info
+	if info.Client == "" || m.told == nil {
+		return
 	}
+	t := m.told
+	t.Server, t.Client, t.Identity, t.Agreed = info.Server, info.Client, info.Fingerprint, info.Details
 }
 
 // Layers are those that there is something to measure of: with a file of this
@@ -281,15 +290,15 @@ func (m *carrier) Layers() []string {
 }
 
 // Move makes the transfer of all clients over a layer.
-func (m *carrier) Move(ctx context.Context, layer string) (measure.TransferRun, error) {
+func (m *carrier) Move(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	if m.uploads() {
-		return m.moveUp(ctx, layer)
+		return m.moveUp(ctx, layer, beside)
 	}
-	return m.moveDown(ctx, layer)
+	return m.moveDown(ctx, layer, beside)
 }
 
 // moveUp uploads generated data, or over the disk the file itself, which stays.
-func (m *carrier) moveUp(ctx context.Context, layer string) (measure.TransferRun, error) {
+func (m *carrier) moveUp(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	from, suffix, kept := m.generated, "", m.cmd.Keep
 	switch {
 	case layer == measure.LayerWhole:
@@ -299,7 +308,7 @@ func (m *carrier) moveUp(ctx context.Context, layer string) (measure.TransferRun
 	}
 	before := len(m.made)
 	name := m.name(suffix)
-	run, err := m.put(ctx, upload{name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "", m.sums(layer)})
+	run, err := m.put(ctx, upload{name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "", m.sums(layer), beside})
 	if err != nil {
 		return run, err
 	}
@@ -337,9 +346,9 @@ func (m *carrier) readBack(ctx context.Context, name string, run *measure.Transf
 }
 
 // moveDown downloads: to nowhere or to memory, or over the disk to the file.
-func (m *carrier) moveDown(ctx context.Context, layer string) (measure.TransferRun, error) {
+func (m *carrier) moveDown(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	job := mover.Job{
-		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live,
+		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live, Beside: beside,
 		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil },
 		Sum:  m.sums(layer),
 	}

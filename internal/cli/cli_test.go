@@ -37,12 +37,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("THRU_STORE", "")
 			e.Setenv("THRU_NO_STORE", "")
 			e.Setenv("EXAMPLES", examples)
+			e.Setenv("PATH", e.Getenv("PATH")+":"+daemons)
 			e.Setenv("GORACE", os.Getenv("GORACE")) // of the programs, as of the test
 			return nil
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
+			"validjson": validJSON, "waitline": waitLine, "waitport": waitPort, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
 		},
 	})
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"time"
@@ -74,18 +76,42 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s does not come to hold %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
 }
 
-// condition answers [captures]: this process may capture packets. Where the lab
-// is required, it must be able to.
+// condition answers [captures]: this process may capture packets, and
+// [program:NAME]: that one is installed. Where the lab is required, both must be.
 func condition(name string) (bool, error) {
-	if name != "captures" {
+	program, isProgram := strings.CutPrefix(name, "program:")
+	var err error
+	switch {
+	case isProgram:
+		_, err = exec.LookPath(program)
+		if err != nil {
+			_, err = exec.LookPath(daemons + "/" + program)
+		}
+	case name == "captures":
+		err = live.Possible()
+	default:
 		return false, fmt.Errorf("there is no condition %s", name)
 	}
-	err := live.Possible()
 	if err != nil && os.Getenv("THRU_REQUIRE_LAB") == "" {
 		err = nil
 		return false, err
 	}
 	return err == nil, err
+}
+
+// daemons is where Debian has them, which is in the PATH of root alone.
+const daemons = "/usr/sbin"
+
+// waitPort HOST:PORT: waits until somebody listens there.
+func waitPort(ts *testscript.TestScript, neg bool, args []string) {
+	for range 400 {
+		if conn, err := net.Dial("tcp", args[0]); err == nil {
+			conn.Close()
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	ts.Fatalf("nobody listens at %s", args[0])
 }
 
 // keepLine FILE PREFIX NEWFILE: writes the line with that prefix to another file.

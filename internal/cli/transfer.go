@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -110,7 +113,7 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	doc, err := runner.Transfer(ctx, x)
 	p.close()
 	doc.Arguments = e.arguments()
-	return e.outcome(doc, forms{json: c.JSON, html: c.HTML}, hinted(err))
+	return e.outcome(doc, forms{json: c.JSON, html: c.HTML}, hinted(err, c.Overwrite))
 }
 
 // liveTransfer is a line of a transfer under way.
@@ -144,7 +147,7 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &carrier{cmd: c, target: target, protocol: protocol, direction: measure.Download}
+	m := &carrier{cmd: c, target: target, protocol: protocol, direction: measure.Download, mark: strings.ToLower(rand.Text()[:6])}
 	if c.Upload {
 		m.direction = measure.Upload
 	}
@@ -302,9 +305,16 @@ func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
 }
 
 // hinted adds what can be done where the client that failed has not said it.
-func hinted(err error) error {
+func hinted(err error, overwrite bool) error {
+	exists := "--overwrite replaces it"
+	if overwrite {
+		exists = "name a file: a folder is not replaced"
+	}
 	if err == nil || fault.Hint(err) != "" {
 		return err
+	}
+	if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
+		return fault.Failf("is the name right? The URL takes an address too", "%w", err)
 	}
 	for _, x := range []struct {
 		is   error
@@ -312,11 +322,16 @@ func hinted(err error) error {
 	}{
 		{transfer.ErrLogin, "USER@ in the URL; the password from " + transferPassword + " or --password-stdin"},
 		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
-		{transfer.ErrReadOnly, "a folder that this user may write to"},
+		{transfer.ErrReadOnly, "a folder that is there, and that this user may write to"},
 		{transfer.ErrFull, "a smaller --size, or more room"},
-		{transfer.ErrExists, "--overwrite replaces it"},
+		{transfer.ErrExists, exists},
 		{transfer.ErrShort, "the server ended the transfer early: its log says why"},
 		{transfer.ErrUnknown, "--pin SHA256 accepts that one alone"},
+		{transfer.ErrDenied, "USER@ in the URL names one who may read it"},
+		{transfer.ErrSource, "a file that nobody changes while it is sent"},
+		{transfer.ErrSilent, "--timeout TIME waits longer; a firewall drops what it does not allow without a word"},
+		{syscall.ECONNREFUSED, "is the server running, and is that its port? The URL names another: PROTO://HOST:PORT/PATH"},
+		{syscall.ENAMETOOLONG, "a shorter name"},
 	} {
 		if errors.Is(err, x.is) {
 			return fault.Failf(x.hint, "%w", err)

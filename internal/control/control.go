@@ -39,6 +39,8 @@ type Client interface {
 	Tuned(ctx context.Context, m bus.Tuned) (bus.Empty, error)
 	Disk(ctx context.Context, m bus.Disk) (bus.DiskReply, error)
 	Disked(ctx context.Context, m bus.Disked) (bus.DiskedReply, error)
+	Observe(ctx context.Context, m bus.Observe) (bus.ObserveReply, error)
+	Observed(ctx context.Context, m bus.Observed) (bus.ObservedReply, error)
 	Events() <-chan bus.Event
 	Lost() <-chan struct{}
 	Err() error

@@ -26,8 +26,9 @@ type Mover interface {
 	Settle(ctx context.Context, t *measure.Transfer) error
 	// Layers are those that Move can make, LayerMemory and LayerWhole.
 	Layers() []string
-	// Move makes the transfer of all clients over a layer.
-	Move(ctx context.Context, layer string) (measure.TransferRun, error)
+	// Move makes the transfer of all clients over a layer, and tells who looks at
+	// the other end when the bytes move.
+	Move(ctx context.Context, layer string, beside Beside) (measure.TransferRun, error)
 	// Small moves many small files; nil where none were asked for.
 	Small(ctx context.Context) (*measure.TransferRun, error)
 	// Ceiling is what the client carries on this machine alone.
@@ -89,8 +90,11 @@ func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transfer
 	r.below(ctx, doc, x)
 	for _, layer := range x.Mover.Layers() {
 		r.Watch.Checking(layer + ": " + unit.Size(t.Asked.Bytes))
-		run, err := x.Mover.Move(ctx, layer)
+		o, done := r.observer(ctx, x.Server)
+		run, err := x.Mover.Move(ctx, layer, o)
+		done()
 		run.Layer = layer
+		o.into(doc, &run)
 		t.Runs = append(t.Runs, run)
 		if err != nil {
 			return err
@@ -142,7 +146,7 @@ func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
 func (r *Runner) network(ctx context.Context, doc *measure.Document, p *plan.Plan) error {
 	layer := measure.Layer{Name: measure.LayerNetwork, How: "thru's own data plane"}
 	if p == nil {
-		layer.Missing = "there is no agent at the server: thru serve there, and --end-point NAME here"
+		layer.Missing = noAgent
 		doc.Transfer.Layers = append(doc.Transfer.Layers, layer)
 		_, _, err := r.facts(ctx, doc, 0, func(name string) string { return r.opposite(name, true) })
 		return err
@@ -243,9 +247,6 @@ func afterwards(doc *measure.Document) {
 	inUse(t)
 	if why := tooShort(t); why != "" {
 		doc.Warnings = append(doc.Warnings, why)
-	}
-	if !slices.ContainsFunc(t.Runs, func(x measure.TransferRun) bool { return x.ThereCPU != nil }) {
-		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "transfer.runs.there_cpu", Why: "the server's CPU is not watched during a transfer"})
 	}
 	table, err := published.Load()
 	if err != nil {

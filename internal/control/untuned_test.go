@@ -6,8 +6,8 @@ import (
 	"thru/internal/bus"
 )
 
-// untuned is the part of an agent's client that changes settings and measures
-// disks, for agents of tests that have none.
+// untuned is the part of an agent's client that changes settings, measures
+// disks and observes transfers, for agents of tests that have none.
 type untuned struct{}
 
 func (untuned) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
@@ -40,4 +40,12 @@ func (untuned) Disk(context.Context, bus.Disk) (bus.DiskReply, error) {
 
 func (untuned) Disked(context.Context, bus.Disked) (bus.DiskedReply, error) {
 	return bus.DiskedReply{}, nil
+}
+
+func (untuned) Observe(context.Context, bus.Observe) (bus.ObserveReply, error) {
+	return bus.ObserveReply{}, nil
+}
+
+func (untuned) Observed(context.Context, bus.Observed) (bus.ObservedReply, error) {
+	return bus.ObservedReply{}, nil
 }

@@ -19,15 +19,14 @@ const (
 
 // Bars of what is said of a transfer.
 const (
-	reachedShare = 0.85   // of a layer's rate: from there on that layer binds
-	waitedShare  = 60.0   // percent of the time spent in this end's file: then it binds
-	busyCores    = 0.85   // of one CPU, used by this process: one stream fills it
-	busyMachine  = 95.0   // percent of all CPUs of this machine
-	farNs        = 1e6    // round trip in ns from which waiting for answers costs
-	briefNs      = 1e9    // a run shorter than this says little
-	windowLow    = 0.6    // of window over round trip: a rate from here ...
-	windowHigh   = 1.3    // ... to here is that of the window
-	lossBar      = 0.0005 // of the segments sent
+	reachedShare = 0.85 // of a layer's rate: from there on that layer binds
+	waitedShare  = 60.0 // percent of the time spent in this end's file: then it binds
+	busyCores    = 0.85 // of one CPU, used by this process: one stream fills it
+	busyMachine  = 95.0 // percent of all CPUs of this machine
+	farNs        = 1e6  // round trip in ns from which waiting for answers costs
+	briefNs      = 1e9  // a run shorter than this says little
+	windowLow    = 0.6  // of window over round trip: a rate from here ...
+	windowHigh   = 1.3  // ... to here is that of the window
 )
 
 // course is one transfer with what its rules ask of it.
@@ -111,7 +110,7 @@ func (c *course) judge() (string, *bound) {
 	if layer, o := c.floor(); o != nil {
 		return layer, o
 	}
-	for _, rule := range []func() *bound{c.window, c.cipher, c.tcp, c.roundTrips, c.open} {
+	for _, rule := range []func() *bound{c.window, c.sureTCP, c.cipher, c.tcp, c.roundTrips, c.starved, c.open} {
 		if o := rule(); o != nil {
 			return c.run.Layer, o
 		}
@@ -309,7 +308,7 @@ func (c *course) encrypted() bool {
 // cipher holds where this process keeps a whole CPU busy for each stream.
 func (c *course) cipher() *bound {
 	cpu := c.run.HereCPU
-	if cpu != nil && cpu.Pct >= busyMachine {
+	if isBusy(cpu, c.run.HereHost) {
 		o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy")
 		o.at(c.here()).by(above(c.proof("here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 		o.mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
@@ -330,23 +329,6 @@ func (c *course) cipher() *bound {
 		o.text += ", its checksum included (--no-checksum)"
 	}
 	o.at(c.here()).by(p).then("--many 2: with two at once it carries more")
-	return o
-}
-
-// tcp holds where TCP has lost much on the way of an upload: of a download this
-// end does not see what was sent again.
-func (c *course) tcp() *bound {
-	s := c.socket()
-	if s == nil || c.t.Direction != measure.Upload || s.TCP.Retrans == nil || s.TCP.DataSegsOut == nil || *s.TCP.DataSegsOut == 0 {
-		return nil
-	}
-	lost := float64(*s.TCP.Retrans) / float64(*s.TCP.DataSegsOut)
-	if lost < lossBar {
-		return nil
-	}
-	o := binds("loss", measure.Possible, "%s of the segments were sent again", unit.Percent(100*lost))
-	o.at(measure.Where{Place: measure.AtPath}).by(above(c.proof("tcp_info.total_retrans of data_segs_out", 100*lost, "pct"), 100*lossBar))
-	o.then("thru explain, with an agent at the other end, tells loss from a queue that is full")
 	return o
 }
 

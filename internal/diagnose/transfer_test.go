@@ -94,10 +94,6 @@ func TestTransferBinds(t *testing.T) {
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.0)} }, memory, CauseClient, measure.Likely},
 		{"four clients share the CPUs", measure.Transfer{Protocol: "sftp", Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700},
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, "app-limited", measure.Likely},
-		{"loss", up, map[string]float64{net: 900, memory: 40},
-			func(m, _ *measure.TransferRun) {
-				m.Sockets = connection(0.2, func(s *measure.Stream) { s.TCP.Retrans, s.TCP.DataSegsOut = new(uint32(500)), new(uint32(50_000)) })
-			}, memory, "loss", measure.Possible},
 		{"the server offers no more", measure.Transfer{}, map[string]float64{net: 900, client: 8000, memory: 80},
 			func(m, _ *measure.TransferRun) { m.Sockets = connection(0.1, nil) }, memory, "app-limited", measure.Likely},
 		{"round trips, the network not known", measure.Transfer{}, map[string]float64{memory: 80},

@@ -158,20 +158,21 @@ type Buffer struct {
 // tcp_info, SIOCINQ): what a reading once a second would miss. A figure that
 // the kernel does not give is absent.
 type Course struct {
-	Samples  int      `json:"samples"`                           // readings
-	Every    int64    `json:"spacing_ns"`                        // time from one to the next, on average
-	InFlight *Spread  `json:"in_flight_segments,omitempty"`      // sent and not acknowledged, without those that are known to be lost or received (unacked - sacked - lost + retrans)
-	Cwnd     *Spread  `json:"snd_cwnd_segments,omitempty"`       // congestion window
-	NotSent  *Spread  `json:"notsent_bytes,omitempty"`           // in the socket, not sent yet
-	SendWnd  *Spread  `json:"snd_wnd_bytes,omitempty"`           // window that the peer has advertised
-	RecvWnd  *Spread  `json:"rcv_wnd_bytes,omitempty"`           // window that this end has advertised
-	Unread   *Spread  `json:"unread_bytes,omitempty"`            // received and not taken by the program yet (SIOCINQ)
-	RTT      *Spread  `json:"rtt_us,omitempty"`                  // smoothed round trip
-	Pacing   *Spread  `json:"pacing_rate_bytes_per_s,omitempty"` // rate at which the kernel lets segments go
-	CwndFull *float64 `json:"cwnd_full_pct,omitempty"`           // readings in which the congestion window was used up
-	WndFull  *float64 `json:"snd_wnd_full_pct,omitempty"`        // readings in which the peer's window was used up, but for a segment
-	Recovery *float64 `json:"recovery_pct,omitempty"`            // readings in which lost segments were being repaired (ca_state recovery or loss)
-	Idle     *float64 `json:"nothing_to_send_pct,omitempty"`     // readings in which less than a segment waited in the socket and neither window was used up
+	Samples    int      `json:"samples"`                           // readings
+	Every      int64    `json:"spacing_ns"`                        // time from one to the next, on average
+	InFlight   *Spread  `json:"in_flight_segments,omitempty"`      // sent and not acknowledged, without those that are known to be lost or received (unacked - sacked - lost + retrans)
+	Cwnd       *Spread  `json:"snd_cwnd_segments,omitempty"`       // congestion window
+	NotSent    *Spread  `json:"notsent_bytes,omitempty"`           // in the socket, not sent yet
+	SendWnd    *Spread  `json:"snd_wnd_bytes,omitempty"`           // window that the peer has advertised
+	RecvWnd    *Spread  `json:"rcv_wnd_bytes,omitempty"`           // window that this end has advertised
+	Unread     *Spread  `json:"unread_bytes,omitempty"`            // received and not taken by the program yet (SIOCINQ)
+	RTT        *Spread  `json:"rtt_us,omitempty"`                  // smoothed round trip
+	Pacing     *Spread  `json:"pacing_rate_bytes_per_s,omitempty"` // rate at which the kernel lets segments go
+	CwndFull   *float64 `json:"cwnd_full_pct,omitempty"`           // readings in which the congestion window was used up
+	WndFull    *float64 `json:"snd_wnd_full_pct,omitempty"`        // readings in which the peer's window was used up, but for a segment
+	Recovery   *float64 `json:"recovery_pct,omitempty"`            // readings in which lost segments were being repaired (ca_state recovery or loss)
+	BufferFull *float64 `json:"snd_buf_full_pct,omitempty"`        // readings in which the send buffer was used up; of the connections of a transfer
+	Idle       *float64 `json:"nothing_to_send_pct,omitempty"`     // readings in which less than a segment waited in the socket and neither window was used up
 }
 
 // Spread is the mean of readings with the least and the greatest.

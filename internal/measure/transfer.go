@@ -77,6 +77,9 @@ type TransferRun struct {
 	There     []Stream   `json:"there_sockets,omitempty"`    // the same connections as the server's kernel has them, where an agent is there
 	HereCPU   *CPUFigure `json:"here_cpu,omitempty"`
 	ThereCPU  *CPUFigure `json:"there_cpu,omitempty"`
+	HereHost  *HostSpan  `json:"here_host,omitempty"`      // what this host's counters did meanwhile
+	ThereHost *HostSpan  `json:"there_host,omitempty"`     // the server's, where an agent is there; its Worker is of Programs
+	Programs  []string   `json:"there_programs,omitempty"` // processes that had these connections at the server, the busiest first
 	Error     *Error     `json:"error,omitempty"`
 }
 

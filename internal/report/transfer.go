@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -11,9 +12,10 @@ import (
 
 // Bounds of what is shown of a transfer.
 const (
-	maxLayers  = 20
-	maxRatios  = 20
-	maxSockets = 8
+	maxLayers   = 20
+	maxRatios   = 20
+	maxSockets  = 8
+	maxPrograms = 3 // of the server, by name
 )
 
 // moving is a file transfer, ready to print.
@@ -186,15 +188,13 @@ func runRows(r *measure.TransferRun) (rows []row) {
 		}
 		rows = append(rows, row{"goodput", join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
 	}
-	if c := r.HereCPU; c != nil {
-		s := fmt.Sprintf("%s of the machine, core %d %s", unit.Percent(c.Pct), c.MaxCore, unit.Percent(c.MaxCorePct))
-		if c.WorkerCores != nil {
-			s += fmt.Sprintf(", this process %.2f cores", *c.WorkerCores)
+	for _, x := range []row{
+		{"CPU here", transferCPU(r.HereCPU, "this process")}, {"CPU there", transferCPU(r.ThereCPU, programsText(r.Programs))},
+		{"TCP here", socketText(r.Sockets)}, {"TCP there", socketText(r.There)},
+	} {
+		if x.Value != "" {
+			rows = append(rows, x)
 		}
-		rows = append(rows, row{"CPU here", s})
-	}
-	if s := socketText(r); s != "" {
-		rows = append(rows, row{"TCP here", s})
 	}
 	switch {
 	case r.Checked != nil && *r.Checked:
@@ -210,13 +210,49 @@ func runRows(r *measure.TransferRun) (rows []row) {
 	return rows
 }
 
-// socketText says what TCP did on the connection that carried the most.
-func socketText(r *measure.TransferRun) string {
-	if len(r.Sockets) == 0 || r.Sockets[0].TCP == nil {
+// transferCPU says what one end's CPUs did, and who of its processes.
+func transferCPU(c *measure.CPUFigure, who string) string {
+	if c == nil {
 		return ""
 	}
-	s, parts := &r.Sockets[0], []string{}
-	if n := len(r.Sockets); n > 1 {
+	s := fmt.Sprintf("%s of the machine, core %d %s", unit.Percent(c.Pct), c.MaxCore, unit.Percent(c.MaxCorePct))
+	if c.WorkerCores != nil {
+		s += fmt.Sprintf(", %s %.2f cores", who, *c.WorkerCores)
+	}
+	return s
+}
+
+// programsText names the processes of the server, each name once: "sshd (3 processes)".
+func programsText(names []string) string {
+	var all []string
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			continue
+		}
+		same := 0
+		for _, x := range names {
+			if x == n {
+				same++
+			}
+		}
+		text := clean(n)
+		if same > 1 {
+			text += fmt.Sprintf(" (%d processes)", same)
+		}
+		if all = append(all, text); len(all) == maxPrograms {
+			break
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// socketText says what TCP did on the connection that carried the most.
+func socketText(sockets []measure.Stream) string {
+	if len(sockets) == 0 || sockets[0].TCP == nil {
+		return ""
+	}
+	s, parts := &sockets[0], []string{}
+	if n := len(sockets); n > 1 {
 		parts = append(parts, unit.Plural(n, "connection"))
 	}
 	if us := s.TCP.MinRTTUs; us != nil && *us > 0 && *us < 1<<31 {

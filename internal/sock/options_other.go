@@ -33,6 +33,9 @@ func Drops(uintptr) (int64, bool) { return 0, false }
 // Queued returns 0: what waits in a socket is not known here.
 func Queued(uintptr) int { return 0 }
 
+// SendQueued is not known here.
+func SendQueued(uintptr) int64 { return -1 }
+
 // Unread returns false: what waits for the program is not known here.
 func Unread(uintptr) (int, bool) { return 0, false }
 

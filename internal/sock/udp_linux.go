@@ -59,25 +59,33 @@ func PathMTU(fd uintptr) int {
 	return n
 }
 
-// memInfoDrops is the place of SK_MEMINFO_DROPS in the array that SO_MEMINFO
-// gives (include/uapi/linux/sock_diag.h).
-const (
-	memInfoDrops = 8
-	memInfoVars  = 9
-)
-
 // Drops is how many datagrams have found the buffer of a socket full
 // (SO_MEMINFO, since Linux 4.12); false where the kernel does not say. It does
 // not allocate.
 func Drops(fd uintptr) (int64, bool) {
-	var v [memInfoVars + 3]uint32
-	n := uint32(unsafe.Sizeof(v))
-	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
-		uintptr(unsafe.Pointer(&v)), uintptr(unsafe.Pointer(&n)), 0)
-	if e != 0 || n < memInfoVars*4 {
-		return 0, false
+	v, n := memInfo(fd)
+	return int64(v[memInfoDrops]), n > memInfoDrops
+}
+
+// SendQueued is what the send buffer of a socket holds, with the kernel's
+// bookkeeping, in bytes (SO_MEMINFO); negative where the kernel does not say.
+func SendQueued(fd uintptr) int64 {
+	v, n := memInfo(fd)
+	if n <= memQueued {
+		return -1
 	}
-	return int64(v[memInfoDrops]), true
+	return int64(v[memQueued])
+}
+
+// memInfo reads the memory of a socket, of which n figures are known.
+func memInfo(fd uintptr) (v [memInfoVars + 3]uint32, n int) {
+	size := uint32(unsafe.Sizeof(v))
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&v)), uintptr(unsafe.Pointer(&size)), 0)
+	if e != 0 {
+		return v, 0
+	}
+	return v, int(size) / 4
 }
 
 // Queued is how many bytes a socket still holds that its peer's kernel has not

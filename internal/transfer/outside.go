@@ -8,8 +8,9 @@ import "context"
 type Outside interface {
 	Session
 	// Fetch writes a file of the server to a local path, which it replaces, or to
-	// nowhere where that is empty. Where progress is not nil, it hears how many
-	// bytes have come so far. Fetch returns how many there were.
+	// nowhere where that is empty. Where progress is not nil, it hears 0 when the
+	// program is called that brings it, and then how many bytes have come so far.
+	// Fetch returns how many there were.
 	Fetch(ctx context.Context, path, local string, progress func(bytes int64)) (int64, error)
 	// Send makes a file of a local one, as Put does.
 	Send(ctx context.Context, local, path string, overwrite bool, progress func(bytes int64)) error

@@ -55,7 +55,7 @@ func (c Config) verify(s tls.ConnectionState) error {
 		if Pinned(c.Pin, leaf.Raw) {
 			return nil
 		}
-		return fault.Failf("compare it with the server's own, then pin that", "transfer: %w: it is %s, not the one pinned", ErrUnknown, Fingerprint(leaf.Raw))
+		return fault.Failf("where that is the server's own: --pin "+Fingerprint(leaf.Raw), "transfer: %w: it is %s, not the one pinned", ErrUnknown, Fingerprint(leaf.Raw))
 	}
 	if c.Insecure {
 		return nil
@@ -65,7 +65,7 @@ func (c Config) verify(s tls.ConnectionState) error {
 		between.AddCert(cert)
 	}
 	if _, err := leaf.Verify(x509.VerifyOptions{DNSName: c.Host, Roots: c.Roots, Intermediates: between}); err != nil {
-		return fault.Failf("if it is the server's own, pin it: "+Fingerprint(leaf.Raw), "transfer: %w: %w", ErrUnknown, err)
+		return fault.Failf("where that is the server's own: --pin "+Fingerprint(leaf.Raw), "transfer: %w: it is %s: %w", ErrUnknown, Fingerprint(leaf.Raw), err)
 	}
 	return nil
 }

@@ -53,7 +53,9 @@ func (w *Wires) dial(ctx context.Context, addr string, data bool) (net.Conn, err
 	if dial == nil {
 		// Before the handshake, which carries the window's scale.
 		buffers := sock.Options{SendBuffer: int64(w.cfg.Buffer), RecvBuffer: int64(w.cfg.Buffer), NoDelay: true}
-		dial = (&net.Dialer{Control: buffers.Control}).DialContext
+		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return Dial(ctx, net.Dialer{Control: buffers.Control}, network, addr)
+		}
 	}
 	conn, err := dial(ctx, "tcp", addr)
 	if err != nil {

@@ -32,6 +32,8 @@ type Handler struct {
 	ChangedReply  bus.ChangedReply // of alter, revert and rollback
 	DiskReply     bus.DiskReply
 	DiskedReply   bus.DiskedReply
+	ObserveReply  bus.ObserveReply
+	ObservedReply bus.ObservedReply
 	FileReply     bus.FileReply
 	FiledReply    bus.FiledReply
 	FileSizeReply bus.FileSizeReply
@@ -194,6 +196,16 @@ func (h *Handler) Disk(ctx context.Context, client string, m bus.Disk) (bus.Disk
 // Disked implements bus.Handler.
 func (h *Handler) Disked(ctx context.Context, client string, m bus.Disked) (bus.DiskedReply, error) {
 	return h.DiskedReply, h.note(ctx, client, "disked", m)
+}
+
+// Observe implements bus.Handler.
+func (h *Handler) Observe(ctx context.Context, client string, m bus.Observe) (bus.ObserveReply, error) {
+	return h.ObserveReply, h.note(ctx, client, "observe", m)
+}
+
+// Observed implements bus.Handler.
+func (h *Handler) Observed(ctx context.Context, client string, m bus.Observed) (bus.ObservedReply, error) {
+	return h.ObservedReply, h.note(ctx, client, "observed", m)
 }
 
 // File implements bus.Handler.

@@ -12,6 +12,7 @@ import (
 	"thru/internal/engine"
 	"thru/internal/engine/enginetest"
 	"thru/internal/measure"
+	"thru/internal/sock"
 )
 
 // observer is a worker that has one end of a connection to read.
@@ -29,7 +30,7 @@ func observer(t *testing.T, s socket, sends bool) *worker {
 
 // look takes a round of readings now.
 func (w *worker) look() *measure.Course {
-	w.courses.of = make([]course, 1)
+	w.courses.of = make([]sock.Readings, 1)
 	w.courses.next = time.Now()
 	w.observe()
 	return w.course(0)

@@ -72,6 +72,10 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 		return 0, err
 	}
 	file, err := s.conn.Retr(path)
+	var reply *textproto.Error
+	if errors.As(err, &reply) && reply.Code == ftp.StatusFileUnavailable { // it is there: its size was told
+		return 0, fmt.Errorf("ftp: getting it: %w (%w)", transfer.ErrDenied, err)
+	}
 	if err != nil {
 		return 0, judge("getting it", err, false)
 	}

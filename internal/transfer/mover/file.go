@@ -65,8 +65,8 @@ func PartName(target string) string {
 var errLocked = errors.New("another transfer is writing it")
 
 // CheckTarget finds out before a transfer whether a file may be written: that
-// its folder is there, that it is no folder itself, and without overwrite that
-// there is nothing of its name (ErrExists).
+// its folder is there, and that nothing else than a file has its name, without
+// overwrite nothing at all (ErrExists).
 func CheckTarget(target string, overwrite bool) error {
 	if info, err := os.Stat(filepath.Dir(target)); err != nil {
 		return fault.Failf("--to names a file in a folder that is there", "mover: looking for the folder of %s: %w", target, err)
@@ -81,6 +81,8 @@ func CheckTarget(target string, overwrite bool) error {
 		return fmt.Errorf("mover: looking for %s: %w", target, err)
 	case info.IsDir():
 		return fault.Failf("--to names a file", "mover: %s is a folder", target)
+	case !info.Mode().IsRegular(): // a rename would put a file in the place of a device
+		return fault.Failf("name a file, of a link the one that it leads to; --to nowhere keeps nothing", "mover: %s is a device, a pipe or a link, and is not replaced", target)
 	case !overwrite:
 		return fault.Failf("--overwrite replaces it", "mover: %s: %w", target, transfer.ErrExists)
 	}
@@ -185,6 +187,9 @@ func (f *File) sync() error {
 // name gives the file its own. A link never replaces what has come there meanwhile.
 func (f *File) name() error {
 	if f.overwrite {
+		if err := CheckTarget(f.target, true); err != nil {
+			return err
+		}
 		return os.Rename(f.out.Name(), f.target)
 	}
 	err := os.Link(f.out.Name(), f.target)

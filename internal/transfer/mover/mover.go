@@ -36,6 +36,16 @@ type Job struct {
 	Overwrite bool    // replace what is at the server
 	Dialer    *Dialer // that the clients connect by; nil: their sockets are not read
 	Watch     func(Live)
+	Beside    Beside // who looks at the other end meanwhile; nil: nobody
+}
+
+// Beside looks at the other end while a run moves its bytes. The run waits for both calls.
+type Beside interface {
+	// Begin is called when all sessions are open and no byte has moved yet.
+	// conns are the connections of now, whenever it is asked.
+	Begin(ctx context.Context, conns func() []measure.Addresses)
+	// End is called when the last byte has moved, before the sessions are closed.
+	End()
 }
 
 // Live is how far a run is.
@@ -96,14 +106,20 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if err != nil {
 		return r.failed(err), err
 	}
-	h := host.New()
-	before := h.Read("", os.Getpid())
+	if b := job.Beside; b != nil {
+		b.Begin(ctx, job.Dialer.Connections)
+	}
+	look := host.New().Watch(job.Dialer.face(), os.Getpid())
+	before := look.Read()
 	stop := r.sample()
 	err = atOnce(ctx, cancel, len(sessions), func(i int) error { return r.client(ctx, sessions[i], i) })
 	ended := time.Now()
 	stop()
 	r.outcome.Info = sessions[0].Info()
-	r.figures(ended, host.Span(before, h.Read("", os.Getpid()), r.begin))
+	r.figures(ended, host.Span(before, look.Read(), r.begin))
+	if b := job.Beside; b != nil {
+		b.End()
+	}
 	if err != nil {
 		return r.failed(err), err
 	}
@@ -327,7 +343,7 @@ func (o *outlet) end() string {
 }
 
 // sampleEvery is how often sockets are read.
-const sampleEvery = 100 * time.Millisecond
+const sampleEvery = 50 * time.Millisecond
 
 // sample reads the sockets and counts the seconds until it is stopped.
 func (r *run) sample() (stop func()) {
@@ -386,7 +402,7 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 		}
 	}
 	x.Bps = stat.TransferFigure(x)
-	x.HereCPU = stat.SpanCPU(&span)
+	x.HereCPU, x.HereHost = stat.SpanCPU(&span), &span
 }
 
 // Remove removes files at the server by a session of its own.

@@ -293,8 +293,13 @@ func TestRace(t *testing.T) {
 
 func TestCheckTarget(t *testing.T) {
 	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("got", link); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ target, want string }{
 		{filepath.Join(dir, "none", "got"), "no such file"}, {dir, "is a folder"}, {filepath.Join(dir, "got"), ""},
+		{os.DevNull, "is a device"}, {link, "or a link"},
 	} {
 		err := CheckTarget(tt.target, true)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

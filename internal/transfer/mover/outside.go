@@ -56,10 +56,12 @@ func (r *run) stage(client int) (name string, remove func(), err error) {
 	return name, remove, nil
 }
 
-// progress counts what a program says that it has moved of one file.
+// progress counts what a program says that it has moved of one file. The clock
+// begins when it is called.
 func (r *run) progress() (hear func(int64), heard *int64) {
 	heard = new(int64)
 	return func(bytes int64) {
+		r.start()
 		r.moved.Add(bytes - *heard)
 		*heard = bytes
 	}, heard
@@ -74,7 +76,6 @@ func (r *run) fetch(ctx context.Context, s transfer.Outside, sink Sink, name str
 		f.replaced = true
 	}
 	hear, heard := r.progress()
-	r.start()
 	n, err := s.Fetch(ctx, name, local, hear)
 	if err == nil && n < r.job.Bytes {
 		err = fmt.Errorf("mover: %d of %d bytes came: %w", n, r.job.Bytes, transfer.ErrShort)
@@ -89,7 +90,6 @@ func (r *run) fetch(ctx context.Context, s transfer.Outside, sink Sink, name str
 // send uploads by a program.
 func (r *run) send(ctx context.Context, s transfer.Outside, local, name string) error {
 	hear, heard := r.progress()
-	r.start()
 	if err := s.Send(ctx, local, name, r.job.Overwrite, hear); err != nil {
 		return err
 	}

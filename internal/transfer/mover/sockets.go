@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"thru/internal/host"
 	"thru/internal/measure"
 	"thru/internal/sock"
+	"thru/internal/transfer"
 )
 
 // Dialer makes the connections of clients, and remembers them, so that their TCP
@@ -23,13 +26,11 @@ type Dialer struct {
 	conns []*watched
 }
 
-// watched is a connection with its first and latest reading.
+// watched is a connection with its readings.
 type watched struct {
-	raw           syscall.RawConn
-	local, peer   string
-	granted       sock.Granted
-	first, latest measure.TCPInfo
-	read, done    bool
+	raw    syscall.RawConn
+	series sock.Series
+	done   bool
 }
 
 // mostWatched bounds the connections that are remembered: a passive FTP client
@@ -41,7 +42,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	// Before the handshake, which carries the window's scale.
 	buffers := sock.Options{SendBuffer: int64(d.Buffer), RecvBuffer: int64(d.Buffer), NoDelay: true}
 	nd := net.Dialer{Timeout: d.Timeout, Control: buffers.Control}
-	c, err := nd.DialContext(ctx, network, addr)
+	c, err := transfer.Dial(ctx, nd, network, addr)
 	if err != nil {
 		return nil, fmt.Errorf("mover: connecting to %s: %w", addr, err)
 	}
@@ -58,7 +59,7 @@ func (d *Dialer) remember(c net.Conn) {
 	if err != nil {
 		return
 	}
-	w := &watched{raw: raw, local: c.LocalAddr().String(), peer: c.RemoteAddr().String()}
+	w := &watched{raw: raw, series: sock.Series{Local: c.LocalAddr().String(), Peer: c.RemoteAddr().String(), Asked: int64(d.Buffer)}}
 	w.sample()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,10 +79,11 @@ func (w *watched) sample() {
 		if n == 0 {
 			return
 		}
-		w.latest = sock.ParseTCPInfo(b[:n])
-		if !w.read {
-			w.first, w.granted, w.read = w.latest, sock.ReadGranted(fd), true
+		unread, known := sock.Unread(fd)
+		if !known {
+			unread = -1
 		}
+		w.series.Add(sock.Connection{TCP: sock.ParseTCPInfo(b[:n]), Moment: sock.ParseMoment(b[:n]), Granted: sock.ReadGranted(fd), Unread: int64(unread), Queued: sock.SendQueued(fd)}, time.Now())
 	})
 	w.done = err != nil
 }
@@ -99,55 +101,52 @@ func (d *Dialer) Sample() {
 func (d *Dialer) Forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.conns = slices.DeleteFunc(d.conns, func(w *watched) bool { return w.done })
 	for _, w := range d.conns {
-		w.read = false
+		w.series.Begin(false)
 		w.sample()
 	}
+	d.conns = slices.DeleteFunc(d.conns, func(w *watched) bool { return w.done })
 }
 
 // mostStreams bounds the connections that a result lists.
 const mostStreams = 64
 
-// Streams are the connections that carried data, those with the most first. One
-// that carried less than a hundredth of the most was for commands.
+// Streams are the connections that carried data, those with the most first.
 func (d *Dialer) Streams() []measure.Stream {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var all []measure.Stream
 	for _, w := range d.conns {
-		if w.read {
-			all = append(all, w.stream(d.Buffer))
+		if w.series.IsRead() {
+			all = append(all, w.series.Stream())
 		}
 	}
-	slices.SortStableFunc(all, func(a, b measure.Stream) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
-	for i := range all {
-		all[i].Index = i
-		if i == mostStreams || all[i].Bytes*100 < all[0].Bytes {
-			return all[:i]
-		}
+	return sock.Carriers(all, mostStreams)
+}
+
+// Connections are those that are open, or were since the run began; none without
+// a dialer.
+func (d *Dialer) Connections() []measure.Addresses {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]measure.Addresses, 0, len(d.conns))
+	for _, w := range d.conns {
+		all = append(all, measure.Addresses{Local: w.series.Local, Peer: w.series.Peer})
 	}
 	return all
 }
 
-func (w *watched) stream(asked int) measure.Stream {
-	moved := func(a, b *uint64) int64 {
-		if a == nil || b == nil {
-			return 0
+// face is the interface that the connections use; "" where it is not known.
+func (d *Dialer) face() string {
+	for _, c := range d.Connections() {
+		if to, err := netip.ParseAddrPort(c.Peer); err == nil {
+			if r, err := host.New().Route(to.Addr()); err == nil {
+				return r.Interface
+			}
 		}
-		return int64(*b - *a)
 	}
-	in, out := moved(w.first.BytesReceived, w.latest.BytesReceived), moved(w.first.BytesAcked, w.latest.BytesAcked)
-	window := measure.Buffer{Asked: int64(asked), Granted: int64(w.granted.SendBuffer)}
-	if in > out {
-		window.Granted = int64(w.granted.RecvBuffer)
-	}
-	if asked > 0 {
-		window.Usable = window.Granted / sock.BufferOverhead
-		window.Cut = window.Usable < int64(asked)
-	}
-	return measure.Stream{
-		Local: w.local, Peer: w.peer, Bytes: max(in, out), TotalBytes: max(in, out), Window: window,
-		Congestion: w.granted.Congestion, MSS: w.granted.MSS, TCPStart: new(w.first), TCP: new(w.latest),
-	}
+	return ""
 }

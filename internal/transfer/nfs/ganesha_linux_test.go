@@ -44,7 +44,7 @@ func ganesha(t *testing.T) transfertest.Server {
 	argv := host.Command(t.Context(), before[0], words...).Args
 	transfertest.Serve(t, argv[0], argv[1:]...)
 	dial := func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-		host.Inside(func() error { conn, err = reserved(0)(ctx, network, addr); return nil })
+		host.Inside(func() error { conn, err = transfer.Dial(ctx, net.Dialer{}, network, addr); return nil })
 		return conn, err
 	}
 	path := strings.TrimPrefix(folder, "/")

@@ -87,7 +87,7 @@ type mounted struct {
 // mount asks for the deepest folder on the way to dir that the server exports,
 // as one would mount it.
 func (s *session) mount(ctx context.Context, dir string) (mounted, error) {
-	conn, err := s.wires.Control(ctx, net.JoinHostPort(s.cfg.Host, s.ports.mount))
+	conn, err := s.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(s.cfg.Host, s.ports.mount))
 	if err != nil {
 		return mounted{}, err
 	}
@@ -149,7 +149,7 @@ func parseMount(r *reader) ([]byte, error) {
 
 // unmount tells the server that its list may forget the mounts. Nothing hangs on it.
 func (s *session) unmount(ctx context.Context) {
-	conn, err := s.wires.Control(ctx, net.JoinHostPort(s.cfg.Host, s.ports.mount))
+	conn, err := s.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(s.cfg.Host, s.ports.mount))
 	if err != nil {
 		return
 	}

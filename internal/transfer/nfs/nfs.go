@@ -32,16 +32,10 @@ const (
 // client opens sessions of one server.
 type client struct{ cfg transfer.Config }
 
-// New returns a client of cfg.Host. cfg.User is UID or UID:GID, which the server
-// believes (AUTH_SYS, RFC 5531 appendix A); empty is who runs this process. Where
-// cfg.Dial is nil and the process may, it dials from a port below 1024, which
-// most servers ask for.
-func New(cfg transfer.Config) transfer.Client {
-	if cfg.Dial == nil {
-		cfg.Dial = reserved(cfg.Buffer)
-	}
-	return &client{cfg}
-}
+// New returns a client of cfg.Host. cfg.User is UID or UID.GID, which the server
+// believes (AUTH_SYS, RFC 5531 appendix A); empty is who runs this process. It asks
+// Dial for ports below 1024 (transfer.LowPort), since most servers do.
+func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
 
 // session is a connection with the folders that were mounted.
 type session struct {
@@ -80,14 +74,14 @@ func identity(user string) (uid, gid uint32, err error) {
 	if user == "" {
 		return uint32(max(0, os.Getuid())), uint32(max(0, os.Getgid())), nil // -1 where there are none
 	}
-	first, second, found := strings.Cut(user, ":")
+	first, second, found := strings.Cut(user, ".") // a colon begins a password in a URL
 	if !found {
 		second = first
 	}
 	u, err := strconv.ParseUint(first, 10, 32)
 	g, err2 := strconv.ParseUint(second, 10, 32)
 	if errors.Join(err, err2) != nil {
-		return 0, 0, fault.Usagef("write nfs://UID@HOST/… or nfs://UID:GID@HOST/…", "nfs: the user %q is no number", user)
+		return 0, 0, fault.Usagef("write nfs://UID@HOST/... or nfs://UID.GID@HOST/...", "nfs: the user %q is no number", user)
 	}
 	return uint32(u), uint32(g), nil
 }
@@ -102,7 +96,7 @@ func (s *session) open(ctx context.Context, uid, gid uint32) (err error) {
 	if s.ports, err = s.findPorts(ctx); err != nil {
 		return err
 	}
-	conn, err := s.wires.Control(ctx, net.JoinHostPort(s.cfg.Host, s.ports.nfs))
+	conn, err := s.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(s.cfg.Host, s.ports.nfs))
 	if err != nil {
 		return err
 	}

@@ -85,12 +85,12 @@ func TestMounts(t *testing.T) {
 }
 
 func TestIdentity(t *testing.T) {
-	for user, want := range map[string][2]uint32{"0": {0, 0}, "1000": {1000, 1000}, "1000:100": {1000, 100}, "4294967294:1": {4294967294, 1}} {
+	for user, want := range map[string][2]uint32{"0": {0, 0}, "1000": {1000, 1000}, "1000.100": {1000, 100}, "4294967294.1": {4294967294, 1}} {
 		if uid, gid, err := identity(user); err != nil || uid != want[0] || gid != want[1] {
 			t.Errorf("%q: %d, %d, %v", user, uid, gid, err)
 		}
 	}
-	for _, user := range []string{"root", "1000:", ":1", "-1", "1:2:3", "4294967296"} {
+	for _, user := range []string{"root", "1000.", ".1", "-1", "1.2.3", "1:2", "4294967296"} {
 		if _, _, err := identity(user); fault.Code(err) != fault.Usage {
 			t.Errorf("%q: %v", user, err)
 		}

@@ -25,6 +25,22 @@ func parseCount(word string) (int64, bool) {
 	return int64(n), err == nil
 }
 
+// whole is the option by which the program says the size of a file that it has moved.
+const whole = "--out-format=" + wholeWord + "%l"
+
+// wholeWord begins that line.
+const wholeWord = "whole file of "
+
+// parseWhole finds the size of the one file that was moved; false where none was.
+func parseWhole(out string) (int64, bool) {
+	for line := range strings.Lines(out) {
+		if count, ok := strings.CutPrefix(line, wholeWord); ok {
+			return parseCount(strings.TrimSpace(count))
+		}
+	}
+	return 0, false
+}
+
 // entry is one line of --list-only.
 type entry struct {
 	kind byte // '-' a file, 'd' a folder

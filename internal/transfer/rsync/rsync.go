@@ -80,11 +80,13 @@ func (s *session) find(ctx context.Context) (err error) {
 	if s.program, err = exec.LookPath("rsync"); err != nil {
 		return fault.Failf(hint, "rsync: %w", err)
 	}
-	out, err := s.run(ctx, nil, nil, "--version")
+	ask := exec.CommandContext(ctx, s.program, "--version")
+	ask.Env = []string{"LC_ALL=C"}
+	out, err := ask.Output()
 	if err != nil {
-		return fmt.Errorf("rsync: asking for its version: %w", err)
+		return fmt.Errorf("rsync: asking for its version: %w", errors.Join(context.Cause(ctx), err))
 	}
-	v, ok := parseVersion(out)
+	v, ok := parseVersion(string(out))
 	if !ok || !v.atLeast(3, 1) {
 		return fault.Failf(hint, "rsync: %s is another program, or too old", s.program)
 	}
@@ -226,18 +228,35 @@ func (s *session) Fetch(ctx context.Context, p, local string, progress func(int6
 	if err := checkName(p); err != nil {
 		return 0, err
 	}
-	size, err := s.file(ctx, p)
-	if err == nil {
-		err = s.fetch(ctx, p, local, size, progress)
-	}
+	n, err := s.fetch(ctx, p, local, progress)
 	if err != nil {
 		return 0, fmt.Errorf("rsync: getting %q: %w", p, err)
 	}
-	return size, nil
+	return n, nil
 }
 
-func (s *session) fetch(ctx context.Context, p, local string, size int64, progress func(int64)) error {
-	args := []string{"--whole-file", "--info=progress2"}
+func (s *session) fetch(ctx context.Context, p, local string, progress func(int64)) (int64, error) {
+	switch {
+	case local != "":
+		return s.land(ctx, p, local, progress)
+	case s.discards():
+		return s.take(ctx, p, os.DevNull, progress, "--write-devices")
+	}
+	size, err := s.file(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	folder, err := stage(size)
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	return s.take(ctx, p, filepath.Join(folder, "file"), progress)
+}
+
+// take has the program write a file to a path, and returns the size that it had.
+// Nothing is asked of the daemon before: that would be a connection more.
+func (s *session) take(ctx context.Context, p, to string, progress func(int64), args ...string) (int64, error) {
 	var came int64
 	count := func(n int64) {
 		came = n
@@ -245,35 +264,33 @@ func (s *session) fetch(ctx context.Context, p, local string, size int64, progre
 			progress(n)
 		}
 	}
+	args = append(args, "--whole-file", "--info=progress2", whole, "--", s.target(p), to)
+	out, err := s.call(ctx, transfer.ErrDenied, count, args...)
+	if err != nil {
+		return 0, err
+	}
+	size, moved := parseWhole(out)
 	switch {
-	case local != "":
-		return s.land(ctx, p, local, size, count, append(args, "--inplace"))
-	case s.discards():
-		args, local = append(args, "--write-devices"), os.DevNull
-	default:
-		folder, err := stage(size)
-		if err != nil {
-			return err
+	case !moved: // it passes over what is no file, and says that all is well
+		if _, err = s.file(ctx, p); err == nil {
+			err = fmt.Errorf("%w: the program brought no file", transfer.ErrShort)
 		}
-		defer os.RemoveAll(folder)
-		local = filepath.Join(folder, "file")
+		return 0, err
+	case came < size:
+		return 0, fmt.Errorf("%w: %d of %d", transfer.ErrShort, came, size)
 	}
-	_, err := s.call(ctx, transfer.ErrDenied, count, append(args, "--", s.target(p), local)...)
-	if err == nil && came < size {
-		err = fmt.Errorf("%w: %d of %d", transfer.ErrShort, came, size)
-	}
-	return err
+	return size, nil
 }
 
 // land has the program write a file under a name that is known here, so that it can
 // be removed whatever becomes of the program, and gives it its own when it is whole.
-func (s *session) land(ctx context.Context, p, local string, size int64, count func(int64), args []string) error {
+func (s *session) land(ctx context.Context, p, local string, progress func(int64)) (int64, error) {
 	local, err := filepath.Abs(local)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	temp := filepath.FromSlash(transfer.TempName(filepath.ToSlash(local)))
-	_, err = s.call(ctx, transfer.ErrDenied, count, append(args, "--", s.target(p), temp)...)
+	size, err := s.take(ctx, p, temp, progress, "--inplace")
 	if err == nil {
 		var facts os.FileInfo
 		if facts, err = os.Stat(temp); err == nil && facts.Size() < size {
@@ -286,7 +303,7 @@ func (s *session) land(ctx context.Context, p, local string, size int64, count f
 	if err != nil {
 		_ = os.Remove(temp) // it may not be there yet
 	}
-	return err
+	return size, err
 }
 
 // Get has the program write a file to memory or the disk, and passes it on.
@@ -315,7 +332,7 @@ func (s *session) get(ctx context.Context, p string, w io.Writer) (n int64, err 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	local := filepath.Join(folder, "file")
-	if err := s.fetch(ctx, p, local, size, nil); err != nil {
+	if _, err := s.land(ctx, p, local, nil); err != nil {
 		return 0, err
 	}
 	file, err := os.Open(local)
@@ -360,12 +377,24 @@ func (s *session) Send(ctx context.Context, local, p string, overwrite bool, pro
 		err = s.vacant(ctx, p, overwrite)
 	}
 	if err == nil {
-		_, err = s.call(ctx, transfer.ErrReadOnly, progress, "--whole-file", "--ignore-times", "--info=progress2", "--", local, s.target(p))
+		err = s.send(ctx, local, p, overwrite, progress)
 	}
 	if err != nil {
 		return fmt.Errorf("rsync: putting %q: %w", p, err)
 	}
 	return nil
+}
+
+func (s *session) send(ctx context.Context, local, p string, overwrite bool, progress func(int64)) error {
+	args := []string{"--whole-file", "--ignore-times", "--info=progress2", whole}
+	if !overwrite {
+		args = append(args, "--ignore-existing") // what has come there since it was looked for
+	}
+	out, err := s.call(ctx, transfer.ErrReadOnly, progress, append(args, "--", local, s.target(p))...)
+	if _, moved := parseWhole(out); err == nil && !moved {
+		err = transfer.ErrExists
+	}
+	return err
 }
 
 // vacant tells whether the name may be written to.

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
 	transfertest.Run(t, transfertest.Suite{Start: daemon, New: New, Dials: true, Large: 16 << 20})
-	left, err := filepath.Glob(memory + "/thru-rsync-*")
+	left, err := filepath.Glob(filepath.Join(memory, stageName()+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
@@ -177,6 +177,18 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+func TestWhole(t *testing.T) {
+	for out, want := range map[string]int64{
+		"whole file of 100000000\n": 100000000, "skipping\nwhole file of 0\n": 0, "whole file of 1,657": 1657,
+		"": -1, "skipping directory files\n": -1, "whole file of \n": -1, "the whole file of 5\n": -1, "whole file of -5": -1,
+	} {
+		n, ok := parseWhole(out)
+		if ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q: %d, %v", out, n, ok)
+		}
+	}
+}
+
 func TestEntry(t *testing.T) {
 	for line, want := range map[string]entry{
 		"-rw-r--r--   100000000 2026/11/22 21:12:54 f":        {'-', 100000000},
@@ -255,6 +267,9 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if n, ok := parseProgress(text); ok && n < 0 {
 			t.Errorf("progress %d", n)
+		}
+		if n, ok := parseWhole(text); ok && n < 0 {
+			t.Errorf("whole file of %d", n)
 		}
 		if e, ok := parseEntry(text); ok && e.size < 0 {
 			t.Errorf("size %d", e.size)

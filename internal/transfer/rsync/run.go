@@ -23,7 +23,7 @@ const (
 )
 
 // run runs the program and returns what it wrote to its standard output, but for
-// the progress, which goes to progress. denied is what it means where a file may
+// the progress, which goes to progress, with 0 when the program is called. denied is what it means where a file may
 // not be touched. When ctx ends, or nothing moves for the time allowed, the program
 // and its children do.
 func (s *session) run(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
@@ -45,6 +45,9 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	if err := cmd.Start(); err != nil {
 		return "", errors.Join(context.Cause(watched), err)
 	}
+	if progress != nil {
+		progress(0)
+	}
 	begun := false
 	text := follow(out, func(n int64) {
 		begun = true
@@ -56,6 +59,7 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	err = cmd.Wait()
 	switch {
 	case watched.Err() != nil:
+		gone(cmd, drain)
 		return text, context.Cause(watched)
 	case err != nil:
 		return text, meaning(cmd.ProcessState.ExitCode(), said.String(), denied, begun)

@@ -20,7 +20,7 @@ func stage(size int64) (string, error) {
 			errs = append(errs, fmt.Errorf("%w in %s: %d bytes are free, half of them may be used", transfer.ErrFull, dir, room))
 			continue
 		}
-		folder, err := os.MkdirTemp(dir, "thru-rsync-")
+		folder, err := os.MkdirTemp(dir, stageName())
 		if err == nil {
 			return folder, nil
 		}
@@ -28,3 +28,6 @@ func stage(size int64) (string, error) {
 	}
 	return "", fmt.Errorf("making a folder for what is on its way: %w", errors.Join(errs...))
 }
+
+// stageName is how folders of this process begin.
+func stageName() string { return fmt.Sprintf("thru-rsync-%d-", os.Getpid()) }

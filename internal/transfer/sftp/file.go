@@ -123,7 +123,7 @@ func (s *sink) Write(b []byte) (int, error) {
 // Put writes to a temporary name and gives the file its own when it is whole.
 func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	return s.guard(ctx, path, func(ctx context.Context, path string) error {
-		if _, err := s.sftp.Lstat(path); err == nil && !overwrite {
+		if there, err := s.sftp.Lstat(path); err == nil && (!overwrite || there.IsDir()) {
 			return fmt.Errorf("sftp: putting it: %w", transfer.ErrExists)
 		}
 		temp := transfer.TempName(path)

@@ -61,16 +61,16 @@ func usualFiles() []string {
 // check is what ssh asks with the server's key.
 func (t *trust) check(hostname string, remote net.Addr, key ssh.PublicKey) error {
 	t.fingerprint = transfer.Fingerprint(key.Marshal())
-	said := fmt.Sprintf("%s key %s, %s", key.Type(), ssh.FingerprintSHA256(key), t.fingerprint)
+	said := fmt.Sprintf("%s key %s", key.Type(), ssh.FingerprintSHA256(key)) // as ssh-keygen -l shows it
 	switch {
 	case t.cfg.Pin != "" && transfer.Pinned(t.cfg.Pin, key.Marshal()):
 		return nil
 	case t.cfg.Pin != "":
-		return fault.Failf("compare it with the server's own, then pin that", "%w: it shows the %s, not the one pinned", transfer.ErrUnknown, said)
+		return fault.Failf("where that is the server's own: --pin "+t.fingerprint, "%w: it shows the %s, not the one pinned", transfer.ErrUnknown, said)
 	case t.cfg.Insecure:
 		return nil
 	case t.known == nil:
-		return fault.Failf("if it is the server's own, pin it: "+t.fingerprint, "%w: it shows the %s", transfer.ErrUnknown, said)
+		return fault.Failf("where that is the server's own: --pin "+t.fingerprint, "%w: it shows the %s", transfer.ErrUnknown, said)
 	}
 	err := t.known(hostname, remote, key)
 	var wrong *knownhosts.KeyError
@@ -78,9 +78,9 @@ func (t *trust) check(hostname string, remote net.Addr, key ssh.PublicKey) error
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong) && len(wrong.Want) > 0:
-		return fault.Failf("somebody may be in between: ask the server's owner", "%w: it shows the %s, but %s has another", transfer.ErrUnknown, said, t.file)
+		return fault.Failf("somebody may be in between: ask the server's owner, then --pin "+t.fingerprint, "%w: it shows the %s, but %s has another", transfer.ErrUnknown, said, t.file)
 	case errors.As(err, &wrong):
-		return fault.Failf("if it is the server's own, pin it: "+t.fingerprint, "%w: it shows the %s, which %s has not", transfer.ErrUnknown, said, t.file)
+		return fault.Failf("where that is the server's own: --pin "+t.fingerprint, "%w: it shows the %s, which %s has not", transfer.ErrUnknown, said, t.file)
 	}
 	return fmt.Errorf("%w: %w", transfer.ErrUnknown, err)
 }

@@ -168,7 +168,7 @@ func (c contract) cut(t *testing.T) {
 func (c contract) silent(t *testing.T) {
 	name, b := c.lay(t, "silent", Bytes(10, c.Large)), Bytes(10, c.Large)
 	cfg := c.broken(t, false)
-	cfg.Timeout = time.Second
+	cfg.Timeout = c.patience(t)
 	s := c.session(t, cfg)
 	_, err := s.Get(within(t), name, io.Discard)
 	is(t, "Get", err, transfer.ErrSilent)
@@ -179,6 +179,16 @@ func (c contract) silent(t *testing.T) {
 	}
 	c.sweep()
 	c.cancelSilent(t, name, b)
+}
+
+// patience is longer than a healthy server takes for an answer here and now: on a
+// busy machine to start a program alone can take a second.
+func (c contract) patience(t *testing.T) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	_, err := c.session(t, c.Config).Size(within(t), c.at("none"))
+	is(t, "Size", err, transfer.ErrMissing)
+	return min(max(time.Second, 10*time.Since(begun)), limit/3)
 }
 
 // cancelSilent: who gives up does not wait for a server that says nothing.

@@ -252,5 +252,9 @@ func judge(doing string, resp *http.Response, writing bool) error {
 	default:
 		kind = errors.New("the server failed or did not understand")
 	}
-	return fmt.Errorf("web: %s: %w (%s)", doing, kind, resp.Status)
+	err := fmt.Errorf("web: %s: %w (%s)", doing, kind, resp.Status)
+	if resp.StatusCode == http.StatusInternalServerError {
+		return fault.Failf("the server's own log says why: a disk that is full, a folder that is read-only", "%w", err)
+	}
+	return err
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package nfs
+package transfer
 
 import (
 	"errors"

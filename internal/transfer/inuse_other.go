@@ -1,6 +1,6 @@
 //go:build !unix
 
-package nfs
+package transfer
 
 // inUse: a port of any number does.
 func inUse(error) bool { return false }

@@ -1,0 +1,375 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Times and bounds of an observation.
+const (
+	lookEvery     = 50 * time.Millisecond  // at the connections
+	programsEvery = 200 * time.Millisecond // at the processes that have them
+	searchEvery   = time.Second            // for these processes, among all open files of the host
+	mostStreams   = 64                     // that are told
+)
+
+// observation is what is seen of this host while a server here, which is no part
+// of thru, moves a file for a client.
+type observation struct {
+	client, session string
+	host            *host.Host
+	diag            *sock.Diag // nil: why says why
+	why             string
+	from            func(netip.Addr) bool // whether an address is the client's
+	done, over      chan struct{}
+	end             sync.Once
+	iface           string
+	before          host.Snapshot
+
+	mu       sync.Mutex
+	conns    []*observed
+	refused  int // connections of other addresses
+	programs map[int]*program
+	searched time.Time
+}
+
+// observed is one connection.
+type observed struct {
+	local, peer netip.AddrPort // as this host has them
+	series      sock.Series
+	inode       uint32
+	found, gone bool
+	sought      bool // its processes were looked for
+}
+
+// program is a process that has such a connection.
+type program struct {
+	name          string
+	first, latest measure.Process
+}
+
+// Observe implements bus.Handler.
+func (a *Agent) Observe(ctx context.Context, client string, m bus.Observe) (bus.ObserveReply, error) {
+	if !a.turns.has(client) {
+		return bus.ObserveReply{}, errNotYourTurn("observing a transfer")
+	}
+	if m.Session != "" {
+		o, err := a.observing(client, m.Session)
+		if err != nil {
+			return bus.ObserveReply{}, err
+		}
+		return bus.ObserveReply{Session: o.session}, o.add(m.Conns, true)
+	}
+	o := &observation{
+		client: client, session: newID(), host: a.conf.Host, from: a.isOf(ctx, client),
+		done: make(chan struct{}), over: make(chan struct{}), programs: map[int]*program{},
+	}
+	var err error
+	if o.diag, err = sock.OpenDiag(); err != nil {
+		o.diag, o.why = nil, err.Error()
+	}
+	if err := o.add(m.Conns, false); err != nil {
+		o.forget()
+		return bus.ObserveReply{}, err
+	}
+	if len(o.conns) > 0 {
+		if r, err := a.route(o.conns[0].peer.String(), o.conns[0].local.String()); err == nil {
+			o.iface = r.Interface
+		}
+	}
+	o.look(time.Now())
+	o.search(time.Now())
+	o.before = o.host.Read(o.iface, 0)
+	if !a.keepObservation(o) {
+		o.forget()
+		return bus.ObserveReply{}, fault.Failf("", "agent: observing a transfer: another one is observed for this client, or it has gone, or the agent ends")
+	}
+	go o.follow()
+	return bus.ObserveReply{Session: o.session}, nil
+}
+
+// Observed implements bus.Handler. The turn stays the client's.
+func (a *Agent) Observed(_ context.Context, client string, m bus.Observed) (bus.ObservedReply, error) {
+	o, err := a.observing(client, m.Session)
+	if err != nil {
+		return bus.ObservedReply{}, err
+	}
+	after := o.host.Read(o.iface, 0)
+	a.endObservation(client, m.Session)
+	return o.seen(after), nil
+}
+
+// isOf tells which addresses are those of a client: that of its control
+// connection, and those from which it has measured. Of the own process all are.
+func (a *Agent) isOf(ctx context.Context, client string) func(netip.Addr) bool {
+	if bus.IsOwn(ctx) {
+		return func(netip.Addr) bool { return true }
+	}
+	a.mu.Lock()
+	known := slices.Clone(a.met[client])
+	a.mu.Unlock()
+	if addr, ok := bus.ClientAddr(ctx); ok {
+		known = append(known, addr)
+	}
+	return func(x netip.Addr) bool { return slices.Contains(known, x.Unmap().WithZone("")) }
+}
+
+// meet remembers that a client has shown the token of a data connection from there.
+func (a *Agent) meet(client, addr string) {
+	x, err := addrOf(addr)
+	if err != nil {
+		return
+	}
+	x = x.WithZone("")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !slices.Contains(a.met[client], x) && len(a.met[client]) < mostMet {
+		a.met[client] = append(a.met[client], x)
+	}
+}
+
+// mostMet bounds the addresses that a client is known by.
+const mostMet = 64
+
+// observing returns an observation of that client.
+func (a *Agent) observing(client, session string) (*observation, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o := a.observed[client]; o != nil && o.session == session {
+		return o, nil
+	}
+	return nil, fault.Failf("", "agent: observation %q is not known", session)
+}
+
+// keepObservation makes it the client's; false where it has one, or has gone.
+func (a *Agent) keepObservation(o *observation) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || a.observed[o.client] != nil || !a.turns.has(o.client) {
+		return false
+	}
+	a.observed[o.client] = o
+	a.busy()
+	return true
+}
+
+// endObservation ends that of a client, and forgets it.
+func (a *Agent) endObservation(client, session string) {
+	a.mu.Lock()
+	o := a.observed[client]
+	if o == nil || session != "" && o.session != session {
+		a.mu.Unlock()
+		return
+	}
+	delete(a.observed, client)
+	tell := a.busy
+	a.mu.Unlock()
+	o.end.Do(func() { close(o.done) })
+	<-o.over
+	tell()
+}
+
+// forget closes what an observation that has not begun has opened.
+func (o *observation) forget() {
+	if o.diag != nil {
+		o.diag.Close()
+	}
+}
+
+// add takes in connections. The client has them the other way round.
+func (o *observation) add(conns []measure.Addresses, later bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.conns)+len(conns) > bus.MostObserved {
+		return fault.Failf("fewer files or clients at once", "agent: more than %d connections are not observed", bus.MostObserved)
+	}
+	for _, c := range conns {
+		local, err := netip.ParseAddrPort(c.Peer)
+		peer, perr := netip.ParseAddrPort(c.Local)
+		if err != nil || perr != nil {
+			return fault.Failf("", "agent: observing a transfer: %.60q to %.60q are no addresses", c.Local, c.Peer)
+		}
+		if !o.from(peer.Addr()) {
+			o.refused++
+			continue
+		}
+		x := &observed{local: local, peer: peer, series: sock.Series{Local: c.Peer, Peer: c.Local}}
+		x.series.Begin(later)
+		o.conns = append(o.conns, x)
+	}
+	return nil
+}
+
+// follow looks again and again until it is ended.
+func (o *observation) follow() {
+	defer close(o.over)
+	defer o.forget()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	programs := time.Now()
+	for {
+		select {
+		case <-o.done:
+			o.look(time.Now())
+			o.readPrograms()
+			return
+		case now := <-tick.C:
+			o.look(now)
+			if now.Sub(programs) >= programsEvery {
+				o.search(now)
+				o.readPrograms()
+				programs = now
+			}
+		}
+	}
+}
+
+// look reads all connections that are there.
+func (o *observation) look(now time.Time) {
+	if o.diag == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, x := range o.conns {
+		if x.gone {
+			continue
+		}
+		c, err := o.diag.Find(x.local, x.peer)
+		switch {
+		case errors.Is(err, sock.ErrNoConnection) || err == nil && !c.IsKnown:
+			x.gone = x.found // else it may come: the client hears of it first
+		case err != nil:
+			o.why = err.Error()
+		default:
+			x.found = true
+			if c.Inode != 0 {
+				x.inode = c.Inode
+			}
+			x.series.Add(c, now)
+		}
+	}
+}
+
+// search finds the processes of connections that are new.
+func (o *observation) search(now time.Time) {
+	o.mu.Lock()
+	inodes := map[uint32]bool{}
+	for _, x := range o.conns {
+		if x.inode != 0 && !x.sought {
+			inodes[x.inode] = true
+		}
+	}
+	wait := now.Sub(o.searched) < searchEvery
+	o.mu.Unlock()
+	if len(inodes) == 0 || wait {
+		return
+	}
+	holders, err := o.host.Holders(inodes)
+	if err != nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.searched = now
+	for _, x := range o.conns {
+		x.sought = x.sought || inodes[x.inode]
+	}
+	for _, all := range holders {
+		for _, h := range all {
+			if o.programs[h.PID] == nil {
+				if p, err := o.host.Process(h.PID); err == nil {
+					o.programs[h.PID] = &program{name: h.Name, first: p, latest: p}
+				}
+			}
+		}
+	}
+}
+
+// readPrograms reads what the processes have used; one that has ended keeps its
+// latest reading.
+func (o *observation) readPrograms() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for pid, p := range o.programs {
+		now, err := o.host.Process(pid)
+		if err == nil && now.UserNs >= p.latest.UserNs && now.SystemNs >= p.latest.SystemNs {
+			p.latest = now
+		}
+	}
+}
+
+// used is what a process has used while it was observed.
+func (p *program) used() int64 {
+	return p.latest.UserNs - p.first.UserNs + p.latest.SystemNs - p.first.SystemNs
+}
+
+// seen is what an observation that has ended has seen.
+func (o *observation) seen(after host.Snapshot) bus.ObservedReply {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := bus.ObservedReply{Host: host.Span(o.before, after, o.before.Taken), Streams: []measure.Stream{}}
+	r.Host.Missing = append(r.Host.Missing, o.before.Missing...)
+	found := 0
+	for _, x := range o.conns {
+		if x.found {
+			found++
+			r.Streams = append(r.Streams, x.series.Stream())
+		}
+	}
+	r.Streams = sock.Carriers(r.Streams, mostStreams)
+	if why := o.whyFew(found); why != "" {
+		r.Missing = append(r.Missing, measure.NotChecked{Fact: "streams", Why: why})
+	}
+	if len(o.programs) == 0 {
+		r.Missing = append(r.Missing, measure.NotChecked{Fact: "worker", Why: o.whyNobody(found)})
+		return r
+	}
+	all := slices.SortedFunc(maps.Values(o.programs), func(a, b *program) int { return cmp.Compare(b.used(), a.used()) })
+	sum := measure.Process{}
+	for _, p := range all {
+		sum.UserNs += p.latest.UserNs - p.first.UserNs
+		sum.SystemNs += p.latest.SystemNs - p.first.SystemNs
+		sum.ResidentB += p.latest.ResidentB
+		r.Programs = append(r.Programs, p.name)
+	}
+	r.Host.Worker = &sum
+	return r
+}
+
+// whyFew says why connections were not found; empty: all were.
+func (o *observation) whyFew(found int) string {
+	all := len(o.conns) + o.refused
+	switch {
+	case all == 0:
+		return "the client knows none of its connections"
+	case found == all:
+		return ""
+	case o.why != "" && found == 0:
+		return o.why
+	case o.refused == all:
+		return "they do not lead to an address that this client is known by: its addresses are translated on the way, or it measures from another one"
+	}
+	return fmt.Sprintf("%d of %d connections are not known to this kernel: addresses are translated on the way, the server is in another network namespace or on another host, or they were too short", all-found, all)
+}
+
+// whyNobody says why no process is known.
+func (o *observation) whyNobody(found int) string {
+	if found == 0 {
+		return "no connection was found whose process it could be"
+	}
+	return "no process has these connections that thru may see: those of other users are seen by root alone, those of the kernel (NFS, SMB) have none"
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"thru/internal/bus"
+	"thru/internal/measure"
+)
+
+// joined is a connection over loopback: of a client to a server.
+func joined(t *testing.T) (client, server net.Conn, as measure.Addresses) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return client, server, measure.Addresses{Local: client.LocalAddr().String(), Peer: client.RemoteAddr().String()}
+}
+
+// pass moves bytes from the server to the client.
+func pass(t *testing.T, from, to net.Conn, n int) {
+	t.Helper()
+	go from.Write(make([]byte, n))
+	if _, err := io.ReadFull(to, make([]byte, n)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestObserve: the connections of a client are seen as the server's kernel has
+// them, with the process that holds them; those made before count from the begin.
+func TestObserve(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	c := stranger(t, a, bus.PrivilegeMeasure)
+	if _, err := c.Observe(t.Context(), bus.Observe{}); err == nil || !strings.Contains(err.Error(), "turn") {
+		t.Error("without the turn:", err)
+	}
+	if r, err := c.Reserve(t.Context(), bus.Reserve{}); err != nil || !r.Granted {
+		t.Fatal(r, err)
+	}
+	near, far, as := joined(t)
+	pass(t, far, near, 5000)
+	o, err := c.Observe(t.Context(), bus.Observe{Conns: []measure.Addresses{as}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Observe(t.Context(), bus.Observe{}); err == nil {
+		t.Error("a client has two observations")
+	}
+	if busy := a.Busy(); !strings.Contains(busy, "a file transfer") {
+		t.Errorf("the agent says that it does %q", busy)
+	}
+	pass(t, far, near, 300_000)
+	near2, far2, as2 := joined(t)
+	pass(t, far2, near2, 100_000)
+	if _, err := c.Observe(t.Context(), bus.Observe{Session: o.Session, Conns: []measure.Addresses{as2, {Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Observed(t.Context(), bus.Observed{Session: o.Session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Streams) != 2 || got.Streams[0].Bytes != 300_000 || got.Streams[1].Bytes != 100_000 || got.Streams[0].Local != as.Peer || got.Streams[0].Peer != as.Local {
+		t.Errorf("streams %+v", got.Streams)
+	}
+	if s := got.Streams[0]; s.TCP == nil || s.TCPStart == nil || s.Course == nil || s.Course.InFlight == nil || s.Course.BufferFull == nil || s.Window.Granted <= 0 || s.Congestion == "" {
+		t.Errorf("of a connection that was there %+v", s)
+	}
+	if s := got.Streams[1]; s.TCPStart != nil {
+		t.Errorf("of one that came later %+v", s)
+	}
+	if got.Host.Worker == nil || len(got.Programs) != 1 || got.Host.NIC == nil || got.Host.NIC.Name != "lo" {
+		t.Errorf("host %+v, by %v", got.Host, got.Programs)
+	}
+	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "1 of 3 connections") {
+		t.Errorf("missing %+v", got.Missing)
+	}
+	if _, err := c.Observed(t.Context(), bus.Observed{Session: o.Session}); err == nil {
+		t.Error("it is told twice")
+	}
+}
+
+// TestObserveOthers: connections that are not the client's are not looked at, and
+// what is no address is refused.
+func TestObserveOthers(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	c := stranger(t, a, bus.PrivilegeMeasure)
+	if _, err := c.Reserve(t.Context(), bus.Reserve{}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(conns ...measure.Addresses) (bus.ObservedReply, error) {
+		r, err := c.Observe(t.Context(), bus.Observe{Conns: conns})
+		if err != nil {
+			return bus.ObservedReply{}, err
+		}
+		return c.Observed(t.Context(), bus.Observed{Session: r.Session})
+	}
+	for name, tt := range map[string]struct {
+		conn measure.Addresses
+		why  string
+	}{
+		"another's":  {measure.Addresses{Local: "192.0.2.7:5", Peer: "127.0.0.1:80"}, "they do not lead to an address that this client is known by"},
+		"not there":  {measure.Addresses{Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}, "1 of 1 connections are not known to this kernel"},
+		"its mapped": {measure.Addresses{Local: "[::ffff:127.0.0.1]:1", Peer: "[::ffff:127.0.0.1]:2"}, "1 of 1 connections are not known to this kernel"},
+	} {
+		got, err := ask(tt.conn)
+		if err != nil || len(got.Streams) != 0 || len(got.Missing) != 2 || !strings.HasPrefix(got.Missing[0].Why, tt.why) || got.Missing[1].Fact != "worker" {
+			t.Errorf("%s: %+v, %v", name, got.Missing, err)
+		}
+	}
+	if got, err := ask(); err != nil || len(got.Missing) != 2 || got.Missing[0].Why != "the client knows none of its connections" {
+		t.Errorf("none: %+v, %v", got.Missing, err)
+	}
+	if _, err := ask(measure.Addresses{Local: "here", Peer: "there"}); err == nil || !strings.Contains(err.Error(), "no addresses") {
+		t.Error(err)
+	}
+	if _, err := ask(make([]measure.Addresses, bus.MostObserved+1)...); err == nil || !strings.Contains(err.Error(), "4096") {
+		t.Error(err)
+	}
+	if _, err := c.Observed(t.Context(), bus.Observed{Session: "x"}); err == nil {
+		t.Error("an observation that nobody began is known")
+	}
+}
+
+// TestObserveMet: the addresses from which a client has measured are its own, too,
+// until it is gone.
+func TestObserveMet(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	a.meet("c", "[::ffff:192.0.2.7]:4000")
+	a.meet("c", "192.0.2.7:4001")
+	a.meet("c", "nonsense")
+	if len(a.met["c"]) != 1 {
+		t.Errorf("met %v", a.met)
+	}
+	from := a.isOf(t.Context(), "c")
+	for addr, want := range map[string]bool{"192.0.2.7": true, "::ffff:192.0.2.7": true, "192.0.2.8": false, "127.0.0.1": false} {
+		x, _ := addrOf(addr)
+		if from(x) != want {
+			t.Errorf("%s: %v", addr, !want)
+		}
+	}
+	a.Gone("c")
+	if len(a.met) != 0 {
+		t.Errorf("of one that is gone: %v", a.met)
+	}
+}
+
+// TestObserveGone: an observation ends with its client, and with the agent.
+func TestObserveGone(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	for _, end := range []func(){
+		func() { a.Gone("c") },
+		func() { a.Release(t.Context(), "c", bus.Release{}) },
+		a.Close,
+	} {
+		takeTurn(t, a, "c")
+		r, err := a.Observe(t.Context(), "c", bus.Observe{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if _, err := a.Observed(t.Context(), "c", bus.Observed{Session: r.Session}); err == nil || a.Busy() != "" {
+			t.Errorf("it goes on: %v, %q", err, a.Busy())
+		}
+	}
+	takeTurn(t, a, "c")
+	if _, err := a.Observe(t.Context(), "c", bus.Observe{}); err == nil {
+		t.Error("an agent that has ended observes")
+	}
+}

@@ -1,0 +1,148 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// observeEvery is how often the server's agent is told of new connections.
+const observeEvery = 100 * time.Millisecond
+
+// observeTime bounds each question to that agent: the transfer waits for it.
+const observeTime = 5 * time.Second
+
+// Beside looks at the other end while the bytes of a run move. The run waits
+// for both calls.
+type Beside interface {
+	// Begin is called when all clients are logged in and no byte has moved yet.
+	// conns are their connections of now, whenever it is asked.
+	Begin(ctx context.Context, conns func() []measure.Addresses)
+	// End is called when the last byte has moved, before they are closed.
+	End()
+}
+
+// observer has the agent at the server look at that end of a run.
+type observer struct {
+	end     *EndPoint // nil: there is none
+	session string
+	told    int // connections that the agent knows of
+	done    chan struct{}
+	teller  sync.WaitGroup
+
+	seen *bus.ObservedReply
+	why  string // it has not
+}
+
+// noAgent is why nothing is known of the server.
+const noAgent = "there is no agent at the server: thru serve there, and --end-point NAME here"
+
+// observer takes the turn at the agent of the server; done gives it back.
+func (r *Runner) observer(ctx context.Context, server *EndPoint) (o *observer, done func()) {
+	o = &observer{end: server, why: "the run ended before it began"}
+	if server == nil || !server.asked() {
+		o.end, o.why = nil, noAgent
+		return o, func() {}
+	}
+	ends := []*EndPoint{server}
+	if _, err := r.reserve(ctx, ends, false); err != nil {
+		o.end, o.why = nil, err.Error()
+	}
+	return o, func() { release(ends) }
+}
+
+// Begin implements Beside.
+func (o *observer) Begin(ctx context.Context, conns func() []measure.Addresses) {
+	if o.end == nil {
+		return
+	}
+	all := conns()
+	reply, err := o.ask(ctx, bus.Observe{Conns: all})
+	if err != nil {
+		o.end, o.why = nil, err.Error()
+		return
+	}
+	o.session, o.told, o.done = reply.Session, len(all), make(chan struct{})
+	o.teller.Go(func() { o.tell(ctx, conns) })
+}
+
+func (o *observer) ask(ctx context.Context, m bus.Observe) (bus.ObserveReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, observeTime)
+	defer cancel()
+	return o.end.Client.Observe(ctx, m)
+}
+
+// tell tells the agent of connections as they are made.
+func (o *observer) tell(ctx context.Context, conns func() []measure.Addresses) {
+	tick := time.NewTicker(observeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-o.done:
+			return
+		case <-tick.C:
+		}
+		all := conns()
+		if len(all) <= o.told {
+			continue
+		}
+		if _, err := o.ask(ctx, bus.Observe{Session: o.session, Conns: all[o.told:]}); err != nil {
+			return // what is known until now stays known
+		}
+		o.told = len(all)
+	}
+}
+
+// End implements Beside.
+func (o *observer) End() {
+	if o.end == nil || o.done == nil {
+		return
+	}
+	close(o.done)
+	o.teller.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), observeTime) // also of a run that was interrupted
+	defer cancel()
+	seen, err := o.end.Client.Observed(ctx, bus.Observed{Session: o.session})
+	if err != nil {
+		o.why = err.Error()
+		return
+	}
+	o.seen = &seen
+}
+
+// into adds what was seen to the run, and says what is missing.
+func (o *observer) into(doc *measure.Document, run *measure.TransferRun) {
+	missing := func(fact, why string) {
+		x := measure.NotChecked{Fact: "transfer.runs." + fact, Why: why}
+		for _, m := range doc.Missing {
+			if m == x {
+				return
+			}
+		}
+		doc.Missing = append(doc.Missing, x)
+	}
+	if o.seen == nil {
+		missing("there_cpu", o.why)
+		missing("there_sockets", o.why)
+		return
+	}
+	run.ThereHost, run.There, run.Programs = &o.seen.Host, o.seen.Streams, o.seen.Programs
+	if run.ThereCPU = stat.SpanCPU(&o.seen.Host); run.ThereCPU == nil {
+		missing("there_cpu", "the agent at the server could not read its CPUs")
+	}
+	for _, m := range o.seen.Missing {
+		switch m.Fact {
+		case "worker":
+			missing("there_cpu.worker_cores_used", m.Why)
+		case "streams":
+			missing("there_sockets", m.Why)
+		default:
+			missing(fmt.Sprintf("there_host.%s", m.Fact), m.Why)
+		}
+	}
+}

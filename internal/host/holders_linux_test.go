@@ -1,0 +1,77 @@
+package host
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestHolders finds who holds a socket in a recorded tree.
+func TestHolders(t *testing.T) {
+	root := t.TempDir()
+	for pid, links := range map[string][]string{
+		"17": {"socket:[1001]", "/dev/null", "socket:[1002]"}, "203": {"socket:[1001]", "socket:[1001]"}, "9": {"pipe:[1001]", "socket:[x]"},
+	} {
+		dir := filepath.Join(root, "proc", pid, "fd")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i, to := range links {
+			if err := os.Symlink(to, filepath.Join(dir, string(rune('0'+i)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(root, "proc", pid, "comm"), []byte("server"+pid+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := At(root).Holders(map[uint32]bool{1001: true, 4: true})
+	want := []Holder{{17, "server17"}, {203, "server203"}}
+	if err != nil || len(got) != 1 || !slices.Equal(got[1001], want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := At(filepath.Join(root, "none")).Holders(nil); err == nil {
+		t.Error("a host without /proc has holders")
+	}
+}
+
+// TestHoldersLive finds this process by a socket of its own.
+func TestHoldersLive(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h, pid := New(), os.Getpid()
+	mine := map[uint32]bool{}
+	for _, inode := range h.fs.socketsOf(pid) {
+		mine[inode] = true
+	}
+	got, err := h.Holders(mine)
+	if err != nil || len(mine) == 0 {
+		t.Fatal(mine, err)
+	}
+	for inode := range mine {
+		if !slices.ContainsFunc(got[inode], func(x Holder) bool { return x.PID == pid && x.Name != "" }) {
+			t.Errorf("socket %d is held by %v, not by this process", inode, got[inode])
+		}
+	}
+	if p, err := h.Process(pid); err != nil || p.UserNs+p.SystemNs < 0 {
+		t.Error(p, err)
+	}
+}
+
+func TestSocketInode(t *testing.T) {
+	for in, want := range map[string]uint32{"socket:[12]": 12, "socket:[0]": 0, "socket:[4294967295]": 1<<32 - 1} {
+		if got, ok := socketInode(in); got != want || !ok {
+			t.Errorf("%s: %d, %v", in, got, ok)
+		}
+	}
+	for _, in := range []string{"", "socket:[", "socket:[]", "socket:[-1]", "socket:[4294967296]", "pipe:[12]", "socket:[12"} {
+		if got, ok := socketInode(in); ok {
+			t.Errorf("%q: %d", in, got)
+		}
+	}
+}

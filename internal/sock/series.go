@@ -1,0 +1,99 @@
+package sock
+
+import (
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Series are the readings of one connection that somebody else uses: the first,
+// the latest, and what lies between them. The zero value has none.
+type Series struct {
+	Local, Peer string // HOST:PORT, as this end has them
+	Asked       int64  // buffers that were asked for, in bytes; 0: none
+
+	first, latest measure.TCPInfo
+	granted       Granted
+	begun, last   time.Time
+	send, receive Readings
+	full          portion // readings in which the send buffer had no room
+	fromBirth     bool
+}
+
+// Begin forgets what was read. The counters then count from the next reading on,
+// or from when the connection was made where that lies after this.
+func (s *Series) Begin(bornLater bool) {
+	*s = Series{Local: s.Local, Peer: s.Peer, Asked: s.Asked, fromBirth: bornLater}
+}
+
+// A program waits for room until a third of what the send buffer holds is free
+// again (include/net/sock.h, sk_stream_min_wspace).
+const fullPart = 3
+
+// Add is one reading at a time.
+func (s *Series) Add(c Connection, at time.Time) {
+	if s.begun.IsZero() {
+		s.first, s.begun = c.TCP, at
+	}
+	s.latest, s.last, s.granted = c.TCP, at, c.Granted
+	s.send.Count++
+	s.send.Sender(c.Moment)
+	s.full.add(fullPart*c.Queued >= (fullPart-1)*int64(c.Granted.SendBuffer), c.Queued >= 0 && c.Granted.SendBuffer > 0)
+	s.receive.Count++
+	s.receive.Receiver(c.Moment, c.Unread, c.Unread >= 0)
+}
+
+// IsRead tells whether there is any reading.
+func (s *Series) IsRead() bool { return !s.begun.IsZero() }
+
+// Stream is what the readings tell of the direction in which more went.
+func (s *Series) Stream() measure.Stream {
+	in, out := s.moved(func(t *measure.TCPInfo) *uint64 { return t.BytesReceived }), s.moved(func(t *measure.TCPInfo) *uint64 { return t.BytesAcked })
+	window := measure.Buffer{Asked: s.Asked, Granted: int64(s.granted.SendBuffer)}
+	course := s.send.Course(s.last.Sub(s.begun))
+	if course != nil {
+		course.BufferFull = s.full.pct()
+	}
+	if in > out {
+		window.Granted = int64(s.granted.RecvBuffer)
+		course = s.receive.Course(s.last.Sub(s.begun))
+	}
+	if s.Asked > 0 {
+		window.Usable = window.Granted / BufferOverhead
+		window.Cut = window.Usable < s.Asked
+	}
+	x := measure.Stream{
+		Local: s.Local, Peer: s.Peer, Bytes: max(in, out), TotalBytes: max(in, out), Window: window,
+		Congestion: s.granted.Congestion, MSS: s.granted.MSS, TCP: new(s.latest), Course: course,
+	}
+	if !s.fromBirth {
+		x.TCPStart = new(s.first)
+	}
+	return x
+}
+
+// moved is how far a counter of bytes rose.
+func (s *Series) moved(of func(*measure.TCPInfo) *uint64) int64 {
+	from, to := of(&s.first), of(&s.latest)
+	switch {
+	case to == nil:
+		return 0
+	case from == nil || s.fromBirth:
+		return int64(*to)
+	}
+	return int64(*to - *from)
+}
+
+// Carriers are the streams that carried data, those with the most first, at most
+// so many. One that carried less than a hundredth of the most was for commands.
+func Carriers(all []measure.Stream, most int) []measure.Stream {
+	slices.SortStableFunc(all, func(a, b measure.Stream) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
+	for i := range all {
+		all[i].Index = i
+		if i == most || all[i].Bytes*100 < all[0].Bytes {
+			return all[:i]
+		}
+	}
+	return all
+}

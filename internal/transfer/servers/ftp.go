@@ -1,0 +1,62 @@
+//go:build unix
+
+package servers
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"thru/internal/transfer"
+)
+
+// vsftpdConf lets guests write, which needs no privilege: users would need PAM.
+const vsftpdConf = `listen=YES
+listen_address=%s
+listen_port=%s
+background=NO
+run_as_launching_user=YES
+one_process_model=%s
+seccomp_sandbox=NO
+anonymous_enable=YES
+local_enable=NO
+anon_root=%s
+no_anon_password=YES
+write_enable=YES
+anon_upload_enable=YES
+anon_other_write_enable=YES
+anon_world_readable_only=NO
+anon_umask=022
+xferlog_enable=NO
+ftpd_banner=thru's judge (vsFTPd)
+`
+
+// Vsftpd is a vsftpd for guests. more are further lines of its configuration.
+func Vsftpd(dir, port, more string) (Server, error) {
+	program, err := Program("vsftpd")
+	if err != nil {
+		return Server{}, err
+	}
+	files, err := folder(dir, "root", "box")
+	if err != nil {
+		return Server{}, err
+	}
+	oneProcess := "YES"
+	if more != "" {
+		oneProcess = "NO"
+	}
+	conf, err := write(dir, "vsftpd.conf", fmt.Sprintf(vsftpdConf, Host, port, oneProcess, filepath.Dir(files))+more)
+	if err != nil {
+		return Server{}, err
+	}
+	return Server{
+		Argv:   []string{program, conf},
+		Config: transfer.Config{Host: Host, Port: port, Path: "box/x"},
+		Folder: files, Dir: "box",
+	}, nil
+}
+
+// VsftpdTLS are the lines for TLS, with the session of the control connection for data.
+func VsftpdTLS(cert, key string) string {
+	return fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
+		"require_ssl_reuse=YES\nssl_tlsv1=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\nrsa_private_key_file=%s\n", cert, key)
+}
