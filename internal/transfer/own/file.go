@@ -53,6 +53,9 @@ func ask[Q, A any](ctx context.Context, p places, request func(context.Context, 
 func (s *session) Size(ctx context.Context, path string) (size int64, err error) {
 	err = s.guard(ctx, path, func(ctx context.Context) error {
 		r, err := ask(ctx, s.end.words, s.end.agent.FileSize, bus.FileSize{Path: at(path)})
+		if err == nil && r.Bytes < 0 {
+			err = fmt.Errorf("the agent says that it has %d bytes", r.Bytes)
+		}
 		size = r.Bytes
 		return judge(err)
 	})
@@ -145,6 +148,9 @@ func (s *session) begin(ctx context.Context, m bus.File) (net.Conn, bus.FileRepl
 // dial connects where the agent listens, and shows the token.
 func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, error) {
 	shown, err := token.Parse(begun.Token)
+	if err == nil && !token.Proves(begun.Token) { // whoever listens there could be somebody else
+		err = errors.New("the agent made no token that can be proved")
+	}
 	if err != nil {
 		return nil, err
 	}
