@@ -133,7 +133,11 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 
 // begin has the agent open a port, and connects there.
 func (s *session) begin(ctx context.Context, m bus.File) (net.Conn, bus.FileReply, error) {
-	begun, err := ask(ctx, s.end.words, s.end.agent.File, m)
+	if err := s.end.doors.take(ctx); err != nil {
+		return nil, bus.FileReply{}, err
+	}
+	defer s.end.doors.leave()
+	begun, err := s.end.agent.File(ctx, m)
 	if err != nil {
 		return nil, begun, err
 	}

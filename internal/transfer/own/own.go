@@ -20,10 +20,12 @@ import (
 // askAgain is how often the turn is asked for, while another client has it.
 const askAgain = 250 * time.Millisecond
 
-// An agent answers 32 requests of a client at a time: as many words and as many
-// waits for the end of a file are under way, of all sessions.
+// An agent answers 32 requests of a client at a time. So many of each kind are
+// under way, of all sessions: files that begin, other words, and waits for the end
+// of a file.
 const (
-	mostWords = 12
+	mostDoors = 8
+	mostWords = 8
 	mostWaits = 12
 )
 
@@ -52,7 +54,7 @@ type End struct {
 	key  chan struct{} // guards open: who has its one value
 	open int           // sessions
 
-	words, waits places
+	doors, words, waits places
 }
 
 // places bounds what is under way.
@@ -74,6 +76,10 @@ func (p places) leave() { <-p }
 // ports are reached. The connection to it stays the caller's.
 func NewEnd(agent Agent, hello bus.HelloReply, hosts []string) *End {
 	e := &End{agent: agent, hello: hello, hosts: hosts, key: make(chan struct{}, 1), words: make(places, mostWords), waits: make(places, mostWaits)}
+	e.doors = make(places, mostDoors)
+	if p := hello.DataPorts; p.First > 0 { // each file that begins has a port until it is connected
+		e.doors = make(places, max(1, min(mostDoors, p.Last-p.First+1)))
+	}
 	e.key <- struct{}{}
 	return e
 }
