@@ -359,6 +359,19 @@ func TestFileSilent(t *testing.T) {
 	if err := x.stream(t.Context(), far.(*net.TCPConn), end); bus.ReasonOf(err) != bus.ReasonSilent || x.moved.Load() != 4 {
 		t.Errorf("%v after %d bytes", err, x.moved.Load())
 	}
+	x.silence, x.longest = time.Minute, 10*time.Millisecond
+	again, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	long, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.stream(t.Context(), long.(*net.TCPConn), end); err == nil || !strings.Contains(err.Error(), "longer than") || fault.Hint(err) == "" {
+		t.Errorf("of one that takes too long: %v", err)
+	}
 	near.Close()
 	if err := x.chunks(t.Context(), far.(*net.TCPConn), end); bus.ReasonOf(err) != bus.ReasonShort {
 		t.Errorf("of one that ended: %v", err)
