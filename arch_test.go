@@ -34,7 +34,7 @@ var beside = map[string][]string{
 	"knob":     {"measure", "unit"},         // whose settings its commands are of, and lists of CPUs in their values
 	"engine":   {"sock", "host"},
 	"path":     {"sock", "host"},
-	"transfer": {"sock", "host"},                 // the sockets' options, and what a transfer costs this host
+	"transfer": {"sock", "host", "bus"},          // the sockets' options, what a transfer costs this host, and the agent that moves files
 	"disk":     {"host"},                         // which knows what a file lies on
 	"tune":     {"host"},                         // which asks drivers, and knows the interrupts of an interface
 	"report":   {"published", "plan", "compare"}, // plan: what a dry run lists
