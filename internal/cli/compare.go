@@ -181,7 +181,11 @@ func nothingHint(x *measure.Compared) string {
 	}
 	var words []string
 	for _, u := range x.Unmatched {
-		words = append(words, u.Side+" has "+measure.PairName(u.From, u.To)+" ("+u.What+")")
+		way := measure.PairName(u.From, u.To)
+		if u.Place != "" {
+			way = u.Place + " at " + u.From
+		}
+		words = append(words, u.Side+" has "+way+" ("+u.What+")")
 		if len(words) == 4 {
 			break
 		}

@@ -25,11 +25,11 @@ type diskCmd struct {
 	Size     string   `group:"What" name:"size" placeholder:"SIZE" help:"Size of the file (default: 1G past the page cache, else twice the memory; less where there is no room or the disk is slow)."`
 	Time     string   `group:"What" short:"t" name:"time" default:"3s" placeholder:"TIME" help:"Measured time of each step."`
 	By       string   `group:"What" name:"by" placeholder:"METHOD" help:"fio, or thru for its own workers (default: fio where it is installed)."`
-	Workers  int      `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5%."`
+	Workers  int      `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5% twice in a row."`
 	NoMemory bool     `group:"What" name:"no-memory" help:"Leave the baseline out: the same over a file in memory, and to nowhere."`
 	Port     int      `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
-	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	formFlags
+	storeFlags
 }
 
 // diskPatterns are the names of the patterns on the command line.
@@ -45,7 +45,8 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	out, err := c.wanted()
+	if err != nil {
 		return err
 	}
 	path, err := c.folder()
@@ -62,19 +63,7 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	doc, err := runner.Disk(ctx, end, bus.Disk{Path: path, Spec: spec}, w.tick)
 	w.close()
 	doc.Arguments = e.arguments()
-	if len(doc.Disks) == 0 && err != nil && !c.JSON {
-		return err
-	}
-	if perr := e.print(doc, forms{json: c.JSON, html: c.HTML}); perr != nil && err == nil {
-		return perr
-	}
-	if err == nil {
-		return nil
-	}
-	if !c.JSON {
-		e.errorLines(err)
-	}
-	return printed{err}
+	return e.outcome(doc, out, err)
 }
 
 // spec reads the flags that say what to measure.
@@ -115,6 +104,9 @@ func (c *diskCmd) folder() (string, error) {
 		return "", fault.Usagef("thru disk PATH [END POINT], such as thru disk /srv web1", "the path is empty")
 	}
 	if c.EndPoint != "" && c.EndPoint != control.Local {
+		if !strings.HasPrefix(c.Path, "/") { // of which folder there, nobody knows
+			return "", fault.Usagef("thru disk /srv "+c.EndPoint, "%s is no absolute path of that host", c.Path)
+		}
 		return c.Path, nil
 	}
 	if _, err := os.Lstat(c.Path); err != nil {

@@ -13,6 +13,24 @@ import (
 	"thru/internal/report"
 )
 
+// formFlags say in which forms a result is printed and written.
+type formFlags struct {
+	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	Markdown string `group:"Output" name:"markdown" type:"newfile" placeholder:"FILE" help:"Also write it as Markdown."`
+	CSV      string `group:"Output" name:"csv" type:"newfile" placeholder:"FILE" help:"Also write all samples as CSV."`
+}
+
+// wanted are the forms, whose files can be written.
+func (f formFlags) wanted() (forms, error) {
+	for _, x := range []struct{ flag, file string }{{"--html", f.HTML}, {"--markdown", f.Markdown}, {"--csv", f.CSV}} {
+		if err := writable(x.flag, x.file); err != nil {
+			return forms{}, err
+		}
+	}
+	return forms{json: f.JSON, html: f.HTML, markdown: f.Markdown, csv: f.CSV}, nil
+}
+
 // writeForms writes the files in which a document is asked for beside what is
 // printed. A page and Markdown are signed.
 func (e *env) writeForms(doc *measure.Document, f forms) error {

@@ -34,7 +34,7 @@ type filterFlags struct {
 	Host    []string `group:"Which" name:"host" placeholder:"NAME" help:"This host took part, by its name as an end point or its own."`
 	Pair    string   `group:"Which" name:"pair" placeholder:"A..B" help:"Measured from A to B."`
 	Plan    string   `group:"Which" name:"plan" placeholder:"NAME" help:"Of this plan."`
-	Command []string `group:"Which" name:"command" placeholder:"COMMAND" help:"Of thru test, ladder, run, check, explain, tune or serve."`
+	Command []string `group:"Which" name:"command" placeholder:"COMMAND" help:"Of thru test, ladder, run, check, explain, tune, disk, transfer or serve."`
 	Label   []string `group:"Which" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"With this label, of the result or of one of its hosts."`
 	Since   string   `group:"Which" name:"since" placeholder:"WHEN" help:"Not before: 7d, 12h, 2026-11-20, 2026-11-20T15:04, yesterday, last-week."`
 	Until   string   `group:"Which" name:"until" placeholder:"WHEN" help:"Not after."`

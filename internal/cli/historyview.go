@@ -25,9 +25,9 @@ func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, no
 	if width > 0 && width < narrow {
 		head = "labels"
 	}
-	fmt.Fprintf(w, "%-*s  %-7s  %-7s  %-4s  %s\n", longest, "id", "when", "command", "", head)
+	fmt.Fprintf(w, "%-*s  %-7s  %-8s  %-4s  %s\n", longest, "id", "when", "command", "", head)
 	for _, x := range entries {
-		line := fmt.Sprintf("%-*s  %-7s  %-7s  ", longest, printable(x.ID), whenText(x.StartedAt, now), cut(printable(x.Command), 7))
+		line := fmt.Sprintf("%-*s  %-7s  %-8s  ", longest, printable(x.ID), whenText(x.StartedAt, now), cut(printable(x.Command), 8))
 		verdict := fmt.Sprintf("%-4s", printable(verdictText(x.Verdict)))
 		room := width - len(line) - len(verdict) - 2
 		said, below := titleText(x)+labelsText(x, "  "), ""

@@ -53,6 +53,7 @@ type transferCmd struct {
 	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there."`
 	Keep       bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
 	NoDisk     bool   `group:"What" name:"no-disk" help:"Do not measure the disk here apart: what it carries is told by the time that the transfer spent in its file."`
+	NoCeiling  bool   `group:"What" name:"no-ceiling" help:"Do not measure the client on this machine alone, which takes up to 3 s."`
 	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave SHA-256 out: it takes CPU."`
 	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
 
@@ -70,8 +71,8 @@ type transferCmd struct {
 	Port         int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	Time         string `group:"Ends" short:"t" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
 	Force        bool   `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
-	JSON         bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML         string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	formFlags
+	storeFlags
 }
 
 // Run moves files, measures what lies below them, and says which layer binds.
@@ -80,7 +81,8 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	out, err := c.wanted()
+	if err != nil {
 		return err
 	}
 	d := dialer{env: e, Port: c.Port}
@@ -108,7 +110,7 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	doc, err := runner.Transfer(ctx, x)
 	p.close()
 	doc.Arguments = e.arguments()
-	return e.outcome(doc, forms{json: c.JSON, html: c.HTML}, hinted(err, c.Overwrite))
+	return e.outcome(doc, out, hinted(err, c.Overwrite))
 }
 
 // liveTransfer is a line of a transfer under way.
@@ -267,7 +269,7 @@ func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
 	if c.EndPoint == "" || c.EndPoint == control.Local {
 		return nil, nil
 	}
-	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: 1}
+	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: c.Many}
 	err := readAll([]reading{{"-t", c.Time, "10 or 0.5", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }}})
 	if err != nil {
 		return nil, err

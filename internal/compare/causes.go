@@ -7,13 +7,13 @@ import (
 	"thru/internal/measure"
 )
 
-// causeChanges are the flows that something else holds back than before.
+// causeChanges are those that something else holds back than before.
 func causeChanges(pairs []matched) (all []measure.CauseChange) {
 	for _, p := range pairs {
-		if isBeside(p.after.newest().cell) {
+		if p.after.beside() {
 			continue
 		}
-		was, is := firstFinding(p.before.newest().cell), firstFinding(p.after.newest().cell)
+		was, is := p.before.newest().finding, p.after.newest().finding
 		if was == nil || is == nil || was.Cause == is.Cause && was.Where.Place == is.Where.Place {
 			continue
 		}
@@ -22,11 +22,11 @@ func causeChanges(pairs []matched) (all []measure.CauseChange) {
 	return all
 }
 
-func firstFinding(c *measure.Cell) *measure.Finding {
-	if len(c.Findings) == 0 {
+func firstFinding(all []measure.Finding) *measure.Finding {
+	if len(all) == 0 {
 		return nil
 	}
-	return &c.Findings[0]
+	return &all[0]
 }
 
 // causeText is a cause with its place, where that is an end.

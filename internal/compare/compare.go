@@ -2,10 +2,11 @@
 // figures, with their doubt, and of the hosts, their settings and the path. It
 // is pure: documents in, a judgement out.
 //
-// Flows are paired by what they measure (teams.go), refused where their settings
-// make other things of their figures (settings.go), and judged by runs, or of a
+// Subjects (subject.go) are paired by what they measure (teams.go), refused where
+// their settings make other things of their figures, and judged by runs, or of a
 // range by results (judge.go). What changed beside them comes from the facts
-// that the documents hold (facts.go, path.go, causes.go).
+// that the documents hold (facts.go, path.go, causes.go). What a subject is, each
+// family says: flow.go, disk.go, transfer.go.
 package compare
 
 import (
@@ -50,6 +51,7 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	}
 	ends := endPoints(a, b, pairs)
 	x.Facts = append(pathChanges(a, b, ends), factChanges(a, b, ends, pairs)...)
+	x.Facts = append(x.Facts, diskChanges(pairs)...)
 	sortFacts(x.Facts, pairs)
 	sayOnce(x)
 	x.Causes = causeChanges(pairs)
@@ -58,7 +60,7 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	for _, c := range all {
 		x.Warnings = append(x.Warnings, c.warnings()...)
 	}
-	conclude(x, o)
+	conclude(x, o, nounOf(a, b))
 	return x
 }
 
@@ -122,8 +124,8 @@ func hostsOf(d *measure.Document) (all []string) {
 }
 
 // conclude says the outcome of all: a regression before what is open, that
-// before an improvement.
-func conclude(x *measure.Compared, o Options) {
+// before an improvement. The noun is what was compared.
+func conclude(x *measure.Compared, o Options, noun string) {
 	count := map[string]int{}
 	failed, main := 0, 0
 	var rails []string
@@ -153,11 +155,11 @@ func conclude(x *measure.Compared, o Options) {
 	x.Regression = count[measure.Worse] > 0 || o.Guards && len(rails) > 0
 	switch {
 	case compared == 0 && len(x.Cells) == 0:
-		x.Reason = "no flow was measured on both sides"
+		x.Reason = "no " + noun + " was measured on both sides"
 	case compared == 0:
-		x.Reason = "no flow can be compared"
+		x.Reason = "no " + noun + " can be compared"
 	default:
-		x.Reason = "flows: " + tally(count)
+		x.Reason = noun + "s: " + tally(count)
 	}
 	if failed > 0 {
 		x.Reason += fmt.Sprintf("; %d measured before, and failed after", failed)

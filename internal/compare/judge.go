@@ -16,30 +16,31 @@ import (
 // indicative: that one may be the exception.
 const leastValues = 3
 
-// contest is the comparison of one flow under way.
+// contest is the comparison of one subject under way.
 type contest struct {
 	measure.ComparedCell
+	family  string
 	a, b    []float64       // logarithms of the units
 	was, is *measure.Figure // of single runs
 	widened bool            // the interval is what so few values take, not what they say
 }
 
-// newContest gathers what is to be judged of a flow, or why it cannot be.
+// newContest gathers what is to be judged, or why it cannot be.
 func newContest(p matched, o Options) *contest {
 	before, after := p.before.newest(), p.after.newest()
-	x := &contest{}
-	x.From, x.To, x.What, x.Beside = p.after.from, p.after.to, whatOf(after.cell), isBeside(after.cell)
+	x := &contest{family: after.family}
+	x.From, x.To, x.Place, x.What, x.Beside = p.after.from, p.after.to, p.after.place, after.what(), after.beside
 	x.Settings = differing(before, after)
-	x.Figure, _, _ = valueOf(after.cell)
-	x.gather(p.before.cells, p.after.cells)
+	x.Figure = after.key
+	x.gather(p.before.members, p.after.members)
 	x.Outcome = measure.NotCompared
 	refused := slices.IndexFunc(x.Settings, func(s measure.SettingDiff) bool { return s.Refuses })
 	switch {
 	case len(x.a) == 0:
-		x.Reason = "not measured before: " + whyNot(before)
+		x.Reason = "not measured before: " + before.why
 	case len(x.b) == 0:
 		x.Failed = true
-		x.Reason = "measured before, and not after: " + whyNot(after)
+		x.Reason = "measured before, and not after: " + after.why
 	case refused >= 0 && !o.Anyway:
 		s := x.Settings[refused]
 		x.Reason = fmt.Sprintf("%s: %s before, %s after; figures of different things (--anyway compares them)", s.Name, s.Before, s.After)
@@ -50,31 +51,12 @@ func newContest(p matched, o Options) *contest {
 	return x
 }
 
-// valueOf is the figure that a cell is about, by its key in the result: goodput,
-// requests a second, or of a search the capacity that it found.
-func valueOf(c *measure.Cell) (key string, f *measure.Figure, ok bool) {
-	switch {
-	case c.Spec.Search:
-		if c.Search == nil || c.Search.CapacityBps == nil {
-			return "capacity_bps", nil, false
-		}
-		v := *c.Search.CapacityBps
-		return "capacity_bps", &measure.Figure{Value: v, Low: v, High: v, Runs: 1}, isRate(v)
-	case c.Spec.Traffic != measure.Bulk:
-		key = "transactions_per_s"
-	default:
-		key = "goodput_bps"
-	}
-	f = stat.MainFigure(c)
-	return key, f, f != nil && isRate(f.Value)
-}
-
 // isRate tells figures from what only a hostile document has.
 func isRate(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
 
 // gather takes the units of both sides: results where a side has several, else
 // runs.
-func (x *contest) gather(before, after []placed) {
+func (x *contest) gather(before, after []*subject) {
 	as, bs := unitsOf(before), unitsOf(after)
 	switch {
 	case len(as) > 1 || len(bs) > 1:
@@ -92,11 +74,11 @@ func (x *contest) gather(before, after []placed) {
 	x.Indicative = max(len(x.a), len(x.b)) < leastValues || min(len(x.a), len(x.b)) < 2
 }
 
-// figureOf is the figure of the only cell that has one.
-func figureOf(cells []placed) *measure.Figure {
-	for _, p := range cells {
-		if _, f, ok := valueOf(p.cell); ok {
-			return f
+// figureOf is the figure of the only one that has any.
+func figureOf(all []*subject) *measure.Figure {
+	for _, s := range all {
+		if s.figure != nil {
+			return s.figure
 		}
 	}
 	return &measure.Figure{}
@@ -104,41 +86,24 @@ func figureOf(cells []placed) *measure.Figure {
 
 // unitsOf are the values of each result that has any: of its runs that came to
 // their end, or where they are not kept its figure.
-func unitsOf(cells []placed) (all [][]float64) {
+func unitsOf(all []*subject) (units [][]float64) {
 	byDoc := map[*measure.Document]int{}
-	for _, p := range cells {
-		values := runValues(p.cell)
+	for _, s := range all {
+		values := s.values
+		if len(values) == 0 && s.figure != nil {
+			values = []float64{s.figure.Value}
+		}
 		if len(values) == 0 {
 			continue
 		}
-		at, known := byDoc[p.doc]
+		at, known := byDoc[s.doc]
 		if !known {
-			at = len(all)
-			byDoc[p.doc], all = at, append(all, nil)
+			at = len(units)
+			byDoc[s.doc], units = at, append(units, nil)
 		}
-		all[at] = append(all[at], values...)
+		units[at] = append(units[at], values...)
 	}
-	return all
-}
-
-func runValues(c *measure.Cell) (values []float64) {
-	_, figure, ok := valueOf(c)
-	if !ok {
-		return nil
-	}
-	for i := range c.Runs {
-		r := &c.Runs[i]
-		if c.Spec.Search || r.Partial || r.Error != nil {
-			continue
-		}
-		if v, ok := stat.RunFigure(c, r); ok && isRate(v) {
-			values = append(values, v)
-		}
-	}
-	if len(values) == 0 {
-		values = []float64{figure.Value}
-	}
-	return values
+	return units
 }
 
 func means(groups [][]float64) (all []float64) {
@@ -341,6 +306,8 @@ func (x *contest) advice() string {
 	switch {
 	case x.Basis == measure.OfResults:
 		return "more results would tell"
+	case x.family != flows:
+		return "several results each side would tell (spans, such as last-week and today)"
 	case min(len(x.a), len(x.b)) >= enoughRuns:
 		return fmt.Sprintf("the runs of a side vary by up to %s: longer runs (-t 30) on a quiet path would tell, or several results each side", unit.Percent(100*max(spanOf(x.a), spanOf(x.b))))
 	}
@@ -360,10 +327,18 @@ func (x *contest) warnings() (all []string) {
 		logs []float64
 	}{{"before", x.a}, {"after", x.b}} {
 		if why := unevenness(s.logs, x.Basis); why != "" {
-			all = append(all, fmt.Sprintf("%s, %s: %s", s.name, measure.PairName(x.From, x.To), why))
+			all = append(all, fmt.Sprintf("%s, %s: %s", s.name, x.called(), why))
 		}
 	}
 	return all
+}
+
+// called is what a warning calls it.
+func (x *contest) called() string {
+	if x.family == flows {
+		return measure.PairName(x.From, x.To)
+	}
+	return wayText(x.From, x.To) + ", " + x.What
 }
 
 // unevenness says what keeps a mean from standing for values in order of time.
@@ -386,26 +361,4 @@ func unevenness(logs []float64, basis string) string {
 		return fmt.Sprintf("two levels, the later results at %s of the earlier ones: compare spans of one level", unit.Percent(100*s.Levels[1]/s.Levels[0]))
 	}
 	return fmt.Sprintf("the results drift, by %s over the span: compare shorter spans", unit.Percent(s.SlopePct))
-}
-
-// whyNot is the reason that a flow has no figure.
-func whyNot(p placed) string {
-	c := p.cell
-	if c.Error != nil && c.Error.Message != "" {
-		return c.Error.Message
-	}
-	for _, r := range slices.Backward(c.Runs) {
-		if r.Error != nil && r.Error.Message != "" {
-			return r.Error.Message
-		}
-	}
-	if p.doc.Error != nil && p.doc.Error.Message != "" {
-		return p.doc.Error.Message
-	}
-	for _, m := range c.Missing {
-		if m.Fact == "goodput_bps" || m.Fact == "transactions_per_s" {
-			return m.Why
-		}
-	}
-	return "it has no figure"
 }

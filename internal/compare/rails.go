@@ -92,8 +92,11 @@ func jitterOf(c *measure.Cell) *float64 {
 
 // rails are the guardrails that both sides have.
 func rails(p matched) (all []measure.ComparedRail) {
+	if x, y := p.before.newest().guarded, p.after.newest().guarded; x == nil || y == nil || p.after.family == disks && x.Streams != y.Streams {
+		return nil // the more workers a disk has, the longer each waits
+	}
 	for _, r := range allRails() {
-		before, after := r.values(p.before.cells), r.values(p.after.cells)
+		before, after := r.values(p.before.members), r.values(p.after.members)
 		if len(before) > 0 && len(after) > 0 {
 			all = append(all, r.judge(before, after))
 		}
@@ -101,9 +104,12 @@ func rails(p matched) (all []measure.ComparedRail) {
 	return all
 }
 
-func (r rail) values(cells []placed) (all []float64) {
-	for _, p := range cells {
-		if x := r.of(p.cell); x != nil && *x >= 0 && !math.IsInf(*x, 0) {
+func (r rail) values(of []*subject) (all []float64) {
+	for _, s := range of {
+		if s.guarded == nil {
+			continue
+		}
+		if x := r.of(s.guarded); x != nil && *x >= 0 && !math.IsInf(*x, 0) {
 			all = append(all, *x)
 		}
 	}

@@ -6,58 +6,53 @@ import (
 	"strings"
 
 	"thru/internal/measure"
-	"thru/internal/stat"
 )
 
-// team is one flow of a side: the same traffic between the same ends, over all
-// results that measured it.
+// team is one subject of a side: the same between the same ends, over all results
+// that measured it.
 type team struct {
 	from, to string // names of the end points
+	place    string
 	hosts    [2]string
 	roles    [2]string
+	family   string
 	kind     string // what no other is ever held against
 	key      string // settings that make the figure what it is
-	cells    []placed
+	members  []*subject
 }
 
-// placed is a cell with the result that it is of.
-type placed struct {
-	doc  *measure.Document
-	cell *measure.Cell
-}
-
-// newest is the cell of the newest result that has a figure, else of the newest.
-func (t *team) newest() placed {
-	for _, p := range slices.Backward(t.cells) {
-		if _, _, ok := valueOf(p.cell); ok {
-			return p
+// newest is the subject of the newest result that has a figure, else of the newest.
+func (t *team) newest() *subject {
+	for _, s := range slices.Backward(t.members) {
+		if s.figure != nil {
+			return s
 		}
 	}
-	return t.cells[len(t.cells)-1]
+	return t.members[len(t.members)-1]
 }
 
-// beside tells whether the flow decides nothing.
-func (t *team) beside() bool { return isBeside(t.newest().cell) }
+// beside tells whether the subject decides nothing.
+func (t *team) beside() bool { return t.newest().beside }
 
 // matched are the teams of both sides that measure the same.
 type matched struct{ before, after *team }
 
-// teams gathers the flows of a side, in the order in which they appear.
+// teams gathers the subjects of a side, in the order in which they appear.
 func (s *side) teams() []*team {
 	var all []*team
 	found := map[string]*team{}
 	for _, d := range s.docs {
-		for _, c := range resultCells(d) {
-			kind, key := kindOf(c), keyOf(c)
-			id := strings.Join([]string{c.From, c.To, kind, key}, "\n")
+		for _, x := range subjectsOf(d) {
+			key := x.identity()
+			id := strings.Join([]string{x.from, x.to, x.kind, key}, "\n")
 			t := found[id]
 			if t == nil {
-				t = &team{from: c.From, to: c.To, kind: kind, key: key}
-				t.hosts = [2]string{hostOf(d, c.From), hostOf(d, c.To)}
-				t.roles = [2]string{roleOf(c.From), roleOf(c.To)}
+				t = &team{from: x.from, to: x.to, place: x.place, family: x.family, kind: x.kind, key: key}
+				t.hosts = [2]string{hostOf(d, x.from), hostOf(d, x.to)}
+				t.roles = [2]string{roleOf(x.from), roleOf(x.to)}
 				found[id], all = t, append(all, t)
 			}
-			t.cells = append(t.cells, placed{d, c})
+			t.members = append(t.members, x)
 		}
 	}
 	return all
@@ -105,14 +100,15 @@ func roleOf(name string) string {
 
 // match pairs the teams of both sides: those of the same end points by name, then
 // by the machines' own names, then, where each side has a single pair, by who
-// ran the command. Flows of the same settings come first; what is left is paired
-// although its settings differ, where there is but one on each side: main flows
+// ran the command. Those of the same settings come first; what is left is paired
+// although its settings differ, where there is but one on each side: main ones
 // among themselves, and those beside them.
 func match(a, b *side) (pairs []matched, restA, restB []*team) {
 	restA, restB = a.teams(), b.teams()
-	lone := singlePair(restA) && singlePair(restB)
+	lone := func(family string) bool { return singlePair(restA, family) && singlePair(restB, family) }
+	byRole := byRole(map[string]bool{flows: lone(flows), disks: lone(disks), transfers: lone(transfers)})
 	for _, loose := range []bool{false, true} {
-		for _, same := range []func(x, y *team) bool{byName, byHost, byRole(lone)} {
+		for _, same := range []func(x, y *team) bool{byName, byHost, byRole} {
 			fits := func(x, y *team) bool { return x.kind == y.kind && (loose || x.key == y.key) && same(x, y) }
 			pairs = append(pairs, take(&restA, &restB, fits)...)
 		}
@@ -124,20 +120,26 @@ func byName(x, y *team) bool { return x.from == y.from && x.to == y.to }
 
 func byHost(x, y *team) bool { return x.hosts == y.hosts && x.hosts[0] != "" && x.hosts[1] != "" }
 
-func byRole(lone bool) func(x, y *team) bool {
+// byRole pairs by who ran the command, in families that have a single pair each side.
+func byRole(lone map[string]bool) func(x, y *team) bool {
 	return func(x, y *team) bool {
-		return lone && x.roles == y.roles && (x.from == x.to) == (y.from == y.to)
+		return lone[x.family] && x.roles == y.roles && (x.from == x.to) == (y.from == y.to)
 	}
 }
 
-// singlePair tells whether all teams are between one pair of end points.
-func singlePair(all []*team) bool {
+// singlePair tells whether all teams of a family are between one pair of end points.
+func singlePair(all []*team, family string) bool {
+	var f *team
 	for _, t := range all {
-		if f := all[0]; !(t.from == f.from && t.to == f.to || t.from == f.to && t.to == f.from) {
+		switch {
+		case t.family != family:
+		case f == nil:
+			f = t
+		case !(t.from == f.from && t.to == f.to || t.from == f.to && t.to == f.from):
 			return false
 		}
 	}
-	return len(all) > 0
+	return f != nil
 }
 
 // take removes and returns the teams that fit one another and no other.
@@ -166,10 +168,10 @@ func take(as, bs *[]*team, fits func(x, y *team) bool) (pairs []matched) {
 	return pairs
 }
 
-// ordered has main flows before those beside them, else the order of the documents.
+// ordered has main ones before those beside them, else the order of the documents.
 func ordered(pairs []matched) []matched {
 	rank := func(m matched) int {
-		if isBeside(m.after.newest().cell) {
+		if m.after.beside() {
 			return 1
 		}
 		return 0
@@ -181,10 +183,10 @@ func ordered(pairs []matched) []matched {
 // isBeside tells whether a cell decides nothing.
 func isBeside(c *measure.Cell) bool { return c.Beside && !ofTuning(c) }
 
-// renamed tells of a flow whose end points are not called what they were, or are
+// renamed tells of a pair whose end points are not called what they were, or are
 // other machines by their own names.
 func (p matched) renamed() (all []string) {
-	was, is := measure.PairName(p.before.from, p.before.to), measure.PairName(p.after.from, p.after.to)
+	was, is := wayText(p.before.from, p.before.to), wayText(p.after.from, p.after.to)
 	if was != is {
 		all = append(all, "before it was "+was+", after it is "+is)
 	}
@@ -196,28 +198,17 @@ func (p matched) renamed() (all []string) {
 	return all
 }
 
-// unmatched are the flows that only one side has.
+// unmatched are the subjects that only one side has.
 func unmatched(name string, rest []*team) (all []measure.UnmatchedCell) {
 	for _, t := range rest {
-		what := whatOf(t.newest().cell)
+		if t.family != flows && t.newest().figure == nil || t.family == disks && t.beside() {
+			continue // nobody is known to have wanted it, or it is the baseline of what is named
+		}
+		what := t.newest().what()
 		if t.beside() {
 			what += " (beside)"
 		}
-		all = append(all, measure.UnmatchedCell{Side: name, From: t.from, To: t.to, What: what})
+		all = append(all, measure.UnmatchedCell{Side: name, From: t.from, To: t.to, Place: t.place, What: what})
 	}
 	return all
-}
-
-// whatOf is the traffic of a cell in words: "TCP, 4 streams".
-func whatOf(c *measure.Cell) string {
-	words := []string{protocolText(c)}
-	for _, s := range settingsOf(placed{cell: c}) {
-		if s.refuses && s.shown != "" {
-			words = append(words, s.shown)
-		}
-	}
-	if text := stat.AxesText(axesBeside(c)); text != "" {
-		words = append(words, text)
-	}
-	return strings.Join(words, ", ")
 }

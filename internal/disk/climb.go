@@ -11,8 +11,12 @@ import (
 	"thru/internal/stat"
 )
 
-// riseNeeded is what twice the workers must bring to be worth another step: 5%.
-const riseNeeded = 1.05
+// The climb ends where so many steps in a row bring less than riseNeeded over the
+// best one: a single step may have been disturbed.
+const (
+	riseNeeded = 1.05 // 5%
+	flatSteps  = 2
+)
 
 // tellEvery is how often a test says what it is doing.
 const tellEvery = 250 * time.Millisecond
@@ -20,13 +24,13 @@ const tellEvery = 250 * time.Millisecond
 // mostBuffers bounds the memory of all workers together, in bytes.
 const mostBuffers = 256 << 20
 
-// climb measures a pattern with 1, 2, 4, 8 ... workers until the aggregate
-// rises by less than 5%, and keeps the step that reached the most.
+// climb measures a pattern with 1, 2, 4, 8 ... workers until the aggregate rises
+// by less than 5% twice in a row, and keeps the step that reached the most.
 func (t *test) climb(ctx context.Context, pattern string) (measure.DiskRun, error) {
 	block := t.block(pattern)
 	most := min(cmp.Or(int64(t.conf.Spec.Workers), measure.DiskWorkers), t.FileBytes/block, max(1, mostBuffers/block))
 	var best measure.DiskRun
-	tried, reached := []measure.DiskStep{}, 0.0
+	tried, reached, flat := []measure.DiskStep{}, 0.0, 0
 	for n := int64(1); ; n = min(2*n, most) {
 		j := job{pattern: pattern, file: t.file, block: block, size: t.FileBytes, workers: int(n), length: time.Duration(t.conf.Spec.RunNs), cached: t.cached}
 		step, rate, err := t.step(ctx, j)
@@ -39,7 +43,10 @@ func (t *test) climb(ctx context.Context, pattern string) (measure.DiskRun, erro
 		if len(tried) == 1 || rate > reached {
 			best, reached = step, rate
 		}
-		if !rises || n == most {
+		if flat++; rises {
+			flat = 0
+		}
+		if flat == flatSteps || n == most {
 			best.Tried, best.Rising = tried, rises && len(tried) > 1
 			return best, nil
 		}

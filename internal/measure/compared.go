@@ -60,13 +60,15 @@ const (
 	OfSingles = "single runs" // one run each side: indicative
 )
 
-// ComparedCell is one flow with its figure before and after.
+// ComparedCell is one flow, pattern of a disk, or layer of a transfer with its
+// figure before and after.
 type ComparedCell struct {
 	From       string         `json:"from"` // names of after
 	To         string         `json:"to"`
+	Place      string         `json:"place,omitempty"`  // of a disk: its folder
 	What       string         `json:"what"`             // "TCP, 4 streams"
 	Beside     bool           `json:"beside,omitempty"` // a figure beside the main ones: it decides nothing
-	Figure     string         `json:"figure"`           // "goodput_bps", "transactions_per_s", "capacity_bps"
+	Figure     string         `json:"figure"`           // "goodput_bps", "transactions_per_s", "capacity_bps", "bytes_per_s", "iops"
 	Before     *Sample        `json:"before,omitempty"`
 	After      *Sample        `json:"after,omitempty"`
 	Basis      string         `json:"basis,omitempty"`
@@ -102,12 +104,13 @@ type ComparedRail struct {
 	Bar       string   `json:"bar"`                  // in words
 }
 
-// UnmatchedCell is a flow that only one side measured.
+// UnmatchedCell is what only one side measured.
 type UnmatchedCell struct {
-	Side string `json:"side"` // "before" or "after"
-	From string `json:"from"`
-	To   string `json:"to"`
-	What string `json:"what"`
+	Side  string `json:"side"` // "before" or "after"
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Place string `json:"place,omitempty"` // of a disk: its folder
+	What  string `json:"what"`
 }
 
 // FactChange is a fact of a host or of a path that is not what it was. Where

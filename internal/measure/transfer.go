@@ -1,6 +1,9 @@
 package measure
 
-import "time"
+import (
+	"net/url"
+	"time"
+)
 
 // Transfer is what one `thru transfer` found: the same bytes by several layers,
 // so that it shows which of them binds.
@@ -21,6 +24,19 @@ type Transfer struct {
 	Small  *TransferRun  `json:"small,omitempty"`     // --small: many small files, beside the large one
 	Cells  []int         `json:"cells,omitempty"`     // of the document: the network's own goodput
 	Ratios []Ratio       `json:"published,omitempty"` // published figures, as context
+}
+
+// Ends are who sends and who receives: the server by its name in the URL, and
+// "local", which runs the command.
+func (t *Transfer) Ends() (from, to string) {
+	server := "server"
+	if u, err := url.Parse(t.URL); err == nil && u.Hostname() != "" {
+		server = u.Hostname()
+	}
+	if t.Direction == Upload {
+		return "local", server
+	}
+	return server, "local"
 }
 
 // Directions of a transfer, as the one who runs the command sees it.

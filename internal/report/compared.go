@@ -59,7 +59,7 @@ func newCompared(x *measure.Compared) *compared {
 		v.Causes = append(v.Causes, row{clean(endsText(c.From, c.To)), clean(c.Before) + " -> " + clean(c.After) + prefixed(": ", clean(c.Says))})
 	}
 	for _, u := range x.Unmatched[:min(len(x.Unmatched), maxLines)] {
-		v.Alone = append(v.Alone, clean("only "+u.Side+": "+endsText(u.From, u.To)+", "+u.What))
+		v.Alone = append(v.Alone, clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))
 	}
 	if n := len(x.Unmatched) - maxLines; n > 0 {
 		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
@@ -176,7 +176,10 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 		return clean(x.Reason), ""
 	}
 	c := worstCompared(x.Cells)
-	return cleanUpTo(flowAnswer(c), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), facts(x.Facts, c))), maxAnswer)
+	several := slices.ContainsFunc(x.Cells, func(o measure.ComparedCell) bool {
+		return !o.Beside && comparedWay(&o) == comparedWay(c) && o.What != c.What
+	})
+	return cleanUpTo(flowAnswer(c, several || c.Place != ""), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), facts(x.Facts, c))), maxAnswer)
 }
 
 // chosen are the settings of a flow that somebody has asked for otherwise, and that
@@ -219,17 +222,62 @@ func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
 	return worst
 }
 
-// flowAnswer is a flow with its figures in a line.
-func flowAnswer(c *measure.ComparedCell) string {
+// flowAnswer is a flow with its figures in a line, named by its traffic too where
+// its direction alone would not tell which it is.
+func flowAnswer(c *measure.ComparedCell, named bool) string {
 	way := comparedWay(c)
+	if named {
+		way += " (" + c.What + ")"
+	}
 	if c.Before == nil || c.After == nil || c.ChangePct == nil {
 		return way + ": " + c.Outcome + ", " + c.Reason
 	}
 	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + prefixed(" ", bracket(rangeText(c))) + ": " + c.Outcome
 }
 
-// comparedWay is the direction of a flow.
-func comparedWay(c *measure.ComparedCell) string { return endsText(c.From, c.To) }
+// comparedWay is the direction of a flow, or where a disk is.
+func comparedWay(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
+
+// commonWay is the direction, or the disk, of all cells where these are of several
+// things; else "".
+func commonWay(cells []measure.ComparedCell) string {
+	several := false
+	for i := range cells {
+		if comparedWay(&cells[i]) != comparedWay(&cells[0]) {
+			return ""
+		}
+		several = several || cells[i].What != cells[0].What
+	}
+	if !several {
+		return ""
+	}
+	return comparedWay(&cells[0])
+}
+
+// comparedName is what tells a cell from the others: its direction, or where all
+// have the same its traffic.
+func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string {
+	if commonWay(cells) != "" {
+		return whatCompared(c)
+	}
+	return comparedWay(c)
+}
+
+// whatCompared is the traffic of a cell, marked where it decides nothing.
+func whatCompared(c *measure.ComparedCell) string {
+	if c.Beside {
+		return c.What + " (beside)"
+	}
+	return c.What
+}
+
+// atText is "/srv at web1" of a disk, else the direction.
+func atText(place, from, to string) string {
+	if place != "" {
+		return place + " at " + from
+	}
+	return endsText(from, to)
+}
 
 func endsText(from, to string) string {
 	if from == to {
@@ -238,11 +286,17 @@ func endsText(from, to string) string {
 	return measure.PairName(from, to)
 }
 
-// flowChange says "956 -> 812 Mb/s", or of requests "204 000 -> 180 000/s".
+// flowChange says "956 -> 812 Mb/s", of requests "204 000 -> 180 000/s", of a disk
+// "3.21 GB/s -> 2.87 GB/s" or "85.2k -> 61.0k IOPS".
 func flowChange(c *measure.ComparedCell) string {
 	a, b := c.Before.Value, c.After.Value
-	if c.Figure == "transactions_per_s" {
+	switch c.Figure {
+	case "transactions_per_s":
 		return stat.ThreeDigits(a) + " -> " + stat.ThreeDigits(b) + "/s"
+	case "iops":
+		return perSecond(a) + " -> " + perSecond(b) + " IOPS"
+	case "bytes_per_s":
+		return byteRate(a) + " -> " + byteRate(b)
 	}
 	if in := scaleFor(max(a, b)); min(a, b) >= in.div/100 {
 		return in.number(a) + " -> " + in.number(b) + " " + in.name
@@ -257,6 +311,10 @@ func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
 		return "-"
 	case c.Figure == "transactions_per_s":
 		return stat.ThreeDigits(s.Value) + "/s"
+	case c.Figure == "iops":
+		return perSecond(s.Value) + " IOPS"
+	case c.Figure == "bytes_per_s":
+		return byteRate(s.Value)
 	}
 	return bitRate(s.Value)
 }
@@ -390,27 +448,32 @@ func when(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04") + " UTC"
 }
 
-// flowsGrid has a row for each flow. Where all are of one traffic, the caption names it.
+// flowsGrid has a row for each flow. Where all are of one traffic, or of one
+// direction, the caption names it.
 func flowsGrid(x *measure.Compared) grid {
 	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
 		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
 	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
-	if alike {
+	way := commonWay(x.Cells)
+	if g.Caption = clean(way); alike {
 		g.Caption = clean(x.Cells[0].What)
 	}
 	for i := range x.Cells {
 		c := &x.Cells[i]
-		change, what := "-", c.What
+		change, what := "-", whatCompared(c)
 		if c.ChangePct != nil {
 			change = signedPct(*c.ChangePct)
 		}
-		switch {
-		case alike:
+		if alike {
 			what = ""
-		case c.Beside:
-			what += " (beside)"
 		}
 		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c))})
+	}
+	if way != "" && !alike {
+		g.Columns = g.Columns[1:]
+		for i := range g.Rows {
+			g.Rows[i] = g.Rows[i][1:]
+		}
 	}
 	return g.firstRows(maxFlowRows).withoutEmpty()
 }
@@ -424,7 +487,7 @@ func flowReasons(x *measure.Compared) (all []row) {
 			continue
 		}
 		text := clean(c.Outcome + ": " + c.Reason)
-		name := clean(comparedWay(c))
+		name := clean(comparedName(x.Cells, c))
 		if k, known := at[text]; known {
 			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < maxText {
 				all[k].Name += "; " + name
@@ -465,7 +528,7 @@ func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 			if r.ChangePct != nil {
 				change = signedPct(*r.ChangePct)
 			}
-			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedWay(&cells[i]))}
+			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedName(cells, &cells[i]))}
 			switch {
 			case r.Worse:
 				g.Rows = append(g.Rows, line)
@@ -504,7 +567,7 @@ func settingsGrid(cells []measure.ComparedCell) grid {
 		Columns: []column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
 	for i := range cells {
 		for _, s := range cells[i].Settings {
-			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedWay(&cells[i]))}
+			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedName(cells, &cells[i]))}
 			k := slices.IndexFunc(g.Rows, func(x []string) bool { return slices.Equal(x[:3], r[:3]) })
 			switch {
 			case k < 0:

@@ -56,10 +56,43 @@ func comparisons() map[string]*measure.Compared {
 			Causes:    []measure.CauseChange{{From: "local", To: "peer", Before: "link-rate", After: "receiver-cpu (receiver)", Says: "one CPU of the receiver is busy"}},
 			Gates:     []measure.GateChange{{ID: "mtu-path", Of: "local -> peer", Before: "pass", After: "warn", Fact: "1500 of 9000 bytes pass"}},
 			Unmatched: []measure.UnmatchedCell{{Side: "before", From: "local", To: "peer", What: "UDP, 1 stream"}}},
-		"compared-range":   {Schema: measure.ComparedSchema, Thru: "0.1.0", Before: week, After: side("today"), BarPct: 2, Outcome: measure.Improved, Reason: "flows: 1 improved", Cells: []measure.ComparedCell{requests}},
-		"compared-refused": {Schema: measure.ComparedSchema, Thru: "0.1.0", Before: side("a.json"), After: side("b.json"), BarPct: 2, Outcome: measure.NotCompared, Reason: "no flow can be compared", Cells: []measure.ComparedCell{refused}},
-		"compared-none":    {Schema: measure.ComparedSchema, Thru: "0.1.0", Before: side("a.json"), After: side("b.json"), BarPct: 2, Outcome: measure.NotCompared, Reason: "no flow was measured on both sides", Cells: []measure.ComparedCell{}},
+		"compared-range":    {Schema: measure.ComparedSchema, Thru: "0.1.0", Before: week, After: side("today"), BarPct: 2, Outcome: measure.Improved, Reason: "flows: 1 improved", Cells: []measure.ComparedCell{requests}},
+		"compared-refused":  {Schema: measure.ComparedSchema, Thru: "0.1.0", Before: side("a.json"), After: side("b.json"), BarPct: 2, Outcome: measure.NotCompared, Reason: "no flow can be compared", Cells: []measure.ComparedCell{refused}},
+		"compared-disk":     comparedDisk(),
+		"compared-transfer": comparedTransfer(),
+		"compared-none":     {Schema: measure.ComparedSchema, Thru: "0.1.0", Before: side("a.json"), After: side("b.json"), BarPct: 2, Outcome: measure.NotCompared, Reason: "no flow was measured on both sides", Cells: []measure.ComparedCell{}},
 	}
+}
+
+// comparedDisk is a disk whose random reads have become fewer under another scheduler.
+func comparedDisk() *measure.Compared {
+	before, after := diskDocument(), diskDocument()
+	after.Disks[0].Scheduler = "bfq"
+	r := &after.Disks[0].Runs[1]
+	for _, f := range []*measure.Figure{r.Bytes, r.IOPS} {
+		f.Value, f.Low, f.High = 0.4*f.Value, 0.4*f.Low, 0.4*f.High
+	}
+	r.Latency.P50, r.Latency.P99 = 3*r.Latency.P50, 3*r.Latency.P99
+	return compareTwo(before, after)
+}
+
+// comparedTransfer is a transfer whose disk here has become slower.
+func comparedTransfer() *measure.Compared {
+	before, after := transferDocument(), transferDocument()
+	for i := range after.Transfer.Layers {
+		if l := &after.Transfer.Layers[i]; l.Name == measure.LayerDiskHere {
+			l.Bps, l.Low, l.High = new(0.5**l.Bps), new(0.5**l.Low), new(0.5**l.High)
+		}
+	}
+	f := after.Transfer.Runs[1].Bps
+	f.Value, f.Low, f.High = 0.5*f.Value, 0.5*f.Low, 0.5*f.High
+	before.Findings[0].Cause = "network"
+	return compareTwo(before, after)
+}
+
+func compareTwo(before, after *measure.Document) *measure.Compared {
+	after.StartedAt = before.StartedAt.AddDate(0, 0, 1)
+	return compare.Of([]*measure.Document{before}, []*measure.Document{after}, compare.Options{Before: "last~1", After: "last"})
 }
 
 func TestComparedGolden(t *testing.T) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -21,13 +22,15 @@ func csvColumns() []string {
 		"goodput_bps", "retransmits_segments", "rtt_us", "rtt_variation_us", "cwnd_segments", "mss_bytes", "requests_per_s",
 		"datagrams", "datagrams_lost", "datagrams_reordered", "jitter_ns",
 		"cpu_busy_pct", "cpu_user_pct", "cpu_system_pct", "cpu_irq_pct", "cpu_softirq_pct", "cpu_steal_pct", "busiest_core", "busiest_core_pct",
-		"memory_used_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped"}
+		"memory_used_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped",
+		"layer", "access", "target", "block_bytes", "workers", "bytes_per_s", "accesses_per_s"}
 }
 
 // CSV prints every sample of a document, one row for each second of a flow
 // ("flow"), of each of its streams ("stream"), and of each core of the host
-// ("core"), of both ends and of every run. The time is in seconds since that
-// end's measured time began. What was not measured is empty. No cell can be
+// ("core"), of both ends and of every run; for each second of a transfer
+// ("transfer"), and for each number of workers that a disk was tried with ("disk").
+// The time is in seconds since that end's measured time began. What was not measured is empty. No cell can be
 // read as a formula by a spreadsheet.
 func CSV(w io.Writer, d *measure.Document) error {
 	t := &csvTable{out: bufio.NewWriter(w), index: map[string]int{}}
@@ -48,6 +51,10 @@ func CSV(w io.Writer, d *measure.Document) error {
 				}
 			}
 		}
+	}
+	t.transfer(d.Transfer)
+	for i := range d.Disks {
+		t.disk(&d.Disks[i])
 	}
 	if err := t.out.Flush(); err != nil {
 		return fmt.Errorf("report: writing CSV: %w", err)
@@ -237,6 +244,48 @@ func (t *csvTable) cores(e *measure.Evidence) {
 		}
 	}
 }
+
+// transfer prints each second of the runs of a transfer, of all clients together.
+func (t *csvTable) transfer(x *measure.Transfer) {
+	if x == nil {
+		return
+	}
+	from, to := x.Ends()
+	for i := range x.Runs {
+		r := &x.Runs[i]
+		t.head = []string{"", csvText(from), csvText(to), csvText(x.Protocol), csvText(x.Direction), "", strconv.Itoa(i), "", strconv.FormatBool(r.Error != nil), "", ""}
+		for s, bps := range r.Seconds {
+			t.begin("transfer", -1, int64(s)*int64(time.Second), int64(time.Second))
+			t.set("goodput_bps", bps)
+			t.name("layer", r.Layer)
+			t.end()
+		}
+	}
+}
+
+// disk prints each number of workers that each pattern was tried with.
+func (t *csvTable) disk(d *measure.DiskTest) {
+	t.head = []string{"", "", "", "", "disk", "", "0", "", strconv.FormatBool(d.Error != nil), "", csvText(d.Where)}
+	for _, r := range slices.Concat(d.Runs, d.Memory) {
+		for i, s := range r.Tried {
+			t.begin("disk", i, 0, 0)
+			t.row[t.index["at_s"]] = "" // nobody has noted when it began
+			t.row[t.index["length_s"]] = ""
+			t.name("access", r.Pattern)
+			t.name("target", cmp.Or(r.Target, d.Path))
+			t.set("block_bytes", float64(r.BlockBytes))
+			t.set("workers", float64(s.Workers))
+			t.set("bytes_per_s", s.Bytes)
+			if r.BlockBytes > 0 {
+				t.set("accesses_per_s", s.Bytes/float64(r.BlockBytes))
+			}
+			t.end()
+		}
+	}
+}
+
+// name fills a cell with foreign text.
+func (t *csvTable) name(column, text string) { t.row[t.index[column]] = csvText(text) }
 
 // csvText is foreign text as a cell. It is quoted, so that no separator of any
 // country divides it, and what a spreadsheet would run as a formula gets an

@@ -25,6 +25,16 @@ func byteRate(bytes float64) string {
 	return digits(bytes) + " B/s"
 }
 
+// byteSpan prints a range of them: "3.06-3.28 GB/s".
+func byteSpan(low, high float64) string {
+	from, unitFrom, _ := strings.Cut(byteRate(low), " ")
+	to, unitTo, _ := strings.Cut(byteRate(high), " ")
+	if unitFrom != unitTo {
+		from += " " + unitFrom
+	}
+	return from + "-" + to + " " + unitTo
+}
+
 // perSecond prints accesses a second: "85.2k".
 func perSecond(n float64) string {
 	switch {
@@ -56,6 +66,9 @@ func DiskLive(t measure.DiskTick) string {
 func diskAnswers(d *measure.Document) (all []string) {
 	for i := range d.Disks[:min(len(d.Disks), maxDisks)] {
 		all = append(all, diskAnswer(&d.Disks[i]))
+	}
+	if n := len(all); n > 0 && d.Error != nil && !isTransfer(d) {
+		all[n-1] += " (partial: it ended early)"
 	}
 	return all
 }
@@ -123,8 +136,8 @@ func diskRunText(r *measure.DiskRun) string {
 	var parts []string
 	if r.Bytes != nil {
 		s := byteRate(r.Bytes.Value)
-		if hasRange(r.Bytes) {
-			s += " (" + byteRate(r.Bytes.Low) + " to " + byteRate(r.Bytes.High) + ")"
+		if hasRange(r.Bytes) && byteRate(r.Bytes.Low) != byteRate(r.Bytes.High) {
+			s += ", seconds " + byteSpan(r.Bytes.Low, r.Bytes.High)
 		}
 		parts = append(parts, s)
 	}

@@ -64,6 +64,32 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestSamplesOfTransfersAndDisks: the seconds of each run of a transfer, and each
+// number of workers that a disk was tried with.
+func TestSamplesOfTransfersAndDisks(t *testing.T) {
+	rows := samplesOf(t, transferDocument())
+	if len(rows) != 6 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for name, want := range map[string]string{"scope": "transfer", "from": "files", "to": "local", "protocol": "sftp", "traffic": "download", "run": "1", "at_s": "1", "length_s": "1", "goodput_bps": "1020000000", "layer": "protocol over disk", "workers": ""} {
+		if rows[4][name] != want {
+			t.Errorf("%s is %q, want %q", name, rows[4][name], want)
+		}
+	}
+	rows = samplesOf(t, diskDocument())
+	if len(rows) != 4+4+3+3+1+1 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for name, want := range map[string]string{"scope": "disk", "end_point": "b", "number": "1", "at_s": "", "length_s": "", "access": "random read", "target": "/srv", "block_bytes": "4096", "workers": "2", "bytes_per_s": "95000000", "goodput_bps": ""} {
+		if rows[5][name] != want {
+			t.Errorf("%s is %q, want %q", name, rows[5][name], want)
+		}
+	}
+	if last := rows[len(rows)-1]; last["target"] != "/dev/zero" {
+		t.Errorf("%v", last)
+	}
+}
+
 // TestColumnsAreDescribed: docs/page.md names every column, and no other.
 func TestColumnsAreDescribed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/page.md")

@@ -35,6 +35,7 @@ type page struct {
 	Falls   *chart   // of a ladder of several rungs
 	Charts  []chart  // over time
 	Heat    []chart  // of cores and queues
+	Climbs  []chart  // of disks
 	Drawn   []string // which run is drawn, where there are several
 	Unseen  []string // queues that are not in it, and why
 	Latency *latencyPage
@@ -121,7 +122,7 @@ func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 
 func newPage(d *measure.Document) page {
 	v := newView(d)
-	p := page{view: v, Style: template.CSS(pageStyle)}
+	p := page{view: v, Style: template.CSS(pageStyle), Climbs: diskCharts(d.Disks)}
 	if v.Fleet != nil && v.Fleet.Waterfall != nil {
 		p.Falls = new(v.Fleet.Waterfall.chart())
 	}

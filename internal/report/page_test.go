@@ -51,6 +51,8 @@ func TestFirstMinute(t *testing.T) {
 		{"target of a tuning", tunedTest(), "accepted", toneGood, []string{"To do: make what was kept last"}, ""},
 		{"targets of a plan", manyToOneTest(), "not accepted", toneBad, []string{"Carries: 8 pairs at once carried 7.52 of 10 Gb/s", "Limited by: the CPU 3 of store is full"}, ""},
 		{"rungs", rungsTest(), "not accepted", toneBad, []string{"Carries: interconnect: 9.41 of 10 Gb/s"}, ""},
+		{"a disk", diskDocument(), "no verdict", toneNone, []string{"Gives: /srv at b (ext4 on nvme0n1): reads 3.22 GB/s", "Between: b: beta"}, "see the error"},
+		{"a transfer", transferDocument(), "no verdict", toneNone, []string{"Carries: 1.02 Gb/s files -> local, protocol over disk", "Carries: 1.71 Gb/s files -> local, protocol over memory", "Limited by: the disk here takes 1.02 Gb/s"}, "nothing was measured"},
 		{"labels", labelled, "accepted", toneGood, []string{"Labels: rack=7 site=east"}, ""},
 	} {
 		v := newView(tt.d)

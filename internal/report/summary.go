@@ -110,8 +110,10 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
 	case v != nil:
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(clean(v.Reason), forcedText(d))}
-	case isDisk(d):
+	case isDisk(d) && !isTransfer(d):
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
+	case moved(d):
+		return acceptance{Word: "no verdict", Why: "a transfer is held against the layers below it, and against no rate"}
 	case !measured(d) && countGates(d.Gates, measure.GateFail) > 0:
 		return acceptance{Word: "no verdict", Why: "nothing was measured: a gate fails, so it would not have counted"}
 	case !measured(d):
@@ -207,8 +209,11 @@ func betweenLines(d *measure.Document) (all []string) {
 // carriedLines are the figures of each direction, of each rung, or of the
 // setting under which the pairs carried most.
 func carriedLines(d *measure.Document) (all []string) {
-	if isCheck(d) {
+	switch {
+	case isCheck(d):
 		return nil
+	case isTransfer(d):
+		return movedLines(d)
 	}
 	if d.Ladder != nil {
 		for i := range d.Ladder.Rungs {
@@ -447,7 +452,7 @@ func (r *summaryRow) tuned(t *tuning, full bool) {
 
 func nothingToDo(a acceptance, d *measure.Document) string {
 	switch {
-	case !measured(d) && !isCheck(d):
+	case !measured(d) && !isCheck(d) && !isDisk(d) && !moved(d):
 		return "see the error below"
 	case a.Tone == toneGood:
 		return "nothing: it does what was asked of it"

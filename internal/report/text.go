@@ -259,7 +259,7 @@ func endsInDigit(s string) bool { return s[len(s)-1] >= '0' && s[len(s)-1] <= '9
 
 func isUnit(s string) bool {
 	switch s {
-	case "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s":
+	case "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B/s", "kB/s", "MB/s", "GB/s", "IOPS":
 		return true
 	}
 	return false

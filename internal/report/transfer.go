@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -21,6 +22,7 @@ const (
 // moving is a file transfer, ready to print.
 type moving struct {
 	Fall      waterfall // its layers as the rungs of a waterfall
+	Runs      []measure.TransferRun
 	Binds     string
 	Why       string
 	Rows      []row // facts of the transfer
@@ -30,13 +32,30 @@ type moving struct {
 // isTransfer tells of a document of `thru transfer`.
 func isTransfer(d *measure.Document) bool { return d.Transfer != nil }
 
+// moved tells of a transfer that has a figure.
+func moved(d *measure.Document) bool {
+	return isTransfer(d) && slices.ContainsFunc(d.Transfer.Runs, func(r measure.TransferRun) bool { return r.Bps != nil })
+}
+
+// movedLines are what each run carried: "1.02 Gb/s files -> local, protocol over disk".
+func movedLines(d *measure.Document) (all []string) {
+	from, to := d.Transfer.Ends()
+	for _, r := range d.Transfer.Runs {
+		if r.Bps != nil {
+			all = append(all, join(unit.Rate(r.Bps.Value)+" "+clean(from+" -> "+to), clean(r.Layer)))
+		}
+	}
+	slices.Reverse(all) // the whole first
+	return all
+}
+
 // newMoving makes a transfer ready; nil where there is none.
 func newMoving(d *measure.Document) *moving {
 	if !isTransfer(d) {
 		return nil
 	}
 	t := d.Transfer
-	m := &moving{Binds: clean(t.Binds), Why: clean(t.Why), Rows: transferRows(t)}
+	m := &moving{Binds: clean(t.Binds), Why: clean(t.Why), Runs: t.Runs, Rows: transferRows(t)}
 	m.Fall = fallOf(t)
 	m.Published = grid{Caption: "Published figures of such transfers: they are of other machines, and no bar to reach",
 		Columns: []column{{Name: "id"}, {Name: "of"}, {Name: "carried", Right: true}}}
@@ -57,11 +76,11 @@ func fallOf(t *measure.Transfer) waterfall {
 	}
 	w.Unit = scaleFor(w.Most)
 	for _, l := range layers {
-		b := rungBar{Name: clean(l.Name), Way: clean(l.Where), Value: "not checked", With: clean(l.How), Limited: l.Name == t.Binds}
+		b := rungBar{Name: clean(l.Name), Way: clean(l.Where), Value: "not checked", With: clean(l.How), Binds: l.Name == t.Binds}
 		if l.Bps != nil {
 			b.Value, b.Carried = unit.Rate(*l.Bps), w.share(*l.Bps)
 		} else {
-			b.With = clean(l.Missing)
+			b.With, b.Absent = clean(l.Missing), true
 		}
 		w.Rungs = append(w.Rungs, b)
 	}
@@ -77,7 +96,7 @@ func (m *moving) Layers() grid {
 		if m.Binds == "" {
 			mark = "-"
 		}
-		if r.Limited {
+		if r.Binds {
 			mark = "binds"
 		}
 		g.Rows = append(g.Rows, []string{r.Name, "-", r.Value, mark, orDash(r.With)})
@@ -99,7 +118,7 @@ func (m *moving) Page() grid { return m.Layers().withoutEmpty() }
 func (m *moving) Chart() chart {
 	var c canvas
 	var words []string
-	w := &m.Fall
+	w, logarithmic := m.Fall.drawn()
 	c.add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="layers-t layers-d">`, svgWidth, barPitch*float64(len(w.Rungs))+8)
 	for _, r := range w.Rungs {
 		words = append(words, r.Name+": "+r.Value)
@@ -109,8 +128,58 @@ func (m *moving) Chart() chart {
 		w.drawRung(&c, r, barPitch*float64(i))
 	}
 	c.add("</svg>")
-	return chart{SVG: template.HTML(c.String()), Caption: "What each layer carries.",
-		Legend: []legend{{barKey("fall"), "carried"}, {barKey("fall limited"), "binds"}}}
+	caption := "What each layer carries: the whole carries what the least of them does."
+	if logarithmic {
+		caption += " The scale is logarithmic: half the length is far less than half the rate."
+	}
+	legends := []legend{{barKey("fall"), "carried"}}
+	if slices.ContainsFunc(w.Rungs, func(r rungBar) bool { return r.Binds && r.Carried > 0 }) {
+		legends = append(legends, legend{barKey("fall binds"), "binds"})
+	}
+	if slices.ContainsFunc(w.Rungs, func(r rungBar) bool { return r.Absent }) {
+		legends = append(legends, legend{barKey("absent"), "not checked"})
+	}
+	return chart{SVG: template.HTML(c.String()), Caption: caption, Legend: legends}
+}
+
+// Course draws the seconds of each run, where there are several.
+func (m *moving) Course() []chart {
+	most, long := 0.0, 0
+	for _, r := range m.Runs {
+		for _, bps := range r.Seconds {
+			most = max(most, bps)
+		}
+		long = max(long, len(r.Seconds))
+	}
+	if long < 2 {
+		return nil
+	}
+	in := scaleFor(most)
+	p := panel{Title: "goodput, " + in.name, Height: 160, Max: most / in.div}
+	d := drawing{ID: "seconds", Title: "Goodput of each second", X: xAxis{High: float64(long), Title: "time, s"}}
+	d.X.Ticks = niceTicks(float64(long), 8)
+	d.X.High = d.X.Ticks[len(d.X.Ticks)-1].At
+	var legends []legend
+	var words []string
+	for i, r := range m.Runs[:min(len(m.Runs), styles)] {
+		l := line{Style: i, Markers: 12}
+		for s, bps := range r.Seconds {
+			l.Points = append(l.Points, point{float64(s) + 0.5, bps / in.div})
+		}
+		l.Points = thin(l.Points)
+		p.Lines, legends = append(p.Lines, l), append(legends, legend{key(l), clean(r.Layer)})
+		words = append(words, clean(r.Layer)+": "+runRate(&r))
+	}
+	d.Panels, d.Desc = []panel{p}, strings.Join(words, "; ")
+	return []chart{chartOf(d, "Goodput of each second, of all clients.", legends)}
+}
+
+// runRate is the goodput of a run.
+func runRate(r *measure.TransferRun) string {
+	if r.Bps == nil {
+		return "no figure"
+	}
+	return unit.Rate(r.Bps.Value)
 }
 
 // transferAnswers says "94.1 Mb/s by sftp, download: the network carries no more".
@@ -301,8 +370,12 @@ func (p *printer) transferText(v *view) {
 	p.why(v.Why, false)
 	p.layers(m)
 	p.out.WriteByte('\n')
+	wide := nameWidth
 	for _, r := range m.Rows {
-		p.wrap("", nameWidth, "  "+r.Name, r.Value)
+		wide = max(wide, utf8.RuneCountInString(r.Name)+2)
+	}
+	for _, r := range m.Rows {
+		p.wrap("", wide, "  "+r.Name, r.Value)
 	}
 	if len(m.Published.Rows) > 0 {
 		p.out.WriteByte('\n')

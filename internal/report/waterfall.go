@@ -28,6 +28,8 @@ type rungBar struct {
 	Ceiling   string // "94.1%"
 	Verdict   string // "pass", "fail" or ""
 	Limited   bool
+	Binds     bool     // of a transfer: the whole carries no more than it
+	Absent    bool     // it was not measured, which is not nothing
 	Said      []string // what is to be said of it
 	Carried   float64  // share of the bar
 	Mark      float64  // share of the ceiling's mark; 0: none
@@ -303,10 +305,16 @@ func (w *waterfall) drawRung(c *canvas, r rungBar, top float64) {
 		rect("lost", r.Below)
 	}
 	class := "fall"
-	if r.Limited {
+	switch {
+	case r.Limited:
 		class += " limited"
+	case r.Binds:
+		class += " binds"
 	}
-	if r.Carried > 0 {
+	switch {
+	case r.Absent:
+		c.add(`<rect class="absent" x="1" y="%.1f" width="%.1f" height="%.1f"/>`, y, svgWidth-2, barHeight)
+	case r.Carried > 0:
 		rect(class, max(r.Carried, 0.003))
 	}
 	if r.Mark > 0 && r.Mark < 1 {

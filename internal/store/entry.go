@@ -42,10 +42,25 @@ func EntryOf(doc *measure.Document, title string) Entry {
 	if doc.Error != nil {
 		e.Error = cmp.Or(doc.Error.Message, "failed")
 	}
-	if c := mainCell(doc); c != nil {
-		e.Goodput = &c.Goodput.Value
-	}
+	e.Goodput = goodputOf(doc)
 	return e.bounded()
+}
+
+// goodputOf is that of the main cell, or of a transfer that of its last run; nil of
+// what has none.
+func goodputOf(doc *measure.Document) *float64 {
+	if t := doc.Transfer; t != nil {
+		for _, r := range slices.Backward(t.Runs) {
+			if r.Bps != nil {
+				return &r.Bps.Value
+			}
+		}
+		return nil
+	}
+	if c := mainCell(doc); c != nil {
+		return &c.Goodput.Value
+	}
+	return nil
 }
 
 // bounded is an entry of printable text, none of it longer than a list can show.
@@ -77,7 +92,8 @@ func (e Entry) check(id string) error {
 	return checkTime(e.StartedAt)
 }
 
-// hostsOf are the names of end points and of the machines behind them.
+// hostsOf are the names of end points and of the machines behind them, and of a
+// transfer's server.
 func hostsOf(doc *measure.Document) []string {
 	var all []string
 	for _, p := range doc.EndPoints {
@@ -86,13 +102,21 @@ func hostsOf(doc *measure.Document) []string {
 			all = append(all, *p.Facts.Hostname)
 		}
 	}
+	if doc.Transfer != nil {
+		from, to := doc.Transfer.Ends()
+		all = append(all, from, to)
+	}
 	return once(all, mostName)
 }
 
 // pairsOf are the pairs that were measured, or were to be; of a check those whose
-// path was looked at.
+// path was looked at, of a transfer first who sent it to whom.
 func pairsOf(doc *measure.Document) []string {
 	var all []string
+	if doc.Transfer != nil {
+		from, to := doc.Transfer.Ends()
+		all = append(all, measure.PairName(shortName(from), shortName(to)))
+	}
 	if len(doc.Cells) == 0 {
 		for _, p := range doc.Paths {
 			all = append(all, measure.PairName(shortName(p.From), shortName(p.To)))

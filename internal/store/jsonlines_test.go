@@ -175,6 +175,12 @@ func TestEntryOf(t *testing.T) {
 			func(e Entry) bool { return *e.Goodput == 4 }},
 		{"requests alone", measure.Document{Cells: []measure.Cell{{Goodput: rate(1), Spec: asks}, {Goodput: rate(2), Spec: asks}}}, func(e Entry) bool { return *e.Goodput == 1 }},
 		{"the base of an explanation", measure.Document{Cells: []measure.Cell{{Goodput: rate(6), Experiment: "base"}}}, func(e Entry) bool { return *e.Goodput == 6 }},
+		{"a transfer, not the network below it", measure.Document{Cells: []measure.Cell{{From: "b", To: "local", Goodput: rate(9)}}, Transfer: &measure.Transfer{URL: "sftp://anna@files/big", Direction: measure.Download, Runs: []measure.TransferRun{{Bps: rate(3)}, {Bps: rate(2)}, {}}}},
+			func(e Entry) bool {
+				return *e.Goodput == 2 && slices.Equal(e.Pairs, []string{"files -> local", "b -> local"}) && slices.Contains(e.Hosts, "files")
+			}},
+		{"a transfer that failed", measure.Document{Cells: []measure.Cell{{Goodput: rate(9)}}, Transfer: &measure.Transfer{URL: "%", Direction: measure.Upload}},
+			func(e Entry) bool { return e.Goodput == nil && e.Pairs[0] == "local -> server" }},
 		{"nothing measured", measure.Document{Cells: []measure.Cell{{}}}, func(e Entry) bool { return e.Goodput == nil && e.Verdict == NoVerdict }},
 		{"passed", measure.Document{Verdict: &measure.Verdict{Pass: true}}, func(e Entry) bool { return e.Verdict == Pass }},
 		{"passed, and broke off", measure.Document{Verdict: &measure.Verdict{Pass: true}, Error: &measure.Error{ExitCode: 1, Message: "interrupted"}},

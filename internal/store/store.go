@@ -31,7 +31,7 @@ type Entry struct {
 	Plan      string            `json:"plan,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`      // of the result, and of its end points
 	Verdict   string            `json:"verdict"`               // Pass, Fail or NoVerdict
-	Goodput   *float64          `json:"goodput_bps,omitempty"` // of the first cell that is a result of its own, bulk data before requests
+	Goodput   *float64          `json:"goodput_bps,omitempty"` // of the first cell that is a result of its own, bulk data before requests; of a transfer its own
 	Error     string            `json:"error,omitempty"`       // how it ended, where it failed
 	Thru      string            `json:"thru_version"`
 	Bytes     int64             `json:"document_bytes"` // of its JSON

@@ -53,6 +53,7 @@ type Info struct {
 	Fingerprint string   // of certificate or host key: "sha256:..."
 	Details     []string // what was negotiated: cipher, dialect, block sizes
 	Library     bool     // its bytes pass through this process
+	Block       int      // bytes per read and write that were settled; 0: the protocol has none, or they are Config.Block
 }
 
 // Client moves files of one server. It is used by one goroutine at a time.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -354,19 +355,15 @@ func TestCheckTarget(t *testing.T) {
 	}
 }
 
-// TestLoopback: the server that a client is measured against gives the stream,
-// and its connections are seen.
-func TestLoopback(t *testing.T) {
+// TestDialer: what comes over its connections is the stream, and they are seen.
+func TestDialer(t *testing.T) {
 	s := stream(t, 3)
-	l, err := ServeHTTP(s, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, s.Reader(0, 3_000_000)) }))
+	defer server.Close()
 	d := &Dialer{Buffer: 100_000}
 	client := http.Client{Transport: &http.Transport{DialContext: d.Dial}}
 	defer client.CloseIdleConnections()
-	reply, err := client.Get("http://" + net.JoinHostPort(l.Host, l.Port) + "/3000000")
+	reply, err := client.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

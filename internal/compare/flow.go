@@ -11,12 +11,20 @@ import (
 	"thru/internal/unit"
 )
 
-// setting is one thing that was asked of a measurement, or by which it was made.
-type setting struct {
-	name    string
-	value   string
-	shown   string // with its noun, where it belongs to what people call the flow
-	refuses bool   // figures under two values of it are of different things
+// flowSubjects are the flows of a result.
+func flowSubjects(d *measure.Document) (all []*subject) {
+	for _, c := range resultCells(d) {
+		s := &subject{
+			doc: d, family: flows, from: c.From, to: c.To, kind: kindOf(c), name: protocolText(c), beside: isBeside(c),
+			settings: settingsOf(d, c), varied: stat.AxesText(axesBeside(c)), values: runValues(c), guarded: c, finding: firstFinding(c.Findings), flow: c,
+		}
+		var ok bool
+		if s.key, s.figure, ok = valueOf(c); !ok {
+			s.figure, s.why = nil, whyNot(d, c)
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // kindOf is what must be alike for flows to be held against each other at all:
@@ -41,17 +49,6 @@ func protocolText(c *measure.Cell) string {
 	return text
 }
 
-// keyOf names all settings by which flows of one kind are told apart.
-func keyOf(c *measure.Cell) string {
-	words := []string{strconv.Itoa(c.AtOnce)}
-	for _, s := range settingsOf(placed{cell: c}) {
-		if s.refuses {
-			words = append(words, s.name+"="+s.value)
-		}
-	}
-	return strings.Join(words, ";")
-}
-
 // label is what a plan or a flow at the same time is called, where nothing else
 // tells two cells apart: "there" and "back" of localhost.
 func label(c *measure.Cell) string {
@@ -68,29 +65,29 @@ func axesBeside(c *measure.Cell) []measure.Axis {
 }
 
 // settingsOf are all settings of a cell. Those that refuse come first.
-func settingsOf(p placed) []setting {
-	c, s := p.cell, &p.cell.Spec
+func settingsOf(d *measure.Document, c *measure.Cell) []setting {
+	s := &c.Spec
 	all := []setting{
-		{"streams", strconv.Itoa(c.Streams), unit.Plural(c.Streams, "stream"), true},
-		{"window", pairText(c.Window), worded(c.Window != measure.Pair{}, pairText(c.Window)+" window"), true},
-		{"length", pairText(lengthOf(c)), worded(lengthOf(c) != measure.Pair{}, pairText(lengthOf(c))+" length"), true},
-		{"rate", rateText(s.Rate), worded(s.Rate > 0, rateText(s.Rate)+" asked for"), true},
-		{"highest rate", rateText(s.MaxRate), "", true},
-		{"request rate", perSecondText(s.PerSecond), worded(s.PerSecond > 0, perSecondText(s.PerSecond)), true},
-		{"flows at once", strconv.Itoa(max(c.AtOnce, 1)), worded(c.AtOnce > 1, strconv.Itoa(c.AtOnce)+" flows at once"), true},
-		{"one connection", yesNo(s.Duplex), worded(s.Duplex, "one connection"), true},
-		{"data compared", yesNo(s.Verify), worded(s.Verify, "data compared"), true},
-		{"MSS asked", numberOr(s.MSS, "default"), "", true},
-		{"CPUs", cpusText(s), "", true},
+		refusing("streams", strconv.Itoa(c.Streams), unit.Plural(c.Streams, "stream")),
+		refusing("window", pairText(c.Window), worded(c.Window != measure.Pair{}, pairText(c.Window)+" window")),
+		refusing("length", pairText(lengthOf(c)), worded(lengthOf(c) != measure.Pair{}, pairText(lengthOf(c))+" length")),
+		refusing("rate", rateText(s.Rate), worded(s.Rate > 0, rateText(s.Rate)+" asked for")),
+		refusing("highest rate", rateText(s.MaxRate), ""),
+		refusing("request rate", perSecondText(s.PerSecond), worded(s.PerSecond > 0, perSecondText(s.PerSecond))),
+		refusing("flows at once", strconv.Itoa(max(c.AtOnce, 1)), worded(c.AtOnce > 1, strconv.Itoa(c.AtOnce)+" flows at once")),
+		refusing("one connection", yesNo(s.Duplex), worded(s.Duplex, "one connection")),
+		refusing("data compared", yesNo(s.Verify), worded(s.Verify, "data compared")),
+		refusing("MSS asked", numberOr(s.MSS, "default"), ""),
+		refusing("CPUs", cpusText(s), ""),
 	}
-	return append(all, softSettings(p)...)
+	return append(all, softSettings(d, c)...)
 }
 
 // softSettings are those that are told and do not refuse: people compare results
 // for their sake, or they bear on the doubt of a figure alone.
-func softSettings(p placed) []setting {
-	c, s := p.cell, &p.cell.Spec
-	all := []setting{
+func softSettings(d *measure.Document, c *measure.Cell) []setting {
+	s := &c.Spec
+	return []setting{
 		{name: "measured time", value: spanText(s.Duration)},
 		{name: "congestion control", value: congestionOf(c)},
 		{name: "MSS in use", value: mssOf(c)},
@@ -105,26 +102,9 @@ func softSettings(p placed) []setting {
 		{name: "packets captured", value: yesNo(s.Capture > 0)},
 		{name: "beside other clients", value: yesNo(s.Together)},
 		{name: "opened by", value: map[bool]string{true: "sender", false: "receiver"}[s.DialFrom]},
+		{name: "thru", value: d.Thru},
+		{name: "gates overruled (--force)", value: yesNo(d.Forced)},
 	}
-	if p.doc != nil {
-		all = append(all, setting{name: "thru", value: p.doc.Thru}, setting{name: "gates overruled (--force)", value: yesNo(p.doc.Forced)})
-	}
-	return all
-}
-
-// differing are the settings that are not the same on both sides; of a range
-// those of its newest result.
-func differing(a, b placed) (all []measure.SettingDiff) {
-	with := map[string]string{}
-	for _, s := range settingsOf(b) {
-		with[s.name] = s.value
-	}
-	for _, s := range settingsOf(a) {
-		if is := with[s.name]; is != s.value && (s.refuses || s.value != "" && is != "") {
-			all = append(all, measure.SettingDiff{Name: s.name, Before: s.value, After: is, Refuses: s.refuses})
-		}
-	}
-	return all
 }
 
 // lengthOf is the length that was asked for, where it makes another traffic: that
@@ -283,4 +263,61 @@ func familyOf(c *measure.Cell) string {
 		return "6"
 	}
 	return "4"
+}
+
+// valueOf is the figure that a cell is about, by its key in the result: goodput,
+// requests a second, or of a search the capacity that it found.
+func valueOf(c *measure.Cell) (key string, f *measure.Figure, ok bool) {
+	switch {
+	case c.Spec.Search:
+		if c.Search == nil || c.Search.CapacityBps == nil {
+			return "capacity_bps", nil, false
+		}
+		v := *c.Search.CapacityBps
+		return "capacity_bps", &measure.Figure{Value: v, Low: v, High: v, Runs: 1}, isRate(v)
+	case c.Spec.Traffic != measure.Bulk:
+		key = "transactions_per_s"
+	default:
+		key = "goodput_bps"
+	}
+	f = stat.MainFigure(c)
+	return key, f, f != nil && isRate(f.Value)
+}
+
+// runValues are the figures of a flow's runs; none where it has no figure.
+func runValues(c *measure.Cell) (values []float64) {
+	if _, _, ok := valueOf(c); !ok {
+		return nil
+	}
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		if c.Spec.Search || r.Partial || r.Error != nil {
+			continue
+		}
+		if v, ok := stat.RunFigure(c, r); ok && isRate(v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// whyNot is the reason that a flow has no figure.
+func whyNot(d *measure.Document, c *measure.Cell) string {
+	if c.Error != nil && c.Error.Message != "" {
+		return c.Error.Message
+	}
+	for _, r := range slices.Backward(c.Runs) {
+		if r.Error != nil && r.Error.Message != "" {
+			return r.Error.Message
+		}
+	}
+	if d.Error != nil && d.Error.Message != "" {
+		return d.Error.Message
+	}
+	for _, m := range c.Missing {
+		if m.Fact == "goodput_bps" || m.Fact == "transactions_per_s" {
+			return m.Why
+		}
+	}
+	return "it has no figure"
 }

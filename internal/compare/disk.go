@@ -1,0 +1,119 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// diskSubjects are the patterns of each disk, and beside them the same in memory.
+// Where the result broke off, patterns that are not there have no figure.
+func diskSubjects(d *measure.Document) (all []*subject) {
+	for i := range d.Disks {
+		t := &d.Disks[i]
+		for k := range t.Runs {
+			all = append(all, diskSubject(d, t, &t.Runs[k]))
+		}
+		for k := range t.Memory {
+			all = append(all, diskSubject(d, t, &t.Memory[k]))
+		}
+		for _, p := range measure.DiskPatterns() {
+			if d.Error != nil && !slices.ContainsFunc(t.Runs, func(r measure.DiskRun) bool { return r.Pattern == p }) {
+				all = append(all, diskSubject(d, t, &measure.DiskRun{Pattern: p}))
+			}
+		}
+	}
+	return all
+}
+
+// diskSubject is one pattern: at random the accesses a second are its figure, in
+// order the bytes. Blocks of another size refuse, so each tells of the other too.
+func diskSubject(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) *subject {
+	s := &subject{doc: d, family: disks, from: t.Where, to: t.Where, place: t.Path, kind: disks + ";" + r.Pattern + ";" + r.Target, name: r.Pattern, beside: r.Target != "", disk: t}
+	s.settings = diskSettings(d, t, r)
+	if s.beside {
+		s.name += " of " + r.Target
+	}
+	f := r.Bytes
+	if s.key = "bytes_per_s"; strings.HasPrefix(r.Pattern, "random") {
+		s.key, f = "iops", r.IOPS
+	}
+	if f == nil || !isRate(f.Value) {
+		s.why = without(d)
+		return s
+	}
+	s.figure, s.guarded = f, &measure.Cell{Latency: r.Latency, Streams: r.Workers}
+	return s
+}
+
+// diskSettings are those of a pattern. Two methods make the same accesses, and are
+// told; how the page cache was kept out makes another figure.
+func diskSettings(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) []setting {
+	all := []setting{
+		refusing("block", sizeOr(r.BlockBytes, "default"), worded(r.BlockBytes > 0, "blocks of "+unit.Size(r.BlockBytes))),
+		{name: "folder", value: t.Path, apart: true},
+		{name: "method", value: t.Method},
+		{name: "file", value: sizeOr(t.FileBytes, "")},
+		{name: "measured time", value: timeText(r.ElapsedNs)},
+		{name: "thru", value: d.Thru},
+	}
+	if r.Target == "" {
+		cache, _, _ := strings.Cut(t.Cache, ":")
+		cache, _, _ = strings.Cut(cache, ",")
+		all = append(all, refusing("page cache", cache, ""))
+	}
+	return all
+}
+
+// sizeOr is a number of bytes, or what none is called.
+func sizeOr(n int64, none string) string {
+	if n <= 0 {
+		return none
+	}
+	return unit.Size(n)
+}
+
+// timeText is a time that was asked for, of what it took: whole seconds, or tenths.
+func timeText(ns int64) string {
+	const tenth = 1e8
+	switch {
+	case ns < tenth:
+		return ""
+	case ns < 10*tenth:
+		return spanText((ns + tenth/2) / tenth * tenth)
+	}
+	return spanText((ns + 5*tenth) / (10 * tenth) * (10 * tenth))
+}
+
+// diskChanges are the facts of measured disks that are not what they were.
+func diskChanges(pairs []matched) (all []measure.FactChange) {
+	told := map[string]bool{}
+	for _, p := range pairs {
+		was, is := p.before.newest().disk, p.after.newest().disk
+		if was == nil || is == nil || told[p.after.from+"\n"+p.after.place] {
+			continue
+		}
+		told[p.after.from+"\n"+p.after.place] = true
+		before := diskFacts(was)
+		for i, f := range diskFacts(is) {
+			if b := before[i]; b.value != f.value && b.value != "" && f.value != "" {
+				all = append(all, measure.FactChange{Of: p.after.from, Fact: "disks[" + p.after.place + "]." + f.name, Name: f.shown + " of " + p.after.place, Before: b.value, After: f.value})
+			}
+		}
+	}
+	return all
+}
+
+// diskFacts are those of what a disk test lay on, always in the same order.
+func diskFacts(t *measure.DiskTest) []setting {
+	turns := ""
+	if t.Rotational != nil {
+		turns = yesNo(*t.Rotational)
+	}
+	return []setting{
+		{name: "device", value: t.Device, shown: "device"}, {name: "model", value: t.Model, shown: "model of the device"}, {name: "rotational", value: turns, shown: "rotation of the device"},
+		{name: "file_system", value: t.FileSystem, shown: "file system"}, {name: "mount_options", value: t.Options, shown: "mount options"}, {name: "scheduler", value: t.Scheduler, shown: "I/O scheduler"},
+	}
+}
