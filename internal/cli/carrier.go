@@ -106,7 +106,7 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	}
 	s, err := m.client().Open(ctx)
 	if err != nil {
-		return err
+		return m.unopened(err)
 	}
 	defer s.Close()
 	size, err := s.Size(ctx, m.target.path)
@@ -123,6 +123,16 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	}
 	m.size, t.Asked.Bytes = size, size
 	return m.room()
+}
+
+// unopened adds to an error what can be done: where nobody knows more, another
+// server may listen there than the URL says.
+func (m *carrier) unopened(err error) error {
+	known := hinted(err, m.cmd.Overwrite)
+	if fault.Hint(known) != "" && !errors.Is(err, transfer.ErrShort) {
+		return known
+	}
+	return fault.Failf("is that a server of "+m.target.protocol+", and is that its port?", "%w", err)
 }
 
 // local looks at the file of this end.

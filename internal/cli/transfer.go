@@ -162,6 +162,9 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	if err != nil {
 		return nil, err
 	}
+	if block > 0 && target.protocol == "rsync" {
+		return nil, fault.Usagef("leave it out", "--block does not go with rsync: it sends whole files in blocks of its own")
+	}
 	m.dialer = &mover.Dialer{Buffer: int(buffer), Timeout: c.Wait}
 	m.config = transfer.Config{
 		Host: target.host, Port: target.port, Path: target.path, User: target.user, Password: c.password(e),
