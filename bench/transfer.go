@@ -47,6 +47,8 @@ type moving struct {
 	nowhere *result // of thru the goodput of the protocol over memory, of others a file in memory to nowhere
 	whole   *result // from the connection to the end, a file in memory to a file in memory
 	named   []string
+	setups  []float64 // ns of thru's until the first byte of the file
+	calls   int       // names of what is sent differ: a server may remember one that is gone
 }
 
 // addTransfer compares `thru transfer` with the clients of each protocol.
@@ -111,6 +113,7 @@ func (r *report) addService(ctx context.Context, w io.Writer, service fileServic
 		}
 		r.settings.progress("")
 		m.nowhere.out = append(m.nowhere.out, m.words())
+		m.whole.out = append(m.whole.out, "thru's first byte comes after "+digits(median(m.setups)/1e6)+" ms")
 		r.add(w, m.nowhere)
 		r.add(w, m.whole)
 	}
@@ -163,7 +166,11 @@ func newMoving(s settings, service fileService, server servers.Server, dir strin
 			continue
 		}
 		m.clients = append(m.clients, c)
-		add(c.program + " " + programVersion(c.program, c.version))
+		name := c.program
+		if c.version != "" {
+			name += " " + programVersion(c.program, c.version)
+		}
+		add(strings.TrimSpace(name))
 	}
 	return m
 }
@@ -200,14 +207,17 @@ func (m *moving) round(ctx context.Context) error {
 // Files of the comparison: the one at this end that is sent, that which comes, and those at the server.
 func (m *moving) local() string  { return filepath.Join(m.dir, "local") }
 func (m *moving) landed() string { return filepath.Join(m.dir, "landed") }
-func (m *moving) sent() string   { return filepath.Join(m.server.Folder, "sent") }
+func (m *moving) sent() string   { return filepath.Join(m.server.Folder, m.name()) }
+
+// name is that of the next file that is sent.
+func (m *moving) name() string { return fmt.Sprint("sent", m.calls) }
 
 // thruMoves runs `thru transfer`, which moves the file over memory and then whole.
 func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err error) {
 	name, more := "there", []string{"--to", m.landed()}
 	target := m.landed()
 	if m.upload {
-		name, more, target = "sent", []string{"--upload", "--from", m.local(), "--no-read-back"}, m.sent()
+		name, more, target = m.name(), []string{"--upload", "--from", m.local(), "--no-read-back"}, m.sent()
 	}
 	argv := []string{"env", "HOME=" + m.dir, "XDG_CONFIG_HOME=" + m.dir, "XDG_STATE_HOME=" + m.dir, "THRU_PASSWORD=" + m.server.Secret,
 		m.settings.thru, "transfer", m.service.url(m.server, name), "--json", "--overwrite", "--no-disk", "--no-checksum"}
@@ -218,11 +228,10 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 		argv = append(argv, "--identity", m.server.Config.Key)
 	}
 	out, _, err := m.run(ctx, append(argv, more...), target)
-	if err != nil {
-		return 0, 0, err
-	}
 	var d measure.Document
-	if err := json.Unmarshal([]byte(out), &d); err != nil || d.Transfer == nil {
+	if perr := json.Unmarshal([]byte(out), &d); perr == nil && d.Error != nil {
+		return 0, 0, fmt.Errorf("thru: %s", d.Error.Message)
+	} else if err = errors.Join(err, perr); err != nil || d.Transfer == nil {
 		return 0, 0, fmt.Errorf("reading thru's JSON: %w", err)
 	}
 	for _, run := range d.Transfer.Runs {
@@ -231,6 +240,7 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 			nowhere = run.Bps.Value
 		case run.Layer == measure.LayerWhole:
 			whole = float64(run.Bytes) * 8e9 / float64(run.SetupNs+run.ElapsedNs)
+			m.setups = append(m.setups, float64(run.SetupNs))
 		}
 	}
 	m.named = append(m.named, d.Transfer.Binds)
@@ -240,11 +250,15 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 // clientMoves runs one of the other programs, of a download twice.
 func (m *moving) clientMoves(ctx context.Context, c fileClient) (nowhere, whole float64, err error) {
 	if m.upload {
-		_, took, err := m.run(ctx, c.put(m.local(), "sent"), m.sent())
+		_, took, err := m.run(ctx, c.put(m.local(), m.name()), m.sent())
 		bps := m.rate(took)
 		return bps, bps, err
 	}
-	_, took, err := m.run(ctx, c.get("there", os.DevNull), "")
+	to := os.DevNull
+	if c.keeps {
+		to = m.landed()
+	}
+	_, took, err := m.run(ctx, c.get("there", to), "")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -273,6 +287,7 @@ func (m *moving) run(ctx context.Context, argv []string, target string) (out str
 	}
 	os.Remove(m.landed())
 	os.Remove(m.sent())
+	m.calls++
 	if info, serr := os.Lstat(os.DevNull); serr != nil || info.Mode()&os.ModeCharDevice == 0 {
 		err = errors.Join(err, fmt.Errorf("%s has replaced %s", argv[0], os.DevNull))
 	}

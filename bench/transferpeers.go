@@ -23,9 +23,10 @@ type fileService struct {
 
 // fileClient is a program with its calls. name is that of a file at the server.
 type fileClient struct {
-	program, version string // version: the flag that it says it by
+	program, version string // version: the flag that it says it by; empty: it says none
 	get              func(name, local string) []string
 	put              func(local, name string) []string
+	keeps            bool // it cannot write to the null device
 }
 
 // name is that of a comparison.
@@ -114,7 +115,7 @@ func webClients(scheme string) func(servers.Server, string) []fileClient {
 		there := scheme + "://" + at.Address() + "/" + at.Dir + "/"
 		return []fileClient{{"curl", "--version",
 			func(name, local string) []string { return with(call, "-o", local, there+name) },
-			func(local, name string) []string { return with(call, "-T", local, there+name) },
+			func(local, name string) []string { return with(call, "-T", local, there+name) }, false,
 		}}
 	}
 }
@@ -124,7 +125,7 @@ func ftpClients(encrypted bool) func(servers.Server, string) []fileClient {
 		call, set := []string{"curl", "-qsSf"}, "set xfer:clobber yes; "
 		if encrypted {
 			call = append(call, "--ssl-reqd", "-k")
-			set += "set ftp:ssl-force yes; set ftp:ssl-protect-data yes; set ssl:verify-certificate no; "
+			set += "set ftp:ssl-force yes; set ftp:ssl-allow-anonymous yes; set ftp:ssl-protect-data yes; set ssl:verify-certificate no; "
 		}
 		there := "ftp://" + at.Address()
 		script := func(line string) []string {
@@ -132,10 +133,10 @@ func ftpClients(encrypted bool) func(servers.Server, string) []fileClient {
 		}
 		return []fileClient{{"curl", "--version",
 			func(name, local string) []string { return with(call, "-o", local, there+"/"+at.Dir+"/"+name) },
-			func(local, name string) []string { return with(call, "-T", local, there+"/"+at.Dir+"/"+name) },
+			func(local, name string) []string { return with(call, "-T", local, there+"/"+at.Dir+"/"+name) }, false,
 		}, {"lftp", "--version",
 			func(name, local string) []string { return script("get " + at.Dir + "/" + name + " -o " + local) },
-			func(local, name string) []string { return script("put " + local + " -o " + at.Dir + "/" + name) },
+			func(local, name string) []string { return script("put " + local + " -o " + at.Dir + "/" + name) }, false,
 		}}
 	}
 }
@@ -148,12 +149,12 @@ func sshClients(at servers.Server, _ string) []fileClient {
 		return append(call, there)
 	}
 	scp := with([]string{"scp"}, options...)
-	return []fileClient{{"sftp", "-V",
+	return []fileClient{{"sftp", "",
 		func(name, local string) []string { return batch("get /" + at.Dir + "/" + name + " " + local) },
-		func(local, name string) []string { return batch("put " + local + " /" + at.Dir + "/" + name) },
-	}, {"scp", "-V",
+		func(local, name string) []string { return batch("put " + local + " /" + at.Dir + "/" + name) }, false,
+	}, {"scp", "",
 		func(name, local string) []string { return with(scp, there+":/"+at.Dir+"/"+name, local) },
-		func(local, name string) []string { return with(scp, local, there+":/"+at.Dir+"/"+name) },
+		func(local, name string) []string { return with(scp, local, there+":/"+at.Dir+"/"+name) }, false,
 	}}
 }
 
@@ -162,15 +163,15 @@ func smbClients(at servers.Server, _ string) []fileClient {
 	call := []string{"smbclient", "//" + servers.Host + "/" + share, "-p", at.Config.Port, "-U", at.Config.User + "%" + at.Secret, "-s", os.DevNull, "-D", folder, "-c"}
 	return []fileClient{{"smbclient", "--version",
 		func(name, local string) []string { return with(call, "get "+name+" "+local) },
-		func(local, name string) []string { return with(call, "put "+local+" "+name) },
+		func(local, name string) []string { return with(call, "put "+local+" "+name) }, false,
 	}}
 }
 
 func nfsClients(at servers.Server, _ string) []fileClient {
 	there := "nfs://" + servers.Host + "/" + at.Dir + "/"
-	return []fileClient{{"nfs-cp", "--help",
+	return []fileClient{{"nfs-cp", "", // it has no version of its own, and makes every file anew
 		func(name, local string) []string { return []string{"nfs-cp", there + name, local} },
-		func(local, name string) []string { return []string{"nfs-cp", local, there + name} },
+		func(local, name string) []string { return []string{"nfs-cp", local, there + name} }, true,
 	}}
 }
 
@@ -184,7 +185,7 @@ func rsyncClients(at servers.Server, _ string) []fileClient {
 			}
 			return with(call, there+name, local)
 		},
-		func(local, name string) []string { return with(call, local, there+name) },
+		func(local, name string) []string { return with(call, local, there+name) }, false,
 	}}
 }
 

@@ -57,8 +57,10 @@ type observed struct {
 
 // program is a process that has such a connection.
 type program struct {
+	pid           int
 	name          string
 	first, latest measure.Process
+	quota         *measure.QuotaSpan // of its control group, when it was found; nil: it has none
 }
 
 // Observe implements bus.Handler.
@@ -292,7 +294,8 @@ func (o *observation) search(now time.Time) {
 		for _, h := range all {
 			if o.programs[h.PID] == nil {
 				if p, err := o.host.Process(h.PID); err == nil {
-					o.programs[h.PID] = &program{name: h.Name, first: p, latest: p}
+					quota, _ := o.host.QuotaOf(h.PID) // what cannot be read is not known
+					o.programs[h.PID] = &program{pid: h.PID, name: h.Name, first: p, latest: p, quota: quota}
 				}
 			}
 		}
@@ -321,8 +324,11 @@ func (p *program) used() int64 {
 func (o *observation) seen(after host.Snapshot) bus.ObservedReply {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	r := bus.ObservedReply{Host: host.Span(o.before, after, o.before.Taken), Streams: []measure.Stream{}}
-	r.Host.Missing = append(r.Host.Missing, o.before.Missing...)
+	all := slices.SortedFunc(maps.Values(o.programs), func(a, b *program) int { return cmp.Compare(b.used(), a.used()) })
+	before := o.before
+	before.Quota, after.Quota = o.quotas(all)
+	r := bus.ObservedReply{Host: host.Span(before, after, before.Taken), Streams: []measure.Stream{}}
+	r.Host.Missing = append(r.Host.Missing, before.Missing...)
 	found := 0
 	for _, x := range o.conns {
 		if x.found {
@@ -334,11 +340,10 @@ func (o *observation) seen(after host.Snapshot) bus.ObservedReply {
 	if why := o.whyFew(found); why != "" {
 		r.Missing = append(r.Missing, measure.NotChecked{Fact: "streams", Why: why})
 	}
-	if len(o.programs) == 0 {
+	if len(all) == 0 {
 		r.Missing = append(r.Missing, measure.NotChecked{Fact: "worker", Why: o.whyNobody(found)})
 		return r
 	}
-	all := slices.SortedFunc(maps.Values(o.programs), func(a, b *program) int { return cmp.Compare(b.used(), a.used()) })
 	sum := measure.Process{}
 	for _, p := range all {
 		sum.UserNs += p.latest.UserNs - p.first.UserNs
@@ -348,6 +353,20 @@ func (o *observation) seen(after host.Snapshot) bus.ObservedReply {
 	}
 	r.Host.Worker = &sum
 	return r
+}
+
+// quotas are the counters of the busiest process's control group, as it was found
+// and now: the agent's own quota is no matter of the server.
+func (o *observation) quotas(busiest []*program) (before, after *measure.QuotaSpan) {
+	for _, p := range busiest {
+		if p.quota == nil {
+			continue
+		}
+		if now, err := o.host.QuotaOf(p.pid); err == nil && now != nil {
+			return p.quota, now
+		}
+	}
+	return nil, nil
 }
 
 // whyFew says why connections were not found; empty: all were.

@@ -32,6 +32,7 @@ type carrier struct {
 	live      func(mover.Live)
 
 	told     *measure.Transfer // of the document; nil until Greet
+	info     transfer.Info     // of the latest session with the server
 	mark     string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
 	made     []string          // files at the server that are to go again
 	warnings []string
@@ -262,6 +263,7 @@ func (m *carrier) note(info transfer.Info) {
 	if info.Client == "" || m.told == nil {
 		return
 	}
+	m.info = info
 	t := m.told
 	t.Server, t.Client, t.Identity, t.Agreed = info.Server, info.Client, info.Fingerprint, info.Details
 }
@@ -335,17 +337,13 @@ func (m *carrier) readBack(ctx context.Context, name string, run *measure.Transf
 func (m *carrier) moveDown(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	job := mover.Job{
 		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live, Beside: beside,
-		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil },
-		Sum:  m.sums(layer),
+		Sink: m.sink, Sum: m.sums(layer),
 	}
 	if m.generates() {
 		job.Same = &m.stream
 	}
-	switch {
-	case layer == measure.LayerWhole:
+	if layer == measure.LayerWhole {
 		job.Sink = m.file
-	case m.cmd.To == toMemory:
-		job.Sink = func(int, int) (mover.Sink, error) { return mover.Memory(), nil }
 	}
 	out, err := mover.Run(ctx, job)
 	m.note(out.Info)
@@ -353,6 +351,14 @@ func (m *carrier) moveDown(ctx context.Context, layer string, beside control.Bes
 		out.Run.SHA256, err = mover.Sum(m.cmd.toFile())
 	}
 	return out.Run, err
+}
+
+// sink is where a download goes that ends at no disk.
+func (m *carrier) sink(int, int) (mover.Sink, error) {
+	if m.cmd.To == toMemory {
+		return mover.Memory(), nil
+	}
+	return mover.Nowhere(), nil
 }
 
 // sums tells whether the checksum is taken over a layer: it costs CPU, so only
@@ -391,50 +397,6 @@ func (m *carrier) Small(ctx context.Context) (*measure.TransferRun, error) {
 	}
 	run.Layer = measure.LayerMemory
 	return &run, err
-}
-
-// Ceiling is what the client carries against a server in this process.
-func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
-	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server in this process, over loopback"}
-	encrypted, served := map[string]bool{"http": false, "https": true}[m.target.protocol]
-	if !served {
-		l.Missing = "thru has no server of " + m.target.protocol + " to measure its client against"
-		return l
-	}
-	bps, err := m.againstItself(ctx, encrypted)
-	if err != nil {
-		l.Missing = err.Error()
-		return l
-	}
-	l.Bps = &bps
-	return l
-}
-
-// ceilingBytes is what is moved to know the client's own ceiling.
-const ceilingBytes = 512 << 20
-
-func (m *carrier) againstItself(ctx context.Context, encrypted bool) (float64, error) {
-	server, err := mover.ServeHTTP(m.stream, encrypted)
-	if err != nil {
-		return 0, err
-	}
-	defer server.Close()
-	there := *m
-	there.config.Host, there.config.Port, there.config.Pin, there.config.Insecure = server.Host, server.Port, server.Pin, false
-	there.config.User, there.config.Dial = "", (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial
-	out, err := mover.Run(ctx, mover.Job{
-		Direction: m.direction, Clients: there.clients(1), Files: 1, Bytes: ceilingBytes, Overwrite: true,
-		Name:   func(int, int) string { return fmt.Sprint(ceilingBytes) },
-		Sink:   func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil },
-		Source: func(int, int) (io.ReadCloser, error) { return m.generated(ceilingBytes) },
-	})
-	if err != nil {
-		return 0, err
-	}
-	if out.Run.Bps == nil {
-		return 0, errors.New("no byte passed")
-	}
-	return out.Run.Bps.Value, nil
 }
 
 // folder is that of the file at this end; "" where none takes part.

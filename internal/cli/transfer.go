@@ -53,6 +53,7 @@ type transferCmd struct {
 	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there."`
 	Keep       bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
 	NoDisk     bool   `group:"What" name:"no-disk" help:"Do not measure the disk here apart: what it carries is told by the time that the transfer spent in its file."`
+	NoCeiling  bool   `group:"What" name:"no-ceiling" help:"Do not measure the client on this machine alone, which takes up to 3 s."`
 	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave SHA-256 out: it takes CPU."`
 	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
 
@@ -265,7 +266,7 @@ func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
 	if c.EndPoint == "" || c.EndPoint == control.Local {
 		return nil, nil
 	}
-	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: 1}
+	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: c.Many}
 	err := readAll([]reading{{"-t", c.Time, "10 or 0.5", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }}})
 	if err != nil {
 		return nil, err
@@ -305,6 +306,8 @@ func hinted(err error, overwrite bool) error {
 		{transfer.ErrSource, "a file that nobody changes while it is sent"},
 		{transfer.ErrSilent, "--timeout TIME waits longer; a firewall drops what it does not allow without a word"},
 		{syscall.ECONNREFUSED, "is the server running, and is that its port? The URL names another: PROTO://HOST:PORT/PATH"},
+		{syscall.ECONNRESET, "the server, or something on the way, closed the connection: its log says why"},
+		{syscall.EPIPE, "the server, or something on the way, closed the connection: its log says why"},
 		{syscall.ENAMETOOLONG, "a shorter name"},
 	} {
 		if errors.Is(err, x.is) {

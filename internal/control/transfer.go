@@ -115,7 +115,7 @@ func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transfer
 // spoiled is an error where what arrived is not what was sent.
 func spoiled(t *measure.Transfer, run *measure.TransferRun) error {
 	if run.Checked != nil && !*run.Checked {
-		return fault.Failf("something between the ends changes data: the path is not to be trusted", "control: what arrived by %s is not what was sent", t.Protocol)
+		return fault.Failf("unless somebody else wrote that file meanwhile, something between the ends changes data, and the path is not to be trusted", "control: what arrived by %s is not what was sent", t.Protocol)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (c *course) judge() (string, *bound) {
 	if layer, o := c.floor(); o != nil {
 		return layer, o
 	}
-	for _, rule := range []func() *bound{c.window, c.sureTCP, c.cipher, c.tcp, c.roundTrips, c.starved, c.open} {
+	for _, rule := range []func() *bound{c.window, c.sureTCP, c.cipher, c.tcp, c.roundTrips, c.open} {
 		if o := rule(); o != nil {
 			return c.run.Layer, o
 		}

@@ -19,19 +19,24 @@ func (c *course) sureTCP() *bound {
 	return nil
 }
 
-// tcp holds where the server has no CPU left, or TCP holds the data connections up.
+// tcp holds where the server has no CPU left, TCP holds the data connections up,
+// or they have nothing to carry.
 func (c *course) tcp() *bound {
 	if o := c.farCPU(); o != nil {
 		return o
 	}
-	return c.heldByTCP()
+	if o := c.heldByTCP(); o != nil {
+		return o
+	}
+	return c.starved()
 }
 
 // starved holds where the server's program has nothing to send most of the time,
-// though there is room for it.
+// though there is room for it. One that is asked for each block waits for that.
 func (c *course) starved() *bound {
 	f := c.dataFlow()
-	if f == nil || c.t.Direction == measure.Upload {
+	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync"}, c.t.Protocol)
+	if f == nil || c.t.Direction == measure.Upload || !streams {
 		return nil
 	}
 	idle, known := f.sender.idlePct()
@@ -84,11 +89,11 @@ func (c *course) heldByTCP() *bound {
 	return nil
 }
 
-// ofConnections are the causes that the counters of a connection alone tell. What
-// a program does with it is no matter of these: app-limited would be said of
+// ofConnections are the causes that the counters of a connection and of the host
+// tell by themselves. What a program does with it is no matter of these: app-limited would be said of
 // every protocol that waits for answers.
 func ofConnections() []string {
-	return []string{"mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "paced", "policer", "reordering", "loss", "shaper", "sack-off"}
+	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "paced", "policer", "reordering", "loss", "shaper", "sack-off"}
 }
 
 // isDisproved tells of causes of the path that the network's own test did not
@@ -150,14 +155,14 @@ func (c *course) evidence(name string, streams []measure.Stream, span *measure.H
 	return e
 }
 
-// server is the name of the agent at the server; "server" without one.
+// server is the name of the agent at the server; empty without one.
 func (c *course) server() string {
 	for _, e := range c.doc.EndPoints {
 		if e.Name != "local" {
 			return e.Name
 		}
 	}
-	return "server"
+	return ""
 }
 
 // farEnd is the place of what is found at the server.
@@ -241,7 +246,7 @@ func (c *course) sendRoom(f *flow) []judged {
 		return nil
 	}
 	bound := f.boundOf(flight)
-	o := likely("the send buffer of %s (SO_SNDBUF %s) is too small for a round trip of %s", f.sender.name, unit.Size(int64(buffer)), unit.Duration(int64(loaded)))
+	o := likely("%s send buffer (SO_SNDBUF %s) is too small for a round trip of %s", c.senders(), unit.Size(int64(buffer)), unit.Duration(int64(loaded)))
 	o.at(f.sender.where()).by(above(f.sender.proof("readings in which the send buffer was used up", full, "pct"), blockedBar),
 		f.sender.proof("in flight, mean", flight, "bytes"), f.sender.proof("SO_SNDBUF as granted", buffer, "bytes"), f.sender.proof("congestion window, mean", cwnd, "bytes")).
 		costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
@@ -250,6 +255,14 @@ func (c *course) sendRoom(f *flow) []judged {
 		o.confidence = measure.Certain
 	}
 	return []judged{{rule: Rule{Cause: "send-buffer"}, outcome: o}}
+}
+
+// senders is the end that sends, in the words of a sentence.
+func (c *course) senders() string {
+	if c.t.Direction == measure.Upload {
+		return "this end's"
+	}
+	return "the server's"
 }
 
 // bufferFull is the share of readings in which the send buffer was used up, in percent.

@@ -177,10 +177,28 @@ func (f FS) quota(l levels) (quota, error) {
 	return least, nil
 }
 
-// ownQuota finds the least quota of the groups around this process. A kernel
-// without control groups has none, nor has the root of all groups.
-func (f FS) ownQuota() (quota, error) {
-	groups, err := parsed(f.read, "proc/self/cgroup", parseCgroup)
+// ownQuota finds the least quota of the groups around this process.
+func (f FS) ownQuota() (quota, error) { return f.quotaAround("self") }
+
+// QuotaOf is the least quota of the groups around a process, as its counters are
+// now; nil where it has none.
+func (h *Host) QuotaOf(pid int) (*measure.QuotaSpan, error) {
+	q, err := h.fs.quotaAround(strconv.Itoa(pid))
+	if err != nil || q.dir == "" {
+		return nil, err
+	}
+	t, err := h.fs.throttling(q.dir)
+	if err != nil {
+		return nil, err
+	}
+	return &measure.QuotaSpan{CPUs: q.cpus, Periods: t.periods, Throttled: t.throttled, ThrottledNs: t.ns}, nil
+}
+
+// quotaAround finds the least quota of the groups around a process, by its number
+// or "self". A kernel without control groups has none, nor has the root of all
+// groups.
+func (f FS) quotaAround(process string) (quota, error) {
+	groups, err := parsed(f.read, path.Join("proc", process, "cgroup"), parseCgroup)
 	if err != nil {
 		return quota{}, unlessAbsent(err)
 	}

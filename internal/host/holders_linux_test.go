@@ -75,3 +75,19 @@ func TestSocketInode(t *testing.T) {
 		}
 	}
 }
+
+// TestQuotaOf reads the quota of another process's control group.
+func TestQuotaOf(t *testing.T) {
+	h := Host{fs: files(t, map[string]string{
+		"proc/17/cgroup": "0::/web", "proc/18/cgroup": "0::/", "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw",
+		"sys/fs/cgroup/web/cpu.max": "20000 100000\n", "sys/fs/cgroup/web/cpu.stat": "usage_usec 5\nnr_periods 40\nnr_throttled 30\nthrottled_usec 7\n",
+	})}
+	if q, err := h.QuotaOf(17); err != nil || q == nil || q.CPUs != 0.2 || q.Periods != 40 || q.Throttled != 30 || q.ThrottledNs != 7000 {
+		t.Errorf("%+v, %v", q, err)
+	}
+	for _, pid := range []int{18, 19} {
+		if q, err := h.QuotaOf(pid); q != nil || err != nil {
+			t.Errorf("%d: %+v, %v", pid, q, err)
+		}
+	}
+}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"path"
 	"time"
 )
 
@@ -51,6 +53,7 @@ type Info struct {
 	Fingerprint string   // of certificate or host key: "sha256:..."
 	Details     []string // what was negotiated: cipher, dialect, block sizes
 	Library     bool     // its bytes pass through this process
+	Block       int      // bytes per read and write that were settled; 0: the protocol has none, or they are Config.Block
 }
 
 // Client moves files of one server. It is used by one goroutine at a time.
@@ -68,7 +71,7 @@ type Session interface {
 	// Get writes a file's bytes to w and returns how many there were.
 	Get(ctx context.Context, path string, w io.Writer) (int64, error)
 	// Put makes a file of size bytes of r. Unless overwrite, one that exists is ErrExists.
-	// One that was not written whole is removed.
+	// One that was not written whole is removed; where it cannot be, the error is Left.
 	Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error
 	// Remove removes what Put made.
 	Remove(ctx context.Context, path string) error
@@ -77,3 +80,19 @@ type Session interface {
 	Sockets() []net.Conn
 	Close() error
 }
+
+// Left says that an upload failed, and that its session could not remove what there
+// is of it any more. Another session may.
+type Left struct {
+	Path  string // as Remove takes it
+	Cause error  // why the upload failed
+	Err   error  // why it could not be removed
+}
+
+// Error says both.
+func (l *Left) Error() string {
+	return fmt.Sprintf("%v; its session could not remove %s: %v", l.Cause, path.Base(l.Path), l.Err)
+}
+
+// Unwrap returns both.
+func (l *Left) Unwrap() []error { return []error{l.Cause, l.Err} }

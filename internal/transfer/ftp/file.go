@@ -126,7 +126,7 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 			err = s.finish(temp, path, size, overwrite)
 		}
 		if err != nil && source.began {
-			err = errors.Join(err, s.undo(temp))
+			err = s.undo(temp, err)
 		}
 		return err
 	})
@@ -150,14 +150,14 @@ func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	return nil
 }
 
-// undo removes what is half there. While the session lives, it can.
-func (s *session) undo(temp string) error {
+// undo removes what is half there, and returns the cause. While the session lives, it can.
+func (s *session) undo(temp string, cause error) error {
 	err := s.conn.Delete(temp)
 	var reply *textproto.Error
 	if err == nil || errors.As(err, &reply) && reply.Code == ftp.StatusFileUnavailable { // 550: it is not there
-		return nil
+		return cause
 	}
-	return fmt.Errorf("ftp: %s is left at the server: %w", temp, err)
+	return &transfer.Left{Path: temp, Cause: cause, Err: err}
 }
 
 // source remembers what became of the reader.

@@ -59,7 +59,7 @@ type Live struct {
 type Outcome struct {
 	Run  measure.TransferRun
 	Info transfer.Info
-	Made []string // files that are whole at the server now
+	Made []string // files that are at the server now: whole ones, and what a broken session has left
 }
 
 // run is a job under way.
@@ -258,11 +258,14 @@ func (r *run) put(ctx context.Context, s transfer.Session, client, file int) err
 	name := r.job.Name(client, file)
 	err = s.Put(ctx, name, o, r.job.Bytes, r.job.Overwrite)
 	sum := o.end()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := (*transfer.Left)(nil); errors.As(err, &left) {
+		r.outcome.Made = append(r.outcome.Made, left.Path)
+	}
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.outcome.Run.SHA256 = sum
 	r.outcome.Made = append(r.outcome.Made, name)
 	return nil

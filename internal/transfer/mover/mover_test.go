@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ type shelf struct {
 	cut   int   // bytes after which a Get fails; 0: it does not
 	deny  error // what Open fails with
 	spoil bool  // one bit of each Get is turned
+	leave bool  // a Put breaks, and cannot remove its part
 }
 
 func (s *shelf) Open(context.Context) (transfer.Session, error) {
@@ -80,6 +82,9 @@ func (v visit) Get(_ context.Context, path string, w io.Writer) (int64, error) {
 func (v visit) Put(_ context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	if _, err := v.file(path); err == nil && !overwrite {
 		return transfer.ErrExists
+	}
+	if v.leave {
+		return &transfer.Left{Path: path + ".part", Cause: transfer.ErrSilent, Err: io.ErrClosedPipe}
 	}
 	b, err := io.ReadAll(r)
 	if err == nil && int64(len(b)) != size {
@@ -191,6 +196,18 @@ func download(server transfer.Client, same *Stream, sink func(int, int) (Sink, e
 	return Job{
 		Direction: measure.Download, Clients: []transfer.Client{server}, Files: 1, Bytes: 1 << 20, Same: same, Sum: true,
 		Name: func(int, int) string { return "f" }, Sink: sink,
+	}
+}
+
+// TestBroken: what a session leaves that broke is told, for another to remove.
+func TestBroken(t *testing.T) {
+	out, err := Run(t.Context(), Job{
+		Direction: measure.Upload, Clients: []transfer.Client{&shelf{leave: true}}, Files: 1, Bytes: 3,
+		Name:   func(int, int) string { return "f" },
+		Source: func(int, int) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("abc")), nil },
+	})
+	if !errors.Is(err, transfer.ErrSilent) || len(out.Made) != 1 || out.Made[0] != "f.part" {
+		t.Errorf("%q, %v", out.Made, err)
 	}
 }
 
@@ -308,19 +325,15 @@ func TestCheckTarget(t *testing.T) {
 	}
 }
 
-// TestLoopback: the server that a client is measured against gives the stream,
-// and its connections are seen.
-func TestLoopback(t *testing.T) {
+// TestDialer: what comes over its connections is the stream, and they are seen.
+func TestDialer(t *testing.T) {
 	s := stream(t, 3)
-	l, err := ServeHTTP(s, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, s.Reader(0, 3_000_000)) }))
+	defer server.Close()
 	d := &Dialer{Buffer: 100_000}
 	client := http.Client{Transport: &http.Transport{DialContext: d.Dial}}
 	defer client.CloseIdleConnections()
-	reply, err := client.Get("http://" + net.JoinHostPort(l.Host, l.Port) + "/3000000")
+	reply, err := client.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

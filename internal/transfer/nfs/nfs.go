@@ -123,7 +123,7 @@ func (s *session) describe(conn net.Conn, root mounted, most limits, uid, gid ui
 	if a, ok := conn.LocalAddr().(*net.TCPAddr); ok && a.Port < 1024 {
 		from = "a port below 1024"
 	}
-	s.info = transfer.Info{Client: "thru's own NFSv3 client", Library: true, Details: []string{
+	s.info = transfer.Info{Client: "thru's own NFSv3 client", Library: true, Block: s.shape.Block, Details: []string{
 		"NFS 3 over TCP, /" + root.dir + " mounted in user space",
 		fmt.Sprintf("as user %d, group %d (AUTH_SYS), from %s", uid, gid, from),
 		fmt.Sprintf("the server takes reads of %d bytes and writes of %d", most.reads, most.writes),
@@ -274,7 +274,7 @@ func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, ov
 		}
 		gone := status(2)
 		if left := s.remove(lasting, dir, temp); left != nil && !errors.Is(left, gone) && handle != nil {
-			err = fmt.Errorf("%w; %s is left behind: %w", err, temp, left)
+			err = &transfer.Left{Path: path.Join(path.Dir(p), temp), Cause: err, Err: left}
 		}
 		return refined(err, transfer.ErrReadOnly)
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 
 	"thru/internal/transfer"
@@ -157,8 +158,10 @@ func (c *caller) receive() {
 }
 
 // readRecord reads the pieces of one record.
-func readRecord(in io.Reader) ([]byte, error) {
-	var record []byte
+func readRecord(in io.Reader) ([]byte, error) { return readInto(in, nil) }
+
+// readInto appends the pieces of one record to an empty slice, in whose room they may fit.
+func readInto(in io.Reader, record []byte) ([]byte, error) {
 	for {
 		var mark [4]byte
 		if _, err := io.ReadFull(in, mark[:]); err != nil {
@@ -170,7 +173,7 @@ func readRecord(in io.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("a reply of more than %d bytes", maxRecord)
 		}
 		begin := len(record)
-		record = append(record, make([]byte, n)...)
+		record = slices.Grow(record, n)[:begin+n]
 		if _, err := io.ReadFull(in, record[begin:]); err != nil {
 			return nil, err
 		}

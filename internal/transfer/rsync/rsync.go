@@ -43,8 +43,8 @@ type session struct {
 
 var _ transfer.Outside = (*session)(nil)
 
-// Open finds the program, hears the daemon's greeting, and logs in to the module
-// that cfg.Path begins with.
+// Open finds the program and hears the daemon's greeting. There is no login beside
+// that of each call: what the daemon refuses, the first one says.
 func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{cfg: c.cfg}
 	if err := checkName(c.cfg.Path); err != nil {
@@ -65,9 +65,6 @@ func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	}
 	protocol, err := s.greeting(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, err)
-	}
-	if _, _, err := s.list(ctx, c.cfg.Path); err != nil {
 		return nil, fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, err)
 	}
 	s.describe(protocol)
@@ -183,7 +180,8 @@ func (s *session) call(ctx context.Context, denied error, progress func(int64), 
 
 // list asks for one file, and tells whether the module has it.
 func (s *session) list(ctx context.Context, p string) (e entry, found bool, err error) {
-	out, err := s.call(ctx, transfer.ErrDenied, nil, "--list-only", "--", s.target(p))
+	// The program's small messages would wait for each other's acknowledgement (Nagle).
+	out, err := s.call(ctx, transfer.ErrDenied, nil, "--list-only", "--sockopts=TCP_NODELAY", "--", s.target(p))
 	switch {
 	case errors.Is(err, errNoFile):
 		return entry{}, false, nil

@@ -104,7 +104,11 @@ func TestRefused(t *testing.T) {
 	} {
 		cfg := server.Config
 		c.change(&cfg)
-		if _, err := New(cfg).Open(t.Context()); !errors.Is(err, c.want) {
+		s, err := New(cfg).Open(t.Context())
+		if err == nil {
+			_, err = s.Size(t.Context(), cfg.Path)
+		}
+		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}

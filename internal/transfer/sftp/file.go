@@ -38,6 +38,14 @@ func place(path string) string {
 	return "/" + path
 }
 
+// unplace is the other way round.
+func unplace(path string) string {
+	if absolute, ok := strings.CutPrefix(path, "/"); ok {
+		return absolute
+	}
+	return "~/" + path
+}
+
 // guard runs an operation over one path.
 func (s *session) guard(ctx context.Context, path string, do func(ctx context.Context, path string) error) error {
 	if err := transfer.CheckName(path); err != nil {
@@ -96,8 +104,10 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	sink := &sink{w: transfer.Sink(ctx, w)}
 	_, err = file.WriteTo(sink)
 	switch {
-	case sink.err != nil || ctx.Err() != nil:
-		return sink.n, fmt.Errorf("sftp: getting it: %w", errors.Join(sink.err, err))
+	case sink.err != nil:
+		return sink.n, fmt.Errorf("sftp: getting it: %w", sink.err)
+	case ctx.Err() != nil:
+		return sink.n, fmt.Errorf("sftp: getting it: %w", err)
 	case sink.n < info.Size():
 		return sink.n, fmt.Errorf("sftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, sink.n, info.Size(), errors.Join(err, io.ErrUnexpectedEOF))
 	case err != nil:
@@ -143,7 +153,7 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 			err = s.finish(temp, path, size, overwrite)
 		}
 		if err != nil {
-			err = errors.Join(err, s.undo(temp))
+			err = s.undo(temp, err)
 		}
 		return err
 	})
@@ -203,12 +213,12 @@ func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	return judge("naming it", s.sftp.Rename(temp, path), true)
 }
 
-// undo removes what is half there. While the session lives, it can.
-func (s *session) undo(temp string) error {
+// undo removes what is half there, and returns the cause. While the session lives, it can.
+func (s *session) undo(temp string, cause error) error {
 	if err := s.sftp.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("sftp: %s is left at the server: %w", temp, err)
+		return &transfer.Left{Path: unplace(temp), Cause: cause, Err: err}
 	}
-	return nil
+	return cause
 }
 
 // Remove removes a file.

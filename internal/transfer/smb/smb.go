@@ -130,7 +130,7 @@ func (s *session) describe(seen *tap, i *initiator) {
 	encrypted := seen.stop()
 	s.shape = pump.Fit(n.block(s.cfg.Block))
 	s.info = transfer.Info{
-		Server: i.server(), Client: named(), Library: true,
+		Server: i.server(), Client: named(), Library: true, Block: s.shape.Block,
 		Details: append(n.describe(encrypted),
 			fmt.Sprintf("%d requests of %d bytes in flight, %d credits asked for", s.shape.Depth, s.shape.Block, credits)),
 	}

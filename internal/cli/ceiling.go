@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"thru/internal/control"
+	"thru/internal/measure"
+	"thru/internal/transfer/loopback"
+	"thru/internal/transfer/mover"
+	"thru/internal/unit"
+)
+
+const (
+	// ceilingTime is how long the run lasts that tells the client's own ceiling.
+	ceilingTime = 1500 * time.Millisecond
+	// ceilingLimit is what that and its trials may take, of a program three times as
+	// much: a run of it that is cut off says nothing.
+	ceilingLimit = 3 * time.Second
+	// ceilingTrial is how much is moved first, in bytes, of each client; of a server
+	// with bounded room a share of that: its client is a program that starts slowly, too.
+	ceilingTrial      = 4 << 20
+	ceilingTrialShare = 8
+	// ceilingGrowth bounds how much more is moved next.
+	ceilingGrowth = 16
+)
+
+// Ceiling is what as many clients as the transfer has carry on this machine alone.
+func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
+	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server on this machine, over loopback"}
+	if m.cmd.NoCeiling {
+		l.Missing = "--no-ceiling"
+		return l
+	}
+	server, err := loopback.Serve(ctx, m.target.protocol, loopback.Options{Fill: m.fill(), Agreed: m.info.Details})
+	if err != nil {
+		l.Missing = err.Error()
+		return l
+	}
+	run, err := m.alone(ctx, server)
+	switch err = errors.Join(err, server.Close()); {
+	case ctx.Err() != nil:
+		l.Missing = "it was interrupted"
+	case err != nil:
+		l.Missing = err.Error()
+	case run.Bps == nil:
+		l.Missing = "no run of it ended in the time that is taken for it: this machine is busy"
+	default:
+		l.Bps = &run.Bps.Value
+		l.How = fmt.Sprintf("%s against %s, over loopback: %s in %s", sameClients(m.cmd.Many), server.Is, unit.Size(run.Bytes), unit.Duration(run.ElapsedNs))
+	}
+	return l
+}
+
+func sameClients(n int) string {
+	if n == 1 {
+		return "the same client"
+	}
+	return fmt.Sprintf("%d of the same clients at once", n)
+}
+
+// fill makes the data that a download is compared with; nil where it is not.
+func (m *carrier) fill() func([]byte, int64) {
+	if m.uploads() || !m.generates() {
+		return nil
+	}
+	return m.stream.Fill
+}
+
+// alone moves more and more until it lasts long enough. A run that is cut off counts
+// by what had passed until then: of a client that is that slow nothing else is known.
+func (m *carrier) alone(ctx context.Context, server *loopback.Server) (best measure.TransferRun, err error) {
+	limit := ceilingLimit
+	if !m.info.Library {
+		limit *= 3
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	there := m.led(server)
+	size, most := int64(ceilingTrial), int64(mostSize)
+	if server.Most > 0 {
+		most = max(1, server.Most/int64(m.cmd.Many))
+		size = max(1, most/ceilingTrialShare)
+	}
+	for {
+		job, err := there.aloneJob(server, size)
+		if err != nil {
+			return best, err
+		}
+		out, err := mover.Run(ctx, job)
+		late := ctx.Err() != nil
+		if err != nil && !late {
+			return best, err
+		}
+		if err == nil || m.info.Library && out.Run.ElapsedNs > best.ElapsedNs {
+			best = out.Run
+		}
+		if late || best.Bps == nil || best.ElapsedNs >= int64(ceilingTime)*2/3 || size >= most {
+			return best, nil
+		}
+		wanted := int64(best.Bps.Value / 8 * ceilingTime.Seconds() / float64(m.cmd.Many))
+		size = min(max(wanted, 2*size), ceilingGrowth*size, most)
+	}
+}
+
+// led is the carrier with clients that go to a server of this machine, with the
+// blocks that the real one has agreed to.
+func (m *carrier) led(server *loopback.Server) *carrier {
+	there := *m
+	there.config.Dial = (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
+	there.config = server.Config(there.config)
+	if m.info.Block > 0 {
+		there.config.Block = m.info.Block
+	}
+	return &there
+}
+
+// aloneJob is the run over memory, with a server of this machine.
+func (m *carrier) aloneJob(server *loopback.Server, size int64) (mover.Job, error) {
+	job := mover.Job{
+		Direction: m.direction, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: size, Overwrite: true, Sum: m.sums(measure.LayerMemory),
+		Sink: m.sink, Source: func(int, int) (io.ReadCloser, error) { return m.generated(size) },
+	}
+	if m.uploads() {
+		job.Name = func(client, _ int) string { return server.Upload(client) }
+		return job, nil
+	}
+	if m.generates() {
+		job.Same = &m.stream
+	}
+	path, err := server.Path(size)
+	job.Name = func(int, int) string { return path }
+	return job, err
+}

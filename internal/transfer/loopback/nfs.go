@@ -1,0 +1,28 @@
+package loopback
+
+import (
+	"net"
+
+	"thru/internal/transfer/nfs"
+)
+
+// portMapper is where the client asks for other servers of this machine.
+const portMapper = "111"
+
+// serveNFS is the small server beside thru's own client.
+func serveNFS(o Options) (*Server, error) {
+	files := newShelf(o)
+	d, err := openDoor(func(_ *door, conn net.Conn) { _ = nfs.Answer(conn, files) }) // it ends with its client
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.server()
+	if err != nil {
+		return nil, err
+	}
+	s.refused = func(address string) bool {
+		_, port, err := net.SplitHostPort(address)
+		return err == nil && port == portMapper
+	}
+	return s, nil
+}

@@ -1,0 +1,237 @@
+package nfs
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Files are what Answer serves: one folder, without others in it.
+type Files interface {
+	// Size is that of a file; false where there is none.
+	Size(name string) (int64, bool)
+	// Grow makes a file at least so long, and makes it where it is not there.
+	Grow(name string, size int64)
+	// Rename gives a file another name, whatever had it before; false where there is none.
+	Rename(from, to string) bool
+	// Remove removes a file; false where there is none.
+	Remove(name string) bool
+	// Fill makes what a file holds from an offset on.
+	Fill(b []byte, offset int64)
+}
+
+// Answer serves one connection until that ends: the other end of this package's
+// client, which is measured against it. It knows what that client calls, and no
+// more; what is written is counted and forgotten.
+func Answer(conn io.ReadWriter, files Files) error {
+	a := answers{files: files}
+	in := bufio.NewReaderSize(conn, 64<<10)
+	var record, reply []byte
+	for {
+		var err error
+		if record, err = readInto(in, record[:0]); err != nil {
+			return err
+		}
+		reply = a.answer(append(reply[:0], 0, 0, 0, 0), &reader{b: record})
+		binary.BigEndian.PutUint32(reply, lastPiece|uint32(len(reply)-4))
+		if _, err := conn.Write(reply); err != nil {
+			return err
+		}
+	}
+}
+
+// Statuses that are answered (nfsstat3).
+const (
+	statusMissing = 2
+	statusExists  = 17
+	statusLong    = 63
+	statusStale   = 70
+)
+
+// rootHandle is that of the folder; that of a file is its name with fileMark before it.
+const (
+	rootHandle = "/"
+	fileMark   = "f"
+)
+
+type answers struct{ files Files }
+
+// answer adds the reply to one call (RFC 5531, section 9).
+func (a answers) answer(reply []byte, r *reader) []byte {
+	const unknown, garbage = 3, 4
+	xid := r.uint32()
+	r.bytes(8) // that it is a call, of version 2
+	program, _, number := r.uint32(), r.uint32(), r.uint32()
+	for range 2 { // credential and verifier
+		r.uint32()
+		r.opaque(maxVerf)
+	}
+	reply = appendUint32(reply, xid, msgReply, 0, authNone, 0)
+	head := len(reply)
+	reply, known := a.call(appendUint32(reply, 0), r, program, number)
+	switch {
+	case r.bad:
+		return appendUint32(reply[:head], garbage)
+	case !known:
+		return appendUint32(reply[:head], unknown)
+	}
+	return reply
+}
+
+// call does what is asked for; false where it is nothing that is known here.
+func (a answers) call(reply []byte, r *reader, program, number uint32) (_ []byte, known bool) {
+	const mnt, umnt = 1, 3
+	switch {
+	case program == mountProgram && number == mnt:
+		return mountRoot(reply, r), true
+	case program == mountProgram && number == umnt:
+		return reply, true
+	case program != nfsProgram:
+		return reply, false
+	}
+	switch number {
+	case procRead.number:
+		return a.read(reply, r), true
+	case procWrite.number:
+		return a.write(reply, r), true
+	case procGetAttr.number:
+		return a.getAttr(reply, r), true
+	case procLookup.number:
+		return a.lookup(reply, r), true
+	case procCreate.number:
+		return a.create(reply, r), true
+	case procRemove.number:
+		return a.remove(reply, r), true
+	case procRename.number:
+		return a.rename(reply, r), true
+	case procFSInfo.number:
+		return fsInfo(reply), true
+	case procCommit.number:
+		return commit(reply), true
+	}
+	return reply, false
+}
+
+func mountRoot(reply []byte, r *reader) []byte {
+	if string(r.opaque(maxRecord)) != "/" {
+		return appendUint32(reply, statusMissing)
+	}
+	return appendUint32(appendOpaque(appendUint32(reply, 0), rootHandle), 1, authSys)
+}
+
+// file is the name that a handle stands for.
+func (a answers) file(r *reader) (name string, size int64, ok bool) {
+	name, ok = strings.CutPrefix(string(r.opaque(maxHandle)), fileMark)
+	if ok {
+		size, ok = a.files.Size(name)
+	}
+	return name, size, ok
+}
+
+// entry is a name in the folder, whose handle comes before it.
+func entry(r *reader) string {
+	r.opaque(maxHandle)
+	return string(r.opaque(maxRecord))
+}
+
+func appendAttr(reply []byte, kind uint32, size int64) []byte {
+	reply = appendUint64(appendUint32(reply, kind, 0o644, 1, 0, 0), uint64(size))
+	return append(reply, make([]byte, 56)...)
+}
+
+// nothing are the attributes that every reply may leave out: before and after.
+func nothing(reply []byte) []byte { return appendUint32(reply, 0, 0) }
+
+func (a answers) getAttr(reply []byte, r *reader) []byte {
+	_, size, ok := a.file(r)
+	if !ok {
+		return appendUint32(reply, statusStale)
+	}
+	return appendAttr(appendUint32(reply, 0), 1, size)
+}
+
+func (a answers) lookup(reply []byte, r *reader) []byte {
+	name := entry(r)
+	size, ok := a.files.Size(name)
+	if !ok {
+		return appendUint32(reply, statusMissing, 0)
+	}
+	reply = appendOpaque(appendUint32(reply, 0), fileMark+name)
+	return appendUint32(appendAttr(appendUint32(reply, 1), 1, size), 0)
+}
+
+// fsInfo: no bounds below those of the client (RFC 1813, 3.3.19).
+func fsInfo(reply []byte) []byte {
+	return appendUint32(reply, 0, 0, largest, largest, 4096, largest, largest, 4096, 4096)
+}
+
+func (a answers) read(reply []byte, r *reader) []byte {
+	_, size, ok := a.file(r)
+	offset, count := r.uint64(), min(r.uint32(), largest)
+	if !ok || r.bad || offset > uint64(size) {
+		return appendUint32(reply, statusStale, 0)
+	}
+	n := int(min(uint64(count), uint64(size)-offset))
+	end := uint32(0)
+	if offset+uint64(n) == uint64(size) {
+		end = 1
+	}
+	reply = appendUint32(reply, 0, 0, uint32(n), end, uint32(n))
+	begin := len(reply)
+	reply = slices.Grow(reply, n+padding(n))[:begin+n+padding(n)] // whatever lies there, unless Fill
+	a.files.Fill(reply[begin:begin+n], int64(offset))
+	return reply
+}
+
+func (a answers) write(reply []byte, r *reader) []byte {
+	name, _, ok := a.file(r)
+	offset, _, _ := r.uint64(), r.uint32(), r.uint32()
+	n := len(r.opaque(largest))
+	if !ok || r.bad || offset > 1<<62 {
+		return nothing(appendUint32(reply, statusStale))
+	}
+	a.files.Grow(name, int64(offset)+int64(n))
+	return appendUint64(appendUint32(nothing(appendUint32(reply, 0)), uint32(n), 0), 1)
+}
+
+func (a answers) create(reply []byte, r *reader) []byte {
+	name := entry(r)
+	switch _, there := a.files.Size(name); {
+	case r.bad:
+	case there:
+		return nothing(appendUint32(reply, statusExists))
+	case len(fileMark+name) > maxHandle:
+		return nothing(appendUint32(reply, statusLong))
+	default:
+		a.files.Grow(name, 0)
+	}
+	reply = appendOpaque(appendUint32(reply, 0, 1), fileMark+name)
+	return nothing(appendUint32(reply, 0))
+}
+
+func (a answers) remove(reply []byte, r *reader) []byte {
+	if name := entry(r); !r.bad && a.files.Remove(name) {
+		return nothing(appendUint32(reply, 0))
+	}
+	return nothing(appendUint32(reply, statusMissing))
+}
+
+func (a answers) rename(reply []byte, r *reader) []byte {
+	from, to := entry(r), entry(r)
+	switch {
+	case len(fileMark+to) > maxHandle:
+		reply = appendUint32(reply, statusLong)
+	case r.bad || !a.files.Rename(from, to):
+		reply = appendUint32(reply, statusMissing)
+	default:
+		reply = appendUint32(reply, 0)
+	}
+	return nothing(nothing(reply))
+}
+
+// commit: nothing is kept, so nothing is lost.
+func commit(reply []byte) []byte {
+	return appendUint64(nothing(appendUint32(reply, 0)), 1)
+}
