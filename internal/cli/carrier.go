@@ -16,6 +16,7 @@ import (
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
+	"thru/internal/transfer/own"
 	"thru/internal/unit"
 )
 
@@ -36,6 +37,22 @@ type carrier struct {
 	mark     string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
 	made     []string          // files at the server that are to go again
 	warnings []string
+}
+
+// meet is told the agent at the server, whose clients those of thru:// are.
+func (m *carrier) meet(e *control.EndPoint) error {
+	if m.protocol.Name != clients.Thru {
+		return nil
+	}
+	agent, ok := e.Client.(own.Agent)
+	if !ok {
+		return fault.Usagef("name an end point where thru serve runs", "%s is no thru: it moves no files", e.Name)
+	}
+	if most := e.Hello.Limits.Sessions; m.cmd.Many > most {
+		return fault.Usagef(fmt.Sprintf("--many %d is the most there; thru serve --max-sessions N allows more", most), "--many %d is above the limit of %s", m.cmd.Many, e.Name)
+	}
+	m.protocol.New = own.NewEnd(agent, e.Hello, e.DataHosts).Client
+	return nil
 }
 
 // client is a new client of the URL.
@@ -89,7 +106,7 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	}
 	s, err := m.client().Open(ctx)
 	if err != nil {
-		return err
+		return m.unopened(err)
 	}
 	defer s.Close()
 	size, err := s.Size(ctx, m.target.path)
@@ -106,6 +123,16 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	}
 	m.size, t.Asked.Bytes = size, size
 	return m.room()
+}
+
+// unopened adds to an error what can be done: where nobody knows more, another
+// server may listen there than the URL says.
+func (m *carrier) unopened(err error) error {
+	known := hinted(err, m.cmd.Overwrite)
+	if fault.Hint(known) != "" && !errors.Is(err, transfer.ErrShort) {
+		return known
+	}
+	return fault.Failf("is that a server of "+m.target.protocol+", and is that its port?", "%w", err)
 }
 
 // local looks at the file of this end.

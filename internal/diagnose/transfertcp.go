@@ -35,7 +35,7 @@ func (c *course) tcp() *bound {
 // though there is room for it. One that is asked for each block waits for that.
 func (c *course) starved() *bound {
 	f := c.dataFlow()
-	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync"}, c.t.Protocol)
+	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync", "thru"}, c.t.Protocol)
 	if f == nil || c.t.Direction == measure.Upload || !streams {
 		return nil
 	}

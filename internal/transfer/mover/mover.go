@@ -113,7 +113,7 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	}
 	look := host.New().Watch(job.Dialer.face(), os.Getpid())
 	before := look.Read()
-	stop := r.sample()
+	stop := r.sample(slices.ContainsFunc(sessions, func(s transfer.Session) bool { _, ok := r.outside(s); return ok }))
 	err = atOnce(ctx, cancel, len(sessions), func(i int) error { return r.client(ctx, sessions[i], i) })
 	ended := time.Now()
 	stop()
@@ -356,8 +356,12 @@ func (o *outlet) end() string {
 // sampleEvery is how often sockets are read.
 const sampleEvery = 50 * time.Millisecond
 
-// sample reads the sockets and counts the seconds until it is stopped.
-func (r *run) sample() (stop func()) {
+// adoptTicks is at how many samples it is looked for connections of programs.
+const adoptTicks = 4
+
+// sample reads the sockets and counts the seconds until it is stopped. programs
+// tells that some of the clients dial by themselves.
+func (r *run) sample(programs bool) (stop func()) {
 	done := make(chan struct{})
 	var sampler sync.WaitGroup
 	sampler.Go(func() {
@@ -365,13 +369,17 @@ func (r *run) sample() (stop func()) {
 		defer tick.Stop()
 		var from time.Duration
 		var bytes int64
+		ticks := 0
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
 			}
-			if r.job.Dialer != nil {
+			if ticks++; r.job.Dialer != nil {
+				if programs && ticks%adoptTicks == 1 {
+					r.job.Dialer.Adopt()
+				}
 				r.job.Dialer.Sample()
 			}
 			now, first := time.Since(r.begin), time.Duration(r.first.Load())
@@ -411,7 +419,7 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 	}
 	if d := r.job.Dialer; d != nil {
 		d.Sample()
-		if r.outcome.Info.Library { // else they are not those that the data goes along
+		if r.outcome.Info.Library || d.adopted() { // else they are not those that the data goes along
 			x.Sockets = d.Streams()
 		}
 	}

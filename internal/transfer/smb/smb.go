@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -274,7 +273,7 @@ func (s *session) put(ctx context.Context, tree *smb2.Share, name string, r io.R
 		return nil
 	}
 	if left := tree.Remove(temp); left != nil {
-		err = fmt.Errorf("%w; %s is left behind: %w", err, path.Base(temp), left)
+		return &transfer.Left{Path: s.share + "/" + temp, Cause: refined(err, transfer.ErrReadOnly), Err: left}
 	}
 	return refined(err, transfer.ErrReadOnly)
 }
