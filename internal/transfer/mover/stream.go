@@ -47,12 +47,6 @@ func (s Stream) Fill(p []byte, offset int64) {
 	}
 }
 
-// Fill makes what the stream holds from an offset on.
-func (s Stream) Fill(b []byte, offset int64) {
-	clear(b)
-	s.at(offset).XORKeyStream(b, b)
-}
-
 // Reader reads size bytes of the stream from an offset on.
 func (s Stream) Reader(offset, size int64) io.Reader {
 	return &streamReader{s, offset, offset + size}
