@@ -78,6 +78,7 @@ func TestMethods(t *testing.T) {
 	for _, by := range []string{measure.DiskByThru, measure.DiskByFio} {
 		for _, where := range []string{"disk", "memory"} {
 			t.Run(by+" "+where, func(t *testing.T) {
+				t.Parallel()
 				if by == measure.DiskByFio {
 					lab.Require(t, lab.Program("fio"))
 				}
@@ -267,6 +268,7 @@ func TestBesideTheCache(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.said, func(t *testing.T) {
+			t.Parallel()
 			folder := t.TempDir()
 			c := small(t, folder, measure.DiskByThru)
 			c.noDirect, c.memory, c.Spec.FileBytes, c.Spec.NoMemory = true, tt.memory, tt.asked, true

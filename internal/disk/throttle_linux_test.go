@@ -26,7 +26,7 @@ func measureOnce(dir, by string) {
 		fmt.Println(err)
 		return
 	}
-	spec := measure.DiskSpec{Patterns: []string{measure.SequentialRead, measure.SequentialWrite}, FileBytes: 8 << 20, RunNs: int64(2 * time.Second), By: by, Workers: 2, NoMemory: true}
+	spec := measure.DiskSpec{Patterns: []string{measure.SequentialRead, measure.SequentialWrite}, FileBytes: 8 << 20, RunNs: int64(2 * time.Second), By: by, Workers: 1, NoMemory: true}
 	test, err := Measure(context.Background(), Config{Root: root, Path: dir, Host: host.New(), Spec: spec}, quiet)
 	if err != nil {
 		fmt.Println(err)

@@ -1,0 +1,155 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// flowsGrid has a row for each flow. Where all are of one traffic, or of one
+// direction, the caption names it.
+func flowsGrid(x *measure.Compared) grid {
+	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
+		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
+	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
+	way := commonWay(x.Cells)
+	if g.Caption = clean(way); alike {
+		g.Caption = clean(x.Cells[0].What)
+	}
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		change, what := "-", whatCompared(c)
+		if c.ChangePct != nil {
+			change = signedPct(*c.ChangePct)
+		}
+		if alike {
+			what = ""
+		}
+		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c))})
+	}
+	if way != "" && !alike {
+		g.Columns = g.Columns[1:]
+		for i := range g.Rows {
+			g.Rows[i] = g.Rows[i][1:]
+		}
+	}
+	return g.firstRows(maxFlowRows).withoutEmpty()
+}
+
+// flowReasons are why flows have their outcome, each reason once.
+func flowReasons(x *measure.Compared) (all []row) {
+	at := map[string]int{}
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		if c.Reason == "" || len(all) == maxLines {
+			continue
+		}
+		text := clean(c.Outcome + ": " + c.Reason)
+		name := clean(comparedName(x.Cells, c))
+		if k, known := at[text]; known {
+			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < maxText {
+				all[k].Name += "; " + name
+			}
+			continue
+		}
+		at[text] = len(all)
+		all = append(all, row{name, text})
+	}
+	return all
+}
+
+// factsGrid are the facts that changed, and those of them that hardly matter.
+func factsGrid(all []measure.FactChange) (main, minor grid) {
+	columns := []column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
+	main = grid{Caption: "Facts that changed; what bears most on a rate comes first", Columns: columns}
+	minor = grid{Caption: "Facts that changed and hardly bear on a rate", Columns: columns}
+	for _, f := range all {
+		to := &main
+		if f.Minor {
+			to = &minor
+		}
+		to.Rows = append(to.Rows, []string{clean(f.Of), clean(f.Name), orDash(clean(f.Before)), orDash(clean(f.After))})
+	}
+	return main.firstRows(maxFacts), minor.firstRows(maxFacts)
+}
+
+// railsGrid are the guardrails that changed, the worse first, and the names of
+// those that did not.
+func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
+	g = grid{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
+		Columns: []column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
+	var better [][]string
+	var same []string
+	for i := range cells {
+		for _, r := range cells[i].Guards {
+			change := "-"
+			if r.ChangePct != nil {
+				change = signedPct(*r.ChangePct)
+			}
+			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedName(cells, &cells[i]))}
+			switch {
+			case r.Worse:
+				g.Rows = append(g.Rows, line)
+			case r.Better:
+				line[1] = "better"
+				better = append(better, line)
+			case !slices.Contains(same, clean(r.Name)):
+				same = append(same, clean(r.Name))
+			}
+		}
+	}
+	g.Rows = append(g.Rows, better...)
+	if len(same) > 0 && len(g.Rows) > 0 {
+		asBefore = "others are as before: " + strings.Join(same, "; ")
+	} else if len(same) > 0 {
+		asBefore = "as before: " + strings.Join(same, "; ")
+	}
+	return g.firstRows(maxFlowRows), asBefore
+}
+
+func railText(of string, x float64) string {
+	switch of {
+	case "ns":
+		return unit.Duration(int64(min(x, math.MaxInt64/2)))
+	case "pct":
+		return unit.Percent(x)
+	case "pct_per_gbps":
+		return digits(x) + "%"
+	}
+	return digits(x)
+}
+
+// settingsGrid are the settings that differ, each once.
+func settingsGrid(cells []measure.ComparedCell) grid {
+	g := grid{Caption: "Settings of the measurement that were not the same",
+		Columns: []column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
+	for i := range cells {
+		for _, s := range cells[i].Settings {
+			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedName(cells, &cells[i]))}
+			k := slices.IndexFunc(g.Rows, func(x []string) bool { return slices.Equal(x[:3], r[:3]) })
+			switch {
+			case k < 0:
+				g.Rows = append(g.Rows, r)
+			case len(g.Rows[k][3]) < maxText && !strings.Contains(g.Rows[k][3], r[3]):
+				g.Rows[k][3] += "; " + r[3]
+			}
+		}
+	}
+	return g.firstRows(maxLines)
+}
+
+func gatesGrid(all []measure.GateChange) grid {
+	g := grid{Caption: "Gates that are not what they were", Tone: gateTone,
+		Columns: []column{{Name: "gate"}, {Name: "of", Least: 8}, {Name: "before"}, {Name: "after"}, {Name: "found", Least: 20}}}
+	for _, x := range all {
+		g.Rows = append(g.Rows, []string{clean(x.ID), orDash(clean(x.Of)), clean(x.Before), clean(x.After), orDash(clean(x.Fact))})
+	}
+	return g.firstRows(maxFacts)
+}
+
+func gateTone(status string) tone {
+	return map[string]tone{measure.GatePass: toneGood, measure.GateWarn: toneWarn, measure.GateFail: toneBad}[status]
+}
