@@ -51,7 +51,7 @@ test: ## vet and run all tests; needs no root, installs nothing, lists what it s
 	test ! -e bin/failed
 
 lab: ## run the tests in network namespaces, the long ones too, and kill what writes to a store 200 times; needs root, fails where one cannot run
-	THRU_REQUIRE_LAB=1 $(GO) test -tags long -count=1 -v -timeout 15m ./lab
+	THRU_REQUIRE_LAB=1 $(GO) test -tags long -count=1 -v -timeout 25m ./lab
 	$(GO) test -count=1 -v -timeout 15m ./internal/store -run TestKilled -kills 200
 
 # It runs in the package's folder, so that go test shows the table while it grows.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -13,7 +14,6 @@ import (
 	mrand "math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,9 +44,9 @@ type moving struct {
 
 	thru    string
 	clients []fileClient
-	nowhere *result // of thru the goodput of the protocol over memory, of others a file in memory to nowhere
-	whole   *result // from the connection to the end, a file in memory to a file in memory
-	named   []string
+	nowhere *result   // of thru the goodput of the protocol over memory, of others a file in memory to nowhere
+	whole   *result   // from the connection to the end, a file in memory to a file in memory
+	named   string    // the layer that binds, as thru says
 	setups  []float64 // ns of thru's until the first byte of the file
 	calls   int       // names of what is sent differ: a server may remember one that is gone
 }
@@ -112,7 +112,7 @@ func (r *report) addService(ctx context.Context, w io.Writer, service fileServic
 			r.settings.progress("%s: round %d of %d", service.name(upload), round+1, r.settings.repeats)
 		}
 		r.settings.progress("")
-		m.nowhere.out = append(m.nowhere.out, m.words())
+		m.nowhere.out = append(m.nowhere.out, "what binds, as thru says: "+m.named)
 		m.whole.out = append(m.whole.out, "thru's first byte comes after "+digits(median(m.setups)/1e6)+" ms")
 		r.add(w, m.nowhere)
 		r.add(w, m.whole)
@@ -220,7 +220,10 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 		name, more, target = m.name(), []string{"--upload", "--from", m.local(), "--no-read-back"}, m.sent()
 	}
 	argv := []string{"env", "HOME=" + m.dir, "XDG_CONFIG_HOME=" + m.dir, "XDG_STATE_HOME=" + m.dir, "THRU_PASSWORD=" + m.server.Secret,
-		m.settings.thru, "transfer", m.service.url(m.server, name), "--json", "--overwrite", "--no-disk", "--no-checksum"}
+		m.settings.thru, "transfer", m.service.url(m.server, name), "--json", "--overwrite", "--no-disk", "--no-checksum", "--no-store"}
+	if m.named != "" { // once is enough
+		argv = append(argv, "--no-ceiling")
+	}
 	if m.service.certified {
 		argv = append(argv, "--insecure")
 	}
@@ -243,7 +246,9 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 			m.setups = append(m.setups, float64(run.SetupNs))
 		}
 	}
-	m.named = append(m.named, d.Transfer.Binds)
+	if m.named == "" {
+		m.named = cmp.Or(d.Transfer.Binds, "it cannot tell")
+	}
 	return nowhere, whole, nil
 }
 
@@ -292,23 +297,4 @@ func (m *moving) run(ctx context.Context, argv []string, target string) (out str
 		err = errors.Join(err, fmt.Errorf("%s has replaced %s", argv[0], os.DevNull))
 	}
 	return p.out.String(), took, err
-}
-
-// words are the layers that thru has named, with how often.
-func (m *moving) words() string {
-	var parts []string
-	slices.Sort(m.named)
-	for _, name := range slices.Compact(slices.Clone(m.named)) {
-		n := 0
-		for _, x := range m.named {
-			if x == name {
-				n++
-			}
-		}
-		if name == "" {
-			name = "none"
-		}
-		parts = append(parts, fmt.Sprintf("%s (%d of %d)", name, n, len(m.named)))
-	}
-	return "thru says that binds: " + strings.Join(parts, ", ")
 }

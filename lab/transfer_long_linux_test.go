@@ -3,75 +3,73 @@
 package lab_test
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"thru/internal/measure"
-	"thru/lab"
 )
 
-// webServer serves a folder in a host, and returns what a URL of it begins with.
-func webServer(t *testing.T, h *lab.Host, addr, folder string) string {
-	t.Helper()
-	lab.Require(t, lab.Program("nginx"))
-	conf := filepath.Join(t.TempDir(), "nginx.conf")
-	text := fmt.Sprintf(`user root; daemon off; master_process off; pid %[1]s.pid; error_log stderr crit;
-events {}
-http { access_log off; client_max_body_size 0; client_body_temp_path %[1]s.body;
- server { listen %[2]s:8080; root %[3]s; location / { dav_methods PUT DELETE; }
-  location /slow/ { alias %[3]s/; limit_rate 3m; } } }`, conf, addr, folder)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := h.Command(t.Context(), "nginx", "-c", conf, "-e", "stderr")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return "http://" + addr + ":8080/"
-}
-
-// TestTransferBinds: a real server over a link of 100 Mb/s with an agent beside
-// it. The network is named where it binds, and the server where it holds back.
+// TestTransferBinds holds each layer back on purpose, over real servers with an
+// agent beside them: that layer is named, and no other. What takes all CPUs runs alone.
 func TestTransferBinds(t *testing.T) {
-	p := lab.NewPair(t, lab.Options{Rate: 100e6})
-	folder := t.TempDir()
-	data := make([]byte, 40<<20)
-	rand.NewChaCha8([32]byte{}).Read(data)
-	if err := os.WriteFile(filepath.Join(folder, "f"), data, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	addr := p.Data.B4.String()
-	url := webServer(t, p.B, addr, folder)
-	there := start(t, p.B, t.TempDir(), "", "serve", "--no-auth", "--state", t.TempDir())
-	for range 100 {
-		if strings.Contains(there.stdout.String()+there.stderr.String(), "ready") {
-			break
+	const (
+		network     = measure.LayerNetwork
+		here, there = measure.LayerDiskHere, measure.LayerDiskFar
+		protocol    = measure.LayerMemory
+		down, up    = false, true
+	)
+	slow, gigabit := capped(100e6), capped(1e9)
+	full := []string{"network", "shaper", "link-rate"}
+	disk := []string{"disk"}
+	server := []string{"app-limited", "slow-reader", "sender-cpu", "receiver-cpu", "cpu-quota"}
+	var rows []binding
+	add := func(name string, b binding, ways ...bool) {
+		for _, way := range ways {
+			b.name, b.upload = name, way
+			rows = append(rows, b)
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	for _, tt := range []struct {
-		name, binds string
-		args        []string
-	}{
-		{"the link", measure.LayerNetwork, []string{url + "f"}},
-		{"the server", measure.LayerMemory, []string{url + "slow/f"}},
-		{"the link, of an upload", measure.LayerNetwork, []string{url + "up", "--upload", "--size", "40M", "--no-read-back"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := start(t, p.A, t.TempDir(), "", append([]string{"transfer", "--end-point", addr, "-t", "2", "--json", "--no-disk"}, tt.args...)...)
-			if code := c.wait(t, 50*time.Second); code != 0 {
-				t.Fatalf("exit %d", code)
+	for _, p := range []string{"http", "sftp", "smb", "rsync"} {
+		add("the link", binding{path: slow, protocol: p, size: 40, layer: network, causes: full}, down, up)
+	}
+	for _, p := range []string{"http", "ftp"} {
+		add("the disk here", binding{path: gigabit, protocol: p, size: 40, slow: slowHere, layer: here, causes: disk}, down, up)
+	}
+	for _, p := range []string{"http", "sftp"} {
+		add("the disk there", binding{path: gigabit, protocol: p, size: 40, slow: slowThere, layer: there, causes: disk}, down)
+	}
+	add("the disk there", binding{path: gigabit, protocol: "nfs", size: 40, slow: slowThere, layer: there, causes: disk}, down, up)
+	add("the disk there", binding{path: gigabit, protocol: "smb", size: 40, slow: slowThere, more: "sync always = yes", layer: there, causes: disk}, up)
+
+	add("the server's limit", binding{path: slow, protocol: "http", size: 10, more: "limit_rate 3m;", layer: protocol, causes: server}, down)
+	add("the server's limit", binding{path: slow, protocol: "ftp", size: 10, more: "anon_max_rate=3000000", layer: protocol, causes: server}, down, up)
+	add("the server's limit, far away", binding{path: far, protocol: "ftp", size: 10, more: "anon_max_rate=3000000", layer: protocol, causes: server}, down)
+	add("the server's CPU", binding{path: gigabit, protocol: "sftp", size: 40, quota: 5_000, layer: protocol, causes: server}, down, up)
+	add("the server's CPU", binding{path: gigabit, protocol: "smb", size: 40, quota: 5_000, layer: protocol, causes: server}, down, up)
+
+	for _, p := range []string{"http", "ftp"} {
+		add("a buffer here", binding{path: far, protocol: p, size: 20, flags: "--buffer 64K", layer: protocol, causes: []string{"receive-window"}}, down)
+		add("a buffer here", binding{path: far, protocol: p, size: 20, flags: "--buffer 64K", layer: protocol, causes: []string{"send-buffer"}}, up)
+	}
+	add("a buffer there", binding{path: far, protocol: "http", size: 20, more: "rcvbuf=64k", layer: protocol, causes: []string{"receive-window"}}, up)
+	add("a buffer there", binding{path: far, protocol: "http", size: 20, more: "sndbuf=64k", layer: protocol, causes: []string{"app-limited", "send-buffer"}}, down)
+	add("a buffer there", binding{path: far, protocol: "smb", size: 20, more: "socket options = SO_RCVBUF=65536 SO_SNDBUF=65536", layer: protocol, causes: []string{"receive-window"}}, up)
+	add("round trips", binding{path: far, protocol: "sftp", size: 20, flags: "--block 2K", layer: protocol, causes: []string{"round-trips"}}, down, up)
+	add("round trips", binding{path: far, protocol: "smb", size: 20, flags: "--block 4K", layer: protocol, causes: []string{"round-trips"}}, down, up)
+	add("round trips", binding{path: far, protocol: "nfs", size: 20, flags: "--block 4K", layer: protocol, causes: []string{"round-trips"}}, down, up)
+
+	add("nothing", binding{path: far, protocol: "http", size: 100, layer: network, causes: full}, down, up)
+	add("nothing", binding{path: far, protocol: "smb", size: 100, layer: network, causes: full}, down)
+	healthy := []string{"client", "cipher-cpu", "slow-reader", "receiver-cpu", "sender-cpu", "network", "single-flow"}
+	add("nothing", binding{path: capped(0), protocol: "http", size: 2000, causes: healthy, alone: true}, down, up)
+	add("nothing", binding{path: capped(0), protocol: "sftp", size: 500, causes: healthy, alone: true}, down, up)
+	add("four clients", binding{path: slow, protocol: "http", size: 10, flags: "--many 4", layer: network, causes: full}, down, up)
+	add("four clients of a slow server", binding{path: slow, protocol: "http", size: 5, more: "limit_rate 1m;", flags: "--many 4", layer: protocol, causes: server}, down)
+	for _, b := range rows {
+		t.Run(b.title(), func(t *testing.T) {
+			if !b.alone {
+				t.Parallel()
 			}
-			doc := c.document(t)
-			if doc.Transfer == nil || doc.Transfer.Binds != tt.binds {
-				t.Errorf("%q binds, want %q: %+v", doc.Transfer.Binds, tt.binds, doc.Transfer.Layers)
-			}
+			b.check(t)
 		})
 	}
 }

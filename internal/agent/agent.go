@@ -36,7 +36,7 @@ type Config struct {
 	Listen    engine.Listen // where they are accepted
 	Capture   Capturer      // nil: nothing is captured
 	Tuner     Tuner         // nil: no setting is changed
-	Files     Files         // where clients from outside may measure disks
+	Files     Files         // where clients from outside may measure disks and move files
 
 	Labels map[string]string // that its operator gave it
 	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
@@ -62,7 +62,8 @@ type Agent struct {
 	began     time.Time // of the clock that it tells
 	busy      func()    // Busy may say something else now
 
-	disk *diskTest // that is measured, or whose result was not fetched; nil: none
+	disk  *diskTest            // that is measured, or whose result was not fetched; nil: none
+	files map[string]*fileMove // that move, or whose end was not asked for
 
 	observed map[string]*observation // of transfers, by client
 	met      map[string][]netip.Addr // from where clients have measured
@@ -74,7 +75,7 @@ type Agent struct {
 func New(c Config) *Agent {
 	return &Agent{
 		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
-		observed: map[string]*observation{}, met: map[string][]netip.Addr{},
+		observed: map[string]*observation{}, met: map[string][]netip.Addr{}, files: map[string]*fileMove{},
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
 }
@@ -239,7 +240,7 @@ func (a *Agent) enter() (engine.Listen, error) {
 	if a.disk != nil {
 		return listen, fault.Failf("try again when that has ended", "agent: preparing: a disk is measured here")
 	}
-	if len(a.sessions)+a.opening >= a.conf.Limits.Sessions {
+	if len(a.sessions)+a.opening+a.moving() >= a.conf.Limits.Sessions {
 		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more", "agent: preparing: %d sessions run already, the limit of this end point", a.conf.Limits.Sessions)
 	}
 	a.opening++
@@ -283,7 +284,7 @@ func (a *Agent) isQuiet() bool {
 			return false
 		}
 	}
-	return a.opening == 0 && a.disk == nil
+	return a.opening == 0 && a.disk == nil && a.moving() == 0
 }
 
 // find returns a session of that client; another's is as unknown as none.
@@ -367,6 +368,7 @@ func (a *Agent) end(client, id string) {
 	wg.Wait()
 	a.endDisk(client, id)
 	a.endObservation(client, id)
+	left += a.endFiles(client, id)
 	if left == 0 {
 		a.turns.giveBack(client)
 	}
@@ -397,6 +399,9 @@ func (a *Agent) Close() {
 	}
 	for c := range a.observed {
 		clients[c] = true
+	}
+	for _, x := range a.files {
+		clients[x.client] = true
 	}
 	a.mu.Unlock()
 	for c := range clients {

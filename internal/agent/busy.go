@@ -32,6 +32,12 @@ func (a *Agent) Busy() string {
 		clients[c] = true
 		flows = append(flows, "a file transfer")
 	}
+	if a.moving() > 0 {
+		flows = append(flows, "files")
+	}
+	for _, x := range a.files {
+		clients[x.client] = true
+	}
 	for _, s := range a.sessions {
 		clients[s.client] = true
 		if f := s.spec.From + " to " + s.spec.To; !slices.Contains(flows, f) {

@@ -2,13 +2,7 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"thru/internal/bus"
@@ -16,16 +10,6 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
-
-// DefaultFileBytes is the largest file that a client from outside may have
-// written here, unless told otherwise.
-const DefaultFileBytes = 16 << 30
-
-// Files says where clients that have the privilege for it may measure disks.
-type Files struct {
-	Folders  []string // absolute; below them and nowhere else
-	MaxBytes int64    // of the file that is written; 0: DefaultFileBytes
-}
 
 // diskTest is the measurement of a disk for a client: one at a time.
 type diskTest struct {
@@ -38,9 +22,8 @@ type diskTest struct {
 // Disk implements bus.Handler. Nothing else is measured here meanwhile.
 func (a *Agent) Disk(ctx context.Context, client string, m bus.Disk) (bus.DiskReply, error) {
 	own := bus.IsOwn(ctx)
-	if !own && !bus.Allows(ctx, bus.PrivilegeFiles) {
-		return bus.DiskReply{}, fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
-			"agent: this client may measure the network here, but no disk")
+	if err := mayFiles(ctx); err != nil {
+		return bus.DiskReply{}, err
 	}
 	if !a.turns.has(client) {
 		return bus.DiskReply{}, errNotYourTurn("measuring a disk")
@@ -56,7 +39,7 @@ func (a *Agent) Disk(ctx context.Context, client string, m bus.Disk) (bus.DiskRe
 		c.MaxBytes = a.conf.Files.most()
 	}
 	var err error
-	if c.Root, err = a.folder(m.Path, own); err != nil {
+	if c.Root, err = a.folder("measuring a disk", m.Path, own); err != nil {
 		return bus.DiskReply{}, err
 	}
 	d, err := a.beginDisk(client)
@@ -75,14 +58,6 @@ func (a *Agent) Disk(ctx context.Context, client string, m bus.Disk) (bus.DiskRe
 	return bus.DiskReply{Session: d.session}, nil
 }
 
-// most is the largest file that may be written.
-func (f Files) most() int64 {
-	if f.MaxBytes > 0 {
-		return f.MaxBytes
-	}
-	return DefaultFileBytes
-}
-
 // beginDisk takes the place of the one disk test that there can be.
 func (a *Agent) beginDisk(client string) (*diskTest, error) {
 	if !a.isQuiet() {
@@ -95,7 +70,7 @@ func (a *Agent) beginDisk(client string) (*diskTest, error) {
 func (a *Agent) keepDisk(d *diskTest) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || a.disk != nil || a.opening > 0 || !a.turns.has(d.client) {
+	if a.closed || a.disk != nil || a.opening > 0 || a.moving() > 0 || !a.turns.has(d.client) {
 		return false
 	}
 	a.disk = d
@@ -161,60 +136,4 @@ func (a *Agent) forgetDisk(d *diskTest) {
 	tell := a.busy
 	a.mu.Unlock()
 	tell()
-}
-
-// folder opens the one in which a client wants to measure. One from outside gets
-// no further than the folders that the operator has named: not by "..", and not
-// by a link that leads out of them (os.Root).
-func (a *Agent) folder(path string, own bool) (*os.Root, error) {
-	if own {
-		return openFolder(path, os.OpenRoot)
-	}
-	if !filepath.IsAbs(path) || slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "..") || strings.ContainsRune(path, 0) {
-		return nil, fault.Usagef("name the folder by its whole path there, such as /srv", "agent: measuring a disk: %.200q is no absolute path without ..", path)
-	}
-	for _, dir := range a.conf.Files.Folders {
-		rel, err := filepath.Rel(dir, filepath.Clean(path))
-		if err != nil || !filepath.IsLocal(rel) {
-			continue
-		}
-		return openFolder(path, func(string) (*os.Root, error) {
-			root, err := os.OpenRoot(dir)
-			if err != nil || rel == "." {
-				return root, err
-			}
-			defer root.Close()
-			return root.OpenRoot(rel)
-		})
-	}
-	where := strings.Join(a.conf.Files.Folders, ", ")
-	if where == "" {
-		return nil, fault.Failf("its operator names the folders: thru serve --allow files --files DIR", "agent: no disk can be measured here")
-	}
-	return nil, fault.Failf("disks can be measured there below "+where+"; its operator names more with --files DIR", "agent: measuring a disk: %.200q is not below a folder that this end point allows", path)
-}
-
-// openFolder opens a folder, and says what is wrong with a path that is none.
-func openFolder(path string, open func(string) (*os.Root, error)) (*os.Root, error) {
-	root, err := open(path)
-	if err == nil {
-		return root, nil
-	}
-	reason := err
-	var at *os.PathError
-	if errors.As(err, &at) {
-		reason = at.Err
-	}
-	hint := ""
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		hint = "name a folder that is there"
-	case errors.Is(err, fs.ErrPermission):
-		hint = "name a folder that the user may write to under whom thru runs there"
-	case strings.Contains(err.Error(), "not a directory"): // os.Root has no value for it
-		return nil, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: measuring a disk: %.200s is no folder", path)
-	case strings.Contains(err.Error(), "escapes"):
-		hint = "a link there leads out of the folders that this end point allows"
-	}
-	return nil, fault.Usagef(hint, "agent: measuring a disk: %.200s: %w", path, reason)
 }

@@ -369,13 +369,14 @@ func (o *observation) quotas(busiest []*program) (before, after *measure.QuotaSp
 	return nil, nil
 }
 
-// whyFew says why connections were not found; empty: all were.
+// whyFew says why connections were not found; empty: most were, and the others too
+// short to be seen.
 func (o *observation) whyFew(found int) string {
 	all := len(o.conns) + o.refused
 	switch {
 	case all == 0:
 		return "the client knows none of its connections"
-	case found == all:
+	case 2*found >= all:
 		return ""
 	case o.why != "" && found == 0:
 		return o.why

@@ -63,7 +63,8 @@ func TestObserve(t *testing.T) {
 	pass(t, far, near, 300_000)
 	near2, far2, as2 := joined(t)
 	pass(t, far2, near2, 100_000)
-	if _, err := c.Observe(t.Context(), bus.Observe{Session: o.Session, Conns: []measure.Addresses{as2, {Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}}}); err != nil {
+	none := measure.Addresses{Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}
+	if _, err := c.Observe(t.Context(), bus.Observe{Session: o.Session, Conns: []measure.Addresses{as2, none, none, none}}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.Observed(t.Context(), bus.Observed{Session: o.Session})
@@ -82,7 +83,7 @@ func TestObserve(t *testing.T) {
 	if got.Host.Worker == nil || len(got.Programs) != 1 || got.Host.NIC == nil || got.Host.NIC.Name != "lo" {
 		t.Errorf("host %+v, by %v", got.Host, got.Programs)
 	}
-	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "1 of 3 connections") {
+	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "3 of 5 connections") {
 		t.Errorf("missing %+v", got.Missing)
 	}
 	if _, err := c.Observed(t.Context(), bus.Observed{Session: o.Session}); err == nil {

@@ -54,6 +54,10 @@ func verbsOf(h Handler) map[string]answer {
 		verbDisked:   handle(h.Disked),
 		verbObserve:  handle(h.Observe),
 		verbObserved: handle(h.Observed),
+		verbFile:     handle(h.File),
+		verbFiled:    handle(h.Filed),
+		verbSize:     handle(h.FileSize),
+		verbRemove:   handle(h.FileRemove),
 	}
 }
 

@@ -57,7 +57,7 @@ func sinceMinor(verb string) int {
 	switch verb {
 	case verbKnobs, verbTune, verbAlter, verbRevert, verbRollback, verbTuned:
 		return 5
-	case verbDisk, verbDisked, verbObserve, verbObserved:
+	case verbDisk, verbDisked, verbObserve, verbObserved, verbFile, verbFiled, verbSize, verbRemove:
 		return 6
 	}
 	return 0
@@ -180,6 +180,26 @@ func (c *Client) Observe(ctx context.Context, m Observe) (ObserveReply, error) {
 // Observed ends that and fetches what was seen.
 func (c *Client) Observed(ctx context.Context, m Observed) (ObservedReply, error) {
 	return call[ObservedReply](ctx, c, verbObserved, factsTime, m)
+}
+
+// File begins to move one file; what it replies says where to connect.
+func (c *Client) File(ctx context.Context, m File) (FileReply, error) {
+	return call[FileReply](ctx, c, verbFile, callTime, m)
+}
+
+// Filed asks how that has ended, for a moment; its error is that of the agent's end.
+func (c *Client) Filed(ctx context.Context, m Filed) (FiledReply, error) {
+	return call[FiledReply](ctx, c, verbFiled, callTime, m)
+}
+
+// FileSize asks for the size of a file.
+func (c *Client) FileSize(ctx context.Context, m FileSize) (FileSizeReply, error) {
+	return call[FileSizeReply](ctx, c, verbSize, callTime, m)
+}
+
+// FileRemove removes a file.
+func (c *Client) FileRemove(ctx context.Context, m FileRemove) (Empty, error) {
+	return call[Empty](ctx, c, verbRemove, callTime, m)
 }
 
 // call makes one request. An error of the agent comes back as *fault.Error

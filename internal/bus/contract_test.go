@@ -114,6 +114,7 @@ func testVerbs(t *testing.T, connect link) {
 	changed := measure.Changed{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}
 	h.ChangedReply = bus.ChangedReply{Changed: []measure.Changed{changed}}
 	h.KnobsReply = bus.KnobsReply{Knobs: []measure.KnobState{{Knob: "tcp-rmem", Value: "1 2 3"}}, Open: h.ChangedReply.Changed, By: "bob"}
+	h.FileReply, h.FiledReply, h.FileSizeReply = bus.FileReply{Session: "f1", Token: "T", Port: 5204, Bytes: 9}, bus.FiledReply{Over: true, Bytes: 8}, bus.FileSizeReply{Bytes: 9}
 	h.DiskReply, h.DiskedReply = bus.DiskReply{Session: "d1"}, bus.DiskedReply{Test: measure.DiskTest{Path: "/srv"}}
 	h.ObserveReply = bus.ObserveReply{Session: "o1"}
 	h.ObservedReply = bus.ObservedReply{Programs: []string{"nginx"}, Host: measure.HostSpan{Span: 7}, Streams: []measure.Stream{}}
@@ -162,12 +163,13 @@ func testVerbs(t *testing.T, connect link) {
 	if r, err := c.Observed(ctx, bus.Observed{Session: "o1"}); err != nil || len(r.Programs) != 1 || r.Host.Span != 7 {
 		t.Error(r, err)
 	}
+	askFiles(t, c)
 	calls := h.Calls()
 	var verbs []string
 	for _, call := range calls {
 		verbs = append(verbs, call.Verb)
 	}
-	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked observe observed"; got != want {
+	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked observe observed file filed size remove"; got != want {
 		t.Errorf("the agent heard %q, want %q", got, want)
 	}
 	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
@@ -182,8 +184,29 @@ func testVerbs(t *testing.T, connect link) {
 	if m := calls[18].Message.(bus.Observe); m.Session != "" || len(m.Conns) != 1 || m.Conns[0].Peer != "10.0.0.2:80" {
 		t.Errorf("observe came as %+v", m)
 	}
+	if m := calls[20].Message.(bus.File); m != (bus.File{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}) {
+		t.Errorf("file came as %+v", m)
+	}
 	if m := calls[13].Message.(bus.Revert); !slices.Equal(m.Numbers, []int64{300001}) {
 		t.Errorf("revert came as %+v", m)
+	}
+}
+
+// askFiles makes the requests about files.
+func askFiles(t *testing.T, c *bus.Client) {
+	t.Helper()
+	ctx := t.Context()
+	if r, err := c.File(ctx, bus.File{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}); err != nil || r != (bus.FileReply{Session: "f1", Token: "T", Port: 5204, Bytes: 9}) {
+		t.Error(r, err)
+	}
+	if r, err := c.Filed(ctx, bus.Filed{Session: "f1", End: true}); err != nil || !r.Over || r.Bytes != 8 {
+		t.Error(r, err)
+	}
+	if r, err := c.FileSize(ctx, bus.FileSize{Path: "/srv/f"}); err != nil || r.Bytes != 9 {
+		t.Error(r, err)
+	}
+	if _, err := c.FileRemove(ctx, bus.FileRemove{Path: "/srv/f"}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -218,7 +241,7 @@ func testError(t *testing.T, connect link) {
 		if c.Verb == "start" {
 			return errors.New("agent: a plain error\nof two lines: Zürich")
 		}
-		return fault.Usagef("-P 8 is the most there", "agent: %d streams are too many", 9)
+		return bus.Because(bus.ReasonFull, fault.Usagef("-P 8 is the most there", "agent: %d streams are too many", 9))
 	}
 	c, _ := connect(t, h)
 	_, err := c.Prepare(t.Context(), bus.Prepare{})
@@ -226,8 +249,8 @@ func testError(t *testing.T, connect link) {
 		t.Errorf("got %v, hint %q, code %d", err, fault.Hint(err), fault.Code(err))
 	}
 	var e *fault.Error
-	if !errors.As(err, &e) {
-		t.Errorf("%T is no *fault.Error", err)
+	if !errors.As(err, &e) || bus.ReasonOf(err) != bus.ReasonFull {
+		t.Errorf("%T is no *fault.Error, or its reason is %q", err, bus.ReasonOf(err))
 	}
 	_, err = c.Start(t.Context(), bus.Start{})
 	if err == nil || err.Error() != "agent: a plain error\nof two lines: Zürich" || fault.Code(err) != fault.Failed {
@@ -379,6 +402,8 @@ func testOldAgent(t *testing.T, connect link) {
 		"rollback": func() error { _, err := c.Rollback(t.Context(), bus.Rollback{}); return err },
 		"observe":  func() error { _, err := c.Observe(t.Context(), bus.Observe{}); return err },
 		"disk":     func() error { _, err := c.Disk(t.Context(), bus.Disk{}); return err },
+		"file":     func() error { _, err := c.File(t.Context(), bus.File{}); return err },
+		"remove":   func() error { _, err := c.FileRemove(t.Context(), bus.FileRemove{}); return err },
 	} {
 		if err := ask(); err == nil || fault.Hint(err) != "upgrade thru at the end point" || !strings.Contains(err.Error(), "wire 1.4") {
 			t.Errorf("%s: %v (%s)", name, err, fault.Hint(err))

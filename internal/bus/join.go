@@ -25,7 +25,7 @@ const (
 	PrivilegeMeasure = "measure" // and nothing else
 	PrivilegeCapture = "capture" // also to capture the packets of what is measured
 	PrivilegeTune    = "tune"    // also to change settings of the host that are on its list
-	PrivilegeFiles   = "files"   // also to measure the disks below folders that it names
+	PrivilegeFiles   = "files"   // also to measure the disks below folders that it names, and to move files there
 
 	PrivilegeAgent   = "agent"   // at a controller: to be a host of its fleet
 	PrivilegeOperate = "operate" // at a controller: to run tests over its fleet

@@ -305,6 +305,54 @@ type ObservedReply struct {
 	Missing  []measure.NotChecked `json:"not_checked,omitempty"` // "worker", "streams"
 }
 
+// File has a file of the host moved along a connection of its own (wire 1.6;
+// PrivilegeFiles). The client must have the turn; it may have several under way.
+// Errors have a Reason.
+type File struct {
+	Path      string `json:"path"`                   // absolute
+	Put       bool   `json:"put,omitempty"`          // from the client to the host; else from there to the client
+	Bytes     int64  `json:"file_bytes,omitempty"`   // of one that is put
+	Overwrite bool   `json:"overwrite,omitempty"`    // replace what has that name
+	Buffer    int    `json:"buffer_bytes,omitempty"` // SO_SNDBUF and SO_RCVBUF of the agent's end; 0: the kernel tunes them
+}
+
+// FileReply says where to connect, with which token, and names the transfer.
+type FileReply struct {
+	Session string `json:"session"`
+	Token   string `json:"token"`
+	Port    int    `json:"port"`
+	Bytes   int64  `json:"file_bytes"` // that will pass
+}
+
+// Filed asks how such a transfer has ended. It waits a moment for that; an
+// error says why the file was not moved. Once it is over, it is forgotten.
+// Release, and the end of the client, end it too.
+type Filed struct {
+	Session string `json:"session"`
+	End     bool   `json:"end,omitempty"` // end one that is under way
+}
+
+// FiledReply says whether it has.
+type FiledReply struct {
+	Over  bool  `json:"over"`        // the file is whole, and if it was put, on the disk; false: ask again
+	Bytes int64 `json:"moved_bytes"` // until now
+}
+
+// FileSize asks for the size of a file of the host (wire 1.6; PrivilegeFiles).
+type FileSize struct {
+	Path string `json:"path"` // absolute
+}
+
+// FileSizeReply tells it.
+type FileSizeReply struct {
+	Bytes int64 `json:"file_bytes"`
+}
+
+// FileRemove removes a file of the host (wire 1.6; PrivilegeFiles).
+type FileRemove struct {
+	Path string `json:"path"` // absolute
+}
+
 // Empty is a reply without content.
 type Empty struct{}
 
@@ -369,6 +417,10 @@ type Handler interface {
 	Disked(ctx context.Context, client string, m Disked) (DiskedReply, error)
 	Observe(ctx context.Context, client string, m Observe) (ObserveReply, error)
 	Observed(ctx context.Context, client string, m Observed) (ObservedReply, error)
+	File(ctx context.Context, client string, m File) (FileReply, error)
+	Filed(ctx context.Context, client string, m Filed) (FiledReply, error)
+	FileSize(ctx context.Context, client string, m FileSize) (FileSizeReply, error)
+	FileRemove(ctx context.Context, client string, m FileRemove) (Empty, error)
 	// Gone tells that the client is no more: everything of it must end.
 	Gone(client string)
 }

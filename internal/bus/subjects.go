@@ -35,6 +35,10 @@ const (
 	verbDisked   = "disked"
 	verbObserve  = "observe"
 	verbObserved = "observed"
+	verbFile     = "file"
+	verbFiled    = "filed"
+	verbSize     = "size"
+	verbRemove   = "remove"
 	verbAlive    = "alive" // keeps the lease; has no reply
 	verbPart     = "part"  // fetches the next part of a long reply
 )
@@ -111,23 +115,29 @@ func decode(b []byte, v any) error {
 // maxErrorText bounds message and hint of an error on the wire, in bytes.
 const maxErrorText = 16 << 10
 
+// errorBody is the body of an error reply.
+type errorBody struct {
+	measure.Error
+	Reason Reason `json:"reason,omitempty"`
+}
+
 // encodeError returns the code and the body of an error reply.
 func encodeError(err error) (code string, body []byte) {
-	e := measure.Error{Message: cut(err.Error()), Hint: cut(fault.Hint(err)), ExitCode: fault.Code(err)}
+	e := errorBody{measure.Error{Message: cut(err.Error()), Hint: cut(fault.Hint(err)), ExitCode: fault.Code(err)}, ReasonOf(err)}
 	body, _ = json.Marshal(e) // strings and a number always marshal
 	return strconv.Itoa(e.ExitCode), body
 }
 
 // decodeError rebuilds the error of a reply.
 func decodeError(body []byte) error {
-	var e measure.Error
+	var e errorBody
 	if err := decode(body, &e); err != nil || e.Message == "" {
 		return fault.Failf("", "bus: the end point answered with an error that cannot be read")
 	}
 	if e.ExitCode < fault.Failed || e.ExitCode > 255 {
 		e.ExitCode = fault.Failed
 	}
-	return &fault.Error{Code: e.ExitCode, Hint: e.Hint, Err: errors.New(e.Message)}
+	return &fault.Error{Code: e.ExitCode, Hint: e.Hint, Err: Because(e.Reason, errors.New(e.Message))}
 }
 
 func cut(s string) string {

@@ -16,6 +16,7 @@ import (
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
+	"thru/internal/transfer/own"
 	"thru/internal/unit"
 )
 
@@ -36,6 +37,22 @@ type carrier struct {
 	mark     string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
 	made     []string          // files at the server that are to go again
 	warnings []string
+}
+
+// meet is told the agent at the server, whose clients those of thru:// are.
+func (m *carrier) meet(e *control.EndPoint) error {
+	if m.protocol.Name != clients.Thru {
+		return nil
+	}
+	agent, ok := e.Client.(own.Agent)
+	if !ok {
+		return fault.Usagef("name an end point where thru serve runs", "%s is no thru: it moves no files", e.Name)
+	}
+	if most := e.Hello.Limits.Sessions; m.cmd.Many > most {
+		return fault.Usagef(fmt.Sprintf("--many %d is the most there; thru serve --max-sessions N allows more", most), "--many %d is above the limit of %s", m.cmd.Many, e.Name)
+	}
+	m.protocol.New = own.NewEnd(agent, e.Hello, e.DataHosts).Client
+	return nil
 }
 
 // client is a new client of the URL.
@@ -89,7 +106,7 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	}
 	s, err := m.client().Open(ctx)
 	if err != nil {
-		return err
+		return m.unopened(err)
 	}
 	defer s.Close()
 	size, err := s.Size(ctx, m.target.path)
@@ -106,6 +123,16 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 	}
 	m.size, t.Asked.Bytes = size, size
 	return m.room()
+}
+
+// unopened adds to an error what can be done: where nobody knows more, another
+// server may listen there than the URL says.
+func (m *carrier) unopened(err error) error {
+	known := hinted(err, m.cmd.Overwrite)
+	if fault.Hint(known) != "" && !errors.Is(err, transfer.ErrShort) {
+		return known
+	}
+	return fault.Failf("is that a server of "+m.target.protocol+", and is that its port?", "%w", err)
 }
 
 // local looks at the file of this end.
@@ -179,12 +206,12 @@ func (m *carrier) name(suffix string) func(client, file int) string {
 // Settle chooses how much is generated, and has it uploaded where it is to be downloaded.
 func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 	if m.size == 0 {
-		size, err := m.suggest(ctx)
+		size, why, err := m.suggest(ctx)
 		if err != nil {
 			return err
 		}
 		m.size = size
-		m.warnings = append(m.warnings, "each client moves "+unit.Size(size)+": by a short trial that lasts 10 s (--size says another)")
+		m.warnings = append(m.warnings, "each client moves "+unit.Size(size)+" ("+why+"; --size says another)")
 	}
 	t.Asked.Bytes = m.size
 	if !m.generates() || m.uploads() {
@@ -196,38 +223,6 @@ func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 	_, err := m.put(ctx, upload{name: m.name(""), from: m.generated, size: m.size, files: 1, clients: m.cmd.Many, overwrite: m.cmd.Overwrite})
 	return err
 }
-
-// Sizes of trials, and what they may suggest, in bytes.
-const (
-	firstTrial = 4 << 20
-	leastSize  = 16 << 20
-	mostSize   = 16 << 30
-	mostTrials = 3
-)
-
-// suggest is a size that lasts 10 s, by the rate of trials
-// that grow until they last a second.
-func (m *carrier) suggest(ctx context.Context) (int64, error) {
-	size := int64(firstTrial)
-	for n := range mostTrials {
-		run, err := m.put(ctx, upload{name: m.name(".thru-trial"), from: m.generated, size: size, files: 1, clients: 1, overwrite: true})
-		if err != nil {
-			return 0, err
-		}
-		if run.Bps == nil {
-			return leastSize, nil
-		}
-		perSecond := run.Bps.Value / 8
-		if run.ElapsedNs < int64(time.Second) && n+1 < mostTrials {
-			size = min(max(int64(perSecond), 2*size), 16*size)
-			continue
-		}
-		return roundMiB(min(max(int64(perSecond*10), leastSize), mostSize)), nil
-	}
-	return leastSize, nil
-}
-
-func roundMiB(n int64) int64 { return (n + 1<<20 - 1) >> 20 << 20 }
 
 // generated is the stream as a file of so many bytes.
 func (m *carrier) generated(size int64) (io.ReadCloser, error) {
@@ -265,7 +260,7 @@ func (m *carrier) note(info transfer.Info) {
 	}
 	m.info = info
 	t := m.told
-	t.Server, t.Client, t.Identity, t.Agreed = info.Server, info.Client, info.Fingerprint, info.Details
+	t.Server, t.Client, t.Identity, t.Agreed, t.InFlight = info.Server, info.Client, info.Fingerprint, info.Details, info.InFlight
 }
 
 // Layers are those that there is something to measure of: with a file of this

@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/control"
 	"thru/internal/measure"
+	"thru/internal/transfer/clients"
 	"thru/internal/transfer/loopback"
 	"thru/internal/transfer/mover"
 	"thru/internal/unit"
@@ -31,8 +32,12 @@ const (
 // Ceiling is what as many clients as the transfer has carry on this machine alone.
 func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
 	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server on this machine, over loopback"}
-	if m.cmd.NoCeiling {
+	switch {
+	case m.cmd.NoCeiling:
 		l.Missing = "--no-ceiling"
+		return l
+	case m.target.protocol == clients.Thru:
+		l.Missing = "the network is measured by the same data plane"
 		return l
 	}
 	server, err := loopback.Serve(ctx, m.target.protocol, loopback.Options{Fill: m.fill(), Agreed: m.info.Details})

@@ -55,6 +55,7 @@ func TestNoCeiling(t *testing.T) {
 		want string
 	}{
 		"not wanted":  {transferCmd{URL: "http://192.0.2.1/f", NoCeiling: true}, t.Context(), "--no-ceiling"},
+		"our own":     {transferCmd{URL: "thru://192.0.2.1/f"}, t.Context(), "same data plane"},
 		"interrupted": {transferCmd{URL: "http://192.0.2.1/f"}, over, "interrupted"},
 	} {
 		if l := lone(t, &c.cmd, true).Ceiling(c.ctx); l.Bps != nil || !strings.Contains(l.Missing, c.want) {

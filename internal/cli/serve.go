@@ -26,10 +26,10 @@ import (
 )
 
 type serveCmd struct {
-	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (measure the disks below --files)."`
+	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files)."`
 	TuneOnly    []string `name:"tune-only" placeholder:"KNOB,..." help:"With --allow tune: only these (docs/knobs.md has all)."`
-	Files       []string `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured. A file is written there, without a name, of at most half of what is free."`
-	MaxFile     string   `name:"max-file" default:"16G" placeholder:"SIZE" help:"Upper bound of that file."`
+	Files       []string `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured (a file is written there, without a name, of at most half of what is free), and files moved by thru://."`
+	MaxFile     string   `name:"max-file" default:"16G" placeholder:"SIZE" help:"Upper bound of a file that is written there."`
 	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
 	Port        int      `short:"p" placeholder:"PORT" help:"Control port (default 5200)."`
 	Bind        []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
@@ -361,7 +361,7 @@ func (c *serveCmd) invite(e *env, s serving) {
 	}
 	for _, p := range bus.Privileges() {
 		if s.More[p] != "" {
-			fmt.Fprintf(e.out, "or this one, which lets measure and %s:\n%s\n", p, s.More[p])
+			fmt.Fprintf(e.out, "or this one, which lets measure and %s:\n%s\n", doing(p), s.More[p])
 		}
 	}
 }

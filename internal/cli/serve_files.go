@@ -12,14 +12,14 @@ import (
 	"thru/internal/unit"
 )
 
-// files says where clients may measure disks, for the agent.
+// files says where clients may measure disks and move files, for the agent.
 func (c *serveCmd) files() (func(*agent.Config), error) {
 	allowed := slices.Contains(c.Allow, bus.PrivilegeFiles)
 	switch {
 	case allowed && len(c.Files) == 0:
-		return nil, fault.Usagef("name the folders below which disks may be measured: --files DIR", "--allow files says not where")
+		return nil, fault.Usagef("name the folders below which disks may be measured and files moved: --files DIR", "--allow files says not where")
 	case !allowed && len(c.Files) > 0:
-		return nil, fault.Usagef("thru serve --allow files --files "+c.Files[0], "--files says where disks may be measured, and that is not allowed")
+		return nil, fault.Usagef("thru serve --allow files --files "+c.Files[0], "--files says where disks may be measured and files moved, and that is not allowed")
 	}
 	most, err := unit.ParseSize(c.MaxFile)
 	if err != nil || most <= 0 {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -43,7 +45,7 @@ const (
 )
 
 type transferCmd struct {
-	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, rsync, http or https; of smb the first part of PATH is the share."`
+	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, rsync, http or https; of smb the first part of PATH is the share. Or thru://END-POINT/PATH: along thru's own data plane, with PATH as that host has it (thru serve --allow files --files DIR there)."`
 	Upload     bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
 	From       string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
 	To         string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`
@@ -66,8 +68,8 @@ type transferCmd struct {
 	Pin           string `group:"Login" name:"pin" placeholder:"SHA256" help:"Accept this certificate or host key alone."`
 	Insecure      bool   `group:"Login" name:"insecure" help:"Accept any certificate or host key."`
 
-	EndPoint     string `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too."`
-	ServerFolder string `group:"Ends" name:"server-folder" placeholder:"DIR" help:"With --end-point: the folder of the file as that host has it; its disk is measured (thru serve --allow files --files DIR there)."`
+	EndPoint     string `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too (default: of thru:// the one that it names)."`
+	ServerFolder string `group:"Ends" name:"server-folder" placeholder:"DIR" help:"With --end-point: the folder of the file as that host has it (default: of thru:// the one that it names); its disk is measured (thru serve --allow files --files DIR there)."`
 	Port         int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	Time         string `group:"Ends" short:"t" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
 	Force        bool   `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
@@ -91,6 +93,9 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
+	if err := m.meet(ends.peer); err != nil {
+		return err
+	}
 	x := control.Transferring{Transfer: m.asked(), Mover: m, There: c.ServerFolder}
 	if x.Here, err = m.folder(); err != nil {
 		return err
@@ -98,7 +103,7 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if c.NoDisk {
 		x.Here = ""
 	}
-	if c.EndPoint != "" && c.EndPoint != control.Local {
+	if c.EndPoint != "" && c.EndPoint != control.Local || m.protocol.Name == clients.Thru {
 		x.Server = ends.peer
 	}
 	if x.Network, err = c.network(ends); err != nil {
@@ -131,7 +136,13 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	if err != nil {
 		return nil, err
 	}
+	if end := target.endPoint(); end != "" {
+		c.EndPoint, c.ServerFolder = cmp.Or(c.EndPoint, end), cmp.Or(c.ServerFolder, path.Dir("/"+target.path))
+	}
 	if err := c.sensible(e); err != nil {
+		return nil, err
+	}
+	if err := c.ours(target); err != nil {
 		return nil, err
 	}
 	protocol, err := clients.Of(target.protocol)
@@ -150,6 +161,9 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if block > 0 && target.protocol == "rsync" {
+		return nil, fault.Usagef("leave it out", "--block does not go with rsync: it sends whole files in blocks of its own")
 	}
 	m.dialer = &mover.Dialer{Buffer: int(buffer), Timeout: c.Wait}
 	m.config = transfer.Config{
@@ -197,6 +211,22 @@ func (c *transferCmd) sensible(e *env) error {
 		return fault.Usagef("--end-point NAME names the agent at the server", "--server-folder is of an end point, and none is named")
 	case c.Wait < time.Second:
 		return fault.Usagef("--timeout takes a second or more", "--timeout %s is too short", c.Wait)
+	}
+	return nil
+}
+
+// ours refuses flags that say nothing to thru's own data plane.
+func (c *transferCmd) ours(target transferURL) error {
+	if target.protocol != clients.Thru {
+		return nil
+	}
+	for _, x := range []struct {
+		flag string
+		set  bool
+	}{{"--password-stdin", c.PasswordStdin}, {"--identity", c.Key != ""}, {"--pin", c.Pin != ""}, {"--insecure", c.Insecure}} {
+		if x.set {
+			return fault.Usagef("leave it out: an end point has been let in by its join string (thru join), which pins its certificate", "%s does not go with thru://", x.flag)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -58,7 +59,29 @@ func parseTransferURL(text string) (transferURL, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return t, fault.Usagef("encode ? as %3F and # as %23 where they belong to the name", "a URL of a transfer has no query")
 	}
+	if err := t.ours(); err != nil {
+		return t, err
+	}
 	return t, transfer.CheckName(t.path)
+}
+
+// ours refuses what a URL of thru's own cannot have.
+func (u transferURL) ours() error {
+	if u.protocol == clients.Thru && u.user != "" {
+		return fault.Usagef("leave "+u.user+"@ out: who may do this has been let in by a join string", "thru:// has no users")
+	}
+	return nil
+}
+
+// endPoint is the end point of a URL of thru's own; "" of any other.
+func (u transferURL) endPoint() string {
+	switch {
+	case u.protocol != clients.Thru:
+		return ""
+	case u.port != "":
+		return net.JoinHostPort(u.host, u.port)
+	}
+	return u.host
 }
 
 // known refuses protocols that thru does not speak, with the reason.
@@ -66,8 +89,6 @@ func (u transferURL) known() error {
 	switch u.protocol {
 	case "smb1", "cifs":
 		return fault.Usagef("smb:// speaks SMB 2 and 3; switch one of them on at the server", "SMB1 is refused: it asks for one block at a time, so a long path stays empty, and it can be rewritten on the way (Microsoft removed it)")
-	case "thru":
-		return fault.Usagef("thru test END POINT measures memory to memory, thru disk the disks; a transfer has both beside it: --end-point NAME", "thru:// is not there yet: thru moves no files by its own data plane")
 	}
 	_, err := clients.Of(u.protocol)
 	return err

@@ -245,8 +245,10 @@ func diskLayer(doc *measure.Document, l *measure.Layer, test *measure.DiskTest, 
 func afterwards(doc *measure.Document) {
 	t := doc.Transfer
 	inUse(t)
-	if why := tooShort(t); why != "" {
-		doc.Warnings = append(doc.Warnings, why)
+	for _, why := range []string{tooShort(t), uneven(t)} {
+		if why != "" {
+			doc.Warnings = append(doc.Warnings, why)
+		}
 	}
 	table, err := published.Load()
 	if err != nil {
@@ -286,6 +288,20 @@ func tooShort(t *measure.Transfer) string {
 		if run.Bps != nil && run.ElapsedNs < int64(shortest) {
 			wanted := int64(run.Bps.Value / 8 * 10)
 			return fmt.Sprintf("the transfer took %s: too short for windows that grow with it; %s would last 10 s", unit.Duration(run.ElapsedNs), unit.Size(wanted))
+		}
+	}
+	return ""
+}
+
+// uneven says that some of the clients got less than half of what others did: the
+// sum hides that.
+func uneven(t *measure.Transfer) string {
+	for _, run := range t.Runs {
+		if len(run.Each) == 0 {
+			continue
+		}
+		if least, most := slices.Min(run.Each), slices.Max(run.Each); most > 2*least {
+			return fmt.Sprintf("the clients got from %s to %s each: the server or the path does not share evenly", unit.Rate(least), unit.Rate(most))
 		}
 	}
 	return ""

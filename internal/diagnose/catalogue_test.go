@@ -18,20 +18,18 @@ func causes() []string {
 		disk broken-tso lro-forwarding offloads-off emulated-nic wrong-driver too-few-queues rss-not-spreading ring-overflow backlog-overflow pcie vswitch
 		netqueue-off interrupt-moderation firewall-cost receive-window slow-reader send-buffer loss paced policer shaper link-rate link-negotiated-low mss-clamp
 		tcp-proxy vpn-cpu asymmetric-route token-bucket window-scaling-off fixed-window sack-off timestamps-off reordering app-limited slow-convergence
-		mtu-black-hole jumbo-mismatch lag-one-member duplex bad-link pause-frames noisy-neighbour measurement`)
+		mtu-black-hole jumbo-mismatch lag-one-member duplex bad-link pause-frames noisy-neighbour measurement
+		network client cipher-cpu round-trips`)
 }
 
-// TestEveryCause: each is one rule, or it is said why none looks for it.
+// TestEveryCause: each is one rule of flows or of transfers.
 func TestEveryCause(t *testing.T) {
 	var told []string
 	for _, r := range Catalogue() {
 		told = append(told, r.Cause)
 	}
-	for _, u := range NotObservable() {
-		if u.Why == "" {
-			t.Errorf("%s: why does no rule look for it?", u.Cause)
-		}
-		told = append(told, u.Cause)
+	for _, r := range TransferCauses() {
+		told = append(told, r.Cause)
 	}
 	want := causes()
 	slices.Sort(told)
@@ -52,8 +50,13 @@ func TestEveryCause(t *testing.T) {
 func TestCatalogue(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	for _, r := range Catalogue() {
-		if !id.MatchString(r.Cause) || r.judge == nil || !r.TCP && !r.UDP {
+		if r.judge == nil || !r.TCP && !r.UDP {
 			t.Errorf("half a rule: %+v", r)
+		}
+	}
+	for _, r := range slices.Concat(Catalogue(), TransferCauses()) {
+		if !id.MatchString(r.Cause) {
+			t.Errorf("%q is no id", r.Cause)
 		}
 		for what, text := range map[string]string{"title": r.Title, "seen": r.Seen, "apart": r.Apart, "mends": r.Mends, "effect": r.Effect, "source": r.Source} {
 			if text == "" || strings.Contains(text, "\n") {
@@ -131,23 +134,28 @@ func document() string {
 	var b strings.Builder
 	b.WriteString("## The causes\n")
 	for _, r := range Catalogue() {
-		fmt.Fprintf(&b, "\n### `%s`: %s\n\n", r.Cause, r.Title)
-		for _, row := range [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Apart}, {"Remedy", r.Mends}, {"Effect", r.Effect}, {"Source", r.Source},
-			{"Judged for", protocols(r)}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}} {
-			if row[1] != "" {
-				fmt.Fprintf(&b, "- %s: %s\n", row[0], row[1])
-			}
-		}
+		write(&b, r, protocols(r))
 	}
 	b.WriteString("\n## The experiments\n\n")
 	for _, x := range Experiments() {
 		fmt.Fprintf(&b, "- `%s`: %s (%s)\n", x.ID, x.Title, x.Time)
 	}
-	b.WriteString("\n## Causes that no rule looks for\n\n")
-	for _, u := range NotObservable() {
-		fmt.Fprintf(&b, "- `%s`: %s\n", u.Cause, u.Why)
+	b.WriteString("\n## Causes that only a file transfer has\n\nA test moves memory to memory, and knows none of them; `thru transfer` does ([transfer.md](transfer.md)).\n")
+	for _, r := range TransferCauses() {
+		write(&b, r, "")
 	}
 	return b.String()
+}
+
+// write writes one cause.
+func write(b *strings.Builder, r Rule, judged string) {
+	fmt.Fprintf(b, "\n### `%s`: %s\n\n", r.Cause, r.Title)
+	for _, row := range [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Apart}, {"Remedy", r.Mends}, {"Effect", r.Effect}, {"Source", r.Source},
+		{"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}} {
+		if row[1] != "" {
+			fmt.Fprintf(b, "- %s: %s\n", row[0], row[1])
+		}
+	}
 }
 
 // protocols that a rule is judged for.

@@ -45,13 +45,6 @@ func hostRules() []Rule {
 	}
 }
 
-// NotObservable are the causes of the catalogue that no rule looks for, and why.
-func NotObservable() []Unobservable {
-	return []Unobservable{
-		{Cause: "disk", Why: "a test moves memory to memory: no disk is in its way"},
-	}
-}
-
 // conditions are the gates of a cause at an end point, "" for the path, that
 // are not passed: of the document, and where it has none those of its facts.
 func (f *flow) conditions(cause, endPoint string) []measure.Gate {

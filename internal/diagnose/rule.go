@@ -26,12 +26,6 @@ type Rule struct {
 	packets func(*flow) *outcome // by captures of the flow; nil: packets say nothing of it
 }
 
-// Unobservable is a cause of the catalogue that no rule looks for.
-type Unobservable struct {
-	Cause string
-	Why   string
-}
-
 // Catalogue is every rule, in the order in which findings of the same weight
 // are shown.
 func Catalogue() []Rule { return rules() }

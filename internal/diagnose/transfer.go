@@ -9,33 +9,26 @@ import (
 	"thru/internal/unit"
 )
 
-// Causes that only a file transfer has.
-const (
-	CauseDisk      = "disk"        // a disk is no faster
-	CauseCipher    = "cipher-cpu"  // one stream's cipher takes a whole CPU
-	CauseRoundTrip = "round-trips" // the protocol waits for answers: block x in flight / RTT
-	CauseClient    = "client"      // the program that moves the bytes is no faster
-)
-
 // Bars of what is said of a transfer.
 const (
-	reachedShare = 0.85 // of a layer's rate: from there on that layer binds
+	reachedShare = 0.85 // of a layer's rate: from there ...
+	beyondShare  = 1.25 // ... to here that layer binds; what carried more did not hang on it
 	waitedShare  = 60.0 // percent of the time spent in this end's file: then it binds
 	busyCores    = 0.85 // of one CPU, used by this process: one stream fills it
 	busyMachine  = 95.0 // percent of all CPUs of this machine
 	farNs        = 1e6  // round trip in ns from which waiting for answers costs
 	briefNs      = 1e9  // a run shorter than this says little
 	windowLow    = 0.6  // of window over round trip: a rate from here ...
-	windowHigh   = 1.3  // ... to here is that of the window
+	sentLow      = 0.4  // the same of a send buffer, in which a kernel counts its own overhead
+	windowHigh   = 1.3  // ... to here is that of the window, or of the requests under way
 )
 
 // course is one transfer with what its rules ask of it.
 type course struct {
-	doc   *measure.Document
-	t     *measure.Transfer
-	run   *measure.TransferRun // over memory, else the whole
-	bps   float64              // that it reached
-	brief bool
+	doc *measure.Document
+	t   *measure.Transfer
+	run *measure.TransferRun // over memory, else the whole
+	bps float64              // that it reached
 }
 
 // Transfer names which layer of a transfer binds, and why. It does nothing where
@@ -58,11 +51,30 @@ func Transfer(d *measure.Document) {
 		Cause: o.cause, Where: o.where, Confidence: o.confidence, Summary: line(o.text), Evidence: numbers(o.evidence),
 		Effect: o.effect, Next: o.next, Remedy: o.remedy, Healthy: o.healthy, Source: "causes.md; docs/transfer.md",
 	}
-	if c.brief && f.Confidence != measure.Possible {
+	if c.brief(layer) && f.Confidence != measure.Possible {
 		f.Confidence, f.Next = measure.Possible, "a larger --size: this run took under a second"
 	}
 	t.Binds, t.Why = layer, f.Summary
-	d.Findings = append([]measure.Finding{f}, slices.DeleteFunc(d.Findings, func(x measure.Finding) bool { return x.Cause == measure.CauseNone })...)
+	d.Findings = append([]measure.Finding{f}, c.beside(layer, f.Cause)...)
+}
+
+// brief tells whether the run that shows the layer was too short to be sure.
+func (c *course) brief(layer string) bool {
+	run := c.run
+	if layer == measure.LayerDiskHere {
+		run = c.wholeRun()
+	}
+	return run.ElapsedNs < briefNs
+}
+
+// beside are the findings of the network's own test that are said of the transfer
+// too: those of a network that it does not fill stand with that test alone.
+func (c *course) beside(layer, cause string) []measure.Finding {
+	cell := c.networkCell()
+	if layer != measure.LayerNetwork || cell == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(cell.Findings), func(x measure.Finding) bool { return x.Cause == measure.CauseNone || x.Cause == cause })
 }
 
 // bound is what a rule of transfers says.
@@ -87,7 +99,6 @@ func newCourse(d *measure.Document) *course {
 	if c.run == nil {
 		return nil
 	}
-	c.brief = c.run.ElapsedNs < briefNs
 	return c
 }
 
@@ -110,7 +121,7 @@ func (c *course) judge() (string, *bound) {
 	if layer, o := c.floor(); o != nil {
 		return layer, o
 	}
-	for _, rule := range []func() *bound{c.window, c.sureTCP, c.cipher, c.tcp, c.roundTrips, c.open} {
+	for _, rule := range []func() *bound{c.buffer, c.sureTCP, c.cipher, c.tcp, c.peerWindow, c.roundTrips, c.open} {
 		if o := rule(); o != nil {
 			return c.run.Layer, o
 		}
@@ -155,7 +166,7 @@ func (c *course) diskHere() *bound {
 		return nil
 	}
 	disk, known := c.rate(measure.LayerDiskHere)
-	waited := 100 * float64(w.LocalNs) / float64(w.ElapsedNs*int64(max(c.t.Asked.Clients, 1)))
+	waited := 100 * float64(w.LocalNs) / float64(w.ElapsedNs*int64(c.clients()))
 	slower := c.run != w && w.Bps.Value < reachedShare*c.bps
 	at := known && w.Bps.Value >= reachedShare*disk && (c.run == w || disk < c.bps)
 	if !slower && !at || !slower && waited < waitedShare {
@@ -191,23 +202,31 @@ func (c *course) without(w *measure.TransferRun) string {
 	return ", without it " + unit.Rate(c.bps) + " pass"
 }
 
-// floor holds where the protocol carries what the layer below it does: the least
-// of those that were measured.
+// clients are how many work at once; every layer is the sum of as many.
+func (c *course) clients() int { return max(c.t.Asked.Clients, 1) }
+
+// floor holds where the protocol carries what a layer below it does: the least of
+// those that it reaches. A layer that it exceeds it does not hang on: the file of a
+// slow disk comes out of memory.
 func (c *course) floor() (string, *bound) {
 	least, name := 0.0, ""
 	for _, l := range []string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerLibrary} {
-		if bps, ok := c.rate(l); ok && (name == "" || bps < least) {
+		bps, ok := c.rate(l)
+		if ok && c.bps >= reachedShare*bps && c.bps <= beyondShare*bps && (name == "" || bps < least) {
 			least, name = bps, l
 		}
 	}
-	if name == "" || c.bps < reachedShare*least {
+	if name == "" {
 		return "", nil
 	}
-	p := below(c.proof("goodput of the transfer over that of the layer", c.bps/least, ""), 1)
+	p := above(c.proof("share of the rate of the layer below", c.bps/least, ""), reachedShare)
 	switch name {
 	case measure.LayerDiskFar:
 		o := binds(CauseDisk, measure.Likely, "the server's disk carries %s", unit.Rate(least))
-		o.at(c.there()).by(p).mend(&measure.Remedy{Advice: "none in the network: a faster disk at the server"})
+		o.at(c.farEnd()).by(p).mend(&measure.Remedy{EndPoint: c.server(), Advice: "none in the network: a faster disk at the server"})
+		if o.then("thru disk at the server, with other block sizes"); c.t.Direction == measure.Download {
+			o.then("the same again: what the server's memory has kept meanwhile passes faster")
+		}
 		return name, o
 	case measure.LayerLibrary:
 		o := binds(CauseClient, measure.Likely, "the client (%s) carries no more than %s, also on this machine alone", c.t.Client, unit.Rate(least))
@@ -217,20 +236,41 @@ func (c *course) floor() (string, *bound) {
 	return name, c.network(least, p)
 }
 
-// network says what holds the network itself, where its own cells know.
-func (c *course) network(bps float64, p measure.Proof) *bound {
-	o := binds("network", measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
-	o.at(measure.Where{Place: measure.AtPath}).by(p)
-	for _, f := range c.doc.Findings {
-		if f.Cause != measure.CauseNone && len(c.t.Cells) > 0 {
-			o.cause, o.confidence, o.healthy, o.remedy = f.Cause, f.Confidence, f.Healthy, f.Remedy
-			o.where = f.Where
-			o.text += ": " + f.Summary
-			break
-		}
+// networkCell is the test of the network; nil where there was none.
+func (c *course) networkCell() *measure.Cell {
+	if len(c.t.Cells) == 0 || c.t.Cells[0] < 0 || c.t.Cells[0] >= len(c.doc.Cells) {
+		return nil
 	}
+	return &c.doc.Cells[c.t.Cells[0]]
+}
+
+// network says what holds the network itself, where its own test knows.
+func (c *course) network(bps float64, p measure.Proof) *bound {
+	o := binds(CauseNetwork, measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
+	o.at(measure.Where{Place: measure.AtPath}).by(p)
+	cell := c.networkCell()
+	if cell == nil {
+		return o
+	}
+	if streams := max(cell.Streams, 1); streams < c.clients() { // more of them might carry more
+		o.confidence = measure.Likely
+		o.text += fmt.Sprintf(" by %s", unit.Plural(streams, "stream"))
+	}
+	if len(cell.Findings) == 0 || cell.Findings[0].Cause == measure.CauseNone || cell.Findings[0].Confidence == measure.Possible {
+		return o // what is off there, and costs nothing, comes after "none"
+	}
+	f := &cell.Findings[0]
+	if weight(f.Confidence) < weight(o.confidence) {
+		o.confidence = f.Confidence
+	}
+	o.cause, o.healthy, o.remedy, o.where, o.next = f.Cause, f.Healthy, f.Remedy, f.Where, f.Next
+	o.text += ": " + f.Summary
+	o.by(f.Evidence...)
 	return o
 }
+
+// connections are those that carry data at once: a client may make one after the other.
+func (c *course) connections() int { return max(min(len(c.run.Sockets), c.clients()), 1) }
 
 // socket is the connection that carried the most; nil where none was read.
 func (c *course) socket() *measure.Stream {
@@ -240,41 +280,59 @@ func (c *course) socket() *measure.Stream {
 	return &c.run.Sockets[0]
 }
 
-// window holds where a buffer of a fixed size, over the round trip, is the rate.
-func (c *course) window() *bound {
+// buffer holds where a buffer that was set here, over the round trip, is the rate.
+func (c *course) buffer() *bound {
 	s, rtt := c.socket(), stat.TransferRTT(c.run)
-	if s == nil || rtt <= 0 {
+	if s == nil || rtt <= 0 || s.Window.Asked <= 0 || s.Window.Usable <= 0 {
 		return nil
 	}
-	if o := c.peerWindow(s); o != nil {
-		return o
+	passes := c.inRoundTrip(rtt)
+	cause, whose, least, most := "receive-window", "receive", windowLow, windowHigh
+	window, counter := s.Window.Usable, "socket buffer, usable"
+	switch {
+	case c.t.Direction == measure.Upload:
+		if c.congestionHolds(s, passes) {
+			return nil
+		}
+		cause, whose, least, most = "send-buffer", "send", sentLow, 1/sentLow
+		window, counter = s.Window.Usable+s.Window.Granted/2, "socket buffer, usable and as granted, mean"
+	case s.TCP.RecvWnd != nil && int64(*s.TCP.RecvWnd) > 0: // what the kernel makes of the buffer is its own
+		window, counter = int64(*s.TCP.RecvWnd), "tcp_info.rcv_wnd"
 	}
-	if s.Window.Asked <= 0 || s.Window.Usable <= 0 {
+	if share := passes / float64(window); share < least || share > most {
 		return nil
 	}
-	most := stat.WindowRate(float64(s.Window.Usable), rtt) * float64(len(c.run.Sockets))
-	if share := c.bps / most; share < windowLow || share > windowHigh {
-		return nil
-	}
-	cause, whose := "receive-window", "receive"
-	if c.t.Direction == measure.Upload {
-		cause, whose = "send-buffer", "send"
-	}
-	o := binds(cause, measure.Likely, "a %s buffer of %s, which was set (--buffer), carries %s over a round trip of %s",
-		whose, unit.Size(s.Window.Usable), unit.Rate(most), unit.Duration(rtt))
+	o := binds(cause, measure.Likely, "a %s buffer of %s was set (--buffer): %s pass in each round trip of %s",
+		whose, unit.Size(s.Window.Asked), unit.Size(int64(passes)), unit.Duration(rtt))
 	if rtt >= farNs {
 		o.confidence = measure.Certain
 	}
-	o.at(c.here()).by(c.proof("socket buffer, usable", float64(s.Window.Usable), "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
-	o.costs(most, "W * 8 / RTT", fmt.Sprintf("%s * 8 / %s", unit.Size(s.Window.Usable), unit.Duration(rtt)))
-	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take the bandwidth-delay product twice"})
+	o.at(c.here()).by(c.proof(counter, float64(window), "bytes"), c.proof("in a round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
+	o.costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
+	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
 	return o
+}
+
+// inRoundTrip is what a connection carries in a round trip, in bytes.
+func (c *course) inRoundTrip(rtt int64) float64 {
+	return c.bps * float64(rtt) / 8e9 / float64(c.connections())
+}
+
+// congestionHolds tells whether the congestion window of an upload, or the
+// server's window, lets no more pass: then it is not the send buffer.
+func (c *course) congestionHolds(s *measure.Stream, passes float64) bool {
+	if n, mss := s.TCP.Cwnd, s.TCP.SendMSS; n != nil && mss != nil && float64(*n)*float64(*mss) < 1.2*passes {
+		return true
+	}
+	x := s.TCP.RwndLimitedUs
+	return x != nil && s.TCP.BusyUs != nil && *s.TCP.BusyUs > 0 && 100*float64(*x)/float64(*s.TCP.BusyUs) >= rwndBar
 }
 
 // peerWindow holds where the kernel counts that the server's window, or this
 // end's send buffer, held an upload up for most of the time.
-func (c *course) peerWindow(s *measure.Stream) *bound {
-	if c.t.Direction != measure.Upload || s.TCP.BusyUs == nil || *s.TCP.BusyUs == 0 {
+func (c *course) peerWindow() *bound {
+	s := c.socket()
+	if s == nil || c.t.Direction != measure.Upload || s.TCP.BusyUs == nil || *s.TCP.BusyUs == 0 {
 		return nil
 	}
 	busy := float64(*s.TCP.BusyUs)
@@ -308,13 +366,13 @@ func (c *course) encrypted() bool {
 // cipher holds where this process keeps a whole CPU busy for each stream.
 func (c *course) cipher() *bound {
 	cpu := c.run.HereCPU
-	if isBusy(cpu, c.run.HereHost) {
+	if isBusy(cpu) {
 		o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy")
 		o.at(c.here()).by(above(c.proof("here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 		o.mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
 		return o
 	}
-	if cpu == nil || cpu.WorkerCores == nil || *cpu.WorkerCores < busyCores*float64(max(c.t.Asked.Clients, 1)) {
+	if cpu == nil || cpu.WorkerCores == nil || *cpu.WorkerCores < busyCores*float64(c.clients()) {
 		return nil
 	}
 	p := above(c.proof("cores used by this process", *cpu.WorkerCores, ""), busyCores)
@@ -332,46 +390,65 @@ func (c *course) cipher() *bound {
 	return o
 }
 
-// roundTrips holds where the protocol has little under way for the round trip,
-// and a lower layer is known to carry more.
+// roundTrips holds where a protocol of requests has as many under way as its
+// client asks for at once, and the round trip is the rate. One that streams waits
+// for no answer.
 func (c *course) roundTrips() *bound {
 	rtt := stat.TransferRTT(c.run)
-	if rtt < farNs {
+	if rtt < farNs || c.t.InFlight <= 0 {
 		return nil
 	}
-	underWay := c.bps * float64(rtt) / 8e9 / float64(max(len(c.run.Sockets), 1))
-	net, known := c.rate(measure.LayerNetwork)
-	if known && c.bps >= reachedShare*net {
+	most := stat.WindowRate(float64(c.t.InFlight), rtt) * float64(c.connections())
+	if share := c.bps / most; share < windowLow || share > windowHigh {
 		return nil
 	}
-	text := fmt.Sprintf("the protocol has %s under way in a round trip of %s", unit.Size(int64(underWay)), unit.Duration(rtt))
+	text := fmt.Sprintf("the client has %s of requests under way, and waits %s for an answer", unit.Size(c.t.InFlight), unit.Duration(rtt))
 	if b := c.t.Asked.BlockBytes; b > 0 {
-		text += fmt.Sprintf(": %.1f blocks of %s", underWay/float64(b), unit.Size(b))
+		text = fmt.Sprintf("the client has %s of %s under way (--block), and waits %s for an answer", unit.Plural(int(c.t.InFlight/b), "request"), unit.Size(b), unit.Duration(rtt))
 	}
-	o := binds(CauseRoundTrip, measure.Possible, "%s", text)
-	if known && c.bps < net/2 {
-		o.confidence = measure.Likely
+	o := binds(CauseRoundTrip, measure.Likely, "%s", text)
+	if net, known := c.rate(measure.LayerNetwork); known && c.bps < net/2 {
+		o.confidence = measure.Certain
+		o.text += fmt.Sprintf("; the network carries %s", unit.Rate(net))
 	}
-	o.at(measure.Where{Place: measure.AtPath}).by(c.proof("goodput * RTT / 8 of each connection", underWay, "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
-	o.costs(c.bps, "in flight * 8 / RTT", "")
-	o.then("--many 4, or a larger --block: where round trips bind, it carries more in proportion")
-	if !known {
-		o.then("thru serve at the server, and --end-point NAME here: what the network carries from memory to memory is not known")
-	}
+	o.at(measure.Where{Place: measure.AtPath}).by(c.proof("requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
+	o.costs(most, "what is under way carries "+unit.Rate(most), fmt.Sprintf("%s * 8 / %s", unit.Size(c.t.InFlight), unit.Duration(rtt)))
+	o.then("--many 4: where round trips bind, it carries more in proportion")
+	o.mend(&measure.Remedy{EndPoint: "local", Advice: "larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})
 	return o
 }
 
 // open says what is left when nothing was found.
 func (c *course) open() *bound {
 	net, known := c.rate(measure.LayerNetwork)
-	if known {
-		o := binds("app-limited", measure.Likely, "the server offers no more: the network carries %s, this end waits", unit.Rate(net))
-		o.at(c.there()).by(below(c.proof("goodput of the transfer over the network's", c.bps/net, ""), reachedShare))
-		o.then("CPU, disk and limits of the server: thru disk, thru check there")
+	if !known || c.bps > beyondShare*net {
+		o := binds("app-limited", measure.Possible, "the server or the network: which of them cannot be told from this end%s", c.underWay())
+		o.at(c.there()).by(c.proof("goodput of the transfer", c.bps, "bps"))
+		if o.then("thru serve at the server, and --end-point NAME here"); known {
+			o.text = "nothing that was measured holds it: it carries more than the network did from memory to memory"
+			o.then("the same again: the path or the hosts were busier while the network was measured")
+		}
 		return o
 	}
-	o := binds("app-limited", measure.Possible, "the server or the network: which of them cannot be told from this end")
-	o.at(c.there()).by(c.proof("goodput of the transfer", c.bps, "bps"))
-	o.then("thru serve at the server, and --end-point NAME here")
+	o := binds("app-limited", measure.Likely, "the server %s no more: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.underWay())
+	o.at(c.farEnd()).by(below(c.proof("share of the network's rate", c.bps/net, ""), reachedShare))
+	o.then("CPU, disk and limits of the server: thru disk, thru check there")
 	return o
+}
+
+func (c *course) serverDoes() string {
+	if c.t.Direction == measure.Upload {
+		return "takes"
+	}
+	return "offers"
+}
+
+// underWay says what is on the way of a long path, which a small buffer at the
+// server holds as well as a slow one does.
+func (c *course) underWay() string {
+	rtt := stat.TransferRTT(c.run)
+	if rtt < farNs {
+		return ""
+	}
+	return fmt.Sprintf(" (%s pass in a round trip of %s: a socket buffer of that size there does the same)", unit.Size(int64(c.inRoundTrip(rtt))), unit.Duration(rtt))
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"strings"
 	"testing"
 
 	"thru/internal/measure"
@@ -83,7 +84,7 @@ func TestTransferBinds(t *testing.T) {
 		{"a buffer that is large enough", measure.Transfer{Asked: measure.Amount{BufferBytes: 4 << 20}}, map[string]float64{net: 900, memory: 25},
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 4 << 20, Usable: 4 << 20} })
-			}, memory, CauseRoundTrip, measure.Likely},
+			}, memory, "app-limited", measure.Likely},
 		{"the server's window", up, map[string]float64{net: 900, memory: 100},
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.TCP.BusyUs, s.TCP.RwndLimitedUs = new(uint64(10e6)), new(uint64(9e6)) })
@@ -96,8 +97,24 @@ func TestTransferBinds(t *testing.T) {
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, "app-limited", measure.Likely},
 		{"the server offers no more", measure.Transfer{}, map[string]float64{net: 900, client: 8000, memory: 80},
 			func(m, _ *measure.TransferRun) { m.Sockets = connection(0.1, nil) }, memory, "app-limited", measure.Likely},
-		{"round trips, the network not known", measure.Transfer{}, map[string]float64{memory: 80},
-			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, CauseRoundTrip, measure.Possible},
+		{"requests under way", measure.Transfer{Protocol: "smb", InFlight: 256 << 10}, map[string]float64{net: 900, memory: 100},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, CauseRoundTrip, measure.Certain},
+		{"requests under way, the network not known", measure.Transfer{Protocol: "smb", InFlight: 256 << 10}, map[string]float64{memory: 100},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, CauseRoundTrip, measure.Likely},
+		{"requests of four clients", measure.Transfer{Protocol: "smb", InFlight: 64 << 10, Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 900, memory: 100},
+			func(m, _ *measure.TransferRun) {
+				for range 4 {
+					m.Sockets = append(m.Sockets, connection(20, nil)...)
+				}
+			}, memory, CauseRoundTrip, measure.Certain},
+		{"far fewer requests would do", measure.Transfer{Protocol: "smb", InFlight: 16 << 20}, map[string]float64{net: 900, memory: 100},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, "app-limited", measure.Likely},
+		{"requests on a short way", measure.Transfer{Protocol: "smb", InFlight: 8 << 10}, map[string]float64{net: 9000, memory: 500},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(0.13, nil) }, memory, "app-limited", measure.Likely},
+		{"a stream on a long way, the network not known", measure.Transfer{}, map[string]float64{memory: 80},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, "app-limited", measure.Possible},
+		{"out of the memory of a server with a slow disk", measure.Transfer{}, map[string]float64{net: 950, far: 300, memory: 940}, nil, net, "network", measure.Certain},
+		{"more than the network's own test", measure.Transfer{}, map[string]float64{net: 100, memory: 300}, nil, memory, "app-limited", measure.Possible},
 		{"nothing else is known", measure.Transfer{}, map[string]float64{memory: 80}, nil, memory, "app-limited", measure.Possible},
 		{"too brief to be sure", measure.Transfer{}, map[string]float64{net: 100, memory: 94},
 			func(m, _ *measure.TransferRun) { m.ElapsedNs = 5e8 }, net, "network", measure.Possible},
@@ -123,10 +140,41 @@ func TestTransferBinds(t *testing.T) {
 
 // TestTransferNetwork: where the network binds, what holds it is taken over.
 func TestTransferNetwork(t *testing.T) {
-	d := moved(measure.Transfer{Cells: []int{0}}, map[string]float64{measure.LayerNetwork: 100, measure.LayerMemory: 96}, nil)
-	d.Findings = []measure.Finding{{Cause: "link-full", Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}}
-	Transfer(d)
-	if f := d.Findings[0]; f.Cause != "link-full" || !f.Healthy || d.Transfer.Binds != measure.LayerNetwork {
-		t.Errorf("%+v", f)
+	full := measure.Finding{Cause: linkFull, Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}
+	none := measure.Finding{Cause: measure.CauseNone, Confidence: measure.Likely, Healthy: true}
+	off := measure.Finding{Cause: "offloads-off", Confidence: measure.Certain}
+	guess := measure.Finding{Cause: "loss", Confidence: measure.Possible}
+	for _, tt := range []struct {
+		name       string
+		found      []measure.Finding
+		streams    int
+		mbps       float64
+		causes     string
+		confidence string
+	}{
+		{"full", []measure.Finding{full, off}, 1, 96, linkFull + " offloads-off", measure.Certain},
+		{"what costs nothing is not the cause", []measure.Finding{none, off}, 1, 96, "network offloads-off", measure.Certain},
+		{"a guess is not the cause", []measure.Finding{guess}, 1, 96, "network loss", measure.Certain},
+		{"four clients against one stream", []measure.Finding{full}, 1, 96, linkFull, measure.Likely},
+		{"four clients against four streams", []measure.Finding{full}, 4, 96, linkFull, measure.Certain},
+		{"a network that is not filled", []measure.Finding{full, off}, 1, 30, "app-limited", measure.Likely},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := measure.Transfer{Cells: []int{0}}
+			if strings.Contains(tt.name, "four clients") {
+				x.Asked.Clients = 4
+			}
+			d := moved(x, map[string]float64{measure.LayerNetwork: 100, measure.LayerMemory: tt.mbps}, nil)
+			d.Cells = []measure.Cell{{Streams: tt.streams, Diagnosis: measure.Diagnosis{Findings: tt.found}}}
+			d.Findings = tt.found
+			Transfer(d)
+			var causes []string
+			for _, f := range d.Findings {
+				causes = append(causes, f.Cause)
+			}
+			if f := d.Findings[0]; strings.Join(causes, " ") != tt.causes || f.Confidence != tt.confidence || f.Healthy != (f.Cause == linkFull) {
+				t.Errorf("%v, first %+v; want %s, %s", causes, f, tt.causes, tt.confidence)
+			}
+		})
 	}
 }

@@ -35,7 +35,7 @@ func (c *course) tcp() *bound {
 // though there is room for it. One that is asked for each block waits for that.
 func (c *course) starved() *bound {
 	f := c.dataFlow()
-	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync"}, c.t.Protocol)
+	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync", "thru"}, c.t.Protocol)
 	if f == nil || c.t.Direction == measure.Upload || !streams {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (c *course) farCPU() *bound {
 	if cpu == nil {
 		return nil
 	}
-	if isBusy(cpu, c.run.ThereHost) {
+	if isBusy(cpu) {
 		o := binds(c.there().Place+"-cpu", measure.Likely, "all CPUs of the server are busy")
 		o.at(c.farEnd()).by(above(c.farProof("there_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 		o.mend(&measure.Remedy{EndPoint: c.server(), Advice: "nothing else beside it, or more CPUs at the server"})
@@ -211,22 +211,14 @@ func (c *course) farCPU() *bound {
 	return o
 }
 
-// isBusy tells whether all CPUs of a host are busy, and a real part of it with the
-// transfer: its process, or packets. What others do there slows it down, too, but
-// is not known to bind.
-func isBusy(cpu *measure.CPUFigure, span *measure.HostSpan) bool {
-	const part = 10.0 // percent of the machine
-	if cpu == nil || cpu.Pct < busyMachine {
-		return false
-	}
-	if cpu.WorkerCores == nil || span == nil || len(span.CPUs) == 0 {
-		return true
-	}
-	taken := 0.0
-	for _, c := range span.CPUs {
-		taken += packets(c)
-	}
-	return (100**cpu.WorkerCores+taken)/float64(len(span.CPUs)) >= part
+// leastBusy is how many cores a process takes at least that waits for busy CPUs: one
+// that takes less waits for something else, whoever fills them.
+const leastBusy = 0.25
+
+// isBusy tells whether all CPUs of a host are busy, and the transfer's process is
+// among those that want them.
+func isBusy(cpu *measure.CPUFigure) bool {
+	return cpu != nil && cpu.Pct >= busyMachine && (cpu.WorkerCores == nil || *cpu.WorkerCores >= leastBusy)
 }
 
 // sendRoom holds where the send buffer is used up though nothing else holds the

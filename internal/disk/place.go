@@ -57,6 +57,15 @@ func (t *test) place() error {
 	return t.sizeBesideCache(kind)
 }
 
+// Free is how many bytes this user may still write to the file system of a file.
+func Free(f *os.File) (int64, error) {
+	s, err := spaceOf(f)
+	if err != nil {
+		return 0, fmt.Errorf("disk: asking for the free space: %w", err)
+	}
+	return s.free, nil
+}
+
 // sizeBesideCache is for a file system that does not pass by the page cache.
 func (t *test) sizeBesideCache(kind string) error {
 	t.cached = true

@@ -15,6 +15,7 @@ type Transfer struct {
 	Server    string   `json:"server,omitempty"`
 	Identity  string   `json:"server_fingerprint,omitempty"` // of its certificate or host key: "sha256:..."
 	Agreed    []string `json:"negotiated,omitempty"`         // cipher, dialect, block sizes
+	InFlight  int64    `json:"in_flight_bytes,omitempty"`    // bytes of requests that a client has under way at most; absent: its protocol streams, or it is not known
 	Asked     Amount   `json:"asked"`
 
 	Layers []Layer       `json:"layers"`              // from the lowest to the whole; the least of them binds
@@ -86,6 +87,7 @@ type TransferRun struct {
 	SetupNs   int64      `json:"setup_ns"` // name, connection, login, until the first byte
 	Bps       *Figure    `json:"goodput_bps,omitempty"`
 	Seconds   []float64  `json:"seconds_bps,omitempty"`      // each second, of all clients
+	Each      []float64  `json:"each_client_bps,omitempty"`  // goodput of each of several clients, until it had all
 	SHA256    string     `json:"sha256,omitempty"`           // of what arrived; empty: of several files
 	Checked   *bool      `json:"checksum_matches,omitempty"` // what arrived is what was sent; absent: there was nothing to compare it with
 	LocalNs   int64      `json:"local_file_ns,omitzero"`     // that clients waited for files of this end, all together

@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
-	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
 	"thru/internal/sock"
@@ -74,63 +72,24 @@ func (r *Responder) Close() {
 	<-r.done
 }
 
-// ports are those of the range, beginning at the offset; 0 alone is any.
-func (l Listen) ports() []int {
-	if l.First <= 0 || l.Last < l.First {
-		return []int{0}
-	}
-	n := l.Last - l.First + 1
-	all := make([]int, n)
-	for i := range all {
-		all[i] = l.First + (max(l.Offset, 0)+i)%n
-	}
-	return all
-}
-
-// bind opens the first free port on all addresses.
-func (r *Responder) bind(ctx context.Context) error {
-	for _, port := range r.listen.ports() {
-		err := r.bindPort(ctx, port)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
-			return fault.Failf("see `ip addr`: this host has no such address, or no IPv6", "path: listening: %w", err)
-		}
-		if err != nil {
-			return fmt.Errorf("path: listening: %w", err)
-		}
-		return nil
-	}
-	return fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
-		"path: listening: ports %d-%d are all in use", r.listen.First, r.listen.Last)
-}
-
-// bindPort opens one port; the kernel is asked to keep each SYN.
-func (r *Responder) bindPort(ctx context.Context, port int) error {
+// bind opens the first free port on all addresses; the kernel is asked to keep each SYN.
+func (r *Responder) bind(ctx context.Context) (err error) {
 	options := sock.Options{Device: r.listen.Device}
-	lc := net.ListenConfig{Control: func(network, address string, c syscall.RawConn) error {
+	r.listeners, err = r.listen.ports().Listen(ctx, func(network, address string, c syscall.RawConn) error {
 		// Where it keeps none, the probe says so.
 		_ = c.Control(func(fd uintptr) { _ = sock.SaveSYN(fd) })
 		return options.Control(network, address, c)
-	}}
-	lc.SetMultipathTCP(false) // another protocol than is to be looked at
-	addrs := r.listen.Addrs
-	if len(addrs) == 0 {
-		addrs = []string{""}
+	})
+	if err != nil {
+		return fmt.Errorf("path: %w", err)
 	}
-	r.listeners = nil
-	for _, a := range addrs {
-		l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(port)))
-		if err != nil {
-			r.closeListeners()
-			return err
-		}
-		r.listeners = append(r.listeners, l)
-		port = l.Addr().(*net.TCPAddr).Port
-	}
-	r.port = port
+	r.port = r.listeners[0].Addr().(*net.TCPAddr).Port
 	return nil
+}
+
+// ports is the range of TCP ports.
+func (l Listen) ports() sock.Range {
+	return sock.Range{Addrs: l.Addrs, First: l.First, Last: l.Last, Offset: l.Offset}
 }
 
 func (r *Responder) closeListeners() {
@@ -141,7 +100,7 @@ func (r *Responder) closeListeners() {
 
 // openUDP opens the socket for datagrams at the address that was dialled.
 func (r *Responder) openUDP(ctx context.Context, local, remote netip.Addr, cookie []byte) (s *socket, err error) {
-	for _, port := range append([]int{r.port}, r.listen.ports()...) {
+	for _, port := range append([]int{r.port}, r.listen.ports().Ports()...) {
 		s, err = openSocket(ctx, netip.AddrPortFrom(local, uint16(port)), remote, netip.AddrPort{}, r.listen.Device, cookie, kindForward)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			break

@@ -257,6 +257,9 @@ func runRows(r *measure.TransferRun) (rows []row) {
 		}
 		rows = append(rows, row{"goodput", join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
 	}
+	if len(r.Each) > 0 {
+		rows = append(rows, row{"each client", unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
+	}
 	for _, x := range []row{
 		{"CPU here", transferCPU(r.HereCPU, "this process")}, {"CPU there", transferCPU(r.ThereCPU, programsText(r.Programs))},
 		{"TCP here", socketText(r.Sockets)}, {"TCP there", socketText(r.There)},

@@ -24,11 +24,13 @@ const (
 	label     = "thru answers\n" // before what was said, so that no answer is an echo
 )
 
-// The kinds of greeting: of a TCP connection, of a UDP stream, of a probe of the path.
+// The kinds of greeting: of a TCP connection, of a UDP stream, of a probe of the
+// path, of a file.
 const (
 	Data     = 'd'
 	Datagram = 'u'
 	Path     = 'p'
+	File     = 'f'
 )
 
 // Token is what both ends of one flow hold.

@@ -53,6 +53,7 @@ type Info struct {
 	Fingerprint string   // of certificate or host key: "sha256:..."
 	Details     []string // what was negotiated: cipher, dialect, block sizes
 	Library     bool     // its bytes pass through this process
+	InFlight    int64    // bytes of requests that are under way at most; 0: it streams, or that is not known
 	Block       int      // bytes per read and write that were settled; 0: the protocol has none, or they are Config.Block
 }
 

@@ -102,6 +102,9 @@ func (w *Wires) Close() error {
 	return errors.Join(errs...)
 }
 
+// Alive is a sign of life of the server that is no byte of a connection here.
+func (w *Wires) Alive() { w.moved.Add(1) }
+
 // Guard watches one operation. The context that it returns ends with the given
 // one, and where nothing moved for the time allowed; then reads and writes fail.
 // The function ends the watch, and explains the operation's error by what ended it.

@@ -34,6 +34,9 @@ type Handler struct {
 	DiskedReply   bus.DiskedReply
 	ObserveReply  bus.ObserveReply
 	ObservedReply bus.ObservedReply
+	FileReply     bus.FileReply
+	FiledReply    bus.FiledReply
+	FileSizeReply bus.FileSizeReply
 	// On, if set, hears each call before it is answered; it may wait, or make
 	// the call fail.
 	On func(ctx context.Context, c Call) error
@@ -203,6 +206,26 @@ func (h *Handler) Observe(ctx context.Context, client string, m bus.Observe) (bu
 // Observed implements bus.Handler.
 func (h *Handler) Observed(ctx context.Context, client string, m bus.Observed) (bus.ObservedReply, error) {
 	return h.ObservedReply, h.note(ctx, client, "observed", m)
+}
+
+// File implements bus.Handler.
+func (h *Handler) File(ctx context.Context, client string, m bus.File) (bus.FileReply, error) {
+	return h.FileReply, h.note(ctx, client, "file", m)
+}
+
+// Filed implements bus.Handler.
+func (h *Handler) Filed(ctx context.Context, client string, m bus.Filed) (bus.FiledReply, error) {
+	return h.FiledReply, h.note(ctx, client, "filed", m)
+}
+
+// FileSize implements bus.Handler.
+func (h *Handler) FileSize(ctx context.Context, client string, m bus.FileSize) (bus.FileSizeReply, error) {
+	return h.FileSizeReply, h.note(ctx, client, "size", m)
+}
+
+// FileRemove implements bus.Handler.
+func (h *Handler) FileRemove(ctx context.Context, client string, m bus.FileRemove) (bus.Empty, error) {
+	return bus.Empty{}, h.note(ctx, client, "remove", m)
 }
 
 // Gone implements bus.Handler.

@@ -13,12 +13,15 @@ import (
 	"thru/internal/transfer/web"
 )
 
+// Thru is the scheme of thru's own data plane. Its port is that of the agent's control plane.
+const Thru = "thru"
+
 // Protocol is one row.
 type Protocol struct {
-	Name string // scheme of the URL
-	Port string // where its servers listen, unless the URL has another
-	Safe bool   // password and data are encrypted
-	New  func(transfer.Config) transfer.Client
+	Name string                                // scheme of the URL
+	Port string                                // where its servers listen, unless the URL has another
+	Safe bool                                  // password and data are encrypted
+	New  func(transfer.Config) transfer.Client // nil: its client is that of an agent (own.End)
 }
 
 // All protocols, in the order of the manual.
@@ -32,6 +35,7 @@ func All() []Protocol {
 		{"smb", "445", false, smb.New},
 		{"nfs", "2049", false, nfs.New},
 		{"rsync", "873", false, rsync.New},
+		{Thru, "5200", false, nil},
 	}
 }
 

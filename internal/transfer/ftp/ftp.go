@@ -92,12 +92,15 @@ func (s *session) open(ctx context.Context) error {
 	}
 	s.ctx = ctx
 	conn, err := ftp.Dial(net.JoinHostPort(s.cfg.Host, port), options...)
+	var reply *textproto.Error
+	if s.tls != nil && errors.As(err, &reply) {
+		return fault.Failf("ftp:// is without TLS: password and data in clear text", "ftp: connecting: the server does not begin TLS (%.200q)", reply.Error())
+	}
 	if err != nil {
 		return fmt.Errorf("ftp: connecting: %w", err)
 	}
 	s.conn, s.info.Server = conn, greeting.end()
 	// TLS begins with the first command, and what it says of the server is no refusal of a login.
-	var reply *textproto.Error
 	if err := conn.NoOp(); err != nil && !errors.As(err, &reply) {
 		return fmt.Errorf("ftp: connecting: %w", err)
 	}
@@ -106,7 +109,7 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	if err := conn.Login(user, password); err != nil {
-		return loginError(err, password)
+		return loginError(err, password, s.tls == nil)
 	}
 	return nil
 }
@@ -194,8 +197,9 @@ func (s *session) credentials() (user, password string, err error) {
 	return user, password, nil
 }
 
-// loginError keeps what a server repeats of the password out of its words.
-func loginError(err error, password string) error {
+// loginError keeps what a server repeats of the password out of its words. clear
+// tells that there was no TLS.
+func loginError(err error, password string, clear bool) error {
 	text := err.Error()
 	if password != "" {
 		text = strings.ReplaceAll(text, password, "...")
@@ -204,7 +208,11 @@ func loginError(err error, password string) error {
 	if errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("ftp: logging in: %w", err)
 	}
-	return fault.Failf("check user and password", "ftp: logging in: %w (%.200q)", transfer.ErrLogin, text)
+	hint := "check user and password"
+	if clear && (strings.Contains(text, "encrypt") || strings.Contains(text, "TLS") || strings.Contains(text, "SSL")) {
+		hint = "the server wants TLS: ftps://"
+	}
+	return fault.Failf(hint, "ftp: logging in: %w (%.200q)", transfer.ErrLogin, text)
 }
 
 // greeting keeps the begin of what the server says first, and nothing after that:

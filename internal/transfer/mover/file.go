@@ -110,6 +110,9 @@ func NewFile(target string, overwrite bool) (f *File, left bool, err error) {
 		out.Close()
 		return nil, left, fmt.Errorf("mover: making %s: %w", part, err)
 	}
+	if err := os.Remove(part + transfer.FetchEnding); err == nil { // nobody else may write it now
+		left = true
+	}
 	return &File{out: out, target: target, overwrite: overwrite}, left, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,7 +71,8 @@ type run struct {
 	first atomic.Int64 // ns after begin, when the first byte passed; 0: none has
 	local atomic.Int64 // ns that clients waited for files of this end
 
-	staged []string // of each client: the file that a program sends
+	staged []string  // of each client: the file that a program sends
+	each   []float64 // of each client: its goodput in bit/s, until it had all
 
 	mu      sync.Mutex
 	outcome Outcome
@@ -80,7 +82,7 @@ type run struct {
 
 // Run opens all sessions, then moves all files. The first error ends the others.
 func Run(ctx context.Context, job Job) (Outcome, error) {
-	r := &run{job: job, begin: time.Now()}
+	r := &run{job: job, begin: time.Now(), each: make([]float64, len(job.Clients))}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if job.Dialer != nil {
@@ -111,7 +113,7 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	}
 	look := host.New().Watch(job.Dialer.face(), os.Getpid())
 	before := look.Read()
-	stop := r.sample()
+	stop := r.sample(slices.ContainsFunc(sessions, func(s transfer.Session) bool { _, ok := r.outside(s); return ok }))
 	err = atOnce(ctx, cancel, len(sessions), func(i int) error { return r.client(ctx, sessions[i], i) })
 	ended := time.Now()
 	stop()
@@ -181,6 +183,9 @@ func (r *run) client(ctx context.Context, s transfer.Session, n int) error {
 		r.outcome.Run.Files++
 		r.mu.Unlock()
 	}
+	if took := int64(time.Since(r.begin)) - r.first.Load(); took > 0 {
+		r.each[n] = float64(r.job.Bytes*int64(r.job.Files)) * 8e9 / float64(took)
+	}
 	return nil
 }
 
@@ -207,6 +212,9 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	}
 	if r.job.Sum {
 		w.sum = newHasher()
+	}
+	if s.Info().InFlight > 0 { // the first byte of so many requests comes with the last
+		r.start()
 	}
 	n, err := s.Get(ctx, r.job.Name(client, file), w)
 	sum := w.end()
@@ -348,8 +356,12 @@ func (o *outlet) end() string {
 // sampleEvery is how often sockets are read.
 const sampleEvery = 50 * time.Millisecond
 
-// sample reads the sockets and counts the seconds until it is stopped.
-func (r *run) sample() (stop func()) {
+// adoptTicks is at how many samples it is looked for connections of programs.
+const adoptTicks = 4
+
+// sample reads the sockets and counts the seconds until it is stopped. programs
+// tells that some of the clients dial by themselves.
+func (r *run) sample(programs bool) (stop func()) {
 	done := make(chan struct{})
 	var sampler sync.WaitGroup
 	sampler.Go(func() {
@@ -357,13 +369,17 @@ func (r *run) sample() (stop func()) {
 		defer tick.Stop()
 		var from time.Duration
 		var bytes int64
+		ticks := 0
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
 			}
-			if r.job.Dialer != nil {
+			if ticks++; r.job.Dialer != nil {
+				if programs && ticks%adoptTicks == 1 {
+					r.job.Dialer.Adopt()
+				}
 				r.job.Dialer.Sample()
 			}
 			now, first := time.Since(r.begin), time.Duration(r.first.Load())
@@ -398,9 +414,12 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 	}
 	x.ElapsedNs = max(1, int64(ended.Sub(r.begin))-first)
 	x.Seconds = r.seconds
+	if len(r.each) > 1 && !slices.Contains(r.each, 0) { // else one did not get all
+		x.Each = r.each
+	}
 	if d := r.job.Dialer; d != nil {
 		d.Sample()
-		if r.outcome.Info.Library { // else they are not those that the data goes along
+		if r.outcome.Info.Library || d.adopted() { // else they are not those that the data goes along
 			x.Sockets = d.Streams()
 		}
 	}

@@ -269,6 +269,7 @@ func TestFile(t *testing.T) {
 func TestLeft(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "got")
 	os.WriteFile(PartName(target), []byte("half"), 0o600)
+	os.WriteFile(PartName(target)+transfer.FetchEnding, []byte("a program's"), 0o600)
 	f, left, err := NewFile(target, false)
 	if err != nil || !left {
 		t.Fatalf("left %v, %v", left, err)
@@ -281,6 +282,9 @@ func TestLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Drop()
+	if entries, _ := os.ReadDir(filepath.Dir(target)); len(entries) != 1 {
+		t.Errorf("%d files are there", len(entries))
+	}
 	if got, _ := os.ReadFile(target); string(got) != "whole" {
 		t.Errorf("%q is there", got)
 	}
@@ -288,6 +292,32 @@ func TestLeft(t *testing.T) {
 	os.Symlink("/etc/passwd", PartName(target))
 	if _, _, err := NewFile(target, false); err == nil || !strings.Contains(err.Error(), "no file of thru's") {
 		t.Errorf("a link was followed: %v", err)
+	}
+}
+
+// TestClearStages: a file to send goes with the next transfer where who sent it was
+// killed, and stays while it is sent.
+func TestClearStages(t *testing.T) {
+	dir := t.TempDir()
+	var held *os.File
+	for _, name := range []string{"killed", "held"} {
+		folder := filepath.Join(dir, stagePrefix+name)
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Create(filepath.Join(folder, "file"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		held = f
+	}
+	if err := lock(held); err != nil {
+		t.Fatal(err)
+	}
+	clearStages(dir)
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 || filepath.Base(left[0]) != stagePrefix+"held" {
+		t.Errorf("left: %v", left)
 	}
 }
 

@@ -2,7 +2,6 @@ package mover
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +22,26 @@ func (r *run) outside(s transfer.Session) (transfer.Outside, bool) {
 // memoryFolder is a folder in memory (shm_overview(7)).
 const memoryFolder = "/dev/shm"
 
+// stagePrefix begins the name of a folder for a file that is to be sent.
+const stagePrefix = "thru-stage-"
+
+// clearStages removes what runs that were killed have left in a folder: files that nobody has locked.
+func clearStages(dir string) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, stagePrefix+"*", "file"))
+	for _, name := range left {
+		folder := filepath.Dir(name)
+		if info, err := os.Lstat(folder); err != nil || !mine(info) {
+			continue // where others may write, one of theirs could lead anywhere
+		}
+		if removeLeft(name) == nil {
+			os.Remove(folder)
+		}
+	}
+}
+
 // stage gives a client's first file a name on this machine, which all its files
 // share. It returns the name, and what removes it again.
 func (r *run) stage(client int) (name string, remove func(), err error) {
@@ -38,7 +57,8 @@ func (r *run) stage(client int) (name string, remove func(), err error) {
 	if free, known := Room(memoryFolder); known && free > 2*r.job.Bytes {
 		dir = memoryFolder
 	}
-	folder, err := os.MkdirTemp(dir, "thru-")
+	clearStages(dir)
+	folder, err := os.MkdirTemp(dir, stagePrefix)
 	if err != nil {
 		return "", nil, fmt.Errorf("mover: making a file to send: %w", err)
 	}
@@ -46,8 +66,11 @@ func (r *run) stage(client int) (name string, remove func(), err error) {
 	name = filepath.Join(folder, "file")
 	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err == nil {
+		remove = func() { os.RemoveAll(folder); out.Close() } // in this order: it is locked until it is gone
+		err = lock(out)
+	}
+	if err == nil {
 		_, err = io.Copy(out, from)
-		err = errors.Join(err, out.Close())
 	}
 	if err != nil {
 		remove()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -28,7 +29,7 @@ type Dialer struct {
 
 // watched is a connection with its readings.
 type watched struct {
-	raw    syscall.RawConn
+	raw    syscall.RawConn // nil: of a program
 	series sock.Series
 	done   bool
 }
@@ -93,7 +94,63 @@ func (d *Dialer) Sample() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.conns {
-		w.sample()
+		if w.raw != nil {
+			w.sample()
+		}
+	}
+	d.sampleAdopted()
+}
+
+// Adopt takes in the connections of the programs that this process has started,
+// which dial by themselves.
+func (d *Dialer) Adopt() {
+	all, err := host.New().ChildConnections(os.Getpid())
+	if err != nil {
+		return // what a system does not tell is not known
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range all {
+		known := slices.ContainsFunc(d.conns, func(w *watched) bool { return w.series.Local == c.Local && w.series.Peer == c.Peer })
+		if !known && len(d.conns) < mostWatched {
+			w := &watched{series: sock.Series{Local: c.Local, Peer: c.Peer}}
+			w.series.Begin(true)
+			d.conns = append(d.conns, w)
+		}
+	}
+}
+
+// adopted tells whether any connection is a program's.
+func (d *Dialer) adopted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.conns, func(w *watched) bool { return w.raw == nil && w.series.IsRead() })
+}
+
+// sampleAdopted asks the kernel for the connections of programs.
+func (d *Dialer) sampleAdopted() {
+	if !slices.ContainsFunc(d.conns, func(w *watched) bool { return w.raw == nil && !w.done }) {
+		return
+	}
+	diag, err := sock.OpenDiag()
+	if err != nil {
+		return
+	}
+	defer diag.Close()
+	for _, w := range d.conns {
+		if w.raw != nil || w.done {
+			continue
+		}
+		local, err := netip.ParseAddrPort(w.series.Local)
+		peer, perr := netip.ParseAddrPort(w.series.Peer)
+		if err != nil || perr != nil {
+			w.done = true
+			continue
+		}
+		c, err := diag.Find(local, peer)
+		if w.done = err != nil || !c.IsKnown; !w.done {
+			w.series.Add(c, time.Now())
+		}
 	}
 }
 
@@ -102,6 +159,10 @@ func (d *Dialer) Forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.conns {
+		if w.raw == nil { // the program is over
+			w.done = true
+			continue
+		}
 		w.series.Begin(false)
 		w.sample()
 	}

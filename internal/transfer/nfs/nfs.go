@@ -123,7 +123,7 @@ func (s *session) describe(conn net.Conn, root mounted, most limits, uid, gid ui
 	if a, ok := conn.LocalAddr().(*net.TCPAddr); ok && a.Port < 1024 {
 		from = "a port below 1024"
 	}
-	s.info = transfer.Info{Client: "thru's own NFSv3 client", Library: true, Block: s.shape.Block, Details: []string{
+	s.info = transfer.Info{Client: "thru's own NFSv3 client", Library: true, Block: s.shape.Block, InFlight: s.shape.Most(), Details: []string{
 		"NFS 3 over TCP, /" + root.dir + " mounted in user space",
 		fmt.Sprintf("as user %d, group %d (AUTH_SYS), from %s", uid, gid, from),
 		fmt.Sprintf("the server takes reads of %d bytes and writes of %d", most.reads, most.writes),

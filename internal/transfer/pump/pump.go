@@ -22,6 +22,9 @@ type Shape struct {
 	Depth int // requests in flight
 }
 
+// Most is how many bytes of a large file are in flight at once.
+func (s Shape) Most() int64 { return int64(s.Block) * int64(s.Depth) }
+
 // pump is one transfer: buffers go round, an error ends all.
 type pump struct {
 	ctx    context.Context

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net"
 	"os"
@@ -287,7 +288,10 @@ func (s *session) land(ctx context.Context, p, local string, progress func(int64
 	if err != nil {
 		return 0, err
 	}
-	temp := filepath.FromSlash(transfer.TempName(filepath.ToSlash(local)))
+	temp := local + transfer.FetchEnding
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+		return 0, err
+	}
 	size, err := s.take(ctx, p, temp, progress, "--inplace")
 	if err == nil {
 		var facts os.FileInfo

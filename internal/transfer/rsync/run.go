@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,9 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	// Nothing of this process's own: neither a proxy nor another password.
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "RSYNC_PASSWORD=" + s.password}
 	own(cmd)
+	endWithParent(cmd)
+	runtime.LockOSThread() // the thread that starts it lives until it has ended
+	defer runtime.UnlockOSThread()
 	cmd.WaitDelay = drain
 	said := &tail{}
 	cmd.Stderr = said
@@ -131,6 +135,7 @@ var phrases = []struct {
 	{"Read-only file system (30)", transfer.ErrReadOnly},
 	{"No space left on device (28)", transfer.ErrFull},
 	{"Disk quota exceeded (122)", transfer.ErrFull},
+	{"read errors mapping", transfer.ErrShort}, // it has become shorter meanwhile
 	{"No such file or directory (2)", errNoFile},
 	{"Not a directory (20)", errNoFile},
 	{"File name too long (36)", transfer.ErrName},

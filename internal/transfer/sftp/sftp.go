@@ -25,7 +25,10 @@ const library = "pkg/sftp v1.13.12"
 
 // inFlight is how many requests are under way at once, as OpenSSH's sftp has it (-R);
 // x/crypto/ssh lets 2 MiB be under way, which is as many of 32 KiB.
-const inFlight = 64
+const (
+	inFlight = 64
+	window   = 2 << 20 // of its channel, in bytes
+)
 
 // largestBlock is what OpenSSH's server takes in one request (SFTP_MAX_MSG_LENGTH, less its head).
 const largestBlock = 255 << 10
@@ -97,6 +100,7 @@ func (s *session) subsystem() error {
 		return fault.Failf("does the server have `Subsystem sftp` in its sshd_config?", "sftp: opening its channel: %w", err)
 	}
 	s.sftp = client
+	s.info.InFlight = min(int64(inFlight*block), window)
 	s.info.Details = append(s.info.Details, fmt.Sprintf("%d requests of %d KiB under way, in a window of 2 MiB", inFlight, block>>10))
 	return nil
 }

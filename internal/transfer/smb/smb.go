@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -130,7 +129,7 @@ func (s *session) describe(seen *tap, i *initiator) {
 	encrypted := seen.stop()
 	s.shape = pump.Fit(n.block(s.cfg.Block))
 	s.info = transfer.Info{
-		Server: i.server(), Client: named(), Library: true, Block: s.shape.Block,
+		Server: i.server(), Client: named(), Library: true, Block: s.shape.Block, InFlight: s.shape.Most(),
 		Details: append(n.describe(encrypted),
 			fmt.Sprintf("%d requests of %d bytes in flight, %d credits asked for", s.shape.Depth, s.shape.Block, credits)),
 	}
@@ -274,7 +273,7 @@ func (s *session) put(ctx context.Context, tree *smb2.Share, name string, r io.R
 		return nil
 	}
 	if left := tree.Remove(temp); left != nil {
-		err = fmt.Errorf("%w; %s is left behind: %w", err, path.Base(temp), left)
+		return &transfer.Left{Path: s.share + "/" + temp, Cause: refined(err, transfer.ErrReadOnly), Err: left}
 	}
 	return refined(err, transfer.ErrReadOnly)
 }

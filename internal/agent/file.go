@@ -1,0 +1,244 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/sock"
+	dataplane "thru/internal/transfer/own"
+	"thru/internal/unit"
+)
+
+// fileWait is how long Filed waits for the end of a transfer: shorter than any
+// client's patience with silence.
+const fileWait = 200 * time.Millisecond
+
+// fileMove is one file on its way from or to a client.
+type fileMove struct {
+	client, session string
+	door            *dataplane.Door
+	bytes, moved    atomic.Int64
+	rate            int64         // bit/s at most; 0: no bound
+	longest         time.Duration // 0: no bound
+	silence         time.Duration // without a byte
+	cancel          context.CancelCauseFunc
+	over            chan struct{} // closed when err is known
+	err             error
+}
+
+var (
+	errFileEnded   = errors.New("the client has ended it")
+	errFileUnknown = fault.Failf("", "agent: this transfer is not known")
+)
+
+// File implements bus.Handler.
+func (a *Agent) File(ctx context.Context, client string, m bus.File) (bus.FileReply, error) {
+	doing := "reading a file"
+	if m.Put {
+		doing = "writing a file"
+	}
+	dir, name, err := a.fileAt(ctx, client, doing, m.Path)
+	if err != nil {
+		return bus.FileReply{}, err
+	}
+	defer dir.Close()
+	listen, err := a.enter()
+	if err != nil {
+		return bus.FileReply{}, err
+	}
+	defer a.leave("")
+	end, err := a.openEnd(ctx, dir, name, m)
+	if err != nil {
+		return bus.FileReply{}, fileError(doing, m.Path, err)
+	}
+	from, _ := bus.ClientAddr(ctx)
+	if len(a.conf.DataAddrs) > 0 { // data may come by another network
+		from = netip.Addr{}
+	}
+	door, err := dataplane.OpenDoor(ctx, sock.Range{Addrs: listen.Addrs, First: listen.First, Last: listen.Last, Offset: listen.Offset}, listen.Device, m.Buffer, from)
+	if err != nil {
+		end.drop()
+		return bus.FileReply{}, fmt.Errorf("agent: %s: %w", doing, err)
+	}
+	x := &fileMove{client: client, session: newID(), door: door, rate: a.conf.Limits.RateBps, silence: fileSilence, over: make(chan struct{})}
+	if x.bytes.Store(end.size()); !bus.IsOwn(ctx) {
+		x.longest = time.Duration(a.conf.Limits.DurationNs)
+	}
+	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	x.cancel = cancel
+	if !a.keepFile(x) {
+		cancel(nil)
+		door.Close()
+		end.drop()
+		return bus.FileReply{}, fault.Failf("", "agent: %s: the client has gone, has too many under way, or the agent ends", doing)
+	}
+	go func() {
+		defer close(x.over)
+		if err := x.move(mctx, end); err != nil {
+			x.err = fileError(doing, m.Path, err)
+		}
+	}()
+	return bus.FileReply{Session: x.session, Token: door.Token(), Port: door.Port(), Bytes: end.size()}, nil
+}
+
+// fileAt opens the folder of a file that a client wants something done with, and
+// returns its name there.
+func (a *Agent) fileAt(ctx context.Context, client, doing, path string) (*os.Root, string, error) {
+	if err := mayFiles(ctx); err != nil {
+		return nil, "", err
+	}
+	if !a.turns.has(client) {
+		return nil, "", errNotYourTurn(doing)
+	}
+	dir, name := filepath.Split(path)
+	if !filepath.IsAbs(path) || name == "" || name == "." || name == ".." {
+		return nil, "", fault.Usagef("name the file by its whole path there, such as /srv/data/file", "agent: %s: %.200q is no absolute path of a file", doing, path)
+	}
+	root, err := a.folder(doing, cmp.Or(strings.TrimRight(dir, `/\`), dir), bus.IsOwn(ctx))
+	return root, name, err
+}
+
+// openEnd opens what is sent, or what is written.
+func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.File) (fileEnd, error) {
+	if !m.Put {
+		return openSource(dir, name)
+	}
+	if most := a.conf.Files.most(); !bus.IsOwn(ctx) && m.Bytes > most {
+		return nil, bus.Because(bus.ReasonFull, fault.Failf("a smaller one; its operator allows more with --max-file", "%s is the most that this end point takes", unit.Size(most)))
+	}
+	if m.Bytes < 0 {
+		return nil, fault.Usagef("", "a file of %d bytes", m.Bytes)
+	}
+	return openTarget(dir, name, m.Bytes, m.Overwrite)
+}
+
+// mostEnded bounds the transfers of a client whose end it has not asked for.
+const mostEnded = 256
+
+// keepFile makes it one that is under way; false where the client has gone, or has too many.
+func (a *Agent) keepFile(x *fileMove) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || a.disk != nil || !a.turns.has(x.client) || len(a.files) >= mostEnded {
+		return false
+	}
+	a.files[x.session] = x
+	a.busy()
+	return true
+}
+
+// moving is how many files are under way. The caller holds mu.
+func (a *Agent) moving() (n int) {
+	for _, x := range a.files {
+		select {
+		case <-x.over:
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// Filed implements bus.Handler.
+func (a *Agent) Filed(ctx context.Context, client string, m bus.Filed) (bus.FiledReply, error) {
+	a.mu.Lock()
+	x := a.files[m.Session]
+	a.mu.Unlock()
+	if x == nil || x.client != client {
+		return bus.FiledReply{}, errFileUnknown
+	}
+	wait := time.After(fileWait)
+	if m.End {
+		x.cancel(errFileEnded)
+		wait = nil
+	}
+	select {
+	case <-x.over:
+		a.forgetFile(x)
+		return bus.FiledReply{Over: true, Bytes: x.moved.Load()}, x.err
+	case <-wait:
+	case <-ctx.Done():
+	}
+	return bus.FiledReply{Bytes: x.moved.Load()}, nil
+}
+
+// forgetFile forgets one that is over.
+func (a *Agent) forgetFile(x *fileMove) {
+	a.mu.Lock()
+	delete(a.files, x.session)
+	tell := a.busy
+	a.mu.Unlock()
+	tell()
+}
+
+// endFiles ends one transfer of a client, or all. It waits: the turn is given on
+// when no file moves.
+func (a *Agent) endFiles(client, session string) (left int) {
+	var ours []*fileMove
+	a.mu.Lock()
+	for _, x := range a.files {
+		switch {
+		case x.client != client:
+		case session == "" || session == x.session:
+			ours = append(ours, x)
+			x.cancel(errFileEnded)
+		default:
+			left++
+		}
+	}
+	a.mu.Unlock()
+	for _, x := range ours {
+		<-x.over
+		a.forgetFile(x)
+	}
+	return left
+}
+
+// FileSize implements bus.Handler.
+func (a *Agent) FileSize(ctx context.Context, client string, m bus.FileSize) (bus.FileSizeReply, error) {
+	const doing = "looking at a file"
+	dir, name, err := a.fileAt(ctx, client, doing, m.Path)
+	if err != nil {
+		return bus.FileSizeReply{}, err
+	}
+	defer dir.Close()
+	info, err := dir.Stat(name)
+	if err == nil {
+		err = isFile(info)
+	}
+	if err != nil {
+		return bus.FileSizeReply{}, fileError(doing, m.Path, err)
+	}
+	return bus.FileSizeReply{Bytes: info.Size()}, nil
+}
+
+// FileRemove implements bus.Handler: it removes files, and no folders.
+func (a *Agent) FileRemove(ctx context.Context, client string, m bus.FileRemove) (bus.Empty, error) {
+	const doing = "removing a file"
+	dir, name, err := a.fileAt(ctx, client, doing, m.Path)
+	if err != nil {
+		return bus.Empty{}, err
+	}
+	defer dir.Close()
+	info, err := dir.Lstat(name)
+	if err == nil {
+		err = isFile(info)
+	}
+	if err == nil {
+		err = asWriting(dir.Remove(name))
+	}
+	if err != nil {
+		return bus.Empty{}, fileError(doing, m.Path, err)
+	}
+	return bus.Empty{}, nil
+}

@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+)
+
+const (
+	// fileSilence is how long no byte of a file may pass.
+	fileSilence = 30 * time.Second
+	// fileChunk is what the kernel is asked to move at a time, in bytes.
+	fileChunk = 4 << 20
+	// fileSlice is how much is moved at once where a rate is held.
+	fileSlice = 100 * time.Millisecond
+)
+
+// fileEnd is the file of one transfer.
+type fileEnd interface {
+	size() int64
+	// carry moves at most n bytes between the file and the connection.
+	carry(c *net.TCPConn, n int64) (int64, error)
+	// keep ends one that came whole, drop one that did not, without a trace.
+	keep(ctx context.Context) error
+	drop()
+}
+
+// move waits for the connection, moves the file along it, and keeps it or leaves nothing.
+func (x *fileMove) move(ctx context.Context, end fileEnd) error {
+	conn, err := x.door.Await(ctx)
+	if err == nil {
+		err = x.stream(ctx, conn, end)
+		conn.Close()
+	}
+	if err != nil {
+		end.drop()
+		return err
+	}
+	return end.keep(ctx)
+}
+
+// stream moves the bytes of a file. What the context's end broke is explained by its cause.
+func (x *fileMove) stream(ctx context.Context, conn *net.TCPConn, end fileEnd) error {
+	if x.longest > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, x.longest, fault.Failf("a smaller file", "it takes longer than the %v that this end point allows", x.longest))
+		defer cancel()
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	err := x.chunks(ctx, conn, end)
+	if errors.Is(err, net.ErrClosed) && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (x *fileMove) chunks(ctx context.Context, conn *net.TCPConn, end fileEnd) error {
+	begin := time.Now()
+	for at, size := int64(0), x.bytes.Load(); at < size; {
+		conn.SetDeadline(time.Now().Add(x.silence))
+		n, err := end.carry(conn, min(size-at, x.chunk()))
+		at += n
+		x.moved.Store(at)
+		switch {
+		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, and not silent
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return bus.Because(bus.ReasonSilent, fmt.Errorf("no byte passed for %v", x.silence))
+		case errors.Is(err, io.EOF):
+			return bus.Because(bus.ReasonShort, fmt.Errorf("it ended after %d of %d bytes", at, size))
+		case err != nil:
+			return err
+		}
+		if !x.pace(ctx, begin, at) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// chunk is how much is moved at once.
+func (x *fileMove) chunk() int64 {
+	if x.rate <= 0 {
+		return fileChunk
+	}
+	return min(fileChunk, max(1500, int64(float64(x.rate)/8*fileSlice.Seconds())))
+}
+
+// pace waits until so many bytes may have passed; false where the context ended.
+func (x *fileMove) pace(ctx context.Context, begin time.Time, bytes int64) bool {
+	if x.rate <= 0 {
+		return true
+	}
+	due := time.Duration(float64(bytes) * 8 / float64(x.rate) * float64(time.Second))
+	select {
+	case <-time.After(time.Until(begin.Add(due))):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// source is a file that is sent: by sendfile(2), where the system has it.
+type source struct {
+	file  *os.File
+	bytes int64
+}
+
+// openSource opens a file to read. Opening anything else could wait, or do something.
+func openSource(dir *os.Root, name string) (fileEnd, error) {
+	info, err := dir.Stat(name)
+	if err == nil {
+		err = isFile(info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = isFile(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &source{f, info.Size()}, nil
+}
+
+func (s *source) size() int64 { return s.bytes }
+func (s *source) drop()       { s.file.Close() }
+
+func (s *source) keep(context.Context) error { return s.file.Close() }
+
+func (s *source) carry(c *net.TCPConn, n int64) (int64, error) { return io.CopyN(c, s.file, n) }
+
+// isFile refuses what is none.
+func isFile(info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return fault.Failf("name a file", "it is no file (%s)", info.Mode().Type())
+}
+
+// asWriting says of a permission that is missing that it is one to write.
+func asWriting(err error) error {
+	if errors.Is(err, fs.ErrPermission) && bus.ReasonOf(err) == "" {
+		return bus.Because(bus.ReasonReadOnly, err)
+	}
+	return err
+}
+
+// fileError names the file of an error, and gives it a reason and a hint.
+func fileError(doing, path string, err error) error {
+	hint, reason := "", bus.ReasonOf(err)
+	switch {
+	case reason != "" || fault.Hint(err) != "":
+	case errors.Is(err, fs.ErrNotExist):
+		hint, reason = "PATH is the whole path of the file at that host", bus.ReasonMissing
+	case errors.Is(err, fs.ErrExist):
+		reason = bus.ReasonExists
+	case errors.Is(err, syscall.EROFS):
+		reason = bus.ReasonReadOnly
+	case errors.Is(err, fs.ErrPermission):
+		hint, reason = "the user under whom thru runs there may not", bus.ReasonDenied
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		hint, reason = "a smaller file, or more room there", bus.ReasonFull
+	case isEscape(err):
+		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
+	}
+	return bus.Because(reason, fault.Failf(cmp.Or(hint, fault.Hint(err)), "agent: %s: %.200s: %w", doing, path, bare(err)))
+}

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+)
+
+// DefaultFileBytes is the largest file that a client from outside may have
+// written here, unless told otherwise.
+const DefaultFileBytes = 16 << 30
+
+// Files says where clients that have the privilege for it may measure disks and
+// move files.
+type Files struct {
+	Folders  []string // absolute; below them and nowhere else
+	MaxBytes int64    // of a file that is written; 0: DefaultFileBytes
+}
+
+// most is the largest file that may be written.
+func (f Files) most() int64 {
+	if f.MaxBytes > 0 {
+		return f.MaxBytes
+	}
+	return DefaultFileBytes
+}
+
+// mayFiles refuses a client from outside that has not the privilege for files.
+func mayFiles(ctx context.Context) error {
+	if bus.IsOwn(ctx) || bus.Allows(ctx, bus.PrivilegeFiles) {
+		return nil
+	}
+	return bus.Because(bus.ReasonDenied, fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
+		"agent: this client may measure the network here, but no disk, and move no files"))
+}
+
+// folder opens the one that a client wants something done in. One from outside
+// gets no further than the folders that the operator has named: not by "..", and
+// not by a link that leads out of them (os.Root).
+func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
+	if own {
+		return openFolder(doing, path, os.OpenRoot)
+	}
+	if !filepath.IsAbs(path) || slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "..") || strings.ContainsRune(path, 0) {
+		return nil, fault.Usagef("name the folder by its whole path there, such as /srv", "agent: %s: %.200q is no absolute path without ..", doing, path)
+	}
+	for _, dir := range a.conf.Files.Folders {
+		rel, err := filepath.Rel(dir, filepath.Clean(path))
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		return openFolder(doing, path, func(string) (*os.Root, error) {
+			root, err := os.OpenRoot(dir)
+			if err != nil || rel == "." {
+				return root, err
+			}
+			defer root.Close()
+			return root.OpenRoot(rel)
+		})
+	}
+	where := strings.Join(a.conf.Files.Folders, ", ")
+	if where == "" {
+		return nil, bus.Because(bus.ReasonDenied, fault.Failf("its operator names the folders: thru serve --allow files --files DIR", "agent: %s: it is allowed in no folder here", doing))
+	}
+	return nil, bus.Because(bus.ReasonDenied, fault.Failf("it is allowed there below "+where+"; its operator names more with --files DIR", "agent: %s: %.200q is not below a folder that this end point allows", doing, path))
+}
+
+// openFolder opens a folder, and says what is wrong with a path that is none.
+func openFolder(doing, path string, open func(string) (*os.Root, error)) (*os.Root, error) {
+	root, err := open(path)
+	if err == nil {
+		return root, nil
+	}
+	var hint string
+	var reason bus.Reason
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint, reason = "name a folder that is there", bus.ReasonMissing
+	case errors.Is(err, fs.ErrPermission):
+		hint, reason = "name a folder that the user may write to under whom thru runs there", bus.ReasonDenied
+	case strings.Contains(err.Error(), "not a directory"): // os.Root has no value for it
+		return nil, bus.Because(bus.ReasonMissing, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: %s: %.200s is no folder", doing, path))
+	case isEscape(err):
+		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
+	}
+	return nil, bus.Because(reason, fault.Usagef(hint, "agent: %s: %.200s: %w", doing, path, bare(err)))
+}
+
+// isEscape tells of a link that leads out of a folder: os.Root has no value for it.
+func isEscape(err error) bool { return strings.Contains(err.Error(), "escapes") }
+
+// bare is an error of a file without its name, which is said beside it.
+func bare(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package own
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/sock"
+	"thru/internal/token"
+)
+
+// Bounds of a door.
+const (
+	comeTime   = 15 * time.Second // for the client to come
+	greetTime  = 3 * time.Second  // for a stranger to show the token
+	mostGuests = 32               // connections that have not shown it yet
+	pauseTime  = 10 * time.Millisecond
+)
+
+// ErrNobody is of a door that the client did not come through in time.
+var ErrNobody = errors.New("the client has not connected")
+
+// Door is the agent's end of one transfer before its connection is there: a
+// port, and the token that opens it once.
+type Door struct {
+	token string
+	all   []net.Listener
+	from  netip.Addr
+}
+
+// OpenDoor listens with socket buffers of so many bytes (0: the kernel tunes
+// them). Where from is valid, only that address is let in.
+func OpenDoor(ctx context.Context, r sock.Range, device string, buffer int, from netip.Addr) (*Door, error) {
+	options := sock.Options{Device: device, SendBuffer: int64(buffer), RecvBuffer: int64(buffer), NoDelay: true}
+	all, err := r.Listen(ctx, options.Control)
+	if err != nil {
+		return nil, err
+	}
+	return &Door{token: token.New(), all: all, from: from}, nil
+}
+
+// Port is where to knock.
+func (d *Door) Port() int { return d.all[0].Addr().(*net.TCPAddr).Port }
+
+// Token is what opens it.
+func (d *Door) Token() string { return d.token }
+
+// Close shuts it.
+func (d *Door) Close() {
+	for _, l := range d.all {
+		l.Close()
+	}
+}
+
+// Await returns the first connection that shows the token, and shuts the door.
+// Strangers hold up nobody.
+func (d *Door) Await(ctx context.Context) (*net.TCPConn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, comeTime, fault.Failf("let its data ports through a firewall, or name others: thru serve --data-ports", "own: waiting for %v: %w", comeTime, ErrNobody))
+	defer cancel()
+	found := make(chan *net.TCPConn)
+	var guests sync.WaitGroup
+	places := make(chan struct{}, mostGuests)
+	for _, l := range d.all {
+		guests.Go(func() { d.take(ctx, l, places, found) })
+	}
+	var conn *net.TCPConn
+	select {
+	case conn = <-found:
+	case <-ctx.Done():
+	}
+	err := context.Cause(ctx)
+	cancel()
+	d.Close()
+	guests.Wait()
+	if conn == nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// take lets guests show what they have, until the listener is closed.
+func (d *Door) take(ctx context.Context, l net.Listener, places chan struct{}, found chan<- *net.TCPConn) {
+	var guests sync.WaitGroup
+	defer guests.Wait()
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, or reset already: the next may do
+			time.Sleep(pauseTime)
+			continue
+		}
+		select {
+		case places <- struct{}{}:
+		default:
+			c.Close()
+			continue
+		}
+		guests.Go(func() {
+			defer func() { <-places }()
+			d.ask(ctx, c.(*net.TCPConn), found)
+		})
+	}
+}
+
+// ask hands a connection on that shows the token in time, or closes it.
+func (d *Door) ask(ctx context.Context, c *net.TCPConn, found chan<- *net.TCPConn) {
+	hurry := context.AfterFunc(ctx, func() { c.Close() })
+	c.SetDeadline(time.Now().Add(greetTime))
+	if d.isMeant(c) && d.knows(c) && hurry() {
+		c.SetDeadline(time.Time{})
+		select {
+		case found <- c:
+			return
+		case <-ctx.Done():
+		}
+	}
+	c.Close()
+}
+
+// isMeant tells whether a connection is from where the client is.
+func (d *Door) isMeant(c *net.TCPConn) bool {
+	at, ok := c.RemoteAddr().(*net.TCPAddr)
+	return ok && (!d.from.IsValid() || at.AddrPort().Addr().Unmap().WithZone("") == d.from)
+}
+
+// knows hears the greeting, and proves that this end holds the token too.
+func (d *Door) knows(c *net.TCPConn) bool {
+	own, err := token.Parse(d.token)
+	if err != nil {
+		return false
+	}
+	_, answer, err := own.Hear(c, token.File, 0)
+	if err == nil {
+		_, err = c.Write(answer)
+	}
+	return err == nil
+}

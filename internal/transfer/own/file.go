@@ -1,0 +1,226 @@
+package own
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/token"
+	"thru/internal/transfer"
+)
+
+// keepTime is how long a disk may take until it has all that was sent.
+const keepTime = 10 * time.Minute
+
+// endTime bounds the word that ends a transfer which has failed here: together
+// with the rest it stays below the second that was promised.
+const endTime = 700 * time.Millisecond
+
+// at is a path as the agent's host has it.
+func at(path string) string { return "/" + path }
+
+// guard runs an operation over one path.
+func (s *session) guard(ctx context.Context, path string, do func(context.Context) error) error {
+	if err := transfer.CheckName(path); err != nil {
+		return err
+	}
+	if s.closed {
+		return fmt.Errorf("own: %w", net.ErrClosed)
+	}
+	watched, done := s.wires.Guard(ctx)
+	if err := watched.Err(); err != nil {
+		return done(fmt.Errorf("own: %w", context.Cause(watched)))
+	}
+	return done(do(watched))
+}
+
+// ask makes a request, when there is a place for it.
+func ask[Q, A any](ctx context.Context, p places, request func(context.Context, Q) (A, error), m Q) (reply A, err error) {
+	if err := p.take(ctx); err != nil {
+		return reply, err
+	}
+	defer p.leave()
+	return request(ctx, m)
+}
+
+// Size of a file.
+func (s *session) Size(ctx context.Context, path string) (size int64, err error) {
+	err = s.guard(ctx, path, func(ctx context.Context) error {
+		r, err := ask(ctx, s.end.words, s.end.agent.FileSize, bus.FileSize{Path: at(path)})
+		if err == nil && r.Bytes < 0 {
+			err = fmt.Errorf("the agent says that it has %d bytes", r.Bytes)
+		}
+		size = r.Bytes
+		return judge(err)
+	})
+	return size, err
+}
+
+// Remove removes a file.
+func (s *session) Remove(ctx context.Context, path string) error {
+	return s.guard(ctx, path, func(ctx context.Context) error {
+		_, err := ask(ctx, s.end.words, s.end.agent.FileRemove, bus.FileRemove{Path: at(path)})
+		return judge(err)
+	})
+}
+
+// Get writes a file's bytes to w.
+func (s *session) Get(ctx context.Context, path string, w io.Writer) (n int64, err error) {
+	err = s.guard(ctx, path, func(ctx context.Context) error {
+		n, err = s.fetch(ctx, path, w)
+		return err
+	})
+	return n, err
+}
+
+func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, error) {
+	conn, begun, err := s.begin(ctx, bus.File{Path: at(path), Buffer: s.cfg.Buffer})
+	if err != nil {
+		return 0, judge(err)
+	}
+	defer conn.Close()
+	to := &sink{w: transfer.Sink(ctx, w)}
+	n, err := transfer.Copy(to, io.LimitReader(conn, begun.Bytes), s.cfg.Block)
+	switch {
+	case to.err != nil || ctx.Err() != nil:
+		s.give(ctx, begun.Session)
+		return n, fmt.Errorf("own: reading a file: %w", err)
+	case n < begun.Bytes:
+		why := errors.Join(err, s.give(ctx, begun.Session), io.ErrUnexpectedEOF)
+		return n, fmt.Errorf("own: reading a file: %w: %d of %d (%w)", transfer.ErrShort, n, begun.Bytes, why)
+	}
+	return n, judge(s.finish(ctx, begun.Session))
+}
+
+// sink remembers whether it was the writer that failed.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+// Write passes on.
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	s.err = err
+	return n, err
+}
+
+// Put has the agent write a file, which gets its name when it is on the disk.
+func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
+	return s.guard(ctx, path, func(ctx context.Context) error {
+		conn, begun, err := s.begin(ctx, bus.File{Path: at(path), Put: true, Bytes: size, Overwrite: overwrite, Buffer: s.cfg.Buffer})
+		if err != nil {
+			return judge(err)
+		}
+		defer conn.Close()
+		_, err = transfer.Copy(conn, transfer.Source(ctx, r, size), s.cfg.Block)
+		if err == nil {
+			return judge(s.finish(ctx, begun.Session))
+		}
+		// What the agent says of its disk explains why it hung up.
+		if there := s.give(ctx, begun.Session); ctx.Err() == nil && (bus.ReasonOf(there) == bus.ReasonFull || bus.ReasonOf(there) == bus.ReasonSilent) {
+			err = there
+		}
+		return judge(err)
+	})
+}
+
+// begin has the agent open a port, and connects there.
+func (s *session) begin(ctx context.Context, m bus.File) (net.Conn, bus.FileReply, error) {
+	if err := s.end.doors.take(ctx); err != nil {
+		return nil, bus.FileReply{}, err
+	}
+	defer s.end.doors.leave()
+	begun, err := s.end.agent.File(ctx, m)
+	if err != nil {
+		return nil, begun, err
+	}
+	conn, err := s.dial(ctx, begun)
+	if err != nil {
+		s.give(ctx, begun.Session)
+		return nil, begun, err
+	}
+	return conn, begun, nil
+}
+
+// dial connects where the agent listens, and shows the token.
+func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, error) {
+	shown, err := token.Parse(begun.Token)
+	if err == nil && !token.Proves(begun.Token) { // whoever listens there could be somebody else
+		err = errors.New("the agent made no token that can be proved")
+	}
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, host := range s.end.hosts {
+		conn, err := s.wires.Data(ctx, net.JoinHostPort(host, strconv.Itoa(begun.Port)))
+		if err == nil {
+			if err = shown.Introduce(conn, token.File, nil); err == nil {
+				return conn, nil
+			}
+			conn.Close()
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	ports := s.end.hello.DataPorts
+	return nil, fault.Failf(fmt.Sprintf("let the data ports %d-%d through the firewall there", ports.First, ports.Last), "connecting for data: %w", errors.Join(errs...))
+}
+
+// finish waits until the agent's end is over: of a file that was put, until it is on the disk there.
+func (s *session) finish(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fault.Failf("see the kernel's messages there: dmesg", "its disk has not taken all within %v", keepTime))
+	defer cancel()
+	for {
+		r, err := ask(ctx, s.end.waits, s.end.agent.Filed, bus.Filed{Session: id})
+		switch {
+		case err != nil && ctx.Err() != nil:
+			s.give(ctx, id)
+			return context.Cause(ctx)
+		case err != nil || r.Over:
+			return err
+		}
+		s.wires.Alive() // the disk is slow: that is no silence
+	}
+}
+
+// give ends the agent's end, and returns what it says of that.
+func (s *session) give(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	_, err := ask(ctx, s.end.words, s.end.agent.Filed, bus.Filed{Session: id, End: true})
+	return err
+}
+
+// known is an error of the agent that callers tell apart.
+type known struct {
+	error
+	kind error
+}
+
+// Unwrap returns both.
+func (k known) Unwrap() []error { return []error{k.error, k.kind} }
+
+// judge makes an error of the agent one that callers tell apart, by its reason.
+func judge(err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := map[bus.Reason]error{
+		bus.ReasonMissing: transfer.ErrMissing, bus.ReasonExists: transfer.ErrExists, bus.ReasonDenied: transfer.ErrDenied,
+		bus.ReasonReadOnly: transfer.ErrReadOnly, bus.ReasonFull: transfer.ErrFull, bus.ReasonShort: transfer.ErrShort, bus.ReasonSilent: transfer.ErrSilent,
+	}[bus.ReasonOf(err)]
+	if kind != nil {
+		err = known{err, kind}
+	}
+	return fmt.Errorf("own: %w", err)
+}

@@ -1,0 +1,298 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"thru/internal/host"
+	"thru/internal/measure"
+	"thru/internal/unit"
+	"thru/lab"
+	"thru/lab/wire"
+)
+
+// binding is one transfer with something that holds it on purpose, and what must
+// be said of it.
+type binding struct {
+	name     string
+	path     func(testing.TB) *lab.Pair
+	protocol string
+	upload   bool
+	size     int64    // MiB
+	more     string   // a line of the server's configuration
+	slow     string   // disk of 10 MB/s: slowHere, slowThere
+	alone    bool     // nothing else runs beside it
+	quota    int      // us of CPU that the server has in each 100 ms; 0: all
+	flags    string   // of thru transfer
+	layer    string   // that binds
+	causes   []string // one of which is named first
+}
+
+// Ends that a disk can be slow at, and how slow it is, in bytes a second.
+const (
+	slowHere, slowThere = "here", "there"
+	slowDisk            = 10_000_000
+)
+
+// capped is a link of a rate without delay.
+func capped(rate int64) func(testing.TB) *lab.Pair {
+	return func(t testing.TB) *lab.Pair { t.Helper(); return lab.NewPair(t, lab.Options{Rate: rate}) }
+}
+
+// far is 200 Mb/s over 20 ms, with a queue of 50 ms.
+func far(t testing.TB) *lab.Pair {
+	t.Helper()
+	const rate = 200_000_000
+	way := wire.Way{Rate: rate, Delay: 10 * time.Millisecond, Queue: rate / 8 / 20}
+	return lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way}).Pair
+}
+
+// TestTransferLayer: the network is named where it binds, and the server where
+// that holds back.
+func TestTransferLayer(t *testing.T) {
+	t.Parallel()
+	for _, b := range []binding{
+		{name: "link", path: capped(100e6), protocol: "http", size: 20, layer: measure.LayerNetwork, causes: []string{"network", "shaper", "link-rate"}},
+		{name: "server", path: capped(100e6), protocol: "http", size: 5, more: "limit_rate 3m;", layer: measure.LayerMemory, causes: []string{"app-limited"}},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			b.check(t)
+		})
+	}
+}
+
+// check makes the transfer, and holds what is said of it.
+func (b binding) check(t *testing.T) {
+	t.Helper()
+	doc := b.transfer(t)
+	x := doc.Transfer
+	if doc.Error != nil || x == nil || len(doc.Findings) == 0 {
+		t.Fatalf("no result: %+v", doc.Error)
+	}
+	b.keep(t, doc)
+	f := doc.Findings[0]
+	row := []string{}
+	for _, l := range x.Layers {
+		if l.Bps != nil {
+			row = append(row, l.Name+" "+unit.Rate(*l.Bps))
+		}
+	}
+	t.Logf("MATRIX %s\t%s\t%s: %s (%s)\t%s", b.title(), strings.Join(row, ", "), x.Binds, f.Cause, f.Confidence, f.Summary)
+	if x.Binds != b.layer && b.layer != "" {
+		t.Errorf("%q binds, want %q", x.Binds, b.layer)
+	}
+	if b.layer == measure.LayerDiskFar && f.Where.EndPoint != "server" || slices.Contains(b.causes, "app-limited") && f.Where.EndPoint == "local" {
+		t.Errorf("%s is laid to %+v", f.Cause, f.Where)
+	}
+	if !slices.Contains(b.causes, f.Cause) {
+		t.Errorf("the cause is %q, want one of %v: %+v", f.Cause, b.causes, f)
+	}
+}
+
+// keepVariable names a folder that the documents are kept in, to look at.
+const keepVariable = "THRU_LAB_KEEP"
+
+func (b binding) keep(t *testing.T, doc *measure.Document) {
+	t.Helper()
+	dir := os.Getenv(keepVariable)
+	if dir == "" {
+		return
+	}
+	text, err := json.MarshalIndent(doc, "", " ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(b.title(), " ", "-")+".json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b binding) title() string {
+	way := "down"
+	if b.upload {
+		way = "up"
+	}
+	return strings.Join([]string{b.name, b.protocol, way}, " ")
+}
+
+// transfer builds the path, server, agent and limits, and runs the command.
+func (b binding) transfer(t *testing.T) *measure.Document {
+	t.Helper()
+	p := b.path(t)
+	there := place{host: p.B, addr: p.Data.B4.String(), folder: b.folder(t), more: b.more}
+	var here []string
+	switch b.slow {
+	case slowHere:
+		here = append(here, slowGroup(t, t.TempDir()))
+	case slowThere:
+		there.limits = append(there.limits, slowGroup(t, there.folder))
+	}
+	home := there.agent(t, p.A) // the disk's limit holds for it too, the server's CPU is the server's alone
+	if b.quota > 0 {
+		there.limits = append(there.limits, limitGroup(t, "cpu", map[string]string{"cpu.cfs_quota_us": fmt.Sprint(b.quota)}, "cpu.max", fmt.Sprint(b.quota, " 100000")))
+	}
+	server := servers()[b.protocol](t, there)
+	args := append([]string{"transfer", "--json", "--end-point", "server", "-t", "1"}, server.args...)
+	args = append(args, strings.Fields(b.flags)...)
+	if b.slow == slowThere {
+		args = append(args, "--server-folder", there.folder)
+	}
+	args = append(args, b.amount(t, there.folder)...)
+	return command(t, p.A, home, here, server.env, append(args, server.url+"f"))
+}
+
+// folder is where the server's files lie: in memory, but where its disk is to show.
+func (b binding) folder(t *testing.T) string {
+	t.Helper()
+	parent := t.TempDir()
+	if b.slow != slowThere && b.protocol != "nfs" {
+		dir, err := os.MkdirTemp("/dev/shm", "thru-lab-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		parent = dir
+	}
+	dir := filepath.Join(parent, "files")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(parent, 0o755); err != nil { // MkdirTemp's is for its owner alone
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// amount makes the files, and says what is moved.
+func (b binding) amount(t *testing.T, folder string) (args []string) {
+	t.Helper()
+	mine := t.TempDir()
+	if b.slow != slowHere {
+		args = append(args, "--no-disk")
+	}
+	switch {
+	case b.upload && b.slow == slowHere:
+		return append(args, "--upload", "--no-read-back", "--from", coldFile(t, mine, b.size))
+	case b.upload:
+		return append(args, "--upload", "--no-read-back", "--size", fmt.Sprintf("%dM", b.size))
+	}
+	coldFile(t, folder, b.size)
+	if b.slow == slowHere {
+		args = append(args, "--to", filepath.Join(mine, "f"))
+	}
+	return args
+}
+
+// coldFile makes a file of random bytes that is not in the page cache.
+func coldFile(t *testing.T, dir string, mib int64) string {
+	t.Helper()
+	name := filepath.Join(dir, "f")
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	random, block := rand.NewChaCha8([32]byte{}), make([]byte, 1<<20)
+	_, _ = random.Read(block)
+	for i := range mib {
+		block[0] = byte(i)
+		if _, err := f.Write(block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // tmpfs has nothing else
+	return name
+}
+
+// transferLimit bounds one command, far above what it takes.
+const transferLimit = 100 * time.Second
+
+// command runs thru in a host, in control groups, and returns its document.
+func command(t *testing.T, h *lab.Host, home string, groups, env, args []string) *measure.Document {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), transferLimit)
+	defer cancel()
+	cmd := h.Command(ctx, lab.Binary(t), args...)
+	groupsFirst(cmd, groups)
+	var stdout, stderr output
+	cmd.Env = append(append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME="), env...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var doc measure.Document
+	if wrong := json.Unmarshal([]byte(stdout.String()), &doc); wrong != nil || err != nil {
+		t.Fatalf("thru %s: %v\n%s%s", strings.Join(args, " "), err, shorten(stdout.String()), shorten(stderr.String()))
+	}
+	return &doc
+}
+
+// slowGroup is a control group whose processes read and write the disk below a
+// folder slowly.
+func slowGroup(t *testing.T, folder string) string {
+	t.Helper()
+	f, err := os.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	device := host.New().Volume(f.Fd()).Device
+	number, err := os.ReadFile("/sys/block/" + device + "/dev")
+	if device == "" || err != nil {
+		lacking(t, "a disk below "+folder)
+	}
+	at := strings.TrimSpace(string(number))
+	bps := fmt.Sprintf("%s %d", at, slowDisk)
+	return limitGroup(t, "blkio", map[string]string{"blkio.throttle.read_bps_device": bps, "blkio.throttle.write_bps_device": bps},
+		"io.max", fmt.Sprintf("%s rbps=%d wbps=%[2]d", at, slowDisk))
+}
+
+// limitGroup makes a control group of version 1, else of version 2, that goes
+// with the test (Documentation/admin-guide, cgroup-v1 and cgroup-v2).
+func limitGroup(t *testing.T, controller string, one map[string]string, two, text string) string {
+	t.Helper()
+	for parent, settings := range map[string]map[string]string{"/sys/fs/cgroup/" + controller: one, "/sys/fs/cgroup": {two: text}} {
+		dir := filepath.Join(parent, fmt.Sprintf("thru-lab-%d-%x", os.Getpid(), time.Now().UnixNano()&0xffffffff))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() {
+			lab.Eventually(t, 10*time.Second, dir+" is empty", func() bool { return os.Remove(dir) == nil })
+		})
+		set := true
+		for name, value := range settings {
+			f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+			if err == nil {
+				_, err = f.WriteString(value)
+				_ = f.Close()
+			}
+			set = set && err == nil
+		}
+		if set {
+			return dir
+		}
+	}
+	lacking(t, "a control group of "+controller)
+	return ""
+}
+
+// lacking skips a test, or fails it where this machine must be able to do all.
+func lacking(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv(lab.RequireVariable) == "1" {
+		t.Fatalf("lab: %s is required here (%s=1)", what, lab.RequireVariable)
+	}
+	t.Skip("needs " + what)
+}
