@@ -159,7 +159,8 @@ func (c *course) wholeRun() *measure.TransferRun {
 	return nil
 }
 
-// diskHere holds where the same transfer is slower with the disk of this end.
+// diskHere holds where the same transfer is slower with the disk of this end, or
+// reaches what that disk carries.
 func (c *course) diskHere() *bound {
 	w := c.wholeRun()
 	if w == nil {
@@ -169,23 +170,33 @@ func (c *course) diskHere() *bound {
 	waited := 100 * float64(w.LocalNs) / float64(w.ElapsedNs*int64(c.clients()))
 	slower := c.run != w && w.Bps.Value < reachedShare*c.bps
 	at := known && w.Bps.Value >= reachedShare*disk && (c.run == w || disk < c.bps)
-	if !slower && !at || !slower && waited < waitedShare {
+	bar := waitedShare
+	if slower {
+		bar /= 2
+	}
+	switch {
+	case !slower && !at:
+		return nil
+	case waited < bar && !(slower && at): // it varies, but not for the file
 		return nil
 	}
-	if slower && !at && waited < waitedShare/2 {
-		return nil // slower, but not for the file: it varies
+	what, verb := "the disk here", "takes"
+	if known && !at {
+		what = "the file here"
 	}
-	o := binds(CauseDisk, measure.Likely, "the disk here takes %s%s", unit.Rate(w.Bps.Value), c.without(w))
+	if c.t.Direction == measure.Upload {
+		verb = "gives"
+	}
+	o := binds(CauseDisk, measure.Likely, "%s %s %s%s", what, verb, unit.Rate(w.Bps.Value), c.without(w))
 	if known && !at {
 		o.next = "the disk itself carries " + unit.Rate(disk) + " with several workers: one file, written by one program, does not reach that"
 	}
 	if at && (slower || waited >= waitedShare) {
 		o.confidence = measure.Certain
 	}
-	if c.t.Direction == measure.Upload {
-		o.text = fmt.Sprintf("the disk here gives %s%s", unit.Rate(w.Bps.Value), c.without(w))
+	if o.at(c.here()); waited >= bar {
+		o.by(above(c.proof("time in this end's file", waited, "pct"), bar))
 	}
-	o.at(c.here()).by(above(c.proof("time in this end's file", waited, "pct"), waitedShare))
 	if known {
 		o.by(c.proof("transfer.layers, disk here", disk, "bps"))
 		o.costs(disk, "the disk carries "+unit.Rate(disk), "thru disk")
