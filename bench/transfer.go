@@ -105,13 +105,9 @@ func (r *report) addService(ctx context.Context, w io.Writer, service fileServic
 			continue
 		}
 		m := newMoving(r.settings, service, server, dir, upload)
-		for round := range r.settings.repeats {
-			if err := m.round(ctx); err != nil {
-				return err
-			}
-			r.settings.progress("%s: round %d of %d", service.name(upload), round+1, r.settings.repeats)
+		if err := m.rounds(ctx); err != nil {
+			return err
 		}
-		r.settings.progress("")
 		m.nowhere.out = append(m.nowhere.out, "what binds, as thru says: "+m.named)
 		m.whole.out = append(m.whole.out, "thru's first byte comes after "+digits(median(m.setups)/1e6)+" ms")
 		r.add(w, m.nowhere)
@@ -173,6 +169,18 @@ func newMoving(s settings, service fileService, server servers.Server, dir strin
 		add(strings.TrimSpace(name))
 	}
 	return m
+}
+
+// rounds makes them all.
+func (m *moving) rounds(ctx context.Context) error {
+	for round := range m.settings.repeats {
+		if err := m.round(ctx); err != nil {
+			return err
+		}
+		m.settings.progress("%s: round %d of %d", m.nowhere.name, round+1, m.settings.repeats)
+	}
+	m.settings.progress("")
+	return nil
 }
 
 // round moves the file once by each, in random order, under the lock.

@@ -113,7 +113,15 @@ func lets(j bus.Join) string {
 	if j.Privilege == bus.PrivilegeMeasure {
 		return j.Privilege
 	}
-	return bus.PrivilegeMeasure + " and " + j.Privilege
+	return bus.PrivilegeMeasure + " and " + doing(j.Privilege)
+}
+
+// doing is a privilege as a verb.
+func doing(privilege string) string {
+	if privilege == bus.PrivilegeFiles {
+		return "use files"
+	}
+	return privilege
 }
 
 // try is the command that the join string is for.
@@ -121,6 +129,8 @@ func try(j bus.Join, name string) string {
 	switch j.Privilege {
 	case bus.PrivilegeTune:
 		return "tune " + name
+	case bus.PrivilegeFiles:
+		return "transfer thru://" + name + "/FOLDER/FILE"
 	case bus.PrivilegeCapture:
 		return "test " + name + " --capture"
 	case bus.PrivilegeAgent:

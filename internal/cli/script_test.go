@@ -102,6 +102,19 @@ func condition(name string) (bool, error) {
 // daemons is where Debian has them, which is in the PATH of root alone.
 const daemons = "/usr/sbin"
 
+// freePort NAME...: sets each variable to a port of loopback that is free now: Samba
+// shares one with whoever listens there.
+func freePort(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		ts.Check(err)
+		defer l.Close() // all at the end, so that no two are the same
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		ts.Check(err)
+		ts.Setenv(name, port)
+	}
+}
+
 // waitPort HOST:PORT: waits until somebody listens there.
 func waitPort(ts *testscript.TestScript, neg bool, args []string) {
 	for range 400 {

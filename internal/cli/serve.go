@@ -361,7 +361,7 @@ func (c *serveCmd) invite(e *env, s serving) {
 	}
 	for _, p := range bus.Privileges() {
 		if s.More[p] != "" {
-			fmt.Fprintf(e.out, "or this one, which lets measure and %s:\n%s\n", p, s.More[p])
+			fmt.Fprintf(e.out, "or this one, which lets measure and %s:\n%s\n", doing(p), s.More[p])
 		}
 	}
 }

@@ -89,6 +89,10 @@ func TestTransferBinds(t *testing.T) {
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.TCP.BusyUs, s.TCP.RwndLimitedUs = new(uint64(10e6)), new(uint64(9e6)) })
 			}, memory, "receive-window", measure.Likely},
+		{"all CPUs are busy", measure.Transfer{}, map[string]float64{net: 9000, memory: 1700},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{Pct: 99, WorkerCores: new(0.5)} }, memory, "receiver-cpu", measure.Likely},
+		{"all CPUs are busy with something else", measure.Transfer{}, map[string]float64{net: 9000, memory: 20},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{Pct: 99, WorkerCores: new(0.01)} }, memory, "app-limited", measure.Likely},
 		{"a cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700},
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, CauseCipher, measure.Likely},
 		{"a CPU without a cipher", measure.Transfer{Protocol: "nfs"}, map[string]float64{net: 9000, memory: 1700},

@@ -5,9 +5,7 @@ package ftp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,55 +13,27 @@ import (
 	"go.uber.org/goleak"
 
 	"thru/internal/transfer"
+	"thru/internal/transfer/servers"
 	"thru/internal/transfer/transfertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// vsftpdConf lets guests write, which needs no privilege: users would need PAM.
-const vsftpdConf = `listen=YES
-listen_address=127.0.0.1
-listen_port=%s
-background=NO
-run_as_launching_user=YES
-one_process_model=%s
-seccomp_sandbox=NO
-anonymous_enable=YES
-local_enable=NO
-anon_root=%s
-no_anon_password=YES
-write_enable=YES
-anon_upload_enable=YES
-anon_other_write_enable=YES
-anon_world_readable_only=NO
-anon_umask=022
-xferlog_enable=NO
-ftpd_banner=thru's judge (vsFTPd)
-`
-
 // vsftpd starts one, with more lines of its configuration.
 func vsftpd(t *testing.T, more string) transfertest.Server {
 	t.Helper()
-	program, dir, port := transfertest.Program(t, "vsftpd"), t.TempDir(), transfertest.FreePort(t)
-	root := filepath.Join(dir, "root")
-	for _, d := range []string{root, filepath.Join(root, "box")} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	transfertest.Program(t, "vsftpd")
+	ready, err := servers.Vsftpd(t.TempDir(), transfertest.FreePort(t), more)
+	if err != nil {
+		t.Fatal(err)
 	}
-	oneProcess := "YES"
-	if more != "" {
-		oneProcess = "NO"
-	}
-	conf := transfertest.File(t, dir, "conf", fmt.Sprintf(vsftpdConf, port, oneProcess, root)+more)
-	s := transfertest.Server{
-		Config: transfer.Config{Host: "127.0.0.1", Port: port}, Folder: filepath.Join(root, "box"), Dir: "box",
-	}
-	apart := transfertest.Apart(t, root)
-	words := append(apart, program, conf)
-	if transfertest.Start(t, "127.0.0.1:"+port, words[0], words[1:]...); apart != nil {
+	s := transfertest.Server{Config: ready.Config, Folder: ready.Folder, Dir: ready.Dir}
+	apart := transfertest.Apart(t, filepath.Dir(ready.Folder))
+	if apart != nil {
 		s.Full, s.ReadOnly = "full/large", "ro/new"
 	}
+	words := append(apart, ready.Argv...)
+	transfertest.Start(t, ready.Address(), words[0], words[1:]...)
 	return s
 }
 
@@ -92,17 +62,11 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// secured are vsftpd's lines for TLS, with the session of the control connection for data.
-func secured(cert, key string) string {
-	return fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
-		"require_ssl_reuse=YES\nssl_tlsv1=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\nrsa_private_key_file=%s\n", cert, key)
-}
-
 func ftps(cfg transfer.Config) transfer.Client { return New("ftps", cfg) }
 
 func TestFTPS(t *testing.T) {
 	cert, key, trusted, raw := transfertest.Certificate(t)
-	server := vsftpd(t, secured(cert, key))
+	server := vsftpd(t, servers.VsftpdTLS(cert, key))
 	server.Config.Roots = trusted
 	transfertest.Run(t, transfertest.Suite{
 		Start: func(*testing.T) transfertest.Server { return server },
@@ -114,7 +78,7 @@ func TestFTPS(t *testing.T) {
 // TestImplicit: at port 990 TLS comes first. The test's server has another, which needs no privilege.
 func TestImplicit(t *testing.T) {
 	cert, key, trusted, _ := transfertest.Certificate(t)
-	server := vsftpd(t, secured(cert, key)+"implicit_ssl=YES\n")
+	server := vsftpd(t, servers.VsftpdTLS(cert, key)+"implicit_ssl=YES\n")
 	real := net.JoinHostPort("127.0.0.1", server.Config.Port)
 	server.Config.Roots, server.Config.Port = trusted, implicitPort
 	server.Config.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -177,6 +177,9 @@ func TestRun(t *testing.T) {
 	if err != nil || out.Run.Bytes != 6*size || out.Run.Checked == nil || !*out.Run.Checked {
 		t.Fatalf("%+v, %v", out, err)
 	}
+	if x := out.Run; len(x.Each) != 2 || min(x.Each[0], x.Each[1]) < 0.999*x.Bps.Value/2 { // the last to end has half of the sum
+		t.Errorf("%v of %v are of each client", x.Each, x.Bps.Value)
+	}
 	if err := Remove(t.Context(), server, []string{"f0.0", "f1.2"}); err != nil || len(server.files) != 4 {
 		t.Errorf("%d files are left, %v", len(server.files), err)
 	}

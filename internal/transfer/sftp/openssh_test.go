@@ -5,81 +5,48 @@ package sftp
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/knownhosts"
 
 	"thru/internal/transfer"
+	"thru/internal/transfer/servers"
 	"thru/internal/transfer/transfertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// keyPair makes a private key's file, and the public one.
-func keyPair(t *testing.T, dir, name string) (file string, public ssh.PublicKey) {
-	t.Helper()
-	pub, secret, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, err := ssh.MarshalPrivateKey(secret, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if public, err = ssh.NewPublicKey(pub); err != nil {
-		t.Fatal(err)
-	}
-	return transfertest.File(t, dir, name, string(pem.EncodeToMemory(block))), public
-}
-
-// sshd starts one for the user of the test, who logs in by a key: a password would
-// need the system's own. It returns the host's key too.
+// sshd starts one for the user of the test, who logs in by a key. It returns the
+// host's key too.
 func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 	t.Helper()
 	t.Setenv(agentVariable, "")
-	program, server := transfertest.Program(t, "sshd"), transfertest.Program(t, "sftp-server")
-	dir, port := t.TempDir(), transfertest.FreePort(t)
-	me, err := user.Current()
-	if err != nil {
+	transfertest.Program(t, "sshd")
+	transfertest.Program(t, "sftp-server")
+	if _, err := user.Current(); err != nil {
 		t.Skipf("needs a user with a name: %v", err)
 	}
-	hostFile, host := keyPair(t, dir, "host")
-	mine, public := keyPair(t, dir, "mine")
-	authorized := transfertest.File(t, dir, "authorized", string(ssh.MarshalAuthorizedKey(public)))
-	conf := transfertest.File(t, dir, "conf", strings.Join([]string{
-		"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + hostFile, "PidFile none", "UsePAM no", "StrictModes no",
-		"AuthorizedKeysFile " + authorized, "PasswordAuthentication yes", "PermitRootLogin yes", "Subsystem sftp " + server, "",
-	}, "\n"))
-	if err := os.Mkdir(filepath.Join(dir, "box"), 0o755); err != nil {
+	dir := t.TempDir()
+	ready, host, err := servers.SSHD(dir, transfertest.FreePort(t))
+	if err != nil {
 		t.Fatal(err)
 	}
+	s := transfertest.Server{Config: ready.Config, Folder: ready.Folder, Dir: ready.Dir}
 	apart := transfertest.Apart(t, dir)
-	words := append(apart, program, "-D", "-e", "-f", conf)
-	transfertest.Start(t, "127.0.0.1:"+port, words[0], words[1:]...)
-	line := knownhosts.Line([]string{net.JoinHostPort("127.0.0.1", port)}, host)
-	s := transfertest.Server{
-		Config: transfer.Config{
-			Host: "127.0.0.1", Port: port, User: me.Username, Key: mine,
-			KnownHosts: transfertest.File(t, dir, "known_hosts", line+"\n"),
-		},
-		Folder: filepath.Join(dir, "box"), Dir: strings.TrimPrefix(filepath.Join(dir, "box"), "/"),
-	}
 	if apart != nil {
 		root := strings.TrimPrefix(dir, "/")
 		s.Full, s.ReadOnly = root+"/full/large", root+"/ro/new"
 	}
+	words := append(apart, ready.Argv...)
+	transfertest.Start(t, ready.Address(), words[0], words[1:]...)
 	return s, host
 }
 

@@ -4,14 +4,7 @@ package transfertest
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"thru/internal/transfer/servers"
 )
 
 // Start starts a server in a session of its own, and kills all of that when the test
@@ -82,26 +77,15 @@ func File(t testing.TB, dir, name, text string) string {
 // those who trust it.
 func Certificate(t testing.TB) (cert, key string, trusted *x509.CertPool, raw []byte) {
 	t.Helper()
-	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key, raw, err := servers.Certificate(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "transfertest"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	raw, err = x509.CreateCertificate(rand.Reader, template, template, &secret.PublicKey, secret)
+	parsed, err := x509.ParseCertificate(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert = File(t, dir, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})))
-	key = File(t, dir, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	trusted = x509.NewCertPool()
-	trusted.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
+	trusted.AddCert(parsed)
 	return cert, key, trusted, raw
 }
