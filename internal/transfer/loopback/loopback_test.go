@@ -121,7 +121,7 @@ func TestRoundTrip(t *testing.T) {
 			if block > 0 && p.Name == "rsync" { // has no blocks to choose
 				continue
 			}
-			session, sizes := open(t, s, p, block), []int64{1, 65535, 5<<20 + 7}
+			session, sizes := open(t, s, p, block), []int64{1, 65535, 1<<20 + 7}
 			if p.Name == "rsync" { // each call is a process, which takes its time
 				sizes = sizes[2:]
 			}
@@ -160,10 +160,10 @@ func TestAtOnce(t *testing.T) {
 		for i := range 4 {
 			session := open(t, s, p, 0)
 			all.Go(func() {
-				if err := down(t.Context(), s, session, p.Name, 3<<20); err != nil {
+				if err := down(t.Context(), s, session, p.Name, 1<<20); err != nil {
 					t.Error(err)
 				}
-				if err := session.Put(t.Context(), s.Upload(i), bytes.NewReader(counted(3<<20)), 3<<20, false); err != nil {
+				if err := session.Put(t.Context(), s.Upload(i), bytes.NewReader(counted(1<<20)), 1<<20, false); err != nil {
 					t.Error(err)
 				}
 			})
