@@ -42,7 +42,6 @@ type moving struct {
 	settings settings
 	dir      string // in memory: all files lie there
 
-	thru    string
 	clients []fileClient
 	nowhere *result   // of thru the goodput of the protocol over memory, of others a file in memory to nowhere
 	whole   *result   // from the connection to the end, a file in memory to a file in memory

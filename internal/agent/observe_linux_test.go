@@ -67,7 +67,7 @@ func TestObserve(t *testing.T) {
 	if _, err := c.Observe(t.Context(), bus.Observe{Session: o.Session, Conns: []measure.Addresses{as2, none, none, none}}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Observed(t.Context(), bus.Observed{Session: o.Session})
+	got, err := c.Observed(t.Context(), bus.Observed(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestObserve(t *testing.T) {
 	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "3 of 5 connections") {
 		t.Errorf("missing %+v", got.Missing)
 	}
-	if _, err := c.Observed(t.Context(), bus.Observed{Session: o.Session}); err == nil {
+	if _, err := c.Observed(t.Context(), bus.Observed(o)); err == nil {
 		t.Error("it is told twice")
 	}
 }
@@ -104,7 +104,7 @@ func TestObserveOthers(t *testing.T) {
 		if err != nil {
 			return bus.ObservedReply{}, err
 		}
-		return c.Observed(t.Context(), bus.Observed{Session: r.Session})
+		return c.Observed(t.Context(), bus.Observed(r))
 	}
 	for name, tt := range map[string]struct {
 		conn measure.Addresses
@@ -170,7 +170,7 @@ func TestObserveGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		end()
-		if _, err := a.Observed(t.Context(), "c", bus.Observed{Session: r.Session}); err == nil || a.Busy() != "" {
+		if _, err := a.Observed(t.Context(), "c", bus.Observed(r)); err == nil || a.Busy() != "" {
 			t.Errorf("it goes on: %v, %q", err, a.Busy())
 		}
 	}

@@ -69,7 +69,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure
 	if e.Client.Err() != nil {
 		return none, lost(e)
 	}
-	result, ferr := e.Client.Disked(context.WithoutCancel(ctx), bus.Disked{Session: reply.Session})
+	result, ferr := e.Client.Disked(context.WithoutCancel(ctx), bus.Disked(reply))
 	if ferr != nil {
 		return none, errors.Join(err, fmt.Errorf("control: %s: fetching the figures of the disk: %w", e.Name, ferr))
 	}
