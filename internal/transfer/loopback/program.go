@@ -12,12 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"thru/internal/transfer/mover"
+	"thru/internal/transfer/stage"
 )
 
 const (
-	// memory is where Linux has a file system in memory for everyone (shm_overview(7)).
-	memory = "/dev/shm"
 	// mostMemory is what the files of a server may take of it, in bytes: a transfer has
 	// as much again on its way.
 	mostMemory = 1 << 30
@@ -30,7 +28,7 @@ const (
 // program is a server that is a process of its own, over a private folder in memory.
 type program struct {
 	path   string
-	folder string // private: configuration, and data in its folder "data"
+	folder *stage.Folder // private: configuration, and data in its folder "data"
 	room   int64
 	port   string
 
@@ -45,12 +43,12 @@ func newProgram(name string) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, known := mover.Room(memory)
+	free, known := stage.Room(stage.Memory)
 	if !known {
-		return nil, fmt.Errorf("%w: its files need a folder in memory, and there is no %s", ErrNone, memory)
+		return nil, fmt.Errorf("%w: its files need a folder in memory, and there is no %s", ErrNone, stage.Memory)
 	}
 	p := &program{path: found, room: min(free/4, mostMemory)}
-	if p.folder, err = os.MkdirTemp(memory, "thru-loopback-"); err != nil {
+	if p.folder, err = stage.In(stage.Memory); err != nil {
 		return nil, err
 	}
 	if err = os.Mkdir(p.data(), 0o700); err == nil {
@@ -85,11 +83,11 @@ func freePort() (string, error) {
 }
 
 // data is the folder of its files.
-func (p *program) data() string { return filepath.Join(p.folder, "data") }
+func (p *program) data() string { return p.folder.File("data") }
 
 // write makes a file beside the data, and returns its path.
 func (p *program) write(name, text string) (string, error) {
-	file := filepath.Join(p.folder, name)
+	file := p.folder.File(name)
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 
@@ -141,7 +139,7 @@ func (p *program) close() error {
 		end(p.cmd)
 		<-p.over
 	}
-	return os.RemoveAll(p.folder)
+	return p.folder.Close()
 }
 
 // server is what clients see of it.

@@ -18,6 +18,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/transfer"
+	"thru/internal/transfer/stage"
 )
 
 // Job is one run of all clients together.
@@ -83,6 +84,7 @@ type run struct {
 // Run opens all sessions, then moves all files. The first error ends the others.
 func Run(ctx context.Context, job Job) (Outcome, error) {
 	r := &run{job: job, begin: time.Now(), each: make([]float64, len(job.Clients))}
+	stage.Clear()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if job.Dialer != nil {
