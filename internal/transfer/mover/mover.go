@@ -113,6 +113,7 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if b := job.Beside; b != nil {
 		b.Begin(ctx, job.Dialer.Connections)
 	}
+	programs := watchPrograms(sessions)
 	look := host.New().Watch(job.Dialer.face(), os.Getpid())
 	before := look.Read()
 	stop := r.sample(slices.ContainsFunc(sessions, func(s transfer.Session) bool { _, ok := r.outside(s); return ok }))
@@ -120,7 +121,10 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	ended := time.Now()
 	stop()
 	r.outcome.Info = sessions[0].Info()
-	r.figures(ended, host.Span(before, look.Read(), r.begin))
+	span := host.Span(before, look.Read(), r.begin)
+	programs.addTo(&span)
+	r.outcome.Run.HereProgram = programs.name
+	r.figures(ended, span)
 	if b := job.Beside; b != nil {
 		b.End()
 	}
