@@ -1,7 +1,6 @@
 package loopback
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -33,7 +33,7 @@ type program struct {
 	port   string
 
 	cmd  *exec.Cmd
-	said bytes.Buffer
+	said head
 	over chan struct{} // closed when it has ended
 }
 
@@ -97,15 +97,10 @@ func (p *program) start(ctx context.Context, args ...string) error {
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	p.cmd.WaitDelay = time.Second
 	own(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	if err := p.run(); err != nil {
 		p.cmd = nil
 		return err
 	}
-	p.over = make(chan struct{})
-	go func() {
-		defer close(p.over)
-		_ = p.cmd.Wait() // it is killed in the end
-	}()
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
 	for {
@@ -115,12 +110,42 @@ func (p *program) start(ctx context.Context, args ...string) error {
 		}
 		select {
 		case <-p.over:
-			return fmt.Errorf("%s ended at once: %.200q", filepath.Base(p.path), strings.TrimSpace(p.said.String()))
+			return fmt.Errorf("%s ended at once: %.200q", filepath.Base(p.path), strings.TrimSpace(string(p.said.b)))
 		case <-ctx.Done():
 			return fmt.Errorf("%s does not listen: %w", filepath.Base(p.path), context.Cause(ctx))
 		case <-time.After(lookEvery):
 		}
 	}
+}
+
+// run starts it on a thread that lives until it has ended: the kernel ends it with
+// the thread that has started it (PR_SET_PDEATHSIG(2const)).
+func (p *program) run() error {
+	p.over = make(chan struct{})
+	started := make(chan error, 1)
+	go func() {
+		defer close(p.over)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // it is killed in the end
+		}
+	}()
+	return <-started
+}
+
+// saidMost bounds what is kept of what a program says, in bytes.
+const saidMost = 4 << 10
+
+// head keeps the begin of it. It is read when the program has ended.
+type head struct{ b []byte }
+
+// Write keeps what there is room for.
+func (t *head) Write(b []byte) (int, error) {
+	t.b = append(t.b, b[:min(len(b), saidMost-len(t.b))]...)
+	return len(b), nil
 }
 
 // offer makes a file of so many bytes that takes no room: a hole.
