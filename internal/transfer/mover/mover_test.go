@@ -224,7 +224,7 @@ func TestTooLong(t *testing.T) {
 	if _, err := Run(t.Context(), job); !errors.Is(err, transfer.ErrLong) || kept != 1000 {
 		t.Errorf("%v, %d bytes were kept", err, kept)
 	}
-	job.Clients = []transfer.Client{&program{shelf: server}}
+	job.Clients = []transfer.Client{&program{shelf{files: server.files}}}
 	if _, err := Run(t.Context(), job); !errors.Is(err, transfer.ErrLong) {
 		t.Errorf("by a program: %v", err)
 	}
