@@ -236,7 +236,7 @@ func (c contract) patience(t *testing.T) time.Duration {
 	begun := time.Now()
 	_, err := c.session(t, c.Config).Size(within(t), c.at("none"))
 	is(t, "Size", err, transfer.ErrMissing)
-	return min(max(time.Second, 10*time.Since(begun)), limit/3)
+	return min(max(time.Second, 5*time.Since(begun)), limit/3)
 }
 
 func (c contract) noServer(t *testing.T) {
