@@ -217,7 +217,7 @@ func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 			return err
 		}
 		m.size = size
-		m.warnings = append(m.warnings, "each client moves "+unit.Size(size)+" ("+why+"; --size says another)")
+		t.Asked.SizeWhy = why
 	}
 	t.Asked.Bytes = m.size
 	if !m.generates() || m.uploads() {

@@ -140,14 +140,16 @@ func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	if _, err := s.size(path); err == nil && !overwrite { // it came meanwhile
 		return fmt.Errorf("ftp: naming it: %w", transfer.ErrExists)
 	}
-	err := s.conn.Rename(temp, path)
-	if err != nil && overwrite && s.conn.Delete(path) == nil { // servers on Windows replace nothing
-		err = s.conn.Rename(temp, path)
+	rename := func(from, to string) error {
+		if err := s.conn.Rename(from, to); err != nil {
+			return judge("naming it", err, true)
+		}
+		return nil
 	}
-	if err != nil {
-		return judge("naming it", err, true)
+	if !overwrite {
+		return rename(temp, path)
 	}
-	return nil
+	return transfer.Replace(temp, path, rename, s.conn.Delete) // servers on Windows replace nothing
 }
 
 // undo removes what is half there, and returns the cause. While the session lives, it can.

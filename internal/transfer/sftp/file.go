@@ -208,10 +208,12 @@ func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	if _, ok := s.sftp.HasExtension("posix-rename@openssh.com"); ok {
 		return judge("naming it", s.sftp.PosixRename(temp, path), true)
 	}
-	if err := s.sftp.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return judge("replacing it", err, true)
+	rename := func(from, to string) error { return judge("naming it", s.sftp.Rename(from, to), true) }
+	err := transfer.Replace(temp, path, rename, s.sftp.Remove)
+	if left := (*transfer.Left)(nil); errors.As(err, &left) {
+		left.Path = unplace(left.Path)
 	}
-	return judge("naming it", s.sftp.Rename(temp, path), true)
+	return err
 }
 
 // undo removes what is half there, and returns the cause. While the session lives, it can.

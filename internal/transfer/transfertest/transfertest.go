@@ -246,7 +246,7 @@ func (c contract) many(t *testing.T) {
 	s := c.session(t, c.Config)
 	files := 30
 	if c.Dials { // each operation is a call of a program or two
-		files = 5
+		files = 2
 	}
 	for i := range files {
 		name := c.at(fmt.Sprint("small", i))
