@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"thru/internal/fault"
 	"thru/internal/transfer"
@@ -54,9 +55,19 @@ func (m *memory) Write(p []byte) (int, error) {
 // the next transfer to TARGET knows one that a killed run has left, and removes it.
 const PartEnding = ".thru-part"
 
-// PartName is the name under which a target is written until it is whole.
+// longestPart is how much of a target's name its part's has room for, in bytes: NAME_MAX
+// (limits.h) is 255.
+const longestPart = 255 - len(".") - len(PartEnding) - len(transfer.FetchEnding)
+
+// PartName is the name under which a target is written until it is whole. Of one that
+// is too long for that it has the begin, and its checksum.
 func PartName(target string) string {
 	dir, name := filepath.Split(target)
+	if len(name) > longestPart {
+		sum := sha256.Sum256([]byte(name))
+		end := "~" + hex.EncodeToString(sum[:8])
+		name = strings.ToValidUTF8(name[:longestPart-len(end)], "") + end
+	}
 	return filepath.Join(dir, "."+name+PartEnding)
 }
 

@@ -347,6 +347,27 @@ func TestClearStages(t *testing.T) {
 	}
 }
 
+// TestLongName: a name of any length that the system takes can be a target.
+func TestLongName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("é", 127), strings.Repeat("a", 237)} {
+		target := filepath.Join(dir, name)
+		if len(filepath.Base(PartName(target))+transfer.FetchEnding) > 255 {
+			t.Errorf("%s is too long", PartName(target))
+		}
+		f, _, err := NewFile(target, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Keep(); err != nil {
+			t.Error(err)
+		}
+	}
+	if a := strings.Repeat("a", 254); PartName(a+"a") == PartName(a+"b") {
+		t.Error("two targets share a part")
+	}
+}
+
 // TestRace: what came to have the name meanwhile is not replaced.
 func TestRace(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "got")
