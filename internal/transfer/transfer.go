@@ -22,6 +22,7 @@ var (
 	ErrFull     = errors.New("there is no room for it")
 	ErrExists   = errors.New("there is something of that name already")
 	ErrShort    = errors.New("fewer bytes came than the server had said")
+	ErrLong     = errors.New("more bytes came than the server had said")
 	ErrUnknown  = errors.New("the server's certificate or host key is not known")
 	ErrDenied   = errors.New("the server does not let this user read it")
 	ErrName     = errors.New("a name that no server is asked for")
@@ -80,6 +81,14 @@ type Session interface {
 	// gives them: for TCP_INFO. It may be called beside any other method.
 	Sockets() []net.Conn
 	Close() error
+}
+
+// CheckSize refuses a size that no file has, which a server has said.
+func CheckSize(bytes int64) error {
+	if bytes < 0 {
+		return fmt.Errorf("transfer: the server says that it has %d bytes", bytes)
+	}
+	return nil
 }
 
 // Left says that an upload failed, and that its session could not remove what there

@@ -3,10 +3,9 @@ package mover
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -214,11 +213,35 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// TestTooLong: nothing beyond what was said gets into a file, and none is left.
+func TestTooLong(t *testing.T) {
+	server := &shelf{files: map[string][]byte{"f": bytes.Repeat([]byte("x"), 1<<20)}}
+	kept := 0
+	job := download(server, nil, func(int, int) (Sink, error) { return counting{Nowhere(), &kept}, nil })
+	job.Clients, job.Files, job.Bytes = job.Clients[:1], 1, 1000
+	job.Name = func(int, int) string { return "f" }
+	if _, err := Run(t.Context(), job); !errors.Is(err, transfer.ErrLong) || kept != 1000 {
+		t.Errorf("%v, %d bytes were kept", err, kept)
+	}
+	job.Clients = []transfer.Client{&program{shelf{files: server.files}}}
+	if _, err := Run(t.Context(), job); !errors.Is(err, transfer.ErrLong) {
+		t.Errorf("by a program: %v", err)
+	}
+}
+
+// counting is a sink that counts.
+type counting struct {
+	Sink
+	n *int
+}
+
+func (c counting) Write(p []byte) (int, error) { *c.n += len(p); return c.Sink.Write(p) }
+
 // TestFile: a download has its name when it is whole, and nothing is left of one
 // that failed.
 func TestFile(t *testing.T) {
 	data := read(t, stream(t, 1).Reader(0, 1<<20))
-	sum := sha256.Sum256(data)
+	sum := fmt.Sprintf("%08x", crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
 	tests := []struct {
 		name      string
 		server    *shelf
@@ -253,8 +276,8 @@ func TestFile(t *testing.T) {
 			want := tt.there
 			if err == nil {
 				want = string(data)
-				if out.Run.SHA256 != hex.EncodeToString(sum[:]) {
-					t.Errorf("the sum is %s", out.Run.SHA256)
+				if out.Run.CRC32C != sum {
+					t.Errorf("the sum is %s, want %s", out.Run.CRC32C, sum)
 				}
 			}
 			if got, _ := os.ReadFile(target); string(got) != want {
@@ -295,6 +318,27 @@ func TestLeft(t *testing.T) {
 	os.Symlink("/etc/passwd", PartName(target))
 	if _, _, err := NewFile(target, false); err == nil || !strings.Contains(err.Error(), "no file of thru's") {
 		t.Errorf("a link was followed: %v", err)
+	}
+}
+
+// TestLongName: a name of any length that the system takes can be a target.
+func TestLongName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("é", 127), strings.Repeat("a", 237)} {
+		target := filepath.Join(dir, name)
+		if len(filepath.Base(PartName(target))+transfer.FetchEnding) > 255 {
+			t.Errorf("%s is too long", PartName(target))
+		}
+		f, _, err := NewFile(target, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Keep(); err != nil {
+			t.Error(err)
+		}
+	}
+	if a := strings.Repeat("a", 254); PartName(a+"a") == PartName(a+"b") {
+		t.Error("two targets share a part")
 	}
 }
 
@@ -438,7 +482,7 @@ func TestOutside(t *testing.T) {
 // TestLateReader: a client that still reads when its Put has failed gets nothing.
 func TestLateReader(t *testing.T) {
 	s := stream(t, 1)
-	o := &outlet{run: &run{}, from: s.Reader(0, 1<<20), sum: newHasher()}
+	o := &outlet{run: &run{}, from: s.Reader(0, 1<<20)}
 	b := make([]byte, 1000)
 	if n, err := o.Read(b); n != 1000 || err != nil {
 		t.Fatalf("%d, %v", n, err)

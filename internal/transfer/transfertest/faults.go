@@ -115,6 +115,29 @@ func (c contract) sinkFails(t *testing.T) {
 	}
 }
 
+// grows: a file that becomes longer while it is read ends where the server had said,
+// or the rest is refused. No byte beyond gets through.
+func (c contract) grows(t *testing.T) {
+	b := Bytes(11, c.Large)
+	name, s := c.lay(t, "grows", b), c.session(t, c.Config)
+	got := int64(0)
+	longer := sync.OnceFunc(func() {
+		f, err := os.OpenFile(filepath.Join(c.Folder, "grows"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		if _, err := f.Write(b); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := s.Get(within(t), name, writer(func(p []byte) (int, error) { longer(); got += int64(len(p)); return len(p), nil }))
+	if got != c.Large || err != nil && !errors.Is(err, transfer.ErrLong) {
+		t.Errorf("%d of %d bytes came, %v", got, c.Large, err)
+	}
+}
+
 func (c contract) cancelled(t *testing.T) {
 	b := Bytes(8, c.Large)
 	t.Run("download", func(t *testing.T) {
@@ -213,7 +236,7 @@ func (c contract) patience(t *testing.T) time.Duration {
 	begun := time.Now()
 	_, err := c.session(t, c.Config).Size(within(t), c.at("none"))
 	is(t, "Size", err, transfer.ErrMissing)
-	return min(max(time.Second, 10*time.Since(begun)), limit/3)
+	return min(max(time.Second, 5*time.Since(begun)), limit/3)
 }
 
 func (c contract) noServer(t *testing.T) {
