@@ -91,9 +91,13 @@ func hold(path string) (*os.File, error) {
 // File is the path of a file in it.
 func (f *Folder) File(name string) string { return filepath.Join(f.Path, name) }
 
-// Close removes it with all that is in it.
+// Close removes it with all that is in it. A second time it does nothing.
 func (f *Folder) Close() error {
-	return errors.Join(os.RemoveAll(f.Path), f.held.Close()) // in this order: it is locked until it is gone
+	err := os.RemoveAll(f.Path)
+	if cerr := f.held.Close(); !errors.Is(cerr, os.ErrClosed) { // now: it is locked until it is gone
+		err = errors.Join(err, cerr)
+	}
+	return err
 }
 
 // Clear removes what runs of this user that were killed have left, in memory and
