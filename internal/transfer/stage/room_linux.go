@@ -13,5 +13,5 @@ func Room(dir string) (int64, bool) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false
 	}
-	return int64(s.Bavail) * cmp.Or(s.Frsize, s.Bsize), true // f_bavail counts fragments (statvfs(3))
+	return int64(s.Bavail) * int64(cmp.Or(s.Frsize, s.Bsize)), true // f_bavail counts fragments (statvfs(3))
 }
