@@ -19,6 +19,7 @@ const (
 	farNs        = 1e6  // round trip in ns from which waiting for answers costs
 	briefNs      = 1e9  // a run shorter than this says little
 	windowLow    = 0.6  // of window over round trip: a rate from here ...
+	nearLow      = 0.2  // the same on a short way, where a window also waits for the program to wake up
 	sentLow      = 0.4  // the same of a send buffer, in which a kernel counts its own overhead
 	windowHigh   = 1.3  // ... to here is that of the window, or of the requests under way
 )
@@ -259,6 +260,9 @@ func (c *course) buffer() *bound {
 	case s.TCP.RecvWnd != nil && int64(*s.TCP.RecvWnd) > 0: // what the kernel makes of the buffer is its own
 		window, counter = int64(*s.TCP.RecvWnd), "tcp_info.rcv_wnd"
 	}
+	if rtt < farNs && c.halfOfNetwork() {
+		least = nearLow
+	}
 	if share := passes / float64(window); share < least || share > most {
 		return nil
 	}
@@ -271,6 +275,13 @@ func (c *course) buffer() *bound {
 	o.costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
 	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
 	return o
+}
+
+// halfOfNetwork tells whether memory to memory, with the kernel's own buffers, the
+// network carries more than twice as much.
+func (c *course) halfOfNetwork() bool {
+	net, known := c.rate(measure.LayerNetwork)
+	return known && c.bps < net/2
 }
 
 // inRoundTrip is what a connection carries in a round trip, in bytes.

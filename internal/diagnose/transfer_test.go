@@ -95,6 +95,13 @@ func TestTransferBinds(t *testing.T) {
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 65536, Usable: 65536} })
 			}, memory, "send-buffer", measure.Certain},
+		{"a buffer that was set, on a short way with busy CPUs", measure.Transfer{Asked: measure.Amount{BufferBytes: 4096}}, map[string]float64{net: 8600, memory: 488},
+			func(m, _ *measure.TransferRun) {
+				m.HereCPU = &measure.CPUFigure{Pct: 99, WorkerCores: new(0.58)}
+				m.Sockets = connection(0.05, func(s *measure.Stream) {
+					s.Window, s.TCP.RecvWnd = measure.Buffer{Asked: 4096, Usable: 4096}, new(uint32(10<<10))
+				})
+			}, memory, "receive-window", measure.Likely},
 		{"a buffer that is large enough", measure.Transfer{Asked: measure.Amount{BufferBytes: 4 << 20}}, map[string]float64{net: 900, memory: 25},
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 4 << 20, Usable: 4 << 20} })

@@ -96,15 +96,11 @@ func ofConnections() []string {
 	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "paced", "policer", "reordering", "loss", "shaper", "sack-off"}
 }
 
-// isDisproved tells of causes that the network's own test did not meet: memory to
-// memory it carried more. By thru's own protocol it also had the same senders.
+// isDisproved tells of causes of the path that the network's own test did not
+// meet: memory to memory it carried more.
 func (c *course) isDisproved(cause string) bool {
 	net, known := c.rate(measure.LayerNetwork)
-	of := []string{"shaper", "policer", "mtu-black-hole", "broken-tso"}
-	if c.t.Protocol == "thru" {
-		of = append(of, "paced")
-	}
-	return known && c.bps < reachedShare*net && slices.Contains(of, cause)
+	return known && c.bps < reachedShare*net && slices.Contains([]string{"shaper", "policer", "mtu-black-hole", "broken-tso"}, cause)
 }
 
 // isSure leaves out what is merely possible, where the other rules of a transfer
