@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -12,6 +13,7 @@ import (
 // Bars of what is said of a transfer.
 const (
 	reachedShare = 0.85 // of a layer's rate: from there ...
+	nearlyMore   = 1.05 // a layer that is exceeded by more carries "about as much"
 	beyondShare  = 1.25 // ... to here that layer binds; what carried more did not hang on it
 	waitedShare  = 60.0 // percent of the time spent in this end's file: then it binds
 	busyCores    = 0.85 // of one CPU, used by this process: one stream fills it
@@ -52,6 +54,7 @@ func Transfer(d *measure.Document) {
 		Cause: o.cause, Where: o.where, Confidence: o.confidence, Summary: line(o.text), Evidence: numbers(o.evidence),
 		Effect: o.effect, Next: o.next, Remedy: o.remedy, Healthy: o.healthy, Source: "causes.md; docs/transfer.md",
 	}
+	f.Next = strings.Replace(f.Next, "--link-rate", "thru test --link-rate", 1) // which no transfer has
 	if c.brief(layer) && f.Confidence != measure.Possible {
 		f.Confidence, f.Next = measure.Possible, "a larger --size: this run took under a second"
 	}
@@ -208,6 +211,9 @@ func (c *course) networkCell() *measure.Cell {
 // network says what holds the network itself, where its own test knows.
 func (c *course) network(bps float64, p measure.Proof) *bound {
 	o := binds(CauseNetwork, measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
+	if c.bps > nearlyMore*bps {
+		o.text = fmt.Sprintf("the network carries about as much, %s from memory to memory when it was tested", unit.Rate(bps))
+	}
 	o.at(measure.Where{Place: measure.AtPath}).by(p)
 	cell := c.networkCell()
 	if cell == nil {

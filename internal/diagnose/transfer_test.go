@@ -184,6 +184,7 @@ func TestTransferNetwork(t *testing.T) {
 		{"a guess is not the cause", []measure.Finding{guess}, 1, 96, "network loss", measure.Certain},
 		{"four clients against one stream", []measure.Finding{full}, 1, 96, linkFull, measure.Likely},
 		{"four clients against four streams", []measure.Finding{full}, 4, 96, linkFull, measure.Certain},
+		{"more than it carried in its own test", []measure.Finding{full}, 1, 119, linkFull, measure.Certain},
 		{"a network that is not filled", []measure.Finding{full, off}, 1, 30, "app-limited", measure.Likely},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -198,6 +199,9 @@ func TestTransferNetwork(t *testing.T) {
 			var causes []string
 			for _, f := range d.Findings {
 				causes = append(causes, f.Cause)
+			}
+			if tt.mbps > 100 && !strings.Contains(d.Transfer.Why, "about as much") {
+				t.Error(d.Transfer.Why)
 			}
 			if f := d.Findings[0]; strings.Join(causes, " ") != tt.causes || f.Confidence != tt.confidence || f.Healthy != (f.Cause == linkFull) {
 				t.Errorf("%v, first %+v; want %s, %s", causes, f, tt.causes, tt.confidence)

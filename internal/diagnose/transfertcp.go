@@ -69,7 +69,7 @@ func (c *course) heldByTCP() *bound {
 	}
 	held := c.sendRoom(f)
 	for n, r := range rules() {
-		if !slices.Contains(ofConnections(), r.Cause) || c.isDisproved(r.Cause) {
+		if !slices.Contains(ofConnections(), r.Cause) || c.isDisproved(r.Cause) || c.isOff(r.Cause, f) {
 			continue
 		}
 		if o := r.judge(f); o != nil && o.state == holds && c.isSure(r.Cause, o) {
@@ -101,6 +101,21 @@ func ofConnections() []string {
 func (c *course) isDisproved(cause string) bool {
 	net, known := c.rate(measure.LayerNetwork)
 	return known && c.bps < reachedShare*net && slices.Contains([]string{"shaper", "policer", "mtu-black-hole", "broken-tso"}, cause)
+}
+
+// isOff tells of causes that one figure alone speaks for. On a way so short that no
+// window is too small the kernel tunes it well enough; and data that waits a moment
+// for a busy CPU leaves the window open.
+func (c *course) isOff(cause string, f *flow) bool {
+	switch base, known := f.baseRTT(); cause {
+	case "receive-window":
+		return known && base < farNs && c.t.Asked.BufferBytes == 0
+	case "slow-reader":
+		held, _, told := f.windowHeld()
+		behind, seen := f.unreadShare()
+		return told && seen && held < rwndClear && behind <= unreadBar
+	}
+	return false
 }
 
 // isSure leaves out what is merely possible, where the other rules of a transfer
