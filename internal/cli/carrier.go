@@ -57,7 +57,7 @@ func (m *carrier) meet(e *control.EndPoint) error {
 
 // client is a new client of the URL.
 func (m *carrier) client() transfer.Client {
-	return m.protocol.New(m.config)
+	return transfer.Discreet(m.config, m.protocol.New)
 }
 
 // clients are as many as are to work at once.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -98,5 +99,34 @@ func TestImplicit(t *testing.T) {
 	}
 	if said := strings.Join(s.Info().Details, "\n"); !strings.Contains(said, "control: TLS") {
 		t.Errorf("%q", said)
+	}
+}
+
+// TestNoRename: where a server lets nobody rename, what was there stays.
+func TestNoRename(t *testing.T) {
+	server := vsftpd(t, "cmds_denied=RNFR,RNTO\n")
+	file := filepath.Join(server.Folder, "mine")
+	if err := os.WriteFile(file, []byte("of the user"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New("ftp", server.Config).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Put(t.Context(), "box/mine", strings.NewReader("x"), 1, true); !errors.Is(err, transfer.ErrReadOnly) {
+		t.Errorf("%v, want %v", err, transfer.ErrReadOnly)
+	}
+	if kept, err := os.ReadFile(file); string(kept) != "of the user" {
+		t.Errorf("%q, %v", kept, err)
+	}
+	all, err := os.ReadDir(filepath.Dir(file))
+	for _, e := range all {
+		if strings.HasPrefix(e.Name(), ".thru-") {
+			t.Errorf("left: %s", e.Name())
+		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -208,7 +208,7 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	if o, ok := r.outside(s); ok {
 		return r.fetch(ctx, o, sink, r.job.Name(client, file))
 	}
-	w := &intake{run: r, to: sink}
+	w := &intake{run: r, to: transfer.Most(sink, r.job.Bytes)}
 	if r.job.Same != nil {
 		w.compared = r.job.Same.checker()
 	}

@@ -1,6 +1,7 @@
 package sftp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,13 +102,13 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	if err := regular(info); err != nil {
 		return 0, err
 	}
-	sink := &sink{w: transfer.Sink(ctx, w)}
+	sink := &sink{w: transfer.Most(transfer.Sink(ctx, w), info.Size())}
 	_, err = file.WriteTo(sink)
 	switch {
 	case sink.err != nil:
 		return sink.n, fmt.Errorf("sftp: getting it: %w", sink.err)
 	case ctx.Err() != nil:
-		return sink.n, fmt.Errorf("sftp: getting it: %w", err)
+		return sink.n, fmt.Errorf("sftp: getting it: %w", cmp.Or(err, context.Cause(ctx)))
 	case sink.n < info.Size():
 		return sink.n, fmt.Errorf("sftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, sink.n, info.Size(), errors.Join(err, io.ErrUnexpectedEOF))
 	case err != nil:
@@ -207,10 +208,12 @@ func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	if _, ok := s.sftp.HasExtension("posix-rename@openssh.com"); ok {
 		return judge("naming it", s.sftp.PosixRename(temp, path), true)
 	}
-	if err := s.sftp.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return judge("replacing it", err, true)
+	rename := func(from, to string) error { return judge("naming it", s.sftp.Rename(from, to), true) }
+	err := transfer.Replace(temp, path, rename, s.sftp.Remove)
+	if left := (*transfer.Left)(nil); errors.As(err, &left) {
+		left.Path = unplace(left.Path)
 	}
-	return judge("naming it", s.sftp.Rename(temp, path), true)
+	return err
 }
 
 // undo removes what is half there, and returns the cause. While the session lives, it can.
