@@ -70,7 +70,7 @@ func (s *session) greet(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, done := s.wires.Guard(ctx)
+	ctx, done := s.wires.Greet(ctx)
 	resp, err := s.ask(ctx, http.MethodHead, s.cfg.Path, nil, nil)
 	if err == nil {
 		resp.Body.Close()
