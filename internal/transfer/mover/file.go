@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -228,46 +227,6 @@ func (f *File) Drop() {
 	}
 }
 
-// hasher sums on a thread of its own, so that it holds up the data only where it
-// is slower than all the rest.
-type hasher struct {
-	sum   hash.Hash
-	parts chan []byte
-	free  chan []byte
-	done  chan struct{}
-}
-
-const (
-	hashParts = 8
-	hashBytes = 256 << 10
-)
-
-func newHasher() *hasher {
-	h := &hasher{sum: sha256.New(), parts: make(chan []byte, hashParts), free: make(chan []byte, hashParts), done: make(chan struct{})}
-	for range hashParts {
-		h.free <- make([]byte, 0, hashBytes)
-	}
-	go func() {
-		defer close(h.done)
-		for p := range h.parts {
-			h.sum.Write(p)
-			h.free <- p[:0]
-		}
-	}()
-	return h
-}
-
-func (h *hasher) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		part := <-h.free
-		k := min(len(p), cap(part))
-		h.parts <- append(part, p[:k]...)
-		p = p[k:]
-	}
-	return n, nil
-}
-
 // Sum is the SHA-256 of a file of this end.
 func Sum(name string) (string, error) {
 	f, err := os.Open(name)
@@ -280,11 +239,4 @@ func Sum(name string) (string, error) {
 		return "", fmt.Errorf("mover: summing %s: %w", name, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// hex ends it and returns the sum.
-func (h *hasher) hex() string {
-	close(h.parts)
-	<-h.done
-	return hex.EncodeToString(h.sum.Sum(nil))
 }
