@@ -32,19 +32,21 @@ help: ## list the targets
 build: ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
 
-# One after the other: the packages, those first that need no race detector; those that keep time with real iperfs, which mostly
-# wait; the command line, whose scripts take all CPUs; and the lab alone, since it
-# measures. Three or four tests at once of a package on two CPUs, as most wait. What is
-# built with the race detector sleeps a second before it ends, and the tests run many
-# programs: GORACE. go vet comes first and sees more than go test's own, which would
-# look at it all again.
+# One after the other: the packages, those first that need no race detector; those that
+# keep time with real iperfs, which mostly wait; those that move files with real servers,
+# which wait too but keep no time, so that four run at once; the command line, whose
+# scripts take all CPUs; and the lab alone, since it measures. Three or four tests at
+# once of a package on two CPUs, as most wait. What is built with the race detector
+# sleeps a second before it ends, and the tests run many programs: GORACE. go vet comes
+# first and sees more than go test's own, which would look at it all again.
 test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
 	$(if $(VET),$(PLAIN) $(GO) vet $(VET))
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
 	{ $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$' -e '/iperf[23]$$' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$' -e '/iperf[23]$$' -e '/transfer$$' -e '/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
+	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) ./internal/transfer/... || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \

@@ -56,7 +56,7 @@ func (m *carrier) meet(e *control.EndPoint) error {
 
 // client is a new client of the URL.
 func (m *carrier) client() transfer.Client {
-	return m.protocol.New(m.config)
+	return transfer.Discreet(m.config, m.protocol.New)
 }
 
 // clients are as many as are to work at once.
@@ -182,7 +182,7 @@ func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 			return err
 		}
 		m.size = size
-		m.warnings = append(m.warnings, "each client moves "+unit.Size(size)+" ("+why+"; --size says another)")
+		t.Asked.SizeWhy = why
 	}
 	t.Asked.Bytes = m.size
 	if !m.generates() || m.uploads() {

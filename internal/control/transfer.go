@@ -13,6 +13,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/published"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -237,7 +238,7 @@ func diskLayer(doc *measure.Document, l *measure.Layer, test *measure.DiskTest, 
 		if run.Pattern == pattern && run.Bytes != nil {
 			bits := func(bytes float64) *float64 { return new(8 * bytes) }
 			l.Bps, l.Low, l.High, l.Missing = bits(run.Bytes.Value), bits(run.Bytes.Low), bits(run.Bytes.High), ""
-			l.How = pattern + " by " + test.Method + ", " + test.Cache
+			l.How = fmt.Sprintf("%s of %.3g GB/s by %s with %s, %s", pattern, run.Bytes.Value/1e9, test.Method, unit.Plural(run.Workers, "worker"), test.Cache)
 		}
 	}
 }
@@ -246,6 +247,9 @@ func diskLayer(doc *measure.Document, l *measure.Layer, test *measure.DiskTest, 
 func afterwards(doc *measure.Document) {
 	t := doc.Transfer
 	inUse(t)
+	if why := unseen(t); why != "" {
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "transfer.runs.seconds_bps", Why: why})
+	}
 	for _, why := range []string{tooShort(t), uneven(t)} {
 		if why != "" {
 			doc.Warnings = append(doc.Warnings, why)
@@ -280,16 +284,40 @@ func inUse(t *measure.Transfer) {
 	}
 }
 
-// shortest is how long a transfer should last, so that the windows have grown
-// and a second more or less does not matter.
-const shortest = 5 * time.Second
+// unseen says why no second of a run is known.
+func unseen(t *measure.Transfer) string {
+	for _, run := range t.Runs {
+		if run.Bps != nil && len(run.Seconds) == 0 && run.ElapsedNs >= int64(2*time.Second) {
+			return "the bytes pass through a program of their own: they are counted at its end"
+		}
+	}
+	return ""
+}
+
+// A transfer should last long enough that the windows have grown, and that a tick
+// more or less does not matter.
+const (
+	fewTrips = 100             // round trips, where they are known
+	shortest = time.Second     // at least
+	unknown  = 5 * time.Second // where the round trip is not known
+)
 
 func tooShort(t *measure.Transfer) string {
-	for _, run := range t.Runs {
-		if run.Bps != nil && run.ElapsedNs < int64(shortest) {
-			wanted := int64(run.Bps.Value / 8 * 10)
-			return fmt.Sprintf("the transfer took %s: too short for windows that grow with it; %s would last 10 s", unit.Duration(run.ElapsedNs), unit.Size(wanted))
+	for i := range t.Runs {
+		run := &t.Runs[i]
+		rtt := stat.TransferRTT(run)
+		enough := max(int64(shortest), fewTrips*rtt)
+		if rtt == 0 {
+			enough = int64(unknown)
 		}
+		if run.Bps == nil || run.ElapsedNs >= enough {
+			continue
+		}
+		wanted := unit.Size(int64(run.Bps.Value / 8 * max(10, float64(enough)/1e9)))
+		if rtt > 0 && fewTrips*rtt > run.ElapsedNs {
+			return fmt.Sprintf("the transfer took %s, %d round trips: too short for windows that grow with it; take %s", unit.Duration(run.ElapsedNs), run.ElapsedNs/rtt, wanted)
+		}
+		return fmt.Sprintf("the transfer took %s: too short for a sure figure; %s would last longer", unit.Duration(run.ElapsedNs), wanted)
 	}
 	return ""
 }

@@ -26,3 +26,30 @@ func TestUneven(t *testing.T) {
 		})
 	}
 }
+
+// TestTooShort: a short way needs no long transfer.
+func TestTooShort(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		seconds float64
+		rttUs   uint32
+		want    string
+	}{
+		{"many round trips of loopback", 4.95, 47, ""},
+		{"few of a long way", 4.95, 100_000, "49 round trips"},
+		{"enough of a long way", 11, 100_000, ""},
+		{"half a second", 0.5, 47, "too short for a sure figure"},
+		{"the round trip is not known", 3, 0, "too short for a sure figure"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run := measure.TransferRun{ElapsedNs: int64(tt.seconds * 1e9), Bps: &measure.Figure{Value: 1e9}}
+			if tt.rttUs > 0 {
+				run.Sockets = []measure.Stream{{TCP: &measure.TCPInfo{MinRTTUs: &tt.rttUs}}}
+			}
+			got := tooShort(&measure.Transfer{Runs: []measure.TransferRun{run}})
+			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}

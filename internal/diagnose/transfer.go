@@ -61,8 +61,8 @@ func Transfer(d *measure.Document) {
 // brief tells whether the run that shows the layer was too short to be sure.
 func (c *course) brief(layer string) bool {
 	run := c.run
-	if layer == measure.LayerDiskHere {
-		run = c.wholeRun()
+	if w := c.wholeRun(); w != nil && (layer == measure.LayerDiskHere || layer == measure.LayerWhole) {
+		run = w
 	}
 	return run.ElapsedNs < briefNs
 }
@@ -115,8 +115,8 @@ func (c *course) rate(name string) (float64, bool) {
 // judge names the layer that binds: first what the disk of this end adds to the
 // protocol, then the lower layers that the protocol fills, then the protocol.
 func (c *course) judge() (string, *bound) {
-	if o := c.diskHere(); o != nil {
-		return measure.LayerDiskHere, o
+	if layer, o := c.diskHere(); o != nil {
+		return layer, o
 	}
 	if layer, o := c.floor(); o != nil {
 		return layer, o
@@ -146,7 +146,7 @@ func (c *course) there() measure.Where {
 }
 
 func (c *course) proof(counter string, value float64, unitName string) measure.Proof {
-	return measure.Proof{EndPoint: "local", Counter: counter, Value: value, Unit: unitName, SpanNs: c.run.ElapsedNs}
+	return proofOf(c.run, counter, value, unitName)
 }
 
 // wholeRun is the run over this end's disk; nil where there was none.
@@ -159,60 +159,6 @@ func (c *course) wholeRun() *measure.TransferRun {
 	return nil
 }
 
-// diskHere holds where the same transfer is slower with the disk of this end, or
-// reaches what that disk carries.
-func (c *course) diskHere() *bound {
-	w := c.wholeRun()
-	if w == nil {
-		return nil
-	}
-	disk, known := c.rate(measure.LayerDiskHere)
-	waited := 100 * float64(w.LocalNs) / float64(w.ElapsedNs*int64(c.clients()))
-	slower := c.run != w && w.Bps.Value < reachedShare*c.bps
-	at := known && w.Bps.Value >= reachedShare*disk && (c.run == w || disk < c.bps)
-	bar := waitedShare
-	if slower {
-		bar /= 2
-	}
-	switch {
-	case !slower && !at:
-		return nil
-	case waited < bar && !(slower && at): // it varies, but not for the file
-		return nil
-	}
-	what, verb := "the disk here", "takes"
-	if known && !at {
-		what = "the file here"
-	}
-	if c.t.Direction == measure.Upload {
-		verb = "gives"
-	}
-	o := binds(CauseDisk, measure.Likely, "%s %s %s%s", what, verb, unit.Rate(w.Bps.Value), c.without(w))
-	if known && !at {
-		o.next = "the disk itself carries " + unit.Rate(disk) + " with several workers: one file, written by one program, does not reach that"
-	}
-	if at && (slower || waited >= waitedShare) {
-		o.confidence = measure.Certain
-	}
-	if o.at(c.here()); waited >= bar {
-		o.by(above(c.proof("time in this end's file", waited, "pct"), bar))
-	}
-	if known {
-		o.by(c.proof("transfer.layers, disk here", disk, "bps"))
-		o.costs(disk, "the disk carries "+unit.Rate(disk), "thru disk")
-	}
-	o.mend(&measure.Remedy{EndPoint: "local", Advice: "none in the network: a faster disk, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
-	return o
-}
-
-// without says what the same carries without the disk.
-func (c *course) without(w *measure.TransferRun) string {
-	if c.run == w {
-		return ""
-	}
-	return ", without it " + unit.Rate(c.bps) + " pass"
-}
-
 // clients are how many work at once; every layer is the sum of as many.
 func (c *course) clients() int { return max(c.t.Asked.Clients, 1) }
 
@@ -223,6 +169,9 @@ func (c *course) floor() (string, *bound) {
 	least, name := 0.0, ""
 	for _, l := range []string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerLibrary} {
 		bps, ok := c.rate(l)
+		if l == measure.LayerLibrary && isBusy(c.run.HereCPU) {
+			continue // busy CPUs held it alone as well: they are the cause
+		}
 		if ok && c.bps >= reachedShare*bps && c.bps <= beyondShare*bps && (name == "" || bps < least) {
 			least, name = bps, l
 		}
@@ -240,7 +189,7 @@ func (c *course) floor() (string, *bound) {
 		}
 		return name, o
 	case measure.LayerLibrary:
-		o := binds(CauseClient, measure.Likely, "the client (%s) carries no more than %s, also on this machine alone", c.t.Client, unit.Rate(least))
+		o := binds(CauseClient, measure.Likely, "the client (%s) carries what it does on this machine alone, %s", c.t.Client, unit.Rate(least))
 		o.at(measure.Where{Place: measure.AtTool}).by(p).then("--many 4: several at once")
 		return name, o
 	}
@@ -378,10 +327,7 @@ func (c *course) encrypted() bool {
 func (c *course) cipher() *bound {
 	cpu := c.run.HereCPU
 	if isBusy(cpu) {
-		o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy")
-		o.at(c.here()).by(above(c.proof("here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
-		o.mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
-		return o
+		return c.busyHere(c.run)
 	}
 	if cpu == nil || cpu.WorkerCores == nil || *cpu.WorkerCores < busyCores*float64(c.clients()) {
 		return nil

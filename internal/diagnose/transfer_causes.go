@@ -15,7 +15,7 @@ func TransferCauses() []Rule {
 	return []Rule{
 		{
 			Cause: CauseDisk, Title: "a disk is no faster",
-			Seen:   "here: with the file it is slower than without, and the client waits for the file for 60% of the time, or the disk's own rate is reached; at the server: 85 to 125% of what its disk carries by thru disk",
+			Seen:   "here: the disk's own rate is reached (85 to 125%), or with the file it is slower than without and the client waits for the file for 30% of the time, while CPUs are free; at the server: 85 to 125% of what its disk carries by thru disk",
 			Apart:  "a transfer to and from memory, which has no disk of this end; one that carries more than the disk comes out of the server's memory",
 			Mends:  "none in the network: a faster disk, or more transfers at once where one file does not fill it",
 			Effect: "38 of 918 Mb/s by http to a disk of 5 MB/s", Source: "C-13, C-38, C-44; transfer.md",

@@ -64,11 +64,25 @@ func TestTransferBinds(t *testing.T) {
 		{"the disk here is slower", measure.Transfer{}, map[string]float64{net: 950, here: 210, memory: 900, whole: 200},
 			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, CauseDisk, measure.Certain},
 		{"the disk here is slower, and was not measured apart", measure.Transfer{}, map[string]float64{net: 950, memory: 900, whole: 200},
-			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, CauseDisk, measure.Likely},
+			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, whole, CauseDisk, measure.Likely},
 		{"a run varies, and the file is not waited for", measure.Transfer{}, map[string]float64{net: 950, here: 5000, memory: 940, whole: 700},
 			func(_, w *measure.TransferRun) { w.LocalNs = 1e9 }, net, "network", measure.Certain},
 		{"the file to upload is read slowly", up, map[string]float64{net: 950, here: 100, memory: 900, whole: 100},
 			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, CauseDisk, measure.Certain},
+		{"one file does not fill the disk", measure.Transfer{}, map[string]float64{net: 9500, here: 17700, memory: 5540, whole: 2800},
+			func(_, w *measure.TransferRun) { w.LocalNs = 43e8 }, whole, CauseDisk, measure.Likely},
+		{"slower with the file, which is not waited for", measure.Transfer{}, map[string]float64{here: 17700, memory: 5540, whole: 2800},
+			func(_, w *measure.TransferRun) { w.LocalNs = 1e9 }, memory, "app-limited", measure.Possible},
+		{"slower with the file, and no CPU is left", measure.Transfer{}, map[string]float64{net: 4840, here: 17700, memory: 5540, whole: 2800},
+			func(_, w *measure.TransferRun) {
+				w.LocalNs, w.HereCPU = 43e8, &measure.CPUFigure{Pct: 98, Cores: 1.96, WorkerCores: new(0.6)}
+			}, whole, "receiver-cpu", measure.Likely},
+		{"the disk is reached, and no CPU is left", measure.Transfer{}, map[string]float64{net: 9500, here: 2900, memory: 5540, whole: 2800},
+			func(_, w *measure.TransferRun) {
+				w.LocalNs, w.HereCPU = 7e9, &measure.CPUFigure{Pct: 98, Cores: 1.96, WorkerCores: new(0.6)}
+			}, here, CauseDisk, measure.Likely},
+		{"the file comes faster than the disk gives", up, map[string]float64{net: 9500, here: 500, memory: 5540, whole: 2800},
+			func(_, w *measure.TransferRun) { w.LocalNs = 7e9 }, whole, CauseDisk, measure.Likely},
 		{"the network is full", measure.Transfer{}, map[string]float64{net: 100, here: 2000, client: 9000, memory: 94, whole: 94},
 			func(_, w *measure.TransferRun) { w.LocalNs = 2e8 }, net, "network", measure.Certain},
 		{"the server's disk", measure.Transfer{}, map[string]float64{net: 950, far: 300, client: 9000, memory: 290}, nil, far, CauseDisk, measure.Likely},
@@ -91,6 +105,8 @@ func TestTransferBinds(t *testing.T) {
 			}, memory, "receive-window", measure.Likely},
 		{"all CPUs are busy", measure.Transfer{}, map[string]float64{net: 9000, memory: 1700},
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{Pct: 99, WorkerCores: new(0.5)} }, memory, "receiver-cpu", measure.Likely},
+		{"all CPUs are busy, as they are for the client alone", measure.Transfer{Protocol: "nfs"}, map[string]float64{net: 9000, client: 3340, memory: 3810},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{Pct: 99.8, WorkerCores: new(0.5)} }, memory, "receiver-cpu", measure.Likely},
 		{"all CPUs are busy with something else", measure.Transfer{}, map[string]float64{net: 9000, memory: 20},
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{Pct: 99, WorkerCores: new(0.01)} }, memory, "app-limited", measure.Likely},
 		{"a cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700},
@@ -180,5 +196,40 @@ func TestTransferNetwork(t *testing.T) {
 				t.Errorf("%v, first %+v; want %s, %s", causes, f, tt.causes, tt.confidence)
 			}
 		})
+	}
+}
+
+// TestTransferSaid: who takes busy CPUs is told, and what is said of a file is
+// over the time of the run that had it.
+func TestTransferSaid(t *testing.T) {
+	busy := func(peer string, there *measure.CPUFigure) func(m, _ *measure.TransferRun) {
+		return func(m, _ *measure.TransferRun) {
+			m.HereCPU, m.ThereCPU = &measure.CPUFigure{Pct: 99, Cores: 1.98, WorkerCores: new(0.5)}, there
+			m.Sockets = []measure.Stream{{Local: "10.0.0.1:40000", Peer: peer}}
+		}
+	}
+	of := func(cores float64) *measure.CPUFigure { return &measure.CPUFigure{WorkerCores: &cores} }
+	for name, tt := range map[string]struct {
+		layers map[string]float64
+		change func(memory, whole *measure.TransferRun)
+		want   string
+	}{
+		"somebody else":                      {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.2:80", of(0.7)), "this process takes 0.50 cores of 1.98, others 1.48"},
+		"the server, on this machine":        {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.1:80", nil), "the server, which is on this machine, and others 1.48"},
+		"the server, on this machine, known": {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.1:80", of(0.7)), "the server 0.70, others 0.78"},
+		"one file": {map[string]float64{measure.LayerDiskHere: 17700, measure.LayerMemory: 5540, measure.LayerWhole: 2800}, func(_, w *measure.TransferRun) {
+			w.ElapsedNs, w.LocalNs = 20e9, 15e9
+		}, "one file here, written by one program and synced, reaches 2.80 Gb/s; the disk gives 17.7 Gb/s with 4 workers; without the file it carries 5.54 Gb/s"},
+	} {
+		d := moved(measure.Transfer{}, tt.layers, tt.change)
+		d.Disks = []measure.DiskTest{{Where: "local", Runs: []measure.DiskRun{{Pattern: measure.SequentialWrite, Workers: 4, ElapsedNs: 2e9, Bytes: &measure.Figure{Value: 17.7e9 / 8}}}}}
+		Transfer(d)
+		if len(d.Findings) == 0 || !strings.Contains(d.Findings[0].Summary, tt.want) {
+			t.Errorf("%s: %+v", name, d.Findings)
+			continue
+		}
+		if p := d.Findings[0].Evidence; name == "one file" && (len(p) != 2 || p[0].SpanNs != 20e9 || p[1].SpanNs != 2e9) {
+			t.Errorf("%s: evidence over %+v", name, p)
+		}
 	}
 }

@@ -96,11 +96,15 @@ func ofConnections() []string {
 	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "paced", "policer", "reordering", "loss", "shaper", "sack-off"}
 }
 
-// isDisproved tells of causes of the path that the network's own test did not
-// meet: memory to memory it carried more.
+// isDisproved tells of causes that the network's own test did not meet: memory to
+// memory it carried more. By thru's own protocol it also had the same senders.
 func (c *course) isDisproved(cause string) bool {
 	net, known := c.rate(measure.LayerNetwork)
-	return known && c.bps < reachedShare*net && slices.Contains([]string{"shaper", "policer", "mtu-black-hole", "broken-tso"}, cause)
+	of := []string{"shaper", "policer", "mtu-black-hole", "broken-tso"}
+	if c.t.Protocol == "thru" {
+		of = append(of, "paced")
+	}
+	return known && c.bps < reachedShare*net && slices.Contains(of, cause)
 }
 
 // isSure leaves out what is merely possible, where the other rules of a transfer
@@ -209,16 +213,6 @@ func (c *course) farCPU() *bound {
 	o := binds(c.there().Place+"-cpu", measure.Likely, "%s takes a whole CPU", program)
 	o.at(c.farEnd()).by(p).then("--many 2: with two at once it carries more, where the server takes a process or thread for each")
 	return o
-}
-
-// leastBusy is how many cores a process takes at least that waits for busy CPUs: one
-// that takes less waits for something else, whoever fills them.
-const leastBusy = 0.25
-
-// isBusy tells whether all CPUs of a host are busy, and the transfer's process is
-// among those that want them.
-func isBusy(cpu *measure.CPUFigure) bool {
-	return cpu != nil && cpu.Pct >= busyMachine && (cpu.WorkerCores == nil || *cpu.WorkerCores >= leastBusy)
 }
 
 // sendRoom holds where the send buffer is used up though nothing else holds the

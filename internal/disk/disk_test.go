@@ -75,6 +75,7 @@ func memoryFolder(t *testing.T) string {
 
 // TestMethods holds both methods to one contract, on a disk and in memory.
 func TestMethods(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{measure.DiskByThru, measure.DiskByFio} {
 		for _, where := range []string{"disk", "memory"} {
 			t.Run(by+" "+where, func(t *testing.T) {
@@ -258,6 +259,7 @@ func TestRoomInMemory(t *testing.T) {
 
 // TestBesideTheCache: where O_DIRECT is not taken, what keeps the cache out is said.
 func TestBesideTheCache(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		memory, asked, want int64
 		said                string
@@ -305,8 +307,10 @@ func TestNamedFile(t *testing.T) {
 
 // TestInterrupted: what was measured until then stays, and nothing else.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{"making the file", measure.SequentialRead, measure.RandomWrite} {
 		t.Run(at, func(t *testing.T) {
+			t.Parallel()
 			folder := t.TempDir()
 			c := small(t, folder, measure.DiskByThru)
 			c.Spec.FileBytes, c.Spec.RunNs = 64<<20, int64(time.Second)

@@ -42,8 +42,10 @@ func measureUntilKilled(dir, by string) {
 // TestKilled: of a process that is killed in mid-test nothing is left, no file
 // and no fio.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{measure.DiskByThru, measure.DiskByFio} {
 		t.Run(by, func(t *testing.T) {
+			t.Parallel()
 			if by == measure.DiskByFio {
 				lab.Require(t, lab.Program("fio"))
 			}

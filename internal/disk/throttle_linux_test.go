@@ -36,13 +36,15 @@ func measureOnce(dir, by string) {
 }
 
 // TestThrottled: where the kernel lets a process read 20 MB and write 10 MB a
-// second, both methods find that, to 10%.
+// second, both methods find that, to 10%. They wait at the same time, each in a group
+// of its own, and with no other test beside them.
 func TestThrottled(t *testing.T) {
 	lab.Require(t, lab.Root(), lab.Program("fio"))
-	dir := t.TempDir()
-	group := throttled(t, dir, 20_000_000, 10_000_000)
 	for _, by := range []string{measure.DiskByThru, measure.DiskByFio} {
 		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			group := throttled(t, dir, by, 20_000_000, 10_000_000)
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), killedFolder+"="+dir, killedBy+"="+by, onceOnly+"=1")
 			in, err := cmd.StdinPipe()
@@ -72,10 +74,10 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// throttled makes a control group for processes that may read and write so many
+// throttled makes a control group of that name for processes that may read and write so many
 // bytes a second of the disk below a folder (Documentation/admin-guide: cgroup-v2,
 // io.max; cgroup-v1/blkio-controller). It is removed with the test.
-func throttled(t *testing.T, dir string, read, write int) string {
+func throttled(t *testing.T, dir, name string, read, write int) string {
 	t.Helper()
 	f, err := os.Open(dir)
 	if err != nil {
@@ -92,7 +94,7 @@ func throttled(t *testing.T, dir string, read, write int) string {
 		"/sys/fs/cgroup/blkio": {"blkio.throttle.read_bps_device": fmt.Sprintf("%s %d", at, read), "blkio.throttle.write_bps_device": fmt.Sprintf("%s %d", at, write)},
 		"/sys/fs/cgroup":       {"io.max": fmt.Sprintf("%s rbps=%d wbps=%d", at, read, write)},
 	} {
-		group := filepath.Join(parent, fmt.Sprintf("thru-test-%d", os.Getpid()))
+		group := filepath.Join(parent, fmt.Sprintf("thru-test-%s-%d", name, os.Getpid()))
 		if os.Mkdir(group, 0o700) != nil {
 			continue
 		}

@@ -55,6 +55,7 @@ type Amount struct {
 	BufferBytes int64  `json:"socket_buffer_bytes,omitempty"` // 0: the system's own
 	From        string `json:"from"`                          // "generated", "file", "server"
 	To          string `json:"to"`                            // "nowhere", "memory", "disk", "server"
+	SizeWhy     string `json:"size_why,omitempty"`            // what the size is made of, where nobody has said one
 }
 
 // Layer is one floor of the waterfall.

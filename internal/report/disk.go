@@ -65,7 +65,7 @@ func DiskLive(t measure.DiskTick) string {
 // diskAnswers are a line for each disk.
 func diskAnswers(d *measure.Document) (all []string) {
 	for i := range d.Disks[:min(len(d.Disks), maxDisks)] {
-		all = append(all, diskAnswer(&d.Disks[i]))
+		all = append(all, diskAnswer(&d.Disks[i], isTransfer(d)))
 	}
 	if n := len(all); n > 0 && d.Error != nil && !isTransfer(d) {
 		all[n-1] += " (partial: it ended early)"
@@ -73,8 +73,8 @@ func diskAnswers(d *measure.Document) (all []string) {
 	return all
 }
 
-// diskAnswer is what a disk gives, in a sentence.
-func diskAnswer(t *measure.DiskTest) string {
+// diskAnswer is what a disk gives, in a sentence; inBits adds the unit of networks.
+func diskAnswer(t *measure.DiskTest, inBits bool) string {
 	var said []string
 	for _, r := range t.Runs {
 		verb := map[string]string{
@@ -84,6 +84,8 @@ func diskAnswer(t *measure.DiskTest) string {
 		case r.Bytes == nil || verb == "":
 		case strings.HasPrefix(verb, "random") && r.IOPS != nil:
 			said = append(said, verb+" "+perSecond(r.IOPS.Value)+" IOPS")
+		case inBits:
+			said = append(said, verb+" "+unit.Rate(8*r.Bytes.Value)+" ("+byteRate(r.Bytes.Value)+")")
 		default:
 			said = append(said, verb+" "+byteRate(r.Bytes.Value))
 		}
@@ -199,10 +201,19 @@ func kindOfDisk(t *measure.DiskTest) string {
 	switch {
 	case t.Rotational == nil:
 		return ""
+	case *t.Rotational && isVirtual(t):
+		return "says that it rotates (a virtual disk: not known)"
 	case *t.Rotational:
 		return "rotational"
 	}
 	return "not rotational"
+}
+
+// isVirtual tells of disks whose host decides what they say of themselves: virtio
+// and Xen by the name of the device, others by their model.
+func isVirtual(t *measure.DiskTest) bool {
+	model := strings.ToLower(t.Model)
+	return strings.HasPrefix(t.Device, "vd") || strings.HasPrefix(t.Device, "xvd") || strings.Contains(model, "qemu") || strings.Contains(model, "virtual")
 }
 
 // diskText prints a document of `thru disk`.

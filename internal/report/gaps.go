@@ -78,6 +78,8 @@ func inWords(key string) string {
 		"end_points.facts": "facts of the host there", "bins": "its seconds", "io": "its data path", "route": "its route", "worker": "CPU time of the program there", "total_bytes": "its bytes with the ramp",
 		"host_idle_baseline": "the host when idle", "streams.window": "its socket buffers", "streams.tcp.rtt_us": "round trips of the sender there", "streams.datagrams.lost": "losses of the omitted time apart", "worker.resident_bytes": "memory of the program there",
 		"aggregate_bps": "what all carried together", "hosts.cpu": "CPU of the hosts",
+		"transfer.runs.there_cpu": "CPU of the server", "transfer.runs.there_cpu.worker_cores_used": "CPU of the server's program", "transfer.runs.there_sockets": "TCP of the server",
+		"transfer.runs.seconds_bps": "the single seconds", "transfer.published": "published figures",
 		"left_capture":                "which capture is nearer to the sender",
 		"bytes_read":                  "what the program there has read",
 		"streams.datagrams.reordered": "datagrams out of order", "streams.datagrams.duplicates": "duplicates", "streams.datagrams.socket_drops": "drops at its socket",
@@ -85,6 +87,9 @@ func inWords(key string) string {
 	}
 	if w, ok := words[key]; ok {
 		return w
+	}
+	if counter, ok := strings.CutPrefix(key, "transfer.runs.there_host."); ok {
+		return "of the server's host: " + counter
 	}
 	return key
 }

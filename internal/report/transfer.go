@@ -245,6 +245,9 @@ func askedText(a measure.Amount) string {
 	if a.BufferBytes > 0 {
 		s = join(s, "socket buffers of "+unit.Size(a.BufferBytes))
 	}
+	if a.SizeWhy != "" {
+		s = join(s, "the size is "+clean(a.SizeWhy)+" (--size says another)")
+	}
 	return s
 }
 

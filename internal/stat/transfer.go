@@ -1,19 +1,25 @@
 package stat
 
 import (
+	"slices"
+
 	"thru/internal/measure"
 )
 
 // TransferFigure is the goodput of a run over the time from its first byte to
-// its end, with the doubt of its whole seconds. Nil where nothing passed.
+// its end, with the range of its whole seconds. There is no range of fewer than
+// leastSeconds, nor where the mean lies outside of it: what moved in the last part
+// of a second, or the wait for the disk, is in the mean alone. Nil where nothing passed.
 func TransferFigure(x *measure.TransferRun) *measure.Figure {
 	if x.ElapsedNs <= 0 || x.Bytes <= 0 {
 		return nil
 	}
 	rate := float64(x.Bytes) * 8e9 / float64(x.ElapsedNs)
 	f := &measure.Figure{Value: rate, Low: rate, High: rate, Runs: 1, Basis: "bins of a single run"}
-	for _, b := range x.Seconds {
-		f.Low, f.High = min(f.Low, b), max(f.High, b)
+	if len(x.Seconds) >= leastSeconds {
+		if low, high := slices.Min(x.Seconds), slices.Max(x.Seconds); low <= rate && rate <= high {
+			f.Low, f.High = low, high
+		}
 	}
 	if ci, ok := BatchInterval(x.Seconds, TransferRTT(x)); ok {
 		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
@@ -23,6 +29,9 @@ func TransferFigure(x *measure.TransferRun) *measure.Figure {
 	}
 	return f
 }
+
+// leastSeconds is how many make a range.
+const leastSeconds = 3
 
 // TransferRTT is the round trip of the connection that carried the most, in ns:
 // the least that its kernel saw; 0 where it is not known.

@@ -22,6 +22,7 @@ var (
 	ErrFull     = errors.New("there is no room for it")
 	ErrExists   = errors.New("there is something of that name already")
 	ErrShort    = errors.New("fewer bytes came than the server had said")
+	ErrLong     = errors.New("more bytes came than the server had said")
 	ErrUnknown  = errors.New("the server's certificate or host key is not known")
 	ErrDenied   = errors.New("the server does not let this user read it")
 	ErrName     = errors.New("a name that no server is asked for")

@@ -299,3 +299,28 @@ func (s sink) Write(b []byte) (int, error) {
 	}
 	return s.w.Write(b)
 }
+
+// Most is w, which takes the size bytes that a server has said, and fails with ErrLong
+// at the first beyond.
+func Most(w io.Writer, size int64) io.Writer { return &most{w: w, left: size} }
+
+type most struct {
+	w    io.Writer
+	left int64
+}
+
+// Write passes on what there is room for.
+func (m *most) Write(b []byte) (int, error) {
+	long := int64(len(b)) > m.left
+	if long {
+		b = b[:m.left]
+	}
+	n, err := 0, error(nil)
+	if len(b) > 0 || !long {
+		n, err = m.w.Write(b)
+	}
+	if m.left -= int64(n); err == nil && long {
+		err = ErrLong
+	}
+	return n, err
+}

@@ -121,3 +121,38 @@ func TestSource(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestMost(t *testing.T) {
+	for _, c := range []struct {
+		parts []string
+		size  int64
+		want  string
+		err   error
+	}{
+		{[]string{"fo", "ur"}, 4, "four", nil},
+		{[]string{"four", ""}, 4, "four", nil},
+		{[]string{"fou", "rteen"}, 4, "four", ErrLong},
+		{[]string{"four", "t"}, 4, "four", ErrLong},
+		{[]string{"x"}, 0, "", ErrLong},
+	} {
+		got, err := &bytes.Buffer{}, error(nil)
+		w := Most(got, c.size)
+		for _, part := range c.parts {
+			if err == nil {
+				_, err = w.Write([]byte(part))
+			}
+		}
+		if got.String() != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%q: %q, %v; want %q, %v", c.parts, got, err, c.want, c.err)
+		}
+	}
+	broken := errors.New("it broke")
+	if _, err := Most(Sink(t.Context(), brokenWriter{broken}), 4).Write([]byte("four")); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
+
+// brokenWriter is a writer that fails.
+type brokenWriter struct{ err error }
+
+func (b brokenWriter) Write([]byte) (int, error) { return 0, b.err }

@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"net"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jlaffaye/ftp"
 
+	"thru/internal/fault"
 	"thru/internal/transfer"
 )
 
@@ -79,16 +82,16 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	if err != nil {
 		return 0, judge("getting it", err, false)
 	}
-	sink := &sink{w: transfer.Sink(ctx, w)}
+	sink := &sink{w: transfer.Most(transfer.Sink(ctx, w), size)}
 	n, err := transfer.Copy(sink, file, s.cfg.Block)
 	closed := file.Close()
 	switch {
-	case sink.err != nil || ctx.Err() != nil:
-		return n, fmt.Errorf("ftp: getting it: %w", err)
+	case sink.err != nil:
+		return n, fmt.Errorf("ftp: getting it: %w", sink.err)
+	case ctx.Err() != nil:
+		return n, fmt.Errorf("ftp: getting it: %w", cmp.Or(err, closed, context.Cause(ctx)))
 	case n < size:
 		return n, fmt.Errorf("ftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, n, size, errors.Join(err, closed, io.ErrUnexpectedEOF))
-	case n > size:
-		return n, fmt.Errorf("ftp: getting it: %d bytes came of a file of %d", n, size)
 	case err != nil || closed != nil:
 		return n, judge("getting it", errors.Join(err, closed), false)
 	}
@@ -203,7 +206,7 @@ func (s *session) Close() error {
 func judge(doing string, err error, writing bool) error {
 	var reply *textproto.Error
 	if !errors.As(err, &reply) {
-		return fmt.Errorf("ftp: %s: %w", doing, err)
+		return unlike(doing, err)
 	}
 	words := strings.ToLower(reply.Msg)
 	denied := strings.Contains(words, "denied") || strings.Contains(words, "permi") || strings.Contains(words, "not allowed") || strings.Contains(words, "read-only")
@@ -225,4 +228,19 @@ func judge(doing string, err error, writing bool) error {
 		kind = errors.New("the server refused")
 	}
 	return fmt.Errorf("ftp: %s: %w (%d %.200q)", doing, kind, reply.Code, reply.Msg)
+}
+
+// unlike explains an error that is no reply: the connection, or an answer that is none.
+func unlike(doing string, err error) error {
+	var number *strconv.NumError
+	var addr *net.AddrError
+	switch {
+	case errors.As(err, &number):
+		return fault.Failf("the server's answer is no FTP: is a proxy or a firewall between?", "ftp: %s: the server says %.60q, where a number is wanted", doing, number.Num)
+	case errors.As(err, &addr):
+		return fault.Failf("the server's answer is no FTP: is a proxy or a firewall between?", "ftp: %s: the server names a port for data that is none", doing)
+	case errors.Is(err, io.EOF):
+		return fault.Failf("the server's log says why", "ftp: %s: the server closed the connection before its answer", doing)
+	}
+	return fmt.Errorf("ftp: %s: %w", doing, err)
 }

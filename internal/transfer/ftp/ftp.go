@@ -97,7 +97,7 @@ func (s *session) open(ctx context.Context) error {
 		return fault.Failf("ftp:// is without TLS: password and data in clear text", "ftp: connecting: the server does not begin TLS (%.200q)", reply.Error())
 	}
 	if err != nil {
-		return fmt.Errorf("ftp: connecting: %w", err)
+		return unlike("connecting", err)
 	}
 	s.conn, s.info.Server = conn, greeting.end()
 	// TLS begins with the first command, and what it says of the server is no refusal of a login.
@@ -127,6 +127,7 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 			if _, ok := conn.RemoteAddr().(*net.TCPAddr); !ok {
 				return nil, errors.Join(errors.New("it is no TCP connection"), conn.Close()) // the library takes that for granted
 			}
+			conn = &replies{Conn: conn}
 			if s.tls == nil || !implicit {
 				return conn, nil
 			}
@@ -139,6 +140,45 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 		// The handshake waits for the first byte: servers begin it when they have the command.
 		return &sealed{Conn: tls.Client(conn, s.tls), of: s}, nil
 	}
+}
+
+// longest is how many bytes a server may say to one command, its TLS handshake
+// included: the library would keep all of it in memory.
+const longest = 64 << 10
+
+// errEndless ends a session with a server that says more.
+var errEndless = errors.New("the server's answer does not end: more than 64 KiB")
+
+// replies is a control connection that bounds them.
+type replies struct {
+	net.Conn
+	mu   sync.Mutex
+	said int // since the latest command
+}
+
+// Read counts. When it was too much, it is so for good.
+func (r *replies) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	over := r.said > longest
+	r.mu.Unlock()
+	if over {
+		return 0, errEndless
+	}
+	n, err := r.Conn.Read(b)
+	r.mu.Lock()
+	r.said += n
+	r.mu.Unlock()
+	return n, err
+}
+
+// Write begins a new count.
+func (r *replies) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	if r.said <= longest {
+		r.said = 0
+	}
+	r.mu.Unlock()
+	return r.Conn.Write(b)
 }
 
 // met keeps what TLS has agreed on: first of the control connection, then of the first for data.
@@ -205,8 +245,8 @@ func loginError(err error, password string, clear bool) error {
 		text = strings.ReplaceAll(text, password, "...")
 	}
 	var broken net.Error
-	if errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("ftp: logging in: %w", err)
+	if errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, errEndless) {
+		return unlike("logging in", err)
 	}
 	hint := "check user and password"
 	if clear && (strings.Contains(text, "encrypt") || strings.Contains(text, "TLS") || strings.Contains(text, "SSL")) {

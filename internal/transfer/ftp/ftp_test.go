@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"thru/internal/transfer"
@@ -68,12 +70,19 @@ func TestJudge(t *testing.T) {
 
 // actor is a server that says what a test wants: replies by command, and a file.
 type actor struct {
-	replies map[string]string
-	data    string // what RETR sends
+	replies  map[string]string
+	data     string // what RETR sends
+	endless  bool   // again and again
+	quiet    bool   // and waits
+	gone     bool   // it says nothing after the data
+	greeting string // instead of the usual one
 
 	mu    sync.Mutex
 	heard []string
 }
+
+// endlessReply is the begin of a reply without end.
+var endlessReply = strings.Repeat("220-hello\r\n", 20<<10)
 
 // serve answers one client until it goes.
 func (a *actor) serve(t *testing.T) transfer.Config {
@@ -97,7 +106,7 @@ func (a *actor) serve(t *testing.T) transfer.Config {
 }
 
 func (a *actor) talk(conn net.Conn) {
-	fmt.Fprint(conn, "220 actor\r\n")
+	fmt.Fprintf(conn, "%s\r\n", cmp.Or(a.greeting, "220 actor"))
 	data, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return
@@ -120,10 +129,18 @@ func (a *actor) talk(conn net.Conn) {
 		fmt.Fprintf(conn, "%s\r\n", reply)
 		if verb == "RETR" && strings.HasPrefix(reply, "150") {
 			if c, err := data.Accept(); err == nil {
-				io.WriteString(c, a.data)
+				_, err := io.WriteString(c, a.data)
+				for a.endless && err == nil {
+					_, err = io.WriteString(c, a.data)
+				}
 				c.Close()
 			}
-			fmt.Fprint(conn, "226 done\r\n")
+			if a.gone {
+				return
+			}
+			if !a.quiet {
+				fmt.Fprint(conn, "226 done\r\n")
+			}
 		}
 	}
 }
@@ -135,14 +152,21 @@ func TestReplies(t *testing.T) {
 		want  string // in the error; none: all is well
 		is    error
 	}{
-		"as it should be":      {&actor{data: "four"}, "", nil},
-		"less than it said":    {&actor{data: "fo"}, "2 of 4", transfer.ErrShort},
-		"more than it said":    {&actor{data: "fourteen"}, "8 bytes came of a file of 4", nil},
-		"less than nothing":    {&actor{replies: map[string]string{"SIZE": "213 -4"}}, "-4 bytes", nil},
-		"no number":            {&actor{replies: map[string]string{"SIZE": "213 many"}}, "asking for its size", nil},
-		"a port that is none":  {&actor{replies: map[string]string{"EPSV": "229 (|||99999999|)", "PASV": "500 no"}}, "getting it", nil},
-		"the password is said": {&actor{replies: map[string]string{"PASS": "530 s3cret is wrong"}}, "... is wrong", transfer.ErrLogin},
-		"an unknown user":      {&actor{replies: map[string]string{"USER": "530 who?"}}, "who?", transfer.ErrLogin},
+		"as it should be":            {&actor{data: "four"}, "", nil},
+		"less than it said":          {&actor{data: "fo"}, "2 of 4", transfer.ErrShort},
+		"more than it said":          {&actor{data: "fourteen"}, "more bytes came", transfer.ErrLong},
+		"no end of data":             {&actor{data: "fourteen", endless: true}, "more bytes came", transfer.ErrLong},
+		"a greeting that never ends": {&actor{greeting: endlessReply}, "does not end", errEndless},
+		"a line that never ends":     {&actor{greeting: strings.Repeat("x", 200<<10)}, "does not end", errEndless},
+		"a refusal that never ends":  {&actor{replies: map[string]string{"RETR": "5" + endlessReply[1:]}}, "does not end", errEndless},
+		"a login that never ends":    {&actor{replies: map[string]string{"PASS": endlessReply}}, "does not end", errEndless},
+		"less than nothing":          {&actor{replies: map[string]string{"SIZE": "213 -4"}}, "-4 bytes", nil},
+		"no number":                  {&actor{replies: map[string]string{"SIZE": "213 \x1b[31mmany"}}, `says "\x1b[31mmany", where a number is wanted`, nil},
+		"a port that is none":        {&actor{replies: map[string]string{"EPSV": "229 (|||99999999|)", "PASV": "500 no"}}, "a port for data that is none", nil},
+		"a port beyond all":          {&actor{replies: map[string]string{"EPSV": "500 no", "PASV": "227 (127,0,0,1,999,999)"}}, "a port for data that is none", nil},
+		"no word at the end":         {&actor{data: "four", gone: true}, "closed the connection before its answer", nil},
+		"the password is said":       {&actor{replies: map[string]string{"PASS": "530 s3cret is wrong"}}, "... is wrong", transfer.ErrLogin},
+		"an unknown user":            {&actor{replies: map[string]string{"USER": "530 who?"}}, "who?", transfer.ErrLogin},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := c.actor.serve(t)
@@ -173,5 +197,20 @@ func TestNoLineBreaks(t *testing.T) {
 	defer a.mu.Unlock()
 	if strings.Contains(strings.Join(a.heard, "\n"), "DELE") {
 		t.Errorf("the server heard %q", a.heard)
+	}
+}
+
+// TestNoEnd: a server that has sent all, and says nothing of that, is silent.
+func TestNoEnd(t *testing.T) {
+	a := &actor{data: "four", quiet: true}
+	cfg := a.serve(t)
+	cfg.Timeout = 50 * time.Millisecond
+	s, err := New("ftp", cfg).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err = s.Get(t.Context(), "file", io.Discard); !errors.Is(err, transfer.ErrSilent) || strings.Contains(err.Error(), "%!") {
+		t.Errorf("%v", err)
 	}
 }

@@ -217,6 +217,30 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// TestTooLong: nothing beyond what was said gets into a file, and none is left.
+func TestTooLong(t *testing.T) {
+	server := &shelf{files: map[string][]byte{"f": bytes.Repeat([]byte("x"), 1<<20)}}
+	kept := 0
+	job := download(server, nil, func(int, int) (Sink, error) { return counting{Nowhere(), &kept}, nil })
+	job.Clients, job.Files, job.Bytes = job.Clients[:1], 1, 1000
+	job.Name = func(int, int) string { return "f" }
+	if _, err := Run(t.Context(), job); !errors.Is(err, transfer.ErrLong) || kept != 1000 {
+		t.Errorf("%v, %d bytes were kept", err, kept)
+	}
+	job.Clients = []transfer.Client{&program{shelf{files: server.files}}}
+	if _, err := Run(t.Context(), job); !errors.Is(err, transfer.ErrLong) {
+		t.Errorf("by a program: %v", err)
+	}
+}
+
+// counting is a sink that counts.
+type counting struct {
+	Sink
+	n *int
+}
+
+func (c counting) Write(p []byte) (int, error) { *c.n += len(p); return c.Sink.Write(p) }
+
 // TestFile: a download has its name when it is whole, and nothing is left of one
 // that failed.
 func TestFile(t *testing.T) {

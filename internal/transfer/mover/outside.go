@@ -98,10 +98,19 @@ func (r *run) fetch(ctx context.Context, s transfer.Outside, sink Sink, name str
 		local = f.out.Name()
 		f.replaced = true
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	hear, heard := r.progress()
-	n, err := s.Fetch(ctx, name, local, hear)
-	if err == nil && n < r.job.Bytes {
+	n, err := s.Fetch(ctx, name, local, func(bytes int64) {
+		if hear(bytes); bytes > r.job.Bytes {
+			cancel(transfer.ErrLong)
+		}
+	})
+	switch {
+	case err == nil && n < r.job.Bytes:
 		err = fmt.Errorf("mover: %d of %d bytes came: %w", n, r.job.Bytes, transfer.ErrShort)
+	case err == nil && n > r.job.Bytes:
+		err = fmt.Errorf("mover: %d bytes came of %d: %w", n, r.job.Bytes, transfer.ErrLong)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	switch {
 	case to.err != nil || ctx.Err() != nil:
 		s.give(ctx, begun.Session)
-		return n, fmt.Errorf("own: reading a file: %w", err)
+		return n, fmt.Errorf("own: reading a file: %w", cmp.Or(err, context.Cause(ctx)))
 	case n < begun.Bytes:
 		why := errors.Join(err, s.give(ctx, begun.Session), io.ErrUnexpectedEOF)
 		return n, fmt.Errorf("own: reading a file: %w: %d of %d (%w)", transfer.ErrShort, n, begun.Bytes, why)

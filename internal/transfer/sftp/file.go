@@ -1,6 +1,7 @@
 package sftp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,13 +102,13 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	if err := regular(info); err != nil {
 		return 0, err
 	}
-	sink := &sink{w: transfer.Sink(ctx, w)}
+	sink := &sink{w: transfer.Most(transfer.Sink(ctx, w), info.Size())}
 	_, err = file.WriteTo(sink)
 	switch {
 	case sink.err != nil:
 		return sink.n, fmt.Errorf("sftp: getting it: %w", sink.err)
 	case ctx.Err() != nil:
-		return sink.n, fmt.Errorf("sftp: getting it: %w", err)
+		return sink.n, fmt.Errorf("sftp: getting it: %w", cmp.Or(err, context.Cause(ctx)))
 	case sink.n < info.Size():
 		return sink.n, fmt.Errorf("sftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, sink.n, info.Size(), errors.Join(err, io.ErrUnexpectedEOF))
 	case err != nil:

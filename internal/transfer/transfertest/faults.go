@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,6 +115,29 @@ func (c contract) sinkFails(t *testing.T) {
 	}
 }
 
+// grows: a file that becomes longer while it is read ends where the server had said,
+// or the rest is refused. No byte beyond gets through.
+func (c contract) grows(t *testing.T) {
+	b := Bytes(11, c.Large)
+	name, s := c.lay(t, "grows", b), c.session(t, c.Config)
+	got := int64(0)
+	longer := sync.OnceFunc(func() {
+		f, err := os.OpenFile(filepath.Join(c.Folder, "grows"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		if _, err := f.Write(b); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := s.Get(within(t), name, writer(func(p []byte) (int, error) { longer(); got += int64(len(p)); return len(p), nil }))
+	if got != c.Large || err != nil && !errors.Is(err, transfer.ErrLong) {
+		t.Errorf("%d of %d bytes came, %v", got, c.Large, err)
+	}
+}
+
 func (c contract) cancelled(t *testing.T) {
 	b := Bytes(8, c.Large)
 	t.Run("download", func(t *testing.T) {
@@ -164,21 +188,45 @@ func (c contract) cut(t *testing.T) {
 	c.sweep()
 }
 
-// silent: connections carry nothing any more after a part of the file.
+// silent: connections carry nothing any more after a part of the file. All that waits
+// for it waits at the same time.
 func (c contract) silent(t *testing.T) {
 	name, b := c.lay(t, "silent", Bytes(10, c.Large)), Bytes(10, c.Large)
-	cfg := c.broken(t, false)
-	cfg.Timeout = c.patience(t)
-	s := c.session(t, cfg)
-	_, err := s.Get(within(t), name, io.Discard)
-	is(t, "Get", err, transfer.ErrSilent)
-	s = c.session(t, cfg)
-	is(t, "Put", s.Put(within(t), c.at("silent up"), bytes.NewReader(b), c.Large, false), transfer.ErrSilent)
-	if _, err := os.Stat(c.Folder + "/silent up"); err == nil {
-		t.Error("half a file has the name of a whole one")
+	t.Cleanup(c.sweep)
+	timeout := c.patience(t)
+	get := func(ctx context.Context, s transfer.Session, _ string) error {
+		_, err := s.Get(ctx, name, io.Discard)
+		return err
 	}
-	c.sweep()
-	c.cancelSilent(t, name, b)
+	put := func(ctx context.Context, s transfer.Session, to string) error {
+		return s.Put(ctx, c.at(to), bytes.NewReader(b), c.Large, false)
+	}
+	for _, part := range []struct {
+		name    string
+		do      func(context.Context, transfer.Session, string) error
+		timeout time.Duration // of the client
+		patient time.Duration // of who called
+		want    error
+	}{
+		{"download", get, timeout, limit, transfer.ErrSilent},
+		{"upload", put, timeout, limit, transfer.ErrSilent},
+		// Who gives up does not wait for a server that says nothing.
+		{"download cancelled", get, time.Hour, time.Second, context.DeadlineExceeded},
+		{"upload cancelled", put, time.Hour, time.Second, context.DeadlineExceeded},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := c.broken(t, false)
+			cfg.Timeout = part.timeout
+			s := c.session(t, cfg)
+			ctx, cancel := context.WithTimeout(t.Context(), part.patient)
+			defer cancel()
+			is(t, part.name, part.do(ctx, s, part.name), part.want)
+			if _, err := os.Stat(filepath.Join(c.Folder, part.name)); err == nil {
+				t.Error("half a file has the name of a whole one")
+			}
+		})
+	}
 }
 
 // patience is longer than a healthy server takes for an answer here and now: on a
@@ -188,28 +236,7 @@ func (c contract) patience(t *testing.T) time.Duration {
 	begun := time.Now()
 	_, err := c.session(t, c.Config).Size(within(t), c.at("none"))
 	is(t, "Size", err, transfer.ErrMissing)
-	return min(max(time.Second, 10*time.Since(begun)), limit/3)
-}
-
-// cancelSilent: who gives up does not wait for a server that says nothing.
-func (c contract) cancelSilent(t *testing.T, name string, b []byte) {
-	cfg := c.broken(t, false)
-	cfg.Timeout = time.Hour
-	for way, do := range map[string]func(context.Context, transfer.Session) error{
-		"Get": func(ctx context.Context, s transfer.Session) error {
-			_, err := s.Get(ctx, name, io.Discard)
-			return err
-		},
-		"Put": func(ctx context.Context, s transfer.Session) error {
-			return s.Put(ctx, c.at("silent up"), bytes.NewReader(b), c.Large, false)
-		},
-	} {
-		s := c.session(t, cfg)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		is(t, way+" of a silent server, cancelled", do(ctx, s), context.DeadlineExceeded)
-		cancel()
-	}
-	c.sweep()
+	return min(max(time.Second, 5*time.Since(begun)), limit/3)
 }
 
 func (c contract) noServer(t *testing.T) {

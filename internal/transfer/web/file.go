@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	case err == nil && (resp.ContentLength < 0 || n == resp.ContentLength):
 		return n, nil
 	case sink.err != nil || ctx.Err() != nil:
-		return n, fmt.Errorf("web: getting it: %w", err)
+		return n, fmt.Errorf("web: getting it: %w", cmp.Or(err, context.Cause(ctx)))
 	}
 	return n, fmt.Errorf("web: getting it: %w: %d of %d (%w)", transfer.ErrShort, n, resp.ContentLength, orEOF(err))
 }
@@ -170,7 +171,7 @@ func (s *session) undo(path string, before int64) error {
 	fresh := &session{scheme: s.scheme, cfg: s.cfg, wires: transfer.NewWires(s.cfg), password: s.password}
 	fresh.http = &http.Client{CheckRedirect: fresh.redirect, Transport: &http.Transport{
 		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return fresh.wires.Control(ctx, addr) },
-		TLSClientConfig: s.tls,
+		TLSClientConfig: s.tls, MaxResponseHeaderBytes: mostHeader,
 	}}
 	defer fresh.Close()
 	now, err := fresh.head(ctx, path)

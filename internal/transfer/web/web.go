@@ -29,6 +29,9 @@ type client struct {
 	cfg    transfer.Config
 }
 
+// mostHeader bounds the head of an answer, in bytes: net/http would take 10 MiB.
+const mostHeader = 256 << 10
+
 // session is a server that has answered once.
 type session struct {
 	scheme string
@@ -52,7 +55,7 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 		TLSClientConfig: s.tls, DisableCompression: true,
 		// A large body waits for the server's word that it wants it: a refusal costs no traffic.
 		ExpectContinueTimeout: time.Second,
-		ReadBufferSize:        64 << 10, WriteBufferSize: 64 << 10,
+		ReadBufferSize:        64 << 10, WriteBufferSize: 64 << 10, MaxResponseHeaderBytes: mostHeader,
 	}}
 	if err := s.greet(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -1,0 +1,31 @@
+package stat
+
+import (
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// TestTransferFigure: a range is of three whole seconds at least, and holds the mean.
+func TestTransferFigure(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		seconds   []float64
+		low, high float64
+	}{
+		{"none", nil, 100, 100},
+		{"one", []float64{150}, 100, 100},
+		{"two", []float64{50, 150}, 100, 100},
+		{"three", []float64{50, 90, 150}, 50, 150},
+		{"the last part was faster than all", []float64{50, 60, 90}, 100, 100},
+		{"the disk was waited for at the end", []float64{150, 160, 190}, 100, 100},
+	} {
+		x := measure.TransferRun{Bytes: 125, ElapsedNs: 10e9, Seconds: tt.seconds} // 100 bit/s
+		if f := TransferFigure(&x); f.Value != 100 || f.Low != tt.low || f.High != tt.high {
+			t.Errorf("%s: %v, %v to %v; want %v to %v", tt.name, f.Value, f.Low, f.High, tt.low, tt.high)
+		}
+	}
+	if TransferFigure(&measure.TransferRun{ElapsedNs: 1}) != nil {
+		t.Error("a figure of no bytes")
+	}
+}
