@@ -70,9 +70,10 @@ func start(t *testing.T, h *lab.Host, home, stdin string, args ...string) *progr
 // startWith is start with more variables in the environment.
 func startWith(t *testing.T, h *lab.Host, home, stdin string, env []string, args ...string) *program {
 	t.Helper()
+	binary := lab.Binary(t) // before its minute begins, since the first call builds it
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	p := &program{host: h, ended: make(chan struct{})}
-	p.cmd = h.Command(ctx, lab.Binary(t), args...)
+	p.cmd = h.Command(ctx, binary, args...)
 	p.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=")
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdin = strings.NewReader(stdin)

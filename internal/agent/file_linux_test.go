@@ -392,3 +392,17 @@ func TestFileRate(t *testing.T) {
 		t.Error("it waits for a client that is gone, or for nothing")
 	}
 }
+
+// TestPipeIsNoFolder: a pipe where a folder is to be holds nobody up.
+func TestPipeIsNoFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &Agent{conf: Config{Files: Files{Folders: []string{dir}}}}
+	for _, own := range []bool{true, false} {
+		if root, err := a.folder("measuring a disk", filepath.Join(dir, "pipe"), own); err == nil || !strings.Contains(err.Error(), "is no folder") {
+			t.Errorf("own %t: %v, %v", own, root, err)
+		}
+	}
+}

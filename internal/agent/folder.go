@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
@@ -46,7 +47,7 @@ func mayFiles(ctx context.Context) error {
 // not by a link that leads out of them (os.Root).
 func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 	if own {
-		return openFolder(doing, path, os.OpenRoot)
+		return openFolder(doing, path, func(p string) (*os.Root, error) { return rootOf(p, os.Stat, os.OpenRoot) })
 	}
 	if !filepath.IsAbs(path) || slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "..") || strings.ContainsRune(path, 0) {
 		return nil, fault.Usagef("name the folder by its whole path there, such as /srv", "agent: %s: %.200q is no absolute path without ..", doing, path)
@@ -62,7 +63,7 @@ func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 				return root, err
 			}
 			defer root.Close()
-			return root.OpenRoot(rel)
+			return rootOf(rel, root.Stat, root.OpenRoot)
 		})
 	}
 	where := strings.Join(a.conf.Files.Folders, ", ")
@@ -70,6 +71,18 @@ func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 		return nil, bus.Because(bus.ReasonDenied, fault.Failf("its operator names the folders: thru serve --allow files --files DIR", "agent: %s: it is allowed in no folder here", doing))
 	}
 	return nil, bus.Because(bus.ReasonDenied, fault.Failf("it is allowed there below "+where+"; its operator names more with --files DIR", "agent: %s: %.200q is not below a folder that this end point allows", doing, path))
+}
+
+// rootOf opens what is a folder: to open a pipe would wait for whoever writes to it.
+func rootOf(name string, stat func(string) (fs.FileInfo, error), open func(string) (*os.Root, error)) (*os.Root, error) {
+	info, err := stat(name)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return open(name)
 }
 
 // openFolder opens a folder, and says what is wrong with a path that is none.

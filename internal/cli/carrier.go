@@ -268,7 +268,12 @@ func (m *carrier) moveUp(ctx context.Context, layer string, beside control.Besid
 	if err != nil {
 		return run, err
 	}
-	if run.Layer = layer; !m.cmd.Unread {
+	if run.Layer = layer; layer == measure.LayerWhole && m.sums(layer) {
+		if run.SHA256, err = mover.Sum(m.cmd.fromFile()); err != nil {
+			return run, err
+		}
+	}
+	if !m.cmd.Unread {
 		m.readBack(ctx, name(0, 0), &run)
 	}
 	return run, ctx.Err()
@@ -278,8 +283,8 @@ func (m *carrier) moveUp(ctx context.Context, layer string, beside control.Besid
 func (m *carrier) readBack(ctx context.Context, name string, run *measure.TransferRun) {
 	same := &m.stream
 	switch {
-	case run.SHA256 != "":
-		same = nil // the sum says it, also of a file
+	case run.CRC32C != "" && !m.generates():
+		same = nil // the sum says it
 	case run.Layer != measure.LayerMemory:
 		return
 	}
@@ -294,7 +299,7 @@ func (m *carrier) readBack(ctx context.Context, name string, run *measure.Transf
 	case same != nil:
 		run.Checked = out.Run.Checked
 	default:
-		run.Checked = new(out.Run.SHA256 == run.SHA256)
+		run.Checked = new(out.Run.CRC32C == run.CRC32C)
 	}
 }
 
@@ -312,7 +317,7 @@ func (m *carrier) moveDown(ctx context.Context, layer string, beside control.Bes
 	}
 	out, err := mover.Run(ctx, job)
 	m.note(out.Info)
-	if err == nil && layer == measure.LayerWhole && job.Sum && out.Run.SHA256 == "" { // by a program
+	if err == nil && layer == measure.LayerWhole && job.Sum { // what is on the disk now
 		out.Run.SHA256, err = mover.Sum(m.cmd.toFile())
 	}
 	return out.Run, err
@@ -326,8 +331,7 @@ func (m *carrier) sink(int, int) (mover.Sink, error) {
 	return mover.Nowhere(), nil
 }
 
-// sums tells whether the checksum is taken over a layer: it costs CPU, so only
-// the last one has it.
+// sums tells whether checksums are taken over a layer: only the last one has them.
 func (m *carrier) sums(layer string) bool {
 	all := m.Layers()
 	return m.cmd.Many == 1 && !m.cmd.NoChecksum && layer == all[len(all)-1]

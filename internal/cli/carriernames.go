@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,10 @@ func (m *carrier) name(suffix string) func(client, file int) string {
 	several := m.cmd.Many > 1 && (m.uploads() || m.generates())
 	return func(client, file int) string {
 		n := m.target.path
+		if suffix != "" { // what comes behind it must fit as well (NAME_MAX)
+			dir, base := path.Split(n)
+			n = dir + strings.ToValidUTF8(base[:min(len(base), 200)], "")
+		}
 		if several {
 			n += fmt.Sprintf(".%d", client+1)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"reflect"
@@ -79,6 +80,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if len(args) > 0 && args[0] == guardVerb {
 		return guardTuning(args[1:], in, errw)
 	}
+	log.SetOutput(io.Discard) // net/http writes there what a server has sent; nothing of ours does
 	e := &env{in: in, out: out, err: errw, args: args, version: Version}
 	serve := e.command
 	if len(args) > 0 && args[0] == attendVerb {

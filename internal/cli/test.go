@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -262,6 +263,9 @@ func writable(flag, path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return unwritten(flag, fmt.Errorf("%s is a folder", path))
 	}
+	if isDevice(path) {
+		return nil
+	}
 	f, err := besideFile(path, 0o644)
 	if err != nil {
 		return unwritten(flag, err)
@@ -287,6 +291,15 @@ const part = ".part"
 // replaceFile writes a file beside its place and renames it, so that no half
 // one is ever found there.
 func replaceFile(flag, path string, content []byte) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // the file is replaced, not the link to it
+	}
+	if isDevice(path) {
+		if err := writeInto(path, content); err != nil {
+			return unwritten(flag, err)
+		}
+		return nil
+	}
 	f, err := besideFile(path, 0o644)
 	if err != nil {
 		return unwritten(flag, err)
@@ -300,4 +313,20 @@ func replaceFile(flag, path string, content []byte) error {
 		return unwritten(flag, err)
 	}
 	return nil
+}
+
+// isDevice tells of a device, a pipe or the like: it is written to, and nobody's to replace.
+func isDevice(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// writeInto writes to what is there and stays.
+func writeInto(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
 }

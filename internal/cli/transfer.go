@@ -57,7 +57,7 @@ type transferCmd struct {
 	Keep       bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
 	NoDisk     bool   `group:"What" name:"no-disk" help:"Do not measure the disk here apart: what it carries is told by the time that the transfer spent in its file."`
 	NoCeiling  bool   `group:"What" name:"no-ceiling" help:"Do not measure the client on this machine alone, which takes up to 3 s."`
-	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave SHA-256 out: it takes CPU."`
+	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave checksums out: CRC-32C of what passes, and SHA-256 of a file here."`
 	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
 
 	Buffer string        `group:"How" name:"buffer" placeholder:"SIZE" help:"Socket buffers of data connections, such as 64K or 2000000 (default: the kernel tunes them)."`

@@ -109,7 +109,7 @@ func transferSettings(d *measure.Document, run *measure.TransferRun, below bool)
 		setting{name: "agreed with the server", value: strings.Join(t.Agreed, "; ")},
 	)
 	if run != nil && run.Error == nil {
-		all = append(all, setting{name: "checksum", value: yesNo(run.SHA256 != "" || run.Checked != nil)})
+		all = append(all, setting{name: "checksum", value: yesNo(run.CRC32C != "" || run.SHA256 != "" || run.Checked != nil)})
 	}
 	return all
 }

@@ -340,9 +340,6 @@ func (c *course) cipher() *bound {
 		return o
 	}
 	o := binds(CauseClient, measure.Likely, "the client takes a whole CPU here")
-	if c.run.SHA256 != "" {
-		o.text += ", its checksum included (--no-checksum)"
-	}
 	o.at(c.here()).by(p).then("--many 2: with two at once it carries more")
 	return o
 }

@@ -91,9 +91,9 @@ func (c *course) heldByTCP() *bound {
 
 // ofConnections are the causes that the counters of a connection and of the host
 // tell by themselves. What a program does with it is no matter of these: app-limited would be said of
-// every protocol that waits for answers.
+// every protocol that waits for answers; and what paces shows in the network's own test.
 func ofConnections() []string {
-	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "paced", "policer", "reordering", "loss", "shaper", "sack-off"}
+	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "policer", "reordering", "loss", "shaper", "sack-off"}
 }
 
 // isDisproved tells of causes that the network's own test did not meet: memory to

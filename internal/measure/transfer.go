@@ -89,7 +89,8 @@ type TransferRun struct {
 	Bps       *Figure    `json:"goodput_bps,omitempty"`
 	Seconds   []float64  `json:"seconds_bps,omitempty"`      // each second, of all clients
 	Each      []float64  `json:"each_client_bps,omitempty"`  // goodput of each of several clients, until it had all
-	SHA256    string     `json:"sha256,omitempty"`           // of what arrived; empty: of several files
+	CRC32C    string     `json:"crc32c,omitempty"`           // of what passed, of one file: 8 hexadecimal digits (RFC 3720, appendix B.4)
+	SHA256    string     `json:"sha256,omitempty"`           // of the file of this end, after the clock has stopped
 	Checked   *bool      `json:"checksum_matches,omitempty"` // what arrived is what was sent; absent: there was nothing to compare it with
 	LocalNs   int64      `json:"local_file_ns,omitzero"`     // that clients waited for files of this end, all together
 	Sockets   []Stream   `json:"sockets,omitempty"`          // TCP of the data connections at this end, where it can be read

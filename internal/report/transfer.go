@@ -273,11 +273,11 @@ func runRows(r *measure.TransferRun) (rows []row) {
 	}
 	switch {
 	case r.Checked != nil && *r.Checked:
-		rows = append(rows, row{"compared", join("what arrived is what was sent", prefixed("SHA-256 ", clean(r.SHA256)))})
+		rows = append(rows, row{"compared", join("what arrived is what was sent", sumText(r))})
 	case r.Checked != nil:
 		rows = append(rows, row{"compared", "what arrived is NOT what was sent"})
-	case r.SHA256 != "":
-		rows = append(rows, row{"SHA-256", clean(r.SHA256)})
+	case sumText(r) != "":
+		rows = append(rows, row{"checksum", sumText(r)})
 	}
 	if r.Error != nil {
 		rows = append(rows, row{"error", clean(r.Error.Message)})
@@ -319,6 +319,11 @@ func programsText(names []string) string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// sumText has the checksums of a run.
+func sumText(r *measure.TransferRun) string {
+	return join(prefixed("CRC-32C ", clean(r.CRC32C)), prefixed("SHA-256 ", clean(r.SHA256)))
 }
 
 // socketText says what TCP did on the connection that carried the most.

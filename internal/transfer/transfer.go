@@ -83,6 +83,14 @@ type Session interface {
 	Close() error
 }
 
+// CheckSize refuses a size that no file has, which a server has said.
+func CheckSize(bytes int64) error {
+	if bytes < 0 {
+		return fmt.Errorf("transfer: the server says that it has %d bytes", bytes)
+	}
+	return nil
+}
+
 // Left says that an upload failed, and that its session could not remove what there
 // is of it any more. Another session may.
 type Left struct {

@@ -54,10 +54,7 @@ func (s *session) size(path string) (int64, error) {
 	if err != nil {
 		return 0, judge("asking for its size", err, false)
 	}
-	if size < 0 {
-		return 0, fmt.Errorf("ftp: the server says that it has %d bytes", size)
-	}
-	return size, nil
+	return size, transfer.CheckSize(size)
 }
 
 // Get writes a file's bytes to w.

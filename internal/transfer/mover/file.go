@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"thru/internal/fault"
 	"thru/internal/transfer"
@@ -62,9 +62,19 @@ func (m *memory) Write(p []byte) (int, error) {
 // the next transfer to TARGET knows one that a killed run has left, and removes it.
 const PartEnding = ".thru-part"
 
-// PartName is the name under which a target is written until it is whole.
+// longestPart is how much of a target's name its part's has room for, in bytes: NAME_MAX
+// (limits.h) is 255.
+const longestPart = 255 - len(".") - len(PartEnding) - len(transfer.FetchEnding)
+
+// PartName is the name under which a target is written until it is whole. Of one that
+// is too long for that it has the begin, and its checksum.
 func PartName(target string) string {
 	dir, name := filepath.Split(target)
+	if len(name) > longestPart {
+		sum := sha256.Sum256([]byte(name))
+		end := "~" + hex.EncodeToString(sum[:8])
+		name = strings.ToValidUTF8(name[:longestPart-len(end)], "") + end
+	}
 	return filepath.Join(dir, "."+name+PartEnding)
 }
 
@@ -224,46 +234,6 @@ func (f *File) Drop() {
 	}
 }
 
-// hasher sums on a thread of its own, so that it holds up the data only where it
-// is slower than all the rest.
-type hasher struct {
-	sum   hash.Hash
-	parts chan []byte
-	free  chan []byte
-	done  chan struct{}
-}
-
-const (
-	hashParts = 8
-	hashBytes = 256 << 10
-)
-
-func newHasher() *hasher {
-	h := &hasher{sum: sha256.New(), parts: make(chan []byte, hashParts), free: make(chan []byte, hashParts), done: make(chan struct{})}
-	for range hashParts {
-		h.free <- make([]byte, 0, hashBytes)
-	}
-	go func() {
-		defer close(h.done)
-		for p := range h.parts {
-			h.sum.Write(p)
-			h.free <- p[:0]
-		}
-	}()
-	return h
-}
-
-func (h *hasher) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		part := <-h.free
-		k := min(len(p), cap(part))
-		h.parts <- append(part, p[:k]...)
-		p = p[k:]
-	}
-	return n, nil
-}
-
 // Sum is the SHA-256 of a file of this end.
 func Sum(name string) (string, error) {
 	f, err := os.Open(name)
@@ -276,11 +246,4 @@ func Sum(name string) (string, error) {
 		return "", fmt.Errorf("mover: summing %s: %w", name, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// hex ends it and returns the sum.
-func (h *hasher) hex() string {
-	close(h.parts)
-	<-h.done
-	return hex.EncodeToString(h.sum.Sum(nil))
 }

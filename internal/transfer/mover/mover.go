@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"slices"
@@ -32,7 +33,7 @@ type Job struct {
 	Source func(client, file int) (io.ReadCloser, error) // of an upload: where it comes from
 
 	Same      *Stream // a download is to be this stream; nil: it is compared with nothing
-	Sum       bool    // SHA-256 of what passes, of a job of one file
+	Sum       bool    // CRC-32C of what passes, of a job of one file
 	Through   bool    // the bytes are to pass through this process, also those of a program
 	Overwrite bool    // replace what is at the server
 	Dialer    *Dialer // that the clients connect by; nil: their sockets are not read
@@ -212,14 +213,10 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	if r.job.Same != nil {
 		w.compared = r.job.Same.checker()
 	}
-	if r.job.Sum {
-		w.sum = newHasher()
-	}
 	if s.Info().InFlight > 0 { // the first byte of so many requests comes with the last
 		r.start()
 	}
 	n, err := s.Get(ctx, r.job.Name(client, file), w)
-	sum := w.end()
 	if err == nil && n < r.job.Bytes {
 		err = fmt.Errorf("mover: %d of %d bytes came: %w", n, r.job.Bytes, transfer.ErrShort)
 	}
@@ -229,7 +226,7 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	if err := r.keep(sink); err != nil {
 		return err
 	}
-	r.arrived(sum, w.compared, n)
+	r.arrived(w, n)
 	return nil
 }
 
@@ -241,14 +238,30 @@ func (r *run) keep(sink Sink) error {
 	return err
 }
 
-func (r *run) arrived(sum string, compared *checker, n int64) {
+func (r *run) arrived(w *intake, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.outcome.Run.SHA256 = sum
-	if compared != nil {
-		r.wrong = r.wrong || !compared.holds(n)
+	r.outcome.Run.CRC32C = w.sum.text(r.job.Sum)
+	if w.compared != nil {
+		r.wrong = r.wrong || !w.compared.holds(n)
 		r.outcome.Run.Checked = new(!r.wrong)
 	}
+}
+
+// checksum is CRC-32C of what passes (RFC 3720, appendix B.4), for which CPUs have
+// an instruction: a cryptographic sum takes longer than a quick protocol.
+type checksum uint32
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (c *checksum) add(p []byte) { *c = checksum(crc32.Update(uint32(*c), castagnoli, p)) }
+
+// text is the sum where it is wanted.
+func (c checksum) text(wanted bool) string {
+	if !wanted {
+		return ""
+	}
+	return fmt.Sprintf("%08x", uint32(c))
 }
 
 // put uploads a file; the client removes one that did not get there whole.
@@ -262,9 +275,6 @@ func (r *run) put(ctx context.Context, s transfer.Session, client, file int) err
 	}
 	defer from.Close()
 	o := &outlet{run: r, from: from}
-	if r.job.Sum {
-		o.sum = newHasher()
-	}
 	name := r.job.Name(client, file)
 	err = s.Put(ctx, name, o, r.job.Bytes, r.job.Overwrite)
 	sum := o.end()
@@ -276,7 +286,7 @@ func (r *run) put(ctx context.Context, s transfer.Session, client, file int) err
 	if err != nil {
 		return err
 	}
-	r.outcome.Run.SHA256 = sum
+	r.outcome.Run.CRC32C = sum.text(r.job.Sum)
 	r.outcome.Made = append(r.outcome.Made, name)
 	return nil
 }
@@ -285,7 +295,7 @@ func (r *run) put(ctx context.Context, s transfer.Session, client, file int) err
 type intake struct {
 	run      *run
 	to       io.Writer
-	sum      *hasher
+	sum      checksum
 	compared *checker
 	bytes    int64
 }
@@ -296,8 +306,8 @@ func (w *intake) Write(p []byte) (int, error) {
 	begun := time.Now()
 	n, err := w.to.Write(p)
 	w.run.local.Add(int64(time.Since(begun)))
-	if w.sum != nil {
-		w.sum.Write(p[:n])
+	if w.run.job.Sum {
+		w.sum.add(p[:n])
 	}
 	if w.compared != nil {
 		w.compared.Write(p[:n])
@@ -307,13 +317,6 @@ func (w *intake) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *intake) end() string {
-	if w.sum == nil {
-		return ""
-	}
-	return w.sum.hex()
-}
-
 // outlet is what a client reads an upload from. A client may still be reading
 // when its Put has failed: net/http does.
 type outlet struct {
@@ -321,7 +324,7 @@ type outlet struct {
 	from io.Reader
 
 	mu    sync.Mutex
-	sum   *hasher
+	sum   checksum
 	bytes int64
 	over  bool
 }
@@ -336,8 +339,8 @@ func (o *outlet) Read(p []byte) (int, error) {
 	begun := time.Now()
 	n, err := o.from.Read(p)
 	o.run.local.Add(int64(time.Since(begun)))
-	if o.sum != nil {
-		o.sum.Write(p[:n])
+	if o.run.job.Sum {
+		o.sum.add(p[:n])
 	}
 	o.bytes += int64(n)
 	o.run.moved.Add(int64(n))
@@ -345,14 +348,11 @@ func (o *outlet) Read(p []byte) (int, error) {
 }
 
 // end takes no more readers, and returns the checksum.
-func (o *outlet) end() string {
+func (o *outlet) end() checksum {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.over = true
-	if o.sum == nil {
-		return ""
-	}
-	return o.sum.hex()
+	return o.sum
 }
 
 // sampleEvery is how often sockets are read.

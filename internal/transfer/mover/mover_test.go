@@ -3,10 +3,9 @@ package mover
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -245,7 +244,7 @@ func (c counting) Write(p []byte) (int, error) { *c.n += len(p); return c.Sink.W
 // that failed.
 func TestFile(t *testing.T) {
 	data := read(t, stream(t, 1).Reader(0, 1<<20))
-	sum := sha256.Sum256(data)
+	sum := fmt.Sprintf("%08x", crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
 	tests := []struct {
 		name      string
 		server    *shelf
@@ -280,8 +279,8 @@ func TestFile(t *testing.T) {
 			want := tt.there
 			if err == nil {
 				want = string(data)
-				if out.Run.SHA256 != hex.EncodeToString(sum[:]) {
-					t.Errorf("the sum is %s", out.Run.SHA256)
+				if out.Run.CRC32C != sum {
+					t.Errorf("the sum is %s, want %s", out.Run.CRC32C, sum)
 				}
 			}
 			if got, _ := os.ReadFile(target); string(got) != want {
@@ -348,6 +347,27 @@ func TestClearStages(t *testing.T) {
 	clearStages(dir)
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 || filepath.Base(left[0]) != stagePrefix+"held" {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestLongName: a name of any length that the system takes can be a target.
+func TestLongName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("é", 127), strings.Repeat("a", 237)} {
+		target := filepath.Join(dir, name)
+		if len(filepath.Base(PartName(target))+transfer.FetchEnding) > 255 {
+			t.Errorf("%s is too long", PartName(target))
+		}
+		f, _, err := NewFile(target, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Keep(); err != nil {
+			t.Error(err)
+		}
+	}
+	if a := strings.Repeat("a", 254); PartName(a+"a") == PartName(a+"b") {
+		t.Error("two targets share a part")
 	}
 }
 
@@ -491,7 +511,7 @@ func TestOutside(t *testing.T) {
 // TestLateReader: a client that still reads when its Put has failed gets nothing.
 func TestLateReader(t *testing.T) {
 	s := stream(t, 1)
-	o := &outlet{run: &run{}, from: s.Reader(0, 1<<20), sum: newHasher()}
+	o := &outlet{run: &run{}, from: s.Reader(0, 1<<20)}
 	b := make([]byte, 1000)
 	if n, err := o.Read(b); n != 1000 || err != nil {
 		t.Fatalf("%d, %v", n, err)

@@ -144,6 +144,9 @@ func TestRecord(t *testing.T) {
 	if _, err := readRecord(bytes.NewReader(appendUint32(nil, lastPiece|(maxRecord+1)))); err == nil {
 		t.Error("a record of any size is read")
 	}
+	if _, err := readRecord(bytes.NewReader(appendUint32(nil, 0, 0, lastPiece))); err == nil {
+		t.Error("a record of empty pieces is read")
+	}
 }
 
 func FuzzReplies(f *testing.F) {

@@ -169,6 +169,9 @@ func readInto(in io.Reader, record []byte) ([]byte, error) {
 		}
 		v := binary.BigEndian.Uint32(mark[:])
 		n := int(v &^ lastPiece)
+		if n == 0 && v&lastPiece == 0 { // without end these would be no silence either
+			return nil, errors.New("a reply with a piece that is empty")
+		}
 		if n > maxRecord-len(record) {
 			return nil, fmt.Errorf("a reply of more than %d bytes", maxRecord)
 		}

@@ -77,7 +77,7 @@ func regular(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("sftp: %w: what has that name is no file", transfer.ErrMissing)
 	}
-	return nil
+	return transfer.CheckSize(info.Size())
 }
 
 // Get writes a file's bytes to w.

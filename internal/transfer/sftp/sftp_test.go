@@ -52,3 +52,15 @@ func FuzzPrintable(f *testing.F) {
 		}
 	})
 }
+
+// lying is a file of a server that tells a size that none has.
+type lying struct{ fs.FileInfo }
+
+func (lying) Mode() fs.FileMode { return 0 }
+func (lying) Size() int64       { return -1 }
+
+func TestNegativeSize(t *testing.T) {
+	if regular(lying{}) == nil {
+		t.Error("a file of -1 bytes is taken")
+	}
+}

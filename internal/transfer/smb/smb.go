@@ -203,7 +203,7 @@ func size(tree *smb2.Share, name string) (int64, error) {
 	case facts.IsDir():
 		return 0, fmt.Errorf("%w: it is a folder", transfer.ErrMissing)
 	}
-	return facts.Size(), nil
+	return facts.Size(), transfer.CheckSize(facts.Size())
 }
 
 // Get reads a file with several requests in flight.
