@@ -61,6 +61,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Transfer: &t,
 	}
 	err := r.transfer(ctx, doc, x)
+	r.Watch.Checking("removing what was made for the measurement")
 	if cerr := x.Mover.Clean(); cerr != nil {
 		doc.Warnings = append(doc.Warnings, "what was made for the measurement could not be removed: "+cerr.Error())
 	}
