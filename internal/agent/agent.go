@@ -368,7 +368,7 @@ func (a *Agent) end(client, id string) {
 	wg.Wait()
 	a.endDisk(client, id)
 	a.endObservation(client, id)
-	left += a.endFiles(client, id)
+	left += a.endFiles(client, id) + a.besides(client)
 	if left == 0 {
 		a.turns.giveBack(client)
 	}

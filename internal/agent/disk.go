@@ -127,6 +127,19 @@ func (a *Agent) endDisk(client, session string) {
 	a.forgetDisk(d)
 }
 
+// besides is how many disk tests and observations of a client go on.
+func (a *Agent) besides(client string) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.disk != nil && a.disk.client == client {
+		n++
+	}
+	if a.observed[client] != nil {
+		n++
+	}
+	return n
+}
+
 // forgetDisk makes room for the next one.
 func (a *Agent) forgetDisk(d *diskTest) {
 	a.mu.Lock()

@@ -27,6 +27,7 @@ const fileWait = 200 * time.Millisecond
 type fileMove struct {
 	client, session string
 	door            *dataplane.Door
+	end             fileEnd
 	bytes, moved    atomic.Int64
 	rate            int64         // bit/s at most; 0: no bound
 	longest         time.Duration // 0: no bound
@@ -70,17 +71,17 @@ func (a *Agent) File(ctx context.Context, client string, m bus.File) (bus.FileRe
 		end.drop()
 		return bus.FileReply{}, fmt.Errorf("agent: %s: %w", doing, err)
 	}
-	x := &fileMove{client: client, session: newID(), door: door, rate: a.conf.Limits.RateBps, silence: fileSilence, over: make(chan struct{})}
+	x := &fileMove{client: client, session: newID(), door: door, end: end, rate: a.conf.Limits.RateBps, silence: fileSilence, over: make(chan struct{})}
 	if x.bytes.Store(end.size()); !bus.IsOwn(ctx) {
 		x.longest = time.Duration(a.conf.Limits.DurationNs)
 	}
 	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	x.cancel = cancel
-	if !a.keepFile(x) {
+	if err := a.keepFile(x); err != nil {
 		cancel(nil)
 		door.Close()
 		end.drop()
-		return bus.FileReply{}, fault.Failf("", "agent: %s: the client has gone, has too many under way, or the agent ends", doing)
+		return bus.FileReply{}, fileError(doing, m.Path, err)
 	}
 	go func() {
 		defer close(x.over)
@@ -125,16 +126,43 @@ func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.Fi
 // mostEnded bounds the transfers of a client whose end it has not asked for.
 const mostEnded = 256
 
-// keepFile makes it one that is under way; false where the client has gone, or has too many.
-func (a *Agent) keepFile(x *fileMove) bool {
+// keepFile makes it one that is under way, unless the client has gone or has too many,
+// or there is no room for it beside the others. It is one of them before that is
+// looked at: of two at once neither passes over the other.
+func (a *Agent) keepFile(x *fileMove) error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.closed || a.disk != nil || !a.turns.has(x.client) || len(a.files) >= mostEnded {
-		return false
+		a.mu.Unlock()
+		return fault.Failf("try again", "the client has gone, has too many under way, or the agent ends")
 	}
+	promised := a.promised(x.end)
 	a.files[x.session] = x
 	a.busy()
-	return true
+	a.mu.Unlock()
+	err := x.end.fits(promised)
+	if err != nil {
+		close(x.over)
+		a.forgetFile(x)
+	}
+	return err
+}
+
+// promised is how many bytes are still to come of the files that are written to the
+// same file system. The caller holds mu.
+func (a *Agent) promised(end fileEnd) (bytes int64) {
+	at, written := end.place()
+	for _, x := range a.files {
+		device, taken := x.end.place()
+		select {
+		case <-x.over:
+			continue
+		default:
+		}
+		if written && taken && at == device {
+			bytes += x.bytes.Load() - x.moved.Load()
+		}
+	}
+	return bytes
 }
 
 // moving is how many files are under way. The caller holds mu.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/disk"
 	"thru/internal/fault"
 	"thru/internal/sock"
 	"thru/internal/token"
@@ -122,7 +123,38 @@ func TestFilesOfStrangers(t *testing.T) {
 			t.Errorf("%q: %+v %v", path, r, err)
 		}
 	}
+	for _, path := range []string{dir + "/pipe", dir + "/link", dir + "/in/f"} {
+		_, err := c.File(t.Context(), bus.File{Path: path, Put: true, Bytes: 1, Overwrite: true})
+		if err == nil || !strings.Contains(err.Error(), "it is no file") {
+			t.Errorf("%q is replaced: %v", path, err)
+		}
+	}
 	lists(t, outside, "secret")
+}
+
+// TestFileInThePlaceOfAPipe: what is no file is not replaced either where it came while
+// the file was on its way.
+func TestFileInThePlaceOfAPipe(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	end, err := openTarget(root, "f", 4, true)
+	if err == nil {
+		err = syscall.Mkfifo(filepath.Join(dir, "f"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end.keep(t.Context()); err == nil || !strings.Contains(err.Error(), "it is no file") {
+		t.Error(err)
+	}
+	lists(t, dir, "f")
+	if info, err := os.Lstat(filepath.Join(dir, "f")); err != nil || info.Mode().IsRegular() {
+		t.Error(info, err)
+	}
 }
 
 // TestFilesRefused: without privilege, turn, room or with something there.
@@ -391,6 +423,48 @@ func TestFileRate(t *testing.T) {
 	if x.pace(ended, time.Now(), 1<<20) || !x.pace(t.Context(), time.Now(), 0) {
 		t.Error("it waits for a client that is gone, or for nothing")
 	}
+}
+
+// TestFilesPromised: files on their way have their room, whoever comes beside them.
+func TestFilesPromised(t *testing.T) {
+	dir := t.TempDir()
+	a, c := lets(t, dir)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	free, err := freeIn(root)
+	if err != nil {
+		t.Skip(err)
+	}
+	a.conf.Files.MaxBytes = free
+	first, err := c.File(t.Context(), bus.File{Path: dir + "/a", Put: true, Bytes: free / 3 * 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.File(t.Context(), bus.File{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); bus.ReasonOf(err) != bus.ReasonFull || !strings.Contains(err.Error(), "on their way") {
+		t.Error("more than there is room for:", err)
+	}
+	if _, err := c.File(t.Context(), bus.File{Path: dir + "/c", Put: true, Bytes: 1}); err != nil {
+		t.Error("there is room:", err)
+	}
+	if _, err := c.Filed(t.Context(), bus.Filed{Session: first.Session, End: true}); err == nil {
+		t.Error("it is whole")
+	}
+	if _, err := c.File(t.Context(), bus.File{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); err != nil {
+		t.Error("the first has ended:", err)
+	}
+}
+
+// freeIn is what may still be written in a folder.
+func freeIn(dir *os.Root) (int64, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return disk.Free(f)
 }
 
 // TestPipeIsNoFolder: a pipe where a folder is to be holds nobody up.

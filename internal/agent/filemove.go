@@ -28,6 +28,10 @@ const (
 // fileEnd is the file of one transfer.
 type fileEnd interface {
 	size() int64
+	// place is the file system that it is written to; false of one that is read.
+	place() (device uint64, written bool)
+	// fits refuses one without room there beside so many bytes that are promised to others.
+	fits(promised int64) error
 	// carry moves at most n bytes between the file and the connection.
 	carry(c *net.TCPConn, n int64) (int64, error)
 	// keep ends one that came whole, drop one that did not, without a trace.
@@ -141,6 +145,9 @@ func openSource(dir *os.Root, name string) (fileEnd, error) {
 
 func (s *source) size() int64 { return s.bytes }
 func (s *source) drop()       { s.file.Close() }
+
+func (s *source) place() (uint64, bool) { return 0, false }
+func (s *source) fits(int64) error      { return nil }
 
 func (s *source) keep(context.Context) error { return s.file.Close() }
 

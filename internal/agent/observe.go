@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -24,6 +23,7 @@ const (
 	programsEvery = 200 * time.Millisecond // at the processes that have them
 	searchEvery   = time.Second            // for these processes, among all open files of the host
 	mostStreams   = 64                     // that are told
+	comeWithin    = 5 * time.Second        // a connection that is not seen until then is none of this kernel's
 )
 
 // observation is what is seen of this host while a server here, which is no part
@@ -38,11 +38,12 @@ type observation struct {
 	end             sync.Once
 	iface           string
 	before          host.Snapshot
+	begun           time.Duration // after the machine did; 0: not known
 
 	mu       sync.Mutex
 	conns    []*observed
 	refused  int // connections of other addresses
-	programs map[int]*program
+	programs []*program
 	searched time.Time
 }
 
@@ -51,6 +52,7 @@ type observed struct {
 	local, peer netip.AddrPort // as this host has them
 	series      sock.Series
 	inode       uint32
+	told        time.Time // when the client named it
 	found, gone bool
 	sought      bool // its processes were looked for
 }
@@ -58,8 +60,9 @@ type observed struct {
 // program is a process that has such a connection.
 type program struct {
 	pid           int
+	born          time.Duration // with pid it is this process, and no later one
 	name          string
-	first, latest measure.Process
+	first, latest measure.Process    // since it began; first is zero of one that began meanwhile
 	quota         *measure.QuotaSpan // of its control group, when it was found; nil: it has none
 }
 
@@ -75,9 +78,12 @@ func (a *Agent) Observe(ctx context.Context, client string, m bus.Observe) (bus.
 		}
 		return bus.ObserveReply{Session: o.session}, o.add(m.Conns, true)
 	}
+	if a.observes(client) { // before anything is looked at
+		return bus.ObserveReply{}, errObserves
+	}
 	o := &observation{
 		client: client, session: newID(), host: a.conf.Host, from: a.isOf(ctx, client),
-		done: make(chan struct{}), over: make(chan struct{}), programs: map[int]*program{},
+		done: make(chan struct{}), over: make(chan struct{}),
 	}
 	var err error
 	if o.diag, err = sock.OpenDiag(); err != nil {
@@ -92,12 +98,13 @@ func (a *Agent) Observe(ctx context.Context, client string, m bus.Observe) (bus.
 			o.iface = r.Interface
 		}
 	}
+	o.begun, _ = o.host.Up()
 	o.look(time.Now())
 	o.search(time.Now())
 	o.before = o.host.Read(o.iface, 0)
 	if !a.keepObservation(o) {
 		o.forget()
-		return bus.ObserveReply{}, fault.Failf("", "agent: observing a transfer: another one is observed for this client, or it has gone, or the agent ends")
+		return bus.ObserveReply{}, errObserves
 	}
 	go o.follow()
 	return bus.ObserveReply{Session: o.session}, nil
@@ -138,6 +145,9 @@ func (a *Agent) meet(client, addr string) {
 	x = x.WithZone("")
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.turns.has(client) { // it has gone meanwhile, and nobody would forget it
+		return
+	}
 	if !slices.Contains(a.met[client], x) && len(a.met[client]) < mostMet {
 		a.met[client] = append(a.met[client], x)
 	}
@@ -154,6 +164,15 @@ func (a *Agent) observing(client, session string) (*observation, error) {
 		return o, nil
 	}
 	return nil, fault.Failf("", "agent: observation %q is not known", session)
+}
+
+var errObserves = fault.Failf("", "agent: observing a transfer: another one is observed for this client, or it has gone, or the agent ends")
+
+// observes tells whether a client has an observation.
+func (a *Agent) observes(client string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.observed[client] != nil
 }
 
 // keepObservation makes it the client's; false where it has one, or has gone.
@@ -208,7 +227,7 @@ func (o *observation) add(conns []measure.Addresses, later bool) error {
 			o.refused++
 			continue
 		}
-		x := &observed{local: local, peer: peer, series: sock.Series{Local: c.Peer, Peer: c.Local}}
+		x := &observed{local: local, peer: peer, told: time.Now(), series: sock.Series{Local: c.Peer, Peer: c.Local}}
 		x.series.Begin(later)
 		o.conns = append(o.conns, x)
 	}
@@ -253,7 +272,7 @@ func (o *observation) look(now time.Time) {
 		c, err := o.diag.Find(x.local, x.peer)
 		switch {
 		case errors.Is(err, sock.ErrNoConnection) || err == nil && !c.IsKnown:
-			x.gone = x.found // else it may come: the client hears of it first
+			x.gone = x.found || now.Sub(x.told) > comeWithin // else it may come: the client hears of it first
 		case err != nil:
 			o.why = err.Error()
 		default:
@@ -292,14 +311,31 @@ func (o *observation) search(now time.Time) {
 	}
 	for _, all := range holders {
 		for _, h := range all {
-			if o.programs[h.PID] == nil {
-				if p, err := o.host.Process(h.PID); err == nil {
-					quota, _ := o.host.QuotaOf(h.PID) // what cannot be read is not known
-					o.programs[h.PID] = &program{pid: h.PID, name: h.Name, first: p, latest: p, quota: quota}
-				}
-			}
+			o.watch(h)
 		}
 	}
+}
+
+// watch takes in a process. The caller holds mu.
+func (o *observation) watch(h host.Holder) {
+	now, born, err := o.read(h.PID)
+	if err != nil || slices.ContainsFunc(o.programs, func(p *program) bool { return p.pid == h.PID && p.born == born }) {
+		return
+	}
+	p := &program{pid: h.PID, born: born, name: h.Name, first: now, latest: now}
+	if o.begun > 0 && born > o.begun { // all that it has used is of this transfer
+		p.first = measure.Process{}
+	}
+	p.quota, _ = o.host.QuotaOf(h.PID) // what cannot be read is not known
+	o.programs = append(o.programs, p)
+}
+
+// read is what a process has used, and when it began: asked last, so that both are
+// of the same one.
+func (o *observation) read(pid int) (measure.Process, time.Duration, error) {
+	p, err := o.host.Process(pid)
+	born, berr := o.host.Born(pid)
+	return p, born, errors.Join(err, berr)
 }
 
 // readPrograms reads what the processes have used; one that has ended keeps its
@@ -307,9 +343,8 @@ func (o *observation) search(now time.Time) {
 func (o *observation) readPrograms() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for pid, p := range o.programs {
-		now, err := o.host.Process(pid)
-		if err == nil && now.UserNs >= p.latest.UserNs && now.SystemNs >= p.latest.SystemNs {
+	for _, p := range o.programs {
+		if now, born, err := o.read(p.pid); err == nil && born == p.born {
 			p.latest = now
 		}
 	}
@@ -324,7 +359,7 @@ func (p *program) used() int64 {
 func (o *observation) seen(after host.Snapshot) bus.ObservedReply {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := slices.SortedFunc(maps.Values(o.programs), func(a, b *program) int { return cmp.Compare(b.used(), a.used()) })
+	all := slices.SortedFunc(slices.Values(o.programs), func(a, b *program) int { return cmp.Compare(b.used(), a.used()) })
 	before := o.before
 	before.Quota, after.Quota = o.quotas(all)
 	r := bus.ObservedReply{Host: host.Span(before, after, before.Taken), Streams: []measure.Stream{}}
@@ -362,7 +397,8 @@ func (o *observation) quotas(busiest []*program) (before, after *measure.QuotaSp
 		if p.quota == nil {
 			continue
 		}
-		if now, err := o.host.QuotaOf(p.pid); err == nil && now != nil {
+		now, err := o.host.QuotaOf(p.pid)
+		if born, berr := o.host.Born(p.pid); err == nil && berr == nil && born == p.born && now != nil {
 			return p.quota, now
 		}
 	}

@@ -1,13 +1,22 @@
 package agent
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"thru/internal/bus"
+	"thru/internal/host"
 	"thru/internal/measure"
+	"thru/internal/sock"
 )
 
 // joined is a connection over loopback: of a client to a server.
@@ -137,6 +146,7 @@ func TestObserveOthers(t *testing.T) {
 // until it is gone.
 func TestObserveMet(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "c")
 	a.meet("c", "[::ffff:192.0.2.7]:4000")
 	a.meet("c", "192.0.2.7:4001")
 	a.meet("c", "nonsense")
@@ -151,6 +161,7 @@ func TestObserveMet(t *testing.T) {
 		}
 	}
 	a.Gone("c")
+	a.meet("c", "192.0.2.7:4002") // what was under way ends late
 	if len(a.met) != 0 {
 		t.Errorf("of one that is gone: %v", a.met)
 	}
@@ -177,5 +188,93 @@ func TestObserveGone(t *testing.T) {
 	takeTurn(t, a, "c")
 	if _, err := a.Observe(t.Context(), "c", bus.Observe{}); err == nil {
 		t.Error("an agent that has ended observes")
+	}
+}
+
+// TestPrograms: one that began while it is observed counts from its begin, one that
+// was there from when it was found, and another process under its number not at all.
+func TestPrograms(t *testing.T) {
+	root := t.TempDir()
+	write := func(pid int, born, used time.Duration) {
+		dir := filepath.Join(root, "proc", strconv.Itoa(pid))
+		stat := fmt.Sprintf("%d (server) S 1 1 1 0 -1 1 1 0 0 0 %d 0 0 0 20 0 1 0 %d 0", pid, used/(10*time.Millisecond), born/(10*time.Millisecond))
+		for _, err := range []error{
+			os.MkdirAll(filepath.Join(dir, "task"), 0o755), os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o644),
+			os.WriteFile(filepath.Join(dir, "status"), []byte("voluntary_ctxt_switches: 1\nnonvoluntary_ctxt_switches: 1\n"), 0o644),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	o := &observation{host: host.At(root), begun: 100 * time.Second}
+	write(5, 50*time.Second, 3*time.Second)
+	write(6, 101*time.Second, 2*time.Second)
+	for range 2 { // it is found by each of its connections
+		o.watch(host.Holder{PID: 5})
+		o.watch(host.Holder{PID: 6})
+	}
+	o.watch(host.Holder{PID: 7}) // it has just ended
+	used := func() (all []time.Duration) {
+		o.readPrograms()
+		for _, p := range o.programs {
+			all = append(all, time.Duration(p.used()))
+		}
+		return all
+	}
+	if got := used(); !slices.Equal(got, []time.Duration{0, 2 * time.Second}) {
+		t.Errorf("found: %v", got)
+	}
+	write(5, 50*time.Second, 4*time.Second)
+	if got := used(); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second}) {
+		t.Errorf("later: %v", got)
+	}
+	write(5, 103*time.Second, 9*time.Second)
+	if got := used(); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second}) {
+		t.Errorf("another under its number: %v", got)
+	}
+	o.watch(host.Holder{PID: 5})
+	if got := used(); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 9 * time.Second}) {
+		t.Errorf("the other one has a connection: %v", got)
+	}
+}
+
+// TestComeWithin: a connection that this kernel does not get to see is not looked for
+// for ever, and one that was only told late is.
+func TestComeWithin(t *testing.T) {
+	diag, err := sock.OpenDiag()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer diag.Close()
+	o := &observation{diag: diag, from: func(netip.Addr) bool { return true }}
+	if err := o.add([]measure.Addresses{{Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}}, true); err != nil {
+		t.Fatal(err)
+	}
+	o.look(o.conns[0].told.Add(comeWithin))
+	if o.conns[0].gone {
+		t.Error("it may still come")
+	}
+	o.look(o.conns[0].told.Add(comeWithin + 1))
+	if !o.conns[0].gone {
+		t.Error("it is looked for for ever")
+	}
+}
+
+// TestObserveKeepsTurn: the turn stays with a client whose observation goes on.
+func TestObserveKeepsTurn(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	takeTurn(t, a, "c")
+	r, err := a.Observe(t.Context(), "c", bus.Observe{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Release(t.Context(), "c", bus.Release{Session: "nobody's"})
+	if !a.turns.has("c") {
+		t.Error("it is another's turn while the observation goes on")
+	}
+	a.Release(t.Context(), "c", bus.Release{Session: r.Session})
+	if a.turns.has("c") {
+		t.Error("the turn is not given back")
 	}
 }

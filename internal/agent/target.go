@@ -25,6 +25,7 @@ type target struct {
 	file      *os.File
 	temp      string // "": it has no name yet
 	bytes     int64
+	device    uint64 // of its file system
 	overwrite bool
 }
 
@@ -32,7 +33,7 @@ type target struct {
 func openTarget(dir *os.Root, name string, bytes int64, overwrite bool) (_ fileEnd, err error) {
 	info, err := dir.Lstat(name)
 	switch {
-	case err == nil && info.IsDir():
+	case err == nil && (overwrite || info.IsDir()) && !info.Mode().IsRegular(): // a rename would put a file in the place of a device
 		return nil, isFile(info)
 	case err == nil && !overwrite:
 		return nil, fs.ErrExist
@@ -51,12 +52,30 @@ func openTarget(dir *os.Root, name string, bytes int64, overwrite bool) (_ fileE
 		t.dir.Close()
 		return nil, asWriting(err)
 	}
-	if free, err := disk.Free(t.file); err == nil && bytes > free {
+	if err := t.fits(0); err != nil {
 		t.drop()
-		return nil, bus.Because(bus.ReasonFull, fault.Failf("a smaller file, or more room there", "%s are to come, %s are free", unit.Size(bytes), unit.Size(free)))
+		return nil, err
+	}
+	if info, err := t.file.Stat(); err == nil {
+		t.device = deviceOf(info)
 	}
 	return t, nil
 }
+
+// fits holds the room for files on their way against what is free.
+func (t *target) fits(promised int64) error {
+	free, err := disk.Free(t.file)
+	if err != nil || t.bytes <= free-promised {
+		return nil // what is not known shows when it is written
+	}
+	text := fmt.Sprintf("%s are to come, %s are free", unit.Size(t.bytes), unit.Size(free))
+	if promised > 0 {
+		text += fmt.Sprintf(", %s of them for files on their way", unit.Size(promised))
+	}
+	return bus.Because(bus.ReasonFull, fault.Failf("a smaller file, or more room there", "%s", text))
+}
+
+func (t *target) place() (uint64, bool) { return t.device, true }
 
 func (t *target) size() int64 { return t.bytes }
 
@@ -72,9 +91,26 @@ func (t *target) drop() {
 	t.dir.Close()
 }
 
-// keep waits until the file is on the disk, and gives it its name.
+// keep waits until the file is on the disk with its name.
 func (t *target) keep(ctx context.Context) error {
 	defer t.drop()
+	err := t.publish(ctx)
+	if err == nil {
+		t.syncFolder()
+	}
+	return err
+}
+
+// syncFolder makes the name durable; not every system can sync a folder.
+func (t *target) syncFolder() {
+	if d, err := t.dir.Open("."); err == nil {
+		d.Sync()
+		d.Close()
+	}
+}
+
+// publish gives the file its name when its bytes are on the disk.
+func (t *target) publish(ctx context.Context) error {
 	if err := t.file.Sync(); err != nil {
 		return err
 	}
@@ -93,6 +129,9 @@ func (t *target) keep(ctx context.Context) error {
 	}
 	if !t.overwrite {
 		return t.link()
+	}
+	if info, err := t.dir.Lstat(t.name); err == nil && !info.Mode().IsRegular() { // it came meanwhile
+		return isFile(info)
 	}
 	if err := t.dir.Rename(t.temp, t.name); err != nil {
 		return asWriting(err)

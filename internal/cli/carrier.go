@@ -15,6 +15,7 @@ import (
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
 	"thru/internal/transfer/own"
+	"thru/internal/transfer/stage"
 	"thru/internal/unit"
 )
 
@@ -167,7 +168,7 @@ func (m *carrier) room() error {
 	if to == "" {
 		return nil
 	}
-	if free, known := mover.Room(filepath.Dir(to)); known && m.size > free-margin {
+	if free, known := stage.Room(filepath.Dir(to)); known && m.size > free-margin {
 		return fault.Failf("a file on a larger disk, or --to nowhere", "cli: %s are to come, and %s to stay free, where %s are free in %s: %w",
 			unit.Size(m.size), unit.Size(margin), unit.Size(free), filepath.Dir(to), transfer.ErrFull)
 	}

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func spaceOf(f *os.File) (space, error) {
 	}
 	kind := uint32(s.Type)
 	return space{
-		free:     int64(min(s.Bavail, 1<<40)) * int64(s.Bsize),
+		free:     int64(min(s.Bavail, 1<<40)) * int64(cmp.Or(s.Frsize, s.Bsize)), // f_bavail counts fragments (statvfs(3))
 		inMemory: kind == unix.TMPFS_MAGIC || kind == unix.RAMFS_MAGIC,
 		deaf:     kind == magicZFS,
 	}, nil

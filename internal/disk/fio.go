@@ -109,6 +109,7 @@ func (f fio) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outco
 // head keeps the begin of what a program says.
 type head struct{ bytes.Buffer }
 
+// Write keeps what there is room for.
 func (h *head) Write(b []byte) (int, error) {
 	h.Buffer.Write(b[:min(len(b), mostSaid-h.Len())])
 	return len(b), nil

@@ -66,6 +66,9 @@ func FuzzProcess(f *testing.F) {
 	f.Add([]byte("1 (a b) c) S 1 1 1 0 -1 1 1 0 0 0 250 175 0 0 20\n"))
 	f.Add([]byte("VmRSS: 5 kB\nvoluntary_ctxt_switches: 1\nnonvoluntary_ctxt_switches: 2\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if d, err := parseBorn(bytes.NewReader(b)); err == nil && d < 0 {
+			t.Errorf("began at %v", d)
+		}
 		if p, err := parseProcStat(bytes.NewReader(b)); err == nil && (p.UserNs < 0 || p.SystemNs < 0) {
 			t.Errorf("negative time: %+v", p)
 		}

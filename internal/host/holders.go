@@ -2,11 +2,13 @@ package host
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"thru/internal/measure"
 )
@@ -69,4 +71,43 @@ func socketInode(link string) (uint32, bool) {
 	s, closed := strings.CutSuffix(s, "]")
 	n, err := strconv.ParseUint(s, 10, 32)
 	return uint32(n), ok && closed && err == nil
+}
+
+// Born is when a process began, after the machine did (proc_pid_stat(5), field 22):
+// with its number it tells it from all others.
+func (h *Host) Born(pid int) (time.Duration, error) {
+	return parsed(h.fs.read, path.Join("proc", strconv.Itoa(pid), "stat"), parseBorn)
+}
+
+func parseBorn(r io.Reader) (time.Duration, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return 0, err
+	}
+	end := strings.LastIndexByte(string(b), ')')
+	f := strings.Fields(string(b[end+1:]))
+	if end < 0 || len(f) < 20 {
+		return 0, fmt.Errorf("%.80q does not tell when it began", b)
+	}
+	n, err := strconv.ParseUint(f[19], 10, 63)
+	if err != nil || n > uint64(1<<63-1)/uint64(tick) {
+		return 0, fmt.Errorf("%.40q is no time", f[19])
+	}
+	return time.Duration(int64(n) * tick), nil
+}
+
+// Up is how long the machine has been running, time asleep included (proc_uptime(5)).
+func (h *Host) Up() (time.Duration, error) { return parsed(h.fs.read, "proc/uptime", parseUp) }
+
+func parseUp(r io.Reader) (time.Duration, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return 0, err
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+	up, err := time.ParseDuration(text + "s")
+	if err != nil || up < 0 {
+		return 0, fmt.Errorf("%.40q is no time", text)
+	}
+	return up, nil
 }

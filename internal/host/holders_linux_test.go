@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestHolders finds who holds a socket in a recorded tree.
@@ -88,6 +90,33 @@ func TestQuotaOf(t *testing.T) {
 	for _, pid := range []int{18, 19} {
 		if q, err := h.QuotaOf(pid); q != nil || err != nil {
 			t.Errorf("%d: %+v, %v", pid, q, err)
+		}
+	}
+}
+
+// TestBorn: a process begins while the machine runs, and after its parent.
+func TestBorn(t *testing.T) {
+	h := New()
+	up, err := h.Up()
+	if err != nil {
+		t.Fatal(err)
+	}
+	me, err := h.Born(os.Getpid())
+	parent, perr := h.Born(os.Getppid())
+	if err != nil || perr != nil || me <= 0 || me > up || parent > me {
+		t.Errorf("this one at %v (%v), its parent at %v (%v), of %v", me, err, parent, perr, up)
+	}
+	for text, want := range map[string]time.Duration{
+		"7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20": 12340 * time.Millisecond, "7 (x) S 1 2 3": 0, "": 0,
+		"7 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 -4": 0, "7 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 9223372036854775807": 0,
+	} {
+		if got, err := parseBorn(strings.NewReader(text)); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]time.Duration{"12.50 40.00\n": 12500 * time.Millisecond, "": 0, "-1.0 2": 0, "x": 0} {
+		if got, err := parseUp(strings.NewReader(text)); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 }

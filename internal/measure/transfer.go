@@ -73,7 +73,7 @@ type Layer struct {
 const (
 	LayerNetwork  = "network"    // memory to memory, thru's own data plane
 	LayerDiskHere = "disk here"  // sequential, the direction that the transfer needs
-	LayerDiskFar  = "disk there" //
+	LayerDiskFar  = "disk there" // the same at the server
 	LayerLibrary  = "client"     // the client against a server of its kind on this machine
 	LayerMemory   = "protocol over memory"
 	LayerWhole    = "protocol over disk"
@@ -81,26 +81,27 @@ const (
 
 // TransferRun is one run of all clients together.
 type TransferRun struct {
-	Layer     string     `json:"layer"` // LayerMemory, LayerWhole
-	Bytes     int64      `json:"bytes"`
-	Files     int        `json:"files"`
-	ElapsedNs int64      `json:"elapsed_ns"`
-	SetupNs   int64      `json:"setup_ns"` // name, connection, login, until the first byte
-	Bps       *Figure    `json:"goodput_bps,omitempty"`
-	Seconds   []float64  `json:"seconds_bps,omitempty"`      // each second, of all clients
-	Each      []float64  `json:"each_client_bps,omitempty"`  // goodput of each of several clients, until it had all
-	CRC32C    string     `json:"crc32c,omitempty"`           // of what passed, of one file: 8 hexadecimal digits (RFC 3720, appendix B.4)
-	SHA256    string     `json:"sha256,omitempty"`           // of the file of this end, after the clock has stopped
-	Checked   *bool      `json:"checksum_matches,omitempty"` // what arrived is what was sent; absent: there was nothing to compare it with
-	LocalNs   int64      `json:"local_file_ns,omitzero"`     // that clients waited for files of this end, all together
-	Sockets   []Stream   `json:"sockets,omitempty"`          // TCP of the data connections at this end, where it can be read
-	There     []Stream   `json:"there_sockets,omitempty"`    // the same connections as the server's kernel has them, where an agent is there
-	HereCPU   *CPUFigure `json:"here_cpu,omitempty"`
-	ThereCPU  *CPUFigure `json:"there_cpu,omitempty"`
-	HereHost  *HostSpan  `json:"here_host,omitempty"`      // what this host's counters did meanwhile
-	ThereHost *HostSpan  `json:"there_host,omitempty"`     // the server's, where an agent is there; its Worker is of Programs
-	Programs  []string   `json:"there_programs,omitempty"` // processes that had these connections at the server, the busiest first
-	Error     *Error     `json:"error,omitempty"`
+	Layer       string     `json:"layer"` // LayerMemory, LayerWhole
+	Bytes       int64      `json:"bytes"`
+	Files       int        `json:"files"`
+	ElapsedNs   int64      `json:"elapsed_ns"`
+	SetupNs     int64      `json:"setup_ns"` // name, connection, login, until the first byte
+	Bps         *Figure    `json:"goodput_bps,omitempty"`
+	Seconds     []float64  `json:"seconds_bps,omitempty"`      // each second, of all clients
+	Each        []float64  `json:"each_client_bps,omitempty"`  // goodput of each of several clients, until it had all
+	CRC32C      string     `json:"crc32c,omitempty"`           // of what passed, of one file: 8 hexadecimal digits (RFC 3720, appendix B.4)
+	SHA256      string     `json:"sha256,omitempty"`           // of the file of this end, after the clock has stopped
+	Checked     *bool      `json:"checksum_matches,omitempty"` // what arrived is what was sent; absent: there was nothing to compare it with
+	LocalNs     int64      `json:"local_file_ns,omitzero"`     // that clients waited for files of this end, all together
+	Sockets     []Stream   `json:"sockets,omitempty"`          // TCP of the data connections at this end, where it can be read
+	There       []Stream   `json:"there_sockets,omitempty"`    // the same connections as the server's kernel has them, where an agent is there
+	HereCPU     *CPUFigure `json:"here_cpu,omitempty"`
+	ThereCPU    *CPUFigure `json:"there_cpu,omitempty"`
+	HereHost    *HostSpan  `json:"here_host,omitempty"`      // what this host's counters did meanwhile; its Worker is this process, with HereProgram
+	HereProgram string     `json:"here_program,omitempty"`   // that moved the bytes, in processes of its own; empty: this process did
+	ThereHost   *HostSpan  `json:"there_host,omitempty"`     // the server's, where an agent is there; its Worker is of Programs
+	Programs    []string   `json:"there_programs,omitempty"` // processes that had these connections at the server, the busiest first
+	Error       *Error     `json:"error,omitempty"`
 }
 
 // Ratio is a published figure beside the one measured.
@@ -201,8 +202,8 @@ const (
 type DiskTick struct {
 	Doing   string  `json:"doing"`             // pattern, or "making the file"
 	Target  string  `json:"target,omitempty"`  // of a baseline
-	Workers int     `json:"workers,omitempty"` //
+	Workers int     `json:"workers,omitempty"` // at once
 	Bytes   float64 `json:"bytes_per_s"`       // in the last interval
-	IOPS    float64 `json:"iops"`              //
+	IOPS    float64 `json:"iops"`              // accesses a second, in the last interval
 	DonePct float64 `json:"done_pct"`          // of this step
 }

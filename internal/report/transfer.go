@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -264,7 +265,7 @@ func runRows(r *measure.TransferRun) (rows []row) {
 		rows = append(rows, row{"each client", unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
 	}
 	for _, x := range []row{
-		{"CPU here", transferCPU(r.HereCPU, "this process")}, {"CPU there", transferCPU(r.ThereCPU, programsText(r.Programs))},
+		{"CPU here", transferCPU(r.HereCPU, cmp.Or(clean(r.HereProgram), "this process"))}, {"CPU there", transferCPU(r.ThereCPU, programsText(r.Programs))},
 		{"TCP here", socketText(r.Sockets)}, {"TCP there", socketText(r.There)},
 	} {
 		if x.Value != "" {

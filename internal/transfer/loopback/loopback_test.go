@@ -287,7 +287,7 @@ func TestProgramFails(t *testing.T) {
 	if err := p.close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(p.folder); err == nil {
+	if _, err := os.Stat(p.folder.Path); err == nil {
 		t.Error("its folder is left")
 	}
 }

@@ -1,7 +1,6 @@
 package loopback
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,15 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
-	"thru/internal/transfer/mover"
+	"thru/internal/transfer/stage"
 )
 
 const (
-	// memory is where Linux has a file system in memory for everyone (shm_overview(7)).
-	memory = "/dev/shm"
 	// mostMemory is what the files of a server may take of it, in bytes: a transfer has
 	// as much again on its way.
 	mostMemory = 1 << 30
@@ -30,12 +28,12 @@ const (
 // program is a server that is a process of its own, over a private folder in memory.
 type program struct {
 	path   string
-	folder string // private: configuration, and data in its folder "data"
+	folder *stage.Folder // private: configuration, and data in its folder "data"
 	room   int64
 	port   string
 
 	cmd  *exec.Cmd
-	said bytes.Buffer
+	said head
 	over chan struct{} // closed when it has ended
 }
 
@@ -45,12 +43,12 @@ func newProgram(name string) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, known := mover.Room(memory)
+	free, known := stage.Room(stage.Memory)
 	if !known {
-		return nil, fmt.Errorf("%w: its files need a folder in memory, and there is no %s", ErrNone, memory)
+		return nil, fmt.Errorf("%w: its files need a folder in memory, and there is no %s", ErrNone, stage.Memory)
 	}
 	p := &program{path: found, room: min(free/4, mostMemory)}
-	if p.folder, err = os.MkdirTemp(memory, "thru-loopback-"); err != nil {
+	if p.folder, err = stage.In(stage.Memory); err != nil {
 		return nil, err
 	}
 	if err = os.Mkdir(p.data(), 0o700); err == nil {
@@ -85,11 +83,11 @@ func freePort() (string, error) {
 }
 
 // data is the folder of its files.
-func (p *program) data() string { return filepath.Join(p.folder, "data") }
+func (p *program) data() string { return p.folder.File("data") }
 
 // write makes a file beside the data, and returns its path.
 func (p *program) write(name, text string) (string, error) {
-	file := filepath.Join(p.folder, name)
+	file := p.folder.File(name)
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 
@@ -99,15 +97,10 @@ func (p *program) start(ctx context.Context, args ...string) error {
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	p.cmd.WaitDelay = time.Second
 	own(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	if err := p.run(); err != nil {
 		p.cmd = nil
 		return err
 	}
-	p.over = make(chan struct{})
-	go func() {
-		defer close(p.over)
-		_ = p.cmd.Wait() // it is killed in the end
-	}()
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
 	for {
@@ -117,12 +110,42 @@ func (p *program) start(ctx context.Context, args ...string) error {
 		}
 		select {
 		case <-p.over:
-			return fmt.Errorf("%s ended at once: %.200q", filepath.Base(p.path), strings.TrimSpace(p.said.String()))
+			return fmt.Errorf("%s ended at once: %.200q", filepath.Base(p.path), strings.TrimSpace(string(p.said.b)))
 		case <-ctx.Done():
 			return fmt.Errorf("%s does not listen: %w", filepath.Base(p.path), context.Cause(ctx))
 		case <-time.After(lookEvery):
 		}
 	}
+}
+
+// run starts it on a thread that lives until it has ended: the kernel ends it with
+// the thread that has started it (PR_SET_PDEATHSIG(2const)).
+func (p *program) run() error {
+	p.over = make(chan struct{})
+	started := make(chan error, 1)
+	go func() {
+		defer close(p.over)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // it is killed in the end
+		}
+	}()
+	return <-started
+}
+
+// saidMost bounds what is kept of what a program says, in bytes.
+const saidMost = 4 << 10
+
+// head keeps the begin of it. It is read when the program has ended.
+type head struct{ b []byte }
+
+// Write keeps what there is room for.
+func (t *head) Write(b []byte) (int, error) {
+	t.b = append(t.b, b[:min(len(b), saidMost-len(t.b))]...)
+	return len(b), nil
 }
 
 // offer makes a file of so many bytes that takes no room: a hole.
@@ -141,7 +164,7 @@ func (p *program) close() error {
 		end(p.cmd)
 		<-p.over
 	}
-	return os.RemoveAll(p.folder)
+	return p.folder.Close()
 }
 
 // server is what clients see of it.

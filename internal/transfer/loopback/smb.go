@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"strings"
 )
 
@@ -45,16 +44,16 @@ func configureSMB(ctx context.Context, p *program, s *Server, pdbedit string, o 
 	if out, err := add.CombinedOutput(); err != nil {
 		return fmt.Errorf("making its user: %w (%.200q)", err, strings.TrimSpace(string(out)))
 	}
-	return p.start(ctx, "-F", "--no-process-group", "-s", conf, "--debug-stdout", "-l", p.folder)
+	return p.start(ctx, "-F", "--no-process-group", "-s", conf, "--debug-stdout", "-l", p.folder.Path)
 }
 
 // smbConf keeps all that Samba writes in the program's folder.
 func (p *program) smbConf(o Options) string {
 	text := "[global]\nserver role = standalone server\nmap to guest = Never\ninterfaces = 127.0.0.1/8\nbind interfaces only = yes\n" +
 		"disable netbios = yes\nload printers = no\ndisable spoolss = yes\nprintcap name = /dev/null\nmax log size = 0\n" +
-		"log file = " + p.folder + "/log\nsmb ports = " + p.port + "\npassdb backend = smbpasswd:" + p.folder + "/smbpasswd\n"
+		"log file = " + p.folder.Path + "/log\nsmb ports = " + p.port + "\npassdb backend = smbpasswd:" + p.folder.Path + "/smbpasswd\n"
 	for _, name := range []string{"private dir", "state directory", "cache directory", "lock directory", "pid directory", "ncalrpc dir"} {
-		dir := filepath.Join(p.folder, strings.ReplaceAll(name, " ", "-"))
+		dir := p.folder.File(strings.ReplaceAll(name, " ", "-"))
 		_ = os.Mkdir(dir, 0o755) // one that is missing, Samba names
 		text += name + " = " + dir + "\n"
 	}

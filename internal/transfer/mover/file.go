@@ -49,6 +49,7 @@ type memory struct {
 	at   int
 }
 
+// Write goes round and round.
 func (m *memory) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		n := copy(m.kept[m.at:], rest)
@@ -178,11 +179,14 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Keep waits until it is on the disk, and gives it its name.
+// Keep waits until it is on the disk with its name.
 func (f *File) Keep() error {
 	err := f.sync()
 	if err == nil {
 		err = f.name()
+	}
+	if err == nil {
+		f.syncFolder()
 	}
 	if err != nil {
 		f.Drop()
@@ -202,6 +206,14 @@ func (f *File) sync() error {
 		return err
 	}
 	return errors.Join(now.Sync(), now.Close())
+}
+
+// syncFolder makes the name durable; not every system can sync a folder.
+func (f *File) syncFolder() {
+	if d, err := os.Open(filepath.Dir(f.target)); err == nil {
+		d.Sync()
+		d.Close()
+	}
 }
 
 // name gives the file its own. A link never replaces what has come there meanwhile.

@@ -7,6 +7,3 @@ import "os"
 // lock holds nothing on this system, where a file in use cannot be removed, or
 // is not protected from another transfer to the same target.
 func lock(*os.File) error { return nil }
-
-// mine is not told here.
-func mine(os.FileInfo) bool { return false }

@@ -5,7 +5,6 @@ package mover
 import (
 	"errors"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,10 +19,4 @@ func lock(f *os.File) error {
 		return nil // a file system without locks
 	}
 	return err
-}
-
-// mine tells of a folder that nobody else may change.
-func mine(info os.FileInfo) bool {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	return ok && info.IsDir() && int(s.Uid) == os.Geteuid() && info.Mode().Perm() == 0o700
 }

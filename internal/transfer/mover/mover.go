@@ -19,6 +19,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/transfer"
+	"thru/internal/transfer/stage"
 )
 
 // Job is one run of all clients together.
@@ -85,6 +86,7 @@ type run struct {
 // Run opens all sessions, then moves all files. The first error ends the others.
 func Run(ctx context.Context, job Job) (Outcome, error) {
 	r := &run{job: job, begin: time.Now(), each: make([]float64, len(job.Clients))}
+	stage.Clear()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if job.Dialer != nil {
@@ -113,6 +115,7 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if b := job.Beside; b != nil {
 		b.Begin(ctx, job.Dialer.Connections)
 	}
+	programs := watchPrograms(sessions)
 	look := host.New().Watch(job.Dialer.face(), os.Getpid())
 	before := look.Read()
 	r.blind = slices.ContainsFunc(sessions, func(s transfer.Session) bool { _, ok := r.outside(s); return ok })
@@ -121,7 +124,10 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	ended := time.Now()
 	stop()
 	r.outcome.Info = sessions[0].Info()
-	r.figures(ended, host.Span(before, look.Read(), r.begin))
+	span := host.Span(before, look.Read(), r.begin)
+	programs.addTo(&span)
+	r.outcome.Run.HereProgram = programs.name
+	r.figures(ended, span)
 	if b := job.Beside; b != nil {
 		b.End()
 	}
@@ -329,6 +335,7 @@ type outlet struct {
 	over  bool
 }
 
+// Read passes on and counts. Only the time of the file itself is this end's.
 func (o *outlet) Read(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

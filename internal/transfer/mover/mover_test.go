@@ -324,32 +324,6 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestClearStages: a file to send goes with the next transfer where who sent it was
-// killed, and stays while it is sent.
-func TestClearStages(t *testing.T) {
-	dir := t.TempDir()
-	var held *os.File
-	for _, name := range []string{"killed", "held"} {
-		folder := filepath.Join(dir, stagePrefix+name)
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.Create(filepath.Join(folder, "file"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		held = f
-	}
-	if err := lock(held); err != nil {
-		t.Fatal(err)
-	}
-	clearStages(dir)
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 || filepath.Base(left[0]) != stagePrefix+"held" {
-		t.Errorf("left: %v", left)
-	}
-}
-
 // TestLongName: a name of any length that the system takes can be a target.
 func TestLongName(t *testing.T) {
 	dir := t.TempDir()

@@ -2,12 +2,13 @@ package mover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"thru/internal/transfer"
+	"thru/internal/transfer/stage"
 )
 
 // A program moves files of this machine, not bytes of this process. So what is
@@ -17,29 +18,6 @@ import (
 func (r *run) outside(s transfer.Session) (transfer.Outside, bool) {
 	o, ok := s.(transfer.Outside)
 	return o, ok && !r.job.Through
-}
-
-// memoryFolder is a folder in memory (shm_overview(7)).
-const memoryFolder = "/dev/shm"
-
-// stagePrefix begins the name of a folder for a file that is to be sent.
-const stagePrefix = "thru-stage-"
-
-// clearStages removes what runs that were killed have left in a folder: files that nobody has locked.
-func clearStages(dir string) {
-	if dir == "" {
-		dir = os.TempDir()
-	}
-	left, _ := filepath.Glob(filepath.Join(dir, stagePrefix+"*", "file"))
-	for _, name := range left {
-		folder := filepath.Dir(name)
-		if info, err := os.Lstat(folder); err != nil || !mine(info) {
-			continue // where others may write, one of theirs could lead anywhere
-		}
-		if removeLeft(name) == nil {
-			os.Remove(folder)
-		}
-	}
 }
 
 // stage gives a client's first file a name on this machine, which all its files
@@ -53,24 +31,16 @@ func (r *run) stage(client int) (name string, remove func(), err error) {
 	if f, ok := from.(*os.File); ok {
 		return f.Name(), func() {}, nil
 	}
-	dir := ""
-	if free, known := Room(memoryFolder); known && free > 2*r.job.Bytes {
-		dir = memoryFolder
-	}
-	clearStages(dir)
-	folder, err := os.MkdirTemp(dir, stagePrefix)
+	folder, err := stage.New(r.job.Bytes)
 	if err != nil {
 		return "", nil, fmt.Errorf("mover: making a file to send: %w", err)
 	}
-	remove = func() { os.RemoveAll(folder) }
-	name = filepath.Join(folder, "file")
+	remove = func() { folder.Close() }
+	name = folder.File("file")
 	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err == nil {
-		remove = func() { os.RemoveAll(folder); out.Close() } // in this order: it is locked until it is gone
-		err = lock(out)
-	}
-	if err == nil {
 		_, err = io.Copy(out, from)
+		err = errors.Join(err, out.Close())
 	}
 	if err != nil {
 		remove()

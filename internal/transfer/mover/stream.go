@@ -57,6 +57,7 @@ type streamReader struct {
 	at, end int64
 }
 
+// Read is of the keyed stream, up to its end.
 func (r *streamReader) Read(p []byte) (int, error) {
 	if r.at >= r.end {
 		return 0, io.EOF
@@ -79,6 +80,7 @@ func (s Stream) checker() *checker {
 	return &checker{stream: s, want: make([]byte, 128<<10), wrong: -1}
 }
 
+// Write compares, and notes the first byte that differs.
 func (c *checker) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {

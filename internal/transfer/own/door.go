@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 const (
 	comeTime   = 15 * time.Second // for the client to come
 	greetTime  = 3 * time.Second  // for a stranger to show the token
-	mostGuests = 32               // connections that have not shown it yet
+	mostGuests = 128              // connections that have not shown it yet
 	pauseTime  = 10 * time.Millisecond
 )
 
@@ -63,9 +64,9 @@ func (d *Door) Await(ctx context.Context) (*net.TCPConn, error) {
 	defer cancel()
 	found := make(chan *net.TCPConn)
 	var guests sync.WaitGroup
-	places := make(chan struct{}, mostGuests)
+	in := &lobby{}
 	for _, l := range d.all {
-		guests.Go(func() { d.take(ctx, l, places, found) })
+		guests.Go(func() { d.take(ctx, l, in, found) })
 	}
 	var conn *net.TCPConn
 	select {
@@ -83,7 +84,7 @@ func (d *Door) Await(ctx context.Context) (*net.TCPConn, error) {
 }
 
 // take lets guests show what they have, until the listener is closed.
-func (d *Door) take(ctx context.Context, l net.Listener, places chan struct{}, found chan<- *net.TCPConn) {
+func (d *Door) take(ctx context.Context, l net.Listener, in *lobby, found chan<- *net.TCPConn) {
 	var guests sync.WaitGroup
 	defer guests.Wait()
 	for {
@@ -95,24 +96,52 @@ func (d *Door) take(ctx context.Context, l net.Listener, places chan struct{}, f
 			time.Sleep(pauseTime)
 			continue
 		}
-		select {
-		case places <- struct{}{}:
-		default:
+		if !d.isMeant(c) {
 			c.Close()
 			continue
 		}
+		in.enter(c)
 		guests.Go(func() {
-			defer func() { <-places }()
-			d.ask(ctx, c.(*net.TCPConn), found)
+			defer in.leave(c)
+			d.ask(ctx, c.(*net.TCPConn), in, found)
 		})
 	}
 }
 
+// lobby holds the connections that have not shown the token yet, the oldest first.
+type lobby struct {
+	mu     sync.Mutex
+	guests []net.Conn
+}
+
+// enter lets one in. Where it is full the oldest goes: a client shows its token at
+// once, and who is silent has been there longer.
+func (l *lobby) enter(c net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.guests) >= mostGuests {
+		l.guests[0].Close()
+		l.guests = l.guests[1:]
+	}
+	l.guests = append(l.guests, c)
+}
+
+// leave takes one out; false where it had to go before.
+func (l *lobby) leave(c net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.guests, c)
+	if i >= 0 {
+		l.guests = slices.Delete(l.guests, i, i+1)
+	}
+	return i >= 0
+}
+
 // ask hands a connection on that shows the token in time, or closes it.
-func (d *Door) ask(ctx context.Context, c *net.TCPConn, found chan<- *net.TCPConn) {
+func (d *Door) ask(ctx context.Context, c *net.TCPConn, in *lobby, found chan<- *net.TCPConn) {
 	hurry := context.AfterFunc(ctx, func() { c.Close() })
 	c.SetDeadline(time.Now().Add(greetTime))
-	if d.isMeant(c) && d.knows(c) && hurry() {
+	if d.knows(c) && in.leave(c) && hurry() {
 		c.SetDeadline(time.Time{})
 		select {
 		case found <- c:
@@ -124,7 +153,7 @@ func (d *Door) ask(ctx context.Context, c *net.TCPConn, found chan<- *net.TCPCon
 }
 
 // isMeant tells whether a connection is from where the client is.
-func (d *Door) isMeant(c *net.TCPConn) bool {
+func (d *Door) isMeant(c net.Conn) bool {
 	at, ok := c.RemoteAddr().(*net.TCPAddr)
 	return ok && (!d.from.IsValid() || at.AddrPort().Addr().Unmap().WithZone("") == d.from)
 }

@@ -76,6 +76,7 @@ func parseVersion(out string) (version, bool) {
 	return v, err == nil && n == 3 && v.major >= 0 && v.minor >= 0 && v.patch >= 0
 }
 
+// String is as the program says it.
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch) }
 
 func (v version) atLeast(major, minor int) bool {

@@ -23,6 +23,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/transfer"
+	"thru/internal/transfer/stage"
 )
 
 const port = "873"
@@ -245,12 +246,12 @@ func (s *session) fetch(ctx context.Context, p, local string, progress func(int6
 	if err != nil {
 		return 0, err
 	}
-	folder, err := stage(size)
+	folder, err := stage.New(size)
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(folder)
-	return s.take(ctx, p, filepath.Join(folder, "file"), progress)
+	defer folder.Close()
+	return s.take(ctx, p, folder.File("file"), progress)
 }
 
 // take has the program write a file to a path, and returns the size that it had.
@@ -328,12 +329,12 @@ func (s *session) get(ctx context.Context, p string, w io.Writer) (n int64, err 
 	if err != nil {
 		return 0, err
 	}
-	folder, err := stage(size)
+	folder, err := stage.New(size)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	local := filepath.Join(folder, "file")
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	local := folder.File("file")
 	if _, err := s.land(ctx, p, local, nil); err != nil {
 		return 0, err
 	}
@@ -350,12 +351,12 @@ func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, ov
 	if err := checkName(p); err != nil {
 		return err
 	}
-	folder, err := stage(size)
+	folder, err := stage.New(size)
 	if err != nil {
 		return fmt.Errorf("rsync: putting %q: %w", p, err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	local := filepath.Join(folder, "file")
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	local := folder.File("file")
 	// For everyone, as the copy at the server shall be; the folder is for nobody else.
 	file, err := os.OpenFile(local, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -422,12 +423,12 @@ func (s *session) Remove(ctx context.Context, p string) (err error) {
 	if _, err := s.file(ctx, p); err != nil {
 		return err
 	}
-	empty, err := stage(0)
+	empty, err := stage.New(0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(empty)) }()
+	defer func() { err = errors.Join(err, empty.Close()) }()
 	dir, name := path.Split(p)
-	_, err = s.call(ctx, transfer.ErrReadOnly, nil, "--recursive", "--delete", "--include=/"+name, "--exclude=*", "--", empty+"/", s.target(dir))
+	_, err = s.call(ctx, transfer.ErrReadOnly, nil, "--recursive", "--delete", "--include=/"+name, "--exclude=*", "--", empty.Path+"/", s.target(dir))
 	return err
 }

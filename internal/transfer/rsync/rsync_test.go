@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/transfer"
+	"thru/internal/transfer/stage"
 	"thru/internal/transfer/transfertest"
 )
 
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
 	transfertest.Run(t, transfertest.Suite{Start: daemon, New: New, Dials: true, Large: 16 << 20})
-	left, err := filepath.Glob(filepath.Join(memory, stageName()+"*"))
+	left, err := filepath.Glob(filepath.Join(stage.Memory, fmt.Sprintf("thru-stage-%d-*", os.Getpid())))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}

@@ -1,6 +1,10 @@
-package mover
+package stage
 
-import "golang.org/x/sys/unix"
+import (
+	"cmp"
+
+	"golang.org/x/sys/unix"
+)
 
 // Room is how many bytes an unprivileged user may still write to the file
 // system of a folder; false where it is not known.
@@ -9,5 +13,5 @@ func Room(dir string) (int64, bool) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false
 	}
-	return int64(s.Bavail) * s.Bsize, true
+	return int64(s.Bavail) * cmp.Or(s.Frsize, s.Bsize), true // f_bavail counts fragments (statvfs(3))
 }

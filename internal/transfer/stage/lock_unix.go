@@ -1,0 +1,27 @@
+//go:build unix && !solaris
+
+package stage
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock holds an open folder until it is closed, or this process ends in whatever
+// way; false where another one holds it, or the file system has no locks.
+func lock(f *os.File) (held bool, err error) {
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, errLocked
+	}
+	return err == nil, nil
+}
+
+// mine tells of a folder that nobody else may change.
+func mine(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int(s.Uid) == os.Geteuid() && info.Mode().Perm() == 0o700
+}

@@ -1,0 +1,104 @@
+package stage
+
+import (
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"thru/internal/transfer"
+)
+
+// TestFolder: it is private, stays while it is in use, and goes with all it holds.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	f, err := In(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(f.Path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
+		t.Error(info.Mode(), err)
+	}
+	if err := os.WriteFile(f.File("secret"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clear(dir)
+	if _, err := os.Stat(f.File("secret")); err != nil {
+		t.Error("one in use is cleared:", err)
+	}
+	for range 2 {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestFull: no folder is made for what has no room.
+func TestFull(t *testing.T) {
+	if _, known := Room(os.TempDir()); !known {
+		t.Skip("the room of a file system is not known here")
+	}
+	if f, err := New(math.MaxInt64); !errors.Is(err, transfer.ErrFull) {
+		t.Error(f, err)
+	}
+}
+
+// inFolder is set for the process of TestKilled that is to be killed.
+const inFolder = "THRU_TEST_STAGE"
+
+// TestKilled: what a killed process leaves goes with the next one; what is not a
+// private folder of this user stays.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv(inFolder); dir != "" {
+		f, err := In(dir)
+		if err == nil {
+			err = os.WriteFile(f.File("secret"), []byte("x"), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Stdout.WriteString("made\n")
+		select {} // until it is killed
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("no locks of folders there: nothing is cleared")
+	}
+	dir := t.TempDir()
+	shared, link := filepath.Join(dir, prefix+"shared"), filepath.Join(dir, prefix+"link")
+	for _, err := range []error{os.Mkdir(shared, 0o700), os.Chmod(shared, 0o755), os.Symlink(t.TempDir(), link)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$")
+	child.Env = append(os.Environ(), inFolder+"="+dir)
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 5)
+	if _, err := out.Read(said); err != nil || string(said) != "made\n" {
+		t.Fatalf("%q, %v", said, err)
+	}
+	clear(dir)
+	if left, _ := os.ReadDir(dir); len(left) != 3 {
+		t.Errorf("while it lives: %v", left)
+	}
+	child.Process.Kill()
+	child.Wait()
+	clear(dir)
+	left, _ := os.ReadDir(dir)
+	if len(left) != 2 || !strings.HasSuffix(left[0].Name(), "link") || !strings.HasSuffix(left[1].Name(), "shared") {
+		t.Errorf("left: %v", left)
+	}
+}
