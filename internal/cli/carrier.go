@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
 	"thru/internal/control"
 	"thru/internal/fault"
@@ -37,6 +33,7 @@ type carrier struct {
 
 	told     *measure.Transfer // of the document; nil until Greet
 	info     transfer.Info     // of the latest session with the server
+	beside   string            // between the URL's name and that of generated data, where something has the first
 	mark     string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
 	made     []string          // files at the server that are to go again
 	warnings []string
@@ -112,12 +109,12 @@ func (m *carrier) Greet(ctx context.Context, t *measure.Transfer) error {
 		return m.unopened(err)
 	}
 	defer s.Close()
-	size, err := s.Size(ctx, m.target.path)
 	m.told = t
-	m.note(s.Info())
+	defer func() { m.note(s.Info()) }()
 	if m.generates() || m.uploads() {
-		return m.vacant(err)
+		return m.vacant(ctx, s)
 	}
+	size, err := s.Size(ctx, m.target.path)
 	if err != nil {
 		return err
 	}
@@ -162,19 +159,6 @@ func (m *carrier) local() error {
 	return err
 }
 
-// vacant refuses to write where something is already, by what asking for its size came to.
-func (m *carrier) vacant(err error) error {
-	switch {
-	case errors.Is(err, transfer.ErrMissing):
-		return nil
-	case err != nil:
-		return err
-	case m.cmd.Overwrite:
-		return nil
-	}
-	return fault.Failf("--overwrite replaces it, or name another", "cli: %s: %w", m.target, transfer.ErrExists)
-}
-
 // margin is how much of a disk is left free, in bytes.
 const margin = 64 << 20
 
@@ -189,25 +173,6 @@ func (m *carrier) room() error {
 			unit.Size(m.size), unit.Size(margin), unit.Size(free), filepath.Dir(to), transfer.ErrFull)
 	}
 	return nil
-}
-
-// name is that of a file of a client at the server.
-func (m *carrier) name(suffix string) func(client, file int) string {
-	several := m.cmd.Many > 1 && (m.uploads() || m.generates())
-	return func(client, file int) string {
-		n := m.target.path
-		if suffix != "" { // what comes behind it must fit as well (NAME_MAX)
-			dir, base := path.Split(n)
-			n = dir + strings.ToValidUTF8(base[:min(len(base), 200)], "")
-		}
-		if several {
-			n += fmt.Sprintf(".%d", client+1)
-		}
-		if suffix != "" {
-			n += fmt.Sprintf("%s-%s-%d", suffix, m.mark, file)
-		}
-		return n
-	}
 }
 
 // Settle chooses how much is generated, and has it uploaded where it is to be downloaded.
@@ -227,7 +192,7 @@ func (m *carrier) Settle(ctx context.Context, t *measure.Transfer) error {
 	if err := m.room(); err != nil {
 		return err
 	}
-	_, err := m.put(ctx, upload{name: m.name(""), from: m.generated, size: m.size, files: 1, clients: m.cmd.Many, overwrite: m.cmd.Overwrite})
+	_, err := m.put(ctx, upload{name: m.name(m.beside), from: m.generated, size: m.size, files: 1, clients: m.cmd.Many, overwrite: m.replaces()})
 	return err
 }
 
@@ -289,16 +254,18 @@ func (m *carrier) Move(ctx context.Context, layer string, beside control.Beside)
 
 // moveUp uploads generated data, or over the disk the file itself, which stays.
 func (m *carrier) moveUp(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
-	from, suffix, kept := m.generated, "", m.cmd.Keep
+	from, suffix, overwrite, kept := m.generated, m.beside, m.replaces(), m.cmd.Keep
 	switch {
 	case layer == measure.LayerWhole:
-		from, kept = func(int64) (io.ReadCloser, error) { return os.Open(m.cmd.fromFile()) }, true
+		from, suffix, kept = func(int64) (io.ReadCloser, error) { return os.Open(m.cmd.fromFile()) }, "", true
 	case m.cmd.fromFile() != "": // beside the place of the file, which comes last
-		suffix, kept = ".thru-memory", false
+		suffix, overwrite, kept = ".thru-memory", true, false
 	}
-	before := len(m.made)
 	name := m.name(suffix)
-	run, err := m.put(ctx, upload{name, from, m.size, 1, m.cmd.Many, m.cmd.Overwrite || suffix != "", m.sums(layer), beside})
+	run, err := m.put(ctx, upload{name, from, m.size, 1, m.cmd.Many, overwrite, m.sums(layer), beside})
+	if kept && (err == nil || overwrite) { // with overwrite it may be all that there is of that name
+		m.keep(name)
+	}
 	if err != nil {
 		return run, err
 	}
@@ -309,9 +276,6 @@ func (m *carrier) moveUp(ctx context.Context, layer string, beside control.Besid
 	}
 	if !m.cmd.Unread {
 		m.readBack(ctx, name(0, 0), &run)
-	}
-	if kept {
-		m.made = slices.Delete(m.made, before, len(m.made))
 	}
 	return run, ctx.Err()
 }
@@ -343,7 +307,7 @@ func (m *carrier) readBack(ctx context.Context, name string, run *measure.Transf
 // moveDown downloads: to nowhere or to memory, or over the disk to the file.
 func (m *carrier) moveDown(ctx context.Context, layer string, beside control.Beside) (measure.TransferRun, error) {
 	job := mover.Job{
-		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(""), Dialer: m.dialer, Watch: m.live, Beside: beside,
+		Direction: measure.Download, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: m.size, Name: m.name(m.beside), Dialer: m.dialer, Watch: m.live, Beside: beside,
 		Sink: m.sink, Sum: m.sums(layer),
 	}
 	if m.generates() {
@@ -363,7 +327,7 @@ func (m *carrier) moveDown(ctx context.Context, layer string, beside control.Bes
 // sink is where a download goes that ends at no disk.
 func (m *carrier) sink(int, int) (mover.Sink, error) {
 	if m.cmd.To == toMemory {
-		return mover.Memory(), nil
+		return mover.Memory(m.cmd.Many), nil
 	}
 	return mover.Nowhere(), nil
 }
@@ -419,20 +383,6 @@ func (m *carrier) folder() (string, error) {
 		return "", fmt.Errorf("cli: finding the folder of %s: %w", file, err)
 	}
 	return dir, nil
-}
-
-// cleanTime bounds the removal of what was made, also after an interrupt.
-const cleanTime = 10 * time.Second
-
-// Clean removes what was made for the measurement's sake.
-func (m *carrier) Clean() error {
-	if m.cmd.Keep {
-		m.made = slices.DeleteFunc(m.made, func(n string) bool { return n == m.target.path })
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cleanTime)
-	defer cancel()
-	slices.Sort(m.made)
-	return mover.Remove(ctx, m.client(), slices.Compact(m.made))
 }
 
 // Warnings are what is to be said of the transfers.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,7 +53,7 @@ type transferCmd struct {
 	Size       string `group:"What" name:"size" placeholder:"SIZE" help:"Bytes of generated data, of each client (default: what lasts 10 s, by a short trial)."`
 	Many       int    `group:"What" name:"many" placeholder:"N" default:"1" help:"Clients at once."`
 	Small      int    `group:"What" name:"small" placeholder:"N" help:"Also N files of 64 KiB, one after the other, against the large one: they are uploaded, and removed."`
-	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there."`
+	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there. At the server with the file of --from, or with --keep; other generated data lies beside it."`
 	Keep       bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
 	NoDisk     bool   `group:"What" name:"no-disk" help:"Do not measure the disk here apart: what it carries is told by the time that the transfer spent in its file."`
 	NoCeiling  bool   `group:"What" name:"no-ceiling" help:"Do not measure the client on this machine alone, which takes up to 3 s."`
@@ -255,8 +256,11 @@ const longestPassword = 4096
 
 // password reads it once, when the server asks.
 func (c *transferCmd) password(e *env) func() (string, error) {
+	var mu sync.Mutex // clients log in at once
 	var known *string
 	return func() (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		if known != nil {
 			return *known, nil
 		}

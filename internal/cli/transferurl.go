@@ -32,6 +32,9 @@ func (u transferURL) String() string {
 	if u.user != "" {
 		shown.User = url.User(u.user)
 	}
+	if u.port != "" && u.user == "" { // else what stands before @ could be a password
+		shown.RawPath = strings.ReplaceAll(shown.EscapedPath(), "@", "%40")
+	}
 	return shown.String()
 }
 
@@ -40,6 +43,9 @@ func (u transferURL) String() string {
 func parseTransferURL(text string) (transferURL, error) {
 	const like = "such as sftp://user@host/folder/file or smb://user@host/share/file"
 	u, err := url.Parse(text)
+	if err != nil && strings.Contains(text, "@") { // part of it may be a password, so none of it is told
+		return transferURL{}, fault.Usagef(like+"; the password comes by THRU_PASSWORD or --password-stdin", "what stands there is no URL of a file")
+	}
 	if len(text) > longestURL || err != nil || u.Host == "" || u.Scheme == "" || u.Opaque != "" {
 		return transferURL{}, fault.Usagef(like, "%.200q is no URL of a file", text)
 	}
@@ -56,6 +62,8 @@ func parseTransferURL(text string) (transferURL, error) {
 		return t, fault.Usagef(like, "port %s is none", t.port)
 	case t.host == "" || strings.HasPrefix(t.host, "-") || strings.HasPrefix(t.user, "-"):
 		return t, fault.Usagef(like, "%.200q names no host", text)
+	case t.port != "" && u.User == nil && strings.Contains(text, "@"): // USER:1/2@HOST reads as port 1
+		return transferURL{}, fault.Usagef("encode @ as %40 where it belongs to the name; a password comes by THRU_PASSWORD or --password-stdin", "an @ stands behind a port")
 	case u.RawQuery != "" || u.Fragment != "":
 		return t, fault.Usagef("encode ? as %3F and # as %23 where they belong to the name", "a URL of a transfer has no query")
 	}

@@ -18,6 +18,11 @@ func TestTransferURL(t *testing.T) {
 		{"SMB://host:4450/share/a%20b", transferURL{"smb", "", "host", "4450", "share/a b"}, "smb://host:4450/share/a%20b", ""},
 		{"smb://[fd00::2]:445/s/f%3Fx", transferURL{"smb", "", "fd00::2", "445", "s/f?x"}, "smb://[fd00::2]:445/s/f%3Fx", ""},
 		{"smb://anna:secret@host/share/a", transferURL{}, "", "a password does not belong"},
+		{"ftp://anna:secret/1@host/a", transferURL{}, "", "no URL"},
+		{"ftp://anna:secret%@host/a", transferURL{}, "", "no URL"},
+		{"ftp://secret:12/3@host/a", transferURL{}, "", "an @ stands behind a port"},
+		{"ftp://host:21/a%40b", transferURL{"ftp", "", "host", "21", "a@b"}, "ftp://host:21/a%40b", ""},
+		{"ftp://anna@host:21/a@b", transferURL{"ftp", "anna", "host", "21", "a@b"}, "ftp://anna@host:21/a@b", ""},
 		{"smb1://host/share/a", transferURL{}, "", "SMB1 is refused"},
 		{"cifs://host/share/a", transferURL{}, "", "SMB1 is refused"},
 		{"thru://host:5201/srv/a", transferURL{"thru", "", "host", "5201", "srv/a"}, "thru://host:5201/srv/a", ""},
@@ -59,7 +64,7 @@ func TestTransferURL(t *testing.T) {
 }
 
 func FuzzTransferURL(f *testing.F) {
-	for _, s := range []string{"smb://anna@host/share/a", "ftp://[::1]:21/a%0ab", "sftp://a:b@c/d"} {
+	for _, s := range []string{"smb://anna@host/share/a", "ftp://[::1]:21/a%0ab", "sftp://a:b@c/d", "ftp://h:21/a%40b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -61,6 +61,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Transfer: &t,
 	}
 	err := r.transfer(ctx, doc, x)
+	r.Watch.Checking("removing what was made for the measurement")
 	if cerr := x.Mover.Clean(); cerr != nil {
 		doc.Warnings = append(doc.Warnings, "what was made for the measurement could not be removed: "+cerr.Error())
 	}
@@ -312,11 +313,11 @@ func tooShort(t *measure.Transfer) string {
 		if run.Bps == nil || run.ElapsedNs >= enough {
 			continue
 		}
-		wanted := unit.Size(int64(run.Bps.Value / 8 * max(10, float64(enough)/1e9)))
+		wanted := unit.Size(int64(run.Bps.Value/8*max(10, float64(enough)/1e9)) / int64(max(t.Asked.Clients, 1)))
 		if rtt > 0 && fewTrips*rtt > run.ElapsedNs {
-			return fmt.Sprintf("the transfer took %s, %d round trips: too short for windows that grow with it; take %s", unit.Duration(run.ElapsedNs), run.ElapsedNs/rtt, wanted)
+			return fmt.Sprintf("the transfer took %s, %d round trips: too short for windows that grow with it; take %s for each client", unit.Duration(run.ElapsedNs), run.ElapsedNs/rtt, wanted)
 		}
-		return fmt.Sprintf("the transfer took %s: too short for a sure figure; %s would last longer", unit.Duration(run.ElapsedNs), wanted)
+		return fmt.Sprintf("the transfer took %s: too short for a sure figure; %s for each client would last longer", unit.Duration(run.ElapsedNs), wanted)
 	}
 	return ""
 }

@@ -74,6 +74,11 @@ func (f *flow) raiseWindow(e *end, rttNs float64) *measure.Remedy {
 	}
 	streams := float64(max(1, f.cell.Streams))
 	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, mss), measure.MaxWindow))
+	for _, s := range e.streams() {
+		if s.Window.Usable > window { // what is set must not become less
+			return advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
+		}
+	}
 	m := e.mender().Window(window, e.sends())
 	r := e.remedy(m)
 	if len(m.Commands) > 0 {

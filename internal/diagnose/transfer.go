@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -12,6 +13,7 @@ import (
 // Bars of what is said of a transfer.
 const (
 	reachedShare = 0.85 // of a layer's rate: from there ...
+	nearlyMore   = 1.05 // a layer that is exceeded by more carries "about as much"
 	beyondShare  = 1.25 // ... to here that layer binds; what carried more did not hang on it
 	waitedShare  = 60.0 // percent of the time spent in this end's file: then it binds
 	busyCores    = 0.85 // of one CPU, used by this process: one stream fills it
@@ -19,6 +21,7 @@ const (
 	farNs        = 1e6  // round trip in ns from which waiting for answers costs
 	briefNs      = 1e9  // a run shorter than this says little
 	windowLow    = 0.6  // of window over round trip: a rate from here ...
+	nearLow      = 0.2  // the same on a short way, where a window also waits for the program to wake up
 	sentLow      = 0.4  // the same of a send buffer, in which a kernel counts its own overhead
 	windowHigh   = 1.3  // ... to here is that of the window, or of the requests under way
 )
@@ -51,6 +54,7 @@ func Transfer(d *measure.Document) {
 		Cause: o.cause, Where: o.where, Confidence: o.confidence, Summary: line(o.text), Evidence: numbers(o.evidence),
 		Effect: o.effect, Next: o.next, Remedy: o.remedy, Healthy: o.healthy, Source: "causes.md; docs/transfer.md",
 	}
+	f.Next = strings.Replace(f.Next, "--link-rate", "thru test --link-rate", 1) // which no transfer has
 	if c.brief(layer) && f.Confidence != measure.Possible {
 		f.Confidence, f.Next = measure.Possible, "a larger --size: this run took under a second"
 	}
@@ -207,6 +211,9 @@ func (c *course) networkCell() *measure.Cell {
 // network says what holds the network itself, where its own test knows.
 func (c *course) network(bps float64, p measure.Proof) *bound {
 	o := binds(CauseNetwork, measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
+	if c.bps > nearlyMore*bps {
+		o.text = fmt.Sprintf("the network carries about as much, %s from memory to memory when it was tested", unit.Rate(bps))
+	}
 	o.at(measure.Where{Place: measure.AtPath}).by(p)
 	cell := c.networkCell()
 	if cell == nil {
@@ -259,6 +266,9 @@ func (c *course) buffer() *bound {
 	case s.TCP.RecvWnd != nil && int64(*s.TCP.RecvWnd) > 0: // what the kernel makes of the buffer is its own
 		window, counter = int64(*s.TCP.RecvWnd), "tcp_info.rcv_wnd"
 	}
+	if rtt < farNs && c.halfOfNetwork() {
+		least = nearLow
+	}
 	if share := passes / float64(window); share < least || share > most {
 		return nil
 	}
@@ -271,6 +281,13 @@ func (c *course) buffer() *bound {
 	o.costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
 	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
 	return o
+}
+
+// halfOfNetwork tells whether memory to memory, with the kernel's own buffers, the
+// network carries more than twice as much.
+func (c *course) halfOfNetwork() bool {
+	net, known := c.rate(measure.LayerNetwork)
+	return known && c.bps < net/2
 }
 
 // inRoundTrip is what a connection carries in a round trip, in bytes.

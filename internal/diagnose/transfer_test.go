@@ -95,6 +95,13 @@ func TestTransferBinds(t *testing.T) {
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 65536, Usable: 65536} })
 			}, memory, "send-buffer", measure.Certain},
+		{"a buffer that was set, on a short way with busy CPUs", measure.Transfer{Asked: measure.Amount{BufferBytes: 4096}}, map[string]float64{net: 8600, memory: 488},
+			func(m, _ *measure.TransferRun) {
+				m.HereCPU = &measure.CPUFigure{Pct: 99, WorkerCores: new(0.58)}
+				m.Sockets = connection(0.05, func(s *measure.Stream) {
+					s.Window, s.TCP.RecvWnd = measure.Buffer{Asked: 4096, Usable: 4096}, new(uint32(10<<10))
+				})
+			}, memory, "receive-window", measure.Likely},
 		{"a buffer that is large enough", measure.Transfer{Asked: measure.Amount{BufferBytes: 4 << 20}}, map[string]float64{net: 900, memory: 25},
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 4 << 20, Usable: 4 << 20} })
@@ -177,6 +184,7 @@ func TestTransferNetwork(t *testing.T) {
 		{"a guess is not the cause", []measure.Finding{guess}, 1, 96, "network loss", measure.Certain},
 		{"four clients against one stream", []measure.Finding{full}, 1, 96, linkFull, measure.Likely},
 		{"four clients against four streams", []measure.Finding{full}, 4, 96, linkFull, measure.Certain},
+		{"more than it carried in its own test", []measure.Finding{full}, 1, 119, linkFull, measure.Certain},
 		{"a network that is not filled", []measure.Finding{full, off}, 1, 30, "app-limited", measure.Likely},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -191,6 +199,9 @@ func TestTransferNetwork(t *testing.T) {
 			var causes []string
 			for _, f := range d.Findings {
 				causes = append(causes, f.Cause)
+			}
+			if tt.mbps > 100 && !strings.Contains(d.Transfer.Why, "about as much") {
+				t.Error(d.Transfer.Why)
 			}
 			if f := d.Findings[0]; strings.Join(causes, " ") != tt.causes || f.Confidence != tt.confidence || f.Healthy != (f.Cause == linkFull) {
 				t.Errorf("%v, first %+v; want %s, %s", causes, f, tt.causes, tt.confidence)

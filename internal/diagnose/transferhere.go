@@ -116,8 +116,11 @@ const leastBusy = 0.25
 // isBusy tells whether all CPUs of a host are busy, and the transfer's process is
 // among those that want them.
 func isBusy(cpu *measure.CPUFigure) bool {
-	return cpu != nil && cpu.Pct >= busyMachine && (cpu.WorkerCores == nil || *cpu.WorkerCores >= leastBusy)
+	return allBusy(cpu) && (cpu.WorkerCores == nil || *cpu.WorkerCores >= leastBusy)
 }
+
+// allBusy tells whether no CPU of a host is free, whoever fills them.
+func allBusy(cpu *measure.CPUFigure) bool { return cpu != nil && cpu.Pct >= busyMachine }
 
 // busyHere says that all CPUs of this end are busy in a run, and with whose work.
 func (c *course) busyHere(run *measure.TransferRun) *bound {

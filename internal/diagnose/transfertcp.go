@@ -69,7 +69,7 @@ func (c *course) heldByTCP() *bound {
 	}
 	held := c.sendRoom(f)
 	for n, r := range rules() {
-		if !slices.Contains(ofConnections(), r.Cause) || c.isDisproved(r.Cause) {
+		if !slices.Contains(ofConnections(), r.Cause) || c.isDisproved(r.Cause) || c.isOff(r.Cause, f) {
 			continue
 		}
 		if o := r.judge(f); o != nil && o.state == holds && c.isSure(r.Cause, o) {
@@ -96,15 +96,26 @@ func ofConnections() []string {
 	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "policer", "reordering", "loss", "shaper", "sack-off"}
 }
 
-// isDisproved tells of causes that the network's own test did not meet: memory to
-// memory it carried more. By thru's own protocol it also had the same senders.
+// isDisproved tells of causes of the path that the network's own test did not
+// meet: memory to memory it carried more.
 func (c *course) isDisproved(cause string) bool {
 	net, known := c.rate(measure.LayerNetwork)
-	of := []string{"shaper", "policer", "mtu-black-hole", "broken-tso"}
-	if c.t.Protocol == "thru" {
-		of = append(of, "paced")
+	return known && c.bps < reachedShare*net && slices.Contains([]string{"shaper", "policer", "mtu-black-hole", "broken-tso"}, cause)
+}
+
+// isOff tells of causes that one figure alone speaks for. On a way so short that no
+// window is too small the kernel tunes it well enough; and data that waits a moment
+// for a busy CPU leaves the window open.
+func (c *course) isOff(cause string, f *flow) bool {
+	switch base, known := f.baseRTT(); cause {
+	case "receive-window":
+		return known && base < farNs && c.t.Asked.BufferBytes == 0
+	case "slow-reader":
+		held, _, told := f.windowHeld()
+		behind, seen := f.unreadShare()
+		return told && seen && held < rwndClear && behind <= unreadBar
 	}
-	return known && c.bps < reachedShare*net && slices.Contains(of, cause)
+	return false
 }
 
 // isSure leaves out what is merely possible, where the other rules of a transfer

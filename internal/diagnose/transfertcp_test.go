@@ -107,6 +107,7 @@ func TestTransferServer(t *testing.T) {
 			m.ThereHost = &measure.HostSpan{CPUs: make([]measure.CPU, 4), Quota: &measure.QuotaSpan{CPUs: 0.2, Periods: 100, Throttled: 96}}
 		}, "cpu-quota", measure.AtSender, ""},
 		{"the client's window holds a download up", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, held)), "receive-window", measure.AtReceiver, "local"},
+		{"no window is too small for a short way", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(0.2, 100, held)), "app-limited", measure.AtSender, ""},
 		{"the server's send buffer", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, full)), "send-buffer", measure.AtSender, ""},
 		{"this end's send buffer", up, map[string]float64{net: 900, memory: 57.9}, here(carried(20, 100, full)), "send-buffer", measure.AtSender, "local"},
 		{"the server offers no more", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, idle)), "app-limited", measure.AtSender, ""},

@@ -133,6 +133,9 @@ func newDisks(tests []measure.DiskTest) (all []titled) {
 	return all
 }
 
+// allCPUs is from where on no CPU is free, in percent of the machine.
+const allCPUs = 95
+
 // diskRunText is what one pattern reached.
 func diskRunText(r *measure.DiskRun) string {
 	var parts []string
@@ -152,6 +155,9 @@ func diskRunText(r *measure.DiskRun) string {
 	}
 	if r.CPU != nil {
 		parts = append(parts, "CPU "+stat.ThreeDigits(r.CPU.Cores)+" cores")
+		if r.CPU.Pct >= allCPUs && r.Target == "" {
+			parts = append(parts, "all of them busy: the disk may give more")
+		}
 	}
 	return strings.Join(parts, ", ")
 }

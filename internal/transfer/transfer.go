@@ -23,6 +23,7 @@ var (
 	ErrExists   = errors.New("there is something of that name already")
 	ErrShort    = errors.New("fewer bytes came than the server had said")
 	ErrLong     = errors.New("more bytes came than the server had said")
+	ErrEndless  = errors.New("the server goes on and on before any file was asked for")
 	ErrUnknown  = errors.New("the server's certificate or host key is not known")
 	ErrDenied   = errors.New("the server does not let this user read it")
 	ErrName     = errors.New("a name that no server is asked for")

@@ -26,8 +26,9 @@ const defaultBlock = 256 << 10
 // Wires are the connections of one session. They count what moves, so that
 // silence is seen, and they end with the context of what is under way.
 type Wires struct {
-	cfg   Config
-	moved atomic.Int64
+	cfg     Config
+	moved   atomic.Int64
+	endless atomic.Pointer[func()] // called when a login has moved more than any does
 
 	mu   sync.Mutex
 	open map[*wire]bool // true: carries data alone
@@ -129,6 +130,25 @@ func (w *Wires) Guard(ctx context.Context) (context.Context, func(error) error) 
 	}
 }
 
+// mostLogin bounds the bytes of a login either way: the largest known, of long chains
+// of certificates and tickets, have some 100 KiB.
+const mostLogin = 1 << 20
+
+// Greet is Guard for the login, which ends with ErrEndless where a server floods: that
+// is no silence.
+func (w *Wires) Greet(ctx context.Context) (context.Context, func(error) error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	flood := func() { cancel(ErrEndless) }
+	w.endless.Store(&flood)
+	watched, done := w.Guard(ctx)
+	return watched, func(err error) error {
+		w.endless.Store(nil)
+		err = done(err)
+		cancel(nil)
+		return err
+	}
+}
+
 // silence calls give where nothing moved for the whole time.
 func (w *Wires) silence(give context.CancelCauseFunc) *watch {
 	timeout := w.cfg.Timeout
@@ -195,7 +215,11 @@ type wire struct {
 // Read counts.
 func (c *wire) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.of.moved.Add(int64(n))
+	if moved := c.of.moved.Add(int64(n)); moved > mostLogin {
+		if flood := c.of.endless.Load(); flood != nil {
+			(*flood)()
+		}
+	}
 	return n, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -156,3 +157,43 @@ func TestMost(t *testing.T) {
 type brokenWriter struct{ err error }
 
 func (b brokenWriter) Write([]byte) (int, error) { return 0, b.err }
+
+// TestGreet: a server that never stops at the login ends it, and one that sends a file does not.
+func TestGreet(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flood sync.WaitGroup
+	defer flood.Wait()
+	defer l.Close()
+	flood.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for err == nil {
+				_, err = conn.Write(make([]byte, 64<<10))
+			}
+			conn.Close()
+		}
+	})
+	for _, login := range []bool{true, false} {
+		w := NewWires(Config{Timeout: time.Minute})
+		guard := w.Guard
+		if login {
+			guard = w.Greet
+		}
+		ctx, done := guard(t.Context())
+		conn, err := w.Data(ctx, l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.CopyN(io.Discard, conn, 8*mostLogin)
+		if err = done(err); login != errors.Is(err, ErrEndless) || login != (n < 8*mostLogin) {
+			t.Errorf("login %t: %d bytes, %v", login, n, err)
+		}
+		w.Close()
+	}
+}

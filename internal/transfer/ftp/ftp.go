@@ -71,7 +71,7 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	} else {
 		s.info.Details = append(s.info.Details, "password and data in clear text")
 	}
-	watched, done := s.wires.Guard(ctx)
+	watched, done := s.wires.Greet(ctx)
 	if err := done(s.open(watched)); err != nil {
 		return nil, errors.Join(err, s.wires.Close())
 	}

@@ -30,11 +30,18 @@ func (void) Write(p []byte) (int, error) { return len(p), nil }
 func (void) Keep() error                 { return nil }
 func (void) Drop()                       {}
 
-// memoryBytes is how much of a file lies in memory at a time.
-const memoryBytes = 64 << 20
+// How much of a download lies in memory at a time, in bytes: of each file, and of all
+// clients together. It is more than the caches of a CPU hold.
+const (
+	memoryBytes = 64 << 20
+	memoryTotal = 256 << 20
+)
 
-// Memory copies everything into memory once, the newest over the oldest.
-func Memory() Sink { return &memory{kept: make([]byte, memoryBytes)} }
+// Memory copies everything into memory once, the newest over the oldest. It is one of
+// as many as there are clients.
+func Memory(clients int) Sink {
+	return &memory{kept: make([]byte, min(memoryBytes, memoryTotal/clients))}
+}
 
 type memory struct {
 	void

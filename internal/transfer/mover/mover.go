@@ -437,19 +437,3 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 	x.Bps = stat.TransferFigure(x)
 	x.HereCPU, x.HereHost = stat.SpanCPU(&span), &span
 }
-
-// Remove removes files at the server by a session of its own.
-func Remove(ctx context.Context, c transfer.Client, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	s, err := c.Open(ctx)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, n := range names {
-		errs = append(errs, s.Remove(ctx, n))
-	}
-	return errors.Join(append(errs, s.Close())...)
-}

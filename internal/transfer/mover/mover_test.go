@@ -101,6 +101,9 @@ func (v visit) Put(_ context.Context, path string, r io.Reader, size int64, over
 func (v visit) Remove(_ context.Context, path string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if _, ok := v.files[path]; !ok {
+		return transfer.ErrMissing
+	}
 	delete(v.files, path)
 	return nil
 }
@@ -170,7 +173,7 @@ func TestRun(t *testing.T) {
 	}
 	down := Job{
 		Direction: measure.Download, Clients: up.Clients, Files: 3, Bytes: size, Name: name, Same: &s,
-		Sink: func(int, int) (Sink, error) { return Memory(), nil },
+		Sink: func(int, int) (Sink, error) { return Memory(1), nil },
 	}
 	out, err = Run(t.Context(), down)
 	if err != nil || out.Run.Bytes != 6*size || out.Run.Checked == nil || !*out.Run.Checked {
@@ -179,7 +182,7 @@ func TestRun(t *testing.T) {
 	if x := out.Run; len(x.Each) != 2 || min(x.Each[0], x.Each[1]) < 0.999*x.Bps.Value/2 { // the last to end has half of the sum
 		t.Errorf("%v of %v are of each client", x.Each, x.Bps.Value)
 	}
-	if err := Remove(t.Context(), server, []string{"f0.0", "f1.2"}); err != nil || len(server.files) != 4 {
+	if left, err := Remove(t.Context(), []transfer.Client{server, server, server}, []string{"f0.0", "f1.2"}); err != nil || len(left) != 0 || len(server.files) != 4 {
 		t.Errorf("%d files are left, %v", len(server.files), err)
 	}
 }

@@ -61,7 +61,7 @@ func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 		return nil, err
 	}
 	s := &session{cfg: c.cfg, cred: credential(uid, gid), wires: transfer.NewWires(c.cfg), folders: map[string][]byte{}}
-	watched, explain := s.wires.Guard(ctx)
+	watched, explain := s.wires.Greet(ctx)
 	if err = explain(s.open(watched, uid, gid)); err != nil {
 		s.end()
 		return nil, fmt.Errorf("nfs: opening %s: %w", c.cfg.Host, err)

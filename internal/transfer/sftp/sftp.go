@@ -51,7 +51,7 @@ type session struct {
 func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{cfg: c.cfg, wires: transfer.NewWires(c.cfg)}
 	s.info = transfer.Info{Client: library, Library: true}
-	watched, done := s.wires.Guard(ctx)
+	watched, done := s.wires.Greet(ctx)
 	if err := done(s.open(watched)); err != nil {
 		return nil, errors.Join(err, s.closeAll())
 	}

@@ -58,7 +58,7 @@ func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 			err = errors.Join(err, s.wires.Close())
 		}
 	}()
-	watched, explain := s.wires.Guard(ctx)
+	watched, explain := s.wires.Greet(ctx)
 	err = explain(s.open(watched, initiator))
 	if err != nil {
 		return nil, fmt.Errorf("smb: opening %s of %s: %w", share, c.cfg.Host, err)

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -70,7 +69,7 @@ func (s *session) greet(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, done := s.wires.Guard(ctx)
+	ctx, done := s.wires.Greet(ctx)
 	resp, err := s.ask(ctx, http.MethodHead, s.cfg.Path, nil, nil)
 	if err == nil {
 		resp.Body.Close()
@@ -85,6 +84,9 @@ func (s *session) redirect(req *http.Request, via []*http.Request) error {
 	secured := first.Scheme == "http" && req.URL.Scheme == "https" && req.URL.Hostname() == first.Hostname()
 	if !same && !secured {
 		return fault.Failf("name that one, if it is meant", "it sends us elsewhere, to %.200q, where we do not go by ourselves", req.URL.Scheme+"://"+req.URL.Host)
+	}
+	if req.Method != via[0].Method { // net/http would make a GET of it, whose success says nothing
+		return fault.Failf("name that one in the URL, if it is meant", "it answers %s by sending us elsewhere, to %.200q", via[0].Method, req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath())
 	}
 	if len(via) >= 5 {
 		return errors.New("it sends us on and on")
@@ -127,12 +129,6 @@ func (s *session) url(path string) string {
 // as curl does: one that does not answer costs a second.
 const muchToSend = 1 << 20
 
-// body is what a request carries; nil is nothing.
-type body struct {
-	io.Reader
-	size int64
-}
-
 // ask sends a request, and again with the password where the server wants one.
 // The answer's body must be closed.
 func (s *session) ask(ctx context.Context, method, path string, b *body, header http.Header) (*http.Response, error) {
@@ -141,21 +137,11 @@ func (s *session) ask(ctx context.Context, method, path string, b *body, header 
 		if err != nil {
 			return nil, fmt.Errorf("web: making a request: %w", err)
 		}
-		counted := &counter{}
 		if req.Header = header.Clone(); req.Header == nil {
 			req.Header = http.Header{}
 		}
 		req.Header.Set("User-Agent", "thru")
-		if b != nil {
-			counted.r = b.Reader
-			req.Body, req.ContentLength = io.NopCloser(counted), b.size
-			if b.size == 0 {
-				req.Body = http.NoBody
-			}
-			if b.size > muchToSend {
-				req.Header.Set("Expect", "100-continue")
-			}
-		}
+		stop := b.into(req, s.password == nil && s.cfg.User != "")
 		if s.password != nil {
 			req.SetBasicAuth(s.cfg.User, *s.password)
 		}
@@ -168,7 +154,7 @@ func (s *session) ask(ctx context.Context, method, path string, b *body, header 
 			return resp, nil
 		}
 		resp.Body.Close()
-		if err := s.ready(resp, counted.n); err != nil {
+		if err := s.ready(resp, stop()); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +184,8 @@ func (s *session) met(resp *http.Response) {
 }
 
 // ready has the password that a refused request was missing.
-func (s *session) ready(refusal *http.Response, sent int64) error {
+// lost is how much of its body cannot be sent again.
+func (s *session) ready(refusal *http.Response, lost int64) error {
 	basic := slices.ContainsFunc(refusal.Header.Values("WWW-Authenticate"), func(v string) bool {
 		return len(v) >= 5 && strings.EqualFold(v[:5], "basic")
 	})
@@ -207,8 +194,8 @@ func (s *session) ready(refusal *http.Response, sent int64) error {
 		return fault.Failf("check user and password", "web: logging in: %w (%s)", transfer.ErrLogin, refusal.Status)
 	case !basic:
 		return fault.Failf("only the scheme Basic is known here", "web: logging in: %w: it asks for %.100q", transfer.ErrLogin, refusal.Header.Get("WWW-Authenticate"))
-	case sent > 0:
-		return fmt.Errorf("web: logging in: %w: it asked for a password when %d bytes had been sent", transfer.ErrLogin, sent)
+	case lost > 0:
+		return fault.Failf("USER@ in the URL has a server that knows \"Expect: 100-continue\" asked first", "web: logging in: %w: it asked for a password when %d bytes had been sent", transfer.ErrLogin, lost)
 	case s.cfg.Password == nil:
 		return fault.Failf("give user and password", "web: logging in: %w: it wants a password", transfer.ErrLogin)
 	}
@@ -223,19 +210,6 @@ func (s *session) ready(refusal *http.Response, sent int64) error {
 	return nil
 }
 
-// counter counts what was read of a body.
-type counter struct {
-	r io.Reader
-	n int64
-}
-
-// Read counts.
-func (c *counter) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	c.n += int64(n)
-	return n, err
-}
-
 // judge makes an error of an answer that is no success. writing tells what 403 means.
 func judge(doing string, resp *http.Response, writing bool) error {
 	var kind error
@@ -244,6 +218,8 @@ func judge(doing string, resp *http.Response, writing bool) error {
 		return nil
 	case code == http.StatusNotFound || code == http.StatusGone || code == http.StatusConflict && writing:
 		kind = transfer.ErrMissing // 409: a folder above it (RFC 4918, 9.7.1)
+	case code >= 300 && code < 400: // of a PUT or DELETE
+		return fault.Failf("name that one in the URL, if it is meant", "web: %s: the server sends us elsewhere, to %.200q (%s)", doing, resp.Header.Get("Location"), resp.Status)
 	case code == http.StatusPreconditionFailed:
 		kind = transfer.ErrExists
 	case code == http.StatusInsufficientStorage || code == http.StatusRequestEntityTooLarge:

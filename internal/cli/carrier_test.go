@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"thru/internal/measure"
+	"thru/internal/transfer"
+	"thru/internal/transfer/clients"
+	"thru/internal/transfer/mover"
+)
+
+// shelf is a server in memory, and its own client and session.
+type shelf struct {
+	mu     sync.Mutex
+	files  map[string]string
+	locked string // ends the names that nobody may write or remove
+}
+
+func (s *shelf) Open(context.Context) (transfer.Session, error) { return s, nil }
+func (*shelf) Info() transfer.Info                              { return transfer.Info{Client: "shelf", Library: true} }
+func (*shelf) Sockets() []net.Conn                              { return nil }
+func (*shelf) Close() error                                     { return nil }
+
+func (s *shelf) Size(_ context.Context, path string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, ok := s.files[path]
+	if !ok {
+		return 0, transfer.ErrMissing
+	}
+	return int64(len(text)), nil
+}
+
+func (s *shelf) Get(_ context.Context, path string, w io.Writer) (int64, error) {
+	s.mu.Lock()
+	text, ok := s.files[path]
+	s.mu.Unlock()
+	if !ok {
+		return 0, transfer.ErrMissing
+	}
+	n, err := io.Copy(w, bytes.NewBufferString(text))
+	return n, err
+}
+
+func (s *shelf) Put(_ context.Context, path string, r io.Reader, _ int64, overwrite bool) error {
+	text, err := io.ReadAll(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.files[path]; there && !overwrite {
+		return transfer.ErrExists
+	}
+	if s.locked != "" && strings.HasSuffix(path, s.locked) {
+		return transfer.ErrReadOnly
+	}
+	s.files[path] = string(text)
+	return err
+}
+
+func (s *shelf) Remove(_ context.Context, path string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locked != "" && strings.HasSuffix(path, s.locked) {
+		return transfer.ErrReadOnly
+	}
+	delete(s.files, path)
+	return nil
+}
+
+// moves does what control does with a carrier of a command and a server.
+func moves(t *testing.T, server *shelf, cmd transferCmd) (*carrier, error) {
+	t.Helper()
+	if cmd.Many == 0 {
+		cmd.Many = 1
+	}
+	stream, err := mover.NewStream(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &carrier{
+		cmd: &cmd, target: transferURL{protocol: "http", host: "h", path: "f"}, direction: measure.Download, size: 1000, mark: "abcdef", stream: stream,
+		protocol: clients.Protocol{Name: "http", New: func(transfer.Config) transfer.Client { return server }}, dialer: &mover.Dialer{},
+	}
+	if cmd.Upload {
+		m.direction = measure.Upload
+	}
+	doc := m.asked()
+	err = m.Greet(t.Context(), &doc)
+	if err == nil {
+		err = m.Settle(t.Context(), &doc)
+	}
+	for _, layer := range m.Layers() {
+		if err == nil {
+			_, err = m.Move(t.Context(), layer, nil)
+		}
+	}
+	return m, err
+}
+
+// TestWhatIsThereStays: what is at the server afterwards, whatever was asked for.
+func TestWhatIsThereStays(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cmd   transferCmd
+		there []string // with the text "mine"
+		mine  []string // afterwards still
+		other []string // afterwards with another text
+		is    error
+		warns bool
+	}{
+		"generated":                          {cmd: transferCmd{Upload: true}},
+		"kept":                               {cmd: transferCmd{Upload: true, Keep: true}, other: []string{"f"}},
+		"kept of several":                    {cmd: transferCmd{Upload: true, Keep: true, Many: 2}, other: []string{"f.1", "f.2"}},
+		"kept of several, brought back":      {cmd: transferCmd{From: fromGenerated, Keep: true, Many: 2}, other: []string{"f.1", "f.2"}},
+		"there already":                      {cmd: transferCmd{Upload: true}, there: []string{"f"}, mine: []string{"f"}, is: transfer.ErrExists},
+		"several, another file there":        {cmd: transferCmd{Upload: true, Many: 2}, there: []string{"f"}, mine: []string{"f"}},
+		"several, one of theirs there":       {cmd: transferCmd{Upload: true, Many: 2}, there: []string{"f.2"}, mine: []string{"f.2"}, is: transfer.ErrExists},
+		"overwrite":                          {cmd: transferCmd{Upload: true, Overwrite: true}, there: []string{"f"}, mine: []string{"f"}, warns: true},
+		"overwrite, brought back":            {cmd: transferCmd{From: fromGenerated, Overwrite: true}, there: []string{"f"}, mine: []string{"f"}, warns: true},
+		"overwrite of several":               {cmd: transferCmd{Upload: true, Overwrite: true, Many: 3}, there: []string{"f.2"}, mine: []string{"f.2"}, warns: true},
+		"overwrite and keep":                 {cmd: transferCmd{Upload: true, Overwrite: true, Keep: true}, there: []string{"f"}, other: []string{"f"}},
+		"overwrite with a file":              {cmd: transferCmd{Upload: true, Overwrite: true, From: file}, there: []string{"f"}, other: []string{"f"}},
+		"a file":                             {cmd: transferCmd{Upload: true, From: file}, other: []string{"f"}},
+		"nothing there to overwrite, at all": {cmd: transferCmd{Upload: true, Overwrite: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &shelf{files: map[string]string{}}
+			for _, n := range c.there {
+				server.files[n] = "mine"
+			}
+			c.cmd.Unread = true
+			m, err := moves(t, server, c.cmd)
+			if !errors.Is(err, c.is) || c.is == nil && err != nil {
+				t.Errorf("%v, want %v", err, c.is)
+			}
+			if err := m.Clean(); err != nil {
+				t.Error(err)
+			}
+			if got, want := slices.Sorted(maps.Keys(server.files)), slices.Sorted(slices.Values(slices.Concat(c.mine, c.other))); !slices.Equal(got, want) {
+				t.Errorf("at the server is %v, want %v", got, want)
+			}
+			for n, text := range server.files {
+				if (text == "mine") != slices.Contains(c.mine, n) {
+					t.Errorf("%s is %.20q", n, text)
+				}
+			}
+			if said := strings.Join(m.Warnings(), "\n"); strings.Contains(said, "lies beside it") != c.warns {
+				t.Errorf("said is %q", said)
+			}
+		})
+	}
+}
+
+// TestMadeMeanwhile: a file that came after it was looked for is nobody's to remove.
+func TestMadeMeanwhile(t *testing.T) {
+	server := &shelf{files: map[string]string{"f.2": "mine"}}
+	m, err := moves(t, &shelf{files: map[string]string{}}, transferCmd{Upload: true, Overwrite: true, Many: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.made = nil
+	m.protocol.New = func(transfer.Config) transfer.Client { return server }
+	if _, err := m.Move(t.Context(), measure.LayerMemory, nil); !errors.Is(err, transfer.ErrExists) {
+		t.Errorf("%v, want %v", err, transfer.ErrExists)
+	}
+	if err := m.Clean(); err != nil || server.files["f.2"] != "mine" {
+		t.Errorf("%v, %v", server.files, err)
+	}
+}
+
+// TestLeft: what could not be removed is one short line.
+func TestLeft(t *testing.T) {
+	server := &shelf{files: map[string]string{}}
+	m, err := moves(t, server, transferCmd{Upload: true, Small: 300})
+	if err == nil {
+		_, err = m.Small(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.locked = "7"
+	err = m.Clean()
+	if err == nil || !strings.Contains(err.Error(), "30 files left at the server, f.thru-small-abcdef-*: ") || !errors.Is(err, transfer.ErrReadOnly) || len(err.Error()) > 200 {
+		t.Errorf("%v", err)
+	}
+	if len(server.files) != 30 {
+		t.Errorf("%d files are left", len(server.files))
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	var trials []string
+	for i := range 9 {
+		trials = append(trials, fmt.Sprintf("f.%d.thru-trial-abcdef-0", i))
+	}
+	for want, names := range map[string][]string{
+		"a, b-1":    {"a", "b-1"},
+		"x-*":       {"x-1", "x-2", "x-30", "x-4"},
+		"a, b, x-*": {"x-1", "x-2", "a", "b"},
+		"f.0.thru-trial-abcdef-*, f.1.thru-trial-abcdef-*, f.2.thru-trial-abcdef-* and others": trials,
+	} {
+		if got := patterns(names); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
