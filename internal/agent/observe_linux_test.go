@@ -273,7 +273,7 @@ func TestObserveKeepsTurn(t *testing.T) {
 	if !a.turns.has("c") {
 		t.Error("it is another's turn while the observation goes on")
 	}
-	a.Release(t.Context(), "c", bus.Release{Session: r.Session})
+	a.Release(t.Context(), "c", bus.Release(r))
 	if a.turns.has("c") {
 		t.Error("the turn is not given back")
 	}
