@@ -233,6 +233,10 @@ func (m *carrier) note(info transfer.Info) {
 	m.info = info
 	t := m.told
 	t.Server, t.Client, t.Identity, t.Agreed, t.InFlight = info.Server, info.Client, info.Fingerprint, info.Details, info.InFlight
+	if most := int64(info.Block); most > 0 && t.Asked.BlockBytes > most {
+		m.warnings = append(m.warnings, fmt.Sprintf("--block: the server settled for %s, and not for %s", unit.Size(most), unit.Size(t.Asked.BlockBytes)))
+		t.Asked.BlockBytes = most
+	}
 }
 
 // Layers are those that there is something to measure of: with a file of this

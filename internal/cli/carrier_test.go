@@ -218,3 +218,19 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 }
+
+// TestSettledBlock: a block that a server does not take is said, and not reckoned with.
+func TestSettledBlock(t *testing.T) {
+	for _, tt := range []struct {
+		asked, settled, want int64
+		warnings             int
+	}{{64 << 20, 1 << 20, 1 << 20, 1}, {4096, 1 << 20, 4096, 0}, {64 << 20, 0, 64 << 20, 0}} {
+		m := &carrier{told: &measure.Transfer{Asked: measure.Amount{BlockBytes: tt.asked}}}
+		for range 2 { // each connection tells
+			m.note(transfer.Info{Client: "shelf", Block: int(tt.settled)})
+		}
+		if got := m.told.Asked.BlockBytes; got != tt.want || len(m.warnings) != tt.warnings {
+			t.Errorf("%+v: %d, %q", tt, got, m.warnings)
+		}
+	}
+}
