@@ -52,9 +52,12 @@ type Registry struct {
 	stop    func() // of the trunk
 	subs    []*nats.Subscription
 
-	mu     sync.Mutex
-	hosts  map[string]*entry // by id
-	logins map[string]*login // of operators
+	naming sync.Mutex // whose a name is does not change while a presence is taken
+
+	mu        sync.Mutex
+	hosts     map[string]*entry // by id
+	forgotten map[string]bool   // ids, a moment ago
+	logins    map[string]*login // of operators
 }
 
 // entry is a host as it was last heard.
@@ -72,7 +75,7 @@ func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 	if c.Book == nil {
 		c.Book = &NameBook{names: map[string]pin{}}
 	}
-	r := &Registry{conf: c, closed: make(chan struct{}), hosts: map[string]*entry{}, logins: map[string]*login{}, stop: func() {}}
+	r := &Registry{conf: c, closed: make(chan struct{}), hosts: map[string]*entry{}, forgotten: map[string]bool{}, logins: map[string]*login{}, stop: func() {}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if err := r.connect(ctx); err != nil {
 		r.cancel()
@@ -166,6 +169,8 @@ func (r *Registry) here(m *nats.Msg) {
 	if t == nil || !validKey(t[2]) {
 		return
 	}
+	r.naming.Lock()
+	defer r.naming.Unlock()
 	id, now := t[2], time.Now()
 	if !r.due(id, now) {
 		return
@@ -201,6 +206,9 @@ func (r *Registry) here(m *nats.Msg) {
 func (r *Registry) due(id string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.forgotten[id] {
+		return false
+	}
 	e := r.hosts[id]
 	if e == nil {
 		if len(r.hosts) >= maxHosts && !r.makeRoom(now) {
@@ -260,16 +268,29 @@ func (r *Registry) nameOf(id string) string {
 	return ""
 }
 
+// forgetTime is how long a host that was forgotten is not heard: what it said
+// before may be under way still, and others come first to have its name.
+const forgetTime = time.Second
+
 // Forget lets go of a name, so that another agent may have it; the host that
 // had it is listed no more, unless it is heard again.
 func (r *Registry) Forget(name string) error {
+	r.naming.Lock()
+	defer r.naming.Unlock()
 	key, err := r.conf.Book.Forget(name)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	delete(r.hosts, key)
+	r.forgotten[key] = true
 	r.mu.Unlock()
+	time.AfterFunc(forgetTime, func() {
+		r.mu.Lock()
+		delete(r.forgotten, key)
+		r.mu.Unlock()
+		r.call()
+	})
 	r.call()
 	return nil
 }
