@@ -79,12 +79,12 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	if err != nil {
 		return 0, judge("getting it", err, false)
 	}
-	sink := &sink{w: transfer.Most(transfer.Sink(ctx, w), size)}
+	sink := &transfer.Noting{W: transfer.Most(transfer.Sink(ctx, w), size)}
 	n, err := transfer.Copy(sink, file, s.cfg.Block)
 	closed := file.Close()
 	switch {
-	case sink.err != nil:
-		return n, fmt.Errorf("ftp: getting it: %w", sink.err)
+	case sink.Err != nil:
+		return n, fmt.Errorf("ftp: getting it: %w", sink.Err)
 	case ctx.Err() != nil:
 		return n, fmt.Errorf("ftp: getting it: %w", cmp.Or(err, closed, context.Cause(ctx)))
 	case n < size:
@@ -93,19 +93,6 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 		return n, judge("getting it", errors.Join(err, closed), false)
 	}
 	return n, nil
-}
-
-// sink remembers whether it was the writer that failed.
-type sink struct {
-	w   io.Writer
-	err error
-}
-
-// Write passes on.
-func (s *sink) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	s.err = err
-	return n, err
 }
 
 // Put writes to a temporary name and gives the file its own when it is whole.

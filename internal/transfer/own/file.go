@@ -86,10 +86,10 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 		return 0, judge(err)
 	}
 	defer conn.Close()
-	to := &sink{w: transfer.Sink(ctx, w)}
+	to := &transfer.Noting{W: transfer.Sink(ctx, w)}
 	n, err := transfer.Copy(to, io.LimitReader(conn, begun.Bytes), s.cfg.Block)
 	switch {
-	case to.err != nil || ctx.Err() != nil:
+	case to.Err != nil || ctx.Err() != nil:
 		s.give(ctx, begun.Session)
 		return n, fmt.Errorf("own: reading a file: %w", cmp.Or(err, context.Cause(ctx)))
 	case n < begun.Bytes:
@@ -97,19 +97,6 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 		return n, fmt.Errorf("own: reading a file: %w: %d of %d (%w)", transfer.ErrShort, n, begun.Bytes, why)
 	}
 	return n, judge(s.finish(ctx, begun.Session))
-}
-
-// sink remembers whether it was the writer that failed.
-type sink struct {
-	w   io.Writer
-	err error
-}
-
-// Write passes on.
-func (s *sink) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	s.err = err
-	return n, err
 }
 
 // Put has the agent write a file, which gets its name when it is on the disk.

@@ -102,33 +102,19 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	if err := regular(info); err != nil {
 		return 0, err
 	}
-	sink := &sink{w: transfer.Most(transfer.Sink(ctx, w), info.Size())}
+	sink := &transfer.Noting{W: transfer.Most(transfer.Sink(ctx, w), info.Size())}
 	_, err = file.WriteTo(sink)
 	switch {
-	case sink.err != nil:
-		return sink.n, fmt.Errorf("sftp: getting it: %w", sink.err)
+	case sink.Err != nil:
+		return sink.N, fmt.Errorf("sftp: getting it: %w", sink.Err)
 	case ctx.Err() != nil:
-		return sink.n, fmt.Errorf("sftp: getting it: %w", cmp.Or(err, context.Cause(ctx)))
-	case sink.n < info.Size():
-		return sink.n, fmt.Errorf("sftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, sink.n, info.Size(), errors.Join(err, io.ErrUnexpectedEOF))
+		return sink.N, fmt.Errorf("sftp: getting it: %w", cmp.Or(err, context.Cause(ctx)))
+	case sink.N < info.Size():
+		return sink.N, fmt.Errorf("sftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, sink.N, info.Size(), errors.Join(err, io.ErrUnexpectedEOF))
 	case err != nil:
-		return sink.n, judge("getting it", err, false)
+		return sink.N, judge("getting it", err, false)
 	}
-	return sink.n, nil
-}
-
-// sink remembers whether it was the writer that failed, and counts what it took.
-type sink struct {
-	w   io.Writer
-	n   int64
-	err error
-}
-
-// Write passes on.
-func (s *sink) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	s.n, s.err = s.n+int64(n), err
-	return n, err
+	return sink.N, nil
 }
 
 // Put writes to a temporary name and gives the file its own when it is whole.

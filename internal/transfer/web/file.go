@@ -62,12 +62,12 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 	if err := judge("getting it", resp, false); err != nil {
 		return 0, err
 	}
-	sink := &sink{w: transfer.Sink(ctx, w)}
+	sink := &transfer.Noting{W: transfer.Sink(ctx, w)}
 	n, err := transfer.Copy(sink, resp.Body, s.cfg.Block)
 	switch {
 	case err == nil && (resp.ContentLength < 0 || n == resp.ContentLength):
 		return n, nil
-	case sink.err != nil || ctx.Err() != nil:
+	case sink.Err != nil || ctx.Err() != nil:
 		return n, fmt.Errorf("web: getting it: %w", cmp.Or(err, context.Cause(ctx)))
 	}
 	return n, fmt.Errorf("web: getting it: %w: %d of %d (%w)", transfer.ErrShort, n, resp.ContentLength, orEOF(err))
@@ -79,19 +79,6 @@ func orEOF(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// sink remembers whether it was the writer that failed.
-type sink struct {
-	w   io.Writer
-	err error
-}
-
-// Write passes on.
-func (s *sink) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	s.err = err
-	return n, err
 }
 
 // Put makes a file. HTTP knows no temporary names, so what a failed one has left
