@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thru/internal/host"
 	"thru/internal/measure"
 	"thru/internal/unit"
 	"thru/lab"
@@ -135,13 +134,13 @@ func (b binding) transfer(t *testing.T) *measure.Document {
 	var here []string
 	switch b.slow {
 	case slowHere:
-		here = append(here, slowGroup(t, t.TempDir()))
+		here = append(here, lab.SlowDisk(t, t.TempDir(), slowDisk, slowDisk))
 	case slowThere:
-		there.limits = append(there.limits, slowGroup(t, there.folder))
+		there.limits = append(there.limits, lab.SlowDisk(t, there.folder, slowDisk, slowDisk))
 	}
 	home := there.agent(t, p.A) // the disk's limit holds for it too, the server's CPU is the server's alone
 	if b.quota > 0 {
-		there.limits = append(there.limits, limitGroup(t, "cpu", map[string]string{"cpu.cfs_quota_us": fmt.Sprint(b.quota)}, "cpu.max", fmt.Sprint(b.quota, " 100000")))
+		there.limits = append(there.limits, lab.Group(t, "cpu", map[string]string{"cpu.cfs_quota_us": fmt.Sprint(b.quota)}, map[string]string{"cpu.max": fmt.Sprint(b.quota, " 100000")}))
 	}
 	server := servers()[b.protocol](t, there)
 	args := append([]string{"transfer", "--json", "--end-point", "server", "-t", "1"}, server.args...)
@@ -238,62 +237,4 @@ func command(t *testing.T, h *lab.Host, home string, groups, env, args []string)
 		t.Fatalf("thru %s: %v\n%s%s", strings.Join(args, " "), err, shorten(stdout.String()), shorten(stderr.String()))
 	}
 	return &doc
-}
-
-// slowGroup is a control group whose processes read and write the disk below a
-// folder slowly.
-func slowGroup(t *testing.T, folder string) string {
-	t.Helper()
-	f, err := os.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	device := host.New().Volume(f.Fd()).Device
-	number, err := os.ReadFile("/sys/block/" + device + "/dev")
-	if device == "" || err != nil {
-		lacking(t, "a disk below "+folder)
-	}
-	at := strings.TrimSpace(string(number))
-	bps := fmt.Sprintf("%s %d", at, slowDisk)
-	return limitGroup(t, "blkio", map[string]string{"blkio.throttle.read_bps_device": bps, "blkio.throttle.write_bps_device": bps},
-		"io.max", fmt.Sprintf("%s rbps=%d wbps=%[2]d", at, slowDisk))
-}
-
-// limitGroup makes a control group of version 1, else of version 2, that goes
-// with the test (Documentation/admin-guide, cgroup-v1 and cgroup-v2).
-func limitGroup(t *testing.T, controller string, one map[string]string, two, text string) string {
-	t.Helper()
-	for parent, settings := range map[string]map[string]string{"/sys/fs/cgroup/" + controller: one, "/sys/fs/cgroup": {two: text}} {
-		dir := filepath.Join(parent, fmt.Sprintf("thru-lab-%d-%x", os.Getpid(), time.Now().UnixNano()&0xffffffff))
-		if os.Mkdir(dir, 0o755) != nil {
-			continue
-		}
-		t.Cleanup(func() {
-			lab.Eventually(t, 10*time.Second, dir+" is empty", func() bool { return os.Remove(dir) == nil })
-		})
-		set := true
-		for name, value := range settings {
-			f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
-			if err == nil {
-				_, err = f.WriteString(value)
-				_ = f.Close()
-			}
-			set = set && err == nil
-		}
-		if set {
-			return dir
-		}
-	}
-	lacking(t, "a control group of "+controller)
-	return ""
-}
-
-// lacking skips a test, or fails it where this machine must be able to do all.
-func lacking(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv(lab.RequireVariable) == "1" {
-		t.Fatalf("lab: %s is required here (%s=1)", what, lab.RequireVariable)
-	}
-	t.Skip("needs " + what)
 }

@@ -44,7 +44,7 @@ func TestThrottled(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			group := throttled(t, dir, by, 20_000_000, 10_000_000)
+			group := lab.SlowDisk(t, dir, 20_000_000, 10_000_000)
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), killedFolder+"="+dir, killedBy+"="+by, onceOnly+"=1")
 			in, err := cmd.StdinPipe()
@@ -72,57 +72,4 @@ func TestThrottled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// throttled makes a control group of that name for processes that may read and write so many
-// bytes a second of the disk below a folder (Documentation/admin-guide: cgroup-v2,
-// io.max; cgroup-v1/blkio-controller). It is removed with the test.
-func throttled(t *testing.T, dir, name string, read, write int) string {
-	t.Helper()
-	f, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	device := host.New().Volume(f.Fd()).Device
-	number, err := os.ReadFile("/sys/block/" + device + "/dev")
-	if device == "" || err != nil {
-		without(t, "a disk below "+dir)
-	}
-	at := strings.TrimSpace(string(number))
-	for parent, files := range map[string]map[string]string{
-		"/sys/fs/cgroup/blkio": {"blkio.throttle.read_bps_device": fmt.Sprintf("%s %d", at, read), "blkio.throttle.write_bps_device": fmt.Sprintf("%s %d", at, write)},
-		"/sys/fs/cgroup":       {"io.max": fmt.Sprintf("%s rbps=%d wbps=%d", at, read, write)},
-	} {
-		group := filepath.Join(parent, fmt.Sprintf("thru-test-%s-%d", name, os.Getpid()))
-		if os.Mkdir(group, 0o700) != nil {
-			continue
-		}
-		t.Cleanup(func() { os.Remove(group) })
-		set := true
-		for name, text := range files {
-			file, err := os.OpenFile(filepath.Join(group, name), os.O_WRONLY, 0)
-			if err != nil {
-				set = false
-				continue
-			}
-			_, err = file.WriteString(text)
-			file.Close()
-			set = set && err == nil
-		}
-		if set {
-			return group
-		}
-	}
-	without(t, "a control group that throttles "+device)
-	return ""
-}
-
-// without skips a test, or fails it where this machine must be able to do all.
-func without(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv(lab.RequireVariable) == "1" {
-		t.Fatalf("lab: %s is required here (%s=1)", what, lab.RequireVariable)
-	}
-	t.Skip("needs " + what)
 }
