@@ -56,7 +56,7 @@ func Transfer(d *measure.Document) {
 	}
 	f.Next = strings.Replace(f.Next, "--link-rate", "thru test --link-rate", 1) // which no transfer has
 	if c.brief(layer) && f.Confidence != measure.Possible {
-		f.Confidence, f.Next = measure.Possible, "a larger --size: this run took under a second"
+		f.Confidence, f.Next = measure.Possible, larger(t)+": this run took under a second"
 	}
 	t.Binds, t.Why = layer, f.Summary
 	d.Findings = append([]measure.Finding{f}, c.beside(layer, f.Cause)...)
@@ -79,6 +79,14 @@ func (c *course) beside(layer, cause string) []measure.Finding {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(cell.Findings), func(x measure.Finding) bool { return x.Cause == measure.CauseNone || x.Cause == cause })
+}
+
+// larger is how more is moved: a file that is there has the size that it has.
+func larger(t *measure.Transfer) string {
+	if t.Asked.From == "generated" {
+		return "a larger --size"
+	}
+	return "a larger file, or generated data"
 }
 
 // bound is what a rule of transfers says.

@@ -244,3 +244,17 @@ func TestTransferSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestTransferBrief: a run of less than a second is not sure of anything, and what
+// would make it longer is what its command line takes.
+func TestTransferBrief(t *testing.T) {
+	for from, want := range map[string]string{"generated": "a larger --size", "server": "a larger file", "file": "a larger file"} {
+		run := measure.TransferRun{Layer: measure.LayerMemory, Bytes: 1e6, ElapsedNs: 5e8, Bps: &measure.Figure{Value: 16e6}}
+		d := &measure.Document{Transfer: &measure.Transfer{Protocol: "http", Direction: measure.Download, Asked: measure.Amount{From: from, Clients: 1}, Runs: []measure.TransferRun{run},
+			Layers: []measure.Layer{{Name: measure.LayerDiskFar, Bps: new(16e6)}}}}
+		Transfer(d)
+		if len(d.Findings) != 1 || d.Findings[0].Confidence != measure.Possible || !strings.HasPrefix(d.Findings[0].Next, want) {
+			t.Errorf("%s: %+v", from, d.Findings)
+		}
+	}
+}
