@@ -21,26 +21,27 @@ import (
 // below one that is, fails the test: a new one is placed on purpose.
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "knob": 0,
-	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1,
-	"plan": 2, "planfile": 2, "published": 2, "gate": 2, "diagnose": 2, "advise": 2, "compare": 2, "report": 2, "iperfdoc": 2,
+	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1,
+	"plan": 2, "planfile": 2, "published": 2, "gate": 2, "diagnose": 2, "advise": 2, "compare": 2, "report": 2, "iperfdoc": 2, "place": 2,
 	"agent": 3, "control": 3,
 	"cli": 4,
 }
 
 // beside lists the imports within a layer, which are none unless listed.
 var beside = map[string][]string{
-	"bus":      {"sock"},
-	"stat":     {"measure", "unit", "knob"}, // figures over evidence, with units in their warnings; whether a knob shows in it
-	"knob":     {"measure", "unit"},         // whose settings its commands are of, and lists of CPUs in their values
-	"engine":   {"sock", "host"},
-	"path":     {"sock", "host"},
-	"transfer": {"sock", "host", "bus"},          // the sockets' options, what a transfer costs this host, and the agent that moves files
-	"disk":     {"host"},                         // which knows what a file lies on
-	"tune":     {"host"},                         // which asks drivers, and knows the interrupts of an interface
-	"report":   {"published", "plan", "compare"}, // plan: what a dry run lists
-	"planfile": {"plan"},                         // which it builds
-	"diagnose": {"gate"},                         // whose remedies it takes
-	"advise":   {"diagnose", "gate"},             // whose findings ask for changes
+	"bus":        {"sock"},
+	"stat":       {"measure", "unit", "knob"}, // figures over evidence, with units in their warnings; whether a knob shows in it
+	"knob":       {"measure", "unit"},         // whose settings its commands are of, and lists of CPUs in their values
+	"engine":     {"sock", "host"},
+	"path":       {"sock", "host"},
+	"transfer":   {"sock", "host", "bus"},          // the sockets' options, what a transfer costs this host, and the agent that moves files
+	"disk":       {"host"},                         // which knows what a file lies on
+	"hypervisor": {"host"},                         // whose parsers and platforms read hosts
+	"tune":       {"host"},                         // which asks drivers, and knows the interrupts of an interface
+	"report":     {"published", "plan", "compare"}, // plan: what a dry run lists
+	"planfile":   {"plan"},                         // which it builds
+	"diagnose":   {"gate"},                         // whose remedies it takes
+	"advise":     {"diagnose", "gate"},             // whose findings ask for changes
 }
 
 // impure are the parts of the standard library that reach out of the
@@ -51,7 +52,7 @@ var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall",
 const dataPlane = "worker"
 
 // testKits are packages that only tests import; they are held to the rules of tests.
-var testKits = []string{"engine/enginetest", "bus/bustest", "store/storetest", "transfer/transfertest"}
+var testKits = []string{"engine/enginetest", "bus/bustest", "store/storetest", "transfer/transfertest", "hypervisor/hypervisortest"}
 
 // allowed lists exceptions to a rule by "rule: file", each with its reason.
 var allowed = map[string]string{
@@ -162,7 +163,8 @@ func checkControl(s source) []string {
 	return forbid(s, func(p string) bool {
 		target, ours := strings.CutPrefix(p, "thru/internal/")
 		layer, _ := layerOf(target)
-		reads := target == "capture" || target == "capture/trace" // packets that agents have sent: bytes, and no machine
+		// Packets that agents have sent are bytes, and what lies below them is asked by an interface: neither is a machine.
+		reads := target == "capture" || target == "capture/trace" || target == "hypervisor"
 		return ours && layer == 1 && target != "bus" && !reads
 	})
 }

@@ -32,6 +32,8 @@ type Document struct {
 	Tuning      *Tuning      `json:"tuning,omitempty"`      // of `thru tune`
 	Transfer    *Transfer    `json:"transfer,omitempty"`    // of `thru transfer`
 	Disks       []DiskTest   `json:"disks,omitempty"`       // of `thru disk`
+	Inventories []Inventory  `json:"inventories,omitempty"` // of `thru inventory`; of a test with --hypervisor what lies below its end points
+	Relations   []Relation   `json:"relations,omitempty"`   // of a test with --hypervisor: how its pairs lie
 
 	Ended    string       `json:"ended,omitempty"` // of an explanation: why it stopped there
 	Verdict  *Verdict     `json:"verdict,omitempty"`
@@ -78,6 +80,9 @@ type EndPoint struct {
 
 	Knobs  []KnobState `json:"knobs,omitempty"`   // what can be set there
 	NoTune string      `json:"no_tune,omitempty"` // why nothing can; neither: it was not asked
+
+	Placement *Placement `json:"placement,omitempty"`    // of a test with --hypervisor: the virtual machine or host that it is
+	NoPlace   string     `json:"no_placement,omitempty"` // why that is not known; neither: it was not asked
 }
 
 // Figure is a measured value with its doubt. Low and High are the least and

@@ -7,6 +7,7 @@ type Machine struct {
 	Product     string `json:"product,omitempty"`      // model
 	Version     string `json:"version,omitempty"`      // revision of the model
 	Board       string `json:"board,omitempty"`        // maker and model of the main board
+	UUID        string `json:"uuid,omitempty"`         // of the machine, as the firmware has it (root reads it)
 	Chassis     string `json:"chassis,omitempty"`      // kind of chassis: "rack mount", "blade", "notebook"
 	BIOSVendor  string `json:"bios_vendor,omitempty"`  // maker of the firmware
 	BIOSVersion string `json:"bios_version,omitempty"` // version of the firmware

@@ -43,6 +43,7 @@ type Where struct {
 	To        string `json:"to,omitempty"`        // direction of the data
 	CPU       *int   `json:"cpu,omitempty"`       // number of the CPU
 	Interface string `json:"interface,omitempty"` // where it is about one
+	Below     string `json:"below,omitempty"`     // name of the hypervisor's host, switch or port group that it is about
 }
 
 // Proof is one counter or fact with its value, and the bar that it was held against.

@@ -1,0 +1,44 @@
+// Package hypervisor is what lies below the end points of a test: a vCenter, an
+// ESXi host or a Linux host that runs QEMU says what a virtual machine is made
+// of, where it is, and what its host did meanwhile, all in the vocabulary of
+// measure. Each kind of source has a package below; hypervisortest is the
+// contract that all of them keep.
+package hypervisor
+
+import (
+	"context"
+
+	"thru/internal/measure"
+)
+
+// Source is one of them, connected. It only reads. It may be used by many
+// goroutines; every call ends when its context does.
+type Source interface {
+	// Name is how it was asked for, without secrets.
+	Name() string
+
+	// Inventory reads what there is. want chooses guests by what identifies them:
+	// id, name, UUIDs, power, adapters' MACs and addresses (other fields may be
+	// missing when it is asked); nil chooses all of them, and all hosts. Of a
+	// choice there are the guests chosen, the hosts that these are on, the hosts
+	// that hosts chooses (nil: none more) by id, name, UUID and the addresses
+	// and MACs of their interfaces, and the networks and datastores of both.
+	// What could not be read stands in NotChecked; an error means that nothing
+	// could, and has a hint.
+	Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error)
+
+	// Watch begins to read counters of guests and hosts, by the ids of its
+	// inventory. Ids that are not known are said by End.
+	Watch(ctx context.Context, ids []string) (Watch, error)
+
+	// Close ends the session there.
+	Close() error
+}
+
+// Watch is a reading of counters under way.
+type Watch interface {
+	// End returns what was counted between Watch and now. A source that tells of
+	// its counters late is waited for as long as the context lives and its last
+	// sample does not reach until now; what did not come is said. It is called once.
+	End(ctx context.Context) ([]measure.Series, []measure.NotChecked)
+}
