@@ -103,7 +103,7 @@ type GuestDisk struct {
 	Format     *string `json:"format,omitempty"`             // "thin", "thick", "thick eager zeroed", "qcow2", "raw"
 	Mode       *string `json:"mode,omitempty"`               // "persistent", "nonpersistent", "independent persistent", ...
 	Size       *int64  `json:"size_bytes,omitempty"`         //
-	Created    *string `json:"created,omitempty"`            // how: "of its own", "clone of PATH"
+	Created    *string `json:"created,omitempty"`            // how: "of its own", "clone of PATH", "snapshot of PATH"
 	Path       *string `json:"path,omitempty"`               // where it lies
 	Datastore  string  `json:"datastore,omitempty"`          // id
 	LimitIOPS  *int64  `json:"limit_operations_s,omitempty"` // where there is a limit
@@ -159,8 +159,17 @@ type GuestHost struct {
 	MemHanded   *int64         `json:"guest_memory_bytes,omitempty"` // memory of the guests that run
 	Facts       *Facts         `json:"facts,omitempty"`
 	Ports       []VMkernelPort `json:"vmkernel_ports,omitempty"`
-	Datastores  []string       `json:"datastores,omitempty"` // ids
+	PCI         []PCIDevice    `json:"pci_devices,omitempty"` // adapters of networks and storage, and what else is no part of the board
+	Datastores  []string       `json:"datastores,omitempty"`  // ids
 	NotChecked  []NotChecked   `json:"not_checked,omitempty"`
+}
+
+// PCIDevice is a card or a part of one in a slot of a host.
+type PCIDevice struct {
+	Slot   string `json:"slot"`             // address: "0000:3b:00.0"
+	Vendor string `json:"vendor,omitempty"` // name
+	Name   string `json:"name,omitempty"`   //
+	Class  string `json:"class,omitempty"`  // "network", "storage", "display", "accelerator"
 }
 
 // VMkernelPort is an address of an ESXi host itself, with what it is for.
