@@ -120,19 +120,20 @@ type GuestNIC struct {
 	MAC       *string         `json:"mac,omitempty"`       // lower case
 	Connected *bool           `json:"connected,omitempty"` //
 	AtStart   *bool           `json:"connected_at_start,omitempty"`
-	PortGroup string          `json:"port_group,omitempty"`  // id
-	Switch    string          `json:"switch,omitempty"`      // id, where there is no port group: a bridge
-	Network   *string         `json:"network,omitempty"`     // name of port group or bridge
-	VLAN      *string         `json:"vlan,omitempty"`        // "0", "100", "trunk 1-10", "private 5", where the port has one of its own
-	Port      *string         `json:"port,omitempty"`        // of the switch
-	Addrs     []string        `json:"addresses,omitempty"`   // that its tools report
-	Device    *string         `json:"host_device,omitempty"` // interface of the host behind it: "tap0", "vnet3"
-	Uplink    *string         `json:"uplink,omitempty"`      // physical NIC that carries its traffic now (C-37)
-	Queues    *int            `json:"queues,omitempty"`      //
-	Vhost     *bool           `json:"vhost,omitempty"`       // of KVM: packets are moved in the kernel
-	Offloads  map[string]bool `json:"offloads,omitempty"`    // that the adapter offers, where the hypervisor switches them
-	Limit     *Shaping        `json:"limit,omitempty"`       // of this port alone
-	MTU       *int            `json:"mtu_bytes,omitempty"`   // of the interface of the host behind it
+	PortGroup string          `json:"port_group,omitempty"`    // id
+	Switch    string          `json:"switch,omitempty"`        // id, where there is no port group: a bridge
+	Network   *string         `json:"network,omitempty"`       // name of port group or bridge
+	VLAN      *string         `json:"vlan,omitempty"`          // "0", "100", "trunk 1-10", "private 5", where the port has one of its own
+	Port      *string         `json:"port,omitempty"`          // of the switch
+	Addrs     []string        `json:"addresses,omitempty"`     // that its tools report
+	Device    *string         `json:"host_device,omitempty"`   // interface of the host behind it: "tap0", "vnet3"
+	Uplink    *string         `json:"uplink,omitempty"`        // physical NIC that carries its traffic now (C-37)
+	Queues    *int            `json:"queues,omitempty"`        //
+	Vhost     *bool           `json:"vhost,omitempty"`         // of KVM: packets are moved in the kernel
+	Offloads  map[string]bool `json:"offloads,omitempty"`      // that the adapter offers, where the hypervisor switches them
+	Limit     *Shaping        `json:"limit,omitempty"`         // of this port alone: of what the guest sends
+	LimitIn   *Shaping        `json:"limit_receive,omitempty"` // the same of what it receives
+	MTU       *int            `json:"mtu_bytes,omitempty"`     // of the interface of the host behind it
 }
 
 // GuestThread is a thread of the host that works for one guest.
