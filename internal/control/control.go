@@ -41,6 +41,9 @@ type Client interface {
 	Disked(ctx context.Context, m bus.Disked) (bus.DiskedReply, error)
 	Observe(ctx context.Context, m bus.Observe) (bus.ObserveReply, error)
 	Observed(ctx context.Context, m bus.Observed) (bus.ObservedReply, error)
+	Guests(ctx context.Context, m bus.Guests) (bus.GuestsReply, error)
+	Watch(ctx context.Context, m bus.Watch) (bus.WatchReply, error)
+	Watched(ctx context.Context, m bus.Watched) (bus.WatchedReply, error)
 	Events() <-chan bus.Event
 	Lost() <-chan struct{}
 	Err() error
