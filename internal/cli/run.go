@@ -94,6 +94,8 @@ type planRun struct {
 	text    []byte
 	plan    expander
 	journal *journal
+	hands   []measure.Hand    // what was asked of a person
+	before  *measure.Document // what was measured before: by the run that is continued, or in the blocks until now
 }
 
 // expander makes the plan, of what is known of the end points.
@@ -130,6 +132,7 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	h := r.journal.head
+	r.before = r.journal.before
 	if !h.unfinished() {
 		r.journal.close()
 		return fault.Usagef("thru report "+filepath.Join(dir, documentName)+" shows it", "the run %s is complete", h.Run)
@@ -367,24 +370,32 @@ func (r *planRun) run(ctx context.Context) error {
 	if r.dry {
 		return r.list(p)
 	}
+	if len(p.Hands) > 0 {
+		return r.byHand(ctx, p)
+	}
 	ends, closeAll, err := r.connect(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	p, err = r.expanded(func(name string) planfile.Found {
-		if e := ends[name]; e != nil {
-			return planfile.Found{CPUs: e.Hello.CPUs, Engine: e.Engine}
-		}
-		return planfile.Found{}
-	})
-	if err != nil {
+	if p, err = r.sized(ends); err != nil {
 		return err
 	}
 	if err := r.keep(p); err != nil {
 		return err
 	}
-	return r.measure(ctx, p, ends)
+	doc, err := r.measure(ctx, p, ends, 0)
+	return r.conclude(ctx, doc, err)
+}
+
+// sized is the plan for what the end points have turned out to be.
+func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
+	return r.expanded(func(name string) planfile.Found {
+		if e := ends[name]; e != nil {
+			return planfile.Found{CPUs: e.Hello.CPUs, Engine: e.Engine}
+		}
+		return planfile.Found{}
+	})
 }
 
 // connect connects all end points. With --go-on the pairs of one that cannot be
@@ -449,33 +460,46 @@ func hasFailed(c measure.Cell) bool {
 	return slices.ContainsFunc(c.Runs, func(x measure.Run) bool { return x.Error != nil && x.Error.Message != measure.Interrupted })
 }
 
-// measure runs the plan and prints its document.
-func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint) error {
+// measure runs so many turns of the plan, 0: all.
+func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
 	view := newRunView(r.env, p, ends)
-	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
+	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Until: until, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = quickGates(p.Gates == plan.GatesForce)
 	}
+	runner.Before = r.before
 	if r.journal != nil {
 		r.journal.warn = func(text string) { view.clear(); r.env.line(text) }
-		runner.Before, runner.Saved, runner.Planned = r.journal.before, r.journal.step, r.journal.planned(p)
+		runner.Saved, runner.Planned = r.journal.step, r.journal.planned(p)
+	} else if r.hands != nil {
+		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, Hands: r.hands}
 	}
 	doc, err := runner.Run(ctx, p)
 	view.close()
 	doc.Arguments = r.env.arguments()
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
 	keepCosts(doc)
+	return doc, err
+}
+
+// conclude keeps and prints what was measured.
+func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error) error {
 	r.journal.end(doc, err)
-	if hint := r.howToGoOn(ctx.Err() != nil); fault.Code(err) == fault.Failed && hint != "" {
-		err = fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
-	}
-	if err != nil {
+	if err = r.continued(ctx, err); err != nil {
 		doc.Error = control.Describe(err)
 	}
 	r.forms.kept = r.journal.kept()
 	r.env.archive.instead = r.journal.stored()
 	err = r.env.outcome(doc, r.forms, err)
 	r.journal.setStored(r.env.archive.id)
+	return err
+}
+
+// continued adds to an error how the run is continued.
+func (r *planRun) continued(ctx context.Context, err error) error {
+	if hint := r.howToGoOn(ctx.Err() != nil); fault.Code(err) == fault.Failed && hint != "" {
+		return fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
+	}
 	return err
 }
 
