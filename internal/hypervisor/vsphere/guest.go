@@ -89,7 +89,7 @@ func fillGuest(g *measure.Guest, r *reader, t tree, tools string) {
 	takeDisks(g, devices.VirtualDevice)
 	g.OSRuns = r.text("os_running", "guest.guestFullName", tools)
 	g.Hostname = r.text("hostname", "guest.hostName", tools)
-	takeTools(g, r, tools)
+	takeTools(g, r)
 }
 
 // powerWord is the state of power in our words.
@@ -112,10 +112,10 @@ func toolsReason(r *reader, g *measure.Guest) string {
 }
 
 // takeTools takes version and state of VMware Tools.
-func takeTools(g *measure.Guest, r *reader, tools string) {
+func takeTools(g *measure.Guest, r *reader) {
 	t := measure.GuestTools{}
-	status := r.text("tools.status", "guest.toolsVersionStatus2", tools)
-	running := r.text("tools.running", "guest.toolsRunningStatus", tools)
+	status := r.text("tools.status", "guest.toolsVersionStatus2", "")
+	running := r.text("tools.running", "guest.toolsRunningStatus", "")
 	if status != nil {
 		t.Status = toolsStatus(*status)
 	}

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,8 @@ func convertHost(o *types.ObjectContent, t tree) measure.GuestHost {
 	r.gaps = nil
 	h.Facts = hostFacts(r)
 	h.UUID = h.Facts.Machine.UUID
-	h.Facts.NotChecked = append(r.gaps, beyond()...)
+	beyond(h.Facts, r)
+	h.Facts.NotChecked = r.gaps
 	r.gaps = own
 	h.Ports = vmkernelPorts(r, h.ID)
 	h.PCI = pciDevices(r)
@@ -86,22 +88,22 @@ func hostState(s *string) *string {
 	return s
 }
 
-// beyond are the facts that gates want of a host and the web service has not.
-func beyond() []measure.NotChecked {
+// beyond notes the facts that gates want of a host and the web service has not.
+func beyond(f *measure.Facts, r *reader) {
 	const ssh = "the web service does not tell it; the host's own commands do (ssh://root@HOST)"
-	return []measure.NotChecked{
-		{Fact: "boot_device", Why: ssh},
-		{Fact: "firewall", Why: ssh},
-		{Fact: "load", Why: "the counters of a test tell it"},
-		{Fact: "clock.source", Why: "the web service does not tell it"},
-		{Fact: "interfaces.*.mtu_bytes", Why: "of physical interfaces: that of their switch"},
-		{Fact: "interfaces.*.rx_queues", Why: ssh},
-		{Fact: "interfaces.*.tx_queues", Why: ssh},
-		{Fact: "interfaces.*.rings", Why: ssh},
-		{Fact: "interfaces.*.coalescing", Why: ssh},
-		{Fact: "interfaces.*.pause", Why: ssh},
-		{Fact: "interfaces.*.offloads", Why: "of physical interfaces: " + ssh},
-		{Fact: "interfaces.*.error_counters", Why: ssh},
+	for _, fact := range []string{"boot_device", "firewall", "clock.source"} {
+		r.gap(fact, ssh)
+	}
+	r.gap("load", "the counters of a test tell it")
+	for i := range f.Interfaces {
+		if *f.Interfaces[i].Kind != physical {
+			continue
+		}
+		at := "interfaces." + f.Interfaces[i].Name + "."
+		r.gap(at+"mtu_bytes", "the web service tells that of its switch alone")
+		for _, fact := range strings.Fields("rx_queues tx_queues rings coalescing pause offloads error_counters") {
+			r.gap(at+fact, ssh)
+		}
 	}
 }
 
@@ -173,9 +175,11 @@ func takeMachine(f *measure.Facts, r *reader) {
 	if b.ReleaseDate != nil {
 		f.Machine.BIOSDate = b.ReleaseDate.Format("2006-01-02")
 	}
-	if b.FirmwareType != "" {
-		f.Machine.UEFI = new(strings.EqualFold(b.FirmwareType, "UEFI"))
+	if b.FirmwareType == "" {
+		r.gap("machine.uefi", "only ESXi 8.0.2 and later tell it")
+		return
 	}
+	f.Machine.UEFI = new(strings.EqualFold(b.FirmwareType, "UEFI"))
 }
 
 // takeProcessors takes the CPUs and the memory.
@@ -215,8 +219,8 @@ func takeNUMA(f *measure.Facts, r *reader) {
 			node.CPUs = append(node.CPUs, int(c))
 		}
 		slices.Sort(node.CPUs)
-		if at.MemorySize > 0 {
-			node.Total = &at.MemorySize
+		if size := cmp.Or(at.MemorySize, at.MemoryRangeLength); size > 0 { // the older name
+			node.Total = &size
 		}
 		f.NUMA = append(f.NUMA, node)
 	}

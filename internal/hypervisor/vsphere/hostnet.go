@@ -255,6 +255,9 @@ func takeVolumes(f *measure.Facts, r *reader) {
 func volumeKind(volume types.BaseHostFileSystemVolume) string {
 	switch v := volume.(type) {
 	case *types.HostVmfsVolume:
+		if v.Type != string(types.HostFileSystemVolumeFileSystemTypeVMFS) {
+			return "" // VMFS-L, where the system keeps its own
+		}
 		return fmt.Sprintf("VMFS-%d", v.MajorVersion)
 	case *types.HostNasVolume:
 		if v.Type == string(types.HostFileSystemVolumeFileSystemTypeNFS41) {

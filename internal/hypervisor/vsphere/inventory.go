@@ -27,8 +27,8 @@ func (c *Client) Inventory(ctx context.Context, want func(*measure.Guest) bool, 
 	b.join()
 	v := b.inv
 	v.Source, v.Kind, v.Product, v.ReadAt = c.name, kind, c.product(), time.Now()
-	if ahead, _, err := c.clock(ctx); err == nil {
-		v.ClockNs = &ahead
+	if at, err := c.sourceClock(ctx, time.Now); err == nil {
+		v.ClockNs = new(int64(at.ahead))
 	} else {
 		v.NotChecked = append(v.NotChecked, measure.NotChecked{Fact: "clock_ahead_ns", Why: err.Error()})
 	}

@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
@@ -87,7 +88,7 @@ func teamingWord(policy string) string {
 }
 
 // switchPaths are the properties of a distributed switch.
-func switchPaths() []string { return strings.Fields("name uuid config") }
+func switchPaths() []string { return strings.Fields("name uuid config summary.hostMember") }
 
 // distributed is a distributed switch, with what others are joined to it by.
 type distributed struct {
@@ -105,6 +106,10 @@ func convertSwitch(o *types.ObjectContent) *distributed {
 	d.ID, d.Kind, d.Name = o.Obj.Value, "distributed", unescape(r.text("", "name", ""))
 	if id := r.text("", "uuid", ""); id != nil {
 		d.uuid = *id
+	}
+	members, _ := value[types.ArrayOfManagedObjectReference](r, "", "summary.hostMember", "")
+	for _, h := range members.ManagedObjectReference {
+		d.Hosts = append(d.Hosts, h.Value)
 	}
 	base, ok := value[any](r, "mtu_bytes", "config", "")
 	if ok {
@@ -141,11 +146,14 @@ func fillSwitch(d *distributed, r *reader, base any) {
 	}
 	p := portParts(c.DefaultPortConfig, d.pvlan)
 	d.Teaming, d.ShapeIn, d.ShapeOut, d.Security = p.team, p.in, p.out, p.security
+	p.missing(r)
 	for _, h := range c.Host {
 		if h.Config.Host == nil {
 			continue
 		}
-		d.Hosts = append(d.Hosts, h.Config.Host.Value)
+		if id := h.Config.Host.Value; !slices.Contains(d.Hosts, id) {
+			d.Hosts = append(d.Hosts, id)
+		}
 		b, is := h.Config.Backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
 		if !is {
 			continue
@@ -188,6 +196,18 @@ type port struct {
 	team     *measure.Teaming
 	in, out  *measure.Shaping // of what guests receive, send
 	security *measure.PortSecurity
+}
+
+// missing notes what the settings do not say.
+func (p port) missing(r *reader) {
+	for _, part := range []struct {
+		fact   string
+		absent bool
+	}{{"teaming", p.team == nil}, {"shaping_in", p.in == nil}, {"shaping_out", p.out == nil}, {"security", p.security == nil}} {
+		if part.absent {
+			r.gap(part.fact, untold)
+		}
+	}
 }
 
 // portParts takes the settings of a port that bear on traffic. The API calls
@@ -303,8 +323,11 @@ func convertGroup(o *types.ObjectContent, switches map[string]*distributed) grou
 	}
 	p := portParts(c.DefaultPortConfig, pvlan)
 	g.VLAN, g.Teaming, g.ShapeIn, g.ShapeOut, g.Security = p.vlan, p.team, p.in, p.out, p.security
-	if ok && g.VLAN == nil {
-		r.gap("vlan", untold)
+	if ok {
+		p.missing(r)
+		if g.VLAN == nil {
+			r.gap("vlan", untold)
+		}
 	}
 	if policy, is := c.Policy.(*types.VMwareDVSPortgroupPolicy); is && !g.Uplinks {
 		g.overrides = policy.VlanOverrideAllowed || policy.ShapingOverrideAllowed
