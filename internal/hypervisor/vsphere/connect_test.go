@@ -118,7 +118,9 @@ func TestRefusals(t *testing.T) {
 		"starting": {func(c *Config) { c.URL = starting.Listener.Addr().String() }, "may still be starting", ""},
 		"refused":  {func(c *Config) { c.URL = gone.Addr().String() }, "connection refused", "check address and port"},
 		"silent":   {func(c *Config) { c.URL = silent.Addr().String() }, "no answer in time", "firewall"},
-		"unasked":  {func(c *Config) { c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") } }, "no password", "say it"},
+		"unasked": {func(c *Config) {
+			c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") }
+		}, "no password", "say it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := cfg
