@@ -27,19 +27,18 @@ import (
 // simulator's own answers, which are random and never late.
 type world struct {
 	simulator.PerformanceManager
-	mu       sync.Mutex
-	now      time.Time
-	step     time.Duration
-	late     time.Duration            // that a sample comes after its end
-	ahead    map[string]time.Duration // clock by host; "": of the vCenter
-	stamp    string                   // whose clock stamps all samples: "vc"; else each host's own
-	values   map[string]int64         // by name of a counter
-	queries  int
-	machines int                                       // in each cluster, and on the host alone
-	asked    []int                                     // entities in each query
-	on       func(w *world)                            // called with each query
-	host     func(types.ManagedObjectReference) string // where an entity is
-	names    map[int32]string
+	mu      sync.Mutex
+	now     time.Time
+	step    time.Duration
+	late    time.Duration            // that a sample comes after its end
+	ahead   map[string]time.Duration // clock by host; "": of the vCenter
+	stamp   string                   // whose clock stamps all samples: "vc"; else each host's own
+	values  map[string]int64         // by name of a counter
+	queries int
+	asked   []int                                     // entities in each query
+	on      func(w *world)                            // called with each query
+	host    func(types.ManagedObjectReference) string // where an entity is
+	names   map[int32]string
 }
 
 func (w *world) time() time.Time {
@@ -132,20 +131,27 @@ func (w *world) entity(spec types.PerfQuerySpec, now time.Time) *types.PerfEntit
 	return told
 }
 
-// newWorld starts a simulated vCenter of that world.
-func newWorld(t *testing.T, w *world, change func(*simulator.Model)) (*Client, *simulator.Model) {
+// begin sets the world to its first moment.
+func (w *world) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now, w.step = time.Date(2026, 3, 1, 12, 0, 7, 3, time.UTC), 5*time.Second
+	w.late, w.stamp, w.ahead, w.values = 0, "", nil, nil
+	w.queries, w.asked, w.on = 0, nil, nil
+}
+
+// newWorld starts a simulated vCenter of that world, with so many machines on
+// each host or cluster, at least.
+func newWorld(t *testing.T, w *world, machines int) (Config, *simulator.Model) {
 	t.Helper()
-	w.now = time.Date(2026, 3, 1, 12, 0, 7, 3, time.UTC)
-	if w.step == 0 {
-		w.step = 5 * time.Second
-	}
+	w.begin()
 	w.names = map[int32]string{}
 	for _, info := range vpx.PerfCounter {
 		w.names[info.Key] = info.Name()
 	}
 	model := simulator.VPX()
-	model.Machine = max(model.Machine, w.machines)
-	cfg := simulated(t, model, func(m *simulator.Model) {
+	model.Machine = max(model.Machine, machines)
+	return simulated(t, model, func(m *simulator.Model) {
 		for _, h := range m.Map().All(hostKind) {
 			h := h.(*simulator.HostSystem)
 			system := types.ManagedObjectReference{Type: "HostDateTimeSystem", Value: "dateTimeSystem-" + h.Self.Value}
@@ -160,11 +166,7 @@ func newWorld(t *testing.T, w *world, change func(*simulator.Model)) (*Client, *
 		}
 		w.PerformanceManager = *m.Map().Get(*m.ServiceContent.PerfManager).(*simulator.PerformanceManager)
 		m.Map().Put(w)
-		if change != nil {
-			change(m)
-		}
-	})
-	return dial(t, cfg), model
+	}), model
 }
 
 // some are the first VM of the simulator and its host.
@@ -202,12 +204,28 @@ func text(left []measure.NotChecked) string {
 	return b.String()
 }
 
-// TestWatch holds that samples are waited for until they reach the end of
+// TestWatch has several watches of one data center.
+func TestWatch(t *testing.T) {
+	w := new(world)
+	cfg, m := newWorld(t, w, 0)
+	for name, test := range map[string]func(*testing.T, *world, *Client, *simulator.Model){
+		"all": watchesAll, "late": watchesLate, "short": watchesShort, "long": watchesLong, "early": watchesEarly,
+		"hangs": watchesHangs, "unwatched": watchesUnwatched, "clock refused": watchesClockRefused,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.begin()
+			m.Service.FaultInjector().ClearRules()
+			test(t, w, dial(t, cfg), m)
+		})
+	}
+}
+
+// watchesAll holds that samples are waited for until they reach the end of
 // the test, and that they are placed on our clock although host and vCenter
 // have others.
-func TestWatch(t *testing.T) {
-	w := &world{late: 12 * time.Second, values: map[string]int64{"cpu.ready.summation": 3000, "net.droppedRx.summation": 7, "cpu.usage.average": 9150}}
-	c, m := newWorld(t, w, nil)
+func watchesAll(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	w.late = 12 * time.Second
+	w.values = map[string]int64{"cpu.ready.summation": 3000, "net.droppedRx.summation": 7, "cpu.usage.average": 9150}
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{"": -3 * time.Second, host: 95 * time.Second}
 	watch, err := c.watch(t.Context(), []string{guest, host}, w.pace())
@@ -262,18 +280,17 @@ func (c *Client) vimHost(t *testing.T, id string) string {
 	return of[ref]["name"].(string)
 }
 
-// TestLate holds that a vCenter which is slower than the test ends no test:
+// watchesLate holds that a vCenter which is slower than the test ends no test:
 // what came is there, and what did not is said.
-func TestLate(t *testing.T) {
+func watchesLate(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := &world{late: time.Minute}
+	w.late = time.Minute
 	w.on = func(w *world) {
 		if w.queries == 3 {
 			stop()
 		}
 	}
-	c, m := newWorld(t, w, nil)
 	guest, host := some(m)
 	watch, err := c.watch(t.Context(), []string{guest, host}, w.pace())
 	if err != nil {
@@ -289,10 +306,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestShort holds that a test shorter than two samples says so.
-func TestShort(t *testing.T) {
-	w := &world{}
-	c, m := newWorld(t, w, nil)
+// watchesShort holds that a test shorter than two samples says so.
+func watchesShort(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
 	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
 	if err != nil {
@@ -308,8 +323,9 @@ func TestShort(t *testing.T) {
 // TestMoved holds that a guest which moves is followed: what each host sampled
 // is placed by the clock of that host, and the move is said.
 func TestMoved(t *testing.T) {
-	w := &world{}
-	c, m := newWorld(t, w, nil)
+	w := new(world)
+	cfg, m := newWorld(t, w, 0)
+	c := dial(t, cfg)
 	guest, host := some(m)
 	other := ""
 	for _, h := range m.Map().All(hostKind) {
@@ -346,18 +362,16 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestLong holds that a test which outlasts the memory of the hosts has the
+// watchesLong holds that a test which outlasts the memory of the hosts has the
 // samples of all its time, though the session is lost meanwhile.
-func TestLong(t *testing.T) {
+func watchesLong(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	reached, once := make(chan struct{}), sync.Once{}
-	w := &world{}
 	w.on = func(w *world) {
 		w.pass(5 * time.Minute)
 		if w.queries == 40 {
 			once.Do(func() { close(reached) })
 		}
 	}
-	c, m := newWorld(t, w, nil)
 	guest, _ := some(m)
 	pace := w.pace()
 	pace.round = time.Millisecond
@@ -382,8 +396,9 @@ func TestLong(t *testing.T) {
 
 // TestRefused holds that what cannot be read of one entity takes no other along.
 func TestRefused(t *testing.T) {
-	w := &world{}
-	c, m := newWorld(t, w, nil)
+	w := new(world)
+	cfg, m := newWorld(t, w, 0)
+	c := dial(t, cfg)
 	guest, host := some(m)
 	vms := m.Map().All(guestKind)
 	off := vms[slices.IndexFunc(vms, func(e mo.Entity) bool { return e.Reference().Value != guest })].(*simulator.VirtualMachine)
@@ -414,11 +429,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestClockRefused holds that where a host's clock may not be read, the
+// watchesClockRefused holds that where a host's clock may not be read, the
 // vCenter's is taken, and that it is said.
-func TestClockRefused(t *testing.T) {
-	w := &world{stamp: "vc"}
-	c, m := newWorld(t, w, nil)
+func watchesClockRefused(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	w.stamp = "vc"
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{"": 40 * time.Second}
 	m.Service.FaultInjector().AddRule(&simulator.FaultInjectionRule{MethodName: "QueryDateTime", ObjectType: "*", ObjectName: "*", Probability: 1, Enabled: true, FaultType: simulator.FaultTypeNoPermission})
@@ -438,11 +452,10 @@ func TestClockRefused(t *testing.T) {
 	}
 }
 
-// TestEarly holds that a host's clock is not taken where it cannot have stamped
+// watchesEarly holds that a host's clock is not taken where it cannot have stamped
 // the samples: by it, they would end after they were read.
-func TestEarly(t *testing.T) {
-	w := &world{stamp: "vc"}
-	c, m := newWorld(t, w, nil)
+func watchesEarly(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	w.stamp = "vc"
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{host: -10 * time.Minute}
 	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
@@ -461,13 +474,11 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestHangs holds that a server which answers no more costs what it did not
+// watchesHangs holds that a server which answers no more costs what it did not
 // tell, and not the time of who waits: the context ends it.
-func TestHangs(t *testing.T) {
+func watchesHangs(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := &world{}
-	c, m := newWorld(t, w, nil)
 	guest, _ := some(m)
 	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
 	if err != nil {
@@ -490,13 +501,13 @@ func TestHangs(t *testing.T) {
 
 // TestMany holds that many entities are asked in several calls.
 func TestMany(t *testing.T) {
-	w := &world{machines: 10}
+	w := new(world)
+	cfg, m := newWorld(t, w, 10)
+	c := dial(t, cfg)
 	var ids []string
-	c, _ := newWorld(t, w, func(m *simulator.Model) {
-		for _, vm := range m.Map().All(guestKind) {
-			ids = append(ids, vm.Reference().Value)
-		}
-	})
+	for _, vm := range m.Map().All(guestKind) {
+		ids = append(ids, vm.Reference().Value)
+	}
 	watch, err := c.watch(t.Context(), ids, w.pace())
 	if err != nil {
 		t.Fatal(err)
@@ -511,11 +522,9 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestUnwatched holds that a watch whose context ends before End leaves nothing
+// watchesUnwatched holds that a watch whose context ends before End leaves nothing
 // behind and still tells what there is.
-func TestUnwatched(t *testing.T) {
-	w := &world{}
-	c, m := newWorld(t, w, nil)
+func watchesUnwatched(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
 	ctx, stop := context.WithCancel(t.Context())
 	watch, err := c.watch(ctx, []string{guest}, w.pace())
