@@ -25,17 +25,19 @@ import (
 
 // dialer connects the end points of a command.
 type dialer struct {
-	env      *env
-	Family   int
-	Port     int
-	Device   string
-	Source   string
-	DataAddr string
-	Login    func() (*bus.Login, error) // who we are, where a foreign end point asks
-	Tunes    bool                       // settings are changed: what an earlier tuning has left is undone first
-	VMkernel bool                       // an ESXi host may answer with its own iperf3
-	Firewall bool                       // and a rule set of its firewall be enabled for that
-	Checks   bool                       // facts alone are wanted: a system that is read by its own commands is refused
+	env       *env
+	Family    int
+	Port      int
+	Device    string
+	Source    string
+	DataAddr  string
+	Login     func() (*bus.Login, error) // who we are, where a foreign end point asks
+	Tunes     bool                       // settings are changed: what an earlier tuning has left is undone first
+	VMkernel  bool                       // an ESXi host may answer with its own iperf3
+	Firewall  bool                       // and a rule set of its firewall be enabled for that
+	Passwords *passwords                 // where a hypervisor's come from; nil: the environment, or a person
+	Insecure  bool                       // any certificate of a hypervisor is accepted
+	Checks    bool                       // facts alone are wanted: a system that is read by its own commands is refused
 }
 
 // pair is the local end and its peer, which may be the same, and what may lie below them.

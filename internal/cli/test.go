@@ -258,7 +258,7 @@ func measured(doc *measure.Document) bool {
 			return true
 		}
 	}
-	return len(doc.Disks) > 0 || moved(doc)
+	return len(doc.Disks) > 0 || moved(doc) || doc.Command == "inventory" && len(doc.Inventories) > 0
 }
 
 // writable finds out before a long measurement whether a file that a flag names
