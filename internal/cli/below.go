@@ -11,7 +11,14 @@ import (
 
 // belowFlags name the hypervisors that may have the end points of a test.
 type belowFlags struct {
-	Hypervisor []string `group:"Below the end points" name:"hypervisor" sep:"none" placeholder:"URL" help:"Say which virtual machines the end points are, and what their hosts do meanwhile: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Repeat for more. The password comes from THRU_PASSWORD or is asked for."`
+	Hypervisor []string `group:"Below the end points" name:"hypervisor" sep:"none" placeholder:"URL" help:"Say which virtual machines the end points are, and what their hosts do meanwhile: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Repeat for more."`
+	vsphereFlags
+}
+
+// onto has a dialer connect what the flags name.
+func (f belowFlags) onto(d dialer) dialer {
+	d.Passwords, d.Insecure = newPasswords(d.env, f.PasswordStdin), f.Insecure
+	return d
 }
 
 // below connects the hypervisors that URLs name. A URL that is none ends the
@@ -62,12 +69,12 @@ func (u unreachable) Watch(context.Context, []string) (hypervisor.Watch, error) 
 func (u unreachable) Close() error { return nil }
 
 // above connects the ends of a pair, and the hypervisors below them.
-func (d dialer) above(ctx context.Context, name string, urls []string) (pair, func(), error) {
+func (f belowFlags) above(ctx context.Context, d dialer, name string) (pair, func(), error) {
 	ends, closeEnds, err := d.pair(ctx, name)
 	if err != nil {
 		return pair{}, nil, err
 	}
-	sources, closeBelow, err := d.below(ctx, urls)
+	sources, closeBelow, err := f.onto(d).below(ctx, f.Hypervisor)
 	if err != nil {
 		closeEnds()
 		return pair{}, nil, err
@@ -81,7 +88,7 @@ func (r *planRun) connectBelow(ctx context.Context, d dialer, named []string) (e
 	if r.below != nil {
 		return nil
 	}
-	if r.below, r.unbelow, err = d.below(ctx, slices.Concat(r.options.Hypervisors, named)); r.below == nil {
+	if r.below, r.unbelow, err = r.under.onto(d).below(ctx, slices.Concat(r.options.Hypervisors, named)); r.below == nil {
 		r.below = []hypervisor.Source{}
 	}
 	return err

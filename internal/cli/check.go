@@ -139,7 +139,7 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 		how.Family = 6
 	}
 	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr, Checks: true}
-	ends, closeAll, err := d.above(ctx, c.EndPoint, c.Hypervisor)
+	ends, closeAll, err := c.above(ctx, d, c.EndPoint)
 	if err != nil {
 		return nil, err
 	}

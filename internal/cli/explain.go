@@ -59,7 +59,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err := writable("--html", c.HTML); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.dial(e, r.Family, c.loginFlags).above(ctx, endPoint, c.Hypervisor)
+	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), endPoint)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	}
 	d := dialer{env: e, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
 	d.Login = func() (*bus.Login, error) { return c.login(e) }
-	ends, closeAll, err := d.above(ctx, c.What, c.Hypervisor)
+	ends, closeAll, err := c.above(ctx, d, c.What)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (c *ladderCmd) onlyPlan() bool {
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
-		env: e, command: "ladder", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
 		options: runOptions{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.LinkRate != "" {

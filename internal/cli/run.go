@@ -71,7 +71,7 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 // Run runs a plan file, or the rest of it.
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
-		env: e, command: "run", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		env: e, command: "run", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
 		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
@@ -90,6 +90,7 @@ type planRun struct {
 	dry     bool
 	forms   forms
 	flags   runFlags
+	under   belowFlags
 	options runOptions
 
 	name    string // of the plan, as it was given

@@ -89,7 +89,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.dial(e, r.Family, c.loginFlags).above(ctx, c.EndPoint, c.Hypervisor)
+	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), c.EndPoint)
 	if err != nil {
 		return err
 	}
