@@ -107,13 +107,16 @@ func (e *end) crowd() string {
 // hidesSteal tells of a guest that cannot see by itself that its host takes
 // its CPUs away: ESXi's do not (VMware counts it as their own time).
 func (e *end) hidesSteal() bool {
+	if e.kind() == "" {
+		return e.facts != nil && e.facts.Hypervisor != nil && *e.facts.Hypervisor == "vmware"
+	}
 	return e.kind() == measure.KindVSphere || e.kind() == measure.KindESXi
 }
 
 // steal joins the steal that the guest sees with what its host counted.
 func steal(e *end) *outcome {
 	own, below := e.stealSeen(), e.waitsBelow()
-	if below != nil && below.state == unknown && own != nil && own.state == excluded && e.guest() != nil && e.hidesSteal() {
+	if below != nil && below.state == unknown && own != nil && own.state == excluded && e.hidesSteal() {
 		return below
 	}
 	return seconded(own, below)

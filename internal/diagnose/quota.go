@@ -172,7 +172,13 @@ func (e *end) stealSeen() *outcome {
 }
 
 // pressure joins what the kernel counted with what its hypervisor did.
-func pressure(e *end) *outcome { return seconded(e.pressureSeen(), e.memoryBelow()) }
+func pressure(e *end) *outcome {
+	own, below := e.pressureSeen(), e.memoryBelow()
+	if below != nil && below.state == unknown && own != nil && own.state == excluded { // a guest does not see what is taken below it
+		return below
+	}
+	return seconded(own, below)
+}
 
 func (e *end) pressureSeen() *outcome {
 	if e.seen == nil || e.seen.Host == nil || e.seen.Host.Proto == nil {
