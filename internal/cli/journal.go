@@ -64,7 +64,8 @@ type runHead struct {
 	Done    int               `json:"steps_done"`
 	Ended   bool              `json:"ended,omitempty"` // all was measured
 	Labels  map[string]string `json:"labels,omitempty"`
-	Stored  string            `json:"stored,omitempty"` // id in the store of what was measured so far
+	Stored  string            `json:"stored,omitempty"`  // id in the store of what was measured so far
+	Hands   []measure.Hand    `json:"by_hand,omitempty"` // what a person was asked for between its blocks
 }
 
 // unfinished tells whether there is something left to measure.
@@ -344,7 +345,7 @@ func (j *journal) setStored(id string) {
 
 // planned names the run and its plan in the document.
 func (j *journal) planned(p plan.Plan) *measure.Planned {
-	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.head.Run, SHA256: j.head.SHA256}
+	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.head.Run, SHA256: j.head.SHA256, Hands: slices.Clone(j.head.Hands)}
 }
 
 func (j *journal) writeHead() error {

@@ -41,6 +41,9 @@ type Client interface {
 	Disked(ctx context.Context, m bus.Disked) (bus.DiskedReply, error)
 	Observe(ctx context.Context, m bus.Observe) (bus.ObserveReply, error)
 	Observed(ctx context.Context, m bus.Observed) (bus.ObservedReply, error)
+	Guests(ctx context.Context, m bus.Guests) (bus.GuestsReply, error)
+	Watch(ctx context.Context, m bus.Watch) (bus.WatchReply, error)
+	Watched(ctx context.Context, m bus.Watched) (bus.WatchedReply, error)
 	Events() <-chan bus.Event
 	Lost() <-chan struct{}
 	Err() error
@@ -66,6 +69,12 @@ type EndPoint struct {
 	Port    int        // of a foreign one that is dialled
 	Token   string     // of a foreign one that has dialled: names it to the engine that took the call
 	Login   *bus.Login // where a foreign one asks who we are
+	Engine  string     // of a foreign one: what moves its data, where its name does not tell that
+
+	Speaks  string               // of a foreign one: its program, where that is known before
+	Known   *measure.Facts       // of a foreign one: facts that were read by other means; nil: none
+	Unknown []measure.NotChecked // what could not be read, and why
+	Notes   []string             // what was done to reach it, for the warnings of the document
 
 	once   sync.Once
 	places chan struct{} // of requests under way
@@ -134,6 +143,7 @@ type Runner struct {
 	Before  *measure.Document
 	Saved   func(*measure.Document)
 	Planned *measure.Planned // names the plan file in the document; Runner counts its steps
+	Until   int              // so many turns of the plan's schedule are made, and the rest is left to the next Runner; 0: all
 
 	waited     time.Duration // for the turn, before the first run
 	pathKey    string        // under which the path's facts are kept
@@ -166,7 +176,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	if err == nil {
 		err = damaged(doc)
 	}
-	if err == nil {
+	if err == nil && r.wholly(p) {
 		err = r.missed(doc)
 	}
 	doc.ElapsedNs += int64(time.Since(begin))
@@ -193,6 +203,9 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 	}
 	return err
 }
+
+// wholly tells whether the plan is run to its end.
+func (r *Runner) wholly(p plan.Plan) bool { return r.Until == 0 || r.Until >= p.Runs() }
 
 // kindsMinor is the wire minor since which an agent knows more than bulk TCP
 // as fast as it goes; an older one would leave out what it does not know.

@@ -72,7 +72,7 @@ func TestExamples(t *testing.T) {
 		if !strings.HasPrefix(string(text), "# ") || !strings.Contains(string(text), "thru ") || f.Name == "plan" {
 			t.Errorf("%s says neither what it is for nor how it is run", kind)
 		}
-		p, err := f.Expand(fleet(), func(string) int { return 4 })
+		p, err := f.Expand(fleet(), func(string) Found { return Found{CPUs: 4} })
 		if err != nil {
 			t.Errorf("%v", err)
 			continue
@@ -173,6 +173,7 @@ func TestKeysAreDescribed(t *testing.T) {
 	sections := map[string]map[string]any{
 		"The file": root.Properties, "End points": root.Defs["end_point"].Properties, "Pairs": root.Defs["pairs"].Properties,
 		"Traffic": root.Defs["settings"].Properties, "Targets": root.Defs["target"].Properties, "Rungs": root.Defs["rung"].Properties,
+		"By hand": root.Defs["by_hand"].Properties,
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 	for name, keys := range sections {
