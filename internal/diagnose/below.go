@@ -169,7 +169,7 @@ func (e *end) read(counter string, id func(*measure.Beneath) string) gauges {
 		if of == "" {
 			continue
 		}
-		r.why = b.Inventory.Source + " told no " + counter + " of it"
+		r.why = untold(b, counter)
 		for _, s := range b.Inventory.Series {
 			if s.Of != of || s.Counter != counter {
 				continue
@@ -187,6 +187,22 @@ func (e *end) read(counter string, id func(*measure.Beneath) string) gauges {
 		}
 	}
 	return r
+}
+
+// untold says that an inventory has no such counter, and why where it says so:
+// a counter is named as "series.NAME", what guests and hosts lack as "counters of
+// NAME, NAME".
+func untold(b *measure.Beneath, counter string) string {
+	why := b.Inventory.Source + " told no " + counter + " of it"
+	named := func(fact string) bool {
+		return b.Guest != nil && b.Guest.Name != "" && strings.Contains(fact, b.Guest.Name) || b.Host != nil && b.Host.Name != "" && strings.Contains(fact, b.Host.Name)
+	}
+	for _, m := range b.Inventory.NotChecked {
+		if m.Fact == "series."+counter || strings.HasPrefix(m.Fact, "counters of ") && named(m.Fact) {
+			return why + ": " + m.Why
+		}
+	}
+	return why
 }
 
 // gaugeOf sums up what a series tells of a span; few is why it does not.

@@ -29,6 +29,7 @@ type cpuBelow struct {
 	net                    float64 // its share of the time
 	limit                  gauge   // of the CPU that a limit held back most
 	held                   float64
+	unlimited              bool // no limit took any of its time
 	full                   bool // the guest's CPU had no time to spare
 }
 
@@ -40,10 +41,13 @@ func (e *end) cpus() cpuBelow {
 	if x, ok := b.limited.worst(); ok {
 		b.limit, b.held = x, x.mean
 	}
+	b.unlimited = b.limited.known() && b.held < limitedBar || !b.limited.known() && e.hasNoQuota()
 	b.full = e.isFull()
 	for i, x := range b.ready.all {
 		net := x.mean
 		if l, ok := b.limited.of(x.instance); ok {
+			net = max(0, net-l.mean)
+		} else if l, ok := b.limited.of(""); ok { // of the control group around all of its CPUs
 			net = max(0, net-l.mean)
 		}
 		if i == 0 || net > b.net {
@@ -79,11 +83,10 @@ func (e *end) waitsBelow() *outcome {
 	if stopped {
 		o.by(above(stop.tells(e.name, stop.mean, "pct"), costopBar))
 	}
-	_, limits := b.limited.worst()
 	switch {
 	case !b.full && b.net < readyLikely:
 		o.beside()
-	case b.full && b.net > readyCertain && limits && b.held < limitedBar:
+	case b.full && b.net > readyCertain && b.unlimited:
 		o.confidence = measure.Certain
 	case b.full && (b.net > readyLikely || stop.mean > costopBar):
 		o.confidence = measure.Likely
@@ -133,7 +136,7 @@ func cpuLimit(e *end) *outcome {
 	}
 	b := e.cpus()
 	limit, set := limitOf(g)
-	set = set || e.kind() == measure.KindKVM && !slices.ContainsFunc(g.NotChecked, func(m measure.NotChecked) bool { return strings.Contains(m.Fact, "quota") })
+	set = set || e.hasNoQuota()
 	quota, spent := e.quotaSpent()
 	counted := b.limited.known()
 	switch {
@@ -175,6 +178,13 @@ func (e *end) asLimited(b cpuBelow, limit string, quota float64) *outcome {
 		o.beside()
 	}
 	return o.at(e.onBed(e.bedName())).mend(e.liftLimit())
+}
+
+// hasNoQuota tells of a guest of KVM that no quota is set for it.
+func (e *end) hasNoQuota() bool {
+	g := e.guest()
+	return g != nil && e.kind() == measure.KindKVM && g.CPUQuota == nil &&
+		!slices.ContainsFunc(g.NotChecked, func(m measure.NotChecked) bool { return m.Fact == "cpu_quota_cpus" })
 }
 
 // limitOf words the limit of a guest; set tells whether that is known.
@@ -251,7 +261,7 @@ func (e *end) sureOfMemory(o *outcome, waited, swappedIn float64) {
 	switch {
 	case e.flow.isAll() != nil || waited <= memWaitBar && swappedIn <= 0:
 		o.beside()
-	case waited > memCertain && cpu.ready.known() && cpu.net < readyBar && cpu.held < limitedBar:
+	case waited > memCertain && cpu.ready.known() && cpu.net < readyBar && cpu.unlimited:
 		o.confidence = measure.Certain
 	case waited > memWaitBar:
 		o.confidence = measure.Likely

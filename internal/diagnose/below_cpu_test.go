@@ -59,6 +59,13 @@ func TestStealBelow(t *testing.T) {
 			h.receiver.Host.CPUs[1] = measure.CPU{Core: 1, System: 68, Steal: 30, Idle: 2}
 		}}, "possible", "but esx2 kept"},
 	})
+	judgeHosts(t, "cpu-steal", []hostsRow{
+		{"KVM without a quota", []hostsEdit{belowEnds(onKVM, ready(40), guestB(func(g *measure.Guest) { g.CPUShare = nil })), full}, "certain", ""},
+		{"KVM, the limit of its whole group", []hostsEdit{belowEnds(onKVM, ready(40), counts("vm-b", "", measure.CounterLimited, 38), guestB(func(g *measure.Guest) { g.CPUQuota = new(0.5) })), full}, "no", "2%"},
+		{"the source says why", []hostsEdit{belowEnds(idle, func(v *measure.Inventory) {
+			v.NotChecked = []measure.NotChecked{{Fact: "counters of vm-x", Why: "other"}, {Fact: "counters of vm-b, esx7", Why: "no sample lies within the test"}}
+		}), full}, "missing", "told no cpu.ready_pct of it: no sample lies within the test"},
+	})
 	h := twoHosts(belowEnds(idle, ready(40), limited(0)), full, waitsUnread(8<<20))
 	Diagnose(h.doc)
 	f := h.cell.Findings
@@ -94,7 +101,7 @@ func TestLimit(t *testing.T) {
 		{"KVM, used up", []hostsEdit{belowEnds(onKVM, quota(0.5), used(49)), full}, "likely", "a CPU limit of 0.5 CPUs holds vm-b back"},
 		{"KVM, used up and counted", []hostsEdit{belowEnds(onKVM, quota(0.5), used(49), ready(51), limited(50)), full}, "certain", ""},
 		{"KVM, not used up", []hostsEdit{belowEnds(onKVM, quota(2), used(120)), full}, "no", "no limit held back"},
-		{"KVM, a quota of nothing", []hostsEdit{belowEnds(onKVM, quota(math.NaN()), used(120)), full}, "no", ""},
+		{"KVM, a quota of nothing", []hostsEdit{belowEnds(onKVM, quota(math.NaN()), used(120)), full}, "missing", ""},
 		{"link full", []hostsEdit{belowEnds(hasLimit, ready(42), limited(40)), full, linkShare(96)}, "no", "link is full"},
 		{"not placed", []hostsEdit{belowEnds(), unplacedB("it is in no inventory")}, "missing", "it is in no inventory"},
 	})
@@ -102,9 +109,16 @@ func TestLimit(t *testing.T) {
 		edit func(*measure.Inventory)
 		want string
 	}{
-		"libvirt":     {onKVM, "virsh schedinfo vm-b --live --set vcpu_quota=-1 global_quota=-1"},
-		"odd name":    {func(v *measure.Inventory) { onKVM(v); v.Guests[1].Name = "x; rm -rf" }, "virsh schedinfo GUEST --live"},
-		"another one": {func(v *measure.Inventory) { onKVM(v); v.Product = "Proxmox VE 8.2"; v.Guests[1].ID = "vm-b" }, "virsh"},
+		"libvirt":   {onKVM, "virsh schedinfo vm-b --live --set vcpu_quota=-1 global_quota=-1"},
+		"odd name":  {func(v *measure.Inventory) { onKVM(v); v.Guests[1].Name = "x; rm -rf" }, "virsh schedinfo GUEST --live"},
+		"no number": {func(v *measure.Inventory) { onKVM(v); v.Product = "Proxmox VE 8.2" }, "virsh"},
+		"Proxmox": {func(v *measure.Inventory) {
+			onKVM(v)
+			v.Product, v.Guests[1].ID = "Proxmox VE 8.2", "100"
+			for i := range v.Series {
+				v.Series[i].Of = strings.Replace(v.Series[i].Of, "vm-b", "100", 1)
+			}
+		}, "qm set 100 --cpulimit 0"},
 	} {
 		h := twoHosts(belowEnds(quota(0.5), used(49), ready(51), limited(50), x.edit), full)
 		Diagnose(h.doc)

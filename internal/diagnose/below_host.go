@@ -232,6 +232,7 @@ func (e *end) hostCrowded() (o *outcome, known bool) {
 	o = possible("others fill the CPUs of %s: %s of them, of %s in all", e.bedName(), unit.Percent(others), unit.Percent(usage.mean)).
 		by(above(usage.tells(e.name, usage.mean, "pct"), hostFullBar), above(measure.Proof{EndPoint: e.name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.spanNs}, othersBar)).
 		at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "move busy guests away from it, reserve CPU for " + e.guestName() + ", or measure at a quiet hour", Risk: "by the administrator of the hypervisor"})
+	o.apart = []string{"cpu-limit", "cpu-steal"} // it is rather their root
 	wait := e.waitsBelow()
 	switch {
 	case e.flow.isAll() != nil:
@@ -270,6 +271,7 @@ func (e *end) uplinkCrowded() (o *outcome, known bool) {
 		by(above(all.tells(e.name, share(all.mean, speed), "pct"), uplinkBar), above(measure.Proof{EndPoint: e.name, Counter: "share of the uplink that others take", Value: share(others, speed), Unit: "pct", SpanNs: all.spanNs}, uplinkOther)).
 		at(e.onBed(e.bedName())).costs(max(0, speed-others), "they leave "+unit.Rate(max(0, speed-others)), "counters of the uplink").
 		mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "by the administrator of the hypervisor"})
+	o.apart = []string{"cpu-limit", "cpu-steal"} // CPUs do not fill an uplink
 	switch s, r := e.flow.sender.load(), e.flow.receiver.load(); {
 	case e.flow.isAll() != nil:
 		o.beside()

@@ -2,8 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"thru/internal/measure"
@@ -129,18 +127,26 @@ func (e *end) switchBelow() *outcome {
 
 // worker is the busiest thread of the host that moves packets of the guest.
 func (e *end) worker() (gauge, bool) {
-	own := e.ofGuest(measure.CounterThread)
-	if x, ok := own.worst(); ok {
-		return x, true
+	for _, r := range []gauges{e.ofGuest(measure.CounterThread), e.ofBed(measure.CounterThread)} {
+		mine := gauges{}
+		for _, x := range r.all {
+			if e.moves(x.instance) {
+				mine.all = append(mine.all, x)
+			}
+		}
+		if x, ok := mine.worst(); ok {
+			return x, true
+		}
 	}
-	all := e.ofBed(measure.CounterThread)
-	all.all = slices.DeleteFunc(slices.Clone(all.all), func(x gauge) bool { return !e.worksForGuest(x.instance) })
-	return all.worst()
+	return gauge{}, false
 }
 
-// worksForGuest tells whether a thread of the host moves packets of the guest:
-// one that the inventory names, or one of which the name has the guest's.
-func (e *end) worksForGuest(thread string) bool {
+// moves tells whether a thread of the host moves packets of the guest: one of
+// its vhost threads, by name and where several have it number; QEMU's own where it
+// has none; or one of ESXi, whose name has the guest's.
+func (e *end) moves(thread string) bool {
+	const own = "main thread"
+	name, _, _ := strings.Cut(thread, ":")
 	for _, b := range e.below {
 		if b.Guest == nil {
 			continue
@@ -148,10 +154,17 @@ func (e *end) worksForGuest(thread string) bool {
 		if len(b.Guest.Name) > 2 && strings.Contains(thread, b.Guest.Name) {
 			return true
 		}
+		vhosts := 0
 		for _, t := range b.Guest.Threads {
-			if t.Role == "vhost" && (t.Name != "" && t.Name == thread || thread == strconv.Itoa(t.TID)) {
+			if t.Role != "vhost" {
+				continue
+			}
+			if vhosts++; t.Name != "" && t.Name == name {
 				return true
 			}
+		}
+		if vhosts == 0 && len(b.Guest.Threads) > 0 && thread == own {
+			return true
 		}
 	}
 	return false
@@ -164,7 +177,7 @@ func (e *end) workerFull() *outcome {
 		return nil
 	}
 	f := e.flow
-	o := likely("the thread of %s that moves the %s's packets is full: %s took %s of a CPU", e.bedName(), e.place, word(x.instance), unit.Percent(x.mean)).
+	o := likely("the thread of %s that moves the %s's packets is full: %s took %s of a CPU", e.bedName(), e.place, line(x.instance), unit.Percent(x.mean)).
 		by(above(x.tells(e.name, x.mean, "pct"), workerBar))
 	switch {
 	case f.isAll() != nil:

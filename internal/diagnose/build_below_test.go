@@ -23,10 +23,10 @@ func belowEnds(edits ...func(*measure.Inventory)) hostsEdit {
 		}
 		h.doc.Inventories = []measure.Inventory{v}
 		h.doc.Relations = []measure.Relation{{From: "a", To: "b", Kind: measure.SameVLAN}}
-		for i, name := range []string{"a", "b"} {
+		for i := range 2 {
 			e := &h.doc.EndPoints[i]
 			e.Facts.Hypervisor = new("vmware")
-			e.Placement = &measure.Placement{Source: v.Source, Guest: "vm-" + name, Host: v.Guests[i].Host, NIC: "Network adapter 1"}
+			e.Placement = &measure.Placement{Source: v.Source, Guest: v.Guests[i].ID, Host: v.Guests[i].Host, NIC: "Network adapter 1"}
 		}
 		h.cell.Runs[0].StartedAt = began()
 	}
