@@ -179,7 +179,11 @@ func (e *end) read(counter string, id func(*measure.Beneath) string) gauges {
 				r.why = few
 				continue
 			}
-			r.all = append(r.all, x)
+			if twin := slices.IndexFunc(r.all, func(o gauge) bool { return o.instance == x.instance }); twin < 0 {
+				r.all = append(r.all, x)
+			} else if x.mean > r.all[twin].mean { // two commands that tell the same
+				r.all[twin] = x
+			}
 		}
 		if len(r.all) > 0 {
 			r.why = ""

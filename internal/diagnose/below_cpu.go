@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -217,41 +218,71 @@ const (
 	memCertain = 10
 )
 
+// taken is one sign that memory of a guest is not there.
+type taken struct {
+	counter, unit string
+	bar           float64
+	words         string // of the guest's name and the value
+}
+
+func signsOfMemory() []taken {
+	return []taken{
+		{measure.CounterMemWait, "pct", memWaitBar, "%s waited for it %s of the time"},
+		{measure.CounterSwapWait, "pct", memWaitBar, "%s waited %s of the time for it to be read back from disk"},
+		{measure.CounterSwapIn, "bytes", 0, "of %s %s a second are read back from disk"},
+		{measure.CounterSwapped, "bytes", ballooned, "of %s %s are swapped out"},
+		{measure.CounterBalloon, "bytes", ballooned, "it has taken back from %s %s"},
+	}
+}
+
 // memoryBelow judges the memory that the host took back from the guest.
 func (e *end) memoryBelow() *outcome {
 	if e.guest() == nil {
 		return e.unplaced("memory that the host took back")
 	}
-	counters := []string{measure.CounterMemWait, measure.CounterSwapIn, measure.CounterSwapped, measure.CounterBalloon}
-	units := []string{"pct", "bytes", "bytes", "bytes"}
-	bars := []float64{memWaitBar, 0, ballooned, ballooned}
 	var o *outcome
-	var worst [4]float64
-	why, known := "", 0
-	for i, c := range counters {
-		r := e.ofGuest(c)
+	waited, read := 0.0, 0.0
+	why, known := "", false
+	for _, t := range signsOfMemory() {
+		r := e.ofGuest(t.counter)
 		x, ok := r.whole()
+		if t.unit == "pct" && ok { // of its virtual CPUs the one that waited longest
+			x, ok = r.worst()
+		}
 		if !ok {
-			why = r.why
+			why = cmp.Or(why, r.why)
 			continue
 		}
-		known++
-		if worst[i] = x.mean; x.mean > bars[i] {
+		switch known = true; {
+		case t.unit == "pct":
+			waited = max(waited, x.mean)
+		case t.counter == measure.CounterSwapIn:
+			read = x.mean
+		}
+		if x.mean > t.bar {
 			if o == nil {
-				o = possible("%s is short of memory: %s", e.bedName(), e.takenBack(c, x.mean))
+				o = possible("%s is short of memory: %s", e.bedName(), fmt.Sprintf(t.words, line(e.guestName()), amount(x.mean, t.unit)))
 			}
-			o.by(above(x.tells(e.name, x.mean, units[i]), bars[i]))
+			o.by(above(x.tells(e.name, x.mean, t.unit), t.bar))
 		}
 	}
 	switch {
-	case known == 0:
+	case !known:
 		return missing("memory that the host took back from the "+e.place, why)
 	case o == nil:
 		return no("the host took no memory back from the %s", e.place)
 	}
-	e.sureOfMemory(o, worst[0], worst[1])
-	return o.at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "reserve the memory of " + e.guestName() +
+	e.sureOfMemory(o, waited, read)
+	return o.at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "reserve the memory of " + line(e.guestName()) +
 		", free memory of the host, or move guests away from it", Risk: "by the administrator of the hypervisor"})
+}
+
+// amount words a share or a size.
+func amount(value float64, of string) string {
+	if of == "pct" {
+		return unit.Percent(value)
+	}
+	return unit.Size(int64(value))
 }
 
 // sureOfMemory: what was taken back earlier costs nothing until it is wanted; a
@@ -266,19 +297,6 @@ func (e *end) sureOfMemory(o *outcome, waited, swappedIn float64) {
 	case waited > memWaitBar:
 		o.confidence = measure.Likely
 	}
-}
-
-// takenBack words what of a guest's memory is not there.
-func (e *end) takenBack(counter string, mean float64) string {
-	switch counter {
-	case measure.CounterMemWait:
-		return fmt.Sprintf("%s waited for it %s of the time", e.guestName(), unit.Percent(mean))
-	case measure.CounterSwapIn:
-		return fmt.Sprintf("memory of %s is read back from disk", e.guestName())
-	case measure.CounterSwapped:
-		return fmt.Sprintf("%s of %s are swapped out", unit.Size(int64(mean)), e.guestName())
-	}
-	return fmt.Sprintf("it has taken %s back from %s", unit.Size(int64(mean)), e.guestName())
 }
 
 // Remedies at a hypervisor. The administrator runs them there, so they name the

@@ -138,14 +138,15 @@ func TestMemoryBelow(t *testing.T) {
 	mem := func(counter string, x float64) func(*measure.Inventory) { return counts("vm-b", "", counter, x) }
 	judgeHosts(t, "memory-pressure", []hostsRow{
 		{"none", []hostsEdit{belowEnds(counts("vm-a", "", measure.CounterBalloon, 0), mem(measure.CounterBalloon, 0), mem(measure.CounterMemWait, 0))}, "no", "took no memory back from the receiver"},
-		{"a balloon of before", []hostsEdit{belowEnds(mem(measure.CounterBalloon, 1<<30))}, "possible beside", "it has taken 1 GiB back from vm-b"},
-		{"swapped out before", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30))}, "possible beside", "1 GiB of vm-b are swapped out"},
-		{"read back now", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30), mem(measure.CounterSwapIn, 4e6))}, "possible", "read back from disk"},
+		{"a balloon of before", []hostsEdit{belowEnds(mem(measure.CounterBalloon, 1<<30))}, "possible beside", "it has taken back from vm-b 1 GiB"},
+		{"swapped out before", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30))}, "possible beside", "of vm-b 1 GiB are swapped out"},
+		{"read back now", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30), mem(measure.CounterSwapIn, 4e6))}, "possible", "of vm-b 3.81 MiB a second are read back from disk"},
 		{"waits", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 4))}, "likely", "vm-b waited for it 4% of the time"},
+		{"virtual CPUs wait", []hostsEdit{belowEnds(counts("vm-b", "0", measure.CounterSwapWait, 0.1), counts("vm-b", "1", measure.CounterSwapWait, 6))}, "likely", "vm-b waited 6% of the time for it to be read back from disk"},
 		{"waits long", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30))}, "likely", ""},
 		{"waits long, and has its CPUs", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30), ready(1), limited(0))}, "certain", "esx2"},
 		{"waits, link full", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30)), linkShare(96)}, "possible beside", ""},
-		{"not counted", []hostsEdit{belowEnds()}, "missing", "told no mem."},
+		{"not counted", []hostsEdit{belowEnds()}, "missing", "told no mem.latency_pct"},
 		{"not placed", []hostsEdit{belowEnds(), unplacedB("it is in no inventory")}, "missing", ""},
 		{"nobody asked", nil, "no", "short of no memory"},
 	})

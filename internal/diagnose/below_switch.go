@@ -58,6 +58,9 @@ func (e *end) port() port {
 			p.ringCounted = true
 		}
 	}
+	if p.known { // vmxnet3 has a second ring: the first one is full without a loss
+		p.ring = min(p.ring, p.dropped)
+	}
 	return p
 }
 
@@ -143,7 +146,7 @@ func (e *end) worker() (gauge, bool) {
 
 // moves tells whether a thread of the host moves packets of the guest: one of
 // its vhost threads, by name and where several have it number; QEMU's own where it
-// has none; or one of ESXi, whose name has the guest's.
+// has none; or one of ESXi, whose name has the guest's, or the number of its port.
 func (e *end) moves(thread string) bool {
 	const own = "main thread"
 	name, _, _ := strings.Cut(thread, ":")
@@ -152,6 +155,9 @@ func (e *end) moves(thread string) bool {
 			continue
 		}
 		if len(b.Guest.Name) > 2 && strings.Contains(thread, b.Guest.Name) {
+			return true
+		}
+		if b.NIC != nil && b.NIC.Port != nil && len(*b.NIC.Port) > 4 && strings.Contains(thread, *b.NIC.Port) {
 			return true
 		}
 		vhosts := 0
@@ -190,6 +196,9 @@ func (e *end) workerFull() *outcome {
 	return o
 }
 
+// verbatim is a name as a part of a format.
+func verbatim(name string) string { return strings.ReplaceAll(line(name), "%", "%%") }
+
 // droppedBelow judges what was dropped at the port and did not find the guest's
 // ring full; nil where there is nothing such.
 func (e *end) droppedBelow(p port) *outcome {
@@ -205,7 +214,7 @@ func (e *end) droppedBelow(p port) *outcome {
 	if e.sends() {
 		way = "from the sender"
 	}
-	o := f.dropped(f.receiver, n, "", "%.0f packets "+way+" were dropped at "+line(e.switchName()))
+	o := f.dropped(f.receiver, n, "", "%.0f packets "+way+" were dropped at "+verbatim(e.switchName()))
 	if n <= 0 {
 		o.text = fmt.Sprintf("%s of the packets %s were dropped at %s", unit.Percent(p.share.mean), way, e.switchName())
 	}
@@ -278,7 +287,7 @@ func (f *flow) ringBelow() *outcome {
 	if !p.ringCounted {
 		n, at = p.dropped, p.at
 	}
-	o := f.dropped(e, n, at.native, "the receiver's ring overflows: its port at "+line(e.switchName())+" had no room for %.0f packets")
+	o := f.dropped(e, n, at.native, "the receiver's ring overflows: its port at "+verbatim(e.switchName())+" had no room for %.0f packets")
 	if d := f.cell.Datagrams; f.isUDP() && p.ringCounted && d != nil && d.Lost > 0 && n > ofRetransmit*float64(d.Lost) {
 		o.confidence = measure.Certain
 	}

@@ -44,7 +44,6 @@ func TestSwitchBelow(t *testing.T) {
 	judgeHosts(t, "vswitch", []hostsRow{
 		{"nothing dropped", []hostsEdit{belowEnds(drained)}, "no", "nothing was dropped at the sender's port of dvs-prod; nothing was dropped at the receiver's port"},
 		{"nothing counted", []hostsEdit{belowEnds()}, "missing", "told no net.tx_dropped_packets"},
-		{"toward the guest, its ring had room", []hostsEdit{belowEnds(drained, toward(900), ring(0)), sentAgain(1000)}, "no", ""},
 		{"from the guest", []hostsEdit{belowEnds(from(900)), sentAgain(1000)}, "certain", "900 packets from the sender were dropped at dvs-prod"},
 		{"from the guest, of which nothing was lost", []hostsEdit{belowEnds(from(900))}, "possible beside", ""},
 		{"from the guest, hardly any", []hostsEdit{belowEnds(from(90)), sentAgain(1000)}, "possible", ""},
@@ -52,6 +51,9 @@ func TestSwitchBelow(t *testing.T) {
 		{"a share alone", []hostsEdit{belowEnds(counts("vm-a", "4000", measure.CounterTxDropPct, 0.8)), sentAgain(1000)}, "possible", "0.8% of the packets from the sender were dropped at dvs-prod"},
 		{"a worker with time", []hostsEdit{belowEnds(drained, vhost(60))}, "no", "vhost-70 took 60% of a CPU"},
 		{"a full worker", []hostsEdit{belowEnds(vhost(97))}, "certain", "vhost-70 took 97% of a CPU"},
+		{"a name with a percent sign", []hostsEdit{belowEnds(from(900), func(v *measure.Inventory) { v.Switches[0].Name = "50% link" }), sentAgain(1000)}, "certain", "dropped at 50% link"},
+		{"a world of ESXi for its port", []hostsEdit{belowEnds(guestB(func(g *measure.Guest) { g.NICs[0].Port = new("67108879") }), counts("esx2", "NetWorld-Dev-67108879-Tx", measure.CounterThread, 99)), sentAgain(0)}, "certain", "NetWorld-Dev-67108879-Tx took 99%"},
+		{"a world of ESXi for another", []hostsEdit{belowEnds(drained, counts("esx2", "NetWorld-Dev-67108880-Tx", measure.CounterThread, 99))}, "no", ""},
 		{"one of several of its name", []hostsEdit{belowEnds(vhost(20), counts("vm-b", "vhost-70:77", measure.CounterThread, 97))}, "certain", "vhost-70:77"},
 		{"a thread of its disks", []hostsEdit{belowEnds(vhost(20), drained, counts("vm-b", "IO iothread1", measure.CounterThread, 97))}, "no", "vhost-70 took 20%"},
 		{"QEMU moves the packets itself", []hostsEdit{belowEnds(vhost(20), guestB(func(g *measure.Guest) { g.Threads = g.Threads[1:] }), counts("vm-b", "main thread", measure.CounterThread, 97))}, "certain", "main thread took 97%"},
@@ -63,9 +65,6 @@ func TestSwitchBelow(t *testing.T) {
 		{"two hosts, far below one guest", []hostsEdit{belowEnds(drained), alone(40e9)}, "no", ""},
 		{"far below, a CPU full", []hostsEdit{belowEnds(drained), sameHost, alone(40e9), sending(97, 1)}, "no", ""},
 		{"absurd", []hostsEdit{belowEnds(from(-5), toward(-5))}, "missing", ""},
-	})
-	// The receiver alone: the sender's port says nothing.
-	judgeHosts(t, "vswitch", []hostsRow{
 		{"toward the guest, its ring had room", []hostsEdit{belowEnds(toward(900), ring(0)), sentAgain(1000)}, "certain", "900 packets toward the receiver"},
 		{"toward the guest, nobody tells of its ring", []hostsEdit{belowEnds(toward(900)), sentAgain(1000)}, "possible", ""},
 	})
@@ -83,6 +82,8 @@ func TestRingBelow(t *testing.T) {
 	judgeHosts(t, "ring-overflow", []hostsRow{
 		{"had room", []hostsEdit{belowEnds(toward(900), ring(0)), sentAgain(1000)}, "no", "found its ring full for no packet"},
 		{"no room", []hostsEdit{belowEnds(toward(900), ring(880)), sentAgain(1000)}, "certain", "its port at dvs-prod had no room for 880 packets"},
+		{"its first ring was full, and nothing dropped", []hostsEdit{belowEnds(toward(0), ring(880)), sentAgain(1000)}, "no", "full for no packet"},
+		{"two commands count the same", []hostsEdit{belowEnds(ring(880), ring(860)), sentAgain(1000)}, "certain", "880 packets"},
 		{"no buffer", []hostsEdit{belowEnds(ring(100), droppedAt("vm-b", measure.CounterNoBuffer, 700)), sentAgain(1000)}, "certain", "700 packets"},
 		{"nothing was lost of the test", []hostsEdit{belowEnds(ring(880))}, "possible beside", ""},
 		{"dropped, nobody tells why", []hostsEdit{belowEnds(toward(900)), sentAgain(1000)}, "likely", "its ring is where they usually are"},
