@@ -128,7 +128,12 @@ func (n *network) connect(p *process, a *nic) {
 		return
 	}
 	a.MTU, a.Connected = face.MTU, face.Up
-	a.Offloads = face.Offloads
+	a.Offloads = map[string]bool{}
+	for name, on := range face.Offloads {
+		if !slices.Contains(face.Fixed, name) {
+			a.Offloads[name] = on
+		}
+	}
 	if face.Master == nil {
 		n.alone(p, a, face)
 		return
@@ -164,23 +169,23 @@ func (n *network) alone(p *process, a *nic, face *measure.Interface) {
 // behind it: its other port is one end of a pair (veth) whose other end is a
 // port there.
 func (n *network) outermost(bridge string) string {
-	for range 4 {
+	passed := []string{bridge}
+	for {
 		face := n.faces[bridge]
-		if face == nil || face.Bridge == nil || len(face.Bridge.Ports) != 2 {
+		if face == nil || face.Bridge == nil || len(face.Bridge.Ports) != 2 || len(n.uplinks(bridgeID(bridge))) > 0 {
 			return bridge
 		}
 		next := ""
 		for _, port := range face.Bridge.Ports {
-			if far := n.otherEnd(port); far != nil && far.Master != nil && *far.Master != bridge {
+			if far := n.otherEnd(port); far != nil && far.Master != nil && !slices.Contains(passed, *far.Master) {
 				next = *far.Master
 			}
 		}
 		if next == "" {
 			return bridge
 		}
-		bridge = next
+		bridge, passed = next, append(passed, next)
 	}
-	return bridge
 }
 
 // otherEnd is the other end of a pair of this network namespace.

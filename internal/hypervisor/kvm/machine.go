@@ -51,9 +51,9 @@ func (c commandLine) byID(name, key, id string) props {
 	return nil
 }
 
-// readMachine makes a guest of a command line, without its program.
+// readMachine makes a guest of a command line, its program first.
 func readMachine(args []string) machine {
-	c := commandLine(parseArgs(args))
+	c := commandLine(parseArgs(args[1:]))
 	var m machine
 	name := c.merged("name")
 	m.Name, m.hasNames = clean(name.get("guest")), name.on("debug-threads")
@@ -61,7 +61,7 @@ func readMachine(args []string) machine {
 	m.UUID = uuid(cmp.Or(c.merged("uuid").get("uuid"), c.merged("smbios").get("uuid")))
 	kind := c.merged("machine", "M")
 	m.Hardware = known(kind.get("type"))
-	m.accel = clean(accelerator(c, kind))
+	m.accel = clean(accelerator(args[0], c, kind))
 	m.incoming = len(c.of("incoming")) > 0
 	m.Power = "on"
 	c.processors(&m)
@@ -101,8 +101,9 @@ func uuid(s string) string {
 	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
 }
 
-// accelerator is the first of those that may be used; QEMU's own choice is tcg.
-func accelerator(c commandLine, kind props) string {
+// accelerator is the first of those that may be used. Where none is named, the
+// name of the program chooses (system/vl.c, configure_accelerators).
+func accelerator(program string, c commandLine, kind props) string {
 	switch {
 	case len(c.of("enable-kvm")) > 0:
 		return "kvm"
@@ -111,6 +112,8 @@ func accelerator(c commandLine, kind props) string {
 	case kind.get("accel") != "":
 		first, _, _ := strings.Cut(kind.get("accel"), ":")
 		return first
+	case strings.HasSuffix(program, "kvm"):
+		return "kvm"
 	}
 	return "tcg"
 }

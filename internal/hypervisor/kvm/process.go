@@ -53,7 +53,7 @@ func (t tree) processes() (guests []process, others map[string]int, err error) {
 		if !isQEMU(program) {
 			continue
 		}
-		p := process{machine: readMachine(args[1:]), pid: pid}
+		p := process{machine: readMachine(args), pid: pid}
 		if p.none() || t.isTwin(pid, guests) {
 			continue
 		}
@@ -194,7 +194,7 @@ func (t tree) findTaps(p *process) {
 		added := nic{backend: "tap", ifname: name}
 		added.Name = "added later: " + name
 		p.nics = append(p.nics, added)
-		p.miss("nics."+added.Name+".model", "it was added while the guest ran: no command line tells of it")
+		p.miss("nics."+added.Name+".*", "it was added while the guest ran: no command line tells its model, MAC address and queues")
 	}
 	if err != nil {
 		p.missTaps(err.Error())
