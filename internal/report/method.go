@@ -19,6 +19,9 @@ func methodLines(d *measure.Document) (all []string) {
 			"Each gate holds one fact against a bar that its line names. No load was put on the path: a gate that passes says that a measurement counts, not what it will show.",
 		}
 	}
+	if isInventory(d) {
+		return inventoryMethod()
+	}
 	c := methodCell(d)
 	if c == nil {
 		return nil

@@ -89,6 +89,10 @@ func planOrder(pl plan.Plan) string {
 		s += ": all pairs of a step at once"
 	case plan.OrderInterleaved:
 		s += fmt.Sprintf(": the steps there and back, in %s", unit.Plural(max(pl.Repeat.Max, 1), "block"))
+	case plan.OrderBlocks:
+		s += ": all runs of each variant, one variant after the other"
+	case plan.OrderThereAndBack:
+		s += ": the variants in blocks, and the first one again at the end"
 	}
 	return s
 }
