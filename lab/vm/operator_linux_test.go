@@ -153,9 +153,19 @@ func (o *operator) thru(stdin string, args ...string) (string, int) {
 	return stdout.String(), cmd.ProcessState.ExitCode()
 }
 
-// measure runs a command of thru, which must succeed, and returns its document.
-// VMLAB_KEEP names a folder to keep it in.
+// measure is document of a command that must succeed.
 func (o *operator) measure(args ...string) *measure.Document {
+	o.t.Helper()
+	d, code := o.document(args...)
+	if code != 0 {
+		o.t.Fatalf("thru %s: exit %d: %+v", strings.Join(args, " "), code, d.Error)
+	}
+	return d
+}
+
+// document runs a command of thru and returns what it said, and its exit code.
+// VMLAB_KEEP names a folder to keep documents in.
+func (o *operator) document(args ...string) (*measure.Document, int) {
 	o.t.Helper()
 	out, code := o.thru("", append(slices.Clone(args), "--json")...)
 	var d measure.Document
@@ -163,15 +173,12 @@ func (o *operator) measure(args ...string) *measure.Document {
 		o.t.Fatalf("thru %s: exit %d, no document: %v: %.1000s", strings.Join(args, " "), code, err, out)
 	}
 	if folder := os.Getenv("VMLAB_KEEP"); folder != "" {
-		name := fmt.Sprintf("%s-%s-%d.json", o.t.Name(), args[0], time.Now().Unix())
+		name := fmt.Sprintf("%s-%s-%d.json", strings.ReplaceAll(o.t.Name(), "/", "-"), args[0], time.Now().Unix())
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(out), 0o644); err != nil {
 			o.t.Error(err)
 		}
 	}
-	if code != 0 {
-		o.t.Fatalf("thru %s: exit %d: %+v", strings.Join(args, " "), code, d.Error)
-	}
-	return &d
+	return &d, code
 }
 
 // say prints a line of the journey at once.

@@ -52,7 +52,7 @@ type Spec struct {
 	Number int    // FirstNumber to 99, its own in the site: address, MAC and UUID follow from it
 	NIC    string // model: E1000 ...
 	CPUs   int    // 0 means 1
-	Memory int    // in MB; 0 means 256
+	Memory int    // in MB; 0 means 512
 	MTU    int    // of the adapter in the guest; 0 means 1500
 	Disk   string // raw image that it sees as /dev/vda; what it writes there is lost with it. Empty: none
 }
@@ -201,7 +201,7 @@ func (s Spec) arguments(image *Image, folder string) []string {
 		"-name", s.Name, "-uuid", s.UUID(), "-nodefaults", "-display", "none", "-no-reboot",
 		// Never the acceleration of this machine: the same everywhere, also inside a guest.
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
-		"-smp", fmt.Sprint(max(s.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(s.Memory, 256)),
+		"-smp", fmt.Sprint(max(s.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(s.Memory, 512)),
 		"-kernel", image.Kernel, "-initrd", image.Initramfs,
 		// What the kernel does not know it hands to init as variables (Documentation/admin-guide/kernel-parameters.rst).
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 vm_name=%s vm_nic=%s vm_address=%s/24 vm_mtu=%d", s.Name, s.NIC, s.Address(), cmp.Or(s.MTU, 1500)),
