@@ -16,6 +16,7 @@ import (
 	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/host"
+	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/path"
 )
@@ -37,6 +38,8 @@ type Config struct {
 	Capture   Capturer      // nil: nothing is captured
 	Tuner     Tuner         // nil: no setting is changed
 	Files     Files         // where clients from outside may measure disks and move files
+
+	Below hypervisor.Source // the virtual machines of this host; nil: they are not listed
 
 	Labels map[string]string // that its operator gave it
 	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
@@ -66,6 +69,7 @@ type Agent struct {
 	files map[string]*fileMove // that move, or whose end was not asked for
 
 	observed map[string]*observation // of transfers, by client
+	watches  map[string]*watch       // of virtual machines, by client
 	met      map[string][]netip.Addr // from where clients have measured
 
 	tuner, tunedBy string // client that tunes this host, and what it calls itself
@@ -75,7 +79,7 @@ type Agent struct {
 func New(c Config) *Agent {
 	return &Agent{
 		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
-		observed: map[string]*observation{}, met: map[string][]netip.Addr{}, files: map[string]*fileMove{},
+		observed: map[string]*observation{}, watches: map[string]*watch{}, met: map[string][]netip.Addr{}, files: map[string]*fileMove{},
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
 }
@@ -337,6 +341,7 @@ func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Em
 
 // Gone implements bus.Handler.
 func (a *Agent) Gone(client string) {
+	a.endWatch(client)
 	a.end(client, "") // first: what still sends would be measured in a host in change
 	a.untune(client)
 	a.mu.Lock()
@@ -398,6 +403,9 @@ func (a *Agent) Close() {
 		clients[a.disk.client] = true
 	}
 	for c := range a.observed {
+		clients[c] = true
+	}
+	for c := range a.watches {
 		clients[c] = true
 	}
 	for _, x := range a.files {

@@ -58,6 +58,9 @@ func verbsOf(h Handler) map[string]answer {
 		verbFiled:    handle(h.Filed),
 		verbSize:     handle(h.FileSize),
 		verbRemove:   handle(h.FileRemove),
+		verbGuests:   handle(h.Guests),
+		verbWatch:    handle(h.Watch),
+		verbWatched:  handle(h.Watched),
 	}
 }
 

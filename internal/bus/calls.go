@@ -24,6 +24,8 @@ const (
 	collectTime = 30 * time.Second
 	// capturedTime is for one part of a capture: at least 10 kB/s.
 	capturedTime = 30 * time.Second
+	// guestsTime is for the processes of a host with thousands of threads.
+	guestsTime = 30 * time.Second
 	// alterTime is for settings that take a link down and wait for it.
 	alterTime = 30 * time.Second
 )
@@ -59,6 +61,8 @@ func sinceMinor(verb string) int {
 		return 5
 	case verbDisk, verbDisked, verbObserve, verbObserved, verbFile, verbFiled, verbSize, verbRemove:
 		return 6
+	case verbGuests, verbWatch, verbWatched:
+		return 7
 	}
 	return 0
 }
@@ -200,6 +204,21 @@ func (c *Client) FileSize(ctx context.Context, m FileSize) (FileSizeReply, error
 // FileRemove removes a file.
 func (c *Client) FileRemove(ctx context.Context, m FileRemove) (Empty, error) {
 	return call[Empty](ctx, c, verbRemove, callTime, m)
+}
+
+// Guests fetches the virtual machines of the agent's host.
+func (c *Client) Guests(ctx context.Context, m Guests) (GuestsReply, error) {
+	return call[GuestsReply](ctx, c, verbGuests, guestsTime, m)
+}
+
+// Watch begins to read counters of guests and of the agent's host.
+func (c *Client) Watch(ctx context.Context, m Watch) (WatchReply, error) {
+	return call[WatchReply](ctx, c, verbWatch, callTime, m)
+}
+
+// Watched ends that and fetches what was counted.
+func (c *Client) Watched(ctx context.Context, m Watched) (WatchedReply, error) {
+	return call[WatchedReply](ctx, c, verbWatched, guestsTime, m)
 }
 
 // call makes one request. An error of the agent comes back as *fault.Error

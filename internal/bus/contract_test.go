@@ -117,6 +117,8 @@ func testVerbs(t *testing.T, connect link) {
 	h.FileReply, h.FiledReply, h.FileSizeReply = bus.FileReply{Session: "f1", Token: "T", Port: 5204, Bytes: 9}, bus.FiledReply{Over: true, Bytes: 8}, bus.FileSizeReply{Bytes: 9}
 	h.DiskReply, h.DiskedReply = bus.DiskReply{Session: "d1"}, bus.DiskedReply{Test: measure.DiskTest{Path: "/srv"}}
 	h.ObserveReply = bus.ObserveReply{Session: "o1"}
+	h.GuestsReply = bus.GuestsReply{Inventory: measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "vm:web1"}}}}
+	h.WatchReply, h.WatchedReply = bus.WatchReply{Session: "w1"}, bus.WatchedReply{Series: []measure.Series{{Of: "vm:web1", Counter: measure.CounterReady}}}
 	h.ObservedReply = bus.ObservedReply{Programs: []string{"nginx"}, Host: measure.HostSpan{Span: 7}, Streams: []measure.Stream{}}
 	c, _ := connect(t, h)
 	ctx := t.Context()
@@ -164,12 +166,13 @@ func testVerbs(t *testing.T, connect link) {
 		t.Error(r, err)
 	}
 	askFiles(t, c)
+	askGuests(t, c)
 	calls := h.Calls()
 	var verbs []string
 	for _, call := range calls {
 		verbs = append(verbs, call.Verb)
 	}
-	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked observe observed file filed size remove"; got != want {
+	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked observe observed file filed size remove guests watch watched"; got != want {
 		t.Errorf("the agent heard %q, want %q", got, want)
 	}
 	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
@@ -187,8 +190,26 @@ func testVerbs(t *testing.T, connect link) {
 	if m := calls[20].Message.(bus.File); m != (bus.File{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}) {
 		t.Errorf("file came as %+v", m)
 	}
+	if m := calls[25].Message.(bus.Watch); !slices.Equal(m.IDs, []string{"vm:web1", "host"}) {
+		t.Errorf("watch came as %+v", m)
+	}
 	if m := calls[13].Message.(bus.Revert); !slices.Equal(m.Numbers, []int64{300001}) {
 		t.Errorf("revert came as %+v", m)
+	}
+}
+
+// askGuests makes the requests about virtual machines.
+func askGuests(t *testing.T, c *bus.Client) {
+	t.Helper()
+	ctx := t.Context()
+	if r, err := c.Guests(ctx, bus.Guests{}); err != nil || len(r.Inventory.Guests) != 1 || r.Inventory.Guests[0].ID != "vm:web1" {
+		t.Error(r, err)
+	}
+	if r, err := c.Watch(ctx, bus.Watch{IDs: []string{"vm:web1", "host"}}); err != nil || r.Session != "w1" {
+		t.Error(r, err)
+	}
+	if r, err := c.Watched(ctx, bus.Watched{Session: "w1"}); err != nil || len(r.Series) != 1 || r.Series[0].Counter != measure.CounterReady {
+		t.Error(r, err)
 	}
 }
 

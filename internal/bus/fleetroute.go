@@ -46,7 +46,7 @@ type fleetRoute struct {
 // ask sends a request, and sends it again until its reply comes: the agent runs
 // it once.
 func (r *fleetRoute) ask(ctx context.Context, verb string, header nats.Header, body []byte) (*nats.Msg, error) {
-	if slices.Contains([]string{verbCollect, verbCaptured, verbPart}, verb) {
+	if slices.Contains([]string{verbCollect, verbCaptured, verbGuests, verbWatched, verbPart}, verb) {
 		select {
 		case r.fleet.long <- struct{}{}:
 			defer func() { <-r.fleet.long }()

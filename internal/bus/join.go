@@ -27,12 +27,16 @@ const (
 	PrivilegeTune    = "tune"    // also to change settings of the host that are on its list
 	PrivilegeFiles   = "files"   // also to measure the disks below folders that it names, and to move files there
 
+	PrivilegeInventory = "inventory" // also to list the virtual machines of the host, and to read their counters
+
 	PrivilegeAgent   = "agent"   // at a controller: to be a host of its fleet
 	PrivilegeOperate = "operate" // at a controller: to run tests over its fleet
 )
 
 // Privileges are those that an agent can be told to allow besides measuring.
-func Privileges() []string { return []string{PrivilegeCapture, PrivilegeTune, PrivilegeFiles} }
+func Privileges() []string {
+	return []string{PrivilegeCapture, PrivilegeTune, PrivilegeFiles, PrivilegeInventory}
+}
 
 // Bounds of a join string.
 const (

@@ -14,7 +14,7 @@ import (
 // Wire is the version of the messages. Equal majors work together.
 const (
 	WireMajor = 1
-	WireMinor = 6
+	WireMinor = 7
 )
 
 // DefaultPort is the control port of `thru serve`.
@@ -353,6 +353,43 @@ type FileRemove struct {
 	Path string `json:"path"` // absolute
 }
 
+// Guests asks for the virtual machines of the host, with what their traffic
+// passes there (wire 1.7; PrivilegeInventory).
+type Guests struct{}
+
+// GuestsReply carries them.
+type GuestsReply struct {
+	Inventory measure.Inventory `json:"inventory"`
+}
+
+// Watch has counters of guests and of the host read, by the ids of an inventory,
+// until Watched or the end of the client (wire 1.7; PrivilegeInventory). It needs
+// no turn, and Release does not end it. A client has one watch at a time: another
+// one takes its place.
+type Watch struct {
+	IDs []string `json:"ids"` // at most MostWatched
+}
+
+// MostWatched bounds the guests that are watched at a time.
+const MostWatched = 4096
+
+// WatchReply names the watch, for Watched.
+type WatchReply struct {
+	Session string `json:"session"`
+}
+
+// Watched ends a watch and asks what was counted, once. It waits for the sample
+// under way, a second or two.
+type Watched struct {
+	Session string `json:"session"`
+}
+
+// WatchedReply carries it. Samples ended by the wall clock of the agent.
+type WatchedReply struct {
+	Series     []measure.Series     `json:"series"`
+	NotChecked []measure.NotChecked `json:"not_checked,omitempty"`
+}
+
 // Empty is a reply without content.
 type Empty struct{}
 
@@ -421,6 +458,9 @@ type Handler interface {
 	Filed(ctx context.Context, client string, m Filed) (FiledReply, error)
 	FileSize(ctx context.Context, client string, m FileSize) (FileSizeReply, error)
 	FileRemove(ctx context.Context, client string, m FileRemove) (Empty, error)
+	Guests(ctx context.Context, client string, m Guests) (GuestsReply, error)
+	Watch(ctx context.Context, client string, m Watch) (WatchReply, error)
+	Watched(ctx context.Context, client string, m Watched) (WatchedReply, error)
 	// Gone tells that the client is no more: everything of it must end.
 	Gone(client string)
 }

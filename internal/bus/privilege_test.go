@@ -29,6 +29,8 @@ func TestPrivileges(t *testing.T) {
 		{"capturing", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeCapture, both},
 		{"tuning", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeTune, []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},
 		{"disks", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeFiles, []string{bus.PrivilegeMeasure, bus.PrivilegeFiles}},
+		{"virtual machines", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeInventory, []string{bus.PrivilegeMeasure, bus.PrivilegeInventory}},
+		{"virtual machines, where only tuning is allowed", bus.ServerConfig{Allow: []string{bus.PrivilegeTune}}, bus.PrivilegeInventory, both[:1]},
 		{"disks, no longer allowed", bus.ServerConfig{}, bus.PrivilegeFiles, both[:1]},
 		{"tuning, where only capturing is allowed", bus.ServerConfig{Allow: []string{bus.PrivilegeCapture}}, bus.PrivilegeTune, both[:1]},
 		{"tuning where anybody measures", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeTune, []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},

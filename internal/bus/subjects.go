@@ -39,6 +39,9 @@ const (
 	verbFiled    = "filed"
 	verbSize     = "size"
 	verbRemove   = "remove"
+	verbGuests   = "guests"
+	verbWatch    = "watch"
+	verbWatched  = "watched"
 	verbAlive    = "alive" // keeps the lease; has no reply
 	verbPart     = "part"  // fetches the next part of a long reply
 )

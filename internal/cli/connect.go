@@ -19,6 +19,7 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/host"
+	"thru/internal/plan"
 )
 
 // dialer connects the end points of a command.
@@ -31,6 +32,8 @@ type dialer struct {
 	DataAddr string
 	Login    func() (*bus.Login, error) // who we are, where a foreign end point asks
 	Tunes    bool                       // settings are changed: what an earlier tuning has left is undone first
+	VMkernel bool                       // an ESXi host may answer with its own iperf3
+	Firewall bool                       // and a rule set of its firewall be enabled for that
 	Checks   bool                       // facts alone are wanted: a system that is read by its own commands is refused
 }
 
@@ -47,6 +50,15 @@ func (p pair) peerCPUs() int {
 		return p.local.Hello.CPUs
 	}
 	return p.peer.Hello.CPUs
+}
+
+// settle takes into a request who the ends are, and what only connecting has told:
+// an ESXi host's iperf3 answers at the address where it was told to.
+func (p pair) settle(r *plan.Request) {
+	r.Local, r.Peer = control.Local, p.peer.Name
+	if p.peer.Engine != "" {
+		r.Engine, r.DataAddr = p.peer.Engine, ""
+	}
 }
 
 // helloTime bounds the first exchange with an end point.

@@ -63,7 +63,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 		return err
 	}
 	defer closeAll()
-	r.Local, r.Peer = control.Local, ends.peer.Name
+	ends.settle(&r)
 	p, err := plan.Explain(r)
 	if err != nil {
 		return err

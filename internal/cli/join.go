@@ -118,8 +118,11 @@ func lets(j bus.Join) string {
 
 // doing is a privilege as a verb.
 func doing(privilege string) string {
-	if privilege == bus.PrivilegeFiles {
+	switch privilege {
+	case bus.PrivilegeFiles:
 		return "use files"
+	case bus.PrivilegeInventory:
+		return "list virtual machines"
 	}
 	return privilege
 }
@@ -131,6 +134,8 @@ func try(j bus.Join, name string) string {
 		return "tune " + name
 	case bus.PrivilegeFiles:
 		return "transfer thru://" + name + "/FOLDER/FILE"
+	case bus.PrivilegeInventory:
+		return "inventory " + name
 	case bus.PrivilegeCapture:
 		return "test " + name + " --capture"
 	case bus.PrivilegeAgent:

@@ -16,6 +16,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/plan"
+	"thru/internal/planfile"
 )
 
 // ladderTime is the length of a ladder's runs (B-09).
@@ -95,13 +96,17 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := dialer{env: e, Family: r.Family, Port: c.Port}
+	d := dialer{env: e, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
 	d.Login = func() (*bus.Login, error) { return c.login(e) }
 	ends, closeAll, err := d.pair(ctx, c.What)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
+	ends.settle(&r)
+	if p, err = plan.Ladder(r); err != nil {
+		return err
+	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)
 }
 
@@ -241,18 +246,25 @@ func readRungs(text []byte) (a askedRungs, ok bool) {
 
 // plan is that of the rungs. How many CPUs an end has matters to the study of
 // them alone; where that is not known yet, as many are taken as here.
-func (a askedRungs) plan(cpus func(endPoint string) int) (p plan.Plan, err error) {
+func (a askedRungs) plan(found func(endPoint string) planfile.Found) (p plan.Plan, err error) {
 	r := a.Request
 	names := []string{r.Local, r.Peer}
 	if a.VCPUs {
-		r.LocalCPUs, r.PeerCPUs = cmp.Or(cpus(r.Local), runtime.NumCPU()), cmp.Or(cpus(r.Peer), runtime.NumCPU())
+		there := found(r.Peer)
+		r.LocalCPUs, r.PeerCPUs = cmp.Or(found(r.Local).CPUs, runtime.NumCPU()), cmp.Or(there.CPUs, runtime.NumCPU())
+		r.Engine = there.Engine
 		p, err = plan.VCPUs(r)
 	} else {
-		p, err = plan.Rungs(a.Rungs, r)
+		rungs := slices.Clone(a.Rungs)
 		names = nil
-		for _, x := range a.Rungs {
+		for i, x := range rungs {
 			names = append(names, x.From, x.To)
+			rungs[i].Engine = cmp.Or(found(x.From).Engine, found(x.To).Engine)
+			if rungs[i].Engine != "" && x.From != control.Local && x.To != control.Local {
+				return p, fault.Usagef("its other end is local: --same-host local,"+x.To, "%s and %s: an ESXi host's iperf3 is measured from this machine only", x.From, x.To)
+			}
 		}
+		p, err = plan.Rungs(rungs, r)
 	}
 	p.Order = plan.OrderSequential
 	for i, name := range names {

@@ -41,7 +41,8 @@ type runFlags struct {
 	Only   []string   `group:"Run" name:"only" sep:"none" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more. Targets of other steps are left out."`
 	GoOn   bool       `group:"Run" name:"go-on" help:"Measure the other pairs where an end point cannot be reached at the start; the exit code is 1 then."`
 	Resume resumeFlag `group:"Run" name:"resume" help:"Go on with the last run that was interrupted, of this plan if it is named; --resume=RUN with that one."`
-	Keep   string     `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
+	esxFlags
+	Keep string `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
 }
 
 // resumeFlag is a flag that may have a value: --resume, --resume=RUN.
@@ -95,9 +96,8 @@ type planRun struct {
 	journal *journal
 }
 
-// expander makes the plan, of what is known of the CPUs of the end points: 0
-// where that is not known.
-type expander func(cpus func(endPoint string) int) (plan.Plan, error)
+// expander makes the plan, of what is known of the end points.
+type expander func(found func(endPoint string) planfile.Found) (plan.Plan, error)
 
 // begin reads the plan: that of a file, or of the run that is to be continued.
 func (r *planRun) begin(ctx context.Context, file string) error {
@@ -177,7 +177,7 @@ func (r *planRun) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.plan = func(cpus func(string) int) (plan.Plan, error) { return file.Expand(fleets, cpus) }
+	r.plan = func(found func(string) planfile.Found) (plan.Plan, error) { return file.Expand(fleets, found) }
 	return nil
 }
 
@@ -287,8 +287,8 @@ func (e *env) noPlan(file string, err error) error {
 }
 
 // expanded is the plan as it will run: with what the command line adds.
-func (r *planRun) expanded(cpus func(string) int) (plan.Plan, error) {
-	p, err := r.plan(cpus)
+func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error) {
+	p, err := r.plan(found)
 	if err != nil {
 		return p, err
 	}
@@ -360,7 +360,7 @@ func usedEnds(p plan.Plan) []plan.EndPoint {
 // run connects the end points, measures, and prints what came of it.
 func (r *planRun) run(ctx context.Context) error {
 	defer func() { r.journal.close() }()
-	p, err := r.expanded(unknownCPUs)
+	p, err := r.expanded(unconnected)
 	if err != nil {
 		return err
 	}
@@ -372,11 +372,11 @@ func (r *planRun) run(ctx context.Context) error {
 		return err
 	}
 	defer closeAll()
-	p, err = r.expanded(func(name string) int {
+	p, err = r.expanded(func(name string) planfile.Found {
 		if e := ends[name]; e != nil {
-			return e.Hello.CPUs
+			return planfile.Found{CPUs: e.Hello.CPUs, Engine: e.Engine}
 		}
-		return 0
+		return planfile.Found{}
 	})
 	if err != nil {
 		return err
@@ -392,7 +392,7 @@ func (r *planRun) run(ctx context.Context) error {
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil)
 	v.line("%s", report.PlanLine(p))
-	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort}
+	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
 	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
 	err := ctx.Err()
 	if err == nil && len(missing) > 0 && (!r.flags.GoOn || len(ends) == 0) {

@@ -45,6 +45,12 @@ type endFlags struct {
 	BindDev    string `group:"Ends and directions" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the connections."`
 	ClientPort int    `group:"Ends and directions" name:"cport" placeholder:"PORT" help:"First source port; stream n uses PORT+n."`
 	DataAddr   string `group:"Ends and directions" name:"data-addr" placeholder:"ADDRESS" help:"Where data connections go, if not where control goes."`
+	esxFlags
+}
+
+// esxFlags are of end points at ESXi hosts.
+type esxFlags struct {
+	Firewall bool `group:"Ends and directions" name:"esx-firewall" help:"Of ssh://root@ESXI: where its firewall lets nothing in to its iperf3, enable the one rule set that does, and disable it at the end."`
 }
 
 // Run measures one pair.
@@ -87,7 +93,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
-	r.Local, r.Peer = control.Local, ends.peer.Name
+	ends.settle(&r)
 	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
 	if err != nil {
 		return err
@@ -110,7 +116,7 @@ func (f *endFlags) ends(r *plan.Request) {
 
 // dial is what connects the ends.
 func (f *endFlags) dial(e *env, family int, l loginFlags) dialer {
-	d := dialer{env: e, Family: family, Port: f.Port, Device: f.BindDev, Source: f.Bind, DataAddr: f.DataAddr}
+	d := dialer{env: e, Family: family, Port: f.Port, Device: f.BindDev, Source: f.Bind, DataAddr: f.DataAddr, VMkernel: true, Firewall: f.Firewall}
 	d.Login = func() (*bus.Login, error) { return l.login(e) }
 	return d
 }

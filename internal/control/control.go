@@ -41,6 +41,9 @@ type Client interface {
 	Disked(ctx context.Context, m bus.Disked) (bus.DiskedReply, error)
 	Observe(ctx context.Context, m bus.Observe) (bus.ObserveReply, error)
 	Observed(ctx context.Context, m bus.Observed) (bus.ObservedReply, error)
+	Guests(ctx context.Context, m bus.Guests) (bus.GuestsReply, error)
+	Watch(ctx context.Context, m bus.Watch) (bus.WatchReply, error)
+	Watched(ctx context.Context, m bus.Watched) (bus.WatchedReply, error)
 	Events() <-chan bus.Event
 	Lost() <-chan struct{}
 	Err() error
@@ -66,6 +69,12 @@ type EndPoint struct {
 	Port    int        // of a foreign one that is dialled
 	Token   string     // of a foreign one that has dialled: names it to the engine that took the call
 	Login   *bus.Login // where a foreign one asks who we are
+	Engine  string     // of a foreign one: what moves its data, where its name does not tell that
+
+	Speaks  string               // of a foreign one: its program, where that is known before
+	Known   *measure.Facts       // of a foreign one: facts that were read by other means; nil: none
+	Unknown []measure.NotChecked // what could not be read, and why
+	Notes   []string             // what was done to reach it, for the warnings of the document
 
 	once   sync.Once
 	places chan struct{} // of requests under way

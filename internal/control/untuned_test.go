@@ -49,3 +49,15 @@ func (untuned) Observe(context.Context, bus.Observe) (bus.ObserveReply, error) {
 func (untuned) Observed(context.Context, bus.Observed) (bus.ObservedReply, error) {
 	return bus.ObservedReply{}, nil
 }
+
+func (untuned) Guests(context.Context, bus.Guests) (bus.GuestsReply, error) {
+	return bus.GuestsReply{}, nil
+}
+
+func (untuned) Watch(context.Context, bus.Watch) (bus.WatchReply, error) {
+	return bus.WatchReply{}, nil
+}
+
+func (untuned) Watched(context.Context, bus.Watched) (bus.WatchedReply, error) {
+	return bus.WatchedReply{}, nil
+}

@@ -72,7 +72,7 @@ func TestExamples(t *testing.T) {
 		if !strings.HasPrefix(string(text), "# ") || !strings.Contains(string(text), "thru ") || f.Name == "plan" {
 			t.Errorf("%s says neither what it is for nor how it is run", kind)
 		}
-		p, err := f.Expand(fleet(), func(string) int { return 4 })
+		p, err := f.Expand(fleet(), func(string) Found { return Found{CPUs: 4} })
 		if err != nil {
 			t.Errorf("%v", err)
 			continue

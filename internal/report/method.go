@@ -183,12 +183,14 @@ func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
 	s := repeatStep{At: clean(e.Name)}
 	program := strings.ToLower(e.Speaks)
 	switch {
+	case asksOverSSH(d, e.Name), e.Facts != nil && e.Facts.OS != nil && *e.Facts.OS == "esxi":
+		return s, false // nothing is to be started there
 	case strings.HasPrefix(program, "iperf3"):
 		s.Command, s.Says = "iperf3 -s", clean(e.Speaks)
 	case strings.HasPrefix(program, "iperf"):
 		s.Command, s.Says = "iperf -s", clean(e.Speaks)
-	case e.Speaks != "" || asksOverSSH(d, e.Name):
-		return s, false // nothing is to be started there
+	case e.Speaks != "":
+		return s, false
 	default:
 		s.Command = "thru serve"
 		s.Says = "once, at the other end: thru join NAME takes the join string that it prints"

@@ -37,6 +37,9 @@ type Handler struct {
 	FileReply     bus.FileReply
 	FiledReply    bus.FiledReply
 	FileSizeReply bus.FileSizeReply
+	GuestsReply   bus.GuestsReply
+	WatchReply    bus.WatchReply
+	WatchedReply  bus.WatchedReply
 	// On, if set, hears each call before it is answered; it may wait, or make
 	// the call fail.
 	On func(ctx context.Context, c Call) error
@@ -226,6 +229,21 @@ func (h *Handler) FileSize(ctx context.Context, client string, m bus.FileSize) (
 // FileRemove implements bus.Handler.
 func (h *Handler) FileRemove(ctx context.Context, client string, m bus.FileRemove) (bus.Empty, error) {
 	return bus.Empty{}, h.note(ctx, client, "remove", m)
+}
+
+// Guests implements bus.Handler.
+func (h *Handler) Guests(ctx context.Context, client string, m bus.Guests) (bus.GuestsReply, error) {
+	return h.GuestsReply, h.note(ctx, client, "guests", m)
+}
+
+// Watch implements bus.Handler.
+func (h *Handler) Watch(ctx context.Context, client string, m bus.Watch) (bus.WatchReply, error) {
+	return h.WatchReply, h.note(ctx, client, "watch", m)
+}
+
+// Watched implements bus.Handler.
+func (h *Handler) Watched(ctx context.Context, client string, m bus.Watched) (bus.WatchedReply, error) {
+	return h.WatchedReply, h.note(ctx, client, "watched", m)
 }
 
 // Gone implements bus.Handler.
