@@ -97,7 +97,7 @@ func TestOrphan(t *testing.T) {
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestOrphan$")
-	cmd.Env = append(os.Environ(), orphanVariable+"=1")
+	cmd.Env = append(os.Environ(), orphanVariable+"=1", "TMPDIR="+t.TempDir()) // its files, which it cannot remove
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

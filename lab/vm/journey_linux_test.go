@@ -20,7 +20,7 @@ var directions = []string{"local", guest}
 // TestAdapters measures the same guest with each model of adapter: the ones that
 // are emulated are named as the cause, and cost more CPU for less (S-02).
 func TestAdapters(t *testing.T) {
-	say("\nadapter          queues   direction        Mb/s   guest's CPU per Gb/s   why not more")
+	say("\nadapter         queues   direction        Mb/s   guest's CPU per Gb/s   why not more")
 	found := map[string]map[string]*measure.Cell{}
 	for _, nic := range []string{E1000, E1000E, VMXNET3, Virtio} {
 		t.Run(nic, func(t *testing.T) {
