@@ -70,10 +70,14 @@ func judgeDriver(t *testing.T, d *measure.Document, nic string) {
 }
 
 // judgeEmulated holds the findings of a direction: an adapter that is emulated is
-// named, brought along by nothing else, while a CPU of the guest is full (likely).
+// named, brought along by nothing else, while a CPU of the guest is full (likely);
+// a guest that is slow to answer is no box on the path.
 func judgeEmulated(t *testing.T, c *measure.Cell, is bool) {
 	t.Helper()
 	f := finding(c, "emulated-nic")
+	if p := finding(c, "tcp-proxy"); p != nil {
+		t.Errorf("from %s: nothing lies between, and %s", c.From, p.Summary)
+	}
 	switch {
 	case !is && f != nil:
 		t.Errorf("from %s: the adapter is said to be emulated: %s", c.From, f.Summary)
