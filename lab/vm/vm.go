@@ -205,7 +205,8 @@ func tail(text string) string {
 func (s Spec) arguments(image *Image, folder string) []string {
 	in := func(name string) string { return filepath.Join(folder, name) }
 	args := []string{
-		"-name", s.Name, "-uuid", s.UUID(), "-nodefaults", "-display", "none", "-no-reboot",
+		// Threads have names, as libvirt and Proxmox have QEMU do it: "CPU 0/TCG".
+		"-name", "guest=" + s.Name + ",debug-threads=on", "-uuid", s.UUID(), "-nodefaults", "-display", "none", "-no-reboot",
 		// Never the acceleration of this machine: the same everywhere, also inside a guest.
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
 		"-smp", fmt.Sprint(max(s.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(s.Memory, 512)),
