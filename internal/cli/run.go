@@ -402,7 +402,9 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 // reached fail, and the others are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil)
-	v.line("%s", report.PlanLine(p))
+	if len(r.hands) < 2 { // between blocks it has been said
+		v.line("%s", report.PlanLine(p))
+	}
 	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
 	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
 	err := ctx.Err()
