@@ -20,7 +20,7 @@ type planCmd struct {
 }
 
 type planNewCmd struct {
-	Kind string `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet."`
+	Kind string `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet, netqueue (a setting that takes a reboot, A/B)."`
 	File string `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
 }
 

@@ -56,7 +56,7 @@ func (f *File) Expand(fleets map[string][]Host, found func(endPoint string) Foun
 	if err := f.samePlace(h); err != nil {
 		return plan.Plan{}, err
 	}
-	p.EndPoints = h.measured()
+	p.EndPoints, p.Hands, p.Hypervisors = h.measured(), f.hands(h), f.below
 	p.Warnings = append(h.warnings, f.warnings(h, p)...)
 	return p, nil
 }
@@ -424,7 +424,7 @@ func (f *File) warnings(h *hosts, p plan.Plan) []string {
 	}
 	if f.hasten > 0 {
 		out = append(out, "hastened: the runs are too short for figures")
-	} else if f.order == plan.OrderInterleaved && f.base.Repeat < usualBlocks {
+	} else if (f.order == plan.OrderInterleaved || f.inBlocks()) && f.base.Repeat < usualBlocks {
 		out = append(out, fmt.Sprintf("fewer than %d repeats cannot tell variants apart with 95%% confidence", usualBlocks))
 	}
 	if unknown && f.streamsOpen() {
