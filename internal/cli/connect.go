@@ -20,6 +20,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/hypervisor"
+	"thru/internal/hypervisor/kvm"
 	"thru/internal/plan"
 )
 
@@ -153,7 +154,7 @@ func (d dialer) loopback() []string {
 func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen, more ...func(*agent.Config)) *agent.Agent {
 	c := agent.Config{
 		Name: name, Version: version, Engines: engines, Host: host.New(),
-		Limits: l, DataAddrs: dataAddrs, Addrs: func() []string { return bus.HostAddrs("") }, Listen: listen, Capture: kernelRing{},
+		Limits: l, DataAddrs: dataAddrs, Addrs: func() []string { return bus.HostAddrs("") }, Listen: listen, Capture: kernelRing{}, Below: kvm.New(name),
 	}
 	for _, set := range more {
 		set(&c)

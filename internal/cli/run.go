@@ -408,7 +408,9 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 // reached fail, and the others are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil)
-	v.line("%s", report.PlanLine(p))
+	if len(r.hands) < 2 { // between blocks it has been said
+		v.line("%s", report.PlanLine(p))
+	}
 	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
 	if err := r.connectBelow(ctx, d, p.Hypervisors); err != nil {
 		return nil, nil, err
@@ -506,7 +508,7 @@ func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error
 
 // continued adds to an error how the run is continued.
 func (r *planRun) continued(ctx context.Context, err error) error {
-	if hint := r.howToGoOn(ctx.Err() != nil); fault.Code(err) == fault.Failed && hint != "" {
+	if hint := r.howToGoOn(ctx.Err() != nil || r.waits()); fault.Code(err) == fault.Failed && hint != "" {
 		return fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
 	}
 	return err

@@ -7,6 +7,7 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -346,7 +347,7 @@ func introduce(doc *measure.Document, run measure.Run) {
 	for _, f := range run.Flows {
 		for _, x := range []*measure.Evidence{f.Sender, f.Receiver} {
 			for i := range doc.EndPoints {
-				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint {
+				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint && !strings.HasPrefix(doc.EndPoints[i].Speaks, x.Reported) {
 					doc.EndPoints[i].Speaks = x.Reported
 				}
 			}

@@ -177,6 +177,7 @@ func newRepeating(d *measure.Document) repeating {
 	if p := d.Plan; p != nil {
 		r.Plan = []row{{"plan", clean(p.Name)}, {"run", clean(p.Run)}, {"SHA-256 of the plan file", clean(p.SHA256)}, {"order", clean(p.Order)},
 			{"steps", fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
+		r.Plan = append(r.Plan, handRows(p)...)
 	}
 	return r
 }
