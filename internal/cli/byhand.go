@@ -32,7 +32,7 @@ const (
 
 // How often a host is asked for the fact, and how long one answer may take.
 const (
-	handEvery = 5 * time.Second
+	handEvery = 2 * time.Second
 	handTime  = time.Minute
 )
 
@@ -160,6 +160,12 @@ func (r *planRun) done(x *measure.Hand) error {
 		r.env.line(fmt.Sprintf("%s: in force: %s of %s is %s", x.Variant, x.Fact, x.Host, clipLine(*x.After)))
 	}
 	return nil
+}
+
+// waits tells whether the run has ended before a state was in force.
+func (r *planRun) waits() bool {
+	n := len(r.hands)
+	return n > 0 && r.hands[n-1].DoneAt == nil
 }
 
 // keepHands writes down what was asked for and done.

@@ -42,13 +42,15 @@ type runOptions struct {
 	LinkRate []string `json:"link_rate,omitempty"`
 	Only     []string `json:"only,omitempty"`
 	Force    bool     `json:"force,omitempty"`
+
+	Hypervisors []string `json:"hypervisors,omitempty"` // beside the plan's
 }
 
 func (o runOptions) empty() bool { return o.Time == "" && len(o.LinkRate)+len(o.Only) == 0 }
 
 // sameSteps tells whether both make the same steps of a plan.
 func (o runOptions) sameSteps(x runOptions) bool {
-	o.Force, x.Force = false, false
+	o.Force, x.Force, o.Hypervisors, x.Hypervisors = false, false, nil, nil
 	return reflect.DeepEqual(o, x)
 }
 

@@ -30,6 +30,7 @@ type ladderCmd struct {
 	VCPUs    bool   `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
 	trafficFlags
 	loginFlags
+	belowFlags
 	Reverse bool `group:"Ends and directions" short:"R" help:"From the end point to here; of a rung, from the second to the first."`
 	Port    int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
 	DryRun  bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
@@ -98,7 +99,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	}
 	d := dialer{env: e, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
 	d.Login = func() (*bus.Login, error) { return c.login(e) }
-	ends, closeAll, err := d.pair(ctx, c.What)
+	ends, closeAll, err := c.above(ctx, d, c.What)
 	if err != nil {
 		return err
 	}
@@ -139,15 +140,15 @@ func (c *ladderCmd) onlyPlan() bool {
 	rest.Interval = "1"
 	given := *c
 	given.What, given.Time, given.LinkRate, given.JSON, given.HTML, given.Force, given.DryRun = "", "", "", false, "", false, false
-	given.runFlags, given.storeFlags = runFlags{}, storeFlags{}
+	given.runFlags, given.storeFlags, given.belowFlags = runFlags{}, storeFlags{}, belowFlags{}
 	return reflect.DeepEqual(given, rest)
 }
 
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
-		env: e, command: "ladder", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
-		options: runOptions{Only: c.Only, Force: c.Force},
+		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.LinkRate != "" {
 		r.options.LinkRate = strings.Split(c.LinkRate, ",")

@@ -16,6 +16,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/planfile"
@@ -34,6 +35,7 @@ type runCmd struct {
 	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 	storeFlags
 	runFlags
+	belowFlags
 }
 
 // runFlags are of all commands that run a plan.
@@ -69,8 +71,8 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 // Run runs a plan file, or the rest of it.
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
-		env: e, command: "run", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
-		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force},
+		env: e, command: "run", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
 		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run wants a plan file")
@@ -88,12 +90,15 @@ type planRun struct {
 	dry     bool
 	forms   forms
 	flags   runFlags
+	under   belowFlags
 	options runOptions
 
 	name    string // of the plan, as it was given
 	text    []byte
 	plan    expander
 	journal *journal
+	below   []hypervisor.Source
+	unbelow func()            // closes them; nil: there are none
 	hands   []measure.Hand    // what was asked of a person
 	before  *measure.Document // what was measured before: by the run that is continued, or in the blocks until now
 }
@@ -141,6 +146,7 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 		r.journal.close()
 		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
 	}
+	h.Options.Hypervisors = append(h.Options.Hypervisors, r.options.Hypervisors...)
 	h.Options.Force = h.Options.Force || r.options.Force // it may be what the run ended for
 	r.journal.head.Options = h.Options
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
@@ -362,7 +368,7 @@ func usedEnds(p plan.Plan) []plan.EndPoint {
 
 // run connects the end points, measures, and prints what came of it.
 func (r *planRun) run(ctx context.Context) error {
-	defer func() { r.journal.close() }()
+	defer func() { r.journal.close(); r.closeBelow() }()
 	p, err := r.expanded(unconnected)
 	if err != nil {
 		return err
@@ -402,8 +408,13 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 // reached fail, and the others are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil)
-	v.line("%s", report.PlanLine(p))
+	if len(r.hands) < 2 { // between blocks it has been said
+		v.line("%s", report.PlanLine(p))
+	}
 	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
+	if err := r.connectBelow(ctx, d, p.Hypervisors); err != nil {
+		return nil, nil, err
+	}
 	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
 	err := ctx.Err()
 	if err == nil && len(missing) > 0 && (!r.flags.GoOn || len(ends) == 0) {
@@ -463,7 +474,7 @@ func hasFailed(c measure.Cell) bool {
 // measure runs so many turns of the plan, 0: all.
 func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
 	view := newRunView(r.env, p, ends)
-	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Until: until, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
+	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = quickGates(p.Gates == plan.GatesForce)
 	}
@@ -497,7 +508,7 @@ func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error
 
 // continued adds to an error how the run is continued.
 func (r *planRun) continued(ctx context.Context, err error) error {
-	if hint := r.howToGoOn(ctx.Err() != nil); fault.Code(err) == fault.Failed && hint != "" {
+	if hint := r.howToGoOn(ctx.Err() != nil || r.waits()); fault.Code(err) == fault.Failed && hint != "" {
 		return fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
 	}
 	return err

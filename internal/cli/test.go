@@ -29,6 +29,7 @@ type testCmd struct {
 	loginFlags
 	documentFlags
 	captureFlags
+	belowFlags
 	Streams string `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
 	endFlags
@@ -88,7 +89,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.dial(e, r.Family, c.loginFlags).pair(ctx, c.EndPoint)
+	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), c.EndPoint)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 		return err
 	}
 	watch := newWatch(e, p, ends, secondsOr(f.Interval), f.silent)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force)}
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.below}
 	k.into(&runner)
 	doc, err := runner.Run(ctx, p)
 	watch.close()
@@ -257,7 +258,7 @@ func measured(doc *measure.Document) bool {
 			return true
 		}
 	}
-	return len(doc.Disks) > 0 || moved(doc)
+	return len(doc.Disks) > 0 || moved(doc) || doc.Command == "inventory" && len(doc.Inventories) > 0
 }
 
 // writable finds out before a long measurement whether a file that a flag names

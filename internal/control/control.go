@@ -7,12 +7,14 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"thru/internal/bus"
 	"thru/internal/diagnose"
 	"thru/internal/fault"
+	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
@@ -138,6 +140,11 @@ type Runner struct {
 	Gating  *Gating                                // nil: no gate is judged
 	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
 
+	// Below are the hypervisors that may have the end points as virtual machines, or
+	// as hosts: what lies below them is added to the document, with counters over
+	// the time of the runs. One that fails costs a warning.
+	Below []hypervisor.Source
+
 	// Before is what an interrupted run of the same plan has measured: those runs
 	// are not made again. Saved hears of the document after each step.
 	Before  *measure.Document
@@ -145,9 +152,11 @@ type Runner struct {
 	Planned *measure.Planned // names the plan file in the document; Runner counts its steps
 	Until   int              // so many turns of the plan's schedule are made, and the rest is left to the next Runner; 0: all
 
-	waited     time.Duration // for the turn, before the first run
-	pathKey    string        // under which the path's facts are kept
-	experiment string        // under way in an explanation: its packets are named after it
+	beneath     *beneath      // what is asked of Below; nil: nothing
+	belowLimits belowLimits   // zero: the usual ones
+	waited      time.Duration // for the turn, before the first run
+	pathKey     string        // under which the path's facts are kept
+	experiment  string        // under way in an explanation: its packets are named after it
 
 	goesOn  bool                     // a pair that fails leaves the others
 	down    map[string]error         // end points that take no part any more, by name
@@ -172,6 +181,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	if ctx.Err() != nil {
 		err = interruption(doc)
 	}
+	r.endBelow(ctx, doc)
 	r.conclude(p, doc)
 	if err == nil {
 		err = damaged(doc)
@@ -193,10 +203,15 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 		err = r.understood(p)
 	}
 	if err == nil {
+		r.lookBelow(ctx, doc, routes)
 		r.summarise(p, doc, facts)
 		err = r.fit(ctx, p, doc, routes)
 	}
 	if err == nil {
+		r.placeEnds(ctx, doc)
+	}
+	if err == nil {
+		r.watchBelow(ctx, doc)
 		if err = r.runAll(ctx, p, doc, facts); err != nil {
 			r.forgetPath()
 		}
@@ -332,7 +347,7 @@ func introduce(doc *measure.Document, run measure.Run) {
 	for _, f := range run.Flows {
 		for _, x := range []*measure.Evidence{f.Sender, f.Receiver} {
 			for i := range doc.EndPoints {
-				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint {
+				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint && !strings.HasPrefix(doc.EndPoints[i].Speaks, x.Reported) {
 					doc.EndPoints[i].Speaks = x.Reported
 				}
 			}

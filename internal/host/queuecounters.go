@@ -79,10 +79,14 @@ func (q queueNames) read(name string) (queueCount, bool) {
 // queueCounters gathers the counters of queues, receive queues first, each in
 // order. A queue of which packets are not counted is left out.
 func queueCounters(driver map[string]uint64) []measure.QueueCounter {
-	names := newQueueNames()
+	return gatherQueues(driver, newQueueNames().read)
+}
+
+// gatherQueues does so with what reads the name of a counter.
+func gatherQueues(driver map[string]uint64, read func(string) (queueCount, bool)) []measure.QueueCounter {
 	all, counted := map[string]*measure.QueueCounter{}, map[string]bool{}
 	for name, n := range driver {
-		c, ok := names.read(name)
+		c, ok := read(name)
 		if !ok {
 			continue
 		}

@@ -56,7 +56,7 @@ func (f *File) Expand(fleets map[string][]Host, found func(endPoint string) Foun
 	if err := f.samePlace(h); err != nil {
 		return plan.Plan{}, err
 	}
-	p.EndPoints, p.Hands = h.measured(), f.hands(h)
+	p.EndPoints, p.Hands, p.Hypervisors = h.measured(), f.hands(h), f.below
 	p.Warnings = append(h.warnings, f.warnings(h, p)...)
 	return p, nil
 }

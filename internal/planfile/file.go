@@ -51,6 +51,7 @@ type File struct {
 	gates      string
 	link       plan.Link
 	targets    []target
+	below      []string // hypervisors
 	rungs      []rung
 	hasten     time.Duration
 }
@@ -89,7 +90,7 @@ type rung struct {
 // keys of the file.
 func fileKeys() []string {
 	return []string{"thru", "name", "controller", "end_points", "pairs", "traffic", "axes", "variants", "order", "at_once",
-		"repeat", "precision", "gates", "link_rate", "targets", "rungs"}
+		"repeat", "precision", "gates", "link_rate", "targets", "rungs", "hypervisors"}
 }
 
 // Parse reads a plan file. Its errors are usage errors that begin with
@@ -105,7 +106,7 @@ func Parse(name string, text []byte) (*File, error) {
 		return nil, err
 	}
 	for _, read := range []func() error{f.readHead, f.readEndPoints, f.readRungs, f.readPairs, f.readTraffic, f.readAxes,
-		f.readVariants, f.countPoints, f.readOrder, f.readRepeat, f.readTargets, f.try} {
+		f.readVariants, f.countPoints, f.readOrder, f.readRepeat, f.readTargets, f.readHypervisors, f.try} {
 		if err := read(); err != nil {
 			return nil, err
 		}

@@ -19,6 +19,9 @@ func methodLines(d *measure.Document) (all []string) {
 			"Each gate holds one fact against a bar that its line names. No load was put on the path: a gate that passes says that a measurement counts, not what it will show.",
 		}
 	}
+	if isInventory(d) {
+		return inventoryMethod()
+	}
 	c := methodCell(d)
 	if c == nil {
 		return nil
@@ -174,6 +177,7 @@ func newRepeating(d *measure.Document) repeating {
 	if p := d.Plan; p != nil {
 		r.Plan = []row{{"plan", clean(p.Name)}, {"run", clean(p.Run)}, {"SHA-256 of the plan file", clean(p.SHA256)}, {"order", clean(p.Order)},
 			{"steps", fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
+		r.Plan = append(r.Plan, handRows(p)...)
 	}
 	return r
 }

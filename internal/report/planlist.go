@@ -35,6 +35,13 @@ func PlanList(w io.Writer, pl plan.Plan, o TextOptions) error {
 		}
 		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), wantedText(t))
 	}
+	for i, h := range pl.Hands {
+		name := ""
+		if i == 0 {
+			name = "  by hand"
+		}
+		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedHand(h))
+	}
 	p.planSteps(pl)
 	return p.flush(w)
 }

@@ -3,6 +3,7 @@ package vm
 import (
 	"compress/gzip"
 	"context"
+	"debug/elf"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -44,6 +45,11 @@ func Build(ctx context.Context, kernel Kernel, thru, folder string) (*Image, err
 	if err != nil {
 		return nil, fmt.Errorf("vm: building the image: %w (install busybox-static)", err)
 	}
+	for _, program := range []string{busybox, thru} {
+		if err := static(program); err != nil {
+			return nil, err
+		}
+	}
 	modules, err := ListModules(kernel.Tree)
 	if err != nil {
 		return nil, err
@@ -67,8 +73,25 @@ func Build(ctx context.Context, kernel Kernel, thru, folder string) (*Image, err
 // source returns what a file of the image holds.
 type source func() ([]byte, error)
 
+// held is a file whose content is known, onDisk a copy of another.
 func held(text []byte) source   { return func() ([]byte, error) { return text, nil } }
 func onDisk(path string) source { return func() ([]byte, error) { return os.ReadFile(path) } }
+
+// static refuses a program that needs a loader and libraries, which the image has
+// not: one with a segment PT_INTERP (elf(5)).
+func static(path string) error {
+	file, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("vm: building the image: %s: %w", path, err)
+	}
+	defer func() { _ = file.Close() }()
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			return fmt.Errorf("vm: building the image: %s is linked with libraries (of busybox install busybox-static)", path)
+		}
+	}
+	return nil
+}
 
 // writeFile writes an archive to a file.
 func writeFile(path string, files map[string]source) (err error) {

@@ -109,15 +109,42 @@ func (o *operator) boot(specs ...Spec) []*VM {
 	return all
 }
 
-// close ends a VM, once.
+// serve starts an end point at a host and joins it by a name, with what it allows.
+// `ip netns exec` hides control groups, so they are mounted anew, of either version.
+func (o *operator) serve(h *lab.Host, name, allow string) {
+	o.t.Helper()
+	const groups = `mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu ||
+		{ umount /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; }; exec "$0" "$@"`
+	said := filepath.Join(o.t.TempDir(), "said")
+	out, err := os.Create(said)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := h.Command(ctx, "sh", "-c", groups, os.Getenv("THRU_BINARY"), "serve", "--json", "--allow", allow, "--iperf3-port", "0", "--iperf2-port", "0")
+	cmd.Env = append(os.Environ(), "HOME="+o.t.TempDir(), "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=")
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(func() { cancel(); _ = cmd.Wait() }) // killed: its error says so
+	var joins Joins
+	lab.Eventually(o.t, 15*time.Second, "thru serve at "+h.Name+" is ready", func() bool {
+		text, err := os.ReadFile(said)
+		line, _, whole := bytes.Cut(text, []byte("\n"))
+		return err == nil && whole && json.Unmarshal(line, &joins) == nil && joins.Join != ""
+	})
+	if out, code := o.thru(joins.More[allow], "join", "--replace", name); code != 0 {
+		o.t.Fatalf("thru join ended with exit %d: %s", code, out)
+	}
+}
+
+// close ends a VM before the test does.
 func (o *operator) close(v *VM) {
 	o.t.Helper()
-	select {
-	case <-v.ended:
-	default:
-		if err := o.site.Close(v); err != nil {
-			o.t.Error(err)
-		}
+	if err := v.Close(); err != nil {
+		o.t.Error(err)
 	}
 }
 
@@ -153,9 +180,19 @@ func (o *operator) thru(stdin string, args ...string) (string, int) {
 	return stdout.String(), cmd.ProcessState.ExitCode()
 }
 
-// measure runs a command of thru, which must succeed, and returns its document.
-// VMLAB_KEEP names a folder to keep it in.
+// measure is document of a command that must succeed.
 func (o *operator) measure(args ...string) *measure.Document {
+	o.t.Helper()
+	d, code := o.document(args...)
+	if code != 0 {
+		o.t.Fatalf("thru %s: exit %d: %+v", strings.Join(args, " "), code, d.Error)
+	}
+	return d
+}
+
+// document runs a command of thru and returns what it said, and its exit code.
+// VMLAB_KEEP names a folder to keep documents in.
+func (o *operator) document(args ...string) (*measure.Document, int) {
 	o.t.Helper()
 	out, code := o.thru("", append(slices.Clone(args), "--json")...)
 	var d measure.Document
@@ -163,15 +200,12 @@ func (o *operator) measure(args ...string) *measure.Document {
 		o.t.Fatalf("thru %s: exit %d, no document: %v: %.1000s", strings.Join(args, " "), code, err, out)
 	}
 	if folder := os.Getenv("VMLAB_KEEP"); folder != "" {
-		name := fmt.Sprintf("%s-%s-%d.json", o.t.Name(), args[0], time.Now().Unix())
+		name := fmt.Sprintf("%s-%s-%d.json", strings.ReplaceAll(o.t.Name(), "/", "-"), args[0], time.Now().Unix())
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(out), 0o644); err != nil {
 			o.t.Error(err)
 		}
 	}
-	if code != 0 {
-		o.t.Fatalf("thru %s: exit %d: %+v", strings.Join(args, " "), code, d.Error)
-	}
-	return &d
+	return &d, code
 }
 
 // say prints a line of the journey at once.

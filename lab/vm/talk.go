@@ -51,7 +51,7 @@ func (s *shell) run(ctx context.Context, line string) (string, int, error) {
 	for {
 		text, err := s.in.ReadString('\n')
 		if err != nil {
-			return out.String(), 0, err
+			return out.String() + text, 0, err
 		}
 		if code, found := strings.CutPrefix(text, shellMark); found {
 			n, err := strconv.Atoi(strings.TrimSpace(code))

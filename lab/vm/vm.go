@@ -52,7 +52,7 @@ type Spec struct {
 	Number int    // FirstNumber to 99, its own in the site: address, MAC and UUID follow from it
 	NIC    string // model: E1000 ...
 	CPUs   int    // 0 means 1
-	Memory int    // in MB; 0 means 256
+	Memory int    // in MB; 0 means 512
 	MTU    int    // of the adapter in the guest; 0 means 1500
 	Disk   string // raw image that it sees as /dev/vda; what it writes there is lost with it. Empty: none
 }
@@ -64,7 +64,7 @@ func (s Spec) Address() netip.Addr { return netip.AddrFrom4([4]byte{10, siteNet,
 func (s Spec) MAC() string { return fmt.Sprintf("52:54:00:77:00:%02x", s.Number) }
 
 // UUID is what the VM's firmware says of itself (SMBIOS, system UUID).
-func (s Spec) UUID() string { return fmt.Sprintf("7468726b-7600-4000-8000-0000000000%02x", s.Number) }
+func (s Spec) UUID() string { return fmt.Sprintf("74687275-766d-4000-8000-0000000000%02x", s.Number) }
 
 // Tap is the name of the adapter's other end, a port of the site's bridge.
 func (s Spec) Tap() string { return fmt.Sprintf("vm%d", s.Number) }
@@ -72,11 +72,13 @@ func (s Spec) Tap() string { return fmt.Sprintf("vm%d", s.Number) }
 // VM is a virtual machine that runs.
 type VM struct {
 	Spec
+	site   *Site
 	folder string // console, sockets
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when QEMU has ended
 	stderr *strings.Builder
 	shell  *shell // nil until Ready
+	closed bool
 }
 
 // Start boots a VM and returns while it does. The end of ctx kills it. The
@@ -92,7 +94,7 @@ func (s *Site) Start(ctx context.Context, spec Spec) (*VM, error) {
 	if err := s.plug(spec); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	v := &VM{Spec: spec, folder: folder, ended: make(chan struct{}), stderr: &strings.Builder{}}
+	v := &VM{Spec: spec, site: s, folder: folder, ended: make(chan struct{}), stderr: &strings.Builder{}}
 	v.cmd = s.Switch.Command(ctx, emulator, spec.arguments(s.image, folder)...)
 	v.cmd.Stderr = v.stderr
 	if err := v.run(); err != nil {
@@ -168,8 +170,13 @@ func (v *VM) Joins(ctx context.Context) (Joins, error) {
 	return j, nil
 }
 
-// Close ends the VM as pulling its plug would, and removes its port and files.
-func (s *Site) Close(v *VM) error {
+// Close ends the VM as pulling its plug would, and removes its port and files. The
+// second time it does nothing.
+func (v *VM) Close() error {
+	if v.closed {
+		return nil
+	}
+	v.closed = true
 	if v.shell != nil {
 		v.shell.close()
 	}
@@ -183,7 +190,7 @@ func (s *Site) Close(v *VM) error {
 		_ = v.cmd.Process.Kill() // gone already: what was wanted
 		<-v.ended
 	}
-	return errors.Join(err, s.unplug(v.Spec), os.RemoveAll(v.folder))
+	return errors.Join(err, v.site.unplug(v.Spec), os.RemoveAll(v.folder))
 }
 
 // tail is the end of a console, up to where the kernel says that init has ended.
@@ -198,10 +205,11 @@ func tail(text string) string {
 func (s Spec) arguments(image *Image, folder string) []string {
 	in := func(name string) string { return filepath.Join(folder, name) }
 	args := []string{
-		"-name", s.Name, "-uuid", s.UUID(), "-nodefaults", "-display", "none", "-no-reboot",
+		// Threads have names, as libvirt and Proxmox have QEMU do it: "CPU 0/TCG".
+		"-name", "guest=" + s.Name + ",debug-threads=on", "-uuid", s.UUID(), "-nodefaults", "-display", "none", "-no-reboot",
 		// Never the acceleration of this machine: the same everywhere, also inside a guest.
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
-		"-smp", fmt.Sprint(max(s.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(s.Memory, 256)),
+		"-smp", fmt.Sprint(max(s.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(s.Memory, 512)),
 		"-kernel", image.Kernel, "-initrd", image.Initramfs,
 		// What the kernel does not know it hands to init as variables (Documentation/admin-guide/kernel-parameters.rst).
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 vm_name=%s vm_nic=%s vm_address=%s/24 vm_mtu=%d", s.Name, s.NIC, s.Address(), cmp.Or(s.MTU, 1500)),

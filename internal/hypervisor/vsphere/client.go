@@ -220,31 +220,5 @@ func (c *Client) product() string {
 	return name
 }
 
-// clock is how far the server's clock is ahead of ours, taken at half the round
-// trip; that round trip is the bound of its error. The quickest of a few counts.
-func (c *Client) clock(ctx context.Context) (aheadNs, tripNs int64, err error) {
-	for i := range 4 {
-		var told time.Time
-		var began time.Time
-		var trip time.Duration
-		err := c.again(ctx, func(vc *vim25.Client) error {
-			began = time.Now()
-			res, err := methods.CurrentTime(ctx, vc, &types.CurrentTime{This: vim25.ServiceInstance})
-			if err != nil {
-				return err
-			}
-			trip, told = time.Since(began), res.Returnval
-			return nil
-		})
-		if err != nil {
-			return 0, 0, err
-		}
-		if i == 0 || int64(trip) < tripNs {
-			aheadNs, tripNs = int64(told.Sub(began.Add(trip/2))), int64(trip)
-		}
-	}
-	return aheadNs, tripNs, nil
-}
-
 // kind is what the inventories are marked with.
 const kind = measure.KindVSphere

@@ -34,10 +34,10 @@ func simulated(t *testing.T, model *simulator.Model, change func(*simulator.Mode
 		change(model)
 	}
 	model.Service.TLS = new(tls.Config)
-	model.Service.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword("reader@vsphere.local", "right")}
+	model.Service.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword("reader@vsphere.local", "hush-7f3a")}
 	s := model.Service.NewServer()
 	t.Cleanup(func() { s.Close(); model.Remove() })
-	return Config{URL: s.URL.Host, User: "reader@vsphere.local", Password: secret("right"), Insecure: true}
+	return Config{URL: s.URL.Host, User: "reader@vsphere.local", Password: secret("hush-7f3a"), Insecure: true}
 }
 
 func secret(s string) func() (string, error) { return func() (string, error) { return s, nil } }
@@ -118,7 +118,9 @@ func TestRefusals(t *testing.T) {
 		"starting": {func(c *Config) { c.URL = starting.Listener.Addr().String() }, "may still be starting", ""},
 		"refused":  {func(c *Config) { c.URL = gone.Addr().String() }, "connection refused", "check address and port"},
 		"silent":   {func(c *Config) { c.URL = silent.Addr().String() }, "no answer in time", "firewall"},
-		"unasked":  {func(c *Config) { c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") } }, "no password", "say it"},
+		"unasked": {func(c *Config) {
+			c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") }
+		}, "no password", "say it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := cfg
@@ -153,7 +155,7 @@ func TestPinned(t *testing.T) {
 		asked = append(asked, "pin")
 		return nil
 	}
-	cfg.Password = func() (string, error) { asked = append(asked, "password"); return "right", nil }
+	cfg.Password = func() (string, error) { asked = append(asked, "password"); return "hush-7f3a", nil }
 	c := dial(t, cfg)
 	if len(asked) < 2 || asked[0] != "pin" || asked[len(asked)-1] != "password" {
 		t.Errorf("asked %v", asked)
@@ -163,10 +165,6 @@ func TestPinned(t *testing.T) {
 	}
 	if p := c.product(); !strings.HasPrefix(p, "VMware ESXi ") || !strings.Contains(p, " build-") {
 		t.Errorf("product %q", p)
-	}
-	ahead, trip, err := c.clock(t.Context())
-	if err != nil || trip <= 0 || ahead > int64(time.Minute) || ahead < -int64(time.Minute) {
-		t.Errorf("clock %d, %d, %v", ahead, trip, err)
 	}
 }
 

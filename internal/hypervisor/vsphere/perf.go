@@ -313,11 +313,10 @@ func (p *perf) keep(told *types.PerfEntityMetricCSV) error {
 // is told again and again.
 func insert(all []sample, s sample) []sample {
 	i, _ := slices.BinarySearchFunc(all, s, func(a, b sample) int { return a.ended.Compare(b.ended) })
-	near := func(i int) bool {
-		return i >= 0 && i < len(all) && all[i].on == s.on && all[i].ended.Sub(s.ended).Abs() < s.every/2
-	}
-	if near(i-1) || near(i) {
-		return all
+	for j := i; j < len(all) && all[j].ended.Equal(s.ended); j++ {
+		if all[j].on == s.on {
+			return all
+		}
 	}
 	return slices.Insert(all, i, s)
 }
@@ -336,10 +335,23 @@ func (p *perf) series(begin, end time.Time) []measure.Series {
 			}
 		}
 		if len(s.Samples) > 0 {
-			slices.SortFunc(s.Samples, func(a, b measure.Reading) int { return a.EndedAt.Compare(b.EndedAt) })
+			s.Samples = apart(s.Samples, time.Duration(s.EveryNs)/2)
 			out = append(out, s)
 		}
 	}
 	slices.SortFunc(out, bySubject)
 	return out
+}
+
+// apart orders samples by time and keeps one of several that are nearly of the
+// same: two hosts may tell of a guest that has moved.
+func apart(all []measure.Reading, least time.Duration) []measure.Reading {
+	slices.SortStableFunc(all, func(a, b measure.Reading) int { return a.EndedAt.Compare(b.EndedAt) })
+	kept := all[:1]
+	for _, r := range all[1:] {
+		if r.EndedAt.Sub(kept[len(kept)-1].EndedAt) >= least {
+			kept = append(kept, r)
+		}
+	}
+	return kept
 }

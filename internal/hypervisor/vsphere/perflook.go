@@ -205,17 +205,17 @@ func (p *perf) readClocks(ctx context.Context) {
 	at, err := p.c.sourceClock(ctx, p.now)
 	p.source.name = p.c.Name()
 	p.source.take(at, err, p.why(err))
-	for _, e := range p.entities {
-		h := p.hosts[e.on]
-		if h == nil || h.off != "" {
-			continue
-		}
-		if h.system == nil {
+	for _, h := range p.hosts {
+		switch {
+		case h.off != "":
+		case !p.c.vim.IsVC(): // the host is who is asked
+			h.take(at, err, p.why(err))
+		case h.system == nil:
 			h.why = "it does not tell who keeps it (configManager.dateTimeSystem)"
-			continue
+		default:
+			at, err := p.c.hostClock(ctx, *h.system, p.now)
+			h.take(at, err, p.why(err))
 		}
-		at, err := p.c.hostClock(ctx, *h.system, p.now)
-		h.take(at, err, p.why(err))
 	}
 }
 
@@ -244,5 +244,5 @@ func (p *perf) why(err error) string {
 	if words, _ := p.c.words(err); words != "" {
 		return words
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "ServerFaultCode: ")
 }

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
@@ -89,6 +90,17 @@ func counters() []counter {
 		{"net.errorsRx.summation", number, measure.CounterRxErrors, hostKind, ofNICs, false, asIs},
 		{"net.errorsTx.summation", number, measure.CounterTxErrors, hostKind, ofNICs, false, asIs},
 	}
+}
+
+// firsts are the counters of a kind, each once: by the name that is asked for first.
+func firsts(kind string) []counter {
+	var out []counter
+	for _, row := range counters() {
+		if row.of(kind) && !slices.ContainsFunc(out, func(c counter) bool { return c.ours == row.ours }) {
+			out = append(out, row)
+		}
+	}
+	return out
 }
 
 // of tells whether a counter is read of a kind of object.

@@ -29,6 +29,7 @@ func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotCh
 	}
 	out = append(out, p.moved()...)
 	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return p.missing(e, end) })...)
+	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return unbegun(e, begin, read) })...)
 	return append(out, p.absent(read)...)
 }
 
@@ -57,6 +58,21 @@ func (p *perf) missing(e *entity, end time.Time) string {
 	return ""
 }
 
+// unbegun says of how much of the beginning there is nothing: the guest had
+// moved, or was started later.
+func unbegun(e *entity, begin time.Time, read []measure.Series) string {
+	var first time.Time
+	for _, s := range read {
+		if at := s.Samples[0].EndedAt.Add(-time.Duration(s.EveryNs)); s.Of == e.ref.Value && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if gap := first.Sub(begin); !first.IsZero() && gap > clockNoted {
+		return "there is no sample of the first " + seconds(gap)
+	}
+	return ""
+}
+
 // slow says who is late.
 func (p *perf) slow() string {
 	if p.c.vim.IsVC() {
@@ -81,33 +97,39 @@ func (p *perf) moved() []measure.NotChecked {
 	})
 }
 
-// absent names counters that entities which were read do not have.
+// absent names the counters that entities which were read do not have.
 func (p *perf) absent(read []measure.Series) []measure.NotChecked {
-	have := map[[2]string]bool{}
+	have, any := map[[2]string]bool{}, map[string]bool{}
 	for _, s := range read {
-		have[[2]string{s.Of, s.Counter}] = true
+		have[[2]string{s.Of, s.Counter}], any[s.Of] = true, true
 	}
-	var out []measure.NotChecked
-	said := map[string]bool{}
-	for _, row := range counters() {
-		ours := row.ours
-		for _, kind := range []string{guestKind, hostKind} {
-			if !row.of(kind) || said[kind+ours] {
+	return grouped("counters of ", p.entities, func(e *entity) string {
+		if !e.read {
+			return ""
+		}
+		if !any[e.ref.Value] {
+			return "no sample lies within the test"
+		}
+		var offered, silent []string
+		for _, row := range firsts(e.ref.Type) {
+			if have[[2]string{e.ref.Value, row.ours}] {
 				continue
 			}
-			said[kind+ours] = true
-			out = append(out, grouped(ours+" of ", p.entities, func(e *entity) string {
-				if e.ref.Type != kind || !e.read || have[[2]string{e.ref.Value, ours}] {
-					return ""
-				}
-				if slices.ContainsFunc(e.asked, func(m types.PerfMetricId) bool { return p.byID[m.CounterId].ours == ours }) {
-					return row.native + " had no value in this time"
-				}
-				return "the server offers no " + row.native
-			})...)
+			if slices.ContainsFunc(e.asked, func(m types.PerfMetricId) bool { return p.byID[m.CounterId].ours == row.ours }) {
+				silent = append(silent, row.native)
+			} else {
+				offered = append(offered, row.native)
+			}
 		}
-	}
-	return out
+		var why []string
+		if len(offered) > 0 {
+			why = append(why, "not offered: "+strings.Join(offered, ", "))
+		}
+		if len(silent) > 0 {
+			why = append(why, "without a value in this time: "+strings.Join(silent, ", "))
+		}
+		return strings.Join(why, "; ")
+	})
 }
 
 // clockWords say which clocks differ from ours, and were set meanwhile.
@@ -136,7 +158,7 @@ func (p *perf) clockWords() []measure.NotChecked {
 // clockUnknown says which clocks could not be read.
 func (p *perf) clockUnknown() []measure.NotChecked {
 	var out []measure.NotChecked
-	if !p.source.known {
+	if !p.source.known && p.source.why != "" {
 		out = append(out, measure.NotChecked{Fact: "clock of " + p.source.name, Why: p.source.why})
 	}
 	whys := map[string][]string{}

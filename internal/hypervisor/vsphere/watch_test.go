@@ -61,8 +61,13 @@ func (w *world) pace() pace {
 // QueryPerfProviderSummary puts the clocks where the session that asks finds
 // them before the simulator's own, which cannot be replaced for all.
 func (w *world) QueryPerfProviderSummary(ctx *simulator.Context, req *types.QueryPerfProviderSummary) soap.HasFault {
-	ctx.Session.Put(&worldClock{w, vim25.ServiceInstance, ""})
+	w.enter(ctx)
 	return w.PerformanceManager.QueryPerfProviderSummary(ctx, req)
+}
+
+// enter puts the vCenter's clock into the session that asks.
+func (w *world) enter(ctx *simulator.Context) {
+	ctx.Session.Put(&worldClock{w, vim25.ServiceInstance, ""})
 }
 
 // worldClock is the clock of the vCenter or of a host.
@@ -85,7 +90,8 @@ func (c *worldClock) QueryDateTime(*types.QueryDateTime) soap.HasFault {
 }
 
 // QueryPerf tells the last samples of each entity that have come by now.
-func (w *world) QueryPerf(req *types.QueryPerf) soap.HasFault {
+func (w *world) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
+	w.enter(ctx) // it may be a new session
 	w.mu.Lock()
 	w.now = w.now.Add(w.step)
 	w.queries++
@@ -125,19 +131,27 @@ func (w *world) entity(spec types.PerfQuerySpec, now time.Time) *types.PerfEntit
 	return told
 }
 
-// newWorld starts a simulated vCenter of that world.
-func newWorld(t *testing.T, w *world, change func(*simulator.Model)) (*Client, *simulator.Model) {
+// begin sets the world to its first moment.
+func (w *world) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now, w.step = time.Date(2026, 3, 1, 12, 0, 7, 3, time.UTC), 5*time.Second
+	w.late, w.stamp, w.ahead, w.values = 0, "", nil, nil
+	w.queries, w.asked, w.on = 0, nil, nil
+}
+
+// newWorld starts a simulated vCenter of that world, with so many machines on
+// each host or cluster, at least.
+func newWorld(t *testing.T, w *world, machines int) (Config, *simulator.Model) {
 	t.Helper()
-	w.now = time.Date(2026, 3, 1, 12, 0, 7, 3, time.UTC)
-	if w.step == 0 {
-		w.step = 5 * time.Second
-	}
+	w.begin()
 	w.names = map[int32]string{}
 	for _, info := range vpx.PerfCounter {
 		w.names[info.Key] = info.Name()
 	}
 	model := simulator.VPX()
-	cfg := simulated(t, model, func(m *simulator.Model) {
+	model.Machine = max(model.Machine, machines)
+	return simulated(t, model, func(m *simulator.Model) {
 		for _, h := range m.Map().All(hostKind) {
 			h := h.(*simulator.HostSystem)
 			system := types.ManagedObjectReference{Type: "HostDateTimeSystem", Value: "dateTimeSystem-" + h.Self.Value}
@@ -152,11 +166,7 @@ func newWorld(t *testing.T, w *world, change func(*simulator.Model)) (*Client, *
 		}
 		w.PerformanceManager = *m.Map().Get(*m.ServiceContent.PerfManager).(*simulator.PerformanceManager)
 		m.Map().Put(w)
-		if change != nil {
-			change(m)
-		}
-	})
-	return dial(t, cfg), model
+	}), model
 }
 
 // some are the first VM of the simulator and its host.
@@ -194,12 +204,28 @@ func text(left []measure.NotChecked) string {
 	return b.String()
 }
 
-// TestWatch holds that samples are waited for until they reach the end of
+// TestWatch has several watches of one data center.
+func TestWatch(t *testing.T) {
+	w := new(world)
+	cfg, m := newWorld(t, w, 0)
+	for name, test := range map[string]func(*testing.T, *world, *Client, *simulator.Model){
+		"all": watchesAll, "late": watchesLate, "short": watchesShort, "long": watchesLong, "early": watchesEarly,
+		"hangs": watchesHangs, "unwatched": watchesUnwatched, "clock refused": watchesClockRefused,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.begin()
+			m.Service.FaultInjector().ClearRules()
+			test(t, w, dial(t, cfg), m)
+		})
+	}
+}
+
+// watchesAll holds that samples are waited for until they reach the end of
 // the test, and that they are placed on our clock although host and vCenter
 // have others.
-func TestWatch(t *testing.T) {
-	w := &world{late: 12 * time.Second, values: map[string]int64{"cpu.ready.summation": 3000, "net.droppedRx.summation": 7, "cpu.usage.average": 9150}}
-	c, m := newWorld(t, w, nil)
+func watchesAll(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	w.late = 12 * time.Second
+	w.values = map[string]int64{"cpu.ready.summation": 3000, "net.droppedRx.summation": 7, "cpu.usage.average": 9150}
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{"": -3 * time.Second, host: 95 * time.Second}
 	watch, err := c.watch(t.Context(), []string{guest, host}, w.pace())
@@ -254,18 +280,17 @@ func (c *Client) vimHost(t *testing.T, id string) string {
 	return of[ref]["name"].(string)
 }
 
-// TestLate holds that a vCenter which is slower than the test ends no test:
+// watchesLate holds that a vCenter which is slower than the test ends no test:
 // what came is there, and what did not is said.
-func TestLate(t *testing.T) {
+func watchesLate(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := &world{late: time.Minute}
+	w.late = time.Minute
 	w.on = func(w *world) {
 		if w.queries == 3 {
 			stop()
 		}
 	}
-	c, m := newWorld(t, w, nil)
 	guest, host := some(m)
 	watch, err := c.watch(t.Context(), []string{guest, host}, w.pace())
 	if err != nil {
@@ -281,10 +306,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestShort holds that a test shorter than two samples says so.
-func TestShort(t *testing.T) {
-	w := &world{}
-	c, m := newWorld(t, w, nil)
+// watchesShort holds that a test shorter than two samples says so.
+func watchesShort(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
 	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
 	if err != nil {
@@ -294,5 +317,257 @@ func TestShort(t *testing.T) {
 	series, left := watch.End(t.Context())
 	if len(series) == 0 || !tells(left, "counters of vsphere://", "the test took 10 s, a sample covers 20 s: fewer than two lie within it") {
 		t.Errorf("%d series, left:%s", len(series), text(left))
+	}
+}
+
+// TestMoved holds that a guest which moves is followed: what each host sampled
+// is placed by the clock of that host, and the move is said.
+func TestMoved(t *testing.T) {
+	w := new(world)
+	cfg, m := newWorld(t, w, 0)
+	c := dial(t, cfg)
+	guest, host := some(m)
+	other := ""
+	for _, h := range m.Map().All(hostKind) {
+		if id := h.Reference().Value; id != host {
+			other = id
+		}
+	}
+	w.ahead = map[string]time.Duration{host: 47 * time.Second, other: -33 * time.Second}
+	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := w.time()
+	w.pass(time.Minute)
+	watch.perf.collect(t.Context()) // what a round does
+	vm := m.Map().Get(reference(guest)).(*simulator.VirtualMachine)
+	to := types.ManagedObjectReference{Type: hostKind, Value: other}
+	m.Map().Update(m.Service.Context, vm, []types.PropertyChange{{Name: "runtime.host", Val: to}})
+	w.pass(time.Minute)
+	until := w.time()
+	series, left := watch.End(t.Context())
+	got := find(t, series, guest, "", measure.CounterReady).Samples
+	if got[0].EndedAt.After(begin.Add(20*time.Second)) || got[len(got)-1].EndedAt.Before(until) {
+		t.Errorf("samples from %v to %v, the test from %v to %v", got[0].EndedAt, got[len(got)-1].EndedAt, begin, until)
+	}
+	for i := 1; i < len(got); i++ {
+		if d := got[i].EndedAt.Sub(got[i-1].EndedAt); d < 10*time.Second {
+			t.Errorf("two samples within %v", d)
+		}
+	}
+	if !tells(left, "host of DC0_H0_VM0", "it moved from "+c.vimHost(t, host)+" to "+c.vimHost(t, other)) ||
+		!tells(left, "clock of "+c.vimHost(t, other), "33 s (±0.0 s) behind") {
+		t.Errorf("left:%s", text(left))
+	}
+}
+
+// watchesLong holds that a test which outlasts the memory of the hosts has the
+// samples of all its time, though the session is lost meanwhile.
+func watchesLong(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	reached, once := make(chan struct{}), sync.Once{}
+	w.on = func(w *world) {
+		w.pass(5 * time.Minute)
+		if w.queries == 40 {
+			once.Do(func() { close(reached) })
+		}
+	}
+	guest, _ := some(m)
+	pace := w.pace()
+	pace.round = time.Millisecond
+	watch, err := c.watch(t.Context(), []string{guest}, pace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := w.time()
+	if _, err := methods.Logout(t.Context(), c.vim, &types.Logout{This: *c.vim.ServiceContent.SessionManager}); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	series, left := watch.End(t.Context())
+	got := find(t, series, guest, "", measure.CounterReady).Samples
+	if want := int(got[len(got)-1].EndedAt.Sub(begin)/(20*time.Second)) + 1; len(got) < want-1 || want < 3*180 {
+		t.Errorf("%d samples of %d", len(got), want)
+	}
+	if len(left) != 0 {
+		t.Errorf("left:%s", text(left))
+	}
+}
+
+// TestRefused holds that what cannot be read of one entity takes no other along.
+func TestRefused(t *testing.T) {
+	w := new(world)
+	cfg, m := newWorld(t, w, 0)
+	c := dial(t, cfg)
+	guest, host := some(m)
+	vms := m.Map().All(guestKind)
+	off := vms[slices.IndexFunc(vms, func(e mo.Entity) bool { return e.Reference().Value != guest })].(*simulator.VirtualMachine)
+	m.Map().Update(m.Service.Context, off, []types.PropertyChange{{Name: "runtime.powerState", Val: types.VirtualMachinePowerStatePoweredOff}})
+	gone := vms[slices.IndexFunc(vms, func(e mo.Entity) bool { return e.Reference().Value != guest && e != mo.Entity(off) })].(*simulator.VirtualMachine)
+	watch, err := c.watch(t.Context(), []string{guest, host, off.Self.Value, gone.Self.Value, "vm-9999", guest}, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Map().Remove(m.Service.Context, gone.Self)
+	m.Service.FaultInjector().AddRule(&simulator.FaultInjectionRule{MethodName: "QueryPerf", ObjectType: "*", ObjectName: "*", Probability: 1, MaxCount: 1, Enabled: true, FaultType: simulator.FaultTypeInvalidArgument})
+	m.Service.FaultInjector().AddRule(&simulator.FaultInjectionRule{MethodName: "QueryDateTime", ObjectType: "*", ObjectName: "*", Probability: 1, Enabled: true, FaultType: simulator.FaultTypeNoPermission})
+	w.pass(time.Minute)
+	series, left := watch.End(t.Context())
+	for _, of := range []string{guest, host} {
+		if !slices.ContainsFunc(series, func(s measure.Series) bool { return s.Of == of && len(s.Samples) > 2 }) {
+			t.Errorf("nothing of %s", of)
+		}
+	}
+	for fact, why := range map[string]string{
+		"counters of vm-9999":      "there is no guest and no host of this id",
+		"counters of " + off.Name:  "it is switched off",
+		"counters of " + gone.Name: "it is no longer there",
+	} {
+		if !tells(left, fact, why) {
+			t.Errorf("%s (%s) is not said:%s", fact, why, text(left))
+		}
+	}
+}
+
+// watchesClockRefused holds that where a host's clock may not be read, the
+// vCenter's is taken, and that it is said.
+func watchesClockRefused(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	w.stamp = "vc"
+	guest, host := some(m)
+	w.ahead = map[string]time.Duration{"": 40 * time.Second}
+	m.Service.FaultInjector().AddRule(&simulator.FaultInjectionRule{MethodName: "QueryDateTime", ObjectType: "*", ObjectName: "*", Probability: 1, Enabled: true, FaultType: simulator.FaultTypeNoPermission})
+	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Minute)
+	series, left := watch.End(t.Context())
+	for _, r := range find(t, series, guest, "", measure.CounterReady).Samples {
+		if off := (r.EndedAt.Sub(r.EndedAt.Truncate(time.Minute)) % (20 * time.Second)).Round(time.Millisecond); off != 0 {
+			t.Errorf("a sample ends at %v", r.EndedAt)
+		}
+	}
+	if !tells(left, "clock of "+c.vimHost(t, host), "no permission") || !tells(left, "clock of "+c.Name(), "40 s (±0.0 s) ahead") {
+		t.Errorf("left:%s", text(left))
+	}
+}
+
+// watchesEarly holds that a host's clock is not taken where it cannot have stamped
+// the samples: by it, they would end after they were read.
+func watchesEarly(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	w.stamp = "vc"
+	guest, host := some(m)
+	w.ahead = map[string]time.Duration{host: -10 * time.Minute}
+	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Minute)
+	until := w.time()
+	series, left := watch.End(t.Context())
+	got := find(t, series, guest, "", measure.CounterReady).Samples
+	if last := got[len(got)-1].EndedAt; last.Before(until) || last.After(until.Add(20*time.Second)) {
+		t.Errorf("the last sample ends at %v, the test at %v", last, until)
+	}
+	if !tells(left, "clock of "+c.vimHost(t, host), "after they were read") {
+		t.Errorf("left:%s", text(left))
+	}
+}
+
+// watchesHangs holds that a server which answers no more costs what it did not
+// tell, and not the time of who waits: the context ends it.
+func watchesHangs(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	guest, _ := some(m)
+	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Minute)
+	watch.perf.collect(t.Context())
+	w.pass(time.Minute)
+	hold := make(chan struct{})
+	w.on = func(*world) { stop(); <-hold }
+	series, left := watch.End(ctx)
+	close(hold)
+	if n := len(find(t, series, guest, "", measure.CounterReady).Samples); n != 3 {
+		t.Errorf("%d samples of before", n)
+	}
+	if !tells(left, "counters of DC0_H0_VM0", "not read in the last ") {
+		t.Errorf("left:%s", text(left))
+	}
+}
+
+// TestMany holds that many entities are asked in several calls.
+func TestMany(t *testing.T) {
+	w := new(world)
+	cfg, m := newWorld(t, w, 10)
+	c := dial(t, cfg)
+	var ids []string
+	for _, vm := range m.Map().All(guestKind) {
+		ids = append(ids, vm.Reference().Value)
+	}
+	watch, err := c.watch(t.Context(), ids, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(55 * time.Minute) // so long that the values of one call are bounded
+	watch.perf.collect(t.Context())
+	if w.queries < 2 {
+		t.Errorf("asked %v", w.asked)
+	}
+	if series, left := watch.End(t.Context()); len(left) != 0 || len(series) < len(ids) {
+		t.Errorf("%d series of %d, left:%s", len(series), len(ids), text(left))
+	}
+}
+
+// watchesUnwatched holds that a watch whose context ends before End leaves nothing
+// behind and still tells what there is.
+func watchesUnwatched(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	guest, _ := some(m)
+	ctx, stop := context.WithCancel(t.Context())
+	watch, err := c.watch(ctx, []string{guest}, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	<-watch.done
+	w.pass(time.Minute)
+	if series, _ := watch.End(t.Context()); len(series) == 0 {
+		t.Error("nothing is told")
+	}
+	if _, err := c.watch(ctx, []string{guest}, w.pace()); err == nil {
+		t.Error("it watches in a context that has ended")
+	}
+}
+
+// TestSimulated reads what the simulator tells by itself, of a vCenter and of a host.
+func TestSimulated(t *testing.T) {
+	for name, model := range map[string]*simulator.Model{"vCenter": simulator.VPX(), "ESXi": simulator.ESX()} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, simulated(t, model, nil))
+			guest, host := some(model)
+			pace := usualPace()
+			pace.poll = time.Millisecond
+			watch, err := c.watch(t.Context(), []string{guest, host}, pace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			series, left := watch.End(t.Context())
+			t.Logf("%d series, left:%s", len(series), text(left))
+			for _, want := range []column{
+				{guest, "", measure.CounterReady, ""}, {guest, "0", measure.CounterCoStop, ""}, {guest, "4000", measure.CounterRxPps, ""},
+				{guest, "", measure.CounterBalloon, ""}, {host, "0", measure.CounterUsage, ""}, {host, "vmnic0", measure.CounterRxErrors, ""},
+			} {
+				find(t, series, want.of, want.instance, want.counter)
+			}
+			if slices.ContainsFunc(series, func(s measure.Series) bool { return s.Of == guest && strings.HasPrefix(s.Instance, "vmnic") }) {
+				t.Error("a guest has NICs of its host")
+			}
+			if !tells(left, "counters of vsphere://", "fewer than two") {
+				t.Error("nothing is said of so short a test")
+			}
+		})
 	}
 }

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"math"
+	"path"
+	"strconv"
+
+	"thru/internal/measure"
+)
+
+// GroupQuota is a bound of CPU time that one control group sets, with its
+// counters so far.
+type GroupQuota struct {
+	Group string // its folder
+	measure.QuotaSpan
+}
+
+// QuotasOf are the quotas of all groups around a process or a thread, the
+// lowest group first; none where nothing bounds it.
+func (h *Host) QuotasOf(task int) ([]GroupQuota, error) {
+	l, err := h.groupsAround(task, "cpu")
+	if err != nil {
+		return nil, err
+	}
+	var all []GroupQuota
+	for _, dir := range l.dirs {
+		cpus, err := h.fs.quotaOf(l.version, dir)
+		if err != nil {
+			return nil, err
+		}
+		if cpus <= 0 {
+			continue
+		}
+		t, err := h.fs.throttling(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, GroupQuota{dir, measure.QuotaSpan{CPUs: cpus, Periods: t.periods, Throttled: t.throttled, ThrottledNs: t.ns}})
+	}
+	return all, nil
+}
+
+// Throttled reads the counters of a group that QuotasOf has named.
+func (h *Host) Throttled(group string) (measure.QuotaSpan, error) {
+	t, err := h.fs.throttling(group)
+	return measure.QuotaSpan{Periods: t.periods, Throttled: t.throttled, ThrottledNs: t.ns}, err
+}
+
+// MemoryMaxOf is the least limit of memory of the groups around a process, in
+// bytes; nil: none.
+func (h *Host) MemoryMaxOf(pid int) (*int64, error) {
+	l, err := h.groupsAround(pid, "memory")
+	if err != nil {
+		return nil, err
+	}
+	most, err := h.fs.memoryMax(l, nil)
+	if err != nil || most == math.MaxInt64 {
+		return nil, err
+	}
+	return &most, nil
+}
+
+// CPUWeightOf is the weight of a process's lowest group where CPUs are short:
+// 100 is normal in version 2, 1024 in version 1 (cpu.weight, cpu.shares).
+func (h *Host) CPUWeightOf(pid int) (int64, error) {
+	l, err := h.groupsAround(pid, "cpu")
+	if err != nil {
+		return 0, err
+	}
+	file := "cpu.weight"
+	if l.version == 1 {
+		file = "cpu.shares"
+	}
+	return h.fs.number64(path.Join(l.dirs[0], file))
+}
+
+// groupsAround are the groups of a process or a thread for one controller.
+func (h *Host) groupsAround(task int, controller string) (levels, error) {
+	groups, err := parsed(h.fs.read, path.Join("proc", strconv.Itoa(task), "cgroup"), parseCgroup)
+	if err != nil {
+		return levels{}, err
+	}
+	mounts, err := parsed(h.fs.read, "proc/self/mountinfo", parseMountInfo)
+	if err != nil {
+		return levels{}, err
+	}
+	return h.fs.levelsOf(groups, mounts, controller)
+}

@@ -1,0 +1,272 @@
+package kvm
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Id of the host in its inventory.
+const hostID = "host"
+
+// ovsDatapath is the interface that the ports of all Open vSwitch bridges
+// belong to (net/openvswitch/vport-internal_dev.c).
+const ovsDatapath = "ovs-system"
+
+// network is what of a host's interfaces guests are connected by.
+type network struct {
+	tree   tree
+	faces  map[string]*measure.Interface
+	vlans  map[string]string // of ports of bridges; nil: why says why
+	noVLAN string
+}
+
+// newNetwork takes the interfaces of a host.
+func newNetwork(t tree, f *measure.Facts, vlans func() (map[string]string, error)) *network {
+	n := &network{tree: t, faces: map[string]*measure.Interface{}}
+	for i := range f.Interfaces {
+		n.faces[f.Interfaces[i].Name] = &f.Interfaces[i]
+	}
+	var err error
+	if n.vlans, err = vlans(); err != nil {
+		n.noVLAN = err.Error()
+	}
+	return n
+}
+
+// switches are the bridges of the host, and Open vSwitch as one.
+func (n *network) switches(f *measure.Facts) (all []measure.VirtualSwitch) {
+	for i := range f.Interfaces {
+		face := &f.Interfaces[i]
+		switch {
+		case face.Name == ovsDatapath:
+			all = append(all, n.openVSwitch(f))
+		case face.Bridge != nil:
+			all = append(all, n.bridge(face))
+		}
+	}
+	return all
+}
+
+// bridge is one of the kernel's own.
+func (n *network) bridge(face *measure.Interface) measure.VirtualSwitch {
+	s := measure.VirtualSwitch{
+		ID: bridgeID(face.Name), Name: face.Name, Kind: "bridge", Host: hostID, MTU: face.MTU,
+		Ports: new(len(face.Bridge.Ports)), VLANs: face.Bridge.VLANs,
+	}
+	for _, lower := range face.Lower {
+		if n.isUplink(lower) {
+			s.Uplinks = append(s.Uplinks, measure.Uplink{Host: hostID, NIC: lower})
+		}
+	}
+	if v, ok := n.tree.number(path.Join("sys/class/net", face.Name, "bridge/multicast_snooping")); ok {
+		s.Snooping = new(v != 0)
+	} else {
+		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "multicast_snooping", Why: "/sys does not show it"})
+	}
+	if n.noVLAN != "" && s.VLANs != nil && *s.VLANs {
+		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "vlan", Why: n.noVLAN})
+	}
+	return s
+}
+
+// openVSwitch stands for all of its bridges: which port is on which its
+// database knows, not the kernel.
+func (n *network) openVSwitch(f *measure.Facts) measure.VirtualSwitch {
+	s := measure.VirtualSwitch{ID: ovsID, Name: "Open vSwitch", Kind: "openvswitch", Host: hostID}
+	ports := 0
+	for i := range f.Interfaces {
+		face := &f.Interfaces[i]
+		if face.Master == nil || *face.Master != ovsDatapath {
+			continue
+		}
+		ports++
+		if n.isUplink(face.Name) {
+			s.Uplinks = append(s.Uplinks, measure.Uplink{Host: hostID, NIC: face.Name})
+		}
+	}
+	s.Ports = &ports
+	for _, fact := range []string{"bridges", "vlan", "mtu_bytes", "shaping"} {
+		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: fact, Why: "Open vSwitch keeps it in its database, which is not asked: ovs-vsctl show"})
+	}
+	return s
+}
+
+// Ids of switches.
+const ovsID = "ovs"
+
+func bridgeID(name string) string { return "bridge:" + name }
+
+// isUplink tells the ports by which frames leave the host: devices, and what
+// lies on them. The ends of guests, of containers and of other bridges do not.
+func (n *network) isUplink(name string) bool {
+	face := n.faces[name]
+	if face == nil || face.Kind == nil {
+		return false
+	}
+	return !slices.Contains([]string{"tun", "tap", "veth", "bridge", "dummy", "loopback", "openvswitch", "macvtap", "ifb"}, *face.Kind)
+}
+
+// connect says where the packets of an adapter go: its interface, the bridge
+// that this is a port of, and what leads on from there.
+func (n *network) connect(p *process, a *nic) {
+	if a.pci != "" {
+		n.passThrough(p, a)
+		return
+	}
+	if a.ifname == "" {
+		return
+	}
+	a.Key, a.Device = a.ifname, new(a.ifname)
+	face := n.faces[a.ifname]
+	if face == nil {
+		p.miss("nics."+a.Name+".mtu_bytes", "the host has no interface "+a.ifname+" in this network namespace")
+		return
+	}
+	a.MTU, a.Connected = face.MTU, face.Up
+	a.Offloads = map[string]bool{}
+	for name, on := range face.Offloads {
+		if !slices.Contains(face.Fixed, name) {
+			a.Offloads[name] = on
+		}
+	}
+	if face.Master == nil {
+		n.alone(p, a, face)
+		return
+	}
+	a.VLAN = n.vlanOf(a.ifname, *face.Master)
+	a.join(n.outermost(*face.Master))
+	if up := n.uplinks(a.Switch); len(up) == 1 {
+		a.Uplink = &up[0]
+	}
+}
+
+// join connects an adapter to a bridge, by its name.
+func (a *nic) join(bridge string) {
+	if bridge == ovsDatapath {
+		a.Switch = ovsID
+		return
+	}
+	a.Switch, a.Network = bridgeID(bridge), &bridge
+}
+
+// alone describes an adapter whose interface is a port of nothing: macvtap lies
+// on a device; of others the host itself routes the packets.
+func (n *network) alone(p *process, a *nic, face *measure.Interface) {
+	switch {
+	case face.Kind != nil && *face.Kind == "macvtap" && len(face.Lower) > 0:
+		a.Network, a.Uplink = new("macvtap on "+face.Lower[0]), new(face.Lower[0])
+	default:
+		p.miss("nics."+a.Name+".network", a.ifname+" is no port of a bridge: the host routes its packets, or drops them")
+	}
+}
+
+// outermost follows Proxmox's bridge of one adapter's firewall to the bridge
+// behind it: its other port is one end of a pair (veth) whose other end is a
+// port there.
+func (n *network) outermost(bridge string) string {
+	passed := []string{bridge}
+	for {
+		face := n.faces[bridge]
+		if face == nil || face.Bridge == nil || len(face.Bridge.Ports) != 2 || len(n.uplinks(bridgeID(bridge))) > 0 {
+			return bridge
+		}
+		next := ""
+		for _, port := range face.Bridge.Ports {
+			if far := n.otherEnd(port); far != nil && far.Master != nil && !slices.Contains(passed, *far.Master) {
+				next = *far.Master
+			}
+		}
+		if next == "" {
+			return bridge
+		}
+		bridge, passed = next, append(passed, next)
+	}
+}
+
+// otherEnd is the other end of a pair of this network namespace.
+func (n *network) otherEnd(name string) *measure.Interface {
+	face := n.faces[name]
+	if face == nil || face.Kind == nil || *face.Kind != "veth" {
+		return nil
+	}
+	far := n.tree.text(path.Join("sys/class/net", name, "iflink"))
+	return n.faces[n.tree.interfaceOf(far)]
+}
+
+// uplinks are the ports of a switch by which frames leave the host.
+func (n *network) uplinks(id string) (all []string) {
+	name, ok := strings.CutPrefix(id, "bridge:")
+	if !ok || n.faces[name] == nil {
+		return nil
+	}
+	for _, lower := range n.faces[name].Lower {
+		if n.isUplink(lower) {
+			all = append(all, lower)
+		}
+	}
+	return all
+}
+
+// vlanOf is that of a port of a bridge that tells them apart.
+func (n *network) vlanOf(port, bridge string) *string {
+	face := n.faces[bridge]
+	if face == nil || face.Bridge == nil || face.Bridge.VLANs == nil || !*face.Bridge.VLANs {
+		return nil
+	}
+	if v := n.vlans[port]; v != "" {
+		return &v
+	}
+	return nil
+}
+
+// passThrough looks up a device that the guest has to itself.
+func (n *network) passThrough(p *process, a *nic) {
+	dir := path.Join("sys/bus/pci/devices", path.Base(a.pci))
+	a.Key, a.Port = a.pci, new(a.pci)
+	p.miss("nics."+a.Name+".mac", "the guest has the device to itself")
+	if !n.tree.exists(path.Join(dir, "physfn")) {
+		a.Model = new("passthrough")
+		return
+	}
+	a.Model = new("sriov")
+	if names, err := n.tree.names(path.Join(dir, "physfn/net")); err == nil && len(names) > 0 {
+		a.Uplink = &names[0]
+	}
+}
+
+// isNetwork tells a network device by its class (PCI code and ID assignment, class 02).
+func (t tree) isNetwork(pci string) bool {
+	return strings.HasPrefix(t.text(path.Join("sys/bus/pci/devices", path.Base(pci), "class")), "0x02")
+}
+
+// vlanText is what a port of a bridge lets pass: "100" untagged, "trunk 10-20,30", or both.
+func vlanText(untagged int, tagged []int) string {
+	slices.Sort(tagged)
+	var parts []string
+	for i := 0; i < len(tagged); {
+		j := i
+		for j+1 < len(tagged) && tagged[j+1] == tagged[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(tagged[i])
+		if j > i {
+			part = fmt.Sprintf("%d-%d", tagged[i], tagged[j])
+		}
+		parts, i = append(parts, part), j+1
+	}
+	trunk := strings.Join(parts, ",")
+	switch {
+	case trunk == "" && untagged == 0:
+		return ""
+	case trunk == "":
+		return strconv.Itoa(untagged)
+	case untagged == 0:
+		return "trunk " + trunk
+	}
+	return fmt.Sprintf("%d, trunk %s", untagged, trunk)
+}

@@ -1,0 +1,443 @@
+package kvm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/host"
+	"thru/internal/measure"
+)
+
+// nothing is a reading that there is none of.
+func nothing() float64 { return math.NaN() }
+
+// percentOfNs turns what a time in ns rises by in a second into percent.
+const percentOfNs = 1e-7
+
+// mostQueues bounds the queues of one NIC that are watched.
+const mostQueues = 64
+
+// newMeter is a counter of something, by its id.
+func newMeter(of, instance, counter, native string, k kind, scale float64) *meter {
+	return &meter{Series: measure.Series{Of: of, Instance: instance, Counter: counter, Native: native}, kind: k, scale: scale}
+}
+
+// sources are what is read of guests, and of the host where that is watched too.
+func (h *Host) sources(guests []process, withHost bool, missing *[]measure.NotChecked) (all []source) {
+	devices := map[string][]*meter{} // of interfaces
+	for i := range guests {
+		p := &guests[i]
+		all = append(all, h.cpuSource(p), h.memorySource(p))
+		all = append(all, h.limitSources(p, missing)...)
+		all = append(all, h.moverSources(p)...)
+		for _, n := range p.nics {
+			if n.ifname != "" {
+				devices[n.ifname] = append(devices[n.ifname], tapMeters(p.ID, n.ifname)...)
+			}
+		}
+	}
+	if withHost {
+		all = append(all, h.hostSources(devices, missing)...)
+	}
+	if len(devices) > 0 {
+		all = append(all, h.deviceSource(devices))
+	}
+	return all
+}
+
+// cpuSource reads how long each virtual CPU has run, and how long it was ready
+// and did not (Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat):
+// of the guest the sum and the mean.
+func (h *Host) cpuSource(p *process) source {
+	var files []string
+	var s source
+	for _, th := range p.Threads {
+		if th.Role != roleCPU {
+			continue
+		}
+		number := strconv.Itoa(len(files))
+		if th.CPU != nil {
+			number = strconv.Itoa(*th.CPU)
+		}
+		files = append(files, task(p.pid, th.TID, "schedstat"))
+		s.meters = append(s.meters,
+			newMeter(p.ID, number, measure.CounterUsed, "schedstat: time on a CPU", rate, percentOfNs),
+			newMeter(p.ID, number, measure.CounterReady, "schedstat: run delay", rate, percentOfNs))
+	}
+	if len(files) == 0 {
+		s.read = func() ([]float64, bool) { return nil, true }
+		return s
+	}
+	s.meters = append(s.meters,
+		newMeter(p.ID, "", measure.CounterUsed, "schedstat: time on a CPU", rate, percentOfNs),
+		newMeter(p.ID, "", measure.CounterReady, "schedstat: run delay", rate, percentOfNs/float64(len(files))))
+	s.read = func() ([]float64, bool) {
+		values := make([]float64, 0, 2*len(files)+2)
+		used, ready := 0.0, 0.0
+		for _, file := range files {
+			u, r := h.tree.schedstat(file)
+			values, used, ready = append(values, u, r), used+u, ready+r
+		}
+		return append(values, used, ready), true
+	}
+	return s
+}
+
+// schedstat reads the time on a CPU and the time of waiting for one, in ns.
+func (t tree) schedstat(file string) (used, waited float64) {
+	f := strings.Fields(t.text(file))
+	if len(f) < 2 {
+		return nothing(), nothing()
+	}
+	u, err1 := strconv.ParseUint(f[0], 10, 64)
+	w, err2 := strconv.ParseUint(f[1], 10, 64)
+	if err1 != nil || err2 != nil {
+		return nothing(), nothing()
+	}
+	return float64(u), float64(w)
+}
+
+// memorySource reads what of the host's memory a guest has, and what of its own
+// is swapped out.
+func (h *Host) memorySource(p *process) source {
+	return source{
+		meters: []*meter{
+			newMeter(p.ID, "", measure.CounterConsumed, "status: VmRSS, HugetlbPages", level, 1024),
+			newMeter(p.ID, "", measure.CounterSwapped, "status: VmSwap", level, 1024),
+		},
+		read: func() ([]float64, bool) {
+			all := h.tree.lines(proc(p.pid, "status"))
+			resident, ok := kilobytes(all["VmRSS"])
+			huge, _ := kilobytes(all["HugetlbPages"])
+			swapped, told := kilobytes(all["VmSwap"])
+			if !told {
+				swapped = nothing()
+			}
+			return []float64{resident + huge, swapped}, ok
+		},
+	}
+}
+
+// kilobytes reads "1234 kB".
+func kilobytes(s string) (float64, bool) {
+	number, _, _ := strings.Cut(s, " ")
+	n, err := strconv.ParseUint(number, 10, 53)
+	return float64(n), err == nil
+}
+
+// limitSources read how long control groups have held virtual CPUs back. The
+// time of a group around all of them is the sum over its CPUs.
+func (h *Host) limitSources(p *process, missing *[]measure.NotChecked) (all []source) {
+	b, err := boundsOf(p, h.machine)
+	if err != nil {
+		*missing = append(*missing, measure.NotChecked{Fact: "series." + measure.CounterLimited, Why: err.Error()})
+		return nil
+	}
+	of := map[string][]string{} // groups, by the instance whose counter they make
+	for g, inside := range b.over {
+		of[""] = append(of[""], g)
+		if len(inside) == 1 && b.vcpus > 1 {
+			number := strconv.Itoa(inside[0])
+			of[number] = append(of[number], g)
+		}
+	}
+	for _, instance := range slices.Sorted(maps.Keys(of)) {
+		share := 1.0
+		if instance == "" {
+			share = 1 / float64(b.vcpus)
+		}
+		groups := of[instance]
+		all = append(all, source{
+			meters: []*meter{newMeter(p.ID, instance, measure.CounterLimited, "cpu.stat: throttled time", rate, percentOfNs*share)},
+			read:   func() ([]float64, bool) { return h.throttled(groups) },
+		})
+	}
+	return all
+}
+
+// throttled is how long groups have held threads back, together, in ns.
+func (h *Host) throttled(groups []string) ([]float64, bool) {
+	sum := 0.0
+	for _, g := range groups {
+		q, err := h.machine.Throttled(g)
+		if err != nil {
+			return nil, false
+		}
+		sum += float64(q.ThrottledNs)
+	}
+	return []float64{sum}, true
+}
+
+// moverSources read the threads that move a guest's packets and its disk's blocks.
+func (h *Host) moverSources(p *process) (all []source) {
+	names := map[string]int{}
+	for _, th := range p.Threads {
+		names[th.Name]++
+	}
+	for _, th := range p.Threads {
+		if th.Role == roleCPU {
+			continue
+		}
+		instance, file := th.Name, task(p.pid, th.TID, "schedstat")
+		switch {
+		case th.TID == p.pid:
+			instance = "main thread" // moves packets where vhost does not
+		case names[th.Name] > 1:
+			instance = fmt.Sprintf("%s:%d", th.Name, th.TID)
+		}
+		if !h.tree.exists(file) { // a process of the kernel
+			file = proc(th.TID, "schedstat")
+		}
+		all = append(all, source{
+			meters: []*meter{newMeter(p.ID, instance, measure.CounterThread, "schedstat: time on a CPU", rate, percentOfNs)},
+			read:   func() ([]float64, bool) { used, _ := h.tree.schedstat(file); return []float64{used}, true },
+		})
+	}
+	return all
+}
+
+// deviceColumns are those of /proc/net/dev that are read
+// (net/core/net-procfs.c, dev_seq_printf_stats).
+const (
+	rxBytes, rxPackets, rxErrors, rxDropped = 0, 1, 2, 3
+	txBytes, txPackets, txErrors, txDropped = 8, 9, 10, 11
+	columns                                 = 16
+)
+
+// column is a counter of an interface and the column that it is read from.
+type column struct {
+	counter string
+	at      int
+	name    string // as /sys/class/net/NAME/statistics has it
+	kind    kind
+	scale   float64
+}
+
+// tapMeters are those of a guest's adapter. What the host sends to a tap, the
+// guest receives.
+func tapMeters(guest, tap string) []*meter {
+	return deviceMeters(guest, tap, []column{
+		{measure.CounterRxBps, txBytes, "tx_bytes", rate, 8}, {measure.CounterTxBps, rxBytes, "rx_bytes", rate, 8},
+		{measure.CounterRxPps, txPackets, "tx_packets", rate, 1}, {measure.CounterTxPps, rxPackets, "rx_packets", rate, 1},
+		{measure.CounterRxDropped, txDropped, "tx_dropped", rise, 1}, {measure.CounterTxDropped, rxDropped, "rx_dropped", rise, 1},
+		{measure.CounterRxErrors, txErrors, "tx_errors", rise, 1}, {measure.CounterTxErrors, rxErrors, "rx_errors", rise, 1},
+	})
+}
+
+// nicMeters are those of a NIC of the host.
+func nicMeters(nic string) []*meter {
+	return deviceMeters(hostID, nic, []column{
+		{measure.CounterRxBps, rxBytes, "rx_bytes", rate, 8}, {measure.CounterTxBps, txBytes, "tx_bytes", rate, 8},
+		{measure.CounterRxPps, rxPackets, "rx_packets", rate, 1}, {measure.CounterTxPps, txPackets, "tx_packets", rate, 1},
+		{measure.CounterRxDropped, rxDropped, "rx_dropped, rx_missed_errors", rise, 1}, {measure.CounterTxDropped, txDropped, "tx_dropped", rise, 1},
+		{measure.CounterRxErrors, rxErrors, "rx_errors", rise, 1}, {measure.CounterTxErrors, txErrors, "tx_errors", rise, 1},
+	})
+}
+
+func deviceMeters(of, device string, all []column) (meters []*meter) {
+	for _, c := range all {
+		m := newMeter(of, device, c.counter, device+": "+c.name, c.kind, c.scale)
+		m.column = c.at
+		meters = append(meters, m)
+	}
+	return meters
+}
+
+// deviceSource reads all interfaces at once.
+func (h *Host) deviceSource(devices map[string][]*meter) source {
+	var s source
+	for _, d := range slices.Sorted(maps.Keys(devices)) {
+		s.meters = append(s.meters, devices[d]...)
+	}
+	s.read = func() ([]float64, bool) {
+		all := h.tree.devices()
+		values := make([]float64, 0, len(s.meters))
+		for _, m := range s.meters {
+			counts, ok := all[m.Instance]
+			if !ok {
+				values = append(values, nothing())
+				continue
+			}
+			values = append(values, float64(counts[m.column]))
+		}
+		return values, true
+	}
+	return s
+}
+
+// devices reads the counters of all interfaces of this thread's network namespace.
+func (t tree) devices() map[string][columns]uint64 {
+	for _, dir := range []string{"proc/thread-self/net", "proc/self/net", "proc/net"} {
+		if b, err := t.read(path.Join(dir, "dev")); err == nil {
+			return parseDevices(string(b))
+		}
+	}
+	return nil
+}
+
+// parseDevices reads /proc/net/dev (proc_pid_net(5)); what is no line of an
+// interface is left out.
+func parseDevices(text string) map[string][columns]uint64 {
+	all := map[string][columns]uint64{}
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(line, ":")
+		f := strings.Fields(rest)
+		if !ok || len(f) < columns {
+			continue
+		}
+		var counts [columns]uint64
+		bad := false
+		for i := range counts {
+			n, err := strconv.ParseUint(f[i], 10, 64)
+			counts[i], bad = n, bad || err != nil
+		}
+		if !bad {
+			all[strings.TrimSpace(name)] = counts
+		}
+	}
+	return all
+}
+
+// hostSources read the CPUs, the memory and the NICs of the host; those of the
+// NICs that /proc/net/dev has go to devices.
+func (h *Host) hostSources(devices map[string][]*meter, missing *[]measure.NotChecked) []source {
+	facts := h.machine.Facts()
+	net := newNetwork(h.tree, &facts, h.vlans)
+	all := []source{h.usageSource(), h.freeSource()}
+	for i := range facts.Interfaces {
+		face := &facts.Interfaces[i]
+		if !net.isUplink(face.Name) || face.Up == nil || !*face.Up {
+			continue
+		}
+		devices[face.Name] = append(devices[face.Name], nicMeters(face.Name)...)
+		if face.Driver == nil || face.Kind != nil && *face.Kind == "bond" {
+			continue
+		}
+		s, err := queueSource(h.machine.Queues(face.Name), face.Name)
+		if err != nil {
+			*missing = append(*missing, measure.NotChecked{Fact: "series." + measure.CounterQueueRx, Why: face.Name + ": " + err.Error()})
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// usageSource reads how busy the CPUs of the host are.
+func (h *Host) usageSource() source {
+	busy := h.tree.busy()
+	cpus := slices.Sorted(maps.Keys(busy))
+	var s source
+	for _, c := range cpus {
+		s.meters = append(s.meters, newMeter(hostID, strconv.Itoa(c), measure.CounterUsage, "/proc/stat", rate, 1)) // of ticks of 10 ms: percent
+	}
+	s.meters = append(s.meters, newMeter(hostID, "", measure.CounterUsage, "/proc/stat", rate, 1/float64(max(len(cpus), 1))))
+	s.read = func() ([]float64, bool) {
+		now, sum := h.tree.busy(), 0.0
+		values := make([]float64, 0, len(cpus)+1)
+		for _, c := range cpus {
+			v, ok := now[c]
+			if !ok {
+				v = nothing() // it was taken off line
+			}
+			values, sum = append(values, v), sum+v
+		}
+		return append(values, sum), true
+	}
+	return s
+}
+
+// busy reads what each CPU has done since the boot but idle and wait for I/O,
+// in ticks of 10 ms (proc_stat(5)). Time of guests is in user already.
+func (t tree) busy() map[int]float64 {
+	all := map[int]float64{}
+	for line := range strings.Lines(t.text("proc/stat")) {
+		rest, ok := strings.CutPrefix(line, "cpu")
+		f := strings.Fields(rest)
+		if !ok {
+			break // the CPUs come first
+		}
+		if rest[0] == ' ' || len(f) < 9 {
+			continue // the sum of all
+		}
+		number, err := strconv.Atoi(f[0])
+		sum := 0.0
+		for i, s := range f[1:9] {
+			n, bad := strconv.ParseUint(s, 10, 53)
+			err = cmp.Or(err, bad)
+			if i != 3 && i != 4 { // idle, iowait
+				sum += float64(n)
+			}
+		}
+		if err == nil {
+			all[number] = sum
+		}
+	}
+	return all
+}
+
+// freeSource reads the memory of the host that is left, and what is swapped.
+func (h *Host) freeSource() source {
+	return source{
+		meters: []*meter{
+			newMeter(hostID, "", measure.CounterFree, "/proc/meminfo: MemAvailable", level, 1024),
+			newMeter(hostID, "", measure.CounterSwapped, "/proc/meminfo: SwapTotal - SwapFree", level, 1024),
+			newMeter(hostID, "", measure.CounterSwapIn, "/proc/vmstat: pswpin", rate, 4096),
+		},
+		read: func() ([]float64, bool) {
+			all := h.tree.lines("proc/meminfo")
+			free, ok := kilobytes(all["MemAvailable"])
+			total, ok1 := kilobytes(all["SwapTotal"])
+			left, ok2 := kilobytes(all["SwapFree"])
+			return []float64{free, total - left, h.tree.swapIns()}, ok && ok1 && ok2
+		},
+	}
+}
+
+// swapIns are the pages read back since the boot.
+func (t tree) swapIns() float64 {
+	for line := range strings.Lines(t.text("proc/vmstat")) {
+		if rest, ok := strings.CutPrefix(line, "pswpin "); ok {
+			if n, err := strconv.ParseUint(strings.TrimSpace(rest), 10, 53); err == nil {
+				return float64(n)
+			}
+		}
+	}
+	return nothing()
+}
+
+// queueSource reads the packets of each receive queue of a NIC.
+func queueSource(r *host.QueueReader, nic string) (source, error) {
+	first, err := r.Read()
+	if err != nil {
+		return source{}, err
+	}
+	var s source
+	var names []string
+	for _, q := range first {
+		if number, ok := strings.CutPrefix(q.Queue, "rx-"); ok && len(names) < mostQueues {
+			names = append(names, q.Queue)
+			s.meters = append(s.meters, newMeter(hostID, nic+":"+number, measure.CounterQueueRx, "ethtool -S", rate, 1))
+		}
+	}
+	s.read = func() ([]float64, bool) {
+		now, err := r.Read()
+		values := make([]float64, 0, len(names))
+		for _, name := range names {
+			i := slices.IndexFunc(now, func(q measure.QueueCounter) bool { return q.Queue == name })
+			if i < 0 {
+				values = append(values, nothing())
+				continue
+			}
+			values = append(values, float64(now[i].Packets))
+		}
+		return values, err == nil
+	}
+	return s, nil
+}

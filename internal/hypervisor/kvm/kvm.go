@@ -1,0 +1,219 @@
+// Package kvm reads the virtual machines of a Linux host that runs QEMU, be
+// they started by libvirt, by Proxmox or by hand, from the host's side: what
+// the processes were started with, the threads that run their CPUs and move
+// their packets, the taps and bridges these pass, and while a test runs what
+// the kernel counts of all that. It needs nobody's interface: files of /proc
+// and /sys tell, and of guests that do not run the files of libvirt
+// (/etc/libvirt/qemu) and Proxmox (/etc/pve/qemu-server).
+//
+// The root of the file tree is injected and parsers take bytes, so that
+// recorded trees stand in for hosts in tests. All texts are foreign: whoever
+// may start a process chooses them.
+package kvm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/host"
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Host is one Linux host. It is a hypervisor.Source, and may be used by many
+// goroutines.
+type Host struct {
+	name    string
+	tree    tree
+	machine *host.Host
+	vlans   func() (map[string]string, error)
+	second  time.Duration // between two readings of a watch that has just begun
+
+	mu      sync.Mutex
+	watches map[*watch]bool // under way
+}
+
+var _ hypervisor.Source = (*Host)(nil)
+
+// New returns the host that the program runs on, by a name for its inventories.
+func New(name string) *Host {
+	h := At("/", name)
+	h.machine, h.vlans = host.New(), bridgeVLANs
+	return h
+}
+
+// At returns the host whose files lie below root: a recorded tree. The kernel
+// is not asked.
+func At(root, name string) *Host {
+	return &Host{
+		name: name, tree: tree{root}, machine: host.At(root), second: time.Second, watches: map[*watch]bool{},
+		vlans: func() (map[string]string, error) { return nil, errors.New("only the running kernel tells them") },
+	}
+}
+
+// Name implements hypervisor.Source.
+func (h *Host) Name() string { return h.name }
+
+// Inventory implements hypervisor.Source.
+func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error) {
+	v := measure.Inventory{Source: h.name, Kind: measure.KindKVM, ReadAt: time.Now(), ClockNs: new(int64(0))}
+	running, missing, err := h.guests()
+	if err != nil {
+		return measure.Inventory{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return measure.Inventory{}, err
+	}
+	facts := h.machine.Facts()
+	v.NotChecked = missing
+	v.Product = product(h.tree, &facts)
+	net := newNetwork(h.tree, &facts, h.vlans)
+	v.Switches = net.switches(&facts)
+	for i := range running {
+		v.Guests = append(v.Guests, h.describe(&running[i], net))
+	}
+	v.Hosts = []measure.GuestHost{h.host(&facts, v.Guests)}
+	defined, more := h.tree.defined(running)
+	v.Guests = append(v.Guests, defined...)
+	v.NotChecked = append(v.NotChecked, more...)
+	hypervisor.Choose(&v, want, hosts)
+	return v, ctx.Err()
+}
+
+// guests are those that run, with their threads.
+func (h *Host) guests() ([]process, []measure.NotChecked, error) {
+	if runtime.GOOS != "linux" && h.tree.root == "/" {
+		return nil, nil, fault.Failf("name a Linux host that runs QEMU, or an ESXi host by ssh://root@HOST", "kvm: this host runs %s: its virtual machines are not read", runtime.GOOS)
+	}
+	running, others, err := h.tree.processes()
+	if err != nil {
+		return nil, nil, fault.Failf("run thru on the host of the virtual machines, where /proc is", "%w", err)
+	}
+	missing := countOthers(others)
+	if err := h.tree.seesAll(); err != nil {
+		missing = append(missing, measure.NotChecked{Fact: "guests", Why: "there may be more: " + err.Error()})
+	}
+	ids(running)
+	online := h.online()
+	vhosts := h.tree.vhostProcesses()
+	for i := range running {
+		p := &running[i]
+		h.tree.threads(p, online, vhosts)
+		h.tree.findTaps(p)
+	}
+	return running, missing, nil
+}
+
+// online are the CPUs of the host.
+func (h *Host) online() []int {
+	cpus, _ := unit.ParseList(h.tree.text("sys/devices/system/cpu/online"), unit.MaxCPU)
+	return cpus
+}
+
+// describe makes a guest of a process.
+func (h *Host) describe(p *process, net *network) measure.Guest {
+	p.Host = hostID
+	h.tree.limits(p, h.machine)
+	if nodes, err := unit.ParseList(h.tree.lines(proc(p.pid, "status"))["Mems_allowed_list"], unit.MaxCPU); err == nil && p.NUMANodes == nil {
+		if all, err := unit.ParseList(h.tree.text("sys/devices/system/node/online"), unit.MaxCPU); err == nil && len(nodes) < len(all) {
+			p.NUMANodes = nodes
+		}
+	}
+	p.NICs = nil
+	for i := range p.nics {
+		a := &p.nics[i]
+		if a.pci != "" && !h.tree.isNetwork(a.pci) {
+			continue // a GPU, a disk
+		}
+		net.connect(p, a)
+		if a.backend == "vhost-user" {
+			p.miss("nics."+a.Name+".host_device", "another process moves its packets (vhost-user), which is not read")
+		}
+		p.NICs = append(p.NICs, a.GuestNIC)
+	}
+	if p.incoming {
+		p.miss("power", "it was started to take over a guest from another host (-incoming): whether it has is not asked")
+	}
+	for i := range p.Disks {
+		d := &p.Disks[i]
+		if d.Size = h.tree.blockSize(d); d.Size == nil {
+			p.miss("disks."+d.Name+".size_bytes", "an image is not opened")
+		}
+	}
+	return p.Guest
+}
+
+// blockSize is that of a block device of the host, which /sys tells in units
+// of 512 bytes; nil for images in files.
+func (t tree) blockSize(d *measure.GuestDisk) *int64 {
+	if d.Path == nil || !strings.HasPrefix(*d.Path, "/dev/") {
+		return nil
+	}
+	name := strings.TrimPrefix(*d.Path, "/dev/")
+	if to := t.link("dev/" + name); to != "" { // "../dm-3"
+		name = to
+	}
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	n, ok := t.number("sys/class/block/" + name + "/size")
+	if !ok || n < 0 || n > 1<<53 {
+		return nil
+	}
+	return new(n * 512)
+}
+
+// host describes the host itself.
+func (h *Host) host(facts *measure.Facts, running []measure.Guest) measure.GuestHost {
+	g := measure.GuestHost{ID: hostID, Name: h.name, Facts: facts, State: new("connected"), Guests: new(len(running)), CPUsHanded: new(int), MemHanded: new(int64)}
+	if facts.Hostname != nil {
+		g.Name = *facts.Hostname
+	}
+	if facts.Machine != nil {
+		g.UUID = facts.Machine.UUID
+	}
+	for _, x := range running {
+		if x.CPUs != nil {
+			*g.CPUsHanded += *x.CPUs
+		}
+		if x.Memory != nil {
+			*g.MemHanded += *x.Memory
+		}
+	}
+	return g
+}
+
+// product names what manages the guests.
+func product(t tree, facts *measure.Facts) string {
+	name := "QEMU"
+	switch {
+	case t.exists("etc/pve"):
+		name = "Proxmox VE"
+	case t.exists("run/libvirt/qemu"), t.exists("etc/libvirt/qemu"):
+		name = "QEMU with libvirt"
+	}
+	distro := ""
+	if facts.Distro != nil {
+		distro = *facts.Distro
+	}
+	return name + " on " + cmp.Or(distro, "Linux")
+}
+
+// Close implements hypervisor.Source: it ends what is being watched.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	var all []*watch
+	for w := range h.watches {
+		all = append(all, w)
+	}
+	h.mu.Unlock()
+	for _, w := range all {
+		w.stop()
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package kvm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// process is a guest that runs.
+type process struct {
+	machine
+	pid  int
+	born string // with its number it tells the process from all others
+}
+
+// seesAll tells whether /proc shows the processes of the whole host: thread 2
+// is that of the kernel (pid_namespaces(7), hidepid in proc(5)).
+func (t tree) seesAll() error {
+	switch {
+	case t.text("proc/2/comm") == "kthreadd":
+		return nil
+	case t.exists("proc/1/stat"):
+		return errors.New("only the processes of this container are shown")
+	}
+	return errors.New("the processes of other users are hidden: only root sees them")
+}
+
+// processes finds the guests that run, and counts those of programs that are
+// not read, by their names.
+func (t tree) processes() (guests []process, others map[string]int, err error) {
+	pids, err := t.numbers("proc")
+	if err != nil {
+		return nil, nil, fmt.Errorf("kvm: looking for guests: %w", err)
+	}
+	others = map[string]int{}
+	for _, pid := range pids {
+		args := t.arguments(pid)
+		if len(args) == 0 {
+			continue // a thread of the kernel, or just ended
+		}
+		program := path.Base(args[0])
+		if o := otherProgram(program); o != "" {
+			others[o]++
+		}
+		if !isQEMU(program) {
+			continue
+		}
+		p := process{machine: readMachine(args), pid: pid}
+		if p.none() || t.isTwin(pid, guests) {
+			continue
+		}
+		if p.accel == "xen" {
+			others["Xen"]++
+			continue
+		}
+		p.PID, p.born = &pid, t.born(pid)
+		guests = append(guests, p)
+	}
+	return guests, others, nil
+}
+
+// arguments are those of a process, its program first (proc_pid_cmdline(5)).
+func (t tree) arguments(pid int) []string {
+	b, err := t.read(proc(pid, "cmdline"))
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+}
+
+// isQEMU tells the program by its names at distributions and at Proxmox.
+func isQEMU(program string) bool {
+	return strings.HasPrefix(program, "qemu-system-") || program == "qemu-kvm" || program == "kvm"
+}
+
+// otherProgram names those that run virtual machines too, and are only counted.
+func otherProgram(program string) string {
+	return map[string]string{
+		"firecracker": "Firecracker", "cloud-hypervisor": "Cloud Hypervisor", "crosvm": "crosvm", "vmware-vmx": "VMware Workstation",
+		"VBoxHeadless": "VirtualBox", "VirtualBoxVM": "VirtualBox", "lkvm": "kvmtool", "kvmtool": "kvmtool", "stratovirt": "StratoVirt",
+	}[program]
+}
+
+// isTwin tells a child that QEMU has just made and that has not begun a program of its own.
+func (t tree) isTwin(pid int, known []process) bool {
+	parent, err := strconv.Atoi(t.lines(proc(pid, "status"))["PPid"])
+	return err == nil && slices.ContainsFunc(known, func(p process) bool { return p.pid == parent })
+}
+
+// born is when a process began, in ticks after the boot (proc_pid_stat(5), field 22).
+func (t tree) born(pid int) string {
+	return statField(t.text(proc(pid, "stat")), 22)
+}
+
+// statField is a field of /proc/PID/stat; the name of the program, field 2, may
+// hold spaces and brackets.
+func statField(stat string, number int) string {
+	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if number < 3 || number-3 >= len(f) {
+		return ""
+	}
+	return f[number-3]
+}
+
+// away tells whether a process is in another network namespace than this one:
+// its interfaces are not ours. Who may not look is told an error.
+func (t tree) away(pid int) (bool, error) {
+	own, its := t.link("proc/thread-self/ns/net"), t.link(proc(pid, "ns/net"))
+	if own == "" {
+		own = t.link("proc/self/ns/net")
+	}
+	if own == "" || its == "" {
+		return false, errors.New("only root sees the network namespace and the files of others")
+	}
+	return own != its, nil
+}
+
+// openTaps are the interfaces that a process has open, by the numbers of its
+// files: of a tap its fdinfo tells (drivers/net/tun.c, tun_chr_show_fdinfo), of
+// a macvtap the name of its device, /dev/tapN after the interface's number.
+func (t tree) openTaps(pid int) (map[int]string, error) {
+	fds, err := t.numbers(proc(pid, "fdinfo"))
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]string{}
+	for _, fd := range fds {
+		to := t.link(proc(pid, "fd", strconv.Itoa(fd)))
+		number, isMacvtap := strings.CutPrefix(to, "/dev/tap")
+		switch {
+		case to == "/dev/net/tun":
+			if name := t.lines(proc(pid, "fdinfo", strconv.Itoa(fd)))["iff"]; name != "" {
+				all[fd] = clean(name)
+			}
+		case isMacvtap:
+			if name := t.interfaceOf(number); name != "" {
+				all[fd] = name
+			}
+		}
+	}
+	return all, nil
+}
+
+// interfaceOf finds an interface by its number.
+func (t tree) interfaceOf(number string) string {
+	names, _ := t.names("sys/class/net")
+	for _, name := range names {
+		if t.text(path.Join("sys/class/net", name, "ifindex")) == number {
+			return name
+		}
+	}
+	return ""
+}
+
+// findTaps says of each adapter which interface of the host is behind it.
+// First those whose names or files the command line tells; then, where as many
+// are left open as adapters without one, these in order.
+func (t tree) findTaps(p *process) {
+	isAway, err := t.away(p.pid)
+	if err == nil && isAway {
+		p.eachTap(func(n *nic) { n.ifname, n.fds = "", nil })
+		p.missTaps("it is in another network namespace than the agent: run thru there")
+		return
+	}
+	open, err := t.openTaps(p.pid)
+	taken := map[string]bool{}
+	p.eachTap(func(n *nic) {
+		for _, fd := range n.fds {
+			n.ifname = cmp.Or(n.ifname, open[fd])
+		}
+		taken[n.ifname] = true
+	})
+	left := leftOver(open, taken)
+	var without []*nic
+	p.eachTap(func(n *nic) {
+		if n.ifname == "" {
+			without = append(without, n)
+		}
+	})
+	if len(without) == len(left) {
+		for i, n := range without {
+			n.ifname, taken[left[i]] = left[i], true
+		}
+	}
+	for _, name := range leftOver(open, taken) {
+		added := nic{backend: "tap", ifname: name}
+		added.Name = "added later: " + name
+		p.nics = append(p.nics, added)
+		p.miss("nics."+added.Name+".*", "it was added while the guest ran: no command line tells its model, MAC address and queues")
+	}
+	if err != nil {
+		p.missTaps(err.Error())
+	} else {
+		p.missTaps("none of the process's open files is an interface")
+	}
+}
+
+// eachTap calls f for the adapters that have an interface of the host.
+func (p *process) eachTap(f func(*nic)) {
+	for i := range p.nics {
+		if p.nics[i].backend == "tap" || p.nics[i].backend == "bridge" {
+			f(&p.nics[i])
+		}
+	}
+}
+
+// missTaps says why adapters are without an interface.
+func (p *process) missTaps(why string) {
+	p.eachTap(func(n *nic) {
+		if n.ifname == "" {
+			p.miss("nics."+n.Name+".host_device", why)
+		}
+	})
+}
+
+// leftOver are the interfaces that are open and not taken, in the order of their files.
+func leftOver(open map[int]string, taken map[string]bool) (list []string) {
+	for _, fd := range slices.Sorted(maps.Keys(open)) {
+		if name := open[fd]; !taken[name] && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// ids gives each guest an id of its own: of Proxmox its number, else its name.
+func ids(guests []process) {
+	taken := map[string]bool{"": true}
+	for i := range guests {
+		p := &guests[i]
+		id := cmp.Or(p.vmid, p.Name)
+		if taken[id] {
+			id = strings.TrimSpace(id + " pid-" + strconv.Itoa(p.pid))
+		}
+		taken[id] = true
+		p.ID = guestID(id)
+		p.Name = cmp.Or(p.Name, id)
+	}
+}
+
+// guestID is the id of a guest by its number or its name.
+func guestID(name string) string { return "vm:" + unit.Line(name, maxText) }
+
+// countOthers says how many guests are not read.
+func countOthers(others map[string]int) (missing []measure.NotChecked) {
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		missing = append(missing, measure.NotChecked{Fact: "guests", Why: fmt.Sprintf("%d of %s run here too, which thru does not read", others[name], name)})
+	}
+	return missing
+}

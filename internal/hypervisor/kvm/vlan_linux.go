@@ -1,0 +1,34 @@
+package kvm
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+)
+
+// bridgeVLANs asks the kernel what each port of its bridges lets pass
+// (rtnetlink(7), IFLA_BRIDGE_VLAN_INFO), by the names of the ports.
+func bridgeVLANs() (map[string]string, error) {
+	list, err := netlink.BridgeVlanList()
+	if err != nil {
+		return nil, fmt.Errorf("kvm: asking the kernel for the VLANs of bridges: %w", err)
+	}
+	all := map[string]string{}
+	for index, vlans := range list {
+		face, err := net.InterfaceByIndex(int(index))
+		if err != nil {
+			continue // it has just gone
+		}
+		untagged, tagged := 0, []int{}
+		for _, v := range vlans {
+			if v.PortVID() {
+				untagged = int(v.Vid)
+			} else {
+				tagged = append(tagged, int(v.Vid))
+			}
+		}
+		all[face.Name] = vlanText(untagged, tagged)
+	}
+	return all, nil
+}

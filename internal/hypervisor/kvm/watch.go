@@ -1,0 +1,159 @@
+package kvm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+)
+
+// watch reads counters of guests and of the host until it is ended.
+type watch struct {
+	host    *Host
+	rec     *recorder
+	sources []source
+	guests  []process // that are watched
+	missing []measure.NotChecked
+	began   time.Time // by the clock of now; its monotonic part orders the samples
+	last    time.Time
+
+	ending chan struct{} // the next sample is the last
+	quit   chan struct{} // end at once
+	over   chan struct{}
+	end    sync.Once
+	gone   sync.Once
+}
+
+// source reads some meters at once: what it returns is in their order; false
+// where there is nothing to be read any more.
+type source struct {
+	meters []*meter
+	read   func() ([]float64, bool)
+}
+
+// Watch implements hypervisor.Source: it reads once a second, with one
+// goroutine, until End or Close.
+func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
+	running, _, err := h.guests()
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{host: h, ending: make(chan struct{}), quit: make(chan struct{}), over: make(chan struct{})}
+	for i := range running {
+		if p := &running[i]; slices.Contains(ids, p.ID) {
+			w.guests = append(w.guests, *p)
+		}
+	}
+	w.miss(ids)
+	w.sources = h.sources(w.guests, slices.Contains(ids, hostID), &w.missing)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("kvm: beginning to watch: %w", err)
+	}
+	var meters []*meter
+	for _, s := range w.sources {
+		meters = append(meters, s.meters...)
+	}
+	w.rec = newRecorder(meters, h.second)
+	w.began = time.Now()
+	w.tick(w.began)
+	h.mu.Lock()
+	h.watches[w] = true
+	h.mu.Unlock()
+	go w.run()
+	return w, nil
+}
+
+// miss says which ids cannot be watched, and what no guest's counter tells.
+func (w *watch) miss(ids []string) {
+	for _, id := range ids {
+		if id != hostID && !slices.ContainsFunc(w.guests, func(p process) bool { return p.ID == id }) {
+			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + clean(id), Why: "no guest of this id runs here"})
+		}
+	}
+	if len(w.guests) > 0 {
+		w.missing = append(w.missing, measure.NotChecked{Fact: "series." + measure.CounterBalloon, Why: "QEMU's monitor would tell, and belongs to what manages the guest"})
+	}
+}
+
+// run reads until the watch is ended.
+func (w *watch) run() {
+	defer close(w.over)
+	timer := time.NewTimer(w.rec.every)
+	defer timer.Stop()
+	ending := w.ending
+	for {
+		select {
+		case <-w.quit:
+			return
+		case <-ending:
+			ending = nil // what is under way is waited for, where it takes no longer than a first sample
+			if w.rec.every > w.host.second {
+				w.lastPart()
+				return
+			}
+		case <-timer.C:
+			w.tick(time.Now())
+			if ending == nil {
+				return
+			}
+			timer.Reset(max(w.rec.every-time.Since(w.last), w.rec.every/10))
+		}
+	}
+}
+
+// lastPart takes a sample that is not complete where it is more than half.
+func (w *watch) lastPart() {
+	if now := time.Now(); now.Sub(w.last) >= w.rec.every/2 {
+		w.tick(now)
+	}
+}
+
+// tick reads all counters once.
+func (w *watch) tick(now time.Time) {
+	read := map[*meter]float64{}
+	for _, s := range w.sources {
+		values, ok := s.read()
+		for i, m := range s.meters {
+			if !ok || i >= len(values) {
+				read[m] = nothing()
+				continue
+			}
+			read[m] = values[i]
+		}
+	}
+	elapsed := time.Duration(0)
+	if !w.last.IsZero() {
+		elapsed = now.Sub(w.last)
+	}
+	w.rec.tick(now, elapsed, func(m *meter) float64 { return read[m] })
+	w.last = now
+}
+
+// stop ends the watch at once.
+func (w *watch) stop() {
+	w.gone.Do(func() { close(w.quit) })
+	<-w.over
+	w.host.mu.Lock()
+	delete(w.host.watches, w)
+	w.host.mu.Unlock()
+}
+
+// End implements hypervisor.Watch. The sample under way is waited for.
+func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
+	w.end.Do(func() { close(w.ending) })
+	select {
+	case <-w.over:
+	case <-ctx.Done():
+	}
+	w.stop()
+	for _, p := range w.guests {
+		if w.host.tree.born(p.pid) != p.born {
+			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + p.ID, Why: "the guest ended while it was watched"})
+		}
+	}
+	return w.rec.series(), w.missing
+}
