@@ -22,9 +22,14 @@ SEQUENTIAL  := stat advise compare diagnose gate planfile report
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind
 CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
+# The virtual machines want an emulator too, which is large: only where CI runs them.
+ifeq ($(THRU_VMLAB),1)
+CI_PROGRAMS += qemu-system-x86_64 busybox
+CI_PACKAGES += qemu-system-x86 busybox-static
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab interop faults captures tunes bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build test lab interop faults captures tunes vmlab bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +77,10 @@ captures: ## have thru explain captures of the lab's faults, taken by tcpdump ar
 tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, compare a path with itself; needs root; hours
 	cd lab/tuning && $(GO) test -tags tuning -count=1 -timeout 6h $(if $(RUN),-run '$(RUN)') $(TUNES)
 
+# A kernel of Debian is fetched once and kept in the user's cache. VMLAB_KEEP=/tmp/x keeps the documents.
+vmlab: build ## measure and tune real virtual machines under emulation: their adapters, a broken one, rings, jumbo frames, several at once; needs root, QEMU, busybox-static; 8 minutes; RUN=TestAdapters chooses
+	cd lab/vm && THRU_BINARY=$(abspath bin/thru) $(GO) test -tags vmlab -count=1 -timeout 20m -run '$(or $(RUN),.)'
+
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
 	$(GO) run ./bench $(BENCH)
 
@@ -104,8 +113,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for SYSTEMS (linux freebsd windows), staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning ./... || exit 1; done
-	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long,tuning ./...
+	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning,vmlab ./... || exit 1; done
+	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long,tuning,vmlab ./...
 
 cross: ## build for every system, and hold the linux binary to its size; CROSS=linux/amd64 chooses
 	@mkdir -p dist

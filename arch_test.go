@@ -39,7 +39,7 @@ var beside = map[string][]string{
 	"hypervisor": {"host"},                         // whose parsers and platforms read hosts
 	"tune":       {"host"},                         // which asks drivers, and knows the interrupts of an interface
 	"report":     {"published", "plan", "compare"}, // plan: what a dry run lists
-	"planfile":   {"plan"},                         // which it builds
+	"planfile":   {"plan", "place"},                // which it builds, and what fills the rungs of a ladder
 	"diagnose":   {"gate"},                         // whose remedies it takes
 	"advise":     {"diagnose", "gate"},             // whose findings ask for changes
 }

@@ -344,7 +344,7 @@ func TestSeen(t *testing.T) {
 // TestCauses: each cause of the catalogue has a rule, or is one that no setting
 // of a host cures.
 func TestCauses(t *testing.T) {
-	words := []string{"measurement", "mss-clamp", "cpu-quota", "cpu-steal", "memory-pressure", "slow-reader", "emulated-nic", "wrong-driver", "link-rate",
+	words := []string{"measurement", "mss-clamp", "cpu-quota", "cpu-limit", "cpu-steal", "memory-pressure", "slow-reader", "emulated-nic", "wrong-driver", "link-rate",
 		"link-negotiated-low", "duplex", "bad-link", "pcie", "asymmetric-route", "tcp-proxy", "vpn-cpu", "token-bucket", "noisy-neighbour", "firewall-cost", "vswitch", "netqueue-off"}
 	var known []string
 	for _, c := range diagnose.Catalogue() {

@@ -17,6 +17,7 @@ import (
 type checkCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://[USER@]HOST[:PORT] (Linux; ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
 	gateFlags
+	belowFlags
 	LinkRate string `group:"Gates" name:"link-rate" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
 	Streams  string `group:"Gates" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections that are planned."`
 	List     bool   `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
@@ -138,12 +139,12 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 		how.Family = 6
 	}
 	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr, Checks: true}
-	ends, closeAll, err := d.pair(ctx, c.EndPoint)
+	ends, closeAll, err := c.above(ctx, d, c.EndPoint)
 	if err != nil {
 		return nil, err
 	}
 	defer closeAll()
-	runner.Ends = ends.all()
+	runner.Ends, runner.Below = ends.all(), ends.below
 	p := newProgress(e)
 	defer p.close()
 	runner.Watch = p

@@ -19,24 +19,33 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/host"
+	"thru/internal/hypervisor"
 	"thru/internal/hypervisor/kvm"
+	"thru/internal/plan"
 )
 
 // dialer connects the end points of a command.
 type dialer struct {
-	env      *env
-	Family   int
-	Port     int
-	Device   string
-	Source   string
-	DataAddr string
-	Login    func() (*bus.Login, error) // who we are, where a foreign end point asks
-	Tunes    bool                       // settings are changed: what an earlier tuning has left is undone first
-	Checks   bool                       // facts alone are wanted: a system that is read by its own commands is refused
+	env       *env
+	Family    int
+	Port      int
+	Device    string
+	Source    string
+	DataAddr  string
+	Login     func() (*bus.Login, error) // who we are, where a foreign end point asks
+	Tunes     bool                       // settings are changed: what an earlier tuning has left is undone first
+	VMkernel  bool                       // an ESXi host may answer with its own iperf3
+	Firewall  bool                       // and a rule set of its firewall be enabled for that
+	Passwords *passwords                 // where a hypervisor's come from; nil: the environment, or a person
+	Insecure  bool                       // any certificate of a hypervisor is accepted
+	Checks    bool                       // facts alone are wanted: a system that is read by its own commands is refused
 }
 
-// pair is the local end and its peer, which may be the same.
-type pair struct{ local, peer *control.EndPoint }
+// pair is the local end and its peer, which may be the same, and what may lie below them.
+type pair struct {
+	local, peer *control.EndPoint
+	below       []hypervisor.Source
+}
 
 func (p pair) all() map[string]*control.EndPoint {
 	return map[string]*control.EndPoint{p.local.Name: p.local, p.peer.Name: p.peer}
@@ -50,6 +59,15 @@ func (p pair) peerCPUs() int {
 	return p.peer.Hello.CPUs
 }
 
+// settle takes into a request who the ends are, and what only connecting has told:
+// an ESXi host's iperf3 answers at the address where it was told to.
+func (p pair) settle(r *plan.Request) {
+	r.Local, r.Peer = control.Local, p.peer.Name
+	if p.peer.Engine != "" {
+		r.Engine, r.DataAddr = p.peer.Engine, ""
+	}
+}
+
 // helloTime bounds the first exchange with an end point.
 const helloTime = 5 * time.Second
 
@@ -61,14 +79,14 @@ func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
 		return pair{}, nil, err
 	}
 	if alone {
-		return pair{local, local}, closeLocal, nil
+		return pair{local: local, peer: local}, closeLocal, nil
 	}
 	peer, closePeer, err := d.endPoint(ctx, name)
 	if err != nil {
 		closeLocal()
 		return pair{}, nil, err
 	}
-	return pair{local, peer}, func() { closePeer(); closeLocal() }, nil
+	return pair{local: local, peer: peer}, func() { closePeer(); closeLocal() }, nil
 }
 
 // endPoint connects one that is not this machine, by what is said of where it

@@ -67,6 +67,7 @@ func (d dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint,
 	if at.Name == control.Local || at.At == control.Local {
 		e, stop, err = d.local(ctx, false)
 	} else {
+		d.DataAddr = at.DataAddr
 		e, stop, err = d.endPoint(ctx, cmp.Or(at.At, at.Name))
 	}
 	if err != nil {

@@ -29,6 +29,7 @@ type explainCmd struct {
 	Budget  string   `group:"How much" name:"budget" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
 	flowFlags
 	captureFlags
+	belowFlags
 	endFlags
 	loginFlags
 }
@@ -58,12 +59,12 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err := writable("--html", c.HTML); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.dial(e, r.Family, c.loginFlags).pair(ctx, endPoint)
+	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), endPoint)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	r.Local, r.Peer = control.Local, ends.peer.Name
+	ends.settle(&r)
 	p, err := plan.Explain(r)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 		return err
 	}
 	view := newTrials(e, p, ends, budget)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false), Below: ends.below}
 	k.into(&runner)
 	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
 	doc, err := runner.Explain(ctx, p, how, budget)

@@ -56,7 +56,7 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 	}
 	v := newOriginalView(o, e.out, e.version)
 	v.introduce(ctx, ends.local)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force)}
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force), Below: ends.below}
 	doc, err := runner.Run(ctx, p)
 	doc.Arguments, doc.Labels = e.arguments(), e.archive.labels
 	defer e.store(doc, true)

@@ -42,13 +42,15 @@ type runOptions struct {
 	LinkRate []string `json:"link_rate,omitempty"`
 	Only     []string `json:"only,omitempty"`
 	Force    bool     `json:"force,omitempty"`
+
+	Hypervisors []string `json:"hypervisors,omitempty"` // beside the plan's
 }
 
 func (o runOptions) empty() bool { return o.Time == "" && len(o.LinkRate)+len(o.Only) == 0 }
 
 // sameSteps tells whether both make the same steps of a plan.
 func (o runOptions) sameSteps(x runOptions) bool {
-	o.Force, x.Force = false, false
+	o.Force, x.Force, o.Hypervisors, x.Hypervisors = false, false, nil, nil
 	return reflect.DeepEqual(o, x)
 }
 
@@ -64,7 +66,8 @@ type runHead struct {
 	Done    int               `json:"steps_done"`
 	Ended   bool              `json:"ended,omitempty"` // all was measured
 	Labels  map[string]string `json:"labels,omitempty"`
-	Stored  string            `json:"stored,omitempty"` // id in the store of what was measured so far
+	Stored  string            `json:"stored,omitempty"`  // id in the store of what was measured so far
+	Hands   []measure.Hand    `json:"by_hand,omitempty"` // what a person was asked for between its blocks
 }
 
 // unfinished tells whether there is something left to measure.
@@ -344,7 +347,7 @@ func (j *journal) setStored(id string) {
 
 // planned names the run and its plan in the document.
 func (j *journal) planned(p plan.Plan) *measure.Planned {
-	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.head.Run, SHA256: j.head.SHA256}
+	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.head.Run, SHA256: j.head.SHA256, Hands: slices.Clone(j.head.Hands)}
 }
 
 func (j *journal) writeHead() error {

@@ -16,6 +16,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/plan"
+	"thru/internal/planfile"
 )
 
 // ladderTime is the length of a ladder's runs (B-09).
@@ -29,6 +30,7 @@ type ladderCmd struct {
 	VCPUs    bool   `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
 	trafficFlags
 	loginFlags
+	belowFlags
 	Reverse bool `group:"Ends and directions" short:"R" help:"From the end point to here; of a rung, from the second to the first."`
 	Port    int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
 	DryRun  bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
@@ -95,13 +97,17 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := dialer{env: e, Family: r.Family, Port: c.Port}
+	d := dialer{env: e, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
 	d.Login = func() (*bus.Login, error) { return c.login(e) }
-	ends, closeAll, err := d.pair(ctx, c.What)
+	ends, closeAll, err := c.above(ctx, d, c.What)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
+	ends.settle(&r)
+	if p, err = plan.Ladder(r); err != nil {
+		return err
+	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)
 }
 
@@ -134,15 +140,15 @@ func (c *ladderCmd) onlyPlan() bool {
 	rest.Interval = "1"
 	given := *c
 	given.What, given.Time, given.LinkRate, given.JSON, given.HTML, given.Force, given.DryRun = "", "", "", false, "", false, false
-	given.runFlags, given.storeFlags = runFlags{}, storeFlags{}
+	given.runFlags, given.storeFlags, given.belowFlags = runFlags{}, storeFlags{}, belowFlags{}
 	return reflect.DeepEqual(given, rest)
 }
 
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
-		env: e, command: "ladder", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
-		options: runOptions{Only: c.Only, Force: c.Force},
+		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.LinkRate != "" {
 		r.options.LinkRate = strings.Split(c.LinkRate, ",")
@@ -241,18 +247,25 @@ func readRungs(text []byte) (a askedRungs, ok bool) {
 
 // plan is that of the rungs. How many CPUs an end has matters to the study of
 // them alone; where that is not known yet, as many are taken as here.
-func (a askedRungs) plan(cpus func(endPoint string) int) (p plan.Plan, err error) {
+func (a askedRungs) plan(found func(endPoint string) planfile.Found) (p plan.Plan, err error) {
 	r := a.Request
 	names := []string{r.Local, r.Peer}
 	if a.VCPUs {
-		r.LocalCPUs, r.PeerCPUs = cmp.Or(cpus(r.Local), runtime.NumCPU()), cmp.Or(cpus(r.Peer), runtime.NumCPU())
+		there := found(r.Peer)
+		r.LocalCPUs, r.PeerCPUs = cmp.Or(found(r.Local).CPUs, runtime.NumCPU()), cmp.Or(there.CPUs, runtime.NumCPU())
+		r.Engine = there.Engine
 		p, err = plan.VCPUs(r)
 	} else {
-		p, err = plan.Rungs(a.Rungs, r)
+		rungs := slices.Clone(a.Rungs)
 		names = nil
-		for _, x := range a.Rungs {
+		for i, x := range rungs {
 			names = append(names, x.From, x.To)
+			rungs[i].Engine = cmp.Or(found(x.From).Engine, found(x.To).Engine)
+			if rungs[i].Engine != "" && x.From != control.Local && x.To != control.Local {
+				return p, fault.Usagef("its other end is local: --same-host local,"+x.To, "%s and %s: an ESXi host's iperf3 is measured from this machine only", x.From, x.To)
+			}
 		}
+		p, err = plan.Rungs(rungs, r)
 	}
 	p.Order = plan.OrderSequential
 	for i, name := range names {

@@ -20,7 +20,7 @@ type planCmd struct {
 }
 
 type planNewCmd struct {
-	Kind string `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet."`
+	Kind string `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet, netqueue (a setting that takes a reboot, A/B)."`
 	File string `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
 }
 
@@ -68,7 +68,7 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 	if err := r.begin(ctx, c.File); err != nil {
 		return err
 	}
-	p, err := r.expanded(unknownCPUs)
+	p, err := r.expanded(unconnected)
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
-// unknownCPUs is of end points that are not connected.
-func unknownCPUs(string) int { return 0 }
+// unconnected is what is known of end points that are not connected.
+func unconnected(string) planfile.Found { return planfile.Found{} }
 
 // sayWarnings tells what the one who wrote the plan should know.
 func (r *planRun) sayWarnings(p plan.Plan) {

@@ -16,6 +16,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/planfile"
@@ -34,6 +35,7 @@ type runCmd struct {
 	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 	storeFlags
 	runFlags
+	belowFlags
 }
 
 // runFlags are of all commands that run a plan.
@@ -41,7 +43,8 @@ type runFlags struct {
 	Only   []string   `group:"Run" name:"only" sep:"none" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more. Targets of other steps are left out."`
 	GoOn   bool       `group:"Run" name:"go-on" help:"Measure the other pairs where an end point cannot be reached at the start; the exit code is 1 then."`
 	Resume resumeFlag `group:"Run" name:"resume" help:"Go on with the last run that was interrupted, of this plan if it is named; --resume=RUN with that one."`
-	Keep   string     `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
+	esxFlags
+	Keep string `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
 }
 
 // resumeFlag is a flag that may have a value: --resume, --resume=RUN.
@@ -68,8 +71,8 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 // Run runs a plan file, or the rest of it.
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
-		env: e, command: "run", flags: c.runFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
-		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force},
+		env: e, command: "run", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
 		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run wants a plan file")
@@ -87,17 +90,21 @@ type planRun struct {
 	dry     bool
 	forms   forms
 	flags   runFlags
+	under   belowFlags
 	options runOptions
 
 	name    string // of the plan, as it was given
 	text    []byte
 	plan    expander
 	journal *journal
+	below   []hypervisor.Source
+	unbelow func()            // closes them; nil: there are none
+	hands   []measure.Hand    // what was asked of a person
+	before  *measure.Document // what was measured before: by the run that is continued, or in the blocks until now
 }
 
-// expander makes the plan, of what is known of the CPUs of the end points: 0
-// where that is not known.
-type expander func(cpus func(endPoint string) int) (plan.Plan, error)
+// expander makes the plan, of what is known of the end points.
+type expander func(found func(endPoint string) planfile.Found) (plan.Plan, error)
 
 // begin reads the plan: that of a file, or of the run that is to be continued.
 func (r *planRun) begin(ctx context.Context, file string) error {
@@ -130,6 +137,7 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	h := r.journal.head
+	r.before = r.journal.before
 	if !h.unfinished() {
 		r.journal.close()
 		return fault.Usagef("thru report "+filepath.Join(dir, documentName)+" shows it", "the run %s is complete", h.Run)
@@ -138,6 +146,7 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 		r.journal.close()
 		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
 	}
+	h.Options.Hypervisors = append(h.Options.Hypervisors, r.options.Hypervisors...)
 	h.Options.Force = h.Options.Force || r.options.Force // it may be what the run ended for
 	r.journal.head.Options = h.Options
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
@@ -177,7 +186,7 @@ func (r *planRun) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.plan = func(cpus func(string) int) (plan.Plan, error) { return file.Expand(fleets, cpus) }
+	r.plan = func(found func(string) planfile.Found) (plan.Plan, error) { return file.Expand(fleets, found) }
 	return nil
 }
 
@@ -287,8 +296,8 @@ func (e *env) noPlan(file string, err error) error {
 }
 
 // expanded is the plan as it will run: with what the command line adds.
-func (r *planRun) expanded(cpus func(string) int) (plan.Plan, error) {
-	p, err := r.plan(cpus)
+func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error) {
+	p, err := r.plan(found)
 	if err != nil {
 		return p, err
 	}
@@ -359,40 +368,53 @@ func usedEnds(p plan.Plan) []plan.EndPoint {
 
 // run connects the end points, measures, and prints what came of it.
 func (r *planRun) run(ctx context.Context) error {
-	defer func() { r.journal.close() }()
-	p, err := r.expanded(unknownCPUs)
+	defer func() { r.journal.close(); r.closeBelow() }()
+	p, err := r.expanded(unconnected)
 	if err != nil {
 		return err
 	}
 	if r.dry {
 		return r.list(p)
 	}
+	if len(p.Hands) > 0 {
+		return r.byHand(ctx, p)
+	}
 	ends, closeAll, err := r.connect(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	p, err = r.expanded(func(name string) int {
-		if e := ends[name]; e != nil {
-			return e.Hello.CPUs
-		}
-		return 0
-	})
-	if err != nil {
+	if p, err = r.sized(ends); err != nil {
 		return err
 	}
 	if err := r.keep(p); err != nil {
 		return err
 	}
-	return r.measure(ctx, p, ends)
+	doc, err := r.measure(ctx, p, ends, 0)
+	return r.conclude(ctx, doc, err)
+}
+
+// sized is the plan for what the end points have turned out to be.
+func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
+	return r.expanded(func(name string) planfile.Found {
+		if e := ends[name]; e != nil {
+			return planfile.Found{CPUs: e.Hello.CPUs, Engine: e.Engine}
+		}
+		return planfile.Found{}
+	})
 }
 
 // connect connects all end points. With --go-on the pairs of one that cannot be
 // reached fail, and the others are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil)
-	v.line("%s", report.PlanLine(p))
-	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort}
+	if len(r.hands) < 2 { // between blocks it has been said
+		v.line("%s", report.PlanLine(p))
+	}
+	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
+	if err := r.connectBelow(ctx, d, p.Hypervisors); err != nil {
+		return nil, nil, err
+	}
 	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
 	err := ctx.Err()
 	if err == nil && len(missing) > 0 && (!r.flags.GoOn || len(ends) == 0) {
@@ -449,33 +471,46 @@ func hasFailed(c measure.Cell) bool {
 	return slices.ContainsFunc(c.Runs, func(x measure.Run) bool { return x.Error != nil && x.Error.Message != measure.Interrupted })
 }
 
-// measure runs the plan and prints its document.
-func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint) error {
+// measure runs so many turns of the plan, 0: all.
+func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
 	view := newRunView(r.env, p, ends)
-	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
+	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = quickGates(p.Gates == plan.GatesForce)
 	}
+	runner.Before = r.before
 	if r.journal != nil {
 		r.journal.warn = func(text string) { view.clear(); r.env.line(text) }
-		runner.Before, runner.Saved, runner.Planned = r.journal.before, r.journal.step, r.journal.planned(p)
+		runner.Saved, runner.Planned = r.journal.step, r.journal.planned(p)
+	} else if r.hands != nil {
+		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, Hands: r.hands}
 	}
 	doc, err := runner.Run(ctx, p)
 	view.close()
 	doc.Arguments = r.env.arguments()
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
 	keepCosts(doc)
+	return doc, err
+}
+
+// conclude keeps and prints what was measured.
+func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error) error {
 	r.journal.end(doc, err)
-	if hint := r.howToGoOn(ctx.Err() != nil); fault.Code(err) == fault.Failed && hint != "" {
-		err = fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
-	}
-	if err != nil {
+	if err = r.continued(ctx, err); err != nil {
 		doc.Error = control.Describe(err)
 	}
 	r.forms.kept = r.journal.kept()
 	r.env.archive.instead = r.journal.stored()
 	err = r.env.outcome(doc, r.forms, err)
 	r.journal.setStored(r.env.archive.id)
+	return err
+}
+
+// continued adds to an error how the run is continued.
+func (r *planRun) continued(ctx context.Context, err error) error {
+	if hint := r.howToGoOn(ctx.Err() != nil || r.waits()); fault.Code(err) == fault.Failed && hint != "" {
+		return fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
+	}
 	return err
 }
 

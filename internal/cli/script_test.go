@@ -2,11 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -76,7 +78,7 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s does not come to hold %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
 }
 
-// condition answers [captures]: this process may capture packets, and
+// condition answers [captures]: this process may capture packets, [cpus]: it has several, and
 // [program:NAME]: that one is installed. Where the lab is required, both must be.
 func condition(name string) (bool, error) {
 	program, isProgram := strings.CutPrefix(name, "program:")
@@ -86,6 +88,10 @@ func condition(name string) (bool, error) {
 		_, err = exec.LookPath(program)
 		if err != nil {
 			_, err = exec.LookPath(daemons + "/" + program)
+		}
+	case name == "cpus":
+		if runtime.NumCPU() < 2 {
+			err = errors.New("one CPU cannot be told from another")
 		}
 	case name == "captures":
 		err = live.Possible()

@@ -53,25 +53,38 @@ func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := d.attended(ctx, s, name, heard)
+	e, end, err := d.greeted(ctx, s, name, heard)
 	if err != nil {
 		s.close()
+	}
+	return e, end, err
+}
+
+// greeted goes on as the system there wants it. It calls heard when the login is
+// through.
+func (d dialer) greeted(ctx context.Context, s *sshProcess, name string, heard func()) (*control.EndPoint, func(), error) {
+	defer s.killOn(ctx)()
+	far, err := s.greeting()
+	heard()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case d.Checks && platform.Known(far.os):
+		return nil, nil, &otherSystem{far.os}
+	case far.os == "esxi" && d.VMkernel:
+		return d.vmkernel(ctx, s, name, far)
+	case far.os == "esxi":
+		return nil, nil, fault.Failf("thru check reads it by its commands, and thru test, ladder, explain and run measure with its own iperf3", "cli: %s is an ESXi host, where no thru runs", s.destination)
+	}
+	e, err := d.attended(ctx, s, name, far)
+	if err != nil {
 		return nil, nil, err
 	}
 	return e, func() { e.Client.(*bus.Client).Close(); s.close() }, nil
 }
 
-// attended brings thru to the far end and connects its agent. It calls heard
-// when the login is through.
-func (d dialer) attended(ctx context.Context, s *sshProcess, name string, heard func()) (*control.EndPoint, error) {
-	defer s.killOn(ctx)()
-	far, err := s.greeting()
-	if heard(); err != nil {
-		return nil, err
-	}
-	if d.Checks && platform.Known(far.os) {
-		return nil, &otherSystem{far.os}
-	}
+// attended brings thru to the far end and connects its agent.
+func (d dialer) attended(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, error) {
 	box, err := d.env.parcels.of(far)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type testCmd struct {
 	loginFlags
 	documentFlags
 	captureFlags
+	belowFlags
 	Streams string `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
 	endFlags
@@ -45,6 +46,12 @@ type endFlags struct {
 	BindDev    string `group:"Ends and directions" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the connections."`
 	ClientPort int    `group:"Ends and directions" name:"cport" placeholder:"PORT" help:"First source port; stream n uses PORT+n."`
 	DataAddr   string `group:"Ends and directions" name:"data-addr" placeholder:"ADDRESS" help:"Where data connections go, if not where control goes."`
+	esxFlags
+}
+
+// esxFlags are of end points at ESXi hosts.
+type esxFlags struct {
+	Firewall bool `group:"Ends and directions" name:"esx-firewall" help:"Of ssh://root@ESXI: where its firewall lets nothing in to its iperf3, enable the one rule set that does, and disable it at the end."`
 }
 
 // Run measures one pair.
@@ -82,12 +89,12 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.dial(e, r.Family, c.loginFlags).pair(ctx, c.EndPoint)
+	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), c.EndPoint)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	r.Local, r.Peer = control.Local, ends.peer.Name
+	ends.settle(&r)
 	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
 	if err != nil {
 		return err
@@ -110,7 +117,7 @@ func (f *endFlags) ends(r *plan.Request) {
 
 // dial is what connects the ends.
 func (f *endFlags) dial(e *env, family int, l loginFlags) dialer {
-	d := dialer{env: e, Family: family, Port: f.Port, Device: f.BindDev, Source: f.Bind, DataAddr: f.DataAddr}
+	d := dialer{env: e, Family: family, Port: f.Port, Device: f.BindDev, Source: f.Bind, DataAddr: f.DataAddr, VMkernel: true, Firewall: f.Firewall}
 	d.Login = func() (*bus.Login, error) { return l.login(e) }
 	return d
 }
@@ -150,7 +157,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 		return err
 	}
 	watch := newWatch(e, p, ends, secondsOr(f.Interval), f.silent)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force)}
+	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.below}
 	k.into(&runner)
 	doc, err := runner.Run(ctx, p)
 	watch.close()
@@ -251,7 +258,7 @@ func measured(doc *measure.Document) bool {
 			return true
 		}
 	}
-	return len(doc.Disks) > 0 || moved(doc)
+	return len(doc.Disks) > 0 || moved(doc) || doc.Command == "inventory" && len(doc.Inventories) > 0
 }
 
 // writable finds out before a long measurement whether a file that a flag names

@@ -1,22 +1,16 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"path"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/term"
 
 	"thru/internal/control"
 	"thru/internal/fault"
@@ -168,7 +162,7 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	}
 	m.dialer = &mover.Dialer{Buffer: int(buffer), Timeout: c.Wait}
 	m.config = transfer.Config{
-		Host: target.host, Port: target.port, Path: target.path, User: target.user, Password: c.password(e),
+		Host: target.host, Port: target.port, Path: target.path, User: target.user, Password: newPasswords(e, c.PasswordStdin).of("", transfer.ErrLogin),
 		Pin: c.Pin, Insecure: c.Insecure, Key: c.Key, Buffer: int(buffer), Block: int(block), Dial: m.dialer.Dial, Timeout: c.Wait,
 	}
 	if m.stream, err = mover.NewStream(uint64(time.Now().UnixNano())); err != nil {
@@ -248,53 +242,6 @@ func (c *transferCmd) fromFile() string {
 	return c.From
 }
 
-// transferPassword holds a password, where stdin does not.
-const transferPassword = "THRU_PASSWORD"
-
-// longestPassword bounds what is read of stdin, in bytes.
-const longestPassword = 4096
-
-// password reads it once, when the server asks.
-func (c *transferCmd) password(e *env) func() (string, error) {
-	var mu sync.Mutex // clients log in at once
-	var known *string
-	return func() (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if known != nil {
-			return *known, nil
-		}
-		p, err := c.askPassword(e)
-		if err == nil {
-			known = &p
-		}
-		return p, err
-	}
-}
-
-func (c *transferCmd) askPassword(e *env) (string, error) {
-	if c.PasswordStdin {
-		line, err := bufio.NewReader(io.LimitReader(e.in, longestPassword)).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("cli: reading the password: %w", err)
-		}
-		return strings.TrimRight(line, "\r\n"), nil
-	}
-	if p, ok := os.LookupEnv(transferPassword); ok {
-		return p, nil
-	}
-	if f, ok := e.in.(*os.File); ok && isTerminal(e.in) {
-		fmt.Fprint(e.err, "password: ")
-		p, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(e.err)
-		if err != nil {
-			return "", fmt.Errorf("cli: reading the password: %w", err)
-		}
-		return string(p), nil
-	}
-	return "", fault.Failf(transferPassword+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", transfer.ErrLogin)
-}
-
 // network is the plan of the path to the agent at the server; nil without one.
 func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
 	if c.EndPoint == "" || c.EndPoint == control.Local {
@@ -329,7 +276,7 @@ func hinted(err error, overwrite bool) error {
 		is   error
 		hint string
 	}{
-		{transfer.ErrLogin, "USER@ in the URL; the password from " + transferPassword + " or --password-stdin"},
+		{transfer.ErrLogin, "USER@ in the URL; the password from " + passwordVariable + " or --password-stdin"},
 		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
 		{transfer.ErrReadOnly, "a folder that is there, and that this user may write to"},
 		{transfer.ErrFull, "a smaller --size, or more room"},

@@ -154,7 +154,7 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
-	r.Local, r.Peer = control.Local, ends.peer.Name
+	ends.settle(&r)
 	p, err := plan.Tune(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
 	if err != nil {
 		return err
@@ -350,7 +350,9 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	case c.IPv6:
 		family = 6
 	}
-	ends, closeAll, err := c.dial(e, family, loginFlags{}).pair(ctx, c.What)
+	d := c.dial(e, family, loginFlags{})
+	d.VMkernel = false // iperf3 has no settings
+	ends, closeAll, err := d.pair(ctx, c.What)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,7 @@ func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 		}
 	}
 	c.setStart(len(receivers) + len(senders))
+	measuredFrom(fs, c.start)
 	for _, sides := range [][]*side{receivers, senders} {
 		atMost(len(sides), width, func(i int) {
 			s := sides[i]

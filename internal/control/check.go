@@ -49,6 +49,8 @@ func (r *Runner) Check(ctx context.Context, how Probing, streams int) (*measure.
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 	}
 	err := r.check(ctx, doc, how, streams)
+	r.placeEnds(ctx, doc)
+	r.endBelow(ctx, doc)
 	if ctx.Err() != nil {
 		err = fault.Failf("", "interrupted")
 	}
@@ -102,6 +104,9 @@ func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, 
 	each(2, func(i int) {
 		if i == 0 {
 			facts, routes, err = r.facts(ctx, doc, loadTime, func(name string) string { return r.opposite(name, true) })
+			if err == nil {
+				r.lookBelow(ctx, doc, routes)
+			}
 		} else if how != nil {
 			path, unprobed = r.probe(ctx, *how)
 		}

@@ -7,12 +7,14 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"thru/internal/bus"
 	"thru/internal/diagnose"
 	"thru/internal/fault"
+	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
@@ -69,6 +71,12 @@ type EndPoint struct {
 	Port    int        // of a foreign one that is dialled
 	Token   string     // of a foreign one that has dialled: names it to the engine that took the call
 	Login   *bus.Login // where a foreign one asks who we are
+	Engine  string     // of a foreign one: what moves its data, where its name does not tell that
+
+	Speaks  string               // of a foreign one: its program, where that is known before
+	Known   *measure.Facts       // of a foreign one: facts that were read by other means; nil: none
+	Unknown []measure.NotChecked // what could not be read, and why
+	Notes   []string             // what was done to reach it, for the warnings of the document
 
 	once   sync.Once
 	places chan struct{} // of requests under way
@@ -132,15 +140,23 @@ type Runner struct {
 	Gating  *Gating                                // nil: no gate is judged
 	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
 
+	// Below are the hypervisors that may have the end points as virtual machines, or
+	// as hosts: what lies below them is added to the document, with counters over
+	// the time of the runs. One that fails costs a warning.
+	Below []hypervisor.Source
+
 	// Before is what an interrupted run of the same plan has measured: those runs
 	// are not made again. Saved hears of the document after each step.
 	Before  *measure.Document
 	Saved   func(*measure.Document)
 	Planned *measure.Planned // names the plan file in the document; Runner counts its steps
+	Until   int              // so many turns of the plan's schedule are made, and the rest is left to the next Runner; 0: all
 
-	waited     time.Duration // for the turn, before the first run
-	pathKey    string        // under which the path's facts are kept
-	experiment string        // under way in an explanation: its packets are named after it
+	beneath     *beneath      // what is asked of Below; nil: nothing
+	belowLimits belowLimits   // zero: the usual ones
+	waited      time.Duration // for the turn, before the first run
+	pathKey     string        // under which the path's facts are kept
+	experiment  string        // under way in an explanation: its packets are named after it
 
 	goesOn  bool                     // a pair that fails leaves the others
 	down    map[string]error         // end points that take no part any more, by name
@@ -165,11 +181,12 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	if ctx.Err() != nil {
 		err = interruption(doc)
 	}
+	r.endBelow(ctx, doc)
 	r.conclude(p, doc)
 	if err == nil {
 		err = damaged(doc)
 	}
-	if err == nil {
+	if err == nil && r.wholly(p) {
 		err = r.missed(doc)
 	}
 	doc.ElapsedNs += int64(time.Since(begin))
@@ -186,16 +203,24 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 		err = r.understood(p)
 	}
 	if err == nil {
+		r.lookBelow(ctx, doc, routes)
 		r.summarise(p, doc, facts)
 		err = r.fit(ctx, p, doc, routes)
 	}
 	if err == nil {
+		r.placeEnds(ctx, doc)
+	}
+	if err == nil {
+		r.watchBelow(ctx, doc)
 		if err = r.runAll(ctx, p, doc, facts); err != nil {
 			r.forgetPath()
 		}
 	}
 	return err
 }
+
+// wholly tells whether the plan is run to its end.
+func (r *Runner) wholly(p plan.Plan) bool { return r.Until == 0 || r.Until >= p.Runs() }
 
 // kindsMinor is the wire minor since which an agent knows more than bulk TCP
 // as fast as it goes; an older one would leave out what it does not know.
@@ -322,7 +347,7 @@ func introduce(doc *measure.Document, run measure.Run) {
 	for _, f := range run.Flows {
 		for _, x := range []*measure.Evidence{f.Sender, f.Receiver} {
 			for i := range doc.EndPoints {
-				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint {
+				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint && !strings.HasPrefix(doc.EndPoints[i].Speaks, x.Reported) {
 					doc.EndPoints[i].Speaks = x.Reported
 				}
 			}

@@ -25,7 +25,10 @@ func manyPairs(p plan.Plan) bool {
 func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) error {
 	last := max(p.Repeat.Max, 1) - 1
 	done, total := 0, p.Runs()
-	for _, t := range p.Schedule() {
+	for i, t := range p.Schedule() {
+		if r.Until > 0 && i >= r.Until {
+			return nil
+		}
 		step := p.Steps[t.Step]
 		if hasRun(doc, t) { // resume has counted it
 			done++
@@ -204,6 +207,10 @@ func hasRun(doc *measure.Document, t plan.Turn) bool {
 	}
 	return len(cells) > 0
 }
+
+// Remains tells whether a turn of a plan is still to be made, of what was measured
+// before; nil is nothing.
+func Remains(before *measure.Document, t plan.Turn) bool { return before == nil || !hasRun(before, t) }
 
 // summarise brings the figures of what was taken over up to date.
 func (r *Runner) summarise(p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) {

@@ -47,6 +47,8 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 		err = x.look(ctx, how, p.Steps[0].Specs[0])
 	}
 	if err == nil {
+		r.placeEnds(ctx, doc)
+		r.watchBelow(ctx, doc)
 		err = x.measure(ctx, p)
 	}
 	if err == nil {
@@ -55,6 +57,7 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 	if ctx.Err() != nil {
 		doc.Ended, err = endedInterrupted, fault.Failf(kept(doc), "interrupted")
 	}
+	r.endBelow(ctx, doc)
 	r.conclude(p, doc)
 	x.judge()
 	doc.ElapsedNs = int64(time.Since(begin))

@@ -34,7 +34,11 @@ func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Dur
 		case errs[i] != nil:
 			r.leaveOut(n, factsError(e, errs[i]))
 		case e.Foreign:
-			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points.facts", Why: "no thru runs at " + n})
+			d.Facts = e.Known
+			if e.Known == nil && len(e.Unknown) == 0 {
+				doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "end_points.facts", Why: "no thru runs at " + n})
+			}
+			doc.Missing, doc.Warnings = append(doc.Missing, e.Unknown...), append(doc.Warnings, e.Notes...)
 		case e.asked():
 			facts[n], routes[n] = &replies[i].Facts, replies[i].Route
 			d.Thru, d.Facts = e.Hello.Thru, facts[n]
@@ -61,7 +65,7 @@ func (r *Runner) leaveOut(name string, why error) {
 
 // describe is the end point as the document names it.
 func (e *EndPoint) describe() measure.EndPoint {
-	d := measure.EndPoint{Name: e.Name, Addr: e.Addr}
+	d := measure.EndPoint{Name: e.Name, Addr: e.Addr, Speaks: e.Speaks}
 	if len(e.Hello.Labels)+len(e.Labels) > 0 {
 		d.Labels = map[string]string{}
 		maps.Copy(d.Labels, e.Hello.Labels)

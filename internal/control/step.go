@@ -142,7 +142,15 @@ func (r *Runner) start(ctx context.Context, flows []*flow) error {
 			}
 		}
 	}
+	measuredFrom(flows, time.Now())
 	return nil
+}
+
+// measuredFrom notes when the measured time of flows begins that start now.
+func measuredFrom(flows []*flow, start time.Time) {
+	for _, f := range flows {
+		f.run.MeasuredFrom = new(start.Add(f.ramp))
+	}
 }
 
 // releaseTime is what an agent may take to release a barrier.

@@ -25,6 +25,9 @@ type end struct {
 	facts *measure.Facts
 	seen  *measure.Evidence
 	face  *measure.Interface // by which it reaches the other
+
+	below   []measure.Beneath // what lies below it, by each inventory that knows it
+	noPlace string            // why that is not known, where it was asked
 }
 
 func newEnd(f *flow, place, name string, seen *measure.Evidence) *end {
@@ -37,6 +40,7 @@ func newEnd(f *flow, place, name string, seen *measure.Evidence) *end {
 	if seen != nil && seen.Route != nil {
 		e.face = e.facts.Interface(seen.Route.Interface)
 	}
+	e.findBelow()
 	return e
 }
 

@@ -251,7 +251,7 @@ func queueCause(f *flow, e *end, flows int) (measure.Finding, bool) {
 	for _, j := range []struct {
 		cause string
 		judge func(*end) *outcome
-	}{{"rss-not-spreading", func(e *end) *outcome { return e.oneQueueOf(flows) }}, {"too-few-queues", fewQueues}, {"irq-one-cpu", oneCPU}} {
+	}{{"rss-not-spreading", func(e *end) *outcome { return e.oneQueueOf(flows) }}, {"netqueue-off", netQueue}, {"too-few-queues", fewQueues}, {"irq-one-cpu", oneCPU}} {
 		o := j.judge(e)
 		if o == nil || o.state != holds || o.aside {
 			continue

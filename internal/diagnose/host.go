@@ -32,14 +32,14 @@ func hostRules() []Rule {
 		},
 		{
 			Cause: "vswitch", TCP: true, UDP: true, Title: "the virtual switch is full", judge: func(f *flow) *outcome { return f.either(vswitch) },
-			Seen:  "a thread that moves guests' packets (vhost) fills a CPU of the hypervisor",
-			Apart: "between two guests of one host it falls far below a guest against itself, with virtual CPUs free", Mends: "multi-queue vhost, a context for each device, SR-IOV", Effect: "one thread a guest, or one for all",
-			Source: "causes.md; gate virtual-switch",
+			Seen:  "a thread that moves guests' packets (vhost) fills a CPU of the hypervisor, in the measured time 90% of it or more; packets were dropped at the guest's port and did not find its ring full; between two guests of one host a third passes, or less, of what one carries against itself (possible)",
+			Apart: "the guests' CPUs have time left; a ring that was full is ring-overflow, a port that is held to a rate is a shaper", Mends: "multi-queue vhost, a context for each device, SR-IOV", Effect: "one thread a guest, or one for all",
+			Source: "causes.md; gate virtual-switch; net.droppedTx, net.droppedRx of ESXi; drops of a tap", Brings: []string{"loss"},
 		},
 		{
 			Cause: "netqueue-off", TCP: true, UDP: true, Title: "NetQueue of the hypervisor is off", judge: func(f *flow) *outcome { return f.either(netQueue) },
-			Seen:  "ESXi's kernel option netNetqueueEnabled is FALSE",
-			Apart: "all packets are in queue 0, and the rate falls with more guests", Mends: "netNetqueueEnabled TRUE, and a reboot", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
+			Seen:  "ESXi's kernel option netNetqueueEnabled is FALSE; likely where all packets of the uplink come by queue 0, or the rate falls with more guests; all of them by queue 0 of several alone is possible",
+			Apart: "queues of their own for more guests carry more", Mends: "netNetqueueEnabled TRUE, and a reboot", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "checklist A-02, C-27",
 		},
 	}
@@ -206,7 +206,7 @@ func firewall(e *end) *outcome {
 	return e.condition(gates[0]).symptom(gates[0].ID != "conntrack" && works)
 }
 
-func vswitch(e *end) *outcome {
+func (e *end) switchSeen() *outcome {
 	if e.flow.onOneMachine() {
 		return no("no link lies between the ends")
 	}
@@ -219,12 +219,12 @@ func vswitch(e *end) *outcome {
 	return e.told("vswitch")
 }
 
-func netQueue(e *end) *outcome {
+func (e *end) netQueueSeen() *outcome {
 	if e.facts == nil {
 		return e.lacks("facts of the host")
 	}
 	if e.facts.OS != nil && *e.facts.OS == "esxi" {
-		if v, changed := e.facts.Changed["netNetqueueEnabled"]; changed && (v == "FALSE" || v == "false" || v == "0") {
+		if v, told := setting(e.facts, "netNetqueueEnabled"); told && isOff(v) {
 			return possible("NetQueue of the %s is off", e.place).at(e.where()).
 				by(measure.Proof{EndPoint: e.name, Counter: "kernel option netNetqueueEnabled", Value: 0, Note: "its default is TRUE"}).
 				mend(e.remedy(e.mender().Queues(e.faceName())))

@@ -13,7 +13,7 @@ func mtuRules() []Rule {
 	return []Rule{
 		{
 			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", judge: jumboMismatch, packets: packetsJumbo,
-			Seen:  "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; in captures: both SYNs offer jumbo frames, and no full segment arrives",
+			Seen:  "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; an MTU below an end (the switch, bridge or tap of its hypervisor) is less than its own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
 			Apart: "without a router between it is the root of a black hole; behind one the router is",
 			Mends: "the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
 			Source: "C-20, C-21; RFC 8899", Tests: []string{captured}, Brings: []string{"mtu-black-hole", "loss", "policer"},
@@ -147,7 +147,7 @@ func (s sized) proof(f *flow) measure.Proof {
 	return p
 }
 
-func jumboMismatch(f *flow) *outcome {
+func (f *flow) jumboSeen() *outcome {
 	if f.onOneMachine() {
 		return no("no link lies between the ends")
 	}

@@ -22,13 +22,13 @@ func nicRules() []Rule {
 		},
 		{
 			Cause: "offloads-off", TCP: true, UDP: true, Title: "the CPU makes every packet itself", judge: func(f *flow) *outcome { return f.either(offloadsOff) },
-			Seen:  "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU",
+			Seen:  "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU; an ESXi host's own are off (possible)",
 			Apart: "switch them on: the rate rises, the packets that the kernel hands over are longer", Mends: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
 			Source: "ethtool -k; methods.md, formula 14; gate offloads", Brings: cpu,
 		},
 		{
 			Cause: "emulated-nic", TCP: true, UDP: true, Title: "the adapter is emulated", judge: func(f *flow) *outcome { return f.either(emulated) },
-			Seen:  "a driver or device of an adapter that hypervisors imitate, in a guest; likely where a CPU is full",
+			Seen:  "a driver or device of an adapter that hypervisors imitate, in a guest, or the model that the hypervisor names; likely where a CPU is full",
 			Apart: "a paravirtual adapter beside it", Mends: "vmxnet3 or virtio", Effect: "1.36 against 2.31 Gb/s (S-02)",
 			Source: "gate nic-model; C-26", Brings: cpu,
 		},
@@ -46,9 +46,9 @@ func nicRules() []Rule {
 		},
 		{
 			Cause: "ring-overflow", TCP: true, UDP: true, Title: "the receive ring overflows", judge: ringOverflow,
-			Seen:  "counters of packets that found no descriptor or buffer rose at the receiver in the measured time",
-			Apart: "a low rate passes, bursts do not", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
-			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB", Brings: []string{"loss"},
+			Seen:  "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
+			Apart: "a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
+			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
 		},
 		{
 			Cause: "backlog-overflow", TCP: true, UDP: true, Title: "the kernel's backlog of received packets overflows", judge: backlogOverflow,
@@ -64,7 +64,7 @@ func nicRules() []Rule {
 		},
 		{
 			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not this kernel's own", judge: func(f *flow) *outcome { return f.either(foreignDriver) },
-			Seen:  "the driver did not come with the running kernel",
+			Seen:  "the driver did not come with the running kernel; in Windows on a hypervisor: its tools, which bring the driver, are old or do not run",
 			Apart: "a setting that it takes has no effect", Mends: "the driver of this kernel", Effect: "settings without effect (S-05)",
 			Source: "gate driver-of-kernel",
 		},
@@ -197,7 +197,7 @@ func (e *end) meanPacket() (float64, bool) {
 func offloadsOff(e *end) *outcome {
 	gates := e.flow.conditions("offloads-off", e.name)
 	if len(gates) == 0 {
-		return e.told("offloads-off")
+		return best(e.hostOffloads(), e.told("offloads-off"))
 	}
 	o := e.condition(gates[0])
 	o.text = fmt.Sprintf("the %s's CPU does the work of offloads that are off (%s)", e.place, gates[0].Fact)
@@ -229,7 +229,7 @@ func segments(fact string) bool {
 	return strings.Contains(fact, "TSO") || strings.Contains(fact, "GSO")
 }
 
-func emulated(e *end) *outcome {
+func (e *end) emulatedSeen() *outcome {
 	gates := e.flow.conditions("emulated-nic", e.name)
 	if len(gates) == 0 {
 		return e.told("emulated-nic")
@@ -248,7 +248,7 @@ func fewQueues(e *end) *outcome {
 func foreignDriver(e *end) *outcome {
 	gates := e.flow.conditions("wrong-driver", e.name)
 	if len(gates) == 0 {
-		return e.told("wrong-driver")
+		return best(e.oldTools(), e.told("wrong-driver"))
 	}
 	return e.condition(gates[0]).beside()
 }
@@ -348,7 +348,8 @@ func (e *end) noRoom() (most float64, counter string, known bool) {
 	return most, counter, known
 }
 
-func ringOverflow(f *flow) *outcome {
+// ringSeen judges what the receiver itself counted.
+func (f *flow) ringSeen() *outcome {
 	e := f.receiver
 	n, counter, known := e.noRoom()
 	n = max(n, float64(f.lostAt(measure.LossRing)))

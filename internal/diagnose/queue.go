@@ -12,7 +12,7 @@ import (
 func queueRules() []Rule {
 	return []Rule{{
 		Cause: "shaper", TCP: true, UDP: true, Title: "a queue on the way lets no more pass", judge: shaper, packets: packetsShaper,
-		Seen:  "the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
+		Seen:  "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
 		Apart: "UDP above the rate is delayed, then lost; below it neither",
 		Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
 		Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{udpAbove, udpThrice, udpTenfold, udpThirtyfold, eightStreams}, Brings: []string{"loss"},
@@ -23,6 +23,9 @@ func queueRules() []Rule {
 const flatBar = 4
 
 func shaper(f *flow) *outcome {
+	if o := f.portShaper(); o != nil {
+		return o
+	}
 	if f.isUDP() {
 		return shapedDatagrams(f)
 	}

@@ -19,18 +19,25 @@ func quotaRules() []Rule {
 			Source: "Linux cgroup-v2.rst, cpu.stat: nr_throttled, throttled_usec", Brings: cpu,
 		},
 		{
+			Cause: "cpu-limit", TCP: true, UDP: true, Title: "the hypervisor limits the guest's CPUs", judge: func(f *flow) *outcome { return f.either(cpuLimit) },
+			Seen:  "its virtual CPUs were ready and not run because of a limit, or its quota was used up to 95%, in the measured time; a limit that is set alone is possible",
+			Apart: "time that it was ready for want of a CPU (cpu-steal) is little",
+			Mends: "raise or remove the limit of the guest, or of its resource pool", Effect: "no more CPU than the limit, in bursts",
+			Source: "ESXi's cpu.maxlimited (esxtop %MLMTD above 0); cpu.stat and CPU time of a KVM guest", Brings: append(cpu, "cpu-steal", "noisy-neighbour"),
+		},
+		{
 			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives the CPUs to others", judge: func(f *flow) *outcome { return f.either(steal) },
-			Seen:  "steal time of the CPU that is full, or of all",
-			Apart: "a CPU that is full of its own work has no steal",
+			Seen:  "steal time of the CPU that is full, or of all; by the hypervisor: its virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
+			Apart: "a CPU that is full of its own work has no steal; time that a limit took is not counted",
 			Mends: "reserve CPU for the guest, fewer virtual CPUs, or an emptier host", Effect: "what is taken is missing, and comes in bursts",
-			Source: "proc(5), /proc/stat; on ESXi %RDY above 5 to 10", Brings: append(cpu, "noisy-neighbour"),
+			Source: "proc(5), /proc/stat; ESXi's cpu.ready and cpu.costop (%RDY above 5 to 10, %CSTP above 3); run delay of schedstat on KVM", Brings: append(cpu, "noisy-neighbour"),
 		},
 		{
 			Cause: "memory-pressure", TCP: true, UDP: true, Title: "memory is short", judge: func(f *flow) *outcome { return f.either(pressure) },
-			Seen:  "the kernel entered TCP's memory pressure, or swapped, in the measured time",
+			Seen:  "the kernel entered TCP's memory pressure, or swapped, in the measured time; by the hypervisor: the guest waited for memory, or some of it was taken back (balloon) or swapped out",
 			Apart: "a small buffer of one socket prunes its queue without pressure",
 			Mends: "free or add memory, raise tcp_mem", Effect: "the rate falls in steps",
-			Source: "TcpExt.TCPMemoryPressures, PruneCalled; /proc/vmstat pswpin, pswpout", Brings: []string{"receive-window", "slow-reader"},
+			Source: "TcpExt.TCPMemoryPressures, PruneCalled; /proc/vmstat pswpin, pswpout; ESXi's mem.vmmemctl, mem.swapped, mem.latency", Brings: []string{"receive-window", "slow-reader"},
 		},
 	}
 }
@@ -129,8 +136,9 @@ func (e *end) whyNot(fact string) string {
 	return "it was not read"
 }
 
-func steal(e *end) *outcome {
-	if e.facts != nil && e.facts.Hypervisor != nil && *e.facts.Hypervisor == "none" {
+// stealSeen is what the guest itself saw of it.
+func (e *end) stealSeen() *outcome {
+	if e.guest() == nil && e.facts != nil && e.facts.Hypervisor != nil && *e.facts.Hypervisor == "none" {
 		return no("the %s is no virtual machine", e.place)
 	}
 	if e.seen == nil || e.seen.Host == nil || len(e.seen.Host.CPUs) == 0 {
@@ -163,7 +171,16 @@ func steal(e *end) *outcome {
 	return o
 }
 
+// pressure joins what the kernel counted with what its hypervisor did.
 func pressure(e *end) *outcome {
+	own, below := e.pressureSeen(), e.memoryBelow()
+	if below != nil && below.state == unknown && own != nil && own.state == excluded { // a guest does not see what is taken below it
+		return below
+	}
+	return seconded(own, below)
+}
+
+func (e *end) pressureSeen() *outcome {
 	if e.seen == nil || e.seen.Host == nil || e.seen.Host.Proto == nil {
 		return e.lacks("counters of memory pressure")
 	}

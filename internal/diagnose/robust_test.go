@@ -88,7 +88,7 @@ func samples(t *testing.T) [][]byte {
 	}
 	full.Cells = append(full.Cells, flowCell("far", "near", 1e9))
 	datagrams := flowDoc(astray(47, measure.LossPath, 40e6), slower(1e6, 3))
-	for _, d := range []*measure.Document{full, datagrams, filmed(nearBoth, brokenOffload), filmed(nearSender, swallowing, jumboSize), filmed(midway, closedFor(5), sendsAgain(300, 20))} {
+	for _, d := range []*measure.Document{full, datagrams, crammed(), filmed(nearBoth, brokenOffload), filmed(nearSender, swallowing, jumboSize), filmed(midway, closedFor(5), sendsAgain(300, 20))} {
 		text, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)

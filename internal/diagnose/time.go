@@ -28,9 +28,9 @@ func timeRules() []Rule {
 		},
 		{
 			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", judge: noisyNeighbour,
-			Seen:  "the rate varies from second to second with the CPU time that the hypervisor gives to others",
-			Apart: "the same at another hour", Mends: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
-			Source: "proc(5), /proc/stat, steal",
+			Seen:  "the rate varies from second to second with the CPU time that the hypervisor gives to others; by the hypervisor: others than the test's guests take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
+			Apart: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Mends: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
+			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
 		},
 	}
 }
@@ -318,7 +318,10 @@ const (
 	withSteal = -0.6 // correlation of the rate with the steal of the same second
 )
 
-func noisyNeighbour(f *flow) *outcome {
+// noisyNeighbour joins what the ends see of others with what their hosts do.
+func noisyNeighbour(f *flow) *outcome { return seconded(f.noiseSeen(), f.crowded()) }
+
+func (f *flow) noiseSeen() *outcome {
 	flat, known := f.flatness()
 	if !known {
 		return missing("three seconds of the course", "the run was too short")

@@ -247,7 +247,7 @@ func tcpProxy(f *flow) *outcome {
 	case p == nil || p.Handshake == nil || p.Handshake.RTTNs == nil || *p.Handshake.RTTNs <= 0 || p.RTT == nil || p.RTT.Min <= 0:
 		return missing("round trips of the handshake and of data", "the path was not probed, or a kernel does not tell")
 	}
-	hs, data := float64(*p.Handshake.RTTNs), float64(p.RTT.Min)
+	hs, data := float64(*p.Handshake.RTTNs), f.quickest(float64(p.RTT.Min))
 	if hs > data/2 || data-hs < proxyBar {
 		return no("the handshake took %s, data %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data)))
 	}
@@ -267,6 +267,18 @@ func tcpProxy(f *flow) *outcome {
 		o.beside()
 	}
 	return o
+}
+
+// quickest is the least round trip from program to program: that of the probe, or of
+// the test's own connection where that was shorter. A guest that has little CPU
+// answers some probes late, and no box has to lie between for that.
+func (f *flow) quickest(probed float64) float64 {
+	for _, e := range f.ends() {
+		if e.seen != nil && e.seen.RTTIdle != nil && e.seen.RTTIdle.Min > 0 {
+			probed = min(probed, float64(e.seen.RTTIdle.Min))
+		}
+	}
+	return probed
 }
 
 // kernelRTT is the least round trip that the sender's kernel saw, in ns.

@@ -11,7 +11,8 @@ import (
 
 // machine reads what the firmware says of the hardware: SMBIOS
 // (Documentation/ABI/testing/sysfs-firmware-dmi-tables, drivers/firmware/dmi-id.c)
-// or, without it, the device tree. Serial numbers are left alone.
+// or, without it, the device tree. Serial numbers are left alone; the UUID is what
+// a hypervisor knows its guest by.
 func (f FS) machine(n *notes) *measure.Machine {
 	const dir = "sys/class/dmi/id"
 	if _, err := f.names(dir); err != nil {
@@ -45,7 +46,22 @@ func (f FS) machine(n *notes) *measure.Machine {
 		n.add("machine.chassis", blankSMBIOS)
 	}
 	m.UEFI = keeper[bool](n, "machine.uefi")(f.uefi())
+	m.UUID = f.machineUUID(n, path.Join(dir, "product_uuid"))
 	return &m
+}
+
+// machineUUID reads the UUID, which only root may.
+func (f FS) machineUUID(n *notes, file string) string {
+	s, err := f.text(file)
+	if err != nil {
+		n.add("machine.uuid", err.Error())
+		return ""
+	}
+	uuid := measure.UUID(s)
+	if uuid == "" {
+		n.add("machine.uuid", blankSMBIOS)
+	}
+	return uuid
 }
 
 // blankSMBIOS is why a text of SMBIOS is absent.

@@ -130,7 +130,7 @@ func TestFactsOfTheRunningKernel(t *testing.T) {
 	if show(f.CPU.IdleState) != "C1" || show(f.CPU.IdleExit) != int64(1000) {
 		t.Errorf("a program allows 2 us, and the deepest idle state is %v", show(f.CPU.IdleState))
 	}
-	if show(f.Disks[0].Mounts[0].FreeBytes) != int64(1) || len(n) != 1 || !noted(n, "machine.version") {
+	if show(f.Disks[0].Mounts[0].FreeBytes) != int64(1) || len(n) != 2 || !noted(n, "machine.version") || !noted(n, "machine.uuid") {
 		t.Errorf("free %v, notes %v", show(f.Disks[0].Mounts[0].FreeBytes), n)
 	}
 	n, f = nil, measure.Facts{}

@@ -48,7 +48,7 @@ func rootAdds(n notes) []string {
 func inWords(fact string) string {
 	for _, w := range [][2]string{
 		{"firewall", "firewall rules"}, {"ram.balloon", "memory balloon"}, {"hypervises", "virtual machines"},
-		{"load.processes", "processes of others"}, {"cpu.idle_limit", "limit of idle states"}, {"machine", "machine model"},
+		{"load.processes", "processes of others"}, {"cpu.idle_limit", "limit of idle states"}, {"machine.uuid", "machine UUID"}, {"machine", "machine model"},
 	} {
 		if strings.HasPrefix(fact, w[0]) {
 			return w[1]

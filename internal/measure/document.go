@@ -288,11 +288,32 @@ type Run struct {
 	Index     int       `json:"index"`
 	StartedAt time.Time `json:"started_at"`
 	WaitedNs  int64     `json:"waited_for_others_ns,omitzero"`
-	Goodput   *float64  `json:"goodput_bps,omitempty"`
-	Partial   bool      `json:"partial,omitempty"` // ended early: what was measured until then
-	Flows     []Flow    `json:"flows"`
-	Timing    *Timing   `json:"timing,omitempty"` // where several cells ran at once on clocks that were compared
-	Error     *Error    `json:"error,omitempty"`
+	// MeasuredFrom is when the measured time began: the start of the traffic and
+	// its ramp, by the clock of who ran the command.
+	MeasuredFrom *time.Time `json:"measured_from,omitempty"`
+	Goodput      *float64   `json:"goodput_bps,omitempty"`
+	Partial      bool       `json:"partial,omitempty"` // ended early: what was measured until then
+	Flows        []Flow     `json:"flows"`
+	Timing       *Timing    `json:"timing,omitempty"` // where several cells ran at once on clocks that were compared
+	Error        *Error     `json:"error,omitempty"`
+}
+
+// Span is the measured time by the clock of who ran the command: what readings
+// from elsewhere are laid to. ok is false where nothing was measured.
+func (r *Run) Span() (begin, end time.Time, ok bool) {
+	for _, f := range r.Flows {
+		for _, e := range []*Evidence{f.Receiver, f.Sender} {
+			if e == nil || e.MeasuredNs <= 0 {
+				continue
+			}
+			begin = r.StartedAt.Add(time.Duration(r.WaitedNs + e.RampNs))
+			if r.MeasuredFrom != nil {
+				begin = *r.MeasuredFrom
+			}
+			return begin, begin.Add(time.Duration(e.MeasuredNs)), true
+		}
+	}
+	return begin, end, false
 }
 
 // Flow is the traffic of one run with the evidence of both ends.

@@ -80,12 +80,29 @@ type Target struct {
 // Planned is the plan that a document came from.
 type Planned struct {
 	Name   string      `json:"name"`
-	Run    string      `json:"run"`             // names the run, for --resume
-	SHA256 string      `json:"sha256"`          // of the plan file as it was read
-	Order  string      `json:"order"`           // "sequential", "simultaneous", "interleaved"
-	Steps  int         `json:"steps"`           // with repeats
-	Done   int         `json:"steps_done"`      // less than Steps where it was interrupted
-	Began  []time.Time `json:"began,omitempty"` // once, and each time that it was resumed
+	Run    string      `json:"run"`               // names the run, for --resume
+	SHA256 string      `json:"sha256"`            // of the plan file as it was read
+	Order  string      `json:"order"`             // "sequential", "simultaneous", "interleaved", "blocks", "there-and-back"
+	Steps  int         `json:"steps"`             // with repeats
+	Done   int         `json:"steps_done"`        // less than Steps where it was interrupted
+	Began  []time.Time `json:"began,omitempty"`   // once, and each time that it was resumed
+	Hands  []Hand      `json:"by_hand,omitempty"` // what a person has done between its blocks, in order
+}
+
+// Hand is what a person was asked for so that a variant came into force.
+type Hand struct {
+	Block    int        `json:"block"` // of the plan, from 0
+	Variant  string     `json:"variant"`
+	Host     string     `json:"host"`
+	Commands []string   `json:"commands"`
+	Reboot   bool       `json:"reboot,omitempty"`
+	Fact     string     `json:"fact,omitempty"`     // by which it was seen
+	Wanted   string     `json:"wanted,omitempty"`   // value of the fact
+	Before   *string    `json:"before,omitempty"`   // value when it was asked for; absent: it could not be read
+	After    *string    `json:"after,omitempty"`    // value when the block began
+	AskedAt  time.Time  `json:"asked_at"`           //
+	DoneAt   *time.Time `json:"done_at,omitempty"`  // absent: it is still waited for
+	How      string     `json:"known_by,omitempty"` // "fact": thru has seen it; "word": a person said so; "was so": nothing was to be done
 }
 
 // Ladder is the comparison of rungs, the lowest first: what each layer costs.

@@ -103,7 +103,7 @@ type GuestDisk struct {
 	Format     *string `json:"format,omitempty"`             // "thin", "thick", "thick eager zeroed", "qcow2", "raw"
 	Mode       *string `json:"mode,omitempty"`               // "persistent", "nonpersistent", "independent persistent", ...
 	Size       *int64  `json:"size_bytes,omitempty"`         //
-	Created    *string `json:"created,omitempty"`            // how: "of its own", "clone of PATH"
+	Created    *string `json:"created,omitempty"`            // how: "of its own", "clone of PATH", "snapshot of PATH"
 	Path       *string `json:"path,omitempty"`               // where it lies
 	Datastore  string  `json:"datastore,omitempty"`          // id
 	LimitIOPS  *int64  `json:"limit_operations_s,omitempty"` // where there is a limit
@@ -120,19 +120,20 @@ type GuestNIC struct {
 	MAC       *string         `json:"mac,omitempty"`       // lower case
 	Connected *bool           `json:"connected,omitempty"` //
 	AtStart   *bool           `json:"connected_at_start,omitempty"`
-	PortGroup string          `json:"port_group,omitempty"`  // id
-	Switch    string          `json:"switch,omitempty"`      // id, where there is no port group: a bridge
-	Network   *string         `json:"network,omitempty"`     // name of port group or bridge
-	VLAN      *string         `json:"vlan,omitempty"`        // "0", "100", "trunk 1-10", "private 5", where the port has one of its own
-	Port      *string         `json:"port,omitempty"`        // of the switch
-	Addrs     []string        `json:"addresses,omitempty"`   // that its tools report
-	Device    *string         `json:"host_device,omitempty"` // interface of the host behind it: "tap0", "vnet3"
-	Uplink    *string         `json:"uplink,omitempty"`      // physical NIC that carries its traffic now (C-37)
-	Queues    *int            `json:"queues,omitempty"`      //
-	Vhost     *bool           `json:"vhost,omitempty"`       // of KVM: packets are moved in the kernel
-	Offloads  map[string]bool `json:"offloads,omitempty"`    // that the adapter offers, where the hypervisor switches them
-	Limit     *Shaping        `json:"limit,omitempty"`       // of this port alone
-	MTU       *int            `json:"mtu_bytes,omitempty"`   // of the interface of the host behind it
+	PortGroup string          `json:"port_group,omitempty"`    // id
+	Switch    string          `json:"switch,omitempty"`        // id, where there is no port group: a bridge
+	Network   *string         `json:"network,omitempty"`       // name of port group or bridge
+	VLAN      *string         `json:"vlan,omitempty"`          // "0", "100", "trunk 1-10", "private 5", where the port has one of its own
+	Port      *string         `json:"port,omitempty"`          // of the switch
+	Addrs     []string        `json:"addresses,omitempty"`     // that its tools report
+	Device    *string         `json:"host_device,omitempty"`   // interface of the host behind it: "tap0", "vnet3"
+	Uplink    *string         `json:"uplink,omitempty"`        // physical NIC that carries its traffic now (C-37)
+	Queues    *int            `json:"queues,omitempty"`        //
+	Vhost     *bool           `json:"vhost,omitempty"`         // of KVM: packets are moved in the kernel
+	Offloads  map[string]bool `json:"offloads,omitempty"`      // that the adapter offers, where the hypervisor switches them
+	Limit     *Shaping        `json:"limit,omitempty"`         // of this port alone: of what the guest sends
+	LimitIn   *Shaping        `json:"limit_receive,omitempty"` // the same of what it receives
+	MTU       *int            `json:"mtu_bytes,omitempty"`     // of the interface of the host behind it
 }
 
 // GuestThread is a thread of the host that works for one guest.
@@ -159,8 +160,17 @@ type GuestHost struct {
 	MemHanded   *int64         `json:"guest_memory_bytes,omitempty"` // memory of the guests that run
 	Facts       *Facts         `json:"facts,omitempty"`
 	Ports       []VMkernelPort `json:"vmkernel_ports,omitempty"`
-	Datastores  []string       `json:"datastores,omitempty"` // ids
+	PCI         []PCIDevice    `json:"pci_devices,omitempty"` // adapters of networks and storage, and what else is no part of the board
+	Datastores  []string       `json:"datastores,omitempty"`  // ids
 	NotChecked  []NotChecked   `json:"not_checked,omitempty"`
+}
+
+// PCIDevice is a card or a part of one in a slot of a host.
+type PCIDevice struct {
+	Slot   string `json:"slot"`             // address: "0000:3b:00.0"
+	Vendor string `json:"vendor,omitempty"` // name
+	Name   string `json:"name,omitempty"`   //
+	Class  string `json:"class,omitempty"`  // "network", "storage", "display", "accelerator"
 }
 
 // VMkernelPort is an address of an ESXi host itself, with what it is for.

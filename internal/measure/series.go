@@ -1,16 +1,21 @@
 package measure
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Counters of a Series. Each source translates its own into these, so that a
 // rule knows no source. Where a counter is of a whole guest and of each of its
 // CPUs, the Instance tells.
 const (
 	// Of a guest and, by number, of each of its virtual CPUs.
-	CounterReady   = "cpu.ready_pct"   // time that a virtual CPU was ready to run and had no CPU; of a guest the mean of its CPUs
-	CounterCoStop  = "cpu.costop_pct"  // time that it waited for its fellow CPUs to be scheduled too
-	CounterLimited = "cpu.limited_pct" // time that it was ready and not run because of a limit
-	CounterUsed    = "cpu.used_pct"    // of one CPU for each virtual CPU; of a guest the sum
+	CounterReady    = "cpu.ready_pct"    // time that a virtual CPU was ready to run and had no CPU; of a guest the mean of its CPUs
+	CounterCoStop   = "cpu.costop_pct"   // time that it waited for its fellow CPUs to be scheduled too
+	CounterLimited  = "cpu.limited_pct"  // time that it was ready and not run because of a limit
+	CounterUsed     = "cpu.used_pct"     // of one CPU for each virtual CPU; of a guest the sum
+	CounterSwapWait = "cpu.swapwait_pct" // time that it waited for memory to be swapped in
+	CounterDelayed  = "cpu.latency_pct"  // of a guest: time that it wanted to run and did not, or not at full speed (all of the above, hyper-threading, a slower clock)
 	// Of a host and, by number, of each of its CPUs.
 	CounterUsage = "cpu.usage_pct" // of a host: of all its CPUs
 	// Of a guest and of a host.
@@ -103,4 +108,22 @@ type Relation struct {
 	To   string `json:"to"`
 	Kind string `json:"relation"` // one of the list
 	Why  string `json:"because"`  // "both are on esx1", "esx1 and esx2, VLAN 100 of dvs-prod"
+}
+
+// FewSamples says of counters that cover so much time each that less than two
+// of them fit into a span of a test: what they hold is of other times too. ok
+// is false where two fit.
+func FewSamples(source string, span, every time.Duration) (n NotChecked, ok bool) {
+	if every <= 0 || span >= 2*every {
+		return NotChecked{}, false
+	}
+	return NotChecked{
+		Fact: "counters of " + source,
+		Why: "the test took " + seconds(span) + ", a sample covers " + seconds(every) +
+			": fewer than two lie within it (a test of " + seconds(3*every) + " has two for certain)",
+	}, true
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
 }

@@ -1,4 +1,128 @@
 // Package place finds end points among the virtual machines and hosts that
 // hypervisors tell of, and says how two of them lie to each other: on one host,
 // in one VLAN, in one data center or in two. Pure: inventories and facts go in.
+//
+// A wrong placement would lay a slow test to a stranger's host. So what two
+// candidates claim, and what contradicts itself, is no match but a reason.
 package place
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Subject is an end point, as far as a hypervisor could know it.
+type Subject struct {
+	Name     string
+	UUID     string   // of SMBIOS; empty: not known (only root reads it)
+	MACs     []string // of its interfaces
+	Addrs    []string // of its interfaces, and where it was reached
+	Via      string   // MAC of the interface that carries the test; empty: not known
+	ViaAddrs []string // addresses there, with prefix length
+	Hostname string
+}
+
+// Of is what an end point's facts tell. route is how it reaches the one that it
+// is measured against, nil where that is not known; data are the addresses where
+// its peers reach it.
+func Of(e measure.EndPoint, route *measure.Route, data []string) Subject {
+	s := Subject{Name: e.Name, Addrs: slices.Clone(data)}
+	f := e.Facts
+	if f == nil {
+		return s
+	}
+	if f.Hostname != nil {
+		s.Hostname = *f.Hostname
+	}
+	if f.Machine != nil {
+		s.UUID = f.Machine.UUID
+	}
+	for _, i := range f.Interfaces {
+		if i.MAC != nil && *i.MAC != "" {
+			s.MACs = append(s.MACs, strings.ToLower(*i.MAC))
+		}
+		s.Addrs = append(s.Addrs, i.Addrs...)
+	}
+	if i := carrier(f, route, data); i != nil {
+		s.ViaAddrs = i.Addrs
+		if i.MAC != nil {
+			s.Via = strings.ToLower(*i.MAC)
+		}
+	}
+	return s
+}
+
+// carrier is the interface that carries a test: where the route leaves, else
+// where the data address is, else the only one that reaches anybody.
+func carrier(f *measure.Facts, route *measure.Route, data []string) *measure.Interface {
+	if route != nil {
+		if i := f.Interface(route.Interface); i != nil && !isLoopback(i) {
+			return i
+		}
+	}
+	var only *measure.Interface
+	n := 0
+	for k := range f.Interfaces {
+		i := &f.Interfaces[k]
+		if shareAny(addresses(data), addresses(i.Addrs)) {
+			return i
+		}
+		if len(addresses(i.Addrs)) > 0 {
+			only = i
+			n++
+		}
+	}
+	if n == 1 {
+		return only
+	}
+	return nil
+}
+
+func isLoopback(i *measure.Interface) bool { return i.Kind != nil && *i.Kind == "loopback" }
+
+// addresses reads addresses with or without a prefix length or a zone, and leaves
+// out those that many machines have: loopback, link-local, none.
+func addresses(texts []string) []netip.Addr {
+	var all []netip.Addr
+	for _, t := range texts {
+		t, _, _ = strings.Cut(t, "/")
+		a, err := netip.ParseAddr(strings.Trim(t, "[]"))
+		if a = a.Unmap(); err == nil && a.IsGlobalUnicast() {
+			all = append(all, a.WithZone(""))
+		}
+	}
+	return all
+}
+
+// networks are those of addresses with a prefix length.
+func networks(texts []string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, t := range texts {
+		p, err := netip.ParsePrefix(t)
+		if err == nil && p.Addr().Unmap().IsGlobalUnicast() && !p.IsSingleIP() {
+			all = append(all, p.Masked())
+		}
+	}
+	return all
+}
+
+func shareAny[T comparable](a, b []T) bool {
+	return slices.ContainsFunc(a, func(x T) bool { return slices.Contains(b, x) })
+}
+
+// sameUUID compares two, in either order of their first bytes.
+func sameUUID(a, b string) bool {
+	a, b = measure.UUID(a), measure.UUID(b)
+	return a != "" && (a == b || measure.SwapUUID(a) == b)
+}
+
+// Wants chooses of a source what may be one of the subjects, for its Inventory.
+func Wants(all []Subject) (guests func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) {
+	may := func(c candidate) bool {
+		return slices.ContainsFunc(all, func(s Subject) bool { return s.claims(c).any() })
+	}
+	return func(g *measure.Guest) bool { return may(ofGuest(g)) }, func(h *measure.GuestHost) bool { return may(ofHost(h)) }
+}

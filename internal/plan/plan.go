@@ -22,14 +22,16 @@ type Plan struct {
 	Repeat  Repeat
 
 	// Of a plan file; empty where a command's flags made the plan.
-	Name      string
-	Order     string // OrderSequential, OrderSimultaneous or OrderInterleaved
-	Seed      uint64 // of the order of blocks, for OrderInterleaved
-	EndPoints []EndPoint
-	Targets   []Target
-	Gates     string   // GatesOff: none are judged; GatesForce: judged, and measured all the same
-	Link      Link     // nominal rate of the path
-	Warnings  []string // what the one who wrote the plan should know of it
+	Name        string
+	Order       string // OrderSequential, OrderSimultaneous, OrderInterleaved, OrderBlocks or OrderThereAndBack
+	Seed        uint64 // of the order of blocks, for OrderInterleaved
+	EndPoints   []EndPoint
+	Targets     []Target
+	Hands       []Hand   // what brings variants into force
+	Hypervisors []string // URLs of those that may have the end points
+	Gates       string   // GatesOff: none are judged; GatesForce: judged, and measured all the same
+	Link        Link     // nominal rate of the path
+	Warnings    []string // what the one who wrote the plan should know of it
 }
 
 // Orders of a plan.

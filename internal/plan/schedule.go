@@ -11,9 +11,15 @@ type Turn struct{ Step, Run int }
 // repetition, so that repetitions of one step lie apart in time; what stands
 // beside runs once. Interleaved steps go there and back, so that a drift of the
 // path falls on all alike, and every second block begins at the other end, by
-// the plan's seed (methods.md).
+// the plan's seed (methods.md). Blocks say the order of variants in blocks.
 func (p Plan) Schedule() []Turn {
 	var turns []Turn
+	if p.InBlocks() {
+		for _, b := range p.Blocks() {
+			turns = append(turns, b.Turns...)
+		}
+		return turns
+	}
 	forward := true
 	random := rand.New(rand.NewPCG(p.Seed, p.Seed))
 	for run := range max(p.Repeat.Max, 1) {

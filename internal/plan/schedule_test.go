@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"thru/internal/measure"
 )
 
 // Repetitions lie apart, what is beside runs once, and of interleaved steps each
@@ -31,5 +33,29 @@ func TestSchedule(t *testing.T) {
 	}
 	if len(firsts) != 2 {
 		t.Error("every block begins with the same step")
+	}
+}
+
+// In blocks all runs of a variant lie together; there and back, the rest of the
+// first one's come at the end. What is beside runs once, in the first block.
+func TestBlocks(t *testing.T) {
+	of := func(name string) []measure.Axis {
+		return []measure.Axis{{Name: "streams", Value: "1"}, {Name: variantAxis, Value: name}}
+	}
+	p := Plan{Order: OrderBlocks, Repeat: Repeat{Min: 3, Max: 3}, Hands: []Hand{{Variant: "b", Host: "h"}},
+		Steps: []Step{{Label: "beside", Beside: true}, {Axes: of("a")}, {Axes: of("b")}, {Axes: of("a")}, {Axes: of("b")}}}
+	if got, want := fmt.Sprint(p.Schedule()), "[{0 0} {1 0} {3 0} {1 1} {3 1} {1 2} {3 2} {2 0} {4 0} {2 1} {4 1} {2 2} {4 2}]"; got != want {
+		t.Errorf("blocks: %s, want %s", got, want)
+	}
+	p.Order = OrderThereAndBack
+	if got, want := fmt.Sprint(p.Schedule()), "[{0 0} {1 0} {3 0} {1 1} {3 1} {2 0} {4 0} {2 1} {4 1} {2 2} {4 2} {1 2} {3 2}]"; got != want {
+		t.Errorf("there and back: %s, want %s", got, want)
+	}
+	blocks := p.Blocks()
+	if len(blocks) != 3 || blocks[0].Hand != nil || blocks[1].Hand == nil || blocks[1].Hand.Host != "h" || blocks[2].Variant != "a" {
+		t.Errorf("%+v", blocks)
+	}
+	if p.Repeat.Max = 1; len(p.Blocks()) != 2 {
+		t.Errorf("with one run: %+v", p.Blocks())
 	}
 }

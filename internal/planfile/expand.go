@@ -17,17 +17,24 @@ const (
 	mostRuns  = 200_000
 )
 
+// Found is what connecting an end point has told of it.
+type Found struct {
+	CPUs   int    // 0: not known, then a controller's word counts
+	Engine string // what moves its data, where its address does not tell that: of ESXi; "" where it does
+}
+
 // Expand makes the list of steps. fleets are the hosts of the controllers that
-// Controllers names, and cpus says how many CPUs an end point has by its name in
-// the plan (0, or a nil function: not known, then a controller's word counts).
-func (f *File) Expand(fleets map[string][]Host, cpus func(endPoint string) int) (plan.Plan, error) {
+// Controllers names, and found says what is known of an end point by its name in
+// the plan; a nil function: nothing yet.
+func (f *File) Expand(fleets map[string][]Host, found func(endPoint string) Found) (plan.Plan, error) {
 	h, err := f.resolve(fleets)
 	if err != nil {
 		return plan.Plan{}, err
 	}
 	for _, x := range h.byName {
-		if cpus != nil && cpus(x.Name) > 0 {
-			x.cpus = cpus(x.Name)
+		if found != nil {
+			now := found(x.Name)
+			x.cpus, x.engine = cmp.Or(now.CPUs, x.cpus), cmp.Or(now.Engine, x.engine)
 		}
 	}
 	var p plan.Plan
@@ -49,7 +56,7 @@ func (f *File) Expand(fleets map[string][]Host, cpus func(endPoint string) int) 
 	if err := f.samePlace(h); err != nil {
 		return plan.Plan{}, err
 	}
-	p.EndPoints = h.measured()
+	p.EndPoints, p.Hands, p.Hypervisors = h.measured(), f.hands(h), f.below
 	p.Warnings = append(h.warnings, f.warnings(h, p)...)
 	return p, nil
 }
@@ -417,7 +424,7 @@ func (f *File) warnings(h *hosts, p plan.Plan) []string {
 	}
 	if f.hasten > 0 {
 		out = append(out, "hastened: the runs are too short for figures")
-	} else if f.order == plan.OrderInterleaved && f.base.Repeat < usualBlocks {
+	} else if (f.order == plan.OrderInterleaved || f.inBlocks()) && f.base.Repeat < usualBlocks {
 		out = append(out, fmt.Sprintf("fewer than %d repeats cannot tell variants apart with 95%% confidence", usualBlocks))
 	}
 	if unknown && f.streamsOpen() {

@@ -24,7 +24,7 @@ func parse(t *testing.T, text string) *File {
 
 func expand(t *testing.T, text string) plan.Plan {
 	t.Helper()
-	p, err := parse(t, text).Expand(fleet(), func(string) int { return 8 })
+	p, err := parse(t, text).Expand(fleet(), func(string) Found { return Found{CPUs: 8} })
 	if err != nil {
 		t.Fatal(err)
 	}

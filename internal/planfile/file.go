@@ -51,6 +51,7 @@ type File struct {
 	gates      string
 	link       plan.Link
 	targets    []target
+	below      []string // hypervisors
 	rungs      []rung
 	hasten     time.Duration
 }
@@ -68,6 +69,7 @@ type endPoint struct {
 type variant struct {
 	name     string
 	settings *node
+	hand     *plan.Hand // what a person does for it; nil: nothing
 }
 
 // axis is a thing that is varied, and its values.
@@ -88,7 +90,7 @@ type rung struct {
 // keys of the file.
 func fileKeys() []string {
 	return []string{"thru", "name", "controller", "end_points", "pairs", "traffic", "axes", "variants", "order", "at_once",
-		"repeat", "precision", "gates", "link_rate", "targets", "rungs"}
+		"repeat", "precision", "gates", "link_rate", "targets", "rungs", "hypervisors"}
 }
 
 // Parse reads a plan file. Its errors are usage errors that begin with
@@ -104,7 +106,7 @@ func Parse(name string, text []byte) (*File, error) {
 		return nil, err
 	}
 	for _, read := range []func() error{f.readHead, f.readEndPoints, f.readRungs, f.readPairs, f.readTraffic, f.readAxes,
-		f.readVariants, f.countPoints, f.readOrder, f.readRepeat, f.readTargets, f.try} {
+		f.readVariants, f.countPoints, f.readOrder, f.readRepeat, f.readTargets, f.readHypervisors, f.try} {
 		if err := read(); err != nil {
 			return nil, err
 		}
@@ -300,7 +302,7 @@ func (f *File) readVariants() error {
 }
 
 func (f *File) readVariant(x *node) error {
-	if err := f.keysOf(x, "a variant", append([]string{"name"}, settingKeys()...)...); err != nil {
+	if err := f.keysOf(x, "a variant", append([]string{"name", byHand}, settingKeys()...)...); err != nil {
 		return err
 	}
 	v := variant{settings: &node{kind: mapNode, line: x.line, col: x.col}}
@@ -315,6 +317,13 @@ func (f *File) readVariant(x *node) error {
 				return f.errorf(value, "names tell variants apart", "the variant %q is there twice", clip(name))
 			}
 			v.name = name
+			continue
+		}
+		if k.text == byHand {
+			var err error
+			if v.hand, err = f.readHand(value); err != nil {
+				return err
+			}
 			continue
 		}
 		if slices.ContainsFunc(f.axes, func(a axis) bool { return a.key == k.text }) {
@@ -337,8 +346,11 @@ func (f *File) readVariant(x *node) error {
 
 func (f *File) readOrder() error {
 	f.order, f.atOnce = plan.OrderSequential, 1
+	if err := f.checkHands(); err != nil {
+		return err
+	}
 	if n, ok := f.at("order"); ok {
-		word, err := f.oneOf(n, "order", plan.OrderSequential, plan.OrderSimultaneous, plan.OrderInterleaved)
+		word, err := f.oneOf(n, "order", plan.OrderSequential, plan.OrderSimultaneous, plan.OrderInterleaved, plan.OrderBlocks, plan.OrderThereAndBack)
 		if err != nil {
 			return err
 		}
@@ -348,6 +360,9 @@ func (f *File) readOrder() error {
 			return f.errorf(n, "leave it out: rungs are measured one after the other", "the order %s does not go with rungs", word)
 		case word == plan.OrderInterleaved && len(f.variants) == 0 && len(f.axes) == 0:
 			return f.errorf(n, "name variants, such as variants: [{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", "interleaved: there is nothing to hold against each other")
+		}
+		if err := f.checkBlocks(n); err != nil {
+			return err
 		}
 	}
 	if n, ok := f.at("at_once"); ok {
@@ -363,7 +378,7 @@ func (f *File) readOrder() error {
 }
 
 func (f *File) readRepeat() error {
-	if f.order == plan.OrderInterleaved {
+	if f.order == plan.OrderInterleaved || f.inBlocks() {
 		f.base.Repeat = usualBlocks
 	}
 	if n, ok := f.at("repeat"); ok {
@@ -376,6 +391,9 @@ func (f *File) readRepeat() error {
 		}
 	}
 	if n, ok := f.at("precision"); ok {
+		if f.inBlocks() {
+			return f.errorf(n, "say how often: repeat: 10", "precision does not go with blocks: each is measured once, and not come back to")
+		}
 		var err error
 		if f.base.PrecisionPct, err = parsed(f.source, n, "precision", "2.5%", unit.ParsePercent); err != nil {
 			return err

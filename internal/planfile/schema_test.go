@@ -72,7 +72,7 @@ func TestExamples(t *testing.T) {
 		if !strings.HasPrefix(string(text), "# ") || !strings.Contains(string(text), "thru ") || f.Name == "plan" {
 			t.Errorf("%s says neither what it is for nor how it is run", kind)
 		}
-		p, err := f.Expand(fleet(), func(string) int { return 4 })
+		p, err := f.Expand(fleet(), func(string) Found { return Found{CPUs: 4} })
 		if err != nil {
 			t.Errorf("%v", err)
 			continue
@@ -97,7 +97,7 @@ func TestExamples(t *testing.T) {
 // beyond are the mistakes of the table that no schema sees: what words mean
 // together, what stands elsewhere in the file, quantities, and YAML's own ways.
 func beyond() []string {
-	return []string{
+	return []string{"by hand, one", "by hand, order", "by hand, command", "by hand, wait", "blocks of nothing", "blocks, precision",
 		"a size", "a time", "zero", "too large", "too long", "link rate", "precision", "fairness of 2", // quantities
 		"contradiction", "in a variant", "at an axis", "two amounts", "two rates", "two sends", "one connection", "connections back", "combinations",
 		"variant and axis", "variant twice", "interleaved", "at once", "unknown end", "end twice", "a scheme", "another local", "local elsewhere",
@@ -173,6 +173,7 @@ func TestKeysAreDescribed(t *testing.T) {
 	sections := map[string]map[string]any{
 		"The file": root.Properties, "End points": root.Defs["end_point"].Properties, "Pairs": root.Defs["pairs"].Properties,
 		"Traffic": root.Defs["settings"].Properties, "Targets": root.Defs["target"].Properties, "Rungs": root.Defs["rung"].Properties,
+		"By hand": root.Defs["by_hand"].Properties,
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 	for name, keys := range sections {

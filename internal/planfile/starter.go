@@ -7,7 +7,7 @@ import (
 
 // Starters are the kinds of plan that Starter knows.
 func Starters() []string {
-	return []string{"ladder", "mesh", "sweep", "dci", "ab", "lag", "many-to-one", "vms", "latency", "requests", "udp", "fleet"}
+	return []string{"ladder", "mesh", "sweep", "dci", "ab", "lag", "many-to-one", "vms", "latency", "requests", "udp", "fleet", "netqueue"}
 }
 
 // Starter is a commented plan to start from, which is one of the examples.

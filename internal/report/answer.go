@@ -20,6 +20,8 @@ func answers(d *measure.Document) []string {
 		return tuningAnswers(d)
 	case isTransfer(d):
 		return transferAnswers(d)
+	case isInventory(d):
+		return inventoryAnswers(d)
 	}
 	if all := fleetAnswers(d); all != nil {
 		return all

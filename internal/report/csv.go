@@ -33,6 +33,9 @@ func csvColumns() []string {
 // The time is in seconds since that end's measured time began. What was not measured is empty. No cell can be
 // read as a formula by a spreadsheet.
 func CSV(w io.Writer, d *measure.Document) error {
+	if isInventory(d) {
+		return inventoryCSV(w, d)
+	}
 	t := &csvTable{out: bufio.NewWriter(w), index: map[string]int{}}
 	for i, name := range csvColumns() {
 		t.index[name] = i

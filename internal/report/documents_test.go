@@ -216,5 +216,6 @@ func goldenDocuments() map[string]*measure.Document {
 		"captured": capturedTest(), "broken-tso": brokenTSOTest(), "zero-window": zeroWindowTest()}
 	maps.Copy(all, fleetDocuments())
 	maps.Copy(all, tuneDocuments())
+	maps.Copy(all, inventoryDocuments())
 	return all
 }

@@ -139,7 +139,7 @@ func newFinding(f *measure.Finding, flow *measure.Flow) finding {
 	return v
 }
 
-// whereText says "receiver b, CPU 3, eth0", "path local -> b", "thru itself".
+// whereText says "receiver b, CPU 3, eth0", "receiver b, esx1", "path local -> b", "thru itself".
 func whereText(w measure.Where) string {
 	place := clean(w.Place)
 	switch {
@@ -154,7 +154,7 @@ func whereText(w measure.Where) string {
 	if w.CPU != nil {
 		cpu = fmt.Sprintf("CPU %d", *w.CPU)
 	}
-	return join(strings.TrimSpace(place), cpu, clean(w.Interface))
+	return join(strings.TrimSpace(place), cpu, clean(w.Interface), clean(w.Below))
 }
 
 // proofText says "rwnd_limited 98.7% of busy_time (bar 60%)".

@@ -15,6 +15,7 @@ type fleet struct {
 	Failed    []string // hosts that were lost, pairs that failed, and why
 	Waterfall *waterfall
 	Compared  []comparison
+	Hands     []row // what was done by hand between blocks
 	Targets   grid
 	Sets      grid // a row for each set, where there are several
 	Chart     *chart
@@ -59,6 +60,9 @@ func newFleet(d *measure.Document) *fleet {
 	}
 	sets := newSets(d)
 	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: mainCount(d) <= fewCells, Points: pointTable(d)}
+	if d.Plan != nil {
+		f.Hands = handRows(d.Plan)
+	}
 	if len(d.Targets) > 0 {
 		f.Targets = targetTable(d)
 	}

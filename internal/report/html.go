@@ -24,6 +24,12 @@ var tuningTemplate string
 //go:embed transfer.html.tmpl
 var transferTemplate string
 
+//go:embed inventory.html.tmpl
+var inventoryTemplate string
+
+//go:embed inventory.css
+var inventoryStyle string
+
 //go:embed page.css
 var pageStyle string
 
@@ -94,10 +100,11 @@ type Signature struct {
 }
 
 // HTML prints a document as one page that needs nothing else: no script, no
-// network, and without the raw result under 1 MB.
+// network, and without the raw result under 1 MB; that of an inventory has a row
+// for each of its guests, and grows with them.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown, "firstGates": firstGates, "moreGates": moreGates}).Parse(pageTemplate)
-	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate} {
+	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate, inventoryTemplate} {
 		if err == nil {
 			_, err = t.Parse(more)
 		}
@@ -123,6 +130,9 @@ func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 func newPage(d *measure.Document) page {
 	v := newView(d)
 	p := page{view: v, Style: template.CSS(pageStyle), Climbs: diskCharts(d.Disks)}
+	if len(v.Estates) > 0 {
+		p.Style += template.CSS(inventoryStyle)
+	}
 	if v.Fleet != nil && v.Fleet.Waterfall != nil {
 		p.Falls = new(v.Fleet.Waterfall.chart())
 	}

@@ -64,18 +64,24 @@ func (i inventoryItem) of(p measure.EndPoint) string {
 	if p.Facts == nil {
 		return notChecked + ": this end point told no facts of its host"
 	}
-	if s := i.value(p.Facts); s != "" {
+	return i.from(p.Facts, p.Facts.NotChecked, "the system does not tell it")
+}
+
+// from is the value of an item of some facts, or why there is none; otherwise is
+// the reason where none is known.
+func (i inventoryItem) from(f *measure.Facts, missing []measure.NotChecked, otherwise string) string {
+	if s := i.value(f); s != "" {
 		return clean(s)
 	}
-	for _, m := range p.Facts.NotChecked {
+	for _, m := range missing {
 		if slices.ContainsFunc(i.missing, func(key string) bool { return m.Fact == key || strings.HasPrefix(m.Fact, key+".") }) {
 			return notChecked + ": " + clean(m.Why)
 		}
 	}
 	if i.why != nil {
-		return i.why(p.Facts)
+		return i.why(f)
 	}
-	return notChecked + ": the system does not tell it"
+	return notChecked + ": " + otherwise
 }
 
 func machineItems() []inventoryItem {

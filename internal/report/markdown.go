@@ -23,6 +23,7 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	m.top(&p)
 	m.transferred(p.Moving)
 	m.disks(p.Disks)
+	m.estates(p.Estates)
 	m.tuned(p.Tuning)
 	m.why(&p)
 	m.captured(p.Packets)

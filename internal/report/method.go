@@ -19,6 +19,9 @@ func methodLines(d *measure.Document) (all []string) {
 			"Each gate holds one fact against a bar that its line names. No load was put on the path: a gate that passes says that a measurement counts, not what it will show.",
 		}
 	}
+	if isInventory(d) {
+		return inventoryMethod()
+	}
 	c := methodCell(d)
 	if c == nil {
 		return nil
@@ -174,6 +177,7 @@ func newRepeating(d *measure.Document) repeating {
 	if p := d.Plan; p != nil {
 		r.Plan = []row{{"plan", clean(p.Name)}, {"run", clean(p.Run)}, {"SHA-256 of the plan file", clean(p.SHA256)}, {"order", clean(p.Order)},
 			{"steps", fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
+		r.Plan = append(r.Plan, handRows(p)...)
 	}
 	return r
 }
@@ -183,12 +187,14 @@ func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
 	s := repeatStep{At: clean(e.Name)}
 	program := strings.ToLower(e.Speaks)
 	switch {
+	case asksOverSSH(d, e.Name), e.Facts != nil && e.Facts.OS != nil && *e.Facts.OS == "esxi":
+		return s, false // nothing is to be started there
 	case strings.HasPrefix(program, "iperf3"):
 		s.Command, s.Says = "iperf3 -s", clean(e.Speaks)
 	case strings.HasPrefix(program, "iperf"):
 		s.Command, s.Says = "iperf -s", clean(e.Speaks)
-	case e.Speaks != "" || asksOverSSH(d, e.Name):
-		return s, false // nothing is to be started there
+	case e.Speaks != "":
+		return s, false
 	default:
 		s.Command = "thru serve"
 		s.Says = "once, at the other end: thru join NAME takes the join string that it prints"

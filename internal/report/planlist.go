@@ -35,6 +35,13 @@ func PlanList(w io.Writer, pl plan.Plan, o TextOptions) error {
 		}
 		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), wantedText(t))
 	}
+	for i, h := range pl.Hands {
+		name := ""
+		if i == 0 {
+			name = "  by hand"
+		}
+		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedHand(h))
+	}
 	p.planSteps(pl)
 	return p.flush(w)
 }
@@ -89,6 +96,10 @@ func planOrder(pl plan.Plan) string {
 		s += ": all pairs of a step at once"
 	case plan.OrderInterleaved:
 		s += fmt.Sprintf(": the steps there and back, in %s", unit.Plural(max(pl.Repeat.Max, 1), "block"))
+	case plan.OrderBlocks:
+		s += ": all runs of each variant, one variant after the other"
+	case plan.OrderThereAndBack:
+		s += ": the variants in blocks, and the first one again at the end"
 	}
 	return s
 }

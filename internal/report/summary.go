@@ -62,6 +62,10 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	b.add("Between", betweenLines(d))
 	b.add("Carries", carriedLines(d))
 	b.add("Gives", diskAnswers(d))
+	if isInventory(d) {
+		b.add("Lists", inventoryAnswers(d))
+		b.add("Stands out", markLines(v.Estates))
+	}
 	b.add("Limited by", limitLines(d, v))
 	b.do(whole, d, v)
 	b.add("Labels", []string{labelsText(d.Labels, true)})
@@ -114,6 +118,8 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
 	case moved(d):
 		return acceptance{Word: "no verdict", Why: "a transfer is held against the layers below it, and against no rate"}
+	case isInventory(d):
+		return acceptance{Word: "no verdict", Why: "an inventory is read, and held against nothing"}
 	case !measured(d) && countGates(d.Gates, measure.GateFail) > 0:
 		return acceptance{Word: "no verdict", Why: "nothing was measured: a gate fails, so it would not have counted"}
 	case !measured(d):

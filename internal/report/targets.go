@@ -142,7 +142,7 @@ func comparisonText(c *measure.Comparison) string {
 		}
 		interval = fmt.Sprintf("%s interval %s to %s", unit.Percent(level), changeText(*c.LowPct), changeText(*c.HighPct))
 	}
-	s += " (" + join(interval, unit.Plural(c.Pairs, "pair")+" of runs") + ")"
+	s += " (" + join(interval, comparedRuns(c)) + ")"
 	if c.What != "" {
 		s += ", " + clean(c.What)
 	}
@@ -150,6 +150,14 @@ func comparisonText(c *measure.Comparison) string {
 		return s + ": " + clean(c.Outcome) + spaced(bracket(clean(c.Reason)))
 	}
 	return s + ": " + clean(c.Outcome)
+}
+
+// comparedRuns says of how many runs a comparison is: "8 pairs of runs".
+func comparedRuns(c *measure.Comparison) string {
+	if b := c.Blocks; b != nil {
+		return fmt.Sprintf("%d and %s, in blocks", b.BaseRuns, unit.Plural(b.VariantRuns, "run"))
+	}
+	return unit.Plural(c.Pairs, "pair") + " of runs"
 }
 
 // moreText is "12% more", "3% less".

@@ -48,6 +48,9 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	case isDisk(d):
 		p.diskText(v)
 		return p.flush(w)
+	case isInventory(d):
+		p.inventoryText(v)
+		return p.flush(w)
 	case !measured(d):
 		return nil
 	}

@@ -22,6 +22,9 @@ func (p *printer) fleet(v *view) {
 	for _, c := range f.Compared {
 		p.comparison(c, len(f.Compared) == 1)
 	}
+	for _, h := range f.Hands {
+		p.wrap("", 3, "  -", h.Name+": "+h.Value)
+	}
 	if len(f.Targets.Rows) > 0 {
 		if g := brief(f.Targets); len(g.Rows) > 0 {
 			p.captioned(g)

@@ -44,6 +44,7 @@ type view struct {
 	Tuning     *tuning
 	Moving     *moving // of a file transfer
 	Disks      []titled
+	Estates    []estate // what hypervisors run
 	Cells      []cell
 	Hidden     int // cells over maxCells
 	Gates      []gateView
@@ -120,6 +121,7 @@ func newView(d *measure.Document) *view {
 		Tuning:     tuned,
 		Moving:     newMoving(d),
 		Disks:      newDisks(d.Disks),
+		Estates:    newEstates(d),
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
 		Judged:     judgedDiagnosis(d),

@@ -32,6 +32,8 @@ const doubtful = 0.05
 //	equivalent  it lies within +-2%
 //	undecided   else
 //
+// Variants that ran in blocks have no pairs; see blocks.go.
+//
 // Where what they carried is of different things, or what sets them apart was
 // not in force, they are not compared, and the reason says why.
 //
@@ -41,7 +43,7 @@ const doubtful = 0.05
 func Compare(d *measure.Document) {
 	d.Comparisons = nil
 	for _, f := range families(d) {
-		d.Comparisons = append(d.Comparisons, f.compare()...)
+		d.Comparisons = append(d.Comparisons, f.compare(ranInBlocks(d))...)
 	}
 }
 
@@ -144,15 +146,17 @@ type versus struct {
 	measure.Comparison
 	logs []float64 // of the ratios of the pairs
 	p    float64
+
+	base, own []float64 // in blocks: logarithms of the runs of each
 }
 
 // compare holds every variant of the family against the first one.
-func (f family) compare() []measure.Comparison {
+func (f family) compare(blocks bool) []measure.Comparison {
 	base := f.variants[0]
 	var all, tests []*versus
 	for _, v := range f.variants[1:] {
-		x := f.versus(base, v)
-		if why := noTest(base, v); why != "" && x.Pairs > 0 {
+		x := f.versus(base, v, blocks)
+		if why := noTest(base, v); why != "" && (x.Pairs > 0 || x.Blocks != nil) {
 			x.Outcome, x.Reason = measure.NotCompared, why
 		} else {
 			tests = append(tests, x)
@@ -172,7 +176,7 @@ func (f family) compare() []measure.Comparison {
 }
 
 // versus pairs the runs of two variants.
-func (f family) versus(base, v variant) *versus {
+func (f family) versus(base, v variant, blocks bool) *versus {
 	x := &versus{Comparison: measure.Comparison{
 		Base: base.name, Variant: v.name, What: f.what, Figure: "goodput_bps",
 		Groups: [2]int{base.team.cells[0].Group, v.team.cells[0].Group},
@@ -180,7 +184,11 @@ func (f family) versus(base, v variant) *versus {
 	if len(base.team.bulk) == 0 {
 		x.Figure = "transactions_per_s"
 	}
-	x.pairUp(base.runsOf(), v.runsOf())
+	if blocks {
+		x.inBlocks(base, v)
+	} else {
+		x.pairUp(base.runsOf(), v.runsOf())
+	}
 	return x
 }
 
@@ -233,6 +241,10 @@ func holmP(all []*versus) {
 func (v *versus) settle(level float64) {
 	v.ChangePct, v.LowPct, v.HighPct, v.LevelPct = nil, nil, nil, nil
 	v.Outcome = measure.Undecided
+	if v.Blocks != nil {
+		v.settleBlocks(level)
+		return
+	}
 	if v.Pairs == 0 {
 		v.Reason = "no two runs can be compared"
 		return
@@ -243,6 +255,11 @@ func (v *versus) settle(level float64) {
 		v.Reason = fmt.Sprintf("pairs of runs: %d; an interval at %s takes %d", v.Pairs, unit.Percent(100*level), LeastPairs(level))
 		return
 	}
+	v.judge(estimate, low, high, level)
+}
+
+// judge holds the interval of a change, in logarithms, against the bar.
+func (v *versus) judge(estimate, low, high, level float64) {
 	v.LowPct, v.HighPct, v.LevelPct = known(pctOfLog(low)), known(pctOfLog(high)), new(100*level)
 	bar := math.Log1p(EquivalencePct / 100.0)
 	switch {
@@ -264,6 +281,9 @@ func (v *versus) words(estimate, low, high, bar float64) string {
 	text := fmt.Sprintf("%s against %s: %s, between %s and %s", v.Variant, v.Base, signed(estimate), signed(low), signed(high))
 	switch v.Outcome {
 	case measure.Undecided:
+		if v.Blocks != nil {
+			return text + "; it takes more runs in each block, or a quieter path"
+		}
 		room := math.Abs(math.Abs(estimate) - bar)
 		if need := float64(v.Pairs) * math.Pow((high-low)/2/room, 2); need > float64(v.Pairs) && need < mostPairs {
 			return fmt.Sprintf("%s; some %.0f pairs of runs would tell", text, math.Ceil(need))

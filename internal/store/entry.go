@@ -106,6 +106,12 @@ func hostsOf(doc *measure.Document) []string {
 		from, to := doc.Transfer.Ends()
 		all = append(all, from, to)
 	}
+	for _, v := range doc.Inventories {
+		all = append(all, v.Source)
+		for _, h := range v.Hosts {
+			all = append(all, h.Name)
+		}
+	}
 	return once(all, mostName)
 }
 

@@ -113,7 +113,7 @@ func readPlatform(in io.Reader, r *reading) error {
 		return err
 	}
 	m := at(&r.facts.Machine)
-	m.Vendor, m.Product = said(w["vendorname"]), said(w["productname"])
+	m.Vendor, m.Product, m.UUID = said(w["vendorname"]), said(w["productname"]), measure.UUID(w["uuid"])
 	r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
 	if r.facts.Hypervisor == nil {
 		return fmt.Errorf("the maker of the machine (%.40q) is no hypervisor that thru knows", m.Vendor)

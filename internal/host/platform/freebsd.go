@@ -144,6 +144,7 @@ func readKenv(in io.Reader, r *reading) error {
 		Vendor: said("system.maker"), Product: said("system.product"), Version: said("system.version"),
 		Board:   strings.TrimSpace(said("planar.maker") + " " + said("planar.product")),
 		Chassis: said("chassis.type"), BIOSVendor: said("bios.vendor"), BIOSVersion: said("bios.version"), BIOSDate: said("bios.reldate"),
+		UUID: measure.UUID(v["smbios.system.uuid"]),
 	}
 	if n := count(v["smbios.socket.populated"]); n != nil && *n > 0 {
 		at(&r.facts.CPU).Sockets = n

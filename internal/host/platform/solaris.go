@@ -148,6 +148,7 @@ func readSMBIOSSystem(in io.Reader, r *reading) error {
 	v, err := smbios(in)
 	m := at(&r.facts.Machine)
 	m.Vendor, m.Product, m.Version = said(v["manufacturer"]), said(v["product"]), said(v["version"])
+	m.UUID = measure.UUID(v["uuid"])
 	return err
 }
 

@@ -49,6 +49,7 @@ func windowsQueries() []query {
 		{"computer", "Get-CimInstance Win32_ComputerSystem", "DNSHostName Manufacturer Model TotalPhysicalMemory HypervisorPresent",
 			[]string{"hostname", "machine", "memory_bytes", "hypervisor"}, nil, winComputer},
 		{"bios", "Get-CimInstance Win32_BIOS", "Manufacturer SMBIOSBIOSVersion ReleaseDate", []string{"machine.bios_version"}, nil, winBIOS},
+		{"product", "Get-CimInstance Win32_ComputerSystemProduct", "UUID", []string{"machine.uuid"}, nil, winProduct},
 		{"cpu", "Get-CimInstance Win32_Processor", "Name NumberOfCores NumberOfLogicalProcessors MaxClockSpeed CurrentClockSpeed Architecture",
 			[]string{"cpu_model", "cores", "arch", "cpu.sockets", "cpu.physical_cores", "cpu.threads"}, nil, winCPU},
 		{"plan", "[pscustomobject]@{ Text = (powercfg /getactivescheme | Out-String) }", "Text", []string{"cpu.governors"}, nil, winPlan},
@@ -187,6 +188,12 @@ func winBIOS(r *reading, rows []row) {
 	w := one(rows)
 	m := at(&r.facts.Machine)
 	m.BIOSVendor, m.BIOSVersion, m.BIOSDate = said(w["Manufacturer"]), said(w["SMBIOSBIOSVersion"]), said(w["ReleaseDate"])
+}
+
+func winProduct(r *reading, rows []row) {
+	if uuid := measure.UUID(one(rows)["UUID"]); uuid != "" {
+		at(&r.facts.Machine).UUID = uuid
+	}
 }
 
 // winCPU has one row for each socket. The architectures are those of

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"thru/internal/fault"
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+)
+
+// belowFlags name the hypervisors that may have the end points of a test.
+type belowFlags struct {
+	Hypervisor []string `group:"Below the end points" name:"hypervisor" sep:"none" placeholder:"URL" help:"Say which virtual machines the end points are, and what their hosts do meanwhile: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Repeat for more."`
+	vsphereFlags
+}
+
+// onto has a dialer connect what the flags name.
+func (f belowFlags) onto(d dialer) dialer {
+	d.Passwords, d.Insecure = newPasswords(d.env, f.PasswordStdin), f.Insecure
+	return d
+}
+
+// below connects the hypervisors that URLs name. A URL that is none ends the
+// command; one that cannot be reached says so in the result, and costs no figure.
+func (d dialer) below(ctx context.Context, urls []string) ([]hypervisor.Source, func(), error) {
+	var all []hypervisor.Source
+	closeAll := func() {
+		for _, s := range slices.Backward(all) {
+			s.Close()
+		}
+	}
+	for i, at := range urls {
+		if slices.Index(urls, at) < i {
+			continue
+		}
+		s, err := d.hypervisor(ctx, at)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, fault.Code(err) == fault.Usage:
+			closeAll()
+			return nil, nil, err
+		default:
+			s = unreachable{unsecret(at), err}
+		}
+		all = append(all, s)
+	}
+	return all, closeAll, nil
+}
+
+// unreachable is a hypervisor that could not be connected: who asks it hears why.
+type unreachable struct {
+	name string
+	err  error
+}
+
+// Name implements hypervisor.Source.
+func (u unreachable) Name() string { return u.name }
+
+// Inventory implements hypervisor.Source.
+func (u unreachable) Inventory(context.Context, func(*measure.Guest) bool, func(*measure.GuestHost) bool) (measure.Inventory, error) {
+	return measure.Inventory{}, u.err
+}
+
+// Watch implements hypervisor.Source.
+func (u unreachable) Watch(context.Context, []string) (hypervisor.Watch, error) { return nil, u.err }
+
+// Close implements hypervisor.Source.
+func (u unreachable) Close() error { return nil }
+
+// above connects the ends of a pair, and the hypervisors below them.
+func (f belowFlags) above(ctx context.Context, d dialer, name string) (pair, func(), error) {
+	ends, closeEnds, err := d.pair(ctx, name)
+	if err != nil {
+		return pair{}, nil, err
+	}
+	sources, closeBelow, err := f.onto(d).below(ctx, f.Hypervisor)
+	if err != nil {
+		closeEnds()
+		return pair{}, nil, err
+	}
+	ends.below = sources
+	return ends, func() { closeBelow(); closeEnds() }, nil
+}
+
+// connectBelow connects the hypervisors of a plan, once for all its parts.
+func (r *planRun) connectBelow(ctx context.Context, d dialer, named []string) (err error) {
+	if r.below != nil {
+		return nil
+	}
+	if r.below, r.unbelow, err = r.under.onto(d).below(ctx, slices.Concat(r.options.Hypervisors, named)); r.below == nil {
+		r.below = []hypervisor.Source{}
+	}
+	return err
+}
+
+func (r *planRun) closeBelow() {
+	if r.unbelow != nil {
+		r.unbelow()
+	}
+}

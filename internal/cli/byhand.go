@@ -1,0 +1,332 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/host/platform"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+	"thru/internal/unit"
+)
+
+// A plan whose variants take a person, or a reboot, runs in blocks: before each
+// thru says what is to be done at which host, waits until it sees that it was, and
+// connects the end points anew. It sets and restarts nothing itself.
+
+// How a state was known to be in force (measure.Hand.How).
+const (
+	knownByFact = "fact"
+	knownByWord = "word"
+	knownBefore = "was so"
+)
+
+// How often a host is asked for the fact, and how long one answer may take.
+const (
+	handEvery = 2 * time.Second
+	handTime  = time.Minute
+)
+
+// byHand runs a plan block after block.
+func (r *planRun) byHand(ctx context.Context, p plan.Plan) error {
+	if err := r.keep(p); err != nil {
+		return err
+	}
+	if r.journal != nil {
+		r.hands = r.journal.head.Hands
+	}
+	doc, turns := r.before, 0
+	var err error
+	for i, b := range p.Blocks() {
+		turns += len(b.Turns)
+		if !slices.ContainsFunc(b.Turns, func(t plan.Turn) bool { return control.Remains(r.before, t) }) {
+			continue
+		}
+		if err = r.bring(ctx, i, len(p.Blocks()), b.Hand); err != nil {
+			break
+		}
+		if doc, err = r.block(ctx, p, b.Hand, turns); err != nil || ctx.Err() != nil {
+			break
+		}
+		r.before = doc
+	}
+	if doc == nil {
+		return r.continued(ctx, err)
+	}
+	r.note(doc)
+	return r.conclude(ctx, doc, err)
+}
+
+// block connects the end points and measures until so many turns are made. After a
+// reboot they may take their time to come back.
+func (r *planRun) block(ctx context.Context, p plan.Plan, h *plan.Hand, turns int) (*measure.Document, error) {
+	var ends map[string]*control.EndPoint
+	var closeAll func()
+	var err error
+	for until := time.Now().Add(r.patience(h)); ; {
+		if ends, closeAll, err = r.connect(ctx, p); err == nil || time.Now().After(until) || ctx.Err() != nil {
+			break
+		}
+		r.env.line(fmt.Sprintf("%v; tried again until %s", err, until.Format(time.TimeOnly)))
+		pause(ctx, handEvery)
+	}
+	if err != nil {
+		return r.before, err
+	}
+	defer closeAll()
+	if p, err = r.sized(ends); err != nil {
+		return r.before, err
+	}
+	return r.measure(ctx, p, ends, turns)
+}
+
+// patience is how long end points are waited for: where a person has just done
+// something, as long as for that.
+func (r *planRun) patience(h *plan.Hand) time.Duration {
+	if n := len(r.hands); h == nil || n == 0 || r.hands[n-1].How == knownBefore {
+		return 0
+	}
+	return h.Wait
+}
+
+// pause waits, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// bring has the state of a block come into force: it is so already, or a person is
+// told what to do and waited for.
+func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.Hand) error {
+	if h == nil {
+		return nil
+	}
+	x, asked := r.hand(block, h)
+	value, why := r.fact(ctx, h)
+	switch {
+	case value != nil && *value == h.Is:
+		x.After, x.How = value, knownBefore
+		if asked {
+			x.How = knownByFact
+		}
+		return r.done(x)
+	case h.Fact == "" && asked: // who resumes the run says so by that
+		x.How = knownByWord
+		return r.done(x)
+	}
+	if !asked {
+		x.Before = value
+	}
+	r.keepHands()
+	r.ask(x, blocks, h, value, why)
+	if h.Fact == "" {
+		return r.told(ctx, x, h)
+	}
+	return r.await(ctx, x, h)
+}
+
+// hand is what is known of a block's state: anew, or of before the run was interrupted.
+func (r *planRun) hand(block int, h *plan.Hand) (x *measure.Hand, asked bool) {
+	i := slices.IndexFunc(r.hands, func(x measure.Hand) bool { return x.Block == block })
+	if asked = i >= 0; !asked {
+		r.hands = append(r.hands, measure.Hand{Block: block, Variant: h.Variant, Host: h.Host, Commands: h.Commands, Reboot: h.Reboot,
+			Fact: h.Fact, Wanted: h.Is, AskedAt: time.Now()})
+		i = len(r.hands) - 1
+	}
+	return &r.hands[i], asked
+}
+
+// done notes that a state is in force.
+func (r *planRun) done(x *measure.Hand) error {
+	if x.DoneAt == nil { // else it has been measured in, and is so again
+		x.DoneAt = new(time.Now())
+	}
+	r.keepHands()
+	switch x.How {
+	case knownByWord:
+		r.env.line(fmt.Sprintf("%s: in force, by your word", x.Variant))
+	default:
+		r.env.line(fmt.Sprintf("%s: in force: %s of %s is %s", x.Variant, x.Fact, x.Host, clipLine(*x.After)))
+	}
+	return nil
+}
+
+// waits tells whether the run has ended before a state was in force.
+func (r *planRun) waits() bool {
+	n := len(r.hands)
+	return n > 0 && r.hands[n-1].DoneAt == nil
+}
+
+// keepHands writes down what was asked for and done.
+func (r *planRun) keepHands() {
+	if r.journal == nil {
+		return
+	}
+	r.journal.head.Hands = r.hands
+	if err := r.journal.writeHead(); err != nil {
+		r.env.line("warning: what was asked for cannot be noted: " + err.Error())
+	}
+}
+
+// note has the document tell what was done by hand.
+func (r *planRun) note(doc *measure.Document) {
+	if doc.Plan != nil {
+		doc.Plan.Hands = slices.Clone(r.hands)
+	}
+}
+
+// ask says what is to be done.
+func (r *planRun) ask(x *measure.Hand, blocks int, h *plan.Hand, value *string, why error) {
+	say := r.env.line
+	say(fmt.Sprintf("block %d of %d, %s: at %s run", x.Block+1, blocks, x.Variant, x.Host))
+	for _, c := range h.Commands {
+		say("    " + c)
+	}
+	reboot := ""
+	if h.Reboot {
+		reboot = "and start " + x.Host + " anew. "
+	}
+	switch {
+	case h.Fact == "" && isTerminal(r.env.in):
+		say(reboot + "Press Enter when it is done.")
+	case h.Fact == "":
+		say(strings.TrimSpace(reboot + "thru cannot see when it is done."))
+	case value != nil:
+		say(fmt.Sprintf("%sthru goes on when %s is %s (now %s), and waits %s.", reboot, h.Fact, h.Is, clipLine(*value), unit.Duration(int64(h.Wait))))
+	default:
+		say(fmt.Sprintf("%sthru goes on when %s is %s (%v), and waits %s.", reboot, h.Fact, h.Is, why, unit.Duration(int64(h.Wait))))
+	}
+}
+
+// told waits for a person's word, where there is one to ask.
+func (r *planRun) told(ctx context.Context, x *measure.Hand, h *plan.Hand) error {
+	if !isTerminal(r.env.in) {
+		return fault.Failf("do it; who goes on with the run says that it is done", "cli: %s has to be brought into force by hand, and nobody is here to say that it is", x.Variant)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.Wait)
+	defer cancel()
+	_, err := until(ctx, "the terminal", func() (string, error) { return bufio.NewReader(r.env.in).ReadString('\n') })
+	if err != nil {
+		return r.gaveUp(ctx, x, h, "nobody has said that it is done")
+	}
+	x.How = knownByWord
+	return r.done(x)
+}
+
+// await asks the host until the fact is as wanted.
+func (r *planRun) await(ctx context.Context, x *measure.Hand, h *plan.Hand) error {
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, began.Add(h.Wait))
+	defer cancel()
+	p := newProgress(r.env)
+	defer p.close()
+	last := "it has not answered"
+	for {
+		pause(ctx, handEvery)
+		if ctx.Err() != nil {
+			return r.gaveUp(ctx, x, h, last)
+		}
+		value, why := r.fact(ctx, h)
+		switch {
+		case value != nil && *value == h.Is:
+			p.close()
+			x.After, x.How = value, knownByFact
+			return r.done(x)
+		case value != nil:
+			last = fmt.Sprintf("%s of %s is still %s", h.Fact, h.Host, clipLine(*value))
+		case ctx.Err() == nil:
+			last = why.Error()
+		}
+		p.Checking(fmt.Sprintf("waiting for %s since %s: %s", h.Host, report.AboutTime(time.Since(began)), last))
+	}
+}
+
+// gaveUp is the error of a state that has not come into force.
+func (r *planRun) gaveUp(ctx context.Context, x *measure.Hand, h *plan.Hand, last string) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fault.Failf("", "%s while %s was waited for", measure.Interrupted, x.Variant)
+	}
+	return fault.Failf("wait: in the plan takes longer", "cli: %s has not come into force within %s: %s", x.Variant, unit.Duration(int64(h.Wait)), last)
+}
+
+// fact reads the value by which a state is seen; nil with the reason where it could
+// not be read.
+func (r *planRun) fact(ctx context.Context, h *plan.Hand) (*string, error) {
+	if h.Fact == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, handTime)
+	defer cancel()
+	facts, err := r.factsAt(ctx, h.At)
+	if err != nil {
+		return nil, err
+	}
+	if value, found := facts.At(h.Fact); found {
+		return &value, nil
+	}
+	for _, m := range facts.NotChecked {
+		if m.Fact == h.Fact || strings.HasPrefix(h.Fact, m.Fact+".") {
+			return nil, fmt.Errorf("%s of %s was not read: %s", h.Fact, h.Host, m.Why)
+		}
+	}
+	return nil, fmt.Errorf("%s has no fact %s (thru check --json shows its facts)", h.Host, h.Fact)
+}
+
+// factsAt reads the facts of a host: by its agent, or of a system that is read by
+// its own commands by these.
+func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error) {
+	d := dialer{env: r.env, Port: bus.DefaultPort, Checks: true}
+	if strings.HasPrefix(at, sshScheme+"://") {
+		if facts, known, err := factsByCommands(ctx, at); known || err != nil {
+			return facts, err
+		}
+	}
+	var e *control.EndPoint
+	var stop func()
+	var err error
+	if at == control.Local {
+		e, stop, err = d.local(ctx, true)
+	} else {
+		e, stop, err = d.endPoint(ctx, at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if e.Foreign {
+		return nil, fault.Usagef("name the host by ssh://, or by an agent", "no facts can be read of %s", at)
+	}
+	reply, err := e.Client.Facts(ctx, bus.FactsRequest{})
+	return &reply.Facts, err
+}
+
+// factsByCommands reads a host over ssh whose system has commands that are known;
+// known is false of one that an agent reads.
+func factsByCommands(ctx context.Context, at string) (facts *measure.Facts, known bool, err error) {
+	destination, port, err := sshTarget(at)
+	if err != nil {
+		return nil, false, err
+	}
+	far := platform.SSH(destination, port)
+	defer far.Close()
+	system, err := platform.Detect(ctx, far)
+	if err != nil || !platform.Known(system) {
+		return nil, false, err
+	}
+	read, err := platform.Read(ctx, system, far)
+	return &read, true, err
+}
+
+// clipLine is a value in a line.
+func clipLine(s string) string { return unit.Line(s, 80) }

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/host/platform"
+	"thru/internal/hypervisor"
+	"thru/internal/hypervisor/vsphere"
+)
+
+// vsphereFlags are those of a vCenter's or an ESXi host's web service.
+type vsphereFlags struct {
+	PasswordStdin bool `group:"Login" name:"password-stdin" help:"vsphere: read the password from the first line of stdin (else: THRU_PASSWORD, else it is asked for)."`
+	Insecure      bool `group:"Login" name:"insecure" help:"vsphere: accept any certificate (default: one that the system trusts, else the one that was kept at the first contact)."`
+}
+
+// vsphereScheme begins the URL of a vCenter, or of an ESXi host by its web service.
+const vsphereScheme = "vsphere"
+
+// errNoLogin is what a login without a password fails by.
+var errNoLogin = errors.New("not logged in")
+
+// hypervisor connects what runs virtual machines: vsphere://USER@HOST[:PORT] is a
+// vCenter or an ESXi host by its web service, ssh://[USER@]HOST an ESXi host by
+// its commands or a Linux host by an agent, any other end point a Linux host
+// whose agent is asked, "" and local this machine. Closing it ends the connection.
+func (d dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, error) {
+	scheme, _, hasScheme := strings.Cut(at, "://")
+	switch scheme = strings.ToLower(scheme); {
+	case hasScheme && scheme == vsphereScheme:
+		return d.vsphere(ctx, at)
+	case hasScheme && scheme == sshScheme:
+		return d.hypervisorBySSH(ctx, at)
+	case hasScheme:
+		return nil, fault.Usagef(hypervisorForms, "%s:// is no hypervisor", scheme)
+	case at == "" || at == control.Local:
+		return agentOf(d.local(ctx, true))
+	}
+	return agentOf(d.endPoint(ctx, at))
+}
+
+const hypervisorForms = "vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi, or Linux with QEMU), or an end point on which QEMU runs"
+
+// closing is a source that ends more than itself.
+type closing struct {
+	hypervisor.Source
+	end func()
+}
+
+// Close implements hypervisor.Source.
+func (c closing) Close() error {
+	err := c.Source.Close()
+	c.end()
+	return err
+}
+
+// agentOf is the host of an end point that was connected.
+func agentOf(e *control.EndPoint, end func(), err error) (hypervisor.Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return closing{control.AgentSource(e), end}, nil
+}
+
+// hypervisorBySSH reads an ESXi host by its own commands, and any other by an agent.
+func (d dialer) hypervisorBySSH(ctx context.Context, at string) (hypervisor.Source, error) {
+	d.Checks = true // nothing is measured: what has no agent is read by its commands
+	e, end, err := d.endPoint(ctx, at)
+	var other *otherSystem
+	if !errors.As(err, &other) {
+		return agentOf(e, end, err)
+	}
+	destination, port, err := sshTarget(at)
+	if err != nil {
+		return nil, err
+	}
+	r := platform.SSH(destination, port)
+	source, err := esxSource(ctx, r, at)
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return closing{source, func() { r.Close() }}, nil
+}
+
+// vsphere logs in at a vCenter or an ESXi host.
+func (d dialer) vsphere(ctx context.Context, at string) (hypervisor.Source, error) {
+	user, addr, err := vsphereTarget(at)
+	if err != nil {
+		return nil, err
+	}
+	c := vsphere.Config{URL: addr, User: user, Insecure: d.Insecure, Version: d.env.version}
+	if d.Passwords == nil {
+		d.Passwords = newPasswords(d.env, false)
+	}
+	c.Password = d.Passwords.of("of "+user+" at "+addr, errNoLogin)
+	keys, err := bus.DefaultKeyring()
+	if err != nil {
+		return nil, err
+	}
+	c.Pin = d.pinFirst(keys)
+	client, err := vsphere.Dial(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return client, nil
+}
+
+// vsphereTarget reads vsphere://USER@HOST[:PORT]. A name of a domain may stand as
+// it is (anna@corp.example): the last @ ends it. What may hold a password is not told.
+func vsphereTarget(at string) (user, addr string, err error) {
+	const like = "such as vsphere://reader@vsphere.local@vcenter.example or vsphere://root@esx1"
+	_, rest, _ := strings.Cut(at, "://")
+	rest, path, _ := strings.Cut(rest, "/")
+	i := strings.LastIndex(rest, "@")
+	if i >= 0 {
+		user, addr = rest[:i], rest[i+1:]
+		if strings.Contains(user, ":") || strings.Contains(path, "@") {
+			return "", "", fault.Usagef(passwordVariable+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong into the URL")
+		}
+		if user, err = url.PathUnescape(user); err != nil {
+			return "", "", fault.Usagef(like+"; write %25 for a percent sign", "the user of the URL cannot be read")
+		}
+	}
+	switch {
+	case strings.Contains(path, "@"):
+		return "", "", fault.Usagef(like+"; a password comes by "+passwordVariable+" or --password-stdin", "an @ stands behind a slash")
+	case path != "" && path != "sdk" && path != "sdk/":
+		return "", "", fault.Usagef(like, "the URL of a vSphere server has no path")
+	case user == "":
+		return "", "", fault.Usagef(like, "the URL names no user")
+	}
+	host, port := addr, ""
+	if h, p, err := net.SplitHostPort(addr); err == nil {
+		host, port = h, p
+	}
+	n, perr := strconv.Atoi(port)
+	switch {
+	case strings.Trim(host, "[]") == "" || strings.ContainsAny(host, "?# \\") || strings.Contains(host, ":") && net.ParseIP(strings.Trim(host, "[]")) == nil:
+		return "", "", fault.Usagef(like, "the URL names no host")
+	case port != "" && (perr != nil || n < 1 || n > 65535):
+		return "", "", fault.Usagef(like, "port %.20q is none", port)
+	}
+	return user, addr, nil
+}

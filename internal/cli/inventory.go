@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+)
+
+type inventoryCmd struct {
+	Source string   `arg:"" optional:"" name:"source" help:"vsphere://USER@HOST[:PORT] (vCenter, or ESXi by its web service), ssh://[USER@]HOST[:PORT] (ESXi by its commands, or Linux with QEMU), or an end point on which QEMU runs; without it this machine."`
+	VM     []string `group:"What" name:"vm" sep:"none" placeholder:"PATTERN" help:"Only the VMs of these names, with * and ?; one alone is shown in full. Can be repeated."`
+	Host   []string `group:"What" name:"host" sep:"none" placeholder:"PATTERN" help:"Only the hosts of these names, with their VMs. Can be repeated."`
+	Port   int      `group:"Ends" short:"p" default:"5200" help:"Control port of an end point."`
+	vsphereFlags
+	formFlags
+	storeFlags
+}
+
+// Run lists virtual machines, hosts and networks.
+func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
+	begin := time.Now()
+	if err := c.sensible(e); err != nil {
+		return err
+	}
+	out, err := c.wanted()
+	if err != nil {
+		return err
+	}
+	d := dialer{env: e, Port: c.Port, Passwords: newPasswords(e, c.PasswordStdin), Insecure: c.Insecure}
+	source, err := d.hypervisor(ctx, c.Source)
+	if err != nil {
+		return err
+	}
+	defer source.Close() // it was only read
+	p := newProgress(e)
+	p.Checking("reading " + source.Name())
+	v, err := c.read(ctx, source)
+	p.close()
+	if err != nil {
+		return err
+	}
+	doc := &measure.Document{
+		Schema: measure.Schema, Thru: e.version, Command: "inventory", Arguments: e.arguments(), StartedAt: begin, ElapsedNs: time.Since(begin).Nanoseconds(),
+		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Inventories: []measure.Inventory{v},
+	}
+	return e.outcome(doc, out, nil)
+}
+
+// sensible refuses flags that do not go together.
+func (c *inventoryCmd) sensible(e *env) error {
+	if c.Source == "" && slices.Contains(e.args, "") {
+		return fault.Usagef("leave it out to list this machine's, or say `local`", "the source is empty")
+	}
+	for _, p := range slices.Concat(c.VM, c.Host) {
+		if _, err := path.Match(p, ""); err != nil || p == "" {
+			return fault.Usagef("such as --vm 'web*'; * stands for any letters, ? for one, [ab] for one of these", "%q is no pattern", short(p))
+		}
+	}
+	if c.isVSphere() {
+		return nil
+	}
+	for flag, set := range map[string]bool{"--password-stdin": c.PasswordStdin, "--insecure": c.Insecure} {
+		if set {
+			return fault.Usagef("leave it out: ssh has keys of its own, and an end point its join string", "%s is of vsphere:// alone", flag)
+		}
+	}
+	return nil
+}
+
+func (c *inventoryCmd) isVSphere() bool {
+	return strings.HasPrefix(strings.ToLower(c.Source), vsphereScheme+"://")
+}
+
+// read asks for what was chosen. VMs are chosen while they are read; those of a
+// host only when it is known where they are.
+func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (measure.Inventory, error) {
+	vms, hosts := &choice{patterns: c.VM}, &choice{patterns: c.Host}
+	var want func(*measure.Guest) bool
+	if len(c.VM) > 0 {
+		want = func(g *measure.Guest) bool { return vms.has(g.Name, g.ID) }
+	}
+	v, err := source.Inventory(ctx, want, nil)
+	if err != nil {
+		return v, err
+	}
+	if len(c.VM) > 0 && len(v.Guests) == 0 {
+		return v, vms.nothing("VM", source.Name())
+	}
+	if len(c.Host) == 0 {
+		return v, nil
+	}
+	guests, all := v.GuestsTotal, v.HostsTotal
+	on := map[string]bool{}
+	for _, h := range v.Hosts {
+		on[h.ID] = hosts.has(h.Name, h.ID)
+	}
+	hypervisor.Choose(&v, func(g *measure.Guest) bool { return on[g.Host] }, func(h *measure.GuestHost) bool { return on[h.ID] })
+	if guests != nil { // chosen twice
+		v.GuestsTotal, v.HostsTotal = guests, all
+	}
+	if len(v.Hosts) == 0 {
+		return v, hosts.nothing("host", source.Name())
+	}
+	return v, nil
+}
+
+// choice is what of a list some patterns choose, and which names there were.
+type choice struct {
+	patterns []string
+	names    []string
+}
+
+// has tells whether a pattern fits one of the names of a thing; letters may be large or small.
+func (c *choice) has(names ...string) bool {
+	c.names = append(c.names, names[0])
+	for _, p := range c.patterns {
+		for _, n := range names {
+			if ok, _ := path.Match(strings.ToLower(p), strings.ToLower(n)); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nothing says that no pattern fits, and what there is.
+func (c *choice) nothing(noun, at string) error {
+	hint := fmt.Sprintf("thru inventory %s lists all", at)
+	if s := suggest("did you mean ", strings.Trim(c.patterns[0], "*?"), c.names); s != "" {
+		hint = s
+	}
+	return fault.Failf(hint, "cli: %s has no %s %s", at, noun, strings.Join(c.patterns, " or "))
+}

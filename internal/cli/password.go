@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+
+	"thru/internal/fault"
+)
+
+// passwordVariable holds a password, where stdin does not.
+const passwordVariable = "THRU_PASSWORD"
+
+// longestPassword bounds what is read of stdin, in bytes.
+const longestPassword = 4096
+
+// passwords are where a command has its passwords from: the first line of stdin
+// or the environment, which all logins share, or a person, who is asked for each.
+type passwords struct {
+	env   *env
+	stdin bool
+
+	mu   sync.Mutex // clients log in at once
+	line *string    // of stdin, once it is read
+}
+
+func newPasswords(e *env, stdin bool) *passwords { return &passwords{env: e, stdin: stdin} }
+
+// of returns what gives the password of one login, and asks for it once. none is
+// what the error is where there is no password.
+func (p *passwords) of(whose string, none error) func() (string, error) {
+	var known *string
+	return func() (string, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if known != nil {
+			return *known, nil
+		}
+		text, err := p.ask(whose, none)
+		if err == nil {
+			known = &text
+		}
+		return text, err
+	}
+}
+
+func (p *passwords) ask(whose string, none error) (string, error) {
+	if p.stdin {
+		return p.fromStdin()
+	}
+	if text, ok := os.LookupEnv(passwordVariable); ok {
+		return text, nil
+	}
+	if f, ok := p.env.in.(*os.File); ok && isTerminal(p.env.in) {
+		fmt.Fprint(p.env.err, printable(strings.TrimSpace("password "+whose)+": "))
+		text, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(p.env.err)
+		if err != nil {
+			return "", fmt.Errorf("cli: reading the password: %w", err)
+		}
+		return string(text), nil
+	}
+	return "", fault.Failf(passwordVariable+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", none)
+}
+
+func (p *passwords) fromStdin() (string, error) {
+	if p.line != nil {
+		return *p.line, nil
+	}
+	text, err := bufio.NewReader(io.LimitReader(p.env.in, longestPassword)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("cli: reading the password: %w", err)
+	}
+	text = strings.TrimRight(text, "\r\n")
+	p.line = &text
+	return text, nil
+}

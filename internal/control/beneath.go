@@ -1,0 +1,349 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+	"thru/internal/place"
+	"thru/internal/unit"
+)
+
+// belowLimits are how long what lies below the end points is waited for. It is asked
+// beside a measurement, which it may not cost.
+type belowLimits struct {
+	inventory time.Duration // from when the hosts were read
+	watch     time.Duration // for counters to begin
+	last      time.Duration // for their last samples; never longer than the test was, but leastPatience
+	grace     time.Duration // for a source to heed the end of its context
+}
+
+// usualLimits: a vCenter tells of 20 s some 20 s later (vSphere API, real-time
+// counters), and lists thousands of machines within seconds.
+func usualLimits() belowLimits {
+	return belowLimits{inventory: 30 * time.Second, watch: 15 * time.Second, last: 45 * time.Second, grace: 2 * time.Second}
+}
+
+// beneath is what is asked below the end points of one run.
+type beneath struct {
+	belowLimits
+	ctx      context.Context // of all that is asked: ends with the run
+	stop     context.CancelFunc
+	sources  []*belowSource
+	subjects []place.Subject
+	began    time.Time // of the watches
+}
+
+// belowSource is one of them, and what it has told.
+type belowSource struct {
+	hypervisor.Source
+	read      chan struct{} // closed when the inventory is there, or is not
+	inventory measure.Inventory
+	err       error
+	watch     hypervisor.Watch
+}
+
+// lookBelow begins to ask the sources for the end points of the document. They
+// are read beside what else is found out before the traffic; placeEnds waits.
+func (r *Runner) lookBelow(ctx context.Context, doc *measure.Document, routes map[string]*measure.Route) {
+	if len(r.Below) == 0 {
+		return
+	}
+	b := &beneath{belowLimits: cmp.Or(r.belowLimits, usualLimits())}
+	b.ctx, b.stop = context.WithCancel(ctx)
+	for _, e := range doc.EndPoints {
+		b.subjects = append(b.subjects, place.Of(e, routes[e.Name], r.Ends[e.Name].reachedAt()))
+	}
+	guests, hosts := place.Wants(b.subjects)
+	for _, source := range r.Below {
+		s := &belowSource{Source: source, read: make(chan struct{})}
+		b.sources = append(b.sources, s)
+		go func() {
+			defer close(s.read)
+			s.inventory, s.err = within(b.ctx, b.inventory, b.grace, func(ctx context.Context) (measure.Inventory, error) {
+				return s.Inventory(ctx, guests, hosts)
+			})
+		}()
+	}
+	r.beneath = b
+}
+
+// reachedAt are the addresses by which others reach an end point.
+func (e *EndPoint) reachedAt() []string {
+	all := slices.Clone(e.DataHosts)
+	if host, _, err := net.SplitHostPort(e.Addr); err == nil {
+		all = append(all, host)
+	}
+	return all
+}
+
+// within makes a call that has so much time.
+func within[T any](ctx context.Context, d, grace time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, tooLong(d))
+	defer cancel()
+	return await(ctx, grace, func() (T, error) { return call(ctx) })
+}
+
+func tooLong(d time.Duration) error {
+	return fmt.Errorf("it took longer than %s", unit.Duration(int64(d)))
+}
+
+// await waits for a call until a context ends. One that goes on is left behind
+// after the grace: no source can hold a measurement up.
+func await[T any](ctx context.Context, grace time.Duration, call func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	out := make(chan answer, 1)
+	go func() {
+		value, err := call()
+		out <- answer{value, err}
+	}()
+	var a answer
+	select {
+	case a = <-out:
+	case <-ctx.Done():
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case a = <-out:
+		case <-late.C:
+			a.err = context.Cause(ctx)
+		}
+	}
+	if a.err != nil && ctx.Err() != nil {
+		a.err = context.Cause(ctx)
+	}
+	return a.value, a.err
+}
+
+// placeEnds says of each end point what lies below it, as far as the sources
+// tell, and how the pairs lie. What cannot be had is a warning.
+func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
+	defer r.takeOver(doc)
+	b := r.beneath
+	if b == nil {
+		return
+	}
+	var all []measure.Inventory
+	for _, s := range b.sources {
+		r.awaitInventory(s)
+		switch {
+		case ctx.Err() != nil:
+		case s.err != nil:
+			belowFailed(doc, "what lies below the end points", s, s.err)
+		default:
+			all = append(all, s.inventory)
+		}
+	}
+	var placed []measure.Placement
+	at := map[string]place.Placed{}
+	for i, s := range b.subjects {
+		e := &doc.EndPoints[i]
+		if len(all) == 0 {
+			e.NoPlace = "no hypervisor could be asked"
+			continue
+		}
+		e.Placement, e.NoPlace = place.Match(s, all)
+		at[s.Name] = place.Placed{Subject: s, At: e.Placement}
+		if e.Placement != nil {
+			placed = append(placed, *e.Placement)
+		}
+	}
+	relate(doc, at, all)
+	for i := range all {
+		if slices.ContainsFunc(placed, func(p measure.Placement) bool { return p.Source == all[i].Source }) {
+			doc.Inventories = append(doc.Inventories, place.Below(all[i], placed))
+		}
+	}
+}
+
+// awaitInventory waits for a source; its own bound holds.
+func (r *Runner) awaitInventory(s *belowSource) {
+	select {
+	case <-s.read:
+		return
+	default:
+	}
+	r.Watch.Checking("finding the end points in " + s.Name())
+	<-s.read
+}
+
+// belowFailed tells of a source that does not tell.
+func belowFailed(doc *measure.Document, what string, s hypervisor.Source, err error) {
+	why := err.Error()
+	doc.Missing = append(doc.Missing, measure.NotChecked{Fact: what + ", of " + s.Name(), Why: why})
+	if hint := fault.Hint(err); hint != "" {
+		why += " (" + hint + ")"
+	}
+	doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s does not tell %s: %s", s.Name(), what, why))
+}
+
+// relate adds how the pairs of the document lie, each once, whichever way its
+// data goes. A check, which has no cells, has the pair of its two ends.
+func relate(doc *measure.Document, at map[string]place.Placed, all []measure.Inventory) {
+	pairs := []route{}
+	for _, c := range doc.Cells {
+		pairs = append(pairs, route{c.From, c.To})
+	}
+	if n := len(doc.EndPoints); len(pairs) == 0 && n > 0 {
+		pairs = append(pairs, route{doc.EndPoints[0].Name, doc.EndPoints[n-1].Name})
+	}
+	seen := map[route]bool{}
+	for _, p := range pairs {
+		a, known := at[p.from]
+		b, both := at[p.to]
+		if seen[between(p.from, p.to)] || !known || !both {
+			continue
+		}
+		seen[between(p.from, p.to)] = true
+		switch lies, why, ok := place.Relate(a, b, all); {
+		case ok:
+			doc.Relations = append(doc.Relations, lies)
+		case why != "":
+			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "how " + p.from + " and " + p.to + " lie", Why: why})
+		}
+	}
+}
+
+// watchBelow begins to read the counters of the guests and hosts that were found.
+func (r *Runner) watchBelow(ctx context.Context, doc *measure.Document) {
+	b := r.beneath
+	if b == nil || ctx.Err() != nil {
+		return
+	}
+	b.began = time.Now()
+	errs := make([]error, len(b.sources))
+	each(len(b.sources), func(i int) {
+		s := b.sources[i]
+		if ids := idsOf(doc, s.inventory.Source); s.err == nil && len(ids) > 0 {
+			s.watch, errs[i] = b.beginWatch(ctx, s, ids)
+		}
+	})
+	for i, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			belowFailed(doc, "what its hosts do meanwhile", b.sources[i], err)
+		}
+	}
+}
+
+// beginWatch has so much time; the context of the watch lives until the run ends.
+func (b *beneath) beginWatch(ctx context.Context, s *belowSource, ids []string) (hypervisor.Watch, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.watch, tooLong(b.watch))
+	defer cancel()
+	return await(ctx, b.grace, func() (hypervisor.Watch, error) { return s.Watch(b.ctx, ids) })
+}
+
+// idsOf are the guests and hosts of a source that end points were found to be.
+func idsOf(doc *measure.Document, source string) (ids []string) {
+	for _, e := range doc.EndPoints {
+		if p := e.Placement; p != nil && p.Source == source {
+			ids = append(ids, p.Guest, p.Host)
+		}
+	}
+	slices.Sort(ids)
+	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
+}
+
+// leastPatience is for a source to answer at all, however short the test was.
+const leastPatience = 5 * time.Second
+
+// endBelow fetches the counters. Sources that tell late are waited for no longer
+// than was watched, and not at all where the run was interrupted or nothing was measured.
+func (r *Runner) endBelow(ctx context.Context, doc *measure.Document) {
+	b := r.beneath
+	if b == nil {
+		return
+	}
+	defer b.stop()
+	measured := longestRun(doc)
+	patience := min(b.last, max(leastPatience, time.Since(b.began)))
+	if measured == 0 || ctx.Err() != nil {
+		patience = 0
+	}
+	watched := slices.DeleteFunc(slices.Clone(b.sources), func(s *belowSource) bool { return s.watch == nil })
+	if len(watched) > 0 && patience > 0 {
+		r.Watch.Checking(fmt.Sprintf("waiting for the last samples of %s, at most %s", sourceNames(watched), unit.Duration(int64(patience.Round(time.Second)))))
+	}
+	ends := make([]ending, len(watched))
+	each(len(watched), func(i int) { ends[i] = b.end(ctx, watched[i].watch, patience) })
+	for i, s := range watched {
+		e := ends[i]
+		if e.err != nil {
+			e.missing = append(e.missing, measure.NotChecked{Fact: "counters of " + s.Name(), Why: e.err.Error()})
+		}
+		if n, few := fewSamples(s.Name(), e, measured); few {
+			e.missing = append(e.missing, n)
+		}
+		if v := inventoryOf(doc, s.inventory.Source); v != nil {
+			v.Series = mergeSeries(v.Series, e.series)
+			v.NotChecked = append(v.NotChecked, e.missing...)
+		}
+	}
+}
+
+// ending is what a watch has told.
+type ending struct {
+	series  []measure.Series
+	missing []measure.NotChecked
+	err     error
+}
+
+// end ends a watch within a time. One without patience is asked for what there is.
+func (b *beneath) end(ctx context.Context, w hypervisor.Watch, patience time.Duration) ending {
+	e, err := within(ctx, patience, b.grace, func(ctx context.Context) (ending, error) {
+		series, missing := w.End(ctx)
+		return ending{series: series, missing: missing}, nil
+	})
+	e.err = err
+	return e
+}
+
+func sourceNames(all []*belowSource) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name())
+	}
+	return strings.Join(names, " and ")
+}
+
+// longestRun is the measured time of the longest run.
+func longestRun(doc *measure.Document) (d time.Duration) {
+	for i := range doc.Cells {
+		for k := range doc.Cells[i].Runs {
+			if begin, end, ok := doc.Cells[i].Runs[k].Span(); ok {
+				d = max(d, end.Sub(begin))
+			}
+		}
+	}
+	return d
+}
+
+// fewSamples says that no run was long enough for the counters of a source.
+func fewSamples(source string, e ending, measured time.Duration) (measure.NotChecked, bool) {
+	every := time.Duration(0)
+	for _, s := range e.series {
+		if d := time.Duration(s.EveryNs); every == 0 || d < every {
+			every = d
+		}
+	}
+	n, few := measure.FewSamples(source, measured, every)
+	said := slices.ContainsFunc(e.missing, func(m measure.NotChecked) bool { return m.Fact == n.Fact })
+	return n, few && measured > 0 && !said
+}
+
+func inventoryOf(doc *measure.Document, source string) *measure.Inventory {
+	i := slices.IndexFunc(doc.Inventories, func(v measure.Inventory) bool { return v.Source == source })
+	if i < 0 {
+		return nil
+	}
+	return &doc.Inventories[i]
+}

@@ -1,0 +1,351 @@
+package diagnose
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// What lies below the ends of a flow: the hypervisor's inventory of the virtual
+// machine, and counters of its host over the run. Without an inventory none of
+// this says anything, and a rule stands on what the ends saw themselves.
+
+// findBelow looks up where the end is, among all inventories of the document.
+func (e *end) findBelow() {
+	for i := range e.flow.doc.EndPoints {
+		if x := &e.flow.doc.EndPoints[i]; x.Name == e.name {
+			e.below, e.noPlace = x.Placement.Beneath(e.flow.doc.Inventories), x.NoPlace
+			if len(e.below) == 0 && x.Placement != nil {
+				e.noPlace = cmp.Or(e.noPlace, "the inventory of "+x.Placement.Source+" does not list it")
+			}
+		}
+	}
+}
+
+// guest is the virtual machine that the end is; nil where that is not known, or
+// it is none.
+func (e *end) guest() *measure.Guest {
+	if len(e.below) == 0 {
+		return nil
+	}
+	return e.below[0].Guest
+}
+
+// guestNIC is the adapter that carries the test.
+func (e *end) guestNIC() *measure.GuestNIC {
+	for _, b := range e.below {
+		if b.NIC != nil {
+			return b.NIC
+		}
+	}
+	return nil
+}
+
+// bed is the host that the end's guest is on, or that the end is.
+func (e *end) bed() *measure.GuestHost {
+	for _, b := range e.below {
+		if b.Host != nil {
+			return b.Host
+		}
+	}
+	return nil
+}
+
+// bedName is that host in the words of a sentence.
+func (e *end) bedName() string {
+	if h := e.bed(); h != nil && h.Name != "" {
+		return h.Name
+	}
+	return "its host"
+}
+
+// guestName is the virtual machine in the words of a sentence.
+func (e *end) guestName() string {
+	if g := e.guest(); g != nil && g.Name != "" {
+		return g.Name
+	}
+	return "the " + e.place + "'s guest"
+}
+
+// kind of the source that knows where the end is.
+func (e *end) kind() string {
+	if len(e.below) == 0 {
+		return ""
+	}
+	return e.below[0].Inventory.Kind
+}
+
+// onBed is the place of a cause at what lies below the end.
+func (e *end) onBed(name string) measure.Where {
+	w := e.where()
+	w.Below = name
+	return w
+}
+
+// unplaced is the outcome of a rule that asks for what lies below an end of
+// which nobody knows where it is; nil where nobody was asked.
+func (e *end) unplaced(fact string) *outcome {
+	switch {
+	case e.guest() != nil:
+		return nil
+	case len(e.below) > 0:
+		return nil // a host itself
+	case e.noPlace != "":
+		return missing(fact+" of the "+e.place, e.noPlace)
+	}
+	return nil
+}
+
+// duration of the measured time by the clock of who ran the command; false
+// where it is not known. A run that waited for others may have waited before
+// its start or after it: what counts is the time that is measured either way.
+func (e *end) during() (begin, end time.Time, ok bool) {
+	r := e.flow.run
+	seen := e.seen
+	if seen == nil || seen.MeasuredNs <= 0 {
+		seen = e.other().seen
+	}
+	if r.StartedAt.IsZero() || seen == nil || seen.MeasuredNs <= 0 || seen.RampNs < 0 || r.WaitedNs < 0 || seen.MeasuredNs > int64(longestRun) || seen.RampNs > int64(longestRun) {
+		return begin, end, false
+	}
+	begin = r.StartedAt.Add(time.Duration(seen.RampNs))
+	end = begin.Add(time.Duration(seen.MeasuredNs))
+	begin = begin.Add(min(time.Duration(r.WaitedNs), longestRun))
+	return begin, end, begin.Before(end)
+}
+
+// longestRun bounds a time that a document may hold.
+const longestRun = 30 * 24 * time.Hour
+
+// gauge is one counter of what lies below over the measured time.
+type gauge struct {
+	instance  string
+	native    string // what its source calls it
+	mean, sum float64
+	spanNs    int64 // that the samples cover
+}
+
+// gauges are those of one counter.
+type gauges struct {
+	all []gauge
+	why string // there are none
+}
+
+// ofGuest reads a counter of the end's virtual machine, ofBed one of its host.
+func (e *end) ofGuest(counter string) gauges {
+	return e.read(counter, func(b *measure.Beneath) string {
+		if b.Guest == nil {
+			return ""
+		}
+		return b.Guest.ID
+	})
+}
+
+func (e *end) ofBed(counter string) gauges {
+	return e.read(counter, func(b *measure.Beneath) string {
+		if b.Host == nil {
+			return ""
+		}
+		return b.Host.ID
+	})
+}
+
+// read takes the samples of a counter that lie in the measured time, of the
+// first inventory that has two of them.
+func (e *end) read(counter string, id func(*measure.Beneath) string) gauges {
+	r := gauges{why: "no hypervisor that was asked knows where it is"}
+	begin, end, ok := e.during()
+	if !ok && len(e.below) > 0 {
+		return gauges{why: "when its measured time was is not known"}
+	}
+	for i := range e.below {
+		b := &e.below[i]
+		of := id(b)
+		if of == "" {
+			continue
+		}
+		r.why = untold(b, counter)
+		for _, s := range b.Inventory.Series {
+			if s.Of != of || s.Counter != counter {
+				continue
+			}
+			x, few := gaugeOf(&s, begin, end)
+			if few != "" {
+				r.why = few
+				continue
+			}
+			if twin := slices.IndexFunc(r.all, func(o gauge) bool { return o.instance == x.instance }); twin < 0 {
+				r.all = append(r.all, x)
+			} else if x.mean > r.all[twin].mean { // two commands that tell the same
+				r.all[twin] = x
+			}
+		}
+		if len(r.all) > 0 {
+			r.why = ""
+			return r
+		}
+	}
+	return r
+}
+
+// untold says that an inventory has no such counter, and why where it says so:
+// a counter is named as "series.NAME", what guests and hosts lack as "counters of
+// NAME, NAME".
+func untold(b *measure.Beneath, counter string) string {
+	why := b.Inventory.Source + " told no " + counter + " of it"
+	named := func(fact string) bool {
+		return b.Guest != nil && b.Guest.Name != "" && strings.Contains(fact, b.Guest.Name) || b.Host != nil && b.Host.Name != "" && strings.Contains(fact, b.Host.Name)
+	}
+	for _, m := range b.Inventory.NotChecked {
+		if m.Fact == "series."+counter || strings.HasPrefix(m.Fact, "counters of ") && named(m.Fact) {
+			return why + ": " + m.Why
+		}
+	}
+	return why
+}
+
+// gaugeOf sums up what a series tells of a span; few is why it does not.
+func gaugeOf(s *measure.Series, begin, end time.Time) (x gauge, few string) {
+	every := time.Duration(s.EveryNs)
+	if every <= 0 || every > longestRun {
+		return x, "its samples do not say what time they cover"
+	}
+	var values []float64
+	for _, p := range s.Within(begin, end) {
+		if v, ok := sane(s.Counter, p.Value); ok {
+			values = append(values, v)
+		}
+	}
+	if len(values) < 2 {
+		return x, "fewer than two samples of " + unit.Duration(int64(every)) + " lie in the " + unit.Duration(int64(end.Sub(begin))) + " that were measured"
+	}
+	x = gauge{instance: s.Instance, native: s.Native, spanNs: int64(every) * int64(len(values))}
+	for _, v := range values {
+		x.sum += v
+	}
+	x.mean = x.sum / float64(len(values))
+	return x, ""
+}
+
+// mostValue is above all that a counter can be.
+const mostValue = 1e15
+
+// sane tells whether a value can be one of that counter. A share of time above
+// all of it comes of samples that are a little longer than they say.
+func sane(counter string, v float64) (float64, bool) {
+	if math.IsNaN(v) || v < 0 || v > mostValue {
+		return 0, false
+	}
+	if strings.HasSuffix(counter, "_pct") && counter != measure.CounterUsed {
+		v = min(v, 100)
+	}
+	return v, true
+}
+
+// known tells whether there are any.
+func (r gauges) known() bool { return len(r.all) > 0 }
+
+// of is the one of an instance; false where there is none.
+func (r gauges) of(instance string) (gauge, bool) {
+	i := slices.IndexFunc(r.all, func(x gauge) bool { return x.instance == instance })
+	if i < 0 {
+		return gauge{}, false
+	}
+	return r.all[i], true
+}
+
+// worst is the one with the highest mean.
+func (r gauges) worst() (gauge, bool) {
+	if !r.known() {
+		return gauge{}, false
+	}
+	return slices.MaxFunc(r.all, func(a, b gauge) int { return cmp.Compare(a.mean, b.mean) }), true
+}
+
+// whole is what a counter says of all parts: the one without an instance, else
+// the sum of the others.
+func (r gauges) whole() (gauge, bool) {
+	if x, ok := r.of(""); ok || !r.known() {
+		return x, ok
+	}
+	all := r.all[0]
+	for _, x := range r.all[1:] {
+		all.mean, all.sum = all.mean+x.mean, all.sum+x.sum
+	}
+	all.instance = ""
+	return all, true
+}
+
+// ofNIC is what it says of the guest's adapter that carries the test, else of
+// all of them.
+func (r gauges) ofNIC(n *measure.GuestNIC) (gauge, bool) {
+	if n != nil && n.Key != "" {
+		if x, ok := r.of(n.Key); ok {
+			return x, true
+		}
+	}
+	return r.whole()
+}
+
+// tells words a gauge as evidence: who it is about, and by which counter.
+func (x gauge) tells(of string, value float64, unit string) measure.Proof {
+	name := cmp.Or(x.native, "counter")
+	if x.instance != "" {
+		name += " of " + x.instance
+	}
+	return measure.Proof{EndPoint: of, Counter: line(name), Value: value, Unit: unit, SpanNs: x.spanNs}
+}
+
+// seconded joins what an end saw itself with what its hypervisor says, which
+// knows more of it.
+func seconded(own, below *outcome) *outcome {
+	switch {
+	case below == nil:
+		return own
+	case own == nil:
+		return below
+	case own.state == holds && below.state == holds:
+		return both(own, below)
+	case own.state == holds && below.state == excluded:
+		return doubted(own, below)
+	case own.state == holds:
+		return own
+	case below.state == unknown && own.state == excluded:
+		return own
+	case below.state == excluded && own.state == excluded && own.text != below.text:
+		return no("%s; %s", own.text, below.text)
+	}
+	return below
+}
+
+// best is the surest of several outcomes: the first where they are alike.
+func best(all ...*outcome) *outcome {
+	var o *outcome
+	for _, x := range all {
+		if x != nil && (o == nil || sureness(x) > sureness(o)) {
+			o = x
+		}
+	}
+	return o
+}
+
+// relation is how the two ends lie to each other; "" where it is not known.
+func (f *flow) relation() string {
+	for _, r := range f.doc.Relations {
+		if r.From == f.cell.From && r.To == f.cell.To || r.From == f.cell.To && r.To == f.cell.From {
+			return r.Kind
+		}
+	}
+	return ""
+}
+
+// staysInside tells that the flow does not leave the host: no uplink carries it.
+func (f *flow) staysInside() bool {
+	r := f.relation()
+	return r == measure.SameHost || r == measure.SameMachine || f.onOneMachine()
+}

@@ -1,0 +1,280 @@
+// Package esx is one ESXi host as a source of inventories and counters, read by
+// its own commands over ssh: esxcli, vim-cmd, vsish and esxtop. They only read.
+// What a build does not have, or refuses, is not checked, with its reason.
+//
+// Formats: ESXCLI reference (7.0 and 8.0); .vmx files as the documentation of
+// virtual hardware has them; vsish and esxtop -b as VMware's KB articles and
+// performance white papers print them. Nobody documents them whole, so readers
+// take what they know by its name and pass over the rest.
+package esx
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/host/platform"
+	"thru/internal/measure"
+)
+
+// Bounds of an inventory: guests that are listed, and those of them that run and
+// are asked for their ports, which takes most of a second each.
+const (
+	mostGuests = 1000
+	mostAsked  = 64
+	atOnce     = 4 // commands: sshd takes 10 sessions of a connection
+)
+
+// hostID is how ESXi's own service names the one host that it has.
+const hostID = "ha-host"
+
+// Host is an ESXi host. It implements hypervisor.Source.
+type Host struct {
+	run  platform.Runner
+	name string
+
+	mu    sync.Mutex
+	known []guest // as they were read last; nil: not yet
+}
+
+// New makes a source of a runner of the host's commands. name is how it was asked for.
+func New(run platform.Runner, name string) *Host { return &Host{run: run, name: name} }
+
+// Name is how it was asked for.
+func (h *Host) Name() string { return h.name }
+
+// Close ends the runner's connection, where it has one.
+func (h *Host) Close() error {
+	if c, ok := h.run.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// reading is an inventory that comes about.
+type reading struct {
+	*Host
+	ctx context.Context
+	mu  sync.Mutex
+	measure.Inventory
+}
+
+// lacks notes what was not checked, once.
+func (r *reading) lacks(fact, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := (measure.NotChecked{Fact: fact, Why: why}); !slices.Contains(r.NotChecked, n) {
+		r.NotChecked = append(r.NotChecked, n)
+	}
+}
+
+// ask returns the output of a command, for as long as it is good; what it would
+// have told is not checked where it fails.
+func (r *reading) ask(fact, name string, args ...string) io.Reader {
+	out, err := r.run.Run(r.ctx, name, args...)
+	if err != nil {
+		r.lacks(fact, "`"+name+" "+strings.Join(args, " ")+"`: "+platform.Why(err))
+		if exit := (*platform.Exit)(nil); !errors.As(err, &exit) {
+			out = nil
+		}
+	}
+	return strings.NewReader(platform.Clean(string(out)))
+}
+
+// blocks asks for "key: value" blocks; none is no error.
+func (r *reading) blocks(fact, name string, args ...string) []platform.Row {
+	list, _ := platform.Blocks(r.ask(fact, name, args...))
+	return list
+}
+
+// block asks for one block; nil where there is none.
+func (r *reading) block(fact, name string, args ...string) platform.Row {
+	if list := r.blocks(fact, name, args...); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+// table asks for a table; nothing where it is empty.
+func (r *reading) table(fact, name string, args ...string) []platform.Row {
+	rows, _ := platform.Table(r.ask(fact, name, args...))
+	return rows
+}
+
+// Inventory reads the host, its guests and its networks.
+func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error) {
+	r := &reading{Host: h, ctx: ctx}
+	r.Source, r.Kind, r.ReadAt = h.name, measure.KindESXi, time.Now()
+	facts, err := platform.Read(ctx, "esxi", h.run)
+	if err != nil {
+		return r.Inventory, fault.New(fault.Code(err), fault.Hint(err), "esx: reading %s: %w", h.name, err)
+	}
+	if facts.Distro != nil {
+		r.Product = *facts.Distro
+	}
+	r.clock()
+	r.datastores(&facts)
+	r.switches()
+	guests := r.guests()
+	h.keep(guests)
+	r.GuestsTotal = new(len(guests))
+	kept := guests[:0]
+	for _, g := range guests {
+		if want == nil || want(&g.Guest) {
+			r.detail(&g)
+			kept = append(kept, g)
+		}
+	}
+	host := r.host(facts, guests)
+	for _, g := range kept {
+		r.Guests = append(r.Guests, g.Guest)
+	}
+	r.HostsTotal = new(1)
+	if want == nil || len(kept) > 0 || hosts != nil && hosts(&host) {
+		r.Hosts = []measure.GuestHost{host}
+	} else {
+		r.Switches, r.PortGroups, r.Datastores = nil, nil, nil
+	}
+	return r.Inventory, ctx.Err()
+}
+
+// keep remembers the guests for a Watch.
+func (h *Host) keep(guests []guest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known = slices.Clone(guests)
+}
+
+// clock compares the host's clock with ours, to its second.
+func (r *reading) clock() {
+	begin := time.Now()
+	out, err := r.run.Run(r.ctx, "date", "-u", "+%s")
+	end := time.Now()
+	var s int64
+	if _, serr := fmt.Sscan(strings.TrimSpace(string(out)), &s); err != nil || serr != nil {
+		r.lacks("clock_ahead_ns", "`date` does not say it")
+		return
+	}
+	there := time.Unix(s, 0).Add(time.Second / 2)
+	if off := there.Sub(begin.Add(end.Sub(begin) / 2)); off < -2*time.Second || off > 2*time.Second {
+		r.ClockNs = new(off.Nanoseconds())
+	} else {
+		r.lacks("clock_ahead_ns", "it is less than 2 s, and the host shows whole seconds")
+	}
+}
+
+// host is the host itself with what its guests have been given.
+func (r *reading) host(facts measure.Facts, guests []guest) measure.GuestHost {
+	h := measure.GuestHost{ID: hostID, Name: r.name, Facts: &facts}
+	if facts.Hostname != nil {
+		h.Name = *facts.Hostname
+	}
+	if facts.Machine != nil {
+		h.UUID = facts.Machine.UUID
+	}
+	running, cpus, memory, known := 0, 0, int64(0), true
+	for _, g := range guests {
+		if g.world == "" {
+			continue
+		}
+		running++
+		if known = known && g.CPUs != nil && g.Memory != nil; known {
+			cpus, memory = cpus+*g.CPUs, memory+*g.Memory
+		}
+	}
+	h.Guests = &running
+	if known {
+		h.CPUsHanded, h.MemHanded = &cpus, &memory
+	} else {
+		h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: "guest_cpus", Why: "the files of some guests could not be read"})
+	}
+	h.Ports = r.vmkernelPorts(&facts)
+	for _, d := range r.Datastores {
+		h.Datastores = append(h.Datastores, d.ID)
+	}
+	return h
+}
+
+// datastores are the volumes that the facts name.
+func (r *reading) datastores(facts *measure.Facts) {
+	for _, d := range facts.Disks {
+		s := measure.Datastore{ID: d.Name, Name: d.Name, Size: d.SizeBytes}
+		if len(d.Mounts) > 0 {
+			s.Type, s.Free = &d.Mounts[0].Type, d.Mounts[0].FreeBytes
+		}
+		r.Datastores = append(r.Datastores, s)
+	}
+}
+
+// vmkernelPorts are the host's own addresses, with what each is for.
+func (r *reading) vmkernelPorts(facts *measure.Facts) []measure.VMkernelPort {
+	more := map[string]platform.Row{}
+	for _, w := range r.blocks("hosts.vmkernel_ports", "esxcli", "network", "ip", "interface", "list") {
+		more[w["name"]] = w
+	}
+	var ports []measure.VMkernelPort
+	for _, i := range facts.Interfaces {
+		if i.Kind == nil || *i.Kind != "vmkernel" || !platform.Plain(i.Name) {
+			continue
+		}
+		p := measure.VMkernelPort{Device: i.Name, MTU: i.MTU, MAC: i.MAC, Addrs: i.Addrs}
+		if on, ok := i.Offloads["tcp-segmentation-offload"]; ok {
+			p.TSO = &on
+		}
+		if w := more[i.Name]; w != nil {
+			p.Network, p.Stack = said(w["portgroup"]), said(w["netstackinstance"])
+			if p.Network != nil {
+				p.PortGroup = r.portGroup(*p.Network)
+			}
+		}
+		tags := r.block("hosts.vmkernel_ports."+i.Name+".services", "esxcli", "network", "ip", "interface", "tag", "get", "-i", i.Name)
+		for _, tag := range strings.FieldsFunc(tags["tags"], func(c rune) bool { return c == ',' || c == ' ' }) {
+			p.Services = append(p.Services, service(tag))
+		}
+		ports = append(ports, p)
+	}
+	return ports
+}
+
+// service names a tag of a VMkernel port as the web service does.
+func service(tag string) string {
+	switch tag {
+	case "Management", "VMotion", "VSAN":
+		return strings.ToLower(tag)
+	}
+	return strings.ToLower(tag[:1]) + tag[1:]
+}
+
+// said points to a value that says something.
+func said(s string) *string {
+	if s = strings.TrimSpace(s); s == "" || s == "N/A" || s == "<none>" {
+		return nil
+	}
+	return &s
+}
+
+// each runs a function over numbers, a few at a time, and waits for all.
+func each(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for i := range n {
+		wg.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}
+
+// lines are those of an output.
+func lines(b []byte) []string {
+	return strings.Split(strings.TrimRight(string(bytes.ReplaceAll(b, []byte("\r"), nil)), "\n"), "\n")
+}

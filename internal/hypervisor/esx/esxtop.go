@@ -1,0 +1,151 @@
+package esx
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Bounds of what esxtop prints: a field of its heading, and columns.
+const (
+	mostField   = 512
+	mostColumns = 1 << 20
+	mostKept    = 20_000
+)
+
+// column is one that is kept: what it counts, of whom.
+type column struct {
+	object  string // "Group Cpu", "Vcpu", "Network Port", "Physical Cpu", "Group Memory"
+	of      string // between its parentheses: "44561:web1", "vSwitch0:33554439:69637:web1"
+	counter string // measure.Counter*
+	native  string // esxtop's name: "% Ready"
+	factor  float64
+}
+
+// wanted are the columns of esxtop -b that are kept, by object and counter, with
+// what each is in the vocabulary. The names are those of its perfmon format. What
+// else it says of ports is read more exactly, as counts (rounds.go).
+func wanted(object, counter string) (name string, factor float64) {
+	switch object + "\\" + counter {
+	case `Group Cpu\% Ready`, `Vcpu\% Ready`:
+		return measure.CounterReady, 1
+	case `Group Cpu\% CoStop`, `Vcpu\% CoStop`:
+		return measure.CounterCoStop, 1
+	case `Group Cpu\% Max Limited`, `Vcpu\% Max Limited`:
+		return measure.CounterLimited, 1
+	case `Group Cpu\% Used`, `Vcpu\% Used`:
+		return measure.CounterUsed, 1
+	case `Physical Cpu\% Util Time`:
+		return measure.CounterUsage, 1
+	case `Group Memory\Memctl MBytes`:
+		return measure.CounterBalloon, 1 << 20
+	case `Group Memory\Swapped MBytes`:
+		return measure.CounterSwapped, 1 << 20
+	case `Group Memory\Swap Read MBytes/sec`:
+		return measure.CounterSwapIn, 1 << 20
+	case `Network Port\% Outbound Packets Dropped`:
+		return measure.CounterTxDropPct, 1
+	case `Network Port\% Received Packets Dropped`, `Network Port\% Receive Packets Dropped`:
+		return measure.CounterRxDropPct, 1
+	}
+	return "", 0
+}
+
+// heading is a name of a column: \\HOST\OBJECT(INSTANCE)\COUNTER.
+var heading = regexp.MustCompile(`^\\\\[^\\]*\\([^\\(]+)\((.*)\)\\([^\\]+)$`)
+
+// top reads esxtop -b: a line of headings, then a line for each sample. Lines may
+// have megabytes; only the columns that are wanted are kept.
+type top struct {
+	in      *bufio.Reader
+	columns []column
+	at      map[int]int // of the columns of the output, which of those kept
+	total   int
+}
+
+// errTop is an output that is none of esxtop -b.
+var errTop = errors.New("it is no output of esxtop -b")
+
+// newTop reads the headings, and keeps the columns that keep takes.
+func newTop(in io.Reader, keep func(object, of string) bool) (*top, error) {
+	t := &top{in: bufio.NewReaderSize(in, 64<<10), at: map[int]int{}}
+	for n := 0; ; n++ {
+		text, last, err := t.field()
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 && !strings.HasPrefix(text, "(PDH-CSV") {
+			return nil, fmt.Errorf("%w: it begins with %.40q", errTop, text)
+		}
+		if m := heading.FindStringSubmatch(text); m != nil {
+			if name, factor := wanted(m[1], m[3]); name != "" && len(t.columns) < mostKept && keep(m[1], m[2]) {
+				t.at[n] = len(t.columns)
+				t.columns = append(t.columns, column{m[1], m[2], name, m[3], factor})
+			}
+		}
+		if n >= mostColumns {
+			return nil, fmt.Errorf("%w: more than %d columns", errTop, mostColumns)
+		}
+		if last {
+			t.total = n + 1
+			return t, nil
+		}
+	}
+}
+
+// next reads a sample: values by the columns that are kept, NaN where there is
+// none. A line that is not whole is none.
+func (t *top) next() ([]float64, error) {
+	values := make([]float64, len(t.columns))
+	for i := range values {
+		values[i] = math.NaN()
+	}
+	for n := 0; ; n++ {
+		text, last, err := t.field()
+		if err != nil {
+			return nil, err
+		}
+		if i, ok := t.at[n]; ok {
+			if v, err := strconv.ParseFloat(text, 64); err == nil && v >= 0 && !math.IsInf(v, 0) {
+				values[i] = v * t.columns[i].factor
+			}
+		}
+		if !last {
+			continue
+		}
+		if n+1 < t.total {
+			return nil, fmt.Errorf("%w: a line of %d columns, of %d", errTop, n+1, t.total)
+		}
+		return values, nil
+	}
+}
+
+// field reads up to a comma or the end of a line, without its quotes. A field
+// that is too long is cut.
+func (t *top) field() (text string, last bool, err error) {
+	var b []byte
+	quoted := false
+	for {
+		c, err := t.in.ReadByte()
+		if err != nil {
+			return "", false, err // also of a line that has no end: it may be cut
+		}
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '\n':
+			return string(b), true, nil
+		case c == ',' && !quoted:
+			return string(b), false, nil
+		case c != '\r' && len(b) < mostField:
+			b = append(b, c)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package esx
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/host/platform"
+)
+
+// Door is a TCP port of an ESXi host at which a program of ours can be reached.
+type Door struct {
+	Port    int
+	Ruleset string // rule set of the firewall that lets it pass; "": the firewall is off
+	From    int    // ports that the rule covers
+	To      int
+	Closed  bool // the rule set is disabled: it has to be enabled
+}
+
+// String is the rule for people: "gdbserver (TCP 1000-9999)".
+func (d Door) String() string {
+	if d.Ruleset == "" {
+		return "no rule: the firewall is off"
+	}
+	return fmt.Sprintf("%s (TCP %d-%d)", d.Ruleset, d.From, d.To)
+}
+
+// Enable is the command that lets the port pass, Disable the one that undoes it.
+func (d Door) Enable() string { return setRuleset(d.Ruleset, true) }
+
+// Disable is the command that undoes Enable.
+func (d Door) Disable() string { return setRuleset(d.Ruleset, false) }
+
+func setRuleset(name string, on bool) string {
+	return fmt.Sprintf("esxcli network firewall ruleset set -r %s -e %t", name, on)
+}
+
+// Walls are the outputs of the commands that tell of a host's firewall.
+type Walls struct {
+	State   string // esxcli network firewall get
+	Sets    string // esxcli network firewall ruleset list
+	Rules   string // esxcli network firewall ruleset rule list
+	Allowed string // esxcli network firewall ruleset allowedip list
+	Sockets string // esxcli network ip connection list
+}
+
+// A port is taken only of a rule that covers many: a rule of one port is of a
+// service, which may want it any time (vMotion 8000).
+const wideRule = 16
+
+// Doors finds where a program can be reached by a client: the best first, which
+// is one that is open already, and of these one beside the wanted port. Each rule
+// gives one port at which nothing listens. None is no error.
+func Doors(w Walls, client netip.Addr, wanted int) ([]Door, error) {
+	state, err := platform.Blocks(strings.NewReader(w.State))
+	if err != nil {
+		return nil, fmt.Errorf("esx: reading the firewall: %w", err)
+	}
+	taken := listening(w.Sockets)
+	on, known := yes(state[0]["enabled"])
+	if !known {
+		return nil, fmt.Errorf("esx: reading the firewall: it does not say whether it is enabled")
+	}
+	if !on || strings.EqualFold(state[0]["defaultaction"], "PASS") {
+		if port := freePort(wanted, 65535, wanted, taken); port > 0 {
+			return []Door{{Port: port}}, nil
+		}
+		return nil, nil
+	}
+	rules, err := platform.Table(strings.NewReader(w.Rules))
+	if err != nil {
+		return nil, fmt.Errorf("esx: reading the firewall's rules: %w", err)
+	}
+	enabled, allowed := rulesets(w.Sets), allowances(w.Allowed)
+	var doors []Door
+	for _, r := range rules {
+		d, ok := doorOf(r, wanted, taken)
+		open, listed := enabled[d.Ruleset]
+		if !ok || !listed || !allows(allowed[d.Ruleset], client) {
+			continue
+		}
+		d.Closed = !open
+		doors = append(doors, d)
+	}
+	slices.SortStableFunc(doors, func(a, b Door) int {
+		return cmp.Or(rank(a.Closed)-rank(b.Closed), far(a.Port, wanted)-far(b.Port, wanted), (a.To-a.From)-(b.To-b.From))
+	})
+	return slices.CompactFunc(doors, func(a, b Door) bool { return a == b }), nil
+}
+
+func rank(closed bool) int {
+	if closed {
+		return 1
+	}
+	return 0
+}
+
+func far(port, wanted int) int { return max(port-wanted, wanted-port) }
+
+// doorOf is what a rule lets in, if it is one of incoming TCP over many ports.
+func doorOf(r platform.Row, wanted int, taken map[int]bool) (Door, bool) {
+	from, err1 := strconv.Atoi(r["portbegin"])
+	to, err2 := strconv.Atoi(r["portend"])
+	d := Door{Ruleset: r["ruleset"], From: from, To: to}
+	narrow := to-from < wideRule && (from > wanted || to < wanted)
+	if err1 != nil || err2 != nil || from < 0 || to > 65535 || narrow || !platform.Plain(d.Ruleset) ||
+		!strings.EqualFold(r["direction"], "Inbound") || !strings.EqualFold(r["protocol"], "TCP") || !strings.EqualFold(r["porttype"], "Dst") {
+		return d, false
+	}
+	d.Port = freePort(max(from, 1024), to, wanted, taken)
+	return d, d.Port > 0
+}
+
+// freePort is the wanted one, else the first one of a range at which nothing
+// listens; 0: there is none.
+func freePort(from, to, wanted int, taken map[int]bool) int {
+	if from <= wanted && wanted <= to {
+		for port := wanted; port <= to; port++ {
+			if !taken[port] {
+				return port
+			}
+		}
+	}
+	for port := from; port <= to; port++ {
+		if !taken[port] {
+			return port
+		}
+	}
+	return 0
+}
+
+// listening are the ports that "esxcli network ip connection list" shows in
+// LISTEN. Without that list none is known, and who binds finds out.
+func listening(text string) map[int]bool {
+	taken := map[int]bool{}
+	rows, _ := platform.Table(strings.NewReader(text))
+	for _, r := range rows {
+		at := r["localaddress"]
+		if port, err := strconv.Atoi(at[strings.LastIndexByte(at, ':')+1:]); err == nil && strings.EqualFold(r["state"], "LISTEN") {
+			taken[port] = true
+		}
+	}
+	return taken
+}
+
+// rulesets tells of each whether it is enabled; those that cannot be switched
+// and are off are left out.
+func rulesets(text string) map[string]bool {
+	all := map[string]bool{}
+	rows, _ := platform.Table(strings.NewReader(text))
+	for _, r := range rows {
+		on, known := yes(r["enabled"])
+		fixed, said := yes(r["enabledisableconfigurable"]) // of ESXi 8
+		if known && (on || !said || fixed) {
+			all[r["name"]] = on
+		}
+	}
+	return all
+}
+
+// allowances are the addresses that each rule set lets in, as it lists them.
+func allowances(text string) map[string]string {
+	all := map[string]string{}
+	rows, _ := platform.Table(strings.NewReader(text))
+	for _, r := range rows {
+		if list := r["allowedipaddresses"]; list != "" {
+			all[r["ruleset"]] = all[r["ruleset"]] + " " + list
+		}
+	}
+	return all
+}
+
+// allows tells whether a list holds an address; one that says nothing holds all.
+func allows(list string, client netip.Addr) bool {
+	words := strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
+	return len(words) == 0 || slices.ContainsFunc(words, func(w string) bool {
+		if strings.EqualFold(w, "all") {
+			return true
+		}
+		if p, err := netip.ParsePrefix(w); err == nil {
+			return p.Contains(client)
+		}
+		a, err := netip.ParseAddr(w)
+		return err == nil && a == client
+	})
+}
+
+// yes reads a word of esxcli that says yes or no.
+func yes(word string) (on, known bool) {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "true", "yes", "up", "on", "enabled":
+		return true, true
+	case "false", "no", "down", "off", "disabled":
+		return false, true
+	}
+	return false, false
+}

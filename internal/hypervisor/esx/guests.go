@@ -1,0 +1,370 @@
+package esx
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"thru/internal/host/platform"
+	"thru/internal/measure"
+)
+
+// guest is a virtual machine with what its commands go by.
+type guest struct {
+	measure.Guest
+	file  string // of its configuration, below /vmfs/volumes
+	world string // that runs it; "": it does not run
+}
+
+// filesAtOnce is how many configurations one command prints: of a few kB each.
+const filesAtOnce = 40
+
+// guests lists the virtual machines that are registered, with what identifies
+// them: id, names, UUIDs, adapters, and of some that run their addresses.
+func (r *reading) guests() []guest {
+	list := readGuestList(r.ask("guests", "vim-cmd", "vmsvc/getallvms"))
+	if len(list) > mostGuests {
+		r.lacks("guests", fmt.Sprintf("%d more than the %d that are read", len(list)-mostGuests, mostGuests))
+		list = list[:mostGuests]
+	}
+	running := map[string]platform.Row{}
+	for _, w := range r.blocks("guests.power", "esxcli", "vm", "process", "list") {
+		running[short(w["configfile"])] = w
+	}
+	asked := 0
+	for i := range list {
+		g := &list[i]
+		g.Host, g.Power = hostID, ""
+		w := running[short(g.file)]
+		if w == nil {
+			w = byName(running, g)
+		}
+		if g.world = w["worldid"]; g.world != "" {
+			g.Power, g.UUID = "on", uuid(w["uuid"])
+			asked++
+		}
+	}
+	r.files(list)
+	r.addresses(list, asked)
+	return list
+}
+
+// byName finds a guest that runs where its file has another name: the folder of a
+// datastore has two, and the list of processes shows the other one.
+func byName(running map[string]platform.Row, g *guest) platform.Row {
+	end := g.file[strings.Index(g.file, "/")+1:]
+	for file, w := range running {
+		if _, rest, _ := strings.Cut(file, "/"); rest == end && w["displayname"] == g.Name {
+			return w
+		}
+	}
+	return nil
+}
+
+// short is the path of a file below /vmfs/volumes.
+func short(file string) string { return strings.TrimPrefix(file, "/vmfs/volumes/") }
+
+// listed is a line of "vim-cmd vmsvc/getallvms": Vmid, Name, [Datastore] File,
+// Guest OS, Version, Annotation; the rest of an annotation has lines of its own.
+var listed = regexp.MustCompile(`^(\d+)\s+(.*?)\s+\[([^\]]+)\] (.+?\.vmx)\s+(\S+)\s+(vmx-\d+)(\s|$)`)
+
+// readGuestList reads that list.
+func readGuestList(in io.Reader) []guest {
+	var list []guest
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		m := listed.FindStringSubmatch(s.Text())
+		if m == nil {
+			continue
+		}
+		g := guest{file: m[3] + "/" + m[4]}
+		g.ID, g.Name, g.OS, g.Hardware = m[1], m[2], said(m[5]), said(m[6])
+		list = append(list, g)
+	}
+	return list
+}
+
+// files reads the configurations of all guests, some with each command: grep
+// prefixes each line with its file.
+func (r *reading) files(list []guest) {
+	values := map[string]map[string]string{}
+	for rest := list; len(rest) > 0; {
+		some := rest[:min(len(rest), filesAtOnce)]
+		rest = rest[len(some):]
+		args := []string{"-H", "=", "--"}
+		for _, g := range some {
+			args = append(args, "/vmfs/volumes/"+g.file)
+		}
+		out, err := r.run.Run(r.ctx, "grep", args...)
+		if err != nil {
+			r.lacks("guests", "some configuration files: "+platform.Why(err))
+		}
+		readFiles(strings.NewReader(platform.Clean(string(out))), values)
+	}
+	for i := range list {
+		g := &list[i]
+		if v := values[g.file]; v != nil {
+			fill(&g.Guest, v)
+		} else {
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "configuration", Why: "its .vmx file could not be read"})
+		}
+	}
+}
+
+// readFiles reads lines "FILE:KEY = "VALUE"" of .vmx files, by file and key in
+// lower case.
+func readFiles(in io.Reader, values map[string]map[string]string) {
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		file, line, ok := strings.Cut(s.Text(), ".vmx:")
+		key, value, ok2 := strings.Cut(line, "=")
+		if !ok || !ok2 {
+			continue
+		}
+		file = short(file + ".vmx")
+		if values[file] == nil {
+			values[file] = map[string]string{}
+		}
+		values[file][strings.ToLower(strings.TrimSpace(key))] = unescape(strings.Trim(strings.TrimSpace(value), `"`))
+	}
+}
+
+// escaped is a character that a .vmx file writes as its number: |22 is a quote.
+var escaped = regexp.MustCompile(`\|[0-9A-Fa-f]{2}`)
+
+func unescape(text string) string {
+	return escaped.ReplaceAllStringFunc(text, func(e string) string {
+		n, _ := strconv.ParseUint(e[1:], 16, 8)
+		if n < 0x20 || n > 0x7e {
+			return " "
+		}
+		return string(rune(n))
+	})
+}
+
+// uuid is that of a .vmx file or of a list of processes, "56 4d ... -....", with hyphens.
+func uuid(text string) string {
+	hex := strings.ToLower(strings.NewReplacer(" ", "", "-", "").Replace(text))
+	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
+		return ""
+	}
+	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]
+}
+
+// fill takes what a .vmx file says of a guest.
+func fill(g *measure.Guest, v map[string]string) {
+	if id := uuid(v["uuid.bios"]); id != "" {
+		g.UUID = id
+	}
+	g.InstanceUUID = uuid(v["vc.uuid"])
+	g.CPUs, g.PerSocket = whole(v["numvcpus"]), whole(v["cpuid.corespersocket"])
+	if g.CPUs == nil {
+		g.CPUs = new(1) // the default of the file
+	}
+	g.Memory = amount(v["memsize"], 1<<20)
+	g.Firmware = said(v["firmware"])
+	if g.Firmware == nil {
+		g.Firmware = new("bios")
+	}
+	g.HotAddCPU = truth(v["vcpu.hotadd"])
+	if g.HotAddCPU == nil {
+		g.HotAddCPU = new(false)
+	}
+	g.Latency = said(v["sched.cpu.latencysensitivity"])
+	g.CPUShare = allocation(v, "sched.cpu", 1_000_000, "")
+	g.MemoryShare = allocation(v, "sched.mem", 1<<20, "size")
+	if a := v["sched.cpu.affinity"]; a != "" && a != "all" {
+		for _, w := range words(a) {
+			if n := whole(w); n != nil {
+				g.Affinity = append(g.Affinity, *n)
+			}
+		}
+	}
+	g.NICs = adapters(v)
+	for key, value := range v {
+		if bears(key) {
+			if g.Advanced == nil {
+				g.Advanced = map[string]string{}
+			}
+			g.Advanced[key] = value
+		}
+	}
+}
+
+// bears tells of a setting that bears on a guest's traffic.
+func bears(key string) bool {
+	return slices.ContainsFunc([]string{".ctxperdev", ".pnicfeatures", ".coalescingscheme", ".coalescingparams", ".udprss", ".rss", ".emurxmode"},
+		func(end string) bool { return strings.HasPrefix(key, "ethernet") && strings.HasSuffix(key, end) }) ||
+		slices.Contains([]string{"numa.nodeaffinity", "numa.autosize", "sched.cpu.htsharing", "monitor.suspend_on_triplefault"}, key)
+}
+
+// allocation reads sched.cpu.* (MHz) or sched.mem.* (MB).
+func allocation(v map[string]string, of string, unit int64, minimum string) *measure.Allocation {
+	a := &measure.Allocation{Reserved: amount(v[of+".min"+minimum], unit)}
+	if a.Reserved == nil && v[of+".min"] != "" {
+		a.Reserved = amount(v[of+".min"], unit)
+	}
+	a.Limit = amount(v[of+".max"], unit) // none where it is absent or "unlimited"
+	a.Limited = new(a.Limit != nil)
+	switch shares := v[of+".shares"]; shares {
+	case "":
+	case "low", "normal", "high":
+		a.Level = &shares
+	default:
+		if a.Shares = amount(shares, 1); a.Shares != nil {
+			a.Level = new("custom")
+		}
+	}
+	return a
+}
+
+// adapters are the guest's "ethernetN." of its file, in their order.
+func adapters(v map[string]string) []measure.GuestNIC {
+	var numbers []int
+	for key := range v {
+		rest, ok := strings.CutPrefix(key, "ethernet")
+		number, field, _ := strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(number); ok && err == nil && field == "present" && n >= 0 && n < 32 {
+			numbers = append(numbers, n)
+		}
+	}
+	sort.Ints(numbers)
+	var nics []measure.GuestNIC
+	for _, n := range numbers {
+		of := fmt.Sprintf("ethernet%d.", n)
+		if on, _ := yes(v[of+"present"]); !on {
+			continue
+		}
+		nic := measure.GuestNIC{Name: fmt.Sprintf("Network adapter %d", n+1), Model: said(v[of+"virtualdev"]), Network: said(v[of+"networkname"])}
+		for _, key := range []string{"address", "generatedaddress"} {
+			if mac := strings.ToLower(v[of+key]); mac != "" && nic.MAC == nil {
+				nic.MAC = &mac
+			}
+		}
+		if nic.AtStart = truth(v[of+"startconnected"]); nic.AtStart == nil {
+			nic.AtStart = new(true)
+		}
+		if nic.Model == nil {
+			nic.Model = new("pcnet32") // the default of the file: vlance
+		}
+		if nic.Network != nil {
+			nic.PortGroup = groupID(*nic.Network)
+		}
+		nics = append(nics, nic)
+	}
+	return nics
+}
+
+// addresses asks for the ports of guests that run: addresses, and the uplink that
+// carries each now.
+func (r *reading) addresses(list []guest, running int) {
+	if running > mostAsked {
+		r.lacks("guests.nics.port", fmt.Sprintf("of %d guests that run only %d were asked", running, mostAsked))
+	}
+	var some []*guest
+	for i := range list {
+		if list[i].world != "" && len(some) < mostAsked && platform.Plain(list[i].world) {
+			some = append(some, &list[i])
+		}
+	}
+	each(len(some), func(i int) {
+		g := some[i]
+		for _, w := range r.blocks("guests.nics.port", "esxcli", "network", "vm", "port", "list", "-w", g.world) {
+			if w["portid"] != "" {
+				port(g, w)
+			}
+		}
+	})
+}
+
+// port takes a block of "network vm port list" to the adapter of its MAC.
+func port(g *guest, w platform.Row) {
+	mac := strings.ToLower(w["macaddress"])
+	n := slices.IndexFunc(g.NICs, func(x measure.GuestNIC) bool { return x.MAC != nil && *x.MAC == mac })
+	if n < 0 {
+		g.NICs = append(g.NICs, measure.GuestNIC{Name: "port " + w["portid"], MAC: said(mac)})
+		n = len(g.NICs) - 1
+	}
+	x := &g.NICs[n]
+	x.Connected, x.Key, x.Switch = new(true), w["portid"], switchID(w["vswitch"])
+	if x.Port = said(w["portid"]); said(w["dvportid"]) != nil {
+		x.Port = said(w["dvportid"])
+	}
+	if name := said(w["portgroup"]); name != nil {
+		x.Network, x.PortGroup = name, groupID(*name)
+	}
+	if up := said(w["teamuplink"]); up != nil && *up != "void" { // void: it is pinned to none
+		x.Uplink = up
+	}
+	if a := w["ipaddress"]; a != "" && a != "0.0.0.0" {
+		x.Addrs = append(x.Addrs, a)
+		g.Addrs = append(g.Addrs, a)
+	}
+}
+
+// detail adds what is asked for a guest by itself: its power where it does not
+// run, and what its tools say where it does.
+func (r *reading) detail(g *guest) {
+	for i := range g.NICs {
+		x := &g.NICs[i]
+		if r.PortGroup(x.PortGroup) == nil { // of a distributed switch, which only vCenter names
+			x.PortGroup = ""
+		}
+		if p := r.PortGroup(x.PortGroup); p != nil {
+			x.VLAN = p.VLAN
+		}
+	}
+	if g.world == "" {
+		out := strings.ToLower(readAll(r.ask("guests.power", "vim-cmd", "vmsvc/power.getstate", g.ID)))
+		switch {
+		case strings.Contains(out, "suspended"):
+			g.Power = "suspended"
+		case strings.Contains(out, "powered off"):
+			g.Power = "off"
+		}
+		return
+	}
+	v := readTree(r.ask("guests.tools", "vim-cmd", "vmsvc/get.guest", g.ID))
+	g.OSRuns, g.Hostname = said(v["guestFullName"]), said(v["hostName"])
+	if len(v) > 0 {
+		g.Tools = &measure.GuestTools{Version: said(v["toolsVersion"]), Running: new(v["toolsRunningStatus"] == "guestToolsRunning")}
+		if s := map[string]string{"guestToolsCurrent": "current", "guestToolsNeedUpgrade": "old", "guestToolsNotInstalled": "not installed", "guestToolsUnmanaged": "unmanaged"}[v["toolsVersionStatus"]]; s != "" {
+			g.Tools.Status = &s
+		}
+	}
+	if a := v["ipAddress"]; a != "" && !slices.Contains(g.Addrs, a) {
+		g.Addrs = append(g.Addrs, a)
+	}
+}
+
+func readAll(in io.Reader) string {
+	b, _ := io.ReadAll(in)
+	return string(b)
+}
+
+// readTree reads the outermost values of a tree of vim-cmd: lines "   NAME = VALUE,".
+func readTree(in io.Reader) map[string]string {
+	v := map[string]string{}
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		line := s.Text()
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		key, value, ok := strings.Cut(strings.TrimSpace(line), " = ")
+		if !ok || indent > 4 || strings.HasSuffix(value, "{") || strings.HasSuffix(value, "[") {
+			continue
+		}
+		value = strings.Trim(strings.TrimSuffix(strings.TrimSpace(value), ","), `"`)
+		if _, twice := v[key]; !twice && value != "<unset>" && value != "(null)" {
+			v[key] = value
+		}
+	}
+	return v
+}

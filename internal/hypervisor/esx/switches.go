@@ -1,0 +1,157 @@
+package esx
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"thru/internal/host/platform"
+	"thru/internal/measure"
+)
+
+// mostNets bounds virtual switches and port groups that are asked for their policies.
+const mostNets = 64
+
+// switches reads the virtual switches of the host with their port groups.
+func (r *reading) switches() {
+	for _, w := range r.blocks("switches", "esxcli", "network", "vswitch", "standard", "list") {
+		if s := switchOf(w, "standard"); s != nil {
+			r.Switches = append(r.Switches, *s)
+		}
+	}
+	each(min(len(r.Switches), mostNets), func(i int) { r.policies(&r.Switches[i]) })
+	for _, w := range r.blocks("switches", "esxcli", "network", "vswitch", "dvs", "vmware", "list") {
+		if s := switchOf(w, "distributed"); s != nil {
+			s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "port_groups", Why: "a host does not name those of a distributed switch: vCenter does"})
+			r.Switches = append(r.Switches, *s)
+		}
+	}
+	for _, w := range r.table("port_groups", "esxcli", "network", "vswitch", "standard", "portgroup", "list") {
+		name := strings.TrimSpace(w["name"])
+		if name == "" {
+			continue
+		}
+		r.PortGroups = append(r.PortGroups, measure.SwitchPortGroup{ID: groupID(name), Name: name, Switch: switchID(w["virtualswitch"]), Host: hostID, VLAN: vlan(w["vlanid"])})
+	}
+	each(min(len(r.PortGroups), mostNets), func(i int) { r.groupPolicies(&r.PortGroups[i]) })
+}
+
+func switchID(name string) string { return "switch " + name }
+func groupID(name string) string  { return "port group " + name }
+
+// portGroup is the id of the port group of a name; "" where there is none.
+func (r *reading) portGroup(name string) string {
+	if g := (&r.Inventory).PortGroup(groupID(name)); g != nil {
+		return g.ID
+	}
+	return ""
+}
+
+// switchOf is a block of a list of switches.
+func switchOf(w platform.Row, kind string) *measure.VirtualSwitch {
+	name := w["name"]
+	if name == "" || w["mtu"] == "" && w["uplinks"] == "" {
+		return nil // a part of the block before
+	}
+	s := &measure.VirtualSwitch{ID: switchID(name), Name: name, Kind: kind, MTU: whole(w["mtu"]), Ports: whole(w["configuredports"]), Version: said(w["version"])}
+	if s.Host = hostID; kind == "distributed" {
+		s.Host, s.Hosts = "", []string{hostID}
+	}
+	for _, nic := range words(w["uplinks"]) {
+		s.Uplinks = append(s.Uplinks, measure.Uplink{Host: hostID, NIC: nic})
+	}
+	return s
+}
+
+// vlan is a number of ESXi: 4095 passes all tags to the guest.
+func vlan(id string) *string {
+	if id == "4095" {
+		return new("trunk 0-4094")
+	}
+	return said(id)
+}
+
+// policies reads what a virtual switch does with all of its ports.
+func (r *reading) policies(s *measure.VirtualSwitch) {
+	ask := func(what string) platform.Row {
+		return r.block("switches."+s.Name+"."+what, "esxcli", "network", "vswitch", "standard", "policy", what, "get", "-v", s.Name)
+	}
+	s.Teaming, s.ShapeOut, s.Security = teaming(ask("failover")), shaping(ask("shaping")), security(ask("security"))
+}
+
+// groupPolicies reads those that hold for a port group: its own, or the switch's.
+func (r *reading) groupPolicies(p *measure.SwitchPortGroup) {
+	ask := func(what string) platform.Row {
+		return r.block("port_groups."+p.Name+"."+what, "esxcli", "network", "vswitch", "standard", "portgroup", "policy", what, "get", "-p", p.Name)
+	}
+	p.Teaming, p.ShapeOut, p.Security = teaming(ask("failover")), shaping(ask("shaping")), security(ask("security"))
+}
+
+// teaming reads "policy failover get".
+func teaming(w platform.Row) *measure.Teaming {
+	if w["loadbalancing"] == "" {
+		return nil
+	}
+	name := map[string]string{"srcport": "originating port", "iphash": "ip hash", "mac": "mac hash", "explicit": "explicit"}[w["loadbalancing"]]
+	if name == "" {
+		name = w["loadbalancing"]
+	}
+	return &measure.Teaming{Policy: name, Active: words(w["activeadapters"]), Standby: words(w["standbyadapters"])}
+}
+
+// shaping reads "policy shaping get": Kb/s of 1000, KB of 1024, -1 where it is off.
+func shaping(w platform.Row) *measure.Shaping {
+	on, known := yes(w["enabled"])
+	if !known {
+		return nil
+	}
+	s := &measure.Shaping{Enabled: &on}
+	if on {
+		s.AverageBps, s.PeakBps, s.Burst = amount(w["averagebandwidth"], 1000), amount(w["peakbandwidth"], 1000), amount(w["burstsize"], 1024)
+	}
+	return s
+}
+
+// security reads "policy security get".
+func security(w platform.Row) *measure.PortSecurity {
+	s := &measure.PortSecurity{Promiscuous: truth(w["allowpromiscuous"]), Forged: truth(w["allowforgedtransmits"]), MACChanges: truth(w["allowmacaddresschange"])}
+	if s.Promiscuous == nil && s.Forged == nil && s.MACChanges == nil {
+		return nil
+	}
+	return s
+}
+
+// amount reads "102400 Kbps": the number before the unit.
+func amount(text string, unit int64) *int64 {
+	f := strings.Fields(text)
+	if len(f) == 0 {
+		return nil
+	}
+	n, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return nil
+	}
+	return new(n * unit)
+}
+
+// whole reads a number that is not negative.
+func whole(text string) *int {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+	if err != nil || n < 0 {
+		return nil
+	}
+	return new(int(n))
+}
+
+// truth points to yes or no.
+func truth(text string) *bool {
+	if on, known := yes(text); known {
+		return &on
+	}
+	return nil
+}
+
+// words are the parts of a list with commas.
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
+}

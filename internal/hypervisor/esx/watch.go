@@ -1,0 +1,322 @@
+package esx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/host/platform"
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+)
+
+// How often counters are read, and how many samples esxtop takes at most: it ends
+// by itself after an hour, should nobody be left to end it.
+const (
+	every    = 5 * time.Second
+	mostTops = 720
+)
+
+// watch reads counters until it is ended. It implements hypervisor.Watch.
+type watch struct {
+	host   *Host
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+	portOf map[string]string // port: id of its guest
+	byName map[string]*guest // guests whose groups esxtop shows
+	nics   []string          // of the host
+	wholly bool              // the host itself is watched
+
+	asking sync.Mutex // one round at a time
+	last   round
+
+	mu     sync.Mutex
+	series map[[3]string]*measure.Series
+	lacks  []measure.NotChecked
+	tops   chan time.Time // of each sample of esxtop; closed when there are no more
+}
+
+// Watch begins to read counters.
+func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
+	w := &watch{host: h, portOf: map[string]string{}, byName: map[string]*guest{}, series: map[[3]string]*measure.Series{}, tops: make(chan time.Time, mostTops)}
+	guests, err := h.guestsKnown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.choose(ids, guests)
+	if w.wholly {
+		r := &reading{Host: h, ctx: ctx}
+		for _, n := range r.table("counters."+hostID, "esxcli", "network", "nic", "list") {
+			if platform.Plain(n["name"]) {
+				w.nics = append(w.nics, n["name"])
+			}
+		}
+		w.lacks = append(w.lacks, r.NotChecked...)
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w.stop = cancel
+	w.tick(ctx)
+	w.ended.Go(func() { w.ticks(run) })
+	w.ended.Go(func() { w.top(run) })
+	return w, nil
+}
+
+// guestsKnown are those of the last inventory, or are read now.
+func (h *Host) guestsKnown(ctx context.Context) ([]guest, error) {
+	h.mu.Lock()
+	known := h.known
+	h.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	r := &reading{Host: h, ctx: ctx}
+	known = r.guests()
+	if len(known) == 0 && len(r.NotChecked) > 0 {
+		return nil, fmt.Errorf("esx: looking for the guests of %s: %s", h.name, r.NotChecked[0].Why)
+	}
+	h.keep(known)
+	return known, ctx.Err()
+}
+
+// choose notes what is watched, and says which ids are not known.
+func (w *watch) choose(ids []string, guests []guest) {
+	for _, id := range ids {
+		i := slices.IndexFunc(guests, func(g guest) bool { return g.ID == id })
+		switch {
+		case id == hostID:
+			w.wholly = true
+		case i < 0:
+			w.lack("counters."+id, "nothing of that id is at "+w.host.name)
+		case guests[i].world == "":
+			w.lack("counters."+id, "it did not run")
+		default:
+			g := &guests[i]
+			w.byName[g.Name] = g
+			for _, n := range g.NICs {
+				if platform.Plain(n.Key) {
+					w.portOf[n.Key] = id
+				}
+			}
+		}
+	}
+}
+
+func (w *watch) lack(fact, why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := (measure.NotChecked{Fact: fact, Why: why}); !slices.Contains(w.lacks, n) {
+		w.lacks = append(w.lacks, n)
+	}
+}
+
+func (w *watch) ports() []string { return slices.Sorted(maps.Keys(w.portOf)) }
+
+// ticks reads the counters of ports and NICs every few seconds.
+func (w *watch) ticks(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.tick(ctx)
+		}
+	}
+}
+
+// tick reads them once.
+func (w *watch) tick(ctx context.Context) {
+	if len(w.portOf)+len(w.nics) == 0 {
+		return
+	}
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	now, err := w.ask(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		w.lack("counters of ports and NICs", platform.Why(err))
+		return
+	case len(now.values) == 0:
+		w.lack("counters of ports and NICs", "neither vsish nor esxcli tells them")
+	}
+	if w.last.values != nil {
+		w.between(w.last, now)
+	}
+	w.last = now
+}
+
+// add adds a value to its series.
+func (w *watch) add(id, instance, counter, native string, span time.Duration, x measure.Reading) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := [3]string{id, instance, counter}
+	s := w.series[key]
+	if s == nil {
+		s = &measure.Series{Of: id, Instance: instance, Counter: counter, Native: native}
+		w.series[key] = s
+	}
+	s.Samples = append(s.Samples, x)
+	n := int64(len(s.Samples))
+	s.EveryNs += (span.Nanoseconds() - s.EveryNs) / n // the mean
+}
+
+// top reads esxtop for as long as it is watched. Its first sample is of the time
+// since the host was started.
+func (w *watch) top(ctx context.Context) {
+	defer close(w.tops)
+	if len(w.byName) == 0 && !w.wholly {
+		return
+	}
+	run, ok := w.host.run.(platform.Streamer)
+	if !ok {
+		w.lack("counters of esxtop", "this connection runs no command for longer")
+		return
+	}
+	out, err := run.Stream(ctx, "esxtop", "-b", "-d", strconv.Itoa(int(every/time.Second)), "-n", strconv.Itoa(mostTops))
+	if err == nil {
+		err = w.samples(out)
+		err = errors.Join(out.Close(), err)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.lack("counters of esxtop", platform.Why(err))
+	}
+}
+
+// samples reads what esxtop prints.
+func (w *watch) samples(out io.Reader) error {
+	t, err := newTop(out, func(object, of string) bool { _, _, _, ok := w.instance(object, of); return ok })
+	if err != nil {
+		return err
+	}
+	var before time.Time
+	for n := 0; ; n++ {
+		values, err := t.next()
+		if errors.Is(err, io.EOF) && n > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if n > 0 {
+			w.sample(t, values, now, now.Sub(before))
+			w.tops <- now // there is room for all that it prints
+		}
+		before = now
+	}
+}
+
+// sample adds the values of one line.
+func (w *watch) sample(t *top, values []float64, now time.Time, span time.Duration) {
+	for i, v := range values {
+		c := t.columns[i]
+		id, instance, share, ok := w.instance(c.object, c.of)
+		if !ok || math.IsNaN(v) {
+			continue
+		}
+		name := c.counter
+		switch {
+		case id == hostID && (c.object == "Group Cpu" || c.object == "Vcpu"): // of threads there is one counter
+			if name != measure.CounterUsed {
+				continue
+			}
+			name = measure.CounterThread
+		case name == measure.CounterUsed:
+			share = 1 // of a guest the sum
+		}
+		w.add(id, instance, name, c.native, span, measure.Reading{EndedAt: now, Value: v / share})
+	}
+}
+
+// vcpu is a world that runs a virtual CPU, as esxtop names it.
+var vcpu = regexp.MustCompile(`^\d+:vmx-vcpu-(\d+)(:|$)`)
+
+// moves is a world of the VMkernel that moves packets.
+var moves = regexp.MustCompile(`(?i)(networld|pollworld|netpoll|vmnic\d+-)`)
+
+// instance says what a column of esxtop is of: a guest or the host, a part of it,
+// and by how many CPUs its percentages are the sum.
+func (w *watch) instance(object, of string) (id, instance string, share float64, ok bool) {
+	_, name, _ := strings.Cut(of, ":")
+	switch object {
+	case "Physical Cpu":
+		if of == "_Total" {
+			of = ""
+		}
+		return hostID, of, 1, w.wholly
+	case "Network Port":
+		p := strings.Split(of, ":")
+		if len(p) < 3 {
+			return "", "", 1, false
+		}
+		if guest := w.portOf[p[1]]; guest != "" {
+			return guest, p[1], 1, true
+		}
+		nic := p[len(p)-1]
+		return hostID, nic, 1, w.wholly && slices.Contains(w.nics, nic)
+	case "Group Cpu", "Group Memory":
+		if g := w.byName[name]; g != nil {
+			cpus := 1.0
+			if object == "Group Cpu" && g.CPUs != nil {
+				cpus = float64(max(*g.CPUs, 1))
+			}
+			return g.ID, "", cpus, true
+		}
+		return hostID, name, 1, w.wholly && object == "Group Cpu" && moves.MatchString(name)
+	case "Vcpu":
+		for n, g := range w.byName {
+			if rest, mine := strings.CutPrefix(name, n+":"); mine {
+				if m := vcpu.FindStringSubmatch(rest); m != nil {
+					return g.ID, m[1], 1, true
+				}
+			}
+		}
+		return hostID, name, 1, w.wholly && moves.MatchString(name)
+	}
+	return "", "", 1, false
+}
+
+// End returns what was counted until now.
+func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
+	now := time.Now()
+	w.tick(ctx)
+	w.awaitTop(ctx, now)
+	w.stop()
+	w.ended.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []measure.Series
+	for _, key := range slices.SortedFunc(maps.Keys(w.series), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
+		all = append(all, *w.series[key])
+	}
+	if len(all) == 0 && len(w.lacks) == 0 {
+		w.lacks = append(w.lacks, measure.NotChecked{Fact: "counters", Why: fmt.Sprintf("two readings take %v, and it was over before", every)})
+	}
+	return all, w.lacks
+}
+
+// awaitTop waits for the sample of esxtop that reaches until now.
+func (w *watch) awaitTop(ctx context.Context, now time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case at, more := <-w.tops:
+			if !more || !at.Before(now) {
+				return
+			}
+		}
+	}
+}

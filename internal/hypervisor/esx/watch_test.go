@@ -1,0 +1,242 @@
+package esx
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// moving is a host whose counters rise: each reading is 5 s after the one before,
+// as far as its counters tell.
+type moving struct {
+	sample
+	rounds atomic.Int64
+	top    func(w io.Writer) // what esxtop prints; nil: it cannot be run
+	mute   bool              // ports and NICs cannot be read
+}
+
+// Run adds the script of counters to what the sample has. The format of its parts:
+// vsish as VMware's KB articles print it (1010071, 2039495), esxcli's reference.
+func (m *moving) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	if name != "/bin/sh" {
+		return m.sample.Run(ctx, name, args...)
+	}
+	if m.mute {
+		return nil, nil
+	}
+	n := m.rounds.Add(1)
+	return fmt.Appendf(nil, `== clientStats 67108878
+port client stats {
+   pktsTxOK:%d
+   bytesTxOK:%d
+   droppedTx:0
+   pktsRxOK:%d
+   bytesRxOK:%d
+   droppedRx:%d
+}
+== rxSummary 67108878
+stats of a vmxnet3 vNIC rx queue {
+   running out of buffers:%d
+   1st ring size:512
+   # of times the 1st ring is full:%d
+}
+== nic vmnic0
+NIC statistics for vmnic0
+   Packets received: %d
+   Bytes received: %d
+   Receive packets dropped: %d
+   Total receive errors: 0
+   Receive FIFO errors: 3
+== queues vmnic0
+device {
+   -- General Statistics:
+   rx_queue_0_packets: %d
+   rxq1_pkts: 7
+   Rx Packets:1
+}
+`, n*1000, n*1_000_000, n*500, n*2_500_000, n*10, n*4, n*3, n*5000, n*5_000_000, n*2, n*2500), nil
+}
+
+func (m *moving) Stream(ctx context.Context, name string, args ...string) (io.ReadCloser, error) {
+	if m.top == nil {
+		return nil, fmt.Errorf("running %s: refused", name)
+	}
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { w.Close() })
+	done := make(chan struct{})
+	go func() { m.top(w); w.Close(); close(done) }()
+	return program{r, done}, nil
+}
+
+// program is one whose output is read; Close returns when it has ended.
+type program struct {
+	*io.PipeReader
+	done chan struct{}
+}
+
+func (p program) Close() error {
+	p.PipeReader.Close()
+	<-p.done
+	return nil
+}
+
+// topHeading is a part of the columns of esxtop -b of a host with two guests.
+const topHeading = `"(PDH-CSV 4.0) (UTC)(0)","\\esx1.example\Memory\Memory Overcommit (1 Minute Avg)","\\esx1.example\Physical Cpu(_Total)\% Util Time","\\esx1.example\Physical Cpu(0)\% Util Time",` +
+	`"\\esx1.example\Group Cpu(44561:web 1)\% Used","\\esx1.example\Group Cpu(44561:web 1)\% Ready","\\esx1.example\Group Cpu(44561:web 1)\% CoStop","\\esx1.example\Group Cpu(44561:web 1)\% Max Limited",` +
+	`"\\esx1.example\Vcpu(44561:web 1:1051275:vmx-vcpu-0:web 1)\% Ready","\\esx1.example\Group Cpu(99:NetWorld-VM-1051275)\% Used","\\esx1.example\Group Cpu(99:NetWorld-VM-1051275)\% Ready","\\esx1.example\Group Cpu(7:db)\% Ready",` +
+	`"\\esx1.example\Group Memory(44561:web 1)\Memctl MBytes","\\esx1.example\Network Port(vSwitch0:67108878:1051275:web 1)\% Outbound Packets Dropped","\\esx1.example\Network Port(vSwitch0:67108878:1051275:web 1)\% Received Packets Dropped"` + "\n"
+
+// topLines prints a sample every 5 s.
+func topLines(w io.Writer) {
+	io.WriteString(w, topHeading)
+	for n := 0; ; n++ {
+		line := fmt.Sprintf(`"11/23/2026 03:00:%02d","1.0","50.0","75.0","210.5","40.0","8.0","4.0","12.5","88.0","1.0","99.0","16.0","0.5","2.5"`+"\n", n%60)
+		if n == 0 {
+			line = strings.ReplaceAll(line, "40.0", "99999.0") // since the host was started
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return
+		}
+		time.Sleep(every)
+	}
+}
+
+func seriesOf(all []measure.Series, of, instance, counter string) *measure.Series {
+	for i, s := range all {
+		if s.Of == of && s.Instance == instance && s.Counter == counter {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(&moving{sample: load(t, "esxi-8"), top: topLines}, "esx1")
+		w, err := h.Watch(t.Context(), []string{"1", "9", "ha-host", "nobody"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		time.Sleep(11 * time.Second)
+		all, lacks := w.End(t.Context())
+		for _, want := range []struct {
+			of, instance, counter, native string
+			value                         float64
+		}{
+			{"1", "67108878", measure.CounterTxPps, "pktsTxOK", 200},
+			{"1", "67108878", measure.CounterRxBps, "bytesRxOK", 4e6},
+			{"1", "67108878", measure.CounterRxDropped, "droppedRx", 10},
+			{"1", "67108878", measure.CounterNoBuffer, "running out of buffers", 4},
+			{"1", "67108878", measure.CounterRingFull, "# of times the 1st ring is full", 3},
+			{"1", "67108878", measure.CounterTxDropPct, "% Outbound Packets Dropped", 0.5},
+			{"1", "67108878", measure.CounterRxDropPct, "% Received Packets Dropped", 2.5},
+			{"1", "", measure.CounterReady, "% Ready", 10},
+			{"1", "", measure.CounterCoStop, "% CoStop", 2},
+			{"1", "", measure.CounterUsed, "% Used", 210.5},
+			{"1", "", measure.CounterBalloon, "Memctl MBytes", 16 << 20},
+			{"1", "0", measure.CounterReady, "% Ready", 12.5},
+			{"ha-host", "", measure.CounterUsage, "% Util Time", 50},
+			{"ha-host", "0", measure.CounterUsage, "% Util Time", 75},
+			{"ha-host", "NetWorld-VM-1051275", measure.CounterThread, "% Used", 88},
+			{"ha-host", "vmnic0", measure.CounterRxPps, "Packets received", 1000},
+			{"ha-host", "vmnic0", measure.CounterRxDropped, "Receive packets dropped", 2},
+			{"ha-host", "vmnic0:0", measure.CounterQueueRx, "rx_queue_0_packets", 500},
+		} {
+			s := seriesOf(all, want.of, want.instance, want.counter)
+			if s == nil || len(s.Samples) < 2 || s.Samples[0].Value != want.value || s.Native != want.native {
+				t.Errorf("%+v: %+v", want, s)
+				continue
+			}
+			if !s.Samples[0].EndedAt.Equal(begin.Add(every)) {
+				t.Errorf("%s of %s: the first sample ended after %v", want.counter, want.of, s.Samples[0].EndedAt.Sub(begin))
+			}
+		}
+		if top := seriesOf(all, "1", "", measure.CounterReady); top == nil || len(top.Samples) != 3 || top.EveryNs != every.Nanoseconds() {
+			t.Errorf("esxtop was not waited for until a sample reached the end: %+v", top)
+		}
+		if s := seriesOf(all, "7", "", measure.CounterReady); s != nil {
+			t.Errorf("db is not watched: %+v", s)
+		}
+		said := values(t, lacks)
+		for _, want := range []string{`"fact":"counters.9","why":"it did not run"`, `"fact":"counters.nobody"`} {
+			if !strings.Contains(said, want) {
+				t.Errorf("nothing of %s in %s", want, said)
+			}
+		}
+	})
+}
+
+// What cannot be read is said, and the rest is there.
+func TestWatchLacks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		host *moving
+		want string
+		some bool
+	}{
+		"no esxtop":       {&moving{}, `"fact":"counters of esxtop","why":"running esxtop: refused"`, true},
+		"another esxtop":  {&moving{top: func(w io.Writer) { io.WriteString(w, "usage: esxtop\n") }}, `it is no output of esxtop -b`, true},
+		"no vsish":        {&moving{mute: true, top: topLines}, "neither vsish nor esxcli tells them", true},
+		"nothing of both": {&moving{mute: true}, "neither vsish nor esxcli tells them", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tt.host.sample = load(t, "esxi-8")
+				w, err := New(tt.host, "esx1").Watch(t.Context(), []string{"1"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(7 * time.Second)
+				all, lacks := w.End(t.Context())
+				if said := values(t, lacks); !strings.Contains(said, tt.want) || (len(all) > 0) != tt.some {
+					t.Errorf("%d series, %s", len(all), said)
+				}
+			})
+		})
+	}
+}
+
+// A test that is over before two readings has no counters, and says so.
+func TestWatchIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(&moving{sample: load(t, "esxi-8"), top: topLines, mute: false}, "esx1").Watch(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, lacks := w.End(t.Context())
+		if len(all) > 0 || !strings.Contains(values(t, lacks), "two readings take 5s") {
+			t.Errorf("%d series, %s", len(all), values(t, lacks))
+		}
+	})
+}
+
+// Lines of megabytes are read without being kept, and a cut one is none.
+func TestTopIsBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`"(PDH-CSV 4.0) (UTC)(0)"`)
+	for n := range 50_000 {
+		fmt.Fprintf(&b, `,"\\esx1\Group Cpu(%d:guest%d)\%% Ready"`, n, n)
+	}
+	b.WriteString("\n\"now\"")
+	for n := range 50_000 {
+		fmt.Fprintf(&b, `,"%d.5"`, n)
+	}
+	b.WriteString("\n\"then\",\"1\"")
+	top, err := newTop(strings.NewReader(b.String()), func(_, of string) bool { return of == "777:guest777" })
+	if err != nil || len(top.columns) != 1 {
+		t.Fatalf("%v, %d columns", err, len(top.columns))
+	}
+	if v, err := top.next(); err != nil || v[0] != 777.5 {
+		t.Errorf("%v, %v", v, err)
+	}
+	if v, err := top.next(); err == nil {
+		t.Errorf("half a line gives %v", v)
+	}
+}

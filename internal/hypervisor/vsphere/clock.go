@@ -1,0 +1,107 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/measure"
+)
+
+// clockNoted is by how much a clock may differ before it is worth a word.
+const clockNoted = time.Second
+
+// clock is how another machine's clock stands to ours.
+type clock struct {
+	ahead time.Duration // of ours
+	bound time.Duration // that the figure may be wrong by
+}
+
+// readClock asks a clock twice and takes the answer that came sooner: what
+// was told lies somewhere between question and answer.
+func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, error) {
+	var best clock
+	for i := range 2 {
+		sent := now()
+		told, err := ask()
+		if err != nil {
+			return clock{}, err
+		}
+		half := now().Sub(sent) / 2
+		c := clock{ahead: told.Sub(sent.Add(half)), bound: half}
+		if told.Nanosecond() == 0 { // told in whole seconds, cut off
+			c.ahead, c.bound = c.ahead+time.Second/2, c.bound+time.Second/2
+		}
+		if i == 0 || c.bound < best.bound {
+			best = c
+		}
+	}
+	return best, nil
+}
+
+// sourceClock reads the clock of the vCenter or ESXi host that is connected.
+func (c *Client) sourceClock(ctx context.Context, now func() time.Time) (clock, error) {
+	return readClock(now, func() (at time.Time, err error) {
+		err = c.again(ctx, func(vc *vim25.Client) error {
+			told, err := methods.GetCurrentTime(ctx, vc)
+			if err == nil {
+				at = *told
+			}
+			return err
+		})
+		return at, err
+	})
+}
+
+// hostClock reads the clock of an ESXi host, by its HostDateTimeSystem.
+func (c *Client) hostClock(ctx context.Context, system types.ManagedObjectReference, now func() time.Time) (clock, error) {
+	return readClock(now, func() (at time.Time, err error) {
+		err = c.again(ctx, func(vc *vim25.Client) error {
+			res, err := methods.QueryDateTime(ctx, vc, &types.QueryDateTime{This: system})
+			if err == nil {
+				at = res.Returnval
+			}
+			return err
+		})
+		return at, err
+	})
+}
+
+// words say of a clock that it differs; ok is false where it does not.
+func (c clock) words(whose, then string) (n measure.NotChecked, ok bool) {
+	if c.ahead.Abs() <= clockNoted+c.bound {
+		return measure.NotChecked{}, false
+	}
+	to := "ahead of"
+	if c.ahead < 0 {
+		to = "behind"
+	}
+	return measure.NotChecked{
+		Fact: "clock of " + whose,
+		Why:  fmt.Sprintf("it is %s (±%s) %s the clock here: %s", seconds(c.ahead.Abs()), seconds(c.bound), to, then),
+	}, true
+}
+
+// stepped says that a clock was set, or ran away, between two readings.
+func (c clock) stepped(before clock, whose string) (n measure.NotChecked, ok bool) {
+	by := c.ahead - before.ahead
+	if by.Abs() <= clockNoted+c.bound+before.bound {
+		return measure.NotChecked{}, false
+	}
+	return measure.NotChecked{
+		Fact: "clock of " + whose,
+		Why:  fmt.Sprintf("it moved by %s against the clock here during the test: when its samples were taken is that uncertain", seconds(by.Abs())),
+	}, true
+}
+
+// seconds prints a time in the unit that counters and clocks are told in.
+func seconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}

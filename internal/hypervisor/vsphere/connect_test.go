@@ -1,0 +1,221 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+	"go.uber.org/goleak"
+
+	"thru/internal/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// simulated starts a simulated server with TLS, whose objects change may alter
+// before anybody asks.
+func simulated(t *testing.T, model *simulator.Model, change func(*simulator.Model)) Config {
+	t.Helper()
+	if err := model.Create(); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(model)
+	}
+	model.Service.TLS = new(tls.Config)
+	model.Service.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword("reader@vsphere.local", "hush-7f3a")}
+	s := model.Service.NewServer()
+	t.Cleanup(func() { s.Close(); model.Remove() })
+	return Config{URL: s.URL.Host, User: "reader@vsphere.local", Password: secret("hush-7f3a"), Insecure: true}
+}
+
+func secret(s string) func() (string, error) { return func() (string, error) { return s, nil } }
+
+// dial connects to a simulated server for the time of a test.
+func dial(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%v (%s)", err, fault.Hint(err))
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestAddresses(t *testing.T) {
+	for _, tc := range []struct{ url, user, name, addr, wrong string }{
+		{url: "vc.example", user: "ro", name: "vsphere://ro@vc.example", addr: "vc.example:443"},
+		{url: "vsphere://ro@vsphere.local@vc.example:8443", name: "vsphere://ro@vsphere.local@vc.example:8443", addr: "vc.example:8443"},
+		{url: "https://[2001:db8::1]/sdk", user: "ro", name: "vsphere://ro@[2001:db8::1]", addr: "[2001:db8::1]:443"},
+		{url: "vsphere://ro:geheim@vc.example", wrong: "has a password"},
+		{url: "vsphere://ro@", wrong: "names no host"},
+		{url: "vc.example?x=1", wrong: "names no host"},
+	} {
+		c, u, err := target(Config{URL: tc.url, User: tc.user})
+		if tc.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.wrong) || strings.Contains(err.Error(), "geheim") || fault.Code(err) != fault.Usage {
+				t.Errorf("%s: %v", tc.url, err)
+			}
+			continue
+		}
+		if err != nil || c.name != tc.name || c.addr != tc.addr || u.Path != "/sdk" || u.User != nil {
+			t.Errorf("%s: %+v, %v, %v", tc.url, c, u, err)
+		}
+	}
+}
+
+// TestRefusals holds what a person is told where no session comes about.
+func TestRefusals(t *testing.T) {
+	cfg := simulated(t, simulator.ESX(), nil)
+	web := httptest.NewTLSServer(http.NotFoundHandler())
+	defer web.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	starting := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer starting.Close()
+	odd := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<namespaces><namespace><name>urn:other</name><version>1</version></namespace></namespaces>"))
+	}))
+	defer odd.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	changed := errors.New("it is another one than before")
+	for name, tc := range map[string]struct {
+		change      func(*Config)
+		words, hint string
+	}{
+		"password": {func(c *Config) { c.Password = secret("wrong") }, "user name or password is wrong", "reader@vsphere.local"},
+		"unpinned": {func(c *Config) { c.Insecure = false }, "is not accepted: x509:", "fingerprint"},
+		"changed": {func(c *Config) {
+			c.Insecure, c.Pin = false, func(string, [32]byte) error { return fault.Failf("ask its owner", "pins: %w", changed) }
+		}, "is not accepted: pins: it is another one than before", "ask its owner"},
+		"web":      {func(c *Config) { c.URL = web.Listener.Addr().String() }, "no vCenter and no ESXi host: it answers 404", "port of its web service"},
+		"plain":    {func(c *Config) { c.URL = plain.Listener.Addr().String() }, "it does not speak TLS", "port of its web service"},
+		"other":    {func(c *Config) { c.URL = odd.Listener.Addr().String() }, "it does not speak vim25", "port of its web service"},
+		"starting": {func(c *Config) { c.URL = starting.Listener.Addr().String() }, "may still be starting", ""},
+		"refused":  {func(c *Config) { c.URL = gone.Addr().String() }, "connection refused", "check address and port"},
+		"silent":   {func(c *Config) { c.URL = silent.Addr().String() }, "no answer in time", "firewall"},
+		"unasked": {func(c *Config) {
+			c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") }
+		}, "no password", "say it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := cfg
+			tc.change(&cfg)
+			ctx := t.Context()
+			if name == "silent" {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+			}
+			c, err := Dial(ctx, cfg)
+			if err == nil {
+				_ = c.Close()
+				t.Fatal("it connects")
+			}
+			if !strings.Contains(err.Error(), tc.words) || !strings.Contains(fault.Hint(err), tc.hint) || !strings.HasPrefix(err.Error(), "vsphere: connecting to ") {
+				t.Errorf("%v (%s)", err, fault.Hint(err))
+			}
+		})
+	}
+}
+
+// TestPinned holds that a certificate is asked about before the password is.
+func TestPinned(t *testing.T) {
+	cfg := simulated(t, simulator.ESX(), nil)
+	var asked []string
+	cfg.Insecure = false
+	cfg.Pin = func(addr string, sum [32]byte) error {
+		if addr != cfg.URL || sum == [32]byte{} {
+			t.Errorf("pin %s %x", addr, sum)
+		}
+		asked = append(asked, "pin")
+		return nil
+	}
+	cfg.Password = func() (string, error) { asked = append(asked, "password"); return "hush-7f3a", nil }
+	c := dial(t, cfg)
+	if len(asked) < 2 || asked[0] != "pin" || asked[len(asked)-1] != "password" {
+		t.Errorf("asked %v", asked)
+	}
+	if want := "vsphere://reader@vsphere.local@" + cfg.URL; c.Name() != want {
+		t.Errorf("name %s, want %s", c.Name(), want)
+	}
+	if p := c.product(); !strings.HasPrefix(p, "VMware ESXi ") || !strings.Contains(p, " build-") {
+		t.Errorf("product %q", p)
+	}
+}
+
+// TestLostSession holds that a session which the server has ended is begun
+// anew once, and that what fails for another reason is not repeated.
+func TestLostSession(t *testing.T) {
+	c := dial(t, simulated(t, simulator.VPX(), nil))
+	if _, err := methods.Logout(t.Context(), c.vim, &types.Logout{This: *c.vim.ServiceContent.SessionManager}); err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	view := func(vc *vim25.Client) error {
+		calls++
+		_, err := methods.CreateContainerView(t.Context(), vc, &types.CreateContainerView{This: *vc.ServiceContent.ViewManager, Container: vc.ServiceContent.RootFolder})
+		return err
+	}
+	if err := c.again(t.Context(), view); err != nil || calls != 2 || c.logins != 2 {
+		t.Errorf("%v after %d calls, %d logins", err, calls, c.logins)
+	}
+	other := errors.New("other")
+	if err := c.again(t.Context(), func(*vim25.Client) error { calls++; return other }); !errors.Is(err, other) || calls != 3 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := c.again(t.Context(), view); !errors.Is(err, errClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestServiceVersions(t *testing.T) {
+	ns := func(name, version string, prior ...string) (s serviceVersions) {
+		s.Namespaces = append(s.Namespaces, struct {
+			Name    string   `xml:"name"`
+			Version string   `xml:"version"`
+			Prior   []string `xml:"priorVersions>version"`
+		}{name, version, prior})
+		return s
+	}
+	for _, tc := range []struct {
+		told serviceVersions
+		want string
+	}{
+		{ns("urn:vim25", "6.7.3", "6.7.2"), "6.7.3"},
+		{ns("urn:vim25", "99.0", vim25.Version), vim25.Version},
+		{ns("urn:sms", "4.0"), ""},
+		{serviceVersions{}, ""},
+	} {
+		if got, err := tc.told.choose(); got != tc.want || (err != nil) != (tc.want == "") {
+			t.Errorf("%+v: %q, %v", tc.told, got, err)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package vsphere
+
+import (
+	"testing"
+
+	"github.com/vmware/govmomi/simulator"
+
+	"thru/internal/hypervisor"
+	"thru/internal/hypervisor/hypervisortest"
+)
+
+// TestContract holds that vCenter and ESXi are sources as all are.
+func TestContract(t *testing.T) {
+	for name, model := range map[string]func() *simulator.Model{"vcenter": simulator.VPX, "esxi": simulator.ESX} {
+		t.Run(name, func(t *testing.T) {
+			cfg := simulated(t, model(), nil)
+			hypervisortest.Suite{Secrets: []string{"hush-7f3a"}, Open: func(t *testing.T) hypervisor.Source {
+				c, err := Dial(t.Context(), cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}}.Run(t)
+		})
+	}
+}

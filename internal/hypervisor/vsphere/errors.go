@@ -1,0 +1,233 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/fault"
+)
+
+// What a session may end by that is no fault of the server's.
+var (
+	errNotVSphere = errors.New("it is no vCenter and no ESXi host")
+	errClosed     = errors.New("vsphere: the session was closed")
+)
+
+// faultOf is the fault that a server answered with, or nil.
+func faultOf(err error) types.BaseMethodFault {
+	var with interface{ Fault() types.BaseMethodFault }
+	if errors.As(err, &with) {
+		return with.Fault()
+	}
+	return nil
+}
+
+// isFault tells whether a server answered with that kind of fault.
+func isFault[F types.BaseMethodFault](err error) bool {
+	_, is := faultOf(err).(F)
+	return is
+}
+
+// untrusted is a certificate that was not accepted.
+type untrusted struct {
+	addr string
+	sum  [32]byte
+	err  error
+}
+
+// Error names the server, its certificate and why it is refused.
+func (u *untrusted) Error() string {
+	return fmt.Sprintf("the certificate of %s (SHA-256 %s) is not accepted: %v", u.addr, hex.EncodeToString(u.sum[:]), u.err)
+}
+
+// Unwrap returns why.
+func (u *untrusted) Unwrap() error { return u.err }
+
+// verify accepts a server's certificate: one that the system trusts for that
+// host, or one that is pinned.
+func verify(host, addr string, cfg Config) func(tls.ConnectionState) error {
+	return func(s tls.ConnectionState) error {
+		if cfg.Insecure {
+			return nil
+		}
+		chain := x509.NewCertPool()
+		for _, c := range s.PeerCertificates[1:] {
+			chain.AddCert(c)
+		}
+		leaf := s.PeerCertificates[0]
+		_, err := leaf.Verify(x509.VerifyOptions{DNSName: host, Intermediates: chain})
+		if err == nil {
+			return nil
+		}
+		sum := sha256.Sum256(leaf.Raw)
+		if cfg.Pin != nil {
+			err = cfg.Pin(addr, sum)
+		}
+		if err != nil {
+			return &untrusted{addr, sum, err}
+		}
+		return nil
+	}
+}
+
+// serviceVersion asks which version of the API a server speaks: the newest that
+// both sides know (vimServiceVersions.xml, which needs no session).
+func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
+	u := web.URL()
+	u.Path = strings.TrimSuffix(u.Path, "/") + "/vimServiceVersions.xml"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	var told serviceVersions
+	err = web.Do(ctx, req, func(res *http.Response) error {
+		if res.StatusCode == http.StatusServiceUnavailable {
+			return errors.New("its web service is not there (503): it may still be starting")
+		}
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("%w: it answers %s", errNotVSphere, res.Status)
+		}
+		if err := xml.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&told); err != nil {
+			return fmt.Errorf("%w: what it speaks cannot be read: %v", errNotVSphere, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return told.choose()
+}
+
+// serviceVersions is the document that lists what a server speaks.
+type serviceVersions struct {
+	Namespaces []struct {
+		Name    string   `xml:"name"`
+		Version string   `xml:"version"`
+		Prior   []string `xml:"priorVersions>version"`
+	} `xml:"namespace"`
+}
+
+// choose takes our version where the server knows it, else the server's.
+func (s serviceVersions) choose() (string, error) {
+	for _, n := range s.Namespaces {
+		if n.Name != "urn:"+vim25.Namespace || n.Version == "" {
+			continue
+		}
+		if slices.Contains(n.Prior, vim25.Version) {
+			return vim25.Version, nil
+		}
+		return n.Version, nil
+	}
+	return "", fmt.Errorf("%w: it does not speak vim25", errNotVSphere)
+}
+
+// explain gives an error of the server or of the way to it words and a hint for a person.
+func (c *Client) explain(doing string, err error) error {
+	if err == nil || errors.Is(err, errClosed) {
+		return err
+	}
+	words, hint := c.words(err)
+	if hint == "" {
+		hint = fault.Hint(err)
+	}
+	if words != "" {
+		err = &said{words, err}
+	}
+	return fault.Failf(hint, "vsphere: %s: %w", doing, err)
+}
+
+// said is an error in other words.
+type said struct {
+	words string
+	err   error
+}
+
+// Error returns the words.
+func (s *said) Error() string { return s.words }
+
+// Unwrap returns the error itself.
+func (s *said) Unwrap() error { return s.err }
+
+// words are what a person is told of an error, and the hint. Empty words leave
+// those of the error.
+func (c *Client) words(err error) (words, hint string) {
+	switch f := faultOf(err).(type) {
+	case *types.InvalidLogin:
+		return fmt.Sprintf("user name or password is wrong (user %q)", c.user),
+			"a vCenter wants the name with its domain, such as reader@vsphere.local; after several wrong ones the account may be locked for minutes; an ESXi host in lockdown mode refuses all but a few"
+	case *types.NotAuthenticated:
+		return "the session was lost", "the server ended it; try again"
+	case *types.NoPermission:
+		return noPermission(f), "ask for the role Read-only (System.View and System.Read) on the root folder, propagated"
+	case nil:
+	default:
+		return "", "the server refuses the request; its log (vpxd.log, hostd.log) tells more"
+	}
+	return wayWords(err)
+}
+
+// wayWords are the words of what goes wrong on the way to the server.
+func wayWords(err error) (words, hint string) {
+	var trust *untrusted
+	var dns *net.DNSError
+	var plain tls.RecordHeaderError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &trust):
+		hint = fault.Hint(trust.err)
+		if hint == "" {
+			hint = "compare the SHA-256 fingerprint with that which the server's console or `openssl x509 -fingerprint -sha256` shows there"
+		}
+		return trust.Error(), hint
+	case errors.Is(err, errNotVSphere), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+		return notVSphere(err), "name a vCenter or an ESXi host, with the port of its web service (443 unless it was changed)"
+	case errors.Is(err, context.Canceled):
+		return "", ""
+	case errors.As(err, &dns):
+		return "", "check the name, and the DNS server"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time", "check the address; a firewall may drop what goes to TCP port 443 there; a busy vCenter may need longer"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused: nothing listens there", "check address and port; where vCenter or the host has just been started, its web service needs minutes"
+	}
+	return "", ""
+}
+
+// notVSphere says of which kind a server is not.
+func notVSphere(err error) string {
+	if errors.Is(err, errNotVSphere) {
+		text := err.Error()
+		return text[strings.Index(text, errNotVSphere.Error()):]
+	}
+	return errNotVSphere.Error() + ": it does not speak TLS"
+}
+
+// noPermission names the privilege that is missing.
+func noPermission(f *types.NoPermission) string {
+	privilege := f.PrivilegeId
+	for _, m := range f.MissingPrivileges {
+		if privilege == "" && len(m.PrivilegeIds) > 0 {
+			privilege = m.PrivilegeIds[0]
+		}
+	}
+	if privilege == "" {
+		return "no permission"
+	}
+	return "no permission (" + privilege + ")"
+}

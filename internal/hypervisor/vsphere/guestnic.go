@@ -1,0 +1,144 @@
+package vsphere
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/measure"
+)
+
+// takeNICs takes a machine's virtual network adapters. Their networks are
+// named here; join finds what they are.
+func takeNICs(g *measure.Guest, devices []types.BaseVirtualDevice) {
+	for _, d := range devices {
+		b, is := d.(types.BaseVirtualEthernetCard)
+		if !is {
+			continue
+		}
+		card := b.GetVirtualEthernetCard()
+		if card == nil {
+			continue
+		}
+		nic := measure.GuestNIC{Name: label(&card.VirtualDevice), Key: strconv.Itoa(int(card.Key)),
+			Model: nicModel(b), MAC: word(strings.ToLower(card.MacAddress))}
+		if c := card.Connectable; c != nil {
+			nic.Connected, nic.AtStart = &c.Connected, &c.StartConnected
+		}
+		if a := card.ResourceAllocation; a != nil && a.Limit != nil && *a.Limit >= 0 { // Mb/s, of Network I/O Control
+			nic.Limit = &measure.Shaping{Enabled: new(true), AverageBps: new(*a.Limit * 1_000_000)}
+		}
+		takeBacking(&nic, g.Host, card.Backing)
+		g.NICs = append(g.NICs, nic)
+	}
+}
+
+// takeBacking takes what an adapter is connected to.
+func takeBacking(nic *measure.GuestNIC, host string, backing types.BaseVirtualDeviceBackingInfo) {
+	switch b := backing.(type) {
+	case *types.VirtualEthernetCardNetworkBackingInfo:
+		nic.Network = word(b.DeviceName)
+		if host != "" && b.DeviceName != "" {
+			nic.PortGroup = standardID(host, b.DeviceName)
+		}
+	case *types.VirtualEthernetCardDistributedVirtualPortBackingInfo:
+		nic.PortGroup, nic.Port, nic.Switch = b.Port.PortgroupKey, word(b.Port.PortKey), b.Port.SwitchUuid
+	case *types.VirtualEthernetCardOpaqueNetworkBackingInfo:
+		nic.Network = word(b.OpaqueNetworkId)
+	}
+}
+
+// standardID is the id of a standard switch or port group: each host has its
+// own, and the API knows them by names alone.
+func standardID(host, name string) string { return host + "/" + name }
+
+// label is the name that people see.
+func label(d *types.VirtualDevice) string {
+	if d.DeviceInfo != nil {
+		if i := d.DeviceInfo.GetDescription(); i != nil && i.Label != "" {
+			return i.Label
+		}
+	}
+	return fmt.Sprintf("device %d", d.Key)
+}
+
+// nicModel is what the guest sees, by the driver's name.
+func nicModel(card types.BaseVirtualEthernetCard) *string {
+	switch card.(type) {
+	case *types.VirtualVmxnet3:
+		return new("vmxnet3")
+	case *types.VirtualE1000:
+		return new("e1000")
+	case *types.VirtualE1000e:
+		return new("e1000e")
+	case *types.VirtualPCNet32:
+		return new("pcnet32")
+	case *types.VirtualVmxnet2:
+		return new("vmxnet2")
+	case *types.VirtualVmxnet:
+		return new("vmxnet")
+	case *types.VirtualVmxnet3Vrdma:
+		return new("vrdma")
+	case *types.VirtualSriovEthernetCard:
+		return new("sriov")
+	}
+	return new(strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", card), "*types.Virtual")))
+}
+
+// takeAddrs takes the addresses that VMware Tools report.
+func takeAddrs(g *measure.Guest, r *reader, tools string) {
+	n := len(r.gaps)
+	list, _ := value[types.ArrayOfGuestNicInfo](r, "addresses", "guest.net", tools)
+	for _, i := range list.GuestNicInfo {
+		addrs := i.IpAddress
+		if len(addrs) == 0 && i.IpConfig != nil {
+			for _, a := range i.IpConfig.IpAddress {
+				addrs = append(addrs, a.IpAddress)
+			}
+		}
+		for _, a := range addrs {
+			at, err := netip.ParseAddr(a)
+			if err != nil {
+				continue
+			}
+			text := at.WithZone("").String()
+			if nic := nicOf(g, &i); nic != nil {
+				nic.Addrs = append(nic.Addrs, text)
+			}
+			if !slices.Contains(g.Addrs, text) {
+				g.Addrs = append(g.Addrs, text)
+			}
+		}
+	}
+	if a := r.text("", "guest.ipAddress", ""); a != nil && len(g.Addrs) == 0 {
+		g.Addrs = []string{*a}
+	}
+	switch {
+	case len(g.Addrs) > 0:
+		r.gaps = r.gaps[:n]
+	case len(r.gaps) == n:
+		r.gap("addresses", tools)
+	}
+}
+
+// nicOf finds the adapter that VMware Tools speak of: by its key, or by its MAC
+// where they do not know it (-1: an interface of the guest's own).
+func nicOf(g *measure.Guest, i *types.GuestNicInfo) *measure.GuestNIC {
+	for n := range g.NICs {
+		nic := &g.NICs[n]
+		if nic.Key == strconv.Itoa(int(i.DeviceConfigId)) {
+			return nic
+		}
+	}
+	for n := range g.NICs {
+		nic := &g.NICs[n]
+		if nic.MAC != nil && i.MacAddress != "" && strings.EqualFold(*nic.MAC, i.MacAddress) {
+			return nic
+		}
+	}
+	return nil
+}

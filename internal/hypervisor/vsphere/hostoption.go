@@ -1,0 +1,205 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/measure"
+)
+
+// bootOption begins the names of the options that the VMkernel was started
+// with (`esxcli system settings kernel list` has them without it).
+const bootOption = "VMkernel.Boot."
+
+// notOfKernel begin the names of options that are no settings of the VMkernel:
+// what agents, logs and people keep there. Some are secrets.
+func notOfKernel(key string) bool {
+	for _, prefix := range []string{"Annotations.", "Config.", "ScratchConfig.", "Syslog.", "UserVars.", "Vpx.", "Misc.HostName", "Misc.HostAgentUpdateLevel",
+		"Misc.HostIPAddr", "Misc.PreferredHostName", "DCUI.", "Security.", "vpxd."} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// option is the value of one advanced option of a host, or "".
+func option(r *reader, key string) string {
+	list, _ := value[types.ArrayOfOptionValue](r, "", "config.option", "")
+	for _, b := range list.OptionValue {
+		if o := b.GetOptionValue(); o.Key == key {
+			v, _ := optionText(o.Value)
+			return v
+		}
+	}
+	return ""
+}
+
+// takeOptions takes the settings of the network into Sysctls, by the names that
+// esxcli has for them: "/Net/UseHwTSO", and netNetqueueEnabled, which is of the boot.
+func takeOptions(f *measure.Facts, r *reader) {
+	list, _ := value[types.ArrayOfOptionValue](r, "sysctls", "config.option", "")
+	f.Sysctls = map[string]string{}
+	for _, b := range list.OptionValue {
+		o := b.GetOptionValue()
+		v, known := optionText(o.Value)
+		switch {
+		case !known:
+		case o.Key == bootOption+"netNetqueueEnabled":
+			f.Sysctls["netNetqueueEnabled"] = kernelText(v)
+		case strings.HasPrefix(o.Key, "Net."):
+			f.Sysctls[esxcliName(o.Key)] = v
+		}
+	}
+	if len(f.Sysctls) == 0 {
+		f.Sysctls = nil
+		if refusal(r.object, "config.option") == "" {
+			r.gap("sysctls", "the server tells no option of the network")
+		}
+	}
+}
+
+// esxcliName is "/Net/UseHwTSO" of "Net.UseHwTSO".
+func esxcliName(key string) string { return "/" + strings.ReplaceAll(key, ".", "/") }
+
+// kernelText writes yes and no as esxcli does of the boot's options.
+func kernelText(v string) string {
+	if v == "true" || v == "false" {
+		return strings.ToUpper(v)
+	}
+	return v
+}
+
+// changed keeps a setting that is not the system's default.
+func changed(f *measure.Facts, name, value string) {
+	if f.Changed == nil {
+		f.Changed = map[string]string{}
+	}
+	f.Changed[name] = value
+}
+
+// takeChanged compares the options of a host with their defaults
+// (OptionManager.supportedOption).
+func takeChanged(f *measure.Facts, values []types.BaseOptionValue, defaults []types.OptionDef) {
+	usual := map[string]string{}
+	for _, d := range defaults {
+		if v, known := defaultOf(d.OptionType); known {
+			usual[d.Key] = v
+		}
+	}
+	for _, b := range values {
+		o := b.GetOptionValue()
+		v, known := optionText(o.Value)
+		d, has := usual[o.Key]
+		if !known || !has || v == d || notOfKernel(o.Key) {
+			continue
+		}
+		if boot, is := strings.CutPrefix(o.Key, bootOption); is {
+			changed(f, boot, fmt.Sprintf("%s (default %s)", kernelText(v), kernelText(d)))
+			continue
+		}
+		changed(f, esxcliName(o.Key), fmt.Sprintf("%s (default %s)", v, d))
+	}
+}
+
+// defaultOf is the default of an option.
+func defaultOf(t types.BaseOptionType) (string, bool) {
+	switch o := t.(type) {
+	case *types.BoolOption:
+		return fmt.Sprint(o.DefaultValue), true
+	case *types.IntOption:
+		return fmt.Sprint(o.DefaultValue), true
+	case *types.LongOption:
+		return fmt.Sprint(o.DefaultValue), true
+	case *types.FloatOption:
+		return fmt.Sprint(o.DefaultValue), true
+	case *types.StringOption:
+		return fmt.Sprintf("%.*s", maxSetting, o.DefaultValue), true
+	case *types.ChoiceOption:
+		if n := int(o.DefaultIndex); n >= 0 && n < len(o.ChoiceInfo) {
+			if c := o.ChoiceInfo[n].GetElementDescription(); c != nil {
+				return c.Key, true
+			}
+		}
+	}
+	return "", false
+}
+
+// asked is what of a host other objects than itself know.
+type asked struct {
+	host    string // id
+	name    string
+	options types.ManagedObjectReference
+	image   types.ManagedObjectReference
+	values  []types.BaseOptionValue // of its options
+}
+
+// askedOf takes whom to ask of a host's object.
+func askedOf(o *types.ObjectContent, name string) asked {
+	r := &reader{object: o}
+	a := asked{host: o.Obj.Value, name: name}
+	a.options, _ = value[types.ManagedObjectReference](r, "", "configManager.advancedOption", "")
+	a.image, _ = value[types.ManagedObjectReference](r, "", "configManager.imageConfigManager", "")
+	list, _ := value[types.ArrayOfOptionValue](r, "", "config.option", "")
+	a.values = list.OptionValue
+	return a
+}
+
+// defaults reads what the options of a host would be if nobody had changed them.
+func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts, refuse *refusals) error {
+	const fact = "settings_changed"
+	if a.options.Value == "" || len(a.values) == 0 {
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: "the host's options are not told"})
+		return nil
+	}
+	q := query{refs: []types.ManagedObjectReference{a.options}, paths: []string{"supportedOption"}, page: 1}
+	told := false
+	err := q.each(ctx, vc, func(o *types.ObjectContent) error {
+		refuse.note("hosts.options", a.name, o)
+		r := &reader{object: o}
+		list, ok := value[types.ArrayOfOptionDef](r, fact, "supportedOption", "the server does not tell the defaults")
+		if told = true; ok {
+			takeChanged(f, a.values, list.OptionDef)
+		}
+		f.NotChecked = append(f.NotChecked, r.gaps...)
+		return nil
+	})
+	if err == nil && !told {
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: "the server does not tell the defaults"})
+	}
+	return err
+}
+
+// profile adds the image that the host was installed from, as esxi.go does.
+func (a asked) profile(ctx context.Context, vc *vim25.Client, f *measure.Facts) error {
+	const fact = "distribution.image_profile"
+	if a.image.Value == "" || f.Distro == nil {
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: untold})
+		return nil
+	}
+	res, err := methods.HostImageConfigGetProfile(ctx, vc, &types.HostImageConfigGetProfile{This: a.image})
+	switch {
+	case err == nil && res.Returnval.Name != "":
+		f.Distro = new(*f.Distro + " (" + res.Returnval.Name + ")")
+	case err == nil:
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: untold})
+	case faultOf(err) == nil || isFault[*types.NotAuthenticated](err):
+		return err // the way there, not the question
+	default:
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: faultWords(err)})
+	}
+	return nil
+}
+
+// faultWords words a question that was refused.
+func faultWords(err error) string {
+	if f, is := faultOf(err).(*types.NoPermission); is {
+		return noPermission(f)
+	}
+	return fmt.Sprintf("the server refuses it: %.200s", err)
+}

@@ -1,0 +1,131 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Objects of one page. Each is turned into our own record before the next page is
+// asked for, so memory is bounded by the records. A host has some hundred times
+// the properties of a folder.
+const (
+	pageSize     = 100
+	hostPageSize = 10
+)
+
+// query asks for properties of all objects of some types, or of those named.
+type query struct {
+	types []string                       // all objects of these types, or
+	refs  []types.ManagedObjectReference // these, of one type
+	paths []string                       // properties
+	page  int32                          // objects at a time; 0: pageSize
+}
+
+// each hands every object of a query to take, page by page, until that returns an
+// error. An object that was removed meanwhile is left out.
+func (q query) each(ctx context.Context, vc *vim25.Client, take func(*types.ObjectContent) error) error {
+	if q.page == 0 {
+		q.page = pageSize
+	}
+	if q.types != nil {
+		return q.all(ctx, vc, take)
+	}
+	for len(q.refs) > 0 {
+		n := min(len(q.refs), int(q.page))
+		if err := q.some(ctx, vc, q.refs[:n], take); err != nil {
+			return err
+		}
+		q.refs = q.refs[n:]
+	}
+	return nil
+}
+
+// all walks a view of all objects of the types.
+func (q query) all(ctx context.Context, vc *vim25.Client, take func(*types.ObjectContent) error) error {
+	content := vc.ServiceContent
+	if content.ViewManager == nil {
+		return errNotVSphere
+	}
+	made, err := methods.CreateContainerView(ctx, vc, &types.CreateContainerView{This: *content.ViewManager, Container: content.RootFolder, Type: q.types, Recursive: true})
+	if err != nil {
+		return err
+	}
+	view := made.Returnval
+	defer func() { // the session's end would remove it too
+		_, _ = methods.DestroyView(ctx, vc, &types.DestroyView{This: view})
+	}()
+	return q.retrieve(ctx, vc, []types.ObjectSpec{{Obj: view, Skip: new(true), SelectSet: []types.BaseSelectionSpec{
+		&types.TraversalSpec{Type: view.Type, Path: "view"}}}}, q.types, take)
+}
+
+// some asks for objects by reference. A server refuses all of them for the sake
+// of one that is gone.
+func (q query) some(ctx context.Context, vc *vim25.Client, refs []types.ManagedObjectReference, take func(*types.ObjectContent) error) error {
+	for {
+		var set []types.ObjectSpec
+		for _, r := range refs {
+			set = append(set, types.ObjectSpec{Obj: r})
+		}
+		if len(set) == 0 {
+			return nil
+		}
+		err := q.retrieve(ctx, vc, set, []string{refs[0].Type}, take)
+		gone, is := faultOf(err).(*types.ManagedObjectNotFound)
+		if err == nil || !is {
+			return err
+		}
+		left := without(refs, gone.Obj)
+		if len(left) == len(refs) {
+			return err // of something else
+		}
+		refs = left
+	}
+}
+
+// without leaves one out.
+func without(refs []types.ManagedObjectReference, gone types.ManagedObjectReference) []types.ManagedObjectReference {
+	var left []types.ManagedObjectReference
+	for _, r := range refs {
+		if r.Value != gone.Value {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// retrieve walks the pages of one request.
+func (q query) retrieve(ctx context.Context, vc *vim25.Client, objects []types.ObjectSpec, kinds []string, take func(*types.ObjectContent) error) error {
+	spec := types.PropertyFilterSpec{ObjectSet: objects}
+	for _, k := range kinds {
+		spec.PropSet = append(spec.PropSet, types.PropertySpec{Type: k, PathSet: q.paths})
+	}
+	collector := vc.ServiceContent.PropertyCollector
+	first, err := methods.RetrievePropertiesEx(ctx, vc, &types.RetrievePropertiesEx{This: collector,
+		SpecSet: []types.PropertyFilterSpec{spec}, Options: types.RetrieveOptions{MaxObjects: q.page}})
+	if err != nil || first.Returnval == nil {
+		return err
+	}
+	page := *first.Returnval
+	for {
+		for i := range page.Objects {
+			if err := take(&page.Objects[i]); err != nil {
+				return err
+			}
+		}
+		if page.Token == "" {
+			return nil
+		}
+		next, err := methods.ContinueRetrievePropertiesEx(ctx, vc, &types.ContinueRetrievePropertiesEx{This: collector, Token: page.Token})
+		if err != nil {
+			return err
+		}
+		if len(next.Returnval.Objects) == 0 && next.Returnval.Token == page.Token {
+			return fmt.Errorf("the server sends an empty page again and again")
+		}
+		page = next.Returnval
+	}
+}

@@ -1,0 +1,255 @@
+package vsphere
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/measure"
+)
+
+// table is a perf that knows the counters of the table by their rows' numbers,
+// and a guest of four CPUs and a host.
+func table() *perf {
+	p := &perf{now: time.Now, byID: map[int32]counter{}, hosts: map[string]*stamper{}, samples: map[column][]sample{}}
+	for i, row := range counters() {
+		p.byID[int32(i)] = row
+	}
+	p.entities = []*entity{
+		{ref: reference("vm-42"), name: "web1", on: "host-9", cpus: 4},
+		{ref: reference("host-9"), name: "esx1", on: "host-9", cpus: 1},
+	}
+	return p
+}
+
+// id is the number of a counter in table.
+func (p *perf) id(t *testing.T, native string) int32 {
+	t.Helper()
+	for id, row := range p.byID {
+		if row.native == native {
+			return id
+		}
+	}
+	t.Fatalf("the table has no %s", native)
+	return 0
+}
+
+// TestUnits holds what becomes of each kind of unit, for the whole and for a part.
+func TestUnits(t *testing.T) {
+	for _, tc := range []struct {
+		of, native, instance, value string
+		counter                     string
+		want                        float64
+	}{
+		// 8 s of 4 CPUs times 20 s ready: 10% of each.
+		{"vm-42", "cpu.ready.summation", "", "8000", measure.CounterReady, 10},
+		{"vm-42", "cpu.ready.summation", "3", "2000", measure.CounterReady, 10},
+		{"vm-42", "cpu.readiness.average", "", "1000", measure.CounterReady, 10},
+		{"vm-42", "cpu.costop.summation", "", "2400", measure.CounterCoStop, 3},
+		{"vm-42", "cpu.maxlimited.summation", "0", "20000", measure.CounterLimited, 100},
+		{"vm-42", "cpu.swapwait.summation", "", "0", measure.CounterSwapWait, 0},
+		{"vm-42", "cpu.used.summation", "", "64000", measure.CounterUsed, 320}, // the sum of all
+		{"vm-42", "cpu.latency.average", "", "117", measure.CounterDelayed, 1.17},
+		{"vm-42", "mem.vmmemctl.average", "", "1048576", measure.CounterBalloon, 1 << 30},
+		{"vm-42", "mem.swapinRate.average", "", "3", measure.CounterSwapIn, 3072},
+		{"vm-42", "mem.latency.average", "", "250", measure.CounterMemWait, 2.5},
+		{"vm-42", "net.received.average", "4000", "125000", measure.CounterRxBps, 1.024e9},
+		{"vm-42", "net.packetsTx.summation", "", "20000", measure.CounterTxPps, 1000},
+		{"vm-42", "net.droppedRx.summation", "4000", "17", measure.CounterRxDropped, 17},
+		{"host-9", "cpu.usage.average", "", "9512", measure.CounterUsage, 95.12},
+		{"host-9", "mem.swapused.average", "", "1", measure.CounterSwapped, 1024},
+		{"host-9", "net.errorsRx.summation", "vmnic2", "5", measure.CounterRxErrors, 5},
+	} {
+		p := table()
+		told := told(tc.of, "20,2026-03-01T12:00:20Z", p.id(t, tc.native), tc.instance, tc.value)
+		if err := p.keep(told); err != nil {
+			t.Fatal(err)
+		}
+		end := time.Date(2026, 3, 1, 12, 1, 0, 0, time.UTC)
+		series := p.series(end.Add(-time.Minute), end)
+		if len(series) != 1 || len(series[0].Samples) != 1 {
+			t.Errorf("%s: %+v", tc.native, series)
+			continue
+		}
+		s := series[0]
+		if s.Of != tc.of || s.Instance != tc.instance || s.Counter != tc.counter || s.Native != tc.native || s.Samples[0].Value != tc.want {
+			t.Errorf("%s %q: %+v, want %s %v", tc.native, tc.instance, s, tc.counter, tc.want)
+		}
+	}
+}
+
+func told(of, info string, id int32, instance, value string) *types.PerfEntityMetricCSV {
+	return &types.PerfEntityMetricCSV{
+		PerfEntityMetricBase: types.PerfEntityMetricBase{Entity: reference(of)},
+		SampleInfoCSV:        info,
+		Value: []types.PerfMetricSeriesCSV{{
+			PerfMetricSeries: types.PerfMetricSeries{Id: types.PerfMetricId{CounterId: id, Instance: instance}}, Value: value,
+		}},
+	}
+}
+
+// TestKeep holds that what is told again is not there twice, that what there
+// is no value of is absent, and that what cannot be placed is refused.
+func TestKeep(t *testing.T) {
+	p := table()
+	ready := p.id(t, "cpu.ready.summation")
+	const three = "20,2026-03-01T12:00:20Z,20,2026-03-01T12:00:40Z,20,2026-03-01T12:01:00Z"
+	for _, x := range []*types.PerfEntityMetricCSV{
+		told("vm-42", three, ready, "0", "1,-1,3"),
+		told("vm-42", "20,2026-03-01T12:01:20Z,"+three, ready, "0", "4,1,-1,3"), // newest first, too
+		told("vm-42", three, 9999, "0", "1,2,3"),                                // a counter that is not in the table
+		told("vm-77", three, ready, "0", "1,2,3"),                               // nobody asked
+		told("vm-42", "", ready, "0", ""),
+	} {
+		if err := p.keep(x); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, x := range []*types.PerfEntityMetricCSV{
+		told("vm-42", three, ready, "0", "1,2"),
+		told("vm-42", three, ready, "0", "1,2,x"),
+		told("vm-42", "20", ready, "0", "1"),
+		told("vm-42", "0,2026-03-01T12:00:20Z", ready, "0", "1"),
+		told("vm-42", "20,yesterday", ready, "0", "1"),
+	} {
+		if err := p.keep(x); err == nil {
+			t.Errorf("taken: %+v", x)
+		}
+	}
+	end := time.Date(2026, 3, 1, 12, 2, 0, 0, time.UTC)
+	series := p.series(end.Add(-5*time.Minute), end)
+	if len(series) != 1 {
+		t.Fatalf("%+v", series)
+	}
+	var got []string
+	for _, r := range series[0].Samples {
+		got = append(got, r.EndedAt.Format("04:05"))
+	}
+	if !slices.Equal(got, []string{"00:20", "01:00", "01:20"}) {
+		t.Errorf("samples end at %v", got)
+	}
+	if !p.entities[0].upTo.Equal(time.Date(2026, 3, 1, 12, 1, 20, 0, time.UTC)) {
+		t.Errorf("read up to %v", p.entities[0].upTo)
+	}
+}
+
+// TestChoose holds which of what is offered is read: of two names of one figure
+// the first, and of a guest its own adapters alone.
+func TestChoose(t *testing.T) {
+	p := table()
+	offer := func(pairs ...string) (ids []types.PerfMetricId) {
+		for _, pair := range pairs {
+			native, instance, _ := strings.Cut(pair, "@")
+			ids = append(ids, types.PerfMetricId{CounterId: p.id(t, native), Instance: instance})
+		}
+		return append(ids, types.PerfMetricId{CounterId: 10042}) // one that nobody knows
+	}
+	for _, tc := range []struct {
+		kind          string
+		offered, want []string
+	}{
+		{guestKind, []string{"cpu.readiness.average@", "cpu.ready.summation@", "cpu.ready.summation@0"}, []string{"cpu.ready.summation@", "cpu.ready.summation@0"}},
+		{guestKind, []string{"cpu.readiness.average@", "cpu.readiness.average@0"}, []string{"cpu.readiness.average@", "cpu.readiness.average@0"}},
+		{guestKind, []string{"net.received.average@4000", "net.received.average@vmnic0", "net.received.average@", "net.bytesRx.average@4000"}, []string{"net.received.average@4000", "net.received.average@"}},
+		{hostKind, []string{"net.received.average@vmnic0", "net.received.average@4000", "net.errorsRx.summation@vmnic0"}, []string{"net.received.average@vmnic0", "net.errorsRx.summation@vmnic0"}},
+		{hostKind, []string{"cpu.ready.summation@", "cpu.usage.average@17", "cpu.usage.average@odd", "mem.swapused.average@"}, []string{"cpu.usage.average@17", "mem.swapused.average@"}},
+		{guestKind, []string{"net.errorsRx.summation@4000", "mem.consumed.average@x"}, nil},
+	} {
+		var got []string
+		for _, m := range p.choose(tc.kind, offer(tc.offered...)) {
+			got = append(got, p.byID[m.CounterId].native+"@"+m.Instance)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s of %v: %v, want %v", tc.kind, tc.offered, got, tc.want)
+		}
+	}
+}
+
+// TestCounters holds that the table says each thing once, and in the unit that
+// the name of ours has.
+func TestCounters(t *testing.T) {
+	seen := map[string]bool{}
+	for _, row := range counters() {
+		if seen[row.native] {
+			t.Errorf("%s is there twice", row.native)
+		}
+		seen[row.native] = true
+		ends := map[types.PerformanceManagerUnit][]string{
+			types.PerformanceManagerUnitMillisecond:        {"_pct"},
+			types.PerformanceManagerUnitPercent:            {"_pct"},
+			types.PerformanceManagerUnitKiloBytes:          {"_bytes"},
+			types.PerformanceManagerUnitKiloBytesPerSecond: {"_bps", "_bytes_s"},
+			types.PerformanceManagerUnitNumber:             {"_packets", "_packets_s"},
+		}[row.unit]
+		if !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(row.ours, end) }) {
+			t.Errorf("%s in %s becomes %s", row.native, row.unit, row.ours)
+		}
+	}
+}
+
+// TestClocks holds what a reading of a clock says, and how sure it is.
+func TestClocks(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 1000, time.UTC)
+	// Two round trips, of 800 and of 100 ms; the clock is 5 s ahead of the middle.
+	ours := []time.Duration{0, 800 * time.Millisecond, time.Second, 1100 * time.Millisecond}
+	theirs := []time.Duration{5400 * time.Millisecond, 6050 * time.Millisecond}
+	c, err := readClock(func() time.Time { d := ours[0]; ours = ours[1:]; return at.Add(d) },
+		func() (time.Time, error) { d := theirs[0]; theirs = theirs[1:]; return at.Add(d), nil })
+	if err != nil || c.ahead != 5*time.Second || c.bound != 50*time.Millisecond {
+		t.Errorf("%+v, %v", c, err)
+	}
+	still := func() time.Time { return at.Truncate(time.Second) }
+	if c, err := readClock(still, func() (time.Time, error) { return still(), nil }); err != nil || c.ahead != 500*time.Millisecond || c.bound != 500*time.Millisecond {
+		t.Errorf("in whole seconds: %+v, %v", c, err)
+	}
+	no := errors.New("no")
+	if _, err := readClock(still, func() (time.Time, error) { return at, no }); !errors.Is(err, no) {
+		t.Errorf("%v", err)
+	}
+	for _, tc := range []struct {
+		c    clock
+		want string
+	}{
+		{clock{ahead: 900 * time.Millisecond}, ""},
+		{clock{ahead: 2 * time.Second, bound: 1500 * time.Millisecond}, ""}, // not told from right
+		{clock{ahead: 4230 * time.Millisecond, bound: 120 * time.Millisecond}, "it is 4.2 s (±0.1 s) ahead of the clock here: corrected"},
+		{clock{ahead: -time.Hour}, "it is 3600 s (±0.0 s) behind the clock here: corrected"},
+	} {
+		if n, ok := tc.c.words("esx1", "corrected"); n.Why != tc.want || ok != (tc.want != "") {
+			t.Errorf("%+v: %q", tc.c, n.Why)
+		}
+	}
+	if n, ok := (clock{ahead: 9 * time.Second}).stepped(clock{ahead: -time.Second}, "esx1"); !ok || !strings.Contains(n.Why, "it moved by 10 s") {
+		t.Errorf("%q", n.Why)
+	}
+	if _, ok := (clock{ahead: 9 * time.Second}).stepped(clock{ahead: 8500 * time.Millisecond}, "esx1"); ok {
+		t.Error("half a second is a step")
+	}
+}
+
+// FuzzCSV holds that whatever a server tells, a value has its moment or is refused.
+func FuzzCSV(f *testing.F) {
+	f.Add("20,2026-03-01T12:00:20Z,20,2026-03-01T12:00:40.5+02:00", "1,-1")
+	f.Add("", "")
+	f.Add("20,", "9223372036854775808")
+	f.Add(",,,", "1,,")
+	f.Fuzz(func(t *testing.T, info, value string) {
+		p := table()
+		for id := range p.byID {
+			if p.keep(told("vm-42", info, id, "", value)) != nil {
+				return
+			}
+		}
+		for col, all := range p.samples {
+			for i, s := range all {
+				if s.every <= 0 || s.value < 0 || s.value != s.value || i > 0 && s.ended.Before(all[i-1].ended) {
+					t.Fatalf("%v: %+v", col, all)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,248 @@
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/measure"
+)
+
+// reference is the object of an id of an inventory: hosts are "host-9", at an
+// ESXi host that is asked itself "ha-host"; guests are "vm-42", there "42".
+func reference(id string) types.ManagedObjectReference {
+	if strings.HasPrefix(id, "host-") || id == "ha-host" {
+		return types.ManagedObjectReference{Type: hostKind, Value: id}
+	}
+	return types.ManagedObjectReference{Type: guestKind, Value: id}
+}
+
+// values are properties of objects, by their paths. One that may not be read is absent.
+type values map[types.ManagedObjectReference]map[string]types.AnyType
+
+// properties reads some of objects of one type. An object that is not there, or
+// may not be seen, is absent.
+func (c *Client) properties(ctx context.Context, refs []types.ManagedObjectReference, paths ...string) (values, error) {
+	found := values{}
+	err := c.again(ctx, func(vc *vim25.Client) error { return retrieve(ctx, vc, refs, paths, found) })
+	if err == nil || !isFault[*types.ManagedObjectNotFound](err) {
+		return found, err
+	}
+	for i := range refs { // one that is gone makes the server refuse all
+		err := c.again(ctx, func(vc *vim25.Client) error { return retrieve(ctx, vc, refs[i:i+1], paths, found) })
+		if err != nil && !isFault[*types.ManagedObjectNotFound](err) {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func retrieve(ctx context.Context, vc *vim25.Client, refs []types.ManagedObjectReference, paths []string, into values) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	spec := types.PropertyFilterSpec{PropSet: []types.PropertySpec{{Type: refs[0].Type, PathSet: paths}}}
+	for _, r := range refs {
+		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: r})
+	}
+	collector := vc.ServiceContent.PropertyCollector
+	res, err := methods.RetrievePropertiesEx(ctx, vc, &types.RetrievePropertiesEx{This: collector, SpecSet: []types.PropertyFilterSpec{spec}})
+	if err != nil {
+		return err
+	}
+	for page := res.Returnval; page != nil; {
+		for _, o := range page.Objects {
+			into[o.Obj] = map[string]types.AnyType{}
+			for _, set := range o.PropSet {
+				into[o.Obj][set.Name] = set.Val
+			}
+		}
+		if page.Token == "" {
+			break
+		}
+		more, err := methods.ContinueRetrievePropertiesEx(ctx, vc, &types.ContinueRetrievePropertiesEx{This: collector, Token: page.Token})
+		if err != nil {
+			return err
+		}
+		page = &more.Returnval
+	}
+	return nil
+}
+
+// look reads who the entities are, where they are now, and whether they run.
+func (p *perf) look(ctx context.Context) error {
+	var guests, hosts []types.ManagedObjectReference
+	for _, e := range p.entities {
+		if e.ref.Type == guestKind {
+			guests = append(guests, e.ref)
+		} else {
+			hosts = append(hosts, e.ref)
+		}
+	}
+	of, err := p.c.properties(ctx, guests, "name", "runtime.host", "runtime.powerState", "runtime.connectionState", "config.hardware.numCPU")
+	if err != nil {
+		return err
+	}
+	for _, set := range of {
+		if on, is := set["runtime.host"].(types.ManagedObjectReference); is && !slices.Contains(hosts, on) {
+			hosts = append(hosts, on)
+		}
+	}
+	host, err := p.c.properties(ctx, hosts, "name", "runtime.connectionState", "configManager.dateTimeSystem")
+	if err != nil {
+		return err
+	}
+	for ref, set := range host {
+		p.host(ref.Value, set)
+	}
+	for _, e := range p.entities {
+		set := of[e.ref]
+		if e.ref.Type == hostKind {
+			set = host[e.ref]
+		}
+		p.place(e, set)
+	}
+	return nil
+}
+
+// host notes what a host is called and who knows its clock.
+func (p *perf) host(id string, set map[string]types.AnyType) {
+	h := p.hosts[id]
+	if h == nil {
+		h = &stamper{name: id}
+		p.hosts[id] = h
+	}
+	if name, is := set["name"].(string); is {
+		h.name = name
+	}
+	if system, is := set["configManager.dateTimeSystem"].(types.ManagedObjectReference); is {
+		h.system = &system
+	}
+	h.off = ""
+	if state, is := set["runtime.connectionState"].(types.HostSystemConnectionState); is && state != types.HostSystemConnectionStateConnected {
+		h.off = "the host " + h.name + " is not connected (" + string(state) + ")"
+	}
+}
+
+// place notes where an entity is, and why there may be nothing to read of it.
+func (p *perf) place(e *entity, set map[string]types.AnyType) {
+	if set == nil {
+		e.off = "it is no longer there"
+		return
+	}
+	e.name = e.ref.Value
+	if name, is := set["name"].(string); is {
+		e.name = name
+	}
+	e.on = e.ref.Value
+	if e.ref.Type == guestKind {
+		e.on = ""
+		if on, is := set["runtime.host"].(types.ManagedObjectReference); is {
+			e.on = on.Value
+		}
+	}
+	if e.first == "" {
+		e.first = e.on
+	}
+	e.cpus = 1
+	if n, is := set["config.hardware.numCPU"].(int32); is && n > 0 {
+		e.cpus = int(n)
+	}
+	e.off = ""
+	if h := p.hosts[e.on]; h != nil {
+		e.off = h.off
+	}
+	switch power, _ := set["runtime.powerState"].(types.VirtualMachinePowerState); power {
+	case types.VirtualMachinePowerStatePoweredOff:
+		e.off = "it is switched off"
+	case types.VirtualMachinePowerStateSuspended:
+		e.off = "it is suspended"
+	}
+}
+
+// bySubject orders series: what belongs together stands together.
+func bySubject(a, b measure.Series) int {
+	return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Counter, b.Counter), cmp.Compare(len(a.Instance), len(b.Instance)), cmp.Compare(a.Instance, b.Instance))
+}
+
+// stamper is who stamps samples with its clock: a host, or the source itself.
+type stamper struct {
+	name         string
+	system       *types.ManagedObjectReference // that knows the clock of a host
+	off          string
+	begun, ended clock     // when the watch began and when it ended
+	known        bool      // both are there
+	why          string    // or why not
+	newest, seen time.Time // the newest sample by its clock, and when that was read by ours
+}
+
+// take notes a reading of the clock.
+func (h *stamper) take(c clock, err error, why string) {
+	switch {
+	case err != nil && !h.known:
+		h.why = why
+	case err == nil && !h.known:
+		h.begun, h.ended, h.known = c, c, true
+	case err == nil:
+		h.ended = c
+	}
+}
+
+// early tells that by this clock a sample was taken after it was read: then it
+// is not the clock that the sample was stamped by.
+func (h *stamper) early() bool {
+	return h.known && h.newest.Add(-h.ended.ahead).Sub(h.seen) > clockNoted+h.ended.bound
+}
+
+// readClocks reads the clock of the source and of all hosts that stamp samples.
+func (p *perf) readClocks(ctx context.Context) {
+	at, err := p.c.sourceClock(ctx, p.now)
+	p.source.name = p.c.Name()
+	p.source.take(at, err, p.why(err))
+	for _, h := range p.hosts {
+		switch {
+		case h.off != "":
+		case !p.c.vim.IsVC(): // the host is who is asked
+			h.take(at, err, p.why(err))
+		case h.system == nil:
+			h.why = "it does not tell who keeps it (configManager.dateTimeSystem)"
+		default:
+			at, err := p.c.hostClock(ctx, *h.system, p.now)
+			h.take(at, err, p.why(err))
+		}
+	}
+}
+
+// ahead is by how much what stamped the samples of a host is ahead of our
+// clock: its own clock; where that is not known, the source's.
+func (p *perf) ahead(host string) time.Duration {
+	if h := p.hosts[host]; h != nil && h.known && !h.early() {
+		return h.ended.ahead
+	}
+	return p.source.ended.ahead
+}
+
+// reached notes up to when an entity was read.
+func (p *perf) reached(e *entity, newest time.Time) {
+	if h := p.hosts[e.on]; h != nil && newest.After(h.newest) {
+		h.newest, h.seen = newest, p.now()
+	}
+	e.upTo, e.read = newest.Add(-p.ahead(e.on)), true
+}
+
+// why is an error in words for a person.
+func (p *perf) why(err error) string {
+	if err == nil {
+		return ""
+	}
+	if words, _ := p.c.words(err); words != "" {
+		return words
+	}
+	return strings.TrimPrefix(err.Error(), "ServerFaultCode: ")
+}

@@ -1,0 +1,213 @@
+package vsphere
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/measure"
+)
+
+// namedTogether is of how many one sentence names the names.
+const namedTogether = 4
+
+// left says what a reading from begin to end leaves open.
+func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotChecked {
+	out := p.clockWords()
+	out = append(out, p.clockUnknown()...)
+	for _, id := range p.unknown {
+		out = append(out, measure.NotChecked{Fact: "counters of " + id, Why: "there is no guest and no host of this id"})
+	}
+	if every := p.longest(); len(p.entities) > 0 {
+		if n, short := measure.FewSamples(p.c.Name(), end.Sub(begin), every); short {
+			out = append(out, n)
+		}
+	}
+	out = append(out, p.moved()...)
+	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return p.missing(e, end) })...)
+	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return unbegun(e, begin, read) })...)
+	return append(out, p.absent(read)...)
+}
+
+// longest is the time that a sample covers.
+func (p *perf) longest() time.Duration {
+	return time.Duration(slices.Max(slices.Collect(maps.Values(p.every)))) * time.Second
+}
+
+// missing says why an entity was not read until the end; "" where it was.
+func (p *perf) missing(e *entity, end time.Time) string {
+	age := p.now().Sub(e.upTo).Round(time.Second)
+	switch {
+	case e.off != "":
+		return e.off
+	case e.err != nil && !e.read:
+		return "not read: " + p.why(e.err)
+	case e.err != nil && e.upTo.Before(end):
+		return fmt.Sprintf("not read in the last %s: %s", seconds(age), p.why(e.err))
+	case len(e.asked) == 0:
+		return "none is offered that is known here"
+	case !e.read:
+		return "no sample came: " + p.slow()
+	case e.upTo.Before(end):
+		return fmt.Sprintf("the last sample is %s old: %s", seconds(age), p.slow())
+	}
+	return ""
+}
+
+// unbegun says of how much of the beginning there is nothing: the guest had
+// moved, or was started later.
+func unbegun(e *entity, begin time.Time, read []measure.Series) string {
+	var first time.Time
+	for _, s := range read {
+		if at := s.Samples[0].EndedAt.Add(-time.Duration(s.EveryNs)); s.Of == e.ref.Value && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if gap := first.Sub(begin); !first.IsZero() && gap > clockNoted {
+		return "there is no sample of the first " + seconds(gap)
+	}
+	return ""
+}
+
+// slow says who is late.
+func (p *perf) slow() string {
+	if p.c.vim.IsVC() {
+		return "vCenter is slower than the test"
+	}
+	return "the host is slower than the test"
+}
+
+// moved says of guests that they have changed hosts.
+func (p *perf) moved() []measure.NotChecked {
+	name := func(id string) string {
+		if h := p.hosts[id]; h != nil {
+			return h.name
+		}
+		return id
+	}
+	return grouped("host of ", p.entities, func(e *entity) string {
+		if e.first == e.on || e.on == "" || e.first == "" {
+			return ""
+		}
+		return fmt.Sprintf("it moved from %s to %s during the test: samples of the time before may be missing, and the counters of %s are not read unless it was watched too", name(e.first), name(e.on), name(e.on))
+	})
+}
+
+// absent names the counters that entities which were read do not have.
+func (p *perf) absent(read []measure.Series) []measure.NotChecked {
+	have, any := map[[2]string]bool{}, map[string]bool{}
+	for _, s := range read {
+		have[[2]string{s.Of, s.Counter}], any[s.Of] = true, true
+	}
+	return grouped("counters of ", p.entities, func(e *entity) string {
+		if !e.read {
+			return ""
+		}
+		if !any[e.ref.Value] {
+			return "no sample lies within the test"
+		}
+		var offered, silent []string
+		for _, row := range firsts(e.ref.Type) {
+			if have[[2]string{e.ref.Value, row.ours}] {
+				continue
+			}
+			if slices.ContainsFunc(e.asked, func(m types.PerfMetricId) bool { return p.byID[m.CounterId].ours == row.ours }) {
+				silent = append(silent, row.native)
+			} else {
+				offered = append(offered, row.native)
+			}
+		}
+		var why []string
+		if len(offered) > 0 {
+			why = append(why, "not offered: "+strings.Join(offered, ", "))
+		}
+		if len(silent) > 0 {
+			why = append(why, "without a value in this time: "+strings.Join(silent, ", "))
+		}
+		return strings.Join(why, "; ")
+	})
+}
+
+// clockWords say which clocks differ from ours, and were set meanwhile.
+func (p *perf) clockWords() []measure.NotChecked {
+	var out []measure.NotChecked
+	add := func(n measure.NotChecked, ok bool) {
+		if ok {
+			out = append(out, n)
+		}
+	}
+	if p.source.known {
+		add(p.source.ended.words(p.source.name, "times that it tells were corrected by that"))
+	}
+	for _, h := range p.stampers() {
+		switch {
+		case h.early():
+			add(measure.NotChecked{Fact: "clock of " + h.name, Why: "by it, samples would have been taken after they were read: the clock of " + p.source.name + " is taken for theirs"}, true)
+		case h.known:
+			add(h.ended.words(h.name, "the times of its samples were corrected by that"))
+			add(h.ended.stepped(h.begun, h.name))
+		}
+	}
+	return out
+}
+
+// clockUnknown says which clocks could not be read.
+func (p *perf) clockUnknown() []measure.NotChecked {
+	var out []measure.NotChecked
+	if !p.source.known && p.source.why != "" {
+		out = append(out, measure.NotChecked{Fact: "clock of " + p.source.name, Why: p.source.why})
+	}
+	whys := map[string][]string{}
+	for _, h := range p.stampers() {
+		if !h.known && h.off == "" {
+			whys[h.why] = append(whys[h.why], h.name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(whys)) {
+		out = append(out, measure.NotChecked{Fact: "clock of " + few(whys[why]), Why: why + ": the clock of " + p.source.name + " is taken for that of the samples"})
+	}
+	return out
+}
+
+// stampers are the hosts whose clocks stamp the samples, by name.
+func (p *perf) stampers() []*stamper {
+	var out []*stamper
+	for _, e := range p.entities {
+		if h := p.hosts[e.on]; h != nil && e.off == "" && !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b *stamper) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// grouped says the same of several entities once.
+func grouped(fact string, all []*entity, why func(*entity) string) []measure.NotChecked {
+	var order []string
+	names := map[string][]string{}
+	for _, e := range all {
+		if w := why(e); w != "" {
+			if names[w] == nil {
+				order = append(order, w)
+			}
+			names[w] = append(names[w], e.name)
+		}
+	}
+	var out []measure.NotChecked
+	for _, w := range order {
+		out = append(out, measure.NotChecked{Fact: fact + few(names[w]), Why: w})
+	}
+	return out
+}
+
+// few lists names, of many the first ones.
+func few(names []string) string {
+	if len(names) <= namedTogether {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:namedTogether], ", "), len(names)-namedTogether)
+}

@@ -1,0 +1,189 @@
+package vsphere
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/measure"
+)
+
+// reader takes values out of an object as the server sent it, and keeps why
+// those are missing that are not there.
+type reader struct {
+	object *types.ObjectContent
+	unset  string // why the server may have left out what it does not refuse
+	gaps   []measure.NotChecked
+}
+
+// untold is the reason where nothing better is known.
+const untold = "the server does not tell it"
+
+// value takes a property. Where it is missing and fact is not empty, the fact
+// is noted, with the refusal or else with unset ("": the reader's) as the reason.
+func value[T any](r *reader, fact, path, unset string) (T, bool) {
+	var none T
+	for _, p := range r.object.PropSet {
+		if p.Name != path {
+			continue
+		}
+		switch v := p.Val.(type) {
+		case T:
+			return v, true
+		case *T:
+			if v != nil {
+				return *v, true
+			}
+		}
+		r.gap(fact, fmt.Sprintf("the server tells %s in a form that is not documented (%T)", path, p.Val))
+		return none, false
+	}
+	switch refused := refusal(r.object, path); {
+	case refused != "":
+		r.gap(fact, refused)
+	case unset != "":
+		r.gap(fact, unset)
+	default:
+		r.gap(fact, r.unset)
+	}
+	return none, false
+}
+
+// gap notes a fact that is missing.
+func (r *reader) gap(fact, why string) {
+	if fact == "" {
+		return
+	}
+	if why == "" {
+		why = untold
+	}
+	r.gaps = append(r.gaps, measure.NotChecked{Fact: fact, Why: why})
+}
+
+// refusal is why a server refuses a property, or "".
+func refusal(o *types.ObjectContent, path string) string {
+	for _, m := range o.MissingSet {
+		// Without the right to "config" nothing below it is told either.
+		if m.Path != path && !strings.HasPrefix(path, m.Path+".") {
+			continue
+		}
+		if f, is := m.Fault.Fault.(*types.NoPermission); is {
+			return noPermission(f)
+		}
+		if m.Fault.LocalizedMessage != "" {
+			return fmt.Sprintf("the server refuses it: %.200s", m.Fault.LocalizedMessage)
+		}
+		return "the server refuses it: " + strings.TrimPrefix(fmt.Sprintf("%T", m.Fault.Fault), "*types.")
+	}
+	return ""
+}
+
+// text takes a property that is a word of any kind; an empty one is missing.
+func (r *reader) text(fact, path, unset string) *string {
+	n := len(r.gaps)
+	v, ok := value[any](r, fact, path, unset)
+	if !ok {
+		return nil
+	}
+	if s := wordOf(v); s != "" {
+		return &s
+	}
+	if len(r.gaps) == n {
+		r.gap(fact, unset)
+	}
+	return nil
+}
+
+// wordOf is the text of a string or of one of the API's enumerations.
+func wordOf(v any) string {
+	if x := reflect.ValueOf(v); x.Kind() == reflect.String {
+		return strings.TrimSpace(x.String())
+	}
+	return ""
+}
+
+// number takes a property that is a 32-bit number.
+func (r *reader) number(fact, path, unset string) *int {
+	if v, ok := value[int32](r, fact, path, unset); ok {
+		return new(int(v))
+	}
+	return nil
+}
+
+// truth takes a property that is yes or no.
+func (r *reader) truth(fact, path, unset string) *bool {
+	if v, ok := value[bool](r, fact, path, unset); ok {
+		return &v
+	}
+	return nil
+}
+
+// word is a text or nothing.
+func word(s string) *string {
+	if s = strings.TrimSpace(s); s != "" {
+		return &s
+	}
+	return nil
+}
+
+// positive is a number above zero or nothing: the API says 0 of what it does
+// not know.
+func positive[T int16 | int32 | int64 | int](n T) *int {
+	if n > 0 {
+		return new(int(n))
+	}
+	return nil
+}
+
+// refusals gathers what an account may not read: once for each kind of object
+// and property, since a thousand machines lack it for the same reason.
+type refusals struct {
+	order []string
+	of    map[string]*refused
+}
+
+// refused is one property that is refused.
+type refused struct {
+	fact, why, first string
+	more             int
+}
+
+// note gathers the refusals of an object.
+func (f *refusals) note(kind, name string, o *types.ObjectContent) {
+	for _, m := range o.MissingSet {
+		why := refusal(o, m.Path)
+		key := kind + "\x00" + m.Path + "\x00" + why
+		if f.of == nil {
+			f.of = map[string]*refused{}
+		}
+		if known := f.of[key]; known != nil {
+			known.more++
+			continue
+		}
+		f.of[key] = &refused{fact: kind + "." + m.Path, why: why, first: name}
+		f.order = append(f.order, key)
+	}
+}
+
+// list words them, in the order in which they were met.
+func (f *refusals) list() []measure.NotChecked {
+	var all []measure.NotChecked
+	for _, key := range f.order {
+		r := f.of[key]
+		of := " of " + r.first
+		if r.more > 0 {
+			of += fmt.Sprintf(" and %d more", r.more)
+		}
+		all = append(all, measure.NotChecked{Fact: r.fact, Why: r.why + of})
+	}
+	return all
+}
+
+// compact sorts and leaves out what stands twice.
+func compact(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}

@@ -1,0 +1,103 @@
+package vsphere
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+)
+
+// pace is when a watch reads.
+type pace struct {
+	round time.Duration    // while the test runs: long before hosts forget samples, and before the session ends of idleness
+	poll  time.Duration    // at the end, until the last sample has come
+	now   func() time.Time // our clock
+}
+
+func usualPace() pace { return pace{round: 5 * time.Minute, poll: 5 * time.Second, now: time.Now} }
+
+// Watch begins to read counters of guests and hosts. Hosts sample them anyway
+// and keep them for an hour; so nothing is asked during a short test, and
+// every five minutes during a long one.
+func (c *Client) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
+	return c.watch(ctx, ids, usualPace())
+}
+
+func (c *Client) watch(ctx context.Context, ids []string, pace pace) (*watch, error) {
+	begun := pace.now()
+	p, err := newPerf(ctx, c, ids, pace.now)
+	if err != nil {
+		return nil, c.explain("reading counters", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	w := &watch{perf: p, pace: pace, begun: begun, stop: stop, done: make(chan struct{})}
+	go w.rounds(ctx)
+	return w, nil
+}
+
+// watch is a reading of counters under way.
+type watch struct {
+	perf  *perf
+	pace  pace
+	begun time.Time
+	stop  context.CancelFunc // ends the rounds
+	done  chan struct{}      // closed when they have ended
+
+	once   sync.Once
+	series []measure.Series
+	left   []measure.NotChecked
+}
+
+// rounds reads now and then what the hosts would forget.
+func (w *watch) rounds(ctx context.Context) {
+	defer close(w.done)
+	for pause(ctx, w.pace.round) {
+		w.perf.collect(ctx)
+	}
+}
+
+// End reads what is not read yet. It waits until the samples of all that run
+// reach until now, or until its context ends.
+func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
+	w.once.Do(func() {
+		until := w.pace.now()
+		w.stop()
+		<-w.done
+		if w.perf.look(ctx) == nil { // a guest may be on a host whose clock was not read yet
+			w.perf.readClocks(ctx)
+		}
+		for {
+			w.perf.collect(ctx)
+			if w.perf.complete(until) || !pause(ctx, w.pace.poll) {
+				break
+			}
+		}
+		w.series = w.perf.series(w.begun, until)
+		w.left = w.perf.left(w.begun, until, w.series)
+	})
+	return w.series, w.left
+}
+
+// complete tells whether the samples of all that has some reach until a moment.
+func (p *perf) complete(until time.Time) bool {
+	for _, e := range p.entities {
+		if e.off == "" && len(e.asked) > 0 && e.upTo.Before(until) {
+			return false
+		}
+	}
+	return true
+}
+
+// pause waits; it is false where the context ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

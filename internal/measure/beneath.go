@@ -1,0 +1,107 @@
+package measure
+
+import "strings"
+
+// Beneath is what lies below an end point, by one inventory. What that does not
+// list is nil; Guest is nil where the end point is a host itself.
+type Beneath struct {
+	Inventory *Inventory
+	Guest     *Guest
+	NIC       *GuestNIC // that carries the test
+	Host      *GuestHost
+	PortGroup *SwitchPortGroup
+	Switch    *VirtualSwitch
+}
+
+// Beneath looks up what a placement names: in its own inventory first, then in
+// the others that know the same guest, or where it is a host the same host, by
+// UUID. A vCenter and the commands of its ESXi hosts tell different things of
+// one guest. None where the inventories do not hold it.
+func (p *Placement) Beneath(all []Inventory) []Beneath {
+	if p == nil {
+		return nil
+	}
+	var list []Beneath
+	for i := range all {
+		v := &all[i]
+		if v.Source != p.Source || len(list) > 0 {
+			continue
+		}
+		b := Beneath{Inventory: v, Guest: v.Guest(p.Guest), Host: v.Host(p.Host), PortGroup: v.PortGroup(p.PortGroup), Switch: v.Switch(p.SwitchID)}
+		if b.Guest == nil && (p.Guest != "" || b.Host == nil) {
+			continue
+		}
+		list = append(list, b.by(p.NIC))
+	}
+	for i := range all {
+		if len(list) == 0 || &all[i] == list[0].Inventory {
+			continue
+		}
+		if b, ok := list[0].same(&all[i]); ok {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// by completes it from the adapter of that name; one that is the only one needs none.
+func (b Beneath) by(nic string) Beneath {
+	if b.Guest == nil {
+		return b
+	}
+	for i := range b.Guest.NICs {
+		if n := &b.Guest.NICs[i]; n.Name == nic || nic == "" && len(b.Guest.NICs) == 1 {
+			b.NIC = n
+		}
+	}
+	if b.Host == nil {
+		b.Host = b.Inventory.Host(b.Guest.Host)
+	}
+	if b.NIC != nil && b.PortGroup == nil {
+		b.PortGroup = b.Inventory.PortGroup(b.NIC.PortGroup)
+	}
+	if b.NIC != nil && b.Switch == nil {
+		b.Switch = b.Inventory.Switch(b.NIC.Switch)
+	}
+	if b.PortGroup != nil && b.Switch == nil {
+		b.Switch = b.Inventory.Switch(b.PortGroup.Switch)
+	}
+	return b
+}
+
+// same finds what another inventory says of the same guest or host.
+func (b Beneath) same(v *Inventory) (Beneath, bool) {
+	if b.Guest != nil {
+		var found *Guest
+		for i := range v.Guests {
+			g := &v.Guests[i]
+			if g.UUID == "" || !strings.EqualFold(g.UUID, b.Guest.UUID) {
+				continue
+			}
+			if found != nil { // clones: nobody says which of them it is
+				return Beneath{}, false
+			}
+			found = g
+		}
+		if found == nil {
+			return Beneath{}, false
+		}
+		return Beneath{Inventory: v, Guest: found}.by(sameNIC(b.NIC, found)), true
+	}
+	for i := range v.Hosts {
+		if h := &v.Hosts[i]; h.UUID != "" && b.Host != nil && strings.EqualFold(h.UUID, b.Host.UUID) {
+			return Beneath{Inventory: v, Host: h}, true
+		}
+	}
+	return Beneath{}, false
+}
+
+// sameNIC is the name of a guest's adapter with the MAC of another inventory's.
+func sameNIC(n *GuestNIC, g *Guest) string {
+	for i := range g.NICs {
+		if m := g.NICs[i].MAC; m != nil && n != nil && n.MAC != nil && strings.EqualFold(*m, *n.MAC) {
+			return g.NICs[i].Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,45 @@
+package measure
+
+import "testing"
+
+// TestBeneath: a placement leads to all that the inventories know of its end point.
+func TestBeneath(t *testing.T) {
+	vc := Inventory{
+		Source:     "vsphere://vc",
+		Hosts:      []GuestHost{{ID: "host-9", Name: "esx1", UUID: "AA-BB"}, {ID: "host-8", Name: "esx2"}},
+		Switches:   []VirtualSwitch{{ID: "dvs-1", Name: "dvs"}},
+		PortGroups: []SwitchPortGroup{{ID: "pg-1", Name: "prod", Switch: "dvs-1"}},
+		Guests: []Guest{{ID: "vm-1", Name: "a", UUID: "11-22", Host: "host-9", NICs: []GuestNIC{
+			{Name: "Network adapter 1", MAC: new("00:50:56:00:00:01"), PortGroup: "pg-1"}, {Name: "Network adapter 2", MAC: new("00:50:56:00:00:02")}}}},
+	}
+	esx := Inventory{
+		Source: "ssh://root@esx1", Hosts: []GuestHost{{ID: "esx1", UUID: "aa-bb"}},
+		Guests: []Guest{{ID: "1", UUID: "11-22", Host: "esx1", NICs: []GuestNIC{{Name: "net0", MAC: new("00:50:56:00:00:01")}, {Name: "net1"}}}, {ID: "2"}},
+	}
+	all := []Inventory{{Source: "vsphere://other"}, vc, esx}
+	var none *Placement
+	for name, p := range map[string]*Placement{"none": none, "another source": {Source: "x", Guest: "vm-1"}, "a guest that left": {Source: vc.Source, Guest: "vm-7", Host: "host-9"}, "nothing": {Source: vc.Source}} {
+		if b := p.Beneath(all); len(b) != 0 {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+	b := (&Placement{Source: vc.Source, Guest: "vm-1", NIC: "Network adapter 1"}).Beneath(all)
+	switch {
+	case len(b) != 2:
+		t.Fatalf("%d inventories know the guest, want 2", len(b))
+	case b[0].Guest.Name != "a" || b[0].Host.Name != "esx1" || b[0].PortGroup.Name != "prod" || b[0].Switch.Name != "dvs" || b[0].NIC.Name != "Network adapter 1":
+		t.Errorf("by its own inventory: %+v", b[0])
+	case b[1].Guest.ID != "1" || b[1].NIC.Name != "net0" || b[1].Host.ID != "esx1":
+		t.Errorf("by the other: %+v", b[1])
+	}
+	if b := (&Placement{Source: vc.Source, Guest: "vm-1"}).Beneath(all); len(b) != 2 || b[0].NIC != nil || b[0].Switch != nil {
+		t.Errorf("an adapter was chosen of two: %+v", b)
+	}
+	clones := []Inventory{vc, {Source: "c", Guests: []Guest{{ID: "1", UUID: "11-22"}, {ID: "2", UUID: "11-22"}}}}
+	if b := (&Placement{Source: vc.Source, Guest: "vm-1"}).Beneath(clones); len(b) != 1 {
+		t.Errorf("one of two clones was taken: %+v", b)
+	}
+	if b := (&Placement{Source: vc.Source, Host: "host-9"}).Beneath(all); len(b) != 2 || b[0].Guest != nil || b[1].Host.ID != "esx1" {
+		t.Errorf("a host itself: %+v", b)
+	}
+}

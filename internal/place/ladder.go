@@ -1,0 +1,213 @@
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Ladder is a proposal of rungs between virtual machines, the lowest first.
+type Ladder struct {
+	Ends  []End
+	Rungs []Rung
+	Spare []End // named, and in no rung
+}
+
+// End is an end point of a ladder.
+type End struct {
+	Name string
+	At   string // where it is reached; empty: by its name
+	What string // the machine that it is: "VM web-1 on esx1, prod (VLAN 100), vmxnet3"
+}
+
+// Rung is a path of a ladder by the relation of its ends. One that cannot be
+// filled has no ends, and Why says why.
+type Rung struct {
+	Kind     string // measure.SameMachine, SameHost, SameVLAN (or SameSite), OtherSite
+	From, To string
+	LinkBps  int64 // of the uplinks that it passes; 0: not known
+	Why      string
+}
+
+// Filled tells whether the rung has ends.
+func (r Rung) Filled() bool { return r.From != "" }
+
+// lain is an end with its place, before it has its rung.
+type lain struct {
+	end End
+	Placed
+	guest *measure.Guest
+}
+
+// Fill puts end points, the first of which is in every rung, into the rungs that
+// they can fill. Each is found by the name, the host name or an address of a
+// virtual machine. reached tells of a name that leads to its machine by itself.
+func Fill(words []string, all []measure.Inventory, reached func(string) bool) (Ladder, error) {
+	var ends []lain
+	for _, w := range words {
+		e, err := named(w, all, reached)
+		if err != nil {
+			return Ladder{}, err
+		}
+		ends = append(ends, e)
+	}
+	return rungs(ends[0], ends[1:], all, "none of the end points is"), nil
+}
+
+// mostFirst bounds the machines that are tried as the one that is in every rung.
+const mostFirst = 64
+
+// Propose chooses end points among the machines that run and have an address: the
+// first one by name with which most rungs can be filled.
+func Propose(all []measure.Inventory) (Ladder, error) {
+	var ends []lain
+	for n := range all {
+		for i := range all[n].Guests {
+			g := &all[n].Guests[i]
+			if c := ofGuest(g); c.runs() && len(c.addrs) > 0 {
+				c.in = &all[n]
+				ends = append(ends, c.lie(g.Name, c.addrs[0].String()))
+			}
+		}
+	}
+	if len(ends) == 0 {
+		return Ladder{}, fault.Failf("start some, or name end points", "place: no virtual machine there runs and tells an address")
+	}
+	slices.SortStableFunc(ends, func(a, b lain) int { return cmp.Compare(a.guest.Name, b.guest.Name) })
+	tellApart(ends)
+	var best Ladder
+	most := -1
+	for i := range ends[:min(len(ends), mostFirst)] {
+		l := rungs(ends[i], slices.Delete(slices.Clone(ends), i, i+1), all, "no virtual machine that runs and tells an address is")
+		if n := l.worth(); n > most {
+			best, most = l, n
+		}
+		if most == fullWorth {
+			break
+		}
+	}
+	best.Spare = nil
+	return best, nil
+}
+
+// fullWorth is that of a ladder with all rungs, between two hosts in one VLAN.
+const fullWorth = 8
+
+// worth counts the rungs that are filled. One VLAN is worth more than a router
+// between two.
+func (l Ladder) worth() (n int) {
+	for _, r := range l.Rungs {
+		switch {
+		case r.Kind == measure.SameSite:
+			n++
+		case r.Filled():
+			n += 2
+		}
+	}
+	return n
+}
+
+// tellApart gives ends of one name numbers, and those of no name that a plan can
+// have another.
+func tellApart(ends []lain) {
+	seen := map[string]int{}
+	for i := range ends {
+		e := &ends[i]
+		name := strings.Join(strings.FieldsFunc(e.end.Name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`"'{}[],#:&*!|>%@/\`, r) }), "-")
+		name = cmp.Or(name, "vm")
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, seen[name])
+		}
+		e.end.Name, e.Subject.Name = name, name
+	}
+}
+
+// rungs fills those of a ladder. Of several ends that fit, the first is taken.
+func rungs(a lain, others []lain, all []measure.Inventory, nobody string) Ladder {
+	l := Ladder{Ends: []End{a.end}, Rungs: []Rung{{Kind: measure.SameMachine, From: a.end.Name, To: a.end.Name, Why: a.end.What}}}
+	used := map[string]bool{}
+	lies := make([]measure.Relation, len(others))
+	for i, o := range others {
+		lies[i], _, _ = Relate(a.Placed, o.Placed, all)
+	}
+	for _, kinds := range [][]string{{measure.SameHost}, {measure.SameVLAN, measure.SameSite}, {measure.OtherSite}} {
+		r := Rung{Kind: kinds[0], Why: fmt.Sprintf("%s %s", nobody, whereabouts(kinds[0], a.At))}
+		for _, kind := range kinds {
+			i := slices.IndexFunc(lies, func(r measure.Relation) bool { return r.Kind == kind })
+			if i < 0 {
+				continue
+			}
+			r = Rung{Kind: kind, From: a.end.Name, To: others[i].end.Name, Why: lies[i].Why}
+			if kind == measure.SameVLAN || kind == measure.SameSite {
+				r.LinkBps = slower(uplinkRate(a.At, all), uplinkRate(others[i].At, all))
+			}
+			l.Ends, used[others[i].end.Name] = append(l.Ends, others[i].end), true
+			break
+		}
+		l.Rungs = append(l.Rungs, r)
+	}
+	for i, o := range others {
+		if !used[o.end.Name] {
+			o.end.What += ": " + cmp.Or(lies[i].Kind, "how it lies to "+a.end.Name+" is not known")
+			l.Spare = append(l.Spare, o.end)
+		}
+	}
+	return l
+}
+
+// whereabouts words what a rung's second end would have to be.
+func whereabouts(kind string, a *measure.Placement) string {
+	switch kind {
+	case measure.SameHost:
+		return "on " + hostOf(a) + " too"
+	case measure.OtherSite:
+		return "in another data center than " + cmp.Or(site(a), "the first")
+	}
+	return "on another host of its VLAN or data center"
+}
+
+// uplinkRate is that of the physical NICs that a guest's switch uses on its host,
+// the slowest of them; 0: not known. One connection takes one of them.
+func uplinkRate(p *measure.Placement, all []measure.Inventory) int64 {
+	v := inventory(all, p.Source)
+	h, sw := v.Host(p.Host), v.Switch(p.SwitchID)
+	if h == nil || sw == nil {
+		return 0
+	}
+	slowest := int64(0)
+	for _, u := range sw.Uplinks {
+		if u.Host != "" && u.Host != h.ID || !carriesNow(u, sw, v.PortGroup(p.PortGroup)) {
+			continue
+		}
+		i := h.Facts.Interface(u.NIC)
+		if i == nil || i.SpeedBps == nil || *i.SpeedBps <= 0 || i.Nominal != nil && *i.Nominal {
+			return 0
+		}
+		slowest = slower(cmp.Or(slowest, *i.SpeedBps), *i.SpeedBps)
+	}
+	return slowest
+}
+
+// carriesNow is false of an uplink that the teaming keeps in reserve.
+func carriesNow(u measure.Uplink, sw *measure.VirtualSwitch, g *measure.SwitchPortGroup) bool {
+	team := sw.Teaming
+	if g != nil && g.Teaming != nil {
+		team = g.Teaming
+	}
+	if team == nil || len(team.Active) == 0 {
+		return true
+	}
+	return slices.Contains(team.Active, u.NIC) || u.Name != "" && slices.Contains(team.Active, u.Name)
+}
+
+// slower of two rates; 0 where one is not known.
+func slower(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return min(a, b)
+}

@@ -1,0 +1,224 @@
+package place
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"thru/internal/measure"
+)
+
+// Placed is an end point with its placement, nil where that is not known.
+type Placed struct {
+	Subject
+	At *measure.Placement
+}
+
+// Relate says how two end points lie to each other, and on what that rests. of a
+// relation that is not known ok is false, and why it is not.
+func Relate(a, b Placed, all []measure.Inventory) (r measure.Relation, why string, ok bool) {
+	r = measure.Relation{From: a.Name, To: b.Name}
+	if a.Name == b.Name {
+		r.Kind, r.Why = measure.SameMachine, "one end point"
+		if a.At != nil {
+			r.Why = machine(a.At)
+		}
+		return r, "", true
+	}
+	if a.At == nil || b.At == nil {
+		return r, "", false // the end point says why
+	}
+	for _, rule := range []func(a, b Placed, all []measure.Inventory) (kind, why string){onOneMachine, onOneHost, onOtherSites, onOneNetwork, onOneSite} {
+		if r.Kind, r.Why = rule(a, b, all); r.Kind != "" {
+			return r, "", true
+		}
+	}
+	return r, fmt.Sprintf("%s and %s: nothing tells how their networks and data centers lie to each other", hostOf(a.At), hostOf(b.At)), false
+}
+
+// machine names what an end point is.
+func machine(p *measure.Placement) string {
+	switch {
+	case p.Guest == "":
+		return p.HostName
+	case p.HostName == "":
+		return p.GuestName
+	}
+	return p.GuestName + " on " + p.HostName
+}
+
+func hostOf(p *measure.Placement) string {
+	if p.HostName == "" {
+		return "an unknown host"
+	}
+	return p.HostName
+}
+
+func onOneMachine(a, b Placed, _ []measure.Inventory) (kind, why string) {
+	if a.At.Source != b.At.Source || a.At.Guest != b.At.Guest || a.At.Host != b.At.Host {
+		return "", ""
+	}
+	return measure.SameMachine, "both are in " + machine(a.At)
+}
+
+func onOneHost(a, b Placed, all []measure.Inventory) (kind, why string) {
+	if !oneHost(a.At, b.At, all) {
+		return "", ""
+	}
+	return measure.SameHost, "both are on " + hostOf(a.At) + networksOf(a.At, b.At)
+}
+
+// oneHost compares the hosts: by their ids, of two sources by their UUIDs.
+func oneHost(a, b *measure.Placement, all []measure.Inventory) bool {
+	if a.Host == "" || b.Host == "" {
+		return false
+	}
+	if a.Source == b.Source {
+		return a.Host == b.Host
+	}
+	x, y := inventory(all, a.Source).Host(a.Host), inventory(all, b.Source).Host(b.Host)
+	return x != nil && y != nil && sameUUID(ofHost(x).uuid, ofHost(y).uuid)
+}
+
+// inventory of a source; nil where there is none.
+func inventory(all []measure.Inventory, source string) *measure.Inventory {
+	i := slices.IndexFunc(all, func(v measure.Inventory) bool { return v.Source == source })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// networksOf names the networks where they differ or have a number.
+func networksOf(a, b *measure.Placement) string {
+	switch {
+	case a.Network == "" || b.Network == "":
+		return ""
+	case a.Network == b.Network:
+		return ", " + network(a)
+	}
+	return ", " + network(a) + " and " + network(b)
+}
+
+// network is "VM Network" or "prod (VLAN 100)".
+func network(p *measure.Placement) string {
+	if p.Network == "" || untagged(p) {
+		return p.Network
+	}
+	return p.Network + " (VLAN " + p.VLAN + ")"
+}
+
+// site is the data center; "" where none is known. A host that nobody manages
+// calls its own "ha-datacenter" (vSphere Web Services SDK, Datacenter).
+func site(p *measure.Placement) string {
+	if p.Site == "ha-datacenter" {
+		return ""
+	}
+	return p.Site
+}
+
+// onOtherSites: of two managers the names alone tell, and only where they differ.
+func onOtherSites(a, b Placed, _ []measure.Inventory) (kind, why string) {
+	x, y := site(a.At), site(b.At)
+	if x == "" || y == "" || x == y {
+		return "", ""
+	}
+	why = fmt.Sprintf("data centers %s and %s", x, y)
+	if a.At.Source != b.At.Source {
+		why += fmt.Sprintf(", as %s and %s name them", a.At.Source, b.At.Source)
+	}
+	return measure.OtherSite, why
+}
+
+// onOneNetwork says on what it rests that two hosts share a network: a port
+// group, a number on one switch, or a number and a subnet.
+func onOneNetwork(a, b Placed, _ []measure.Inventory) (kind, why string) {
+	x, y := a.At, b.At
+	hosts := fmt.Sprintf("%s and %s, ", hostOf(x), hostOf(y))
+	one := x.Source == y.Source
+	tagged := x.VLAN != "" && x.VLAN == y.VLAN
+	apart := len(networks(a.ViaAddrs)) > 0 && len(networks(b.ViaAddrs)) > 0
+	switch net, ok := subnet(a.ViaAddrs, b.ViaAddrs); {
+	case one && x.PortGroup != "" && x.PortGroup == y.PortGroup:
+		return measure.SameVLAN, hosts + "port group " + network(x)
+	case one && tagged && x.SwitchID != "" && x.SwitchID == y.SwitchID:
+		return measure.SameVLAN, fmt.Sprintf("%sVLAN %s of %s", hosts, x.VLAN, x.Switch)
+	case ok && tagged && x.VLAN != "0":
+		return measure.SameVLAN, fmt.Sprintf("%sVLAN %s and subnet %s at both", hosts, x.VLAN, net)
+	case ok && (x.VLAN == y.VLAN || untagged(x) && untagged(y)):
+		return measure.SameVLAN, fmt.Sprintf("%sby their subnet %s alone", hosts, net)
+	case one && !apart && x.Site == y.Site && x.Network != "" && x.Network == y.Network && x.VLAN == y.VLAN:
+		return measure.SameVLAN, fmt.Sprintf("%sby the name of their network alone: %s", hosts, network(x))
+	}
+	return "", ""
+}
+
+func untagged(p *measure.Placement) bool { return p.VLAN == "" || p.VLAN == "0" }
+
+// subnet is one that both have an address in.
+func subnet(a, b []string) (netip.Prefix, bool) {
+	other := networks(b)
+	for _, p := range networks(a) {
+		if slices.Contains(other, p) {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+func onOneSite(a, b Placed, _ []measure.Inventory) (kind, why string) {
+	if site(a.At) == "" || site(a.At) != site(b.At) || a.At.Source != b.At.Source {
+		return "", ""
+	}
+	return measure.SameSite, fmt.Sprintf("%s and %s in %s%s", hostOf(a.At), hostOf(b.At), a.At.Site, networksOf(a.At, b.At))
+}
+
+// Below leaves of an inventory what lies below the end points: their guests and
+// hosts, with the networks and datastores that these use.
+func Below(v measure.Inventory, placed []measure.Placement) measure.Inventory {
+	var guests, hosts, groups, switches, stores []string
+	for _, p := range placed {
+		if p.Source == v.Source {
+			guests, hosts = append(guests, p.Guest), append(hosts, p.Host)
+		}
+	}
+	v.Guests = only(v.Guests, func(g *measure.Guest) bool { return slices.Contains(guests, g.ID) })
+	v.Hosts = only(v.Hosts, func(h *measure.GuestHost) bool { return slices.Contains(hosts, h.ID) })
+	for _, g := range v.Guests {
+		for _, n := range g.NICs {
+			groups, switches = append(groups, n.PortGroup), append(switches, n.Switch)
+		}
+		for _, d := range g.Disks {
+			stores = append(stores, d.Datastore)
+		}
+	}
+	for _, h := range v.Hosts {
+		for _, p := range h.Ports {
+			groups = append(groups, p.PortGroup)
+		}
+		stores = append(stores, h.Datastores...)
+	}
+	for _, g := range v.PortGroups {
+		if slices.Contains(groups, g.ID) {
+			switches = append(switches, g.Switch)
+		}
+	}
+	v.PortGroups = only(v.PortGroups, func(g *measure.SwitchPortGroup) bool {
+		return slices.Contains(groups, g.ID) || g.Uplinks && slices.Contains(switches, g.Switch)
+	})
+	v.Switches = only(v.Switches, func(s *measure.VirtualSwitch) bool {
+		return slices.Contains(switches, s.ID) || s.Host != "" && slices.Contains(hosts, s.Host)
+	})
+	v.Datastores = only(v.Datastores, func(d *measure.Datastore) bool { return slices.Contains(stores, d.ID) })
+	return v
+}
+
+func only[T any](all []T, keep func(*T) bool) []T {
+	var kept []T
+	for i := range all {
+		if keep(&all[i]) {
+			kept = append(kept, all[i])
+		}
+	}
+	return kept
+}

@@ -1,0 +1,158 @@
+package planfile
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"thru/internal/plan"
+	"thru/internal/unit"
+)
+
+// byHand is the key of a variant that takes a person to come into force.
+const byHand = "by_hand"
+
+// Bounds of it.
+const (
+	mostCommands = 20
+	mostCommand  = 1000 // characters
+	leastWait    = 10 * time.Second
+	mostWait     = 7 * 24 * time.Hour
+)
+
+// readHand reads what a person does for a variant.
+func (f *File) readHand(x *node) (*plan.Hand, error) {
+	const example = "such as by_hand: {host: esx1, do: esxcli system settings kernel set ..., reboot: true, fact: sysctls.netNetqueueEnabled, is: \"FALSE\"}"
+	if err := f.keysOf(x, byHand, "host", "do", "reboot", "fact", "is", "wait"); err != nil {
+		return nil, err
+	}
+	h := &plan.Hand{Wait: plan.UsualWait()}
+	for _, key := range []string{"host", "do"} {
+		if x.get(key) == nil {
+			return nil, f.errorf(x, example, "%s has no %s", byHand, key)
+		}
+	}
+	var err error
+	if h.Host, err = f.nameOf(x.get("host"), "host of "+byHand); err != nil {
+		return nil, err
+	}
+	if h.Commands, err = f.commands(x.get("do")); err != nil {
+		return nil, err
+	}
+	if n := x.get("reboot"); n != nil {
+		if n.kind != boolNode {
+			return nil, f.errorf(n, "reboot takes true or false", "reboot is %s", n.value())
+		}
+		h.Reboot = strings.EqualFold(n.text, "true")
+	}
+	if err := f.readProof(h, x); err != nil {
+		return nil, err
+	}
+	if n := x.get("wait"); n != nil {
+		if h.Wait, err = parsed(f.source, n, "wait", "30m", unit.ParseDuration); err != nil {
+			return nil, err
+		}
+		if h.Wait < leastWait || h.Wait > mostWait {
+			return nil, f.errorf(n, "wait takes 10s to 168h, such as 30m", "a wait of %s is out of range", n.value())
+		}
+	}
+	return h, nil
+}
+
+// readProof reads by which fact thru sees that a variant is in force.
+func (f *File) readProof(h *plan.Hand, x *node) (err error) {
+	fact, is := x.get("fact"), x.get("is")
+	switch {
+	case fact == nil && is == nil:
+		return nil
+	case fact == nil:
+		return f.errorf(is, "such as fact: sysctls.netNetqueueEnabled", "is says a value, and no fact says of what")
+	case is == nil:
+		return f.errorf(fact, "such as is: \"FALSE\"", "the fact has no value: is")
+	}
+	if h.Fact, err = f.words(fact, "fact", "sysctls.netNetqueueEnabled"); err != nil {
+		return err
+	}
+	if is.kind == listNode || is.kind == mapNode || is.kind == nullNode {
+		return f.errorf(is, "as facts print it: \"FALSE\", 4, true", "is has to be one value, and is %s", is.value())
+	}
+	h.Is = is.text
+	if len(h.Fact) > mostCommand || len(h.Is) > mostCommand {
+		return f.errorf(fact, "a path such as sysctls.netNetqueueEnabled", "the fact is too long")
+	}
+	return nil
+}
+
+// commands reads one command, or a list of them.
+func (f *File) commands(n *node) ([]string, error) {
+	items := []*node{n}
+	if n.kind == listNode {
+		items = n.items
+	}
+	if len(items) == 0 || len(items) > mostCommands {
+		return nil, f.errorf(n, "a command, or a list of them", "do has %d commands, and not 1 to %d", len(items), mostCommands)
+	}
+	var all []string
+	for _, x := range items {
+		text, err := f.words(x, "do", "a command that is run at the host")
+		if err != nil {
+			return nil, err
+		}
+		if len([]rune(text)) > mostCommand || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return nil, f.errorf(x, "a line that can be copied to a shell", "the command is too long, or holds what cannot be printed")
+		}
+		all = append(all, text)
+	}
+	return all, nil
+}
+
+// checkHands refuses variants of which only some say what a person does: nobody
+// would bring back what another variant has changed.
+func (f *File) checkHands() error {
+	var with, without *variant
+	for i := range f.variants {
+		if v := &f.variants[i]; v.hand != nil {
+			with = v
+		} else {
+			without = v
+		}
+	}
+	switch {
+	case with == nil:
+		return nil
+	case without != nil:
+		return f.errorf(without.settings, "each variant says how it comes into force: what "+clip(with.name)+" has changed has to be undone", "the variant %q has no %s", clip(without.name), byHand)
+	}
+	f.order = plan.OrderBlocks
+	return nil
+}
+
+// checkBlocks refuses an order that does not go with the variants.
+func (f *File) checkBlocks(n *node) error {
+	switch hands := len(f.variants) > 0 && f.variants[0].hand != nil; {
+	case hands && !f.inBlocks():
+		return f.errorf(n, "take blocks, or there-and-back: the first variant again at the end, which tells a drift of the path", "the order %s does not go with %s: a person would have to stand by", f.order, byHand)
+	case f.inBlocks() && len(f.variants) == 0:
+		return f.errorf(n, "name variants, such as variants: [{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", "%s: there is nothing to hold against each other", f.order)
+	}
+	return nil
+}
+
+func (f *File) inBlocks() bool { return plan.Plan{Order: f.order}.InBlocks() }
+
+// hands are those of all variants, with where their hosts are.
+func (f *File) hands(h *hosts) []plan.Hand {
+	var all []plan.Hand
+	for _, v := range f.variants {
+		if v.hand == nil {
+			continue
+		}
+		x := *v.hand
+		x.Variant, x.At = v.name, x.Host
+		if known := h.byName[x.Host]; known != nil && known.At != "" {
+			x.At = known.At
+		}
+		all = append(all, x)
+	}
+	return all
+}

@@ -1,0 +1,125 @@
+package planfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"thru/internal/measure"
+	"thru/internal/place"
+	"thru/internal/plan"
+)
+
+// LadderFrom writes a commented plan of rungs that were found in inventories. A
+// rung that nobody fills stands there as a comment, with why. from are the
+// hypervisors that were asked; a zero duration is that of any ladder.
+func LadderFrom(l place.Ladder, from []string, each time.Duration) []byte {
+	var b strings.Builder
+	b.WriteString("# What does each layer cost? One path after the other, the lowest rung first. The\n# rungs are filled by what the hypervisors said of their virtual machines.\n#\n#   thru ladder FILE\n\n")
+	b.WriteString("thru: 1\nname: ladder\n\n# They say what lies below the end points, and what their hosts do meanwhile.\nhypervisors:\n")
+	for _, at := range from {
+		fmt.Fprintf(&b, "  - %s\n", quoted(at))
+	}
+	b.WriteString("\n# Each wants `thru serve` and `thru join NAME`; or reach it by ssh: {name: a, at: ssh://root@10.0.0.1}\nend_points:\n")
+	for _, e := range l.Ends {
+		fmt.Fprintf(&b, "%s    # %s\n", endLine(e), commented(e.What))
+	}
+	for _, e := range l.Spare {
+		fmt.Fprintf(&b, "  #%s    # %s\n", strings.TrimPrefix(endLine(e), " "), commented(e.What))
+	}
+	b.WriteString("\nrungs:\n")
+	for _, r := range l.Rungs {
+		b.WriteString(rungLines(r))
+	}
+	if each == 0 {
+		each = ladderTime
+	}
+	fmt.Fprintf(&b, "\ntraffic:\n  time: %s    # of each cell: a rung has %d\n", strconv.FormatFloat(each.Seconds(), 'f', -1, 64)+"s", 2*len(plan.LadderStreams()))
+	return []byte(b.String())
+}
+
+// endLine is an entry of end_points.
+func endLine(e place.End) string {
+	if e.At == "" {
+		return "  - " + quoted(e.Name)
+	}
+	return fmt.Sprintf("  - {name: %s, at: %s}", quoted(e.Name), quoted(e.At))
+}
+
+// rungLines are those of a rung: why it is one, and what it is.
+func rungLines(r place.Rung) string {
+	name := rungName(r.Kind)
+	if !r.Filled() {
+		return fmt.Sprintf("  # %s: %s\n", name, commented(r.Why))
+	}
+	rate := ""
+	if r.LinkBps > 0 {
+		rate = ", link_rate: " + rateText(r.LinkBps)
+	}
+	return fmt.Sprintf("  # %s: %s\n  - {name: %s, pair: [%s, %s]%s}\n", r.Kind, commented(r.Why), name, quoted(r.From), quoted(r.To), rate)
+}
+
+// rungName is the rung that a relation fills.
+func rungName(relation string) string {
+	switch relation {
+	case measure.SameMachine:
+		return plan.RungLocalhost
+	case measure.SameHost:
+		return plan.RungSwitch
+	case measure.OtherSite:
+		return plan.RungInterconnect
+	}
+	return plan.RungLAN
+}
+
+// rateText writes a rate as the plan reads it: "10G", "2500M".
+func rateText(bps int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "K"}} {
+		if bps%u.size == 0 {
+			return strconv.FormatInt(bps/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(bps, 10)
+}
+
+// quoted is a text of YAML, quoted where it could be read as something else.
+func quoted(s string) string {
+	s = strings.ToValidUTF8(s, "?")
+	marks := "-_./@"
+	if strings.Contains(s, "://") {
+		marks += ":%"
+	}
+	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(marks, r))
+	}) && !strings.HasSuffix(s, ":")
+	looks := func(s string) bool { // like a number, a word of YAML, or a mark
+		_, err := strconv.ParseFloat(s, 64)
+		return err == nil || strings.ContainsAny(s[:1], "-._/@0123456789") && !strings.Contains(s, ".") || strings.Contains(" true false yes no on off null y n ", " "+strings.ToLower(s)+" ")
+	}
+	if plain && !looks(s) && !strings.ContainsAny(s[:1], "-@") {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// commented is a text that stays in its comment.
+func commented(s string) string {
+	clean := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	if r := []rune(clean); len(r) > mostComment {
+		clean = string(r[:mostComment]) + "..."
+	}
+	return strings.Join(strings.Fields(clean), " ")
+}
+
+// mostComment bounds a comment, in letters.
+const mostComment = 200

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// inventoryColumns are the columns of an inventory as CSV; each names its unit.
+// The first ones say what a row is of.
+func inventoryColumns() []string {
+	return []string{"source", "scope", "id", "name", "of", "host", "cluster", "datacenter", "power", "system", "version",
+		"cpus", "memory_bytes", "cpu_reserved_hz", "cpu_limit_hz", "memory_reserved_bytes", "memory_limit_bytes",
+		"model", "mac", "network", "vlan", "switch", "mtu_bytes", "uplinks", "connected", "addresses", "format", "mode", "size_bytes", "datastore", "uuid", "tools"}
+}
+
+// inventoryCSV prints a row for each host ("host"), guest ("vm"), virtual adapter
+// ("adapter"), virtual disk ("disk"), network ("network") and datastore.
+func inventoryCSV(w io.Writer, d *measure.Document) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\r\n", strings.Join(inventoryColumns(), ","))
+	for i := range d.Inventories {
+		x := newEstateIndex(&d.Inventories[i])
+		put := func(cells map[string]string) {
+			cells["source"] = x.Source
+			row := make([]string, len(inventoryColumns()))
+			for n, name := range inventoryColumns() {
+				row[n] = csvText(cells[name])
+			}
+			fmt.Fprintf(out, "%s\r\n", strings.Join(row, ",")) // an error stays in the writer
+		}
+		for n := range x.Hosts {
+			put(hostCells(&x.Hosts[n]))
+		}
+		for n := range x.Guests {
+			for _, cells := range guestCells(x, &x.Guests[n]) {
+				put(cells)
+			}
+		}
+		for n := range x.PortGroups {
+			put(groupCells(x, &x.PortGroups[n]))
+		}
+		for n := range x.Datastores {
+			s := &x.Datastores[n]
+			put(map[string]string{"scope": "datastore", "id": s.ID, "name": s.Name, "datacenter": s.Site, "model": value(s.Type), "size_bytes": integer(s.Size)})
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("report: writing CSV: %w", err)
+	}
+	return nil
+}
+
+func hostCells(h *measure.GuestHost) map[string]string {
+	f := h.Facts
+	if f == nil {
+		f = &measure.Facts{}
+	}
+	return map[string]string{"scope": "host", "id": h.ID, "name": h.Name, "cluster": h.Cluster, "datacenter": h.Site, "power": value(h.State), "system": value(f.Distro), "version": value(f.Kernel),
+		"cpus": numberText(threadsOf(f)), "memory_bytes": integer(f.Memory), "model": machineModel(f.Machine), "uuid": h.UUID}
+}
+
+// guestCells are the rows of a guest: itself, its adapters, its disks.
+func guestCells(x *estateIndex, g *measure.Guest) []map[string]string {
+	host := g.Host
+	if h := x.hosts[g.Host]; h != nil {
+		host = h.Name
+	}
+	own := map[string]string{"scope": "vm", "id": g.ID, "name": g.Name, "host": host, "cluster": g.Cluster, "datacenter": g.Site, "power": powerText(g), "system": cmp.Or(value(g.OSRuns), value(g.OS)),
+		"version": value(g.Hardware), "cpus": numberText(g.CPUs), "memory_bytes": integer(g.Memory), "model": adaptersText(g), "network": networksText(x, g), "addresses": strings.Join(g.Addrs, " "), "uuid": g.UUID, "tools": toolsText(g.Tools)}
+	if a := g.CPUShare; a != nil {
+		own["cpu_reserved_hz"], own["cpu_limit_hz"] = integer(a.Reserved), integer(a.Limit)
+	}
+	if a := g.MemoryShare; a != nil {
+		own["memory_reserved_bytes"], own["memory_limit_bytes"] = integer(a.Reserved), integer(a.Limit)
+	}
+	all := []map[string]string{own}
+	for i := range g.NICs {
+		n := &g.NICs[i]
+		vlan := value(n.VLAN)
+		if p := x.groups[n.PortGroup]; p != nil {
+			vlan = cmp.Or(vlan, value(p.VLAN))
+		}
+		all = append(all, map[string]string{"scope": "adapter", "id": n.Key, "name": n.Name, "of": g.Name, "host": host, "model": value(n.Model), "mac": value(n.MAC), "network": value(n.Network), "vlan": vlan,
+			"switch": switchName(x, n), "mtu_bytes": numberText(n.MTU), "uplinks": value(n.Uplink), "connected": yesNo(n.Connected), "addresses": strings.Join(n.Addrs, " ")})
+	}
+	for i := range g.Disks {
+		d := &g.Disks[i]
+		store := d.Datastore
+		if s := x.stores[d.Datastore]; s != nil {
+			store = s.Name
+		}
+		all = append(all, map[string]string{"scope": "disk", "name": d.Name, "of": g.Name, "host": host, "model": value(d.Adapter), "format": value(d.Format), "mode": value(d.Mode), "size_bytes": integer(d.Size), "datastore": store})
+	}
+	return all
+}
+
+func groupCells(x *estateIndex, p *measure.SwitchPortGroup) map[string]string {
+	cells := map[string]string{"scope": "network", "id": p.ID, "name": p.Name, "vlan": value(p.VLAN)}
+	if s := x.switches[p.Switch]; s != nil {
+		cells["switch"], cells["mtu_bytes"], cells["uplinks"] = s.Name, numberText(s.MTU), uplinksText(s, nil)
+	}
+	if h := x.hosts[cmp.Or(p.Host, hostOfSwitch(x, p.Switch))]; h != nil {
+		cells["host"] = h.Name
+	}
+	return cells
+}
+
+func integer(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}

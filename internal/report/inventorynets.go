@@ -1,0 +1,167 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// networkGrid has a row of each port group, and of a switch without any. Those
+// that are the same on several hosts are one row.
+func networkGrid(x *estateIndex) grid {
+	g := grid{Caption: "Networks", Columns: []column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
+		{Name: "uplinks", Least: 8}, {Name: "shaping", Least: 10}, {Name: "teaming", Least: 10}}}
+	guests := map[string]int{}
+	for i := range x.Guests {
+		seen := map[string]bool{}
+		for _, n := range x.Guests[i].NICs {
+			if id := cmp.Or(n.PortGroup, n.Switch); id != "" && !seen[id] {
+				seen[id] = true
+				guests[id]++
+			}
+		}
+	}
+	var rows netRows
+	used := map[string]bool{}
+	for i := range x.PortGroups {
+		p := &x.PortGroups[i]
+		if used[p.Switch] = true; p.Uplinks {
+			continue
+		}
+		rows.add(x, p.Name, p, x.switches[p.Switch], cmp.Or(p.Host, hostOfSwitch(x, p.Switch)), guests[p.ID])
+	}
+	for i := range x.Switches {
+		if s := &x.Switches[i]; !used[s.ID] {
+			rows.add(x, s.Name, &measure.SwitchPortGroup{}, s, s.Host, guests[s.ID])
+		}
+	}
+	for _, r := range rows.all {
+		g.Rows = append(g.Rows, dashed(slices.Concat(r.cells[:4], []string{strconv.Itoa(r.guests), r.where()}, r.cells[4:])...))
+	}
+	return g.withoutEmpty().firstRows(maxEstateRows)
+}
+
+func hostOfSwitch(x *estateIndex, id string) string {
+	if s := x.switches[id]; s != nil {
+		return s.Host
+	}
+	return ""
+}
+
+// netRow is a network with the hosts that have it so.
+type netRow struct {
+	cells  []string
+	guests int
+	hosts  []string
+}
+
+type netRows struct {
+	all []*netRow
+	by  map[string]*netRow
+}
+
+func (r *netRows) add(x *estateIndex, name string, p *measure.SwitchPortGroup, s *measure.VirtualSwitch, host string, guests int) {
+	if s == nil {
+		s = &measure.VirtualSwitch{}
+	}
+	team, shape := p.Teaming, shapingText(p.ShapeIn, p.ShapeOut)
+	if team == nil {
+		team = s.Teaming
+	}
+	if p.ShapeIn == nil && p.ShapeOut == nil {
+		shape = shapingText(s.ShapeIn, s.ShapeOut)
+	}
+	cells := []string{name, strings.TrimPrefix(vlanText(value(p.VLAN)), "VLAN "), s.Name, numberText(s.MTU), uplinksText(s, team), shape, teamingText(team)}
+	key := strings.Join(cells, "\x00")
+	if r.by == nil {
+		r.by = map[string]*netRow{}
+	}
+	if r.by[key] == nil {
+		r.by[key] = &netRow{cells: cells}
+		r.all = append(r.all, r.by[key])
+	}
+	row := r.by[key]
+	row.guests += guests
+	if h := x.hosts[host]; h != nil && !slices.Contains(row.hosts, h.Name) {
+		row.hosts = append(row.hosts, h.Name)
+	}
+}
+
+// where is the host of a network, or how many have it; "" of a distributed one.
+func (r *netRow) where() string {
+	if len(r.hosts) > 1 {
+		return unit.Plural(len(r.hosts), "host")
+	}
+	return strings.Join(r.hosts, "")
+}
+
+func teamingText(t *measure.Teaming) string {
+	if t == nil {
+		return ""
+	}
+	return t.Policy
+}
+
+// uplinksText are the physical NICs of a switch; of a distributed one each name once.
+func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
+	var all []string
+	for _, u := range s.Uplinks {
+		name := u.NIC
+		if t != nil && slices.Contains(t.Standby, u.NIC) {
+			name += " (standby)"
+		}
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
+}
+
+// shapingText is "out 1.00 Gb/s"; "" where nothing is held back.
+func shapingText(in, out *measure.Shaping) string {
+	var all []string
+	for _, x := range []struct {
+		word string
+		s    *measure.Shaping
+	}{{"in", in}, {"out", out}} {
+		if s := shapeText(x.s); s != "" {
+			all = append(all, x.word+" "+s)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// shapeText is the rate that a port is held to; "" where none is.
+func shapeText(s *measure.Shaping) string {
+	switch {
+	case s == nil || s.Enabled != nil && !*s.Enabled || s.Enabled == nil && s.AverageBps == nil:
+		return ""
+	case s.AverageBps == nil:
+		return "at a rate that is not known"
+	}
+	return unit.Rate(float64(*s.AverageBps))
+}
+
+func storeGrid(x *estateIndex) grid {
+	g := grid{Caption: "Datastores", Columns: []column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "of one host"}, {Name: "flash"}, {Name: "on", Least: 16}}}
+	for i := range x.Datastores {
+		s := &x.Datastores[i]
+		g.Rows = append(g.Rows, dashed(s.Name, value(s.Type), bytesText(s.Size), bytesText(s.Free), yesNo(s.Local), yesNo(s.SSD), strings.Join(s.Devices, ", ")))
+	}
+	return g.withoutEmpty().firstRows(maxEstateRows)
+}
+
+func yesNo(b *bool) string {
+	switch {
+	case b == nil:
+		return ""
+	case *b:
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,427 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// hostSheet is all that C-07 asks of a host, each line with its value or why
+// there is none, and where the host stands.
+func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
+	f := h.Facts
+	if f == nil {
+		f = &measure.Facts{}
+	}
+	missing := slices.Concat(f.NotChecked, h.NotChecked)
+	s := sheet{Name: clean(h.Name), About: clean(join(hostState(h), machineModel(f.Machine), h.Cluster))}
+	s.line("place", join(prefixed("data center ", h.Site), prefixed("cluster ", h.Cluster), value(h.State), prefixed("UUID ", h.UUID)), "")
+	for _, i := range machineItems() {
+		if i.name != "file systems" { // a host of guests has datastores
+			s.Rows = append(s.Rows, row{i.name, i.from(f, missing, "the hypervisor does not tell it")})
+		}
+	}
+	stores := "datastores, VMFS version"
+	if x.Kind == measure.KindKVM {
+		stores = "datastores"
+	}
+	s.line(stores, storesText(x, h), whyNot(missing, "datastores"))
+	s.line("version and build", join(value(f.Distro), value(f.Kernel), map[bool]string{true: x.Product}[x.Kind == measure.KindKVM]), whyNot(missing, "distribution", "kernel"))
+	s.line("BIOS, not default", "", notChecked+": the firmware does not show its settings to the hypervisor")
+	s.line("settings, not default", cmp.Or(changedText(f), noneChanged(f, missing)), whyNot(missing, "settings_changed"))
+	if x.Kind != measure.KindKVM {
+		s.line("unsupported CPU", legacyText(h, missing), whyNot(missing, "settings_changed"))
+	}
+	s.line("boot device", value(f.Boot), whyNot(missing, "boot_device"))
+	s.line("NUMA", numaText(f.NUMA), whyNot(missing, "numa_nodes"))
+	s.line("guests that run", handedText(h), whyNot(missing, "guests_running"))
+	for _, p := range h.Ports {
+		s.line("VMkernel port "+p.Device, portText(x, &p), notChecked)
+	}
+	for i := range x.Switches {
+		if w := &x.Switches[i]; w.Host == h.ID || slices.Contains(w.Hosts, h.ID) {
+			s.line("switch "+w.Name, switchText(w, h.ID), notChecked)
+		}
+	}
+	s.rest(missing)
+	return s
+}
+
+// line adds a fact, or why it is not there; one without both is left out.
+func (s *sheet) line(name, value, missing string) {
+	if value = clean(value); value == "" {
+		value = missing
+	}
+	if value != "" {
+		s.Rows = append(s.Rows, row{clean(name), value})
+	}
+}
+
+// rest names what else could not be read, grouped by the reason.
+func (s *sheet) rest(missing []measure.NotChecked) {
+	var gaps []gap
+	for _, m := range missing {
+		gaps = addGap(gaps, clean(m.Fact), clean(m.Why))
+	}
+	for _, g := range gaps[:min(len(gaps), maxLines)] {
+		s.line("not checked", g.text(maxLines), "")
+	}
+}
+
+// whyNot is why a fact is missing, by the beginnings of its keys.
+func whyNot(missing []measure.NotChecked, keys ...string) string {
+	for _, m := range missing {
+		for _, key := range keys {
+			if m.Fact == key || strings.HasPrefix(m.Fact, key+".") {
+				return notChecked + ": " + clean(m.Why)
+			}
+		}
+	}
+	return notChecked + ": the hypervisor does not tell it"
+}
+
+// isMissing tells whether a fact could not be had.
+func isMissing(missing []measure.NotChecked, key string) bool {
+	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return m.Fact == key || strings.HasPrefix(m.Fact, key+".") })
+}
+
+// noneChanged is "none" where the settings were read and all are the defaults.
+func noneChanged(f *measure.Facts, missing []measure.NotChecked) string {
+	if f.Changed == nil || isMissing(missing, "settings_changed") {
+		return ""
+	}
+	return "none"
+}
+
+func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
+	if s := legacyCPU(h); s != "" {
+		return "allowed by " + s + ": this version of ESXi does not support such a CPU"
+	}
+	if h.Facts == nil || h.Facts.Changed == nil || isMissing(missing, "settings_changed") {
+		return ""
+	}
+	return "not allowed (allowLegacyCPU is not set)"
+}
+
+func storesText(x *estateIndex, h *measure.GuestHost) string {
+	var all []string
+	for _, id := range h.Datastores[:min(len(h.Datastores), maxInterfaces)] {
+		d := x.stores[id]
+		if d == nil {
+			continue
+		}
+		free := ""
+		if d.Free != nil {
+			free = unit.Size(*d.Free) + " free"
+		}
+		all = append(all, d.Name+" "+bracket(join(cmp.Or(value(d.Type), "type "+notChecked), bytesText(d.Size), free, strings.Join(d.Devices, ", "))))
+	}
+	if n := len(h.Datastores) - maxInterfaces; n > 0 {
+		all = append(all, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(all, "; ")
+}
+
+func handedText(h *measure.GuestHost) string {
+	var all []string
+	if h.Guests != nil {
+		all = append(all, strconv.Itoa(*h.Guests))
+	}
+	if h.CPUsHanded != nil {
+		all = append(all, unit.Plural(*h.CPUsHanded, "virtual CPU"))
+	}
+	if h.MemHanded != nil {
+		all = append(all, unit.Size(*h.MemHanded)+" of memory")
+	}
+	return strings.Join(all, ", ")
+}
+
+func portText(x *estateIndex, p *measure.VMkernelPort) string {
+	network := value(p.Network)
+	if g := x.groups[p.PortGroup]; g != nil {
+		network = strings.TrimSpace(cmp.Or(network, g.Name) + " " + bracket(vlanText(value(g.VLAN))))
+	}
+	tso := ""
+	if p.TSO != nil {
+		tso = "TSO " + onOff(*p.TSO)
+	}
+	return join(strings.Join(p.Addrs, ", "), network, mtuOf(p.MTU), prefixed("MAC ", value(p.MAC)), tso, value(p.Stack), prefixed("for ", strings.Join(p.Services, " and ")))
+}
+
+func mtuOf(mtu *int) string { return prefixed("MTU ", numberText(mtu)) }
+
+func switchText(w *measure.VirtualSwitch, host string) string {
+	own := *w
+	own.Uplinks = slices.DeleteFunc(slices.Clone(w.Uplinks), func(u measure.Uplink) bool { return u.Host != "" && u.Host != host })
+	nioc, snooping, vlans := "", "", ""
+	if w.NIOC != nil {
+		nioc = "network I/O control " + onOff(*w.NIOC)
+	}
+	if w.Snooping != nil {
+		snooping = "multicast snooping " + onOff(*w.Snooping)
+	}
+	if w.VLANs != nil {
+		vlans = "VLAN filtering " + onOff(*w.VLANs)
+	}
+	return join(w.Kind, prefixed("version ", value(w.Version)), cmp.Or(mtuOf(w.MTU), "MTU "+notChecked), prefixed("uplinks ", uplinksText(&own, w.Teaming)), prefixed("teaming by ", teamingText(w.Teaming)),
+		prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), nioc, securityOf(w.Security), snooping, vlans)
+}
+
+// securityOf names what a switch lets guests do beyond their own traffic.
+func securityOf(s *measure.PortSecurity) string {
+	if s == nil {
+		return ""
+	}
+	var all []string
+	for _, x := range []struct {
+		on   *bool
+		name string
+	}{{s.Promiscuous, "promiscuous"}, {s.Forged, "forged transmits"}, {s.MACChanges, "MAC changes"}} {
+		if x.on != nil && *x.on {
+			all = append(all, x.name)
+		}
+	}
+	return prefixed("lets guests be ", strings.Join(all, ", "))
+}
+
+// guestSheet is all that C-08 asks of a guest, each line with its value or why
+// there is none.
+func guestSheet(x *estateIndex, g *measure.Guest) sheet {
+	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), prefixed(numberText(g.CPUs), " vCPUs"), bytesText(g.Memory), adaptersText(g)))}
+	host := g.Host
+	if h := x.hosts[g.Host]; h != nil {
+		host = h.Name
+	}
+	miss := func(keys ...string) string { return whyNot(g.NotChecked, keys...) }
+	s.line("place", join(prefixed("on ", host), prefixed("cluster ", g.Cluster), prefixed("data center ", g.Site), prefixed("folder ", g.Folder), prefixed("pool ", g.Pool)), miss("host"))
+	s.line("power", powerText(g), miss("power"))
+	s.line("vCPUs", guestCPUs(g), miss("cpus"))
+	s.line("RAM", bytesText(g.Memory), miss("memory_bytes"))
+	s.disks(x, g)
+	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(value(d.Adapter), notChecked) }), noneOf(len(g.Disks), "no disk", miss("disks.adapter", "disks")))
+	s.adapters(x, g)
+	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", miss("nics.model", "nics")))
+	s.line("CPU allocation", allocationText(g.CPUShare, g.NotChecked, "cpu_allocation", hertzText), miss("cpu_allocation"))
+	if g.CPUQuota != nil {
+		s.line("CPU quota", digits(*g.CPUQuota)+" CPUs at most", "")
+	}
+	s.line("memory allocation", allocationText(g.MemoryShare, g.NotChecked, "memory_allocation", unit.Size), miss("memory_allocation"))
+	s.line("CPU affinity", affinityText(g), miss("cpu_affinity", "cpu_pins"))
+	s.line("OS and service pack", systemText(g), miss("os_running", "os"))
+	s.line("tools", toolsText(g.Tools), miss("tools"))
+	s.line("virtual hardware", join(value(g.Hardware), value(g.Firmware)), miss("hardware_version"))
+	s.line("latency sensitivity", value(g.Latency), miss("latency_sensitivity"))
+	s.line("addresses", join(value(g.Hostname), strings.Join(g.Addrs, ", ")), miss("addresses", "hostname"))
+	s.line("identity", join(g.ID, prefixed("UUID ", g.UUID), prefixed("instance ", g.InstanceUUID)), "")
+	s.line("settings", settingsText(g.Advanced), "")
+	s.line("threads of the host", threadsText(g), "")
+	s.rest(g.NotChecked)
+	return s
+}
+
+// noneOf is the word for a list that was read and is empty, or why it is not known.
+func noneOf(n int, none, missing string) string {
+	if n == 0 && strings.HasSuffix(missing, "the hypervisor does not tell it") {
+		return none
+	}
+	return missing
+}
+
+func powerText(g *measure.Guest) string {
+	if g.Template {
+		return join("template", g.Power)
+	}
+	return g.Power
+}
+
+func guestCPUs(g *measure.Guest) string {
+	if g.CPUs == nil {
+		return ""
+	}
+	s := strconv.Itoa(*g.CPUs)
+	if g.PerSocket != nil && *g.PerSocket > 0 {
+		s += fmt.Sprintf(" (%d per socket)", *g.PerSocket)
+	}
+	if g.HotAddCPU != nil && *g.HotAddCPU {
+		s += ", hot add on, which hides the NUMA nodes"
+	}
+	return join(s, prefixed("model ", value(g.CPUModel)), prefixed("NUMA nodes ", unit.List(g.NUMANodes)))
+}
+
+// disks adds a line of each virtual disk.
+func (s *sheet) disks(x *estateIndex, g *measure.Guest) {
+	for i := range g.Disks[:min(len(g.Disks), maxInterfaces)] {
+		d := &g.Disks[i]
+		known := func(name, value, key string) string {
+			if value != "" {
+				return value
+			}
+			why := strings.TrimPrefix(whyNot(g.NotChecked, "disks."+d.Name+"."+key, "disks."+key), notChecked+": ")
+			return name + " " + notChecked + " (" + why + ")"
+		}
+		store := ""
+		if t := x.stores[d.Datastore]; t != nil {
+			store = strings.TrimSpace("on " + t.Name + " " + bracket(value(t.Type)))
+		}
+		limit := ""
+		if d.LimitIOPS != nil {
+			limit = fmt.Sprintf("at most %d operations/s", *d.LimitIOPS)
+		}
+		if d.LimitBytes != nil {
+			limit = join(limit, "at most "+byteRate(float64(*d.LimitBytes)))
+		}
+		s.line(d.Name, join(known("adapter", value(d.Adapter), "adapter"), known("type", value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
+			known("format", value(d.Format), "format"), known("mode", value(d.Mode), "mode"), known("how created", prefixed("created ", value(d.Created)), "created"),
+			store, value(d.Path), prefixed("cache ", value(d.Cache)), limit), "")
+	}
+	if len(g.Disks) == 0 {
+		s.line("virtual disks", "", noneOf(0, "none", whyNot(g.NotChecked, "disks")))
+	}
+}
+
+// adapters adds a line of each virtual adapter.
+func (s *sheet) adapters(x *estateIndex, g *measure.Guest) {
+	for i := range g.NICs[:min(len(g.NICs), maxInterfaces)] {
+		n := &g.NICs[i]
+		model := cmp.Or(value(n.Model), "model "+notChecked)
+		state := ""
+		if n.Connected != nil && !*n.Connected {
+			state = "not connected"
+		}
+		vhost := ""
+		if n.Vhost != nil {
+			vhost = "vhost " + onOff(*n.Vhost)
+		}
+		queues := ""
+		if n.Queues != nil {
+			queues = unit.Plural(*n.Queues, "queue")
+		}
+		s.line(n.Name, join(model, state, prefixed("MAC ", value(n.MAC)), networkName(x, n), prefixed("switch ", switchName(x, n)), prefixed("uplink ", value(n.Uplink)), prefixed("port ", value(n.Port)),
+			queues, vhost, prefixed("host interface ", value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), prefixed("held to ", shapeText(n.Limit)), strings.Join(n.Addrs, ", ")), "")
+	}
+}
+
+func switchName(x *estateIndex, n *measure.GuestNIC) string {
+	if p := x.groups[n.PortGroup]; p != nil {
+		if w := x.switches[p.Switch]; w != nil {
+			return w.Name
+		}
+	}
+	return ""
+}
+
+func withoutText(on map[string]bool) string {
+	var off []string
+	for _, k := range slices.Sorted(maps.Keys(on)) {
+		if !on[k] {
+			off = append(off, k)
+		}
+	}
+	return prefixed("without ", strings.Join(off[:min(len(off), maxLines)], " "))
+}
+
+// allocationText is "reserved 2.00 GHz, no limit, shares 4000 (normal)".
+func allocationText(a *measure.Allocation, missing []measure.NotChecked, key string, print func(int64) string) string {
+	if a == nil {
+		return ""
+	}
+	open := func(name, part string) string {
+		return name + " " + notChecked + " (" + strings.TrimPrefix(whyNot(missing, key+"."+part), notChecked+": ") + ")"
+	}
+	reserved := open("reservation", "reserved")
+	if a.Reserved != nil {
+		reserved = "reserved " + print(*a.Reserved)
+		if *a.Reserved == 0 {
+			reserved = "no reservation"
+		}
+	}
+	limit := open("limit", "limited")
+	switch {
+	case a.Limit != nil && (a.Limited == nil || *a.Limited):
+		limit = "limit " + print(*a.Limit)
+	case a.Limited != nil && *a.Limited:
+		limit = "a limit that is not known"
+	case a.Limited != nil:
+		limit = "no limit"
+	}
+	shares := open("shares", "shares")
+	if a.Shares != nil {
+		shares = strings.TrimSpace("shares " + strconv.FormatInt(*a.Shares, 10) + " " + bracket(value(a.Level)))
+	}
+	return join(reserved, limit, shares)
+}
+
+func hertzText(hz int64) string {
+	if hz < 1e9 {
+		return digits(float64(hz)/1e6) + " MHz"
+	}
+	return digits(float64(hz)/1e9) + " GHz"
+}
+
+func affinityText(g *measure.Guest) string {
+	var pins []string
+	for _, p := range g.Pins[:min(len(g.Pins), maxLines)] {
+		pins = append(pins, fmt.Sprintf("vCPU %d on %s", p.CPU, unit.List(p.Host)))
+	}
+	switch {
+	case len(g.Affinity) > 0:
+		return join("CPUs "+unit.List(g.Affinity), strings.Join(pins, ", "))
+	case len(pins) > 0:
+		return strings.Join(pins, ", ")
+	case isMissing(g.NotChecked, "cpu_affinity") || isMissing(g.NotChecked, "cpu_pins"):
+		return ""
+	}
+	return "any CPU of the host"
+}
+
+// systemText is what runs in a guest by the word of its tools, and what it is configured for.
+func systemText(g *measure.Guest) string {
+	runs, set := value(g.OSRuns), value(g.OS)
+	switch {
+	case runs != "" && set != "" && runs != set:
+		return runs + " (configured for " + set + ")"
+	case runs != "":
+		return runs
+	case set != "":
+		return "configured for " + set + "; what runs: " + whyNot(g.NotChecked, "os_running")
+	}
+	return ""
+}
+
+func toolsText(t *measure.GuestTools) string {
+	if t == nil {
+		return ""
+	}
+	runs := ""
+	if t.Running != nil {
+		runs = map[bool]string{true: "running", false: "not running"}[*t.Running]
+	}
+	return join(value(t.Status), prefixed("version ", value(t.Version)), runs)
+}
+
+func settingsText(all map[string]string) string {
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		words = append(words, k+"="+all[k])
+	}
+	return strings.Join(words[:min(len(words), maxLines)], ", ")
+}
+
+// threadsText names the threads of the host that work for a guest (KVM).
+func threadsText(g *measure.Guest) string {
+	var all []string
+	for _, t := range g.Threads[:min(len(g.Threads), maxLines)] {
+		all = append(all, strings.TrimSpace(t.Name+" "+bracket(join(t.Role, prefixed("CPUs ", unit.List(t.CPUs))))))
+	}
+	s := strings.Join(all, ", ")
+	if g.PID != nil {
+		s = join(fmt.Sprintf("process %d", *g.PID), s)
+	}
+	return s
+}

@@ -1,0 +1,385 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what a page shows of an inventory; the JSON document has all.
+const (
+	maxInventories = 8
+	maxGuestRows   = 5000
+	maxEstateRows  = 500 // of hosts, networks, datastores
+	maxSheets      = 300 // of guests; those that stand out come first
+	fewGuests      = 60  // a page shows so many in one table, more by their hosts
+)
+
+// estate is an inventory made ready to print: hosts, guests and networks, what
+// stands out, and a sheet of each host and guest (C-07, C-08).
+type estate struct {
+	Source      string
+	Kind        string // "vsphere", "esxi", "kvm"
+	Answer      string
+	Below       bool // it is what lies below the end points of a test
+	Hosts       grid
+	Groups      []guestGroup
+	Networks    grid
+	Stores      grid
+	Marks       []mark
+	HostSheets  []sheet
+	GuestSheets []sheet
+	Unsheeted   int // guests without a sheet
+	Gaps        []gap
+}
+
+// guestGroup is the guests of one host; where they are few there is one group
+// of all.
+type guestGroup struct {
+	Name string // host; "" of all
+	grid
+	Classes []string // a class of each row, for the filters of a page: "off", "odd"
+}
+
+// ClassOfRow is the class of a row, for the filters of a page.
+func (g guestGroup) ClassOfRow(n int) string { return g.Classes[n] }
+
+// Filtered tells whether the guests of a page are so many that it helps to filter them.
+func (e estate) Filtered() bool {
+	n := 0
+	for _, g := range e.Groups {
+		n += len(g.Rows)
+	}
+	return n > fewGuests/4
+}
+
+// sheet is all that is known of one host or guest.
+type sheet struct {
+	Name  string
+	About string // in a few words
+	Rows  []row
+}
+
+// estateIndex finds what an inventory lists by its id.
+type estateIndex struct {
+	*measure.Inventory
+	hosts    map[string]*measure.GuestHost
+	switches map[string]*measure.VirtualSwitch
+	groups   map[string]*measure.SwitchPortGroup
+	stores   map[string]*measure.Datastore
+}
+
+func newEstateIndex(v *measure.Inventory) *estateIndex {
+	return &estateIndex{Inventory: v,
+		hosts:    indexed(v.Hosts, func(h *measure.GuestHost) string { return h.ID }),
+		switches: indexed(v.Switches, func(s *measure.VirtualSwitch) string { return s.ID }),
+		groups:   indexed(v.PortGroups, func(g *measure.SwitchPortGroup) string { return g.ID }),
+		stores:   indexed(v.Datastores, func(s *measure.Datastore) string { return s.ID }),
+	}
+}
+
+func indexed[T any](all []T, id func(*T) string) map[string]*T {
+	found := make(map[string]*T, len(all))
+	for i := range all {
+		found[id(&all[i])] = &all[i]
+	}
+	return found
+}
+
+// isInventory tells of a document of `thru inventory` that has something to say.
+func isInventory(d *measure.Document) bool { return d.Command == "inventory" && len(d.Inventories) > 0 }
+
+// newEstates makes the inventories of a document ready to print.
+func newEstates(d *measure.Document) (all []estate) {
+	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
+		e := newEstate(&d.Inventories[i])
+		e.Below = !isInventory(d)
+		all = append(all, e)
+	}
+	return all
+}
+
+func newEstate(v *measure.Inventory) estate {
+	x := newEstateIndex(v)
+	marks, odd := standOut(x)
+	e := estate{
+		Source: clean(v.Source), Kind: clean(v.Kind), Answer: inventoryAnswer(v, len(marks)), Marks: marks,
+		Hosts: hostGrid(x), Groups: guestGroups(x, odd), Networks: networkGrid(x), Stores: storeGrid(x),
+	}
+	for i := range v.Hosts[:min(len(v.Hosts), maxSheets)] {
+		e.HostSheets = append(e.HostSheets, hostSheet(x, &v.Hosts[i]))
+	}
+	guests := sheeted(v.Guests, odd)
+	e.Unsheeted = len(v.Guests) - len(guests)
+	for _, g := range guests {
+		e.GuestSheets = append(e.GuestSheets, guestSheet(x, g))
+	}
+	for _, m := range v.NotChecked {
+		e.Gaps = addGap(e.Gaps, clean(m.Fact), clean(m.Why))
+	}
+	return e
+}
+
+// sheeted are the guests that have a sheet on a page, in their order.
+func sheeted(guests []measure.Guest, odd map[string]bool) (all []*measure.Guest) {
+	room := maxSheets
+	for i := range guests {
+		if odd[guests[i].ID] {
+			room--
+		}
+	}
+	for i := range guests {
+		if g := &guests[i]; odd[g.ID] && len(all) < maxSheets {
+			all = append(all, g)
+		} else if !odd[g.ID] && room > 0 {
+			all, room = append(all, g), room-1
+		}
+	}
+	return all[:min(len(all), maxSheets)]
+}
+
+// inventoryAnswer is "3 hosts, 12 VMs (9 on), VMware vCenter Server 8.0.3 at vsphere://ro@vc; 2 things stand out".
+func inventoryAnswer(v *measure.Inventory, marks int) string {
+	on := 0
+	for i := range v.Guests {
+		if v.Guests[i].Power == "on" {
+			on++
+		}
+	}
+	s := countOf(len(v.Hosts), v.HostsTotal, "host") + ", " + countOf(len(v.Guests), v.GuestsTotal, "VM")
+	switch {
+	case len(v.Guests) > 0 && on == len(v.Guests):
+		s += verb(on, " (on)", " (all on)")
+	case len(v.Guests) > 0:
+		s += fmt.Sprintf(" (%d on)", on)
+	}
+	s = join(s, clean(v.Product))
+	if v.Source != "" {
+		s += " at " + clean(v.Source)
+	}
+	if marks > 0 {
+		s += "; " + unit.Plural(marks, "thing") + verb(marks, " stands out", " stand out")
+	}
+	return s
+}
+
+// countOf is "3 hosts", or "3 of 40 hosts" where they were chosen.
+func countOf(n int, total *int, noun string) string {
+	if total == nil || *total <= n {
+		return unit.Plural(n, noun)
+	}
+	return strconv.Itoa(n) + " of " + unit.Plural(*total, noun)
+}
+
+// inventoryAnswers are a line of each inventory.
+func inventoryAnswers(d *measure.Document) (all []string) {
+	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
+		v := &d.Inventories[i]
+		marks, _ := standOut(newEstateIndex(v))
+		s := inventoryAnswer(v, len(marks))
+		if d.Error != nil {
+			s += " (partial: it ended early)"
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func hostGrid(x *estateIndex) grid {
+	g := grid{Caption: "Hosts", Columns: []column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
+		{Name: "version", Least: 12}, {Name: "VMs on", Right: true}, {Name: "their vCPUs", Right: true}, {Name: "cluster", Least: 8}}}
+	for i := range x.Hosts {
+		h := &x.Hosts[i]
+		f := h.Facts
+		if f == nil {
+			f = &measure.Facts{}
+		}
+		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), machineModel(f.Machine), shortCPU(value(f.CPUModel)), numberText(threadsOf(f)), memoryOf(f),
+			strings.TrimSpace(shortProduct(value(f.Distro))+" "+value(f.Kernel)), numberText(h.Guests), numberText(h.CPUsHanded), h.Cluster))
+	}
+	return g.withoutEmpty().firstRows(maxEstateRows)
+}
+
+// dashed makes cells safe to print; one that is empty is "-".
+func dashed(cells ...string) []string {
+	for i, c := range cells {
+		cells[i] = orDash(clean(c))
+	}
+	return cells
+}
+
+// hostState is empty where all is well.
+func hostState(h *measure.GuestHost) string {
+	s := value(h.State)
+	if s == "connected" {
+		s = ""
+	}
+	if h.Maintenance != nil && *h.Maintenance {
+		s = join(s, "maintenance")
+	}
+	return s
+}
+
+func machineModel(m *measure.Machine) string {
+	if m == nil {
+		return ""
+	}
+	return strings.TrimSpace(m.Vendor + " " + m.Product)
+}
+
+// shortCPU is the name of a processor without what is the same of all.
+func shortCPU(model string) string {
+	for _, noise := range []string{"(R)", "(TM)", "(r)", "(tm)", " CPU", " Processor"} {
+		model = strings.ReplaceAll(model, noise, "")
+	}
+	return strings.Join(strings.Fields(model), " ")
+}
+
+// shortProduct is a system's name without the image profile in brackets.
+func shortProduct(name string) string {
+	name, _, _ = strings.Cut(name, " (")
+	return strings.TrimPrefix(name, "VMware ")
+}
+
+func threadsOf(f *measure.Facts) *int {
+	if f.CPU != nil && f.CPU.Threads != nil {
+		return f.CPU.Threads
+	}
+	return f.Cores
+}
+
+// guestColumns are those of the table of guests. A terminal leaves out the last ones that have no room.
+func guestColumns() []column {
+	return []column{{Name: "VM", Least: 10}, {Name: "power"}, {Name: "vCPUs", Right: true}, {Name: "memory", Right: true}, {Name: "adapter", Least: 8},
+		{Name: "network", Least: 12}, {Name: "host", Least: 10}, {Name: "addresses", Least: 15}, {Name: "system", Least: 12}}
+}
+
+func guestRow(x *estateIndex, g *measure.Guest) []string {
+	host := ""
+	if h := x.hosts[g.Host]; h != nil {
+		host = h.Name
+	}
+	power := g.Power
+	if g.Template {
+		power = "template"
+	}
+	return dashed(g.Name, power, numberText(g.CPUs), bytesText(g.Memory), adaptersText(g), networksText(x, g), cmp.Or(host, g.Host), addressesText(g.Addrs), cmp.Or(value(g.OSRuns), value(g.OS)))
+}
+
+func bytesText(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return unit.Size(*n)
+}
+
+// adaptersText are the models of a guest's adapters: "vmxnet3", "e1000, 2 vmxnet3".
+func adaptersText(g *measure.Guest) string {
+	return counted(g.NICs, func(n *measure.GuestNIC) string { return cmp.Or(value(n.Model), notChecked) })
+}
+
+// counted are the different words of a list, with how often each occurs.
+func counted[T any](list []T, word func(*T) string) string {
+	times := map[string]int{}
+	var words []string
+	for i := range list {
+		w := word(&list[i])
+		if times[w]++; times[w] == 1 && w != "" {
+			words = append(words, w)
+		}
+	}
+	slices.Sort(words)
+	for i, w := range words {
+		if times[w] > 1 {
+			words[i] = fmt.Sprintf("%d %s", times[w], w)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// networksText are the networks of a guest, each once, with its VLAN.
+func networksText(x *estateIndex, g *measure.Guest) string {
+	var all []string
+	for i := range g.NICs {
+		if s := networkName(x, &g.NICs[i]); s != "" && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// networkName is "prod (VLAN 100)".
+func networkName(x *estateIndex, n *measure.GuestNIC) string {
+	name, vlan := value(n.Network), value(n.VLAN)
+	if p := x.groups[n.PortGroup]; p != nil {
+		name, vlan = cmp.Or(name, p.Name), cmp.Or(vlan, value(p.VLAN))
+	}
+	if s := x.switches[n.Switch]; s != nil {
+		name = cmp.Or(name, s.Name)
+	}
+	return strings.TrimSpace(name + " " + bracket(vlanText(vlan)))
+}
+
+// vlanText is "VLAN 100"; "" of no tag.
+func vlanText(vlan string) string {
+	if vlan == "" || vlan == "0" {
+		return ""
+	}
+	return "VLAN " + vlan
+}
+
+// shownAddrs is how many addresses of a guest a table shows.
+const shownAddrs = 2
+
+func addressesText(addrs []string) string {
+	s := strings.Join(addrs[:min(len(addrs), shownAddrs)], ", ")
+	if n := len(addrs) - shownAddrs; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
+}
+
+// guestGroups are the tables of guests: one, or one a host where they are many.
+func guestGroups(x *estateIndex, odd map[string]bool) []guestGroup {
+	var order []string
+	groups := map[string]*guestGroup{}
+	many := len(x.Guests) > fewGuests && len(x.Hosts) > 1
+	for i := range x.Guests[:min(len(x.Guests), maxGuestRows)] {
+		g := &x.Guests[i]
+		key := ""
+		if many {
+			key = g.Host
+		}
+		if groups[key] == nil {
+			groups[key] = &guestGroup{grid: grid{Columns: guestColumns()}}
+			order = append(order, key)
+		}
+		class := ""
+		if g.Power != "on" {
+			class = "off"
+		}
+		if odd[g.ID] {
+			class = strings.TrimSpace(class + " odd")
+		}
+		groups[key].Rows, groups[key].Classes = append(groups[key].Rows, guestRow(x, g)), append(groups[key].Classes, class)
+	}
+	var all []guestGroup
+	for _, key := range order {
+		if h := x.hosts[key]; h != nil {
+			groups[key].Name = clean(h.Name)
+		} else if many {
+			groups[key].Name = "no host that is known"
+		}
+		all = append(all, *groups[key])
+	}
+	slices.SortStableFunc(all, func(a, b guestGroup) int { return strings.Compare(a.Name, b.Name) })
+	if n := len(x.Guests) - maxGuestRows; n > 0 {
+		all[len(all)-1].More = fmt.Sprintf("and %d more VMs, see the JSON document", n)
+	}
+	return all
+}

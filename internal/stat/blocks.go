@@ -1,0 +1,105 @@
+package stat
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Orders of a plan whose variants run in blocks (docs/plan.md).
+const (
+	blocksOrder = "blocks"
+	backOrder   = "there-and-back"
+)
+
+// ranInBlocks tells whether the runs of a document's variants lie together.
+func ranInBlocks(d *measure.Document) bool {
+	return d.Plan != nil && (d.Plan.Order == blocksOrder || d.Plan.Order == backOrder)
+}
+
+// inBlocks takes the runs of two variants that did not take turns. Where the base
+// was measured again after the variant, what changed between its two blocks changed
+// by itself.
+func (v *versus) inBlocks(base, own variant) {
+	a, b := base.runsOf(), own.runsOf()
+	v.base, v.own = logsOf(a, sortedKeys(a)), logsOf(b, sortedKeys(b))
+	v.Blocks = &measure.Blocks{BaseRuns: len(a), VariantRuns: len(b)}
+	v.BaseValue, v.Value = known(mean(valuesOf(a))), known(mean(valuesOf(b)))
+	v.p = 1
+	began := slices.Sorted(maps.Values(own.begins()))
+	if len(began) == 0 {
+		return
+	}
+	begins := base.begins()
+	before := slices.DeleteFunc(sortedKeys(a), func(n int) bool { return begins[n] > began[0] })
+	after := slices.DeleteFunc(sortedKeys(a), func(n int) bool { return begins[n] <= began[0] })
+	if len(before) == 0 || len(after) == 0 {
+		return
+	}
+	drift, low, high, found := Welch(logsOf(a, before), logsOf(a, after), 1-doubtful)
+	v.Blocks.DriftPct = known(pctOfLog(drift))
+	if found {
+		v.Blocks.DriftLowPct, v.Blocks.DriftHighPct = known(pctOfLog(low)), known(pctOfLog(high))
+	}
+}
+
+// begins are when the runs of the variant began, in ns, by their numbers.
+func (v variant) begins() map[int]int64 {
+	all := map[int]int64{}
+	for _, c := range v.team.cells {
+		for i := range c.Runs {
+			all[c.Runs[i].Index] = c.Runs[i].StartedAt.UnixNano()
+		}
+	}
+	return all
+}
+
+// settleBlocks judges a comparison of blocks at a level. A base that has itself
+// changed beyond the bar in the meantime decides nothing.
+func (v *versus) settleBlocks(level float64) {
+	if len(v.base) == 0 || len(v.own) == 0 {
+		v.Reason = "one of the two has no run"
+		return
+	}
+	estimate, low, high, found := Welch(v.base, v.own, level)
+	v.ChangePct = known(pctOfLog(estimate))
+	if !found {
+		v.Reason = fmt.Sprintf("runs: %d and %d; an interval at %s takes 2 of one of them", len(v.base), len(v.own), unit.Percent(100*level))
+		return
+	}
+	v.judge(estimate, low, high, level)
+	switch d := v.Blocks; {
+	case v.drifted(estimate):
+		v.Outcome = measure.Undecided
+		v.Reason = fmt.Sprintf("%s carried %s itself when it was measured again at the end: the path has changed meanwhile", v.Base, signed(math.Log1p(*d.DriftPct/100)))
+	case d.DriftPct == nil:
+		v.Reason += "; the runs lay in blocks: what else changed between them, another boot too, would look the same"
+	default:
+		v.Reason += fmt.Sprintf("; measured again at the end, %s carried %s", v.Base, signed(math.Log1p(*d.DriftPct/100)))
+	}
+}
+
+// drifted tells whether the base changed by itself, beyond doubt and the bar, by
+// half of what the variant is to have changed or more.
+func (v *versus) drifted(estimate float64) bool {
+	d := v.Blocks
+	if d.DriftPct == nil || d.DriftLowPct == nil || d.DriftHighPct == nil {
+		return false
+	}
+	beyond := *d.DriftLowPct > EquivalencePct || *d.DriftHighPct < -EquivalencePct
+	return beyond && 2*math.Abs(math.Log1p(*d.DriftPct/100)) >= math.Abs(estimate)
+}
+
+// logsOf are the logarithms of some runs.
+func logsOf(runs map[int]float64, keys []int) []float64 {
+	return mapped(keys, func(n int) float64 { return math.Log(runs[n]) })
+}
+
+// valuesOf are the runs in order.
+func valuesOf(runs map[int]float64) []float64 {
+	return mapped(sortedKeys(runs), func(n int) float64 { return runs[n] })
+}
