@@ -3,6 +3,7 @@ package vsphere
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -252,4 +253,31 @@ func FuzzCSV(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestBusiest holds that of a host with many CPUs the busiest are kept, and
+// that the others are said to be left out.
+func TestBusiest(t *testing.T) {
+	// The first ones are the idlest, and many are as busy as each other.
+	cpus := func(of string, n int) (all []measure.Series) {
+		for i := range n {
+			all = append(all, measure.Series{Of: of, Instance: strconv.Itoa(i), Counter: measure.CounterUsage, Samples: []measure.Reading{{Value: 1}, {Value: float64(min(i, 90))}}})
+		}
+		return append(all, measure.Series{Of: of, Counter: measure.CounterUsage, Samples: []measure.Reading{{Value: 50}}})
+	}
+	p := table()
+	for _, tc := range []struct {
+		of         string
+		cpus, want int
+	}{{"host-9", 32, 33}, {"host-9", 256, 33}, {"vm-42", 128, 129}} {
+		kept, left := p.busiest(cpus(tc.of, tc.cpus))
+		if len(kept) != tc.want || (len(left) > 0) != (tc.cpus+1 > tc.want) {
+			t.Errorf("%d CPUs of %s: %d series, %v", tc.cpus, tc.of, len(kept), left)
+		}
+		for _, s := range kept {
+			if tc.cpus == 256 && s.Instance != "" && s.Samples[1].Value < 90 {
+				t.Errorf("CPU %s with %v is kept", s.Instance, s.Samples[1].Value)
+			}
+		}
+	}
 }
