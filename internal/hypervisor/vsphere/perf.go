@@ -197,25 +197,28 @@ func (p *perf) collect(ctx context.Context) {
 	}
 	p.ask(ctx)
 	var specs []types.PerfQuerySpec
-	values := 0
-	flush := func() {
-		if len(specs) > 0 {
-			p.query(ctx, specs)
-		}
-		specs, values = nil, 0
-	}
 	for _, e := range p.entities {
-		if e.off != "" || len(e.asked) == 0 {
-			continue
+		if e.off == "" && len(e.asked) > 0 {
+			specs = append(specs, p.spec(e))
 		}
-		spec := p.spec(e)
-		n := len(spec.MetricId) * int(spec.MaxSample)
-		if len(specs) == queryEntities || values+n > queryValues {
-			flush()
-		}
-		specs, values = append(specs, spec), values+n
 	}
-	flush()
+	for _, part := range parted(specs) {
+		p.query(ctx, part)
+	}
+}
+
+// parted makes queries that are not too large of what is asked.
+func parted(specs []types.PerfQuerySpec) (parts [][]types.PerfQuerySpec) {
+	values := 0
+	for i, s := range specs {
+		n := len(s.MetricId) * int(s.MaxSample)
+		if i == 0 || len(parts[len(parts)-1]) == queryEntities || values+n > queryValues {
+			parts, values = append(parts, nil), 0
+		}
+		last := len(parts) - 1
+		parts[last], values = append(parts[last], s), values+n
+	}
+	return parts
 }
 
 // spec asks for the last samples of an entity, so many that none is missing

@@ -290,6 +290,41 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
+// TestParted holds that many entities, and many values, are asked for in
+// several calls, none too large and each entity once.
+func TestParted(t *testing.T) {
+	for _, tc := range []struct {
+		entities, metrics, samples int
+		want                       []int
+	}{
+		{0, 10, 10, nil},
+		{50, 10, 10, []int{50}},
+		{120, 10, 10, []int{50, 50, 20}},
+		{5, 300, 180, []int{1, 1, 1, 1, 1}},
+		{5, 100, 180, []int{5}},
+		{2, 2000, 180, []int{1, 1}}, // one that is too large is asked for alone
+	} {
+		specs := make([]types.PerfQuerySpec, tc.entities)
+		for i := range specs {
+			specs[i] = types.PerfQuerySpec{Entity: reference("vm-" + strconv.Itoa(i)), MetricId: make([]types.PerfMetricId, tc.metrics), MaxSample: int32(tc.samples)}
+		}
+		var got []int
+		next := 0
+		for _, part := range parted(specs) {
+			got = append(got, len(part))
+			for _, s := range part {
+				if s.Entity.Value != "vm-"+strconv.Itoa(next) {
+					t.Fatalf("%+v: %s is not the next", tc, s.Entity.Value)
+				}
+				next++
+			}
+		}
+		if !slices.Equal(got, tc.want) || next != tc.entities {
+			t.Errorf("%+v: parts of %v", tc, got)
+		}
+	}
+}
+
 // TestMissing holds what is said of an entity that was not read until the end.
 func TestMissing(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
