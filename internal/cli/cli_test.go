@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"thru":  func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
-		"natsd": natsServer, "filesd": filesServer,
+		"natsd": natsServer, "filesd": filesServer, "vcenterd": vcenterServer,
 	})
 }
 

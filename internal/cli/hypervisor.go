@@ -124,7 +124,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	if i >= 0 {
 		user, addr = rest[:i], rest[i+1:]
 		if strings.Contains(user, ":") || strings.Contains(path, "@") {
-			return "", "", fault.Usagef(passwordVariable+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong into the URL")
+			return "", "", fault.Usagef(thruPassword+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong into the URL")
 		}
 		if user, err = url.PathUnescape(user); err != nil {
 			return "", "", fault.Usagef(like+"; write %25 for a percent sign", "the user of the URL cannot be read")
@@ -132,7 +132,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	}
 	switch {
 	case strings.Contains(path, "@"):
-		return "", "", fault.Usagef(like+"; a password comes by "+passwordVariable+" or --password-stdin", "an @ stands behind a slash")
+		return "", "", fault.Usagef(like+"; a password comes by "+thruPassword+" or --password-stdin", "an @ stands behind a slash")
 	case path != "" && path != "sdk" && path != "sdk/":
 		return "", "", fault.Usagef(like, "the URL of a vSphere server has no path")
 	case user == "":

@@ -14,8 +14,8 @@ import (
 	"thru/internal/fault"
 )
 
-// passwordVariable holds a password, where stdin does not.
-const passwordVariable = "THRU_PASSWORD"
+// thruPassword holds a password, where stdin does not.
+const thruPassword = "THRU_PASSWORD"
 
 // longestPassword bounds what is read of stdin, in bytes.
 const longestPassword = 4096
@@ -54,7 +54,7 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 	if p.stdin {
 		return p.fromStdin()
 	}
-	if text, ok := os.LookupEnv(passwordVariable); ok {
+	if text, ok := os.LookupEnv(thruPassword); ok {
 		return text, nil
 	}
 	if f, ok := p.env.in.(*os.File); ok && isTerminal(p.env.in) {
@@ -66,7 +66,7 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 		}
 		return string(text), nil
 	}
-	return "", fault.Failf(passwordVariable+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", none)
+	return "", fault.Failf(thruPassword+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", none)
 }
 
 func (p *passwords) fromStdin() (string, error) {

@@ -276,7 +276,7 @@ func hinted(err error, overwrite bool) error {
 		is   error
 		hint string
 	}{
-		{transfer.ErrLogin, "USER@ in the URL; the password from " + passwordVariable + " or --password-stdin"},
+		{transfer.ErrLogin, "USER@ in the URL; the password from " + thruPassword + " or --password-stdin"},
 		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
 		{transfer.ErrReadOnly, "a folder that is there, and that this user may write to"},
 		{transfer.ErrFull, "a smaller --size, or more room"},

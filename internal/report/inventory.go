@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,8 +37,9 @@ type inventoryItem struct {
 func newInventory(d *measure.Document) inventory {
 	points := d.EndPoints[:min(len(d.EndPoints), maxEndPoints)]
 	v := inventory{}
-	for _, p := range points {
-		v.Names = append(v.Names, clean(p.Name))
+	var below []*placed
+	for i, p := range points {
+		v.Names, below = append(v.Names, clean(p.Name)), append(below, placedAt(d, &points[i]))
 	}
 	if len(points) == 0 {
 		return v
@@ -49,8 +51,8 @@ func newInventory(d *measure.Document) inventory {
 		rows := inventoryPart{Name: part.name}
 		for _, item := range part.items {
 			r := factRow{Name: item.name}
-			for _, p := range points {
-				r.Values = append(r.Values, item.of(p))
+			for i, p := range points {
+				r.Values = append(r.Values, cmp.Or(below[i].line(item.name), item.of(p)))
 			}
 			rows.Rows = append(rows.Rows, r)
 		}

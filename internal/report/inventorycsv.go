@@ -30,7 +30,9 @@ func inventoryCSV(w io.Writer, d *measure.Document) error {
 			cells["source"] = x.Source
 			row := make([]string, len(inventoryColumns()))
 			for n, name := range inventoryColumns() {
-				row[n] = csvText(cells[name])
+				if row[n] = cells[name]; strings.Trim(row[n], "0123456789") != "" { // no number, which needs no quotes
+					row[n] = csvText(row[n])
+				}
 			}
 			fmt.Fprintf(out, "%s\r\n", strings.Join(row, ",")) // an error stays in the writer
 		}

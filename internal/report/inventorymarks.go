@@ -70,9 +70,22 @@ func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
 			marks = append(marks, m)
 		}
 	}
+	if ahead := x.ClockNs; ahead != nil && max(*ahead, -*ahead) > farClock {
+		marks = append(marks, mark{Text: "its clock is " + aheadText(*ahead), Why: "thru corrects the times of counters by it"})
+	}
 	marks = append(marks, hostMarks(x)...)
 	marks = append(marks, networkMarks(x)...)
 	return marks[:min(len(marks), maxMarks)], odd
+}
+
+// farClock is how far a clock may be off before it is said.
+const farClock = int64(2 * second)
+
+func aheadText(ns int64) string {
+	if ns < 0 {
+		return unit.Duration(-ns) + " behind"
+	}
+	return unit.Duration(ns) + " ahead"
 }
 
 // guestMark is a rule about one guest.
@@ -103,13 +116,13 @@ func guestMarks() []guestMark {
 		}},
 		{"an adapter that is held to a rate", "it carries no more", func(g *measure.Guest) (string, bool) {
 			for _, n := range g.NICs {
-				if s := shapeText(n.Limit); s != "" {
+				if s := shapingText(n.LimitIn, n.Limit); s != "" {
 					return s, true
 				}
 			}
 			return "", false
 		}},
-		{"no tools that run", "its addresses and adapters cannot be told from outside, and vmxnet3 may have no driver", func(g *measure.Guest) (string, bool) {
+		{"no tools that run", "what runs there and its addresses are not told, and vmxnet3 may have no driver", func(g *measure.Guest) (string, bool) {
 			t := g.Tools
 			return "", g.Power == "on" && t != nil && (value(t.Status) == "not installed" || t.Running != nil && !*t.Running)
 		}},

@@ -20,27 +20,29 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 		f = &measure.Facts{}
 	}
 	missing := slices.Concat(f.NotChecked, h.NotChecked)
-	s := sheet{Name: clean(h.Name), About: clean(join(hostState(h), machineModel(f.Machine), h.Cluster))}
+	s := sheet{Name: clean(h.Name), About: clean(join(hostState(h), machineModel(f.Machine), h.Cluster)), missing: missing}
 	s.line("place", join(prefixed("data center ", h.Site), prefixed("cluster ", h.Cluster), value(h.State), prefixed("UUID ", h.UUID)), "")
 	for _, i := range machineItems() {
 		if i.name != "file systems" { // a host of guests has datastores
-			s.Rows = append(s.Rows, row{i.name, i.from(f, missing, "the hypervisor does not tell it")})
+			s.Rows = append(s.Rows, row{i.name, i.from(f, missing, untold)})
+			s.said = append(s.said, i.missing...)
 		}
 	}
 	stores := "datastores, VMFS version"
 	if x.Kind == measure.KindKVM {
 		stores = "datastores"
 	}
-	s.line(stores, storesText(x, h), whyNot(missing, "datastores"))
-	s.line("version and build", join(value(f.Distro), value(f.Kernel), map[bool]string{true: x.Product}[x.Kind == measure.KindKVM]), whyNot(missing, "distribution", "kernel"))
+	s.line("PCI devices", pciText(h.PCI), "")
+	s.line(stores, storesText(x, h), s.whyNot("datastores"))
+	s.line("version and build", join(hostVersion(f), map[bool]string{true: x.Product}[x.Kind == measure.KindKVM]), s.whyNot("distribution", "kernel"))
 	s.line("BIOS, not default", "", notChecked+": the firmware does not show its settings to the hypervisor")
-	s.line("settings, not default", cmp.Or(changedText(f), noneChanged(f, missing)), whyNot(missing, "settings_changed"))
+	s.line("settings, not default", cmp.Or(changedText(f), noneChanged(x, h, missing)), s.whyNot("settings_changed"))
 	if x.Kind != measure.KindKVM {
-		s.line("unsupported CPU", legacyText(h, missing), whyNot(missing, "settings_changed"))
+		s.line("unsupported CPU", legacyText(h, missing), s.whyNot("settings_changed"))
 	}
-	s.line("boot device", value(f.Boot), whyNot(missing, "boot_device"))
-	s.line("NUMA", numaText(f.NUMA), whyNot(missing, "numa_nodes"))
-	s.line("guests that run", handedText(h), whyNot(missing, "guests_running"))
+	s.line("boot device", value(f.Boot), s.whyNot("boot_device"))
+	s.line("NUMA", numaText(f.NUMA), s.whyNot("numa_nodes"))
+	s.line("guests that run", handedText(h), s.whyNot("guests_running"))
 	for _, p := range h.Ports {
 		s.line("VMkernel port "+p.Device, portText(x, &p), notChecked)
 	}
@@ -49,7 +51,7 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 			s.line("switch "+w.Name, switchText(w, h.ID), notChecked)
 		}
 	}
-	s.rest(missing)
+	s.rest()
 	return s
 }
 
@@ -64,36 +66,44 @@ func (s *sheet) line(name, value, missing string) {
 }
 
 // rest names what else could not be read, grouped by the reason.
-func (s *sheet) rest(missing []measure.NotChecked) {
+func (s *sheet) rest() {
 	var gaps []gap
-	for _, m := range missing {
-		gaps = addGap(gaps, clean(m.Fact), clean(m.Why))
+	for _, m := range s.missing {
+		if !slices.ContainsFunc(s.said, func(key string) bool { return isPart(m.Fact, key) }) {
+			gaps = addGap(gaps, clean(m.Fact), clean(m.Why))
+		}
 	}
 	for _, g := range gaps[:min(len(gaps), maxLines)] {
-		s.line("not checked", g.text(maxLines), "")
+		s.line(notChecked, g.text(maxLines), "")
 	}
 }
 
-// whyNot is why a fact is missing, by the beginnings of its keys.
-func whyNot(missing []measure.NotChecked, keys ...string) string {
-	for _, m := range missing {
-		for _, key := range keys {
-			if m.Fact == key || strings.HasPrefix(m.Fact, key+".") {
-				return notChecked + ": " + clean(m.Why)
-			}
+// untold is the reason where none is known.
+const untold = "the hypervisor does not tell it"
+
+// whyNot is why a fact is missing, by the beginnings of its keys; the reason is
+// then not said once more at the end of the sheet.
+func (s *sheet) whyNot(keys ...string) string {
+	s.said = append(s.said, keys...)
+	for _, m := range s.missing {
+		if slices.ContainsFunc(keys, func(key string) bool { return isPart(m.Fact, key) }) {
+			return notChecked + ": " + clean(m.Why)
 		}
 	}
-	return notChecked + ": the hypervisor does not tell it"
+	return notChecked + ": " + untold
 }
+
+// isPart tells whether a fact is that of a key, or one below it.
+func isPart(fact, key string) bool { return fact == key || strings.HasPrefix(fact, key+".") }
 
 // isMissing tells whether a fact could not be had.
 func isMissing(missing []measure.NotChecked, key string) bool {
-	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return m.Fact == key || strings.HasPrefix(m.Fact, key+".") })
+	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return isPart(m.Fact, key) })
 }
 
-// noneChanged is "none" where the settings were read and all are the defaults.
-func noneChanged(f *measure.Facts, missing []measure.NotChecked) string {
-	if f.Changed == nil || isMissing(missing, "settings_changed") {
+// noneChanged is "none" where the settings of an ESXi host were read and all are the defaults.
+func noneChanged(x *estateIndex, h *measure.GuestHost, missing []measure.NotChecked) string {
+	if h.Facts == nil || x.Kind == measure.KindKVM || isMissing(missing, "settings_changed") {
 		return ""
 	}
 	return "none"
@@ -103,7 +113,7 @@ func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
 	if s := legacyCPU(h); s != "" {
 		return "allowed by " + s + ": this version of ESXi does not support such a CPU"
 	}
-	if h.Facts == nil || h.Facts.Changed == nil || isMissing(missing, "settings_changed") {
+	if h.Facts == nil || isMissing(missing, "settings_changed") {
 		return ""
 	}
 	return "not allowed (allowLegacyCPU is not set)"
@@ -126,6 +136,29 @@ func storesText(x *estateIndex, h *measure.GuestHost) string {
 		all = append(all, fmt.Sprintf("and %d more", n))
 	}
 	return strings.Join(all, "; ")
+}
+
+// hostVersion is "VMware ESXi 8.0.3, build-24022510": a version that both have stands once.
+func hostVersion(f *measure.Facts) string {
+	name, kernel := value(f.Distro), value(f.Kernel)
+	if version, build, ok := strings.Cut(kernel, " "); ok && strings.Contains(" "+name+" ", " "+version+" ") {
+		kernel = build
+	}
+	return join(name, kernel)
+}
+
+// pciText names the cards of a host, each kind with how many there are.
+func pciText(all []measure.PCIDevice) string {
+	return counted(all[:min(len(all), maxLines)], func(d *measure.PCIDevice) string {
+		return strings.TrimSpace(strings.TrimSpace(d.Vendor+" "+d.Name) + " " + bracket(d.Class))
+	})
+}
+
+func vCPUsText(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return unit.Plural(*n, "vCPU")
 }
 
 func handedText(h *measure.GuestHost) string {
@@ -193,41 +226,40 @@ func securityOf(s *measure.PortSecurity) string {
 // guestSheet is all that C-08 asks of a guest, each line with its value or why
 // there is none.
 func guestSheet(x *estateIndex, g *measure.Guest) sheet {
-	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), prefixed(numberText(g.CPUs), " vCPUs"), bytesText(g.Memory), adaptersText(g)))}
+	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked}
 	host := g.Host
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name
 	}
-	miss := func(keys ...string) string { return whyNot(g.NotChecked, keys...) }
-	s.line("place", join(prefixed("on ", host), prefixed("cluster ", g.Cluster), prefixed("data center ", g.Site), prefixed("folder ", g.Folder), prefixed("pool ", g.Pool)), miss("host"))
-	s.line("power", powerText(g), miss("power"))
-	s.line("vCPUs", guestCPUs(g), miss("cpus"))
-	s.line("RAM", bytesText(g.Memory), miss("memory_bytes"))
+	s.line("place", join(prefixed("on ", host), prefixed("cluster ", g.Cluster), prefixed("data center ", g.Site), prefixed("folder ", g.Folder), prefixed("pool ", g.Pool)), s.whyNot("host"))
+	s.line("power", powerText(g), s.whyNot("power"))
+	s.line("vCPUs", guestCPUs(g), s.whyNot("cpus"))
+	s.line("RAM", bytesText(g.Memory), s.whyNot("memory_bytes"))
 	s.disks(x, g)
-	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(value(d.Adapter), notChecked) }), noneOf(len(g.Disks), "no disk", miss("disks.adapter", "disks")))
+	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(value(d.Adapter), notChecked) }), noneOf(len(g.Disks), "no disk", s.whyNot("disks.adapter", "disks")))
 	s.adapters(x, g)
-	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", miss("nics.model", "nics")))
-	s.line("CPU allocation", allocationText(g.CPUShare, g.NotChecked, "cpu_allocation", hertzText), miss("cpu_allocation"))
+	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", s.whyNot("nics.model", "nics")))
+	s.line("CPU allocation", s.allocationText(g.CPUShare, "cpu_allocation", hertzText), s.whyNot("cpu_allocation"))
 	if g.CPUQuota != nil {
 		s.line("CPU quota", digits(*g.CPUQuota)+" CPUs at most", "")
 	}
-	s.line("memory allocation", allocationText(g.MemoryShare, g.NotChecked, "memory_allocation", unit.Size), miss("memory_allocation"))
-	s.line("CPU affinity", affinityText(g), miss("cpu_affinity", "cpu_pins"))
-	s.line("OS and service pack", systemText(g), miss("os_running", "os"))
-	s.line("tools", toolsText(g.Tools), miss("tools"))
-	s.line("virtual hardware", join(value(g.Hardware), value(g.Firmware)), miss("hardware_version"))
-	s.line("latency sensitivity", value(g.Latency), miss("latency_sensitivity"))
-	s.line("addresses", join(value(g.Hostname), strings.Join(g.Addrs, ", ")), miss("addresses", "hostname"))
+	s.line("memory allocation", s.allocationText(g.MemoryShare, "memory_allocation", unit.Size), s.whyNot("memory_allocation"))
+	s.line("CPU affinity", affinityText(g), s.whyNot("cpu_affinity", "cpu_pins"))
+	s.line("OS and service pack", s.systemText(g), s.whyNot("os_running", "os"))
+	s.line("tools", toolsText(g.Tools), s.whyNot("tools"))
+	s.line("virtual hardware", join(value(g.Hardware), value(g.Firmware)), s.whyNot("hardware_version"))
+	s.line("latency sensitivity", value(g.Latency), s.whyNot("latency_sensitivity"))
+	s.line("addresses", join(value(g.Hostname), strings.Join(g.Addrs, ", ")), s.whyNot("addresses", "hostname"))
 	s.line("identity", join(g.ID, prefixed("UUID ", g.UUID), prefixed("instance ", g.InstanceUUID)), "")
 	s.line("settings", settingsText(g.Advanced), "")
 	s.line("threads of the host", threadsText(g), "")
-	s.rest(g.NotChecked)
+	s.rest()
 	return s
 }
 
 // noneOf is the word for a list that was read and is empty, or why it is not known.
 func noneOf(n int, none, missing string) string {
-	if n == 0 && strings.HasSuffix(missing, "the hypervisor does not tell it") {
+	if n == 0 && strings.HasSuffix(missing, untold) {
 		return none
 	}
 	return missing
@@ -262,7 +294,7 @@ func (s *sheet) disks(x *estateIndex, g *measure.Guest) {
 			if value != "" {
 				return value
 			}
-			why := strings.TrimPrefix(whyNot(g.NotChecked, "disks."+d.Name+"."+key, "disks."+key), notChecked+": ")
+			why := strings.TrimPrefix(s.whyNot("disks."+d.Name+"."+key, "disks."+key), notChecked+": ")
 			return name + " " + notChecked + " (" + why + ")"
 		}
 		store := ""
@@ -281,7 +313,7 @@ func (s *sheet) disks(x *estateIndex, g *measure.Guest) {
 			store, value(d.Path), prefixed("cache ", value(d.Cache)), limit), "")
 	}
 	if len(g.Disks) == 0 {
-		s.line("virtual disks", "", noneOf(0, "none", whyNot(g.NotChecked, "disks")))
+		s.line("virtual disks", "", noneOf(0, "none", s.whyNot("disks")))
 	}
 }
 
@@ -303,7 +335,7 @@ func (s *sheet) adapters(x *estateIndex, g *measure.Guest) {
 			queues = unit.Plural(*n.Queues, "queue")
 		}
 		s.line(n.Name, join(model, state, prefixed("MAC ", value(n.MAC)), networkName(x, n), prefixed("switch ", switchName(x, n)), prefixed("uplink ", value(n.Uplink)), prefixed("port ", value(n.Port)),
-			queues, vhost, prefixed("host interface ", value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), prefixed("held to ", shapeText(n.Limit)), strings.Join(n.Addrs, ", ")), "")
+			queues, vhost, prefixed("host interface ", value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), prefixed("held to ", shapingText(n.LimitIn, n.Limit)), strings.Join(n.Addrs, ", ")), "")
 	}
 }
 
@@ -327,12 +359,12 @@ func withoutText(on map[string]bool) string {
 }
 
 // allocationText is "reserved 2.00 GHz, no limit, shares 4000 (normal)".
-func allocationText(a *measure.Allocation, missing []measure.NotChecked, key string, print func(int64) string) string {
+func (s *sheet) allocationText(a *measure.Allocation, key string, print func(int64) string) string {
 	if a == nil {
 		return ""
 	}
 	open := func(name, part string) string {
-		return name + " " + notChecked + " (" + strings.TrimPrefix(whyNot(missing, key+"."+part), notChecked+": ") + ")"
+		return name + " " + notChecked + " (" + strings.TrimPrefix(s.whyNot(key+"."+part), notChecked+": ") + ")"
 	}
 	reserved := open("reservation", "reserved")
 	if a.Reserved != nil {
@@ -381,7 +413,7 @@ func affinityText(g *measure.Guest) string {
 }
 
 // systemText is what runs in a guest by the word of its tools, and what it is configured for.
-func systemText(g *measure.Guest) string {
+func (s *sheet) systemText(g *measure.Guest) string {
 	runs, set := value(g.OSRuns), value(g.OS)
 	switch {
 	case runs != "" && set != "" && runs != set:
@@ -389,7 +421,7 @@ func systemText(g *measure.Guest) string {
 	case runs != "":
 		return runs
 	case set != "":
-		return "configured for " + set + "; what runs: " + whyNot(g.NotChecked, "os_running")
+		return "configured for " + set + "; what runs: " + s.whyNot("os_running")
 	}
 	return ""
 }

@@ -49,6 +49,21 @@ type guestGroup struct {
 // ClassOfRow is the class of a row, for the filters of a page.
 func (g guestGroup) ClassOfRow(n int) string { return g.Classes[n] }
 
+// Count is how many there are, and how many of them stand out.
+func (g guestGroup) Count() string {
+	odd := 0
+	for _, c := range g.Classes {
+		if strings.Contains(c, "odd") {
+			odd++
+		}
+	}
+	s := unit.Plural(len(g.Rows), "VM")
+	if odd > 0 {
+		s += ", " + strconv.Itoa(odd) + verb(odd, " stands out", " stand out")
+	}
+	return s
+}
+
 // Filtered tells whether the guests of a page are so many that it helps to filter them.
 func (e estate) Filtered() bool {
 	n := 0
@@ -63,6 +78,9 @@ type sheet struct {
 	Name  string
 	About string // in a few words
 	Rows  []row
+
+	missing []measure.NotChecked // what could not be read
+	said    []string             // keys of these that a line has named
 }
 
 // estateIndex finds what an inventory lists by its id.
@@ -159,7 +177,9 @@ func inventoryAnswer(v *measure.Inventory, marks int) string {
 		s += fmt.Sprintf(" (%d on)", on)
 	}
 	s = join(s, clean(v.Product))
-	if v.Source != "" {
+	if v.Source == "local" {
+		s += " on this machine"
+	} else if v.Source != "" {
 		s += " at " + clean(v.Source)
 	}
 	if marks > 0 {
@@ -200,7 +220,7 @@ func hostGrid(x *estateIndex) grid {
 			f = &measure.Facts{}
 		}
 		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), machineModel(f.Machine), shortCPU(value(f.CPUModel)), numberText(threadsOf(f)), memoryOf(f),
-			strings.TrimSpace(shortProduct(value(f.Distro))+" "+value(f.Kernel)), numberText(h.Guests), numberText(h.CPUsHanded), h.Cluster))
+			shortProduct(hostVersion(f)), numberText(h.Guests), numberText(h.CPUsHanded), h.Cluster))
 	}
 	return g.withoutEmpty().firstRows(maxEstateRows)
 }
@@ -242,8 +262,11 @@ func shortCPU(model string) string {
 
 // shortProduct is a system's name without the image profile in brackets.
 func shortProduct(name string) string {
-	name, _, _ = strings.Cut(name, " (")
-	return strings.TrimPrefix(name, "VMware ")
+	before, after, cut := strings.Cut(name, " (")
+	if _, rest, ok := strings.Cut(after, ")"); cut && ok {
+		before += rest
+	}
+	return strings.TrimPrefix(before, "VMware ")
 }
 
 func threadsOf(f *measure.Facts) *int {

@@ -63,8 +63,9 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	b.add("Carries", carriedLines(d))
 	b.add("Gives", diskAnswers(d))
 	if isInventory(d) {
-		b.add("Lists", inventoryAnswers(d))
 		b.add("Stands out", markLines(v.Estates))
+		b.add("Labels", []string{labelsText(d.Labels, true)})
+		return b
 	}
 	b.add("Limited by", limitLines(d, v))
 	b.do(whole, d, v)
