@@ -128,6 +128,7 @@ func await[T any](ctx context.Context, grace time.Duration, call func() (T, erro
 // placeEnds says of each end point what lies below it, as far as the sources
 // tell, and how the pairs lie. What cannot be had is a warning.
 func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
+	defer r.judgeBelow(doc)
 	defer r.takeOver(doc)
 	b := r.beneath
 	if b == nil {
