@@ -3,6 +3,7 @@ package lab_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,9 +70,18 @@ func (s *sshd) asBefore(t *testing.T, limit time.Duration) {
 func TestVMkernelRung(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	s := startESX(t, p, false, realIPerf3)
-	for _, args := range [][]string{{"test", "--json", "-t", "3", "--esx-firewall"}, {"ladder", "--json", "-t", "1", "--esx-firewall"}} {
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	text := "thru: 1\nname: vmkernel\nend_points: [{name: esx, at: \"ssh://" + s.addr + "\", data: " + p.Data.B4.String() + "}]\npairs: [{from: local, to: esx}, {from: esx, to: local}]\ntraffic: {time: 1s, ramp: 500ms, streams: 1}\n"
+	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"test", "--json", "-t", "3", "--esx-firewall", "ssh://" + s.addr},
+		{"ladder", "--json", "-t", "1", "--esx-firewall", "--same-host", "local,ssh://" + s.addr},
+		{"run", "--json", "--esx-firewall", plan},
+	} {
 		s.write(t, "calls", 0o600, "")
-		client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), append(args, "ssh://"+s.addr)...)
+		client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
 		if code := client.wait(t, 50*time.Second); code != 0 {
 			t.Fatalf("exit %d", code)
 		}
@@ -84,6 +94,11 @@ func TestVMkernelRung(t *testing.T) {
 			}
 			if len(mainCells(doc)) != 2 {
 				t.Errorf("%d cells, want both directions", len(mainCells(doc)))
+			}
+		}
+		for _, c := range doc.Cells {
+			if c.Goodput == nil {
+				t.Errorf("thru %s: no goodput from %s to %s", args[0], c.From, c.To)
 			}
 		}
 		far := doc.EndPoints[len(doc.EndPoints)-1]
