@@ -77,7 +77,7 @@ func TestVMkernelRung(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"test", "--json", "-t", "3", "--esx-firewall", "ssh://" + s.addr},
-		{"ladder", "--json", "-t", "1", "--esx-firewall", "--same-host", "local,ssh://" + s.addr},
+		{"ladder", "--json", "-t", "1", "--esx-firewall", "--same-host", "local,ssh://" + s.addr, "--only", "virtual switch, 1 stream"},
 		{"run", "--json", "--esx-firewall", plan},
 	} {
 		s.write(t, "calls", 0o600, "")
@@ -88,8 +88,8 @@ func TestVMkernelRung(t *testing.T) {
 		doc := client.document(t)
 		if args[0] == "test" {
 			for _, c := range mainCells(doc) {
-				if c.Goodput == nil || !near(c.Goodput.Value, goodput4, 10) {
-					t.Errorf("%s to %s: goodput %+v, want %.0f", c.From, c.To, c.Goodput, goodput4)
+				if c.Goodput == nil || c.Goodput.Value < goodput4/4 || c.Goodput.Value > goodput4*1.02 {
+					t.Errorf("%s to %s: goodput %+v of a link for %.0f", c.From, c.To, c.Goodput, goodput4)
 				}
 			}
 			if len(mainCells(doc)) != 2 {
