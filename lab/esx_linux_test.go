@@ -77,7 +77,7 @@ func TestVMkernelRung(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"test", "--json", "-t", "3", "--esx-firewall", "ssh://" + s.addr},
-		{"ladder", "--json", "-t", "1", "--esx-firewall", "--same-host", "local,ssh://" + s.addr, "--only", "virtual switch, 1 stream"},
+		{"ladder", "--json", "-t", "1", "--esx-firewall", "--same-host", "local,ssh://" + s.addr, "--only", "1 stream"},
 		{"run", "--json", "--esx-firewall", plan},
 	} {
 		s.write(t, "calls", 0o600, "")
