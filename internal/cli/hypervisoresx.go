@@ -6,6 +6,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/host/platform"
 	"thru/internal/hypervisor"
+	"thru/internal/hypervisor/esx"
 )
 
 // esxSource is an ESXi host that is read by its commands.
@@ -13,6 +14,9 @@ func esxSource(ctx context.Context, r platform.Runner, at string) (hypervisor.So
 	system, err := platform.Detect(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if system == "esxi" {
+		return esx.New(r, at), nil
 	}
 	return nil, fault.Usagef(hypervisorForms, "cli: %s runs %s, on which thru lists no virtual machines", at, system)
 }
