@@ -23,11 +23,12 @@ import (
 const ladderTime = 60 * time.Second
 
 type ladderCmd struct {
-	What     string `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test, whose path is one rung; or a plan file with rungs. A name that was joined is an end point; else a file that exists, and what ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
-	SameHost string `group:"Rungs" name:"same-host" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
-	SameLAN  string `group:"Rungs" name:"same-lan" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
-	Across   string `group:"Rungs" name:"across" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
-	VCPUs    bool   `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
+	What     string   `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test, whose path is one rung; or a plan file with rungs. A name that was joined is an end point; else a file that exists, and what ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
+	More     []string `arg:"" optional:"" name:"end-points" help:"More end points: --hypervisor says how each lies to the first, and so which rung it makes."`
+	SameHost string   `group:"Rungs" name:"same-host" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
+	SameLAN  string   `group:"Rungs" name:"same-lan" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
+	Across   string   `group:"Rungs" name:"across" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
+	VCPUs    bool     `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
 	trafficFlags
 	loginFlags
 	belowFlags
@@ -41,8 +42,12 @@ type ladderCmd struct {
 // several that are compared.
 func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	switch {
+	case c.rungs() == 0 && !c.VCPUs && len(c.More) > 0:
+		return c.filled(ctx, e)
 	case c.rungs() > 0 && c.What != "":
 		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with --same-host, --same-lan and --across", c.What)
+	case c.VCPUs && len(c.More) > 0:
+		return fault.Usagef("name one", "--vcpus is of one end point")
 	case c.rungs() > 0 && c.VCPUs:
 		return fault.Usagef("first one, then the other", "--vcpus does not go with --same-host, --same-lan and --across")
 	case c.rungs() > 0, c.VCPUs:
@@ -75,8 +80,13 @@ func (e *env) isPlan(name string) bool {
 		return true
 	}
 	joined, exists := e.isJoined(name)
+	return !joined && (exists || isYAML(name))
+}
+
+// isYAML tells what is called as plan files are.
+func isYAML(name string) bool {
 	kind := strings.ToLower(filepath.Ext(name))
-	return !joined && (exists || kind == ".yaml" || kind == ".yml")
+	return kind == ".yaml" || kind == ".yml"
 }
 
 // single measures one rung, in this process and at an end point.
@@ -139,6 +149,7 @@ func (c *ladderCmd) onlyPlan() bool {
 	rest := ladderCmd{Port: bus.DefaultPort}
 	rest.Interval = "1"
 	given := *c
+	given.More = nil
 	given.What, given.Time, given.LinkRate, given.JSON, given.HTML, given.Force, given.DryRun = "", "", "", false, "", false, false
 	given.runFlags, given.storeFlags, given.belowFlags = runFlags{}, storeFlags{}, belowFlags{}
 	return reflect.DeepEqual(given, rest)

@@ -20,24 +20,38 @@ type planCmd struct {
 }
 
 type planNewCmd struct {
-	Kind string `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet, netqueue (a setting that takes a reboot, A/B)."`
-	File string `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
+	Kind string   `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet, netqueue (a setting that takes a reboot, A/B)."`
+	File string   `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
+	Ends []string `arg:"" optional:"" name:"end-point" help:"Of a ladder with --from: end points that it is to have, the first one in every rung, by the names or addresses of their virtual machines; without any it chooses some."`
+	From []string `name:"from" sep:"none" placeholder:"URL" help:"Fill the rungs of a ladder by what hypervisors tell: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Repeat for more."`
+	vsphereFlags
 }
 
 // Run writes a plan to start from.
-func (c *planNewCmd) Run(e *env) error {
+func (c *planNewCmd) Run(ctx context.Context, e *env) error {
+	if len(c.From) > 0 {
+		return c.fromHypervisors(ctx, e)
+	}
+	if len(c.Ends) > 0 {
+		return fault.Usagef("leave them out, or name who knows them: --from vsphere://USER@HOST", "end points go with --from")
+	}
 	text, err := planfile.Starter(c.Kind)
 	if err != nil {
 		return err
 	}
-	if c.File == "" || c.File == "-" {
+	return c.write(e, c.File, text)
+}
+
+// write puts the text where it is wanted.
+func (c *planNewCmd) write(e *env, file string, text []byte) error {
+	if file == "" || file == "-" {
 		_, err := e.out.Write(text)
 		return err
 	}
-	if err := newFileOnly(c.File, text); err != nil {
+	if err := newFileOnly(file, text); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.out, "%s is written. Edit its end points, then: thru plan check %[1]s, and thru run %[1]s\n", c.File)
+	_, err := fmt.Fprintf(e.out, "%s is written. Edit its end points, then: thru plan check %[1]s, and thru run %[1]s\n", file)
 	return err
 }
 

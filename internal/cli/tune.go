@@ -302,7 +302,7 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 			return nil, fault.Usagef("give it as that: -P, -w, -l, --lean, -C or -A", "--try %s: it is an option of the test, no setting of a host", text)
 		}
 		s := measure.Setting{Knob: k.ID}
-		if err := place(&s, value, ends); err != nil {
+		if err := locate(&s, value, ends); err != nil {
 			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]; the end points are "+strings.Join(compactSame(ends), " and "), "--try %s: %w", text, err)
 		}
 		if s.Value == "" && k.ID != knob.RouteCongestion { // which "" takes away
@@ -316,9 +316,9 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 	return all, nil
 }
 
-// place parts a value from where it is to be set. Names of end points may hold
+// locate parts a value from where it is to be set. Names of end points may hold
 // an at sign and colons, so that they are looked for whole.
-func place(s *measure.Setting, text string, ends []string) error {
+func locate(s *measure.Setting, text string, ends []string) error {
 	value, where, located := strings.Cut(text, "@")
 	if !located {
 		s.Value, s.Interface, _ = strings.Cut(text, ":")

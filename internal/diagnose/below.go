@@ -59,7 +59,7 @@ func (e *end) bed() *measure.GuestHost {
 // bedName is that host in the words of a sentence.
 func (e *end) bedName() string {
 	if h := e.bed(); h != nil && h.Name != "" {
-		return h.Name
+		return line(h.Name)
 	}
 	return "its host"
 }
@@ -67,7 +67,7 @@ func (e *end) bedName() string {
 // guestName is the virtual machine in the words of a sentence.
 func (e *end) guestName() string {
 	if g := e.guest(); g != nil && g.Name != "" {
-		return g.Name
+		return line(g.Name)
 	}
 	return "the " + e.place + "'s guest"
 }

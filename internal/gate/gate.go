@@ -29,11 +29,12 @@ type Subject struct {
 
 // End is one host.
 type End struct {
-	Name   string         // "local", "host2"
-	Facts  *measure.Facts // nil: no agent is there; one gate says so
-	Route  *measure.Route // towards the other end; nil: whatever could carry the traffic is judged
-	Costs  []Cost         // what earlier tests cost this host
-	Shared bool           // all ends are this same machine: its facts are judged once
+	Name   string            // "local", "host2"
+	Facts  *measure.Facts    // nil: no agent is there; one gate says so
+	Route  *measure.Route    // towards the other end; nil: whatever could carry the traffic is judged
+	Costs  []Cost            // what earlier tests cost this host
+	Shared bool              // all ends are this same machine: its facts are judged once
+	Below  []measure.Beneath // what lies below it, by each hypervisor that knows it; none: nobody was asked
 }
 
 // Cost is what moving data cost a host in an earlier result.

@@ -50,7 +50,7 @@ func endLine(e place.End) string {
 
 // rungLines are those of a rung: why it is one, and what it is.
 func rungLines(r place.Rung) string {
-	name := rungName(r.Kind)
+	name := RungName(r.Kind)
 	if !r.Filled() {
 		return fmt.Sprintf("  # %s: %s\n", name, commented(r.Why))
 	}
@@ -61,8 +61,8 @@ func rungLines(r place.Rung) string {
 	return fmt.Sprintf("  # %s: %s\n  - {name: %s, pair: [%s, %s]%s}\n", r.Kind, commented(r.Why), name, quoted(r.From), quoted(r.To), rate)
 }
 
-// rungName is the rung that a relation fills.
-func rungName(relation string) string {
+// RungName is the rung that a relation fills.
+func RungName(relation string) string {
 	switch relation {
 	case measure.SameMachine:
 		return plan.RungLocalhost
