@@ -263,7 +263,7 @@ func (e *end) uplinkCrowded() (o *outcome, known bool) {
 		return nil, false
 	}
 	speed := speedOf(face)
-	others := max(0, all.mean-ours)
+	others := max(0, all.mean-max(ours, e.flow.rate())) // the flow is ours, whatever a counter has of it
 	if share(all.mean, speed) < uplinkBar || share(others, speed) < uplinkOther {
 		return nil, true
 	}

@@ -69,9 +69,24 @@ func guestAdapter(h *host) *finding {
 	return warn("%s of %s is emulated (%s)", b.NIC.Name, b.Guest.Name, *b.NIC.Model).do(h.changeModel())
 }
 
+// carries is the interface of the guest that the test uses: that of its route,
+// else the one with the MAC of its adapter.
+func (h *host) carries(b measure.Beneath) *face {
+	if top := h.top(); top != nil {
+		return top
+	}
+	for i := range h.Interfaces {
+		d := &h.Interfaces[i]
+		if b.NIC != nil && b.NIC.MAC != nil && d.MAC != nil && strings.EqualFold(*b.NIC.MAC, *d.MAC) {
+			return &face{Interface: d, host: h}
+		}
+	}
+	return nil
+}
+
 func guestMTU(h *host) *finding {
 	b, ok := h.below()
-	top := h.top()
+	top := h.carries(b)
 	if !ok || top == nil || top.MTU == nil {
 		return nil
 	}

@@ -46,6 +46,9 @@ func belowCases() []ruleCase {
 		{"guest-mtu", warn_, of(func(b bb) { b.Switch.MTU = new(1500) }), "the switch vSwitch0 takes packets of 1500 bytes, and ens1f0 has an MTU of 9000", "MTU 9000 there; or 1500 at ens1f0"},
 		{"guest-mtu", warn_, of(func(b bb) { b.Host.Facts.Interfaces[0].MTU = new(1500) }), "the uplink vmnic0 of esx1", ""},
 		{"guest-mtu", pass_, of(func(b bb) { b.Switch.MTU = new(-5) }), "", ""},
+		{"guest-mtu", warn_, placed(func(b bb, s *Subject) { // its route is not known
+			s.Ends[0].Route, b.NIC.MAC, s.Ends[0].Facts.Interface("ens1f0").MAC, b.Switch.MTU = nil, new("AA:BB:CC:DD:EE:01"), new("aa:bb:cc:dd:ee:01"), new(1500)
+		}), "ens1f0 has an MTU of 9000", ""},
 		{"guest-mtu", none_, of(func(b bb) { b.Switch, b.Host = nil, nil }), "does not tell", ""},
 		{"guest-shaping", pass_, well, "no traffic shaping", ""},
 		{"guest-shaping", warn_, of(func(b bb) { b.PortGroup.ShapeOut = shaped(1e9) }), "port group prod holds what web1 sends to 1.00 Gb/s", "switch it off"},

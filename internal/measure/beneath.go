@@ -78,7 +78,7 @@ func (b Beneath) same(v *Inventory) (Beneath, bool) {
 		var found *Guest
 		for i := range v.Guests {
 			g := &v.Guests[i]
-			if g.UUID == "" || !strings.EqualFold(g.UUID, b.Guest.UUID) {
+			if !sameUUID(g.UUID, b.Guest.UUID) || !shareMAC(g, b.Guest) {
 				continue
 			}
 			if found != nil { // clones: nobody says which of them it is
@@ -92,11 +92,33 @@ func (b Beneath) same(v *Inventory) (Beneath, bool) {
 		return Beneath{Inventory: v, Guest: found}.by(sameNIC(b.NIC, found)), true
 	}
 	for i := range v.Hosts {
-		if h := &v.Hosts[i]; h.UUID != "" && b.Host != nil && strings.EqualFold(h.UUID, b.Host.UUID) {
+		if h := &v.Hosts[i]; b.Host != nil && sameUUID(h.UUID, b.Host.UUID) {
 			return Beneath{Inventory: v, Host: h}, true
 		}
 	}
 	return Beneath{}, false
+}
+
+// sameUUID compares two, in either order of their first bytes.
+func sameUUID(a, b string) bool {
+	a, b = UUID(a), UUID(b)
+	return a != "" && (a == b || SwapUUID(a) == b)
+}
+
+// shareMAC tells whether two guests have an adapter in common, or may have: a
+// clone has the UUID of what it was made of, and adapters of its own.
+func shareMAC(a, b *Guest) bool {
+	known := 0
+	for i := range a.NICs {
+		if a.NICs[i].MAC == nil {
+			continue
+		}
+		known++
+		if sameNIC(&a.NICs[i], b) != "" {
+			return true
+		}
+	}
+	return known == 0 || !slices.ContainsFunc(b.NICs, func(n GuestNIC) bool { return n.MAC != nil })
 }
 
 // sameNIC is the name of a guest's adapter with the MAC of another inventory's.

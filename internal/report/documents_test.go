@@ -217,5 +217,6 @@ func goldenDocuments() map[string]*measure.Document {
 	maps.Copy(all, fleetDocuments())
 	maps.Copy(all, tuneDocuments())
 	maps.Copy(all, inventoryDocuments())
+	all["placed"] = placedTest()
 	return all
 }

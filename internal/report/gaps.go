@@ -32,6 +32,7 @@ func gaps(d *measure.Document) []gap {
 		}
 	}
 	add(d.Missing)
+	add(unwatched(d))
 	for i := range d.Groups {
 		add(d.Groups[i].Missing)
 	}

@@ -225,6 +225,7 @@ func (p *printer) checkText(d *measure.Document, v *view) {
 			p.wrap("", nameWidth, "  "+r.Name, r.Value)
 		}
 	}
+	p.whereabouts(v.Placed)
 	p.lists(v)
 }
 

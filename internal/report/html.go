@@ -27,6 +27,9 @@ var transferTemplate string
 //go:embed inventory.html.tmpl
 var inventoryTemplate string
 
+//go:embed placed.html.tmpl
+var placedTemplate string
+
 //go:embed inventory.css
 var inventoryStyle string
 
@@ -104,7 +107,7 @@ type Signature struct {
 // for each of its guests, and grows with them.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown, "firstGates": firstGates, "moreGates": moreGates}).Parse(pageTemplate)
-	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate, inventoryTemplate} {
+	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate, inventoryTemplate, placedTemplate} {
 		if err == nil {
 			_, err = t.Parse(more)
 		}

@@ -143,9 +143,13 @@ func inventoryMethod() []string {
 	}
 }
 
-// estates prints inventories in Markdown.
-func (m *markdown) estates(all []estate) {
+// estates prints inventories in Markdown: those that were asked for, or those of
+// what lies below the end points of a test.
+func (m *markdown) estates(all []estate, below bool) {
 	for _, e := range all {
+		if e.Below != below {
+			continue
+		}
 		title := "Inventory"
 		if e.Below {
 			title = "Below the end points"

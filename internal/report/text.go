@@ -69,6 +69,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	default:
 		p.cells(v)
 	}
+	p.whereabouts(v.Placed)
 	p.lists(v)
 	return p.flush(w)
 }

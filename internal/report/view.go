@@ -44,7 +44,8 @@ type view struct {
 	Tuning     *tuning
 	Moving     *moving // of a file transfer
 	Disks      []titled
-	Estates    []estate // what hypervisors run
+	Estates    []estate     // what hypervisors run
+	Placed     *whereabouts // where the end points are; nil: nobody was asked
 	Cells      []cell
 	Hidden     int // cells over maxCells
 	Gates      []gateView
@@ -122,6 +123,7 @@ func newView(d *measure.Document) *view {
 		Moving:     newMoving(d),
 		Disks:      newDisks(d.Disks),
 		Estates:    newEstates(d),
+		Placed:     newPlaced(d),
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
 		Judged:     judgedDiagnosis(d),

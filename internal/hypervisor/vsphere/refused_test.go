@@ -261,3 +261,105 @@ func TestManyMachines(t *testing.T) {
 	}
 	runtime.KeepAlive(v)
 }
+
+// TestImageAndDrivers holds what the simulator has no objects for: the image
+// that a host was installed from and the parameters of its drivers
+// (HostImageConfigGetProfile, QueryConfiguredModuleOptionString).
+func TestImageAndDrivers(t *testing.T) {
+	c := dial(t, dressed(t))
+	direct := c.vim.RoundTripper
+	c.vim.RoundTripper = answering{direct, func(req, res soap.HasFault) bool {
+		switch r := res.(type) {
+		case *methods.HostImageConfigGetProfileBody:
+			r.Res = &types.HostImageConfigGetProfileResponse{Returnval: types.HostImageProfileSummary{Name: "ESXi-8.0U3-24022510-standard"}}
+		case *methods.QueryConfiguredModuleOptionStringBody:
+			r.Res = &types.QueryConfiguredModuleOptionStringResponse{}
+			if req.(*methods.QueryConfiguredModuleOptionStringBody).Req.Name == "nmlx5_core" {
+				r.Res.Returnval = "DRSS=4 RSS=4,4 odd max_vfs="
+			}
+		default:
+			return false
+		}
+		return true
+	}}
+	v, err := c.Inventory(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := v.Hosts[0].Facts
+	if *f.Distro != "VMware ESXi 8.0.2 Update 3 (ESXi-8.0U3-24022510-standard)" || f.Changed["nmlx5_core.DRSS"] != "4" || f.Changed["nmlx5_core.RSS"] != "4,4" || len(f.Changed) != 6 {
+		t.Errorf("%s, %v", *f.Distro, f.Changed)
+	}
+	c.vim.RoundTripper = between{RoundTripper: direct, before: func(req soap.HasFault) error {
+		if _, is := req.(*methods.QueryConfiguredModuleOptionStringBody); is {
+			return soap.WrapVimFault(&types.NoPermission{PrivilegeId: "Host.Config.AdvancedConfig"})
+		}
+		return nil
+	}}
+	if v, err = c.Inventory(t.Context(), nil, nil); err != nil || reasonOf(v.Hosts[0].Facts.NotChecked, "settings_changed.drivers") != "no permission (Host.Config.AdvancedConfig)" {
+		t.Errorf("%+v, %v", v.Hosts[0].Facts.NotChecked, err)
+	}
+}
+
+// answering answers some calls itself.
+type answering struct {
+	soap.RoundTripper
+	answer func(req, res soap.HasFault) bool
+}
+
+func (a answering) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
+	if a.answer(req, res) {
+		return nil
+	}
+	return a.RoundTripper.RoundTrip(ctx, req, res)
+}
+
+// TestChosen holds that a chosen machine brings the networks that it uses, and no
+// others.
+func TestChosen(t *testing.T) {
+	model := simulator.VPX()
+	model.Portgroup = 5
+	c := dial(t, simulated(t, model, nil))
+	all, err := c.Inventory(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := all.Guests[0]
+	v, err := c.Inventory(t.Context(), func(o *measure.Guest) bool { return o.ID == g.ID }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hypervisortest.Check(t, &v)
+	var names []string
+	for _, p := range v.PortGroups {
+		names = append(names, p.Name)
+	}
+	if want := []string{*g.NICs[0].Network, "Management Network", "VM Network"}; !slices.Equal(slices.DeleteFunc(names, func(n string) bool { return strings.Contains(n, "Uplinks") }), want) {
+		t.Errorf("port groups %v, want %v; all are %d", names, want, len(all.PortGroups))
+	}
+	if len(v.Switches) != 2 || v.Switches[0].Kind != "distributed" || !slices.Equal(v.Switches[0].Hosts, []string{g.Host}) {
+		t.Errorf("switches %+v", v.Switches)
+	}
+}
+
+// TestHostAlone holds what an ESXi host knows of a distributed switch, whose
+// vCenter is not asked.
+func TestHostAlone(t *testing.T) {
+	c := dial(t, simulated(t, simulator.ESX(), func(m *simulator.Model) {
+		dressGuest(m)
+		dressHost(m, &m.Map().Any("HostSystem").(*simulator.HostSystem).HostSystem)
+	}))
+	v, err := c.Inventory(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hypervisortest.Check(t, &v)
+	s := v.Switch("dvs-uuid")
+	if s == nil || s.Kind != "distributed" || s.Name != "DVS0" || *s.MTU != 9000 || len(s.Uplinks) != 1 || s.Uplinks[0].NIC != "vmnic1" {
+		t.Errorf("switch %+v", s)
+	}
+	n := slices.IndexFunc(v.Guests, func(g measure.Guest) bool { return g.Name == "web/1" })
+	if nic := v.Guests[n].NICs[0]; nic.Switch != "dvs-uuid" || nic.PortGroup != "" || *nic.Port != "17" {
+		t.Errorf("adapter %+v", nic)
+	}
+}

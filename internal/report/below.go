@@ -1,0 +1,303 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// stretch is the measured time of a run.
+type stretch struct{ begin, end time.Time }
+
+// belowEnd is a guest or a host below end points, with its counters.
+type belowEnd struct {
+	name   string // of the end points, and of what it is: "a: VM web-1", "host esx1"
+	source *measure.Inventory
+	id     string
+	runs   []stretch
+}
+
+// belowRuns lists what was watched, guests before hosts, each once.
+func belowRuns(d *measure.Document) (all []belowEnd) {
+	runs := stretches(d)
+	names := map[[2]string][]string{} // end points on each
+	var guests, hosts []belowEnd
+	for _, e := range d.EndPoints {
+		p := e.Placement
+		if p == nil {
+			continue
+		}
+		v := inventoryBySource(d, p.Source)
+		for _, x := range []struct {
+			id, name string
+			to       *[]belowEnd
+		}{{p.Guest, "VM " + p.GuestName, &guests}, {p.Host, "host " + p.HostName, &hosts}} {
+			if x.id == "" || v == nil {
+				continue
+			}
+			key := [2]string{p.Source, x.id}
+			if names[key] == nil {
+				*x.to = append(*x.to, belowEnd{clean(x.name), v, x.id, runs})
+			}
+			names[key] = append(names[key], clean(e.Name))
+		}
+	}
+	all = slices.Concat(guests, hosts)
+	for i := range all {
+		on := names[[2]string{all[i].source.Source, all[i].id}]
+		if n := len(on) - 3; n > 0 {
+			on = append(on[:3:3], fmt.Sprintf("%d more", n))
+		}
+		all[i].name += " (" + strings.Join(on, ", ") + ")"
+	}
+	return all
+}
+
+// stretches are the measured times of all runs, each once, in order.
+func stretches(d *measure.Document) (all []stretch) {
+	for i := range d.Cells {
+		for k := range d.Cells[i].Runs {
+			if begin, end, ok := d.Cells[i].Runs[k].Span(); ok {
+				all = append(all, stretch{begin, end})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b stretch) int { return a.begin.Compare(b.begin) })
+	return all
+}
+
+// of are the series of a counter: those of the whole where there are any, else
+// those of its parts.
+func (b belowEnd) of(counter string) (whole []*measure.Series) {
+	var parts []*measure.Series
+	for i := range b.source.Series {
+		s := &b.source.Series[i]
+		switch {
+		case s.Of != b.id || s.Counter != counter:
+		case s.Instance == "":
+			whole = append(whole, s)
+		default:
+			parts = append(parts, s)
+		}
+	}
+	if len(whole) == 0 {
+		return parts
+	}
+	return whole
+}
+
+// measured are the values of a counter that were counted while runs were
+// measured, each sample once; those of several parts follow each other.
+func (b belowEnd) measured(counter string) (values []float64) {
+	for _, s := range b.of(counter) {
+		seen := map[time.Time]bool{}
+		for _, r := range b.runs {
+			for _, x := range s.Within(r.begin, r.end) {
+				if !seen[x.EndedAt] && !math.IsNaN(x.Value) && !math.IsInf(x.Value, 0) {
+					seen[x.EndedAt] = true
+					values = append(values, x.Value)
+				}
+			}
+		}
+	}
+	return values
+}
+
+// figure is one column of the counters: how its values become a cell.
+type belowFigure struct {
+	name     string
+	counters []string
+	text     func([]float64) string
+}
+
+func belowFigures() []belowFigure {
+	return []belowFigure{
+		{"CPU", []string{measure.CounterUsed, measure.CounterUsage}, meanPct},
+		{"ready", []string{measure.CounterReady}, meanPct},
+		{"co-stop", []string{measure.CounterCoStop}, meanPct},
+		{"limited", []string{measure.CounterLimited}, meanPct},
+		{"dropped, in", []string{measure.CounterRxDropped}, total},
+		{"dropped, out", []string{measure.CounterTxDropped}, total},
+		{"ring full", []string{measure.CounterRingFull, measure.CounterNoBuffer}, total},
+		{"balloon", []string{measure.CounterBalloon}, greatestSize},
+		{"swapped", []string{measure.CounterSwapped}, greatestSize},
+	}
+}
+
+// meanPct is "3.2%, most 8.1%".
+func meanPct(values []float64) string {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	mean, most := unit.Percent(sum/float64(len(values))), unit.Percent(slices.Max(values))
+	if mean == most {
+		return mean
+	}
+	return mean + ", most " + most
+}
+
+// total counts packets.
+func total(values []float64) string {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return fmt.Sprintf("%.0f", sum)
+}
+
+func greatestSize(values []float64) string {
+	most := slices.Max(values)
+	if most < 1 {
+		return "0"
+	}
+	return unit.Size(int64(min(most, math.MaxInt64/2)))
+}
+
+// counterGrid is a row for each guest and host of which something was counted
+// while a run was measured.
+func counterGrid(all []belowEnd) grid {
+	g := grid{Caption: "What they did while it was measured", Columns: []column{{Name: "machine", Least: 12}}}
+	figures := belowFigures()
+	for _, f := range figures {
+		g.Columns = append(g.Columns, column{Name: f.name, Right: true, Least: 6})
+	}
+	for _, b := range all {
+		row, any := []string{b.name}, false
+		for _, f := range figures {
+			var values []float64
+			for _, c := range f.counters {
+				values = append(values, b.measured(c)...)
+			}
+			if len(values) == 0 {
+				row = append(row, "-")
+				continue
+			}
+			row, any = append(row, f.text(values)), true
+		}
+		if any {
+			g.Rows = append(g.Rows, row)
+		}
+	}
+	return g.withoutEmpty().firstRows(mostPlaced)
+}
+
+// mostBelowCharts bounds the drawings of guests and hosts.
+const mostBelowCharts = 8
+
+// belowCharts draws the counters over the time of the runs.
+func belowCharts(all []belowEnd) (charts []chart) {
+	for _, b := range all {
+		if len(charts) == mostBelowCharts {
+			break
+		}
+		if c, ok := b.chart(len(charts)); ok {
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
+// belowLine is a series of a drawing.
+type belowLine struct{ counter, name string }
+
+// chart draws what kept a guest or a host from its CPUs, and what was dropped. The
+// runs lie on the axis below.
+func (b belowEnd) chart(n int) (chart, bool) {
+	if len(b.runs) == 0 {
+		return chart{}, false
+	}
+	zero := b.runs[0].begin
+	width := b.runs[len(b.runs)-1].end.Sub(zero).Seconds()
+	var panels []panel
+	var legends []legend
+	var words []string
+	draw := func(title string, least float64, lines []belowLine) {
+		p := panel{Title: title, Height: coursePanel * 0.8, Max: least}
+		for i, l := range lines {
+			points := b.points(l.counter, zero, width)
+			if len(points) == 0 {
+				continue
+			}
+			x := line{Style: i, Dashed: i%2 == 1, Points: points, Markers: markers}
+			p.Lines, p.Max = append(p.Lines, x), max(p.Max, greatest(points))
+			legends = append(legends, legend{key(x), l.name})
+			words = append(words, fmt.Sprintf("%s at most %.1f", l.name, greatest(points)))
+		}
+		if len(p.Lines) > 0 {
+			p.Lines = append(p.Lines, b.runLine(zero))
+			panels = append(panels, p)
+		}
+	}
+	draw("CPU, % of the time", 5, []belowLine{{measure.CounterReady, "ready, and not run"}, {measure.CounterCoStop, "co-stop"}, {measure.CounterLimited, "kept by a limit"}})
+	draw("CPU of the host, %", 100, []belowLine{{measure.CounterUsage, "used"}})
+	draw("packets dropped in each interval", leastCount, []belowLine{{measure.CounterRxDropped, "on the way in"}, {measure.CounterTxDropped, "on the way out"}})
+	if len(panels) == 0 {
+		return chart{}, false
+	}
+	legends = append(legends, legend{key(b.runLine(zero)), "a run is measured"})
+	x := xAxis{High: width, Ticks: niceTicks(width, 6), Title: "time from the first run, s"}
+	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
+	d := drawing{ID: fmt.Sprintf("below%d", n), Title: b.name + " during the runs", Desc: strings.Join(words, "; "), X: x, Panels: panels}
+	return chartOf(d, b.name+" during the runs.", legends), true
+}
+
+// points are the samples of a counter in the middle of their intervals, those of
+// several parts together.
+func (b belowEnd) points(counter string, zero time.Time, width float64) (ps []point) {
+	sums := map[time.Time]float64{}
+	every, parts := time.Duration(0), 1.0
+	all := b.of(counter)
+	if strings.HasSuffix(counter, "_pct") { // of several CPUs the mean
+		parts = float64(max(len(all), 1))
+	}
+	for _, s := range all {
+		every = time.Duration(s.EveryNs)
+		for _, x := range s.Samples {
+			sums[x.EndedAt] += x.Value / parts
+		}
+	}
+	for at, v := range sums {
+		x := at.Add(-every / 2).Sub(zero).Seconds()
+		if x >= 0 && x <= width && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			ps = append(ps, point{x, v})
+		}
+	}
+	slices.SortFunc(ps, func(a, b point) int {
+		if a.X < b.X {
+			return -1
+		}
+		return 1
+	})
+	return thin(ps)
+}
+
+// runLine lies on the axis where a run was measured.
+func (b belowEnd) runLine(zero time.Time) line {
+	l := line{Style: 3, Bare: true}
+	for _, r := range b.runs[:min(len(b.runs), maxCells)] {
+		begin, end := r.begin.Sub(zero).Seconds(), r.end.Sub(zero).Seconds()
+		l.Points = append(l.Points, point{begin, 0}, point{end, 0}, point{end, math.NaN()})
+	}
+	return l
+}
+
+// unwatched is what was not counted below the end points.
+func unwatched(d *measure.Document) (all []measure.NotChecked) {
+	if isInventory(d) {
+		return nil
+	}
+	for _, v := range d.Inventories {
+		for _, n := range v.NotChecked {
+			if strings.HasPrefix(n.Fact, "counters of ") {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}

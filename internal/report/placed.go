@@ -1,0 +1,151 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// whereabouts is what is known of where the end points of a test are, and of what
+// their hosts did meanwhile.
+type whereabouts struct {
+	Ends     grid
+	Lies     []string // how pairs lie to each other
+	Counters grid
+	Charts   []chart
+	Notes    []string
+}
+
+// mostPlaced bounds the end points that are listed one by one.
+const mostPlaced = 40
+
+// newPlaced is nil where nobody was asked.
+func newPlaced(d *measure.Document) *whereabouts {
+	if !slices.ContainsFunc(d.EndPoints, func(e measure.EndPoint) bool { return e.Placement != nil || e.NoPlace != "" }) {
+		return nil
+	}
+	p := &whereabouts{Lies: relationLines(d), Ends: grid{Caption: "Where the end points are", Columns: []column{
+		{Name: "end point", Least: 8}, {Name: "machine", Least: 10}, {Name: "host", Least: 8}, {Name: "network", Least: 8}, {Name: "adapter", Least: 8},
+		{Name: "cluster", Least: 8}, {Name: "data center", Least: 8}, {Name: "known by", Least: 8}}}}
+	for _, e := range d.EndPoints {
+		if e.Placement == nil {
+			if e.NoPlace != "" {
+				p.Notes = append(p.Notes, clean(e.Name)+": not found: "+cleanUpTo(e.NoPlace, maxReason))
+			}
+			continue
+		}
+		p.Ends.Rows = append(p.Ends.Rows, placeCells(d, e))
+	}
+	p.Ends = p.Ends.withoutEmpty().firstRows(mostPlaced)
+	if n := len(p.Notes) - mostPlaced; n > 0 {
+		p.Notes = append(p.Notes[:mostPlaced], fmt.Sprintf("and %d more that were not found", n))
+	}
+	below := belowRuns(d)
+	p.Counters = counterGrid(below)
+	p.Charts = belowCharts(below)
+	return p
+}
+
+// maxReason bounds a reason, in characters.
+const maxReason = 240
+
+// placeCells is the row of an end point.
+func placeCells(d *measure.Document, e measure.EndPoint) []string {
+	p := e.Placement
+	machine, model := clean(p.GuestName), ""
+	if p.Guest == "" {
+		machine = "the host itself"
+	}
+	if v := inventoryBySource(d, p.Source); v != nil {
+		if g := v.Guest(p.Guest); g != nil {
+			for _, n := range g.NICs {
+				if n.Name == p.NIC && n.Model != nil {
+					model = clean(*n.Model)
+				}
+			}
+		}
+	}
+	if model == "" {
+		model = clean(p.NIC)
+	}
+	return []string{clean(e.Name), orDash(machine), orDash(clean(p.HostName)), orDash(networkText(p)), orDash(model), orDash(clean(p.Cluster)),
+		orDash(clean(p.Site)), orDash(strings.Join(cleanAll(p.By), ", "))}
+}
+
+// networkText is "prod, VLAN 100".
+func networkText(p *measure.Placement) string {
+	vlan := clean(p.VLAN)
+	if vlan == "" || vlan == "0" {
+		return clean(p.Network)
+	}
+	return join(clean(p.Network), "VLAN "+vlan)
+}
+
+func inventoryBySource(d *measure.Document, source string) *measure.Inventory {
+	for i := range d.Inventories {
+		if d.Inventories[i].Source == source {
+			return &d.Inventories[i]
+		}
+	}
+	return nil
+}
+
+// relationLines say how the pairs lie, with the rung that one makes.
+func relationLines(d *measure.Document) (all []string) {
+	for _, r := range d.Relations {
+		line := clean(r.From) + " and " + clean(r.To) + ": "
+		if r.From == r.To {
+			line = clean(r.From) + " with itself: "
+		}
+		if rung := rungOf(d, r); rung != "" {
+			line = rung + ", " + line
+		}
+		all = append(all, line+clean(r.Kind)+" ("+cleanUpTo(r.Why, maxReason)+")")
+	}
+	if n := len(all) - mostPlaced; n > 0 {
+		all = append(all[:mostPlaced], unit.Plural(n, "more pair")+", see the JSON document")
+	}
+	return all
+}
+
+// rungOf is the rung of a ladder that a pair is.
+func rungOf(d *measure.Document, r measure.Relation) string {
+	for _, c := range d.Cells {
+		if c.Rung != "" && (c.From == r.From && c.To == r.To || c.From == r.To && c.To == r.From) {
+			return clean(c.Rung)
+		}
+	}
+	return ""
+}
+
+// whereabouts prints where the end points are, and what their hosts did.
+func (p *printer) whereabouts(x *whereabouts) {
+	if x == nil {
+		return
+	}
+	if len(x.Ends.Rows) > 0 {
+		p.captioned(x.Ends)
+	} else {
+		p.out.WriteByte('\n')
+	}
+	for _, s := range slices.Concat(x.Lies, x.Notes) {
+		p.wrap("", 3, "  -", s)
+	}
+	if len(x.Counters.Rows) > 0 {
+		p.captioned(x.Counters)
+	}
+}
+
+// whereabouts prints the same in Markdown.
+func (m *markdown) whereabouts(x *whereabouts) {
+	if x == nil {
+		return
+	}
+	m.head(2, "Below the end points")
+	m.grid(x.Ends)
+	m.list(slices.Concat(x.Lies, x.Notes))
+	m.grid(x.Counters)
+}
