@@ -13,6 +13,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/host/platform"
 	"thru/internal/hypervisor"
+	"thru/internal/hypervisor/esx"
 	"thru/internal/hypervisor/vsphere"
 )
 
@@ -82,13 +83,11 @@ func (d dialer) hypervisorBySSH(ctx context.Context, at string) (hypervisor.Sour
 	if err != nil {
 		return nil, err
 	}
-	r := platform.SSH(destination, port)
-	source, err := esxSource(ctx, r, at)
-	if err != nil {
-		r.Close()
-		return nil, err
+	if other.os != "esxi" {
+		return nil, fault.Usagef(hypervisorForms, "cli: %s runs %s, whose virtual machines thru does not list", at, other.os)
 	}
-	return closing{source, func() { r.Close() }}, nil
+	r := platform.SSH(destination, port)
+	return closing{esx.New(r, at), func() { r.Close() }}, nil
 }
 
 // vsphere logs in at a vCenter or an ESXi host.

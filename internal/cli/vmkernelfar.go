@@ -48,7 +48,7 @@ keep() {
 		now=$(cat "$l/beat" 2>/dev/null)
 		if test "$now" = "$last"; then missed=$((missed + 1)); else missed=0; last=$now; fi
 		test $missed -lt 7 || break
-		: > "$l/said"
+		test ! -f "$l/beat" || : > "$l/said"
 	done
 	undo
 	kill -TERM $$ 2>/dev/null

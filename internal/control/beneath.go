@@ -128,6 +128,7 @@ func await[T any](ctx context.Context, grace time.Duration, call func() (T, erro
 // placeEnds says of each end point what lies below it, as far as the sources
 // tell, and how the pairs lie. What cannot be had is a warning.
 func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
+	defer r.judgeBelow(doc)
 	defer r.takeOver(doc)
 	b := r.beneath
 	if b == nil {
@@ -156,6 +157,7 @@ func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
 		at[s.Name] = place.Placed{Subject: s, At: e.Placement}
 		if e.Placement != nil {
 			placed = append(placed, *e.Placement)
+			placed = append(placed, twins(e.Placement, all)...)
 		}
 	}
 	relate(doc, at, all)
@@ -164,6 +166,25 @@ func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
 			doc.Inventories = append(doc.Inventories, place.Below(all[i], placed))
 		}
 	}
+}
+
+// twins are where the other sources have the same guest or host: a vCenter and
+// the commands of its ESXi hosts tell different things of it.
+func twins(p *measure.Placement, all []measure.Inventory) (others []measure.Placement) {
+	for _, b := range p.Beneath(all) {
+		x := measure.Placement{Source: b.Inventory.Source}
+		if x.Source == p.Source {
+			continue
+		}
+		if b.Guest != nil {
+			x.Guest = b.Guest.ID
+		}
+		if b.Host != nil {
+			x.Host = b.Host.ID
+		}
+		others = append(others, x)
+	}
+	return others
 }
 
 // awaitInventory waits for a source; its own bound holds.
@@ -247,6 +268,12 @@ func idsOf(doc *measure.Document, source string) (ids []string) {
 	for _, e := range doc.EndPoints {
 		if p := e.Placement; p != nil && p.Source == source {
 			ids = append(ids, p.Guest, p.Host)
+			continue
+		}
+		for _, p := range twins(e.Placement, doc.Inventories) {
+			if p.Source == source {
+				ids = append(ids, p.Guest, p.Host)
+			}
 		}
 	}
 	slices.Sort(ids)

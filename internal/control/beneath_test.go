@@ -221,6 +221,23 @@ func TestBeneathTwo(t *testing.T) {
 	}
 }
 
+// TestBeneathTwins: of a machine that two sources tell of, both are kept and
+// watched, each by its own ids.
+func TestBeneathTwins(t *testing.T) {
+	uuid := "11223344-0000-0000-0000-000000000001"
+	vc := measure.Inventory{Source: "vsphere://vc", Guests: []measure.Guest{{ID: "vm-1", UUID: uuid, Host: "host-1"}}, Hosts: []measure.GuestHost{{ID: "host-1"}}}
+	esx := measure.Inventory{Source: "ssh://root@esx1", Guests: []measure.Guest{{ID: "1", UUID: uuid, Host: "esx1"}, {ID: "2"}}, Hosts: []measure.GuestHost{{ID: "esx1"}}}
+	doc := &measure.Document{
+		EndPoints:   []measure.EndPoint{{Name: "a", Placement: &measure.Placement{Source: vc.Source, Guest: "vm-1", Host: "host-1"}}, {Name: "b"}},
+		Inventories: []measure.Inventory{vc, esx, {Source: "other"}},
+	}
+	for source, want := range map[string][]string{vc.Source: {"host-1", "vm-1"}, esx.Source: {"1", "esx1"}, "other": nil} {
+		if got := idsOf(doc, source); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", source, got, want)
+		}
+	}
+}
+
 // An interrupt ends the watch at once, and what it has is kept.
 func TestBeneathInterrupted(t *testing.T) {
 	p, err := plan.Test(request())

@@ -59,7 +59,7 @@ func (e *end) bed() *measure.GuestHost {
 // bedName is that host in the words of a sentence.
 func (e *end) bedName() string {
 	if h := e.bed(); h != nil && h.Name != "" {
-		return h.Name
+		return line(h.Name)
 	}
 	return "its host"
 }
@@ -67,7 +67,7 @@ func (e *end) bedName() string {
 // guestName is the virtual machine in the words of a sentence.
 func (e *end) guestName() string {
 	if g := e.guest(); g != nil && g.Name != "" {
-		return g.Name
+		return line(g.Name)
 	}
 	return "the " + e.place + "'s guest"
 }
@@ -125,6 +125,7 @@ const longestRun = 30 * 24 * time.Hour
 // gauge is one counter of what lies below over the measured time.
 type gauge struct {
 	instance  string
+	counter   string
 	native    string // what its source calls it
 	mean, sum float64
 	spanNs    int64 // that the samples cover
@@ -224,7 +225,7 @@ func gaugeOf(s *measure.Series, begin, end time.Time) (x gauge, few string) {
 	if len(values) < 2 {
 		return x, "fewer than two samples of " + unit.Duration(int64(every)) + " lie in the " + unit.Duration(int64(end.Sub(begin))) + " that were measured"
 	}
-	x = gauge{instance: s.Instance, native: s.Native, spanNs: int64(every) * int64(len(values))}
+	x = gauge{instance: s.Instance, counter: s.Counter, native: s.Native, spanNs: int64(every) * int64(len(values))}
 	for _, v := range values {
 		x.sum += v
 	}
@@ -294,8 +295,13 @@ func (r gauges) ofNIC(n *measure.GuestNIC) (gauge, bool) {
 
 // tells words a gauge as evidence: who it is about, and by which counter.
 func (x gauge) tells(of string, value float64, unit string) measure.Proof {
-	name := cmp.Or(x.native, "counter")
-	if x.instance != "" {
+	name := cmp.Or(x.native, x.counter)
+	switch isNumbered := isNumber10(x.instance); {
+	case isNumbered && strings.HasPrefix(x.counter, "cpu."):
+		name += " of virtual CPU " + x.instance
+	case isNumbered:
+		name += " of port " + x.instance
+	case x.instance != "":
 		name += " of " + x.instance
 	}
 	return measure.Proof{EndPoint: of, Counter: line(name), Value: value, Unit: unit, SpanNs: x.spanNs}

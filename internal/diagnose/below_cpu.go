@@ -3,7 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -128,16 +127,14 @@ func steal(e *end) *outcome {
 
 // cpuLimit judges a limit that the hypervisor holds the guest's CPUs to.
 func cpuLimit(e *end) *outcome {
-	g := e.guest()
-	if g == nil {
+	if e.guest() == nil {
 		return e.unplaced("CPU limit")
 	}
 	if o := e.flow.isAll(); o != nil {
 		return o
 	}
 	b := e.cpus()
-	limit, set := limitOf(g)
-	set = set || e.hasNoQuota()
+	limit, set := e.limitOf()
 	quota, spent := e.quotaSpent()
 	counted := b.limited.known()
 	switch {
@@ -181,24 +178,25 @@ func (e *end) asLimited(b cpuBelow, limit string, quota float64) *outcome {
 	return o.at(e.onBed(e.bedName())).mend(e.liftLimit())
 }
 
-// hasNoQuota tells of a guest of KVM that no quota is set for it.
-func (e *end) hasNoQuota() bool {
-	g := e.guest()
-	return g != nil && e.kind() == measure.KindKVM && g.CPUQuota == nil &&
-		!slices.ContainsFunc(g.NotChecked, func(m measure.NotChecked) bool { return m.Fact == "cpu_quota_cpus" })
+// limitOf words the limit of the end's guest; known tells whether the inventory says.
+func (e *end) limitOf() (limit string, known bool) {
+	if e.guest() == nil {
+		return "", false
+	}
+	switch cpus, hz, known := e.below[0].CPULimit(); {
+	case cpus > 0:
+		return fmt.Sprintf("%.3g CPUs", cpus), true
+	case hz > 0:
+		return fmt.Sprintf("%.3g GHz", hz/1e9), true
+	default:
+		return "", known
+	}
 }
 
-// limitOf words the limit of a guest; set tells whether that is known.
-func limitOf(g *measure.Guest) (limit string, known bool) {
-	switch s := g.CPUShare; {
-	case g.CPUQuota != nil && *g.CPUQuota > 0:
-		return fmt.Sprintf("%.3g CPUs", *g.CPUQuota), true
-	case s != nil && s.Limit != nil && *s.Limit > 0 && (s.Limited == nil || *s.Limited):
-		return fmt.Sprintf("%.3g GHz", float64(*s.Limit)/1e9), true
-	case s != nil && s.Limited != nil:
-		return "", true
-	}
-	return "", false
+// hasNoQuota tells of a guest of KVM that no quota is set for it.
+func (e *end) hasNoQuota() bool {
+	limit, known := e.limitOf()
+	return e.kind() == measure.KindKVM && known && limit == ""
 }
 
 // quotaSpent is how much of its quota a guest used up, in percent.
@@ -261,7 +259,7 @@ func (e *end) memoryBelow() *outcome {
 		}
 		if x.mean > t.bar {
 			if o == nil {
-				o = possible("%s is short of memory: %s", e.bedName(), fmt.Sprintf(t.words, line(e.guestName()), amount(x.mean, t.unit)))
+				o = possible("%s is short of memory: %s", e.bedName(), fmt.Sprintf(t.words, e.guestName(), amount(x.mean, t.unit)))
 			}
 			o.by(above(x.tells(e.name, x.mean, t.unit), t.bar))
 		}
@@ -273,7 +271,7 @@ func (e *end) memoryBelow() *outcome {
 		return no("the host took no memory back from the %s", e.place)
 	}
 	e.sureOfMemory(o, waited, read)
-	return o.at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "reserve the memory of " + line(e.guestName()) +
+	return o.at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "reserve the memory of " + e.guestName() +
 		", free memory of the host, or move guests away from it", Risk: "by the administrator of the hypervisor"})
 }
 

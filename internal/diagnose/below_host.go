@@ -61,7 +61,7 @@ func (e *end) netQueueBelow() *outcome {
 	alone := queues > 1 && zero > 100*oneShare
 	switch {
 	case told && isOff(value):
-		o := possible("NetQueue of %s is off", e.bedName()).by(measure.Proof{EndPoint: e.name, Counter: "kernel option netNetqueueEnabled of " + line(e.bedName()), Note: "its default is TRUE"})
+		o := possible("NetQueue of %s is off", e.bedName()).by(measure.Proof{EndPoint: e.name, Counter: "kernel option netNetqueueEnabled of " + e.bedName(), Note: "its default is TRUE"})
 		if alone || queues == 1 {
 			o.by(e.zeroProof(at, zero))
 		}
@@ -263,7 +263,7 @@ func (e *end) uplinkCrowded() (o *outcome, known bool) {
 		return nil, false
 	}
 	speed := speedOf(face)
-	others := max(0, all.mean-ours)
+	others := max(0, all.mean-max(ours, e.flow.rate())) // the flow is ours, whatever a counter has of it
 	if share(all.mean, speed) < uplinkBar || share(others, speed) < uplinkOther {
 		return nil, true
 	}
@@ -294,7 +294,7 @@ func (e *end) hostOffloads() *outcome {
 	}
 	for _, name := range options {
 		if v, ok := setting(h.Facts, name); ok && isOff(v) {
-			return possible("an offload of %s is off: %s", e.bedName(), name).by(measure.Proof{EndPoint: e.name, Counter: "advanced setting " + name + " of " + line(e.bedName()), Note: "its default is 1"}).
+			return possible("an offload of %s is off: %s", e.bedName(), name).by(measure.Proof{EndPoint: e.name, Counter: "advanced setting " + name + " of " + e.bedName(), Note: "its default is 1"}).
 				at(e.onBed(e.bedName())).beside().mend(&measure.Remedy{EndPoint: e.bedName(), Platform: "esxi", Commands: []string{fmt.Sprintf("esxcli system settings advanced set -o /Net/%s -i 1", name)},
 				Risk: "it counts for every guest of the host"})
 		}

@@ -5,15 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/gate"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
-
-// imitated are the models of adapters that a hypervisor imitates, by the names
-// that it has for them.
-func imitated() []string {
-	return []string{"e1000", "e1000e", "e1000-82540em", "e1000-82545em", "pcnet", "pcnet32", "vlance", "rtl8139", "ne2k_pci", "ne2k_isa", "tulip", "i82559c", "82545em", "82574l"}
-}
 
 // emulated joins what the guest shows of its adapter with what the hypervisor
 // says that it is, which tells also where the driver could not be read.
@@ -24,10 +19,10 @@ func emulated(e *end) *outcome {
 		return own
 	}
 	model := strings.ToLower(*n.Model)
-	if !slices.Contains(imitated(), model) {
+	if !gate.IsEmulated(model) {
 		return seconded(own, no("the hypervisor gives the %s a %s", e.place, line(model)))
 	}
-	o := possible("at the %s: %s of %s is emulated (%s)", e.place, line(n.Name), line(e.guestName()), model).at(e.onFace()).
+	o := possible("at the %s: %s of %s is emulated (%s)", e.place, line(n.Name), e.guestName(), model).at(e.onFace()).
 		by(measure.Proof{EndPoint: e.name, Counter: "model of the adapter, by the hypervisor", Value: 1, Note: model}).
 		mend(e.changeModel(n)).symptom(e.worksFully())
 	if own != nil && own.state == holds { // the remedy of who knows the hypervisor
@@ -43,7 +38,7 @@ func (e *end) changeModel(n *measure.GuestNIC) *measure.Remedy {
 		r.Advice = "in its definition (virsh edit " + domain(e.guest()) + "): <model type='virtio'/> in place of " + line(*n.Model) + "; Proxmox: qm set ID --net0 virtio=MAC,bridge=BRIDGE"
 		return r
 	}
-	r.Advice = "add a VMXNET 3 adapter to " + line(e.guestName()) + " in place of " + line(n.Name) + " (in its .vmx file: ethernetN.virtualDev = \"vmxnet3\"), which its system must have a driver for"
+	r.Advice = "add a VMXNET 3 adapter to " + e.guestName() + " in place of " + line(n.Name) + " (in its .vmx file: ethernetN.virtualDev = \"vmxnet3\"), which its system must have a driver for"
 	return r
 }
 
@@ -59,32 +54,10 @@ type shapedPort struct {
 // or it is not known.
 func (f *flow) shapedAt(e *end) *shapedPort {
 	for _, b := range e.below {
-		type place struct {
-			name    string
-			in, out *measure.Shaping
-		}
-		var places []place
-		if b.NIC != nil {
-			places = append(places, place{b.NIC.Name + " of " + e.guestName(), b.NIC.Limit, b.NIC.Limit})
-		}
-		if b.PortGroup != nil {
-			places = append(places, place{"port group " + b.PortGroup.Name, b.PortGroup.ShapeIn, b.PortGroup.ShapeOut})
-		}
-		if b.Switch != nil {
-			places = append(places, place{"switch " + b.Switch.Name, b.Switch.ShapeIn, b.Switch.ShapeOut})
-		}
-		for _, p := range places {
-			s := p.in
-			if e.sends() {
-				s = p.out
-			}
-			switch {
-			case s == nil || s.Enabled == nil && s.AverageBps == nil:
-				continue
-			case s.Enabled != nil && !*s.Enabled || s.AverageBps == nil || *s.AverageBps <= 0:
-				return nil // what is nearer to the port counts
-			}
-			return &shapedPort{end: e, name: line(p.name), average: float64(*s.AverageBps)}
+		if x, at, told := b.Shaped(e.sends()); x != nil {
+			return &shapedPort{end: e, name: line(at), average: float64(*x.AverageBps)}
+		} else if told {
+			return nil
 		}
 	}
 	return nil
@@ -211,29 +184,13 @@ func (e *end) has(addr string) bool {
 
 // mtusBelow are the MTUs that a packet of the end meets below it, by name.
 func (e *end) mtusBelow(b measure.Beneath) map[string]int {
-	all := map[string]int{}
-	if b.NIC != nil && b.NIC.MTU != nil && b.NIC.Device != nil {
-		all["the interface "+*b.NIC.Device+" of "+e.bedName()] = *b.NIC.MTU
+	if b.Guest == nil && b.Host != nil && b.Switch == nil {
+		b.Switch = underPort(b, e.has)
 	}
-	sw := b.Switch
-	if b.Guest == nil && b.Host != nil && sw == nil {
-		sw = underPort(b, e.has)
+	if e.flow.staysInside() {
+		return b.MTUs(nil)
 	}
-	if sw != nil && sw.MTU != nil {
-		kind := "the switch "
-		if sw.Kind == "bridge" {
-			kind = "the bridge "
-		}
-		all[kind+sw.Name] = *sw.MTU
-	}
-	if b.Host != nil && !e.flow.staysInside() {
-		for _, nic := range e.uplinks() {
-			if i := b.Host.Facts.Interface(nic); i != nil && i.MTU != nil {
-				all["the uplink "+nic+" of "+e.bedName()] = *i.MTU
-			}
-		}
-	}
-	return all
+	return b.MTUs(e.uplinks())
 }
 
 // underPort is the switch of the host's VMkernel port that has such an address;
@@ -284,38 +241,14 @@ func (n *narrow) widen() *measure.Remedy {
 // oldTools is an aside of a guest whose drivers come with the hypervisor's
 // tools: only Windows takes them from there. nil where nothing is to be said.
 func (e *end) oldTools() *outcome {
-	g := e.guest()
-	if g == nil || g.Tools == nil || !isWindows(e.facts, g) {
+	if e.guest() == nil {
 		return nil
 	}
-	t := g.Tools
-	word := ""
-	switch {
-	case t.Status != nil && (*t.Status == "old" || *t.Status == "not installed"):
-		word = *t.Status
-	case t.Running != nil && !*t.Running:
-		word = "not running"
-	default:
+	word, _ := gate.OldTools(e.facts, e.guest())
+	if word == "" {
 		return nil
 	}
-	return possible("the hypervisor's tools in %s, which bring the adapter's driver, are %s", line(e.guestName()), word).at(e.onFace()).
+	return possible("the hypervisor's tools in %s, which bring the adapter's driver, are %s", e.guestName(), word).at(e.onFace()).
 		by(measure.Proof{EndPoint: e.name, Counter: "tools of the guest, by the hypervisor", Note: word}).beside().
-		mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "install the current tools in " + line(e.guestName()), Risk: "the guest may restart"})
-}
-
-// isWindows by the end's own word, else by what the guest is configured for.
-func isWindows(f *measure.Facts, g *measure.Guest) bool {
-	for _, os := range []*string{osOf(f), g.OSRuns, g.OS} {
-		if os != nil && *os != "" {
-			return strings.Contains(strings.ToLower(*os), "windows") || strings.HasPrefix(strings.ToLower(*os), "win")
-		}
-	}
-	return false
-}
-
-func osOf(f *measure.Facts) *string {
-	if f == nil {
-		return nil
-	}
-	return f.OS
+		mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "install the current tools in " + e.guestName(), Risk: "the guest may restart"})
 }

@@ -82,7 +82,7 @@ func (p port) proofs(e *end) (all []measure.Proof) {
 func (e *end) switchName() string {
 	for _, b := range e.below {
 		if b.Switch != nil && b.Switch.Name != "" {
-			return b.Switch.Name
+			return line(b.Switch.Name)
 		}
 	}
 	return "the virtual switch"
@@ -197,7 +197,7 @@ func (e *end) workerFull() *outcome {
 }
 
 // verbatim is a name as a part of a format.
-func verbatim(name string) string { return strings.ReplaceAll(line(name), "%", "%%") }
+func verbatim(name string) string { return strings.ReplaceAll(name, "%", "%%") }
 
 // droppedBelow judges what was dropped at the port and did not find the guest's
 // ring full; nil where there is nothing such.

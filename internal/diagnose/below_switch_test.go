@@ -133,6 +133,27 @@ func TestNetQueueBelow(t *testing.T) {
 	})
 }
 
+// TestFallsByNetQueue: an aggregate that falls as guests are added is
+// laid to NetQueue where the receiver's host has it off.
+func TestFallsByNetQueue(t *testing.T) {
+	for want, off := range map[string]bool{"netqueue-off likely": true, "too-few-queues possible": false} {
+		free := cpus(30, 30, 30, 30)
+		d := planOf(team(1, 4, made{bps: 2.2e9}, free), team(2, 8, made{bps: 0.7e9}, free))
+		v := vcenter()
+		if off {
+			v.Hosts[1].Facts.Changed["netNetqueueEnabled"] = "FALSE"
+		}
+		d.Inventories = []measure.Inventory{v}
+		for i := range d.EndPoints {
+			d.EndPoints[i].Placement = &measure.Placement{Source: v.Source, Guest: v.Guests[i].ID, Host: v.Guests[i].Host, NIC: "Network adapter 1"}
+		}
+		Diagnose(d)
+		if len(d.Findings) == 0 || d.Findings[0].Cause+" "+d.Findings[0].Confidence != want || !strings.Contains(d.Findings[0].Summary, "8 end points a host 5.60 Gb/s") {
+			t.Errorf("NetQueue off %v: %+v, want %s", off, d.Findings, want)
+		}
+	}
+}
+
 func TestNeighbours(t *testing.T) {
 	usage := func(pct float64) func(*measure.Inventory) { return counts("esx2", "", measure.CounterUsage, pct) }
 	used := func(pct float64) func(*measure.Inventory) { return counts("vm-b", "", measure.CounterUsed, pct) }

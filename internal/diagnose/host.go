@@ -54,10 +54,11 @@ func (f *flow) conditions(cause, endPoint string) []measure.Gate {
 }
 
 // judgedGates are all gates of the document; judged anew from its facts where
-// it is of a version that kept none.
+// it is of a version that kept none. Those of what lies below an end are left
+// out: the rules look at the inventory itself.
 func (f *flow) judgedGates() []measure.Gate {
 	if len(f.doc.Gates) > 0 {
-		return slices.Clone(f.doc.Gates)
+		return slices.DeleteFunc(slices.Clone(f.doc.Gates), func(g measure.Gate) bool { return gate.IsBelow(g.ID) })
 	}
 	if f.anew == nil {
 		s := gate.Subject{Path: f.path(), Streams: f.cell.Streams, UDP: f.isUDP()}

@@ -73,7 +73,8 @@ func otherWords() map[string]string {
 		"congestion-control": "cc bbr cubic reno dctcp", "qdisc": "fq shaper tbf htb cake netem tc", "cpu-capacity": "cpu cpus cores",
 		"governor": "cpufreq frequency powersave performance power", "idle-states": "c-states cstates sleep cpuidle", "cpu-quota": "cgroup cgroups quota limit throttling",
 		"memory": "ram swap balloon", "tcp-memory": "tcp_mem", "security": "selinux apparmor seccomp", "conntrack": "nf_conntrack tracking",
-		"firewall-rules": "firewall nft nftables iptables", "clock-source": "tsc hpet clocksource", "clock-sync": "ntp chrony time", "clock-offset": "offset",
+		"firewall-rules": "firewall nft nftables iptables", "guest-adapter": "vnic", "guest-mtu": "vswitch-mtu", "guest-shaping": "shaping portgroup", "guest-cpu-limit": "vcpu maxlimited", "guest-tools": "vmtools tools",
+		"clock-source": "tsc hpet clocksource", "clock-sync": "ntp chrony time", "clock-offset": "offset",
 	} {
 		for _, word := range strings.Fields(list) {
 			words[word] = id

@@ -29,11 +29,12 @@ type Subject struct {
 
 // End is one host.
 type End struct {
-	Name   string         // "local", "host2"
-	Facts  *measure.Facts // nil: no agent is there; one gate says so
-	Route  *measure.Route // towards the other end; nil: whatever could carry the traffic is judged
-	Costs  []Cost         // what earlier tests cost this host
-	Shared bool           // all ends are this same machine: its facts are judged once
+	Name   string            // "local", "host2"
+	Facts  *measure.Facts    // nil: no agent is there; one gate says so
+	Route  *measure.Route    // towards the other end; nil: whatever could carry the traffic is judged
+	Costs  []Cost            // what earlier tests cost this host
+	Shared bool              // all ends are this same machine: its facts are judged once
+	Below  []measure.Beneath // what lies below it, by each hypervisor that knows it; none: nobody was asked
 }
 
 // Cost is what moving data cost a host in an earlier result.
@@ -50,12 +51,22 @@ type Cost struct {
 }
 
 // Judge returns all gates, the worst first, then in the order of the catalogue.
-func Judge(s Subject) []measure.Gate {
+func Judge(s Subject) []measure.Gate { return judge(s, rules()) }
+
+// JudgeBelow returns the gates of what a hypervisor says of guests alone.
+func JudgeBelow(s Subject) []measure.Gate { return judge(s, belowRules()) }
+
+func judge(s Subject, by []Rule) []measure.Gate {
 	sc := newScene(s)
 	gates := []measure.Gate{}
-	for _, r := range rules() {
+	for _, r := range by {
 		gates = append(gates, r.judge(sc)...)
 	}
+	return Sort(gates)
+}
+
+// Sort puts the worst gates first, and leaves those of the same state in their order.
+func Sort(gates []measure.Gate) []measure.Gate {
 	slices.SortStableFunc(gates, func(a, b measure.Gate) int {
 		return cmp.Compare(rank(a.Status), rank(b.Status))
 	})

@@ -126,7 +126,7 @@ func hostileSubject(seed uint64) Subject {
 	s := Subject{LinkBps: r.int(), LinkL2: r.IntN(2) == 0, Streams: int(r.int())}
 	for range r.IntN(4) {
 		e := End{Name: r.text(), Shared: r.IntN(4) == 0}
-		for _, v := range []any{&e.Facts, &e.Route, &e.Costs} {
+		for _, v := range []any{&e.Facts, &e.Route, &e.Costs, &e.Below} {
 			r.fill(reflect.ValueOf(v).Elem())
 		}
 		s.Ends = append(s.Ends, e)

@@ -38,7 +38,7 @@ func Catalogue() []Rule { return rules() }
 func rules() []Rule {
 	return slices.Concat(endRules(), linkRules(), bondRules(), pcieRules(), driverRules(), mtuRules(), pathRules(), tcpRules(),
 		bufferRules(), congestionRules(), offloadRules(), queueRules(), interruptRules(), ringRules(),
-		cpuRules(), powerRules(), cgroupRules(), memoryRules(), loadRules(), firewallRules(), clockRules())
+		cpuRules(), powerRules(), cgroupRules(), memoryRules(), loadRules(), firewallRules(), clockRules(), belowRules())
 }
 
 // finding is the outcome of a rule for one subject.

@@ -486,7 +486,9 @@ func hostCases() []ruleCase {
 	}
 }
 
-func ruleCases() []ruleCase { return slices.Concat(linkCases(), pathCases(), tcpCases(), hostCases()) }
+func ruleCases() []ruleCase {
+	return slices.Concat(linkCases(), pathCases(), tcpCases(), hostCases(), belowCases())
+}
 
 // of finds the gate of the first end, or of the path from there.
 func of(gates []measure.Gate, id string) (measure.Gate, bool) {
@@ -528,7 +530,7 @@ func TestEveryStateIsShown(t *testing.T) {
 	// Rules that name nothing as missing, since another gate does, or their absence says that they do not apply.
 	silent := []string{"bond", "virtual-switch", "tunnel", "pcie-trained", "mtu-agreement", "dscp", "tcp-proxy", "explicit-window", "qdisc", "tcp-carry-over",
 		"irq-sharing", "numa", "interrupt-moderation", "idle-states", "backlog", "security",
-		"clock-sync", "clock-offset"}
+		"clock-sync", "clock-offset", "guest-tools"}
 	for _, r := range Catalogue() {
 		shown := func(status string) bool {
 			return slices.ContainsFunc(ruleCases(), func(c ruleCase) bool { return c.rule == r.ID && c.status == status })

@@ -28,7 +28,8 @@ type Source interface {
 	Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error)
 
 	// Watch begins to read counters of guests and hosts, by the ids of its
-	// inventory. Ids that are not known are said by End.
+	// inventory. Ids that are not known are said by End. The context lives as
+	// long as the watch: what is read meanwhile ends with it.
 	Watch(ctx context.Context, ids []string) (Watch, error)
 
 	// Close ends the session there.

@@ -1,6 +1,9 @@
 package measure
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Beneath is what lies below an end point, by one inventory. What that does not
 // list is nil; Guest is nil where the end point is a host itself.
@@ -75,7 +78,7 @@ func (b Beneath) same(v *Inventory) (Beneath, bool) {
 		var found *Guest
 		for i := range v.Guests {
 			g := &v.Guests[i]
-			if g.UUID == "" || !strings.EqualFold(g.UUID, b.Guest.UUID) {
+			if !sameUUID(g.UUID, b.Guest.UUID) || !shareMAC(g, b.Guest) {
 				continue
 			}
 			if found != nil { // clones: nobody says which of them it is
@@ -89,11 +92,33 @@ func (b Beneath) same(v *Inventory) (Beneath, bool) {
 		return Beneath{Inventory: v, Guest: found}.by(sameNIC(b.NIC, found)), true
 	}
 	for i := range v.Hosts {
-		if h := &v.Hosts[i]; h.UUID != "" && b.Host != nil && strings.EqualFold(h.UUID, b.Host.UUID) {
+		if h := &v.Hosts[i]; b.Host != nil && sameUUID(h.UUID, b.Host.UUID) {
 			return Beneath{Inventory: v, Host: h}, true
 		}
 	}
 	return Beneath{}, false
+}
+
+// sameUUID compares two, in either order of their first bytes.
+func sameUUID(a, b string) bool {
+	a, b = UUID(a), UUID(b)
+	return a != "" && (a == b || SwapUUID(a) == b)
+}
+
+// shareMAC tells whether two guests have an adapter in common, or may have: a
+// clone has the UUID of what it was made of, and adapters of its own.
+func shareMAC(a, b *Guest) bool {
+	known := 0
+	for i := range a.NICs {
+		if a.NICs[i].MAC == nil {
+			continue
+		}
+		known++
+		if sameNIC(&a.NICs[i], b) != "" {
+			return true
+		}
+	}
+	return known == 0 || !slices.ContainsFunc(b.NICs, func(n GuestNIC) bool { return n.MAC != nil })
 }
 
 // sameNIC is the name of a guest's adapter with the MAC of another inventory's.
@@ -104,4 +129,88 @@ func sameNIC(n *GuestNIC, g *Guest) string {
 		}
 	}
 	return ""
+}
+
+// Shaped is the shaping of the guest's port in one direction, as it sends or
+// receives, and the name of where it is set: its own, else that of the port
+// group, else that of the switch. nil: there is none with a rate, or it is not
+// known; told then tells the two apart.
+func (b Beneath) Shaped(sends bool) (s *Shaping, at string, told bool) {
+	type place struct {
+		at      string
+		in, out *Shaping
+	}
+	var places []place
+	if b.NIC != nil && b.Guest != nil {
+		places = append(places, place{b.NIC.Name + " of " + b.Guest.Name, b.NIC.Limit, b.NIC.Limit})
+	}
+	if b.PortGroup != nil {
+		places = append(places, place{"port group " + b.PortGroup.Name, b.PortGroup.ShapeIn, b.PortGroup.ShapeOut})
+	}
+	if b.Switch != nil {
+		places = append(places, place{"switch " + b.Switch.Name, b.Switch.ShapeIn, b.Switch.ShapeOut})
+	}
+	for _, p := range places {
+		s := p.in
+		if sends {
+			s = p.out
+		}
+		switch {
+		case s == nil || s.Enabled == nil && s.AverageBps == nil:
+			continue
+		case s.Enabled != nil && !*s.Enabled || s.AverageBps == nil || *s.AverageBps <= 0:
+			return nil, "", true // what is nearer to the port counts
+		}
+		return s, p.at, true
+	}
+	return nil, "", false
+}
+
+// MTUs that a packet of the guest meets in its host, in bytes, by the names of
+// what has them: the interface behind its adapter, the switch, and those uplinks
+// that are named.
+func (b Beneath) MTUs(uplinks []string) map[string]int {
+	all := map[string]int{}
+	host := ""
+	if b.Host != nil {
+		host = " of " + b.Host.Name
+	}
+	if b.NIC != nil && b.NIC.MTU != nil && b.NIC.Device != nil {
+		all["the interface "+*b.NIC.Device+host] = *b.NIC.MTU
+	}
+	if b.Switch != nil && b.Switch.MTU != nil {
+		kind := "the switch "
+		if b.Switch.Kind == "bridge" {
+			kind = "the bridge "
+		}
+		all[kind+b.Switch.Name] = *b.Switch.MTU
+	}
+	for _, nic := range uplinks {
+		if b.Host == nil {
+			break
+		}
+		if i := b.Host.Facts.Interface(nic); i != nil && i.MTU != nil {
+			all["the uplink "+nic+host] = *i.MTU
+		}
+	}
+	return all
+}
+
+// CPULimit is the most that a guest may use, in CPUs or in Hz; both 0: no limit
+// is set. known tells whether the inventory says.
+func (b Beneath) CPULimit() (cpus, hz float64, known bool) {
+	g := b.Guest
+	if g == nil {
+		return 0, 0, false
+	}
+	switch s := g.CPUShare; {
+	case g.CPUQuota != nil && *g.CPUQuota > 0:
+		return *g.CPUQuota, 0, true
+	case s != nil && s.Limit != nil && *s.Limit > 0 && (s.Limited == nil || *s.Limited):
+		return 0, float64(*s.Limit), true
+	case s != nil && s.Limited != nil && !*s.Limited:
+		return 0, 0, true
+	}
+	unread := slices.ContainsFunc(g.NotChecked, func(m NotChecked) bool { return m.Fact == "cpu_quota_cpus" })
+	return 0, 0, b.Inventory != nil && b.Inventory.Kind == KindKVM && g.CPUQuota == nil && !unread
 }

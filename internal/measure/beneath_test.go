@@ -6,15 +6,15 @@ import "testing"
 func TestBeneath(t *testing.T) {
 	vc := Inventory{
 		Source:     "vsphere://vc",
-		Hosts:      []GuestHost{{ID: "host-9", Name: "esx1", UUID: "AA-BB"}, {ID: "host-8", Name: "esx2"}},
+		Hosts:      []GuestHost{{ID: "host-9", Name: "esx1", UUID: "AABBCCDD-0000-0000-0000-000000000001"}, {ID: "host-8", Name: "esx2"}},
 		Switches:   []VirtualSwitch{{ID: "dvs-1", Name: "dvs"}},
 		PortGroups: []SwitchPortGroup{{ID: "pg-1", Name: "prod", Switch: "dvs-1"}},
-		Guests: []Guest{{ID: "vm-1", Name: "a", UUID: "11-22", Host: "host-9", NICs: []GuestNIC{
+		Guests: []Guest{{ID: "vm-1", Name: "a", UUID: "11223344-0000-0000-0000-000000000001", Host: "host-9", NICs: []GuestNIC{
 			{Name: "Network adapter 1", MAC: new("00:50:56:00:00:01"), PortGroup: "pg-1"}, {Name: "Network adapter 2", MAC: new("00:50:56:00:00:02")}}}},
 	}
 	esx := Inventory{
-		Source: "ssh://root@esx1", Hosts: []GuestHost{{ID: "esx1", UUID: "aa-bb"}},
-		Guests: []Guest{{ID: "1", UUID: "11-22", Host: "esx1", NICs: []GuestNIC{{Name: "net0", MAC: new("00:50:56:00:00:01")}, {Name: "net1"}}}, {ID: "2"}},
+		Source: "ssh://root@esx1", Hosts: []GuestHost{{ID: "esx1", UUID: "ddccbbaa-0000-0000-0000-000000000001"}},
+		Guests: []Guest{{ID: "1", UUID: "11223344-0000-0000-0000-000000000001", Host: "esx1", NICs: []GuestNIC{{Name: "net0", MAC: new("00:50:56:00:00:01")}, {Name: "net1"}}}, {ID: "2"}},
 	}
 	all := []Inventory{{Source: "vsphere://other"}, vc, esx}
 	var none *Placement
@@ -35,9 +35,13 @@ func TestBeneath(t *testing.T) {
 	if b := (&Placement{Source: vc.Source, Guest: "vm-1"}).Beneath(all); len(b) != 2 || b[0].NIC != nil || b[0].Switch != nil {
 		t.Errorf("an adapter was chosen of two: %+v", b)
 	}
-	clones := []Inventory{vc, {Source: "c", Guests: []Guest{{ID: "1", UUID: "11-22"}, {ID: "2", UUID: "11-22"}}}}
+	clones := []Inventory{vc, {Source: "c", Guests: []Guest{{ID: "1", UUID: "11223344-0000-0000-0000-000000000001"}, {ID: "2", UUID: "11223344-0000-0000-0000-000000000001"}}}}
 	if b := (&Placement{Source: vc.Source, Guest: "vm-1"}).Beneath(clones); len(b) != 1 {
 		t.Errorf("one of two clones was taken: %+v", b)
+	}
+	other := []Inventory{vc, {Source: "c", Guests: []Guest{{ID: "1", UUID: "11223344-0000-0000-0000-000000000001", NICs: []GuestNIC{{Name: "net0", MAC: new("00:50:56:00:00:09")}}}}}}
+	if b := (&Placement{Source: vc.Source, Guest: "vm-1"}).Beneath(other); len(b) != 1 {
+		t.Errorf("a clone with adapters of its own was taken: %+v", b)
 	}
 	if b := (&Placement{Source: vc.Source, Host: "host-9"}).Beneath(all); len(b) != 2 || b[0].Guest != nil || b[1].Host.ID != "esx1" {
 		t.Errorf("a host itself: %+v", b)

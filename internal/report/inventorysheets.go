@@ -28,19 +28,21 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 			s.said = append(s.said, i.missing...)
 		}
 	}
-	stores := "datastores, VMFS version"
-	if x.Kind == measure.KindKVM {
-		stores = "datastores"
-	}
 	s.line("PCI devices", pciText(h.PCI), "")
-	s.line(stores, storesText(x, h), s.whyNot("datastores"))
-	s.line("version and build", join(hostVersion(f), map[bool]string{true: x.Product}[x.Kind == measure.KindKVM]), s.whyNot("distribution", "kernel"))
+	if x.Kind != measure.KindKVM || len(h.Datastores) > 0 {
+		s.line("datastores, VMFS version", storesText(x, h), s.whyNot("datastores"))
+	}
+	s.line("version and build", join(hostVersion(f), qemuText(x)), s.whyNot("distribution", "kernel"))
 	s.line("BIOS, not default", "", notChecked+": the firmware does not show its settings to the hypervisor")
-	s.line("settings, not default", cmp.Or(changedText(f), noneChanged(x, h, missing)), s.whyNot("settings_changed"))
+	settings := s.whyNot("settings_changed")
+	if x.Kind == measure.KindKVM {
+		settings = notChecked + ": Linux does not tell which settings are its defaults"
+	}
+	s.line("settings, not default", cmp.Or(changedText(f), noneChanged(x, h, missing)), settings)
 	if x.Kind != measure.KindKVM {
 		s.line("unsupported CPU", legacyText(h, missing), s.whyNot("settings_changed"))
+		s.line("boot device", value(f.Boot), s.whyNot("boot_device"))
 	}
-	s.line("boot device", value(f.Boot), s.whyNot("boot_device"))
 	s.line("NUMA", numaText(f.NUMA), s.whyNot("numa_nodes"))
 	s.line("guests that run", handedText(h), s.whyNot("guests_running"))
 	for _, p := range h.Ports {
@@ -154,6 +156,15 @@ func pciText(all []measure.PCIDevice) string {
 	})
 }
 
+// qemuText is the program that runs the guests of a Linux host, with its version.
+func qemuText(x *estateIndex) string {
+	if x.Kind != measure.KindKVM {
+		return ""
+	}
+	name, _, _ := strings.Cut(x.Product, " on ")
+	return name
+}
+
 func vCPUsText(n *int) string {
 	if n == nil {
 		return ""
@@ -162,6 +173,9 @@ func vCPUsText(n *int) string {
 }
 
 func handedText(h *measure.GuestHost) string {
+	if h.Guests != nil && *h.Guests == 0 {
+		return "none"
+	}
 	var all []string
 	if h.Guests != nil {
 		all = append(all, strconv.Itoa(*h.Guests))

@@ -176,7 +176,11 @@ func inventoryAnswer(v *measure.Inventory, marks int) string {
 	case len(v.Guests) > 0:
 		s += fmt.Sprintf(" (%d on)", on)
 	}
-	s = join(s, clean(v.Product))
+	if len(v.Guests) == 0 && v.Kind == measure.KindKVM {
+		s = "QEMU runs no virtual machine"
+	} else {
+		s = join(s, clean(v.Product))
+	}
 	if v.Source == "local" {
 		s += " on this machine"
 	} else if v.Source != "" {
@@ -266,7 +270,7 @@ func shortProduct(name string) string {
 	if _, rest, ok := strings.Cut(after, ")"); cut && ok {
 		before += rest
 	}
-	return strings.TrimPrefix(before, "VMware ")
+	return strings.ReplaceAll(strings.TrimPrefix(before, "VMware "), "Releasebuild-", "build ")
 }
 
 func threadsOf(f *measure.Facts) *int {

@@ -12,7 +12,7 @@ const (
 // LeftOut names the causes that no fault of the table makes, with the reason.
 func LeftOut() map[string]string {
 	return map[string]string{
-		"single-flow": noSecond, "irq-one-cpu": noNIC, "numa-remote": noSecond, "cpu-governor": noGlobal, "cpu-steal": noHyper,
+		"single-flow": noSecond, "irq-one-cpu": noNIC, "numa-remote": noSecond, "cpu-governor": noGlobal, "cpu-steal": noHyper, "cpu-limit": noHyper,
 		"memory-pressure": noGlobal, "disk": "a test moves memory to memory",
 		"lro-forwarding": noNIC, "emulated-nic": noNIC, "wrong-driver": noNIC, "too-few-queues": noNIC, "rss-not-spreading": noNIC,
 		"ring-overflow": noNIC, "backlog-overflow": noGlobal, "pcie": noNIC, "vswitch": noHyper, "netqueue-off": noHyper,

@@ -85,7 +85,9 @@ func (o *operator) boot(specs ...Spec) []*VM {
 	o.t.Helper()
 	begin := time.Now()
 	var all []*VM
+	var models []string
 	for _, spec := range specs {
+		models = append(models, spec.NIC)
 		v, err := o.site.Start(context.Background(), spec)
 		if err != nil {
 			o.t.Fatal(err)
@@ -105,7 +107,7 @@ func (o *operator) boot(specs ...Spec) []*VM {
 			o.t.Fatalf("thru join ended with exit %d: %s", code, out)
 		}
 	}
-	say("%d x %s ready after %.0f s", len(specs), specs[0].NIC, time.Since(begin).Seconds())
+	say("  (ready after %.0f s: %s)", time.Since(begin).Seconds(), strings.Join(models, ", "))
 	return all
 }
 

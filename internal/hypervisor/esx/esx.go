@@ -40,8 +40,9 @@ type Host struct {
 	run  platform.Runner
 	name string
 
-	mu    sync.Mutex
-	known []guest // as they were read last; nil: not yet
+	mu     sync.Mutex
+	known  []guest // as they were read last; nil: not yet
+	closed bool
 }
 
 // New makes a source of a runner of the host's commands. name is how it was asked for.
@@ -52,8 +53,21 @@ func (h *Host) Name() string { return h.name }
 
 // Close ends the runner's connection, where it has one.
 func (h *Host) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
 	if c, ok := h.run.(io.Closer); ok {
 		return c.Close()
+	}
+	return nil
+}
+
+// open is an error where the source was closed.
+func (h *Host) open() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return fmt.Errorf("esx: reading %s: the connection is closed", h.name)
 	}
 	return nil
 }
@@ -112,6 +126,9 @@ func (r *reading) table(fact, name string, args ...string) []platform.Row {
 func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error) {
 	r := &reading{Host: h, ctx: ctx}
 	r.Source, r.Kind, r.ReadAt = h.name, measure.KindESXi, time.Now()
+	if err := h.open(); err != nil {
+		return r.Inventory, err
+	}
 	facts, err := platform.Read(ctx, "esxi", h.run)
 	if err != nil {
 		return r.Inventory, fault.New(fault.Code(err), fault.Hint(err), "esx: reading %s: %w", h.name, err)
@@ -128,7 +145,6 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 	kept := guests[:0]
 	for _, g := range guests {
 		if want == nil || want(&g.Guest) {
-			r.detail(&g)
 			kept = append(kept, g)
 		}
 	}
@@ -178,6 +194,9 @@ func (r *reading) host(facts measure.Facts, guests []guest) measure.GuestHost {
 	}
 	if facts.Machine != nil {
 		h.UUID = facts.Machine.UUID
+	}
+	if h.UUID == "" {
+		h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: "uuid", Why: "`esxcli hardware platform get` does not say it"})
 	}
 	running, cpus, memory, known := 0, 0, int64(0), true
 	for _, g := range guests {

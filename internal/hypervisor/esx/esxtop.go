@@ -40,6 +40,8 @@ func wanted(object, counter string) (name string, factor float64) {
 		return measure.CounterCoStop, 1
 	case `Group Cpu\% Max Limited`, `Vcpu\% Max Limited`:
 		return measure.CounterLimited, 1
+	case `Group Cpu\% Swap Wait`, `Vcpu\% Swap Wait`:
+		return measure.CounterSwapWait, 1
 	case `Group Cpu\% Used`, `Vcpu\% Used`:
 		return measure.CounterUsed, 1
 	case `Physical Cpu\% Util Time`:

@@ -25,7 +25,7 @@ type guest struct {
 const filesAtOnce = 40
 
 // guests lists the virtual machines that are registered, with what identifies
-// them: id, names, UUIDs, adapters, and of some that run their addresses.
+// them: id, names, UUIDs, power, adapters, and of some that run their addresses.
 func (r *reading) guests() []guest {
 	list := readGuestList(r.ask("guests", "vim-cmd", "vmsvc/getallvms"))
 	if len(list) > mostGuests {
@@ -36,22 +36,85 @@ func (r *reading) guests() []guest {
 	for _, w := range r.blocks("guests.power", "esxcli", "vm", "process", "list") {
 		running[short(w["configfile"])] = w
 	}
-	asked := 0
 	for i := range list {
 		g := &list[i]
-		g.Host, g.Power = hostID, ""
+		g.Host = hostID
 		w := running[short(g.file)]
 		if w == nil {
 			w = byName(running, g)
 		}
 		if g.world = w["worldid"]; g.world != "" {
-			g.Power, g.UUID = "on", uuid(w["uuid"])
-			asked++
+			g.Power, g.UUID = "on", measure.UUID(w["uuid"])
 		}
 	}
 	r.files(list)
-	r.addresses(list, asked)
+	r.askEach(list)
+	for i := range list {
+		r.explain(&list[i])
+	}
 	return list
+}
+
+// askEach asks for what each guest is asked by itself: those that run for their
+// ports and what their tools say, the others whether they are off. Of each kind
+// there is a bound.
+func (r *reading) askEach(list []guest) {
+	var some []*guest
+	on, off := 0, 0
+	for i := range list {
+		g := &list[i]
+		n := &off
+		if g.world != "" {
+			n = &on
+		}
+		if *n++; *n > mostAsked || g.world != "" && !platform.Plain(g.world) {
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "state", Why: fmt.Sprintf("%d others were asked before, and more would take long", mostAsked)})
+			continue
+		}
+		some = append(some, g)
+	}
+	each(len(some), func(i int) {
+		g := some[i]
+		if g.world == "" {
+			r.power(g)
+			return
+		}
+		for _, w := range r.blocks("guests.nics.port", "esxcli", "network", "vm", "port", "list", "-w", g.world) {
+			if w["portid"] != "" {
+				r.port(g, w)
+			}
+		}
+		r.tools(g)
+	})
+}
+
+// explain says why what every guest should have is missing.
+func (r *reading) explain(g *guest) {
+	tools, file := "it does not run", "its .vmx file could not be read"
+	if g.world != "" {
+		tools = "its tools do not report it"
+	}
+	for _, x := range []struct {
+		missing bool
+		fact    string
+		why     string
+	}{
+		{g.UUID == "", "uuid", file}, {g.CPUs == nil, "cpus", file}, {g.Memory == nil, "memory_bytes", file}, {g.Power == "", "power", "it was not asked"},
+		{len(g.Addrs) == 0, "addresses", tools}, {g.Hostname == nil, "hostname", tools}, {g.OSRuns == nil, "os_running", tools},
+		{g.Disks == nil, "disks", "the commands of a host do not tell enough of them"},
+	} {
+		if x.missing {
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: x.fact, Why: x.why})
+		}
+	}
+	for _, n := range g.NICs {
+		if n.MAC == nil {
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "nics." + n.Name + ".mac", Why: "neither its file nor its port says it"})
+		}
+		if n.Model == nil {
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "nics." + n.Name + ".model", Why: file})
+		}
+	}
 }
 
 // byName finds a guest that runs where its file has another name: the folder of a
@@ -111,6 +174,11 @@ func (r *reading) files(list []guest) {
 		g := &list[i]
 		if v := values[g.file]; v != nil {
 			fill(&g.Guest, v)
+			for i := range g.NICs {
+				if n := &g.NICs[i]; n.Network != nil {
+					n.PortGroup = r.portGroup(*n.Network)
+				}
+			}
 		} else {
 			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "configuration", Why: "its .vmx file could not be read"})
 		}
@@ -149,21 +217,12 @@ func unescape(text string) string {
 	})
 }
 
-// uuid is that of a .vmx file or of a list of processes, "56 4d ... -....", with hyphens.
-func uuid(text string) string {
-	hex := strings.ToLower(strings.NewReplacer(" ", "", "-", "").Replace(text))
-	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
-		return ""
-	}
-	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]
-}
-
 // fill takes what a .vmx file says of a guest.
 func fill(g *measure.Guest, v map[string]string) {
-	if id := uuid(v["uuid.bios"]); id != "" {
+	if id := measure.UUID(v["uuid.bios"]); id != "" {
 		g.UUID = id
 	}
-	g.InstanceUUID = uuid(v["vc.uuid"])
+	g.InstanceUUID = measure.UUID(v["vc.uuid"])
 	g.CPUs, g.PerSocket = whole(v["numvcpus"]), whole(v["cpuid.corespersocket"])
 	if g.CPUs == nil {
 		g.CPUs = new(1) // the default of the file
@@ -254,38 +313,13 @@ func adapters(v map[string]string) []measure.GuestNIC {
 		if nic.Model == nil {
 			nic.Model = new("pcnet32") // the default of the file: vlance
 		}
-		if nic.Network != nil {
-			nic.PortGroup = groupID(*nic.Network)
-		}
 		nics = append(nics, nic)
 	}
 	return nics
 }
 
-// addresses asks for the ports of guests that run: addresses, and the uplink that
-// carries each now.
-func (r *reading) addresses(list []guest, running int) {
-	if running > mostAsked {
-		r.lacks("guests.nics.port", fmt.Sprintf("of %d guests that run only %d were asked", running, mostAsked))
-	}
-	var some []*guest
-	for i := range list {
-		if list[i].world != "" && len(some) < mostAsked && platform.Plain(list[i].world) {
-			some = append(some, &list[i])
-		}
-	}
-	each(len(some), func(i int) {
-		g := some[i]
-		for _, w := range r.blocks("guests.nics.port", "esxcli", "network", "vm", "port", "list", "-w", g.world) {
-			if w["portid"] != "" {
-				port(g, w)
-			}
-		}
-	})
-}
-
 // port takes a block of "network vm port list" to the adapter of its MAC.
-func port(g *guest, w platform.Row) {
+func (r *reading) port(g *guest, w platform.Row) {
 	mac := strings.ToLower(w["macaddress"])
 	n := slices.IndexFunc(g.NICs, func(x measure.GuestNIC) bool { return x.MAC != nil && *x.MAC == mac })
 	if n < 0 {
@@ -293,12 +327,18 @@ func port(g *guest, w platform.Row) {
 		n = len(g.NICs) - 1
 	}
 	x := &g.NICs[n]
-	x.Connected, x.Key, x.Switch = new(true), w["portid"], switchID(w["vswitch"])
+	x.Connected, x.Key = new(true), w["portid"]
 	if x.Port = said(w["portid"]); said(w["dvportid"]) != nil {
 		x.Port = said(w["dvportid"])
 	}
 	if name := said(w["portgroup"]); name != nil {
-		x.Network, x.PortGroup = name, groupID(*name)
+		x.Network = name
+	}
+	if x.PortGroup = ""; x.Network != nil {
+		x.PortGroup = r.portGroup(*x.Network)
+	}
+	if x.PortGroup == "" && r.Switch(switchID(w["vswitch"])) != nil {
+		x.Switch = switchID(w["vswitch"]) // of a distributed switch, whose port groups only vCenter names
 	}
 	if up := said(w["teamuplink"]); up != nil && *up != "void" { // void: it is pinned to none
 		x.Uplink = up
@@ -309,28 +349,19 @@ func port(g *guest, w platform.Row) {
 	}
 }
 
-// detail adds what is asked for a guest by itself: its power where it does not
-// run, and what its tools say where it does.
-func (r *reading) detail(g *guest) {
-	for i := range g.NICs {
-		x := &g.NICs[i]
-		if r.PortGroup(x.PortGroup) == nil { // of a distributed switch, which only vCenter names
-			x.PortGroup = ""
-		}
-		if p := r.PortGroup(x.PortGroup); p != nil {
-			x.VLAN = p.VLAN
-		}
+// power asks what a guest that does not run is.
+func (r *reading) power(g *guest) {
+	out := strings.ToLower(readAll(r.ask("guests.power", "vim-cmd", "vmsvc/power.getstate", g.ID)))
+	switch {
+	case strings.Contains(out, "suspended"):
+		g.Power = "suspended"
+	case strings.Contains(out, "powered off"):
+		g.Power = "off"
 	}
-	if g.world == "" {
-		out := strings.ToLower(readAll(r.ask("guests.power", "vim-cmd", "vmsvc/power.getstate", g.ID)))
-		switch {
-		case strings.Contains(out, "suspended"):
-			g.Power = "suspended"
-		case strings.Contains(out, "powered off"):
-			g.Power = "off"
-		}
-		return
-	}
+}
+
+// tools asks what the tools in a guest say.
+func (r *reading) tools(g *guest) {
 	v := readTree(r.ask("guests.tools", "vim-cmd", "vmsvc/get.guest", g.ID))
 	g.OSRuns, g.Hostname = said(v["guestFullName"]), said(v["hostName"])
 	if len(v) > 0 {

@@ -135,9 +135,6 @@ func (w *watch) ask(ctx context.Context) (round, error) {
 // between is what has been counted between two rounds.
 func (w *watch) between(a, b round) {
 	every := b.at.Sub(a.at)
-	if every <= 0 {
-		return
-	}
 	for c, n := range b.values {
 		before, ok := a.values[c]
 		if !ok || n < before { // it was set back

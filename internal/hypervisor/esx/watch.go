@@ -24,6 +24,7 @@ import (
 const (
 	every    = 5 * time.Second
 	mostTops = 720
+	shortest = time.Second // between two readings: less is no rate
 )
 
 // watch reads counters until it is ended. It implements hypervisor.Watch.
@@ -48,6 +49,9 @@ type watch struct {
 // Watch begins to read counters.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
 	w := &watch{host: h, portOf: map[string]string{}, byName: map[string]*guest{}, series: map[[3]string]*measure.Series{}, tops: make(chan time.Time, mostTops)}
+	if err := h.open(); err != nil {
+		return nil, err
+	}
 	guests, err := h.guestsKnown(ctx)
 	if err != nil {
 		return nil, err
@@ -151,10 +155,13 @@ func (w *watch) tick(ctx context.Context) {
 	case len(now.values) == 0:
 		w.lack("counters of ports and NICs", "neither vsish nor esxcli tells them")
 	}
-	if w.last.values != nil {
+	switch span := now.at.Sub(w.last.at); {
+	case w.last.values == nil:
+		w.last = now
+	case span >= shortest:
 		w.between(w.last, now)
+		w.last = now
 	}
-	w.last = now
 }
 
 // add adds a value to its series.

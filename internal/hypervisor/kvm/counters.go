@@ -363,10 +363,10 @@ func (t tree) busy() map[int]float64 {
 		if !ok {
 			break // the CPUs come first
 		}
-		if rest[0] == ' ' || len(f) < 9 {
+		if len(f) < 9 || rest[0] == ' ' {
 			continue // the sum of all
 		}
-		number, err := strconv.Atoi(f[0])
+		number, err := strconv.ParseUint(f[0], 10, 16)
 		sum := 0.0
 		for i, s := range f[1:9] {
 			n, bad := strconv.ParseUint(s, 10, 53)
@@ -376,7 +376,7 @@ func (t tree) busy() map[int]float64 {
 			}
 		}
 		if err == nil {
-			all[number] = sum
+			all[int(number)] = sum
 		}
 	}
 	return all

@@ -83,6 +83,7 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 	defined, more := h.tree.defined(running)
 	v.Guests = append(v.Guests, defined...)
 	v.NotChecked = append(v.NotChecked, more...)
+	complete(&v)
 	hypervisor.Choose(&v, want, hosts)
 	return v, ctx.Err()
 }
@@ -143,9 +144,7 @@ func (h *Host) describe(p *process, net *network) measure.Guest {
 	}
 	for i := range p.Disks {
 		d := &p.Disks[i]
-		if d.Size = h.tree.blockSize(d); d.Size == nil {
-			p.miss("disks."+d.Name+".size_bytes", "an image is not opened")
-		}
+		d.Size = h.tree.blockSize(d)
 	}
 	return p.Guest
 }

@@ -7,9 +7,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"thru/internal/hypervisor"
+	"thru/internal/hypervisor/hypervisortest"
 	"thru/internal/measure"
 )
 
@@ -84,12 +87,12 @@ func TestLibvirtOdd(t *testing.T) {
 	check(t, "added later", []any{g.NICs[1].Name, g.NICs[1].Key, show(g.NICs[1].Model), show(g.NICs[1].Connected)}, []any{"added later: vnet7", "vnet7", nil, false})
 	check(t, "secret", show(g.Disks[0].Path), "rbd:vms/db1:id=libvirt:key=***:auth_supported=cephx")
 	check(t, "adapter of the disk", show(g.Disks[0].Adapter), "virtio-scsi")
-	for _, want := range [][2]string{{"nics.added later: vnet7.*", "added while"}, {"nics.added later: vnet7.network", "no port of a bridge"}, {"disks.scsi0-0-0-0.size_bytes", "not opened"}} {
+	for _, want := range [][2]string{{"nics.added later: vnet7.*", "added while"}, {"nics.added later: vnet7.network", "no port of a bridge"}, {"uuid", "does not tell"}} {
 		if !noted(g.NotChecked, want[0], want[1]) {
 			t.Errorf("no note %v in %v", want, g.NotChecked)
 		}
 	}
-	for _, want := range [][2]string{{"guests", "1 of Firecracker"}, {"guests.broken", "could not be read"}} {
+	for _, want := range [][2]string{{"guests", "1 of Firecracker"}, {"guests.disks.size_bytes", "not opened"}, {"guests.broken", "could not be read"}} {
 		if !noted(v.NotChecked, want[0], want[1]) {
 			t.Errorf("no note %v in %v", want, v.NotChecked)
 		}
@@ -179,5 +182,22 @@ func TestHidden(t *testing.T) {
 	g := v.Guest("vm:web1")
 	if g.NICs[0].Device != nil || !noted(g.NotChecked, "nics.net0.host_device", "no such file") {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestContract holds what every source does.
+func TestContract(t *testing.T) {
+	for _, name := range []string{"libvirt", "proxmox"} {
+		t.Run(name, func(t *testing.T) {
+			root := recorded(t, name)
+			hypervisortest.Suite{
+				Open: func(*testing.T) hypervisor.Source {
+					h := At(root, "ssh://root@"+name)
+					h.second = 20 * time.Millisecond
+					return h
+				},
+				Secrets: []string{"AQBsecret", "master-key"}, Reopens: true,
+			}.Run(t)
+		})
 	}
 }

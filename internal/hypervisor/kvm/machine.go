@@ -67,17 +67,11 @@ func readMachine(args []string) machine {
 	c.processors(&m)
 	c.memory(&m)
 	m.Firmware = firmware(c, kind)
-	if m.Firmware == nil {
-		m.miss("firmware", "the command line does not tell")
-	}
 	m.Disks = c.disks()
 	m.nics = c.adapters()
 	m.Advanced = c.advanced(m.accel)
 	if files := c.of("readconfig"); len(files) > 0 {
 		m.miss("*", "a part of its options is in "+unit.Line(files[0].get("file"), maxPath)+" (-readconfig), which is not read")
-	}
-	for _, fact := range []string{"os", "os_running", "hostname", "tools"} {
-		m.miss(fact, "QEMU does not know what runs inside; its guest agent is not asked")
 	}
 	return m
 }

@@ -153,7 +153,7 @@ func parseProps(s, first string) props {
 			return p
 		case ok:
 			p = append(p, prop{key, value})
-		case i == 0 && first != "":
+		case i == 0 && first != "" && part != "":
 			p = append(p, prop{first, part})
 		case part == "":
 		case strings.HasPrefix(part, "no") && len(part) > 2: // "nowait": the old way to say off
@@ -224,10 +224,10 @@ func size(s, without string) (int64, bool) {
 	factor := strings.ToUpper(cmp.Or(s[len(n):], without))
 	shift, ok := map[string]uint{"B": 0, "K": 10, "M": 20, "G": 30, "T": 40}[factor]
 	v, err := strconv.ParseFloat(n, 64)
-	if !ok || err != nil || v < 0 || v > float64(int64(1)<<(62-shift)) { // NaN: neither
+	if !ok || err != nil || !(v >= 0 && v <= float64(int64(1)<<(62-shift))) { // nor NaN
 		return 0, false
 	}
-	return int64(v * float64(int64(1)<<shift)), v == v
+	return int64(v * float64(int64(1)<<shift)), true
 }
 
 // clean makes a name of foreign bytes printable.

@@ -18,8 +18,7 @@ type watch struct {
 	sources []source
 	guests  []process // that are watched
 	missing []measure.NotChecked
-	began   time.Time // by the clock of now; its monotonic part orders the samples
-	last    time.Time
+	last    time.Time // of the latest reading
 
 	ending chan struct{} // the next sample is the last
 	quit   chan struct{} // end at once
@@ -38,6 +37,22 @@ type source struct {
 // Watch implements hypervisor.Source: it reads once a second, with one
 // goroutine, until End or Close.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
+	w, err := h.prepare(ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("kvm: beginning to watch: %w", err)
+	}
+	h.mu.Lock()
+	h.watches[w] = true
+	h.mu.Unlock()
+	go w.run()
+	return w, nil
+}
+
+// prepare makes a watch that has read all counters once, from where they are counted.
+func (h *Host) prepare(ids []string) (*watch, error) {
 	running, _, err := h.guests()
 	if err != nil {
 		return nil, err
@@ -50,20 +65,12 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	}
 	w.miss(ids)
 	w.sources = h.sources(w.guests, slices.Contains(ids, hostID), &w.missing)
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("kvm: beginning to watch: %w", err)
-	}
 	var meters []*meter
 	for _, s := range w.sources {
 		meters = append(meters, s.meters...)
 	}
 	w.rec = newRecorder(meters, h.second)
-	w.began = time.Now()
-	w.tick(w.began)
-	h.mu.Lock()
-	h.watches[w] = true
-	h.mu.Unlock()
-	go w.run()
+	w.tick(time.Now())
 	return w, nil
 }
 

@@ -103,10 +103,8 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 		if res.StatusCode != http.StatusOK {
 			return fmt.Errorf("%w: it answers %s", errNotVSphere, res.Status)
 		}
-		if err := xml.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&told); err != nil {
-			return fmt.Errorf("%w: what it speaks cannot be read: %v", errNotVSphere, err)
-		}
-		return nil
+		told, err = readVersions(res.Body)
+		return err
 	})
 	if err != nil {
 		return "", err
@@ -121,6 +119,14 @@ type serviceVersions struct {
 		Version string   `xml:"version"`
 		Prior   []string `xml:"priorVersions>version"`
 	} `xml:"namespace"`
+}
+
+// readVersions reads that document.
+func readVersions(in io.Reader) (told serviceVersions, err error) {
+	if err := xml.NewDecoder(io.LimitReader(in, 64<<10)).Decode(&told); err != nil {
+		return told, fmt.Errorf("%w: what it speaks cannot be read: %v", errNotVSphere, err)
+	}
+	return told, nil
 }
 
 // choose takes our version where the server knows it, else the server's.

@@ -49,7 +49,7 @@ func convertGuest(o *types.ObjectContent, t tree, whole bool) measure.Guest {
 	}
 	tools := toolsReason(r, &g)
 	devices, _ := value[types.ArrayOfVirtualDevice](r, "nics", "config.hardware.device", "")
-	takeNICs(&g, devices.VirtualDevice)
+	takeNICs(&g, r, devices.VirtualDevice)
 	takeAddrs(&g, r, tools)
 	if whole {
 		fillGuest(&g, r, t, tools)

@@ -14,7 +14,7 @@ import (
 
 // takeNICs takes a machine's virtual network adapters. Their networks are
 // named here; join finds what they are.
-func takeNICs(g *measure.Guest, devices []types.BaseVirtualDevice) {
+func takeNICs(g *measure.Guest, r *reader, devices []types.BaseVirtualDevice) {
 	for _, d := range devices {
 		b, is := d.(types.BaseVirtualEthernetCard)
 		if !is {
@@ -26,6 +26,9 @@ func takeNICs(g *measure.Guest, devices []types.BaseVirtualDevice) {
 		}
 		nic := measure.GuestNIC{Name: label(&card.VirtualDevice), Key: strconv.Itoa(int(card.Key)),
 			Model: nicModel(b), MAC: word(strings.ToLower(card.MacAddress))}
+		if nic.MAC == nil {
+			r.gap("nics."+nic.Name+".mac", untold)
+		}
 		if c := card.Connectable; c != nil {
 			nic.Connected, nic.AtStart = &c.Connected, &c.StartConnected
 		}

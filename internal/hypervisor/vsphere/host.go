@@ -22,7 +22,7 @@ func hostAll() []string {
 		config.product config.option config.hyperThread config.dateTimeInfo config.fileSystemVolume.mountInfo
 		config.storageDevice.scsiLun config.virtualNicManagerInfo.netConfig
 		config.network.vswitch config.network.proxySwitch config.network.portgroup config.network.netStackInstance config.network.dnsConfig
-		configManager.advancedOption configManager.imageConfigManager
+		configManager.advancedOption configManager.imageConfigManager configManager.kernelModuleSystem
 		hardware.systemInfo hardware.biosInfo hardware.cpuInfo hardware.cpuPkg hardware.memorySize hardware.numaInfo
 		hardware.cpuPowerManagementInfo hardware.pciDevice`)...)
 }

@@ -136,6 +136,7 @@ type asked struct {
 	name    string
 	options types.ManagedObjectReference
 	image   types.ManagedObjectReference
+	modules types.ManagedObjectReference
 	values  []types.BaseOptionValue // of its options
 }
 
@@ -145,9 +146,22 @@ func askedOf(o *types.ObjectContent, name string) asked {
 	a := asked{host: o.Obj.Value, name: name}
 	a.options, _ = value[types.ManagedObjectReference](r, "", "configManager.advancedOption", "")
 	a.image, _ = value[types.ManagedObjectReference](r, "", "configManager.imageConfigManager", "")
+	a.modules, _ = value[types.ManagedObjectReference](r, "", "configManager.kernelModuleSystem", "")
 	list, _ := value[types.ArrayOfOptionValue](r, "", "config.option", "")
 	a.values = list.OptionValue
 	return a
+}
+
+// more asks what only others know of a host. An error is of the way there.
+func (a asked) more(ctx context.Context, vc *vim25.Client, f *measure.Facts, refuse *refusals) error {
+	err := a.defaults(ctx, vc, f, refuse)
+	if err == nil {
+		err = a.parameters(ctx, vc, f)
+	}
+	if err == nil {
+		err = a.profile(ctx, vc, f)
+	}
+	return err
 }
 
 // defaults reads what the options of a host would be if nobody had changed them.
@@ -169,8 +183,12 @@ func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts,
 		f.NotChecked = append(f.NotChecked, r.gaps...)
 		return nil
 	})
-	if err == nil && !told {
+	switch {
+	case err == nil && !told:
 		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: "the server does not tell the defaults"})
+	case err != nil && faultOf(err) != nil && !isFault[*types.NotAuthenticated](err):
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: faultWords(err)})
+		return nil
 	}
 	return err
 }
@@ -194,6 +212,44 @@ func (a asked) profile(ctx context.Context, vc *vim25.Client, f *measure.Facts) 
 		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: faultWords(err)})
 	}
 	return nil
+}
+
+// parameters adds what somebody has set of the drivers of the physical adapters:
+// their queues (RSS, DRSS) among it. esxcli's reader names them alike.
+func (a asked) parameters(ctx context.Context, vc *vim25.Client, f *measure.Facts) error {
+	const fact = "settings_changed.drivers"
+	if a.modules.Value == "" {
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: untold})
+		return nil
+	}
+	var drivers []string
+	for _, i := range f.Interfaces {
+		if i.Driver != nil && *i.Kind == physical {
+			drivers = append(drivers, *i.Driver)
+		}
+	}
+	for _, driver := range compact(drivers) {
+		res, err := methods.QueryConfiguredModuleOptionString(ctx, vc, &types.QueryConfiguredModuleOptionString{This: a.modules, Name: driver})
+		switch {
+		case err == nil:
+			takeParameters(f, driver, res.Returnval)
+		case faultOf(err) == nil || isFault[*types.NotAuthenticated](err):
+			return err
+		default: // the next driver would be refused too
+			f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: faultWords(err)})
+			return nil
+		}
+	}
+	return nil
+}
+
+// takeParameters reads "RSS=4,4 DRSS=0": what is not set is not in it.
+func takeParameters(f *measure.Facts, driver, set string) {
+	for _, word := range strings.Fields(set) {
+		if name, v, is := strings.Cut(word, "="); is && name != "" && v != "" {
+			changed(f, driver+"."+name, fmt.Sprintf("%.*s", maxSetting, v))
+		}
+	}
 }
 
 // faultWords words a question that was refused.

@@ -174,37 +174,29 @@ func (b *builder) chooseHosts(ctx context.Context, refs []types.ManagedObjectRef
 	})
 }
 
-// addHost takes in one host with its own switches, and asks what only others know
-// of it.
+// addHost takes in one host with its own switches.
 func (b *builder) addHost(ctx context.Context, o *types.ObjectContent) error {
 	h := convertHost(o, b.tree)
 	b.refuse.note("hosts", h.Name, o)
-	r := &reader{object: o}
-	var names []string
-	for _, i := range h.Facts.Interfaces {
-		if i.Kind != nil && (*i.Kind == vswitch || *i.Kind == dvswitch) {
-			names = append(names, *i.Kind+" "+i.Name)
-		}
-	}
 	l := b.load[h.ID]
 	if l == nil {
 		l = &load{}
 	}
 	h.Guests, h.CPUsHanded, h.MemHanded = &l.guests, &l.cpus, &l.memory
-	h.Facts.Hypervises = &measure.Hypervises{Guests: l.guests, Switch: names}
+	h.Facts.Hypervises = &measure.Hypervises{Guests: l.guests}
+	for _, i := range h.Facts.Interfaces {
+		if *i.Kind == vswitch || *i.Kind == dvswitch {
+			h.Facts.Hypervises.Switch = append(h.Facts.Hypervises.Switch, *i.Kind+" "+i.Name)
+		}
+	}
 	switches, groups := standardSwitches(o)
 	b.inv.Switches, b.inv.PortGroups = append(b.inv.Switches, switches...), append(b.inv.PortGroups, groups...)
+	r := &reader{object: o}
 	proxies, _ := value[types.ArrayOfHostProxySwitch](r, "", "config.network.proxySwitch", "")
 	for _, p := range proxies.HostProxySwitch {
 		b.addProxy(h.ID, &p, pnicNames(r))
 	}
-	more := askedOf(o, h.Name)
-	if err := more.defaults(ctx, b.vc, h.Facts, &b.refuse); err != nil && faultOf(err) == nil {
-		return err
-	} else if err != nil {
-		h.Facts.NotChecked = append(h.Facts.NotChecked, measure.NotChecked{Fact: "settings_changed", Why: faultWords(err)})
-	}
-	if err := more.profile(ctx, b.vc, h.Facts); err != nil {
+	if err := askedOf(o, h.Name).more(ctx, b.vc, h.Facts, &b.refuse); err != nil {
 		return err
 	}
 	b.inv.Hosts = append(b.inv.Hosts, h)

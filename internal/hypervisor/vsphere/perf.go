@@ -10,8 +10,6 @@ import (
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
-
-	"thru/internal/measure"
 )
 
 // Bounds of one query: entities, and values asked of all of them. A host
@@ -199,25 +197,28 @@ func (p *perf) collect(ctx context.Context) {
 	}
 	p.ask(ctx)
 	var specs []types.PerfQuerySpec
-	values := 0
-	flush := func() {
-		if len(specs) > 0 {
-			p.query(ctx, specs)
-		}
-		specs, values = nil, 0
-	}
 	for _, e := range p.entities {
-		if e.off != "" || len(e.asked) == 0 {
-			continue
+		if e.off == "" && len(e.asked) > 0 {
+			specs = append(specs, p.spec(e))
 		}
-		spec := p.spec(e)
-		n := len(spec.MetricId) * int(spec.MaxSample)
-		if len(specs) == queryEntities || values+n > queryValues {
-			flush()
-		}
-		specs, values = append(specs, spec), values+n
 	}
-	flush()
+	for _, part := range parted(specs) {
+		p.query(ctx, part)
+	}
+}
+
+// parted makes queries that are not too large of what is asked.
+func parted(specs []types.PerfQuerySpec) (parts [][]types.PerfQuerySpec) {
+	values := 0
+	for i, s := range specs {
+		n := len(s.MetricId) * int(s.MaxSample)
+		if i == 0 || len(parts[len(parts)-1]) == queryEntities || values+n > queryValues {
+			parts, values = append(parts, nil), 0
+		}
+		last := len(parts) - 1
+		parts[last], values = append(parts[last], s), values+n
+	}
+	return parts
 }
 
 // spec asks for the last samples of an entity, so many that none is missing
@@ -319,39 +320,4 @@ func insert(all []sample, s sample) []sample {
 		}
 	}
 	return slices.Insert(all, i, s)
-}
-
-// series are what was read of a span of time, placed on our clock: each sample
-// of which a part lies within it.
-func (p *perf) series(begin, end time.Time) []measure.Series {
-	var out []measure.Series
-	for col, all := range p.samples {
-		s := measure.Series{Of: col.of, Instance: col.instance, Counter: col.counter, Native: col.native}
-		for _, x := range all {
-			at := x.ended.Add(-p.ahead(x.on))
-			if at.After(begin) && at.Add(-x.every).Before(end) {
-				s.EveryNs = int64(x.every)
-				s.Samples = append(s.Samples, measure.Reading{EndedAt: at, Value: x.value})
-			}
-		}
-		if len(s.Samples) > 0 {
-			s.Samples = apart(s.Samples, time.Duration(s.EveryNs)/2)
-			out = append(out, s)
-		}
-	}
-	slices.SortFunc(out, bySubject)
-	return out
-}
-
-// apart orders samples by time and keeps one of several that are nearly of the
-// same: two hosts may tell of a guest that has moved.
-func apart(all []measure.Reading, least time.Duration) []measure.Reading {
-	slices.SortStableFunc(all, func(a, b measure.Reading) int { return a.EndedAt.Compare(b.EndedAt) })
-	kept := all[:1]
-	for _, r := range all[1:] {
-		if r.EndedAt.Sub(kept[len(kept)-1].EndedAt) >= least {
-			kept = append(kept, r)
-		}
-	}
-	return kept
 }

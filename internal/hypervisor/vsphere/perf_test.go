@@ -1,12 +1,17 @@
 package vsphere
 
 import (
+	"context"
 	"errors"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"thru/internal/measure"
@@ -252,4 +257,147 @@ func FuzzCSV(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestBusiest holds that of a host with many CPUs the busiest are kept, and
+// that the others are said to be left out.
+func TestBusiest(t *testing.T) {
+	// The first ones are the idlest, many are as busy as each other, the last is the busiest.
+	cpus := func(of string, n int) (all []measure.Series) {
+		for i := range n {
+			all = append(all, measure.Series{Of: of, Instance: strconv.Itoa(i), Counter: measure.CounterUsage, Samples: []measure.Reading{{Value: 1}, {Value: float64(min(i, 90))}}})
+		}
+		all[n-1].Samples[1].Value = 99
+		return append(all, measure.Series{Of: of, Counter: measure.CounterUsage, Samples: []measure.Reading{{Value: 50}}})
+	}
+	p := table()
+	for _, tc := range []struct {
+		of         string
+		cpus, want int
+	}{{"host-9", 32, 33}, {"host-9", 256, 33}, {"vm-42", 128, 129}} {
+		kept, left := p.busiest(cpus(tc.of, tc.cpus))
+		if len(kept) != tc.want || (len(left) > 0) != (tc.cpus+1 > tc.want) {
+			t.Errorf("%d CPUs of %s: %d series, %v", tc.cpus, tc.of, len(kept), left)
+		}
+		if last := strconv.Itoa(tc.cpus - 1); !slices.ContainsFunc(kept, func(s measure.Series) bool { return s.Instance == last }) {
+			t.Errorf("of %d CPUs the busiest is left out", tc.cpus)
+		}
+		for _, s := range kept {
+			if tc.cpus == 256 && s.Instance != "" && s.Samples[1].Value < 90 {
+				t.Errorf("CPU %s with %v is kept", s.Instance, s.Samples[1].Value)
+			}
+		}
+	}
+}
+
+// TestParted holds that many entities, and many values, are asked for in
+// several calls, none too large and each entity once.
+func TestParted(t *testing.T) {
+	for _, tc := range []struct {
+		entities, metrics, samples int
+		want                       []int
+	}{
+		{0, 10, 10, nil},
+		{50, 10, 10, []int{50}},
+		{120, 10, 10, []int{50, 50, 20}},
+		{5, 300, 180, []int{1, 1, 1, 1, 1}},
+		{5, 100, 180, []int{5}},
+		{2, 2000, 180, []int{1, 1}}, // one that is too large is asked for alone
+	} {
+		specs := make([]types.PerfQuerySpec, tc.entities)
+		for i := range specs {
+			specs[i] = types.PerfQuerySpec{Entity: reference("vm-" + strconv.Itoa(i)), MetricId: make([]types.PerfMetricId, tc.metrics), MaxSample: int32(tc.samples)}
+		}
+		var got []int
+		next := 0
+		for _, part := range parted(specs) {
+			got = append(got, len(part))
+			for _, s := range part {
+				if s.Entity.Value != "vm-"+strconv.Itoa(next) {
+					t.Fatalf("%+v: %s is not the next", tc, s.Entity.Value)
+				}
+				next++
+			}
+		}
+		if !slices.Equal(got, tc.want) || next != tc.entities {
+			t.Errorf("%+v: parts of %v", tc, got)
+		}
+	}
+}
+
+// TestMissing holds what is said of an entity that was not read until the end.
+func TestMissing(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	p := table()
+	p.now = func() time.Time { return now }
+	p.c = &Client{vim: &vim25.Client{ServiceContent: types.ServiceContent{About: types.AboutInfo{ApiType: "VirtualCenter"}}}}
+	asked := []types.PerfMetricId{{CounterId: 1}}
+	lost := soap.WrapVimFault(new(types.NotAuthenticated))
+	for _, tc := range []struct {
+		e    entity
+		want string
+	}{
+		{entity{asked: asked, read: true, upTo: now}, ""},
+		{entity{asked: asked, read: true, upTo: now.Add(-38 * time.Second)}, "the last sample is 38 s old: vCenter is slower than the test"},
+		{entity{asked: asked, upTo: now.Add(-time.Minute)}, "no sample came: vCenter is slower than the test"},
+		{entity{off: "it is switched off", err: lost}, "it is switched off"},
+		{entity{}, "none is offered that is known here"},
+		{entity{err: lost}, "not read: the session was lost"},
+		{entity{asked: asked, read: true, upTo: now.Add(-90 * time.Second), err: context.Canceled}, "not read in the last 90 s: the reading was interrupted"},
+		{entity{asked: asked, read: true, upTo: now, err: lost}, ""}, // the end was reached before
+	} {
+		if got := p.missing(&tc.e, now); got != tc.want {
+			t.Errorf("%+v: %q, want %q", tc.e, got, tc.want)
+		}
+	}
+	p.c.vim.ServiceContent.About.ApiType = "HostAgent"
+	if got := p.slow(); got != "the host is slower than the test" {
+		t.Error(got)
+	}
+}
+
+// TestGaps holds that a beginning without samples, and counters that are not
+// there, are said; and of many entities the same once.
+func TestGaps(t *testing.T) {
+	p := table()
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	web, esx := p.entities[0], p.entities[1]
+	web.read, esx.read = true, true
+	web.asked = []types.PerfMetricId{{CounterId: p.id(t, "cpu.costop.summation")}}
+	read := []measure.Series{{Of: "vm-42", Counter: measure.CounterReady, EveryNs: int64(20 * time.Second), Samples: []measure.Reading{{EndedAt: begin.Add(time.Minute)}}}}
+	if got := unbegun(web, begin, read); got != "there is no sample of the first 40 s" {
+		t.Errorf("%q", got)
+	}
+	if got := unbegun(web, begin.Add(40*time.Second), read); got != "" {
+		t.Errorf("%q", got)
+	}
+	left := p.absent(read)
+	if len(left) != 2 || left[0].Fact != "counters of web1" || !strings.HasPrefix(left[0].Why, "not offered: cpu.maxlimited.summation, ") ||
+		!strings.HasSuffix(left[0].Why, "; without a value in this time: cpu.costop.summation") || strings.Contains(left[0].Why, "readiness") ||
+		left[1] != (measure.NotChecked{Fact: "counters of esx1", Why: "no sample lies within the test"}) {
+		t.Errorf("%+v", left)
+	}
+	var many []*entity
+	for i := range 7 {
+		many = append(many, &entity{name: "vm" + strconv.Itoa(i)})
+	}
+	if got := grouped("counters of ", many, func(*entity) string { return "late" }); len(got) != 1 || got[0].Fact != "counters of vm0, vm1, vm2, vm3 and 3 more" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestReference holds the document against the table.
+func TestReference(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/counters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range counters() {
+		has := func(line string) bool {
+			return strings.Contains(line, "| `"+row.ours+"` |") && strings.Contains(line, "`"+row.native+"`")
+		}
+		if !slices.ContainsFunc(strings.Split(string(text), "\n"), has) {
+			t.Errorf("docs/counters.md does not say that %s comes of %s", row.ours, row.native)
+		}
+	}
 }

@@ -20,7 +20,7 @@ func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotCh
 	out := p.clockWords()
 	out = append(out, p.clockUnknown()...)
 	for _, id := range p.unknown {
-		out = append(out, measure.NotChecked{Fact: "counters of " + id, Why: "there is no guest and no host of this id"})
+		out = append(out, measure.NotChecked{Fact: "counters of " + id, Why: "there is no guest and no host of this id, or it may not be seen"})
 	}
 	if every := p.longest(); len(p.entities) > 0 {
 		if n, short := measure.FewSamples(p.c.Name(), end.Sub(begin), every); short {

@@ -187,3 +187,22 @@ func compact(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
+
+// interfaceOf takes a property whose type has kinds of its own. The decoder
+// gives the kind as a value, and methods are of pointers.
+func interfaceOf[T any](r *reader, path string) T {
+	var none T
+	v, ok := value[any](r, "", path, "")
+	if !ok || v == nil {
+		return none
+	}
+	if t, is := v.(T); is {
+		return t
+	}
+	p := reflect.New(reflect.TypeOf(v))
+	p.Elem().Set(reflect.ValueOf(v))
+	if t, is := p.Interface().(T); is {
+		return t
+	}
+	return none
+}

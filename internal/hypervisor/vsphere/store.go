@@ -31,9 +31,8 @@ func convertStore(o *types.ObjectContent, t tree) measure.Datastore {
 			d.Local = new(!*s.MultipleHostAccess)
 		}
 	}
-	info, _ := value[any](r, "", "info", "")
-	switch i := info.(type) {
-	case types.VmfsDatastoreInfo:
+	switch i := interfaceOf[types.BaseDatastoreInfo](r, "info").(type) {
+	case *types.VmfsDatastoreInfo:
 		if i.Vmfs == nil {
 			break
 		}
@@ -47,7 +46,7 @@ func convertStore(o *types.ObjectContent, t tree) measure.Datastore {
 		for _, e := range i.Vmfs.Extent {
 			d.Devices = append(d.Devices, fmt.Sprintf("%s:%d", e.DiskName, e.Partition))
 		}
-	case types.NasDatastoreInfo:
+	case *types.NasDatastoreInfo:
 		if i.Nas == nil {
 			break
 		}

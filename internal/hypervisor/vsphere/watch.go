@@ -74,8 +74,11 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 				break
 			}
 		}
-		w.series = w.perf.series(w.begun, until)
-		w.left = w.perf.left(w.begun, until, w.series)
+		read := w.perf.series(w.begun, until)
+		w.left = w.perf.left(w.begun, until, read)
+		var rest []measure.NotChecked
+		w.series, rest = w.perf.busiest(read)
+		w.left = append(w.left, rest...)
 	})
 	return w.series, w.left
 }

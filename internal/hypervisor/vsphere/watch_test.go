@@ -95,7 +95,6 @@ func (w *world) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.Has
 	w.mu.Lock()
 	w.now = w.now.Add(w.step)
 	w.queries++
-	w.asked = append(w.asked, len(req.QuerySpec))
 	now, on := w.now, w.on
 	w.mu.Unlock()
 	res := new(types.QueryPerfResponse)
@@ -137,12 +136,11 @@ func (w *world) begin() {
 	defer w.mu.Unlock()
 	w.now, w.step = time.Date(2026, 3, 1, 12, 0, 7, 3, time.UTC), 5*time.Second
 	w.late, w.stamp, w.ahead, w.values = 0, "", nil, nil
-	w.queries, w.asked, w.on = 0, nil, nil
+	w.queries, w.on = 0, nil
 }
 
-// newWorld starts a simulated vCenter of that world, with so many machines on
-// each host or cluster, at least.
-func newWorld(t *testing.T, w *world, machines int) (Config, *simulator.Model) {
+// newWorld starts a simulated vCenter of that world.
+func newWorld(t *testing.T, w *world) (Config, *simulator.Model) {
 	t.Helper()
 	w.begin()
 	w.names = map[int32]string{}
@@ -150,7 +148,6 @@ func newWorld(t *testing.T, w *world, machines int) (Config, *simulator.Model) {
 		w.names[info.Key] = info.Name()
 	}
 	model := simulator.VPX()
-	model.Machine = max(model.Machine, machines)
 	return simulated(t, model, func(m *simulator.Model) {
 		for _, h := range m.Map().All(hostKind) {
 			h := h.(*simulator.HostSystem)
@@ -207,7 +204,7 @@ func text(left []measure.NotChecked) string {
 // TestWatch has several watches of one data center.
 func TestWatch(t *testing.T) {
 	w := new(world)
-	cfg, m := newWorld(t, w, 0)
+	cfg, m := newWorld(t, w)
 	for name, test := range map[string]func(*testing.T, *world, *Client, *simulator.Model){
 		"all": watchesAll, "late": watchesLate, "short": watchesShort, "long": watchesLong, "early": watchesEarly,
 		"hangs": watchesHangs, "unwatched": watchesUnwatched, "clock refused": watchesClockRefused,
@@ -324,7 +321,7 @@ func watchesShort(t *testing.T, w *world, c *Client, m *simulator.Model) {
 // is placed by the clock of that host, and the move is said.
 func TestMoved(t *testing.T) {
 	w := new(world)
-	cfg, m := newWorld(t, w, 0)
+	cfg, m := newWorld(t, w)
 	c := dial(t, cfg)
 	guest, host := some(m)
 	other := ""
@@ -397,7 +394,7 @@ func watchesLong(t *testing.T, w *world, c *Client, m *simulator.Model) {
 // TestRefused holds that what cannot be read of one entity takes no other along.
 func TestRefused(t *testing.T) {
 	w := new(world)
-	cfg, m := newWorld(t, w, 0)
+	cfg, m := newWorld(t, w)
 	c := dial(t, cfg)
 	guest, host := some(m)
 	vms := m.Map().All(guestKind)
@@ -496,29 +493,6 @@ func watchesHangs(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	}
 	if !tells(left, "counters of DC0_H0_VM0", "not read in the last ") {
 		t.Errorf("left:%s", text(left))
-	}
-}
-
-// TestMany holds that many entities are asked in several calls.
-func TestMany(t *testing.T) {
-	w := new(world)
-	cfg, m := newWorld(t, w, 10)
-	c := dial(t, cfg)
-	var ids []string
-	for _, vm := range m.Map().All(guestKind) {
-		ids = append(ids, vm.Reference().Value)
-	}
-	watch, err := c.watch(t.Context(), ids, w.pace())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.pass(55 * time.Minute) // so long that the values of one call are bounded
-	watch.perf.collect(t.Context())
-	if w.queries < 2 {
-		t.Errorf("asked %v", w.asked)
-	}
-	if series, left := watch.End(t.Context()); len(left) != 0 || len(series) < len(ids) {
-		t.Errorf("%d series of %d, left:%s", len(series), len(ids), text(left))
 	}
 }
 

@@ -1,0 +1,34 @@
+package control
+
+import (
+	"slices"
+
+	"thru/internal/gate"
+	"thru/internal/measure"
+)
+
+// judgeBelow adds the gates of what lies below the end points, which are placed
+// after the others were judged: a hypervisor may take its time. None of them
+// fails, so none was missed.
+func (r *Runner) judgeBelow(doc *measure.Document) {
+	s := gate.Subject{LinkBps: r.Link.RateBps}
+	for _, e := range doc.EndPoints {
+		s.Ends = append(s.Ends, gate.End{Name: e.Name, Facts: e.Facts, Below: e.Placement.Beneath(doc.Inventories)})
+	}
+	gates := gate.JudgeBelow(s)
+	if c := r.Gating; c != nil {
+		chosen, err := gate.Filter(gates, c.Only, c.Skip)
+		if err != nil { // an id that no rule has was refused before
+			return
+		}
+		gates = chosen
+	}
+	if len(doc.EndPoints) > mostListed { // what is well is not listed then
+		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.Status == measure.GatePass })
+	}
+	if len(gates) == 0 {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(doc.Gates), func(g measure.Gate) bool { return gate.IsBelow(g.ID) })
+	doc.Gates = gate.Sort(append(rest, gates...))
+}

@@ -1,0 +1,78 @@
+package kvm
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// complete says why what is missing is, and takes out what refers to nothing:
+// a guest that does not run may name a bridge that is not there.
+func complete(v *measure.Inventory) {
+	for i := range v.Guests {
+		g := &v.Guests[i]
+		for j := range g.NICs {
+			if n := &g.NICs[j]; v.Switch(n.Switch) == nil {
+				n.Switch = ""
+			}
+		}
+		why := "its command line does not tell"
+		if g.Power == "off" {
+			why = "it does not run, and what its manager keeps does not tell"
+		}
+		for _, fact := range lacks(g) {
+			if !isNoted(g.NotChecked, fact) {
+				g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: fact, Why: why})
+			}
+		}
+	}
+	for i := range v.Hosts {
+		if h := &v.Hosts[i]; h.UUID == "" {
+			h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: "uuid", Why: "the firmware shows none, or shows it to root alone"})
+		}
+	}
+	if len(v.Guests) > 0 {
+		v.NotChecked = append(v.NotChecked, everywhere()...)
+	}
+}
+
+// everywhere is what no guest's process tells.
+func everywhere() (all []measure.NotChecked) {
+	for _, fact := range []string{"os", "os_running", "hostname", "addresses", "tools"} {
+		all = append(all, measure.NotChecked{Fact: "guests." + fact, Why: "QEMU does not know what runs inside; the guest's agent is not asked"})
+	}
+	return append(all, measure.NotChecked{Fact: "guests.disks.size_bytes", Why: "files of images are not opened; of block devices /sys tells"})
+}
+
+// lacks are the facts that every guest has and that are not known of this one.
+func lacks(g *measure.Guest) (facts []string) {
+	for _, x := range []struct {
+		fact    string
+		missing bool
+	}{
+		{"uuid", g.UUID == ""}, {"hardware_version", g.Hardware == nil}, {"firmware", g.Firmware == nil}, {"cpus", g.CPUs == nil},
+		{"cpu_model", g.CPUModel == nil}, {"memory_bytes", g.Memory == nil}, {"threads", g.Power == "on" && g.Threads == nil},
+	} {
+		if x.missing {
+			facts = append(facts, x.fact)
+		}
+	}
+	for _, n := range g.NICs {
+		if n.Model == nil {
+			facts = append(facts, "nics."+n.Name+".model")
+		}
+		if n.MAC == nil {
+			facts = append(facts, "nics."+n.Name+".mac")
+		}
+	}
+	return facts
+}
+
+// isNoted tells whether a fact, or all of what it is a part of, is noted already.
+func isNoted(list []measure.NotChecked, fact string) bool {
+	return slices.ContainsFunc(list, func(n measure.NotChecked) bool {
+		part, all := strings.CutSuffix(n.Fact, "*")
+		return n.Fact == fact || all && strings.HasPrefix(fact, part)
+	})
+}
