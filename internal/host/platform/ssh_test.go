@@ -317,7 +317,8 @@ func TestSSHHangs(t *testing.T) {
 	if n := s.logins(t); n != 1 {
 		t.Errorf("%d logins", n)
 	}
-	r.login.cmd.Process.Kill() // the connection, while a command runs
+	l := r.login // the next command may notice that it has died
+	l.cmd.Process.Kill()
 	out, err := r.Run(t.Context(), "true")
 	if err == nil || !strings.Contains(err.Error(), "ended") && !strings.Contains(err.Error(), "connection") {
 		// Until the death is noticed ssh may log in by itself: that is no error.
@@ -325,7 +326,7 @@ func TestSSHHangs(t *testing.T) {
 			t.Errorf("after the connection died: %q, %v", out, err)
 		}
 	}
-	<-r.login.done
+	<-l.done
 	if _, err := r.Run(t.Context(), "true"); err == nil {
 		t.Error("a connection that ended goes on")
 	}

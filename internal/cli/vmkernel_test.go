@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+func TestVMkernelScriptIsPlain(t *testing.T) {
+	for _, shell := range []string{"sh", "dash", "bash", "busybox"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue // one of them is always there
+		}
+		args := []string{"-n", "-c", vmkernelScript("thru-X")}
+		if shell == "busybox" {
+			args = append([]string{"sh"}, args...)
+		}
+		if out, err := exec.Command(shell, args...).CombinedOutput(); err != nil {
+			t.Errorf("%s cannot read the script: %v\n%s", shell, err, out)
+		}
+	}
+}
+
+// esxHere makes this machine look like an ESXi host at the far end of ssh: ssh
+// itself runs its command here. It returns the folder of what the host keeps.
+func esxHere(t *testing.T, shell string) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("it has no /bin/sh")
+	}
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"bin/ssh":   `for last in "$@"; do :; done; SSH_CONNECTION="127.0.0.1 5 127.0.0.1 22" exec ` + shell + ` -c "$last"`,
+		"bin/uname": `echo VMkernel`,
+		"bin/esxcli": `case "$*" in
+*"ruleset list") printf 'Name       Enabled\n---------  -------\ngdbserver  %7s\n' "$(cat ` + dir + `/open)";;
+*"rule list") printf 'Ruleset    Direction  Protocol  Port Type  Port Begin  Port End\n---------  ---------  --------  ---------  ----------  --------\ngdbserver  Inbound    TCP       Dst              1000      9999\n';;
+"network firewall get") printf '   Default Action: DROP\n   Enabled: true\n   Loaded: true\n';;
+*"ruleset set -r gdbserver -e "*) echo "$*" >> ` + dir + `/calls; for last in "$@"; do :; done; echo "$last" > ` + dir + `/open;;
+*) exit 1;;
+esac`,
+		"bin/iperf3": `case "$1" in --version) echo "iperf 3.1.6 (cJSON 1.5.2)"; echo more;; *) echo "$*" > ` + dir + `/asked; exec sleep 60;; esac`,
+		"open":       "false",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Dir(name) == "bin" {
+			script = "#!/bin/sh\n" + script
+		}
+		if err := os.WriteFile(path, []byte(script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	t.Setenv("THRU_IPERF3", filepath.Join(dir, "bin", "iperf3"))
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+func kept(t *testing.T, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// An ESXi host is an end point while it is connected, and is as before afterwards.
+func TestVMkernelEndPoint(t *testing.T) {
+	shells := []string{"/bin/sh"}
+	if path, err := exec.LookPath("busybox"); err == nil { // whose shell is ESXi's
+		shells = append(shells, path+" sh")
+	}
+	for _, shell := range shells {
+		t.Run(filepath.Base(shell), func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			dir := esxHere(t, shell)
+			var said bytes.Buffer
+			d := dialer{env: &env{in: strings.NewReader(""), out: io.Discard, err: &said}, VMkernel: true, Firewall: true}
+			e, end, err := d.endPoint(t.Context(), "ssh://root@esx1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !e.Foreign || e.Engine != measure.IPerf3 || e.Port != 5201 || e.Addr != "127.0.0.1:5201" || e.Speaks != "iperf3 3.1.6" || len(e.Notes) != 1 {
+				t.Errorf("%+v", e)
+			}
+			if got := kept(t, dir, "open") + ", " + kept(t, dir, "asked"); got != "true, -s -p 5201 -B 127.0.0.1" {
+				t.Errorf("while it is connected: %s", got)
+			}
+			if !strings.Contains(said.String(), "the firewall's rule set gdbserver (TCP 1000-9999) is enabled for this test") {
+				t.Errorf("said: %s", said.String())
+			}
+			end()
+			if kept(t, dir, "open") != "false" || kept(t, dir, "calls") != "network firewall ruleset set -r gdbserver -e true\nnetwork firewall ruleset set -r gdbserver -e false" {
+				t.Errorf("afterwards: %s\n%s", kept(t, dir, "open"), kept(t, dir, "calls"))
+			}
+			if _, err := os.Stat(filepath.Join(dir, "thru-vmkernel")); !os.IsNotExist(err) {
+				t.Errorf("a folder is left: %v", err)
+			}
+			if strings.Contains(said.String(), "warning") {
+				t.Errorf("said: %s", said.String())
+			}
+		})
+	}
+}
+
+// Whose firewall lets nothing in is asked for, and a command that measures nothing
+// there does not begin.
+func TestVMkernelRefused(t *testing.T) {
+	dir := esxHere(t, "/bin/sh")
+	for name, x := range map[string]struct {
+		d    dialer
+		hint string
+	}{
+		"the firewall": {dialer{VMkernel: true}, "--esx-firewall enables the rule set gdbserver"},
+		"no measuring": {dialer{Firewall: true}, "measure with its own iperf3"},
+		"an address":   {dialer{VMkernel: true, Firewall: true, DataAddr: "vmk1"}, "the address of a VMkernel interface"},
+	} {
+		x.d.env = &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+		_, _, err := x.d.endPoint(t.Context(), "ssh://root@esx1")
+		if err == nil || !strings.Contains(fault.Hint(err), x.hint) {
+			t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
+		}
+	}
+	if got := kept(t, dir, "calls"); got != "" {
+		t.Errorf("the firewall was set by %s", got)
+	}
+}
+
+// A host that says that it is not as before is named, with what undoes it.
+func TestVMkernelNotRestored(t *testing.T) {
+	dir := esxHere(t, "/bin/sh")
+	var said bytes.Buffer
+	d := dialer{env: &env{in: strings.NewReader(""), out: io.Discard, err: &said}, VMkernel: true, Firewall: true}
+	_, end, err := d.endPoint(t.Context(), "ssh://root@esx1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", "esxcli"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if !strings.Contains(said.String(), "did not say that its firewall is as before") || !strings.Contains(said.String(), "`esxcli network firewall ruleset set -r gdbserver -e false` undoes it") {
+		t.Errorf("said: %s", said.String())
+	}
+	if got := kept(t, dir, "thru-vmkernel/ruleset"); got != "gdbserver" {
+		t.Errorf("the next test would not know that %q is left", got)
+	}
+}
+
+// nowhere is an input that nobody reads.
+type nowhere struct{ io.Writer }
+
+func (nowhere) Close() error { return nil }
+
+// FuzzVMkernelTalk has a far end say anything.
+func FuzzVMkernelTalk(f *testing.F) {
+	f.Add("M iperf3 iperf 3.1.6\nM firewall    Enabled: false\nM asked\n")
+	f.Add("noise\nM failed there is none\n")
+	f.Add("M rules x\nM rules y\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s := &sshProcess{mark: "M", in: nowhere{io.Discard}, out: bufio.NewReader(strings.NewReader(text)), said: &sayings{}, done: make(chan struct{})}
+		close(s.done)
+		told, err := s.askVMkernel()
+		if err == nil && !strings.Contains(text, "M asked") {
+			t.Errorf("%q tells %v", text, told)
+		}
+		iperf3Version(told["iperf3"])
+		dialer{}.choose(told, "esx1")
+	})
+}
