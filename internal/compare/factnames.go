@@ -66,7 +66,7 @@ func factNames() map[string]factName {
 		"cpu.governors": {12, "governor"}, "cpu.energy_preference": {16, "energy preference"}, "cpu.boost": {14, "boost"}, "cpu.max_hz": {16, "highest clock"}, "cpu.base_hz": {18, "base clock"},
 		"cpu.frequency_driver": {18, "frequency driver"}, "cpu.deepest_idle": {18, "deepest idle state"}, "cpu.isolated_cpus": {16, "isolated CPUs"},
 		"cgroup.quota_cpus": {8, "CPU quota"}, "cgroup.cpus": {12, "CPUs of the control group"}, "cgroup.memory_max_bytes": {16, "memory limit"}, "cgroup.container": {16, "container"},
-		"machine.product": {17, "machine"}, "machine.vendor": {18, "maker"}, "machine.bios_version": {19, "firmware of the machine"}, "memory_bytes": {25, "memory"}, "ram.transparent_huge": {30, "transparent huge pages"},
+		"machine.product": {17, "machine"}, "machine.vendor": {18, "maker"}, "machine.bios_version": {19, "firmware of the machine"}, "machine.uuid": {30, "UUID of the machine"}, "memory_bytes": {25, "memory"}, "ram.transparent_huge": {30, "transparent huge pages"},
 		"ram.balloon_bytes": {20, "memory taken back by the hypervisor"}, "ram.tcp_memory_max_bytes": {12, "memory that TCP may have"}, "security.cpu_mitigations": {17, "CPU mitigations"}, "security.seccomp": {30, "seccomp"},
 		"firewall.nft_rules": {20, "nft rules"}, "firewall.nft_chains": {22, "nft base chains"}, "firewall.conntrack": {18, "connection tracking"}, "firewall.iptables_rules": {20, "iptables rules"}, "firewall.firewalls": {20, "firewall"},
 		"clock.source": {18, "clock source"}, "hypervises.guests": {20, "guests that run there"}, "hypervises.switches": {30, "virtual switches"},
@@ -76,7 +76,7 @@ func factNames() map[string]factName {
 // isMinor tells of facts that hardly bear on a rate.
 func isMinor(kind string) bool {
 	for _, prefix := range []string{"disks", "boot_device", "network_managers", "privileged", "interfaces.mac", "interfaces.addresses", "interfaces.offloads_fixed", "interfaces.bus", "interfaces.bridge",
-		"congestion_available", "cpu.governors_known", "clock.sources", "clock.synchronised", "machine.chassis", "machine.board", "machine.bios_date", "machine.uefi", "security", "firewall.conntrack_max", "ram.swap_total_bytes",
+		"congestion_available", "cpu.governors_known", "clock.sources", "clock.synchronised", "machine.chassis", "machine.board", "machine.bios_date", "machine.uefi", "machine.uuid", "security", "firewall.conntrack_max", "ram.swap_total_bytes",
 		"interfaces.tunnel.local", "interfaces.tunnel.remote", "interfaces.pci", "interfaces.interrupts", "interfaces.mtu_max_bytes", "interfaces.rss"} {
 		if kind == prefix || strings.HasPrefix(kind, prefix+".") {
 			return true
