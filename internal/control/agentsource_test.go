@@ -141,13 +141,13 @@ func TestAgentSourceMay(t *testing.T) {
 	old.WireMinor, weak.Privileges = guestsMinor-1, []string{bus.PrivilegeMeasure}
 	for _, tt := range []struct {
 		name, hint string
-		end        EndPoint
+		end        *EndPoint
 	}{
-		{"foreign", "ssh://HOST", EndPoint{Name: "iperf", Foreign: true}},
-		{"old", "upgrade thru there", EndPoint{Name: "old", Client: newAgent("old"), Hello: old}},
-		{"weak", "--allow inventory", EndPoint{Name: "weak", Client: newAgent("weak"), Hello: weak}},
+		{"foreign", "ssh://HOST", &EndPoint{Name: "iperf", Foreign: true}},
+		{"old", "upgrade thru there", &EndPoint{Name: "old", Client: newAgent("old"), Hello: old}},
+		{"weak", "--allow inventory", &EndPoint{Name: "weak", Client: newAgent("weak"), Hello: weak}},
 	} {
-		s := AgentSource(&tt.end)
+		s := AgentSource(tt.end)
 		_, err := s.Inventory(t.Context(), nil, nil)
 		_, werr := s.Watch(t.Context(), nil)
 		if err == nil || werr == nil || err.Error() != werr.Error() || !strings.Contains(fault.Hint(err), tt.hint) || !strings.Contains(err.Error(), tt.end.Name) {
