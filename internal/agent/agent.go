@@ -69,7 +69,7 @@ type Agent struct {
 	files map[string]*fileMove // that move, or whose end was not asked for
 
 	observed map[string]*observation // of transfers, by client
-	watches  map[string]*watch       // of virtual machines, by client
+	watches  map[string]*watch       // of virtual machines
 	met      map[string][]netip.Addr // from where clients have measured
 
 	tuner, tunedBy string // client that tunes this host, and what it calls itself
@@ -341,7 +341,7 @@ func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Em
 
 // Gone implements bus.Handler.
 func (a *Agent) Gone(client string) {
-	a.endWatch(client)
+	a.endWatches(client)
 	a.end(client, "") // first: what still sends would be measured in a host in change
 	a.untune(client)
 	a.mu.Lock()
@@ -405,8 +405,8 @@ func (a *Agent) Close() {
 	for c := range a.observed {
 		clients[c] = true
 	}
-	for c := range a.watches {
-		clients[c] = true
+	for _, w := range a.watches {
+		clients[w.client] = true
 	}
 	for _, x := range a.files {
 		clients[x.client] = true

@@ -8,13 +8,16 @@ import (
 	"thru/internal/hypervisor"
 )
 
-// mostWatches bounds the watches under way, of all clients.
-const mostWatches = 16
+// Bounds of the watches under way.
+const (
+	mostWatches   = 16 // of all clients
+	watchesOfEach = 4
+)
 
 // watch is a reading of guests' counters for a client.
 type watch struct {
-	session string
-	inner   hypervisor.Watch // nil: it is about to begin
+	client string
+	inner  hypervisor.Watch // nil: it is about to begin
 }
 
 // mayList refuses a client from outside that has not the privilege for it.
@@ -46,62 +49,74 @@ func (a *Agent) Watch(ctx context.Context, client string, m bus.Watch) (bus.Watc
 	if len(m.IDs) > bus.MostWatched {
 		return bus.WatchReply{}, fault.Failf("watch fewer at once", "agent: %d guests and hosts are more than the %d that are watched", len(m.IDs), bus.MostWatched)
 	}
-	a.endWatch(client)
-	w := &watch{session: newID()}
-	if err := a.admitWatch(client, w); err != nil {
+	session, w := newID(), &watch{client: client}
+	if err := a.admitWatch(session, w); err != nil {
 		return bus.WatchReply{}, err
 	}
 	inner, err := a.conf.Below.Watch(ctx, m.IDs)
 	a.mu.Lock()
-	ours := a.watches[client] == w
-	if ours && err != nil {
-		delete(a.watches, client)
+	ours := a.watches[session] == w
+	if w.inner = inner; err != nil {
+		delete(a.watches, session)
 	}
-	w.inner = inner
 	a.mu.Unlock()
 	if err == nil && !ours {
 		discard(inner)
-		err = fault.Failf("", "agent: watching: another watch of this client has taken its place, or the agent ends")
+		err = fault.Failf("", "agent: watching: the client has gone or the agent ends")
 	}
-	return bus.WatchReply{Session: w.session}, err
+	return bus.WatchReply{Session: session}, err
 }
 
 // admitWatch takes a place for one that is about to begin.
-func (a *Agent) admitWatch(client string, w *watch) error {
+func (a *Agent) admitWatch(session string, w *watch) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed {
+	same := 0
+	for _, other := range a.watches {
+		if other.client == w.client {
+			same++
+		}
+	}
+	switch {
+	case a.closed:
 		return fault.Failf("", "agent: watching: the agent ends")
+	case same >= watchesOfEach || len(a.watches) >= mostWatches:
+		return fault.Failf("wait for other tests to end", "agent: virtual machines are watched for %d tests already, %d of them this client's: the limit of this end point", len(a.watches), same)
 	}
-	if len(a.watches) >= mostWatches {
-		return fault.Failf("wait for other tests to end", "agent: %d clients watch virtual machines here already, the limit of this end point", len(a.watches))
-	}
-	a.watches[client] = w
+	a.watches[session] = w
 	return nil
 }
 
 // Watched implements bus.Handler.
 func (a *Agent) Watched(ctx context.Context, client string, m bus.Watched) (bus.WatchedReply, error) {
 	a.mu.Lock()
-	w := a.watches[client]
-	if w == nil || w.session != m.Session || w.inner == nil {
+	w := a.watches[m.Session]
+	if w == nil || w.client != client || w.inner == nil {
 		a.mu.Unlock()
 		return bus.WatchedReply{}, fault.Failf("", "agent: watch %.60q is not known", m.Session)
 	}
-	delete(a.watches, client)
+	delete(a.watches, m.Session)
 	a.mu.Unlock()
 	series, missing := w.inner.End(ctx)
 	return bus.WatchedReply{Series: series, NotChecked: missing}, nil
 }
 
-// endWatch ends that of a client, for nobody.
-func (a *Agent) endWatch(client string) {
+// endWatches ends those of a client, for nobody.
+func (a *Agent) endWatches(client string) {
+	var ended []hypervisor.Watch
 	a.mu.Lock()
-	w := a.watches[client]
-	delete(a.watches, client)
+	for session, w := range a.watches {
+		if w.client != client {
+			continue
+		}
+		delete(a.watches, session)
+		if w.inner != nil {
+			ended = append(ended, w.inner)
+		}
+	}
 	a.mu.Unlock()
-	if w != nil && w.inner != nil {
-		discard(w.inner)
+	for _, w := range ended {
+		discard(w)
 	}
 }
 

@@ -364,8 +364,7 @@ type GuestsReply struct {
 
 // Watch has counters of guests and of the host read, by the ids of an inventory,
 // until Watched or the end of the client (wire 1.7; PrivilegeInventory). It needs
-// no turn, and Release does not end it. A client has one watch at a time: another
-// one takes its place.
+// no turn, and Release does not end it. A client may have a few at a time.
 type Watch struct {
 	IDs []string `json:"ids"` // at most MostWatched
 }

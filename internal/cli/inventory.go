@@ -50,8 +50,16 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 		Schema: measure.Schema, Thru: e.version, Command: "inventory", Arguments: e.arguments(), StartedAt: begin, ElapsedNs: time.Since(begin).Nanoseconds(),
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Inventories: []measure.Inventory{v},
 	}
+	if !e.archive.off && len(v.Guests) > mostKeptGuests {
+		e.archive.off = true
+		e.warn("the result is not in the history", fault.Failf("--vm and --host choose some, --json prints all", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))
+	}
 	return e.outcome(doc, out, nil)
 }
+
+// mostKeptGuests bounds the VMs of a result that is kept: what is kept has to be
+// read again, and a file of a result has at most 64 MiB (iperfdoc.MaxFile).
+const mostKeptGuests = 20_000
 
 // sensible refuses flags that do not go together.
 func (c *inventoryCmd) sensible(e *env) error {

@@ -20,7 +20,7 @@ func TestSecretsStayInside(t *testing.T) {
 	half := len(join) / 2
 	for _, secret := range []string{
 		join, " " + join + "\n", join[:half] + "\n" + join[half:], join[8:],
-		"nats://me:hunter2@nats:4222", "tls://hunter2@nats", "nats://me:hunter/2@nats", "me:hunter2@nats:4222", "ftp://u:a/hunter2@h/f", "smb://u:1/hunter2@h/f", "--nats=me:hunter2@h",
+		"nats://me:hunter2@nats:4222", "tls://hunter2@nats", "nats://me:hunter/2@nats", "me:hunter2@nats:4222", "ftp://u:a/hunter2@h/f", "smb://u:1/hunter2@h/f", "vsphere://u:hunter2@vc", "vsphere://u@corp.example:hunter/2@vc", "--nats=me:hunter2@h",
 		"SUAM" + strings.Repeat("HUNTER2", 8),
 	} {
 		var out, errw bytes.Buffer
@@ -35,7 +35,7 @@ func TestSecretsStayInside(t *testing.T) {
 	for _, text := range []string{
 		"ssh://root@10.0.0.1:22,ssh://root@10.0.0.2", "thru report /home/me/20261122-151300-plan/document.json", "root@[fd00::1]:5200", "cli: a:b: no",
 		"certificate sha256:" + strings.Repeat("0a", 32) + " is kept", "ssh://a:22,ssh://root@b", "nats://10.0.0.1:4222,tls://b",
-		"sftp://anna@h:22/a/b", "http://h:80/a%40b", "smb://anna@h/share/a",
+		"sftp://anna@h:22/a/b", "vsphere://anna@corp.example@vc:443", "http://h:80/a%40b", "smb://anna@h/share/a",
 	} {
 		if got := unsecret(text); got != text {
 			t.Errorf("%q is told as %q", text, got)

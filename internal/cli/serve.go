@@ -20,6 +20,7 @@ import (
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
+	"thru/internal/hypervisor/kvm"
 	"thru/internal/measure"
 	"thru/internal/tune"
 	"thru/internal/unit"
@@ -164,6 +165,7 @@ func (c *serveCmd) known(e *env) error {
 func (c *serveCmd) inVain() (said []string) {
 	for privilege, possible := range map[string]func() error{
 		bus.PrivilegeCapture: kernelRing{}.Possible, bus.PrivilegeTune: tune.Possible, bus.PrivilegeFiles: disk.Possible,
+		bus.PrivilegeInventory: kvm.Possible,
 	} {
 		if !slices.Contains(c.Allow, privilege) {
 			continue

@@ -102,6 +102,13 @@ func TestConditions(t *testing.T) {
 		})
 	}
 	of := func(cause string) hostsEdit { return warns("x", cause, "a", "it is so") }
+	off := func(end, fact string) hostsEdit { return warns("offloads", "offloads-off", end, fact) }
+	judgeHosts(t, "offloads-off", []hostsRow{
+		{"of the sender, which is full", []hostsEdit{off("a", "TX checksum of eth0: off"), full}, "likely", ""},
+		{"of both ways", []hostsEdit{off("a", "TX checksum, RX checksum of eth0: off"), full}, "likely", ""},
+		{"of what the sender receives", []hostsEdit{off("a", "RX checksum of eth0: off"), full}, "possible beside", ""},
+		{"of another system", []hostsEdit{off("a", "LSO of Ethernet 2: off"), full}, "likely", ""},
+	})
 	judgeHosts(t, "emulated-nic", []hostsRow{{"a CPU full", []hostsEdit{of("emulated-nic"), full}, "likely", ""}})
 	judgeHosts(t, "wrong-driver", []hostsRow{{"a CPU full", []hostsEdit{of("wrong-driver"), full}, "possible beside", ""}})
 	clock := func(hz int64) hostsEdit {

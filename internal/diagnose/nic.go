@@ -212,6 +212,9 @@ func offloadsOff(e *end) *outcome {
 	if !e.worksFully() && !(e.flow.isAll() == nil && e.flow.onSameCPUs() && e.other().isFull()) {
 		return o.beside()
 	}
+	if !bears(gates[0].Fact, e.sends()) && !e.flow.onSameCPUs() {
+		return o.beside() // the work of acknowledgements alone
+	}
 	o.confidence = measure.Likely
 	if known && mtu > 0 && length < packetRoom*mtu {
 		o.by(below(e.proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
@@ -221,6 +224,16 @@ func offloadsOff(e *end) *outcome {
 		}
 	}
 	return o
+}
+
+// bears tells whether what is off is work on the data at an end that sends, or at
+// one that receives. Words that are not known here may be either.
+func bears(fact string, sends bool) bool {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(fact, w) })
+	}
+	sending, receiving := has("TSO", "GSO", "scatter-gather", "TX checksum"), has("GRO", "LRO", "RX checksum")
+	return sending && sends || receiving && !sends || !sending && !receiving
 }
 
 // segments tells whether what is off is the splitting of long packets, which

@@ -47,7 +47,8 @@ func TestOffloadsOff(t *testing.T) {
 		{"CPU full, packets not counted", []hostsEdit{off, sending(97, 1)}, "likely", ""},
 		{"CPU full, long packets", []hostsEdit{off, sending(97, 1), sent(50_000e6, 1e6)}, "no", "48.8 KiB"},
 		{"CPU free", []hostsEdit{off, sent(1514e6, 1e6)}, "possible beside", ""},
-		{"GRO alone", []hostsEdit{warns("offloads", "offloads-off", "a", "GRO of eth0: off"), sending(97, 1), sent(1514e6, 1e6)}, "likely", ""},
+		{"GRO alone, of the sender", []hostsEdit{warns("offloads", "offloads-off", "a", "GRO of eth0: off"), sending(97, 1), sent(1514e6, 1e6)}, "possible beside", ""},
+		{"GRO alone, of the receiver", []hostsEdit{warns("offloads", "offloads-off", "b", "GRO of eth0: off"), reading(97, 1)}, "likely", ""},
 		{"the driver has none", []hostsEdit{warns("offloads", "offloads-off", "a", "TSO of eth0: off, and its driver has none"), sending(97, 1), sent(1514e6, 1e6)}, "likely", ""},
 		{"one kernel, the reader full", []hostsEdit{off, reading(97, 1), sameMachine, sent(1514e6, 1e6)}, "certain", ""},
 	})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"math"
 	"path"
 	"strconv"
@@ -64,6 +65,9 @@ func (h *Host) MemoryMaxOf(pid int) (*int64, error) {
 // 100 is normal in version 2, 1024 in version 1 (cpu.weight, cpu.shares).
 func (h *Host) CPUWeightOf(pid int) (int64, error) {
 	l, err := h.groupsAround(pid, "cpu")
+	if err == nil && len(l.dirs) == 0 {
+		err = errors.New("the root of all groups has none")
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -84,5 +88,9 @@ func (h *Host) groupsAround(task int, controller string) (levels, error) {
 	if err != nil {
 		return levels{}, err
 	}
-	return h.fs.levelsOf(groups, mounts, controller)
+	l, err := h.fs.levelsOf(groups, mounts, controller)
+	if err != nil && l.path == "/" && h.fs.seesAll() == nil {
+		return levels{}, nil // a network namespace's own /sys shows no groups (ip-netns(8)); the root of all bounds nothing
+	}
+	return l, err
 }

@@ -41,7 +41,8 @@ const (
 	// Of a guest's port at the switch.
 	CounterRingFull = "port.rx_ring_full_packets" // the guest's receive ring had no room
 	CounterNoBuffer = "port.rx_no_buffer_packets" // it had no buffer at all
-	// Of a host: one receive queue of a NIC, as "vmnic0:3"; a thread that moves packets, by its name.
+	// Of a host: one receive queue of a NIC, as "vmnic0:3"; a thread that moves
+	// packets, by its name, which of KVM is of the guest that it works for.
 	CounterQueueRx = "queue.rx_packets_s"
 	CounterThread  = "thread.used_pct" // of one CPU
 )

@@ -16,44 +16,57 @@ type stretch struct{ begin, end time.Time }
 
 // belowEnd is a guest or a host below end points, with its counters.
 type belowEnd struct {
-	name   string // of the end points, and of what it is: "a: VM web-1", "host esx1"
+	name string // of what it is, and of the end points on it: "VM web-1 (a)"
+	told []calling // by each source that knows it
+	runs []stretch
+}
+
+// calling is what one source calls it.
+type calling struct {
 	source *measure.Inventory
 	id     string
-	runs   []stretch
 }
 
 // belowRuns lists what was watched, guests before hosts, each once.
 func belowRuns(d *measure.Document) (all []belowEnd) {
 	runs := stretches(d)
-	names := map[[2]string][]string{} // end points on each
 	var guests, hosts []belowEnd
+	on := map[calling][]string{} // names of end points, by what the first source calls the machine
 	for _, e := range d.EndPoints {
 		p := e.Placement
 		if p == nil {
 			continue
 		}
-		v := inventoryBySource(d, p.Source)
+		var guest, host []calling
+		for _, b := range p.Beneath(d.Inventories) {
+			if b.Guest != nil {
+				guest = append(guest, calling{b.Inventory, b.Guest.ID})
+			}
+			if b.Host != nil {
+				host = append(host, calling{b.Inventory, b.Host.ID})
+			}
+		}
 		for _, x := range []struct {
-			id, name string
-			to       *[]belowEnd
-		}{{p.Guest, "VM " + p.GuestName, &guests}, {p.Host, "host " + p.HostName, &hosts}} {
-			if x.id == "" || v == nil {
+			told []calling
+			name string
+			to   *[]belowEnd
+		}{{guest, "VM " + p.GuestName, &guests}, {host, "host " + p.HostName, &hosts}} {
+			if len(x.told) == 0 {
 				continue
 			}
-			key := [2]string{p.Source, x.id}
-			if names[key] == nil {
-				*x.to = append(*x.to, belowEnd{clean(x.name), v, x.id, runs})
+			if on[x.told[0]] == nil {
+				*x.to = append(*x.to, belowEnd{clean(x.name), x.told, runs})
 			}
-			names[key] = append(names[key], clean(e.Name))
+			on[x.told[0]] = append(on[x.told[0]], clean(e.Name))
 		}
 	}
 	all = slices.Concat(guests, hosts)
 	for i := range all {
-		on := names[[2]string{all[i].source.Source, all[i].id}]
-		if n := len(on) - 3; n > 0 {
-			on = append(on[:3:3], fmt.Sprintf("%d more", n))
+		names := on[all[i].told[0]]
+		if n := len(names) - 3; n > 0 {
+			names = append(names[:3:3], fmt.Sprintf("%d more", n))
 		}
-		all[i].name += " (" + strings.Join(on, ", ") + ")"
+		all[i].name += " (" + strings.Join(names, ", ") + ")"
 	}
 	return all
 }
@@ -71,24 +84,29 @@ func stretches(d *measure.Document) (all []stretch) {
 	return all
 }
 
-// of are the series of a counter: those of the whole where there are any, else
-// those of its parts.
+// of are the series of a counter, by the first source that has it: those of the
+// whole where there are any, else those of its parts.
 func (b belowEnd) of(counter string) (whole []*measure.Series) {
-	var parts []*measure.Series
-	for i := range b.source.Series {
-		s := &b.source.Series[i]
-		switch {
-		case s.Of != b.id || s.Counter != counter:
-		case s.Instance == "":
-			whole = append(whole, s)
-		default:
-			parts = append(parts, s)
+	for _, t := range b.told {
+		var parts []*measure.Series
+		for i := range t.source.Series {
+			s := &t.source.Series[i]
+			switch {
+			case s.Of != t.id || s.Counter != counter:
+			case s.Instance == "":
+				whole = append(whole, s)
+			default:
+				parts = append(parts, s)
+			}
+		}
+		if len(whole) > 0 {
+			return whole
+		}
+		if len(parts) > 0 {
+			return parts
 		}
 	}
-	if len(whole) == 0 {
-		return parts
-	}
-	return whole
+	return nil
 }
 
 // measured are the values of a counter that were counted while runs were

@@ -107,11 +107,11 @@ func guestMarks() []guestMark {
 		{"a CPU limit", "it is not run beyond that, also where CPUs are idle", func(g *measure.Guest) (string, bool) {
 			return "", isLimited(g.CPUShare) || g.CPUQuota != nil
 		}},
-		{"a memory limit below its memory", "the rest of it is ballooned or swapped", func(g *measure.Guest) (string, bool) {
+		{"a memory limit that is below the memory", "the rest of it is ballooned or swapped", func(g *measure.Guest) (string, bool) {
 			m := g.MemoryShare
 			return "", isLimited(m) && m.Limit != nil && g.Memory != nil && *m.Limit < *g.Memory
 		}},
-		{"its CPUs bound to some of the host's", "it waits for these while others are idle", func(g *measure.Guest) (string, bool) {
+		{"CPUs bound to some of the host's", "it waits for these while others are idle", func(g *measure.Guest) (string, bool) {
 			return "", len(g.Affinity) > 0
 		}},
 		{"an adapter that is held to a rate", "it carries no more", func(g *measure.Guest) (string, bool) {

@@ -135,16 +135,7 @@ func (p *printer) marks(e *estate) {
 	}
 }
 
-// markLines are what stands out in all inventories.
-func markLines(estates []estate) (all []string) {
-	for _, e := range estates {
-		for _, m := range e.Marks {
-			all = append(all, m.Line())
-		}
-	}
-	return all
-}
-
+// inventoryMethod says where an inventory comes from, and what it leaves open.
 func inventoryMethod() []string {
 	return []string{
 		"What stands here is what the hypervisor's own interfaces say of guests, hosts and networks; it was only read, and nothing was changed or measured.",

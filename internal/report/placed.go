@@ -96,12 +96,15 @@ func inventoryBySource(d *measure.Document, source string) *measure.Inventory {
 // relationLines say how the pairs lie, with the rung that one makes.
 func relationLines(d *measure.Document) (all []string) {
 	for _, r := range d.Relations {
-		line := clean(r.From) + " and " + clean(r.To) + ": "
+		rung, line := rungOf(d, r), clean(r.From)+" and "+clean(r.To)+": "
 		if r.From == r.To {
 			line = clean(r.From) + " with itself: "
 		}
-		if rung := rungOf(d, r); rung != "" {
+		switch {
+		case rung != "":
 			line = rung + ", " + line
+		case r.From == r.To: // nobody asks how a machine lies to itself
+			continue
 		}
 		all = append(all, line+clean(r.Kind)+" ("+cleanUpTo(r.Why, maxReason)+")")
 	}

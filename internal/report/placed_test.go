@@ -57,9 +57,9 @@ func placedTest() *measure.Document {
 func TestCountersOfRuns(t *testing.T) {
 	d := placedTest()
 	for _, b := range belowRuns(d) {
-		for i := range b.source.Series {
-			for k := range b.source.Series[i].Samples {
-				b.source.Series[i].Samples[k].Value = float64(k)
+		for _, s := range b.told[0].source.Series {
+			for k := range s.Samples {
+				s.Samples[k].Value = float64(k)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func TestCountersOfRuns(t *testing.T) {
 	if want := []float64{1, 2, 3, 5, 6}; len(got) != len(want) || got[0] != 1 || got[3] != 5 {
 		t.Errorf("%v, want %v", got, want)
 	}
-	below[0].source.Series[0].Samples[1].Value = math.NaN()
+	below[0].told[0].source.Series[0].Samples[1].Value = math.NaN()
 	if got = below[0].measured(measure.CounterReady); len(got) != 4 {
 		t.Errorf("%v: what is no number counts", got)
 	}

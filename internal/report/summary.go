@@ -63,7 +63,6 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	b.add("Carries", carriedLines(d))
 	b.add("Gives", diskAnswers(d))
 	if isInventory(d) {
-		b.add("Stands out", markLines(v.Estates))
 		b.add("Labels", []string{labelsText(d.Labels, true)})
 		return b
 	}

@@ -21,8 +21,8 @@ const hypervisor = "host"
 // what they were started with, a test says which of them its end point is, and a VM
 // that gets too little CPU is told by its host.
 func TestBelow(t *testing.T) {
-	// 30% of a CPU, for a VM that is put into it. Before the VMs, since it goes last.
-	group := lab.Group(t, "cpu", map[string]string{"cpu.cfs_quota_us": "30000"}, map[string]string{"cpu.max": "30000 100000"})
+	// 20% of a CPU, for a VM that is put into it. Before the VMs, since it goes last.
+	group := lab.Group(t, "cpu", map[string]string{"cpu.cfs_quota_us": "20000"}, map[string]string{"cpu.max": "20000 100000"})
 	o := newOperator(t)
 	vms := o.boot(Spec{Name: guest, Number: 11, NIC: VMXNET3}, Spec{Name: "other", Number: 12, NIC: E1000})
 	o.serve(o.site.Switch, hypervisor, "inventory")
@@ -43,8 +43,10 @@ func TestBelow(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := base(t, o.measure("test", guest, "--one-way", "-t", "6", "--hypervisor", hypervisor), "local")
-	say("%s with 30%% of a CPU: %.0f instead of %.0f Mb/s: %s", guest, c.Goodput.Value/1e6, free.Goodput.Value/1e6, causes(c))
-	if f := finding(c, "cpu-limit"); f == nil || f.Where.EndPoint != guest || f.Confidence == measure.Possible {
+	say("%s with 20%% of a CPU: %.0f instead of %.0f Mb/s: %s", guest, c.Goodput.Value/1e6, free.Goodput.Value/1e6, causes(c))
+	f := finding(c, "cpu-limit")
+	busy := finding(c, "noisy-neighbour") != nil // others on this machine leave the VM no more than its limit
+	if f == nil || f.Where.EndPoint != guest || f.Confidence == measure.Possible && !busy {
 		t.Errorf("the limit of the VM's CPU is not named: %+v", f)
 	}
 	judgeRelation(o)

@@ -58,6 +58,15 @@ func At(root, name string) *Host {
 	}
 }
 
+// Possible says why the virtual machines of this system cannot be read; nil
+// where they can.
+func Possible() error {
+	if runtime.GOOS != "linux" {
+		return fault.Failf("name a Linux host that runs QEMU, or an ESXi host by ssh://root@HOST", "kvm: this host runs %s: its virtual machines are not read", runtime.GOOS)
+	}
+	return nil
+}
+
 // Name implements hypervisor.Source.
 func (h *Host) Name() string { return h.name }
 
@@ -90,8 +99,8 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 
 // guests are those that run, with their threads.
 func (h *Host) guests() ([]process, []measure.NotChecked, error) {
-	if runtime.GOOS != "linux" && h.tree.root == "/" {
-		return nil, nil, fault.Failf("name a Linux host that runs QEMU, or an ESXi host by ssh://root@HOST", "kvm: this host runs %s: its virtual machines are not read", runtime.GOOS)
+	if err := Possible(); err != nil && h.tree.root == "/" {
+		return nil, nil, err
 	}
 	running, others, err := h.tree.processes()
 	if err != nil {

@@ -100,7 +100,7 @@ func TestRecorder(t *testing.T) {
 	speed := newMeter("x", "", measure.CounterRxBps, "n", rate, 8)
 	fill := newMeter("x", "", measure.CounterFree, "n", level, 1)
 	var many []*meter
-	for range 10_000 {
+	for range 4_000 {
 		many = append(many, newMeter("y", "", measure.CounterReady, "n", rate, 1))
 	}
 	for name, meters := range map[string][]*meter{"few": {count, speed, fill}, "many": append(many, count)} {

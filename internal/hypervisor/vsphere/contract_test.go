@@ -11,7 +11,7 @@ import (
 
 // TestContract holds that vCenter and ESXi are sources as all are.
 func TestContract(t *testing.T) {
-	for name, model := range map[string]func() *simulator.Model{"vcenter": simulator.VPX, "esxi": simulator.ESX} {
+	for name, model := range map[string]func() *simulator.Model{"vcenter": small, "esxi": simulator.ESX} {
 		t.Run(name, func(t *testing.T) {
 			cfg := simulated(t, model(), nil)
 			hypervisortest.Suite{Secrets: []string{"hush-7f3a"}, Open: func(t *testing.T) hypervisor.Source {
@@ -23,4 +23,11 @@ func TestContract(t *testing.T) {
 			}}.Run(t)
 		})
 	}
+}
+
+// small is a vCenter with a cluster of two hosts.
+func small() *simulator.Model {
+	m := simulator.VPX()
+	m.Host, m.ClusterHost = 0, 2
+	return m
 }

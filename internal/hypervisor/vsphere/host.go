@@ -3,6 +3,7 @@ package vsphere
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -40,6 +41,8 @@ func convertHost(o *types.ObjectContent, t tree) measure.GuestHost {
 	r.gaps = nil
 	h.Facts = hostFacts(r)
 	h.UUID = h.Facts.Machine.UUID
+	drop(&h.Facts.Machine)
+	drop(&h.Facts.CPU)
 	beyond(h.Facts, r)
 	h.Facts.NotChecked = r.gaps
 	r.gaps = own
@@ -55,6 +58,13 @@ func convertHost(o *types.ObjectContent, t tree) measure.GuestHost {
 	}
 	h.NotChecked = r.gaps
 	return h
+}
+
+// drop takes away a part in which nothing came to stand.
+func drop[T any](part **T) {
+	if reflect.ValueOf(**part).IsZero() {
+		*part = nil
+	}
 }
 
 // convertHostIdentity makes what a choice of hosts is made by.

@@ -104,7 +104,7 @@ func (b *builder) join() {
 	if len(b.inv.Guests) > 0 {
 		const ssh = "the web service does not tell it: the host's own commands do (ssh://root@HOST)"
 		b.inv.NotChecked = append(b.inv.NotChecked, measure.NotChecked{Fact: "guests.nics.uplink", Why: ssh},
-			measure.NotChecked{Fact: "guests.nics.rx_queues", Why: "the web service does not tell how many queues a guest has; its own system does"})
+			measure.NotChecked{Fact: "guests.nics.queues", Why: "the web service does not tell how many queues a guest has; its own system does"})
 	}
 }
 

@@ -47,6 +47,7 @@ type entity struct {
 	upTo  time.Time // that it was read, by our clock
 	read  bool      // a sample of it came
 	err   error     // of the last try to read it
+	odd   error     // in what it told
 }
 
 // column is one counter of one part of an entity.
@@ -255,9 +256,7 @@ func (p *perf) query(ctx context.Context, specs []types.PerfQuerySpec) {
 	}
 	for _, of := range told {
 		if of, is := of.(*types.PerfEntityMetricCSV); is {
-			if err := p.keep(of); err != nil {
-				p.entity(of.Entity).err = fmt.Errorf("what it tells cannot be read: %w", err)
-			}
+			p.keep(of)
 		}
 	}
 }
@@ -271,15 +270,17 @@ func (p *perf) entity(ref types.ManagedObjectReference) *entity {
 	return p.entities[i]
 }
 
-// keep adds the samples of an entity that were not there yet.
-func (p *perf) keep(told *types.PerfEntityMetricCSV) error {
+// keep adds the samples of an entity that were not there yet. What cannot be
+// read is left out, and said in the end.
+func (p *perf) keep(told *types.PerfEntityMetricCSV) {
 	e := p.entity(told.Entity)
 	if e == nil {
-		return nil
+		return
 	}
 	at, err := readInstants(told.SampleInfoCSV)
 	if err != nil {
-		return err
+		e.odd = err
+		return
 	}
 	var newest time.Time
 	for _, series := range told.Value {
@@ -289,7 +290,8 @@ func (p *perf) keep(told *types.PerfEntityMetricCSV) error {
 		}
 		values, err := readValues(series, len(at))
 		if err != nil {
-			return fmt.Errorf("%s: %w", row.native, err)
+			e.odd = fmt.Errorf("%s: %w", row.native, err)
+			continue
 		}
 		col := column{e.ref.Value, series.Id.Instance, row.ours, row.native}
 		for i, v := range values {
@@ -307,7 +309,6 @@ func (p *perf) keep(told *types.PerfEntityMetricCSV) error {
 	if !newest.IsZero() {
 		p.reached(e, newest)
 	}
-	return nil
 }
 
 // insert puts a sample at its place in time, unless it is there: the same one

@@ -44,6 +44,8 @@ func (p *perf) missing(e *entity, end time.Time) string {
 	switch {
 	case e.off != "":
 		return e.off
+	case e.odd != nil:
+		return "not all that it told can be read: " + e.odd.Error()
 	case e.err != nil && !e.read:
 		return "not read: " + p.why(e.err)
 	case e.err != nil && e.upTo.Before(end):

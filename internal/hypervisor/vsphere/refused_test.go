@@ -76,7 +76,7 @@ func refuse(paths ...string) func(soap.HasFault) {
 // TestReadOnly holds that what an account may not read is named, once a kind, and
 // nothing stands empty in its place.
 func TestReadOnly(t *testing.T) {
-	c := dial(t, simulated(t, simulator.VPX(), nil))
+	c := dial(t, simulated(t, small(), nil))
 	c.vim.RoundTripper = between{RoundTripper: c.vim.RoundTripper, after: refuse("config.option", "config.network.pnic", "config.hardware.device", "config.uuid", "hardware.systemInfo")}
 	v, err := c.Inventory(t.Context(), nil, nil)
 	if err != nil {
@@ -84,8 +84,8 @@ func TestReadOnly(t *testing.T) {
 	}
 	hypervisortest.Check(t, &v)
 	for _, want := range []string{
-		"hosts.config.option: no permission (System.Read) of DC0_H0 and 3 more",
-		"hosts.config.network.pnic: no permission (System.Read) of DC0_H0 and 3 more",
+		"hosts.config.option: no permission (System.Read) of DC0_C0_H0 and 1 more",
+		"hosts.config.network.pnic: no permission (System.Read) of DC0_C0_H0 and 1 more",
 		"guests.config.hardware.device: no permission (System.Read) of ",
 		"guests.config.uuid: no permission (System.Read) of ",
 	} {
@@ -94,7 +94,7 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 	g, h := v.Guests[0], v.Hosts[0]
-	if g.UUID != "" || g.NICs != nil || g.Disks != nil || h.Facts.Sysctls != nil || h.Facts.Changed != nil {
+	if g.UUID != "" || g.NICs != nil || g.Disks != nil || h.Facts.Sysctls != nil || h.UUID != "" || h.Facts.Changed != nil {
 		t.Errorf("%+v, %+v", g, h.Facts)
 	}
 	for list, facts := range map[*[]measure.NotChecked][]string{&g.NotChecked: {"uuid", "nics", "disks"}, &h.Facts.NotChecked: {"sysctls", "settings_changed", "interfaces", "machine"}} {
@@ -112,7 +112,7 @@ func TestReadOnly(t *testing.T) {
 
 // TestRefusedStep holds that what a server refuses as a whole leaves the rest.
 func TestRefusedStep(t *testing.T) {
-	c := dial(t, simulated(t, simulator.VPX(), nil))
+	c := dial(t, simulated(t, small(), nil))
 	c.vim.RoundTripper = between{RoundTripper: c.vim.RoundTripper, before: func(req soap.HasFault) error {
 		if r, is := req.(*methods.CreateContainerViewBody); is && slices.Contains(r.Req.Type, "Datastore") {
 			return soap.WrapVimFault(&types.NoPermission{PrivilegeId: "System.View"})
@@ -137,13 +137,11 @@ func TestRefusedStep(t *testing.T) {
 // TestChanging holds that a session which is lost between two questions, and a machine
 // that is removed between two questions, cost nothing but themselves.
 func TestChanging(t *testing.T) {
-	model := simulator.VPX()
-	model.Host = 8 // with those of the cluster more than a page
-	c := dial(t, simulated(t, model, nil))
+	c := dial(t, simulated(t, small(), nil))
 	pages, direct := 0, c.vim.RoundTripper
 	c.vim.RoundTripper = between{RoundTripper: direct, before: func(req soap.HasFault) error {
 		if _, is := req.(*methods.RetrievePropertiesExBody); is {
-			if pages++; pages == 4 { // the tree, the machines, some hosts, and now the others
+			if pages++; pages == 4 { // the tree, the machines, the hosts, and now their options
 				_, err := methods.Logout(t.Context(), direct, &types.Logout{This: *c.vim.ServiceContent.SessionManager})
 				return err
 			}
@@ -151,7 +149,7 @@ func TestChanging(t *testing.T) {
 		return nil
 	}}
 	v, err := c.Inventory(t.Context(), nil, nil)
-	if err != nil || len(v.Hosts) != 11 || pages < 8 || c.logins != 2 {
+	if err != nil || len(v.Hosts) != 2 || pages < 8 || c.logins != 2 {
 		t.Errorf("%d hosts, %d questions, %d logins: %v", len(v.Hosts), pages, c.logins, err)
 	}
 	n := len(v.Guests)
@@ -233,7 +231,7 @@ func (c *crowd) page() ([]types.ObjectContent, string) {
 // TestManyMachines holds that of 5,000 machines no more is kept than our own
 // records: what is in use while they are read stays below what their pages are.
 func TestManyMachines(t *testing.T) {
-	c := dial(t, simulated(t, simulator.VPX(), nil))
+	c := dial(t, simulated(t, small(), nil))
 	var most, first uint64
 	in := func() uint64 {
 		var m runtime.MemStats

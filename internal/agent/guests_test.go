@@ -1,0 +1,181 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"thru/internal/bus"
+	"thru/internal/engine"
+	"thru/internal/host"
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+)
+
+// fakeBelow is a host with one guest, which counts its watches.
+type fakeBelow struct {
+	mu     sync.Mutex
+	under  int // watches under way
+	ended  int // whose figures were wanted
+	refuse error
+}
+
+func (f *fakeBelow) Name() string { return "x" }
+func (f *fakeBelow) Close() error { return nil }
+
+func (f *fakeBelow) Inventory(context.Context, func(*measure.Guest) bool, func(*measure.GuestHost) bool) (measure.Inventory, error) {
+	return measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "vm:web1"}}}, f.refuse
+}
+
+func (f *fakeBelow) Watch(context.Context, []string) (hypervisor.Watch, error) {
+	if f.refuse != nil {
+		return nil, f.refuse
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.under++
+	return fakeWatch{f}, nil
+}
+
+func (f *fakeBelow) counts() (under, ended int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.under, f.ended
+}
+
+type fakeWatch struct{ of *fakeBelow }
+
+func (w fakeWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	w.of.under--
+	if ctx.Err() == nil {
+		w.of.ended++
+	}
+	return []measure.Series{{Of: "vm:web1", Counter: measure.CounterReady}}, nil
+}
+
+// newBelow is an agent above such a host.
+func newBelow(t *testing.T) (*Agent, *fakeBelow) {
+	t.Helper()
+	f := &fakeBelow{}
+	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{}, Host: host.New(), Limits: DefaultLimits(), Below: f})
+	t.Cleanup(a.Close)
+	return a, f
+}
+
+// TestGuestsPrivilege: who may measure may not list virtual machines for that.
+func TestGuestsPrivilege(t *testing.T) {
+	for privilege, may := range map[string]bool{bus.PrivilegeMeasure: false, bus.PrivilegeTune: false, bus.PrivilegeInventory: true} {
+		a, f := newBelow(t)
+		c := stranger(t, a, privilege)
+		v, err := c.Guests(t.Context(), bus.Guests{})
+		if (err == nil) != may || may && len(v.Inventory.Guests) != 1 || !may && (bus.ReasonOf(err) != bus.ReasonDenied || len(v.Inventory.Guests) > 0) {
+			t.Errorf("%s lists: %+v, %v", privilege, v, err)
+		}
+		w, err := c.Watch(t.Context(), bus.Watch{IDs: []string{"vm:web1"}})
+		if (err == nil) != may {
+			t.Errorf("%s watches: %v", privilege, err)
+		}
+		if under, _ := f.counts(); (under == 1) != may {
+			t.Errorf("%s: %d watches", privilege, under)
+		}
+		if r, err := c.Watched(t.Context(), bus.Watched(w)); (err == nil) != may || may && len(r.Series) != 1 {
+			t.Errorf("%s: %+v, %v", privilege, r, err)
+		}
+	}
+}
+
+// TestWatches: they need no turn, outlive a release, are told once, to whom they
+// belong, and have a bound.
+func TestWatches(t *testing.T) {
+	a, f := newBelow(t)
+	c, err := bus.InProcess(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var sessions []string
+	for range watchesOfEach {
+		w, err := c.Watch(t.Context(), bus.Watch{IDs: []string{"vm:web1"}})
+		if err != nil || slices.Contains(sessions, w.Session) {
+			t.Fatal(w, err)
+		}
+		sessions = append(sessions, w.Session)
+	}
+	if _, err := c.Watch(t.Context(), bus.Watch{}); err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := c.Release(t.Context(), bus.Release{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Watched(t.Context(), "another", bus.Watched{Session: sessions[0]}); err == nil {
+		t.Error("another client fetches it")
+	}
+	if r, err := c.Watched(t.Context(), bus.Watched{Session: sessions[0]}); err != nil || len(r.Series) != 1 {
+		t.Error(r, err)
+	}
+	if _, err := c.Watched(t.Context(), bus.Watched{Session: sessions[0]}); err == nil {
+		t.Error("it is told twice")
+	}
+	if _, err := c.Watch(t.Context(), bus.Watch{IDs: make([]string, bus.MostWatched+1)}); err == nil {
+		t.Error("more than can be are watched")
+	}
+	c.Close() // the client is gone
+	if under, ended := f.counts(); under != 0 || ended != 1 {
+		t.Errorf("%d watches are left, %d were waited for", under, ended)
+	}
+}
+
+// TestWatchesOfAll have a bound of their own, and end with the agent.
+func TestWatchesOfAll(t *testing.T) {
+	a, f := newBelow(t)
+	own := func(client string) error {
+		return a.admitWatch(client, &watch{client: client, inner: fakeWatch{f}})
+	}
+	for i := range mostWatches {
+		if err := own(string(rune('a' + i))); err != nil {
+			t.Fatal(err)
+		}
+		f.under++
+	}
+	if own("one more") == nil {
+		t.Error("there is no bound")
+	}
+	a.Close()
+	if under, _ := f.counts(); under != 0 {
+		t.Errorf("%d are left", under)
+	}
+	if own("late") == nil {
+		t.Error("an agent that has ended watches")
+	}
+}
+
+// TestGuestsFail: what the host says comes to who has asked.
+func TestGuestsFail(t *testing.T) {
+	a, f := newBelow(t)
+	f.refuse = errors.New("kvm: no Linux")
+	c, err := bus.InProcess(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Guests(t.Context(), bus.Guests{}); err == nil || err.Error() != "kvm: no Linux" {
+		t.Errorf("listing: %v", err)
+	}
+	if _, err := c.Watch(t.Context(), bus.Watch{}); err == nil || len(a.watches) != 0 {
+		t.Errorf("watching: %v, %d", err, len(a.watches))
+	}
+	none, _, _ := newFake(t, DefaultLimits())
+	d, err := bus.InProcess(none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Guests(t.Context(), bus.Guests{}); err == nil || !strings.Contains(err.Error(), "lists no virtual machines") {
+		t.Errorf("an agent without: %v", err)
+	}
+}
