@@ -120,6 +120,9 @@ func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.Hand) er
 		if asked {
 			x.How = knownByFact
 		}
+		if asked && h.Reboot && x.DoneAt == nil { // nobody has seen it go meanwhile
+			x.How = knownByWord
+		}
 		return r.done(x)
 	case h.Fact == "" && asked: // who resumes the run says so by that
 		x.How = knownByWord
@@ -155,11 +158,19 @@ func (r *planRun) done(x *measure.Hand) error {
 	r.keepHands()
 	switch x.How {
 	case knownByWord:
-		r.env.line(fmt.Sprintf("%s: in force, by your word", x.Variant))
+		r.env.line(fmt.Sprintf("%s: in force, by your word%s", x.Variant, factText(x)))
 	default:
-		r.env.line(fmt.Sprintf("%s: in force: %s of %s is %s", x.Variant, x.Fact, x.Host, clipLine(*x.After)))
+		r.env.line(fmt.Sprintf("%s: in force%s", x.Variant, factText(x)))
 	}
 	return nil
+}
+
+// factText says the fact by which a state was seen, where there is one.
+func factText(x *measure.Hand) string {
+	if x.After == nil {
+		return ""
+	}
+	return fmt.Sprintf(": %s of %s is %s", x.Fact, x.Host, clipLine(*x.After))
 }
 
 // waits tells whether the run has ended before a state was in force.
@@ -224,14 +235,15 @@ func (r *planRun) told(ctx context.Context, x *measure.Hand, h *plan.Hand) error
 	return r.done(x)
 }
 
-// await asks the host until the fact is as wanted.
+// await asks the host until the fact is as wanted; where it is to be started anew,
+// it must have been gone before: what is configured may not be in force yet.
 func (r *planRun) await(ctx context.Context, x *measure.Hand, h *plan.Hand) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(h.Wait))
 	defer cancel()
 	p := newProgress(r.env)
 	defer p.close()
-	last := "it has not answered"
+	last, gone := "it has not answered", false
 	for {
 		pause(ctx, handEvery)
 		if ctx.Err() != nil {
@@ -239,6 +251,8 @@ func (r *planRun) await(ctx context.Context, x *measure.Hand, h *plan.Hand) erro
 		}
 		value, why := r.fact(ctx, h)
 		switch {
+		case value != nil && *value == h.Is && h.Reboot && !gone:
+			last = fmt.Sprintf("%s is %s, but %s was not started anew yet", h.Fact, clipLine(*value), h.Host)
 		case value != nil && *value == h.Is:
 			p.close()
 			x.After, x.How = value, knownByFact
@@ -246,7 +260,7 @@ func (r *planRun) await(ctx context.Context, x *measure.Hand, h *plan.Hand) erro
 		case value != nil:
 			last = fmt.Sprintf("%s of %s is still %s", h.Fact, h.Host, clipLine(*value))
 		case ctx.Err() == nil:
-			last = why.Error()
+			last, gone = why.Error(), gone || !errors.Is(why, errNoFact)
 		}
 		p.Checking(fmt.Sprintf("waiting for %s since %s: %s", h.Host, report.AboutTime(time.Since(began)), last))
 	}
@@ -277,11 +291,14 @@ func (r *planRun) fact(ctx context.Context, h *plan.Hand) (*string, error) {
 	}
 	for _, m := range facts.NotChecked {
 		if m.Fact == h.Fact || strings.HasPrefix(h.Fact, m.Fact+".") {
-			return nil, fmt.Errorf("%s of %s was not read: %s", h.Fact, h.Host, m.Why)
+			return nil, fmt.Errorf("%s of %s %w: %s", h.Fact, h.Host, errNoFact, m.Why)
 		}
 	}
-	return nil, fmt.Errorf("%s has no fact %s (thru check --json shows its facts)", h.Host, h.Fact)
+	return nil, fmt.Errorf("%s of %s %w: there is no such fact (thru check --json shows its facts)", h.Fact, h.Host, errNoFact)
 }
+
+// errNoFact is of a host that answers, and does not tell the fact.
+var errNoFact = errors.New("was not read")
 
 // factsAt reads the facts of a host: by its agent, or of a system that is read by
 // its own commands by these.
