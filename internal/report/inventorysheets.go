@@ -118,7 +118,7 @@ func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
 	if h.Facts == nil || isMissing(missing, "settings_changed") {
 		return ""
 	}
-	return "not allowed (allowLegacyCPU is not set)"
+	return "no sign of it: allowLegacyCPU is not among the settings that are not default"
 }
 
 func storesText(x *estateIndex, h *measure.GuestHost) string {
@@ -229,12 +229,12 @@ func securityOf(s *measure.PortSecurity) string {
 	for _, x := range []struct {
 		on   *bool
 		name string
-	}{{s.Promiscuous, "promiscuous"}, {s.Forged, "forged transmits"}, {s.MACChanges, "MAC changes"}} {
+	}{{s.Promiscuous, "promiscuous mode"}, {s.Forged, "forged transmits"}, {s.MACChanges, "MAC changes"}} {
 		if x.on != nil && *x.on {
 			all = append(all, x.name)
 		}
 	}
-	return prefixed("lets guests be ", strings.Join(all, ", "))
+	return prefixed("allows ", strings.Join(all, ", "))
 }
 
 // guestSheet is all that C-08 asks of a guest, each line with its value or why

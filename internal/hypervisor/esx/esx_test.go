@@ -83,6 +83,7 @@ func TestInventory(t *testing.T) {
 			`"cpus":4`, `"cores_per_socket":2`, `"memory_bytes":8589934592`, `"cpu_allocation":{"reserved":1000000000,"limited":true,"limit":4000000000,"shares_level":"normal"}`,
 			`"memory_allocation":{"reserved":1073741824,"limited":false,"shares":1234,"shares_level":"custom"}`, `"latency_sensitivity":"high"`, `"cpu_hot_add":false`,
 			`"nics":[{"name":"Network adapter 1","key":"67108878","model":"vmxnet3","mac":"00:0c:29:aa:bb:cc","connected":true,"connected_at_start":true,"port_group":"port group VM Network","network":"VM Network","port":"67108878","addresses":["10.0.0.21"],"uplink":"vmnic0"}]`,
+			`"disks":[{"name":"scsi0:0","adapter":"pvscsi","mode":"persistent","path":"web1.vmdk","datastore":"ds1"},{"name":"scsi0:1","adapter":"pvscsi","mode":"independent nonpersistent","path":"data.vmdk","datastore":"ds1"}]`,
 			`"advanced":{"ethernet0.ctxperdev":"3"}`}},
 		"db":   {v.Guest("7"), []string{`"uuid":"421c0001-0203-0405-0607-08090a0b0c0d"`, `"cpus":1`, `"firmware":"bios"`, `"model":"e1000"`, `"connected_at_start":false`, `"switch":"switch dvs-prod"`, `"port":"20"`}},
 		"idle": {v.Guest("9"), []string{`"power":"off"`, `its .vmx file could not be read`}},

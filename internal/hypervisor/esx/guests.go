@@ -101,7 +101,7 @@ func (r *reading) explain(g *guest) {
 	}{
 		{g.UUID == "", "uuid", file}, {g.CPUs == nil, "cpus", file}, {g.Memory == nil, "memory_bytes", file}, {g.Power == "", "power", "it was not asked"},
 		{len(g.Addrs) == 0, "addresses", tools}, {g.Hostname == nil, "hostname", tools}, {g.OSRuns == nil, "os_running", tools},
-		{g.Disks == nil, "disks", "the commands of a host do not tell enough of them"},
+		{g.Disks == nil, "disks", "none stands in its .vmx file, or it could not be read"},
 	} {
 		if x.missing {
 			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: x.fact, Why: x.why})
@@ -174,6 +174,7 @@ func (r *reading) files(list []guest) {
 		g := &list[i]
 		if v := values[g.file]; v != nil {
 			fill(&g.Guest, v)
+			r.disks(g, v)
 			for i := range g.NICs {
 				if n := &g.NICs[i]; n.Network != nil {
 					n.PortGroup = r.portGroup(*n.Network)

@@ -81,7 +81,11 @@ func (m *meter) value(now float64, elapsed time.Duration) float64 {
 	case m.kind == rise:
 		return now - m.last
 	}
-	return (now - m.last) / elapsed.Seconds() * m.scale
+	v := (now - m.last) / elapsed.Seconds() * m.scale
+	if m.Counter == measure.CounterUsage {
+		return min(v, 100) // the kernel counts whole ticks: one may belong to the sample before
+	}
+	return v
 }
 
 // halve makes one sample of each two, which cover twice the time from now on.

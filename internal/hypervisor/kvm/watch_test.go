@@ -37,7 +37,7 @@ func TestCounters(t *testing.T) {
 	put(t, root, "proc/4001/task/4012/schedstat", "1700000000 100 3")
 	put(t, root, "sys/fs/cgroup/machine.slice/machine-qemu.scope/libvirt/vcpu0/cpu.stat", "nr_periods 110\nnr_throttled 20\nthrottled_usec 1300000\n")
 	put(t, root, "proc/net/dev", "  eno1: 1126000 1010 1 12 0 0 0 0 2000 20 3 4 0 0 0 0\n vnet0: 100 1 0 5 0 0 0 0 250200 102 0 26 0 0 0 0\n")
-	put(t, root, "proc/stat", "cpu  0\ncpu0 100 0 60 440 0 0 0 0 0 0\ncpu1 50 0 50 500 0 0 0 0 0 0\n")
+	put(t, root, "proc/stat", "cpu  0\ncpu0 152 0 50 440 0 0 0 0 0 0\ncpu1 50 0 50 500 0 0 0 0 0 0\n")
 	put(t, root, "proc/vmstat", "pswpin 110\n")
 	w.tick(w.last.Add(time.Second))
 	got := taken(w.rec.series())
@@ -50,7 +50,7 @@ func TestCounters(t *testing.T) {
 		"vm:web1 vnet0 net.rx_dropped_packets": 20, "vm:web1 vnet0 net.tx_dropped_packets": 0,
 		"vm:web1  mem.consumed_bytes": 2 << 30, "vm:web1  mem.swapped_bytes": 1 << 20,
 		"host eno1 net.rx_bps": 9e6, "host eno1 net.rx_dropped_packets": 10, "host eno1 net.tx_dropped_packets": 0,
-		"host 0 cpu.usage_pct": 60, "host 1 cpu.usage_pct": 0, "host  cpu.usage_pct": 30,
+		"host 0 cpu.usage_pct": 100, "host 1 cpu.usage_pct": 0, "host  cpu.usage_pct": 51,
 		"host  mem.free_bytes": 32768000 << 10, "host  mem.swapped_bytes": 600 << 10, "host  mem.swapin_bytes_s": 40960,
 	} {
 		if v := got[name]; len(v) != 1 || v[0] != want {

@@ -29,6 +29,9 @@ var (
 	errClosed     = errors.New("vsphere: the session was closed")
 )
 
+// winRefused is Windows' WSAECONNREFUSED, which its Go does not call ECONNREFUSED.
+const winRefused = syscall.Errno(10061)
+
 // faultOf is the fault that a server answered with, or nil.
 func faultOf(err error) types.BaseMethodFault {
 	var with interface{ Fault() types.BaseMethodFault }
@@ -209,7 +212,7 @@ func wayWords(err error) (words, hint string) {
 		return "", "check the name, and the DNS server"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "no answer in time", "check the address; a firewall may drop what goes to TCP port 443 there; a busy vCenter may need longer"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, winRefused):
 		return "connection refused: nothing listens there", "check address and port; where vCenter or the host has just been started, its web service needs minutes"
 	}
 	return "", ""

@@ -1,0 +1,46 @@
+package esx
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// diskKey is the file of a virtual disk in a .vmx file: scsi0:1.fileName.
+var diskKey = regexp.MustCompile(`^((scsi|sata|nvme|ide)\d+):\d+\.filename$`)
+
+// disks are the guest's of its .vmx file, which does not say how large they are
+// nor whether they are thin.
+func (r *reading) disks(g *guest, v map[string]string) {
+	for key, file := range v {
+		m := diskKey.FindStringSubmatch(key)
+		if m == nil || !strings.HasSuffix(strings.ToLower(file), ".vmdk") {
+			continue
+		}
+		at := strings.TrimSuffix(key, ".filename")
+		if on, known := yes(v[at+".present"]); known && !on {
+			continue
+		}
+		d := measure.GuestDisk{Name: at, Adapter: said(v[m[1]+".virtualdev"]), Path: said(file), Mode: new("persistent")} // the default of the file
+		if d.Adapter == nil {
+			d.Adapter = new(m[2])
+		}
+		if mode := v[at+".mode"]; mode != "" {
+			d.Mode = new(strings.ReplaceAll(mode, "-", " "))
+		}
+		store, _, _ := strings.Cut(g.file, "/")
+		if rest, elsewhere := strings.CutPrefix(file, "/vmfs/volumes/"); elsewhere {
+			store, _, _ = strings.Cut(rest, "/")
+		}
+		if slices.ContainsFunc(r.Datastores, func(s measure.Datastore) bool { return s.ID == store }) {
+			d.Datastore = store
+		}
+		g.Disks = append(g.Disks, d)
+	}
+	slices.SortFunc(g.Disks, func(a, b measure.GuestDisk) int { return strings.Compare(a.Name, b.Name) })
+	if len(g.Disks) > 0 {
+		g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "disks.size_bytes", Why: "a .vmx file does not say it"}, measure.NotChecked{Fact: "disks.format", Why: "a .vmx file does not say it"})
+	}
+}
