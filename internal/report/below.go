@@ -16,7 +16,7 @@ type stretch struct{ begin, end time.Time }
 
 // belowEnd is a guest or a host below end points, with its counters.
 type belowEnd struct {
-	name string // of what it is, and of the end points on it: "VM web-1 (a)"
+	name string    // of what it is, and of the end points on it: "VM web-1 (a)"
 	told []calling // by each source that knows it
 	runs []stretch
 }
