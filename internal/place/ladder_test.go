@@ -92,6 +92,10 @@ func TestPropose(t *testing.T) {
 	if w := l.Rungs[1].Why; w != "no virtual machine that runs and tells an address is on esx2 too" {
 		t.Error(w)
 	}
+	kvm := measure.Inventory{Source: "kvm1", Guests: []measure.Guest{{Name: "web"}, {Name: "db"}, {Name: "old", Power: "off"}}}
+	if _, err := Propose([]measure.Inventory{kvm}); err == nil || !strings.Contains(err.Error(), "kvm1 does not tell the addresses") || !strings.HasSuffix(fault.Hint(err), ": web db") {
+		t.Errorf("none tells its address: %v (%s)", err, fault.Hint(err))
+	}
 	for i := range v.Guests {
 		v.Guests[i].Power = "off"
 	}

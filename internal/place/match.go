@@ -249,21 +249,30 @@ func names(all []found) string {
 	return strings.Join(out[:len(out)-1], ", ") + " and " + out[len(out)-1]
 }
 
-// notFound says where it is not.
+// notFound says where it is not, and by what it was looked for.
 func (s Subject) notFound(all []measure.Inventory) string {
-	var sources []string
-	for _, v := range all {
-		sources = append(sources, v.Source)
+	var by []string
+	for _, x := range []struct {
+		told bool
+		name string
+	}{{s.UUID != "", "UUID"}, {len(s.MACs) > 0, "MAC address"}, {len(addresses(s.Addrs)) > 0, "IP address"}} {
+		if x.told {
+			by = append(by, x.name)
+		}
 	}
-	why := "no virtual machine or host has its UUID, MAC address or address"
 	switch {
-	case s.UUID == "" && len(s.MACs) == 0 && len(addresses(s.Addrs)) == 0:
-		why = "it tells no UUID, no MAC address and no address to know it by"
-	case s.UUID == "":
-		why = "no virtual machine or host has its MAC address or address (its UUID, which only root reads there, is not known)"
+	case len(all) == 0:
+		return "no hypervisor was asked"
+	case len(by) == 0:
+		return "it tells no UUID, no MAC address and no IP address to know it by"
 	}
-	if len(sources) > 0 {
-		why += ": " + strings.Join(sources, ", ")
+	last := by[len(by)-1]
+	if len(by) > 1 {
+		last = strings.Join(by[:len(by)-1], ", ") + " or " + last
+	}
+	why := fmt.Sprintf("%s tells of no virtual machine or host with its %s", strings.Join(sources(all), ", "), last)
+	if s.UUID == "" {
+		why += " (its UUID is not known: root reads it, where the machine has one)"
 	}
 	return why
 }
