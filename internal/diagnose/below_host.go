@@ -224,15 +224,15 @@ func (e *end) oursOf(counter string) (sum float64, ok bool) {
 	return sum, len(guests) > 0
 }
 
-// cpusOfBed are how many CPUs the load of the host is a share of: of a host of
-// vSphere its cores, by whose clock the load is reckoned, of others what it
-// schedules. 0: not known.
-func (e *end) cpusOfBed() float64 {
-	h := e.bed()
+// cpusOf are how many CPUs the load of a host is a share of: of KVM what Linux
+// schedules; of ESXi its cores, since it charges two threads of one core for the
+// time of about one. 0: not known.
+func cpusOf(b *measure.Beneath) float64 {
+	h := b.Host
 	switch {
 	case h == nil || h.Facts == nil:
 		return 0
-	case e.kind() == measure.KindVSphere && h.Facts.CPU != nil && h.Facts.CPU.Cores != nil:
+	case b.Kind() != measure.KindKVM && h.Facts.CPU != nil && h.Facts.CPU.Cores != nil:
 		return float64(*h.Facts.CPU.Cores)
 	case h.Facts.Cores != nil:
 		return float64(*h.Facts.Cores)
@@ -242,13 +242,13 @@ func (e *end) cpusOfBed() float64 {
 
 // hostCrowded judges the CPUs of the host; known tells whether they were seen.
 func (e *end) hostCrowded() (o *outcome, known bool) {
-	usage, ok := e.ofBed(measure.CounterUsage).of("")
+	load := e.ofBed(measure.CounterUsage)
+	usage, ok := load.of("")
 	ours, told := e.oursOf(measure.CounterUsed)
-	cpus := e.cpusOfBed()
-	if !ok || !told || cpus <= 0 {
+	if !ok || !told || cpusOf(load.below) <= 0 {
 		return nil, false
 	}
-	others := max(0, usage.mean-ours/cpus)
+	others := max(0, usage.mean-ours/cpusOf(load.below))
 	if usage.mean < hostFullBar || others < othersBar {
 		return nil, true
 	}
