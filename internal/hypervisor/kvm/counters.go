@@ -38,7 +38,7 @@ func (h *Host) sources(guests []process, withHost bool, missing *[]measure.NotCh
 		all = append(all, h.moverSources(p)...)
 		for _, n := range p.nics {
 			if n.ifname != "" {
-				devices[n.ifname] = append(devices[n.ifname], tapMeters(p.ID, n.ifname)...)
+				devices[n.ifname] = append(devices[n.ifname], h.adapterMeters(p.ID, n.ifname)...)
 			}
 		}
 	}
@@ -219,25 +219,44 @@ type column struct {
 	scale   float64
 }
 
-// tapMeters are those of a guest's adapter. What the host sends to a tap, the
-// guest receives.
-func tapMeters(guest, tap string) []*meter {
-	return deviceMeters(guest, tap, []column{
-		{measure.CounterRxBps, txBytes, "tx_bytes", rate, 8}, {measure.CounterTxBps, rxBytes, "rx_bytes", rate, 8},
-		{measure.CounterRxPps, txPackets, "tx_packets", rate, 1}, {measure.CounterTxPps, rxPackets, "rx_packets", rate, 1},
-		{measure.CounterRxDropped, txDropped, "tx_dropped", rise, 1}, {measure.CounterTxDropped, rxDropped, "rx_dropped", rise, 1},
-		{measure.CounterRxErrors, txErrors, "tx_errors", rise, 1}, {measure.CounterTxErrors, rxErrors, "rx_errors", rise, 1},
-	})
+// ends are the columns of an interface that count what comes in and what goes out.
+func ends() (in, out []column) {
+	return []column{{measure.CounterRxBps, rxBytes, "rx_bytes", rate, 8}, {measure.CounterRxPps, rxPackets, "rx_packets", rate, 1},
+			{measure.CounterRxDropped, rxDropped, "rx_dropped", rise, 1}, {measure.CounterRxErrors, rxErrors, "rx_errors", rise, 1}},
+		[]column{{measure.CounterTxBps, txBytes, "tx_bytes", rate, 8}, {measure.CounterTxPps, txPackets, "tx_packets", rate, 1},
+			{measure.CounterTxDropped, txDropped, "tx_dropped", rise, 1}, {measure.CounterTxErrors, txErrors, "tx_errors", rise, 1}}
+}
+
+// adapterMeters are those of a guest's adapter. What the host sends to a tap, the
+// guest receives: its two ends are the other way round. A macvtap is the guest's
+// own end: what it receives the guest receives (drivers/net/macvtap.c).
+func (h *Host) adapterMeters(guest, device string) []*meter {
+	in, out := ends()
+	if !h.tree.isMacvtap(device) {
+		for i := range in {
+			in[i].counter, out[i].counter = out[i].counter, in[i].counter
+		}
+	}
+	return deviceMeters(guest, device, append(in, out...))
+}
+
+// isMacvtap tells one from a tap, which alone has flags of its own
+// (drivers/net/tun.c). What /sys does not show, that of another network
+// namespace, is a tap: a macvtap is found there alone.
+func (t tree) isMacvtap(device string) bool {
+	dir := path.Join("sys/class/net", device)
+	return t.exists(path.Join(dir, "ifindex")) && !t.exists(path.Join(dir, "tun_flags"))
 }
 
 // nicMeters are those of a NIC of the host.
 func nicMeters(nic string) []*meter {
-	return deviceMeters(hostID, nic, []column{
-		{measure.CounterRxBps, rxBytes, "rx_bytes", rate, 8}, {measure.CounterTxBps, txBytes, "tx_bytes", rate, 8},
-		{measure.CounterRxPps, rxPackets, "rx_packets", rate, 1}, {measure.CounterTxPps, txPackets, "tx_packets", rate, 1},
-		{measure.CounterRxDropped, rxDropped, "rx_dropped, rx_missed_errors", rise, 1}, {measure.CounterTxDropped, txDropped, "tx_dropped", rise, 1},
-		{measure.CounterRxErrors, rxErrors, "rx_errors", rise, 1}, {measure.CounterTxErrors, txErrors, "tx_errors", rise, 1},
-	})
+	in, out := ends()
+	for i := range in {
+		if in[i].at == rxDropped {
+			in[i].name = "rx_dropped, rx_missed_errors"
+		}
+	}
+	return deviceMeters(hostID, nic, append(in, out...))
 }
 
 func deviceMeters(of, device string, all []column) (meters []*meter) {

@@ -69,6 +69,27 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// TestAdapterEnds: what a tap sends the guest receives, what a macvtap receives
+// the guest receives too.
+func TestAdapterEnds(t *testing.T) {
+	root := recorded(t, "libvirt")
+	put(t, root, "proc/net/dev", " macvtap0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n vnet7: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
+	w, err := At(root, "x").prepare([]string{"vm:db,1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, "proc/net/dev", " macvtap0: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n vnet7: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n")
+	w.tick(w.last.Add(time.Second))
+	got := taken(w.rec.series())
+	for name, want := range map[string][2]float64{
+		"net.rx_bps": {8000, 4000}, "net.tx_bps": {4000, 8000}, "net.rx_packets_s": {10, 5}, "net.tx_packets_s": {5, 10},
+		"net.rx_dropped_packets": {7, 3}, "net.tx_dropped_packets": {3, 7}, "net.rx_errors_packets": {2, 4}, "net.tx_errors_packets": {4, 2},
+	} {
+		check(t, "macvtap "+name, got["vm:db,1 macvtap0 "+name], []float64{want[0]})
+		check(t, "tap "+name, got["vm:db,1 vnet7 "+name], []float64{want[1]})
+	}
+}
+
 // TestCountersGone: what ends, or begins anew, leaves a gap and no wrong value.
 func TestCountersGone(t *testing.T) {
 	root := recorded(t, "libvirt")
