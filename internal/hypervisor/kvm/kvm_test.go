@@ -196,7 +196,7 @@ func TestContract(t *testing.T) {
 					h.second = 20 * time.Millisecond
 					return h
 				},
-				Secrets: []string{"AQBsecret", "master-key"}, Reopens: true,
+				Secrets: []string{"AQBsecret", "master-key"}, Reopens: true, Counts: true,
 			}.Run(t)
 		})
 	}

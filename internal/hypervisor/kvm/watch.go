@@ -35,7 +35,7 @@ type source struct {
 }
 
 // Watch implements hypervisor.Source: it reads once a second, with one
-// goroutine, until End or Close.
+// goroutine, until End or Close, or until the context ends.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
 	w, err := h.prepare(ids)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	h.mu.Lock()
 	h.watches[w] = true
 	h.mu.Unlock()
-	go w.run()
+	go w.run(ctx)
 	return w, nil
 }
 
@@ -87,14 +87,17 @@ func (w *watch) miss(ids []string) {
 }
 
 // run reads until the watch is ended.
-func (w *watch) run() {
+func (w *watch) run(ctx context.Context) {
 	defer close(w.over)
+	defer w.host.forget(w)
 	timer := time.NewTimer(w.rec.every)
 	defer timer.Stop()
 	ending := w.ending
 	for {
 		select {
 		case <-w.quit:
+			return
+		case <-ctx.Done():
 			return
 		case <-ending:
 			ending = nil // what is under way is waited for, where it takes no longer than a first sample
@@ -144,9 +147,13 @@ func (w *watch) tick(now time.Time) {
 func (w *watch) stop() {
 	w.gone.Do(func() { close(w.quit) })
 	<-w.over
-	w.host.mu.Lock()
-	delete(w.host.watches, w)
-	w.host.mu.Unlock()
+}
+
+// forget takes a watch that has ended out of those under way.
+func (h *Host) forget(w *watch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.watches, w)
 }
 
 // End implements hypervisor.Watch. The sample under way is waited for.

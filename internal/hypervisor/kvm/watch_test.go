@@ -180,7 +180,7 @@ func TestWatchEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if series, _ := w.End(gone); len(series) != 0 {
+	if series, _ := w.End(t.Context()); len(series) != 0 {
 		t.Errorf("samples of no time: %v", series)
 	}
 	if _, err := h.Watch(gone, nil); err == nil {
