@@ -14,7 +14,7 @@ import (
 // watch reads counters of guests and of the host until it is ended.
 type watch struct {
 	host    *Host
-	rec     *recorder
+	recs    recorders
 	sources []source
 	guests  []process // that are watched
 	missing []measure.NotChecked
@@ -69,7 +69,7 @@ func (h *Host) prepare(ids []string) (*watch, error) {
 	for _, s := range w.sources {
 		meters = append(meters, s.meters...)
 	}
-	w.rec = newRecorder(meters, h.second)
+	w.recs = newRecorders(meters, h.second)
 	w.tick(time.Now())
 	return w, nil
 }
@@ -90,7 +90,7 @@ func (w *watch) miss(ids []string) {
 func (w *watch) run(ctx context.Context) {
 	defer close(w.over)
 	defer w.host.forget(w)
-	timer := time.NewTimer(w.rec.every)
+	timer := time.NewTimer(w.recs.every())
 	defer timer.Stop()
 	ending := w.ending
 	for {
@@ -101,8 +101,8 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-ending:
 			ending = nil // what is under way is waited for, where it takes no longer than a first sample
-			if w.rec.every > w.host.second {
-				w.lastPart()
+			if w.recs.every() > w.host.second {
+				w.recs.lastPart(time.Now(), w.read())
 				return
 			}
 		case <-timer.C:
@@ -110,20 +110,19 @@ func (w *watch) run(ctx context.Context) {
 			if ending == nil {
 				return
 			}
-			timer.Reset(max(w.rec.every-time.Since(w.last), w.rec.every/10))
+			timer.Reset(max(w.recs.every()-time.Since(w.last), w.recs.every()/10))
 		}
-	}
-}
-
-// lastPart takes a sample that is not complete where it is more than half.
-func (w *watch) lastPart() {
-	if now := time.Now(); now.Sub(w.last) >= w.rec.every/2 {
-		w.tick(now)
 	}
 }
 
 // tick reads all counters once.
 func (w *watch) tick(now time.Time) {
+	w.recs.tick(now, w.read())
+	w.last = now
+}
+
+// read returns what all meters read now.
+func (w *watch) read() func(*meter) float64 {
 	read := map[*meter]float64{}
 	for _, s := range w.sources {
 		values, ok := s.read()
@@ -135,12 +134,7 @@ func (w *watch) tick(now time.Time) {
 			read[m] = values[i]
 		}
 	}
-	elapsed := time.Duration(0)
-	if !w.last.IsZero() {
-		elapsed = now.Sub(w.last)
-	}
-	w.rec.tick(now, elapsed, func(m *meter) float64 { return read[m] })
-	w.last = now
+	return func(m *meter) float64 { return read[m] }
 }
 
 // stop ends the watch at once.
@@ -169,5 +163,5 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + p.ID, Why: "the guest ended while it was watched"})
 		}
 	}
-	return w.rec.series(), w.missing
+	return w.recs.series(), w.missing
 }
