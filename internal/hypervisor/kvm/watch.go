@@ -64,7 +64,7 @@ func (h *Host) prepare(ids []string) (*watch, error) {
 		}
 	}
 	w.miss(ids)
-	w.sources = h.sources(w.guests, slices.Contains(ids, hostID), &w.missing)
+	w.sources = h.sources(w.guests, slices.Contains(ids, hostID), h.groupsOf(running), &w.missing)
 	var meters []*meter
 	for _, s := range w.sources {
 		meters = append(meters, s.meters...)

@@ -90,6 +90,37 @@ func TestAdapterEnds(t *testing.T) {
 	}
 }
 
+// TestSharedQuota: what a quota around several guests has held back is nobody's;
+// their own are told.
+func TestSharedQuota(t *testing.T) {
+	root := recorded(t, "proxmox")
+	put(t, root, "sys/fs/cgroup/qemu.slice/cpu.max", "400000 100000")
+	put(t, root, "sys/fs/cgroup/qemu.slice/cpu.stat", "nr_periods 100\nnr_throttled 10\nthrottled_usec 1000000\n")
+	put(t, root, "proc/901/task/920/comm", "CPU 0/KVM")
+	put(t, root, "proc/920/cgroup", "0::/qemu.slice/101.scope")
+	w, err := At(root, "x").prepare([]string{"vm:100", "vm:101"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, "sys/fs/cgroup/qemu.slice/cpu.stat", "nr_periods 110\nnr_throttled 20\nthrottled_usec 3000000\n")
+	put(t, root, "sys/fs/cgroup/qemu.slice/100.scope/cpu.stat", "nr_periods 110\nnr_throttled 20\nthrottled_usec 1200000\n")
+	w.tick(w.last.Add(time.Second))
+	got := taken(w.recs.series())
+	check(t, "its own group", got["vm:100  cpu.limited_pct"], []float64{10})
+	check(t, "the one of both", len(got["vm:101  cpu.limited_pct"]), 0)
+	if !noted(w.missing, "series."+measure.CounterLimited, "2 guests share") {
+		t.Errorf("%v", w.missing)
+	}
+}
+
+// TestPageSize: pages of the kernel have another size on some systems.
+func TestPageSize(t *testing.T) {
+	root := recorded(t, "libvirt")
+	put(t, root, "proc/self/smaps", "00400000-00600000 r-xp 00000000 fd:00 1 /usr/bin/thru\nSize: 2048 kB\nKernelPageSize:       64 kB\n")
+	check(t, "page", tree{root}.pageSize(), 65536.0)
+	check(t, "not told", tree{t.TempDir()}.pageSize(), 4096.0)
+}
+
 // TestCountersGone: what ends, or begins anew, leaves a gap and no wrong value.
 func TestCountersGone(t *testing.T) {
 	root := recorded(t, "libvirt")
