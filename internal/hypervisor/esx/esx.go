@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,26 +41,36 @@ type Host struct {
 	run  platform.Runner
 	name string
 
-	mu     sync.Mutex
-	known  []guest // as they were read last; nil: not yet
-	closed bool
+	mu      sync.Mutex
+	known   []guest         // as they were read last; nil: not yet
+	watches map[*watch]bool // under way
+	closed  bool
 }
 
 // New makes a source of a runner of the host's commands. name is how it was asked for.
-func New(run platform.Runner, name string) *Host { return &Host{run: run, name: name} }
+func New(run platform.Runner, name string) *Host {
+	return &Host{run: run, name: name, watches: map[*watch]bool{}}
+}
 
 // Name is how it was asked for.
 func (h *Host) Name() string { return h.name }
 
-// Close ends the runner's connection, where it has one.
-func (h *Host) Close() error {
+// Close ends what is being watched, and the runner's connection, where it has one.
+func (h *Host) Close() (err error) {
 	h.mu.Lock()
 	h.closed = true
+	all := slices.Collect(maps.Keys(h.watches))
 	h.mu.Unlock()
-	if c, ok := h.run.(io.Closer); ok {
-		return c.Close()
+	for _, w := range all {
+		w.stop()
 	}
-	return nil
+	if c, ok := h.run.(io.Closer); ok {
+		err = c.Close()
+	}
+	for _, w := range all {
+		w.ended.Wait()
+	}
+	return err
 }
 
 // open is an error where the source was closed.

@@ -86,15 +86,6 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-func TestUUID(t *testing.T) {
-	for text, want := range map[string]string{
-		"4DEA22B3-1D52-D8F3-2516-782E98AB3FA0": "4dea22b3-1d52-d8f3-2516-782e98ab3fa0", "4dea22b31d52d8f32516782e98ab3fa0": "4dea22b3-1d52-d8f3-2516-782e98ab3fa0",
-		"": "", "not-a-uuid": "", "4dea22b3-1d52-d8f3-2516-782e98ab3fag": "",
-	} {
-		check(t, text, uuid(text), want)
-	}
-}
-
 func TestVLANText(t *testing.T) {
 	tests := []struct {
 		untagged int
