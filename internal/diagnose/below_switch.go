@@ -195,9 +195,6 @@ func isNamed(thread string, b *measure.Beneath) bool {
 	if b.Guest.PID != nil {
 		numbers = append(numbers, strconv.Itoa(*b.Guest.PID))
 	}
-	for _, t := range b.Guest.Threads {
-		numbers = append(numbers, strconv.Itoa(t.TID))
-	}
 	const least = 5 // digits: fewer are queues and devices
 	for _, n := range strings.FieldsFunc(thread, func(c rune) bool { return c < '0' || c > '9' }) {
 		if len(n) >= least && slices.Contains(numbers, n) {

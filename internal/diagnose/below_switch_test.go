@@ -53,7 +53,7 @@ func TestSwitchBelow(t *testing.T) {
 		{"a full worker", []hostsEdit{belowEnds(vhost(97))}, "certain", "vhost-70 took 97% of a CPU"},
 		{"a name with a percent sign", []hostsEdit{belowEnds(from(900), func(v *measure.Inventory) { v.Switches[0].Name = "50% link" }), sentAgain(1000)}, "certain", "dropped at 50% link"},
 		{"a world of ESXi for its port", []hostsEdit{belowEnds(guestB(func(g *measure.Guest) { g.NICs[0].Port = new("67108879") }), counts("esx2", "NetWorld-Dev-67108879-Tx", measure.CounterThread, 99)), sentAgain(0)}, "certain", "NetWorld-Dev-67108879-Tx took 99%"},
-		{"a world of ESXi for its guest", []hostsEdit{belowEnds(guestB(func(g *measure.Guest) { g.Threads = []measure.GuestThread{{TID: 1051275, Role: "vcpu"}} }), counts("esx2", "NetWorld-VM-1051275", measure.CounterThread, 99)), sentAgain(0)}, "certain", "NetWorld-VM-1051275 took 99%"},
+		{"a world of ESXi for its guest", []hostsEdit{belowEnds(guestB(func(g *measure.Guest) { g.PID = new(1051275) }), counts("esx2", "NetWorld-VM-1051275", measure.CounterThread, 99)), sentAgain(0)}, "certain", "NetWorld-VM-1051275 took 99%"},
 		{"a world of ESXi whose number begins alike", []hostsEdit{belowEnds(drained, guestB(func(g *measure.Guest) { g.NICs[0].Port = new("67108879") }), counts("esx2", "NetWorld-Dev-671088790-Tx", measure.CounterThread, 99))}, "no", ""},
 		{"a world of ESXi for a guest whose name begins alike", []hostsEdit{belowEnds(drained, counts("esx2", "99:vm-b2", measure.CounterThread, 99))}, "no", ""},
 		{"a world of ESXi of its name", []hostsEdit{belowEnds(counts("esx2", "99:vm-b", measure.CounterThread, 99)), sentAgain(0)}, "certain", "99:vm-b took 99%"},
