@@ -76,6 +76,7 @@ func TestFillRefuses(t *testing.T) {
 
 func TestPropose(t *testing.T) {
 	all := []measure.Inventory{testbed()}
+	all[0].Guests[0].Addrs = []string{"172.17.0.1", "10.0.0.1"} // of Docker in it
 	l, err := Propose(all)
 	if want := "same machine: web-1,web-1; same host: web-1,web-2; same VLAN: web-1,web-3 10G; other data center: web-1,web-9"; err != nil || show(l) != want {
 		t.Errorf("%v\n%s, want\n%s", err, show(l), want)

@@ -28,14 +28,14 @@ type candidate struct {
 
 func ofGuest(g *measure.Guest) candidate {
 	c := candidate{guest: g, uuid: g.UUID}
-	addrs := slices.Clone(g.Addrs)
+	var addrs []string // those of its adapters first: tools tell of a container's bridge too
 	for _, n := range g.NICs {
 		if n.MAC != nil {
 			c.macs = append(c.macs, strings.ToLower(*n.MAC))
 		}
 		addrs = append(addrs, n.Addrs...)
 	}
-	c.addrs = addresses(addrs)
+	c.addrs = addresses(append(addrs, g.Addrs...))
 	return c
 }
 
