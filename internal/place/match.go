@@ -3,7 +3,6 @@ package place
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"thru/internal/measure"
