@@ -227,9 +227,9 @@ func parted(specs []types.PerfQuerySpec) (parts [][]types.PerfQuerySpec) {
 // the clock of a host, which may be another one.
 func (p *perf) spec(e *entity) types.PerfQuerySpec {
 	every := p.every[e.ref.Type]
-	n := int32(p.now().Sub(e.upTo)/(time.Duration(every)*time.Second)) + 4
+	n := max(0, p.now().Sub(e.upTo)/(time.Duration(every)*time.Second)) + 4
 	return types.PerfQuerySpec{
-		Entity: e.ref, MetricId: e.asked, IntervalId: every, MaxSample: min(n, mostSamples),
+		Entity: e.ref, MetricId: e.asked, IntervalId: every, MaxSample: int32(min(n, mostSamples)),
 		Format: string(types.PerfFormatCsv),
 	}
 }

@@ -325,6 +325,19 @@ func TestParted(t *testing.T) {
 	}
 }
 
+// TestSpec holds that each question asks for some samples and for no more than a
+// host keeps, wherever its clock is.
+func TestSpec(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	p := table()
+	p.now, p.every = func() time.Time { return now }, map[string]int32{guestKind: 20}
+	for since, want := range map[time.Duration]int32{0: 4, time.Minute: 7, -10 * time.Minute: 4, 200 * 365 * 24 * time.Hour: mostSamples} {
+		if got := p.spec(&entity{ref: reference("vm-42"), upTo: now.Add(-since)}).MaxSample; got != want {
+			t.Errorf("%s since the last: %d samples, want %d", since, got, want)
+		}
+	}
+}
+
 // TestMissing holds what is said of an entity that was not read until the end.
 func TestMissing(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
