@@ -22,6 +22,8 @@ func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotCh
 	for _, id := range p.unknown {
 		out = append(out, measure.NotChecked{Fact: "counters of " + id, Why: "there is no guest and no host of this id, or it may not be seen"})
 	}
+	out = append(out, p.kept.words(p.c.Name())...)
+	out = append(out, pruned(p.entities)...)
 	out = append(out, p.moved()...)
 	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return p.missing(e, end) })...)
 	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return unbegun(e, begin, read) })...)

@@ -55,6 +55,7 @@ func (w *watch) rounds(ctx context.Context) {
 	defer close(w.done)
 	for pause(ctx, w.pace.round) {
 		w.perf.collect(ctx)
+		w.perf.prune()
 	}
 }
 
@@ -74,11 +75,9 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 				break
 			}
 		}
-		read := w.perf.series(w.begun, until)
-		w.left = w.perf.left(w.begun, until, read)
-		var rest []measure.NotChecked
-		w.series, rest = w.perf.busiest(read)
-		w.left = append(w.left, rest...)
+		w.perf.prune()
+		w.series = w.perf.series(w.begun, until)
+		w.left = w.perf.left(w.begun, until, w.series)
 	})
 	return w.series, w.left
 }
