@@ -176,3 +176,24 @@ func TestLegacyCPU(t *testing.T) {
 		}
 	}
 }
+
+// TestControlled holds that the limit of an adapter counts where its switch has
+// Network I/O Control, and nowhere else.
+func TestControlled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		s    *measure.VirtualSwitch
+		want bool
+	}{
+		"on":       {&measure.VirtualSwitch{Kind: "distributed", NIOC: new(true)}, true},
+		"off":      {&measure.VirtualSwitch{Kind: "distributed", NIOC: new(false)}, false},
+		"untold":   {&measure.VirtualSwitch{Kind: "distributed"}, true},
+		"standard": {&measure.VirtualSwitch{Kind: "standard"}, false},
+		"unseen":   {nil, true},
+	} {
+		nic := measure.GuestNIC{IOLimit: &measure.Shaping{Enabled: new(true)}}
+		if controlled(&nic, tc.s); *nic.IOLimit.Enabled != tc.want {
+			t.Errorf("%s: %v", name, *nic.IOLimit.Enabled)
+		}
+	}
+	controlled(&measure.GuestNIC{}, &measure.VirtualSwitch{Kind: "standard"})
+}
