@@ -20,6 +20,7 @@ import (
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
+	vimxml "github.com/vmware/govmomi/vim25/xml"
 	"go.uber.org/goleak"
 
 	"thru/internal/fault"
@@ -126,7 +127,7 @@ func TestRefusals(t *testing.T) {
 		"mute":     {func(c *Config) { c.URL = mute.Listener.Addr().String() }, "no answer in time", "busy vCenter"},
 		"drips":    {func(c *Config) { c.URL = drips.Listener.Addr().String() }, "no answer in time", "busy vCenter"},
 		"endless":  {func(c *Config) { c.URL = endless.Listener.Addr().String() }, "it sends more than any vCenter has to tell", "proxy"},
-		"hangs up": {func(c *Config) { c.URL = hangsUp.Listener.Addr().String() }, "it ended the connection without an answer", "try again"},
+		"hangs up": {func(c *Config) { c.URL = hangsUp.Listener.Addr().String() }, "it ended the connection before it had answered", "try again"},
 		"unasked": {func(c *Config) {
 			c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") }
 		}, "no password", "say it"},
@@ -255,9 +256,11 @@ func TestWay(t *testing.T) {
 		{dial(&net.DNSError{Err: "no such host", Name: "vc.example", Server: "192.0.2.53:53", IsNotFound: true}), "the name vc.example is not known", "spelling"},
 		{dial(&net.DNSError{Err: "i/o timeout", Name: "vc.example", IsTimeout: true}), "the name vc.example cannot be looked up: i/o timeout", "DNS server"},
 		{dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), syscall.EHOSTUNREACH.Error(), ""},
-		{get(io.EOF), "it ended the connection without an answer", "try again"},
+		{get(io.EOF), "it ended the connection before it had answered", "try again"},
 		{get(context.DeadlineExceeded), "no answer in time", "firewall"},
-		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "its answer is not whole", "proxy"},
+		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "it ended the connection before it had answered", "try again"},
+		{get(fmt.Errorf("reading: %w", vimxml.UnmarshalError("expected element type <Envelope> but have <html>"))), "its answer is none of a vSphere server", "proxy"},
+		{&vimxml.SyntaxError{Msg: "illegal character code U+001B", Line: 2}, "its answer is none of a vSphere server", "proxy"},
 		{errors.New("other"), "", ""},
 	} {
 		if words, hint := wayWords(tc.err); !strings.HasPrefix(words, tc.words) || (words == "") != (tc.words == "") || !strings.Contains(hint, tc.hint) {

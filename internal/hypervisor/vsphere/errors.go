@@ -181,7 +181,7 @@ func (s *said) Unwrap() error { return s.err }
 func (c *Client) words(err error) (words, hint string) {
 	switch f := faultOf(err).(type) {
 	case *types.InvalidLogin:
-		return fmt.Sprintf("user name or password is wrong (user %q)", c.user),
+		return fmt.Sprintf("user name or password is wrong (user %s)", c.user),
 			"a vCenter wants the name with its domain, such as reader@vsphere.local; after several wrong ones the account may be locked for minutes; an ESXi host in lockdown mode refuses all but a few"
 	case *types.NotAuthenticated:
 		return "the session was lost", "the server ended it; try again"
@@ -227,14 +227,15 @@ func wayWords(err error) (words, hint string) {
 // of a connection.
 func answerWords(err error) (words, hint string) {
 	var syntax *vimxml.SyntaxError
+	var other vimxml.UnmarshalError
 	var way *url.Error
 	switch {
 	case errors.Is(err, errTooMuch):
 		return errTooMuch.Error(), "is it a vCenter or an ESXi host? A proxy may answer in its place"
-	case errors.As(err, &syntax), errors.Is(err, io.ErrUnexpectedEOF):
-		return "its answer is not whole, or is not of a vSphere server: " + inner(err).Error(), "a proxy may answer in its place; the server's log (vpxd.log, hostd.log) tells more"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return "it ended the connection without an answer", "its web service may be starting or out of sessions; try again in a minute"
+	case errors.As(err, &syntax), errors.As(err, &other):
+		return "its answer is none of a vSphere server, or is not whole", "a proxy may answer in its place; try again, and else read the server's log (vpxd.log, hostd.log)"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "it ended the connection before it had answered", "its web service may be starting or out of sessions; try again in a minute"
 	case errors.As(err, &way):
 		return inner(err).Error(), ""
 	}

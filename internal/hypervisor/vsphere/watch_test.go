@@ -3,10 +3,12 @@ package vsphere
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -206,7 +208,7 @@ func TestWatch(t *testing.T) {
 	w := new(world)
 	cfg, m := newWorld(t, w)
 	for name, test := range map[string]func(*testing.T, *world, *Client, *simulator.Model){
-		"all": watchesAll, "late": watchesLate, "short": watchesShort, "long": watchesLong, "early": watchesEarly, "old": watchesOld, "ahead": watchesAhead,
+		"all": watchesAll, "late": watchesLate, "short": watchesShort, "long": watchesLong, "early": watchesEarly, "old": watchesOld, "ahead": watchesAhead, "lost": watchesLost,
 		"hangs": watchesHangs, "unwatched": watchesUnwatched, "clock refused": watchesClockRefused,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -512,6 +514,31 @@ func watchesAhead(t *testing.T, w *world, c *Client, m *simulator.Model) {
 		t.Errorf("the last sample ends at %v, the test at %v, now is %v", last, until, w.time())
 	}
 	if !tells(left, "times of the samples of "+c.vimHost(t, host), "up to 20 s late") || !tells(left, "clock of "+c.vimHost(t, host), "no permission") {
+		t.Errorf("left:%s", text(left))
+	}
+}
+
+// watchesLost holds that a server which is no longer there is not waited for until
+// the context ends.
+func watchesLost(t *testing.T, w *world, c *Client, m *simulator.Model) {
+	guest, host := some(m)
+	watch, err := c.watch(t.Context(), []string{guest, host}, w.pace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Minute)
+	watch.perf.collect(t.Context())
+	w.pass(time.Minute)
+	direct := c.vim.RoundTripper
+	defer func() { c.vim.RoundTripper = direct }()
+	c.vim.RoundTripper = between{before: func(soap.HasFault) error {
+		return &url.Error{Op: "Post", URL: "https://vc.example/sdk", Err: syscall.ECONNREFUSED}
+	}}
+	series, left := watch.End(t.Context())
+	if n := len(find(t, series, guest, "", measure.CounterReady).Samples); n != 3 {
+		t.Errorf("%d samples of before", n)
+	}
+	if !tells(left, "counters of DC0_H0, DC0_H0_VM0", "s: connection refused: nothing listens there") {
 		t.Errorf("left:%s", text(left))
 	}
 }
