@@ -24,19 +24,21 @@ import (
 const (
 	every    = 5 * time.Second
 	mostTops = 720
-	shortest = time.Second // between two readings: less is no rate
+	shortest = time.Second      // between two readings: less is no rate
+	again    = 40 * time.Second // until esxtop is begun anew where it broke off
 )
 
 // watch reads counters until it is ended. It implements hypervisor.Watch.
 type watch struct {
-	host   *Host
-	stop   context.CancelFunc
-	isOver func() bool // it was stopped, or its context has ended
-	ended  sync.WaitGroup
-	portOf map[string]string // port: id of its guest
-	named  groups            // guests whose groups esxtop shows
-	nics   []string          // of the host
-	wholly bool              // the host itself is watched
+	host    *Host
+	stop    context.CancelFunc
+	isOver  func() bool // it was stopped, or its context has ended
+	ended   sync.WaitGroup
+	portOf  map[string]string // port: id of its guest
+	named   groups            // guests whose groups esxtop shows
+	nics    []string          // of the host
+	printed bool              // esxtop has, once
+	wholly  bool              // the host itself is watched
 
 	asking sync.Mutex // one round at a time
 	last   round
@@ -212,10 +214,29 @@ func (w *watch) top(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil {
-			w.lack("counters of esxtop", platform.Why(err))
+		if err == nil {
+			continue // its hour is over
+		}
+		w.lack("counters of esxtop", platform.Why(err))
+		if !w.printed {
 			return
 		}
+		w.reached(time.Now().Add(again)) // nobody need wait for a sample before
+		if !pause(ctx, again) {
+			return
+		}
+	}
+}
+
+// pause waits; it is false where the context ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }
 
@@ -246,13 +267,14 @@ func (w *watch) samples(out io.Reader) error {
 		now := time.Now()
 		if n > 0 {
 			w.sample(t, values, now, now.Sub(before))
+			w.printed = true
 			w.reached(now)
 		}
 		before = now
 	}
 }
 
-// reached notes until when there are samples of esxtop.
+// reached notes until when there are samples of esxtop, or will be none.
 func (w *watch) reached(now time.Time) {
 	select {
 	case <-w.tops:

@@ -348,6 +348,36 @@ func TestWatchLasts(t *testing.T) {
 	}
 }
 
+// A connection that breaks off costs the counters of that time, which is said,
+// and who ends the watch meanwhile does not wait for any.
+func TestWatchBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &moving{sample: load(t, "esxi-8")}
+		m.top = func(w io.Writer) {
+			io.WriteString(w, topHeading)
+			for range 3 {
+				fmt.Fprintln(w, `"now","1.0","50.0","75.0","210.5","40.0","8.0","4.0","12.5","88.0","1.0","99.0","16.0","0.5","2.5"`)
+				time.Sleep(every)
+			}
+			io.WriteString(w, `"cut`)
+			w.(*io.PipeWriter).CloseWithError(fmt.Errorf("the connection ended"))
+		}
+		w, err := New(m, "esx1").Watch(t.Context(), []string{"1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(75 * time.Second) // 15 s of it, 40 s, 15 s again, and away
+		begin := time.Now()
+		all, lacks := w.End(t.Context())
+		if s := seriesOf(all, "1", "", measure.CounterReady); s == nil || len(s.Samples) != 4 || m.begun.Load() != 2 || time.Since(begin) > 0 {
+			t.Errorf("%+v, begun %d times, waited %v", s, m.begun.Load(), time.Since(begin))
+		}
+		if said := values(t, lacks); !strings.Contains(said, "the connection ended") {
+			t.Error(said)
+		}
+	})
+}
+
 // However long a watch lasts, what it keeps is bounded, and no count is lost.
 func TestKeeper(t *testing.T) {
 	k, at := newKeeper(), time.Unix(1_000_000, 0)
