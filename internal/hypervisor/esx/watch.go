@@ -40,7 +40,7 @@ type watch struct {
 	printed bool              // esxtop has, once
 	wholly  bool              // the host itself is watched
 
-	asking sync.Mutex // one round at a time
+	asking chan struct{} // one round at a time
 	last   round
 
 	mu    sync.Mutex
@@ -51,7 +51,7 @@ type watch struct {
 
 // Watch begins to read counters.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
-	w := &watch{host: h, portOf: map[string]string{}, named: newGroups(), kept: newKeeper(), tops: make(chan time.Time, 1)}
+	w := &watch{host: h, portOf: map[string]string{}, named: newGroups(), kept: newKeeper(), tops: make(chan time.Time, 1), asking: make(chan struct{}, 1)}
 	if err := h.open(); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	}
 	w.choose(ids, guests)
 	if w.wholly {
-		r := &reading{Host: h, ctx: ctx}
+		r := h.read(ctx)
 		for _, n := range r.table("counters."+hostID, "esxcli", "network", "nic", "list") {
 			if platform.Plain(n["name"]) {
 				w.nics = append(w.nics, n["name"])
@@ -100,7 +100,7 @@ func (h *Host) guestsKnown(ctx context.Context) ([]guest, error) {
 	if known != nil {
 		return known, nil
 	}
-	r := &reading{Host: h, ctx: ctx}
+	r := h.read(ctx)
 	known = r.guests()
 	if len(known) == 0 && len(r.NotChecked) > 0 {
 		return nil, fmt.Errorf("esx: looking for the guests of %s: %s", h.name, r.NotChecked[0].Why)
@@ -166,8 +166,12 @@ func (w *watch) tick(ctx context.Context) {
 	if len(w.portOf)+len(w.nics) == 0 {
 		return
 	}
-	w.asking.Lock()
-	defer w.asking.Unlock()
+	select {
+	case w.asking <- struct{}{}:
+	case <-ctx.Done():
+		return // another hangs
+	}
+	defer func() { <-w.asking }()
 	now, err := w.ask(ctx)
 	switch {
 	case ctx.Err() != nil:

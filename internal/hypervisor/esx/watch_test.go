@@ -378,6 +378,36 @@ func TestWatchBreaks(t *testing.T) {
 	})
 }
 
+// stuck is a host whose counters are told twice, and then no more.
+type stuck struct{ moving }
+
+func (s *stuck) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	if name != "/bin/sh" || s.rounds.Load() < 2 {
+		return s.moving.Run(ctx, name, args...)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A command that hangs holds nobody up longer than his context, and costs
+// nothing of what there is.
+func TestWatchHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(&stuck{moving{sample: load(t, "esxi-8")}}, "esx1").Watch(t.Context(), []string{"1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		begin := time.Now()
+		all, _ := w.End(ctx)
+		if s := seriesOf(all, "1", "67108878", measure.CounterTxPps); s == nil || time.Since(begin) > 3*time.Second {
+			t.Errorf("%d series after %v", len(all), time.Since(begin))
+		}
+	})
+}
+
 // However long a watch lasts, what it keeps is bounded, and no count is lost.
 func TestKeeper(t *testing.T) {
 	k, at := newKeeper(), time.Unix(1_000_000, 0)
