@@ -410,6 +410,13 @@ func TestWatchHangs(t *testing.T) {
 
 // However long a watch lasts, what it keeps is bounded, and no count is lost.
 func TestKeeper(t *testing.T) {
+	late := newKeeper()
+	for n := range 10 {
+		late.add(measure.Series{Of: "1"}, every+time.Duration(n)*time.Millisecond, measure.Reading{EndedAt: time.Unix(int64(n), 0)})
+	}
+	if s := late.all(); len(s) != 1 || s[0].EveryNs != every.Nanoseconds() {
+		t.Errorf("a few milliseconds late: %+v", s)
+	}
 	k, at := newKeeper(), time.Unix(1_000_000, 0)
 	drops := measure.Series{Of: "1", Instance: "p", Counter: measure.CounterRxDropped}
 	for range 10_000 {
