@@ -80,7 +80,7 @@ func TestInventory(t *testing.T) {
 		of   any
 		want []string
 	}{
-		"web 1": {v.Guest("1"), []string{`"name":"web 1"`, `"power":"on"`, `"uuid":"564d2a3b-1122-3344-5566-778899aabbcc"`, `"instance_uuid":"52000102-0304-0506-0708-090a0b0c0d0e"`,
+		"web 1": {v.Guest("1"), []string{`"name":"web 1"`, `"power":"on"`, `"pid":1051273`, `"uuid":"564d2a3b-1122-3344-5566-778899aabbcc"`, `"instance_uuid":"52000102-0304-0506-0708-090a0b0c0d0e"`,
 			`"os":"debian11_64Guest"`, `"os_running":"Debian GNU/Linux 11 (64-bit)"`, `"hostname":"web1.example"`, `"addresses":["10.0.0.21"]`, `"status":"unmanaged"`, `"hardware_version":"vmx-19"`, `"firmware":"efi"`,
 			`"cpus":4`, `"cores_per_socket":2`, `"memory_bytes":8589934592`, `"cpu_allocation":{"reserved":1000000000,"limited":true,"limit":4000000000,"shares_level":"normal"}`,
 			`"memory_allocation":{"reserved":1073741824,"limited":false,"shares":1234,"shares_level":"custom"}`, `"latency_sensitivity":"high"`, `"cpu_hot_add":false`,

@@ -46,6 +46,9 @@ func (r *reading) guests() []guest {
 		}
 		if g.world = w["worldid"]; g.world != "" {
 			g.Power, g.UUID, g.cartel = "on", measure.UUID(w["uuid"]), w["vmxcartelid"]
+			if n, err := strconv.Atoi(g.world); err == nil { // by it the thread that moves its packets is named: NetWorld-VM-1051273
+				g.PID = &n
+			}
 		}
 	}
 	r.files(list)
