@@ -125,15 +125,15 @@ func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
 	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
 }
 
-// shapingText is "out 1.00 Gb/s"; "" where nothing is held back.
+// shapingText is "1.00 Gb/s from the VM"; "" where nothing is held back.
 func shapingText(in, out *measure.Shaping) string {
 	var all []string
 	for _, x := range []struct {
 		word string
 		s    *measure.Shaping
-	}{{"in", in}, {"out", out}} {
+	}{{" to the VM", in}, {" from the VM", out}} {
 		if s := shapeText(x.s); s != "" {
-			all = append(all, x.word+" "+s)
+			all = append(all, s+x.word)
 		}
 	}
 	return strings.Join(all, ", ")
