@@ -65,6 +65,8 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"by hand, command":  {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: \"a\\nb\"}}, {name: y}]", "3:45", "cannot be printed", "copied to a shell"},
 	"by hand, wait":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, wait: 1s}}, {name: y}]", "3:54", "out of range", "10s to 168h"},
 	"by hand, reboot":   {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, reboot: 1}}, {name: y}]", "3:56", "reboot is", "true or false"},
+	"by hand, alike":    {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, fact: kernel, is: 1}}, {name: y, by_hand: {host: a, do: c, fact: kernel, is: 1}}]", "3:72", "kernel is 1 for x and y alike", "the value that shows it"},
+	"by hand, a path":   {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, fact: a..b, is: 1}}, {name: y}]", "3:54", "has an empty part", "a path such as"},
 	"blocks of nothing": {"pairs: [{from: local, to: local}]\norder: blocks", "3:8", "nothing to hold against each other", "name variants"},
 	"blocks, precision": {"pairs: [{from: local, to: local}]\norder: blocks\nprecision: 2%\nvariants: [{name: x}, {name: y}]", "4:12", "precision does not go with blocks", "repeat"},
 	"one variant":       {"pairs: [{from: local, to: local}]\nvariants: [{name: x}]", "3:11", "and not 1", "against each other"},

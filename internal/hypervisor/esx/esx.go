@@ -86,9 +86,15 @@ func (h *Host) open() error {
 // reading is an inventory that comes about.
 type reading struct {
 	*Host
+	run platform.Runner // of the host, with patience
 	ctx context.Context
 	mu  sync.Mutex
 	measure.Inventory
+}
+
+// read begins one.
+func (h *Host) read(ctx context.Context) *reading {
+	return &reading{Host: h, run: patiently(h.run), ctx: ctx}
 }
 
 // lacks notes what was not checked, once.
@@ -135,12 +141,12 @@ func (r *reading) table(fact, name string, args ...string) []platform.Row {
 
 // Inventory reads the host, its guests and its networks.
 func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error) {
-	r := &reading{Host: h, ctx: ctx}
+	r := h.read(ctx)
 	r.Source, r.Kind, r.ReadAt = h.name, measure.KindESXi, time.Now()
 	if err := h.open(); err != nil {
 		return r.Inventory, err
 	}
-	facts, err := platform.Read(ctx, "esxi", h.run)
+	facts, err := platform.Read(ctx, "esxi", r.run)
 	if err != nil {
 		return r.Inventory, fault.New(fault.Code(err), fault.Hint(err), "esx: reading %s: %w", h.name, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -137,6 +139,36 @@ func TestInventoryOfNothing(t *testing.T) {
 	if err != nil || len(v.Guests) != 0 || !strings.Contains(values(t, v.NotChecked), `"fact":"guests"`) {
 		t.Errorf("%v, not checked: %s", err, values(t, v.NotChecked))
 	}
+}
+
+// hanging is a host whose management does not answer.
+type hanging struct{ sample }
+
+func (h hanging) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	if name != "esxcli" && name != "vim-cmd" {
+		return h.sample.Run(ctx, name, args...)
+	}
+	<-ctx.Done()
+	return nil, fmt.Errorf("platform: running ssh: %w", ctx.Err())
+}
+
+// What hangs is waited for once, and named.
+func TestInventoryHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		v, err := New(hanging{load(t, "esxi-8")}, "esx1").Inventory(t.Context(), nil, nil)
+		if d := time.Since(begin); d > 3*patience {
+			t.Errorf("it took %v", d)
+		}
+		if said := values(t, v); err != nil || !strings.Contains(said, "hostd seems to hang") || !strings.Contains(said, "did not end in time") {
+			t.Errorf("%v, %s", err, said)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := New(hanging{sample{}}, "esx1").Inventory(ctx, nil, nil); err == nil {
+			t.Error("an inventory after its context")
+		}
+	})
 }
 
 func FuzzText(f *testing.F) {

@@ -112,7 +112,7 @@ func (k *keeper) halve(ofCPU bool) {
 func (k *keeper) all() (list []measure.Series) {
 	for _, key := range slices.SortedFunc(maps.Keys(k.series), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
 		s := k.series[key]
-		s.EveryNs = s.span.Nanoseconds() * int64(s.step)
+		s.EveryNs = s.span.Round(time.Second/10).Nanoseconds() * int64(s.step) // the same each time: a run that is continued adds to it
 		if len(s.Samples) > 0 {
 			list = append(list, s.Series)
 		}

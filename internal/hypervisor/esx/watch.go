@@ -24,21 +24,23 @@ import (
 const (
 	every    = 5 * time.Second
 	mostTops = 720
-	shortest = time.Second // between two readings: less is no rate
+	shortest = time.Second      // between two readings: less is no rate
+	again    = 40 * time.Second // until esxtop is begun anew where it broke off
 )
 
 // watch reads counters until it is ended. It implements hypervisor.Watch.
 type watch struct {
-	host   *Host
-	stop   context.CancelFunc
-	isOver func() bool // it was stopped, or its context has ended
-	ended  sync.WaitGroup
-	portOf map[string]string // port: id of its guest
-	named  groups            // guests whose groups esxtop shows
-	nics   []string          // of the host
-	wholly bool              // the host itself is watched
+	host    *Host
+	stop    context.CancelFunc
+	isOver  func() bool // it was stopped, or its context has ended
+	ended   sync.WaitGroup
+	portOf  map[string]string // port: id of its guest
+	named   groups            // guests whose groups esxtop shows
+	nics    []string          // of the host
+	printed bool              // esxtop has, once
+	wholly  bool              // the host itself is watched
 
-	asking sync.Mutex // one round at a time
+	asking chan struct{} // one round at a time
 	last   round
 
 	mu    sync.Mutex
@@ -49,7 +51,7 @@ type watch struct {
 
 // Watch begins to read counters.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
-	w := &watch{host: h, portOf: map[string]string{}, named: newGroups(), kept: newKeeper(), tops: make(chan time.Time, 1)}
+	w := &watch{host: h, portOf: map[string]string{}, named: newGroups(), kept: newKeeper(), tops: make(chan time.Time, 1), asking: make(chan struct{}, 1)}
 	if err := h.open(); err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	}
 	w.choose(ids, guests)
 	if w.wholly {
-		r := &reading{Host: h, ctx: ctx}
+		r := h.read(ctx)
 		for _, n := range r.table("counters."+hostID, "esxcli", "network", "nic", "list") {
 			if platform.Plain(n["name"]) {
 				w.nics = append(w.nics, n["name"])
@@ -98,7 +100,7 @@ func (h *Host) guestsKnown(ctx context.Context) ([]guest, error) {
 	if known != nil {
 		return known, nil
 	}
-	r := &reading{Host: h, ctx: ctx}
+	r := h.read(ctx)
 	known = r.guests()
 	if len(known) == 0 && len(r.NotChecked) > 0 {
 		return nil, fmt.Errorf("esx: looking for the guests of %s: %s", h.name, r.NotChecked[0].Why)
@@ -164,8 +166,12 @@ func (w *watch) tick(ctx context.Context) {
 	if len(w.portOf)+len(w.nics) == 0 {
 		return
 	}
-	w.asking.Lock()
-	defer w.asking.Unlock()
+	select {
+	case w.asking <- struct{}{}:
+	case <-ctx.Done():
+		return // another hangs
+	}
+	defer func() { <-w.asking }()
 	now, err := w.ask(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -212,10 +218,29 @@ func (w *watch) top(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil {
-			w.lack("counters of esxtop", platform.Why(err))
+		if err == nil {
+			continue // its hour is over
+		}
+		w.lack("counters of esxtop", platform.Why(err))
+		if !w.printed {
 			return
 		}
+		w.reached(time.Now().Add(again)) // nobody need wait for a sample before
+		if !pause(ctx, again) {
+			return
+		}
+	}
+}
+
+// pause waits; it is false where the context ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }
 
@@ -246,13 +271,14 @@ func (w *watch) samples(out io.Reader) error {
 		now := time.Now()
 		if n > 0 {
 			w.sample(t, values, now, now.Sub(before))
+			w.printed = true
 			w.reached(now)
 		}
 		before = now
 	}
 }
 
-// reached notes until when there are samples of esxtop.
+// reached notes until when there are samples of esxtop, or will be none.
 func (w *watch) reached(now time.Time) {
 	select {
 	case <-w.tops:

@@ -348,8 +348,75 @@ func TestWatchLasts(t *testing.T) {
 	}
 }
 
+// A connection that breaks off costs the counters of that time, which is said,
+// and who ends the watch meanwhile does not wait for any.
+func TestWatchBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &moving{sample: load(t, "esxi-8")}
+		m.top = func(w io.Writer) {
+			io.WriteString(w, topHeading)
+			for range 3 {
+				fmt.Fprintln(w, `"now","1.0","50.0","75.0","210.5","40.0","8.0","4.0","12.5","88.0","1.0","99.0","16.0","0.5","2.5"`)
+				time.Sleep(every)
+			}
+			io.WriteString(w, `"cut`)
+			w.(*io.PipeWriter).CloseWithError(fmt.Errorf("the connection ended"))
+		}
+		w, err := New(m, "esx1").Watch(t.Context(), []string{"1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(75 * time.Second) // 15 s of it, 40 s, 15 s again, and away
+		begin := time.Now()
+		all, lacks := w.End(t.Context())
+		if s := seriesOf(all, "1", "", measure.CounterReady); s == nil || len(s.Samples) != 4 || m.begun.Load() != 2 || time.Since(begin) > 0 {
+			t.Errorf("%+v, begun %d times, waited %v", s, m.begun.Load(), time.Since(begin))
+		}
+		if said := values(t, lacks); !strings.Contains(said, "the connection ended") {
+			t.Error(said)
+		}
+	})
+}
+
+// stuck is a host whose counters are told twice, and then no more.
+type stuck struct{ moving }
+
+func (s *stuck) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	if name != "/bin/sh" || s.rounds.Load() < 2 {
+		return s.moving.Run(ctx, name, args...)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A command that hangs holds nobody up longer than his context, and costs
+// nothing of what there is.
+func TestWatchHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(&stuck{moving{sample: load(t, "esxi-8")}}, "esx1").Watch(t.Context(), []string{"1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		begin := time.Now()
+		all, _ := w.End(ctx)
+		if s := seriesOf(all, "1", "67108878", measure.CounterTxPps); s == nil || time.Since(begin) > 3*time.Second {
+			t.Errorf("%d series after %v", len(all), time.Since(begin))
+		}
+	})
+}
+
 // However long a watch lasts, what it keeps is bounded, and no count is lost.
 func TestKeeper(t *testing.T) {
+	late := newKeeper()
+	for n := range 10 {
+		late.add(measure.Series{Of: "1"}, every+time.Duration(n)*time.Millisecond, measure.Reading{EndedAt: time.Unix(int64(n), 0)})
+	}
+	if s := late.all(); len(s) != 1 || s[0].EveryNs != every.Nanoseconds() {
+		t.Errorf("a few milliseconds late: %+v", s)
+	}
 	k, at := newKeeper(), time.Unix(1_000_000, 0)
 	drops := measure.Series{Of: "1", Instance: "p", Counter: measure.CounterRxDropped}
 	for range 10_000 {

@@ -188,7 +188,25 @@ func (c commandLine) advanced(accel string) map[string]string {
 			}
 		}
 	}
+	c.pages(all)
 	return all
+}
+
+// pages takes what of a guest's memory has pages of another size: a folder of
+// them (-mem-path, memory-backend-file), or hugetlb (memory-backend-memfd).
+func (c commandLine) pages(all map[string]string) {
+	if dir := c.merged("mem-path").get("path"); dir != "" {
+		all["mem-path"] = unit.Line(dir, maxPath)
+	}
+	for _, o := range c.of("object") {
+		id := o.get("id")
+		switch kind := o.get("qom-type"); {
+		case kind == "memory-backend-file" && o.get("mem-path") != "":
+			all[clean(id+".mem-path")] = unit.Line(o.get("mem-path"), maxPath)
+		case kind == "memory-backend-memfd" && o.on("hugetlb"):
+			all[clean(id+".hugetlb")] = cmp.Or(clean(o.get("hugetlbsize")), "on")
+		}
+	}
 }
 
 // tunes tells the settings of an adapter that bear on its traffic
