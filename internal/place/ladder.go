@@ -55,8 +55,6 @@ func Fill(words []string, all []measure.Inventory, reached func(string) bool) (L
 		}
 		if e.end.At != "" { // its name is the hypervisor's, and may be none that a plan can have
 			e.end.Name, e.Subject.Name = plain(e.end.Name), plain(e.end.Name)
-		} else if strings.ContainsAny(w, " \t") {
-			return Ladder{}, fault.Usagef("name it by its address", "%q can be no name in a plan, which has no spaces, and no address of it is told", w)
 		}
 		ends = append(ends, e)
 	}

@@ -68,10 +68,6 @@ func TestFillSpaces(t *testing.T) {
 	if err != nil || l.Ends[0].Name != "web-1-(old)" || l.Ends[0].At != "10.0.0.1" || l.Rungs[0].From != "web-1-(old)" {
 		t.Errorf("%+v %v", l, err)
 	}
-	v.Guests[0].Addrs, v.Guests[0].NICs[0].Addrs = nil, nil
-	if _, err = Fill([]string{"web 1 (old)"}, []measure.Inventory{v}, never); fault.Code(err) != fault.Usage {
-		t.Errorf("%v: no address of it is told", err)
-	}
 }
 
 func TestFillRefuses(t *testing.T) {
