@@ -34,7 +34,7 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	d := dialer{env: e, Port: c.Port, Passwords: newPasswords(e, c.PasswordStdin), Insecure: c.Insecure}
-	source, err := d.hypervisor(ctx, c.Source)
+	source, err := d.reach(ctx, c.Source)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,11 @@ func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (meas
 	if guests != nil { // chosen twice
 		v.GuestsTotal, v.HostsTotal = guests, all
 	}
-	if len(v.Hosts) == 0 {
+	switch {
+	case len(v.Hosts) == 0 && len(c.VM) > 0: // only their hosts were read
+		return v, fault.Failf(fmt.Sprintf("without --vm all VMs of the host are listed; these are on %s", strings.Join(hosts.names[:min(len(hosts.names), mostNamed)], ", ")),
+			"%s has no VM %s on a host %s", source.Name(), strings.Join(c.VM, " or "), strings.Join(c.Host, " or "))
+	case len(v.Hosts) == 0:
 		return v, hosts.nothing("host", source.Name())
 	}
 	return v, nil
@@ -144,5 +148,5 @@ func (c *choice) nothing(noun, at string) error {
 	if s := suggest("did you mean ", strings.Trim(c.patterns[0], "*?"), c.names); s != "" {
 		hint = s
 	}
-	return fault.Failf(hint, "cli: %s has no %s %s", at, noun, strings.Join(c.patterns, " or "))
+	return fault.Failf(hint, "%s has no %s %s", at, noun, strings.Join(c.patterns, " or "))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,11 +27,14 @@ type passwords struct {
 	env   *env
 	stdin bool
 
-	mu   sync.Mutex // clients log in at once
-	line *string    // of stdin, once it is read
+	mu    sync.Mutex        // clients log in at once
+	line  *string           // of stdin, once it is read
+	known map[string]string // that a person has typed, by whose they are
 }
 
-func newPasswords(e *env, stdin bool) *passwords { return &passwords{env: e, stdin: stdin} }
+func newPasswords(e *env, stdin bool) *passwords {
+	return &passwords{env: e, stdin: stdin, known: map[string]string{}}
+}
 
 // of returns what gives the password of one login, and asks for it once. none is
 // what the error is where there is no password.
@@ -57,6 +61,9 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 	if text, ok := os.LookupEnv(thruPassword); ok {
 		return text, nil
 	}
+	if text, ok := p.known[whose]; ok {
+		return text, nil
+	}
 	if f, ok := p.env.in.(*os.File); ok && isTerminal(p.env.in) {
 		fmt.Fprint(p.env.err, printable(strings.TrimSpace("password "+whose)+": "))
 		text, err := term.ReadPassword(int(f.Fd()))
@@ -64,18 +71,40 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cli: reading the password: %w", err)
 		}
+		p.known[whose] = string(text)
 		return string(text), nil
 	}
-	return "", fault.Failf(thruPassword+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", none)
+	return "", fault.Failf(thruPassword+"=..., or --password-stdin", "%w: it wants a password, and none was given", none)
+}
+
+// interruptible asks until an interrupt, after which the terminal shows again what is typed.
+func (e *env) interruptible(ctx context.Context, ask func() (string, error)) (string, error) {
+	f, ok := e.in.(*os.File)
+	if !ok || !isTerminal(e.in) {
+		return ask()
+	}
+	before, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return ask()
+	}
+	text, err := until(ctx, "the terminal", ask)
+	if ctx.Err() != nil {
+		term.Restore(int(f.Fd()), before)
+		fmt.Fprintln(e.err)
+	}
+	return text, err
 }
 
 func (p *passwords) fromStdin() (string, error) {
 	if p.line != nil {
 		return *p.line, nil
 	}
-	text, err := bufio.NewReader(io.LimitReader(p.env.in, longestPassword)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	text, err := bufio.NewReader(io.LimitReader(p.env.in, longestPassword+1)).ReadString('\n')
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
 		return "", fmt.Errorf("cli: reading the password: %w", err)
+	case len(text) > longestPassword:
+		return "", fault.Usagef("the password alone stands in the first line", "what stdin gives is longer than %d bytes: no password", longestPassword)
 	}
 	text = strings.TrimRight(text, "\r\n")
 	p.line = &text

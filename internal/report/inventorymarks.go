@@ -49,7 +49,7 @@ const (
 // standOut judges an inventory by itself, and says which guests it named.
 func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
 	odd = map[string]bool{}
-	for _, rule := range guestMarks() {
+	for _, rule := range guestMarks(x.Kind) {
 		m := mark{Why: rule.why}
 		var details []string
 		for i := range x.Guests {
@@ -94,11 +94,15 @@ type guestMark struct {
 	is        func(*measure.Guest) (detail string, yes bool)
 }
 
-func guestMarks() []guestMark {
+func guestMarks(kind string) []guestMark {
+	better := "vmxnet3"
+	if kind == measure.KindKVM { // QEMU imitates that one too
+		better = "virtio"
+	}
 	return []guestMark{
-		{"an emulated adapter", "each packet costs far more CPU than with vmxnet3 or virtio", func(g *measure.Guest) (string, bool) {
+		{"an emulated adapter", "each packet costs far more CPU than with " + better, func(g *measure.Guest) (string, bool) {
 			for _, n := range g.NICs {
-				if n.Model != nil && emulated(*n.Model) {
+				if n.Model != nil && (emulated(*n.Model) || kind == measure.KindKVM && strings.EqualFold(*n.Model, "vmxnet3")) {
 					return *n.Model, true
 				}
 			}
@@ -155,6 +159,10 @@ func hostMarks(x *estateIndex) (all []mark) {
 			s := legacyCPU(h)
 			return s, s != ""
 		}},
+		{"running with NetQueue off", "one queue of each network card takes all that guests receive", func(h *measure.GuestHost) (string, bool) {
+			s := changedTo(h, "netNetqueueEnabled", "0", "false")
+			return s, s != ""
+		}},
 		{"running guests with more virtual CPUs than it has threads", "they may wait for a CPU", func(h *measure.GuestHost) (string, bool) {
 			return "", h.CPUsHanded != nil && h.Facts != nil && threadsOf(h.Facts) != nil && *h.CPUsHanded > *threadsOf(h.Facts)
 		}},
@@ -169,7 +177,11 @@ func hostMarks(x *estateIndex) (all []mark) {
 			}
 		}
 		if n := len(m.Names); n > 0 {
-			m.Text = unit.Plural(n, "host") + verb(n, " is ", " are ") + rule.what
+			what := rule.what
+			if n > 1 {
+				what = strings.NewReplacer("it has", "they have", "its version", "their version").Replace(what)
+			}
+			m.Text = unit.Plural(n, "host") + verb(n, " is ", " are ") + what
 			all = append(all, m)
 		}
 	}
@@ -185,6 +197,21 @@ func legacyCPU(h *measure.GuestHost) string {
 	for name, v := range h.Facts.Changed {
 		if strings.Contains(strings.ToLower(name), "allowlegacycpu") && !slices.Contains([]string{"", "0", "false"}, strings.ToLower(v)) {
 			return name + "=" + v
+		}
+	}
+	return ""
+}
+
+// changedTo is a setting of a host that somebody has set to one of some values, as
+// it is printed; "" where it has another.
+func changedTo(h *measure.GuestHost, option string, values ...string) string {
+	if h.Facts == nil {
+		return ""
+	}
+	for name, v := range h.Facts.Changed {
+		first, _, _ := strings.Cut(v, " ") // "FALSE (default TRUE)"
+		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(option)) && slices.Contains(values, strings.ToLower(first)) {
+			return name + "=" + first
 		}
 	}
 	return ""
@@ -241,42 +268,6 @@ func smallerMTU(x *estateIndex) (all []mark) {
 	if n := len(m.Names); n > 0 {
 		m.Text = strconv.Itoa(n) + verb(n, " switch has a smaller MTU", " switches have a smaller MTU") + " than what is connected to it"
 		all = append(all, m)
-	}
-	return all
-}
-
-// unlikeMarks find what has one name and is not the same on all hosts.
-func unlikeMarks(x *estateIndex) (all []mark) {
-	mtus, vlans := map[string][]string{}, map[string][]string{}
-	for i := range x.Switches {
-		if s := &x.Switches[i]; s.Host != "" && s.MTU != nil {
-			mtus[s.Name] = onceMore(mtus[s.Name], strconv.Itoa(*s.MTU))
-		}
-	}
-	for i := range x.PortGroups {
-		if p := &x.PortGroups[i]; p.VLAN != nil && cmp.Or(p.Host, hostOfSwitch(x, p.Switch)) != "" {
-			vlans[p.Name] = onceMore(vlans[p.Name], *p.VLAN)
-		}
-	}
-	for _, u := range []struct {
-		values          map[string][]string
-		noun, what, why string
-	}{
-		{mtus, "switch name", "MTU", "jumbo frames pass between some of them only"},
-		{vlans, "network", "VLAN", "guests that move there are cut off"},
-	} {
-		m := mark{Why: u.why}
-		for name, values := range u.values {
-			if len(values) > 1 {
-				slices.Sort(values)
-				m.Names = append(m.Names, clean(name)+" ("+clean(strings.Join(values, ", "))+")")
-			}
-		}
-		if n := len(m.Names); n > 0 {
-			slices.Sort(m.Names)
-			m.Text = unit.Plural(n, u.noun) + verb(n, " does", " do") + " not have the same " + u.what + " on all hosts"
-			all = append(all, m)
-		}
 	}
 	return all
 }

@@ -15,6 +15,9 @@ import (
 func networkGrid(x *estateIndex) grid {
 	g := grid{Caption: "Networks", Columns: []column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
 		{Name: "uplinks", Least: 8}, {Name: "shaping", Least: 10}, {Name: "teaming", Least: 10}}}
+	if x.GuestsTotal != nil && *x.GuestsTotal > len(x.Guests) {
+		g.Columns[4].Name = "VMs listed"
+	}
 	guests := map[string]int{}
 	for i := range x.Guests {
 		seen := map[string]bool{}
@@ -122,15 +125,15 @@ func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
 	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
 }
 
-// shapingText is "out 1.00 Gb/s"; "" where nothing is held back.
+// shapingText is "1.00 Gb/s from the VM"; "" where nothing is held back.
 func shapingText(in, out *measure.Shaping) string {
 	var all []string
 	for _, x := range []struct {
 		word string
 		s    *measure.Shaping
-	}{{"in", in}, {"out", out}} {
+	}{{" to the VM", in}, {" from the VM", out}} {
 		if s := shapeText(x.s); s != "" {
-			all = append(all, x.word+" "+s)
+			all = append(all, s+x.word)
 		}
 	}
 	return strings.Join(all, ", ")

@@ -23,10 +23,21 @@ func JSON(w io.Writer, d *measure.Document) error {
 	if err := enc.Encode(measure.Complete(d)); err != nil {
 		return fmt.Errorf("report: encoding the result: %w", err)
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
+	if _, err := w.Write(withoutC1(out.Bytes())); err != nil {
 		return fmt.Errorf("report: writing JSON: %w", err)
 	}
 	return nil
+}
+
+// withoutC1 escapes the control characters U+0080 to U+009F, which command some
+// terminals: names come from other hosts, and JSON is looked at with cat.
+func withoutC1(text []byte) []byte {
+	for c := byte(0x80); c <= 0x9f; c++ {
+		if raw := []byte{0xc2, c}; bytes.Contains(text, raw) {
+			text = bytes.ReplaceAll(text, raw, fmt.Appendf(nil, `\u%04x`, c))
+		}
+	}
+	return text
 }
 
 // ReadJSON reads one document of the schema that this program writes. Unknown
