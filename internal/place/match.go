@@ -269,7 +269,7 @@ func (s Subject) notFound(all []measure.Inventory) string {
 	if len(by) > 1 {
 		last = strings.Join(by[:len(by)-1], ", ") + " or " + last
 	}
-	why := fmt.Sprintf("%s tells of no virtual machine or host with its %s", strings.Join(sources(all), ", "), last)
+	why := fmt.Sprintf("no virtual machine or host of %s has its %s", strings.Join(sources(all), ", "), last)
 	if s.UUID == "" {
 		why += " (its UUID is not known: root reads it, where the machine has one)"
 	}

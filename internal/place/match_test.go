@@ -35,8 +35,8 @@ func TestMatch(t *testing.T) {
 			f.Interfaces = append(f.Interfaces, measure.Interface{Name: "macvtap0", Kind: new("macvtap"), MAC: new(mac(1))})
 		}), "web-1 by mac", ""},
 		"the other byte order":  {Subject{Name: "a", UUID: measure.SwapUUID(uuid(1))}, plain, "web-1 by uuid", ""},
-		"nowhere":               {subject("a", 77), plain, "", "vsphere://vc1 tells of no virtual machine or host with its UUID, MAC address or IP address"},
-		"nowhere, not root":     {Subject{Name: "a", MACs: []string{mac(77)}}, plain, "", "with its MAC address (its UUID is not known"},
+		"nowhere":               {subject("a", 77), plain, "", "no virtual machine or host of vsphere://vc1 has its UUID, MAC address or IP address"},
+		"nowhere, not root":     {Subject{Name: "a", MACs: []string{mac(77)}}, plain, "", "has its MAC address (its UUID is not known"},
 		"says nothing":          {Subject{Name: "a", Addrs: []string{"127.0.0.1"}}, plain, "", "tells no UUID"},
 		"a vCenter twice":       {subject("a", 1), []measure.Inventory{testbed(), other}, "web-1 by uuid,mac,address", ""},
 		"a clone with its UUID": {subject("a", 1), change(func(v *measure.Inventory) { v.Guests[4].UUID = uuid(1) }), "web-1 by uuid,mac,address", ""},
