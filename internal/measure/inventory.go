@@ -67,7 +67,7 @@ type Guest struct {
 	Disks        []GuestDisk       `json:"disks,omitempty"`
 	NICs         []GuestNIC        `json:"nics,omitempty"`
 	Advanced     map[string]string `json:"advanced,omitempty"` // settings that bear on its traffic, by the hypervisor's names: "ethernet0.ctxPerDev"
-	PID          *int              `json:"pid,omitempty"`      // of KVM: its process
+	PID          *int              `json:"pid,omitempty"`      // of KVM: its process; of ESXi: its world
 	Threads      []GuestThread     `json:"threads,omitempty"`  // of KVM: what moves its packets and runs its CPUs
 	NotChecked   []NotChecked      `json:"not_checked,omitempty"`
 }
@@ -133,6 +133,7 @@ type GuestNIC struct {
 	Offloads  map[string]bool `json:"offloads,omitempty"`      // that the adapter offers, where the hypervisor switches them
 	Limit     *Shaping        `json:"limit,omitempty"`         // of this port alone: of what the guest sends
 	LimitIn   *Shaping        `json:"limit_receive,omitempty"` // the same of what it receives
+	IOLimit   *Shaping        `json:"io_limit,omitempty"`      // of the adapter, by Network I/O Control: of what the guest sends, whatever its port allows
 	MTU       *int            `json:"mtu_bytes,omitempty"`     // of the interface of the host behind it
 }
 
