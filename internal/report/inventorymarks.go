@@ -120,7 +120,7 @@ func guestMarks(kind string) []guestMark {
 		}},
 		{"an adapter that is held to a rate", "it carries no more", func(g *measure.Guest) (string, bool) {
 			for _, n := range g.NICs {
-				if s := nicShaping(&n); s != "" {
+				if s := nicHeldText(&n); s != "" {
 					return s, true
 				}
 			}

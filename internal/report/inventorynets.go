@@ -139,11 +139,6 @@ func shapingText(in, out *measure.Shaping) string {
 	return strings.Join(all, ", ")
 }
 
-// nicShaping is what holds an adapter to a rate: its port, and network I/O control.
-func nicShaping(n *measure.GuestNIC) string {
-	return join(shapingText(n.LimitIn, n.Limit), prefixed("by network I/O control ", shapingText(nil, n.IOLimit)))
-}
-
 // shapeText is the rate that a port is held to; "" where none is.
 func shapeText(s *measure.Shaping) string {
 	switch {

@@ -59,7 +59,6 @@ func TestStandsOut(t *testing.T) {
 		"tools, off":    {on(func(g *measure.Guest) { g.Power, g.Tools = "off", &measure.GuestTools{Running: new(false)} }), ""},
 		"not connected": {on(nic(measure.GuestNIC{Connected: new(false)})), "an adapter that is not connected: g"},
 		"held":          {on(nic(measure.GuestNIC{Limit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "an adapter that is held to a rate (100 Mb/s from the VM): g"},
-		"NIOC":          {on(nic(measure.GuestNIC{IOLimit: &measure.Shaping{AverageBps: new(int64(5e8))}})), "held to a rate (by network I/O control 500 Mb/s from the VM)"},
 		"no vhost":      {on(nic(measure.GuestNIC{Model: new("virtio"), Vhost: new(false)})), "no vhost"},
 		"legacy": {host(func(h *measure.GuestHost) {
 			h.Facts.Changed = map[string]string{"VMkernel.Boot.allowLegacyCPU": "true"}
