@@ -128,6 +128,9 @@ func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.Fa
 		age = checkAge
 	}
 	r := bus.FactsReply{Facts: a.facts.read(a.conf.Host, age)}
+	if !m.UUID {
+		r.Facts = unidentified(r.Facts)
+	}
 	if m.LoadNs > 0 {
 		a.load(ctx, &r.Facts, time.Duration(m.LoadNs))
 	}

@@ -294,3 +294,14 @@ func TestStrangersNeedProof(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnidentified: the UUID of a machine goes to those who ask for it alone, and
+// what is kept for the next caller still has it.
+func TestUnidentified(t *testing.T) {
+	f := measure.Facts{Machine: &measure.Machine{Product: "R650", UUID: "11223344-0000-0000-0000-000000000001"},
+		NotChecked: []measure.NotChecked{{Fact: "machine.uuid", Why: "permission denied"}, {Fact: "machine.version", Why: "blank"}}}
+	if got := unidentified(f); got.Machine.UUID != "" || got.Machine.Product != "R650" || len(got.NotChecked) != 1 || f.Machine.UUID == "" || len(f.NotChecked) != 2 {
+		t.Errorf("%+v of %+v", got, f)
+	}
+	unidentified(measure.Facts{})
+}

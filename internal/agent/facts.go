@@ -40,6 +40,17 @@ func (f *facts) read(h *host.Host, age time.Duration) measure.Facts {
 	return all
 }
 
+// unidentified leaves out what tells one machine from all others: who only measures
+// does not need it, and results are passed on.
+func unidentified(f measure.Facts) measure.Facts {
+	if f.Machine != nil {
+		m := *f.Machine
+		m.UUID, f.Machine = "", &m
+	}
+	f.NotChecked = slices.DeleteFunc(slices.Clone(f.NotChecked), func(n measure.NotChecked) bool { return n.Fact == "machine.uuid" })
+	return f
+}
+
 // forget has the next reading be a fresh one: something was changed.
 func (f *facts) forget() {
 	f.mu.Lock()

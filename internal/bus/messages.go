@@ -74,6 +74,7 @@ type Limits struct {
 type FactsRequest struct {
 	Peer   string `json:"peer,omitempty"`    // address to look up the route to
 	LoadNs int64  `json:"load_ns,omitempty"` // how long to watch what else uses the host; 0: not at all
+	UUID   bool   `json:"uuid,omitempty"`    // that of the machine too, by which a hypervisor knows its guest
 }
 
 // FactsReply carries them.

@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // belowFlags name the hypervisors that may have the end points of a test.
@@ -17,8 +21,47 @@ type belowFlags struct {
 
 // onto has a dialer connect what the flags name.
 func (f belowFlags) onto(d dialer) dialer {
-	d.Passwords, d.Insecure = newPasswords(d.env, f.PasswordStdin), f.Insecure
+	d.Insecure = f.Insecure
+	if d.Passwords == nil {
+		d.Passwords = newPasswords(d.env, f.PasswordStdin)
+	}
 	return d
+}
+
+// reachTime bounds the connection of a hypervisor: it may not keep a test from beginning.
+const reachTime = 30 * time.Second
+
+// reach connects a hypervisor, says that it does, and gives up in time. The time
+// stands still while a person is asked for a password.
+func (d dialer) reach(ctx context.Context, at string) (hypervisor.Source, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := cmp.Or(d.ReachTime, reachTime)
+	errLate := errors.New("no answer in time")
+	timer := time.AfterFunc(limit, func() { cancel(errLate) })
+	p := newProgress(d.env)
+	defer p.close()
+	p.Checking("connecting to " + unsecret(cmp.Or(at, "this machine")))
+	d.Asking = func(ask func() (string, error)) (string, error) {
+		p.close()
+		if timer.Stop() {
+			defer timer.Reset(limit)
+		}
+		return ask()
+	}
+	s, err := d.hypervisor(ctx, at)
+	timer.Stop()
+	late := context.Cause(ctx) == errLate
+	if err == nil && !late {
+		return closing{s, func() { cancel(nil) }}, nil // what is connected lives as long as its context
+	}
+	if err == nil {
+		s.Close()
+	}
+	cancel(nil)
+	if late {
+		err = fault.Failf("is it a hypervisor that listens there, and is it not overloaded?", "%s: no answer within %s", unsecret(at), unit.Duration(int64(limit)))
+	}
+	return nil, err
 }
 
 // below connects the hypervisors that URLs name. A URL that is none ends the
@@ -34,7 +77,7 @@ func (d dialer) below(ctx context.Context, urls []string) ([]hypervisor.Source, 
 		if slices.Index(urls, at) < i {
 			continue
 		}
-		s, err := d.hypervisor(ctx, at)
+		s, err := d.reach(ctx, at)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil, fault.Code(err) == fault.Usage:
@@ -83,19 +126,26 @@ func (f belowFlags) above(ctx context.Context, d dialer, name string) (pair, fun
 	return ends, func() { closeBelow(); closeEnds() }, nil
 }
 
-// connectBelow connects the hypervisors of a plan, once for all its parts.
+// connectBelow connects the hypervisors of a plan, unless they are. Its passwords
+// are asked for once.
 func (r *planRun) connectBelow(ctx context.Context, d dialer, named []string) (err error) {
 	if r.below != nil {
 		return nil
 	}
-	if r.below, r.unbelow, err = r.under.onto(d).below(ctx, slices.Concat(r.options.Hypervisors, named)); r.below == nil {
+	d.Passwords = r.passwords
+	d = r.under.onto(d)
+	r.passwords = d.Passwords
+	if r.below, r.unbelow, err = d.below(ctx, slices.Concat(r.options.Hypervisors, named)); r.below == nil {
 		r.below = []hypervisor.Source{}
 	}
 	return err
 }
 
+// closeBelow ends them; a block that follows connects them anew, since a host may
+// have been started anew meanwhile.
 func (r *planRun) closeBelow() {
 	if r.unbelow != nil {
 		r.unbelow()
 	}
+	r.below, r.unbelow = nil, nil
 }

@@ -82,7 +82,7 @@ func (r *planRun) block(ctx context.Context, p plan.Plan, h *plan.Hand, turns in
 	if err != nil {
 		return r.before, err
 	}
-	defer closeAll()
+	defer func() { closeAll(); r.closeBelow() }()
 	if p, err = r.sized(ends); err != nil {
 		return r.before, err
 	}
@@ -124,7 +124,7 @@ func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.Hand) er
 			x.How = knownByWord
 		}
 		return r.done(x)
-	case h.Fact == "" && asked: // who resumes the run says so by that
+	case h.Fact == "" && asked && (x.DoneAt != nil || !isTerminal(r.env.in)): // who resumes the run says so by that
 		x.How = knownByWord
 		return r.done(x)
 	}

@@ -32,13 +32,15 @@ type dialer struct {
 	Device    string
 	Source    string
 	DataAddr  string
-	Login     func() (*bus.Login, error) // who we are, where a foreign end point asks
-	Tunes     bool                       // settings are changed: what an earlier tuning has left is undone first
-	VMkernel  bool                       // an ESXi host may answer with its own iperf3
-	Firewall  bool                       // and a rule set of its firewall be enabled for that
-	Passwords *passwords                 // where a hypervisor's come from; nil: the environment, or a person
-	Insecure  bool                       // any certificate of a hypervisor is accepted
-	Checks    bool                       // facts alone are wanted: a system that is read by its own commands is refused
+	Login     func() (*bus.Login, error)                       // who we are, where a foreign end point asks
+	Tunes     bool                                             // settings are changed: what an earlier tuning has left is undone first
+	VMkernel  bool                                             // an ESXi host may answer with its own iperf3
+	Firewall  bool                                             // and a rule set of its firewall be enabled for that
+	Passwords *passwords                                       // where a hypervisor's come from; nil: the environment, or a person
+	Insecure  bool                                             // any certificate of a hypervisor is accepted
+	Asking    func(ask func() (string, error)) (string, error) // asks a person for a password; nil: at once
+	ReachTime time.Duration                                    // for a hypervisor to answer; 0: reachTime
+	Checks    bool                                             // facts alone are wanted: a system that is read by its own commands is refused
 }
 
 // pair is the local end and its peer, which may be the same, and what may lie below them.

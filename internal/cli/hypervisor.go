@@ -45,7 +45,12 @@ func (d dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, e
 	case at == "" || at == control.Local:
 		return agentOf(d.local(ctx, true))
 	}
-	return agentOf(d.endPoint(ctx, at))
+	e, end, err := d.endPoint(ctx, at)
+	if err != nil && ctx.Err() == nil && fault.Code(err) == fault.Failed {
+		hint := strings.TrimPrefix(fault.Hint(err)+"; a vCenter or an ESXi host is named vsphere://USER@"+at, "; ")
+		err = fault.Failf(hint, "%s", strings.TrimPrefix(err.Error(), "bus: "))
+	}
+	return agentOf(e, end, err)
 }
 
 const hypervisorForms = "vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi, or Linux with QEMU), or an end point on which QEMU runs"
@@ -101,6 +106,9 @@ func (d dialer) vsphere(ctx context.Context, at string) (hypervisor.Source, erro
 		d.Passwords = newPasswords(d.env, false)
 	}
 	c.Password = d.Passwords.of("of "+user+" at "+addr, errNoLogin)
+	if ask := c.Password; d.Asking != nil {
+		c.Password = func() (string, error) { return d.Asking(ask) }
+	}
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
 		return nil, err
@@ -123,7 +131,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	if i >= 0 {
 		user, addr = rest[:i], rest[i+1:]
 		if strings.Contains(user, ":") || strings.Contains(path, "@") {
-			return "", "", fault.Usagef(thruPassword+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong into the URL")
+			return "", "", fault.Usagef(thruPassword+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
 		}
 		if user, err = url.PathUnescape(user); err != nil {
 			return "", "", fault.Usagef(like+"; write %25 for a percent sign", "the user of the URL cannot be read")

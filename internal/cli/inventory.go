@@ -34,7 +34,7 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	d := dialer{env: e, Port: c.Port, Passwords: newPasswords(e, c.PasswordStdin), Insecure: c.Insecure}
-	source, err := d.hypervisor(ctx, c.Source)
+	source, err := d.reach(ctx, c.Source)
 	if err != nil {
 		return err
 	}
@@ -144,5 +144,5 @@ func (c *choice) nothing(noun, at string) error {
 	if s := suggest("did you mean ", strings.Trim(c.patterns[0], "*?"), c.names); s != "" {
 		hint = s
 	}
-	return fault.Failf(hint, "cli: %s has no %s %s", at, noun, strings.Join(c.patterns, " or "))
+	return fault.Failf(hint, "%s has no %s %s", at, noun, strings.Join(c.patterns, " or "))
 }

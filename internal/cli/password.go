@@ -26,11 +26,14 @@ type passwords struct {
 	env   *env
 	stdin bool
 
-	mu   sync.Mutex // clients log in at once
-	line *string    // of stdin, once it is read
+	mu    sync.Mutex        // clients log in at once
+	line  *string           // of stdin, once it is read
+	known map[string]string // that a person has typed, by whose they are
 }
 
-func newPasswords(e *env, stdin bool) *passwords { return &passwords{env: e, stdin: stdin} }
+func newPasswords(e *env, stdin bool) *passwords {
+	return &passwords{env: e, stdin: stdin, known: map[string]string{}}
+}
 
 // of returns what gives the password of one login, and asks for it once. none is
 // what the error is where there is no password.
@@ -57,6 +60,9 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 	if text, ok := os.LookupEnv(thruPassword); ok {
 		return text, nil
 	}
+	if text, ok := p.known[whose]; ok {
+		return text, nil
+	}
 	if f, ok := p.env.in.(*os.File); ok && isTerminal(p.env.in) {
 		fmt.Fprint(p.env.err, printable(strings.TrimSpace("password "+whose)+": "))
 		text, err := term.ReadPassword(int(f.Fd()))
@@ -64,9 +70,10 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cli: reading the password: %w", err)
 		}
+		p.known[whose] = string(text)
 		return string(text), nil
 	}
-	return "", fault.Failf(thruPassword+"=..., or --password-stdin", "cli: %w: it wants a password, and none was given", none)
+	return "", fault.Failf(thruPassword+"=..., or --password-stdin", "%w: it wants a password, and none was given", none)
 }
 
 func (p *passwords) fromStdin() (string, error) {

@@ -85,13 +85,14 @@ func (c *runCmd) Run(ctx context.Context, e *env) error {
 
 // planRun is one run of a plan, from its text to its document.
 type planRun struct {
-	env     *env
-	command string
-	dry     bool
-	forms   forms
-	flags   runFlags
-	under   belowFlags
-	options runOptions
+	env       *env
+	command   string
+	dry       bool
+	forms     forms
+	flags     runFlags
+	under     belowFlags
+	passwords *passwords // for the hypervisors of all blocks
+	options   runOptions
 
 	name    string // of the plan, as it was given
 	text    []byte
@@ -425,6 +426,7 @@ func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control
 	}
 	if err != nil {
 		closeAll()
+		r.closeBelow()
 		return nil, nil, err
 	}
 	for _, m := range missing {

@@ -54,7 +54,7 @@ func sshTarget(endPoint string) (destination string, port int, err error) {
 		return "", 0, fault.Usagef(hint, "%q is no end point of ssh", endPoint)
 	}
 	if _, secret := u.User.Password(); secret {
-		return "", 0, fault.Usagef("use a key (ssh-copy-id): a password in the command line is seen by all users", "a password does not belong into an end point")
+		return "", 0, fault.Usagef("use a key (ssh-copy-id): a password in the command line is seen by all users", "a password does not belong in an end point")
 	}
 	if p := u.Port(); p != "" {
 		if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {

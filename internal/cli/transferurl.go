@@ -54,7 +54,7 @@ func parseTransferURL(text string) (transferURL, error) {
 		return t, err
 	}
 	if _, secret := u.User.Password(); secret {
-		return t, fault.Usagef("THRU_PASSWORD or --password-stdin: what stands in a command line is seen by all users", "a password does not belong into the URL")
+		return t, fault.Usagef("THRU_PASSWORD or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
 	}
 	n, err := strconv.Atoi(t.port)
 	switch {

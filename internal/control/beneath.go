@@ -22,7 +22,7 @@ type belowLimits struct {
 	inventory time.Duration // from when the hosts were read
 	watch     time.Duration // for counters to begin
 	last      time.Duration // for their last samples; never longer than the test was, but leastPatience
-	grace     time.Duration // for a source to heed the end of its context
+	grace     time.Duration // for a source to heed the end of its context, and to tell what it has after an interrupt
 }
 
 // usualLimits: a vCenter tells of 20 s some 20 s later (vSphere API, real-time
@@ -34,7 +34,7 @@ func usualLimits() belowLimits {
 // beneath is what is asked below the end points of one run.
 type beneath struct {
 	belowLimits
-	ctx      context.Context // of all that is asked: ends with the run
+	ctx      context.Context // of what is asked before the run: an interrupt ends it
 	stop     context.CancelFunc
 	sources  []*belowSource
 	subjects []place.Subject
@@ -48,6 +48,7 @@ type belowSource struct {
 	inventory measure.Inventory
 	err       error
 	watch     hypervisor.Watch
+	unwatch   context.CancelFunc // ends what a watch reads
 }
 
 // lookBelow begins to ask the sources for the end points of the document. They
@@ -256,11 +257,19 @@ func (r *Runner) watchBelow(ctx context.Context, doc *measure.Document) {
 	}
 }
 
-// beginWatch has so much time; the context of the watch lives until the run ends.
+// beginWatch has so much time. The context of the watch lives until it was ended:
+// an interrupt does not end it, so that it can still tell what it has.
 func (b *beneath) beginWatch(ctx context.Context, s *belowSource, ids []string) (hypervisor.Watch, error) {
+	var lives context.Context
+	lives, s.unwatch = context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithTimeoutCause(ctx, b.watch, tooLong(b.watch))
 	defer cancel()
-	return await(ctx, b.grace, func() (hypervisor.Watch, error) { return s.Watch(b.ctx, ids) })
+	w, err := await(ctx, b.grace, func() (hypervisor.Watch, error) { return s.Watch(lives, ids) })
+	if err != nil {
+		s.unwatch() // one that comes later ends at once
+		return nil, err
+	}
+	return w, nil
 }
 
 // idsOf are the guests and hosts of a source that end points were found to be.
@@ -284,7 +293,8 @@ func idsOf(doc *measure.Document, source string) (ids []string) {
 const leastPatience = 5 * time.Second
 
 // endBelow fetches the counters. Sources that tell late are waited for no longer
-// than was watched, and not at all where the run was interrupted or nothing was measured.
+// than was watched; where the run was interrupted or nothing was measured they are
+// asked for what there is.
 func (r *Runner) endBelow(ctx context.Context, doc *measure.Document) {
 	b := r.beneath
 	if b == nil {
@@ -294,14 +304,17 @@ func (r *Runner) endBelow(ctx context.Context, doc *measure.Document) {
 	measured := longestRun(doc)
 	patience := min(b.last, max(leastPatience, time.Since(b.began)))
 	if measured == 0 || ctx.Err() != nil {
-		patience = 0
+		patience = min(b.last, b.grace)
 	}
 	watched := slices.DeleteFunc(slices.Clone(b.sources), func(s *belowSource) bool { return s.watch == nil })
-	if len(watched) > 0 && patience > 0 {
+	if len(watched) > 0 && patience > b.grace {
 		r.Watch.Checking(fmt.Sprintf("waiting for the last samples of %s, at most %s", sourceNames(watched), unit.Duration(int64(patience.Round(time.Second)))))
 	}
 	ends := make([]ending, len(watched))
-	each(len(watched), func(i int) { ends[i] = b.end(ctx, watched[i].watch, patience) })
+	each(len(watched), func(i int) {
+		ends[i] = b.end(ctx, watched[i].watch, patience)
+		watched[i].unwatch()
+	})
 	for i, s := range watched {
 		e := ends[i]
 		if e.err != nil {
@@ -324,14 +337,29 @@ type ending struct {
 	err     error
 }
 
-// end ends a watch within a time. One without patience is asked for what there is.
+// end ends a watch within a time, and soon after an interrupt.
 func (b *beneath) end(ctx context.Context, w hypervisor.Watch, patience time.Duration) ending {
+	ctx, cancel := outlasting(ctx, b.grace)
+	defer cancel()
 	e, err := within(ctx, patience, b.grace, func(ctx context.Context) (ending, error) {
 		series, missing := w.End(ctx)
 		return ending{series: series, missing: missing}, nil
 	})
 	e.err = err
 	return e
+}
+
+// outlasting ends so much later than a context does.
+func outlasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(d):
+			cancel(context.Cause(ctx))
+		case <-out.Done():
+		}
+	})
+	return out, func() { stop(); cancel(nil) }
 }
 
 func sourceNames(all []*belowSource) string {

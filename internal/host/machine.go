@@ -12,7 +12,7 @@ import (
 // machine reads what the firmware says of the hardware: SMBIOS
 // (Documentation/ABI/testing/sysfs-firmware-dmi-tables, drivers/firmware/dmi-id.c)
 // or, without it, the device tree. Serial numbers are left alone; the UUID is what
-// a hypervisor knows its guest by.
+// a hypervisor knows its guest by, and leaves an agent only where one is asked.
 func (f FS) machine(n *notes) *measure.Machine {
 	const dir = "sys/class/dmi/id"
 	if _, err := f.names(dir); err != nil {

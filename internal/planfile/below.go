@@ -29,7 +29,7 @@ func (f *File) readHypervisors() error {
 		}
 		if u, err := url.Parse(at); err == nil && u.User != nil {
 			if _, secret := u.User.Password(); secret {
-				return f.errorf(x, "leave it out: it comes from THRU_PASSWORD, or is asked for", "a password does not belong into a plan")
+				return f.errorf(x, "leave it out: it comes from THRU_PASSWORD, or is asked for", "a password does not belong in a plan")
 			}
 		}
 		if slices.Contains(f.below, at) {

@@ -19,7 +19,7 @@ func TestHypervisors(t *testing.T) {
 		t.Errorf("%q, %v, want %q", p.Hypervisors, err, want)
 	}
 	for text, want := range map[string]string{
-		"[vsphere://reader:secret@vc]": "p.yaml:4:15: a password does not belong into a plan",
+		"[vsphere://reader:secret@vc]": "p.yaml:4:15: a password does not belong in a plan",
 		"[kvm1, kvm1]":                 `p.yaml:4:21: the hypervisor "kvm1" is there twice`,
 		"[1]":                          "p.yaml:4:15: the hypervisor is \"1\"",
 		"[]":                           "p.yaml:4:14: ",

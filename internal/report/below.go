@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type belowEnd struct {
 type calling struct {
 	source *measure.Inventory
 	id     string
+	nic    string // key of the adapter that carries the test; "": not known, or of a host
 }
 
 // belowRuns lists what was watched, guests before hosts, each once.
@@ -40,10 +42,10 @@ func belowRuns(d *measure.Document) (all []belowEnd) {
 		var guest, host []calling
 		for _, b := range p.Beneath(d.Inventories) {
 			if b.Guest != nil {
-				guest = append(guest, calling{b.Inventory, b.Guest.ID})
+				guest = append(guest, calling{b.Inventory, b.Guest.ID, keyOf(b.NIC)})
 			}
 			if b.Host != nil {
-				host = append(host, calling{b.Inventory, b.Host.ID})
+				host = append(host, calling{b.Inventory, b.Host.ID, ""})
 			}
 		}
 		for _, x := range []struct {
@@ -71,6 +73,13 @@ func belowRuns(d *measure.Document) (all []belowEnd) {
 	return all
 }
 
+func keyOf(n *measure.GuestNIC) string {
+	if n == nil {
+		return ""
+	}
+	return n.Key
+}
+
 // stretches are the measured times of all runs, each once, in order.
 func stretches(d *measure.Document) (all []stretch) {
 	for i := range d.Cells {
@@ -85,25 +94,28 @@ func stretches(d *measure.Document) (all []stretch) {
 }
 
 // of are the series of a counter, by the first source that has it: those of the
-// whole where there are any, else those of its parts.
+// adapter that carries the test, of the whole where there are any, else of its parts.
 func (b belowEnd) of(counter string) (whole []*measure.Series) {
+	ofPort := strings.HasPrefix(counter, "net.") || strings.HasPrefix(counter, "port.")
 	for _, t := range b.told {
-		var parts []*measure.Series
+		var parts, own []*measure.Series
 		for i := range t.source.Series {
 			s := &t.source.Series[i]
 			switch {
 			case s.Of != t.id || s.Counter != counter:
+			case ofPort && t.nic != "" && s.Instance == t.nic:
+				own = append(own, s)
 			case s.Instance == "":
 				whole = append(whole, s)
+			case ofPort && t.nic != "": // another adapter
 			default:
 				parts = append(parts, s)
 			}
 		}
-		if len(whole) > 0 {
-			return whole
-		}
-		if len(parts) > 0 {
-			return parts
+		for _, found := range [][]*measure.Series{own, whole, parts} {
+			if len(found) > 0 {
+				return found
+			}
 		}
 	}
 	return nil
@@ -126,47 +138,109 @@ func (b belowEnd) measured(counter string) (values []float64) {
 	return values
 }
 
-// figure is one column of the counters: how its values become a cell.
+// sums are the values of a whole at each moment of the runs: those of its parts
+// added up.
+func (b belowEnd) sums(counter string) (values []float64) {
+	at := map[time.Time]float64{}
+	for _, s := range b.of(counter) {
+		seen := map[time.Time]bool{}
+		for _, r := range b.runs {
+			for _, x := range s.Within(r.begin, r.end) {
+				if !seen[x.EndedAt] && !math.IsNaN(x.Value) && !math.IsInf(x.Value, 0) {
+					seen[x.EndedAt] = true
+					at[x.EndedAt] += x.Value
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Values(at))
+}
+
+// belowFigure is one column of the counters: how what was counted becomes a cell,
+// "" where nothing was.
 type belowFigure struct {
-	name     string
-	counters []string
-	text     func([]float64) string
+	name string
+	text func(belowEnd) string
 }
 
 func belowFigures() []belowFigure {
+	figure := func(name, counter string, text func([]float64) string) belowFigure {
+		return belowFigure{name, func(b belowEnd) string { return textOf(b.measured(counter), text) }}
+	}
+	whole := func(name, counter string, text func([]float64) string) belowFigure {
+		return belowFigure{name, func(b belowEnd) string { return textOf(b.sums(counter), text) }}
+	}
 	return []belowFigure{
-		{"CPU", []string{measure.CounterUsed, measure.CounterUsage}, meanPct},
-		{"ready", []string{measure.CounterReady}, meanPct},
-		{"co-stop", []string{measure.CounterCoStop}, meanPct},
-		{"limited", []string{measure.CounterLimited}, meanPct},
-		{"dropped, in", []string{measure.CounterRxDropped}, total},
-		{"dropped, out", []string{measure.CounterTxDropped}, total},
-		{"ring full", []string{measure.CounterRingFull, measure.CounterNoBuffer}, total},
-		{"balloon", []string{measure.CounterBalloon}, greatestSize},
-		{"swapped", []string{measure.CounterSwapped}, greatestSize},
+		whole("vCPUs busy", measure.CounterUsed, busyCPUs),
+		figure("CPU of host", measure.CounterUsage, meanPct),
+		figure("ready", measure.CounterReady, meanPct),
+		figure("co-stop", measure.CounterCoStop, meanPct),
+		figure("limited", measure.CounterLimited, meanPct),
+		whole("in", measure.CounterRxBps, meanRate),
+		whole("out", measure.CounterTxBps, meanRate),
+		whole("packets/s, in", measure.CounterRxPps, meanCount),
+		whole("packets/s, out", measure.CounterTxPps, meanCount),
+		figure("dropped, in", measure.CounterRxDropped, total),
+		figure("dropped, out", measure.CounterTxDropped, total),
+		{"ring full", ringFull},
+		whole("memory", measure.CounterConsumed, greatestSize),
+		whole("in use", measure.CounterActive, greatestSize),
+		whole("balloon", measure.CounterBalloon, greatestSize),
+		whole("swapped", measure.CounterSwapped, greatestSize),
 	}
 }
 
+func textOf(values []float64, text func([]float64) string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return text(values)
+}
+
+// ringFull counts what found no room in the guest's receive ring. Both counters
+// may have the same packet: the greater one is told.
+func ringFull(b belowEnd) string {
+	full, none := b.measured(measure.CounterRingFull), b.measured(measure.CounterNoBuffer)
+	if len(full) == 0 || len(none) > 0 && sum(none) > sum(full) {
+		full = none
+	}
+	return textOf(full, total)
+}
+
+func sum(values []float64) (all float64) {
+	for _, v := range values {
+		all += v
+	}
+	return all
+}
+
+func mean(values []float64) float64 { return sum(values) / float64(len(values)) }
+
+// busyCPUs is "1.20, most 1.90" of percents of one CPU.
+func busyCPUs(values []float64) string {
+	m, most := digits(mean(values)/100), digits(slices.Max(values)/100)
+	if m == most {
+		return m
+	}
+	return m + ", most " + most
+}
+
+func meanRate(values []float64) string { return unit.Rate(mean(values)) }
+
+func meanCount(values []float64) string { return fmt.Sprintf("%.0f", mean(values)) }
+
 // meanPct is "3.2%, most 8.1%".
 func meanPct(values []float64) string {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
+	m, most := unit.Percent(mean(values)), unit.Percent(slices.Max(values))
+	if m == most {
+		return m
 	}
-	mean, most := unit.Percent(sum/float64(len(values))), unit.Percent(slices.Max(values))
-	if mean == most {
-		return mean
-	}
-	return mean + ", most " + most
+	return m + ", most " + most
 }
 
 // total counts packets.
 func total(values []float64) string {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return fmt.Sprintf("%.0f", sum)
+	return fmt.Sprintf("%.0f", sum(values))
 }
 
 func greatestSize(values []float64) string {
@@ -186,24 +260,23 @@ func counterGrid(all []belowEnd) grid {
 		g.Columns = append(g.Columns, column{Name: f.name, Right: true, Least: 6})
 	}
 	for _, b := range all {
-		row, any := []string{b.name}, false
+		row := []string{b.name}
 		for _, f := range figures {
-			var values []float64
-			for _, c := range f.counters {
-				values = append(values, b.measured(c)...)
-			}
-			if len(values) == 0 {
-				row = append(row, "-")
-				continue
-			}
-			row, any = append(row, f.text(values)), true
+			row = append(row, orDash(f.text(b)))
 		}
-		if any {
+		if slices.ContainsFunc(row[1:], func(cell string) bool { return cell != "-" }) {
 			g.Rows = append(g.Rows, row)
 		}
 	}
-	return g.withoutEmpty().firstRows(mostPlaced)
+	g = g.withoutEmpty().firstRows(mostPlaced)
+	if len(g.Rows) > 0 {
+		g.More = strings.TrimPrefix(g.More+"; "+aboutCounters, "; ")
+	}
+	return g
 }
+
+// aboutCounters says what the columns stand for.
+const aboutCounters = "ready, co-stop, limited: share of the time, of a VM the mean of its virtual CPUs; in, out, dropped: of a VM by the adapter of the test where that is told, of a host by all its adapters"
 
 // mostBelowCharts bounds the drawings of guests and hosts.
 const mostBelowCharts = 8

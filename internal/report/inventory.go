@@ -92,7 +92,7 @@ func machineItems() []inventoryItem {
 		{"firmware", func(f *measure.Facts) string { return firmwareText(f.Machine) }, []string{"machine"}, nil},
 		{"CPU type", func(f *measure.Facts) string { return value(f.CPUModel) }, []string{"cpu_model"}, nil},
 		{"CPU number", cpuNumber, []string{"cpu.sockets", "cores", "cpu"}, nil},
-		{"CPU speed", func(f *measure.Facts) string { return frequencyText(f.CPU) }, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil},
+		{"CPU speed", speedText, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil},
 		{"RAM", memoryOf, []string{"memory_bytes", "ram"}, nil},
 		{"disks", diskNames, []string{"disks"}, nil},
 		{"disk array, RAID", func(*measure.Facts) string { return "" }, nil, whyOf("what an array or a RAID controller is made of is not read; the disks above are what the system sees")},
@@ -243,12 +243,16 @@ func interfacesOf(f *measure.Facts, want func(*measure.Interface) bool, ofGuest 
 		if !want(i) || len(all) == maxInterfaces {
 			continue
 		}
-		about := join(value(i.Kind), value(i.Driver), prefixed("version ", value(i.Version)), prefixed("firmware ", value(i.Firmware)), linkText(i))
+		kind := value(i.Kind)
+		if i.Nominal != nil && *i.Nominal && kind == "physical" { // what a nested host takes for one
+			kind = ""
+		}
+		about := join(kind, value(i.Driver), prefixed("version ", value(i.Version)), prefixed("firmware ", value(i.Firmware)), linkText(i))
 		all = append(all, strings.TrimSpace(i.Name+" "+bracket(about)))
 	}
 	if len(all) == 0 && len(f.Interfaces) > 0 {
 		if ofGuest {
-			return "none of its own: a guest has virtual ones (below)"
+			return "none of its own: it is a guest, and has virtual ones: " + interfaceKinds(f)
 		}
 		return "none: " + interfaceKinds(f)
 	}
@@ -268,6 +272,15 @@ func interfaceKinds(f *measure.Facts) string {
 		all = append(all, fmt.Sprintf("%d %s", kinds[k], k))
 	}
 	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
+}
+
+// speedText is the clock of the CPUs and what governs it, which ESXi calls its power policy.
+func speedText(f *measure.Facts) string {
+	s := frequencyText(f.CPU)
+	if strings.EqualFold(value(f.OS), "esxi") {
+		s = strings.Replace(s, "governor ", "power policy ", 1)
+	}
+	return s
 }
 
 // diskNames names disks with the driver of their adapter.

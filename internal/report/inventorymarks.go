@@ -169,7 +169,11 @@ func hostMarks(x *estateIndex) (all []mark) {
 			}
 		}
 		if n := len(m.Names); n > 0 {
-			m.Text = unit.Plural(n, "host") + verb(n, " is ", " are ") + rule.what
+			what := rule.what
+			if n > 1 {
+				what = strings.NewReplacer("it has", "they have", "its version", "their version").Replace(what)
+			}
+			m.Text = unit.Plural(n, "host") + verb(n, " is ", " are ") + what
 			all = append(all, m)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 func networkGrid(x *estateIndex) grid {
 	g := grid{Caption: "Networks", Columns: []column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
 		{Name: "uplinks", Least: 8}, {Name: "shaping", Least: 10}, {Name: "teaming", Least: 10}}}
+	if x.GuestsTotal != nil && *x.GuestsTotal > len(x.Guests) {
+		g.Columns[4].Name = "VMs listed"
+	}
 	guests := map[string]int{}
 	for i := range x.Guests {
 		seen := map[string]bool{}

@@ -21,7 +21,10 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 	}
 	missing := slices.Concat(f.NotChecked, h.NotChecked)
 	s := sheet{Name: clean(h.Name), About: clean(join(hostState(h), machineModel(f.Machine), h.Cluster)), missing: missing}
-	s.line("place", join(prefixed("data center ", h.Site), prefixed("cluster ", h.Cluster), value(h.State), prefixed("UUID ", h.UUID)), "")
+	if x.Kind != measure.KindKVM || h.UUID != "" {
+		s.line("place", join(prefixed("data center ", h.Site), prefixed("cluster ", h.Cluster), value(h.State), prefixed("UUID ", h.UUID)), "")
+	}
+	f = withoutVolumes(f)
 	for _, i := range machineItems() {
 		if i.name != "file systems" { // a host of guests has datastores
 			s.Rows = append(s.Rows, row{i.name, i.from(f, missing, untold)})
@@ -38,7 +41,7 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 	if x.Kind == measure.KindKVM {
 		settings = notChecked + ": Linux does not tell which settings are its defaults"
 	}
-	s.line("settings, not default", cmp.Or(changedText(f), noneChanged(x, h, missing)), settings)
+	s.line("settings, not default", settingsChanged(x, h, missing), settings)
 	if x.Kind != measure.KindKVM {
 		s.line("unsupported CPU", legacyText(h, missing), s.whyNot("settings_changed"))
 		s.line("boot device", value(f.Boot), s.whyNot("boot_device"))
@@ -55,6 +58,16 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 	}
 	s.rest()
 	return s
+}
+
+// withoutVolumes leaves out what is no disk: a volume that spans some is listed as
+// one, with the file system on it, and stands among the datastores.
+func withoutVolumes(f *measure.Facts) *measure.Facts {
+	own := *f
+	own.Disks = slices.DeleteFunc(slices.Clone(f.Disks), func(d measure.Disk) bool {
+		return d.Driver == "" && d.Model == "" && len(d.Mounts) == 1 && strings.HasPrefix(d.Mounts[0].Type, "VMFS")
+	})
+	return &own
 }
 
 // line adds a fact, or why it is not there; one without both is left out.
@@ -103,19 +116,33 @@ func isMissing(missing []measure.NotChecked, key string) bool {
 	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return isPart(m.Fact, key) })
 }
 
-// noneChanged is "none" where the settings of an ESXi host were read and all are the defaults.
-func noneChanged(x *estateIndex, h *measure.GuestHost, missing []measure.NotChecked) string {
-	if h.Facts == nil || x.Kind == measure.KindKVM || isMissing(missing, "settings_changed") {
+// settingsChanged are those that somebody has changed: "none" where the settings of
+// an ESXi host were read and all are the defaults, with what of them was not read.
+func settingsChanged(x *estateIndex, h *measure.GuestHost, missing []measure.NotChecked) string {
+	const key = "settings_changed"
+	i := slices.IndexFunc(missing, func(m measure.NotChecked) bool { return isPart(m.Fact, key) })
+	switch {
+	case h.Facts == nil:
+		return ""
+	case x.Kind == measure.KindKVM:
+		return changedText(h.Facts)
+	case i < 0:
+		return cmp.Or(changedText(h.Facts), "none")
+	case missing[i].Fact == key && len(h.Facts.Changed) == 0:
 		return ""
 	}
-	return "none"
+	what := strings.TrimPrefix(strings.TrimPrefix(missing[i].Fact, key), ".")
+	return cmp.Or(changedText(h.Facts), "none that was read") + "; " + strings.TrimSpace(what+" "+notChecked) + " (" + missing[i].Why + ")"
 }
 
 func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
 	if s := legacyCPU(h); s != "" {
 		return "allowed by " + s + ": this version of ESXi does not support such a CPU"
 	}
-	if h.Facts == nil || isMissing(missing, "settings_changed") {
+	unread := func(m measure.NotChecked) bool {
+		return m.Fact == "settings_changed" || strings.Contains(strings.ToLower(m.Fact), "allowlegacycpu")
+	}
+	if h.Facts == nil || slices.ContainsFunc(missing, unread) {
 		return ""
 	}
 	return "no sign of it: allowLegacyCPU is not among the settings that are not default"
@@ -220,21 +247,22 @@ func switchText(w *measure.VirtualSwitch, host string) string {
 		prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), nioc, securityOf(w.Security), snooping, vlans)
 }
 
-// securityOf names what a switch lets guests do beyond their own traffic.
+// securityOf is what a switch lets guests do beyond their own traffic, in vSphere's words.
 func securityOf(s *measure.PortSecurity) string {
 	if s == nil {
 		return ""
 	}
 	var all []string
+	words := map[bool]string{true: " accept", false: " reject"}
 	for _, x := range []struct {
 		on   *bool
 		name string
 	}{{s.Promiscuous, "promiscuous mode"}, {s.Forged, "forged transmits"}, {s.MACChanges, "MAC changes"}} {
-		if x.on != nil && *x.on {
-			all = append(all, x.name)
+		if x.on != nil {
+			all = append(all, x.name+words[*x.on])
 		}
 	}
-	return prefixed("allows ", strings.Join(all, ", "))
+	return prefixed("security: ", strings.Join(all, ", "))
 }
 
 // guestSheet is all that C-08 asks of a guest, each line with its value or why
@@ -323,12 +351,20 @@ func (s *sheet) disks(x *estateIndex, g *measure.Guest) {
 			limit = join(limit, "at most "+byteRate(float64(*d.LimitBytes)))
 		}
 		s.line(d.Name, join(known("adapter", value(d.Adapter), "adapter"), known("type", value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
-			known("format", value(d.Format), "format"), known("mode", value(d.Mode), "mode"), known("how created", prefixed("created ", value(d.Created)), "created"),
+			known("format", value(d.Format), "format"), known("mode", value(d.Mode), "mode"), known("how created", createdText(d), "created"),
 			store, value(d.Path), prefixed("cache ", value(d.Cache)), limit), "")
 	}
 	if len(g.Disks) == 0 {
 		s.line("virtual disks", "", noneOf(0, "none", s.whyNot("disks")))
 	}
+}
+
+// createdText says how a disk was made.
+func createdText(d *measure.GuestDisk) string {
+	if value(d.Created) == "of its own" {
+		return "no parent: neither a clone nor a snapshot"
+	}
+	return prefixed("created as ", value(d.Created))
 }
 
 // adapters adds a line of each virtual adapter.

@@ -216,7 +216,7 @@ func inventoryAnswers(d *measure.Document) (all []string) {
 
 func hostGrid(x *estateIndex) grid {
 	g := grid{Caption: "Hosts", Columns: []column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
-		{Name: "version", Least: 12}, {Name: "VMs on", Right: true}, {Name: "their vCPUs", Right: true}, {Name: "cluster", Least: 8}}}
+		{Name: "version", Least: 12}, {Name: "running VMs", Right: true}, {Name: "vCPUs of these", Right: true}, {Name: "cluster", Least: 8}}}
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
 		f := h.Facts

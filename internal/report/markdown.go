@@ -174,7 +174,9 @@ func (m *markdown) top(p *page) {
 	m.para(join("thru "+p.Command, p.Started))
 	m.para(p.Back)
 	a := p.First.Accepted
-	fmt.Fprintf(&m.out, "**Verdict:** **%s** %s\n\n", escape(strings.TrimSpace(a.Mark()+" "+a.Word)), escape(a.Why))
+	if a.Word != "" { // an inventory has none
+		fmt.Fprintf(&m.out, "**Verdict:** **%s** %s\n\n", escape(strings.TrimSpace(a.Mark()+" "+a.Word)), escape(a.Why))
+	}
 	m.para(prefixed("With care: ", strings.Join(a.But, "; ")))
 	if len(a.How) > 0 {
 		m.para("To get one, say what the link is meant to carry:")

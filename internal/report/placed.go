@@ -28,7 +28,7 @@ func newPlaced(d *measure.Document) *whereabouts {
 		return nil
 	}
 	p := &whereabouts{Lies: relationLines(d), Ends: grid{Caption: "Where the end points are", Columns: []column{
-		{Name: "end point", Least: 8}, {Name: "machine", Least: 10}, {Name: "host", Least: 8}, {Name: "network", Least: 8}, {Name: "adapter", Least: 8},
+		{Name: "end point", Least: 8}, {Name: "machine", Least: 10}, {Name: "host", Least: 8}, {Name: "network", Least: 8}, {Name: "adapter", Least: 8}, {Name: "uplink", Least: 6},
 		{Name: "cluster", Least: 8}, {Name: "data center", Least: 8}, {Name: "known by", Least: 8}}}}
 	for _, e := range d.EndPoints {
 		if e.Placement == nil {
@@ -55,15 +55,15 @@ const maxReason = 240
 // placeCells is the row of an end point.
 func placeCells(d *measure.Document, e measure.EndPoint) []string {
 	p := e.Placement
-	machine, model := clean(p.GuestName), ""
+	machine, model, uplink := clean(p.GuestName), "", ""
 	if p.Guest == "" {
 		machine = "the host itself"
 	}
 	if v := inventoryBySource(d, p.Source); v != nil {
 		if g := v.Guest(p.Guest); g != nil {
 			for _, n := range g.NICs {
-				if n.Name == p.NIC && n.Model != nil {
-					model = clean(*n.Model)
+				if n.Name == p.NIC {
+					model, uplink = clean(value(n.Model)), clean(value(n.Uplink))
 				}
 			}
 		}
@@ -71,7 +71,7 @@ func placeCells(d *measure.Document, e measure.EndPoint) []string {
 	if model == "" {
 		model = clean(p.NIC)
 	}
-	return []string{clean(e.Name), orDash(machine), orDash(clean(p.HostName)), orDash(networkText(p)), orDash(model), orDash(clean(p.Cluster)),
+	return []string{clean(e.Name), orDash(machine), orDash(clean(p.HostName)), orDash(networkText(p)), orDash(model), orDash(uplink), orDash(clean(p.Cluster)),
 		orDash(clean(p.Site)), orDash(strings.Join(cleanAll(p.By), ", "))}
 }
 

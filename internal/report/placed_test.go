@@ -82,6 +82,33 @@ func TestCountersOfRuns(t *testing.T) {
 	}
 }
 
+// TestCountersOfAdapter holds that what another adapter of the VM carries is not
+// laid to the test's, and that no packet counts twice.
+func TestCountersOfAdapter(t *testing.T) {
+	d := placedTest()
+	v := &d.Inventories[0]
+	v.Guests[0].NICs[0].Key, v.Series = "4000", nil
+	for _, x := range []struct {
+		instance, counter string
+		value             float64
+	}{{"", measure.CounterRxBps, 9e9}, {"4000", measure.CounterRxBps, 2e9}, {"4001", measure.CounterRxDropped, 700}, {"4000", measure.CounterRxDropped, 1},
+		{"4000", measure.CounterRingFull, 3}, {"4000", measure.CounterNoBuffer, 5}, {"0", measure.CounterUsed, 40}, {"1", measure.CounterUsed, 80}} {
+		s := measure.Series{Of: "vm-1", Instance: x.instance, Counter: x.counter, EveryNs: int64(20 * time.Second)}
+		s.Samples = []measure.Reading{{EndedAt: began().Add(40 * time.Second), Value: x.value}}
+		v.Series = append(v.Series, s)
+	}
+	g := counterGrid(belowRuns(d))
+	got := map[string]string{}
+	for i, c := range g.Columns {
+		got[c.Name] = g.Rows[0][i]
+	}
+	for name, want := range map[string]string{"in": "2.00 Gb/s", "dropped, in": "1", "ring full": "5", "vCPUs busy": "1.20"} {
+		if got[name] != want {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+}
+
 // TestNotPlaced holds that a result without hypervisors says nothing of them, and
 // that one whose end points were not found says why.
 func TestNotPlaced(t *testing.T) {

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/fault"
+)
+
+// TestReach: who accepts a connection and then says nothing is given up, and
+// costs a test its counters alone.
+func TestReach(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	cert, err := ownCertificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			go c.(*tls.Conn).HandshakeContext(t.Context())
+		}
+	}()
+	defer func() { l.Close(); <-held }()
+	at := "vsphere://reader@" + l.Addr().(*net.TCPAddr).String()
+	d := dialer{env: &env{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}, Insecure: true, ReachTime: 200 * time.Millisecond}
+	_, err = d.reach(t.Context(), at)
+	if fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "no answer within") || fault.Hint(err) == "" {
+		t.Errorf("%v (%s)", err, fault.Hint(err))
+	}
+	all, end, err := d.below(t.Context(), []string{at, at})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d sources, %v", len(all), err)
+	}
+	defer end()
+	if _, err := all[0].Inventory(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "no answer within") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := d.below(ctx, []string{at}); err == nil {
+		t.Error("an interrupt is no end")
+	}
+}
