@@ -19,7 +19,7 @@ func emulated(e *end) *outcome {
 		return own
 	}
 	model := strings.ToLower(*n.Model)
-	if !gate.IsEmulated(model) {
+	if !n.Emulated(e.kind()) {
 		return seconded(own, no("the hypervisor gives the %s a %s", e.place, line(model)))
 	}
 	o := possible("at the %s: %s of %s is emulated (%s)", e.place, line(n.Name), e.guestName(), model).at(e.onFace()).

@@ -43,6 +43,9 @@ func TestPortShaper(t *testing.T) {
 		return func(v *measure.Inventory) { v.Switches[0].ShapeOut = out }
 	}
 	own := func(s *measure.Shaping) func(*measure.Inventory) {
+		return guestB(func(g *measure.Guest) { g.NICs[0].LimitIn = s })
+	}
+	sent := func(s *measure.Shaping) func(*measure.Inventory) {
 		return guestB(func(g *measure.Guest) { g.NICs[0].Limit = s })
 	}
 	even := func(gbps ...float64) hostsEdit {
@@ -59,6 +62,7 @@ func TestPortShaper(t *testing.T) {
 		{"of the port group, inwards", []hostsEdit{belowEnds(group(shaping(true, at), nil)), flat}, "certain", "the receiver receives"},
 		{"of the switch", []hostsEdit{belowEnds(sw(shaping(true, at))), flat}, "certain", "switch dvs-prod"},
 		{"of the port alone", []hostsEdit{belowEnds(own(shaping(true, at))), flat}, "certain", "Network adapter 1 of vm-b"},
+		{"of what the receiver's port sends", []hostsEdit{belowEnds(sent(shaping(true, at))), flat}, "missing", ""},
 		{"off at the port group, on at the switch", []hostsEdit{belowEnds(group(nil, shaping(false, at)), sw(shaping(true, at))), flat}, "missing", ""},
 		{"far above the rate", []hostsEdit{belowEnds(group(nil, shaping(true, 9e9))), flat}, "missing", ""},
 		{"below the rate, of the time", []hostsEdit{belowEnds(group(nil, shaping(true, 2e9))), flat}, "missing", ""},

@@ -16,6 +16,14 @@ type Beneath struct {
 	Switch    *VirtualSwitch
 }
 
+// Kind of the source that tells it; "" where nobody does.
+func (b Beneath) Kind() string {
+	if b.Inventory == nil {
+		return ""
+	}
+	return b.Inventory.Kind
+}
+
 // Beneath looks up what a placement names: in its own inventory first, then in
 // the others that know the same guest, or where it is a host the same host, by
 // UUID. A vCenter and the commands of its ESXi hosts tell different things of
@@ -78,7 +86,7 @@ func (b Beneath) same(v *Inventory) (Beneath, bool) {
 		var found *Guest
 		for i := range v.Guests {
 			g := &v.Guests[i]
-			if !sameUUID(g.UUID, b.Guest.UUID) || !shareMAC(g, b.Guest) {
+			if !SameUUID(g.UUID, b.Guest.UUID) || !shareMAC(g, b.Guest) {
 				continue
 			}
 			if found != nil { // clones: nobody says which of them it is
@@ -92,17 +100,11 @@ func (b Beneath) same(v *Inventory) (Beneath, bool) {
 		return Beneath{Inventory: v, Guest: found}.by(sameNIC(b.NIC, found)), true
 	}
 	for i := range v.Hosts {
-		if h := &v.Hosts[i]; b.Host != nil && sameUUID(h.UUID, b.Host.UUID) {
+		if h := &v.Hosts[i]; b.Host != nil && SameUUID(h.UUID, b.Host.UUID) {
 			return Beneath{Inventory: v, Host: h}, true
 		}
 	}
 	return Beneath{}, false
-}
-
-// sameUUID compares two, in either order of their first bytes.
-func sameUUID(a, b string) bool {
-	a, b = UUID(a), UUID(b)
-	return a != "" && (a == b || SwapUUID(a) == b)
 }
 
 // shareMAC tells whether two guests have an adapter in common, or may have: a
@@ -131,18 +133,31 @@ func sameNIC(n *GuestNIC, g *Guest) string {
 	return ""
 }
 
-// Shaped is the shaping of the guest's port in one direction, as it sends or
-// receives, and the name of where it is set: its own, else that of the port
-// group, else that of the switch. nil: there is none with a rate, or it is not
-// known; told then tells the two apart.
+// Shaped is what holds the guest's port to a rate in one direction, as it sends
+// or receives, and the name of where it is set. Network I/O Control limits an
+// adapter beside the shaping of its port: the smaller of the two counts. nil:
+// there is none with a rate, or it is not known; told then tells the two apart.
 func (b Beneath) Shaped(sends bool) (s *Shaping, at string, told bool) {
+	s, at, told = b.policy(sends)
+	if b.NIC == nil || b.Guest == nil || !sends || !b.NIC.IOLimit.on() {
+		return s, at, told
+	}
+	if s == nil || *b.NIC.IOLimit.AverageBps < *s.AverageBps {
+		return b.NIC.IOLimit, b.NIC.Name + " of " + b.Guest.Name, true
+	}
+	return s, at, true
+}
+
+// policy is the shaping of the port: its own, else that of the port group, else
+// that of the switch. What is nearer counts, also where it is off.
+func (b Beneath) policy(sends bool) (s *Shaping, at string, told bool) {
 	type place struct {
 		at      string
 		in, out *Shaping
 	}
 	var places []place
 	if b.NIC != nil && b.Guest != nil {
-		places = append(places, place{b.NIC.Name + " of " + b.Guest.Name, b.NIC.Limit, b.NIC.Limit})
+		places = append(places, place{b.NIC.Name + " of " + b.Guest.Name, b.NIC.LimitIn, b.NIC.Limit})
 	}
 	if b.PortGroup != nil {
 		places = append(places, place{"port group " + b.PortGroup.Name, b.PortGroup.ShapeIn, b.PortGroup.ShapeOut})
@@ -158,12 +173,30 @@ func (b Beneath) Shaped(sends bool) (s *Shaping, at string, told bool) {
 		switch {
 		case s == nil || s.Enabled == nil && s.AverageBps == nil:
 			continue
-		case s.Enabled != nil && !*s.Enabled || s.AverageBps == nil || *s.AverageBps <= 0:
-			return nil, "", true // what is nearer to the port counts
+		case !s.on():
+			return nil, "", true
 		}
 		return s, p.at, true
 	}
 	return nil, "", false
+}
+
+// on tells of a rate that is in force.
+func (s *Shaping) on() bool {
+	return s != nil && (s.Enabled == nil || *s.Enabled) && s.AverageBps != nil && *s.AverageBps > 0
+}
+
+// Emulated tells whether an adapter imitates a card, by the name that a
+// hypervisor of that kind has for its model. vmxnet3 is ESXi's own: QEMU
+// imitates it too.
+func (n *GuestNIC) Emulated(kind string) bool {
+	if n == nil || n.Model == nil {
+		return false
+	}
+	model := strings.ToLower(*n.Model)
+	return kind == KindKVM && (model == "vmxnet3" || model == "igb") ||
+		slices.Contains([]string{"e1000", "e1000e", "e1000-82540em", "e1000-82544gc", "e1000-82545em", "82545em", "82574l", "pcnet", "pcnet32", "vlance", "flexible",
+			"rtl8139", "ne2k_pci", "ne2k_isa", "tulip", "i82551", "i82557b", "i82559er"}, model)
 }
 
 // MTUs that a packet of the guest meets in its host, in bytes, by the names of
@@ -212,5 +245,5 @@ func (b Beneath) CPULimit() (cpus, hz float64, known bool) {
 		return 0, 0, true
 	}
 	unread := slices.ContainsFunc(g.NotChecked, func(m NotChecked) bool { return m.Fact == "cpu_quota_cpus" })
-	return 0, 0, b.Inventory != nil && b.Inventory.Kind == KindKVM && g.CPUQuota == nil && !unread
+	return 0, 0, b.Kind() == KindKVM && g.CPUQuota == nil && !unread
 }

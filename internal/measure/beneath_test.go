@@ -47,3 +47,53 @@ func TestBeneath(t *testing.T) {
 		t.Errorf("a host itself: %+v", b)
 	}
 }
+
+// TestShaped: what a guest sends and what it receives are shaped apart; the port
+// counts before its group, and Network I/O Control beside both.
+func TestShaped(t *testing.T) {
+	at := func(bps int64) *Shaping { return &Shaping{Enabled: new(true), AverageBps: &bps} }
+	off := &Shaping{Enabled: new(false), AverageBps: new(int64(7))}
+	for name, c := range map[string]struct {
+		nic       GuestNIC
+		group     SwitchPortGroup
+		out, in   int64
+		told, inn bool
+	}{
+		"nothing":                      {GuestNIC{}, SwitchPortGroup{}, 0, 0, false, false},
+		"sends at a limit":             {GuestNIC{Limit: at(5)}, SwitchPortGroup{}, 5, 0, true, false},
+		"receives at a limit":          {GuestNIC{LimitIn: at(5)}, SwitchPortGroup{}, 0, 5, false, true},
+		"its port before its group":    {GuestNIC{Limit: off, LimitIn: at(9)}, SwitchPortGroup{ShapeOut: at(3), ShapeIn: at(4)}, 0, 9, true, true},
+		"its group":                    {GuestNIC{}, SwitchPortGroup{ShapeOut: at(3), ShapeIn: off}, 3, 0, true, true},
+		"I/O control under a shaper":   {GuestNIC{IOLimit: at(2)}, SwitchPortGroup{ShapeOut: at(3)}, 2, 0, true, false},
+		"I/O control above a shaper":   {GuestNIC{IOLimit: at(5)}, SwitchPortGroup{ShapeOut: at(3)}, 3, 0, true, false},
+		"I/O control, its port is off": {GuestNIC{IOLimit: at(5), Limit: off}, SwitchPortGroup{ShapeOut: at(3)}, 5, 0, true, false},
+		"no rate":                      {GuestNIC{IOLimit: off, Limit: at(-1)}, SwitchPortGroup{}, 0, 0, true, false},
+	} {
+		b := Beneath{Guest: &Guest{Name: "a"}, NIC: &c.nic, PortGroup: &c.group}
+		for _, sends := range []bool{true, false} {
+			s, _, told := b.Shaped(sends)
+			got, want, known := int64(0), c.in, c.inn
+			if sends {
+				want, known = c.out, c.told
+			}
+			if s != nil {
+				got = *s.AverageBps
+			}
+			if got != want || told != known {
+				t.Errorf("%s, sends %v: %d told %v, want %d told %v", name, sends, got, told, want, known)
+			}
+		}
+	}
+}
+
+func TestEmulated(t *testing.T) {
+	for model, kinds := range map[string][2]bool{"e1000": {true, true}, "E1000e": {true, true}, "flexible": {true, true}, "vmxnet3": {false, true}, "virtio": {false, false}, "sriov": {false, false}} {
+		n := &GuestNIC{Model: &model}
+		if got := [2]bool{n.Emulated(KindVSphere), n.Emulated(KindKVM)}; got != kinds {
+			t.Errorf("%s: of vSphere and KVM %v, want %v", model, got, kinds)
+		}
+	}
+	if (&GuestNIC{}).Emulated(KindKVM) {
+		t.Error("one whose model is not known is emulated")
+	}
+}

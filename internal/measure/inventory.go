@@ -133,6 +133,7 @@ type GuestNIC struct {
 	Offloads  map[string]bool `json:"offloads,omitempty"`      // that the adapter offers, where the hypervisor switches them
 	Limit     *Shaping        `json:"limit,omitempty"`         // of this port alone: of what the guest sends
 	LimitIn   *Shaping        `json:"limit_receive,omitempty"` // the same of what it receives
+	IOLimit   *Shaping        `json:"io_limit,omitempty"`      // of the adapter, by Network I/O Control: of what the guest sends, whatever its port allows
 	MTU       *int            `json:"mtu_bytes,omitempty"`     // of the interface of the host behind it
 }
 

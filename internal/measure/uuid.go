@@ -52,3 +52,10 @@ func formatUUID(b []byte) string {
 	h := hex.EncodeToString(b)
 	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
 }
+
+// SameUUID compares two, in either order of their first bytes. What is none is
+// the same as nothing.
+func SameUUID(a, b string) bool {
+	a, b = UUID(a), UUID(b)
+	return a != "" && (a == b || SwapUUID(a) == b)
+}

@@ -86,7 +86,7 @@ func (k claim) any() bool { return k.uuid || k.mac || k.addr }
 
 // claims compares a subject with a candidate.
 func (s Subject) claims(c candidate) claim {
-	k := claim{uuid: sameUUID(s.UUID, c.uuid), mac: shareAny(s.MACs, c.macs), addr: shareAny(addresses(s.Addrs), c.addrs)}
+	k := claim{uuid: measure.SameUUID(s.UUID, c.uuid), mac: shareAny(s.MACs, c.macs), addr: shareAny(addresses(s.Addrs), c.addrs)}
 	k.otherUUID = !k.uuid && measure.UUID(s.UUID) != "" && measure.UUID(c.uuid) != ""
 	k.otherMACs = !k.mac && len(s.MACs) > 0 && len(c.macs) > 0
 	return k
@@ -224,7 +224,7 @@ func same(a, b found) bool {
 	if a.in == b.in {
 		return a.guest == b.guest && a.host == b.host
 	}
-	return (a.guest == nil) == (b.guest == nil) && sameUUID(a.candidate.uuid, b.candidate.uuid) && shareAny(a.macs, b.macs)
+	return (a.guest == nil) == (b.guest == nil) && measure.SameUUID(a.candidate.uuid, b.candidate.uuid) && shareAny(a.macs, b.macs)
 }
 
 // names lists candidates, the first few.

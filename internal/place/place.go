@@ -113,12 +113,6 @@ func shareAny[T comparable](a, b []T) bool {
 	return slices.ContainsFunc(a, func(x T) bool { return slices.Contains(b, x) })
 }
 
-// sameUUID compares two, in either order of their first bytes.
-func sameUUID(a, b string) bool {
-	a, b = measure.UUID(a), measure.UUID(b)
-	return a != "" && (a == b || measure.SwapUUID(a) == b)
-}
-
 // Wants chooses of a source what may be one of the subjects, for its Inventory.
 func Wants(all []Subject) (guests func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) {
 	may := func(c candidate) bool {

@@ -77,7 +77,7 @@ func oneHost(a, b *measure.Placement, all []measure.Inventory) bool {
 		return a.Host == b.Host
 	}
 	x, y := inventory(all, a.Source).Host(a.Host), inventory(all, b.Source).Host(b.Host)
-	return x != nil && y != nil && sameUUID(ofHost(x).uuid, ofHost(y).uuid)
+	return x != nil && y != nil && measure.SameUUID(ofHost(x).uuid, ofHost(y).uuid)
 }
 
 // inventory of a source; nil where there is none.
