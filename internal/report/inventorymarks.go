@@ -49,7 +49,7 @@ const (
 // standOut judges an inventory by itself, and says which guests it named.
 func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
 	odd = map[string]bool{}
-	for _, rule := range guestMarks() {
+	for _, rule := range guestMarks(x.Kind) {
 		m := mark{Why: rule.why}
 		var details []string
 		for i := range x.Guests {
@@ -94,11 +94,16 @@ type guestMark struct {
 	is        func(*measure.Guest) (detail string, yes bool)
 }
 
-func guestMarks() []guestMark {
+// guestMarks are those of a kind of hypervisor.
+func guestMarks(kind string) []guestMark {
+	instead := "vmxnet3"
+	if kind == measure.KindKVM {
+		instead = "virtio and vhost"
+	}
 	return []guestMark{
-		{"an emulated adapter", "each packet costs far more CPU than with vmxnet3 or virtio", func(g *measure.Guest) (string, bool) {
+		{"an emulated adapter", "each packet costs far more CPU than with " + instead, func(g *measure.Guest) (string, bool) {
 			for _, n := range g.NICs {
-				if n.Model != nil && emulated(*n.Model) {
+				if n.Emulated(kind) {
 					return *n.Model, true
 				}
 			}
@@ -116,7 +121,7 @@ func guestMarks() []guestMark {
 		}},
 		{"an adapter that is held to a rate", "it carries no more", func(g *measure.Guest) (string, bool) {
 			for _, n := range g.NICs {
-				if s := shapingText(n.LimitIn, n.Limit); s != "" {
+				if s := join(shapingText(n.LimitIn, n.Limit), prefixed("by Network I/O Control sending ", shapeText(n.IOLimit))); s != "" {
 					return s, true
 				}
 			}
@@ -137,11 +142,6 @@ func guestMarks() []guestMark {
 	}
 }
 
-// emulated tells of models of real cards, whose registers a hypervisor imitates.
-func emulated(model string) bool {
-	return slices.Contains([]string{"e1000", "e1000e", "pcnet32", "vlance", "flexible", "rtl8139", "ne2k_pci", "i82551", "i82557b", "i82559er"}, strings.ToLower(model))
-}
-
 func isLimited(a *measure.Allocation) bool { return a != nil && a.Limited != nil && *a.Limited }
 
 // hostMarks are about hosts.
@@ -155,6 +155,7 @@ func hostMarks(x *estateIndex) (all []mark) {
 			s := legacyCPU(h)
 			return s, s != ""
 		}},
+		{"running without NetQueue (netNetqueueEnabled)", "one queue and one CPU take all that a card receives", func(h *measure.GuestHost) (string, bool) { return "", netQueueOff(h) }},
 		{"running guests with more virtual CPUs than it has threads", "they may wait for a CPU", func(h *measure.GuestHost) (string, bool) {
 			return "", h.CPUsHanded != nil && h.Facts != nil && threadsOf(h.Facts) != nil && *h.CPUsHanded > *threadsOf(h.Facts)
 		}},
@@ -194,9 +195,22 @@ func legacyCPU(h *measure.GuestHost) string {
 	return ""
 }
 
+// netQueueOff tells that the boot option of ESXi's receive queues is not its default, which is on.
+func netQueueOff(h *measure.GuestHost) bool {
+	if h.Facts == nil {
+		return false
+	}
+	for name, v := range h.Facts.Changed {
+		if now, _, _ := strings.Cut(strings.ToLower(v), " "); strings.HasSuffix(strings.ToLower(name), "netnetqueueenabled") && (now == "false" || now == "0") {
+			return true
+		}
+	}
+	return false
+}
+
 // networkMarks are about switches and networks.
 func networkMarks(x *estateIndex) (all []mark) {
-	shaped := mark{Why: "guests there get no more"}
+	shaped := mark{Why: "guests there receive and send no more"}
 	for i := range x.PortGroups {
 		p := &x.PortGroups[i]
 		if s := shapingText(p.ShapeIn, p.ShapeOut); s != "" {
@@ -245,42 +259,6 @@ func smallerMTU(x *estateIndex) (all []mark) {
 	if n := len(m.Names); n > 0 {
 		m.Text = strconv.Itoa(n) + verb(n, " switch has a smaller MTU", " switches have a smaller MTU") + " than what is connected to it"
 		all = append(all, m)
-	}
-	return all
-}
-
-// unlikeMarks find what has one name and is not the same on all hosts.
-func unlikeMarks(x *estateIndex) (all []mark) {
-	mtus, vlans := map[string][]string{}, map[string][]string{}
-	for i := range x.Switches {
-		if s := &x.Switches[i]; s.Host != "" && s.MTU != nil {
-			mtus[s.Name] = onceMore(mtus[s.Name], strconv.Itoa(*s.MTU))
-		}
-	}
-	for i := range x.PortGroups {
-		if p := &x.PortGroups[i]; p.VLAN != nil && cmp.Or(p.Host, hostOfSwitch(x, p.Switch)) != "" {
-			vlans[p.Name] = onceMore(vlans[p.Name], *p.VLAN)
-		}
-	}
-	for _, u := range []struct {
-		values          map[string][]string
-		noun, what, why string
-	}{
-		{mtus, "switch name", "MTU", "jumbo frames pass between some of them only"},
-		{vlans, "network", "VLAN", "guests that move there are cut off"},
-	} {
-		m := mark{Why: u.why}
-		for name, values := range u.values {
-			if len(values) > 1 {
-				slices.Sort(values)
-				m.Names = append(m.Names, clean(name)+" ("+clean(strings.Join(values, ", "))+")")
-			}
-		}
-		if n := len(m.Names); n > 0 {
-			slices.Sort(m.Names)
-			m.Text = unit.Plural(n, u.noun) + verb(n, " does", " do") + " not have the same " + u.what + " on all hosts"
-			all = append(all, m)
-		}
 	}
 	return all
 }

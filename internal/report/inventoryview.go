@@ -80,6 +80,7 @@ type sheet struct {
 	Rows  []row
 
 	missing []measure.NotChecked // what could not be read
+	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory says it once
 	said    []string             // keys of these that a line has named
 }
 
@@ -138,7 +139,7 @@ func newEstate(v *measure.Inventory) estate {
 		e.GuestSheets = append(e.GuestSheets, guestSheet(x, g))
 	}
 	for _, m := range v.NotChecked {
-		e.Gaps = addGap(e.Gaps, clean(m.Fact), clean(m.Why))
+		e.Gaps = addGap(e.Gaps, factWords(clean(m.Fact)), clean(m.Why))
 	}
 	return e
 }

@@ -23,10 +23,28 @@ func JSON(w io.Writer, d *measure.Document) error {
 	if err := enc.Encode(measure.Complete(d)); err != nil {
 		return fmt.Errorf("report: encoding the result: %w", err)
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
+	if _, err := w.Write(withoutControls(out.Bytes())); err != nil {
 		return fmt.Errorf("report: writing JSON: %w", err)
 	}
 	return nil
+}
+
+// withoutControls escapes U+007F to U+009F, which JSON lets stand as they are and
+// which command a terminal.
+func withoutControls(text []byte) []byte {
+	control := func(r rune) bool { return r >= 0x7f && r <= 0x9f }
+	if !bytes.ContainsFunc(text, control) {
+		return text
+	}
+	var out bytes.Buffer
+	for _, r := range string(text) { // the encoder writes valid UTF-8 alone
+		if control(r) {
+			fmt.Fprintf(&out, "\\u%04x", r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.Bytes()
 }
 
 // ReadJSON reads one document of the schema that this program writes. Unknown
