@@ -20,9 +20,9 @@ func partWords() map[string]string {
 		"machine": "make and model", "memory_allocation": "memory allocation", "memory_bytes": "memory", "mode": "mode", "model": "model", "mtu_bytes": "MTU",
 		"multicast_snooping": "multicast snooping", "network": "network", "nics": "adapters", "numa_nodes": "NUMA nodes", "offloads": "offloads", "os": "configured system",
 		"os_running": "system that runs", "pause": "flow control", "policies": "policies", "port": "port", "port_groups": "port groups", "power": "power", "queues": "queues",
-		"reserved": "reservation", "rings": "rings", "rx_queues": "receive queues", "rx_ring_drops": "drops of the receive ring", "security": "security", "settings_changed": "settings that are not default",
-		"shaping": "shaping", "shaping_in": "shaping of what VMs receive", "shaping_out": "shaping of what VMs send", "shares": "shares", "size_bytes": "size", "source": "time source", "state": "state", "status": "status",
-		"switches": "switches", "synchronised": "synchronised", "sysctls": "network options", "teaming": "teaming", "threads": "threads", "tools": "tools", "tx_queues": "transmit queues",
+		"reserved": "reservation", "rings": "rings", "rx_queues": "receive queues", "rx_ring_drops": "drops of the receive ring", "security": "security", "security_modules": "security modules", "settings_changed": "settings that are not default",
+		"shaping": "shaping", "shaping_in": "shaping of what VMs receive", "shaping_out": "shaping of what VMs send", "shares": "shares", "size_bytes": "size", "source": "source", "state": "state", "status": "status",
+		"switches": "switches", "synchronised": "synchronisation", "sysctls": "network options", "teaming": "teaming", "threads": "threads", "tools": "tools", "tx_queues": "transmit queues",
 		"type": "type", "uefi": "UEFI", "up": "link state", "uplink": "uplink in use", "uplinks": "uplinks", "uuid": "UUID", "vcpu": "virtual CPUs", "vlan": "VLAN", "vlan_filtering": "VLAN filtering", "vmkernel_ports": "VMkernel ports",
 	}
 }
@@ -33,7 +33,7 @@ func wholeWords() map[string][2]string {
 	return map[string][2]string{
 		"guests": {"VM", "VMs"}, "nics": {"", "each adapter"}, "disks": {"", "each virtual disk"}, "interfaces": {"", "each network card"}, "interface": {"", "each network card"}, "hosts": {"host", "hosts"},
 		"switches": {"switch", "each switch"}, "port_groups": {"port group", "each port group"}, "datastores": {"datastore", "each datastore"},
-		"cpu": {"", "the CPUs"}, "clock": {"", "the clock"}, "machine": {"", "the machine"}, "distribution": {"", "the system"}, "tools": {"", "the tools"}, "threads": {"", "the threads"},
+		"cpu": {"", "the CPUs"}, "clock": {"", "the clock"}, "machine": {"", "the machine"}, "distribution": {"", "the system"}, "tools": {"", "the tools"}, "threads": {"", "the threads"}, "security": {"", "the system"},
 		"cpu_allocation": {"", "the CPU allocation"}, "memory_allocation": {"", "the memory allocation"}, "settings_changed": {"", "the settings that are not default"},
 	}
 }
