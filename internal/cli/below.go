@@ -46,11 +46,14 @@ func (d dialer) reach(ctx context.Context, at string) (hypervisor.Source, error)
 		if timer.Stop() {
 			defer timer.Reset(limit)
 		}
-		return ask()
+		return d.env.interruptible(ctx, ask)
 	}
 	s, err := d.hypervisor(ctx, at)
 	timer.Stop()
 	late := context.Cause(ctx) == errLate
+	if err != nil && !late && ctx.Err() != nil {
+		err = ctx.Err() // an interrupt
+	}
 	if err == nil && !late {
 		return closing{s, func() { cancel(nil) }}, nil // what is connected lives as long as its context
 	}
@@ -85,6 +88,7 @@ func (d dialer) below(ctx context.Context, urls []string) ([]hypervisor.Source, 
 			return nil, nil, err
 		default:
 			s = unreachable{unsecret(at), err}
+			d.env.warn(s.Name()+" cannot be asked", err) // at once: who wants its figures need not wait for the end
 		}
 		all = append(all, s)
 	}

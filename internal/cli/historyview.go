@@ -14,6 +14,9 @@ import (
 // narrow is the width below which an entry takes two lines.
 const narrow = 120
 
+// commandColumn has room for each command: inventory is the longest.
+const commandColumn = 9
+
 // writeEntries prints results as a table: id, when in this place's time, command,
 // verdict, and what it found. On a narrow terminal that has a line of its own.
 func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, now time.Time) {
@@ -25,9 +28,9 @@ func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, no
 	if width > 0 && width < narrow {
 		head = "labels"
 	}
-	fmt.Fprintf(w, "%-*s  %-7s  %-8s  %-4s  %s\n", longest, "id", "when", "command", "", head)
+	fmt.Fprintf(w, "%-*s  %-7s  %-*s  %-4s  %s\n", longest, "id", "when", commandColumn, "command", "", head)
 	for _, x := range entries {
-		line := fmt.Sprintf("%-*s  %-7s  %-8s  ", longest, printable(x.ID), whenText(x.StartedAt, now), cut(printable(x.Command), 8))
+		line := fmt.Sprintf("%-*s  %-7s  %-*s  ", longest, printable(x.ID), whenText(x.StartedAt, now), commandColumn, cut(printable(x.Command), commandColumn))
 		verdict := fmt.Sprintf("%-4s", printable(verdictText(x.Verdict)))
 		room := width - len(line) - len(verdict) - 2
 		said, below := titleText(x)+labelsText(x, "  "), ""

@@ -130,7 +130,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	i := strings.LastIndex(rest, "@")
 	if i >= 0 {
 		user, addr = rest[:i], rest[i+1:]
-		if strings.Contains(user, ":") || strings.Contains(path, "@") {
+		if strings.Contains(strings.ToLower(strings.ReplaceAll(user, ":", "%3a")), "%3a") || strings.Contains(path, "@") {
 			return "", "", fault.Usagef(thruPassword+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
 		}
 		if user, err = url.PathUnescape(user); err != nil {
@@ -138,6 +138,8 @@ func vsphereTarget(at string) (user, addr string, err error) {
 		}
 	}
 	switch {
+	case strings.ContainsAny(addr+path, "?#"):
+		return "", "", fault.Usagef(like, "the URL of a vSphere server has no query")
 	case strings.Contains(path, "@"):
 		return "", "", fault.Usagef(like+"; a password comes by "+thruPassword+" or --password-stdin", "an @ stands behind a slash")
 	case path != "" && path != "sdk" && path != "sdk/":
@@ -151,7 +153,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	}
 	n, perr := strconv.Atoi(port)
 	switch {
-	case strings.Trim(host, "[]") == "" || strings.ContainsAny(host, "?# \\") || strings.Contains(host, ":") && net.ParseIP(strings.Trim(host, "[]")) == nil:
+	case strings.Trim(host, "[]") == "" || strings.ContainsAny(host, " \\") || strings.Contains(host, ":") && net.ParseIP(strings.Trim(host, "[]")) == nil:
 		return "", "", fault.Usagef(like, "the URL names no host")
 	case port != "" && (perr != nil || n < 1 || n > 65535):
 		return "", "", fault.Usagef(like, "port %.20q is none", port)

@@ -113,7 +113,11 @@ func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (meas
 	if guests != nil { // chosen twice
 		v.GuestsTotal, v.HostsTotal = guests, all
 	}
-	if len(v.Hosts) == 0 {
+	switch {
+	case len(v.Hosts) == 0 && len(c.VM) > 0: // only their hosts were read
+		return v, fault.Failf(fmt.Sprintf("without --vm all VMs of the host are listed; these are on %s", strings.Join(hosts.names[:min(len(hosts.names), mostNamed)], ", ")),
+			"%s has no VM %s on a host %s", source.Name(), strings.Join(c.VM, " or "), strings.Join(c.Host, " or "))
+	case len(v.Hosts) == 0:
 		return v, hosts.nothing("host", source.Name())
 	}
 	return v, nil

@@ -29,6 +29,10 @@ func TestVSphereTargets(t *testing.T) {
 		{at: "vsphere://root@h/dc/vm", wrong: "has no path"},
 		{at: "vsphere://ro%zzsesame@h", wrong: "cannot be read"},
 		{at: "vsphere://ro:sesame@h", wrong: "a password does not belong"},
+		{at: "vsphere://ro%3Asesame@h", wrong: "a password does not belong"},
+		{at: "vsphere://ro%3asesame@x@h", wrong: "a password does not belong"},
+		{at: "vsphere://ro@h?password=sesame", wrong: "has no query"},
+		{at: "vsphere://ro@h:443/?sesame", wrong: "has no query"},
 		{at: "vsphere://ro@x:ses/ame@h", wrong: "a password does not belong"},
 		{at: "vsphere://ro:ses/ame@h", wrong: "an @ stands behind a slash"},
 	} {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -76,13 +77,34 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 	return "", fault.Failf(thruPassword+"=..., or --password-stdin", "%w: it wants a password, and none was given", none)
 }
 
+// interruptible asks until an interrupt, after which the terminal shows again what is typed.
+func (e *env) interruptible(ctx context.Context, ask func() (string, error)) (string, error) {
+	f, ok := e.in.(*os.File)
+	if !ok || !isTerminal(e.in) {
+		return ask()
+	}
+	before, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return ask()
+	}
+	text, err := until(ctx, "the terminal", ask)
+	if ctx.Err() != nil {
+		term.Restore(int(f.Fd()), before)
+		fmt.Fprintln(e.err)
+	}
+	return text, err
+}
+
 func (p *passwords) fromStdin() (string, error) {
 	if p.line != nil {
 		return *p.line, nil
 	}
-	text, err := bufio.NewReader(io.LimitReader(p.env.in, longestPassword)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	text, err := bufio.NewReader(io.LimitReader(p.env.in, longestPassword+1)).ReadString('\n')
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
 		return "", fmt.Errorf("cli: reading the password: %w", err)
+	case len(text) > longestPassword:
+		return "", fault.Usagef("the password alone stands in the first line", "what stdin gives is longer than %d bytes: no password", longestPassword)
 	}
 	text = strings.TrimRight(text, "\r\n")
 	p.line = &text

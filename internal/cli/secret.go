@@ -17,7 +17,8 @@ var secrets = []struct {
 	{regexp.MustCompile(`\bS[A-Z][A-Z2-7]{54,}\b`), "S***"},                                                    // the seed of an nkey, of 58 characters
 	{regexp.MustCompile(`((nats|tls|wss?)://)\S*@`), "$1***@"},                                                 // a password, or a token without one
 	{regexp.MustCompile(`\b((ftps?|sftp|smb1?|cifs|nfs|rsync|https?|thru)://[^\s:/@"]*):[^\s"]*@`), "$1:***@"}, // a password with a slash in it
-	{regexp.MustCompile(`(?i)\b(vsphere://[^\s:/"]*):[^\s"]*@`), "$1:***@"},                                    // the same behind a user of a domain
+	{regexp.MustCompile(`(?i)\b(vsphere://[^\s:/"]*?)(:|%3a)[^\s"]*@`), "$1:***@"},                             // the same behind a user of a domain
+	{regexp.MustCompile(`(?i)\b(vsphere://[^\s?#"]*[?#])[^\s"]*`), "$1***"},                                    // one as a query
 	{regexp.MustCompile(`[^\s:/@,"=]+:[^\s/@,"]+@`), "***@"},                                                   // user:password@host
 }
 

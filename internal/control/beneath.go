@@ -199,11 +199,14 @@ func (r *Runner) awaitInventory(s *belowSource) {
 	<-s.read
 }
 
+// longWarning is a warning that reports cut off: it does without its hint.
+const longWarning = 160
+
 // belowFailed tells of a source that does not tell.
 func belowFailed(doc *measure.Document, what string, s hypervisor.Source, err error) {
 	why := err.Error()
 	doc.Missing = append(doc.Missing, measure.NotChecked{Fact: what + ", of " + s.Name(), Why: why})
-	if hint := fault.Hint(err); hint != "" {
+	if hint := fault.Hint(err); hint != "" && len(why)+len(hint) < longWarning {
 		why += " (" + hint + ")"
 	}
 	doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s does not tell %s: %s", s.Name(), what, why))

@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -77,6 +78,9 @@ func (f *File) readProof(h *plan.Hand, x *node) (err error) {
 		return f.errorf(is, "as facts print it: \"FALSE\", 4, true", "is has to be one value, and is %s", is.value())
 	}
 	h.Is = is.text
+	if slices.Contains(strings.Split(h.Fact, "."), "") {
+		return f.errorf(fact, "a path such as sysctls.netNetqueueEnabled: thru check HOST --json shows the facts", "a part of the fact's path is empty")
+	}
 	if len(h.Fact) > mostCommand || len(h.Is) > mostCommand {
 		return f.errorf(fact, "a path such as sysctls.netNetqueueEnabled", "the fact is too long")
 	}
@@ -124,6 +128,14 @@ func (f *File) checkHands() error {
 		return f.errorf(without.settings, "each variant says how it comes into force: what "+clip(with.name)+" has changed has to be undone", "the variant %q has no %s", clip(without.name), byHand)
 	}
 	f.order = plan.OrderBlocks
+	for i := range f.variants {
+		for k := range i {
+			if a, b := f.variants[k].hand, f.variants[i].hand; a.Fact != "" && a.Host == b.Host && a.Fact == b.Fact && a.Is == b.Is {
+				return f.errorf(f.variants[i].settings, "is: the value that "+clip(a.Fact)+" has there", "the variants %q and %q are seen by the same value of one fact: they would be one state",
+					clip(f.variants[k].name), clip(f.variants[i].name))
+			}
+		}
+	}
 	return nil
 }
 

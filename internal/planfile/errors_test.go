@@ -61,6 +61,8 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"by hand, order":    {"pairs: [{from: local, to: local}]\norder: interleaved\nvariants: [{name: x, by_hand: {host: a, do: b}}, {name: y, by_hand: {host: a, do: c}}]", "3:8", "does not go with by_hand", "there-and-back"},
 	"by hand, where":    {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {do: b}}, {name: y}]", "3:32", "by_hand has no host", "such as by_hand"},
 	"by hand, value":    {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, fact: kernel}}, {name: y}]", "3:54", "the fact has no value", "such as is"},
+	"by hand, same":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, fact: kernel, is: 1}}, {name: y, by_hand: {host: a, do: c, fact: kernel, is: 1}}]", "3:72", `the variants "x" and "y" are seen by the same value`, "is: the value"},
+	"by hand, path":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, fact: x..y, is: 1}}, {name: y}]", "3:54", "a part of the fact's path is empty", "thru check HOST"},
 	"by hand, list":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, fact: kernel, is: [1]}}, {name: y}]", "3:66", "is has to be one value", "as facts print it"},
 	"by hand, command":  {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: \"a\\nb\"}}, {name: y}]", "3:45", "cannot be printed", "copied to a shell"},
 	"by hand, wait":     {"pairs: [{from: local, to: local}]\nvariants: [{name: x, by_hand: {host: a, do: b, wait: 1s}}, {name: y}]", "3:54", "out of range", "10s to 168h"},

@@ -210,6 +210,11 @@ func shortName(s, in string) string {
 	if i := strings.IndexAny(s, " ,/"); i >= 0 {
 		first, rest = s[:i], s[i:]
 	}
+	for _, rollup := range []string{".summation", ".average"} { // of vSphere: the words before it are the counter
+		if name, ok := strings.CutSuffix(first, rollup); ok {
+			return name + rest
+		}
+	}
 	return withoutUnit(first[1+strings.LastIndexByte(strings.TrimSuffix(first, "."), '.'):], in) + rest
 }
 

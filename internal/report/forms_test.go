@@ -213,3 +213,17 @@ func FuzzEmbedded(f *testing.F) {
 		}
 	})
 }
+
+// TestNoC1 holds that JSON on a terminal commands nothing, and reads back as it was.
+func TestNoC1(t *testing.T) {
+	d := clusterDocument()
+	d.Inventories[0].Guests[0].Name = "a\u009b31mÄ\u0085"
+	var out bytes.Buffer
+	if err := JSON(&out, d); err != nil || strings.ContainsAny(out.String(), "\u009b\u0085") {
+		t.Errorf("%v: it has them raw", err)
+	}
+	back, err := ReadJSON(&out)
+	if err != nil || back.Inventories[0].Guests[0].Name != d.Inventories[0].Guests[0].Name {
+		t.Errorf("%v: %+q", err, back.Inventories[0].Guests[0].Name)
+	}
+}

@@ -28,6 +28,9 @@ func gaps(d *measure.Document) []gap {
 	var out []gap
 	add := func(missing []measure.NotChecked) {
 		for _, m := range missing {
+			if isWarned(d, m) {
+				continue
+			}
 			out = addGap(out, inWords(clean(m.Fact)), clean(m.Why))
 		}
 	}
@@ -59,6 +62,12 @@ func gaps(d *measure.Document) []gap {
 		}
 	}
 	return out
+}
+
+// isWarned tells of a hypervisor that did not answer: a warning says why, and what to do.
+func isWarned(d *measure.Document, m measure.NotChecked) bool {
+	what, source, found := strings.Cut(m.Fact, ", of ")
+	return found && slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.HasPrefix(w, source+" does not tell "+what+": "+m.Why) })
 }
 
 // inWords is what people call the figure of a JSON key; other keys stay as they are.

@@ -304,7 +304,7 @@ func guestSheet(x *estateIndex, g *measure.Guest) sheet {
 		s.line("latency sensitivity", value(g.Latency), s.whyNot("latency_sensitivity"))
 	}
 	s.line("addresses", join(value(g.Hostname), strings.Join(g.Addrs, ", ")), s.whyNot("addresses", "hostname"))
-	s.line("identity", join(g.ID, prefixed("UUID ", g.UUID), prefixed("instance ", g.InstanceUUID)), "")
+	s.line("identity", join(prefixed("id ", g.ID), prefixed("UUID ", g.UUID), prefixed("instance ", g.InstanceUUID)), "")
 	s.line("settings", settingsText(g.Advanced), "")
 	s.line("threads of the host", threadsText(g), "")
 	s.rest()

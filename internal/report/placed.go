@@ -32,12 +32,15 @@ func newPlaced(d *measure.Document) *whereabouts {
 		{Name: "cluster", Least: 8}, {Name: "data center", Least: 8}, {Name: "known by", Least: 8}}}}
 	for _, e := range d.EndPoints {
 		if e.Placement == nil {
-			if e.NoPlace != "" {
+			if e.NoPlace != "" && e.NoPlace != nobodyAsked {
 				p.Notes = append(p.Notes, clean(e.Name)+": not found: "+cleanUpTo(e.NoPlace, maxReason))
 			}
 			continue
 		}
 		p.Ends.Rows = append(p.Ends.Rows, placeCells(d, e))
+	}
+	if len(p.Ends.Rows)+len(p.Notes)+len(p.Lies) == 0 {
+		return nil
 	}
 	p.Ends = p.Ends.withoutEmpty().firstRows(mostPlaced)
 	if n := len(p.Notes) - mostPlaced; n > 0 {
@@ -48,6 +51,10 @@ func newPlaced(d *measure.Document) *whereabouts {
 	p.Charts = belowCharts(below)
 	return p
 }
+
+// nobodyAsked is why an end point is not placed where no hypervisor answered: the
+// warnings say of each why it did not (control).
+const nobodyAsked = "no hypervisor could be asked"
 
 // maxReason bounds a reason, in characters.
 const maxReason = 240

@@ -116,12 +116,12 @@ func TestNotPlaced(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	d := verdictTest()
-	d.EndPoints[0].NoPlace, d.EndPoints[1].NoPlace = "no hypervisor could be asked", "no virtual machine has its address\x1b[31m"
+	d.EndPoints[0].NoPlace, d.EndPoints[1].NoPlace = "its addresses are those of two", "no virtual machine has its address\x1b[31m"
 	var out bytes.Buffer
 	if err := Text(&out, d, TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"local: not found: no hypervisor could be asked", "peer: not found: no virtual machine has its address"} {
+	for _, want := range []string{"local: not found: its addresses are those of two", "peer: not found: no virtual machine has its address"} {
 		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "\x1b[31m") {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
