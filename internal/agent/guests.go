@@ -53,7 +53,7 @@ func (a *Agent) Watch(ctx context.Context, client string, m bus.Watch) (bus.Watc
 	if err := a.admitWatch(session, w); err != nil {
 		return bus.WatchReply{}, err
 	}
-	inner, err := a.conf.Below.Watch(ctx, m.IDs)
+	inner, err := a.conf.Below.Watch(context.WithoutCancel(ctx), m.IDs) // it outlives the request, and ends with its client
 	a.mu.Lock()
 	ours := a.watches[session] == w
 	if w.inner = inner; err != nil {

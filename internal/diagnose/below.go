@@ -101,22 +101,20 @@ func (e *end) unplaced(fact string) *outcome {
 	return nil
 }
 
-// duration of the measured time by the clock of who ran the command; false
-// where it is not known. A run that waited for others may have waited before
-// its start or after it: what counts is the time that is measured either way.
+// during is the measured time of the run by the clock of who ran the command;
+// false where it is not known.
 func (e *end) during() (begin, end time.Time, ok bool) {
 	r := e.flow.run
-	seen := e.seen
-	if seen == nil || seen.MeasuredNs <= 0 {
-		seen = e.other().seen
-	}
-	if r.StartedAt.IsZero() || seen == nil || seen.MeasuredNs <= 0 || seen.RampNs < 0 || r.WaitedNs < 0 || seen.MeasuredNs > int64(longestRun) || seen.RampNs > int64(longestRun) {
+	if r.StartedAt.IsZero() && r.MeasuredFrom == nil || r.WaitedNs < 0 || r.WaitedNs > int64(longestRun) {
 		return begin, end, false
 	}
-	begin = r.StartedAt.Add(time.Duration(seen.RampNs))
-	end = begin.Add(time.Duration(seen.MeasuredNs))
-	begin = begin.Add(min(time.Duration(r.WaitedNs), longestRun))
-	return begin, end, begin.Before(end)
+	for _, x := range []*measure.Evidence{e.seen, e.other().seen} {
+		if x != nil && (x.RampNs < 0 || x.RampNs > int64(longestRun)) {
+			return begin, end, false
+		}
+	}
+	begin, end, ok = r.Span()
+	return begin, end, ok && begin.Before(end) && end.Sub(begin) <= longestRun
 }
 
 // longestRun bounds a time that a document may hold.
@@ -133,8 +131,9 @@ type gauge struct {
 
 // gauges are those of one counter.
 type gauges struct {
-	all []gauge
-	why string // there are none
+	below *measure.Beneath // whose they are
+	all   []gauge
+	why   string // there are none
 }
 
 // ofGuest reads a counter of the end's virtual machine, ofBed one of its host.
@@ -160,38 +159,67 @@ func (e *end) ofBed(counter string) gauges {
 // first inventory that has two of them.
 func (e *end) read(counter string, id func(*measure.Beneath) string) gauges {
 	r := gauges{why: "no hypervisor that was asked knows where it is"}
-	begin, end, ok := e.during()
-	if !ok && len(e.below) > 0 {
-		return gauges{why: "when its measured time was is not known"}
-	}
 	for i := range e.below {
-		b := &e.below[i]
-		of := id(b)
-		if of == "" {
-			continue
+		one := e.readOf(&e.below[i], counter, id(&e.below[i]))
+		if one.known() {
+			return one
 		}
-		r.why = untold(b, counter)
-		for _, s := range b.Inventory.Series {
-			if s.Of != of || s.Counter != counter {
-				continue
-			}
-			x, few := gaugeOf(&s, begin, end)
-			if few != "" {
-				r.why = few
-				continue
-			}
-			if twin := slices.IndexFunc(r.all, func(o gauge) bool { return o.instance == x.instance }); twin < 0 {
-				r.all = append(r.all, x)
-			} else if x.mean > r.all[twin].mean { // two commands that tell the same
-				r.all[twin] = x
-			}
-		}
-		if len(r.all) > 0 {
-			r.why = ""
-			return r
-		}
+		r.why = cmp.Or(one.why, r.why)
 	}
 	return r
+}
+
+// readOf takes those of one inventory, of what has that id there; "" is nothing.
+func (e *end) readOf(b *measure.Beneath, counter, id string) gauges {
+	r := gauges{below: b}
+	if id == "" {
+		return r
+	}
+	begin, end, ok := e.during()
+	if !ok {
+		r.why = "when its measured time was is not known"
+		return r
+	}
+	r.why = untold(b, counter)
+	for _, s := range b.Inventory.Series {
+		if s.Of != id || s.Counter != counter {
+			continue
+		}
+		x, few := gaugeOf(&s, begin, end)
+		if few != "" {
+			r.why = few
+			continue
+		}
+		if twin := slices.IndexFunc(r.all, func(o gauge) bool { return o.instance == x.instance }); twin < 0 {
+			r.all = append(r.all, x)
+		} else if x.mean > r.all[twin].mean { // two commands that tell the same
+			r.all[twin] = x
+		}
+	}
+	if r.known() {
+		r.why = ""
+	}
+	return r
+}
+
+// ofPort reads a counter of the guest's adapter that carries the test, of the
+// first inventory that tells it apart. why is empty where it was read.
+func (e *end) ofPort(counter string) (x gauge, why string) {
+	why = "no hypervisor that was asked knows where it is"
+	for i := range e.below {
+		b := &e.below[i]
+		if b.Guest == nil {
+			continue
+		}
+		r := e.readOf(b, counter, b.Guest.ID)
+		if x, ok := r.ofNIC(); ok {
+			return x, ""
+		}
+		if why = r.why; r.known() {
+			why = "which of its adapters carries the test is not known to " + b.Inventory.Source
+		}
+	}
+	return x, why
 }
 
 // untold says that an inventory has no such counter, and why where it says so:
@@ -199,11 +227,12 @@ func (e *end) read(counter string, id func(*measure.Beneath) string) gauges {
 // NAME, NAME".
 func untold(b *measure.Beneath, counter string) string {
 	why := b.Inventory.Source + " told no " + counter + " of it"
-	named := func(fact string) bool {
-		return b.Guest != nil && b.Guest.Name != "" && strings.Contains(fact, b.Guest.Name) || b.Host != nil && b.Host.Name != "" && strings.Contains(fact, b.Host.Name)
+	named := func(names string) bool {
+		all := strings.Split(names, ", ")
+		return names == b.Inventory.Source || b.Guest != nil && slices.Contains(all, b.Guest.Name) || b.Host != nil && slices.Contains(all, b.Host.Name)
 	}
 	for _, m := range b.Inventory.NotChecked {
-		if m.Fact == "series."+counter || strings.HasPrefix(m.Fact, "counters of ") && named(m.Fact) {
+		if names, of := strings.CutPrefix(m.Fact, "counters of "); m.Fact == "series."+counter || of && named(names) {
 			return why + ": " + m.Why
 		}
 	}
@@ -269,12 +298,15 @@ func (r gauges) worst() (gauge, bool) {
 }
 
 // whole is what a counter says of all parts: the one without an instance, else
-// the sum of the others.
+// the sum of the others; of a share of packets the worst.
 func (r gauges) whole() (gauge, bool) {
 	if x, ok := r.of(""); ok || !r.known() {
 		return x, ok
 	}
 	all := r.all[0]
+	if all.counter == measure.CounterRxDropPct || all.counter == measure.CounterTxDropPct {
+		return r.worst()
+	}
 	for _, x := range r.all[1:] {
 		all.mean, all.sum = all.mean+x.mean, all.sum+x.sum
 	}
@@ -282,20 +314,30 @@ func (r gauges) whole() (gauge, bool) {
 	return all, true
 }
 
-// ofNIC is what it says of the guest's adapter that carries the test, else of
-// all of them.
-func (r gauges) ofNIC(n *measure.GuestNIC) (gauge, bool) {
+// ofNIC is what it says of the guest's adapter that carries the test. An
+// inventory names adapters in its own way, so it is asked by its own key. A guest
+// with one adapter needs none.
+func (r gauges) ofNIC() (gauge, bool) {
+	g, n := r.below.Guest, r.below.NIC
 	if n != nil && n.Key != "" {
 		if x, ok := r.of(n.Key); ok {
 			return x, true
 		}
 	}
+	parts := slices.DeleteFunc(slices.Clone(r.all), func(x gauge) bool { return x.instance == "" })
+	if len(g.NICs) > 1 || len(parts) > 1 {
+		return gauge{}, false
+	}
 	return r.whole()
 }
 
-// tells words a gauge as evidence: who it is about, and by which counter.
+// tells words a gauge as evidence: who it is about, what it is, and what its
+// source calls it.
 func (x gauge) tells(of string, value float64, unit string) measure.Proof {
 	name := cmp.Or(x.native, x.counter)
+	if plain := plainName(x.counter); plain != "" {
+		name = plain + " (" + name + ")"
+	}
 	switch isNumbered := isNumber10(x.instance); {
 	case isNumbered && strings.HasPrefix(x.counter, "cpu."):
 		name += " of virtual CPU " + x.instance
@@ -305,6 +347,18 @@ func (x gauge) tells(of string, value float64, unit string) measure.Proof {
 		name += " of " + x.instance
 	}
 	return measure.Proof{EndPoint: of, Counter: line(name), Value: value, Unit: unit, SpanNs: x.spanNs}
+}
+
+// plainName is a counter in two words or more, which a source's own name for it
+// is not always: "cpu.ready.summation", "% Used".
+func plainName(counter string) string {
+	return map[string]string{
+		measure.CounterReady: "ready, not run", measure.CounterCoStop: "co-stop time", measure.CounterLimited: "held back by a limit", measure.CounterSwapWait: "waiting for swap",
+		measure.CounterUsage: "CPU load", measure.CounterBalloon: "ballooned memory", measure.CounterSwapped: "swapped memory", measure.CounterSwapIn: "swapped in a second",
+		measure.CounterMemWait: "waiting for memory", measure.CounterRxBps: "received rate", measure.CounterTxBps: "sent rate",
+		measure.CounterRxDropped: "dropped on receiving", measure.CounterTxDropped: "dropped on sending", measure.CounterRxDropPct: "dropped on receiving", measure.CounterTxDropPct: "dropped on sending",
+		measure.CounterRingFull: "ring found full", measure.CounterNoBuffer: "no buffer in the ring", measure.CounterQueueRx: "received packets", measure.CounterThread: "CPU time",
+	}[counter]
 }
 
 // seconded joins what an end saw itself with what its hypervisor says, which

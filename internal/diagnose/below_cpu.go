@@ -78,7 +78,11 @@ func (e *end) waitsBelow() *outcome {
 	}
 	o := possible("%s kept the virtual CPUs of the %s waiting %s of the time%s", e.bedName(), e.place, unit.Percent(max(b.net, stop.mean)), e.crowd())
 	if b.ready.known() {
-		o.by(above(b.wait.tells(e.name, b.net, "pct"), readyBar))
+		p := b.wait.tells(e.name, b.net, "pct")
+		if b.net < b.wait.mean {
+			p.Note = "of " + unit.Percent(b.wait.mean) + ", without what a limit held back"
+		}
+		o.by(above(p, readyBar))
 	}
 	if stopped {
 		o.by(above(stop.tells(e.name, stop.mean, "pct"), costopBar))
@@ -142,7 +146,7 @@ func cpuLimit(e *end) *outcome {
 		return e.asLimited(b, limit, quota)
 	case limit != "" && !counted && !spent:
 		o := possible("a CPU limit of %s is set for %s: whether it was used up was not counted", limit, e.guestName()).
-			by(measure.Proof{EndPoint: e.name, Counter: "CPU limit of the guest", Value: 1, Note: limit})
+			by(measure.Proof{EndPoint: e.name, Counter: "CPU limits of the guest", Value: 1, Note: limit})
 		return o.at(e.where()).beside().then("a run of three samples or more: " + b.limited.why).mend(e.liftLimit())
 	case limit != "" || counted:
 		return no("no limit held back the virtual CPUs of the %s: %s of the time", e.place, unit.Percent(b.held))
@@ -272,7 +276,7 @@ func (e *end) memoryBelow() *outcome {
 	}
 	e.sureOfMemory(o, waited, read)
 	return o.at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "reserve the memory of " + e.guestName() +
-		", free memory of the host, or move guests away from it", Risk: "by the administrator of the hypervisor"})
+		", free memory of the host, or move guests away from it", Risk: "what is reserved is lost to the other guests of the host"})
 }
 
 // amount words a share or a size.
@@ -302,14 +306,21 @@ func (e *end) sureOfMemory(o *outcome, waited, swappedIn float64) {
 
 // freeCPU gives a guest's virtual CPUs more of the host's.
 func (e *end) freeCPU() *measure.Remedy {
-	r := &measure.Remedy{EndPoint: e.bedName(), Risk: "by the administrator of the hypervisor"}
-	if e.kind() == measure.KindKVM {
-		r.Platform, r.Commands = "linux", []string{"virsh vcpuinfo " + domain(e.guest()), "virsh vcpupin " + domain(e.guest())}
-		r.Advice = "see where its virtual CPUs run, then bind each to a CPU that nothing else uses (virsh vcpupin GUEST VCPU CPU; Proxmox: qm set ID --affinity)"
-		r.Risk = "these two only show"
+	r := &measure.Remedy{EndPoint: e.bedName(), Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"}
+	if e.kind() != measure.KindKVM {
+		r.Advice = "reserve CPU for " + e.guestName() + ", give it fewer virtual CPUs, or move it or its neighbours"
 		return r
 	}
-	r.Advice = "reserve CPU for " + e.guestName() + ", give it fewer virtual CPUs, or move it or its neighbours"
+	r.Advice = "see which CPUs its virtual CPUs may use, then bind each to one that nothing else uses (libvirt: virsh vcpupin GUEST VCPU CPU; Proxmox: qm set ID --affinity; by hand: taskset -pc CPU TID)"
+	r.Platform, r.Risk = "linux", "these only show"
+	for _, t := range e.guest().Threads {
+		if t.Role == "vcpu" && t.TID > 0 && len(r.Commands) < 4 {
+			r.Commands = append(r.Commands, fmt.Sprintf("taskset -pc %d", t.TID))
+		}
+	}
+	if len(r.Commands) == 0 {
+		r.Commands = []string{"virsh vcpuinfo " + domain(e.guest())}
+	}
 	return r
 }
 

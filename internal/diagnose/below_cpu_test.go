@@ -42,6 +42,10 @@ func TestStealBelow(t *testing.T) {
 		{"link full", []hostsEdit{belowEnds(idle, ready(40), limited(0)), full, linkShare(96)}, "no", "link is full"},
 		{"two samples are not there", []hostsEdit{belowEnds(overTime("vm-b", "0", measure.CounterReady, 20*time.Second, 40)), full}, "missing", "vsphere://vc told no cpu.ready_pct"},
 		{"a short test", []hostsEdit{belowEnds(overTime("vm-a", "0", measure.CounterReady, 20*time.Second, 40, 40, 40)), full}, "missing", "fewer than two samples of 20"},
+		{"a run that waited its turn", []hostsEdit{belowEnds(idle, ready(14)), full, func(h *hosts) {
+			r := &h.cell.Runs[0]
+			r.StartedAt, r.WaitedNs, r.MeasuredFrom = began().Add(-10*time.Minute), int64(9*time.Minute), new(began())
+		}}, "likely", ""},
 		{"only samples of another time", []hostsEdit{belowEnds(idle, func(v *measure.Inventory) {
 			ready(40)(v)
 			for i := range v.Series[len(v.Series)-1].Samples {
@@ -71,6 +75,9 @@ func TestStealBelow(t *testing.T) {
 	f := h.cell.Findings
 	if len(f) < 2 || f[0].Cause != "cpu-steal" || f[0].Where.Below != "esx2" || f[1].Cause != "receiver-cpu" || f[1].BecauseOf != "cpu-steal" {
 		t.Fatalf("a reader whose host is full: %+v", f)
+	}
+	if p := f[0].Evidence[0]; p.Counter != "ready, not run (native cpu.ready_pct) of virtual CPU 0" {
+		t.Errorf("evidence %+v", p)
 	}
 	if r := f[0].Remedy; r == nil || !strings.Contains(r.Advice, "reserve CPU for vm-b") || r.EndPoint != "esx2" {
 		t.Errorf("remedy %+v", f[0].Remedy)

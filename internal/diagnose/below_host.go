@@ -72,12 +72,19 @@ func (e *end) netQueueBelow() *outcome {
 			o.beside()
 		}
 		return o.at(e.onBed(e.bedName())).then("the same with more guests: queues of their own carry more").mend(e.queuesOn())
-	case told || facts != nil && facts.Changed != nil:
+	case told || tellsChanges(facts):
 		return no("netNetqueueEnabled of %s has its default", e.bedName())
 	case queues > 1:
 		return no("queue 0 of %s takes %s of its packets", e.bedName(), unit.Percent(zero))
 	}
 	return missing("ESXi's kernel option netNetqueueEnabled", e.bedName()+" did not tell it")
+}
+
+// tellsChanges tells whether facts say which options are changed: one that is
+// not among them has its default then. Parameters of drivers are there also
+// where the options were not told.
+func tellsChanges(f *measure.Facts) bool {
+	return f != nil && !slices.ContainsFunc(f.NotChecked, func(m measure.NotChecked) bool { return m.Fact == "settings_changed" })
 }
 
 func (e *end) zeroProof(at gauge, zero float64) measure.Proof {
@@ -217,21 +224,37 @@ func (e *end) oursOf(counter string) (sum float64, ok bool) {
 	return sum, len(guests) > 0
 }
 
+// cpusOf are how many CPUs the load of a host is a share of: of KVM what Linux
+// schedules; of ESXi its cores, since it charges two threads of one core for the
+// time of about one. 0: not known.
+func cpusOf(b *measure.Beneath) float64 {
+	h := b.Host
+	switch {
+	case h == nil || h.Facts == nil:
+		return 0
+	case b.Kind() != measure.KindKVM && h.Facts.CPU != nil && h.Facts.CPU.Cores != nil:
+		return float64(*h.Facts.CPU.Cores)
+	case h.Facts.Cores != nil:
+		return float64(*h.Facts.Cores)
+	}
+	return 0
+}
+
 // hostCrowded judges the CPUs of the host; known tells whether they were seen.
 func (e *end) hostCrowded() (o *outcome, known bool) {
-	usage, ok := e.ofBed(measure.CounterUsage).of("")
-	h := e.bed()
+	load := e.ofBed(measure.CounterUsage)
+	usage, ok := load.of("")
 	ours, told := e.oursOf(measure.CounterUsed)
-	if !ok || !told || h == nil || h.Facts == nil || h.Facts.Cores == nil || *h.Facts.Cores <= 0 {
+	if !ok || !told || cpusOf(load.below) <= 0 {
 		return nil, false
 	}
-	others := max(0, usage.mean-ours/float64(*h.Facts.Cores))
+	others := max(0, usage.mean-ours/cpusOf(load.below))
 	if usage.mean < hostFullBar || others < othersBar {
 		return nil, true
 	}
 	o = possible("others fill the CPUs of %s: %s of them, of %s in all", e.bedName(), unit.Percent(others), unit.Percent(usage.mean)).
 		by(above(usage.tells(e.name, usage.mean, "pct"), hostFullBar), above(measure.Proof{EndPoint: e.name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.spanNs}, othersBar)).
-		at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "move busy guests away from it, reserve CPU for " + e.guestName() + ", or measure at a quiet hour", Risk: "by the administrator of the hypervisor"})
+		at(e.onBed(e.bedName())).mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "move busy guests away from it, reserve CPU for " + e.guestName() + ", or measure at a quiet hour", Risk: "what is moved stands still for a moment; what is reserved is lost to others"})
 	o.apart = []string{"cpu-limit", "cpu-steal"} // it is rather their root
 	wait := e.waitsBelow()
 	switch {
@@ -270,7 +293,7 @@ func (e *end) uplinkCrowded() (o *outcome, known bool) {
 	o = likely("others fill the uplink %s of %s: %s of its %s", word(up[0]), e.bedName(), unit.Rate(others), unit.Rate(speed)).
 		by(above(all.tells(e.name, share(all.mean, speed), "pct"), uplinkBar), above(measure.Proof{EndPoint: e.name, Counter: "share of the uplink that others take", Value: share(others, speed), Unit: "pct", SpanNs: all.spanNs}, uplinkOther)).
 		at(e.onBed(e.bedName())).costs(max(0, speed-others), "they leave "+unit.Rate(max(0, speed-others)), "counters of the uplink").
-		mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "by the administrator of the hypervisor"})
+		mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "what is moved to another uplink stands still for a moment"})
 	o.apart = []string{"cpu-limit", "cpu-steal"} // CPUs do not fill an uplink
 	switch s, r := e.flow.sender.load(), e.flow.receiver.load(); {
 	case e.flow.isAll() != nil:

@@ -23,7 +23,7 @@ func emulated(e *end) *outcome {
 		return seconded(own, no("the hypervisor gives the %s a %s", e.place, line(model)))
 	}
 	o := possible("at the %s: %s of %s is emulated (%s)", e.place, line(n.Name), e.guestName(), model).at(e.onFace()).
-		by(measure.Proof{EndPoint: e.name, Counter: "model of the adapter, by the hypervisor", Value: 1, Note: model}).
+		by(measure.Proof{EndPoint: e.name, Counter: "emulated adapters, by the hypervisor", Value: 1, Note: model}).
 		mend(e.changeModel(n)).symptom(e.worksFully())
 	if own != nil && own.state == holds { // the remedy of who knows the hypervisor
 		return best(o, own).by(own.evidence...)
@@ -83,7 +83,7 @@ func (f *flow) portShaper() *outcome {
 			continue
 		}
 		passed, by := bps, f.receiver.proof("goodput", bps, "bps")
-		if x, ok := e.ofGuest(portRate(e)).ofNIC(e.guestNIC()); ok && share(bps, s.average) < shapedLow {
+		if x, why := e.ofPort(portRate(e)); why == "" && share(bps, s.average) < shapedLow {
 			passed, by = x.mean, x.tells(e.name, x.mean, "bps") // with what others of the guest send
 		}
 		if passed < s.average*shapedLow/100 || passed > s.average*shapedHigh/100 {
@@ -118,7 +118,7 @@ func (f *flow) asPortShaper(s *shapedPort, by measure.Proof) *outcome {
 	case known && flat < flatBar && a.known && b.known:
 		o.confidence = measure.Certain
 	}
-	return o.at(s.end.onBed(s.name)).mend(&measure.Remedy{EndPoint: s.end.bedName(), Advice: "raise the average of the traffic shaping of " + s.name + ", or switch it off", Risk: "it may be meant: by the administrator of the network"})
+	return o.at(s.end.onBed(s.name)).mend(&measure.Remedy{EndPoint: s.end.bedName(), Advice: "raise the average of the traffic shaping of " + s.name + ", or switch it off", Risk: "it may be meant: ask who runs the network"})
 }
 
 // narrow is a smaller MTU below an end than the end's own.
@@ -249,6 +249,6 @@ func (e *end) oldTools() *outcome {
 		return nil
 	}
 	return possible("the hypervisor's tools in %s, which bring the adapter's driver, are %s", e.guestName(), word).at(e.onFace()).
-		by(measure.Proof{EndPoint: e.name, Counter: "tools of the guest, by the hypervisor", Note: word}).beside().
+		by(measure.Proof{EndPoint: e.name, Counter: "current tools, by the hypervisor", Note: word}).beside().
 		mend(&measure.Remedy{EndPoint: e.bedName(), Advice: "install the current tools in " + e.guestName(), Risk: "the guest may restart"})
 }

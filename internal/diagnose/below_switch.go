@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"thru/internal/measure"
@@ -28,7 +30,7 @@ type port struct {
 	share       gauge // of the packets, where that is what is told (esxtop %DRPTX, %DRPRX)
 	known       bool
 	shares      bool
-	ring        float64 // packets that found no room in the guest's ring
+	ring        float64 // times that the guest's ring was full, or packets that it had no buffer for
 	ringAt      gauge
 	ringCounted bool
 	why         string
@@ -41,17 +43,16 @@ func (e *end) port() port {
 		counter, pct = measure.CounterTxDropped, measure.CounterTxDropPct
 	}
 	var p port
-	r := e.ofGuest(counter)
-	p.why = r.why
-	if p.at, p.known = r.ofNIC(e.guestNIC()); p.known {
-		p.dropped = p.at.sum
+	if p.at, p.why = e.ofPort(counter); p.why == "" {
+		p.known, p.dropped = true, p.at.sum
 	}
-	p.share, p.shares = e.ofGuest(pct).ofNIC(e.guestNIC())
+	share, why := e.ofPort(pct)
+	p.share, p.shares = share, why == ""
 	if e.sends() {
 		return p
 	}
 	for _, c := range []string{measure.CounterRingFull, measure.CounterNoBuffer} {
-		if x, ok := e.ofGuest(c).ofNIC(e.guestNIC()); ok { // both may count the same packet
+		if x, why := e.ofPort(c); why == "" { // both may count the same packet
 			if !p.ringCounted || x.sum > p.ring {
 				p.ring, p.ringAt = x.sum, x
 			}
@@ -146,7 +147,8 @@ func (e *end) worker() (gauge, bool) {
 
 // moves tells whether a thread of the host moves packets of the guest: one of
 // its vhost threads, by name and where several have it number; QEMU's own where it
-// has none; or one of ESXi, whose name has the guest's, or the number of its port.
+// has none; or one of ESXi, whose name has the guest's, or the number of its port
+// or of one of its worlds.
 func (e *end) moves(thread string) bool {
 	const own = "main thread"
 	name, _, _ := strings.Cut(thread, ":")
@@ -154,10 +156,7 @@ func (e *end) moves(thread string) bool {
 		if b.Guest == nil {
 			continue
 		}
-		if len(b.Guest.Name) > 2 && strings.Contains(thread, b.Guest.Name) {
-			return true
-		}
-		if b.NIC != nil && b.NIC.Port != nil && len(*b.NIC.Port) > 4 && strings.Contains(thread, *b.NIC.Port) {
+		if isNamed(thread, &b) {
 			return true
 		}
 		vhosts := 0
@@ -170,6 +169,35 @@ func (e *end) moves(thread string) bool {
 			}
 		}
 		if vhosts == 0 && len(b.Guest.Threads) > 0 && thread == own {
+			return true
+		}
+	}
+	return false
+}
+
+// isNamed tells whether the name of a world of ESXi, such as
+// "NetWorld-Dev-67108879-Tx", has a name or a number of the guest as a whole:
+// "web1" is no part of "web10".
+func isNamed(thread string, b *measure.Beneath) bool {
+	if b.Kind() == measure.KindKVM {
+		return false
+	}
+	if b.Guest.Name != "" && slices.Contains(strings.Split(thread, ":"), b.Guest.Name) {
+		return true
+	}
+	var numbers []string
+	if b.NIC != nil && b.NIC.Port != nil {
+		numbers = append(numbers, *b.NIC.Port)
+	}
+	if b.NIC != nil {
+		numbers = append(numbers, b.NIC.Key)
+	}
+	if b.Guest.PID != nil {
+		numbers = append(numbers, strconv.Itoa(*b.Guest.PID))
+	}
+	const least = 5 // digits: fewer are queues and devices
+	for _, n := range strings.FieldsFunc(thread, func(c rune) bool { return c < '0' || c > '9' }) {
+		if len(n) >= least && slices.Contains(numbers, n) {
 			return true
 		}
 	}
@@ -275,7 +303,7 @@ func (f *flow) ringBelow() *outcome {
 	p := e.port()
 	switch {
 	case p.ringCounted && p.ring == 0:
-		return no("the port of the receiver found its ring full for no packet")
+		return no("the port of the receiver never found its ring full")
 	case !p.ringCounted && !p.known && !p.shares:
 		return missing("packets that the hypervisor found no room for in the receiver's ring", p.why)
 	case !p.ringCounted && !p.drops():
@@ -287,12 +315,20 @@ func (f *flow) ringBelow() *outcome {
 	if !p.ringCounted {
 		n, at = p.dropped, p.at
 	}
-	o := f.dropped(e, n, at.native, "the receiver's ring overflows: its port at "+verbatim(e.switchName())+" had no room for %.0f packets")
+	full := " found it full %.0f times"
+	if at.counter == measure.CounterNoBuffer {
+		full = " had no buffer for %.0f packets"
+	}
+	o := f.dropped(e, n, at.native, "the receiver's ring overflows: its port at "+verbatim(e.switchName())+full)
 	if d := f.cell.Datagrams; f.isUDP() && p.ringCounted && d != nil && d.Lost > 0 && n > ofRetransmit*float64(d.Lost) {
 		o.confidence = measure.Certain
 	}
 	if p.ringCounted {
-		o.evidence[0] = above(at.tells(e.name, n, "packets"), 0)
+		unit := "" // times
+		if at.counter == measure.CounterNoBuffer {
+			unit = "packets"
+		}
+		o.evidence[0] = above(at.tells(e.name, n, unit), 0)
 	} else {
 		o.text = fmt.Sprintf("packets for the receiver were dropped at %s: its ring is where they usually are", e.switchName())
 		o.evidence = p.proofs(e)

@@ -53,6 +53,10 @@ func TestSwitchBelow(t *testing.T) {
 		{"a full worker", []hostsEdit{belowEnds(vhost(97))}, "certain", "vhost-70 took 97% of a CPU"},
 		{"a name with a percent sign", []hostsEdit{belowEnds(from(900), func(v *measure.Inventory) { v.Switches[0].Name = "50% link" }), sentAgain(1000)}, "certain", "dropped at 50% link"},
 		{"a world of ESXi for its port", []hostsEdit{belowEnds(guestB(func(g *measure.Guest) { g.NICs[0].Port = new("67108879") }), counts("esx2", "NetWorld-Dev-67108879-Tx", measure.CounterThread, 99)), sentAgain(0)}, "certain", "NetWorld-Dev-67108879-Tx took 99%"},
+		{"a world of ESXi for its guest", []hostsEdit{belowEnds(guestB(func(g *measure.Guest) { g.PID = new(1051275) }), counts("esx2", "NetWorld-VM-1051275", measure.CounterThread, 99)), sentAgain(0)}, "certain", "NetWorld-VM-1051275 took 99%"},
+		{"a world of ESXi whose number begins alike", []hostsEdit{belowEnds(drained, guestB(func(g *measure.Guest) { g.NICs[0].Port = new("67108879") }), counts("esx2", "NetWorld-Dev-671088790-Tx", measure.CounterThread, 99))}, "no", ""},
+		{"a world of ESXi for a guest whose name begins alike", []hostsEdit{belowEnds(drained, counts("esx2", "99:vm-b2", measure.CounterThread, 99))}, "no", ""},
+		{"a world of ESXi of its name", []hostsEdit{belowEnds(counts("esx2", "99:vm-b", measure.CounterThread, 99)), sentAgain(0)}, "certain", "99:vm-b took 99%"},
 		{"a world of ESXi for another", []hostsEdit{belowEnds(drained, counts("esx2", "NetWorld-Dev-67108880-Tx", measure.CounterThread, 99))}, "no", ""},
 		{"one of several of its name", []hostsEdit{belowEnds(vhost(20), counts("vm-b", "vhost-70:77", measure.CounterThread, 97))}, "certain", "vhost-70:77"},
 		{"a thread of its disks", []hostsEdit{belowEnds(vhost(20), drained, counts("vm-b", "IO iothread1", measure.CounterThread, 97))}, "no", "vhost-70 took 20%"},
@@ -75,15 +79,46 @@ func TestSwitchBelow(t *testing.T) {
 	}
 }
 
+// TestPortOfTwoSources: a vCenter and the host itself name one adapter each in its
+// own way, and what another adapter of the guest lost is not the test's.
+func TestPortOfTwoSources(t *testing.T) {
+	second := func(named bool, adapters ...measure.GuestNIC) hostsEdit {
+		return func(h *hosts) {
+			v := &h.doc.Inventories[0]
+			v.Guests[1].UUID, v.Guests[1].NICs[0].MAC = "42010001-0000-0001-0203-000000000001", new("00:50:56:00:00:01")
+			v.Guests[1].NICs = append(v.Guests[1].NICs, measure.GuestNIC{Name: "Network adapter 2", Key: "4001", MAC: new("00:50:56:00:00:02")})
+			if !named {
+				h.doc.EndPoints[1].Placement.NIC = ""
+			}
+			esx := measure.Inventory{Source: "ssh://root@esx2", Kind: measure.KindESXi, Hosts: []measure.GuestHost{{ID: "self", Name: "esx2"}},
+				Guests: []measure.Guest{{ID: "7", Name: "vm-b", Host: "self", UUID: v.Guests[1].UUID, NICs: adapters}}}
+			counts("7", "33554439", measure.CounterRxDropped, 0)(&esx)
+			counts("7", "33554440", measure.CounterRxDropped, 250)(&esx)
+			counts("7", "33554439", measure.CounterRxDropPct, 0)(&esx)
+			counts("7", "33554440", measure.CounterRxDropPct, 5)(&esx)
+			counts("7", "33554439", measure.CounterRingFull, 0)(&esx)
+			counts("7", "33554440", measure.CounterRingFull, 250)(&esx)
+			h.doc.Inventories = append(h.doc.Inventories, esx)
+		}
+	}
+	test := measure.GuestNIC{Name: "ethernet0", Key: "33554439", MAC: new("00:50:56:00:00:01")}
+	backup := measure.GuestNIC{Name: "ethernet1", Key: "33554440", MAC: new("00:50:56:00:00:02")}
+	judgeHosts(t, "ring-overflow", []hostsRow{
+		{"another adapter lost packets", []hostsEdit{belowEnds(), second(true, test, backup), sentAgain(1000)}, "no", "never found its ring full"},
+		{"the test's lost them", []hostsEdit{belowEnds(), second(true, func() measure.GuestNIC { n := test; n.Key = backup.Key; return n }(), backup), sentAgain(1000)}, "certain", "found it full 1000 times"},
+		{"which adapter it is is not known", []hostsEdit{belowEnds(), second(false, test, backup), sentAgain(1000), func(h *hosts) { h.receiver.Host.NIC = nil }}, "missing", "which of its adapters carries the test is not known to ssh://root@esx2"},
+	})
+}
+
 func TestRingBelow(t *testing.T) {
 	toward := func(n float64) func(*measure.Inventory) { return droppedAt("vm-b", measure.CounterRxDropped, n) }
 	ring := func(n float64) func(*measure.Inventory) { return droppedAt("vm-b", measure.CounterRingFull, n) }
 	unseen := func(h *hosts) { h.receiver.Host.NIC = nil }
 	judgeHosts(t, "ring-overflow", []hostsRow{
-		{"had room", []hostsEdit{belowEnds(toward(900), ring(0)), sentAgain(1000)}, "no", "found its ring full for no packet"},
-		{"no room", []hostsEdit{belowEnds(toward(900), ring(880)), sentAgain(1000)}, "certain", "its port at dvs-prod had no room for 880 packets"},
-		{"its first ring was full, and nothing dropped", []hostsEdit{belowEnds(toward(0), ring(880)), sentAgain(1000)}, "no", "full for no packet"},
-		{"two commands count the same", []hostsEdit{belowEnds(ring(880), ring(860)), sentAgain(1000)}, "certain", "880 packets"},
+		{"had room", []hostsEdit{belowEnds(toward(900), ring(0)), sentAgain(1000)}, "no", "the port of the receiver never found its ring full"},
+		{"no room", []hostsEdit{belowEnds(toward(900), ring(880)), sentAgain(1000)}, "certain", "its port at dvs-prod found it full 880 times"},
+		{"its first ring was full, and nothing dropped", []hostsEdit{belowEnds(toward(0), ring(880)), sentAgain(1000)}, "no", "never found its ring full"},
+		{"two commands count the same", []hostsEdit{belowEnds(ring(880), ring(860)), sentAgain(1000)}, "certain", "880 times"},
 		{"no buffer", []hostsEdit{belowEnds(ring(100), droppedAt("vm-b", measure.CounterNoBuffer, 700)), sentAgain(1000)}, "certain", "700 packets"},
 		{"nothing was lost of the test", []hostsEdit{belowEnds(ring(880))}, "possible beside", ""},
 		{"dropped, nobody tells why", []hostsEdit{belowEnds(toward(900)), sentAgain(1000)}, "likely", "its ring is where they usually are"},
@@ -126,6 +161,12 @@ func TestNetQueueBelow(t *testing.T) {
 		{"spread", []hostsEdit{belowEnds(queues(40_000, 30_000, 9_000, 8_000))}, "no", ""},
 		{"few packets", []hostsEdit{belowEnds(queues(500, 0, 0, 0))}, "no", ""},
 		{"one host", []hostsEdit{belowEnds(off, queues(80_000, 0)), sameHost}, "no", "does not leave esx2"},
+		{"only what is set of drivers was told", []hostsEdit{belowEnds(func(v *measure.Inventory) {
+			for i := range v.Hosts {
+				v.Hosts[i].Facts.Changed["ixgben.RSS"] = "4"
+				v.Hosts[i].Facts.NotChecked = []measure.NotChecked{{Fact: "settings_changed", Why: "refused"}}
+			}
+		})}, "missing", "did not tell it"},
 		{"not told", []hostsEdit{belowEnds(func(v *measure.Inventory) { v.Hosts[0].Facts, v.Hosts[1].Facts = nil, nil })}, "missing", "did not tell it"},
 		{"KVM", []hostsEdit{belowEnds(onKVM), func(h *hosts) {
 			h.doc.EndPoints[0].Facts.Hypervisor, h.doc.EndPoints[1].Facts.Hypervisor = new("kvm"), new("kvm")
@@ -157,6 +198,9 @@ func TestFallsByNetQueue(t *testing.T) {
 func TestNeighbours(t *testing.T) {
 	usage := func(pct float64) func(*measure.Inventory) { return counts("esx2", "", measure.CounterUsage, pct) }
 	used := func(pct float64) func(*measure.Inventory) { return counts("vm-b", "", measure.CounterUsed, pct) }
+	cores := func(n int) func(*measure.Inventory) {
+		return bedB(func(h *measure.GuestHost) { h.Facts.CPU = &measure.Processors{Cores: &n} })
+	}
 	uplink := func(all, ours float64) func(*measure.Inventory) {
 		return func(v *measure.Inventory) {
 			counts("esx2", "vmnic0", measure.CounterRxBps, all)(v)
@@ -173,6 +217,7 @@ func TestNeighbours(t *testing.T) {
 		{"others fill the host, the guest gets its CPUs", []hostsEdit{even, belowEnds(usage(97), used(120), ready(1))}, "possible beside", ""},
 		{"others fill the host, how the guest fares is not known", []hostsEdit{even, belowEnds(usage(97), used(120))}, "possible", ""},
 		{"our own guest fills it", []hostsEdit{even, belowEnds(usage(97), used(3000), ready(12))}, "no", ""},
+		{"our own guest fills its cores, of two threads each", []hostsEdit{even, belowEnds(usage(100), used(2000), ready(12), cores(20))}, "no", ""},
 		{"the host has time", []hostsEdit{even, belowEnds(usage(60), used(120))}, "no", "fill neither the CPUs of the hosts nor the uplinks"},
 		{"what our guest takes is not known", []hostsEdit{even, belowEnds(usage(97))}, "no", "the seconds differ by 0%"},
 		{"others fill the uplink", []hostsEdit{even, belowEnds(uplink(9.3e9, 4.2e9))}, "likely", "others fill the uplink vmnic0 of esx2: 5.10 Gb/s of its 10.0 Gb/s"},

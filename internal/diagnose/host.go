@@ -230,6 +230,9 @@ func (e *end) netQueueSeen() *outcome {
 				by(measure.Proof{EndPoint: e.name, Counter: "kernel option netNetqueueEnabled", Value: 0, Note: "its default is TRUE"}).
 				mend(e.remedy(e.mender().Queues(e.faceName())))
 		}
+		if !tellsChanges(e.facts) {
+			return e.lacks("settings_changed")
+		}
 		return no("netNetqueueEnabled of the %s has its default", e.place)
 	}
 	if e.facts.Hypervisor != nil && *e.facts.Hypervisor == "vmware" {

@@ -159,7 +159,7 @@ func (e *end) stealSeen() *outcome {
 	}
 	o := possible("the hypervisor took %s of the %s's CPU %d", unit.Percent(most.Steal), e.place, most.Core).at(e.onCPU(most.Core)).
 		by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d steal", most.Core), most.Steal, "pct"), stealBar)).
-		mend(&measure.Remedy{EndPoint: e.name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "by the administrator of the hypervisor"})
+		mend(&measure.Remedy{EndPoint: e.name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"})
 	switch l := e.load(); {
 	case !l.isFull() && busy(most) < fullBar:
 		o.beside()

@@ -29,7 +29,8 @@ type Source interface {
 
 	// Watch begins to read counters of guests and hosts, by the ids of its
 	// inventory. Ids that are not known are said by End. The context lives as
-	// long as the watch: what is read meanwhile ends with it.
+	// long as the watch: what is read meanwhile ends with it, also where End is
+	// never called; where it is, it returns what was counted until then.
 	Watch(ctx context.Context, ids []string) (Watch, error)
 
 	// Close ends the session there.

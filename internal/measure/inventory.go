@@ -67,7 +67,7 @@ type Guest struct {
 	Disks        []GuestDisk       `json:"disks,omitempty"`
 	NICs         []GuestNIC        `json:"nics,omitempty"`
 	Advanced     map[string]string `json:"advanced,omitempty"` // settings that bear on its traffic, by the hypervisor's names: "ethernet0.ctxPerDev"
-	PID          *int              `json:"pid,omitempty"`      // of KVM: its process
+	PID          *int              `json:"pid,omitempty"`      // of KVM: its process; of ESXi: its world
 	Threads      []GuestThread     `json:"threads,omitempty"`  // of KVM: what moves its packets and runs its CPUs
 	NotChecked   []NotChecked      `json:"not_checked,omitempty"`
 }

@@ -75,7 +75,7 @@ func Propose(all []measure.Inventory) (Ladder, error) {
 		}
 	}
 	if len(ends) == 0 {
-		return Ladder{}, fault.Failf("start some, or name end points", "place: no virtual machine there runs and tells an address")
+		return Ladder{}, nothingToPropose(all)
 	}
 	slices.SortStableFunc(ends, func(a, b lain) int { return cmp.Compare(a.guest.Name, b.guest.Name) })
 	tellApart(ends)
@@ -92,6 +92,26 @@ func Propose(all []measure.Inventory) (Ladder, error) {
 	}
 	best.Spare = nil
 	return best, nil
+}
+
+// nothingToPropose names those that run and tell no address, as no guest of KVM
+// does: who names them may have a ladder all the same.
+func nothingToPropose(all []measure.Inventory) error {
+	var run []string
+	for n := range all {
+		for i := range all[n].Guests {
+			if g := &all[n].Guests[i]; ofGuest(g).runs() {
+				run = append(run, g.Name)
+			}
+		}
+	}
+	from := strings.Join(sources(all), ", ")
+	if len(run) == 0 {
+		return fault.Failf("start some", "place: no virtual machine of %s runs", from)
+	}
+	const most = 5
+	some := strings.Join(run[:min(len(run), most)], " ")
+	return fault.Failf("name those that are to be measured, as the plan or the network knows them: "+some, "place: %s does not tell the addresses of the virtual machines that run", from)
 }
 
 // fullWorth is that of a ladder with all rungs, between two hosts in one VLAN.

@@ -76,6 +76,7 @@ func TestFillRefuses(t *testing.T) {
 
 func TestPropose(t *testing.T) {
 	all := []measure.Inventory{testbed()}
+	all[0].Guests[0].Addrs = []string{"172.17.0.1", "10.0.0.1"} // of Docker in it
 	l, err := Propose(all)
 	if want := "same machine: web-1,web-1; same host: web-1,web-2; same VLAN: web-1,web-3 10G; other data center: web-1,web-9"; err != nil || show(l) != want {
 		t.Errorf("%v\n%s, want\n%s", err, show(l), want)
@@ -91,6 +92,10 @@ func TestPropose(t *testing.T) {
 	}
 	if w := l.Rungs[1].Why; w != "no virtual machine that runs and tells an address is on esx2 too" {
 		t.Error(w)
+	}
+	kvm := measure.Inventory{Source: "kvm1", Guests: []measure.Guest{{Name: "web"}, {Name: "db"}, {Name: "old", Power: "off"}}}
+	if _, err := Propose([]measure.Inventory{kvm}); err == nil || !strings.Contains(err.Error(), "kvm1 does not tell the addresses") || !strings.HasSuffix(fault.Hint(err), ": web db") {
+		t.Errorf("none tells its address: %v (%s)", err, fault.Hint(err))
 	}
 	for i := range v.Guests {
 		v.Guests[i].Power = "off"

@@ -3,7 +3,6 @@ package place
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -28,14 +27,14 @@ type candidate struct {
 
 func ofGuest(g *measure.Guest) candidate {
 	c := candidate{guest: g, uuid: g.UUID}
-	addrs := slices.Clone(g.Addrs)
+	var addrs []string // those of its adapters first: tools tell of a container's bridge too
 	for _, n := range g.NICs {
 		if n.MAC != nil {
 			c.macs = append(c.macs, strings.ToLower(*n.MAC))
 		}
 		addrs = append(addrs, n.Addrs...)
 	}
-	c.addrs = addresses(addrs)
+	c.addrs = addresses(append(addrs, g.Addrs...))
 	return c
 }
 
@@ -50,7 +49,7 @@ func ofHost(h *measure.GuestHost) candidate {
 	}
 	if h.Facts != nil {
 		for _, i := range h.Facts.Interfaces {
-			if i.MAC != nil && (i.Kind == nil || *i.Kind != "tun" && *i.Kind != "tap") { // a tap is a guest's other end
+			if i.MAC != nil && !isGuestsEnd(&i) {
 				c.macs = append(c.macs, strings.ToLower(*i.MAC))
 			}
 			addrs = append(addrs, i.Addrs...)
@@ -143,15 +142,18 @@ type found struct {
 // Match finds the guest or host that a subject is; nil where that is not known,
 // and why.
 func Match(s Subject, all []measure.Inventory) (*measure.Placement, string) {
-	candidates, doubts := s.search(all)
+	candidates, doubt := s.search(all)
 	best, rivals := strongest(candidates)
 	switch {
-	case best == nil && len(doubts) > 0:
-		return nil, doubts[0]
+	case best == nil && doubt != "":
+		return nil, doubt
 	case best == nil:
 		return nil, s.notFound(all)
 	case len(rivals) > 0:
 		return nil, fmt.Sprintf("%s fits %s alike (by %s)", s.Name, names(append([]found{*best}, rivals...)), strings.Join(best.by(), " and "))
+	}
+	if best.claim.uuid && best.otherMACs && !s.Inside { // a copy, or a restored one, keeps the UUID
+		return nil, fmt.Sprintf("its UUID is that of %s in %s, whose MAC addresses are others: one may be a copy of the other", best.name(), best.in.Source)
 	}
 	for _, c := range candidates {
 		if !best.claim.uuid && c.claim.uuid && !same(*best, c) {
@@ -161,8 +163,15 @@ func Match(s Subject, all []measure.Inventory) (*measure.Placement, string) {
 	return s.placement(*best), ""
 }
 
-// search lists what may be the subject, and says of what cannot why.
-func (s Subject) search(all []measure.Inventory) (may []found, doubts []string) {
+// search lists what may be the subject, and says why that cannot be it for which
+// most speaks of the others.
+func (s Subject) search(all []measure.Inventory) (may []found, doubt string) {
+	most := 0
+	doubted := func(k claim, format string, words ...any) {
+		if k.strength() > most {
+			most, doubt = k.strength(), fmt.Sprintf(format, words...)
+		}
+	}
 	consider := func(c candidate) {
 		k := s.claims(c)
 		if !k.any() {
@@ -170,9 +179,9 @@ func (s Subject) search(all []measure.Inventory) (may []found, doubts []string) 
 		}
 		switch why := k.contradicted(); {
 		case why != "":
-			doubts = append(doubts, fmt.Sprintf(why, c.name()+" in "+c.in.Source))
+			doubted(k, why, c.name()+" in "+c.in.Source)
 		case !c.runs():
-			doubts = append(doubts, fmt.Sprintf("%s in %s has its %s, and does not run", c.name(), c.in.Source, inWords(k)))
+			doubted(k, "%s in %s has its %s, and does not run", c.name(), c.in.Source, inWords(k))
 		default:
 			may = append(may, found{c, k})
 		}
@@ -189,7 +198,7 @@ func (s Subject) search(all []measure.Inventory) (may []found, doubts []string) 
 			consider(c)
 		}
 	}
-	return may, doubts
+	return may, doubt
 }
 
 // inWords is the strongest thing that a claim rests on.
@@ -239,21 +248,30 @@ func names(all []found) string {
 	return strings.Join(out[:len(out)-1], ", ") + " and " + out[len(out)-1]
 }
 
-// notFound says where it is not.
+// notFound says where it is not, and by what it was looked for.
 func (s Subject) notFound(all []measure.Inventory) string {
-	var sources []string
-	for _, v := range all {
-		sources = append(sources, v.Source)
+	var by []string
+	for _, x := range []struct {
+		told bool
+		name string
+	}{{s.UUID != "", "UUID"}, {len(s.MACs) > 0, "MAC address"}, {len(addresses(s.Addrs)) > 0, "IP address"}} {
+		if x.told {
+			by = append(by, x.name)
+		}
 	}
-	why := "no virtual machine or host has its UUID, MAC address or address"
 	switch {
-	case s.UUID == "" && len(s.MACs) == 0 && len(addresses(s.Addrs)) == 0:
-		why = "it tells no UUID, no MAC address and no address to know it by"
-	case s.UUID == "":
-		why = "no virtual machine or host has its MAC address or address (its UUID, which only root reads there, is not known)"
+	case len(all) == 0:
+		return "no hypervisor was asked"
+	case len(by) == 0:
+		return "it tells no UUID, no MAC address and no IP address to know it by"
 	}
-	if len(sources) > 0 {
-		why += ": " + strings.Join(sources, ", ")
+	last := by[len(by)-1]
+	if len(by) > 1 {
+		last = strings.Join(by[:len(by)-1], ", ") + " or " + last
+	}
+	why := fmt.Sprintf("%s tells of no virtual machine or host with its %s", strings.Join(sources(all), ", "), last)
+	if s.UUID == "" {
+		why += " (its UUID is not known: root reads it, where the machine has one)"
 	}
 	return why
 }

@@ -25,12 +25,18 @@ func TestMatch(t *testing.T) {
 		want string // name of the guest or host, and by what
 		why  string // where there is none
 	}{
-		"all agree":             {subject("a", 1), plain, "web-1 by uuid,mac,address", ""},
-		"not root":              {Subject{Name: "a", MACs: []string{mac(1)}}, plain, "web-1 by mac", ""},
-		"an address alone":      {Subject{Name: "a", Addrs: []string{"10.0.0.1"}}, plain, "web-1 by address", ""},
-		"in a container":        {Subject{Name: "a", UUID: uuid(1), MACs: []string{"02:42:ac:11:00:02"}, Addrs: []string{"172.17.0.2/16"}}, plain, "web-1 by uuid", ""},
+		"all agree":                {subject("a", 1), plain, "web-1 by uuid,mac,address", ""},
+		"not root":                 {Subject{Name: "a", MACs: []string{mac(1)}}, plain, "web-1 by mac", ""},
+		"an address alone":         {Subject{Name: "a", Addrs: []string{"10.0.0.1"}}, plain, "web-1 by address", ""},
+		"in a container":           {Subject{Name: "a", Inside: true, UUID: uuid(1), MACs: []string{"02:42:ac:11:00:02"}, Addrs: []string{"172.17.0.2/16"}}, plain, "web-1 by uuid", ""},
+		"a copy that is elsewhere": {Subject{Name: "a", UUID: uuid(1), MACs: []string{mac(77)}, Addrs: []string{"10.0.0.1"}}, plain, "", "its UUID is that of web-1 in vsphere://vc1, whose MAC addresses are others"},
+		"on a macvtap, not root": {Subject{Name: "a", MACs: []string{mac(1)}}, change(func(v *measure.Inventory) {
+			f := v.Hosts[0].Facts
+			f.Interfaces = append(f.Interfaces, measure.Interface{Name: "macvtap0", Kind: new("macvtap"), MAC: new(mac(1))})
+		}), "web-1 by mac", ""},
 		"the other byte order":  {Subject{Name: "a", UUID: measure.SwapUUID(uuid(1))}, plain, "web-1 by uuid", ""},
-		"nowhere":               {subject("a", 77), plain, "", "no virtual machine or host has its UUID, MAC address or address: vsphere://vc1"},
+		"nowhere":               {subject("a", 77), plain, "", "vsphere://vc1 tells of no virtual machine or host with its UUID, MAC address or IP address"},
+		"nowhere, not root":     {Subject{Name: "a", MACs: []string{mac(77)}}, plain, "", "with its MAC address (its UUID is not known"},
 		"says nothing":          {Subject{Name: "a", Addrs: []string{"127.0.0.1"}}, plain, "", "tells no UUID"},
 		"a vCenter twice":       {subject("a", 1), []measure.Inventory{testbed(), other}, "web-1 by uuid,mac,address", ""},
 		"a clone with its UUID": {subject("a", 1), change(func(v *measure.Inventory) { v.Guests[4].UUID = uuid(1) }), "web-1 by uuid,mac,address", ""},
@@ -46,7 +52,7 @@ func TestMatch(t *testing.T) {
 		"its copy is off":   {Subject{Name: "a", UUID: uuid(1)}, change(func(v *measure.Inventory) { v.Guests[4].UUID, v.Guests[4].Power = uuid(1), "off" }), "web-1 by uuid", ""},
 		"a host":            {Subject{Name: "a", UUID: uuid(102), MACs: []string{mac(122)}, Via: mac(122)}, plain, "esx2 by uuid,mac", ""},
 		"a host by address": {Subject{Name: "a", Addrs: []string{"192.0.2.3"}}, plain, "esx3 by address", ""},
-		"no inventory":      {subject("a", 1), nil, "", "no virtual machine or host has its UUID"},
+		"no inventory":      {subject("a", 1), nil, "", "no hypervisor was asked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, why := Match(c.s, c.all)
@@ -105,7 +111,8 @@ func TestPlacementOnBridge(t *testing.T) {
 	v := measure.Inventory{
 		Source: "kvm1", Kind: measure.KindKVM, Switches: []measure.VirtualSwitch{{ID: "br0", Name: "br0", Kind: "bridge", Host: "kvm1"}},
 		Hosts: []measure.GuestHost{{ID: "kvm1", Name: "kvm1", Facts: &measure.Facts{Machine: &measure.Machine{UUID: uuid(50)}, Interfaces: []measure.Interface{
-			{Name: "eth0", MAC: new(mac(50))}, {Name: "br0", MAC: new(mac(50)), Addrs: []string{"10.0.0.50/24"}}, {Name: "vnet0", Kind: new("tun"), MAC: new("fe:54:00:00:00:01")},
+			{Name: "vm12", Kind: new("tun"), MAC: new(mac(50)), Addrs: []string{"fe80::1/64"}, Master: new("br0")},
+			{Name: "eth0", MAC: new(mac(50)), Master: new("br0")}, {Name: "br0", MAC: new(mac(50)), Addrs: []string{"10.0.0.50/24"}}, {Name: "vnet0", Kind: new("tun"), MAC: new("fe:54:00:00:00:01")},
 		}}}},
 	}
 	p, why := Match(Subject{Name: "a", UUID: uuid(50), MACs: []string{mac(50)}, Via: mac(50), ViaAddrs: []string{"10.0.0.50/24"}}, []measure.Inventory{v})
@@ -136,6 +143,33 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, s.Via, c.via)
 		}
 		if c.facts != nil && (s.UUID != uuid(1) || len(s.MACs) != 2 || s.Hostname != "web-1") {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// TestOfInner: addresses that many machines have alike are none to know one by,
+// and a machine of which only inner interfaces are seen is a container.
+func TestOfInner(t *testing.T) {
+	eth := measure.Interface{Name: "eth0", Kind: new("paravirtual"), MAC: new(mac(1)), Addrs: []string{"10.0.0.1/24"}}
+	docker := measure.Interface{Name: "docker0", Kind: new("bridge"), MAC: new("02:42:00:00:00:01"), Addrs: []string{"172.17.0.1/16"}}
+	tap := measure.Interface{Name: "macvtap0", Kind: new("macvtap"), MAC: new(mac(2))}
+	veth := measure.Interface{Name: "eth0", Kind: new("veth"), MAC: new("02:42:ac:11:00:02"), Addrs: []string{"172.17.0.2/16"}}
+	br := measure.Interface{Name: "br0", Kind: new("bridge"), MAC: new(mac(1)), Addrs: []string{"10.0.0.1/24"}}
+	lo := measure.Interface{Name: "lo", Kind: new("loopback")}
+	for name, c := range map[string]struct {
+		faces  []measure.Interface
+		addrs  []string
+		macs   int
+		inside bool
+	}{
+		"with Docker":       {[]measure.Interface{lo, eth, docker}, []string{"10.0.0.1", "10.0.0.1/24"}, 2, false},
+		"a host of guests":  {[]measure.Interface{eth, tap}, []string{"10.0.0.1", "10.0.0.1/24"}, 1, false},
+		"reached by bridge": {[]measure.Interface{{Name: "eth0"}, br, docker}, []string{"10.0.0.1", "10.0.0.1/24"}, 2, false},
+		"a container":       {[]measure.Interface{lo, veth}, []string{"10.0.0.1", "172.17.0.2/16"}, 1, true},
+	} {
+		s := Of(measure.EndPoint{Name: "a", Facts: &measure.Facts{Interfaces: c.faces}}, nil, []string{"10.0.0.1"})
+		if !slices.Equal(s.Addrs, c.addrs) || len(s.MACs) != c.macs || s.Inside != c.inside {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}

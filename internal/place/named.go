@@ -39,7 +39,11 @@ func named(word string, all []measure.Inventory, reached func(string) bool) (lai
 		return lain{}, fault.Usagef("name it as the hypervisor does, or by an address that it tells there: thru inventory "+sources(all)[0]+" lists them",
 			"%s is no virtual machine that runs in %s", word, strings.Join(sources(all), ", "))
 	case len(fits) > 1:
-		return lain{}, fault.Usagef("name it by an address that only one of them has", "%s fits several machines: %s", word, places(fits))
+		hint := "name it by an address that only one of them has"
+		if len(addr) > 0 {
+			hint = "name it as the hypervisor does"
+		}
+		return lain{}, fault.Usagef(hint, "%s fits several machines: %s", word, places(fits))
 	}
 	c := fits[0]
 	at := ""

@@ -23,6 +23,7 @@ type Subject struct {
 	Via      string   // MAC of the interface that carries the test; empty: not known
 	ViaAddrs []string // addresses there, with prefix length
 	Hostname string
+	Inside   bool // in a container or a network namespace: none of its interfaces is the machine's own
 }
 
 // Of is what an end point's facts tell. route is how it reaches the one that it
@@ -40,19 +41,43 @@ func Of(e measure.EndPoint, route *measure.Route, data []string) Subject {
 	if f.Machine != nil {
 		s.UUID = f.Machine.UUID
 	}
-	for _, i := range f.Interfaces {
-		if i.MAC != nil && *i.MAC != "" {
+	via := carrier(f, route, data)
+	s.Inside = len(f.Interfaces) > 0
+	for k := range f.Interfaces {
+		i := &f.Interfaces[k]
+		s.Inside = s.Inside && !isOwn(i)
+		if i.MAC != nil && *i.MAC != "" && !isGuestsEnd(i) {
 			s.MACs = append(s.MACs, strings.ToLower(*i.MAC))
 		}
-		s.Addrs = append(s.Addrs, i.Addrs...)
+		if i == via || !isInner(i) || shareAny(addresses(data), addresses(i.Addrs)) {
+			s.Addrs = append(s.Addrs, i.Addrs...)
+		}
 	}
-	if i := carrier(f, route, data); i != nil {
-		s.ViaAddrs = i.Addrs
-		if i.MAC != nil {
-			s.Via = strings.ToLower(*i.MAC)
+	if via != nil {
+		s.ViaAddrs = via.Addrs
+		if via.MAC != nil {
+			s.Via = strings.ToLower(*via.MAC)
 		}
 	}
 	return s
+}
+
+// isOwn tells of an adapter of the machine itself, as far as its kind is known.
+func isOwn(i *measure.Interface) bool {
+	return i.Kind == nil && i.Name != "lo" || i.Kind != nil && slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, *i.Kind)
+}
+
+// isGuestsEnd tells of the host's end of a guest's adapter. A macvtap has the
+// guest's own MAC address, and a bridge that of one of its taps.
+func isGuestsEnd(i *measure.Interface) bool {
+	return i.Kind != nil && slices.Contains([]string{"tun", "tap", "macvtap"}, *i.Kind)
+}
+
+// isInner tells of an interface to networks inside a machine, whose addresses
+// many machines have alike: of Docker 172.17.0.1, of libvirt 192.168.122.1.
+func isInner(i *measure.Interface) bool {
+	return isLoopback(i) || isGuestsEnd(i) ||
+		i.Kind != nil && slices.Contains([]string{"bridge", "dummy", "veth", "ifb", "vxlan", "geneve", "wireguard", "ipip", "sit", "gre", "gretap", "ip6tnl"}, *i.Kind)
 }
 
 // carrier is the interface that carries a test: where the route leaves, else

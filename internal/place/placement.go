@@ -41,17 +41,33 @@ func (s Subject) onHost(p *measure.Placement, v *measure.Inventory, h *measure.G
 	if h.Facts == nil {
 		return
 	}
-	for _, i := range h.Facts.Interfaces {
-		if !s.carries(i.MAC, i.Addrs) || p.NIC != "" && len(i.Addrs) == 0 { // a bridge and its port have one MAC
-			continue
-		}
-		p.NIC = i.Name
-		for _, sw := range v.Switches {
-			if sw.Host == h.ID && sw.Name == i.Name {
-				connect(p, v, "", sw.ID, &sw.Name, nil)
-			}
+	most := 0
+	for k := range h.Facts.Interfaces {
+		if n := s.likeness(&h.Facts.Interfaces[k]); n > most {
+			most, p.NIC = n, h.Facts.Interfaces[k].Name
 		}
 	}
+	for _, sw := range v.Switches {
+		if sw.Host == h.ID && sw.Name == p.NIC {
+			connect(p, v, "", sw.ID, &sw.Name, nil)
+		}
+	}
+}
+
+// likeness orders interfaces of a host by how much speaks for one as that which
+// carries the test. A bridge has the MAC address of one of its ports, and may
+// have that of a guest's tap.
+func (s Subject) likeness(i *measure.Interface) (n int) {
+	if isGuestsEnd(i) || !s.carries(i.MAC, i.Addrs) {
+		return 0
+	}
+	if shareAny(addresses(s.ViaAddrs), addresses(i.Addrs)) {
+		n += 2
+	}
+	if i.Master == nil {
+		n++
+	}
+	return n + 1
 }
 
 // carries tells of the interface that carries the test.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 )
@@ -131,35 +132,63 @@ func onOtherSites(a, b Placed, _ []measure.Inventory) (kind, why string) {
 }
 
 // onOneNetwork says on what it rests that two hosts share a network: a port
-// group, a number on one switch, or a number and a subnet.
-func onOneNetwork(a, b Placed, _ []measure.Inventory) (kind, why string) {
+// group, a number on one switch, or a number and a subnet. Nothing rests on a port
+// group that carries many VLANs or keeps its members apart, nor on a network that
+// does not leave its host.
+func onOneNetwork(a, b Placed, all []measure.Inventory) (kind, why string) {
 	x, y := a.At, b.At
+	if isInternal(x, all) || isInternal(y, all) || isApart(x) || isApart(y) {
+		return "", ""
+	}
 	hosts := fmt.Sprintf("%s and %s, ", hostOf(x), hostOf(y))
 	one := x.Source == y.Source
-	tagged := x.VLAN != "" && x.VLAN == y.VLAN
-	apart := len(networks(a.ViaAddrs)) > 0 && len(networks(b.ViaAddrs)) > 0
-	switch net, ok := subnet(a.ViaAddrs, b.ViaAddrs); {
-	case one && x.PortGroup != "" && x.PortGroup == y.PortGroup:
+	group := one && x.PortGroup != "" && x.PortGroup == y.PortGroup
+	trunk := isTrunk(x) || isTrunk(y)
+	tagged := x.VLAN != "" && x.VLAN == y.VLAN && !trunk
+	told := len(networks(a.ViaAddrs)) > 0 && len(networks(b.ViaAddrs)) > 0
+	switch net, ok := subnet(a, b); {
+	case group && !trunk:
 		return measure.SameVLAN, hosts + "port group " + network(x)
 	case one && tagged && x.SwitchID != "" && x.SwitchID == y.SwitchID:
 		return measure.SameVLAN, fmt.Sprintf("%sVLAN %s of %s", hosts, x.VLAN, x.Switch)
 	case ok && tagged && x.VLAN != "0":
 		return measure.SameVLAN, fmt.Sprintf("%sVLAN %s and subnet %s at both", hosts, x.VLAN, net)
+	case ok && group:
+		return measure.SameVLAN, fmt.Sprintf("%sport group %s and subnet %s at both", hosts, network(x), net)
 	case ok && (x.VLAN == y.VLAN || untagged(x) && untagged(y)):
 		return measure.SameVLAN, fmt.Sprintf("%sby their subnet %s alone", hosts, net)
-	case one && !apart && x.Site == y.Site && x.Network != "" && x.Network == y.Network && x.VLAN == y.VLAN:
+	case one && !told && !trunk && x.Site == y.Site && x.Network != "" && x.Network == y.Network && x.VLAN == y.VLAN:
 		return measure.SameVLAN, fmt.Sprintf("%sby the name of their network alone: %s", hosts, network(x))
 	}
 	return "", ""
 }
 
+// isTrunk tells of a port whose guest chooses the VLAN itself.
+func isTrunk(p *measure.Placement) bool {
+	return strings.HasPrefix(p.VLAN, "trunk") || p.VLAN == "4095"
+}
+
+// isApart tells of a private VLAN whose members may not reach each other.
+func isApart(p *measure.Placement) bool {
+	return strings.HasPrefix(p.VLAN, "private") && strings.Contains(p.VLAN, " of ")
+}
+
+// isInternal tells of a network that no uplink leads out of: the host routes
+// what leaves it (libvirt's "default"), and another host may have one alike.
+func isInternal(p *measure.Placement, all []measure.Inventory) bool {
+	s := inventory(all, p.Source).Switch(p.SwitchID)
+	return s != nil && (s.Kind == "bridge" || s.Kind == "standard") && len(s.Uplinks) == 0 &&
+		!slices.ContainsFunc(s.NotChecked, func(m measure.NotChecked) bool { return strings.Contains(m.Fact, "uplinks") })
+}
+
 func untagged(p *measure.Placement) bool { return p.VLAN == "" || p.VLAN == "0" }
 
-// subnet is one that both have an address in.
-func subnet(a, b []string) (netip.Prefix, bool) {
-	other := networks(b)
-	for _, p := range networks(a) {
-		if slices.Contains(other, p) {
+// subnet is one that both have an address in. What a container has is no more
+// than its machine's own.
+func subnet(a, b Placed) (netip.Prefix, bool) {
+	other := networks(b.ViaAddrs)
+	for _, p := range networks(a.ViaAddrs) {
+		if slices.Contains(other, p) && !a.Inside && !b.Inside {
 			return p, true
 		}
 	}

@@ -19,6 +19,13 @@ func TestRelate(t *testing.T) {
 	in := func(host, site, group, sw, network, vlan string) measure.Placement {
 		return measure.Placement{Source: "vsphere://vc1", Guest: "vm-" + host, Host: host, HostName: host, Site: site, PortGroup: group, SwitchID: sw, Switch: sw, Network: network, VLAN: vlan}
 	}
+	nat := testbed()
+	nat.Source = "kvm"
+	nat.Switches = append(nat.Switches, measure.VirtualSwitch{ID: "bridge:virbr0", Name: "virbr0", Kind: "bridge"})
+	natted := func(host string) measure.Placement {
+		return measure.Placement{Source: "kvm", Guest: "vm-" + host, Host: host, HostName: host, SwitchID: "bridge:virbr0", Network: "virbr0"}
+	}
+	boxed := func(p Placed) Placed { p.Inside = true; return p }
 	vc2 := in("esx9", "north", "", "", "prod", "100")
 	vc2.Source = "vsphere://vc2"
 	for name, c := range map[string]struct {
@@ -40,6 +47,11 @@ func TestRelate(t *testing.T) {
 			measure.SameVLAN, "VLAN 7 and subnet 10.1.0.0/24 at both"},
 		"a number of two networks":  {at("a", in("esx1", "east", "pg-1", "s1", "p", "7"), "10.1.0.1/24"), at("b", in("esx2", "east", "pg-2", "s2", "q", "7"), "10.2.0.2/24"), measure.SameSite, "esx1 and esx2 in east"},
 		"two numbers, one subnet":   {at("a", in("esx1", "east", "pg-1", "s1", "p", "7"), "10.1.0.1/24"), at("b", in("esx2", "east", "pg-2", "s2", "q", "8"), "10.1.0.2/24"), measure.SameSite, "p (VLAN 7) and q (VLAN 8)"},
+		"a trunk":                   {at("a", in("esx1", "east", "pg-1", "dvs", "p", "trunk 0-4094")), at("b", in("esx2", "east", "pg-1", "dvs", "p", "trunk 0-4094")), measure.SameSite, "esx1 and esx2 in east"},
+		"a trunk and one subnet":    {at("a", in("esx1", "east", "pg-1", "dvs", "p", "trunk 0-4094"), "10.1.0.1/24"), at("b", in("esx2", "east", "pg-1", "dvs", "p", "trunk 0-4094"), "10.1.0.2/24"), measure.SameVLAN, "and subnet 10.1.0.0/24 at both"},
+		"a private VLAN":            {at("a", in("esx1", "east", "pg-1", "dvs", "p", "private 105 of 100"), "10.1.0.1/24"), at("b", in("esx2", "east", "pg-1", "dvs", "p", "private 105 of 100"), "10.1.0.2/24"), measure.SameSite, "esx1 and esx2 in east"},
+		"NAT of two hosts":          {at("a", natted("kvm1"), "192.168.122.5/24"), at("b", natted("kvm2"), "192.168.122.6/24"), "", "kvm1 and kvm2: nothing tells"},
+		"containers of two hosts":   {boxed(lone("a", "kvm1", "172.17.0.2/16")), boxed(lone("b", "kvm2", "172.17.0.2/16")), "", "kvm1 and kvm2: nothing tells"},
 		"a name alone":              {at("a", in("esx1", "east", "", "s1", "VM Network", "0")), at("b", in("esx2", "east", "", "s2", "VM Network", "0")), measure.SameVLAN, "by the name of their network alone: VM Network"},
 		"hosts that nobody manages": {lone("a", "kvm1", "10.3.0.1/24"), lone("b", "kvm2", "10.3.0.2/24"), measure.SameVLAN, "kvm1 and kvm2, by their subnet 10.3.0.0/24 alone"},
 		"nothing in common":         {lone("a", "kvm1", "10.3.0.1/24"), lone("b", "kvm2", "10.4.0.2/24"), "", "kvm1 and kvm2: nothing tells"},
@@ -47,7 +59,7 @@ func TestRelate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
-				r, why, ok := Relate(c.a, c.b, []measure.Inventory{v})
+				r, why, ok := Relate(c.a, c.b, []measure.Inventory{v, nat})
 				if ok != (c.kind != "") || r.Kind != c.kind || r.From != c.a.Name || r.To != c.b.Name {
 					t.Errorf("%+v, want %q", r, c.kind)
 				}

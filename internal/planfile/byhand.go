@@ -78,11 +78,11 @@ func (f *File) readProof(h *plan.Hand, x *node) (err error) {
 		return f.errorf(is, "as facts print it: \"FALSE\", 4, true", "is has to be one value, and is %s", is.value())
 	}
 	h.Is = is.text
-	if slices.Contains(strings.Split(h.Fact, "."), "") {
-		return f.errorf(fact, "a path such as sysctls.netNetqueueEnabled: thru check HOST --json shows the facts", "a part of the fact's path is empty")
+	if len(h.Fact) > mostCommand || len(h.Is) > mostCommand || strings.ContainsFunc(h.Fact+h.Is, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return f.errorf(fact, "a path such as sysctls.netNetqueueEnabled", "the fact is too long, or holds what cannot be printed")
 	}
-	if len(h.Fact) > mostCommand || len(h.Is) > mostCommand {
-		return f.errorf(fact, "a path such as sysctls.netNetqueueEnabled", "the fact is too long")
+	if slices.Contains(strings.Split(h.Fact, "."), "") {
+		return f.errorf(fact, "a path such as sysctls.netNetqueueEnabled", "the path %q has an empty part", clip(h.Fact))
 	}
 	return nil
 }
@@ -128,11 +128,17 @@ func (f *File) checkHands() error {
 		return f.errorf(without.settings, "each variant says how it comes into force: what "+clip(with.name)+" has changed has to be undone", "the variant %q has no %s", clip(without.name), byHand)
 	}
 	f.order = plan.OrderBlocks
+	return f.tellApart()
+}
+
+// tellApart refuses two variants that the same value of the same fact shows: what is
+// measured as the one could be the other.
+func (f *File) tellApart() error {
 	for i := range f.variants {
-		for k := range i {
-			if a, b := f.variants[k].hand, f.variants[i].hand; a.Fact != "" && a.Host == b.Host && a.Fact == b.Fact && a.Is == b.Is {
-				return f.errorf(f.variants[i].settings, "is: the value that "+clip(a.Fact)+" has there", "the variants %q and %q are seen by the same value of one fact: they would be one state",
-					clip(f.variants[k].name), clip(f.variants[i].name))
+		for j := range f.variants[:i] {
+			a, b := f.variants[j].hand, f.variants[i].hand
+			if a.Fact != "" && a.Host == b.Host && a.Fact == b.Fact && a.Is == b.Is {
+				return f.errorf(f.variants[i].settings, "give each the value that shows it", "%s is %s for %s and %s alike", clip(a.Fact), clip(a.Is), clip(f.variants[j].name), clip(f.variants[i].name))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 // rung that nobody fills stands there as a comment, with why. from are the
 // hypervisors that were asked; a zero duration is that of any ladder.
 func LadderFrom(l place.Ladder, from []string, each time.Duration) []byte {
+	l = spaceless(l)
 	var b strings.Builder
 	b.WriteString("# What does each layer cost? One path after the other, the lowest rung first. The\n# rungs are filled by what the hypervisors said of their virtual machines.\n#\n#   thru ladder FILE\n\n")
 	b.WriteString("thru: 1\nname: ladder\n\n# They say what lies below the end points, and what their hosts do meanwhile.\nhypervisors:\n")
@@ -38,6 +40,22 @@ func LadderFrom(l place.Ladder, from []string, each time.Duration) []byte {
 	}
 	fmt.Fprintf(&b, "\ntraffic:\n  time: %s    # of each cell: a rung has %d\n", strconv.FormatFloat(each.Seconds(), 'f', -1, 64)+"s", 2*len(plan.LadderStreams()))
 	return []byte(b.String())
+}
+
+// spaceless gives end points whose machines have names with spaces, as vCenter
+// allows, names that a plan may have; what they are stands behind them.
+func spaceless(l place.Ladder) place.Ladder {
+	name := func(s string) string { return strings.Join(strings.Fields(s), "-") }
+	l.Ends, l.Spare, l.Rungs = slices.Clone(l.Ends), slices.Clone(l.Spare), slices.Clone(l.Rungs)
+	for _, ends := range [][]place.End{l.Ends, l.Spare} {
+		for i := range ends {
+			ends[i].Name = name(ends[i].Name)
+		}
+	}
+	for i := range l.Rungs {
+		l.Rungs[i].From, l.Rungs[i].To = name(l.Rungs[i].From), name(l.Rungs[i].To)
+	}
+	return l
 }
 
 // endLine is an entry of end_points.

@@ -42,6 +42,12 @@ func TestLadderFrom(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
+	l.Ends[0].Name, l.Rungs[0].From, l.Rungs[0].To, l.Rungs[1].From, l.Rungs[2].From = "web 1", "web 1", "web 1", "web 1", "web 1"
+	if f, err := Parse("ladder.yaml", LadderFrom(l, []string{"kvm1"}, 0)); err != nil {
+		t.Errorf("a name with a space: %v", err)
+	} else if p, err := f.Expand(nil, nil); err != nil || p.Steps[0].Specs[0].From != "web-1" || l.Ends[0].Name != "web 1" {
+		t.Errorf("a name with a space: %v", err)
+	}
 	if text := string(LadderFrom(l, []string{"kvm1"}, 1500*time.Millisecond)); !strings.Contains(text, "time: 1.5s") {
 		t.Error(text)
 	}

@@ -97,7 +97,7 @@ func TestExamples(t *testing.T) {
 // beyond are the mistakes of the table that no schema sees: what words mean
 // together, what stands elsewhere in the file, quantities, and YAML's own ways.
 func beyond() []string {
-	return []string{"by hand, one", "by hand, order", "by hand, command", "by hand, wait", "blocks of nothing", "blocks, precision",
+	return []string{"by hand, one", "by hand, alike", "by hand, a path", "by hand, order", "by hand, command", "by hand, wait", "blocks of nothing", "blocks, precision",
 		"a size", "a time", "zero", "too large", "too long", "link rate", "precision", "fairness of 2", // quantities
 		"contradiction", "in a variant", "at an axis", "two amounts", "two rates", "two sends", "one connection", "connections back", "combinations",
 		"variant and axis", "variant twice", "interleaved", "at once", "unknown end", "end twice", "a scheme", "another local", "local elsewhere",

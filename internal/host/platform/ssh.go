@@ -26,8 +26,10 @@ type Remote struct {
 	port        int
 	config      string // file instead of the user's configuration; "": that
 	mu          sync.Mutex
-	login       *login // nil: not yet
-	err         error  // why there is none: it is not tried again
+	login       *login        // nil: not yet
+	err         error         // why there is none: it is not tried again, but where one had stood
+	ended       time.Time     // when one that had stood was found to have ended; zero: never
+	again       time.Duration // until it is tried again then
 }
 
 // login is the ssh process that the others share, alive as long as its
@@ -44,12 +46,15 @@ const (
 	connectTime = 10 * time.Second
 	loginTime   = 15 * time.Second
 	endTime     = 2 * time.Second
+	againTime   = 30 * time.Second // from one that has ended to the next: what runs meanwhile fails at once
 )
 
 // SSH returns a runner on another host: destination is "user@host", a port of
 // 0 is the configured one. Nothing is sent before the first command. It never
 // asks for anything: no password, and no host key that is not known already.
-func SSH(destination string, port int) *Remote { return &Remote{destination: destination, port: port} }
+func SSH(destination string, port int) *Remote {
+	return &Remote{destination: destination, port: port, again: againTime}
+}
 
 // Run runs a program on the host, in the language C. Its arguments arrive as
 // they are, whatever they hold.
@@ -122,19 +127,28 @@ func (s *Remote) connected(ctx context.Context) (string, error) {
 	if s.destination == "" || strings.HasPrefix(s.destination, "-") {
 		return "", fault.Usagef("name a host: ssh://root@esx1", "platform: connecting by ssh: %q is no destination", s.destination)
 	}
+	if s.err != nil && !s.ended.IsZero() && time.Since(s.ended) >= s.again {
+		s.err = nil // the host was away, or the network
+	}
 	if s.err != nil || s.login != nil && s.login.alive() {
 		return s.login.folder(), s.err
 	}
 	if s.login != nil {
 		s.login.end()
-		s.login = nil
+		s.login, s.ended = nil, time.Now()
 		s.err = fmt.Errorf("platform: the ssh connection to %s has ended", s.destination)
 		return "", s.err
 	}
 	if runtime.GOOS == "windows" {
 		return "", nil
 	}
-	s.login, s.err = s.begin(ctx)
+	l, err := s.begin(ctx)
+	if err != nil && ctx.Err() != nil {
+		return "", err // nobody waits for it any more: the next may
+	}
+	if s.login, s.err = l, err; err != nil && !s.ended.IsZero() {
+		s.ended = time.Now()
+	}
 	return s.login.folder(), s.err
 }
 
@@ -237,7 +251,7 @@ func (s *Remote) Close() error {
 		s.login.end()
 		s.login = nil
 	}
-	if s.err == nil {
+	if s.ended = (time.Time{}); s.err == nil {
 		s.err = errors.New("platform: the ssh connection is closed")
 	}
 	return nil

@@ -283,6 +283,15 @@ func TestSSHFailures(t *testing.T) {
 	if _, err := Read(t.Context(), "esxi", nobody); err == nil || !strings.Contains(err.Error(), "Connection refused") || fault.Hint(err) == "" {
 		t.Errorf("reading a host that is not there: %v", err)
 	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	r = s.runner(t)
+	if _, err := r.Run(late, "true"); err == nil {
+		t.Error("a login after its context")
+	}
+	if _, err := r.Run(t.Context(), "true"); err != nil {
+		t.Errorf("after a login that nobody waited for: %v", err)
+	}
 	for _, odd := range []string{"", "-oProxyCommand=touch /tmp/x"} {
 		if _, err := SSH(odd, 0).Run(t.Context(), "true"); fault.Code(err) != fault.Usage {
 			t.Errorf("destination %q: %v", odd, err)
@@ -329,6 +338,10 @@ func TestSSHHangs(t *testing.T) {
 	<-l.done
 	if _, err := r.Run(t.Context(), "true"); err == nil {
 		t.Error("a connection that ended goes on")
+	}
+	r.again = 0 // its time is over
+	if out, err := r.Run(t.Context(), "echo", "back"); err != nil || string(out) != "back\n" {
+		t.Errorf("the host is back: %q, %v", out, err)
 	}
 
 	r = s.runner(t)

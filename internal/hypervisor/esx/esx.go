@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,26 +41,36 @@ type Host struct {
 	run  platform.Runner
 	name string
 
-	mu     sync.Mutex
-	known  []guest // as they were read last; nil: not yet
-	closed bool
+	mu      sync.Mutex
+	known   []guest         // as they were read last; nil: not yet
+	watches map[*watch]bool // under way
+	closed  bool
 }
 
 // New makes a source of a runner of the host's commands. name is how it was asked for.
-func New(run platform.Runner, name string) *Host { return &Host{run: run, name: name} }
+func New(run platform.Runner, name string) *Host {
+	return &Host{run: run, name: name, watches: map[*watch]bool{}}
+}
 
 // Name is how it was asked for.
 func (h *Host) Name() string { return h.name }
 
-// Close ends the runner's connection, where it has one.
-func (h *Host) Close() error {
+// Close ends what is being watched, and the runner's connection, where it has one.
+func (h *Host) Close() (err error) {
 	h.mu.Lock()
 	h.closed = true
+	all := slices.Collect(maps.Keys(h.watches))
 	h.mu.Unlock()
-	if c, ok := h.run.(io.Closer); ok {
-		return c.Close()
+	for _, w := range all {
+		w.stop()
 	}
-	return nil
+	if c, ok := h.run.(io.Closer); ok {
+		err = c.Close()
+	}
+	for _, w := range all {
+		w.ended.Wait()
+	}
+	return err
 }
 
 // open is an error where the source was closed.
@@ -75,9 +86,15 @@ func (h *Host) open() error {
 // reading is an inventory that comes about.
 type reading struct {
 	*Host
+	run platform.Runner // of the host, with patience
 	ctx context.Context
 	mu  sync.Mutex
 	measure.Inventory
+}
+
+// read begins one.
+func (h *Host) read(ctx context.Context) *reading {
+	return &reading{Host: h, run: patiently(h.run), ctx: ctx}
 }
 
 // lacks notes what was not checked, once.
@@ -124,12 +141,12 @@ func (r *reading) table(fact, name string, args ...string) []platform.Row {
 
 // Inventory reads the host, its guests and its networks.
 func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error) {
-	r := &reading{Host: h, ctx: ctx}
+	r := h.read(ctx)
 	r.Source, r.Kind, r.ReadAt = h.name, measure.KindESXi, time.Now()
 	if err := h.open(); err != nil {
 		return r.Inventory, err
 	}
-	facts, err := platform.Read(ctx, "esxi", h.run)
+	facts, err := platform.Read(ctx, "esxi", r.run)
 	if err != nil {
 		return r.Inventory, fault.New(fault.Code(err), fault.Hint(err), "esx: reading %s: %w", h.name, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -78,7 +80,7 @@ func TestInventory(t *testing.T) {
 		of   any
 		want []string
 	}{
-		"web 1": {v.Guest("1"), []string{`"name":"web 1"`, `"power":"on"`, `"uuid":"564d2a3b-1122-3344-5566-778899aabbcc"`, `"instance_uuid":"52000102-0304-0506-0708-090a0b0c0d0e"`,
+		"web 1": {v.Guest("1"), []string{`"name":"web 1"`, `"power":"on"`, `"pid":1051273`, `"uuid":"564d2a3b-1122-3344-5566-778899aabbcc"`, `"instance_uuid":"52000102-0304-0506-0708-090a0b0c0d0e"`,
 			`"os":"debian11_64Guest"`, `"os_running":"Debian GNU/Linux 11 (64-bit)"`, `"hostname":"web1.example"`, `"addresses":["10.0.0.21"]`, `"status":"unmanaged"`, `"hardware_version":"vmx-19"`, `"firmware":"efi"`,
 			`"cpus":4`, `"cores_per_socket":2`, `"memory_bytes":8589934592`, `"cpu_allocation":{"reserved":1000000000,"limited":true,"limit":4000000000,"shares_level":"normal"}`,
 			`"memory_allocation":{"reserved":1073741824,"limited":false,"shares":1234,"shares_level":"custom"}`, `"latency_sensitivity":"high"`, `"cpu_hot_add":false`,
@@ -137,6 +139,36 @@ func TestInventoryOfNothing(t *testing.T) {
 	if err != nil || len(v.Guests) != 0 || !strings.Contains(values(t, v.NotChecked), `"fact":"guests"`) {
 		t.Errorf("%v, not checked: %s", err, values(t, v.NotChecked))
 	}
+}
+
+// hanging is a host whose management does not answer.
+type hanging struct{ sample }
+
+func (h hanging) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	if name != "esxcli" && name != "vim-cmd" {
+		return h.sample.Run(ctx, name, args...)
+	}
+	<-ctx.Done()
+	return nil, fmt.Errorf("platform: running ssh: %w", ctx.Err())
+}
+
+// What hangs is waited for once, and named.
+func TestInventoryHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		v, err := New(hanging{load(t, "esxi-8")}, "esx1").Inventory(t.Context(), nil, nil)
+		if d := time.Since(begin); d > 3*patience {
+			t.Errorf("it took %v", d)
+		}
+		if said := values(t, v); err != nil || !strings.Contains(said, "hostd seems to hang") || !strings.Contains(said, "did not end in time") {
+			t.Errorf("%v, %s", err, said)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := New(hanging{sample{}}, "esx1").Inventory(ctx, nil, nil); err == nil {
+			t.Error("an inventory after its context")
+		}
+	})
 }
 
 func FuzzText(f *testing.F) {

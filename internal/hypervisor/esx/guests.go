@@ -17,8 +17,9 @@ import (
 // guest is a virtual machine with what its commands go by.
 type guest struct {
 	measure.Guest
-	file  string // of its configuration, below /vmfs/volumes
-	world string // that runs it; "": it does not run
+	file   string // of its configuration, below /vmfs/volumes
+	world  string // that runs it; "": it does not run
+	cartel string // number of the world that began the others (vmx)
 }
 
 // filesAtOnce is how many configurations one command prints: of a few kB each.
@@ -44,7 +45,10 @@ func (r *reading) guests() []guest {
 			w = byName(running, g)
 		}
 		if g.world = w["worldid"]; g.world != "" {
-			g.Power, g.UUID = "on", measure.UUID(w["uuid"])
+			g.Power, g.UUID, g.cartel = "on", measure.UUID(w["uuid"]), w["vmxcartelid"]
+			if n, err := strconv.Atoi(g.world); err == nil { // by it the thread that moves its packets is named: NetWorld-VM-1051273
+				g.PID = &n
+			}
 		}
 	}
 	r.files(list)

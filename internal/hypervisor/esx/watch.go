@@ -20,35 +20,38 @@ import (
 )
 
 // How often counters are read, and how many samples esxtop takes at most: it ends
-// by itself after an hour, should nobody be left to end it.
+// by itself after an hour, should nobody be left to end it, and is begun again.
 const (
 	every    = 5 * time.Second
 	mostTops = 720
-	shortest = time.Second // between two readings: less is no rate
+	shortest = time.Second      // between two readings: less is no rate
+	again    = 40 * time.Second // until esxtop is begun anew where it broke off
 )
 
 // watch reads counters until it is ended. It implements hypervisor.Watch.
 type watch struct {
-	host   *Host
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
-	portOf map[string]string // port: id of its guest
-	byName map[string]*guest // guests whose groups esxtop shows
-	nics   []string          // of the host
-	wholly bool              // the host itself is watched
+	host    *Host
+	stop    context.CancelFunc
+	isOver  func() bool // it was stopped, or its context has ended
+	ended   sync.WaitGroup
+	portOf  map[string]string // port: id of its guest
+	named   groups            // guests whose groups esxtop shows
+	nics    []string          // of the host
+	printed bool              // esxtop has, once
+	wholly  bool              // the host itself is watched
 
-	asking sync.Mutex // one round at a time
+	asking chan struct{} // one round at a time
 	last   round
 
-	mu     sync.Mutex
-	series map[[3]string]*measure.Series
-	lacks  []measure.NotChecked
-	tops   chan time.Time // of each sample of esxtop; closed when there are no more
+	mu    sync.Mutex
+	kept  keeper
+	lacks []measure.NotChecked
+	tops  chan time.Time // of the latest sample of esxtop; closed when there are no more
 }
 
 // Watch begins to read counters.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
-	w := &watch{host: h, portOf: map[string]string{}, byName: map[string]*guest{}, series: map[[3]string]*measure.Series{}, tops: make(chan time.Time, mostTops)}
+	w := &watch{host: h, portOf: map[string]string{}, named: newGroups(), kept: newKeeper(), tops: make(chan time.Time, 1), asking: make(chan struct{}, 1)}
 	if err := h.open(); err != nil {
 		return nil, err
 	}
@@ -58,7 +61,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	}
 	w.choose(ids, guests)
 	if w.wholly {
-		r := &reading{Host: h, ctx: ctx}
+		r := h.read(ctx)
 		for _, n := range r.table("counters."+hostID, "esxcli", "network", "nic", "list") {
 			if platform.Plain(n["name"]) {
 				w.nics = append(w.nics, n["name"])
@@ -66,12 +69,27 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 		}
 		w.lacks = append(w.lacks, r.NotChecked...)
 	}
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w.stop = cancel
+	run, cancel := context.WithCancel(ctx)
+	w.stop, w.isOver = cancel, func() bool { return run.Err() != nil }
 	w.tick(ctx)
-	w.ended.Go(func() { w.ticks(run) })
-	w.ended.Go(func() { w.top(run) })
+	if err := h.begin(w, run); err != nil {
+		cancel()
+		return nil, err
+	}
 	return w, nil
+}
+
+// begin reads in the background, unless the source was closed.
+func (h *Host) begin(w *watch, ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return fmt.Errorf("esx: reading %s: the connection is closed", h.name)
+	}
+	h.watches[w] = true
+	w.ended.Go(func() { w.ticks(ctx) })
+	w.ended.Go(func() { w.top(ctx) })
+	return nil
 }
 
 // guestsKnown are those of the last inventory, or are read now.
@@ -82,7 +100,7 @@ func (h *Host) guestsKnown(ctx context.Context) ([]guest, error) {
 	if known != nil {
 		return known, nil
 	}
-	r := &reading{Host: h, ctx: ctx}
+	r := h.read(ctx)
 	known = r.guests()
 	if len(known) == 0 && len(r.NotChecked) > 0 {
 		return nil, fmt.Errorf("esx: looking for the guests of %s: %s", h.name, r.NotChecked[0].Why)
@@ -93,6 +111,11 @@ func (h *Host) guestsKnown(ctx context.Context) ([]guest, error) {
 
 // choose notes what is watched, and says which ids are not known.
 func (w *watch) choose(ids []string, guests []guest) {
+	for _, g := range guests {
+		if g.world != "" {
+			w.named.running[g.Name]++
+		}
+	}
 	for _, id := range ids {
 		i := slices.IndexFunc(guests, func(g guest) bool { return g.ID == id })
 		switch {
@@ -104,7 +127,7 @@ func (w *watch) choose(ids []string, guests []guest) {
 			w.lack("counters."+id, "it did not run")
 		default:
 			g := &guests[i]
-			w.byName[g.Name] = g
+			w.named.watch(g)
 			for _, n := range g.NICs {
 				if platform.Plain(n.Key) {
 					w.portOf[n.Key] = id
@@ -143,8 +166,12 @@ func (w *watch) tick(ctx context.Context) {
 	if len(w.portOf)+len(w.nics) == 0 {
 		return
 	}
-	w.asking.Lock()
-	defer w.asking.Unlock()
+	select {
+	case w.asking <- struct{}{}:
+	case <-ctx.Done():
+		return // another hangs
+	}
+	defer func() { <-w.asking }()
 	now, err := w.ask(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -168,22 +195,13 @@ func (w *watch) tick(ctx context.Context) {
 func (w *watch) add(id, instance, counter, native string, span time.Duration, x measure.Reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := [3]string{id, instance, counter}
-	s := w.series[key]
-	if s == nil {
-		s = &measure.Series{Of: id, Instance: instance, Counter: counter, Native: native}
-		w.series[key] = s
-	}
-	s.Samples = append(s.Samples, x)
-	n := int64(len(s.Samples))
-	s.EveryNs += (span.Nanoseconds() - s.EveryNs) / n // the mean
+	w.kept.add(measure.Series{Of: id, Instance: instance, Counter: counter, Native: native}, span, x)
 }
 
-// top reads esxtop for as long as it is watched. Its first sample is of the time
-// since the host was started.
+// top reads esxtop for as long as it is watched.
 func (w *watch) top(ctx context.Context) {
 	defer close(w.tops)
-	if len(w.byName) == 0 && !w.wholly {
+	if len(w.named.watched) == 0 && !w.wholly {
 		return
 	}
 	run, ok := w.host.run.(platform.Streamer)
@@ -191,26 +209,60 @@ func (w *watch) top(ctx context.Context) {
 		w.lack("counters of esxtop", "this connection runs no command for longer")
 		return
 	}
-	out, err := run.Stream(ctx, "esxtop", "-b", "-d", strconv.Itoa(int(every/time.Second)), "-n", strconv.Itoa(mostTops))
-	if err == nil {
-		err = w.samples(out)
-		err = errors.Join(out.Close(), err)
-	}
-	if err != nil && ctx.Err() == nil {
+	for {
+		out, err := run.Stream(ctx, "esxtop", "-b", "-d", strconv.Itoa(int(every/time.Second)), "-n", strconv.Itoa(mostTops))
+		if err == nil {
+			err = w.samples(out)
+			err = errors.Join(out.Close(), err)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			continue // its hour is over
+		}
 		w.lack("counters of esxtop", platform.Why(err))
+		if !w.printed {
+			return
+		}
+		w.reached(time.Now().Add(again)) // nobody need wait for a sample before
+		if !pause(ctx, again) {
+			return
+		}
 	}
 }
 
-// samples reads what esxtop prints.
+// pause waits; it is false where the context ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// samples reads what esxtop prints until it ends. Its first sample is of the time
+// since the host was started.
 func (w *watch) samples(out io.Reader) error {
-	t, err := newTop(out, func(object, of string) bool { _, _, _, ok := w.instance(object, of); return ok })
+	w.named.forget()
+	t, err := newTop(out, func(object, of string) bool {
+		w.named.note(object, of)
+		_, _, _, ok := w.instance(object, of)
+		return ok || w.named.mayBe(object, of)
+	})
 	if err != nil {
 		return err
+	}
+	for _, n := range w.named.doubtful() {
+		w.lack("counters of esxtop of "+n, "it goes by names: others that run there have this one too")
 	}
 	var before time.Time
 	for n := 0; ; n++ {
 		values, err := t.next()
-		if errors.Is(err, io.EOF) && n > 0 {
+		if errors.Is(err, io.EOF) && n > 1 {
 			return nil
 		}
 		if err != nil {
@@ -219,10 +271,20 @@ func (w *watch) samples(out io.Reader) error {
 		now := time.Now()
 		if n > 0 {
 			w.sample(t, values, now, now.Sub(before))
-			w.tops <- now // there is room for all that it prints
+			w.printed = true
+			w.reached(now)
 		}
 		before = now
 	}
+}
+
+// reached notes until when there are samples of esxtop, or will be none.
+func (w *watch) reached(now time.Time) {
+	select {
+	case <-w.tops:
+	default:
+	}
+	w.tops <- now // there is room: nobody else puts one in
 }
 
 // sample adds the values of one line.
@@ -256,7 +318,7 @@ var moves = regexp.MustCompile(`(?i)(networld|pollworld|netpoll|vmnic\d+-)`)
 // instance says what a column of esxtop is of: a guest or the host, a part of it,
 // and by how many CPUs its percentages are the sum.
 func (w *watch) instance(object, of string) (id, instance string, share float64, ok bool) {
-	_, name, _ := strings.Cut(of, ":")
+	gid, name, _ := strings.Cut(of, ":")
 	switch object {
 	case "Physical Cpu":
 		if of == "_Total" {
@@ -274,7 +336,7 @@ func (w *watch) instance(object, of string) (id, instance string, share float64,
 		nic := p[len(p)-1]
 		return hostID, nic, 1, w.wholly && slices.Contains(w.nics, nic)
 	case "Group Cpu", "Group Memory":
-		if g := w.byName[name]; g != nil {
+		if g := w.named.owner(gid, name); g != nil {
 			cpus := 1.0
 			if object == "Group Cpu" && g.CPUs != nil {
 				cpus = float64(max(*g.CPUs, 1))
@@ -283,11 +345,10 @@ func (w *watch) instance(object, of string) (id, instance string, share float64,
 		}
 		return hostID, name, 1, w.wholly && object == "Group Cpu" && moves.MatchString(name)
 	case "Vcpu":
-		for n, g := range w.byName {
-			if rest, mine := strings.CutPrefix(name, n+":"); mine {
-				if m := vcpu.FindStringSubmatch(rest); m != nil {
-					return g.ID, m[1], 1, true
-				}
+		if n, world, ok := w.named.world(name); ok {
+			g, m := w.named.owner(gid, n), vcpu.FindStringSubmatch(world)
+			if g != nil && m != nil {
+				return g.ID, m[1], 1, true
 			}
 		}
 		return hostID, name, 1, w.wholly && moves.MatchString(name)
@@ -298,16 +359,18 @@ func (w *watch) instance(object, of string) (id, instance string, share float64,
 // End returns what was counted until now.
 func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
 	now := time.Now()
-	w.tick(ctx)
-	w.awaitTop(ctx, now)
+	if !w.isOver() {
+		w.tick(ctx)
+		w.awaitTop(ctx, now)
+	}
 	w.stop()
 	w.ended.Wait()
+	w.host.mu.Lock()
+	delete(w.host.watches, w)
+	w.host.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []measure.Series
-	for _, key := range slices.SortedFunc(maps.Keys(w.series), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
-		all = append(all, *w.series[key])
-	}
+	all := w.kept.all()
 	if len(all) == 0 && len(w.lacks) == 0 {
 		w.lacks = append(w.lacks, measure.NotChecked{Fact: "counters", Why: fmt.Sprintf("two readings take %v, and it was over before", every)})
 	}

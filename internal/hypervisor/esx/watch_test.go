@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"thru/internal/measure"
 )
 
@@ -18,6 +20,7 @@ import (
 type moving struct {
 	sample
 	rounds atomic.Int64
+	begun  atomic.Int64      // times that esxtop was
 	top    func(w io.Writer) // what esxtop prints; nil: it cannot be run
 	mute   bool              // ports and NICs cannot be read
 }
@@ -71,7 +74,7 @@ func (m *moving) Stream(ctx context.Context, name string, args ...string) (io.Re
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.Close() })
 	done := make(chan struct{})
-	go func() { m.top(w); w.Close(); close(done) }()
+	go func() { m.begun.Add(1); m.top(w); w.Close(); close(done) }()
 	return program{r, done}, nil
 }
 
@@ -107,6 +110,9 @@ func topLines(w io.Writer) {
 		time.Sleep(every)
 	}
 }
+
+// TestMain holds that no watch leaves anything behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func seriesOf(all []measure.Series, of, instance, counter string) *measure.Series {
 	for i, s := range all {
@@ -238,5 +244,210 @@ func TestTopIsBounded(t *testing.T) {
 	}
 	if v, err := top.next(); err == nil {
 		t.Errorf("half a line gives %v", v)
+	}
+}
+
+// Two guests of one name: the worlds in the headings tell whose a group is, and
+// where they do not, nothing is said of either.
+func TestWatchTwins(t *testing.T) {
+	const columns = `"(PDH-CSV 4.0) (UTC)(0)","\\esx1\Group Cpu(100:web 1)\% Ready","\\esx1\Group Memory(100:web 1)\Memctl MBytes","\\esx1\Group Cpu(200:web 1)\% Ready","\\esx1\Group Memory(200:web 1)\Memctl MBytes",` +
+		`"\\esx1\Vcpu(100:web 1:1051301:vmx-vcpu-0:web 1)\% Ready","\\esx1\Vcpu(200:web 1:1051275:vmx-vcpu-0:web 1)\% Ready"`
+	const worlds = `,"\\esx1\Vcpu(100:web 1:1051299:vmx)\% Used","\\esx1\Vcpu(200:web 1:1051272:vmx)\% Used"`
+	print := func(more string) func(io.Writer) {
+		return func(w io.Writer) {
+			io.WriteString(w, columns+more+"\n")
+			line := `"now","90","1","40","16","91","12.5"` + strings.Repeat(`,"1"`, strings.Count(more, ",")) + "\n"
+			for {
+				if _, err := io.WriteString(w, line); err != nil {
+					return
+				}
+				time.Sleep(every)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		more string
+		want map[string]float64
+		lack bool
+	}{
+		"worlds tell": {worlds, map[string]float64{" " + measure.CounterReady: 10, " " + measure.CounterBalloon: 16 << 20, "0 " + measure.CounterReady: 12.5}, false},
+		"none does":   {"", map[string]float64{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &moving{sample: load(t, "esxi-8"), mute: true, top: print(tt.more)}
+				list := h.sample["vim-cmd vmsvc/getallvms"]
+				h.sample["vim-cmd vmsvc/getallvms"] = strings.Replace(list, "7      db ", "7      web 1 ", 1)
+				if h.sample["vim-cmd vmsvc/getallvms"] == list {
+					t.Fatal("the fixture has no guest db")
+				}
+				w, err := New(h, "esx1").Watch(t.Context(), []string{"1"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(11 * time.Second)
+				all, lacks := w.End(t.Context())
+				for _, s := range all {
+					if v, ok := tt.want[s.Instance+" "+s.Counter]; !ok || s.Of != "1" || s.Samples[0].Value != v {
+						t.Errorf("%+v", s)
+					}
+				}
+				said := strings.Contains(values(t, lacks), `"fact":"counters of esxtop of web 1"`)
+				if len(all) != len(tt.want) || said != tt.lack {
+					t.Errorf("%d series, %s", len(all), values(t, lacks))
+				}
+			})
+		})
+	}
+}
+
+// What ends after an hour is begun again; a context that ends, or the source's
+// end, ends all, and what was counted before is there.
+func TestWatchLasts(t *testing.T) {
+	hour := func(w io.Writer) {
+		io.WriteString(w, topHeading)
+		for range mostTops {
+			if _, err := fmt.Fprintln(w, `"now","1.0","50.0","75.0","210.5","40.0","8.0","4.0","12.5","88.0","1.0","99.0","16.0","0.5","2.5"`); err != nil {
+				return
+			}
+			time.Sleep(every)
+		}
+	}
+	for name, end := range map[string]func(h *Host, cancel func()){
+		"context": func(_ *Host, cancel func()) { cancel() },
+		"source":  func(h *Host, _ func()) { h.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &moving{sample: load(t, "esxi-8"), top: hour}
+				h := New(m, "esx1")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w, err := h.Watch(ctx, []string{"1", "ha-host"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(150 * time.Minute)
+				end(h, cancel)
+				synctest.Wait()
+				begun := m.rounds.Load()
+				time.Sleep(time.Hour)
+				if n := m.rounds.Load(); n != begun || m.begun.Load() != 3 {
+					t.Errorf("%d readings afterwards, esxtop begun %d times", n-begun, m.begun.Load())
+				}
+				all, lacks := w.End(t.Context())
+				s := seriesOf(all, "1", "", measure.CounterReady)
+				if port := seriesOf(all, "1", "67108878", measure.CounterTxPps); port == nil || port.EveryNs != every.Nanoseconds() {
+					t.Errorf("an hour in which nothing was read is in %+v", port)
+				}
+				if s == nil || len(s.Samples) < 1790 || len(lacks) > 0 {
+					t.Errorf("%d series, %s", len(all), values(t, lacks))
+				}
+			})
+		})
+	}
+}
+
+// A connection that breaks off costs the counters of that time, which is said,
+// and who ends the watch meanwhile does not wait for any.
+func TestWatchBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &moving{sample: load(t, "esxi-8")}
+		m.top = func(w io.Writer) {
+			io.WriteString(w, topHeading)
+			for range 3 {
+				fmt.Fprintln(w, `"now","1.0","50.0","75.0","210.5","40.0","8.0","4.0","12.5","88.0","1.0","99.0","16.0","0.5","2.5"`)
+				time.Sleep(every)
+			}
+			io.WriteString(w, `"cut`)
+			w.(*io.PipeWriter).CloseWithError(fmt.Errorf("the connection ended"))
+		}
+		w, err := New(m, "esx1").Watch(t.Context(), []string{"1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(75 * time.Second) // 15 s of it, 40 s, 15 s again, and away
+		begin := time.Now()
+		all, lacks := w.End(t.Context())
+		if s := seriesOf(all, "1", "", measure.CounterReady); s == nil || len(s.Samples) != 4 || m.begun.Load() != 2 || time.Since(begin) > 0 {
+			t.Errorf("%+v, begun %d times, waited %v", s, m.begun.Load(), time.Since(begin))
+		}
+		if said := values(t, lacks); !strings.Contains(said, "the connection ended") {
+			t.Error(said)
+		}
+	})
+}
+
+// stuck is a host whose counters are told twice, and then no more.
+type stuck struct{ moving }
+
+func (s *stuck) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	if name != "/bin/sh" || s.rounds.Load() < 2 {
+		return s.moving.Run(ctx, name, args...)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A command that hangs holds nobody up longer than his context, and costs
+// nothing of what there is.
+func TestWatchHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(&stuck{moving{sample: load(t, "esxi-8")}}, "esx1").Watch(t.Context(), []string{"1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		begin := time.Now()
+		all, _ := w.End(ctx)
+		if s := seriesOf(all, "1", "67108878", measure.CounterTxPps); s == nil || time.Since(begin) > 3*time.Second {
+			t.Errorf("%d series after %v", len(all), time.Since(begin))
+		}
+	})
+}
+
+// However long a watch lasts, what it keeps is bounded, and no count is lost.
+func TestKeeper(t *testing.T) {
+	late := newKeeper()
+	for n := range 10 {
+		late.add(measure.Series{Of: "1"}, every+time.Duration(n)*time.Millisecond, measure.Reading{EndedAt: time.Unix(int64(n), 0)})
+	}
+	if s := late.all(); len(s) != 1 || s[0].EveryNs != every.Nanoseconds() {
+		t.Errorf("a few milliseconds late: %+v", s)
+	}
+	k, at := newKeeper(), time.Unix(1_000_000, 0)
+	drops := measure.Series{Of: "1", Instance: "p", Counter: measure.CounterRxDropped}
+	for range 10_000 {
+		at = at.Add(every)
+		x := measure.Reading{EndedAt: at, Value: 2}
+		k.add(drops, every, x)
+		for n := range 64 {
+			k.add(measure.Series{Of: hostID, Instance: fmt.Sprint(n), Counter: measure.CounterUsage}, every, x)
+		}
+		for n := range 30 {
+			k.add(measure.Series{Of: "1", Instance: fmt.Sprint(n), Counter: measure.CounterReady}, every, x)
+		}
+	}
+	samples := map[bool]int{}
+	for _, s := range k.all() {
+		ofCPU, sum := s.Counter == measure.CounterUsage, 0.0
+		samples[ofCPU] += len(s.Samples)
+		for i, x := range s.Samples {
+			sum += x.Value
+			if s.Counter != measure.CounterRxDropped && x.Value != 2 || i > 0 && x.EndedAt.Sub(s.Samples[i-1].EndedAt) != time.Duration(s.EveryNs) {
+				t.Fatalf("%s: sample %d of %d ns: %+v", s.Counter, i, s.EveryNs, x)
+			}
+		}
+		if s.Counter == measure.CounterRxDropped && sum < 2*(10_000-4) {
+			t.Errorf("%v of 20000 drops", sum)
+		}
+		if want := map[bool]time.Duration{false: 4 * every, true: 32 * every}[ofCPU]; time.Duration(s.EveryNs) != want {
+			t.Errorf("%s: a sample covers %v, not %v", s.Counter, time.Duration(s.EveryNs), want)
+		}
+	}
+	if samples[false] > mostSamples || samples[true] > mostOfCPUs {
+		t.Errorf("samples %v", samples)
 	}
 }

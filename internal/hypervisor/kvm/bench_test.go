@@ -40,7 +40,7 @@ func TestCrowd(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tick(w.last.Add(time.Second))
-	if n := len(w.rec.series()); n < 12*20 {
+	if n := len(w.recs.series()); n < 12*20 {
 		t.Errorf("%d series", n)
 	}
 }
@@ -55,7 +55,7 @@ func BenchmarkTick(b *testing.B) {
 	for b.Loop() {
 		w.tick(w.last.Add(time.Second))
 	}
-	b.ReportMetric(float64(len(w.rec.meters)), "series")
+	b.ReportMetric(float64(len(w.recs[0].meters)+len(w.recs[1].meters)), "series")
 }
 
 // BenchmarkInventory is what an inventory of 50 guests costs.

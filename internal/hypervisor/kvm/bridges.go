@@ -17,22 +17,36 @@ const hostID = "host"
 // belong to (net/openvswitch/vport-internal_dev.c).
 const ovsDatapath = "ovs-system"
 
+// kernel is asked for what no file tells.
+type kernel struct {
+	vlans  func() (map[string]string, error) // of ports of bridges, by their names
+	limits func(name string) (limits, error) // of an interface
+}
+
+// limits are what an interface is held to: what the host sends by it, and what
+// it takes of it. nil: nothing. why tells what of it is not known.
+type limits struct {
+	out, in *measure.Shaping
+	why     string
+}
+
 // network is what of a host's interfaces guests are connected by.
 type network struct {
 	tree   tree
 	faces  map[string]*measure.Interface
 	vlans  map[string]string // of ports of bridges; nil: why says why
 	noVLAN string
+	limits func(name string) (limits, error)
 }
 
 // newNetwork takes the interfaces of a host.
-func newNetwork(t tree, f *measure.Facts, vlans func() (map[string]string, error)) *network {
-	n := &network{tree: t, faces: map[string]*measure.Interface{}}
+func newNetwork(t tree, f *measure.Facts, kernel kernel) *network {
+	n := &network{tree: t, limits: kernel.limits, faces: map[string]*measure.Interface{}}
 	for i := range f.Interfaces {
 		n.faces[f.Interfaces[i].Name] = &f.Interfaces[i]
 	}
 	var err error
-	if n.vlans, err = vlans(); err != nil {
+	if n.vlans, err = kernel.vlans(); err != nil {
 		n.noVLAN = err.Error()
 	}
 	return n
@@ -134,6 +148,7 @@ func (n *network) connect(p *process, a *nic) {
 			a.Offloads[name] = on
 		}
 	}
+	n.limit(p, a)
 	if face.Master == nil {
 		n.alone(p, a, face)
 		return
@@ -142,6 +157,21 @@ func (n *network) connect(p *process, a *nic) {
 	a.join(n.outermost(*face.Master))
 	if up := n.uplinks(a.Switch); len(up) == 1 {
 		a.Uplink = &up[0]
+	}
+}
+
+// limit says what the adapter's own interface holds it to. What the host sends to
+// a tap the guest receives; a macvtap is the guest's own end.
+func (n *network) limit(p *process, a *nic) {
+	l, err := n.limits(a.ifname)
+	if err != nil {
+		l.why = err.Error()
+	}
+	if l.why != "" {
+		p.miss("nics."+a.Name+".limit", l.why)
+	}
+	if a.LimitIn, a.Limit = l.out, l.in; n.tree.isMacvtap(a.ifname) {
+		a.LimitIn, a.Limit = l.in, l.out
 	}
 }
 

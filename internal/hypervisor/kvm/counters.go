@@ -29,16 +29,17 @@ func newMeter(of, instance, counter, native string, k kind, scale float64) *mete
 }
 
 // sources are what is read of guests, and of the host where that is watched too.
-func (h *Host) sources(guests []process, withHost bool, missing *[]measure.NotChecked) (all []source) {
+// groups are the control groups with a quota of all guests that run.
+func (h *Host) sources(guests []process, withHost bool, groups groupUse, missing *[]measure.NotChecked) (all []source) {
 	devices := map[string][]*meter{} // of interfaces
 	for i := range guests {
 		p := &guests[i]
 		all = append(all, h.cpuSource(p), h.memorySource(p))
-		all = append(all, h.limitSources(p, missing)...)
+		all = append(all, h.limitSources(p, groups, missing)...)
 		all = append(all, h.moverSources(p)...)
 		for _, n := range p.nics {
 			if n.ifname != "" {
-				devices[n.ifname] = append(devices[n.ifname], tapMeters(p.ID, n.ifname)...)
+				devices[n.ifname] = append(devices[n.ifname], h.adapterMeters(p.ID, n.ifname)...)
 			}
 		}
 	}
@@ -131,18 +132,41 @@ func kilobytes(s string) (float64, bool) {
 	return float64(n), err == nil
 }
 
+// groupUse are the guests that are in a control group, by its folder.
+type groupUse map[string]int
+
+// groupsOf counts them of those that run. A group of many is each one's bound and
+// nobody's counter.
+func (h *Host) groupsOf(running []process) groupUse {
+	all := groupUse{}
+	for i := range running {
+		b, _ := boundsOf(&running[i], h.machine) // one that cannot be read is said where it is watched
+		for g := range b.over {
+			all[g]++
+		}
+	}
+	return all
+}
+
 // limitSources read how long control groups have held virtual CPUs back. The
 // time of a group around all of them is the sum over its CPUs.
-func (h *Host) limitSources(p *process, missing *[]measure.NotChecked) (all []source) {
+func (h *Host) limitSources(p *process, groups groupUse, missing *[]measure.NotChecked) (all []source) {
+	miss := func(why string) {
+		*missing = append(*missing, measure.NotChecked{Fact: "series." + measure.CounterLimited, Why: why})
+	}
 	b, err := boundsOf(p, h.machine)
 	if err != nil {
-		*missing = append(*missing, measure.NotChecked{Fact: "series." + measure.CounterLimited, Why: err.Error()})
+		miss(err.Error())
 		return nil
 	}
 	of := map[string][]string{} // groups, by the instance whose counter they make
-	for g, inside := range b.over {
+	for _, g := range slices.Sorted(maps.Keys(b.over)) {
+		if groups[g] > 1 {
+			miss(fmt.Sprintf("%s: %d guests share the quota of /%s, which counts for all of them together", p.Name, groups[g], clean(g)))
+			continue
+		}
 		of[""] = append(of[""], g)
-		if len(inside) == 1 && b.vcpus > 1 {
+		if inside := b.over[g]; len(inside) == 1 && b.vcpus > 1 {
 			number := strconv.Itoa(inside[0])
 			of[number] = append(of[number], g)
 		}
@@ -152,10 +176,9 @@ func (h *Host) limitSources(p *process, missing *[]measure.NotChecked) (all []so
 		if instance == "" {
 			share = 1 / float64(b.vcpus)
 		}
-		groups := of[instance]
 		all = append(all, source{
 			meters: []*meter{newMeter(p.ID, instance, measure.CounterLimited, "cpu.stat: throttled time", rate, percentOfNs*share)},
-			read:   func() ([]float64, bool) { return h.throttled(groups) },
+			read:   func() ([]float64, bool) { return h.throttled(of[instance]) },
 		})
 	}
 	return all
@@ -219,25 +242,44 @@ type column struct {
 	scale   float64
 }
 
-// tapMeters are those of a guest's adapter. What the host sends to a tap, the
-// guest receives.
-func tapMeters(guest, tap string) []*meter {
-	return deviceMeters(guest, tap, []column{
-		{measure.CounterRxBps, txBytes, "tx_bytes", rate, 8}, {measure.CounterTxBps, rxBytes, "rx_bytes", rate, 8},
-		{measure.CounterRxPps, txPackets, "tx_packets", rate, 1}, {measure.CounterTxPps, rxPackets, "rx_packets", rate, 1},
-		{measure.CounterRxDropped, txDropped, "tx_dropped", rise, 1}, {measure.CounterTxDropped, rxDropped, "rx_dropped", rise, 1},
-		{measure.CounterRxErrors, txErrors, "tx_errors", rise, 1}, {measure.CounterTxErrors, rxErrors, "rx_errors", rise, 1},
-	})
+// ends are the columns of an interface that count what comes in and what goes out.
+func ends() (in, out []column) {
+	return []column{{measure.CounterRxBps, rxBytes, "rx_bytes", rate, 8}, {measure.CounterRxPps, rxPackets, "rx_packets", rate, 1},
+			{measure.CounterRxDropped, rxDropped, "rx_dropped", rise, 1}, {measure.CounterRxErrors, rxErrors, "rx_errors", rise, 1}},
+		[]column{{measure.CounterTxBps, txBytes, "tx_bytes", rate, 8}, {measure.CounterTxPps, txPackets, "tx_packets", rate, 1},
+			{measure.CounterTxDropped, txDropped, "tx_dropped", rise, 1}, {measure.CounterTxErrors, txErrors, "tx_errors", rise, 1}}
+}
+
+// adapterMeters are those of a guest's adapter. What the host sends to a tap, the
+// guest receives: its two ends are the other way round. A macvtap is the guest's
+// own end: what it receives the guest receives (drivers/net/macvtap.c).
+func (h *Host) adapterMeters(guest, device string) []*meter {
+	in, out := ends()
+	if !h.tree.isMacvtap(device) {
+		for i := range in {
+			in[i].counter, out[i].counter = out[i].counter, in[i].counter
+		}
+	}
+	return deviceMeters(guest, device, append(in, out...))
+}
+
+// isMacvtap tells one from a tap, which alone has flags of its own
+// (drivers/net/tun.c). What /sys does not show, that of another network
+// namespace, is a tap: a macvtap is found there alone.
+func (t tree) isMacvtap(device string) bool {
+	dir := path.Join("sys/class/net", device)
+	return t.exists(path.Join(dir, "ifindex")) && !t.exists(path.Join(dir, "tun_flags"))
 }
 
 // nicMeters are those of a NIC of the host.
 func nicMeters(nic string) []*meter {
-	return deviceMeters(hostID, nic, []column{
-		{measure.CounterRxBps, rxBytes, "rx_bytes", rate, 8}, {measure.CounterTxBps, txBytes, "tx_bytes", rate, 8},
-		{measure.CounterRxPps, rxPackets, "rx_packets", rate, 1}, {measure.CounterTxPps, txPackets, "tx_packets", rate, 1},
-		{measure.CounterRxDropped, rxDropped, "rx_dropped, rx_missed_errors", rise, 1}, {measure.CounterTxDropped, txDropped, "tx_dropped", rise, 1},
-		{measure.CounterRxErrors, rxErrors, "rx_errors", rise, 1}, {measure.CounterTxErrors, txErrors, "tx_errors", rise, 1},
-	})
+	in, out := ends()
+	for i := range in {
+		if in[i].at == rxDropped {
+			in[i].name = "rx_dropped, rx_missed_errors"
+		}
+	}
+	return deviceMeters(hostID, nic, append(in, out...))
 }
 
 func deviceMeters(of, device string, all []column) (meters []*meter) {
@@ -308,7 +350,7 @@ func parseDevices(text string) map[string][columns]uint64 {
 // NICs that /proc/net/dev has go to devices.
 func (h *Host) hostSources(devices map[string][]*meter, missing *[]measure.NotChecked) []source {
 	facts := h.machine.Facts()
-	net := newNetwork(h.tree, &facts, h.vlans)
+	net := newNetwork(h.tree, &facts, h.kernel)
 	all := []source{h.usageSource(), h.freeSource()}
 	for i := range facts.Interfaces {
 		face := &facts.Interfaces[i]
@@ -388,7 +430,7 @@ func (h *Host) freeSource() source {
 		meters: []*meter{
 			newMeter(hostID, "", measure.CounterFree, "/proc/meminfo: MemAvailable", level, 1024),
 			newMeter(hostID, "", measure.CounterSwapped, "/proc/meminfo: SwapTotal - SwapFree", level, 1024),
-			newMeter(hostID, "", measure.CounterSwapIn, "/proc/vmstat: pswpin", rate, 4096),
+			newMeter(hostID, "", measure.CounterSwapIn, "/proc/vmstat: pswpin", rate, h.tree.pageSize()),
 		},
 		read: func() ([]float64, bool) {
 			all := h.tree.lines("proc/meminfo")
@@ -398,6 +440,20 @@ func (h *Host) freeSource() source {
 			return []float64{free, total - left, h.tree.swapIns()}, ok && ok1 && ok2
 		},
 	}
+}
+
+// pageSize is that of the kernel's pages in bytes, of which some systems on arm64
+// and ppc64 have 65536 (proc_pid_smaps(5)).
+func (t tree) pageSize() float64 {
+	b, _ := t.read("proc/self/smaps")
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "KernelPageSize:"); ok {
+			if kb, ok := kilobytes(strings.TrimSpace(rest)); ok && kb > 0 {
+				return kb * 1024
+			}
+		}
+	}
+	return 4096
 }
 
 // swapIns are the pages read back since the boot.

@@ -147,7 +147,7 @@ func readDomain(name string, b []byte) (measure.Guest, error) {
 	if err := xml.Unmarshal(b, &d); err != nil && err != io.EOF {
 		return measure.Guest{}, fmt.Errorf("kvm: reading %s.xml: %w", name, err)
 	}
-	g := measure.Guest{Name: clean(d.Name), UUID: uuid(d.UUID), Power: "off", Hardware: known(d.OS.Type.Machine)}
+	g := measure.Guest{Name: clean(d.Name), UUID: measure.UUID(d.UUID), Power: "off", Hardware: known(d.OS.Type.Machine)}
 	if g.Name == "" {
 		return g, fmt.Errorf("kvm: reading %s.xml: no name", name)
 	}
@@ -287,7 +287,7 @@ func proxmoxSetting(g *measure.Guest, key, value string) {
 	case key == "bios":
 		g.Firmware = new(map[bool]string{true: "efi", false: "bios"}[value == "ovmf"])
 	case key == "smbios1":
-		g.UUID = uuid(p.get("uuid"))
+		g.UUID = measure.UUID(p.get("uuid"))
 	case key == "ostype":
 		g.OS = known(value)
 	case key == "affinity":

@@ -33,7 +33,7 @@ type Host struct {
 	name    string
 	tree    tree
 	machine *host.Host
-	vlans   func() (map[string]string, error)
+	kernel  kernel
 	second  time.Duration // between two readings of a watch that has just begun
 
 	mu      sync.Mutex
@@ -45,16 +45,20 @@ var _ hypervisor.Source = (*Host)(nil)
 // New returns the host that the program runs on, by a name for its inventories.
 func New(name string) *Host {
 	h := At("/", name)
-	h.machine, h.vlans = host.New(), bridgeVLANs
+	h.machine, h.kernel = host.New(), kernel{bridgeVLANs, portLimits}
 	return h
 }
 
 // At returns the host whose files lie below root: a recorded tree. The kernel
 // is not asked.
 func At(root, name string) *Host {
+	untold := errors.New("only the running kernel tells them")
 	return &Host{
 		name: name, tree: tree{root}, machine: host.At(root), second: time.Second, watches: map[*watch]bool{},
-		vlans: func() (map[string]string, error) { return nil, errors.New("only the running kernel tells them") },
+		kernel: kernel{
+			vlans:  func() (map[string]string, error) { return nil, untold },
+			limits: func(string) (limits, error) { return limits{}, untold },
+		},
 	}
 }
 
@@ -83,7 +87,7 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 	facts := h.machine.Facts()
 	v.NotChecked = missing
 	v.Product = product(h.tree, &facts)
-	net := newNetwork(h.tree, &facts, h.vlans)
+	net := newNetwork(h.tree, &facts, h.kernel)
 	v.Switches = net.switches(&facts)
 	for i := range running {
 		v.Guests = append(v.Guests, h.describe(&running[i], net))

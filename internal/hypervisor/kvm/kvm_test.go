@@ -135,6 +135,41 @@ func TestProxmox(t *testing.T) {
 	check(t, "its other one", []any{show(off.NICs[1].VLAN), show(off.NICs[1].AtStart)}, []any{"trunk 10-20,30", false})
 }
 
+// TestLimits: what the host sends to a tap, the guest receives.
+func TestLimits(t *testing.T) {
+	h := At(recorded(t, "libvirt"), "x")
+	h.kernel.limits = func(name string) (limits, error) {
+		if name == "vnet7" {
+			return limits{why: "2 classes"}, nil
+		}
+		return limits{out: &measure.Shaping{AverageBps: new(int64(10))}, in: &measure.Shaping{AverageBps: new(int64(20))}}, nil
+	}
+	v, err := h.Inventory(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap, macvtap := v.Guest("vm:web1").NICs[0], v.Guest("vm:db,1").NICs[0]
+	check(t, "tap", []int64{*tap.LimitIn.AverageBps, *tap.Limit.AverageBps}, []int64{10, 20})
+	check(t, "macvtap", []int64{*macvtap.LimitIn.AverageBps, *macvtap.Limit.AverageBps}, []int64{20, 10})
+	if !noted(v.Guest("vm:db,1").NotChecked, "nics.added later: vnet7.limit", "2 classes") {
+		t.Errorf("%+v", v.Guest("vm:db,1").NotChecked)
+	}
+}
+
+// TestStrangers: who calls himself QEMU and runs another program is no guest; nor
+// is a UUID that many have anybody's.
+func TestStrangers(t *testing.T) {
+	root := recorded(t, "libvirt")
+	put(t, root, "proc/4001/exe", "-> /home/me/miner")
+	put(t, root, "proc/4002/exe", "-> /usr/libexec/qemu-kvm (deleted)")
+	v, err := At(root, "x").Inventory(t.Context(), nil, nil)
+	if err != nil || len(v.Guests) < 2 || v.Guests[0].Name != "db,1" {
+		t.Errorf("%+v, %v", v.Guests, err)
+	}
+	m := readMachine([]string{"qemu-system-x86_64", "-uuid", "00000000-0000-0000-0000-000000000000"})
+	check(t, "zeros", m.UUID, "")
+}
+
 // TestChoice keeps what Source says of one.
 func TestChoice(t *testing.T) {
 	h := At(recorded(t, "proxmox"), "pve")
@@ -196,7 +231,7 @@ func TestContract(t *testing.T) {
 					h.second = 20 * time.Millisecond
 					return h
 				},
-				Secrets: []string{"AQBsecret", "master-key"}, Reopens: true,
+				Secrets: []string{"AQBsecret", "master-key"}, Reopens: true, Counts: true,
 			}.Run(t)
 		})
 	}

@@ -58,7 +58,7 @@ func readMachine(args []string) machine {
 	name := c.merged("name")
 	m.Name, m.hasNames = clean(name.get("guest")), name.on("debug-threads")
 	m.vmid = clean(c.merged("id").get("id"))
-	m.UUID = uuid(cmp.Or(c.merged("uuid").get("uuid"), c.merged("smbios").get("uuid")))
+	m.UUID = measure.UUID(cmp.Or(c.merged("uuid").get("uuid"), c.merged("smbios").get("uuid")))
 	kind := c.merged("machine", "M")
 	m.Hardware = known(kind.get("type"))
 	m.accel = clean(accelerator(args[0], c, kind))
@@ -84,16 +84,6 @@ func (m *machine) miss(fact, why string) {
 // none tells of a program that was only started to be asked what it can do:
 // it has no machine.
 func (m *machine) none() bool { return m.Hardware != nil && *m.Hardware == "none" }
-
-// uuid is lower case with hyphens; "" for what is none.
-func uuid(s string) string {
-	s = strings.ToLower(strings.TrimSpace(s))
-	digits := strings.ReplaceAll(s, "-", "")
-	if len(digits) != 32 || strings.Trim(digits, "0123456789abcdef") != "" {
-		return ""
-	}
-	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
-}
 
 // accelerator is the first of those that may be used. Where none is named, the
 // name of the program chooses (system/vl.c, configure_accelerators).
@@ -198,7 +188,25 @@ func (c commandLine) advanced(accel string) map[string]string {
 			}
 		}
 	}
+	c.pages(all)
 	return all
+}
+
+// pages takes what of a guest's memory has pages of another size: a folder of
+// them (-mem-path, memory-backend-file), or hugetlb (memory-backend-memfd).
+func (c commandLine) pages(all map[string]string) {
+	if dir := c.merged("mem-path").get("path"); dir != "" {
+		all["mem-path"] = unit.Line(dir, maxPath)
+	}
+	for _, o := range c.of("object") {
+		id := o.get("id")
+		switch kind := o.get("qom-type"); {
+		case kind == "memory-backend-file" && o.get("mem-path") != "":
+			all[clean(id+".mem-path")] = unit.Line(o.get("mem-path"), maxPath)
+		case kind == "memory-backend-memfd" && o.on("hugetlb"):
+			all[clean(id+".hugetlb")] = cmp.Or(clean(o.get("hugetlbsize")), "on")
+		}
+	}
 }
 
 // tunes tells the settings of an adapter that bear on its traffic

@@ -42,6 +42,7 @@ func everywhere() (all []measure.NotChecked) {
 	for _, fact := range []string{"os", "os_running", "hostname", "addresses", "tools"} {
 		all = append(all, measure.NotChecked{Fact: "guests." + fact, Why: "QEMU does not know what runs inside; the guest's agent is not asked"})
 	}
+	all = append(all, measure.NotChecked{Fact: "guests.latency_sensitivity", Why: "QEMU has no such setting"})
 	return append(all, measure.NotChecked{Fact: "guests.disks.size_bytes", Why: "files of images are not opened; of block devices /sys tells"})
 }
 

@@ -101,7 +101,7 @@ func implied() map[string]string {
 	return map[string]string{
 		"name": "guest", "machine": "type", "M": "type", "m": "size", "smp": "cpus", "cpu": "model", "accel": "accel",
 		"device": "driver", "netdev": "type", "nic": "type", "net": "type", "object": "qom-type", "blockdev": "driver",
-		"drive": "", "smbios": "", "id": "id", "uuid": "uuid", "bios": "file", "readconfig": "file",
+		"drive": "", "smbios": "", "id": "id", "uuid": "uuid", "bios": "file", "readconfig": "file", "mem-path": "path",
 		"hda": "file", "hdb": "file", "hdc": "file", "hdd": "file", "incoming": "from",
 	}
 }

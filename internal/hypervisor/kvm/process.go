@@ -50,7 +50,7 @@ func (t tree) processes() (guests []process, others map[string]int, err error) {
 		if o := otherProgram(program); o != "" {
 			others[o]++
 		}
-		if !isQEMU(program) {
+		if !isQEMU(program) || t.isNamedOnly(pid) {
 			continue
 		}
 		p := process{machine: readMachine(args), pid: pid}
@@ -79,6 +79,13 @@ func (t tree) arguments(pid int) []string {
 // isQEMU tells the program by its names at distributions and at Proxmox.
 func isQEMU(program string) bool {
 	return strings.HasPrefix(program, "qemu-system-") || program == "qemu-kvm" || program == "kvm"
+}
+
+// isNamedOnly tells a process that calls itself QEMU and runs another program.
+// Of processes of others only root sees what they run (proc_pid_exe(5)).
+func (t tree) isNamedOnly(pid int) bool {
+	runs := path.Base(t.link(proc(pid, "exe")))
+	return runs != "." && !strings.Contains(runs, "qemu") && !strings.Contains(runs, "kvm")
 }
 
 // otherProgram names those that run virtual machines too, and are only counted.

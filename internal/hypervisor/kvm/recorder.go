@@ -8,11 +8,14 @@ import (
 )
 
 // Bounds of what is kept of a watch: with one that lasts, neighbouring samples
-// become one, and the host is read less often.
+// become one, and the host is read less often. Values that only fill in what
+// others tell as a whole have a bound of their own, so that a host of many CPUs
+// does not make the guests' counters coarse.
 const (
-	mostValues = 200_000 // of all counters together
-	mostTicks  = 1200    // of each
-	leastTicks = 32
+	mostValues  = 170_000 // of all counters together
+	mostDetails = 30_000  // of those that are details
+	mostTicks   = 3600    // of each
+	leastTicks  = 32
 )
 
 // kind is how a counter's readings become a value.
@@ -34,17 +37,40 @@ type meter struct {
 	values         []float64
 }
 
-// recorder keeps the values of all meters: one a tick.
+// isDetail tells the counters of single CPUs of the host, and of damaged frames,
+// which a virtual wire has none of.
+func (m *meter) isDetail() bool {
+	return m.Counter == measure.CounterUsage && m.Instance != "" || m.Counter == measure.CounterRxErrors || m.Counter == measure.CounterTxErrors
+}
+
+// recorder keeps the values of some meters: one a tick.
 type recorder struct {
 	meters []*meter
 	ticks  []time.Time
+	last   time.Time     // of the latest reading
 	every  time.Duration // between two readings
 	most   int           // ticks that are kept
 }
 
-// newRecorder keeps what these meters read.
-func newRecorder(meters []*meter, every time.Duration) *recorder {
-	most := mostValues / max(len(meters), 1)
+// recorders keep what all meters read: what matters, and details.
+type recorders []*recorder
+
+// newRecorders keeps what these meters read.
+func newRecorders(meters []*meter, every time.Duration) recorders {
+	var main, details []*meter
+	for _, m := range meters {
+		if m.isDetail() {
+			details = append(details, m)
+		} else {
+			main = append(main, m)
+		}
+	}
+	return recorders{newRecorder(main, every, mostValues), newRecorder(details, every, mostDetails)}
+}
+
+// newRecorder keeps what these meters read, so many values at most.
+func newRecorder(meters []*meter, every time.Duration, values int) *recorder {
+	most := values / max(len(meters), 1)
 	most = min(max(most, leastTicks), mostTicks) &^ 1
 	for _, m := range meters {
 		m.last = math.NaN()
@@ -52,17 +78,55 @@ func newRecorder(meters []*meter, every time.Duration) *recorder {
 	return &recorder{meters: meters, every: every, most: most}
 }
 
-// tick takes what all meters have read at a moment; elapsed is the time since
-// the reading before, 0 at the first, which has none.
-func (r *recorder) tick(at time.Time, elapsed time.Duration, read func(*meter) float64) {
+// every is the time between two readings of the host.
+func (all recorders) every() time.Duration {
+	least := all[0].every
+	for _, r := range all {
+		least = min(least, r.every)
+	}
+	return least
+}
+
+// tick takes what has been read at a moment to those whose time has come.
+func (all recorders) tick(at time.Time, read func(*meter) float64) {
+	early := all.every() / 2
+	for _, r := range all {
+		if r.last.IsZero() || at.Sub(r.last) > r.every-early {
+			r.tick(at, read)
+		}
+	}
+}
+
+// lastPart takes samples that are not whole where they are more than half.
+func (all recorders) lastPart(at time.Time, read func(*meter) float64) {
+	for _, r := range all {
+		if at.Sub(r.last) >= r.every/2 {
+			r.tick(at, read)
+		}
+	}
+}
+
+// series are all meters that have read anything.
+func (all recorders) series() (list []measure.Series) {
+	for _, r := range all {
+		list = append(list, r.series()...)
+	}
+	return list
+}
+
+// tick takes what all meters have read at a moment. The first reading has no
+// value: none was before.
+func (r *recorder) tick(at time.Time, read func(*meter) float64) {
+	elapsed, isFirst := at.Sub(r.last), r.last.IsZero()
+	r.last = at
 	for _, m := range r.meters {
 		now := read(m)
-		if elapsed > 0 {
+		if !isFirst && elapsed > 0 {
 			m.values = append(m.values, m.value(now, elapsed))
 		}
 		m.last = now
 	}
-	if elapsed <= 0 {
+	if isFirst || elapsed <= 0 {
 		return
 	}
 	if r.ticks = append(r.ticks, at); len(r.ticks) >= r.most {
@@ -115,7 +179,7 @@ func (r *recorder) series() (all []measure.Series) {
 		s.EveryNs = r.every.Nanoseconds()
 		for i, v := range m.values {
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				s.Samples = append(s.Samples, measure.Reading{EndedAt: r.ticks[i], Value: v})
+				s.Samples = append(s.Samples, measure.Reading{EndedAt: r.ticks[i].Round(time.Microsecond), Value: round(v)})
 			}
 		}
 		if len(s.Samples) > 0 {
@@ -123,4 +187,12 @@ func (r *recorder) series() (all []measure.Series) {
 		}
 	}
 	return all
+}
+
+// round leaves out what is no more than noise, and costs room in a result.
+func round(v float64) float64 {
+	if math.Abs(v) >= 1000 {
+		return math.Round(v)
+	}
+	return math.Round(v*1000) / 1000
 }

@@ -177,6 +177,8 @@ func (t tree) limits(p *process, machine *host.Host) {
 	}
 	if weight, err := machine.CPUWeightOf(p.pid); err == nil {
 		p.CPUShare = &measure.Allocation{Shares: &weight}
+	} else {
+		p.miss("cpu_allocation", err.Error())
 	}
 	most, err := machine.MemoryMaxOf(p.pid)
 	if err != nil {

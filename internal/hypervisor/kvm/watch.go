@@ -14,7 +14,7 @@ import (
 // watch reads counters of guests and of the host until it is ended.
 type watch struct {
 	host    *Host
-	rec     *recorder
+	recs    recorders
 	sources []source
 	guests  []process // that are watched
 	missing []measure.NotChecked
@@ -35,7 +35,7 @@ type source struct {
 }
 
 // Watch implements hypervisor.Source: it reads once a second, with one
-// goroutine, until End or Close.
+// goroutine, until End or Close, or until the context ends.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
 	w, err := h.prepare(ids)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	h.mu.Lock()
 	h.watches[w] = true
 	h.mu.Unlock()
-	go w.run()
+	go w.run(ctx)
 	return w, nil
 }
 
@@ -64,12 +64,12 @@ func (h *Host) prepare(ids []string) (*watch, error) {
 		}
 	}
 	w.miss(ids)
-	w.sources = h.sources(w.guests, slices.Contains(ids, hostID), &w.missing)
+	w.sources = h.sources(w.guests, slices.Contains(ids, hostID), h.groupsOf(running), &w.missing)
 	var meters []*meter
 	for _, s := range w.sources {
 		meters = append(meters, s.meters...)
 	}
-	w.rec = newRecorder(meters, h.second)
+	w.recs = newRecorders(meters, h.second)
 	w.tick(time.Now())
 	return w, nil
 }
@@ -87,19 +87,22 @@ func (w *watch) miss(ids []string) {
 }
 
 // run reads until the watch is ended.
-func (w *watch) run() {
+func (w *watch) run(ctx context.Context) {
 	defer close(w.over)
-	timer := time.NewTimer(w.rec.every)
+	defer w.host.forget(w)
+	timer := time.NewTimer(w.recs.every())
 	defer timer.Stop()
 	ending := w.ending
 	for {
 		select {
 		case <-w.quit:
 			return
+		case <-ctx.Done():
+			return
 		case <-ending:
 			ending = nil // what is under way is waited for, where it takes no longer than a first sample
-			if w.rec.every > w.host.second {
-				w.lastPart()
+			if w.recs.every() > w.host.second {
+				w.recs.lastPart(time.Now(), w.read())
 				return
 			}
 		case <-timer.C:
@@ -107,20 +110,19 @@ func (w *watch) run() {
 			if ending == nil {
 				return
 			}
-			timer.Reset(max(w.rec.every-time.Since(w.last), w.rec.every/10))
+			timer.Reset(max(w.recs.every()-time.Since(w.last), w.recs.every()/10))
 		}
-	}
-}
-
-// lastPart takes a sample that is not complete where it is more than half.
-func (w *watch) lastPart() {
-	if now := time.Now(); now.Sub(w.last) >= w.rec.every/2 {
-		w.tick(now)
 	}
 }
 
 // tick reads all counters once.
 func (w *watch) tick(now time.Time) {
+	w.recs.tick(now, w.read())
+	w.last = now
+}
+
+// read returns what all meters read now.
+func (w *watch) read() func(*meter) float64 {
 	read := map[*meter]float64{}
 	for _, s := range w.sources {
 		values, ok := s.read()
@@ -132,21 +134,20 @@ func (w *watch) tick(now time.Time) {
 			read[m] = values[i]
 		}
 	}
-	elapsed := time.Duration(0)
-	if !w.last.IsZero() {
-		elapsed = now.Sub(w.last)
-	}
-	w.rec.tick(now, elapsed, func(m *meter) float64 { return read[m] })
-	w.last = now
+	return func(m *meter) float64 { return read[m] }
 }
 
 // stop ends the watch at once.
 func (w *watch) stop() {
 	w.gone.Do(func() { close(w.quit) })
 	<-w.over
-	w.host.mu.Lock()
-	delete(w.host.watches, w)
-	w.host.mu.Unlock()
+}
+
+// forget takes a watch that has ended out of those under way.
+func (h *Host) forget(w *watch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.watches, w)
 }
 
 // End implements hypervisor.Watch. The sample under way is waited for.
@@ -162,5 +163,5 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + p.ID, Why: "the guest ended while it was watched"})
 		}
 	}
-	return w.rec.series(), w.missing
+	return w.recs.series(), w.missing
 }

@@ -40,7 +40,7 @@ func TestCounters(t *testing.T) {
 	put(t, root, "proc/stat", "cpu  0\ncpu0 152 0 50 440 0 0 0 0 0 0\ncpu1 50 0 50 500 0 0 0 0 0 0\n")
 	put(t, root, "proc/vmstat", "pswpin 110\n")
 	w.tick(w.last.Add(time.Second))
-	got := taken(w.rec.series())
+	got := taken(w.recs.series())
 	for name, want := range map[string]float64{
 		"vm:web1 0 cpu.used_pct": 50, "vm:web1 1 cpu.used_pct": 25, "vm:web1  cpu.used_pct": 75,
 		"vm:web1 0 cpu.ready_pct": 10, "vm:web1 1 cpu.ready_pct": 0, "vm:web1  cpu.ready_pct": 5,
@@ -62,11 +62,63 @@ func TestCounters(t *testing.T) {
 			t.Errorf("no note %v in %v", want, w.missing)
 		}
 	}
-	for _, s := range w.rec.series() {
+	for _, s := range w.recs.series() {
 		if s.EveryNs != int64(time.Second) || s.Native == "" || !strings.HasPrefix(s.Of, "vm:web1") && s.Of != hostID {
 			t.Errorf("%+v", s)
 		}
 	}
+}
+
+// TestAdapterEnds: what a tap sends the guest receives, what a macvtap receives
+// the guest receives too.
+func TestAdapterEnds(t *testing.T) {
+	root := recorded(t, "libvirt")
+	put(t, root, "proc/net/dev", " macvtap0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n vnet7: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
+	w, err := At(root, "x").prepare([]string{"vm:db,1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, "proc/net/dev", " macvtap0: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n vnet7: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n")
+	w.tick(w.last.Add(time.Second))
+	got := taken(w.recs.series())
+	for name, want := range map[string][2]float64{
+		"net.rx_bps": {8000, 4000}, "net.tx_bps": {4000, 8000}, "net.rx_packets_s": {10, 5}, "net.tx_packets_s": {5, 10},
+		"net.rx_dropped_packets": {7, 3}, "net.tx_dropped_packets": {3, 7}, "net.rx_errors_packets": {2, 4}, "net.tx_errors_packets": {4, 2},
+	} {
+		check(t, "macvtap "+name, got["vm:db,1 macvtap0 "+name], []float64{want[0]})
+		check(t, "tap "+name, got["vm:db,1 vnet7 "+name], []float64{want[1]})
+	}
+}
+
+// TestSharedQuota: what a quota around several guests has held back is nobody's;
+// their own are told.
+func TestSharedQuota(t *testing.T) {
+	root := recorded(t, "proxmox")
+	put(t, root, "sys/fs/cgroup/qemu.slice/cpu.max", "400000 100000")
+	put(t, root, "sys/fs/cgroup/qemu.slice/cpu.stat", "nr_periods 100\nnr_throttled 10\nthrottled_usec 1000000\n")
+	put(t, root, "proc/901/task/920/comm", "CPU 0/KVM")
+	put(t, root, "proc/920/cgroup", "0::/qemu.slice/101.scope")
+	w, err := At(root, "x").prepare([]string{"vm:100", "vm:101"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, "sys/fs/cgroup/qemu.slice/cpu.stat", "nr_periods 110\nnr_throttled 20\nthrottled_usec 3000000\n")
+	put(t, root, "sys/fs/cgroup/qemu.slice/100.scope/cpu.stat", "nr_periods 110\nnr_throttled 20\nthrottled_usec 1200000\n")
+	w.tick(w.last.Add(time.Second))
+	got := taken(w.recs.series())
+	check(t, "its own group", got["vm:100  cpu.limited_pct"], []float64{10})
+	check(t, "the one of both", len(got["vm:101  cpu.limited_pct"]), 0)
+	if !noted(w.missing, "series."+measure.CounterLimited, "2 guests share") {
+		t.Errorf("%v", w.missing)
+	}
+}
+
+// TestPageSize: pages of the kernel have another size on some systems.
+func TestPageSize(t *testing.T) {
+	root := recorded(t, "libvirt")
+	put(t, root, "proc/self/smaps", "00400000-00600000 r-xp 00000000 fd:00 1 /usr/bin/thru\nSize: 2048 kB\nKernelPageSize:       64 kB\n")
+	check(t, "page", tree{root}.pageSize(), 65536.0)
+	check(t, "not told", tree{t.TempDir()}.pageSize(), 4096.0)
 }
 
 // TestCountersGone: what ends, or begins anew, leaves a gap and no wrong value.
@@ -83,7 +135,7 @@ func TestCountersGone(t *testing.T) {
 	put(t, root, "proc/4001/task/4010/schedstat", "100000005 5 1")
 	put(t, root, "proc/4001/stat", "4001 (another) S "+strings.Repeat("0 ", 18)+"123456")
 	w.tick(w.last.Add(time.Second))
-	got := taken(w.rec.series())
+	got := taken(w.recs.series())
 	check(t, "used", got["vm:web1 0 cpu.used_pct"], []float64{10})
 	check(t, "a tap that is gone", len(got["vm:web1 vnet0 net.rx_bps"]), 0)
 	close(w.over)
@@ -105,16 +157,16 @@ func TestRecorder(t *testing.T) {
 	}
 	for name, meters := range map[string][]*meter{"few": {count, speed, fill}, "many": append(many, count)} {
 		count.values, speed.values, fill.values = nil, nil, nil
-		r := newRecorder(meters, time.Second)
+		r := newRecorder(meters, time.Second, mostValues)
 		now, n := time.Unix(1e9, 0), 0.0
 		const hours = 8 * time.Hour
 		end := now.Add(hours)
-		r.tick(now, 0, func(*meter) float64 { return 0 })
+		r.tick(now, func(*meter) float64 { return 0 })
 		for now.Before(end) {
 			every := r.every
 			now = now.Add(every)
 			n += every.Seconds()
-			r.tick(now, every, func(m *meter) float64 {
+			r.tick(now, func(m *meter) float64 {
 				if m == fill {
 					return 7
 				}
@@ -141,6 +193,42 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// TestRecorders: a host of many CPUs leaves the guests' counters as fine as they
+// are for an hour, and what is kept of both has a bound.
+func TestRecorders(t *testing.T) {
+	var meters []*meter
+	for n := range 40 {
+		meters = append(meters, newMeter("vm:x", fmt.Sprint(n), measure.CounterReady, "n", rate, 1))
+	}
+	for n := range 256 {
+		meters = append(meters, newMeter(hostID, fmt.Sprint(n), measure.CounterUsage, "n", rate, 1))
+	}
+	all := newRecorders(append(meters, newMeter(hostID, "", measure.CounterUsage, "n", rate, 1)), time.Second)
+	now := time.Unix(1e9, 0)
+	for s := range 3_600 {
+		all.tick(now.Add(time.Duration(s)*time.Second+time.Duration(s%3)*time.Millisecond), func(*meter) float64 { return 25 * float64(s) })
+	}
+	values := 0
+	for _, s := range all.series() {
+		values += len(s.Samples)
+		want := time.Second
+		if s.Of == hostID && s.Instance != "" {
+			want = 32 * time.Second
+		}
+		if time.Duration(s.EveryNs) != want {
+			t.Errorf("%s of %s %s: a sample covers %v", s.Counter, s.Of, s.Instance, time.Duration(s.EveryNs))
+		}
+		for _, x := range s.Samples[1:] {
+			if math.Abs(x.Value-25) > 0.1 {
+				t.Fatalf("%s of %s %s: %v", s.Counter, s.Of, s.Instance, x)
+			}
+		}
+	}
+	if values > mostValues+mostDetails {
+		t.Errorf("%d values", values)
+	}
+}
+
 // TestWatchEnds in each way that there is, and leaves nothing (TestMain).
 func TestWatchEnds(t *testing.T) {
 	h := At(recorded(t, "proxmox"), "x")
@@ -159,7 +247,7 @@ func TestWatchEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if series, _ := w.End(gone); len(series) != 0 {
+	if series, _ := w.End(t.Context()); len(series) != 0 {
 		t.Errorf("samples of no time: %v", series)
 	}
 	if _, err := h.Watch(gone, nil); err == nil {

@@ -32,11 +32,8 @@ type Config struct {
 	Version  string                                   // of thru, which the server lists with its sessions
 }
 
-// Bounds of the steps to a connection, where the caller's context has none.
-const (
-	dialTime   = 10 * time.Second
-	logoutTime = 5 * time.Second
-)
+// logoutTime bounds the end of a session.
+const logoutTime = 5 * time.Second
 
 // Client is a session at a vCenter or an ESXi host; it is a hypervisor.Source.
 // Many goroutines may use it.
@@ -53,8 +50,13 @@ type Client struct {
 }
 
 // Dial connects and logs in. Its errors have hints: what a person gets wrong
-// most is the name, the certificate and the password.
+// most is the name, the certificate and the password. A server that hangs is
+// given up after half a minute.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
+	return connect(ctx, cfg, usualBounds())
+}
+
+func connect(ctx context.Context, cfg Config, most bounds) (*Client, error) {
 	c, u, err := target(cfg)
 	if err != nil {
 		return nil, err
@@ -63,10 +65,11 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	web.UserAgent = "thru/" + cfg.Version
 	t := web.DefaultTransport()
 	t.Proxy, t.DialTLSContext = nil, nil // what is asked for is near, and its certificate is its own
-	t.DialContext = (&net.Dialer{Timeout: dialTime}).DialContext
-	t.TLSHandshakeTimeout = dialTime
+	t.DialContext = (&net.Dialer{Timeout: most.connect}).DialContext
+	t.TLSHandshakeTimeout = most.connect
 	t.TLSClientConfig.VerifyConnection = verify(u.Hostname(), c.addr, cfg)
-	if err := c.open(ctx, web, cfg.Password); err != nil {
+	web.Client.Transport = bounded{t, most}
+	if err := c.open(ctx, web, cfg.Password, most.open); err != nil {
 		web.CloseIdleConnections()
 		return nil, c.explain("connecting to "+c.addr, err)
 	}
@@ -112,14 +115,17 @@ func hide(address string) string {
 	return address
 }
 
-// open finds out that a vSphere server is there, and begins a session.
-func (c *Client) open(ctx context.Context, web *soap.Client, password func() (string, error)) error {
-	version, err := serviceVersion(ctx, web)
+// open finds out that a vSphere server is there, and begins a session. A person
+// who is asked for the password may take any time.
+func (c *Client) open(ctx context.Context, web *soap.Client, password func() (string, error), most time.Duration) error {
+	known, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	version, err := serviceVersion(known, web)
 	if err != nil {
 		return err
 	}
 	web.Namespace, web.Version = "urn:"+vim25.Namespace, version
-	if c.vim, err = vim25.NewClient(ctx, web); err != nil {
+	if c.vim, err = vim25.NewClient(known, web); err != nil {
 		return err
 	}
 	if !c.vim.Valid() {
@@ -130,7 +136,9 @@ func (c *Client) open(ctx context.Context, web *soap.Client, password func() (st
 			return err
 		}
 	}
-	return c.login(ctx, 0)
+	in, cancelIn := context.WithTimeout(ctx, most)
+	defer cancelIn()
+	return c.login(in, 0)
 }
 
 // login begins a session, unless somebody has since the one of that number.

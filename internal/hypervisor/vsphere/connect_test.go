@@ -4,11 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +20,7 @@ import (
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
+	vimxml "github.com/vmware/govmomi/vim25/xml"
 	"go.uber.org/goleak"
 
 	"thru/internal/fault"
@@ -92,6 +97,7 @@ func TestRefusals(t *testing.T) {
 		_, _ = w.Write([]byte("<namespaces><namespace><name>urn:other</name><version>1</version></namespace></namespaces>"))
 	}))
 	defer odd.Close()
+	mute, drips, endless, hangsUp := stuck(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +124,10 @@ func TestRefusals(t *testing.T) {
 		"starting": {func(c *Config) { c.URL = starting.Listener.Addr().String() }, "may still be starting", ""},
 		"refused":  {func(c *Config) { c.URL = gone.Addr().String() }, "connection refused", "check address and port"},
 		"silent":   {func(c *Config) { c.URL = silent.Addr().String() }, "no answer in time", "firewall"},
+		"mute":     {func(c *Config) { c.URL = mute.Listener.Addr().String() }, "no answer in time", "busy vCenter"},
+		"drips":    {func(c *Config) { c.URL = drips.Listener.Addr().String() }, "no answer in time", "busy vCenter"},
+		"endless":  {func(c *Config) { c.URL = endless.Listener.Addr().String() }, "it sends more than any vCenter has to tell", "proxy"},
+		"hangs up": {func(c *Config) { c.URL = hangsUp.Listener.Addr().String() }, "it ended the connection before it had answered", "try again"},
 		"unasked": {func(c *Config) {
 			c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") }
 		}, "no password", "say it"},
@@ -125,13 +135,18 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := cfg
 			tc.change(&cfg)
-			ctx := t.Context()
-			if name == "silent" {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
-				defer cancel()
+			most := usualBounds()
+			switch name {
+			case "silent":
+				most.connect = 100 * time.Millisecond
+			case "mute":
+				most.open = 100 * time.Millisecond
+			case "drips":
+				most.answer = 300 * time.Millisecond
+			case "endless":
+				most.bytes = 64 << 10
 			}
-			c, err := Dial(ctx, cfg)
+			c, err := connect(t.Context(), cfg, most)
 			if err == nil {
 				_ = c.Close()
 				t.Fatal("it connects")
@@ -141,6 +156,37 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stuck are servers that speak TLS and do not answer as one should: not at all, a
+// byte now and then, without an end, by hanging up.
+func stuck(t *testing.T) (mute, drips, endless, hangsUp *httptest.Server) {
+	t.Helper()
+	serve := func(answer http.HandlerFunc) *httptest.Server {
+		s := httptest.NewTLSServer(answer)
+		t.Cleanup(s.Close)
+		return s
+	}
+	mute = serve(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	drips = serve(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte(" "))
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	endless = serve(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".xml") {
+			_, _ = fmt.Fprintf(w, "<namespaces><namespace><name>urn:vim25</name><version>%s</version></namespace></namespaces>", vim25.Version)
+			return
+		}
+		_, _ = io.WriteString(w, `<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body>`)
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, strings.Repeat("<more></more>", 1000))
+		}
+	})
+	hangsUp = serve(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	return mute, drips, endless, hangsUp
 }
 
 // TestPinned holds that a certificate is asked about before the password is.
@@ -193,6 +239,33 @@ func TestLostSession(t *testing.T) {
 	}
 	if err := c.again(t.Context(), view); !errors.Is(err, errClosed) {
 		t.Errorf("closed: %v", err)
+	}
+}
+
+// TestWay holds that what goes wrong on the way is told without the words of Go's
+// requests and sockets.
+func TestWay(t *testing.T) {
+	get := func(err error) error {
+		return &url.Error{Op: "Get", URL: "https://vc.example/sdk/vimServiceVersions.xml", Err: err}
+	}
+	dial := func(err error) error { return get(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }
+	for _, tc := range []struct {
+		err         error
+		words, hint string
+	}{
+		{dial(&net.DNSError{Err: "no such host", Name: "vc.example", Server: "192.0.2.53:53", IsNotFound: true}), "the name vc.example is not known", "spelling"},
+		{dial(&net.DNSError{Err: "i/o timeout", Name: "vc.example", IsTimeout: true}), "the name vc.example cannot be looked up: i/o timeout", "DNS server"},
+		{dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), syscall.EHOSTUNREACH.Error(), ""},
+		{get(io.EOF), "it ended the connection before it had answered", "try again"},
+		{get(context.DeadlineExceeded), "no answer in time", "firewall"},
+		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "it ended the connection before it had answered", "try again"},
+		{get(fmt.Errorf("reading: %w", vimxml.UnmarshalError("expected element type <Envelope> but have <html>"))), "its answer is none of a vSphere server", "proxy"},
+		{&vimxml.SyntaxError{Msg: "illegal character code U+001B", Line: 2}, "its answer is none of a vSphere server", "proxy"},
+		{errors.New("other"), "", ""},
+	} {
+		if words, hint := wayWords(tc.err); !strings.HasPrefix(words, tc.words) || (words == "") != (tc.words == "") || !strings.Contains(hint, tc.hint) {
+			t.Errorf("%v: %q (%s)", tc.err, words, hint)
+		}
 	}
 }
 

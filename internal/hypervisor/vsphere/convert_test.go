@@ -151,3 +151,49 @@ func TestForms(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestLegacyCPU holds that a processor which was let in is seen where the host
+// tells how it was booted, and not checked where it does not.
+func TestLegacyCPU(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line, set string
+		want, gap bool
+	}{
+		"in boot.cfg":     {line: "vmbTrustedBoot=false allowLegacyCPU=TRUE", want: true},
+		"by an option":    {set: "true", want: true},
+		"not in line":     {line: "vmbTrustedBoot=false"},
+		"not by option":   {set: "false"},
+		"nothing is told": {gap: true},
+	} {
+		o := &types.ObjectContent{PropSet: []types.DynamicProperty{{Name: "hardware.systemInfo", Val: types.HostSystemInfo{Vendor: "Dell Inc.", BootCommandLine: tc.line}}}}
+		if tc.set != "" {
+			o.PropSet = append(o.PropSet, types.DynamicProperty{Name: "config.option", Val: types.ArrayOfOptionValue{OptionValue: []types.BaseOptionValue{&types.OptionValue{Key: "VMkernel.Boot.allowLegacyCPU", Value: tc.set}}}})
+		}
+		r, f := &reader{object: o}, &measure.Facts{}
+		takeLegacyCPU(f, r)
+		if got := f.Changed["allowLegacyCPU"] != ""; got != tc.want || (len(r.gaps) > 0) != tc.gap {
+			t.Errorf("%s: %v, %+v", name, f.Changed, r.gaps)
+		}
+	}
+}
+
+// TestControlled holds that the limit of an adapter counts where its switch has
+// Network I/O Control, and nowhere else.
+func TestControlled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		s    *measure.VirtualSwitch
+		want bool
+	}{
+		"on":       {&measure.VirtualSwitch{Kind: "distributed", NIOC: new(true)}, true},
+		"off":      {&measure.VirtualSwitch{Kind: "distributed", NIOC: new(false)}, false},
+		"untold":   {&measure.VirtualSwitch{Kind: "distributed"}, true},
+		"standard": {&measure.VirtualSwitch{Kind: "standard"}, false},
+		"unseen":   {nil, true},
+	} {
+		nic := measure.GuestNIC{IOLimit: &measure.Shaping{Enabled: new(true)}}
+		if controlled(&nic, tc.s); *nic.IOLimit.Enabled != tc.want {
+			t.Errorf("%s: %v", name, *nic.IOLimit.Enabled)
+		}
+	}
+	controlled(&measure.GuestNIC{}, &measure.VirtualSwitch{Kind: "standard"})
+}

@@ -12,6 +12,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +21,7 @@ import (
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
+	vimxml "github.com/vmware/govmomi/vim25/xml"
 
 	"thru/internal/fault"
 )
@@ -127,7 +130,7 @@ type serviceVersions struct {
 // readVersions reads that document.
 func readVersions(in io.Reader) (told serviceVersions, err error) {
 	if err := xml.NewDecoder(io.LimitReader(in, 64<<10)).Decode(&told); err != nil {
-		return told, fmt.Errorf("%w: what it speaks cannot be read: %v", errNotVSphere, err)
+		return told, fmt.Errorf("%w: what it speaks cannot be read: %w", errNotVSphere, err)
 	}
 	return told, nil
 }
@@ -178,7 +181,7 @@ func (s *said) Unwrap() error { return s.err }
 func (c *Client) words(err error) (words, hint string) {
 	switch f := faultOf(err).(type) {
 	case *types.InvalidLogin:
-		return fmt.Sprintf("user name or password is wrong (user %q)", c.user),
+		return fmt.Sprintf("user name or password is wrong (user %s)", c.user),
 			"a vCenter wants the name with its domain, such as reader@vsphere.local; after several wrong ones the account may be locked for minutes; an ESXi host in lockdown mode refuses all but a few"
 	case *types.NotAuthenticated:
 		return "the session was lost", "the server ended it; try again"
@@ -204,18 +207,59 @@ func wayWords(err error) (words, hint string) {
 			hint = "compare the SHA-256 fingerprint with that which the server's console or `openssl x509 -fingerprint -sha256` shows there"
 		}
 		return trust.Error(), hint
-	case errors.Is(err, errNotVSphere), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
-		return notVSphere(err), "name a vCenter or an ESXi host, with the port of its web service (443 unless it was changed)"
 	case errors.Is(err, context.Canceled):
 		return "", ""
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Sprintf("the name %s is not known", dns.Name), "check the spelling, or name its address"
 	case errors.As(err, &dns):
-		return "", "check the name, and the DNS server"
+		return fmt.Sprintf("the name %s cannot be looked up: %s", dns.Name, dns.Err), "check the DNS server, or name its address"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "no answer in time", "check the address; a firewall may drop what goes to TCP port 443 there; a busy vCenter may need longer"
+	case errors.Is(err, errNotVSphere), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+		return notVSphere(err), "name a vCenter or an ESXi host, with the port of its web service (443 unless it was changed)"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, winRefused):
 		return "connection refused: nothing listens there", "check address and port; where vCenter or the host has just been started, its web service needs minutes"
 	}
+	return answerWords(err)
+}
+
+// answerWords are the words of an answer that cannot be used, and of what Go says
+// of a connection.
+func answerWords(err error) (words, hint string) {
+	var syntax *vimxml.SyntaxError
+	var other vimxml.UnmarshalError
+	var way *url.Error
+	switch {
+	case errors.Is(err, errTooMuch):
+		return errTooMuch.Error(), "is it a vCenter or an ESXi host? A proxy may answer in its place"
+	case errors.As(err, &syntax), errors.As(err, &other):
+		return "its answer is none of a vSphere server, or is not whole", "a proxy may answer in its place; try again, and else read the server's log (vpxd.log, hostd.log)"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "it ended the connection before it had answered", "its web service may be starting or out of sessions; try again in a minute"
+	case errors.As(err, &way):
+		return inner(err).Error(), ""
+	}
 	return "", ""
+}
+
+// inner leaves out what Go adds of requests and sockets: a person has asked for a
+// name, and hears of that.
+func inner(err error) error {
+	for {
+		var of *url.Error
+		var op *net.OpError
+		var call *os.SyscallError
+		switch {
+		case errors.As(err, &of):
+			err = of.Err
+		case errors.As(err, &op):
+			err = op.Err
+		case errors.As(err, &call):
+			err = call.Err
+		default:
+			return err
+		}
+	}
 }
 
 // notVSphere says of which kind a server is not.

@@ -33,7 +33,7 @@ func takeNICs(g *measure.Guest, r *reader, devices []types.BaseVirtualDevice) {
 			nic.Connected, nic.AtStart = &c.Connected, &c.StartConnected
 		}
 		if a := card.ResourceAllocation; a != nil && a.Limit != nil && *a.Limit >= 0 { // Mb/s, of Network I/O Control
-			nic.Limit = &measure.Shaping{Enabled: new(true), AverageBps: new(*a.Limit * 1_000_000)}
+			nic.IOLimit = &measure.Shaping{Enabled: new(true), AverageBps: new(*a.Limit * 1_000_000)}
 		}
 		takeBacking(&nic, g.Host, card.Backing)
 		g.NICs = append(g.NICs, nic)

@@ -19,7 +19,7 @@ func hostIdentity() []string {
 }
 
 func hostAll() []string {
-	return append(hostIdentity(), strings.Fields(`runtime.connectionState runtime.inMaintenanceMode datastore
+	return append(hostIdentity(), strings.Fields(`runtime.connectionState runtime.inMaintenanceMode datastore vm
 		config.product config.option config.hyperThread config.dateTimeInfo config.fileSystemVolume.mountInfo
 		config.storageDevice.scsiLun config.virtualNicManagerInfo.netConfig
 		config.network.vswitch config.network.proxySwitch config.network.portgroup config.network.netStackInstance config.network.dnsConfig
@@ -172,11 +172,8 @@ func takeMachine(f *measure.Facts, r *reader) {
 		} else {
 			r.gap("hypervisor", fmt.Sprintf("the maker of the machine (%.40q) is no hypervisor that thru knows", s.Vendor))
 		}
-		// boot.cfg: a processor that is not supported was let in.
-		if strings.Contains(s.BootCommandLine, "allowLegacyCPU=true") {
-			changed(f, "allowLegacyCPU", "TRUE (default FALSE)")
-		}
 	}
+	takeLegacyCPU(f, r)
 	b, ok := value[types.HostBIOSInfo](r, "machine.bios_version", "hardware.biosInfo", "")
 	if !ok {
 		return
@@ -190,6 +187,25 @@ func takeMachine(f *measure.Facts, r *reader) {
 		return
 	}
 	f.Machine.UEFI = new(strings.EqualFold(b.FirmwareType, "UEFI"))
+}
+
+// takeLegacyCPU takes whether a processor that is not supported was let in: an
+// option of the VMkernel, or a word of boot.cfg.
+func takeLegacyCPU(f *measure.Facts, r *reader) {
+	const name = "allowLegacyCPU"
+	n := len(r.gaps)
+	s, _ := value[types.HostSystemInfo](r, "settings_changed."+name, "hardware.systemInfo", "")
+	set := option(r, bootOption+name)
+	line := strings.ToLower(s.BootCommandLine)
+	switch {
+	case strings.EqualFold(set, "true"), strings.Contains(line, strings.ToLower(name)+"=true"):
+		changed(f, name, "TRUE (default FALSE)")
+	case set == "" && line == "" && len(r.gaps) == n:
+		r.gap("settings_changed."+name, "only ESXi 8.0.3 and later tell how they were booted; the host's own commands tell it too (ssh://root@HOST)")
+	}
+	if set != "" || line != "" {
+		r.gaps = r.gaps[:n]
+	}
 }
 
 // takeProcessors takes the CPUs and the memory.

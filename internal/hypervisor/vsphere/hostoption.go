@@ -254,8 +254,13 @@ func takeParameters(f *measure.Facts, driver, set string) {
 
 // faultWords words a question that was refused.
 func faultWords(err error) string {
-	if f, is := faultOf(err).(*types.NoPermission); is {
+	switch f := faultOf(err).(type) {
+	case *types.NoPermission:
 		return noPermission(f)
+	case *types.ManagedObjectNotFound:
+		return "the server has nobody to ask for it (" + f.Obj.Type + ")"
+	case *types.NotSupported, *types.MethodNotFound:
+		return "this version or edition does not tell it"
 	}
-	return fmt.Sprintf("the server refuses it: %.200s", err)
+	return "the server refuses it: " + strings.TrimPrefix(fmt.Sprintf("%.200s", err), "ServerFaultCode: ")
 }

@@ -3,6 +3,7 @@ package vsphere
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func (c *Client) Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error) {
 	var b *builder
 	err := c.again(ctx, func(vc *vim25.Client) error {
-		b = &builder{vc: vc, want: want, hosts: hosts, load: map[string]*load{}, links: map[string]string{}}
+		b = &builder{vc: vc, want: want, hosts: hosts, load: map[string]*load{}, seen: map[string]bool{}, links: map[string]string{}}
 		return b.read(ctx)
 	})
 	if err != nil {
@@ -51,6 +52,8 @@ type builder struct {
 	tree     tree
 	refuse   refusals
 	load     map[string]*load // by host
+	seen     map[string]bool  // by id of a machine: all is told that counts for its host
+	unseen   string           // why no machine was told
 	switches map[string]*distributed
 	groups   []group
 	links    map[string]string // host and key of a distributed switch's uplink port: its name
@@ -76,6 +79,9 @@ func (b *builder) read(ctx context.Context) error {
 			return err // the way there, or the session, and not this question
 		}
 		b.inv.NotChecked = append(b.inv.NotChecked, measure.NotChecked{Fact: step.fact, Why: faultWords(err)})
+		if step.fact == "guests" {
+			b.unseen = faultWords(err)
+		}
 	}
 	return nil
 }
@@ -120,6 +126,7 @@ func (b *builder) addGuest(o *types.ObjectContent) {
 
 // count counts a machine that runs to its host.
 func (b *builder) count(g *measure.Guest) {
+	b.seen[g.ID] = g.Host != "" && g.Power != "" && (g.Power != "on" || g.CPUs != nil && g.Memory != nil)
 	if g.Host == "" || g.Power != "on" {
 		return
 	}
@@ -178,12 +185,7 @@ func (b *builder) chooseHosts(ctx context.Context, refs []types.ManagedObjectRef
 func (b *builder) addHost(ctx context.Context, o *types.ObjectContent) error {
 	h := convertHost(o, b.tree)
 	b.refuse.note("hosts", h.Name, o)
-	l := b.load[h.ID]
-	if l == nil {
-		l = &load{}
-	}
-	h.Guests, h.CPUsHanded, h.MemHanded = &l.guests, &l.cpus, &l.memory
-	h.Facts.Hypervises = &measure.Hypervises{Guests: l.guests}
+	b.handOut(&h, o)
 	for _, i := range h.Facts.Interfaces {
 		if *i.Kind == vswitch || *i.Kind == dvswitch {
 			h.Facts.Hypervises.Switch = append(h.Facts.Hypervises.Switch, *i.Kind+" "+i.Name)
@@ -201,6 +203,35 @@ func (b *builder) addHost(ctx context.Context, o *types.ObjectContent) error {
 	}
 	b.inv.Hosts = append(b.inv.Hosts, h)
 	return nil
+}
+
+// handOut says what of a host is handed out, where all the machines that are
+// registered at it were told: an account that sees some of them knows no sum.
+func (b *builder) handOut(h *measure.GuestHost, o *types.ObjectContent) {
+	h.Facts.Hypervises = &measure.Hypervises{}
+	r := &reader{object: o}
+	list, _ := value[types.ArrayOfManagedObjectReference](r, "", "vm", "")
+	why, unseen := cmp.Or(b.unseen, refusal(o, "vm")), 0
+	for _, m := range list.ManagedObjectReference {
+		if !b.seen[m.Value] {
+			unseen++
+		}
+	}
+	if n := len(list.ManagedObjectReference); why == "" && unseen > 0 {
+		why = fmt.Sprintf("of the %d machines that are registered at it %d are told in full: the account may not see the others", n, n-unseen)
+	}
+	if why != "" {
+		for _, fact := range []string{"guests_running", "guest_cpus", "guest_memory_bytes"} {
+			h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: fact, Why: why})
+		}
+		return
+	}
+	l := b.load[h.ID]
+	if l == nil {
+		l = &load{}
+	}
+	h.Guests, h.CPUsHanded, h.MemHanded = &l.guests, &l.cpus, &l.memory
+	h.Facts.Hypervises.Guests = l.guests
 }
 
 // addProxy takes what a host knows of a distributed switch: the names of its

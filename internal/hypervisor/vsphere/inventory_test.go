@@ -202,7 +202,8 @@ func TestGuest(t *testing.T) {
 		NICs: []measure.GuestNIC{
 			{Name: "Network adapter 1", Key: "4001", Model: new("vmxnet3"), MAC: new("00:50:56:aa:bb:01"), Connected: new(true), AtStart: new(false), PortGroup: "dvportgroup-12",
 				Network: new("DC0_DVPG0"), VLAN: new("42"), Port: new("17"), Addrs: []string{"192.0.2.7", "fe80::1"},
-				Limit: &measure.Shaping{Enabled: new(true), AverageBps: new(int64(3e8)), PeakBps: new(int64(4e8)), Burst: new(int64(1 << 20))}},
+				Limit:   &measure.Shaping{Enabled: new(true), AverageBps: new(int64(3e8)), PeakBps: new(int64(4e8)), Burst: new(int64(1 << 20))},
+				IOLimit: &measure.Shaping{Enabled: new(true), AverageBps: new(int64(5e8))}},
 			{Name: "device 4002", Key: "4002", Model: new("sriov"), Network: new("no such network")},
 		},
 		NotChecked: []measure.NotChecked{

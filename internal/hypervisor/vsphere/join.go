@@ -184,6 +184,7 @@ func joinGuest(g *measure.Guest, index index, uuids map[string]string) {
 		switch {
 		case group != nil:
 			nic.Network, nic.Switch = &group.Name, ""
+			controlled(nic, index.switches[group.Switch])
 		case nic.PortGroup != "":
 			g.NotChecked = append(g.NotChecked, unseen(fact, nic.PortGroup))
 			nic.PortGroup = ""
@@ -201,6 +202,14 @@ func joinGuest(g *measure.Guest, index index, uuids map[string]string) {
 	if g.Host != "" && index.hosts[g.Host] == nil {
 		g.NotChecked = append(g.NotChecked, unseen("host", g.Host))
 		g.Host = ""
+	}
+}
+
+// controlled switches the limit of Network I/O Control off where its switch has
+// none: the adapter keeps the number all the same.
+func controlled(nic *measure.GuestNIC, s *measure.VirtualSwitch) {
+	if nic.IOLimit != nil && s != nil && (s.Kind == "standard" || s.NIOC != nil && !*s.NIOC) {
+		nic.IOLimit.Enabled = new(false)
 	}
 }
 

@@ -110,7 +110,10 @@ func (q query) retrieve(ctx context.Context, vc *vim25.Client, objects []types.O
 		return err
 	}
 	page := *first.Returnval
-	for {
+	for seen := 0; ; {
+		if seen += len(page.Objects); seen > mostObjects {
+			return errTooMuch
+		}
 		for i := range page.Objects {
 			if err := take(&page.Objects[i]); err != nil {
 				return err

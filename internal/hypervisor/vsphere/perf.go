@@ -33,6 +33,7 @@ type perf struct {
 	hosts    map[string]*stamper // by id
 	source   stamper
 	samples  map[column][]sample
+	kept     kept
 }
 
 // entity is a guest or a host that is watched.
@@ -48,6 +49,9 @@ type entity struct {
 	read  bool      // a sample of it came
 	err   error     // of the last try to read it
 	odd   error     // in what it told
+
+	single int       // CPUs of a host that samples were told of
+	pruned time.Time // sample up to which the busiest of them were chosen
 }
 
 // column is one counter of one part of an entity.
@@ -227,9 +231,9 @@ func parted(specs []types.PerfQuerySpec) (parts [][]types.PerfQuerySpec) {
 // the clock of a host, which may be another one.
 func (p *perf) spec(e *entity) types.PerfQuerySpec {
 	every := p.every[e.ref.Type]
-	n := int32(p.now().Sub(e.upTo)/(time.Duration(every)*time.Second)) + 4
+	n := max(0, p.now().Sub(e.upTo)/(time.Duration(every)*time.Second)) + 4
 	return types.PerfQuerySpec{
-		Entity: e.ref, MetricId: e.asked, IntervalId: every, MaxSample: min(n, mostSamples),
+		Entity: e.ref, MetricId: e.asked, IntervalId: every, MaxSample: int32(min(n, mostSamples)),
 		Format: string(types.PerfFormatCsv),
 	}
 }
@@ -293,14 +297,13 @@ func (p *perf) keep(told *types.PerfEntityMetricCSV) {
 			e.odd = fmt.Errorf("%s: %w", row.native, err)
 			continue
 		}
-		col := column{e.ref.Value, series.Id.Instance, row.ours, row.native}
 		for i, v := range values {
 			if v < 0 {
 				continue
 			}
 			s := sample{ended: at[i].ended, on: e.on, every: time.Duration(at[i].seconds) * time.Second}
 			s.value = row.value(v, series.Id.Instance, float64(at[i].seconds), e.cpus)
-			p.samples[col] = insert(p.samples[col], s)
+			p.add(e, row, series.Id.Instance, s)
 			if s.ended.After(newest) {
 				newest = s.ended
 			}
@@ -309,16 +312,4 @@ func (p *perf) keep(told *types.PerfEntityMetricCSV) {
 	if !newest.IsZero() {
 		p.reached(e, newest)
 	}
-}
-
-// insert puts a sample at its place in time, unless it is there: the same one
-// is told again and again.
-func insert(all []sample, s sample) []sample {
-	i, _ := slices.BinarySearchFunc(all, s, func(a, b sample) int { return a.ended.Compare(b.ended) })
-	for j := i; j < len(all) && all[j].ended.Equal(s.ended); j++ {
-		if all[j].on == s.on {
-			return all
-		}
-	}
-	return slices.Insert(all, i, s)
 }

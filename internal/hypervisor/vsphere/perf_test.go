@@ -259,34 +259,68 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// TestBusiest holds that of a host with many CPUs the busiest are kept, and
-// that the others are said to be left out.
+// TestBusiest holds that of a host with many CPUs the busiest of each part of a
+// watch are kept, that what was left out does not come back, and that it is said.
 func TestBusiest(t *testing.T) {
-	// The first ones are the idlest, many are as busy as each other, the last is the busiest.
-	cpus := func(of string, n int) (all []measure.Series) {
-		for i := range n {
-			all = append(all, measure.Series{Of: of, Instance: strconv.Itoa(i), Counter: measure.CounterUsage, Samples: []measure.Reading{{Value: 1}, {Value: float64(min(i, 90))}}})
-		}
-		all[n-1].Samples[1].Value = 99
-		return append(all, measure.Series{Of: of, Counter: measure.CounterUsage, Samples: []measure.Reading{{Value: 50}}})
-	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := table()
-	for _, tc := range []struct {
-		of         string
-		cpus, want int
-	}{{"host-9", 32, 33}, {"host-9", 256, 33}, {"vm-42", 128, 129}} {
-		kept, left := p.busiest(cpus(tc.of, tc.cpus))
-		if len(kept) != tc.want || (len(left) > 0) != (tc.cpus+1 > tc.want) {
-			t.Errorf("%d CPUs of %s: %d series, %v", tc.cpus, tc.of, len(kept), left)
-		}
-		if last := strconv.Itoa(tc.cpus - 1); !slices.ContainsFunc(kept, func(s measure.Series) bool { return s.Instance == last }) {
-			t.Errorf("of %d CPUs the busiest is left out", tc.cpus)
-		}
-		for _, s := range kept {
-			if tc.cpus == 256 && s.Instance != "" && s.Samples[1].Value < 90 {
-				t.Errorf("CPU %s with %v is kept", s.Instance, s.Samples[1].Value)
+	usage := p.byID[p.id(t, "cpu.usage.average")]
+	guest, host := p.entities[0], p.entities[1]
+	tell := func(e *entity, i, cpu int, v float64) {
+		p.add(e, usage, strconv.Itoa(cpu), sample{ended: at.Add(time.Duration(i) * 20 * time.Second), on: "host-9", every: 20 * time.Second, value: v})
+	}
+	count := func(e *entity, i int) (n int) {
+		for col, all := range p.samples {
+			for _, s := range all {
+				if col.of == e.ref.Value && s.ended.Equal(at.Add(time.Duration(i)*20*time.Second)) {
+					n++
+				}
 			}
 		}
+		return n
+	}
+	for cpu := range 256 {
+		tell(host, 1, cpu, float64(min(cpu, 90))) // many are as busy as each other
+		tell(guest, 1, cpu, 1)
+	}
+	tell(host, 1, 7, 99) // known already
+	p.prune()
+	for cpu := range 256 {
+		tell(host, 1, cpu, 50) // told again
+		tell(host, 2, cpu, float64(256-cpu))
+	}
+	p.prune()
+	if count(host, 1) != busiestCPUs || count(host, 2) != busiestCPUs || count(guest, 1) != 256 || p.kept.samples != 256+2*busiestCPUs {
+		t.Errorf("%d and %d samples of the host, %d of the guest, %d in all", count(host, 1), count(host, 2), count(guest, 1), p.kept.samples)
+	}
+	for cpu, want := range map[string]int{"0": 1, "31": 1, "32": 0, "90": 1, "255": 0} {
+		if got := len(p.samples[column{"host-9", cpu, usage.ours, usage.native}]); got != want {
+			t.Errorf("CPU %s: %d samples, want %d", cpu, got, want)
+		}
+	}
+	if left := pruned(p.entities); len(left) != 1 || left[0].Fact != "cpu.usage_pct of esx1" || !strings.Contains(left[0].Why, "of its 256 CPUs the 32") {
+		t.Errorf("%+v", left)
+	}
+}
+
+// TestKeptBounded holds that a watch of any length keeps what a result can hold:
+// single CPUs are the first to be left out, and that is said.
+func TestKeptBounded(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	p := table()
+	p.now, p.kept.most = func() time.Time { return at }, 100
+	ready := p.byID[p.id(t, "cpu.ready.summation")]
+	for i := range 1000 {
+		s := sample{ended: at.Add(time.Duration(i) * 20 * time.Second), on: "host-9"}
+		p.add(p.entities[0], ready, "", s)
+		p.add(p.entities[0], ready, "3", s)
+	}
+	whole, single := len(p.samples[column{"vm-42", "", ready.ours, ready.native}]), len(p.samples[column{"vm-42", "3", ready.ours, ready.native}])
+	if whole != 150 || single != 50 {
+		t.Errorf("%d samples of the guest, %d of a CPU", whole, single)
+	}
+	if left := p.kept.words("vc"); len(left) != 2 || left[0].Fact != "counters of vc since 2026-03-01 12:00:00" || !strings.Contains(left[0].Why, "single CPUs") || !strings.Contains(left[1].Why, "no more are kept") {
+		t.Errorf("%+v", left)
 	}
 }
 
@@ -321,6 +355,19 @@ func TestParted(t *testing.T) {
 		}
 		if !slices.Equal(got, tc.want) || next != tc.entities {
 			t.Errorf("%+v: parts of %v", tc, got)
+		}
+	}
+}
+
+// TestSpec holds that each question asks for some samples and for no more than a
+// host keeps, wherever its clock is.
+func TestSpec(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	p := table()
+	p.now, p.every = func() time.Time { return now }, map[string]int32{guestKind: 20}
+	for since, want := range map[time.Duration]int32{0: 4, time.Minute: 7, -10 * time.Minute: 4, 200 * 365 * 24 * time.Hour: mostSamples} {
+		if got := p.spec(&entity{ref: reference("vm-42"), upTo: now.Add(-since)}).MaxSample; got != want {
+			t.Errorf("%s since the last: %d samples, want %d", since, got, want)
 		}
 	}
 }

@@ -12,10 +12,11 @@ type stamper struct {
 	name         string
 	system       *types.ManagedObjectReference // that knows the clock of a host
 	off          string
-	begun, ended clock     // when the watch began and when it ended
-	known        bool      // both are there
-	why          string    // or why not
-	newest, seen time.Time // the newest sample by its clock, and when that was read by ours
+	begun, ended clock         // when the watch began and when it ended
+	known        bool          // both are there
+	why          string        // or why not
+	sampled      bool          // a sample was read since its clock was
+	fresh        time.Duration // of those the freshest: its time less ours when it was read
 }
 
 // take notes a reading of the clock.
@@ -24,16 +25,34 @@ func (h *stamper) take(c clock, err error, why string) {
 	case err != nil && !h.known:
 		h.why = why
 	case err == nil && !h.known:
-		h.begun, h.ended, h.known = c, c, true
+		h.begun, h.ended, h.known, h.sampled = c, c, true, false
 	case err == nil:
-		h.ended = c
+		h.ended, h.sampled = c, false
 	}
 }
 
-// early tells that by this clock a sample was taken after it was read: then it
-// is not the clock that the sample was stamped by.
-func (h *stamper) early() bool {
-	return h.known && h.newest.Add(-h.ended.ahead).Sub(h.seen) > clockNoted+h.ended.bound
+// age is how old, by a clock, the freshest sample was when it was read.
+func (h *stamper) age(by clock) time.Duration { return by.ahead - h.fresh }
+
+// fits tells whether a sample may have such an age when it is read: not below
+// zero, and not much more than the time that the next one needs.
+func (p *perf) fits(age, bound time.Duration) bool {
+	bound += clockNoted
+	return age >= -bound && age <= 2*p.longest()+bound
+}
+
+// ownClock tells whether samples were stamped by the host's own clock. They were
+// not where by it they would have been taken after they were read; nor where by it
+// they are too old, and not by the source's.
+func (p *perf) ownClock(h *stamper) bool {
+	own := h.age(h.ended)
+	switch {
+	case !h.sampled || p.fits(own, h.ended.bound):
+		return true
+	case own < 0:
+		return false
+	}
+	return !p.source.known || !p.fits(h.age(p.source.ended), p.source.ended.bound)
 }
 
 // readClocks reads the clock of the source and of all hosts that stamp samples.
@@ -56,18 +75,30 @@ func (p *perf) readClocks(ctx context.Context) {
 }
 
 // ahead is by how much what stamped the samples of a host is ahead of our
-// clock: its own clock; where that is not known, the source's.
+// clock: its own clock; where that is not known, the source's, or so much
+// that no sample was taken after it was read.
 func (p *perf) ahead(host string) time.Duration {
-	if h := p.hosts[host]; h != nil && h.known && !h.early() {
+	h := p.hosts[host]
+	switch {
+	case h == nil:
+	case h.known && p.ownClock(h):
 		return h.ended.ahead
+	case h.sampled:
+		return max(p.source.ended.ahead, h.fresh)
 	}
 	return p.source.ended.ahead
 }
 
 // reached notes up to when an entity was read.
 func (p *perf) reached(e *entity, newest time.Time) {
-	if h := p.hosts[e.on]; h != nil && newest.After(h.newest) {
-		h.newest, h.seen = newest, p.now()
+	now := p.now()
+	if h := p.hosts[e.on]; h != nil {
+		if fresh := newest.Sub(now); !h.sampled || fresh > h.fresh {
+			h.sampled, h.fresh = true, fresh
+		}
 	}
 	e.upTo, e.read = newest.Add(-p.ahead(e.on)), true
+	if e.upTo.After(now) { // by a clock that is not exact
+		e.upTo = now
+	}
 }

@@ -174,5 +174,8 @@ func (p *perf) why(err error) string {
 	if words, _ := p.c.words(err); words != "" {
 		return words
 	}
-	return strings.TrimPrefix(err.Error(), "ServerFaultCode: ")
+	if faultOf(err) != nil {
+		return faultWords(err)
+	}
+	return err.Error()
 }

@@ -2,7 +2,6 @@ package vsphere
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -29,46 +28,6 @@ func (p *perf) series(begin, end time.Time) []measure.Series {
 	}
 	slices.SortFunc(out, bySubject)
 	return out
-}
-
-// busiestCPUs is how many CPUs of a host have a series of their own.
-const busiestCPUs = 32
-
-// busiest leaves out, of a host with many CPUs, those that were the least busy
-// at their busiest, and says how many.
-func (p *perf) busiest(all []measure.Series) (kept []measure.Series, left []measure.NotChecked) {
-	for _, e := range p.entities {
-		single := func(s measure.Series) bool {
-			return s.Of == e.ref.Value && e.ref.Type == hostKind && s.Counter == measure.CounterUsage && s.Instance != ""
-		}
-		var cpus []measure.Series
-		for _, s := range all {
-			if single(s) {
-				cpus = append(cpus, s)
-			}
-		}
-		if len(cpus) <= busiestCPUs {
-			continue
-		}
-		slices.SortStableFunc(cpus, func(a, b measure.Series) int { return cmp.Compare(peak(b), peak(a)) })
-		out := map[string]bool{}
-		for _, s := range cpus[busiestCPUs:] {
-			out[s.Instance] = true
-		}
-		all = slices.DeleteFunc(all, func(s measure.Series) bool { return single(s) && out[s.Instance] })
-		left = append(left, measure.NotChecked{
-			Fact: measure.CounterUsage + " of " + e.name,
-			Why:  fmt.Sprintf("of its %d CPUs the %d are listed that were busiest at a time", len(cpus), busiestCPUs),
-		})
-	}
-	return all, left
-}
-
-func peak(s measure.Series) (top float64) {
-	for _, r := range s.Samples {
-		top = max(top, r.Value)
-	}
-	return top
 }
 
 // apart orders samples by time and keeps one of several that are nearly of the

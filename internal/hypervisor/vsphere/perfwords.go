@@ -22,11 +22,8 @@ func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotCh
 	for _, id := range p.unknown {
 		out = append(out, measure.NotChecked{Fact: "counters of " + id, Why: "there is no guest and no host of this id, or it may not be seen"})
 	}
-	if every := p.longest(); len(p.entities) > 0 {
-		if n, short := measure.FewSamples(p.c.Name(), end.Sub(begin), every); short {
-			out = append(out, n)
-		}
-	}
+	out = append(out, p.kept.words(p.c.Name())...)
+	out = append(out, pruned(p.entities)...)
 	out = append(out, p.moved()...)
 	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return p.missing(e, end) })...)
 	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return unbegun(e, begin, read) })...)
@@ -146,12 +143,20 @@ func (p *perf) clockWords() []measure.NotChecked {
 		add(p.source.ended.words(p.source.name, "times that it tells were corrected by that"))
 	}
 	for _, h := range p.stampers() {
+		own := h.known && p.ownClock(h)
 		switch {
-		case h.early():
-			add(measure.NotChecked{Fact: "clock of " + h.name, Why: "by it, samples would have been taken after they were read: the clock of " + p.source.name + " is taken for theirs"}, true)
-		case h.known:
+		case own:
 			add(h.ended.words(h.name, "the times of its samples were corrected by that"))
 			add(h.ended.stepped(h.begun, h.name))
+		case h.known && h.age(h.ended) < 0:
+			add(measure.NotChecked{Fact: "clock of " + h.name, Why: "by it, samples would have been taken after they were read: the clock of " + p.source.name + " is taken for theirs"}, true)
+		case h.known:
+			add(measure.NotChecked{Fact: "clock of " + h.name, Why: fmt.Sprintf("by it, the newest sample was %s old when it was read, by that of %s %s, which is taken for theirs",
+				seconds(h.age(h.ended)), p.source.name, seconds(max(0, h.age(p.source.ended))))}, true)
+		}
+		if !own && h.sampled && h.age(p.source.ended) < -(clockNoted+p.source.ended.bound) {
+			add(measure.NotChecked{Fact: "times of the samples of " + h.name, Why: fmt.Sprintf("by the clock of %s they would have been taken after they were read: they are placed as early as can be, up to %s late",
+				p.source.name, seconds(p.longest()))}, true)
 		}
 	}
 	return out

@@ -124,6 +124,9 @@ func TestRefusedStep(t *testing.T) {
 		t.Errorf("%+v, %v", v.NotChecked, err)
 	}
 	hypervisortest.Check(t, &v)
+	if running := func(h measure.GuestHost) bool { return h.Guests != nil && *h.Guests > 0 }; !slices.ContainsFunc(v.Hosts, running) {
+		t.Errorf("no host has guests: %+v", v.Hosts)
+	}
 	direct := c.vim.RoundTripper
 	defer func() { c.vim.RoundTripper = direct }()
 	c.vim.RoundTripper = between{before: func(soap.HasFault) error {
@@ -132,6 +135,61 @@ func TestRefusedStep(t *testing.T) {
 	if _, err := c.Inventory(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "no permission (System.View)") || !strings.Contains(fault.Hint(err), "Read-only") {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
 	}
+}
+
+// TestSomeMachines holds that of a host whose machines are told in part, or not at
+// all, nobody says how many run on it.
+func TestSomeMachines(t *testing.T) {
+	c := dial(t, simulated(t, small(), nil))
+	direct := c.vim.RoundTripper
+	guests := func(req soap.HasFault) bool {
+		r, is := req.(*methods.CreateContainerViewBody)
+		return is && slices.Contains(r.Req.Type, "VirtualMachine")
+	}
+	drop := func(res soap.HasFault) {
+		if r, is := res.(*methods.RetrievePropertiesExBody); is && r.Res != nil && r.Res.Returnval != nil {
+			of := r.Res.Returnval
+			first := slices.IndexFunc(of.Objects, func(o types.ObjectContent) bool { return o.Obj.Type == guestKind })
+			of.Objects = slices.DeleteFunc(of.Objects, func(o types.ObjectContent) bool {
+				return o.Obj.Type == guestKind && o.Obj.Value != of.Objects[first].Obj.Value
+			})
+		}
+	}
+	for name, tc := range map[string]struct {
+		before func(soap.HasFault) error
+		after  func(soap.HasFault)
+		why    string
+	}{
+		"folder":  {nil, drop, "are told in full: the account may not see the others"},
+		"refused": {func(req soap.HasFault) error { return refusedIf(guests(req)) }, nil, "no permission (System.View)"},
+		"memory":  {nil, refuse("config.hardware.memoryMB"), "are told in full"},
+		"list":    {nil, refuse("vm"), "no permission (System.Read)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.vim.RoundTripper = between{direct, tc.before, tc.after}
+			defer func() { c.vim.RoundTripper = direct }()
+			v, err := c.Inventory(t.Context(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hypervisortest.Check(t, &v)
+			unknown := slices.IndexFunc(v.Hosts, func(h measure.GuestHost) bool { return h.Guests == nil })
+			if unknown < 0 {
+				t.Fatalf("all counts are known: %+v", v.Hosts)
+			}
+			h := v.Hosts[unknown]
+			if h.CPUsHanded != nil || h.MemHanded != nil || !strings.Contains(reasonOf(h.NotChecked, "guests_running"), tc.why) {
+				t.Errorf("%v, %v: %+v", h.CPUsHanded, h.MemHanded, h.NotChecked)
+			}
+		})
+	}
+}
+
+func refusedIf(is bool) error {
+	if is {
+		return soap.WrapVimFault(&types.NoPermission{PrivilegeId: "System.View"})
+	}
+	return nil
 }
 
 // TestChanging holds that a session which is lost between two questions, and a machine

@@ -55,11 +55,12 @@ func (w *watch) rounds(ctx context.Context) {
 	defer close(w.done)
 	for pause(ctx, w.pace.round) {
 		w.perf.collect(ctx)
+		w.perf.prune()
 	}
 }
 
 // End reads what is not read yet. It waits until the samples of all that run
-// reach until now, or until its context ends.
+// reach until now, until its context ends, or until the server is no longer there.
 func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
 	w.once.Do(func() {
 		until := w.pace.now()
@@ -68,17 +69,18 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 		if w.perf.look(ctx) == nil { // a guest may be on a host whose clock was not read yet
 			w.perf.readClocks(ctx)
 		}
-		for {
+		for lost := 0; ; {
 			w.perf.collect(ctx)
-			if w.perf.complete(until) || !pause(ctx, w.pace.poll) {
+			if lost++; !w.perf.unreached() {
+				lost = 0
+			}
+			if w.perf.complete(until) || lost == mostLost || !pause(ctx, w.pace.poll) {
 				break
 			}
 		}
-		read := w.perf.series(w.begun, until)
-		w.left = w.perf.left(w.begun, until, read)
-		var rest []measure.NotChecked
-		w.series, rest = w.perf.busiest(read)
-		w.left = append(w.left, rest...)
+		w.perf.prune()
+		w.series = w.perf.series(w.begun, until)
+		w.left = w.perf.left(w.begun, until, w.series)
 	})
 	return w.series, w.left
 }
@@ -91,6 +93,20 @@ func (p *perf) complete(until time.Time) bool {
 		}
 	}
 	return true
+}
+
+// mostLost is so often in a row that a server may not be reached before nobody
+// waits for it any more.
+const mostLost = 3
+
+// unreached tells whether nothing could be asked, for a reason on the way there.
+func (p *perf) unreached() bool {
+	for _, e := range p.entities {
+		if e.err == nil || faultOf(e.err) != nil {
+			return false
+		}
+	}
+	return len(p.entities) > 0
 }
 
 // pause waits; it is false where the context ends before.

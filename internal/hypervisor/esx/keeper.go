@@ -1,0 +1,121 @@
+package esx
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Bounds of what is kept of a watch, in samples: with one that lasts, two
+// neighbours become one. CPUs of the host, of which there are hundreds and the
+// whole is known, have a bound of their own, so that they cost the others nothing.
+const (
+	mostSamples = 150_000
+	mostOfCPUs  = 30_000
+)
+
+// keeper keeps the series of a watch.
+type keeper struct {
+	series map[[3]string]*kept
+	count  map[bool]int // samples, of CPUs of the host and of all else
+}
+
+func newKeeper() keeper { return keeper{map[[3]string]*kept{}, map[bool]int{}} }
+
+// kept is one series.
+type kept struct {
+	measure.Series
+	ofCPU bool
+	step  int     // readings that make a sample
+	sum   float64 // of the readings of one that is not whole
+	n     int     // how many those are
+	span  time.Duration
+	total int // readings, of which span is the mean
+}
+
+// rises tells a counter whose values are what was counted in an interval from one
+// that is a rate or a level.
+func (k *kept) rises() bool { return strings.HasSuffix(k.Counter, "_packets") }
+
+// add adds a value of a series.
+func (k *keeper) add(of measure.Series, span time.Duration, x measure.Reading) {
+	key := [3]string{of.Of, of.Instance, of.Counter}
+	s := k.series[key]
+	if s == nil {
+		s = &kept{Series: of, step: 1, ofCPU: of.Of == hostID && of.Counter == measure.CounterUsage && of.Instance != ""}
+		for _, other := range k.series {
+			if other.ofCPU == s.ofCPU {
+				s.step = other.step
+				break
+			}
+		}
+		k.series[key] = s
+	}
+	k.count[s.ofCPU] += s.take(span, x)
+	most := mostSamples
+	if s.ofCPU {
+		most = mostOfCPUs
+	}
+	if k.count[s.ofCPU] > most {
+		k.halve(s.ofCPU)
+	}
+}
+
+// take takes a reading, and tells how many samples there are more.
+func (s *kept) take(span time.Duration, x measure.Reading) int {
+	s.total++
+	s.span += (span - s.span) / time.Duration(s.total)
+	s.sum, s.n = s.sum+x.Value, s.n+1
+	if s.n < s.step {
+		return 0
+	}
+	if !s.rises() {
+		s.sum /= float64(s.n)
+	}
+	s.Samples = append(s.Samples, measure.Reading{EndedAt: x.EndedAt, Value: s.sum})
+	s.sum, s.n = 0, 0
+	return 1
+}
+
+// halve makes one sample of each two. One that is left over begins the next.
+func (k *keeper) halve(ofCPU bool) {
+	k.count[ofCPU] = 0
+	for _, s := range k.series {
+		if s.ofCPU != ofCPU {
+			continue
+		}
+		all := s.Samples
+		s.Samples = s.Samples[:0]
+		for ; len(all) > 1; all = all[2:] {
+			v := all[0].Value + all[1].Value
+			if !s.rises() {
+				v /= 2
+			}
+			s.Samples = append(s.Samples, measure.Reading{EndedAt: all[1].EndedAt, Value: v})
+		}
+		if len(all) == 1 {
+			v := all[0].Value
+			if !s.rises() {
+				v *= float64(s.step)
+			}
+			s.sum, s.n = s.sum+v, s.n+s.step
+		}
+		s.step *= 2
+		k.count[ofCPU] += len(s.Samples)
+	}
+}
+
+// all are the series that have samples, in order.
+func (k *keeper) all() (list []measure.Series) {
+	for _, key := range slices.SortedFunc(maps.Keys(k.series), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
+		s := k.series[key]
+		s.EveryNs = s.span.Round(time.Second/10).Nanoseconds() * int64(s.step) // the same each time: a run that is continued adds to it
+		if len(s.Samples) > 0 {
+			list = append(list, s.Series)
+		}
+	}
+	return list
+}
