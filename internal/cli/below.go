@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"thru/internal/fault"
@@ -76,10 +77,12 @@ func (d dialer) below(ctx context.Context, urls []string) ([]hypervisor.Source, 
 			s.Close()
 		}
 	}
-	for i, at := range urls {
-		if slices.Index(urls, at) < i {
+	known := map[string]bool{}
+	for _, at := range urls {
+		if known[sourceKey(at)] {
 			continue
 		}
+		known[sourceKey(at)] = true
 		s, err := d.reach(ctx, at)
 		switch {
 		case err == nil:
@@ -93,6 +96,15 @@ func (d dialer) below(ctx context.Context, urls []string) ([]hypervisor.Source, 
 		all = append(all, s)
 	}
 	return all, closeAll, nil
+}
+
+// sourceKey is the same for every spelling of one vSphere server.
+func sourceKey(at string) string {
+	scheme, _, _ := strings.Cut(at, "://")
+	if user, addr, err := vsphereTarget(at); err == nil && strings.EqualFold(scheme, vsphereScheme) {
+		return vsphereScheme + "://" + user + "@" + strings.TrimSuffix(strings.ToLower(addr), ":443")
+	}
+	return at
 }
 
 // unreachable is a hypervisor that could not be connected: who asks it hears why.

@@ -43,7 +43,7 @@ func TestReach(t *testing.T) {
 	if fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "no answer within") || fault.Hint(err) == "" {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
 	}
-	all, end, err := d.below(t.Context(), []string{at, at})
+	all, end, err := d.below(t.Context(), []string{at, at, strings.Replace(at, "vsphere", "VSPHERE", 1) + "/sdk"})
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sources, %v", len(all), err)
 	}

@@ -64,6 +64,7 @@ type env struct {
 	fleets   fleets  // that this process has connections to
 	parcels  parcels
 	asking   sync.Mutex // held by the one ssh that may ask a person
+	password *string    // of THRU_PASSWORD; nil: none was set
 }
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.
@@ -82,7 +83,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return guardTuning(args[1:], in, errw)
 	}
 	log.SetOutput(io.Discard) // net/http writes there what a server has sent; nothing of ours does
-	e := &env{in: in, out: out, err: errw, args: args, version: Version}
+	e := &env{in: in, out: out, err: errw, args: args, version: Version, password: takePassword()}
 	serve := e.command
 	if len(args) > 0 && args[0] == attendVerb {
 		serve = e.attend

@@ -18,6 +18,17 @@ import (
 // thruPassword holds a password, where stdin does not.
 const thruPassword = "THRU_PASSWORD"
 
+// takePassword takes it out of the environment: ssh, iperf3 and all else that is
+// started has no use for it.
+func takePassword() *string {
+	text, ok := os.LookupEnv(thruPassword)
+	if !ok {
+		return nil
+	}
+	os.Unsetenv(thruPassword)
+	return &text
+}
+
 // longestPassword bounds what is read of stdin, in bytes.
 const longestPassword = 4096
 
@@ -58,8 +69,8 @@ func (p *passwords) ask(whose string, none error) (string, error) {
 	if p.stdin {
 		return p.fromStdin()
 	}
-	if text, ok := os.LookupEnv(thruPassword); ok {
-		return text, nil
+	if p.env.password != nil {
+		return *p.env.password, nil
 	}
 	if text, ok := p.known[whose]; ok {
 		return text, nil

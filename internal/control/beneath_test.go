@@ -334,6 +334,13 @@ func TestTakeOver(t *testing.T) {
 	if s := v.Series[0]; len(s.Samples) != 3 || s.Samples[2].Value != 40 {
 		t.Errorf("%+v", s)
 	}
+	late := series("vm-1", 20, 40)
+	for i := range late.Samples { // by another reading of its clock
+		late.Samples[i].EndedAt = late.Samples[i].EndedAt.Add(300 * time.Millisecond)
+	}
+	if s := mergeSeries([]measure.Series{series("vm-1", 0, 20)}, []measure.Series{late}); len(s) != 1 || len(s[0].Samples) != 3 {
+		t.Errorf("%+v", s)
+	}
 	if doc.EndPoints[0].Placement == nil || doc.EndPoints[0].NoPlace != "" || doc.EndPoints[1].Placement.Host != "host-9" {
 		t.Errorf("%+v", doc.EndPoints)
 	}

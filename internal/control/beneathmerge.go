@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"time"
 
 	"thru/internal/measure"
 )
@@ -50,7 +51,9 @@ func withOld[T any](now, old []T, id func(*T) string) []T {
 	return now
 }
 
-// mergeSeries adds samples to those of the same counters, each moment once.
+// mergeSeries adds samples to those of the same counters, each once: the clock of a
+// source was read anew for the second part, so one interval may end some
+// milliseconds later there.
 func mergeSeries(all, more []measure.Series) []measure.Series {
 	for _, s := range more {
 		i := slices.IndexFunc(all, func(x measure.Series) bool {
@@ -62,7 +65,8 @@ func mergeSeries(all, more []measure.Series) []measure.Series {
 		}
 		samples := append(slices.Clone(all[i].Samples), s.Samples...)
 		slices.SortStableFunc(samples, func(a, b measure.Reading) int { return a.EndedAt.Compare(b.EndedAt) })
-		all[i].Samples = slices.CompactFunc(samples, func(a, b measure.Reading) bool { return a.EndedAt.Equal(b.EndedAt) })
+		near := max(time.Duration(s.EveryNs/2), 1)
+		all[i].Samples = slices.CompactFunc(samples, func(a, b measure.Reading) bool { return b.EndedAt.Sub(a.EndedAt).Abs() < near })
 	}
 	return all
 }
