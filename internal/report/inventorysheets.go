@@ -130,19 +130,26 @@ func isMissing(missing []measure.NotChecked, key string) bool {
 // an ESXi host were read and all are the defaults, with what of them was not read.
 func settingsChanged(x *estateIndex, h *measure.GuestHost, missing []measure.NotChecked) string {
 	const key = "settings_changed"
-	i := slices.IndexFunc(missing, func(m measure.NotChecked) bool { return isPart(m.Fact, key) })
 	switch {
 	case h.Facts == nil:
 		return ""
 	case x.Kind == measure.KindKVM:
 		return changedText(h.Facts)
-	case i < 0:
-		return cmp.Or(changedText(h.Facts), "none")
-	case missing[i].Fact == key && len(h.Facts.Changed) == 0:
-		return ""
 	}
-	what := strings.TrimPrefix(strings.TrimPrefix(missing[i].Fact, key), ".")
-	return cmp.Or(changedText(h.Facts), "none that was read") + "; " + strings.TrimSpace(what+" "+notChecked) + " (" + missing[i].Why + ")"
+	all := []string{cmp.Or(changedText(h.Facts), "none")}
+	for _, m := range missing {
+		switch what, ok := strings.CutPrefix(m.Fact, key); {
+		case m.Fact == key && len(h.Facts.Changed) == 0:
+			return ""
+		case ok && isPart(m.Fact, key):
+			part := cmp.Or(strings.TrimPrefix(what, "."), "others") + " " + notChecked + " (" + m.Why + ")"
+			all = onceMore(all, part)
+		}
+	}
+	if len(all) > 1 && len(h.Facts.Changed) == 0 {
+		all[0] = "none that was read"
+	}
+	return strings.Join(all[:min(len(all), maxLines)], "; ")
 }
 
 func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {

@@ -158,6 +158,30 @@ func TestUnnamedPortGroups(t *testing.T) {
 	}
 }
 
+// TestSettingsChanged: what could not be read of the settings hides nothing that was.
+func TestSettingsChanged(t *testing.T) {
+	x := newEstateIndex(&measure.Inventory{Kind: measure.KindVSphere})
+	part := func(what string) measure.NotChecked {
+		return measure.NotChecked{Fact: "settings_changed" + what, Why: "refused"}
+	}
+	for name, tt := range map[string]struct {
+		changed map[string]string
+		missing []measure.NotChecked
+		want    string
+	}{
+		"all read":     {nil, nil, "none"},
+		"changed":      {map[string]string{"a": "1"}, nil, "a=1"},
+		"nothing read": {nil, []measure.NotChecked{part("")}, ""},
+		"parts":        {nil, []measure.NotChecked{part(".drivers"), part(".allowLegacyCPU")}, "none that was read; drivers not checked (refused); allowLegacyCPU not checked (refused)"},
+		"some":         {map[string]string{"a": "1"}, []measure.NotChecked{part("")}, "a=1; others not checked (refused)"},
+	} {
+		h := &measure.GuestHost{Facts: &measure.Facts{Changed: tt.changed}}
+		if got := settingsChanged(x, h, tt.missing); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // TestReasonOfAll: what is not known of any guest has its reason in each sheet.
 func TestReasonOfAll(t *testing.T) {
 	v := &measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "g", Name: "g", NotChecked: []measure.NotChecked{{Fact: "cpu_quota_cpus", Why: "no control group"}}}}, NotChecked: []measure.NotChecked{{Fact: "guests.tools", Why: "nobody asked inside"}}}
