@@ -85,7 +85,10 @@ func (f *flow) scalesOtherwise() string {
 	again, _ := f.againPct()
 	flat, known := f.flatness()
 	base, near := f.baseRTT()
+	stood, _ := f.stalled()
 	switch {
+	case stood.timeouts > 0 && again >= brokenAgain && (!known || flat > flatBar):
+		return "the one stream stood still for timeouts and has no plateau: so does each of several, by itself"
 	case paces(f.congestion()) && near && base < nearNs:
 		return "the congestion control paces each stream by itself"
 	case rwnd > rwndClear:

@@ -19,6 +19,7 @@ func TestLAGOneMember(t *testing.T) {
 		{"eight carry twice as much", "likely", "8 streams carry 2 times what one does", with(eight)},
 		{"and sixteen no more than these", "certain", "uses one member", with(eight, sixteen)},
 		{"sixteen carry more still", "likely", "", with(eight, try(manyPorts, 3.8e9, streams(16)))},
+		{"one stands still for timeouts", "no", "no plateau", with(eight, lost(17), seconds(0.2, 1.9, 0.1, 2.1, 0.9, 1.5, 0.3, 0.6), func(d *measure.Document) { near(d).Streams[0].TCP.TotalRTO = new(uint16(19)) })},
 		{"they come by two interfaces", "certain", "", with(try(eightStreams, 1913e6, streams(8), apart))},
 		{"the probe saw two ways", "certain", "", with(eight, func(d *measure.Document) { d.Paths[0].Ports = &measure.SourcePorts{Ports: 16, Ways: 2} })},
 		{"over a bond", "certain", "", with(eight, func(d *measure.Document) {

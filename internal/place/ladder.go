@@ -53,6 +53,11 @@ func Fill(words []string, all []measure.Inventory, reached func(string) bool) (L
 		if err != nil {
 			return Ladder{}, err
 		}
+		if e.end.At != "" { // its name is the hypervisor's, and may be none that a plan can have
+			e.end.Name, e.Subject.Name = plain(e.end.Name), plain(e.end.Name)
+		} else if strings.ContainsAny(w, " \t") {
+			return Ladder{}, fault.Usagef("name it by its address", "%q can be no name in a plan, which has no spaces, and no address of it is told", w)
+		}
 		ends = append(ends, e)
 	}
 	return rungs(ends[0], ends[1:], all, "none of the end points is"), nil
@@ -137,13 +142,18 @@ func tellApart(ends []lain) {
 	seen := map[string]int{}
 	for i := range ends {
 		e := &ends[i]
-		name := strings.Join(strings.FieldsFunc(e.end.Name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`"'{}[],#:&*!|>%@/\`, r) }), "-")
-		name = cmp.Or(name, "vm")
+		name := plain(e.end.Name)
 		if seen[name]++; seen[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, seen[name])
 		}
 		e.end.Name, e.Subject.Name = name, name
 	}
+}
+
+// plain is a name that a plan can have.
+func plain(name string) string {
+	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`"'{}[],#:&*!|>%@/\`, r) }), "-")
+	return cmp.Or(name, "vm")
 }
 
 // rungs fills those of a ladder. Of several ends that fit, the first is taken.

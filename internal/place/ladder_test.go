@@ -60,6 +60,20 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestFillSpaces: a name with spaces is none of a plan's.
+func TestFillSpaces(t *testing.T) {
+	v := testbed()
+	v.Guests[0].Name = "web 1 (old)"
+	l, err := Fill([]string{"web 1 (old)", "web-2"}, []measure.Inventory{v}, never)
+	if err != nil || l.Ends[0].Name != "web-1-(old)" || l.Ends[0].At != "10.0.0.1" || l.Rungs[0].From != "web-1-(old)" {
+		t.Errorf("%+v %v", l, err)
+	}
+	v.Guests[0].Addrs, v.Guests[0].NICs[0].Addrs = nil, nil
+	if _, err = Fill([]string{"web 1 (old)"}, []measure.Inventory{v}, never); fault.Code(err) != fault.Usage {
+		t.Errorf("%v: no address of it is told", err)
+	}
+}
+
 func TestFillRefuses(t *testing.T) {
 	v := testbed()
 	v.Guests[1].Name = "web-1"

@@ -121,7 +121,7 @@ func guestMarks(kind string) []guestMark {
 		}},
 		{"an adapter that is held to a rate", "it carries no more", func(g *measure.Guest) (string, bool) {
 			for _, n := range g.NICs {
-				if s := join(shapingText(n.LimitIn, n.Limit), prefixed("by Network I/O Control sending ", shapeText(n.IOLimit))); s != "" {
+				if s := nicHeldText(&n); s != "" {
 					return s, true
 				}
 			}

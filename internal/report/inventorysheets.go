@@ -404,7 +404,7 @@ func (s *sheet) adapters(x *estateIndex, g *measure.Guest) {
 			queues = unit.Plural(*n.Queues, "queue")
 		}
 		s.line(n.Name, join(model, state, prefixed("MAC ", value(n.MAC)), networkName(x, n), prefixed("switch ", switchName(x, n)), prefixed("uplink ", value(n.Uplink)), prefixed("port ", value(n.Port)),
-			queues, vhost, prefixed("host interface ", value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), prefixed("held to ", shapingText(n.LimitIn, n.Limit)), prefixed("limited by Network I/O Control to ", shapeText(n.IOLimit)), strings.Join(n.Addrs, ", ")), "")
+			queues, vhost, prefixed("host interface ", value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), prefixed("held to ", nicHeldText(n)), strings.Join(n.Addrs, ", ")), "")
 	}
 }
 

@@ -61,7 +61,7 @@ func TestStandsOut(t *testing.T) {
 		"tools, off":       {on(func(g *measure.Guest) { g.Power, g.Tools = "off", &measure.GuestTools{Running: new(false)} }), ""},
 		"not connected":    {on(nic(measure.GuestNIC{Connected: new(false)})), "an adapter that is not connected: g"},
 		"held":             {on(nic(measure.GuestNIC{Limit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "an adapter that is held to a rate (sending 100 Mb/s): g"},
-		"I/O control":      {on(nic(measure.GuestNIC{IOLimit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "(by Network I/O Control sending 100 Mb/s): g"},
+		"I/O control":      {on(nic(measure.GuestNIC{IOLimit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "(100 Mb/s by Network I/O Control): g"},
 		"emulated by QEMU": {measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{Name: "g", NICs: []measure.GuestNIC{{Model: new("vmxnet3")}}}}}, "an emulated adapter (vmxnet3): g; each packet costs far more CPU than with virtio and vhost"},
 		"NetQueue off": {host(func(h *measure.GuestHost) {
 			h.Facts.Changed = map[string]string{"VMkernel.Boot.netNetqueueEnabled": "FALSE (default TRUE, configured FALSE)"}

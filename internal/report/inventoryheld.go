@@ -1,0 +1,13 @@
+package report
+
+import "thru/internal/measure"
+
+// nicHeldText is what an adapter is held to: by its port in each direction, and
+// beside that by Network I/O Control; "" where by nothing.
+func nicHeldText(n *measure.GuestNIC) string {
+	control := shapeText(n.IOLimit)
+	if control != "" {
+		control += " by Network I/O Control"
+	}
+	return join(shapingText(n.LimitIn, n.Limit), control)
+}
