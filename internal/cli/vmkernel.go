@@ -37,7 +37,6 @@ type vmkernel struct {
 	door esx.Door
 	stop chan struct{} // closed when it is to end
 	beat sync.WaitGroup
-	said []string // words of the far end's script that are not what was waited for
 }
 
 // vmkernel has an ESXi host's own iperf3 answer, reads the host's facts by its

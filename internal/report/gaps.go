@@ -101,7 +101,7 @@ func inWords(key string) string {
 	if counter, ok := strings.CutPrefix(key, "transfer.runs.there_host."); ok {
 		return "of the server's host: " + counter
 	}
-	return key
+	return factWords(key)
 }
 
 // factGaps groups by reason what was not checked of the hosts. There is much
@@ -113,7 +113,7 @@ func factGaps(d *measure.Document) []gap {
 			continue
 		}
 		for _, m := range p.Facts.NotChecked {
-			out = addGap(out, clean(m.Fact), clean(m.Why))
+			out = addGap(out, factWords(clean(m.Fact)), clean(m.Why))
 		}
 	}
 	return out

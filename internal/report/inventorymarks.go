@@ -94,15 +94,16 @@ type guestMark struct {
 	is        func(*measure.Guest) (detail string, yes bool)
 }
 
+// guestMarks are those of a kind of hypervisor.
 func guestMarks(kind string) []guestMark {
-	better := "vmxnet3"
-	if kind == measure.KindKVM { // QEMU imitates that one too
-		better = "virtio"
+	instead := "vmxnet3"
+	if kind == measure.KindKVM {
+		instead = "virtio and vhost"
 	}
 	return []guestMark{
-		{"an emulated adapter", "each packet costs far more CPU than with " + better, func(g *measure.Guest) (string, bool) {
+		{"an emulated adapter", "each packet costs far more CPU than with " + instead, func(g *measure.Guest) (string, bool) {
 			for _, n := range g.NICs {
-				if n.Model != nil && (emulated(*n.Model) || kind == measure.KindKVM && strings.EqualFold(*n.Model, "vmxnet3")) {
+				if n.Emulated(kind) {
 					return *n.Model, true
 				}
 			}
@@ -141,11 +142,6 @@ func guestMarks(kind string) []guestMark {
 	}
 }
 
-// emulated tells of models of real cards, whose registers a hypervisor imitates.
-func emulated(model string) bool {
-	return slices.Contains([]string{"e1000", "e1000e", "pcnet32", "vlance", "flexible", "rtl8139", "ne2k_pci", "i82551", "i82557b", "i82559er"}, strings.ToLower(model))
-}
-
 func isLimited(a *measure.Allocation) bool { return a != nil && a.Limited != nil && *a.Limited }
 
 // hostMarks are about hosts.
@@ -159,10 +155,7 @@ func hostMarks(x *estateIndex) (all []mark) {
 			s := legacyCPU(h)
 			return s, s != ""
 		}},
-		{"running with NetQueue off", "one queue of each network card takes all that guests receive", func(h *measure.GuestHost) (string, bool) {
-			s := changedTo(h, "netNetqueueEnabled", "0", "false")
-			return s, s != ""
-		}},
+		{"running without NetQueue (netNetqueueEnabled)", "one queue and one CPU take all that a card receives", func(h *measure.GuestHost) (string, bool) { return "", netQueueOff(h) }},
 		{"running guests with more virtual CPUs than it has threads", "they may wait for a CPU", func(h *measure.GuestHost) (string, bool) {
 			return "", h.CPUsHanded != nil && h.Facts != nil && threadsOf(h.Facts) != nil && *h.CPUsHanded > *threadsOf(h.Facts)
 		}},
@@ -202,24 +195,22 @@ func legacyCPU(h *measure.GuestHost) string {
 	return ""
 }
 
-// changedTo is a setting of a host that somebody has set to one of some values, as
-// it is printed; "" where it has another.
-func changedTo(h *measure.GuestHost, option string, values ...string) string {
+// netQueueOff tells that the boot option of ESXi's receive queues is not its default, which is on.
+func netQueueOff(h *measure.GuestHost) bool {
 	if h.Facts == nil {
-		return ""
+		return false
 	}
 	for name, v := range h.Facts.Changed {
-		first, _, _ := strings.Cut(v, " ") // "FALSE (default TRUE)"
-		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(option)) && slices.Contains(values, strings.ToLower(first)) {
-			return name + "=" + first
+		if now, _, _ := strings.Cut(strings.ToLower(v), " "); strings.HasSuffix(strings.ToLower(name), "netnetqueueenabled") && (now == "false" || now == "0") {
+			return true
 		}
 	}
-	return ""
+	return false
 }
 
 // networkMarks are about switches and networks.
 func networkMarks(x *estateIndex) (all []mark) {
-	shaped := mark{Why: "guests there get no more"}
+	shaped := mark{Why: "guests there receive and send no more"}
 	for i := range x.PortGroups {
 		p := &x.PortGroups[i]
 		if s := shapingText(p.ShapeIn, p.ShapeOut); s != "" {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ func networkGrid(x *estateIndex) grid {
 	for i := range x.Guests {
 		seen := map[string]bool{}
 		for _, n := range x.Guests[i].NICs {
-			if id := cmp.Or(n.PortGroup, n.Switch); id != "" && !seen[id] {
+			if id := n.PortGroup; id != "" && !seen[id] {
 				seen[id] = true
 				guests[id]++
 			}
@@ -38,14 +39,42 @@ func networkGrid(x *estateIndex) grid {
 		rows.add(x, p.Name, p, x.switches[p.Switch], cmp.Or(p.Host, hostOfSwitch(x, p.Switch)), guests[p.ID])
 	}
 	for i := range x.Switches {
-		if s := &x.Switches[i]; !used[s.ID] {
-			rows.add(x, s.Name, &measure.SwitchPortGroup{}, s, s.Host, guests[s.ID])
+		s := &x.Switches[i]
+		if used[s.ID] {
+			continue
+		}
+		host := s.Host
+		if len(s.Hosts) == 1 {
+			host = s.Hosts[0]
+		}
+		named := guestsBelow(x, s.ID)
+		for _, network := range slices.Sorted(maps.Keys(named)) {
+			rows.add(x, cmp.Or(network, s.Name), &measure.SwitchPortGroup{}, s, host, named[network])
 		}
 	}
 	for _, r := range rows.all {
 		g.Rows = append(g.Rows, dashed(slices.Concat(r.cells[:4], []string{strconv.Itoa(r.guests), r.where()}, r.cells[4:])...))
 	}
 	return g.withoutEmpty().firstRows(maxEstateRows)
+}
+
+// guestsBelow counts the guests of a switch whose port groups are not known, by the
+// names of networks that their adapters have; the switch alone where it has none.
+func guestsBelow(x *estateIndex, id string) map[string]int {
+	all := map[string]int{}
+	for i := range x.Guests {
+		seen := map[string]bool{}
+		for _, n := range x.Guests[i].NICs {
+			if name := value(n.Network); n.PortGroup == "" && n.Switch == id && !seen[name] {
+				seen[name] = true
+				all[name]++
+			}
+		}
+	}
+	if len(all) == 0 {
+		all[""] = 0
+	}
+	return all
 }
 
 func hostOfSwitch(x *estateIndex, id string) string {
@@ -125,18 +154,14 @@ func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
 	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
 }
 
-// shapingText is "1.00 Gb/s from the VM"; "" where nothing is held back.
+// shapingText is "receiving 1.00 Gb/s, sending 2.00 Gb/s", as guests see it: vSphere
+// calls ingress what a guest sends. It is "" where nothing is held back.
 func shapingText(in, out *measure.Shaping) string {
-	var all []string
-	for _, x := range []struct {
-		word string
-		s    *measure.Shaping
-	}{{" to the VM", in}, {" from the VM", out}} {
-		if s := shapeText(x.s); s != "" {
-			all = append(all, s+x.word)
-		}
+	receive, send := shapeText(in), shapeText(out)
+	if receive == send && receive != "" {
+		return receive + " each way"
 	}
-	return strings.Join(all, ", ")
+	return join(prefixed("receiving ", receive), prefixed("sending ", send))
 }
 
 // shapeText is the rate that a port is held to; "" where none is.

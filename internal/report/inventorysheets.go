@@ -70,6 +70,16 @@ func withoutVolumes(f *measure.Facts) *measure.Facts {
 	return &own
 }
 
+// ofEach is what could not be read of any guest, by the keys of one.
+func ofEach(x *estateIndex, kind string) (all []measure.NotChecked) {
+	for _, m := range x.NotChecked {
+		if key, ok := strings.CutPrefix(m.Fact, kind); ok {
+			all = append(all, measure.NotChecked{Fact: key, Why: m.Why})
+		}
+	}
+	return all
+}
+
 // line adds a fact, or why it is not there; one without both is left out.
 func (s *sheet) line(name, value, missing string) {
 	if value = clean(value); value == "" {
@@ -85,7 +95,7 @@ func (s *sheet) rest() {
 	var gaps []gap
 	for _, m := range s.missing {
 		if !slices.ContainsFunc(s.said, func(key string) bool { return isPart(m.Fact, key) }) {
-			gaps = addGap(gaps, clean(m.Fact), clean(m.Why))
+			gaps = addGap(gaps, factWords(clean(m.Fact)), clean(m.Why))
 		}
 	}
 	for _, g := range gaps[:min(len(gaps), maxLines)] {
@@ -100,7 +110,7 @@ const untold = "the hypervisor does not tell it"
 // then not said once more at the end of the sheet.
 func (s *sheet) whyNot(keys ...string) string {
 	s.said = append(s.said, keys...)
-	for _, m := range s.missing {
+	for _, m := range slices.Concat(s.missing, s.ofAll) {
 		if slices.ContainsFunc(keys, func(key string) bool { return isPart(m.Fact, key) }) {
 			return notChecked + ": " + clean(m.Why)
 		}
@@ -120,19 +130,26 @@ func isMissing(missing []measure.NotChecked, key string) bool {
 // an ESXi host were read and all are the defaults, with what of them was not read.
 func settingsChanged(x *estateIndex, h *measure.GuestHost, missing []measure.NotChecked) string {
 	const key = "settings_changed"
-	i := slices.IndexFunc(missing, func(m measure.NotChecked) bool { return isPart(m.Fact, key) })
 	switch {
 	case h.Facts == nil:
 		return ""
 	case x.Kind == measure.KindKVM:
 		return changedText(h.Facts)
-	case i < 0:
-		return cmp.Or(changedText(h.Facts), "none")
-	case missing[i].Fact == key && len(h.Facts.Changed) == 0:
-		return ""
 	}
-	what := strings.TrimPrefix(strings.TrimPrefix(missing[i].Fact, key), ".")
-	return cmp.Or(changedText(h.Facts), "none that was read") + "; " + strings.TrimSpace(what+" "+notChecked) + " (" + missing[i].Why + ")"
+	all := []string{cmp.Or(changedText(h.Facts), "none")}
+	for _, m := range missing {
+		switch what, ok := strings.CutPrefix(m.Fact, key); {
+		case m.Fact == key && len(h.Facts.Changed) == 0:
+			return ""
+		case ok && isPart(m.Fact, key):
+			part := cmp.Or(strings.TrimPrefix(what, "."), "others") + " " + notChecked + " (" + m.Why + ")"
+			all = onceMore(all, part)
+		}
+	}
+	if len(all) > 1 && len(h.Facts.Changed) == 0 {
+		all[0] = "none that was read"
+	}
+	return strings.Join(all[:min(len(all), maxLines)], "; ")
 }
 
 func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
@@ -268,7 +285,7 @@ func securityOf(s *measure.PortSecurity) string {
 // guestSheet is all that C-08 asks of a guest, each line with its value or why
 // there is none.
 func guestSheet(x *estateIndex, g *measure.Guest) sheet {
-	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked}
+	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests.")}
 	host := g.Host
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name
@@ -281,7 +298,7 @@ func guestSheet(x *estateIndex, g *measure.Guest) sheet {
 	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(value(d.Adapter), notChecked) }), noneOf(len(g.Disks), "no disk", s.whyNot("disks.adapter", "disks")))
 	s.adapters(x, g)
 	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", s.whyNot("nics.model", "nics")))
-	s.line("CPU allocation", s.allocationText(g.CPUShare, "cpu_allocation", hertzText), s.whyNot("cpu_allocation"))
+	s.line("CPU allocation", s.allocationText(g.CPUShare, "cpu_allocation", hertzText), s.whyNot("cpu_allocation", "cpu_quota_cpus"))
 	if g.CPUQuota != nil {
 		s.line("CPU quota", digits(*g.CPUQuota)+" CPUs at most", "")
 	}
@@ -290,7 +307,9 @@ func guestSheet(x *estateIndex, g *measure.Guest) sheet {
 	s.line("OS and service pack", s.systemText(g), s.whyNot("os_running", "os"))
 	s.line("tools", toolsText(g.Tools), s.whyNot("tools"))
 	s.line("virtual hardware", join(value(g.Hardware), value(g.Firmware)), s.whyNot("hardware_version"))
-	s.line("latency sensitivity", value(g.Latency), s.whyNot("latency_sensitivity"))
+	if x.Kind != measure.KindKVM { // QEMU has no such setting
+		s.line("latency sensitivity", value(g.Latency), s.whyNot("latency_sensitivity"))
+	}
 	s.line("addresses", join(value(g.Hostname), strings.Join(g.Addrs, ", ")), s.whyNot("addresses", "hostname"))
 	s.line("identity", join(prefixed("id ", g.ID), prefixed("UUID ", g.UUID), prefixed("instance ", g.InstanceUUID)), "")
 	s.line("settings", settingsText(g.Advanced), "")

@@ -80,6 +80,7 @@ type sheet struct {
 	Rows  []row
 
 	missing []measure.NotChecked // what could not be read
+	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory says it once
 	said    []string             // keys of these that a line has named
 }
 
@@ -138,7 +139,7 @@ func newEstate(v *measure.Inventory) estate {
 		e.GuestSheets = append(e.GuestSheets, guestSheet(x, g))
 	}
 	for _, m := range v.NotChecked {
-		e.Gaps = addGap(e.Gaps, clean(m.Fact), clean(m.Why))
+		e.Gaps = addGap(e.Gaps, factWords(clean(m.Fact)), clean(m.Why))
 	}
 	return e
 }
@@ -215,16 +216,17 @@ func inventoryAnswers(d *measure.Document) (all []string) {
 }
 
 func hostGrid(x *estateIndex) grid {
-	g := grid{Caption: "Hosts", Columns: []column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
-		{Name: "version", Least: 12}, {Name: "running VMs", Right: true}, {Name: "vCPUs of these", Right: true}, {Name: "cluster", Least: 8}}}
+	// A terminal leaves out the last columns that have no room.
+	g := grid{Caption: "Hosts", Columns: []column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
+		{Name: "running VMs", Right: true}, {Name: "vCPUs of these", Right: true}, {Name: "version", Least: 12}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}}}
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
 		f := h.Facts
 		if f == nil {
 			f = &measure.Facts{}
 		}
-		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), machineModel(f.Machine), shortCPU(value(f.CPUModel)), numberText(threadsOf(f)), memoryOf(f),
-			shortProduct(hostVersion(f)), numberText(h.Guests), numberText(h.CPUsHanded), h.Cluster))
+		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), h.Cluster, numberText(threadsOf(f)), memoryOf(f), numberText(h.Guests), numberText(h.CPUsHanded),
+			shortProduct(hostVersion(f)), machineModel(f.Machine), shortCPU(value(f.CPUModel))))
 	}
 	return g.withoutEmpty().firstRows(maxEstateRows)
 }

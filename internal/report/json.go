@@ -23,21 +23,28 @@ func JSON(w io.Writer, d *measure.Document) error {
 	if err := enc.Encode(measure.Complete(d)); err != nil {
 		return fmt.Errorf("report: encoding the result: %w", err)
 	}
-	if _, err := w.Write(withoutC1(out.Bytes())); err != nil {
+	if _, err := w.Write(withoutControls(out.Bytes())); err != nil {
 		return fmt.Errorf("report: writing JSON: %w", err)
 	}
 	return nil
 }
 
-// withoutC1 escapes the control characters U+0080 to U+009F, which command some
-// terminals: names come from other hosts, and JSON is looked at with cat.
-func withoutC1(text []byte) []byte {
-	for c := byte(0x80); c <= 0x9f; c++ {
-		if raw := []byte{0xc2, c}; bytes.Contains(text, raw) {
-			text = bytes.ReplaceAll(text, raw, fmt.Appendf(nil, `\u%04x`, c))
+// withoutControls escapes U+007F to U+009F, which JSON lets stand as they are and
+// which command a terminal.
+func withoutControls(text []byte) []byte {
+	control := func(r rune) bool { return r >= 0x7f && r <= 0x9f }
+	if !bytes.ContainsFunc(text, control) {
+		return text
+	}
+	var out bytes.Buffer
+	for _, r := range string(text) { // the encoder writes valid UTF-8 alone
+		if control(r) {
+			fmt.Fprintf(&out, "\\u%04x", r)
+		} else {
+			out.WriteRune(r)
 		}
 	}
-	return text
+	return out.Bytes()
 }
 
 // ReadJSON reads one document of the schema that this program writes. Unknown

@@ -388,6 +388,23 @@ func TestJSONWritesNothingBroken(t *testing.T) {
 	}
 }
 
+// TestJSONWithoutControls: no name in a document commands the terminal that shows it.
+func TestJSONWithoutControls(t *testing.T) {
+	d := localhostTest()
+	const name = "a\u009b31m\u007f\u0085\u00e4\u2028\U0001f600"
+	d.EndPoints[0].Name = name
+	var out bytes.Buffer
+	if err := JSON(&out, d); err != nil {
+		t.Fatal(err)
+	}
+	if i := bytes.IndexFunc(out.Bytes(), func(r rune) bool { return r != '\n' && r < ' ' || r >= 0x7f && r <= 0x9f }); i >= 0 {
+		t.Errorf("a control character is left: %q", out.String()[max(0, i-20):i+20])
+	}
+	if back, err := ReadJSON(&out); err != nil || back.EndPoints[0].Name != name {
+		t.Errorf("%v, %q", err, back.EndPoints[0].Name)
+	}
+}
+
 // smallDocument has a little of everything.
 func smallDocument(command string) *measure.Document {
 	d := newDocument(command, "peer")

@@ -309,8 +309,3 @@ func each(n int, f func(i int)) {
 	}
 	wg.Wait()
 }
-
-// lines are those of an output.
-func lines(b []byte) []string {
-	return strings.Split(strings.TrimRight(string(bytes.ReplaceAll(b, []byte("\r"), nil)), "\n"), "\n")
-}
