@@ -103,8 +103,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 		return err
 	}
 	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
-	p, err := plan.Ladder(r)
-	if err != nil {
+	if _, err := plan.Ladder(r); err != nil { // before anything is connected
 		return err
 	}
 	d := dialer{env: e, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
@@ -115,7 +114,8 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	}
 	defer closeAll()
 	ends.settle(&r)
-	if p, err = plan.Ladder(r); err != nil {
+	p, err := plan.Ladder(r)
+	if err != nil {
 		return err
 	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)

@@ -9,7 +9,6 @@
 package esx
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"

@@ -37,7 +37,6 @@ type world struct {
 	stamp   string                   // whose clock stamps all samples: "vc"; else each host's own
 	values  map[string]int64         // by name of a counter
 	queries int
-	asked   []int                                     // entities in each query
 	on      func(w *world)                            // called with each query
 	host    func(types.ManagedObjectReference) string // where an entity is
 	names   map[int32]string
