@@ -170,33 +170,35 @@ func TestVMkernelWays(t *testing.T) {
 	}
 }
 
-// TestVMkernelRestored: whatever ends a test, the host is as before.
-func TestVMkernelRestored(t *testing.T) {
-	t.Parallel()
-	signal := func(name string, sig syscall.Signal) func(*testing.T, *lab.Pair, *sshd, *program) {
-		return func(t *testing.T, p *lab.Pair, s *sshd, client *program) {
-			for _, pid := range pidsOf(p.A, name) {
-				syscall.Kill(pid, sig)
-			}
+// ending is a way in which a test ends, and how soon the host is as before then.
+type ending struct {
+	name  string
+	end   func(*testing.T, *lab.Pair, *sshd, *program)
+	limit time.Duration
+}
+
+// killing ends programs of the near end by a signal.
+func killing(name string) func(*testing.T, *lab.Pair, *sshd, *program) {
+	return func(t *testing.T, p *lab.Pair, s *sshd, client *program) {
+		for _, pid := range pidsOf(p.A, name) {
+			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	tests := []struct {
-		name  string
-		end   func(*testing.T, *lab.Pair, *sshd, *program)
-		limit time.Duration
-	}{
+}
+
+// TestVMkernelRestored: whatever ends a test, the host is as before. The other
+// ways are among the long tests.
+func TestVMkernelRestored(t *testing.T) {
+	t.Parallel()
+	restored(t, []ending{
 		{"interrupted", func(t *testing.T, p *lab.Pair, s *sshd, client *program) { client.cmd.Process.Signal(os.Interrupt) }, 10 * time.Second},
-		{"thru killed", signal("thru", syscall.SIGKILL), 10 * time.Second},
-		{"ssh killed", signal("ssh", syscall.SIGKILL), 10 * time.Second},
-		{"its shell killed", func(t *testing.T, p *lab.Pair, s *sshd, client *program) {
-			pids := strings.Fields(s.read(t, "tmp/thru-vmkernel/pids"))
-			var pid int
-			fmt.Sscan(pids[0], &pid)
-			kill(t, pid)
-		}, 15 * time.Second},
-		{"network cut", func(t *testing.T, p *lab.Pair, s *sshd, client *program) { p.A.LinkDown(lab.DataDev) }, 40 * time.Second},
-	}
-	for _, tt := range tests {
+		{"thru killed", killing("thru"), 10 * time.Second},
+	})
+}
+
+// restored ends a test in each way.
+func restored(t *testing.T, ways []ending) {
+	for _, tt := range ways {
 		t.Run(tt.name, func(t *testing.T) {
 			p := lab.NewPair(t, lab.Options{Rate: gigabit})
 			s := startESX(t, p, false, realIPerf3)
@@ -218,36 +220,4 @@ func (s *sshd) ended(t *testing.T, limit time.Duration) {
 		_, err := os.Stat(s.path("tmp/thru-vmkernel"))
 		return strings.TrimSpace(s.read(t, "open")) == "false" && len(pidsOf(s.host, "iperf3")) == 0 && os.IsNotExist(err)
 	})
-}
-
-// TestVMkernelLeftovers: where all that could restore a host was killed, the
-// next test puts away what was left.
-func TestVMkernelLeftovers(t *testing.T) {
-	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
-	s := startESX(t, p, false, realIPerf3)
-	args := []string{"test", "-t", "20", "--one-way", "--force", "--esx-firewall", "ssh://" + s.addr}
-	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
-	underWay(t, p, client)
-	second := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
-	if code := second.wait(t, 30*time.Second); code != 1 || !strings.Contains(second.stderr.String(), "another thru measures") {
-		t.Errorf("a second test: exit %d, %s", code, second.stderr.String())
-	}
-	var pids []int
-	for _, word := range strings.Fields(s.read(t, "tmp/thru-vmkernel/pids")) {
-		var pid int
-		fmt.Sscan(word, &pid)
-		pids = append([]int{pid}, pids...) // the keeper first: it must not see the other go
-	}
-	kill(t, pids...)
-	client.wait(t, lossLimit)
-	if got := strings.TrimSpace(s.read(t, "open")); got != "true" {
-		t.Fatalf("nothing is left to put away: the rule set is enabled: %s", got)
-	}
-	args[2] = "1"
-	third := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
-	if code := third.wait(t, 50*time.Second); code != 0 {
-		t.Errorf("the next test: exit %d", code)
-	}
-	s.ended(t, 5*time.Second)
 }
