@@ -131,6 +131,7 @@ func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.Hand) er
 	if !asked {
 		x.Before = value
 	}
+	x.DoneAt = nil // it may have been in force before the run was interrupted, and is not now
 	r.keepHands()
 	r.ask(x, blocks, h, value, why)
 	if h.Fact == "" {
