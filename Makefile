@@ -29,7 +29,7 @@ CI_PACKAGES += qemu-system-x86 busybox-static
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab interop faults captures tunes vmlab bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build test lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, comp
 # A kernel of Debian is fetched once and kept in the user's cache. VMLAB_KEEP=/tmp/x keeps the documents.
 vmlab: build ## measure and tune real virtual machines under emulation: their adapters, a broken one, rings, jumbo frames, several at once; needs root, QEMU, busybox-static; 8 minutes; RUN=TestAdapters chooses
 	cd lab/vm && THRU_BINARY=$(abspath bin/thru) $(GO) test -tags vmlab -count=1 -timeout 20m -run '$(or $(RUN),.)'
+
+# Each figure is of fixed seeds, so that the page changes only with the code.
+truth: ## simulate how often each verdict is wrong, and write docs/statistics.md; TRUTH='-only steady' prints one subject
+	$(PLAIN) $(GO) run ./truth $(TRUTH)
 
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
 	$(GO) run ./bench $(BENCH)

@@ -58,6 +58,7 @@ var testKits = []string{"engine/enginetest", "bus/bustest", "store/storetest", "
 var allowed = map[string]string{
 	"panic: internal/cli/cli.go":                  "kong leaves a command line by calling its exit function; a panic that run recovers ends it without ending the process",
 	"printing: internal/transfer/loopback/web.go": "net/http would print to stderr when a client breaks off; its lines go to nobody",
+	"exit: truth/main.go":                         "truth is a program of its own for developers, as bench is",
 	"exit: bench/main.go":                         "bench is a program of its own for developers, as cmd/thru is one for users",
 	"exit: bench/main_other.go":                   "the same program on systems where it cannot measure",
 }

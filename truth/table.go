@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+)
+
+// table is one verdict's rates over the conditions that were simulated.
+type table struct {
+	title string
+	about string   // what is simulated, and what the rates are of
+	head  []string // names of the conditions and of the rates
+	rows  []row
+}
+
+// row is one condition.
+type row struct {
+	names []string
+	rates []rate
+}
+
+// rate is how often something came of so many trials, and how often it may.
+type rate struct {
+	came, trials int
+	atMost       float64 // bar; 0 where there is none
+	atLeast      float64 // bar; 0 where there is none
+}
+
+func (r rate) share() float64 { return float64(r.came) / float64(max(r.trials, 1)) }
+
+// missed tells whether the rate is on the wrong side of its bar by more than
+// the doubt of so few trials (2.6 standard errors at the bar: one in 200).
+func (r rate) missed() bool {
+	doubt := func(bar float64) float64 { return 2.6 * math.Sqrt(bar*(1-bar)/float64(max(r.trials, 1))) }
+	return r.atMost > 0 && r.share() > r.atMost+doubt(r.atMost) || r.atLeast > 0 && r.share() < r.atLeast-doubt(r.atLeast)
+}
+
+// String is the rate as the page has it: "1.2% (at most 5%)".
+func (r rate) String() string {
+	text := fmt.Sprintf("%.1f%%", 100*r.share())
+	if r.atMost > 0 {
+		text += fmt.Sprintf(" (at most %g%%)", 100*r.atMost)
+	}
+	if r.atLeast > 0 {
+		text += fmt.Sprintf(" (at least %g%%)", 100*r.atLeast)
+	}
+	return text
+}
+
+// count makes n trials, scaled, each with random numbers of its own that
+// follow from the seed and the trial's number.
+func count(n int, scale float64, seed uint64, trial func(*rand.Rand) bool) rate {
+	n = max(20, int(float64(n)*scale))
+	r := rate{trials: n}
+	for i := range n {
+		if trial(rand.New(rand.NewPCG(seed, uint64(i)))) {
+			r.came++
+		}
+	}
+	return r
+}
+
+// most and least set the bar of a rate.
+func (r rate) most(bar float64) rate  { r.atMost = bar; return r }
+func (r rate) least(bar float64) rate { r.atLeast = bar; return r }
+
+// misses are the rates on the wrong side of their bars, a line each.
+func misses(tables []table) []string {
+	var lines []string
+	for _, t := range tables {
+		for _, w := range t.rows {
+			for i, r := range w.rates {
+				if r.missed() {
+					lines = append(lines, fmt.Sprintf("%s: %s: %s: %v", t.title, strings.Join(w.names, ", "), t.head[len(w.names)+i], r))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// markdown is the page.
+func markdown(tables []table) string {
+	var b strings.Builder
+	b.WriteString("# How often thru's verdicts are wrong\n\n" +
+		"`make truth` writes this page: it simulates each verdict with the code that makes it, from fixed seeds.\n")
+	for _, t := range tables {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", t.title, t.about)
+		fmt.Fprintf(&b, "| %s | trials |\n|%s\n", strings.Join(t.head, " | "), strings.Repeat("---|", len(t.head)+1))
+		for _, w := range t.rows {
+			cells := append([]string{}, w.names...)
+			trials := 0
+			for _, r := range w.rates {
+				cells, trials = append(cells, r.String()), max(trials, r.trials)
+			}
+			fmt.Fprintf(&b, "| %s | %d |\n", strings.Join(cells, " | "), trials)
+		}
+	}
+	return b.String()
+}
