@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/compare"
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // comparison is a condition of `thru compare`: what both sides are made of.
@@ -71,7 +72,7 @@ func (c comparison) cell(r *rand.Rand, to string, change float64) measure.Cell {
 	return cell
 }
 
-// flowCell is a flow by what its runs carried, in bit/s, each known to 0.5%.
+// flowCell is a flow by what its runs carried, in bit/s; a single one is known to 0.5%.
 func flowCell(to string, rates []float64) measure.Cell {
 	c := measure.Cell{From: "local", To: to, Protocol: measure.TCP, Streams: 1, Spec: measure.Spec{From: "local", To: to, Protocol: measure.TCP, Duration: 1e10}}
 	mean := 0.0
@@ -81,6 +82,9 @@ func flowCell(to string, rates []float64) measure.Cell {
 		c.Runs = append(c.Runs, measure.Run{Index: i, Goodput: new(x), Flows: []measure.Flow{{From: "local", To: to, Receiver: e}}})
 	}
 	c.Goodput = &measure.Figure{Value: mean, Low: 0.99 * mean, High: 1.01 * mean, CI95Low: new(0.995 * mean), CI95High: new(1.005 * mean), Runs: len(rates)}
+	if ci, ok := stat.MeanInterval(rates); ok {
+		c.Goodput.CI95Low, c.Goodput.CI95High = &ci.Low, &ci.High
+	}
 	return c
 }
 

@@ -27,16 +27,37 @@ func Welch(a, b []float64, level float64) (difference, low, high float64, found 
 	if len(a) == 0 || len(b) == 0 {
 		return math.NaN(), math.NaN(), math.NaN(), false
 	}
-	difference = mean(b) - mean(a)
-	square, degrees, found := welchError(a, b)
+	x, y := momentsOf(a), momentsOf(b)
+	difference = y.mean - x.mean
+	half, found := welchHalf(x, y, level)
 	if !found {
 		return difference, math.NaN(), math.NaN(), false
 	}
-	half := halfWidth(square, degrees, level)
-	if len(a) > 1 && len(b) > 1 {
+	return difference, difference - half, difference + half, true
+}
+
+// moments are independent values by their number, mean and variance.
+type moments struct{ n, mean, variance float64 }
+
+func momentsOf(xs []float64) moments {
+	g := moments{n: float64(len(xs)), mean: mean(xs)}
+	if len(xs) > 1 {
+		g.variance = variance(xs)
+	}
+	return g
+}
+
+// welchHalf is the half width of Welch's interval.
+func welchHalf(a, b moments, level float64) (half float64, found bool) {
+	square, degrees, found := welchError(a, b)
+	if !found {
+		return 0, false
+	}
+	half = halfWidth(square, degrees, level)
+	if a.n > 1 && b.n > 1 {
 		half = max(half, pooledHalf(a, b, level))
 	}
-	return difference, difference - half, difference + half, true
+	return half, true
 }
 
 // halfWidth is that of an interval by Student's t.
@@ -50,37 +71,36 @@ func halfWidth(square, degrees, level float64) float64 {
 
 // pooledHalf is the half width where both sides are taken to vary alike; 0 where it
 // is the larger side that varies less.
-func pooledHalf(a, b []float64, level float64) float64 {
-	if len(a) > len(b) {
+func pooledHalf(a, b moments, level float64) float64 {
+	if a.n > b.n {
 		a, b = b, a
 	}
-	x, y, n, m := variance(a), variance(b), float64(len(a)), float64(len(b))
-	if x >= y {
+	if a.variance >= b.variance {
 		return 0
 	}
-	pooled := (x*(n-1) + y*(m-1)) / (n + m - 2)
-	return halfWidth(pooled*(1/n+1/m), n+m-2, level)
+	degrees := a.n + b.n - 2
+	pooled := (a.variance*(a.n-1) + b.variance*(b.n-1)) / degrees
+	return halfWidth(pooled*(1/a.n+1/b.n), degrees, level)
 }
 
 // welchError is the squared standard error of a difference of means, and its
 // degrees of freedom (Satterthwaite).
-func welchError(a, b []float64) (square, degrees float64, found bool) {
-	n, m := float64(len(a)), float64(len(b))
+func welchError(a, b moments) (square, degrees float64, found bool) {
 	switch {
-	case n < 2 && m < 2:
+	case a.n < 2 && b.n < 2:
 		return 0, 0, false
-	case n < 2:
-		return variance(b) * (1 + 1/m), m - 1, true
-	case m < 2:
-		return variance(a) * (1 + 1/n), n - 1, true
+	case a.n < 2:
+		return b.variance * (1 + 1/b.n), b.n - 1, true
+	case b.n < 2:
+		return a.variance * (1 + 1/a.n), a.n - 1, true
 	}
-	x, y := variance(a)/n, variance(b)/m
+	x, y := a.variance/a.n, b.variance/b.n
 	if x+y == 0 {
-		return 0, n + m - 2, true
+		return 0, a.n + b.n - 2, true
 	}
 	// Divided by the sum first: squares of small variances would be zero.
 	p, q := x/(x+y), y/(x+y)
-	return x + y, 1 / (p*p/(n-1) + q*q/(m-1)), true
+	return x + y, 1 / (p*p/(a.n-1) + q*q/(b.n-1)), true
 }
 
 // variance of two values or more, about their mean.
@@ -156,17 +176,20 @@ func Differ(a, b []float64, s Spread, level float64) (d Difference, found bool) 
 	if len(a) == 0 || len(b) == 0 {
 		return Difference{Mean: math.NaN()}, false
 	}
-	mean, low, high, found := Welch(a, b, level)
-	d.Mean = mean
-	least := s.least(len(a), len(b), level)
-	if found {
-		d.Own = (high - low) / 2
-	}
+	return differ(momentsOf(a), momentsOf(b), 0, s, level)
+}
+
+// differ is Differ; half of the interval by the scatter alone is own at least.
+func differ(a, b moments, own float64, s Spread, level float64) (d Difference, found bool) {
+	least := s.least(int(a.n), int(b.n), level)
+	d.Mean = b.mean - a.mean
+	d.Own, found = welchHalf(a, b, level)
+	d.Own = max(d.Own, own)
 	half := math.Hypot(d.Own, least)
-	if min(len(a), len(b)) < leastScatter {
+	if min(a.n, b.n) < leastScatter {
 		half = max(d.Own, least)
 	}
-	d.Low, d.High = mean-half, mean+half
+	d.Low, d.High = d.Mean-half, d.Mean+half
 	return d, found || least > 0
 }
 
