@@ -120,9 +120,11 @@ func addWay(sum *measure.Way, w measure.Way) {
 	sum.New += w.New
 	sum.ZeroNs += w.ZeroNs
 	sum.MaxPacket = max(sum.MaxPacket, w.MaxPacket)
+	sum.LateMost = max(sum.LateMost, w.LateMost)
+	sum.SACKMost = max(sum.SACKMost, w.SACKMost)
 	for _, x := range []struct{ to, from *measure.Count }{
 		{&sum.Super, &w.Super}, {&sum.Again, &w.Again}, {&sum.Fast, &w.Fast}, {&sum.Timeout, &w.Timeout}, {&sum.Wake, &w.Wake}, {&sum.Spurious, &w.Spurious},
-		{&sum.Late, &w.Late}, {&sum.Gaps, &w.Gaps}, {&sum.Unseen, &w.Unseen}, {&sum.DupAcks, &w.DupAcks}, {&sum.DSACK, &w.DSACK},
+		{&sum.Late, &w.Late}, {&sum.SACKLate, &w.SACKLate}, {&sum.Gaps, &w.Gaps}, {&sum.Unseen, &w.Unseen}, {&sum.DupAcks, &w.DupAcks}, {&sum.DSACK, &w.DSACK},
 		{&sum.SACKed, &w.SACKed}, {&sum.Zero, &w.Zero}, {&sum.Probes, &w.Probes},
 	} {
 		addCount(x.to, *x.from)
@@ -404,9 +406,9 @@ func join(counted, shown *outcome) *outcome {
 
 // surer is what packets show where they are all that is known. The counters were
 // taken from the same packets: they may make it surer, but are no second witness
-// against it.
+// against it, and say no more of what the rate does not hang on.
 func surer(counted, shown *outcome) *outcome {
-	if counted == nil || counted.state != holds || shown.state != holds || weight(counted.confidence) <= weight(shown.confidence) {
+	if counted == nil || counted.state != holds || shown.state != holds || shown.aside || weight(counted.confidence) <= weight(shown.confidence) {
 		return shown
 	}
 	o := *shown

@@ -149,11 +149,17 @@ func TestLossInPackets(t *testing.T) {
 
 func TestOrderInPackets(t *testing.T) {
 	late := func(n, again, told int64) []capturesEdit {
-		return []capturesEdit{uneven, carries(100e6), sendsAgain(again, 5), eachConn(func(c *measure.Connection) {
+		return []capturesEdit{uneven, carries(50e6), sendsAgain(again, 5), eachConn(func(c *measure.Connection) {
 			c.Data.Late, c.Data.LateMost = someSegments(n, 300), 5
 			c.Acks.DSACK, c.Acks.DupAcks = someSegments(told, 310), someSegments(told, 310)
 			c.Data.Spurious = someSegments(min(told, again), 310)
 		})}
+	}
+	sackedLate := func(n int64) capturesEdit {
+		return eachConn(func(c *measure.Connection) {
+			c.Data.SACKLate, c.Data.SACKMost = someSegments(n, 300), 30*filmMSS
+			c.Acks.SACKed, c.Acks.DupAcks = someSegments(2*n, 300), someSegments(n, 300)
+		})
 	}
 	overtaken := func(n int64) capturesEdit {
 		return crossedData(func(d *measure.Crossed) { d.Late = someSegments(n, 300) })
@@ -170,10 +176,22 @@ func TestOrderInPackets(t *testing.T) {
 		{"it costs nothing before a full queue", nearReceiver, append(late(900, 200, 190), roundTrip(20*ms, 60*ms)), map[string]string{"reordering": "likely"}},
 		{"duplicates of the path are no order", nearSender, append(late(0, 200, 190), eachConn(func(c *measure.Connection) { c.Data.Spurious = someSegments(2, 310) })), map[string]string{"reordering": "?"}},
 		{"a path that doubles packets", nearSender, late(0, 20, 900), map[string]string{"reordering": "?"}},
-		{"told to the sender", nearSender, late(0, 200, 190), map[string]string{"reordering": "possible"}},
+		{"told to the sender", nearSender, late(0, 200, 190), map[string]string{"reordering": "likely", "policer": "no"}},
+		{"told to the sender, of a part", nearSender, late(0, 200, 120), map[string]string{"reordering": "possible"}},
+		{"told to the sender, a few times", nearSender, late(0, 9, 9), map[string]string{"reordering": "possible"}},
+		{"told to the receiver, whose packets do not tell first copies", nearReceiver, late(0, 200, 190), map[string]string{"reordering": "likely"}},
+		{"told before the capture, in order there", midway, late(0, 200, 190), map[string]string{"reordering": "likely"}},
+		{"in order up to the capture", midway, late(0, 200, 0), map[string]string{"reordering": "?"}},
+		{"in order between two captures on the way", []string{measure.AtSender, measure.AtPath}, late(0, 200, 0), map[string]string{"reordering": "?"}},
+		{"SACK tells the sender, who sends nothing again", nearSender, append(late(0, 0, 0), sackedLate(900)), map[string]string{"reordering": "likely", "loss": "no"}},
+		{"SACK tells the sender, and most was lost", nearSender, append(late(0, 200, 2), sackedLate(30)), map[string]string{"reordering": "likely", "loss": "likely"}},
+		{"SACK tells of a few", nearSender, append(late(0, 200, 2), sackedLate(4)), map[string]string{"reordering": "?"}},
+		{"as many go twice, and the rate bears it", nearReceiver, append(late(900, 200, 190), carries(200e6)), map[string]string{"reordering": "likely"}},
+		{"too few went twice to be sure", nearReceiver, late(900, 9, 9), map[string]string{"reordering": "likely"}},
+		{"what was not told twice is no loss, both", nearBoth, append(late(0, 200, 150), overtaken(900)), map[string]string{"reordering": "certain", "loss": "no"}},
 		{"losses at the sender", nearSender, late(0, 200, 2), map[string]string{"reordering": "?"}},
 		{"nothing came back", nearSender, []capturesEdit{uneven}, map[string]string{"reordering": "no"}},
-		{"at a place that is not known", anywhere, late(900, 200, 190), map[string]string{"reordering": "?"}},
+		{"at a place that is not known", anywhere, late(900, 200, 190), map[string]string{"reordering": "likely"}},
 	})
 }
 

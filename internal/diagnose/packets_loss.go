@@ -47,6 +47,9 @@ func (f *flow) lossAt() (lossSeen, *outcome) {
 // alone do not tell: they come of packets that the path doubles, too.
 func (s *spot) needless() int64 { return s.data.Spurious.N }
 
+// isNeedless tells whether most of what was sent again had not been lost.
+func (s *spot) isNeedless() bool { return 2*s.needless() > s.data.Again.N }
+
 // afterTimeouts tells whether most of what was sent again waited for a timeout:
 // losses here and there are found sooner, by what arrives after them.
 func (s *spot) afterTimeouts() bool {
@@ -148,8 +151,12 @@ func (f *flow) lostAlong() *outcome {
 	}
 	o := possible("%s of the data was lost %s and sent again", rare(l.pct), l.lossWhere()).by(l.proofs()...).
 		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
-	if 2*l.needless() > l.data.Again.N {
-		return o.beside() // most had not been lost: it is the order that costs
+	x := f.crossing
+	if x != nil && x.data.Sent > 0 && x.data.Lost.N == 0 && !x.misses() {
+		return no("all that passed one place came to the other, so nothing is lost between the captures")
+	}
+	if l.isNeedless() {
+		return o.beside() // it is the order that costs
 	}
 	if l.isBorne() {
 		o.beside().text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
@@ -162,16 +169,11 @@ func (f *flow) lostAlong() *outcome {
 	if fits && !l.misses() && !l.afterTimeouts() {
 		o.confidence = measure.Likely
 	}
-	x := f.crossing
 	if x == nil {
 		return o
 	}
 	gone := share(float64(x.data.Lost.N), float64(x.data.SuperSent.N+x.data.SingleSent.N))
-	switch {
-	case x.data.Sent <= 0:
-	case x.data.Lost.N == 0 && !x.misses():
-		return no("all that passed one place came to the other, so nothing is lost between the captures")
-	case x.data.Lost.N > 0:
+	if x.data.Sent > 0 && x.data.Lost.N > 0 {
 		o.by(x.left.proof("packets that left one place and did not come whole to the other", gone, "pct", x.data.Lost.Packets...))
 		if o.confidence == measure.Likely && l.often > 0 && l.inARow < fewInARow && !x.misses() {
 			o.confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
@@ -214,6 +216,8 @@ func packetsPolicer(f *flow) *outcome {
 		return missing("the rate of a sender that always has data", fmt.Sprintf("it had nothing to send %s of the time: a flat rate is the program's", unit.Percent(idle)))
 	case l.bound > rareBar*l.rate():
 		return no("the %s that was sent again would allow %s", rare(l.pct), unit.Rate(l.bound))
+	case l.isNeedless():
+		return no("most of what was sent again had not been lost")
 	case l.afterTimeouts():
 		return no("most of what was sent again waited for a timeout: nothing came after it that a policer lets pass")
 	case l.queue:
@@ -329,80 +333,4 @@ func (f *flow) queueWhere(o *outcome, x *crossed, by float64) *outcome {
 		return o.at(f.sender.where())
 	}
 	return no("the delay between the captures stays at its least: the queue is elsewhere")
-}
-
-// Bars of packets that come out of order.
-const (
-	oftenOrder = 0.1 // percent of the segments: from here on it costs something
-	fewLate    = 5   // packets
-)
-
-func packetsReordering(f *flow) *outcome {
-	if x := f.crossing; x != nil && x.data.Sent > 0 && arrived(x.data.SingleSent, x.data.SingleLost)+arrived(x.data.SuperSent, x.data.SuperLost) >= leastSegments {
-		all := max(x.right.data.Segments, x.data.SingleSent.N+x.data.SuperSent.N) // as they arrive, for these are counted
-		return f.lateSegments(x.right, share(float64(x.data.Late.N), float64(all)), x.data.Late, true)
-	}
-	s := f.spot(measure.AtReceiver, measure.AtPath)
-	if s == nil {
-		return f.doubledSegments()
-	}
-	if s.data.Segments < leastSegments {
-		return missing("segments in a row", "too few were captured")
-	}
-	return f.lateSegments(s, share(float64(s.data.Late.Segments()), float64(s.data.Segments)), s.data.Late, s.place == measure.AtReceiver)
-}
-
-// lateSegments judges a share of segments, in percent, that came after later ones.
-func (f *flow) lateSegments(s *spot, pct float64, late measure.Count, direct bool) *outcome {
-	if pct < rareOrder || late.N < fewLate {
-		return no("%d segments came out of order", late.N)
-	}
-	o := likely("%s of the segments come out of order, by up to %d places", rare(pct), s.latest()).by(above(s.proof("segments that came after later ones", pct, "pct", late.Packets...), rareOrder)).
-		mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
-	if s.acks.DSACK.N > 0 {
-		o.by(s.count("duplicates that the receiver told of (D-SACK)", s.acks.DSACK))
-	}
-	switch needless := s.needless(); {
-	case needless < s.data.Again.N/4 || f.linkIsFull() || !s.costsOrder():
-		o.beside() // it makes hardly anybody send again
-	case direct && pct >= oftenOrder && needless > s.data.Again.N/2 && !s.misses():
-		o.confidence = measure.Certain
-	}
-	return o
-}
-
-// costsOrder tells whether what was sent again without having been lost may hold the
-// rate: the sender takes it for lost, and slows down as it does for a loss.
-func (s *spot) costsOrder() bool {
-	loaded, _, timed := s.rtt()
-	queue, _ := s.stands()
-	pct := share(float64(s.needless()), float64(s.data.Segments))
-	return pct > 0 && !queue && (!timed || s.mathis(loaded, pct) < rareBar*s.rate())
-}
-
-// latest is by how many packets the latest one was behind.
-func (s *spot) latest() int {
-	most := 0
-	for _, c := range s.conns {
-		most = max(most, c.Data.LateMost)
-	}
-	return max(1, most)
-}
-
-// doubledSegments judges order at the sender, which sees only what comes back.
-func (f *flow) doubledSegments() *outcome {
-	s := f.anySpot()
-	switch {
-	case s == nil || s.place != measure.AtSender || s.data.Segments < leastSegments:
-		return captureAt(measure.AtReceiver, "the order in which segments arrive")
-	case s.acks.DupAcks.N == 0 && s.acks.SACKed.N == 0 && !s.misses():
-		return no("no duplicate acknowledgement came back")
-	case s.needless() < fewLate || 2*s.data.Fast.N < s.data.Again.N || s.needless() <= s.data.Again.N/2 || s.afterTimeouts() || share(float64(s.needless()), float64(s.data.Segments)) < rareOrder,
-		s.acks.DSACK.N > 2*s.data.Again.N: // then the path itself doubles packets
-		return captureAt(measure.AtReceiver, "the order in which segments arrive")
-	}
-	return possible("much of what was sent again had not been lost: segments may come out of order").
-		by(above(s.count("sent again without having been lost", s.data.Spurious), float64(s.data.Again.N)/2), s.count("sent again", s.data.Again)).
-		then("a capture at the receiver: the order in which they arrive").
-		mend(advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
 }

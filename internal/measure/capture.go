@@ -140,6 +140,8 @@ type Way struct {
 	Spurious  Count  `json:"sent_again_spurious,omitzero"`         // it had been acknowledged already, or a D-SACK says that it arrived twice
 	Late      Count  `json:"out_of_order,omitzero"`                // came after later data without having been sent again
 	LateMost  int    `json:"out_of_order_extent_packets,omitzero"` // how many packets the latest of them was behind
+	SACKLate  Count  `json:"sacked_late,omitzero"`                 // acknowledgements of data that SACK had left out, and that was not sent again: it came after later data
+	SACKMost  int64  `json:"sacked_late_extent_bytes,omitzero"`    // how much later data the latest of it came after
 	Gaps      Count  `json:"gaps,omitzero"`                        // first packets after missing data: lost before the capture, late, or not captured
 	Unseen    Count  `json:"acknowledged_unseen,omitzero"`         // data was acknowledged that the capture does not have: it misses packets
 	DupAcks   Count  `json:"duplicate_acks,omitzero"`              //

@@ -25,7 +25,7 @@ func (h *half) acknowledged(c *conn, r *half, p *frame.Packet, at int64) {
 	isNew := !r.hasAck || ack > h.acked
 	rtt := int64(-1)
 	if isNew {
-		rtt = h.advance(p, ack, at)
+		rtt = h.advance(p, ack, at, h.isHole(r))
 	}
 	h.selective(c, r, p, ack)
 	if duplicate {
@@ -56,11 +56,20 @@ func (h *half) unseen(p *frame.Packet, ack int64) {
 	h.next = ack
 }
 
+// isHole reports whether the receiver r holds data beyond the first that it has not
+// acknowledged. If that was not sent again, it comes out of order.
+func (h *half) isHole(r *half) bool { return h.sacked > h.acked || r.dupRun > 0 }
+
 // advance takes an acknowledgement of more data than before, and returns the
-// round trip that it shows; -1: none.
-func (h *half) advance(p *frame.Packet, ack, at int64) (rtt int64) {
+// round trip that it shows; -1: none. One that waited for a hole to be filled tells
+// how late that came, not what the path takes.
+func (h *half) advance(p *frame.Packet, ack, at int64, waited bool) (rtt int64) {
 	rtt = -1
-	if sent, ok := h.waiting.acknowledge(ack); ok {
+	if first, ok := h.waiting.last(h.acked); ok && !first.again && h.sacked > h.acked {
+		h.way.SACKLate.Seen(p.Number, 0)
+		h.way.SACKMost = max(h.way.SACKMost, h.sacked-h.acked)
+	}
+	if sent, ok := h.waiting.acknowledge(ack); ok && !waited {
 		rtt = at - sent
 		h.rtt.add(rtt)
 	}
@@ -112,8 +121,8 @@ func (h *half) isDSACK(x *frame.Options, n int, start, end, ack int64) bool {
 // doubled takes the word that data arrived twice.
 func (h *half) doubled(c *conn, r *half, p *frame.Packet, start, end int64) {
 	r.way.DSACK.Seen(p.Number, int(min(max(end-start, 0), 1<<31-1)))
-	if x, ok := h.resent.arrivedTwice(start, end); ok {
-		c.full.sees(&h.way.Spurious, x.number, x.payload, x.ip)
+	if x := h.resent.arrivedTwice(start, end); x != nil {
+		x.needless(c, &h.way)
 	}
 }
 

@@ -13,21 +13,24 @@ const (
 	// soonNs is what a late packet is late by at most, where the round trip is
 	// not known.
 	soonNs = 3_000_000
+	// tickNs is the slowest usual tick of time stamps: 10 ms (FreeBSD and older
+	// Windows; Linux has 1 ms).
+	tickNs = 10_000_000
 )
 
-// isLate reports whether a packet that fills a gap was only overtaken, instead
-// of sent again. Its IP identification tells, else its time stamp, else the
-// time: nothing is sent again within less than a round trip.
-func (h *half) isLate(c *conn, o *half, p *frame.Packet, g gap, at int64) bool {
+// isLate reports whether a packet was only overtaken, instead of sent again: one
+// that fills a gap, or for which a copy did. Its IP identification tells, else its
+// time stamp, else the time: nothing is sent again within less than a round trip.
+func (h *half) isLate(c *conn, p *frame.Packet, g gap, at int64) bool {
 	if g.hasIDs && p.ID != 0 {
 		return p.ID-g.before < g.after-g.before && p.ID != g.before
 	}
+	trip := c.roundTrip(h)
 	if g.hasStamp && p.Options.Timestamps {
-		if d := int32(p.Options.TSVal - g.stamp); d != 0 {
-			return d < 0
+		if d := int32(p.Options.TSVal - g.stamp); d != 0 || trip > tickNs {
+			return d <= 0
 		}
 	}
-	trip := c.roundTrip(h)
 	if trip == 0 {
 		return at-g.at < soonNs
 	}
@@ -35,18 +38,16 @@ func (h *half) isLate(c *conn, o *half, p *frame.Packet, g gap, at int64) bool {
 }
 
 // sentAgain counts data that was sent again, and says why.
-func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
+func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) *repeated {
 	w := &h.way
 	sees := func(to *measure.Count) { c.full.sees(to, p.Number, p.Payload, p.IPBytes) }
 	h.triedAt = at
 	sees(&w.Again)
 	before, known := h.waiting.last(start)
-	r := repeated{start: start, end: end, number: p.Number, payload: p.Payload, ip: p.IPBytes}
+	r := h.resent.add(repeated{start: start, end: end, number: p.Number, payload: p.Payload, ip: p.IPBytes})
 	if end <= h.acked {
-		sees(&w.Spurious)
-		r.spurious = true
+		r.needless(c, w)
 	}
-	h.resent.add(r)
 	trip := c.roundTrip(h)
 	told := h.sacked > start || o.dupRun >= 2 && o.lastAck == start
 	tail := end == h.next && start > h.acked && !(known && before.again)
@@ -70,6 +71,7 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 		sees(&w.Tail)
 	}
 	h.waiting.sentAt(start, at)
+	return r
 }
 
 // idCount learns whether the IP identifications of one end count its packets,
@@ -118,28 +120,54 @@ type repeated struct {
 	payload    int
 	ip         int // length of its IP packet
 	spurious   bool
+	filled     bool // it came in place of what had not been seen before
+	gap        gap  // that it filled, as it looks to the first copy: that one was sent before this
 }
 
 const mostResent = 256
 
-func (r *resent) add(x repeated) {
+func (r *resent) add(x repeated) *repeated {
 	if len(r.ring) < mostResent {
 		r.ring = append(r.ring, x)
-		return
+		return &r.ring[len(r.ring)-1]
 	}
-	r.ring[r.next] = x
-	r.next = (r.next + 1) % mostResent
+	at := r.next
+	r.ring[at] = x
+	r.next = (at + 1) % mostResent
+	return &r.ring[at]
+}
+
+// fills notes that packet p filled a gap.
+func (x *repeated) fills(p *frame.Packet, g gap, at int64) {
+	g.at, g.after, g.stamp, g.hasStamp = at, p.ID, p.Options.TSVal, p.Options.Timestamps
+	x.filled, x.gap = true, g
+}
+
+// needless counts it, once, as sent for nothing.
+func (x *repeated) needless(c *conn, w *measure.Way) {
+	if !x.spurious {
+		x.spurious = true
+		c.full.sees(&w.Spurious, x.number, x.payload, x.ip)
+	}
+}
+
+// inPlaceOf finds what was sent again and came in place of data; nil where nothing did.
+func (r *resent) inPlaceOf(start, end int64) *repeated {
+	for i := range r.ring {
+		if x := &r.ring[i]; x.filled && x.start < end && start < x.end {
+			return x
+		}
+	}
+	return nil
 }
 
 // arrivedTwice finds what a D-SACK is about, if it was sent again here. It is
 // found once.
-func (r *resent) arrivedTwice(start, end int64) (x repeated, ok bool) {
+func (r *resent) arrivedTwice(start, end int64) *repeated {
 	for i := range r.ring {
-		x := &r.ring[i]
-		if !x.spurious && x.start < end && start < x.end {
-			x.spurious = true
-			return *x, true
+		if x := &r.ring[i]; !x.spurious && x.start < end && start < x.end {
+			return x
 		}
 	}
-	return repeated{}, false
+	return nil
 }

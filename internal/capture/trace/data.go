@@ -112,12 +112,17 @@ func (h *half) miss(p *frame.Packet, start, at int64) {
 // again, or it fills a gap.
 func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
 	filled, g := h.fill(start, min(end, h.next))
-	if filled > 0 && h.isLate(c, o, p, g, at) {
-		c.full.sees(&h.way.Late, p.Number, p.Payload, p.IPBytes)
-		h.way.LateMost = max(h.way.LateMost, int(h.dataPackets-1-g.packets))
-		h.course.late.add(c.mark(p, start, at), measure.MostMarks)
-	} else {
-		h.sentAgain(c, o, p, start, end, at, quiet)
+	switch copied := h.resent.inPlaceOf(start, end); {
+	case filled > 0 && h.isLate(c, p, g, at):
+		h.comesLate(c, p, g, start, at)
+	case filled == 0 && copied != nil && h.isLate(c, p, copied.gap, at):
+		h.comesLate(c, p, copied.gap, start, at)
+		copied.needless(c, &h.way)
+	default:
+		r := h.sentAgain(c, o, p, start, end, at, quiet)
+		if filled > 0 {
+			r.fills(p, g, at)
+		}
 		h.course.again.add(c.mark(p, start, at), measure.MostMarks)
 	}
 	if fresh := min(filled+max(0, end-h.next), int64(p.Payload)); fresh > 0 {
@@ -132,6 +137,13 @@ func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet i
 		h.next = end
 		h.waiting.push(segment{end: end, at: at, again: true}, &c.b.room)
 	}
+}
+
+// comesLate counts data that was overtaken, by how many packets since a gap showed.
+func (h *half) comesLate(c *conn, p *frame.Packet, g gap, start, at int64) {
+	c.full.sees(&h.way.Late, p.Number, p.Payload, p.IPBytes)
+	h.way.LateMost = max(h.way.LateMost, int(h.dataPackets-1-g.packets))
+	h.course.late.add(c.mark(p, start, at), measure.MostMarks)
 }
 
 // fill takes a range out of the gaps, and returns how many bytes of it were

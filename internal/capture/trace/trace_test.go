@@ -17,7 +17,7 @@ func counts(w *measure.Way) string {
 		n    int64
 	}{
 		{"again", w.Again.N}, {"fast", w.Fast.N}, {"timeout", w.Timeout.N}, {"wake", w.Wake.N}, {"tail", w.Tail.N},
-		{"spurious", w.Spurious.N}, {"late", w.Late.N}, {"extent", int64(w.LateMost)}, {"gaps", w.Gaps.N}, {"unseen", w.Unseen.N},
+		{"spurious", w.Spurious.N}, {"late", w.Late.N}, {"extent", int64(w.LateMost)}, {"sacklate", w.SACKLate.N}, {"sackmost", w.SACKMost}, {"gaps", w.Gaps.N}, {"unseen", w.Unseen.N},
 		{"dup", w.DupAcks.N}, {"dsack", w.DSACK.N}, {"sack", w.SACKed.N}, {"zero", w.Zero.N}, {"probes", w.Probes.N},
 		{"keep", w.KeepAlive.N}, {"filled", w.Filled.N}, {"super", w.Super.N}, {"rst", w.RST.N},
 	} {
@@ -26,6 +26,44 @@ func counts(w *measure.Way) string {
 		}
 	}
 	return s
+}
+
+// overtakenByCopy plays what a receiver sees where a segment comes later than what
+// its sender, told of the gap, has sent again.
+func overtakenByCopy(x *tape, late int64) {
+	const size = 1448
+	us, _ := x.open(10, 10_000).bulk(11_000, 20)
+	first := x.ids[0] + 1
+	x.ids[0]++
+	for i := range 2 {
+		x.data(us+int64(i), (21+i)*size, size, stampOf(5000))
+		x.ack(us+int64(i), 20*size, x.sack(21*size, (22+i)*size))
+	}
+	x.data(us+12_000, 20*size, size, stampOf(5012))
+	x.ack(us+12_001, 23*size)
+	x.data(us+12_010, 23*size, size, stampOf(5013))
+	x.data(us+late, 20*size, size, stampOf(4999), func(p *frame.Packet) {
+		if p.ID != 0 {
+			p.ID = first
+		}
+	})
+	x.ack(us+late+1, 24*size, x.sack(20*size, 21*size))
+}
+
+// TestRoundTripOfOrder: an acknowledgement that waited for data which came out of
+// order tells how late that was, not what the path takes.
+func TestRoundTripOfOrder(t *testing.T) {
+	const ms, size = 1000, 1448
+	x := newTape(Options{})
+	us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+	for i := range 2 {
+		x.data(us+int64(i), (10+i)*size, size)
+	}
+	x.ack(us+10*ms, 10*size, x.sack(11*size, 12*size))
+	x.ack(us+90*ms, 12*size)
+	if c := x.conn(); c.RTT == nil || c.RTT.Max > 12*ms*1000 {
+		t.Errorf("round trips: %+v, want none of the 90 ms that a late segment took", c.RTT)
+	}
 }
 
 // TestKinds: each kind of packet counts as what it is.
@@ -143,6 +181,50 @@ func TestKinds(t *testing.T) {
 			}
 			x.data(us+11*ms, 20*1448, 1448)
 		}, "again 1 fast 1 gaps 1 ", "dup 3 "},
+		{"overtaken by its copy, by IP identification", func(x *tape) {
+			overtakenByCopy(x, 30*ms)
+		}, "again 1 fast 1 spurious 1 late 1 extent 4 gaps 1 ", "dup 2 sack 2 dsack 1 "},
+		{"overtaken by its copy, by time stamp", func(x *tape) {
+			x.noIDs = true
+			overtakenByCopy(x, 30*ms)
+		}, "again 1 fast 1 spurious 1 late 1 extent 4 gaps 1 ", "dup 2 sack 2 dsack 1 "},
+		{"overtaken by its copy, by the time alone", func(x *tape) {
+			x.noIDs, x.noStamps = true, true
+			overtakenByCopy(x, 15*ms)
+		}, "again 1 fast 1 spurious 1 late 1 extent 4 gaps 1 ", "dup 2 sack 2 dsack 1 "},
+		{"sent again twice after a loss", func(x *tape) {
+			us, _ := x.open(10, 10*ms).bulk(11*ms, 20)
+			x.ids[0]++
+			x.data(us, 21*size, size)
+			x.ack(us+1, 20*size, x.sack(21*size, 22*size))
+			x.data(us+11*ms, 20*size, size)
+			x.ack(us+11*ms+1, 22*size)
+			x.data(us+30*ms, 20*size, size)
+		}, "again 2 fast 2 spurious 1 gaps 1 ", "dup 1 sack 1 "},
+		{"late by more than a round trip, of the same tick", func(x *tape) {
+			x.noIDs = true
+			us, _ := x.open(10, 15*ms).bulk(16*ms, 20)
+			x.data(us, 21*size, size, stampOf(5000))
+			x.data(us+20*ms, 20*size, size, stampOf(5000))
+		}, "late 1 extent 1 gaps 1 ", ""},
+		{"overtaken beyond the sender", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			for i := range 4 {
+				x.data(us+int64(i), (10+i)*size, size)
+			}
+			x.ack(us+10*ms, 10*size, x.sack(11*size, 12*size))
+			x.ack(us+10*ms+1, 10*size, x.sack(11*size, 14*size))
+			x.ack(us+14*ms, 14*size)
+		}, "sacklate 1 sackmost 5792 ", "dup 2 sack 2 "},
+		{"lost beyond the sender", func(x *tape) {
+			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
+			for i := range 4 {
+				x.data(us+int64(i), (10+i)*size, size)
+			}
+			x.ack(us+10*ms, 10*size, x.sack(11*size, 14*size))
+			x.data(us+10*ms+10, 10*size, size)
+			x.ack(us+20*ms+10, 14*size)
+		}, "again 1 fast 1 ", "dup 1 sack 1 "},
 		{"acknowledged, but not in the capture", func(x *tape) {
 			us, _ := x.open(10*ms, 10*ms+20).bulk(11*ms, 10)
 			x.data(us, 12*size, size)
