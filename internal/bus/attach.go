@@ -303,7 +303,7 @@ func (p *Post) login(who operatorID) (*posting, error) {
 	}
 	granted := append([]string{PrivilegeMeasure}, p.conf.Allow...)
 	x := &posting{who: who, epoch: newID()}
-	x.login = newLogin(who.client(), granted, false, func() {})
+	x.login = newLogin(who.client(), granted, false, newLife(), func() {})
 	p.posted[who.client()] = x
 	return x, nil
 }

@@ -22,6 +22,7 @@ type Client struct {
 	name    string // of a host of a fleet
 	version string // of this thru, told in Hello
 	route   route
+	life    *life // of the agent
 	events  *eventQueue
 	publish Publish      // in-process only
 	stop    func()       // in-process: ends service and server
@@ -81,14 +82,15 @@ func (d pipeDialer) Dial(string, string) (net.Conn, error) { return d.conn, nil 
 // connect logs in over a connection, which it owns from then on.
 func connect(conn net.Conn, secret Secret, timeout time.Duration) (*Client, error) {
 	c := newClient(newID())
+	c.life = lifeOf(conn)
 	way := &ownRoute{client: c.id, closed: make(chan struct{})}
 	c.route = way
 	var err error
 	way.nc, err = nats.Connect("nats://thru",
-		nats.SetCustomDialer(pipeDialer{conn}), nats.SkipHostLookup(),
+		nats.SetCustomDialer(pipeDialer{pulse{conn, c.life}}), nats.SkipHostLookup(),
 		nats.UserInfo(c.id, string(secret)), nats.CustomInboxPrefix(inbox(c.id)),
-		nats.NoReconnect(), nats.Timeout(timeout), nats.FlusherTimeout(aliveEvery),
-		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
+		nats.NoReconnect(), nats.Timeout(timeout), nats.FlusherTimeout(writeTime),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsForever),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
 		nats.ClosedHandler(func(nc *nats.Conn) { c.cancel(c.lostError(nc.LastError())); close(way.closed) }),
 	)
@@ -109,7 +111,7 @@ func connect(conn net.Conn, secret Secret, timeout time.Duration) (*Client, erro
 
 // newClient is a client that has no route yet.
 func newClient(id string) *Client {
-	c := &Client{id: id, events: newEventQueue(), done: make(chan struct{})}
+	c := &Client{id: id, events: newEventQueue(), life: newLife(), done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -123,14 +125,21 @@ func (c *Client) hear(body []byte) {
 	}
 }
 
-// keepAlive renews the lease until the connection is gone.
+// keepAlive renews the lease until the connection is gone, and ends it when the
+// agent was silent for as long.
 func (c *Client) keepAlive(nc *nats.Conn) {
-	tick := time.NewTicker(aliveEvery)
+	tick, look := time.NewTicker(aliveEvery), time.NewTicker(lookEvery)
 	defer tick.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-tick.C:
 			nc.Publish(subject(c.id, verbAlive), nil)
+		case <-look.C:
+			if c.life.silent() > leaseTime {
+				c.cancel(c.lostError(nats.ErrStaleConnection))
+				c.route.cut()
+			}
 		case <-c.ctx.Done():
 			return
 		}
@@ -165,8 +174,11 @@ func (c *Client) lostError(err error) error {
 func (c *Client) Events() <-chan Event { return c.events.out }
 
 // Lost is closed when the connection is gone: at once when the peer ends,
-// within 8 s when the network is cut, and after Close.
+// within 12 s when the network is cut, and after Close.
 func (c *Client) Lost() <-chan struct{} { return c.ctx.Done() }
+
+// Heard is when the agent last said anything, before that when the client was made.
+func (c *Client) Heard() time.Time { return c.life.lastRead() }
 
 // Err says why the connection is gone; nil while it stands.
 func (c *Client) Err() error { return context.Cause(c.ctx) }

@@ -123,6 +123,7 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 	kind := strings.TrimPrefix(m.Subject, reSubject(r.fleet.who, r.agent, ""))
 	number, isReply := strings.CutPrefix(kind, wordReply+".")
 	if m.Header.Get("Status") != "503" { // that is the server's
+		r.client.life.touch()
 		r.mu.Lock()
 		r.heard = time.Now()
 		r.mu.Unlock()

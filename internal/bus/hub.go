@@ -48,7 +48,7 @@ func OpenHub(ctx context.Context, c HubConfig) (*Hub, []string, error) {
 	conf := ServerConfig{Addrs: c.Addrs, Device: c.Device, State: c.State, Name: c.Name}
 	f := front{
 		door:        func(s *Server) nats.Authentication { return hubDoorman{s} },
-		connections: hubConnections, handshakes: hubHandshakes, subs: hubSubs, pending: hubPending,
+		connections: hubConnections, handshakes: hubHandshakes, subs: hubSubs, pending: hubPending, pingsOut: pingsOut,
 	}
 	server, warnings, err := open(ctx, conf, f)
 	if err != nil {

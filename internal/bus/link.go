@@ -16,6 +16,7 @@ import (
 // embedded server, which has no listener of its own.
 type link struct {
 	outer net.Conn // TLS, or a pipe within the process
+	life  *life    // of who is at the other end of it
 	inner net.Conn
 	read  *bufio.Reader // of inner
 	info  []byte        // the server's first line
@@ -33,7 +34,8 @@ type link struct {
 // newLink reads the line by which the server greets a connection: it tells
 // the number under which the server will ask whether to let the client in.
 func newLink(outer, inner net.Conn) (*link, error) {
-	l := &link{outer: outer, inner: inner, pace: &pace{}, done: make(chan struct{}), read: bufio.NewReaderSize(inner, 32<<10)}
+	life := lifeOf(outer)
+	l := &link{outer: pulse{outer, life}, life: life, inner: inner, pace: &pace{}, done: make(chan struct{}), read: bufio.NewReaderSize(inner, 32<<10)}
 	inner.SetReadDeadline(time.Now().Add(writeTime))
 	line, err := l.read.ReadSlice('\n')
 	if err != nil {

@@ -44,11 +44,19 @@ func isErrno(err error, unix syscall.Errno, windows uintptr) bool {
 // comes through where a path swallows larger packets, so that this can be found out.
 const controlMSS = 1280 - 40 - 20
 
-// socketControl sets the options of a control connection.
+// longestRetry bounds the time between two tries to send a lost segment: the
+// least that Linux takes. Behind a longer queue some are sent for nothing, which
+// costs little: they are few and short.
+const longestRetry = time.Second
+
+// socketControl sets the options of a control connection. Control shares the
+// path with test traffic, where most packets may be lost for a while: so it tries
+// again at short intervals, and the kernel gives up after the lease, not before.
 func socketControl(device string) func(network, address string, c syscall.RawConn) error {
 	return func(network, address string, c syscall.RawConn) error {
 		// Some systems cannot bound it; then control is as large as the MTU.
 		_ = sock.Options{MSS: controlMSS}.Control(network, address, c)
+		_ = sock.Options{LongestRetry: longestRetry, UserTimeout: writeTime}.Control(network, address, c)
 		return sock.Options{Device: device}.Control(network, address, c)
 	}
 }
@@ -57,6 +65,7 @@ func socketControl(device string) func(network, address string, c syscall.RawCon
 // another can.
 func listen(ctx context.Context, addrs []string, device string) ([]net.Listener, []string, error) {
 	conf := net.ListenConfig{Control: socketControl(device), KeepAliveConfig: keepAlive()}
+	conf.SetMultipathTCP(false) // Go's default, whose sockets refuse the options above (Linux)
 	var open []net.Listener
 	var warnings []string
 	var first error

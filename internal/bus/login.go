@@ -32,23 +32,23 @@ type login struct {
 	cancel     context.CancelFunc
 	once       sync.Once
 	wg         sync.WaitGroup // requests being answered
+	*life
 
 	mu      sync.Mutex
-	heard   time.Time // last sign of life
 	running int
 	ended   bool
 }
 
-func newLogin(client string, privileges []string, own bool, cut func()) *login {
+func newLogin(client string, privileges []string, own bool, life *life, cut func()) *login {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &login{client: client, privileges: privileges, own: own, cut: cut, ctx: ctx, cancel: cancel, heard: time.Now()}
+	return &login{client: client, privileges: privileges, own: own, cut: cut, ctx: ctx, cancel: cancel, life: life}
 }
 
 // begin takes a place for a request; done gives it back.
 func (l *login) begin() error {
+	l.touch()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard = time.Now()
 	switch {
 	case l.ended:
 		return errEnded
@@ -65,29 +65,6 @@ func (l *login) done() {
 	l.running--
 	l.mu.Unlock()
 	l.wg.Done()
-}
-
-// touch notes a sign of life.
-func (l *login) touch() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.heard = time.Now()
-}
-
-// spare leaves a client at least so much of its lease.
-func (l *login) spare(left time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if least := time.Now().Add(left - leaseTime); l.heard.Before(least) {
-		l.heard = least
-	}
-}
-
-// silent is how long nothing was heard of the client.
-func (l *login) silent() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Since(l.heard)
 }
 
 // end lets no request begin, ends the running ones, and calls gone once.

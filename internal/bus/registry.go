@@ -345,7 +345,7 @@ func (r *Registry) login(who operatorID) *login {
 		}
 	}
 	if same < operatorsKey {
-		l = newLogin(who.client(), nil, false, func() {})
+		l = newLogin(who.client(), nil, false, newLife(), func() {})
 		r.logins[who.client()] = l
 	}
 	return l

@@ -91,6 +91,7 @@ type front struct {
 	connections int
 	handshakes  int
 	subs        int   // of a connection
+	pingsOut    int   // unanswered pings that end a connection
 	pending     int64 // bytes that may wait to be sent on a connection; 0: as NATS has it
 }
 
@@ -98,7 +99,7 @@ type front struct {
 func agentFront() front {
 	return front{
 		door:        func(s *Server) nats.Authentication { return doorman{s} },
-		connections: maxConnections, handshakes: maxHandshakes, subs: maxSubs,
+		connections: maxConnections, handshakes: maxHandshakes, subs: maxSubs, pingsOut: pingsForever,
 	}
 }
 
@@ -139,7 +140,7 @@ func (s *Server) options() *nats.Options {
 		ServerName: "thru-" + s.conf.State.ID,
 		DontListen: true, NoLog: true, NoSigs: true, NoSystemAccount: true,
 		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: s.front.subs, MaxPending: s.front.pending,
-		PingInterval: pingEvery, MaxPingsOut: pingsOut,
+		PingInterval: pingEvery, MaxPingsOut: s.front.pingsOut,
 		AuthTimeout: handshakeTime.Seconds(), WriteDeadline: writeTime,
 		CustomClientAuthentication: s.front.door(s), AlwaysEnableNonce: true,
 	}
@@ -254,7 +255,7 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 		return fmt.Errorf("bus: letting a client in: its id is in use: %w", ErrSecret)
 	}
 	l.letIn()
-	l.login = newLogin(client, privileges, l.own, l.close)
+	l.login = newLogin(client, privileges, l.own, l.life, l.close)
 	l.login.addr = addrOf(l.outer.RemoteAddr())
 	s.logins[client] = l.login
 	return nil

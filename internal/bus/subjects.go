@@ -61,9 +61,14 @@ const (
 	aliveEvery = 2 * time.Second  // between keep-alives of a client
 	leaseTime  = 10 * time.Second // silence after which a client is gone
 	pingEvery  = 2 * time.Second  // between pings of NATS, both ways
-	pingsOut   = 2                // unanswered pings that end a connection
-	writeTime  = 5 * time.Second  // for one write to a peer that does not read
+	pingsOut   = 2                // unanswered pings that end a connection to a fleet's bus, which is then made anew
+	writeTime  = 15 * time.Second // for one write to a peer that does not read: longer than its lease
 )
+
+// pingsForever leaves it to the lease when a peer is gone: an answer to a ping
+// may take longer than a few of them where test traffic fills the path. The
+// pings still see to it that there is something to hear.
+const pingsForever = 1 << 30
 
 // Sizes of the control plane, in bytes.
 const (

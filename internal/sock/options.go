@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/measure"
 )
 
 // Options are set on a socket before it connects or listens, so that the
@@ -27,6 +28,12 @@ type Options struct {
 	// DontFragment: datagrams above the path's MTU are refused (IP_MTU_DISCOVER).
 	DontFragment bool
 	ReuseAddr    bool // SO_REUSEADDR: a fixed source port may be used again at once, towards another port
+	// LongestRetry is the longest time between two tries to send a lost segment
+	// (TCP_RTO_MAX_MS since Linux 6.15, and on all TCP_THIN_LINEAR_TIMEOUTS: the first
+	// tries of a connection that sends little are evenly spaced); systems without
+	// these double it up to minutes.
+	LongestRetry time.Duration
+	UserTimeout  time.Duration // as SetUserTimeout
 }
 
 // Control is a function for net.Dialer and net.ListenConfig that applies o.
@@ -52,6 +59,8 @@ func (o Options) apply(fd uintptr, ipv6 bool) error {
 		{"SO_RCVBUF", o.RecvBuffer > 0, func() error { return setRecvBuffer(fd, int(o.RecvBuffer)) }},
 		{"TCP_MAXSEG", o.MSS > 0, func() error { return setMSS(fd, o.MSS) }},
 		{"don't fragment", o.DontFragment, func() error { return setDontFragment(fd, ipv6) }},
+		{"TCP_USER_TIMEOUT", o.UserTimeout > 0, func() error { return setUserTimeout(fd, o.UserTimeout) }},
+		{"TCP_RTO_MAX_MS", o.LongestRetry > 0, func() error { return setLongestRetry(fd, o.LongestRetry) }},
 		{"DSCP", o.DSCP > 0, func() error { return setDSCP(fd, o.DSCP, ipv6) }},
 	}
 	for _, s := range steps {
@@ -94,6 +103,16 @@ func SetUserTimeout(c *net.TCPConn, d time.Duration) error {
 	}
 	ctl := raw.Control(func(fd uintptr) { err = setUserTimeout(fd, d) })
 	return errors.Join(ctl, err)
+}
+
+// InfoOf is what the kernel says of a connection now; empty where it does not.
+func InfoOf(c *net.TCPConn) measure.TCPInfo {
+	b := make([]byte, TCPInfoSize)
+	n := 0
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n = ReadTCPInfo(fd, b) })
+	}
+	return ParseTCPInfo(b[:n])
 }
 
 // SetNoDelay sets TCP_NODELAY as asked; Go turns it on for every connection.

@@ -1,6 +1,7 @@
 package sock
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -11,6 +12,23 @@ import (
 
 func setUserTimeout(fd uintptr, d time.Duration) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
+}
+
+// setLongestRetry sets the older option too: the two shorten different tries.
+func setLongestRetry(fd uintptr, d time.Duration) error {
+	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_THIN_LINEAR_TIMEOUTS, 1)
+	return errors.Join(err, unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS, int(d.Milliseconds())))
+}
+
+// AskPeer has the kernel ask the peer of a connection that is idle once a second
+// whether it is there (SO_KEEPALIVE, tcp(7)), for two minutes.
+func AskPeer(fd uintptr) error {
+	return errors.Join(
+		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1),
+		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 1),
+		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 120),
+		unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1),
+	)
 }
 
 func setDevice(fd uintptr, dev string) error { return unix.BindToDevice(int(fd), dev) }

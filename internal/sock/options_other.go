@@ -27,6 +27,11 @@ func setDontFragment(uintptr, bool) error { return unsupported("don't fragment")
 
 func setUserTimeout(uintptr, time.Duration) error { return nil }
 
+// AskPeer does nothing: where it could, the answers are not counted.
+func AskPeer(uintptr) error { return unsupported("asking the peer") }
+
+func setLongestRetry(uintptr, time.Duration) error { return nil }
+
 // Drops returns false: the socket's own drops are not known here.
 func Drops(uintptr) (int64, bool) { return 0, false }
 
