@@ -47,6 +47,7 @@ type Client interface {
 	Watch(ctx context.Context, m bus.Watch) (bus.WatchReply, error)
 	Watched(ctx context.Context, m bus.Watched) (bus.WatchedReply, error)
 	Events() <-chan bus.Event
+	Heard() time.Time
 	Lost() <-chan struct{}
 	Err() error
 }

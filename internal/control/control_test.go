@@ -156,6 +156,7 @@ func (f *fakeAgent) Release(context.Context, bus.Release) (bus.Empty, error) {
 
 func (f *fakeAgent) Events() <-chan bus.Event { return f.events }
 func (f *fakeAgent) Lost() <-chan struct{}    { return f.lost }
+func (f *fakeAgent) Heard() time.Time         { return time.Now() }
 func (f *fakeAgent) Err() error {
 	select {
 	case <-f.lost:

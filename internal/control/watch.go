@@ -149,9 +149,10 @@ func (w *watching) lose(e *EndPoint) error {
 
 // look ends what has said nothing for too long.
 func (w *watching) look() error {
-	if stopped := time.Since(w.looked); stopped > muteTime/2 { // this process was stopped, and has heard nobody
-		for _, s := range w.at {
-			s.heard = s.heard.Add(stopped)
+	passed := time.Since(w.looked)
+	for _, s := range w.at {
+		if passed > muteTime/2 || s.agentQuiet() {
+			s.heard = s.heard.Add(passed) // this process was stopped and has heard nobody, or nothing comes of that agent
 		}
 	}
 	w.looked = time.Now()
@@ -287,6 +288,16 @@ const (
 	muteTimeFleet = 16 * time.Second
 )
 
+// quietTime is how long an agent may say nothing at all, which answers every 2 s,
+// until that is no longer the silence of one session but its own: bus judges that.
+const quietTime = 3 * time.Second
+
+// agentQuiet tells whether the end's agent itself is not heard.
+func (s *side) agentQuiet() bool {
+	e := s.end
+	return e.Via == "" && e.Client != nil && time.Since(e.Client.Heard()) > quietTime
+}
+
 func (s *side) mayBeMute() time.Duration {
 	if s.end.Via != "" {
 		return muteTimeFleet
@@ -324,16 +335,22 @@ func longest(flows []*flow) time.Duration {
 
 // failed gives the other events of the same moment a chance: that the peer's
 // host is gone, or what the peer says of its own failure, tells more than that
-// it closed the connection.
+// it closed the connection. That is waited for longer: the path that has let the
+// end of the connection pass may hold back or lose those words.
 func (w *watching) failed(s *side, e bus.Event) error {
 	grace := time.After(lostGrace)
+	if isEcho(e.Error) {
+		grace = time.After(failTime)
+	}
 	for waiting := true; waiting; {
 		select {
 		case x := <-w.events:
 			o := w.at[x.Session]
 			if o != nil && o.end == x.from && x.Kind == bus.EventFailed && isEcho(e.Error) && !isEcho(x.Error) {
-				s, e = o, x.Event
+				s, e, waiting = o, x.Event, false
 			}
+		case gone := <-w.gone:
+			return lost(gone)
 		case <-grace:
 			waiting = false
 		}

@@ -246,6 +246,7 @@ func (c *yardClient) Release(_ context.Context, m bus.Release) (bus.Empty, error
 
 func (c *yardClient) Events() <-chan bus.Event { return c.events }
 func (c *yardClient) Lost() <-chan struct{}    { return c.lost }
+func (c *yardClient) Heard() time.Time         { return time.Now() }
 func (c *yardClient) Err() error {
 	select {
 	case <-c.lost:

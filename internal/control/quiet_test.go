@@ -1,0 +1,57 @@
+package control
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// heardAgent is an agent that was last heard at a time of the test's choice.
+type heardAgent struct {
+	*fakeAgent
+	heard func() time.Time
+}
+
+func (a heardAgent) Heard() time.Time { return a.heard() }
+
+// TestSilentSession: a session that says nothing hangs where its agent still
+// answers. Where nothing at all comes of the agent, that is not for the session
+// to answer for: what it has said may be on its way.
+func TestSilentSession(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answers time.Duration // the agent, from the start on
+		hangs   bool
+	}{
+		{"the agent answers", time.Hour, true},
+		{"the agent is not heard", 2 * time.Second, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				heard := func() time.Time {
+					if time.Since(began) < c.answers {
+						return time.Now()
+					}
+					return began.Add(c.answers)
+				}
+				e := &EndPoint{Name: "b", Client: heardAgent{newAgent("b"), heard}}
+				f := &flow{spec: measure.Spec{Interval: int64(time.Second)}, sender: side{end: e, heard: began}, receiver: side{end: e, heard: began}}
+				f.sender.flow, f.receiver.flow = f, f
+				w := &watching{Runner: &Runner{Watch: &quiet{}}, flows: []*flow{f}, looked: began, at: map[string]*side{"s": &f.sender, "r": &f.receiver}}
+				var err error
+				for range 14 {
+					time.Sleep(lookEvery)
+					if err = w.look(); err != nil {
+						break
+					}
+				}
+				if (err != nil) != c.hangs {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			})
+		})
+	}
+}
