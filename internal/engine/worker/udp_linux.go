@@ -314,7 +314,6 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	}
 	d.form = f.numbering
 	d.seq.begin(f.firstNumber, s.early)
-	s.delays = d.seq.delays
 	d.ended = s.early.Last != 0
 	if d.seq.packets > 0 { // the engine has seen the first
 		f.sawFirst(s)
@@ -348,9 +347,9 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 // takeAll accounts for the messages of one call.
 func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
 	now := int64(time.Since(f.begin))
-	bytes, measuring := 0, f.measuring.Load()
+	bytes := 0
 	for i := range n {
-		bytes += d.take(s, i, now, measuring)
+		bytes += d.take(s, i, now)
 	}
 	s.moved(bytes)
 	s.lastAt.Store(now)
@@ -364,7 +363,7 @@ func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
 
 // take accounts for one message of one datagram or of several, and returns
 // the bytes that count.
-func (d *datagramReceiver) take(s *stream, i int, now int64, measuring bool) (counted int) {
+func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
 	m := &d.msgs[i]
 	b, size := d.buf[i*d.room:], int(m.len)
 	each := d.segmentSize(i, size)
@@ -395,7 +394,7 @@ func (d *datagramReceiver) take(s *stream, i int, now int64, measuring bool) (co
 			if d.form == OfThru {
 				sent = int64(binary.BigEndian.Uint64(b[8:]))
 			}
-			d.seq.arrived(sent, now, measuring)
+			d.seq.arrived(sent, now)
 		}
 		if d.pattern != nil && at+n <= d.room && number < foreignNumber {
 			s.check.compare(d.pattern, b[at+datagramHeader:at+n], int64(number%period), int64(number))

@@ -23,7 +23,7 @@ const (
 	startWait   = 60 * time.Second // connected, and nobody starts it
 	firstWait   = 8 * time.Second  // started, and not a byte comes
 	outlastWait = 3 * time.Second  // a sender's time is over, the receiver's is not
-	stallWait   = 8 * time.Second  // data has flowed, and stops for so long
+	stallWait   = 12 * time.Second // data has flowed, and stops for so long: longer than bus waits for a peer, which tells more
 	drainWait   = 3 * time.Second  // after the test, for what is under way
 	overtime    = 20 * time.Second // beyond everything else: the watchdog
 )
@@ -62,6 +62,7 @@ type worker struct {
 	mark    time.Time // when the measured time began
 	moved   int64     // bytes when they were last seen to grow
 	movedAt time.Time
+	asked   asked     // whether the far end's kernel is there
 	toldAt  time.Time // when the far end had said that the test is over
 	told    feedback
 	left    int // streams whose amount has not passed
@@ -455,34 +456,6 @@ func (w *worker) last() error {
 	return errors.Join(err, w.flush())
 }
 
-// stalled is an error at a receiver to which nothing has come for so long, and
-// for as long as a slow rate spaces what comes.
-func (w *worker) stalled(limit time.Duration) error {
-	n := w.received()
-	if now := time.Now(); n != w.moved || w.movedAt.IsZero() {
-		w.moved, w.movedAt = n, now
-	}
-	silent := time.Since(w.movedAt)
-	if !w.cmd.receives() || silent < limit+3*w.spacing() {
-		return nil
-	}
-	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
-		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
-}
-
-// spacing is the time between two messages at the rate that was asked for.
-func (w *worker) spacing() time.Duration {
-	switch s := w.cmd.Spec; {
-	case s.PerSecond > 0:
-		return time.Duration(float64(time.Second) / s.PerSecond)
-	case s.Protocol == measure.UDP && s.Rate > 0:
-		return time.Duration(8e9 * float64(max(w.flow.length, safeDatagram)) * float64(s.Streams) / float64(s.Rate))
-	case w.cmd.Adopt != nil && s.Rate > 0: // other programs write whole blocks at any rate
-		return time.Duration(8e9 * float64(max(s.Length.Send, measure.DefaultLength)) * float64(s.Streams) / float64(s.Rate))
-	}
-	return 0
-}
-
 // close ends every socket; one that still blocks a thread is shut first.
 func (w *worker) close() {
 	w.flow.ending.Store(true)
@@ -520,7 +493,6 @@ func (w *worker) done(err error) error {
 			r.Missing = append(r.Missing, n)
 		}
 	}
-	r.Delays = describeDelays(w.flow.streams, r.Streams)
 	return w.out.json(frameDone, r)
 }
 

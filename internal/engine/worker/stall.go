@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+)
+
+// Bounds of data that does not come. Where half of the packets are lost both
+// ways, TCP waits up to 13 s and more between two tries to send a segment: the
+// path is there, and the test goes on as soon as it lets something pass.
+const (
+	askAfter = 2 * time.Second  // without a byte: the far end's kernel is asked whether it is there
+	askEvery = time.Second      // its answers are looked for
+	patience = 30 * time.Second // without a byte, though it answers
+)
+
+// asked is what has become of asking the far end's kernel.
+type asked struct {
+	segments int64     // that have come on all streams
+	at       time.Time // when that was last looked at
+	heard    time.Time // when some had come; zero: nobody was asked
+}
+
+// stalled is an error at a receiver to which nothing has come for so long, and
+// for as long as a slow rate spaces what comes.
+func (w *worker) stalled(limit time.Duration) error {
+	n := w.received()
+	if now := time.Now(); n != w.moved || w.movedAt.IsZero() {
+		w.moved, w.movedAt = n, now
+	}
+	silent := time.Since(w.movedAt)
+	if !w.cmd.receives() || silent < limit+3*w.spacing() {
+		return nil
+	}
+	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
+		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
+}
+
+// stopped is the error of data that comes no more: nothing for stallWait, of TCP
+// not even an answer to an empty segment (a keep-alive, RFC 9293 3.8.4).
+func (w *worker) stopped() error {
+	err := w.stalled(stallWait)
+	silent := time.Since(w.movedAt)
+	if w.movedAt.IsZero() || !w.cmd.receives() || w.cmd.Spec.Protocol != measure.TCP || silent < askAfter {
+		w.asked = asked{}
+		return err
+	}
+	if time.Since(w.asked.at) >= askEvery {
+		w.ask()
+	}
+	if err != nil && time.Since(w.asked.heard) < stallWait && silent < patience+3*w.spacing() {
+		return nil
+	}
+	return err
+}
+
+// ask has the kernel ask at each stream, and notes whether segments have come.
+func (w *worker) ask() {
+	first, segments := w.asked.heard.IsZero(), int64(0)
+	for _, s := range w.flow.streams {
+		raw, err := s.sock.SyscallConn()
+		if err != nil {
+			continue
+		}
+		_ = raw.Control(func(fd uintptr) {
+			if first {
+				sock.AskPeer(fd) // refused: what comes by itself tells
+			}
+			var b [sock.TCPInfoSize]byte
+			if m := sock.ParseMoment(b[:sock.ReadTCPInfo(fd, b[:])]); m.SegsIn > 0 {
+				segments += m.SegsIn
+			}
+		})
+	}
+	w.asked.at = time.Now()
+	if first {
+		w.asked.heard = w.movedAt
+	} else if segments != w.asked.segments {
+		w.asked.heard = w.asked.at
+	}
+	w.asked.segments = segments
+}
+
+// spacing is the time between two messages at the rate that was asked for.
+func (w *worker) spacing() time.Duration {
+	switch s := w.cmd.Spec; {
+	case s.PerSecond > 0:
+		return time.Duration(float64(time.Second) / s.PerSecond)
+	case s.Protocol == measure.UDP && s.Rate > 0:
+		return time.Duration(8e9 * float64(max(w.flow.length, safeDatagram)) * float64(s.Streams) / float64(s.Rate))
+	case w.cmd.Adopt != nil && s.Rate > 0: // other programs write whole blocks at any rate
+		return time.Duration(8e9 * float64(max(s.Length.Send, measure.DefaultLength)) * float64(s.Streams) / float64(s.Rate))
+	}
+	return 0
+}
