@@ -87,20 +87,17 @@ func sizeText(d *measure.DatagramFigures) string {
 }
 
 func jitterText(d *measure.DatagramFigures) string {
-	jitter, mean, late, most := "", "", "", ""
+	jitter, mean, most := "", "", ""
 	if d.JitterNs != nil {
 		jitter = latencyTime(*d.JitterNs)
 	}
 	if d.DelayMeanNs != nil {
-		mean = "PDV mean " + latencyTime(*d.DelayMeanNs)
-	}
-	if d.DelayP99Ns != nil {
-		late = "p99 " + latencyTime(*d.DelayP99Ns)
+		mean = "delay " + latencyTime(*d.DelayMeanNs) + " over the least one"
 	}
 	if d.DelayMaxNs != nil {
 		most = "at most " + latencyTime(*d.DelayMaxNs)
 	}
-	return join(jitter, mean, late, most)
+	return join(jitter, mean, most)
 }
 
 // orderText is shown where datagrams came late or twice.

@@ -1,0 +1,116 @@
+package lab_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"thru/lab"
+	"thru/lab/wire"
+)
+
+// trouble is what a path that control shares with the traffic does to both.
+type trouble struct {
+	name  string
+	usual wire.Way // both ways
+	bad   wire.Way // both ways, once the test is under way, for some time; zero: nothing changes
+	args  string
+}
+
+// troubles are those through which both ends stay alive.
+func troubles() []trouble {
+	const delay = 2 * time.Millisecond
+	usual := wire.Way{Rate: 100e6, Delay: delay}
+	half := usual
+	half.Loss = 0.5
+	return []trouble{
+		{name: "half of the packets are lost", usual: usual, bad: half},
+		{name: "a policer", usual: wire.Way{PoliceRate: 90e6, Delay: delay}, args: "-P 4"},
+		{name: "a queue of 3 s", usual: wire.Way{Rate: 20e6, Queue: 20e6 / 8 * 3, Delay: delay}, args: "-u -b 40M"},
+		{name: "a bucket runs empty", usual: wire.Way{PeakRate: 350e6, Rate: 100e6, Burst: (350e6 - 100e6) / 8 * 3, Delay: delay}, args: "-u -b 400M"},
+	}
+}
+
+// runs starts a test over the path, and the trouble when it is under way.
+func (x trouble) runs(t *testing.T, seed uint64, seconds int) (*lab.Wired, *program, *program) {
+	t.Helper()
+	w := lab.NewWired(t, lab.WiredOptions{AtoB: x.usual, BtoA: x.usual})
+	server := serve(t, w.B, "--no-auth")
+	args := append([]string{"test", "--json", "--one-way", "-t", fmt.Sprint(seconds), w.Data.B4.String()}, strings.Fields(x.args)...)
+	client := start(t, w.A, t.TempDir(), "", args...)
+	if x.bad == (wire.Way{}) {
+		return w, server, client
+	}
+	lab.Eventually(t, 20*time.Second, "the test is under way", func() bool { return w.Wire.Counters(wire.AtoB).Out.Bytes > 100e6/8*2 })
+	forth, back := x.bad, x.bad
+	forth.Seed, back.Seed = 2*seed, 2*seed+1
+	w.Wire.Set(wire.AtoB, forth)
+	w.Wire.Set(wire.BtoA, back)
+	return w, server, client
+}
+
+// survives: the test ends with a result, whatever the path does for some seconds.
+func (x trouble) survives(t *testing.T, seed uint64, seconds int) {
+	t.Helper()
+	w, _, client := x.runs(t, seed, seconds+4)
+	if x.bad != (wire.Way{}) {
+		time.Sleep(time.Duration(seconds) * time.Second) // the trouble itself
+		w.Wire.Set(wire.AtoB, x.usual)
+		w.Wire.Set(wire.BtoA, x.usual)
+	}
+	if code := client.wait(t, 50*time.Second); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	if doc := client.document(t); doc.Error != nil || len(mainCells(doc)) != 1 {
+		t.Errorf("error %+v, %d cells", doc.Error, len(mainCells(doc)))
+	}
+}
+
+// TestControlSurvives: an end point is gone only when it is.
+func TestControlSurvives(t *testing.T) {
+	t.Parallel()
+	for _, x := range troubles() {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			x.survives(t, 1, 8)
+		})
+	}
+}
+
+// goneLimit is how long an end point that is gone may go unnoticed.
+const goneLimit = 15 * time.Second
+
+// TestReallyGone: what has ended or was cut off for good is told in time, also
+// on a path that loses half of the packets.
+func TestReallyGone(t *testing.T) {
+	t.Parallel()
+	none := wire.Way{Loss: 1}
+	for _, c := range []struct {
+		name   string
+		kill   bool
+		then   wire.Way // of the path
+		reason string
+	}{
+		{"killed on a lossy path", true, troubles()[0].bad, "is gone: "},
+		{"the lossy path is cut", false, none, "does not answer any more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w, server, client := troubles()[0].runs(t, 3, 40)
+			time.Sleep(3 * time.Second) // of trouble
+			w.Wire.Set(wire.AtoB, c.then)
+			w.Wire.Set(wire.BtoA, c.then)
+			if c.kill {
+				server.signal(t, syscall.SIGKILL)
+			}
+			if code := client.wait(t, goneLimit); code != 1 {
+				t.Errorf("exit %d", code)
+			}
+			if doc := client.document(t); doc.Error == nil || !strings.Contains(doc.Error.Message, c.reason) {
+				t.Errorf("error %+v, want %q", doc.Error, c.reason)
+			}
+		})
+	}
+}
