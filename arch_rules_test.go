@@ -1,8 +1,13 @@
 package thru_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"thru/internal/fault"
 )
 
 // TestRulesFire feeds each rule a file that breaks it and one that does not,
@@ -82,5 +87,23 @@ func TestRulesFire(t *testing.T) {
 		if !seen[r.name] {
 			t.Errorf("rule %s is not shown to fire", r.name)
 		}
+	}
+}
+
+// TestNamesOfPackages: an error is shown without the packages that it passed, so
+// fault knows all of them.
+func TestNamesOfPackages(t *testing.T) {
+	err := fs.WalkDir(os.DirFS("internal"), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || path == "." || strings.Contains(path, "testdata") {
+			return err
+		}
+		name := filepath.Base(path)
+		if got := fault.Plain("a: " + name + ": b"); got != "a: b" {
+			t.Errorf("fault.Plain leaves the name of package %s: %q", name, got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -59,6 +59,7 @@ type env struct {
 	in       io.Reader
 	out, err io.Writer
 	args     []string
+	typed    []string // flags of the command line, as in --help: "-P", "--dry-run"
 	version  string
 	archive  archive // where the result goes
 	fleets   fleets  // that this process has connections to
@@ -173,7 +174,7 @@ func run(ctx context.Context, e *env) (err error) {
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
 	if err != nil {
 		return fmt.Errorf("cli: building the command line: %w", err)
 	}
@@ -191,6 +192,7 @@ func run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return usage(e.args, err)
 	}
+	e.typed = typedFlags(k)
 	return k.Run()
 }
 
@@ -254,7 +256,7 @@ func (e *env) say(err error) {
 
 // errorLines are the error and its hint, on stderr.
 func (e *env) errorLines(err error) {
-	e.line("thru: " + report.Plain(err.Error()))
+	e.line("thru: " + fault.Plain(err.Error()))
 	if h := fault.Hint(err); h != "" {
 		e.line("hint: " + h)
 	}
@@ -262,7 +264,7 @@ func (e *env) errorLines(err error) {
 
 // warn says that something beside the figures went wrong, and what would mend it.
 func (e *env) warn(what string, err error) {
-	e.line("warning: " + what + ": " + err.Error())
+	e.line("warning: " + what + ": " + fault.Plain(err.Error()))
 	if h := fault.Hint(err); h != "" {
 		e.line("hint: " + h)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"thru/internal/bus"
@@ -28,8 +27,9 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 		return false, fault.Usagef("one after the other", "%d end points are named, and one is explained at a time", len(c.What))
 	case files > 0 && files < len(c.What):
 		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
-	case files > 0 && !c.onlyReads():
-		return false, fault.Usagef("with files go --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
+	}
+	if others := e.typedBut("--link-rate", "--json", "--html", "--no-store", "--store"); files > 0 && len(others) > 0 {
+		return false, fault.Usagef("with files go --link-rate, --json and --html", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return files > 0, nil
 }
@@ -64,13 +64,6 @@ func (e *env) isJoined(name string) (joined, exists bool) {
 		e.line(name + " is the end point of that name; the file here is ./" + name)
 	}
 	return true, exists
-}
-
-// onlyReads tells whether no flag was given that says how to measure.
-func (c *explainCmd) onlyReads() bool {
-	rest := *c
-	rest.What, rest.LinkRate, rest.JSON, rest.HTML = nil, "", false, ""
-	return reflect.DeepEqual(rest, explainCmd{endFlags: endFlags{Port: bus.DefaultPort}})
 }
 
 // kept reads the files: captures are of one test, all others hold one or more.

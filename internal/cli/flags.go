@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -29,7 +34,7 @@ type flowFlags struct {
 	IPv4       bool   `group:"Sockets" short:"4" name:"version4" xor:"family" help:"Only IPv4."`
 	IPv6       bool   `group:"Sockets" short:"6" name:"version6" xor:"family" help:"Only IPv6."`
 	IO         string `group:"CPU" name:"io" placeholder:"NAME" help:"Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable."`
-	LinkRate   string `group:"Output" name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do)."`
+	LinkRate   string `group:"Output" name:"link-rate" type:"joined" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). Of several rungs: of the topmost, or RUNG=RATE,RUNG=RATE."`
 	Together   bool   `group:"Ends and directions" name:"together" help:"Do not queue behind other clients of the end point that say so too."`
 	JSON       bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
 	HTML       string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
@@ -164,4 +169,55 @@ func parseAffinity(s string) (local, peer *int, err error) {
 		return nil, nil, fmt.Errorf("%q is no CPU number", second)
 	}
 	return &a, &b, nil
+}
+
+// typedFlags are the flags of a command line in order, each once, by their short
+// names where they have one.
+func typedFlags(k *kong.Context) (names []string) {
+	for _, p := range k.Path {
+		if p.Flag == nil {
+			continue
+		}
+		name := "--" + p.Flag.Name
+		if p.Flag.Short != 0 {
+			name = "-" + string(p.Flag.Short)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// typedOf are the typed flags that are some of these, typedBut the others.
+func (e *env) typedOf(these ...string) []string {
+	return slices.DeleteFunc(slices.Clone(e.typed), func(name string) bool { return !slices.Contains(these, name) })
+}
+
+func (e *env) typedBut(these ...string) []string {
+	return slices.DeleteFunc(slices.Clone(e.typed), func(name string) bool { return slices.Contains(these, name) })
+}
+
+// flagsDo begins a sentence about flags: "-P and -t do".
+func flagsDo(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " does"
+	}
+	return list(names) + " do"
+}
+
+// joinedFlag reads a flag whose values add up, by commas or by naming it again.
+func joinedFlag(ctx *kong.DecodeContext, to reflect.Value) error {
+	var value string
+	if err := ctx.Scan.PopValueInto("string", &value); err != nil {
+		return err
+	}
+	if value == "" {
+		return errors.New("it is empty")
+	}
+	if before := to.String(); before != "" {
+		value = before + "," + value
+	}
+	to.SetString(value)
+	return nil
 }

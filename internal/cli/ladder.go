@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,8 +53,9 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 		return c.compare(ctx, e)
 	case c.Resume.Asked && c.What == "", e.isPlan(c.What):
 		return c.planned(ctx, e)
-	case len(c.Only) > 0 || c.GoOn || c.Resume.Asked || c.Keep != "" || c.DryRun:
-		return fault.Usagef("leave them out, or name rungs: --across A,B", "--only, --go-on, --resume, --keep and --dry-run are of plans and of several rungs")
+	}
+	if these := e.typedOf(ofRuns...); len(these) > 0 {
+		return fault.Usagef("leave it out, or name rungs: --across A,B", "%s not go with a single rung", flagsDo(these))
 	}
 	return c.single(ctx, e)
 }
@@ -133,8 +133,8 @@ func (c *ladderCmd) asked() (plan.Request, error) {
 
 // planned runs a plan file with rungs, or goes on with a run.
 func (c *ladderCmd) planned(ctx context.Context, e *env) error {
-	if !c.onlyPlan() {
-		return fault.Usagef("write the others into the plan (docs/plan.md)", "with a plan go -t, --link-rate, --force, --json, --html and the flags of a run")
+	if others := e.typedBut(ofPlans...); len(others) > 0 {
+		return fault.Usagef("write it into the plan (docs/plan.md); "+withPlan, "%s not go with a plan", flagsDo(others))
 	}
 	r := c.run(e)
 	r.options.Time = c.Time
@@ -144,16 +144,14 @@ func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 	return r.run(ctx)
 }
 
-// onlyPlan tells whether no flag was given that a plan says.
-func (c *ladderCmd) onlyPlan() bool {
-	rest := ladderCmd{Port: bus.DefaultPort}
-	rest.Interval = "1"
-	given := *c
-	given.More = nil
-	given.What, given.Time, given.LinkRate, given.JSON, given.HTML, given.Force, given.DryRun = "", "", "", false, "", false, false
-	given.runFlags, given.storeFlags, given.belowFlags = runFlags{}, storeFlags{}, belowFlags{}
-	return reflect.DeepEqual(given, rest)
-}
+// ofRuns are the flags of plans and of several rungs alone, and ofPlans all that go
+// with a plan, which says the rest itself.
+var (
+	ofRuns  = []string{"--only", "--go-on", "--resume", "--keep", "--dry-run"}
+	ofPlans = append([]string{"-t", "--link-rate", "--json", "--html", "--force", "--hypervisor", "-i", "--store", "--no-store", "--label"}, ofRuns...)
+)
+
+const withPlan = "with a plan go -t, --link-rate, --force, --json, --html and the flags of a run"
 
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {
@@ -293,9 +291,10 @@ func flagOf(rung string) string {
 }
 
 // setLinks sets the rates of paths that were stated: RATE of the whole plan, of
-// a ladder of its topmost rung, and RUNG=RATE of one rung.
+// a ladder of its topmost rung, and RUNG=RATE of one rung, each once.
 func setLinks(p *plan.Plan, stated []string) error {
 	rungs := rungsOf(*p)
+	said := map[string]string{}
 	for _, text := range stated {
 		name, rate, named := strings.Cut(text, "=")
 		if !named {
@@ -305,15 +304,20 @@ func setLinks(p *plan.Plan, stated []string) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case !named && len(rungs) == 0:
-			p.Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
-			continue
-		case !named:
+		if !named && len(rungs) > 0 {
 			name = rungs[len(rungs)-1]
 		}
-		if !slices.ContainsFunc(rungs, func(r string) bool { return isRung(r, name) }) {
+		rung := name // as the plan calls it; "" without rungs
+		if at := slices.IndexFunc(rungs, func(r string) bool { return isRung(r, name) }); at >= 0 {
+			rung = rungs[at]
+		} else if name != "" {
 			return fault.Usagef("the rungs are: "+cmp.Or(strings.Join(rungs, ", "), "none, so state one rate: --link-rate 10G"), "--link-rate %s: there is no rung %s", text, name)
+		}
+		if before, twice := said[rung]; twice {
+			return fault.Usagef("state one rate for each rung", "--link-rate %s and %s are of the same path", before, text)
+		}
+		if said[rung] = text; rung == "" {
+			p.Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
 		}
 		for i := range p.Steps {
 			if isRung(p.Steps[i].Rung, name) {

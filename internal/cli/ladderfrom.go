@@ -48,8 +48,9 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 			"%s are several end points", strings.Join(append([]string{c.What}, c.More...), " "))
 	case c.Resume.Asked:
 		return fault.Usagef("thru ladder --resume goes on with the last ladder", "--resume goes without end points")
-	case !c.onlyPlan():
-		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which the others go (docs/plan.md)", "with several end points go -t, --link-rate, --force, --json, --html and the flags of a run")
+	}
+	if others := e.typedBut(ofPlans...); len(others) > 0 {
+		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which it goes (docs/plan.md)", "%s not go with several end points", flagsDo(others))
 	}
 	request, err := c.asked()
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 
 // memberFlags have an agent serve under a controller.
 type memberFlags struct {
-	Controller string            `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, dialling out: a name of thru join, the join string itself, or - to read it from stdin. Without -p and --bind nothing listens for control here."`
-	Name       string            `group:"Fleet" name:"name" help:"Name in the fleet (default: that of the host)."`
-	Label      map[string]string `group:"Fleet" name:"label" mapsep:"none" placeholder:"KEY=VALUE" help:"Label by which plans choose hosts, such as site=east; may be given again."`
+	Controller string   `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, dialling out: a name of thru join, the join string itself, or - to read it from stdin. Without -p and --bind nothing listens for control here."`
+	Name       string   `group:"Fleet" name:"name" help:"Name in the fleet (default: that of the host)."`
+	Label      []string `group:"Fleet" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"Label by which plans choose hosts, such as site=east; may be given again."`
 	natsFlags
 }
 
@@ -57,11 +57,14 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 		}
 	}
 	m.conf = bus.AttachConfig{
-		Join: to.join, NATS: to.nats, State: state, Name: cmp.Or(f.Name, hostname()), Labels: f.Label, Version: e.version,
+		Join: to.join, NATS: to.nats, State: state, Name: cmp.Or(f.Name, hostname()), Version: e.version,
 		DataAddrs: c.DataAddr, Allow: c.Allow, Device: c.BindDev, Addrs: bus.HostAddrs(c.BindDev),
 	}
-	if err := f.check(m.conf.Name); err != nil {
+	if m.conf.Labels, err = f.labels(); err != nil {
 		return nil, err
+	}
+	if !bus.ValidHostName(m.conf.Name) {
+		return nil, fault.Usagef("--name takes letters, digits and . _ - , up to 64, beginning with a letter or digit", "%q cannot name a host", m.conf.Name)
 	}
 	if err := m.lock(state); err != nil {
 		return nil, err
@@ -81,17 +84,18 @@ func (m *member) lock(state *bus.State) (err error) {
 	return err
 }
 
-// check refuses what cannot name or label a host.
-func (f memberFlags) check(name string) error {
-	if !bus.ValidHostName(name) {
-		return fault.Usagef("--name takes letters, digits and . _ - , up to 64, beginning with a letter or digit", "%q cannot name a host", name)
+// labels are those of the flags; what cannot be a host's is refused.
+func (f memberFlags) labels() (map[string]string, error) {
+	labels, err := readLabels(f.Label)
+	if err != nil {
+		return nil, err
 	}
-	for k, v := range f.Label {
+	for k, v := range labels {
 		if err := bus.CheckLabel(k, v); err != nil {
-			return fault.Usagef("--label takes KEY=VALUE such as site=east, without spaces", "--label: %w", err)
+			return nil, fault.Usagef("--label takes KEY=VALUE such as site=east, without spaces", "--label: %w", err)
 		}
 	}
-	return nil
+	return labels, nil
 }
 
 // config is what the agent is told of its place.

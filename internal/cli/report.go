@@ -16,6 +16,7 @@ import (
 	"thru/internal/report"
 	"thru/internal/stat"
 	"thru/internal/store"
+	"thru/internal/unit"
 )
 
 type reportCmd struct {
@@ -228,6 +229,9 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 
 // read takes all of it, up to the most that a result may have.
 func (e *env) read(s *source) ([]byte, error) {
+	if s.size > iperfdoc.MaxFile {
+		return nil, fault.Usagef("split it: each document is a result of its own", "%s has %s, and a result at most %s", s.name, unit.Size(s.size), unit.Size(iperfdoc.MaxFile))
+	}
 	text, err := io.ReadAll(io.LimitReader(s, iperfdoc.MaxFile+1))
 	if err != nil {
 		return nil, e.notOpened(s.name, err)

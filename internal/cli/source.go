@@ -24,8 +24,9 @@ type source struct {
 	begin []byte
 }
 
-// enough is how many bytes tell what a file is.
-const enough = 6
+// enough is how many bytes tell what a file is: some text may stand before the
+// first brace of what iperf3 wrote.
+const enough = 64 << 10
 
 // open opens the files that were named, in order; stdin is "-".
 func (e *env) open(ctx context.Context, paths []string) (all []*source, err error) {
@@ -66,11 +67,12 @@ func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 			return nil, e.notOpened(path, err)
 		}
 		s.file, in = f, f
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			s.size = info.Size()
-		}
 	}
-	buffered := bufio.NewReader(in)
+	if err := s.sized(in); err != nil {
+		closeSources([]*source{s})
+		return nil, err
+	}
+	buffered := bufio.NewReaderSize(in, enough)
 	begin, err := buffered.Peek(enough)
 	s.Reader, s.begin = buffered, slices.Clone(begin)
 	switch {
@@ -93,12 +95,37 @@ var unreadPacked = []struct{ begin, name string }{
 	{"\xfd7zXZ", "xz"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"},
 }
 
-// readable refuses what has a compression that is not read.
+// sized notes the size of a regular file, and refuses a device that never ends.
+// A terminal and a pipe are read.
+func (s *source) sized(in io.Reader) error {
+	f, isFile := in.(*os.File)
+	if !isFile {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil // reading says what is wrong
+	}
+	mode := info.Mode()
+	if mode.IsRegular() {
+		s.size = info.Size()
+	}
+	null, _ := os.Stat(os.DevNull) // which is empty, not endless
+	if mode&os.ModeDevice != 0 && !isTerminal(f) && !os.SameFile(info, null) {
+		return fault.Usagef("name a file, or - for stdin", "%s is a device, not a file", s.name)
+	}
+	return nil
+}
+
+// readable refuses by its beginning what cannot be a result or a capture.
 func (s *source) readable() error {
 	for _, p := range unreadPacked {
 		if bytes.HasPrefix(s.begin, []byte(p.begin)) {
 			return fault.Usagef(fmt.Sprintf("unpack it first: %s -d; gzip and zstd are read as they are", p.name), "%s is compressed with %s, which is not read", s.name, p.name)
 		}
+	}
+	if len(s.begin) == enough && !s.isCapture() && !isPage(s.begin) && bytes.IndexByte(s.begin, '{') < 0 {
+		return fault.Usagef("give what thru or iperf3 has written as JSON, a page of thru, or a capture", "%s is no result: its first %d KiB have no JSON", s.name, enough>>10)
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func parseStreams(s string) (int, error) {
 	}
 	var n int
 	if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > measure.MaxStreams {
-		return 0, fault.Usagef(fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), "-P %s: no number of streams that can be measured", s)
+		return 0, fault.Usagef(fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), "-P %s is not a number (1-%d)", s, measure.MaxStreams)
 	}
 	return n, nil
 }

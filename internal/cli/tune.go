@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -70,6 +69,7 @@ func (c *tuneCmd) sensible(e *env) error {
 			apart++
 		}
 	}
+	others := e.typedBut("--dry-run", "--script", "--only", "--yes", "--link-rate", "--json", "--html", "--store", "--no-store", "--label")
 	file, empty := e.isFile(c.What), withoutValue(e.args, "--only", "--try", "--target", "--budget", "--state", "--script")
 	switch {
 	case empty != "":
@@ -90,8 +90,8 @@ func (c *tuneCmd) sensible(e *env) error {
 		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
 	case file && (c.Rollback || c.List || c.AA != nil):
 		return fault.Usagef("thru tune END POINT", "a file is read: --rollback, --list and --aa take an end point")
-	case file && !c.onlyReads():
-		return fault.Usagef("with a file go --only, --script, --link-rate, --json and --html", "a file is read: flags for traffic do not go with it")
+	case file && len(others) > 0:
+		return fault.Usagef("with a file go --only, --script, --link-rate, --json and --html", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return c.stateThere()
 }
@@ -124,14 +124,6 @@ func withoutValue(args []string, flags ...string) string {
 		}
 	}
 	return ""
-}
-
-// onlyReads tells whether no flag was given that says how to measure.
-func (c *tuneCmd) onlyReads() bool {
-	rest := *c
-	rest.What, rest.DryRun, rest.Script, rest.Only, rest.Yes = "", false, "", nil, false
-	rest.LinkRate, rest.JSON, rest.HTML = "", false, ""
-	return reflect.DeepEqual(rest, tuneCmd{endFlags: endFlags{Port: bus.DefaultPort}})
 }
 
 // tunePath measures, changes, and keeps what helps.

@@ -45,7 +45,7 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	for _, p := range pairs {
 		all = append(all, newContest(p, o))
 	}
-	settle(all, o.BarPct)
+	settle(all, o.BarPct, o.Guards)
 	for _, c := range all {
 		x.Cells = append(x.Cells, c.ComparedCell)
 	}

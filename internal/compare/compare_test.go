@@ -28,6 +28,8 @@ func TestOutcomes(t *testing.T) {
 		reason        string
 	}{
 		{"five runs each side, a fall", one(result("local", "peer", 10, 956e6, 955e6, 957e6, 956e6, 956e6)), one(result("local", "peer", 10, 812e6, 811e6, 813e6, 812e6, 812e6)), Options{}, measure.Worse, measure.OfRuns, true, "beyond 2%"},
+		{"ten runs each side, less than sessions differ by", one(result("local", "peer", 10, around(rand.New(rand.NewPCG(1, 1)), 956e6, 0.1, 10)...)), one(result("local", "peer", 10, around(rand.New(rand.NewPCG(1, 2)), 880e6, 0.1, 10)...)), Options{}, measure.Undecided, measure.OfRuns, false, "a fall by 10% could: more runs of one session tell little more"},
+		{"five results each side, the same fall", docs("local", "peer", 956e6, 957e6, 955e6, 958e6, 954e6), docs("local", "peer", 880e6, 881e6, 879e6, 882e6, 878e6), Options{}, measure.Worse, measure.OfResults, true, "5 against 5 results"},
 		{"a rise", one(result("local", "peer", 10, 812e6, 811e6, 813e6)), one(result("local", "peer", 10, 956e6, 955e6, 957e6)), Options{}, measure.Improved, measure.OfRuns, false, "beyond 2%"},
 		{"the same", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 955e6, 956e6, 957e6)), Options{}, measure.Equivalent, measure.OfRuns, false, "within 2%"},
 		{"noise", one(result("local", "peer", 10, 900e6, 700e6, 800e6)), one(result("local", "peer", 10, 850e6, 650e6, 790e6)), Options{}, measure.Undecided, measure.OfRuns, false, "--repeat"},
@@ -331,6 +333,36 @@ func TestRails(t *testing.T) {
 				t.Errorf("%s, the other way: %+v", tt.name, g)
 			}
 		}
+	}
+}
+
+// Guardrails of a range are told apart by what they vary by: where nothing has changed
+// --fail-on any rarely ends by 3, and what has doubled is found.
+func TestRailsRarelyFire(t *testing.T) {
+	const trials = 300
+	r := rand.New(rand.NewPCG(11, 3))
+	side := func(factor float64) (all []*measure.Document) {
+		for _, d := range docs("local", "peer", around(r, 1e9, 1, 3)...) {
+			vary := func(x float64) float64 { return x * math.Exp(0.1*r.NormFloat64()) }
+			c := &d.Cells[0]
+			c.SenderCPU, c.ReceiverCPU = &measure.CPUFigure{PctPerGbps: new(vary(20) * factor)}, &measure.CPUFigure{PctPerGbps: new(vary(30))}
+			c.RTTIdle, c.RTTLoaded = new(int64(vary(5e6))), new(int64(vary(2e7)))
+			c.UnderLoad = &measure.UnderLoad{Loaded: &measure.Latency{Count: 1000, P50: int64(vary(2e7)), P99: int64(vary(4e7))}}
+			all = append(all, d)
+		}
+		return all
+	}
+	wrong, missed := 0, 0
+	for range trials {
+		if Of(side(1), side(1), Options{Guards: true}).Regression {
+			wrong++
+		}
+		if !Of(side(1), side(3), Options{Guards: true}).Regression {
+			missed++
+		}
+	}
+	if wrong > trials*5/100 || missed > trials*10/100 {
+		t.Errorf("of %d: %d wrong, %d missed", trials, wrong, missed)
 	}
 }
 

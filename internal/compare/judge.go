@@ -22,7 +22,9 @@ type contest struct {
 	family  string
 	a, b    []float64       // logarithms of the units
 	was, is *measure.Figure // of single runs
-	widened bool            // the interval is what so few values take, not what they say
+	d       stat.Difference // of the two
+	widened bool            // the interval holds what so few values are taken to vary by
+	guards  []*guard
 }
 
 // newContest gathers what is to be judged, or why it cannot be.
@@ -46,7 +48,7 @@ func newContest(p matched, o Options) *contest {
 		x.Reason = fmt.Sprintf("%s: %s before, %s after; figures of different things (--anyway compares them)", s.Name, s.Before, s.After)
 	default:
 		x.Outcome = measure.Undecided
-		x.Guards = rails(p)
+		x.guards = guardsOf(p)
 	}
 	return x
 }
@@ -154,64 +156,92 @@ func rateOf(log float64) float64 {
 	return math.Exp(log)
 }
 
-// settle judges all flows that can be compared: the main ones share the doubt,
-// and each of those beside them has its own.
-func settle(all []*contest, barPct float64) {
-	var main []*contest
+// judgement judges one figure at a level such as 0.95, and tells whether that shows
+// a difference.
+type judgement func(level float64) (differs bool)
+
+// settle judges all figures that can be compared. The rates of the main flows share
+// a doubt, their guardrails another one, and what stands beside a third. Where a
+// guardrail is a regression too (guards), one doubt is that of all that may be one.
+func settle(all []*contest, barPct float64, guards bool) {
+	var rates, rails, beside []judgement
 	for _, x := range all {
-		switch {
-		case x.Outcome == measure.NotCompared:
-		case x.Beside:
-			x.judge(0.95, barPct)
-		default:
-			main = append(main, x)
+		if x.Outcome == measure.NotCompared {
+			continue
+		}
+		rate := func(level float64) bool { return x.judge(level, barPct) }
+		if x.Beside {
+			beside = append(beside, rate)
+			for _, g := range x.guards {
+				beside = append(beside, g.judge)
+			}
+			continue
+		}
+		rates = append(rates, rate)
+		for _, g := range x.guards {
+			rails = append(rails, g.judge)
 		}
 	}
-	stat.Holm(len(main), func(i int, level float64) bool {
-		main[i].judge(level, barPct)
-		return main[i].Outcome != measure.Undecided
-	})
+	families := [][]judgement{rates, rails, beside}
+	if guards {
+		families = [][]judgement{append(rates, rails...), beside}
+	}
+	for _, f := range families {
+		stat.Holm(len(f), func(i int, level float64) bool { return f[i](level) })
+	}
+	for _, x := range all {
+		for _, g := range x.guards {
+			x.Guards = append(x.Guards, g.ComparedRail)
+		}
+	}
 }
 
-// judge says the outcome at a level such as 0.95:
+// judge says the outcome at a level such as 0.95, and whether it is a difference:
 //
-//	equivalent  the interval lies within the bar
-//	improved    it lies above, and would if it were as wide as so few values take
+//	equivalent  the interval of what was measured lies within the bar
+//	improved    it lies above, with what so few values or one session are taken to vary by
 //	worse       below, likewise
 //	undecided   else
-func (x *contest) judge(level, barPct float64) {
+func (x *contest) judge(level, barPct float64) (differs bool) {
 	x.LowPct, x.HighPct, x.LevelPct, x.Outcome, x.widened = nil, nil, nil, measure.Undecided, false
 	if stalled := x.stalled(); stalled != "" {
 		x.ChangePct, x.Reason = known(100*(x.After.Value/x.Before.Value-1)), stalled
-		return
+		return false
 	}
-	var change, low, high float64
-	var found bool
-	if x.Basis == measure.OfSingles {
-		change, low, high, found = stat.SingleRuns(x.was, x.is, level)
-	} else {
-		change, low, high, found = stat.Welch(x.a, x.b, level)
-	}
-	x.ChangePct = x.percent(change)
+	d, found := x.difference(level)
+	x.ChangePct = x.percent(d.Mean)
 	if !found {
 		x.Reason = "too little was measured for an interval: " + x.advice()
-		return
+		return false
 	}
 	up, down := math.Log1p(barPct/100), math.Log1p(-min(barPct, 99)/100)
-	alike := low > down && high < up
-	if least := stat.LeastTold(len(x.a), len(x.b), x.Basis != measure.OfResults, level); !alike && high-change < least {
-		low, high, x.widened, x.Indicative = change-least, change+least, true, true
+	alike := d.Mean-d.Own > down && d.Mean+d.Own < up
+	if alike {
+		d.Low, d.High = d.Mean-d.Own, d.Mean+d.Own
+	} else if d.High-d.Mean > d.Own {
+		x.widened, x.Indicative = true, true
 	}
-	x.LowPct, x.HighPct, x.LevelPct = x.percent(low), x.percent(high), known(100*level)
+	x.d, x.LowPct, x.HighPct, x.LevelPct = d, x.percent(d.Low), x.percent(d.High), known(100*level)
 	switch {
 	case alike:
 		x.Outcome = measure.Equivalent
-	case low > up:
+	case d.Low > up:
 		x.Outcome = measure.Improved
-	case high < down:
+	case d.High < down:
 		x.Outcome = measure.Worse
 	}
 	x.Reason = x.words(barPct)
+	return x.Outcome == measure.Improved || x.Outcome == measure.Worse
+}
+
+// difference is that of both sides at a level.
+func (x *contest) difference(level float64) (d stat.Difference, found bool) {
+	if x.Basis != measure.OfSingles {
+		return stat.Differ(x.a, x.b, stat.RunSpread(x.Basis == measure.OfRuns), level)
+	}
+	d.Mean, d.Low, d.High, found = stat.SingleRuns(x.was, x.is, level)
+	d.Own = d.High - d.Mean
+	return d, found
 }
 
 // stalled says that some values of a side are nothing, and not all: they have no
@@ -266,7 +296,8 @@ func (x *contest) words(barPct float64) string {
 	case measure.Equivalent:
 		text = "within " + bar
 	case measure.Undecided:
-		text = fmt.Sprintf("whether it is beyond %s cannot be told: %s", bar, x.advice())
+		least := -pctOf(x.d.Low - x.d.Mean + math.Log1p(-min(barPct, 99)/100))
+		text = fmt.Sprintf("whether it is beyond %s cannot be told, a fall by %s could: %s", bar, unit.Percent(math.Ceil(least)), x.advice())
 	default:
 		text = "beyond " + bar
 	}
@@ -280,7 +311,7 @@ func (x *contest) words(barPct float64) string {
 		text += fmt.Sprintf("; %d against %d results", len(x.b), len(x.a))
 	case x.Indicative:
 		text += fmt.Sprintf("; indicative: %d against %d %s", len(x.b), len(x.a), x.Basis)
-	case x.Basis == measure.OfRuns && x.Outcome != measure.Undecided:
+	case x.Basis == measure.OfRuns:
 		text += "; of one session each: what differs from day to day is not in it"
 	}
 	return text
@@ -288,14 +319,14 @@ func (x *contest) words(barPct float64) string {
 
 // fewText says what so few values are taken to differ by.
 func (x *contest) fewText() string {
-	values, spread := fmt.Sprintf("%d against %d %s", len(x.b), len(x.a), x.Basis), stat.RunSpreadPct
+	values := fmt.Sprintf("%d against %d %s", len(x.b), len(x.a), x.Basis)
 	if x.Basis == measure.OfSingles {
 		values = "single runs"
 	}
 	if min(len(x.a), len(x.b)) >= leastValues {
-		spread = stat.SessionSpreadPct
+		return fmt.Sprintf("%s, which are taken to differ by %d%% from session to session (standard deviation)", values, stat.SessionSpreadPct)
 	}
-	return fmt.Sprintf("%s, which are taken to differ by %d%% (standard deviation)", values, spread)
+	return fmt.Sprintf("%s, which are taken to differ by %d%% (standard deviation)", values, stat.RunSpreadPct)
 }
 
 // enoughRuns is the number beyond which other conditions tell more than more runs.
@@ -308,6 +339,8 @@ func (x *contest) advice() string {
 		return "more results would tell"
 	case x.family != flows:
 		return "several results each side would tell (spans, such as last-week and today)"
+	case min(len(x.a), len(x.b)) >= leastValues && x.d.Own < stat.LeastTold(len(x.a), len(x.b), true, 0.95):
+		return "more runs of one session tell little more; several results each side would (spans, such as last-week and today)"
 	case min(len(x.a), len(x.b)) >= enoughRuns:
 		return fmt.Sprintf("the runs of a side vary by up to %s: longer runs (-t 30) on a quiet path would tell, or several results each side", unit.Percent(100*max(spanOf(x.a), spanOf(x.b))))
 	}

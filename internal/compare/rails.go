@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -11,29 +10,31 @@ import (
 )
 
 // rail is a figure of a cell of which more is worse. It is worse where it grew by
-// more than both bars, and beyond all that a range of results had before.
+// more than both bars, beyond doubt.
 type rail struct {
 	name, unit string
 	of         func(*measure.Cell) *float64
-	pct        float64 // of what it was
+	pct        float64 // of what it was; 0: it counts in its unit
 	least      float64 // in its unit
+	spread     float64 // standard deviation that one or two results are taken to have: in percent, or in its unit
 }
 
 // The bars are those of comparisons within one result (stat, guardrail.go) where
 // there are such; percentiles far out vary more from run to run than medians do.
+// The spreads are assumptions, as that of single runs is (stat.RunSpreadPct).
 func allRails() []rail {
 	return []rail{
-		{"CPU per Gb/s, sender", "pct_per_gbps", func(c *measure.Cell) *float64 { return costOf(c.SenderCPU) }, 10, 1},
-		{"CPU per Gb/s, receiver", "pct_per_gbps", func(c *measure.Cell) *float64 { return costOf(c.ReceiverCPU) }, 10, 1},
-		{"RTT idle", "ns", func(c *measure.Cell) *float64 { return float(c.RTTIdle) }, 10, 2e5},
-		{"RTT under load", "ns", func(c *measure.Cell) *float64 { return float(c.RTTLoaded) }, 10, 1e6},
-		{"loss", "pct", lossOf, 0, 0.1},
-		{"sent again", "pct", sentAgain, 0, 0.1},
-		{"latency p50", "ns", latency(func(l *measure.Latency) int64 { return l.P50 }), 10, 5e3},
-		{"latency p99", "ns", latency(func(l *measure.Latency) int64 { return l.P99 }), 25, 5e3},
-		{"latency p50 under load", "ns", loaded(func(l *measure.Latency) int64 { return l.P50 }), 10, 1e6},
-		{"latency p99 under load", "ns", loaded(func(l *measure.Latency) int64 { return l.P99 }), 25, 1e6},
-		{"jitter", "ns", jitterOf, 50, 1e6},
+		{"CPU per Gb/s, sender", "pct_per_gbps", func(c *measure.Cell) *float64 { return costOf(c.SenderCPU) }, 10, 1, 12},
+		{"CPU per Gb/s, receiver", "pct_per_gbps", func(c *measure.Cell) *float64 { return costOf(c.ReceiverCPU) }, 10, 1, 12},
+		{"RTT idle", "ns", func(c *measure.Cell) *float64 { return float(c.RTTIdle) }, 10, 2e5, 20},
+		{"RTT under load", "ns", func(c *measure.Cell) *float64 { return float(c.RTTLoaded) }, 10, 1e6, 20},
+		{"loss", "pct", lossOf, 0, 0.1, 0.15},
+		{"sent again", "pct", sentAgain, 0, 0.1, 0.15},
+		{"latency p50", "ns", latency(func(l *measure.Latency) int64 { return l.P50 }), 10, 5e3, 20},
+		{"latency p99", "ns", latency(func(l *measure.Latency) int64 { return l.P99 }), 25, 5e3, 30},
+		{"latency p50 under load", "ns", loaded(func(l *measure.Latency) int64 { return l.P50 }), 10, 1e6, 20},
+		{"latency p99 under load", "ns", loaded(func(l *measure.Latency) int64 { return l.P99 }), 25, 1e6, 30},
+		{"jitter", "ns", jitterOf, 50, 1e6, 40},
 	}
 }
 
@@ -90,18 +91,36 @@ func jitterOf(c *measure.Cell) *float64 {
 	return float(c.Datagrams.JitterNs)
 }
 
-// rails are the guardrails that both sides have.
-func rails(p matched) (all []measure.ComparedRail) {
+// guard is a guardrail under judgement.
+type guard struct {
+	measure.ComparedRail
+	rail
+	before, after []float64
+}
+
+// guardsOf are the guardrails that both sides have.
+func guardsOf(p matched) (all []*guard) {
 	if x, y := p.before.newest().guarded, p.after.newest().guarded; x == nil || y == nil || p.after.family == disks && x.Streams != y.Streams {
 		return nil // the more workers a disk has, the longer each waits
 	}
 	for _, r := range allRails() {
 		before, after := r.values(p.before.members), r.values(p.after.members)
 		if len(before) > 0 && len(after) > 0 {
-			all = append(all, r.judge(before, after))
+			all = append(all, newGuard(r, before, after))
 		}
 	}
 	return all
+}
+
+// newGuard has the median of each side: a range has results that were disturbed.
+func newGuard(r rail, before, after []float64) *guard {
+	was, is := stat.Median(before), stat.Median(after)
+	g := &guard{rail: r, before: before, after: after}
+	g.ComparedRail = measure.ComparedRail{Name: r.name, Unit: r.unit, Before: was, After: is, Bar: r.bar()}
+	if was > 0 {
+		g.ChangePct = known(100 * (is/was - 1))
+	}
+	return g
 }
 
 func (r rail) values(of []*subject) (all []float64) {
@@ -116,24 +135,30 @@ func (r rail) values(of []*subject) (all []float64) {
 	return all
 }
 
-// fewFactor is how many times the bars of guardrails are as wide where a side has
-// fewer than leastValues results: nothing tells then what they vary by.
-const fewFactor = 5
+// judge says at a level whether the guardrail is worse or better: the interval of
+// what it changed by lies beyond its bar. A change is a ratio where the bar is
+// one; what is below the bar in its unit has no part in that.
+func (g *guard) judge(level float64) (differs bool) {
+	bar, spread := g.least, g.spread
+	if g.pct > 0 {
+		bar, spread = math.Log1p(g.pct/100), g.spread/100
+	}
+	d, found := stat.Differ(g.scaled(g.before), g.scaled(g.after), stat.Spread{Value: spread}, level)
+	g.Worse = found && d.Low > bar && g.After-g.Before > g.least
+	g.Better = found && d.High < -bar && g.Before-g.After > g.least
+	return g.Worse || g.Better
+}
 
-// judge takes the median of each side: a range has results that were disturbed.
-func (r rail) judge(before, after []float64) measure.ComparedRail {
-	if min(len(before), len(after)) < leastValues {
-		r.pct, r.least = fewFactor*r.pct, fewFactor*r.least
+// scaled are values as they are compared.
+func (r rail) scaled(values []float64) []float64 {
+	if r.pct == 0 {
+		return values
 	}
-	was, is := stat.Median(before), stat.Median(after)
-	g := measure.ComparedRail{Name: r.name, Unit: r.unit, Before: was, After: is, Bar: r.bar()}
-	if was > 0 {
-		g.ChangePct = known(100 * (is/was - 1))
+	all := make([]float64, len(values))
+	for i, x := range values {
+		all[i] = math.Log(max(x, r.least))
 	}
-	apart := func(less, more float64) bool { return more > less*(1+r.pct/100) && more > less+r.least }
-	g.Worse = apart(was, is) && (len(before) < leastValues || is > slices.Max(before))
-	g.Better = apart(is, was) && (len(before) < leastValues || is < slices.Min(before))
-	return g
+	return all
 }
 
 // bar is what counts as a change, in words.

@@ -10,6 +10,7 @@ import (
 // Bars of datagrams, in percent.
 const (
 	surplusBar = 3  // of loss, from where on more is sent than passes
+	farTooMuch = 10 // of loss: a path that loses so much by chance carries no traffic that anybody would keep
 	placeBar   = 50 // of the lost ones at one place: it is the place
 )
 
@@ -18,6 +19,7 @@ type fate struct {
 	*measure.DatagramFigures
 	lost   map[string]float64 // share of the lost ones by place, in percent
 	places []measure.LossPlace
+	wait   wait
 }
 
 // fate of this cell's datagrams; false where they were not counted.
@@ -26,7 +28,7 @@ func (f *flow) fate() (fate, bool) {
 	if d == nil || d.Sent <= 0 && d.Received <= 0 {
 		return fate{}, false
 	}
-	x := fate{DatagramFigures: d, lost: map[string]float64{}, places: f.cell.LossPlaces}
+	x := fate{DatagramFigures: d, lost: map[string]float64{}, places: f.cell.LossPlaces, wait: waitOf(f.cell)}
 	all := 0.0
 	for _, p := range x.places {
 		all += max(0, float64(p.Packets))
@@ -46,9 +48,6 @@ func (x fate) at(place string) measure.LossPlace {
 	}
 	return measure.LossPlace{}
 }
-
-// isDelayed tells whether what came through had stood in a queue.
-func (x fate) isDelayed() bool { return x.DelayMeanNs != nil && float64(*x.DelayMeanNs) >= waitBar }
 
 // proofs of a loss on the way.
 func (x fate) proofs(f *flow) []measure.Proof {
@@ -93,7 +92,7 @@ func lostDatagrams(f *flow) *outcome {
 	if o := f.elsewhere(x); o != nil {
 		return o
 	}
-	if x.LossPct >= surplusBar && x.isDelayed() {
+	if x.LossPct >= surplusBar && x.wait.stands() {
 		return no("more was sent than passes: what came through had stood in a queue")
 	}
 	o := likely("%s of the datagrams are lost on the way", unit.Percent(x.LossPct)).by(x.proofs(f)...).
@@ -106,9 +105,15 @@ func lostDatagrams(f *flow) *outcome {
 	}
 	slow := f.slowerDatagrams()
 	switch {
+	case slow == nil && x.LossPct >= farTooMuch:
+		o.confidence = measure.Possible
 	case slow == nil:
+	case slow.Datagrams.LossPct > x.LossPct/2 && waitOf(slow).stands():
+		return no("at %s they stood in a full queue: it is that which drops", unit.Rate(float64(slow.Spec.Rate)))
 	case slow.Datagrams.LossPct > x.LossPct/2:
-		o.confidence = measure.Certain
+		if min(x.Lost, slow.Datagrams.Lost) >= fewEvents {
+			o.confidence = measure.Certain
+		}
 		o.by(measure.Proof{EndPoint: f.receiver.name, Counter: "lost at " + unit.Rate(float64(slow.Spec.Rate)), Value: slow.Datagrams.LossPct, Unit: "pct"})
 	case slow.Datagrams.LossPct < x.LossPct/10:
 		return no("at %s %s are lost: only what is too much", unit.Rate(float64(slow.Spec.Rate)), unit.Percent(slow.Datagrams.LossPct))
@@ -144,7 +149,7 @@ func policedDatagrams(f *flow) *outcome {
 	switch {
 	case x.LossPct < surplusBar:
 		return no("%s of the datagrams were lost: no rate is cut", unit.Percent(x.LossPct))
-	case x.isDelayed():
+	case x.wait.stands():
 		return no("what came through had stood in a queue")
 	case x.DelayMeanNs == nil:
 		return f.receiver.lacks("delay of the datagrams")
@@ -155,11 +160,17 @@ func policedDatagrams(f *flow) *outcome {
 	o := possible("a policer may let %s pass and drop the rest", unit.Rate(bps)).by(x.proofs(f)...).
 		then("the same at a lower rate (-b): a policer lets it pass whole").
 		mend(advise(f.sender, "send or shape below the rate, or have the policer allow a longer burst"))
-	if slow := f.slowerDatagrams(); slow != nil {
+	slow := f.slowerDatagrams()
+	if slow == nil && x.LossPct >= farTooMuch {
+		o.confidence = measure.Likely
+	}
+	if slow != nil {
 		if slow.Datagrams.LossPct > x.LossPct/10 {
 			return no("at %s %s are lost too", unit.Rate(float64(slow.Spec.Rate)), unit.Percent(slow.Datagrams.LossPct))
 		}
-		o.confidence = measure.Certain
+		if o.confidence = measure.Likely; x.wait.isClear() {
+			o.confidence = measure.Certain
+		}
 		o.text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(bps))
 		o.by(measure.Proof{EndPoint: f.receiver.name, Counter: "lost at " + unit.Rate(float64(slow.Spec.Rate)), Value: slow.Datagrams.LossPct, Unit: "pct"}).
 			costs(bps, unit.Rate(bps)+" pass", "datagrams received")
@@ -190,8 +201,10 @@ func shapedDatagrams(f *flow) *outcome {
 		return no("%s of the datagrams were lost: no more is sent than passes", unit.Percent(x.LossPct))
 	case x.DelayMeanNs == nil:
 		return f.receiver.lacks("delay of the datagrams")
-	case !x.isDelayed():
+	case x.wait.isClear():
 		return no("the datagrams waited %s over the least: no queue is full", unit.Duration(*x.DelayMeanNs))
+	case !x.wait.stands():
+		return missing("whether a queue stood", fmt.Sprintf("the datagrams waited %s over the least, which clocks that drift apart or a host may have made too", unit.Duration(*x.DelayMeanNs)))
 	}
 	o := likely("a queue on the way lets %s pass, and no more", unit.Rate(bps)).by(x.proofs(f)...).costs(bps, unit.Rate(bps)+" pass", "datagrams received")
 	if known && flat < 3*flatBar && x.lost[measure.LossPath] > placeBar {

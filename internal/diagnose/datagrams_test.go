@@ -26,7 +26,7 @@ func slower(bps int64, lossPct float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		c := d.Cells[0]
 		c.Spec.Rate = bps
-		c.Datagrams = &measure.DatagramFigures{Bytes: 1472, LossPct: lossPct, Sent: 100_000}
+		c.Datagrams = &measure.DatagramFigures{Bytes: 1472, LossPct: lossPct, Sent: 100_000, Lost: int64(1000 * lossPct)}
 		d.Cells = append(d.Cells, c)
 	}
 }
@@ -48,6 +48,9 @@ func TestDatagrams(t *testing.T) {
 			{"more than passes", "no", "stood in a queue", edits{queued}},
 			{"of those that did not wait", "likely", "5% of the datagrams are lost on the way", edits{random}},
 			{"as many at a lower rate", "certain", "", edits{random, slower(100e6, 5)}},
+			{"a few at a lower rate", "likely", "", edits{random, slower(100e6, 5), func(d *measure.Document) { d.Cells[1].Datagrams.Lost = 9 }}},
+			{"as many at a lower rate, out of a full queue", "no", "full queue", edits{random, slower(100e6, 5), func(d *measure.Document) { d.Cells[1].Datagrams.DelayMeanNs = new(int64(40e6)) }}},
+			{"half of all", "possible", "", edits{astray(50, path, 50e3)}},
 			{"none at a lower rate", "no", "only what is too much", edits{random, slower(100e6, 0)}},
 			{"in the receiver", "no", "receiver socket", edits{astray(5, socket, 50e3)}},
 			{"nobody knows where", "possible", "not known", edits{astray(5, measure.LossPathOrReceiver, 50e3)}},

@@ -196,8 +196,10 @@ func firewall(e *end) *outcome {
 	if drops > 0 {
 		o := possible("connection tracking of the %s dropped %.0f packets", e.place, drops).at(e.where()).by(counted...)
 		o.mend(e.remedy(e.mender().Tracking()))
-		again, _ := e.flow.againPct()
-		return o.symptom(e.flow.isAll() == nil && (again > againBar || e.flow.isUDP()))
+		if e.flow.blame(o, drops); o.confidence == measure.Certain { // connections of others are dropped first
+			o.confidence = measure.Likely
+		}
+		return o
 	}
 	if len(gates) == 0 {
 		return e.told("firewall-cost")

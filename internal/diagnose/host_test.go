@@ -131,7 +131,8 @@ func TestConditions(t *testing.T) {
 	judgeHosts(t, "firewall-cost", []hostsRow{
 		{"long chains, a CPU full", []hostsEdit{warns("firewall-rules", "firewall-cost", "a", "a chain of 900 rules"), full}, "likely", ""},
 		{"table nearly full, a CPU full", []hostsEdit{warns("conntrack", "firewall-cost", "a", "90%"), full}, "possible beside", ""},
-		{"drops and loss", []hostsEdit{func(h *hosts) { h.receiver.Host.Proto["Conntrack.Drop"] = 12 }, sentAgain(50)}, "likely", "dropped 12 packets"},
+		{"drops and loss", []hostsEdit{func(h *hosts) { h.receiver.Host.Proto["Conntrack.Drop"] = 12 }, sentAgain(50)}, "possible beside", "dropped 12 packets"},
+		{"drops and as much loss", []hostsEdit{func(h *hosts) { h.receiver.Host.Proto["Conntrack.Drop"] = 4000 }, sentAgain(5000)}, "likely", "dropped 4000 packets"},
 		{"drops, nothing lost", []hostsEdit{func(h *hosts) { h.receiver.Host.Proto["Conntrack.InsertFailed"] = 12 }}, "possible beside", ""},
 	})
 }

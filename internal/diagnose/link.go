@@ -32,7 +32,7 @@ func linkRules() []Rule {
 		{
 			Cause: "bad-link", TCP: true, UDP: true, Title: "packets arrive damaged", judge: badLink,
 			Seen:  "counters of checksum, symbol or uncorrectable errors rose in this run",
-			Apart: "they are as many as were sent again", Mends: "clean or replace cable and optics",
+			Apart: "ten or more, about as many as were sent again, and the rate is what such a loss leaves: a counter of the host is of all its traffic", Mends: "clean or replace cable and optics",
 			Effect: "as loss does: 20 of 189 Mb/s at 0.1% and 20 ms", Source: "if_link.h, rx_crc_errors; ethtool -S", Brings: []string{"loss"},
 		},
 		{
@@ -183,9 +183,9 @@ func halfDuplex(f *flow) *outcome {
 		}
 		o := likely("%s is half duplex: it sends or receives, never both", word(i.Name)).by(e.proof("half duplex", 1, ""))
 		if n := e.nic(); n != nil {
-			if hits, name := counted(n, []string{"collision"}, nil); hits > 0 {
+			if hits, name := counted(n, []string{"collision"}, nil); hits >= fewEvents {
 				o.confidence = measure.Certain
-				o.by(above(e.proof(name, hits, "packets"), 0))
+				o.by(above(e.proof(name, hits, "packets"), fewEvents))
 			}
 		}
 		if f.linkIsFull() {
@@ -224,16 +224,15 @@ func badLink(f *flow) *outcome {
 		return no("no counter of damaged packets moved at the ends")
 	}
 	packets := float64(at.nic().RxPackets) + bad
-	o := likely("packets arrive damaged at %s: %s of them", at.name, unit.Percent(share(bad, packets)))
-	again, known := f.sender.grew(segsAgain)
+	o := possible("packets arrive damaged at %s: %s of them", at.name, rare(share(bad, packets))).
+		by(above(at.proof(name, bad, "packets"), 0), at.proof("damaged, of the packets received", share(bad, packets), "pct"))
 	switch {
 	case f.linkIsFull() || share(bad, packets) < againBar:
 		o.beside()
-	case known && !at.sends() && again > 0 && bad > again/2:
-		o.confidence = measure.Certain // as many as had to be sent again
-		o.by(f.sender.proof("tcp_info.total_retrans_segments", again, "segments"))
+	case !at.sends():
+		f.blame(o, bad)
 	}
-	return o.at(at.onFace()).by(above(at.proof(name, bad, "packets"), 0), at.proof("damaged, of the packets received", share(bad, packets), "pct")).
+	return o.at(at.onFace()).
 		mend(f.gateRemedy("bad-link", at, "clean or replace cable and optics at this port and at its partner"))
 }
 
@@ -291,6 +290,8 @@ func (f *flow) asPaused(e *end, frames float64, name, side string) *outcome {
 	switch {
 	case f.linkIsFull() || most < 1:
 		o.beside()
+	case us > 0 && stood > 10 && again < againBar && f.leavesRoom(e, stood):
+		o.confidence = measure.Likely
 	case us > 0 && stood > 10 && again < againBar:
 		o.confidence = measure.Certain
 		o.text = fmt.Sprintf("pause frames stop the link %s of the time", unit.Percent(stood))
@@ -301,6 +302,16 @@ func (f *flow) asPaused(e *end, frames float64, name, side string) *outcome {
 		o.confidence = measure.Likely
 	}
 	return o
+}
+
+// leavesRoom tells whether a port that stood still for so many percent of the time
+// could have carried twice what the flow did in the rest.
+func (f *flow) leavesRoom(e *end, stood float64) bool {
+	least := 0.0
+	for _, i := range e.ports() {
+		least = max(least, speedOf(i))
+	}
+	return least*(1-stood/100) > 2*f.rate()
 }
 
 func slotTooSlow(f *flow) *outcome {

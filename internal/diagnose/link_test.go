@@ -67,6 +67,9 @@ func TestDuplex(t *testing.T) {
 		{"full", "no", "", nil},
 		{"half", "likely", "eth0 is half duplex", edits{half, rate(50e6)}},
 		{"half with collisions", "certain", "", edits{half, rate(50e6), func(d *measure.Document) {
+			d.Cells[0].Runs[0].Flows[0].Sender.Host.NIC.Driver = map[string]uint64{"collisions": 90}
+		}}},
+		{"half with a few collisions", "likely", "", edits{half, rate(50e6), func(d *measure.Document) {
 			d.Cells[0].Runs[0].Flows[0].Sender.Host.NIC.Driver = map[string]uint64{"collisions": 9}
 		}}},
 		{"half, link full", "likely beside", "", edits{half}},
@@ -82,10 +85,13 @@ func TestBadLink(t *testing.T) {
 	}
 	judgeRows(t, "bad-link", []row{
 		{"clean", "no", "", nil},
-		{"as many as were sent again", "certain", "packets arrive damaged at far", edits{rate(20e6), lost(0.1), crc(1000)}},
-		{"fewer than were sent again", "likely", "", edits{rate(20e6), lost(1), crc(1000)}},
-		{"link full all the same", "likely beside", "", edits{lost(0.1), crc(1000)}},
-		{"one in a million", "likely beside", "", edits{rate(1e9), crc(1)}},
+		{"as many as were sent again", "certain", "packets arrive damaged at far", edits{rate(30e6), lost(0.1), crc(1000)}},
+		{"fewer than were sent again", "likely", "", edits{rate(20e6), lost(1), crc(2000)}},
+		{"far more than were sent again", "likely", "", edits{rate(30e6), lost(0.1), crc(5000)}},
+		{"too rare for the rate", "possible beside", "", edits{rate(5e6), lost(0.1), crc(1000)}},
+		{"before a queue that stands", "possible beside", "", edits{rate(30e6), lost(0.1), crc(1000), loaded(40)}},
+		{"link full all the same", "possible beside", "", edits{lost(0.1), crc(1000)}},
+		{"one in a million", "possible beside", "", edits{rate(1e9), crc(1)}},
 		{"no counters", "missing", "counters of the interface", edits{func(d *measure.Document) { near(d).Host, far(d).Host = nil, nil }}},
 		{"software", "none", "", edits{crc(50), func(d *measure.Document) { face(d).Kind, farFace(d).Kind = new("veth"), new("veth") }}},
 	})
@@ -102,6 +108,7 @@ func TestPauseFrames(t *testing.T) {
 		{"of the other direction", "no", "", edits{rate(5e9), moved(near, map[string]uint64{"tx_pause": 8000})}},
 		{"a few", "possible beside", "", edits{rate(5e9), moved(near, map[string]uint64{"rx_pause": 8})}},
 		{"timed", "certain", "stop the link 40% of the time", edits{rate(5e9), moved(near, map[string]uint64{"rx_global_pause": 8000, "rx_global_pause_duration": 3_200_000})}},
+		{"timed, and the rest of the time would carry far more", "likely", "", edits{rate(1e9), moved(near, map[string]uint64{"rx_global_pause": 8000, "rx_global_pause_duration": 3_200_000})}},
 		{"timed and short", "possible beside", "", edits{rate(5e9), moved(near, map[string]uint64{"rx_global_pause": 8000, "rx_global_pause_duration": 100})}},
 		{"with loss", "possible", "", edits{rate(5e9), lost(1), moved(near, map[string]uint64{"rx_pause": 8000})}},
 		{"link full", "possible beside", "", edits{moved(near, map[string]uint64{"rx_pause": 8000})}},

@@ -2,11 +2,9 @@ package diagnose
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"thru/internal/measure"
-	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -16,7 +14,7 @@ func lossRules() []Rule {
 		{
 			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer, packets: packetsPolicer,
 			Seen:  "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
-			Apart: "UDP below the rate loses nothing, above it just the excess, and is not delayed",
+			Apart: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
 			Source: "causes.md, calibration; RFC 2697", Tests: []string{udpBelow, udpAbove, udpThrice, udpTenfold, udpThirtyfold}, Brings: []string{"loss"},
 		},
@@ -28,10 +26,10 @@ func lossRules() []Rule {
 		},
 		{
 			Cause: "loss", TCP: true, UDP: true, Title: "packets are lost on the way", judge: loss, packets: packetsLoss,
-			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead",
-			Apart: "UDP below the rate loses too; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
+			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead",
+			Apart: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
-			Source: "methods.md, formula 6", Tests: []string{udpBelow, bbrControl, captured},
+			Source: "methods.md, formula 6; RFC 9438, section 5", Tests: []string{udpBelow, bbrControl, captured},
 		},
 	}
 }
@@ -41,22 +39,6 @@ const (
 	againBar = 0.001 // of segments sent again, below which loss costs nothing to speak of
 	lostBar  = 0.002 // of datagrams
 )
-
-// queued tells by how many times its least the round trip grew under load, and
-// by how much in ns.
-func (f *flow) queued() (times, by float64, ok bool) {
-	loaded, base, ok := f.rtt()
-	if !ok || base <= 0 {
-		return 0, 0, false
-	}
-	return loaded / base, loaded - base, true
-}
-
-// hasQueue tells whether a queue on the path is filled by the flow itself.
-func (f *flow) hasQueue() bool {
-	times, by, ok := f.queued()
-	return ok && (times > 1.4 && by > 0.7e6 || times > 1.15 && by > 3e6)
-}
 
 func loss(f *flow) *outcome {
 	if f.isUDP() {
@@ -72,6 +54,9 @@ func loss(f *flow) *outcome {
 	}
 	if again < 0.05 && f.hasQueue() {
 		return no("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
+	}
+	if b.stood {
+		return no("datagrams below the rate stood in a full queue: it is that which drops")
 	}
 	o := possible("%s of the segments are lost on the way", rare(again)).
 		by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar)).
@@ -98,47 +83,25 @@ func loss(f *flow) *outcome {
 // byMathis holds a loss against the rate that it allows cubic and reno: one
 // that is too rare, or that came in a few bursts, is not what binds.
 func (f *flow) byMathis(o *outcome, b underRate, again float64) *outcome {
-	loaded, ok1 := f.loadedRTT()
-	base, ok2 := f.baseRTT()
-	rtt := loaded
-	if rtt == 0 {
-		rtt = base
-	}
-	bound, bps := f.mathis(rtt, again), f.rate()
-	if math.IsInf(bound, 0) || math.IsNaN(bound) {
+	_, _, known := f.rtt()
+	rtt, bps := f.anyRTT(), f.rate()
+	bound, by := f.lossBound(rtt, again)
+	if !isNumber(bound) {
 		return o
 	}
 	if bps < 1.5*bound { // cubic gets more of long paths than the formula says
-		o.costs(bound, fmt.Sprintf("such a loss leaves about %s", unit.Rate(bound)), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(f.mss()), unit.Duration(int64(rtt)), rare(again)))
+		o.costs(bound, fmt.Sprintf("such a loss leaves about %s", unit.Rate(bound)), fmt.Sprintf("%s: segments of %d bytes, %s, %s of them lost", by, int64(f.mss()), unit.Duration(int64(rtt)), rare(again)))
 	}
 	switch {
 	case bps > burstBar*bound && !b.tried && !paces(f.congestion()):
 		return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
 	case bound > rareBar*bps && !b.lost:
 		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
-	case bps < 3*bound && ok1 && ok2 && !f.hasQueue():
+	case bps < 3*bound && bound <= bindsBar*bps && known && !f.hasQueue():
 		o.confidence = measure.Likely
 	}
 	return o
 }
-
-// bearsLoss tells whether the rate is about what a loss of so many percent
-// allows a sender that repairs it well.
-func (f *flow) bearsLoss(pct float64) bool {
-	rtt, ok := f.loadedRTT()
-	if !ok || rtt == 0 {
-		rtt, _ = f.baseRTT()
-	}
-	return f.rate() >= f.mathis(rtt, pct)/2
-}
-
-// burstBar is by how many times the goodput may exceed what Mathis allows,
-// before the loss cannot have gone on all along; cubic exceeds it by 2 to 3.
-const burstBar = 6
-
-// rareBar is by how many times what Mathis allows may exceed the goodput before
-// the loss is too rare to be what holds it.
-const rareBar = 4
 
 // bbrBar is the loss in percent that bbr does not slow down for (draft-ietf-ccwg-bbr: version 1 up to 20, later ones 2 a round trip).
 const bbrBar = 10
@@ -154,18 +117,14 @@ const leastLost = 1.5
 // leastExpected is how many have to be expected for none to speak against it.
 const leastExpected = 5
 
-// mathis is the rate that a loss of so many percent allows all streams of
-// cubic or reno over a round trip in ns (methods.md, formula 6).
-func (f *flow) mathis(rttNs, pct float64) float64 {
-	return stat.Mathis(int64(f.mss()), int64(rttNs), pct/100, 1.22) * float64(max(1, len(f.sender.streams())))
-}
-
 // underRate is what datagrams at less than the rate of TCP showed.
 type underRate struct {
 	tried  bool
 	lost   bool    // they are lost too: it does not hang on the rate
 	passes bool    // TCP's share of loss would have shown, and none did
+	stood  bool    // they stood in a full queue, which drops what others bring
 	pct    float64 // lost on the path
+	gone   float64 // datagrams lost on the path
 }
 
 // below of this flow, whose TCP lost so many percent.
@@ -179,16 +138,16 @@ func (f *flow) below(again float64) underRate {
 		return underRate{tried: true, passes: true}
 	}
 	top, over := f.surplus()
-	for _, c := range f.datagramTrials() { // what passes at higher rates tells the same, with more packets
-		if over && float64(c.Spec.Rate) > 0.7*top.capacity {
+	for _, x := range f.datagramTrials() { // what passes at higher rates tells the same, with more packets
+		if over && float64(x.Spec.Rate) > 0.7*top.capacity {
 			continue // near what passes some are lost anyway
 		}
-		if pct := pathLossPct(c); pct < surplusBar && rateOf(c) > leastCapacity*f.rate() {
-			sent, gone = sent+float64(c.Datagrams.Sent), gone+pct*float64(c.Datagrams.Sent)/100
+		if pct := pathLossPct(x); pct < surplusBar && rateOf(x) > leastCapacity*f.rate() {
+			sent, gone = sent+float64(x.Datagrams.Sent), gone+pct*float64(x.Datagrams.Sent)/100
 		}
 	}
-	b := underRate{tried: true, pct: 100 * gone / sent}
-	b.lost = b.pct > max(lostBar, again/10) && b.pct < likeLoss*again && gone >= leastLost
+	b := underRate{tried: true, pct: 100 * gone / sent, gone: gone, stood: gone > 0 && waitOf(c).stands()}
+	b.lost = !b.stood && b.pct > max(lostBar, again/10) && b.pct < likeLoss*again && gone >= leastLost
 	return b
 }
 
@@ -198,7 +157,9 @@ func (f *flow) heldAgainst(o *outcome, b underRate, again float64) {
 	p := measure.Proof{EndPoint: f.receiver.name, Counter: "UDP that the path has room for, lost on it", Value: b.pct, Unit: "pct"}
 	switch {
 	case b.lost:
-		o.confidence = measure.Certain
+		if o.confidence = measure.Likely; b.gone >= fewEvents && (f.follows() || paces(f.congestion())) {
+			o.confidence = measure.Certain
+		}
 		o.apart = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what is too much
 		o.by(above(p, bar))
 		o.text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", rare(b.pct))
@@ -230,9 +191,9 @@ func pathLossPct(c *measure.Cell) float64 {
 // surplus is what datagrams above a rate showed: the rate that came through,
 // the share that did not, and how long those that did waited.
 type surplus struct {
-	capacity, lostPct, delayNs float64
-	stood                      bool // those that came had stood in a full queue
-	cell                       *measure.Cell
+	capacity, lostPct float64
+	wait              wait
+	cell              *measure.Cell
 }
 
 // surplus of the experiments that sent more than passes; false where all passed.
@@ -240,14 +201,7 @@ func (f *flow) surplus() (surplus, bool) {
 	bps, _ := f.goodput()
 	for _, c := range f.datagramTrials() {
 		if lost := pathLossPct(c); lost >= surplusBar && rateOf(c) > leastCapacity*bps {
-			s := surplus{capacity: rateOf(c), lostPct: lost, cell: c}
-			if d := c.Datagrams.DelayMeanNs; d != nil {
-				s.delayNs = float64(*d)
-				most := c.Datagrams.DelayMaxNs
-				packets := shortRow * 8e9 * float64(c.Datagrams.Bytes) / s.capacity
-				s.stood = s.delayNs >= max(waitBar, packets) && (most == nil || s.delayNs > fullShare*float64(*most))
-			}
-			return s, true
+			return surplus{capacity: rateOf(c), lostPct: lost, wait: waitOf(c), cell: c}, true
 		}
 	}
 	return surplus{}, false
@@ -298,16 +252,6 @@ func (f *flow) passesFar() (bps float64, ok bool) {
 	return passed, !over && (full || passed > 20*goodput)
 }
 
-// shortRow packets wait behind each other on any path; a queue that is full has more.
-const shortRow = 16
-
-// fullShare is how large the mean delay is at least, of the greatest, behind a
-// queue that stays full; where a host stood still for once it is far less.
-const fullShare = 0.25
-
-// waitBar is the delay in ns above which datagrams have stood in a queue.
-const waitBar = 1e6
-
 func policer(f *flow) *outcome {
 	if f.isUDP() {
 		return policedDatagrams(f)
@@ -326,13 +270,15 @@ func policer(f *flow) *outcome {
 	switch {
 	case b.lost:
 		return no("UDP below the rate is lost too")
-	case over && !s.stood && b.tried:
-		o.confidence = measure.Certain
+	case over && s.wait.stands():
+		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.wait.mean)))
+	case over && b.tried:
+		if o.confidence = measure.Likely; s.wait.isClear() && b.pct < s.lostPct/10 {
+			o.confidence = measure.Certain
+		}
 		o.text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.capacity))
 		o.by(s.proofs(f)...)
 		o.costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload, shaped", "UDP above the rate: what came through")
-	case over && s.stood:
-		return no("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.delayNs)))
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))
 	case seen && flat > 6*flatBar && !over:
@@ -348,7 +294,7 @@ func policer(f *flow) *outcome {
 func (f *flow) noPolicer() *outcome {
 	again, counted := f.againPct()
 	loaded, known := f.loadedRTT()
-	bound := f.mathis(loaded, again)
+	bound, _ := f.lossBound(loaded, again)
 	_, _, idle := f.rtt()
 	held, _, told := f.windowHeld()
 	switch {
@@ -385,7 +331,7 @@ func (s surplus) proofs(f *flow) []measure.Proof {
 	return []measure.Proof{
 		{EndPoint: to, Counter: "UDP above the rate, received", Value: s.capacity, Unit: "bps"},
 		{EndPoint: to, Counter: "UDP above the rate, lost on the path", Value: s.lostPct, Unit: "pct"},
-		{EndPoint: to, Counter: "UDP above the rate, delay over the least", Value: s.delayNs, Unit: "ns"},
+		{EndPoint: to, Counter: "UDP above the rate, delay over the least", Value: s.wait.mean, Unit: "ns"},
 	}
 }
 

@@ -32,7 +32,10 @@ func TestLossAndQueues(t *testing.T) {
 		want   map[string]string
 	}{
 		{"loss alone", lossy(), nil, "loss likely", map[string]string{"policer": "possible", "shaper": "no"}},
-		{"loss below the rate", lossy(), []measure.Cell{below(18*mb, 0.12)}, "loss certain", nil},
+		{"loss below the rate", lossy(), []measure.Cell{below(60*mb, 0.12)}, "loss certain", nil},
+		{"few lost below the rate", lossy(), []measure.Cell{below(18*mb, 0.12)}, "loss likely", nil},
+		{"lost below the rate, out of a full queue", lossy(), []measure.Cell{datagramTrial(udpBelow, 60*mb, 0.12, 60*ms)}, "policer possible", map[string]string{"loss": "no"}},
+		{"lost below the rate, and too rare for it", with(lossy(), func(m *made) { m.bps = 5 * mb }), []measure.Cell{below(60*mb, 0.12)}, "loss likely", nil},
 		{"one datagram lost is chance", lossy(), []measure.Cell{below(10*mb, 0.06)}, "loss likely", nil},
 		{"none lost of many", lossy(), []measure.Cell{below(100*mb, 0)}, "policer possible", map[string]string{"loss": "no"}},
 		{"none lost of too few to say", lossy(), []measure.Cell{below(8*mb, 0)}, "loss likely", nil},
@@ -54,7 +57,9 @@ func TestLossAndQueues(t *testing.T) {
 		{"the link is full", with(shaped(), func(m *made) { m.link = 101 * mb }), nil, "none likely", map[string]string{"shaper": "no"}},
 		{"rates far apart", with(shaped(), func(m *made) { m.bins = []float64{0.4, 1, 1.6, 1, 0.5} }), nil, "none likely", map[string]string{"shaper": "no"}},
 		{"too short to see", with(shaped(), func(m *made) { m.bins = []float64{1, 1} }), nil, "none likely", map[string]string{"shaper": "?"}},
-		{"window bound, not the queue", with(shaped(), func(m *made) { m.rwndPct, m.wndFull, m.againPct, m.window = 80, 80, 0, 1700*kb }), nil, "receive-window certain", map[string]string{"shaper": "no"}},
+		{"a window that fills the queue", with(shaped(), func(m *made) { m.rwndPct, m.wndFull, m.againPct, m.window = 80, 80, 0, 1700*kb }), nil, "shaper likely", map[string]string{"receive-window": "no"}},
+		{"a buffer that fills the queue", with(shaped(), func(m *made) { m.notSent, m.againPct, m.cwnd, m.buffer = 0, 0, 3000*kb, 2<<20 }), nil, "shaper likely", map[string]string{"send-buffer": "no"}},
+		{"a window that fills the path once and a half", with(smallReceive(), func(m *made) { m.rtt = 36 * ms; m.window, m.flight = 176*kb, 176*kb }), nil, "receive-window likely", map[string]string{"shaper": "no"}},
 		{"congestion window not used up", with(shaped(), func(m *made) { m.flight, m.againPct = 900*kb, 0 }), nil, "none likely", map[string]string{"shaper": "no"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -113,7 +118,7 @@ func TestReordering(t *testing.T) {
 // shaper begins: the loss is what binds.
 func TestLossBelowAndShaperAbove(t *testing.T) {
 	m := with(lossy(), func(m *made) { m.bps, m.againPct, m.recoveries = 78*mb, 0.2, 100 })
-	d := m.document(datagramTrial(udpBelow, 70*mb, 0.07, 0), datagramTrial(udpThrice, 235*mb, 17, 20*ms))
+	d := m.document(datagramTrial(udpBelow, 70*mb, 0.1, 0), datagramTrial(udpThrice, 235*mb, 17, 20*ms))
 	if got := first(t, d); got != "loss certain" {
 		t.Error(got)
 	}

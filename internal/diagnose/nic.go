@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -47,13 +46,13 @@ func nicRules() []Rule {
 		{
 			Cause: "ring-overflow", TCP: true, UDP: true, Title: "the receive ring overflows", judge: ringOverflow,
 			Seen:  "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
-			Apart: "a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
+			Apart: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
 			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
 		},
 		{
 			Cause: "backlog-overflow", TCP: true, UDP: true, Title: "the kernel's backlog of received packets overflows", judge: backlogOverflow,
 			Seen:  "column 2 of softnet_stat rose at the receiver in the measured time",
-			Apart: "the ring does not overflow", Mends: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
+			Apart: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Mends: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
 			Source: "/proc/net/softnet_stat, column 2", Brings: []string{"loss"},
 		},
 		{
@@ -84,7 +83,7 @@ const (
 	manyIRQs     = 50_000 // a second on one CPU: above it they cost more than the packets
 	manyCounted  = 10_000 // packets from which a share of them tells something
 	packetRoom   = 1.1    // of the MTU: a mean packet below it was not merged
-	ofRetransmit = 0.5    // of the segments sent again: drops above it explain them
+	ofRetransmit = 0.5    // of the segments sent again: drops above it may be theirs
 )
 
 // perSecond is a count of the measured time for each second of it; 0 where the
@@ -392,35 +391,9 @@ func backlogOverflow(f *flow) *outcome {
 	return o.at(e.where()).mend(e.remedy(e.mender().Backlog()))
 }
 
-// dropped judges packets that a receiver's host dropped by what was lost in
-// all: certain where they are most of it, beside the rate where nothing was.
+// dropped judges packets that a receiver's host dropped.
 func (f *flow) dropped(e *end, n float64, counter, format string) *outcome {
-	o := possible(format, n).by(above(e.proof(counter, n, "packets"), 0))
-	if f.isUDP() {
-		d := f.cell.Datagrams
-		switch {
-		case d == nil || d.Lost <= 0:
-			return o.beside()
-		case float64(f.lostAt(measure.LossRing)+f.lostAt(measure.LossBacklog)) > ofRetransmit*float64(d.Lost):
-			o.confidence = measure.Certain
-		default:
-			o.confidence = measure.Likely
-		}
-		return o
-	}
-	again, ok := f.sender.grew(segsAgain)
-	switch {
-	case !ok:
-		return o
-	case again == 0 || f.isAll() != nil || f.sender.load().thread: // nothing was lost, or the sender did not wait for it
-		return o.beside()
-	case n > ofRetransmit*again && n < math.MaxInt64:
-		o.confidence = measure.Certain
-		o.by(f.sender.proof("tcp_info.total_retrans", again, "segments"))
-	case n > again/10:
-		o.confidence = measure.Likely
-	}
-	return o
+	return f.blame(possible(format, n).by(above(e.proof(counter, n, "packets"), 0)), n)
 }
 
 func moderation(e *end) *outcome {
@@ -445,6 +418,5 @@ func moderation(e *end) *outcome {
 	if len(gates) == 0 {
 		return e.told("interrupt-moderation")
 	}
-	rwnd, _ := e.flow.rwndPct()
-	return e.condition(gates[0]).symptom(rwnd > rwndBar && e.flow.isAll() == nil) // it is the round trip that the window is too small for
+	return e.condition(gates[0]).symptom(e.flow.windowBinds() && e.flow.isAll() == nil) // it is the round trip that the window is too small for
 }

@@ -36,16 +36,17 @@ func sackOff(f *flow) *outcome {
 	timeouts, told := f.sender.counter("TcpExt.TCPTimeouts")
 	reno, _ := f.sender.counter("TcpExt.TCPRenoRecovery")
 	flat, steady := f.flatness()
+	bound, known := f.allowed()
 	switch {
 	case !counted || !told:
 		o.confidence = measure.Likely
-	case again < againBar || timeouts+reno == 0 || f.offloadLoses(again) || f.linkIsFull() || steady && flat < flatBar && f.hasQueue():
+	case again < againBar || timeouts+reno == 0 || f.offloadLoses(again) || f.linkIsFull() || steady && flat < flatBar && f.hasQueue() || f.isRare(rareBar):
 		o.beside()
 	default:
 		o.by(above(f.sender.proof("tcp_info.total_retrans of data_segs_out", again, "pct"), againBar),
 			f.sender.proof("TcpExt.TCPRenoRecovery", reno, ""), f.sender.proof("TcpExt.TCPTimeouts", timeouts, ""))
 		o.text += fmt.Sprintf(", and %s of the segments had to be sent again", unit.Percent(again))
-		if timeouts == 0 && f.bearsLoss(again) { // it is off; that the rate hangs on it is not shown
+		if timeouts == 0 && known && f.rate() >= bound/2 { // it is off; that the rate hangs on it is not shown
 			o.confidence = measure.Likely
 		}
 	}

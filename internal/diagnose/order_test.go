@@ -76,7 +76,7 @@ func TestNext(t *testing.T) {
 	if x.Spec.From != "a" || x.Spec.To != "b" || x.Spec.Length.Send <= 0 || !x.Spec.DontFragment {
 		t.Errorf("%+v", x.Spec)
 	}
-	d = lossy().document(datagramTrial(udpBelow, 18*mb, 0.12, 0))
+	d = lossy().document(datagramTrial(udpBelow, 60*mb, 0.12, 0))
 	Diagnose(d)
 	if x, ok := Next(d, 0, []string{udpBelow}); ok {
 		t.Errorf("after it is certain: %s", x.ID)

@@ -13,7 +13,7 @@ func queueRules() []Rule {
 	return []Rule{{
 		Cause: "shaper", TCP: true, UDP: true, Title: "a queue on the way lets no more pass", judge: shaper, packets: packetsShaper,
 		Seen:  "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
-		Apart: "UDP above the rate is delayed, then lost; below it neither",
+		Apart: "UDP above the rate stands in the queue all along (16 packets or more, a quarter of the greatest delay on average), then is lost; below it neither",
 		Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
 		Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{udpAbove, udpThrice, udpTenfold, udpThirtyfold, eightStreams}, Brings: []string{"loss"},
 	}}
@@ -48,11 +48,11 @@ func shaper(f *flow) *outcome {
 		return no("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
 	case over && f.receiver.isBehind() && s.capacity > gainBar*f.rate():
 		return no("it would let %s pass", unit.Rate(s.capacity))
-	case over && s.stood:
+	case over && s.wait.stands():
 		return f.overfilled(s)
 	case far:
 		return no("UDP at %s passes", unit.Rate(passed))
-	case over:
+	case over && s.wait.isClear():
 		return no("datagrams above the rate are dropped, not delayed")
 	}
 	return f.plateau()
@@ -95,7 +95,6 @@ const shortBar = 0.02
 func (f *flow) plateau() *outcome {
 	times, by, _ := f.queued()
 	flat, known := f.flatness()
-	held, _, _ := f.windowHeld()
 	switch {
 	case !f.hasQueue() && !(paces(f.congestion()) && known && flat < flatBar):
 		return no("the round trip under load is %.1f times the least: no queue is full", times)
@@ -109,8 +108,8 @@ func (f *flow) plateau() *outcome {
 		return no("the congestion window was not used up")
 	case f.sender.isFull() || f.receiver.isFull():
 		return no("a CPU is full")
-	case held > rwndBar:
-		return no("the receiver's window held the sender up %s of the time", unit.Percent(held))
+	case f.windowBinds():
+		return no("the receiver's window holds the sender up")
 	}
 	o := possible("a queue on the way holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(by)))
 	if f.hasQueue() && flat < flatBar && !f.drifts() {
@@ -126,12 +125,22 @@ func (f *flow) drifts() bool {
 }
 
 // fillsCwnd tells whether the congestion window was what held the sender, as
-// it is where a queue or a loss is found by filling the path. A control that
+// it is where a queue or a loss is found by filling the path; a window or buffer
+// that fills the path does as well. A control that
 // paces keeps below it, and where nothing is known nothing speaks against it.
 func (f *flow) fillsCwnd() bool {
 	flight, ok := f.inFlight()
 	cwnd, okToo := f.cwnd()
-	return !ok || !okToo || paces(f.congestion()) || flight > 0.85*cwnd
+	return !ok || !okToo || paces(f.congestion()) || flight > 0.85*cwnd || f.lengthens(flight) && f.fillsRoom(flight)
+}
+
+// fillsRoom tells whether the receiver's window or the sender's buffer is used up
+// by what is under way.
+func (f *flow) fillsRoom(flight float64) bool {
+	held, _, _ := f.windowHeld()
+	t, _ := f.sender.threads()
+	waits, ok := f.notSent()
+	return held > rwndBar || t.blocked > blockedBar && ok && waits <= flight/4
 }
 
 // asShaper says what a plateau means where the rate of the link is not known.
@@ -149,6 +158,18 @@ func (f *flow) asShaper(o *outcome) *outcome {
 	return o
 }
 
+// waitsIn tells whether what a queueing discipline holds or drops is of this flow:
+// the round trip grew by what its backlog takes, or it dropped what was sent again.
+func (f *flow) waitsIn(q *measure.Qdisc) bool {
+	_, by, ok := f.queued()
+	again, counted := f.sender.grew(segsAgain)
+	takes, drops := 0.0, float64(q.Drops)
+	if bps := f.rate(); bps > 0 {
+		takes = float64(q.Backlog) * 8e9 / bps
+	}
+	return ok && takes > by/mostlyOf && takes < by*mostlyOf || counted && min(drops, again) >= fewEvents && drops < mostlyOf*again && again < mostlyOf*drops
+}
+
 // ownQueue judges the queueing discipline of the sender's own interface.
 func (f *flow) ownQueue() (*outcome, bool) {
 	e := f.sender
@@ -163,12 +184,13 @@ func (f *flow) ownQueue() (*outcome, bool) {
 	if known && flat > 3*flatBar {
 		return nil, false
 	}
-	if f.linkIsFull() {
+	mine := q.Kind == "tbf" || f.waitsIn(q) // the others have classes, and count all of them
+	if f.linkIsFull() || !mine {
 		return nil, false
 	}
 	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, word(e.faceName()))
 	stolen, _ := e.stealPct()
-	if known && flat < flatBar && stolen < stealBar && (q.Drops > 0 || q.Backlog > 0) { // overlimits alone may be of bursts, and the queue another one
+	if known && flat < flatBar && stolen < stealBar && f.waitsIn(q) { // overlimits alone may be of bursts, and the queue another one
 		o.confidence = measure.Certain
 	}
 	o.at(e.onFace()).by(above(e.proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), f.queueProof())

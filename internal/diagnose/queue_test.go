@@ -10,7 +10,7 @@ import (
 // ownShaper is a queueing discipline with a rate at the sender's own interface,
 // which is over it.
 func ownShaper(d *measure.Document) {
-	near(d).Host.Qdisc = &measure.Qdisc{Kind: "tbf", Overlimits: 5000, Drops: 20}
+	near(d).Host.Qdisc = &measure.Qdisc{Kind: "tbf", Overlimits: 5000, Drops: 20, Backlog: 840_000}
 }
 
 func several(d *measure.Document) { d.Cells[0].Streams, d.Cells[0].Spec.Streams = 8, 8 }
@@ -29,8 +29,12 @@ func TestOwnQueue(t *testing.T) {
 		{"its rate is reached by one", "likely", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80)}},
 		{"packets behind it show no queue", "certain", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, filmedToo(sendsAgain(40, 20))}},
 		{"nothing waits in it", "likely", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) {
-			near(d).Host.Qdisc.Drops = 0
+			near(d).Host.Qdisc.Drops, near(d).Host.Qdisc.Backlog = 0, 0
 		}}},
+		{"another class of it drops", "no", "congestion window", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) {
+			*near(d).Host.Qdisc = measure.Qdisc{Kind: "htb", Overlimits: 5000, Drops: 900, Backlog: 3000}
+		}}},
+		{"its own class of it waits", "certain", "qdisc htb on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) { near(d).Host.Qdisc.Kind = "htb" }}},
 		{"a kernel that tells no route", "likely", "qdisc tbf on INTERFACE", edits{rate(95e6), noCeiling, ownShaper, loaded(80), func(d *measure.Document) { near(d).Route = nil }}},
 		{"it holds nothing back", "no", "", edits{rate(95e6), noCeiling, func(d *measure.Document) {
 			ownShaper(d)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -16,7 +17,7 @@ func timeRules() []Rule {
 		{
 			Cause: "token-bucket", TCP: true, UDP: true, Title: "a burst is allowed, then less", judge: tokenBucket,
 			Seen:  "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
-			Apart: "both levels are flat, and from the step on a queue fills or packets are lost; another flow that starts halves the rate",
+			Apart: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
 			Mends: "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
 			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{longer}, Brings: []string{"shaper", "policer", "loss"},
 		},
@@ -38,10 +39,6 @@ func timeRules() []Rule {
 // stepBar is by how much the first level of a token bucket exceeds the second.
 const stepBar = 1.2
 
-// allowances are the counters of what a cloud's hypervisor queued or dropped
-// since an instance used more than it may.
-func allowances() []string { return []string{"allowance_exceeded"} }
-
 func tokenBucket(f *flow) *outcome {
 	if o := f.overAllowance(); o != nil {
 		return o
@@ -50,10 +47,7 @@ func tokenBucket(f *flow) *outcome {
 	if len(bins) < 2*stat.LeastBins-4 { // two levels of three seconds
 		return missing("six seconds of the course", "the run was too short to see two levels")
 	}
-	at, before, after, found := stat.ChangePoint(bins)
-	if !found {
-		at, before, after, found = stepDown(bins)
-	}
+	at, before, after, found := levels(bins)
 	if !found {
 		at = 0
 		before, after, found = f.burst(bins)
@@ -70,43 +64,90 @@ func tokenBucket(f *flow) *outcome {
 	if at > 0 {
 		when = fmt.Sprintf("after %d s", at)
 	}
-	o := likely("the rate falls from %s to %s %s: a burst was allowed, then less", unit.Rate(before), unit.Rate(after), when).
+	o := likely("the rate falls from %s to %s %s: a burst was allowed, then less, or others take the rest since", unit.Rate(before), unit.Rate(after), when).
 		by(f.receiver.proof("first level", before, "bps"), f.receiver.proof("second level", after, "bps")).
 		costs(after, "what lasts is "+unit.Rate(after), "change point of the seconds").
 		mend(advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
-	// A second flow that starts takes half of the rate.
-	halved := after > 0.44*before && after < 0.56*before
 	if long := f.experiment(longer); long != nil && rateOf(long) < stepBar*after {
-		o.confidence = measure.Certain
 		o.by(below(measure.Proof{EndPoint: f.receiver.name, Counter: "goodput of a longer run after this one", Value: rateOf(long), Unit: "bps"}, stepBar*after))
 	}
-	if spreadOf(bins[:at]) < flatBar && spreadOf(bins[at:]) < flatBar && !halved && at > 0 && f.bites(at) {
+	if again := f.sameBurst(); again > 0 {
 		o.confidence = measure.Certain
+		return o.by(f.receiver.proof("bytes before the step, of each of several runs", again, "bytes"))
 	}
-	return o
+	return o.then("the same after a rest of minutes: a bucket has filled again, and gives as many bytes before it falls")
 }
 
-// overAllowance judges by what a cloud counts at the interface: packets that it
-// delayed or dropped since the instance had used up what it pays for. Bursts of
-// any flow are counted too, so it is certain only where much of this one was.
+// sameBurstPct is by how many percent the bytes before the step may differ from run
+// to run: a step is known to the second.
+const sameBurstPct = 25
+
+// sameBurst is how many bytes came before the step in each of two runs or more;
+// 0 where there are none, or they are not the same.
+func (f *flow) sameBurst() float64 {
+	var bursts []float64
+	runs := slices.Clone(f.cell.Runs)
+	if long := f.experiment(longer); long != nil {
+		runs = append(runs, long.Runs...)
+	}
+	for i := range runs {
+		bins := stat.Bins(f.flowOf(&runs[i]).Receiver)
+		if at, before, after, found := levels(bins); found && before >= stepBar*after && after > 0 {
+			bursts = append(bursts, before*float64(at)/8)
+		}
+	}
+	if len(bursts) < 2 || slices.Max(bursts) > slices.Min(bursts)*(1+sameBurstPct/100.0) {
+		return 0
+	}
+	return stat.Median(bursts)
+}
+
+// levels are the two levels of a course, of which the second begins at that second.
+func levels(bins []float64) (at int, before, after float64, found bool) {
+	if at, before, after, found = stat.ChangePoint(bins); !found {
+		at, before, after, found = stepDown(bins)
+	}
+	return at, before, after, found
+}
+
+// allowance is what a cloud's hypervisor counts at an end's interface as queued or
+// dropped since the instance used more than it may: of the data's own way, and of
+// packets a second. Those of tracked connections and of services nearby hold no flow.
+func (e *end) allowance() (packets float64, name string) {
+	n := e.nic()
+	if n == nil {
+		return 0, ""
+	}
+	way := "bw_in"
+	if e.sends() {
+		way = "bw_out"
+	}
+	return counted(n, []string{way + "_allowance_exceeded", "pps_allowance_exceeded"}, nil)
+}
+
+// overAllowance judges by these counters. Bursts of any flow of the instance are
+// counted, so it is certain only of bits a second, where much of this flow was, and
+// this flow was most of what passed.
 func (f *flow) overAllowance() *outcome {
 	const certainShare = 0.001
 	for _, e := range f.ends() {
-		n := e.nic()
-		if n == nil {
-			continue
-		}
-		over, name := counted(n, allowances(), nil)
+		over, name := e.allowance()
 		if over <= 0 {
 			continue
 		}
+		n := e.nic()
 		o := likely("the instance of %s used more than its allowance", e.name).at(e.onFace()).by(above(e.proof(name, over, "packets"), 0)).
 			mend(advise(e, "a larger instance, or one without bursts; report both levels"))
-		if over >= certainShare*float64(n.TxPackets+n.RxPackets) {
-			o.confidence = measure.Certain
+		bytes := n.RxBytes
+		if e.sends() {
+			bytes = n.TxBytes
 		}
-		if f.linkIsFull() {
+		again, _ := f.againPct()
+		switch {
+		case f.linkIsFull() || !f.hasQueue() && (again < againBar || !f.mayFollow()): // nothing of this flow was held up
 			o.beside()
+		case over >= certainShare*float64(n.TxPackets+n.RxPackets) && over >= fewEvents && strings.HasPrefix(name, "bw_") && 2*float64(e.seen.Bytes) > float64(bytes):
+			o.confidence = measure.Certain
 		}
 		return o
 	}
@@ -152,39 +193,6 @@ func spreadOf(bins []float64) float64 {
 		off = append(off, max(b-median, median-b))
 	}
 	return 100 * stat.Median(off) / median
-}
-
-// bites tells whether from that second on a queue was full or segments were
-// lost, which they were not before.
-func (f *flow) bites(from int) bool {
-	var rtt, again [2][]float64
-	if f.sender.seen == nil {
-		return false
-	}
-	last := 0.0
-	for i, b := range f.sender.seen.Bins {
-		side := 0
-		if i >= from {
-			side = 1
-		}
-		lost := 0.0
-		for _, t := range b.TCP {
-			if t.RTTUs != nil {
-				rtt[side] = append(rtt[side], float64(*t.RTTUs))
-			}
-			if t.Retrans != nil {
-				lost += float64(*t.Retrans)
-			}
-		}
-		if i > 0 {
-			again[side] = append(again[side], max(0, lost-last))
-		}
-		last = lost
-	}
-	if len(rtt[0]) == 0 || len(rtt[1]) == 0 || len(again[1]) == 0 {
-		return false
-	}
-	return stat.Median(rtt[1]) > 1.5*stat.Median(rtt[0])+500 || mean(again[1]) > 3*slices.Max(append(again[0], 0))+1
 }
 
 // riseBar is how much more the last third of a run that still rises carries than the first.

@@ -22,12 +22,28 @@ func biting(from int) func(*measure.Document) {
 
 func TestTokenBucket(t *testing.T) {
 	step := seconds(5, 5.01, 4.99, 5, 1, 1.01, 0.99, 1, 1)
+	again := func(share float64) func(*measure.Document) { // another run, whose first level has that share of the seconds
+		return func(d *measure.Document) {
+			c := flowDoc(step, seconds(slices.Concat(slices.Repeat([]float64{5}, int(6*share)), slices.Repeat([]float64{1}, 6))...)).Cells[0]
+			if share == 1 {
+				c = flowDoc(step).Cells[0]
+			}
+			d.Cells[0].Runs = append(d.Cells[0].Runs, c.Runs...)
+		}
+	}
 	ramp := func(bytes int64) func(*measure.Document) {
 		return func(d *measure.Document) { far(d).RampNs, far(d).Bytes, far(d).TotalBytes = 1e9, 1e9, 1e9+bytes }
 	}
+	counts := func(name string) func(*measure.Document) {
+		return func(d *measure.Document) {
+			near(d).Host.NIC.Driver = map[string]uint64{name: 9000}
+		}
+	}
 	judgeRows(t, "token-bucket", []row{
 		{"one level", "no", "one level", nil},
-		{"high, then low, and a queue", "certain", "falls from 5.00 Gb/s to 1.00 Gb/s after 4 s", edits{step, biting(4)}},
+		{"high, then low, and a queue", "likely", "falls from 5.00 Gb/s to 1.00 Gb/s after 4 s", edits{step, biting(4)}},
+		{"as many bytes in each of two runs", "certain", "", edits{step, again(1)}},
+		{"another number of bytes in the other run", "likely", "", edits{step, again(0.5)}},
 		{"no queue", "likely", "", edits{step}},
 		{"halved", "likely", "", edits{seconds(5, 5.01, 4.99, 5, 2.5, 2.51, 2.49, 2.5, 2.5), biting(4)}},
 		{"low, then high", "no", "not clearly below", edits{seconds(1, 1, 1.01, 0.99, 5, 5, 5.01, 5, 5)}},
@@ -37,16 +53,17 @@ func TestTokenBucket(t *testing.T) {
 		{"a ramp like the rest", "no", "", edits{rate(1e9), loaded(40), ramp(150e6)}},
 		{"a fast ramp without a queue", "no", "", edits{rate(1e9), ramp(400e6)}},
 		{"short", "missing", "six seconds", edits{seconds(5, 5, 5, 1, 1)}},
-		{"a cloud counts a few", "likely", "allowance", edits{rate(5e9), func(d *measure.Document) {
+		{"a cloud counts a few", "likely", "allowance", edits{rate(5e9), loaded(40), func(d *measure.Document) {
 			near(d).Host.NIC.TxPackets = 4_000_000
 			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 40}
 		}}},
-		{"a cloud counts it", "certain", "allowance", edits{rate(5e9), func(d *measure.Document) {
-			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 9000}
-		}}},
-		{"it counts, and the link is full", "certain beside", "", edits{func(d *measure.Document) {
-			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 9000}
-		}}},
+		{"a cloud counts it", "certain", "allowance", edits{rate(1e9), loaded(40), counts("bw_out_allowance_exceeded")}},
+		{"a cloud counts packets a second", "likely", "allowance", edits{rate(1e9), loaded(40), counts("pps_allowance_exceeded")}},
+		{"it counts, and nothing of this was held up", "likely beside", "", edits{rate(1e9), counts("bw_out_allowance_exceeded")}},
+		{"it counts, of others mostly", "likely", "", edits{rate(1e8), loaded(40), counts("bw_out_allowance_exceeded")}},
+		{"of the other way", "no", "one level", edits{rate(1e9), loaded(40), counts("bw_in_allowance_exceeded")}},
+		{"of tracked connections", "no", "one level", edits{rate(1e9), loaded(40), counts("conntrack_allowance_exceeded")}},
+		{"it counts, and the link is full", "likely beside", "", edits{counts("bw_out_allowance_exceeded")}},
 		{"no evidence", "missing", "", edits{noEvidence}},
 	})
 }

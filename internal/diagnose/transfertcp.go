@@ -239,7 +239,7 @@ func (c *course) sendRoom(f *flow) []judged {
 	switch {
 	case !known || !ok1 || !ok2 || !ok3 || !ok4 || full < blockedBar || base < farNs:
 		return nil
-	case waits > flight/4 && waits > 2*f.mss(), flight > 0.85*cwnd, rwnd > rwndBar:
+	case waits > flight/4 && waits > 2*f.mss(), flight > 0.85*cwnd, rwnd > rwndBar, f.lengthens(flight):
 		return nil
 	}
 	bound := f.boundOf(flight)
@@ -248,7 +248,7 @@ func (c *course) sendRoom(f *flow) []judged {
 		f.sender.proof("in flight, mean", flight, "bytes"), f.sender.proof("SO_SNDBUF as granted", buffer, "bytes"), f.sender.proof("congestion window, mean", cwnd, "bytes")).
 		costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
 		mend(f.raiseWindow(f.sender, base))
-	if f.fitOf(flight) <= sendFitBar && full > 80 {
+	if f.fitOf(flight) <= sendFitBar && full > 80 && loaded < fitsBar*base {
 		o.confidence = measure.Certain
 	}
 	return []judged{{rule: Rule{Cause: "send-buffer"}, outcome: o}}

@@ -17,7 +17,7 @@ func wayRules() []Rule {
 			Cause: "lag-one-member", TCP: true, Title: "one flow uses one member of a bundle", judge: oneMember,
 			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
 				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
-			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream",
+			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",
 			Mends: "layer3+4 hashing; several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
 			Tests: []string{eightStreams, manyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},
 		},
@@ -82,6 +82,7 @@ func oneMember(f *flow) *outcome {
 // where one stream is held by the way itself.
 func (f *flow) scalesOtherwise() string {
 	rwnd, _ := f.rwndPct()
+	w, _ := f.sendWindow()
 	again, _ := f.againPct()
 	flat, known := f.flatness()
 	base, near := f.baseRTT()
@@ -91,7 +92,7 @@ func (f *flow) scalesOtherwise() string {
 		return "the one stream stood still for timeouts and has no plateau: so does each of several, by itself"
 	case paces(f.congestion()) && near && base < nearNs:
 		return "the congestion control paces each stream by itself"
-	case rwnd > rwndClear:
+	case rwnd > rwndClear && !f.lengthens(w):
 		return "the receiver's window held the sender up " + unit.Percent(rwnd) + " of the time"
 	case f.sender.isFull() || f.receiver.isFull():
 		return "a CPU is full"
@@ -116,13 +117,15 @@ func (f *flow) member(many *measure.Cell) *outcome {
 	members := math.Round(g)
 	flat, known := f.flatness()
 	path := f.path()
-	told := path != nil && path.Ports != nil && path.Ports.Ways > 1
-	if told {
-		o.by(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: float64(path.Ports.Ways)})
+	whole := members >= 2 && math.Abs(g-members) < 0.06*members && float64(many.Streams) >= 2*members
+	ways := 0.0
+	if path != nil && path.Ports != nil && path.Ports.Ways > 1 {
+		ways = float64(path.Ports.Ways)
+		o.by(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: ways})
 	}
 	switch {
 	case !known || flat > flatBar || !f.hasQueue():
-	case told, f.isBundle(), f.comesApart(many), members >= 2 && math.Abs(g-members) < 0.06*members && float64(many.Streams) >= 2*members && f.levelsOut(many):
+	case whole && (ways == members || f.hasMembers(members)), f.comesApart(many), f.fillsOneByOne():
 		o.confidence = measure.Certain
 		o.text = fmt.Sprintf("one stream uses one member of a bundle: %d streams carry %.2g times as much", many.Streams, g)
 	}
@@ -143,12 +146,23 @@ func (f *flow) comesApart(many *measure.Cell) bool {
 	return false
 }
 
-// levelsOut tells whether still other numbers of streams of at least twice the
-// members carried no more: what they all share is full.
-func (f *flow) levelsOut(many *measure.Cell) bool {
+// fillsOneByOne tells whether several numbers of streams carried different whole
+// multiples of one stream, each less than its number of streams, and not as many
+// times as much as they are more: so many members they met. A rate that each flow
+// is given, and a bound for all, make no such.
+func (f *flow) fillsOneByOne() bool {
+	met := map[float64]float64{} // streams by the multiple
 	for _, c := range append(f.withStreams(), f.experiment(eightStreams), f.experiment(manyPorts)) {
-		if c != nil && c != many && c.Streams != many.Streams && c.Streams > 1 && rateOf(c) > 0.9*rateOf(many) {
-			return true
+		g := f.against(c)
+		if n := math.Round(g); c != nil && n >= 2 && n < float64(c.Streams) && math.Abs(g-n) < 0.03*n {
+			met[n] = float64(c.Streams)
+		}
+	}
+	for few, a := range met {
+		for many, b := range met {
+			if few < many && many/few < 0.75*b/a {
+				return true
+			}
 		}
 	}
 	return false
@@ -171,10 +185,15 @@ func (f *flow) mayBeMember() bool {
 	return most == 0 || most >= memberBar*one
 }
 
-// isBundle tells whether an end reaches the other by a bond of several members.
-func (f *flow) isBundle() bool {
+// hasMembers tells whether an end reaches the other by a bond of so many members
+// at least, of which one carries what the flow does, where their speed is known.
+func (f *flow) hasMembers(n float64) bool {
 	return slices.ContainsFunc(f.ends(), func(e *end) bool {
-		return e.face != nil && e.face.Bond != nil && len(e.face.Bond.Members) > 1
+		if e.face == nil || e.face.Bond == nil || float64(len(e.face.Bond.Members)) < n {
+			return false
+		}
+		speed, _ := memberSpeed(e.face)
+		return speed == 0 || f.rate() > 0.8*speed && f.rate() < speed
 	})
 }
 

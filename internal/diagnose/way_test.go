@@ -17,7 +17,8 @@ func TestLAGOneMember(t *testing.T) {
 	judgeRows(t, "lag-one-member", []row{
 		{"not tried", "missing", "streams-8", one},
 		{"eight carry twice as much", "likely", "8 streams carry 2 times what one does", with(eight)},
-		{"and sixteen no more than these", "certain", "uses one member", with(eight, sixteen)},
+		{"and sixteen no more than these, as where each flow is given a rate", "likely", "", with(eight, sixteen)},
+		{"three members, and then four", "certain", "uses one member", with(try(eightStreams, 2859e6, streams(8)), try(manyPorts, 3812e6, streams(16)))},
 		{"sixteen carry more still", "likely", "", with(eight, try(manyPorts, 3.8e9, streams(16)))},
 		{"one stands still for timeouts", "no", "no plateau", with(eight, lost(17), seconds(0.2, 1.9, 0.1, 2.1, 0.9, 1.5, 0.3, 0.6), func(d *measure.Document) { near(d).Streams[0].TCP.TotalRTO = new(uint16(19)) })},
 		{"they come by two interfaces", "certain", "", with(try(eightStreams, 1913e6, streams(8), apart))},
@@ -27,7 +28,13 @@ func TestLAGOneMember(t *testing.T) {
 		})},
 		{"no multiple", "no", "no multiple", with(try(eightStreams, 1400e6, streams(8)))},
 		{"just a multiple", "likely", "", with(try(eightStreams, 1440e6, streams(8)))},
-		{"held by the window", "no", "receiver's window", with(eight, func(d *measure.Document) { near(d).Streams[0].TCP.RwndLimitedUs = new(uint64(7e6)) })},
+		{"held by the window", "no", "receiver's window", with(eight, func(d *measure.Document) {
+			near(d).Streams[0].TCP.RwndLimitedUs = new(uint64(7e6))
+			for i := range near(d).Bins {
+				near(d).Bins[i].TCP[0].SendWnd = new(uint32(1_100_000))
+			}
+		})},
+		{"held by a window that fills the queue", "likely", "8 streams carry", with(eight, func(d *measure.Document) { near(d).Streams[0].TCP.RwndLimitedUs = new(uint64(7e6)) })},
 		{"held by a CPU", "no", "CPU", with(eight, func(d *measure.Document) { far(d).Streams[0].RunNs = new(int64(8e9)) })},
 		{"held by random loss", "no", "loss", edits{rate(953e6), noCeiling, seconds(1, 0.5, 1.4, 0.7, 1.2, 0.6, 1.1, 0.9), lost(0.1), eight}},
 		{"nothing holds it", "no", "no queue", edits{rate(953e6), noCeiling, eight}},

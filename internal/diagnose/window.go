@@ -42,7 +42,7 @@ func windowRules() []Rule {
 		{
 			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", judge: sendBuffer, packets: packetsSendBuffer,
 			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer; in a capture at the sender: what is under way is always about the same, though nothing holds it (possible)",
-			Apart: "neither window is full, nothing is lost",
+			Apart: "neither window is full, nothing is lost; before a full queue a larger one only makes that longer",
 			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
 			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{moreBuffer, eightStreams},
 		},
@@ -161,10 +161,13 @@ func receiveWindow(f *flow) *outcome {
 	}
 	loaded, _ := f.loadedRTT()
 	base, _ := f.baseRTT()
-	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
 	twice := f.against(f.experiment(moreWindow))
+	if twice <= gainBar && f.lengthens(w) {
+		return no("a queue stands, %s of the round trip of %s: a larger window would only make it longer", unit.Duration(int64(loaded-base)), unit.Duration(int64(loaded)))
+	}
+	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
 	switch {
-	case pct >= rwndBar && seen && (fits && off <= fitBar && f.cell.Spec.MaxRate == 0 || twice > gainBar):
+	case pct >= rwndBar && seen && (fits && off <= fitBar && f.room(w) < fitsBar && f.cell.Spec.MaxRate == 0 || twice > gainBar):
 		o.confidence = measure.Certain
 	case pct >= rwndBar:
 		o.confidence = measure.Likely
@@ -271,7 +274,7 @@ func windowScalingOff(f *flow) *outcome {
 	switch {
 	case seen && behind > unreadBar:
 		o.beside() // a larger window would be full of unread data too
-	case counted && pct >= rwndBar:
+	case counted && pct >= rwndBar && !f.lengthens(plainWindow):
 		o.by(above(proof, rwndBar))
 	case counted:
 		o.beside()
@@ -377,7 +380,7 @@ func sendBuffer(f *flow) *outcome {
 		o.by(above(f.sender.proof("goodput with twice the buffer over this", f.against(more), ""), gainBar))
 	case s.blocked < blockedBar || f.fitOf(s.flight) > sendFitBar: // readings say little of what is so short
 		o.confidence, bar, carried = measure.Possible, fewBlocked, s.buffer
-	case known && again < 0.01 && base > 0 && loaded < 1.5*base && s.blocked > 80:
+	case known && again < 0.01 && base > 0 && loaded < fitsBar*base && s.blocked > 80:
 		o.confidence = measure.Certain
 	}
 	bound := f.boundOf(carried)
@@ -402,6 +405,8 @@ func (f *flow) otherThanBuffer(s sendSide) *outcome {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
 	case f.receiver.isFull() || f.receiver.isBehind():
 		return no("the receiver does not keep up")
+	case f.lengthens(s.flight) && f.against(f.experiment(moreBuffer)) <= gainBar:
+		return no("a queue stands: a larger buffer would only make it longer")
 	case f.fitOf(s.flight) > sendFitBar && !(s.few && f.boundOf(s.flight) < f.rate() && f.boundOf(s.buffer) > f.rate()):
 		return no("%s under way would make %s, not what passes", unit.Size(int64(s.flight)), unit.Rate(f.boundOf(s.flight)))
 	case s.flight < s.buffer/4 && (!s.few || f.mostInFlight() < s.buffer/4):

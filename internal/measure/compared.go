@@ -72,7 +72,7 @@ type ComparedCell struct {
 	Before     *Sample        `json:"before,omitempty"`
 	After      *Sample        `json:"after,omitempty"`
 	Basis      string         `json:"basis,omitempty"`
-	Indicative bool           `json:"indicative,omitempty"` // too few values to know what they vary by: one on a side, under 3 on both, or so few that what they are taken to differ by decides
+	Indicative bool           `json:"indicative,omitempty"` // too few values to know what they vary by: one on a side, under 3 on both, or runs of one session each, where what sessions are taken to differ by decides
 	ChangePct  *float64       `json:"change_pct,omitempty"`
 	LowPct     *float64       `json:"low_pct,omitempty"` // its interval
 	HighPct    *float64       `json:"high_pct,omitempty"`

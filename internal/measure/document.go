@@ -201,9 +201,13 @@ type DatagramFigures struct {
 	Duplicates  int64    `json:"duplicate_packets"`
 	Reordered   int64    `json:"reordered_packets"`
 	ReorderMost int64    `json:"reorder_extent_packets"`
-	JitterNs    *int64   `json:"jitter_ns,omitempty"`
-	DelayMeanNs *int64   `json:"delay_variation_mean_ns,omitempty"`
+	JitterNs    *int64   `json:"jitter_ns,omitempty"`               // mean IPDV without sign; of an end that tells no more, RFC 3550's jitter at the end
+	DelayMeanNs *int64   `json:"delay_variation_mean_ns,omitempty"` // PDV (RFC 5481): one-way delay over the least one, freed of clock skew
+	DelayP50Ns  *int64   `json:"delay_variation_p50_ns,omitempty"`  // PDV, as the next ones
+	DelayP99Ns  *int64   `json:"delay_variation_p99_ns,omitempty"`
+	DelayP999Ns *int64   `json:"delay_variation_p99_9_ns,omitempty"`
 	DelayMaxNs  *int64   `json:"delay_variation_max_ns,omitempty"`
+	SkewPPM     *float64 `json:"clock_skew_ppm,omitempty"`        // removed from the PDV: how much faster the receiver's clock runs than the sender's
 	Fragments   int      `json:"fragments_per_datagram,omitzero"` // above 1 where a datagram does not fit the MTU
 }
 

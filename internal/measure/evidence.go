@@ -21,16 +21,19 @@ type Evidence struct {
 	Bytes      int64  `json:"bytes"`              // payload in the measured time
 	TotalBytes int64  `json:"total_bytes"`        // payload over the whole life of the connections
 
-	Latency *Latency     `json:"latency,omitempty"` // of the requests in the measured time, at the end that asks
-	Worker  *Process     `json:"worker,omitempty"`  // the process that moved the data, in the measured time
-	Streams []Stream     `json:"streams"`
-	Bins    []StreamBin  `json:"bins"` // one a second of the measured time
-	Host    *HostSpan    `json:"host,omitempty"`
-	PerSec  []HostSpan   `json:"host_per_second,omitempty"`
-	Base    *HostSpan    `json:"host_idle_baseline,omitempty"` // when no test ran, read after the traffic
-	Output  string       `json:"output,omitempty"`             // what a program at this end printed, where it was asked for
-	Error   string       `json:"error,omitempty"`              // why this end stopped early
-	Missing []NotChecked `json:"not_checked,omitempty"`
+	Latency *Latency `json:"latency,omitempty"` // of the requests in the measured time, at the end that asks
+	// DelayHistogram is the distribution of a sample of the datagrams' delay variation
+	// (PDV) in the measured time, of all streams, as Latency.Histogram; at the receiver.
+	DelayHistogram string       `json:"delay_variation_histogram,omitempty"`
+	Worker         *Process     `json:"worker,omitempty"` // the process that moved the data, in the measured time
+	Streams        []Stream     `json:"streams"`
+	Bins           []StreamBin  `json:"bins"` // one a second of the measured time
+	Host           *HostSpan    `json:"host,omitempty"`
+	PerSec         []HostSpan   `json:"host_per_second,omitempty"`
+	Base           *HostSpan    `json:"host_idle_baseline,omitempty"` // when no test ran, read after the traffic
+	Output         string       `json:"output,omitempty"`             // what a program at this end printed, where it was asked for
+	Error          string       `json:"error,omitempty"`              // why this end stopped early
+	Missing        []NotChecked `json:"not_checked,omitempty"`
 }
 
 // Route is the interface and next hop towards an address, as the kernel decides it.
@@ -105,17 +108,19 @@ type Tick struct {
 // Packets and SendErrors are known. A gap in the sequence numbers is loss
 // until the datagram comes after all.
 type Datagrams struct {
-	Packets     int64  `json:"packets"`                           // sent, or received without duplicates
-	Lost        int64  `json:"lost"`                              // numbers skipped and not seen since
-	Duplicates  int64  `json:"duplicates"`                        // numbers seen again
-	Reordered   int64  `json:"reordered"`                         // came after a higher number (RFC 4737)
-	ReorderMost int64  `json:"reorder_extent_packets,omitzero"`   // how many numbers the latest of them was behind
-	JitterNs    *int64 `json:"jitter_ns,omitempty"`               // RFC 3550, section 6.4.1, at the end of the span
-	DelayMeanNs *int64 `json:"delay_variation_mean_ns,omitempty"` // one-way delay over the least one of the test (RFC 5481, PDV)
-	DelayMaxNs  *int64 `json:"delay_variation_max_ns,omitempty"`
-	SocketDrops *int64 `json:"socket_drops,omitempty"`   // datagrams that found the receiver's socket buffer full (SO_MEMINFO)
-	SendErrors  int64  `json:"send_errors,omitzero"`     // datagrams that the kernel refused to send for want of buffers
-	Foreign     int64  `json:"foreign_packets,omitzero"` // datagrams that are none of this test's
+	Packets     int64    `json:"packets"`                           // sent, or received without duplicates
+	Lost        int64    `json:"lost"`                              // numbers skipped and not seen since
+	Duplicates  int64    `json:"duplicates"`                        // numbers seen again
+	Reordered   int64    `json:"reordered"`                         // came after a higher number (RFC 4737)
+	ReorderMost int64    `json:"reorder_extent_packets,omitzero"`   // how many numbers the latest of them was behind
+	JitterNs    *int64   `json:"jitter_ns,omitempty"`               // RFC 3550, section 6.4.1, at the end of the span
+	IPDVMeanNs  *int64   `json:"ipdv_mean_ns,omitempty"`            // difference of the delays of a datagram and the one before it, without sign (RFC 5481, IPDV; D of RFC 3550)
+	DelayMeanNs *int64   `json:"delay_variation_mean_ns,omitempty"` // one-way delay over the least one of the test (RFC 5481, PDV); of a stream freed of clock skew, of a second not
+	DelayMaxNs  *int64   `json:"delay_variation_max_ns,omitempty"`  // the same
+	SkewPPM     *float64 `json:"clock_skew_ppm,omitempty"`          // that was removed: how much faster the receiver's clock runs than the sender's; absent where the least delays lie on no line
+	SocketDrops *int64   `json:"socket_drops,omitempty"`            // datagrams that found the receiver's socket buffer full (SO_MEMINFO)
+	SendErrors  int64    `json:"send_errors,omitzero"`              // datagrams that the kernel refused to send for want of buffers
+	Foreign     int64    `json:"foreign_packets,omitzero"`          // datagrams that are none of this test's
 }
 
 // Checked says how much of the data was compared with what was sent.

@@ -120,7 +120,11 @@ type Rung struct {
 	Label   string   `json:"best_cell,omitempty"` // "4 streams, default window"
 	Ceiling *Ceiling `json:"ceiling,omitempty"`
 	LossPct *float64 `json:"loss_to_lower_pct,omitempty"` // 1 - T(this)/T(the rung below), methods.md formula 13
-	LostBps *float64 `json:"lost_bps,omitempty"`
+	// LossLowPct and LossHighPct bound it at 95% for all rungs together, with what
+	// runs are taken to differ by. Where 0 lies between them, it may be chance.
+	LossLowPct  *float64 `json:"loss_to_lower_low_pct,omitempty"`
+	LossHighPct *float64 `json:"loss_to_lower_high_pct,omitempty"`
+	LostBps     *float64 `json:"lost_bps,omitempty"`
 	// Limited is set where the rung below is not 1.3 times what this one could
 	// carry: then the generator may be what is measured here.
 	Limited bool     `json:"generator_limited,omitempty"`

@@ -52,9 +52,9 @@ func rungsAnswer(d *measure.Document) string {
 	switch {
 	case below == nil || top.LossPct == nil:
 	case *top.LossPct < 0:
-		s += fmt.Sprintf(", %s more than %s below it", unit.Percent(-*top.LossPct), rungName(below.Name))
+		s += fmt.Sprintf(", %s more than %s below it", unit.Percent(-*top.LossPct), rungName(below.Name)) + chanceText(top)
 	default:
-		s += fmt.Sprintf(", %s less than %s below it", unit.Percent(*top.LossPct), rungName(below.Name))
+		s += fmt.Sprintf(", %s less than %s below it", unit.Percent(*top.LossPct), rungName(below.Name)) + chanceText(top)
 	}
 	if top.Limited {
 		s += " (generator-limited: it may carry more)"
@@ -74,6 +74,15 @@ func rungsAnswer(d *measure.Document) string {
 		s += "; " + rungName(last.Name) + " was not measured"
 	}
 	return s
+}
+
+// chanceText says of a rung that what it takes of the one below may be chance: 0
+// lies in its interval. Older results have none.
+func chanceText(r *measure.Rung) string {
+	if r.LossLowPct == nil || r.LossHighPct == nil || *r.LossLowPct > 0 || *r.LossHighPct < 0 {
+		return ""
+	}
+	return ", which may be chance"
 }
 
 // rungName puts an article where a rung has the name of a kind of network.
@@ -111,10 +120,9 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 
 // levelText says how many settings cannot be told from the one that carried most.
 func levelText(sets []*set, most *set) string {
-	low, _ := most.interval()
-	n := 0
+	n, of := 0, figuresOf(sets)
 	for _, s := range sets {
-		if _, high := s.interval(); s != most && s.Asks == most.Asks && len(s.values()) > 0 && high >= low {
+		if s != most && s.Asks == most.Asks && len(s.values()) > 0 && !stat.Exceeds(most.figure(), s.figure(), of) {
 			n++
 		}
 	}

@@ -57,12 +57,19 @@ func datagramsOf(e *measure.Evidence, lostShare float64) {
 		s.Calls = s.Bytes / 1472 / 40
 		var d measure.Datagrams
 		if !e.Sends {
-			d = measure.Datagrams{JitterNs: new(int64(11_800 + 300*int64(i))), DelayMeanNs: new(int64(38_000)), DelayMaxNs: new(int64(912_000))}
+			d = measure.Datagrams{JitterNs: new(int64(31_000)), IPDVMeanNs: new(int64(11_800 + 300*int64(i))), DelayMeanNs: new(int64(38_000)), DelayMaxNs: new(int64(912_000)), SkewPPM: new(-12.5)}
 		}
 		s.Datagrams, s.DatagramsAll = count(s.Bytes, d), count(s.TotalBytes, d)
 		if !e.Sends {
 			s.Datagrams.SocketDrops = new(s.Datagrams.Lost / 40) // GRO: one for many
 		}
+	}
+	if !e.Sends {
+		h := stat.NewHistogram()
+		for i := range int64(1000) {
+			h.RecordValue(38_000 + i/985*300_000)
+		}
+		e.DelayHistogram, _ = stat.EncodeHistogram(h)
 	}
 	for i := range e.Bins {
 		e.Bins[i].TCP, e.Bins[i].Datagrams = nil, count(e.Bins[i].Bytes, measure.Datagrams{})

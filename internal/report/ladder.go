@@ -32,7 +32,7 @@ type rung struct {
 	Range     string // least and greatest run or bin
 	CPU       string // of the machine, sender/receiver
 	Best      bool
-	Level     bool   // its interval overlaps the best one's
+	Level     bool   // it cannot be told from the best one
 	Published string // the same cell of a published ladder
 }
 
@@ -152,9 +152,17 @@ func (l *ladder) format(r *rung) {
 	if r.Range = "-"; hasRange(c.Goodput) {
 		r.Range = l.Unit.span(c.Goodput.Low, c.Goodput.High)
 	}
-	_, high := interval(c.Goodput)
-	low, _ := interval(l.Best.Source.Goodput)
-	r.Level = !r.Best && high >= low
+	r.Level = !r.Best && !stat.Exceeds(l.Best.Source.Goodput, c.Goodput, l.figures())
+}
+
+// figures are those of all its cells.
+func (l *ladder) figures() (all []*measure.Figure) {
+	for i := range l.Rungs {
+		if g := l.Rungs[i].Source.Goodput; g != nil {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // interval is where a figure lies: its 95% interval, or its range without one.

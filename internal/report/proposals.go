@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -269,3 +270,6 @@ func settingsAnswer(n, left int) string {
 	}
 	return fmt.Sprintf("all %d settings are as they were before", n)
 }
+
+// reasonText is what a part of the program says as a reason, without its name, ready to print.
+func reasonText(text string) string { return strings.TrimPrefix(fault.Plain(": "+clean(text)), ": ") }

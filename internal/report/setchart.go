@@ -95,11 +95,29 @@ func valuesOf(sets []*set, name string) []string {
 
 // interval is where what a set carried lies; of several pairs in turn it is the value alone.
 func (s *set) interval() (low, high float64) {
-	switch {
-	case s.atOnce() && s.Groups[0].Aggregate != nil:
-		return interval(s.Groups[0].Aggregate)
-	case len(s.Cells) == 1 && stat.MainFigure(s.Cells[0]) != nil:
-		return interval(stat.MainFigure(s.Cells[0]))
+	if f := s.figure(); f != nil {
+		return interval(f)
 	}
 	return s.amount(), s.amount()
+}
+
+// figure is what a set carried; nil of several pairs in turn.
+func (s *set) figure() *measure.Figure {
+	switch {
+	case s.atOnce() && s.Groups[0].Aggregate != nil:
+		return s.Groups[0].Aggregate
+	case len(s.Cells) == 1:
+		return stat.MainFigure(s.Cells[0])
+	}
+	return nil
+}
+
+// figuresOf are those of all sets that have one.
+func figuresOf(sets []*set) (all []*measure.Figure) {
+	for _, s := range sets {
+		if f := s.figure(); f != nil {
+			all = append(all, f)
+		}
+	}
+	return all
 }

@@ -42,7 +42,7 @@ func setTable(sets []*set) grid {
 		add("pairs", 0, (*set).pairsText)
 	}
 	if slices.ContainsFunc(sets, func(s *set) bool { return s.atOnce() }) {
-		add(in.name+" together", 0, func(s *set) string { return s.togetherText(in, most) })
+		add(in.name+" together", 0, func(s *set) string { return s.togetherText(in, most, figuresOf(sets)) })
 		add("range", 0, func(s *set) string { return s.rangeText(in) })
 		add("each pair", 0, func(s *set) string { return s.eachText(in) })
 	} else {
@@ -125,7 +125,7 @@ func (s *set) pairsText() string {
 }
 
 // togetherText marks the most with a star, and what may be as much with "~".
-func (s *set) togetherText(in scale, most *set) string {
+func (s *set) togetherText(in scale, most *set, of []*measure.Figure) string {
 	v, overlap, ok := s.together()
 	switch {
 	case !ok:
@@ -134,11 +134,8 @@ func (s *set) togetherText(in scale, most *set) string {
 		return in.number(v) + " sum"
 	case s == most:
 		return in.number(v) + "*"
-	case most != nil && most.atOnce() && most.Groups[0].Aggregate != nil:
-		_, high := interval(s.Groups[0].Aggregate)
-		if low, _ := interval(most.Groups[0].Aggregate); high >= low {
-			return in.number(v) + "~"
-		}
+	case most != nil && !stat.Exceeds(most.figure(), s.figure(), of):
+		return in.number(v) + "~"
 	}
 	return in.number(v) + " "
 }

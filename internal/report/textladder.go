@@ -34,7 +34,7 @@ func (p *printer) ladders(all []ladder) {
 			legend := "  * most"
 			for _, r := range l.Rungs {
 				if r.Level {
-					legend += "   ~ may be as much: its interval reaches that of *"
+					legend += "   ~ may be as much: its runs do not tell it from *"
 					break
 				}
 			}

@@ -131,16 +131,7 @@ func TestFoldUntried(t *testing.T) {
 	}
 }
 
-func TestPlain(t *testing.T) {
-	for text, want := range map[string]string{
-		"control: beginning at local: tune: this host is being tuned": "control: beginning at local: this host is being tuned",
-		"peer: agent: tune: setting tcp-rmem: it has no 3 numbers":    "peer: setting tcp-rmem: it has no 3 numbers",
-		"the bus: b tunes: it is busy":                                "the bus: b tunes: it is busy",
-	} {
-		if got := Plain(text); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
+func TestReasonText(t *testing.T) {
 	if got := reasonText("agent: this client may measure here, but not tune"); got != "this client may measure here, but not tune" {
 		t.Errorf("%q", got)
 	}

@@ -87,17 +87,20 @@ func sizeText(d *measure.DatagramFigures) string {
 }
 
 func jitterText(d *measure.DatagramFigures) string {
-	jitter, mean, most := "", "", ""
+	jitter, mean, late, most := "", "", "", ""
 	if d.JitterNs != nil {
 		jitter = latencyTime(*d.JitterNs)
 	}
 	if d.DelayMeanNs != nil {
-		mean = "delay " + latencyTime(*d.DelayMeanNs) + " over the least one"
+		mean = "PDV mean " + latencyTime(*d.DelayMeanNs)
+	}
+	if d.DelayP99Ns != nil {
+		late = "p99 " + latencyTime(*d.DelayP99Ns)
 	}
 	if d.DelayMaxNs != nil {
 		most = "at most " + latencyTime(*d.DelayMaxNs)
 	}
-	return join(jitter, mean, most)
+	return join(jitter, mean, late, most)
 }
 
 // orderText is shown where datagrams came late or twice.

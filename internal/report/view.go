@@ -156,7 +156,7 @@ func newView(d *measure.Document) *view {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
 	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
-		v.Error = &measure.Error{Message: Plain(clean(d.Error.Message)), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
+		v.Error = &measure.Error{Message: fault.Plain(clean(d.Error.Message)), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
 		v.Verdict = &verdict{Pass: d.Verdict.Pass, Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}

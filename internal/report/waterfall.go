@@ -75,6 +75,9 @@ func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
 		if r.LostBps != nil {
 			b.Change += " (" + unit.Rate(math.Abs(*r.LostBps)) + ")"
 		}
+		if why := strings.TrimPrefix(chanceText(r), ", which "); why != "" {
+			b.Said = append(b.Said, "what it takes of the rung below "+why)
+		}
 	}
 	if r.Error != "" {
 		b.Said = append(b.Said, "failed: "+clean(r.Error))

@@ -216,11 +216,11 @@ func sortedKeys(m map[int]float64) []int {
 }
 
 // settleHolm judges comparisons with one base: at the level at which as many
-// share the doubt as are not settled yet, until none more is.
+// share the doubt as are not shown to differ yet, until none more is.
 func settleHolm(all []*versus) {
 	Holm(len(all), func(i int, level float64) bool {
 		all[i].settle(level)
-		return all[i].Outcome != measure.Undecided
+		return all[i].Outcome == measure.Improved || all[i].Outcome == measure.Worse
 	})
 }
 

@@ -65,21 +65,24 @@ func (v *versus) settleBlocks(level float64) {
 		v.Reason = "one of the two has no run"
 		return
 	}
-	estimate, low, high, found := Welch(v.base, v.own, level)
-	v.ChangePct = known(pctOfLog(estimate))
-	if !found {
+	d, _ := Differ(v.base, v.own, RunSpread(true), level) // a block is a session
+	v.ChangePct = known(pctOfLog(d.Mean))
+	if max(len(v.base), len(v.own)) < 2 {
 		v.Reason = fmt.Sprintf("runs: %d and %d; an interval at %s takes 2 of one of them", len(v.base), len(v.own), unit.Percent(100*level))
 		return
 	}
-	v.judge(estimate, low, high, level)
-	switch d := v.Blocks; {
-	case v.drifted(estimate):
+	if math.Abs(d.Mean)+d.Own < math.Log1p(EquivalencePct/100.0) { // what was measured is the same
+		d.Low, d.High = d.Mean-d.Own, d.Mean+d.Own
+	}
+	v.judge(d.Mean, d.Low, d.High, level)
+	switch b := v.Blocks; {
+	case v.drifted(d.Mean):
 		v.Outcome = measure.Undecided
-		v.Reason = fmt.Sprintf("%s carried %s itself when it was measured again at the end: the path has changed meanwhile", v.Base, signed(math.Log1p(*d.DriftPct/100)))
-	case d.DriftPct == nil:
+		v.Reason = fmt.Sprintf("%s carried %s itself when it was measured again at the end: the path has changed meanwhile", v.Base, signed(math.Log1p(*b.DriftPct/100)))
+	case b.DriftPct == nil:
 		v.Reason += "; the runs lay in blocks: what else changed between them, another boot too, would look the same"
 	default:
-		v.Reason += fmt.Sprintf("; measured again at the end, %s carried %s", v.Base, signed(math.Log1p(*d.DriftPct/100)))
+		v.Reason += fmt.Sprintf("; measured again at the end, %s carried %s", v.Base, signed(math.Log1p(*b.DriftPct/100)))
 	}
 }
 

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 
 	"thru/internal/measure"
@@ -33,10 +34,10 @@ type tally struct {
 }
 
 // countOf sums the counts of an end's streams, of the measured time or of
-// their lives. Jitter and delay variation are means, the greatest ones maxima.
+// their lives. Jitter, IPDV, delay variation and skew are means, the greatest ones maxima.
 func countOf(e *measure.Evidence, of func(*measure.Stream) *measure.Datagrams) tally {
 	var t tally
-	var jitter, delay []float64
+	var jitter, ipdv, delay, skew []float64
 	t.known = len(streams(e)) > 0
 	for i := range streams(e) {
 		d := of(&e.Streams[i])
@@ -51,17 +52,14 @@ func countOf(e *measure.Evidence, of func(*measure.Stream) *measure.Datagrams) t
 		addTo(&t.SendErrors, d.SendErrors)
 		addTo(&t.Foreign, d.Foreign)
 		t.ReorderMost = max(t.ReorderMost, d.ReorderMost)
-		if d.JitterNs != nil {
-			jitter = append(jitter, float64(max(*d.JitterNs, 0)))
-		}
-		if d.DelayMeanNs != nil {
-			delay = append(delay, float64(max(*d.DelayMeanNs, 0)))
-		}
+		jitter, ipdv, delay = appendKnown(jitter, d.JitterNs), appendKnown(ipdv, d.IPDVMeanNs), appendKnown(delay, d.DelayMeanNs)
+		skew = appendKnown(skew, d.SkewPPM)
 		if d.DelayMaxNs != nil {
 			t.DelayMaxNs = new(max(*d.DelayMaxNs, valueOr(t.DelayMaxNs, 0)))
 		}
 	}
-	t.JitterNs, t.DelayMeanNs = whole(mean(jitter)), whole(mean(delay))
+	t.JitterNs, t.IPDVMeanNs, t.DelayMeanNs = whole(max(mean(jitter), 0)), whole(max(mean(ipdv), 0)), whole(max(mean(delay), 0))
+	t.SkewPPM = known(mean(skew))
 	return t
 }
 
@@ -79,7 +77,7 @@ func valueOr[T any](p *T, otherwise T) T {
 // receiver's counts are there.
 func (s *summary) datagrams() {
 	f := measure.DatagramFigures{Bytes: int64(s.payload()), AskedBps: s.cell.Spec.Rate}
-	var sent, got, offered, jitter, delay []float64
+	var sent, got, offered, jitter, ipdv, delay, skew []float64
 	for _, p := range s.runs {
 		life, span := inLifeOr(p.receiver), countOf(p.receiver, inTime)
 		if !life.known || !span.known || p.receiver.MeasuredNs <= 0 {
@@ -93,8 +91,8 @@ func (s *summary) datagrams() {
 				offered = append(offered, bps)
 			}
 		}
-		jitter = appendKnown(jitter, span.JitterNs)
-		delay = appendKnown(delay, span.DelayMeanNs)
+		jitter, ipdv = appendKnown(jitter, cmp.Or(span.IPDVMeanNs, span.JitterNs)), appendKnown(ipdv, span.IPDVMeanNs)
+		delay, skew = appendKnown(delay, span.DelayMeanNs), appendKnown(skew, span.SkewPPM)
 		if span.DelayMaxNs != nil {
 			f.DelayMaxNs = new(max(*span.DelayMaxNs, valueOr(f.DelayMaxNs, 0)))
 		}
@@ -104,7 +102,11 @@ func (s *summary) datagrams() {
 		return
 	}
 	f.ReceivedPps, f.SentPps, f.OfferedBps = mean(got), known(mean(sent)), known(mean(offered))
-	f.JitterNs, f.DelayMeanNs = whole(mean(jitter)), whole(mean(delay))
+	f.JitterNs, f.DelayMeanNs, f.SkewPPM = whole(mean(jitter)), whole(mean(delay)), known(mean(skew))
+	if f.SkewPPM == nil && len(ipdv) > 0 { // the receiver has looked for it
+		s.missing("datagrams.clock_skew_ppm", "the least delays do not lie on one line (a queue stood, the path changed, or the run was short): clock skew, if any, is in the delays")
+	}
+	s.delayPercentiles(&f)
 	f.LossPct = 100 * valueOr(known(ratio(float64(f.Lost), float64(f.Sent))), 0)
 	f.Fragments = Fragments(Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}, int(f.Bytes))
 	s.cell.Datagrams = &f
@@ -149,11 +151,31 @@ func perSecond(n int64, e *measure.Evidence) float64 {
 	return float64(n) * 1e9 / float64(e.MeasuredNs)
 }
 
-func appendKnown(xs []float64, x *int64) []float64 {
+func appendKnown[T int64 | float64](xs []float64, x *T) []float64 {
 	if x == nil {
 		return xs
 	}
 	return append(xs, float64(*x))
+}
+
+// delayPercentiles fills in the percentiles of the delay variation of all
+// runs, each of which has one distribution over its streams.
+func (s *summary) delayPercentiles(f *measure.DatagramFigures) {
+	all := NewHistogram()
+	for _, p := range s.runs {
+		if p.receiver == nil || p.receiver.DelayHistogram == "" {
+			continue
+		}
+		h, err := DecodeHistogram(p.receiver.DelayHistogram)
+		if err != nil {
+			s.missing("datagrams.delay_variation_p50_ns", err.Error())
+			return
+		}
+		all.Merge(h)
+	}
+	if all.TotalCount() > 0 {
+		f.DelayP50Ns, f.DelayP99Ns, f.DelayP999Ns = new(all.ValueAtPercentile(50)), new(all.ValueAtPercentile(99)), new(all.ValueAtPercentile(99.9))
+	}
 }
 
 // verified sums what the receivers compared with what was sent.

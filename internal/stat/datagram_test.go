@@ -101,6 +101,41 @@ func TestDatagramsOfOneEnd(t *testing.T) {
 	}
 }
 
+// TestDelayFigures are made of evidence that tells more than RFC 3550's jitter at the end.
+func TestDelayFigures(t *testing.T) {
+	c := datagramCell(0)
+	for i := range c.Runs {
+		e := c.Runs[i].Flows[0].Receiver
+		for j := range e.Streams {
+			d := e.Streams[j].Datagrams
+			d.JitterNs, d.IPDVMeanNs, d.SkewPPM = new(int64(70_000)), new(int64(20_000)), new(40.0)
+		}
+		h := NewHistogram()
+		h.RecordValues(10_000, 985)
+		h.RecordValues(2_000_000, 15)
+		e.DelayHistogram, _ = EncodeHistogram(h)
+	}
+	Summarise(c, twoHosts(), Link{})
+	d := c.Datagrams
+	near(t, "jitter", float64(*d.JitterNs), 20_000, 0)
+	near(t, "skew", *d.SkewPPM, 40, 0)
+	near(t, "median", float64(*d.DelayP50Ns), 10_000, 10)
+	near(t, "p99", float64(*d.DelayP99Ns), 2_000_000, 2000)
+	if isMissing(c, "datagrams.clock_skew_ppm") {
+		t.Error("a skew is missing that is known")
+	}
+	flow(c).Receiver.DelayHistogram = "not one"
+	for i := range c.Runs {
+		for j := range c.Runs[i].Flows[0].Receiver.Streams {
+			c.Runs[i].Flows[0].Receiver.Streams[j].Datagrams.SkewPPM = nil
+		}
+	}
+	Summarise(c, twoHosts(), Link{})
+	if c.Datagrams.DelayP99Ns != nil || !isMissing(c, "datagrams.delay_variation_p50_ns") || !isMissing(c, "datagrams.clock_skew_ppm") {
+		t.Errorf("%+v of a histogram that cannot be read, missing %v", c.Datagrams, c.Missing)
+	}
+}
+
 func isMissing(c *measure.Cell, fact string) bool {
 	return slices.ContainsFunc(c.Missing, func(m measure.NotChecked) bool { return m.Fact == fact })
 }

@@ -199,6 +199,14 @@ func Mathis(mss, rttNs int64, p, c float64) float64 {
 	return ratio(float64(mss)*8*c, float64(rttNs)/1e9*math.Sqrt(p))
 }
 
+// Cubic is the rate in bit/s that CUBIC reaches at a rate of loss p between 0
+// and 1 (RFC 9438, section 5, formula 5, with its C of 0.4 and beta of 0.7),
+// where that is more than Reno's: at a large bandwidth-delay product.
+func Cubic(mss, rttNs int64, p float64) float64 {
+	const gain = 1.054
+	return ratio(float64(mss)*8*gain, math.Pow(float64(rttNs)/1e9, 0.25)*math.Pow(p, 0.75))
+}
+
 // CoresUsed is the CPU that the traffic cost, in cores: the busy shares of
 // all cores in percent, less those of the idle host before.
 func CoresUsed(busyPct, idlePct []float64) float64 {

@@ -10,7 +10,7 @@ import (
 
 // Ladder fills d.Ladder where cells have a rung: the rungs in the order in which
 // they first appear, the lowest first, each with its best cell and with what it
-// takes of the one below (methods.md, formula 13). links is the nominal rate of
+// takes of the one below (methods.md, formula 13), with its interval. links is the nominal rate of
 // a rung's path, for where the cells have no ceiling; a RateBps of 0 is none.
 // It comes after Groups, and makes d.Verdict that of the rungs.
 func Ladder(d *measure.Document, links func(rung string) Link) {
@@ -27,10 +27,11 @@ func Ladder(d *measure.Document, links func(rung string) Link) {
 		return
 	}
 	var lower *measure.Rung
+	level := rungLevel(d, l)
 	for i := range l.Rungs {
 		r := &l.Rungs[i]
 		if lower != nil {
-			compareRungs(l, lower, r, links)
+			compareRungs(l, lower, r, level, links)
 		}
 		if r.Best != nil { // one that was not measured is passed over
 			lower = r
@@ -38,6 +39,17 @@ func Ladder(d *measure.Document, links func(rung string) Link) {
 	}
 	d.Ladder = l
 	d.Verdict = ladderVerdict(l)
+}
+
+// rungLevel is that of the interval of what a rung takes of the one below. Both are
+// the best of their steps, of which chance may have made any that: all steps of
+// all rungs but the first share a doubt of 5%.
+func rungLevel(d *measure.Document, l *measure.Ladder) float64 {
+	most := 1
+	for _, r := range l.Rungs {
+		most = max(most, len(climbsOf(d, r.Name)))
+	}
+	return 1 - doubtful/float64(most*max(len(l.Rungs)-1, 1))
 }
 
 // climb is one step of a rung: what its flows carried together.
@@ -170,15 +182,18 @@ func GeneratorFor(made, carried float64, c *measure.Ceiling) (limited bool, agai
 
 // compareRungs fills what a rung takes of the one below, and whether that one
 // was fast enough to tell.
-func compareRungs(l *measure.Ladder, lower, r *measure.Rung, links func(string) Link) {
+func compareRungs(l *measure.Ladder, lower, r *measure.Rung, level float64, links func(string) Link) {
 	if r.Best == nil {
 		return
 	}
 	if loss := known(100 * LadderLoss(lower.Best.Value, r.Best.Value)); loss != nil {
 		r.LossPct, r.LostBps = loss, new(lower.Best.Value-r.Best.Value)
-		if *loss < 0 && clearlyMore(r.Best, lower.Best) {
-			l.Notes = append(l.Notes, fmt.Sprintf("%s carries more than %s below it, %s against %s: it does not contain it, or one of the two was disturbed",
-				r.Name, lower.Name, unit.Rate(r.Best.Value), unit.Rate(lower.Best.Value)))
+		if d, found := figuresDiffer(lower.Best, r.Best, nil, level); found {
+			r.LossLowPct, r.LossHighPct = known(-pctOfLog(d.High)), known(-pctOfLog(d.Low))
+		}
+		if *loss < -worthwhilePct {
+			l.Notes = append(l.Notes, fmt.Sprintf("%s carries more than %s below it, %s against %s: %s",
+				r.Name, lower.Name, unit.Rate(r.Best.Value), unit.Rate(lower.Best.Value), whyMore(r)))
 		}
 	}
 	ceiling := r.Ceiling
@@ -187,6 +202,17 @@ func compareRungs(l *measure.Ladder, lower, r *measure.Rung, links func(string) 
 	}
 	limited, against := GeneratorFor(lower.Best.Value, r.Best.Value, ceiling)
 	r.Limited, r.Why = limited, limitText(lower, r, ceiling, limited, against)
+}
+
+// whyMore says what it may mean that a rung carries more than the one below.
+func whyMore(r *measure.Rung) string {
+	if r.LossHighPct != nil && *r.LossHighPct < 0 {
+		return "it does not contain it, or one of the two was disturbed"
+	}
+	if isSingle(r.Best) {
+		return "runs differ by as much by chance (--repeat 5 would tell)"
+	}
+	return "runs that scatter so differ by as much by chance"
 }
 
 // limitText says what the rung below was held against.

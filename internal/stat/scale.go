@@ -43,20 +43,23 @@ func alike(a, b *measure.Spec) bool {
 	return a.MSS == b.MSS && a.Congestion == b.Congestion && a.IO == b.IO && a.Unplaced == b.Unplaced
 }
 
-// Advice on the number of streams needs at least two cells to compare, and a
-// gain that is more than the scatter of either.
-const worthwhilePct = 5
-
 // StreamAdvice says what the cells of a ladder teach about the number of
 // streams and about the window, in sentences for a person. cpus are those of
-// the smaller end (B-15: one connection keeps two CPU threads busy).
+// the smaller end (B-15: one connection keeps two CPU threads busy). What is
+// called a gain, a cost or a difference is one by clearlyMore.
 func StreamAdvice(cells []measure.Cell, cpus int) []string {
 	var out []string
+	var of []*measure.Figure
+	for i := range cells {
+		if cells[i].Goodput != nil && !cells[i].Beside {
+			of = append(of, cells[i].Goodput)
+		}
+	}
 	byStreams := withWindow(cells, 0)
 	if len(byStreams) >= 2 {
-		out = append(out, streamSentence(byStreams, cpus))
+		out = append(out, streamSentence(byStreams, of, cpus))
 	}
-	if s := windowSentence(cells); s != "" {
+	if s := windowSentence(cells, of); s != "" {
 		out = append(out, s)
 	}
 	return out
@@ -74,22 +77,25 @@ func withWindow(cells []measure.Cell, window int64) []*measure.Cell {
 	return out
 }
 
-// streamSentence names the fewest streams that reach the best figure, or come
-// as near as the scatter lets one tell.
-func streamSentence(cs []*measure.Cell, cpus int) string {
+// streamSentence names the fewest streams that are not told from the best figure.
+func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
 	best := slices.MaxFunc(cs, func(a, b *measure.Cell) int { return compare(a.Goodput.Value, b.Goodput.Value) })
 	few := best
 	for _, c := range cs {
-		if c.Streams < few.Streams && !clearlyMore(best.Goodput, c.Goodput) {
+		if c.Streams < few.Streams && !clearlyMore(best.Goodput, c.Goodput, of) {
 			few = c
 			break
 		}
 	}
 	s := fmt.Sprintf("Use %s: %s at the default window", countStreams(few.Streams), unit.Rate(few.Goodput.Value))
-	if few != best {
+	switch {
+	case few == best:
+	case isSingle(best.Goodput) || isSingle(few.Goodput):
+		s += fmt.Sprintf("; one run each does not tell whether %d, with %s, carry more (--repeat 5)", best.Streams, unit.Rate(best.Goodput.Value))
+	default:
 		s += fmt.Sprintf("; %s with %d is no clear gain", unit.Rate(best.Goodput.Value), best.Streams)
 	}
-	if last := cs[len(cs)-1]; last.Streams > best.Streams && clearlyMore(best.Goodput, last.Goodput) {
+	if last := cs[len(cs)-1]; last.Streams > best.Streams && clearlyMore(best.Goodput, last.Goodput, of) {
 		s += fmt.Sprintf("; %d streams cost %.0f%%", last.Streams, 100*(1-last.Goodput.Value/best.Goodput.Value))
 	}
 	if cpus > 0 {
@@ -98,8 +104,9 @@ func streamSentence(cs []*measure.Cell, cpus int) string {
 	return s + "."
 }
 
-func windowSentence(cells []measure.Cell) string {
+func windowSentence(cells []measure.Cell, of []*measure.Figure) string {
 	var up, down, n int
+	single := false
 	for i := range cells {
 		c := &cells[i]
 		if c.Goodput == nil || c.Beside || c.Window.Send == 0 {
@@ -110,9 +117,10 @@ func windowSentence(cells []measure.Cell) string {
 				continue
 			}
 			n++
-			if clearlyMore(c.Goodput, d.Goodput) {
+			single = single || isSingle(c.Goodput) || isSingle(d.Goodput)
+			if clearlyMore(c.Goodput, d.Goodput, of) {
 				up++
-			} else if clearlyMore(d.Goodput, c.Goodput) {
+			} else if clearlyMore(d.Goodput, c.Goodput, of) {
 				down++
 			}
 		}
@@ -120,6 +128,8 @@ func windowSentence(cells []measure.Cell) string {
 	switch {
 	case n == 0:
 		return ""
+	case up == 0 && down == 0 && single:
+		return "The fixed window makes no difference that one run each could tell (--repeat 5): leave -w out."
 	case up == 0 && down == 0:
 		return "The fixed window makes no clear difference: leave -w out."
 	case up == down:
@@ -130,10 +140,13 @@ func windowSentence(cells []measure.Cell) string {
 	return fmt.Sprintf("The fixed window is clearly slower in %d of %d cells, faster in %d: leave -w out.", down, n, up)
 }
 
-// clearlyMore is true when a exceeds b by more than 5% and their ranges do not
-// overlap. A figure of a single value has no range, and nothing is clear then.
-func clearlyMore(a, b *measure.Figure) bool {
-	return a.High > a.Low && b.High > b.Low && a.Value > b.Value*(1+worthwhilePct/100.0) && a.Low > b.High
+// worthwhilePct is how much more is worth to be told, in percent.
+const worthwhilePct = 5
+
+// clearlyMore tells whether a exceeds b by more than that, beyond doubt, among
+// some figures.
+func clearlyMore(a, b *measure.Figure, of []*measure.Figure) bool {
+	return a.Value > b.Value*(1+worthwhilePct/100.0) && Exceeds(a, b, of)
 }
 
 func compare(a, b float64) int {

@@ -7,12 +7,13 @@ import (
 	"thru/internal/measure"
 )
 
+// rung is the cells of a window by what 5 runs of each carried: the interval and the mean.
 func rung(values map[int][3]float64, window int64) []measure.Cell {
 	var cells []measure.Cell
 	for _, p := range []int{1, 2, 4, 8} {
 		v := values[p]
 		cells = append(cells, measure.Cell{From: "local", To: "local", Streams: p, Window: measure.Pair{Send: window, Recv: window},
-			Goodput: &measure.Figure{Low: v[0] * 1e9, Value: v[1] * 1e9, High: v[2] * 1e9}})
+			Goodput: &measure.Figure{Low: v[0] * 1e9, Value: v[1] * 1e9, High: v[2] * 1e9, CI95Low: new(v[0] * 1e9), CI95High: new(v[2] * 1e9), Runs: 5}})
 	}
 	return cells
 }
@@ -41,6 +42,27 @@ func TestStreamAdvice(t *testing.T) {
 	}
 	if got := StreamAdvice(nil, 8); len(got) != 0 {
 		t.Errorf("advice without figures: %q", got)
+	}
+}
+
+// Of one run each nothing is called a gain or a cost that may be chance.
+func TestSingleRunAdvice(t *testing.T) {
+	for name, c := range map[string]struct {
+		values map[int][3]float64
+		want   string
+	}{
+		"a little":   {map[int][3]float64{1: {9.9, 10, 10.1}, 2: {10.9, 11, 11.1}, 4: {11.9, 12, 12.1}, 8: {8.9, 9, 9.1}}, "Use 1 stream: 10.0 Gb/s at the default window; one run each does not tell whether 4, with 12.0 Gb/s, carry more (--repeat 5)."},
+		"twice":      {map[int][3]float64{1: {9.9, 10, 10.1}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {10, 10.1, 10.2}}, "Use 2 streams: 20.0 Gb/s at the default window; one run each does not tell whether 4, with 25.0 Gb/s, carry more (--repeat 5); 8 streams cost 60%."},
+		"no seconds": {map[int][3]float64{1: {10, 10, 10}, 2: {20, 20, 20}, 4: {40, 40, 40}, 8: {80, 80, 80}}, "Use 1 stream: 10.0 Gb/s at the default window; one run each does not tell whether 8, with 80.0 Gb/s, carry more (--repeat 5)."},
+	} {
+		cells := rung(c.values, 0)
+		for i := range cells {
+			f := cells[i].Goodput
+			f.Runs, f.CI95Low, f.CI95High = 1, nil, nil
+		}
+		if got := StreamAdvice(cells, 0); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

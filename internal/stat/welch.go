@@ -27,16 +27,37 @@ func Welch(a, b []float64, level float64) (difference, low, high float64, found 
 	if len(a) == 0 || len(b) == 0 {
 		return math.NaN(), math.NaN(), math.NaN(), false
 	}
-	difference = mean(b) - mean(a)
-	square, degrees, found := welchError(a, b)
+	x, y := momentsOf(a), momentsOf(b)
+	difference = y.mean - x.mean
+	half, found := welchHalf(x, y, level)
 	if !found {
 		return difference, math.NaN(), math.NaN(), false
 	}
-	half := halfWidth(square, degrees, level)
-	if len(a) > 1 && len(b) > 1 {
+	return difference, difference - half, difference + half, true
+}
+
+// moments are independent values by their number, mean and variance.
+type moments struct{ n, mean, variance float64 }
+
+func momentsOf(xs []float64) moments {
+	g := moments{n: float64(len(xs)), mean: mean(xs)}
+	if len(xs) > 1 {
+		g.variance = variance(xs)
+	}
+	return g
+}
+
+// welchHalf is the half width of Welch's interval.
+func welchHalf(a, b moments, level float64) (half float64, found bool) {
+	square, degrees, found := welchError(a, b)
+	if !found {
+		return 0, false
+	}
+	half = halfWidth(square, degrees, level)
+	if a.n > 1 && b.n > 1 {
 		half = max(half, pooledHalf(a, b, level))
 	}
-	return difference, difference - half, difference + half, true
+	return half, true
 }
 
 // halfWidth is that of an interval by Student's t.
@@ -50,37 +71,36 @@ func halfWidth(square, degrees, level float64) float64 {
 
 // pooledHalf is the half width where both sides are taken to vary alike; 0 where it
 // is the larger side that varies less.
-func pooledHalf(a, b []float64, level float64) float64 {
-	if len(a) > len(b) {
+func pooledHalf(a, b moments, level float64) float64 {
+	if a.n > b.n {
 		a, b = b, a
 	}
-	x, y, n, m := variance(a), variance(b), float64(len(a)), float64(len(b))
-	if x >= y {
+	if a.variance >= b.variance {
 		return 0
 	}
-	pooled := (x*(n-1) + y*(m-1)) / (n + m - 2)
-	return halfWidth(pooled*(1/n+1/m), n+m-2, level)
+	degrees := a.n + b.n - 2
+	pooled := (a.variance*(a.n-1) + b.variance*(b.n-1)) / degrees
+	return halfWidth(pooled*(1/a.n+1/b.n), degrees, level)
 }
 
 // welchError is the squared standard error of a difference of means, and its
 // degrees of freedom (Satterthwaite).
-func welchError(a, b []float64) (square, degrees float64, found bool) {
-	n, m := float64(len(a)), float64(len(b))
+func welchError(a, b moments) (square, degrees float64, found bool) {
 	switch {
-	case n < 2 && m < 2:
+	case a.n < 2 && b.n < 2:
 		return 0, 0, false
-	case n < 2:
-		return variance(b) * (1 + 1/m), m - 1, true
-	case m < 2:
-		return variance(a) * (1 + 1/n), n - 1, true
+	case a.n < 2:
+		return b.variance * (1 + 1/b.n), b.n - 1, true
+	case b.n < 2:
+		return a.variance * (1 + 1/a.n), a.n - 1, true
 	}
-	x, y := variance(a)/n, variance(b)/m
+	x, y := a.variance/a.n, b.variance/b.n
 	if x+y == 0 {
-		return 0, n + m - 2, true
+		return 0, a.n + b.n - 2, true
 	}
 	// Divided by the sum first: squares of small variances would be zero.
 	p, q := x/(x+y), y/(x+y)
-	return x + y, 1 / (p*p/(n-1) + q*q/(m-1)), true
+	return x + y, 1 / (p*p/(a.n-1) + q*q/(b.n-1)), true
 }
 
 // variance of two values or more, about their mean.
@@ -97,32 +117,84 @@ func variance(xs []float64) float64 {
 // to run: connections and ports, placement, other load. RunSpreadPct covers paths
 // on which one run in ten loses a quarter, or half of them a fifth; so of two
 // single runs a fall by less than some 30% is not told from chance.
-// SessionSpreadPct is of the means of runs in one session each. TestFewRarelyFire
-// measures how often either is too little.
+// SessionSpreadPct is of what all runs of one session have in common, which no
+// scatter within a session shows. docs/statistics.md has how often either is too little.
 const (
 	RunSpreadPct     = 12
 	SessionSpreadPct = 3
 )
 
-// LeastTold is the least change, as a logarithm, that n values against m tell from
-// chance at a level, whatever they say of themselves; 0 where they are enough.
-// One value tells no more against many than against one. With sessions, values are
-// runs of one session each side.
-func LeastTold(n, m int, sessions bool, level float64) float64 {
-	z, few := distuv.UnitNormal.Quantile(0.5+level/2), min(n, m)
-	switch {
-	case few < 2:
-		return z * RunSpreadPct / 100 * math.Sqrt2
-	case few < 3:
-		return z * RunSpreadPct / 100 * math.Sqrt(1/float64(n)+1/float64(m))
-	case few < fewRuns && sessions:
-		return z * SessionSpreadPct / 100 * math.Sqrt2
-	}
-	return 0
+// Spread is what is taken of values too few to tell what they vary by, as standard
+// deviations.
+type Spread struct {
+	Value   float64 // of one value, where a side has one or two
+	Session float64 // common to all values of a side, however many; 0: each is of a session of its own
 }
 
-// fewRuns is how many runs a session has at least, whose scatter is believed.
-const fewRuns = 5
+// RunSpread is that of the logarithms of rates: with sessions they are runs of one
+// session each side, else results of as many sessions.
+func RunSpread(sessions bool) Spread {
+	s := Spread{Value: RunSpreadPct / 100.0}
+	if sessions {
+		s.Session = SessionSpreadPct / 100.0
+	}
+	return s
+}
+
+// least is the half width of an interval at a level that n values against m have,
+// whatever they say of themselves. One value tells no more against many than
+// against one.
+func (s Spread) least(n, m int, level float64) float64 {
+	z := distuv.UnitNormal.Quantile(0.5 + level/2)
+	switch min(n, m) {
+	case 1:
+		return z * s.Value * math.Sqrt2
+	case 2:
+		return z * s.Value * math.Sqrt(1/float64(n)+1/float64(m))
+	}
+	return z * s.Session * math.Sqrt2
+}
+
+// LeastTold is the least change, as a logarithm, that n values against m tell from
+// chance at a level, whatever they say of themselves; 0 where they are enough.
+func LeastTold(n, m int, sessions bool, level float64) float64 {
+	return RunSpread(sessions).least(n, m, level)
+}
+
+// Difference is by how much the mean of one side exceeds that of the other.
+type Difference struct {
+	Mean      float64
+	Low, High float64 // its interval, with what is taken of values too few
+	Own       float64 // half of the interval by the scatter of the values alone
+}
+
+// Differ is the difference of b from a and its interval at a level such as 0.95:
+// Welch's, which what sessions have in common widens, and which of one or two
+// values is as wide at least as what those are taken to vary by. There is none
+// where a side has no value, or where nothing is known of two single ones.
+func Differ(a, b []float64, s Spread, level float64) (d Difference, found bool) {
+	if len(a) == 0 || len(b) == 0 {
+		return Difference{Mean: math.NaN()}, false
+	}
+	return differ(momentsOf(a), momentsOf(b), 0, s, level)
+}
+
+// differ is Differ; half of the interval by the scatter alone is own at least.
+func differ(a, b moments, own float64, s Spread, level float64) (d Difference, found bool) {
+	least := s.least(int(a.n), int(b.n), level)
+	d.Mean = b.mean - a.mean
+	d.Own, found = welchHalf(a, b, level)
+	d.Own = max(d.Own, own)
+	half := math.Hypot(d.Own, least)
+	if min(a.n, b.n) < leastScatter {
+		half = max(d.Own, least)
+	}
+	d.Low, d.High = d.Mean-half, d.Mean+half
+	return d, found || least > 0
+}
+
+// leastScatter is how many values tell what they vary by.
+const leastScatter = 3
 
 // SingleRuns is the logarithm of how many times as much the one run of b carried
 // as the one of a, and its interval. To the doubt within each run (batch means)
@@ -166,22 +238,23 @@ func withinRun(f *measure.Figure) (relative float64, known bool) {
 func LossPct(c *measure.Cell) *float64 { return lossPct(c) }
 
 // Holm judges comparisons that share a doubt of 5% (Holm, A simple sequentially
-// rejective multiple test procedure, 1979). settle judges number i at a level
-// and says whether that settled it. The clearest outcome must hold at 1-0.05/k
-// of k, the next at 1-0.05/(k-1), and so on until one does not.
-func Holm(k int, settle func(i int, level float64) bool) {
+// rejective multiple test procedure, 1979). differs judges number i at a level and
+// says whether that shows a difference. The clearest must hold at 1-0.05/k of k,
+// the next at 1-0.05/(k-1), and so on until one does not. What is shown to be the
+// same leaves the others no doubt: they would be more than 5% wrong together.
+func Holm(k int, differs func(i int, level float64) bool) {
 	done := make([]bool, k)
 	for open := k; open > 0; {
-		level, settled := 1-doubtful/float64(open), 0
+		level, shown := 1-doubtful/float64(open), 0
 		for i := range k {
-			if !done[i] && settle(i, level) {
+			if !done[i] && differs(i, level) {
 				done[i] = true
-				settled++
+				shown++
 			}
 		}
-		if settled == 0 {
+		if shown == 0 {
 			return
 		}
-		open -= settled
+		open -= shown
 	}
 }

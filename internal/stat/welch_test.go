@@ -97,6 +97,49 @@ func TestSessionsRarelyFire(t *testing.T) {
 	}
 }
 
+// TestDifferRarelyFires: the same without a bar, of any number of runs of one session
+// each, and of results, which are of a session each.
+func TestDifferRarelyFires(t *testing.T) {
+	const trials, mostPct = 2000, 3.4 // 2.5%, and 2.6 standard errors of so many trials
+	for _, n := range []int{3, 5, 10} {
+		for _, sessions := range []bool{true, false} {
+			r := rand.New(rand.NewPCG(uint64(n), 1))
+			side := func() []float64 {
+				level := 0.0
+				return drawn(r, n, func(r *rand.Rand) float64 {
+					if level == 0 || !sessions {
+						level = SessionSpreadPct / 100.0 * r.NormFloat64()
+					}
+					return level + 0.01*r.NormFloat64()
+				})
+			}
+			below := 0
+			for range trials {
+				if d, found := Differ(side(), side(), RunSpread(sessions), 0.95); !found || d.High < 0 {
+					below++
+				}
+			}
+			if share := 100 * float64(below) / trials; share > mostPct {
+				t.Errorf("%d values, one session %v: %.2f%% are worse", n, sessions, share)
+			}
+		}
+	}
+}
+
+// What is shown to be the same leaves the doubt of the others as it is.
+func TestHolm(t *testing.T) {
+	var levels []float64
+	Holm(3, func(i int, level float64) bool {
+		if i == 2 {
+			levels = append(levels, level)
+		}
+		return i == 0
+	})
+	if len(levels) != 2 || math.Abs(levels[0]-(1-0.05/3)) > 1e-12 || math.Abs(levels[1]-0.975) > 1e-12 {
+		t.Errorf("levels %v", levels)
+	}
+}
+
 func drawn(r *rand.Rand, n int, next func(r *rand.Rand) float64) []float64 {
 	all := make([]float64, n)
 	for i := range all {

@@ -211,24 +211,35 @@ func readResult(text []byte) (doc *measure.Document, title string, why error) {
 }
 
 // readRest reads all that follows the first line of a document; nothing is kept of
-// more than most bytes.
+// more than most bytes, and mostPassed are passed over.
 func readRest(in *bufio.Reader, begin []byte, most int) (text []byte, long bool, err error) {
 	rest, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if len(begin)+len(rest) <= most {
 		return append(begin, rest...), false, err
 	}
 	if err == nil {
-		_, err = io.Copy(io.Discard, in)
+		if _, err = io.CopyN(io.Discard, in, mostPassed); err == nil {
+			err = errEndless
+		}
 	}
 	return nil, true, err
 }
 
+// mostPassed bounds what is passed over of a line that is too long, in bytes.
+const mostPassed = 64 << 20
+
+// errEndless is of a line or a document without an end in sight.
+var errEndless = errors.New("it is longer than a result can be, and was not read to its end")
+
 // readLine reads up to the end of a line; of one that is longer than most bytes
-// nothing is kept.
+// nothing is kept, and it is passed over only for mostPassed bytes.
 func readLine(in *bufio.Reader, most int) (text []byte, long bool, err error) {
-	for {
+	for size := 0; ; {
 		part, err := in.ReadSlice('\n')
-		if long = long || len(text)+len(part) > most; long {
+		if size += len(part); size > most+mostPassed {
+			return nil, true, errEndless
+		}
+		if long = size > most; long {
 			text = nil
 		} else {
 			text = append(text, part...)

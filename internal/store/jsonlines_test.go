@@ -57,6 +57,31 @@ func TestReadingFails(t *testing.T) {
 	}
 }
 
+// endless is a text without an end.
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
+}
+
+// A text without an end ends the import, and what came before is kept.
+func TestEndlessText(t *testing.T) {
+	for name, begin := range map[string]string{"a line": small + "\n{", "a document": small + "\n"} {
+		i := &importer{store: Memory(), most: 1000}
+		done, err := importLines(context.Background(), io.MultiReader(strings.NewReader(begin), endless(' ')), i)
+		if !errors.Is(err, errEndless) || done.Kept != 1 {
+			t.Errorf("%s: %+v, %v", name, done, err)
+		}
+	}
+	i := &importer{store: Memory(), most: 1000}
+	if _, err := importLines(context.Background(), io.MultiReader(strings.NewReader("{\n"), endless(' ')), i); !errors.Is(err, errEndless) {
+		t.Errorf("a document of several lines: %v", err)
+	}
+}
+
 // A store that fails ends an import: its lines are not to blame.
 func TestStoreFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

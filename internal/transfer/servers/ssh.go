@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
+	"os"
 	"os/user"
 	"strings"
 
@@ -43,6 +44,11 @@ func SSHD(dir, port string) (Server, ssh.PublicKey, error) {
 	files, err := Program("sftp-server")
 	if err != nil {
 		return Server{}, nil, err
+	}
+	if os.Geteuid() == 0 { // its package makes this folder at boot, which a container does not do
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+			return Server{}, nil, fmt.Errorf("servers: making sshd's folder: %w", err)
+		}
 	}
 	me, err := user.Current()
 	if err != nil {

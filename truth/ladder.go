@@ -1,0 +1,108 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// climbing is a condition of `thru ladder`.
+type climbing struct {
+	name string
+	runs int
+	run  func(*rand.Rand) float64 // logarithm by which a run differs
+	cell float64                  // standard deviation of what all runs of a cell have in common
+}
+
+// cells are those of a rung: 1, 2, 4, 8 streams by two windows. Each carries so much.
+func (c climbing) cells(r *rand.Rand, rung string, rate func(streams int) float64) (all []measure.Cell) {
+	for _, window := range []int64{0, 800 << 10} {
+		for _, streams := range []int{1, 2, 4, 8} {
+			level := c.cell * r.NormFloat64()
+			var rates []float64
+			for range c.runs {
+				rates = append(rates, rate(streams)*math.Exp(level+c.run(r)))
+			}
+			x := flowCell("peer", rates)
+			x.Streams, x.Window, x.Rung, x.Group = streams, measure.Pair{Send: window, Recv: window}, rung, len(all)
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// claims tells whether the advice says that anything differs.
+func claims(advice []string) bool {
+	text := strings.Join(advice, " ")
+	return !strings.HasPrefix(text, "Use 1 stream:") || strings.Contains(text, " cost ") || strings.Contains(text, "clearly")
+}
+
+// told tells whether any rung of a ladder is said to carry more or less than the one
+// below it.
+func told(l *measure.Ladder) bool {
+	for _, r := range l.Rungs {
+		if r.LossLowPct != nil && r.LossHighPct != nil && (*r.LossLowPct > 0 || *r.LossHighPct < 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// level carries the same with any number of streams.
+func level(int) float64 { return 1e10 }
+
+// ladderConditions are of cells that do not differ.
+func ladderConditions() []climbing {
+	return []climbing{
+		{"1|3%|none", 1, scattering(0.03), 0}, {"1|12%|none", 1, scattering(0.12), 0}, {"1|two levels|none", 1, twoLevels, 0}, {"1|one in ten|3%", 1, oneInTen, 0.03},
+		{"2|5%|none", 2, scattering(0.05), 0}, {"3|5%|none", 3, scattering(0.05), 0}, {"3|1%|3%", 3, quiet, 0.03}, {"3|two levels|none", 3, twoLevels, 0},
+		{"5|1%|3%", 5, quiet, 0.03}, {"5|5%|3%", 5, scattering(0.05), 0.03}, {"5|one in ten|none", 5, oneInTen, 0},
+	}
+}
+
+func ladderSubject() subject {
+	return subject{"ladder", func(scale float64) []table {
+		alike := table{title: "ladder: nothing differs",
+			about: "Eight cells (1, 2, 4, 8 streams by two windows) that carry the same, and four rungs of them. How often the advice says that more streams carry more, \"cost\", or that a\n" +
+				"window is \"clearly\" faster or slower, and how often a rung is said to carry more or less than the one below, without \"may be chance\".",
+			head: []string{"runs of a cell", "runs scatter", "cells", "advice claims", "rungs claim"}}
+		for i, c := range ladderConditions() {
+			advice := count(3000, scale, uint64(400+i), func(r *rand.Rand) bool { return claims(stat.StreamAdvice(c.cells(r, "", level), 8)) })
+			rungs := count(1000, scale, uint64(450+i), func(r *rand.Rand) bool {
+				d := &measure.Document{}
+				for _, rung := range []string{"localhost", "virtual switch", "LAN", "interconnect"} {
+					d.Cells = append(d.Cells, c.cells(r, rung, level)...)
+				}
+				stat.Ladder(d, nil)
+				return told(d.Ladder)
+			})
+			alike.rows = append(alike.rows, row{names(c.name), []rate{advice.most(0.05), rungs.most(0.05)}})
+		}
+		return []table{alike, streamsTable(scale)}
+	}}
+}
+
+// streamsTable is of cells of which each doubling of the streams brings something.
+func streamsTable(scale float64) table {
+	t := table{title: "ladder: what is found", about: "The same cells, where 2 streams carry more than one by so much, and 4 and 8 as much as 2; runs scatter by 3%. How often the advice is not to use one stream.",
+		head: []string{"runs of a cell", "10%", "20%", "30%", "50%", "75%", "100%"}}
+	for i, c := range []climbing{{"1", 1, scattering(0.03), 0}, {"3", 3, scattering(0.03), 0}, {"5", 5, scattering(0.03), 0}, {"10", 10, scattering(0.03), 0}} {
+		w := row{names: names(c.name)}
+		for _, more := range []float64{0.1, 0.2, 0.3, 0.5, 0.75, 1} {
+			rate := func(streams int) float64 {
+				if streams == 1 {
+					return 1e10
+				}
+				return 1e10 * (1 + more)
+			}
+			w.rates = append(w.rates, count(1000, scale, uint64(500+i), func(r *rand.Rand) bool {
+				return !strings.HasPrefix(stat.StreamAdvice(c.cells(r, "", rate), 8)[0], "Use 1 stream:")
+			}))
+		}
+		t.rows = append(t.rows, w)
+	}
+	return t
+}
