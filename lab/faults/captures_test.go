@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -49,14 +50,26 @@ func judgeCaptures(t *testing.T, c Captured, dir string, tally *Tally) {
 		return
 	}
 	for _, l := range c.Looks(dir) {
-		r := c.JudgeLook(l, explain(t, c, l))
+		d := explain(t, c, l)
+		r := c.JudgeLook(l, d)
 		fmt.Println(r)
 		tally.Add(r)
 		if !r.Right() {
 			fmt.Printf("    (%s; found %s)\n", c.About, strings.Join(r.Found, " "))
 			t.Fail()
+		} else if *store != "" {
+			storeLook(t, c, l, d)
 		}
 	}
+}
+
+// storeLook records what was found right in captures.
+func storeLook(t *testing.T, c Captured, l Look, d *measure.Document) {
+	r, err := NewRecord(Fault{Name: "captured-" + c.Name + "-" + l.Name, About: c.About, Forward: l.Want}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, filepath.Join(*store, r.Fault+".json.gz"), r.Write)
 }
 
 // takeAlone takes them while nothing else is measured, and leaves none where
@@ -77,7 +90,12 @@ func takeAlone(t *testing.T, c Captured, dir string) {
 // explain is what thru says of captures.
 func explain(t *testing.T, c Captured, l Look) *measure.Document {
 	t.Helper()
-	cmd := exec.Command(lab.Binary(t), slices.Concat([]string{"explain", "--json"}, c.Explain, l.Files)...)
+	args := slices.Concat([]string{"explain", "--json"}, c.Explain)
+	for _, f := range l.Files {
+		args = append(args, filepath.Base(f)) // a record names no folder of this machine
+	}
+	cmd := exec.Command(lab.Binary(t), args...)
+	cmd.Dir = filepath.Dir(l.Files[0])
 	out, err := cmd.Output()
 	var d measure.Document
 	if wrong := json.Unmarshal(out, &d); wrong != nil {

@@ -70,7 +70,8 @@ func baseCell(d *measure.Document, forward bool) *measure.Cell {
 		if c.Beside || c.Experiment != "" && c.Experiment != diagnose.Base {
 			continue
 		}
-		if (c.From == "local") == forward {
+		captured := len(c.Runs) > 0 && len(c.Runs[0].Flows) > 0 && c.Runs[0].Flows[0].Sender != nil && c.Runs[0].Flows[0].Sender.Reported == measure.ByCapture
+		if captured || (c.From == "local") == forward { // a file has one direction alone
 			return c
 		}
 	}
