@@ -16,7 +16,6 @@ type evidence struct {
 	last         *sample // start of the current interval
 	retrans      int64   // at last
 	spec         measure.Spec
-	delayMost    []int64 // greatest delay variation of each stream in the measured time
 }
 
 func newEvidence(e engine.End, sends bool) evidence {
@@ -172,7 +171,7 @@ func info(s streamSample) *measure.TCPInfo {
 
 // describe adds what the worker said of some streams at its end.
 func (v *evidence) describe(d doneReply) {
-	v.e.IO, v.e.Latency, v.e.CPUs = d.IO, d.Latency, d.CPUs
+	v.e.IO, v.e.Latency, v.e.CPUs, v.e.DelayHistogram = d.IO, d.Latency, d.CPUs, d.Delays
 	v.e.Missing = append(v.e.Missing, d.Missing...)
 	for i, x := range d.Streams {
 		if i >= len(v.e.Streams) {
@@ -183,6 +182,10 @@ func (v *evidence) describe(d doneReply) {
 		y.Congestion, y.MSS, y.CPU, y.Error = x.Congestion, x.MSS, x.CPU, x.Error
 		y.Placed, y.PacedBy, y.Checked = x.Placed, x.PacedBy, x.Checked
 		y.Course = x.Course
+		if from, to := x.Datagrams, y.Datagrams; from != nil && to != nil {
+			to.IPDVMeanNs, to.SkewPPM = from.IPDVMeanNs, from.SkewPPM
+			to.DelayMeanNs, to.DelayMaxNs = from.DelayMeanNs, from.DelayMaxNs
+		}
 		if x.PacedBy == pacedByThru {
 			y.BlockedNs = nil // it also slept
 		}

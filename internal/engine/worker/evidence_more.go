@@ -19,9 +19,8 @@ func (v *evidence) streamMore(x *measure.Stream, a, b, now streamSample) {
 		return
 	}
 	x.Datagrams, x.DatagramsAll = v.datagrams(a, b), v.datagrams(streamSample{}, now)
-	x.DatagramsAll.DelayMaxNs = nil // it is known by the second only
-	if most := x.Datagrams.DelayMaxNs; most != nil && x.Index < len(v.delayMost) {
-		*most = max(v.delayMost[x.Index], *most)
+	for _, d := range []*measure.Datagrams{x.Datagrams, x.DatagramsAll} {
+		d.DelayMeanNs, d.DelayMaxNs = nil, nil // the worker tells them when it is done
 	}
 }
 
@@ -50,9 +49,6 @@ func (v *evidence) datagrams(a, b streamSample) *measure.Datagrams {
 
 // addMore fills the counts of one second over all streams.
 func (v *evidence) addMore(bin *measure.StreamBin, from, to *sample) {
-	if v.delayMost == nil {
-		v.delayMost = make([]int64, len(to.Streams))
-	}
 	for i := range to.Streams {
 		a, b := from.Streams[i], to.Streams[i]
 		bin.Requests += b.More[cRequests] - a.More[cRequests]
@@ -60,7 +56,6 @@ func (v *evidence) addMore(bin *measure.StreamBin, from, to *sample) {
 		if v.spec.Protocol != measure.UDP || v.spec.Traffic != measure.Bulk {
 			continue
 		}
-		v.delayMost[i] = max(v.delayMost[i], b.More[cDelayMaxNs])
 		bin.Datagrams = addDatagrams(bin.Datagrams, v.datagrams(a, b), int64(i))
 	}
 }

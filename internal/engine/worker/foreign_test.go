@@ -91,7 +91,7 @@ func FuzzSequence(f *testing.F) {
 				n <<= x % 64
 			}
 			q.take(n)
-			q.arrived(int64(x)<<40, int64(i)-int64(x)<<50)
+			q.arrived(int64(x)<<40, int64(i)-int64(x)<<50, i%2 == 0)
 		}
 		if q.lost < 0 || q.packets < 0 || q.packets+q.duplicates+q.foreign != int64(len(b)) || q.next <= foreignNumber && q.packets+q.lost != int64(q.next) {
 			t.Errorf("%+v", q)

@@ -81,6 +81,7 @@ type doneReply struct {
 	Streams []measure.Stream     `json:"streams"`
 	Missing []measure.NotChecked `json:"not_checked,omitempty"`
 	Latency *measure.Latency     `json:"latency,omitempty"`
+	Delays  string               `json:"delays,omitempty"` // Evidence.DelayHistogram
 	IO      string               `json:"io"`
 	CPUs    string               `json:"cpus,omitempty"` // that the process was confined to
 	Error   *wireError           `json:"error,omitempty"`

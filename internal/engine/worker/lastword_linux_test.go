@@ -13,7 +13,7 @@ func TestRepeatedLastWordIsNoLoss(t *testing.T) {
 		d.form.put(d.buf[i*d.room:], uint64(number), 1)
 		d.msgs[i].len = size
 		d.msgs[i].hdr.SetControllen(0)
-		d.take(s, i, 1)
+		d.take(s, i, 1, true)
 	}
 	if !d.ended || d.seq.packets != 5 || d.seq.lost != 0 {
 		t.Errorf("ended %v with %d datagrams, %d lost, of 5", d.ended, d.seq.packets, d.seq.lost)

@@ -68,6 +68,23 @@ func mergeLatencies(streams []*stream) (*measure.Latency, error) {
 	return &r, err
 }
 
+// describeDelays fills in the delays of each stream that has ended, and returns
+// the distribution of all; empty of none. of is in the order of streams.
+func describeDelays(streams []*stream, of []measure.Stream) string {
+	all := stat.NewHistogram()
+	for i, s := range streams {
+		if s.delays != nil && closed(s.done) { // one that still runs goes on recording
+			of[i].Datagrams = &measure.Datagrams{}
+			s.delays.Describe(of[i].Datagrams, all)
+		}
+	}
+	if all.TotalCount() == 0 {
+		return ""
+	}
+	text, _ := stat.EncodeHistogram(all)
+	return text
+}
+
 // answerTime is how long the response to a datagram, or a connection, may take.
 const answerTime = time.Second
 

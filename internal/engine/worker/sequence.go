@@ -1,5 +1,7 @@
 package worker
 
+import "thru/internal/stat"
+
 // sequence keeps account of the datagrams of one stream by their numbers. It
 // is used by one thread and does not allocate after newSequence.
 type sequence struct {
@@ -21,6 +23,7 @@ type sequence struct {
 	delaySum     int64   // us over leastTransit
 	delayCount   int64
 	delayMost    int64
+	delays       *stat.Delays // what the figures of the measured time are made of
 }
 
 // memory is how many numbers back a late datagram is told from a duplicate.
@@ -60,7 +63,9 @@ func (q *sequence) end(last uint64) {
 
 func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
-func newSequence() *sequence { return &sequence{missing: make([]uint64, memory)} }
+func newSequence() *sequence {
+	return &sequence{missing: make([]uint64, memory), delays: stat.NewDelays()}
+}
 
 // take counts one datagram; false means that it is a duplicate or foreign.
 func (q *sequence) take(n uint64) bool {
@@ -125,11 +130,12 @@ func (q *sequence) stray(size int) {
 // arrived takes the times of one call's datagrams. Those that one call of the
 // sender sent share their time and count once, since their spacing is the
 // call's and not the path's.
-func (q *sequence) arrived(sent, now int64) {
+func (q *sequence) arrived(sent, now int64, measuring bool) {
 	if q.started && sent == q.lastSent {
 		return
 	}
 	transit := now - sent
+	q.delays.Take(now, transit, measuring)
 	if !q.started {
 		q.started, q.leastTransit, q.lastTransit = true, transit, transit
 	}

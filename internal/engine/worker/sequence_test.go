@@ -61,9 +61,9 @@ func TestSequenceAddsUp(t *testing.T) {
 func TestJitterIsOfThePath(t *testing.T) {
 	even, uneven, bursts := newSequence(), newSequence(), newSequence()
 	for i := range int64(1000) {
-		even.arrived(i*1000, i*1000+500)
-		uneven.arrived(i*1000, i*1000+500+i%2*160)
-		bursts.arrived(i/10*1000, i/10*1000+500+i) // ten to a call: their spacing does not count
+		even.arrived(i*1000, i*1000+500, true)
+		uneven.arrived(i*1000, i*1000+500+i%2*160, true)
+		bursts.arrived(i/10*1000, i/10*1000+500+i, true) // ten to a call: their spacing does not count
 	}
 	if even.jitter != 0 || even.delayMost != 0 {
 		t.Errorf("an even path has a jitter of %.0f ns, delay %d", even.jitter, even.delayMost)
@@ -81,6 +81,7 @@ func BenchmarkSequence(b *testing.B) {
 	b.ReportAllocs()
 	for i := range uint64(b.N) {
 		q.take(i)
+		q.arrived(int64(i)*1000, int64(i)*1000+int64(i*i%999), true)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // socket is what the data moves on: *net.TCPConn or *net.UDPConn, connected,
@@ -62,6 +63,7 @@ type stream struct {
 	slower   string   // why it is not a file on a disk
 	changed  string   // why the data path had to change on the way; set before done closes
 	latency  *latencies
+	delays   *stat.Delays     // UDP: of the receiving thread; read when done is closed
 	listener *net.TCPListener // where connections come and go, on the portable path
 	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet; negative before the start
 	lastAt   atomic.Int64     // time of the last datagram since the flow's start; negative before it

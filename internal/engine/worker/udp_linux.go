@@ -314,6 +314,7 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	}
 	d.form = f.numbering
 	d.seq.begin(f.firstNumber, s.early)
+	s.delays = d.seq.delays
 	d.ended = s.early.Last != 0
 	if d.seq.packets > 0 { // the engine has seen the first
 		f.sawFirst(s)
@@ -347,9 +348,9 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 // takeAll accounts for the messages of one call.
 func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
 	now := int64(time.Since(f.begin))
-	bytes := 0
+	bytes, measuring := 0, f.measuring.Load()
 	for i := range n {
-		bytes += d.take(s, i, now)
+		bytes += d.take(s, i, now, measuring)
 	}
 	s.moved(bytes)
 	s.lastAt.Store(now)
@@ -363,7 +364,7 @@ func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
 
 // take accounts for one message of one datagram or of several, and returns
 // the bytes that count.
-func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
+func (d *datagramReceiver) take(s *stream, i int, now int64, measuring bool) (counted int) {
 	m := &d.msgs[i]
 	b, size := d.buf[i*d.room:], int(m.len)
 	each := d.segmentSize(i, size)
@@ -394,7 +395,7 @@ func (d *datagramReceiver) take(s *stream, i int, now int64) (counted int) {
 			if d.form == OfThru {
 				sent = int64(binary.BigEndian.Uint64(b[8:]))
 			}
-			d.seq.arrived(sent, now)
+			d.seq.arrived(sent, now, measuring)
 		}
 		if d.pattern != nil && at+n <= d.room && number < foreignNumber {
 			s.check.compare(d.pattern, b[at+datagramHeader:at+n], int64(number%period), int64(number))

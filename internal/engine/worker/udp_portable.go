@@ -64,6 +64,7 @@ func recvDatagrams(f *flow, s *stream) error {
 		all = verifiable(len(buf))
 	}
 	q.begin(f.firstNumber, s.early)
+	s.delays = q.delays
 	if q.packets > 0 { // the engine has seen the first
 		f.sawFirst(s)
 	}
@@ -98,7 +99,7 @@ func recvDatagrams(f *flow, s *stream) error {
 			counted = n
 		}
 		if number < foreignNumber {
-			q.arrived(sent, int64(time.Since(f.begin)))
+			q.arrived(sent, int64(time.Since(f.begin)), f.measuring.Load())
 			if all != nil {
 				s.check.compare(all, buf[datagramHeader:n], int64(number%period), int64(number))
 			}

@@ -493,6 +493,7 @@ func (w *worker) done(err error) error {
 			r.Missing = append(r.Missing, n)
 		}
 	}
+	r.Delays = describeDelays(w.flow.streams, r.Streams)
 	return w.out.json(frameDone, r)
 }
 
