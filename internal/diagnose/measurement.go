@@ -73,7 +73,8 @@ func aboveCeiling(f *flow) *outcome {
 // ceilingAt is what the link would carry of this flow at another MTU, in
 // bit/s: the ceiling scaled by the share of the payload (methods.md, formula 4).
 func (f *flow) ceilingAt(mtu int) float64 {
-	l := stat.Link{RateBps: f.cell.Ceiling.LinkBps, Layer: f.cell.Ceiling.LinkLayer, MTU: mtu}
+	c := f.cell.Ceiling
+	l := stat.Link{RateBps: c.LinkBps, Layer: c.LinkLayer, MTU: mtu, VLANs: c.VLANs, EncapBytes: c.Encap}
 	if on, known := f.option(func(t *measure.TCPInfo) *bool { return t.Timestamps }); !known || on {
 		l.Timestamps = true
 	}

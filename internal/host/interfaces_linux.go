@@ -358,6 +358,9 @@ func (u *subject) describeStack() {
 	if u.link.bridge != nil {
 		u.out.Bridge = u.bridgeFacts()
 	}
+	if u.kind == "ppp" {
+		u.tunnel = parsePPPoE([]byte(u.fs.optional("proc/net/pppoe")))
+	}
 	if u.tunnel == nil {
 		return
 	}

@@ -87,6 +87,21 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestParsePPPoE reads /proc/net/pppoe of a host with one modem and of one with two.
+func TestParsePPPoE(t *testing.T) {
+	const head = "Id       Address              Device\n"
+	for text, want := range map[string]*measure.Tunnel{
+		"":   nil,
+		head: nil,
+		head + "00000011 00:11:22:33:44:55     eth0\n":                                      {Kind: "pppoe", Overhead: 8, Lower: "eth0"},
+		head + "00000011 00:11:22:33:44:55     eth0\n00000012 00:11:22:33:44:56     eth1\n": {Kind: "pppoe", Overhead: 8},
+	} {
+		if got := parsePPPoE([]byte(text)); (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}
+
 func TestParseTunnel(t *testing.T) {
 	native := func(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
 	v4 := func(kind uint16, last byte) []byte { return attribute(kind, 192, 0, 2, last) }

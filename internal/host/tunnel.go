@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"strings"
 
 	"thru/internal/measure"
 )
@@ -175,6 +176,27 @@ func overheadUntold(kind string) error {
 		return errors.New("it depends on the version of ERSPAN")
 	}
 	return errors.New("each packet brings the address that it is sent to")
+}
+
+// pppoeHeaders are those of PPPoE and PPP (RFC 2516, section 7).
+const pppoeHeaders = 8
+
+// parsePPPoE reads the sessions of the kernel (/proc/net/pppoe: identifier,
+// peer, interface). Which of several a PPP interface is they do not tell, so
+// their interface is known where all have the same; nil of none.
+func parsePPPoE(b []byte) *measure.Tunnel {
+	var t *measure.Tunnel
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) != 3 || f[0] == "Id":
+		case t == nil:
+			t = &measure.Tunnel{Kind: "pppoe", Overhead: pppoeHeaders, Lower: f[2]}
+		case t.Lower != f[2]:
+			t.Lower = ""
+		}
+	}
+	return t
 }
 
 // address is an IP address in bytes; empty where it is none, or 0.0.0.0 or ::.

@@ -270,10 +270,12 @@ type Trial struct {
 type Ceiling struct {
 	Bps       float64 `json:"bps"`
 	LinkBps   int64   `json:"link_bps"`
-	LinkFrom  string  `json:"link_rate_from"` // "stated" or "interface NAME at END POINT"
-	LinkLayer string  `json:"link_layer"`     // "l1": with preamble and gap; "l2": frames only
-	MTU       int     `json:"mtu_bytes"`
-	SharePct  float64 `json:"share_pct"` // goodput of it
+	LinkFrom  string  `json:"link_rate_from"`               // "stated" or "interface NAME at END POINT"
+	LinkLayer string  `json:"link_layer"`                   // "l1": with preamble and gap; "l2": frames only
+	MTU       int     `json:"mtu_bytes"`                    // inside a tunnel the inner one
+	VLANs     int     `json:"vlan_tags,omitzero"`           // on each frame, of 4 bytes
+	Encap     int     `json:"encapsulation_bytes,omitzero"` // headers of tunnels on each frame
+	SharePct  float64 `json:"share_pct"`                    // goodput of it
 }
 
 // Steady is what can be said about the course of a run in time.

@@ -150,8 +150,8 @@ func shareText(cell *measure.Cell) string {
 	}
 	layer := map[string]string{"l1": ", with preamble and gap", "l2": ", frames only"}[c.LinkLayer]
 	in := scaleFor(c.Bps)
-	return fmt.Sprintf("%s of the ceiling %s %s: MTU %d on %s %s (%s%s)", unit.Percent(c.SharePct), in.number(c.Bps), in.name,
-		c.MTU, plain(float64(c.LinkBps)/in.div), in.name, clean(c.LinkFrom), layer)
+	return fmt.Sprintf("%s of the ceiling %s %s: MTU %d%s on %s %s (%s%s)", unit.Percent(c.SharePct), in.number(c.Bps), in.name,
+		c.MTU, stat.OnWire(c), plain(float64(c.LinkBps)/in.div), in.name, clean(c.LinkFrom), layer)
 }
 
 func steadyText(c *measure.Cell) string {

@@ -127,7 +127,7 @@ const stated = "stated"
 // ceiling fills the most that the link can carry, where its rate is known.
 func (s *summary) ceiling() {
 	l := s.link
-	rate, from, why := s.linkRate()
+	rate, from, on, why := s.linkRate()
 	if rate <= 0 {
 		s.missing("ceiling", why)
 		return
@@ -137,13 +137,16 @@ func (s *summary) ceiling() {
 		l.Layer = unit.L1 // an interface's speed counts everything on the wire
 	}
 	l.MTU = cmp.Or(l.MTU, s.mtu())
-	l.IPv6 = s.isIPv6()
+	l.IPv6, l.VLANs, l.EncapBytes = s.isIPv6(), cmp.Or(l.VLANs, on.vlans), cmp.Or(l.EncapBytes, on.bytes)
+	if on.unknown != "" {
+		s.missing("ceiling.encapsulation_bytes", on.unknown)
+	}
 	bps := s.most(l)
 	if known(bps) == nil {
 		s.missing("ceiling", fmt.Sprintf("the MTU of the path is not known or too small (%d bytes)", l.MTU))
 		return
 	}
-	s.cell.Ceiling = &measure.Ceiling{Bps: bps, LinkBps: rate, LinkFrom: from, LinkLayer: l.Layer, MTU: l.MTU}
+	s.cell.Ceiling = &measure.Ceiling{Bps: bps, LinkBps: rate, LinkFrom: from, LinkLayer: l.Layer, MTU: l.MTU, VLANs: l.VLANs, Encap: l.EncapBytes}
 	switch x := s.cell.Search; {
 	case s.cell.Spec.Search && x != nil && x.CapacityBps != nil:
 		s.cell.Ceiling.SharePct = 100 * *x.CapacityBps / bps
@@ -162,35 +165,39 @@ func (s *summary) most(l Link) float64 {
 }
 
 // linkRate is the stated rate, else the lowest of the interfaces that the
-// ends reach each other by. It is 0 with a reason where none is known.
-func (s *summary) linkRate() (bps int64, from, why string) {
+// ends reach each other by, and what frames have on that wire. It is 0 with a
+// reason where none is known.
+func (s *summary) linkRate() (bps int64, from string, on wrap, why string) {
 	if s.link.RateBps > 0 {
-		return s.link.RateBps, stated, ""
+		return s.link.RateBps, stated, s.leastWrap(), ""
 	}
 	var reasons []string
 	for _, e := range s.evidence() {
 		if isLoopback(e) {
-			return 0, "", "the traffic stays on one host: no link carries it"
+			return 0, "", on, "the traffic stays on one host: no link carries it"
 		}
 		if e.Route == nil {
 			continue
 		}
-		name := fmt.Sprintf("interface %s at %s", e.Route.Interface, e.EndPoint)
-		switch face := s.ends[e.EndPoint].Interface(e.Route.Interface); {
-		case face == nil:
-			reasons = append(reasons, name+" is not described")
+		w := wrapOf(s.ends[e.EndPoint], e.Route.Interface)
+		if w.face == nil {
+			reasons = append(reasons, fmt.Sprintf("interface %s at %s is not described", e.Route.Interface, e.EndPoint))
+			continue
+		}
+		name := fmt.Sprintf("interface %s at %s", w.face.Name, e.EndPoint)
+		switch face := w.face; {
 		case face.SpeedBps == nil || *face.SpeedBps <= 0:
 			reasons = append(reasons, name+" tells no speed")
 		case face.Nominal != nil && *face.Nominal:
 			reasons = append(reasons, name+" has a speed in name only")
-		case bps == 0 || *face.SpeedBps < bps:
-			bps, from = *face.SpeedBps, name
+		case bps == 0 || *face.SpeedBps < bps || *face.SpeedBps == bps && w.add() > on.add():
+			bps, from, on = *face.SpeedBps, name, w
 		}
 	}
 	if len(reasons) == 0 {
 		reasons = []string{"the route between the ends is not known"}
 	}
-	return bps, from, "the link rate is not known: " + strings.Join(unique(reasons), "; ")
+	return bps, from, on, "the link rate is not known: " + strings.Join(unique(reasons), "; ")
 }
 
 // isLoopback tells whether an end reaches its peer without a link.
