@@ -156,15 +156,17 @@ func carries(bps float64) capturesEdit {
 	})
 }
 
-// sends says how many segments were sent again, and in what rows.
+// sendsAgain says how many segments were sent again, and in what rows, all along.
 func sendsAgain(segments int64, row int) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Data.Again = someSegments(segments, 100)
 		c.Data.Fast = c.Data.Again
 		c.Acks.DupAcks, c.Acks.SACKed = measure.Count{N: 3 * segments}, measure.Count{N: 3 * segments}
 		c.Course.Again = nil
-		for i := range min(segments, measure.MostMarks) {
-			c.Course.Again = append(c.Course.Again, measure.PacketMark{AtNs: i/int64(row)*int64(100*ms) + i%int64(row)*int64(ms/10), Packet: 100 + i})
+		marks, each := min(segments, measure.MostMarks), int64(row)
+		apart := int64(filmTime) / max(1, (marks+each-1)/each)
+		for i := range marks {
+			c.Course.Again = append(c.Course.Again, measure.PacketMark{AtNs: i/each*apart + i%each*int64(ms/10), Packet: 100 + i})
 		}
 	})
 }

@@ -127,6 +127,11 @@ func TestLossInPackets(t *testing.T) {
 		{"many in a row, at a flat rate", nearSender, rows, map[string]string{"policer": "likely"}},
 		{"many in a row, and a queue was full", nearSender, with(rows, eachConn(func(c *measure.Connection) { c.RTT.P99 = int64(50 * ms) })), map[string]string{"policer": "no"}},
 		{"many in a row, once", nearSender, with(rows, sendsAgain(60, 60)), map[string]string{"policer": "no"}},
+		{"many in a row, of the first half alone", nearSender, with(rows, eachConn(func(c *measure.Connection) {
+			for i := range c.Course.Again {
+				c.Course.Again[i].AtNs /= 2
+			}
+		})), map[string]string{"policer": "no"}},
 		{"many in a row, at a flat rate, receiver", nearReceiver, rows, map[string]string{"policer": "likely"}},
 		{"many in a row, at an uneven rate", nearSender, append([]capturesEdit{uneven}, rows...), map[string]string{"policer": "possible"}},
 		{"many in a row, of a program that pauses", nearSender, with(rows, idleFor(60, 20)), map[string]string{"policer": "?"}},

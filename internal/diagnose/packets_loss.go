@@ -201,6 +201,13 @@ func (l lossSeen) filled() bool {
 	return d != nil && float64(d.P99-d.Min) > max(5e6, l.base/2)
 }
 
+// ceases tells whether all that was sent again was so in the first half of the main
+// connection's time: a policer that holds the rate drops again and again.
+func (l lossSeen) ceases() bool {
+	c := l.main()
+	return l.often > 0 && !slices.ContainsFunc(c.Course.Again, func(m measure.PacketMark) bool { return 2*m.AtNs > c.SpanNs })
+}
+
 func packetsPolicer(f *flow) *outcome {
 	l, why := f.lossAt()
 	if why != nil {
@@ -230,6 +237,8 @@ func packetsPolicer(f *flow) *outcome {
 		return no("the round trip was far above its least at times: a queue was full, and dropped")
 	case l.often > 0 && l.often < fewRows:
 		return no("segments were lost in %d goes only, as a connection finds its rate", l.often)
+	case l.ceases():
+		return no("nothing was lost in the second half of the time, at a rate that stays")
 	case l.often > 0 && l.inARow < fewInARow:
 		return no("segments are lost one by one, a policer drops them in a row")
 	}

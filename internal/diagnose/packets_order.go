@@ -64,7 +64,7 @@ func (s *spot) proveOrder() bool {
 // lateBeyond judges order beyond the capture, by what comes back.
 func (f *flow) lateBeyond(s *spot) *outcome {
 	o := possible("segments come out of order").by(s.count("sent again without having been lost", s.data.Spurious), s.count("sent again", s.data.Again))
-	if s.needless() > 0 {
+	if s.needless() > 0 && s.isNeedless() {
 		o.text = "much of what was sent again had not been lost: segments come out of order"
 	}
 	if n := s.data.SACKLate; n.N > 0 {

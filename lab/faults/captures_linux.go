@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -139,12 +140,31 @@ func orderCaptures() []Captured {
 	}
 	often := order("reordering-often")
 	often.Sender = anywhere("reordering").or("the link is all but full", "shaper")
+	mixed := forward(usual(), late(0.01, 300*time.Microsecond))
+	mixed.AtoB.Loss = 0.005
+	loss := anywhere("loss")
+	v6 := lateBy("reordering-5-60ms-v6", 200_000_000, usualRTT, 0.05, 60*time.Millisecond)
+	v6.Build = overIPv6(v6.Build)
 	return []Captured{
-		order("reordering"), often,
+		order("reordering"), often, v6,
+		lateBy("reordering-5-18ms", 20_000_000, 5*time.Millisecond, 0.05, 18*time.Millisecond),
+		lateBy("reordering-5-12ms", 100_000_000, 2*time.Millisecond, 0.05, 12*time.Millisecond),
+		lateBy("reordering-5-60ms", 200_000_000, usualRTT, 0.05, 60*time.Millisecond),
+		lateBy("reordering-1-100ms", 1_000_000_000, usualRTT, 0.01, 100*time.Millisecond),
+		Captured{Fault: made("reordering-borne", "one packet in twenty is 30 packets late, and the link is full all the same",
+			overWire(forward(symmetric(100_000_000, usualRTT), late(0.05, 3600*time.Microsecond)))), Explain: flags("--link-rate 100M/l2"), True: []string{"reordering"}}.each(well()),
+		Captured{Fault: made("loss-and-reordering", "one packet in 200 is lost, and one in 100 is overtaken", overWire(mixed)), True: []string{"reordering"}}.each(loss),
 		Captured{Fault: known("reordering-little"), Explain: flags("--link-rate 200M/l2"), True: []string{"reordering"}}.each(well()),
 		Captured{Fault: made("duplicates", "one packet in fifty arrives twice, which costs nothing", overWire(forward(usual(), func(w *wire.Way) { w.Duplicate, w.Seed = 0.02, 7 }))),
 			Explain: flags("--link-rate 200M/l2")}.each(well()),
 	}
+}
+
+// lateBy holds a share of the packets of a path back for longer than its round trip:
+// what is sent again in their place comes before them.
+func lateBy(name string, rate int64, rtt time.Duration, share float64, by time.Duration) Captured {
+	about := fmt.Sprintf("%.2g%% of the packets are %v late, of a round trip of %v", 100*share, by, rtt)
+	return Captured{Fault: made(name, about, overWire(forward(symmetric(rate, rtt), late(share, by))))}.each(is("reordering", measure.AtPath))
 }
 
 // sizeCaptures: packets that are too large for something on the way.
