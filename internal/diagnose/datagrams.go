@@ -233,6 +233,9 @@ func unreadDatagrams(f *flow) *outcome {
 	o := certain("the receiver's socket has no room for %s of the datagrams: its program reads too slowly, or its buffer is too small", unit.Percent(x.LossPct)).
 		at(f.receiver.where()).by(above(f.receiver.proof(p.Counter, float64(p.Packets), "packets"), 0)).
 		costs(0, unit.Percent(x.LossPct)+" do not arrive", "drops of the socket")
+	if p.Packets < fewEvents {
+		o.confidence = measure.Likely
+	}
 	if f.cell.Spec.Rate == 0 {
 		o.then("a rate that is asked for (-b): as fast as it goes overruns any receiver")
 	}

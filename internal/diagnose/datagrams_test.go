@@ -38,6 +38,10 @@ func TestDatagrams(t *testing.T) {
 	full := func(d *measure.Document) {
 		d.Cells[0].Ceiling = &measure.Ceiling{Bps: 200e6, LinkBps: 210e6, MTU: 1500, SharePct: 96}
 	}
+	drifting := func(d *measure.Document) {
+		d.Cells[0].Spec.Duration = 120e9
+		d.Cells[0].Datagrams.DelayMaxNs = new(int64(6e6))
+	}
 	uncounted := func(d *measure.Document) { d.Cells[0].Datagrams = nil }
 	asked := func(bps int64) func(*measure.Document) {
 		return func(d *measure.Document) { d.Cells[0].Spec.Rate = bps }
@@ -61,6 +65,9 @@ func TestDatagrams(t *testing.T) {
 		},
 		"policer": {
 			{"not delayed", "possible", "may let 193 Mb/s pass", edits{random}},
+			{"half of all", "likely", "", edits{astray(50, path, 50e3)}},
+			{"delayed by what clocks or a host may make", "possible", "", edits{astray(5, path, 3e6), drifting}},
+			{"the same, and passes whole at a lower rate", "likely", "", edits{astray(5, path, 3e6), drifting, slower(150e6, 0)}},
 			{"passes whole at a lower rate", "certain", "a policer lets 193 Mb/s pass", edits{random, slower(150e6, 0)}},
 			{"lost at a lower rate too", "no", "", edits{random, slower(150e6, 4)}},
 			{"delayed", "no", "queue", edits{queued}},
@@ -72,6 +79,7 @@ func TestDatagrams(t *testing.T) {
 			{"delayed", "certain", "a queue on the way lets 193 Mb/s pass", edits{queued}},
 			{"delayed, not flat", "likely", "", edits{queued, seconds(0.1, 0.3, 0.15, 0.26, 0.12, 0.28, 0.2, 0.1)}},
 			{"not delayed", "no", "no queue is full", edits{random}},
+			{"delayed by what clocks or a host may make", "missing", "clocks that drift apart", edits{astray(5, path, 3e6), drifting}},
 			{"little", "no", "", edits{astray(2.9, path, 40e6)}},
 			{"at the sender", "likely", "sender qdisc has no room for 20%", edits{astray(20, measure.LossQdisc, 50e3)}},
 			{"in the receiver", "no", "", edits{astray(20, socket, 40e6)}},
@@ -80,6 +88,7 @@ func TestDatagrams(t *testing.T) {
 		"slow-reader": {
 			{"none", "no", "", edits{astray(0, "", 0)}},
 			{"its socket", "certain", "no room for 12% of the datagrams", edits{astray(12, socket, 50e3)}},
+			{"its socket, a few times", "likely", "", edits{astray(12, socket, 50e3), func(d *measure.Document) { d.Cells[0].LossPlaces = []measure.LossPlace{{Place: socket, Packets: 9}} }}},
 			{"the path", "no", "", edits{random}},
 			{"no place", "missing", "place", edits{astray(12, "", 50e3)}},
 		},

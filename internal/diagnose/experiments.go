@@ -188,8 +188,24 @@ func varyUDP(times float64) func(*flow, *measure.Spec) bool {
 		s.Rate, s.Window = int64(max(rate, leastUDPTrial)), measure.Pair{}
 		s.Length = measure.Pair{Send: f.datagram(), Recv: f.datagram()}
 		s.DontFragment = true
+		if times < 1 {
+			s.Duration = f.tellingTime(s.Rate, s.Duration)
+		}
 		return true
 	}
+}
+
+// tellingTime is how long datagrams at a rate have to be sent for enough of them
+// to be lost, as often as TCP's segments are, in ns: no less than the usual time,
+// and a few times as much at most.
+func (f *flow) tellingTime(bps, usual int64) int64 {
+	const enough, most = 1.5 * fewEvents, 4
+	again, _ := f.againPct()
+	perSecond := float64(bps) / 8 / float64(f.datagram()) * again / 100
+	if again < againBar || perSecond <= 0 {
+		return usual
+	}
+	return int64(min(max(float64(usual), enough/perSecond*1e9), most*float64(usual)))
 }
 
 // datagram is the payload of one that fills a packet of the path.

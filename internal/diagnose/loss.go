@@ -366,7 +366,14 @@ func reordering(f *flow) *outcome {
 		if pct < 0.01 {
 			return no("%s of the datagrams came out of order", unit.Percent(pct))
 		}
-		return f.outOfOrder(certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost), seen).
+		o := certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost)
+		if d.Reordered < fewEvents {
+			o.confidence = measure.Likely
+		}
+		if flat, known := f.flatness(); pct < littleOrder && f.hasQueue() && known && flat < flatBar {
+			o.beside() // a queue is full all the same
+		}
+		return f.outOfOrder(o, seen).
 			by(above(measure.Proof{EndPoint: f.receiver.name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
 	}
 	if sent, ok := f.sender.grew(segsSent); seen == 0 || ok && 100*seen/sent < rareOrder {
@@ -378,6 +385,10 @@ func reordering(f *flow) *outcome {
 // rareOrder is the share of segments, in percent, that a path may bring out of
 // order now and then.
 const rareOrder = 0.01
+
+// littleOrder is the share of packets, in percent, that come out of order without
+// costing a sender that knows of it (RACK, RFC 8985) much.
+const littleOrder = 1
 
 // outOfOrder adds what TCP saw of it.
 func (f *flow) outOfOrder(o *outcome, seen float64) *outcome {

@@ -107,6 +107,17 @@ func TestReordering(t *testing.T) {
 	if got := of(d.Cells[0].Diagnosis, "reordering"); got != "certain" {
 		t.Errorf("with datagrams out of order: %q", got)
 	}
+	mixed.Datagrams.Reordered = 9
+	d = m.document(mixed)
+	Diagnose(d)
+	if got := of(d.Cells[0].Diagnosis, "reordering"); got != "likely" {
+		t.Errorf("with nine datagrams out of order: %q", got)
+	}
+	mixed.Datagrams.Reordered = mixed.Datagrams.Received / 200
+	d = with(m, func(m *made) { m.rtt = 40 * ms }).document(mixed)
+	if got := first(t, d); got != "shaper likely" {
+		t.Errorf("with a few datagrams out of order, before a queue: %q", got)
+	}
 	d = m.document(datagramTrial(udpBelow, 170*mb, 0, 0))
 	Diagnose(d)
 	if got := of(d.Cells[0].Diagnosis, "reordering"); got != "no" {

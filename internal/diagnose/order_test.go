@@ -73,6 +73,9 @@ func TestNext(t *testing.T) {
 	if !ok || x.ID != udpBelow || !slices.Contains(x.Causes, "loss") || x.Spec.Protocol != measure.UDP || x.Spec.Rate < 17*1e6 || x.Spec.Rate > 19*1e6 {
 		t.Fatalf("for a loss that is likely: %v %+v", ok, x)
 	}
+	if seconds := float64(x.Spec.Duration) / 1e9; seconds < 6 || seconds > 7 { // 2.3 of 1640 a second are lost
+		t.Errorf("datagrams for %.1f s", seconds)
+	}
 	if x.Spec.From != "a" || x.Spec.To != "b" || x.Spec.Length.Send <= 0 || !x.Spec.DontFragment {
 		t.Errorf("%+v", x.Spec)
 	}

@@ -190,7 +190,7 @@ func (f *flow) ownQueue() (*outcome, bool) {
 	}
 	o := likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, word(e.faceName()))
 	stolen, _ := e.stealPct()
-	if known && flat < flatBar && stolen < stealBar && f.waitsIn(q) { // overlimits alone may be of bursts, and the queue another one
+	if known && flat < flatBar && stolen < stealBar && f.hasQueue() && f.waitsIn(q) { // overlimits alone may be of bursts, and the queue another one
 		o.confidence = measure.Certain
 	}
 	o.at(e.onFace()).by(above(e.proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), f.queueProof())

@@ -34,6 +34,9 @@ func TestOwnQueue(t *testing.T) {
 		{"another class of it drops", "no", "congestion window", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) {
 			*near(d).Host.Qdisc = measure.Qdisc{Kind: "htb", Overlimits: 5000, Drops: 900, Backlog: 3000}
 		}}},
+		{"it drops as much as is sent again, and nothing waits", "likely", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, lost(0.02), several, func(d *measure.Document) {
+			near(d).Host.Qdisc.Drops, near(d).Host.Qdisc.Backlog = 200, 0
+		}}},
 		{"its own class of it waits", "certain", "qdisc htb on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) { near(d).Host.Qdisc.Kind = "htb" }}},
 		{"a kernel that tells no route", "likely", "qdisc tbf on INTERFACE", edits{rate(95e6), noCeiling, ownShaper, loaded(80), func(d *measure.Document) { near(d).Route = nil }}},
 		{"it holds nothing back", "no", "", edits{rate(95e6), noCeiling, func(d *measure.Document) {

@@ -142,11 +142,18 @@ func (f *flow) overAllowance() *outcome {
 		if e.sends() {
 			bytes = n.TxBytes
 		}
+		mine := 2*float64(e.seen.Bytes) > float64(bytes)
+		perSecond := strings.HasPrefix(name, "pps_")
+		if length, known := e.meanPacket(); perSecond && known && 2*length < f.mss() { // small packets of others
+			mine = false
+		}
 		again, _ := f.againPct()
 		switch {
 		case f.linkIsFull() || !f.hasQueue() && (again < againBar || !f.mayFollow()): // nothing of this flow was held up
 			o.beside()
-		case over >= certainShare*float64(n.TxPackets+n.RxPackets) && over >= fewEvents && strings.HasPrefix(name, "bw_") && 2*float64(e.seen.Bytes) > float64(bytes):
+		case perSecond && !mine:
+			o.confidence = measure.Possible
+		case over >= certainShare*float64(n.TxPackets+n.RxPackets) && over >= fewEvents && !perSecond && mine:
 			o.confidence = measure.Certain
 		}
 		return o
@@ -200,9 +207,12 @@ const riseBar = 1.1
 
 func slowConvergence(f *flow) *outcome {
 	bins := f.bins()
+	left, _ := f.allowed()
 	switch {
 	case f.isHeld():
 		return no("a rate was asked for")
+	case f.follows() && f.rate() < bindsBar*left:
+		return no("the rate goes up and down with what is lost")
 	case f.stillClimbs():
 		return f.asClimbing(likely("the congestion window still grows when the run ends: nothing is lost, no queue and no window is full"))
 	case len(bins) < stat.LeastBins:

@@ -206,11 +206,13 @@ func (e *end) waitsNs() float64 {
 	return 0
 }
 
-// isBehind tells of a reader whose delay is a good part of the round trip: as
+// isBehind tells of a reader whose delay is a good part of the round trip, for more
+// than the packets that a kernel hands over at once: as
 // long as the program does not read, its kernel holds acknowledgements back.
 func (e *end) isBehind() bool {
 	base, ok := e.flow.baseRTT()
-	return ok && e.waitsNs() > max(lateNs, base/4)
+	unread, _ := e.flow.unread()
+	return ok && e.waitsNs() > max(lateNs, base/4) && unread > shortRow*e.flow.mss()
 }
 
 func slowReader(f *flow) *outcome {

@@ -55,6 +55,7 @@ func TestWindows(t *testing.T) {
 		{"a busy reader", smallReceive(), func(m *made) { m.unread, m.receiver = 300*kb, threads{95, 3, 2} }, map[string]string{"slow-reader": "likely", "receive-window": "no"}},
 		{"a reader that is late", made{bps: 68 * mb, rtt: 33 * ms, base: 20 * ms, window: 15000 * kb, flight: 434 * kb, cwnd: 434 * kb, notSent: 3000 * kb, unread: 278 * kb}, nil, map[string]string{"slow-reader": "certain", "shaper": "no"}},
 		{"a reader that is hardly late", made{bps: 68 * mb, rtt: 33 * ms, base: 20 * ms, window: 15000 * kb, flight: 434 * kb, cwnd: 434 * kb, notSent: 3000 * kb, unread: 30 * kb}, nil, map[string]string{"slow-reader": "no", "shaper": "likely"}},
+		{"a reader of a slow path, where a segment takes a while", made{bps: 1 * mb, rtt: 40 * ms, base: 20 * ms, window: 15000 * kb, flight: 5 * kb, cwnd: 5 * kb, unread: 2 * kb}, nil, map[string]string{"slow-reader": "no"}},
 		{"small buffer", smallSend(), nil, map[string]string{"send-buffer": "certain", "receive-window": "no", "loss": "no", "shaper": "no"}},
 		{"small buffer by hand", smallSend(), func(m *made) { m.asked.Send = 64 << 10 }, map[string]string{"send-buffer": "certain", "fixed-window": "certain"}},
 		{"data waits to be sent", smallSend(), func(m *made) { m.notSent = 200 * kb }, map[string]string{"send-buffer": "no"}},

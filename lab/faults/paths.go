@@ -28,7 +28,11 @@ func pathFaults() []Fault {
 		{Name: "shaper-one-way", About: "only data from the client is shaped", Forward: is("shaper", path), Back: well(), Args: flags("--link-rate 400M/l2"),
 			Build: overWire(forward(symmetric(400_000_000, usualRTT), func(w *wire.Way) { w.Rate, w.Queue = 50_000_000, 1<<20 }))},
 		{Name: "shaper-own", About: "the sender's own qdisc holds 300 Mb/s", Forward: is("shaper", sender), Args: flags("--link-rate 1G/l2"),
-			Build: overVeth(lab.Options{}, capped("300mbit"))},
+			Build: overVeth(lab.Options{}, capped("300mbit", "2mb"))},
+		{Name: "shaper-deep", About: "the sender's own qdisc holds 100 Mb/s, before a queue of 20 MB that windows fill", Forward: is("shaper", sender), Args: flags("-t 10"),
+			Build: overVeth(lab.Options{}, capped("100mbit", "20mb"))},
+		{Name: "shaper-window", About: "100 Mb/s, 20 ms away, with a queue that holds all of a window of 1 MiB", Forward: is("shaper", path), Args: flags("-w 1M"),
+			Build: overWire(both(symmetric(100_000_000, usualRTT), func(w *wire.Way) { w.Queue = 20 << 20 }))},
 		{Name: "policer", About: "100 Mb/s policed on a link of 1 Gb/s", Forward: is("policer", path), Args: flags("--link-rate 1G/l2"),
 			Build: overWire(forward(symmetric(gigabit, usualRTT), policed(100_000_000)))},
 		{Name: "policer-fast", About: "400 Mb/s policed, 4 ms away", Forward: is("policer", path),
@@ -65,10 +69,10 @@ func swap(o lab.WiredOptions) lab.WiredOptions {
 	return o
 }
 
-// capped puts a token bucket (tc-tbf(8)) on the client's interface.
-func capped(rate string) func(*lab.Pair) {
+// capped puts a token bucket (tc-tbf(8)) on the client's interface, with a queue of that limit.
+func capped(rate, limit string) func(*lab.Pair) {
 	return func(p *lab.Pair) {
-		p.A.Must("tc", flags("qdisc replace dev %s root tbf rate %s burst 256kb limit 2mb", lab.DataDev, rate)...)
+		p.A.Must("tc", flags("qdisc replace dev %s root tbf rate %s burst 256kb limit %s", lab.DataDev, rate, limit)...)
 	}
 }
 
