@@ -59,6 +59,9 @@ func TestLossAndQueues(t *testing.T) {
 		{"too short to see", with(shaped(), func(m *made) { m.bins = []float64{1, 1} }), nil, "none likely", map[string]string{"shaper": "?"}},
 		{"a window that fills the queue", with(shaped(), func(m *made) { m.rwndPct, m.wndFull, m.againPct, m.window = 80, 80, 0, 1700*kb }), nil, "shaper likely", map[string]string{"receive-window": "no"}},
 		{"a buffer that fills the queue", with(shaped(), func(m *made) { m.notSent, m.againPct, m.cwnd, m.buffer = 0, 0, 3000*kb, 2<<20 }), nil, "shaper likely", map[string]string{"send-buffer": "no"}},
+		{"a buffer before a queue that comes and goes", with(shaped(), func(m *made) {
+			m.notSent, m.againPct, m.cwnd, m.buffer, m.rtt, m.flight, m.bins = 0, 0, 3000*kb, 2<<20, 44*ms, 520*kb, []float64{0.95, 1.05, 1, 1.06, 0.94}
+		}), nil, "send-buffer likely", nil},
 		{"a window that fills the path once and a half", with(smallReceive(), func(m *made) { m.rtt = 36 * ms; m.window, m.flight = 176*kb, 176*kb }), nil, "receive-window likely", map[string]string{"shaper": "no"}},
 		{"congestion window not used up", with(shaped(), func(m *made) { m.flight, m.againPct = 900*kb, 0 }), nil, "none likely", map[string]string{"shaper": "no"}},
 	} {

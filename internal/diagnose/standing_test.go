@@ -73,8 +73,13 @@ func TestHasQueue(t *testing.T) {
 		{"a path that is not longer under load", 1000 * mb, 20 * ms, 20 * ms, false},
 	} {
 		d := made{bps: x.bps, rtt: x.rtt, base: x.base}.document()
-		if got := newFlow(d, &d.Cells[0]).hasQueue(); got != x.want {
+		f := newFlow(d, &d.Cells[0])
+		if got := f.hasQueue(); got != x.want {
 			t.Errorf("%s: %v", x.name, got)
+		}
+		f.sender.seen.Streams[0].Course.RTT.Max = float64((x.base + 5*(x.rtt-x.base)).Microseconds())
+		if f.hasQueue() {
+			t.Errorf("%s: a host stood still for once", x.name)
 		}
 	}
 }

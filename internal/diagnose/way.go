@@ -100,6 +100,8 @@ func (f *flow) scalesOtherwise() string {
 		return "no queue fills and nothing is lost: the one stream is not held on the way"
 	case !f.hasQueue() && (!known || flat > flatBar):
 		return "loss without a plateau scales with the streams too"
+	case f.below(again).lost:
+		return "packets are lost however few there are, of each stream by itself"
 	case sendBuffer(f).state == holds:
 		return "the sender's buffer holds the one stream"
 	}

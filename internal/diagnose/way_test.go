@@ -37,6 +37,10 @@ func TestLAGOneMember(t *testing.T) {
 		{"held by a window that fills the queue", "likely", "8 streams carry", with(eight, func(d *measure.Document) { near(d).Streams[0].TCP.RwndLimitedUs = new(uint64(7e6)) })},
 		{"held by a CPU", "no", "CPU", with(eight, func(d *measure.Document) { far(d).Streams[0].RunNs = new(int64(8e9)) })},
 		{"held by random loss", "no", "loss", edits{rate(953e6), noCeiling, seconds(1, 0.5, 1.4, 0.7, 1.2, 0.6, 1.1, 0.9), lost(0.1), eight}},
+		{"held by random loss at a flat rate", "no", "however few", with(eight, lost(0.1), try(udpBelow, 850e6, func(c *measure.Cell) {
+			c.Datagrams = &measure.DatagramFigures{Bytes: 1400, Sent: 100_000, Lost: 90, LossPct: 0.09}
+			c.LossPlaces = []measure.LossPlace{{Place: measure.LossPath, Packets: 90}}
+		}))},
 		{"nothing holds it", "no", "no queue", edits{rate(953e6), noCeiling, eight}},
 		{"link full", "no", "full", edits{loaded(40), try(eightStreams, 18e9, streams(8))}},
 		{"several streams", "no", "4 streams", with(func(d *measure.Document) { streams(4)(&d.Cells[0]) })},
