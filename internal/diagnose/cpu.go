@@ -292,7 +292,7 @@ func receiverCPU(f *flow) *outcome {
 		}
 	case mine.thread && (seen && unread > unreadBar || rwnd > rwndBar):
 		o.confidence = measure.Certain
-	case mine.packet && !mine.thread && packets(mine.soft) > 90 && f.receiver.squeezed() > 0:
+	case mine.packet && !mine.thread && packets(mine.soft) > 90 && f.receiver.squeezed(mine.soft.Core):
 		o.confidence = measure.Certain
 	case mine.all && shared:
 		o.confidence = f.sureOfCPU(mine)
@@ -313,15 +313,16 @@ func (f *flow) lostAt(place string) (n int64) {
 	return n
 }
 
-// squeezed is how often a CPU of the end ran out of budget for received packets.
-func (e *end) squeezed() (n uint64) {
-	if e.seen == nil || e.seen.Host == nil {
-		return 0
-	}
+// squeezed tells whether that CPU of the end ran out of budget for received packets,
+// and these were not far more than its interface received: then they are others'.
+func (e *end) squeezed(core int) bool {
 	for _, s := range e.seen.Host.Softnet {
-		n += s.TimeSqueeze
+		if s.Core == core && s.TimeSqueeze > 0 {
+			n := e.seen.Host.NIC
+			return n == nil || n.RxPackets == 0 || s.Processed < 4*n.RxPackets
+		}
 	}
-	return n
+	return false
 }
 
 // fullCPU words the CPU of an end that is full, and who fills it.
@@ -426,6 +427,8 @@ func (f *flow) relieve(o *outcome, e *end, l load, others bool) *outcome {
 		return o.mend(advise(e, fmt.Sprintf("see what process %d (%.40s) does, and measure when it is idle, or with other CPUs (-A)", p.PID, p.Name)))
 	case others:
 		return o.mend(advise(e, "see what else runs there (top), and measure when it is idle, or with other CPUs (-A)"))
+	case l.packet && !l.thread && e.flows() == 1:
+		return o.mend(advise(e, "one flow has one queue, wherever its interrupts go: several streams use several (-P); GRO and MTU 9000 make less work for one"))
 	case l.packet && !l.thread:
 		return o.mend(e.spreadInterrupts())
 	case l.all:

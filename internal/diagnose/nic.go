@@ -15,8 +15,8 @@ func nicRules() []Rule {
 	return []Rule{
 		{
 			Cause: "irq-one-cpu", TCP: true, UDP: true, Title: "one CPU takes all packets of the interface", judge: func(f *flow) *outcome { return f.either(oneCPU) },
-			Seen:  "nearly all interrupts of the interface, or all received packets, are on one CPU, which is full of them, while others have time",
-			Apart: "interrupts of each queue on a CPU of its own", Mends: "smp_affinity_list, or RPS", Effect: "up to as many times as there are CPUs",
+			Seen:  "of several flows nearly all interrupts of the interface, or all received packets, are on one CPU, which is full of them, while others have time",
+			Apart: "interrupts of each queue on a CPU of its own; one flow has one queue by design, and is single-flow", Mends: "smp_affinity_list, or RPS", Effect: "up to as many times as there are CPUs",
 			Source: "/proc/interrupts; /proc/net/softnet_stat; Linux scaling.rst", Brings: []string{"receiver-cpu", "ring-overflow", "backlog-overflow", "slow-reader"},
 		},
 		{
@@ -33,7 +33,7 @@ func nicRules() []Rule {
 		},
 		{
 			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", judge: func(f *flow) *outcome { return f.either(fewQueues) },
-			Seen:  "one receive queue where more are possible; likely where a CPU is full of received packets; possible where the aggregate falls as end points are added (A-05)",
+			Seen:  "one receive queue where more are possible; likely where a CPU is full of received packets of several flows; possible where the aggregate falls as end points are added (A-05)",
 			Apart: "more queues and several streams", Mends: "as many queues as CPUs", Effect: "linear until the CPUs are full",
 			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
@@ -153,6 +153,9 @@ func oneCPU(e *end) *outcome {
 	if !known || len(e.seen.Host.CPUs) == 0 {
 		return e.lacks("interrupts of the interface on each CPU")
 	}
+	if o := e.sharesQueue(); o != nil {
+		return o
+	}
 	if len(e.seen.Host.CPUs) == 1 {
 		return no("the %s has only one CPU", e.place)
 	}
@@ -174,6 +177,35 @@ func oneCPU(e *end) *outcome {
 		o.confidence = measure.Certain
 	}
 	return o.mend(e.spreadInterrupts())
+}
+
+// fewFlows may have come by one queue of several by chance.
+const fewFlows = 4
+
+// flows are the connections of the end that ran at the same time.
+func (e *end) flows() (n int) {
+	c := e.flow.cell
+	if c.AtOnce > 1 {
+		for _, x := range cellsOf(e.flow.doc, c.Group) {
+			if x.From == e.name || x.To == e.name {
+				n += max(1, x.Streams)
+			}
+		}
+	}
+	return max(n, c.Streams, 1)
+}
+
+// sharesQueue says that the flows of an end are too few to use several queues: one
+// has one by design, whichever CPU its interrupts are bound to. nil: they are enough.
+func (e *end) sharesQueue() *outcome {
+	single := e.face != nil && e.face.Queues != nil && *e.face.Queues == 1
+	switch n := e.flows(); {
+	case n == 1:
+		return no("one flow has one queue by design, and so one CPU")
+	case n < fewFlows && !single:
+		return no("%d flows may well share a queue", n)
+	}
+	return nil
 }
 
 // meanPacket is the mean length of the packets that the kernel handed to the
@@ -254,7 +286,7 @@ func fewQueues(e *end) *outcome {
 	if len(gates) == 0 {
 		return e.told("too-few-queues")
 	}
-	return e.condition(gates[0]).symptom(e.flow.isAll() == nil && !e.sends() && !e.flow.onSameCPUs() && e.load().packet)
+	return e.condition(gates[0]).symptom(e.flow.isAll() == nil && !e.sends() && !e.flow.onSameCPUs() && e.load().packet && e.flows() > 1)
 }
 
 func foreignDriver(e *end) *outcome {
@@ -284,8 +316,8 @@ func notSpreading(e *end) *outcome {
 	}
 	q, most, share := busiestOf(queues)
 	switch {
-	case e.flow.cell.Streams < 4:
-		return no("%d streams may well share a queue", e.flow.cell.Streams)
+	case e.sharesQueue() != nil:
+		return e.sharesQueue()
 	case most < manyCounted || share < oneShare:
 		return no("queue %d of the %s received %s of the packets", max(q, 0), e.place, unit.Percent(100*share))
 	}

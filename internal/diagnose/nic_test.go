@@ -16,21 +16,34 @@ func interruptsOn(counts ...uint64) hostsEdit {
 
 func TestOneCPU(t *testing.T) {
 	full := core(2, measure.CPU{SoftIRQ: 95, System: 3, Idle: 2})
+	many := inStreams(8)
+	atOnce := func(h *hosts) { // four more senders to the same receiver
+		h.doc.Cells[0].AtOnce = 5
+		for _, from := range []string{"c", "d", "e", "f"} {
+			c := h.doc.Cells[0]
+			c.From = from
+			h.doc.Cells = append(h.doc.Cells, c)
+		}
+	}
 	judgeHosts(t, "irq-one-cpu", []hostsRow{
-		{"spread", []hostsEdit{interruptsOn(5000, 5000, 5000, 5000)}, "no", "25%"},
-		{"on one, full", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full}, "certain", "(2) takes all its packets"},
-		{"on one, with time left", []hostsEdit{interruptsOn(100, 0, 60_000, 0), core(2, measure.CPU{SoftIRQ: 70, Idle: 30})}, "no", "70% busy"},
-		{"on one, full of other work", []hostsEdit{interruptsOn(100, 0, 60_000, 0), core(2, measure.CPU{SoftIRQ: 30, User: 69, Idle: 1})}, "no", ""},
-		{"below the share", []hostsEdit{interruptsOn(4000, 0, 60_000, 0), full}, "no", "CPU 2 takes 93.8%"},
-		{"few", []hostsEdit{interruptsOn(0, 0, 900, 0), full}, "no", ""},
-		{"by packets alone", []hostsEdit{full, func(h *hosts) { h.receiver.Host.Softnet = []measure.Softnet{{Core: 2, Processed: 400_000}} }}, "likely", ""},
-		{"the sender is full", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full, sending(97, 1)}, "likely", ""},
-		{"one CPU in all", []hostsEdit{interruptsOn(60_000), atBoth(func(e *measure.Evidence) { e.Host.CPUs = e.Host.CPUs[:1] })}, "no", "only one CPU"},
-		{"one kernel", []hostsEdit{interruptsOn(0, 0, 60_000), full, sameMachine, full}, "no", ""},
-		{"link full", []hostsEdit{interruptsOn(0, 0, 60_000), full, linkShare(96)}, "no", ""},
-		{"not read", []hostsEdit{atBoth(func(e *measure.Evidence) { e.Host.Softnet = nil })}, "missing", ""},
+		{"spread", []hostsEdit{many, interruptsOn(5000, 5000, 5000, 5000)}, "no", "25%"},
+		{"on one, full", []hostsEdit{many, interruptsOn(100, 0, 60_000, 0), full}, "certain", "(2) takes all its packets"},
+		{"on one, with time left", []hostsEdit{many, interruptsOn(100, 0, 60_000, 0), core(2, measure.CPU{SoftIRQ: 70, Idle: 30})}, "no", "70% busy"},
+		{"on one, full of other work", []hostsEdit{many, interruptsOn(100, 0, 60_000, 0), core(2, measure.CPU{SoftIRQ: 30, User: 69, Idle: 1})}, "no", ""},
+		{"below the share", []hostsEdit{many, interruptsOn(4000, 0, 60_000, 0), full}, "no", "CPU 2 takes 93.8%"},
+		{"few", []hostsEdit{many, interruptsOn(0, 0, 900, 0), full}, "no", ""},
+		{"by packets alone", []hostsEdit{many, full, func(h *hosts) { h.receiver.Host.Softnet = []measure.Softnet{{Core: 2, Processed: 400_000}} }}, "likely", ""},
+		{"the sender is full", []hostsEdit{many, interruptsOn(100, 0, 60_000, 0), full, sending(97, 1)}, "likely", ""},
+		{"one CPU in all", []hostsEdit{many, interruptsOn(60_000), atBoth(func(e *measure.Evidence) { e.Host.CPUs = e.Host.CPUs[:1] })}, "no", "only one CPU"},
+		{"one kernel", []hostsEdit{many, interruptsOn(0, 0, 60_000), full, sameMachine, full}, "no", ""},
+		{"link full", []hostsEdit{many, interruptsOn(0, 0, 60_000), full, linkShare(96)}, "no", ""},
+		{"of one flow", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full}, "no", "one flow has one queue by design"},
+		{"of two flows, by chance", []hostsEdit{inStreams(2), interruptsOn(100, 0, 60_000, 0), full}, "no", "2 flows may well share a queue"},
+		{"of two flows and one queue", []hostsEdit{inStreams(2), interruptsOn(100, 0, 60_000, 0), full, func(h *hosts) { h.doc.EndPoints[1].Facts.Interfaces[0].Queues = new(1) }}, "certain", ""},
+		{"of flows of several pairs", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full, atOnce}, "certain", ""},
+		{"not read", []hostsEdit{many, atBoth(func(e *measure.Evidence) { e.Host.Softnet = nil })}, "missing", ""},
 	})
-	h := twoHosts(interruptsOn(0, 0, 60_000, 0), full)
+	h := twoHosts(many, interruptsOn(0, 0, 60_000, 0), full)
 	Diagnose(h.doc)
 	if f := h.cell.Findings; len(f) < 2 || f[0].Cause != "irq-one-cpu" || f[1].BecauseOf != "irq-one-cpu" || f[0].Remedy == nil {
 		t.Errorf("interrupts on one CPU: %+v", f)
@@ -58,7 +71,8 @@ func TestQueues(t *testing.T) {
 	packets := core(1, measure.CPU{SoftIRQ: 93, System: 6, Idle: 1})
 	one := warns("queues", "too-few-queues", "b", "eth0 has 1 queue of 8 possible, for 4 CPUs")
 	judgeHosts(t, "too-few-queues", []hostsRow{
-		{"a CPU full of packets", []hostsEdit{one, packets}, "likely", "1 queue of 8"},
+		{"a CPU full of packets", []hostsEdit{inStreams(2), one, packets}, "likely", "1 queue of 8"},
+		{"a CPU full of packets of one flow", []hostsEdit{one, packets}, "possible beside", ""},
 		{"a CPU full of other work", []hostsEdit{one, core(1, measure.CPU{User: 99})}, "possible beside", ""},
 	})
 	byQueue := func(counts map[string]uint64) hostsEdit {
