@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,6 +98,8 @@ func (e *end) unplaced(fact string) *outcome {
 		return nil // a host itself
 	case e.noPlace != "":
 		return missing(fact+" of the "+e.place, e.noPlace)
+	case e.hidesSteal():
+		return missing(fact+" of the "+e.place, "it is a guest: --hypervisor URL asks its host")
 	}
 	return nil
 }
@@ -295,6 +298,34 @@ func (r gauges) worst() (gauge, bool) {
 		return gauge{}, false
 	}
 	return slices.MaxFunc(r.all, func(a, b gauge) int { return cmp.Compare(a.mean, b.mean) }), true
+}
+
+// parts is the mean of those virtual CPUs; of all that are told where none are named.
+func (r gauges) parts(cores []int) (gauge, bool) {
+	var mine []gauge
+	for _, x := range r.all {
+		if n, err := strconv.Atoi(x.instance); err == nil && (cores == nil || slices.Contains(cores, n)) {
+			mine = append(mine, x)
+		}
+	}
+	if len(mine) == 0 || len(mine) < len(cores) {
+		return gauge{}, false
+	}
+	x := mine[0]
+	for _, y := range mine[1:] {
+		x.instance, x.mean = "", x.mean+y.mean
+	}
+	x.mean /= float64(len(mine))
+	return x, true
+}
+
+// ofCPUs is what a share of time is of those virtual CPUs; of the whole guest,
+// the mean of its CPUs, where they are not told apart.
+func (r gauges) ofCPUs(cores []int) (gauge, bool) {
+	if x, ok := r.parts(cores); ok {
+		return x, true
+	}
+	return r.of("")
 }
 
 // whole is what a counter says of all parts: the one without an instance, else

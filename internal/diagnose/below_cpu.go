@@ -24,40 +24,36 @@ const (
 
 // cpuBelow is what the host did with the virtual CPUs of a guest.
 type cpuBelow struct {
-	ready, costop, limited gauges
-	wait                   gauge   // ready of the CPU that waited longest, a limit left out
-	net                    float64 // its share of the time
-	limit                  gauge   // of the CPU that a limit held back most
-	held                   float64
-	unlimited              bool // no limit took any of its time
-	full                   bool // the guest's CPU had no time to spare
+	ready, costop, limited            gauges
+	readyKnown, stopKnown, limitKnown bool
+	wait, stop                        gauge   // ready and co-stop of the CPUs that the end's threads may use
+	net                               float64 // ready of them in percent, a limit left out
+	limit                             gauge   // held back by a limit
+	unlimited                         bool    // no limit took any of their time
+	full                              bool    // the guest's CPU had no time to spare
 }
 
-// cpus reads them. A CPU that a limit holds back counts as ready too (esxtop:
-// %RDY includes %MLMTD), so that is taken off.
+// cpus reads them for the virtual CPUs that the end's threads may use: what is
+// taken of others is no loss to the flow. A CPU that a limit holds back counts as
+// ready too (esxtop: %RDY includes %MLMTD), so that is taken off.
 func (e *end) cpus() cpuBelow {
 	b := cpuBelow{ready: e.ofGuest(measure.CounterReady), costop: e.ofGuest(measure.CounterCoStop), limited: e.ofGuest(measure.CounterLimited)}
-	used := e.ofGuest(measure.CounterUsed)
-	if x, ok := b.limited.worst(); ok {
-		b.limit, b.held = x, x.mean
-	}
-	b.unlimited = b.limited.known() && b.held < limitedBar || !b.limited.known() && e.hasNoQuota()
-	b.full = e.isFull()
-	for i, x := range b.ready.all {
-		net := x.mean
-		if l, ok := b.limited.of(x.instance); ok {
-			net = max(0, net-l.mean)
-		} else if l, ok := b.limited.of(""); ok { // of the control group around all of its CPUs
-			net = max(0, net-l.mean)
-		}
-		if i == 0 || net > b.net {
-			b.wait, b.net = x, net
-		}
-		if u, ok := used.of(x.instance); ok && x.instance != "" {
-			b.full = b.full || u.mean+x.mean > threadBar
-		}
-	}
+	bound := e.boundCores()
+	b.wait, b.readyKnown = b.ready.ofCPUs(bound)
+	b.stop, b.stopKnown = b.costop.ofCPUs(bound)
+	b.limit, b.limitKnown = b.limited.ofCPUs(bound)
+	b.net = max(0, b.wait.mean-b.limit.mean)
+	b.unlimited = b.limitKnown && b.limit.mean < limitedBar || !b.limitKnown && e.hasNoQuota()
+	used, ok := e.ofGuest(measure.CounterUsed).parts(bound)
+	b.full = e.isFull() || ok && b.readyKnown && used.mean+b.wait.mean > threadBar
 	return b
+}
+
+// takenBelow is the time in percent for which the host kept the end's virtual
+// CPUs waiting, or held them to a limit; 0 where it did not tell.
+func (e *end) takenBelow() float64 {
+	b := e.cpus()
+	return max(b.net, b.limit.mean)
 }
 
 // waitsBelow judges how long the host kept the guest's virtual CPUs waiting.
@@ -66,9 +62,9 @@ func (e *end) waitsBelow() *outcome {
 		return e.unplaced("time that the host kept its virtual CPUs waiting")
 	}
 	b := e.cpus()
-	stop, stopped := b.costop.worst()
-	if !b.ready.known() && !stopped {
-		return missing("time that the host kept the "+e.place+"'s virtual CPUs waiting", b.ready.why)
+	stop := b.stop
+	if !b.readyKnown && !b.stopKnown {
+		return missing("time that the host kept the "+e.place+"'s virtual CPUs waiting", cmp.Or(b.ready.why, "its threads are bound to CPUs that it was not told of"))
 	}
 	if o := e.flow.isAll(); o != nil {
 		return o
@@ -77,14 +73,14 @@ func (e *end) waitsBelow() *outcome {
 		return no("%s kept the virtual CPUs of the %s waiting %s of the time", e.bedName(), e.place, unit.Percent(b.net))
 	}
 	o := possible("%s kept the virtual CPUs of the %s waiting %s of the time%s", e.bedName(), e.place, unit.Percent(max(b.net, stop.mean)), e.crowd())
-	if b.ready.known() {
+	if b.readyKnown {
 		p := b.wait.tells(e.name, b.net, "pct")
 		if b.net < b.wait.mean {
 			p.Note = "of " + unit.Percent(b.wait.mean) + ", without what a limit held back"
 		}
 		o.by(above(p, readyBar))
 	}
-	if stopped {
+	if b.stopKnown {
 		o.by(above(stop.tells(e.name, stop.mean, "pct"), costopBar))
 	}
 	switch {
@@ -92,7 +88,7 @@ func (e *end) waitsBelow() *outcome {
 		o.beside()
 	case b.full && b.net > readyCertain && b.unlimited:
 		o.confidence = measure.Certain
-	case b.full && (b.net > readyLikely || stop.mean > costopBar):
+	case b.full && (b.net > readyLikely || stop.mean > costopBar), b.net > readyCertain:
 		o.confidence = measure.Likely
 	}
 	return o.at(e.onBed(e.bedName())).mend(e.freeCPU())
@@ -109,15 +105,6 @@ func (e *end) crowd() string {
 		return ""
 	}
 	return fmt.Sprintf(": %d virtual CPUs share its %d CPUs", *h.CPUsHanded, *h.Facts.Cores)
-}
-
-// hidesSteal tells of a guest that cannot see by itself that its host takes
-// its CPUs away: ESXi's do not (VMware counts it as their own time).
-func (e *end) hidesSteal() bool {
-	if e.kind() == "" {
-		return e.facts != nil && e.facts.Hypervisor != nil && *e.facts.Hypervisor == "vmware"
-	}
-	return e.kind() == measure.KindVSphere || e.kind() == measure.KindESXi
 }
 
 // steal joins the steal that the guest sees with what its host counted.
@@ -140,16 +127,16 @@ func cpuLimit(e *end) *outcome {
 	b := e.cpus()
 	limit, set := e.limitOf()
 	quota, spent := e.quotaSpent()
-	counted := b.limited.known()
+	counted := b.limitKnown
 	switch {
-	case counted && b.held >= limitedBar || spent && quota >= quotaBar:
+	case counted && b.limit.mean >= limitedBar || spent && quota >= quotaBar:
 		return e.asLimited(b, limit, quota)
 	case limit != "" && !counted && !spent:
 		o := possible("a CPU limit of %s is set for %s: whether it was used up was not counted", limit, e.guestName()).
 			by(measure.Proof{EndPoint: e.name, Counter: "CPU limits of the guest", Value: 1, Note: limit})
 		return o.at(e.where()).beside().then("a run of three samples or more: " + b.limited.why).mend(e.liftLimit())
 	case limit != "" || counted:
-		return no("no limit held back the virtual CPUs of the %s: %s of the time", e.place, unit.Percent(b.held))
+		return no("no limit held back the virtual CPUs of the %s: %s of the time", e.place, unit.Percent(b.limit.mean))
 	case set:
 		return no("no CPU limit is set for %s", e.guestName())
 	}
@@ -163,20 +150,20 @@ func (e *end) asLimited(b cpuBelow, limit string, quota float64) *outcome {
 		of = "a CPU limit of what contains it, as a resource pool"
 	}
 	o := possible("%s holds %s back", of, e.guestName())
-	if b.limited.known() {
-		o.text += fmt.Sprintf(": %s of the time its virtual CPUs were not run because of it", unit.Percent(b.held))
-		o.by(above(b.limit.tells(e.name, b.held, "pct"), limitedBar))
+	if b.limitKnown {
+		o.text += fmt.Sprintf(": %s of the time its virtual CPUs were not run because of it", unit.Percent(b.limit.mean))
+		o.by(above(b.limit.tells(e.name, b.limit.mean, "pct"), limitedBar))
 	}
 	used := quota >= quotaBar
 	if used {
 		o.by(above(measure.Proof{EndPoint: e.name, Counter: "CPU time of its quota", Value: quota, Unit: "pct"}, quotaBar))
 	}
 	switch {
-	case b.held > readyCertain && (b.full || used) && b.ready.known() && b.net < readyBar:
+	case b.limit.mean > readyCertain && (b.full || used) && b.readyKnown && b.net < readyBar:
 		o.confidence = measure.Certain
-	case b.held > limitedMuch && (b.full || used), used && !b.limited.known():
+	case b.limit.mean > limitedMuch && (b.full || used), b.limit.mean > readyCertain, used && !b.limitKnown:
 		o.confidence = measure.Likely
-	case b.held <= limitedMuch && !b.full && !used:
+	case b.limit.mean <= limitedMuch && !b.full && !used:
 		o.beside()
 	}
 	return o.at(e.onBed(e.bedName())).mend(e.liftLimit())
@@ -294,7 +281,7 @@ func (e *end) sureOfMemory(o *outcome, waited, swappedIn float64) {
 	switch {
 	case e.flow.isAll() != nil || waited <= memWaitBar && swappedIn <= 0:
 		o.beside()
-	case waited > memCertain && cpu.ready.known() && cpu.net < readyBar && cpu.unlimited:
+	case waited > memCertain && cpu.readyKnown && cpu.net < readyBar && cpu.unlimited:
 		o.confidence = measure.Certain
 	case waited > memWaitBar:
 		o.confidence = measure.Likely

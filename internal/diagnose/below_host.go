@@ -36,7 +36,7 @@ func isOff(value string) bool {
 // netQueue joins what an ESXi end says of itself with what a guest's host does.
 func netQueue(e *end) *outcome {
 	own := e.netQueueSeen()
-	if e.guest() == nil || !e.hidesSteal() {
+	if e.guest() == nil || !e.onESXi() {
 		return own
 	}
 	below := e.netQueueBelow()
@@ -308,7 +308,7 @@ func (e *end) uplinkCrowded() (o *outcome, known bool) {
 // switch could; nil where none is off.
 func (e *end) hostOffloads() *outcome {
 	h := e.bed()
-	if h == nil || e.guest() == nil || !e.hidesSteal() {
+	if h == nil || e.guest() == nil || !e.onESXi() {
 		return nil
 	}
 	options := []string{"UseHwTSO", "UseHwTSO6"}

@@ -216,10 +216,10 @@ func (e *end) workerFull() *outcome {
 	switch {
 	case f.isAll() != nil:
 		o.beside()
-	case x.mean > workerFull && f.sender.load().known && f.receiver.load().known && !f.sender.isFull() && !f.receiver.isFull():
-		o.confidence = measure.Certain
 	case f.sender.isFull() || f.receiver.isFull():
 		o.confidence = measure.Possible
+	case x.mean > workerFull && f.sender.load().known && f.receiver.load().known && len(e.guest().NICs) <= 1: // the threads of several adapters have one name
+		o.confidence = measure.Certain
 	}
 	return o
 }

@@ -61,6 +61,9 @@ func TestSwitchBelow(t *testing.T) {
 		{"one of several of its name", []hostsEdit{belowEnds(vhost(20), counts("vm-b", "vhost-70:77", measure.CounterThread, 97))}, "certain", "vhost-70:77"},
 		{"a thread of its disks", []hostsEdit{belowEnds(vhost(20), drained, counts("vm-b", "IO iothread1", measure.CounterThread, 97))}, "no", "vhost-70 took 20%"},
 		{"QEMU moves the packets itself", []hostsEdit{belowEnds(vhost(20), guestB(func(g *measure.Guest) { g.Threads = g.Threads[1:] }), counts("vm-b", "main thread", measure.CounterThread, 97))}, "certain", "main thread took 97%"},
+		{"of one of two adapters", []hostsEdit{belowEnds(vhost(97), guestB(func(g *measure.Guest) {
+			g.NICs = append(g.NICs, measure.GuestNIC{Name: "Network adapter 2", Key: "4001"})
+		}))}, "likely", ""},
 		{"nearly full", []hostsEdit{belowEnds(vhost(92))}, "likely", ""},
 		{"and a full CPU", []hostsEdit{belowEnds(vhost(97)), reading(97, 1)}, "possible", ""},
 		{"link full", []hostsEdit{belowEnds(vhost(97)), linkShare(96)}, "likely beside", ""},

@@ -217,7 +217,7 @@ func (e *end) switchSeen() *outcome {
 		return e.condition(gates[0]).symptom(e.flow.isAll() == nil && !e.isFull())
 	}
 	if e.facts != nil && e.facts.Hypervisor != nil && *e.facts.Hypervisor != "none" {
-		return missing("threads of the hypervisor's switch", fmt.Sprintf("the %s is a guest: its host's facts tell (thru check)", e.place))
+		return missing("threads of the hypervisor's switch", fmt.Sprintf("the %s is a guest: --hypervisor URL asks its host", e.place))
 	}
 	return e.told("vswitch")
 }
@@ -238,7 +238,7 @@ func (e *end) netQueueSeen() *outcome {
 		return no("netNetqueueEnabled of the %s has its default", e.place)
 	}
 	if e.facts.Hypervisor != nil && *e.facts.Hypervisor == "vmware" {
-		return missing("ESXi's kernel option netNetqueueEnabled", fmt.Sprintf("the %s is a guest: its host's facts tell (thru check ssh://root@HOST)", e.place))
+		return missing("ESXi's kernel option netNetqueueEnabled", fmt.Sprintf("the %s is a guest: --hypervisor URL asks its host", e.place))
 	}
 	return nil // only ESXi has it
 }

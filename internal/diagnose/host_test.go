@@ -12,10 +12,11 @@ func atBoth(edit func(*measure.Evidence)) hostsEdit {
 	return func(h *hosts) { edit(h.sender); edit(h.receiver) }
 }
 
-// throttled is a quota that was used up in so many of 100 periods.
-func throttled(n int64) hostsEdit {
+// throttled is a quota whose groups were stopped for so much of the time, of all
+// CPUs together, in 60 of 100 periods.
+func throttled(pct float64) hostsEdit {
 	return func(h *hosts) {
-		h.receiver.Host.Quota = &measure.QuotaSpan{CPUs: 0.2, Periods: 100, Throttled: n, ThrottledNs: n * 1e6}
+		h.receiver.Host.Quota = &measure.QuotaSpan{CPUs: 0.2, Periods: 100, Throttled: 60, ThrottledNs: int64(pct * hostsTime / 100)}
 	}
 }
 
@@ -24,12 +25,19 @@ func quotaOfFacts(h *hosts) { h.doc.EndPoints[1].Facts.Cgroup.QuotaCPUs = new(0.
 func TestQuota(t *testing.T) {
 	judgeHosts(t, "cpu-quota", []hostsRow{
 		{"none", nil, "no", "has no CPU quota"},
-		{"not used up", []hostsEdit{throttled(9)}, "no", "9% of its periods"},
-		{"used up at times", []hostsEdit{throttled(11)}, "likely", "0.2 CPUs holds the receiver up"},
-		{"used up mostly", []hostsEdit{throttled(60)}, "certain", ""},
+		{"used up a little", []hostsEdit{throttled(9), reading(80, 15)}, "no", "held the receiver's thread up 9% of the time"},
+		{"used up at times", []hostsEdit{throttled(11), reading(80, 15)}, "likely", "0.2 CPUs holds the receiver up 11% of the time"},
+		{"used up mostly", []hostsEdit{throttled(60), reading(30, 65)}, "certain", ""},
+		{"used up mostly, of a thread with time to spare", []hostsEdit{throttled(60), reading(10, 60)}, "likely", ""},
+		{"used up at times, of a thread with time to spare", []hostsEdit{throttled(30), reading(10, 60)}, "possible", ""},
+		{"by others of the group", []hostsEdit{throttled(60), reading(96, 2)}, "no", "2% of the time"},
+		{"by others of the group, on many CPUs", []hostsEdit{throttled(700), reading(90, 9)}, "no", "9% of the time"},
+		{"the thread waits for CPUs that are full", []hostsEdit{throttled(60), reading(30, 65), fullCores}, "likely", ""},
+		{"the thread waits for others, and little for the quota", []hostsEdit{throttled(5), reading(30, 65)}, "no", "5% of the time"},
+		{"its threads are not known", []hostsEdit{throttled(60), func(h *hosts) { h.receiver.Streams[0].WaitNs = nil }}, "likely", ""},
 		{"no period", []hostsEdit{func(h *hosts) { h.receiver.Host.Quota = &measure.QuotaSpan{CPUs: 0.2} }}, "no", ""},
-		{"more periods used up than passed", []hostsEdit{throttled(1 << 60)}, "certain", "100% of its periods"},
-		{"link full", []hostsEdit{throttled(60), linkShare(96)}, "no", "link is full"},
+		{"more time than passed", []hostsEdit{throttled(1e9), reading(30, 65)}, "certain", "65% of the time"},
+		{"link full", []hostsEdit{throttled(60), reading(30, 65), linkShare(96)}, "no", "link is full"},
 		{"not counted", []hostsEdit{quotaOfFacts}, "missing", "0.5 CPUs"},
 		{"facts not read", []hostsEdit{func(h *hosts) {
 			h.doc.EndPoints[1].Facts.Cgroup = nil
@@ -54,8 +62,11 @@ func TestSteal(t *testing.T) {
 		return func(h *hosts) {
 			h.doc.EndPoints[0].Facts.Hypervisor = nil
 			h.sender.Host.CPUs[1] = measure.CPU{Core: 1, System: system, Steal: pct, Idle: 100 - pct - system}
+			h.sender.Streams[0].CPU = new(1)
 		}
 	}
+	free := func(h *hosts) { h.sender.Streams[0].CPU = nil }
+	guestOf := func(kind string) hostsEdit { return func(h *hosts) { h.doc.EndPoints[0].Facts.Hypervisor = &kind } }
 	judgeHosts(t, "cpu-steal", []hostsRow{
 		{"no guest", nil, "no", "no virtual machine"},
 		{"none", []hostsEdit{stealing(1, 50)}, "no", "1%"},
@@ -64,6 +75,18 @@ func TestSteal(t *testing.T) {
 		{"much", []hostsEdit{stealing(30, 68), sending(97, 1)}, "likely", "30% of the sender's CPU 1"},
 		{"most", []hostsEdit{stealing(55, 44), sending(97, 1)}, "certain", ""},
 		{"link full", []hostsEdit{stealing(55, 44), sending(97, 1), linkShare(96)}, "no", ""},
+		{"of another CPU", []hostsEdit{stealing(60, 5), sending(98, 1), onCore(0, 0)}, "no", "0% of the sender's CPU 0"},
+		{"of one CPU, and the thread may use any", []hostsEdit{stealing(60, 39), sending(97, 1), free}, "possible", "15% of the sender's CPUs"},
+		{"of all CPUs", []hostsEdit{sending(44, 1), free, func(h *hosts) {
+			h.doc.EndPoints[0].Facts.Hypervisor = new("kvm")
+			coresOf(h.sender, measure.CPU{System: 44, Steal: 55, Idle: 1})
+		}}, "certain", "55% of the sender's CPUs"},
+		{"of the CPU that takes the packets", []hostsEdit{onCore(0, 0), func(h *hosts) {
+			h.doc.EndPoints[1].Facts.Hypervisor = new("kvm")
+			h.receiver.Host.CPUs[2] = measure.CPU{Core: 2, SoftIRQ: 64, Steal: 35, Idle: 1}
+		}}, "likely", "35% of the receiver's CPU 2"},
+		{"of a kind that does not see it", []hostsEdit{stealing(0, 99), sending(97, 1), guestOf("vmware")}, "missing", "--hypervisor URL"},
+		{"of a system that does not see it", []hostsEdit{stealing(0, 99), sending(97, 1), guestOf("kvm"), func(h *hosts) { h.doc.EndPoints[0].Facts.OS = new("freebsd") }}, "missing", "--hypervisor URL"},
 		{"not read", []hostsEdit{stealing(0, 0), func(h *hosts) { h.sender.Host.CPUs = nil }}, "missing", ""},
 	})
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -13,10 +14,10 @@ func quotaRules() []Rule {
 	return []Rule{
 		{
 			Cause: "cpu-quota", TCP: true, UDP: true, Title: "a CPU quota is used up", judge: func(f *flow) *outcome { return f.either(quota) },
-			Seen:  "the control group around thru was throttled in a tenth of its periods or more in the measured time",
-			Apart: "the CPUs of the host have time left; the threads wait for one all the same",
+			Seen:  "the control groups around thru were throttled, and its own busiest thread waited for it, a tenth of the measured time or more; certain from a quarter on, where that thread had no time to spare and a CPU that it may use did",
+			Apart: "time, not periods: others of the group may be throttled while thru's thread runs; a thread that waits for full CPUs waits for others",
 			Mends: "lift the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",
-			Source: "Linux cgroup-v2.rst, cpu.stat: nr_throttled, throttled_usec", Brings: cpu,
+			Source: "Linux cgroup-v2.rst, cpu.stat: throttled_usec; /proc/PID/task/TID/schedstat", Brings: cpu,
 		},
 		{
 			Cause: "cpu-limit", TCP: true, UDP: true, Title: "the hypervisor limits the guest's CPUs", judge: func(f *flow) *outcome { return f.either(cpuLimit) },
@@ -27,8 +28,8 @@ func quotaRules() []Rule {
 		},
 		{
 			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives the CPUs to others", judge: func(f *flow) *outcome { return f.either(steal) },
-			Seen:  "steal time of the CPU that is full, or of all; by the hypervisor: its virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
-			Apart: "a CPU that is full of its own work has no steal; time that a limit took is not counted",
+			Seen:  "steal time of the CPU that the thread is bound to or that is full of packets, else the mean of all; by the hypervisor: these virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
+			Apart: "what is taken from other CPUs costs the flow nothing; time that a limit took is not counted; guests of ESXi and Hyper-V see no steal",
 			Mends: "reserve CPU for the guest, fewer virtual CPUs, or an emptier host", Effect: "what is taken is missing, and comes in bursts",
 			Source: "proc(5), /proc/stat; ESXi's cpu.ready and cpu.costop (%RDY above 5 to 10, %CSTP above 3); run delay of schedstat on KVM", Brings: append(cpu, "noisy-neighbour"),
 		},
@@ -75,8 +76,8 @@ func sureness(o *outcome) int {
 
 // Bars of the quota, in percent.
 const (
-	throttledBar = 10 // of the periods: above it the quota costs something
-	mostlyBar    = 50 // of the periods: above it the quota is what binds
+	throttledBar = 10 // of the time: above it the quota costs something
+	mostlyBar    = 50 // of the time: above it the quota is likely to bind a thread that had time to spare, too
 	stealBar     = 5  // of a CPU, as %RDY on ESXi
 	stealLikely  = 25 // of a full CPU: from here on it outweighs what runs differ by
 )
@@ -95,19 +96,44 @@ func quota(e *end) *outcome {
 	if q.Periods <= 0 || q.Throttled < 0 {
 		return no("no period of the %s's quota of %.3g CPUs passed", e.place, q.CPUs)
 	}
-	share := min(100, 100*float64(q.Throttled)/float64(q.Periods))
-	if share < throttledBar {
-		return no("the %s's quota of %.3g CPUs was used up in %s of its periods", e.place, q.CPUs, unit.Percent(share))
+	lost, ownThread := e.throttled(q)
+	if lost < throttledBar {
+		return no("the quota of %.3g CPUs held the %s's thread up %s of the time", q.CPUs, e.place, unit.Percent(lost))
 	}
-	o := likely("a CPU quota of %.3g CPUs holds the %s up: it was used up in %s of its periods", q.CPUs, e.place, unit.Percent(share)).at(e.where()).
-		by(above(e.proof("cpu.stat nr_throttled of nr_periods", share, "pct"), throttledBar))
-	if share > mostlyBar {
-		o.confidence = measure.Certain // a thread that was stopped wanted to run
+	counter := "waited while cpu.stat counted throttled time, most of a thread"
+	if !ownThread {
+		counter = "cpu.stat throttled time, of all CPUs"
 	}
-	if q.ThrottledNs > 0 {
-		o.by(e.proof("cpu.stat throttled time, of all CPUs", float64(q.ThrottledNs), "ns"))
+	o := possible("a CPU quota of %.3g CPUs holds the %s up %s of the time", q.CPUs, e.place, unit.Percent(lost)).at(e.where()).
+		by(above(e.proof(counter, lost, "pct"), throttledBar), e.proof("cpu.stat nr_throttled", float64(q.Throttled), "periods"))
+	switch l := e.load(); {
+	case !ownThread: // which threads of the group had to wait is not known
+		o.confidence = measure.Likely
+	case l.thread && lost > stealLikely && l.cpus > 0 && l.least < fullBar: // it wanted to run, and a CPU was there for it
+		o.confidence = measure.Certain
+	case l.thread || lost > mostlyBar:
+		o.confidence = measure.Likely
 	}
 	return o.mend(e.remedy(e.mender().Quota()))
+}
+
+// throttled is the share of the measured time in percent that the quota took
+// from the end's own thread: no more than the group's threads had to wait in all,
+// and than the one that waited longest did. Others of the group may be throttled
+// while it runs; where its time is not known, ownThread is false.
+func (e *end) throttled(q *measure.QuotaSpan) (pct float64, ownThread bool) {
+	waited, ownThread := int64(0), len(e.streams()) > 0
+	for _, s := range e.streams() {
+		if s.WaitNs == nil {
+			ownThread = false
+			break
+		}
+		waited = max(waited, *s.WaitNs)
+	}
+	if !ownThread {
+		waited = q.ThrottledNs
+	}
+	return bounded(share(float64(min(waited, q.ThrottledNs)), float64(e.span()))), ownThread
 }
 
 // quotaByFacts judges by what the control groups are set to, where nobody
@@ -147,28 +173,90 @@ func (e *end) stealSeen() *outcome {
 	if o := e.flow.isAll(); o != nil {
 		return o
 	}
-	most := e.seen.Host.CPUs[0]
-	for _, c := range e.seen.Host.CPUs {
-		if c.Steal > most.Steal {
-			most = c
-		}
+	x := e.ownSteal()
+	switch {
+	case x.mean < stealBar && e.hidesSteal():
+		return missing("CPU time that its host took from the "+e.place, "a guest of this kind does not see it: --hypervisor URL asks its host")
+	case x.mean < stealBar:
+		return no("the hypervisor took %s of the %s's %s", unit.Percent(x.mean), e.place, x.name())
 	}
-	most.Steal = bounded(most.Steal)
-	if most.Steal < stealBar {
-		return no("the hypervisor took %s of the %s's CPUs at most", unit.Percent(most.Steal), e.place)
-	}
-	o := possible("the hypervisor took %s of the %s's CPU %d", unit.Percent(most.Steal), e.place, most.Core).at(e.onCPU(most.Core)).
-		by(above(e.proof(fmt.Sprintf("/proc/stat cpu%d steal", most.Core), most.Steal, "pct"), stealBar)).
+	o := possible("the hypervisor took %s of the %s's %s", unit.Percent(x.mean), e.place, x.name()).at(x.where(e)).
+		by(above(e.proof("/proc/stat steal of "+x.name(), x.mean, "pct"), stealBar)).
 		mend(&measure.Remedy{EndPoint: e.name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"})
 	switch l := e.load(); {
-	case !l.isFull() && busy(most) < fullBar:
+	case !l.isFull() && x.busy < fullBar:
 		o.beside()
-	case most.Steal > 2*stealLikely && l.isFull():
+	case x.mean > 2*stealLikely && l.isFull():
 		o.confidence = measure.Certain // more than half of the CPU that the thread wanted
-	case most.Steal > stealLikely:
+	case x.mean > stealLikely:
 		o.confidence = measure.Likely
 	}
 	return o
+}
+
+// stolen is what the hypervisor took of the CPUs that the flow needs at an end,
+// in percent of their time.
+type stolen struct {
+	cores      []measure.CPU
+	mean, busy float64
+}
+
+// ownSteal is that of the CPUs that the end's threads may use, or of the one that
+// is full of received packets, where more was taken of it. What is taken of other
+// CPUs is no loss to the flow.
+func (e *end) ownSteal() (x stolen) {
+	if e.seen == nil || e.seen.Host == nil {
+		return x
+	}
+	x.cores = e.own(e.seen.Host.CPUs)
+	x.mean, _ = stealOf(x.cores)
+	for _, c := range x.cores {
+		x.busy += busy(c) / float64(len(x.cores))
+	}
+	for _, c := range e.seen.Host.CPUs {
+		if busy(c) > fullBar && packets(c) > 0 && packets(c)+bounded(c.Steal) > packetBar && packets(c) >= packets(e.load().soft) && bounded(c.Steal) > x.mean {
+			x = stolen{[]measure.CPU{c}, bounded(c.Steal), busy(c)}
+		}
+	}
+	return x
+}
+
+func (x stolen) name() string {
+	if len(x.cores) == 1 {
+		return fmt.Sprintf("CPU %d", x.cores[0].Core)
+	}
+	return "CPUs"
+}
+
+func (x stolen) where(e *end) measure.Where {
+	if len(x.cores) == 1 {
+		return e.onCPU(x.cores[0].Core)
+	}
+	return e.where()
+}
+
+// own are those CPUs that the end's threads are bound to; all where one of them
+// may run on any.
+func (e *end) own(all []measure.CPU) []measure.CPU {
+	bound := e.boundCores()
+	if bound == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(c measure.CPU) bool { return !slices.Contains(bound, c.Core) })
+}
+
+// boundCores are the CPUs that the end's threads are bound to, each once; nil
+// where one of them may run on any.
+func (e *end) boundCores() (bound []int) {
+	for _, s := range e.streams() {
+		if s.CPU == nil {
+			return nil
+		}
+		if !slices.Contains(bound, *s.CPU) {
+			bound = append(bound, *s.CPU)
+		}
+	}
+	return bound
 }
 
 // pressure joins what the kernel counted with what its hypervisor did.

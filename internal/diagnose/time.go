@@ -378,12 +378,13 @@ func (f *flow) noiseSeen() *outcome {
 		then("the same at another hour").mend(advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
 }
 
-// stealPct is the share of all CPUs that the hypervisor gave to others.
+// stealPct is the share of the CPUs that the end's threads may use which the
+// hypervisor gave to others.
 func (e *end) stealPct() (float64, bool) {
 	if e.seen == nil || e.seen.Host == nil {
 		return 0, false
 	}
-	return stealOf(e.seen.Host.CPUs)
+	return stealOf(e.own(e.seen.Host.CPUs))
 }
 
 func stealOf(cpus []measure.CPU) (float64, bool) {
@@ -401,7 +402,7 @@ func stealOf(cpus []measure.CPU) (float64, bool) {
 func (e *end) stealTells(bins []float64) (float64, bool) {
 	var steal []float64
 	for _, s := range e.seen.PerSec {
-		pct, ok := stealOf(s.CPUs)
+		pct, ok := stealOf(e.own(s.CPUs))
 		if !ok {
 			return 0, false
 		}

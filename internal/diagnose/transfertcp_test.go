@@ -104,7 +104,7 @@ func TestTransferServer(t *testing.T) {
 		{"the server's CPUs are busy with something else", measure.Transfer{}, map[string]float64{net: 9000, memory: 1700}, busy(99, 0.02, "nginx"), "app-limited", measure.AtSender, ""},
 		{"the server's process has a CPU quota", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, func(m, _ *measure.TransferRun) {
 			m.There = carried(0.2, 100, idle)
-			m.ThereHost = &measure.HostSpan{CPUs: make([]measure.CPU, 4), Quota: &measure.QuotaSpan{CPUs: 0.2, Periods: 100, Throttled: 96}}
+			m.ThereHost = &measure.HostSpan{CPUs: make([]measure.CPU, 4), Quota: &measure.QuotaSpan{CPUs: 0.2, Periods: 100, Throttled: 96, ThrottledNs: 8e9}}
 		}, "cpu-quota", measure.AtSender, ""},
 		{"the client's window holds a download up", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(20, 100, held)), "receive-window", measure.AtReceiver, "local"},
 		{"no window is too small for a short way", measure.Transfer{}, map[string]float64{net: 900, memory: 57.9}, there(carried(0.2, 100, held)), "app-limited", measure.AtSender, ""},
