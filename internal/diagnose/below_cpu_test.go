@@ -79,7 +79,7 @@ func TestStealBelow(t *testing.T) {
 	Diagnose(h.doc)
 	f := h.cell.Findings
 	brought := func(x measure.Finding) bool {
-		return x.Cause == "receiver-cpu" && x.BecauseOf == "cpu-steal"
+		return x.Cause == "receiver-cpu" && x.BecauseOf == "cpu-steal" && x.Confidence == measure.Likely
 	}
 	if len(f) < 2 || f[0].Cause != "cpu-steal" || f[0].Where.Below != "esx2" || !slices.ContainsFunc(f, brought) {
 		t.Fatalf("a reader whose host is full: %+v", f)

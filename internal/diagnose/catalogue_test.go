@@ -151,11 +151,20 @@ func document() string {
 func write(b *strings.Builder, r Rule, judged string) {
 	fmt.Fprintf(b, "\n### `%s`: %s\n\n", r.Cause, r.Title)
 	for _, row := range [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Apart}, {"Remedy", r.Mends}, {"Effect", r.Effect}, {"Source", r.Source},
+		{"From inside a guest", likelyInside(r)},
 		{"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}} {
 		if row[1] != "" {
 			fmt.Fprintf(b, "- %s: %s\n", row[0], row[1])
 		}
 	}
+}
+
+// likelyInside says what keeps a cause from being certain where the host was not asked.
+func likelyInside(r Rule) string {
+	if r.Unseen == "" {
+		return ""
+	}
+	return "likely at most, as long as nobody asked whether its host " + r.Unseen
 }
 
 // protocols that a rule is judged for.

@@ -12,28 +12,28 @@ import (
 func cpuRules() []Rule {
 	return []Rule{
 		{
-			Cause: "single-flow", TCP: true, Title: "one stream is one CPU", judge: singleFlow,
+			Cause: "single-flow", TCP: true, Unseen: hostTime, Title: "one stream is one CPU", judge: singleFlow,
 			Seen:  "one stream, a CPU full at one end, and more streams carry 1.3 times of it or more",
 			Apart: "windows and loss grow with streams too, but leave the CPUs free",
 			Mends: "more streams; jumbo frames, GRO or LRO for the one", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
 			Source: "methods.md, formula 10", Tests: []string{eightStreams}, Brings: []string{"sender-cpu", "receiver-cpu"},
 		},
 		{
-			Cause: "too-many-streams", TCP: true, Title: "more streams than the CPUs manage", judge: tooManyStreams,
+			Cause: "too-many-streams", TCP: true, Unseen: hostTime, Title: "more streams than the CPUs manage", judge: tooManyStreams,
 			Seen:  "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
 			Apart: "the same with one stream, with half of them",
 			Mends: "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
 			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{oneStream},
 		},
 		{
-			Cause: "sender-cpu", TCP: true, UDP: true, Title: "the sender's CPU is full", judge: senderCPU,
+			Cause: "sender-cpu", TCP: true, UDP: true, Unseen: hostTime, Title: "the sender's CPU is full", judge: senderCPU,
 			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
 			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
 			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
 			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{otherControl, freeCPU, leanPath, eightStreams}, Brings: []string{"too-many-streams"},
 		},
 		{
-			Cause: "receiver-cpu", TCP: true, UDP: true, Title: "the receiver's CPU is full", judge: receiverCPU,
+			Cause: "receiver-cpu", TCP: true, UDP: true, Unseen: hostTime, Title: "the receiver's CPU is full", judge: receiverCPU,
 			Seen:  "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
 			Apart: "the sender is held up, and its own CPUs are not full; several streams carry more",
 			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",

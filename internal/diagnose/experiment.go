@@ -38,7 +38,7 @@ type Trial struct {
 func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 	c := &d.Cells[cell]
 	f := newFlow(d, c)
-	if f == nil || Settled(c) {
+	if f == nil || Settled(c) || f.isToldInside() {
 		return Trial{}, false
 	}
 	for _, cause := range open(c) {

@@ -35,6 +35,7 @@ func TestQuota(t *testing.T) {
 		{"the thread waits for CPUs that are full", []hostsEdit{throttled(60), reading(30, 65), fullCores}, "likely", ""},
 		{"the thread waits for others, and little for the quota", []hostsEdit{throttled(5), reading(30, 65)}, "no", "5% of the time"},
 		{"its threads are not known", []hostsEdit{throttled(60), func(h *hosts) { h.receiver.Streams[0].WaitNs = nil }}, "likely", ""},
+		{"a guest whose host may take the CPU", []hostsEdit{throttled(60), reading(30, 65), func(h *hosts) { h.doc.EndPoints[1].Facts.Hypervisor = new("hyperv") }}, "likely", ""},
 		{"no period", []hostsEdit{func(h *hosts) { h.receiver.Host.Quota = &measure.QuotaSpan{CPUs: 0.2} }}, "no", ""},
 		{"more time than passed", []hostsEdit{throttled(1e9), reading(30, 65)}, "certain", "65% of the time"},
 		{"link full", []hostsEdit{throttled(60), reading(30, 65), linkShare(96)}, "no", "link is full"},

@@ -12,7 +12,7 @@ import (
 func lossRules() []Rule {
 	return []Rule{
 		{
-			Cause: "policer", TCP: true, UDP: true, Title: "a policer drops what is above its rate", judge: policer, packets: packetsPolicer,
+			Cause: "policer", TCP: true, UDP: true, Unseen: hostPackets, Title: "a policer drops what is above its rate", judge: policer, packets: packetsPolicer,
 			Seen:  "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
 			Apart: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
@@ -25,7 +25,7 @@ func lossRules() []Rule {
 			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{udpBelow, captured}, Brings: []string{"loss"},
 		},
 		{
-			Cause: "loss", TCP: true, UDP: true, Title: "packets are lost on the way", judge: loss, packets: packetsLoss,
+			Cause: "loss", TCP: true, UDP: true, Unseen: hostPackets, Title: "packets are lost on the way", judge: loss, packets: packetsLoss,
 			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead",
 			Apart: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",

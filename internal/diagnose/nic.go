@@ -14,13 +14,13 @@ func nicRules() []Rule {
 	cpu := []string{"sender-cpu", "receiver-cpu", "single-flow"}
 	return []Rule{
 		{
-			Cause: "irq-one-cpu", TCP: true, UDP: true, Title: "one CPU takes all packets of the interface", judge: func(f *flow) *outcome { return f.either(oneCPU) },
+			Cause: "irq-one-cpu", TCP: true, UDP: true, Unseen: hostTime, Title: "one CPU takes all packets of the interface", judge: func(f *flow) *outcome { return f.either(oneCPU) },
 			Seen:  "of several flows nearly all interrupts of the interface, or all received packets, are on one CPU, which is full of them, while others have time",
 			Apart: "interrupts of each queue on a CPU of its own; one flow has one queue by design, and is single-flow", Mends: "smp_affinity_list, or RPS", Effect: "up to as many times as there are CPUs",
 			Source: "/proc/interrupts; /proc/net/softnet_stat; Linux scaling.rst", Brings: []string{"receiver-cpu", "ring-overflow", "backlog-overflow", "slow-reader"},
 		},
 		{
-			Cause: "offloads-off", TCP: true, UDP: true, Title: "the CPU makes every packet itself", judge: func(f *flow) *outcome { return f.either(offloadsOff) },
+			Cause: "offloads-off", TCP: true, UDP: true, Unseen: hostTime, Title: "the CPU makes every packet itself", judge: func(f *flow) *outcome { return f.either(offloadsOff) },
 			Seen:  "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU; an ESXi host's own are off (possible)",
 			Apart: "switch them on: the rate rises, the packets that the kernel hands over are longer", Mends: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
 			Source: "ethtool -k; methods.md, formula 14; gate offloads", Brings: cpu,
@@ -38,19 +38,19 @@ func nicRules() []Rule {
 			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		{
-			Cause: "rss-not-spreading", TCP: true, UDP: true, Title: "all flows go to one queue", judge: func(f *flow) *outcome { return f.either(notSpreading) },
+			Cause: "rss-not-spreading", TCP: true, UDP: true, Unseen: hostTime, Title: "all flows go to one queue", judge: func(f *flow) *outcome { return f.either(notSpreading) },
 			Seen:  "of several streams, 95% of the packets or more came by one receive queue of several; likely where a CPU is full of them",
 			Apart: "the same with other ports", Mends: "equal shares of the table, hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "per-queue counters of ethtool -S; gates queue-spread, rss", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		{
-			Cause: "ring-overflow", TCP: true, UDP: true, Title: "the receive ring overflows", judge: ringOverflow,
+			Cause: "ring-overflow", TCP: true, UDP: true, Unseen: hostTime, Title: "the receive ring overflows", judge: ringOverflow,
 			Seen:  "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
 			Apart: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
 			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
 		},
 		{
-			Cause: "backlog-overflow", TCP: true, UDP: true, Title: "the kernel's backlog of received packets overflows", judge: backlogOverflow,
+			Cause: "backlog-overflow", TCP: true, UDP: true, Unseen: hostTime, Title: "the kernel's backlog of received packets overflows", judge: backlogOverflow,
 			Seen:  "column 2 of softnet_stat rose at the receiver in the measured time",
 			Apart: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Mends: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
 			Source: "/proc/net/softnet_stat, column 2", Brings: []string{"loss"},

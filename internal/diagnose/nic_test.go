@@ -41,6 +41,7 @@ func TestOneCPU(t *testing.T) {
 		{"of two flows, by chance", []hostsEdit{inStreams(2), interruptsOn(100, 0, 60_000, 0), full}, "no", "2 flows may well share a queue"},
 		{"of two flows and one queue", []hostsEdit{inStreams(2), interruptsOn(100, 0, 60_000, 0), full, func(h *hosts) { h.doc.EndPoints[1].Facts.Interfaces[0].Queues = new(1) }}, "certain", ""},
 		{"of flows of several pairs", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full, atOnce}, "certain", ""},
+		{"in a guest of ESXi", []hostsEdit{many, interruptsOn(100, 0, 60_000, 0), full, func(h *hosts) { h.doc.EndPoints[1].Facts.Hypervisor = new("vmware") }}, "likely", ""},
 		{"not read", []hostsEdit{many, atBoth(func(e *measure.Evidence) { e.Host.Softnet = nil })}, "missing", ""},
 	})
 	h := twoHosts(many, interruptsOn(0, 0, 60_000, 0), full)

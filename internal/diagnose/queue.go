@@ -11,7 +11,7 @@ import (
 // queueRules are the causes of a rate that a queue holds.
 func queueRules() []Rule {
 	return []Rule{{
-		Cause: "shaper", TCP: true, UDP: true, Title: "a queue on the way lets no more pass", judge: shaper, packets: packetsShaper,
+		Cause: "shaper", TCP: true, UDP: true, Unseen: hostPackets, Title: "a queue on the way lets no more pass", judge: shaper, packets: packetsShaper,
 		Seen:  "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
 		Apart: "UDP above the rate stands in the queue all along (16 packets or more, a quarter of the greatest delay on average), then is lost; below it neither",
 		Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",

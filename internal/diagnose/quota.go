@@ -13,7 +13,7 @@ func quotaRules() []Rule {
 	cpu := []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams"}
 	return []Rule{
 		{
-			Cause: "cpu-quota", TCP: true, UDP: true, Title: "a CPU quota is used up", judge: func(f *flow) *outcome { return f.either(quota) },
+			Cause: "cpu-quota", TCP: true, UDP: true, Unseen: hostTime, Title: "a CPU quota is used up", judge: func(f *flow) *outcome { return f.either(quota) },
 			Seen:  "the control groups around thru were throttled, and its own busiest thread waited for it, a tenth of the measured time or more; certain from a quarter on, where that thread had no time to spare and a CPU that it may use did",
 			Apart: "time, not periods: others of the group may be throttled while thru's thread runs; a thread that waits for full CPUs waits for others",
 			Mends: "lift the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,7 @@ type Rule struct {
 	Source string   // where counters, thresholds and figures come from
 	Tests  []string // experiments that tell, the most telling first
 	Brings []string // causes whose evidence this one brings along: it is their root
+	Unseen string   // what the host of a guest can do that looks like this from inside; with none it stays certain there
 	UDP    bool     // it is judged for datagrams
 	TCP    bool     // it is judged for TCP
 
@@ -119,7 +121,10 @@ func (o *outcome) well() *outcome { o.healthy = true; return o }
 func (o *outcome) beside() *outcome { o.aside = true; return o }
 
 // apply judges the rule for a flow; nil where it does not apply.
-func (r Rule) apply(f *flow) *outcome {
+func (r Rule) apply(f *flow) *outcome { return f.unlessHost(r, r.inside(f)) }
+
+// inside judges it by what is seen at the ends, whatever lies below them.
+func (r Rule) inside(f *flow) *outcome {
 	if f.isUDP() && !r.UDP || !f.isUDP() && !r.TCP {
 		return nil
 	}
@@ -150,7 +155,7 @@ func (f *flow) finding(j judged) measure.Finding {
 		x.Where.From, x.Where.To = f.cell.From, f.cell.To
 	}
 	if x.Next == "" && o.confidence != measure.Certain {
-		x.Next = f.nextOf(j.rule)
+		x.Next = cmp.Or(f.nextOf(j.rule), f.askHosts(j.rule, o))
 	}
 	return x
 }

@@ -15,7 +15,7 @@ import (
 func timeRules() []Rule {
 	return []Rule{
 		{
-			Cause: "token-bucket", TCP: true, UDP: true, Title: "a burst is allowed, then less", judge: tokenBucket,
+			Cause: "token-bucket", TCP: true, UDP: true, Unseen: hostPackets, Title: "a burst is allowed, then less", judge: tokenBucket,
 			Seen:  "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
 			Apart: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
 			Mends: "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",

@@ -72,7 +72,7 @@ func (c *course) heldByTCP() *bound {
 		if !slices.Contains(ofConnections(), r.Cause) || c.isDisproved(r.Cause) || c.isOff(r.Cause, f) {
 			continue
 		}
-		if o := r.judge(f); o != nil && o.state == holds && c.isSure(r.Cause, o) {
+		if o := r.apply(f); o != nil && o.state == holds && c.isSure(r.Cause, o) {
 			held = append(held, judged{rule: r, place: n, outcome: o})
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func wayRules() []Rule {
 	return []Rule{
 		{
-			Cause: "lag-one-member", TCP: true, Title: "one flow uses one member of a bundle", judge: oneMember,
+			Cause: "lag-one-member", TCP: true, Unseen: hostPackets, Title: "one flow uses one member of a bundle", judge: oneMember,
 			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
 				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
 			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",

@@ -34,7 +34,7 @@ func windowRules() []Rule {
 			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{moreWindow, eightStreams, captured},
 		},
 		{
-			Cause: "slow-reader", TCP: true, UDP: true, Title: "the program at the receiver reads too slowly", judge: slowReader, packets: packetsSlowReader,
+			Cause: "slow-reader", TCP: true, UDP: true, Unseen: hostTime, Title: "the program at the receiver reads too slowly", judge: slowReader, packets: packetsSlowReader,
 			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more, or it holds the sender up and is below half of what it was (possible)",
 			Apart: "a larger buffer only fills later",
 			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{largeMessages, leanPath, captured},
