@@ -30,6 +30,8 @@ func TestQuota(t *testing.T) {
 		{"used up mostly", []hostsEdit{throttled(60), reading(30, 65)}, "certain", ""},
 		{"used up mostly, of a thread with time to spare", []hostsEdit{throttled(60), reading(10, 60)}, "likely", ""},
 		{"used up at times, of a thread with time to spare", []hostsEdit{throttled(30), reading(10, 60)}, "possible", ""},
+		{"the smaller part of what the thread waits for full CPUs", []hostsEdit{throttled(20), reading(30, 65), fullCores}, "possible", ""},
+		{"the greater part of what it waits while CPUs are full", []hostsEdit{throttled(30), reading(30, 50), fullCores}, "likely", ""},
 		{"by others of the group", []hostsEdit{throttled(60), reading(96, 2)}, "no", "2% of the time"},
 		{"by others of the group, on many CPUs", []hostsEdit{throttled(700), reading(90, 9)}, "no", "9% of the time"},
 		{"the thread waits for CPUs that are full", []hostsEdit{throttled(60), reading(30, 65), fullCores}, "likely", ""},

@@ -111,7 +111,7 @@ func quota(e *end) *outcome {
 		o.confidence = measure.Likely
 	case l.thread && lost > stealLikely && l.cpus > 0 && l.least < fullBar: // it wanted to run, and a CPU was there for it
 		o.confidence = measure.Certain
-	case l.thread || lost > mostlyBar:
+	case l.isFull() && 2*lost > l.hot.wait, lost > mostlyBar: // most of what it waited
 		o.confidence = measure.Likely
 	}
 	return o.mend(e.remedy(e.mender().Quota()))
