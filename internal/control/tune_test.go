@@ -69,6 +69,9 @@ func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 		if kept := a.Outcome == measure.Kept; kept != (c.Outcome == measure.Improved) || kept && (a.OtherWay == nil || c.Pairs != 9) {
 			t.Errorf("%s: %s, %+v", a.ID, a.Outcome, c)
 		}
+		if gain := a.Gain; (gain != nil) != (a.Outcome == measure.Kept) || gain != nil && (gain.Pairs != 6 || gain.LowPct == nil || slices.Contains(c.Groups[:], gain.Groups[0]) || !strings.Contains(a.Reason, "measured anew")) {
+			t.Errorf("%s: %s, gain %+v", a.ID, a.Outcome, gain)
+		}
 		for n, g := range c.Groups {
 			cell := doc.Cells[g]
 			if cell.Group != g || !cell.Beside || !strings.HasPrefix(cell.Experiment, "tune-") || len(cell.Runs) != c.Pairs || cell.Axes[0].Value != []string{"before", "with"}[n] {

@@ -11,13 +11,6 @@ import (
 	"thru/internal/unit"
 )
 
-// doubt is the share of tunings in which something may be kept, or found worse,
-// that changes nothing. The proposals of a tuning and the two looks at each share it.
-const (
-	doubt = 0.05
-	looks = 2
-)
-
 // plan fixes how changes are judged, and says how long that takes, if each is kept:
 // the budget may end it before. It is done once: what is proposed later is judged
 // as the rest.
@@ -26,7 +19,7 @@ func (x *tuning) plan(todo []measure.Proposal) {
 	for i := range todo {
 		judged += len(x.waysOf(&todo[i]))
 	}
-	x.level = 1 - doubt/float64(looks*max(judged, 1))
+	x.level = stat.TuneLevel(judged)
 	x.out.LevelPct, x.out.Pairs = 100*x.level, stat.LeastPairs(x.level)
 	var total time.Duration
 	for i := range todo {
@@ -74,20 +67,27 @@ func (x *tuning) turnsTime(w *way) time.Duration {
 // wants is what a change takes that is kept after the least comparison in a
 // direction: that, a look at the other one, and the new state read and measured.
 func (x *tuning) wants(w *way) time.Duration {
-	total := x.turnsTime(w) + x.looked
+	total := x.turnsTime(w) + x.standTime()
 	if other := x.otherWay(w); other != nil {
 		total += 2 * x.timeOf(other)
 	}
+	return total
+}
+
+// standTime is how long it takes to read and measure a new state.
+func (x *tuning) standTime() time.Duration {
+	total := x.looked
 	for _, w := range x.ways {
 		total += time.Duration(x.repeat) * x.timeOf(w)
 	}
 	return total
 }
 
-// takes is what a change takes that is kept after the least comparisons.
+// takes is what a change takes that is kept after the least comparisons, and whose
+// gain is measured anew.
 func (x *tuning) takes(p *measure.Proposal) time.Duration {
 	ways := x.waysOf(p)
-	total := x.wants(ways[0])
+	total := x.wants(ways[0]) + 2*time.Duration(stat.LeastPairs(stat.GainLevel))*x.timeOf(ways[0])
 	for _, w := range ways[1:] {
 		total += x.turnsTime(w)
 	}

@@ -57,6 +57,40 @@ func TestTuneBudget(t *testing.T) {
 	}
 }
 
+// What a kept change brings is measured anew as far as the budget holds it, and no
+// figure is said where it does not. Runs 5 to 18 decide, 19 and 20 are of the other
+// direction, 21 to 32 tell the gain.
+func TestTuneGain(t *testing.T) {
+	for _, tt := range []struct {
+		spent int // the run in which the budget is spent
+		pairs int // of the gain
+		part  string
+	}{{40, 6, "measured anew"}, {24, 2, "measured anew"}, {18, 0, "did not hold the runs that tell by how much"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := sick()
+			w.allows = func(set map[spot]string, _ string, _ int) float64 {
+				if set[at("peer", knob.Backlog)] == "2000" {
+					return 1.5e9
+				}
+				return 1e9
+			}
+			spend := func(run int) {
+				if run == tt.spent {
+					time.Sleep(2 * time.Hour)
+				}
+			}
+			doc, err := w.runner(&quiet{step: spend}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()[0])})
+			if err != nil || len(doc.Tuning.Attempts) != 1 {
+				t.Fatal(err, doc.Tuning.Attempts)
+			}
+			a := doc.Tuning.Attempts[0]
+			if a.Outcome != measure.Kept || a.Gain == nil || a.Gain.Pairs != tt.pairs || (a.Gain.BaseValue != nil) != (tt.pairs > 0) || !strings.Contains(a.Reason, tt.part) {
+				t.Errorf("run %d: %s, %s, %+v", tt.spent, a.Outcome, a.Reason, a.Gain)
+			}
+		})
+	}
+}
+
 // What a change takes is reckoned from runs as they were, and with all that
 // follows it.
 func TestTuneExpects(t *testing.T) {
@@ -70,7 +104,7 @@ func TestTuneExpects(t *testing.T) {
 				return nil
 			}
 			doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{DryRun: true, propose: proposing(cures()[0])})
-			runs := time.Duration(2*7 + 2 + 2*2) // least pairs, the other direction, the new state
+			runs := time.Duration(2*7 + 2 + 2*6 + 2*2) // least pairs, the other direction, the gain anew, the new state
 			if got := time.Duration(doc.Tuning.ExpectNs); err != nil || got < runs*max(takes, 2*time.Second) || got > runs*(takes+4*time.Second) {
 				t.Errorf("runs of %s: %v, %s expected", takes, err, got)
 			}

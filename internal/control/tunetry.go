@@ -159,10 +159,35 @@ func (x *tuning) keepHarmless(ctx context.Context, c, before *contest) error {
 			return nil
 		}
 	}
+	if err := c.confirm(ctx); err != nil {
+		return err
+	}
 	if err := c.enter(ctx, true); err != nil {
 		return err
 	}
 	x.keepChange(a)
+	return nil
+}
+
+// confirm measures what a change brings that is to be kept. The runs that speak for it
+// were picked for that, and show more than it brings; those made now were not. Where
+// the budget does not hold them, no figure is said.
+func (c *contest) confirm(ctx context.Context) error {
+	again := c.contest(c.attempt, c.way)
+	again.path = c.path
+	defer again.strip()
+	for again.pairs < stat.LeastPairs(stat.GainLevel) && time.Until(c.until) >= 2*c.timeOf(c.way)+c.standTime() {
+		if err := again.pair(ctx); err != nil {
+			return err
+		}
+	}
+	gain := stat.AB(again.cell(false), again.cell(true), stat.GainLevel)
+	c.attempt.Gain = &gain
+	if again.pairs == 0 {
+		c.attempt.Reason = fmt.Sprintf("shown to bring more than %d%%; the budget did not hold the runs that tell by how much", stat.EquivalencePct) + moreTime
+		return nil
+	}
+	c.attempt.Reason += "; measured anew: " + gain.Reason
 	return nil
 }
 
@@ -286,20 +311,13 @@ func (c *contest) compare(ctx context.Context) (found measure.Comparison, err er
 	}
 }
 
-// enough is the rule by which a comparison ends: at the least number of pairs for
-// its level, or at twice that, where it is undecided and may be an improvement;
-// before them where none of three pairs was better.
+// enough is the rule by which a comparison ends. That of the state with itself is
+// never given up before its first look.
 func (c *contest) enough(pairs int, found *measure.Comparison) bool {
-	switch {
-	case !c.isAlike() && pairs < c.out.Pairs && stat.Futile(c.cell(false), c.cell(true)):
-		found.Reason = fmt.Sprintf("none of %d pairs of runs was better by more than %d%%", pairs, stat.EquivalencePct)
-		return true
-	case pairs < c.out.Pairs:
+	if c.isAlike() && pairs < c.out.Pairs {
 		return false
-	case pairs == c.out.Pairs:
-		return !stat.Promising(*found)
 	}
-	return pairs >= looks*c.out.Pairs
+	return stat.Over(c.cell(false), c.cell(true), found, pairs, c.out.Pairs)
 }
 
 // pair makes a run of each state. The state that comes first is chosen at random
@@ -382,7 +400,7 @@ func readBack(changed []measure.Changed) (all []measure.Verification) {
 func (c *contest) run(ctx context.Context, with bool, n, done int) error {
 	of := 2 * c.out.Pairs
 	if done >= of {
-		of *= looks
+		of *= stat.Looks
 	}
 	err := c.measure(ctx, c.steps[with], c.cells[with], n, done, of, c.stalls)
 	if err != nil && with && ctx.Err() == nil && c.anyLost() == nil {

@@ -113,6 +113,9 @@ type Attempt struct {
 	Verified []Verification `json:"verified,omitempty"`
 	// Comparison holds the runs with it against those without, made in turns.
 	Comparison *Comparison `json:"comparison,omitempty"`
+	// Gain is what a kept change brings, by runs made after it was shown to help: those
+	// of Comparison were picked for their gain.
+	Gain *Comparison `json:"gain,omitempty"`
 	// OtherWay is the other direction: a gain must not be its loss. Of a change that
 	// was judged in both it is the first, where the second was no better.
 	OtherWay  *Comparison `json:"other_direction,omitempty"`

@@ -225,7 +225,7 @@ func MeetsTarget(d *measure.Document) bool {
 // What has no room in width (0: no bound) is cut.
 func AttemptLine(a measure.Attempt, width int) string {
 	line := pad(clean(a.Outcome), outcomeWidth) + " " + clean(a.Title)
-	switch c := a.Comparison; {
+	switch c := gainOf(&a); {
 	case c == nil || c.BaseValue == nil || c.Value == nil || c.ChangePct == nil:
 		if a.Reason != "" {
 			line += ": " + reasonText(a.Reason)
@@ -240,6 +240,15 @@ func AttemptLine(a measure.Attempt, width int) string {
 		line = string(r[:width-3]) + "..."
 	}
 	return line
+}
+
+// gainOf is the comparison that says what a change brings: of a kept one that of runs
+// made after the decision.
+func gainOf(a *measure.Attempt) *measure.Comparison {
+	if a.Gain != nil {
+		return a.Gain
+	}
+	return a.Comparison
 }
 
 // outcomeWidth is the longest outcome of an attempt.

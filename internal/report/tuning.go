@@ -266,7 +266,7 @@ type attempt struct {
 }
 
 func newAttempt(a *measure.Attempt) attempt {
-	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(a.Comparison), Reason: reasonText(a.Reason), Why: clean(a.Why)}
+	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(gainOf(a)), Reason: reasonText(a.Reason), Why: clean(a.Why)}
 	if a.ElapsedNs > 0 {
 		v.Took = unit.Duration(a.ElapsedNs)
 	}

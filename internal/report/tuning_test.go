@@ -93,6 +93,20 @@ func TestAttemptLine(t *testing.T) {
 	}
 }
 
+// What a kept change brings is said by the runs that were made after the decision.
+func TestGainIsMeasuredAnew(t *testing.T) {
+	a := tunedTest().Tuning.Attempts[0]
+	anew := *a.Comparison
+	anew.ChangePct, anew.LowPct, anew.HighPct = new(3.1), new(2.2), new(4.0)
+	a.Gain = &anew
+	if got := AttemptLine(a, 0); !strings.HasSuffix(got, ", +3.1% (+2.2..+4%)") && !strings.HasSuffix(got, ", +3.1% (+2.2..+4.0%)") {
+		t.Error(got)
+	}
+	if v := newAttempt(&a); !strings.Contains(v.Figures, "+3.1%") {
+		t.Error(v.Figures)
+	}
+}
+
 // TestKeptFlags: a line of options that can be typed.
 func TestKeptFlags(t *testing.T) {
 	for want, kept := range map[string][]string{

@@ -76,6 +76,32 @@ func carriedIn(c *measure.Cell) map[int]float64 {
 // Carried is what a run of a cell carried in bit/s, as AB counts it.
 func Carried(c *measure.Cell, run int) float64 { return carriedIn(c)[run] }
 
+// Looks is how often a comparison of a tuning is looked at: at the least number of
+// pairs for its level, and where it is open and may be an improvement at twice that.
+const Looks = 2
+
+// TuneLevel is that of the comparisons of a tuning with so many changes to judge, so
+// that all looks at all of them share a doubt of 5%.
+func TuneLevel(changes int) float64 { return 1 - doubtful/float64(Looks*max(changes, 1)) }
+
+// GainLevel is that of the interval of what a kept change brings, measured anew.
+const GainLevel = 1 - doubtful
+
+// Over tells whether a comparison of a tuning ends after so many pairs, of which it
+// takes least at its level: at a look, or before the first one where there is no hope.
+func Over(before, with *measure.Cell, found *measure.Comparison, pairs, least int) bool {
+	switch {
+	case pairs < least && Futile(before, with):
+		found.Reason = fmt.Sprintf("none of %d pairs of runs was better by more than %d%%", pairs, EquivalencePct)
+		return true
+	case pairs < least:
+		return false
+	case pairs == least:
+		return !Promising(*found)
+	}
+	return pairs >= Looks*least
+}
+
 // futile is after how many pairs a change that never was better is given up.
 const futile = 3
 

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// tuned is a change as `thru tune` judges it: its runs with it and without.
+type tuned struct {
+	r            *rand.Rand
+	brings       float64 // logarithm
+	scatter      float64 // standard deviation of a run
+	before, with measure.Cell
+}
+
+// pair makes a run of each state.
+func (t *tuned) pair() {
+	for _, x := range []struct {
+		cell  *measure.Cell
+		level float64
+	}{{&t.before, 0}, {&t.with, t.brings}} {
+		next := flowCell("peer", []float64{1e10 * math.Exp(x.level+t.scatter*t.r.NormFloat64())})
+		next.Runs[0].Index = len(x.cell.Runs)
+		next.Runs = append(x.cell.Runs, next.Runs...)
+		*x.cell = next
+	}
+}
+
+// kept judges one of so many changes by the rules of `thru tune`.
+func (t *tuned) kept(changes int) (kept bool, found measure.Comparison) {
+	level := stat.TuneLevel(changes)
+	for pairs := 1; ; pairs++ {
+		t.pair()
+		if found = stat.AB(&t.before, &t.with, level); stat.Over(&t.before, &t.with, &found, pairs, stat.LeastPairs(level)) {
+			return found.Outcome == measure.Improved && stat.Price(&found) == "", found
+		}
+	}
+}
+
+// gain is what a kept change is said to bring, by runs made after the decision.
+func (t *tuned) gain() measure.Comparison {
+	anew := tuned{r: t.r, brings: t.brings, scatter: t.scatter}
+	for range stat.LeastPairs(stat.GainLevel) {
+		anew.pair()
+	}
+	return stat.AB(&anew.before, &anew.with, stat.GainLevel)
+}
+
+func tuneSubject() subject {
+	return subject{"tune", func(scale float64) []table { return []table{keptWrongly(scale), keptRightly(scale), gains(scale)} }}
+}
+
+// scatters are those of the runs of a state.
+func scatters() []float64 { return []float64{0.01, 0.02, 0.05, 0.1} }
+
+// keptWrongly is of tunings in which nothing helps.
+func keptWrongly(scale float64) table {
+	t := table{title: "tune: nothing helps", about: "Tunings of so many changes, none of which does anything. How often any of them is kept, by runs that scatter by so much.",
+		head: []string{"changes", "1%", "2%", "5%", "10%"}}
+	for i, changes := range []int{1, 4, 10} {
+		w := row{names: names(fmt.Sprint(changes))}
+		for k, scatter := range scatters() {
+			w.rates = append(w.rates, count(4000/(changes+1), scale, uint64(600+10*i+k), func(r *rand.Rand) bool {
+				any := false
+				for range changes {
+					kept, _ := (&tuned{r: r, scatter: scatter}).kept(changes)
+					any = any || kept
+				}
+				return any
+			}).most(0.02))
+		}
+		t.rows = append(t.rows, w)
+	}
+	return t
+}
+
+// keptRightly is of changes that help: what is found.
+func keptRightly(scale float64) table {
+	t := table{title: "tune: what is found", about: "A change that brings so much, one of four. How often it is kept, by runs that scatter by so much.", head: []string{"brings", "1%", "2%", "5%", "10%"}}
+	for i, brings := range []float64{0.03, 0.05, 0.1, 0.2, 0.5} {
+		w := row{names: names(fmt.Sprintf("%+.0f%%", 100*brings))}
+		for k, scatter := range scatters() {
+			w.rates = append(w.rates, count(1000, scale, uint64(700+10*i+k), func(r *rand.Rand) bool {
+				kept, _ := (&tuned{r: r, brings: math.Log1p(brings), scatter: scatter}).kept(4)
+				return kept
+			}))
+		}
+		t.rows = append(t.rows, w)
+	}
+	return t
+}
+
+// gains is of changes that were kept: what they are said to bring.
+func gains(scale float64) table {
+	t := table{title: "tune: what a kept change is said to bring",
+		about: "Changes that were kept, one of four: the mean of what they are said to bring, by runs made after the decision, and beside it that of the runs that decided. The last rates are of the\n" +
+			"kept: the interval holds the truth; the estimate is above it (half, where it has no bias). The row misses its bar where the mean is off by more than one point, beyond the doubt of so many.",
+		head: []string{"brings", "runs scatter", "said on average", "by the runs that decided", "mean within 1 point", "interval holds the truth", "estimate above it"}}
+	for i, x := range []struct{ brings, scatter float64 }{{0.03, 0.01}, {0.03, 0.02}, {0.03, 0.05}, {0.05, 0.02}, {0.05, 0.05}, {0.2, 0.05}, {0.2, 0.1}} {
+		var said, decided []float64
+		holds, above := 0, 0
+		wanted := max(20, int(500*scale))
+		for n := uint64(0); len(said) < wanted && n < 200*uint64(wanted); n++ {
+			change := &tuned{r: rand.New(rand.NewPCG(uint64(800+i), n)), brings: math.Log1p(x.brings), scatter: x.scatter}
+			kept, found := change.kept(4)
+			if !kept {
+				continue
+			}
+			gain := change.gain()
+			said, decided = append(said, *gain.ChangePct), append(decided, *found.ChangePct)
+			if *gain.LowPct <= 100*x.brings && 100*x.brings <= *gain.HighPct {
+				holds++
+			}
+			if *gain.ChangePct > 100*x.brings {
+				above++
+			}
+		}
+		n := len(said)
+		near := rate{trials: 1}.least(1)
+		if math.Abs(meanOf(said)-100*x.brings) <= 1+2.6*math.Sqrt(variance(said)/float64(n)) {
+			near.came = 1
+		}
+		cells := names(fmt.Sprintf("%+.0f%%|%.0f%%|%+.1f%%|%+.1f%%", 100*x.brings, 100*x.scatter, meanOf(said), meanOf(decided)))
+		t.rows = append(t.rows, row{cells, []rate{near, rate{came: holds, trials: n}.least(0.95), {came: above, trials: n}}})
+	}
+	return t
+}
+
+// variance of values about their mean.
+func variance(xs []float64) float64 {
+	m, squares := meanOf(xs), 0.0
+	for _, x := range xs {
+		squares += (x - m) * (x - m)
+	}
+	return squares / float64(max(len(xs)-1, 1))
+}
+
+// meanOf is the mean of values.
+func meanOf(xs []float64) float64 {
+	total := 0.0
+	for _, x := range xs {
+		total += x
+	}
+	return total / float64(max(len(xs), 1))
+}
