@@ -32,7 +32,7 @@ const tuneLimit = 100 * time.Second
 
 // tune are the arguments of a quick tuning of the peer.
 func tune(args ...string) []string {
-	return append(strings.Fields("tune "+tuning.Peer+" --json --yes -t 0.3 -O 0.1 --one-way --budget 60s"), args...)
+	return append(strings.Fields("tune "+tuning.Peer+" --json --yes -t 0.3 -O 0.1 --one-way --budget 90s"), args...)
 }
 
 // outcome of the attempt that changes a knob, "" where there is none.
@@ -110,7 +110,7 @@ func TestTuneOneAtATime(t *testing.T) {
 	t.Parallel()
 	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
 	was := value(s.B, rmem)
-	long := strings.Fields("tune " + tuning.Peer + " --json -t 3 -O 0.1 --one-way --budget 60s --only tcp-rmem") // so that it outlasts the others
+	long := strings.Fields("tune " + tuning.Peer + " --json -t 3 -O 0.1 --one-way --budget 90s --only tcp-rmem") // so that it outlasts the others
 	one := s.Start(s.A, "", append(long, "--try", useful)...)
 	inForce := func() {
 		t.Helper()
