@@ -23,16 +23,20 @@ func (w *worker) drain(ctx context.Context) error {
 			<-s.drained
 		}
 	}()
-	select {
-	case <-all:
-	case <-limit.C: // a slow path still holds data; the totals will differ and say so
-		if err := w.stalled(drainWait); err != nil {
-			return errors.Join(err, w.last())
+	look := time.NewTicker(askEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-all:
+			return w.last()
+		case <-look.C:
+			_ = w.stopped(drainWait) // asks the far end's kernel; the limit decides
+		case <-limit.C: // a slow path still holds data; the totals will differ and say so
+			return errors.Join(w.stopped(drainWait), w.last())
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
-	return w.last()
 }
 
 // connectionless tells whether the streams have no end of their own, so that

@@ -12,16 +12,16 @@ import (
 // ways, TCP waits up to 13 s and more between two tries to send a segment: the
 // path is there, and the test goes on as soon as it lets something pass.
 const (
-	askAfter = 2 * time.Second  // without a byte: the far end's kernel is asked whether it is there
+	askAfter = time.Second      // without a byte: the far end's kernel is asked whether it is there
 	askEvery = time.Second      // its answers are looked for
-	patience = 30 * time.Second // without a byte, though it answers
+	patience = 30 * time.Second // without a byte, where it has answered
 )
 
 // asked is what has become of asking the far end's kernel.
 type asked struct {
 	segments int64     // that have come on all streams
-	at       time.Time // when that was last looked at
-	heard    time.Time // when some had come; zero: nobody was asked
+	at       time.Time // when that was last looked at; zero: nobody was asked
+	answered time.Time // when some had come since, in this silence or in one before
 }
 
 // stalled is an error at a receiver to which nothing has come for so long, and
@@ -39,19 +39,19 @@ func (w *worker) stalled(limit time.Duration) error {
 		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
 }
 
-// stopped is the error of data that comes no more: nothing for stallWait, of TCP
-// not even an answer to an empty segment (a keep-alive, RFC 9293 3.8.4).
-func (w *worker) stopped() error {
-	err := w.stalled(stallWait)
+// stopped is the error of data that comes no more: nothing for so long, of TCP
+// not even an answer to an empty segment (a keep-alive, RFC 9293 3.8.4). Where one
+// has come the path loses much, and is there, in the next silence too.
+func (w *worker) stopped(limit time.Duration) error {
+	err := w.stalled(limit)
 	silent := time.Since(w.movedAt)
-	if w.movedAt.IsZero() || !w.cmd.receives() || w.cmd.Spec.Protocol != measure.TCP || silent < askAfter {
-		w.asked = asked{}
-		return err
-	}
-	if time.Since(w.asked.at) >= askEvery {
+	switch {
+	case silent < askAfter || !w.cmd.receives() || w.cmd.Spec.Protocol != measure.TCP:
+		w.asked.at = time.Time{}
+	case time.Since(w.asked.at) >= askEvery:
 		w.ask()
 	}
-	if err != nil && time.Since(w.asked.heard) < stallWait && silent < patience+3*w.spacing() {
+	if !w.asked.answered.IsZero() && time.Since(w.asked.answered) < patience && silent < patience+3*w.spacing() {
 		return nil
 	}
 	return err
@@ -59,7 +59,7 @@ func (w *worker) stopped() error {
 
 // ask has the kernel ask at each stream, and notes whether segments have come.
 func (w *worker) ask() {
-	first, segments := w.asked.heard.IsZero(), int64(0)
+	first, segments := w.asked.at.IsZero(), int64(0)
 	for _, s := range w.flow.streams {
 		raw, err := s.sock.SyscallConn()
 		if err != nil {
@@ -76,10 +76,8 @@ func (w *worker) ask() {
 		})
 	}
 	w.asked.at = time.Now()
-	if first {
-		w.asked.heard = w.movedAt
-	} else if segments != w.asked.segments {
-		w.asked.heard = w.asked.at
+	if !first && segments != w.asked.segments {
+		w.asked.answered = w.asked.at
 	}
 	w.asked.segments = segments
 }
