@@ -54,18 +54,29 @@ func (x trouble) runs(t *testing.T, seed uint64, seconds int) (*lab.Wired, *prog
 // survives: the test ends with a result, whatever the path does for some seconds.
 func (x trouble) survives(t *testing.T, seed uint64, seconds int) {
 	t.Helper()
+	if said := x.ends(t, seed, seconds); said != "" {
+		t.Error(said)
+	}
+}
+
+// ends runs the test to its end, and returns its error; empty: it has a result.
+func (x trouble) ends(t *testing.T, seed uint64, seconds int) string {
+	t.Helper()
 	w, _, client := x.runs(t, seed, seconds+4)
 	if x.bad != (wire.Way{}) {
 		time.Sleep(time.Duration(seconds) * time.Second) // the trouble itself
 		w.Wire.Set(wire.AtoB, x.usual)
 		w.Wire.Set(wire.BtoA, x.usual)
 	}
-	if code := client.wait(t, 50*time.Second); code != 0 {
-		t.Errorf("exit %d", code)
+	code := client.wait(t, 50*time.Second)
+	doc := client.document(t)
+	if doc.Error != nil {
+		return doc.Error.Message
 	}
-	if doc := client.document(t); doc.Error != nil || len(mainCells(doc)) != 1 {
-		t.Errorf("error %+v, %d cells", doc.Error, len(mainCells(doc)))
+	if code != 0 || len(mainCells(doc)) != 1 {
+		return fmt.Sprintf("exit %d, %d cells", code, len(mainCells(doc)))
 	}
+	return ""
 }
 
 // TestControlSurvives: an end point is gone only when it is.
