@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	gonum "gonum.org/v1/gonum/stat"
+
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -15,13 +17,14 @@ const (
 	MaxHalvesPct = 5 // difference of the halves, of the mean
 )
 
-// Steady judges the course of a run by its 1 s bins in bit/s. It cuts the
-// transient at the beginning (MSER-5) and asks of the rest that it neither
-// drifts, nor differs between its halves, nor has two levels.
+// Steady judges the course of a run by its 1 s bins in bit/s: whether it has two
+// levels, drifts, or differs between its halves. It asks for two levels first,
+// of the whole run, since its figure is of the whole run too. Then it leaves a
+// slow start out (MSER-5) and asks the rest for the others.
 //
-// A drift counts where it exceeds its bar and is more than what the scatter
-// alone brings forth (Mann-Kendall, 5%): of stationary noise with a CV of 3%,
-// the bar by itself would reject half of all runs of 10 s.
+// A drift and a difference of the halves count where they exceed their bars and
+// are more than what the scatter alone brings forth. Together the three name 5%
+// of stationary series at most (docs/statistics.md).
 func Steady(bins []float64) measure.Steady { return steadyIn(bins, unit.Rate) }
 
 // steadyIn is Steady for bins of another unit, which print says in words.
@@ -33,7 +36,12 @@ func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 		}
 		return measure.Steady{Why: fmt.Sprintf("%d whole %s measured, %d are needed", len(bins), seconds, LeastBins)}
 	}
-	s := measure.Steady{Checked: true, Truncated: MSER5(bins)}
+	s := measure.Steady{Checked: true}
+	at, before, after, changed := ChangePoint(bins)
+	if !changed || before < after && at*shareOfStart < len(bins) {
+		s.Truncated = slowStart(bins)
+		at, before, after, changed = ChangePoint(bins[s.Truncated:])
+	}
 	rest := bins[s.Truncated:]
 	m := mean(rest)
 	if m == 0 {
@@ -41,20 +49,34 @@ func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 		return s
 	}
 	s.SlopePct = 100 * TheilSen(rest) * float64(len(rest)-1) / m
-	s.HalvesPct = 100 * halvesDifference(rest) / m
-	at, before, after, changed := ChangePoint(rest)
+	halves, chance := halvesDifference(rest)
+	s.HalvesPct = 100 * halves / m
 	switch {
 	case changed:
 		s.Levels = []float64{before, after}
 		s.Why = fmt.Sprintf("two levels: %s, and from second %d on %s", print(before), s.Truncated+at, print(after))
 	case math.Abs(s.SlopePct) > MaxSlopePct && trend(rest):
 		s.Why = fmt.Sprintf("it drifted by %s, more than %d%%", unit.Percent(s.SlopePct), MaxSlopePct)
-	case s.HalvesPct > MaxHalvesPct:
+	case s.HalvesPct > MaxHalvesPct && halves > chance:
 		s.Why = fmt.Sprintf("its halves differ by %s, more than %d%%", unit.Percent(s.HalvesPct), MaxHalvesPct)
 	default:
 		s.Steady = true
 	}
 	return s
+}
+
+// shareOfStart is the part of a run in which a rise is its slow start: a fifth.
+const shareOfStart = 5
+
+// slowStart is how many bins at the beginning belong to a slow start: those that
+// MSER-5 cuts, where they carried less than the rest. A fall at the beginning,
+// such as that of a burst, is part of what the run carried.
+func slowStart(bins []float64) int {
+	cut := MSER5(bins)
+	if cut > 0 && mean(bins[:cut]) > mean(bins[cut:]) {
+		return 0
+	}
+	return cut
 }
 
 // MSER5 is how many values at the beginning belong to a transient, by the
@@ -67,11 +89,7 @@ func MSER5(xs []float64) int {
 	cut, least := 0, math.Inf(1)
 	for d := 0; d <= len(means)/2 && len(means)-d >= 2; d++ {
 		rest := means[d:]
-		m, squares := mean(rest), 0.0
-		for _, x := range rest {
-			squares += (x - m) * (x - m)
-		}
-		if e := squares / float64(len(rest)*len(rest)); e < least {
+		if e := squares(rest) / float64(len(rest)*len(rest)); e < least {
 			cut, least = d, e
 		}
 	}
@@ -107,8 +125,11 @@ func TheilSen(xs []float64) float64 {
 	return Median(slopes) / float64(size)
 }
 
-// fivePercent is the two-sided 5% point of the standard normal distribution.
-const fivePercent = 1.96
+// Two-sided points of the standard normal distribution.
+const (
+	fivePercent = 1.96 // 5%
+	driftPoint  = 2.17 // 3%: a drift is one of three words that may be wrong
+)
 
 // trend tells whether a series rises or falls more steadily than independent
 // values would (Mann 1945, Kendall 1975; normal approximation with the
@@ -121,66 +142,109 @@ func trend(xs []float64) bool {
 			s += float64(compare(xs[j], xs[i]))
 		}
 	}
-	return math.Abs(s)-1 > fivePercent*math.Sqrt(n*(n-1)*(2*n+5)/18)
+	return math.Abs(s)-1 > driftPoint*math.Sqrt(n*(n-1)*(2*n+5)/18)
 }
 
-// halvesDifference is by how much the means of both halves differ. A value in
-// the middle belongs to neither.
-func halvesDifference(xs []float64) float64 {
+// halvesDifference is by how much the means of both halves differ, and by how
+// much those of independent values do in 1 of 100 series (Student's t). A value
+// in the middle belongs to neither.
+func halvesDifference(xs []float64) (difference, chance float64) {
 	half := len(xs) / 2
-	if half == 0 {
-		return 0
+	if half < 2 {
+		return 0, 0
 	}
-	return math.Abs(mean(xs[:half]) - mean(xs[len(xs)-half:]))
+	a, b := xs[:half], xs[len(xs)-half:]
+	variance := (squares(a) + squares(b)) / float64(2*half-2)
+	return math.Abs(mean(a) - mean(b)), TQuantile(0.995, 2*half-2) * math.Sqrt(2*variance/float64(half))
 }
 
-// Bars for two levels. Of stationary independent noise less than one series
-// in 100 reaches them, a linear drift never does (TestChangePointOnNoise,
-// TestChangePointIsSilent); levels eight spreads apart are found in nine of
-// ten runs of 10 s.
+// squares sums the squared distances from the mean.
+func squares(xs []float64) float64 {
+	m, total := mean(xs), 0.0
+	for _, x := range xs {
+		total += (x - m) * (x - m)
+	}
+	return total
+}
+
+// Bars for two levels. Of stationary independent noise less than one series in
+// 100 reaches them (docs/statistics.md).
 const (
-	leastLevel    = 3   // values of a level; also a tenth of the series
-	levelDistance = 4.0 // between the levels, in spreads of the values about them ...
-	levelFewBins  = 10  // ... and this over the number of values more: of few, the spread is not known well
+	leastLevel    = 3   // values of a level; 2 from 10 values on, and always a tenth of the series
+	levelDistance = 3   // between the levels, in deviations of the values about them ...
+	levelFewBins  = 10  // ... and this over the number of values more: of few, the deviation is not known well
 	levelOrder    = 0.9 // share of the pairs across the change that are in the order of the levels
 )
 
 // ChangePoint tells whether a series has two levels, and where the second
-// begins. It parts the series where the absolute deviations from both medians
-// are least in sum, and accepts the levels where they differ by more than 5%
-// of the mean, lie far apart by the spread of the values about them, and
-// hardly overlap. Medians keep a stall of a second from making a level.
+// begins: it parts the series where the absolute deviations from both medians are
+// least in sum, so that a stall of a second makes no level. The levels are
+// accepted where they differ by more than 5% of the mean, lie far apart by the
+// deviation of the values about them, hardly overlap, and describe the series
+// better than a line does, which is a drift, or than a rise that ends, which is a
+// slow start.
 func ChangePoint(series []float64) (at int, before, after float64, found bool) {
 	xs, size := shorten(series)
-	shortest := max(leastLevel, len(xs)/10)
-	n := float64(len(xs))
-	split, least := 0, math.Inf(1)
-	for k := shortest; k <= len(xs)-shortest; k++ {
-		if d := deviations(xs[:k]) + deviations(xs[k:]); d < least {
-			split, least = k, d
-		}
-	}
+	split, least := twoParts(xs)
 	if split == 0 {
 		return 0, 0, 0, false
 	}
 	before, after = Median(xs[:split]), Median(xs[split:])
+	n, distance := float64(len(xs)), math.Abs(mean(xs[split:])-mean(xs[:split]))
 	// Of normal noise the mean absolute deviation is the standard deviation
 	// times sqrt(2/pi). Two degrees of freedom went into the medians.
-	spread := least / (n - 2) * math.Sqrt(math.Pi/2)
-	distance := math.Abs(after - before)
-	found = distance > math.Abs(mean(xs))*materialStep/100 &&
-		distance > spread*(levelDistance+levelFewBins/n) &&
-		inOrder(xs[:split], xs[split:], before < after) >= levelOrder
+	deviation := least / (n - 2) * math.Sqrt(math.Pi/2)
+	found = math.Abs(after-before) > math.Abs(mean(xs))*materialStep/100 &&
+		distance > deviation*(levelDistance+levelFewBins/n) &&
+		inOrder(xs[:split], xs[split:], before < after) >= levelOrder &&
+		least < aroundSlope(xs, before < after)
 	return split * size, before, after, found
 }
 
-// deviations sums the distances from the median.
-func deviations(xs []float64) float64 {
-	m, total := Median(xs), 0.0
+// twoParts is where a series is parted so that the sum of the deviations from
+// the medians of its parts is least, and that sum; 0 of one too short.
+func twoParts(xs []float64) (split int, least float64) {
+	shortest := max(leastLevel-1, len(xs)/10)
+	if len(xs) < 10 {
+		shortest = leastLevel
+	}
+	least = math.Inf(1)
+	for k := shortest; k <= len(xs)-shortest; k++ {
+		if d := deviations(xs[:k], Median(xs[:k])) + deviations(xs[k:], Median(xs[k:])); d < least {
+			split, least = k, d
+		}
+	}
+	return split, least
+}
+
+// deviations sums the distances from a value.
+func deviations(xs []float64, from float64) float64 {
+	total := 0.0
 	for _, x := range xs {
-		total += math.Abs(x - m)
+		total += math.Abs(x - from)
 	}
 	return total
+}
+
+// aroundSlope is the sum of the deviations from the line that fits best (least
+// squares); of a series that rises also from the best line that ends in a level.
+func aroundSlope(xs []float64, rising bool) float64 {
+	end, least := len(xs)-1, math.Inf(1)
+	if rising {
+		end = leastLevel - 1
+	}
+	time, rest := make([]float64, len(xs)), make([]float64, len(xs))
+	for ; end < len(xs); end++ {
+		for i := range time {
+			time[i] = float64(min(i, end))
+		}
+		start, slope := gonum.LinearRegression(time, xs, nil, false)
+		for i := range rest {
+			rest[i] = xs[i] - start - slope*time[i]
+		}
+		least = min(least, deviations(rest, 0))
+	}
+	return least
 }
 
 // inOrder is the share of pairs with one value of each side in which the

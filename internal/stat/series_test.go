@@ -47,7 +47,10 @@ func TestChangePointOnNoise(t *testing.T) {
 	for _, n := range noises {
 		for _, length := range []int{5, 6, 8, 10, 15, 30, 60, 200} {
 			fired, series0 := 0, 400
-			if length > 50 {
+			switch {
+			case length == 10: // the shortest with levels of two values
+				series0 = 8000
+			case length > 50:
 				series0 = 60
 			}
 			for seed := range uint64(series0) {
@@ -179,14 +182,51 @@ func TestSteadyBars(t *testing.T) {
 	if !Steady(line(1.9)).Steady || Steady(line(2.1)).Steady {
 		t.Error("the bar of the slope is not at 2%")
 	}
-	// The last values pull the mean of a half, not the median slope.
-	tail := func(last float64) []float64 {
-		xs := slices.Repeat([]float64{100}, 10)
-		xs[8], xs[9] = last, last
+	// Every other value of the first half pulls its mean, not the median slope.
+	head := func(first float64) []float64 {
+		return slices.Concat(slices.Repeat([]float64{99, first}, 10), slices.Repeat([]float64{99, 101}, 10))
+	}
+	if below, above := Steady(head(111.1)), Steady(head(111.4)); !below.Steady || above.Steady || !strings.Contains(above.Why, "halves") {
+		t.Errorf("the bar of the halves is not at 5%%: %+v, %+v", below, above)
+	}
+}
+
+// TestSteadyBeginning tells a slow start, which is left out, from what the figure is of too.
+func TestSteadyBeginning(t *testing.T) {
+	course := func(n, at int, first, rest float64) []float64 {
+		xs := series(noises[0], n, 1, 5)
+		for i := range xs {
+			xs[i] *= rest
+			if i < at {
+				xs[i] *= first / rest
+			}
+		}
 		return xs
 	}
-	if below, above := Steady(tail(112)), Steady(tail(113)); !below.Steady || above.Steady || !strings.Contains(above.Why, "halves") {
-		t.Errorf("the bar of the halves is not at 5%%: %+v, %+v", below, above)
+	ramp := course(40, 0, 1, 1)
+	for i := range 8 {
+		ramp[i] *= float64(i+1) / 9
+	}
+	for name, tt := range map[string]struct {
+		xs  []float64
+		cut bool
+		why string
+	}{
+		"a slow start":               {course(20, 3, 0.2, 1), true, ""},
+		"a slow start that rises":    {ramp, true, ""},
+		"a burst":                    {course(20, 4, 1, 0.8), false, "two levels"},
+		"a fall in the first half":   {course(60, 18, 1, 0.8), false, "two levels"},
+		"a rise after a third":       {course(30, 10, 0.8, 1), false, "two levels"},
+		"a slow start, then a fall":  {slices.Concat(course(30, 2, 0.2, 1), course(30, 0, 1, 0.8)), false, "two levels"},
+		"the last two of ten":        {course(10, 8, 1, 0.8), false, "two levels"},
+		"the first two of ten":       {course(10, 2, 1, 0.8), false, "two levels"},
+		"a second of slow start":     {course(10, 1, 0.2, 1), false, ""},
+		"the last of ten is a stall": {course(10, 9, 1, 0.01), false, ""},
+	} {
+		s := Steady(tt.xs)
+		if s.Steady != (tt.why == "") || s.Truncated > 0 != tt.cut || !strings.HasPrefix(s.Why, tt.why) {
+			t.Errorf("%s: %+v", name, s)
+		}
 	}
 }
 
