@@ -46,7 +46,7 @@ type trafficFlags struct {
 	flowFlags
 	Interval  string `group:"Output" short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
 	Repeat    int    `group:"How much" name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
-	Precision string `group:"How much" name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%, at most 15 runs."`
+	Precision string `group:"How much" name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%: 5 to 15 runs."`
 	Force     bool   `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 	silent    bool
 }

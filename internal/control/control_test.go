@@ -419,7 +419,7 @@ func TestPrecisionStops(t *testing.T) {
 	r := request()
 	r.PrecisionPct, r.OneWay = 2.5, true
 	doc, err := run(t, r, local, peer, &quiet{})
-	if err != nil || len(doc.Cells[0].Runs) != 3 {
+	if err != nil || len(doc.Cells[0].Runs) != 5 {
 		t.Errorf("%d runs, %v", len(doc.Cells[0].Runs), err)
 	}
 }

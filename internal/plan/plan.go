@@ -342,14 +342,18 @@ func beside(s Step) Step {
 	return Step{Label: "single stream", Specs: []measure.Spec{one}, Beside: true}
 }
 
-// maxRuns caps a search for precision (methods.md: 10 to 15).
-const maxRuns = 15
+// Bounds of a search for precision. Of fewer runs than 5 the interval is too
+// often narrow by chance, and the search ends too early (docs/statistics.md).
+const (
+	leastRuns = 5
+	maxRuns   = 15
+)
 
 // Repeats says how often the request is measured.
 func (r Request) Repeats() Repeat {
 	n := max(r.Repeat, 1)
 	if r.PrecisionPct > 0 {
-		return Repeat{Min: max(3, r.Repeat), Max: max(maxRuns, r.Repeat), PrecisionPct: r.PrecisionPct}
+		return Repeat{Min: max(leastRuns, r.Repeat), Max: max(maxRuns, r.Repeat), PrecisionPct: r.PrecisionPct}
 	}
 	return Repeat{Min: n, Max: n}
 }

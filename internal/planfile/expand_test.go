@@ -218,7 +218,7 @@ targets: [{aggregate: ">= 9G"}, {pair: ">= 95%", where: {streams: 8}}, {host: ">
 	if p.Command != "run" || p.Name != "x" || p.Gates != plan.GatesOff || p.Link != (plan.Link{RateBps: 1e9, Layer: "l2"}) || p.Order != plan.OrderSequential {
 		t.Errorf("%+v", p)
 	}
-	if p.Repeat != (plan.Repeat{Min: 4, Max: 15, PrecisionPct: 2.5}) {
+	if p.Repeat != (plan.Repeat{Min: 5, Max: 15, PrecisionPct: 2.5}) {
 		t.Errorf("repeat %+v", p.Repeat)
 	}
 	want := []plan.Target{
