@@ -122,7 +122,7 @@ func doubtMethod(c *measure.Cell) string {
 	case f.Runs > 1:
 		return fmt.Sprintf("The interval is that of the mean of %d runs (95%%): it says where the mean of many more runs would lie.", f.Runs)
 	case f.CI95Low != nil:
-		return "There is a single run. Its interval (95%) is of its seconds: it says how steady this run was, not how another one would end. Repeat it to know that (--repeat)."
+		return "There is a single run. Its interval (95%) is of this run, not of the path: it says where the mean of this run would lie had it gone on, not how another one would end. Repeat it to know that (--repeat)."
 	}
 	return "There is a single run, too short for an interval. Repeat it to know how much it varies (--repeat)."
 }

@@ -111,15 +111,22 @@ func figureText(c *measure.Cell) string {
 	if asks(c) {
 		span = func(low, high float64) string { return stat.ThreeDigits(low) + "-" + stat.ThreeDigits(high) }
 	}
-	interval := ""
-	if f.CI95Low != nil && f.CI95High != nil {
-		interval = "95% interval " + span(*f.CI95Low, *f.CI95High)
-	}
 	spread := ""
 	if hasRange(f) {
 		spread = "range " + span(f.Low, f.High)
 	}
-	return join(stat.FigureText(c), interval, spread, basisText(c, f))
+	return join(stat.FigureText(c), intervalText(f, span), spread, basisText(c, f))
+}
+
+// intervalText is the interval of a figure, and whether it is of one run alone.
+func intervalText(f *measure.Figure, span func(low, high float64) string) string {
+	switch {
+	case f.CI95Low == nil || f.CI95High == nil:
+		return ""
+	case f.Runs == 1:
+		return "95% interval of this run " + span(*f.CI95Low, *f.CI95High)
+	}
+	return "95% interval " + span(*f.CI95Low, *f.CI95High)
 }
 
 // hasRange is false for a single value, whose range says nothing.

@@ -257,7 +257,7 @@ func carriedLine(c *measure.Cell) string {
 	}
 	s := amounts(c, nil, unit.Rate)
 	if f := c.Goodput; f != nil && f.CI95Low != nil && f.CI95High != nil && !hasCapacity(c) {
-		s += " (95% interval " + scaleFor(f.Value).span(*f.CI95Low, *f.CI95High) + ")"
+		s += " (" + intervalText(f, scaleFor(f.Value).span) + ")"
 	}
 	if x := c.Ceiling; x != nil {
 		s += fmt.Sprintf(", %s of the %s that %s leaves for payload at MTU %d", unit.Percent(x.SharePct), unit.Rate(x.Bps), linkRate(x), x.MTU)

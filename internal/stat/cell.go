@@ -304,7 +304,7 @@ func (s *summary) singleRun(rate float64, bins []float64, steady measure.Steady)
 	for _, b := range bins {
 		f.Low, f.High = min(f.Low, b), max(f.High, b)
 	}
-	if ci, ok := BatchInterval(bins, s.rtt()); ok {
+	if ci, ok := RunInterval(bins); ok && !s.cell.Spec.Search { // a search changes its rate
 		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
 	}
 	if steady.Checked {

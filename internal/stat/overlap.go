@@ -235,7 +235,7 @@ func aggregate(rates []float64, last *repeat, aimPct float64) *measure.Figure {
 	for _, b := range bins {
 		f.Low, f.High = min(f.Low, b), max(f.High, b)
 	}
-	if ci, ok := BatchInterval(bins, 0); ok {
+	if ci, ok := RunInterval(bins); ok {
 		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
 	}
 	if s := Steady(bins); s.Checked {

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
-
-	"thru/internal/measure"
 )
 
 // Interval is a mean with its two-sided 95% interval by Student's t.
@@ -27,11 +25,8 @@ func MeanInterval(xs []float64) (Interval, bool) {
 	if n < 2 {
 		return Interval{}, false
 	}
-	m, squares := mean(xs), 0.0
-	for _, x := range xs {
-		squares += (x - m) * (x - m)
-	}
-	half := TQuantile(0.975, n-1) * math.Sqrt(squares/float64(n-1)/float64(n))
+	m := mean(xs)
+	half := TQuantile(0.975, n-1) * math.Sqrt(squares(xs)/float64(n-1)/float64(n))
 	return Interval{Mean: m, Low: m - half, High: m + half, N: n}, true
 }
 
@@ -40,24 +35,36 @@ func TQuantile(p float64, degrees int) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
 }
 
-// Batches within one run.
+// Bounds of the interval within one run.
 const (
-	leastBatches = 10
-	mostBatches  = 20 // more are no better, and longer ones depend less on each other
-	batchRTTs    = 10 // a batch lasts this many round trips at least
+	leastForInterval = 10 // bins; fewer have no interval
+	leastWaves       = 2
+	mostWaves        = 40 // more make it no narrower
 )
 
-// BatchInterval is the interval within a single run: bins of 1 s are averaged
-// in batches, which depend on each other less than seconds do. A batch lasts
-// 10 round trips at least; there is no interval from fewer than 10 batches.
-func BatchInterval(bins []float64, rttNs int64) (Interval, bool) {
-	lasting := math.Ceil(batchRTTs * float64(rttNs) / float64(measure.Bin))
-	size := max(1, len(bins)/mostBatches, int(min(lasting, float64(len(bins)))))
-	means := batchMeans(bins, size)
-	if len(means) < leastBatches {
+// RunInterval is the interval for the mean of a single run, had it gone on as it
+// was: of this run, not of the path. Its 1 s bins depend on each other, so the
+// variance of their mean is that of the lowest waves of the series, which
+// dependence over a few bins leaves alike: B cosine transforms and Student's t of
+// B degrees (Müller, Journal of Econometrics 141, 2007), where B is 0.4 n^(2/3)
+// (Lazarus, Lewis, Stock and Watson, Journal of Business & Economic Statistics
+// 36, 2018). Few bins have few waves and a wide interval; under 10 have none.
+func RunInterval(bins []float64) (Interval, bool) {
+	n := float64(len(bins))
+	if len(bins) < leastForInterval {
 		return Interval{}, false
 	}
-	return MeanInterval(means)
+	waves := min(max(leastWaves, int(0.4*math.Cbrt(n*n))), mostWaves)
+	m, power := mean(bins), 0.0
+	for w := 1; w <= waves; w++ {
+		c := 0.0
+		for i, x := range bins {
+			c += (x - m) * math.Cos(math.Pi*float64(w)*(float64(i)+0.5)/n)
+		}
+		power += 2 / n * c * c / float64(waves)
+	}
+	half := TQuantile(0.975, waves) * math.Sqrt(power/n)
+	return Interval{Mean: m, Low: m - half, High: m + half, N: len(bins)}, true
 }
 
 // batchMeans averages each full batch of a size. What is left over at the end is not used.

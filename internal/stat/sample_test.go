@@ -44,31 +44,49 @@ func TestIntervalCovers(t *testing.T) {
 	near(t, "coverage in percent", 100*float64(hits)/trials, 95, 1.5)
 }
 
-func TestBatchInterval(t *testing.T) {
-	tests := []struct {
-		name string
-		bins int
-		rtt  int64
-		want int // batches
-	}{
-		{"10 s", 10, 1e6, 10},
-		{"9 s", 9, 1e6, 0},
-		{"60 s", 60, 1e6, 20},
-		{"10 s, long round trips", 10, 200e6, 0}, // 2 s a batch
-		{"60 s, long round trips", 60, 200e6, 20},
-		{"60 s, 600 ms", 60, 600e6, 10},
-		{"RTT not known", 12, 0, 12},
-		{"absurd RTT", 60, math.MaxInt64, 0},
+// TestRunInterval holds how wide the interval is, and that few bins have none.
+func TestRunInterval(t *testing.T) {
+	for _, n := range []int{0, 1, 9} {
+		if ci, ok := RunInterval(series(noises[0], n, 3, 1)); ok {
+			t.Errorf("%d bins have the interval %+v", n, ci)
+		}
 	}
-	for _, tt := range tests {
-		xs := series(noises[0], tt.bins, 3, 1)
-		ci, ok := BatchInterval(xs, tt.rtt)
-		if ok != (tt.want > 0) || ci.N != tt.want {
-			t.Errorf("%s: %d batches, %v, want %d", tt.name, ci.N, ok, tt.want)
+	for _, n := range []int{10, 30, 60, 5000} {
+		xs := series(noises[0], n, 3, 1)
+		ci, ok := RunInterval(xs)
+		if !ok || ci.N != n {
+			t.Errorf("%d bins: %+v, %v", n, ci, ok)
 		}
-		if ok && (ci.Low > mean(xs) || ci.High < mean(xs)) {
-			t.Errorf("%s: %+v does not hold the mean %g", tt.name, ci, mean(xs))
+		near(t, "mean", ci.Mean, mean(xs), 1)
+		near(t, "middle", (ci.Low+ci.High)/2, mean(xs), 1)
+	}
+	flat, _ := RunInterval([]float64{5, 5, 5, 5, 5, 5, 5, 5, 5, 5})
+	near(t, "half-width of what does not vary", flat.HalfWidthPct(), 0, 1e-9)
+	// A wave of one period over the run is none of the two of ten bins but the second.
+	wave := make([]float64, 10)
+	for i := range wave {
+		wave[i] = 100 + math.Cos(2*math.Pi*(float64(i)+0.5)/10)
+	}
+	ci, _ := RunInterval(wave)
+	near(t, "half-width of a wave", ci.HalfWidthPct(), TQuantile(0.975, 2)/2, 1e-9)
+}
+
+// TestRunIntervalCovers holds its 95% where a second depends on the one before.
+func TestRunIntervalCovers(t *testing.T) {
+	for _, n := range []int{30, 60, 120} {
+		r, hits := rand.New(rand.NewPCG(6, uint64(n))), 0
+		const trials = 1000
+		for range trials {
+			xs, last := make([]float64, n), r.NormFloat64()
+			for i := range xs {
+				last = 0.6*last + 0.8*r.NormFloat64()
+				xs[i] = 100 + last
+			}
+			if ci, _ := RunInterval(xs); ci.Low <= 100 && 100 <= ci.High {
+				hits++
+			}
 		}
+		near(t, "coverage in percent", 100*float64(hits)/trials, 94, 2)
 	}
 }
 

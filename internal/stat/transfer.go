@@ -21,7 +21,7 @@ func TransferFigure(x *measure.TransferRun) *measure.Figure {
 			f.Low, f.High = low, high
 		}
 	}
-	if ci, ok := BatchInterval(x.Seconds, TransferRTT(x)); ok {
+	if ci, ok := RunInterval(x.Seconds); ok {
 		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
 	}
 	if s := Steady(x.Seconds); s.Checked {

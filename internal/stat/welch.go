@@ -197,7 +197,7 @@ func differ(a, b moments, own float64, s Spread, level float64) (d Difference, f
 const leastScatter = 3
 
 // SingleRuns is the logarithm of how many times as much the one run of b carried
-// as the one of a, and its interval. To the doubt within each run (batch means)
+// as the one of a, and its interval. To the doubt within each run (RunInterval)
 // comes what runs differ by (RunSpreadPct). There is no interval where a run was
 // too short to have seconds, or where neither carried anything. A run that carried
 // nothing counts as 1 bit/s: no doubt within the other makes that chance.
