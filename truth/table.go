@@ -81,11 +81,23 @@ func misses(tables []table) []string {
 	return lines
 }
 
+// words explains what the page has tables of.
+const words = `
+- **Interval** of a single run: where the mean of this run would lie, had it gone on. It is not of the path: another run may differ by more.
+- **Interval** of repeated runs: where the mean of many more runs of this path would lie.
+- **Not stable**, of a single run: it has two levels, drifts, or its halves differ, by more than its scatter brings forth.
+- **Not stable**, of repeated runs: their interval is wider than was asked for, or they fall into two groups.
+- **Two levels**: the rate was one value until a second, and another from it on.
+- **Two groups** of runs: some runs carried about one rate and the others about another, so that their mean describes neither.
+- **CV**: the standard deviation in percent of the mean. **rho**: how much of a second's deviation the next one keeps.
+- A rate with a bar says so: "at most" of what is wrong, "at least" of what is to be found. Without a bar it is only reported.
+`
+
 // markdown is the page.
 func markdown(tables []table) string {
 	var b strings.Builder
 	b.WriteString("# How often thru's verdicts are wrong\n\n" +
-		"`make truth` writes this page: it simulates each verdict with the code that makes it, from fixed seeds.\n")
+		"`make truth` writes this page: it simulates each verdict with the code that makes it, from fixed seeds.\n" + words)
 	for _, t := range tables {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", t.title, t.about)
 		fmt.Fprintf(&b, "| %s | trials |\n|%s\n", strings.Join(t.head, " | "), strings.Repeat("---|", len(t.head)+1))

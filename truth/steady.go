@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"thru/internal/stat"
+)
+
+// course is a run of so many seconds about 1 Gb/s: noise of a relative
+// deviation, each second of which depends on the one before by rho.
+func course(r *rand.Rand, seconds int, deviation, rho float64) []float64 {
+	xs, last := make([]float64, seconds), r.NormFloat64()
+	for i := range xs {
+		xs[i] = 1e9 * max(0, 1+deviation*last)
+		last = rho*last + math.Sqrt(1-rho*rho)*r.NormFloat64()
+	}
+	return xs
+}
+
+// lengths are the runs that are simulated, in seconds.
+func lengths() []int { return []int{10, 20, 30, 60, 120} }
+
+// intervalSubject is the interval of a single run.
+func intervalSubject() subject {
+	return subject{"Interval of a single run", func(scale float64) []table {
+		t := table{
+			title: "Interval of a single run",
+			about: "How often the 95% interval of one run holds the mean that this run would have had, had it gone on. Its seconds vary by 5%, and each depends on " +
+				"the one before by rho. The width is the mean half-width over that of a mean whose variance is known. Under 30 s there is no bar, under 10 s no interval.",
+			head: []string{"seconds", "rho", "width", "covered"},
+		}
+		for _, n := range lengths() {
+			for _, rho := range []float64{0, 0.3, 0.6} {
+				t.rows = append(t.rows, covered(n, rho, scale))
+			}
+		}
+		return []table{t}
+	}}
+}
+
+// covered is the coverage and the width of the interval at one condition.
+func covered(seconds int, rho, scale float64) row {
+	width := 0.0
+	c := count(4000, scale, uint64(seconds), func(r *rand.Rand) bool {
+		ci, _ := stat.RunInterval(course(r, seconds, 0.05, rho))
+		width += (ci.High - ci.Low) / 2
+		return ci.Low <= 1e9 && 1e9 <= ci.High
+	})
+	if seconds >= 30 {
+		c = c.least(0.92)
+	}
+	known := 1.96 * 0.05e9 * math.Sqrt((1+rho)/(1-rho)/float64(seconds))
+	return row{[]string{fmt.Sprint(seconds), fmt.Sprint(rho), fmt.Sprintf("%.2f", width/float64(c.trials)/known)}, []rate{c}}
+}
+
+// steadySubject is what is said of the course of a run.
+func steadySubject() subject {
+	return subject{"Steady", func(scale float64) []table {
+		return []table{calmRuns(scale), steppedRuns(scale), driftingRuns(scale)}
+	}}
+}
+
+// calmRuns are stationary.
+func calmRuns(scale float64) table {
+	t := table{
+		title: "Steady: false alarms",
+		about: "How often a run is called not stable though nothing changes in it. Where its seconds depend on each other (rho) it wanders, and is called so more often.",
+		head:  []string{"seconds", "rho", "CV", "not stable", "two levels"},
+	}
+	for _, n := range lengths() {
+		for _, rho := range []float64{0, 0.3, 0.6} {
+			for _, cv := range []float64{0.03, 0.1, 0.2} {
+				alarms := []rate{
+					count(1000, scale, uint64(n), func(r *rand.Rand) bool { return !stat.Steady(course(r, n, cv, rho)).Steady }),
+					count(1000, scale, uint64(n), func(r *rand.Rand) bool { _, _, _, found := stat.ChangePoint(course(r, n, cv, rho)); return found }),
+				}
+				if rho == 0 {
+					alarms[0] = alarms[0].most(0.05)
+				}
+				t.rows = append(t.rows, row{[]string{fmt.Sprint(n), fmt.Sprint(rho), fmt.Sprintf("%g%%", 100*cv)}, alarms})
+			}
+		}
+	}
+	return t
+}
+
+// steppedRuns fall by 20% at one moment.
+func steppedRuns(scale float64) table {
+	t := table{
+		title: "Steady: a step of -20%",
+		about: "How often a fall by 20% is found where it lies at so many percent of the run: not stable, and said to be two levels. The seconds vary by 3%; of more scatter fewer are found.",
+		head:  []string{"seconds", "CV", "at", "not stable", "two levels"},
+	}
+	for _, n := range lengths()[:4] {
+		for _, cv := range []float64{0.03, 0.05} {
+			for _, at := range []int{20, 35, 50, 65, 80} {
+				stepped := func(r *rand.Rand) []float64 {
+					xs := course(r, n, cv, 0)
+					for i := n * at / 100; i < n; i++ {
+						xs[i] *= 0.8
+					}
+					return xs
+				}
+				found := []rate{
+					count(1000, scale, uint64(n+at), func(r *rand.Rand) bool { return !stat.Steady(stepped(r)).Steady }),
+					count(1000, scale, uint64(n+at), func(r *rand.Rand) bool { return len(stat.Steady(stepped(r)).Levels) == 2 }),
+				}
+				if cv == 0.03 {
+					found[0], found[1] = found[0].least(0.95), found[1].least(0.95)
+				}
+				t.rows = append(t.rows, row{[]string{fmt.Sprint(n), fmt.Sprintf("%g%%", 100*cv), fmt.Sprintf("%d%%", at)}, found})
+			}
+		}
+	}
+	return t
+}
+
+// driftingRuns rise or fall all the time.
+func driftingRuns(scale float64) table {
+	t := table{
+		title: "Steady: a linear drift",
+		about: "How often a run that drifts by so much from its first second to its last is called not stable, and how often two levels are seen in it. " +
+			"The seconds vary by 2%. A rise may be taken for a slow start, and left out. Of a drift of five deviations in ten seconds the shape cannot be told well: it has no bar.",
+		head: []string{"seconds", "drift", "not stable", "two levels"},
+	}
+	for _, n := range lengths()[:4] {
+		for _, drift := range []float64{-0.4, -0.2, -0.1, 0.1, 0.2, 0.4} {
+			drifting := func(r *rand.Rand) []float64 {
+				xs := course(r, n, 0.02, 0)
+				for i := range xs {
+					xs[i] += 1e9 * drift * float64(i) / float64(n-1)
+				}
+				return xs
+			}
+			found := []rate{
+				count(1000, scale, uint64(n), func(r *rand.Rand) bool { return !stat.Steady(drifting(r)).Steady }),
+				count(1000, scale, uint64(n), func(r *rand.Rand) bool { return len(stat.Steady(drifting(r)).Levels) == 2 }),
+			}
+			if math.Abs(drift) >= 0.2 {
+				found[1] = found[1].most(0.05)
+			}
+			t.rows = append(t.rows, row{[]string{fmt.Sprint(n), fmt.Sprintf("%+g%%", 100*drift)}, found})
+		}
+	}
+	return t
+}
+
+// runsSubject is what is said of repeated runs.
+func runsSubject() subject {
+	return subject{"Repeated runs", func(scale float64) []table {
+		return []table{intervalOfRuns(scale), groupsOfRuns(scale)}
+	}}
+}
+
+// repeats are runs that scatter by a relative deviation, until the rule stops them.
+func repeats(r *rand.Rand, deviation, precisionPct float64, least, most int) []float64 {
+	var runs []float64
+	for !stat.Enough(runs, precisionPct, least, most) {
+		runs = append(runs, 1e9*(1+deviation*r.NormFloat64()))
+	}
+	return runs
+}
+
+// intervalOfRuns is the interval of a fixed number of runs, and that where the
+// interval itself decides how many there are.
+func intervalOfRuns(scale float64) table {
+	t := table{
+		title: "Interval of repeated runs",
+		about: "How often the 95% interval of the runs holds the mean of the path, if runs are normal. --repeat makes a fixed number. " +
+			"--precision 2.5% makes at least 5 and at most 15, until the interval is that narrow: to stop then costs a little coverage (from 3 runs on it would be 91%).",
+		head: []string{"runs", "scatter of the runs", "covered"},
+	}
+	for _, c := range []struct {
+		name        string
+		pct         float64
+		least, most int
+	}{{"3", 0, 3, 3}, {"5", 0, 5, 5}, {"10", 0, 10, 10}, {"5 to 15 (--precision 2.5%)", 2.5, 5, 15}} {
+		for _, deviation := range []float64{0.01, 0.03, 0.1} {
+			t.rows = append(t.rows, row{[]string{c.name, fmt.Sprintf("%g%%", 100*deviation)}, []rate{count(10000, scale, 5, func(r *rand.Rand) bool {
+				ci, _ := stat.MeanInterval(repeats(r, deviation, c.pct, c.least, c.most))
+				return ci.Low <= 1e9 && 1e9 <= ci.High
+			}).least(0.92)}})
+		}
+	}
+	return t
+}
+
+// groupsOfRuns is how often runs fall into two groups.
+func groupsOfRuns(scale float64) table {
+	t := table{
+		title: "Two groups of runs",
+		about: "How often runs are said to fall into two groups: of runs of one level that scatter by 10%, and of runs that have one of two levels, 25% apart, by chance, and scatter by 1%. " +
+			"Two runs or more of either level are needed, which chance does not always give.",
+		head: []string{"runs", "one level", "two levels"},
+	}
+	for _, n := range []int{4, 5, 6, 8, 10, 15} {
+		fires := func(level func(*rand.Rand) float64) rate {
+			return count(4000, scale, uint64(n), func(r *rand.Rand) bool {
+				runs := make([]float64, n)
+				for i := range runs {
+					runs[i] = 1e9 * level(r)
+				}
+				_, _, found := stat.TwoGroups(runs)
+				return found
+			})
+		}
+		t.rows = append(t.rows, row{[]string{fmt.Sprint(n)}, []rate{
+			fires(func(r *rand.Rand) float64 { return 1 + 0.1*r.NormFloat64() }).most(0.05),
+			fires(func(r *rand.Rand) float64 { return (1 - 0.2*float64(r.IntN(2))) * (1 + 0.01*r.NormFloat64()) }),
+		}})
+	}
+	return t
+}
