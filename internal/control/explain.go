@@ -80,7 +80,7 @@ type explanation struct {
 // base is the traffic of one direction that is to be explained.
 type base struct {
 	cell int      // index in the document
-	made []string // ids of the experiments that were tried
+	made []string // names of the trials that were made
 }
 
 // look reads the hosts and probes the path. A probe that fails ends nothing:
@@ -204,12 +204,15 @@ func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (
 		}
 		step := plan.Experiment(t.Title, t.Spec, idleRTT(&x.doc.Cells[b.cell]))
 		if time.Until(until) < step.Time() {
-			tooLong = append(tooLong, t.ID)
+			tooLong = append(tooLong, t.Name())
 			continue
 		}
-		b.made = append(b.made, t.ID)
-		if err := x.try(ctx, b, t, step); err != nil && x.gone() {
+		err := x.try(ctx, b, t, step)
+		if err != nil && x.gone() {
 			return endedLost, err
+		}
+		if err != nil || !t.Again {
+			b.made = append(b.made, t.Name())
 		}
 	}
 }
@@ -219,7 +222,10 @@ func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (
 func (x *explanation) try(ctx context.Context, b *base, t diagnose.Trial, step plan.Step) error {
 	begin := time.Now()
 	before := x.doc.Cells[b.cell].Diagnosis
-	n := x.add(step, t.ID)
+	n := t.Cell
+	if n < 0 {
+		n = x.add(step, t.ID)
+	}
 	within, cancel := context.WithDeadlineCause(ctx, x.until, errSpent)
 	defer cancel()
 	err := x.run(within, n, step)
@@ -244,11 +250,11 @@ func (x *explanation) add(step plan.Step, experiment string) int {
 	return c.Group
 }
 
-// run measures the cell at that index once.
+// run measures the cell at that index once more.
 func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
 	x.Watch.Step(step.Label, step.Specs, len(x.doc.Steps), 0)
 	x.experiment = x.doc.Cells[cell].Experiment
-	runs, err := x.runStep(ctx, step, 0)
+	runs, err := x.runStep(ctx, step, len(x.doc.Cells[cell].Runs))
 	x.keep(x.doc, cell, runs, x.facts, x.Link)
 	return err
 }

@@ -21,6 +21,9 @@ func (x *explanation) stepOf(b *base, cell int, before measure.Diagnosis, err er
 	if c.Goodput != nil {
 		s.Bps = &c.Goodput.Value
 	}
+	if n := len(c.Runs); n > 1 && c.Runs[n-1].Goodput != nil { // one of those that take turns
+		s.Bps, s.Figure = c.Runs[n-1].Goodput, unit.Rate(*c.Runs[n-1].Goodput)
+	}
 	if len(now.Findings) > 0 {
 		s.Says = now.Findings[0].Summary
 	}

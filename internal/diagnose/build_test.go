@@ -148,6 +148,23 @@ func experiment(id string, bps float64) measure.Cell {
 	return c
 }
 
+// takeTurns adds one more run of the first cell in turn with each experiment: twice
+// as much is then no chance.
+func takeTurns(d *measure.Document) {
+	for _, c := range d.Cells[1:] {
+		again := d.Cells[0]
+		again.Experiment, again.Beside = c.Experiment, true
+		d.Cells = append(d.Cells, again)
+	}
+}
+
+// inTurn is one more run of a flow in turn with an experiment.
+func inTurn(m made, id string) measure.Cell {
+	c := m.cell()
+	c.Experiment, c.Beside = id, true
+	return c
+}
+
 // datagramTrial is an experiment that sent rate bit/s, of which a share was
 // lost on the path and the rest waited so long.
 func datagramTrial(id string, rate, lostPct float64, waits time.Duration) measure.Cell {

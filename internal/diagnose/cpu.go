@@ -217,11 +217,11 @@ func senderCPU(f *flow) *outcome {
 // onOtherCPUs settles a full CPU by the same traffic on others.
 func (f *flow) onOtherCPUs(o *outcome) *outcome {
 	x := f.experiment(freeCPU)
-	if x == nil || f.against(x) < gainBar {
+	g := f.against(x)
+	if g.Times < gainBar {
 		return o
 	}
-	o.confidence = measure.Certain
-	return o.by(above(measure.Proof{EndPoint: f.receiver.name, Counter: "goodput on CPUs that the scheduler chose, over this", Value: f.against(x)}, gainBar)).
+	return o.gains(measure.Proof{EndPoint: f.receiver.name, Counter: "goodput on CPUs that the scheduler chose, over this"}, g).
 		costs(0, "on other CPUs "+unit.Rate(rateOf(x))+" pass", "the same traffic with -A off")
 }
 
@@ -247,7 +247,7 @@ const drownBar = 5
 // sureOfCPU is certain where nothing else holds the sender up, or less work for
 // each byte made the flow faster.
 func (f *flow) sureOfCPU(l load) string {
-	if f.against(f.experiment(leanPath)) > gainBar {
+	if f.against(f.experiment(leanPath)).Sure {
 		return measure.Certain
 	}
 	if f.isUDP() {
@@ -284,7 +284,7 @@ func receiverCPU(f *flow) *outcome {
 	unread, seen := f.unreadShare()
 	rwnd, _ := f.rwndPct()
 	switch {
-	case f.against(f.experiment(leanPath)) > gainBar:
+	case f.against(f.experiment(leanPath)).Sure:
 		o.confidence = measure.Certain
 	case f.isUDP():
 		if mine.thread && f.lostAt(measure.LossSocket) > 0 {
@@ -442,7 +442,7 @@ func (f *flow) relieve(o *outcome, e *end, l load, others bool) *outcome {
 // scaled adds what more streams carry.
 func (f *flow) scaled(o *outcome) *outcome {
 	most := f.withMost()
-	if g := f.against(most); g > gainBar {
+	if f.against(most).Times > gainBar {
 		o.costs(0, fmt.Sprintf("%d streams carry %s", most.Streams, unit.Rate(rateOf(most))), fmt.Sprintf("the same traffic with %d streams", most.Streams))
 	}
 	return o

@@ -30,11 +30,22 @@ type Trial struct {
 	Experiment
 	Spec   measure.Spec
 	Causes []string // that it is to tell
+	Again  bool     // one more run of an experiment that was made, or of the base in turn with it
+	OfBase bool
+	Cell   int // index of the cell that the run is of; -1: one of its own
+}
+
+// Name is what Next is told in made of the trials that are not to come again.
+func (t Trial) Name() string {
+	if t.Again {
+		return t.ID + " again"
+	}
+	return t.ID
 }
 
 // Next is the experiment to make next for the cell at that index; false where
-// it is settled, or nothing that is left would tell more. made are the ids
-// that were tried already, whatever came of them.
+// it is settled, or nothing that is left would tell more. made are the names
+// of those that were tried already, whatever came of them.
 func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 	c := &d.Cells[cell]
 	f := newFlow(d, c)
@@ -44,6 +55,9 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 	for _, cause := range open(c) {
 		r, _ := ruleOf(cause)
 		for _, id := range r.Tests {
+			if t, worth := f.again(r, id, made); worth {
+				return t, true
+			}
 			if slices.Contains(made, id) {
 				continue
 			}
@@ -55,10 +69,43 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 			if !x.vary(f, &s) {
 				continue
 			}
-			return Trial{Experiment: x, Spec: s, Causes: tellsOf(id, open(c))}, true
+			return Trial{Experiment: x, Spec: s, Causes: tellsOf(id, open(c)), Cell: -1}, true
 		}
 	}
 	return Trial{}, false
+}
+
+// again is one more run of an experiment, or of the base, in turn: where its gain may
+// be chance, and would make the cause certain were it none.
+func (f *flow) again(r Rule, id string, made []string) (Trial, bool) {
+	c := f.experiment(id)
+	if c == nil {
+		return Trial{}, false
+	}
+	t, gain := Trial{Causes: []string{r.Cause}, Again: true}, f.against(c)
+	t.Experiment, _ = experimentOf(id)
+	if !gain.Open() || slices.Contains(made, t.Name()) {
+		return Trial{}, false
+	}
+	f.supposed = id
+	o := r.apply(f)
+	f.supposed = ""
+	t.OfBase, t.Spec, t.Cell = gain.NextIsBase(), c.Spec, f.indexOf(c)
+	if t.OfBase {
+		t.Spec, t.Cell = quick(f.cell.Spec, t.Experiment), f.indexOf(f.inTurn(c))
+		t.Title = "the traffic itself, in turn with: " + t.Title
+	}
+	return t, o != nil && o.state == holds && o.confidence == measure.Certain
+}
+
+// indexOf a cell in the document; -1 without one.
+func (f *flow) indexOf(c *measure.Cell) int {
+	for i := range f.doc.Cells {
+		if c == &f.doc.Cells[i] {
+			return i
+		}
+	}
+	return -1
 }
 
 // passes tells whether data could pass in an experiment: where none does, more

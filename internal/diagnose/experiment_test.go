@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // tries are the experiments that Next proposes one after the other, none of
@@ -47,6 +48,45 @@ func TestNextEnds(t *testing.T) {
 	d.Cells[0].Findings[0].Confidence = measure.Certain
 	if x, more := Next(d, 0, nil); more {
 		t.Errorf("certain, and %s is tried", x.ID)
+	}
+}
+
+// A gain that would settle a cause is not believed of single runs: base and
+// experiment take turns until no scatter explains it, or enough were made.
+func TestNextTakesTurns(t *testing.T) {
+	m := smallSend()
+	m.rtt, m.bps = 33*ms, 25*mb
+	for name, x := range map[string]struct {
+		carries float64
+		turns   int
+		want    string
+	}{
+		"twice as much":          {50 * mb, 1, measure.Certain},
+		"half more":              {37 * mb, 6, measure.Certain},
+		"a quarter more":         {31 * mb, 2*stat.TurnsMost - 2, measure.Likely},
+		"no more than by chance": {29 * mb, 0, measure.Likely},
+	} {
+		d := m.document(experiment(moreBuffer, x.carries))
+		made, turns := []string{moreBuffer}, 0
+		for Diagnose(d); ; Diagnose(d) {
+			next, ok := Next(d, 0, made)
+			if !ok || !next.Again {
+				break
+			}
+			if next.OfBase != (turns%2 == 0) || next.Spec.Duration != int64(shortTrial) && next.OfBase {
+				t.Fatalf("%s: turn %d is %+v", name, turns, next)
+			}
+			turns++
+			if next.Cell < 0 {
+				d.Cells = append(d.Cells, inTurn(m, moreBuffer))
+				continue
+			}
+			c := &d.Cells[next.Cell]
+			c.Runs = append(c.Runs, c.Runs[0])
+		}
+		if got := of(d.Cells[0].Diagnosis, "send-buffer"); turns != x.turns || got != x.want {
+			t.Errorf("%s: %d turns, %s; want %d, %s", name, turns, got, x.turns, x.want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ type flow struct {
 	run              *measure.Run
 	sender, receiver *end
 	anew             []measure.Gate // judged from the facts, where the document has no gates; see judgedGates
+	supposed         string         // an experiment whose gain is taken to be no chance: would that make a cause certain?
 	spots            []*spot        // where its packets were captured
 	crossing         *crossed       // what two of them tell together; nil where there is nothing to compare
 }

@@ -69,9 +69,9 @@ func loss(f *flow) *outcome {
 	if o := f.byMathis(o, b, again); o.state != holds {
 		return o
 	}
-	if bbr := f.experiment(bbrControl); bbr != nil && f.against(bbr) > gainBar {
-		o.by(above(f.sender.proof("goodput under bbr over this", f.against(bbr), ""), gainBar))
-		o.confidence = measure.Likely
+	if bbr := f.against(f.experiment(bbrControl)); bbr.Times > gainBar {
+		o.gains(f.sender.proof("goodput under bbr over this", 0, ""), bbr)
+		o.confidence = measure.Likely // bbr carries more past a queue that is too short, too
 	}
 	f.heldAgainst(o, b, again)
 	if held, _, ok := f.windowHeld(); o.state == holds && (ok && held > rwndBar || paces(f.congestion()) && again < bbrBar) {

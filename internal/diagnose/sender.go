@@ -53,15 +53,17 @@ func appLimited(f *flow) *outcome {
 
 // tooSmall judges messages by what larger ones carry, at the end whose are the smaller.
 func (f *flow) tooSmall(large *measure.Cell) *outcome {
-	if g := f.against(large); g < gainBar {
+	g := f.against(large)
+	if g.Times < gainBar {
 		return no("messages of 1 MiB carry %s, no more", unit.Rate(rateOf(large)))
 	}
 	end, bytes, do := f.sender, f.message(), "send"
 	if recv := f.cell.Length.Recv; recv > 0 && recv < bytes {
 		end, bytes, do = f.receiver, recv, "read"
 	}
-	return certain("the messages of %s are too small: with 1 MiB %s pass", unit.Size(bytes), unit.Rate(rateOf(large))).
+	return likely("the messages of %s are too small: with 1 MiB %s pass", unit.Size(bytes), unit.Rate(rateOf(large))).
 		at(measure.Where{Place: measure.AtTool, EndPoint: end.name}).by(end.proof("bytes a call", float64(bytes), "bytes")).
+		gains(f.receiver.proof("goodput of messages of 1 MiB over this", 0, ""), g).
 		costs(0, "with messages of 1 MiB "+unit.Rate(rateOf(large))+" pass", "the same traffic with -l 1M").mend(advise(end, do+" in blocks of 64 KiB or more (-l)"))
 }
 
@@ -160,10 +162,12 @@ func paced(f *flow) *outcome {
 		return no("%s does not pace", used)
 	}
 	if other := f.experiment(otherControl); other != nil && !paces(controlOf(other)) { // a route may name a control that overrides the socket's
-		if g := f.against(other); g < gainBar {
+		g := f.against(other)
+		if g.Times < gainBar {
 			return no("%s carries %s, no more", other.Spec.Congestion, unit.Rate(rateOf(other)))
 		}
-		return certain("%s paces itself: %s carries %s", used, other.Spec.Congestion, unit.Rate(rateOf(other))).at(f.sender.where()).
+		return likely("%s paces itself: %s carries %s", used, other.Spec.Congestion, unit.Rate(rateOf(other))).at(f.sender.where()).
+			gains(f.receiver.proof("goodput under "+other.Spec.Congestion+" over this", 0, ""), g).
 			costs(0, other.Spec.Congestion+" carries "+unit.Rate(rateOf(other)), "the same traffic with -C "+other.Spec.Congestion).
 			by(f.pacingProofs()...).mend(f.useControl(other.Spec.Congestion))
 	}

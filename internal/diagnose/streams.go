@@ -9,9 +9,8 @@ import (
 
 // Bars of what other numbers of streams carry, as multiples of this one.
 const (
-	scaleBar  = 1.3 // more streams: above it one stream is what binds
-	fewerBar  = 1.1 // fewer streams: above it these are too many
-	surelyBar = 1.5 // what single runs do not differ by
+	scaleBar = 1.3 // more streams: above it one stream is what binds
+	fewerBar = 1.1 // fewer streams: above it these are too many
 )
 
 func singleFlow(f *flow) *outcome {
@@ -42,17 +41,17 @@ func singleFlow(f *flow) *outcome {
 		return untried(eightStreams)
 	}
 	g := f.against(most)
-	if g < scaleBar {
+	if g.Times < scaleBar {
 		return no("%d streams carry %s, no more", most.Streams, unit.Rate(rateOf(most)))
 	}
 	o := likely("one stream is one CPU, which is full: %d streams carry %s", most.Streams, unit.Rate(rateOf(most)))
 	rwnd, okWnd := f.rwndPct()
 	again, okLoss := f.againPct()
-	if g > surelyBar && okWnd && okLoss && rwnd < rwndBar && again <= 0.1 && !f.hasQueue() && (s.thread || r.thread || r.packet) {
+	if g.Sure && okWnd && okLoss && rwnd < rwndBar && again <= 0.1 && !f.hasQueue() && (s.thread || r.thread || r.packet) {
 		o.confidence = measure.Certain
 	}
 	o.at(e.onOwnCPU()).by(above(e.proof("busiest thread on a CPU or waiting for one", l.hot.run+l.hot.wait, "pct"), threadBar),
-		above(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of one", most.Streams), Value: g}, scaleBar))
+		inTurns(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of one", most.Streams)}, g, scaleBar))
 	o.costs(rateOf(most), fmt.Sprintf("%d streams carry %s", most.Streams, unit.Rate(rateOf(most))), fmt.Sprintf("the same traffic with %d streams", most.Streams))
 	return f.unlessPaced(o.mend(advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams))))
 }
@@ -74,23 +73,23 @@ func tooManyStreams(f *flow) *outcome {
 		return untried(oneStream)
 	}
 	g := f.against(best)
-	if g < fewerBar {
+	if g.Times < fewerBar {
 		return no("fewer streams carry no more: %s with %d", unit.Rate(rateOf(best)), best.Streams)
 	}
 	o := possible("%d streams are too many: %d carry %s", f.cell.Streams, best.Streams, unit.Rate(rateOf(best)))
-	if g > gainBar {
+	if g.Times > gainBar {
 		o.confidence = measure.Likely
 	}
 	mine, okMine := switches(f.run)
 	theirs, okTheirs := switches(runShown(best))
 	if okMine && okTheirs {
 		o.by(above(f.sender.proof("involuntary context switches of the workers", mine, "per_s"), theirs))
-		if g > surelyBar && mine > theirs {
+		if g.Sure && mine > theirs {
 			o.confidence = measure.Certain
 		}
 	}
 	return o.at(measure.Where{Place: measure.AtTool, EndPoint: f.sender.name}).
-		by(above(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of %d", best.Streams, f.cell.Streams), Value: g}, fewerBar)).
+		by(inTurns(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of %d", best.Streams, f.cell.Streams)}, g, fewerBar)).
 		costs(rateOf(best), fmt.Sprintf("%d streams carry %s", best.Streams, unit.Rate(rateOf(best))), fmt.Sprintf("the same traffic with %d streams", best.Streams)).
 		mend(advise(nil, fmt.Sprintf("use %d streams; `thru ladder` finds the best number", best.Streams)))
 }

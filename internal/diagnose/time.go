@@ -249,13 +249,23 @@ func (f *flow) asClimbing(o *outcome) *outcome {
 	x := f.experiment(longer)
 	switch {
 	case x == nil:
-	case f.against(x) < gainBar:
+	case f.against(x).Times < gainBar:
 		return no("a longer run reaches %s, no more", unit.Rate(rateOf(x)))
 	default:
-		o.confidence = measure.Certain
+		o.confidence = measure.Likely
+		if f.rises(x) {
+			o.confidence = measure.Certain
+		}
 		o.by(f.receiver.proof("goodput of a longer run", rateOf(x), "bps")).costs(0, "a longer run reaches "+unit.Rate(rateOf(x)), "the same traffic for longer")
 	}
 	return o
+}
+
+// rises tells whether a longer run carries clearly more after the time of this one than
+// within it: what runs differ by is not in that.
+func (f *flow) rises(longer *measure.Cell) bool {
+	bins, first := stat.Bins(f.flowOf(runShown(longer)).Receiver), len(f.bins())
+	return first > 0 && len(bins) > first && mean(bins[first:]) >= riseBar*mean(bins[:first])
 }
 
 // stillClimbs tells of a sender that its congestion window holds, though

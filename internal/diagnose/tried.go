@@ -2,10 +2,12 @@ package diagnose
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // tried are the other measured cells of this direction that differ from this
@@ -76,17 +78,62 @@ func rateOf(c *measure.Cell) float64 {
 	return c.Goodput.Value
 }
 
-// against is the rate of another cell over this one's; 0 where either is not known.
-func (f *flow) against(c *measure.Cell) float64 {
-	mine, ok := f.goodput()
-	if !ok || mine <= 0 {
-		return 0
+// against is how another cell fares against this one, with all runs of either and
+// those that an explanation made in turns with it. Every rule that holds the base
+// against an experiment asks here.
+func (f *flow) against(c *measure.Cell) stat.Turns {
+	if c == nil {
+		return stat.Turns{}
 	}
-	if times := rateOf(c) / mine; times < mostTimes {
-		return times
+	base := figures(f.cell)
+	if x := f.inTurn(c); x != nil {
+		base = append(base, figures(x)...)
 	}
-	return 0
+	t := stat.InTurns(base, figures(c))
+	if f.supposed != "" && f.supposed == c.Experiment && t.Times > gainBar {
+		t.Sure = true
+	}
+	return t
 }
 
-// mostTimes is a multiple that no two measured rates are apart.
-const mostTimes = 1e6
+// inTurn are the runs of this cell's traffic that took turns with an experiment; nil
+// where there are none.
+func (f *flow) inTurn(c *measure.Cell) *measure.Cell {
+	same := comparable(quick(f.cell.Spec, Experiment{}))
+	for i := range f.doc.Cells {
+		x := &f.doc.Cells[i]
+		if x != c && c.Experiment != "" && x.Experiment == c.Experiment && x.From == c.From && x.To == c.To && comparable(x.Spec) == same {
+			return x
+		}
+	}
+	return nil
+}
+
+// figures are the goodputs of a cell's runs.
+func figures(c *measure.Cell) []float64 {
+	if len(c.Runs) < 2 && c.Goodput != nil {
+		return []float64{c.Goodput.Value}
+	}
+	return stat.RunFigures(c)
+}
+
+// gainBar is how much better an experiment has to be to speak for itself.
+const gainBar = stat.TurnsBar
+
+// gains adds by how many times an experiment exceeds the base. It makes a cause
+// certain where no scatter of runs brings that about.
+func (o *outcome) gains(p measure.Proof, t stat.Turns) *outcome {
+	if t.Sure {
+		o.confidence = measure.Certain
+	}
+	return o.by(inTurns(p, t, gainBar))
+}
+
+// inTurns makes a proof of a gain, with the runs that it rests on.
+func inTurns(p measure.Proof, t stat.Turns, bar float64) measure.Proof {
+	p.Value, p.Note = t.Times, fmt.Sprintf("%s in turns with %s of the base", unit.Plural(t.Trial, "run"), unit.Plural(t.Base, "run"))
+	if t.Base == 1 && t.Trial == 1 {
+		p.Note = "one run each, which may differ by chance"
+	}
+	return above(p, bar)
+}

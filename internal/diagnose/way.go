@@ -66,7 +66,7 @@ func oneMember(f *flow) *outcome {
 	if many == nil {
 		return f.bundle()
 	}
-	if g := f.against(many); g < memberBar {
+	if f.against(many).Times < memberBar {
 		return no("%d streams carry %s, no multiple", many.Streams, unit.Rate(rateOf(many)))
 	}
 	if s, over := f.surplus(); over && rateOf(many) < memberBar*s.capacity {
@@ -112,24 +112,24 @@ func (f *flow) scalesOtherwise() string {
 // are members, and more streams than these add nothing.
 func (f *flow) member(many *measure.Cell) *outcome {
 	g := f.against(many)
-	o := likely("%d streams carry %.2g times what one does: it uses one member of a bundle, or is held by itself", many.Streams, g).
-		by(above(measure.Proof{EndPoint: f.receiver.name, Counter: fmt.Sprintf("goodput of %d streams over one", many.Streams), Value: g}, memberBar), f.queueProof()).
+	o := likely("%d streams carry %.2g times what one does: it uses one member of a bundle, or is held by itself", many.Streams, g.Times).
+		by(inTurns(measure.Proof{EndPoint: f.receiver.name, Counter: fmt.Sprintf("goodput of %d streams over one", many.Streams)}, g, memberBar), f.queueProof()).
 		costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(rateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
 		mend(f.bundleRemedy())
-	members := math.Round(g)
+	members := math.Round(g.Times)
 	flat, known := f.flatness()
 	path := f.path()
-	whole := members >= 2 && math.Abs(g-members) < 0.06*members && float64(many.Streams) >= 2*members
+	whole := members >= 2 && math.Abs(g.Times-members) < 0.06*members && float64(many.Streams) >= 2*members
 	ways := 0.0
 	if path != nil && path.Ports != nil && path.Ports.Ways > 1 {
 		ways = float64(path.Ports.Ways)
 		o.by(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: ways})
 	}
 	switch {
-	case !known || flat > flatBar || !f.hasQueue():
+	case !known || flat > flatBar || !f.hasQueue() || !g.Sure:
 	case whole && (ways == members || f.hasMembers(members)), f.comesApart(many), f.fillsOneByOne():
 		o.confidence = measure.Certain
-		o.text = fmt.Sprintf("one stream uses one member of a bundle: %d streams carry %.2g times as much", many.Streams, g)
+		o.text = fmt.Sprintf("one stream uses one member of a bundle: %d streams carry %.2g times as much", many.Streams, g.Times)
 	}
 	return o
 }
@@ -155,7 +155,7 @@ func (f *flow) comesApart(many *measure.Cell) bool {
 func (f *flow) fillsOneByOne() bool {
 	met := map[float64]float64{} // streams by the multiple
 	for _, c := range append(f.withStreams(), f.experiment(eightStreams), f.experiment(manyPorts)) {
-		g := f.against(c)
+		g := f.against(c).Times
 		if n := math.Round(g); c != nil && n >= 2 && n < float64(c.Streams) && math.Abs(g-n) < 0.03*n {
 			met[n] = float64(c.Streams)
 		}

@@ -17,13 +17,14 @@ func TestLAGOneMember(t *testing.T) {
 	judgeRows(t, "lag-one-member", []row{
 		{"not tried", "missing", "streams-8", one},
 		{"eight carry twice as much", "likely", "8 streams carry 2 times what one does", with(eight)},
-		{"and sixteen no more than these, as where each flow is given a rate", "likely", "", with(eight, sixteen)},
-		{"three members, and then four", "certain", "uses one member", with(try(eightStreams, 2859e6, streams(8)), try(manyPorts, 3812e6, streams(16)))},
-		{"sixteen carry more still", "likely", "", with(eight, try(manyPorts, 3.8e9, streams(16)))},
+		{"and sixteen no more than these, as where each flow is given a rate", "likely", "", with(eight, sixteen, takeTurns)},
+		{"three members, and then four, in single runs", "likely", "", with(try(eightStreams, 2859e6, streams(8)), try(manyPorts, 3812e6, streams(16)))},
+		{"three members, and then four", "certain", "uses one member", with(try(eightStreams, 2859e6, streams(8)), try(manyPorts, 3812e6, streams(16)), takeTurns)},
+		{"sixteen carry more still", "likely", "", with(eight, try(manyPorts, 3.8e9, streams(16)), takeTurns)},
 		{"one stands still for timeouts", "no", "no plateau", with(eight, lost(17), seconds(0.2, 1.9, 0.1, 2.1, 0.9, 1.5, 0.3, 0.6), func(d *measure.Document) { near(d).Streams[0].TCP.TotalRTO = new(uint16(19)) })},
-		{"they come by two interfaces", "certain", "", with(try(eightStreams, 1913e6, streams(8), apart))},
-		{"the probe saw two ways", "certain", "", with(eight, func(d *measure.Document) { d.Paths[0].Ports = &measure.SourcePorts{Ports: 16, Ways: 2} })},
-		{"over a bond", "certain", "", with(eight, func(d *measure.Document) {
+		{"they come by two interfaces", "certain", "", with(try(eightStreams, 1913e6, streams(8), apart), takeTurns)},
+		{"the probe saw two ways", "certain", "", with(eight, takeTurns, func(d *measure.Document) { d.Paths[0].Ports = &measure.SourcePorts{Ports: 16, Ways: 2} })},
+		{"over a bond", "certain", "", with(eight, takeTurns, func(d *measure.Document) {
 			face(d).Bond = &measure.Bond{Members: []measure.BondMember{{Name: "a"}, {Name: "b"}}}
 		})},
 		{"no multiple", "no", "no multiple", with(try(eightStreams, 1400e6, streams(8)))},

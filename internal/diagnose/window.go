@@ -162,12 +162,12 @@ func receiveWindow(f *flow) *outcome {
 	loaded, _ := f.loadedRTT()
 	base, _ := f.baseRTT()
 	twice := f.against(f.experiment(moreWindow))
-	if twice <= gainBar && f.lengthens(w) {
+	if twice.Times <= gainBar && f.lengthens(w) {
 		return no("a queue stands, %s of the round trip of %s: a larger window would only make it longer", unit.Duration(int64(loaded-base)), unit.Duration(int64(loaded)))
 	}
 	o := possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
 	switch {
-	case pct >= rwndBar && seen && (fits && off <= fitBar && f.room(w) < fitsBar && f.cell.Spec.MaxRate == 0 || twice > gainBar):
+	case pct >= rwndBar && seen && (fits && off <= fitBar && f.room(w) < fitsBar && f.cell.Spec.MaxRate == 0 || twice.Sure):
 		o.confidence = measure.Certain
 	case pct >= rwndBar:
 		o.confidence = measure.Likely
@@ -177,15 +177,15 @@ func receiveWindow(f *flow) *outcome {
 
 // windowProofs adds to a window that is too small by what it was seen, and what
 // it costs.
-func (f *flow) windowProofs(o *outcome, held measure.Proof, twice float64) *outcome {
+func (f *flow) windowProofs(o *outcome, held measure.Proof, twice stat.Turns) *outcome {
 	w, _ := f.sendWindow()
 	loaded, _ := f.loadedRTT()
 	o.at(f.receiver.where()).by(held, f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
 	if behind, seen := f.unreadShare(); seen {
 		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
 	}
-	if twice > gainBar {
-		o.by(above(f.receiver.proof("goodput with twice the window over this", twice, ""), gainBar))
+	if twice.Times > gainBar {
+		o.by(inTurns(f.receiver.proof("goodput with twice the window over this", 0, ""), twice, gainBar))
 	}
 	if bound, _, fits := f.windowFit(); fits {
 		o.costs(bound, "windows of "+unit.Size(int64(w))+" carry "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(w)), unit.Duration(int64(loaded))))
@@ -307,13 +307,15 @@ func fixedWindow(f *flow) *outcome {
 	if recv == 0 || send > 0 && sureness(s) > sureness(r) {
 		cause, size, by = s, send, f.sender
 	}
-	if free := f.experiment(noWindow); free != nil && f.against(free) > gainBar {
-		return certain("the window of %s that was set by hand is too small: without it %s pass", unit.Size(size), unit.Rate(rateOf(free))).
+	free := f.experiment(noWindow)
+	if g := f.against(free); g.Times > gainBar {
+		return likely("the window of %s that was set by hand is too small: without it %s pass", unit.Size(size), unit.Rate(rateOf(free))).
 			at(measure.Where{Place: measure.AtTool, EndPoint: by.name}).by(by.proof("window asked for", float64(size), "bytes")).
+			gains(f.receiver.proof("goodput without it over this", 0, ""), g).
 			costs(0, "without it "+unit.Rate(rateOf(free))+" pass", "the same traffic with windows that the kernels tune").
 			mend(advise(by, "leave -w out, so that the kernel tunes the window"))
 	}
-	if tuned := f.tuned(); tuned != nil && f.against(tuned) <= 1 {
+	if tuned := f.tuned(); tuned != nil && f.against(tuned).Times <= 1 {
 		return no("windows that the kernels tune carry %s, no more", unit.Rate(rateOf(tuned)))
 	}
 	if cause.state != holds || cause.confidence == measure.Possible {
@@ -334,10 +336,6 @@ func (f *flow) tuned() *measure.Cell {
 	}
 	return best
 }
-
-// gainBar is how much better an experiment has to be to speak for itself: what
-// runs differ by is less (methods.md: 2% with repeats; these are single runs).
-const gainBar = 1.2
 
 // blockedBar is the share of time blocked in send() above which a sender waits for room.
 const blockedBar = 50
@@ -376,10 +374,9 @@ func sendBuffer(f *flow) *outcome {
 	o := likely("the sender's socket buffer (SO_SNDBUF %s) is too small for a round trip of %s", unit.Size(int64(s.buffer)), unit.Duration(int64(loaded)))
 	again, known := f.againPct()
 	bar, carried := float64(blockedBar), s.flight
-	switch more := f.experiment(moreBuffer); {
-	case f.against(more) > gainBar:
-		o.confidence = measure.Certain
-		o.by(above(f.sender.proof("goodput with twice the buffer over this", f.against(more), ""), gainBar))
+	switch more := f.against(f.experiment(moreBuffer)); {
+	case more.Times > gainBar:
+		o.gains(f.sender.proof("goodput with twice the buffer over this", 0, ""), more)
 	case s.blocked < blockedBar || f.fitOf(s.flight) > sendFitBar: // readings say little of what is so short
 		o.confidence, bar, carried = measure.Possible, fewBlocked, s.buffer
 	case known && again < 0.01 && base > 0 && loaded < fitsBar*base && s.blocked > 80:
@@ -407,7 +404,7 @@ func (f *flow) otherThanBuffer(s sendSide) *outcome {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
 	case f.receiver.isFull() || f.receiver.isBehind():
 		return no("the receiver does not keep up")
-	case f.lengthens(s.flight) && f.against(f.experiment(moreBuffer)) <= gainBar:
+	case f.lengthens(s.flight) && f.against(f.experiment(moreBuffer)).Times <= gainBar:
 		return no("a queue stands: a larger buffer would only make it longer")
 	case f.fitOf(s.flight) > sendFitBar && !(s.few && f.boundOf(s.flight) < f.rate() && f.boundOf(s.buffer) > f.rate()):
 		return no("%s under way would make %s, not what passes", unit.Size(int64(s.flight)), unit.Rate(f.boundOf(s.flight)))

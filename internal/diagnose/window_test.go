@@ -149,7 +149,7 @@ func TestTwiceTheBuffer(t *testing.T) {
 	for _, x := range []struct {
 		trials []measure.Cell
 		want   string
-	}{{nil, "send-buffer likely"}, {[]measure.Cell{experiment(moreBuffer, 50*mb)}, "send-buffer certain"}, {[]measure.Cell{experiment(moreBuffer, 26*mb)}, "send-buffer likely"}} {
+	}{{nil, "send-buffer likely"}, {[]measure.Cell{experiment(moreBuffer, 50*mb)}, "send-buffer likely"}, {[]measure.Cell{experiment(moreBuffer, 50*mb), inTurn(m, moreBuffer)}, "send-buffer certain"}, {[]measure.Cell{experiment(moreBuffer, 26*mb)}, "send-buffer likely"}} {
 		if got := first(t, m.document(x.trials...)); got != x.want {
 			t.Errorf("%d trials: %s, want %s", len(x.trials), got, x.want)
 		}
@@ -169,7 +169,7 @@ func TestFixedWindowByExperiment(t *testing.T) {
 		free float64
 		want string
 	}{{180 * mb, "fixed-window certain"}, {41 * mb, "fixed-window likely"}} {
-		if got := first(t, m.document(experiment(noWindow, x.free))); got != x.want {
+		if got := first(t, m.document(experiment(noWindow, x.free), inTurn(m, noWindow))); got != x.want {
 			t.Errorf("%v without -w: %s, want %s", x.free, got, x.want)
 		}
 	}
@@ -191,7 +191,7 @@ func TestTwiceTheWindow(t *testing.T) {
 		m := smallReceive()
 		m.window = 200 * kb // twice what was carried over the round trip
 		x.with(&m)
-		d := m.document(experiment(moreWindow, x.carries))
+		d := m.document(experiment(moreWindow, x.carries), inTurn(m, moreWindow))
 		Diagnose(d)
 		if got := of(d.Cells[0].Diagnosis, "receive-window"); got != x.want {
 			t.Errorf("%s: %s, want %s", name, got, x.want)
