@@ -41,7 +41,10 @@ type subject struct {
 
 // subjects are in the order of the page.
 func subjects() []subject {
-	return []subject{intervalSubject(), steadySubject(), runsSubject(), compareSubject(), ladderSubject(), tuneSubject(), {"Delays of datagrams", delays}}
+	return []subject{
+		intervalSubject(), steadySubject(), runsSubject(), compareSubject(), ladderSubject(), tuneSubject(),
+		{"Delays of datagrams", delays}, explainSubject(),
+	}
 }
 
 // chosen are the subjects whose title contains a word.

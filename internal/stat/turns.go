@@ -56,12 +56,3 @@ func (t Turns) NextIsBase() bool { return t.Base <= t.Trial }
 func logs(xs []float64) []float64 {
 	return mapped(xs, math.Log)
 }
-
-// squares are summed about the mean.
-func squares(xs []float64) float64 {
-	m, sum := mean(xs), 0.0
-	for _, x := range xs {
-		sum += (x - m) * (x - m)
-	}
-	return sum
-}

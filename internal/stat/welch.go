@@ -105,11 +105,7 @@ func welchError(a, b moments) (square, degrees float64, found bool) {
 
 // variance of two values or more, about their mean.
 func variance(xs []float64) float64 {
-	m, squares := mean(xs), 0.0
-	for _, x := range xs {
-		squares += (x - m) * (x - m)
-	}
-	return squares / float64(len(xs)-1)
+	return squares(xs) / float64(len(xs)-1)
 }
 
 // What is taken of values that are too few to tell what they vary by, as standard
