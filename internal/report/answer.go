@@ -84,7 +84,7 @@ func mainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		switch {
-		case c.Beside || isExperiment(c) || isGauge(d, c) || !stat.Measured(c) && !isHeld(c):
+		case c.Beside || isExperiment(c) || isGauge(d, c) || !stat.Measured(c) && !isHeld(c) && !isSentOnly(c):
 		case first == nil:
 			first = c
 		case back == nil && asks(c) == asks(first) && c.From == first.To && c.To == first.From && c.Streams == first.Streams && c.Window == first.Window:

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -27,6 +28,14 @@ func binding(c *measure.Cell) *measure.Finding {
 func isHeld(c *measure.Cell) bool {
 	f := binding(c)
 	return f != nil && !f.Healthy && f.Cause != measure.CauseNone
+}
+
+// isSentOnly tells of a flow that ended early and of which only the sending end
+// is known: what a host delivers when its client did not fetch it.
+func isSentOnly(c *measure.Cell) bool {
+	return isPartial(c) && !slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+		return !slices.ContainsFunc(r.Flows, func(f measure.Flow) bool { return f.Sender != nil && f.Sender.Bytes > 0 && f.Receiver == nil })
+	})
 }
 
 // heldApart tells whether two directions need a sentence each: one is held

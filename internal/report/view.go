@@ -312,7 +312,7 @@ func windowName(w measure.Pair) string {
 // measured tells whether there is anything to report.
 func measured(d *measure.Document) bool {
 	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool {
-		return stat.Measured(&c) || isHeld(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+		return stat.Measured(&c) || isHeld(&c) || isSentOnly(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
 			_, ok := stat.RunFigure(&c, &r)
 			return ok || r.Goodput != nil
 		})
