@@ -80,7 +80,7 @@ func (d dialer) greeted(ctx context.Context, s *sshProcess, name string, heard f
 	if err != nil {
 		return nil, nil, err
 	}
-	return e, func() { e.Client.(*bus.Client).Close(); s.close() }, nil
+	return e, func() { s.leave(e.Client.(*bus.Client)) }, nil
 }
 
 // attended brings thru to the far end and connects its agent.
@@ -270,6 +270,16 @@ func overPipes(out io.Reader, in io.WriteCloser) net.Conn {
 	go func() { io.Copy(theirs, out); theirs.Close() }()
 	go func() { io.Copy(in, theirs); in.Close(); theirs.Close() }()
 	return ours
+}
+
+// leave ends the connection to the agent, and ssh: at once where that agent is
+// lost, for what does not come through the network cannot end ssh either.
+func (s *sshProcess) leave(agent *bus.Client) {
+	if agent.Err() != nil {
+		s.cmd.Process.Kill()
+	}
+	agent.Close()
+	s.close()
 }
 
 // close ends ssh, and with it what runs there.
