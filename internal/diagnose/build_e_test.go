@@ -37,6 +37,12 @@ func twoHosts(edits ...hostsEdit) *hosts {
 	return h
 }
 
+// judged are the causes that could not be checked.
+func (h *hosts) judged() []measure.Unsettled {
+	Diagnose(h.doc)
+	return h.doc.Cells[0].NotChecked
+}
+
 func factsOfHost(name string) *measure.Facts {
 	return &measure.Facts{Hostname: &name, OS: new("linux"), Kernel: new("6.18"), Memory: new(int64(1 << 34)), CPUModel: new("CPU"), Hypervisor: new("none"),
 		Cgroup:     &measure.Cgroup{Version: 2},

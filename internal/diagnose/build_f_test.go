@@ -142,6 +142,14 @@ func try(id string, bps float64, edits ...func(*measure.Cell)) func(*measure.Doc
 	}
 }
 
+// fails cuts an experiment short, whatever it had carried.
+func fails(c *measure.Cell) {
+	c.Error = &measure.Error{Message: "the data stopped"}
+	for i := range c.Runs {
+		c.Runs[i].Error = c.Error
+	}
+}
+
 func streams(n int) func(*measure.Cell) {
 	return func(c *measure.Cell) { c.Streams, c.Spec.Streams = n, n }
 }

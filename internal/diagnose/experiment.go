@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -188,9 +189,13 @@ func (f *flow) nextOf(r Rule) string {
 		}
 		s := quick(f.cell.Spec, x)
 		s.Engine = measure.Native
-		if x.vary(f, &s) {
-			return x.Title
+		if !x.vary(f, &s) {
+			continue
 		}
+		if why := f.failure(id); why != "" {
+			return fmt.Sprintf("%s, again: it was not checked, as it failed (%s)", x.Title, why)
+		}
+		return x.Title
 	}
 	return ""
 }

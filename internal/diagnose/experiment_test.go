@@ -90,6 +90,40 @@ func TestNextTakesTurns(t *testing.T) {
 	}
 }
 
+// stopped is an experiment that failed.
+func stopped(c measure.Cell) measure.Cell {
+	fails(&c)
+	return c
+}
+
+// What an experiment carried until it failed speaks neither for a cause nor against one.
+func TestFailedIsNoEvidence(t *testing.T) {
+	m := smallSend()
+	m.rtt, m.bps = 33*ms, 25*mb
+	asked := func(d *measure.Document) string { Diagnose(d); return of(d.Cells[0].Diagnosis, "send-buffer") }
+	failed := m.document(stopped(experiment(moreBuffer, 1*mb)))
+	if got, want := asked(failed), asked(m.document()); got != want {
+		t.Errorf("an experiment that failed makes %q of %q", got, want)
+	}
+	cell := experiment(moreBuffer, 50*mb)
+	cell.Runs = append(cell.Runs, stopped(experiment(moreBuffer, 1*mb)).Runs...)
+	cell.Error = cell.Runs[1].Error
+	d := m.document(cell, inTurn(m, moreBuffer))
+	if f := newFlow(d, &d.Cells[0]); f.against(f.experiment(moreBuffer)).Trial != 1 {
+		t.Errorf("a run that failed counts: %+v", f.against(f.experiment(moreBuffer)))
+	}
+	for _, r := range twoHosts(onCore(1, 2), sending(99, 0), alsoTried(8, 1e9), func(h *hosts) {
+		c := &h.doc.Cells[1]
+		c.Experiment = eightStreams
+		fails(c)
+	}).judged() {
+		if r.Cause == "single-flow" && r.Why == "it failed: the data stopped" {
+			return
+		}
+	}
+	t.Error("8 streams that failed settle what one stream costs")
+}
+
 // Programs of others know one window for both ends.
 func TestWindowOfOtherPrograms(t *testing.T) {
 	for engine, want := range map[string]measure.Pair{
@@ -121,6 +155,7 @@ func TestNextOf(t *testing.T) {
 		"none was made":              {made{bps: 20e6}.document(), tests(udpBelow, bbrControl), "UDP at 0.9 of the TCP rate"},
 		"one was made":               {made{bps: 20e6}.document(experiment(udpBelow, 18e6)), tests(udpBelow, bbrControl), "bbr instead of a control that loss slows down"},
 		"all were made":              {made{bps: 20e6}.document(experiment(udpBelow, 18e6)), tests(udpBelow), ""},
+		"one failed":                 {made{bps: 20e6}.document(stopped(experiment(udpBelow, 1e6))), tests(udpBelow, bbrControl), "UDP at 0.9 of the TCP rate, again: it was not checked, as it failed (the data stopped)"},
 		"of datagrams":               {udp, tests(udpBelow, eightStreams), ""},
 		"measured by another one":    {imported, tests(udpBelow), "UDP at 0.9 of the TCP rate"},
 		"cubic paces not":            {made{bps: 20e6}.document(), tests(otherControl, longer), "a longer run"},

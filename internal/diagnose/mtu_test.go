@@ -141,6 +141,7 @@ func TestBrokenTSO(t *testing.T) {
 		{"small segments and full datagrams pass", "certain", "", edits{broken(1.6e6, 17), clean, try(udpThrice, 4.8e6, lossy(0))}},
 		{"a policer", "no", "UDP", edits{broken(1.6e6, 17), clean, try(udpThrice, 3e6, lossy(37))}},
 		{"small segments are lost too", "no", "no better", edits{broken(1.6e6, 17), try(smallSegments, 1.9e6, asked(15))}},
+		{"small segments failed", "possible", "", edits{broken(1.6e6, 4), try(smallSegments, 1e4, asked(15), fails)}},
 		{"small segments are lost less", "possible", "segmentation offload", edits{broken(1.6e6, 17), try(smallSegments, 1.5e6, asked(4))}},
 		{"a slower link", "no", "", edits{broken(1e6, 17), try(smallSegments, 1e6, asked(0))}},
 		{"not searched, small segments pass", "likely", "", edits{broken(0.7e6, 17), noPath, clean}},

@@ -82,8 +82,11 @@ func no(format string, args ...any) *outcome {
 // missing says which fact a rule lacks, and why.
 func missing(fact, why string) *outcome { return &outcome{state: unknown, fact: fact, text: why} }
 
-// untried says that an experiment has to tell.
-func untried(experiment string) *outcome {
+// untried says that an experiment has to tell, or that it failed.
+func (f *flow) untried(experiment string) *outcome {
+	if why := f.failure(experiment); why != "" {
+		return missing(anExperiment+" "+experiment, "it failed: "+why)
+	}
 	return missing(anExperiment+" "+experiment, "`thru explain` makes it")
 }
 

@@ -38,7 +38,7 @@ func singleFlow(f *flow) *outcome {
 	}
 	most := f.withMost()
 	if most == nil {
-		return untried(eightStreams)
+		return f.untried(eightStreams)
 	}
 	g := f.against(most)
 	if g.Times < scaleBar {
@@ -70,7 +70,7 @@ func tooManyStreams(f *flow) *outcome {
 		}
 	}
 	if best == nil {
-		return untried(oneStream)
+		return f.untried(oneStream)
 	}
 	g := f.against(best)
 	if g.Times < fewerBar {

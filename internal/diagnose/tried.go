@@ -19,7 +19,7 @@ func (f *flow) tried(free func(*measure.Spec)) []*measure.Cell {
 	free(&mineFree)
 	for i := range f.doc.Cells {
 		c := &f.doc.Cells[i]
-		if c == f.cell || !stat.Measured(c) || c.AtOnce > 1 {
+		if c == f.cell || !passed(c) || c.AtOnce > 1 {
 			continue
 		}
 		theirs, theirsFree := comparable(c.Spec), comparable(c.Spec)
@@ -60,14 +60,35 @@ func (f *flow) withMost() *measure.Cell {
 }
 
 // experiment is the measured cell of an experiment of this direction; nil
-// where it was not made.
+// where it was not made, or failed: what it carried until then is no evidence.
 func (f *flow) experiment(id string) *measure.Cell {
 	for i := range f.doc.Cells {
-		if c := &f.doc.Cells[i]; c.Experiment == id && c.From == f.cell.From && c.To == f.cell.To && stat.Measured(c) {
+		if c := &f.doc.Cells[i]; f.isOf(c, id) && passed(c) {
 			return c
 		}
 	}
 	return nil
+}
+
+// isOf tells whether a cell is of an experiment of this direction.
+func (f *flow) isOf(c *measure.Cell, id string) bool {
+	return c.Experiment == id && c.From == f.cell.From && c.To == f.cell.To
+}
+
+// failure says why an experiment of this direction failed; "" where it did not,
+// or was not made.
+func (f *flow) failure(id string) string {
+	for i := range f.doc.Cells {
+		if c := &f.doc.Cells[i]; f.isOf(c, id) && c.Error != nil && f.experiment(id) == nil {
+			return c.Error.Message
+		}
+	}
+	return ""
+}
+
+// passed tells whether a cell has a figure, and a run of it came to its end.
+func passed(c *measure.Cell) bool {
+	return stat.Measured(c) && (c.Error == nil || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Error == nil }))
 }
 
 // rateOf is the goodput of a measured cell.
@@ -109,12 +130,17 @@ func (f *flow) inTurn(c *measure.Cell) *measure.Cell {
 	return nil
 }
 
-// figures are the goodputs of a cell's runs.
+// figures are the goodputs of a cell's runs: of those that came to their end, where any did.
 func figures(c *measure.Cell) []float64 {
 	if len(c.Runs) < 2 && c.Goodput != nil {
 		return []float64{c.Goodput.Value}
 	}
-	return stat.RunFigures(c)
+	whole := *c
+	whole.Runs = slices.DeleteFunc(slices.Clone(c.Runs), func(r measure.Run) bool { return r.Error != nil })
+	if len(whole.Runs) == 0 {
+		whole.Runs = c.Runs
+	}
+	return stat.RunFigures(&whole)
 }
 
 // gainBar is how much better an experiment has to be to speak for itself.

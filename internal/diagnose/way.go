@@ -215,7 +215,7 @@ func (f *flow) bundle() *outcome {
 			return possible("%s", gates[0].Fact).at(e.onFace()).beside().mend(remedyOf(gates[0], e.facts))
 		}
 	}
-	return untried(eightStreams)
+	return f.untried(eightStreams)
 }
 
 func asymmetric(f *flow) *outcome {
