@@ -141,7 +141,10 @@ func newPost(c AttachConfig, h Handler) (*Post, error) {
 func (p *Post) connect() (err error) {
 	p.nc, err = p.trunk.connect(
 		nats.RetryOnFailedConnect(true),
-		nats.ConnectHandler(func(*nats.Conn) { p.linked() }), nats.ReconnectHandler(func(*nats.Conn) { p.linked() }),
+		nats.ConnectHandler(func(*nats.Conn) { p.linked() }), nats.ReconnectHandler(func(nc *nats.Conn) {
+			p.present(nc) // a new controller learns the name before results come
+			p.linked()
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { p.unlinked(err) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { p.unlinked(err) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { p.trouble(err) }),

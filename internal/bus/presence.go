@@ -25,8 +25,8 @@ func (p *Post) announce() {
 		case <-p.ctx.Done():
 			return
 		}
-		if b, err := json.Marshal(p.presence(false)); err == nil && p.nc.IsConnected() {
-			p.nc.Publish(hereSubject(p.ID()), b)
+		if p.nc.IsConnected() {
+			p.present(p.nc)
 		}
 		select { // what wakes it meanwhile is told with the next
 		case <-time.After(announceGap):
@@ -56,6 +56,13 @@ func (p *Post) presence(leaving bool) Presence {
 // roll answers a roll call, at some moment of rollSpread.
 func (p *Post) roll(*nats.Msg) {
 	time.AfterFunc(spread(rollSpread), p.Announce)
+}
+
+// present tells the fleet once who this is.
+func (p *Post) present(nc *nats.Conn) {
+	if b, err := json.Marshal(p.presence(false)); err == nil {
+		nc.Publish(hereSubject(p.ID()), b)
+	}
 }
 
 // here hears this agent's own presence: where a newer process has the same
