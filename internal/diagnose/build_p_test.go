@@ -171,6 +171,11 @@ func sendsAgain(segments int64, row int) capturesEdit {
 	})
 }
 
+// ignoredAt has so many segments come to a capture twice.
+func ignoredAt(i int, segments int64) capturesEdit {
+	return connOf(i, func(c *measure.Connection) { c.Data.Payload = c.Data.New + segments*filmMSS })
+}
+
 // someSegments is a count of full segments from a packet on.
 func someSegments(n, from int64) measure.Count {
 	c := measure.Count{N: n, Bytes: n * filmMSS}

@@ -26,7 +26,7 @@ func lossRules() []Rule {
 		},
 		{
 			Cause: "loss", TCP: true, UDP: true, Unseen: hostPackets, Title: "packets are lost on the way", judge: loss, packets: packetsLoss,
-			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead",
+			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead; or it came to the receiver's interface and was never acknowledged: its host drops it",
 			Apart: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
 			Source: "methods.md, formula 6; RFC 9438, section 5", Tests: []string{udpBelow, bbrControl, captured},

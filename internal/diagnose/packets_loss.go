@@ -149,6 +149,9 @@ func (f *flow) lostAlong() *outcome {
 	if why := l.binds(); why != nil {
 		return why
 	}
+	if o := f.ignored(l); o != nil {
+		return o
+	}
 	o := possible("%s of the data was lost %s and sent again", rare(l.pct), l.lossWhere()).by(l.proofs()...).
 		mend(advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	x := f.crossing
@@ -179,6 +182,33 @@ func (f *flow) lostAlong() *outcome {
 			o.confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
 			o.text = fmt.Sprintf("%s of the data is lost between the two captures, packet by packet", rare(l.pct))
 		}
+	}
+	return o
+}
+
+// ignored judges data that came to the receiver's interface and was not acknowledged
+// until it came again: its own host drops it, behind the capture. Nil where that is
+// not most of what was sent again.
+func (f *flow) ignored(l lossSeen) *outcome {
+	s := f.spot(measure.AtReceiver)
+	if s == nil {
+		return nil
+	}
+	bytes, all := 0.0, float64(s.data.Payload)
+	for i := range s.conns {
+		bytes += float64(s.conns[i].Ignored())
+	}
+	if bytes == 0 || share(bytes, all) < l.pct/2 {
+		return nil
+	}
+	o := likely("%s of the data came to the receiver's interface and was never acknowledged: its host drops it", rare(share(bytes, all))).at(f.receiver.onFace()).
+		by(l.proofs()...).by(s.proof("arrived, and came again without having been acknowledged", bytes, "bytes", s.data.Again.Packets...)).
+		mend(advise(f.receiver, "see what drops at the receiver: filters of its ingress (tc -s filter, nft list ruleset), checksums (nstat TcpInCsumErrors), a full socket (nstat TcpExtTCPRcvQDrop)"))
+	if bytes >= fewEvents*s.mss() && !s.misses() {
+		o.confidence = measure.Certain
+	}
+	if l.isBorne() {
+		o.beside()
 	}
 	return o
 }

@@ -166,6 +166,17 @@ type Way struct {
 	BusyMs    int64  `json:"busy_ms,omitzero"`                     // milliseconds in which payload passed
 }
 
+// Ignored is how much of From's payload came to the place of the capture once more
+// though no word of it had gone back, in bytes. At the receiver's interface that is
+// what the receiver's own host dropped behind it. It is 0 where the receiver cannot
+// tell of what lies behind a gap (SACK), which the sender then repeats, too.
+func (c *Connection) Ignored() int64 {
+	if c.Data.Gaps.N > 0 && c.Acks.SACKed.N == 0 {
+		return 0
+	}
+	return max(0, c.Data.Payload-c.Data.New-c.Data.Spurious.Bytes)
+}
+
 // Delay is a distribution of delays. The quantiles are those of a sample where
 // there are very many.
 type Delay struct {

@@ -28,6 +28,9 @@ func crossingRows(f *measure.Flow) (rows []row) {
 	data, acks := summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Data }), summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Acks })
 	add("crossed", fmt.Sprintf("%s left %s, %s came to %s", unit.Size(data.Sent), nearName, unit.Size(data.Arrived), farName))
 	add("lost", lostText(&data, nearName))
+	if n := ignored(far); n > 0 {
+		add("ignored", unit.Size(n)+" came to "+farName+" and again, without having been acknowledged: dropped there, behind the capture")
+	}
 	add("largest", largestText(&data))
 	add("order", arrivalText(&data))
 	if acks.Lost.N > 0 {
@@ -43,6 +46,17 @@ func crossingRows(f *measure.Flow) (rows []row) {
 		rows = append(rows, row{name, c})
 	}
 	return rows
+}
+
+// ignored is what came to a capture at the receiver and was dropped behind it, in bytes.
+func ignored(c *measure.Capture) (bytes int64) {
+	if c.Place != measure.AtReceiver {
+		return 0
+	}
+	for i := range c.Conns {
+		bytes += c.Conns[i].Ignored()
+	}
+	return bytes
 }
 
 // onewayText says "there median 10.1 ms (10 ms to 14.1 ms), back median 24 ms (...), ±21 µs".

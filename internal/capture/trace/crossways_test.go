@@ -170,3 +170,26 @@ func TestCrossOrder(t *testing.T) {
 		})
 	}
 }
+
+// What the receiver's host drops behind its interface has arrived, and comes again
+// without a word of it.
+func TestIgnored(t *testing.T) {
+	for name, c := range map[string]struct {
+		acked bool // the first copy was, and the sender did not hear of it
+		want  int64
+	}{"dropped behind the capture": {false, testMSS}, "acknowledged": {true, 0}} {
+		x := &tapes{}
+		x.open()
+		x.bulk(0, 20, 20*ms)
+		x.pass(dataPacket(20*testMSS, testMSS, 60*ms))
+		if c.acked {
+			x.lost(ackPacket(21*testMSS, 65*ms))
+		}
+		x.pass(dataPacket(20*testMSS, testMSS, 300*ms))
+		x.bulk(21*testMSS, 20, 320*ms)
+		_, one := crossed(t, x)
+		if got := side(x.right).Capture.Conns[0].Ignored(); got != c.want || one.Data.Lost.N != 0 {
+			t.Errorf("%s: %d bytes, want %d; %+v", name, got, c.want, one.Data.Lost)
+		}
+	}
+}
