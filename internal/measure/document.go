@@ -107,6 +107,7 @@ type CPUFigure struct {
 	MaxCorePct  float64  `json:"busiest_core_pct"`           // how busy it was
 	PctPerGbps  *float64 `json:"pct_per_gbps,omitempty"`     // percent of one core per Gb/s
 	WorkerCores *float64 `json:"worker_cores_used,omitzero"` // of the worker process alone
+	OtherCores  *float64 `json:"other_cores_used,omitzero"`  // by other work; absent: the host was not seen idle
 }
 
 // MemFigure is the memory of one end: of the whole machine when the measured

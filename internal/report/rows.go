@@ -183,8 +183,27 @@ func cpuText(f *measure.CPUFigure, of string) string {
 	if f == nil {
 		return ""
 	}
+	if others := othersText(f); others != "" {
+		return fmt.Sprintf("host %s busy, %s, busiest core %d: %s", unit.Percent(f.Pct), others, f.MaxCore, unit.Percent(f.MaxCorePct))
+	}
 	return fmt.Sprintf("%s of %s, %.2f cores, busiest core %d: %s",
 		unit.Percent(f.Pct), of, f.Cores, f.MaxCore, unit.Percent(f.MaxCorePct))
+}
+
+// othersText says that most of what a busy host did was no part of the test; ""
+// where it was, or the host had CPUs to spare.
+func othersText(f *measure.CPUFigure) string {
+	const busy, mostly, nearly = 50, 0.5, 0.9 // percent of the machine; shares of what it did
+	if f.OtherCores == nil || f.Pct < busy {
+		return ""
+	}
+	switch share := *f.OtherCores / (*f.OtherCores + f.Cores); {
+	case share >= nearly:
+		return fmt.Sprintf("nearly all by others (%.2f cores)", *f.OtherCores)
+	case share >= mostly:
+		return fmt.Sprintf("mostly by others (%.2f cores; the test %.2f)", *f.OtherCores, f.Cores)
+	}
+	return ""
 }
 
 // workerText is what the process that moved the data used of it.

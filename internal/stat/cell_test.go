@@ -566,3 +566,28 @@ func TestAskedAndAtOnce(t *testing.T) {
 		t.Errorf("50%% were asked for: %+v", c.Goodput)
 	}
 }
+
+// A host that others keep busy says whose its CPUs are.
+func TestOthersCPU(t *testing.T) {
+	for name, tt := range map[string]struct {
+		busy, idle   *measure.HostSpan
+		cores, other float64
+	}{
+		"the test's":      {hostSpan(80, 40), hostSpan(4, 0), 1.16, 0.04},
+		"nearly others'":  {hostSpan(100, 99), hostSpan(100, 99), 0.7, 1.29}, // of it the worker had 0.7, by its own time
+		"more before":     {hostSpan(90, 90), hostSpan(100, 100), 0.7, 1.1},
+		"not seen before": {hostSpan(80, 40), nil, 1.2, -1},
+	} {
+		c := measure.Cell{Runs: []measure.Run{recordedRun(0, 9.4e9)}, From: "local", To: "esx2"}
+		e := c.Runs[0].Flows[0].Sender
+		e.Host, e.Base = tt.busy, tt.idle
+		Summarise(&c, nil, Link{})
+		f, other := c.SenderCPU, -1.0
+		if f.OtherCores != nil {
+			other = *f.OtherCores
+		}
+		if math.Abs(f.Cores-tt.cores) > 1e-9 || math.Abs(other-tt.other) > 1e-9 {
+			t.Errorf("%s: %g cores, others %g", name, f.Cores, other)
+		}
+	}
+}

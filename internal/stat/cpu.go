@@ -23,7 +23,7 @@ const clockTick = 0.05
 // cpuOf is the mean over the runs of one end's CPU.
 func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	var machine, cores, other, worker []float64
-	perCore := map[int][]float64{}
+	perCore, seenIdle := map[int][]float64{}, false
 	for _, p := range s.runs {
 		e := p.side(side)
 		if e == nil || e.Host == nil || len(e.Host.CPUs) == 0 {
@@ -36,7 +36,7 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 		}
 		machine = append(machine, mean(busy))
 		idle := s.baseline(side, e)
-		cores, other = append(cores, CoresUsed(busy, idle)), append(other, sum(idle)/100)
+		cores, other, seenIdle = append(cores, CoresUsed(busy, idle)), append(other, sum(idle)/100), seenIdle || len(idle) > 0
 		if w := e.Worker; w != nil && e.MeasuredNs > 0 {
 			worker = append(worker, (float64(w.UserNs)+float64(w.SystemNs))/float64(e.MeasuredNs))
 		}
@@ -59,6 +59,9 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 		if why := cpuCostOf(f, mean(other), s.cell.Goodput.Value); why != "" {
 			s.missing(side+"_cpu.pct_per_gbps", why)
 		}
+	}
+	if seenIdle {
+		f.OtherCores = known(max(0, f.Pct/100*float64(len(perCore))-f.Cores))
 	}
 	return f
 }
