@@ -203,7 +203,7 @@ func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (
 			return endedNothingLeft, nil
 		}
 		step := plan.Experiment(t.Title, t.Spec, idleRTT(&x.doc.Cells[b.cell]))
-		if time.Until(until) < step.Time() {
+		if time.Until(until) < t.Rest+step.Time() {
 			tooLong = append(tooLong, t.Name())
 			continue
 		}
@@ -228,7 +228,10 @@ func (x *explanation) try(ctx context.Context, b *base, t diagnose.Trial, step p
 	}
 	within, cancel := context.WithDeadlineCause(ctx, x.until, errSpent)
 	defer cancel()
-	err := x.run(within, n, step)
+	err := rest(within, t.Rest)
+	if err == nil {
+		err = x.run(within, n, step)
+	}
 	diagnose.Diagnose(x.doc)
 	s := x.stepOf(b, n, before, err)
 	s.Title, s.Asked, s.ElapsedNs = t.Title, t.Causes, int64(time.Since(begin))
@@ -237,6 +240,16 @@ func (x *explanation) try(ctx context.Context, b *base, t diagnose.Trial, step p
 	}
 	x.told(s)
 	return err
+}
+
+// rest waits without traffic.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // errSpent is the reason of an experiment that is cut at the budget's end.

@@ -30,8 +30,9 @@ func Experiments() []Experiment { return experiments() }
 type Trial struct {
 	Experiment
 	Spec   measure.Spec
-	Causes []string // that it is to tell
-	Again  bool     // one more run of an experiment that was made, or of the base in turn with it
+	Causes []string      // that it is to tell
+	Rest   time.Duration // before it, without traffic
+	Again  bool          // one more run of an experiment that was made, or of the base in turn with it
 	OfBase bool
 	Cell   int // index of the cell that the run is of; -1: one of its own
 }
@@ -53,6 +54,9 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 	if f == nil || Settled(c) || f.isToldInside() {
 		return Trial{}, false
 	}
+	if t, worth := f.lengthen(made); worth {
+		return t, true
+	}
 	for _, cause := range open(c) {
 		r, _ := ruleOf(cause)
 		for _, id := range r.Tests {
@@ -70,10 +74,25 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 			if !x.vary(f, &s) {
 				continue
 			}
-			return Trial{Experiment: x, Spec: s, Causes: tellsOf(id, open(c)), Cell: -1}, true
+			t := Trial{Experiment: x, Spec: s, Causes: tellsOf(id, open(c)), Cell: -1}
+			if id == rested {
+				t.Rest, _ = f.restTime()
+			}
+			return t, true
 		}
 	}
 	return Trial{}, false
+}
+
+// lengthen is a longer run before all other experiments, of a rate that fell
+// within the base: what others would be held against is not steady.
+func (f *flow) lengthen(made []string) (Trial, bool) {
+	x, _ := experimentOf(longer)
+	s := quick(f.cell.Spec, x)
+	if slices.Contains(made, longer) || !f.falls() || !f.passes(x) || !x.vary(f, &s) {
+		return Trial{}, false
+	}
+	return Trial{Experiment: x, Spec: s, Causes: []string{"token-bucket"}, Cell: -1}, true
 }
 
 // again is one more run of an experiment, or of the base, in turn: where its gain may

@@ -20,6 +20,7 @@ const (
 	otherControl  = "other-congestion"
 	bbrControl    = "bbr"
 	longer        = "longer"
+	rested        = "rested"
 	freeCPU       = "other-cpu"
 	udpBelow      = "udp-below"
 	udpAbove      = "udp-above"
@@ -59,6 +60,7 @@ func experiments() []Experiment {
 		{udpTenfold, "UDP at 10 times the TCP rate", shortTrial, varyUDP(10)},
 		{udpThirtyfold, "UDP at 30 times the TCP rate", shortTrial, varyUDP(30)},
 		{longer, "a longer run", longTrial, varyLonger},
+		{rested, "a longer run after a rest, in which a bucket fills", longTrial, varyRested},
 	}
 }
 
@@ -228,6 +230,12 @@ func varySegments(f *flow, s *measure.Spec) bool {
 func varyLonger(f *flow, s *measure.Spec) bool {
 	s.Duration = max(int64(longTrial), 2*f.cell.Spec.Duration)
 	return s.Rate == 0
+}
+
+// varyRested is for what may be a bucket that a rest within the budget fills.
+func varyRested(f *flow, s *measure.Spec) bool {
+	_, ok := f.restTime()
+	return ok && varyLonger(f, s)
 }
 
 // congestion is the congestion control that the sender's kernel used; "" where

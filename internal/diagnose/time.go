@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ func timeRules() []Rule {
 			Seen:  "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
 			Apart: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
 			Mends: "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
-			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{longer}, Brings: []string{"shaper", "policer", "loss"},
+			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{longer, rested}, Brings: []string{"shaper", "policer", "loss"},
 		},
 		{
 			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", judge: slowConvergence,
@@ -34,80 +33,6 @@ func timeRules() []Rule {
 			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
 		},
 	}
-}
-
-// stepBar is by how much the first level of a token bucket exceeds the second.
-const stepBar = 1.2
-
-func tokenBucket(f *flow) *outcome {
-	if o := f.overAllowance(); o != nil {
-		return o
-	}
-	bins := f.bins()
-	if len(bins) < 2*stat.LeastBins-4 { // two levels of three seconds
-		return missing("six seconds of the course", "the run was too short to see two levels")
-	}
-	at, before, after, found := levels(bins)
-	if !found {
-		at = 0
-		before, after, found = f.burst(bins)
-	}
-	switch {
-	case !found:
-		return no("the rate has one level")
-	case before < stepBar*after || after <= 0:
-		return no("the second level is not clearly below the first: %s, then %s", unit.Rate(before), unit.Rate(after))
-	case f.sender.isFull() || f.receiver.isFull():
-		return no("a CPU is full")
-	}
-	when := "soon after the start"
-	if at > 0 {
-		when = fmt.Sprintf("after %d s", at)
-	}
-	o := likely("the rate falls from %s to %s %s: a burst was allowed, then less, or others take the rest since", unit.Rate(before), unit.Rate(after), when).
-		by(f.receiver.proof("first level", before, "bps"), f.receiver.proof("second level", after, "bps")).
-		costs(after, "what lasts is "+unit.Rate(after), "change point of the seconds").
-		mend(advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
-	if long := f.experiment(longer); long != nil && rateOf(long) < stepBar*after {
-		o.by(below(measure.Proof{EndPoint: f.receiver.name, Counter: "goodput of a longer run after this one", Value: rateOf(long), Unit: "bps"}, stepBar*after))
-	}
-	if again := f.sameBurst(); again > 0 {
-		o.confidence = measure.Certain
-		return o.by(f.receiver.proof("bytes before the step, of each of several runs", again, "bytes"))
-	}
-	return o.then("the same after a rest of minutes: a bucket has filled again, and gives as many bytes before it falls")
-}
-
-// sameBurstPct is by how many percent the bytes before the step may differ from run
-// to run: a step is known to the second.
-const sameBurstPct = 25
-
-// sameBurst is how many bytes came before the step in each of two runs or more;
-// 0 where there are none, or they are not the same.
-func (f *flow) sameBurst() float64 {
-	var bursts []float64
-	runs := slices.Clone(f.cell.Runs)
-	if long := f.experiment(longer); long != nil {
-		runs = append(runs, long.Runs...)
-	}
-	for i := range runs {
-		bins := stat.Bins(f.flowOf(&runs[i]).Receiver)
-		if at, before, after, found := levels(bins); found && before >= stepBar*after && after > 0 {
-			bursts = append(bursts, before*float64(at)/8)
-		}
-	}
-	if len(bursts) < 2 || slices.Max(bursts) > slices.Min(bursts)*(1+sameBurstPct/100.0) {
-		return 0
-	}
-	return stat.Median(bursts)
-}
-
-// levels are the two levels of a course, of which the second begins at that second.
-func levels(bins []float64) (at int, before, after float64, found bool) {
-	if at, before, after, found = stat.ChangePoint(bins); !found {
-		at, before, after, found = stepDown(bins)
-	}
-	return at, before, after, found
 }
 
 // allowance is what a cloud's hypervisor counts at an end's interface as queued or
@@ -159,34 +84,6 @@ func (f *flow) overAllowance() *outcome {
 		return o
 	}
 	return nil
-}
-
-// stepDown finds two levels in a course too short for a change-point test: a
-// first one of which every second exceeds by far every second of the rest.
-func stepDown(bins []float64) (at int, before, after float64, found bool) {
-	highest := slices.Clone(bins) // of that second and all after it: a soak has 100,000 seconds
-	for i := len(bins) - 2; i >= 0; i-- {
-		highest[i] = max(bins[i], highest[i+1])
-	}
-	least := math.Inf(1)
-	for n := 1; n <= len(bins)-2; n++ {
-		if least = min(least, bins[n-1]); least > 2*highest[n] {
-			return n, stat.Median(bins[:n]), stat.Median(bins[n:]), true
-		}
-	}
-	return 0, 0, 0, false
-}
-
-// burst is the level of a bucket that was empty before the measured time or
-// soon after: the ramp brought twice as much as the flat rate that a queue
-// holds from then on.
-func (f *flow) burst(bins []float64) (before, after float64, found bool) {
-	e := f.receiver.seen
-	if e == nil || e.Reported != "" || e.RampNs <= 0 || e.TotalBytes <= e.Bytes || e.Bytes <= 0 || !f.hasQueue() {
-		return 0, 0, false
-	}
-	before, after = float64(e.TotalBytes-e.Bytes)*8e9/float64(e.RampNs), stat.Median(bins[1:])
-	return before, after, before > 2*after && spreadOf(bins[1:]) < flatBar
 }
 
 // spreadOf is the median deviation from the median in percent; 100 of nothing.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
 
 // biting makes the round trip grow from that second on.
@@ -20,6 +21,11 @@ func biting(from int) func(*measure.Document) {
 	}
 }
 
+// ramp has that many bytes come in the second before the measured time.
+func ramp(bytes int64) func(*measure.Document) {
+	return func(d *measure.Document) { far(d).RampNs, far(d).RampBytes = 1e9, &bytes }
+}
+
 func TestTokenBucket(t *testing.T) {
 	step := seconds(5, 5.01, 4.99, 5, 1, 1.01, 0.99, 1, 1)
 	again := func(share float64) func(*measure.Document) { // another run, whose first level has that share of the seconds
@@ -30,9 +36,6 @@ func TestTokenBucket(t *testing.T) {
 			}
 			d.Cells[0].Runs = append(d.Cells[0].Runs, c.Runs...)
 		}
-	}
-	ramp := func(bytes int64) func(*measure.Document) {
-		return func(d *measure.Document) { far(d).RampNs, far(d).Bytes, far(d).TotalBytes = 1e9, 1e9, 1e9+bytes }
 	}
 	counts := func(name string) func(*measure.Document) {
 		return func(d *measure.Document) {
@@ -49,10 +52,15 @@ func TestTokenBucket(t *testing.T) {
 		{"low, then high", "no", "not clearly below", edits{seconds(1, 1, 1.01, 0.99, 5, 5, 5.01, 5, 5)}},
 		{"a small step", "no", "", edits{seconds(5, 5.01, 4.99, 5, 4.5, 4.51, 4.49, 4.5, 4.5), biting(4)}},
 		{"a full CPU", "no", "CPU", edits{step, biting(4), func(d *measure.Document) { near(d).Streams[0].RunNs = new(int64(8e9)) }}},
-		{"empty after the ramp", "likely", "soon after the start", edits{rate(1e9), loaded(40), ramp(400e6)}},
+		{"empty after the ramp", "likely", "from 3.20 Gb/s to 1.00 Gb/s after 1 s", edits{rate(1e9), loaded(40), ramp(400e6)}},
 		{"a ramp like the rest", "no", "", edits{rate(1e9), loaded(40), ramp(150e6)}},
 		{"a fast ramp without a queue", "no", "", edits{rate(1e9), ramp(400e6)}},
 		{"short", "missing", "six seconds", edits{seconds(5, 5, 5, 1, 1)}},
+		{"short, and a longer run stays low", "likely", "falls from 5.00 Gb/s to 1.00 Gb/s after 4 s", edits{seconds(5, 5, 3, 1, 1), ramp(500e6), lasts(longer, slices.Repeat([]float64{1}, 12)...)}},
+		{"the same burst after a rest", "certain", "", edits{seconds(5, 5, 3, 1, 1), ramp(500e6), lasts(longer, slices.Repeat([]float64{1}, 12)...), lasts(rested, 5, 5, 5, 2.6, 1, 1, 1, 1, 1)}},
+		{"none after a rest", "likely", "", edits{seconds(5, 5, 3, 1, 1), ramp(500e6), lasts(longer, slices.Repeat([]float64{1}, 12)...), lasts(rested, slices.Repeat([]float64{1}, 12)...)}},
+		{"short, and a longer run is as fast as the first seconds", "no", "one level", edits{seconds(5, 5, 3, 1, 1), lasts(longer, slices.Repeat([]float64{5}, 12)...)}},
+		{"a longer run shows both levels", "likely", "falls from 5.00 Gb/s to 1.00 Gb/s after 6 s", edits{seconds(5, 5, 5, 5, 5), lasts(longer, 5, 5, 5, 5, 5, 5, 1, 1, 1, 1, 1, 1)}},
 		{"a cloud counts a few", "likely", "allowance", edits{rate(5e9), loaded(40), func(d *measure.Document) {
 			near(d).Host.NIC.TxPackets = 4_000_000
 			near(d).Host.NIC.Driver = map[string]uint64{"bw_out_allowance_exceeded": 40}
@@ -67,6 +75,41 @@ func TestTokenBucket(t *testing.T) {
 		{"it counts, and the link is full", "likely beside", "", edits{counts("bw_out_allowance_exceeded")}},
 		{"no evidence", "missing", "", edits{noEvidence}},
 	})
+}
+
+// lasts adds an experiment whose seconds have these rates in Gb/s.
+func lasts(id string, gbps ...float64) func(*measure.Document) {
+	return func(d *measure.Document) {
+		try(id, stat.Median(gbps)*1e9, func(c *measure.Cell) { c.Runs = flowDoc(seconds(gbps...)).Cells[0].Runs })(d)
+	}
+}
+
+// A rate that fell within the base is looked at for longer before anything else
+// is tried, and again after a rest in which a bucket fills.
+func TestNextLengthensWhatFalls(t *testing.T) {
+	d := flowDoc(rate(1.8e9), seconds(5, 5, 3, 1, 1), ramp(500e6))
+	d.Cells[0].Experiment = Base
+	Diagnose(d)
+	if x, more := Next(d, 0, nil); !more || x.ID != longer {
+		t.Fatalf("%s is tried first", x.ID)
+	}
+	lasts(longer, slices.Repeat([]float64{1}, 12)...)(d)
+	Diagnose(d)
+	made := []string{longer}
+	for {
+		x, more := Next(d, 0, made)
+		if !more {
+			t.Fatalf("after %v nothing is tried after a rest: %+v", made, d.Cells[0].Findings)
+		}
+		if x.ID == rested {
+			// 1.6 GB fill in 13 s at 1 Gb/s.
+			if x.Rest < 13e9 || x.Rest > 15e9 {
+				t.Errorf("rests for %v", x.Rest)
+			}
+			return
+		}
+		made = append(made, x.Name())
+	}
 }
 
 // stepDown finds what its definition says, also in a course of a million seconds,

@@ -15,11 +15,12 @@ type Evidence struct {
 	CPUs    string `json:"cpus,omitempty"`     // that its process was confined to (Spec.SenderCPUs), as "0-3"
 	RTTIdle *RTT   `json:"rtt_idle,omitempty"` // socket to socket, before the traffic; at the dialling end
 
-	RampNs     int64  `json:"ramp_ns"`            // from the first byte to the start of the measured time
-	MeasuredNs int64  `json:"measured_ns"`        // length of the measured time on this end's monotonic clock
-	BeganNs    *int64 `json:"began_ns,omitempty"` // start of the measured time on the clock that the end point's agent tells
-	Bytes      int64  `json:"bytes"`              // payload in the measured time
-	TotalBytes int64  `json:"total_bytes"`        // payload over the whole life of the connections
+	RampNs     int64  `json:"ramp_ns"`              // from the first byte to the start of the measured time
+	RampBytes  *int64 `json:"ramp_bytes,omitempty"` // of all streams in that time; absent: not counted apart
+	MeasuredNs int64  `json:"measured_ns"`          // length of the measured time on this end's monotonic clock
+	BeganNs    *int64 `json:"began_ns,omitempty"`   // start of the measured time on the clock that the end point's agent tells
+	Bytes      int64  `json:"bytes"`                // payload in the measured time
+	TotalBytes int64  `json:"total_bytes"`          // payload over the whole life of the connections
 
 	Latency *Latency `json:"latency,omitempty"` // of the requests in the measured time, at the end that asks
 	// DelayHistogram is the distribution of a sample of the datagrams' delay variation

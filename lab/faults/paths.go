@@ -53,8 +53,20 @@ func pathFaults() []Fault {
 			Build: overWire(forward(symmetric(gigabit, usualRTT), late(0.3, 100*time.Millisecond)))},
 		{Name: "reordering-little", About: "one packet in fifty is overtaken, and the link is full all the same", Forward: with(well(), "reordering"),
 			Args: flags("--link-rate 200M/l2"), Build: overWire(forward(usual(), late(0.02, 150*time.Microsecond)))},
+		{Name: "token-bucket-soon", About: "350 Mb/s for 3 s, then 100 Mb/s, both ways", Forward: is("token-bucket", path), Back: is("token-bucket", path),
+			Build: overWire(both(symmetric(0, 4*time.Millisecond), emptied(350_000_000, 100_000_000, 3)))},
+		{Name: "token-bucket-late", About: "300 Mb/s for 10 s, then 130 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 15 --budget 90"),
+			Build: overWire(forward(symmetric(0, 4*time.Millisecond), emptied(300_000_000, 130_000_000, 10)))},
 		{Name: "token-bucket", About: "250 MB at 500 Mb/s, then 50 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 8"),
 			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) { w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 250<<20, 2<<20 }))},
+	}
+}
+
+// emptied is a bucket that lets a peak through for so many seconds, and then its
+// rate, with a queue of 20 ms.
+func emptied(peak, rate, seconds int64) func(*wire.Way) {
+	return func(w *wire.Way) {
+		w.PeakRate, w.Rate, w.Burst, w.Queue = peak, rate, (peak-rate)/8*seconds, rate/8*20/1000
 	}
 }
 

@@ -41,6 +41,7 @@ func (v *evidence) add(s sample) []engine.Update {
 	}
 	if s.Why&atMark != 0 {
 		v.mark, v.bin = &s, &s
+		v.e.RampBytes = new(total)
 		ups = append(ups, engine.Update{Kind: engine.Mark, At: s.At, Began: s.Mark})
 	}
 	if s.Why&atBin != 0 && v.mark != nil {
