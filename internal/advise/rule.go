@@ -320,7 +320,10 @@ func (sc *scene) wasKept(s measure.Setting) bool {
 // help stands against a gate's rule of thumb, and an offload that was switched off
 // against every wish for less work.
 func (r request) takesBack(s measure.Setting) bool {
-	return r.wasKept(s) && (r.gate != nil || isOffload(s.Knob) && s.Value == "on")
+	if r.wasKept(s) && (r.gate != nil || isOffload(s.Knob) && s.Value == "on") {
+		return true
+	}
+	return slices.ContainsFunc(knob.Kept(r.named(s.EndPoint).facts), func(c measure.Changed) bool { return knob.TakesBack(c, s) })
 }
 
 // changes tells whether a draft differs from what is there.

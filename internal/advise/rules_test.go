@@ -56,6 +56,9 @@ func TestRules(t *testing.T) {
 			i.Offloads["tx-checksumming"], i.Offloads["tcp-segmentation-offload"], i.Offloads["generic-receive-offload"] = false, false, false
 			i.Fixed = []string{"rx-gro"}
 		})), "a tx-checksum eth0=on + a tso eth0=on"},
+		"an offload that an earlier tuning has kept off": {pair(finds("offloads-off", tx), face(0, func(i *measure.Interface) { i.Offloads["tcp-segmentation-offload"] = false }), func(d *measure.Document) {
+			d.EndPoints[0].Facts.Tuned = []measure.Changed{{Setting: measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, Before: "on tx-tcp-segmentation=on"}}
+		}), ""},
 		"offloads as an agent words them": {pair(warns("offloads", "offloads-off", "a"), knobs(0, "tso eth0=off tx-tcp-segmentation=off tx-tcp6-segmentation=on", "gso eth0=on tx-gso=on")), "a tso eth0=on"},
 		"LRO of a router":                 {pair(warns("lro-forwarding", "lro-forwarding", "b"), face(1, func(i *measure.Interface) { i.Offloads["large-receive-offload"] = true })), "b lro eth0=off"},
 		"one queue of eight":              {pair(warns("queues", "too-few-queues", "b"), face(1, func(i *measure.Interface) { i.Channels.Combined = 1 })), "b channels eth0=combined 8"},

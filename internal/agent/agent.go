@@ -128,6 +128,9 @@ func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.Fa
 		age = checkAge
 	}
 	r := bus.FactsReply{Facts: a.facts.read(a.conf.Host, age)}
+	if a.conf.Tuner != nil {
+		r.Facts.Tuned = a.conf.Tuner.Open()
+	}
 	if !m.UUID {
 		r.Facts = unidentified(r.Facts)
 	}

@@ -116,6 +116,9 @@ func TestTunePrivilege(t *testing.T) {
 			if err != nil || (r.NoTune == "") != tt.may || len(r.Knobs) != 1 || r.Knobs[0].Interface != "eth0" || len(r.Open) != 1 || r.By != "bob" || r.Host != "h" {
 				t.Errorf("%+v %v", r, err)
 			}
+			if r, err := c.Facts(t.Context(), bus.FactsRequest{}); err != nil || len(r.Facts.Tuned) != 1 { // whoever measures has to know
+				t.Errorf("%+v %v", r.Facts.Tuned, err)
+			}
 		})
 	}
 }

@@ -35,6 +35,7 @@ func Mend(facts *measure.Facts) Mender {
 
 // mending gives a remedy to a reader outside of this package.
 func (m Mender) mending(r remedy) Mending {
+	r = m.host.sparing(r)
 	w := Mending{Commands: r.lines, Advice: r.advice, Risk: r.risk}
 	if len(r.lines) > 0 {
 		w.Platform = m.host.os

@@ -69,3 +69,26 @@ func TestMendLeavesFacts(t *testing.T) {
 		t.Errorf("facts were changed: %+v", f)
 	}
 }
+
+// keptOff is an offload of ens1f0 that a tuning has switched off and kept so.
+func keptOff(id string) []measure.Changed {
+	return []measure.Changed{{Number: 1, Setting: measure.Setting{Knob: id, Interface: "ens1f0", Value: "off"}, Before: "on"}}
+}
+
+// What a tuning has kept is never advised away.
+func TestMendSparesTheKept(t *testing.T) {
+	changed := func(id, before, value string) measure.Changed {
+		return measure.Changed{Setting: measure.Setting{Knob: id, Value: value}, Before: before}
+	}
+	facts := &measure.Facts{OS: new("linux"), Congestion: new("bbr"), Tuned: append(keptOff("gro"), changed("congestion-control", "cubic", "bbr"))}
+	if w := Mend(facts).Control("cubic"); len(w.Commands) > 0 || !strings.Contains(w.Advice, "keep congestion-control bbr, which a tuning has shown to help here") {
+		t.Errorf("%+v", w)
+	}
+	if w := Mend(facts).Control("reno"); len(w.Commands) != 1 {
+		t.Errorf("%+v", w)
+	}
+	facts.Congestion = new("vegas") // somebody has changed it since
+	if w := Mend(facts).Control("cubic"); len(w.Commands) != 1 {
+		t.Errorf("%+v", w)
+	}
+}

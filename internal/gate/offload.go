@@ -49,13 +49,20 @@ func offloadsOf(f *face) *finding {
 			off, offWords = append(off, o.short), append(offWords, o.words)
 		}
 	}
+	mend, asKept := off, ""
+	if kept := f.keptOff(off); len(kept) > 0 {
+		asKept = ", as a tuning has kept " + strings.Join(kept, ", ")
+		if len(kept) < len(off) {
+			mend = slices.DeleteFunc(slices.Clone(off), func(short string) bool { return slices.Contains(kept, short) })
+		}
+	}
 	switch {
 	case seen == 0:
 		return f.missing("offloads of "+f.Name, "offloads")
 	case len(off) == 1 && off[0] == "gro":
-		return warn("GRO of %s: off", f.Name).because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").do(offloadsOn(f, off))
+		return warn("GRO of %s: off%s", f.Name, asKept).because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").do(offloadsOn(f, off))
 	case len(off) > 0:
-		return warn("%s of %s: off", strings.Join(offWords, ", "), f.Name).do(offloadsOn(f, off))
+		return warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).do(offloadsOn(f, mend))
 	case len(fixed) > 0 && f.speed() == 0 && !f.device():
 		return pass("%s of %s: off, its kind has none", strings.Join(fixed, ", "), f.Name)
 	case len(fixed) > 0:

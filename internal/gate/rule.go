@@ -86,7 +86,7 @@ func (r Rule) judge(sc *scene) []measure.Gate {
 	var gates []measure.Gate
 	add := func(f *finding, at measure.Gate) {
 		if f != nil {
-			gates = append(gates, r.gate(f, at))
+			gates = append(gates, r.gate(sc, f, at))
 		}
 	}
 	for _, h := range sc.judged() {
@@ -117,7 +117,7 @@ func (r Rule) judge(sc *scene) []measure.Gate {
 }
 
 // gate fills in what the rule says of all its findings.
-func (r Rule) gate(f *finding, g measure.Gate) measure.Gate {
+func (r Rule) gate(sc *scene, f *finding, g measure.Gate) measure.Gate {
 	g.ID, g.Status, g.Checklist = r.ID, f.status, slices.Clone(r.Checklist)
 	g.Fact, g.Why, g.Cause = line(f.fact), r.Why, r.Cause
 	if f.why != "" {
@@ -125,6 +125,9 @@ func (r Rule) gate(f *finding, g measure.Gate) measure.Gate {
 	}
 	if f.cause != "" {
 		g.Cause = f.cause
+	}
+	if h := sc.host(cmp.Or(f.fix.at, g.EndPoint)); h != nil {
+		f.fix = h.sparing(f.fix)
 	}
 	g.Advice, g.Remedy, g.Risk = f.fix.advice, f.fix.lines, f.fix.risk
 	if len(g.Remedy) > 0 {

@@ -336,6 +336,11 @@ func hostCases() []ruleCase {
 		{"offloads", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["tx-checksumming"], i.Fixed = false, []string{"tx-checksum-ip-generic"}
 		}), "TX checksum of ens1f0: off, and its driver has none", ""},
+		{"offloads", warn_, on(func(f ff, i ii, p pp) {
+			i.Offloads["tcp-segmentation-offload"], i.Offloads["generic-segmentation-offload"] = false, false
+			f.Tuned = keptOff("tso")
+		}), "TSO, GSO of ens1f0: off, as a tuning has kept tso", "ethtool -K ens1f0 gso on"},
+		{"offloads", warn_, on(func(f ff, i ii, p pp) { i.Offloads["tcp-segmentation-offload"], f.Tuned = false, keptOff("tso") }), "as a tuning has kept tso", "keep tso off ens1f0"},
 		{"offloads", none_, gap("interfaces.ens1f0.offloads", func(f ff, i ii, p pp) { i.Offloads = nil }), "because of a test", ""},
 		{"lro-forwarding", gone_, nil, "", ""},
 		{"lro-forwarding", pass_, on(func(f ff, i ii, p pp) {

@@ -24,6 +24,7 @@ type Facts struct {
 	// Sysctls of the TCP stack that bound a test, as the kernel prints them.
 	Sysctls    map[string]string `json:"sysctls,omitempty"`
 	Changed    map[string]string `json:"settings_changed,omitempty"` // settings that are not the system's default, by its own names (ESXi: kernel options, driver parameters)
+	Tuned      []Changed         `json:"tuned,omitempty"`            // what tunings have changed here and not undone, by their journal
 	Boot       *string           `json:"boot_device,omitempty"`      // what it was started from
 	Machine    *Machine          `json:"machine,omitempty"`          // hardware
 	CPU        *Processors       `json:"cpu,omitempty"`              // processors

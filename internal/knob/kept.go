@@ -1,0 +1,57 @@
+package knob
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Kept are the changes that a tuning has left at a host and that still hold there:
+// those that its facts show at another value were changed since.
+func Kept(f *measure.Facts) []measure.Changed {
+	if f == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(f.Tuned), func(c measure.Changed) bool {
+		now := FromFacts(f, c.Knob, c.Interface)
+		return now != "" && !Same(now, c.Value) && !Same(now, brief(c.Knob, c.Value))
+	})
+}
+
+// brief is a value without the parts that it stands for: "on" of "on tx=on".
+func brief(id, value string) string {
+	if Offload(id) != "" {
+		value, _, _ = strings.Cut(strings.TrimSpace(value), " ")
+	}
+	return value
+}
+
+// TakesBack tells whether a setting gives a knob the value back that a change has
+// ended.
+func TakesBack(c measure.Changed, s measure.Setting) bool {
+	return c.Knob == s.Knob && c.Interface == s.Interface && Same(brief(c.Knob, c.Before), brief(s.Knob, s.Value)) && !Same(c.Before, c.Value)
+}
+
+// Against are the kept changes of a host that a command of its system takes back.
+func Against(os string, f *measure.Facts, command string) (kept []measure.Changed) {
+	for _, c := range Kept(f) {
+		back := c.Setting
+		back.Value = brief(c.Knob, c.Before)
+		if slices.ContainsFunc(By(os, f, back, brief(c.Knob, c.Value)).Set, func(own string) bool { return holds(command, own) }) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// holds tells whether a command does what another one does, perhaps with more of
+// the same: "ethtool -K eth0 tso on gso on" does "ethtool -K eth0 tso on".
+func holds(command, other string) bool {
+	words := strings.Fields(other)
+	if command == other || len(words) < 4 {
+		return command == other
+	}
+	head, last := strings.Join(words[:len(words)-2], " "), strings.Join(words[len(words)-2:], " ")
+	return strings.HasPrefix(command, head+" ") && strings.Contains(command+" ", " "+last+" ")
+}
