@@ -91,27 +91,70 @@ func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transfer
 	}
 	r.below(ctx, doc, x)
 	for _, layer := range x.Mover.Layers() {
-		r.Watch.Checking(layer + ": " + unit.Size(t.Asked.Bytes))
-		o, done := r.observer(ctx, x.Server)
-		run, err := x.Mover.Move(ctx, layer, o)
-		done()
-		run.Layer = layer
-		o.into(doc, &run)
+		run, err := r.move(ctx, doc, x, layer)
 		t.Runs = append(t.Runs, run)
 		if err != nil {
 			return err
 		}
-		if err := spoiled(t, &run); err != nil {
-			return err
-		}
 		t.Layers = append(t.Layers, layerOf(&run, t))
 	}
-	var err error
+	err := r.moveAgain(ctx, doc, x)
+	if err != nil {
+		return err
+	}
 	if t.Small, err = x.Mover.Small(ctx); err != nil {
 		return err
 	}
 	afterwards(doc)
 	return nil
+}
+
+// move makes the transfer over a layer.
+func (r *Runner) move(ctx context.Context, doc *measure.Document, x Transferring, layer string) (measure.TransferRun, error) {
+	r.Watch.Checking(layer + ": " + unit.Size(doc.Transfer.Asked.Bytes))
+	o, done := r.observer(ctx, x.Server)
+	run, err := x.Mover.Move(ctx, layer, o)
+	done()
+	run.Layer = layer
+	o.into(doc, &run)
+	if err != nil {
+		return run, err
+	}
+	return run, spoiled(doc.Transfer, &run)
+}
+
+// mostAgain is how often a layer is measured anew.
+const mostAgain = 2
+
+// moveAgain repeats the transfer over memory where it carried less than the one over
+// the disk, which lies on it: the first pass read from a cold cache. The best counts.
+func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transferring) error {
+	t := doc.Transfer
+	for n := 0; ; n++ {
+		memory := slices.IndexFunc(t.Runs, func(run measure.TransferRun) bool { return run.Layer == measure.LayerMemory })
+		low, high, refuted := diagnose.MemoryRefuted(t)
+		if !refuted || memory < 0 {
+			return nil
+		}
+		if n == mostAgain {
+			doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s carried %s, less than %s, which lies on it (%s): the figure is too low, and no bar", measure.LayerMemory, unit.Rate(low), measure.LayerWhole, unit.Rate(high)))
+			return nil
+		}
+		run, err := r.move(ctx, doc, x, measure.LayerMemory)
+		if err != nil {
+			return err
+		}
+		if run.Bps == nil || run.Bps.Value <= low {
+			continue
+		}
+		t.Runs[memory] = run
+		for i := range t.Layers {
+			if t.Layers[i].Name == measure.LayerMemory {
+				t.Layers[i] = layerOf(&run, t)
+				t.Layers[i].How += fmt.Sprintf(", the best of %d", n+2)
+			}
+		}
+	}
 }
 
 // spoiled is an error where what arrived is not what was sent.
@@ -271,16 +314,16 @@ func afterwards(doc *measure.Document) {
 	}
 }
 
-// inUse fills the layer of this end's disk from the transfer itself, where no
-// test of the disk was made: what it took in the time that was spent in the file.
+// inUse says of this end's disk, where no test of it was made, how long the transfer
+// was in its file. That is no rate of a disk: the page cache takes and gives most of it.
 func inUse(t *measure.Transfer) {
 	for _, run := range t.Runs {
 		i := slices.IndexFunc(t.Layers, func(l measure.Layer) bool { return l.Name == measure.LayerDiskHere })
 		if run.Layer != measure.LayerWhole || run.LocalNs <= 0 || i < 0 || t.Layers[i].Bps != nil {
 			continue
 		}
-		bps := float64(run.Bytes) * 8e9 * float64(max(t.Asked.Clients, 1)) / float64(run.LocalNs)
-		t.Layers[i] = measure.Layer{Name: measure.LayerDiskHere, Where: Local, Bps: &bps, How: "the time that the transfer spent in its file, the page cache included"}
+		spent := unit.Duration(run.LocalNs / int64(max(t.Asked.Clients, 1)))
+		t.Layers[i].Missing = fmt.Sprintf("it was not measured apart: the transfer spent %s of %s in its file, the page cache included, which is no rate of a disk", spent, unit.Duration(run.ElapsedNs))
 	}
 }
 

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -51,5 +52,70 @@ func TestTooShort(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// pacedMover carries what is listed, one rate (Mb/s) a run over memory.
+type pacedMover struct {
+	Mover
+	memory []float64
+	whole  float64
+	moved  int
+}
+
+func (m *pacedMover) Layers() []string                                { return []string{measure.LayerMemory, measure.LayerWhole} }
+func (m *pacedMover) Greet(context.Context, *measure.Transfer) error  { return nil }
+func (m *pacedMover) Settle(context.Context, *measure.Transfer) error { return nil }
+func (m *pacedMover) Ceiling(context.Context) measure.Layer {
+	return measure.Layer{Name: measure.LayerLibrary}
+}
+func (m *pacedMover) Small(context.Context) (*measure.TransferRun, error) { return nil, nil }
+func (m *pacedMover) Clean() error                                        { return nil }
+func (m *pacedMover) Warnings() []string                                  { return nil }
+func (m *pacedMover) Move(_ context.Context, layer string, _ Beside) (measure.TransferRun, error) {
+	mbps := m.whole
+	if layer == measure.LayerMemory {
+		mbps = m.memory[min(m.moved, len(m.memory)-1)]
+		m.moved++
+	}
+	return measure.TransferRun{Bytes: 1e9, ElapsedNs: 10e9, LocalNs: 1e6, Bps: &measure.Figure{Value: mbps * 1e6}}, nil
+}
+
+// TestMemoryIsRepeated: a layer that carried less than what lies on it is measured
+// again, the best counts, and what stays too low is no bar. The time in a file is
+// no rate of a disk.
+func TestMemoryIsRepeated(t *testing.T) {
+	for name, tt := range map[string]struct {
+		memory []float64
+		moved  int
+		best   float64
+		warns  bool
+	}{
+		"a cold cache":      {[]float64{697, 950}, 2, 950, false},
+		"warmer each time":  {[]float64{500, 697, 930}, 3, 930, false},
+		"too low each time": {[]float64{697, 600, 710}, 3, 710, true},
+		"as it should be":   {[]float64{950}, 1, 950, false},
+		"about as much":     {[]float64{900}, 1, 900, false},
+	} {
+		m := &pacedMover{memory: tt.memory, whole: 916}
+		r := &Runner{Ends: pairOf(&fakeAgent{}, &fakeAgent{}), Watch: &quiet{}}
+		doc, err := r.Transfer(t.Context(), Transferring{Mover: m, Transfer: measure.Transfer{Direction: measure.Download, Asked: measure.Amount{Clients: 1, To: "disk"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers := map[string]measure.Layer{}
+		for _, l := range doc.Transfer.Layers {
+			layers[l.Name] = l
+		}
+		warned := strings.Contains(strings.Join(doc.Warnings, "; "), "too low")
+		if got := *layers[measure.LayerMemory].Bps; m.moved != tt.moved || got != tt.best*1e6 || warned != tt.warns || len(doc.Transfer.Runs) != 2 {
+			t.Errorf("%s: %d runs over memory, %g bit/s, warnings %q", name, m.moved, got, doc.Warnings)
+		}
+		if tt.warns && doc.Transfer.Binds == measure.LayerMemory {
+			t.Errorf("%s: what was measured wrong binds: %s", name, doc.Transfer.Why)
+		}
+		if disk := layers[measure.LayerDiskHere]; disk.Bps != nil || !strings.Contains(disk.Missing, "no rate of a disk") {
+			t.Errorf("%s: %+v", name, disk)
+		}
 	}
 }

@@ -111,7 +111,27 @@ func newCourse(d *measure.Document) *course {
 	if c.run == nil {
 		return nil
 	}
+	if _, _, refuted := MemoryRefuted(t); refuted {
+		c.run = c.wholeRun()
+		c.bps = c.run.Bps.Value
+	}
 	return c
+}
+
+// MemoryRefuted tells whether a transfer carried clearly less over memory than over
+// the disk, in bit/s: what lies on a layer carries no more than that, so the layer
+// was measured wrong, and binds nothing.
+func MemoryRefuted(t *measure.Transfer) (memory, whole float64, refuted bool) {
+	for i := range t.Runs {
+		switch r := &t.Runs[i]; {
+		case r.Bps == nil || r.Error != nil:
+		case r.Layer == measure.LayerMemory:
+			memory = r.Bps.Value
+		case r.Layer == measure.LayerWhole:
+			whole = r.Bps.Value
+		}
+	}
+	return memory, whole, memory > 0 && whole > nearlyMore*memory
 }
 
 // rate of a layer; false where it was not measured.

@@ -83,6 +83,8 @@ func TestTransferBinds(t *testing.T) {
 			}, here, CauseDisk, measure.Likely},
 		{"the file comes faster than the disk gives", up, map[string]float64{net: 9500, here: 500, memory: 5540, whole: 2800},
 			func(_, w *measure.TransferRun) { w.LocalNs = 7e9 }, whole, CauseDisk, measure.Likely},
+		{"less over memory than over the disk, which fills the network", measure.Transfer{}, map[string]float64{net: 950, memory: 697, whole: 916}, nil, net, "network", measure.Certain},
+		{"less over memory than over the disk", measure.Transfer{}, map[string]float64{net: 9500, memory: 697, whole: 916}, nil, whole, "app-limited", measure.Likely},
 		{"the network is full", measure.Transfer{}, map[string]float64{net: 100, here: 2000, client: 9000, memory: 94, whole: 94},
 			func(_, w *measure.TransferRun) { w.LocalNs = 2e8 }, net, "network", measure.Certain},
 		{"the server's disk", measure.Transfer{}, map[string]float64{net: 950, far: 300, client: 9000, memory: 290}, nil, far, CauseDisk, measure.Likely},
