@@ -9,12 +9,13 @@ import (
 
 // Bars of the rate that a loss allows, and of how often it was seen.
 const (
-	fewEvents = 10 // fewer say nothing for certain: the next run may have three times as many, or none
-	heavyPct  = 5  // of loss: beyond it timeouts leave less than the formulas say
-	bindsBar  = 2  // times what a loss allows may exceed the goodput that it holds
-	rareBar   = 4  // times, from where on it is too rare
-	burstBar  = 6  // times the goodput may exceed it where it went on all along: cubic exceeds Mathis by 2 to 3
-	mostlyOf  = 3  // times a counter of the whole host may exceed what the flow lost, and be of this flow
+	fewEvents = 10  // fewer say nothing for certain: the next run may have three times as many, or none
+	heavyPct  = 5   // of loss: beyond it timeouts leave less than the formulas say
+	bindsBar  = 2   // times what a loss allows may exceed the goodput that it holds
+	exceedBar = 1.1 // times the goodput may exceed it within a site: a bound below what was carried is none
+	rareBar   = 4   // times, from where on it is too rare
+	burstBar  = 6   // times the goodput may exceed it where it went on all along: cubic exceeds Mathis by 2 to 3
+	mostlyOf  = 3   // times a counter of the whole host may exceed what the flow lost, and be of this flow
 )
 
 // lossBound is the rate that a loss of so many percent, all along, allows all

@@ -89,12 +89,14 @@ func (f *flow) byMathis(o *outcome, b underRate, again float64) *outcome {
 	if !isNumber(bound) {
 		return o
 	}
-	if bps < 1.5*bound { // cubic gets more of long paths than the formula says
+	if bps <= bound {
 		o.costs(bound, fmt.Sprintf("such a loss leaves about %s", unit.Rate(bound)), fmt.Sprintf("%s: segments of %d bytes, %s, %s of them lost", by, int64(f.mss()), unit.Duration(int64(rtt)), rare(again)))
 	}
 	switch {
 	case bps > burstBar*bound && !b.tried && !paces(f.congestion()):
 		return no("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
+	case rtt < nearNs && bps > exceedBar*bound && !b.lost && !paces(f.congestion()): // more than the formula says is had of long paths only
+		return no("%s of the segments were sent again: lost one by one they would leave %s, and %s passed", unit.Percent(again), unit.Rate(bound), unit.Rate(bps))
 	case bound > rareBar*bps && !b.lost:
 		return no("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
 	case bps < 3*bound && bound <= bindsBar*bps && known && !f.hasQueue():

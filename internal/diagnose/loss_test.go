@@ -41,6 +41,8 @@ func TestLossAndQueues(t *testing.T) {
 		{"none lost of too few to say", lossy(), []measure.Cell{below(8*mb, 0)}, "loss likely", nil},
 		{"loss that the datagrams met at the receiver", lossy(), []measure.Cell{atReceiver(below(100*mb, 5))}, "policer possible", map[string]string{"loss": "no"}},
 
+		{"more passes within a site than such a loss leaves", with(lossy(), func(m *made) { m.bps, m.rtt, m.base, m.againPct = 31_700*mb, ms/10, ms/20, 0.0007*4 }), nil, "none likely", map[string]string{"loss": "no"}},
+
 		{"policer by datagrams", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpAbove, 34*mb, 0, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpTenfold, 310*mb, 68, 0)},
 			"policer certain", map[string]string{"shaper": "no"}},
 		{"near what passes bursts are lost", with(policed(), func(m *made) { m.bps = 348 * mb }), []measure.Cell{below(306*mb, 0), datagramTrial(udpAbove, 382*mb, 0.6, 0)}, "policer possible", map[string]string{"loss": "no"}},

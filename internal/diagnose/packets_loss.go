@@ -166,7 +166,7 @@ func (f *flow) lostAlong() *outcome {
 	}
 	once := math.Sqrt(max(1, l.inARow)) // what is lost in one go slows the sender down once: Mathis counts events
 	fits := l.timed && !l.queue && !l.isBorne() && l.rate() < 3*l.bound*once
-	if l.timed && l.rate() < 1.5*l.bound {
+	if l.timed && l.rate() <= l.bound {
 		o.costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.mss()), unit.Duration(int64(l.loaded)), rare(l.pct)))
 	}
 	if fits && !l.misses() && !l.afterTimeouts() {

@@ -154,6 +154,9 @@ func (f *flow) finding(j judged) measure.Finding {
 	if x.Effect != nil && x.Effect.BoundBps != nil && !isNumber(*x.Effect.BoundBps) {
 		x.Effect.BoundBps = nil
 	}
+	if x.Effect != nil && x.Effect.BoundBps != nil && f.rate() > exceedBar**x.Effect.BoundBps {
+		x.Effect = nil // what was carried refutes it
+	}
 	if x.Where.From == "" {
 		x.Where.From, x.Where.To = f.cell.From, f.cell.To
 	}

@@ -180,6 +180,10 @@ func paced(f *flow) *outcome {
 	switch {
 	case !ok || !known:
 		return f.sender.lacks("tcp_info.pacing_rate_bytes_per_s")
+	case f.linkIsFull():
+		return no("%s paces, and the link is full all the same", used)
+	case !more && base < nearNs && bps <= easyRate && !f.sender.isFull() && !f.receiver.isFull():
+		return no("%s paces: at %s no CPU is full that its small bursts would cost", used, unit.Rate(bps))
 	case again > bbrBar:
 		return no("%s of the segments had to be sent again: they are lost, not paced", unit.Percent(again))
 	case more && base > nearNs:
@@ -202,6 +206,9 @@ func paced(f *flow) *outcome {
 // nearNs is a round trip in ns, as on a LAN or within a host, under which pacing
 // costs more than it saves: small bursts take more of the CPUs too.
 const nearNs = 1e6
+
+// easyRate is up to where a CPU makes small bursts besides, in bit/s.
+const easyRate = 2.5e9
 
 // mayBePaced tells that a control that paces sends to a near host, and no other
 // was tried: then a full CPU may be what the pacing costs.

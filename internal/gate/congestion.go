@@ -53,6 +53,8 @@ func congestion(h *host) *finding {
 		return nil
 	case name == "":
 		return h.missing("congestion control", "congestion_control")
+	case strings.HasPrefix(name, "bbr") && near && h.scene.rate() > 0 && h.scene.rate() <= slowLink:
+		return pass("%s%s: at %s its small bursts cost the CPUs little", name, atRTT(rtt), rate(h.scene.rate()))
 	case strings.HasPrefix(name, "bbr") && near:
 		where := "within a site"
 		if rtt == 0 {

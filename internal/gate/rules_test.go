@@ -298,6 +298,7 @@ func tcpCases() []ruleCase {
 		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { f.Congestion = new("bbr") }), "bbr within a site at 200", "tcp_congestion_control=cubic"},
 		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { f.Congestion = new("bbr") }), "bbr within", "tcp_allowed_congestion_control"},
 		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { p.Forward.Congestion = new("bbr") }), "bbr within", "a route of this host names bbr: `ip route replace"},
+		{"congestion-control", pass_, on(func(f ff, i ii, p pp) { f.Congestion, i.SpeedBps = new("bbr"), new(int64(1e9)) }), "at 1.00 Gb/s its small bursts", ""},
 		{"congestion-control", pass_, func(s *Subject) { wan(s); s.Ends[0].Facts.Congestion = new("bbr") }, "bbr at 20.0 ms", ""},
 		{"congestion-control", warn_, func(s *Subject) {
 			wan(s)
