@@ -88,7 +88,8 @@ func (h *host) otherControl() remedy {
 	if standard, known := h.standardControl(); known && standard != h.control() {
 		return advise("a route of this host names " + command("%s", h.control()) + ": " + route)
 	}
-	return congestionControl(h, name).saying("where that is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
+	r := congestionControl(h, name)
+	return r.risking(r.risk + "; where it is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
 		"of the host's own network namespace first, or name it by the route: " + route)
 }
 

@@ -91,7 +91,7 @@ func (m Mender) SwitchOn(name string) Mending {
 func (m Mender) Control(name string) Mending {
 	r := congestionControl(m.host, name)
 	if m.host.os == "linux" {
-		r.advice = "where that is refused (in a container) name it by the route: " +
+		r.risk += "; where it is refused (in a container) name it by the route: " +
 			command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
 	}
 	if len(r.lines) == 0 {

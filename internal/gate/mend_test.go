@@ -52,7 +52,7 @@ func TestMend(t *testing.T) {
 		{"tracking", nil, Mender.Tracking, "", "room for more"},
 	} {
 		got := c.mend(Mend(c.facts))
-		if lines := strings.Join(got.Commands, "\n"); lines != c.commands || !strings.Contains(got.Advice, c.advice) {
+		if lines := strings.Join(got.Commands, "\n"); lines != c.commands || !strings.Contains(got.Advice+got.Risk, c.advice) {
 			t.Errorf("%s: %q, %q", c.name, lines, got.Advice)
 		}
 		if (got.Platform == "") != (len(got.Commands) == 0) || len(got.Commands) > 0 && got.Risk == "" {
@@ -67,6 +67,13 @@ func TestMendLeavesFacts(t *testing.T) {
 	Mend(f).Quota()
 	if f.OS != nil || f.Cgroup != nil {
 		t.Errorf("facts were changed: %+v", f)
+	}
+}
+
+// The command comes first; where it is refused stands behind it.
+func TestControlBeforeItsExceptions(t *testing.T) {
+	if w := Mend(nil).Control("cubic"); w.Advice != "" || !strings.Contains(w.Risk, "where it is refused") {
+		t.Errorf("%+v", w)
 	}
 }
 

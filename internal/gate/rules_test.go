@@ -520,7 +520,7 @@ func TestRules(t *testing.T) {
 				}
 				return
 			}
-			if g.Status != c.status || !strings.Contains(g.Fact, c.fact) || !strings.Contains(strings.Join(append(g.Remedy, g.Advice), "\n"), c.remedy) {
+			if g.Status != c.status || !strings.Contains(g.Fact, c.fact) || !strings.Contains(strings.Join(append(g.Remedy, g.Advice, g.Risk), "\n"), c.remedy) {
 				t.Errorf("want %s %q %q:\n%s", c.status, c.fact, c.remedy, told(g))
 			}
 			if len([]rune(g.Fact)) > 115 || len([]rune(g.Why)) > 115 || g.Why == "" {

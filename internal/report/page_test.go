@@ -464,3 +464,21 @@ func TestMarkdown(t *testing.T) {
 		}
 	}
 }
+
+// What is to be done at two hosts alike is one line.
+func TestHostsAreMerged(t *testing.T) {
+	r, cubic := summaryRow{}, []string{"sysctl -w net.ipv4.tcp_congestion_control=cubic"}
+	for _, f := range []finding{
+		{At: "at a:", Commands: cubic}, {At: "at b:", Commands: cubic}, {At: "at a:", Commands: cubic},
+		{Advice: "raise it", At: "at a:", Commands: cubic}, {At: "at c:", Commands: []string{"ethtool -K eth0 tso on"}},
+	} {
+		r.against(&f)
+	}
+	var got []string
+	for _, i := range r.Items {
+		got = append(got, i.Text)
+	}
+	if want := []string{"at a and b:", "raise it; at a:", "at c:"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

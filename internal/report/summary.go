@@ -431,11 +431,29 @@ func (r *summaryRow) warned(v *view) {
 // against takes what a finding says to do, or the test that would tell.
 func (r *summaryRow) against(f *finding) {
 	switch {
-	case f.Advice+f.At != "":
+	case f.Advice+f.At != "" && !r.joins(f):
 		r.say(strings.Join(nonEmpty(f.Advice, f.At), "; "), f.Commands...)
+	case f.Advice+f.At != "":
 	case f.Next != "":
 		r.say("to be sure: " + f.Next)
 	}
+}
+
+// joins adds the host of a finding to a line that says the same of another one: "at a
+// and b:".
+func (r *summaryRow) joins(f *finding) bool {
+	head := strings.Join(nonEmpty(f.Advice, "at "), "; ")
+	i := slices.IndexFunc(r.Items, func(x summaryItem) bool {
+		return f.At != "" && strings.HasPrefix(x.Text, head) && strings.HasSuffix(x.Text, ":") && slices.Equal(x.Commands, f.Commands)
+	})
+	if i < 0 {
+		return false
+	}
+	hosts := strings.TrimSuffix(strings.TrimPrefix(r.Items[i].Text, head), ":")
+	if host := strings.TrimSuffix(strings.TrimPrefix(f.At, "at "), ":"); !slices.Contains(strings.Split(hosts, " and "), host) {
+		r.Items[i].Text = head + hosts + " and " + host + ":"
+	}
+	return true
 }
 
 // tuned takes what a tuning leaves to its reader: of a link that is full nothing.
