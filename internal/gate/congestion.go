@@ -20,7 +20,7 @@ const (
 func congestionRules() []Rule {
 	return []Rule{
 		{ID: "congestion-control", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
-			Warns:  "bbr where the RTT is below 1 ms (it paces); bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
+			Warns:  "bbr where the RTT is below 1 ms (it paces), of a path over 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
 			Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
 			Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, host: congestion},
 		{ID: "qdisc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
