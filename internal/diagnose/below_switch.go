@@ -320,7 +320,7 @@ func (f *flow) ringBelow() *outcome {
 		full = " had no buffer for %.0f packets"
 	}
 	o := f.dropped(e, n, at.native, "the receiver's ring overflows: its port at "+verbatim(e.switchName())+full)
-	if d := f.cell.Datagrams; f.isUDP() && p.ringCounted && d != nil && d.Lost > 0 && n > ofRetransmit*float64(d.Lost) {
+	if d := f.cell.Datagrams; f.isUDP() && p.ringCounted && d != nil && d.Lost >= fewEvents && n > ofRetransmit*float64(d.Lost) {
 		o.confidence = measure.Certain
 	}
 	if p.ringCounted {

@@ -127,6 +127,9 @@ func waitOf(c *measure.Cell) wait {
 	if bps := rateOf(c); bps > 0 {
 		w.row = max(hostWait, shortRow*8e9*float64(d.Bytes)/bps)
 	}
+	if d.SkewPPM != nil { // the receiver took it out
+		w.drift = 0
+	}
 	if d.DelayMaxNs != nil {
 		w.most = float64(*d.DelayMaxNs)
 	}
