@@ -133,6 +133,7 @@ func records() map[string]string {
 		"sack-off":                       "(route-congestion@local) (loss@local->10.77.0.2) sack@local (policer@local->10.77.0.2)",
 		"send-buffer-back":               "tcp-wmem@10.77.0.2 (noisy-neighbour@local) (noisy-neighbour@10.77.0.2)",
 		"send-buffer":                    "tcp-wmem@local (cpu-steal@local) (cpu-steal@10.77.0.2) (noisy-neighbour@local) (noisy-neighbour@10.77.0.2)",
+		"send-buffer-bursts":             "tcp-wmem@local",
 		"sender-cpu":                     "(noisy-neighbour@local) (noisy-neighbour@10.77.0.2) lean streams=2",
 		"shaper-one-way":                 "(shaper@local->10.77.0.2) (cpu-steal@local) (cpu-steal@10.77.0.2)",
 		"shaper-own":                     "(shaper@local:data0)",

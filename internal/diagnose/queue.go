@@ -78,6 +78,9 @@ func (f *flow) overfilled(s surplus) *outcome {
 		if again < againBar || f.below(again).lost {
 			return no("it would let %s pass", unit.Rate(s.capacity))
 		}
+		if f.runsDry() {
+			return no("the congestion window was not used up")
+		}
 		o = certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.capacity)).
 			costs(s.capacity, "it would carry "+unit.Rate(s.capacity)+" of payload", "UDP above the rate: what came through")
 		if a, _ := f.sender.stealPct(); a > stealBar || again < shortBar { // a host that stands still now and then bursts by itself
@@ -141,6 +144,16 @@ func (f *flow) fillsRoom(flight float64) bool {
 	t, _ := f.sender.threads()
 	waits, ok := f.notSent()
 	return held > rwndBar || t.blocked > blockedBar && ok && waits <= flight/4
+}
+
+// runsDry tells of a sender that waits for room in its buffer while nothing in it
+// waits to be sent and the congestion window has room: what is dropped does not hold it.
+func (f *flow) runsDry() bool {
+	flight, ok1 := f.inFlight()
+	cwnd, ok2 := f.cwnd()
+	waits, ok3 := f.notSent()
+	t, ok4 := f.sender.threads()
+	return ok1 && ok2 && ok3 && ok4 && flight <= 0.85*cwnd && waits <= flight/4 && t.blocked > blockedBar
 }
 
 // asShaper says what a plateau means where the rate of the link is not known.

@@ -1,6 +1,10 @@
 package diagnose
 
-import "thru/internal/measure"
+import (
+	"math"
+
+	"thru/internal/measure"
+)
 
 // A queue is judged by how many packets stand in it, which is its delay times
 // the rate of its port: 1 ms is one packet at 10 Mb/s, and 800 at 10 Gb/s.
@@ -51,6 +55,18 @@ func (f *flow) mostQueued() float64 {
 		}
 	}
 	return most
+}
+
+// empties tells that the queue ran empty within the run: it holds bursts, and does not stand.
+func (f *flow) empties() bool {
+	base, ok := f.baseRTT()
+	least := math.Inf(1)
+	for _, s := range f.sender.streams() {
+		if s.Course != nil && s.Course.RTT != nil {
+			least = min(least, s.Course.RTT.Min*1e3)
+		}
+	}
+	return ok && least-base < stillShare*f.mostQueued()
 }
 
 // Bars of what a window or a buffer holds, of what the empty path does at this rate.

@@ -404,7 +404,7 @@ func (f *flow) otherThanBuffer(s sendSide) *outcome {
 		return no("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
 	case f.receiver.isFull() || f.receiver.isBehind():
 		return no("the receiver does not keep up")
-	case f.lengthens(s.flight) && f.against(f.experiment(moreBuffer)).Times <= gainBar:
+	case f.lengthens(s.flight) && !f.empties() && f.against(f.experiment(moreBuffer)).Times <= gainBar:
 		return no("a queue stands: a larger buffer would only make it longer")
 	case f.fitOf(s.flight) > sendFitBar && !(s.few && f.boundOf(s.flight) < f.rate() && f.boundOf(s.buffer) > f.rate()):
 		return no("%s under way would make %s, not what passes", unit.Size(int64(s.flight)), unit.Rate(f.boundOf(s.flight)))
