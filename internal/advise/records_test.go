@@ -134,6 +134,8 @@ func records() map[string]string {
 		"send-buffer-back":               "tcp-wmem@10.77.0.2 (noisy-neighbour@local) (noisy-neighbour@10.77.0.2)",
 		"send-buffer":                    "tcp-wmem@local (cpu-steal@local) (cpu-steal@10.77.0.2) (noisy-neighbour@local) (noisy-neighbour@10.77.0.2)",
 		"send-buffer-bursts":             "tcp-wmem@local",
+		"broken-tso-jumbo-falls":         "tso@local:data0 gso@local:data0+tso@local:data0 (token-bucket@local->10.77.0.2)",
+		"loss-0.01-falls":                "(route-congestion@local) (loss@local->10.77.0.2) (policer@local->10.77.0.2) (token-bucket@local->10.77.0.2)",
 		"sender-cpu":                     "(noisy-neighbour@local) (noisy-neighbour@10.77.0.2) lean streams=2",
 		"shaper-one-way":                 "(shaper@local->10.77.0.2) (cpu-steal@local) (cpu-steal@10.77.0.2)",
 		"shaper-own":                     "(shaper@local:data0)",

@@ -43,6 +43,13 @@ func tokenBucket(f *flow) *outcome {
 	if long != nil && rateOf(long) < stepBar*x.after {
 		o.by(below(measure.Proof{EndPoint: f.receiver.name, Counter: "goodput of a longer run after this one", Value: rateOf(long), Unit: "bps"}, stepBar*x.after))
 	}
+	after := f.secondsAfter(x)
+	spread := spreadOf(after)
+	if len(after) < 3 || spread >= flatBar {
+		o.confidence = measure.Possible // a control that losses or timeouts have thrown back falls as well, and wanders
+		return o.then("a longer run: whether its second level stays")
+	}
+	o.by(below(f.receiver.proof("deviation of the seconds after the step from their median", spread, "pct"), flatBar))
 	if again := f.sameBurst(x); again > 0 {
 		o.confidence = measure.Certain
 		return o.by(f.receiver.proof("bytes before the step, of each of several runs", again, "bytes"))
@@ -130,14 +137,8 @@ const sameBurstPct = 25
 // level; 0 where there are none, or they are not the same.
 func (f *flow) sameBurst(x twoLevels) float64 {
 	var bursts []float64
-	runs := slices.Clone(f.cell.Runs)
-	for _, id := range []string{longer, rested} {
-		if c := f.experiment(id); c != nil {
-			runs = append(runs, c.Runs...)
-		}
-	}
-	for i := range runs {
-		if bytes, lasted := x.burstOf(f.flowOf(&runs[i]).Receiver); lasted >= time.Second {
+	for _, e := range f.alike() {
+		if bytes, lasted := x.burstOf(e); lasted >= time.Second {
 			bursts = append(bursts, bytes)
 		}
 	}
@@ -150,14 +151,47 @@ func (f *flow) sameBurst(x twoLevels) float64 {
 	return 0
 }
 
+// alike are the receivers of this run, and of those that differ from it only in
+// when they began and how long they lasted.
+func (f *flow) alike() []*measure.Evidence {
+	runs := slices.Clone(f.cell.Runs)
+	for _, id := range []string{longer, rested} {
+		if c := f.experiment(id); c != nil {
+			runs = append(runs, c.Runs...)
+		}
+	}
+	var es []*measure.Evidence
+	for i := range runs {
+		es = append(es, f.flowOf(&runs[i]).Receiver)
+	}
+	return es
+}
+
+// secondsAfter are the rates of the seconds at the second level, of all runs; the
+// first of each is left out, within which the rate may have fallen.
+func (f *flow) secondsAfter(x twoLevels) (all []float64) {
+	for _, e := range f.alike() {
+		bins := stat.Bins(e)
+		high := x.lastHigh(bins)
+		all = append(all, bins[min(high+1, len(bins)):]...)
+	}
+	return all
+}
+
+// lastHigh is the number of seconds until the last one above the middle of both levels.
+func (x twoLevels) lastHigh(bins []float64) int {
+	high := len(bins)
+	for high > 0 && bins[high-1] < (x.before+x.after)/2 {
+		high--
+	}
+	return high
+}
+
 // burstOf is how many bytes a run brought above the second level until it fell to
 // it, and how long that took; 0 where it did not fall, or was at that level all along.
 func (x twoLevels) burstOf(e *measure.Evidence) (bytes float64, lasted time.Duration) {
 	bins := stat.Bins(e)
-	high := len(bins) // seconds until the last one above the middle of both levels
-	for high > 0 && bins[high-1] < (x.before+x.after)/2 {
-		high--
-	}
+	high := x.lastHigh(bins)
 	if high == len(bins) || high == 0 && rampRate(e) < (x.before+x.after)/2 {
 		return 0, 0
 	}

@@ -266,15 +266,10 @@ func (f *flow) flatness() (float64, bool) {
 	if len(bins) < 3 {
 		return 0, false
 	}
-	median := stat.Median(bins)
-	if median <= 0 {
+	if stat.Median(bins) <= 0 {
 		return 0, false
 	}
-	var off []float64
-	for _, b := range bins {
-		off = append(off, math.Abs(b-median))
-	}
-	return 100 * stat.Median(off) / median, true
+	return spreadOf(bins), true
 }
 
 // ceilingShare is the goodput in percent of what the link can carry, where its
