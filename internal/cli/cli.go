@@ -73,7 +73,7 @@ const description = `thru proves what a network path carries, and explains why i
 With no END POINT a command measures this machine against itself.`
 
 const exitCodes = `
-Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required rate or worse than before, or a gate fails.`
+Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required rate or worse than before, or a gate fails, 4 inconclusive.`
 
 // Main runs the command line and returns the exit code of the process.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {

@@ -131,7 +131,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 		e.errorLines(err)
 		return printed{err}
 	case below != nil:
-		return printed{fault.New(fault.Verdict, "", "%s", below.Reason)}
+		return verdictError(below)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type filterFlags struct {
 	Label   []string `group:"Which" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"With this label, of the result or of one of its hosts."`
 	Since   string   `group:"Which" name:"since" placeholder:"WHEN" help:"Not before: 7d, 12h, 2026-11-20, 2026-11-20T15:04, yesterday, last-week."`
 	Until   string   `group:"Which" name:"until" placeholder:"WHEN" help:"Not after."`
-	Verdict string   `group:"Which" name:"verdict" enum:",pass,fail,none" default:"" placeholder:"pass|fail|none" help:"With this verdict; none is without one."`
+	Verdict string   `group:"Which" name:"verdict" enum:",pass,fail,inconclusive,none" default:"" placeholder:"pass|fail|inconclusive|none" help:"With this verdict; none is without one."`
 	Failed  bool     `group:"Which" name:"failed" help:"Ended by an error."`
 }
 

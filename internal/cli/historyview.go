@@ -112,6 +112,8 @@ func coloured(text, verdict string, colour bool) string {
 	switch {
 	case !colour || verdict == store.NoVerdict:
 		return text
+	case verdict == store.Inconclusive:
+		return "\x1b[33m" + text + "\x1b[0m"
 	case verdict == store.Pass:
 		return "\x1b[32m" + text + "\x1b[0m"
 	}

@@ -67,7 +67,7 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 		return printed{err}
 	}
 	if d := doc.Verdict; d != nil && !d.Pass {
-		return printed{fault.New(fault.Verdict, "", "%s", d.Reason)}
+		return verdictError(d)
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (c *reportCmd) printAll(e *env, all []named) error {
 		return printed{fault.Failf("", "%d of the results hold no figures", failed)}
 	}
 	if below != nil {
-		return printed{fault.New(fault.Verdict, "", "%s", below.Reason)}
+		return verdictError(below)
 	}
 	return nil
 }

@@ -184,9 +184,18 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 	case err != nil:
 		return printed{err}
 	case v != nil && !v.Pass:
-		return printed{fault.New(fault.Verdict, "", "%s", v.Reason)}
+		return verdictError(v)
 	}
 	return nil
+}
+
+// verdictError ends a command whose figures did not pass: they have been printed.
+func verdictError(v *measure.Verdict) error {
+	code := fault.Verdict
+	if v.Inconclusive {
+		code = fault.Inconclusive
+	}
+	return printed{fault.New(code, "", "%s", v.Reason)}
 }
 
 // forms are those in which a document is asked for.

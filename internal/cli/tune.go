@@ -177,7 +177,7 @@ func (c *tuneCmd) writable() error {
 // outcome prints what came of it, writes the scripts, and holds it against the target.
 func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
 	err = e.outcome(doc, forms{json: c.JSON, html: c.HTML}, err)
-	if err != nil && (fault.Code(err) != fault.Verdict || c.LinkRate != "") { // the link's own rate is no target
+	if err != nil && (fault.Code(err) != fault.Verdict && fault.Code(err) != fault.Inconclusive || c.LinkRate != "") { // the link's own rate is no target
 		return err
 	}
 	if c.Script != "" {

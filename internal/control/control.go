@@ -184,6 +184,11 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	}
 	r.endBelow(ctx, doc)
 	r.conclude(p, doc)
+	if err != nil && ctx.Err() == nil {
+		if v := r.unseen(doc); v != nil {
+			doc.Verdict, err = v, fault.New(fault.Inconclusive, fault.Hint(err), "%w", err)
+		}
+	}
 	if err == nil {
 		err = damaged(doc)
 	}
@@ -354,6 +359,20 @@ func introduce(doc *measure.Document, run measure.Run) {
 			}
 		}
 	}
+}
+
+// unseen is the verdict where a rate was wanted, and an end point was lost before
+// its figures came: that says nothing of the path. nil where none was.
+func (r *Runner) unseen(doc *measure.Document) *measure.Verdict {
+	if r.Link.RateBps == 0 || doc.Verdict != nil && !doc.Verdict.Pass {
+		return nil
+	}
+	for _, e := range doc.EndPoints {
+		if x := r.Ends[e.Name]; x != nil && x.Down == nil && r.gone(x) != nil {
+			return &measure.Verdict{Inconclusive: true, Required: stat.PassPct, Reason: "control of " + e.Name + " was lost before its figures came", Do: "let control take another way than the traffic, and measure again"}
+		}
+	}
+	return nil
 }
 
 // conclude adds what is said of the whole.

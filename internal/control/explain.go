@@ -297,6 +297,9 @@ func (x *explanation) judge() {
 	}
 	for _, b := range x.bases {
 		if c := &x.doc.Cells[b.cell]; c.Error != nil {
+			if x.doc.Verdict = x.unseen(x.doc); x.doc.Verdict != nil {
+				return
+			}
 			x.doc.Verdict = &measure.Verdict{
 				Required: stat.PassPct, Reason: fmt.Sprintf("%s to %s: %s", c.From, c.To, c.Error.Message),
 			}

@@ -10,10 +10,12 @@ import (
 
 // Exit codes of the program. Verdict means: measured, but below what was required.
 const (
-	OK      = 0
-	Failed  = 1
-	Usage   = 2
-	Verdict = 3
+	OK     = 0
+	Failed = 1
+	Usage  = 2
+	// Inconclusive is of a measurement whose hosts or generator could not have shown what was asked.
+	Inconclusive = 4
+	Verdict      = 3
 )
 
 // Error is an error with a hint and an exit code.

@@ -337,7 +337,14 @@ type Flow struct {
 
 // Verdict compares the main cells with a known link rate.
 type Verdict struct {
-	Pass     bool    `json:"pass"`
+	Pass bool `json:"pass"`
+	// Inconclusive tells that the hosts, the generator of the traffic or the
+	// control of it could not have shown the rate: then Pass is false, and says nothing of the path.
+	Inconclusive bool   `json:"inconclusive,omitempty"`
+	Do           string `json:"do,omitempty"` // what would tell
+	// Judged of so many Rungs with a link between their ends; 0 without a ladder.
+	Judged   int     `json:"judged_rungs,omitempty"`
+	Rungs    int     `json:"rungs,omitempty"`
 	Required float64 `json:"required_share_pct"` // of the ceiling
 	Share    float64 `json:"worst_share_pct"`
 	Reason   string  `json:"reason"`

@@ -230,8 +230,11 @@ func ofLink(c *measure.Cell) func(float64) string {
 }
 
 func verdictWord(v *measure.Verdict) string {
-	if v.Pass {
+	switch {
+	case v.Pass:
 		return "pass"
+	case v.Inconclusive:
+		return "inconclusive"
 	}
 	return "fail"
 }

@@ -22,6 +22,7 @@ type tone string
 // Tones are classes of the page's style.
 const (
 	toneNone tone = ""
+	toneOpen tone = "open"
 	toneGood tone = "good"
 	toneWarn tone = "low"
 	toneBad  tone = "bad"

@@ -177,6 +177,7 @@ func (m *markdown) top(p *page) {
 	if a.Word != "" { // an inventory has none
 		fmt.Fprintf(&m.out, "**Verdict:** **%s** %s\n\n", escape(strings.TrimSpace(a.Mark()+" "+a.Word)), escape(a.Why))
 	}
+	m.para(prefixed("To do: ", a.Do))
 	m.para(prefixed("With care: ", strings.Join(a.But, "; ")))
 	if len(a.How) > 0 {
 		m.para("To get one, say what the link is meant to carry:")

@@ -19,16 +19,17 @@ type summary struct {
 
 // acceptance is the verdict in words that an acceptance record needs.
 type acceptance struct {
-	Word string   // "accepted", "not accepted", "no verdict"
+	Word string   // "accepted", "not accepted", "inconclusive", "no verdict"
 	Tone tone     // good, bad, or none
 	Why  string   // what it was held against, or why there is none
+	Do   string   // what would tell, where it is inconclusive
 	How  []string // commands that would give one
 	But  []string // what makes it no more than an indication
 }
 
 // Mark is a sign beside the word, so that colour does not say it alone.
 func (a acceptance) Mark() string {
-	return map[tone]string{toneGood: "✓", toneBad: "✗"}[a.Tone]
+	return map[tone]string{toneGood: "✓", toneBad: "✗", toneOpen: "?"}[a.Tone]
 }
 
 // summaryRow is an answer of a few lines.
@@ -104,6 +105,8 @@ func newAcceptance(d *measure.Document) acceptance {
 	switch v := d.Verdict; {
 	case isCheck(d):
 		return checkAcceptance(d)
+	case v != nil && v.Inconclusive:
+		return acceptance{Word: "inconclusive", Tone: toneOpen, Why: join(judgedText(v), clean(v.Reason)), Do: clean(v.Do)}
 	case v != nil && !v.Pass:
 		return acceptance{Word: "not accepted", Tone: toneBad, Why: clean(v.Reason)}
 	case failedTargets(d) > 0:
@@ -113,7 +116,7 @@ func newAcceptance(d *measure.Document) acceptance {
 	case v != nil && len(d.Targets) > 0:
 		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
 	case v != nil:
-		return acceptance{Word: "accepted", Tone: toneGood, Why: join(clean(v.Reason), forcedText(d))}
+		return acceptance{Word: "accepted", Tone: toneGood, Why: join(judgedText(v), clean(v.Reason), forcedText(d))}
 	case isDisk(d) && !isTransfer(d):
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
 	case moved(d):
@@ -126,6 +129,14 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "no verdict", Why: "nothing was measured"}
 	}
 	return acceptance{Word: "no verdict", Why: noVerdictText(d), How: verdictCommands(d)}
+}
+
+// judgedText says how many rungs of a ladder were judged, where not all were.
+func judgedText(v *measure.Verdict) string {
+	if v.Judged == v.Rungs {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d judged", v.Judged, v.Rungs)
 }
 
 // targetAcceptance is that of a tuning with a target.

@@ -121,6 +121,8 @@ func (p *printer) answer(v *view) {
 	switch {
 	case v.Verdict != nil && v.Verdict.Pass:
 		code = bold + ";" + green
+	case v.Verdict != nil && v.Verdict.Open:
+		code = bold + ";" + yellow
 	case v.Verdict != nil:
 		code = bold + ";" + red
 	}
@@ -135,6 +137,9 @@ func (p *printer) answer(v *view) {
 	}
 	if v.Verdict != nil && v.Verdict.Reason != "" {
 		p.wrap("", 0, "", v.Verdict.Reason)
+	}
+	if v.Verdict != nil && v.Verdict.Do != "" {
+		p.wrap("do: ", 4, "", v.Verdict.Do)
 	}
 }
 

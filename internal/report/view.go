@@ -70,8 +70,10 @@ type view struct {
 // verdict is the comparison with a known link rate.
 type verdict struct {
 	Pass   bool
-	Word   string // "pass", "fail"
+	Open   bool   // inconclusive
+	Word   string // "pass", "fail", "inconclusive"
 	Reason string
+	Do     string // what would tell
 }
 
 // cell is one flow with its figures as lines of name and value.
@@ -159,7 +161,7 @@ func newView(d *measure.Document) *view {
 		v.Error = &measure.Error{Message: fault.Plain(clean(d.Error.Message)), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
-		v.Verdict = &verdict{Pass: d.Verdict.Pass, Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
+		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: clean(d.Verdict.Do), Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
 		v.Verdict.Reason = unsaid(d, v.Answer, v.Verdict.Reason)
 	}
 	v.showCells(d)

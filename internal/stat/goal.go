@@ -49,7 +49,8 @@ func Goals(d *measure.Document, goals []Goal) {
 		return
 	}
 	d.Targets = nil
-	var wanted []string // of each target, with what it got
+	var wanted []string           // of each target, with what it got
+	busy, conclusive := "", false // a host that could not have met a target, and whether one is missed elsewhere
 	cells := byGroup(d)
 	for _, g := range goals {
 		found := false
@@ -58,14 +59,22 @@ func Goals(d *measure.Document, goals []Goal) {
 				found = true
 				t := g.judge(d, x, cells[x.Group])
 				d.Targets, wanted = append(d.Targets, t), append(wanted, g.against(t))
+				if host := busyHost(cells[x.Group]); host != "" && !t.Pass {
+					busy = host
+				} else if !t.Pass {
+					conclusive = true
+				}
 			}
 		}
 		if !found {
+			conclusive = true
 			t := measure.Target{What: g.scope(), Group: -1, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost, Reason: "nothing was measured that it is of"}
 			d.Targets, wanted = append(d.Targets, t), append(wanted, g.against(t))
 		}
 	}
-	d.Verdict = goalsVerdict(d.Targets, wanted)
+	if d.Verdict = goalsVerdict(d.Targets, wanted); busy != "" && !conclusive {
+		*d.Verdict = busyVerdict(*d.Verdict, busy)
+	}
 }
 
 // fits tells whether the goal is of that group. A single flow shares with nobody.

@@ -38,7 +38,7 @@ func Ladder(d *measure.Document, links func(rung string) Link) {
 		}
 	}
 	d.Ladder = l
-	d.Verdict = ladderVerdict(l)
+	d.Verdict = ladderVerdict(l, links)
 }
 
 // rungLevel is that of the interval of what a rung takes of the one below. Both are
@@ -202,6 +202,9 @@ func compareRungs(l *measure.Ladder, lower, r *measure.Rung, level float64, link
 	}
 	limited, against := GeneratorFor(lower.Best.Value, r.Best.Value, ceiling)
 	r.Limited, r.Why = limited, limitText(lower, r, ceiling, limited, against)
+	if v := r.Verdict; v != nil && limited && v.Share < PassPct {
+		*v = openVerdict(*v, r.Why, "measure with more streams, or between faster hosts, until the rung below carries 1.3 times the rate")
+	}
 }
 
 // whyMore says what it may mean that a rung carries more than the one below.
@@ -245,7 +248,7 @@ func rungVerdict(r *measure.Rung, cell *measure.Cell) *measure.Verdict {
 	if r.From == r.To || !judgeable(c) || bounded(c) {
 		return nil
 	}
-	v := verdictOf(c)
+	v := judged(c)
 	v.Reason = fmt.Sprintf("%s carries %s, %.2f%% of the ceiling of %s at MTU %d; %s is required",
 		r.Name, unit.Rate(r.Best.Value), v.Share, unit.Rate(c.Ceiling.Bps), c.Ceiling.MTU, unit.Percent(PassPct))
 	if AboveCeiling(&c) {
@@ -255,20 +258,36 @@ func rungVerdict(r *measure.Rung, cell *measure.Cell) *measure.Verdict {
 	if d := c.Datagrams; d != nil && d.LossPct > MostLostPct {
 		v.Reason = r.Name + " loses " + unit.Percent(d.LossPct) + " of the datagrams: at most " + unit.Percent(MostLostPct) + " may be"
 	}
+	v = settle(v, &c)
 	return &v
 }
 
-// ladderVerdict is that of the rung that decides; nil where none was judged.
-func ladderVerdict(l *measure.Ladder) *measure.Verdict {
+// ladderVerdict is that of the rung that decides; nil where none was judged. A rung
+// whose rate was stated, and that could not be judged, leaves open whether all pass.
+func ladderVerdict(l *measure.Ladder, links func(string) Link) *measure.Verdict {
 	var v *measure.Verdict
+	judged, all, missing := 0, 0, ""
 	for _, r := range l.Rungs {
-		if r.Verdict != nil && (v == nil || worse(*r.Verdict, *v)) {
-			one := *r.Verdict
-			if !one.Pass && r.Limited {
-				one.Reason += "; " + r.Why
+		if r.From != r.To {
+			all++
+		}
+		switch {
+		case r.Verdict != nil:
+			judged++
+			if v == nil || worse(*r.Verdict, *v) {
+				one := *r.Verdict
+				v = &one
 			}
-			v = &one
+		case missing == "" && r.From != r.To && links(r.Name).RateBps > 0:
+			missing = r.Name
 		}
 	}
+	if v == nil {
+		return nil
+	}
+	if v.Pass && missing != "" {
+		*v = openVerdict(*v, missing+" was not judged", "measure "+missing+" again, as fast as it goes")
+	}
+	v.Judged, v.Rungs = judged, all
 	return v
 }

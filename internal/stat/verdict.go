@@ -114,28 +114,35 @@ func judgeable(c measure.Cell) bool {
 	return true
 }
 
-// worse tells which of two cells decides: one that fails, then the lower share.
+// worse tells which of two cells decides: one that fails, then one that cannot tell,
+// then the lower share.
 func worse(a, b measure.Verdict) bool {
 	if a.Pass != b.Pass {
 		return b.Pass
 	}
+	if a.Inconclusive != b.Inconclusive {
+		return b.Inconclusive
+	}
 	return a.Share < b.Share
 }
 
-// verdictOf judges one cell.
-func verdictOf(c measure.Cell) measure.Verdict {
+// verdictOf judges one cell, and whether it can be judged.
+func verdictOf(c measure.Cell) measure.Verdict { return settle(judged(c), &c) }
+
+// judged holds what one cell carried against its ceiling.
+func judged(c measure.Cell) measure.Verdict {
 	v := measure.Verdict{Required: PassPct}
 	name := c.From + " to " + c.To
 	if c.Label != "" {
 		name += " (" + c.Label + ")"
 	}
 	if c.Goodput == nil {
-		v.Reason = name + " was not measured"
+		v.Inconclusive, v.Reason, v.Do = true, name+" was not measured", "measure again"
 		return v
 	}
 	whole := func(r measure.Run) bool { return !r.Partial && r.Error == nil }
 	if len(c.Runs) > 0 && !slices.ContainsFunc(c.Runs, whole) {
-		v.Reason = name + " was not measured to the end"
+		v.Inconclusive, v.Reason, v.Do = true, name+" was not measured to the end", "measure again"
 		return v
 	}
 	v.Share = c.Ceiling.SharePct

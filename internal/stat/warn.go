@@ -103,14 +103,7 @@ func (s *summary) warnOtherWork() {
 	for _, side := range []string{senderSide, receiverSide} {
 		for _, p := range s.runs {
 			e := p.side(side)
-			if e == nil || e.Base == nil || len(e.Base.CPUs) == 0 {
-				continue
-			}
-			busy := 0.0
-			for _, c := range e.Base.CPUs {
-				busy += c.Busy() / float64(len(e.Base.CPUs))
-			}
-			if busy > MaxIdleBusyPct {
+			if busy := idleBusy(e); busy > MaxIdleBusyPct {
 				s.warn("%s: %s busy without the test: CPU figures, and perhaps the rate, are not of the test alone", e.EndPoint, unit.Percent(busy))
 				break
 			}

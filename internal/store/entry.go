@@ -86,7 +86,7 @@ func (e Entry) check(id string) error {
 		return fmt.Errorf("%.40q is no id", id)
 	case e.ID != id:
 		return fmt.Errorf("the entry of %s is that of %.40q", id, e.ID)
-	case e.Verdict != Pass && e.Verdict != Fail && e.Verdict != NoVerdict:
+	case e.Verdict != Pass && e.Verdict != Fail && e.Verdict != Inconclusive && e.Verdict != NoVerdict:
 		return fmt.Errorf("the verdict of %s is %.40q", id, e.Verdict)
 	}
 	return checkTime(e.StartedAt)
@@ -184,6 +184,8 @@ func verdictOf(doc *measure.Document) string {
 		return NoVerdict
 	case doc.Verdict != nil && doc.Verdict.Pass:
 		return Pass
+	case doc.Verdict != nil && doc.Verdict.Inconclusive:
+		return Inconclusive
 	case doc.Verdict != nil, doc.Error != nil && doc.Error.ExitCode == fault.Verdict:
 		return Fail
 	case doc.Command == "check" && doc.Error == nil && len(doc.Gates) > 0:

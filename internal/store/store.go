@@ -30,7 +30,7 @@ type Entry struct {
 	Pairs     []string          `json:"pairs"`   // measure.PairName of its cells, each once
 	Plan      string            `json:"plan,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`      // of the result, and of its end points
-	Verdict   string            `json:"verdict"`               // Pass, Fail or NoVerdict
+	Verdict   string            `json:"verdict"`               // Pass, Fail, Inconclusive or NoVerdict
 	Goodput   *float64          `json:"goodput_bps,omitempty"` // of the first cell that is a result of its own, bulk data before requests; of a transfer its own
 	Error     string            `json:"error,omitempty"`       // how it ended, where it failed
 	Thru      string            `json:"thru_version"`
@@ -40,9 +40,10 @@ type Entry struct {
 
 // Verdicts of an Entry.
 const (
-	Pass      = "pass"
-	Fail      = "fail"
-	NoVerdict = "none"
+	Pass         = "pass"
+	Fail         = "fail"
+	Inconclusive = "inconclusive"
+	NoVerdict    = "none"
 )
 
 // Filter says which entries are wanted; what is zero does not bind. All that is

@@ -1,0 +1,85 @@
+package stat
+
+import (
+	"fmt"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// mostOtherWork is how busy a host may be without the test, in percent of all its
+// CPUs, for what it carries to be the path's.
+const mostOtherWork = 90
+
+// settle makes a verdict of these cells inconclusive where they cannot tell: a host
+// that other work keeps busy could not have shown the rate, and of a run that is
+// not stable the interval may hold the bar.
+func settle(v measure.Verdict, cells ...*measure.Cell) measure.Verdict {
+	for _, c := range cells {
+		if AboveCeiling(c) {
+			return v
+		}
+	}
+	if host := busyHost(cells); host != "" && !v.Pass {
+		return busyVerdict(v, host)
+	}
+	for _, c := range cells {
+		if holdsBar(c) {
+			return openVerdict(v, fmt.Sprintf("the rate is not stable: it lies between %s and %s", unit.Rate(*c.Goodput.CI95Low), unit.Rate(*c.Goodput.CI95High)),
+				"measure for longer and several times: -t 60 --repeat 5")
+		}
+	}
+	return v
+}
+
+// openVerdict is a verdict that is neither: why, and what would tell.
+func openVerdict(v measure.Verdict, why, do string) measure.Verdict {
+	v.Pass, v.Inconclusive, v.Do = false, true, do
+	v.Reason += "; " + why
+	return v
+}
+
+func busyVerdict(v measure.Verdict, host string) measure.Verdict {
+	return openVerdict(v, host+" was busy without the test: it could not have shown the rate",
+		"end the other work at "+host+", or measure between other hosts, and measure again")
+}
+
+// busyHost is an end of the flows that other work kept busy; "" where none was.
+func busyHost(cells []*measure.Cell) string {
+	for _, c := range cells {
+		for i := range c.Runs {
+			f := flowOf(c, &c.Runs[i])
+			if f == nil {
+				continue
+			}
+			for _, e := range []*measure.Evidence{f.Sender, f.Receiver} {
+				if idleBusy(e) >= mostOtherWork {
+					return e.EndPoint
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// idleBusy is how busy a host was without the test, in percent of all its CPUs;
+// 0 where it was not seen.
+func idleBusy(e *measure.Evidence) (busy float64) {
+	if e == nil || e.Base == nil {
+		return 0
+	}
+	for _, c := range e.Base.CPUs {
+		busy += c.Busy() / float64(len(e.Base.CPUs))
+	}
+	return busy
+}
+
+// holdsBar tells of an unstable rate whose interval holds the least that passes.
+func holdsBar(c *measure.Cell) bool {
+	g := c.Goodput
+	if g == nil || c.Ceiling == nil || g.Stable == nil || *g.Stable || g.CI95Low == nil || g.CI95High == nil {
+		return false
+	}
+	bar := PassPct / 100 * c.Ceiling.Bps
+	return *g.CI95Low < bar && bar <= *g.CI95High
+}
