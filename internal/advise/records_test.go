@@ -111,7 +111,7 @@ func records() map[string]string {
 		"loopback-paced":                 "congestion-control@local test-congestion=cubic lean streams=2",
 		"loopback":                       "lean streams=2",
 		"loss-0.01":                      "(route-congestion@local) (loss@local->10.77.0.2)",
-		"loss-0.1":                       "(route-congestion@local) (loss@local->10.77.0.2)",
+		"loss-0.1":                       "(route-congestion@local) (loss@local->10.77.0.2) (noisy-neighbour@local)",
 		"loss-1":                         "(route-congestion@local) (loss@local->10.77.0.2) (noisy-neighbour@local) (noisy-neighbour@10.77.0.2)",
 		"loss-burst":                     "(route-congestion@local) (loss@local->10.77.0.2)",
 		"loss-one-way":                   "(route-congestion@10.77.0.2) (loss@10.77.0.2->local)",
@@ -133,7 +133,7 @@ func records() map[string]string {
 		"sack-off":                       "(route-congestion@local) (loss@local->10.77.0.2) sack@local (policer@local->10.77.0.2)",
 		"send-buffer-back":               "tcp-wmem@10.77.0.2 (noisy-neighbour@local) (noisy-neighbour@10.77.0.2)",
 		"send-buffer":                    "tcp-wmem@local (cpu-steal@local) (cpu-steal@10.77.0.2) (noisy-neighbour@local) (noisy-neighbour@10.77.0.2)",
-		"send-buffer-bursts":             "tcp-wmem@local",
+		"send-buffer-bursts":             "tcp-wmem@local (noisy-neighbour@local)",
 		"broken-tso-jumbo-falls":         "tso@local:data0 gso@local:data0+tso@local:data0 (token-bucket@local->10.77.0.2)",
 		"loss-0.01-falls":                "(route-congestion@local) (loss@local->10.77.0.2) (policer@local->10.77.0.2) (token-bucket@local->10.77.0.2)",
 		"sender-cpu":                     "(noisy-neighbour@local) (noisy-neighbour@10.77.0.2) lean streams=2",
@@ -148,7 +148,7 @@ func records() map[string]string {
 		"unstated-200M-20ms":             "(shaper@local->10.77.0.2)",
 		"veth":                           "lean streams=2",
 		"window-scaling-off":             "window-scaling@local",
-		"window-scaling-stripped":        "(window-scaling-off@local->10.77.0.2)",
+		"window-scaling-stripped":        "(window-scaling-off@local->10.77.0.2) (noisy-neighbour@local)",
 	}
 }
 

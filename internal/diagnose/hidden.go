@@ -44,6 +44,9 @@ func (f *flow) askHosts(r Rule, o *outcome) string {
 	if r.Unseen == "" {
 		return ""
 	}
+	if e := f.crowdedEnd(); e != nil {
+		return "the same while " + e.name + " has no other work"
+	}
 	var unasked []string
 	next := ""
 	for _, e := range f.ends() {

@@ -246,7 +246,34 @@ const (
 // noisyNeighbour joins what the ends see of others with what their hosts do.
 func noisyNeighbour(f *flow) *outcome { return seconded(f.noiseSeen(), f.crowded()) }
 
+// crowdedEnd is an end whose host other work kept busy without the test; nil where none was.
+func (f *flow) crowdedEnd() *end {
+	for _, e := range f.ends() {
+		if stat.IdleBusy(e.seen) >= stat.MostOtherWork {
+			return e
+		}
+	}
+	return nil
+}
+
+// otherWork judges a host that is busy without the test: it holds the flow where
+// the thread of the traffic waits for a CPU.
+func (e *end) otherWork() *outcome {
+	busy := stat.IdleBusy(e.seen)
+	o := possible("other work keeps %s of the CPUs of %s busy without the test", unit.Percent(busy), e.name).at(e.where()).
+		by(above(e.proof("CPUs without the test", busy, "pct"), stat.MostOtherWork)).
+		then("the same while " + e.name + " has no other work").mend(advise(e, "end the other work, or measure when it is done"))
+	if t, ok := e.threads(); ok && t.wait > sharedBar {
+		o.confidence = measure.Likely
+		o.by(above(e.proof("thread waiting for a CPU", t.wait, "pct"), sharedBar))
+	}
+	return o
+}
+
 func (f *flow) noiseSeen() *outcome {
+	if e := f.crowdedEnd(); e != nil {
+		return e.otherWork()
+	}
 	flat, known := f.flatness()
 	if !known {
 		return missing("three seconds of the course", "the run was too short")

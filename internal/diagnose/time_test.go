@@ -178,8 +178,18 @@ func TestNoisyNeighbour(t *testing.T) {
 			far(d).Host.CPUs = []measure.CPU{{Steal: sum / float64(len(pct)), Idle: 50}}
 		}
 	}
+	crowded := func(waits int64) func(*measure.Document) {
+		return func(d *measure.Document) {
+			far(d).Base = &measure.HostSpan{CPUs: []measure.CPU{{User: 95, Idle: 5}}}
+			for i := range far(d).Streams {
+				far(d).Streams[i].WaitNs = new(waits * far(d).MeasuredNs / 100)
+			}
+		}
+	}
 	judgeRows(t, "noisy-neighbour", []row{
 		{"even", "no", "", nil},
+		{"a busy host", "possible", "other work keeps 95% of the CPUs of far busy", edits{crowded(1)}},
+		{"a busy host, and its thread waits for a CPU", "likely", "other work keeps 95% of the CPUs of far busy", edits{crowded(60)}},
 		{"the rate follows the steal", "likely", "others on the machine of far", edits{uneven, steal(40, 5, 45, 5, 50, 10, 40, 5)}},
 		{"it does not", "no", "does not follow", edits{uneven, steal(5, 40, 5, 45, 5, 40, 5, 40)}},
 		{"too little", "no", "1% of the CPUs", edits{uneven, steal(2, 0, 2, 0, 2, 0, 2, 0)}},

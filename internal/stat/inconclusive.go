@@ -7,9 +7,9 @@ import (
 	"thru/internal/unit"
 )
 
-// mostOtherWork is how busy a host may be without the test, in percent of all its
+// MostOtherWork is how busy a host may be without the test, in percent of all its
 // CPUs, for what it carries to be the path's.
-const mostOtherWork = 90
+const MostOtherWork = 90
 
 // settle makes a verdict of these cells inconclusive where they cannot tell: a host
 // that other work keeps busy could not have shown the rate, and of a run that is
@@ -53,7 +53,7 @@ func busyHost(cells []*measure.Cell) string {
 				continue
 			}
 			for _, e := range []*measure.Evidence{f.Sender, f.Receiver} {
-				if idleBusy(e) >= mostOtherWork {
+				if IdleBusy(e) >= MostOtherWork {
 					return e.EndPoint
 				}
 			}
@@ -62,9 +62,9 @@ func busyHost(cells []*measure.Cell) string {
 	return ""
 }
 
-// idleBusy is how busy a host was without the test, in percent of all its CPUs;
+// IdleBusy is how busy a host was without the test, in percent of all its CPUs;
 // 0 where it was not seen.
-func idleBusy(e *measure.Evidence) (busy float64) {
+func IdleBusy(e *measure.Evidence) (busy float64) {
 	if e == nil || e.Base == nil {
 		return 0
 	}

@@ -103,7 +103,7 @@ func (s *summary) warnOtherWork() {
 	for _, side := range []string{senderSide, receiverSide} {
 		for _, p := range s.runs {
 			e := p.side(side)
-			if busy := idleBusy(e); busy > MaxIdleBusyPct {
+			if busy := IdleBusy(e); busy > MaxIdleBusyPct {
 				s.warn("%s: %s busy without the test: CPU figures, and perhaps the rate, are not of the test alone", e.EndPoint, unit.Percent(busy))
 				break
 			}
