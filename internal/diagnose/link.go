@@ -78,8 +78,8 @@ func linkRate(f *flow) *outcome {
 		return f.asFull(certain("the link is full: %s of what %s carry at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share)
 	}
 	s, over := f.surplus()
-	if share >= nearBar && (f.hasQueue() || over && s.capacity > nearBar/100*f.cell.Ceiling.Bps) {
-		return f.asFull(likely("the link is all but full: %s of what %s carry at MTU %d", unit.Percent(share), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share).
+	if share = max(share, f.settledShare()); share >= nearBar && (f.hasQueue() || over && s.capacity > nearBar/100*f.cell.Ceiling.Bps) {
+		return f.asFull(likely("the link is all but full: %s of what %s carry at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.cell.Ceiling.LinkBps)), f.cell.Ceiling.MTU), share).
 			then("whether headers of a VLAN or a tunnel take the rest")
 	}
 	return no("%s is %s of what it can carry", unit.Rate(bps), unit.Percent(share))

@@ -157,6 +157,29 @@ func TestLossInPackets(t *testing.T) {
 	})
 }
 
+// TestSlowStartInPackets: a capture holds the start of a connection too. A link
+// that is full from the second second on is full, whatever the mean of all.
+func TestSlowStartInPackets(t *testing.T) {
+	for name, x := range map[string]struct {
+		link float64 // over the rate of the settled seconds
+		want map[string]string
+	}{
+		"a full link":      {1.01, map[string]string{"shaper": "no"}},
+		"a link with room": {4, map[string]string{"shaper": "likely", "link-rate": "no"}},
+	} {
+		d := filmed(nearSender, roundTrip(20*ms, 60*ms), func(x *captures) { x.bins = []float64{0.1, 1.1, 1.1, 1.1, 1.1} })
+		c := &d.Cells[0]
+		full := 1.1 * filmRate * x.link
+		c.Ceiling = &measure.Ceiling{Bps: full, LinkBps: int64(full), LinkFrom: "stated", MTU: 1500, SharePct: 100 * filmRate * 0.8 / full}
+		Diagnose(d)
+		for cause, want := range x.want {
+			if got := of(c.Diagnosis, cause); got != want {
+				t.Errorf("%s: %s is %q, want %q", name, cause, got, want)
+			}
+		}
+	}
+}
+
 func TestOrderInPackets(t *testing.T) {
 	late := func(n, again, told int64) []capturesEdit {
 		return []capturesEdit{uneven, carries(50e6), sendsAgain(again, 5), eachConn(func(c *measure.Connection) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -291,6 +292,16 @@ func (f *flow) settledFlatness() (float64, bool) {
 	return f.flatness()
 }
 
+// settledShare is the median rate of those seconds in percent of what the link can
+// carry; 0 where it is not known.
+func (f *flow) settledShare() float64 {
+	bins := f.bins()
+	if !f.packetsOnly() || len(bins) <= 3 || f.cell.Ceiling == nil || f.cell.Ceiling.Bps <= 0 {
+		return 0
+	}
+	return 100 * stat.Median(bins[1:]) / f.cell.Ceiling.Bps
+}
+
 func packetsShaper(f *flow) *outcome {
 	s := f.anySpot()
 	if s == nil {
@@ -302,6 +313,7 @@ func packetsShaper(f *flow) *outcome {
 	idle, told := s.idlePct()
 	loaded, least, _ := s.rtt()
 	share, stated := f.ceilingShare()
+	share = max(share, f.settledShare())
 	switch {
 	case f.onOneMachine():
 		return no("no link lies between the ends")
