@@ -254,8 +254,21 @@ func (e *env) say(err error) {
 	e.errorLines(err)
 }
 
-// errorLines are the error and its hint, on stderr.
+// mostErrors bounds the lines of several mistakes at once.
+const mostErrors = 20
+
+// errorLines are the error and its hint, on stderr; of several that are joined each.
 func (e *env) errorLines(err error) {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for i, one := range all.Unwrap() {
+			if i == mostErrors {
+				e.line(fmt.Sprintf("thru: and %d more", len(all.Unwrap())-i))
+				return
+			}
+			e.errorLines(one)
+		}
+		return
+	}
 	e.line("thru: " + fault.Plain(err.Error()))
 	if h := fault.Hint(err); h != "" {
 		e.line("hint: " + h)

@@ -6,6 +6,7 @@
 package planfile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func fileKeys() []string {
 }
 
 // Parse reads a plan file. Its errors are usage errors that begin with
-// NAME:LINE:COLUMN and carry a hint.
+// NAME:LINE:COLUMN and carry a hint: all mistakes that can be told apart, joined.
 func Parse(name string, text []byte) (*File, error) {
 	f := &File{source: &source{name: name}, base: traffic{direction: forward, endPoints: 1}}
 	root, err := f.parseTree(trimMark(string(text)))
@@ -102,16 +103,32 @@ func Parse(name string, text []byte) (*File, error) {
 		return nil, err
 	}
 	f.root = root
-	if err := f.keysOf(root, "the plan", fileKeys()...); err != nil {
+	unknown := f.keysOf(root, "the plan", fileKeys()...)
+	if root.kind != mapNode {
+		return nil, unknown
+	}
+	if err := errors.Join(unknown, f.readHead(), f.readEndPoints(), f.readHypervisors(), f.readSteps()); err != nil {
 		return nil, err
 	}
-	for _, read := range []func() error{f.readHead, f.readEndPoints, f.readRungs, f.readPairs, f.readTraffic, f.readAxes,
-		f.readVariants, f.countPoints, f.readOrder, f.readRepeat, f.readTargets, f.readHypervisors, f.try} {
-		if err := read(); err != nil {
-			return nil, err
-		}
+	if err := f.try(); err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// readSteps reads what is measured between whom, and how often.
+func (f *File) readSteps() error {
+	if err := f.readRungs(); err != nil {
+		return err // the rest hangs on them
+	}
+	what, how := errors.Join(f.readPairs(), f.readTraffic()), errors.Join(f.readAxes(), f.readVariants())
+	if how == nil {
+		how = f.countPoints()
+	}
+	if how == nil {
+		how = errors.Join(f.readOrder(), f.readRepeat(), f.readTargets())
+	}
+	return errors.Join(what, how)
 }
 
 // trimMark takes away the mark that editors of some systems put first.
@@ -202,9 +219,7 @@ func (f *File) readTraffic() error {
 	if !ok {
 		return nil
 	}
-	if err := f.keysOf(n, "traffic", settingKeys()...); err != nil {
-		return err
-	}
+	unknown := f.keysOf(n, "traffic", settingKeys()...)
 	if n.get("time") != nil && (n.get("bytes") != nil || n.get("blocks") != nil) {
 		return f.errorf(n, "take one of time, bytes and blocks", "a time and an amount are asked for")
 	}
@@ -224,17 +239,18 @@ func (f *File) readTraffic() error {
 			}
 		}
 	}
-	return f.settle(&f.base, n)
+	return errors.Join(unknown, f.settle(&f.base, n))
 }
 
 // settle applies all settings of a mapping.
 func (f *File) settle(t *traffic, n *node) error {
+	var all []error
 	for i, k := range n.keys {
-		if err := f.apply(t, k.text, n.items[i]); err != nil {
-			return err
+		if contains(settingKeys(), k.text) {
+			all = append(all, f.apply(t, k.text, n.items[i]))
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // mostValues bounds the values of an axis, and the variants.
@@ -293,12 +309,11 @@ func (f *File) readVariants() error {
 	if len(items) < 2 || len(items) > mostValues {
 		return f.errorf(n, "name what is held against each other", "there must be 2 to %d variants, and not %d", mostValues, len(items))
 	}
+	var all []error
 	for _, x := range items {
-		if err := f.readVariant(x); err != nil {
-			return err
-		}
+		all = append(all, f.readVariant(x))
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 func (f *File) readVariant(x *node) error {

@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -123,21 +124,23 @@ func (f *File) readEndPoints() error {
 	if len(items) > mostHosts {
 		return f.errorf(n, "a `match` names many hosts in one line", "there are %d end points, more than %d", len(items), mostHosts)
 	}
+	var all []error
 	seen := map[string]bool{}
 	for _, x := range items {
 		e, err := f.readEndPoint(x)
 		if err != nil {
-			return err
+			all = append(all, err)
+			continue
 		}
 		if e.match == nil {
 			if seen[e.Name] {
-				return f.errorf(x, "names tell end points apart", "the end point %q is there twice", clip(e.Name))
+				all = append(all, f.errorf(x, "names tell end points apart", "the end point %q is there twice", clip(e.Name)))
 			}
 			seen[e.Name] = true
 		}
 		f.endPoints = append(f.endPoints, e)
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 func (f *File) readEndPoint(x *node) (endPoint, error) {

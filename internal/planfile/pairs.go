@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"errors"
 	"slices"
 
 	"thru/internal/measure"
@@ -50,6 +51,8 @@ func (f *File) readPairs() error {
 		return f.errorf(n, "a ladder has its pairs in the rungs", "pairs do not go with rungs")
 	case f.rungs != nil:
 		return nil
+	case !ok && f.keysOf(f.root, "the plan", fileKeys()...) != nil:
+		return nil // they may be what is misspelt
 	case !ok:
 		return f.errorf(f.root, "such as `pairs: [{type: one-to-one, from: [local], to: [b]}]`, or rungs for a ladder", "there are no pairs: nothing would be measured")
 	}
@@ -57,14 +60,12 @@ func (f *File) readPairs() error {
 	if err != nil {
 		return err
 	}
+	var all []error
 	for _, x := range items {
 		p, err := f.readPair(x)
-		if err != nil {
-			return err
-		}
-		f.pairs = append(f.pairs, p)
+		all, f.pairs = append(all, err), append(f.pairs, p)
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 func (f *File) readPair(x *node) (pairs, error) {

@@ -1,6 +1,8 @@
 package planfile
 
 import (
+	"errors"
+
 	"thru/internal/plan"
 )
 
@@ -19,19 +21,17 @@ func (f *File) readRungs() error {
 	if len(items) > mostRungs {
 		return f.errorf(n, "take fewer", "there are more than %d rungs", mostRungs)
 	}
+	var all []error
 	seen := map[string]bool{}
 	for _, x := range items {
 		r, err := f.readRung(x)
-		if err != nil {
-			return err
-		}
-		if seen[r.name] {
-			return f.errorf(x, "names tell rungs apart", "the rung %q is there twice", clip(r.name))
+		if err == nil && seen[r.name] {
+			err = f.errorf(x, "names tell rungs apart", "the rung %q is there twice", clip(r.name))
 		}
 		seen[r.name] = true
-		f.rungs = append(f.rungs, r)
+		all, f.rungs = append(all, err), append(f.rungs, r)
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 func (f *File) readRung(x *node) (r rung, err error) {

@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -55,12 +56,13 @@ func (s *source) keysOf(n *node, what string, known ...string) error {
 	if n.kind != mapNode {
 		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, anyOf(known)), "%s is %s, and not a mapping", what, n.describe())
 	}
+	var all []error
 	for _, k := range n.keys {
 		if !contains(known, k.text) {
-			return s.errorf(k, meant(k.text, known), "%s has no key %q", what, clip(k.text))
+			all = append(all, s.errorf(k, meant(k.text, known), "%s has no key %q", what, clip(k.text)))
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 func contains(list []string, x string) bool {
