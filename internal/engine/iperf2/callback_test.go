@@ -19,13 +19,13 @@ func TestCallback(t *testing.T) {
 		t.Fatalf("called back: %+v", b)
 	}
 	s := b.Spec
-	if s.From != "local" || s.To != "iperf2://10.0.0.2" || !s.DialFrom || time.Duration(s.Duration) != time.Second || s.Streams != 1 {
+	if s.From != "local" || s.To != "iperf2://10.0.0.2" || !s.DialFrom || time.Duration(s.Duration) != time.Second || s.Streams != 1 || s.Rate != 1<<20 {
 		t.Errorf("the test back is %+v", s)
 	}
 	tradeoff := dual
 	tradeoff.header.flags &^= flagRunNow
 	tradeoff.header.amount, tradeoff.header.streams = 5000, 4
-	if b := tradeoff.callback("x", Limits{Streams: 2}); b.AtOnce || b.Spec.Streams != 2 || b.Spec.Amount != 10000 {
+	if b := tradeoff.callback("x", Limits{Streams: 2}); b.AtOnce || b.Spec.Streams != 2 || b.Spec.Amount != 10000 || b.Spec.Rate != 2<<20 {
 		t.Errorf("afterwards: %+v", b)
 	}
 	for _, port := range []uint32{0, 65536} {

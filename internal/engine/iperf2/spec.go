@@ -143,9 +143,7 @@ func (t test) specs(name string, l Limits) ([]measure.Spec, error) {
 		Duration: int64(longest), NoRamp: true, Interval: int64(time.Second), Together: true, MaxRate: l.RateBps,
 		Length: t.lengths(), DSCP: int(h.tos >> 2),
 	}
-	if h.upper&upperPackets == 0 && h.rate <= measure.MaxRate/uint64(t.streams) {
-		s.Rate = int64(h.rate) * int64(t.streams)
-	}
+	s.Rate = h.rateOf(t.streams)
 	backward := h.reverse() || h.fullDuplex()
 	switch {
 	case h.amount < 0:
@@ -168,6 +166,15 @@ func (t test) specs(name string, l Limits) ([]measure.Spec, error) {
 	return []measure.Spec{s, back}, nil
 }
 
+// rateOf is what the client asks that many streams to send together; 0 is no
+// bound. One in datagrams is the client's own.
+func (h header) rateOf(streams int) int64 {
+	if h.upper&upperPackets != 0 || h.rate > measure.MaxRate/uint64(streams) {
+		return 0
+	}
+	return int64(h.rate) * int64(streams)
+}
+
 // callback is the test that the client wants from here to its own port; nil
 // where it wants none.
 func (t test) callback(name string, l Limits) *engine.Callback {
@@ -181,6 +188,7 @@ func (t test) callback(name string, l Limits) *engine.Callback {
 		Duration: int64(cmp.Or(l.Duration, measure.MaxDuration)), NoRamp: true, Interval: int64(time.Second), Together: true, MaxRate: l.RateBps,
 		DSCP: int(h.tos >> 2),
 	}
+	s.Rate = h.rateOf(streams)
 	if h.amount > 0 {
 		s.Amount = int64(h.amount) * int64(streams)
 	} else {
