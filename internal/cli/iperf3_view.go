@@ -142,9 +142,9 @@ func (v *originalView) Live(l control.Live) {
 	}
 }
 
-// show prints an interval: the directions of two-way traffic, what this end sends first.
+// show prints an interval: of two-way traffic what the client sends first.
 func (v *originalView) show(row []control.Live) {
-	slices.SortStableFunc(row, func(a, b control.Live) int { return bit(b.Sends) - bit(a.Sends) })
+	slices.SortStableFunc(row, func(a, b control.Live) int { return bit(b.Sends != v.test.Server) - bit(a.Sends != v.test.Server) })
 	e := row[0].Event
 	if e.Phase == bus.PhaseRamp && e.SpanNs < int64(time.Millisecond) {
 		return // there is no ramp, only its end
@@ -197,7 +197,7 @@ func (v *originalView) connected(l control.Live) {
 	if slices.ContainsFunc(v.conns, func(c []measure.Addresses) bool { return c == nil }) {
 		return
 	}
-	for _, sends := range []bool{true, false} {
+	for _, sends := range []bool{!v.test.Server, v.test.Server} {
 		for i, s := range v.specs {
 			if v.sends(s) == sends {
 				v.addConns(v.conns[i])
@@ -251,7 +251,7 @@ func way(l control.Live, first int) iperfdoc.Way {
 	for i, t := range l.Event.Each {
 		p := iperfdoc.Part{
 			Socket: iperfdoc.Socket(first + i), Bytes: t.Bytes, Packets: t.Packets,
-			Retransmits: t.Retransmits, Cwnd: t.Cwnd, RTTUs: t.RTTUs, RTTVarUs: t.RTTVarUs, PathMTU: t.PathMTU,
+			Retransmits: t.Retransmits, Cwnd: t.Cwnd, SendWindow: t.SendWindow, Reordering: t.ReordSeen, RTTUs: t.RTTUs, RTTVarUs: t.RTTVarUs, PathMTU: t.PathMTU,
 		}
 		if !l.Sends {
 			p.Retransmits, p.Cwnd, p.Lost, p.JitterNs = nil, nil, new(t.Lost), t.JitterNs

@@ -67,6 +67,7 @@ func tick(sends bool, protocol string) measure.Tick {
 		x.Packets, x.Lost, x.JitterNs = 990, 10, new(int64(5000))
 	case sends:
 		x.Retransmits, x.Cwnd, x.RTTUs = new(int64(3)), new(int64(1<<20)), new(int64(100))
+		x.SendWindow, x.ReordSeen = new(int64(1<<16)), new(int64(2))
 	}
 	return x
 }
@@ -124,6 +125,9 @@ func TestOriginalViewJSON(t *testing.T) {
 	}
 	if doc.Intervals[0].Sum["omitted"] != true || doc.Intervals[1].Sum["omitted"] != false || doc.Intervals[1].Sum["bits_per_second"] != 2e9 {
 		t.Errorf("%+v", doc.Intervals)
+	}
+	if s := doc.Intervals[0].Streams[0]; s["snd_wnd"] != float64(1<<16) || s["reorder"] != 2.0 {
+		t.Errorf("of a sender's stream %v", s)
 	}
 	if !v.tellsErrors() {
 		t.Error("the error would be printed twice")

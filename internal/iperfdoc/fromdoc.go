@@ -55,8 +55,8 @@ type chosenCell struct {
 	first     int               // index of its first stream among those of all cells
 }
 
-// chosen picks the cells to print: none, one, or two, the one that the near
-// end sends first.
+// chosen picks the cells to print: none, one, or two, what the client
+// sends first.
 func chosen(doc *measure.Document) []chosenCell {
 	var all []chosenCell
 	for i := range doc.Cells {
@@ -74,7 +74,7 @@ func chosen(doc *measure.Document) []chosenCell {
 	if len(all) == 2 && all[0].sends == all[1].sends {
 		all = all[:1]
 	}
-	slices.SortStableFunc(all, func(a, b chosenCell) int { return bit(b.sends) - bit(a.sends) })
+	slices.SortStableFunc(all, func(a, b chosenCell) int { return bit(b.sends != b.server) - bit(a.sends != a.server) })
 	if len(all) == 2 {
 		all[1].first = len(all[0].near.Streams)
 	}

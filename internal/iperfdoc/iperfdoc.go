@@ -35,7 +35,7 @@ type Test struct {
 	Port    int
 	Server  bool // this is the end that was called
 	Cookie  string
-	Conns   []Conn // those that send, then those that receive
+	Conns   []Conn // of what the client sends first
 
 	Protocol  string // "TCP", "UDP"
 	Streams   int    // of one direction
@@ -71,15 +71,15 @@ type Conn struct {
 	LocalPort, RemotePort int
 }
 
-// Socket is the number that the i-th connection gets (from 0), senders of
-// two-way traffic before receivers.
+// Socket is the number that the i-th connection gets (from 0), of
+// two-way traffic what the client sends first.
 func Socket(i int) int { return 5 + 2*i }
 
 // Interval is one report on the way.
 type Interval struct {
 	Start, End time.Duration // since the measured time began, or of an omitted one since the traffic did
 	Omitted    bool
-	Ways       []Way // one, or two for two-way traffic: what this end sends first
+	Ways       []Way // one, or two for two-way traffic: what the client sends first
 }
 
 // Way is one direction in an interval.

@@ -96,6 +96,8 @@ type Tick struct {
 	Sends       bool   `json:"sends,omitempty"`
 	Retransmits *int64 `json:"retransmits,omitempty"` // segments, at the sender
 	Cwnd        *int64 `json:"cwnd_bytes,omitempty"`
+	SendWindow  *int64 `json:"send_window_bytes,omitempty"` // what the receiver had room for
+	ReordSeen   *int64 `json:"reord_seen,omitempty"`
 	RTTUs       *int64 `json:"rtt_us,omitempty"`
 	RTTVarUs    *int64 `json:"rtt_variation_us,omitempty"`
 	PathMTU     *int64 `json:"path_mtu_bytes,omitempty"`
