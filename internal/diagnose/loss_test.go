@@ -51,6 +51,8 @@ func TestLossAndQueues(t *testing.T) {
 		{"all passes far above", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0), datagramTrial(udpThirtyfold, 930*mb, 0, 0)}, "loss likely", map[string]string{"policer": "no", "shaper": "no"}},
 		{"not tried far enough", policed(), []measure.Cell{below(28*mb, 0), datagramTrial(udpThrice, 93*mb, 0, 0)}, "policer possible", map[string]string{"loss": "no"}},
 
+		{"several streams, which losses hold one by one, carry more", with(lossy(), func(m *made) { m.bins = []float64{1, 1, 1, 1, 1} }), []measure.Cell{experiment(eightStreams, 120*mb)}, "loss likely", map[string]string{"lag-one-member": "possible"}},
+
 		{"shaper alone", shaped(), nil, "shaper likely", map[string]string{"loss": "no", "policer": "no"}},
 		{"shaper by datagrams", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms)}, "shaper likely", nil},
 		{"and by several streams", shaped(), []measure.Cell{datagramTrial(udpAbove, 105*mb, 8, 120*ms), experiment(eightStreams, 96*mb)}, "shaper certain", map[string]string{"lag-one-member": "no"}},

@@ -126,6 +126,8 @@ func (f *flow) member(many *measure.Cell) *outcome {
 		o.by(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: ways})
 	}
 	switch {
+	case !f.hasQueue() && !g.Sure && f.follows(): // what is lost holds each of several streams by itself, too
+		o.confidence = measure.Possible
 	case !known || flat > flatBar || !f.hasQueue() || !g.Sure:
 	case whole && (ways == members || f.hasMembers(members)), f.comesApart(many), f.fillsOneByOne():
 		o.confidence = measure.Certain
