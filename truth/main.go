@@ -43,7 +43,7 @@ type subject struct {
 func subjects() []subject {
 	return []subject{
 		intervalSubject(), steadySubject(), runsSubject(), compareSubject(), ladderSubject(), tuneSubject(),
-		{"Delays of datagrams", delays}, explainSubject(),
+		verdictSubject(), {"Delays of datagrams", delays}, explainSubject(),
 	}
 }
 

@@ -204,7 +204,7 @@ func (w *worker) broken() error {
 		}
 		return peerClosed("worker: the peer closed the connection early")
 	}
-	return w.stopped(stallWait)
+	return w.stopped(w.silence())
 }
 
 // take reads every stream into the one sample that is used again and again.

@@ -12,6 +12,7 @@ import (
 // ways, TCP waits up to 13 s and more between two tries to send a segment: the
 // path is there, and the test goes on as soon as it lets something pass.
 const (
+	mute     = 20 * time.Second // of TCP, without a byte and an answer: bus tells of a peer that is gone before it
 	askAfter = time.Second      // without a byte: the far end's kernel is asked whether it is there
 	askEvery = time.Second      // its answers are looked for
 	patience = 30 * time.Second // without a byte, where it has answered
@@ -37,6 +38,14 @@ func (w *worker) stalled(limit time.Duration) error {
 	}
 	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
 		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
+}
+
+// silence is for how long nothing may come and nothing answer.
+func (w *worker) silence() time.Duration {
+	if w.cmd.Spec.Protocol == measure.TCP {
+		return mute
+	}
+	return stallWait
 }
 
 // stopped is the error of data that comes no more: nothing for so long, of TCP
