@@ -139,7 +139,7 @@ func (p *printer) answer(v *view) {
 		p.wrap("", 0, "", v.Verdict.Reason)
 	}
 	if v.Verdict != nil && v.Verdict.Do != "" {
-		p.wrap("do: ", 4, "", v.Verdict.Do)
+		p.wrap("", 3, "do:", v.Verdict.Do)
 	}
 }
 
