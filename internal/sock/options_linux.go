@@ -21,7 +21,7 @@ func setLongestRetry(fd uintptr, d time.Duration) error {
 }
 
 // AskPeer has the kernel ask the peer of a connection that is idle once a second
-// whether it is there (SO_KEEPALIVE, tcp(7)), for two minutes.
+// whether it is there (SO_KEEPALIVE, tcp(7)), for two minutes; asked again it does so at once.
 func AskPeer(fd uintptr) error {
 	return errors.Join(
 		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1),

@@ -204,7 +204,7 @@ func (w *worker) broken() error {
 		}
 		return peerClosed("worker: the peer closed the connection early")
 	}
-	return w.stopped(w.silence())
+	return w.stopped(stallWait)
 }
 
 // take reads every stream into the one sample that is used again and again.

@@ -12,10 +12,9 @@ import (
 // ways, TCP waits up to 13 s and more between two tries to send a segment: the
 // path is there, and the test goes on as soon as it lets something pass.
 const (
-	mute     = 20 * time.Second // of TCP, without a byte and an answer: bus tells of a peer that is gone before it
-	askAfter = time.Second      // without a byte: the far end's kernel is asked whether it is there
-	askEvery = time.Second      // its answers are looked for
-	patience = 30 * time.Second // without a byte, where it has answered
+	askAfter = time.Second            // without a byte: the far end's kernel is asked whether it is there
+	askEvery = 400 * time.Millisecond // again, since half of the questions and of the answers may be lost
+	patience = 30 * time.Second       // without a byte, where it has answered
 )
 
 // asked is what has become of asking the far end's kernel.
@@ -38,14 +37,6 @@ func (w *worker) stalled(limit time.Duration) error {
 	}
 	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
 		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
-}
-
-// silence is for how long nothing may come and nothing answer.
-func (w *worker) silence() time.Duration {
-	if w.cmd.Spec.Protocol == measure.TCP {
-		return mute
-	}
-	return stallWait
 }
 
 // stopped is the error of data that comes no more: nothing for so long, of TCP
@@ -75,9 +66,7 @@ func (w *worker) ask() {
 			continue
 		}
 		_ = raw.Control(func(fd uintptr) {
-			if first {
-				sock.AskPeer(fd) // refused: what comes by itself tells
-			}
+			sock.AskPeer(fd) // refused: what comes by itself tells
 			var b [sock.TCPInfoSize]byte
 			if m := sock.ParseMoment(b[:sock.ReadTCPInfo(fd, b[:])]); m.SegsIn > 0 {
 				segments += m.SegsIn

@@ -17,7 +17,7 @@ func TestStopped(t *testing.T) {
 		answers  time.Duration // to the kernel's questions, for so long after the last byte
 		ends     time.Duration
 	}{
-		{"nothing answers", measure.TCP, 0, 20 * time.Second},
+		{"nothing answers", measure.TCP, 0, 12 * time.Second},
 		{"it has answered a few times", measure.TCP, 6 * time.Second, 30 * time.Second},
 		{"it answers all the time", measure.TCP, time.Hour, 30 * time.Second},
 		{"datagrams", measure.UDP, time.Hour, 12 * time.Second},
@@ -26,7 +26,7 @@ func TestStopped(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &worker{flow: &flow{}, cmd: openCommand{Spec: measure.Spec{Protocol: c.protocol, Traffic: measure.Bulk}}}
 				began := time.Now()
-				for w.stopped(w.silence()) == nil && time.Since(began) < time.Minute {
+				for w.stopped(stallWait) == nil && time.Since(began) < time.Minute {
 					time.Sleep(100 * time.Millisecond)
 					if !w.asked.at.IsZero() && time.Since(began) <= c.answers {
 						w.asked.segments-- // one more has come than was counted
