@@ -30,7 +30,7 @@ func (r *reading) other(sends bool) *measure.Evidence {
 			return e
 		}
 	}
-	if r.isPartial() || r.server && !r.knowsFar(sends) {
+	if r.isPartial() || (r.server || sends && r.protocol != measure.UDP) && !r.knowsFar(sends) {
 		return nil
 	}
 	e := r.evidence(!sends, r.rows(sends), false)
@@ -51,8 +51,9 @@ func (r *reading) other(sends bool) *measure.Evidence {
 	return e
 }
 
-// knowsFar tells whether a server's document has figures of its client: mostly
-// it prints zeros, since the results go the other way.
+// knowsFar tells whether the document has figures of the far end. A server
+// mostly prints zeros of its client, since the results go the other way; a
+// client does where it heard none, though TCP had all of it acknowledged.
 func (r *reading) knowsFar(sends bool) bool {
 	key := "sum_sent"
 	if sends {

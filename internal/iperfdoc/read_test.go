@@ -101,6 +101,7 @@ func TestReadVersions(t *testing.T) {
 	real := func(name string) string { return string(recorded(t, name)[name]) }
 	for _, tt := range []struct{ name, text, want string }{
 		{"3.1", tcp31, "local->server.example 8400000 retr 4"},
+		{"3.1, nothing heard of the receiver", strings.ReplaceAll(tcp31, `"bytes": 2100000, "bits_per_second": 8.4e6`, `"bytes": 0, "bits_per_second": 0`), "local->server.example 8800000 retr 4"},
 		{"3.6 UDP", udp36, "local->10.9.8.2 600000 lost 25/100"},
 		{"3.7 both ways", bidir37, "local->::1 7200 retr 0, ::1->local 15200"},
 		{"3.12", real("3.12-tcp.json"), "local->192.0.2.2 191265099 retr 852"},
